@@ -1,1 +1,70 @@
-fn main() {}
+//! Product tests: what a user of `refit` sees, and what the kernel sees beneath it.
+//!
+//! Each test runs in a process of its own, started by this same binary, so that a test that hangs or dies
+//! takes nothing with it. `refit-tests --help` says how to run a part of them.
+
+// This is a command: its report belongs on stdout.
+#![allow(clippy::print_stdout)]
+
+mod fixture;
+mod lab;
+mod layering;
+mod processes;
+mod programs;
+mod runner;
+mod smoke;
+mod strace;
+mod sys;
+
+use std::process::ExitCode;
+
+use runner::{Options, Test};
+
+/// Every test there is. A new file of tests is one `mod` line and one line here.
+const TABLE: &[&[Test]] = &[layering::TESTS, programs::TESTS, smoke::TESTS];
+
+const HELP: &str = "\
+refit-tests [FILTER…]    run the tests whose name contains one of the FILTERs (all without one)
+  --list                 print the names instead
+  --strict               a skipped test is a failed one
+  --one NAME             run this test in this very process, its output unhidden
+  --programs             compile every program of tests/programs, and run nothing
+environment:
+  REFIT_BIN              the refit under test         (below target/)
+  REFIT_FIXTURES         where compiled programs lie  (target/fixtures)
+  REFIT_SOURCE           the source tree              (where this was built)
+  REFIT_TEST_DIR         where tests work; no tmpfs   (/var/tmp)";
+
+fn main() -> ExitCode {
+    let mut options = Options::default();
+    let mut args = std::env::args().skip(1);
+    while let Some(arg) = args.next() {
+        match arg.as_str() {
+            "--list" => options.list = true,
+            "--strict" => options.strict = true,
+            "--programs" => return fixture::compile_all(),
+            "--one" => {
+                return args
+                    .next()
+                    .map_or(ExitCode::from(2), |name| runner::run_one(TABLE, &name));
+            }
+            "--help" => {
+                println!("{HELP}");
+                return ExitCode::SUCCESS;
+            }
+            option if option.starts_with('-') => {
+                eprintln!("refit-tests: unknown option {option}\n{HELP}");
+                return ExitCode::from(2);
+            }
+            filter => options.filters.push(filter.to_owned()),
+        }
+    }
+    match runner::run(TABLE, &options) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("refit-tests: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}

@@ -1,1 +1,17 @@
-fn main() {}
+//! refit: swap one part beneath an unmodified program, and say what happened.
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+mod cli;
+mod cmd;
+
+use cli::{Cli, Verb};
+
+fn main() -> ExitCode {
+    let cli = Cli::try_parse().unwrap_or_else(|error| cli::usage_error(&error));
+    match cli.verb {
+        Verb::Run(args) => cmd::run::main(args),
+    }
+}

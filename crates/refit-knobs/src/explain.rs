@@ -1,0 +1,54 @@
+//! What a setting does, in prose, before anyone uses it.
+
+use crate::Class;
+
+/// Everything that refit has to say about one setting.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Explanation {
+    /// The setting in canonical words.
+    pub setting: String,
+    /// What is swapped for what.
+    pub swaps: String,
+    /// Its class.
+    pub class: Class,
+    /// What the class means here.
+    pub risk: String,
+    /// By what means the program is reached.
+    pub backend: String,
+    /// What is reached.
+    pub covers: Vec<String>,
+    /// What is not.
+    pub not_covered: Vec<String>,
+    /// What else a careful reader would want to know.
+    pub notes: Vec<String>,
+}
+
+/// The part of an [`Explanation`] that a knob writes itself.
+pub(crate) struct Prose {
+    pub swaps: String,
+    pub risk: &'static str,
+    pub backend: &'static str,
+    pub covers: &'static [&'static str],
+    pub not_covered: &'static [&'static str],
+    pub notes: Vec<String>,
+}
+
+impl Prose {
+    pub(crate) fn into_explanation(self, setting: String, class: Class) -> Explanation {
+        let owned = |lines: &[&str]| lines.iter().map(|&line| line.to_owned()).collect();
+        Explanation {
+            setting,
+            swaps: self.swaps,
+            class,
+            risk: self.risk.to_owned(),
+            backend: self.backend.to_owned(),
+            covers: owned(self.covers),
+            not_covered: owned(self.not_covered),
+            notes: self.notes,
+        }
+    }
+}
+
+/// What `@exe:NAME` means, for the knobs that take it.
+pub(crate) const EXE_SCOPE: &str = "`@exe:NAME` compares the last part of /proc/self/exe, so a script matches its \
+     interpreter; of several matching settings the last one counts";

@@ -1,0 +1,205 @@
+//! `malloc`: the allocator beneath the program. A named allocator is a file here and a line in the table.
+
+mod glibc;
+mod jemalloc;
+mod mimalloc;
+mod options;
+mod takes;
+mod tcmalloc;
+
+use std::fmt;
+
+pub(crate) use options::{Chosen, Opt};
+#[cfg(test)]
+pub(crate) use takes::Takes;
+
+use super::choice::{one_of, unknown_value};
+use super::preload::Library;
+use super::{Behaviour, Knob, Value};
+use crate::explain::Prose;
+use crate::launch::{Allocator, AllocatorKind};
+use crate::nearest::nearest;
+use crate::word::Word;
+use crate::{Class, ExeName, Launch, SettingError};
+
+pub static KNOB: Knob = Knob {
+    name: "malloc",
+    form: "malloc=glibc|jemalloc|mimalloc|tcmalloc[:OPTION=VALUE,…] or malloc=/path/lib.so",
+    about: "the memory allocator and its options",
+    example: "malloc=jemalloc",
+    scoped: false,
+    has_members: false,
+    once: true,
+    aliases: &["allocator", "alloc"],
+    opposites: &[],
+    parse,
+};
+
+pub(crate) static ALLOCATORS: &[&Named] = &[
+    &glibc::ALLOCATOR,
+    &jemalloc::ALLOCATOR,
+    &mimalloc::ALLOCATOR,
+    &tcmalloc::ALLOCATOR,
+];
+
+/// An allocator that refit knows by name.
+#[derive(Debug)]
+pub(crate) struct Named {
+    pub name: &'static str,
+    aliases: &'static [&'static str],
+    kind: AllocatorKind,
+    pub options: &'static [Opt],
+    /// Between an option and its value, as the allocator's own documentation writes it.
+    separator: char,
+    /// The variables that carry these options; only called with at least one.
+    variables: fn(&[Chosen]) -> Vec<(String, String)>,
+    backend: &'static str,
+    notes: &'static [&'static str],
+}
+
+impl PartialEq for Named {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for Named {}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Malloc {
+    Named {
+        allocator: &'static Named,
+        options: Vec<Chosen>,
+    },
+    Path(Library),
+}
+
+fn parse(word: &Word) -> Result<Value, SettingError> {
+    let (name, options) = match word.value.split_once(':') {
+        Some((name, options)) => (name, Some(options)),
+        None => (word.value, None),
+    };
+    if name.contains('/') {
+        return Ok(Value::Malloc(Malloc::Path(Library::parse(word)?)));
+    }
+    let allocator = ALLOCATORS
+        .iter()
+        .copied()
+        .find(|allocator| allocator.name == name);
+    let allocator = allocator.ok_or_else(|| unknown_allocator(word, name, options))?;
+    let options = options.map_or(Ok(Vec::new()), |options| {
+        options::parse(word, allocator, options)
+    })?;
+    Ok(Value::Malloc(Malloc::Named { allocator, options }))
+}
+
+fn unknown_allocator(word: &Word, name: &str, options: Option<&str>) -> SettingError {
+    let known = ALLOCATORS
+        .iter()
+        .map(|allocator| (allocator.name, allocator.aliases));
+    let meant = nearest(name, known).and_then(|meant| {
+        let with_options =
+            options.and_then(|options| word.with_value(&format!("{meant}:{options}")));
+        with_options.or_else(|| word.with_value(meant))
+    });
+    let mut names: Vec<_> = ALLOCATORS.iter().map(|allocator| allocator.name).collect();
+    names.push("/path/lib.so");
+    unknown_value(word, one_of(&names), meant)
+}
+
+impl fmt::Display for Malloc {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Path(library) => library.fmt(f),
+            Self::Named { allocator, options } => {
+                f.write_str(allocator.name)?;
+                for (nth, Chosen { option, value }) in options.iter().enumerate() {
+                    let before = if nth == 0 { ':' } else { ',' };
+                    write!(f, "{before}{}{}{value}", option.name, allocator.separator)?;
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+impl Behaviour for Malloc {
+    fn knob(&self) -> &'static Knob {
+        &KNOB
+    }
+
+    fn class(&self) -> Class {
+        Class::Safe
+    }
+
+    fn prose(&self) -> Prose {
+        let (swaps, backend, notes) = match self {
+            Self::Path(library) => (
+                format!("malloc and its relatives come from {library} instead of the C library"),
+                "LD_PRELOAD",
+                vec!["classed as safe because it is taken for an allocator; what else it does, refit does not know".to_owned()],
+            ),
+            Self::Named { allocator, options } => {
+                let of_options = options.iter().filter_map(Chosen::note);
+                let notes = of_options.chain(allocator.notes.iter().map(|&note| note.to_owned())).collect();
+                (swaps(allocator, options), allocator.backend, notes)
+            }
+        };
+        Prose {
+            swaps,
+            risk: "no data at risk; memory use, speed, and what happens after the program's own memory bugs change",
+            backend,
+            covers: &[
+                "dynamically linked programs that get the environment handed down, and what they start",
+            ],
+            not_covered: &[
+                "statically linked programs, most Go programs among them",
+                "setuid and setgid programs: ld.so ignores such variables there",
+                "32-bit programs, and programs built for another C library",
+                "programs that bring an allocator of their own, and memory taken straight from mmap(2)",
+                "libraries opened with RTLD_DEEPBIND: they keep the C library's allocator, next to the new one",
+            ],
+            notes,
+        }
+    }
+
+    fn apply(&self, _: Option<&ExeName>, launch: &mut Launch) {
+        launch.malloc = Some(match self {
+            Self::Path(library) => Allocator {
+                kind: AllocatorKind::Path(library.to_path()),
+                env: Vec::new(),
+            },
+            Self::Named { allocator, options } => Allocator {
+                kind: allocator.kind.clone(),
+                env: allocator.environment(options),
+            },
+        });
+    }
+}
+
+impl Named {
+    fn environment(&self, options: &[Chosen]) -> Vec<(String, String)> {
+        if options.is_empty() {
+            Vec::new()
+        } else {
+            (self.variables)(options)
+        }
+    }
+}
+
+fn swaps(allocator: &Named, options: &[Chosen]) -> String {
+    let name = allocator.name;
+    let mut swaps = match allocator.kind {
+        AllocatorKind::Glibc => "malloc and its relatives stay those of the C library".to_owned(),
+        _ => format!("malloc and its relatives come from {name} instead of the C library"),
+    };
+    let variables = allocator.environment(options);
+    if !variables.is_empty() {
+        let variables: Vec<_> = variables
+            .iter()
+            .map(|(name, value)| format!("{name}={value}"))
+            .collect();
+        swaps.push_str(&format!(", with {}", variables.join(" ")));
+    }
+    swaps
+}

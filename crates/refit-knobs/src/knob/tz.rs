@@ -1,0 +1,68 @@
+//! `tz`: the time zone that the program believes in.
+
+use std::fmt;
+
+use super::choice::unknown_value;
+use super::{Behaviour, Knob, Value};
+use crate::explain::Prose;
+use crate::{Class, ExeName, Launch};
+
+pub static KNOB: Knob = Knob {
+    name: "tz",
+    form: "tz=ZONE",
+    about: "the time zone, by setting TZ",
+    example: "tz=right/Japan",
+    scoped: false,
+    has_members: false,
+    once: true,
+    aliases: &["timezone", "time_zone", "zone", "zoneinfo"],
+    opposites: &[],
+    parse: |word| match word.value {
+        "" => Err(unknown_value(word, "a time zone".to_owned(), None)),
+        zone => Ok(Value::Tz(Zone {
+            zone: zone.to_owned(),
+        })),
+    },
+};
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Zone {
+    pub zone: String,
+}
+
+impl fmt::Display for Zone {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.zone)
+    }
+}
+
+impl Behaviour for Zone {
+    fn knob(&self) -> &'static Knob {
+        &KNOB
+    }
+
+    fn class(&self) -> Class {
+        Class::ChangesBehaviour
+    }
+
+    fn prose(&self) -> Prose {
+        Prose {
+            swaps: format!("TZ={} in the program's environment", self.zone),
+            risk: "the program reads, prints and perhaps stores local times of another zone",
+            backend: "the environment",
+            covers: &["every process that gets TZ handed down, static and setuid ones included"],
+            not_covered: &[
+                "processes whose parent clears or replaces the environment",
+                "programs that read /etc/localtime themselves",
+            ],
+            notes: vec![
+                "the C library takes a zone that it cannot find for UTC, without a word".to_owned(),
+                "zones below right/ count leap seconds".to_owned(),
+            ],
+        }
+    }
+
+    fn apply(&self, _: Option<&ExeName>, launch: &mut Launch) {
+        launch.env.push(("TZ".to_owned(), self.zone.clone()));
+    }
+}

@@ -1,0 +1,99 @@
+//! The settings of one command, which must agree with one another.
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::fmt;
+
+use crate::{Class, Launch, Setting, SettingError};
+
+/// Settings in command order. Display joins them with blanks.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Settings(pub Vec<Setting>);
+
+impl Settings {
+    /// Parses one setting per word and refuses two that cannot both hold.
+    pub fn parse<I: IntoIterator<Item = OsString>>(words: I) -> Result<Self, SettingError> {
+        let settings = words
+            .into_iter()
+            .map(|word| Setting::parse_os(&word))
+            .collect::<Result<Vec<_>, _>>()?;
+        let settings = Self(settings);
+        settings.refuse_repeats()?;
+        settings.refuse_shared_variables()?;
+        Ok(settings)
+    }
+
+    /// The class of the riskiest setting; none at all is safe.
+    #[must_use]
+    pub fn class(&self) -> Class {
+        self.0
+            .iter()
+            .map(Setting::class)
+            .max()
+            .unwrap_or(Class::Safe)
+    }
+
+    /// What the launcher has to prepare.
+    #[must_use]
+    pub fn launch(&self) -> Launch {
+        let mut launch = Launch::default();
+        self.0.iter().for_each(|setting| setting.apply(&mut launch));
+        launch
+    }
+
+    /// Whether there is nothing to change.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    fn refuse_repeats(&self) -> Result<(), SettingError> {
+        let mut seen: HashMap<String, &Setting> = HashMap::new();
+        for second in self.0.iter().filter(|setting| setting.knob().once) {
+            if let Some(first) = seen.insert(second.target(), second) {
+                let (what, first, second) =
+                    (second.target(), first.to_string(), second.to_string());
+                return Err(SettingError::GivenTwice {
+                    what,
+                    first,
+                    second,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// `tz=UTC env.TZ=Japan`: each is fine, but only one of them could hold.
+    fn refuse_shared_variables(&self) -> Result<(), SettingError> {
+        let mut seen: HashMap<String, &Setting> = HashMap::new();
+        for second in &self.0 {
+            let mut launch = Launch::default();
+            second.apply(&mut launch);
+            let variables = launch
+                .env
+                .into_iter()
+                .chain(launch.malloc.into_iter().flat_map(|malloc| malloc.env));
+            for (variable, _) in variables {
+                if let Some(first) = seen.insert(variable.clone(), second) {
+                    let (first, second) = (first.to_string(), second.to_string());
+                    return Err(SettingError::SameVariable {
+                        variable,
+                        first,
+                        second,
+                    });
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Settings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (nth, setting) in self.0.iter().enumerate() {
+            let blank = if nth == 0 { "" } else { " " };
+            write!(f, "{blank}{setting}")?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,312 @@
+//! Which words are accepted, and the sentence for each that is not.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+
+use refit_knobs::{Setting, SettingError, Settings};
+
+fn parse(words: &str) -> Result<Settings, SettingError> {
+    Settings::parse(words.split(' ').map(OsString::from))
+}
+
+#[test]
+fn accepted_words_print_in_canonical_form() {
+    for (word, canonical) in [
+        ("sync=on", "sync=on"),
+        ("sync@exe:python3.11=off", "sync@exe:python3.11=off"),
+        ("sync@exe:g++=off", "sync@exe:g++=off"),
+        ("odirect@exe:mariadbd=off", "odirect@exe:mariadbd=off"),
+        ("malloc=glibc", "malloc=glibc"),
+        ("malloc=glibc:arena_max:2", "malloc=glibc:arena_max=2"),
+        (
+            "malloc=jemalloc:narenas=2,dirty_decay_ms:0",
+            "malloc=jemalloc:narenas:2,dirty_decay_ms:0",
+        ),
+        (
+            "malloc=jemalloc:prof_prefix:/tmp/a:b=c",
+            "malloc=jemalloc:prof_prefix:/tmp/a:b=c",
+        ),
+        ("malloc=mimalloc:verbose:1", "malloc=mimalloc:verbose=1"),
+        ("malloc=/usr/lib/x+y.so", "malloc=/usr/lib/x+y.so"),
+        ("thp=madvise", "thp=madvise"),
+        ("tz=:America/New_York", "tz=:America/New_York"),
+        ("tz=UTC+3", "tz=UTC+3"),
+        ("env.EMPTY=", "env.EMPTY="),
+        ("env.CXXFLAGS=-O2 -g a=b+c=d", "env.CXXFLAGS=-O2 -g a=b+c=d"),
+        ("preload=/opt/x.so", "preload=/opt/x.so"),
+    ] {
+        assert_eq!(word.parse::<Setting>().expect(word).to_string(), canonical);
+    }
+}
+
+#[test]
+fn each_refusal_has_its_sentence() {
+    for (word, sentence) in [
+        (
+            "env.A",
+            "`env.A` is not a setting (no `=`); write it as in `env.NAME=VALUE`, or for the command: refit run … -- env.A",
+        ),
+        (
+            "a/b=c",
+            "there is no knob `a/b` (there are sync, odirect, malloc, thp, tz, env, preload); write it as in `sync=off`",
+        ),
+        (
+            "ls",
+            "`ls` is not a setting (no `=`); a command goes after `--`: refit run … -- ls",
+        ),
+        (
+            "sync",
+            "`sync` is not a setting (no `=`); write it as in `sync=off`, or for the command: refit run … -- sync",
+        ),
+        (
+            "",
+            "an empty word is not a setting; write a setting as in `sync=off`, or the command after `--`",
+        ),
+        (
+            "sync=off+malloc=jemalloc",
+            "one setting per word: write `sync=off malloc=jemalloc`",
+        ),
+        (
+            "sync=off+env.A=1+tz=UTC",
+            "one setting per word: write `sync=off env.A=1 tz=UTC`",
+        ),
+        (
+            "syn=drop",
+            "there is no knob `syn` (there are sync, odirect, malloc, thp, tz, env, preload); did you mean `sync=off`?",
+        ),
+        (
+            "sync=of",
+            "`sync` cannot be `of`: expected `on` or `off`; did you mean `sync=off`?",
+        ),
+        (
+            "sync@exe:a=drop",
+            "`sync` cannot be `drop`: expected `on` or `off`; did you mean `sync@exe:a=off`?",
+        ),
+        (
+            "sync=defer:1s",
+            "`sync` cannot be `defer:1s`: expected `on` or `off`; write it as in `sync=off`",
+        ),
+        (
+            "sync=",
+            "`sync=` has no value: expected `on` or `off`; write it as in `sync=off`",
+        ),
+        (
+            "sync@/var/spool/=off",
+            "`@/var/spool/` is not a scope: only `@exe:NAME` is available; write it as in `sync@exe:NAME=off`",
+        ),
+        (
+            "sync@exe:/usr/sbin/cleanup=off",
+            "`/usr/sbin/cleanup` cannot be the name of an executable: it is the last part of /proc/self/exe, which has no `/`; \
+             did you mean `sync@exe:cleanup=off`?",
+        ),
+        (
+            "sync@exe:=off",
+            "`` cannot be the name of an executable: it is empty; write it as in `sync@exe:NAME=off`",
+        ),
+        (
+            "sync.a=off",
+            "`sync` has no parts, so `.a` cannot stand there; write `sync=off`",
+        ),
+        (
+            "tz@exe:ruby=UTC",
+            "`tz` takes no scope, so `@exe:ruby` cannot stand there; write `tz=UTC`",
+        ),
+        (
+            "env.A@exe:ruby=1",
+            "`env` takes no scope, so `@exe:ruby` cannot stand there; write `env.A=1`",
+        ),
+        (
+            "env=A=1",
+            "`env` needs the name of a variable; did you mean `env.A=1`?",
+        ),
+        (
+            "env.MY-VAR=1",
+            "`MY-VAR` is not a variable's name (letters, digits and `_`, no digit first); did you mean `env.MY_VAR=1`?",
+        ),
+        (
+            "env.1A=1",
+            "`1A` is not a variable's name (letters, digits and `_`, no digit first); write it as in `env.NAME=VALUE`",
+        ),
+        (
+            "env.LD_PRELOAD=/x.so",
+            "`env.LD_PRELOAD` would take the place of refit's own library; write `preload=/x.so`",
+        ),
+        (
+            "env.REFIT_SESSION=1",
+            "`REFIT_SESSION` cannot be set: names that begin with `REFIT_` are refit's own; choose another name, \
+             as in `env.NAME=VALUE`",
+        ),
+        (
+            "preload=x.so",
+            "`preload` needs an absolute path, not `x.so`; write it as in `preload=/abs/path.so`",
+        ),
+        (
+            "malloc=./x.so",
+            "`malloc` needs an absolute path, not `./x.so`; write it as in `malloc=/abs/path.so`",
+        ),
+        (
+            "preload=/a.so:/b.so",
+            "`/a.so:/b.so` cannot be preloaded: ld.so splits its list at ':'; choose a path without it, \
+             as in `preload=/abs/path.so`",
+        ),
+        (
+            "malloc=je",
+            "`malloc` cannot be `je`: expected `glibc`, `jemalloc`, `mimalloc`, `tcmalloc` or `/path/lib.so`; \
+             did you mean `malloc=jemalloc`?",
+        ),
+        (
+            "malloc=glibc:MALLOC_ARENA_MAX=2",
+            "glibc has no option `MALLOC_ARENA_MAX`; did you mean `malloc=glibc:arena_max=2`?",
+        ),
+        (
+            "malloc=glibc:zzz=2",
+            "glibc has no option `zzz` (it has arena_max, arena_test, mmap_max, mmap_threshold, trim_threshold, \
+             top_pad, perturb, check, tcache_max, tcache_count, tcache_unsorted_limit, mxfast, hugetlb); \
+             write it as in `malloc=glibc:arena_max=1`",
+        ),
+        (
+            "malloc=glibc:arena_max=two",
+            "glibc's `arena_max` cannot be `two`: expected a whole number of 1 or more; \
+             write it as in `malloc=glibc:arena_max=1`",
+        ),
+        (
+            "malloc=jemalloc:dss",
+            "jemalloc's `dss` has no value: expected `disabled`, `primary` or `secondary`; \
+             write it as in `malloc=jemalloc:dss:disabled`",
+        ),
+        (
+            "malloc=glibc:",
+            "`glibc:` has an empty option; write `malloc=glibc`",
+        ),
+        (
+            "malloc=jemalloc:zero:true,zero:false",
+            "jemalloc's `zero` is given twice in `malloc=jemalloc:zero:true,zero:false`; keep one of them",
+        ),
+        (
+            "thp=off",
+            "`thp` cannot be `off`: expected `never`, `madvise` or `always`; did you mean `thp=never`?",
+        ),
+        (
+            "tz=",
+            "`tz=` has no value: expected a time zone; write it as in `tz=right/Japan`",
+        ),
+    ] {
+        assert_eq!(
+            word.parse::<Setting>().expect_err(word).to_string(),
+            sentence,
+            "{word}"
+        );
+    }
+}
+
+#[test]
+fn what_people_call_it_leads_to_what_it_is_called_here() {
+    for (word, meant) in [
+        ("fsync=drop", "sync=off"),
+        ("fdatasync@exe:a=no", "sync@exe:a=off"),
+        ("eatmydata=on", "sync=off"),
+        ("nosync=1", "sync=off"),
+        ("SYNC=OFF", "sync=off"),
+        ("direct=0", "odirect=off"),
+        ("o_direct=disabled", "odirect=off"),
+        ("alloc=je", "malloc=jemalloc"),
+        (
+            "allocator=libjemalloc:narena:2",
+            "malloc=jemalloc:narenas:2",
+        ),
+        (
+            "malloc=jemaloc:narena=2,decay=0",
+            "malloc=jemalloc:narenas:2,dirty_decay_ms:0",
+        ),
+        ("malloc=system", "malloc=glibc"),
+        ("malloc=tcmalloc-minimal", "malloc=tcmalloc"),
+        (
+            "malloc=mimalloc:MIMALLOC_PURGE_DELAY=0",
+            "malloc=mimalloc:decommit_delay=0",
+        ),
+        ("hugepages=no", "thp=never"),
+        ("transparent_hugepage=always", "thp=always"),
+        ("timezone=Japan", "tz=Japan"),
+        ("TZ=Japan", "tz=Japan"),
+        ("LD_PRELOAD=/x.so", "preload=/x.so"),
+        ("TMP=/x", "env.TMP=/x"),
+        ("FOO=bar", "env.FOO=bar"),
+        ("http_proxy=x", "env.http_proxy=x"),
+    ] {
+        let sentence = word.parse::<Setting>().expect_err(word).to_string();
+        assert!(
+            sentence.ends_with(&format!("; did you mean `{meant}`?")),
+            "{word}: {sentence}"
+        );
+    }
+}
+
+#[test]
+fn settings_that_cannot_both_hold_are_refused() {
+    for (words, sentence) in [
+        (
+            "malloc=glibc malloc=jemalloc",
+            "`malloc` is given twice, `malloc=glibc` and `malloc=jemalloc`; keep one of them",
+        ),
+        (
+            "thp=never sync=off thp=never",
+            "`thp` is given twice, `thp=never` and `thp=never`; keep one of them",
+        ),
+        (
+            "tz=UTC tz=Japan",
+            "`tz` is given twice, `tz=UTC` and `tz=Japan`; keep one of them",
+        ),
+        (
+            "env.A=1 env.A=2",
+            "`env.A` is given twice, `env.A=1` and `env.A=2`; keep one of them",
+        ),
+        (
+            "tz=UTC env.TZ=Japan",
+            "`tz=UTC` and `env.TZ=Japan` both set TZ; keep one of them",
+        ),
+        (
+            "env.MALLOC_CONF=x malloc=jemalloc:zero:true",
+            "`env.MALLOC_CONF=x` and `malloc=jemalloc:zero:true` both set MALLOC_CONF; keep one of them",
+        ),
+    ] {
+        assert_eq!(
+            parse(words).expect_err(words).to_string(),
+            sentence,
+            "{words}"
+        );
+    }
+    for words in [
+        "sync=off sync=on sync@exe:a=off",
+        "preload=/a.so preload=/a.so",
+        "env.A=1 env.B=1",
+        "env.MALLOC_CONF=x malloc=jemalloc",
+    ] {
+        assert_eq!(parse(words).expect(words).to_string(), words);
+    }
+}
+
+#[test]
+fn an_executables_name_has_at_most_63_bytes() {
+    let word = |bytes: usize| format!("sync@exe:{}=off", "x".repeat(bytes)).parse::<Setting>();
+    assert!(word(63).is_ok());
+    let sentence = word(64).expect_err("too long").to_string();
+    assert!(
+        sentence.contains("it has 64 bytes, and at most 63 fit"),
+        "{sentence}"
+    );
+}
+
+#[test]
+fn words_that_are_not_utf8_or_hold_a_nul_are_named() {
+    let words = [OsString::from_vec(b"env.A=\xff".to_vec())];
+    let sentence = Settings::parse(words).expect_err("not UTF-8").to_string();
+    assert_eq!(
+        sentence,
+        "`env.A=\u{fffd}` is not UTF-8, and a setting has to be; write it in UTF-8"
+    );
+    let sentence = "tz=a\0b".parse::<Setting>().expect_err("a NUL").to_string();
+    assert_eq!(
+        sentence,
+        "`tz=a\\0b` holds a NUL byte, which neither a path nor a variable can; write it without"
+    );
+}

@@ -1,0 +1,63 @@
+use std::io;
+use std::path::PathBuf;
+
+/// Why nothing was started. Each message ends with what to do next.
+#[derive(Debug, thiserror::Error)]
+pub enum LaunchError {
+    /// The allocator of a `malloc=` setting is not installed.
+    #[error(
+        "malloc={name}: no {file} in {searched}\n  install it: apt install {package}\n  or say where it is: --allocator-dir DIR"
+    )]
+    AllocatorMissing {
+        /// The setting's word.
+        name: &'static str,
+        /// The file that was looked for.
+        file: &'static str,
+        /// The directories, joined by `, `.
+        searched: String,
+        /// The Debian package that holds it.
+        package: &'static str,
+    },
+    /// A library to be preloaded cannot be read.
+    #[error("cannot read {}: {source}\n  name a shared library that this user can read", path.display())]
+    LibraryUnreadable {
+        /// As it was given.
+        path: PathBuf,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// ld.so complained about a library, or the test program did not end well.
+    #[error(
+        "a test program cannot load {libraries}: {said}\n  nothing was started; `refit doctor` shows what this machine allows"
+    )]
+    TestLoad {
+        /// The `LD_PRELOAD` value that was tried.
+        libraries: String,
+        /// Its stderr, or how it ended.
+        said: String,
+    },
+    /// There is no place from which a library can be loaded.
+    #[error(
+        "no place for refit's library: {reasons}\n  set XDG_CACHE_HOME to a directory on a file system without noexec"
+    )]
+    NoPlace {
+        /// Each place with its reason, joined by `; `.
+        reasons: String,
+    },
+    /// The session directory could not be made.
+    #[error("cannot make a session directory in {}: {source}", path.display())]
+    Session {
+        /// Where it was to be.
+        path: PathBuf,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// More settings than the session page holds.
+    #[error(
+        "these settings do not fit into the session page (64 rules, 8 KiB of text); give fewer"
+    )]
+    TooManySettings,
+    /// `thp=` asks for what a process cannot be given here.
+    #[error("{0}")]
+    Thp(String),
+}

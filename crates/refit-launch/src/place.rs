@@ -1,0 +1,182 @@
+//! Where refit's library lies: a path that `ld.so` of every program in the tree
+//! can open, for as long as any of them may exec.
+//!
+//! The directory is named by the library's hash and never deleted by a run: a
+//! missing or noexec preload makes ld.so complain on the *program's* stderr.
+
+use std::fs::{self, DirBuilder, File};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use refit_preload::{LIBRARY, LIBRARY_NAME, library_hash};
+use rustix::fs::StatVfsMountFlags;
+use rustix::process::geteuid;
+
+use crate::LaunchError;
+
+/// A directory in which libraries may be placed, in the order of preference.
+fn candidates() -> Vec<PathBuf> {
+    let hash = format!("{:016x}", library_hash());
+    if geteuid().is_root() {
+        return vec![Path::new("/var/lib/refit/lib").join(hash)];
+    }
+    let cache = std::env::var_os("XDG_CACHE_HOME")
+        .map(PathBuf::from)
+        .or_else(|| std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache")))
+        .filter(|path| path.is_absolute());
+    let own = Path::new("/var/tmp")
+        .join(format!("refit-{}", geteuid().as_raw()))
+        .join(&hash);
+    cache
+        .map(|dir| dir.join("refit").join(&hash))
+        .into_iter()
+        .chain([own])
+        .collect()
+}
+
+/// Whether files below `path` may not be executed, nor mapped as code.
+///
+/// # Errors
+/// When the file system cannot be asked.
+pub fn is_noexec(path: &Path) -> io::Result<bool> {
+    Ok(rustix::fs::statvfs(path)?
+        .f_flag
+        .contains(StatVfsMountFlags::NOEXEC))
+}
+
+/// Places the library and returns its path.
+///
+/// # Errors
+/// [`LaunchError::NoPlace`] with the reason for each place that was tried.
+pub fn place_library() -> Result<PathBuf, LaunchError> {
+    let mut reasons = Vec::new();
+    for dir in candidates() {
+        match place_in(&dir) {
+            Ok(path) => return Ok(path),
+            Err(reason) => reasons.push(format!("{}: {reason}", dir.display())),
+        }
+    }
+    Err(LaunchError::NoPlace {
+        reasons: reasons.join("; "),
+    })
+}
+
+fn place_in(dir: &Path) -> Result<PathBuf, String> {
+    let root = geteuid().is_root();
+    DirBuilder::new()
+        .recursive(true)
+        .mode(if root { 0o755 } else { 0o700 })
+        .create(dir)
+        .map_err(|error| error.to_string())?;
+    ours_alone(dir)?;
+    if is_noexec(dir).map_err(|error| error.to_string())? {
+        return Err("mounted noexec".to_owned());
+    }
+    let path = dir.join(LIBRARY_NAME);
+    if !fs::read(&path).is_ok_and(|bytes| bytes == LIBRARY) {
+        write_whole(dir, &path).map_err(|error| error.to_string())?;
+    }
+    Ok(path)
+}
+
+/// Another user who could write here could put code into the program.
+fn ours_alone(dir: &Path) -> Result<(), String> {
+    let me = geteuid().as_raw();
+    for at in [Some(dir), dir.parent()].into_iter().flatten() {
+        let meta = fs::symlink_metadata(at).map_err(|error| error.to_string())?;
+        if !meta.is_dir() || (meta.uid() != me && meta.uid() != 0) || meta.mode() & 0o022 != 0 {
+            return Err(format!("{} is not this user's alone", at.display()));
+        }
+    }
+    Ok(())
+}
+
+/// Temporary file and rename: a reader sees the old or the new, never a part.
+fn write_whole(dir: &Path, path: &Path) -> io::Result<()> {
+    let temporary = dir.join(format!("{LIBRARY_NAME}.{}", std::process::id()));
+    let mut file = File::options()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o755)
+        .open(&temporary)?;
+    file.write_all(LIBRARY)?;
+    file.set_permissions(fs::Permissions::from_mode(0o755))?;
+    fs::rename(&temporary, path)
+}
+
+/// Lets a small program load `libraries` (an `LD_PRELOAD` value) once, before
+/// the user's program does. The result is remembered beside refit's library,
+/// by the identity of each file.
+///
+/// # Errors
+/// [`LaunchError::LibraryUnreadable`], or [`LaunchError::TestLoad`] when ld.so
+/// said anything or the program did not end with 0.
+pub fn test_load(library: &Path, libraries: &[PathBuf]) -> Result<(), LaunchError> {
+    let mut identity = String::new();
+    for path in libraries {
+        let meta = File::open(path)
+            .and_then(|file| file.metadata())
+            .map_err(|source| LaunchError::LibraryUnreadable {
+                path: path.clone(),
+                source,
+            })?;
+        identity.push_str(&format!(
+            "{} {} {} {} {}\n",
+            path.display(),
+            meta.dev(),
+            meta.ino(),
+            meta.size(),
+            meta.ctime()
+        ));
+    }
+    let remembered = library.with_file_name(format!(
+        "loaded-{}-{:016x}",
+        geteuid().as_raw(),
+        fnv(&identity)
+    ));
+    if fs::read(&remembered).is_ok_and(|text| text == identity.as_bytes()) {
+        return Ok(());
+    }
+    let value = libraries
+        .iter()
+        .map(|p| p.display().to_string())
+        .collect::<Vec<_>>()
+        .join(":");
+    let said = try_load(&value).map_err(|source| LaunchError::LibraryUnreadable {
+        path: "/bin/true".into(),
+        source,
+    })?;
+    if let Some(said) = said {
+        return Err(LaunchError::TestLoad {
+            libraries: value,
+            said,
+        });
+    }
+    // Without a place to remember it is only tried again the next time.
+    let _ = fs::write(remembered, identity);
+    Ok(())
+}
+
+fn try_load(value: &str) -> io::Result<Option<String>> {
+    let output = Command::new("/bin/true")
+        .env_clear()
+        .env("LD_PRELOAD", value)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .output()?;
+    let stderr = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    Ok(match (output.status.success(), stderr.is_empty()) {
+        (true, true) => None,
+        (_, false) => Some(stderr),
+        (false, true) => Some(output.status.to_string()),
+    })
+}
+
+fn fnv(text: &str) -> u64 {
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}

@@ -1,0 +1,150 @@
+//! Everything that is checked and made before the program starts.
+
+use std::ffi::{CString, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use refit_knobs::{Launch, SwitchRule};
+use refit_preload::session::{Knob, POLICY_COUNT, POLICY_FOLLOW, Policy, Rule};
+
+use crate::environment::Environment;
+use crate::session::Session;
+use crate::sys::supervise::{End, Program, StartError, supervise};
+use crate::target::{Target, find_in_path};
+use crate::{LaunchError, allocator, place, thp};
+
+/// How to launch, beside the settings.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Processes count their calls for refit.
+    pub count: bool,
+    /// Variables that a parent scrubbed are put back at exec.
+    pub follow_env: bool,
+    /// Looked at first for allocators.
+    pub allocator_dir: Option<PathBuf>,
+}
+
+/// A program that is ready to start.
+pub struct Prepared {
+    program: Program,
+    /// The session directory.
+    pub session: Session,
+    /// What the command is; `None` when there is no such file.
+    pub target: Option<Target>,
+}
+
+fn rules(knob: Knob, switches: &[SwitchRule]) -> impl Iterator<Item = Rule> {
+    switches.iter().map(move |switch| Rule {
+        knob,
+        exe: switch.exe.clone(),
+        on: switch.on,
+    })
+}
+
+fn text(path: &Path) -> Result<String, LaunchError> {
+    path.to_str()
+        .map(str::to_owned)
+        .ok_or(LaunchError::TooManySettings)
+}
+
+fn c_string(bytes: &[u8]) -> CString {
+    CString::new(bytes).expect("arguments and variables cannot hold a NUL")
+}
+
+/// Places the library, makes the session and the environment.
+///
+/// # Errors
+/// [`LaunchError`]; nothing was started, and no session is left behind.
+pub fn prepare(
+    launch: &Launch,
+    options: &Options,
+    command: &[OsString],
+) -> Result<Prepared, LaunchError> {
+    let thp = thp::action(launch.thp)?;
+    let library = place::place_library()?;
+    let mut more = Vec::new();
+    if let Some(malloc) = &launch.malloc {
+        more.extend(allocator::library(
+            malloc,
+            options.allocator_dir.as_deref(),
+        )?);
+    }
+    more.extend(launch.preload.iter().cloned());
+    let all: Vec<PathBuf> = [library.clone()]
+        .into_iter()
+        .chain(more.iter().cloned())
+        .collect();
+    place::test_load(&library, &all)?;
+
+    let mut env = Environment::inherited();
+    for (name, value) in &launch.env {
+        env.set(name, value);
+    }
+    let mut put_back = Vec::new();
+    for (name, value) in launch.malloc.iter().flat_map(|malloc| &malloc.env) {
+        env.set_allocator_variable(name, value);
+        put_back.push(format!("{name}={value}"));
+    }
+    let path = env.get("PATH").map(std::ffi::OsStr::to_owned);
+    let target = find_in_path(&command[0], path.as_deref()).map(|path| Target::look(&path));
+    match &target {
+        Some(target) if target.rejects_library() => env.preload(&[]),
+        _ => env.preload(&all),
+    }
+
+    let session = Session::create()?;
+    env.set("REFIT_SESSION", session.path.as_os_str());
+    let policy = Policy {
+        flags: if options.count { POLICY_COUNT } else { 0 }
+            | if options.follow_env { POLICY_FOLLOW } else { 0 },
+        rules: rules(Knob::Sync, &launch.sync)
+            .chain(rules(Knob::Odirect, &launch.odirect))
+            .collect(),
+        library: text(&library)?,
+        preloads: more
+            .iter()
+            .map(|path| text(path))
+            .collect::<Result<Vec<_>, _>>()?
+            .join(":"),
+        session: text(&session.path)?,
+        env: put_back,
+    };
+    if let Err(error) = session.write_policy(&policy) {
+        session.remove();
+        return Err(error);
+    }
+    let program = Program {
+        argv: command
+            .iter()
+            .map(|word| c_string(word.as_bytes()))
+            .collect(),
+        envp: env.entries().map(|entry| c_string(&entry)).collect(),
+        thp,
+    };
+    Ok(Prepared {
+        program,
+        session,
+        target,
+    })
+}
+
+impl Prepared {
+    /// Runs the program to its end. `tick` is called about ten times a second.
+    ///
+    /// # Errors
+    /// The exec failed; the session is still there.
+    pub fn run(&self, tick: impl FnMut()) -> Result<(End, Duration), StartError> {
+        let began = Instant::now();
+        let end = supervise(&self.program, |pid| self.session.note_leader(pid), tick)?;
+        Ok((end, began.elapsed()))
+    }
+
+    /// Becomes the program: the same pid, no supervisor, nothing counted.
+    /// Returns only when the exec failed. The session is removed by a later
+    /// run, when no process uses it any more.
+    pub fn replace(&self) -> StartError {
+        self.session.note_leader(std::process::id());
+        self.program.replace()
+    }
+}

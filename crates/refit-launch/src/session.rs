@@ -1,0 +1,176 @@
+//! The session directory: where the program finds its policy and leaves its
+//! counters. On tmpfs, under a name that nobody can guess.
+
+use std::fs::{self, DirBuilder, File};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use refit_preload::session::Policy;
+use rustix::fs::{FlockOperation, flock};
+use rustix::process::{Pid, geteuid, test_kill_process};
+
+use crate::LaunchError;
+
+const TMPFS_MAGIC: i64 = 0x0102_1994; // statfs(2)
+const PREFIX: &str = "refit-";
+
+/// A session directory. refit holds a lock on it while it watches.
+#[derive(Debug)]
+pub struct Session {
+    /// Absolute path; `$REFIT_SESSION` of the program.
+    pub path: PathBuf,
+    lock: File,
+}
+
+fn is_tmpfs(path: &Path) -> bool {
+    rustix::fs::statfs(path).is_ok_and(|fs| fs.f_type as i64 == TMPFS_MAGIC)
+}
+
+/// The directory that holds this user's sessions. As root never the runtime
+/// directory of a login: programs that drop their privileges could not reach it.
+fn base() -> PathBuf {
+    let uid = geteuid();
+    if uid.is_root() {
+        if is_tmpfs(Path::new("/run")) {
+            return "/run/refit".into();
+        }
+    } else if let Some(dir) = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from) {
+        let ours = fs::metadata(&dir)
+            .is_ok_and(|meta| meta.uid() == uid.as_raw() && meta.mode() & 0o077 == 0);
+        if dir.is_absolute() && ours && is_tmpfs(&dir) {
+            return dir.join("refit");
+        }
+    }
+    "/dev/shm".into()
+}
+
+fn failed(path: &Path) -> impl Fn(io::Error) -> LaunchError {
+    move |source| LaunchError::Session {
+        path: path.to_owned(),
+        source,
+    }
+}
+
+impl Session {
+    /// Makes an empty session.
+    ///
+    /// # Errors
+    /// [`LaunchError::Session`].
+    pub fn create() -> Result<Session, LaunchError> {
+        let base = base();
+        let failed = failed(&base);
+        let root = geteuid().is_root();
+        if !base.exists() {
+            let mode = if root { 0o755 } else { 0o700 };
+            DirBuilder::new()
+                .mode(mode)
+                .create(&base)
+                .map_err(&failed)?;
+        }
+        let mut random = [0_u8; 16];
+        rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())
+            .map_err(|errno| failed(errno.into()))?;
+        let name: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
+        let path = base.join(format!("{PREFIX}{name}"));
+        // Programs that drop their privileges enter, but cannot list.
+        DirBuilder::new()
+            .mode(0o700)
+            .create(&path)
+            .map_err(&failed)?;
+        let set = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode));
+        set(&path, if root { 0o711 } else { 0o700 }).map_err(&failed)?;
+        let lock = File::options()
+            .read(true)
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(path.join("lock"))
+            .map_err(&failed)?;
+        flock(&lock, FlockOperation::NonBlockingLockExclusive)
+            .map_err(|errno| failed(errno.into()))?;
+        let images = path.join("images");
+        DirBuilder::new()
+            .mode(0o700)
+            .create(&images)
+            .map_err(&failed)?;
+        set(&images, if root { 0o1733 } else { 0o700 }).map_err(&failed)?;
+        Ok(Session { path, lock })
+    }
+
+    /// Writes the policy, which the program can read and nobody else change.
+    ///
+    /// # Errors
+    /// [`LaunchError::TooManySettings`], [`LaunchError::Session`].
+    pub fn write_policy(&self, policy: &Policy) -> Result<(), LaunchError> {
+        let bytes = policy
+            .to_bytes()
+            .map_err(|_| LaunchError::TooManySettings)?;
+        let path = self.path.join("policy");
+        let failed = failed(&self.path);
+        fs::write(&path, bytes).map_err(&failed)?;
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o444)).map_err(&failed)
+    }
+
+    /// Notes the first process: the session is not abandoned while it lives.
+    pub fn note_leader(&self, pid: u32) {
+        // Only the cleaning of a later run reads it; a failure delays that.
+        let _ = (&self.lock).write_all(format!("{pid}\n").as_bytes());
+    }
+
+    /// Removes the directory.
+    pub fn remove(self) {
+        remove_dir(&self.path);
+    }
+}
+
+/// Bounded and flat: whatever else a program put there stays, and is tried
+/// again by the next run.
+fn remove_dir(path: &Path) {
+    for dir in [path.join("images"), path.to_owned()] {
+        if let Ok(entries) = fs::read_dir(&dir) {
+            for entry in entries.flatten() {
+                let _ = fs::remove_file(entry.path());
+            }
+        }
+        let _ = fs::remove_dir(&dir);
+    }
+}
+
+/// Removes this user's sessions that nobody watches and no process uses:
+/// what a killed refit, or a daemon that has ended since, left behind.
+/// `in_use` says whether any process still maps a file of the session.
+pub fn remove_abandoned(in_use: impl Fn(&Path) -> bool) {
+    let Ok(entries) = fs::read_dir(base()) else {
+        return;
+    };
+    for entry in entries.flatten() {
+        let path = entry.path();
+        let is_session = entry
+            .file_name()
+            .to_str()
+            .is_some_and(|name| name.starts_with(PREFIX));
+        let ours = fs::symlink_metadata(&path)
+            .is_ok_and(|meta| meta.is_dir() && meta.uid() == geteuid().as_raw());
+        if is_session && ours && is_abandoned(&path) && !in_use(&path) {
+            remove_dir(&path);
+        }
+    }
+}
+
+fn is_abandoned(path: &Path) -> bool {
+    let Ok(lock) = File::open(path.join("lock")) else {
+        // Its maker is between two steps, or died there; age decides.
+        return fs::metadata(path)
+            .and_then(|meta| meta.modified())
+            .is_ok_and(|time| time.elapsed().is_ok_and(|age| age.as_secs() > 60));
+    };
+    if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
+        return false;
+    }
+    let leader = io::read_to_string(&lock)
+        .ok()
+        .and_then(|text| text.trim().parse().ok())
+        .and_then(Pid::from_raw);
+    leader.is_none_or(|pid| test_kill_process(pid) == Err(rustix::io::Errno::SRCH))
+}

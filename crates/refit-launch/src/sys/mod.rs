@@ -1,0 +1,5 @@
+//! The only place in this crate with unsafe code: the kernel and our C.
+
+pub mod supervise;
+pub mod target;
+pub mod thp;

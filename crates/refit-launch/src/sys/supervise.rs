@@ -1,0 +1,343 @@
+//! A parent that nobody notices: the program has the signals, the descriptors
+//! and the process group that it would have had without refit.
+//!
+//! Signals of the terminal reach the whole foreground group, the program
+//! included, so they are never forwarded; what another process sent to refit
+//! alone is. Stops and continues are mirrored, and a fatal signal is raised
+//! again on refit itself, so that a shell sees what it would have seen.
+
+use std::ffi::{CStr, CString};
+use std::io;
+use std::mem::{MaybeUninit, zeroed};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::ptr;
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::time::Duration;
+
+use crate::thp::ThpAction;
+
+/// How the program ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// It exited with this code.
+    Exited(i32),
+    /// This signal killed it.
+    Signaled(i32),
+}
+
+/// The program could not be exec'ed; `errno` of the exec.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct StartError(#[from] pub io::Error);
+
+/// What is exec'ed.
+pub struct Program {
+    /// At least the name.
+    pub argv: Vec<CString>,
+    /// `NAME=VALUE`.
+    pub envp: Vec<CString>,
+    /// Done by the child before its exec.
+    pub thp: Option<ThpAction>,
+}
+
+// Rust's start-up code ignores SIGPIPE and opens /dev/null where 0, 1 or 2 are
+// closed (library/std/src/sys/pal/unix/mod.rs). The program gets what refit got.
+static SIGPIPE_WAS_DEFAULT: AtomicBool = AtomicBool::new(true);
+static CLOSED_AT_START: AtomicU8 = AtomicU8::new(0);
+
+extern "C" fn remember_start() {
+    // SAFETY: called once by the C library before main, on the only thread;
+    // both calls only read, and `action` is written before it is read.
+    unsafe {
+        let mut action: libc::sigaction = zeroed();
+        if libc::sigaction(libc::SIGPIPE, ptr::null(), &raw mut action) == 0 {
+            SIGPIPE_WAS_DEFAULT.store(action.sa_sigaction != libc::SIG_IGN, Ordering::Relaxed);
+        }
+        for fd in 0..3 {
+            if libc::fcntl(fd, libc::F_GETFD) < 0 {
+                CLOSED_AT_START.fetch_or(1 << fd, Ordering::Relaxed);
+            }
+        }
+    }
+}
+
+// SAFETY: an entry of .init_array is a function that the C library calls before
+// main; remember_start needs nothing that main sets up.
+#[unsafe(link_section = ".init_array")]
+#[used]
+static REMEMBER_START: extern "C" fn() = remember_start;
+
+fn pointers(strings: &[CString]) -> Vec<*const libc::c_char> {
+    strings
+        .iter()
+        .map(|s| s.as_ptr())
+        .chain([ptr::null()])
+        .collect()
+}
+
+unsafe extern "C" {
+    static mut environ: *const *const libc::c_char;
+}
+
+impl Program {
+    /// Becomes the program. Returns only on failure.
+    pub fn replace(&self) -> StartError {
+        let argv = pointers(&self.argv);
+        let envp = pointers(&self.envp);
+        // SAFETY: refit has one thread; both arrays end with NULL, point to
+        // NUL-terminated strings, and live until the exec or the return.
+        unsafe { become_program(&self.argv[0], &argv, &envp, self.thp) }.into()
+    }
+}
+
+/// Only async-signal-safe calls: this runs between fork and exec.
+unsafe fn become_program(
+    name: &CStr,
+    argv: &[*const libc::c_char],
+    envp: &[*const libc::c_char],
+    thp: Option<ThpAction>,
+) -> io::Error {
+    // SAFETY: the caller holds that the arrays are NULL-terminated and that no
+    // other thread reads `environ`.
+    unsafe {
+        if SIGPIPE_WAS_DEFAULT.load(Ordering::Relaxed) {
+            libc::signal(libc::SIGPIPE, libc::SIG_DFL);
+        }
+        for fd in 0..3 {
+            if CLOSED_AT_START.load(Ordering::Relaxed) & (1 << fd) != 0 {
+                libc::close(fd);
+            }
+        }
+        if let Some(action) = thp
+            && let Err(error) = super::thp::disable(action == ThpAction::DisableExceptAdvised)
+        {
+            return error;
+        }
+        // As env(1): the program is looked for in the PATH that it will have.
+        environ = envp.as_ptr();
+        libc::execvp(name.as_ptr(), argv.as_ptr());
+    }
+    io::Error::last_os_error()
+}
+
+/// All signals blocked, and the mask as it was.
+struct Blocked(libc::sigset_t);
+
+fn block_signals() -> Blocked {
+    // SAFETY: both sets are written by the calls before they are read.
+    unsafe {
+        let mut all = MaybeUninit::uninit();
+        let mut before = MaybeUninit::uninit();
+        libc::sigfillset(all.as_mut_ptr());
+        libc::sigprocmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr());
+        Blocked(before.assume_init())
+    }
+}
+
+fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
+    let mut fds: [RawFd; 2] = [0; 2];
+    // SAFETY: fds has room for two descriptors, which are ours alone when the
+    // call succeeds.
+    unsafe {
+        if libc::pipe2(fds.as_mut_ptr(), libc::O_CLOEXEC) < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok((OwnedFd::from_raw_fd(fds[0]), OwnedFd::from_raw_fd(fds[1])))
+    }
+}
+
+/// Forks and execs; an exec error comes back over a close-on-exec pipe.
+fn start(program: &Program, mask: &Blocked) -> Result<libc::pid_t, StartError> {
+    let argv = pointers(&program.argv);
+    let envp = pointers(&program.envp);
+    let (read, write) = pipe()?;
+    // SAFETY: refit has one thread, so the child may call anything that is
+    // async-signal-safe; it ends by exec or _exit.
+    let pid = unsafe { libc::fork() };
+    if pid < 0 {
+        return Err(io::Error::last_os_error().into());
+    }
+    if pid == 0 {
+        // SAFETY: as above; the mask was filled by sigprocmask, and errno is
+        // written from a buffer of its own size.
+        unsafe {
+            // SIGCHLD is caught nowhere in refit, only reset to its default
+            // to be able to wait: see `supervise`.
+            if CHILD_WAS_IGNORED.load(Ordering::Relaxed) {
+                libc::signal(libc::SIGCHLD, libc::SIG_IGN);
+            }
+            libc::sigprocmask(libc::SIG_SETMASK, &raw const mask.0, ptr::null_mut());
+            let error = become_program(&program.argv[0], &argv, &envp, program.thp);
+            let errno = error.raw_os_error().unwrap_or(libc::EINVAL).to_ne_bytes();
+            libc::write(write.as_raw_fd(), errno.as_ptr().cast(), errno.len());
+            libc::_exit(127);
+        }
+    }
+    drop(write);
+    let mut errno = [0_u8; 4];
+    // SAFETY: the buffer has the size that is given. All signals are blocked,
+    // so the read is not interrupted.
+    let got = unsafe { libc::read(read.as_raw_fd(), errno.as_mut_ptr().cast(), errno.len()) };
+    if got == 4 {
+        // SAFETY: reaps the child that just said that it ends.
+        unsafe { libc::waitpid(pid, ptr::null_mut(), 0) };
+        return Err(io::Error::from_raw_os_error(i32::from_ne_bytes(errno)).into());
+    }
+    Ok(pid)
+}
+
+static CHILD_WAS_IGNORED: AtomicBool = AtomicBool::new(false);
+
+/// Starts the program and stays until it ends. `started` gets its pid; `tick`
+/// is called about ten times a second while it runs.
+pub fn supervise(
+    program: &Program,
+    started: impl FnOnce(u32),
+    mut tick: impl FnMut(),
+) -> Result<End, StartError> {
+    let mask = block_signals();
+    // With SIGCHLD ignored the kernel would reap the program for us (wait(2)).
+    // SAFETY: sets a disposition on the only thread.
+    let before = unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
+    CHILD_WAS_IGNORED.store(before == libc::SIG_IGN, Ordering::Relaxed);
+    let pid = start(program, &mask)?;
+    started(pid.unsigned_abs());
+    loop {
+        match wait_signal(Duration::from_millis(100)) {
+            None => tick(),
+            Some(info) if info.si_signo == libc::SIGCHLD => {
+                while let Some(change) = child_change(pid) {
+                    match change {
+                        Change::Ended(end) => return Ok(end),
+                        Change::Stopped(signal) => mirror_stop(pid, signal),
+                    }
+                }
+            }
+            Some(info) => forward(pid, &info),
+        }
+    }
+}
+
+/// The next signal, or `None` after the timeout.
+fn wait_signal(timeout: Duration) -> Option<libc::siginfo_t> {
+    let timeout = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: i64::from(timeout.subsec_nanos()),
+    };
+    // SAFETY: the set and the info are ours and live through the call; info is
+    // only read when the call says that it filled it.
+    unsafe {
+        let mut all = MaybeUninit::uninit();
+        libc::sigfillset(all.as_mut_ptr());
+        let mut info = MaybeUninit::uninit();
+        let signal = libc::sigtimedwait(all.as_ptr(), info.as_mut_ptr(), &raw const timeout);
+        (signal > 0).then(|| info.assume_init())
+    }
+}
+
+enum Change {
+    Ended(End),
+    Stopped(i32),
+}
+
+fn child_change(pid: libc::pid_t) -> Option<Change> {
+    let mut status = 0;
+    loop {
+        // SAFETY: status outlives the call.
+        let got = unsafe { libc::waitpid(pid, &raw mut status, libc::WNOHANG | libc::WUNTRACED) };
+        if got != pid {
+            return None;
+        }
+        if libc::WIFEXITED(status) {
+            return Some(Change::Ended(End::Exited(libc::WEXITSTATUS(status))));
+        }
+        if libc::WIFSIGNALED(status) {
+            return Some(Change::Ended(End::Signaled(libc::WTERMSIG(status))));
+        }
+        if libc::WIFSTOPPED(status) {
+            return Some(Change::Stopped(libc::WSTOPSIG(status)));
+        }
+    }
+}
+
+/// Stops as the program was stopped, so that the shell takes the terminal back;
+/// continues it where only refit was continued. Away from a terminal somebody
+/// stopped the program by its pid, and will continue only that.
+fn mirror_stop(pid: libc::pid_t, signal: i32) {
+    if !in_foreground() {
+        return;
+    }
+    raise_default(signal);
+    let still_stopped = std::fs::read_to_string(format!("/proc/{pid}/stat"))
+        .ok()
+        .and_then(|stat| {
+            stat.rsplit_once(") ")
+                .map(|(_, rest)| rest.starts_with('T'))
+        })
+        .unwrap_or(false);
+    if still_stopped {
+        // SAFETY: the program is our child and not yet reaped.
+        unsafe { libc::kill(pid, libc::SIGCONT) };
+    }
+}
+
+/// What another process sent to refit is meant for the program. What the kernel
+/// sent (SI_KERNEL: the terminal) has reached it by itself.
+fn forward(pid: libc::pid_t, info: &libc::siginfo_t) {
+    let from_process = info.si_code <= 0;
+    let job_control = [libc::SIGTSTP, libc::SIGTTIN, libc::SIGTTOU].contains(&info.si_signo);
+    // SAFETY: si_pid is valid for signals that a process sent (sigaction(2));
+    // the program is our child and not yet reaped.
+    unsafe {
+        if from_process && info.si_pid() != pid && !(job_control && same_group(pid)) {
+            libc::kill(pid, info.si_signo);
+        }
+    }
+}
+
+/// Whether refit is in the foreground group of its terminal.
+fn in_foreground() -> bool {
+    let Ok(terminal) = std::fs::File::open("/dev/tty") else {
+        return false;
+    };
+    // SAFETY: the descriptor is open.
+    unsafe { libc::tcgetpgrp(terminal.as_raw_fd()) == libc::getpgrp() }
+}
+
+fn same_group(pid: libc::pid_t) -> bool {
+    // SAFETY: plain integers.
+    unsafe { libc::getpgid(pid) == libc::getpgrp() }
+}
+
+/// Raises a signal on refit with its default action.
+fn raise_default(signal: i32) {
+    // SAFETY: the set is initialised before use, and refit has one thread.
+    unsafe {
+        libc::signal(signal, libc::SIG_DFL);
+        let mut set = MaybeUninit::uninit();
+        libc::sigemptyset(set.as_mut_ptr());
+        libc::sigaddset(set.as_mut_ptr(), signal);
+        libc::raise(signal);
+        libc::sigprocmask(libc::SIG_UNBLOCK, set.as_ptr(), ptr::null_mut());
+        libc::sigprocmask(libc::SIG_BLOCK, set.as_ptr(), ptr::null_mut());
+    }
+}
+
+/// Ends refit as the program ended: with its code, or by its signal (without a
+/// second core dump).
+pub fn end_as(end: End) -> ! {
+    match end {
+        End::Exited(code) => std::process::exit(code),
+        End::Signaled(signal) => {
+            let none = libc::rlimit {
+                rlim_cur: 0,
+                rlim_max: 0,
+            };
+            // SAFETY: plain data that outlives the call.
+            unsafe { libc::setrlimit(libc::RLIMIT_CORE, &raw const none) };
+            raise_default(signal);
+            // Signals whose default is not to kill cannot have killed.
+            std::process::exit(128 + signal)
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! Reads the image files of a session, during the run and at its end.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::Read;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use refit_preload::session::{CALLS, Counter, IMAGE_SIZE, Image};
+
+use crate::sys::{Holders, is_held};
+
+/// Image files beyond this number are not read: only a program that works
+/// against its own report makes as many.
+const MOST_FILES: usize = 100_000;
+/// During the run the dead are folded when there are more files than this.
+const FOLD_ABOVE: usize = 64;
+
+/// The counters of one kind of call, summed.
+pub(crate) type Counters = [Counter; CALLS.len()];
+
+/// All images of one executable.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Executable {
+    pub processes: u64,
+    pub calls: Counters,
+    pub flags: u32,
+    pub malloc_object: String,
+}
+
+/// What a session's images have counted so far.
+#[derive(Debug, Default)]
+pub struct Collector {
+    images: PathBuf,
+    pub(crate) executables: BTreeMap<String, Executable>,
+    pub(crate) unreached: BTreeMap<(String, &'static str), u64>,
+    pub(crate) unreached_lost: u64,
+    /// Images that reported.
+    pub(crate) reported: u64,
+    /// Images that should have: the first program and what the images exec'ed.
+    pub(crate) expected: u64,
+    /// Processes that still use an image: pid and executable.
+    pub(crate) alive: Vec<(u32, String)>,
+}
+
+fn open(path: &Path) -> Option<File> {
+    // Neither links nor pipes that somebody may have put there are followed.
+    let file = File::options()
+        .read(true)
+        .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
+        .open(path)
+        .ok()?;
+    let meta = file.metadata().ok()?;
+    (meta.is_file() && meta.size() == IMAGE_SIZE as u64).then_some(file)
+}
+
+fn read(mut file: &File) -> Option<Image> {
+    let mut bytes = vec![0; IMAGE_SIZE];
+    file.read_exact(&mut bytes).ok()?;
+    Image::parse(&bytes)
+}
+
+/// Whether any process still maps a file of the session at `path`.
+#[must_use]
+pub fn session_in_use(path: &Path) -> bool {
+    let held = |file: &Path, by| File::open(file).is_ok_and(|file| is_held(&file, by));
+    let images = fs::read_dir(path.join("images"))
+        .into_iter()
+        .flatten()
+        .flatten();
+    held(&path.join("policy"), Holders::Anybody)
+        || images
+            .take(MOST_FILES)
+            .any(|entry| open(&entry.path()).is_some_and(|file| is_held(&file, Holders::Writers)))
+}
+
+impl Collector {
+    /// For the session directory at `session`. `expects_first` says whether the
+    /// first program should report.
+    #[must_use]
+    pub fn new(session: &Path, expects_first: bool) -> Collector {
+        Collector {
+            images: session.join("images"),
+            expected: expects_first.into(),
+            ..Collector::default()
+        }
+    }
+
+    /// Names a program that refit itself could not reach.
+    pub fn add_unreached(&mut self, name: &str, reason: &'static str) {
+        *self.unreached.entry((name.to_owned(), reason)).or_default() += 1;
+    }
+
+    /// Folds the files of the dead into the total and removes them, when there
+    /// are many: a build starts thousands of programs.
+    pub fn fold_dead(&mut self) {
+        let files: Vec<PathBuf> = self.files().collect();
+        if files.len() <= FOLD_ABOVE {
+            return;
+        }
+        for path in files {
+            // Its last process is gone before it is read, so nothing is lost.
+            if let Some(file) = open(&path)
+                && !is_held(&file, Holders::Writers)
+                && let Some(image) = read(&file)
+                && fs::remove_file(&path).is_ok()
+            {
+                self.add(image, false);
+            }
+        }
+    }
+
+    /// Reads every image that is left.
+    pub fn finish(&mut self) {
+        let files: Vec<PathBuf> = self.files().collect();
+        for path in files {
+            if let Some(file) = open(&path) {
+                let alive = is_held(&file, Holders::Writers);
+                if let Some(image) = read(&file) {
+                    self.add(image, alive);
+                }
+            }
+        }
+    }
+
+    fn files(&self) -> impl Iterator<Item = PathBuf> {
+        let entries = fs::read_dir(&self.images).into_iter().flatten().flatten();
+        entries.take(MOST_FILES).map(|entry| entry.path())
+    }
+
+    fn add(&mut self, image: Image, alive: bool) {
+        self.reported += 1;
+        self.expected = self.expected.saturating_add(image.execs);
+        self.unreached_lost = self.unreached_lost.saturating_add(image.unreached_lost);
+        for unreached in &image.unreached {
+            let count = self
+                .unreached
+                .entry((unreached.name.clone(), unreached.reason))
+                .or_default();
+            *count = count.saturating_add(unreached.count);
+        }
+        let name = if image.executable.is_empty() {
+            "?"
+        } else {
+            &image.executable
+        };
+        let executable = self.executables.entry(name.to_owned()).or_default();
+        executable.processes = executable.processes.saturating_add(processes(&image));
+        executable.flags |= image.flags;
+        executable.malloc_object.clone_from(&image.malloc_object);
+        for slot in &image.slots {
+            for (sum, counter) in executable.calls.iter_mut().zip(&slot.calls) {
+                add_counter(sum, counter);
+            }
+        }
+        if alive {
+            self.alive.extend(
+                image
+                    .slots
+                    .iter()
+                    .filter(|slot| slot.pid != 0)
+                    .map(|slot| (slot.pid, name.to_owned())),
+            );
+        }
+    }
+}
+
+fn add_counter(sum: &mut Counter, more: &Counter) {
+    sum.seen = sum.seen.saturating_add(more.seen);
+    sum.suppressed = sum.suppressed.saturating_add(more.suppressed);
+    sum.real = sum.real.saturating_add(more.real);
+    sum.waited_ns = sum.waited_ns.saturating_add(more.waited_ns);
+}
+
+/// A process counts once for each program that it ran: the image itself, and
+/// every child that it forked and that did not exec something else.
+fn processes(image: &Image) -> u64 {
+    let execing = image
+        .slots
+        .iter()
+        .filter(|slot| slot.execing && slot.pid != 0 && slot.pid != image.pid)
+        .count();
+    let gone = image.folded_execing.saturating_add(execing as u64);
+    1 + image.forked.saturating_sub(gone)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use refit_preload::session::Slot;
+
+    fn slot(pid: u32, execing: bool) -> Slot {
+        Slot {
+            pid,
+            execing,
+            ..Slot::default()
+        }
+    }
+
+    #[test]
+    fn a_child_that_execs_is_counted_by_its_new_image() {
+        let image = Image {
+            pid: 10,
+            forked: 5,
+            folded_execing: 1,
+            slots: vec![
+                slot(0, false),
+                slot(10, true),
+                slot(11, false),
+                slot(12, true),
+            ],
+            ..Image::default()
+        };
+        assert_eq!(processes(&image), 1 + 5 - 1 - 1);
+    }
+
+    #[test]
+    fn what_another_user_put_there_is_passed_over() {
+        let dir = tempfile::tempdir().unwrap();
+        let images = dir.path().join("images");
+        fs::create_dir(&images).unwrap();
+        fs::write(images.join("short"), b"x").unwrap();
+        fs::write(images.join("zeroes"), vec![0; IMAGE_SIZE]).unwrap();
+        fs::create_dir(images.join("dir")).unwrap();
+        std::os::unix::fs::symlink("/etc/passwd", images.join("link")).unwrap();
+        let mut collector = Collector::new(dir.path(), true);
+        collector.finish();
+        assert_eq!((collector.reported, collector.expected), (0, 1));
+    }
+
+    #[test]
+    fn a_mapped_file_counts_as_held_and_an_unused_one_does_not() {
+        let file = tempfile::NamedTempFile::new_in("/dev/shm").unwrap();
+        let reader = File::open(file.path()).unwrap();
+        assert!(
+            is_held(&reader, Holders::Writers),
+            "the writer still has it open"
+        );
+        let path = file.into_temp_path();
+        assert!(!is_held(&reader, Holders::Writers));
+        drop(path);
+    }
+}

@@ -1,0 +1,290 @@
+//! What is known of a run when it has ended: one record, printed or as JSON.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use refit_preload::session::{CALLS, Counter, IMAGE_DEEPBIND, IMAGE_OWN_SECCOMP};
+use serde::Serialize;
+
+use crate::collector::{Collector, Counters};
+use crate::inline::has_own_syscalls;
+
+/// Version of the JSON schema (docs/result.schema.json).
+pub const SCHEMA: u32 = 1;
+
+/// The calls of one kind.
+#[derive(Clone, Copy, Debug, Default, Serialize, PartialEq, Eq)]
+pub struct Calls {
+    /// Calls that asked for durability.
+    pub seen: u64,
+    /// Of these, answered without the kernel's work.
+    pub suppressed: u64,
+    /// Of these, passed on to the kernel. What is neither failed its check.
+    pub real: u64,
+    /// Nanoseconds waited in the real ones.
+    pub waited_ns: u64,
+}
+
+/// One executable of the tree.
+#[derive(Clone, Debug, Serialize)]
+pub struct ExecutableReport {
+    /// Path, as the program saw it.
+    pub executable: String,
+    /// Processes that ran it.
+    pub processes: u64,
+    /// By kind of call; kinds that did not occur are left out.
+    pub calls: BTreeMap<&'static str, Calls>,
+    /// The object that served malloc, `null` when unknown.
+    pub malloc_object: Option<String>,
+    /// It opened a library with RTLD_DEEPBIND, which hides a preloaded malloc.
+    pub deepbind: bool,
+}
+
+/// A program that was started and not reached.
+#[derive(Clone, Debug, Serialize)]
+pub struct UnreachedProgram {
+    /// The (end of the) path of its executable.
+    pub name: String,
+    /// Why.
+    pub reason: &'static str,
+    /// How often it was started.
+    pub count: u64,
+}
+
+/// Something that cannot be observed, and so is not 0.
+#[derive(Clone, Debug, Serialize)]
+pub struct Unknown {
+    /// `io_uring`, `own syscall instructions`, `own seccomp filter`,
+    /// `never reported` or `unnamed`.
+    pub what: &'static str,
+    /// Where, when that is known.
+    pub executable: Option<String>,
+    /// Rings, executables or processes.
+    pub count: u64,
+}
+
+/// What refit reached of the tree. A process counts once for each program that
+/// it ran.
+#[derive(Clone, Debug, Serialize)]
+pub struct Coverage {
+    /// How.
+    pub backend: &'static str,
+    /// Processes that refit knows of.
+    pub processes_seen: u64,
+    /// Of these, those whose calls went through refit.
+    pub processes_reached: u64,
+    /// By name and reason.
+    pub unreached: Vec<UnreachedProgram>,
+    /// What cannot be said.
+    pub unknown: Vec<Unknown>,
+}
+
+/// A process that outlives the run, and keeps what it had.
+#[derive(Clone, Debug, Serialize)]
+pub struct Survivor {
+    /// As the process saw it.
+    pub pid: u32,
+    /// Its executable.
+    pub executable: String,
+}
+
+/// How the program ended.
+#[derive(Clone, Copy, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// It exited with this code.
+    Code(i32),
+    /// This signal killed it.
+    Signal(i32),
+}
+
+/// What is known of one run.
+#[derive(Clone, Debug, Serialize)]
+pub struct RunReport {
+    /// [`SCHEMA`].
+    pub schema: u32,
+    /// `run`.
+    pub kind: &'static str,
+    /// Version of refit.
+    pub refit: &'static str,
+    /// The command's words.
+    pub command: Vec<String>,
+    /// Each setting with its class.
+    pub settings: Vec<SettingReport>,
+    /// From the start of the program to its end.
+    pub wall_ns: u64,
+    /// How it ended.
+    pub exit: Outcome,
+    /// What was reached.
+    pub coverage: Coverage,
+    /// Sums over all executables.
+    pub totals: BTreeMap<&'static str, Calls>,
+    /// By executable, the most syncs first.
+    pub executables: Vec<ExecutableReport>,
+    /// What goes on.
+    pub survivors: Vec<Survivor>,
+}
+
+/// A setting as it was used.
+#[derive(Clone, Debug, Serialize)]
+pub struct SettingReport {
+    /// Its canonical text.
+    pub setting: String,
+    /// What it risks.
+    pub class: String,
+}
+
+/// Calls that only show how a file was opened; they wait for nothing.
+pub const OPENING: [&str; 4] = [
+    "open(O_SYNC)",
+    "open(O_DIRECT)",
+    "fcntl(O_DIRECT)",
+    "io_uring_setup",
+];
+
+fn calls(counters: &Counters) -> BTreeMap<&'static str, Calls> {
+    CALLS
+        .iter()
+        .zip(counters)
+        .filter(|(_, counter)| counter.seen > 0)
+        .map(
+            |(
+                name,
+                Counter {
+                    seen,
+                    suppressed,
+                    real,
+                    waited_ns,
+                },
+            )| {
+                let calls = Calls {
+                    seen: *seen,
+                    suppressed: *suppressed,
+                    real: *real,
+                    waited_ns: *waited_ns,
+                };
+                (*name, calls)
+            },
+        )
+        .collect()
+}
+
+fn syncs(report: &ExecutableReport) -> u64 {
+    report
+        .calls
+        .iter()
+        .filter(|(name, _)| !OPENING.contains(name))
+        .map(|(_, calls)| calls.seen)
+        .sum()
+}
+
+impl Collector {
+    fn unknown(&self, executables: &[ExecutableReport]) -> Vec<Unknown> {
+        let mut unknown = Vec::new();
+        for executable in executables {
+            let mut add = |what, count| {
+                unknown.push(Unknown {
+                    what,
+                    executable: Some(executable.executable.clone()),
+                    count,
+                });
+            };
+            if let Some(rings) = executable.calls.get("io_uring_setup") {
+                add("io_uring", rings.seen);
+            }
+            if has_own_syscalls(Path::new(&executable.executable)) {
+                add("own syscall instructions", 1);
+            }
+            if self.executables[&executable.executable].flags & IMAGE_OWN_SECCOMP != 0 {
+                add("own seccomp filter", 1);
+            }
+        }
+        for (what, count) in [
+            (
+                "never reported",
+                self.expected.saturating_sub(self.reported),
+            ),
+            ("unnamed", self.unreached_lost),
+        ] {
+            if count > 0 {
+                unknown.push(Unknown {
+                    what,
+                    executable: None,
+                    count,
+                });
+            }
+        }
+        unknown
+    }
+
+    /// Everything that the images said. Call [`Collector::finish`] before.
+    #[must_use]
+    pub fn report(
+        &self,
+    ) -> (
+        Coverage,
+        BTreeMap<&'static str, Calls>,
+        Vec<ExecutableReport>,
+        Vec<Survivor>,
+    ) {
+        let mut executables: Vec<ExecutableReport> = self
+            .executables
+            .iter()
+            .map(|(name, executable)| ExecutableReport {
+                executable: name.clone(),
+                processes: executable.processes,
+                calls: calls(&executable.calls),
+                malloc_object: Some(executable.malloc_object.clone())
+                    .filter(|object| !object.is_empty()),
+                deepbind: executable.flags & IMAGE_DEEPBIND != 0,
+            })
+            .collect();
+        executables.sort_by_key(|executable| std::cmp::Reverse(syncs(executable)));
+        let mut totals: BTreeMap<&'static str, Calls> = BTreeMap::new();
+        for (name, calls) in executables.iter().flat_map(|executable| &executable.calls) {
+            let total = totals.entry(name).or_default();
+            total.seen += calls.seen;
+            total.suppressed += calls.suppressed;
+            total.real += calls.real;
+            total.waited_ns += calls.waited_ns;
+        }
+        let unknown = self.unknown(&executables);
+        let reached: u64 = executables
+            .iter()
+            .map(|executable| executable.processes)
+            .sum();
+        let unreached: Vec<UnreachedProgram> = self
+            .unreached
+            .iter()
+            .filter(|(_, count)| **count > 0)
+            .map(|((name, reason), count)| UnreachedProgram {
+                name: name.clone(),
+                reason,
+                count: *count,
+            })
+            .collect();
+        let silent: u64 = unknown
+            .iter()
+            .filter(|u| u.executable.is_none())
+            .map(|u| u.count)
+            .sum();
+        let coverage = Coverage {
+            backend: "preload",
+            processes_seen: reached
+                + silent
+                + unreached.iter().map(|program| program.count).sum::<u64>(),
+            processes_reached: reached,
+            unreached,
+            unknown,
+        };
+        let survivors = self
+            .alive
+            .iter()
+            .map(|(pid, executable)| Survivor {
+                pid: *pid,
+                executable: executable.clone(),
+            })
+            .collect();
+        (coverage, totals, executables, survivors)
+    }
+}

@@ -1,0 +1,67 @@
+//! Builds `librefit-sync.so` and leaves it in `OUT_DIR`, where `lib.rs` embeds
+//! it; and a static library of `target.c`, with which refit itself looks at
+//! executables in the same way as the preload does.
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const SOURCES: [&str; 8] = [
+    "state.c",
+    "sync.c",
+    "open.c",
+    "other.c",
+    "syscall.c",
+    "exec.c",
+    "target.c",
+    "stubs.S",
+];
+
+fn compiler(sources: &[&str]) -> cc::Build {
+    let mut build = cc::Build::new();
+    build
+        .files(sources.iter().map(|name| Path::new("sync").join(name)))
+        .std("c11")
+        .pic(true)
+        .opt_level(2)
+        .warnings(true)
+        .extra_warnings(true)
+        .flag("-Wpedantic")
+        .flag("-fvisibility=hidden")
+        .flag("-fno-plt")
+        // Both end up in other people's processes: no surprises from a
+        // distribution's default flags.
+        .flag("-U_FORTIFY_SOURCE")
+        .flag("-fno-stack-protector");
+    build
+}
+
+fn main() {
+    println!("cargo::rerun-if-changed=sync");
+    println!("cargo::rerun-if-changed=build.rs");
+    let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
+
+    let mut shared = compiler(&SOURCES);
+    shared.cargo_metadata(false);
+    let objects = shared.compile_intermediates();
+    // cc makes archives only (rust-lang/cc-rs issue 594), so the link is ours.
+    let linker = shared.get_compiler();
+    let status = Command::new(linker.path())
+        // refit itself is static, and cc passes that on.
+        .args(linker.args().iter().filter(|flag| *flag != "-static"))
+        .args(["-shared", "-Wl,-z,now", "-Wl,-z,relro"])
+        .args(["-Wl,-z,noexecstack", "-Wl,-soname,librefit-sync.so"])
+        .arg("-Wl,--version-script=sync/exports.map")
+        .arg("-s")
+        .arg("-o")
+        .arg(out.join("librefit-sync.so"))
+        .args(&objects)
+        .status()
+        .expect("run the C linker");
+    assert!(
+        status.success(),
+        "linking librefit-sync.so failed: {status}"
+    );
+
+    compiler(&["target.c"]).compile("refit_target");
+}

@@ -1,0 +1,490 @@
+//! The session page: mirrors `sync/session.h`, offset by offset.
+//!
+//! The structs here are never laid over foreign memory. They give the offsets
+//! with which [`Policy::to_bytes`] writes and [`Image::parse`] reads.
+
+use std::mem::{offset_of, size_of};
+
+/// First eight bytes of a policy and of an image file.
+pub const MAGIC: u64 = 0x3130_7469_6665_7221;
+/// Version of the layout.
+pub const VERSION: u32 = 1;
+/// Counters in a slot; the last ones are unused.
+pub const CALL_SLOTS: usize = 16;
+/// Rules in a policy.
+pub const RULES: usize = 64;
+/// Bytes of text in a policy.
+pub const TEXT: usize = 8192;
+/// Named programs that an image could not reach.
+pub const UNREACHED: usize = 48;
+/// Processes that an image tells apart; slot 0 is the sum of the dead.
+pub const SLOTS: usize = 32;
+
+/// What is counted, in the order of the counters.
+pub const CALLS: [&str; 13] = [
+    "fsync",
+    "fdatasync",
+    "sync",
+    "syncfs",
+    "sync_file_range",
+    "msync",
+    "open(O_SYNC)",
+    "pwritev2(RWF_SYNC)",
+    "aio_fsync",
+    "lio_listio(sync)",
+    "open(O_DIRECT)",
+    "fcntl(O_DIRECT)",
+    "io_uring_setup",
+];
+
+/// Why a program was not reached, in the order of `enum refit_reason`.
+pub const REASONS: [&str; 11] = [
+    "reached",
+    "static",
+    "setuid",
+    "setgid",
+    "file capabilities",
+    "32-bit or other architecture",
+    "other libc",
+    "sanitizer runtime must come first",
+    "library not visible in its root",
+    "environment cleared",
+    "own seccomp filter",
+];
+
+/// Make an image file and count (`REFIT_POLICY_COUNT`).
+pub const POLICY_COUNT: u32 = 1;
+/// Put scrubbed variables back at exec (`REFIT_POLICY_FOLLOW`).
+pub const POLICY_FOLLOW: u32 = 2;
+
+/// `sync=off` held for this executable.
+pub const IMAGE_SYNC_OFF: u32 = 1;
+/// `odirect=off` held for this executable.
+pub const IMAGE_ODIRECT_OFF: u32 = 2;
+/// The program opened a library with `RTLD_DEEPBIND`.
+pub const IMAGE_DEEPBIND: u32 = 4;
+/// The program installed a seccomp filter of its own.
+pub const IMAGE_OWN_SECCOMP: u32 = 8;
+/// More processes lived at once than there are slots.
+pub const IMAGE_SHARED_SLOT: u32 = 16;
+
+/// The knob that a rule is about (`enum refit_knob`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Knob {
+    /// The fsync family and O_SYNC.
+    Sync = 0,
+    /// O_DIRECT.
+    Odirect = 1,
+}
+
+#[repr(C)]
+struct CRule {
+    knob: u32,
+    on: u32,
+    exe: [u8; 64],
+}
+
+#[repr(C)]
+struct CPolicy {
+    magic: u64,
+    version: u32,
+    flags: u32,
+    rule_count: u32,
+    library: u32,
+    preloads: u32,
+    session: u32,
+    env: u32,
+    pad: u32,
+    rules: [CRule; RULES],
+    text: [u8; TEXT],
+}
+
+#[repr(C)]
+struct CCounter {
+    seen: u64,
+    suppressed: u64,
+    real: u64,
+    waited_ns: u64,
+}
+
+#[repr(C)]
+struct CSlot {
+    pid: u32,
+    execing: u32,
+    pad: [u64; 7],
+    calls: [CCounter; CALL_SLOTS],
+}
+
+#[repr(C)]
+struct CUnreached {
+    state: u32,
+    reason: u32,
+    count: u64,
+    name: [u8; 112],
+}
+
+#[repr(C)]
+struct CImage {
+    magic: u64,
+    version: u32,
+    pid: u32,
+    flags: u32,
+    unreached_lost: u32,
+    forked: u64,
+    folded_execing: u64,
+    execs: u64,
+    executable: [u8; 256],
+    malloc_object: [u8; 256],
+    unreached: [CUnreached; UNREACHED],
+    slots: [CSlot; SLOTS],
+}
+
+/// Size of an image file in bytes.
+pub const IMAGE_SIZE: usize = size_of::<CImage>();
+
+/// One rule of a policy; the last that matches an executable wins.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rule {
+    /// What the rule switches.
+    pub knob: Knob,
+    /// Basename of /proc/self/exe, at most 63 bytes; `None`: every executable.
+    pub exe: Option<String>,
+    /// `false`: off.
+    pub on: bool,
+}
+
+/// What the program is told.
+#[derive(Clone, Debug, Default)]
+pub struct Policy {
+    /// `POLICY_*` bits.
+    pub flags: u32,
+    /// In command order.
+    pub rules: Vec<Rule>,
+    /// Path of the placed library.
+    pub library: String,
+    /// refit's further `LD_PRELOAD` entries, joined by `:`.
+    pub preloads: String,
+    /// Path of the session directory.
+    pub session: String,
+    /// `NAME=VALUE` strings that an exec puts back.
+    pub env: Vec<String>,
+}
+
+/// A policy does not fit into its page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TooLong;
+
+impl Policy {
+    /// The bytes of the `policy` file.
+    ///
+    /// # Errors
+    /// [`TooLong`] when there are more than [`RULES`] rules, an executable's
+    /// name has more than 63 bytes, or the strings exceed [`TEXT`] bytes.
+    pub fn to_bytes(&self) -> Result<Vec<u8>, TooLong> {
+        let mut page = vec![0; size_of::<CPolicy>()];
+        let mut text = vec![0_u8]; // offset 0: the empty string
+        let mut put_text = |strings: &[&str]| {
+            let at = text.len();
+            for string in strings {
+                text.extend_from_slice(string.as_bytes());
+                text.push(0);
+            }
+            at
+        };
+        let library = put_text(&[&self.library]);
+        let preloads = put_text(&[&self.preloads]);
+        let session = put_text(&[&self.session]);
+        let mut env: Vec<&str> = self.env.iter().map(String::as_str).collect();
+        env.push("");
+        let env = put_text(&env);
+        if text.len() > TEXT || self.rules.len() > RULES {
+            return Err(TooLong);
+        }
+        put(&mut page, offset_of!(CPolicy, magic), &MAGIC.to_ne_bytes());
+        for (at, value) in [
+            (offset_of!(CPolicy, version), VERSION as usize),
+            (offset_of!(CPolicy, flags), self.flags as usize),
+            (offset_of!(CPolicy, rule_count), self.rules.len()),
+            (offset_of!(CPolicy, library), library),
+            (offset_of!(CPolicy, preloads), preloads),
+            (offset_of!(CPolicy, session), session),
+            (offset_of!(CPolicy, env), env),
+        ] {
+            let value = u32::try_from(value).map_err(|_| TooLong)?;
+            put(&mut page, at, &value.to_ne_bytes());
+        }
+        for (i, rule) in self.rules.iter().enumerate() {
+            let at = offset_of!(CPolicy, rules) + i * size_of::<CRule>();
+            let exe = rule.exe.as_deref().unwrap_or_default();
+            if exe.len() > 63 {
+                return Err(TooLong);
+            }
+            put(
+                &mut page,
+                at + offset_of!(CRule, knob),
+                &(rule.knob as u32).to_ne_bytes(),
+            );
+            put(
+                &mut page,
+                at + offset_of!(CRule, on),
+                &u32::from(rule.on).to_ne_bytes(),
+            );
+            put(&mut page, at + offset_of!(CRule, exe), exe.as_bytes());
+        }
+        put(&mut page, offset_of!(CPolicy, text), &text);
+        Ok(page)
+    }
+}
+
+fn put(page: &mut [u8], at: usize, bytes: &[u8]) {
+    page[at..at + bytes.len()].copy_from_slice(bytes);
+}
+
+/// The counters of one kind of call.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counter {
+    /// Calls that asked for durability.
+    pub seen: u64,
+    /// Of these, answered without the kernel's work.
+    pub suppressed: u64,
+    /// Of these, passed on to the kernel. What is neither failed its probe.
+    pub real: u64,
+    /// Nanoseconds spent in the real ones.
+    pub waited_ns: u64,
+}
+
+/// One process of an image.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Slot {
+    /// 0 for the sum of the dead.
+    pub pid: u32,
+    /// It went on to exec something.
+    pub execing: bool,
+    /// In the order of [`CALLS`].
+    pub calls: [Counter; CALLS.len()],
+}
+
+/// A program that the image started and that the preload cannot reach.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unreached {
+    /// The (end of the) path of its executable.
+    pub name: String,
+    /// One of [`REASONS`].
+    pub reason: &'static str,
+    /// How often it was started.
+    pub count: u64,
+}
+
+/// What one exec'ed image counted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Image {
+    /// As the image saw it in its own pid namespace.
+    pub pid: u32,
+    /// `IMAGE_*` bits.
+    pub flags: u32,
+    /// Starts of unreached programs that found no room for their name.
+    pub unreached_lost: u64,
+    /// Child processes that it forked.
+    pub forked: u64,
+    /// Of these, the dead that had gone on to exec something.
+    pub folded_execing: u64,
+    /// Programs that it started and that should have reported.
+    pub execs: u64,
+    /// Path of the executable, empty when unknown.
+    pub executable: String,
+    /// The object that serves malloc, empty when unknown.
+    pub malloc_object: String,
+    /// What it started and could not reach.
+    pub unreached: Vec<Unreached>,
+    /// Used slots; the first is the sum of the dead.
+    pub slots: Vec<Slot>,
+}
+
+impl Image {
+    /// Reads an image file. Nothing in it is trusted: the program, or another
+    /// user with a file of his own, may have written anything.
+    ///
+    /// Returns `None` when it is not an image of this version, or its
+    /// constructor has not finished.
+    #[must_use]
+    pub fn parse(bytes: &[u8]) -> Option<Image> {
+        if bytes.len() != IMAGE_SIZE
+            || get_u64(bytes, offset_of!(CImage, magic)) != MAGIC
+            || get_u32(bytes, offset_of!(CImage, version)) != VERSION
+        {
+            return None;
+        }
+        Some(Image {
+            pid: get_u32(bytes, offset_of!(CImage, pid)),
+            flags: get_u32(bytes, offset_of!(CImage, flags)),
+            unreached_lost: get_u32(bytes, offset_of!(CImage, unreached_lost)).into(),
+            forked: get_u64(bytes, offset_of!(CImage, forked)),
+            folded_execing: get_u64(bytes, offset_of!(CImage, folded_execing)),
+            execs: get_u64(bytes, offset_of!(CImage, execs)),
+            executable: get_text(bytes, offset_of!(CImage, executable), 256),
+            malloc_object: get_text(bytes, offset_of!(CImage, malloc_object), 256),
+            unreached: (0..UNREACHED)
+                .filter_map(|i| {
+                    parse_unreached(
+                        bytes,
+                        offset_of!(CImage, unreached) + i * size_of::<CUnreached>(),
+                    )
+                })
+                .collect(),
+            slots: (0..SLOTS)
+                .map(|i| parse_slot(bytes, offset_of!(CImage, slots) + i * size_of::<CSlot>()))
+                .enumerate()
+                .filter(|(i, slot)| *i == 0 || slot.pid != 0)
+                .map(|(_, slot)| slot)
+                .collect(),
+        })
+    }
+}
+
+fn parse_unreached(bytes: &[u8], at: usize) -> Option<Unreached> {
+    let count = get_u64(bytes, at + offset_of!(CUnreached, count));
+    let reason = get_u32(bytes, at + offset_of!(CUnreached, reason)) as usize;
+    if get_u32(bytes, at + offset_of!(CUnreached, state)) != 2
+        || count == 0
+        || count > u64::from(u32::MAX)
+    {
+        return None;
+    }
+    Some(Unreached {
+        name: get_text(bytes, at + offset_of!(CUnreached, name), 112),
+        reason: REASONS.get(reason)?,
+        count,
+    })
+}
+
+fn parse_slot(bytes: &[u8], at: usize) -> Slot {
+    let mut slot = Slot {
+        pid: get_u32(bytes, at + offset_of!(CSlot, pid)),
+        execing: get_u32(bytes, at + offset_of!(CSlot, execing)) != 0,
+        ..Slot::default()
+    };
+    for (i, counter) in slot.calls.iter_mut().enumerate() {
+        let at = at + offset_of!(CSlot, calls) + i * size_of::<CCounter>();
+        *counter = Counter {
+            seen: get_u64(bytes, at + offset_of!(CCounter, seen)),
+            suppressed: get_u64(bytes, at + offset_of!(CCounter, suppressed)),
+            real: get_u64(bytes, at + offset_of!(CCounter, real)),
+            waited_ns: get_u64(bytes, at + offset_of!(CCounter, waited_ns)),
+        };
+    }
+    slot
+}
+
+fn get_u32(bytes: &[u8], at: usize) -> u32 {
+    u32::from_ne_bytes(bytes[at..at + 4].try_into().expect("four bytes"))
+}
+
+fn get_u64(bytes: &[u8], at: usize) -> u64 {
+    u64::from_ne_bytes(bytes[at..at + 8].try_into().expect("eight bytes"))
+}
+
+/// A C string of at most `size` bytes. Control characters are replaced, so that
+/// no program's name can steer the terminal of the person who reads it.
+fn get_text(bytes: &[u8], at: usize, size: usize) -> String {
+    let field = &bytes[at..at + size];
+    let end = field.iter().position(|byte| *byte == 0).unwrap_or(size);
+    String::from_utf8_lossy(&field[..end])
+        .chars()
+        .map(|c| if c.is_control() { '\u{fffd}' } else { c })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    /// Every offset and size, as `name number` lines, from both sides.
+    macro_rules! layout {
+        ($($c:literal $rust:ty { $($field:ident)* })*) => {{
+            let mut rust = String::new();
+            let mut c = String::new();
+            $(
+                rust.push_str(&format!("{} {}\n", $c, size_of::<$rust>()));
+                c.push_str(&format!("P(\"{0}\", sizeof(struct {0}))\n", $c));
+                $(
+                    rust.push_str(&format!("{}.{} {}\n", $c, stringify!($field), offset_of!($rust, $field)));
+                    c.push_str(&format!("P(\"{0}.{1}\", offsetof(struct {0}, {1}))\n", $c, stringify!($field)));
+                )*
+            )*
+            (rust, c)
+        }};
+    }
+
+    #[test]
+    fn both_sides_agree_on_every_offset() {
+        let (mut rust, fields) = layout! {
+            "refit_rule" CRule { knob on exe }
+            "refit_policy" CPolicy { magic version flags rule_count library preloads session env rules text }
+            "refit_counter" CCounter { seen suppressed real waited_ns }
+            "refit_slot" CSlot { pid execing calls }
+            "refit_unreached" CUnreached { state reason count name }
+            "refit_image" CImage {
+                magic version pid flags unreached_lost forked folded_execing execs executable
+                malloc_object unreached slots
+            }
+        };
+        rust.push_str(&format!("magic {MAGIC}\n"));
+        for name in CALLS.iter().chain(&REASONS) {
+            rust.push_str(&format!("{name}\n"));
+        }
+        let source = format!(
+            "#include <stddef.h>\n#include <stdio.h>\n#include \"session.h\"\n\
+             #define P(name, n) printf(\"%s %zu\\n\", name, (size_t)(n));\n\
+             #define X(name, text) puts(text);\n\
+             int main(void) {{ {fields} P(\"magic\", REFIT_MAGIC) REFIT_CALLS(X) REFIT_REASONS(X) return 0; }}\n"
+        );
+        let dir = tempfile::tempdir().unwrap();
+        let (c, exe) = (dir.path().join("layout.c"), dir.path().join("layout"));
+        std::fs::write(&c, source).unwrap();
+        let include = concat!(env!("CARGO_MANIFEST_DIR"), "/sync");
+        let built = Command::new("cc")
+            .args(["-I", include, "-o"])
+            .arg(&exe)
+            .arg(&c)
+            .status()
+            .unwrap();
+        assert!(built.success());
+        let said = Command::new(exe).output().unwrap();
+        assert_eq!(String::from_utf8(said.stdout).unwrap(), rust);
+    }
+
+    #[test]
+    fn an_image_of_random_bytes_never_panics() {
+        let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+        for _ in 0..200 {
+            let mut bytes: Vec<u8> = (0..IMAGE_SIZE)
+                .map(|_| {
+                    state ^= state << 13;
+                    state ^= state >> 7;
+                    state ^= state << 17;
+                    state as u8
+                })
+                .collect();
+            put(&mut bytes, 0, &MAGIC.to_ne_bytes());
+            put(
+                &mut bytes,
+                offset_of!(CImage, version),
+                &VERSION.to_ne_bytes(),
+            );
+            let image = Image::parse(&bytes).unwrap();
+            assert!(!image.executable.chars().any(char::is_control));
+        }
+        assert_eq!(Image::parse(&[]), None);
+        assert_eq!(Image::parse(&vec![0; IMAGE_SIZE]), None);
+    }
+
+    #[test]
+    fn a_policy_that_does_not_fit_is_refused() {
+        let mut policy = Policy::default();
+        assert!(policy.to_bytes().is_ok());
+        policy.library = "x".repeat(TEXT);
+        assert_eq!(policy.to_bytes(), Err(TooLong));
+    }
+}

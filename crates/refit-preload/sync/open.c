@@ -1,0 +1,255 @@
+/* Flags that ask for durability or go round the page cache: O_SYNC, O_DSYNC
+ * and O_DIRECT at every name under which a file can be opened, RWF_SYNC and
+ * RWF_DSYNC at pwritev2.
+ *
+ * O_SYNC has to go before the open (F_SETFL ignores it, fcntl(2)). O_DIRECT is
+ * taken away after the real open, so that the open fails exactly where it
+ * would have, and only from regular files.
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <linux/openat2.h>
+
+#include "sync.h"
+
+#undef open64
+#undef openat64
+#undef mkostemp64
+#undef mkostemps64
+
+/* As bits: O_SYNC is O_DSYNC and one more, and the kernel takes either. */
+#define SYNC_BITS (O_SYNC | O_DSYNC)
+#define RWF_SYNC_BITS 0x6 /* RWF_DSYNC | RWF_SYNC, pwritev2(2) */
+
+int refit_open_flags(int flags)
+{
+	/* With O_PATH the kernel ignores nearly every flag (open(2)). */
+	if (LIKELY(!(flags & SYNC_BITS)) || (flags & O_PATH)) {
+		return flags;
+	}
+	struct refit_counter *c = refit_counter(REFIT_CALL_OPEN_SYNC);
+	refit_seen(c);
+	if (refit.sync_off) {
+		refit_suppressed(c);
+		return flags & ~SYNC_BITS;
+	}
+	if (c) {
+		refit_add(&c->real, 1);
+	}
+	return flags;
+}
+
+static int is_regular(int fd)
+{
+	struct stat st;
+	return prim_syscall(SYS_fstat, fd, &st, 0, 0) == 0 &&
+	       S_ISREG(st.st_mode);
+}
+
+static void take_direct_away(enum refit_call call, int fd)
+{
+	struct refit_counter *c = refit_counter(call);
+	refit_seen(c);
+	if (refit.odirect_off && !refit.iopoll && is_regular(fd)) {
+		long flags = prim_syscall(SYS_fcntl, fd, F_GETFL, 0, 0);
+		if (flags >= 0 && prim_syscall(SYS_fcntl, fd, F_SETFL,
+					       flags & ~O_DIRECT, 0) == 0) {
+			refit_suppressed(c);
+			return;
+		}
+	}
+	if (c) {
+		refit_add(&c->real, 1);
+	}
+}
+
+int refit_opened(int fd, int flags)
+{
+	if (UNLIKELY(flags & O_DIRECT) && fd >= 0 && !(flags & O_PATH)) {
+		take_direct_away(REFIT_CALL_OPEN_DIRECT, fd);
+	}
+	return fd;
+}
+
+void refit_setfl_done(int fd, int flags)
+{
+	if (flags & O_DIRECT) {
+		take_direct_away(REFIT_CALL_SETFL_DIRECT, fd);
+	}
+}
+
+int refit_pwritev2_flags(int flags)
+{
+	if (LIKELY(!(flags & RWF_SYNC_BITS))) {
+		return flags;
+	}
+	struct refit_counter *c = refit_counter(REFIT_CALL_PWRITEV2);
+	refit_seen(c);
+	if (refit.sync_off) {
+		refit_suppressed(c);
+		return flags & ~RWF_SYNC_BITS;
+	}
+	if (c) {
+		refit_add(&c->real, 1);
+	}
+	return flags;
+}
+
+/* how lies in the program's memory and may be anything: it is read as the
+ * kernel reads it. A larger or unreadable one is the kernel's to judge. */
+long refit_openat2(int dirfd, const char *path, const void *how, size_t size)
+{
+	struct open_how copy;
+	struct iovec to = {&copy, sizeof copy};
+	struct iovec from = {(void *)(uintptr_t)how, sizeof copy};
+	long pid = prim_syscall(SYS_getpid, 0, 0, 0, 0);
+	if (size == sizeof copy &&
+	    prim_syscall6(SYS_process_vm_readv, pid, (long)&to, 1, (long)&from,
+			  1, 0) == sizeof copy) {
+		int flags = (int)copy.flags;
+		copy.flags = (copy.flags & ~(uint64_t)SYNC_BITS) |
+			     ((unsigned)refit_open_flags(flags) & SYNC_BITS);
+		return refit_opened((int)prim_syscall(SYS_openat2, dirfd, path,
+						      &copy, sizeof copy),
+				    flags);
+	}
+	return prim_syscall(SYS_openat2, dirfd, path, how, size);
+}
+
+static int raw_open(int dirfd, const char *path, int flags, mode_t mode)
+{
+	return (int)prim_result(
+		prim_syscall(SYS_openat, dirfd, path, flags, mode));
+}
+
+/* Reads the mode only where the caller had to give one (open(2)). */
+#define READ_MODE(mode, last)                                                  \
+	mode_t mode = 0;                                                       \
+	if ((last & O_CREAT) || (last & O_TMPFILE) == O_TMPFILE) {             \
+		va_list args;                                                  \
+		va_start(args, last);                                          \
+		mode = va_arg(args, mode_t);                                   \
+		va_end(args);                                                  \
+	}
+
+#define DEFINE_OPEN(name)                                                      \
+	EXPORT int name(const char *path, int flags, ...)                      \
+	{                                                                      \
+		READ_MODE(mode, flags)                                         \
+		int use = refit_open_flags(flags);                             \
+		int fd = refit.next.name                                       \
+				 ? refit.next.name(path, use, mode)            \
+				 : raw_open(AT_FDCWD, path, use, mode);        \
+		return refit_opened(fd, flags);                                \
+	}
+
+#define DEFINE_OPENAT(name)                                                    \
+	EXPORT int name(int dirfd, const char *path, int flags, ...)           \
+	{                                                                      \
+		READ_MODE(mode, flags)                                         \
+		int use = refit_open_flags(flags);                             \
+		int fd = refit.next.name                                       \
+				 ? refit.next.name(dirfd, path, use, mode)     \
+				 : raw_open(dirfd, path, use, mode);           \
+		return refit_opened(fd, flags);                                \
+	}
+
+/* The entries of _FORTIFY_SOURCE; libc's own check of the flags is kept. */
+#define DEFINE_OPEN_2(name)                                                    \
+	EXPORT int name(const char *path, int flags);                          \
+	EXPORT int name(const char *path, int flags)                           \
+	{                                                                      \
+		int use = refit_open_flags(flags);                             \
+		int fd = refit.next.name ? refit.next.name(path, use)          \
+					 : raw_open(AT_FDCWD, path, use, 0);   \
+		return refit_opened(fd, flags);                                \
+	}
+
+#define DEFINE_OPENAT_2(name)                                                  \
+	EXPORT int name(int dirfd, const char *path, int flags);               \
+	EXPORT int name(int dirfd, const char *path, int flags)                \
+	{                                                                      \
+		int use = refit_open_flags(flags);                             \
+		int fd = refit.next.name ? refit.next.name(dirfd, path, use)   \
+					 : raw_open(dirfd, path, use, 0);      \
+		return refit_opened(fd, flags);                                \
+	}
+
+#define DEFINE_MKOSTEMP(name, PARAMETERS, ARGUMENTS)                           \
+	EXPORT int name PARAMETERS                                             \
+	{                                                                      \
+		if (!refit.next.name) {                                        \
+			errno = ENOSYS;                                        \
+			return -1;                                             \
+		}                                                              \
+		int use = refit_open_flags(flags);                             \
+		return refit_opened(refit.next.name ARGUMENTS, flags);         \
+	}
+
+DEFINE_OPEN(open)
+DEFINE_OPEN(open64)
+DEFINE_OPENAT(openat)
+DEFINE_OPENAT(openat64)
+DEFINE_OPEN_2(__open_2)
+DEFINE_OPEN_2(__open64_2)
+DEFINE_OPENAT_2(__openat_2)
+DEFINE_OPENAT_2(__openat64_2)
+DEFINE_MKOSTEMP(mkostemp, (char *path, int flags), (path, use))
+DEFINE_MKOSTEMP(mkostemp64, (char *path, int flags), (path, use))
+DEFINE_MKOSTEMP(mkostemps, (char *path, int length, int flags),
+		(path, length, use))
+DEFINE_MKOSTEMP(mkostemps64, (char *path, int length, int flags),
+		(path, length, use))
+
+/* A C library may have this one day (Linux has it since 5.6). */
+EXPORT int openat2(int dirfd, const char *path, const struct open_how *how,
+		   size_t size);
+EXPORT int openat2(int dirfd, const char *path, const struct open_how *how,
+		   size_t size)
+{
+	return (int)prim_result(refit_openat2(dirfd, path, how, size));
+}
+
+#define DEFINE_PWRITEV2(name)                                                  \
+	EXPORT ssize_t name(int fd, const struct iovec *parts, int count,      \
+			    off_t offset, int flags)                           \
+	{                                                                      \
+		int use = refit_pwritev2_flags(flags);                         \
+		if (refit.next.name) {                                         \
+			return refit.next.name(fd, parts, count, offset, use); \
+		}                                                              \
+		return prim_result(prim_syscall6(SYS_pwritev2, fd,             \
+						 (long)parts, count, offset,   \
+						 0, use));                     \
+	}
+
+#undef pwritev64v2
+DEFINE_PWRITEV2(pwritev2)
+DEFINE_PWRITEV2(pwritev64v2)
+
+/* The argument is an int, a pointer or absent: one register in any case. */
+#define DEFINE_FCNTL(name)                                                     \
+	EXPORT int name(int fd, int command, ...)                              \
+	{                                                                      \
+		va_list args;                                                  \
+		va_start(args, command);                                       \
+		void *argument = va_arg(args, void *);                         \
+		va_end(args);                                                  \
+		int result = refit.next.name                                   \
+				     ? refit.next.name(fd, command, argument)  \
+				     : (int)prim_result(prim_syscall(          \
+					       SYS_fcntl, fd, command,         \
+					       argument, 0));                  \
+		if (command == F_SETFL && result == 0) {                       \
+			refit_setfl_done(fd, (int)(intptr_t)argument);         \
+		}                                                              \
+		return result;                                                 \
+	}
+
+#undef fcntl64
+DEFINE_FCNTL(fcntl)
+DEFINE_FCNTL(fcntl64)

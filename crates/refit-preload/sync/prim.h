@@ -1,0 +1,115 @@
+/* All that the preload takes from the kernel and the C library, in one place.
+ *
+ * System calls are made directly: an intercepted call must never come back to
+ * an intercepted call, and a libc wrapper may be replaced by another preload.
+ * Numbers and calling convention: syscall(2), x86-64.
+ */
+#ifndef REFIT_PRIM_H
+#define REFIT_PRIM_H
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/syscall.h>
+
+#ifndef __x86_64__
+#error "the preload is written for x86-64 Linux"
+#endif
+
+#define EXPORT __attribute__((visibility("default")))
+#define LIKELY(x) __builtin_expect(!!(x), 1)
+#define UNLIKELY(x) __builtin_expect(!!(x), 0)
+
+/* Returns what the kernel returned: -errno on failure. */
+static inline long prim_syscall6(long nr, long a, long b, long c, long d,
+				 long e, long f)
+{
+	register long r10 __asm__("r10") = d;
+	register long r8 __asm__("r8") = e;
+	register long r9 __asm__("r9") = f;
+	long result;
+	__asm__ volatile("syscall"
+			 : "=a"(result)
+			 : "a"(nr), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8),
+			   "r"(r9)
+			 : "rcx", "r11", "memory");
+	return result;
+}
+
+#define prim_syscall(nr, a, b, c, d)                                           \
+	prim_syscall6((nr), (long)(a), (long)(b), (long)(c), (long)(d), 0, 0)
+
+/* A kernel result as a C result: errno is touched on failure only. */
+static inline long prim_result(long result)
+{
+	if (UNLIKELY((unsigned long)result > -4096ul)) {
+		errno = (int)-result;
+		return -1;
+	}
+	return result;
+}
+
+static inline int prim_equal(const char *a, const char *b)
+{
+	while (*a && *a == *b) {
+		a++;
+		b++;
+	}
+	return *a == *b;
+}
+
+/* The rest of text behind prefix, or NULL. */
+static inline const char *prim_behind(const char *text, const char *prefix)
+{
+	while (*prefix) {
+		if (*text++ != *prefix++) {
+			return NULL;
+		}
+	}
+	return text;
+}
+
+static inline size_t prim_length(const char *text)
+{
+	size_t n = 0;
+	while (text[n]) {
+		n++;
+	}
+	return n;
+}
+
+/* Copies at most size - 1 characters and ends with NUL; returns the end. */
+static inline char *prim_copy(char *to, const char *from, size_t size)
+{
+	while (size > 1 && *from) {
+		*to++ = *from++;
+		size--;
+	}
+	*to = '\0';
+	return to;
+}
+
+static inline const char *prim_basename(const char *path)
+{
+	const char *name = path;
+	for (; *path; path++) {
+		if (*path == '/') {
+			name = path + 1;
+		}
+	}
+	return name;
+}
+
+/* The value of NAME= in an environment, or NULL; name ends with '='. */
+static inline const char *prim_env(char *const *envp, const char *name)
+{
+	for (; envp && *envp; envp++) {
+		const char *value = prim_behind(*envp, name);
+		if (value) {
+			return value;
+		}
+	}
+	return NULL;
+}
+
+#endif

@@ -1,0 +1,325 @@
+/* The preload of refit: swaps durability calls beneath an unmodified program.
+ *
+ * Rules that every file here keeps:
+ *  - When anything is unsure the program gets the real call.
+ *  - No allocation, stdio, locks, threads or thread-local storage. Everything
+ *    is mapped in the constructor: later the program may chroot, drop its
+ *    privileges, close every descriptor or clear its environment.
+ *  - No dlsym inside an intercepted call. Functions that chain use pointers
+ *    found in the constructor, and a plain system call before that: other
+ *    libraries' constructors may run first (jemalloc opens files in its own).
+ *  - errno is untouched on success; on failure it is exactly the kernel's.
+ *  - Shared memory is written with relaxed atomics only: threads share a slot,
+ *    and a vfork child writes its parent's.
+ */
+#define _GNU_SOURCE
+#include "state.h"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+
+/* glibc 2.34 moved these from libdl into libc under a new version; the old one
+ * is there in every glibc, and musl does not look at versions. */
+__asm__(".symver dlsym,dlsym@GLIBC_2.2.5");
+__asm__(".symver dladdr,dladdr@GLIBC_2.2.5");
+
+extern char **environ;
+
+/* fork handlers: the name differs between libcs, so both are weak. */
+extern int __register_atfork(void (*)(void), void (*)(void), void (*)(void),
+			     void *) __attribute__((weak));
+extern int pthread_atfork(void (*)(void), void (*)(void), void (*)(void))
+	__attribute__((weak));
+extern void *__dso_handle __attribute__((visibility("hidden")));
+
+static struct refit_slot *slot_without_wipe;
+
+struct refit_state refit = {.slot = &slot_without_wipe};
+void *refit_next_syscall;
+void *refit_next_dlopen;
+
+uint64_t refit_clock_ns(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+void refit_end(struct refit_counter *c, uint64_t began_ns)
+{
+	if (c) {
+		refit_add(&c->real, 1);
+		refit_add(&c->waited_ns, refit_clock_ns() - began_ns);
+	}
+}
+
+/* ---- slots ------------------------------------------------------------- */
+
+static void fold(struct refit_slot *dead, uint32_t owner)
+{
+	struct refit_slot *total = &refit.image->slots[0];
+	for (int i = 0; i < REFIT_CALL_COUNT; i++) {
+		uint64_t *from = &dead->calls[i].seen;
+		uint64_t *to = &total->calls[i].seen;
+		for (size_t f = 0;
+		     f < sizeof dead->calls[i] / sizeof(uint64_t); f++) {
+			refit_add(&to[f], __atomic_exchange_n(&from[f], 0,
+							      __ATOMIC_RELAXED));
+		}
+	}
+	if (__atomic_exchange_n(&dead->execing, 0, __ATOMIC_RELAXED) &&
+	    owner != refit.image->pid) {
+		refit_add(&refit.image->folded_execing, 1);
+	}
+}
+
+/* Takes a free slot, or one whose process is dead; when all are alive, shares
+ * one: sums stay right, only the division between processes is lost. */
+struct refit_slot *refit_take_slot(void)
+{
+	struct refit_image *image = refit.image;
+	uint32_t pid = (uint32_t)prim_syscall(SYS_getpid, 0, 0, 0, 0);
+	struct refit_slot *mine = NULL;
+	for (int i = 1; i < REFIT_SLOTS && !mine; i++) {
+		struct refit_slot *slot = &image->slots[i];
+		uint32_t owner = __atomic_load_n(&slot->pid, __ATOMIC_RELAXED);
+		int dead = owner != 0 &&
+			   prim_syscall(SYS_kill, owner, 0, 0, 0) == -ESRCH;
+		if ((owner == 0 || dead) &&
+		    __atomic_compare_exchange_n(&slot->pid, &owner, pid, 0,
+						__ATOMIC_RELAXED,
+						__ATOMIC_RELAXED)) {
+			mine = slot;
+			if (dead) {
+				fold(slot, owner);
+			}
+		}
+	}
+	if (!mine) {
+		mine = &image->slots[1 + pid % (REFIT_SLOTS - 1)];
+		refit_flag(REFIT_IMAGE_SHARED_SLOT);
+	}
+	if (pid != image->pid) {
+		refit_add(&image->forked, 1);
+	}
+	*refit.slot = mine;
+	return mine;
+}
+
+static void in_forked_child(void)
+{
+	if (refit.image) {
+		*refit.slot = NULL;
+		refit_take_slot();
+	}
+}
+
+/* ---- mapping ----------------------------------------------------------- */
+
+static void *map(long fd, size_t size, int protection)
+{
+	long at = prim_syscall6(SYS_mmap, 0, (long)size, protection,
+				fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED,
+				fd, 0);
+	return (unsigned long)at > -4096ul ? NULL : (void *)at;
+}
+
+static const struct refit_policy *map_policy(const char *session)
+{
+	char path[512];
+	char *end = prim_copy(path, session, sizeof path - 8);
+	prim_copy(end, "/policy", 8);
+	long fd = prim_syscall(SYS_openat, AT_FDCWD, path,
+			       O_RDONLY | O_CLOEXEC | O_NOFOLLOW, 0);
+	if (fd < 0) {
+		return NULL;
+	}
+	struct stat st;
+	const struct refit_policy *policy = NULL;
+	uint32_t me = (uint32_t)prim_syscall(SYS_geteuid, 0, 0, 0, 0);
+	/* A page that another user could truncate would kill us with SIGBUS. */
+	if (prim_syscall(SYS_fstat, fd, &st, 0, 0) == 0 &&
+	    S_ISREG(st.st_mode) && (st.st_uid == 0 || st.st_uid == me) &&
+	    st.st_size == sizeof *policy) {
+		policy = map(fd, sizeof *policy, PROT_READ);
+	}
+	prim_syscall(SYS_close, fd, 0, 0, 0);
+	if (policy && (policy->magic != REFIT_MAGIC ||
+		       policy->version != REFIT_VERSION)) {
+		prim_syscall(SYS_munmap, policy, sizeof *policy, 0, 0);
+		return NULL;
+	}
+	return policy;
+}
+
+static char *put_hex(char *to, uint64_t n)
+{
+	for (int shift = 60; shift >= 0; shift -= 4) {
+		*to++ = "0123456789abcdef"[(n >> shift) & 15];
+	}
+	return to;
+}
+
+/* The image file: a name that nobody can guess or take first, no other user's
+ * to open, and every page allocated now, so that a full file system can never
+ * become a SIGBUS in the program. */
+static struct refit_image *map_image(const char *session)
+{
+	char path[512];
+	uint64_t random[2] = {0, 0};
+	if (prim_syscall(SYS_getrandom, random, sizeof random,
+			 1 /* GRND_NONBLOCK */, 0) != sizeof random) {
+		random[0] = refit_clock_ns();
+		random[1] = (uint64_t)(uintptr_t)path;
+	}
+	char *end = prim_copy(path, session, sizeof path - 64);
+	end = prim_copy(end, "/images/", 9);
+	end = put_hex(end, random[0]);
+	end = put_hex(end, random[1]);
+	*end = '\0';
+	long fd = prim_syscall(SYS_openat, AT_FDCWD, path,
+			       O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW |
+				       O_CLOEXEC,
+			       0600);
+	if (fd < 0) {
+		return NULL;
+	}
+	struct refit_image *image = NULL;
+	if (prim_syscall(SYS_fallocate, fd, 0, 0, sizeof *image) == 0) {
+		image = map(fd, sizeof *image, PROT_READ | PROT_WRITE);
+	}
+	if (!image) {
+		prim_syscall(SYS_unlinkat, AT_FDCWD, path, 0, 0);
+	}
+	prim_syscall(SYS_close, fd, 0, 0, 0);
+	return image;
+}
+
+static void map_slot_marker(void)
+{
+	void *page = map(-1, 4096, PROT_READ | PROT_WRITE);
+	if (!page) {
+		return;
+	}
+	/* Linux 4.14; without it the fork handler alone clears the marker. */
+	prim_syscall(SYS_madvise, page, 4096, 18 /* MADV_WIPEONFORK */, 0);
+	refit.slot = page;
+}
+
+/* ---- who am I ---------------------------------------------------------- */
+
+/* /proc/self/exe, so that a script matches its interpreter. In a chroot without
+ * /proc the kernel's AT_EXECFN will do, unless that is a script's name. */
+static void find_executable(char *to, size_t size)
+{
+	long n = prim_syscall(SYS_readlinkat, AT_FDCWD, "/proc/self/exe", to,
+			      size - 1);
+	if (n > 0) {
+		to[n] = '\0';
+		return;
+	}
+	to[0] = '\0';
+	const char *name = (const char *)getauxval(AT_EXECFN);
+	if (!name) {
+		return;
+	}
+	char magic[4] = "";
+	long fd = prim_syscall(SYS_openat, AT_FDCWD, name,
+			       O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);
+	if (fd >= 0) {
+		prim_syscall(SYS_read, fd, magic, 4, 0);
+		prim_syscall(SYS_close, fd, 0, 0, 0);
+	}
+	if (magic[0] == 0x7f && magic[1] == 'E') {
+		prim_copy(to, name, size);
+	}
+}
+
+static int is_off(uint32_t knob, const char *exe)
+{
+	const struct refit_policy *policy = refit.policy;
+	int off = 0;
+	for (uint32_t i = 0; i < policy->rule_count && i < REFIT_RULES; i++) {
+		const struct refit_rule *rule = &policy->rules[i];
+		/* As in gitignore, the last match wins. */
+		if (rule->knob == knob &&
+		    (!rule->exe[0] || prim_equal(rule->exe, exe))) {
+			off = !rule->on;
+		}
+	}
+	return off;
+}
+
+static void find_malloc(struct refit_image *image)
+{
+	Dl_info info;
+	void *owner = dlsym(RTLD_DEFAULT, "malloc");
+	if (owner && dladdr(owner, &info) && info.dli_fname) {
+		prim_copy(image->malloc_object, info.dli_fname,
+			  sizeof image->malloc_object);
+	}
+}
+
+void *refit_find_dlopen(void)
+{
+	refit_next_dlopen = dlsym(RTLD_NEXT, "dlopen");
+	return refit_next_dlopen;
+}
+
+void refit_note_deepbind(void)
+{
+	refit_flag(REFIT_IMAGE_DEEPBIND);
+}
+
+static void find_next(void)
+{
+#define X(type, name, args)                                                    \
+	*(void **)&refit.next.name = dlsym(RTLD_NEXT, #name);
+	REFIT_NEXT(X)
+#undef X
+	refit_next_syscall = dlsym(RTLD_NEXT, "syscall");
+	refit_find_dlopen();
+}
+
+__attribute__((constructor)) static void construct(void)
+{
+	find_next();
+	const char *session = prim_env(environ, "REFIT_SESSION=");
+	if (!session || session[0] != '/') {
+		return;
+	}
+	refit.policy = map_policy(session);
+	if (!refit.policy) {
+		return;
+	}
+	char exe[256];
+	find_executable(exe, sizeof exe);
+	refit.sync_off = is_off(REFIT_KNOB_SYNC, prim_basename(exe));
+	refit.odirect_off = is_off(REFIT_KNOB_ODIRECT, prim_basename(exe));
+	struct refit_image *image =
+		refit.policy->flags & REFIT_POLICY_COUNT ? map_image(session)
+							 : NULL;
+	if (!image) {
+		return;
+	}
+	map_slot_marker();
+	image->pid = (uint32_t)prim_syscall(SYS_getpid, 0, 0, 0, 0);
+	image->flags = (refit.sync_off ? REFIT_IMAGE_SYNC_OFF : 0u) |
+		       (refit.odirect_off ? REFIT_IMAGE_ODIRECT_OFF : 0u);
+	prim_copy(image->executable, exe, sizeof image->executable);
+	find_malloc(image);
+	image->version = REFIT_VERSION;
+	__atomic_store_n(&image->magic, REFIT_MAGIC, __ATOMIC_RELEASE);
+	refit.image = image;
+	refit_take_slot();
+	if (__register_atfork) {
+		__register_atfork(NULL, NULL, in_forked_child, __dso_handle);
+	} else if (pthread_atfork) {
+		pthread_atfork(NULL, NULL, in_forked_child);
+	}
+}

@@ -1,0 +1,296 @@
+/* What an executable file is: read from its ELF header, its mode and its
+ * capabilities, as the kernel (binfmt_elf.c, binfmt_script.c) and ld.so would.
+ *
+ * Used by the preload before an exec and by refit itself for the first
+ * program, so that both always say the same. No allocation, no libc calls.
+ */
+#define _GNU_SOURCE
+#include "target.h"
+
+#include <elf.h>
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+
+#include "prim.h"
+
+#define SCRIPT_DEPTH 5   /* binfmt_script: at most five interpreters */
+#define HEADERS 32       /* program headers that are looked at */
+#define DYNAMIC 128      /* dynamic entries that are looked at */
+#define NEEDED 4         /* a sanitizer runtime is among the first libraries */
+
+static long read_at(int fd, void *to, size_t size, uint64_t offset)
+{
+	return prim_syscall(SYS_pread64, fd, to, size, offset);
+}
+
+static int is_sanitizer(const char *name)
+{
+	static const char *const runtimes[] = {"libasan.so", "libtsan.so",
+					       "libhwasan.so", "liblsan.so",
+					       "libclang_rt.asan"};
+	for (size_t i = 0; i < sizeof runtimes / sizeof *runtimes; i++) {
+		if (prim_behind(name, runtimes[i])) {
+			return 1;
+		}
+	}
+	return 0;
+}
+
+static uint64_t file_offset(const Elf64_Phdr *headers, unsigned count,
+			    uint64_t address)
+{
+	for (unsigned i = 0; i < count; i++) {
+		const Elf64_Phdr *h = &headers[i];
+		if (h->p_type == PT_LOAD && address >= h->p_vaddr &&
+		    address - h->p_vaddr < h->p_filesz) {
+			return address - h->p_vaddr + h->p_offset;
+		}
+	}
+	return 0;
+}
+
+/* ASan and its kin refuse to start when another library was loaded before
+ * them (google/sanitizers issue 796). */
+static int needs_sanitizer(int fd, const Elf64_Phdr *headers, unsigned count,
+			   const Elf64_Phdr *dynamic)
+{
+	Elf64_Dyn entries[DYNAMIC];
+	size_t size = dynamic->p_filesz;
+	if (size > sizeof entries) {
+		size = sizeof entries;
+	}
+	long got = read_at(fd, entries, size, dynamic->p_offset);
+	if (got < 0) {
+		return 0;
+	}
+	uint64_t strings = 0;
+	size_t n = (size_t)got / sizeof *entries;
+	for (size_t i = 0; i < n && entries[i].d_tag != DT_NULL; i++) {
+		if (entries[i].d_tag == DT_STRTAB) {
+			strings = file_offset(headers, count,
+					      entries[i].d_un.d_ptr);
+		}
+	}
+	unsigned looked = 0;
+	for (size_t i = 0; strings && i < n && entries[i].d_tag != DT_NULL &&
+			   looked < NEEDED;
+	     i++) {
+		char name[32] = "";
+		if (entries[i].d_tag != DT_NEEDED) {
+			continue;
+		}
+		looked++;
+		if (read_at(fd, name, sizeof name - 1,
+			    strings + entries[i].d_un.d_val) > 0 &&
+		    is_sanitizer(name)) {
+			return 1;
+		}
+	}
+	return 0;
+}
+
+static void look_elf64(int fd, const Elf64_Ehdr *elf, struct refit_target *out)
+{
+	Elf64_Phdr headers[HEADERS];
+	unsigned count = elf->e_phnum < HEADERS ? elf->e_phnum : HEADERS;
+	long got = read_at(fd, headers, count * sizeof *headers, elf->e_phoff);
+	if (elf->e_phentsize != sizeof *headers || got < 0) {
+		return;
+	}
+	count = (unsigned)((size_t)got / sizeof *headers);
+	/* A static-pie has PT_DYNAMIC but no PT_INTERP: only the interpreter
+	 * decides whether ld.so, and so LD_PRELOAD, comes in at all. */
+	out->kind = REFIT_TARGET_STATIC;
+	for (unsigned i = 0; i < count; i++) {
+		const Elf64_Phdr *h = &headers[i];
+		if (h->p_type == PT_INTERP) {
+			size_t size = sizeof out->interpreter - 1;
+			if (h->p_filesz < size) {
+				size = h->p_filesz;
+			}
+			if (read_at(fd, out->interpreter, size, h->p_offset) < 0) {
+				out->kind = REFIT_TARGET_UNKNOWN;
+				return;
+			}
+			const char *name = prim_basename(out->interpreter);
+			out->kind = prim_equal(name, "ld-linux-x86-64.so.2")
+					    ? REFIT_TARGET_GLIBC
+				    : prim_equal(name, "ld-musl-x86_64.so.1")
+					    ? REFIT_TARGET_MUSL
+					    : REFIT_TARGET_OTHER_LIBC;
+		}
+	}
+	for (unsigned i = 0; i < count; i++) {
+		if (headers[i].p_type == PT_DYNAMIC) {
+			out->sanitizer = (uint32_t)needs_sanitizer(
+				fd, headers, count, &headers[i]);
+		}
+	}
+}
+
+/* ld.so ignores preloads when AT_SECURE is set: the ids differ after the exec,
+ * or a user gains capabilities (ld.so(8), cap_bprm_creds_from_file). */
+static uint32_t secure_reason(int fd, const struct stat *st)
+{
+	uint32_t uid = (uint32_t)prim_syscall(SYS_getuid, 0, 0, 0, 0);
+	uint32_t gid = (uint32_t)prim_syscall(SYS_getgid, 0, 0, 0, 0);
+	uint32_t euid = (uint32_t)prim_syscall(SYS_geteuid, 0, 0, 0, 0);
+	uint32_t egid = (uint32_t)prim_syscall(SYS_getegid, 0, 0, 0, 0);
+	int gains = (st->st_mode & (S_ISUID | S_ISGID)) != 0 &&
+		    prim_syscall6(SYS_prctl, PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0,
+				  0) != 1;
+	if (gains && (st->st_mode & S_ISUID)) {
+		euid = st->st_uid;
+	}
+	if (gains && (st->st_mode & (S_ISGID | S_IXGRP)) == (S_ISGID | S_IXGRP)) {
+		egid = st->st_gid;
+	}
+	if (euid != uid) {
+		return REFIT_REASON_SETUID;
+	}
+	if (egid != gid) {
+		return REFIT_REASON_SETGID;
+	}
+	char capabilities[32];
+	if (uid != 0 && prim_syscall(SYS_fgetxattr, fd, "security.capability",
+				     capabilities, sizeof capabilities) > 0) {
+		return REFIT_REASON_FILE_CAPABILITIES;
+	}
+	return REFIT_REASON_REACHED;
+}
+
+static uint32_t kind_reason(const struct refit_target *target)
+{
+	switch (target->kind) {
+	case REFIT_TARGET_STATIC:
+		return REFIT_REASON_STATIC;
+	case REFIT_TARGET_OTHER_ARCHITECTURE:
+		return REFIT_REASON_OTHER_ARCHITECTURE;
+	case REFIT_TARGET_OTHER_LIBC:
+		return REFIT_REASON_OTHER_LIBC;
+	default:
+		return target->sanitizer ? REFIT_REASON_SANITIZER
+					 : REFIT_REASON_REACHED;
+	}
+}
+
+/* Fills next with the interpreter of a #! line; 0 when the file has none. */
+static int shebang(const char *head, long size, char *next, size_t room)
+{
+	if (size < 3 || head[0] != '#' || head[1] != '!') {
+		return 0;
+	}
+	long at = 2;
+	while (at < size && (head[at] == ' ' || head[at] == '\t')) {
+		at++;
+	}
+	size_t n = 0;
+	while (at < size && n + 1 < room && head[at] != ' ' &&
+	       head[at] != '\t' && head[at] != '\n' && head[at] != '\0') {
+		next[n++] = head[at++];
+	}
+	next[n] = '\0';
+	return n > 0;
+}
+
+static int look_once(int fd, struct refit_target *out, char *next, size_t room)
+{
+	union {
+		Elf64_Ehdr elf;
+		char bytes[256];
+	} head = {0};
+	long size = read_at(fd, head.bytes, sizeof head.bytes, 0);
+	if (shebang(head.bytes, size, next, room)) {
+		return 1;
+	}
+	if (size < (long)sizeof head.elf || head.bytes[0] != ELFMAG0 ||
+	    head.bytes[1] != ELFMAG1 || head.bytes[2] != ELFMAG2 ||
+	    head.bytes[3] != ELFMAG3) {
+		/* Neither ELF nor #!: execvp and shells hand it to /bin/sh. */
+		return 0;
+	}
+	if (head.elf.e_ident[EI_CLASS] != ELFCLASS64 ||
+	    head.elf.e_machine != EM_X86_64) {
+		out->kind = REFIT_TARGET_OTHER_ARCHITECTURE;
+		return 0;
+	}
+	look_elf64(fd, &head.elf, out);
+	return 0;
+}
+
+static void look_open(int fd, struct refit_target *out, char *next, size_t room)
+{
+	struct stat st;
+	next[0] = '\0';
+	if (prim_syscall(SYS_fstat, fd, &st, 0, 0) < 0 || !S_ISREG(st.st_mode)) {
+		return;
+	}
+	if (look_once(fd, out, next, room) ||
+	    out->kind == REFIT_TARGET_UNKNOWN) {
+		return;
+	}
+	/* Whatever keeps ld.so from preloading is named by its strongest
+	 * cause: a static or foreign file first, then secure execution. */
+	out->reason = kind_reason(out);
+	if (out->reason == REFIT_REASON_REACHED ||
+	    out->reason == REFIT_REASON_SANITIZER) {
+		uint32_t secure = secure_reason(fd, &st);
+		if (secure != REFIT_REASON_REACHED) {
+			out->reason = secure;
+		}
+	}
+}
+
+static void follow_scripts(char *next, struct refit_target *out)
+{
+	for (int depth = 0; depth < SCRIPT_DEPTH && next[0]; depth++) {
+		out->script = 1;
+		prim_copy(out->path, next, sizeof out->path);
+		long fd = prim_syscall(SYS_openat, AT_FDCWD, out->path,
+				       O_RDONLY | O_CLOEXEC | O_NONBLOCK |
+					       O_NOCTTY,
+				       0);
+		if (fd < 0) {
+			return;
+		}
+		look_open((int)fd, out, next, sizeof out->path);
+		prim_syscall(SYS_close, fd, 0, 0, 0);
+	}
+}
+
+static void clear(struct refit_target *out)
+{
+	out->kind = REFIT_TARGET_UNKNOWN;
+	out->reason = REFIT_REASON_REACHED;
+	out->script = 0;
+	out->sanitizer = 0;
+	out->path[0] = '\0';
+	for (size_t i = 0; i < sizeof out->interpreter; i++) {
+		out->interpreter[i] = '\0';
+	}
+}
+
+void refit_target_look_fd(int fd, struct refit_target *out)
+{
+	char next[sizeof out->path];
+	clear(out);
+	look_open(fd, out, next, sizeof next);
+	follow_scripts(next, out);
+}
+
+void refit_target_look(int dirfd, const char *path, struct refit_target *out)
+{
+	char next[sizeof out->path];
+	clear(out);
+	prim_copy(out->path, path, sizeof out->path);
+	long fd = prim_syscall(
+		SYS_openat, dirfd, path,
+		O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0);
+	if (fd < 0) {
+		return;
+	}
+	look_open((int)fd, out, next, sizeof next);
+	prim_syscall(SYS_close, fd, 0, 0, 0);
+	follow_scripts(next, out);
+}

@@ -1,0 +1,337 @@
+//! The closing block of a run, for people.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use refit_meter::{Calls, ExecutableReport, OPENING, RunReport};
+
+/// At most this many executables and names in a list.
+const MOST: usize = 8;
+
+/// The lines that follow a run, each beginning with `refit: `.
+pub fn text(report: &RunReport) -> String {
+    let mut lines = Vec::new();
+    if report.settings.is_empty() {
+        observed(report, &mut lines);
+    } else {
+        swapped(report, &mut lines);
+    }
+    unreached(report, &mut lines);
+    unknown(report, &mut lines);
+    survivors(report, &mut lines);
+    lines.iter().fold(String::new(), |mut all, line| {
+        let _ = writeln!(all, "refit: {line}");
+        all
+    })
+}
+
+fn is_sync(name: &str) -> bool {
+    !OPENING.contains(&name)
+}
+
+fn sum(calls: &BTreeMap<&'static str, Calls>, field: fn(&Calls) -> u64) -> u64 {
+    calls
+        .iter()
+        .filter(|(name, _)| is_sync(name))
+        .map(|(_, calls)| field(calls))
+        .sum()
+}
+
+/// `fdatasync 8,000 · fsync 12`, the most first.
+fn by_call(calls: &BTreeMap<&'static str, Calls>, field: fn(&Calls) -> u64) -> String {
+    let mut parts: Vec<_> = calls
+        .iter()
+        .map(|(name, calls)| (field(calls), *name))
+        .filter(|(n, _)| *n > 0)
+        .collect();
+    parts.sort_by(|a, b| b.cmp(a));
+    parts
+        .iter()
+        .map(|(n, name)| format!("{name} {}", grouped(*n)))
+        .collect::<Vec<_>>()
+        .join(" · ")
+}
+
+fn grouped(n: u64) -> String {
+    let digits = n.to_string();
+    let mut out = String::new();
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+fn seconds(ns: u64) -> String {
+    match ns {
+        0..1_000_000 => format!("{} µs", ns / 1_000),
+        1_000_000..1_000_000_000 => format!("{} ms", ns / 1_000_000),
+        _ => format!("{:.2} s", ns as f64 / 1e9),
+    }
+}
+
+fn plural(n: u64, word: &str) -> String {
+    format!("{} {word}{}", grouped(n), if n == 1 { "" } else { "s" })
+}
+
+fn reached(report: &RunReport) -> String {
+    let coverage = &report.coverage;
+    format!(
+        "reached {} of {} by {}",
+        grouped(coverage.processes_reached),
+        if coverage.processes_seen == 1 {
+            "1 process".to_owned()
+        } else {
+            plural(coverage.processes_seen, "processe")
+        },
+        coverage.backend
+    )
+}
+
+fn share(report: &RunReport, waited_ns: u64) -> String {
+    let share = 100.0 * waited_ns as f64 / report.wall_ns.max(1) as f64;
+    // Several processes wait at once: then the sum says more than a share.
+    if share <= 100.0 {
+        format!(" of {} ({share:.0} %)", seconds(report.wall_ns))
+    } else {
+        " in all processes together".to_owned()
+    }
+}
+
+fn observed(report: &RunReport, lines: &mut Vec<String>) {
+    let seen = sum(&report.totals, |calls| calls.seen);
+    let waited = sum(&report.totals, |calls| calls.waited_ns);
+    if seen == 0 {
+        lines.push(format!(
+            "no sync calls seen; {}; nothing was changed",
+            reached(report)
+        ));
+    } else {
+        lines.push(format!(
+            "{} waited {}{}: {}; {}; nothing was changed",
+            plural(seen, "sync call"),
+            seconds(waited),
+            share(report, waited),
+            by_call(&report.totals, |calls| calls.seen),
+            reached(report)
+        ));
+        executables(report, |calls| calls.seen, lines);
+        // Below this a swap could not be told from noise.
+        if waited > report.wall_ns / 20 {
+            lines.push(format!(
+                "try   refit run sync=off -- {}    (loses-on-crash)",
+                command_line(&report.command)
+            ));
+        }
+    }
+    if report.totals.contains_key("open(O_DIRECT)") {
+        lines.push("some files bypass the page cache (O_DIRECT): odirect=off takes that away (loses-on-crash)".to_owned());
+    }
+}
+
+fn executables(report: &RunReport, field: fn(&Calls) -> u64, lines: &mut Vec<String>) {
+    let busy: Vec<&ExecutableReport> = report
+        .executables
+        .iter()
+        .filter(|e| sum(&e.calls, |c| c.seen) > 0)
+        .collect();
+    if busy.len() < 2 {
+        return;
+    }
+    for executable in busy.iter().take(MOST) {
+        let waited = sum(&executable.calls, |calls| calls.waited_ns);
+        let count = by_call(&executable.calls, field);
+        let waited = if waited > 0 {
+            format!(", waited {}", seconds(waited))
+        } else {
+            String::new()
+        };
+        let count = if count.is_empty() {
+            "0".to_owned()
+        } else {
+            count
+        };
+        lines.push(format!(
+            "  {}: {count}{waited}",
+            name(&executable.executable)
+        ));
+    }
+    if busy.len() > MOST {
+        lines.push(format!(
+            "  and {} more executables (--json names all)",
+            busy.len() - MOST
+        ));
+    }
+}
+
+fn name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+fn swapped(report: &RunReport, lines: &mut Vec<String>) {
+    let settings: Vec<String> = report
+        .settings
+        .iter()
+        .map(|setting| format!("{} ({})", setting.setting, setting.class))
+        .collect();
+    lines.push(format!("{}; {}", settings.join(" "), reached(report)));
+    let all = &report.totals;
+    let suppressed = by_call(all, |calls| calls.suppressed);
+    let seen = sum(all, |calls| calls.seen);
+    if !suppressed.is_empty() {
+        let n = sum(all, |calls| calls.suppressed);
+        lines.push(format!(
+            "suppressed {} of {}: {suppressed}",
+            grouped(n),
+            plural(seen, "sync call")
+        ));
+        executables(report, |calls| calls.suppressed, lines);
+    }
+    let real = by_call(all, |calls| calls.real);
+    let waited = sum(all, |calls| calls.waited_ns);
+    if !real.is_empty() {
+        lines.push(format!(
+            "real: {real}; waited {}{}",
+            seconds(waited),
+            share(report, waited)
+        ));
+    } else if seen == 0
+        && report
+            .settings
+            .iter()
+            .any(|s| s.setting.starts_with("sync"))
+    {
+        lines.push("no sync calls seen".to_owned());
+    }
+    if let Some(setting) = report
+        .settings
+        .iter()
+        .find(|s| s.setting.starts_with("malloc="))
+    {
+        malloc(report, &setting.setting, lines);
+    }
+}
+
+/// Which object served malloc, by the number of executables.
+fn malloc(report: &RunReport, setting: &str, lines: &mut Vec<String>) {
+    let wanted = setting
+        .trim_start_matches("malloc=")
+        .split(':')
+        .next()
+        .unwrap_or_default();
+    let wanted = if wanted == "glibc" {
+        "libc"
+    } else {
+        name(wanted)
+    };
+    let mut others = Vec::new();
+    let mut served = 0_u64;
+    for executable in &report.executables {
+        match &executable.malloc_object {
+            Some(object) if name(object).contains(wanted) => served += executable.processes,
+            object => others.push(format!(
+                "{} by {}",
+                name(&executable.executable),
+                object.as_deref().map_or("unknown", name)
+            )),
+        }
+        if executable.deepbind {
+            lines.push(format!(
+                "{} opened a library with RTLD_DEEPBIND: its malloc may be another",
+                name(&executable.executable)
+            ));
+        }
+    }
+    lines.push(format!(
+        "malloc is served by {wanted} in {} of {}",
+        grouped(served),
+        plural(report.coverage.processes_reached, "processe")
+    ));
+    if !others.is_empty() {
+        lines.push(format!("malloc is served otherwise in: {}", some(&others)));
+    }
+}
+
+fn some(parts: &[String]) -> String {
+    let shown = parts
+        .iter()
+        .take(MOST)
+        .cloned()
+        .collect::<Vec<_>>()
+        .join(", ");
+    if parts.len() > MOST {
+        format!("{shown} and {} more (--json names all)", parts.len() - MOST)
+    } else {
+        shown
+    }
+}
+
+fn unreached(report: &RunReport, lines: &mut Vec<String>) {
+    let parts: Vec<String> = report
+        .coverage
+        .unreached
+        .iter()
+        .map(|program| {
+            let times = if program.count > 1 {
+                format!(" ×{}", grouped(program.count))
+            } else {
+                String::new()
+            };
+            format!("{} ({}){times}", name(&program.name), program.reason)
+        })
+        .collect();
+    if !parts.is_empty() {
+        lines.push(format!(
+            "not reached, so as without refit: {}",
+            some(&parts)
+        ));
+    }
+}
+
+fn unknown(report: &RunReport, lines: &mut Vec<String>) {
+    for unknown in &report.coverage.unknown {
+        let n = unknown.count;
+        let where_ = unknown.executable.as_deref().map_or("some program", name);
+        lines.push(match unknown.what {
+            "io_uring" => format!("unknown: {where_} set up {}; syncs inside are not seen", plural(n, "io_uring ring")),
+            "own syscall instructions" => {
+                format!("unknown: {where_} makes system calls by its own instructions; syncs among them are not seen")
+            }
+            "own seccomp filter" => format!("unknown: {where_} installed a seccomp filter; from then on its calls were real"),
+            "never reported" => format!("unknown: {} should have reported and did not", plural(n, "program")),
+            _ => format!("unknown: {} not reached, and not named", plural(n, "program")),
+        });
+    }
+}
+
+fn survivors(report: &RunReport, lines: &mut Vec<String>) {
+    let parts: Vec<String> = report
+        .survivors
+        .iter()
+        .map(|s| format!("{} (pid {})", name(&s.executable), s.pid))
+        .collect();
+    if !parts.is_empty() {
+        lines.push(format!(
+            "still running, with what they had: {}",
+            some(&parts)
+        ));
+    }
+}
+
+/// The command as it could be typed again.
+fn command_line(words: &[String]) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "-_./=:,+@%".contains(c);
+    words
+        .iter()
+        .map(|word| {
+            if !word.is_empty() && word.chars().all(plain) {
+                word.clone()
+            } else {
+                format!("'{}'", word.replace('\'', r"'\''"))
+            }
+        })
+        .collect::<Vec<_>>()
+        .join(" ")
+}

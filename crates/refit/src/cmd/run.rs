@@ -1,0 +1,176 @@
+//! `refit run`: once, and then what happened.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use refit_knobs::Settings;
+use refit_launch::session::{Session, remove_abandoned};
+use refit_launch::{End, Options, Prepared, StartError, end_as, prepare};
+use refit_meter::{Collector, Outcome, RunReport, SCHEMA, SettingReport, session_in_use};
+
+use super::closing;
+use crate::cli::RunArgs;
+
+/// refit's own failure before the start (env(1), timeout(1)).
+const OWN_FAILURE: u8 = 125;
+/// The command was found but cannot be executed, or was not found.
+const NOT_EXECUTABLE: u8 = 126;
+const NOT_FOUND: u8 = 127;
+
+/// What was typed, understood.
+struct Plan {
+    args: RunArgs,
+    settings: Settings,
+    /// Opened before the start, so that a file that cannot be written stops
+    /// everything while nothing has happened.
+    json: Option<File>,
+}
+
+pub fn main(args: RunArgs) -> ExitCode {
+    match plan(args).and_then(|plan| plan.map_or(Ok(ExitCode::SUCCESS), start)) {
+        Ok(code) => code,
+        Err(error) => {
+            say(&format!("{error:#}"));
+            ExitCode::from(OWN_FAILURE)
+        }
+    }
+}
+
+/// refit's own words go to stderr; if that is closed there is nobody to tell.
+fn say(text: &str) {
+    let _ = writeln!(io::stderr(), "refit: {text}");
+}
+
+fn plan(args: RunArgs) -> Result<Option<Plan>> {
+    let settings = Settings::parse(args.settings.clone())?;
+    if args.explain {
+        let text = super::explain::text(&settings);
+        io::stdout()
+            .write_all(text.as_bytes())
+            .context("cannot write to stdout")?;
+        return Ok(None);
+    }
+    if args.command.is_empty() {
+        bail!("no command to run\n  write it behind `--`: refit run {settings} -- COMMAND");
+    }
+    let json = match &args.json {
+        Some(path) => Some(create(path)?),
+        None => None,
+    };
+    Ok(Some(Plan {
+        args,
+        settings,
+        json,
+    }))
+}
+
+fn create(path: &Path) -> Result<File> {
+    File::create(path).with_context(|| {
+        format!(
+            "--json: cannot write {}; name a file in a directory that exists",
+            path.display()
+        )
+    })
+}
+
+fn start(plan: Plan) -> Result<ExitCode> {
+    remove_abandoned(session_in_use);
+    let count = !plan.args.quiet || plan.json.is_some();
+    let options = Options {
+        count,
+        follow_env: !plan.args.no_follow_env,
+        allocator_dir: plan.args.allocator_dir.clone(),
+    };
+    let prepared = prepare(&plan.settings.launch(), &options, &plan.args.command)?;
+    if !count {
+        let error = prepared.replace();
+        return Ok(not_started(&plan, prepared.session, &error));
+    }
+    let mut collector = collector(&prepared);
+    match prepared.run(|| collector.fold_dead()) {
+        Ok((end, wall)) => finish(plan, prepared.session, collector, end, wall),
+        Err(error) => Ok(not_started(&plan, prepared.session, &error)),
+    }
+}
+
+fn collector(prepared: &Prepared) -> Collector {
+    let reason = prepared.target.as_ref().and_then(|target| target.reason);
+    let mut collector = Collector::new(&prepared.session.path, reason.is_none());
+    if let (Some(target), Some(reason)) = (&prepared.target, reason) {
+        collector.add_unreached(&target.path.display().to_string(), reason);
+    }
+    collector
+}
+
+fn not_started(plan: &Plan, session: Session, error: &StartError) -> ExitCode {
+    session.remove();
+    say(&format!(
+        "cannot run {}: {error}",
+        plan.args.command[0].display()
+    ));
+    ExitCode::from(if error.0.kind() == io::ErrorKind::NotFound {
+        NOT_FOUND
+    } else {
+        NOT_EXECUTABLE
+    })
+}
+
+/// From here on the program has ended, and its end is refit's.
+fn finish(plan: Plan, session: Session, mut collector: Collector, end: End, wall: Duration) -> ! {
+    collector.finish();
+    let (coverage, totals, executables, survivors) = collector.report();
+    if survivors.is_empty() {
+        session.remove();
+    }
+    let report = RunReport {
+        schema: SCHEMA,
+        kind: "run",
+        refit: env!("CARGO_PKG_VERSION"),
+        command: plan
+            .args
+            .command
+            .iter()
+            .map(|word| word.to_string_lossy().into_owned())
+            .collect(),
+        settings: plan
+            .settings
+            .0
+            .iter()
+            .map(|setting| SettingReport {
+                setting: setting.to_string(),
+                class: setting.class().to_string(),
+            })
+            .collect(),
+        wall_ns: u64::try_from(wall.as_nanos()).unwrap_or(u64::MAX),
+        exit: match end {
+            End::Exited(code) => Outcome::Code(code),
+            End::Signaled(signal) => Outcome::Signal(signal),
+        },
+        coverage,
+        totals,
+        executables,
+        survivors,
+    };
+    if let (Some(file), Some(path)) = (plan.json, &plan.args.json)
+        && let Err(error) = write_json(file, &report)
+    {
+        say(&format!(
+            "--json: {} is not complete: {error}",
+            path.display()
+        ));
+    }
+    if !plan.args.quiet {
+        let _ = io::stderr().write_all(closing::text(&report).as_bytes());
+    }
+    end_as(end)
+}
+
+fn write_json(mut file: File, report: &RunReport) -> io::Result<()> {
+    let mut text = serde_json::to_string_pretty(report)?;
+    text.push('\n');
+    file.write_all(text.as_bytes())
+}

@@ -1,0 +1,6 @@
+// build: -static
+// Does nothing, successfully; lives for about a millisecond.
+int main(void)
+{
+    return 0;
+}

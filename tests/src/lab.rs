@@ -1,0 +1,271 @@
+//! What a test works with: a directory of its own, the refit under test, compiled programs, strace, waiting.
+//!
+//! Paths are handed out as `String`, because tests put them between words of a command line.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+
+use crate::fixture::{self, Missing};
+use crate::strace::Trace;
+use crate::sys;
+
+/// The exit code of a test's process that means "could not be tried here".
+pub const SKIPPED: i32 = 77;
+
+/// How long `wait_until` and its kin wait before they fail the test.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// One test's own place.
+pub struct Lab {
+    dir: PathBuf,
+    /// Only when there is no runner around this process that would remove the directory.
+    own: Option<tempfile::TempDir>,
+}
+
+#[allow(dead_code)] // tests take from here what they need
+impl Lab {
+    pub fn open(root: &Path) -> Result<Self> {
+        if let Some(dir) = std::env::var_os("REFIT_LAB_DIR") {
+            return Ok(Self {
+                dir: dir.into(),
+                own: None,
+            });
+        }
+        let own = tempfile::Builder::new()
+            .prefix("refit-test-")
+            .tempdir_in(root)
+            .context("make a directory")?;
+        Ok(Self {
+            dir: own.path().to_owned(),
+            own: Some(own),
+        })
+    }
+
+    /// The test's directory, on a real filesystem, removed after the test.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// A path inside the test's directory; nothing is created.
+    pub fn path(&self, name: &str) -> String {
+        text_path(&self.dir.join(name))
+    }
+
+    /// A file inside the test's directory with this content; its path.
+    pub fn file(&self, name: &str, content: &str) -> String {
+        let path = self.path(name);
+        fs::write(&path, content).unwrap_or_else(|error| panic!("write {path}: {error}"));
+        path
+    }
+
+    /// A fresh directory inside the test's directory; its path.
+    pub fn subdir(&self, name: &str) -> String {
+        let path = self.path(name);
+        fs::create_dir(&path).unwrap_or_else(|error| panic!("make {path}: {error}"));
+        path
+    }
+
+    /// The compiled program of tests/programs; the test is skipped where its compiler is not installed.
+    pub fn program(&self, name: &str) -> String {
+        match fixture::program(name) {
+            Ok(path) => text_path(&path),
+            Err(Missing::Compiler(reason)) => self.skip(&format!("{name}: {reason}")),
+            Err(Missing::Broken(reason)) => panic!("program {name}: {reason}"),
+        }
+    }
+
+    /// Any command, in the test's directory.
+    pub fn command(&self, program: &str) -> Command {
+        let mut command = Command::new(program);
+        command.current_dir(&self.dir);
+        command
+    }
+
+    /// Runs any command to its end.
+    pub fn run(&self, words: &[&str]) -> Output {
+        let (program, args) = words.split_first().expect("a command has a first word");
+        let mut command = self.command(program);
+        command.args(args);
+        finish(&mut command)
+    }
+
+    /// The refit under test, to be completed and started by the test itself.
+    pub fn refit_command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(refit_path());
+        command.current_dir(&self.dir).args(args);
+        command
+    }
+
+    /// Runs refit to its end.
+    pub fn refit(&self, args: &[&str]) -> Output {
+        finish(&mut self.refit_command(args))
+    }
+
+    /// Runs refit with `--json` after its verb; what it did, and what it wrote there.
+    pub fn refit_json(&self, args: &[&str]) -> (Output, serde_json::Value) {
+        let place = tempfile::Builder::new()
+            .prefix("report-")
+            .tempdir_in(&self.dir)
+            .expect("the test's directory is ours");
+        let file = text_path(&place.path().join("report.json"));
+        let (verb, rest) = args.split_first().expect("refit is called with a verb");
+        let output = self.refit(&[&[*verb, "--json", &file], rest].concat());
+        let json = fs::read_to_string(&file).unwrap_or_else(|error| {
+            panic!("{args:?} wrote no report: {error}\n{}", described(&output))
+        });
+        let value = serde_json::from_str(&json)
+            .unwrap_or_else(|error| panic!("{args:?}: {error} in\n{json}"));
+        (output, value)
+    }
+
+    /// The report of a run whose exit code must be 0.
+    pub fn report(&self, args: &[&str]) -> serde_json::Value {
+        let (output, value) = self.refit_json(args);
+        expect_code(&output, 0);
+        value
+    }
+
+    /// Runs a command (refit, by `refit_path()`, or any other) under `strace -f`, following these system
+    /// calls (a `-e trace=` expression). Skips the test where there is no strace.
+    pub fn strace(&self, calls: &str, words: &[&str]) -> (Output, Trace) {
+        self.require_command("strace");
+        let log = tempfile::NamedTempFile::new_in(&self.dir).expect("the test's directory is ours");
+        let log_path = text_path(log.path());
+        let trace = format!("trace={calls}");
+        let output = self.run(
+            &[
+                &["strace", "-f", "-qq", "-o", &log_path, "-e", &trace, "--"],
+                words,
+            ]
+            .concat(),
+        );
+        let text = fs::read(log.path()).expect("strace's log is ours");
+        (output, Trace::parse(&String::from_utf8_lossy(&text)))
+    }
+
+    /// Whether the tests run as root.
+    pub fn as_root(&self) -> bool {
+        sys::euid() == 0
+    }
+
+    /// Skips the test unless it runs as root.
+    pub fn require_root(&self) {
+        if !self.as_root() {
+            self.skip("needs root");
+        }
+    }
+
+    /// Skips the test unless the command is on the PATH.
+    pub fn require_command(&self, name: &str) {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        if !std::env::split_paths(&path).any(|dir| dir.join(name).is_file()) {
+            self.skip(&format!("{name} is not installed"));
+        }
+    }
+
+    /// Ends this test as skipped, from anywhere.
+    pub fn skip(&self, reason: &str) -> ! {
+        println!("skip: {reason}");
+        if self.own.is_some() {
+            // Exiting drops nothing; what stays behind, stays behind.
+            let _ = fs::remove_dir_all(&self.dir);
+        }
+        std::process::exit(SKIPPED)
+    }
+}
+
+/// The refit under test.
+pub fn refit_path() -> String {
+    let path = std::env::var_os("REFIT_BIN")
+        .map_or_else(|| target_dir().join("x86_64-unknown-linux-gnu/release/refit"), PathBuf::from);
+    assert!(
+        path.is_file(),
+        "{} is not there; build it, or set REFIT_BIN",
+        path.display()
+    );
+    text_path(&path)
+}
+
+/// The source tree: recipes, manifests, programs.
+pub fn source_dir() -> PathBuf {
+    let built_from = || OsString::from(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
+    PathBuf::from(std::env::var_os("REFIT_SOURCE").unwrap_or_else(built_from))
+}
+
+/// Cargo's target directory: this executable lies in a profile's directory below it.
+pub fn target_dir() -> PathBuf {
+    let own = std::env::current_exe().expect("/proc is mounted");
+    own.ancestors()
+        .nth(2)
+        .expect("cargo puts executables two levels below its target")
+        .to_owned()
+}
+
+/// Fails the test, with all that the command said, unless it exited with this code.
+#[track_caller]
+pub fn expect_code(output: &Output, code: i32) {
+    assert!(
+        output.status.code() == Some(code),
+        "expected exit code {code}: {}",
+        described(output)
+    );
+}
+
+/// The exit status and both streams, for a message.
+pub fn described(output: &Output) -> String {
+    let [stdout, stderr] =
+        [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes));
+    format!(
+        "{}\n--- stdout\n{stdout}--- stderr\n{stderr}---",
+        output.status
+    )
+}
+
+/// Asks again and again until there is an answer; fails the test, naming what was waited for, at the deadline.
+#[track_caller]
+#[allow(dead_code)]
+pub fn wait_for<T>(what: &str, mut answer: impl FnMut() -> Option<T>) -> T {
+    let started = Instant::now();
+    loop {
+        if let Some(answer) = answer() {
+            return answer;
+        }
+        assert!(
+            started.elapsed() < PATIENCE,
+            "waited {} s for {what}",
+            PATIENCE.as_secs()
+        );
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Waits for a condition.
+#[track_caller]
+#[allow(dead_code)]
+pub fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
+    wait_for(what, || condition().then_some(()));
+}
+
+/// Waits for a file to appear, and reads it.
+#[track_caller]
+#[allow(dead_code)]
+pub fn wait_for_file(path: &str) -> String {
+    wait_for(path, || fs::read_to_string(path).ok())
+}
+
+fn finish(command: &mut Command) -> Output {
+    command
+        .output()
+        .unwrap_or_else(|error| panic!("start {command:?}: {error}"))
+}
+
+fn text_path(path: &Path) -> String {
+    path.to_str()
+        .expect("the tests' own paths are text")
+        .to_owned()
+}

@@ -1,0 +1,314 @@
+//! Who may use whom, and where `unsafe` may stand: read from the manifests and sources themselves.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::lab::{Lab, source_dir};
+use crate::runner::{Outcome, Test};
+use crate::test;
+
+pub const TESTS: &[Test] = &[
+    test!(crates_use_only_what_they_may),
+    test!(unsafe_stands_in_sys_modules_only),
+];
+
+/// crate, and the crates of ours that it may depend on. A new crate needs a line.
+const MAY_USE: &[(&str, &[&str])] = &[
+    ("refit-knobs", &[]),
+    ("refit-stats", &[]),
+    ("refit-preload", &[]),
+    ("refit-launch", &["refit-knobs", "refit-preload"]),
+    ("refit-meter", &["refit-preload"]),
+    (
+        "refit-lab",
+        &["refit-knobs", "refit-launch", "refit-meter", "refit-stats"],
+    ),
+    (
+        "refit-crash",
+        &["refit-knobs", "refit-launch", "refit-meter", "refit-lab"],
+    ),
+    (
+        "refit-report",
+        &["refit-stats", "refit-meter", "refit-lab", "refit-crash"],
+    ),
+];
+
+/// The command itself, which may use all of them.
+const COMMAND: &str = "refit";
+
+/// Packages that may hold `unsafe`, in their `sys` modules.
+const MAY_BE_UNSAFE: &[&str] = &[
+    "crates/refit-launch",
+    "crates/refit-meter",
+    "crates/refit-crash",
+    "tests",
+];
+
+fn crates_use_only_what_they_may(_: &Lab) -> Outcome {
+    let mut faults = Vec::new();
+    for dir in entries(&source_dir().join("crates")) {
+        let name = dir
+            .file_name()
+            .expect("a directory entry has a name")
+            .to_string_lossy()
+            .into_owned();
+        if name == COMMAND {
+            continue;
+        }
+        let manifest = read(&dir.join("Cargo.toml"));
+        let Some((_, allowed)) = MAY_USE.iter().find(|(package, _)| *package == name) else {
+            faults.push(format!("{name} has no line in MAY_USE"));
+            continue;
+        };
+        for used in own_dependencies(&manifest) {
+            if !allowed.contains(&used.as_str()) {
+                faults.push(format!("{name} must not use {used}"));
+            }
+        }
+    }
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+    Outcome::Pass
+}
+
+fn unsafe_stands_in_sys_modules_only(_: &Lab) -> Outcome {
+    let root = source_dir();
+    let mut packages = entries(&root.join("crates"));
+    packages.push(root.join("tests"));
+    let mut faults = Vec::new();
+    let mut seen = 0;
+    for package in packages {
+        let may = MAY_BE_UNSAFE
+            .iter()
+            .any(|allowed| package == root.join(allowed));
+        for file in rust_files(&package) {
+            seen += 1;
+            let inside = file
+                .strip_prefix(&package)
+                .expect("found below the package");
+            if !(may && is_sys(inside)) && has_word(&code_only(&read(&file)), "unsafe") {
+                faults.push(file.display().to_string());
+            }
+        }
+    }
+    assert!(seen > 5, "only {seen} Rust files below {}", root.display());
+    assert!(
+        faults.is_empty(),
+        "unsafe outside a sys module:\n{}",
+        faults.join("\n")
+    );
+    Outcome::Pass
+}
+
+/// The packages of ours that a manifest names in any kind of dependency section.
+fn own_dependencies(manifest: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut in_dependencies = false;
+    for line in manifest.lines().map(str::trim) {
+        if let Some(section) = line.strip_prefix('[') {
+            let section = section.trim_end_matches(']');
+            in_dependencies = section.ends_with("dependencies");
+            // [dependencies.refit-x]
+            if let Some((kind, package)) = section.rsplit_once('.')
+                && kind.ends_with("dependencies")
+                && package.starts_with(COMMAND)
+            {
+                found.push(package.to_owned());
+            }
+        } else if in_dependencies {
+            let end = line
+                .find(|c: char| !c.is_ascii_alphanumeric() && c != '-')
+                .unwrap_or(line.len());
+            let package = &line[..end];
+            if package == COMMAND || package.starts_with("refit-") {
+                found.push(package.to_owned());
+            }
+        }
+    }
+    found
+}
+
+/// sys.rs, or anything below a directory `sys`.
+fn is_sys(path: &Path) -> bool {
+    path.ends_with("sys.rs")
+        || path
+            .parent()
+            .is_some_and(|dirs| dirs.iter().any(|dir| dir == "sys"))
+}
+
+fn rust_files(dir: &Path) -> Vec<PathBuf> {
+    entries(dir)
+        .into_iter()
+        .filter(|path| !path.ends_with("target"))
+        .flat_map(|path| match path.extension() {
+            _ if path.is_dir() => rust_files(&path),
+            Some(extension) if extension == "rs" => vec![path],
+            _ => Vec::new(),
+        })
+        .collect()
+}
+
+fn entries(dir: &Path) -> Vec<PathBuf> {
+    let listing = fs::read_dir(dir).unwrap_or_else(|error| panic!("{}: {error}", dir.display()));
+    let mut paths: Vec<PathBuf> = listing
+        .map(|entry| entry.expect("a readable directory").path())
+        .collect();
+    paths.sort();
+    paths
+}
+
+fn read(path: &Path) -> String {
+    fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+fn has_word(code: &str, word: &str) -> bool {
+    code.split(|c: char| !c.is_alphanumeric() && c != '_')
+        .any(|token| token == word)
+}
+
+/// The source without comments and without what stands in quotes.
+fn code_only(source: &str) -> String {
+    let mut code = String::with_capacity(source.len());
+    let mut rest = source;
+    while let Some(first) = rest.chars().next() {
+        let skipped = match first {
+            '/' if rest.starts_with("//") => rest.find('\n').unwrap_or(rest.len()),
+            '/' if rest.starts_with("/*") => block_comment(rest),
+            'r' if !code.ends_with(|c: char| c.is_alphanumeric() || c == '_') => raw_string(rest),
+            '"' => quoted(rest, '"'),
+            '\'' => character(rest),
+            _ => 0,
+        };
+        if skipped == 0 {
+            code.push(first);
+            rest = &rest[first.len_utf8()..];
+        } else {
+            code.push(' ');
+            rest = &rest[skipped..];
+        }
+    }
+    code
+}
+
+/// Length of the comment at the start; they nest.
+fn block_comment(text: &str) -> usize {
+    let (mut depth, mut at) = (0, 0);
+    while at < text.len() {
+        let rest = &text.as_bytes()[at..];
+        if rest.starts_with(b"/*") {
+            depth += 1;
+            at += 2;
+        } else if rest.starts_with(b"*/") {
+            depth -= 1;
+            at += 2;
+            if depth == 0 {
+                return at;
+            }
+        } else {
+            at += 1;
+        }
+    }
+    text.len()
+}
+
+/// Length of the `r#"…"#` at the start, 0 if there is none.
+fn raw_string(text: &str) -> usize {
+    let hashes = text[1..].len() - text[1..].trim_start_matches('#').len();
+    let open = 1 + hashes;
+    if !text[open..].starts_with('"') {
+        return 0;
+    }
+    let close = format!("\"{}", "#".repeat(hashes));
+    text[open + 1..]
+        .find(&close)
+        .map_or(text.len(), |end| open + 1 + end + close.len())
+}
+
+/// Length of the quoted text at the start.
+fn quoted(text: &str, quote: char) -> usize {
+    let mut escaped = false;
+    for (at, c) in text.char_indices().skip(1) {
+        match c {
+            _ if escaped => escaped = false,
+            '\\' => escaped = true,
+            c if c == quote => return at + c.len_utf8(),
+            _ => {}
+        }
+    }
+    text.len()
+}
+
+/// Length of the character literal at the start, 0 if it is a lifetime.
+fn character(text: &str) -> usize {
+    let mut following = text.chars().skip(1);
+    let (first, second) = (following.next(), following.next());
+    if first == Some('\\') || second == Some('\'') {
+        quoted(text, '\'')
+    } else {
+        0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_form_of_a_dependency_is_seen() {
+        let manifest = "\
+[package]
+name = \"refit-x\"
+[dependencies]
+refit-knobs.workspace = true
+serde = \"1\"
+[dev-dependencies]
+refit-stats = { path = \"../refit-stats\" }
+[target.'cfg(unix)'.dependencies]
+refit-meter.workspace = true
+[dependencies.refit-launch]
+workspace = true
+[lints]
+refit-nothing = true
+";
+        assert_eq!(
+            own_dependencies(manifest),
+            ["refit-knobs", "refit-stats", "refit-meter", "refit-launch"]
+        );
+    }
+
+    #[test]
+    fn a_word_in_a_comment_or_in_quotes_is_not_code() {
+        let quiet = [
+            "// unsafe\nfn f() {}",
+            "/* a /* nested */ unsafe */ fn f() {}",
+            "let s = \"an \\\" unsafe\";",
+            "let s = r#\"unsafe \" unsafe\"#;",
+            "let c = '\"'; // unsafe \"",
+            "let c = '\\''; // unsafe",
+            "deny(unsafe_op_in_unsafe_fn)",
+        ];
+        for source in quiet {
+            assert!(!has_word(&code_only(source), "unsafe"), "{source}");
+        }
+        let loud = [
+            "unsafe { f() }",
+            "let a: &'static str = g(); unsafe {}",
+            "\"\"; unsafe {}",
+            "pub unsafe fn f() {}",
+        ];
+        for source in loud {
+            assert!(has_word(&code_only(source), "unsafe"), "{source}");
+        }
+    }
+
+    #[test]
+    fn a_sys_module_is_a_file_or_a_directory() {
+        for (path, expected) in [
+            ("src/sys.rs", true),
+            ("src/sys/mod.rs", true),
+            ("src/sys/a.rs", true),
+            ("src/system.rs", false),
+        ] {
+            assert_eq!(is_sys(Path::new(path)), expected, "{path}");
+        }
+    }
+}

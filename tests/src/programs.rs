@@ -1,0 +1,174 @@
+//! The programs of tests/programs without refit: what the other tests take for granted about them, strace,
+//! and the kernel.
+
+use std::io::{BufRead, BufReader, Read};
+use std::process::Stdio;
+
+use crate::lab::{Lab, expect_code, wait_for_file};
+use crate::runner::{Outcome, Test};
+use crate::{sys, test};
+
+pub const TESTS: &[Test] = &[
+    test!(each_makes_the_syncs_it_promises),
+    test!(the_kernel_answers_as_documented),
+    test!(the_kernel_keeps_every_sync_flag),
+    test!(a_daemon_syncs_after_its_parent_ended),
+    test!(a_sigint_is_counted_once),
+    test!(as_root_each_makes_the_syncs_it_promises),
+];
+
+const SYNC_CALLS: &str =
+    "fsync,fdatasync,sync,syncfs,sync_file_range,msync,open,openat,openat2,pwritev2,io_uring_enter";
+
+/// Program and arguments (`F` is a file, `@name` another program), and the syncs that strace must see.
+const PROMISES: &[(&[&str], usize)] = &[
+    (&["fsync_once", "F"], 1),
+    (&["static_fsync", "F"], 1),
+    (&["i386_fsync", "F"], 1),
+    (&["musl_fsync", "F"], 1),
+    (&["asan_fsync", "F"], 1),
+    (&["static_go", "F"], 1),
+    (&["inline_asm_fsync", "F"], 1),
+    (&["setgid_helper", "F"], 1),
+    (&["own_malloc", "F"], 1),
+    (&["deepbind", "F"], 1),
+    (&["closefrom", "F"], 1),
+    (&["static_true"], 0),
+    // Not one that strace could see: that is the point of it.
+    (&["io_uring_fsync", "F"], 0),
+    (&["fork_storm", "5", "F"], 5),
+    (&["exec_storm", "5", "@fsync_once", "F"], 5),
+    (&["vfork_exec", "@fsync_once", "F"], 1),
+    (&["spawn_clearenv", "@fsync_once", "F"], 1),
+    (&["execve_clearenv", "@fsync_once", "F"], 1),
+    (&["threads_fsync", "4", "10", "F"], 40),
+    (&["signal_handler_fsync", "20", "F"], 20),
+    (&["msync_write", "7", "F"], 7),
+    // Also the one with a flag that the kernel refuses.
+    (&["pwritev2_dsync", "F"], 4),
+    (&["aio_fsync", "F"], 2),
+    (&["direct_write", "F"], 0),
+];
+
+fn each_makes_the_syncs_it_promises(lab: &Lab) -> Outcome {
+    hold(lab, PROMISES)
+}
+
+fn as_root_each_makes_the_syncs_it_promises(lab: &Lab) -> Outcome {
+    lab.require_root();
+    // Where uid 65534 may write, and what a chroot needs.
+    std::os::unix::fs::chown(lab.dir(), Some(65534), None).expect("root may give files away");
+    let root = lab.subdir("root");
+    std::fs::copy(lab.program("static_true"), format!("{root}/true")).expect("both are ours");
+    hold(
+        lab,
+        &[
+            (
+                &["drop_privileges", "dropped", "@fsync_once", "also-dropped"],
+                2,
+            ),
+            (&["chroot_fsync", &root], 1),
+            (&["chroot_exec", &root, "/true"], 0),
+        ],
+    )
+}
+
+fn hold(lab: &Lab, promises: &[(&[&str], usize)]) -> Outcome {
+    for (words, expected) in promises {
+        let file = lab.file("file", "");
+        let words: Vec<String> = words
+            .iter()
+            .enumerate()
+            .map(|(at, word)| match word.strip_prefix('@') {
+                Some(program) => lab.program(program),
+                None if at == 0 => lab.program(word),
+                None if *word == "F" => file.clone(),
+                None => (*word).to_owned(),
+            })
+            .collect();
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let (output, trace) = lab.strace(SYNC_CALLS, &words);
+        expect_code(&output, 0);
+        let seen = trace.syncs();
+        assert_eq!(
+            seen.values().sum::<usize>(),
+            *expected,
+            "{words:?} made {seen:?}"
+        );
+    }
+    Outcome::Pass
+}
+
+fn the_kernel_answers_as_documented(lab: &Lab) -> Outcome {
+    let output = lab.run(&[&lab.program("fsync_matrix"), &lab.subdir("matrix")]);
+    expect_code(&output, 0);
+    let cells = String::from_utf8_lossy(&output.stdout);
+    for cell in [
+        "fsync:regular_rdonly 0 99",
+        "fsync:path_file -1 9",
+        "fdatasync:pipe_read -1 22",
+        "syncfs:socket_unix 0 99",
+        "sync_file_range:eventfd -1 29",
+        "sync_file_range_bad_flags:directory -1 22",
+        "msync:hole -1 12",
+        "msync:length_wraps 0 99",
+        "msync:invalidate_locked -1 16",
+    ] {
+        assert!(
+            cells.lines().any(|line| line == cell),
+            "not answered: {cell}\n{cells}"
+        );
+    }
+    Outcome::Pass
+}
+
+fn the_kernel_keeps_every_sync_flag(lab: &Lab) -> Outcome {
+    let output = lab.run(&[&lab.program("open_variants"), &lab.subdir("opens")]);
+    expect_code(&output, 0);
+    for line in String::from_utf8_lossy(&output.stdout).lines() {
+        let words: Vec<&str> = line.split(' ').collect();
+        // The kernel completes a lone __O_SYNC.
+        let asked = if words[1] == "__O_SYNC" {
+            "O_SYNC"
+        } else {
+            words[1]
+        };
+        assert_eq!(words[2], asked, "{line}");
+    }
+    Outcome::Pass
+}
+
+fn a_daemon_syncs_after_its_parent_ended(lab: &Lab) -> Outcome {
+    let (go, done) = (lab.path("go"), lab.path("done"));
+    let output = lab.run(&[&lab.program("daemonize"), &go, &lab.path("file"), &done]);
+    expect_code(&output, 0);
+    assert!(!std::path::Path::new(&done).exists());
+    lab.file("go", "");
+    assert_eq!(wait_for_file(&done), "0\n");
+    Outcome::Pass
+}
+
+fn a_sigint_is_counted_once(lab: &Lab) -> Outcome {
+    let mut child = lab
+        .command(&lab.program("count_sigint"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the program was just compiled");
+    let mut lines = BufReader::new(child.stdout.take().expect("it is piped"));
+    let mut line = String::new();
+    lines.read_line(&mut line).expect("its output is text");
+    assert_eq!(line, "ready\n");
+    sys::send_signal(
+        i32::try_from(child.id()).expect("process ids are ints"),
+        libc::SIGINT,
+    );
+    drop(child.stdin.take());
+    let mut count = String::new();
+    lines
+        .read_to_string(&mut count)
+        .expect("its output is text");
+    assert_eq!(count, "1\n");
+    assert!(child.wait().expect("it is our child").success());
+    Outcome::Pass
+}

@@ -1,0 +1,319 @@
+//! The table of tests, and the process around each of them.
+
+use std::fs::{self, File, Permissions};
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+
+use crate::lab::{Lab, SKIPPED};
+use crate::{processes, sys};
+
+/// What a test that came back says; a panic is a failure.
+pub enum Outcome {
+    /// It held.
+    Pass,
+    /// It could not be tried here, and why.
+    #[allow(dead_code)] // most tests skip through `Lab::skip`
+    Skip(String),
+}
+
+/// One line of the table; `test!(function)` makes it.
+pub struct Test {
+    name: &'static str,
+    run: fn(&Lab) -> Outcome,
+    alone: bool,
+    limit: Duration,
+}
+
+impl Test {
+    pub const fn new(name: &'static str, run: fn(&Lab) -> Outcome) -> Self {
+        Self {
+            name,
+            run,
+            alone: false,
+            limit: Duration::from_secs(60),
+        }
+    }
+
+    /// Never beside another test: it measures time, or changes something that all share.
+    #[allow(dead_code)] // no test needs it yet
+    pub const fn alone(mut self) -> Self {
+        self.alone = true;
+        self
+    }
+
+    /// Killed after this many seconds instead of 60.
+    #[allow(dead_code)] // no test needs it yet
+    pub const fn limit_seconds(mut self, seconds: u64) -> Self {
+        self.limit = Duration::from_secs(seconds);
+        self
+    }
+
+    /// `smoke::a_test`, whatever the path of this crate's module is.
+    fn name(&self) -> &'static str {
+        self.name
+            .split_once("::")
+            .map_or(self.name, |(_crate, name)| name)
+    }
+}
+
+/// A line of the table from a function, named after it and its module.
+#[macro_export]
+macro_rules! test {
+    ($function:ident) => {
+        $crate::runner::Test::new(
+            concat!(module_path!(), "::", stringify!($function)),
+            $function,
+        )
+    };
+}
+
+/// How long what a test started may go on after the test's own end.
+const GRACE: Duration = Duration::from_secs(2);
+
+#[derive(Default)]
+pub struct Options {
+    pub filters: Vec<String>,
+    pub list: bool,
+    pub strict: bool,
+}
+
+#[derive(Default)]
+struct Totals {
+    passed: AtomicUsize,
+    failed: AtomicUsize,
+    skipped: AtomicUsize,
+}
+
+enum Verdict {
+    Passed,
+    Failed(String),
+    Skipped(String),
+}
+
+/// Runs (or lists) the tests that the options pick. True when none failed.
+pub fn run(table: &[&[Test]], options: &Options) -> Result<bool> {
+    let chosen: Vec<&Test> = table
+        .iter()
+        .copied()
+        .flatten()
+        .filter(|test| {
+            options.filters.is_empty() || options.filters.iter().any(|f| test.name().contains(f))
+        })
+        .collect();
+    ensure!(
+        !chosen.is_empty(),
+        "no test's name contains {}",
+        options.filters.join(" or ")
+    );
+    if options.list {
+        chosen.iter().for_each(|test| println!("{}", test.name()));
+        return Ok(true);
+    }
+    let root = work_root()?;
+    clean_up_when_interrupted();
+    let totals = Totals::default();
+    let (alone, together): (Vec<_>, Vec<_>) = chosen.into_iter().partition(|test| test.alone);
+    for (tests, width) in [(together, 2), (alone, 1)] {
+        let next = AtomicUsize::new(0);
+        std::thread::scope(|scope| {
+            for _ in 0..width {
+                scope.spawn(|| {
+                    while let Some(test) = tests.get(next.fetch_add(1, Ordering::Relaxed)) {
+                        let started = Instant::now();
+                        let verdict = run_in_child(test, &root).unwrap_or_else(|error| {
+                            Verdict::Failed(format!("the runner: {error:#}\n"))
+                        });
+                        totals.add(test, verdict, options.strict, started.elapsed());
+                    }
+                });
+            }
+        });
+    }
+    let [passed, failed, skipped] =
+        [totals.passed, totals.failed, totals.skipped].map(AtomicUsize::into_inner);
+    println!(
+        "product tests (user {}): {passed} passed, {failed} failed, {skipped} skipped",
+        user_name()
+    );
+    Ok(failed == 0)
+}
+
+impl Totals {
+    fn add(&self, test: &Test, verdict: Verdict, strict: bool, took: Duration) {
+        let verdict = match verdict {
+            Verdict::Skipped(reason) if strict => {
+                Verdict::Failed(format!("skipped, which --strict forbids: {reason}\n"))
+            }
+            verdict => verdict,
+        };
+        let seconds = took.as_secs_f64();
+        let name = test.name();
+        // One write for each test, so that two of them never mix their lines.
+        let (total, text) = match verdict {
+            Verdict::Passed => (&self.passed, format!("ok {name} ({seconds:.1} s)\n")),
+            Verdict::Skipped(reason) => (
+                &self.skipped,
+                format!("skipped {name} ({seconds:.1} s): {reason}\n"),
+            ),
+            Verdict::Failed(output) => {
+                let output: String = output.lines().map(|line| format!("    {line}\n")).collect();
+                (
+                    &self.failed,
+                    format!("FAILED {name} ({seconds:.1} s)\n{output}"),
+                )
+            }
+        };
+        total.fetch_add(1, Ordering::Relaxed);
+        print!("{text}");
+        // Nobody is left to tell when our own stdout is gone.
+        let _ = std::io::stdout().flush();
+    }
+}
+
+/// The child's side of `--one`.
+pub fn run_one(table: &[&[Test]], name: &str) -> ExitCode {
+    let Some(test) = table
+        .iter()
+        .copied()
+        .flatten()
+        .find(|test| test.name() == name)
+    else {
+        eprintln!("refit-tests: no test is named {name}");
+        return ExitCode::from(2);
+    };
+    sys::die_with_parent();
+    sys::usual_signals();
+    let lab = match work_root().and_then(|root| Lab::open(&root)) {
+        Ok(lab) => lab,
+        Err(error) => {
+            eprintln!("refit-tests: {error:#}");
+            return ExitCode::from(2);
+        }
+    };
+    match (test.run)(&lab) {
+        Outcome::Pass => ExitCode::SUCCESS,
+        Outcome::Skip(reason) => lab.skip(&reason),
+    }
+}
+
+fn run_in_child(test: &Test, root: &Path) -> Result<Verdict> {
+    let work = tempfile::Builder::new()
+        .prefix("refit-test-")
+        .permissions(Permissions::from_mode(0o755)) // tests drop privileges and go on in here
+        .tempdir_in(root)
+        .context("make a directory for the test")?;
+    let dir = work.path().join("lab");
+    fs::create_dir(&dir).context("make a directory for the test")?;
+    let output_path = work.path().join("output");
+    let output = File::create(&output_path).context("make a file for the test's output")?;
+
+    let mut command = Command::new(std::env::current_exe().context("find this executable")?);
+    command
+        .args(["--one", test.name()])
+        .env("REFIT_LAB_DIR", &dir)
+        .env("LC_ALL", "C")
+        .env("RUST_BACKTRACE", "0")
+        .env_remove("LD_PRELOAD")
+        .stdin(Stdio::null())
+        .stdout(output.try_clone().context("share the test's output file")?)
+        .stderr(output)
+        .process_group(0);
+    let mut child = {
+        let mut running = running();
+        let child = command.spawn().context("start the test")?;
+        running.push((child.id(), work.path().to_owned()));
+        child
+    };
+    let pid = child.id();
+    let group = -i32::try_from(pid).expect("process ids are ints");
+    let in_time = sys::ended_within(pid, test.limit).context("wait for the test")?;
+    // Before the child is reaped, its id cannot have become someone else's.
+    let left = processes::kill_leftovers(pid, &dir, if in_time { GRACE } else { Duration::ZERO });
+    sys::kill_hard(group);
+    running().retain(|(running, _)| *running != pid);
+    let status = child.wait().context("reap the test")?;
+
+    let mut said =
+        String::from_utf8_lossy(&fs::read(&output_path).context("read the output")?).into_owned();
+    if let Err(error) = work.close() {
+        eprintln!("refit-tests: {}: {error}", test.name());
+    }
+    let skip = said
+        .lines()
+        .rev()
+        .find_map(|line| line.strip_prefix("skip: "))
+        .map(str::to_owned);
+    Ok(match (in_time, status.code()) {
+        (true, Some(0)) if left.is_empty() => Verdict::Passed,
+        (true, Some(0)) => Verdict::Failed(format!("{said}left running: {}\n", left.join("; "))),
+        (true, Some(SKIPPED)) => Verdict::Skipped(skip.unwrap_or_default()),
+        _ => {
+            if !in_time {
+                said += &format!(
+                    "killed after {} s; running: {}\n",
+                    test.limit.as_secs(),
+                    left.join("; ")
+                );
+            } else if status.code() != Some(101) {
+                said += &format!("the test ended with {status}\n");
+            }
+            Verdict::Failed(said)
+        }
+    })
+}
+
+/// Each test's process that runs now, with its directory.
+static RUNNING: Mutex<Vec<(u32, PathBuf)>> = Mutex::new(Vec::new());
+
+fn running() -> MutexGuard<'static, Vec<(u32, PathBuf)>> {
+    RUNNING.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Ctrl-C: nothing of the tests stays behind, neither processes nor directories.
+fn clean_up_when_interrupted() {
+    sys::block_interruptions();
+    std::thread::spawn(|| {
+        let signal = sys::next_interruption();
+        let running = running(); // kept: no further test starts
+        for (pid, work) in running.iter() {
+            processes::kill_leftovers(*pid, &work.join("lab"), Duration::ZERO);
+            sys::kill_hard(-i32::try_from(*pid).expect("process ids are ints"));
+            let _ = fs::remove_dir_all(work);
+        }
+        std::process::exit(128 + signal)
+    });
+}
+
+/// Where the tests' directories are made: on a disk, since much of what is tested means nothing on tmpfs.
+fn work_root() -> Result<PathBuf> {
+    let root =
+        PathBuf::from(std::env::var_os("REFIT_TEST_DIR").unwrap_or_else(|| "/var/tmp".into()));
+    if sys::is_memory_filesystem(&root).with_context(|| format!("look at {}", root.display()))? {
+        bail!(
+            "{} is only memory; set REFIT_TEST_DIR to a directory on a disk",
+            root.display()
+        );
+    }
+    Ok(root)
+}
+
+fn user_name() -> String {
+    let id = sys::euid().to_string();
+    let users = fs::read_to_string("/etc/passwd").unwrap_or_default();
+    users
+        .lines()
+        .filter_map(|line| {
+            let mut fields = line.split(':');
+            Some((fields.next()?, fields.nth(1)?))
+        })
+        .find_map(|(name, uid)| (uid == id).then(|| name.to_owned()))
+        .unwrap_or(id)
+}

@@ -1,0 +1,113 @@
+//! The system calls that std has no name for. All `unsafe` of the product tests is here.
+
+use std::ffi::CString;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::time::Duration;
+
+/// Effective user id.
+pub fn euid() -> u32 {
+    // SAFETY: takes nothing, cannot fail.
+    unsafe { libc::geteuid() }
+}
+
+/// Sends SIGKILL to one process (`pid`) or, for a negative `pid`, to the process group `-pid`.
+pub fn kill_hard(pid: i32) {
+    send_signal(pid, libc::SIGKILL);
+}
+
+/// Sends `signal` as kill(2) does; a process that is gone already is no error.
+pub fn send_signal(pid: i32, signal: i32) {
+    assert!(
+        pid != 0 && pid != -1,
+        "0 and -1 would reach processes that are not ours"
+    );
+    // SAFETY: kill takes two integers and touches no memory of ours.
+    unsafe { libc::kill(pid, signal) };
+}
+
+/// Asks the kernel to kill this process when the thread that started it ends.
+pub fn die_with_parent() {
+    // SAFETY: PR_SET_PDEATHSIG takes one integer and touches no memory of ours.
+    unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
+}
+
+/// Gives the signals that ask a process to end their usual effect again: a background job of a shell ignores
+/// SIGINT, the runner blocks it, and so would every program that a test starts.
+pub fn usual_signals() {
+    let set = interruptions();
+    // SAFETY: `set` is a valid set; the old mask is not asked for.
+    unsafe { libc::pthread_sigmask(libc::SIG_UNBLOCK, &raw const set, std::ptr::null_mut()) };
+    for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM] {
+        // SAFETY: SIG_DFL installs no handler of ours.
+        unsafe { libc::signal(signal, libc::SIG_DFL) };
+    }
+}
+
+/// Blocks the signals that ask this process to end; `next_interruption` receives them. For the main thread,
+/// before it starts others. What it starts inherits that: see `usual_signals`.
+pub fn block_interruptions() {
+    let set = interruptions();
+    // SAFETY: `set` is a valid set; the old mask is not asked for.
+    unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut()) };
+}
+
+/// Waits for a signal that asks this process to end.
+pub fn next_interruption() -> i32 {
+    let (set, mut signal) = (interruptions(), 0);
+    // SAFETY: both pointers are valid for the whole call.
+    unsafe { libc::sigwait(&raw const set, &raw mut signal) };
+    signal
+}
+
+fn interruptions() -> libc::sigset_t {
+    // SAFETY: all-zero bytes are a valid sigset_t, which is plain data.
+    let mut set: libc::sigset_t = unsafe { std::mem::zeroed() };
+    for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGTERM] {
+        // SAFETY: `set` is valid, and the signals exist.
+        unsafe { libc::sigaddset(&raw mut set, signal) };
+    }
+    set
+}
+
+/// Waits until the child `pid` has ended, without reaping it (its id, and its group's, stay taken).
+/// False when it has not ended within `limit`.
+pub fn ended_within(pid: u32, limit: Duration) -> io::Result<bool> {
+    // SAFETY: pidfd_open takes two integers; a result that is not negative is a fresh descriptor.
+    let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let fd = i32::try_from(fd).expect("descriptors are ints");
+    // SAFETY: nobody else knows this descriptor yet.
+    let pidfd = unsafe { OwnedFd::from_raw_fd(fd) };
+    let mut ready = libc::pollfd {
+        fd: pidfd.as_raw_fd(),
+        events: libc::POLLIN,
+        revents: 0,
+    };
+    let limit_ms = i32::try_from(limit.as_millis()).unwrap_or(i32::MAX);
+    // SAFETY: `ready` is one valid pollfd for the whole call.
+    match unsafe { libc::poll(&raw mut ready, 1, limit_ms) } {
+        -1 => Err(io::Error::last_os_error()),
+        count => Ok(count == 1),
+    }
+}
+
+/// Whether `path` lies on a filesystem that is only memory, where no sync reaches anything.
+pub fn is_memory_filesystem(path: &Path) -> io::Result<bool> {
+    const RAMFS_MAGIC: u64 = 0x8584_58f6;
+    let c_path = CString::new(path.as_os_str().as_bytes())?;
+    // SAFETY: all-zero bytes are a valid statfs, which is plain data.
+    let mut stat: libc::statfs = unsafe { std::mem::zeroed() };
+    // SAFETY: `c_path` ends with NUL and `stat` is writable, both for the whole call.
+    if unsafe { libc::statfs(c_path.as_ptr(), &raw mut stat) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // The type of f_type differs between libcs; its value is a small constant in each.
+    #[allow(clippy::unnecessary_cast, clippy::cast_sign_loss)]
+    let kind = stat.f_type as u64;
+    Ok(kind == libc::TMPFS_MAGIC as u64 || kind == RAMFS_MAGIC)
+}
