@@ -3,6 +3,7 @@
 //! executables in the same way as the preload does.
 
 use std::env;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -63,5 +64,15 @@ fn main() {
         "linking librefit-sync.so failed: {status}"
     );
 
+    let bytes = fs::read(out.join("librefit-sync.so")).expect("the linker wrote it");
+    println!("cargo::rustc-env=REFIT_LIBRARY_HASH={:016x}", fnv(&bytes));
+
     compiler(&["target.c"]).compile("refit_target");
+}
+
+/// FNV-1a, 64 bits: names a directory, guards nothing.
+fn fnv(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+    })
 }

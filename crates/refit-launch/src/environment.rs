@@ -44,7 +44,9 @@ impl Environment {
                 joined.push(value);
                 self.set(name, joined);
             }
-            _ => self.set(name, value),
+            Some(_) => self.set(name, value),
+            // mimalloc 2.0 looks at the first 256 variables only (src/options.c).
+            None => self.0.insert(0, (name.into(), value.into())),
         }
     }
 

@@ -19,12 +19,12 @@ pub enum LaunchError {
         package: &'static str,
     },
     /// A library to be preloaded cannot be read.
-    #[error("cannot read {}: {source}\n  name a shared library that this user can read", path.display())]
+    #[error("cannot read {}: {cause}\n  name a shared library that this user can read", path.display())]
     LibraryUnreadable {
         /// As it was given.
         path: PathBuf,
         /// What the kernel said.
-        source: io::Error,
+        cause: io::Error,
     },
     /// ld.so complained about a library, or the test program did not end well.
     #[error(
@@ -45,12 +45,12 @@ pub enum LaunchError {
         reasons: String,
     },
     /// The session directory could not be made.
-    #[error("cannot make a session directory in {}: {source}", path.display())]
+    #[error("cannot make a session directory in {}: {cause}", path.display())]
     Session {
         /// Where it was to be.
         path: PathBuf,
         /// What the kernel said.
-        source: io::Error,
+        cause: io::Error,
     },
     /// More settings than the session page holds.
     #[error(

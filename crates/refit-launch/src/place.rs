@@ -10,7 +10,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsE
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use refit_preload::{LIBRARY, LIBRARY_NAME, library_hash};
+use refit_preload::{LIBRARY, LIBRARY_HASH, LIBRARY_NAME};
 use rustix::fs::StatVfsMountFlags;
 use rustix::process::geteuid;
 
@@ -18,9 +18,8 @@ use crate::LaunchError;
 
 /// A directory in which libraries may be placed, in the order of preference.
 fn candidates() -> Vec<PathBuf> {
-    let hash = format!("{:016x}", library_hash());
     if geteuid().is_root() {
-        return vec![Path::new("/var/lib/refit/lib").join(hash)];
+        return vec![Path::new("/var/lib/refit/lib").join(LIBRARY_HASH)];
     }
     let cache = std::env::var_os("XDG_CACHE_HOME")
         .map(PathBuf::from)
@@ -28,9 +27,9 @@ fn candidates() -> Vec<PathBuf> {
         .filter(|path| path.is_absolute());
     let own = Path::new("/var/tmp")
         .join(format!("refit-{}", geteuid().as_raw()))
-        .join(&hash);
+        .join(LIBRARY_HASH);
     cache
-        .map(|dir| dir.join("refit").join(&hash))
+        .map(|dir| dir.join("refit").join(LIBRARY_HASH))
         .into_iter()
         .chain([own])
         .collect()
@@ -119,9 +118,9 @@ pub fn test_load(library: &Path, libraries: &[PathBuf]) -> Result<(), LaunchErro
     for path in libraries {
         let meta = File::open(path)
             .and_then(|file| file.metadata())
-            .map_err(|source| LaunchError::LibraryUnreadable {
+            .map_err(|cause| LaunchError::LibraryUnreadable {
                 path: path.clone(),
-                source,
+                cause,
             })?;
         identity.push_str(&format!(
             "{} {} {} {} {}\n",
@@ -145,9 +144,9 @@ pub fn test_load(library: &Path, libraries: &[PathBuf]) -> Result<(), LaunchErro
         .map(|p| p.display().to_string())
         .collect::<Vec<_>>()
         .join(":");
-    let said = try_load(&value).map_err(|source| LaunchError::LibraryUnreadable {
+    let said = try_load(&value).map_err(|cause| LaunchError::LibraryUnreadable {
         path: "/bin/true".into(),
-        source,
+        cause,
     })?;
     if let Some(said) = said {
         return Err(LaunchError::TestLoad {

@@ -23,13 +23,16 @@ pub struct Session {
     lock: File,
 }
 
-fn is_tmpfs(path: &Path) -> bool {
-    rustix::fs::statfs(path).is_ok_and(|fs| fs.f_type as i64 == TMPFS_MAGIC)
+/// Whether `path` lies on tmpfs.
+#[must_use]
+pub fn is_tmpfs(path: &Path) -> bool {
+    rustix::fs::statfs(path).is_ok_and(|fs| fs.f_type == TMPFS_MAGIC)
 }
 
 /// The directory that holds this user's sessions. As root never the runtime
 /// directory of a login: programs that drop their privileges could not reach it.
-fn base() -> PathBuf {
+#[must_use]
+pub fn base() -> PathBuf {
     let uid = geteuid();
     if uid.is_root() {
         if is_tmpfs(Path::new("/run")) {
@@ -46,9 +49,9 @@ fn base() -> PathBuf {
 }
 
 fn failed(path: &Path) -> impl Fn(io::Error) -> LaunchError {
-    move |source| LaunchError::Session {
+    move |cause| LaunchError::Session {
         path: path.to_owned(),
-        source,
+        cause,
     }
 }
 

@@ -4,11 +4,12 @@
 //! files while the program runs, [`RunReport`] is what is known at the end.
 
 mod collector;
-mod inline;
+mod executable;
 mod report;
 mod sys;
 
 pub use collector::{Collector, session_in_use};
+pub use executable::{ElfFacts, has_own_syscalls};
 pub use report::{
     Calls, Coverage, ExecutableReport, OPENING, Outcome, RunReport, SCHEMA, SettingReport,
     Survivor, Unknown, UnreachedProgram,

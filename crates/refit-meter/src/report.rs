@@ -7,7 +7,7 @@ use refit_preload::session::{CALLS, Counter, IMAGE_DEEPBIND, IMAGE_OWN_SECCOMP};
 use serde::Serialize;
 
 use crate::collector::{Collector, Counters};
-use crate::inline::has_own_syscalls;
+use crate::executable::has_own_syscalls;
 
 /// Version of the JSON schema (docs/result.schema.json).
 pub const SCHEMA: u32 = 1;

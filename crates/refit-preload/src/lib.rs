@@ -11,11 +11,6 @@ pub static LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/librefit-s
 /// The file name under which the library is placed.
 pub const LIBRARY_NAME: &str = "librefit-sync.so";
 
-/// FNV-1a (64 bits) of the library: names the directory that it is placed in,
-/// so that two versions of refit never share one.
-#[must_use]
-pub fn library_hash() -> u64 {
-    LIBRARY.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
-    })
-}
+/// A hash of the library in 16 hexadecimal digits: names the directory that it
+/// is placed in, so that two versions of refit never share one.
+pub const LIBRARY_HASH: &str = env!("REFIT_LIBRARY_HASH");

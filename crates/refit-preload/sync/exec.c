@@ -258,14 +258,6 @@ static void compose(struct environment *out, char **room, char *const *envp,
 	int preload_right = has ? theirs && prim_equal(theirs, library_entry)
 				: !theirs;
 	size_t n = 0;
-	for (char *const *e = envp; e && *e; e++) {
-		int is_preload = same_name(*e, "LD_PRELOAD=");
-		int is_session = same_name(*e, "REFIT_SESSION=");
-		if ((!is_preload || preload_right) &&
-		    (!is_session || session_right || complains)) {
-			room[n++] = *e;
-		}
-	}
 	if (has && !preload_right) {
 		room[n++] = out->preload;
 	}
@@ -280,6 +272,15 @@ static void compose(struct environment *out, char **room, char *const *envp,
 	     v += prim_length(v) + 1) {
 		if (!has_name(envp, v)) {
 			room[n++] = (char *)(uintptr_t)v;
+		}
+	}
+	/* Ours first: mimalloc 2.0 looks at the first 256 variables only. */
+	for (char *const *e = envp; e && *e; e++) {
+		int is_preload = same_name(*e, "LD_PRELOAD=");
+		int is_session = same_name(*e, "REFIT_SESSION=");
+		if ((!is_preload || preload_right) &&
+		    (!is_session || session_right || complains)) {
+			room[n++] = *e;
 		}
 	}
 	room[n] = NULL;

@@ -100,21 +100,26 @@ int refit_pwritev2_flags(int flags)
 }
 
 /* how lies in the program's memory and may be anything: it is read as the
- * kernel reads it. A larger or unreadable one is the kernel's to judge. */
+ * kernel reads it. It may be larger than ours: a later kernel's, or zeros. An
+ * unreadable one, or one beyond a page, is the kernel's to refuse. */
 long refit_openat2(int dirfd, const char *path, const void *how, size_t size)
 {
-	struct open_how copy;
-	struct iovec to = {&copy, sizeof copy};
-	struct iovec from = {(void *)(uintptr_t)how, sizeof copy};
+	union {
+		struct open_how how;
+		char page[4096];
+	} copy;
+	struct iovec to = {&copy, size};
+	struct iovec from = {(void *)(uintptr_t)how, size};
 	long pid = prim_syscall(SYS_getpid, 0, 0, 0, 0);
-	if (size == sizeof copy &&
+	if (size >= sizeof copy.how && size <= sizeof copy &&
 	    prim_syscall6(SYS_process_vm_readv, pid, (long)&to, 1, (long)&from,
-			  1, 0) == sizeof copy) {
-		int flags = (int)copy.flags;
-		copy.flags = (copy.flags & ~(uint64_t)SYNC_BITS) |
-			     ((unsigned)refit_open_flags(flags) & SYNC_BITS);
+			  1, 0) == (long)size) {
+		int flags = (int)copy.how.flags;
+		copy.how.flags =
+			(copy.how.flags & ~(uint64_t)SYNC_BITS) |
+			((unsigned)refit_open_flags(flags) & SYNC_BITS);
 		return refit_opened((int)prim_syscall(SYS_openat2, dirfd, path,
-						      &copy, sizeof copy),
+						      &copy, size),
 				    flags);
 	}
 	return prim_syscall(SYS_openat2, dirfd, path, how, size);

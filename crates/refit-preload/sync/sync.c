@@ -76,12 +76,15 @@ long refit_syncfs(int fd)
 
 long refit_sync_file_range(int fd, off64_t offset, off64_t size, unsigned flags)
 {
+	if (!flags) { /* asks for nothing (sync_file_range(2)) */
+		return prim_syscall(SYS_sync_file_range, fd, offset, size, 0);
+	}
 	struct refit_counter *c = refit_counter(REFIT_CALL_SYNC_FILE_RANGE);
 	const unsigned known = SYNC_FILE_RANGE_WAIT_BEFORE |
 			       SYNC_FILE_RANGE_WRITE |
 			       SYNC_FILE_RANGE_WAIT_AFTER;
 	refit_seen(c);
-	if (probes() && flags != 0 && !(flags & ~known)) {
+	if (probes() && !(flags & ~known)) {
 		long probe = prim_syscall(SYS_sync_file_range, fd, offset, size,
 					  0);
 		if (probe == 0) {

@@ -22,6 +22,8 @@ pub struct Cli {
 #[derive(Subcommand)]
 pub enum Verb {
     Run(RunArgs),
+    Doctor(DoctorArgs),
+    Demo(DemoArgs),
 }
 
 /// Run a command with parts swapped beneath it; with no settings, observe it
@@ -70,6 +72,38 @@ pub struct RunArgs {
     /// What to run
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,
+}
+
+/// Say what this machine allows, or what refit can reach of a command
+///
+/// Exits with 0, with 1 when the command cannot be reached, and with 2 when
+/// there is no such command.
+#[derive(Args)]
+#[command(verbatim_doc_comment)]
+pub struct DoctorArgs {
+    /// A program, by name or path
+    #[arg(value_name = "COMMAND")]
+    pub command: Option<OsString>,
+
+    /// Look for allocators here first
+    #[arg(long, value_name = "DIR")]
+    pub allocator_dir: Option<PathBuf>,
+}
+
+/// Show a swap on this machine; no server needed
+///
+/// `refit demo` runs a mail queue in small with sync=on and sync=off;
+/// `refit demo fsync` says what a log line costs on this disk.
+#[derive(Args)]
+#[command(verbatim_doc_comment)]
+pub struct DemoArgs {
+    /// `fsync`, or nothing for the mail queue
+    #[arg(value_name = "WHAT")]
+    pub what: Option<String>,
+
+    /// Work in a new directory below this one [default: /var/tmp]
+    #[arg(long, value_name = "DIR")]
+    pub dir: Option<PathBuf>,
 }
 
 /// Exit code of a usage error: `run` keeps 1 and 2 for the program.

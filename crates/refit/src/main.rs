@@ -13,5 +13,7 @@ fn main() -> ExitCode {
     let cli = Cli::try_parse().unwrap_or_else(|error| cli::usage_error(&error));
     match cli.verb {
         Verb::Run(args) => cmd::run::main(args),
+        Verb::Doctor(args) => cmd::doctor::main(&args),
+        Verb::Demo(args) => cmd::demo::main(&args),
     }
 }

@@ -129,7 +129,7 @@ const NOT_COVERED: &[&str] = &[
     "aio_fsync: it really runs, so that its completion stays true (counted)",
     "lio_listio (counted)",
     "io_uring: rings are counted, what goes through them is not seen",
-    "libaio's io_submit (counted)",
+    "libaio's io_submit",
     "system calls made by an instruction of the program's own instead of through the C library",
     "statically linked programs, most Go programs among them (named)",
     "setuid and setgid programs (named)",

@@ -9,7 +9,7 @@
 use std::ffi::{CStr, CString};
 use std::io;
 use std::mem::{MaybeUninit, zeroed};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::AsRawFd;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::time::Duration;
@@ -90,7 +90,7 @@ impl Program {
     }
 }
 
-/// Only async-signal-safe calls: this runs between fork and exec.
+/// Only async-signal-safe calls: this runs between clone and exec.
 unsafe fn become_program(
     name: &CStr,
     argv: &[*const libc::c_char],
@@ -134,59 +134,79 @@ fn block_signals() -> Blocked {
     }
 }
 
-fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
-    let mut fds: [RawFd; 2] = [0; 2];
-    // SAFETY: fds has room for two descriptors, which are ours alone when the
-    // call succeeds.
+/// What the child needs, and where it leaves the errno of a failed exec. Parent
+/// and child share their memory until the exec.
+struct Start<'a> {
+    program: &'a Program,
+    argv: Vec<*const libc::c_char>,
+    envp: Vec<*const libc::c_char>,
+    mask: libc::sigset_t,
+    child_was_ignored: bool,
+    error: Option<io::Error>,
+}
+
+/// Runs in the child, on a stack of its own; ends by exec or _exit.
+extern "C" fn child(start: *mut libc::c_void) -> libc::c_int {
+    // SAFETY: `start` is what `start()` passed, which waits until we are done
+    // with it (CLONE_VFORK). Dispositions and mask are the child's own.
     unsafe {
-        if libc::pipe2(fds.as_mut_ptr(), libc::O_CLOEXEC) < 0 {
-            return Err(io::Error::last_os_error());
+        let start = &mut *start.cast::<Start>();
+        if start.child_was_ignored {
+            libc::signal(libc::SIGCHLD, libc::SIG_IGN);
         }
-        Ok((OwnedFd::from_raw_fd(fds[0]), OwnedFd::from_raw_fd(fds[1])))
+        libc::sigprocmask(libc::SIG_SETMASK, &raw const start.mask, ptr::null_mut());
+        let error = become_program(
+            &start.program.argv[0],
+            &start.argv,
+            &start.envp,
+            start.program.thp,
+        );
+        start.error = Some(error);
+        libc::_exit(127)
     }
 }
 
-/// Forks and execs; an exec error comes back over a close-on-exec pipe.
-fn start(program: &Program, mask: &Blocked) -> Result<libc::pid_t, StartError> {
-    let argv = pointers(&program.argv);
-    let envp = pointers(&program.envp);
-    let (read, write) = pipe()?;
-    // SAFETY: refit has one thread, so the child may call anything that is
-    // async-signal-safe; it ends by exec or _exit.
-    let pid = unsafe { libc::fork() };
+/// Starts the child as vfork does, but on a stack of its own: no page tables
+/// are copied, and an exec error comes back through memory.
+fn start(
+    program: &Program,
+    mask: &Blocked,
+    child_was_ignored: bool,
+) -> Result<libc::pid_t, StartError> {
+    const STACK: usize = 64 * 1024;
+    let mut stack = vec![0_u128; STACK / size_of::<u128>()];
+    let mut start = Start {
+        program,
+        argv: pointers(&program.argv),
+        envp: pointers(&program.envp),
+        mask: mask.0,
+        child_was_ignored,
+        error: None,
+    };
+    // SAFETY: the stack is ours, aligned, and grows down from its end; stack
+    // and `start` outlive the child's use of them, because CLONE_VFORK holds us
+    // until it has exec'ed or ended. `environ` is set back to what it was.
+    let pid = unsafe {
+        let before = environ;
+        let pid = libc::clone(
+            child,
+            stack.as_mut_ptr_range().end.cast(),
+            libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD,
+            (&raw mut start).cast(),
+        );
+        environ = before;
+        pid
+    };
     if pid < 0 {
         return Err(io::Error::last_os_error().into());
     }
-    if pid == 0 {
-        // SAFETY: as above; the mask was filled by sigprocmask, and errno is
-        // written from a buffer of its own size.
-        unsafe {
-            // SIGCHLD is caught nowhere in refit, only reset to its default
-            // to be able to wait: see `supervise`.
-            if CHILD_WAS_IGNORED.load(Ordering::Relaxed) {
-                libc::signal(libc::SIGCHLD, libc::SIG_IGN);
-            }
-            libc::sigprocmask(libc::SIG_SETMASK, &raw const mask.0, ptr::null_mut());
-            let error = become_program(&program.argv[0], &argv, &envp, program.thp);
-            let errno = error.raw_os_error().unwrap_or(libc::EINVAL).to_ne_bytes();
-            libc::write(write.as_raw_fd(), errno.as_ptr().cast(), errno.len());
-            libc::_exit(127);
-        }
-    }
-    drop(write);
-    let mut errno = [0_u8; 4];
-    // SAFETY: the buffer has the size that is given. All signals are blocked,
-    // so the read is not interrupted.
-    let got = unsafe { libc::read(read.as_raw_fd(), errno.as_mut_ptr().cast(), errno.len()) };
-    if got == 4 {
+    if let Some(error) = start.error {
         // SAFETY: reaps the child that just said that it ends.
         unsafe { libc::waitpid(pid, ptr::null_mut(), 0) };
-        return Err(io::Error::from_raw_os_error(i32::from_ne_bytes(errno)).into());
+        return Err(error.into());
     }
     Ok(pid)
 }
-
-static CHILD_WAS_IGNORED: AtomicBool = AtomicBool::new(false);
 
 /// Starts the program and stays until it ends. `started` gets its pid; `tick`
 /// is called about ten times a second while it runs.
@@ -199,8 +219,7 @@ pub fn supervise(
     // With SIGCHLD ignored the kernel would reap the program for us (wait(2)).
     // SAFETY: sets a disposition on the only thread.
     let before = unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
-    CHILD_WAS_IGNORED.store(before == libc::SIG_IGN, Ordering::Relaxed);
-    let pid = start(program, &mask)?;
+    let pid = start(program, &mask, before == libc::SIG_IGN)?;
     started(pid.unsigned_abs());
     loop {
         match wait_signal(Duration::from_millis(100)) {

@@ -73,7 +73,12 @@ fn seconds(ns: u64) -> String {
 }
 
 fn plural(n: u64, word: &str) -> String {
-    format!("{} {word}{}", grouped(n), if n == 1 { "" } else { "s" })
+    let ending = match (n, word.ends_with('s')) {
+        (1, _) => "",
+        (_, true) => "es",
+        (_, false) => "s",
+    };
+    format!("{} {word}{ending}", grouped(n))
 }
 
 fn reached(report: &RunReport) -> String {
@@ -81,11 +86,7 @@ fn reached(report: &RunReport) -> String {
     format!(
         "reached {} of {} by {}",
         grouped(coverage.processes_reached),
-        if coverage.processes_seen == 1 {
-            "1 process".to_owned()
-        } else {
-            plural(coverage.processes_seen, "processe")
-        },
+        plural(coverage.processes_seen, "process"),
         coverage.backend
     )
 }
@@ -247,7 +248,7 @@ fn malloc(report: &RunReport, setting: &str, lines: &mut Vec<String>) {
     lines.push(format!(
         "malloc is served by {wanted} in {} of {}",
         grouped(served),
-        plural(report.coverage.processes_reached, "processe")
+        plural(report.coverage.processes_reached, "process")
     ));
     if !others.is_empty() {
         lines.push(format!("malloc is served otherwise in: {}", some(&others)));

@@ -55,7 +55,12 @@ fn plan(args: RunArgs) -> Result<Option<Plan>> {
         return Ok(None);
     }
     if args.command.is_empty() {
-        bail!("no command to run\n  write it behind `--`: refit run {settings} -- COMMAND");
+        let typed: String = settings
+            .0
+            .iter()
+            .map(|setting| format!("{setting} "))
+            .collect();
+        bail!("no command to run\n  write it behind `--`: refit run {typed}-- COMMAND");
     }
     let json = match &args.json {
         Some(path) => Some(create(path)?),

@@ -1,0 +1,283 @@
+//! `refit doctor`: what this machine allows, and what of a program can be
+//! reached. Only looks.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use refit_launch::allocator::{KNOWN, find};
+use refit_launch::place::{is_noexec, place_library, test_load};
+use refit_launch::session::{base, is_tmpfs};
+use refit_launch::target::{Kind, Target, find_in_path};
+use refit_launch::thp::system_mode;
+use refit_meter::{ElfFacts, has_own_syscalls};
+
+use crate::cli::DoctorArgs;
+
+pub fn main(args: &DoctorArgs) -> ExitCode {
+    let (text, code) = match &args.command {
+        None => (machine(args.allocator_dir.as_deref()), 0),
+        Some(name) => match find_in_path(name, std::env::var_os("PATH").as_deref()) {
+            Some(path) => command(&path),
+            None => {
+                let _ = writeln!(
+                    io::stderr(),
+                    "refit: there is no command `{}`\n  give a path, or a name that is in PATH",
+                    name.display()
+                );
+                return ExitCode::from(2);
+            }
+        },
+    };
+    match io::stdout().write_all(text.as_bytes()) {
+        Ok(()) => ExitCode::from(code),
+        Err(_) => ExitCode::from(2),
+    }
+}
+
+/// Rows of `name  what`, with a heading.
+struct Page(String);
+
+impl Page {
+    fn heading(&mut self, text: &str) {
+        if !self.0.is_empty() {
+            self.0.push('\n');
+        }
+        let _ = writeln!(self.0, "{text}");
+    }
+
+    fn row(&mut self, name: &str, what: impl AsRef<str>) {
+        let _ = writeln!(self.0, "  {name:<14} {}", what.as_ref());
+    }
+}
+
+fn read(path: &str) -> Option<String> {
+    fs::read_to_string(path)
+        .ok()
+        .map(|text| text.trim().to_owned())
+}
+
+fn machine(allocator_dir: Option<&Path>) -> String {
+    let mut page = Page(String::new());
+    let root = rustix::process::geteuid().is_root();
+    page.heading("machine");
+    let uname = rustix::system::uname();
+    page.row(
+        "kernel",
+        format!(
+            "{} {}",
+            uname.sysname().to_string_lossy(),
+            uname.release().to_string_lossy()
+        ),
+    );
+    page.row(
+        "user",
+        if root {
+            "root"
+        } else {
+            "not root: setuid and setgid programs, and other users' processes, are out of reach"
+        },
+    );
+
+    page.heading("sync, odirect: the preload");
+    match place_library() {
+        Ok(library) => {
+            page.row("library", library.display().to_string());
+            page.row(
+                "test",
+                match test_load(&library, std::slice::from_ref(&library)) {
+                    Ok(()) => "a dynamic program loads it".to_owned(),
+                    Err(error) => error.to_string(),
+                },
+            );
+        }
+        Err(error) => page.row("library", error.to_string()),
+    }
+    let session = base();
+    page.row(
+        "session page",
+        format!(
+            "{}{}",
+            session.display(),
+            if is_tmpfs(&session) || !session.exists() {
+                ""
+            } else {
+                " (not tmpfs: counters would be written to a disk)"
+            }
+        ),
+    );
+    page.row(
+        "io_uring",
+        match read("/proc/sys/kernel/io_uring_disabled").as_deref() {
+            Some("0") => "allowed: syncs inside a ring are not seen",
+            Some("1") => "allowed to privileged processes: syncs inside a ring are not seen",
+            Some("2") => "disabled",
+            _ => "unknown",
+        },
+    );
+    page.row(
+        "O_SYNC opens",
+        "handled by the preload only; static programs keep theirs",
+    );
+
+    page.heading("malloc: allocators");
+    for known in KNOWN {
+        match find(&known, allocator_dir) {
+            Some(path) => page.row(
+                known.name,
+                format!("{}{}", path.display(), version(&path, known.package)),
+            ),
+            None => page.row(
+                known.name,
+                format!("not installed: apt install {}", known.package),
+            ),
+        }
+    }
+
+    page.heading("thp: transparent huge pages");
+    match system_mode() {
+        Some(mode) => {
+            page.row("system", &mode);
+            page.row(
+                "grantable",
+                match mode.as_str() {
+                    "always" => "thp=never; thp=madvise from Linux 6.18 on",
+                    "madvise" => "thp=never, thp=madvise",
+                    _ => "thp=never",
+                },
+            );
+        }
+        None => page.row("system", "this kernel has none"),
+    }
+
+    page.heading("places where no library can be loaded from (noexec)");
+    let places = noexec_places();
+    page.row(
+        "noexec",
+        if places.is_empty() {
+            "none of the usual ones".to_owned()
+        } else {
+            places.join(", ")
+        },
+    );
+    page.0
+}
+
+/// ` (5.3.0-1)`: the version of a Debian package, as dpkg noted it.
+fn version(path: &Path, package: &str) -> String {
+    let packaged = path.starts_with("/usr/lib") || path.starts_with("/lib");
+    let status = read("/var/lib/dpkg/status")
+        .filter(|_| packaged)
+        .unwrap_or_default();
+    status
+        .split("\n\n")
+        .find(|entry| {
+            entry
+                .lines()
+                .any(|line| line == format!("Package: {package}"))
+        })
+        .and_then(|entry| {
+            entry
+                .lines()
+                .find_map(|line| line.strip_prefix("Version: "))
+        })
+        .map(|version| format!(" ({package} {version})"))
+        .unwrap_or_default()
+}
+
+fn noexec_places() -> Vec<String> {
+    let own = ["XDG_RUNTIME_DIR", "XDG_CACHE_HOME", "HOME"]
+        .iter()
+        .filter_map(std::env::var_os)
+        .map(PathBuf::from);
+    let usual = ["/tmp", "/var/tmp", "/var/lib", "/run", "/dev/shm"];
+    let mut places: Vec<String> = usual
+        .iter()
+        .map(PathBuf::from)
+        .chain(own)
+        .filter(|path| is_noexec(path).unwrap_or(false))
+        .map(|path| path.display().to_string())
+        .collect();
+    places.dedup();
+    places
+}
+
+fn kind(target: &Target) -> String {
+    let what = match target.kind {
+        Kind::Unknown => "no program that can be read",
+        Kind::Glibc => "dynamic, glibc, 64-bit",
+        Kind::Musl => "dynamic, musl, 64-bit",
+        Kind::OtherLibc => "dynamic, a C library that refit does not know",
+        Kind::Static => "static, 64-bit",
+        Kind::OtherArchitecture => "32-bit, or for another machine",
+    };
+    if target.interpreter.is_empty() {
+        what.to_owned()
+    } else {
+        format!("{what} ({})", target.interpreter)
+    }
+}
+
+fn command(path: &Path) -> (String, u8) {
+    let target = Target::look(path);
+    let elf = fs::read(&target.path)
+        .ok()
+        .map(|file| ElfFacts::read(&file))
+        .unwrap_or_default();
+    let mut page = Page(String::new());
+    page.heading(&path.display().to_string());
+    if target.script {
+        page.row("script", format!("runs {}", target.path.display()));
+    }
+    page.row("kind", kind(&target));
+    page.row(
+        "exe:",
+        target
+            .path
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy(),
+    );
+    let reached = target.reason.is_none() && target.kind != Kind::Unknown;
+    page.row(
+        "sync, odirect",
+        match target.reason {
+            Some(reason) => format!("not reached: {reason}"),
+            None if reached => "reached by the preload".to_owned(),
+            None => "unknown".to_owned(),
+        },
+    );
+    if reached {
+        page.row("calls", calls(&elf));
+    }
+    page.row(
+        "malloc",
+        match (reached, elf.exports_malloc, target.kind) {
+            (true, true, _) => {
+                "not swapped: the program exports a malloc of its own, which wins over any preload"
+            }
+            (true, false, Kind::Musl) => "not swapped: the allocators are built for glibc",
+            (true, false, _) => "swapped; libraries opened with RTLD_DEEPBIND keep the C library's",
+            (false, ..) => "not swapped",
+        },
+    );
+    if has_own_syscalls(&target.path) {
+        page.row(
+            "unknown",
+            "it makes system calls by instructions of its own: syncs among them are not seen",
+        );
+    }
+    (page.0, u8::from(!reached))
+}
+
+/// The sync calls that the executable itself imports; its libraries may make
+/// others.
+fn calls(elf: &ElfFacts) -> String {
+    if elf.sync_imports.is_empty() {
+        "none imported by the executable itself; its libraries may make some".to_owned()
+    } else {
+        elf.sync_imports.join(", ")
+    }
+}
