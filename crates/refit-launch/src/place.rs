@@ -19,7 +19,10 @@ use crate::LaunchError;
 /// A directory in which libraries may be placed, in the order of preference.
 fn candidates() -> Vec<PathBuf> {
     if geteuid().is_root() {
-        return vec![Path::new("/var/lib/refit/lib").join(LIBRARY_HASH)];
+        return vec![
+            Path::new("/var/lib/refit/lib").join(LIBRARY_HASH),
+            Path::new("/var/tmp/refit-0").join(LIBRARY_HASH),
+        ];
     }
     let cache = std::env::var_os("XDG_CACHE_HOME")
         .map(PathBuf::from)

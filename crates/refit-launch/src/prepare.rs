@@ -11,7 +11,7 @@ use refit_preload::session::{Knob, POLICY_COUNT, POLICY_FOLLOW, Policy, Rule};
 use crate::environment::Environment;
 use crate::session::Session;
 use crate::sys::supervise::{End, Program, StartError, supervise};
-use crate::target::{Target, find_in_path};
+use crate::target::{Kind, Target, find_in_path};
 use crate::{LaunchError, allocator, place, thp};
 
 /// How to launch, beside the settings.
@@ -90,6 +90,8 @@ pub fn prepare(
     let target = find_in_path(&command[0], path.as_deref()).map(|path| Target::look(&path));
     match &target {
         Some(target) if target.rejects_library() => env.preload(&[]),
+        // What else there is was made for glibc: musl's ld.so would refuse it.
+        Some(target) if target.kind == Kind::Musl => env.preload(&all[..1]),
         _ => env.preload(&all),
     }
 

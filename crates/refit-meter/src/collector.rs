@@ -1,6 +1,6 @@
 //! Reads the image files of a session, during the run and at its end.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::Read;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use refit_preload::session::{CALLS, Counter, IMAGE_SIZE, Image};
 
-use crate::sys::{Holders, is_held};
+use crate::sys::{Holders, geteuid, is_held};
 
 /// Image files beyond this number are not read: only a program that works
 /// against its own report makes as many.
@@ -41,9 +41,15 @@ pub struct Collector {
     pub(crate) expected: u64,
     /// Processes that still use an image: pid and executable.
     pub(crate) alive: Vec<(u32, String)>,
+    /// Reports of users whom no program of the tree became.
+    pub(crate) foreign: u64,
+    /// Users whom a program of the tree became.
+    users: BTreeSet<u32>,
+    /// A program that refit did not reach may have become anybody.
+    anybody: bool,
 }
 
-fn open(path: &Path) -> Option<File> {
+fn open(path: &Path) -> Option<(File, u32)> {
     // Neither links nor pipes that somebody may have put there are followed.
     let file = File::options()
         .read(true)
@@ -51,7 +57,7 @@ fn open(path: &Path) -> Option<File> {
         .open(path)
         .ok()?;
     let meta = file.metadata().ok()?;
-    (meta.is_file() && meta.size() == IMAGE_SIZE as u64).then_some(file)
+    (meta.is_file() && meta.size() == IMAGE_SIZE as u64).then(|| (file, meta.uid()))
 }
 
 fn read(mut file: &File) -> Option<Image> {
@@ -69,9 +75,9 @@ pub fn session_in_use(path: &Path) -> bool {
         .flatten()
         .flatten();
     held(&path.join("policy"), Holders::Anybody)
-        || images
-            .take(MOST_FILES)
-            .any(|entry| open(&entry.path()).is_some_and(|file| is_held(&file, Holders::Writers)))
+        || images.take(MOST_FILES).any(|entry| {
+            open(&entry.path()).is_some_and(|(file, _)| is_held(&file, Holders::Writers))
+        })
 }
 
 impl Collector {
@@ -82,6 +88,7 @@ impl Collector {
         Collector {
             images: session.join("images"),
             expected: expects_first.into(),
+            anybody: !expects_first,
             ..Collector::default()
         }
     }
@@ -98,9 +105,9 @@ impl Collector {
         if files.len() <= FOLD_ABOVE {
             return;
         }
-        for path in files {
+        for path in self.of_the_tree(files).0 {
             // Its last process is gone before it is read, so nothing is lost.
-            if let Some(file) = open(&path)
+            if let Some((file, _)) = open(&path)
                 && !is_held(&file, Holders::Writers)
                 && let Some(image) = read(&file)
                 && fs::remove_file(&path).is_ok()
@@ -110,11 +117,48 @@ impl Collector {
         }
     }
 
+    /// Sets apart the files of users that nobody in the tree became: any user
+    /// may write into the directory of a root's session. Whoever drops its
+    /// privileges says so in its own image before it execs, and so before there
+    /// is a file of the user that it became.
+    fn of_the_tree(&mut self, files: Vec<PathBuf>) -> (Vec<PathBuf>, Vec<PathBuf>) {
+        let own = |user| user == 0 || user == geteuid();
+        let (mut ours, mut others) = (Vec::new(), Vec::new());
+        for path in files {
+            match open(&path) {
+                Some((_, user)) if own(user) => ours.push(path),
+                Some((_, user)) => others.push((user, path)),
+                None => {}
+            }
+        }
+        if others.iter().any(|(user, _)| !self.trusts(*user)) {
+            for (file, _) in ours.iter().filter_map(|path| open(path)) {
+                read(&file).iter().for_each(|image| self.learn(image));
+            }
+        }
+        let (known, strange): (Vec<_>, Vec<_>) =
+            others.into_iter().partition(|(user, _)| self.trusts(*user));
+        ours.extend(known.into_iter().map(|(_, path)| path));
+        (ours, strange.into_iter().map(|(_, path)| path).collect())
+    }
+
+    fn trusts(&self, user: u32) -> bool {
+        self.anybody || self.users.contains(&user)
+    }
+
+    fn learn(&mut self, image: &Image) {
+        self.users.extend(&image.users);
+        self.anybody |= !image.unreached.is_empty() || image.unreached_lost > 0;
+    }
+
     /// Reads every image that is left.
     pub fn finish(&mut self) {
         let files: Vec<PathBuf> = self.files().collect();
-        for path in files {
-            if let Some(file) = open(&path) {
+        let (ours, strange) = self.of_the_tree(files);
+        let reports = strange.iter().filter_map(|path| open(path));
+        self.foreign = reports.filter_map(|(file, _)| read(&file)).count() as u64;
+        for path in ours {
+            if let Some((file, _)) = open(&path) {
                 let alive = is_held(&file, Holders::Writers);
                 if let Some(image) = read(&file) {
                     self.add(image, alive);
@@ -130,6 +174,7 @@ impl Collector {
 
     fn add(&mut self, image: Image, alive: bool) {
         self.reported += 1;
+        self.learn(&image);
         self.expected = self.expected.saturating_add(image.execs);
         self.unreached_lost = self.unreached_lost.saturating_add(image.unreached_lost);
         for unreached in &image.unreached {
@@ -154,13 +199,8 @@ impl Collector {
             }
         }
         if alive {
-            self.alive.extend(
-                image
-                    .slots
-                    .iter()
-                    .filter(|slot| slot.pid != 0)
-                    .map(|slot| (slot.pid, name.to_owned())),
-            );
+            self.alive
+                .extend(living(&image).map(|pid| (pid, name.to_owned())));
         }
     }
 }
@@ -175,13 +215,23 @@ fn add_counter(sum: &mut Counter, more: &Counter) {
 /// A process counts once for each program that it ran: the image itself, and
 /// every child that it forked and that did not exec something else.
 fn processes(image: &Image) -> u64 {
-    let execing = image
-        .slots
-        .iter()
-        .filter(|slot| slot.execing && slot.pid != 0 && slot.pid != image.pid)
-        .count();
-    let gone = image.folded_execing.saturating_add(execing as u64);
-    1 + image.forked.saturating_sub(gone)
+    1 + image.forked.saturating_sub(image.departed)
+}
+
+/// The processes of an image that is in use. Slots keep the pid of the dead
+/// until they are needed again. In another pid namespace none may be found
+/// here: then all are named.
+fn living(image: &Image) -> impl Iterator<Item = u32> {
+    let all = || {
+        image
+            .slots
+            .iter()
+            .map(|slot| slot.pid)
+            .filter(|pid| *pid != 0)
+    };
+    let here = |pid: &u32| Path::new(&format!("/proc/{pid}")).exists();
+    let some = all().any(|pid| here(&pid));
+    all().filter(move |pid| !some || here(pid))
 }
 
 #[cfg(test)]
@@ -189,29 +239,31 @@ mod tests {
     use super::*;
     use refit_preload::session::Slot;
 
-    fn slot(pid: u32, execing: bool) -> Slot {
-        Slot {
-            pid,
-            execing,
-            ..Slot::default()
-        }
-    }
-
     #[test]
     fn a_child_that_execs_is_counted_by_its_new_image() {
         let image = Image {
             pid: 10,
             forked: 5,
-            folded_execing: 1,
-            slots: vec![
-                slot(0, false),
-                slot(10, true),
-                slot(11, false),
-                slot(12, true),
-            ],
+            departed: 2,
             ..Image::default()
         };
-        assert_eq!(processes(&image), 1 + 5 - 1 - 1);
+        assert_eq!(processes(&image), 1 + 5 - 2);
+    }
+
+    #[test]
+    fn only_the_living_processes_of_an_image_are_named() {
+        let me = std::process::id();
+        let slots = [0, 1 << 30, me].map(|pid| Slot {
+            pid,
+            ..Slot::default()
+        });
+        let image = |slots: &[Slot]| Image {
+            slots: slots.to_vec(),
+            ..Image::default()
+        };
+        assert_eq!(living(&image(&slots)).collect::<Vec<_>>(), [me]);
+        // Of another pid namespace, it may be.
+        assert_eq!(living(&image(&slots[..2])).collect::<Vec<_>>(), [1 << 30]);
     }
 
     #[test]

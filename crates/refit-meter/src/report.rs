@@ -55,7 +55,7 @@ pub struct UnreachedProgram {
 #[derive(Clone, Debug, Serialize)]
 pub struct Unknown {
     /// `io_uring`, `own syscall instructions`, `own seccomp filter`,
-    /// `never reported` or `unnamed`.
+    /// `never reported`, `unnamed` or `foreign report`.
     pub what: &'static str,
     /// Where, when that is known.
     pub executable: Option<String>,
@@ -169,6 +169,9 @@ fn calls(counters: &Counters) -> BTreeMap<&'static str, Calls> {
         .collect()
 }
 
+/// Whether a process is behind it, nobody can say.
+const FOREIGN: &str = "foreign report";
+
 fn syncs(report: &ExecutableReport) -> u64 {
     report
         .calls
@@ -205,6 +208,7 @@ impl Collector {
                 self.expected.saturating_sub(self.reported),
             ),
             ("unnamed", self.unreached_lost),
+            (FOREIGN, self.foreign),
         ] {
             if count > 0 {
                 unknown.push(Unknown {
@@ -265,7 +269,7 @@ impl Collector {
             .collect();
         let silent: u64 = unknown
             .iter()
-            .filter(|u| u.executable.is_none())
+            .filter(|u| u.executable.is_none() && u.what != FOREIGN)
             .map(|u| u.count)
             .sum();
         let coverage = Coverage {

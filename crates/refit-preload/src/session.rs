@@ -19,6 +19,8 @@ pub const TEXT: usize = 8192;
 pub const UNREACHED: usize = 48;
 /// Processes that an image tells apart; slot 0 is the sum of the dead.
 pub const SLOTS: usize = 32;
+/// Users that an image can note (`REFIT_USERS`).
+pub const USERS: usize = 16;
 
 /// What is counted, in the order of the counters.
 pub const CALLS: [&str; 13] = [
@@ -111,7 +113,7 @@ struct CCounter {
 #[repr(C)]
 struct CSlot {
     pid: u32,
-    execing: u32,
+    pad32: u32,
     pad: [u64; 7],
     calls: [CCounter; CALL_SLOTS],
 }
@@ -132,10 +134,11 @@ struct CImage {
     flags: u32,
     unreached_lost: u32,
     forked: u64,
-    folded_execing: u64,
+    departed: u64,
     execs: u64,
     executable: [u8; 256],
     malloc_object: [u8; 256],
+    users: [u32; USERS],
     unreached: [CUnreached; UNREACHED],
     slots: [CSlot; SLOTS],
 }
@@ -259,8 +262,6 @@ pub struct Counter {
 pub struct Slot {
     /// 0 for the sum of the dead.
     pub pid: u32,
-    /// It went on to exec something.
-    pub execing: bool,
     /// In the order of [`CALLS`].
     pub calls: [Counter; CALLS.len()],
 }
@@ -287,14 +288,16 @@ pub struct Image {
     pub unreached_lost: u64,
     /// Child processes that it forked.
     pub forked: u64,
-    /// Of these, the dead that had gone on to exec something.
-    pub folded_execing: u64,
+    /// Of these, those that went on to exec something.
+    pub departed: u64,
     /// Programs that it started and that should have reported.
     pub execs: u64,
     /// Path of the executable, empty when unknown.
     pub executable: String,
     /// The object that serves malloc, empty when unknown.
     pub malloc_object: String,
+    /// Users, other than the file's owner, that it had become when it exec'ed.
+    pub users: Vec<u32>,
     /// What it started and could not reach.
     pub unreached: Vec<Unreached>,
     /// Used slots; the first is the sum of the dead.
@@ -320,10 +323,14 @@ impl Image {
             flags: get_u32(bytes, offset_of!(CImage, flags)),
             unreached_lost: get_u32(bytes, offset_of!(CImage, unreached_lost)).into(),
             forked: get_u64(bytes, offset_of!(CImage, forked)),
-            folded_execing: get_u64(bytes, offset_of!(CImage, folded_execing)),
+            departed: get_u64(bytes, offset_of!(CImage, departed)),
             execs: get_u64(bytes, offset_of!(CImage, execs)),
             executable: get_text(bytes, offset_of!(CImage, executable), 256),
             malloc_object: get_text(bytes, offset_of!(CImage, malloc_object), 256),
+            users: (0..USERS)
+                .map(|i| get_u32(bytes, offset_of!(CImage, users) + i * size_of::<u32>()))
+                .filter(|user| *user != 0)
+                .collect(),
             unreached: (0..UNREACHED)
                 .filter_map(|i| {
                     parse_unreached(
@@ -361,7 +368,6 @@ fn parse_unreached(bytes: &[u8], at: usize) -> Option<Unreached> {
 fn parse_slot(bytes: &[u8], at: usize) -> Slot {
     let mut slot = Slot {
         pid: get_u32(bytes, at + offset_of!(CSlot, pid)),
-        execing: get_u32(bytes, at + offset_of!(CSlot, execing)) != 0,
         ..Slot::default()
     };
     for (i, counter) in slot.calls.iter_mut().enumerate() {
@@ -423,11 +429,11 @@ mod tests {
             "refit_rule" CRule { knob on exe }
             "refit_policy" CPolicy { magic version flags rule_count library preloads session env rules text }
             "refit_counter" CCounter { seen suppressed real waited_ns }
-            "refit_slot" CSlot { pid execing calls }
+            "refit_slot" CSlot { pid calls }
             "refit_unreached" CUnreached { state reason count name }
             "refit_image" CImage {
-                magic version pid flags unreached_lost forked folded_execing execs executable
-                malloc_object unreached slots
+                magic version pid flags unreached_lost forked departed execs executable
+                malloc_object users unreached slots
             }
         };
         rust.push_str(&format!("magic {MAGIC}\n"));

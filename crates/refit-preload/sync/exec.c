@@ -21,7 +21,7 @@
 #include "target.h"
 
 #define ST_NOEXEC_FLAG 0x8     /* statfs(2), ST_NOEXEC */
-#define ENVIRONMENT_MAX 16384  /* entries; a larger one passes unchanged */
+#define ENVIRONMENT_MAX 1024   /* entries; a larger one passes unchanged */
 #define PRELOAD_ROOM 4096      /* bytes of an LD_PRELOAD of ours */
 
 extern char **environ;
@@ -236,7 +236,6 @@ static int has_name(char *const *envp, const char *variable)
 static void compose(struct environment *out, char **room, char *const *envp,
 		    uint32_t reason, uint32_t kind)
 {
-	out->entries = envp;
 	const char *theirs = prim_env(envp, "LD_PRELOAD=");
 	int follow = (refit.policy->flags & REFIT_POLICY_FOLLOW) != 0;
 	int complains = reason == REFIT_REASON_OTHER_ARCHITECTURE ||
@@ -309,6 +308,30 @@ static int reached(uint32_t reason, char *const *envp)
 	return 0;
 }
 
+/* Whether this process was counted when it was forked (a vfork child was not),
+ * and will be counted again by what it becomes. */
+static int leaves(int replaces)
+{
+	return replaces && refit.mark->slot && refit.mark->forked &&
+	       refit.mark->pid == (uint32_t)prim_syscall(SYS_getpid, 0, 0, 0, 0);
+}
+
+/* A process that dropped its privileges: refit takes the reports of that user
+ * for true from now on. */
+static void note_user(void)
+{
+	uint32_t me = (uint32_t)prim_syscall(SYS_geteuid, 0, 0, 0, 0);
+	for (int i = 0; i < REFIT_USERS && me != refit.owner; i++) {
+		uint32_t free = 0;
+		if (__atomic_compare_exchange_n(&refit.image->users[i], &free,
+						me, 0, __ATOMIC_RELAXED,
+						__ATOMIC_RELAXED) ||
+		    free == me) {
+			return;
+		}
+	}
+}
+
 static struct departure depart(const struct refit_target *target,
 			       uint32_t reason, char *const *envp, int replaces)
 {
@@ -316,14 +339,13 @@ static struct departure depart(const struct refit_target *target,
 	if (!refit.image) {
 		return d;
 	}
-	struct refit_slot *slot = *refit.slot;
-	if (replaces && slot &&
-	    slot->pid == (uint32_t)prim_syscall(SYS_getpid, 0, 0, 0, 0)) {
-		__atomic_store_n(&slot->execing, 1, __ATOMIC_RELAXED);
+	if (leaves(replaces)) {
+		refit_add(&refit.image->departed, 1);
 	}
 	if (reached(reason, envp)) {
 		d.expected = 1;
 		refit_add(&refit.image->execs, 1);
+		note_user();
 	} else {
 		d.unreached = note_unreached(target->path,
 					     reason == REFIT_REASON_REACHED
@@ -339,10 +361,8 @@ static void stay(struct departure d)
 	if (!refit.image) {
 		return;
 	}
-	struct refit_slot *slot = *refit.slot;
-	if (d.replaces && slot &&
-	    slot->pid == (uint32_t)prim_syscall(SYS_getpid, 0, 0, 0, 0)) {
-		__atomic_store_n(&slot->execing, 0, __ATOMIC_RELAXED);
+	if (leaves(d.replaces)) {
+		refit_add(&refit.image->departed, (uint64_t)-1);
 	}
 	if (d.expected) {
 		refit_add(&refit.image->execs, (uint64_t)-1);
@@ -356,7 +376,7 @@ static void stay(struct departure d)
  * environment; a macro, because the room is the stack of the calling function.
  * The target is not looked at where there is no policy to follow. */
 #define WITH_ENVIRONMENT(LOOK, ENVP, REPLACES, CALL)                           \
-	if (!refit.policy || count_entries(ENVP) > ENVIRONMENT_MAX) {          \
+	if (!refit.policy) {                                                   \
 		char *const *use = (ENVP);                                     \
 		return CALL;                                                   \
 	}                                                                      \
@@ -364,9 +384,13 @@ static void stay(struct departure d)
 	LOOK;                                                                  \
 	uint32_t reason = reason_not_reached(&target);                         \
 	struct environment env;                                                \
-	char **room = alloca((count_entries(ENVP) + added_entries()) *         \
-			     sizeof *room);                                    \
-	compose(&env, room, (ENVP), reason, target.kind);                      \
+	env.entries = (ENVP);                                                  \
+	/* Threads may have small stacks. */                                   \
+	if (count_entries(ENVP) <= ENVIRONMENT_MAX) {                          \
+		char **room = alloca((count_entries(ENVP) + added_entries()) * \
+				     sizeof *room);                            \
+		compose(&env, room, (ENVP), reason, target.kind);              \
+	}                                                                      \
 	char *const *use = env.entries;                                        \
 	struct departure departure = depart(&target, reason, use, (REPLACES)); \
 	int result = CALL;                                                     \
@@ -433,7 +457,7 @@ EXPORT int execve(const char *path, char *const argv[], char *const envp[])
 
 EXPORT int execvpe(const char *file, char *const argv[], char *const envp[])
 {
-	if (!refit.next.execvpe) {
+	if (!NEXT(execvpe)) {
 		errno = ENOSYS;
 		return -1;
 	}
@@ -453,7 +477,7 @@ EXPORT int execvp(const char *file, char *const argv[])
 
 EXPORT int fexecve(int fd, char *const argv[], char *const envp[])
 {
-	if (!refit.next.fexecve) {
+	if (!NEXT(fexecve)) {
 		errno = ENOSYS;
 		return -1;
 	}
@@ -478,7 +502,7 @@ EXPORT int posix_spawn(pid_t *pid, const char *path,
 		       const posix_spawnattr_t *attributes, char *const argv[],
 		       char *const envp[])
 {
-	if (!refit.next.posix_spawn) {
+	if (!NEXT(posix_spawn)) {
 		return ENOSYS;
 	}
 	WITH_ENVIRONMENT(refit_target_look(AT_FDCWD, path, &target), envp, 0,
@@ -491,7 +515,7 @@ EXPORT int posix_spawnp(pid_t *pid, const char *file,
 			const posix_spawnattr_t *attributes, char *const argv[],
 			char *const envp[])
 {
-	if (!refit.next.posix_spawnp) {
+	if (!NEXT(posix_spawnp)) {
 		return ENOSYS;
 	}
 	WITH_ENVIRONMENT(look_in_path(file, &target), envp, 0,

@@ -187,7 +187,7 @@ static int raw_open(int dirfd, const char *path, int flags, mode_t mode)
 #define DEFINE_MKOSTEMP(name, PARAMETERS, ARGUMENTS)                           \
 	EXPORT int name PARAMETERS                                             \
 	{                                                                      \
-		if (!refit.next.name) {                                        \
+		if (!NEXT(name)) {                                             \
 			errno = ENOSYS;                                        \
 			return -1;                                             \
 		}                                                              \

@@ -37,7 +37,7 @@ static int missing(void)
 	EXPORT int name(int operation, struct aiocb *block);                   \
 	EXPORT int name(int operation, struct aiocb *block)                    \
 	{                                                                      \
-		if (!refit.next.name) {                                        \
+		if (!NEXT(name)) {                                             \
 			return missing();                                      \
 		}                                                              \
 		seen_and_real(REFIT_CALL_AIO_FSYNC);                           \
@@ -53,7 +53,7 @@ DEFINE_AIO_FSYNC(aio_fsync64)
 	EXPORT int name(int mode, struct aiocb *const *list, int count,        \
 			void *event)                                           \
 	{                                                                      \
-		if (!refit.next.name) {                                        \
+		if (!NEXT(name)) {                                             \
 			return missing();                                      \
 		}                                                              \
 		for (int i = 0; i < count; i++) {                              \
@@ -78,26 +78,29 @@ void refit_ring_set_up(unsigned setup_flags)
 }
 
 /* liburing makes its system calls inline, so its own entries are the door. */
-EXPORT int io_uring_queue_init(unsigned entries, void *ring, unsigned flags);
-EXPORT int io_uring_queue_init(unsigned entries, void *ring, unsigned flags)
-{
-	if (!refit.next.io_uring_queue_init) {
-		return -ENOSYS;
-	}
-	refit_ring_set_up(flags);
-	return refit.next.io_uring_queue_init(entries, ring, flags);
-}
-
 EXPORT int io_uring_queue_init_params(unsigned entries, void *ring,
 				      struct io_uring_params *p);
 EXPORT int io_uring_queue_init_params(unsigned entries, void *ring,
 				      struct io_uring_params *p)
 {
-	if (!refit.next.io_uring_queue_init_params) {
+	if (!NEXT(io_uring_queue_init_params)) {
 		return -ENOSYS;
 	}
-	refit_ring_set_up(p->flags);
-	return refit.next.io_uring_queue_init_params(entries, ring, p);
+	unsigned flags = p->flags;
+	int result = refit.next.io_uring_queue_init_params(entries, ring, p);
+	if (result >= 0) {
+		refit_ring_set_up(flags);
+	}
+	return result;
+}
+
+/* liburing's own does just this; calling that would come back to us through
+ * io_uring_queue_init_params, or not, by how it was linked. */
+EXPORT int io_uring_queue_init(unsigned entries, void *ring, unsigned flags);
+EXPORT int io_uring_queue_init(unsigned entries, void *ring, unsigned flags)
+{
+	struct io_uring_params p = {.flags = flags};
+	return io_uring_queue_init_params(entries, ring, &p);
 }
 
 EXPORT int io_uring_queue_init_mem(unsigned entries, void *ring,
@@ -107,12 +110,16 @@ EXPORT int io_uring_queue_init_mem(unsigned entries, void *ring,
 				   struct io_uring_params *p, void *buffer,
 				   size_t size)
 {
-	if (!refit.next.io_uring_queue_init_mem) {
+	if (!NEXT(io_uring_queue_init_mem)) {
 		return -ENOSYS;
 	}
-	refit_ring_set_up(p->flags);
-	return refit.next.io_uring_queue_init_mem(entries, ring, p, buffer,
-						  size);
+	unsigned flags = p->flags;
+	int result = refit.next.io_uring_queue_init_mem(entries, ring, p,
+							buffer, size);
+	if (result >= 0) {
+		refit_ring_set_up(flags);
+	}
+	return result;
 }
 
 /* From now on a probe that the program's filter does not know could kill it. */

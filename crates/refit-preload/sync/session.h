@@ -105,8 +105,8 @@ struct refit_counter {
 
 /* One process. Slot 0 collects what dead processes left behind. */
 struct refit_slot {
-	uint32_t pid;     /* 0: free */
-	uint32_t execing; /* this process went on to exec something */
+	uint32_t pid; /* 0: free */
+	uint32_t pad32;
 	uint64_t pad[7];
 	struct refit_counter calls[REFIT_CALL_SLOTS];
 };
@@ -121,6 +121,7 @@ struct refit_unreached {
 
 #define REFIT_UNREACHED 48
 #define REFIT_SLOTS 32
+#define REFIT_USERS 16
 
 enum {
 	REFIT_IMAGE_SYNC_OFF = 1u << 0,
@@ -137,10 +138,11 @@ struct refit_image {
 	uint32_t flags;            /* REFIT_IMAGE_* */
 	uint32_t unreached_lost;   /* execs that found no free entry */
 	uint64_t forked;           /* child processes that took a slot */
-	uint64_t folded_execing;   /* of these, dead after an exec, slot reused */
+	uint64_t departed;         /* of these, gone on to exec something */
 	uint64_t execs;            /* programs started that should be reached */
 	char executable[256];      /* /proc/self/exe, or what the kernel ran */
 	char malloc_object[256];   /* the object that serves malloc */
+	uint32_t users[REFIT_USERS]; /* who exec'ed, other than the owner; 0 ends */
 	struct refit_unreached unreached[REFIT_UNREACHED];
 	struct refit_slot slots[REFIT_SLOTS];
 };

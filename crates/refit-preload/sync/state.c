@@ -8,6 +8,7 @@
  *  - No dlsym inside an intercepted call. Functions that chain use pointers
  *    found in the constructor, and a plain system call before that: other
  *    libraries' constructors may run first (jemalloc opens files in its own).
+ *    Only what has no system call of its own may look again (NEXT).
  *  - errno is untouched on success; on failure it is exactly the kernel's.
  *  - Shared memory is written with relaxed atomics only: threads share a slot,
  *    and a vfork child writes its parent's.
@@ -20,6 +21,7 @@
 #include <signal.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 
@@ -37,9 +39,9 @@ extern int pthread_atfork(void (*)(void), void (*)(void), void (*)(void))
 	__attribute__((weak));
 extern void *__dso_handle __attribute__((visibility("hidden")));
 
-static struct refit_slot *slot_without_wipe;
+static struct refit_mark mark_without_wipe;
 
-struct refit_state refit = {.slot = &slot_without_wipe};
+struct refit_state refit = {.mark = &mark_without_wipe};
 void *refit_next_syscall;
 void *refit_next_dlopen;
 
@@ -60,7 +62,7 @@ void refit_end(struct refit_counter *c, uint64_t began_ns)
 
 /* ---- slots ------------------------------------------------------------- */
 
-static void fold(struct refit_slot *dead, uint32_t owner)
+static void fold(struct refit_slot *dead)
 {
 	struct refit_slot *total = &refit.image->slots[0];
 	for (int i = 0; i < REFIT_CALL_COUNT; i++) {
@@ -72,15 +74,11 @@ static void fold(struct refit_slot *dead, uint32_t owner)
 							      __ATOMIC_RELAXED));
 		}
 	}
-	if (__atomic_exchange_n(&dead->execing, 0, __ATOMIC_RELAXED) &&
-	    owner != refit.image->pid) {
-		refit_add(&refit.image->folded_execing, 1);
-	}
 }
 
 /* Takes a free slot, or one whose process is dead; when all are alive, shares
  * one: sums stay right, only the division between processes is lost. */
-struct refit_slot *refit_take_slot(void)
+static struct refit_slot *take_slot(uint32_t forked)
 {
 	struct refit_image *image = refit.image;
 	uint32_t pid = (uint32_t)prim_syscall(SYS_getpid, 0, 0, 0, 0);
@@ -96,7 +94,7 @@ struct refit_slot *refit_take_slot(void)
 						__ATOMIC_RELAXED)) {
 			mine = slot;
 			if (dead) {
-				fold(slot, owner);
+				fold(slot);
 			}
 		}
 	}
@@ -104,17 +102,22 @@ struct refit_slot *refit_take_slot(void)
 		mine = &image->slots[1 + pid % (REFIT_SLOTS - 1)];
 		refit_flag(REFIT_IMAGE_SHARED_SLOT);
 	}
-	if (pid != image->pid) {
-		refit_add(&image->forked, 1);
-	}
-	*refit.slot = mine;
+	refit_add(&image->forked, forked);
+	refit.mark->pid = pid;
+	refit.mark->forked = forked;
+	refit.mark->slot = mine;
 	return mine;
+}
+
+struct refit_slot *refit_take_slot(void)
+{
+	return take_slot(1);
 }
 
 static void in_forked_child(void)
 {
 	if (refit.image) {
-		*refit.slot = NULL;
+		refit.mark->slot = NULL;
 		refit_take_slot();
 	}
 }
@@ -170,6 +173,12 @@ static char *put_hex(char *to, uint64_t n)
  * become a SIGBUS in the program. */
 static struct refit_image *map_image(const char *session)
 {
+	struct rlimit most;
+	/* Beyond it fallocate would raise SIGXFSZ, which kills. */
+	if (prim_syscall(SYS_prlimit64, 0, RLIMIT_FSIZE, NULL, &most) < 0 ||
+	    most.rlim_cur < sizeof(struct refit_image)) {
+		return NULL;
+	}
 	char path[512];
 	uint64_t random[2] = {0, 0};
 	if (prim_syscall(SYS_getrandom, random, sizeof random,
@@ -208,7 +217,7 @@ static void map_slot_marker(void)
 	}
 	/* Linux 4.14; without it the fork handler alone clears the marker. */
 	prim_syscall(SYS_madvise, page, 4096, 18 /* MADV_WIPEONFORK */, 0);
-	refit.slot = page;
+	refit.mark = page;
 }
 
 /* ---- who am I ---------------------------------------------------------- */
@@ -271,12 +280,27 @@ void *refit_find_dlopen(void)
 	return refit_next_dlopen;
 }
 
+/* What a library that came by dlopen brought along for itself alone: the
+ * constructor could not see it, but the name leads its callers to us. */
+void *refit_find_late(const char *name, const void *ours, const void *caller)
+{
+	void *(*open)(const char *, int);
+	*(void **)&open = refit_next_dlopen;
+	Dl_info info;
+	void *found = dlsym(RTLD_NEXT, name);
+	if (!found && open && dladdr(caller, &info) && info.dli_fname) {
+		void *its_scope = open(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
+		found = its_scope ? dlsym(its_scope, name) : NULL;
+	}
+	return found == ours ? NULL : found;
+}
+
 void refit_note_deepbind(void)
 {
 	refit_flag(REFIT_IMAGE_DEEPBIND);
 }
 
-static void find_next(void)
+void refit_find_next(void)
 {
 #define X(type, name, args)                                                    \
 	*(void **)&refit.next.name = dlsym(RTLD_NEXT, #name);
@@ -288,7 +312,7 @@ static void find_next(void)
 
 __attribute__((constructor)) static void construct(void)
 {
-	find_next();
+	refit_find_next();
 	const char *session = prim_env(environ, "REFIT_SESSION=");
 	if (!session || session[0] != '/') {
 		return;
@@ -301,6 +325,12 @@ __attribute__((constructor)) static void construct(void)
 	find_executable(exe, sizeof exe);
 	refit.sync_off = is_off(REFIT_KNOB_SYNC, prim_basename(exe));
 	refit.odirect_off = is_off(REFIT_KNOB_ODIRECT, prim_basename(exe));
+	/* Under a filter that answers everything with 0 (systemd-nspawn
+	 * --suppress-sync) a probe says nothing. */
+	if (refit.sync_off &&
+	    prim_syscall(SYS_sync_file_range, -1, 0, 0, 0) != -EBADF) {
+		refit.own_seccomp = 1;
+	}
 	struct refit_image *image =
 		refit.policy->flags & REFIT_POLICY_COUNT ? map_image(session)
 							 : NULL;
@@ -316,7 +346,8 @@ __attribute__((constructor)) static void construct(void)
 	image->version = REFIT_VERSION;
 	__atomic_store_n(&image->magic, REFIT_MAGIC, __ATOMIC_RELEASE);
 	refit.image = image;
-	refit_take_slot();
+	refit.owner = (uint32_t)prim_syscall(SYS_geteuid, 0, 0, 0, 0);
+	take_slot(0);
 	if (__register_atfork) {
 		__register_atfork(NULL, NULL, in_forked_child, __dso_handle);
 	} else if (pthread_atfork) {

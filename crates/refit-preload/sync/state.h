@@ -36,7 +36,6 @@ struct iovec;
 	X(int, lio_listio, (int, struct aiocb *const *, int, void *))          \
 	X(int, lio_listio64, (int, struct aiocb *const *, int, void *))        \
 	X(int, prctl, (int, ...))                                              \
-	X(int, io_uring_queue_init, (unsigned, void *, unsigned))              \
 	X(int, io_uring_queue_init_params, (unsigned, void *, void *))         \
 	X(int, io_uring_queue_init_mem,                                        \
 	  (unsigned, void *, void *, void *, size_t))                          \
@@ -58,13 +57,21 @@ struct refit_next {
 #undef X
 };
 
+/* Which slot is this process's. Lies in a page that fork wipes
+ * (MADV_WIPEONFORK), so that a child finds NULL and takes a slot of its own. A
+ * vfork child finds its parent's, and is told apart by pid. */
+struct refit_mark {
+	struct refit_slot *slot;
+	uint32_t pid;
+	uint32_t forked; /* 0: the process that was exec'ed */
+};
+
 struct refit_state {
 	struct refit_next next;
 	const struct refit_policy *policy; /* NULL: real calls, nothing else */
 	struct refit_image *image;         /* NULL: nothing is counted */
-	/* Lies in a page that fork wipes (MADV_WIPEONFORK), so that a child
-	 * finds NULL and takes a slot of its own. */
-	struct refit_slot **slot;
+	struct refit_mark *mark;
+	uint32_t owner; /* user that the image file belongs to */
 	int sync_off;
 	int odirect_off;
 	int own_seccomp; /* a filter may kill for our probes: none any more */
@@ -73,10 +80,35 @@ struct refit_state {
 
 extern struct refit_state refit;
 
+/* For calls that no allocator makes while it starts, and that have no plain
+ * system call to fall back on: found now if a library's constructor makes them
+ * before ours ran. */
+void refit_find_next(void);
+#define NEXT(name)                                                             \
+	(LIKELY(refit.next.name != NULL) ? refit.next.name                     \
+					 : (refit_find_next(), refit.next.name))
+
 /* The same for the two functions in stubs.S. */
 extern void *refit_next_syscall __attribute__((visibility("hidden")));
 extern void *refit_next_dlopen __attribute__((visibility("hidden")));
 void *refit_find_dlopen(void);
+
+/* The same for what is not always loaded from the start; looks again, which
+ * only calls may do that no allocator makes. NULL where there is none. */
+void *refit_find_late(const char *name, const void *ours, const void *caller);
+#define REFIT_NEXT_OR_LATE(next_function, name)                                \
+	do {                                                                   \
+		next_function = refit.next.name;                               \
+		if (UNLIKELY(!next_function)) {                                \
+			void *ours;                                            \
+			__typeof__(next_function) us = name;                   \
+			__builtin_memcpy(&ours, &us, sizeof ours);             \
+			ours = refit_find_late(#name, ours,                    \
+					       __builtin_return_address(0));   \
+			__builtin_memcpy(&next_function, &ours, sizeof ours);  \
+		}                                                              \
+	} while (0)
+
 void refit_note_deepbind(void);
 
 /* The counter of a call for this process, or NULL when nothing is counted. */
@@ -87,7 +119,7 @@ static inline struct refit_counter *refit_counter(enum refit_call call)
 	if (UNLIKELY(!refit.image)) {
 		return NULL;
 	}
-	struct refit_slot *slot = *refit.slot;
+	struct refit_slot *slot = refit.mark->slot;
 	if (UNLIKELY(!slot)) {
 		slot = refit_take_slot();
 	}

@@ -11,9 +11,11 @@
 #include <fcntl.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 
 #include "prim.h"
 
+#define ST_NOSUID_FLAG 0x2 /* statfs(2), ST_NOSUID */
 #define SCRIPT_DEPTH 5   /* binfmt_script: at most five interpreters */
 #define HEADERS 32       /* program headers that are looked at */
 #define DYNAMIC 128      /* dynamic entries that are looked at */
@@ -137,7 +139,10 @@ static uint32_t secure_reason(int fd, const struct stat *st)
 	uint32_t gid = (uint32_t)prim_syscall(SYS_getgid, 0, 0, 0, 0);
 	uint32_t euid = (uint32_t)prim_syscall(SYS_geteuid, 0, 0, 0, 0);
 	uint32_t egid = (uint32_t)prim_syscall(SYS_getegid, 0, 0, 0, 0);
-	int gains = (st->st_mode & (S_ISUID | S_ISGID)) != 0 &&
+	struct statfs fs;
+	int nosuid = prim_syscall(SYS_fstatfs, fd, &fs, 0, 0) == 0 &&
+		     (fs.f_flags & ST_NOSUID_FLAG) != 0;
+	int gains = !nosuid && (st->st_mode & (S_ISUID | S_ISGID)) != 0 &&
 		    prim_syscall6(SYS_prctl, PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0,
 				  0) != 1;
 	if (gains && (st->st_mode & S_ISUID)) {
@@ -153,8 +158,9 @@ static uint32_t secure_reason(int fd, const struct stat *st)
 		return REFIT_REASON_SETGID;
 	}
 	char capabilities[32];
-	if (uid != 0 && prim_syscall(SYS_fgetxattr, fd, "security.capability",
-				     capabilities, sizeof capabilities) > 0) {
+	if (uid != 0 && !nosuid &&
+	    prim_syscall(SYS_fgetxattr, fd, "security.capability",
+			 capabilities, sizeof capabilities) > 0) {
 		return REFIT_REASON_FILE_CAPABILITIES;
 	}
 	return REFIT_REASON_REACHED;

@@ -41,18 +41,24 @@ pub struct Program {
 }
 
 // Rust's start-up code ignores SIGPIPE and opens /dev/null where 0, 1 or 2 are
-// closed (library/std/src/sys/pal/unix/mod.rs). The program gets what refit got.
-static SIGPIPE_WAS_DEFAULT: AtomicBool = AtomicBool::new(true);
+// closed (library/std/src/sys/pal/unix/mod.rs). We ignore SIGXFSZ, so that under
+// a small `ulimit -f` our own files fail to be written and do not kill us. The
+// program gets what refit got.
+const IGNORED: [i32; 2] = [libc::SIGPIPE, libc::SIGXFSZ];
+static WAS_DEFAULT: [AtomicBool; 2] = [AtomicBool::new(true), AtomicBool::new(true)];
 static CLOSED_AT_START: AtomicU8 = AtomicU8::new(0);
 
 extern "C" fn remember_start() {
     // SAFETY: called once by the C library before main, on the only thread;
-    // both calls only read, and `action` is written before it is read.
+    // `action` is written before it is read, and nobody else sets dispositions.
     unsafe {
         let mut action: libc::sigaction = zeroed();
-        if libc::sigaction(libc::SIGPIPE, ptr::null(), &raw mut action) == 0 {
-            SIGPIPE_WAS_DEFAULT.store(action.sa_sigaction != libc::SIG_IGN, Ordering::Relaxed);
+        for (signal, was_default) in IGNORED.iter().zip(&WAS_DEFAULT) {
+            if libc::sigaction(*signal, ptr::null(), &raw mut action) == 0 {
+                was_default.store(action.sa_sigaction != libc::SIG_IGN, Ordering::Relaxed);
+            }
         }
+        libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
         for fd in 0..3 {
             if libc::fcntl(fd, libc::F_GETFD) < 0 {
                 CLOSED_AT_START.fetch_or(1 << fd, Ordering::Relaxed);
@@ -100,8 +106,10 @@ unsafe fn become_program(
     // SAFETY: the caller holds that the arrays are NULL-terminated and that no
     // other thread reads `environ`.
     unsafe {
-        if SIGPIPE_WAS_DEFAULT.load(Ordering::Relaxed) {
-            libc::signal(libc::SIGPIPE, libc::SIG_DFL);
+        for (signal, was_default) in IGNORED.iter().zip(&WAS_DEFAULT) {
+            if was_default.load(Ordering::Relaxed) {
+                libc::signal(*signal, libc::SIG_DFL);
+            }
         }
         for fd in 0..3 {
             if CLOSED_AT_START.load(Ordering::Relaxed) & (1 << fd) != 0 {

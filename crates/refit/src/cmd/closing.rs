@@ -37,6 +37,12 @@ fn sum(calls: &BTreeMap<&'static str, Calls>, field: fn(&Calls) -> u64) -> u64 {
         .sum()
 }
 
+/// Without those that only show how a file was opened.
+fn syncs(calls: &BTreeMap<&'static str, Calls>) -> BTreeMap<&'static str, Calls> {
+    let kept = calls.iter().filter(|(name, _)| is_sync(name));
+    kept.map(|(name, calls)| (*name, *calls)).collect()
+}
+
 /// `fdatasync 8,000 · fsync 12`, the most first.
 fn by_call(calls: &BTreeMap<&'static str, Calls>, field: fn(&Calls) -> u64) -> String {
     let mut parts: Vec<_> = calls
@@ -115,21 +121,41 @@ fn observed(report: &RunReport, lines: &mut Vec<String>) {
             plural(seen, "sync call"),
             seconds(waited),
             share(report, waited),
-            by_call(&report.totals, |calls| calls.seen),
+            by_call(&syncs(&report.totals), |calls| calls.seen),
             reached(report)
         ));
         executables(report, |calls| calls.seen, lines);
         // Below this a swap could not be told from noise.
         if waited > report.wall_ns / 20 {
             lines.push(format!(
-                "try   refit run sync=off -- {}    (loses-on-crash)",
+                "try   refit run sync{}=off -- {}    (loses-on-crash)",
+                scope(report, waited),
                 command_line(&report.command)
             ));
         }
     }
+    if let Some(opens) = report.totals.get("open(O_SYNC)") {
+        lines.push(format!(
+            "{} with O_SYNC or O_DSYNC: each write to such a file waits too, and is not counted",
+            plural(opens.seen, "open")
+        ));
+    }
     if report.totals.contains_key("open(O_DIRECT)") {
         lines.push("some files bypass the page cache (O_DIRECT): odirect=off takes that away (loses-on-crash)".to_owned());
     }
+}
+
+/// `@exe:NAME` where one executable of several does nearly all the waiting.
+fn scope(report: &RunReport, waited_ns: u64) -> String {
+    let busy = |e: &&ExecutableReport| sum(&e.calls, |calls| calls.seen) > 0;
+    let several = report.executables.iter().filter(busy).count() > 1;
+    report
+        .executables
+        .iter()
+        .find(|e| sum(&e.calls, |calls| calls.waited_ns) > waited_ns / 10 * 9)
+        .filter(|e| several && e.executable != "?")
+        .map(|e| format!("@exe:{}", name(&e.executable)))
+        .unwrap_or_default()
 }
 
 fn executables(report: &RunReport, field: fn(&Calls) -> u64, lines: &mut Vec<String>) {
@@ -143,7 +169,7 @@ fn executables(report: &RunReport, field: fn(&Calls) -> u64, lines: &mut Vec<Str
     }
     for executable in busy.iter().take(MOST) {
         let waited = sum(&executable.calls, |calls| calls.waited_ns);
-        let count = by_call(&executable.calls, field);
+        let count = by_call(&syncs(&executable.calls), field);
         let waited = if waited > 0 {
             format!(", waited {}", seconds(waited))
         } else {
@@ -302,6 +328,7 @@ fn unknown(report: &RunReport, lines: &mut Vec<String>) {
             }
             "own seccomp filter" => format!("unknown: {where_} installed a seccomp filter; from then on its calls were real"),
             "never reported" => format!("unknown: {} should have reported and did not", plural(n, "program")),
+            "foreign report" => format!("unknown: {} of a user whom no program of this run became; not counted", plural(n, "report")),
             _ => format!("unknown: {} not reached, and not named", plural(n, "program")),
         });
     }

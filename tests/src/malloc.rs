@@ -1,0 +1,139 @@
+//! malloc=: the allocator that was asked for serves the program, together with
+//! the sync preload, however the program goes on.
+
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use crate::lab::{Lab, described, expect_code};
+use crate::runner::{Outcome, Test};
+use crate::sys::ended_within;
+use crate::test;
+
+pub const TESTS: &[Test] = &[
+    test!(the_named_allocator_is_mapped_and_reported),
+    test!(options_reach_the_allocator_by_its_own_variable),
+    test!(allocator_dir_comes_first),
+    test!(an_own_malloc_is_told),
+    test!(two_hundred_starts_of_each_kind_neither_hang_nor_crash).limit_seconds(400),
+];
+
+/// Setting, and what its library is called in /proc/self/maps.
+const ALLOCATORS: [(&str, &str); 4] = [
+    ("glibc", "libc.so.6"),
+    ("jemalloc", "libjemalloc"),
+    ("mimalloc", "libmimalloc"),
+    ("tcmalloc", "libtcmalloc"),
+];
+
+fn the_named_allocator_is_mapped_and_reported(lab: &Lab) -> Outcome {
+    for (name, library) in ALLOCATORS {
+        let setting = format!("malloc={name}");
+        let (output, report) = lab.refit_json(&["run", &setting, "--", "cat", "/proc/self/maps"]);
+        expect_code(&output, 0);
+        let maps = String::from_utf8_lossy(&output.stdout);
+        assert!(maps.contains(library), "{library} is not in {maps}");
+        let object = report["executables"][0]["malloc_object"].to_string();
+        assert!(object.contains(library), "{object}");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(said.contains("in 1 of 1 process"), "{said}");
+    }
+    Outcome::Pass
+}
+
+fn options_reach_the_allocator_by_its_own_variable(lab: &Lab) -> Outcome {
+    for (setting, variable) in [
+        (
+            "malloc=glibc:arena_max=2",
+            "GLIBC_TUNABLES=glibc.malloc.check=0:glibc.malloc.arena_max=2",
+        ),
+        ("malloc=jemalloc:narenas:2", "MALLOC_CONF=narenas:2"),
+        ("malloc=mimalloc:show_errors=0", "MIMALLOC_SHOW_ERRORS=0"),
+        ("malloc=tcmalloc:release_rate=5", "TCMALLOC_RELEASE_RATE=5"),
+    ] {
+        let output = lab
+            .refit_command(&["run", "--quiet", setting, "--", "env"])
+            .env("GLIBC_TUNABLES", "glibc.malloc.check=0")
+            .output()
+            .expect("refit starts");
+        expect_code(&output, 0);
+        let variables = String::from_utf8_lossy(&output.stdout);
+        assert!(
+            variables.lines().any(|line| line == variable),
+            "{variable} is not in {variables}"
+        );
+        assert!(output.stderr.is_empty(), "{}", described(&output));
+    }
+    Outcome::Pass
+}
+
+fn allocator_dir_comes_first(lab: &Lab) -> Outcome {
+    let dir = lab.subdir("allocators");
+    let own = format!("{dir}/libjemalloc.so.2");
+    std::fs::copy("/usr/lib/x86_64-linux-gnu/libjemalloc.so.2", &own)
+        .expect("jemalloc is installed");
+    let report = lab.report(&[
+        "run",
+        "--allocator-dir",
+        &dir,
+        "malloc=jemalloc",
+        "--",
+        "true",
+    ]);
+    assert_eq!(report["executables"][0]["malloc_object"], own.as_str());
+    Outcome::Pass
+}
+
+fn an_own_malloc_is_told(lab: &Lab) -> Outcome {
+    let program = lab.program("own_malloc");
+    let file = lab.path("file");
+    let output = lab.refit(&["run", "malloc=jemalloc", "--", &program, &file]);
+    expect_code(&output, 0);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("served otherwise in: own_malloc"), "{said}");
+    let doctor = lab.refit(&["doctor", &program]);
+    expect_code(&doctor, 0);
+    let said = String::from_utf8_lossy(&doctor.stdout);
+    assert!(said.contains("a malloc of its own"), "{said}");
+    Outcome::Pass
+}
+
+/// Starts × allocators × {plain, threads, fork, exec}, each with a time limit.
+fn two_hundred_starts_of_each_kind_neither_hang_nor_crash(lab: &Lab) -> Outcome {
+    let file = lab.path("file");
+    let once = lab.program("fsync_once");
+    let kinds: [Vec<String>; 4] = [
+        vec![once.clone(), file.clone()],
+        vec![
+            lab.program("threads_fsync"),
+            "4".into(),
+            "2".into(),
+            file.clone(),
+        ],
+        vec![lab.program("fork_storm"), "3".into(), file.clone()],
+        vec![lab.program("exec_storm"), "2".into(), once, file],
+    ];
+    for (name, _) in ALLOCATORS {
+        for words in &kinds {
+            for _ in 0..200 {
+                start_once(lab, name, words);
+            }
+        }
+    }
+    Outcome::Pass
+}
+
+fn start_once(lab: &Lab, allocator: &str, words: &[String]) {
+    let setting = format!("malloc={allocator}");
+    let mut command: Command = lab.refit_command(&["run", "--quiet", "sync=off", &setting, "--"]);
+    let child = command
+        .args(words)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("refit starts");
+    let ended = ended_within(child.id(), Duration::from_secs(20)).expect("it is our child");
+    assert!(ended, "{setting} {words:?} hangs");
+    let output = child.wait_with_output().expect("it has ended");
+    expect_code(&output, 0);
+    assert!(output.stderr.is_empty(), "{}", described(&output));
+}
