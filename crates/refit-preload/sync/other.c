@@ -27,6 +27,14 @@ static void seen_and_real(enum refit_call call)
 	}
 }
 
+/* Not every program has these libraries from its start. */
+#define NEXT_FOR_CALLER(found, name)                                           \
+	__typeof__(refit.next.name) found = NEXT(name);                        \
+	if (UNLIKELY(!found)) {                                                \
+		*(void **)&found = refit_find_in_scope_of(                     \
+			__builtin_return_address(0), #name);                   \
+	}
+
 static int missing(void)
 {
 	errno = ENOSYS;
@@ -37,11 +45,12 @@ static int missing(void)
 	EXPORT int name(int operation, struct aiocb *block);                   \
 	EXPORT int name(int operation, struct aiocb *block)                    \
 	{                                                                      \
-		if (!NEXT(name)) {                                             \
+		NEXT_FOR_CALLER(next, name)                                    \
+		if (!next) {                                                   \
 			return missing();                                      \
 		}                                                              \
 		seen_and_real(REFIT_CALL_AIO_FSYNC);                           \
-		return refit.next.name(operation, block);                      \
+		return next(operation, block);                                 \
 	}
 
 DEFINE_AIO_FSYNC(aio_fsync)
@@ -53,7 +62,8 @@ DEFINE_AIO_FSYNC(aio_fsync64)
 	EXPORT int name(int mode, struct aiocb *const *list, int count,        \
 			void *event)                                           \
 	{                                                                      \
-		if (!NEXT(name)) {                                             \
+		NEXT_FOR_CALLER(next, name)                                    \
+		if (!next) {                                                   \
 			return missing();                                      \
 		}                                                              \
 		for (int i = 0; i < count; i++) {                              \
@@ -63,7 +73,7 @@ DEFINE_AIO_FSYNC(aio_fsync64)
 				seen_and_real(REFIT_CALL_LIO_LISTIO);          \
 			}                                                      \
 		}                                                              \
-		return refit.next.name(mode, list, count, event);              \
+		return next(mode, list, count, event);                         \
 	}
 
 DEFINE_LIO_LISTIO(lio_listio)
@@ -78,29 +88,37 @@ void refit_ring_set_up(unsigned setup_flags)
 }
 
 /* liburing makes its system calls inline, so its own entries are the door. */
-EXPORT int io_uring_queue_init_params(unsigned entries, void *ring,
-				      struct io_uring_params *p);
-EXPORT int io_uring_queue_init_params(unsigned entries, void *ring,
-				      struct io_uring_params *p)
+static int set_up(int (*next)(unsigned, void *, void *), unsigned entries,
+		  void *ring, struct io_uring_params *p)
 {
-	if (!NEXT(io_uring_queue_init_params)) {
+	if (!next) {
 		return -ENOSYS;
 	}
 	unsigned flags = p->flags;
-	int result = refit.next.io_uring_queue_init_params(entries, ring, p);
+	int result = next(entries, ring, p);
 	if (result >= 0) {
 		refit_ring_set_up(flags);
 	}
 	return result;
 }
 
-/* liburing's own does just this; calling that would come back to us through
- * io_uring_queue_init_params, or not, by how it was linked. */
+EXPORT int io_uring_queue_init_params(unsigned entries, void *ring,
+				      struct io_uring_params *p);
+EXPORT int io_uring_queue_init_params(unsigned entries, void *ring,
+				      struct io_uring_params *p)
+{
+	NEXT_FOR_CALLER(next, io_uring_queue_init_params)
+	return set_up(next, entries, ring, p);
+}
+
+/* liburing's own does just this, and its call comes back to us or not, by how
+ * it was linked: so it is done here, once. */
 EXPORT int io_uring_queue_init(unsigned entries, void *ring, unsigned flags);
 EXPORT int io_uring_queue_init(unsigned entries, void *ring, unsigned flags)
 {
+	NEXT_FOR_CALLER(next, io_uring_queue_init_params)
 	struct io_uring_params p = {.flags = flags};
-	return io_uring_queue_init_params(entries, ring, &p);
+	return set_up(next, entries, ring, &p);
 }
 
 EXPORT int io_uring_queue_init_mem(unsigned entries, void *ring,
@@ -110,12 +128,12 @@ EXPORT int io_uring_queue_init_mem(unsigned entries, void *ring,
 				   struct io_uring_params *p, void *buffer,
 				   size_t size)
 {
-	if (!NEXT(io_uring_queue_init_mem)) {
+	NEXT_FOR_CALLER(next, io_uring_queue_init_mem)
+	if (!next) {
 		return -ENOSYS;
 	}
 	unsigned flags = p->flags;
-	int result = refit.next.io_uring_queue_init_mem(entries, ring, p,
-							buffer, size);
+	int result = next(entries, ring, p, buffer, size);
 	if (result >= 0) {
 		refit_ring_set_up(flags);
 	}

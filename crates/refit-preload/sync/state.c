@@ -280,19 +280,22 @@ void *refit_find_dlopen(void)
 	return refit_next_dlopen;
 }
 
-/* What a library that came by dlopen brought along for itself alone: the
- * constructor could not see it, but the name leads its callers to us. */
-void *refit_find_late(const char *name, const void *ours, const void *caller)
+void *refit_find_in_scope_of(const void *caller, const char *name)
 {
 	void *(*open)(const char *, int);
 	*(void **)&open = refit_next_dlopen;
-	Dl_info info;
-	void *found = dlsym(RTLD_NEXT, name);
-	if (!found && open && dladdr(caller, &info) && info.dli_fname) {
-		void *its_scope = open(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
-		found = its_scope ? dlsym(its_scope, name) : NULL;
+	Dl_info its, found_in, ours;
+	if (!open || !dladdr(caller, &its) || !its.dli_fname) {
+		return NULL;
 	}
-	return found == ours ? NULL : found;
+	/* Neither opens nor, since it is never closed, unloads anything. */
+	void *scope = open(its.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
+	void *found = scope ? dlsym(scope, name) : NULL;
+	if (!found || !dladdr(found, &found_in) || !dladdr(&refit, &ours) ||
+	    found_in.dli_fbase == ours.dli_fbase) {
+		return NULL;
+	}
+	return found;
 }
 
 void refit_note_deepbind(void)

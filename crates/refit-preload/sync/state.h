@@ -88,26 +88,15 @@ void refit_find_next(void);
 	(LIKELY(refit.next.name != NULL) ? refit.next.name                     \
 					 : (refit_find_next(), refit.next.name))
 
+/* And for what a library that came by dlopen brought along for itself alone
+ * (RTLD_LOCAL): the name leads its calls to us, and RTLD_NEXT does not lead to
+ * it. NULL where the caller does not see it either. */
+void *refit_find_in_scope_of(const void *caller, const char *name);
+
 /* The same for the two functions in stubs.S. */
 extern void *refit_next_syscall __attribute__((visibility("hidden")));
 extern void *refit_next_dlopen __attribute__((visibility("hidden")));
 void *refit_find_dlopen(void);
-
-/* The same for what is not always loaded from the start; looks again, which
- * only calls may do that no allocator makes. NULL where there is none. */
-void *refit_find_late(const char *name, const void *ours, const void *caller);
-#define REFIT_NEXT_OR_LATE(next_function, name)                                \
-	do {                                                                   \
-		next_function = refit.next.name;                               \
-		if (UNLIKELY(!next_function)) {                                \
-			void *ours;                                            \
-			__typeof__(next_function) us = name;                   \
-			__builtin_memcpy(&ours, &us, sizeof ours);             \
-			ours = refit_find_late(#name, ours,                    \
-					       __builtin_return_address(0));   \
-			__builtin_memcpy(&next_function, &ours, sizeof ours);  \
-		}                                                              \
-	} while (0)
 
 void refit_note_deepbind(void);
 

@@ -14,6 +14,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::time::Duration;
 
+use super::group::GroupMember;
 use crate::thp::ThpAction;
 
 /// How the program ended.
@@ -229,9 +230,14 @@ pub fn supervise(
     let before = unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
     let pid = start(program, &mask, before == libc::SIG_IGN)?;
     started(pid.unsigned_abs());
+    let mut member = None;
     loop {
         match wait_signal(Duration::from_millis(100)) {
-            None => tick(),
+            None => {
+                // Not before: a short run has better things to do.
+                member = member.or_else(GroupMember::start);
+                tick();
+            }
             Some(info) if info.si_signo == libc::SIGCHLD => {
                 while let Some(change) = child_change(pid) {
                     match change {
@@ -240,7 +246,7 @@ pub fn supervise(
                     }
                 }
             }
-            Some(info) => forward(pid, &info),
+            Some(info) => forward(pid, &info, member.as_mut()),
         }
     }
 }
@@ -308,17 +314,15 @@ fn mirror_stop(pid: libc::pid_t, signal: i32) {
     }
 }
 
-/// What another process sent to refit is meant for the program. What the kernel
-/// sent (SI_KERNEL: the terminal) has reached it by itself.
-fn forward(pid: libc::pid_t, info: &libc::siginfo_t) {
-    let from_process = info.si_code <= 0;
-    let job_control = [libc::SIGTSTP, libc::SIGTTIN, libc::SIGTTOU].contains(&info.si_signo);
-    // SAFETY: si_pid is valid for signals that a process sent (sigaction(2));
-    // the program is our child and not yet reaped.
-    unsafe {
-        if from_process && info.si_pid() != pid && !(job_control && same_group(pid)) {
-            libc::kill(pid, info.si_signo);
-        }
+/// What another process sent to refit alone is meant for the program. What the
+/// kernel sent (SI_KERNEL: the terminal), or somebody to the whole group, has
+/// reached it by itself.
+fn forward(pid: libc::pid_t, info: &libc::siginfo_t, member: Option<&mut GroupMember>) {
+    // SAFETY: si_pid is valid for signals that a process sent (sigaction(2)).
+    let from_another = info.si_code <= 0 && unsafe { info.si_pid() } != pid;
+    if from_another && !member.is_some_and(|member| member.saw(info.si_signo)) {
+        // SAFETY: the program is our child and not yet reaped.
+        unsafe { libc::kill(pid, info.si_signo) };
     }
 }
 
@@ -329,11 +333,6 @@ fn in_foreground() -> bool {
     };
     // SAFETY: the descriptor is open.
     unsafe { libc::tcgetpgrp(terminal.as_raw_fd()) == libc::getpgrp() }
-}
-
-fn same_group(pid: libc::pid_t) -> bool {
-    // SAFETY: plain integers.
-    unsafe { libc::getpgid(pid) == libc::getpgrp() }
 }
 
 /// Raises a signal on refit with its default action.
