@@ -141,4 +141,28 @@ mod tests {
         assert!(!has_own_syscalls(Path::new("/etc/passwd")));
         assert!(!has_own_syscalls(Path::new("/nonexistent")));
     }
+
+    #[test]
+    fn a_damaged_executable_never_panics() {
+        let whole = fs::read("/bin/true").unwrap();
+        let mut state = 0x2545_f491_4f6c_dd1d_u64;
+        let mut random = |below: usize| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            usize::try_from(state % below as u64).unwrap()
+        };
+        assert!(code(&whole).next().is_some(), "/bin/true has code");
+        for _ in 0..2_000 {
+            let mut file = whole.clone();
+            // Headers and tables lie at the beginning; sizes get extreme values.
+            for _ in 0..4 {
+                let at = random(2_048);
+                file[at] = [0, 1, 0x7f, 0x80, 0xff][random(5)];
+            }
+            file.truncate(random(whole.len()) + 1);
+            let _ = code(&file).any(segment_has);
+            let _ = ElfFacts::read(&file);
+        }
+    }
 }

@@ -363,3 +363,101 @@ fn command_line(words: &[String]) -> String {
         .collect::<Vec<_>>()
         .join(" ")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use refit_meter::{Coverage, Outcome, SettingReport, UnreachedProgram};
+
+    fn calls(seen: u64, suppressed: u64, waited_ns: u64) -> Calls {
+        Calls {
+            seen,
+            suppressed,
+            real: seen - suppressed,
+            waited_ns,
+        }
+    }
+
+    fn executable(path: &str, name: &'static str, calls: Calls) -> ExecutableReport {
+        ExecutableReport {
+            executable: path.to_owned(),
+            processes: 1,
+            calls: BTreeMap::from([(name, calls)]),
+            malloc_object: None,
+            deepbind: false,
+        }
+    }
+
+    fn report(settings: &[(&str, &str)], executables: Vec<ExecutableReport>) -> RunReport {
+        let mut totals: BTreeMap<&'static str, Calls> = BTreeMap::new();
+        for (name, calls) in executables.iter().flat_map(|e| &e.calls) {
+            let total = totals.entry(name).or_default();
+            total.seen += calls.seen;
+            total.suppressed += calls.suppressed;
+            total.real += calls.real;
+            total.waited_ns += calls.waited_ns;
+        }
+        RunReport {
+            schema: 1,
+            kind: "run",
+            refit: "0",
+            command: vec!["./import.sh".to_owned(), "it's".to_owned()],
+            settings: settings
+                .iter()
+                .map(|(setting, class)| SettingReport {
+                    setting: (*setting).to_owned(),
+                    class: (*class).to_owned(),
+                })
+                .collect(),
+            wall_ns: 1_460_000_000,
+            exit: Outcome::Code(0),
+            coverage: Coverage {
+                backend: "preload",
+                processes_seen: executables.len() as u64,
+                processes_reached: executables.len() as u64,
+                unreached: Vec::new(),
+                unknown: Vec::new(),
+            },
+            totals,
+            executables,
+            survivors: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn an_observed_run_says_what_waited_and_what_to_try() {
+        let import = executable(
+            "/usr/bin/import",
+            "fdatasync",
+            calls(8_000, 0, 1_200_000_000),
+        );
+        let sync = executable("/bin/sync", "fsync", calls(12, 0, 40_000_000));
+        assert_eq!(
+            text(&report(&[], vec![import, sync])),
+            "refit: 8,012 sync calls waited 1.24 s of 1.46 s (85 %): fdatasync 8,000 · fsync 12; \
+             reached 2 of 2 processes by preload; nothing was changed\n\
+             refit:   import: fdatasync 8,000, waited 1.20 s\n\
+             refit:   sync: fsync 12, waited 40 ms\n\
+             refit: try   refit run sync@exe:import=off -- ./import.sh 'it'\\''s'    (loses-on-crash)\n"
+        );
+    }
+
+    #[test]
+    fn a_swapped_run_says_what_was_suppressed_and_who_was_not_reached() {
+        let one = executable("/usr/bin/import", "fsync", calls(1_000, 999, 3_000_000));
+        let mut report = report(&[("sync=off", "loses-on-crash")], vec![one]);
+        report.coverage.processes_seen = 51;
+        report.coverage.unreached = vec![UnreachedProgram {
+            name: "/usr/sbin/ldconfig".to_owned(),
+            reason: "static",
+            count: 50,
+        }];
+        assert_eq!(
+            text(&report),
+            "refit: sync=off (loses-on-crash); reached 1 of 51 processes by preload\n\
+             refit: suppressed 999 of 1,000 sync calls: fsync 999\n\
+             refit: real: fsync 1; waited 3 ms of 1.46 s (0 %)\n\
+             refit: not reached, so as without refit: ldconfig (static) ×50\n"
+        );
+    }
+}
