@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use refit_preload::session::{CALLS, Counter, IMAGE_SIZE, Image};
 
+use crate::living::living;
 use crate::sys::{Holders, geteuid, is_held};
 
 /// Image files beyond this number are not read: only a program that works
@@ -112,7 +113,7 @@ impl Collector {
                 && let Some(image) = read(&file)
                 && fs::remove_file(&path).is_ok()
             {
-                self.add(image, false);
+                self.add(image, Vec::new());
             }
         }
     }
@@ -159,9 +160,16 @@ impl Collector {
         self.foreign = reports.filter_map(|(file, _)| read(&file)).count() as u64;
         for path in ours {
             if let Some((file, _)) = open(&path) {
-                let alive = is_held(&file, Holders::Writers);
+                let held = is_held(&file, Holders::Writers);
                 if let Some(image) = read(&file) {
-                    self.add(image, alive);
+                    let alive = if held {
+                        living(&image, &file, &path)
+                    } else {
+                        Vec::new()
+                    };
+                    // Those that ended meanwhile may have counted on.
+                    let last = (held && alive.is_empty()).then(|| read(&file)).flatten();
+                    self.add(last.unwrap_or(image), alive);
                 }
             }
         }
@@ -172,7 +180,7 @@ impl Collector {
         entries.take(MOST_FILES).map(|entry| entry.path())
     }
 
-    fn add(&mut self, image: Image, alive: bool) {
+    fn add(&mut self, image: Image, alive: Vec<u32>) {
         self.reported += 1;
         self.learn(&image);
         self.expected = self.expected.saturating_add(image.execs);
@@ -198,10 +206,8 @@ impl Collector {
                 add_counter(sum, counter);
             }
         }
-        if alive {
-            self.alive
-                .extend(living(&image).map(|pid| (pid, name.to_owned())));
-        }
+        self.alive
+            .extend(alive.into_iter().map(|pid| (pid, name.to_owned())));
     }
 }
 
@@ -218,26 +224,9 @@ fn processes(image: &Image) -> u64 {
     1 + image.forked.saturating_sub(image.departed)
 }
 
-/// The processes of an image that is in use. Slots keep the pid of the dead
-/// until they are needed again. In another pid namespace none may be found
-/// here: then all are named.
-fn living(image: &Image) -> impl Iterator<Item = u32> {
-    let all = || {
-        image
-            .slots
-            .iter()
-            .map(|slot| slot.pid)
-            .filter(|pid| *pid != 0)
-    };
-    let here = |pid: &u32| Path::new(&format!("/proc/{pid}")).exists();
-    let some = all().any(|pid| here(&pid));
-    all().filter(move |pid| !some || here(pid))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use refit_preload::session::Slot;
 
     #[test]
     fn a_child_that_execs_is_counted_by_its_new_image() {
@@ -248,22 +237,6 @@ mod tests {
             ..Image::default()
         };
         assert_eq!(processes(&image), 1 + 5 - 2);
-    }
-
-    #[test]
-    fn only_the_living_processes_of_an_image_are_named() {
-        let me = std::process::id();
-        let slots = [0, 1 << 30, me].map(|pid| Slot {
-            pid,
-            ..Slot::default()
-        });
-        let image = |slots: &[Slot]| Image {
-            slots: slots.to_vec(),
-            ..Image::default()
-        };
-        assert_eq!(living(&image(&slots)).collect::<Vec<_>>(), [me]);
-        // Of another pid namespace, it may be.
-        assert_eq!(living(&image(&slots[..2])).collect::<Vec<_>>(), [1 << 30]);
     }
 
     #[test]

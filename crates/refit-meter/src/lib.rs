@@ -5,6 +5,7 @@
 
 mod collector;
 mod executable;
+mod living;
 mod report;
 mod sys;
 

@@ -172,13 +172,15 @@ fn calls(counters: &Counters) -> BTreeMap<&'static str, Calls> {
 /// Whether a process is behind it, nobody can say.
 const FOREIGN: &str = "foreign report";
 
+/// A program may write any number into its own counters: nothing may overflow.
+fn sum(numbers: impl Iterator<Item = u64>) -> u64 {
+    numbers.fold(0, u64::saturating_add)
+}
+
 fn syncs(report: &ExecutableReport) -> u64 {
-    report
-        .calls
-        .iter()
-        .filter(|(name, _)| !OPENING.contains(name))
-        .map(|(_, calls)| calls.seen)
-        .sum()
+    let calls = report.calls.iter();
+    let syncs = calls.filter(|(name, _)| !OPENING.contains(name));
+    sum(syncs.map(|(_, calls)| calls.seen))
 }
 
 impl Collector {
@@ -247,16 +249,15 @@ impl Collector {
         let mut totals: BTreeMap<&'static str, Calls> = BTreeMap::new();
         for (name, calls) in executables.iter().flat_map(|executable| &executable.calls) {
             let total = totals.entry(name).or_default();
-            total.seen += calls.seen;
-            total.suppressed += calls.suppressed;
-            total.real += calls.real;
-            total.waited_ns += calls.waited_ns;
+            *total = Calls {
+                seen: total.seen.saturating_add(calls.seen),
+                suppressed: total.suppressed.saturating_add(calls.suppressed),
+                real: total.real.saturating_add(calls.real),
+                waited_ns: total.waited_ns.saturating_add(calls.waited_ns),
+            };
         }
         let unknown = self.unknown(&executables);
-        let reached: u64 = executables
-            .iter()
-            .map(|executable| executable.processes)
-            .sum();
+        let reached = sum(executables.iter().map(|executable| executable.processes));
         let unreached: Vec<UnreachedProgram> = self
             .unreached
             .iter()
@@ -267,16 +268,14 @@ impl Collector {
                 count: *count,
             })
             .collect();
-        let silent: u64 = unknown
+        let silent = unknown
             .iter()
             .filter(|u| u.executable.is_none() && u.what != FOREIGN)
-            .map(|u| u.count)
-            .sum();
+            .map(|u| u.count);
+        let named = unreached.iter().map(|program| program.count);
         let coverage = Coverage {
             backend: "preload",
-            processes_seen: reached
-                + silent
-                + unreached.iter().map(|program| program.count).sum::<u64>(),
+            processes_seen: sum([reached].into_iter().chain(silent).chain(named)),
             processes_reached: reached,
             unreached,
             unknown,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use refit_meter::{Calls, ExecutableReport, OPENING, RunReport};
+use refit_meter::{Calls, ExecutableReport, OPENING, RunReport, SettingReport};
 
 /// At most this many executables and names in a list.
 const MOST: usize = 8;
@@ -34,7 +34,7 @@ fn sum(calls: &BTreeMap<&'static str, Calls>, field: fn(&Calls) -> u64) -> u64 {
         .iter()
         .filter(|(name, _)| is_sync(name))
         .map(|(_, calls)| field(calls))
-        .sum()
+        .fold(0, u64::saturating_add)
 }
 
 /// Without those that only show how a file was opened.
@@ -204,33 +204,15 @@ fn swapped(report: &RunReport, lines: &mut Vec<String>) {
         .map(|setting| format!("{} ({})", setting.setting, setting.class))
         .collect();
     lines.push(format!("{}; {}", settings.join(" "), reached(report)));
-    let all = &report.totals;
-    let suppressed = by_call(all, |calls| calls.suppressed);
-    let seen = sum(all, |calls| calls.seen);
-    if !suppressed.is_empty() {
-        let n = sum(all, |calls| calls.suppressed);
-        lines.push(format!(
-            "suppressed {} of {}: {suppressed}",
-            grouped(n),
-            plural(seen, "sync call")
-        ));
-        executables(report, |calls| calls.suppressed, lines);
-    }
-    let real = by_call(all, |calls| calls.real);
-    let waited = sum(all, |calls| calls.waited_ns);
-    if !real.is_empty() {
-        lines.push(format!(
-            "real: {real}; waited {}{}",
-            seconds(waited),
-            share(report, waited)
-        ));
-    } else if seen == 0
-        && report
-            .settings
-            .iter()
-            .any(|s| s.setting.starts_with("sync"))
-    {
-        lines.push("no sync calls seen".to_owned());
+    swapped_syncs(report, lines);
+    for (call, flag) in TAKEN_FLAGS {
+        if let Some(calls) = report.totals.get(call).filter(|calls| calls.suppressed > 0) {
+            lines.push(format!(
+                "{flag} taken from {} of {}",
+                grouped(calls.suppressed),
+                plural(calls.seen, "open file")
+            ));
+        }
     }
     if let Some(setting) = report
         .settings
@@ -238,6 +220,43 @@ fn swapped(report: &RunReport, lines: &mut Vec<String>) {
         .find(|s| s.setting.starts_with("malloc="))
     {
         malloc(report, &setting.setting, lines);
+    }
+}
+
+/// Flags that are taken from a file, by the call that they are counted under.
+const TAKEN_FLAGS: [(&str, &str); 3] = [
+    ("open(O_SYNC)", "O_SYNC or O_DSYNC"),
+    ("open(O_DIRECT)", "O_DIRECT"),
+    ("fcntl(O_DIRECT)", "O_DIRECT (set later)"),
+];
+
+fn swapped_syncs(report: &RunReport, lines: &mut Vec<String>) {
+    let all = syncs(&report.totals);
+    let seen = sum(&all, |calls| calls.seen);
+    let suppressed = sum(&all, |calls| calls.suppressed);
+    if suppressed > 0 {
+        lines.push(format!(
+            "suppressed {} of {}: {}",
+            grouped(suppressed),
+            plural(seen, "sync call"),
+            by_call(&all, |calls| calls.suppressed)
+        ));
+        executables(report, |calls| calls.suppressed, lines);
+    }
+    let real = by_call(&all, |calls| calls.real);
+    let waited = sum(&all, |calls| calls.waited_ns);
+    let about_syncs = |s: &SettingReport| s.setting.starts_with("sync");
+    if !real.is_empty() {
+        lines.push(format!(
+            "real: {real}; waited {}{}",
+            seconds(waited),
+            share(report, waited)
+        ));
+        if suppressed == 0 {
+            executables(report, |calls| calls.real, lines);
+        }
+    } else if seen == 0 && report.settings.iter().any(about_syncs) {
+        lines.push("no sync calls seen".to_owned());
     }
 }
 
@@ -257,7 +276,9 @@ fn malloc(report: &RunReport, setting: &str, lines: &mut Vec<String>) {
     let mut served = 0_u64;
     for executable in &report.executables {
         match &executable.malloc_object {
-            Some(object) if name(object).contains(wanted) => served += executable.processes,
+            Some(object) if name(object).contains(wanted) => {
+                served = served.saturating_add(executable.processes);
+            }
             object => others.push(format!(
                 "{} by {}",
                 name(&executable.executable),
@@ -367,7 +388,7 @@ fn command_line(words: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use refit_meter::{Coverage, Outcome, SettingReport, UnreachedProgram};
+    use refit_meter::{Coverage, Outcome, UnreachedProgram};
 
     fn calls(seen: u64, suppressed: u64, waited_ns: u64) -> Calls {
         Calls {
