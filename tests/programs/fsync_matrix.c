@@ -14,6 +14,7 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
@@ -47,6 +48,10 @@ static void descriptor(const char *kind, int fd)
     CELL("sync_file_range_negative_offset", kind, sync_file_range(fd, -1, 0, all));
     CELL("sync_file_range_negative_length", kind, sync_file_range(fd, 0, -1, all));
     CELL("sync_file_range_overflow", kind, sync_file_range(fd, 0x7fffffffffffffffLL, 2, all));
+    CELL("syscall_fsync", kind, syscall(SYS_fsync, fd));
+    CELL("syscall_fdatasync", kind, syscall(SYS_fdatasync, fd));
+    CELL("syscall_syncfs", kind, syscall(SYS_syncfs, fd));
+    CELL("syscall_sync_file_range", kind, syscall(SYS_sync_file_range, fd, 0L, 0L, all));
 }
 
 static void descriptors(void)
@@ -75,6 +80,12 @@ static void descriptors(void)
     descriptor("inotify", must(inotify_init(), "inotify"));
     descriptor("dev_null", must(open("/dev/null", O_RDWR), "/dev/null"));
     descriptor("dev_zero", must(open("/dev/zero", O_RDWR), "/dev/zero"));
+    descriptor("ptmx", must(open("/dev/ptmx", O_RDWR | O_NOCTTY), "/dev/ptmx"));
+    descriptor("sysfs", must(open("/sys/kernel/mm/transparent_hugepage/enabled", O_RDONLY), "sysfs"));
+    descriptor("proc_file", must(open("/proc/self/status", O_RDONLY), "/proc"));
+    descriptor("proc_directory", must(open("/proc/self", O_RDONLY | O_DIRECTORY), "/proc"));
+    descriptor("pidfd", must((int)syscall(SYS_pidfd_open, getpid(), 0), "pidfd"));
+    descriptor("nsfs", must(open("/proc/self/ns/net", O_RDONLY), "nsfs"));
 }
 
 static char *map(int fd, int protection, int flags)
@@ -120,6 +131,11 @@ static void ranges(void)
     CELL("msync", "invalidate", msync(shared, 4096, MS_SYNC | MS_INVALIDATE));
     CELL("msync", "invalidate_locked", msync(locked, 4096, MS_SYNC | MS_INVALIDATE));
     CELL("msync", "locked", msync(locked, 4096, MS_SYNC));
+    CELL("syscall_msync", "sync", syscall(SYS_msync, shared, 4096L, MS_SYNC));
+    CELL("syscall_msync", "hole", syscall(SYS_msync, holed, 3 * 4096L, MS_SYNC));
+    CELL("syscall_msync", "unknown_flag", syscall(SYS_msync, shared, 4096L, MS_SYNC | 0x80));
+    CELL("sync", "all", (sync(), 0L));
+    CELL("syscall_sync", "all", syscall(SYS_sync));
 }
 
 int main(int argc, char **argv)

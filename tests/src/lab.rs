@@ -182,7 +182,7 @@ impl Lab {
 /// The refit under test.
 pub fn refit_path() -> String {
     let path = std::env::var_os("REFIT_BIN")
-        .map_or_else(|| target_dir().join("x86_64-unknown-linux-gnu/release/refit"), PathBuf::from);
+        .map_or_else(|| target_dir().join("release/refit"), PathBuf::from);
     assert!(
         path.is_file(),
         "{} is not there; build it, or set REFIT_BIN",

@@ -6,22 +6,58 @@
 // This is a command: its report belongs on stdout.
 #![allow(clippy::print_stdout)]
 
+mod attack;
+mod conformance;
+mod counters;
+mod coverage;
+mod database_counters;
+mod endurance;
+mod family;
 mod fixture;
+mod hostile;
 mod lab;
 mod layering;
+mod library;
+mod mailer;
+mod malloc;
+mod places;
+mod postfix;
 mod processes;
 mod programs;
+mod ran;
+mod result;
 mod runner;
+mod signals;
 mod smoke;
 mod strace;
 mod sys;
+mod terminal;
+mod traced;
+mod transparency;
 
 use std::process::ExitCode;
 
 use runner::{Options, Test};
 
 /// Every test there is. A new file of tests is one `mod` line and one line here.
-const TABLE: &[&[Test]] = &[layering::TESTS, programs::TESTS, smoke::TESTS];
+const TABLE: &[&[Test]] = &[
+    attack::TESTS,
+    conformance::TESTS,
+    counters::TESTS,
+    coverage::TESTS,
+    database_counters::TESTS,
+    endurance::TESTS,
+    hostile::TESTS,
+    layering::TESTS,
+    malloc::TESTS,
+    library::TESTS,
+    postfix::TESTS,
+    programs::TESTS,
+    result::TESTS,
+    signals::TESTS,
+    smoke::TESTS,
+    transparency::TESTS,
+];
 
 const HELP: &str = "\
 refit-tests [FILTER…]    run the tests whose name contains one of the FILTERs (all without one)

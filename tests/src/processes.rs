@@ -45,6 +45,27 @@ fn leftovers(root: u32, dir: &Path) -> Vec<Process> {
     }
 }
 
+/// The children of a process.
+pub fn children(parent: u32) -> Vec<u32> {
+    let all = snapshot().into_iter();
+    let children = all.filter(|process| process.parent == parent);
+    children.map(|process| process.pid).collect()
+}
+
+/// A line of /proc/PID/status, without its name; `None` when there is no such process.
+pub fn status_line(pid: u32, name: &str) -> Option<String> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let mut lines = status.lines();
+    lines.find_map(|line| {
+        Some(
+            line.strip_prefix(name)?
+                .strip_prefix(':')?
+                .trim()
+                .to_owned(),
+        )
+    })
+}
+
 struct Process {
     pid: u32,
     parent: u32,

@@ -93,8 +93,7 @@ impl Call {
     /// Whether it asks for a write-out: a sync call (the probes that do no I/O, `sync_file_range` without
     /// flags and `msync` without MS_SYNC, are none), a synchronous open, or a synchronous write.
     pub fn is_sync(&self) -> bool {
-        // Behind the last quote there is no file's name left that could look like a flag.
-        let flags = self.args.rsplit('"').next().unwrap_or_default();
+        let flags = self.flags();
         match self.name.as_str() {
             "fsync" | "fdatasync" | "sync" | "syncfs" => true,
             "sync_file_range" => !flags.ends_with(", 0"),
@@ -104,6 +103,20 @@ impl Call {
             "io_submit" => self.args.contains("FSYNC") || self.args.contains("FDSYNC"),
             _ => false,
         }
+    }
+
+    /// The part of the arguments where flags are, with no file's name that could look like one.
+    pub fn flags(&self) -> &str {
+        let how = match self.name.as_str() {
+            // Behind the struct's known fields strace prints the bytes that it does not know.
+            "openat2" => self.args.rsplit_once("{flags="),
+            _ => None,
+        };
+        let behind_names = || self.args.rsplit('"').next().unwrap_or_default();
+        how.map_or_else(behind_names, |(_, how)| {
+            how.split('"').next().unwrap_or_default()
+        })
+        .trim_end()
     }
 }
 
@@ -203,7 +216,12 @@ mod tests {
                 "openat2(AT_FDCWD, \"f\", {flags=O_RDWR|O_SYNC, resolve=0}, 24) = 3",
                 true,
             ),
+            (
+                "openat2(AT_FDCWD, \"f\", {flags=O_DSYNC, resolve=0, /* bytes 24..31 */ \"\\1\"}, 32) = 3",
+                true,
+            ),
             ("openat(AT_FDCWD, \"O_SYNC\", O_RDWR) = 3", false),
+            ("10 sync_file_range(3, 0, 0, 0 <unfinished ...>", false),
             (
                 "pwritev2(3, [{iov_base=\"x\", iov_len=1}], 1, 0, RWF_DSYNC) = 1",
                 true,

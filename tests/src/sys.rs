@@ -1,5 +1,7 @@
 //! The system calls that std has no name for. All `unsafe` of the product tests is here.
 
+pub mod pty;
+
 use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};

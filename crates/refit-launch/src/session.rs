@@ -90,8 +90,8 @@ impl Session {
             .mode(0o600)
             .open(path.join("lock"))
             .map_err(&failed)?;
-        flock(&lock, FlockOperation::NonBlockingLockExclusive)
-            .map_err(|errno| failed(errno.into()))?;
+        // Another refit may hold it for the moment that `is_abandoned` takes.
+        flock(&lock, FlockOperation::LockExclusive).map_err(|errno| failed(errno.into()))?;
         let images = path.join("images");
         DirBuilder::new()
             .mode(0o700)
@@ -162,11 +162,14 @@ pub fn remove_abandoned(in_use: impl Fn(&Path) -> bool) {
 }
 
 fn is_abandoned(path: &Path) -> bool {
-    let Ok(lock) = File::open(path.join("lock")) else {
-        // Its maker is between two steps, or died there; age decides.
-        return fs::metadata(path)
+    // Its maker is between two steps, or died there; age decides.
+    let is_old = || {
+        fs::metadata(path)
             .and_then(|meta| meta.modified())
-            .is_ok_and(|time| time.elapsed().is_ok_and(|age| age.as_secs() > 60));
+            .is_ok_and(|time| time.elapsed().is_ok_and(|age| age.as_secs() > 60))
+    };
+    let Ok(lock) = File::open(path.join("lock")) else {
+        return is_old();
     };
     if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
         return false;
@@ -175,5 +178,8 @@ fn is_abandoned(path: &Path) -> bool {
         .ok()
         .and_then(|text| text.trim().parse().ok())
         .and_then(Pid::from_raw);
-    leader.is_none_or(|pid| test_kill_process(pid) == Err(rustix::io::Errno::SRCH))
+    match leader {
+        Some(pid) => test_kill_process(pid) == Err(rustix::io::Errno::SRCH),
+        None => is_old(),
+    }
 }

@@ -16,9 +16,9 @@ pub const RULES: usize = 64;
 /// Bytes of text in a policy.
 pub const TEXT: usize = 8192;
 /// Named programs that an image could not reach.
-pub const UNREACHED: usize = 48;
+pub const UNREACHED: usize = 24;
 /// Processes that an image tells apart; slot 0 is the sum of the dead.
-pub const SLOTS: usize = 32;
+pub const SLOTS: usize = 12;
 /// Users that an image can note (`REFIT_USERS`).
 pub const USERS: usize = 16;
 

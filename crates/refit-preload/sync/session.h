@@ -119,8 +119,8 @@ struct refit_unreached {
 	char name[112]; /* the end of its path, NUL-terminated */
 };
 
-#define REFIT_UNREACHED 48
-#define REFIT_SLOTS 32
+#define REFIT_UNREACHED 24
+#define REFIT_SLOTS 12
 #define REFIT_USERS 16
 
 enum {

@@ -1,0 +1,328 @@
+//! What refit reached of a tree, and that it names what it did not reach: in the closing block for people and in
+//! the JSON alike. strace, around each run, is the judge of which syncs really happened.
+
+use std::fs::{self, Permissions};
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::process::Stdio;
+
+use serde_json::Value;
+
+use crate::lab::{Lab, expect_code, refit_path};
+use crate::ran::{Ran, base, run};
+use crate::runner::{Outcome, Test};
+use crate::strace::Trace;
+use crate::{places, test};
+
+pub const TESTS: &[Test] = &[
+    test!(what_is_not_seen_is_named_or_unknown),
+    test!(a_setgid_program_on_a_nosuid_mount_is_reached),
+    test!(a_static_program_is_named),
+    test!(a_static_go_program_is_named),
+    test!(a_32_bit_program_is_named),
+    test!(a_sanitized_program_is_named_and_unharmed),
+    test!(a_musl_program_is_reached_and_given_no_allocator),
+    test!(fakeroot_works_and_syncs_are_suppressed),
+    test!(a_cleared_environment_is_followed_or_named),
+    test!(vfork_and_closefrom_change_nothing),
+    test!(a_child_that_dropped_its_privileges_is_reached),
+    test!(a_chroot_keeps_what_is_mapped_and_names_what_is_not),
+    test!(another_malloc_is_told),
+    test!(each_of_many_living_children_counts_once),
+];
+
+/// setgid_helper as an administrator would install it, with a group that is not root's; as another user only
+/// the own group can be had, which changes nothing.
+fn install_setgid(lab: &Lab, name: &str) -> String {
+    let helper = lab.path(name);
+    fs::copy(lab.program("setgid_helper"), &helper).expect("the test's directory is ours");
+    if lab.as_root() {
+        chown(&helper, None, Some(65534)).expect("root may give files away");
+    }
+    fs::set_permissions(&helper, Permissions::from_mode(0o2755)).expect("it is ours");
+    helper
+}
+
+fn what_is_not_seen_is_named_or_unknown(lab: &Lab) -> Outcome {
+    let file = lab.path("file");
+    let (ring, inline, stream) = (
+        lab.program("io_uring_fsync"),
+        lab.program("inline_asm_fsync"),
+        lab.program("fopen_fsync"),
+    );
+    let helper = install_setgid(lab, "helper");
+    if lab.run(&[&ring, &file]).status.code() == Some(3) {
+        lab.skip("no io_uring here");
+    }
+    let children = format!(
+        "i=0; while [ $i -lt 50 ]; do {}; i=$((i+1)); done",
+        lab.program("static_true")
+    );
+    let five = format!("{ring} {file}; {inline} {file}; {helper} {file}; {stream} {file}");
+    let ran = run(lab, &[], &["sh", "-ec", &format!("{children}\n{five}\n:")]);
+    let secure = ran.stdout.contains("secure=1");
+    assert_eq!(secure, lab.as_root(), "{}", ran.stdout);
+    // The judge: all of them happened.
+    assert_eq!(ran.real_fsyncs(), 3, "{:?}", ran.trace);
+    let entered = ran
+        .trace
+        .calls
+        .iter()
+        .filter(|c| c.name == "io_uring_enter");
+    assert_eq!(entered.filter(|call| call.result == "1").count(), 1);
+    assert!(ran.stdout.starts_with("0\n"), "the ring's own answer");
+
+    assert_eq!(ran.unreached("static_true", "static"), 50);
+    assert!(ran.unknown("io_uring_fsync", "io_uring"));
+    assert!(ran.unknown("inline_asm_fsync", "own syscall instructions"));
+    assert_eq!(ran.fsyncs("fopen_fsync", "seen"), 1);
+    assert_eq!(ran.unreached("helper", "setgid"), u64::from(secure));
+    assert_eq!(ran.fsyncs("helper", "seen"), u64::from(!secure));
+    let counted = if secure {
+        "1 sync call "
+    } else {
+        "2 sync calls "
+    };
+    assert!(ran.said.contains(counted), "{}", ran.said);
+
+    let control = run(lab, &[], &["sh", "-ec", &format!("{children}\n:")]);
+    assert_eq!(control.real_fsyncs(), 0);
+    assert_eq!(control.unreached("static_true", "static"), 50);
+    assert_eq!(control.list("/coverage/unreached").len(), 1);
+    assert!(
+        control.list("/coverage/unknown").is_empty(),
+        "{:#}",
+        control.report
+    );
+    for word in ["unknown", "io_uring", "inline", "helper", "fopen", "fsync"] {
+        assert!(!control.said.contains(word), "{}", control.said);
+    }
+    assert!(control.said.contains("no sync calls seen"));
+    Outcome::Pass
+}
+
+fn a_setgid_program_on_a_nosuid_mount_is_reached(lab: &Lab) -> Outcome {
+    install_setgid(lab, "helper");
+    let script = format!(
+        "mkdir nosuid; mount -t tmpfs -o nosuid tmpfs nosuid; cp -p helper nosuid\n\
+         exec {} run --json report.json -- nosuid/helper file",
+        refit_path()
+    );
+    let output = places::in_own_mounts(lab, &script)
+        .output()
+        .expect("unshare is there");
+    expect_code(&output, 0);
+    let ran = Ran::new(&output, Trace::default(), &lab.path("report.json"));
+    assert!(ran.stdout.contains("secure=0"), "{}", ran.stdout);
+    assert_eq!(ran.unreached("helper", "setgid"), 0);
+    assert_eq!(ran.fsyncs("helper", "seen"), 1);
+    Outcome::Pass
+}
+
+/// As the first program, and as a shell's child: its sync is real, it is named, and nothing is counted for it.
+fn is_named(lab: &Lab, name: &str, reason: &str) -> Outcome {
+    let (program, file) = (lab.program(name), lab.path("file"));
+    let bare = lab.run(&[&program, &file]);
+    expect_code(&bare, 0);
+    for words in [
+        &[program.as_str(), &file][..],
+        &["sh", "-c", &format!("{program} {file}; :")],
+    ] {
+        let ran = run(lab, &["sync=off"], words);
+        assert_eq!(ran.real_fsyncs(), 1, "{words:?}");
+        assert_eq!(ran.unreached(name, reason), 1);
+        assert!(ran.executable(name).is_none(), "{:#}", ran.report);
+        assert!(ran.said.contains("no sync calls seen"), "{}", ran.said);
+        assert_eq!(ran.stdout.as_bytes(), bare.stdout);
+    }
+    Outcome::Pass
+}
+
+fn a_static_program_is_named(lab: &Lab) -> Outcome {
+    is_named(lab, "static_fsync", "static")
+}
+
+fn a_static_go_program_is_named(lab: &Lab) -> Outcome {
+    is_named(lab, "static_go", "static")
+}
+
+fn a_32_bit_program_is_named(lab: &Lab) -> Outcome {
+    is_named(lab, "i386_fsync", "32-bit or other architecture")
+}
+
+fn a_sanitized_program_is_named_and_unharmed(lab: &Lab) -> Outcome {
+    is_named(lab, "asan_fsync", "sanitizer runtime must come first")
+}
+
+/// The settings, with an allocator among them; skips the test where that is not installed.
+fn with_jemalloc(lab: &Lab) -> [&'static str; 2] {
+    let output = lab.refit(&["run", "malloc=jemalloc", "--", "true"]);
+    if output.status.code() == Some(125) {
+        lab.skip("libjemalloc is not installed");
+    }
+    ["sync=off", "malloc=jemalloc"]
+}
+
+fn a_musl_program_is_reached_and_given_no_allocator(lab: &Lab) -> Outcome {
+    let (program, file) = (lab.program("musl_fsync"), lab.path("file"));
+    let settings = with_jemalloc(lab);
+    for words in [
+        &[program.as_str(), &file][..],
+        &["sh", "-c", &format!("{program} {file}; :")],
+    ] {
+        let ran = run(lab, &settings, words);
+        assert_eq!(ran.real_fsyncs(), 0, "{words:?}");
+        assert_eq!(ran.fsyncs("musl_fsync", "suppressed"), 1);
+        assert!(ran.said.contains("musl_fsync by ld-musl"), "{}", ran.said);
+    }
+    Outcome::Pass
+}
+
+fn fakeroot_works_and_syncs_are_suppressed(lab: &Lab) -> Outcome {
+    lab.require_command("fakeroot");
+    let (owned, synced) = (lab.file("owned", ""), lab.path("synced"));
+    let script = format!(
+        "chown 5:6 {owned} && stat -c %u:%g {owned} && {} {synced}",
+        lab.program("fsync_once")
+    );
+    let ran = run(lab, &["sync=off"], &["fakeroot", "sh", "-c", &script]);
+    assert_eq!(ran.stdout, "5:6\n");
+    assert_eq!(ran.real_fsyncs(), 0);
+    assert_eq!(ran.fsyncs("fsync_once", "suppressed"), 1);
+    Outcome::Pass
+}
+
+fn a_cleared_environment_is_followed_or_named(lab: &Lab) -> Outcome {
+    let (child, file) = (lab.program("fsync_once"), lab.path("file"));
+    for parent in ["spawn_clearenv", "execve_clearenv"] {
+        let words = [lab.program(parent), child.clone(), file.clone()];
+        let words = [&*words[0], &words[1], &words[2]];
+        let followed = run(lab, &["sync=off"], &words);
+        assert_eq!(followed.real_fsyncs(), 0, "{parent}");
+        assert_eq!(followed.fsyncs("fsync_once", "suppressed"), 1);
+        assert!(
+            followed.list("/coverage/unreached").is_empty(),
+            "{:#}",
+            followed.report
+        );
+
+        let left = run(lab, &["sync=off", "--no-follow-env"], &words);
+        assert_eq!(left.real_fsyncs(), 1, "{parent}");
+        assert_eq!(left.unreached("fsync_once", "environment cleared"), 1);
+        assert!(left.executable("fsync_once").is_none());
+    }
+    Outcome::Pass
+}
+
+fn vfork_and_closefrom_change_nothing(lab: &Lab) -> Outcome {
+    let (child, file) = (lab.program("fsync_once"), lab.path("file"));
+    let forked = run(
+        lab,
+        &["sync=off"],
+        &[&lab.program("vfork_exec"), &child, &file],
+    );
+    let closed = run(lab, &["sync=off"], &[&lab.program("closefrom"), &file]);
+    for (ran, program, processes) in [(forked, "fsync_once", 2), (closed, "closefrom", 1)] {
+        assert_eq!(ran.real_fsyncs(), 0, "{program}");
+        assert_eq!(ran.fsyncs(program, "suppressed"), 1);
+        let coverage = &ran.report["coverage"];
+        assert_eq!(coverage["processes_seen"], processes, "{coverage:#}");
+        assert_eq!(coverage["processes_reached"], processes, "{coverage:#}");
+    }
+    Outcome::Pass
+}
+
+fn a_child_that_dropped_its_privileges_is_reached(lab: &Lab) -> Outcome {
+    lab.require_root();
+    chown(lab.dir(), Some(65534), None).expect("root may give files away");
+    let child = places::public(lab, &lab.program("fsync_once"));
+    let words = [
+        &lab.program("drop_privileges"),
+        &lab.path("dropped"),
+        &child,
+        &lab.path("exec"),
+    ];
+    let ran = run(lab, &["sync=off"], &words.map(String::as_str));
+    for file in ["dropped", "exec"] {
+        let owner = fs::metadata(lab.path(file)).expect("it was written");
+        assert_eq!(std::os::unix::fs::MetadataExt::uid(&owner), 65534);
+    }
+    assert_eq!(ran.real_fsyncs(), 0);
+    for program in ["drop_privileges", "fsync_once"] {
+        assert_eq!(ran.fsyncs(program, "suppressed"), 1, "{program}");
+    }
+    assert!(ran.list("/coverage/unknown").is_empty(), "{:#}", ran.report);
+    Outcome::Pass
+}
+
+fn a_chroot_keeps_what_is_mapped_and_names_what_is_not(lab: &Lab) -> Outcome {
+    let root = places::chroot(lab, "root", &[&lab.program("fsync_once")]);
+    let privileged = places::privileged(lab);
+    let go_on = lab.program("chroot_fsync");
+    let ran = run(lab, &["sync=off"], &[privileged, &[&go_on, &root]].concat());
+    assert_eq!(ran.real_fsyncs(), 0);
+    assert_eq!(ran.fsyncs("chroot_fsync", "suppressed"), 1);
+
+    let exec = lab.program("chroot_exec");
+    let words = [privileged, &[&exec, &root, "/fsync_once", "/g"]].concat();
+    let ran = run(lab, &["sync=off"], &words);
+    assert_eq!(ran.real_fsyncs(), 1);
+    let reason = "library not visible in its root";
+    assert_eq!(ran.unreached("fsync_once", reason), 1);
+    assert!(ran.executable("fsync_once").is_none());
+    Outcome::Pass
+}
+
+fn another_malloc_is_told(lab: &Lab) -> Outcome {
+    let (settings, file) = (with_jemalloc(lab), lab.path("file"));
+    let told = |program: &str| run(lab, &settings, &[&lab.program(program), &file]);
+    let object = |ran: &Ran, program: &str| {
+        let entry = ran.executable(program).expect("it was reached");
+        base(&entry["malloc_object"]).to_owned()
+    };
+    let plain = told("fsync_once");
+    assert!(object(&plain, "fsync_once").starts_with("libjemalloc"));
+    assert!(!plain.said.contains("otherwise"), "{}", plain.said);
+    assert!(!plain.said.contains("DEEPBIND"), "{}", plain.said);
+
+    let own = told("own_malloc");
+    assert!(!own.stdout.contains("served 0"), "{}", own.stdout);
+    assert_eq!(object(&own, "own_malloc"), "own_malloc");
+    assert!(own.said.contains("otherwise in: own_malloc by own_malloc"));
+
+    let deep = told("deepbind");
+    assert_eq!(
+        deep.executable("deepbind").expect("reached")["deepbind"],
+        true
+    );
+    assert!(
+        deep.said
+            .contains("deepbind opened a library with RTLD_DEEPBIND")
+    );
+    Outcome::Pass
+}
+
+/// More children at once than an image has slots: none is lost, and none counts twice when it execs.
+fn each_of_many_living_children_counts_once(lab: &Lab) -> Outcome {
+    let json = lab.path("report.json");
+    let script =
+        "exec 3<&0; i=0; while [ $i -lt 45 ]; do cat <&3 & i=$((i+1)); done; echo up; wait";
+    let mut refit = lab
+        .refit_command(&["run", "--quiet", "--json", &json, "--", "sh", "-c", script])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("refit was built");
+    let mut line = String::new();
+    BufReader::new(refit.stdout.take().expect("it is piped"))
+        .read_line(&mut line)
+        .expect("its output is text");
+    assert_eq!(line, "up\n");
+    drop(refit.stdin.take()); // each cat lived until here
+    assert!(refit.wait().expect("it is our child").success());
+    let text = fs::read_to_string(&json).expect("refit wrote its report");
+    let report: Value = serde_json::from_str(&text).expect("the report is JSON");
+    assert_eq!(report["coverage"]["processes_seen"], 46, "{report:#}");
+    assert_eq!(report["coverage"]["processes_reached"], 46, "{report:#}");
+    Outcome::Pass
+}

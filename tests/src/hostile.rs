@@ -1,0 +1,247 @@
+//! What can go wrong around a run, on purpose or not: wrong words, places that cannot be used, full disks,
+//! small limits. (Thousands of processes, and the end of refit itself: endurance.rs.)
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Output;
+
+use serde_json::Value;
+
+use crate::lab::{Lab, described, expect_code, refit_path};
+use crate::runner::{Outcome, Test};
+use crate::{places, test};
+
+pub const TESTS: &[Test] = &[
+    test!(a_wrong_word_is_refused_before_anything_runs),
+    test!(a_command_that_cannot_start_gives_envs_codes),
+    test!(a_library_that_cannot_be_loaded_gives_125),
+    test!(a_damaged_cache_heals_itself),
+    test!(a_noexec_cache_falls_back_or_is_named),
+    test!(nothing_stays_behind_after_a_failed_start),
+    test!(a_full_disk_for_json_is_said_and_changes_no_code),
+    test!(a_small_file_size_limit_kills_nobody),
+];
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn a_wrong_word_is_refused_before_anything_runs(lab: &Lab) -> Outcome {
+    let file = lab.path("touched");
+    for (word, named, offered) in [
+        ("sync=drop", "drop", "off"),
+        ("sinc=off", "sinc", "sync"),
+        ("sync@exe:=off", "exe:", "NAME"),
+        ("malloc=jemaloc", "jemaloc", "jemalloc"),
+    ] {
+        let output = lab.refit(&["run", word, "--", "touch", &file]);
+        expect_code(&output, 125);
+        let said = stderr(&output);
+        assert!(said.starts_with("refit: "), "{said}");
+        assert!(said.contains(named) && said.contains(offered), "{said}");
+        assert!(!Path::new(&file).exists(), "{word} ran the command");
+    }
+    expect_code(
+        &lab.refit(&["run", "--no-such-option", "--", "touch", &file]),
+        125,
+    );
+    expect_code(&lab.refit(&["run", "sync=off"]), 125);
+    assert!(!Path::new(&file).exists());
+    expect_code(&lab.refit(&["run", "sync=off", "--", "touch", &file]), 0);
+    assert!(Path::new(&file).exists());
+    Outcome::Pass
+}
+
+fn a_command_that_cannot_start_gives_envs_codes(lab: &Lab) -> Outcome {
+    let plain = lab.file("plain", "no program\n");
+    let script = lab.file("script", "#!/missing/interpreter\n");
+    fs::set_permissions(&script, Permissions::from_mode(0o755)).expect("it is ours");
+    let missing = lab.path("missing");
+    let below_a_file = format!("{plain}/below");
+    for (command, code) in [
+        (missing.as_str(), 127),
+        ("no-such-command-on-any-path", 127),
+        (&script, 127),
+        (&plain, 126),
+        (&lab.subdir("directory"), 126),
+        (&below_a_file, 126),
+    ] {
+        expect_code(&lab.run(&["env", "--", command]), code);
+        for options in [
+            &["run"][..],
+            &["run", "--quiet"],
+            &["run", "--quiet", "sync=off"],
+        ] {
+            let output = lab.refit(&[options, &["--", command]].concat());
+            expect_code(&output, code);
+            assert!(stderr(&output).contains(command), "{}", described(&output));
+        }
+    }
+    Outcome::Pass
+}
+
+fn a_library_that_cannot_be_loaded_gives_125(lab: &Lab) -> Outcome {
+    let file = lab.path("touched");
+    let text = lab.file("text.so", "not a library\n");
+    let unreadable = lab.file("unreadable.so", "");
+    fs::set_permissions(&unreadable, Permissions::from_mode(0o000)).expect("it is ours");
+    let missing = lab.path("missing.so");
+    let mut libraries = vec![(&text, "cannot load"), (&missing, "No such file")];
+    if !lab.as_root() {
+        libraries.push((&unreadable, "Permission denied")); // root may read it
+    }
+    for (library, reason) in libraries {
+        let word = format!("preload={library}");
+        let output = lab.refit(&["run", &word, "--", "touch", &file]);
+        expect_code(&output, 125);
+        let said = stderr(&output);
+        assert!(said.contains(library) && said.contains(reason), "{said}");
+        assert!(!Path::new(&file).exists());
+    }
+    Outcome::Pass
+}
+
+fn a_damaged_cache_heals_itself(lab: &Lab) -> Outcome {
+    // Root's is everybody's: there it is done to one that nobody else sees.
+    let script = format!(
+        "set -e; export XDG_CACHE_HOME={}
+        library() {{ {} run --quiet -- printenv LD_PRELOAD; }}
+        placed=$(library); cp $placed good; ls $placed
+        for damage in 'truncate -s 100' 'chmod 0' 'rm' 'cp /etc/passwd'; do
+            $damage $placed; test $(library) = $placed; cmp good $placed
+        done",
+        lab.subdir("cache"),
+        refit_path()
+    );
+    let output = if lab.as_root() {
+        let mounts = "mount -t tmpfs -o mode=755 tmpfs /var/lib";
+        let mut command = places::in_own_mounts(lab, &format!("{mounts}; {script}"));
+        command.output().expect("unshare is there")
+    } else {
+        lab.run(&["sh", "-c", &script])
+    };
+    expect_code(&output, 0);
+    assert_eq!(stderr(&output), "");
+    let placed = String::from_utf8_lossy(&output.stdout);
+    assert!(placed.ends_with("/librefit-sync.so\n"), "{placed}");
+    Outcome::Pass
+}
+
+fn a_noexec_cache_falls_back_or_is_named(lab: &Lab) -> Outcome {
+    for file in [refit_path(), lab.program("fsync_once")] {
+        places::public(lab, &file);
+    }
+    let script = "
+        mkdir cache out; chmod 1777 out
+        mount -t tmpfs -o noexec,mode=1777 tmpfs cache
+        mount -t tmpfs -o mode=1777 tmpfs /var/tmp
+        mount -t tmpfs -o mode=1777 tmpfs /dev/shm
+        cached() { nobody env XDG_CACHE_HOME=/mnt/cache \"$@\"; }
+        cached ./refit run --quiet --json out/json sync=off -- \\
+            sh -c 'printenv LD_PRELOAD >out/preload; ./fsync_once out/file'
+        umount /var/tmp
+        mount -t tmpfs -o noexec,mode=1777 tmpfs /var/tmp
+        cached ./refit run -- touch out/touched 2>out/both || echo $? >out/both.code
+        mount -t tmpfs -o noexec,mode=0755 tmpfs /var/lib
+        ./refit run -- touch out/touched 2>out/root || echo $? >out/root.code";
+    let output = places::in_own_mounts(lab, script).output();
+    expect_code(&output.expect("unshare is there"), 0);
+    let read = |name: &str| {
+        fs::read_to_string(lab.path(&format!("out/{name}"))).expect("the script wrote it")
+    };
+    let preload = read("preload");
+    assert!(preload.starts_with("/var/tmp/refit-65534/"), "{preload}");
+    let report: Value = serde_json::from_str(&read("json")).expect("the report is JSON");
+    assert_eq!(report["totals"]["fsync"]["suppressed"], 1, "{report:#}");
+    for (name, places) in [
+        ("both", &["/mnt/cache/refit/", "/var/tmp/refit-65534/"][..]),
+        ("root", &["/var/lib/refit/lib/"]),
+    ] {
+        let said = read(name);
+        assert_eq!(read(&format!("{name}.code")), "125\n", "{said}");
+        assert!(said.contains("noexec"), "{said}");
+        for place in places {
+            assert!(said.contains(place), "{place} is not in: {said}");
+        }
+    }
+    assert!(!Path::new(&lab.path("out/touched")).exists());
+    Outcome::Pass
+}
+
+fn nothing_stays_behind_after_a_failed_start(lab: &Lab) -> Outcome {
+    let script = format!(
+        "mount -t tmpfs tmpfs /run; mount -t tmpfs -o mode=1777 tmpfs /dev/shm
+        refit='{} run'
+        $refit -- sh -c 'ls -d $REFIT_SESSION'; $refit -- /missing || echo $?
+        $refit --quiet -- /missing || echo $?; $refit --quiet -- /etc/passwd || echo $?
+        $refit preload=/missing -- true || echo $?; $refit sync=drop -- true || echo $?
+        (ulimit -f 4; $refit -- true || echo $?)
+        find /run /dev/shm -name 'refit-*'",
+        refit_path()
+    );
+    let output = places::in_own_mounts(lab, &script).output();
+    let output = output.expect("unshare is there");
+    expect_code(&output, 0);
+    let said = String::from_utf8_lossy(&output.stdout);
+    let mut lines = said.lines();
+    let session = lines.next().unwrap_or_default();
+    assert!(session.starts_with("/run/refit/refit-"), "{said}");
+    let codes: Vec<&str> = lines.collect();
+    assert_eq!(
+        codes,
+        ["127", "127", "126", "125", "125", "125"],
+        "{}",
+        described(&output)
+    );
+    Outcome::Pass
+}
+
+fn a_full_disk_for_json_is_said_and_changes_no_code(lab: &Lab) -> Outcome {
+    let file = lab.path("touched");
+    let script = format!("touch {file}; exit 7");
+    let full = lab.refit(&[
+        "run",
+        "--quiet",
+        "--json",
+        "/dev/full",
+        "--",
+        "sh",
+        "-c",
+        &script,
+    ]);
+    expect_code(&full, 7);
+    let said = stderr(&full);
+    assert!(
+        said.contains("--json: /dev/full") && said.contains("No space left"),
+        "{said}"
+    );
+    assert!(Path::new(&file).exists());
+    let nowhere = lab.path("missing/json");
+    let other = lab.path("other");
+    let refused = lab.refit(&["run", "--json", &nowhere, "--", "touch", &other]);
+    expect_code(&refused, 125);
+    assert!(stderr(&refused).contains(&nowhere));
+    assert!(!Path::new(&other).exists());
+    Outcome::Pass
+}
+
+/// Beyond RLIMIT_FSIZE a write raises SIGXFSZ, which kills: refit's own files must not be the cause.
+fn a_small_file_size_limit_kills_nobody(lab: &Lab) -> Outcome {
+    let (program, file) = (lab.program("fsync_once"), lab.path("file"));
+    let script = format!("ulimit -f 4; {program} {file}");
+    expect_code(&lab.run(&["sh", "-c", &script]), 0);
+    let (output, report) = lab.refit_json(&["run", "--quiet", "--", "sh", "-c", &script]);
+    expect_code(&output, 0);
+    assert_eq!(stderr(&output), "");
+    let unknown = &report["coverage"]["unknown"];
+    assert_eq!(unknown[0]["what"], "never reported", "{report:#}");
+    assert_eq!(report["totals"].get("fsync"), None, "{report:#}");
+    // And the signal is the program's own again.
+    let beyond = "ulimit -f 4; dd if=/dev/zero of=big bs=8k count=1 2>/dev/null";
+    for words in [&["run", "--"][..], &["run", "--quiet", "--"]] {
+        let output = lab.refit(&[words, &["sh", "-c", &format!("{beyond}; echo $?")]].concat());
+        assert_eq!(String::from_utf8_lossy(&output.stdout), "153\n");
+    }
+    Outcome::Pass
+}

@@ -1,0 +1,121 @@
+//! The preload as a file: what it shows to other people's processes, what it needs of them, and when it asks the
+//! dynamic linker for anything.
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use crate::lab::{Lab, expect_code, source_dir};
+use crate::runner::{Outcome, Test};
+use crate::test;
+
+pub const TESTS: &[Test] = &[
+    test!(it_exports_what_its_map_lists_and_nothing_else),
+    test!(it_needs_no_glibc_newer_than_2_17),
+    test!(it_looks_nothing_up_once_the_program_runs),
+];
+
+/// The newest glibc that it may need: that of the oldest systems still in use (enterprise Linux 7).
+const NEWEST: [u32; 2] = [2, 17];
+
+/// Where refit put the library, as the program sees it.
+fn library(lab: &Lab) -> String {
+    let output = lab.refit(&["run", "--quiet", "sync=off", "--", "env"]);
+    expect_code(&output, 0);
+    String::from_utf8_lossy(&output.stdout)
+        .lines()
+        .find_map(|line| line.strip_prefix("LD_PRELOAD="))
+        .expect("sync=off preloads")
+        .to_owned()
+}
+
+fn stdout_of(lab: &Lab, words: &[&str]) -> String {
+    lab.require_command(words[0]);
+    let output = lab.run(words);
+    expect_code(&output, 0);
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn it_exports_what_its_map_lists_and_nothing_else(lab: &Lab) -> Outcome {
+    let map = source_dir().join("crates/refit-preload/sync/exports.map");
+    let map = fs::read_to_string(map).expect("the map is part of the source");
+    let (_, listed) = map.split_once("global:").expect("it has a global part");
+    let (listed, _) = listed.split_once("local:").expect("and a local one");
+    let listed: BTreeSet<&str> = listed
+        .split(';')
+        .map(str::trim)
+        .filter(|name| !name.is_empty())
+        .collect();
+    assert!(listed.contains("fsync") && listed.len() > 30, "{listed:?}");
+
+    let symbols = stdout_of(lab, &["nm", "-D", "--defined-only", &library(lab)]);
+    let exported: BTreeSet<&str> = symbols
+        .lines()
+        .filter_map(|line| line.split(' ').nth(2))
+        .map(|symbol| symbol.split('@').next().unwrap_or_default())
+        .collect();
+    assert_eq!(exported, listed);
+    Outcome::Pass
+}
+
+fn it_needs_no_glibc_newer_than_2_17(lab: &Lab) -> Outcome {
+    let versions = stdout_of(lab, &["readelf", "-V", "-W", &library(lab)]);
+    let needed: BTreeSet<&str> = versions
+        .lines()
+        .filter_map(|line| line.split_once("Name: "))
+        .filter_map(|(_, rest)| rest.split(' ').next())
+        .collect();
+    assert!(needed.contains("GLIBC_2.2.5"), "{versions}");
+    for name in needed {
+        let version: Vec<u32> = name
+            .strip_prefix("GLIBC_")
+            .unwrap_or_else(|| panic!("no version of glibc: {name}"))
+            .split('.')
+            .map(|part| part.parse().expect("versions are numbers"))
+            .collect();
+        assert!(version[..] < NEWEST[..] || version == NEWEST, "{name}");
+    }
+    Outcome::Pass
+}
+
+/// The dynamic linker's own log: which file asked for which symbol, before and after it handed over control.
+fn it_looks_nothing_up_once_the_program_runs(lab: &Lab) -> Outcome {
+    let once = lab.program("fsync_once");
+    let programs: &[&[&str]] = &[
+        &["fsync_matrix", &lab.subdir("matrix")],
+        &["open_variants", &lab.subdir("opens")],
+        &["cancel", &lab.subdir("cancel")],
+        &["pwritev2_dsync", &lab.file("written", "")],
+        &["aio_fsync", &lab.file("aio", "")],
+        &["exec_storm", "2", &once, &lab.file("once", "")],
+        &["spawn_clearenv", &once, &lab.file("spawned", "")],
+    ];
+    let asks = format!("binding file {} ", library(lab));
+    for words in programs {
+        let log = format!("{}/log", lab.subdir(&format!("{}-log", words[0])));
+        let output = format!("LD_DEBUG_OUTPUT={log}");
+        let program = lab.program(words[0]);
+        let under = ["run", "--quiet", "sync=off", "--", "env"];
+        let debug = ["LD_DEBUG=libs,bindings", &output, &program];
+        expect_code(&lab.refit(&[&under, &debug[..], &words[1..]].concat()), 0);
+
+        let mut logs = 0;
+        let dir = fs::read_dir(lab.path(&format!("{}-log", words[0]))).expect("it is ours");
+        for entry in dir {
+            let path = entry.expect("the directory stays").path();
+            let text = fs::read_to_string(&path).expect("the linker writes text");
+            let (before, after) = text
+                .split_once("transferring control: ")
+                .unwrap_or_else(|| panic!("{words:?}: the program never started\n{text}"));
+            let count = |part: &str| part.lines().filter(|line| line.contains(&asks)).count();
+            assert!(
+                count(before) > 20,
+                "{words:?}: it looked nothing up:\n{text}"
+            );
+            let late: Vec<&str> = after.lines().filter(|line| line.contains(&asks)).collect();
+            assert!(late.is_empty(), "{words:?}: {late:#?}");
+            logs += 1;
+        }
+        assert!(logs > 0, "{words:?}: LD_DEBUG wrote nothing");
+    }
+    Outcome::Pass
+}

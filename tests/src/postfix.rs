@@ -1,0 +1,237 @@
+//! A mail server beneath refit: a master that clears the environment, daemons that give up root and enter a
+//! chroot, and a setgid program that cannot be reached. The server is a private one: see `mailer`.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::process::Stdio;
+
+use serde_json::Value;
+
+use crate::family::{self, Family};
+use crate::lab::{Lab, expect_code, refit_path, wait_until};
+use crate::mailer::{Mailer, files_below};
+use crate::ran::{Ran, base, number};
+use crate::runner::{Outcome, Test};
+use crate::strace::{Call, Trace};
+use crate::test;
+
+pub const TESTS: &[Test] = &[
+    test!(a_scope_on_cleanup_takes_its_fsyncs_and_no_other_daemons),
+    test!(observed_it_counts_as_strace_does_daemon_by_daemon),
+    test!(left_running_it_keeps_its_settings_and_its_session),
+];
+
+const SCOPE: &str = "sync@exe:cleanup=off";
+
+/// From its start to its end: 200 mails by SMTP, one by sendmail(1), and one more that nobody takes; it bounces,
+/// which is how another daemon than cleanup comes to sync.
+const WHOLE_LIFE: [&str; 7] = [
+    "session",
+    "start",
+    "smtp:200",
+    "by-hand:b@example.test",
+    "by-hand:b@gone.test",
+    "drain",
+    "stop",
+];
+const ARRIVED: usize = 202;
+
+const SYNC_CALLS: &str = "fsync,fdatasync,sync,syncfs,sync_file_range,msync";
+
+fn a_scope_on_cleanup_takes_its_fsyncs_and_no_other_daemons(lab: &Lab) -> Outcome {
+    let mailer = Mailer::new(lab);
+    let before = system_files();
+    let cleanup = mailer.daemon("cleanup");
+
+    // Without refit, and without its variables.
+    let calls = format!("{},{SYNC_CALLS}", family::CALLS);
+    let (output, trace) = lab.strace(&calls, &mailer.steps(&WHOLE_LIFE[1..]));
+    expect_code(&output, 0);
+    mailer.expect_delivered(ARRIVED);
+    let plain = Family::new(&trace, []).count(Call::is_sync);
+    assert!(plain.get(&cleanup) > Some(&0), "{plain:?}");
+    assert!(plain.get(&mailer.daemon("bounce")) > Some(&0), "{plain:?}");
+
+    let script = mailer.steps(&WHOLE_LIFE);
+    let (output, report) = lab.refit_json(&[&["run", SCOPE, "--"], &script[..]].concat());
+    expect_code(&output, 0);
+    mailer.expect_delivered(ARRIVED);
+    let suppressed = counted(&report, "suppressed");
+    assert_eq!(
+        suppressed,
+        BTreeMap::from([(cleanup.clone(), plain[&cleanup])])
+    );
+    for daemon in ["master", "qmgr", "pickup", "smtpd", "smtp"] {
+        let reached = executable(&report, &mailer.daemon(daemon));
+        assert!(reached.is_some(), "{daemon} was not reached");
+    }
+    let mut others = plain;
+    others.retain(|program, _| *program != cleanup && !program.ends_with("/postdrop"));
+    assert_eq!(counted(&report, "real"), others);
+    let unreached = report["coverage"]["unreached"].as_array().expect("a list");
+    let unreached = unreached.iter().map(|entry| {
+        let reason = entry["reason"].as_str().expect("text");
+        (base(&entry["name"]), reason, number(&entry["count"]))
+    });
+    assert_eq!(unreached.collect::<Vec<_>>(), [("postdrop", "setgid", 2)]);
+
+    assert_eq!(report["survivors"], Value::Array(Vec::new()));
+    mailer.expect_gone();
+    assert!(!Path::new(&mailer.session()).exists());
+    let kept = fs::read_dir("/var/lib/refit").expect("the library lies there");
+    let kept: Vec<_> = kept.flatten().map(|entry| entry.file_name()).collect();
+    assert_eq!(kept, ["lib"]);
+    assert!(system_files() == before, "/etc/postfix was changed");
+    Outcome::Pass
+}
+
+fn observed_it_counts_as_strace_does_daemon_by_daemon(lab: &Lab) -> Outcome {
+    let mailer = Mailer::new(lab);
+    let json = lab.path("report.json");
+    let refit = refit_path();
+    let script = mailer.steps(&WHOLE_LIFE);
+    let words = [&[&refit, "run", "--json", &json, "--"], &script[..]].concat();
+    let calls = format!("{},{SYNC_CALLS}", family::CALLS);
+    let (output, trace) = lab.strace(&calls, &words);
+    expect_code(&output, 0);
+    mailer.expect_delivered(ARRIVED);
+    let ran = Ran::new(&output, trace, &json);
+    let family = Family::new(&ran.trace, []);
+
+    // What refit saw is what strace saw, but for the programs that refit names as not reached.
+    let (mut reached, mut unreached) = (family.count(Call::is_sync), 0);
+    for entry in ran.list("/coverage/unreached") {
+        let program = entry["name"].as_str().expect("text");
+        unreached += reached.remove(program).unwrap_or_default();
+    }
+    assert_eq!(ran.unreached("postdrop", "setgid"), 2);
+    assert!(unreached > 0, "postdrop syncs its mails");
+    assert!(reached.get(&mailer.daemon("cleanup")) > Some(&0));
+    assert_eq!(counted(&ran.report, "seen"), reached);
+    assert_eq!(counted(&ran.report, "real"), reached);
+    assert_eq!(counted(&ran.report, "suppressed"), BTreeMap::new());
+
+    // Every daemon's process, though the master cleared their environment.
+    let daemons = |program: &&String| program.starts_with(&mailer.daemons);
+    let mut compared = 0;
+    for program in family.processes.keys().filter(daemons) {
+        // A script is its interpreter's.
+        if let Some(entry) = executable(&ran.report, program) {
+            assert_eq!(
+                number(&entry["processes"]),
+                family.processes[program],
+                "{program}"
+            );
+            compared += 1;
+        }
+    }
+    assert!(compared >= 8, "{:?}", family.processes);
+    assert!(!Path::new(&mailer.session()).exists());
+    mailer.expect_gone();
+    Outcome::Pass
+}
+
+fn left_running_it_keeps_its_settings_and_its_session(lab: &Lab) -> Outcome {
+    let mailer = Mailer::new(lab);
+    lab.require_command("strace");
+    let cleanup = mailer.daemon("cleanup");
+    // The mail by hand passes all daemons: they are there when it has left.
+    let script = mailer.steps(&["session", "start", "by-hand:b@example.test", "drain"]);
+    let (output, report) = lab.refit_json(&[&["run", SCOPE, "--"], &script[..]].concat());
+    expect_code(&output, 0);
+    mailer.expect_delivered(1);
+    let running = mailer.running();
+    assert!(
+        running
+            .iter()
+            .any(|(_, program)| *program == mailer.daemon("master"))
+    );
+    let survivors = report["survivors"].as_array().expect("a list");
+    let survivors = survivors.iter().map(|survivor| {
+        let pid = u32::try_from(number(&survivor["pid"])).expect("pids are ints");
+        let program = survivor["executable"].as_str().expect("text");
+        (pid, program.to_owned())
+    });
+    let mut survivors: Vec<_> = survivors.collect();
+    survivors.sort();
+    assert!(
+        survivors.iter().eq(&running),
+        "{survivors:?}\nand in truth: {running:?}"
+    );
+    let said = String::from_utf8_lossy(&output.stderr);
+    let named = |line: &str| line.contains("still running") && line.contains("cleanup (pid ");
+    assert!(said.lines().any(named), "{said}");
+
+    // Another run leaves alone what is in use.
+    lab.report(&["run", "--", "true"]);
+    assert!(Path::new(&mailer.session()).join("policy").exists());
+
+    let log = lab.path("log");
+    let mut strace = lab.command("strace");
+    strace.args(["-f", "-qq", "-o", &log, "-e", "signal=none", "-e"]);
+    strace.arg(format!("trace={},{SYNC_CALLS}", family::CALLS));
+    for (pid, _) in &running {
+        strace.args(["-p", &pid.to_string()]);
+    }
+    let strace = strace.stdin(Stdio::null()).spawn();
+    let mut strace = strace.expect("strace is installed");
+    let tracer = format!("TracerPid:\t{}", strace.id());
+    wait_until("strace to watch them all", || {
+        running.iter().all(|(pid, _)| {
+            let status = fs::read_to_string(format!("/proc/{pid}/status"));
+            status.is_ok_and(|status| status.lines().any(|line| line == tracer))
+        })
+    });
+    expect_code(&lab.run(&mailer.steps(&["smtp:50", "drain"])), 0);
+    mailer.expect_delivered(50);
+    expect_code(&lab.run(&mailer.steps(&["stop"])), 0);
+    // It ends with the last of them.
+    strace.wait().expect("it is our child");
+
+    let trace = Trace::parse(&fs::read_to_string(&log).expect("strace wrote it"));
+    let family = Family::new(&trace, running);
+    assert!(
+        family.processes.get(&cleanup) > Some(&0),
+        "the master started another cleanup: {:?}",
+        family.processes
+    );
+    // Each descriptor is checked by a call that does nothing, and none is synced.
+    assert_eq!(family.count(Call::is_sync).get(&cleanup), None);
+    let checked = family
+        .count(|call| call.name == "sync_file_range" && !call.is_sync() && call.result == "0");
+    assert_eq!(checked.get(&cleanup), Some(&50));
+
+    lab.report(&["run", "--", "true"]);
+    assert!(!Path::new(&mailer.session()).exists());
+    mailer.expect_gone();
+    Outcome::Pass
+}
+
+/// The files of the system's own instance.
+fn system_files() -> Vec<(String, Option<Vec<u8>>)> {
+    let files = files_below("/etc/postfix").into_iter();
+    files
+        .map(|file| (file.clone(), fs::read(file).ok()))
+        .collect()
+}
+
+fn executable<'a>(report: &'a Value, program: &str) -> Option<&'a Value> {
+    let all = report["executables"].as_array().expect("a list");
+    all.iter().find(|entry| entry["executable"] == *program)
+}
+
+/// One field of refit's counts of sync calls by program; programs without any are left out.
+fn counted(report: &Value, field: &str) -> BTreeMap<String, u64> {
+    let mut counts = BTreeMap::new();
+    for entry in report["executables"].as_array().expect("a list") {
+        let program = entry["executable"].as_str().expect("text").to_owned();
+        let calls = entry["calls"].as_object().expect("an object").iter();
+        let syncs = calls.filter(|(name, _)| SYNC_CALLS.split(',').any(|call| call == *name));
+        let count = syncs.map(|(_, calls)| number(&calls[field])).sum();
+        if count > 0 {
+            counts.insert(program, count);
+        }
+    }
+    counts
+}
