@@ -7,7 +7,7 @@ use std::process::{Child, Stdio};
 
 use serde_json::Value;
 
-use crate::lab::{Lab, expect_code, wait_for, wait_for_file, wait_until};
+use crate::lab::{Lab, expect_code, refit_path, wait_for, wait_for_file, wait_until};
 use crate::processes::children;
 use crate::runner::{Outcome, Test};
 use crate::{sys, test};
@@ -16,6 +16,7 @@ pub const TESTS: &[Test] = &[
     test!(ten_thousand_forked_processes_are_counted_exactly).limit_seconds(120),
     test!(ten_thousand_execed_processes_are_folded_and_counted_exactly).limit_seconds(180),
     test!(refit_killed_in_the_middle_takes_nothing_with_it),
+    test!(a_session_in_the_making_is_no_abandoned_one),
 ];
 
 const STORM: u64 = 10_000;
@@ -138,5 +139,30 @@ fn refit_killed_in_the_middle_takes_nothing_with_it(lab: &Lab) -> Outcome {
         0,
     );
     assert!(!Path::new(&session).exists(), "{session} is left");
+    Outcome::Pass
+}
+
+/// A run begins by removing what dead ones left: one that is only slow is not dead. strace makes it slow, between
+/// the making of its session and the lock on it.
+fn a_session_in_the_making_is_no_abandoned_one(lab: &Lab) -> Outcome {
+    lab.require_command("strace");
+    let (json, refit) = (lab.path("report.json"), refit_path());
+    let mut slow = lab
+        .command("strace")
+        .args(["-qq", "-o", "/dev/null", "-e", "trace=flock"])
+        .args(["-e", "inject=flock:delay_enter=300000", "--"])
+        .args([&refit, "run", "--quiet", "--json", &json, "--", "true"])
+        .spawn()
+        .expect("strace is installed");
+    let mut others = 0;
+    let status = loop {
+        expect_code(&lab.refit(&["run", "--quiet", "--", "true"]), 0);
+        others += 1;
+        if let Some(status) = slow.try_wait().expect("it is our child") {
+            break status;
+        }
+    };
+    assert!(status.success(), "{status}, beside {others} others");
+    assert!(others > 5, "only {others} others");
     Outcome::Pass
 }
