@@ -24,14 +24,17 @@ pub const TESTS: &[Test] = &[
 /// How often a signal is repeated: two that arrive at once merge into one, and a fault with them.
 const TIMES: usize = 10;
 
-/// Waits until refit has taken every signal that it was sent, and has done with it what it does.
-fn settled(refit: u32) {
+/// Waits until refit, and the program beneath it, have taken every signal that they were sent, and have done with
+/// it what they do.
+fn settled(refit: u32, program: u32) {
     let none = |mask: String| mask.bytes().all(|digit| digit == b'0');
-    wait_until("refit to have no signal pending and nothing to do", || {
-        status_line(refit, "ShdPnd").is_some_and(none)
-            && status_line(refit, "SigPnd").is_some_and(none)
-            && status_line(refit, "State").is_some_and(|state| state.starts_with('S'))
-    });
+    for pid in [refit, program] {
+        wait_until("no signal to be pending and nothing to do", || {
+            status_line(pid, "ShdPnd").is_some_and(none)
+                && status_line(pid, "SigPnd").is_some_and(none)
+                && status_line(pid, "State").is_some_and(|state| state.starts_with('S'))
+        });
+    }
 }
 
 fn one_ctrl_c_arrives_exactly_once(lab: &Lab) -> Outcome {
@@ -40,11 +43,14 @@ fn one_ctrl_c_arrives_exactly_once(lab: &Lab) -> Outcome {
         let mut terminal =
             Terminal::start(lab.refit_command(&[options, &[program.as_str()]].concat()));
         terminal.wait_for("ready");
+        let refit = terminal.pid();
+        let runs_program = !options.contains(&"--quiet");
+        let below = if runs_program { child_of(refit) } else { refit };
         for _ in 0..TIMES {
             terminal.type_in(CTRL_C);
             // The terminal echoes a key after it has sent its signal to the whole group.
             terminal.wait_for("^C");
-            settled(terminal.pid());
+            settled(refit, below);
         }
         terminal.type_in(CTRL_D);
         let (status, shown) = terminal.finish();
@@ -119,7 +125,7 @@ fn ctrl_z_stops_the_job_and_fg_continues_it(lab: &Lab) -> Outcome {
         wait_until("both to go on", || all_are("S"));
         terminal.type_in(CTRL_C);
         terminal.wait_for("^C");
-        settled(refit);
+        settled(job[0], job[1]);
     }
     terminal.type_in(CTRL_D);
     terminal.wait_for("3\n");
@@ -158,7 +164,7 @@ fn a_signal_sent_to_refit_alone_arrives_once(lab: &Lab) -> Outcome {
             let pid = i32::try_from(child.id()).expect("process ids are ints");
             sys::send_signal(pid, signal);
             assert_eq!(next(), word);
-            settled(child.id());
+            settled(child.id(), program);
         }
     }
     let mut input = child.stdin.take().expect("it is piped");
@@ -176,9 +182,12 @@ fn a_signal_sent_to_refit_alone_arrives_once(lab: &Lab) -> Outcome {
     let mut out = child.stdout.take().expect("it is piped");
     out.read_exact(&mut [0; 3]).expect("sh says that it is up");
     let pid = i32::try_from(child.id()).expect("process ids are ints");
+    // Waiting would close it, and cat would end by itself.
+    let input = child.stdin.take();
     sys::send_signal(pid, libc::SIGTERM);
     let status = child.wait().expect("it is our child");
     assert_eq!(status.signal(), Some(libc::SIGTERM));
+    drop(input);
     Outcome::Pass
 }
 
