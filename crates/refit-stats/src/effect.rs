@@ -1,0 +1,238 @@
+//! A candidate's ratio to the baseline, with its interval.
+//!
+//! A ratio and not two means; per round pair and not per run. The estimate is the Hodges–Lehmann median of
+//! the Walsh averages of the mean log-ratios, its interval exact (see [`crate::pairs_needed`]): neither asks
+//! for a normal distribution, and a wild run moves them little. Outliers are never dropped.
+
+use std::fmt;
+
+use crate::signed_rank::{bound, median, walsh_averages};
+
+/// What one round pair says of one candidate against the baseline.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PairSample {
+    /// ln(candidate / baseline) in the round and in its mirror.
+    log_ratios: [f64; 2],
+    baseline_first: bool,
+}
+
+/// A metric value of which no ratio can be taken.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct NotPositive {
+    /// The offending value: zero, negative, infinite or not a number.
+    pub value: f64,
+}
+
+impl fmt::Display for NotPositive {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} has no ratio: a metric must be positive", self.value)
+    }
+}
+
+impl std::error::Error for NotPositive {}
+
+impl PairSample {
+    /// One metric of both variants in a round and its mirror, in any one unit. `baseline_first`: the baseline
+    /// ran before the candidate in the first of the two ([`crate::RoundPair::runs_before`]). A run that
+    /// failed costs its whole round pair: give only complete ones.
+    pub fn new(
+        baseline: [f64; 2],
+        candidate: [f64; 2],
+        baseline_first: bool,
+    ) -> Result<Self, NotPositive> {
+        let mut log_ratios = [0.0; 2];
+        for (round, log_ratio) in log_ratios.iter_mut().enumerate() {
+            *log_ratio = logarithm(candidate[round])? - logarithm(baseline[round])?;
+        }
+        Ok(Self {
+            log_ratios,
+            baseline_first,
+        })
+    }
+
+    /// The mean log-ratio of both rounds: what position and linear drift do cancels.
+    pub(crate) fn log_ratio(&self) -> f64 {
+        0.5 * (self.log_ratios[0] + self.log_ratios[1])
+    }
+
+    /// Half of what the log-ratio is larger by when the baseline runs before the candidate: the ratio
+    /// cancels, what the position does remains.
+    pub(crate) fn slot_difference(&self) -> f64 {
+        let half = 0.5 * (self.log_ratios[0] - self.log_ratios[1]);
+        if self.baseline_first { half } else { -half }
+    }
+}
+
+fn logarithm(value: f64) -> Result<f64, NotPositive> {
+    if value.is_finite() && value > 0.0 {
+        Ok(value.ln())
+    } else {
+        Err(NotPositive { value })
+    }
+}
+
+/// A ratio to the baseline as estimated from round pairs. Logarithms, because ratios multiply; what a person
+/// reads is [`Effect::change`].
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Effect {
+    /// ln of the ratio: 0 is no effect, below 0 the candidate's metric is smaller.
+    pub log_ratio: f64,
+    /// `None` when there were fewer than [`crate::pairs_needed`] round pairs: unbounded on both sides.
+    pub interval: Option<Interval>,
+    /// Round pairs that it rests on.
+    pub pairs: usize,
+    /// The two-sided error that was asked for.
+    pub alpha: f64,
+}
+
+/// Where the true log-ratio lies, both ends included.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Interval {
+    /// Lower end, ln of a ratio.
+    pub low: f64,
+    /// Upper end, ln of a ratio.
+    pub high: f64,
+    /// Probability to cover that was achieved, as exact ranks allow: at least what was asked for.
+    pub level: f64,
+}
+
+impl Effect {
+    /// The relative change that was estimated: −0.02 is 2 % less than the baseline.
+    pub fn change(&self) -> f64 {
+        self.log_ratio.exp_m1()
+    }
+}
+
+impl Interval {
+    /// Both ends as relative changes: (−0.03, −0.01) is 3 % to 1 % less than the baseline.
+    pub fn changes(&self) -> (f64, f64) {
+        (self.low.exp_m1(), self.high.exp_m1())
+    }
+
+    /// Whether "no effect" lies outside.
+    pub fn excludes_zero(&self) -> bool {
+        self.low > 0.0 || self.high < 0.0
+    }
+
+    /// Half of its width, in logarithms.
+    pub fn half_width(&self) -> f64 {
+        0.5 * (self.high - self.low)
+    }
+}
+
+/// The effect of one candidate at two-sided error `alpha`, for instance [`crate::LookPlan::alpha`]. `None`
+/// without samples. The warm-up round pair is the caller's to leave out.
+pub fn estimate(samples: &[PairSample], alpha: f64) -> Option<Effect> {
+    let log_ratios: Vec<f64> = samples.iter().map(PairSample::log_ratio).collect();
+    effect_of(&log_ratios, alpha)
+}
+
+/// Hodges–Lehmann and its exact interval.
+pub(crate) fn effect_of(values: &[f64], alpha: f64) -> Option<Effect> {
+    let averages = walsh_averages(values);
+    let interval = bound(values.len(), alpha).map(|bound| Interval {
+        low: averages[bound.rank - 1],
+        high: averages[averages.len() - bound.rank],
+        level: bound.level,
+    });
+    Some(Effect {
+        log_ratio: median(&averages)?,
+        interval,
+        pairs: values.len(),
+        alpha,
+    })
+}
+
+/// Today's noise floor on this machine, as a relative change: the farther end of the interval of `null`, the
+/// effect of a hidden second baseline, whose true effect is none. `None` while that has no interval.
+pub fn noise_floor(null: &Effect) -> Option<f64> {
+    let (low, high) = null.interval?.changes();
+    Some(low.abs().max(high.abs()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn constant(ratio: f64, pairs: usize) -> Vec<PairSample> {
+        (0..pairs)
+            .map(|i| {
+                let y = 10.0 + i as f64;
+                PairSample::new([y, y], [y * ratio, y * ratio], true).unwrap()
+            })
+            .collect()
+    }
+
+    #[test]
+    fn what_has_no_ratio_is_named() {
+        for bad in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+            let error = PairSample::new([1.0, 1.0], [1.0, bad], true).unwrap_err();
+            assert!(error.value.to_bits() == bad.to_bits());
+            assert!(PairSample::new([bad, 1.0], [1.0, 1.0], true).is_err());
+        }
+        let error = NotPositive { value: 0.0 };
+        assert_eq!(
+            error.to_string(),
+            "0 has no ratio: a metric must be positive"
+        );
+    }
+
+    #[test]
+    fn drift_and_slot_cancel_within_a_round_pair() {
+        // A drift of 3 % per run over the order 0 1, 1 0, and a ratio of 0.9.
+        let run = |slot: f64, ratio: f64| ratio * (0.03 * slot).exp();
+        let sample = PairSample::new(
+            [run(0.0, 1.0), run(3.0, 1.0)],
+            [run(1.0, 0.9), run(2.0, 0.9)],
+            true,
+        )
+        .unwrap();
+        assert!((sample.log_ratio() - 0.9_f64.ln()).abs() < 1e-12);
+        assert!((sample.slot_difference() - 0.03).abs() < 1e-12);
+    }
+
+    #[test]
+    fn identical_runs_give_a_point_and_not_a_division_by_zero() {
+        let effect = estimate(&constant(1.0, 7), 0.0158).unwrap();
+        let interval = effect.interval.unwrap();
+        assert_eq!(
+            (effect.log_ratio, interval.low, interval.high),
+            (0.0, 0.0, 0.0)
+        );
+        assert!(!interval.excludes_zero());
+        assert_eq!(noise_floor(&effect), Some(0.0));
+    }
+
+    #[test]
+    fn without_enough_pairs_there_is_a_point_and_no_interval() {
+        assert_eq!(estimate(&[], 0.05), None);
+        let effect = estimate(&constant(0.5, 5), 0.05).unwrap();
+        assert!((effect.change() + 0.5).abs() < 1e-12);
+        assert_eq!(effect.interval, None);
+        assert_eq!(noise_floor(&effect), None);
+        let six = estimate(&constant(0.5, 6), 0.05).unwrap();
+        assert_eq!(six.interval.unwrap().level, 1.0 - 2.0 / 64.0);
+    }
+
+    #[test]
+    fn a_worked_example() {
+        // Walsh averages of 1…6: the ends at rank 1, the median 3.5.
+        let effect = effect_of(&[6.0, 1.0, 4.0, 2.0, 5.0, 3.0], 0.05).unwrap();
+        let interval = effect.interval.unwrap();
+        assert_eq!(
+            (effect.log_ratio, interval.low, interval.high),
+            (3.5, 1.0, 6.0)
+        );
+        assert_eq!(interval.half_width(), 2.5);
+    }
+
+    #[test]
+    fn one_wild_round_pair_in_twelve_hardly_moves_it() {
+        let mut values: Vec<f64> = (0..12).map(|i| f64::from(i) * 0.001).collect();
+        let calm = effect_of(&values, 0.05).unwrap();
+        values[11] = 5.0;
+        let wild = effect_of(&values, 0.05).unwrap();
+        assert!((wild.log_ratio - calm.log_ratio).abs() < 0.001);
+        assert!(wild.interval.unwrap().high < 1.0);
+    }
+}

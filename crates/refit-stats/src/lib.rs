@@ -1,0 +1,32 @@
+//! The statistics of a comparison: in which order variants run, how large an effect is, and which of four
+//! words it has earned. Pure functions: no input or output, no clock, no dependencies, no global state.
+//!
+//! Promises: the same seed and samples give the same answer; an interval holds at the level that it states,
+//! whatever the noise, as long as that noise is symmetric once mirrored; a verdict is wrong in at most one
+//! comparison of twenty, the looks taken on the way and all candidates included.
+//!
+//! Refuses: an interval that the number of round pairs cannot carry (`None`, never a guess), dropping
+//! outliers, and "no significant difference": `same` has to be earned as `faster` has.
+//!
+//! The order of use: [`plan_looks`] says after how many round pairs to look; [`Schedule`] gives the order of
+//! the runs; at each look [`estimate`] and [`judge`] say whether it is settled. `examples/calibration.rs`
+//! simulates whole comparisons and prints how often all this is wrong.
+
+mod boundary;
+mod effect;
+mod looks;
+mod percentile;
+mod rng;
+mod schedule;
+mod signed_rank;
+mod slot;
+mod verdict;
+
+pub use effect::{Effect, Interval, NotPositive, PairSample, estimate, noise_floor};
+pub use looks::{DEFAULT_LOOKS, LookPlan, MAX_LOOKS, OVERALL_ALPHA, TooFewPairs, plan_looks};
+pub use percentile::{Percentile, PercentileError, percentile, samples_needed};
+pub use rng::Rng;
+pub use schedule::{RoundPair, Schedule};
+pub use signed_rank::pairs_needed;
+pub use slot::slot_effect;
+pub use verdict::{DEFAULT_DELTA, Measure, PATIENCE, Remedy, Verdict, judge};

@@ -1,0 +1,243 @@
+//! A simulated machine, and whole comparisons on it: what `examples/calibration.rs` prints and
+//! `tests/calibration.rs` holds.
+
+use refit_stats::{
+    DEFAULT_DELTA, Effect, LookPlan, PairSample, Remedy, Rng, Schedule, Verdict, estimate, judge,
+};
+
+/// What disturbs the logarithm of a run's time. All 0 is a silent machine.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Noise {
+    /// Linear drift over 48 runs: 0.04 is 4 %.
+    pub drift: f64,
+    /// Standard deviation of an AR(1) process (φ = 0.95 from run to run): neighbours, frequency, heat.
+    pub wander: f64,
+    /// Standard deviation of independent normal noise.
+    pub white: f64,
+    /// Scale of Student's t with 2 degrees of freedom: no variance at all.
+    pub heavy: f64,
+    /// Mean of exponential noise on every run.
+    pub skew: f64,
+    /// Mean of exponential noise on the candidates' runs only, moved to have no effect.
+    pub candidate_skew: f64,
+    /// Share of runs that are disturbed by exponential noise of mean 10 %.
+    pub outliers: f64,
+    /// What the first run of a round pays.
+    pub first_slot: f64,
+    /// The clock's step, relative to the command's time; 0 is none.
+    pub tick: f64,
+}
+
+/// A shared virtual machine: 4 % of drift in 48 runs, AR(1), white noise, 5 % heavy outliers.
+pub const SHARED_VM: Noise = Noise {
+    drift: 0.04,
+    wander: 0.01,
+    white: 0.01,
+    outliers: 0.05,
+    heavy: 0.0,
+    skew: 0.0,
+    candidate_skew: 0.0,
+    first_slot: 0.0,
+    tick: 0.0,
+};
+
+/// A machine on which runs follow each other.
+pub struct Machine {
+    noise: Noise,
+    rng: Rng,
+    wander: f64,
+    runs: u32,
+    /// Where candidate noise has its pseudomedian, so that it can be taken away.
+    centre: f64,
+}
+
+impl Machine {
+    pub fn new(noise: Noise, centre: f64, seed: u64) -> Self {
+        let mut rng = Rng::new(seed);
+        let wander = noise.wander * normal(&mut rng);
+        Self {
+            noise,
+            rng,
+            wander,
+            runs: 0,
+            centre,
+        }
+    }
+
+    /// The time of the next run, of a program that takes `e^log_time` on a silent machine.
+    pub fn run(&mut self, log_time: f64, candidate: bool, first: bool) -> f64 {
+        let (noise, rng) = (self.noise, &mut self.rng);
+        const PHI: f64 = 0.95;
+        self.wander = PHI * self.wander + (1.0 - PHI * PHI).sqrt() * noise.wander * normal(rng);
+        self.runs += 1;
+        let mut log = log_time + self.wander + noise.drift * f64::from(self.runs) / 48.0;
+        log += noise.white * normal(rng);
+        log += noise.skew * exponential(rng);
+        if noise.heavy > 0.0 {
+            log += noise.heavy * normal(rng) / exponential(rng).sqrt();
+        }
+        if candidate {
+            log += noise.candidate_skew * exponential(rng) - self.centre;
+        }
+        if rng.unit() < noise.outliers {
+            log += 0.1 * exponential(rng);
+        }
+        if first {
+            log += noise.first_slot;
+        }
+        let time = log.exp();
+        if noise.tick > 0.0 {
+            (time / noise.tick).round().max(1.0) * noise.tick
+        } else {
+            time
+        }
+    }
+}
+
+/// The pseudomedian that candidate noise gives to a round pair: the true effect of no effect.
+pub fn centre(noise: Noise) -> f64 {
+    if noise.candidate_skew == 0.0 {
+        return 0.0;
+    }
+    let mut machine = Machine::new(noise, 0.0, 99);
+    let mut pair = || {
+        let mut log = |candidate| machine.run(0.0, candidate, false).ln();
+        0.5 * (log(true) + log(true) - log(false) - log(false))
+    };
+    let mut averages: Vec<f64> = (0..400_000).map(|_| 0.5 * (pair() + pair())).collect();
+    averages.sort_by(f64::total_cmp);
+    averages[averages.len() / 2]
+}
+
+/// How one candidate of a comparison came out.
+pub struct Outcome {
+    pub effect: Effect,
+    pub verdict: Verdict,
+    /// What the first inconclusive look advised.
+    pub advice: Option<Remedy>,
+}
+
+/// One comparison: baseline, `candidates` with the same true effect, hidden baseline; ends at the first look
+/// at which all are settled, or the last.
+pub fn compare(
+    machine: &mut Machine,
+    plan: &LookPlan,
+    candidates: usize,
+    effect: f64,
+    seed: u64,
+) -> Vec<Outcome> {
+    let variants = candidates + 2;
+    let mut samples = vec![Vec::new(); candidates];
+    let mut advice = vec![None; candidates];
+    for (pair, round_pair) in Schedule::new(seed, variants).enumerate() {
+        let mut times = vec![[0.0; 2]; variants];
+        for (round, order) in round_pair.rounds().iter().enumerate() {
+            for (slot, &variant) in order.iter().enumerate() {
+                let candidate = (1..=candidates).contains(&variant);
+                let log_time = if candidate { effect } else { 0.0 };
+                times[variant][round] = machine.run(log_time, candidate, slot == 0);
+            }
+        }
+        if pair == 0 {
+            continue;
+        }
+        for candidate in 1..=candidates {
+            let first = round_pair.runs_before(0, candidate);
+            let sample = PairSample::new(times[0], times[candidate], first);
+            samples[candidate - 1].push(sample.expect("times are positive"));
+        }
+        if plan.look_after(pair).is_none() {
+            continue;
+        }
+        let outcomes: Vec<Outcome> = (samples.iter().zip(&mut advice))
+            .map(|(samples, advice)| {
+                let effect = estimate(samples, plan.alpha).expect("a look has samples");
+                let verdict = judge(&effect, DEFAULT_DELTA);
+                if let Verdict::Inconclusive(remedy) = verdict {
+                    advice.get_or_insert(remedy);
+                }
+                Outcome {
+                    effect,
+                    verdict,
+                    advice: *advice,
+                }
+            })
+            .collect();
+        let settled = outcomes.iter().all(|outcome| outcome.verdict.is_settled());
+        if settled || plan.looks.last() == Some(&pair) {
+            return outcomes;
+        }
+    }
+    unreachable!("a schedule has no end")
+}
+
+/// How often what came out.
+#[derive(Debug, Default)]
+pub struct Tally {
+    pub comparisons: u32,
+    /// Comparisons with a candidate proven on the wrong side, or on any when there is no effect.
+    pub wrong: u32,
+    /// Comparisons in which every candidate's interval covered the true effect.
+    pub covered: u32,
+    /// Candidates, by word.
+    pub right: u32,
+    pub same: u32,
+    pub inconclusive: u32,
+    /// Round pairs run, warm-up not counted.
+    pub pairs: u32,
+}
+
+impl Tally {
+    pub fn percent(&self, count: u32) -> f64 {
+        100.0 * f64::from(count) / f64::from(self.comparisons)
+    }
+}
+
+pub fn tally(
+    noise: Noise,
+    plan: &LookPlan,
+    candidates: usize,
+    effect: f64,
+    comparisons: u32,
+) -> Tally {
+    let centre = centre(noise);
+    let mut tally = Tally {
+        comparisons,
+        ..Tally::default()
+    };
+    for seed in 0..u64::from(comparisons) {
+        let mut machine = Machine::new(noise, centre, seed ^ 0xabcd_0000);
+        let outcomes = compare(&mut machine, plan, candidates, effect, seed);
+        let wrong = |o: &Outcome| match o.verdict {
+            Verdict::Less => effect >= 0.0,
+            Verdict::More => effect <= 0.0,
+            _ => false,
+        };
+        let covers = |o: &Outcome| {
+            o.effect
+                .interval
+                .is_some_and(|i| i.low <= effect && effect <= i.high)
+        };
+        tally.wrong += u32::from(outcomes.iter().any(wrong));
+        tally.covered += u32::from(outcomes.iter().all(covers));
+        tally.pairs += outcomes[0].effect.pairs as u32;
+        for outcome in &outcomes {
+            match outcome.verdict {
+                Verdict::Same => tally.same += 1,
+                Verdict::Inconclusive(_) => tally.inconclusive += 1,
+                _ => tally.right += u32::from(!wrong(outcome)),
+            }
+        }
+    }
+    tally
+}
+
+/// Standard normal (Box and Muller).
+pub fn normal(rng: &mut Rng) -> f64 {
+    (2.0 * exponential(rng)).sqrt() * (std::f64::consts::TAU * rng.unit()).cos()
+}
+
+/// Exponential with mean 1.
+pub fn exponential(rng: &mut Rng) -> f64 {
+    -(1.0 - rng.unit()).ln()
+}
