@@ -45,8 +45,16 @@ pub enum SettingError {
         "`{word}` is not a setting (no `=`); write it as in `{example}`, or for the command: refit run … -- {word}"
     )]
     KnobAlone { word: String, example: &'static str },
-    #[error("one setting per word: write `{separate}`")]
-    Joined { separate: String },
+    #[error("nothing stands before the first `+`; {hint}")]
+    NothingBefore { hint: Hint },
+    #[error("`{word}` joins several settings where one has to stand; write `{first}` alone")]
+    Several { word: String, first: String },
+    #[error(
+        "`baseline` is always included; leave it out, and name what to compare it with, as in `sync=off`"
+    )]
+    Baseline,
+    #[error("`bare` is not a variant but an option; write `--bare` in its place")]
+    Bare,
 
     #[error("there is no knob `{knob}` (there are {known}); {hint}")]
     UnknownKnob {
@@ -168,7 +176,8 @@ impl SettingError {
     #[must_use]
     pub fn hint(&self) -> Option<&Hint> {
         match self {
-            Self::UnknownKnob { hint, .. }
+            Self::NothingBefore { hint }
+            | Self::UnknownKnob { hint, .. }
             | Self::NoScope { hint, .. }
             | Self::UnknownScope { hint, .. }
             | Self::BadExeName { hint, .. }
@@ -188,7 +197,9 @@ impl SettingError {
             | Self::Empty
             | Self::NotASetting { .. }
             | Self::KnobAlone { .. }
-            | Self::Joined { .. }
+            | Self::Several { .. }
+            | Self::Baseline
+            | Self::Bare
             | Self::RefitVariable { .. }
             | Self::LibrarySeparator { .. }
             | Self::OptionTwice { .. }

@@ -1,8 +1,8 @@
-//! The settings that refit understands: parse a word, print it back, explain it, class its risk, and turn a
-//! list of them into a [`Launch`].
+//! The settings that refit understands: parse a word of one or of several, print it back, explain it, class its
+//! risk, and turn a list of them into a [`Launch`].
 //!
 //! Promises: nothing here executes, reads or writes anything; a word that parses prints as a canonical word
-//! that parses to the same setting; a word that does not parse yields one sentence that names the offending
+//! that parses to the same; a word that does not parse yields one sentence that names the offending
 //! text, what was expected, and what to type next.
 //!
 //! Refuses: guessing. An alias or a near miss is suggested, never silently accepted.
@@ -12,12 +12,14 @@
 mod class;
 mod error;
 mod explain;
+mod joined;
 mod knob;
 mod launch;
 mod nearest;
 mod scope;
 mod setting;
 mod settings;
+mod variant;
 mod word;
 
 pub use class::Class;
@@ -28,6 +30,7 @@ pub use launch::{Allocator, AllocatorKind, Launch, SwitchRule, Thp};
 pub use scope::{ExeName, ExeNameProblem};
 pub use setting::Setting;
 pub use settings::Settings;
+pub use variant::Variant;
 
 #[cfg(test)]
 mod properties;

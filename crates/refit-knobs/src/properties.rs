@@ -1,4 +1,5 @@
-//! What holds for every word: printing and parsing are inverse, nothing panics, every suggestion is accepted.
+//! What holds for every word, of one setting or several: printing and parsing are inverse, nothing panics, every
+//! suggestion is accepted.
 
 use std::ffi::OsString;
 
@@ -9,13 +10,21 @@ use crate::knob::Value;
 use crate::knob::malloc::{ALLOCATORS, Chosen, Malloc, Opt, Takes};
 use crate::knob::{env, odirect, preload, sync, thp, tz};
 use crate::scope::ExeName;
-use crate::word::refuse_joined;
-use crate::{Hint, KNOBS, Setting, Settings, Thp};
+use crate::{Hint, KNOBS, Setting, Settings, Thp, Variant, joined};
+
+/// Text that a regex describes, or a plus, a backslash and what makes a plus join, without the `banned` letters.
+fn tricky(regex: &'static str, banned: &'static [char]) -> impl Strategy<Value = String> {
+    let mut pieces = vec!["+", "+", "+", "\\", "\\", "=", "@exe:", ".", "x", " ", "é"];
+    pieces.extend(KNOBS.iter().map(|knob| knob.name));
+    pieces.retain(|piece| !piece.contains(banned));
+    let joining = prop::collection::vec(select(pieces), 1..7).prop_map(|pieces| pieces.concat());
+    prop_oneof![regex, joining]
+}
 
 fn value_of(option: &'static Opt) -> BoxedStrategy<Chosen> {
     let value = match &option.takes {
         Takes::Words(words) => select(*words).prop_map(str::to_owned).boxed(),
-        Takes::Text => "[^,\0]{0,12}".boxed(),
+        Takes::Text => tricky("[^,\0]{0,12}", &[',']).boxed(),
         Takes::Fraction => "[0-9]{1,5}(\\.[0-9]{1,5})?".boxed(),
         Takes::Number { min, max, .. } => {
             (*min..=*max).prop_map(|number| number.to_string()).boxed()
@@ -37,7 +46,9 @@ fn options_of(known: &'static [Opt]) -> impl Strategy<Value = Vec<Chosen>> {
 }
 
 fn any_library() -> impl Strategy<Value = preload::Library> {
-    "/[^\0:\\s]{0,20}".prop_map(|path| preload::Library { path })
+    tricky("[^\0:\\s]{0,20}", &[':', ' ']).prop_map(|path| preload::Library {
+        path: format!("/{path}"),
+    })
 }
 
 fn any_value() -> impl Strategy<Value = Value> {
@@ -45,7 +56,7 @@ fn any_value() -> impl Strategy<Value = Value> {
         options_of(allocator.options).prop_map(move |options| Malloc::Named { allocator, options })
     });
     let thp = select(&[Thp::Never, Thp::Madvise, Thp::Always][..]);
-    let variable = ("[A-Za-z_][A-Za-z0-9_]{0,8}", "[^\0]{0,20}")
+    let variable = ("[A-Za-z_][A-Za-z0-9_]{0,8}", tricky("[^\0]{0,20}", &[]))
         .prop_filter("refit's own", |(name, _)| {
             name != "LD_PRELOAD" && !name.starts_with("REFIT_")
         });
@@ -55,22 +66,43 @@ fn any_value() -> impl Strategy<Value = Value> {
         named.prop_map(Value::Malloc),
         any_library().prop_map(|library| Value::Malloc(Malloc::Path(library))),
         thp.prop_map(|mode| Value::Thp(thp::HugePages { mode })),
-        "[^\0]{1,20}".prop_map(|zone| Value::Tz(tz::Zone { zone })),
+        tricky("[^\0]{1,20}", &[]).prop_map(|zone| Value::Tz(tz::Zone { zone })),
         variable.prop_map(|(name, value)| Value::Env(env::Variable { name, value })),
         any_library().prop_map(Value::Preload),
     ]
 }
 
 fn any_setting() -> impl Strategy<Value = Setting> {
-    let scope = prop::option::of("[^/=\0]{1,15}".prop_map(|name| ExeName::new(&name).unwrap()));
-    (scope, any_value())
-        .prop_map(|(scope, value)| Setting {
-            scope: scope.filter(|_| value.behaviour().knob().scoped),
-            value,
+    let name = tricky("[^/=\0]{1,15}", &['=']);
+    let scope = prop::option::of(name.prop_map(|name| ExeName::new(&name).unwrap()));
+    (scope, any_value()).prop_map(|(scope, value)| Setting {
+        scope: scope.filter(|_| value.behaviour().knob().scoped),
+        value,
+    })
+}
+
+/// Some that agree, at least one.
+fn any_settings() -> impl Strategy<Value = Settings> {
+    prop::collection::vec(any_setting(), 1..6).prop_map(|some| {
+        some.into_iter().fold(Settings::default(), |all, next| {
+            all.join(&Settings(vec![next])).unwrap_or(all)
         })
-        .prop_filter("not two settings in one word", |setting| {
-            refuse_joined(&setting.to_string()).is_ok()
-        })
+    })
+}
+
+/// What any word could join: a first text, then such as begin with a knob.
+fn any_texts() -> impl Strategy<Value = Vec<String>> {
+    let knobs: Vec<_> = KNOBS.iter().map(|knob| knob.name).collect();
+    let begun = (
+        select(knobs),
+        select(&["=", "@", "."][..]),
+        tricky(".{0,12}", &[]),
+    );
+    let begun = begun.prop_map(|(knob, mark, rest)| format!("{knob}{mark}{rest}"));
+    (tricky(".{0,20}", &[]), prop::collection::vec(begun, 0..4)).prop_map(|(first, mut texts)| {
+        texts.insert(0, first);
+        texts
+    })
 }
 
 /// Words that get past the first checks: the grammar's own pieces in some order.
@@ -84,6 +116,8 @@ fn word_like() -> impl Strategy<Value = String> {
         "@exe:",
         ".",
         "+",
+        "+",
+        "\\",
         "/",
         "on",
         "off",
@@ -136,15 +170,22 @@ fn slipped() -> impl Strategy<Value = String> {
 }
 
 fn holds_for(word: &str) -> Result<(), TestCaseError> {
-    match word.parse::<Setting>() {
-        Ok(setting) => prop_assert_eq!(setting.to_string().parse::<Setting>(), Ok(setting)),
+    if let Ok(setting) = word.parse::<Setting>() {
+        prop_assert_eq!(setting.to_string().parse::<Setting>(), Ok(setting));
+    }
+    match Variant::parse(word) {
+        Ok(variant) => {
+            prop_assert_eq!(Variant::parse(&variant.to_string()), Ok(variant.clone()));
+            let settings = Settings::parse([word.into()]);
+            prop_assert_eq!(settings.as_ref(), Ok(variant.settings()));
+        }
         Err(error) => {
             prop_assert!(!error.to_string().is_empty());
             if let Some(Hint::DidYouMean(word) | Hint::Write(word) | Hint::AsIn(word)) =
                 error.hint()
             {
                 prop_assert!(
-                    word.parse::<Setting>().is_ok(),
+                    Variant::parse(word).is_ok(),
                     "{} is suggested by: {}",
                     word,
                     error
@@ -161,6 +202,35 @@ proptest! {
     #[test]
     fn a_printed_setting_parses_to_itself(setting in any_setting()) {
         prop_assert_eq!(setting.to_string().parse::<Setting>(), Ok(setting));
+    }
+
+    #[test]
+    fn a_printed_variant_parses_to_itself(settings in any_settings()) {
+        let variant = Variant::parse(&joined::join(settings.0.iter().map(ToString::to_string)));
+        prop_assert_eq!(variant.as_ref().map(Variant::settings), Ok(&settings));
+        prop_assert_eq!(variant.as_ref().map(Variant::class), Ok(settings.class()));
+        let printed = variant.as_ref().map(ToString::to_string).unwrap_or_default();
+        prop_assert_eq!(Variant::parse(&printed), variant);
+    }
+
+    #[test]
+    fn texts_come_out_of_a_word_as_they_went_in(texts in any_texts()) {
+        let word = joined::join(texts.iter().map(|text| joined::escape(text)));
+        prop_assert_eq!(joined::split(&word), texts);
+    }
+
+    #[test]
+    fn escaping_every_plus_is_never_wrong(setting in any_setting()) {
+        let texts = joined::split(&setting.to_string());
+        prop_assert_eq!(texts.len(), 1);
+        // A trailing run of backslashes is not before a plus; all others are doubled with it.
+        let mut parts: Vec<String> = texts[0].split('+').map(str::to_owned).collect();
+        let last = parts.pop().unwrap_or_default();
+        let escaped: String = parts
+            .iter()
+            .map(|part| format!("{part}{}\\+", &part[part.trim_end_matches('\\').len()..]))
+            .collect();
+        prop_assert_eq!(format!("{escaped}{last}").parse::<Setting>(), Ok(setting));
     }
 
     #[test]

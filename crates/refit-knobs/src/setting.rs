@@ -7,9 +7,10 @@ use std::str::FromStr;
 use crate::error::Hint;
 use crate::knob::Value;
 use crate::word::Word;
-use crate::{Class, ExeName, Explanation, Knob, Launch, SettingError};
+use crate::{Class, ExeName, Explanation, Knob, Launch, SettingError, joined};
 
-/// A knob with a value. It only comes from parsing, so each one there is prints as a word that parses to it.
+/// A knob with a value. It only comes from parsing, so each one there is prints as a word that parses to it:
+/// with a backslash before each `+` that would join another setting (see [`Variant::parse`](crate::Variant::parse)).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Setting {
     pub(crate) scope: Option<ExeName>,
@@ -17,14 +18,19 @@ pub struct Setting {
 }
 
 impl Setting {
-    /// Parses a word as the command line gives it.
+    /// Parses a word of one setting as the command line gives it.
     pub fn parse_os(word: &OsStr) -> Result<Self, SettingError> {
-        match word.to_str() {
-            Some(text) => text.parse(),
-            None => Err(SettingError::NotUtf8 {
-                word: word.to_string_lossy().into_owned(),
-            }),
-        }
+        as_text(word)?.parse()
+    }
+
+    /// Parses what [`fmt::Display`] escapes: here a `+` is a `+` and a backslash is a backslash.
+    pub(crate) fn from_text(text: &str) -> Result<Self, SettingError> {
+        let word = Word::split(text)?;
+        let scope = word.exe_name()?;
+        Ok(Self {
+            scope,
+            value: (word.knob.parse)(&word)?,
+        })
     }
 
     /// The knob that is set.
@@ -71,33 +77,80 @@ impl Setting {
 impl FromStr for Setting {
     type Err = SettingError;
 
-    fn from_str(text: &str) -> Result<Self, SettingError> {
-        let word = Word::split(text)?;
-        let scope = word.exe_name()?;
-        Ok(Self {
-            scope,
-            value: (word.knob.parse)(&word)?,
-        })
+    fn from_str(word: &str) -> Result<Self, SettingError> {
+        let mut settings = parse_joined(word)?;
+        match (settings.pop(), settings.first()) {
+            (Some(only), None) => Ok(only),
+            (None, _) => Err(SettingError::Empty),
+            (_, Some(first)) => Err(SettingError::Several {
+                word: word.to_owned(),
+                first: first.to_string(),
+            }),
+        }
     }
 }
 
 impl fmt::Display for Setting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let value = self.value.behaviour();
-        f.write_str(&self.target())?;
-        if let Some(exe) = &self.scope {
-            write!(f, "@exe:{exe}")?;
-        }
-        write!(f, "={value}")
+        let (target, value) = (self.target(), self.value.behaviour());
+        let text = match &self.scope {
+            Some(exe) => format!("{target}@exe:{exe}={value}"),
+            None => format!("{target}={value}"),
+        };
+        f.write_str(&joined::escape(&text))
     }
 }
 
-/// `word`, or what its own error suggests instead; `None` if that is not known.
+pub(crate) fn as_text(word: &OsStr) -> Result<&str, SettingError> {
+    word.to_str().ok_or_else(|| SettingError::NotUtf8 {
+        word: word.to_string_lossy().into_owned(),
+    })
+}
+
+/// All the settings of a word, at least one.
+pub(crate) fn parse_joined(word: &str) -> Result<Vec<Setting>, SettingError> {
+    let texts = joined::split(word);
+    match texts.split_first() {
+        Some((first, rest)) if first.is_empty() && !rest.is_empty() => {
+            let rest = parse_each(rest)?;
+            let word = joined::join(rest.iter().map(ToString::to_string));
+            Err(SettingError::NothingBefore {
+                hint: Hint::Write(word),
+            })
+        }
+        _ => parse_each(&texts),
+    }
+}
+
+fn parse_each(texts: &[String]) -> Result<Vec<Setting>, SettingError> {
+    let parse =
+        |text: &String| Setting::from_text(text).map_err(|error| behind_a_plus(text, error));
+    texts.iter().map(parse).collect()
+}
+
+/// `sync=off+maloc=jemalloc`: for want of a knob's name the plus did not join, but what is wrong is behind it.
+fn behind_a_plus(text: &str, error: SettingError) -> SettingError {
+    // Values of these kinds never hold a plus; paths and variables may.
+    let without_plus = matches!(
+        error,
+        SettingError::UnknownValue { .. } | SettingError::BadOptionValue { .. }
+    );
+    let (before, after) = match text.split_once('+') {
+        Some((before, after)) if without_plus && after.contains('=') => (before, after),
+        _ => return error,
+    };
+    match (Setting::from_text(before), Setting::from_text(after)) {
+        (Ok(_), Err(of_after)) => behind_a_plus(after, of_after),
+        _ => error,
+    }
+}
+
+/// The word for this text, or what its own error suggests instead; `None` if that is not known.
 ///
 /// Errors call this to make their suggestions, and it parses, so it must end: each candidate has to repair one
 /// thing for good (the knob, the scope, the part, a value, one option of a table whose names may occur once).
-pub(crate) fn mend(word: &str) -> Option<String> {
-    match word.parse::<Setting>() {
+pub(crate) fn mend(text: &str) -> Option<String> {
+    match Setting::from_text(text) {
         Ok(setting) => Some(setting.to_string()),
         Err(error) => match error.hint()? {
             Hint::DidYouMean(word) | Hint::Write(word) => Some(word.clone()),

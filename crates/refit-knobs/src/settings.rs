@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::ffi::OsString;
 use std::fmt;
 
+use crate::setting::{as_text, parse_joined};
 use crate::{Class, Launch, Setting, SettingError};
 
 /// Settings in command order. Display joins them with blanks.
@@ -11,12 +12,22 @@ use crate::{Class, Launch, Setting, SettingError};
 pub struct Settings(pub Vec<Setting>);
 
 impl Settings {
-    /// Parses one setting per word and refuses two that cannot both hold.
+    /// Parses words, each of one setting or of several joined by `+`, and refuses two that cannot both hold.
     pub fn parse<I: IntoIterator<Item = OsString>>(words: I) -> Result<Self, SettingError> {
-        let settings = words
-            .into_iter()
-            .map(|word| Setting::parse_os(&word))
-            .collect::<Result<Vec<_>, _>>()?;
+        let mut settings = Vec::new();
+        for word in words {
+            settings.extend(parse_joined(as_text(&word)?)?);
+        }
+        Self::agreeing(settings)
+    }
+
+    /// These and then more of them, refused where two cannot both hold. Of matching `sync` or `odirect` settings
+    /// the last one counts, so `more` has the last word there.
+    pub fn join(&self, more: &Self) -> Result<Self, SettingError> {
+        Self::agreeing(self.0.iter().chain(&more.0).cloned().collect())
+    }
+
+    pub(crate) fn agreeing(settings: Vec<Setting>) -> Result<Self, SettingError> {
         let settings = Self(settings);
         settings.refuse_repeats()?;
         settings.refuse_shared_variables()?;

@@ -1,4 +1,4 @@
-//! The grammar of a word: `KNOB[@exe:NAME][.NAME]=VALUE`.
+//! The grammar of one setting: `KNOB[@exe:NAME][.NAME]=VALUE`, in which a `+` is a `+`.
 
 use crate::SettingError;
 use crate::error::Hint;
@@ -29,7 +29,6 @@ impl<'a> Word<'a> {
                 word: text.replace('\0', "\\0"),
             });
         }
-        refuse_joined(text)?;
         let (head, value) = text.split_once('=').ok_or_else(|| not_a_setting(text))?;
         let (name, rest) = head.split_at(head.find(['@', '.']).unwrap_or(head.len()));
         let knob = find(name).ok_or_else(|| unknown_knob(name, rest, value))?;
@@ -145,30 +144,6 @@ fn known() -> impl Iterator<Item = Known> + Clone {
     KNOBS.iter().map(|knob| (knob.name, knob.aliases))
 }
 
-/// A `+` is a literal unless a knob's name and `=`, `@` or `.` follow: then two settings were meant.
-pub(crate) fn refuse_joined(text: &str) -> Result<(), SettingError> {
-    let begins_a_setting = |plus: &usize| {
-        let rest = &text[plus + 1..];
-        KNOBS.iter().any(|knob| {
-            rest.strip_prefix(knob.name)
-                .is_some_and(|rest| rest.starts_with(['=', '@', '.']))
-        })
-    };
-    let pluses: Vec<usize> = text
-        .match_indices('+')
-        .map(|(at, _)| at)
-        .filter(begins_a_setting)
-        .collect();
-    if pluses.is_empty() {
-        return Ok(());
-    }
-    let mut separate = text.to_owned();
-    for plus in pluses {
-        separate.replace_range(plus..=plus, " ");
-    }
-    Err(SettingError::Joined { separate })
-}
-
 fn not_a_setting(text: &str) -> SettingError {
     let word = text.to_owned();
     match text.split(['@', '.']).next().and_then(find) {
@@ -193,8 +168,8 @@ fn unknown_knob(name: &str, rest: &str, value: &str) -> SettingError {
     // NAME=VALUE as env(1) takes it: such names are upper case by habit, knobs are not.
     let variable = |upper: bool| {
         let fits = rest.is_empty() && (!upper || !name.contains(|c: char| c.is_ascii_lowercase()));
-        let word = format!("env.{name}={value}");
-        Some(word).filter(|word| fits && word.parse::<Setting>().is_ok())
+        let setting = Setting::from_text(&format!("env.{name}={value}")).ok();
+        setting.filter(|_| fits).map(|setting| setting.to_string())
     };
     let meant = opposite
         .map(|knob| knob.example.to_owned())
