@@ -71,6 +71,17 @@ impl Environment {
         }
     }
 
+    /// Adds a variable that means nothing, so that all have this many bytes
+    /// together, NULs included. What is larger stays as it is.
+    pub fn fill_up_to(&mut self, bytes: usize) {
+        const NAME: &str = "REFIT_PADDING";
+        self.remove(NAME);
+        let have: usize = self.entries().map(|entry| entry.len() + 1).sum();
+        if let Some(room) = bytes.checked_sub(have + NAME.len() + 2) {
+            self.set(NAME, "x".repeat(room));
+        }
+    }
+
     /// As `NAME=VALUE` bytes.
     pub fn entries(&self) -> impl Iterator<Item = Vec<u8>> + '_ {
         self.0
@@ -107,6 +118,18 @@ mod tests {
         let mut env = with("LD_PRELOAD", "");
         env.preload(&[]);
         assert_eq!(env.get("LD_PRELOAD"), None);
+    }
+
+    #[test]
+    fn the_environment_is_filled_to_the_byte() {
+        let mut env = with("A", "b");
+        env.fill_up_to(100);
+        assert_eq!(
+            env.entries().map(|entry| entry.len() + 1).sum::<usize>(),
+            100
+        );
+        env.fill_up_to(10);
+        assert_eq!(env.entries().count(), 1);
     }
 
     #[test]

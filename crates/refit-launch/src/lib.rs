@@ -17,4 +17,6 @@ pub mod thp;
 
 pub use error::LaunchError;
 pub use prepare::{Options, Prepared, prepare};
-pub use sys::supervise::{End, StartError, end_as};
+pub use sys::supervise::{
+    End, Ended, StartError, Usage, count_interruptions, end_as, interruptions,
+};

@@ -1,16 +1,17 @@
 //! Everything that is checked and made before the program starts.
 
 use std::ffi::{CString, OsString};
+use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use refit_knobs::{Launch, SwitchRule};
 use refit_preload::session::{Knob, POLICY_COUNT, POLICY_FOLLOW, Policy, Rule};
 
 use crate::environment::Environment;
 use crate::session::Session;
-use crate::sys::supervise::{End, Program, StartError, supervise};
+use crate::sys::supervise::{Apart, Ended, Program, StartError, measure, supervise};
 use crate::target::{Kind, Target, find_in_path};
 use crate::{LaunchError, allocator, place, thp};
 
@@ -23,6 +24,25 @@ pub struct Options {
     pub follow_env: bool,
     /// Looked at first for allocators.
     pub allocator_dir: Option<PathBuf>,
+    /// Nothing of refit goes beneath the program.
+    pub bare: bool,
+    /// The environment is filled up to this many bytes: its size moves the
+    /// stack, and that alone can make a program faster or slower (Mytkowicz et
+    /// al., ASPLOS 2009).
+    pub environment_bytes: Option<usize>,
+}
+
+impl Default for Options {
+    /// Counting, following, and nothing special.
+    fn default() -> Options {
+        Options {
+            count: true,
+            follow_env: true,
+            allocator_dir: None,
+            bare: false,
+            environment_bytes: None,
+        }
+    }
 }
 
 /// A program that is ready to start.
@@ -89,6 +109,7 @@ pub fn prepare(
     let path = env.get("PATH").map(std::ffi::OsStr::to_owned);
     let target = find_in_path(&command[0], path.as_deref()).map(|path| Target::look(&path));
     match &target {
+        _ if options.bare => {}
         Some(target) if target.rejects_library() => env.preload(&[]),
         // What else there is was made for glibc: musl's ld.so would refuse it.
         Some(target) if target.kind == Kind::Musl => env.preload(&all[..1]),
@@ -96,7 +117,9 @@ pub fn prepare(
     }
 
     let session = Session::create()?;
-    env.set("REFIT_SESSION", session.path.as_os_str());
+    if !options.bare {
+        env.set("REFIT_SESSION", session.path.as_os_str());
+    }
     let policy = Policy {
         flags: if options.count { POLICY_COUNT } else { 0 }
             | if options.follow_env { POLICY_FOLLOW } else { 0 },
@@ -116,6 +139,9 @@ pub fn prepare(
         session.remove();
         return Err(error);
     }
+    if let Some(bytes) = options.environment_bytes {
+        env.fill_up_to(bytes);
+    }
     let program = Program {
         argv: command
             .iter()
@@ -123,6 +149,7 @@ pub fn prepare(
             .collect(),
         envp: env.entries().map(|entry| c_string(&entry)).collect(),
         thp,
+        apart: None,
     };
     Ok(Prepared {
         program,
@@ -136,10 +163,39 @@ impl Prepared {
     ///
     /// # Errors
     /// The exec failed; the session is still there.
-    pub fn run(&self, tick: impl FnMut()) -> Result<(End, Duration), StartError> {
-        let began = Instant::now();
-        let end = supervise(&self.program, |pid| self.session.note_leader(pid), tick)?;
-        Ok((end, began.elapsed()))
+    pub fn run(&self, tick: impl FnMut()) -> Result<Ended, StartError> {
+        supervise(&self.program, |pid| self.session.note_leader(pid), tick)
+    }
+
+    /// Runs the program to its end or to the timeout, with these as standard
+    /// input, output and error, in a process group of its own.
+    ///
+    /// # Errors
+    /// The exec failed; the session is still there.
+    pub fn measure(
+        &mut self,
+        files: [File; 3],
+        directory: Option<&Path>,
+        timeout: Option<Duration>,
+        tick: impl FnMut(),
+    ) -> Result<Ended, StartError> {
+        self.program.apart = Some(Apart {
+            files,
+            directory: directory.map(|path| c_string(path.as_os_str().as_bytes())),
+        });
+        measure(
+            &self.program,
+            timeout,
+            |pid| self.session.note_leader(pid),
+            tick,
+        )
+    }
+
+    /// Size of the program's environment in bytes.
+    #[must_use]
+    pub fn environment_bytes(&self) -> usize {
+        let entries = self.program.envp.iter();
+        entries.map(|entry| entry.as_bytes_with_nul().len()).sum()
     }
 
     /// Becomes the program: the same pid, no supervisor, nothing counted.

@@ -6,12 +6,14 @@
 mod collector;
 mod executable;
 mod living;
+mod metrics;
 mod report;
 mod sys;
 
 pub use collector::{Collector, session_in_use};
 pub use executable::{ElfFacts, has_own_syscalls};
+pub use metrics::{Metrics, Pressure};
 pub use report::{
-    Calls, Coverage, ExecutableReport, OPENING, Outcome, RunReport, SCHEMA, SettingReport,
+    Calls, Coverage, ExecutableReport, OPENING, Outcome, Run, RunReport, SCHEMA, SettingReport,
     Survivor, Unknown, UnreachedProgram,
 };

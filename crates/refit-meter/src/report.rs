@@ -4,16 +4,17 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use refit_preload::session::{CALLS, Counter, IMAGE_DEEPBIND, IMAGE_OWN_SECCOMP};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::collector::{Collector, Counters};
 use crate::executable::has_own_syscalls;
+use crate::metrics::Metrics;
 
 /// Version of the JSON schema (docs/result.schema.json).
 pub const SCHEMA: u32 = 1;
 
 /// The calls of one kind.
-#[derive(Clone, Copy, Debug, Default, Serialize, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, PartialEq, Eq)]
 pub struct Calls {
     /// Calls that asked for durability.
     pub seen: u64,
@@ -26,14 +27,14 @@ pub struct Calls {
 }
 
 /// One executable of the tree.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ExecutableReport {
     /// Path, as the program saw it.
     pub executable: String,
     /// Processes that ran it.
     pub processes: u64,
     /// By kind of call; kinds that did not occur are left out.
-    pub calls: BTreeMap<&'static str, Calls>,
+    pub calls: BTreeMap<String, Calls>,
     /// The object that served malloc, `null` when unknown.
     pub malloc_object: Option<String>,
     /// It opened a library with RTLD_DEEPBIND, which hides a preloaded malloc.
@@ -41,22 +42,22 @@ pub struct ExecutableReport {
 }
 
 /// A program that was started and not reached.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct UnreachedProgram {
     /// The (end of the) path of its executable.
     pub name: String,
     /// Why.
-    pub reason: &'static str,
+    pub reason: String,
     /// How often it was started.
     pub count: u64,
 }
 
 /// Something that cannot be observed, and so is not 0.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Unknown {
     /// `io_uring`, `own syscall instructions`, `own seccomp filter`,
     /// `never reported`, `unnamed` or `foreign report`.
-    pub what: &'static str,
+    pub what: String,
     /// Where, when that is known.
     pub executable: Option<String>,
     /// Rings, executables or processes.
@@ -65,10 +66,10 @@ pub struct Unknown {
 
 /// What refit reached of the tree. A process counts once for each program that
 /// it ran.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Coverage {
     /// How.
-    pub backend: &'static str,
+    pub backend: String,
     /// Processes that refit knows of.
     pub processes_seen: u64,
     /// Of these, those whose calls went through refit.
@@ -80,7 +81,7 @@ pub struct Coverage {
 }
 
 /// A process that outlives the run, and keeps what it had.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Survivor {
     /// As the process saw it.
     pub pid: u32,
@@ -89,7 +90,7 @@ pub struct Survivor {
 }
 
 /// How the program ended.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
     /// It exited with this code.
@@ -99,34 +100,52 @@ pub enum Outcome {
 }
 
 /// What is known of one run.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RunReport {
     /// [`SCHEMA`].
     pub schema: u32,
     /// `run`.
-    pub kind: &'static str,
+    pub kind: String,
     /// Version of refit.
-    pub refit: &'static str,
+    pub refit: String,
     /// The command's words.
     pub command: Vec<String>,
     /// Each setting with its class.
     pub settings: Vec<SettingReport>,
-    /// From the start of the program to its end.
-    pub wall_ns: u64,
+    /// The run itself.
+    #[serde(flatten)]
+    pub run: Run,
+}
+
+/// One execution of a command: the same record in `run` and in `compare`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Run {
     /// How it ended.
     pub exit: Outcome,
+    /// What it took.
+    pub metrics: Metrics,
     /// What was reached.
     pub coverage: Coverage,
     /// Sums over all executables.
-    pub totals: BTreeMap<&'static str, Calls>,
+    pub totals: BTreeMap<String, Calls>,
     /// By executable, the most syncs first.
     pub executables: Vec<ExecutableReport>,
     /// What goes on.
     pub survivors: Vec<Survivor>,
 }
 
+impl Run {
+    /// One field, summed over the calls that wait for durability.
+    #[must_use]
+    pub fn syncs(&self, field: fn(&Calls) -> u64) -> u64 {
+        let calls = self.totals.iter();
+        let syncs = calls.filter(|(name, _)| !OPENING.contains(&name.as_str()));
+        sum(syncs.map(|(_, calls)| field(calls)))
+    }
+}
+
 /// A setting as it was used.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SettingReport {
     /// Its canonical text.
     pub setting: String,
@@ -142,7 +161,7 @@ pub const OPENING: [&str; 4] = [
     "io_uring_setup",
 ];
 
-fn calls(counters: &Counters) -> BTreeMap<&'static str, Calls> {
+fn calls(counters: &Counters) -> BTreeMap<String, Calls> {
     CALLS
         .iter()
         .zip(counters)
@@ -163,7 +182,7 @@ fn calls(counters: &Counters) -> BTreeMap<&'static str, Calls> {
                     real: *real,
                     waited_ns: *waited_ns,
                 };
-                (*name, calls)
+                ((*name).to_owned(), calls)
             },
         )
         .collect()
@@ -179,7 +198,7 @@ fn sum(numbers: impl Iterator<Item = u64>) -> u64 {
 
 fn syncs(report: &ExecutableReport) -> u64 {
     let calls = report.calls.iter();
-    let syncs = calls.filter(|(name, _)| !OPENING.contains(name));
+    let syncs = calls.filter(|(name, _)| !OPENING.contains(&name.as_str()));
     sum(syncs.map(|(_, calls)| calls.seen))
 }
 
@@ -187,9 +206,9 @@ impl Collector {
     fn unknown(&self, executables: &[ExecutableReport]) -> Vec<Unknown> {
         let mut unknown = Vec::new();
         for executable in executables {
-            let mut add = |what, count| {
+            let mut add = |what: &str, count| {
                 unknown.push(Unknown {
-                    what,
+                    what: what.to_owned(),
                     executable: Some(executable.executable.clone()),
                     count,
                 });
@@ -214,7 +233,7 @@ impl Collector {
         ] {
             if count > 0 {
                 unknown.push(Unknown {
-                    what,
+                    what: what.to_owned(),
                     executable: None,
                     count,
                 });
@@ -223,16 +242,10 @@ impl Collector {
         unknown
     }
 
-    /// Everything that the images said. Call [`Collector::finish`] before.
+    /// The record of a run that ended as `exit`. Call [`Collector::finish`]
+    /// before.
     #[must_use]
-    pub fn report(
-        &self,
-    ) -> (
-        Coverage,
-        BTreeMap<&'static str, Calls>,
-        Vec<ExecutableReport>,
-        Vec<Survivor>,
-    ) {
+    pub fn run(&self, exit: Outcome, metrics: Metrics) -> Run {
         let mut executables: Vec<ExecutableReport> = self
             .executables
             .iter()
@@ -246,9 +259,9 @@ impl Collector {
             })
             .collect();
         executables.sort_by_key(|executable| std::cmp::Reverse(syncs(executable)));
-        let mut totals: BTreeMap<&'static str, Calls> = BTreeMap::new();
+        let mut totals: BTreeMap<String, Calls> = BTreeMap::new();
         for (name, calls) in executables.iter().flat_map(|executable| &executable.calls) {
-            let total = totals.entry(name).or_default();
+            let total = totals.entry(name.clone()).or_default();
             *total = Calls {
                 seen: total.seen.saturating_add(calls.seen),
                 suppressed: total.suppressed.saturating_add(calls.suppressed),
@@ -264,7 +277,7 @@ impl Collector {
             .filter(|(_, count)| **count > 0)
             .map(|((name, reason), count)| UnreachedProgram {
                 name: name.clone(),
-                reason,
+                reason: (*reason).to_owned(),
                 count: *count,
             })
             .collect();
@@ -274,7 +287,7 @@ impl Collector {
             .map(|u| u.count);
         let named = unreached.iter().map(|program| program.count);
         let coverage = Coverage {
-            backend: "preload",
+            backend: "preload".to_owned(),
             processes_seen: sum([reached].into_iter().chain(silent).chain(named)),
             processes_reached: reached,
             unreached,
@@ -288,6 +301,13 @@ impl Collector {
                 executable: executable.clone(),
             })
             .collect();
-        (coverage, totals, executables, survivors)
+        Run {
+            exit,
+            metrics,
+            coverage,
+            totals,
+            executables,
+            survivors,
+        }
     }
 }

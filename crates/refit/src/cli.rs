@@ -2,9 +2,11 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand};
+use refit_lab::Gate;
 
 /// Swap one part beneath an unmodified program, and say exactly what happened
 #[derive(Parser)]
@@ -22,6 +24,8 @@ pub struct Cli {
 #[derive(Subcommand)]
 pub enum Verb {
     Run(RunArgs),
+    Compare(Box<CompareArgs>),
+    Report(ReportArgs),
     Doctor(DoctorArgs),
     Demo(DemoArgs),
 }
@@ -74,6 +78,198 @@ pub struct RunArgs {
     pub command: Vec<OsString>,
 }
 
+/// Compare variants of a command with the baseline
+///
+/// Each word before `--` is one variant: settings, joined by `+`
+/// (`sync=off+malloc=jemalloc`). The baseline is the command with everything
+/// on, over the same library. Runs go in mirrored rounds; a hidden second
+/// baseline prices today's noise; an effect is a ratio with an interval and one
+/// of four verdicts: faster, slower, same, inconclusive.
+///
+/// Exit codes: 0 done; 1 a gate failed; 2 usage or environment trouble, or the
+/// baseline or every candidate failed; 3 inconclusive, with --strict.
+#[derive(Args)]
+#[command(
+    verbatim_doc_comment,
+    override_usage = "refit compare [OPTIONS] VARIANT... -- COMMAND [ARG]..."
+)]
+pub struct CompareArgs {
+    /// Settings under the baseline and every variant
+    #[arg(long, value_name = "SETTINGS")]
+    pub with: Vec<OsString>,
+
+    /// Add the command without refit: its effect is refit's own weight
+    #[arg(long)]
+    pub bare: bool,
+
+    /// How long it may take
+    #[arg(long, value_name = "TIME", default_value = "3m", value_parser = duration)]
+    pub budget: Duration,
+
+    /// At most this many rounds (every variant once), beside the warm-up
+    #[arg(long, value_name = "N")]
+    pub rounds: Option<usize>,
+
+    /// End as soon as each interval is ± this narrow
+    #[arg(long, value_name = "PERCENT", value_parser = per_cent)]
+    pub precision: Option<f64>,
+
+    /// Seed of the order of runs (decimal, or hexadecimal as 0x5eed)
+    #[arg(long, value_name = "SEED", value_parser = seed)]
+    pub seed: Option<u64>,
+
+    /// Within ± this change two variants are the same
+    #[arg(long, value_name = "PERCENT", default_value = "1%", value_parser = per_cent)]
+    pub delta: f64,
+
+    /// Shell command before each run, not timed
+    #[arg(long, value_name = "COMMAND")]
+    pub prepare: Option<String>,
+
+    /// Shell command after each run, not timed
+    #[arg(long, value_name = "COMMAND")]
+    pub conclude: Option<String>,
+
+    /// The command is one word for the shell
+    #[arg(long)]
+    pub shell: bool,
+
+    /// Each run starts in a fresh copy of DIR; the copies go at the end
+    #[arg(long, value_name = "DIR")]
+    pub fresh_copy: Option<PathBuf>,
+
+    /// Kill a run that takes longer, and disqualify its variant
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub timeout: Option<Duration>,
+
+    /// Shell command after each run that has to succeed
+    #[arg(long, value_name = "COMMAND")]
+    pub check: Option<String>,
+
+    /// Stdout has to equal the baseline's
+    #[arg(long)]
+    pub same_output: bool,
+
+    /// Run the winner against the baseline once more, with a fresh seed
+    #[arg(long)]
+    pub confirm: bool,
+
+    /// What every candidate has to keep, as 'wall<+2%'
+    #[arg(long = "gate", value_name = "GATE")]
+    pub gates: Vec<Gate>,
+
+    /// Exit with 3 when a gate is undecided, or without gates a candidate is
+    /// inconclusive
+    #[arg(long)]
+    pub strict: bool,
+
+    /// No progress on stderr
+    #[arg(short, long)]
+    pub quiet: bool,
+
+    /// Look for allocators here first
+    #[arg(long, value_name = "DIR")]
+    pub allocator_dir: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub output: OutputArgs,
+
+    /// What to compare with the baseline
+    #[arg(value_name = "VARIANT")]
+    pub variants: Vec<OsString>,
+
+    /// What to run
+    #[arg(last = true, value_name = "COMMAND")]
+    pub command: Vec<OsString>,
+}
+
+/// Files that a result is drawn into.
+#[derive(Args, Clone, Default)]
+pub struct OutputArgs {
+    /// Write everything that was measured (docs/result.schema.json)
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+
+    /// Write one line for each run
+    #[arg(long, value_name = "FILE")]
+    pub csv: Option<PathBuf>,
+
+    /// Write the table as Markdown
+    #[arg(long, value_name = "FILE")]
+    pub md: Option<PathBuf>,
+
+    /// Draw every run: its order against its ratio
+    #[arg(long, value_name = "FILE")]
+    pub svg: Option<PathBuf>,
+
+    /// The same as PNG
+    #[arg(long, value_name = "FILE")]
+    pub png: Option<PathBuf>,
+}
+
+impl OutputArgs {
+    /// Whether any file was asked for.
+    pub fn any(&self) -> bool {
+        [&self.json, &self.csv, &self.md, &self.svg, &self.png]
+            .iter()
+            .any(|path| path.is_some())
+    }
+}
+
+/// Draw stored comparisons again, or list them as a score log
+#[derive(Args)]
+pub struct ReportArgs {
+    /// Results that `refit compare --json` wrote
+    #[arg(value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+
+    /// List every comparison in DIR: date, change, effect, kept or not
+    #[arg(long, value_name = "DIR", conflicts_with = "files")]
+    pub history: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    const UNITS: [(&str, f64); 6] = [
+        ("ms", 1e-3),
+        ("min", 60.0),
+        ("s", 1.0),
+        ("m", 60.0),
+        ("h", 3600.0),
+        ("", 1.0),
+    ];
+    UNITS
+        .iter()
+        .find_map(|(unit, seconds)| {
+            let number: f64 = text.trim().strip_suffix(unit)?.trim().parse().ok()?;
+            Duration::try_from_secs_f64(number * seconds).ok()
+        })
+        .filter(|time| !time.is_zero())
+        .ok_or_else(|| "write a time as 90s, 3m or 500ms".to_owned())
+}
+
+/// As a relative number: `1%` is 0.01.
+fn per_cent(text: &str) -> Result<f64, String> {
+    let number = text
+        .trim()
+        .strip_suffix('%')
+        .and_then(|number| number.trim().parse::<f64>().ok());
+    number
+        .filter(|number| *number > 0.0 && *number < 100.0)
+        .map(|number| number / 100.0)
+        .ok_or_else(|| "write a change in per cent, as 1% or 0.5%".to_owned())
+}
+
+fn seed(text: &str) -> Result<u64, String> {
+    let number = match text.strip_prefix("0x") {
+        Some(hexadecimal) => u64::from_str_radix(hexadecimal, 16).ok(),
+        None => text.parse().ok(),
+    };
+    number.ok_or_else(|| "write a number, as 7 or 0x5eed".to_owned())
+}
+
 /// Say what this machine allows, or what refit can reach of a command
 ///
 /// Exits with 0, with 1 when the command cannot be reached, and with 2 when
@@ -92,8 +288,9 @@ pub struct DoctorArgs {
 
 /// Show a swap on this machine; no server needed
 ///
-/// `refit demo` runs a mail queue in small with sync=on and sync=off;
-/// `refit demo fsync` says what a log line costs on this disk.
+/// `refit demo` compares a mail queue in small, with and without its syncs and
+/// on every allocator that is installed; `refit demo fsync` says what a log
+/// line costs on this disk.
 #[derive(Args)]
 #[command(verbatim_doc_comment)]
 pub struct DemoArgs {

@@ -13,6 +13,8 @@ fn main() -> ExitCode {
     let cli = Cli::try_parse().unwrap_or_else(|error| cli::usage_error(&error));
     match cli.verb {
         Verb::Run(args) => cmd::run::main(args),
+        Verb::Compare(args) => cmd::compare::main(&args),
+        Verb::Report(args) => cmd::report::main(&args),
         Verb::Doctor(args) => cmd::doctor::main(&args),
         Verb::Demo(args) => cmd::demo::main(&args),
     }

@@ -6,13 +6,15 @@
 //! alone is. Stops and continues are mirrored, and a fatal signal is raised
 //! again on refit itself, so that a shell sees what it would have seen.
 
-use std::ffi::{CStr, CString};
+use std::ffi::CString;
+use std::fs::File;
 use std::io;
 use std::mem::{MaybeUninit, zeroed};
 use std::os::fd::AsRawFd;
 use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
-use std::time::Duration;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use super::group::GroupMember;
 use crate::thp::ThpAction;
@@ -31,6 +33,42 @@ pub enum End {
 #[error("{0}")]
 pub struct StartError(#[from] pub io::Error);
 
+/// What a program and all that it waited for took (wait4(2)).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Usage {
+    /// Processor time in the programs.
+    pub user: Duration,
+    /// Processor time in the kernel.
+    pub system: Duration,
+    /// Resident memory of the largest process at its peak. The kernel counts
+    /// what refit itself had in memory at the exec (exec_mmap in fs/exec.c), so
+    /// what is not above that is not known: `None`.
+    pub max_rss_bytes: Option<u64>,
+    /// Page faults without I/O.
+    pub minor_faults: u64,
+    /// Page faults that read from a disk.
+    pub major_faults: u64,
+    /// The program waited for something.
+    pub voluntary_switches: u64,
+    /// The kernel took the processor away.
+    pub involuntary_switches: u64,
+    /// Bytes that were to be written to a disk.
+    pub written_bytes: u64,
+}
+
+/// A program that has ended.
+#[derive(Clone, Copy, Debug)]
+pub struct Ended {
+    /// How.
+    pub end: End,
+    /// From its start to its end.
+    pub wall: Duration,
+    /// What it took.
+    pub usage: Usage,
+    /// It was killed because its time was over.
+    pub timed_out: bool,
+}
+
 /// What is exec'ed.
 pub struct Program {
     /// At least the name.
@@ -39,6 +77,17 @@ pub struct Program {
     pub envp: Vec<CString>,
     /// Done by the child before its exec.
     pub thp: Option<ThpAction>,
+    /// In place of refit's own 0, 1 and 2, where it is not the user's to talk
+    /// to: then it also gets a process group of its own.
+    pub apart: Option<Apart>,
+}
+
+/// A program that runs apart from refit's terminal.
+pub struct Apart {
+    /// Its standard input, output and error.
+    pub files: [File; 3],
+    /// Where it runs; `None`: where refit runs.
+    pub directory: Option<CString>,
 }
 
 // Rust's start-up code ignores SIGPIPE and opens /dev/null where 0, 1 or 2 are
@@ -93,16 +142,15 @@ impl Program {
         let envp = pointers(&self.envp);
         // SAFETY: refit has one thread; both arrays end with NULL, point to
         // NUL-terminated strings, and live until the exec or the return.
-        unsafe { become_program(&self.argv[0], &argv, &envp, self.thp) }.into()
+        unsafe { become_program(self, &argv, &envp) }.into()
     }
 }
 
 /// Only async-signal-safe calls: this runs between clone and exec.
 unsafe fn become_program(
-    name: &CStr,
+    program: &Program,
     argv: &[*const libc::c_char],
     envp: &[*const libc::c_char],
-    thp: Option<ThpAction>,
 ) -> io::Error {
     // SAFETY: the caller holds that the arrays are NULL-terminated and that no
     // other thread reads `environ`.
@@ -117,30 +165,46 @@ unsafe fn become_program(
                 libc::close(fd);
             }
         }
-        if let Some(action) = thp
+        if let Some(apart) = &program.apart {
+            libc::setpgid(0, 0);
+            for (fd, file) in (0..).zip(&apart.files) {
+                // Above 2, so that none is overwritten before its turn.
+                libc::dup2(file.as_raw_fd(), fd);
+            }
+            if let Some(directory) = &apart.directory
+                && libc::chdir(directory.as_ptr()) < 0
+            {
+                return io::Error::last_os_error();
+            }
+        }
+        if let Some(action) = program.thp
             && let Err(error) = super::thp::disable(action == ThpAction::DisableExceptAdvised)
         {
             return error;
         }
         // As env(1): the program is looked for in the PATH that it will have.
         environ = envp.as_ptr();
-        libc::execvp(name.as_ptr(), argv.as_ptr());
+        libc::execvp(argv[0], argv.as_ptr());
     }
     io::Error::last_os_error()
 }
 
-/// All signals blocked, and the mask as it was.
-struct Blocked(libc::sigset_t);
+/// The mask that refit was started with: a program gets it, however many
+/// programs refit starts with all signals blocked.
+static FIRST_MASK: OnceLock<libc::sigset_t> = OnceLock::new();
 
-fn block_signals() -> Blocked {
+/// Blocks all signals for as long as refit lives; returns the mask as it was at
+/// the first call.
+fn block_signals() -> libc::sigset_t {
     // SAFETY: both sets are written by the calls before they are read.
-    unsafe {
+    let before = unsafe {
         let mut all = MaybeUninit::uninit();
         let mut before = MaybeUninit::uninit();
         libc::sigfillset(all.as_mut_ptr());
         libc::sigprocmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr());
-        Blocked(before.assume_init())
-    }
+        before.assume_init()
+    };
+    *FIRST_MASK.get_or_init(|| before)
 }
 
 /// What the child needs, and where it leaves the errno of a failed exec. Parent
@@ -164,12 +228,7 @@ extern "C" fn child(start: *mut libc::c_void) -> libc::c_int {
             libc::signal(libc::SIGCHLD, libc::SIG_IGN);
         }
         libc::sigprocmask(libc::SIG_SETMASK, &raw const start.mask, ptr::null_mut());
-        let error = become_program(
-            &start.program.argv[0],
-            &start.argv,
-            &start.envp,
-            start.program.thp,
-        );
+        let error = become_program(start.program, &start.argv, &start.envp);
         start.error = Some(error);
         libc::_exit(127)
     }
@@ -179,7 +238,7 @@ extern "C" fn child(start: *mut libc::c_void) -> libc::c_int {
 /// are copied, and an exec error comes back through memory.
 fn start(
     program: &Program,
-    mask: &Blocked,
+    mask: libc::sigset_t,
     child_was_ignored: bool,
 ) -> Result<libc::pid_t, StartError> {
     const STACK: usize = 64 * 1024;
@@ -188,7 +247,7 @@ fn start(
         program,
         argv: pointers(&program.argv),
         envp: pointers(&program.envp),
-        mask: mask.0,
+        mask,
         child_was_ignored,
         error: None,
     };
@@ -217,22 +276,28 @@ fn start(
     Ok(pid)
 }
 
+/// Starts the program. With SIGCHLD ignored the kernel would reap it for us
+/// (wait(2)).
+fn launch(program: &Program) -> Result<libc::pid_t, StartError> {
+    let mask = block_signals();
+    // SAFETY: sets a disposition on the only thread.
+    let before = unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
+    start(program, mask, before == libc::SIG_IGN)
+}
+
 /// Starts the program and stays until it ends. `started` gets its pid; `tick`
 /// is called about ten times a second while it runs.
 pub fn supervise(
     program: &Program,
     started: impl FnOnce(u32),
     mut tick: impl FnMut(),
-) -> Result<End, StartError> {
-    let mask = block_signals();
-    // With SIGCHLD ignored the kernel would reap the program for us (wait(2)).
-    // SAFETY: sets a disposition on the only thread.
-    let before = unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
-    let pid = start(program, &mask, before == libc::SIG_IGN)?;
+) -> Result<Ended, StartError> {
+    let began = Instant::now();
+    let pid = launch(program)?;
     started(pid.unsigned_abs());
     let mut member = None;
     loop {
-        match wait_signal(Duration::from_millis(100)) {
+        match wait_signal(TICK) {
             None => {
                 // Not before: a short run has better things to do.
                 member = member.or_else(GroupMember::start);
@@ -241,7 +306,14 @@ pub fn supervise(
             Some(info) if info.si_signo == libc::SIGCHLD => {
                 while let Some(change) = child_change(pid) {
                     match change {
-                        Change::Ended(end) => return Ok(end),
+                        Change::Ended(end, usage) => {
+                            return Ok(Ended {
+                                end,
+                                wall: began.elapsed(),
+                                usage,
+                                timed_out: false,
+                            });
+                        }
                         Change::Stopped(signal) => mirror_stop(pid, signal),
                     }
                 }
@@ -249,6 +321,69 @@ pub fn supervise(
             Some(info) => forward(pid, &info, member.as_mut()),
         }
     }
+}
+
+const TICK: Duration = Duration::from_millis(100);
+
+/// Starts a program that runs apart, and stays until it ends or its time is
+/// over. Interruptions are counted, and the second kills it.
+pub fn measure(
+    program: &Program,
+    timeout: Option<Duration>,
+    started: impl FnOnce(u32),
+    mut tick: impl FnMut(),
+) -> Result<Ended, StartError> {
+    let began = Instant::now();
+    let pid = launch(program)?;
+    started(pid.unsigned_abs());
+    let mut timed_out = false;
+    loop {
+        let left = timeout.map_or(TICK, |timeout| timeout.saturating_sub(began.elapsed()));
+        match wait_signal(if timed_out { TICK } else { left.min(TICK) }) {
+            None => tick(),
+            Some(info) if info.si_signo == libc::SIGCHLD => {
+                while let Some(change) = child_change(pid) {
+                    if let Change::Ended(end, usage) = change {
+                        return Ok(Ended {
+                            end,
+                            wall: began.elapsed(),
+                            usage,
+                            timed_out,
+                        });
+                    }
+                }
+            }
+            Some(info) => note_interruption(info.si_signo),
+        }
+        let over = timeout.is_some_and(|timeout| began.elapsed() >= timeout);
+        if (over && !timed_out) || INTERRUPTIONS.load(Ordering::Relaxed) > 1 {
+            timed_out = over;
+            // SAFETY: the group is the program's own; it is not yet reaped.
+            unsafe { libc::kill(-pid, libc::SIGKILL) };
+        }
+    }
+}
+
+static INTERRUPTIONS: AtomicUsize = AtomicUsize::new(0);
+
+fn note_interruption(signal: i32) {
+    if [libc::SIGINT, libc::SIGTERM, libc::SIGHUP].contains(&signal) {
+        INTERRUPTIONS.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// From now on SIGINT and its kin end nothing by themselves: they are counted.
+pub fn count_interruptions() {
+    block_signals();
+}
+
+/// How often somebody asked refit to end since [`count_interruptions`]: once
+/// means after what is under way, twice at once.
+pub fn interruptions() -> usize {
+    while let Some(info) = wait_signal(Duration::ZERO) {
+        note_interruption(info.si_signo);
+    }
+    INTERRUPTIONS.load(Ordering::Relaxed)
 }
 
 /// The next signal, or `None` after the timeout.
@@ -269,23 +404,66 @@ fn wait_signal(timeout: Duration) -> Option<libc::siginfo_t> {
 }
 
 enum Change {
-    Ended(End),
+    Ended(End, Usage),
     Stopped(i32),
+}
+
+fn own_peak_kib() -> libc::c_long {
+    // SAFETY: all zeros is a rusage, which the call fills.
+    unsafe {
+        let mut own: libc::rusage = zeroed();
+        libc::getrusage(libc::RUSAGE_SELF, &raw mut own);
+        own.ru_maxrss
+    }
+}
+
+fn usage(raw: &libc::rusage) -> Usage {
+    let time = |t: libc::timeval| {
+        Duration::from_secs(t.tv_sec.unsigned_abs())
+            + Duration::from_micros(t.tv_usec.unsigned_abs())
+    };
+    Usage {
+        user: time(raw.ru_utime),
+        system: time(raw.ru_stime),
+        max_rss_bytes: Some(raw.ru_maxrss)
+            .filter(|kib| *kib > own_peak_kib())
+            .map(|kib| kib.unsigned_abs() * 1024),
+        minor_faults: raw.ru_minflt.unsigned_abs(),
+        major_faults: raw.ru_majflt.unsigned_abs(),
+        voluntary_switches: raw.ru_nvcsw.unsigned_abs(),
+        involuntary_switches: raw.ru_nivcsw.unsigned_abs(),
+        written_bytes: raw.ru_oublock.unsigned_abs() * 512,
+    }
 }
 
 fn child_change(pid: libc::pid_t) -> Option<Change> {
     let mut status = 0;
     loop {
-        // SAFETY: status outlives the call.
-        let got = unsafe { libc::waitpid(pid, &raw mut status, libc::WNOHANG | libc::WUNTRACED) };
+        // SAFETY: all zeros is a rusage.
+        let mut raw: libc::rusage = unsafe { zeroed() };
+        // SAFETY: status and usage outlive the call.
+        let got = unsafe {
+            libc::wait4(
+                pid,
+                &raw mut status,
+                libc::WNOHANG | libc::WUNTRACED,
+                &raw mut raw,
+            )
+        };
         if got != pid {
             return None;
         }
         if libc::WIFEXITED(status) {
-            return Some(Change::Ended(End::Exited(libc::WEXITSTATUS(status))));
+            return Some(Change::Ended(
+                End::Exited(libc::WEXITSTATUS(status)),
+                usage(&raw),
+            ));
         }
         if libc::WIFSIGNALED(status) {
-            return Some(Change::Ended(End::Signaled(libc::WTERMSIG(status))));
+            return Some(Change::Ended(
+                End::Signaled(libc::WTERMSIG(status)),
+                usage(&raw),
+            ));
         }
         if libc::WIFSTOPPED(status) {
             return Some(Change::Stopped(libc::WSTOPSIG(status)));

@@ -29,7 +29,7 @@ fn is_sync(name: &str) -> bool {
     !OPENING.contains(&name)
 }
 
-fn sum(calls: &BTreeMap<&'static str, Calls>, field: fn(&Calls) -> u64) -> u64 {
+fn sum(calls: &BTreeMap<String, Calls>, field: fn(&Calls) -> u64) -> u64 {
     calls
         .iter()
         .filter(|(name, _)| is_sync(name))
@@ -38,16 +38,16 @@ fn sum(calls: &BTreeMap<&'static str, Calls>, field: fn(&Calls) -> u64) -> u64 {
 }
 
 /// Without those that only show how a file was opened.
-fn syncs(calls: &BTreeMap<&'static str, Calls>) -> BTreeMap<&'static str, Calls> {
+fn syncs(calls: &BTreeMap<String, Calls>) -> BTreeMap<String, Calls> {
     let kept = calls.iter().filter(|(name, _)| is_sync(name));
-    kept.map(|(name, calls)| (*name, *calls)).collect()
+    kept.map(|(name, calls)| (name.clone(), *calls)).collect()
 }
 
 /// `fdatasync 8,000 · fsync 12`, the most first.
-fn by_call(calls: &BTreeMap<&'static str, Calls>, field: fn(&Calls) -> u64) -> String {
+fn by_call(calls: &BTreeMap<String, Calls>, field: fn(&Calls) -> u64) -> String {
     let mut parts: Vec<_> = calls
         .iter()
-        .map(|(name, calls)| (field(calls), *name))
+        .map(|(name, calls)| (field(calls), name.as_str()))
         .filter(|(n, _)| *n > 0)
         .collect();
     parts.sort_by(|a, b| b.cmp(a));
@@ -88,7 +88,7 @@ fn plural(n: u64, word: &str) -> String {
 }
 
 fn reached(report: &RunReport) -> String {
-    let coverage = &report.coverage;
+    let coverage = &report.run.coverage;
     format!(
         "reached {} of {} by {}",
         grouped(coverage.processes_reached),
@@ -98,18 +98,18 @@ fn reached(report: &RunReport) -> String {
 }
 
 fn share(report: &RunReport, waited_ns: u64) -> String {
-    let share = 100.0 * waited_ns as f64 / report.wall_ns.max(1) as f64;
+    let share = 100.0 * waited_ns as f64 / report.run.metrics.wall_ns.max(1) as f64;
     // Several processes wait at once: then the sum says more than a share.
     if share <= 100.0 {
-        format!(" of {} ({share:.0} %)", seconds(report.wall_ns))
+        format!(" of {} ({share:.0} %)", seconds(report.run.metrics.wall_ns))
     } else {
         " in all processes together".to_owned()
     }
 }
 
 fn observed(report: &RunReport, lines: &mut Vec<String>) {
-    let seen = sum(&report.totals, |calls| calls.seen);
-    let waited = sum(&report.totals, |calls| calls.waited_ns);
+    let seen = sum(&report.run.totals, |calls| calls.seen);
+    let waited = sum(&report.run.totals, |calls| calls.waited_ns);
     if seen == 0 {
         lines.push(format!(
             "no sync calls seen; {}; nothing was changed",
@@ -121,12 +121,12 @@ fn observed(report: &RunReport, lines: &mut Vec<String>) {
             plural(seen, "sync call"),
             seconds(waited),
             share(report, waited),
-            by_call(&syncs(&report.totals), |calls| calls.seen),
+            by_call(&syncs(&report.run.totals), |calls| calls.seen),
             reached(report)
         ));
         executables(report, |calls| calls.seen, lines);
         // Below this a swap could not be told from noise.
-        if waited > report.wall_ns / 20 {
+        if waited > report.run.metrics.wall_ns / 20 {
             lines.push(format!(
                 "try   refit run sync{}=off -- {}    (loses-on-crash)",
                 scope(report, waited),
@@ -134,13 +134,13 @@ fn observed(report: &RunReport, lines: &mut Vec<String>) {
             ));
         }
     }
-    if let Some(opens) = report.totals.get("open(O_SYNC)") {
+    if let Some(opens) = report.run.totals.get("open(O_SYNC)") {
         lines.push(format!(
             "{} with O_SYNC or O_DSYNC: each write to such a file waits too, and is not counted",
             plural(opens.seen, "open")
         ));
     }
-    if report.totals.contains_key("open(O_DIRECT)") {
+    if report.run.totals.contains_key("open(O_DIRECT)") {
         lines.push("some files bypass the page cache (O_DIRECT): odirect=off takes that away (loses-on-crash)".to_owned());
     }
 }
@@ -148,8 +148,9 @@ fn observed(report: &RunReport, lines: &mut Vec<String>) {
 /// `@exe:NAME` where one executable of several does nearly all the waiting.
 fn scope(report: &RunReport, waited_ns: u64) -> String {
     let busy = |e: &&ExecutableReport| sum(&e.calls, |calls| calls.seen) > 0;
-    let several = report.executables.iter().filter(busy).count() > 1;
+    let several = report.run.executables.iter().filter(busy).count() > 1;
     report
+        .run
         .executables
         .iter()
         .find(|e| sum(&e.calls, |calls| calls.waited_ns) > waited_ns / 10 * 9)
@@ -160,6 +161,7 @@ fn scope(report: &RunReport, waited_ns: u64) -> String {
 
 fn executables(report: &RunReport, field: fn(&Calls) -> u64, lines: &mut Vec<String>) {
     let busy: Vec<&ExecutableReport> = report
+        .run
         .executables
         .iter()
         .filter(|e| sum(&e.calls, |c| c.seen) > 0)
@@ -206,7 +208,12 @@ fn swapped(report: &RunReport, lines: &mut Vec<String>) {
     lines.push(format!("{}; {}", settings.join(" "), reached(report)));
     swapped_syncs(report, lines);
     for (call, flag) in TAKEN_FLAGS {
-        if let Some(calls) = report.totals.get(call).filter(|calls| calls.suppressed > 0) {
+        if let Some(calls) = report
+            .run
+            .totals
+            .get(call)
+            .filter(|calls| calls.suppressed > 0)
+        {
             lines.push(format!(
                 "{flag} taken from {} of {}",
                 grouped(calls.suppressed),
@@ -231,7 +238,7 @@ const TAKEN_FLAGS: [(&str, &str); 3] = [
 ];
 
 fn swapped_syncs(report: &RunReport, lines: &mut Vec<String>) {
-    let all = syncs(&report.totals);
+    let all = syncs(&report.run.totals);
     let seen = sum(&all, |calls| calls.seen);
     let suppressed = sum(&all, |calls| calls.suppressed);
     if suppressed > 0 {
@@ -274,7 +281,7 @@ fn malloc(report: &RunReport, setting: &str, lines: &mut Vec<String>) {
     };
     let mut others = Vec::new();
     let mut served = 0_u64;
-    for executable in &report.executables {
+    for executable in &report.run.executables {
         match &executable.malloc_object {
             Some(object) if name(object).contains(wanted) => {
                 served = served.saturating_add(executable.processes);
@@ -295,7 +302,7 @@ fn malloc(report: &RunReport, setting: &str, lines: &mut Vec<String>) {
     lines.push(format!(
         "malloc is served by {wanted} in {} of {}",
         grouped(served),
-        plural(report.coverage.processes_reached, "process")
+        plural(report.run.coverage.processes_reached, "process")
     ));
     if !others.is_empty() {
         lines.push(format!("malloc is served otherwise in: {}", some(&others)));
@@ -318,6 +325,7 @@ fn some(parts: &[String]) -> String {
 
 fn unreached(report: &RunReport, lines: &mut Vec<String>) {
     let parts: Vec<String> = report
+        .run
         .coverage
         .unreached
         .iter()
@@ -339,10 +347,10 @@ fn unreached(report: &RunReport, lines: &mut Vec<String>) {
 }
 
 fn unknown(report: &RunReport, lines: &mut Vec<String>) {
-    for unknown in &report.coverage.unknown {
+    for unknown in &report.run.coverage.unknown {
         let n = unknown.count;
         let where_ = unknown.executable.as_deref().map_or("some program", name);
-        lines.push(match unknown.what {
+        lines.push(match unknown.what.as_str() {
             "io_uring" => format!("unknown: {where_} set up {}; syncs inside are not seen", plural(n, "io_uring ring")),
             "own syscall instructions" => {
                 format!("unknown: {where_} makes system calls by its own instructions; syncs among them are not seen")
@@ -357,6 +365,7 @@ fn unknown(report: &RunReport, lines: &mut Vec<String>) {
 
 fn survivors(report: &RunReport, lines: &mut Vec<String>) {
     let parts: Vec<String> = report
+        .run
         .survivors
         .iter()
         .map(|s| format!("{} (pid {})", name(&s.executable), s.pid))
@@ -388,7 +397,7 @@ fn command_line(words: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use refit_meter::{Coverage, Outcome, UnreachedProgram};
+    use refit_meter::{Coverage, Metrics, Outcome, Run, UnreachedProgram};
 
     fn calls(seen: u64, suppressed: u64, waited_ns: u64) -> Calls {
         Calls {
@@ -403,16 +412,16 @@ mod tests {
         ExecutableReport {
             executable: path.to_owned(),
             processes: 1,
-            calls: BTreeMap::from([(name, calls)]),
+            calls: BTreeMap::from([(name.to_owned(), calls)]),
             malloc_object: None,
             deepbind: false,
         }
     }
 
     fn report(settings: &[(&str, &str)], executables: Vec<ExecutableReport>) -> RunReport {
-        let mut totals: BTreeMap<&'static str, Calls> = BTreeMap::new();
+        let mut totals: BTreeMap<String, Calls> = BTreeMap::new();
         for (name, calls) in executables.iter().flat_map(|e| &e.calls) {
-            let total = totals.entry(name).or_default();
+            let total = totals.entry(name.clone()).or_default();
             total.seen += calls.seen;
             total.suppressed += calls.suppressed;
             total.real += calls.real;
@@ -420,8 +429,8 @@ mod tests {
         }
         RunReport {
             schema: 1,
-            kind: "run",
-            refit: "0",
+            kind: "run".to_owned(),
+            refit: "0".to_owned(),
             command: vec!["./import.sh".to_owned(), "it's".to_owned()],
             settings: settings
                 .iter()
@@ -430,18 +439,23 @@ mod tests {
                     class: (*class).to_owned(),
                 })
                 .collect(),
-            wall_ns: 1_460_000_000,
-            exit: Outcome::Code(0),
-            coverage: Coverage {
-                backend: "preload",
-                processes_seen: executables.len() as u64,
-                processes_reached: executables.len() as u64,
-                unreached: Vec::new(),
-                unknown: Vec::new(),
+            run: Run {
+                metrics: Metrics {
+                    wall_ns: 1_460_000_000,
+                    ..Metrics::default()
+                },
+                exit: Outcome::Code(0),
+                coverage: Coverage {
+                    backend: "preload".to_owned(),
+                    processes_seen: executables.len() as u64,
+                    processes_reached: executables.len() as u64,
+                    unreached: Vec::new(),
+                    unknown: Vec::new(),
+                },
+                totals,
+                executables,
+                survivors: Vec::new(),
             },
-            totals,
-            executables,
-            survivors: Vec::new(),
         }
     }
 
@@ -467,10 +481,10 @@ mod tests {
     fn a_swapped_run_says_what_was_suppressed_and_who_was_not_reached() {
         let one = executable("/usr/bin/import", "fsync", calls(1_000, 999, 3_000_000));
         let mut report = report(&[("sync=off", "loses-on-crash")], vec![one]);
-        report.coverage.processes_seen = 51;
-        report.coverage.unreached = vec![UnreachedProgram {
+        report.run.coverage.processes_seen = 51;
+        report.run.coverage.unreached = vec![UnreachedProgram {
             name: "/usr/sbin/ldconfig".to_owned(),
-            reason: "static",
+            reason: "static".to_owned(),
             count: 50,
         }];
         assert_eq!(

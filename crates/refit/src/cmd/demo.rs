@@ -1,6 +1,5 @@
 //! `refit demo`: what a swap is, on this machine, with nothing to install.
 
-use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::fs;
 use std::io::{self, Write as _};
@@ -10,20 +9,24 @@ use std::process::{Command, ExitCode};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use refit_knobs::Settings;
-use refit_launch::{End, Options, prepare};
-use refit_meter::{Calls, Collector};
+use refit_knobs::{Settings, Variant};
+use refit_lab::{Request, compare};
+use refit_launch::allocator::{KNOWN, find};
+use refit_report::terminal;
 use tempfile::TempDir;
 
-use crate::cli::DemoArgs;
+use super::output::{Output, style};
+use super::progress::Bar;
+use crate::cli::{DemoArgs, OutputArgs};
 
 static MAILQUEUE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/mailqueue"));
 static LOGLINES: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/loglines"));
 
 /// Messages of one run.
-const MESSAGES: &str = "500";
-/// Off and on in mirrored order, so that a drift of the disk hits both alike.
-const ORDER: [&str; 6] = ["on", "off", "off", "on", "on", "off"];
+const MESSAGES: &str = "200";
+/// The demo's comparison takes no longer.
+const BUDGET: Duration = Duration::from_secs(60);
+const SEED: u64 = 0x5eed;
 
 /// The modes of the log writer, with what a line outlives once it is written,
 /// and the time of one slice. Four modes, four slices each: ten seconds.
@@ -81,26 +84,6 @@ fn warn_of_memory(dir: &Path, out: &mut String) {
     }
 }
 
-/// One supervised run; its time and its sync calls.
-fn run(settings: &Settings, command: &[OsString]) -> Result<(Duration, Calls)> {
-    let options = Options {
-        count: true,
-        follow_env: true,
-        allocator_dir: None,
-    };
-    let prepared = prepare(&settings.launch(), &options, command)?;
-    let mut collector = Collector::new(&prepared.session.path, true);
-    let ended = prepared.run(|| collector.fold_dead());
-    collector.finish();
-    prepared.session.remove();
-    let (end, wall) = ended.context("cannot start the demo's program")?;
-    if end != End::Exited(0) {
-        bail!("the demo's program failed: {end:?}");
-    }
-    let (_, totals, _, _) = collector.report();
-    Ok((wall, totals.get("fsync").copied().unwrap_or_default()))
-}
-
 fn median(values: &mut [f64]) -> f64 {
     values.sort_by(f64::total_cmp);
     values[values.len() / 2]
@@ -111,55 +94,57 @@ fn range(sorted: &[f64]) -> (f64, f64) {
     (sorted[0], sorted[sorted.len() - 1])
 }
 
+/// The mail queue under every swap that is installed here, as a comparison.
 fn mailqueue(args: &DemoArgs) -> Result<String> {
     let work = workplace(args)?;
     let program = place(work.path(), "mailqueue", MAILQUEUE)?;
-    let mut rows = [
-        ("on", Vec::new(), Calls::default()),
-        ("off", Vec::new(), Calls::default()),
-    ];
-    for (i, value) in ORDER.iter().enumerate() {
-        // Nothing is deleted before the end: freeing blocks slows what follows.
-        let queue = work.path().join(format!("queue-{i}"));
-        fs::create_dir(&queue).with_context(|| format!("cannot make {}", queue.display()))?;
-        let settings = Settings::parse([OsString::from(format!("sync={value}"))])?;
-        let command = [program.clone().into(), queue.into(), MESSAGES.into()];
-        let (wall, calls) = run(&settings, &command)?;
-        let row = &mut rows[usize::from(*value == "off")];
-        row.1.push(wall.as_secs_f64() * 1e3);
-        row.2 = calls;
-    }
-    let mut out = format!(
-        "A mail queue in small: {MESSAGES} messages, each written, synced, renamed, and its directory synced.\n\n\
-         {:<12}{:>12}   {:<20}{:>10}   class\n",
-        "setting", "median", "range of 3 runs", "fsync"
+    // Each run gets a queue of its own, and none is deleted before the end:
+    // freeing blocks slows what follows.
+    let queue = work.path().join("queue");
+    fs::create_dir(&queue).with_context(|| format!("cannot make {}", queue.display()))?;
+    let mut candidates = vec!["sync=off".to_owned()];
+    candidates.extend(
+        KNOWN
+            .iter()
+            .filter(|known| find(known, None).is_some())
+            .map(|known| format!("malloc={}", known.name)),
     );
-    for (value, times, calls) in &mut rows {
-        let middle = median(times);
-        let (low, high) = range(times);
-        let class = Settings::parse([OsString::from(format!("sync={value}"))])?.class();
-        let done = if calls.suppressed > 0 {
-            "suppressed"
-        } else {
-            "real"
-        };
-        let _ = writeln!(
-            out,
-            "{:<12}{middle:>9.1} ms   {:<20}{:>10}   {class} ({done})",
-            format!("sync={value}"),
-            format!("{low:.1} … {high:.1} ms"),
-            calls.seen,
-        );
-    }
-    let (on, off) = (rows[0].1[1], rows[1].1[1]);
-    let _ = write!(
-        out,
-        "\nWithout the syncs it took {:.0} % of the time: the rest was waiting for the disk.\n\
-         What it costs: after a power cut, messages that were acknowledged are gone or torn.\n\
-         Three runs each are a look, not a measurement.\n\n\
-         Next:  refit demo fsync            what a log line costs on this disk\n       \
-         refit run -- YOUR COMMAND   what your program waits for; nothing is changed\n",
-        100.0 * off / on
+    let request = Request {
+        command: vec![program.into(), ".".into(), MESSAGES.into()],
+        candidates: candidates
+            .iter()
+            .map(|word| Variant::parse(word))
+            .collect::<Result<_, _>>()?,
+        with: Settings(Vec::new()),
+        bare: true,
+        budget: BUDGET,
+        rounds: None,
+        precision: None,
+        seed: SEED,
+        delta: 0.01,
+        prepare: None,
+        conclude: None,
+        fresh_copy: Some(queue),
+        timeout: None,
+        check: None,
+        same_output: false,
+        confirm: false,
+        gates: Vec::new(),
+        allocator_dir: None,
+    };
+    let output = Output::open(&OutputArgs::default())?;
+    let mut bar = Bar::new(false, &output);
+    let experiment = compare(&request, &mut bar);
+    bar.finish();
+    let mut out = format!(
+        "A mail queue in small: {MESSAGES} messages, each written, synced, renamed, and its directory synced.\n\n"
+    );
+    out.push_str(&terminal(&experiment?, &style()));
+    out.push_str(
+        "\nWhat sync=off costs: after a power cut, messages that were acknowledged are gone or torn.\n\n\
+         Next:  refit demo fsync                       what a log line costs on this disk\n       \
+         refit run -- YOUR COMMAND              what your program waits for; nothing is changed\n       \
+         refit compare sync=off -- YOUR COMMAND whether that matters\n",
     );
     warn_of_memory(work.path(), &mut out);
     Ok(out)

@@ -1,7 +1,11 @@
 //! One file for each verb.
 
 pub mod closing;
+pub mod compare;
 pub mod demo;
 pub mod doctor;
 pub mod explain;
+pub mod output;
+pub mod progress;
+pub mod report;
 pub mod run;

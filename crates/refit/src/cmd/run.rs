@@ -4,13 +4,13 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
-use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use refit_knobs::Settings;
+use refit_lab::Watch;
 use refit_launch::session::{Session, remove_abandoned};
-use refit_launch::{End, Options, Prepared, StartError, end_as, prepare};
-use refit_meter::{Collector, Outcome, RunReport, SCHEMA, SettingReport, session_in_use};
+use refit_launch::{Ended, Options, StartError, end_as, prepare};
+use refit_meter::{RunReport, SCHEMA, SettingReport, session_in_use};
 
 use super::closing;
 use crate::cli::RunArgs;
@@ -89,26 +89,18 @@ fn start(plan: Plan) -> Result<ExitCode> {
         count,
         follow_env: !plan.args.no_follow_env,
         allocator_dir: plan.args.allocator_dir.clone(),
+        ..Options::default()
     };
     let prepared = prepare(&plan.settings.launch(), &options, &plan.args.command)?;
     if !count {
         let error = prepared.replace();
         return Ok(not_started(&plan, prepared.session, &error));
     }
-    let mut collector = collector(&prepared);
-    match prepared.run(|| collector.fold_dead()) {
-        Ok((end, wall)) => finish(plan, prepared.session, collector, end, wall),
+    let mut watch = Watch::begin(&prepared);
+    match prepared.run(|| watch.tick()) {
+        Ok(ended) => finish(plan, prepared.session, watch, &ended),
         Err(error) => Ok(not_started(&plan, prepared.session, &error)),
     }
-}
-
-fn collector(prepared: &Prepared) -> Collector {
-    let reason = prepared.target.as_ref().and_then(|target| target.reason);
-    let mut collector = Collector::new(&prepared.session.path, reason.is_none());
-    if let (Some(target), Some(reason)) = (&prepared.target, reason) {
-        collector.add_unreached(&target.path.display().to_string(), reason);
-    }
-    collector
 }
 
 fn not_started(plan: &Plan, session: Session, error: &StartError) -> ExitCode {
@@ -125,16 +117,15 @@ fn not_started(plan: &Plan, session: Session, error: &StartError) -> ExitCode {
 }
 
 /// From here on the program has ended, and its end is refit's.
-fn finish(plan: Plan, session: Session, mut collector: Collector, end: End, wall: Duration) -> ! {
-    collector.finish();
-    let (coverage, totals, executables, survivors) = collector.report();
-    if survivors.is_empty() {
+fn finish(plan: Plan, session: Session, watch: Watch, ended: &Ended) -> ! {
+    let run = watch.finish(ended);
+    if run.survivors.is_empty() {
         session.remove();
     }
     let report = RunReport {
         schema: SCHEMA,
-        kind: "run",
-        refit: env!("CARGO_PKG_VERSION"),
+        kind: "run".to_owned(),
+        refit: env!("CARGO_PKG_VERSION").to_owned(),
         command: plan
             .args
             .command
@@ -150,15 +141,7 @@ fn finish(plan: Plan, session: Session, mut collector: Collector, end: End, wall
                 class: setting.class().to_string(),
             })
             .collect(),
-        wall_ns: u64::try_from(wall.as_nanos()).unwrap_or(u64::MAX),
-        exit: match end {
-            End::Exited(code) => Outcome::Code(code),
-            End::Signaled(signal) => Outcome::Signal(signal),
-        },
-        coverage,
-        totals,
-        executables,
-        survivors,
+        run,
     };
     if let (Some(file), Some(path)) = (plan.json, &plan.args.json)
         && let Err(error) = write_json(file, &report)
@@ -171,7 +154,7 @@ fn finish(plan: Plan, session: Session, mut collector: Collector, end: End, wall
     if !plan.args.quiet {
         let _ = io::stderr().write_all(closing::text(&report).as_bytes());
     }
-    end_as(end)
+    end_as(ended.end)
 }
 
 fn write_json(mut file: File, report: &RunReport) -> io::Result<()> {

@@ -1,0 +1,672 @@
+//! The loop of a comparison: rounds, looks, and when it ends.
+
+mod runner;
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io;
+use std::path::PathBuf;
+use std::time::{Duration, Instant, SystemTime};
+
+use refit_knobs::{SettingError, Settings};
+use refit_launch::{LaunchError, count_interruptions, interruptions};
+use refit_stats::{DEFAULT_LOOKS, LookPlan, OVERALL_ALPHA, Schedule, plan_looks};
+
+use crate::effects::effects;
+use crate::experiment::{
+    EffectRecord, Environment, Experiment, GateRecord, Outcome, PlanRecord, Role, RunRecord,
+    SCHEMA, SettingReport, TimesRecord, VariantRecord, Warning,
+};
+use crate::fingerprint;
+use crate::gate::Answer;
+use crate::metric::METRICS;
+use crate::request::Request;
+use crate::warnings::warnings;
+use runner::Runner;
+
+/// Failed runs after which a variant takes no part any more.
+const PATIENCE: usize = 3;
+/// A run longer than this gets the shortest plan that can speak.
+const LONG_RUN: Duration = Duration::from_secs(20);
+/// Round pairs below which a wanted precision does not end a comparison.
+const PAIRS_FOR_PRECISION: usize = 8;
+/// Round pairs of a confirmation.
+const PAIRS_OF_CONFIRMATION: usize = 8;
+/// Never more round pairs than this: the exact distribution of more takes longer
+/// than it is worth.
+pub const MOST_PAIRS: usize = 1000;
+/// Live estimates are made at most this often: they cost time between runs.
+const ESTIMATES_EVERY: Duration = Duration::from_millis(300);
+/// … and this many times rarer than one takes.
+const ESTIMATES_SHARE: u32 = 20;
+/// Of the time that is left the plan uses this much, so that its last look comes
+/// before the end.
+const USABLE: f64 = 0.95;
+
+/// Why a comparison could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum LabError {
+    /// A variant could not be prepared.
+    #[error(transparent)]
+    Launch(#[from] LaunchError),
+    /// Settings that exclude each other.
+    #[error(transparent)]
+    Setting(#[from] SettingError),
+    /// The program could not be exec'ed.
+    #[error("cannot run {command}: {cause}")]
+    Start {
+        /// Its first word.
+        command: String,
+        /// What the kernel said.
+        cause: io::Error,
+    },
+    /// A file, a copy or a hook of refit's own failed.
+    #[error("{action}: {cause}")]
+    Io {
+        /// What was being done.
+        action: String,
+        /// What the kernel said.
+        cause: io::Error,
+    },
+    /// The command fails without any swap.
+    #[error(
+        "the baseline takes no part: {reason}\n  a comparison needs a command that succeeds by itself: refit run -- COMMAND"
+    )]
+    Baseline {
+        /// What happened.
+        reason: String,
+    },
+    /// Not enough time for a verdict.
+    #[error(
+        "{limit} allows {pairs} round pairs; a verdict needs {needed}\n  give it more: {remedy}"
+    )]
+    TooShort {
+        /// The option that is too small.
+        limit: &'static str,
+        /// What it allows.
+        pairs: usize,
+        /// The least.
+        needed: usize,
+        /// The option to type.
+        remedy: String,
+    },
+    /// The copies would not fit.
+    #[error(
+        "--fresh-copy needs about {needed_mib} MiB for all runs, and {free_mib} MiB are free\n  copies are kept until the end; give fewer rounds: --rounds N"
+    )]
+    NoRoom {
+        /// For all runs.
+        needed_mib: u64,
+        /// On that disk.
+        free_mib: u64,
+    },
+}
+
+/// Told what goes on; draws it or does not.
+pub trait Progress {
+    /// Before anything runs.
+    fn begins(&mut self, experiment: &Experiment);
+    /// The plan, after the warm-up: how long it will take at most.
+    fn planned(&mut self, experiment: &Experiment, longest: Duration);
+    /// A run starts.
+    fn runs(&mut self, experiment: &Experiment, variant: usize);
+    /// A round pair is complete; the estimates are current.
+    fn pair_done(&mut self, experiment: &Experiment);
+}
+
+/// Makes a comparison. `progress` is told after every round pair, and may store
+/// the experiment.
+///
+/// # Errors
+/// [`LabError`]. Candidates that fail are no error: they are disqualified.
+pub fn compare(request: &Request, progress: &mut dyn Progress) -> Result<Experiment, LabError> {
+    count_interruptions();
+    let mut comparison = Comparison::new(request)?;
+    comparison.run(progress)?;
+    let mut experiment = comparison.conclude();
+    if request.confirm
+        && !experiment.interrupted
+        && let Some(winner) = winner(&experiment)
+    {
+        match confirm(request, &experiment, winner, progress) {
+            Ok(again) => experiment.confirmation = Some(Box::new(again)),
+            // What was measured before is not lost with it.
+            Err(error) => experiment.warnings.push(Warning {
+                text: format!("there is no confirmation: {error}"),
+                action: "repeat the comparison".to_owned(),
+            }),
+        }
+    }
+    Ok(experiment)
+}
+
+/// The winner against the baseline, with a fresh seed.
+fn confirm(
+    request: &Request,
+    experiment: &Experiment,
+    winner: usize,
+    progress: &mut dyn Progress,
+) -> Result<Experiment, LabError> {
+    let again = Request {
+        candidates: vec![request.candidates[winner - 1].clone()],
+        seed: request.seed.wrapping_add(1),
+        rounds: Some(2 * PAIRS_OF_CONFIRMATION),
+        confirm: false,
+        bare: false,
+        precision: None,
+        ..request.clone()
+    };
+    progress.pair_done(experiment);
+    let mut progress = Within {
+        whole: experiment.clone(),
+        progress,
+    };
+    let mut comparison = Comparison::new(&again)?;
+    comparison.single_look = true;
+    comparison.run(&mut progress)?;
+    Ok(comparison.conclude())
+}
+
+/// Tells of a confirmation; what is stored is always the whole.
+struct Within<'a> {
+    whole: Experiment,
+    progress: &'a mut dyn Progress,
+}
+
+impl Progress for Within<'_> {
+    fn begins(&mut self, experiment: &Experiment) {
+        self.progress.begins(experiment);
+    }
+
+    fn planned(&mut self, experiment: &Experiment, longest: Duration) {
+        self.progress.planned(experiment, longest);
+    }
+
+    fn runs(&mut self, experiment: &Experiment, variant: usize) {
+        self.progress.runs(experiment, variant);
+    }
+
+    fn pair_done(&mut self, experiment: &Experiment) {
+        self.whole.confirmation = Some(Box::new(experiment.clone()));
+        self.progress.pair_done(&self.whole);
+    }
+}
+
+/// The candidate that gains most, if one gains at all.
+fn winner(experiment: &Experiment) -> Option<usize> {
+    let gains = |index: &usize| {
+        let variant = &experiment.variants[*index];
+        let effect = experiment.effect(*index, "wall");
+        variant.role == Role::Candidate
+            && variant.disqualified.is_none()
+            && effect.is_some_and(|e| e.gain)
+    };
+    let change = |index: &usize| {
+        experiment
+            .effect(*index, "wall")
+            .map_or(0.0, |effect| effect.change)
+    };
+    (0..experiment.variants.len())
+        .filter(gains)
+        .min_by(|a, b| change(a).total_cmp(&change(b)))
+}
+
+struct Comparison<'a> {
+    request: &'a Request,
+    runner: Runner<'a>,
+    experiment: Experiment,
+    began: Instant,
+    failures: BTreeMap<usize, usize>,
+    single_look: bool,
+}
+
+fn reports(settings: &Settings) -> Vec<SettingReport> {
+    let report = |setting: &refit_knobs::Setting| SettingReport {
+        setting: setting.to_string(),
+        class: setting.class().to_string(),
+    };
+    settings.0.iter().map(report).collect()
+}
+
+fn variant_record(name: &str, role: Role, settings: &Settings) -> VariantRecord {
+    VariantRecord {
+        name: name.to_owned(),
+        role,
+        settings: reports(settings),
+        class: settings.class().to_string(),
+        disqualified: None,
+    }
+}
+
+impl<'a> Comparison<'a> {
+    fn new(request: &'a Request) -> Result<Self, LabError> {
+        let none = Settings(Vec::new());
+        let mut variants = vec![variant_record("baseline", Role::Baseline, &none)];
+        let mut settings = vec![request.with.clone()];
+        for candidate in &request.candidates {
+            variants.push(variant_record(
+                &candidate.to_string(),
+                Role::Candidate,
+                candidate.settings(),
+            ));
+            settings.push(request.with.join(candidate.settings())?);
+        }
+        if request.bare {
+            variants.push(variant_record("bare", Role::Bare, &none));
+            settings.push(request.with.clone());
+        }
+        variants.push(variant_record("baseline again", Role::Hidden, &none));
+        settings.push(request.with.clone());
+        let directory = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
+        let experiment = Experiment {
+            schema: SCHEMA,
+            kind: "compare".to_owned(),
+            refit: env!("CARGO_PKG_VERSION").to_owned(),
+            started_unix: SystemTime::UNIX_EPOCH
+                .elapsed()
+                .map_or(0, |since| since.as_secs()),
+            command: words(&request.command),
+            with: reports(&request.with),
+            seed: request.seed,
+            delta: request.delta,
+            plan: PlanRecord {
+                alpha: OVERALL_ALPHA,
+                budget_s: request.budget.as_secs_f64(),
+                ..PlanRecord::default()
+            },
+            environment: Environment {
+                fixed: fingerprint::fixed(&directory),
+                before: fingerprint::changing(),
+                after: BTreeMap::new(),
+            },
+            variants,
+            runs: Vec::new(),
+            effects: Vec::new(),
+            gates: Vec::new(),
+            warnings: Vec::new(),
+            interrupted: false,
+            confirmation: None,
+            results: Vec::new(),
+        };
+        Ok(Comparison {
+            runner: Runner::new(request, &settings, &experiment.variants)?,
+            request,
+            experiment,
+            began: Instant::now(),
+            failures: BTreeMap::new(),
+            single_look: false,
+        })
+    }
+
+    fn run(&mut self, progress: &mut dyn Progress) -> Result<(), LabError> {
+        self.check_rounds()?;
+        progress.begins(&self.experiment);
+        let schedule = Schedule::new(self.request.seed, self.experiment.variants.len());
+        let mut plan: Option<LookPlan> = None;
+        let mut estimated = Instant::now();
+        let mut pause = ESTIMATES_EVERY;
+        for (index, pair) in schedule.enumerate() {
+            let began = Instant::now();
+            self.pair(index, pair.rounds(), progress)?;
+            self.experiment.interrupted |= interruptions() > 0;
+            match &plan {
+                // What was not run to its end says nothing of the rest.
+                None if self.experiment.interrupted => {}
+                None => {
+                    let pair = began
+                        .elapsed()
+                        .saturating_sub(self.time_of_the_disqualified());
+                    let made = self.plan(pair)?;
+                    let most = made.looks.last().copied().unwrap_or_default();
+                    let longest = pair * u32::try_from(most).unwrap_or(u32::MAX);
+                    self.experiment.plan.looks.clone_from(&made.looks);
+                    self.experiment.plan.alpha = made.alpha;
+                    progress.planned(&self.experiment, longest);
+                    plan = Some(made);
+                }
+                Some(plan) => {
+                    self.experiment.plan.pairs = self.complete_pairs();
+                    let is_look = plan.look_after(self.experiment.plan.pairs).is_some();
+                    let decides = is_look || self.request.precision.is_some();
+                    if decides || estimated.elapsed() > pause {
+                        let began = Instant::now();
+                        self.experiment.effects =
+                            effects(&self.experiment, |name| self.decides(name));
+                        self.experiment.plan.took_s = self.began.elapsed().as_secs_f64();
+                        progress.pair_done(&self.experiment);
+                        estimated = Instant::now();
+                        pause = ESTIMATES_EVERY.max(began.elapsed() * ESTIMATES_SHARE);
+                    }
+                    let plan = plan.clone();
+                    if self.is_done(&plan) {
+                        break;
+                    }
+                }
+            }
+            if self.candidates_left() == 0 && !self.request.candidates.is_empty() {
+                break;
+            }
+            if self.experiment.interrupted {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// One round pair. A failed run costs the whole of it.
+    fn pair(
+        &mut self,
+        pair: usize,
+        rounds: [Vec<usize>; 2],
+        progress: &mut dyn Progress,
+    ) -> Result<(), LabError> {
+        let first = self.experiment.runs.len();
+        self.runner.next_pair();
+        let is_complete = self.both_rounds(pair, &rounds, progress)?;
+        let runs = &mut self.experiment.runs[first..];
+        // A variant that is out costs the others nothing more.
+        let variants = &self.experiment.variants;
+        let costs =
+            |run: &RunRecord| run.failure.is_some() && variants[run.variant].disqualified.is_none();
+        let reason = if !is_complete {
+            "its round pair was not completed"
+        } else if runs.iter().any(costs) {
+            "another run of its round pair failed"
+        } else {
+            return Ok(());
+        };
+        for run in runs.iter_mut().filter(|run| run.failure.is_none()) {
+            run.failure = Some(reason.to_owned());
+        }
+        Ok(())
+    }
+
+    /// Whether every run was made.
+    fn both_rounds(
+        &mut self,
+        pair: usize,
+        rounds: &[Vec<usize>; 2],
+        progress: &mut dyn Progress,
+    ) -> Result<bool, LabError> {
+        for (round, order) in rounds.iter().enumerate() {
+            for (slot, &variant) in order.iter().enumerate() {
+                if self.experiment.variants[variant].disqualified.is_some() {
+                    continue;
+                }
+                if interruptions() > 1 {
+                    return Ok(false);
+                }
+                progress.runs(&self.experiment, variant);
+                let at_s = self.began.elapsed().as_secs_f64();
+                let made = match self.runner.run(variant) {
+                    // Ctrl-C reaches hooks by itself: they have the terminal.
+                    Err(LabError::Io { .. }) if interruptions() > 0 => return Ok(false),
+                    made => made?,
+                };
+                let record = RunRecord {
+                    variant,
+                    pair,
+                    round,
+                    slot,
+                    warmup: pair == 0,
+                    at_s,
+                    failure: made.failure.clone(),
+                    run: made.run,
+                };
+                self.experiment.runs.push(record);
+                if let Some(reason) = made.failure {
+                    self.failed(variant, &reason, made.at_once)?;
+                }
+            }
+        }
+        Ok(interruptions() < 2)
+    }
+
+    fn failed(&mut self, variant: usize, reason: &str, at_once: bool) -> Result<(), LabError> {
+        let failures = self.failures.entry(variant).or_default();
+        *failures += 1;
+        if interruptions() > 1 {
+            return Ok(());
+        }
+        let role = self.experiment.variants[variant].role;
+        let is_baseline = matches!(role, Role::Baseline | Role::Hidden);
+        if is_baseline && (at_once || *failures >= PATIENCE || self.experiment.runs.len() == 1) {
+            return Err(LabError::Baseline {
+                reason: reason.to_owned(),
+            });
+        }
+        if at_once || *failures >= PATIENCE {
+            self.experiment.variants[variant].disqualified = Some(reason.to_owned());
+        }
+        Ok(())
+    }
+
+    fn candidates_left(&self) -> usize {
+        let variants = self.experiment.variants.iter();
+        variants
+            .filter(|v| v.role == Role::Candidate && v.disqualified.is_none())
+            .count()
+    }
+
+    /// What later round pairs will not take.
+    fn time_of_the_disqualified(&self) -> Duration {
+        let out = |run: &&RunRecord| self.experiment.variants[run.variant].disqualified.is_some();
+        let walls = self
+            .experiment
+            .runs
+            .iter()
+            .filter(out)
+            .map(|run| run.run.metrics.wall_ns);
+        Duration::from_nanos(walls.sum())
+    }
+
+    /// Whether as many rounds as were asked for can earn a verdict: said before
+    /// anything runs.
+    fn check_rounds(&self) -> Result<(), LabError> {
+        let needed = LookPlan::shortest(self.request.candidates.len().max(1)).looks[0];
+        match self.request.rounds.map(|rounds| rounds / 2) {
+            Some(pairs) if pairs < needed && !self.single_look => {
+                Err(self.too_short(pairs, needed, false, Duration::ZERO))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// How many round pairs, from what the warm-up took.
+    fn plan(&self, pair: Duration) -> Result<LookPlan, LabError> {
+        let candidates = self.candidates_left().max(1);
+        if self.single_look {
+            return Ok(LookPlan {
+                looks: vec![PAIRS_OF_CONFIRMATION],
+                alpha: OVERALL_ALPHA,
+            });
+        }
+        let left = self.request.budget.saturating_sub(self.began.elapsed());
+        let in_budget = (USABLE * left.as_secs_f64() / pair.as_secs_f64().max(1e-6)) as usize;
+        let asked = self.request.rounds.map(|rounds| rounds / 2);
+        let most = asked.unwrap_or(MOST_PAIRS).min(MOST_PAIRS);
+        let pairs = most.min(in_budget);
+        let runs = u32::try_from(2 * self.experiment.variants.len()).unwrap_or(u32::MAX);
+        let plan = if pair / runs > LONG_RUN {
+            let shortest = LookPlan::shortest(candidates);
+            let needed = shortest.looks[0];
+            if needed <= pairs {
+                Ok(shortest)
+            } else {
+                Err(needed)
+            }
+        } else {
+            plan_looks(pairs, candidates, DEFAULT_LOOKS).map_err(|error| error.needed)
+        };
+        let plan = plan.map_err(|needed| self.too_short(pairs, needed, in_budget < most, pair))?;
+        self.runner.check_room(
+            2 * plan.looks.last().copied().unwrap_or_default() * self.experiment.variants.len(),
+        )?;
+        Ok(plan)
+    }
+
+    fn too_short(&self, pairs: usize, needed: usize, is_budget: bool, pair: Duration) -> LabError {
+        let seconds = (self.began.elapsed() + pair * u32::try_from(needed + 1).unwrap_or(u32::MAX))
+            .as_secs()
+            + 1;
+        LabError::TooShort {
+            limit: if is_budget { "--budget" } else { "--rounds" },
+            pairs,
+            needed,
+            remedy: if is_budget {
+                format!("--budget {seconds}s")
+            } else {
+                format!("--rounds {}", 2 * needed)
+            },
+        }
+    }
+
+    /// Whether the end depends on this metric.
+    fn decides(&self, metric: &str) -> bool {
+        metric == METRICS[0].name || self.request.gates.iter().any(|gate| gate.metric == metric)
+    }
+
+    fn complete_pairs(&self) -> usize {
+        let walls = self.experiment.runs.iter();
+        let good = |run: &&RunRecord| {
+            run.variant == 0 && run.round == 0 && !run.warmup && run.failure.is_none()
+        };
+        walls.filter(good).count()
+    }
+
+    fn is_done(&mut self, plan: &LookPlan) -> bool {
+        let pairs = self.experiment.plan.pairs;
+        let last = plan.looks.last().copied().unwrap_or_default();
+        if let Some(precision) = self.request.precision
+            && pairs >= PAIRS_FOR_PRECISION
+            && self.is_precise(precision)
+        {
+            return true;
+        }
+        let look = plan.look_after(pairs);
+        if let Some(look) = look {
+            self.experiment.plan.look = look;
+        }
+        let over = self.began.elapsed() > self.request.budget && !self.single_look;
+        pairs >= last
+            || over
+            || (look.is_some() && self.request.precision.is_none() && self.is_settled())
+    }
+
+    fn candidate_effects(&self, metric: &str) -> impl Iterator<Item = &EffectRecord> {
+        let takes_part = |index: usize| {
+            let variant = &self.experiment.variants[index];
+            variant.role == Role::Candidate && variant.disqualified.is_none()
+        };
+        let effects = self.experiment.effects.iter();
+        effects.filter(move |effect| effect.metric == metric && takes_part(effect.variant))
+    }
+
+    /// The time of each variant that is shown is known this well.
+    fn is_precise(&self, precision: f64) -> bool {
+        let variants = self.experiment.variants.iter().enumerate().skip(1);
+        let mut shown = variants
+            .filter(|(_, variant)| variant.role != Role::Hidden && variant.disqualified.is_none());
+        let is_narrow = |[low, high]: [f64; 2]| (high - low) / 2.0 <= precision;
+        shown.all(|(index, _)| {
+            let effect = self.experiment.effect(index, "wall");
+            effect
+                .and_then(|effect| effect.interval)
+                .is_some_and(is_narrow)
+        })
+    }
+
+    /// Every candidate has a verdict on the time, and every gate an answer.
+    fn is_settled(&self) -> bool {
+        let has_verdict = |effect: &EffectRecord| {
+            effect
+                .verdict
+                .as_deref()
+                .is_some_and(|word| word != "inconclusive")
+        };
+        self.candidate_effects("wall").all(has_verdict)
+            && self.request.gates.iter().all(|gate| {
+                self.candidate_effects(gate.metric)
+                    .all(|effect| gate.answer(Some(effect)) != Answer::Undecided)
+            })
+    }
+
+    fn conclude(mut self) -> Experiment {
+        let experiment = &mut self.experiment;
+        experiment.effects = effects(experiment, |_| true);
+        experiment.environment.after = fingerprint::changing();
+        experiment.plan.took_s = self.began.elapsed().as_secs_f64();
+        for (index, variant) in experiment.variants.iter().enumerate() {
+            if variant.role != Role::Candidate {
+                continue;
+            }
+            for gate in &self.request.gates {
+                let answer = match variant.disqualified {
+                    Some(_) => Answer::Failed,
+                    None => gate.answer(experiment.effect(index, gate.metric)),
+                };
+                experiment.gates.push(GateRecord {
+                    gate: gate.to_string(),
+                    variant: index,
+                    answer: answer.word().to_owned(),
+                });
+            }
+        }
+        experiment.warnings = warnings(experiment);
+        experiment.warnings.extend(self.runner.warnings());
+        experiment.results = results(experiment);
+        self.experiment
+    }
+}
+
+fn words(command: &[OsString]) -> Vec<String> {
+    command
+        .iter()
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect()
+}
+
+/// What hyperfine would have written.
+fn results(experiment: &Experiment) -> Vec<TimesRecord> {
+    (0..experiment.variants.len())
+        .filter_map(|variant| times(experiment, variant))
+        .collect()
+}
+
+fn times(experiment: &Experiment, variant: usize) -> Option<TimesRecord> {
+    let runs: Vec<&RunRecord> = experiment.counted(variant).collect();
+    let seconds = |ns: u64| ns as f64 / 1e9;
+    let times: Vec<f64> = runs
+        .iter()
+        .map(|run| seconds(run.run.metrics.wall_ns))
+        .collect();
+    let n = times.len() as f64;
+    let mean_of = |values: &mut dyn Iterator<Item = f64>| values.sum::<f64>() / n;
+    let mean = mean_of(&mut times.iter().copied());
+    let squares: f64 = times.iter().map(|time| (time - mean).powi(2)).sum();
+    let mut sorted = times.clone();
+    sorted.sort_by(f64::total_cmp);
+    let middle = sorted.len() / 2;
+    Some(TimesRecord {
+        command: experiment.variants[variant].name.clone(),
+        mean,
+        stddev: (times.len() > 1).then(|| (squares / (n - 1.0)).sqrt()),
+        median: if sorted.len() % 2 == 1 {
+            sorted[middle]
+        } else {
+            f64::midpoint(*sorted.get(middle.checked_sub(1)?)?, sorted[middle])
+        },
+        user: mean_of(&mut runs.iter().map(|run| seconds(run.run.metrics.user_ns))),
+        system: mean_of(&mut runs.iter().map(|run| seconds(run.run.metrics.system_ns))),
+        min: *sorted.first()?,
+        max: *sorted.last()?,
+        exit_codes: runs
+            .iter()
+            .map(|run| match run.run.exit {
+                Outcome::Code(code) => Some(code),
+                Outcome::Signal(_) => None,
+            })
+            .collect(),
+        times,
+    })
+}

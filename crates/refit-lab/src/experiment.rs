@@ -1,0 +1,218 @@
+//! A comparison as it is stored: everything that was measured, and what was
+//! concluded from it. Every other format is drawn from this.
+
+use std::collections::BTreeMap;
+
+use refit_meter::Run;
+use serde::{Deserialize, Serialize};
+
+pub use refit_meter::{Outcome, SCHEMA, SettingReport};
+
+/// A whole comparison.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Experiment {
+    /// [`SCHEMA`].
+    pub schema: u32,
+    /// `compare`.
+    pub kind: String,
+    /// Version of refit.
+    pub refit: String,
+    /// Seconds since 1970 when it began.
+    pub started_unix: u64,
+    /// The command's words.
+    pub command: Vec<String>,
+    /// Settings under every variant (`--with`).
+    pub with: Vec<SettingReport>,
+    /// Seed of the order of runs.
+    pub seed: u64,
+    /// Two variants within ± this relative change are the same.
+    pub delta: f64,
+    /// How long it was to be.
+    pub plan: PlanRecord,
+    /// The machine, before and after.
+    pub environment: Environment,
+    /// The baseline first; then the candidates in the order in which they were
+    /// typed; then `bare`, and last the hidden second baseline.
+    pub variants: Vec<VariantRecord>,
+    /// Every run in the order in which they were made.
+    pub runs: Vec<RunRecord>,
+    /// Candidate by metric; the hidden baseline and `bare` as well.
+    pub effects: Vec<EffectRecord>,
+    /// Gates as they were asked for, each with its answer.
+    pub gates: Vec<GateRecord>,
+    /// What a reader has to know, each with one action.
+    pub warnings: Vec<Warning>,
+    /// It was ended before its plan.
+    pub interrupted: bool,
+    /// The winner against the baseline once more, with a fresh seed.
+    pub confirmation: Option<Box<Experiment>>,
+    /// For hyperfine's scripts: one entry for each variant that is shown.
+    pub results: Vec<TimesRecord>,
+}
+
+/// How many round pairs were planned and made.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct PlanRecord {
+    /// Round pairs after which it was to be looked.
+    pub looks: Vec<usize>,
+    /// Two-sided error of each interval, so that all verdicts together hold at
+    /// 95 %.
+    pub alpha: f64,
+    /// Round pairs that were completed, without the warm-up.
+    pub pairs: usize,
+    /// Which look ended it, from 1; 0 before the first.
+    pub look: usize,
+    /// The budget in seconds.
+    pub budget_s: f64,
+    /// What it took in seconds.
+    pub took_s: f64,
+}
+
+/// What a variant is in a comparison.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// The program with everything `on`.
+    Baseline,
+    /// Something to try.
+    Candidate,
+    /// The program without refit: its effect is refit's own weight.
+    Bare,
+    /// A second baseline: its effect is today's noise.
+    Hidden,
+}
+
+/// One variant.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct VariantRecord {
+    /// As it was typed, in canonical text; `baseline`, `bare`.
+    pub name: String,
+    /// What it is.
+    pub role: Role,
+    /// Each setting with its class, without those of `--with`.
+    pub settings: Vec<SettingReport>,
+    /// The riskiest class of them.
+    pub class: String,
+    /// Why it takes no part any more.
+    pub disqualified: Option<String>,
+}
+
+/// One run of one variant.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct RunRecord {
+    /// Index into `variants`.
+    pub variant: usize,
+    /// Round pair, from 0; the first is the warm-up.
+    pub pair: usize,
+    /// 0, or 1 in the mirror image.
+    pub round: usize,
+    /// Position in the round, from 0.
+    pub slot: usize,
+    /// Run, recorded and not counted.
+    pub warmup: bool,
+    /// Seconds from the start of the comparison to the start of the run.
+    pub at_s: f64,
+    /// Why the run does not count, and its round pair with it.
+    pub failure: Option<String>,
+    /// The record that `refit run` would have written.
+    #[serde(flatten)]
+    pub run: Run,
+}
+
+/// A variant's metric against the baseline's.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct EffectRecord {
+    /// Index into `variants`.
+    pub variant: usize,
+    /// Name of the metric.
+    pub metric: String,
+    /// Relative change that was estimated: −0.02 is 2 % less.
+    pub change: f64,
+    /// Lower and upper end of the interval, as relative changes; `null` where
+    /// there were too few round pairs.
+    pub interval: Option<[f64; 2]>,
+    /// `faster`, `slower`, `less`, `more`, `same`, `inconclusive`; `null` for
+    /// the hidden baseline and for `bare`.
+    pub verdict: Option<String>,
+    /// It is the better one.
+    pub gain: bool,
+    /// For `inconclusive`: round pairs that would probably settle it.
+    pub pairs_needed: Option<usize>,
+    /// What running later in a round adds, where that is certain.
+    pub slot_effect: Option<f64>,
+    /// Round pairs that it rests on.
+    pub pairs: usize,
+}
+
+/// The answer to a gate, for one candidate.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct GateRecord {
+    /// As it was typed.
+    pub gate: String,
+    /// Index into `variants`.
+    pub variant: usize,
+    /// `passed`, `failed` or `undecided`.
+    pub answer: String,
+}
+
+/// Something that a reader has to know.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq, Eq)]
+pub struct Warning {
+    /// What was seen.
+    pub text: String,
+    /// What to do about it.
+    pub action: String,
+}
+
+/// The machine, as far as it can explain a difference.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Environment {
+    /// What does not change during a comparison.
+    pub fixed: BTreeMap<String, String>,
+    /// At the start.
+    pub before: BTreeMap<String, String>,
+    /// At the end.
+    pub after: BTreeMap<String, String>,
+}
+
+/// What hyperfine writes for a command; times in seconds.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct TimesRecord {
+    /// The variant.
+    pub command: String,
+    /// Arithmetic mean.
+    pub mean: f64,
+    /// Standard deviation; `null` with fewer than two runs.
+    pub stddev: Option<f64>,
+    /// Median.
+    pub median: f64,
+    /// Mean processor time in programs.
+    pub user: f64,
+    /// Mean processor time in the kernel.
+    pub system: f64,
+    /// Fastest.
+    pub min: f64,
+    /// Slowest.
+    pub max: f64,
+    /// Each run that counts, in order.
+    pub times: Vec<f64>,
+    /// Their exit codes; `null` for a signal.
+    pub exit_codes: Vec<Option<i32>>,
+}
+
+impl Experiment {
+    /// Values of one metric for one variant, in run order, of the runs that
+    /// count: those of complete round pairs behind the warm-up.
+    pub fn counted(&self, variant: usize) -> impl Iterator<Item = &RunRecord> {
+        self.runs
+            .iter()
+            .filter(move |run| run.variant == variant && !run.warmup && run.failure.is_none())
+    }
+
+    /// The effect of a variant on a metric.
+    #[must_use]
+    pub fn effect(&self, variant: usize, metric: &str) -> Option<&EffectRecord> {
+        let of = |effect: &&EffectRecord| effect.variant == variant && effect.metric == metric;
+        self.effects.iter().find(of)
+    }
+}

@@ -1,0 +1,84 @@
+//! The machine, as far as it can explain a difference between two runs.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+fn read(path: &str) -> Option<String> {
+    fs::read_to_string(path)
+        .ok()
+        .map(|text| text.trim().to_owned())
+}
+
+/// What does not change during a comparison in `directory`.
+pub fn fixed(directory: &Path) -> BTreeMap<String, String> {
+    let uname = rustix::system::uname();
+    let cpu = read("/proc/cpuinfo").unwrap_or_default();
+    let model = cpu.lines().find_map(|line| {
+        line.strip_prefix("model name")?
+            .split_once(": ")
+            .map(|(_, name)| name)
+    });
+    let memory = read("/proc/meminfo").unwrap_or_default();
+    let total = memory
+        .lines()
+        .find_map(|line| line.strip_prefix("MemTotal:").map(str::trim));
+    let cores = std::thread::available_parallelism().map_or(0, std::num::NonZero::get);
+    [
+        (
+            "kernel",
+            Some(uname.release().to_string_lossy().into_owned()),
+        ),
+        ("cpu", model.map(str::to_owned)),
+        ("cores", Some(cores.to_string())),
+        ("memory", total.map(str::to_owned)),
+        ("filesystem", mount_of(directory)),
+        ("directory", Some(directory.display().to_string())),
+    ]
+    .into_iter()
+    .filter_map(|(name, value)| Some((name.to_owned(), value?)))
+    .collect()
+}
+
+/// What may change, and then explains a lot.
+pub fn changing() -> BTreeMap<String, String> {
+    let thp = read("/sys/kernel/mm/transparent_hugepage/enabled");
+    let marked = |text: String| {
+        let (_, rest) = text.split_once('[')?;
+        rest.split_once(']').map(|(mode, _)| mode.to_owned())
+    };
+    let load = read("/proc/loadavg");
+    [
+        ("thp", thp.and_then(marked)),
+        (
+            "governor",
+            read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+        ),
+        (
+            "load",
+            load.and_then(|text| text.split(' ').next().map(str::to_owned)),
+        ),
+    ]
+    .into_iter()
+    .filter_map(|(name, value)| Some((name.to_owned(), value?)))
+    .collect()
+}
+
+/// Type and options of the mount that a directory lies on (proc(5), mountinfo).
+fn mount_of(directory: &Path) -> Option<String> {
+    let directory = directory.canonicalize().ok()?;
+    let text = read("/proc/self/mountinfo")?;
+    text.lines()
+        .filter_map(|line| {
+            let (left, right) = line.split_once(" - ")?;
+            let left: Vec<&str> = left.split(' ').collect();
+            let right: Vec<&str> = right.split(' ').collect();
+            let point = Path::new(left.get(4)?);
+            directory.starts_with(point).then(|| {
+                let options = format!("{} ({},{})", right[0], left[5], right.get(2).unwrap_or(&""));
+                (point.as_os_str().len(), options)
+            })
+        })
+        .max_by_key(|(length, _)| *length)
+        .map(|(_, options)| options)
+}

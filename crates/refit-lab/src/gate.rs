@@ -1,0 +1,160 @@
+//! Gates: what a candidate has to keep, as `wall<+2%`.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::experiment::EffectRecord;
+use crate::metric::{METRICS, Metric};
+
+/// A bound on a metric's relative change against the baseline.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Gate {
+    /// Name of the metric.
+    pub metric: &'static str,
+    /// The change has to stay below the bound; otherwise above it.
+    pub below: bool,
+    /// As a relative change: 0.02 is +2 %.
+    pub bound: f64,
+    typed: String,
+}
+
+/// Text that is no gate.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum GateError {
+    /// No `<` or `>`, or no number behind it.
+    #[error(
+        "`{0}` is not a gate; write a metric, `<` or `>`, and a change in per cent: --gate 'wall<+2%'"
+    )]
+    Form(String),
+    /// An unknown metric.
+    #[error("there is no metric `{name}`; there are {known}: --gate 'wall<+2%'")]
+    Metric {
+        /// As it was typed.
+        name: String,
+        /// All of them, joined by commas.
+        known: String,
+    },
+}
+
+impl FromStr for Gate {
+    type Err = GateError;
+
+    fn from_str(typed: &str) -> Result<Gate, GateError> {
+        let form = || GateError::Form(typed.to_owned());
+        let at = typed.find(['<', '>']).ok_or_else(form)?;
+        let (name, rest) = typed.split_at(at);
+        let number = rest[1..].trim().strip_suffix('%').ok_or_else(form)?;
+        let per_cent: f64 = number.trim().parse().map_err(|_| form())?;
+        if !per_cent.is_finite() || per_cent <= -100.0 {
+            return Err(form());
+        }
+        let metric = Metric::find(name.trim()).ok_or_else(|| GateError::Metric {
+            name: name.trim().to_owned(),
+            known: METRICS
+                .iter()
+                .map(|m| m.name)
+                .collect::<Vec<_>>()
+                .join(", "),
+        })?;
+        Ok(Gate {
+            metric: metric.name,
+            below: rest.starts_with('<'),
+            bound: per_cent / 100.0,
+            typed: typed.to_owned(),
+        })
+    }
+}
+
+impl fmt::Display for Gate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.typed)
+    }
+}
+
+/// What a gate says of an effect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// The whole interval is on the right side.
+    Passed,
+    /// The whole interval is on the wrong side.
+    Failed,
+    /// It lies on both.
+    Undecided,
+}
+
+impl Answer {
+    /// As it is stored.
+    pub fn word(self) -> &'static str {
+        match self {
+            Answer::Passed => "passed",
+            Answer::Failed => "failed",
+            Answer::Undecided => "undecided",
+        }
+    }
+}
+
+impl Gate {
+    /// The answer, from an effect; without one nothing is decided.
+    #[must_use]
+    pub fn answer(&self, effect: Option<&EffectRecord>) -> Answer {
+        let Some([low, high]) = effect.and_then(|effect| effect.interval) else {
+            return Answer::Undecided;
+        };
+        let (inside, outside) = if self.below {
+            (high < self.bound, low >= self.bound)
+        } else {
+            (low > self.bound, high <= self.bound)
+        };
+        match (inside, outside) {
+            (true, _) => Answer::Passed,
+            (_, true) => Answer::Failed,
+            _ => Answer::Undecided,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn effect(low: f64, high: f64) -> EffectRecord {
+        EffectRecord {
+            variant: 1,
+            metric: "wall".to_owned(),
+            change: f64::midpoint(low, high),
+            interval: Some([low, high]),
+            verdict: None,
+            gain: false,
+            pairs_needed: None,
+            slot_effect: None,
+            pairs: 8,
+        }
+    }
+
+    #[test]
+    fn a_gate_is_decided_by_the_whole_interval() {
+        let gate: Gate = "wall<+2%".parse().unwrap();
+        assert_eq!(gate.answer(Some(&effect(-0.01, 0.019))), Answer::Passed);
+        assert_eq!(gate.answer(Some(&effect(-0.01, 0.03))), Answer::Undecided);
+        assert_eq!(gate.answer(Some(&effect(0.02, 0.03))), Answer::Failed);
+        assert_eq!(gate.answer(None), Answer::Undecided);
+        let gate: Gate = "syncs > -50 %".parse().unwrap();
+        assert_eq!(gate.answer(Some(&effect(-0.4, 0.0))), Answer::Passed);
+        assert_eq!(gate.answer(Some(&effect(-0.9, -0.6))), Answer::Failed);
+    }
+
+    #[test]
+    fn what_is_no_gate_is_named() {
+        for text in ["wall", "wall<2", "wall<x%", "wall<-100%", "<2%%"] {
+            assert_eq!(
+                text.parse::<Gate>(),
+                Err(GateError::Form(text.to_owned())),
+                "{text}"
+            );
+        }
+        assert!(matches!(
+            "iowait<1%".parse::<Gate>(),
+            Err(GateError::Metric { .. })
+        ));
+    }
+}

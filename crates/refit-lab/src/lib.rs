@@ -1,0 +1,26 @@
+//! Comparisons: which variant of the ground beneath a command is better, by how
+//! much, and how sure that is.
+//!
+//! [`compare`] makes the runs and owns the [`Experiment`] that comes of it. What
+//! it promises: every variant stands on the same library and an environment of
+//! the same size; runs go in mirrored rounds; nothing is deleted before the
+//! comparison has ended; a variant whose outcome differs takes no part.
+
+pub mod comparison;
+mod copies;
+mod effects;
+pub mod experiment;
+mod fingerprint;
+mod gate;
+mod metric;
+mod request;
+mod run;
+mod settle;
+mod warnings;
+
+pub use comparison::{LabError, Progress, compare};
+pub use experiment::Experiment;
+pub use gate::{Gate, GateError};
+pub use metric::{METRICS, Metric, Unit};
+pub use request::Request;
+pub use run::Watch;

@@ -1,0 +1,64 @@
+//! One run: from a prepared program to its record.
+
+use std::time::Duration;
+
+use refit_launch::{End, Ended, Prepared};
+use refit_meter::{Collector, Metrics, Outcome, Pressure, Run};
+
+/// Looks at a program while it runs.
+pub struct Watch {
+    collector: Collector,
+    pressure: Option<Pressure>,
+}
+
+impl Watch {
+    /// Call just before the program starts.
+    #[must_use]
+    pub fn begin(prepared: &Prepared) -> Watch {
+        let reason = prepared.target.as_ref().and_then(|target| target.reason);
+        let mut collector = Collector::new(&prepared.session.path, reason.is_none());
+        if let (Some(target), Some(reason)) = (&prepared.target, reason) {
+            collector.add_unreached(&target.path.display().to_string(), reason);
+        }
+        Watch {
+            collector,
+            pressure: Pressure::now(),
+        }
+    }
+
+    /// Call now and then while the program runs.
+    pub fn tick(&mut self) {
+        self.collector.fold_dead();
+    }
+
+    /// The record of the run that has ended.
+    #[must_use]
+    pub fn finish(mut self, ended: &Ended) -> Run {
+        let now = Pressure::now();
+        self.collector.finish();
+        let exit = match ended.end {
+            End::Exited(code) => Outcome::Code(code),
+            End::Signaled(signal) => Outcome::Signal(signal),
+        };
+        let usage = &ended.usage;
+        let metrics = Metrics {
+            wall_ns: nanoseconds(ended.wall),
+            user_ns: nanoseconds(usage.user),
+            system_ns: nanoseconds(usage.system),
+            max_rss_bytes: usage.max_rss_bytes,
+            minor_faults: usage.minor_faults,
+            major_faults: usage.major_faults,
+            voluntary_switches: usage.voluntary_switches,
+            involuntary_switches: usage.involuntary_switches,
+            written_bytes: usage.written_bytes,
+            pressure: now
+                .zip(self.pressure)
+                .map(|(now, before)| now.since(before)),
+        };
+        self.collector.run(exit, metrics)
+    }
+}
+
+fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,148 @@
+//! What a reader has to know before he believes a table.
+
+use crate::experiment::{Experiment, Role, RunRecord, Warning};
+
+/// A noise floor above this is worth a word.
+const NOISY: f64 = 0.05;
+
+/// Everything that was noticed.
+pub fn warnings(experiment: &Experiment) -> Vec<Warning> {
+    let mut all = Vec::new();
+    let mut warn = |text: String, action: &str| {
+        all.push(Warning {
+            text,
+            action: action.to_owned(),
+        });
+    };
+    if does_less_the_second_time(experiment) {
+        warn(
+            "the first run of the baseline took more than twice as long as the second: your command does less work the second time".to_owned(),
+            "bring it back to the start before each run: --prepare COMMAND, or --fresh-copy DIR",
+        );
+    }
+    if let Some(floor) = experiment.noise_floor().filter(|floor| *floor > NOISY) {
+        warn(
+            format!(
+                "the noise floor is {:.1} %: two equal variants differed by that much",
+                floor * 100.0
+            ),
+            "wait for a quieter machine, or give it more time: --budget",
+        );
+    }
+    small_effects(experiment, &mut warn);
+    let environment = &experiment.environment;
+    for name in ["thp", "governor"] {
+        if let (Some(before), Some(after)) =
+            (environment.before.get(name), environment.after.get(name))
+            && before != after
+        {
+            warn(
+                format!(
+                    "the system's {name} changed during the comparison, from {before} to {after}"
+                ),
+                "repeat it, and find out who changed it",
+            );
+        }
+    }
+    let load =
+        |at: &std::collections::BTreeMap<String, String>| at.get("load")?.parse::<f64>().ok();
+    if let (Some(before), Some(after)) = (load(&environment.before), load(&environment.after))
+        && (after - before).abs() > 2.0
+    {
+        warn(
+            format!("the load of the machine went from {before} to {after}"),
+            "repeat it when nothing else runs",
+        );
+    }
+    syncs(experiment, &mut warn);
+    reach(experiment, &mut warn);
+    all
+}
+
+/// A verdict on a difference that two equal variants showed as well.
+fn small_effects(experiment: &Experiment, warn: &mut impl FnMut(String, &str)) {
+    let Some(floor) = experiment.noise_floor() else {
+        return;
+    };
+    for effect in experiment
+        .effects
+        .iter()
+        .filter(|effect| effect.metric == "wall")
+    {
+        let told = matches!(effect.verdict.as_deref(), Some("faster" | "slower"));
+        if told && effect.change.abs() < floor {
+            warn(
+                format!(
+                    "{} differs by less than the noise floor of {:.1} %",
+                    experiment.variants[effect.variant].name,
+                    floor * 100.0
+                ),
+                "see whether it holds: --confirm",
+            );
+        }
+    }
+}
+
+fn does_less_the_second_time(experiment: &Experiment) -> bool {
+    let mut walls = experiment
+        .runs
+        .iter()
+        .filter(|run| run.variant == 0)
+        .map(|run| run.run.metrics.wall_ns);
+    matches!((walls.next(), walls.next()), (Some(first), Some(second)) if first / 2 > second)
+}
+
+fn syncs(experiment: &Experiment, warn: &mut impl FnMut(String, &str)) {
+    let swaps_sync = |index: &usize| {
+        let settings = &experiment.variants[*index].settings;
+        settings
+            .iter()
+            .any(|setting| setting.setting.starts_with("sync"))
+    };
+    let mut base = experiment
+        .runs
+        .iter()
+        .filter(|run| run.variant == 0)
+        .peekable();
+    // An open with O_SYNC is no sync call, and makes each write one.
+    let syncs = |run: &RunRecord| {
+        run.run.syncs(|calls| calls.seen) > 0 || run.run.totals.contains_key("open(O_SYNC)")
+    };
+    let never = base.peek().is_some() && !base.any(syncs);
+    if never && (0..experiment.variants.len()).any(|index| swaps_sync(&index)) {
+        warn(
+            "no sync call of the baseline was seen, so sync=… has nothing to swap".to_owned(),
+            "see whether the command syncs at all: refit run -- COMMAND",
+        );
+    }
+}
+
+fn reach(experiment: &Experiment, warn: &mut impl FnMut(String, &str)) {
+    let candidate = |run: &&RunRecord| experiment.variants[run.variant].role == Role::Candidate;
+    let Some(run) = experiment.runs.iter().filter(candidate).find(|run| {
+        let coverage = &run.run.coverage;
+        coverage.processes_reached < coverage.processes_seen
+    }) else {
+        return;
+    };
+    let coverage = &run.run.coverage;
+    let names: Vec<String> = coverage
+        .unreached
+        .iter()
+        .take(3)
+        .map(|program| format!("{} ({})", program.name, program.reason))
+        .collect();
+    warn(
+        format!(
+            "{} of {} processes were not reached: {}",
+            coverage.processes_seen - coverage.processes_reached,
+            coverage.processes_seen,
+            if names.is_empty() {
+                "unknown which".to_owned()
+            } else {
+                names.join(", ")
+            }
+        ),
+        "what they do is the same in every variant; see refit doctor COMMAND",
+    );
+}

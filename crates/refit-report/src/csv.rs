@@ -1,0 +1,142 @@
+//! Every run as a line of comma-separated values (RFC 4180, with a header).
+
+use refit_lab::experiment::{Experiment, Outcome, Role, RunRecord};
+use refit_lab::{METRICS, Metric, Unit};
+
+use crate::row::is_unseen;
+
+/// One row for each run, in the order of the runs, those of the confirmation
+/// last. What a run does not have, or nobody could see, is empty.
+#[must_use]
+pub fn csv(experiment: &Experiment) -> String {
+    let fixed = [
+        "variant",
+        "role",
+        "pair",
+        "round",
+        "slot",
+        "warmup",
+        "confirmation",
+        "at_s",
+        "failure",
+        "exit",
+    ];
+    let mut lines = vec![line(
+        fixed
+            .into_iter()
+            .map(str::to_owned)
+            .chain(METRICS.iter().map(column)),
+    )];
+    lines.extend(
+        experiment
+            .runs
+            .iter()
+            .map(|run| row(experiment, run, false)),
+    );
+    if let Some(again) = &experiment.confirmation {
+        lines.extend(again.runs.iter().map(|run| row(again, run, true)));
+    }
+    lines.concat()
+}
+
+/// A metric's name with its unit: `wall_ns`.
+fn column(metric: &Metric) -> String {
+    let unit = match metric.unit {
+        Unit::Nanoseconds => "_ns",
+        Unit::Microseconds => "_us",
+        Unit::Bytes => "_bytes",
+        Unit::Count => "",
+    };
+    metric.name.replace('-', "_") + unit
+}
+
+fn row(experiment: &Experiment, record: &RunRecord, confirmation: bool) -> String {
+    let variant = experiment.variants.get(record.variant);
+    let role = match variant.map(|variant| variant.role) {
+        Some(Role::Baseline) => "baseline",
+        Some(Role::Candidate) => "candidate",
+        Some(Role::Bare) => "bare",
+        Some(Role::Hidden) => "hidden",
+        None => "",
+    };
+    let exit = match record.run.exit {
+        Outcome::Code(code) => code.to_string(),
+        Outcome::Signal(signal) => format!("signal {signal}"),
+    };
+    let fixed = [
+        variant.map_or(String::new(), |variant| variant.name.clone()),
+        role.to_owned(),
+        record.pair.to_string(),
+        record.round.to_string(),
+        record.slot.to_string(),
+        record.warmup.to_string(),
+        confirmation.to_string(),
+        format!("{:.3}", record.at_s),
+        record.failure.clone().unwrap_or_default(),
+        exit,
+    ];
+    let seen = |metric: &&Metric| !is_unseen(experiment, record.variant, metric);
+    let metrics = METRICS.iter().map(|metric| {
+        let value = Some(metric)
+            .filter(seen)
+            .and_then(|metric| metric.of(&record.run));
+        value.map_or(String::new(), |value| value.to_string())
+    });
+    line(fixed.into_iter().chain(metrics))
+}
+
+fn line(fields: impl Iterator<Item = String>) -> String {
+    let fields: Vec<String> = fields.map(|field| quoted(&field)).collect();
+    fields.join(",") + "\n"
+}
+
+fn quoted(field: &str) -> String {
+    if field.contains(|c: char| matches!(c, ',' | '"') || c.is_control()) {
+        let printable = crate::format::printable(field);
+        format!("\"{}\"", printable.replace('"', "\"\""))
+    } else {
+        field.to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample;
+
+    #[test]
+    fn every_run_has_a_row_with_every_metric() {
+        let mut experiment = sample::experiment();
+        experiment.confirmation = Some(Box::new(sample::confirmation()));
+        let text = csv(&experiment);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(
+            lines[..2],
+            [
+                "variant,role,pair,round,slot,warmup,confirmation,at_s,failure,exit,wall_ns,user_ns,system_ns,\
+                 max_rss_bytes,minor_faults,major_faults,voluntary_switches,involuntary_switches,written_bytes,\
+                 psi_cpu_us,psi_io_us,psi_memory_us,syncs,sync_wait_ns",
+                "malloc=jemalloc,candidate,0,0,0,true,false,0.000,,0,433200630,90000000,30000000,\
+                 46137344,9000,0,0,0,4194304,,,,812,243600000",
+            ]
+        );
+        let again = experiment
+            .confirmation
+            .as_ref()
+            .map_or(0, |again| again.runs.len());
+        assert!(experiment.runs.len() > 100 && again > 10);
+        assert_eq!(lines.len(), 1 + experiment.runs.len() + again);
+        for line in &lines {
+            assert_eq!(line.matches(',').count(), 9 + METRICS.len(), "{line}");
+        }
+        let bare = lines.iter().find(|line| line.starts_with("bare,")).unwrap();
+        assert!(bare.ends_with(",,"), "{bare}");
+    }
+
+    #[test]
+    fn commas_quotes_and_lines_stay_within_their_field() {
+        assert_eq!(quoted("env.A=1,2"), "\"env.A=1,2\"");
+        assert_eq!(quoted("said \"no\"\n"), "\"said \"\"no\"\"\\n\"");
+        assert_eq!(quoted("exit code 1"), "exit code 1");
+    }
+}

@@ -1,0 +1,158 @@
+//! The score log of many comparisons: what was tried, what it earned, and
+//! whether it was kept.
+
+use std::fmt::Write;
+use std::path::PathBuf;
+
+use refit_lab::experiment::{Experiment, Role, VariantRecord};
+use refit_stats::OVERALL_ALPHA;
+
+use crate::format;
+use crate::row::{Row, rows};
+use crate::table::{Column, head, row};
+
+/// One line for each candidate, the oldest first, under each command. A change
+/// was *kept* when a later comparison of the same command has its settings
+/// under every variant (`--with`). Where a winner was confirmed, the confirmed
+/// number is given.
+#[must_use]
+pub fn history(experiments: &[(PathBuf, Experiment)]) -> String {
+    let mut sorted: Vec<&(PathBuf, Experiment)> = experiments.iter().collect();
+    sorted.sort_by_key(|(path, experiment)| (experiment.started_unix, path));
+    let mut commands: Vec<&[String]> = Vec::new();
+    for (_, experiment) in &sorted {
+        if !commands.contains(&experiment.command.as_slice()) {
+            commands.push(&experiment.command);
+        }
+    }
+    let mut out = String::new();
+    for (i, command) in commands.iter().enumerate() {
+        let of: Vec<_> = sorted
+            .iter()
+            .copied()
+            .filter(|(_, e)| e.command == **command)
+            .collect();
+        let _ = write!(
+            out,
+            "{}{}\n{}",
+            if i > 0 { "\n" } else { "" },
+            format::command_line(command),
+            log(&of)
+        );
+    }
+    out
+}
+
+/// A candidate of one comparison.
+struct Entry {
+    date: String,
+    change: String,
+    baseline: String,
+    effect: String,
+    interval: String,
+    verdict: String,
+    kept: &'static str,
+    file: String,
+}
+
+fn log(experiments: &[&(PathBuf, Experiment)]) -> String {
+    let mut entries = Vec::new();
+    for (i, (path, experiment)) in experiments.iter().enumerate() {
+        let rows = rows(experiment);
+        let candidates = rows
+            .iter()
+            .filter(|row| row.variant.role == Role::Candidate);
+        entries.extend(candidates.map(|row| {
+            let confirmed = experiment
+                .confirmation
+                .as_deref()
+                .map(crate::row::rows)
+                .unwrap_or_default();
+            let again = confirmed.iter().find(|again| again.name == row.name);
+            let shown: &Row = again.unwrap_or(row);
+            Entry {
+                date: format::date(experiment.started_unix),
+                change: row.name.clone(),
+                baseline: rows
+                    .first()
+                    .map_or(String::new(), |baseline| baseline.wall.clone()),
+                effect: shown.change.clone(),
+                interval: shown.interval.clone(),
+                verdict: verdict(shown, again.is_some()),
+                kept: kept(row.variant, &experiments[i + 1..]),
+                file: format::printable(&path.display().to_string()),
+            }
+        }));
+    }
+    let level = format!("{} interval", format::magnitude(1.0 - OVERALL_ALPHA));
+    let cells = |of: fn(&Entry) -> String| entries.iter().map(of);
+    let columns = [
+        Column::left("date (UTC)", cells(|entry| entry.date.clone())),
+        Column::left("change", cells(|entry| entry.change.clone())),
+        Column::right("baseline", cells(|entry| entry.baseline.clone())),
+        Column::right("effect", cells(|entry| entry.effect.clone())),
+        Column::right(&level, cells(|entry| entry.interval.clone())),
+        Column::left("verdict", cells(|entry| entry.verdict.clone())),
+        Column::left("kept", cells(|entry| entry.kept.to_owned())),
+        Column::left("result", cells(|entry| entry.file.clone())),
+    ];
+    let columns: Vec<&Column> = columns.iter().collect();
+    let mut lines = vec![head(&columns, false)];
+    lines.extend((0..entries.len()).map(|i| row(&columns, i, false)));
+    lines.push(String::new());
+    lines.join("\n")
+}
+
+/// A confirmation has the last word.
+fn verdict(row: &Row, again: bool) -> String {
+    let gains = row.effect.is_some_and(|effect| effect.gain);
+    let ending = match (again, gains) {
+        (false, _) => "",
+        (true, true) => ", confirmed",
+        (true, false) => ", not confirmed",
+    };
+    format!("{}{ending}", row.verdict)
+}
+
+fn kept(variant: &VariantRecord, later: &[&(PathBuf, Experiment)]) -> &'static str {
+    let has_all = |experiment: &Experiment| {
+        let has = |setting: &str| experiment.with.iter().any(|with| with.setting == setting);
+        !variant.settings.is_empty() && variant.settings.iter().all(|s| has(&s.setting))
+    };
+    match later {
+        [] => "open",
+        _ if later.iter().any(|(_, experiment)| has_all(experiment)) => "kept",
+        _ => "not kept",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample;
+
+    #[test]
+    fn what_a_later_comparison_stands_on_was_kept() {
+        let first = sample::experiment();
+        let mut second = sample::experiment();
+        second.started_unix += 86_400;
+        second.with = first.variants[1].settings.clone();
+        second.variants.remove(1);
+        second.confirmation = None;
+        second.effects.retain(|effect| effect.variant != 1);
+        for effect in &mut second.effects {
+            effect.variant -= 1;
+        }
+        second.runs.retain(|run| run.variant != 1);
+        for run in &mut second.runs {
+            run.variant -= usize::from(run.variant > 1);
+        }
+        let mut other = sample::experiment();
+        other.command = vec!["make".to_owned(), "test".to_owned()];
+        other.started_unix += 90_000;
+        other.confirmation = Some(Box::new(sample::confirmation()));
+        let files = [("b.json", second), ("c.json", other), ("a.json", first)];
+        let files = files.map(|(path, experiment)| (PathBuf::from(path), experiment));
+        assert_eq!(history(&files), include_str!("../goldens/history.txt"));
+    }
+}

@@ -1,0 +1,90 @@
+//! A comparison, drawn: an [`Experiment`] in, text or a picture out.
+//!
+//! Promises: nothing is measured, judged or left out here; the same experiment
+//! gives the same bytes (a PNG: with the same fonts). Whatever a record holds,
+//! no control character of it reaches a terminal or a file.
+
+mod bar;
+mod csv;
+mod fold;
+mod format;
+mod history;
+mod markdown;
+mod notes;
+mod paint;
+mod plot;
+mod png;
+mod row;
+mod svg;
+mod table;
+mod terminal;
+
+#[cfg(test)]
+mod sample;
+
+pub use crate::csv::csv;
+pub use crate::history::history;
+pub use crate::markdown::markdown;
+pub use crate::plot::svg;
+pub use crate::png::{Picture, PictureError, png};
+pub use crate::terminal::{Style, terminal};
+
+pub use refit_lab::Experiment;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::PathBuf;
+
+    /// Draws a record, as a file may hold it, in every format.
+    fn draw(experiment: &Experiment) {
+        let style = |width| Style {
+            width,
+            colour: false,
+        };
+        let mut texts: Vec<String> = [0, 60, 200]
+            .into_iter()
+            .map(|width| terminal(experiment, &style(width)))
+            .collect();
+        texts.extend([markdown(experiment), csv(experiment), svg(experiment)]);
+        texts.push(history(&[(PathBuf::from("a.json"), experiment.clone())]));
+        for text in texts {
+            assert!(!text.contains("NaN") && !text.contains("inf"), "{text}");
+            assert!(!text.contains(|c: char| c.is_control() && c != '\n'));
+        }
+        png(experiment).unwrap();
+    }
+
+    #[test]
+    fn no_record_is_too_strange_to_be_drawn() {
+        let mut experiment = sample::experiment();
+        experiment.refit = "\u{7}".to_owned();
+        experiment.variants[1].name = "a\u{1b}[2J\n".to_owned();
+        experiment.with[0].setting = "\r".to_owned();
+        experiment.warnings[0].text = "\u{9b}".to_owned();
+        experiment.seed = u64::MAX;
+        experiment.started_unix = u64::MAX;
+        experiment.delta = -7.0;
+        experiment.plan.pairs = usize::MAX;
+        experiment.plan.took_s = 1e300;
+        for (i, effect) in experiment.effects.iter_mut().enumerate() {
+            effect.variant = [0, 1, 2, 3, 999][i % 5];
+            effect.change = [-1.0, -3.0, 1e308, -1e308][i % 4];
+            effect.interval = [Some([1e308, -1e308]), Some([-1.0, 0.0]), None][i % 3];
+            effect.pairs_needed = Some(usize::MAX);
+        }
+        for (i, run) in experiment.runs.iter_mut().enumerate() {
+            run.variant = [0, 1, 999][i % 3];
+            run.run.metrics.wall_ns = [0, u64::MAX, 1][i % 3];
+            run.pair = usize::MAX;
+        }
+        experiment.gates = sample::gates();
+        experiment.gates[0].variant = 999;
+        draw(&experiment);
+        experiment.variants.clear();
+        draw(&experiment);
+        experiment.command.clear();
+        experiment.runs.clear();
+        draw(&experiment);
+    }
+}

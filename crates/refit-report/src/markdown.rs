@@ -1,0 +1,133 @@
+//! For a pull request: a table, and what has to be known with it.
+
+use std::fmt::Write;
+
+use refit_lab::Experiment;
+use refit_stats::OVERALL_ALPHA;
+
+use crate::format;
+use crate::notes::{notes, with};
+use crate::row::{Row, main_metric, rows};
+
+/// GitHub's Markdown.
+#[must_use]
+pub fn markdown(experiment: &Experiment) -> String {
+    let mut out = String::new();
+    let _ = writeln!(
+        out,
+        "**refit compare** {}",
+        code(&format::command_line(&experiment.command))
+    );
+    if let Some(with) = with(experiment) {
+        let _ = writeln!(out, "{} {}", with.label, escaped(&with.text));
+    }
+    let _ = writeln!(
+        out,
+        "\n| variant | {} | vs baseline | {} interval | verdict | max RSS | syncs | class |",
+        main_metric(),
+        format::magnitude(1.0 - OVERALL_ALPHA)
+    );
+    let _ = writeln!(out, "|:--|--:|--:|:-:|:--|--:|--:|:--|");
+    for row in rows(experiment) {
+        let _ = writeln!(out, "| {} |", cells(&row).join(" | "));
+    }
+    out.push('\n');
+    for note in notes(experiment) {
+        let label = if note.label.is_empty() {
+            String::new()
+        } else {
+            format!("**{}** ", escaped(note.label.trim_end()))
+        };
+        let _ = writeln!(out, "- {label}{}", escaped(&note.text));
+    }
+    if let Some(machine) = machine(experiment) {
+        let _ = writeln!(out, "- **machine:** {}", escaped(&machine));
+    }
+    let _ = writeln!(
+        out,
+        "- refit {}, {} UTC",
+        escaped(&format::printable(&experiment.refit)),
+        format::date(experiment.started_unix)
+    );
+    out
+}
+
+fn cells(row: &Row) -> [String; 8] {
+    let verdict = match row.verdict.as_str() {
+        "" => String::new(),
+        word => format!("**{}**", escaped(word)),
+    };
+    [
+        code(&row.name),
+        row.wall.clone(),
+        row.change.clone(),
+        row.interval.clone(),
+        verdict,
+        row.max_rss.clone(),
+        row.syncs.clone(),
+        escaped(&row.class),
+    ]
+}
+
+/// Every number is one of a machine.
+fn machine(experiment: &Experiment) -> Option<String> {
+    let fixed = experiment.environment.fixed.iter();
+    let parts: Vec<String> = fixed
+        .map(|(name, value)| format::printable(&format!("{name} {value}")))
+        .collect();
+    (!parts.is_empty()).then(|| parts.join("; "))
+}
+
+/// A code span, fenced by more backticks than it holds in a row.
+fn code(text: &str) -> String {
+    let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
+    let fence = "`".repeat(longest + 1);
+    let space = if longest > 0 { " " } else { "" };
+    // In a table even the bar of a code span ends the cell.
+    format!("{fence}{space}{}{space}{fence}", text.replace('|', r"\|"))
+}
+
+/// What Markdown would read as its own.
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if matches!(
+            c,
+            '\\' | '`' | '*' | '_' | '<' | '>' | '|' | '[' | ']' | '#' | '@'
+        ) {
+            out.push('\\');
+        }
+        out.push(c);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample;
+
+    #[test]
+    fn a_table_with_all_that_belongs_to_it() {
+        assert_eq!(
+            markdown(&sample::experiment()),
+            include_str!("../goldens/markdown.md")
+        );
+    }
+
+    #[test]
+    fn no_name_breaks_the_table() {
+        assert_eq!(code("env.A=x|y"), r"`env.A=x\|y`");
+        assert_eq!(code("a``b"), "``` a``b ```");
+        assert_eq!(escaped("wall<+2% *a_b*"), r"wall\<+2% \*a\_b\*");
+        let mut experiment = sample::experiment();
+        experiment.variants[1].name = "env.A=x|`\n| y".to_owned();
+        let text = markdown(&experiment);
+        let table: Vec<&str> = text.lines().filter(|line| line.starts_with('|')).collect();
+        assert_eq!(table.len(), 7);
+        for line in table {
+            let bars = line.replace(r"\|", "").matches('|').count();
+            assert_eq!(bars, 9, "{line}");
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! What is to be said of one candidate.
+
+use refit_lab::experiment::{EffectRecord, Experiment, Role};
+use refit_stats::PATIENCE;
+
+use super::{Note, note};
+use crate::format;
+use crate::paint::Tone;
+use crate::row::{Row, rows};
+
+/// Metrics beside the main one that are worth a word where they changed.
+const SECONDARY: [&str; 7] = [
+    "syncs",
+    "written",
+    "user",
+    "system",
+    "max-rss",
+    "minor-faults",
+    "major-faults",
+];
+
+/// What else changed, in one line: `less: syncs −100 %; more: max-rss +12 %`.
+pub fn secondary(experiment: &Experiment, row: &Row) -> Option<Note> {
+    row.effect?;
+    let mut sides: [Vec<String>; 2] = Default::default();
+    for name in SECONDARY {
+        let Some(effect) = experiment.effect(row.index, name) else {
+            continue;
+        };
+        if !matches!(
+            effect.verdict.as_deref(),
+            None | Some("same" | "inconclusive")
+        ) {
+            let side = usize::from(effect.change > 0.0);
+            sides[side].push(format!("{name} {}", format::percent_short(effect.change)));
+        }
+    }
+    let parts: Vec<String> = ["less", "more"]
+        .iter()
+        .zip(&sides)
+        .filter(|(_, side)| !side.is_empty())
+        .map(|(word, side)| format!("{word}: {}", side.join(", ")))
+        .collect();
+    (!parts.is_empty()).then(|| note(&format!("{} ", row.name), Tone::Plain, parts.join("; ")))
+}
+
+/// Why a variant takes no part any more.
+pub fn disqualified(row: &Row) -> Option<Note> {
+    let reason = row.variant.disqualified.as_deref()?;
+    Some(note(
+        "disqualified:",
+        Tone::Bad,
+        format!("{}: {}", row.name, format::printable(reason)),
+    ))
+}
+
+/// What would make it conclusive.
+pub fn inconclusive(experiment: &Experiment, row: &Row) -> Option<Note> {
+    let effect = row
+        .effect
+        .filter(|effect| effect.verdict.as_deref() == Some("inconclusive"))?;
+    let needed = effect.pairs_needed?;
+    let text = format!("{}: {}", row.name, remedy(experiment, effect, needed));
+    Some(note("inconclusive:", Tone::Unsure, text))
+}
+
+fn remedy(experiment: &Experiment, effect: &EffectRecord, needed: usize) -> String {
+    let plan = &experiment.plan;
+    let pair_s = plan.took_s / plan.pairs.saturating_add(1) as f64;
+    let total_s = pair_s * needed.saturating_add(1) as f64;
+    let cost = format!(
+        "{} ({})",
+        format::plural(needed, "round pair"),
+        format::about(total_s)
+    );
+    if effect.pairs > 0 && needed > PATIENCE.saturating_mul(effect.pairs) {
+        return format!(
+            "it would take about {cost}; rather try a quieter machine, a longer command, or a larger --delta"
+        );
+    }
+    let option = if experiment.interrupted && plan.looks.last().is_some_and(|&last| needed <= last)
+    {
+        "let it run to its end".to_owned()
+    } else if total_s > plan.budget_s {
+        format!("--budget {}", format::option_time(total_s))
+    } else {
+        format!("--rounds {}", needed.saturating_mul(2))
+    };
+    format!("about {cost} would probably settle it: {option}")
+}
+
+/// `bare` against the baseline, turned round: what refit adds.
+pub fn weight(row: &Row) -> Option<Note> {
+    let effect = row.effect.filter(|_| row.variant.role == Role::Bare)?;
+    let turned = |change: f64| 1.0 / (1.0 + change) - 1.0;
+    let interval = effect
+        .interval
+        .map(|[low, high]| [turned(high), turned(low)]);
+    let text = format!(
+        "{} {} (the baseline against bare, the program without refit)",
+        format::percent(turned(effect.change)),
+        format::interval(interval)
+    );
+    Some(note("refit's own weight:", Tone::Plain, text))
+}
+
+/// What is to be reported of a winner: it was picked for being the best, and
+/// so its first number flatters it.
+pub fn confirmed(again: &Experiment) -> Vec<Note> {
+    let rows = rows(again);
+    let candidates = rows
+        .iter()
+        .filter(|row| row.variant.role == Role::Candidate);
+    candidates
+        .map(|row| {
+            let Some(effect) = row.effect else {
+                let text = format!("{} has no result", row.name);
+                return note("confirmation:", Tone::Unsure, text);
+            };
+            let result = format!(
+                "{} {} {} {}",
+                row.name, row.change, row.interval, row.verdict
+            );
+            let source = format!(
+                "{}, seed {}",
+                format::plural(effect.pairs, "new round pair"),
+                format::seed(again.seed)
+            );
+            let advice = if effect.gain {
+                "report this number: the one above was picked for being the best"
+            } else {
+                "the gain above is not confirmed"
+            };
+            note(
+                "confirmation:",
+                row.tone,
+                format!("{result} ({source}); {advice}"),
+            )
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::notes::tests::{has, texts};
+    use crate::sample;
+
+    #[test]
+    fn the_remedy_fits_what_ended_it() {
+        let mut experiment = sample::experiment();
+        has(
+            &experiment,
+            "inconclusive: thp=never: about 31 round pairs (2 min) would probably settle it: --budget 3m",
+        );
+        experiment.plan.budget_s = 600.0;
+        has(
+            &experiment,
+            "inconclusive: thp=never: about 31 round pairs (2 min) would probably settle it: --rounds 62",
+        );
+        experiment.interrupted = true;
+        has(
+            &experiment,
+            "inconclusive: thp=never: about 31 round pairs (2 min) would probably settle it: let it run to its end",
+        );
+        has(
+            &experiment,
+            "interrupted: 14 of up to 74 round pairs were made",
+        );
+        let effect = sample::effect_mut(&mut experiment, 3, "wall");
+        effect.pairs_needed = Some(9000);
+        has(
+            &experiment,
+            "inconclusive: thp=never: it would take about 9,000 round pairs (10 h); \
+             rather try a quieter machine, a longer command, or a larger --delta",
+        );
+    }
+
+    #[test]
+    fn a_variant_that_is_out_is_named_with_its_reason_only() {
+        let mut experiment = sample::experiment();
+        experiment.variants[1].disqualified = Some("exit code 1 (disk\nfull)".to_owned());
+        has(
+            &experiment,
+            "disqualified: sync=off: exit code 1 (disk\\nfull)",
+        );
+        assert!(
+            !texts(&experiment)
+                .iter()
+                .any(|line| line.starts_with("sync=off"))
+        );
+    }
+
+    #[test]
+    fn the_number_to_report_is_the_confirmed_one() {
+        let mut experiment = sample::experiment();
+        experiment.confirmation = Some(Box::new(sample::confirmation()));
+        has(
+            &experiment,
+            "confirmation: sync=off −58.1 % [−59.0 %, −57.0 %] faster (8 new round pairs, seed 0x5eee); \
+             report this number: the one above was picked for being the best",
+        );
+        let again = experiment.confirmation.as_deref_mut().unwrap();
+        let effect = sample::effect_mut(again, 1, "wall");
+        (effect.gain, effect.verdict) = (false, Some("inconclusive".to_owned()));
+        has(
+            &experiment,
+            "confirmation: sync=off −58.1 % [−59.0 %, −57.0 %] inconclusive (8 new round pairs, seed 0x5eee); \
+             the gain above is not confirmed",
+        );
+    }
+}

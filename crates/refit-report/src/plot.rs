@@ -1,0 +1,271 @@
+//! The strip plot: every run in the order in which it was made, as a ratio to
+//! the baseline's median; drift, outliers and two levels are to be seen at once.
+
+mod axis;
+mod legend;
+mod runs;
+
+use refit_lab::experiment::{Experiment, Role};
+use refit_lab::{METRICS, Metric};
+use refit_stats::OVERALL_ALPHA;
+
+use crate::bar::{Scale, changes};
+use crate::fold::fold;
+use crate::format;
+use crate::notes::{summary, with};
+use crate::row::{main_metric, median};
+use crate::svg::{Anchor, Font, Svg};
+
+const WIDTH: f64 = 960.0;
+const MARGIN: f64 = 24.0;
+/// Where the runs begin: room for the labels of the axis.
+const LEFT: f64 = 84.0;
+const HEIGHT_OF_RUNS: f64 = 340.0;
+/// Of each line of the legend and of the caveat.
+const LINE: f64 = 20.0;
+/// Characters of the caveat that fit on one line.
+const CAVEAT: usize = 150;
+
+const INK: &str = "#222222";
+const GREY: &str = "#666666";
+const TEXT: Font = Font {
+    size: 12.0,
+    fill: INK,
+    bold: false,
+};
+const SMALL: Font = Font {
+    size: 11.0,
+    fill: GREY,
+    bold: false,
+};
+const HEAD: Font = Font {
+    size: 17.0,
+    fill: INK,
+    bold: true,
+};
+
+/// The colours of Okabe and Ito that stand out on white, and two more: told
+/// apart by colour-blind people too.
+const COLOURS: [&str; 8] = [
+    "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#882255", "#999933",
+];
+
+/// A variant's colour.
+fn colour(experiment: &Experiment, variant: usize) -> &'static str {
+    match experiment.variants.get(variant).map(|variant| variant.role) {
+        Some(Role::Candidate) => COLOURS[variant.saturating_sub(1) % COLOURS.len()],
+        Some(Role::Hidden) => "#b4b4b4",
+        Some(Role::Bare) => "#7a5c3e",
+        _ => "#333333",
+    }
+}
+
+/// Where things lie.
+struct Frame {
+    /// Upper edge of the runs.
+    top: f64,
+    /// Lower edge.
+    bottom: f64,
+    /// Right edge of the runs.
+    right: f64,
+    /// Logarithms of ratios that the height stands for.
+    scale: Scale,
+    /// Median of the baseline, in the metric's unit.
+    base: f64,
+    /// What is drawn.
+    metric: &'static Metric,
+}
+
+impl Frame {
+    fn y(&self, log: f64) -> f64 {
+        self.bottom - self.scale.part(log) * (self.bottom - self.top)
+    }
+
+    /// Logarithm of a value's ratio to the baseline's median.
+    fn log(&self, value: u64) -> f64 {
+        (value.max(1) as f64 / self.base).ln()
+    }
+}
+
+/// The picture. Without a counted run of the baseline there is nothing to
+/// compare with, and it says so.
+#[must_use]
+pub fn svg(experiment: &Experiment) -> String {
+    let command = format::command_line(&experiment.command);
+    let caveat = caveat(experiment);
+    let legend = legend::lines(experiment);
+    let top = 44.0 + LINE * (with(experiment).iter().count() + legend.len() + 1) as f64 + 44.0;
+    let bottom = top + HEIGHT_OF_RUNS;
+    let height = bottom + 48.0 + LINE * caveat.len() as f64;
+    let mut svg = Svg::new(WIDTH, height);
+    svg.text(
+        [MARGIN, 32.0],
+        Anchor::Start,
+        HEAD,
+        &format::shortened(&command, 84),
+    );
+    let mut y = 44.0;
+    if let Some(with) = with(experiment) {
+        y += LINE;
+        let line = format!("{} {}", with.label, with.text);
+        svg.text(
+            [MARGIN, y - 4.0],
+            Anchor::Start,
+            SMALL,
+            &format::shortened(&line, CAVEAT),
+        );
+    }
+    legend::draw(&mut svg, experiment, &legend, y);
+    let metric = &METRICS[0];
+    match median(experiment, 0, metric).filter(|base| *base > 0.0) {
+        Some(base) => {
+            let right = WIDTH - MARGIN - runs::panel_width(experiment);
+            let mut frame = Frame {
+                top,
+                bottom,
+                right,
+                scale: Scale {
+                    low: 0.0,
+                    high: 0.0,
+                },
+                base,
+                metric,
+            };
+            frame.scale = scale(experiment, &frame);
+            axis::draw(&mut svg, experiment, &frame);
+            runs::draw(&mut svg, experiment, &frame);
+            runs::intervals(&mut svg, experiment, &frame);
+        }
+        None => {
+            let middle = [WIDTH / 2.0, f64::midpoint(top, bottom)];
+            svg.text(
+                middle,
+                Anchor::Middle,
+                TEXT,
+                "no run of the baseline counts yet",
+            );
+        }
+    }
+    for (i, line) in caveat.iter().enumerate() {
+        let y = height - 14.0 - LINE * (caveat.len() - 1 - i) as f64;
+        svg.text([MARGIN, y], Anchor::Start, SMALL, line.trim());
+    }
+    svg.finish(&format!("refit compare: {command}"))
+}
+
+/// Room for every run that counts and for every interval.
+fn scale(experiment: &Experiment, frame: &Frame) -> Scale {
+    let runs = (0..experiment.variants.len()).flat_map(|variant| experiment.counted(variant));
+    let runs = runs
+        .filter_map(|run| frame.metric.of(&run.run))
+        .map(|value| frame.log(value).exp_m1());
+    let shown = experiment
+        .effects
+        .iter()
+        .filter(|effect| effect.metric == main_metric());
+    let scale = Scale::around(runs.chain(shown.flat_map(changes)), experiment.delta);
+    let room = 0.06 * (scale.high - scale.low);
+    Scale {
+        low: scale.low - room,
+        high: scale.high + room,
+    }
+}
+
+fn caveat(experiment: &Experiment) -> Vec<String> {
+    let level = format::magnitude(1.0 - OVERALL_ALPHA);
+    let what = format!(
+        "Each dot is one run, in the order in which they were made; a line joins the two of a round pair; \
+         a cross did not count. Within the band (±{}) variants are the same. The intervals hold all at once \
+         in {level} of comparisons, on this machine and this day.",
+        format::magnitude(experiment.delta)
+    );
+    let origin = format!(
+        "{}; refit {}, {} UTC",
+        summary(experiment),
+        experiment.refit,
+        format::date(experiment.started_unix)
+    );
+    [what, origin]
+        .iter()
+        .flat_map(|text| fold(&format::printable(text), CAVEAT))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample;
+    use resvg::usvg::roxmltree::Document;
+
+    fn with_class(document: &Document, class: &str) -> usize {
+        document
+            .descendants()
+            .filter(|node| node.attribute("class") == Some(class))
+            .count()
+    }
+
+    #[test]
+    fn every_run_that_counts_is_drawn_and_every_pair_joined() {
+        let mut experiment = sample::experiment();
+        experiment.runs[20].failure = Some("exit code 1".to_owned());
+        let text = svg(&experiment);
+        let document = Document::parse(&text).unwrap();
+        let counted: usize = (0..6)
+            .map(|variant| experiment.counted(variant).count())
+            .sum();
+        assert_eq!(counted, 14 * 2 * 6 - 1);
+        assert_eq!(with_class(&document, "run"), counted);
+        assert_eq!(with_class(&document, "pair"), 14 * 6 - 1);
+        assert_eq!(with_class(&document, "warmup"), 12);
+        assert_eq!(with_class(&document, "failed"), 1);
+        assert_eq!(with_class(&document, "interval"), 5);
+        assert_eq!(text, svg(&experiment));
+    }
+
+    #[test]
+    fn everything_lies_on_the_sheet() {
+        let mut experiment = sample::experiment();
+        // A warm-up far beyond the scale is drawn at its edge.
+        experiment.runs[0].run.metrics.wall_ns *= 1000;
+        let text = svg(&experiment);
+        let document = Document::parse(&text).unwrap();
+        let height: f64 = document
+            .root_element()
+            .attribute("height")
+            .unwrap()
+            .parse()
+            .unwrap();
+        let mut seen = 0;
+        for node in document.descendants() {
+            for (names, most) in [
+                (["x", "cx", "x1", "x2"], WIDTH),
+                (["y", "cy", "y1", "y2"], height),
+            ] {
+                for value in names.iter().filter_map(|name| node.attribute(*name)) {
+                    let value: f64 = value.parse().unwrap();
+                    assert!((0.0..=most).contains(&value), "{node:?}");
+                    seen += 1;
+                }
+            }
+        }
+        assert!(seen > 500);
+    }
+
+    #[test]
+    fn a_command_of_any_words_gives_a_document() {
+        let mut experiment = sample::experiment();
+        experiment.command = vec!["<&\">\u{1}".to_owned(), "x".repeat(500)];
+        experiment.variants[1].name = "env.A=</svg>\u{0}".to_owned();
+        Document::parse(&svg(&experiment)).unwrap();
+    }
+
+    #[test]
+    fn without_a_run_it_says_so() {
+        let mut experiment = sample::experiment();
+        experiment.runs.clear();
+        experiment.effects.clear();
+        let text = svg(&experiment);
+        assert!(text.contains("no run of the baseline counts yet"));
+        Document::parse(&text).unwrap();
+    }
+}

@@ -1,0 +1,123 @@
+//! The frame around the runs: what height and breadth stand for.
+
+use refit_lab::experiment::Experiment;
+
+use super::{Anchor, Frame, GREY, LEFT, MARGIN, SMALL, TEXT, WIDTH};
+use crate::bar::Scale;
+use crate::format;
+use crate::svg::Svg;
+
+/// Steps between relative changes.
+const STEPS: [f64; 11] = [
+    0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.25, 0.5, 1.0,
+];
+/// No more lines than this.
+const MOST: usize = 9;
+
+/// Relative changes that get a line: even steps within a factor of four, else
+/// ratios of 1, 2 and 5, else powers of ten. No change is among them.
+fn ticks(scale: &Scale) -> Vec<f64> {
+    let (low, high) = (scale.low.exp_m1(), scale.high.exp_m1());
+    let even = |step: &f64| {
+        let range = (low / step).ceil() as i64..=(high / step).floor() as i64;
+        range.map(|i| i as f64 * step).collect::<Vec<_>>()
+    };
+    if scale.high - scale.low < 4.0_f64.ln() {
+        let fits = STEPS
+            .iter()
+            .find(|step| (high - low) / *step <= MOST as f64);
+        return even(fits.unwrap_or(&STEPS[STEPS.len() - 1]));
+    }
+    let powers = |mantissas: &[f64]| -> Vec<f64> {
+        let ratios =
+            (-12..=12).flat_map(|n| mantissas.iter().map(move |m| m * 10.0_f64.powi(n) - 1.0));
+        ratios
+            .filter(|change| (low..=high).contains(change))
+            .collect()
+    };
+    let fine = powers(&[1.0, 2.0, 5.0]);
+    if fine.len() <= MOST + 3 {
+        fine
+    } else {
+        powers(&[1.0])
+    }
+}
+
+/// Lines across, their labels, the margin within which variants are the same,
+/// and the number of runs.
+pub fn draw(svg: &mut Svg, experiment: &Experiment, frame: &Frame) {
+    let title = format!(
+        "{} of each run against the baseline's median (log scale)",
+        frame.metric.name
+    );
+    svg.text([LEFT, frame.top - 12.0], Anchor::Start, SMALL, &title);
+    // On into the intervals, which have the same scale.
+    let edge = WIDTH - MARGIN;
+    let margin = experiment.delta.abs().ln_1p();
+    let (upper, lower) = (frame.y(margin), frame.y(-margin));
+    svg.area(
+        [LEFT, upper],
+        [edge, lower],
+        "#000000",
+        &[("opacity", "0.06")],
+    );
+    for change in ticks(&frame.scale) {
+        let y = frame.y(change.ln_1p());
+        let stroke = if is_zero(change) { GREY } else { "#e4e4e4" };
+        svg.line([LEFT, y], [edge, y], stroke, &[]);
+        svg.text([LEFT - 8.0, y + 4.0], Anchor::End, TEXT, &label(change));
+    }
+    let runs = experiment.runs.len();
+    let below = frame.bottom + 18.0;
+    let first = if experiment.runs.first().is_some_and(|run| run.warmup) {
+        "warm-up"
+    } else {
+        "first run"
+    };
+    svg.text([LEFT, below], Anchor::Start, SMALL, first);
+    svg.text(
+        [frame.right, below],
+        Anchor::End,
+        SMALL,
+        &format!("run {}", format::count(runs as f64)),
+    );
+}
+
+fn is_zero(change: f64) -> bool {
+    change.abs() < 1e-9
+}
+
+fn label(change: f64) -> String {
+    if is_zero(change) {
+        "0".to_owned()
+    } else if change < -0.995 {
+        format::percent(change)
+    } else {
+        format::percent_short(change)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn labels(low: f64, high: f64) -> String {
+        let scale = Scale {
+            low: f64::ln_1p(low),
+            high: f64::ln_1p(high),
+        };
+        let ticks = ticks(&scale);
+        ticks.into_iter().map(label).collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn ticks_are_round_and_have_no_change_among_them() {
+        assert_eq!(
+            labels(-0.015, 0.022),
+            "−1.5 % −1.0 % −0.5 % 0 +0.5 % +1.0 % +1.5 % +2.0 %"
+        );
+        assert_eq!(labels(-0.62, 0.05), "−60 % −50 % −40 % −30 % −20 % −10 % 0");
+        assert_eq!(labels(-0.9, 3.2), "−90 % −80 % −50 % 0 +100 %");
+        assert_eq!(labels(-0.9992, 10.0), "−99.9 % −99 % −90 % 0 +900 %");
+    }
+}

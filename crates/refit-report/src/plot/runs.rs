@@ -1,0 +1,189 @@
+//! The runs themselves, and what was concluded from them.
+
+use std::collections::BTreeMap;
+
+use refit_lab::experiment::{EffectRecord, Experiment, Role, RunRecord};
+use refit_stats::OVERALL_ALPHA;
+
+use super::{Anchor, Frame, LEFT, MARGIN, SMALL, WIDTH, colour};
+use crate::bar::changes;
+use crate::format;
+use crate::row::main_metric;
+use crate::svg::{Svg, number};
+
+/// Of one interval, and the least with room for its number.
+const SLOT: f64 = 64.0;
+const LABELLED: f64 = 54.0;
+/// Of all intervals together, at most.
+const PANEL: f64 = 330.0;
+/// Between the runs and the intervals.
+const GAP: f64 = 16.0;
+
+/// Effects that have an interval to draw.
+fn shown(experiment: &Experiment) -> Vec<(&EffectRecord, [f64; 2])> {
+    let takes_part = |effect: &&EffectRecord| {
+        let variant = experiment.variants.get(effect.variant);
+        effect.metric == main_metric()
+            && variant.is_some_and(|variant| variant.disqualified.is_none())
+    };
+    let effects = experiment.effects.iter().filter(takes_part);
+    let is_a_change = |change: f64| change > -1.0 && change.is_finite();
+    effects
+        .filter_map(|effect| Some((effect, effect.interval?)))
+        .filter(|(effect, _)| changes(effect).all(is_a_change))
+        .collect()
+}
+
+fn slot(intervals: usize) -> f64 {
+    SLOT.min(PANEL / intervals.max(1) as f64)
+}
+
+/// What the intervals take at the right.
+pub fn panel_width(experiment: &Experiment) -> f64 {
+    match shown(experiment).len() {
+        0 => 0.0,
+        n => GAP + slot(n) * n as f64,
+    }
+}
+
+/// Every run: dots for those that count, faint ones for the warm-up, crosses
+/// for those that failed.
+pub fn draw(svg: &mut Svg, experiment: &Experiment, frame: &Frame) {
+    let total = experiment.runs.len().max(1);
+    let x = |index: usize| LEFT + (index as f64 + 0.5) / total as f64 * (frame.right - LEFT);
+    warm_up(svg, experiment, frame, &x);
+    let places: Vec<Option<[f64; 2]>> = experiment
+        .runs
+        .iter()
+        .enumerate()
+        .map(|(i, run)| Some([x(i), frame.y(frame.log(frame.metric.of(&run.run)?))]))
+        .collect();
+    for (first, second, variant) in joined(&experiment.runs) {
+        if let (Some(from), Some(to)) = (places[first], places[second]) {
+            let look = [
+                ("class", "pair"),
+                ("stroke-width", "1"),
+                ("opacity", "0.35"),
+            ];
+            svg.line(from, to, colour(experiment, variant), &look);
+        }
+    }
+    let radius = if total <= 240 { 3.4 } else { 2.4 };
+    for (run, place) in experiment.runs.iter().zip(&places) {
+        let (Some(place), colour) = (*place, colour(experiment, run.variant)) else {
+            continue;
+        };
+        if run.failure.is_some() {
+            cross(svg, place, radius, colour);
+        } else if run.warmup {
+            svg.dot(
+                place,
+                radius,
+                &[("class", "warmup"), ("fill", colour), ("opacity", "0.3")],
+            );
+        } else {
+            svg.dot(
+                place,
+                radius,
+                &[("class", "run"), ("fill", colour), ("opacity", "0.85")],
+            );
+        }
+    }
+}
+
+/// The two runs of a variant in a round pair, where both count.
+fn joined(runs: &[RunRecord]) -> Vec<(usize, usize, usize)> {
+    let mut first: BTreeMap<(usize, usize), usize> = BTreeMap::new();
+    let mut pairs = Vec::new();
+    for (i, run) in runs
+        .iter()
+        .enumerate()
+        .filter(|(_, run)| !run.warmup && run.failure.is_none())
+    {
+        match first.remove(&(run.pair, run.variant)) {
+            Some(other) => pairs.push((other, i, run.variant)),
+            None => {
+                first.insert((run.pair, run.variant), i);
+            }
+        }
+    }
+    pairs
+}
+
+fn warm_up(svg: &mut Svg, experiment: &Experiment, frame: &Frame, x: &dyn Fn(usize) -> f64) {
+    let runs = experiment.runs.iter().take_while(|run| run.warmup).count();
+    if runs > 0 {
+        let right = f64::midpoint(x(runs - 1), x(runs));
+        svg.area(
+            [LEFT, frame.top],
+            [right, frame.bottom],
+            "#000000",
+            &[("opacity", "0.04")],
+        );
+    }
+}
+
+fn cross(svg: &mut Svg, [x, y]: [f64; 2], radius: f64, colour: &str) {
+    let [left, right] = [x - radius, x + radius].map(number);
+    let [top, bottom] = [y - radius, y + radius].map(number);
+    let path = format!("M{left} {top}L{right} {bottom}M{left} {bottom}L{right} {top}");
+    svg.element(
+        "path",
+        &[
+            ("class", "failed"),
+            ("d", &path),
+            ("stroke", colour),
+            ("stroke-width", "1.5"),
+        ],
+    );
+}
+
+/// Each interval as a band with its estimate, right of the runs and on their scale.
+pub fn intervals(svg: &mut Svg, experiment: &Experiment, frame: &Frame) {
+    let shown = shown(experiment);
+    if shown.is_empty() {
+        return;
+    }
+    let slot = slot(shown.len());
+    let left = WIDTH - MARGIN - slot * shown.len() as f64;
+    let border = frame.right + 0.5 * GAP;
+    svg.line(
+        [border, frame.top],
+        [border, frame.bottom],
+        "#ffffff",
+        &[("stroke-width", "8")],
+    );
+    let title = format!("{} intervals", format::magnitude(1.0 - OVERALL_ALPHA));
+    svg.text([left, frame.top - 12.0], Anchor::Start, SMALL, &title);
+    for (i, (effect, [low, high])) in shown.iter().enumerate() {
+        let x = left + slot * (i as f64 + 0.5);
+        let fill = colour(experiment, effect.variant);
+        let (upper, lower) = (frame.y(high.ln_1p()), frame.y(low.ln_1p()));
+        let half = slot * 0.22;
+        let look = [("class", "interval"), ("opacity", "0.3")];
+        svg.area([x - half, upper], [x + half, lower], fill, &look);
+        for y in [upper, lower] {
+            svg.line(
+                [x - half, y],
+                [x + half, y],
+                fill,
+                &[("stroke-width", "1.5")],
+            );
+        }
+        svg.dot([x, frame.y(effect.change.ln_1p())], 4.5, &[("fill", fill)]);
+        if slot >= LABELLED {
+            let is_hidden = experiment.variants[effect.variant].role == Role::Hidden;
+            let label = if is_hidden {
+                "noise".to_owned()
+            } else {
+                format::percent(effect.change)
+            };
+            let y = if upper - 8.0 > frame.top + 8.0 {
+                upper - 8.0
+            } else {
+                lower + 16.0
+            };
+            svg.text([x, y], Anchor::Middle, SMALL, &label);
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! A variant as every format shows it.
+
+use refit_lab::experiment::{EffectRecord, Experiment, Role, VariantRecord};
+use refit_lab::{METRICS, Metric};
+use refit_meter::Calls;
+
+use crate::format;
+use crate::paint::Tone;
+
+/// What a comparison is about, by the name of its metric.
+pub fn main_metric() -> &'static str {
+    METRICS[0].name
+}
+
+/// One line of a table.
+pub struct Row<'a> {
+    /// Index into the experiment's variants.
+    pub index: usize,
+    /// Its record.
+    pub variant: &'a VariantRecord,
+    /// Of the main metric; none for the baseline, and for a variant that is out.
+    pub effect: Option<&'a EffectRecord>,
+    /// As it was typed.
+    pub name: String,
+    /// Median of the main metric over the runs that count.
+    pub wall: String,
+    /// `−58.5 %`.
+    pub change: String,
+    /// `[−59.9 %, −57.2 %]`.
+    pub interval: String,
+    /// `faster`, `same (±1 %)`, `disqualified` …
+    pub verdict: String,
+    /// What the verdict says.
+    pub tone: Tone,
+    /// Median of the largest process.
+    pub max_rss: String,
+    /// Real ones, and how many were suppressed.
+    pub syncs: String,
+    /// The riskiest class of its settings.
+    pub class: String,
+}
+
+/// The baseline first, then the candidates, then `bare`. The hidden baseline
+/// is told of in the notes.
+pub fn rows(experiment: &Experiment) -> Vec<Row<'_>> {
+    let variants = experiment.variants.iter().enumerate();
+    variants
+        .filter(|(_, variant)| variant.role != Role::Hidden)
+        .map(|(index, variant)| row(experiment, index, variant))
+        .collect()
+}
+
+fn row<'a>(experiment: &'a Experiment, index: usize, variant: &'a VariantRecord) -> Row<'a> {
+    let is_out = variant.disqualified.is_some();
+    let effect = experiment
+        .effect(index, main_metric())
+        .filter(|_| variant.role != Role::Baseline && !is_out);
+    let (verdict, tone) = verdict(experiment, variant, effect);
+    // A variant that is out has no numbers: fast and wrong is wrong.
+    let of = |name: &str| match Metric::find(name) {
+        Some(metric) if !is_out => shown(experiment, index, metric),
+        _ => String::new(),
+    };
+    Row {
+        index,
+        variant,
+        effect,
+        name: format::printable(&variant.name),
+        wall: of(main_metric()),
+        change: effect.map_or(String::new(), |effect| format::percent(effect.change)),
+        interval: effect.map_or(String::new(), |effect| format::interval(effect.interval)),
+        verdict,
+        tone,
+        max_rss: of("max-rss"),
+        syncs: if is_out {
+            String::new()
+        } else {
+            syncs(experiment, index)
+        },
+        class: match variant.role {
+            Role::Candidate => format::printable(&variant.class),
+            _ => String::new(),
+        },
+    }
+}
+
+fn verdict(
+    experiment: &Experiment,
+    variant: &VariantRecord,
+    effect: Option<&EffectRecord>,
+) -> (String, Tone) {
+    if variant.disqualified.is_some() {
+        return ("disqualified".to_owned(), Tone::Bad);
+    }
+    let Some((effect, word)) = effect.and_then(|effect| Some((effect, effect.verdict.as_deref()?)))
+    else {
+        return (String::new(), Tone::Plain);
+    };
+    match word {
+        "same" => (
+            format!("same (±{})", format::magnitude(experiment.delta)),
+            Tone::Plain,
+        ),
+        "inconclusive" => (word.to_owned(), Tone::Unsure),
+        _ => (
+            format::printable(word),
+            if effect.gain { Tone::Good } else { Tone::Bad },
+        ),
+    }
+}
+
+/// The median of a metric over the runs of a variant that count; `None`
+/// without such runs, and where one of them does not have it.
+pub fn median(experiment: &Experiment, variant: usize, metric: &Metric) -> Option<f64> {
+    if is_unseen(experiment, variant, metric) {
+        return None;
+    }
+    let values: Option<Vec<u64>> = experiment
+        .counted(variant)
+        .map(|run| metric.of(&run.run))
+        .collect();
+    middle(values?)
+}
+
+/// Without refit nobody counts the calls: they are unknown and not 0.
+pub fn is_unseen(experiment: &Experiment, variant: usize, metric: &Metric) -> bool {
+    let bare = experiment
+        .variants
+        .get(variant)
+        .is_some_and(|variant| variant.role == Role::Bare);
+    bare && metric.name.starts_with("sync")
+}
+
+fn middle(mut values: Vec<u64>) -> Option<f64> {
+    values.sort_unstable();
+    let upper = *values.get(values.len() / 2)? as f64;
+    let lower = values[(values.len() - 1) / 2] as f64;
+    Some(f64::midpoint(lower, upper))
+}
+
+fn shown(experiment: &Experiment, variant: usize, metric: &Metric) -> String {
+    match median(experiment, variant, metric) {
+        Some(value) => format::value(value, metric.unit),
+        None if experiment.counted(variant).next().is_none() => String::new(),
+        None => "unknown".to_owned(),
+    }
+}
+
+/// `812`, `0 (812 suppressed)`, `unknown`.
+fn syncs(experiment: &Experiment, variant: usize) -> String {
+    let of = |field: fn(&Calls) -> u64| {
+        let runs = experiment.counted(variant);
+        middle(runs.map(|run| run.run.syncs(field)).collect())
+    };
+    let (Some(real), Some(suppressed)) = (of(|calls| calls.real), of(|calls| calls.suppressed))
+    else {
+        return String::new();
+    };
+    if Metric::find("syncs").is_some_and(|metric| is_unseen(experiment, variant, metric)) {
+        "unknown".to_owned()
+    } else if suppressed > 0.0 {
+        format!(
+            "{} ({} suppressed)",
+            format::count(real),
+            format::count(suppressed)
+        )
+    } else {
+        format::count(real)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample;
+
+    #[test]
+    fn the_median_of_an_even_number_lies_between() {
+        assert_eq!(middle(vec![4, 1, 3, 2]), Some(2.5));
+        assert_eq!(middle(vec![9, 1, 3]), Some(3.0));
+        assert_eq!(middle(Vec::new()), None);
+    }
+
+    #[test]
+    fn the_hidden_baseline_has_no_row_and_what_bare_synced_is_unknown() {
+        let experiment = sample::experiment();
+        let rows = rows(&experiment);
+        let names: Vec<&str> = rows.iter().map(|row| row.name.as_str()).collect();
+        assert_eq!(
+            names,
+            [
+                "baseline",
+                "sync=off",
+                "malloc=jemalloc",
+                "thp=never",
+                "bare"
+            ]
+        );
+        assert_eq!(rows[4].syncs, "unknown");
+        assert_eq!((rows[0].change.as_str(), rows[0].class.as_str()), ("", ""));
+    }
+
+    #[test]
+    fn what_one_run_does_not_have_is_unknown() {
+        let mut experiment = sample::experiment();
+        let last = experiment.runs.iter_mut().rfind(|run| run.variant == 0);
+        last.unwrap().run.metrics.max_rss_bytes = None;
+        let rows = rows(&experiment);
+        assert_eq!([&rows[0].max_rss, &rows[1].max_rss], ["unknown", "38 MiB"]);
+    }
+
+    #[test]
+    fn a_variant_that_is_out_has_no_numbers() {
+        let mut experiment = sample::experiment();
+        experiment.variants[1].disqualified = Some("exit code 1".to_owned());
+        let row = &rows(&experiment)[1];
+        assert_eq!(row.verdict, "disqualified");
+        assert!(row.effect.is_none());
+        assert_eq!(
+            [&row.wall, &row.change, &row.max_rss, &row.syncs],
+            ["", "", "", ""]
+        );
+    }
+}

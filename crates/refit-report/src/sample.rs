@@ -1,0 +1,228 @@
+//! A comparison for the tests: its runs come from a seed, its effects are set
+//! by hand.
+
+use std::collections::BTreeMap;
+
+use refit_lab::experiment::{
+    EffectRecord, Environment, Experiment, GateRecord, Outcome, PlanRecord, Role, RunRecord,
+    SettingReport, VariantRecord, Warning,
+};
+use refit_meter::{Calls, Coverage, Metrics, Run};
+use refit_stats::{Rng, Schedule};
+
+/// Name, role, class, wall in ms, spread of its runs.
+const VARIANTS: [(&str, Role, &str, f64, f64); 6] = [
+    ("baseline", Role::Baseline, "safe", 412.0, 0.012),
+    ("sync=off", Role::Candidate, "loses-on-crash", 171.0, 0.03),
+    ("malloc=jemalloc", Role::Candidate, "safe", 410.0, 0.012),
+    ("thp=never", Role::Candidate, "safe", 399.0, 0.07),
+    ("bare", Role::Bare, "safe", 410.8, 0.012),
+    ("baseline again", Role::Hidden, "safe", 412.4, 0.012),
+];
+
+/// Three candidates, `bare` and the hidden baseline; 14 round pairs of 74.
+pub fn experiment() -> Experiment {
+    let mut experiment = made(&VARIANTS, 14, 0x5eed);
+    experiment.plan.looks = vec![8, 14, 24, 42, 74];
+    experiment.plan.look = 2;
+    experiment.plan.alpha = 0.0047;
+    experiment.effects = vec![
+        effect(1, "wall", -0.585, [-0.599, -0.572], "faster"),
+        effect(1, "syncs", -0.9988, [-0.9988, -0.9988], "less"),
+        effect(1, "written", -0.351, [-0.37, -0.33], "less"),
+        effect(1, "user", 0.001, [-0.004, 0.006], "same"),
+        effect(1, "max-rss", 0.12, [0.11, 0.13], "more"),
+        effect(1, "psi-io", -0.9, [-0.95, -0.85], "less"),
+        effect(2, "wall", -0.005, [-0.009, 0.002], "same"),
+        effect(2, "max-rss", 0.158, [0.15, 0.16], "more"),
+        effect(3, "wall", -0.032, [-0.069, 0.004], "inconclusive"),
+        effect(4, "wall", -0.003, [-0.008, 0.002], ""),
+        effect(5, "wall", 0.001, [-0.004, 0.007], ""),
+    ];
+    effect_mut(&mut experiment, 3, "wall").pairs_needed = Some(31);
+    experiment.warnings = vec![Warning {
+        text: "the load of the machine went from 0.3 to 4.1".to_owned(),
+        action: "repeat it when nothing else runs".to_owned(),
+    }];
+    experiment
+}
+
+/// `sync=off` once more.
+pub fn confirmation() -> Experiment {
+    let variants = [VARIANTS[0], VARIANTS[1], VARIANTS[5]];
+    let mut experiment = made(&variants, 8, 0x5eee);
+    experiment.plan.looks = vec![8];
+    experiment.plan.look = 1;
+    experiment.effects = vec![
+        effect(1, "wall", -0.581, [-0.59, -0.57], "faster"),
+        effect(2, "wall", 0.0, [-0.005, 0.004], ""),
+    ];
+    for effect in &mut experiment.effects {
+        effect.pairs = 8;
+    }
+    experiment
+}
+
+/// One gate, with an answer for each candidate.
+pub fn gates() -> Vec<GateRecord> {
+    let answers = [(1, "passed"), (2, "passed"), (3, "undecided")];
+    let gate = |(variant, answer): (usize, &str)| GateRecord {
+        gate: "wall<+2%".to_owned(),
+        variant,
+        answer: answer.to_owned(),
+    };
+    answers.map(gate).into()
+}
+
+/// An effect, to change it.
+pub fn effect_mut<'a>(
+    experiment: &'a mut Experiment,
+    variant: usize,
+    metric: &str,
+) -> &'a mut EffectRecord {
+    let mut effects = experiment.effects.iter_mut();
+    effects
+        .find(|effect| effect.variant == variant && effect.metric == metric)
+        .expect("the sample has it")
+}
+
+fn effect(
+    variant: usize,
+    metric: &str,
+    change: f64,
+    interval: [f64; 2],
+    verdict: &str,
+) -> EffectRecord {
+    EffectRecord {
+        variant,
+        metric: metric.to_owned(),
+        change,
+        interval: Some(interval),
+        verdict: Some(verdict.to_owned()).filter(|word| !word.is_empty()),
+        gain: matches!(verdict, "faster" | "less"),
+        pairs_needed: None,
+        slot_effect: None,
+        pairs: 14,
+    }
+}
+
+fn made(variants: &[(&str, Role, &str, f64, f64)], pairs: usize, seed: u64) -> Experiment {
+    let mut runs = Vec::new();
+    let mut rng = Rng::new(seed);
+    for (pair, order) in Schedule::new(seed, variants.len())
+        .take(pairs + 1)
+        .enumerate()
+    {
+        for (round, order) in order.rounds().into_iter().enumerate() {
+            for (slot, variant) in order.into_iter().enumerate() {
+                let (name, _, _, wall_ms, spread) = variants[variant];
+                let noise = 1.0
+                    + spread * (rng.unit() + rng.unit() - 1.0)
+                    + if pair == 0 { 0.05 } else { 0.0 };
+                let at_s = runs.len() as f64 * 0.5;
+                runs.push(RunRecord {
+                    variant,
+                    pair,
+                    round,
+                    slot,
+                    warmup: pair == 0,
+                    at_s,
+                    failure: None,
+                    run: run(name, (wall_ms * noise * 1e6) as u64),
+                });
+            }
+        }
+    }
+    let variants = variants
+        .iter()
+        .map(|(name, role, class, ..)| VariantRecord {
+            name: (*name).to_owned(),
+            role: *role,
+            settings: if *role == Role::Candidate {
+                vec![setting(name, class)]
+            } else {
+                Vec::new()
+            },
+            class: (*class).to_owned(),
+            disqualified: None,
+        });
+    Experiment {
+        schema: 1,
+        kind: "compare".to_owned(),
+        refit: "0.1.0".to_owned(),
+        started_unix: 1_795_218_854,
+        command: vec![
+            "./import.sh".to_owned(),
+            "--rows".to_owned(),
+            "10000".to_owned(),
+        ],
+        with: vec![setting("disk=8ms", "changes-behaviour")],
+        seed,
+        delta: 0.01,
+        plan: PlanRecord {
+            pairs,
+            budget_s: 60.0,
+            took_s: 58.2,
+            ..PlanRecord::default()
+        },
+        environment: Environment {
+            fixed: BTreeMap::from(
+                [("cpu", "8 × Model X"), ("kernel", "6.8.0")]
+                    .map(|(k, v)| (k.to_owned(), v.to_owned())),
+            ),
+            ..Environment::default()
+        },
+        variants: variants.collect(),
+        runs,
+        effects: Vec::new(),
+        gates: Vec::new(),
+        warnings: Vec::new(),
+        interrupted: false,
+        confirmation: None,
+        results: Vec::new(),
+    }
+}
+
+fn setting(setting: &str, class: &str) -> SettingReport {
+    SettingReport {
+        setting: setting.to_owned(),
+        class: class.to_owned(),
+    }
+}
+
+fn run(variant: &str, wall_ns: u64) -> Run {
+    let suppressed = if variant == "sync=off" { 812 } else { 0 };
+    let calls = Calls {
+        seen: 812,
+        suppressed,
+        real: 812 - suppressed,
+        waited_ns: (812 - suppressed) * 300_000,
+    };
+    let totals = [("fsync".to_owned(), calls)];
+    Run {
+        exit: Outcome::Code(0),
+        metrics: Metrics {
+            wall_ns,
+            user_ns: 90_000_000,
+            system_ns: 30_000_000,
+            max_rss_bytes: Some(if variant == "malloc=jemalloc" {
+                44 << 20
+            } else {
+                38 << 20
+            }),
+            minor_faults: 9_000,
+            written_bytes: 4 << 20,
+            ..Metrics::default()
+        },
+        coverage: Coverage {
+            backend: "preload".to_owned(),
+            processes_seen: 1,
+            processes_reached: 1,
+            unreached: Vec::new(),
+            unknown: Vec::new(),
+        },
+        totals: totals.into_iter().filter(|_| variant != "bare").collect(),
+        executables: Vec::new(),
+        survivors: Vec::new(),
+    }
+}

@@ -1,0 +1,168 @@
+//! Where a result goes: the terminal, and the files that were asked for.
+
+use std::fs;
+use std::io::{self, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use refit_lab::Experiment;
+use refit_lab::experiment::SCHEMA;
+use refit_report::{Style, csv, markdown, png, svg, terminal};
+
+use crate::cli::OutputArgs;
+
+/// The files of a result.
+pub struct Output {
+    args: OutputArgs,
+}
+
+impl Output {
+    /// Looks before anything runs whether every file can be made where it was
+    /// asked for.
+    pub fn open(args: &OutputArgs) -> Result<Output> {
+        let files = [&args.json, &args.csv, &args.md, &args.svg, &args.png];
+        for path in files.into_iter().flatten() {
+            let parent = path
+                .parent()
+                .filter(|parent| !parent.as_os_str().is_empty())
+                .unwrap_or(Path::new("."));
+            if !parent.is_dir() {
+                bail!(
+                    "cannot write {}: there is no directory {}",
+                    path.display(),
+                    parent.display()
+                );
+            }
+            if path.is_dir() {
+                bail!(
+                    "cannot write {}: it is a directory; name a file in it",
+                    path.display()
+                );
+            }
+        }
+        Ok(Output { args: args.clone() })
+    }
+
+    /// The JSON alone, after each round pair: what was measured is never lost.
+    pub fn write_json(&self, experiment: &Experiment) -> Result<()> {
+        let Some(path) = &self.args.json else {
+            return Ok(());
+        };
+        let mut text = serde_json::to_string(experiment)?;
+        text.push('\n');
+        replace(path, text.as_bytes())
+    }
+
+    /// Everything that was asked for.
+    pub fn write(&self, experiment: &Experiment) -> Result<()> {
+        self.write_json(experiment)?;
+        if let Some(path) = &self.args.csv {
+            replace(path, csv(experiment).as_bytes())?;
+        }
+        if let Some(path) = &self.args.md {
+            replace(path, markdown(experiment).as_bytes())?;
+        }
+        if let Some(path) = &self.args.svg {
+            replace(path, svg(experiment).as_bytes())?;
+        }
+        if let Some(path) = &self.args.png {
+            let picture = png(experiment).context("cannot draw the picture")?;
+            replace(path, &picture.bytes)?;
+            if !picture.has_text {
+                let _ = writeln!(
+                    io::stderr(),
+                    "refit: {} has no text: this system has no font; install one (apt install fonts-dejavu-core), or draw --svg",
+                    path.display()
+                );
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Temporary file and rename: a reader sees the old or the new. Devices and
+/// pipes are written as they are.
+fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
+    let is_special = fs::metadata(path).is_ok_and(|meta| !meta.is_file());
+    let written = if is_special {
+        fs::write(path, bytes)
+    } else {
+        let mut name = path.file_name().unwrap_or_default().to_owned();
+        name.push(format!(".{}", std::process::id()));
+        let temporary = path.with_file_name(name);
+        fs::write(&temporary, bytes)
+            .and_then(|()| fs::rename(&temporary, path))
+            .inspect_err(|_| {
+                // What is left of it would only confuse.
+                let _ = fs::remove_file(&temporary);
+            })
+    };
+    written.with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// The style of what goes to stdout.
+pub fn style() -> Style {
+    let terminal = io::stdout().is_terminal();
+    let columns = std::env::var("COLUMNS")
+        .ok()
+        .and_then(|text| text.parse().ok());
+    let width = if terminal {
+        rustix::termios::tcgetwinsize(io::stdout())
+            .map(|size| size.ws_col)
+            .ok()
+            .filter(|n| *n > 0)
+            .map(usize::from)
+    } else {
+        None
+    };
+    Style {
+        width: width.or(columns).unwrap_or(120),
+        colour: terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()),
+    }
+}
+
+/// The table, on stdout. A closed pipe is no failure: the reader has seen enough.
+pub fn print(experiment: &Experiment) -> Result<()> {
+    print_text(&terminal(experiment, &style()))
+}
+
+/// Text on stdout.
+pub fn print_text(text: &str) -> Result<()> {
+    match io::stdout()
+        .write_all(text.as_bytes())
+        .and_then(|()| io::stdout().flush())
+    {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(error).context("cannot write to stdout")
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Reads a stored comparison.
+pub fn read(path: &PathBuf) -> Result<Experiment> {
+    let text =
+        fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let value: serde_json::Value =
+        serde_json::from_str(&text).with_context(|| format!("{} is not JSON", path.display()))?;
+    match value.get("schema").and_then(serde_json::Value::as_u64) {
+        Some(schema) if schema == u64::from(SCHEMA) => {}
+        Some(schema) => bail!(
+            "{} has schema {schema}, and this refit knows {SCHEMA}\n  use the refit that wrote it (its field `refit` says which)",
+            path.display()
+        ),
+        None => bail!(
+            "{} is no result of refit: it has no `schema`",
+            path.display()
+        ),
+    }
+    match value.get("kind").and_then(serde_json::Value::as_str) {
+        Some("compare") => {}
+        kind => bail!(
+            "{} holds a `{}`, not a comparison\n  make one: refit compare --json FILE …",
+            path.display(),
+            kind.unwrap_or("?")
+        ),
+    }
+    serde_json::from_value(value).with_context(|| format!("{} is damaged", path.display()))
+}

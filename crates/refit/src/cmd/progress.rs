@@ -1,0 +1,144 @@
+//! What a person sees while a comparison runs: the plan, what runs now, live
+//! estimates (never a verdict), the time that is left.
+
+use std::io::{self, IsTerminal, Write};
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use refit_lab::experiment::Role;
+use refit_lab::{Experiment, Progress};
+
+use super::output::Output;
+
+/// On a terminal a bar on stderr; elsewhere the plan alone.
+pub struct Bar<'a> {
+    bar: ProgressBar,
+    estimates: String,
+    quiet: bool,
+    output: &'a Output,
+}
+
+impl Bar<'_> {
+    /// `quiet`: nothing at all.
+    pub fn new(quiet: bool, output: &Output) -> Bar<'_> {
+        let target = if quiet || !io::stderr().is_terminal() {
+            ProgressDrawTarget::hidden()
+        } else {
+            ProgressDrawTarget::stderr()
+        };
+        Bar {
+            bar: ProgressBar::with_draw_target(Some(1), target),
+            estimates: String::new(),
+            quiet,
+            output,
+        }
+    }
+
+    /// Takes the bar off the screen.
+    pub fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+
+    fn say(&self, text: &str) {
+        if !self.quiet {
+            // Above the bar, where there is one.
+            self.bar.suspend(|| {
+                let _ = writeln!(io::stderr(), "refit: {text}");
+            });
+        }
+    }
+}
+
+fn minutes(time: Duration) -> String {
+    let seconds = time.as_secs_f64().ceil();
+    if seconds < 60.0 {
+        format!("{seconds} s")
+    } else {
+        format!("{} min {} s", (seconds / 60.0).floor(), seconds % 60.0)
+    }
+}
+
+/// `sync=off −58.5 % [−59.9, −57.2]`, for each candidate.
+fn estimates(experiment: &Experiment) -> String {
+    let shown = experiment
+        .variants
+        .iter()
+        .enumerate()
+        .filter(|(_, v)| v.role == Role::Candidate);
+    let parts: Vec<String> = shown
+        .filter_map(|(index, variant)| {
+            let effect = experiment.effect(index, "wall")?;
+            let interval = effect.interval.map_or_else(
+                || " (no interval yet)".to_owned(),
+                |[low, high]| format!(" [{:+.1}, {:+.1}]", low * 100.0, high * 100.0),
+            );
+            Some(format!(
+                "{} {:+.1} %{interval}",
+                variant.name,
+                effect.change * 100.0
+            ))
+        })
+        .collect();
+    parts.join("   ").replace('-', "−")
+}
+
+impl Progress for Bar<'_> {
+    fn begins(&mut self, experiment: &Experiment) {
+        let names: Vec<&str> = experiment
+            .variants
+            .iter()
+            .filter(|v| v.role != Role::Hidden)
+            .map(|v| v.name.as_str())
+            .collect();
+        self.say(&format!(
+            "comparing {} and a hidden second baseline; at most {}",
+            names.join(", "),
+            minutes(Duration::from_secs_f64(experiment.plan.budget_s))
+        ));
+    }
+
+    fn planned(&mut self, experiment: &Experiment, longest: Duration) {
+        let looks: Vec<String> = experiment
+            .plan
+            .looks
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        self.say(&format!(
+            "plan: looks after {} round pairs; at most {}",
+            looks.join(", "),
+            minutes(longest)
+        ));
+        let pairs = experiment.plan.looks.last().copied().unwrap_or(1);
+        self.bar
+            .set_length((pairs * 2 * experiment.variants.len()) as u64);
+        let style =
+            ProgressStyle::with_template("{bar:24} {pos}/{len} runs, {eta} left  {wide_msg}");
+        if let Ok(style) = style {
+            self.bar.set_style(style);
+        }
+        self.bar.set_position(0);
+    }
+
+    fn runs(&mut self, experiment: &Experiment, variant: usize) {
+        let name = &experiment.variants[variant].name;
+        // The hidden one stays hidden.
+        let name = if experiment.variants[variant].role == Role::Hidden {
+            "baseline"
+        } else {
+            name
+        };
+        self.bar.set_message(format!("{name}   {}", self.estimates));
+        if experiment.plan.looks.is_empty() {
+            self.bar.tick();
+        } else {
+            self.bar.inc(1);
+        }
+    }
+
+    fn pair_done(&mut self, experiment: &Experiment) {
+        self.estimates = estimates(experiment);
+        // The result at the end says it if it still fails then.
+        let _ = self.output.write_json(experiment);
+    }
+}

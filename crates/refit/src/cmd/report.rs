@@ -1,0 +1,75 @@
+//! `refit report`: draws stored comparisons again.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail};
+use refit_report::history;
+
+use super::output::{self, Output};
+use crate::cli::ReportArgs;
+
+pub fn main(args: &ReportArgs) -> ExitCode {
+    let result = if let Some(dir) = &args.history {
+        log(dir)
+    } else {
+        redraw(args)
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            let _ = writeln!(io::stderr(), "refit: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn redraw(args: &ReportArgs) -> Result<()> {
+    if args.files.is_empty() {
+        bail!(
+            "no result to draw\n  name one: refit report FILE.json, or refit report --history DIR"
+        );
+    }
+    let output = Output::open(&args.output)?;
+    if args.files.len() > 1 && args.output.any() {
+        bail!(
+            "one file can be drawn into one picture or table; name one result, or none of --csv, --md, --svg, --png"
+        );
+    }
+    for path in &args.files {
+        let experiment = output::read(path)?;
+        output.write(&experiment)?;
+        if !args.output.any() {
+            output::print(&experiment)?;
+        }
+    }
+    Ok(())
+}
+
+/// Every comparison in a directory; other files are passed over.
+fn log(dir: &PathBuf) -> Result<()> {
+    let entries =
+        std::fs::read_dir(dir).with_context(|| format!("cannot read {}", dir.display()))?;
+    let mut all = Vec::new();
+    for entry in entries {
+        let path = entry
+            .with_context(|| format!("cannot read {}", dir.display()))?
+            .path();
+        if path
+            .extension()
+            .is_some_and(|extension| extension == "json")
+            && let Ok(experiment) = output::read(&path)
+        {
+            all.push((path, experiment));
+        }
+    }
+    if all.is_empty() {
+        bail!(
+            "no comparison in {}\n  store one there: refit compare --json {0}/NAME.json …",
+            dir.display()
+        );
+    }
+    all.sort_by_key(|(_, experiment)| experiment.started_unix);
+    output::print_text(&history(&all))
+}
