@@ -62,6 +62,25 @@ def hodges_lehmann(units, level=LEVEL):
     return Effect(median(walsh), walsh[cut], walsh[len(walsh) - 1 - cut], real_level, pairs)
 
 
+def binomial_interval(successes, trials, level=LEVEL):
+    """Where a probability lies of which so many trials showed so many (Clopper and Pearson, exact)."""
+    tail = (1 - level) / 2
+
+    def at_most(count, p):
+        return sum(math.comb(trials, i) * p**i * (1 - p) ** (trials - i) for i in range(count + 1))
+
+    def crossing(above):
+        low, high = 0.0, 1.0
+        for _ in range(60):
+            middle = (low + high) / 2
+            low, high = (middle, high) if above(middle) else (low, middle)
+        return low
+
+    low = crossing(lambda p: 1 - at_most(successes - 1, p) < tail) if successes else 0.0
+    high = crossing(lambda p: at_most(successes, p) > tail) if successes < trials else 1.0
+    return low, high
+
+
 def _pair_means(differences):
     return [(differences[i] + differences[i + 1]) / 2 for i in range(0, len(differences) - 1, 2)]
 

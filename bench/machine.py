@@ -16,6 +16,7 @@ VERSIONS = {
     "dpkg": ["dpkg", "--version"],
     "PostgreSQL": ["@initdb", "--version"],
     "MariaDB": ["mariadbd", "--version"],
+    "hyperfine": ["hyperfine", "--version"],
     "strace": ["strace", "--version"],
     "gcc": ["gcc", "--version"],
     "glibc": ["ldd", "--version"],

@@ -3,6 +3,7 @@
 import json
 
 import estimate
+from part import Part
 
 SCHEMA = 1
 
@@ -33,6 +34,8 @@ def comparison(one):
     lines = [f"### {one.title} (`{one.name}`)", ""]
     if one.failure:
         return "\n".join([*lines, f"Not measured{'' if one.skipped else ', it failed'}: {one.failure}", ""])
+    if isinstance(one, Part):
+        return "\n".join([*lines, *one.lines, f"{one.seconds:.0f} s in all.", *(f"- {note}" for note in one.notes), ""])
     table = one.table()
     rows = [["", f"median {one.unit}", *(column.title for column in one.columns)]]
     for row, effects in table.items():
@@ -58,15 +61,16 @@ def _counts(one):
 
 
 METHOD = """\
-All rows of a table ran interleaved: each round runs every row once in a random order, the next round runs
-that order backwards, and one round before them is not counted. An effect is the Hodges–Lehmann estimate (the
-median of all averages of two) over the mirrored pairs, of log-ratios or, where a table says "over", of
-differences; its interval is the exact signed-rank one, at the level that stands below the table. A row
-"again" is its base run a second time: its interval is the noise of this machine on that day. Before each run
-of a whole program `sync` is called and Dirty and Writeback fall below 4 MiB, for 5 s at most. Nothing on disk is
-deleted before the end. "÷" is a ratio of times unless it says speed. A goal is *met* or *missed* when the whole
-interval says so, else *undecided*; no timing makes this program fail. eatmydata is Debian's wrapper, where a
-table does not say LD_PRELOAD.
+All rows of a table ran interleaved (`calibration`, `aa` and `verdict-time` say themselves what they did):
+each round runs every row once in a random order, the next round runs that order backwards, and one round
+before them is not counted. An effect is the Hodges–Lehmann estimate (the median of all averages of two) over
+the mirrored pairs, of log-ratios or, where a table says "over", of differences; its interval is the exact
+signed-rank one, at the level that stands below the table. A row "again" is its base run a second time: its
+interval is the noise of this machine on that day. Before each run of a whole program `sync` is called and
+Dirty and Writeback fall below 4 MiB, for 5 s at most. Nothing on disk is deleted before the end. "÷" is a
+ratio of times unless it says speed. A goal is *met* or *missed* when the whole interval says so, else
+*undecided*; no timing makes this program fail. eatmydata is Debian's wrapper, where a table does not say
+LD_PRELOAD.
 """
 
 

@@ -23,9 +23,12 @@ class Bench:
         self.env = process.environment(home)
         self.eatmydata = shutil.which("eatmydata") or "/usr/bin/eatmydata"
 
+    def times(self, usual, quick):
+        return self._rounds or (quick if self.quick else usual)
+
     def rounds(self, usual, quick):
         """An even number: a round and its mirror image."""
-        count = self._rounds or (quick if self.quick else usual)
+        count = self.times(usual, quick)
         return max(2, count + count % 2)
 
     def run(self, report, *settings):

@@ -313,9 +313,7 @@ impl<'a> Comparison<'a> {
                 // What was not run to its end says nothing of the rest.
                 None if self.experiment.interrupted => {}
                 None => {
-                    let pair = began
-                        .elapsed()
-                        .saturating_sub(self.time_of_the_disqualified());
+                    let pair = self.typical_pair(began.elapsed());
                     let made = self.plan(pair)?;
                     let most = made.looks.last().copied().unwrap_or_default();
                     let longest = pair * u32::try_from(most).unwrap_or(u32::MAX);
@@ -448,16 +446,33 @@ impl<'a> Comparison<'a> {
             .count()
     }
 
-    /// What later round pairs will not take.
-    fn time_of_the_disqualified(&self) -> Duration {
+    /// What later round pairs will take, from a warm-up that took `whole`: twice
+    /// its faster round, since a stall of something else is no rule, without
+    /// those who take no part any more.
+    fn typical_pair(&self, whole: Duration) -> Duration {
+        let runs = &self.experiment.runs;
+        let begins = |round| {
+            runs.iter()
+                .find(|run| run.round == round)
+                .map(|run| run.at_s)
+        };
+        let first = begins(1)
+            .zip(begins(0))
+            .map_or(0.0, |(second, first)| second - first);
+        let rounds = [first, whole.as_secs_f64() - first];
         let out = |run: &&RunRecord| self.experiment.variants[run.variant].disqualified.is_some();
-        let walls = self
-            .experiment
-            .runs
-            .iter()
-            .filter(out)
-            .map(|run| run.run.metrics.wall_ns);
-        Duration::from_nanos(walls.sum())
+        let without = |round: usize| {
+            let lost = runs.iter().filter(|run| run.round == round).filter(out);
+            let lost: u64 = lost.map(|run| run.run.metrics.wall_ns).sum();
+            (rounds[round] - lost as f64 / 1e9).max(0.0)
+        };
+        let faster = without(0).min(without(1));
+        let usual = if faster > 0.0 {
+            2.0 * faster
+        } else {
+            without(0) + without(1)
+        };
+        Duration::from_secs_f64(usual)
     }
 
     /// Whether as many rounds as were asked for can earn a verdict: said before

@@ -1,0 +1,66 @@
+"""A part of the bench that is no table of ratios: it says its results in its own words."""
+
+import json
+import os
+import time
+from dataclasses import dataclass, field
+from typing import Callable
+
+import process
+
+
+@dataclass
+class Part:
+    name: str
+    title: str
+    measure: Callable[["Part", int], None]  # fills in the lines and the samples, from a seed
+    lines: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    samples: list[dict] = field(default_factory=list)
+    unit: str = "s"
+    rounds: int = 0
+    failure: str = ""
+    skipped: bool = False
+    seconds: float = 0.0
+
+    def conduct(self, seed):
+        began = time.monotonic()
+        self.measure(self, seed)
+        self.seconds = time.monotonic() - began
+
+
+def timed_output(words, env, cwd):
+    """Seconds that a command took, start and end included."""
+    began = time.perf_counter()
+    process.output(words, env=env, cwd=cwd)
+    return time.perf_counter() - began
+
+
+def compared(bench, command, variant, seed, *options, env=None):
+    """Runs `refit compare`: the seconds it took, and its result."""
+    result = os.path.join(bench.memory, "compare.json")  # no disk is written to between the runs
+    words = [bench.refit, "compare", "--quiet", "--seed", str(seed), "--json", result, *options]
+    words += [variant, "--", *command]
+    seconds = timed_output(words, env or bench.env, bench.disk)
+    with open(result, encoding="utf-8") as file:
+        record = json.load(file)
+    out = [f"{v['name']}: {v['disqualified']}" for v in record["variants"] if v["disqualified"]]
+    lost = [run["failure"] for run in record["runs"] if run["failure"]]
+    if out or lost:
+        raise process.Failed(f"{' '.join(words)}: {(out or lost)[0]}")
+    return seconds, record
+
+
+def effect(record, variant=1):
+    """What a comparison found of a variant's time; variant 1 is the candidate, 2 the hidden baseline."""
+    return next(e for e in record["effects"] if e["variant"] == variant and e["metric"] == "wall")
+
+
+def kept(record):
+    """Of a comparison, what its answer follows from: seed, plan, and each run's variant and time in run order."""
+    return {
+        "seed": record["seed"], "plan": record["plan"], "effect": effect(record), "hidden": effect(record, 2),
+        "warnings": [warning["text"] for warning in record["warnings"]],
+        "order": "".join(str(run["variant"]) for run in record["runs"]),
+        "wall_us": [round(run["metrics"]["wall_ns"] / 1000, 1) for run in record["runs"]],
+    }
