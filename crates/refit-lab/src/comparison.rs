@@ -1,106 +1,43 @@
 //! The loop of a comparison: rounds, looks, and when it ends.
 
+mod confirmation;
+mod plan;
 mod runner;
+mod times;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::io;
 use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime};
 
-use refit_knobs::{SettingError, Settings};
-use refit_launch::{LaunchError, count_interruptions, interruptions};
-use refit_stats::{DEFAULT_LOOKS, LookPlan, OVERALL_ALPHA, Schedule, plan_looks};
+use refit_knobs::Settings;
+use refit_launch::{count_interruptions, interruptions};
+use refit_stats::{LookPlan, OVERALL_ALPHA, Schedule};
 
 use crate::effects::effects;
+use crate::error::LabError;
 use crate::experiment::{
-    EffectRecord, Environment, Experiment, GateRecord, Outcome, PlanRecord, Role, RunRecord,
-    SCHEMA, SettingReport, TimesRecord, VariantRecord, Warning,
+    EffectRecord, Environment, Experiment, GateRecord, PlanRecord, Role, RunRecord, SCHEMA,
+    SettingReport, VariantRecord, Warning,
 };
 use crate::fingerprint;
 use crate::gate::Answer;
 use crate::metric::METRICS;
 use crate::request::Request;
 use crate::warnings::warnings;
+use confirmation::{confirm, winner};
+pub use plan::MOST_PAIRS;
 use runner::Runner;
+use times::results;
 
 /// Failed runs after which a variant takes no part any more.
 const PATIENCE: usize = 3;
-/// A run longer than this gets the shortest plan that can speak.
-const LONG_RUN: Duration = Duration::from_secs(20);
 /// Round pairs below which a wanted precision does not end a comparison.
 const PAIRS_FOR_PRECISION: usize = 8;
-/// Round pairs of a confirmation.
-const PAIRS_OF_CONFIRMATION: usize = 8;
-/// Never more round pairs than this: the exact distribution of more takes longer
-/// than it is worth.
-pub const MOST_PAIRS: usize = 1000;
 /// Live estimates are made at most this often: they cost time between runs.
 const ESTIMATES_EVERY: Duration = Duration::from_millis(300);
 /// … and this many times rarer than one takes.
 const ESTIMATES_SHARE: u32 = 20;
-/// Of the time that is left the plan uses this much, so that its last look comes
-/// before the end.
-const USABLE: f64 = 0.95;
-
-/// Why a comparison could not be made.
-#[derive(Debug, thiserror::Error)]
-pub enum LabError {
-    /// A variant could not be prepared.
-    #[error(transparent)]
-    Launch(#[from] LaunchError),
-    /// Settings that exclude each other.
-    #[error(transparent)]
-    Setting(#[from] SettingError),
-    /// The program could not be exec'ed.
-    #[error("cannot run {command}: {cause}")]
-    Start {
-        /// Its first word.
-        command: String,
-        /// What the kernel said.
-        cause: io::Error,
-    },
-    /// A file, a copy or a hook of refit's own failed.
-    #[error("{action}: {cause}")]
-    Io {
-        /// What was being done.
-        action: String,
-        /// What the kernel said.
-        cause: io::Error,
-    },
-    /// The command fails without any swap.
-    #[error(
-        "the baseline takes no part: {reason}\n  a comparison needs a command that succeeds by itself: refit run -- COMMAND"
-    )]
-    Baseline {
-        /// What happened.
-        reason: String,
-    },
-    /// Not enough time for a verdict.
-    #[error(
-        "{limit} allows {pairs} round pairs; a verdict needs {needed}\n  give it more: {remedy}"
-    )]
-    TooShort {
-        /// The option that is too small.
-        limit: &'static str,
-        /// What it allows.
-        pairs: usize,
-        /// The least.
-        needed: usize,
-        /// The option to type.
-        remedy: String,
-    },
-    /// The copies would not fit.
-    #[error(
-        "--fresh-copy needs about {needed_mib} MiB for all runs, and {free_mib} MiB are free\n  copies are kept until the end; give fewer rounds: --rounds N"
-    )]
-    NoRoom {
-        /// For all runs.
-        needed_mib: u64,
-        /// On that disk.
-        free_mib: u64,
-    },
-}
 
 /// Told what goes on; draws it or does not.
 pub trait Progress {
@@ -138,77 +75,6 @@ pub fn compare(request: &Request, progress: &mut dyn Progress) -> Result<Experim
         }
     }
     Ok(experiment)
-}
-
-/// The winner against the baseline, with a fresh seed.
-fn confirm(
-    request: &Request,
-    experiment: &Experiment,
-    winner: usize,
-    progress: &mut dyn Progress,
-) -> Result<Experiment, LabError> {
-    let again = Request {
-        candidates: vec![request.candidates[winner - 1].clone()],
-        seed: request.seed.wrapping_add(1),
-        rounds: Some(2 * PAIRS_OF_CONFIRMATION),
-        confirm: false,
-        bare: false,
-        precision: None,
-        ..request.clone()
-    };
-    progress.pair_done(experiment);
-    let mut progress = Within {
-        whole: experiment.clone(),
-        progress,
-    };
-    let mut comparison = Comparison::new(&again)?;
-    comparison.single_look = true;
-    comparison.run(&mut progress)?;
-    Ok(comparison.conclude())
-}
-
-/// Tells of a confirmation; what is stored is always the whole.
-struct Within<'a> {
-    whole: Experiment,
-    progress: &'a mut dyn Progress,
-}
-
-impl Progress for Within<'_> {
-    fn begins(&mut self, experiment: &Experiment) {
-        self.progress.begins(experiment);
-    }
-
-    fn planned(&mut self, experiment: &Experiment, longest: Duration) {
-        self.progress.planned(experiment, longest);
-    }
-
-    fn runs(&mut self, experiment: &Experiment, variant: usize) {
-        self.progress.runs(experiment, variant);
-    }
-
-    fn pair_done(&mut self, experiment: &Experiment) {
-        self.whole.confirmation = Some(Box::new(experiment.clone()));
-        self.progress.pair_done(&self.whole);
-    }
-}
-
-/// The candidate that gains most, if one gains at all.
-fn winner(experiment: &Experiment) -> Option<usize> {
-    let gains = |index: &usize| {
-        let variant = &experiment.variants[*index];
-        let effect = experiment.effect(*index, "wall");
-        variant.role == Role::Candidate
-            && variant.disqualified.is_none()
-            && effect.is_some_and(|e| e.gain)
-    };
-    let change = |index: &usize| {
-        experiment
-            .effect(*index, "wall")
-            .map_or(0.0, |effect| effect.change)
-    };
-    (0..experiment.variants.len())
-        .filter(gains)
-        .min_by(|a, b| change(a).total_cmp(&change(b)))
 }
 
 struct Comparison<'a> {
@@ -304,7 +170,12 @@ impl<'a> Comparison<'a> {
         let schedule = Schedule::new(self.request.seed, self.experiment.variants.len());
         let mut plan: Option<LookPlan> = None;
         let mut estimated = Instant::now();
-        let mut pause = ESTIMATES_EVERY;
+        // A wanted precision is looked for as often as it may cost.
+        let least = match self.request.precision {
+            Some(_) => Duration::ZERO,
+            None => ESTIMATES_EVERY,
+        };
+        let mut pause = least;
         for (index, pair) in schedule.enumerate() {
             let began = Instant::now();
             self.pair(index, pair.rounds(), progress)?;
@@ -325,15 +196,14 @@ impl<'a> Comparison<'a> {
                 Some(plan) => {
                     self.experiment.plan.pairs = self.complete_pairs();
                     let is_look = plan.look_after(self.experiment.plan.pairs).is_some();
-                    let decides = is_look || self.request.precision.is_some();
-                    if decides || estimated.elapsed() > pause {
+                    if is_look || estimated.elapsed() > pause {
                         let began = Instant::now();
                         self.experiment.effects =
                             effects(&self.experiment, |name| self.decides(name));
                         self.experiment.plan.took_s = self.began.elapsed().as_secs_f64();
                         progress.pair_done(&self.experiment);
                         estimated = Instant::now();
-                        pause = ESTIMATES_EVERY.max(began.elapsed() * ESTIMATES_SHARE);
+                        pause = least.max(began.elapsed() * ESTIMATES_SHARE);
                     }
                     let plan = plan.clone();
                     if self.is_done(&plan) {
@@ -446,96 +316,6 @@ impl<'a> Comparison<'a> {
             .count()
     }
 
-    /// What later round pairs will take, from a warm-up that took `whole`: twice
-    /// its faster round, since a stall of something else is no rule, without
-    /// those who take no part any more.
-    fn typical_pair(&self, whole: Duration) -> Duration {
-        let runs = &self.experiment.runs;
-        let begins = |round| {
-            runs.iter()
-                .find(|run| run.round == round)
-                .map(|run| run.at_s)
-        };
-        let first = begins(1)
-            .zip(begins(0))
-            .map_or(0.0, |(second, first)| second - first);
-        let rounds = [first, whole.as_secs_f64() - first];
-        let out = |run: &&RunRecord| self.experiment.variants[run.variant].disqualified.is_some();
-        let without = |round: usize| {
-            let lost = runs.iter().filter(|run| run.round == round).filter(out);
-            let lost: u64 = lost.map(|run| run.run.metrics.wall_ns).sum();
-            (rounds[round] - lost as f64 / 1e9).max(0.0)
-        };
-        let faster = without(0).min(without(1));
-        let usual = if faster > 0.0 {
-            2.0 * faster
-        } else {
-            without(0) + without(1)
-        };
-        Duration::from_secs_f64(usual)
-    }
-
-    /// Whether as many rounds as were asked for can earn a verdict: said before
-    /// anything runs.
-    fn check_rounds(&self) -> Result<(), LabError> {
-        let needed = LookPlan::shortest(self.request.candidates.len().max(1)).looks[0];
-        match self.request.rounds.map(|rounds| rounds / 2) {
-            Some(pairs) if pairs < needed && !self.single_look => {
-                Err(self.too_short(pairs, needed, false, Duration::ZERO))
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// How many round pairs, from what the warm-up took.
-    fn plan(&self, pair: Duration) -> Result<LookPlan, LabError> {
-        let candidates = self.candidates_left().max(1);
-        if self.single_look {
-            return Ok(LookPlan {
-                looks: vec![PAIRS_OF_CONFIRMATION],
-                alpha: OVERALL_ALPHA,
-            });
-        }
-        let left = self.request.budget.saturating_sub(self.began.elapsed());
-        let in_budget = (USABLE * left.as_secs_f64() / pair.as_secs_f64().max(1e-6)) as usize;
-        let asked = self.request.rounds.map(|rounds| rounds / 2);
-        let most = asked.unwrap_or(MOST_PAIRS).min(MOST_PAIRS);
-        let pairs = most.min(in_budget);
-        let runs = u32::try_from(2 * self.experiment.variants.len()).unwrap_or(u32::MAX);
-        let plan = if pair / runs > LONG_RUN {
-            let shortest = LookPlan::shortest(candidates);
-            let needed = shortest.looks[0];
-            if needed <= pairs {
-                Ok(shortest)
-            } else {
-                Err(needed)
-            }
-        } else {
-            plan_looks(pairs, candidates, DEFAULT_LOOKS).map_err(|error| error.needed)
-        };
-        let plan = plan.map_err(|needed| self.too_short(pairs, needed, in_budget < most, pair))?;
-        self.runner.check_room(
-            2 * plan.looks.last().copied().unwrap_or_default() * self.experiment.variants.len(),
-        )?;
-        Ok(plan)
-    }
-
-    fn too_short(&self, pairs: usize, needed: usize, is_budget: bool, pair: Duration) -> LabError {
-        let seconds = (self.began.elapsed() + pair * u32::try_from(needed + 1).unwrap_or(u32::MAX))
-            .as_secs()
-            + 1;
-        LabError::TooShort {
-            limit: if is_budget { "--budget" } else { "--rounds" },
-            pairs,
-            needed,
-            remedy: if is_budget {
-                format!("--budget {seconds}s")
-            } else {
-                format!("--rounds {}", 2 * needed)
-            },
-        }
-    }
-
     /// Whether the end depends on this metric.
     fn decides(&self, metric: &str) -> bool {
         metric == METRICS[0].name || self.request.gates.iter().any(|gate| gate.metric == metric)
@@ -639,49 +419,4 @@ fn words(command: &[OsString]) -> Vec<String> {
         .iter()
         .map(|word| word.to_string_lossy().into_owned())
         .collect()
-}
-
-/// What hyperfine would have written.
-fn results(experiment: &Experiment) -> Vec<TimesRecord> {
-    (0..experiment.variants.len())
-        .filter_map(|variant| times(experiment, variant))
-        .collect()
-}
-
-fn times(experiment: &Experiment, variant: usize) -> Option<TimesRecord> {
-    let runs: Vec<&RunRecord> = experiment.counted(variant).collect();
-    let seconds = |ns: u64| ns as f64 / 1e9;
-    let times: Vec<f64> = runs
-        .iter()
-        .map(|run| seconds(run.run.metrics.wall_ns))
-        .collect();
-    let n = times.len() as f64;
-    let mean_of = |values: &mut dyn Iterator<Item = f64>| values.sum::<f64>() / n;
-    let mean = mean_of(&mut times.iter().copied());
-    let squares: f64 = times.iter().map(|time| (time - mean).powi(2)).sum();
-    let mut sorted = times.clone();
-    sorted.sort_by(f64::total_cmp);
-    let middle = sorted.len() / 2;
-    Some(TimesRecord {
-        command: experiment.variants[variant].name.clone(),
-        mean,
-        stddev: (times.len() > 1).then(|| (squares / (n - 1.0)).sqrt()),
-        median: if sorted.len() % 2 == 1 {
-            sorted[middle]
-        } else {
-            f64::midpoint(*sorted.get(middle.checked_sub(1)?)?, sorted[middle])
-        },
-        user: mean_of(&mut runs.iter().map(|run| seconds(run.run.metrics.user_ns))),
-        system: mean_of(&mut runs.iter().map(|run| seconds(run.run.metrics.system_ns))),
-        min: *sorted.first()?,
-        max: *sorted.last()?,
-        exit_codes: runs
-            .iter()
-            .map(|run| match run.run.exit {
-                Outcome::Code(code) => Some(code),
-                Outcome::Signal(_) => None,
-            })
-            .collect(),
-        times,
-    })
 }

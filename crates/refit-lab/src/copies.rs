@@ -4,9 +4,11 @@
 
 use std::fs;
 use std::io;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use refit_launch::with_first_signals;
 use tempfile::TempDir;
 
 /// Copies of one directory, beside it, so that they lie on the same disk.
@@ -41,11 +43,11 @@ impl Copies {
         let copy = self.place.path().join(self.made.to_string());
         self.made += 1;
         // cp knows owners, links, holes, attributes and reflinks.
-        let output = Command::new("cp")
-            .args(["-a", "--reflink=auto", "--"])
+        let mut cp = Command::new("cp");
+        cp.args(["-a", "--reflink=auto", "--"])
             .arg(&self.original)
-            .arg(&copy)
-            .output()?;
+            .arg(&copy);
+        let output = with_first_signals(&mut cp).output()?;
         if output.status.success() {
             Ok(copy)
         } else {
@@ -54,6 +56,26 @@ impl Copies {
             ))
         }
     }
+}
+
+impl Drop for Copies {
+    fn drop(&mut self) {
+        // What cannot be opened stays behind, as it would without this.
+        let _ = open_up(self.place.path());
+    }
+}
+
+/// Copies keep their modes, and only root removes what lies in a directory
+/// without write permission.
+fn open_up(directory: &Path) -> io::Result<()> {
+    fs::set_permissions(directory, fs::Permissions::from_mode(0o700))?;
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            open_up(&entry.path())?;
+        }
+    }
+    Ok(())
 }
 
 fn size(path: &Path) -> io::Result<u64> {

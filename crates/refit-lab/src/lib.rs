@@ -9,6 +9,7 @@
 pub mod comparison;
 mod copies;
 mod effects;
+mod error;
 pub mod experiment;
 mod fingerprint;
 mod gate;
@@ -18,7 +19,8 @@ mod run;
 mod settle;
 mod warnings;
 
-pub use comparison::{LabError, Progress, compare};
+pub use comparison::{Progress, compare};
+pub use error::LabError;
 pub use experiment::Experiment;
 pub use gate::{Gate, GateError};
 pub use metric::{METRICS, Metric, Unit};

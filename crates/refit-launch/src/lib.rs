@@ -18,5 +18,5 @@ pub mod thp;
 pub use error::LaunchError;
 pub use prepare::{Options, Prepared, prepare};
 pub use sys::supervise::{
-    End, Ended, StartError, Usage, count_interruptions, end_as, interruptions,
+    End, Ended, StartError, Usage, count_interruptions, end_as, interruptions, with_first_signals,
 };

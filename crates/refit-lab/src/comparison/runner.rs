@@ -7,12 +7,12 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use refit_knobs::{Launch, Settings};
-use refit_launch::{Options, Prepared, prepare};
+use refit_launch::{Options, Prepared, prepare, with_first_signals};
 use refit_meter::{Outcome, Run};
 use refit_stats::Rng;
 
-use super::LabError;
 use crate::copies::Copies;
+use crate::error::LabError;
 use crate::experiment::{Role, VariantRecord, Warning};
 use crate::request::Request;
 use crate::run::Watch;
@@ -332,5 +332,6 @@ fn shell(command: &str, directory: Option<&Path>) -> Command {
     if let Some(directory) = directory {
         shell.current_dir(directory);
     }
+    with_first_signals(&mut shell);
     shell
 }

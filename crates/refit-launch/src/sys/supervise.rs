@@ -11,6 +11,8 @@ use std::fs::File;
 use std::io;
 use std::mem::{MaybeUninit, zeroed};
 use std::os::fd::AsRawFd;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
 use std::ptr;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
@@ -78,7 +80,7 @@ pub struct Program {
     /// Done by the child before its exec.
     pub thp: Option<ThpAction>,
     /// In place of refit's own 0, 1 and 2, where it is not the user's to talk
-    /// to: then it also gets a process group of its own.
+    /// to: then it also gets a session of its own.
     pub apart: Option<Apart>,
 }
 
@@ -166,7 +168,9 @@ unsafe fn become_program(
             }
         }
         if let Some(apart) = &program.apart {
-            libc::setpgid(0, 0);
+            // A group of its own, and no terminal: one that reads from a terminal
+            // in the background is stopped, and nobody would continue it.
+            libc::setsid();
             for (fd, file) in (0..).zip(&apart.files) {
                 // Above 2, so that none is overwritten before its turn.
                 libc::dup2(file.as_raw_fd(), fd);
@@ -205,6 +209,26 @@ fn block_signals() -> libc::sigset_t {
         before.assume_init()
     };
     *FIRST_MASK.get_or_init(|| before)
+}
+
+/// The command gets signals as refit got them, not as refit has them now.
+pub fn with_first_signals(command: &mut Command) -> &mut Command {
+    let reset = || {
+        for (signal, was_default) in IGNORED.iter().zip(&WAS_DEFAULT) {
+            if was_default.load(Ordering::Relaxed) {
+                // SAFETY: SIG_DFL installs no handler.
+                unsafe { libc::signal(*signal, libc::SIG_DFL) };
+            }
+        }
+        if let Some(mask) = FIRST_MASK.get() {
+            // SAFETY: the set was written before it was kept.
+            unsafe { libc::sigprocmask(libc::SIG_SETMASK, mask, ptr::null_mut()) };
+        }
+        Ok(())
+    };
+    // SAFETY: between fork and exec it calls signal and sigprocmask alone, both
+    // async-signal-safe, and reads what nobody writes any more.
+    unsafe { command.pre_exec(reset) }
 }
 
 /// What the child needs, and where it leaves the errno of a failed exec. Parent

@@ -59,10 +59,16 @@ pub fn inconclusive(experiment: &Experiment, row: &Row) -> Option<Note> {
     let effect = row
         .effect
         .filter(|effect| effect.verdict.as_deref() == Some("inconclusive"))?;
-    let needed = effect.pairs_needed?;
-    let text = format!("{}: {}", row.name, remedy(experiment, effect, needed));
+    let remedy = match effect.pairs_needed {
+        Some(needed) => remedy(experiment, effect, needed),
+        None => format!("no comparison is long enough to settle it; {LESS_NOISE}"),
+    };
+    let text = format!("{}: {remedy}", row.name);
     Some(note("inconclusive:", Tone::Unsure, text))
 }
+
+/// What helps where more round pairs do not.
+const LESS_NOISE: &str = "rather try a quieter machine, a longer command, or a larger --delta";
 
 fn remedy(experiment: &Experiment, effect: &EffectRecord, needed: usize) -> String {
     let plan = &experiment.plan;
@@ -74,9 +80,7 @@ fn remedy(experiment: &Experiment, effect: &EffectRecord, needed: usize) -> Stri
         format::about(total_s)
     );
     if effect.pairs > 0 && needed > PATIENCE.saturating_mul(effect.pairs) {
-        return format!(
-            "it would take about {cost}; rather try a quieter machine, a longer command, or a larger --delta"
-        );
+        return format!("it would take about {cost}; {LESS_NOISE}");
     }
     let option = if experiment.interrupted && plan.looks.last().is_some_and(|&last| needed <= last)
     {

@@ -1,0 +1,63 @@
+use std::io;
+
+use refit_knobs::SettingError;
+use refit_launch::LaunchError;
+
+/// Why a comparison could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum LabError {
+    /// A variant could not be prepared.
+    #[error(transparent)]
+    Launch(#[from] LaunchError),
+    /// Settings that exclude each other.
+    #[error(transparent)]
+    Setting(#[from] SettingError),
+    /// The program could not be exec'ed.
+    #[error("cannot run {command}: {cause}")]
+    Start {
+        /// Its first word.
+        command: String,
+        /// What the kernel said.
+        cause: io::Error,
+    },
+    /// A file, a copy or a hook of refit's own failed.
+    #[error("{action}: {cause}")]
+    Io {
+        /// What was being done.
+        action: String,
+        /// What the kernel said.
+        cause: io::Error,
+    },
+    /// The command fails without any swap.
+    #[error(
+        "the baseline takes no part: {reason}\n  a comparison needs a command that succeeds by itself: refit run -- COMMAND"
+    )]
+    Baseline {
+        /// What happened.
+        reason: String,
+    },
+    /// Not enough time for a verdict.
+    #[error(
+        "{limit} allows {pairs} round pairs; a verdict needs {needed}\n  give it more: {remedy}"
+    )]
+    TooShort {
+        /// The option that is too small.
+        limit: &'static str,
+        /// What it allows.
+        pairs: usize,
+        /// The least.
+        needed: usize,
+        /// The option to type.
+        remedy: String,
+    },
+    /// The copies would not fit.
+    #[error(
+        "--fresh-copy needs about {needed_mib} MiB for all runs, and {free_mib} MiB are free\n  copies are kept until the end; give fewer rounds: --rounds N"
+    )]
+    NoRoom {
+        /// For all runs.
+        needed_mib: u64,
+        /// On that disk.
+        free_mib: u64,
+    },
+}
