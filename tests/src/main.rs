@@ -7,6 +7,16 @@
 #![allow(clippy::print_stdout)]
 
 mod attack;
+mod compare;
+mod compare_codes;
+mod compare_damaged;
+mod compare_files;
+mod compare_hooks;
+mod compare_outcome;
+mod compare_runs;
+mod compare_shown;
+mod compare_signals;
+mod compared;
 mod conformance;
 mod counters;
 mod coverage;
@@ -42,6 +52,15 @@ use runner::{Options, Test};
 /// Every test there is. A new file of tests is one `mod` line and one line here.
 const TABLE: &[&[Test]] = &[
     attack::TESTS,
+    compare::TESTS,
+    compare_codes::TESTS,
+    compare_damaged::TESTS,
+    compare_files::TESTS,
+    compare_hooks::TESTS,
+    compare_outcome::TESTS,
+    compare_runs::TESTS,
+    compare_shown::TESTS,
+    compare_signals::TESTS,
     conformance::TESTS,
     counters::TESTS,
     coverage::TESTS,

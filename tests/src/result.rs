@@ -23,7 +23,7 @@ fn schema() -> (Schemas, SchemaIndex) {
 }
 
 #[track_caller]
-fn expect_valid(result: &Value) {
+pub fn expect_valid(result: &Value) {
     let (schemas, index) = schema();
     if let Err(error) = schemas.validate(result, index) {
         panic!("{error:#}\n{result:#}");

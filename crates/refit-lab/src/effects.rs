@@ -18,7 +18,6 @@ fn both<'a>(runs: &[&'a RunRecord], variant: usize) -> Option<[&'a RunRecord; 2]
 }
 
 /// What each complete round pair says of a variant against the baseline.
-/// Metrics that are 0 are counted from 1, so that `0 against 400` has a ratio.
 fn samples(experiment: &Experiment, variant: usize, metric: &Metric) -> Vec<PairSample> {
     let mut samples = Vec::new();
     for runs in experiment.runs.chunk_by(|a, b| a.pair == b.pair) {
@@ -26,7 +25,7 @@ fn samples(experiment: &Experiment, variant: usize, metric: &Metric) -> Vec<Pair
         let (Some(base), Some(other)) = (both(&runs, 0), both(&runs, variant)) else {
             continue;
         };
-        let value = |run: &RunRecord| metric.of(&run.run).map(|value| value.max(1) as f64);
+        let value = |run: &RunRecord| metric.for_ratio(&run.run);
         let values = |of: [&RunRecord; 2]| Some([value(of[0])?, value(of[1])?]);
         let (Some(y0), Some(yv)) = (values(base), values(other)) else {
             continue;

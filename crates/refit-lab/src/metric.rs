@@ -30,6 +30,20 @@ pub struct Metric {
     value: fn(&Run) -> Option<u64>,
 }
 
+impl Unit {
+    /// Values below this are counted as this much, so that a ratio to nothing
+    /// exists and is not made of the clock's steps. (The kernel accounts
+    /// processor time by ticks of some milliseconds.)
+    fn least(self) -> u64 {
+        match self {
+            Unit::Nanoseconds => 1_000_000,
+            Unit::Microseconds => 1_000,
+            Unit::Bytes => 4096,
+            Unit::Count => 1,
+        }
+    }
+}
+
 macro_rules! metric {
     ($name:literal, $measure:ident, $unit:ident, $about:literal, $value:expr) => {
         Metric {
@@ -66,6 +80,18 @@ impl Metric {
     #[must_use]
     pub fn find(name: &str) -> Option<&'static Metric> {
         METRICS.iter().find(|metric| metric.name == name)
+    }
+
+    /// Its value for a ratio: what is next to nothing is counted as the unit's
+    /// least. The time of a run is exact, and is left as it is.
+    #[must_use]
+    pub fn for_ratio(&self, run: &Run) -> Option<f64> {
+        let least = if self.name == METRICS[0].name {
+            1
+        } else {
+            self.unit.least()
+        };
+        self.of(run).map(|value| value.max(least) as f64)
     }
 
     /// Its value in a run; `None` where this machine does not have it.

@@ -1,0 +1,285 @@
+//! `refit compare`: what it concludes from its runs, and when it ends.
+
+use serde_json::{Value, json};
+
+use crate::compared::{compare, effect, list, number, pairs, printed};
+use crate::lab::{Lab, expect_code};
+use crate::runner::{Outcome, Test};
+use crate::test;
+
+pub const TESTS: &[Test] = &[
+    test!(a_large_effect_is_told_with_its_interval),
+    test!(two_equal_variants_get_a_word_and_the_second_baseline_no_name),
+    test!(a_winner_is_confirmed_with_a_fresh_seed),
+    test!(a_confirmation_that_fails_takes_no_result_with_it),
+    test!(a_wanted_precision_ends_it_and_nothing_else_does),
+    test!(a_budget_that_is_too_small_names_one_that_works),
+    test!(an_open_for_synchronous_writes_counts_as_syncing),
+    test!(less_work_the_second_time_is_told),
+];
+
+fn a_large_effect_is_told_with_its_interval(lab: &Lab) -> Outcome {
+    const SYNCS: u64 = 30;
+    let program = lab.program("write_fsync");
+    let command = [program.as_str(), &SYNCS.to_string(), &lab.path("file")];
+    let (output, result) = compare(
+        lab,
+        &[&["--rounds", "16", "sync=off", "--"], &command[..]].concat(),
+    );
+    expect_code(&output, 0);
+    let told = effect(&result, "sync=off", "wall");
+    assert_eq!(
+        (&told["verdict"], &told["gain"]),
+        (&json!("faster"), &json!(true))
+    );
+    assert_eq!(effect(&result, "sync=off", "syncs")["verdict"], "less");
+
+    // Estimate and interval are averages of what the round pairs say each.
+    let wall = |run: &&Value| number(&run["metrics"]["wall_ns"]).ln();
+    let of = |pair: &[Value], index: usize| -> f64 {
+        let runs = pair.iter().filter(|run| run["variant"] == index);
+        runs.map(|run| wall(&run)).sum::<f64>() / 2.0
+    };
+    let pairs = pairs(&result);
+    let changes = pairs[1..]
+        .iter()
+        .map(|pair| (of(pair, 1) - of(pair, 0)).exp() - 1.0);
+    let (mut least, mut most) = (f64::MAX, f64::MIN);
+    changes.for_each(|change| (least, most) = (least.min(change), most.max(change)));
+    let [low, high] = [0, 1].map(|end| number(&told["interval"][end]));
+    let change = number(&told["change"]);
+    assert!(
+        least - 1e-9 <= low && low <= change && change <= high && high <= most + 1e-9,
+        "{told}"
+    );
+    assert!(high < 0.0, "{told}");
+
+    for run in list(&result["runs"]) {
+        assert_eq!(
+            (&run["exit"], &run["failure"]),
+            (&json!({"code": 0}), &Value::Null)
+        );
+        let metrics = &run["metrics"];
+        assert!(
+            number(&metrics["wall_ns"]) > 0.0 && number(&metrics["minor_faults"]) > 0.0,
+            "{run}"
+        );
+        assert!(
+            number(&metrics["user_ns"]) + number(&metrics["system_ns"]) > 0.0,
+            "{run}"
+        );
+        let fsync = &run["totals"]["fsync"];
+        let is_candidate = run["variant"] == 1;
+        let (suppressed, real) = if is_candidate { (SYNCS, 0) } else { (0, SYNCS) };
+        assert_eq!(fsync["suppressed"], suppressed, "{run}");
+        assert_eq!(fsync["real"], real, "{run}");
+        assert_eq!(number(&fsync["waited_ns"]) > 0.0, !is_candidate, "{run}");
+    }
+    let text = printed(&output);
+    let lines: Vec<&str> = text.lines().collect();
+    let at = lines
+        .iter()
+        .position(|line| line.starts_with("baseline"))
+        .expect("it has a row");
+    assert!(
+        lines[at + 1].starts_with("sync=off") && lines[at + 1].contains("faster"),
+        "{text}"
+    );
+    assert!(
+        text.contains("loses-on-crash") && text.contains("30 suppressed"),
+        "{text}"
+    );
+    Outcome::Pass
+}
+
+fn two_equal_variants_get_a_word_and_the_second_baseline_no_name(lab: &Lab) -> Outcome {
+    let (output, result) = compare(lab, &["--rounds", "12", "env.FOO=1", "--", "true"]);
+    expect_code(&output, 0);
+    let words = ["faster", "slower", "same", "inconclusive"];
+    let verdict = effect(&result, "env.FOO=1", "wall")["verdict"].clone();
+    assert!(words.iter().any(|word| verdict == *word), "{verdict}");
+    let text = printed(&output);
+    assert!(
+        verdict.as_str().is_some_and(|word| text.contains(word)),
+        "{text}"
+    );
+    let hidden: Vec<&Value> = list(&result["variants"])
+        .iter()
+        .filter(|v| v["role"] == "hidden")
+        .collect();
+    assert_eq!(hidden.len(), 1);
+    let name = hidden[0]["name"].as_str().expect("a name is text");
+    assert!(effect(&result, name, "wall")["verdict"].is_null());
+    assert!(number(&effect(&result, name, "wall")["pairs"]) >= 6.0);
+    assert!(!text.contains(name), "{text}");
+    assert!(!String::from_utf8_lossy(&output.stderr).contains(name));
+    assert!(text.contains("noise floor today"), "{text}");
+    Outcome::Pass
+}
+
+fn a_winner_is_confirmed_with_a_fresh_seed(lab: &Lab) -> Outcome {
+    let (program, file) = (lab.program("write_fsync"), lab.path("file"));
+    let args = [
+        "--confirm",
+        "--seed",
+        "7",
+        "--rounds",
+        "14",
+        "env.A=1",
+        "sync=off",
+        "--",
+    ];
+    let (output, result) = compare(lab, &[&args[..], &[&program, "30", &file]].concat());
+    expect_code(&output, 0);
+    let again = &result["confirmation"];
+    let names: Vec<&Value> = list(&again["variants"])
+        .iter()
+        .map(|v| &v["name"])
+        .collect();
+    assert_eq!(names[..2], ["baseline", "sync=off"]);
+    assert_eq!((names.len(), &result["seed"]), (3, &json!(7)));
+    assert_ne!(again["seed"], result["seed"]);
+    assert!(number(&again["plan"]["pairs"]) >= 8.0, "{}", again["plan"]);
+    assert_eq!(list(&again["runs"]).len(), 6 * 9);
+    assert_eq!(effect(again, "sync=off", "wall")["verdict"], "faster");
+    let text = printed(&output);
+    assert!(text.contains("confirmation: sync=off"), "{text}");
+    // Nothing gained, nothing to confirm.
+    let slower = "test -z \"$A\" || exec sleep 0.02";
+    let args = [
+        "--confirm",
+        "--rounds",
+        "12",
+        "env.A=1",
+        "--",
+        "sh",
+        "-c",
+        slower,
+    ];
+    let (output, result) = compare(lab, &args);
+    expect_code(&output, 0);
+    assert_eq!(effect(&result, "env.A=1", "wall")["verdict"], "slower");
+    assert!(result["confirmation"].is_null());
+    Outcome::Pass
+}
+
+fn a_confirmation_that_fails_takes_no_result_with_it(lab: &Lab) -> Outcome {
+    const RUNS: usize = 6 * 7;
+    let log = lab.path("log");
+    let script = format!(
+        "echo >>{log}; test $(wc -l <{log}) -le {RUNS} || exit 5; test -n \"$FAST\" || exec sleep 0.01"
+    );
+    let args = [
+        "--confirm",
+        "--rounds",
+        "12",
+        "env.FAST=1",
+        "--",
+        "sh",
+        "-c",
+        &script,
+    ];
+    let (output, result) = compare(lab, &args);
+    expect_code(&output, 0);
+    assert_eq!(effect(&result, "env.FAST=1", "wall")["verdict"], "faster");
+    assert_eq!(list(&result["runs"]).len(), RUNS);
+    assert!(result["confirmation"].is_null());
+    let warnings = result["warnings"].to_string();
+    assert!(
+        warnings.contains("there is no confirmation") && warnings.contains("exit code 5"),
+        "{warnings}"
+    );
+    assert!(
+        printed(&output).contains("there is no confirmation"),
+        "{}",
+        printed(&output)
+    );
+    Outcome::Pass
+}
+
+fn a_wanted_precision_ends_it_and_nothing_else_does(lab: &Lab) -> Outcome {
+    let script = "test -n \"$A\" || exec sleep 0.02";
+    let pairs = |args: &[&str]| {
+        let command = ["env.A=1", "--", "sh", "-c", script];
+        let (output, result) = compare(lab, &[args, &command].concat());
+        expect_code(&output, 0);
+        assert_eq!(effect(&result, "env.A=1", "wall")["verdict"], "faster");
+        result["plan"]["pairs"].as_u64().expect("a count")
+    };
+    let verdict = pairs(&["--rounds", "30"]);
+    assert!(verdict < 15, "a verdict ends it: {verdict}");
+    let precise = pairs(&["--rounds", "30", "--precision", "99%"]);
+    assert!((8..12).contains(&precise), "{precise}");
+    assert_eq!(pairs(&["--rounds", "30", "--precision", "0.0001%"]), 15);
+    Outcome::Pass
+}
+
+fn a_budget_that_is_too_small_names_one_that_works(lab: &Lab) -> Outcome {
+    let command = ["env.A=1", "--", "sleep", "0.03"];
+    let refused = lab.refit(&[&["compare", "--budget", "300ms"], &command[..]].concat());
+    expect_code(&refused, 2);
+    let said = String::from_utf8_lossy(&refused.stderr);
+    assert!(
+        refused.stdout.is_empty() && said.contains("a verdict needs 6"),
+        "{said}"
+    );
+    let (_, rest) = said.split_once("--budget ").expect("it names the option");
+    let (_, rest) = rest.split_once("--budget ").expect("and what to give it");
+    let (output, result) = compare(lab, &[&["--budget", rest.trim()], &command[..]].concat());
+    expect_code(&output, 0);
+    assert!(!list(&result["plan"]["looks"]).is_empty());
+    Outcome::Pass
+}
+
+fn an_open_for_synchronous_writes_counts_as_syncing(lab: &Lab) -> Outcome {
+    let nothing = "no sync call of the baseline was seen";
+    let to = format!("of={}", lab.path("file"));
+    let dd = ["dd", "if=/dev/zero", &to, "bs=4k", "count=20"];
+    let args = ["--rounds", "12", "sync=off", "--"];
+    let (_, result) = compare(lab, &[&args[..], &dd, &["oflag=dsync"]].concat());
+    assert_eq!(effect(&result, "sync=off", "wall")["verdict"], "faster");
+    assert!(
+        !result["warnings"].to_string().contains(nothing),
+        "{}",
+        result["warnings"]
+    );
+    let (output, result) = compare(lab, &[&args[..], &dd].concat());
+    assert!(
+        result["warnings"].to_string().contains(nothing),
+        "{}",
+        result["warnings"]
+    );
+    assert!(printed(&output).contains(nothing));
+    Outcome::Pass
+}
+
+fn less_work_the_second_time_is_told(lab: &Lab) -> Outcome {
+    let built = lab.path("built");
+    let build = format!("test -e {built} || {{ sleep 0.05; echo >{built}; }}");
+    let command = ["env.A=1", "--", "sh", "-c", &build];
+    // Whichever variant comes first.
+    for seed in ["1", "2", "3", "4"] {
+        let _ = std::fs::remove_file(&built);
+        let args = ["--rounds", "12", "--seed", seed];
+        let (output, result) = compare(lab, &[&args[..], &command].concat());
+        let warnings = result["warnings"].to_string();
+        assert!(
+            warnings.contains("less work the second time") && warnings.contains("--prepare"),
+            "{warnings}"
+        );
+        assert!(
+            printed(&output).contains("warning: the first run"),
+            "{}",
+            printed(&output)
+        );
+    }
+    let clean = format!("rm -f {built}");
+    let args = ["--rounds", "12", "--prepare", &clean];
+    let (_, result) = compare(lab, &[&args[..], &command[..]].concat());
+    assert!(
+        !result["warnings"].to_string().contains("second time"),
+        "{}",
+        result["warnings"]
+    );
+    Outcome::Pass
+}

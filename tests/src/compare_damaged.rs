@@ -1,0 +1,146 @@
+//! `refit report` and files that are no results, or results no more.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::compare_files::{make, report};
+use crate::lab::{Lab, described, expect_code};
+use crate::runner::{Outcome, Test};
+use crate::test;
+
+pub const TESTS: &[Test] = &[
+    test!(what_is_no_result_is_refused_by_name),
+    test!(a_damaged_result_is_drawn_or_refused),
+];
+
+fn what_is_no_result_is_refused_by_name(lab: &Lab) -> Outcome {
+    make(lab, &[]);
+    expect_code(&lab.refit(&["run", "--json", "run.json", "--", "true"]), 0);
+    let good = fs::read_to_string(lab.path("result.json")).expect("it was written");
+    let change = |name: &str, value: Value| {
+        let mut result: Value = serde_json::from_str(&good).expect("it is JSON");
+        result[name] = value;
+        result.to_string()
+    };
+    lab.file("newer.json", &change("schema", 99.into()));
+    lab.file("nameless.json", &change("schema", Value::Null));
+    lab.file("kind.json", &change("kind", "crash".into()));
+    lab.file("runs.json", &change("runs", "none".into()));
+    lab.file("half.json", &good[..good.len() / 2]);
+    lab.file("list.json", "[1, 2]");
+    lab.file("empty.json", "");
+    for (name, sentence) in [
+        ("newer", "has schema 99, and this refit knows 1"),
+        ("nameless", "it has no `schema`"),
+        ("kind", "holds a `crash`, not a comparison"),
+        ("run", "holds a `run`, not a comparison"),
+        ("runs", "is damaged"),
+        ("half", "is not JSON"),
+        ("list", "is no result of refit"),
+        ("empty", "is not JSON"),
+        ("missing", "cannot read"),
+    ] {
+        let file = format!("{name}.json");
+        let output = lab.refit(&["report", &file]);
+        expect_code(&output, 2);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            said.contains(&file) && said.contains(sentence),
+            "{name}: {said}"
+        );
+        assert!(
+            output.stdout.is_empty() && said.starts_with("refit: "),
+            "{name}: {said}"
+        );
+    }
+    expect_code(&lab.refit(&["report"]), 2);
+    expect_code(
+        &lab.refit(&["report", "result.json", "result.json", "--csv", "a.csv"]),
+        2,
+    );
+    Outcome::Pass
+}
+
+/// Numbers anywhere in a result may be wrong: who reads files does not fall over them.
+fn a_damaged_result_is_drawn_or_refused(lab: &Lab) -> Outcome {
+    make(lab, &["--confirm"]);
+    let text = fs::read_to_string(lab.path("result.json")).expect("it was written");
+    let good: Value = serde_json::from_str(&text).expect("it is JSON");
+    let mut places = Vec::new();
+    numbers(&good, "", &mut places);
+    // Runs are most of a result, and the least of its meaning.
+    let (runs, rest): (Vec<&String>, Vec<&String>) =
+        places.iter().partition(|place| place.contains("/runs/"));
+    let bad = [
+        json!(0),
+        json!(7),
+        json!(-1),
+        json!(1e308),
+        json!(-0.999_999),
+        json!(1e-308),
+        json!(u64::MAX),
+        Value::Null,
+    ];
+    let mut random = random(0x5eed);
+    let mut drawn = 0;
+    for round in 0..200 {
+        let mut result = good.clone();
+        for _ in 0..=random(3) {
+            let among = if random(4) == 0 { &runs } else { &rest };
+            let place = result.pointer_mut(among[random(among.len())]);
+            *place.expect("no place was taken away") = bad[random(bad.len())].clone();
+        }
+        lab.file("damaged.json", &result.to_string());
+        let files = [
+            "--csv", "d.csv", "--md", "d.md", "--svg", "d.svg", "--png", "d.png",
+        ];
+        // To make a picture of points takes its time.
+        let files = if round % 10 == 0 {
+            &files[..]
+        } else {
+            &files[..6]
+        };
+        for args in [&[][..], files] {
+            let output = report(lab, &[&["damaged.json"], args].concat());
+            let code = output.status.code();
+            assert!(
+                matches!(code, Some(0 | 2)),
+                "{}\n{result}",
+                described(&output)
+            );
+            drawn += u32::from(code == Some(0));
+        }
+    }
+    assert!(drawn > 100, "most numbers can be drawn: {drawn}");
+    Outcome::Pass
+}
+
+/// Where the numbers are.
+fn numbers(value: &Value, at: &str, places: &mut Vec<String>) {
+    match value {
+        Value::Number(_) => places.push(at.to_owned()),
+        Value::Array(list) => {
+            for (index, value) in list.iter().enumerate() {
+                numbers(value, &format!("{at}/{index}"), places);
+            }
+        }
+        Value::Object(map) => {
+            for (name, value) in map {
+                numbers(value, &format!("{at}/{}", name.replace('/', "~1")), places);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Numbers below a bound, the same for the same seed.
+fn random(seed: u64) -> impl FnMut(usize) -> usize {
+    let mut state = seed;
+    move |below| {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        usize::try_from(state >> 33).expect("31 bits fit") % below
+    }
+}

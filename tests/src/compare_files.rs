@@ -1,0 +1,257 @@
+//! Results of `refit compare` as files and pictures, and `refit report`, which draws them again.
+
+use std::fs;
+use std::process::Output;
+
+use serde_json::Value;
+
+use crate::compared::{list, number, printed};
+use crate::lab::{Lab, described, expect_code};
+use crate::result::expect_valid;
+use crate::runner::{Outcome, Test};
+use crate::test;
+
+pub const TESTS: &[Test] = &[
+    test!(every_format_is_written_and_drawn_again_the_same),
+    test!(other_tools_find_the_times_of_each_variant),
+    test!(a_score_log_lists_what_was_tried_and_kept),
+];
+
+/// Variants whose names need quotes wherever there are quotes.
+const ODD: &str = "env.ODD=a, \"b\" <c> & d|e";
+
+/// A comparison with one variant of each fate, stored as `result.json`; what it printed.
+pub fn make(lab: &Lab, options: &[&str]) -> Output {
+    let script = "test \"$OUT\" != 1 || exit 3; test -z \"$SLOW\" || exec sleep 0.01";
+    let args = [
+        "compare",
+        "--json",
+        "result.json",
+        "--bare",
+        "--rounds",
+        "16",
+        "--gate",
+        "wall<+900%",
+    ];
+    let rest = ["env.OUT=1", ODD, "env.SLOW=1", "--", "sh", "-c", script];
+    let mut refit = lab.refit_command(&[&args[..], options, &rest].concat());
+    let output = refit.env("COLUMNS", "100").output().expect("refit starts");
+    assert!(
+        matches!(output.status.code(), Some(0 | 1)),
+        "{}",
+        described(&output)
+    );
+    output
+}
+
+fn stored(lab: &Lab) -> Value {
+    let text = fs::read_to_string(lab.path("result.json")).expect("there is a result");
+    serde_json::from_str(&text).expect("it is JSON")
+}
+
+/// Draws the stored result again.
+pub fn report(lab: &Lab, args: &[&str]) -> Output {
+    let mut refit = lab.refit_command(&[&["report"], args].concat());
+    refit.env("COLUMNS", "100").output().expect("refit starts")
+}
+
+fn every_format_is_written_and_drawn_again_the_same(lab: &Lab) -> Outcome {
+    const FORMATS: [&str; 4] = ["csv", "md", "svg", "png"];
+    let options = FORMATS.map(|format| [format!("--{format}"), format!("first.{format}")]);
+    let options: Vec<&str> = options.as_flattened().iter().map(String::as_str).collect();
+    let first = make(lab, &options);
+    let again = report(lab, &["result.json"]);
+    expect_code(&again, 0);
+    assert!(again.stderr.is_empty(), "{}", described(&again));
+    assert_eq!(printed(&again), printed(&first));
+    for format in FORMATS {
+        let output = report(
+            lab,
+            &[
+                "result.json",
+                &format!("--{format}"),
+                &format!("again.{format}"),
+            ],
+        );
+        expect_code(&output, 0);
+        assert!(output.stdout.is_empty(), "{}", described(&output));
+        let read =
+            |name: &str| fs::read(lab.path(&format!("{name}.{format}"))).expect("it was written");
+        assert!(read("first") == read("again"), "{format} differs");
+    }
+    let result = stored(lab);
+    expect_valid(&result);
+    let text = |name: &str| fs::read_to_string(lab.path(name)).expect("it is text");
+    expect_csv(&text("first.csv"), &result);
+    expect_well_formed(&text("first.svg"));
+    let png = fs::read(lab.path("first.png")).expect("it was written");
+    assert!(png.starts_with(b"\x89PNG\r\n\x1a\n") && png.ends_with(b"IEND\xae\x42\x60\x82"));
+    let md = text("first.md");
+    let rows: Vec<&str> = md.lines().filter(|line| line.starts_with('|')).collect();
+    // A head, a rule, and each variant that is shown.
+    assert_eq!(rows.len(), 2 + 5, "{md}");
+    let cells = |row: &str| row.replace("\\|", "").matches('|').count();
+    assert!(rows.iter().all(|row| cells(row) == cells(rows[0])), "{md}");
+    assert!(
+        md.contains("disqualified") && md.contains("exit code 3"),
+        "{md}"
+    );
+    Outcome::Pass
+}
+
+fn expect_csv(text: &str, result: &Value) {
+    let mut lines = text.lines();
+    let head = fields(lines.next().expect("a head"));
+    let column = |name: &str| {
+        head.iter()
+            .position(|field| field == name)
+            .expect("a column")
+    };
+    let runs = list(&result["runs"]);
+    let rows: Vec<Vec<String>> = lines.map(fields).collect();
+    assert_eq!(rows.len(), runs.len());
+    for (row, run) in rows.iter().zip(runs) {
+        assert_eq!(row.len(), head.len(), "{row:?}");
+        let index = usize::try_from(number(&run["variant"]) as u64).expect("it is small");
+        assert_eq!(row[column("variant")], result["variants"][index]["name"]);
+        assert_eq!(
+            row[column("wall_ns")],
+            run["metrics"]["wall_ns"].to_string()
+        );
+        assert_eq!(row[column("exit")], run["exit"]["code"].to_string());
+        assert_eq!(
+            row[column("failure")],
+            run["failure"].as_str().unwrap_or_default()
+        );
+    }
+}
+
+/// The fields of a line of CSV (RFC 4180).
+fn fields(line: &str) -> Vec<String> {
+    let (mut fields, mut quoted) = (vec![String::new()], false);
+    let mut chars = line.chars().peekable();
+    while let Some(c) = chars.next() {
+        let last = fields.last_mut().expect("there is one from the start");
+        match c {
+            '"' if quoted && chars.peek() == Some(&'"') => last.extend(chars.next()),
+            '"' => quoted = !quoted,
+            ',' if !quoted => fields.push(String::new()),
+            _ => last.push(c),
+        }
+    }
+    assert!(!quoted, "{line}");
+    fields
+}
+
+/// Elements open and close in order, attributes are quoted, and no bare `<` or `&` is left.
+fn expect_well_formed(svg: &str) {
+    let mut open = Vec::new();
+    let mut pieces = svg.split('<');
+    assert_eq!(pieces.next().map(str::trim), Some(""));
+    for piece in pieces {
+        let (tag, text) = piece
+            .split_once('>')
+            .unwrap_or_else(|| panic!("`<` in {piece}"));
+        assert_eq!(tag.matches('"').count() % 2, 0, "<{tag}>");
+        for text in [tag, text] {
+            for entity in text.split('&').skip(1) {
+                let known = ["amp;", "lt;", "gt;", "quot;", "apos;", "#"];
+                assert!(
+                    known.iter().any(|known| entity.starts_with(known)),
+                    "&{entity}"
+                );
+            }
+        }
+        let name = tag.split([' ', '\n', '/']).next().expect("a first piece");
+        if let Some(closed) = tag.strip_prefix('/') {
+            assert_eq!(open.pop(), Some(closed), "{svg}");
+        } else if !tag.ends_with('/') && !tag.starts_with('?') {
+            assert!(!open.is_empty() || name == "svg", "{svg}");
+            open.push(name);
+        }
+    }
+    assert!(
+        open.is_empty() && svg.matches("<svg").count() == 1,
+        "{open:?}"
+    );
+}
+
+/// As hyperfine's own scripts read them.
+fn other_tools_find_the_times_of_each_variant(lab: &Lab) -> Outcome {
+    make(lab, &[]);
+    let result = stored(lab);
+    let mut seen = Vec::new();
+    for entry in list(&result["results"]) {
+        let times: Vec<f64> = list(&entry["times"]).iter().map(number).collect();
+        let pairs = number(&result["plan"]["pairs"]);
+        assert_eq!(times.len() as f64, 2.0 * pairs, "{entry}");
+        assert!(
+            times.iter().all(|time| *time > 0.0 && *time < 10.0),
+            "{entry}"
+        );
+        let [min, mean, median, max] =
+            ["min", "mean", "median", "max"].map(|name| number(&entry[name]));
+        assert!(
+            min <= median && median <= max && min <= mean && mean <= max,
+            "{entry}"
+        );
+        let stddev = number(&entry["stddev"]);
+        assert!(stddev > 0.0 && stddev < max - min, "{entry}");
+        assert_eq!(list(&entry["exit_codes"]).len(), times.len());
+        seen.push(entry["command"].as_str().expect("a name").to_owned());
+    }
+    seen.sort();
+    seen.dedup();
+    // All but the one that is out.
+    assert_eq!(seen.len(), list(&result["variants"]).len() - 1, "{seen:?}");
+    assert!(!seen.contains(&"env.OUT=1".to_owned()), "{seen:?}");
+    Outcome::Pass
+}
+
+fn a_score_log_lists_what_was_tried_and_kept(lab: &Lab) -> Outcome {
+    let log = lab.subdir("log");
+    let output = lab.refit(&["report", "--history", &log]);
+    expect_code(&output, 2);
+    assert!(
+        described(&output).contains("refit compare --json"),
+        "{}",
+        described(&output)
+    );
+    let compare = |file: &str, args: &[&str]| {
+        let file = format!("{log}/{file}.json");
+        let command = ["--rounds", "14", "--", "true"];
+        expect_code(
+            &lab.refit(&[&["compare", "--json", &file], args, &command].concat()),
+            0,
+        );
+        // A later start, so that there is a before and an after.
+        let text = fs::read_to_string(&file).expect("it was written");
+        let mut result: Value = serde_json::from_str(&text).expect("it is JSON");
+        let started = number(&result["started_unix"]) as u64;
+        result["started_unix"] = (started + 86_400 * u64::from(file.contains("second"))).into();
+        fs::write(&file, result.to_string()).expect("the directory is ours");
+    };
+    compare("first", &["env.A=1", "env.B=1"]);
+    compare("second", &["--with", "env.A=1", "env.C=1"]);
+    fs::write(format!("{log}/other.json"), "{\"schema\": 1").expect("the directory is ours");
+    fs::write(format!("{log}/notes.txt"), "no result").expect("likewise");
+    let output = lab.refit(&["report", "--history", &log]);
+    expect_code(&output, 0);
+    let text = printed(&output);
+    let line = |name: &str| {
+        let mut lines = text.lines().enumerate();
+        let found = lines.find(|(_, line)| line.contains(&format!(" {name} ")));
+        found.unwrap_or_else(|| panic!("no {name} in\n{text}"))
+    };
+    let [a, b, c] = ["env.A=1", "env.B=1", "env.C=1"].map(line);
+    assert!(a.0 < b.0 && b.0 < c.0, "{text}");
+    assert!(
+        a.1.contains(" kept ") && a.1.contains("first.json"),
+        "{text}"
+    );
+    assert!(
+        b.1.contains(" not kept ") && c.1.contains(" open "),
+        "{text}"
+    );
+    Outcome::Pass
+}

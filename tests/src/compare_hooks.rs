@@ -1,0 +1,279 @@
+//! `refit compare`: what is done around each run, and where it runs.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::time::Instant;
+
+use crate::compared::{compare, list, number, printed, runs_of};
+use crate::lab::{Lab, described, expect_code};
+use crate::runner::{Outcome, Test};
+use crate::terminal::Terminal;
+use crate::test;
+
+pub const TESTS: &[Test] = &[
+    test!(hooks_run_once_around_each_run),
+    test!(a_slow_prepare_is_not_timed),
+    test!(each_run_starts_in_a_fresh_copy),
+    test!(copies_of_read_only_directories_go_as_well),
+    test!(copies_that_would_not_fit_are_refused),
+    test!(a_pipeline_is_one_word_for_the_shell),
+    test!(a_program_gets_no_input_and_no_terminal),
+    test!(a_program_cannot_wait_for_the_terminal),
+    test!(programs_and_hooks_get_signals_as_refit_does),
+];
+
+fn hooks_run_once_around_each_run(lab: &Lab) -> Outcome {
+    let log = lab.path("log");
+    let note = |letter: &str| format!("printf {letter} >>{log}");
+    let script = note("r");
+    let args = [
+        "--prepare",
+        &note("p"),
+        "--check",
+        &note("k"),
+        "--conclude",
+        &note("c"),
+    ];
+    let rest = ["--rounds", "12", "env.A=1", "--", "sh", "-c", &script];
+    let (output, result) = compare(lab, &[&args[..], &rest].concat());
+    expect_code(&output, 0);
+    let runs = list(&result["runs"]).len();
+    assert!(runs >= 42);
+    let text = fs::read_to_string(&log).expect("all wrote there");
+    assert_eq!(text, "prkc".repeat(runs));
+    Outcome::Pass
+}
+
+fn a_slow_prepare_is_not_timed(lab: &Lab) -> Outcome {
+    let counts = "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done";
+    let began = Instant::now();
+    expect_code(&lab.run(&["sh", "-c", counts]), 0);
+    let alone_ns = began.elapsed().as_nanos() as f64;
+    let args = [
+        "--prepare",
+        counts,
+        "--conclude",
+        counts,
+        "--rounds",
+        "12",
+        "env.A=1",
+        "--",
+        "true",
+    ];
+    let (output, result) = compare(lab, &args);
+    expect_code(&output, 0);
+    for name in ["baseline", "env.A=1"] {
+        let runs = runs_of(&result, name);
+        let mut walls: Vec<f64> = runs
+            .iter()
+            .map(|run| number(&run["metrics"]["wall_ns"]))
+            .collect();
+        walls.sort_by(f64::total_cmp);
+        let median = walls[walls.len() / 2];
+        assert!(
+            median < alone_ns / 2.0,
+            "{median} ns; preparing takes {alone_ns} ns"
+        );
+    }
+    let took_ns = number(&result["plan"]["took_s"]) * 1e9;
+    let runs = list(&result["runs"]).len() as f64;
+    assert!(
+        took_ns > runs * alone_ns,
+        "it was prepared and concluded, {took_ns} ns"
+    );
+    Outcome::Pass
+}
+
+fn each_run_starts_in_a_fresh_copy(lab: &Lab) -> Outcome {
+    let original = lab.subdir("data");
+    for name in ["value", "secret"] {
+        fs::write(format!("{original}/{name}"), "first").expect("the directory is ours");
+    }
+    std::os::unix::fs::symlink("value", format!("{original}/link")).expect("likewise");
+    let seen = lab.path("seen");
+    // Each run finds the original's content, the one before it still in its place, and then spoils its own.
+    let script = format!(
+        "set -e; test $(cat value link) = firstfirst; test ! -e new; test -e prepared
+        test ! -e {seen} || test -e \"$(tail -n 1 {seen})/new\"
+        pwd >>{seen}; echo spoilt >value; rm secret; echo >new"
+    );
+    let hooks = [
+        "--prepare",
+        "echo >prepared",
+        "--check",
+        "test -e new",
+        "--conclude",
+        "test -e new",
+    ];
+    let args = [
+        "--fresh-copy",
+        "data",
+        "--rounds",
+        "12",
+        "env.A=1",
+        "--",
+        "sh",
+        "-c",
+        &script,
+    ];
+    let (output, result) = compare(lab, &[&hooks[..], &args].concat());
+    expect_code(&output, 0);
+    for run in list(&result["runs"]) {
+        assert!(run["failure"].is_null(), "{run}");
+    }
+    let text = fs::read_to_string(&seen).expect("each run wrote there");
+    let copies: BTreeSet<&str> = text.lines().collect();
+    assert_eq!(copies.len(), list(&result["runs"]).len());
+    for copy in copies {
+        assert!(!Path::new(copy).exists() && copy != original, "{copy}");
+    }
+    for name in ["value", "secret", "link"] {
+        let content = fs::read_to_string(format!("{original}/{name}")).expect("it is still there");
+        assert_eq!(content, "first");
+    }
+    assert_eq!(fs::read_dir(&original).expect("likewise").count(), 3);
+    assert_eq!(names(lab), ["data", "seen"]);
+    // Not even after a failure.
+    let args = ["compare", "--fresh-copy", "data", "env.A=1", "--", "false"];
+    expect_code(&lab.refit(&args), 2);
+    assert_eq!(names(lab), ["data", "seen"]);
+    Outcome::Pass
+}
+
+fn names(lab: &Lab) -> Vec<String> {
+    let entries = fs::read_dir(lab.dir()).expect("the directory is ours");
+    let names = entries
+        .flatten()
+        .map(|entry| entry.file_name().to_string_lossy().into_owned());
+    let mut names: Vec<String> = names.collect();
+    names.sort();
+    names
+}
+
+fn copies_of_read_only_directories_go_as_well(lab: &Lab) -> Outcome {
+    let module = format!("{}/module", lab.subdir("data"));
+    let script = format!("mkdir {module} && echo >{module}/file && chmod 555 {module}");
+    expect_code(&lab.run(&["sh", "-c", &script]), 0);
+    let args = [
+        "compare",
+        "--fresh-copy",
+        "data",
+        "--rounds",
+        "12",
+        "env.A=1",
+        "--",
+    ];
+    let output = lab.refit(&[&args[..], &["test", "-e", "module/file"]].concat());
+    expect_code(&output, 0);
+    expect_code(&lab.run(&["chmod", "755", &module]), 0);
+    assert_eq!(names(lab), ["data"]);
+    Outcome::Pass
+}
+
+fn copies_that_would_not_fit_are_refused(lab: &Lab) -> Outcome {
+    let data = lab.subdir("data");
+    let script =
+        format!("truncate -s 20T {data}/sparse 2>/dev/null || truncate -s 1T {data}/sparse");
+    if !lab.run(&["sh", "-c", &script]).status.success() {
+        lab.skip("no sparse file of a terabyte can be made here");
+    }
+    let args = [
+        "compare",
+        "--fresh-copy",
+        "data",
+        "--rounds",
+        "12",
+        "env.A=1",
+        "--",
+        "true",
+    ];
+    let output = lab.refit(&args);
+    expect_code(&output, 2);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        said.contains("--fresh-copy needs about"),
+        "{}",
+        described(&output)
+    );
+    assert_eq!(names(lab), ["data"]);
+    Outcome::Pass
+}
+
+fn a_pipeline_is_one_word_for_the_shell(lab: &Lab) -> Outcome {
+    let out = lab.path("out");
+    let pipeline = format!("printf 'a b' | wc -c | tr -d ' ' >{out}");
+    let args = ["--shell", "--rounds", "12", "sync=off", "--", &pipeline];
+    let (output, result) = compare(lab, &args);
+    expect_code(&output, 0);
+    assert_eq!(
+        fs::read_to_string(&out).expect("each run wrote there"),
+        "3\n"
+    );
+    assert_eq!(list(&result["command"])[..2], ["sh", "-c"]);
+    let run = &runs_of(&result, "sync=off")[0];
+    assert!(
+        number(&run["coverage"]["processes_reached"]) >= 3.0,
+        "{run}"
+    );
+    Outcome::Pass
+}
+
+fn a_program_gets_no_input_and_no_terminal(lab: &Lab) -> Outcome {
+    let log = lab.path("log");
+    let script = format!(
+        "test -z \"$(cat)\" && test ! -t 0 -a ! -t 1 -a ! -t 2 && echo loud && echo loud >&2 && echo >>{log}"
+    );
+    let mut refit = lab.refit_command(&["compare", "--quiet", "--rounds", "12", "env.A=1", "--"]);
+    let input = fs::File::open("/proc/self/status").expect("/proc is mounted");
+    let output = refit
+        .args(["sh", "-c", &script])
+        .stdin(input)
+        .output()
+        .expect("refit starts");
+    expect_code(&output, 0);
+    let text = fs::read_to_string(&log).expect("each run wrote there");
+    assert!(text.lines().count() >= 42, "{text}");
+    assert!(output.stderr.is_empty(), "{}", described(&output));
+    let table = String::from_utf8_lossy(&output.stdout);
+    assert!(!table.lines().any(|line| line == "loud"), "{table}");
+    Outcome::Pass
+}
+
+/// It would be stopped by SIGTTIN, and nobody would ever continue it.
+fn a_program_cannot_wait_for_the_terminal(lab: &Lab) -> Outcome {
+    let log = lab.path("log");
+    let script = format!("if read line </dev/tty; then exit 1; else echo >>{log}; fi");
+    let args = [
+        "compare", "--quiet", "--rounds", "12", "env.A=1", "--", "sh", "-c", &script,
+    ];
+    let (status, shown) = Terminal::start(lab.refit_command(&args)).finish();
+    assert_eq!(status.code(), Some(0), "{shown}");
+    let text = fs::read_to_string(&log).expect("each run wrote there");
+    assert!(text.lines().count() >= 42, "{shown}");
+    Outcome::Pass
+}
+
+fn programs_and_hooks_get_signals_as_refit_does(lab: &Lab) -> Outcome {
+    let look = "grep -E '^Sig(Blk|Ign)' /proc/self/status";
+    let usual = lab.run(&["sh", "-c", &format!("exec {look}")]);
+    let log = format!("exec {look} >>{}", lab.path("log"));
+    lab.subdir("data");
+    let args = [
+        "compare",
+        "--quiet",
+        "--rounds",
+        "12",
+        "--prepare",
+        &log,
+        "--conclude",
+        &log,
+    ];
+    let rest = ["--fresh-copy", "data", "env.A=1", "--", "sh", "-c", &log];
+    expect_code(&lab.refit(&[&args[..], &rest].concat()), 0);
+    let text = fs::read_to_string(lab.path("log")).expect("all wrote there");
+    let usual = printed(&usual);
+    assert_eq!(usual.lines().count(), 2);
+    assert_eq!(text, usual.repeat(3 * 6 * 7));
+    Outcome::Pass
+}

@@ -1,0 +1,281 @@
+//! `refit compare`: interrupted once, twice, and beyond remedy.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Output, Stdio};
+
+use serde_json::{Value, json};
+
+use crate::compared::{effect, list, pairs, printed};
+use crate::lab::{Lab, expect_code, wait_for, wait_for_file, wait_until};
+use crate::processes::status_line;
+use crate::result::expect_valid;
+use crate::runner::{Outcome, Test};
+use crate::terminal::{CTRL_C, Terminal};
+use crate::{sys, test};
+
+pub const TESTS: &[Test] = &[
+    test!(one_interruption_finishes_the_round_pair),
+    test!(an_interruption_of_the_warm_up_leaves_no_estimate),
+    test!(the_second_interruption_ends_it_at_once),
+    test!(ctrl_c_in_a_hook_ends_it_with_a_result),
+    test!(ctrl_c_before_the_first_run_leaves_no_copies),
+    test!(killed_it_leaves_the_run_under_way_to_end_by_itself),
+];
+
+/// Starts a comparison of this shell script that nothing but a signal ends soon.
+fn start(lab: &Lab, options: &[&str], script: &str) -> Child {
+    let args = [
+        "compare",
+        "--json",
+        "result.json",
+        "--rounds",
+        "400",
+        "--precision",
+        "0.0001%",
+    ];
+    let mut refit =
+        lab.refit_command(&[&args, options, &["env.A=1", "--", "sh", "-c", script]].concat());
+    refit.stdout(Stdio::piped()).stderr(Stdio::piped());
+    refit.spawn().expect("refit starts")
+}
+
+fn interrupt(child: &Child) {
+    let pid = i32::try_from(child.id()).expect("process ids are ints");
+    sys::send_signal(pid, libc::SIGINT);
+}
+
+fn lines(lab: &Lab, name: &str) -> usize {
+    fs::read_to_string(lab.path(name)).map_or(0, |text| text.lines().count())
+}
+
+fn result(lab: &Lab) -> Value {
+    let text = fs::read_to_string(lab.path("result.json")).expect("there is a result");
+    let result = serde_json::from_str(&text).expect("it is JSON");
+    expect_valid(&result);
+    result
+}
+
+fn end(child: Child) -> Output {
+    child.wait_with_output().expect("it is our child")
+}
+
+fn one_interruption_finishes_the_round_pair(lab: &Lab) -> Outcome {
+    let log = lab.path("log");
+    let child = start(lab, &[], &format!("echo >>{log}; exec sleep 0.02"));
+    // What was measured is stored all the time, as it will be at the end.
+    wait_until("a stored round pair", || {
+        Path::new(&lab.path("result.json")).exists()
+    });
+    let stored = result(lab);
+    assert!(
+        stored["plan"]["pairs"].as_u64() >= Some(1),
+        "{}",
+        stored["plan"]
+    );
+    assert_eq!(stored["interrupted"], false);
+    wait_until("six round pairs and a half", || {
+        lines(lab, "log") >= 6 * 7 + 3
+    });
+    interrupt(&child);
+    let output = end(child);
+    expect_code(&output, 0);
+    let result = result(lab);
+    assert_eq!(result["interrupted"], true);
+    let runs = list(&result["runs"]);
+    assert_eq!((runs.len() % 6, runs.len()), (0, lines(lab, "log")));
+    assert!(runs.len() < 6 * 20, "it went on for {} runs", runs.len());
+    assert!(
+        runs.iter()
+            .all(|run| run["exit"] == json!({"code": 0}) && run["failure"].is_null())
+    );
+    assert_eq!(
+        effect(&result, "env.A=1", "wall")["pairs"],
+        runs.len() / 6 - 1
+    );
+    let text = printed(&output);
+    assert!(
+        text.contains("interrupted:") && text.contains("inconclusive"),
+        "{text}"
+    );
+    Outcome::Pass
+}
+
+fn an_interruption_of_the_warm_up_leaves_no_estimate(lab: &Lab) -> Outcome {
+    for (options, code) in [(&["--budget", "1s"][..], 0), (&["--strict"], 3)] {
+        let _ = fs::remove_file(lab.path("log"));
+        let child = start(
+            lab,
+            options,
+            &format!("echo >>{}; exec sleep 0.2", lab.path("log")),
+        );
+        wait_until("the first run", || lines(lab, "log") > 0);
+        interrupt(&child);
+        let output = end(child);
+        expect_code(&output, code);
+        let result = result(lab);
+        assert_eq!(result["interrupted"], true);
+        assert_eq!(list(&result["runs"]).len(), 6);
+        assert_eq!(result["effects"], json!([]));
+        assert!(
+            printed(&output).contains("interrupted:"),
+            "{}",
+            printed(&output)
+        );
+    }
+    Outcome::Pass
+}
+
+fn the_second_interruption_ends_it_at_once(lab: &Lab) -> Outcome {
+    for hangs_at in [1, 6 * 2 + 3] {
+        let log = lab.path("log");
+        let _ = fs::remove_file(&log);
+        let script = format!(
+            "echo $$ >>{log}; test $(wc -l <{log}) -lt {hangs_at} || exec tail -f /dev/null"
+        );
+        let child = start(lab, &[], &script);
+        wait_until("the run that hangs", || lines(lab, "log") == hangs_at);
+        let text = fs::read_to_string(&log).expect("it is there");
+        let pid = text
+            .lines()
+            .last()
+            .and_then(|line| line.parse().ok())
+            .expect("a number");
+        wait_until("tail", || {
+            status_line(pid, "Name").is_some_and(|name| name == "tail")
+        });
+        interrupt(&child);
+        wait_until("the signal to be taken", || {
+            status_line(child.id(), "ShdPnd")
+                .is_some_and(|mask| mask.bytes().all(|digit| digit == b'0'))
+        });
+        assert!(
+            status_line(pid, "State").is_some(),
+            "one interruption kills no run"
+        );
+        interrupt(&child);
+        let output = end(child);
+        expect_code(&output, 0);
+        assert!(status_line(pid, "State").is_none());
+        let result = result(lab);
+        assert_eq!(result["interrupted"], true);
+        let runs = list(&result["runs"]);
+        assert_eq!(
+            (runs.len(), &runs[hangs_at - 1]["exit"]),
+            (hangs_at, &json!({"signal": 9}))
+        );
+        // What is left of its round pair counts for nothing.
+        let counted = runs.iter().filter(|run| run["failure"].is_null()).count();
+        assert_eq!(counted, (hangs_at - 1) / 6 * 6);
+        for variant in list(&result["variants"]) {
+            assert!(variant["disqualified"].is_null(), "{variant}");
+        }
+        assert!(
+            printed(&output).contains("interrupted:"),
+            "{}",
+            printed(&output)
+        );
+    }
+    Outcome::Pass
+}
+
+/// A hook has the terminal, and so Ctrl-C ends it too; that is no failure of the hook.
+fn ctrl_c_in_a_hook_ends_it_with_a_result(lab: &Lab) -> Outcome {
+    let log = lab.path("log");
+    let hook = format!("echo >>{log}; test $(wc -l <{log}) -lt 22 || exec tail -f /dev/null");
+    let mut terminal = Terminal::start(lab.refit_command(&[
+        "compare",
+        "--json",
+        "result.json",
+        "--prepare",
+        &hook,
+        "--precision",
+        "0.0001%",
+        "env.A=1",
+        "--",
+        "true",
+    ]));
+    wait_until("the hook that hangs", || lines(lab, "log") == 22);
+    let tails = || children_named(terminal.pid(), "tail");
+    wait_until("tail", || tails() == 1);
+    terminal.type_in(CTRL_C);
+    let (status, shown) = terminal.finish();
+    assert_eq!(status.code(), Some(0), "{shown}");
+    let result = result(lab);
+    assert_eq!(
+        (&result["interrupted"], &result["plan"]["pairs"]),
+        (&json!(true), &json!(2))
+    );
+    let sizes: Vec<usize> = pairs(&result).iter().map(|pair| pair.len()).collect();
+    assert_eq!(sizes, [6, 6, 6, 3]);
+    assert_eq!(effect(&result, "env.A=1", "wall")["pairs"], 2);
+    assert!(shown.contains("interrupted:"), "{shown}");
+    Outcome::Pass
+}
+
+fn children_named(parent: u32, name: &str) -> usize {
+    let children = crate::processes::children(parent).into_iter();
+    children
+        .filter(|pid| status_line(*pid, "Name").is_some_and(|is| is == name))
+        .count()
+}
+
+fn ctrl_c_before_the_first_run_leaves_no_copies(lab: &Lab) -> Outcome {
+    lab.subdir("data");
+    let ready = lab.path("ready");
+    let hook = format!("echo >{ready}; exec tail -f /dev/null");
+    let mut terminal = Terminal::start(lab.refit_command(&[
+        "compare",
+        "--json",
+        "result.json",
+        "--fresh-copy",
+        "data",
+        "--prepare",
+        &hook,
+        "env.A=1",
+        "--",
+        "true",
+    ]));
+    wait_for_file(&ready);
+    wait_until("tail", || children_named(terminal.pid(), "tail") == 1);
+    terminal.type_in(CTRL_C);
+    let (status, shown) = terminal.finish();
+    assert_eq!(status.code(), Some(0), "{shown}");
+    assert_eq!(list(&result(lab)["runs"]).len(), 0);
+    let entries = fs::read_dir(lab.dir())
+        .expect("the directory is ours")
+        .flatten();
+    let copies = entries.filter(|entry| entry.file_name().to_string_lossy().contains("copies"));
+    assert_eq!(copies.count(), 0);
+    Outcome::Pass
+}
+
+/// Nobody is left to end it: the run under way goes on as it would have, and no other starts.
+fn killed_it_leaves_the_run_under_way_to_end_by_itself(lab: &Lab) -> Outcome {
+    let [log, go, done] = ["log", "go", "done"].map(|name| lab.path(name));
+    let script = format!(
+        "echo $$ >>{log}; test $(wc -l <{log}) -lt 15 || {{ until test -e {go}; do sleep 0.01; done; echo >>{done}; }}"
+    );
+    let mut child = start(lab, &["--timeout", "50s"], &script);
+    wait_until("a run behind the warm-up", || lines(lab, "log") == 15);
+    let text = fs::read_to_string(&log).expect("it is there");
+    let pid = text
+        .lines()
+        .last()
+        .and_then(|line| line.parse().ok())
+        .expect("a number");
+    child.kill().expect("it is our child");
+    child.wait().expect("it is our child");
+    assert!(
+        status_line(pid, "State").is_some(),
+        "the run under way goes on"
+    );
+    lab.file("go", "");
+    wait_for("its end", || {
+        status_line(pid, "State").is_none().then_some(())
+    });
+    assert_eq!((lines(lab, "done"), lines(lab, "log")), (1, 15));
+    // Only whole round pairs had been stored.
+    assert_eq!(list(&result(lab)["runs"]).len() % 6, 0);
+    Outcome::Pass
+}

@@ -1,0 +1,70 @@
+//! The result of a comparison, as tests look into it.
+
+use std::process::Output;
+
+use serde_json::Value;
+
+use crate::lab::Lab;
+use crate::result::expect_valid;
+
+/// A comparison that succeeds at least in writing its result, which has to be as documented.
+pub fn compare(lab: &Lab, args: &[&str]) -> (Output, Value) {
+    let (output, result) = lab.refit_json(&[&["compare"], args].concat());
+    expect_valid(&result);
+    assert_eq!(result["kind"], "compare");
+    (output, result)
+}
+
+/// What a comparison printed.
+pub fn printed(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// What it said beside its result.
+pub fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// The variant's record, and its number.
+#[track_caller]
+pub fn variant<'a>(result: &'a Value, name: &str) -> (usize, &'a Value) {
+    let mut variants = list(&result["variants"]).iter().enumerate();
+    let found = variants.find(|(_, variant)| variant["name"] == name);
+    found.unwrap_or_else(|| panic!("no variant {name} in {}", result["variants"]))
+}
+
+/// What was concluded of a variant.
+#[track_caller]
+pub fn effect<'a>(result: &'a Value, name: &str, metric: &str) -> &'a Value {
+    let (index, _) = variant(result, name);
+    let mut effects = list(&result["effects"]).iter();
+    let found = effects.find(|effect| effect["variant"] == index && effect["metric"] == metric);
+    found.unwrap_or_else(|| panic!("no effect on {metric} of {name} in {}", result["effects"]))
+}
+
+/// The runs of a variant in their order, the warm-up included.
+pub fn runs_of<'a>(result: &'a Value, name: &str) -> Vec<&'a Value> {
+    let (index, _) = variant(result, name);
+    let runs = list(&result["runs"]).iter();
+    runs.filter(|run| run["variant"] == index).collect()
+}
+
+#[track_caller]
+pub fn list(value: &Value) -> &Vec<Value> {
+    value
+        .as_array()
+        .unwrap_or_else(|| panic!("{value} is no list"))
+}
+
+#[track_caller]
+pub fn number(value: &Value) -> f64 {
+    value
+        .as_f64()
+        .unwrap_or_else(|| panic!("{value} is no number"))
+}
+
+/// The runs of each round pair, in their order.
+pub fn pairs(result: &Value) -> Vec<&[Value]> {
+    let pairs = list(&result["runs"]).chunk_by(|a, b| a["pair"] == b["pair"]);
+    pairs.collect()
+}
