@@ -19,12 +19,12 @@ pub const TESTS: &[Test] = &[
 ];
 
 fn a_large_effect_is_told_with_its_interval(lab: &Lab) -> Outcome {
-    const SYNCS: u64 = 30;
+    const SYNCS: u64 = 60;
     let program = lab.program("write_fsync");
     let command = [program.as_str(), &SYNCS.to_string(), &lab.path("file")];
     let (output, result) = compare(
         lab,
-        &[&["--rounds", "16", "sync=off", "--"], &command[..]].concat(),
+        &[&["--rounds", "40", "sync=off", "--"], &command[..]].concat(),
     );
     expect_code(&output, 0);
     let told = effect(&result, "sync=off", "wall");
@@ -86,7 +86,7 @@ fn a_large_effect_is_told_with_its_interval(lab: &Lab) -> Outcome {
         "{text}"
     );
     assert!(
-        text.contains("loses-on-crash") && text.contains("30 suppressed"),
+        text.contains("loses-on-crash") && text.contains("60 suppressed"),
         "{text}"
     );
     Outcome::Pass
@@ -124,12 +124,12 @@ fn a_winner_is_confirmed_with_a_fresh_seed(lab: &Lab) -> Outcome {
         "--seed",
         "7",
         "--rounds",
-        "14",
+        "40",
         "env.A=1",
         "sync=off",
         "--",
     ];
-    let (output, result) = compare(lab, &[&args[..], &[&program, "30", &file]].concat());
+    let (output, result) = compare(lab, &[&args[..], &[&program, "60", &file]].concat());
     expect_code(&output, 0);
     let again = &result["confirmation"];
     let names: Vec<&Value> = list(&again["variants"])
@@ -167,7 +167,7 @@ fn a_confirmation_that_fails_takes_no_result_with_it(lab: &Lab) -> Outcome {
     const RUNS: usize = 6 * 7;
     let log = lab.path("log");
     let script = format!(
-        "echo >>{log}; test $(wc -l <{log}) -le {RUNS} || exit 5; test -n \"$FAST\" || exec sleep 0.01"
+        "echo >>{log}; test $(wc -l <{log}) -le {RUNS} || exit 5; test -n \"$FAST\" || exec sleep 0.03"
     );
     let args = [
         "--confirm",
@@ -234,8 +234,8 @@ fn a_budget_that_is_too_small_names_one_that_works(lab: &Lab) -> Outcome {
 fn an_open_for_synchronous_writes_counts_as_syncing(lab: &Lab) -> Outcome {
     let nothing = "no sync call of the baseline was seen";
     let to = format!("of={}", lab.path("file"));
-    let dd = ["dd", "if=/dev/zero", &to, "bs=4k", "count=20"];
-    let args = ["--rounds", "12", "sync=off", "--"];
+    let dd = ["dd", "if=/dev/zero", &to, "bs=4k", "count=60"];
+    let args = ["--rounds", "40", "sync=off", "--"];
     let (_, result) = compare(lab, &[&args[..], &dd, &["oflag=dsync"]].concat());
     assert_eq!(effect(&result, "sync=off", "wall")["verdict"], "faster");
     assert!(

@@ -18,9 +18,9 @@ pub const TESTS: &[Test] = &[
 fn gates_decide_the_exit_code(lab: &Lab) -> Outcome {
     let (program, file) = (lab.program("write_fsync"), lab.path("file"));
     let gated = |gates: &[&str], code: i32, answers: &[&str]| {
-        let mut args = vec!["--rounds", "12"];
+        let mut args = vec!["--rounds", "40"];
         gates.iter().for_each(|gate| args.extend(["--gate", gate]));
-        args.extend(["sync=off", "--", &program, "30", &file]);
+        args.extend(["sync=off", "--", &program, "60", &file]);
         let (output, result) = compare(lab, &args);
         expect_code(&output, code);
         let text = printed(&output);

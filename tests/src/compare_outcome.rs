@@ -34,7 +34,7 @@ fn who_fails_differs_or_hangs_is_out_and_the_others_go_on(lab: &Lab) -> Outcome 
         hang) tail -f /dev/null & wait;;
         kill) kill -SEGV $$;;
         esac
-        echo done; {program} 30 {}",
+        echo done; {program} 60 {}",
         lab.path("file")
     );
     let out = [
@@ -47,7 +47,7 @@ fn who_fails_differs_or_hangs_is_out_and_the_others_go_on(lab: &Lab) -> Outcome 
         ("env.MODE=hang", "did not end within 2.0 s (--timeout)", 1),
         ("env.MODE=kill", "killed by signal 11", 3),
     ];
-    let options = ["--same-output", "--timeout", "2s", "--rounds", "16"];
+    let options = ["--same-output", "--timeout", "2s", "--rounds", "40"];
     let names: Vec<&str> = out.iter().map(|(name, ..)| *name).collect();
     let rest = ["sync=off", "--", "sh", "-c", &script];
     let (output, result) = compare(lab, &[&options, &names[..], &rest].concat());

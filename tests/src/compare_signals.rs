@@ -254,7 +254,7 @@ fn ctrl_c_before_the_first_run_leaves_no_copies(lab: &Lab) -> Outcome {
 fn killed_it_leaves_the_run_under_way_to_end_by_itself(lab: &Lab) -> Outcome {
     let [log, go, done] = ["log", "go", "done"].map(|name| lab.path(name));
     let script = format!(
-        "echo $$ >>{log}; test $(wc -l <{log}) -lt 15 || {{ until test -e {go}; do sleep 0.01; done; echo >>{done}; }}"
+        "echo $$ >>{log}; test $(wc -l <{log}) -lt 15 || {{ until test -e {go}; do sleep 0.01; done; echo $REFIT_SESSION >>{done}; }}"
     );
     let mut child = start(lab, &["--timeout", "50s"], &script);
     wait_until("a run behind the warm-up", || lines(lab, "log") == 15);
@@ -277,5 +277,16 @@ fn killed_it_leaves_the_run_under_way_to_end_by_itself(lab: &Lab) -> Outcome {
     assert_eq!((lines(lab, "done"), lines(lab, "log")), (1, 15));
     // Only whole round pairs had been stored.
     assert_eq!(list(&result(lab)["runs"]).len() % 6, 0);
+    // Its session stays, and whoever uses refit next sweeps it up.
+    let session = wait_for_file(&done);
+    let session = Path::new(session.trim());
+    assert!(
+        session.is_absolute() && session.exists(),
+        "{}",
+        session.display()
+    );
+    let args = ["compare", "--rounds", "12", "env.A=1", "--", "true"];
+    expect_code(&lab.refit(&args), 0);
+    assert!(!session.exists(), "{}", session.display());
     Outcome::Pass
 }

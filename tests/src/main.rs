@@ -44,6 +44,7 @@ mod sys;
 mod terminal;
 mod traced;
 mod transparency;
+mod verbs;
 
 use std::process::ExitCode;
 
@@ -76,6 +77,7 @@ const TABLE: &[&[Test]] = &[
     signals::TESTS,
     smoke::TESTS,
     transparency::TESTS,
+    verbs::TESTS,
 ];
 
 const HELP: &str = "\

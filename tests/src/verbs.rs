@@ -1,0 +1,133 @@
+//! The smaller verbs and knobs: doctor, demo, --explain; thp, tz, env and preload.
+
+use std::path::Path;
+
+use crate::lab::{Lab, described, expect_code};
+use crate::runner::{Outcome, Test};
+use crate::test;
+
+pub const TESTS: &[Test] = &[
+    test!(doctor_says_what_the_machine_allows),
+    test!(doctor_says_what_of_a_program_can_be_reached),
+    test!(explain_starts_nothing),
+    test!(huge_pages_are_taken_away_as_far_as_a_process_may_ask),
+    test!(variables_and_libraries_reach_the_program),
+    test!(the_demo_compares_a_mail_queue).limit_seconds(150),
+    test!(the_demo_prices_a_log_line).limit_seconds(90),
+];
+
+fn stdout(lab: &Lab, args: &[&str], code: i32) -> String {
+    let output = lab.refit(args);
+    expect_code(&output, code);
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn doctor_says_what_the_machine_allows(lab: &Lab) -> Outcome {
+    let page = stdout(lab, &["doctor"], 0);
+    let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").expect("/proc is mounted");
+    assert!(page.contains(kernel.trim()), "{page}");
+    assert!(page.contains("a dynamic program loads it"), "{page}");
+    for (name, file) in [
+        ("jemalloc", "libjemalloc.so.2"),
+        ("mimalloc", "libmimalloc.so"),
+        ("tcmalloc", "libtcmalloc_minimal.so.4"),
+    ] {
+        let row = page.lines().find(|line| line.trim_start().starts_with(name));
+        let row = row.unwrap_or_else(|| panic!("no row for {name} in {page}"));
+        let installed = Path::new("/usr/lib/x86_64-linux-gnu").join(file).exists();
+        assert_eq!(row.contains(file), installed, "{row}");
+        assert_eq!(row.contains("apt install"), !installed, "{row}");
+    }
+    Outcome::Pass
+}
+
+fn doctor_says_what_of_a_program_can_be_reached(lab: &Lab) -> Outcome {
+    let page = stdout(lab, &["doctor", &lab.program("fsync_once")], 0);
+    assert!(page.contains("dynamic, glibc, 64-bit"), "{page}");
+    assert!(page.contains("calls          fsync"), "{page}");
+    let page = stdout(lab, &["doctor", &lab.program("static_fsync")], 1);
+    assert!(page.contains("not reached: static"), "{page}");
+    let page = stdout(lab, &["doctor", &lab.program("musl_fsync")], 0);
+    assert!(page.contains("dynamic, musl"), "{page}");
+    let page = stdout(lab, &["doctor", &lab.program("inline_asm_fsync")], 0);
+    assert!(page.contains("by instructions of its own"), "{page}");
+    let script = lab.file("script", "#!/bin/sh\ntrue\n");
+    let page = stdout(lab, &["doctor", &script], 0);
+    assert!(page.contains("script         runs /bin/sh"), "{page}");
+    let missing = lab.refit(&["doctor", "no-such-command"]);
+    expect_code(&missing, 2);
+    let said = String::from_utf8_lossy(&missing.stderr);
+    assert!(said.contains("`no-such-command`"), "{said}");
+    Outcome::Pass
+}
+
+fn explain_starts_nothing(lab: &Lab) -> Outcome {
+    let file = lab.path("file");
+    let text = stdout(lab, &["run", "--explain", "sync=off", "--", "touch", &file], 0);
+    for part in ["sync=off", "loses-on-crash", "not covered", "io_uring", "preload"] {
+        assert!(text.contains(part), "{part} is not in {text}");
+    }
+    assert!(!Path::new(&file).exists());
+    let text = stdout(lab, &["run", "--explain"], 0);
+    assert!(text.contains("observes"), "{text}");
+    Outcome::Pass
+}
+
+/// The kernel's own word for it: THP_enabled in /proc/PID/status.
+fn huge_pages_are_taken_away_as_far_as_a_process_may_ask(lab: &Lab) -> Outcome {
+    let grep = ["grep", "THP_enabled", "/proc/self/status"];
+    let enabled = |args: &[&str]| {
+        let output = lab.refit(&[args, &grep].concat());
+        expect_code(&output, 0);
+        String::from_utf8_lossy(&output.stdout).trim().ends_with('1')
+    };
+    assert!(enabled(&["run", "--quiet", "--"]), "somebody else disabled it");
+    assert!(!enabled(&["run", "--quiet", "thp=never", "--"]));
+    let mode = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled")
+        .unwrap_or_else(|error| lab.skip(&format!("no huge pages: {error}")));
+    let always = lab.refit(&["run", "thp=always", "--", "true"]);
+    if mode.contains("[always]") {
+        expect_code(&always, 0);
+    } else {
+        expect_code(&always, 125);
+        let said = String::from_utf8_lossy(&always.stderr);
+        assert!(said.contains("can only be given less"), "{said}");
+    }
+    Outcome::Pass
+}
+
+fn variables_and_libraries_reach_the_program(lab: &Lab) -> Outcome {
+    let library = "/usr/lib/x86_64-linux-gnu/libjemalloc.so.2";
+    let setting = format!("preload={library}");
+    let output = lab.refit(&[
+        "run", "--quiet", "tz=right/Japan", "env.GREETING=a=b c", &setting, "--", "sh", "-c",
+        "env; cat /proc/self/maps",
+    ]);
+    expect_code(&output, 0);
+    let said = String::from_utf8_lossy(&output.stdout);
+    for line in ["TZ=right/Japan", "GREETING=a=b c"] {
+        assert!(said.lines().any(|l| l == line), "{line} is not in {said}");
+    }
+    assert!(said.contains("libjemalloc"), "{}", described(&output));
+    Outcome::Pass
+}
+
+fn the_demo_compares_a_mail_queue(lab: &Lab) -> Outcome {
+    let table = stdout(lab, &["demo", "--dir", &lab.dir().display().to_string()], 0);
+    let row = table.lines().find(|line| line.starts_with("sync=off"));
+    // 200 messages, two syncs each.
+    assert!(row.is_some_and(|row| row.contains("(400 suppressed)")), "{table}");
+    assert!(table.contains("refit's own weight"), "{table}");
+    let left = std::fs::read_dir(lab.dir()).expect("it is ours").count();
+    assert_eq!(left, 0, "the demo left something behind");
+    Outcome::Pass
+}
+
+fn the_demo_prices_a_log_line(lab: &Lab) -> Outcome {
+    let table = stdout(lab, &["demo", "fsync", "--dir", &lab.dir().display().to_string()], 0);
+    for mode in ["none ", "fflush ", "fsync ", "both "] {
+        assert!(table.lines().any(|line| line.starts_with(mode)), "{mode} is not in {table}");
+    }
+    expect_code(&lab.refit(&["demo", "nonsense"]), 2);
+    Outcome::Pass
+}
