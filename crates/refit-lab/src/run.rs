@@ -12,9 +12,10 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Call just before the program starts.
+    /// Call just before the program starts. `pressure`: read /proc/pressure
+    /// before and after, which costs a short program more than it tells.
     #[must_use]
-    pub fn begin(prepared: &Prepared) -> Watch {
+    pub fn begin(prepared: &Prepared, pressure: bool) -> Watch {
         let reason = prepared.target.as_ref().and_then(|target| target.reason);
         let mut collector = Collector::new(&prepared.session.path, reason.is_none());
         if let (Some(target), Some(reason)) = (&prepared.target, reason) {
@@ -22,7 +23,7 @@ impl Watch {
         }
         Watch {
             collector,
-            pressure: Pressure::now(),
+            pressure: pressure.then(Pressure::now).flatten(),
         }
     }
 
@@ -34,7 +35,9 @@ impl Watch {
     /// The record of the run that has ended.
     #[must_use]
     pub fn finish(mut self, ended: &Ended) -> Run {
-        let now = Pressure::now();
+        let pressure = self
+            .pressure
+            .and_then(|before| Some(Pressure::now()?.since(before)));
         self.collector.finish();
         let exit = match ended.end {
             End::Exited(code) => Outcome::Code(code),
@@ -51,9 +54,7 @@ impl Watch {
             voluntary_switches: usage.voluntary_switches,
             involuntary_switches: usage.involuntary_switches,
             written_bytes: usage.written_bytes,
-            pressure: now
-                .zip(self.pressure)
-                .map(|(now, before)| now.since(before)),
+            pressure,
         };
         self.collector.run(exit, metrics)
     }

@@ -144,7 +144,7 @@ impl<'a> Runner<'a> {
         }
         let mut prepared = self.prepare(variant, Some(self.environment_bytes + self.padding))?;
         let files = self.files()?;
-        let mut watch = Watch::begin(&prepared);
+        let mut watch = Watch::begin(&prepared, true);
         let ended = prepared.measure(files, directory.as_deref(), self.request.timeout, || {
             watch.tick()
         });
