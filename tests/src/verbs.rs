@@ -29,10 +29,12 @@ fn doctor_says_what_the_machine_allows(lab: &Lab) -> Outcome {
     assert!(page.contains("a dynamic program loads it"), "{page}");
     for (name, file) in [
         ("jemalloc", "libjemalloc.so.2"),
-        ("mimalloc", "libmimalloc.so"),
+        ("mimalloc", "libmimalloc.so.2"),
         ("tcmalloc", "libtcmalloc_minimal.so.4"),
     ] {
-        let row = page.lines().find(|line| line.trim_start().starts_with(name));
+        let row = page
+            .lines()
+            .find(|line| line.trim_start().starts_with(name));
         let row = row.unwrap_or_else(|| panic!("no row for {name} in {page}"));
         let installed = Path::new("/usr/lib/x86_64-linux-gnu").join(file).exists();
         assert_eq!(row.contains(file), installed, "{row}");
@@ -63,8 +65,18 @@ fn doctor_says_what_of_a_program_can_be_reached(lab: &Lab) -> Outcome {
 
 fn explain_starts_nothing(lab: &Lab) -> Outcome {
     let file = lab.path("file");
-    let text = stdout(lab, &["run", "--explain", "sync=off", "--", "touch", &file], 0);
-    for part in ["sync=off", "loses-on-crash", "not covered", "io_uring", "preload"] {
+    let text = stdout(
+        lab,
+        &["run", "--explain", "sync=off", "--", "touch", &file],
+        0,
+    );
+    for part in [
+        "sync=off",
+        "loses-on-crash",
+        "not covered",
+        "io_uring",
+        "preload",
+    ] {
         assert!(text.contains(part), "{part} is not in {text}");
     }
     assert!(!Path::new(&file).exists());
@@ -79,9 +91,14 @@ fn huge_pages_are_taken_away_as_far_as_a_process_may_ask(lab: &Lab) -> Outcome {
     let enabled = |args: &[&str]| {
         let output = lab.refit(&[args, &grep].concat());
         expect_code(&output, 0);
-        String::from_utf8_lossy(&output.stdout).trim().ends_with('1')
+        String::from_utf8_lossy(&output.stdout)
+            .trim()
+            .ends_with('1')
     };
-    assert!(enabled(&["run", "--quiet", "--"]), "somebody else disabled it");
+    assert!(
+        enabled(&["run", "--quiet", "--"]),
+        "somebody else disabled it"
+    );
     assert!(!enabled(&["run", "--quiet", "thp=never", "--"]));
     let mode = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled")
         .unwrap_or_else(|error| lab.skip(&format!("no huge pages: {error}")));
@@ -100,7 +117,14 @@ fn variables_and_libraries_reach_the_program(lab: &Lab) -> Outcome {
     let library = "/usr/lib/x86_64-linux-gnu/libjemalloc.so.2";
     let setting = format!("preload={library}");
     let output = lab.refit(&[
-        "run", "--quiet", "tz=right/Japan", "env.GREETING=a=b c", &setting, "--", "sh", "-c",
+        "run",
+        "--quiet",
+        "tz=right/Japan",
+        "env.GREETING=a=b c",
+        &setting,
+        "--",
+        "sh",
+        "-c",
         "env; cat /proc/self/maps",
     ]);
     expect_code(&output, 0);
@@ -116,7 +140,10 @@ fn the_demo_compares_a_mail_queue(lab: &Lab) -> Outcome {
     let table = stdout(lab, &["demo", "--dir", &lab.dir().display().to_string()], 0);
     let row = table.lines().find(|line| line.starts_with("sync=off"));
     // 200 messages, two syncs each.
-    assert!(row.is_some_and(|row| row.contains("(400 suppressed)")), "{table}");
+    assert!(
+        row.is_some_and(|row| row.contains("(400 suppressed)")),
+        "{table}"
+    );
     assert!(table.contains("refit's own weight"), "{table}");
     let left = std::fs::read_dir(lab.dir()).expect("it is ours").count();
     assert_eq!(left, 0, "the demo left something behind");
@@ -124,9 +151,16 @@ fn the_demo_compares_a_mail_queue(lab: &Lab) -> Outcome {
 }
 
 fn the_demo_prices_a_log_line(lab: &Lab) -> Outcome {
-    let table = stdout(lab, &["demo", "fsync", "--dir", &lab.dir().display().to_string()], 0);
+    let table = stdout(
+        lab,
+        &["demo", "fsync", "--dir", &lab.dir().display().to_string()],
+        0,
+    );
     for mode in ["none ", "fflush ", "fsync ", "both "] {
-        assert!(table.lines().any(|line| line.starts_with(mode)), "{mode} is not in {table}");
+        assert!(
+            table.lines().any(|line| line.starts_with(mode)),
+            "{mode} is not in {table}"
+        );
     }
     expect_code(&lab.refit(&["demo", "nonsense"]), 2);
     Outcome::Pass
