@@ -15,7 +15,7 @@ use object::{Object, ObjectSymbol};
 
 /// Bytes that are looked at together, and how many of them once more with the
 /// next ones: what belongs to one instruction is never cut.
-const CHUNK: usize = 128 * 1024;
+const CHUNK: usize = 32 * 1024;
 const OVERLAP: usize = 64;
 /// Program headers lie in the first page of every usual executable.
 const HEADERS: usize = 4096;

@@ -3,6 +3,9 @@
 use std::fs::File;
 use std::os::fd::AsRawFd;
 
+/// fcntl(2); the libc crate does not have it for every target.
+const F_SETSIG: libc::c_int = 10;
+
 /// What others may still do with a file for it to count as unused.
 #[derive(Clone, Copy, Debug)]
 pub enum Holders {
@@ -22,8 +25,13 @@ pub fn is_held(file: &File, by: Holders) -> bool {
         Holders::Anybody => libc::F_WRLCK,
     };
     // SAFETY: the descriptor is open and the arguments are plain integers. The
-    // lease is given back at once, before an opener could break it.
+    // lease is given back at once. Who opens the file in between waits that long,
+    // and the kernel tells us by a signal (F_SETSIG), which has to be one that
+    // does nothing: its default, SIGIO, kills.
     unsafe {
+        if libc::fcntl(file.as_raw_fd(), F_SETSIG, libc::SIGURG) != 0 {
+            return true;
+        }
         if libc::fcntl(file.as_raw_fd(), libc::F_SETLEASE, kind) != 0 {
             return true;
         }
