@@ -252,9 +252,9 @@ fn ctrl_c_before_the_first_run_leaves_no_copies(lab: &Lab) -> Outcome {
 
 /// Nobody is left to end it: the run under way goes on as it would have, and no other starts.
 fn killed_it_leaves_the_run_under_way_to_end_by_itself(lab: &Lab) -> Outcome {
-    let [log, go, done] = ["log", "go", "done"].map(|name| lab.path(name));
+    let [log, go, done, session] = ["log", "go", "done", "session"].map(|name| lab.path(name));
     let script = format!(
-        "echo $$ >>{log}; test $(wc -l <{log}) -lt 15 || {{ until test -e {go}; do sleep 0.01; done; echo $REFIT_SESSION >>{done}; }}"
+        "test $(wc -l <{log}) -lt 14 || echo $REFIT_SESSION >{session}; echo $$ >>{log}; test $(wc -l <{log}) -lt 15 || {{ until test -e {go}; do sleep 0.01; done; echo done >>{done}; }}"
     );
     let mut child = start(lab, &["--timeout", "50s"], &script);
     wait_until("a run behind the warm-up", || lines(lab, "log") == 15);
@@ -270,6 +270,16 @@ fn killed_it_leaves_the_run_under_way_to_end_by_itself(lab: &Lab) -> Outcome {
         status_line(pid, "State").is_some(),
         "the run under way goes on"
     );
+    // Its session stays as long as it runs, whoever else uses refit meanwhile.
+    let session = wait_for_file(&session);
+    let session = Path::new(session.trim());
+    let args = ["compare", "--rounds", "12", "env.A=1", "--", "true"];
+    expect_code(&lab.refit(&args), 0);
+    assert!(
+        session.is_absolute() && session.exists(),
+        "{}",
+        session.display()
+    );
     lab.file("go", "");
     wait_for("its end", || {
         status_line(pid, "State").is_none().then_some(())
@@ -277,15 +287,7 @@ fn killed_it_leaves_the_run_under_way_to_end_by_itself(lab: &Lab) -> Outcome {
     assert_eq!((lines(lab, "done"), lines(lab, "log")), (1, 15));
     // Only whole round pairs had been stored.
     assert_eq!(list(&result(lab)["runs"]).len() % 6, 0);
-    // Its session stays, and whoever uses refit next sweeps it up.
-    let session = wait_for_file(&done);
-    let session = Path::new(session.trim());
-    assert!(
-        session.is_absolute() && session.exists(),
-        "{}",
-        session.display()
-    );
-    let args = ["compare", "--rounds", "12", "env.A=1", "--", "true"];
+    // Now whoever uses refit next sweeps it up.
     expect_code(&lab.refit(&args), 0);
     assert!(!session.exists(), "{}", session.display());
     Outcome::Pass
