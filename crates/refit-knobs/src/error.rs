@@ -101,6 +101,8 @@ pub enum SettingError {
 
     #[error("`{name}` is not a variable's name (letters, digits and `_`, no digit first); {hint}")]
     BadVariable { name: String, hint: Hint },
+    #[error("`{name}` is not what a recipe calls a knob (lower case, digits, `_` and `-`); {hint}")]
+    BadConf { name: String, hint: Hint },
     #[error("`env.LD_PRELOAD` would take the place of refit's own library; {hint}")]
     LdPreload { hint: Hint },
     #[error(
@@ -186,6 +188,7 @@ impl SettingError {
             | Self::UnknownValue { hint, .. }
             | Self::NoValue { hint, .. }
             | Self::BadVariable { hint, .. }
+            | Self::BadConf { hint, .. }
             | Self::LdPreload { hint }
             | Self::RelativeLibrary { hint, .. }
             | Self::UnknownOption { hint, .. }

@@ -17,6 +17,8 @@ pub struct Launch {
     pub env: Vec<(String, String)>,
     /// Further libraries to preload, in command order.
     pub preload: Vec<PathBuf>,
+    /// What a recipe declares, by name and value, in command order; no name occurs twice.
+    pub conf: Vec<(String, String)>,
 }
 
 /// One rule of a knob that is either on or off.

@@ -8,7 +8,7 @@ use proptest::sample::{Index, select};
 
 use crate::knob::Value;
 use crate::knob::malloc::{ALLOCATORS, Chosen, Malloc, Opt, Takes};
-use crate::knob::{env, odirect, preload, sync, thp, tz};
+use crate::knob::{conf, env, odirect, preload, sync, thp, tz};
 use crate::scope::ExeName;
 use crate::{Hint, KNOBS, Setting, Settings, Thp, Variant, joined};
 
@@ -69,6 +69,8 @@ fn any_value() -> impl Strategy<Value = Value> {
         tricky("[^\0]{1,20}", &[]).prop_map(|zone| Value::Tz(tz::Zone { zone })),
         variable.prop_map(|(name, value)| Value::Env(env::Variable { name, value })),
         any_library().prop_map(Value::Preload),
+        ("[a-z0-9_-]{1,9}", tricky("[^\0]{0,20}", &[]))
+            .prop_map(|(name, value)| Value::Conf(conf::Declared { name, value })),
     ]
 }
 

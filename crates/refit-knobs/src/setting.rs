@@ -45,6 +45,15 @@ impl Setting {
         self.scope.as_ref()
     }
 
+    /// Name and value of a `conf.NAME=VALUE`, whose meaning and class a recipe declares.
+    #[must_use]
+    pub fn conf(&self) -> Option<(&str, &str)> {
+        match &self.value {
+            Value::Conf(conf) => Some((&conf.name, &conf.value)),
+            _ => None,
+        }
+    }
+
     /// What it can cost.
     #[must_use]
     pub fn class(&self) -> Class {

@@ -28,7 +28,7 @@ fn no_settings_ask_for_nothing() {
 #[test]
 fn everything_keeps_its_order() {
     let words = "sync=off sync@exe:cleanup=on odirect@exe:mariadbd=off malloc=jemalloc:narenas=2,dirty_decay_ms:0 \
-                 thp=never tz=right/Japan env.LANG= preload=/b.so preload=/a.so env.A==x";
+                 thp=never tz=right/Japan env.LANG= preload=/b.so preload=/a.so env.A==x conf.queue=tmpfs";
     let rule = |exe: Option<&str>, on| SwitchRule {
         exe: exe.map(str::to_owned),
         on,
@@ -43,6 +43,7 @@ fn everything_keeps_its_order() {
         thp: Some(Thp::Never),
         env: pairs(&[("TZ", "right/Japan"), ("LANG", ""), ("A", "=x")]),
         preload: vec![PathBuf::from("/b.so"), PathBuf::from("/a.so")],
+        conf: pairs(&[("queue", "tmpfs")]),
     };
     let settings = settings(words);
     assert_eq!(settings.launch(), expected);

@@ -1,6 +1,7 @@
 //! The table of knobs. A new knob is a file here, its `mod` line and its line in the table.
 
 mod choice;
+pub(crate) mod conf;
 pub(crate) mod env;
 pub(crate) mod malloc;
 pub(crate) mod odirect;
@@ -44,6 +45,7 @@ knobs! {
     Tz: tz::Zone,
     Env: env::Variable,
     Preload: preload::Library,
+    Conf: conf::Declared,
 }
 
 /// One part beneath a program that can be swapped.

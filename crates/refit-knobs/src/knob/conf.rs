@@ -1,0 +1,99 @@
+//! `conf.NAME`: what a recipe declares under that name: an edit of the service's configuration, or a command.
+
+use std::fmt;
+
+use super::{Behaviour, Knob, Value};
+use crate::error::Hint;
+use crate::explain::Prose;
+use crate::setting::mend;
+use crate::word::Word;
+use crate::{Class, ExeName, Launch, SettingError};
+
+pub static KNOB: Knob = Knob {
+    name: "conf",
+    form: "conf.NAME=VALUE",
+    about: "a part of the service's configuration, as its recipe declares it",
+    example: "conf.queue=tmpfs",
+    scoped: false,
+    has_members: true,
+    once: true,
+    aliases: &["config", "configuration", "option"],
+    opposites: &[],
+    parse,
+};
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Declared {
+    pub name: String,
+    pub value: String,
+}
+
+fn parse(word: &Word) -> Result<Value, SettingError> {
+    let name = word.member;
+    if !is_name(name) {
+        let mended: String = name
+            .to_lowercase()
+            .chars()
+            .filter(|c| is_of_name(*c))
+            .collect();
+        let mended = Some(mended)
+            .filter(|name| is_name(name))
+            .and_then(|name| mend(&format!("conf.{name}={}", word.value)));
+        return Err(SettingError::BadConf {
+            name: name.to_owned(),
+            hint: mended.map_or_else(|| word.as_in_example(), Hint::DidYouMean),
+        });
+    }
+    Ok(Value::Conf(Declared {
+        name: name.to_owned(),
+        value: word.value.to_owned(),
+    }))
+}
+
+fn is_of_name(c: char) -> bool {
+    c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_' || c == '-'
+}
+
+/// What recipes may call a knob of theirs.
+fn is_name(name: &str) -> bool {
+    !name.is_empty() && name.chars().all(is_of_name)
+}
+
+impl fmt::Display for Declared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.value)
+    }
+}
+
+impl Behaviour for Declared {
+    fn knob(&self) -> &'static Knob {
+        &KNOB
+    }
+
+    fn member(&self) -> Option<&str> {
+        Some(&self.name)
+    }
+
+    /// Only the recipe knows; until it is asked, the program is meant to behave differently.
+    fn class(&self) -> Class {
+        Class::ChangesBehaviour
+    }
+
+    fn prose(&self) -> Prose {
+        Prose {
+            swaps: format!(
+                "what the recipe declares as {} under [conf.{}]",
+                self.value, self.name
+            ),
+            risk: "the recipe declares it: refit recipes show RECIPE",
+            backend: "an edit of the private instance's configuration, or a command",
+            covers: &["the private instance of a recipe, before it starts"],
+            not_covered: &["commands, and servers that refit did not set up"],
+            notes: Vec::new(),
+        }
+    }
+
+    fn apply(&self, _: Option<&ExeName>, launch: &mut Launch) {
+        launch.conf.push((self.name.clone(), self.value.clone()));
+    }
+}
