@@ -57,6 +57,14 @@ pub enum LaunchError {
         "these settings do not fit into the session page (64 rules, 8 KiB of text); give fewer"
     )]
     TooManySettings,
+    /// Only a recipe says what a `conf.` setting is.
+    #[error(
+        "{setting}: only a recipe declares what conf.… stands for\n  name one before it: refit compare RECIPE {setting}    (refit recipes lists them)"
+    )]
+    ConfOfNobody {
+        /// The setting's text.
+        setting: String,
+    },
     /// `thp=` asks for what a process cannot be given here.
     #[error("{0}")]
     Thp(String),

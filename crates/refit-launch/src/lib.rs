@@ -17,6 +17,8 @@ pub mod thp;
 
 pub use error::LaunchError;
 pub use prepare::{Options, Prepared, prepare};
-pub use sys::supervise::{
-    End, Ended, StartError, Usage, count_interruptions, end_as, interruptions, with_first_signals,
-};
+pub use sys::ended::{End, Ended, StartError, Usage};
+pub use sys::interruption::{count_interruptions, doze, interruptions};
+pub use sys::program::with_first_signals;
+pub use sys::running::Running;
+pub use sys::supervise::end_as;

@@ -11,7 +11,10 @@ use refit_preload::session::{Knob, POLICY_COUNT, POLICY_FOLLOW, Policy, Rule};
 
 use crate::environment::Environment;
 use crate::session::Session;
-use crate::sys::supervise::{Apart, Ended, Program, StartError, measure, supervise};
+use crate::sys::ended::{Ended, StartError};
+use crate::sys::program::{Apart, Program};
+use crate::sys::running::{Running, measure};
+use crate::sys::supervise::supervise;
 use crate::target::{Kind, Target, find_in_path};
 use crate::{LaunchError, allocator, place, thp};
 
@@ -81,6 +84,11 @@ pub fn prepare(
     options: &Options,
     command: &[OsString],
 ) -> Result<Prepared, LaunchError> {
+    if let Some((name, value)) = launch.conf.first() {
+        return Err(LaunchError::ConfOfNobody {
+            setting: format!("conf.{name}={value}"),
+        });
+    }
     let thp = thp::action(launch.thp)?;
     let library = place::place_library()?;
     let mut more = Vec::new();
@@ -179,16 +187,35 @@ impl Prepared {
         timeout: Option<Duration>,
         tick: impl FnMut(),
     ) -> Result<Ended, StartError> {
-        self.program.apart = Some(Apart {
-            files,
-            directory: directory.map(|path| c_string(path.as_os_str().as_bytes())),
-        });
+        self.set_apart(files, directory);
         measure(
             &self.program,
             timeout,
             |pid| self.session.note_leader(pid),
             tick,
         )
+    }
+
+    /// Starts the program as [`Prepared::measure`] does, and returns at once.
+    ///
+    /// # Errors
+    /// The exec failed; the session is still there.
+    pub fn start(
+        &mut self,
+        files: [File; 3],
+        directory: Option<&Path>,
+    ) -> Result<Running, StartError> {
+        self.set_apart(files, directory);
+        let running = Running::start(&self.program)?;
+        self.session.note_leader(running.pid());
+        Ok(running)
+    }
+
+    fn set_apart(&mut self, files: [File; 3], directory: Option<&Path>) {
+        self.program.apart = Some(Apart {
+            files,
+            directory: directory.map(|path| c_string(path.as_os_str().as_bytes())),
+        });
     }
 
     /// Size of the program's environment in bytes.

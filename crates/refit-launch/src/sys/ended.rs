@@ -1,0 +1,124 @@
+//! How a program ended, and what it took.
+
+use std::io;
+use std::mem::zeroed;
+use std::time::Duration;
+
+/// How the program ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// It exited with this code.
+    Exited(i32),
+    /// This signal killed it.
+    Signaled(i32),
+}
+
+/// The program could not be exec'ed; `errno` of the exec.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct StartError(#[from] pub io::Error);
+
+/// What a program and all that it waited for took (wait4(2)).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Usage {
+    /// Processor time in the programs.
+    pub user: Duration,
+    /// Processor time in the kernel.
+    pub system: Duration,
+    /// Resident memory of the largest process at its peak. The kernel counts
+    /// what refit itself had in memory at the exec (exec_mmap in fs/exec.c), so
+    /// what is not above that is not known: `None`.
+    pub max_rss_bytes: Option<u64>,
+    /// Page faults without I/O.
+    pub minor_faults: u64,
+    /// Page faults that read from a disk.
+    pub major_faults: u64,
+    /// The program waited for something.
+    pub voluntary_switches: u64,
+    /// The kernel took the processor away.
+    pub involuntary_switches: u64,
+    /// Bytes that were to be written to a disk.
+    pub written_bytes: u64,
+}
+
+/// A program that has ended.
+#[derive(Clone, Copy, Debug)]
+pub struct Ended {
+    /// How.
+    pub end: End,
+    /// From its start to its end.
+    pub wall: Duration,
+    /// What it took.
+    pub usage: Usage,
+    /// It was killed because its time was over.
+    pub timed_out: bool,
+}
+
+/// What wait4(2) tells of a child.
+pub(super) enum Change {
+    Ended(End, Usage),
+    Stopped(i32),
+}
+
+fn own_peak_kib() -> libc::c_long {
+    // SAFETY: all zeros is a rusage, which the call fills.
+    unsafe {
+        let mut own: libc::rusage = zeroed();
+        libc::getrusage(libc::RUSAGE_SELF, &raw mut own);
+        own.ru_maxrss
+    }
+}
+
+fn usage(raw: &libc::rusage) -> Usage {
+    let time = |t: libc::timeval| {
+        Duration::from_secs(t.tv_sec.unsigned_abs())
+            + Duration::from_micros(t.tv_usec.unsigned_abs())
+    };
+    Usage {
+        user: time(raw.ru_utime),
+        system: time(raw.ru_stime),
+        max_rss_bytes: Some(raw.ru_maxrss)
+            .filter(|kib| *kib > own_peak_kib())
+            .map(|kib| kib.unsigned_abs() * 1024),
+        minor_faults: raw.ru_minflt.unsigned_abs(),
+        major_faults: raw.ru_majflt.unsigned_abs(),
+        voluntary_switches: raw.ru_nvcsw.unsigned_abs(),
+        involuntary_switches: raw.ru_nivcsw.unsigned_abs(),
+        written_bytes: raw.ru_oublock.unsigned_abs() * 512,
+    }
+}
+
+pub(super) fn child_change(pid: libc::pid_t) -> Option<Change> {
+    let mut status = 0;
+    loop {
+        // SAFETY: all zeros is a rusage.
+        let mut raw: libc::rusage = unsafe { zeroed() };
+        // SAFETY: status and usage outlive the call.
+        let got = unsafe {
+            libc::wait4(
+                pid,
+                &raw mut status,
+                libc::WNOHANG | libc::WUNTRACED,
+                &raw mut raw,
+            )
+        };
+        if got != pid {
+            return None;
+        }
+        if libc::WIFEXITED(status) {
+            return Some(Change::Ended(
+                End::Exited(libc::WEXITSTATUS(status)),
+                usage(&raw),
+            ));
+        }
+        if libc::WIFSIGNALED(status) {
+            return Some(Change::Ended(
+                End::Signaled(libc::WTERMSIG(status)),
+                usage(&raw),
+            ));
+        }
+        if libc::WIFSTOPPED(status) {
+            return Some(Change::Stopped(libc::WSTOPSIG(status)));
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! Signals that ask refit itself to end.
+
+use std::mem::MaybeUninit;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use super::program::block_signals;
+
+static INTERRUPTIONS: AtomicUsize = AtomicUsize::new(0);
+
+pub(super) fn note_interruption(signal: i32) {
+    if [libc::SIGINT, libc::SIGTERM, libc::SIGHUP].contains(&signal) {
+        INTERRUPTIONS.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// From now on SIGINT and its kin end nothing by themselves: they are counted.
+pub fn count_interruptions() {
+    block_signals();
+}
+
+/// How often somebody asked refit to end since [`count_interruptions`]: once
+/// means after what is under way, twice at once.
+pub fn interruptions() -> usize {
+    while let Some(info) = wait_signal(Duration::ZERO) {
+        note_interruption(info.si_signo);
+    }
+    INTERRUPTIONS.load(Ordering::Relaxed)
+}
+
+/// Waits until a child ends, a signal comes, or the time is over.
+pub fn doze(longest: Duration) {
+    if let Some(info) = wait_signal(longest) {
+        note_interruption(info.si_signo);
+    }
+}
+
+/// The next signal, or `None` after the timeout.
+pub(super) fn wait_signal(timeout: Duration) -> Option<libc::siginfo_t> {
+    let timeout = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: i64::from(timeout.subsec_nanos()),
+    };
+    // SAFETY: the set and the info are ours and live through the call; info is
+    // only read when the call says that it filled it.
+    unsafe {
+        let mut all = MaybeUninit::uninit();
+        libc::sigfillset(all.as_mut_ptr());
+        let mut info = MaybeUninit::uninit();
+        let signal = libc::sigtimedwait(all.as_ptr(), info.as_mut_ptr(), &raw const timeout);
+        (signal > 0).then(|| info.assume_init())
+    }
+}

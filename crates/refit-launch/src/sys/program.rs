@@ -1,0 +1,253 @@
+//! A program, and the moment between clone and exec.
+
+use std::ffi::CString;
+use std::fs::File;
+use std::io;
+use std::mem::{MaybeUninit, zeroed};
+use std::os::fd::AsRawFd;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+use std::ptr;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+
+use super::ended::StartError;
+use crate::thp::ThpAction;
+
+/// What is exec'ed.
+pub struct Program {
+    /// At least the name.
+    pub argv: Vec<CString>,
+    /// `NAME=VALUE`.
+    pub envp: Vec<CString>,
+    /// Done by the child before its exec.
+    pub thp: Option<ThpAction>,
+    /// In place of refit's own 0, 1 and 2, where it is not the user's to talk
+    /// to: then it also gets a session of its own.
+    pub apart: Option<Apart>,
+}
+
+/// A program that runs apart from refit's terminal.
+pub struct Apart {
+    /// Its standard input, output and error.
+    pub files: [File; 3],
+    /// Where it runs; `None`: where refit runs.
+    pub directory: Option<CString>,
+}
+
+// Rust's start-up code ignores SIGPIPE and opens /dev/null where 0, 1 or 2 are
+// closed (library/std/src/sys/pal/unix/mod.rs). We ignore SIGXFSZ, so that under
+// a small `ulimit -f` our own files fail to be written and do not kill us. The
+// program gets what refit got.
+const IGNORED: [i32; 2] = [libc::SIGPIPE, libc::SIGXFSZ];
+static WAS_DEFAULT: [AtomicBool; 2] = [AtomicBool::new(true), AtomicBool::new(true)];
+static CLOSED_AT_START: AtomicU8 = AtomicU8::new(0);
+
+extern "C" fn remember_start() {
+    // SAFETY: called once by the C library before main, on the only thread;
+    // `action` is written before it is read, and nobody else sets dispositions.
+    unsafe {
+        let mut action: libc::sigaction = zeroed();
+        for (signal, was_default) in IGNORED.iter().zip(&WAS_DEFAULT) {
+            if libc::sigaction(*signal, ptr::null(), &raw mut action) == 0 {
+                was_default.store(action.sa_sigaction != libc::SIG_IGN, Ordering::Relaxed);
+            }
+        }
+        libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
+        for fd in 0..3 {
+            if libc::fcntl(fd, libc::F_GETFD) < 0 {
+                CLOSED_AT_START.fetch_or(1 << fd, Ordering::Relaxed);
+            }
+        }
+    }
+}
+
+// SAFETY: an entry of .init_array is a function that the C library calls before
+// main; remember_start needs nothing that main sets up.
+#[unsafe(link_section = ".init_array")]
+#[used]
+static REMEMBER_START: extern "C" fn() = remember_start;
+
+fn pointers(strings: &[CString]) -> Vec<*const libc::c_char> {
+    strings
+        .iter()
+        .map(|s| s.as_ptr())
+        .chain([ptr::null()])
+        .collect()
+}
+
+unsafe extern "C" {
+    static mut environ: *const *const libc::c_char;
+}
+
+impl Program {
+    /// Becomes the program. Returns only on failure.
+    pub fn replace(&self) -> StartError {
+        let argv = pointers(&self.argv);
+        let envp = pointers(&self.envp);
+        // SAFETY: refit has one thread; both arrays end with NULL, point to
+        // NUL-terminated strings, and live until the exec or the return.
+        unsafe { become_program(self, &argv, &envp) }.into()
+    }
+}
+
+/// Only async-signal-safe calls: this runs between clone and exec.
+unsafe fn become_program(
+    program: &Program,
+    argv: &[*const libc::c_char],
+    envp: &[*const libc::c_char],
+) -> io::Error {
+    // SAFETY: the caller holds that the arrays are NULL-terminated and that no
+    // other thread reads `environ`.
+    unsafe {
+        for (signal, was_default) in IGNORED.iter().zip(&WAS_DEFAULT) {
+            if was_default.load(Ordering::Relaxed) {
+                libc::signal(*signal, libc::SIG_DFL);
+            }
+        }
+        for fd in 0..3 {
+            if CLOSED_AT_START.load(Ordering::Relaxed) & (1 << fd) != 0 {
+                libc::close(fd);
+            }
+        }
+        if let Some(apart) = &program.apart {
+            // A group of its own, and no terminal: one that reads from a terminal
+            // in the background is stopped, and nobody would continue it.
+            libc::setsid();
+            for (fd, file) in (0..).zip(&apart.files) {
+                // Above 2, so that none is overwritten before its turn.
+                libc::dup2(file.as_raw_fd(), fd);
+            }
+            if let Some(directory) = &apart.directory
+                && libc::chdir(directory.as_ptr()) < 0
+            {
+                return io::Error::last_os_error();
+            }
+        }
+        if let Some(action) = program.thp
+            && let Err(error) = super::thp::disable(action == ThpAction::DisableExceptAdvised)
+        {
+            return error;
+        }
+        // As env(1): the program is looked for in the PATH that it will have.
+        environ = envp.as_ptr();
+        libc::execvp(argv[0], argv.as_ptr());
+    }
+    io::Error::last_os_error()
+}
+
+/// The mask that refit was started with: a program gets it, however many
+/// programs refit starts with all signals blocked.
+static FIRST_MASK: OnceLock<libc::sigset_t> = OnceLock::new();
+
+/// Blocks all signals for as long as refit lives; returns the mask as it was at
+/// the first call.
+pub(super) fn block_signals() -> libc::sigset_t {
+    // SAFETY: both sets are written by the calls before they are read.
+    let before = unsafe {
+        let mut all = MaybeUninit::uninit();
+        let mut before = MaybeUninit::uninit();
+        libc::sigfillset(all.as_mut_ptr());
+        libc::sigprocmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr());
+        before.assume_init()
+    };
+    *FIRST_MASK.get_or_init(|| before)
+}
+
+/// The command gets signals as refit got them, not as refit has them now.
+pub fn with_first_signals(command: &mut Command) -> &mut Command {
+    let reset = || {
+        for (signal, was_default) in IGNORED.iter().zip(&WAS_DEFAULT) {
+            if was_default.load(Ordering::Relaxed) {
+                // SAFETY: SIG_DFL installs no handler.
+                unsafe { libc::signal(*signal, libc::SIG_DFL) };
+            }
+        }
+        if let Some(mask) = FIRST_MASK.get() {
+            // SAFETY: the set was written before it was kept.
+            unsafe { libc::sigprocmask(libc::SIG_SETMASK, mask, ptr::null_mut()) };
+        }
+        Ok(())
+    };
+    // SAFETY: between fork and exec it calls signal and sigprocmask alone, both
+    // async-signal-safe, and reads what nobody writes any more.
+    unsafe { command.pre_exec(reset) }
+}
+
+/// What the child needs, and where it leaves the errno of a failed exec. Parent
+/// and child share their memory until the exec.
+struct Start<'a> {
+    program: &'a Program,
+    argv: Vec<*const libc::c_char>,
+    envp: Vec<*const libc::c_char>,
+    mask: libc::sigset_t,
+    child_was_ignored: bool,
+    error: Option<io::Error>,
+}
+
+/// Runs in the child, on a stack of its own; ends by exec or _exit.
+extern "C" fn child(start: *mut libc::c_void) -> libc::c_int {
+    // SAFETY: `start` is what `start()` passed, which waits until we are done
+    // with it (CLONE_VFORK). Dispositions and mask are the child's own.
+    unsafe {
+        let start = &mut *start.cast::<Start>();
+        if start.child_was_ignored {
+            libc::signal(libc::SIGCHLD, libc::SIG_IGN);
+        }
+        libc::sigprocmask(libc::SIG_SETMASK, &raw const start.mask, ptr::null_mut());
+        let error = become_program(start.program, &start.argv, &start.envp);
+        start.error = Some(error);
+        libc::_exit(127)
+    }
+}
+
+/// Starts the child as vfork does, but on a stack of its own: no page tables
+/// are copied, and an exec error comes back through memory.
+fn start(
+    program: &Program,
+    mask: libc::sigset_t,
+    child_was_ignored: bool,
+) -> Result<libc::pid_t, StartError> {
+    const STACK: usize = 64 * 1024;
+    let mut stack = vec![0_u128; STACK / size_of::<u128>()];
+    let mut start = Start {
+        program,
+        argv: pointers(&program.argv),
+        envp: pointers(&program.envp),
+        mask,
+        child_was_ignored,
+        error: None,
+    };
+    // SAFETY: the stack is ours, aligned, and grows down from its end; stack
+    // and `start` outlive the child's use of them, because CLONE_VFORK holds us
+    // until it has exec'ed or ended. `environ` is set back to what it was.
+    let pid = unsafe {
+        let before = environ;
+        let pid = libc::clone(
+            child,
+            stack.as_mut_ptr_range().end.cast(),
+            libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD,
+            (&raw mut start).cast(),
+        );
+        environ = before;
+        pid
+    };
+    if pid < 0 {
+        return Err(io::Error::last_os_error().into());
+    }
+    if let Some(error) = start.error {
+        // SAFETY: reaps the child that just said that it ends.
+        unsafe { libc::waitpid(pid, ptr::null_mut(), 0) };
+        return Err(error.into());
+    }
+    Ok(pid)
+}
+
+/// Starts the program. With SIGCHLD ignored the kernel would reap it for us
+/// (wait(2)).
+pub(super) fn launch(program: &Program) -> Result<libc::pid_t, StartError> {
+    let mask = block_signals();
+    // SAFETY: sets a disposition on the only thread.
+    let before = unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
+    start(program, mask, before == libc::SIG_IGN)
+}
