@@ -30,7 +30,7 @@ pub(crate) struct Executable {
 }
 
 /// What a session's images have counted so far.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Collector {
     images: PathBuf,
     pub(crate) executables: BTreeMap<String, Executable>,

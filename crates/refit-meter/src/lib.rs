@@ -5,15 +5,26 @@
 
 mod collector;
 mod executable;
+mod holders;
 mod living;
+mod memory;
 mod metrics;
 mod report;
+mod sampler;
+mod stat;
 mod sys;
+mod tree;
+mod usage;
 
 pub use collector::{Collector, session_in_use};
 pub use executable::{ElfFacts, has_own_syscalls};
+pub use holders::uses_directory;
+pub use memory::{MemorySample, memory_available, memory_sample};
 pub use metrics::{Metrics, Pressure};
 pub use report::{
     Calls, Coverage, ExecutableReport, OPENING, Outcome, Run, RunReport, SCHEMA, SettingReport,
     Survivor, Unknown, UnreachedProgram,
 };
+pub use sampler::MemorySampler;
+pub use tree::{descendants, process_name, top_of};
+pub use usage::{TreeUsage, tree_usage};

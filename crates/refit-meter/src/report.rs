@@ -66,7 +66,7 @@ pub struct Unknown {
 
 /// What refit reached of the tree. A process counts once for each program that
 /// it ran.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Coverage {
     /// How.
     pub backend: String,
@@ -135,6 +135,20 @@ pub struct Run {
 }
 
 impl Run {
+    /// The record of a program that was not started: exit code 125, as `refit
+    /// run` gives for a failure before the start.
+    #[must_use]
+    pub fn not_started() -> Run {
+        Run {
+            exit: Outcome::Code(125),
+            metrics: Metrics::default(),
+            coverage: Coverage::default(),
+            totals: BTreeMap::new(),
+            executables: Vec::new(),
+            survivors: Vec::new(),
+        }
+    }
+
     /// One field, summed over the calls that wait for durability.
     #[must_use]
     pub fn syncs(&self, field: fn(&Calls) -> u64) -> u64 {
@@ -240,6 +254,17 @@ impl Collector {
             }
         }
         unknown
+    }
+
+    /// What was counted so far, by executable and kind of call.
+    #[must_use]
+    pub fn calls(&self) -> BTreeMap<String, BTreeMap<String, Calls>> {
+        let mut now = self.clone();
+        now.finish();
+        let executables = now.executables.iter();
+        executables
+            .map(|(name, executable)| (name.clone(), calls(&executable.calls)))
+            .collect()
     }
 
     /// The record of a run that ended as `exit`. Call [`Collector::finish`]
