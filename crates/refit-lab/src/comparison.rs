@@ -1,8 +1,10 @@
 //! The loop of a comparison: rounds, looks, and when it ends.
 
+pub mod check;
 mod confirmation;
 mod plan;
 mod runner;
+mod service;
 mod times;
 
 use std::collections::BTreeMap;
@@ -22,12 +24,13 @@ use crate::experiment::{
 };
 use crate::fingerprint;
 use crate::gate::Answer;
-use crate::metric::METRICS;
+use crate::recipe::Recipe;
 use crate::request::Request;
 use crate::warnings::warnings;
 use confirmation::{confirm, winner};
 pub use plan::MOST_PAIRS;
-use runner::Runner;
+use runner::{Runner, Runs};
+use service::ServiceRunner;
 use times::results;
 
 /// Failed runs after which a variant takes no part any more.
@@ -79,27 +82,38 @@ pub fn compare(request: &Request, progress: &mut dyn Progress) -> Result<Experim
 
 struct Comparison<'a> {
     request: &'a Request,
-    runner: Runner<'a>,
+    runner: Box<dyn Runs + 'a>,
     experiment: Experiment,
     began: Instant,
     failures: BTreeMap<usize, usize>,
     single_look: bool,
 }
 
-fn reports(settings: &Settings) -> Vec<SettingReport> {
+/// Each with its class, as the recipe declares it where it does.
+fn reports(settings: &Settings, recipe: Option<&Recipe>) -> Vec<SettingReport> {
+    let class = |setting: &refit_knobs::Setting| {
+        recipe.map_or_else(|| setting.class(), |recipe| recipe.class_of(setting))
+    };
     let report = |setting: &refit_knobs::Setting| SettingReport {
         setting: setting.to_string(),
-        class: setting.class().to_string(),
+        class: class(setting).to_string(),
     };
     settings.0.iter().map(report).collect()
 }
 
-fn variant_record(name: &str, role: Role, settings: &Settings) -> VariantRecord {
+fn variant_record(
+    name: &str,
+    role: Role,
+    settings: &Settings,
+    recipe: Option<&Recipe>,
+) -> VariantRecord {
     VariantRecord {
         name: name.to_owned(),
         role,
-        settings: reports(settings),
-        class: settings.class().to_string(),
+        settings: reports(settings, recipe),
+        class: recipe
+            .map_or_else(|| settings.class(), |recipe| recipe.class(settings))
+            .to_string(),
         disqualified: None,
     }
 }
@@ -107,23 +121,36 @@ fn variant_record(name: &str, role: Role, settings: &Settings) -> VariantRecord 
 impl<'a> Comparison<'a> {
     fn new(request: &'a Request) -> Result<Self, LabError> {
         let none = Settings(Vec::new());
-        let mut variants = vec![variant_record("baseline", Role::Baseline, &none)];
+        let recipe = request.recipe.as_ref();
+        if let Some(missing) = recipe.and_then(Recipe::missing) {
+            return Err(LabError::Missing(missing));
+        }
+        let mut variants = vec![variant_record("baseline", Role::Baseline, &none, recipe)];
         let mut settings = vec![request.with.clone()];
         for candidate in &request.candidates {
             variants.push(variant_record(
                 &candidate.to_string(),
                 Role::Candidate,
                 candidate.settings(),
+                recipe,
             ));
             settings.push(request.with.join(candidate.settings())?);
         }
         if request.bare {
-            variants.push(variant_record("bare", Role::Bare, &none));
+            variants.push(variant_record("bare", Role::Bare, &none, recipe));
             settings.push(request.with.clone());
         }
-        variants.push(variant_record("baseline again", Role::Hidden, &none));
+        variants.push(variant_record(
+            "baseline again",
+            Role::Hidden,
+            &none,
+            recipe,
+        ));
         settings.push(request.with.clone());
-        let directory = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
+        let directory = match recipe {
+            Some(_) => request.dir.clone(),
+            None => std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/")),
+        };
         let experiment = Experiment {
             schema: SCHEMA,
             kind: "compare".to_owned(),
@@ -131,8 +158,14 @@ impl<'a> Comparison<'a> {
             started_unix: SystemTime::UNIX_EPOCH
                 .elapsed()
                 .map_or(0, |since| since.as_secs()),
-            command: words(&request.command),
-            with: reports(&request.with),
+            command: match recipe {
+                Some(recipe) => vec![recipe.name().to_owned()],
+                None => words(&request.command),
+            },
+            main: recipe.map_or("wall", Recipe::main).to_owned(),
+            recipe: recipe.map(Recipe::record),
+            unavailable: request.unavailable.clone(),
+            with: reports(&request.with, recipe),
             seed: request.seed,
             delta: request.delta,
             plan: PlanRecord {
@@ -154,8 +187,20 @@ impl<'a> Comparison<'a> {
             confirmation: None,
             results: Vec::new(),
         };
+        for gate in &request.gates {
+            gate.check(&experiment)?;
+        }
         Ok(Comparison {
-            runner: Runner::new(request, &settings, &experiment.variants)?,
+            runner: match &request.recipe {
+                Some(recipe) => Box::new(ServiceRunner::new(
+                    request,
+                    recipe,
+                    &settings,
+                    &experiment.variants,
+                    false,
+                )?),
+                None => Box::new(Runner::new(request, &settings, &experiment.variants)?),
+            },
             request,
             experiment,
             began: Instant::now(),
@@ -279,6 +324,7 @@ impl<'a> Comparison<'a> {
                     warmup: pair == 0,
                     at_s,
                     failure: made.failure.clone(),
+                    load: made.load,
                     run: made.run,
                 };
                 self.experiment.runs.push(record);
@@ -301,6 +347,16 @@ impl<'a> Comparison<'a> {
         if is_baseline && (at_once || *failures >= PATIENCE || self.experiment.runs.len() == 1) {
             return Err(LabError::Baseline {
                 reason: reason.to_owned(),
+                remedy: match &self.request.recipe {
+                    Some(recipe) => format!(
+                        "a comparison needs a service that works by itself: refit recipes check {}",
+                        recipe.typed()
+                    ),
+                    None => {
+                        "a comparison needs a command that succeeds by itself: refit run -- COMMAND"
+                            .to_owned()
+                    }
+                },
             });
         }
         if at_once || *failures >= PATIENCE {
@@ -318,7 +374,8 @@ impl<'a> Comparison<'a> {
 
     /// Whether the end depends on this metric.
     fn decides(&self, metric: &str) -> bool {
-        metric == METRICS[0].name || self.request.gates.iter().any(|gate| gate.metric == metric)
+        metric == self.experiment.main
+            || self.request.gates.iter().any(|gate| gate.metric == metric)
     }
 
     fn complete_pairs(&self) -> usize {
@@ -364,7 +421,7 @@ impl<'a> Comparison<'a> {
             .filter(|(_, variant)| variant.role != Role::Hidden && variant.disqualified.is_none());
         let is_narrow = |[low, high]: [f64; 2]| (high - low) / 2.0 <= precision;
         shown.all(|(index, _)| {
-            let effect = self.experiment.effect(index, "wall");
+            let effect = self.experiment.effect(index, &self.experiment.main);
             effect
                 .and_then(|effect| effect.interval)
                 .is_some_and(is_narrow)
@@ -379,14 +436,17 @@ impl<'a> Comparison<'a> {
                 .as_deref()
                 .is_some_and(|word| word != "inconclusive")
         };
-        self.candidate_effects("wall").all(has_verdict)
+        self.candidate_effects(&self.experiment.main)
+            .all(has_verdict)
             && self.request.gates.iter().all(|gate| {
-                self.candidate_effects(gate.metric)
+                self.candidate_effects(&gate.metric)
                     .all(|effect| gate.answer(Some(effect)) != Answer::Undecided)
             })
     }
 
-    fn conclude(mut self) -> Experiment {
+    /// What came of it. Whatever the runs left on disks stays until this is
+    /// dropped: deleting it would slow a confirmation.
+    fn conclude(&mut self) -> Experiment {
         let experiment = &mut self.experiment;
         experiment.effects = effects(experiment, |_| true);
         experiment.environment.after = fingerprint::changing();
@@ -398,7 +458,7 @@ impl<'a> Comparison<'a> {
             for gate in &self.request.gates {
                 let answer = match variant.disqualified {
                     Some(_) => Answer::Failed,
-                    None => gate.answer(experiment.effect(index, gate.metric)),
+                    None => gate.answer(experiment.effect(index, &gate.metric)),
                 };
                 experiment.gates.push(GateRecord {
                     gate: gate.to_string(),
@@ -410,7 +470,7 @@ impl<'a> Comparison<'a> {
         experiment.warnings = warnings(experiment);
         experiment.warnings.extend(self.runner.warnings());
         experiment.results = results(experiment);
-        self.experiment
+        experiment.clone()
     }
 }
 

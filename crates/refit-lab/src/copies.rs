@@ -4,12 +4,13 @@
 
 use std::fs;
 use std::io;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use refit_launch::with_first_signals;
 use tempfile::TempDir;
+
+use crate::place::open_up;
 
 /// Copies of one directory, beside it, so that they lie on the same disk.
 pub struct Copies {
@@ -65,20 +66,8 @@ impl Drop for Copies {
     }
 }
 
-/// Copies keep their modes, and only root removes what lies in a directory
-/// without write permission.
-fn open_up(directory: &Path) -> io::Result<()> {
-    fs::set_permissions(directory, fs::Permissions::from_mode(0o700))?;
-    for entry in fs::read_dir(directory)? {
-        let entry = entry?;
-        if entry.file_type()?.is_dir() {
-            open_up(&entry.path())?;
-        }
-    }
-    Ok(())
-}
-
-fn size(path: &Path) -> io::Result<u64> {
+/// Bytes of all files below it.
+pub fn size(path: &Path) -> io::Result<u64> {
     let meta = fs::symlink_metadata(path)?;
     if !meta.is_dir() {
         return Ok(meta.len());

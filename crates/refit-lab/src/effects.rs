@@ -4,7 +4,7 @@ use refit_stats::{Effect, PairSample, Remedy, Verdict, estimate, judge, slot_eff
 
 use crate::comparison::MOST_PAIRS;
 use crate::experiment::{EffectRecord, Experiment, Role, RunRecord};
-use crate::metric::{METRICS, Metric};
+use crate::metric::Metric;
 
 /// Both runs of a variant in a round pair, if both count.
 fn both<'a>(runs: &[&'a RunRecord], variant: usize) -> Option<[&'a RunRecord; 2]> {
@@ -25,7 +25,7 @@ fn samples(experiment: &Experiment, variant: usize, metric: &Metric) -> Vec<Pair
         let (Some(base), Some(other)) = (both(&runs, 0), both(&runs, variant)) else {
             continue;
         };
-        let value = |run: &RunRecord| metric.for_ratio(&run.run);
+        let value = |run: &RunRecord| metric.for_ratio(run);
         let values = |of: [&RunRecord; 2]| Some([value(of[0])?, value(of[1])?]);
         let (Some(y0), Some(yv)) = (values(base), values(other)) else {
             continue;
@@ -47,7 +47,7 @@ fn record(
     let verdict = judge(effect, experiment.delta);
     EffectRecord {
         variant,
-        metric: metric.name.to_owned(),
+        metric: metric.name.clone().into_owned(),
         change: effect.change(),
         interval: effect.interval.map(|interval| {
             let (low, high) = interval.changes();
@@ -71,9 +71,10 @@ fn record(
 /// The effects on the metrics that are asked for, from the runs that are there.
 pub fn effects(experiment: &Experiment, wanted: impl Fn(&str) -> bool) -> Vec<EffectRecord> {
     let mut records = Vec::new();
+    let metrics = experiment.metrics();
     for variant in 1..experiment.variants.len() {
         let counts = experiment.variants[variant].role != Role::Bare;
-        for metric in METRICS.iter().filter(|metric| wanted(metric.name)) {
+        for metric in metrics.iter().filter(|metric| wanted(&metric.name)) {
             // Without refit nobody counts.
             if !counts && metric.name.starts_with("sync") {
                 continue;
@@ -97,7 +98,7 @@ impl Experiment {
             .variants
             .iter()
             .position(|variant| variant.role == Role::Hidden)?;
-        let [low, high] = self.effect(hidden, "wall")?.interval?;
+        let [low, high] = self.effect(hidden, &self.main)?.interval?;
         Some(low.abs().max(high.abs()))
     }
 }

@@ -1,7 +1,11 @@
 use std::io;
+use std::path::PathBuf;
 
 use refit_knobs::SettingError;
 use refit_launch::LaunchError;
+
+use crate::gate::GateError;
+use crate::recipe::ConfError;
 
 /// Why a comparison could not be made.
 #[derive(Debug, thiserror::Error)]
@@ -9,6 +13,27 @@ pub enum LabError {
     /// A variant could not be prepared.
     #[error(transparent)]
     Launch(#[from] LaunchError),
+    /// A `conf.` setting that the recipe does not have, or that cannot be done.
+    #[error(transparent)]
+    Conf(#[from] ConfError),
+    /// A gate on a metric that the runs do not have.
+    #[error(transparent)]
+    Gate(#[from] GateError),
+    /// Something that a recipe needs is not there.
+    #[error("{0}")]
+    Missing(String),
+    /// The instances would not fit.
+    #[error(
+        "the instances of all runs need about {needed_mib} MiB, and {free_mib} MiB are free in {}\n  they are kept until the end; give fewer rounds (--rounds N) or another disk (--dir DIR)", place.display()
+    )]
+    NoRoomForInstances {
+        /// For all runs.
+        needed_mib: u64,
+        /// On that disk.
+        free_mib: u64,
+        /// Where.
+        place: PathBuf,
+    },
     /// Settings that exclude each other.
     #[error(transparent)]
     Setting(#[from] SettingError),
@@ -29,12 +54,12 @@ pub enum LabError {
         cause: io::Error,
     },
     /// The command fails without any swap.
-    #[error(
-        "the baseline takes no part: {reason}\n  a comparison needs a command that succeeds by itself: refit run -- COMMAND"
-    )]
+    #[error("the baseline takes no part: {reason}\n  {remedy}")]
     Baseline {
         /// What happened.
         reason: String,
+        /// What to type next.
+        remedy: String,
     },
     /// Not enough time for a verdict.
     #[error(

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use refit_meter::Run;
+use refit_meter::{Calls, MemorySample, Pressure, Run};
 use serde::{Deserialize, Serialize};
 
 pub use refit_meter::{Outcome, SCHEMA, SettingReport};
@@ -19,8 +19,14 @@ pub struct Experiment {
     pub refit: String,
     /// Seconds since 1970 when it began.
     pub started_unix: u64,
-    /// The command's words.
+    /// The command's words; of a recipe its name.
     pub command: Vec<String>,
+    /// The metric that it is about.
+    #[serde(default = "wall")]
+    pub main: String,
+    /// The service and its load, where a recipe describes them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recipe: Option<RecipeRecord>,
     /// Settings under every variant (`--with`).
     pub with: Vec<SettingReport>,
     /// Seed of the order of runs.
@@ -34,6 +40,9 @@ pub struct Experiment {
     /// The baseline first; then the candidates in the order in which they were
     /// typed; then `bare`, and last the hidden second baseline.
     pub variants: Vec<VariantRecord>,
+    /// Variants of the recipe that cannot be tried here.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unavailable: Vec<UnavailableRecord>,
     /// Every run in the order in which they were made.
     pub runs: Vec<RunRecord>,
     /// Candidate by metric; the hidden baseline and `bare` as well.
@@ -48,6 +57,93 @@ pub struct Experiment {
     pub confirmation: Option<Box<Experiment>>,
     /// For hyperfine's scripts: one entry for each variant that is shown.
     pub results: Vec<TimesRecord>,
+}
+
+fn wall() -> String {
+    "wall".to_owned()
+}
+
+/// A recipe, as far as a reader of the result needs it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct RecipeRecord {
+    /// Its name.
+    pub name: String,
+    /// The folder, as it was named; `None` for one that refit carries.
+    pub folder: Option<String>,
+    /// What it is to answer.
+    pub question: String,
+    /// One operation.
+    pub unit: String,
+    /// It starts a service; otherwise its load is the program.
+    pub is_service: bool,
+    /// What is read from the load's output.
+    pub metrics: Vec<LoadMetricRecord>,
+    /// Why each of its variants is worth trying, by canonical text.
+    pub why: BTreeMap<String, String>,
+}
+
+/// A metric that a recipe reads from its load's output.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct LoadMetricRecord {
+    /// Its name.
+    pub name: String,
+    /// As the recipe wrote it: `ms`, `MiB`, `per-second` …
+    pub unit: String,
+    /// `less` or `more`.
+    pub better: String,
+    /// What it is, for people.
+    pub about: String,
+}
+
+/// A variant of a recipe that cannot be tried here.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct UnavailableRecord {
+    /// As the recipe wrote it.
+    pub settings: String,
+    /// Why not.
+    pub reason: String,
+}
+
+/// What a recipe's load did in one run.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct LoadRecord {
+    /// How many operations.
+    pub operations: u64,
+    /// The measured window in nanoseconds.
+    pub window_ns: u64,
+    /// What was read from its output, by metric: nanoseconds, bytes, counts, or per second.
+    pub values: BTreeMap<String, f64>,
+    /// What the check printed.
+    pub outcome: String,
+    /// The service under it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub service: Option<ServiceRecord>,
+}
+
+/// What a service took over the measured window.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct ServiceRecord {
+    /// From its start until it was ready, in nanoseconds.
+    pub ready_ns: u64,
+    /// Processor time in programs, in nanoseconds.
+    pub user_ns: u64,
+    /// Processor time in the kernel, in nanoseconds.
+    pub system_ns: u64,
+    /// Where both come from: `cgroup v2` or `processes`.
+    pub cpu_source: String,
+    /// Bytes written towards a disk; `None` where a process could not be read.
+    pub written_bytes: Option<u64>,
+    /// Waiting of the whole machine.
+    pub pressure: Option<Pressure>,
+    /// Calls of the window by executable and kind.
+    pub calls: BTreeMap<String, BTreeMap<String, Calls>>,
+    /// Memory over the window.
+    pub memory: Vec<MemorySample>,
+    /// Memory at its end.
+    pub end: MemorySample,
+    /// By how much less memory was available on the machine at the window's end
+    /// than before the start; may be negative, as others use memory too.
+    pub memory_used_bytes: Option<i64>,
 }
 
 /// How many round pairs were planned and made.
@@ -114,6 +210,9 @@ pub struct RunRecord {
     pub at_s: f64,
     /// Why the run does not count, and its round pair with it.
     pub failure: Option<String>,
+    /// What a recipe's load did; `None` for commands, and where it failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load: Option<LoadRecord>,
     /// The record that `refit run` would have written.
     #[serde(flatten)]
     pub run: Run,

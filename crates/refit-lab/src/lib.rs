@@ -7,6 +7,7 @@
 //! comparison has ended; a variant whose outcome differs takes no part.
 
 pub mod comparison;
+mod conf_steps;
 mod copies;
 mod effects;
 mod error;
@@ -14,15 +15,24 @@ pub mod experiment;
 mod fingerprint;
 mod gate;
 mod metric;
+mod output;
+mod place;
+mod ports;
+pub mod recipe;
 mod request;
 mod run;
 mod settle;
+mod tool;
+mod tree;
+mod users;
 mod warnings;
 
+pub use comparison::check::{Checked, check as check_recipe};
 pub use comparison::{Progress, compare};
 pub use error::LabError;
 pub use experiment::Experiment;
 pub use gate::{Gate, GateError};
-pub use metric::{METRICS, Metric, Unit};
+pub use metric::{Metric, Unit};
+pub use place::{DEFAULT_BASE, remove_abandoned as remove_abandoned_instances};
 pub use request::Request;
 pub use run::Watch;

@@ -1,7 +1,11 @@
-//! What is compared: a table, one row for each metric of a run.
+//! What is compared: tables, one row for each metric of a run.
 
-use refit_meter::Run;
+use std::borrow::Cow;
+
+use refit_meter::{Calls, MemorySample};
 use refit_stats::Measure;
+
+use crate::experiment::{Experiment, LoadMetricRecord, RunRecord, ServiceRecord};
 
 /// How a metric is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,91 +18,247 @@ pub enum Unit {
     Bytes,
     /// A number of things.
     Count,
+    /// Things in a second.
+    PerSecond,
 }
 
 /// One metric of a run.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub struct Metric {
     /// Name in gates, tables and JSON.
-    pub name: &'static str,
-    /// How its verdict is worded; of all of them less is better.
+    pub name: Cow<'static, str>,
+    /// How its verdict is worded, and which side is the better one.
     pub measure: Measure,
     /// How its values are printed.
     pub unit: Unit,
     /// What it is, for people.
-    pub about: &'static str,
-    value: fn(&Run) -> Option<u64>,
+    pub about: Cow<'static, str>,
+    value: Value,
+}
+
+#[derive(Clone, Copy)]
+enum Value {
+    /// Accounted in steps: values below the unit's least are counted as that much.
+    Stepped(fn(&RunRecord) -> Option<f64>),
+    /// Measured as it is.
+    Exact(fn(&RunRecord) -> Option<f64>),
+    /// Read from what the load printed.
+    Load,
 }
 
 impl Unit {
     /// Values below this are counted as this much, so that a ratio to nothing
     /// exists and is not made of the clock's steps. (The kernel accounts
     /// processor time by ticks of some milliseconds.)
-    fn least(self) -> u64 {
+    fn least(self) -> f64 {
         match self {
-            Unit::Nanoseconds => 1_000_000,
-            Unit::Microseconds => 1_000,
-            Unit::Bytes => 4096,
-            Unit::Count => 1,
+            Unit::Nanoseconds => 1_000_000.0,
+            Unit::Microseconds => 1_000.0,
+            Unit::Bytes => 4096.0,
+            Unit::Count => 1.0,
+            Unit::PerSecond => 1e-9,
         }
+    }
+
+    /// As a recipe writes it, with the factor to the unit in which values are
+    /// stored; `None` for what is no unit.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<(Unit, f64)> {
+        Some(match text {
+            "ns" => (Unit::Nanoseconds, 1.0),
+            "us" => (Unit::Nanoseconds, 1e3),
+            "ms" => (Unit::Nanoseconds, 1e6),
+            "s" => (Unit::Nanoseconds, 1e9),
+            "bytes" => (Unit::Bytes, 1.0),
+            "KiB" => (Unit::Bytes, 1024.0),
+            "MiB" => (Unit::Bytes, 1048576.0),
+            "GiB" => (Unit::Bytes, 1073741824.0),
+            "count" => (Unit::Count, 1.0),
+            "per-second" => (Unit::PerSecond, 1.0),
+            _ => return None,
+        })
     }
 }
 
 macro_rules! metric {
-    ($name:literal, $measure:ident, $unit:ident, $about:literal, $value:expr) => {
+    ($name:literal, $measure:ident, $unit:ident, $kind:ident, $about:literal, $value:expr) => {
         Metric {
-            name: $name,
+            name: Cow::Borrowed($name),
             measure: Measure::$measure,
             unit: Unit::$unit,
-            about: $about,
-            value: $value,
+            about: Cow::Borrowed($about),
+            value: Value::$kind($value),
         }
     };
 }
 
-/// Every metric. The first is the one that a comparison is about.
+/// Every metric of a command. The first is the one that a comparison of commands is about.
 #[rustfmt::skip]
-pub const METRICS: &[Metric] = &[
-    metric!("wall", Duration, Nanoseconds, "from start to end", |r| Some(r.metrics.wall_ns)),
-    metric!("user", Amount, Nanoseconds, "processor time in programs (waited-for processes)", |r| Some(r.metrics.user_ns)),
-    metric!("system", Amount, Nanoseconds, "processor time in the kernel (waited-for processes)", |r| Some(r.metrics.system_ns)),
-    metric!("max-rss", Amount, Bytes, "resident memory of the largest process (wait4)", |r| r.metrics.max_rss_bytes),
-    metric!("minor-faults", Amount, Count, "page faults without I/O", |r| Some(r.metrics.minor_faults)),
-    metric!("major-faults", Amount, Count, "page faults with I/O", |r| Some(r.metrics.major_faults)),
-    metric!("voluntary-switches", Amount, Count, "context switches to wait", |r| Some(r.metrics.voluntary_switches)),
-    metric!("involuntary-switches", Amount, Count, "context switches by the kernel", |r| Some(r.metrics.involuntary_switches)),
-    metric!("written", Amount, Bytes, "bytes written towards a disk", |r| Some(r.metrics.written_bytes)),
-    metric!("psi-cpu", Amount, Microseconds, "tasks of the machine waited for a processor", |r| r.metrics.pressure.map(|p| p.cpu_us)),
-    metric!("psi-io", Amount, Microseconds, "tasks of the machine waited for I/O", |r| r.metrics.pressure.map(|p| p.io_us)),
-    metric!("psi-memory", Amount, Microseconds, "tasks of the machine waited for memory", |r| r.metrics.pressure.map(|p| p.memory_us)),
-    metric!("syncs", Amount, Count, "real sync calls (refit's counters)", |r| Some(r.syncs(|c| c.real))),
-    metric!("sync-wait", Amount, Nanoseconds, "time in real sync calls (refit's counters)", |r| Some(r.syncs(|c| c.waited_ns))),
+const OF_COMMANDS: &[Metric] = &[
+    metric!("wall", Duration, Nanoseconds, Exact, "from start to end", |r| Some(r.run.metrics.wall_ns as f64)),
+    metric!("user", Amount, Nanoseconds, Stepped, "processor time in programs (waited-for processes)", |r| Some(r.run.metrics.user_ns as f64)),
+    metric!("system", Amount, Nanoseconds, Stepped, "processor time in the kernel (waited-for processes)", |r| Some(r.run.metrics.system_ns as f64)),
+    metric!("max-rss", Amount, Bytes, Stepped, "resident memory of the largest process (wait4)", |r| r.run.metrics.max_rss_bytes.map(|n| n as f64)),
+    metric!("minor-faults", Amount, Count, Stepped, "page faults without I/O", |r| Some(r.run.metrics.minor_faults as f64)),
+    metric!("major-faults", Amount, Count, Stepped, "page faults with I/O", |r| Some(r.run.metrics.major_faults as f64)),
+    metric!("voluntary-switches", Amount, Count, Stepped, "context switches to wait", |r| Some(r.run.metrics.voluntary_switches as f64)),
+    metric!("involuntary-switches", Amount, Count, Stepped, "context switches by the kernel", |r| Some(r.run.metrics.involuntary_switches as f64)),
+    metric!("written", Amount, Bytes, Stepped, "bytes written towards a disk", |r| Some(r.run.metrics.written_bytes as f64)),
+    metric!("psi-cpu", Amount, Microseconds, Stepped, "tasks of the machine waited for a processor", |r| r.run.metrics.pressure.map(|p| p.cpu_us as f64)),
+    metric!("psi-io", Amount, Microseconds, Stepped, "tasks of the machine waited for I/O", |r| r.run.metrics.pressure.map(|p| p.io_us as f64)),
+    metric!("psi-memory", Amount, Microseconds, Stepped, "tasks of the machine waited for memory", |r| r.run.metrics.pressure.map(|p| p.memory_us as f64)),
+    metric!("syncs", Amount, Count, Stepped, "real sync calls (refit's counters)", |r| Some(r.run.syncs(|c| c.real) as f64)),
+    metric!("sync-wait", Amount, Nanoseconds, Stepped, "time in real sync calls (refit's counters)", |r| Some(r.run.syncs(|c| c.waited_ns) as f64)),
 ];
 
+/// Of any recipe.
+#[rustfmt::skip]
+const OF_LOADS: &[Metric] = &[
+    metric!("rate", Rate, PerSecond, Exact, "operations in a second of the measured window", |r| {
+        let load = r.load.as_ref()?;
+        Some(load.operations as f64 * 1e9 / load.window_ns.max(1) as f64)
+    }),
+];
+
+/// Of a service, all over the measured window.
+#[rustfmt::skip]
+const OF_SERVICES: &[Metric] = &[
+    metric!("ready", Duration, Nanoseconds, Exact, "from the start until the service was ready", |r| service(r).map(|s| s.ready_ns as f64)),
+    metric!("cpu", Amount, Nanoseconds, Stepped, "processor time of the service", |r| service(r).map(|s| s.user_ns.saturating_add(s.system_ns) as f64)),
+    metric!("written", Amount, Bytes, Stepped, "bytes that the service wrote towards a disk (/proc/PID/io)", |r| service(r)?.written_bytes.map(|n| n as f64)),
+    metric!("psi-cpu", Amount, Microseconds, Stepped, "tasks of the machine waited for a processor", |r| service(r)?.pressure.map(|p| p.cpu_us as f64)),
+    metric!("psi-io", Amount, Microseconds, Stepped, "tasks of the machine waited for I/O", |r| service(r)?.pressure.map(|p| p.io_us as f64)),
+    metric!("psi-memory", Amount, Microseconds, Stepped, "tasks of the machine waited for memory", |r| service(r)?.pressure.map(|p| p.memory_us as f64)),
+    metric!("syncs", Amount, Count, Stepped, "real sync calls (refit's counters)", |r| service(r).map(|s| s.syncs(|c| c.real) as f64)),
+    metric!("sync-wait", Amount, Nanoseconds, Stepped, "time in real sync calls (refit's counters)", |r| service(r).map(|s| s.syncs(|c| c.waited_ns) as f64)),
+    metric!("pss", Amount, Bytes, Stepped, "proportional memory of the whole tree at the window's end (smaps_rollup)", |r| end(r).map(|m| m.pss_bytes() as f64)),
+    metric!("pss-parent", Amount, Bytes, Stepped, "… of the main process", |r| end(r).map(|m| m.parent_pss_bytes as f64)),
+    metric!("pss-children", Amount, Bytes, Stepped, "… of all others", |r| end(r).map(|m| m.children_pss_bytes as f64)),
+    metric!("pss-peak", Amount, Bytes, Stepped, "the highest of at least 20 samples", |r| service(r)?.peak_pss_bytes().map(|n| n as f64)),
+    metric!("rss", Amount, Bytes, Stepped, "resident memory at the window's end, shared pages counted in each process", |r| end(r).map(|m| m.rss_bytes as f64)),
+    metric!("vsz", Amount, Bytes, Stepped, "address space at the window's end", |r| end(r).map(|m| m.vsz_bytes as f64)),
+    metric!("memory-used", Amount, Bytes, Stepped, "how much less was available on the machine than before the start", |r| service(r)?.memory_used_bytes.map(|n| n as f64)),
+];
+
+fn service(run: &RunRecord) -> Option<&ServiceRecord> {
+    run.load.as_ref()?.service.as_ref()
+}
+
+/// Memory at the window's end, where every process could be read.
+fn end(run: &RunRecord) -> Option<&MemorySample> {
+    let end = &service(run)?.end;
+    (end.processes > 0 && end.unreadable == 0).then_some(end)
+}
+
+impl ServiceRecord {
+    /// Samples below which a peak is no more than a lower bound.
+    const ENOUGH_SAMPLES: usize = 20;
+
+    /// Sums over the calls of the window that wait for durability.
+    #[must_use]
+    pub fn syncs(&self, field: fn(&Calls) -> u64) -> u64 {
+        let calls = self.calls.values().flatten();
+        let syncs = calls.filter(|(name, _)| !refit_meter::OPENING.contains(&name.as_str()));
+        syncs
+            .map(|(_, calls)| field(calls))
+            .fold(0, u64::saturating_add)
+    }
+
+    /// The highest sum of proportional memory; `None` with too few samples, or
+    /// where a process could not be read.
+    #[must_use]
+    pub fn peak_pss_bytes(&self) -> Option<u64> {
+        let is_whole = self.memory.iter().all(|sample| sample.unreadable == 0);
+        if self.memory.len() < Self::ENOUGH_SAMPLES || !is_whole {
+            return None;
+        }
+        self.memory.iter().map(MemorySample::pss_bytes).max()
+    }
+}
+
 impl Metric {
-    /// Its row, by name.
-    #[must_use]
-    pub fn find(name: &str) -> Option<&'static Metric> {
-        METRICS.iter().find(|metric| metric.name == name)
-    }
-
-    /// Its value for a ratio: what is next to nothing is counted as the unit's
-    /// least. The time of a run is exact, and is left as it is.
-    #[must_use]
-    pub fn for_ratio(&self, run: &Run) -> Option<f64> {
-        let least = if self.name == METRICS[0].name {
-            1
-        } else {
-            self.unit.least()
+    /// What a recipe reads from its load.
+    fn of_load(record: &LoadMetricRecord) -> Metric {
+        let (unit, _) = Unit::parse(&record.unit).unwrap_or((Unit::Count, 1.0));
+        let measure = match (unit, record.better.as_str()) {
+            (_, "more") => Measure::Rate,
+            (Unit::Nanoseconds, _) => Measure::Duration,
+            _ => Measure::Amount,
         };
-        self.of(run).map(|value| value.max(least) as f64)
+        Metric {
+            name: Cow::Owned(record.name.clone()),
+            measure,
+            unit,
+            about: Cow::Owned(record.about.clone()),
+            value: Value::Load,
+        }
     }
 
-    /// Its value in a run; `None` where this machine does not have it.
+    /// Its value for a ratio: what is next to nothing, and accounted in steps,
+    /// is counted as the unit's least.
     #[must_use]
-    pub fn of(&self, run: &Run) -> Option<u64> {
-        (self.value)(run)
+    pub fn for_ratio(&self, run: &RunRecord) -> Option<f64> {
+        let least = match self.value {
+            Value::Stepped(_) => self.unit.least(),
+            // Nothing at all has no ratio.
+            Value::Exact(_) | Value::Load => f64::MIN_POSITIVE,
+        };
+        self.of(run).map(|value| value.max(least))
     }
+
+    /// Its value in a run; `None` where this machine or this run does not have it.
+    #[must_use]
+    pub fn of(&self, run: &RunRecord) -> Option<f64> {
+        match self.value {
+            Value::Stepped(value) | Value::Exact(value) => value(run),
+            Value::Load => run.load.as_ref()?.values.get(&*self.name).copied(),
+        }
+    }
+}
+
+impl Experiment {
+    /// What its runs have, in the order in which tables list it.
+    #[must_use]
+    pub fn metrics(&self) -> Vec<Metric> {
+        let Some(recipe) = &self.recipe else {
+            return OF_COMMANDS.to_vec();
+        };
+        let built_in = if recipe.is_service {
+            OF_SERVICES
+        } else {
+            OF_COMMANDS
+        };
+        OF_LOADS
+            .iter()
+            .cloned()
+            .chain(recipe.metrics.iter().map(Metric::of_load))
+            .chain(built_in.iter().cloned())
+            .collect()
+    }
+
+    /// By name.
+    #[must_use]
+    pub fn metric(&self, name: &str) -> Option<Metric> {
+        self.metrics()
+            .into_iter()
+            .find(|metric| metric.name == name)
+    }
+
+    /// What the comparison is about.
+    #[must_use]
+    pub fn main_metric(&self) -> Metric {
+        self.metric(&self.main)
+            .unwrap_or_else(|| OF_COMMANDS[0].clone())
+    }
+}
+
+/// Names that the metrics of a recipe's load cannot take.
+pub(crate) fn is_built_in(name: &str) -> bool {
+    let tables = [OF_COMMANDS, OF_LOADS, OF_SERVICES];
+    tables
+        .into_iter()
+        .flatten()
+        .any(|metric| metric.name == name)
 }
 
 #[cfg(test)]
@@ -107,12 +267,20 @@ mod tests {
 
     #[test]
     fn every_metric_has_a_name_of_its_own() {
-        for (i, metric) in METRICS.iter().enumerate() {
-            assert!(
-                std::ptr::eq(Metric::find(metric.name).unwrap(), &raw const METRICS[i])
-                    || METRICS[..i].iter().all(|m| m.name != metric.name)
-            );
+        for table in [OF_COMMANDS, OF_SERVICES] {
+            let mut names: Vec<&str> = table.iter().chain(OF_LOADS).map(|m| &*m.name).collect();
+            let all = names.len();
+            names.sort_unstable();
+            names.dedup();
+            assert_eq!(names.len(), all);
         }
-        assert!(Metric::find("iowait").is_none());
+        assert!(is_built_in("pss") && !is_built_in("iowait"));
+    }
+
+    #[test]
+    fn units_of_recipes_become_those_of_tables() {
+        assert_eq!(Unit::parse("ms"), Some((Unit::Nanoseconds, 1e6)));
+        assert_eq!(Unit::parse("MiB"), Some((Unit::Bytes, 1048576.0)));
+        assert_eq!(Unit::parse("furlongs"), None);
     }
 }

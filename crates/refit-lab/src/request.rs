@@ -5,14 +5,24 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use refit_knobs::{Settings, Variant};
+use refit_stats::DEFAULT_DELTA;
 
+use crate::experiment::UnavailableRecord;
 use crate::gate::Gate;
+use crate::place::DEFAULT_BASE;
+use crate::recipe::Recipe;
 
 /// A comparison as it was asked for.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// What every variant runs.
+    /// What every variant runs; with a recipe nothing.
     pub command: Vec<OsString>,
+    /// The service and the load that every variant runs in place of a command.
+    pub recipe: Option<Recipe>,
+    /// Variants of the recipe that cannot be tried here.
+    pub unavailable: Vec<UnavailableRecord>,
+    /// Where the instances of a recipe lie.
+    pub dir: PathBuf,
     /// What is to be compared with the baseline.
     pub candidates: Vec<Variant>,
     /// Settings under the baseline and every candidate.
@@ -47,4 +57,33 @@ pub struct Request {
     pub gates: Vec<Gate>,
     /// Looked at first for allocators.
     pub allocator_dir: Option<PathBuf>,
+}
+
+impl Default for Request {
+    /// Nothing to compare yet; three minutes, ± 1 %.
+    fn default() -> Request {
+        Request {
+            command: Vec::new(),
+            recipe: None,
+            unavailable: Vec::new(),
+            dir: DEFAULT_BASE.into(),
+            candidates: Vec::new(),
+            with: Settings::default(),
+            bare: false,
+            budget: Duration::from_secs(180),
+            rounds: None,
+            precision: None,
+            seed: 0,
+            delta: DEFAULT_DELTA,
+            prepare: None,
+            conclude: None,
+            fresh_copy: None,
+            timeout: None,
+            check: None,
+            same_output: false,
+            confirm: false,
+            gates: Vec::new(),
+            allocator_dir: None,
+        }
+    }
 }

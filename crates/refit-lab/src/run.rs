@@ -1,9 +1,10 @@
 //! One run: from a prepared program to its record.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use refit_launch::{End, Ended, Prepared};
-use refit_meter::{Collector, Metrics, Outcome, Pressure, Run};
+use refit_meter::{Calls, Collector, Metrics, Outcome, Pressure, Run};
 
 /// Looks at a program while it runs.
 pub struct Watch {
@@ -30,6 +31,12 @@ impl Watch {
     /// Call now and then while the program runs.
     pub fn tick(&mut self) {
         self.collector.fold_dead();
+    }
+
+    /// What was counted so far, by executable and kind of call.
+    #[must_use]
+    pub fn calls(&self) -> BTreeMap<String, BTreeMap<String, Calls>> {
+        self.collector.calls()
     }
 
     /// The record of the run that has ended.

@@ -67,9 +67,12 @@ fn small_effects(experiment: &Experiment, warn: &mut impl FnMut(String, &str)) {
     for effect in experiment
         .effects
         .iter()
-        .filter(|effect| effect.metric == "wall")
+        .filter(|effect| effect.metric == experiment.main)
     {
-        let told = matches!(effect.verdict.as_deref(), Some("faster" | "slower"));
+        let told = !matches!(
+            effect.verdict.as_deref(),
+            None | Some("same" | "inconclusive")
+        );
         if told && effect.change.abs() < floor {
             warn(
                 format!(

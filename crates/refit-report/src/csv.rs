@@ -1,7 +1,7 @@
 //! Every run as a line of comma-separated values (RFC 4180, with a header).
 
 use refit_lab::experiment::{Experiment, Outcome, Role, RunRecord};
-use refit_lab::{METRICS, Metric, Unit};
+use refit_lab::{Metric, Unit};
 
 use crate::row::is_unseen;
 
@@ -21,20 +21,14 @@ pub fn csv(experiment: &Experiment) -> String {
         "failure",
         "exit",
     ];
-    let mut lines = vec![line(
-        fixed
-            .into_iter()
-            .map(str::to_owned)
-            .chain(METRICS.iter().map(column)),
-    )];
-    lines.extend(
-        experiment
-            .runs
-            .iter()
-            .map(|run| row(experiment, run, false)),
-    );
+    let metrics = experiment.metrics();
+    let titles = fixed.into_iter().map(str::to_owned);
+    let mut lines = vec![line(titles.chain(metrics.iter().map(column)))];
+    let runs = experiment.runs.iter();
+    lines.extend(runs.map(|run| row(experiment, &metrics, run, false)));
     if let Some(again) = &experiment.confirmation {
-        lines.extend(again.runs.iter().map(|run| row(again, run, true)));
+        let runs = again.runs.iter();
+        lines.extend(runs.map(|run| row(again, &metrics, run, true)));
     }
     lines.concat()
 }
@@ -46,11 +40,17 @@ fn column(metric: &Metric) -> String {
         Unit::Microseconds => "_us",
         Unit::Bytes => "_bytes",
         Unit::Count => "",
+        Unit::PerSecond => "_per_second",
     };
     metric.name.replace('-', "_") + unit
 }
 
-fn row(experiment: &Experiment, record: &RunRecord, confirmation: bool) -> String {
+fn row(
+    experiment: &Experiment,
+    metrics: &[Metric],
+    record: &RunRecord,
+    confirmation: bool,
+) -> String {
     let variant = experiment.variants.get(record.variant);
     let role = match variant.map(|variant| variant.role) {
         Some(Role::Baseline) => "baseline",
@@ -76,10 +76,10 @@ fn row(experiment: &Experiment, record: &RunRecord, confirmation: bool) -> Strin
         exit,
     ];
     let seen = |metric: &&Metric| !is_unseen(experiment, record.variant, metric);
-    let metrics = METRICS.iter().map(|metric| {
+    let metrics = metrics.iter().map(|metric| {
         let value = Some(metric)
             .filter(seen)
-            .and_then(|metric| metric.of(&record.run));
+            .and_then(|metric| metric.of(record));
         value.map_or(String::new(), |value| value.to_string())
     });
     line(fixed.into_iter().chain(metrics))
@@ -127,7 +127,11 @@ mod tests {
         assert!(experiment.runs.len() > 100 && again > 10);
         assert_eq!(lines.len(), 1 + experiment.runs.len() + again);
         for line in &lines {
-            assert_eq!(line.matches(',').count(), 9 + METRICS.len(), "{line}");
+            assert_eq!(
+                line.matches(',').count(),
+                9 + experiment.metrics().len(),
+                "{line}"
+            );
         }
         let bare = lines.iter().find(|line| line.starts_with("bare,")).unwrap();
         assert!(bare.ends_with(",,"), "{bare}");

@@ -64,6 +64,15 @@ pub fn count(value: f64) -> String {
     grouped(&format!("{value:.0}"))
 }
 
+/// How many things in a second: `1,013`, `40.5`, `0.27`.
+pub fn per_second(value: f64) -> String {
+    if value < 99.95 {
+        three_digits(value)
+    } else {
+        count(value)
+    }
+}
+
 fn grouped(digits: &str) -> String {
     let mut out = String::new();
     for (i, digit) in digits.chars().enumerate() {
@@ -82,6 +91,7 @@ pub fn value(value: f64, unit: Unit) -> String {
         Unit::Microseconds => duration(value * 1e3),
         Unit::Bytes => bytes(value),
         Unit::Count => count(value),
+        Unit::PerSecond => format!("{}/s", per_second(value)),
     }
 }
 

@@ -75,7 +75,7 @@ fn log(experiments: &[&(PathBuf, Experiment)]) -> String {
                 change: row.name.clone(),
                 baseline: rows
                     .first()
-                    .map_or(String::new(), |baseline| baseline.wall.clone()),
+                    .map_or(String::new(), |baseline| baseline.value.clone()),
                 effect: shown.change.clone(),
                 interval: shown.interval.clone(),
                 verdict: verdict(shown, again.is_some()),

@@ -7,7 +7,7 @@ use refit_stats::OVERALL_ALPHA;
 
 use crate::format;
 use crate::notes::{notes, with};
-use crate::row::{Row, main_metric, rows};
+use crate::row::{Row, main_metric, rows, side_titles};
 
 /// GitHub's Markdown.
 #[must_use]
@@ -21,10 +21,11 @@ pub fn markdown(experiment: &Experiment) -> String {
     if let Some(with) = with(experiment) {
         let _ = writeln!(out, "{} {}", with.label, escaped(&with.text));
     }
+    let [memory, syncs] = side_titles(experiment);
     let _ = writeln!(
         out,
-        "\n| variant | {} | vs baseline | {} interval | verdict | max RSS | syncs | class |",
-        main_metric(),
+        "\n| variant | {} | vs baseline | {} interval | verdict | {memory} | {syncs} | class |",
+        escaped(&main_metric(experiment)),
         format::magnitude(1.0 - OVERALL_ALPHA)
     );
     let _ = writeln!(out, "|:--|--:|--:|:-:|:--|--:|--:|:--|");
@@ -59,12 +60,12 @@ fn cells(row: &Row) -> [String; 8] {
     };
     [
         code(&row.name),
-        row.wall.clone(),
+        row.value.clone(),
         row.change.clone(),
         row.interval.clone(),
         verdict,
-        row.max_rss.clone(),
-        row.syncs.clone(),
+        row.sides[0].clone(),
+        row.sides[1].clone(),
         escaped(&row.class),
     ]
 }

@@ -5,15 +5,15 @@ mod axis;
 mod legend;
 mod runs;
 
+use refit_lab::Metric;
 use refit_lab::experiment::{Experiment, Role};
-use refit_lab::{METRICS, Metric};
 use refit_stats::OVERALL_ALPHA;
 
 use crate::bar::{Scale, changes};
 use crate::fold::fold;
 use crate::format;
 use crate::notes::{summary, with};
-use crate::row::{main_metric, median};
+use crate::row::median;
 use crate::svg::{Anchor, Font, Svg};
 
 const WIDTH: f64 = 960.0;
@@ -73,7 +73,7 @@ struct Frame {
     /// Median of the baseline, in the metric's unit.
     base: f64,
     /// What is drawn.
-    metric: &'static Metric,
+    metric: Metric,
 }
 
 impl Frame {
@@ -82,8 +82,8 @@ impl Frame {
     }
 
     /// Logarithm of a value's ratio to the baseline's median.
-    fn log(&self, value: u64) -> f64 {
-        (value.max(1) as f64 / self.base).ln()
+    fn log(&self, value: f64) -> f64 {
+        (value.max(f64::MIN_POSITIVE) / self.base).ln()
     }
 }
 
@@ -116,8 +116,8 @@ pub fn svg(experiment: &Experiment) -> String {
         );
     }
     legend::draw(&mut svg, experiment, &legend, y);
-    let metric = &METRICS[0];
-    match median(experiment, 0, metric).filter(|base| *base > 0.0) {
+    let metric = experiment.main_metric();
+    match median(experiment, 0, &metric).filter(|base| *base > 0.0) {
         Some(base) => {
             let right = WIDTH - MARGIN - runs::panel_width(experiment);
             let mut frame = Frame {
@@ -157,12 +157,12 @@ pub fn svg(experiment: &Experiment) -> String {
 fn scale(experiment: &Experiment, frame: &Frame) -> Scale {
     let runs = (0..experiment.variants.len()).flat_map(|variant| experiment.counted(variant));
     let runs = runs
-        .filter_map(|run| frame.metric.of(&run.run))
+        .filter_map(|run| frame.metric.of(run))
         .map(|value| frame.log(value).exp_m1());
     let shown = experiment
         .effects
         .iter()
-        .filter(|effect| effect.metric == main_metric());
+        .filter(|effect| effect.metric == experiment.main);
     let scale = Scale::around(runs.chain(shown.flat_map(changes)), experiment.delta);
     let room = 0.06 * (scale.high - scale.low);
     Scale {

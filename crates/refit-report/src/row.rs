@@ -1,15 +1,40 @@
 //! A variant as every format shows it.
 
-use refit_lab::experiment::{EffectRecord, Experiment, Role, VariantRecord};
-use refit_lab::{METRICS, Metric};
+use refit_lab::experiment::{EffectRecord, Experiment, Role, RunRecord, VariantRecord};
+use refit_lab::{Metric, Unit};
 use refit_meter::Calls;
 
 use crate::format;
 use crate::paint::Tone;
 
 /// What a comparison is about, by the name of its metric.
-pub fn main_metric() -> &'static str {
-    METRICS[0].name
+pub fn main_metric(experiment: &Experiment) -> String {
+    format::printable(&experiment.main_metric().name)
+}
+
+/// Whether the processes of a service are measured, and not those of a command.
+pub fn is_service(experiment: &Experiment) -> bool {
+    let recipe = experiment.recipe.as_ref();
+    recipe.is_some_and(|recipe| recipe.is_service)
+}
+
+/// Titles of what stands beside the main metric.
+pub fn side_titles(experiment: &Experiment) -> [&'static str; 2] {
+    match is_service(experiment) {
+        true => ["PSS", "syncs"],
+        false => ["max RSS", "syncs"],
+    }
+}
+
+/// A value of a metric in its unit; a recipe's rate counts what the recipe says.
+pub fn value(experiment: &Experiment, metric: &Metric, value: f64) -> String {
+    match &experiment.recipe {
+        Some(recipe) if metric.unit == Unit::PerSecond && metric.name == "rate" => {
+            let unit = format::printable(&recipe.unit);
+            format!("{} {unit}/s", format::per_second(value))
+        }
+        _ => format::value(value, metric.unit),
+    }
 }
 
 /// One line of a table.
@@ -23,7 +48,7 @@ pub struct Row<'a> {
     /// As it was typed.
     pub name: String,
     /// Median of the main metric over the runs that count.
-    pub wall: String,
+    pub value: String,
     /// `−58.5 %`.
     pub change: String,
     /// `[−59.9 %, −57.2 %]`.
@@ -32,10 +57,8 @@ pub struct Row<'a> {
     pub verdict: String,
     /// What the verdict says.
     pub tone: Tone,
-    /// Median of the largest process.
-    pub max_rss: String,
-    /// Real ones, and how many were suppressed.
-    pub syncs: String,
+    /// Medians of the [`side_titles`].
+    pub sides: [String; 2],
     /// The riskiest class of its settings.
     pub class: String,
 }
@@ -53,30 +76,36 @@ pub fn rows(experiment: &Experiment) -> Vec<Row<'_>> {
 fn row<'a>(experiment: &'a Experiment, index: usize, variant: &'a VariantRecord) -> Row<'a> {
     let is_out = variant.disqualified.is_some();
     let effect = experiment
-        .effect(index, main_metric())
+        .effect(index, &experiment.main)
         .filter(|_| variant.role != Role::Baseline && !is_out);
     let (verdict, tone) = verdict(experiment, variant, effect);
     // A variant that is out has no numbers: fast and wrong is wrong.
-    let of = |name: &str| match Metric::find(name) {
-        Some(metric) if !is_out => shown(experiment, index, metric),
+    let of = |metric: Option<Metric>| match metric {
+        Some(metric) if !is_out => shown(experiment, index, &metric),
         _ => String::new(),
+    };
+    let memory = match is_service(experiment) {
+        true => "pss",
+        false => "max-rss",
     };
     Row {
         index,
         variant,
         effect,
         name: format::printable(&variant.name),
-        wall: of(main_metric()),
+        value: of(Some(experiment.main_metric())),
         change: effect.map_or(String::new(), |effect| format::percent(effect.change)),
         interval: effect.map_or(String::new(), |effect| format::interval(effect.interval)),
         verdict,
         tone,
-        max_rss: of("max-rss"),
-        syncs: if is_out {
-            String::new()
-        } else {
-            syncs(experiment, index)
-        },
+        sides: [
+            of(experiment.metric(memory)),
+            if is_out {
+                String::new()
+            } else {
+                syncs(experiment, index)
+            },
+        ],
         class: match variant.role {
             Role::Candidate => format::printable(&variant.class),
             _ => String::new(),
@@ -115,10 +144,8 @@ pub fn median(experiment: &Experiment, variant: usize, metric: &Metric) -> Optio
     if is_unseen(experiment, variant, metric) {
         return None;
     }
-    let values: Option<Vec<u64>> = experiment
-        .counted(variant)
-        .map(|run| metric.of(&run.run))
-        .collect();
+    let runs = experiment.counted(variant);
+    let values: Option<Vec<f64>> = runs.map(|run| metric.of(run)).collect();
     middle(values?)
 }
 
@@ -128,35 +155,44 @@ pub fn is_unseen(experiment: &Experiment, variant: usize, metric: &Metric) -> bo
         .variants
         .get(variant)
         .is_some_and(|variant| variant.role == Role::Bare);
-    bare && metric.name.starts_with("sync")
+    bare && ["syncs", "sync-wait"].contains(&&*metric.name)
 }
 
-fn middle(mut values: Vec<u64>) -> Option<f64> {
-    values.sort_unstable();
-    let upper = *values.get(values.len() / 2)? as f64;
-    let lower = values[(values.len() - 1) / 2] as f64;
+/// The median.
+pub fn middle(mut values: Vec<f64>) -> Option<f64> {
+    values.sort_unstable_by(f64::total_cmp);
+    let upper = *values.get(values.len() / 2)?;
+    let lower = values[(values.len() - 1) / 2];
     Some(f64::midpoint(lower, upper))
 }
 
 fn shown(experiment: &Experiment, variant: usize, metric: &Metric) -> String {
     match median(experiment, variant, metric) {
-        Some(value) => format::value(value, metric.unit),
+        Some(median) => value(experiment, metric, median),
         None if experiment.counted(variant).next().is_none() => String::new(),
         None => "unknown".to_owned(),
     }
+}
+
+/// One field of a run's calls that wait for durability: of a service those of
+/// the measured window.
+fn syncs_of(run: &RunRecord, field: fn(&Calls) -> u64) -> u64 {
+    let service = run.load.as_ref().and_then(|load| load.service.as_ref());
+    service.map_or_else(|| run.run.syncs(field), |service| service.syncs(field))
 }
 
 /// `812`, `0 (812 suppressed)`, `unknown`.
 fn syncs(experiment: &Experiment, variant: usize) -> String {
     let of = |field: fn(&Calls) -> u64| {
         let runs = experiment.counted(variant);
-        middle(runs.map(|run| run.run.syncs(field)).collect())
+        middle(runs.map(|run| syncs_of(run, field) as f64).collect())
     };
     let (Some(real), Some(suppressed)) = (of(|calls| calls.real), of(|calls| calls.suppressed))
     else {
         return String::new();
     };
-    if Metric::find("syncs").is_some_and(|metric| is_unseen(experiment, variant, metric)) {
+    let metric = experiment.metric("syncs");
+    if metric.is_some_and(|metric| is_unseen(experiment, variant, &metric)) {
         "unknown".to_owned()
     } else if suppressed > 0.0 {
         format!(
@@ -176,8 +212,8 @@ mod tests {
 
     #[test]
     fn the_median_of_an_even_number_lies_between() {
-        assert_eq!(middle(vec![4, 1, 3, 2]), Some(2.5));
-        assert_eq!(middle(vec![9, 1, 3]), Some(3.0));
+        assert_eq!(middle(vec![4.0, 1.0, 3.0, 2.0]), Some(2.5));
+        assert_eq!(middle(vec![9.0, 1.0, 3.0]), Some(3.0));
         assert_eq!(middle(Vec::new()), None);
     }
 
@@ -196,7 +232,7 @@ mod tests {
                 "bare"
             ]
         );
-        assert_eq!(rows[4].syncs, "unknown");
+        assert_eq!(rows[4].sides[1], "unknown");
         assert_eq!((rows[0].change.as_str(), rows[0].class.as_str()), ("", ""));
     }
 
@@ -206,7 +242,10 @@ mod tests {
         let last = experiment.runs.iter_mut().rfind(|run| run.variant == 0);
         last.unwrap().run.metrics.max_rss_bytes = None;
         let rows = rows(&experiment);
-        assert_eq!([&rows[0].max_rss, &rows[1].max_rss], ["unknown", "38 MiB"]);
+        assert_eq!(
+            [&rows[0].sides[0], &rows[1].sides[0]],
+            ["unknown", "38 MiB"]
+        );
     }
 
     #[test]
@@ -217,7 +256,7 @@ mod tests {
         assert_eq!(row.verdict, "disqualified");
         assert!(row.effect.is_none());
         assert_eq!(
-            [&row.wall, &row.change, &row.max_rss, &row.syncs],
+            [&row.value, &row.change, &row.sides[0], &row.sides[1]],
             ["", "", "", ""]
         );
     }

@@ -128,6 +128,7 @@ fn made(variants: &[(&str, Role, &str, f64, f64)], pairs: usize, seed: u64) -> E
                     warmup: pair == 0,
                     at_s,
                     failure: None,
+                    load: None,
                     run: run(name, (wall_ms * noise * 1e6) as u64),
                 });
             }
@@ -156,6 +157,8 @@ fn made(variants: &[(&str, Role, &str, f64, f64)], pairs: usize, seed: u64) -> E
             "--rows".to_owned(),
             "10000".to_owned(),
         ],
+        main: "wall".to_owned(),
+        recipe: None,
         with: vec![setting("disk=8ms", "changes-behaviour")],
         seed,
         delta: 0.01,
@@ -173,6 +176,7 @@ fn made(variants: &[(&str, Role, &str, f64, f64)], pairs: usize, seed: u64) -> E
             ..Environment::default()
         },
         variants: variants.collect(),
+        unavailable: Vec::new(),
         runs,
         effects: Vec::new(),
         gates: Vec::new(),

@@ -12,7 +12,7 @@ use crate::fold::fold;
 use crate::format;
 use crate::notes::{Note, classes, notes, with};
 use crate::paint::Tone;
-use crate::row::{Row, main_metric, rows};
+use crate::row::{Row, main_metric, rows, side_titles};
 use crate::table::{Column, head, row, width};
 
 /// What the terminal can do.
@@ -69,11 +69,11 @@ fn folded(note: &Note, style: &Style) -> Vec<String> {
 /// All that could be shown of each variant.
 struct Table {
     name: Column,
-    /// Wall, effect and interval.
+    /// The main metric, its effect and interval.
     numbers: [Column; 3],
     verdict: Column,
-    max_rss: Column,
-    syncs: Column,
+    /// The side metrics.
+    sides: [Column; 2],
     class: Column,
     scale: Scale,
 }
@@ -85,7 +85,7 @@ struct Layout {
     /// A column or the name's line says the class.
     names_class: bool,
     bar: Option<usize>,
-    /// Of max RSS, syncs, class.
+    /// Of the side metrics and the class.
     extras: usize,
 }
 
@@ -93,12 +93,13 @@ impl Table {
     fn new(experiment: &Experiment, rows: &[Row]) -> Table {
         let cells =
             |of: for<'a> fn(&'a Row) -> &'a str| rows.iter().map(move |row| of(row).to_owned());
+        let [memory, syncs] = side_titles(experiment);
         let level = format!("{} interval", format::magnitude(1.0 - OVERALL_ALPHA));
         let effects = rows.iter().filter_map(|row| row.effect);
         Table {
             name: Column::left("variant", cells(|row| &row.name)),
             numbers: [
-                Column::right(main_metric(), cells(|row| &row.wall)),
+                Column::right(&main_metric(experiment), cells(|row| &row.value)),
                 Column::right("vs baseline", cells(|row| &row.change)),
                 Column::right(&level, cells(|row| &row.interval)),
             ],
@@ -106,8 +107,10 @@ impl Table {
                 "verdict",
                 rows.iter().map(|row| (row.verdict.clone(), row.tone)),
             ),
-            max_rss: Column::right("max RSS", cells(|row| &row.max_rss)),
-            syncs: Column::left("syncs", cells(|row| &row.syncs)),
+            sides: [
+                Column::right(memory, cells(|row| &row.sides[0])),
+                Column::left(syncs, cells(|row| &row.sides[1])),
+            ],
             class: Column::left("class", cells(|row| &row.class)),
             scale: Scale::around(effects.flat_map(changes), experiment.delta),
         }
@@ -128,11 +131,8 @@ impl Table {
         columns.extend(&self.numbers);
         columns.extend(bar);
         columns.push(&self.verdict);
-        columns.extend(
-            [&self.max_rss, &self.syncs, &self.class]
-                .into_iter()
-                .take(extras),
-        );
+        let extra = self.sides.iter().chain([&self.class]);
+        columns.extend(extra.take(extras));
         columns
     }
 

@@ -26,6 +26,7 @@ pub enum Verb {
     Run(RunArgs),
     Compare(Box<CompareArgs>),
     Report(ReportArgs),
+    Recipes(RecipesArgs),
     Doctor(DoctorArgs),
     Demo(DemoArgs),
 }
@@ -78,7 +79,7 @@ pub struct RunArgs {
     pub command: Vec<OsString>,
 }
 
-/// Compare variants of a command with the baseline
+/// Compare variants of a command, or of a service under load, with the baseline
 ///
 /// Each word before `--` is one variant: settings, joined by `+`
 /// (`sync=off+malloc=jemalloc`). The baseline is the command with everything
@@ -86,12 +87,17 @@ pub struct RunArgs {
 /// baseline prices today's noise; an effect is a ratio with an interval and one
 /// of four verdicts: faster, slower, same, inconclusive.
 ///
+/// RECIPE in place of a command is a name that `refit recipes` lists, or a folder
+/// of your own (./NAME): a private instance of a real server for each run, a load
+/// on it, and a check of what came out. Without variants those of the recipe are
+/// tried.
+///
 /// Exit codes: 0 done; 1 a gate failed; 2 usage or environment trouble, or the
 /// baseline or every candidate failed; 3 inconclusive, with --strict.
 #[derive(Args)]
 #[command(
     verbatim_doc_comment,
-    override_usage = "refit compare [OPTIONS] VARIANT... -- COMMAND [ARG]..."
+    override_usage = "refit compare [OPTIONS] VARIANT... -- COMMAND [ARG]...\n       refit compare [OPTIONS] RECIPE [VARIANT]..."
 )]
 pub struct CompareArgs {
     /// Settings under the baseline and every variant
@@ -102,9 +108,9 @@ pub struct CompareArgs {
     #[arg(long)]
     pub bare: bool,
 
-    /// How long it may take
-    #[arg(long, value_name = "TIME", default_value = "3m", value_parser = duration)]
-    pub budget: Duration,
+    /// How long it may take [default: 3m, or what the recipe says]
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub budget: Option<Duration>,
 
     /// At most this many rounds (every variant once), beside the warm-up
     #[arg(long, value_name = "N")]
@@ -171,10 +177,18 @@ pub struct CompareArgs {
     #[arg(long, value_name = "DIR")]
     pub allocator_dir: Option<PathBuf>,
 
+    /// A recipe's instances lie in a new directory below this one
+    #[arg(long, value_name = "DIR", default_value = refit_lab::DEFAULT_BASE)]
+    pub dir: PathBuf,
+
+    /// Run the commands of a recipe that refit does not carry without asking
+    #[arg(long)]
+    pub yes: bool,
+
     #[command(flatten)]
     pub output: OutputArgs,
 
-    /// What to compare with the baseline
+    /// What to compare with the baseline, perhaps after a recipe
     #[arg(value_name = "VARIANT")]
     pub variants: Vec<OsString>,
 
@@ -198,6 +212,10 @@ pub struct OutputArgs {
     #[arg(long, value_name = "FILE")]
     pub md: Option<PathBuf>,
 
+    /// Write one self-contained page
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+
     /// Draw every run: its order against its ratio
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
@@ -210,10 +228,78 @@ pub struct OutputArgs {
 impl OutputArgs {
     /// Whether any file was asked for.
     pub fn any(&self) -> bool {
-        [&self.json, &self.csv, &self.md, &self.svg, &self.png]
-            .iter()
-            .any(|path| path.is_some())
+        self.files().iter().any(|path| path.is_some())
     }
+
+    /// All that can be asked for.
+    pub fn files(&self) -> [&Option<PathBuf>; 6] {
+        [
+            &self.json, &self.csv, &self.md, &self.html, &self.svg, &self.png,
+        ]
+    }
+}
+
+/// Services under load, as folders: list, show, copy, check
+///
+/// `refit compare NAME` runs one.
+#[derive(Args)]
+#[command(verbatim_doc_comment)]
+pub struct RecipesArgs {
+    #[command(subcommand)]
+    pub verb: Option<RecipesVerb>,
+}
+
+#[derive(Subcommand)]
+pub enum RecipesVerb {
+    /// What there is, and what of it can run here
+    List,
+    Show(RecipeNameArgs),
+    Copy(RecipeCopyArgs),
+    Check(RecipeCheckArgs),
+}
+
+/// Question, answer, variants, and every command that it runs
+#[derive(Args)]
+pub struct RecipeNameArgs {
+    /// A name, or a folder (./NAME)
+    #[arg(value_name = "RECIPE")]
+    pub name: String,
+}
+
+/// Write a folder of your own, to be changed
+#[derive(Args)]
+pub struct RecipeCopyArgs {
+    /// A name that `refit recipes` lists
+    #[arg(value_name = "NAME")]
+    pub name: String,
+
+    /// Where to; it must not exist yet [default: ./NAME]
+    #[arg(value_name = "DIR")]
+    pub dir: Option<PathBuf>,
+}
+
+/// Run each variant once, briefly: does it work here?
+///
+/// Exits with 0, with 1 when a variant failed, and with 2 when something is
+/// missing.
+#[derive(Args)]
+#[command(verbatim_doc_comment)]
+pub struct RecipeCheckArgs {
+    /// Names, or folders (./NAME); without any all that refit carries
+    #[arg(value_name = "RECIPE")]
+    pub names: Vec<String>,
+
+    /// Instances lie in a new directory below this one
+    #[arg(long, value_name = "DIR", default_value = refit_lab::DEFAULT_BASE)]
+    pub dir: PathBuf,
+
+    /// Run the commands of a recipe that refit does not carry without asking
+    #[arg(long)]
+    pub yes: bool,
+
+    /// Look for allocators here first
+    #[arg(long, value_name = "DIR")]
+    pub allocator_dir: Option<PathBuf>,
 }
 
 /// Draw stored comparisons again, or list them as a score log
@@ -232,22 +318,7 @@ pub struct ReportArgs {
 }
 
 fn duration(text: &str) -> Result<Duration, String> {
-    const UNITS: [(&str, f64); 6] = [
-        ("ms", 1e-3),
-        ("min", 60.0),
-        ("s", 1.0),
-        ("m", 60.0),
-        ("h", 3600.0),
-        ("", 1.0),
-    ];
-    UNITS
-        .iter()
-        .find_map(|(unit, seconds)| {
-            let number: f64 = text.trim().strip_suffix(unit)?.trim().parse().ok()?;
-            Duration::try_from_secs_f64(number * seconds).ok()
-        })
-        .filter(|time| !time.is_zero())
-        .ok_or_else(|| "write a time as 90s, 3m or 500ms".to_owned())
+    refit_lab::recipe::parse_time(text).ok_or_else(|| "write a time as 90s, 3m or 500ms".to_owned())
 }
 
 /// As a relative number: `1%` is 0.01.

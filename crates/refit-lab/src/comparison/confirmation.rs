@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use refit_stats::Measure;
+
 use super::{Comparison, Progress};
 use crate::error::LabError;
 use crate::experiment::{Experiment, Role};
@@ -23,6 +25,7 @@ pub fn confirm(
         rounds: Some(2 * PAIRS_OF_CONFIRMATION),
         confirm: false,
         bare: false,
+        unavailable: Vec::new(),
         precision: None,
         ..request.clone()
     };
@@ -66,15 +69,18 @@ impl Progress for Within<'_> {
 pub fn winner(experiment: &Experiment) -> Option<usize> {
     let gains = |index: &usize| {
         let variant = &experiment.variants[*index];
-        let effect = experiment.effect(*index, "wall");
+        let effect = experiment.effect(*index, &experiment.main);
         variant.role == Role::Candidate
             && variant.disqualified.is_none()
             && effect.is_some_and(|e| e.gain)
     };
+    // As a gain: of a rate more is better.
+    let is_rate = experiment.main_metric().measure == Measure::Rate;
     let change = |index: &usize| {
-        experiment
-            .effect(*index, "wall")
-            .map_or(0.0, |effect| effect.change)
+        let change = experiment
+            .effect(*index, &experiment.main)
+            .map_or(0.0, |effect| effect.change);
+        if is_rate { -change } else { change }
     };
     (0..experiment.variants.len())
         .filter(gains)

@@ -1,4 +1,4 @@
-//! Makes one run of one variant, and says whether it counts.
+//! Makes one run of one variant of a command, and says whether it counts.
 
 use std::fs::File;
 use std::hash::{DefaultHasher, Hasher};
@@ -13,7 +13,7 @@ use refit_stats::Rng;
 
 use crate::copies::Copies;
 use crate::error::LabError;
-use crate::experiment::{Role, VariantRecord, Warning};
+use crate::experiment::{LoadRecord, Role, VariantRecord, Warning};
 use crate::request::Request;
 use crate::run::Watch;
 use crate::settle::Settle;
@@ -26,11 +26,65 @@ const TAIL: u64 = 400;
 /// A run, and why it does not count.
 pub struct Made {
     pub run: Run,
+    /// What a recipe's load did.
+    pub load: Option<LoadRecord>,
     pub failure: Option<String>,
     /// The variant takes no part any more, however often it ran before.
     pub at_once: bool,
 }
 
+impl Made {
+    /// Nothing ran yet.
+    pub fn nothing() -> Made {
+        Made {
+            run: Run::not_started(),
+            load: None,
+            failure: None,
+            at_once: false,
+        }
+    }
+
+    pub fn set_failure(&mut self, reason: String, at_once: bool) {
+        self.failure = Some(reason);
+        self.at_once = at_once;
+    }
+}
+
+/// What makes the runs of a comparison.
+pub trait Runs {
+    /// A new round pair: the same environment size for all its runs.
+    fn next_pair(&mut self);
+
+    /// Whether what so many runs leave behind will fit.
+    ///
+    /// # Errors
+    /// [`LabError::NoRoom`] and its kin.
+    fn check_room(&self, runs: usize) -> Result<(), LabError>;
+
+    /// Prepares, settles, runs, checks.
+    ///
+    /// # Errors
+    /// What ends the whole comparison; a failed run is none.
+    fn run(&mut self, variant: usize) -> Result<Made, LabError>;
+
+    /// What the runs showed that no record holds.
+    fn warnings(&self) -> Option<Warning>;
+}
+
+/// By how much larger the environment of the next round pair is.
+pub fn next_padding(rng: &mut Rng) -> usize {
+    usize::try_from(rng.below(PADDING / 16)).unwrap_or(0) * 16
+}
+
+/// For so many runs before which something else kept writing.
+pub fn unsettled(runs: usize) -> Option<Warning> {
+    (runs > 0).then(|| Warning {
+        text: format!("{runs} times the machine did not settle within 10 s: something else writes"),
+        action: "find out what writes, or use another disk".to_owned(),
+    })
+}
+
+/// Runs variants of a command.
 pub struct Runner<'a> {
     request: &'a Request,
     launches: Vec<(Launch, Role)>,
@@ -101,79 +155,6 @@ impl<'a> Runner<'a> {
             ..Options::default()
         };
         Ok(prepare(launch, &options, &self.request.command)?)
-    }
-
-    /// A new round pair: the same environment size for all its runs.
-    pub fn next_pair(&mut self) {
-        self.padding = usize::try_from(self.rng.below(PADDING / 16)).unwrap_or(0) * 16;
-    }
-
-    /// Whether all copies will fit.
-    pub fn check_room(&self, runs: usize) -> Result<(), LabError> {
-        let Some(copies) = &self.copies else {
-            return Ok(());
-        };
-        let needed = copies.bytes.saturating_mul(runs as u64);
-        let free = copies.free_bytes();
-        if needed > free / 10 * 9 {
-            return Err(LabError::NoRoom {
-                needed_mib: needed >> 20,
-                free_mib: free >> 20,
-            });
-        }
-        Ok(())
-    }
-
-    /// Prepares, settles, runs, checks.
-    pub fn run(&mut self, variant: usize) -> Result<Made, LabError> {
-        let directory = match &mut self.copies {
-            Some(copies) => Some(
-                copies
-                    .fresh()
-                    .map_err(io_error("cannot make a fresh copy"))?,
-            ),
-            None => None,
-        };
-        self.hook(
-            "--prepare",
-            self.request.prepare.as_deref(),
-            directory.as_deref(),
-        )?;
-        if !self.settle.wait() {
-            self.unsettled += 1;
-        }
-        let mut prepared = self.prepare(variant, Some(self.environment_bytes + self.padding))?;
-        let files = self.files()?;
-        let mut watch = Watch::begin(&prepared, true);
-        let ended = prepared.measure(files, directory.as_deref(), self.request.timeout, || {
-            watch.tick()
-        });
-        let ended = match ended {
-            Ok(ended) => ended,
-            Err(error) => {
-                prepared.session.remove();
-                return Err(LabError::Start {
-                    command: self.request.command[0].display().to_string(),
-                    cause: error.0,
-                });
-            }
-        };
-        let run = watch.finish(&ended);
-        if run.survivors.is_empty() {
-            prepared.session.remove();
-        }
-        let (failure, at_once) =
-            self.judge(variant, &run, ended.timed_out, directory.as_deref())?;
-        self.hook(
-            "--conclude",
-            self.request.conclude.as_deref(),
-            directory.as_deref(),
-        )?;
-        Ok(Made {
-            run,
-            failure,
-            at_once,
-        })
     }
 
     fn files(&mut self) -> Result<[File; 3], LabError> {
@@ -308,16 +289,82 @@ impl<'a> Runner<'a> {
             cause: io::Error::other(status.to_string()),
         })
     }
+}
 
-    /// What the runs showed that no record holds.
-    pub fn warnings(&self) -> Option<Warning> {
-        (self.unsettled > 0).then(|| Warning {
-            text: format!(
-                "{} times the machine did not settle within 10 s: something else writes",
-                self.unsettled
+impl Runs for Runner<'_> {
+    fn next_pair(&mut self) {
+        self.padding = next_padding(&mut self.rng);
+    }
+
+    fn check_room(&self, runs: usize) -> Result<(), LabError> {
+        let Some(copies) = &self.copies else {
+            return Ok(());
+        };
+        let needed = copies.bytes.saturating_mul(runs as u64);
+        let free = copies.free_bytes();
+        if needed > free / 10 * 9 {
+            return Err(LabError::NoRoom {
+                needed_mib: needed >> 20,
+                free_mib: free >> 20,
+            });
+        }
+        Ok(())
+    }
+
+    fn run(&mut self, variant: usize) -> Result<Made, LabError> {
+        let directory = match &mut self.copies {
+            Some(copies) => Some(
+                copies
+                    .fresh()
+                    .map_err(io_error("cannot make a fresh copy"))?,
             ),
-            action: "find out what writes, or use another disk".to_owned(),
+            None => None,
+        };
+        self.hook(
+            "--prepare",
+            self.request.prepare.as_deref(),
+            directory.as_deref(),
+        )?;
+        if !self.settle.wait() {
+            self.unsettled += 1;
+        }
+        let mut prepared = self.prepare(variant, Some(self.environment_bytes + self.padding))?;
+        let files = self.files()?;
+        let mut watch = Watch::begin(&prepared, true);
+        let ended = prepared.measure(files, directory.as_deref(), self.request.timeout, || {
+            watch.tick()
+        });
+        let ended = match ended {
+            Ok(ended) => ended,
+            Err(error) => {
+                prepared.session.remove();
+                return Err(LabError::Start {
+                    command: self.request.command[0].display().to_string(),
+                    cause: error.0,
+                });
+            }
+        };
+        let run = watch.finish(&ended);
+        if run.survivors.is_empty() {
+            prepared.session.remove();
+        }
+        let (failure, at_once) =
+            self.judge(variant, &run, ended.timed_out, directory.as_deref())?;
+        self.hook(
+            "--conclude",
+            self.request.conclude.as_deref(),
+            directory.as_deref(),
+        )?;
+        Ok(Made {
+            run,
+            load: None,
+            failure,
+            at_once,
         })
+    }
+
+    fn warnings(&self) -> Option<Warning> {
+        unsettled(self.unsettled)
     }
 }
 

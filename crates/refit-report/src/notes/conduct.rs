@@ -5,7 +5,6 @@ use refit_lab::experiment::{EffectRecord, Experiment, Role};
 use super::{Note, note};
 use crate::format;
 use crate::paint::Tone;
-use crate::row::main_metric;
 
 /// `14 round pairs, seed 0x5eed; noise floor today 0.7 % …; look 2 of 5`.
 pub fn summary(experiment: &Experiment) -> String {
@@ -72,7 +71,7 @@ pub fn left_out(experiment: &Experiment) -> Option<Note> {
 
 /// What the position within a round does to a run.
 pub fn slot_effect(experiment: &Experiment) -> Option<Note> {
-    let of = |effect: &&EffectRecord| effect.metric == main_metric();
+    let of = |effect: &&EffectRecord| effect.metric == experiment.main;
     let mut certain: Vec<f64> = experiment
         .effects
         .iter()

@@ -30,7 +30,7 @@ pub fn lines(experiment: &Experiment) -> Vec<Line> {
             Role::Bare => format!("{}: the program without refit", row.name),
             _ => row.name,
         },
-        numbers: [row.wall, row.change, row.interval],
+        numbers: [row.value, row.change, row.interval],
         words: [row.verdict, row.class],
     });
     let hidden = experiment
@@ -38,7 +38,7 @@ pub fn lines(experiment: &Experiment) -> Vec<Line> {
         .iter()
         .position(|variant| variant.role == Role::Hidden);
     let hidden = hidden.map(|variant| {
-        let effect = experiment.effect(variant, main_metric());
+        let effect = experiment.effect(variant, &experiment.main);
         Line {
             variant,
             name: "a second baseline: today's noise".to_owned(),
@@ -59,7 +59,7 @@ pub fn draw(svg: &mut Svg, experiment: &Experiment, lines: &[Line], y: f64) {
     let titles = Line {
         variant: 0,
         name: "variant".to_owned(),
-        numbers: [main_metric().to_owned(), "vs baseline".to_owned(), interval],
+        numbers: [main_metric(experiment), "vs baseline".to_owned(), interval],
         words: ["verdict".to_owned(), "class".to_owned()],
     };
     write(svg, &titles, y + LINE, SMALL);

@@ -8,7 +8,6 @@ use refit_stats::OVERALL_ALPHA;
 use super::{Anchor, Frame, LEFT, MARGIN, SMALL, WIDTH, colour};
 use crate::bar::changes;
 use crate::format;
-use crate::row::main_metric;
 use crate::svg::{Svg, number};
 
 /// Of one interval, and the least with room for its number.
@@ -23,7 +22,7 @@ const GAP: f64 = 16.0;
 fn shown(experiment: &Experiment) -> Vec<(&EffectRecord, [f64; 2])> {
     let takes_part = |effect: &&EffectRecord| {
         let variant = experiment.variants.get(effect.variant);
-        effect.metric == main_metric()
+        effect.metric == experiment.main
             && variant.is_some_and(|variant| variant.disqualified.is_none())
     };
     let effects = experiment.effects.iter().filter(takes_part);
@@ -56,7 +55,7 @@ pub fn draw(svg: &mut Svg, experiment: &Experiment, frame: &Frame) {
         .runs
         .iter()
         .enumerate()
-        .map(|(i, run)| Some([x(i), frame.y(frame.log(frame.metric.of(&run.run)?))]))
+        .map(|(i, run)| Some([x(i), frame.y(frame.log(frame.metric.of(run)?))]))
         .collect();
     for (first, second, variant) in joined(&experiment.runs) {
         if let (Some(from), Some(to)) = (places[first], places[second]) {

@@ -1,17 +1,21 @@
 //! `refit compare`: which variant is better, by how much, and how sure that is.
 
+use std::ffi::OsString;
+use std::fs;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use refit_knobs::{Settings, Variant};
 use refit_lab::experiment::Role;
-use refit_lab::{Experiment, Request, compare};
+use refit_lab::recipe::{Recipe, available};
+use refit_lab::{Experiment, Request, compare, remove_abandoned_instances};
 use refit_launch::session::remove_abandoned;
 use refit_meter::session_in_use;
 
 use super::output::{self, Output};
 use super::progress::Bar;
+use super::{recipes, trust};
 use crate::cli::CompareArgs;
 
 /// Gate failed; usage or environment trouble; a person must decide.
@@ -33,6 +37,7 @@ fn run(args: &CompareArgs) -> Result<u8> {
     let request = request(args)?;
     let output = Output::open(&args.output)?;
     remove_abandoned(session_in_use);
+    remove_abandoned_instances(&request.dir);
     let mut bar = Bar::new(args.quiet, &output);
     let experiment = compare(&request, &mut bar);
     bar.finish();
@@ -43,8 +48,9 @@ fn run(args: &CompareArgs) -> Result<u8> {
 }
 
 fn request(args: &CompareArgs) -> Result<Request> {
-    let candidates = args
-        .variants
+    let with = Settings::parse(args.with.clone())?;
+    let (recipe, typed) = subject(args)?;
+    let mut candidates = typed
         .iter()
         .map(|word| Variant::parse_os(word))
         .collect::<Result<Vec<_>, _>>()?;
@@ -53,8 +59,28 @@ fn request(args: &CompareArgs) -> Result<Request> {
     if let Some(twice) = names.windows(2).find(|pair| pair[0] == pair[1]) {
         bail!("the variant {} is given twice; name it once", twice[0]);
     }
-    if args.command.is_empty() {
-        bail!("no command to compare\n  write it behind `--`: refit compare sync=off -- COMMAND");
+    let mut unavailable = Vec::new();
+    if let Some(recipe) = &recipe {
+        trust::agree(recipe, args.yes)?;
+        if let Some(missing) = recipe.missing() {
+            bail!(missing);
+        }
+        if candidates.is_empty() {
+            let all = available(recipe, &with, args.allocator_dir.as_deref());
+            candidates = all.variants;
+            unavailable = all.unavailable;
+        }
+        if let (true, Some(one)) = (candidates.is_empty(), unavailable.first()) {
+            bail!(
+                "none of the recipe's variants can be tried here: {}: {}",
+                one.settings,
+                one.reason
+            );
+        }
+    } else if args.command.is_empty() {
+        bail!(
+            "no command to compare\n  write it behind `--`: refit compare sync=off -- COMMAND\n  or name a recipe first: refit compare NAME    (refit recipes lists them)"
+        );
     }
     if candidates.is_empty() && !args.bare {
         bail!(
@@ -71,12 +97,18 @@ fn request(args: &CompareArgs) -> Result<Request> {
     } else {
         args.command.clone()
     };
+    let of_recipe = recipe.as_ref().and_then(|recipe| recipe.budget);
+    let defaults = Request::default();
     Ok(Request {
         command,
+        recipe,
+        unavailable,
+        dir: fs::canonicalize(&args.dir)
+            .with_context(|| format!("--dir {}", args.dir.display()))?,
         candidates,
-        with: Settings::parse(args.with.clone())?,
+        with,
         bare: args.bare,
-        budget: args.budget,
+        budget: args.budget.or(of_recipe).unwrap_or(defaults.budget),
         rounds: args.rounds,
         precision: args.precision,
         seed: args.seed.unwrap_or_else(seed),
@@ -91,6 +123,42 @@ fn request(args: &CompareArgs) -> Result<Request> {
         gates: args.gates.clone(),
         allocator_dir: args.allocator_dir.clone(),
     })
+}
+
+/// The recipe, if the first word is one, and the words that are variants.
+fn subject(args: &CompareArgs) -> Result<(Option<Recipe>, &[OsString])> {
+    let Some((first, rest)) = args.variants.split_first() else {
+        return Ok((None, &[]));
+    };
+    let Some(name) = first.to_str().filter(|word| recipes::is_recipe_word(word)) else {
+        return Ok((None, &args.variants));
+    };
+    // `refit compare make` without `--` is no recipe, but one that is named
+    // before a command is meant as one.
+    if !args.command.is_empty() {
+        if Recipe::find(name).is_ok() {
+            bail!(
+                "a recipe has its own load; leave out `-- {}`",
+                args.command[0].display()
+            );
+        }
+        return Ok((None, &args.variants));
+    }
+    let of_commands = [
+        ("--prepare", args.prepare.is_some()),
+        ("--conclude", args.conclude.is_some()),
+        ("--fresh-copy", args.fresh_copy.is_some()),
+        ("--timeout", args.timeout.is_some()),
+        ("--check", args.check.is_some()),
+        ("--same-output", args.same_output),
+        ("--shell", args.shell),
+    ];
+    if let Some((option, _)) = of_commands.iter().find(|(_, given)| *given) {
+        bail!(
+            "{option} is for commands: a recipe says that itself\n  change a copy of it: refit recipes copy {name}"
+        );
+    }
+    Ok((Some(Recipe::find(name)?), rest))
 }
 
 /// A new seed, short enough to be typed.
@@ -116,7 +184,7 @@ fn code(experiment: &Experiment, strict: bool) -> u8 {
         return FAILED;
     }
     let has_verdict = |index: usize| {
-        let effect = experiment.effect(index, "wall");
+        let effect = experiment.effect(index, &experiment.main);
         let verdict = effect.and_then(|effect| effect.verdict.as_deref());
         verdict.is_some_and(|word| word != "inconclusive")
     };

@@ -9,7 +9,7 @@ use std::process::{Command, ExitCode};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use refit_knobs::{Settings, Variant};
+use refit_knobs::Variant;
 use refit_lab::{Request, compare};
 use refit_launch::allocator::{KNOWN, find};
 use refit_report::terminal;
@@ -115,22 +115,11 @@ fn mailqueue(args: &DemoArgs) -> Result<String> {
             .iter()
             .map(|word| Variant::parse(word))
             .collect::<Result<_, _>>()?,
-        with: Settings(Vec::new()),
         bare: true,
         budget: BUDGET,
-        rounds: None,
-        precision: None,
         seed: SEED,
-        delta: 0.01,
-        prepare: None,
-        conclude: None,
         fresh_copy: Some(queue),
-        timeout: None,
-        check: None,
-        same_output: false,
-        confirm: false,
-        gates: Vec::new(),
-        allocator_dir: None,
+        ..Request::default()
     };
     let output = Output::open(&OutputArgs::default())?;
     let mut bar = Bar::new(false, &output);

@@ -7,5 +7,7 @@ pub mod doctor;
 pub mod explain;
 pub mod output;
 pub mod progress;
+pub mod recipes;
 pub mod report;
 pub mod run;
+pub mod trust;

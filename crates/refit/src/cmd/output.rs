@@ -20,8 +20,7 @@ impl Output {
     /// Looks before anything runs whether every file can be made where it was
     /// asked for.
     pub fn open(args: &OutputArgs) -> Result<Output> {
-        let files = [&args.json, &args.csv, &args.md, &args.svg, &args.png];
-        for path in files.into_iter().flatten() {
+        for path in args.files().into_iter().flatten() {
             let parent = path
                 .parent()
                 .filter(|parent| !parent.as_os_str().is_empty())
@@ -61,6 +60,9 @@ impl Output {
         }
         if let Some(path) = &self.args.md {
             replace(path, markdown(experiment).as_bytes())?;
+        }
+        if let Some(path) = &self.args.html {
+            let _ = path;
         }
         if let Some(path) = &self.args.svg {
             replace(path, svg(experiment).as_bytes())?;

@@ -67,7 +67,7 @@ fn estimates(experiment: &Experiment) -> String {
         .filter(|(_, v)| v.role == Role::Candidate);
     let parts: Vec<String> = shown
         .filter_map(|(index, variant)| {
-            let effect = experiment.effect(index, "wall")?;
+            let effect = experiment.effect(index, &experiment.main)?;
             let interval = effect.interval.map_or_else(
                 || " (no interval yet)".to_owned(),
                 |[low, high]| format!(" [{:+.1}, {:+.1}]", low * 100.0, high * 100.0),

@@ -1,0 +1,85 @@
+//! Does a recipe work here? Each variant once, with as little work as it allows.
+
+use std::time::{Duration, Instant};
+
+use refit_knobs::Settings;
+use refit_launch::{count_interruptions, interruptions};
+
+use super::runner::Runs;
+use super::service::ServiceRunner;
+use super::variant_record;
+use crate::error::LabError;
+use crate::experiment::Role;
+use crate::recipe::Recipe;
+use crate::request::Request;
+
+/// What one variant came to.
+#[derive(Clone, Debug)]
+pub struct Checked {
+    /// Its name.
+    pub variant: String,
+    /// What the check printed, or why the run does not count.
+    pub outcome: Result<String, String>,
+    /// Metrics of the load, by name.
+    pub values: Vec<(String, f64)>,
+    /// From the setup to the end.
+    pub took: Duration,
+}
+
+/// Runs the baseline and each candidate once; an edit of the configuration is
+/// also taken back and compared byte for byte. `told` gets each result as it
+/// comes. Whether all of them passed.
+///
+/// # Errors
+/// [`LabError`]: what is missing here.
+pub fn check(request: &Request, told: &mut dyn FnMut(&Checked)) -> Result<bool, LabError> {
+    count_interruptions();
+    let Some(recipe) = &request.recipe else {
+        return Ok(true);
+    };
+    if let Some(missing) = Recipe::missing(recipe) {
+        return Err(LabError::Missing(missing));
+    }
+    let none = Settings(Vec::new());
+    let mut settings = vec![request.with.clone()];
+    let mut variants = vec![variant_record(
+        "baseline",
+        Role::Baseline,
+        &none,
+        Some(recipe),
+    )];
+    for candidate in &request.candidates {
+        settings.push(request.with.join(candidate.settings())?);
+        let name = candidate.to_string();
+        variants.push(variant_record(
+            &name,
+            Role::Candidate,
+            candidate.settings(),
+            Some(recipe),
+        ));
+    }
+    let mut runner = ServiceRunner::new(request, recipe, &settings, &variants, true)?;
+    let mut all_passed = true;
+    for (variant, record) in variants.iter().enumerate() {
+        if interruptions() > 0 {
+            return Ok(false);
+        }
+        let began = Instant::now();
+        let made = runner.run(variant)?;
+        let load = made.load.as_ref();
+        let checked = Checked {
+            variant: record.name.clone(),
+            outcome: match made.failure {
+                Some(reason) => Err(reason),
+                None => Ok(load.map(|load| load.outcome.clone()).unwrap_or_default()),
+            },
+            values: load
+                .map(|load| load.values.clone().into_iter().collect())
+                .unwrap_or_default(),
+            took: began.elapsed(),
+        };
+        all_passed &= checked.outcome.is_ok();
+        told(&checked);
+    }
+    Ok(all_passed)
+}

@@ -1,0 +1,301 @@
+//! `conf.NAME=VALUE`: an edit of the instance's configuration, or a command;
+//! each with its inverse.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use refit_knobs::{Class, Settings};
+
+use super::Recipe;
+use super::file::ConfEntry;
+
+/// What a value does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ConfAction {
+    /// The one line that equals `from` becomes `to`; without `from` the line is
+    /// added at the end. Its inverse is the same the other way round.
+    Edit {
+        /// In the instance's directory.
+        file: String,
+        /// The line that goes.
+        from: Option<String>,
+        /// The line that comes.
+        to: String,
+    },
+    /// Commands.
+    Command {
+        /// Does it.
+        command: String,
+        /// Takes it back.
+        inverse: String,
+    },
+}
+
+/// Why a `conf.` setting cannot be had.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfError {
+    /// The recipe knows no such name or value.
+    #[error("{setting}: the recipe {recipe} declares no such knob\n  it has {known}")]
+    Unknown {
+        /// As it was typed.
+        setting: String,
+        /// Its name.
+        recipe: String,
+        /// All of them.
+        known: String,
+    },
+    /// The line is not there, or more than once.
+    #[error("{setting}: {} holds the line `{line}` {count} times, and it has to be there once", file.display())]
+    Line {
+        /// The setting.
+        setting: String,
+        /// The file.
+        file: PathBuf,
+        /// What was looked for.
+        line: String,
+        /// How often it is there.
+        count: usize,
+    },
+    /// The file cannot be read or written.
+    #[error("{setting}: cannot edit {}: {cause}", file.display())]
+    File {
+        /// The setting.
+        setting: String,
+        /// The file.
+        file: PathBuf,
+        /// What the kernel said.
+        cause: std::io::Error,
+    },
+}
+
+/// By name.
+pub fn class(name: &str) -> Option<Class> {
+    Class::ALL
+        .into_iter()
+        .find(|class| class.to_string() == name)
+}
+
+/// What an entry asks for, or what is wrong with it.
+pub fn action(entry: &ConfEntry) -> Result<ConfAction, &'static str> {
+    let ConfEntry {
+        file,
+        from,
+        to,
+        command,
+        inverse,
+        ..
+    } = entry.clone();
+    match (file, from, to, command, inverse) {
+        (Some(file), from, Some(to), None, None) => {
+            let lines = from.iter().chain([&to]);
+            if lines.into_iter().any(|line| line.contains('\n')) {
+                return Err("`from` and `to` are one line each");
+            }
+            if Path::new(&file).is_absolute() || file.split('/').any(|part| part == "..") {
+                return Err("`file` lies in the instance's directory");
+            }
+            Ok(ConfAction::Edit { file, from, to })
+        }
+        (None, None, None, Some(command), Some(inverse)) => {
+            Ok(ConfAction::Command { command, inverse })
+        }
+        _ => Err("write either `file`, `from` and `to`, or `command` and `inverse`"),
+    }
+}
+
+impl Recipe {
+    /// What a `conf.NAME=VALUE` does.
+    ///
+    /// # Errors
+    /// [`ConfError::Unknown`].
+    pub fn conf(&self, name: &str, value: &str) -> Result<ConfAction, ConfError> {
+        self.entry(name, value)
+            .and_then(|entry| action(entry).ok())
+            .ok_or_else(|| {
+                let knobs = self.file.conf.iter();
+                let known: Vec<String> = knobs
+                    .map(|(name, conf)| {
+                        let values: Vec<&str> = conf.values.keys().map(|v| &**v).collect();
+                        format!("conf.{name}={}", values.join("|"))
+                    })
+                    .collect();
+                ConfError::Unknown {
+                    setting: format!("conf.{name}={value}"),
+                    recipe: self.name().to_owned(),
+                    known: if known.is_empty() {
+                        "none at all".to_owned()
+                    } else {
+                        known.join(", ")
+                    },
+                }
+            })
+    }
+
+    fn entry(&self, name: &str, value: &str) -> Option<&ConfEntry> {
+        self.file.conf.get(name)?.values.get(value)
+    }
+
+    /// The riskiest class of these settings, those of `conf.` as declared here.
+    #[must_use]
+    pub fn class(&self, settings: &Settings) -> Class {
+        let classes = settings.0.iter().map(|setting| self.class_of(setting));
+        classes.max().unwrap_or(Class::Safe)
+    }
+
+    /// The class of one setting.
+    #[must_use]
+    pub fn class_of(&self, setting: &refit_knobs::Setting) -> Class {
+        let declared = setting
+            .conf()
+            .and_then(|(name, value)| class(&self.entry(name, value)?.class));
+        declared.unwrap_or_else(|| setting.class())
+    }
+}
+
+impl ConfAction {
+    /// Edits below `dir`; `expand` puts values in place of `$REFIT_…`. What is
+    /// no edit is left to the caller.
+    ///
+    /// # Errors
+    /// [`ConfError`]; then the file is as it was.
+    pub fn edit(
+        &self,
+        setting: &str,
+        dir: &Path,
+        backwards: bool,
+        expand: impl Fn(&str) -> String,
+    ) -> Result<(), ConfError> {
+        let ConfAction::Edit { file, from, to } = self else {
+            return Ok(());
+        };
+        let file = dir.join(file);
+        let failed = |cause| ConfError::File {
+            setting: setting.to_owned(),
+            file: file.clone(),
+            cause,
+        };
+        let text = fs::read_to_string(&file).map_err(failed)?;
+        let to = expand(to);
+        let edited = match (from, backwards) {
+            (None, false) => {
+                let end = if text.is_empty() || text.ends_with('\n') {
+                    ""
+                } else {
+                    "\n"
+                };
+                Ok(format!("{text}{end}{to}\n"))
+            }
+            (None, true) => exchange(&text, &to, None),
+            (Some(from), false) => exchange(&text, &expand(from), Some(&to)),
+            (Some(from), true) => exchange(&text, &to, Some(&expand(from))),
+        };
+        let edited = edited.map_err(|(line, count)| ConfError::Line {
+            setting: setting.to_owned(),
+            file: file.clone(),
+            line,
+            count,
+        })?;
+        // In place: mode and owner stay.
+        fs::write(&file, edited).map_err(failed)
+    }
+}
+
+/// The one line that equals `old` becomes `new`, or goes.
+fn exchange(text: &str, old: &str, new: Option<&str>) -> Result<String, (String, usize)> {
+    let is_it = |line: &str| line.strip_suffix('\n').unwrap_or(line) == old;
+    let count = text
+        .split_inclusive('\n')
+        .filter(|line| is_it(line))
+        .count();
+    if count != 1 {
+        return Err((old.to_owned(), count));
+    }
+    let mut edited = String::with_capacity(text.len());
+    for line in text.split_inclusive('\n') {
+        if !is_it(line) {
+            edited.push_str(line);
+        } else if let Some(new) = new {
+            edited.push_str(new);
+            edited.push_str(&line[old.len()..]);
+        }
+    }
+    Ok(edited)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(text: &str) -> ConfEntry {
+        toml::from_str(text).unwrap()
+    }
+
+    #[test]
+    fn an_edit_and_its_inverse_restore_every_byte() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("main.cf");
+        let expand = |text: &str| text.replace("$REFIT_DIR", "/d");
+        for (before, from, to, after) in [
+            (
+                "a = 1\nq = /d/q\nb\n",
+                Some("q = $REFIT_DIR/q"),
+                "q = /t",
+                "a = 1\nq = /t\nb\n",
+            ),
+            ("a = 1\nq", Some("q"), "r", "a = 1\nr"),
+            ("a = 1\n", None, "r = $REFIT_DIR", "a = 1\nr = /d\n"),
+            ("", None, "r", "r\n"),
+        ] {
+            fs::write(&file, before).unwrap();
+            let action = ConfAction::Edit {
+                file: "main.cf".to_owned(),
+                from: from.map(str::to_owned),
+                to: to.to_owned(),
+            };
+            action.edit("conf.a=b", dir.path(), false, expand).unwrap();
+            assert_eq!(fs::read_to_string(&file).unwrap(), after);
+            action.edit("conf.a=b", dir.path(), true, expand).unwrap();
+            assert_eq!(fs::read_to_string(&file).unwrap(), before);
+        }
+    }
+
+    #[test]
+    fn a_line_that_is_not_there_once_is_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let action = ConfAction::Edit {
+            file: "f".to_owned(),
+            from: Some("q = 1".to_owned()),
+            to: "q = 2".to_owned(),
+        };
+        for text in ["q = 10\n", "q = 1\nq = 1\n"] {
+            fs::write(dir.path().join("f"), text).unwrap();
+            let error = action
+                .edit("conf.q=2", dir.path(), false, str::to_owned)
+                .unwrap_err()
+                .to_string();
+            assert!(
+                error.contains("`q = 1`") && error.contains("conf.q=2"),
+                "{error}"
+            );
+            assert_eq!(fs::read_to_string(dir.path().join("f")).unwrap(), text);
+        }
+    }
+
+    #[test]
+    fn an_entry_is_an_edit_or_a_command_with_its_inverse() {
+        let all = |text: &str| action(&entry(&format!("class = 'safe'\n{text}")));
+        assert!(all("file = 'f'\nto = 'x'").is_ok());
+        assert!(all("command = 'a'\ninverse = 'b'").is_ok());
+        for wrong in [
+            "",
+            "command = 'a'",
+            "file = 'f'\nfrom = 'x'",
+            "file = 'f'\nto = 'x'\ncommand = 'a'",
+            "file = '/etc/passwd'\nto = 'x'",
+            "file = '../f'\nto = 'x'",
+            "file = 'f'\nto = \"x\\ny\"",
+        ] {
+            assert!(all(wrong).is_err(), "{wrong}");
+        }
+    }
+}

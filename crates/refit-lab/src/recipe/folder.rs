@@ -1,0 +1,152 @@
+//! A recipe's folder: its files, wherever they come from.
+
+use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io::{self, Read};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use super::RecipeError;
+
+/// Folders are scripts and a few sources; more is a mistake, such as a home directory.
+const MOST_BYTES: u64 = 16 << 20;
+const MOST_FILES: usize = 500;
+
+/// A file that refit carries.
+pub struct ShippedFile {
+    /// Below the folder.
+    pub path: &'static str,
+    /// Its content.
+    pub bytes: &'static [u8],
+    /// Whether it is to be executable.
+    pub executable: bool,
+}
+
+include!(concat!(env!("OUT_DIR"), "/shipped.rs"));
+
+/// One file of a folder.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct FolderFile {
+    /// Below the folder.
+    pub path: PathBuf,
+    /// Its content.
+    pub bytes: Vec<u8>,
+    /// Whether it is executable.
+    pub executable: bool,
+}
+
+/// All files of a recipe.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Folder {
+    /// `None` for one that refit carries.
+    pub origin: Option<PathBuf>,
+    /// Sorted by path.
+    pub files: Vec<FolderFile>,
+}
+
+/// Names of the recipes that refit carries, sorted.
+pub fn shipped_names() -> impl Iterator<Item = &'static str> {
+    SHIPPED.iter().map(|(name, _)| *name)
+}
+
+impl Folder {
+    /// One that refit carries.
+    #[must_use]
+    pub fn shipped(name: &str) -> Option<Folder> {
+        let (_, files) = SHIPPED.iter().find(|(known, _)| *known == name)?;
+        let files = files.iter().map(|file| FolderFile {
+            path: file.path.into(),
+            bytes: file.bytes.to_vec(),
+            executable: file.executable,
+        });
+        Some(Folder {
+            origin: None,
+            files: files.collect(),
+        })
+    }
+
+    /// Reads one from a disk.
+    ///
+    /// # Errors
+    /// [`RecipeError::Unreadable`], [`RecipeError::TooLarge`].
+    pub fn read(path: &Path) -> Result<Folder, RecipeError> {
+        let mut folder = Folder {
+            origin: Some(path.to_owned()),
+            files: Vec::new(),
+        };
+        let mut bytes = 0;
+        folder.read_below(path, path, &mut bytes)?;
+        folder.files.sort_by(|a, b| a.path.cmp(&b.path));
+        Ok(folder)
+    }
+
+    fn read_below(&mut self, top: &Path, dir: &Path, sum: &mut u64) -> Result<(), RecipeError> {
+        let failed = |cause| RecipeError::Unreadable {
+            path: dir.to_owned(),
+            cause,
+        };
+        for entry in fs::read_dir(dir).map_err(failed)? {
+            let path = entry.map_err(failed)?.path();
+            let failed = |cause| RecipeError::Unreadable {
+                path: path.clone(),
+                cause,
+            };
+            let meta = fs::metadata(&path).map_err(failed)?;
+            if meta.is_dir() {
+                self.read_below(top, &path, sum)?;
+                continue;
+            }
+            *sum += meta.len();
+            if !meta.is_file() || *sum > MOST_BYTES || self.files.len() >= MOST_FILES {
+                return Err(RecipeError::TooLarge {
+                    path: top.to_owned(),
+                    at: path,
+                });
+            }
+            let mut bytes = Vec::new();
+            fs::File::open(&path)
+                .and_then(|file| file.take(MOST_BYTES).read_to_end(&mut bytes))
+                .map_err(failed)?;
+            self.files.push(FolderFile {
+                path: path.strip_prefix(top).unwrap_or(&path).to_owned(),
+                bytes,
+                executable: meta.permissions().mode() & 0o111 != 0,
+            });
+        }
+        Ok(())
+    }
+
+    /// The content of a file.
+    #[must_use]
+    pub fn file(&self, path: &str) -> Option<&[u8]> {
+        let file = self.files.iter().find(|file| file.path == Path::new(path));
+        file.map(|file| &*file.bytes)
+    }
+
+    /// Writes all files below `to`, which must not exist.
+    ///
+    /// # Errors
+    /// What the kernel said.
+    pub fn write(&self, to: &Path) -> io::Result<()> {
+        fs::DirBuilder::new().mode(0o755).create(to)?;
+        for file in &self.files {
+            let path = to.join(&file.path);
+            if let Some(parent) = path.parent() {
+                fs::create_dir_all(parent)?;
+            }
+            let mode = if file.executable { 0o755 } else { 0o644 };
+            let mut new = fs::File::options();
+            let new = new.write(true).create_new(true).mode(mode);
+            io::Write::write_all(&mut new.open(&path)?, &file.bytes)?;
+        }
+        Ok(())
+    }
+
+    /// The same for the same files: what was agreed to is what runs.
+    #[must_use]
+    pub fn fingerprint(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.files.hash(&mut hasher);
+        hasher.finish()
+    }
+}

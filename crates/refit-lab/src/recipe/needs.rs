@@ -1,0 +1,77 @@
+//! What a recipe needs, and what of it is missing.
+
+use std::env;
+use std::path::{Path, PathBuf};
+
+use rustix::process::geteuid;
+
+use super::Recipe;
+
+/// Where servers lie that no user's PATH names.
+const SYSTEM: [&str; 3] = ["/usr/local/sbin", "/usr/sbin", "/sbin"];
+
+/// The PATH of every command of a recipe.
+#[must_use]
+pub fn path() -> String {
+    let mut dirs: Vec<PathBuf> = env::var_os("PATH")
+        .map(|path| env::split_paths(&path).collect())
+        .unwrap_or_default();
+    for dir in SYSTEM {
+        if !dirs.iter().any(|known| known == Path::new(dir)) {
+            dirs.push(dir.into());
+        }
+    }
+    let joined = env::join_paths(dirs).unwrap_or_default();
+    joined.to_string_lossy().into_owned()
+}
+
+impl Recipe {
+    /// Why it cannot run here, with what to do about it; `None`: it can.
+    #[must_use]
+    pub fn missing(&self) -> Option<String> {
+        let needs = &self.file.needs;
+        let path = path();
+        let is_command =
+            |name: &&String| !env::split_paths(&path).any(|dir| dir.join(name).is_file());
+        let is_file = |pattern: &&String| {
+            let mut found = glob::glob(pattern).into_iter().flatten();
+            !found.any(|path| path.is_ok())
+        };
+        let mut missing: Vec<&str> = needs
+            .commands
+            .iter()
+            .filter(is_command)
+            .map(|n| &**n)
+            .collect();
+        missing.extend(needs.files.iter().filter(is_file).map(|n| &**n));
+        if !missing.is_empty() {
+            let packages = self.file.packages.join(" ");
+            return Some(format!(
+                "the recipe {} needs {}\n  install it: apt install {packages}",
+                self.name(),
+                missing.join(", "),
+            ));
+        }
+        if needs.root && !geteuid().is_root() {
+            return Some(format!(
+                "the recipe {} needs root: its server starts as root\n  in a virtual machine or container of your own: sudo refit compare {}",
+                self.name(),
+                self.typed(),
+            ));
+        }
+        let user = self
+            .file
+            .service
+            .user
+            .as_deref()
+            .filter(|_| geteuid().is_root());
+        let unknown = user.filter(|user| crate::users::find(user).is_none());
+        unknown.map(|user| {
+            format!(
+                "the recipe {} runs as the user {user}, and there is none\n  its package makes it: apt install {}",
+                self.name(),
+                self.file.packages.join(" ")
+            )
+        })
+    }
+}

@@ -1,0 +1,250 @@
+//! Which processes belong to an instance, and how all of them are ended.
+//!
+//! A cgroup of the comparison's own holds them, where one can be made: it keeps
+//! daemons that left their parents, and the kernel empties it at once. Elsewhere
+//! refit becomes the parent of orphans (PR_SET_CHILD_SUBREAPER) and follows the
+//! parents' lines.
+
+use std::cell::Cell;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use refit_meter::descendants;
+use rustix::process::{
+    Pid, Signal, WaitOptions, getpid, kill_process, set_child_subreaper, waitpid,
+};
+
+/// The longest that the kernel takes to end what was killed.
+const DEATH: Duration = Duration::from_secs(10);
+
+/// Whose a process is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// The service that is measured.
+    Service,
+    /// What sets it up, loads, checks and stops it.
+    Tools,
+}
+
+/// The processes of a comparison's instances.
+pub struct Tree {
+    cgroup: Option<PathBuf>,
+    /// Started now.
+    tool: Cell<Option<u32>>,
+    leader: Cell<Option<u32>>,
+}
+
+impl Part {
+    fn name(self) -> &'static str {
+        match self {
+            Part::Service => "service",
+            Part::Tools => "tools",
+        }
+    }
+}
+
+/// refit's own place in the unified hierarchy (cgroups(7)): there is one beside
+/// those of version 1 as well.
+fn own_cgroup() -> Option<PathBuf> {
+    let mounts = fs::read_to_string("/proc/self/mounts").ok()?;
+    let mount = mounts.lines().find_map(|line| {
+        let fields: Vec<&str> = line.split(' ').collect();
+        (fields.get(2) == Some(&"cgroup2")).then(|| fields[1].to_owned())
+    })?;
+    let own = fs::read_to_string("/proc/self/cgroup").ok()?;
+    let own = own.lines().find_map(|line| line.strip_prefix("0::/"))?;
+    Some(Path::new(&mount).join(own))
+}
+
+fn make_cgroup(name: &str) -> Option<PathBuf> {
+    let path = own_cgroup()?.join(name);
+    fs::create_dir(&path).ok()?;
+    let made = [Part::Service, Part::Tools]
+        .iter()
+        .all(|part| fs::create_dir(path.join(part.name())).is_ok());
+    // Moving a process needs the right to write here, and in refit's own.
+    let own = path.parent()?.join("cgroup.procs");
+    let movable = fs::File::options().write(true).open(own).is_ok();
+    if made && movable {
+        return Some(path);
+    }
+    remove_cgroup(&path);
+    None
+}
+
+fn remove_cgroup(path: &Path) {
+    for part in [Part::Service, Part::Tools] {
+        let _ = fs::remove_dir(path.join(part.name()));
+    }
+    let _ = fs::remove_dir(path);
+}
+
+/// Ends and removes what a killed refit left behind.
+pub fn kill_cgroup(name: &str) {
+    if let Some(path) = own_cgroup().map(|own| own.join(name))
+        && path.is_dir()
+    {
+        empty(&path);
+        remove_cgroup(&path);
+    }
+}
+
+fn empty(path: &Path) {
+    let began = Instant::now();
+    loop {
+        // Since Linux 5.14; it reaches the cgroups below as well.
+        let killed = fs::write(path.join("cgroup.kill"), "1").is_ok();
+        let parts = [Part::Service, Part::Tools].map(|part| procs(&path.join(part.name())));
+        let left = parts.concat();
+        if !killed {
+            left.iter().for_each(|pid| kill(*pid));
+        }
+        if left.is_empty() || began.elapsed() > DEATH {
+            return;
+        }
+        sleep(Duration::from_millis(2));
+    }
+}
+
+fn procs(cgroup: &Path) -> Vec<u32> {
+    let text = fs::read_to_string(cgroup.join("cgroup.procs")).unwrap_or_default();
+    text.lines()
+        .filter_map(|line| line.parse().ok())
+        .filter(|pid| *pid != 0)
+        .collect()
+}
+
+fn raw(pid: u32) -> Option<Pid> {
+    i32::try_from(pid).ok().and_then(Pid::from_raw)
+}
+
+fn kill(pid: u32) {
+    if let Some(pid) = raw(pid) {
+        // It ended meanwhile.
+        let _ = kill_process(pid, Signal::KILL);
+    }
+}
+
+impl Tree {
+    /// For the comparison of this name.
+    pub fn new(name: &str) -> Tree {
+        let cgroup = make_cgroup(name);
+        if cgroup.is_none() {
+            // Fails on no kernel since 3.4.
+            let _ = set_child_subreaper(Some(getpid()));
+        }
+        Tree {
+            cgroup,
+            tool: Cell::new(None),
+            leader: Cell::new(None),
+        }
+    }
+
+    /// Words before a command that put it into its part.
+    pub fn entering(&self, part: Part) -> Vec<String> {
+        let Some(cgroup) = &self.cgroup else {
+            return Vec::new();
+        };
+        let procs = cgroup.join(part.name()).join("cgroup.procs");
+        let enter = "echo 0 >\"$0\" && exec \"$@\"";
+        ["sh", "-c", enter, &procs.display().to_string()]
+            .map(str::to_owned)
+            .into()
+    }
+
+    /// Says which process of refit's is the service's first one.
+    pub fn set_leader(&self, pid: Option<u32>) {
+        self.leader.set(pid);
+    }
+
+    /// Says which process of refit's is a tool.
+    pub fn set_tool(&self, pid: Option<u32>) {
+        self.tool.set(pid);
+    }
+
+    /// The processes of a part that have not ended.
+    pub fn members(&self, part: Part) -> Vec<u32> {
+        if let Some(cgroup) = &self.cgroup {
+            return procs(&cgroup.join(part.name()));
+        }
+        let proc = Path::new("/proc");
+        let with_self = |pid: u32| {
+            let mut all = descendants(proc, pid);
+            all.push(pid);
+            all
+        };
+        let tools = self.tool.get().map(with_self).unwrap_or_default();
+        match part {
+            Part::Tools => tools.into_iter().filter(|pid| is_alive(*pid)).collect(),
+            // Orphans are the service's: its daemons leave their parents.
+            Part::Service => descendants(proc, getpid().as_raw_nonzero().get().unsigned_abs())
+                .into_iter()
+                .filter(|pid| !tools.contains(pid) && is_alive(*pid))
+                .collect(),
+        }
+    }
+
+    /// Processor time of a part since the comparison began, in nanoseconds: in
+    /// programs and in the kernel. `None` without a cgroup.
+    pub fn cpu_ns(&self, part: Part) -> Option<[u64; 2]> {
+        let path = self.cgroup.as_ref()?.join(part.name()).join("cpu.stat");
+        let text = fs::read_to_string(path).ok()?;
+        let of = |name: &str| {
+            let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+            line.trim().parse::<u64>().ok().map(|us| us * 1000)
+        };
+        Some([of("user_usec ")?, of("system_usec ")?])
+    }
+
+    /// Kills every process of a part, and waits for their end.
+    pub fn kill(&self, part: Part) {
+        let began = Instant::now();
+        loop {
+            let left = self.members(part);
+            if left.is_empty() || began.elapsed() > DEATH {
+                break;
+            }
+            left.into_iter().for_each(kill);
+            self.reap();
+            sleep(Duration::from_millis(2));
+        }
+    }
+
+    /// Takes the end of orphans that refit became the parent of.
+    pub fn reap(&self) {
+        if self.cgroup.is_some() {
+            return;
+        }
+        let children = fs::read_to_string("/proc/thread-self/children").unwrap_or_default();
+        for pid in children
+            .split_whitespace()
+            .filter_map(|word| word.parse().ok())
+        {
+            let known = [self.leader.get(), self.tool.get()].contains(&Some(pid));
+            if !known && let Some(pid) = raw(pid) {
+                let _ = waitpid(Some(pid), WaitOptions::NOHANG);
+            }
+        }
+    }
+
+    /// Kills everything and removes the cgroup.
+    pub fn kill_all(&self) {
+        if let Some(cgroup) = &self.cgroup {
+            empty(cgroup);
+            remove_cgroup(cgroup);
+        } else {
+            self.kill(Part::Service);
+            self.kill(Part::Tools);
+            let _ = set_child_subreaper(None);
+        }
+    }
+}
+
+/// It has not ended: who waits to be reaped has.
+fn is_alive(pid: u32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ")
+        .is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
+}

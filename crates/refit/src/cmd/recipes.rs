@@ -1,0 +1,227 @@
+//! `refit recipes`: what there is, what it runs, whether it works here.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail};
+use refit_knobs::{Settings, Variant};
+use refit_lab::recipe::{Available, Folder, Recipe, available, shipped_names};
+use refit_lab::{Checked, Request, check_recipe, remove_abandoned_instances};
+use refit_launch::session::remove_abandoned;
+use refit_meter::session_in_use;
+
+use super::output::print_text;
+use super::trust;
+use crate::cli::{RecipeCheckArgs, RecipeCopyArgs, RecipeNameArgs, RecipesArgs, RecipesVerb};
+
+pub fn main(args: &RecipesArgs) -> ExitCode {
+    let result = match &args.verb {
+        None | Some(RecipesVerb::List) => list(),
+        Some(RecipesVerb::Show(args)) => show(args),
+        Some(RecipesVerb::Copy(args)) => copy(args),
+        Some(RecipesVerb::Check(args)) => check(args),
+    };
+    match result {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::from(1),
+        Err(error) => {
+            let _ = writeln!(io::stderr(), "refit: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// One line without what could move a cursor: folders come from anywhere.
+fn plain(text: &str) -> String {
+    text.chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect()
+}
+
+fn list() -> Result<bool> {
+    let width = shipped_names().map(str::len).max().unwrap_or(0);
+    let mut out = String::new();
+    for name in shipped_names() {
+        let recipe = Recipe::find(name)?;
+        let _ = writeln!(out, "{name:width$}  {}", recipe.file.question.en);
+        if let Some(missing) = recipe.missing() {
+            let remedy = missing.lines().last().unwrap_or_default().trim();
+            let _ = writeln!(out, "{:width$}  not here yet: {remedy}", "");
+        }
+    }
+    out.push_str("\nrefit recipes show NAME      what it runs\nrefit recipes check NAME     whether it works here\nrefit compare NAME           the comparison\n");
+    print_text(&out)?;
+    Ok(true)
+}
+
+fn show(args: &RecipeNameArgs) -> Result<bool> {
+    let recipe = Recipe::find(&args.name)?;
+    let mut out = format!("{}\n{}\n", recipe.name(), plain(&recipe.file.question.en));
+    if let Some(answer) = &recipe.file.answer {
+        let _ = writeln!(out, "\n{}", plain(&answer.en));
+    }
+    if let Some(note) = &recipe.file.note {
+        let _ = writeln!(
+            out,
+            "\nnote: {}\nthen: {}",
+            plain(&note.title),
+            plain(&note.then)
+        );
+    }
+    if let Some(missing) = recipe.missing() {
+        let _ = writeln!(out, "\nnot here yet: {missing}");
+    }
+    let all = available(&recipe, &Settings::default(), None);
+    out.push_str("\nvariants\n");
+    for entry in &recipe.file.variants {
+        let _ = writeln!(
+            out,
+            "  {}{}",
+            plain(&entry.settings),
+            class(&recipe, &entry.settings)
+        );
+        let _ = writeln!(out, "      {}", plain(&entry.why));
+        let unavailable = all
+            .unavailable
+            .iter()
+            .find(|u| u.settings == entry.settings);
+        if let Some(unavailable) = unavailable {
+            let reason = unavailable.reason.lines().next().unwrap_or_default();
+            let _ = writeln!(out, "      not available here: {}", plain(reason));
+        }
+    }
+    out.push_str("\ncommands\n");
+    out.push_str(&commands(&recipe));
+    print_text(&out)?;
+    Ok(true)
+}
+
+fn class(recipe: &Recipe, settings: &str) -> String {
+    Variant::parse(settings).map_or_else(
+        |_| String::new(),
+        |variant| format!("   ({})", recipe.class(variant.settings())),
+    )
+}
+
+/// Every command with its key, as it will run.
+pub fn commands(recipe: &Recipe) -> String {
+    let mut out = String::new();
+    for (key, command) in recipe.commands() {
+        let _ = writeln!(out, "  {key}");
+        for line in command.lines() {
+            let _ = writeln!(out, "      {}", plain(line));
+        }
+    }
+    out
+}
+
+fn copy(args: &RecipeCopyArgs) -> Result<bool> {
+    let Some(folder) = Folder::shipped(&args.name) else {
+        // The error names those that there are.
+        Recipe::find(&args.name)?;
+        bail!("{} is a folder already; copy it with cp -r", args.name);
+    };
+    let to = args
+        .dir
+        .clone()
+        .unwrap_or_else(|| PathBuf::from(&args.name));
+    if to.exists() {
+        bail!(
+            "{} is there already; name another directory: refit recipes copy {} DIR",
+            to.display(),
+            args.name
+        );
+    }
+    folder
+        .write(&to)
+        .with_context(|| format!("cannot write {}", to.display()))?;
+    let here = if to.is_absolute() || to.starts_with("..") || to.starts_with(".") {
+        to.display().to_string()
+    } else {
+        format!("./{}", to.display())
+    };
+    print_text(&format!(
+        "{} written; next: refit compare {here}\n",
+        to.display()
+    ))?;
+    Ok(true)
+}
+
+fn check(args: &RecipeCheckArgs) -> Result<bool> {
+    let names: Vec<String> = if args.names.is_empty() {
+        shipped_names().map(str::to_owned).collect()
+    } else {
+        args.names.clone()
+    };
+    remove_abandoned(session_in_use);
+    remove_abandoned_instances(&args.dir);
+    let mut all_passed = true;
+    let mut trouble = None;
+    for name in names {
+        let recipe = Recipe::find(&name)?;
+        trust::agree(&recipe, args.yes)?;
+        match check_one(&recipe, args) {
+            Ok(passed) => all_passed &= passed,
+            // The others can still be tried.
+            Err(error) => {
+                let _ = writeln!(io::stderr(), "refit: {error:#}");
+                trouble = Some(name);
+            }
+        }
+    }
+    if let Some(name) = trouble {
+        bail!("{name} could not be checked");
+    }
+    Ok(all_passed)
+}
+
+fn check_one(recipe: &Recipe, args: &RecipeCheckArgs) -> Result<bool> {
+    let Available {
+        variants,
+        unavailable,
+    } = available(recipe, &Settings::default(), args.allocator_dir.as_deref());
+    let request = Request {
+        recipe: Some(recipe.clone()),
+        candidates: variants,
+        unavailable,
+        dir: fs::canonicalize(&args.dir)
+            .with_context(|| format!("--dir {}", args.dir.display()))?,
+        allocator_dir: args.allocator_dir.clone(),
+        ..Request::default()
+    };
+    let name = recipe.name();
+    let passed = check_recipe(&request, &mut |checked: &Checked| {
+        let seconds = checked.took.as_secs_f64();
+        let line = match &checked.outcome {
+            Ok(outcome) => format!(
+                "ok      {name}: {}: {} ({seconds:.1} s)\n",
+                checked.variant,
+                plain(outcome)
+            ),
+            Err(reason) => format!(
+                "FAILED  {name}: {}: {} ({seconds:.1} s)\n",
+                checked.variant,
+                plain(reason)
+            ),
+        };
+        // A closed pipe ends nothing: the exit code still says it.
+        let _ = print_text(&line);
+    })?;
+    for unavailable in &request.unavailable {
+        let reason = unavailable.reason.lines().next().unwrap_or_default();
+        print_text(&format!(
+            "skipped {name}: {}: {}\n",
+            plain(&unavailable.settings),
+            plain(reason)
+        ))?;
+    }
+    Ok(passed)
+}
+
+/// The directory of a recipe that was typed with or without a slash at its end.
+pub fn is_recipe_word(word: &str) -> bool {
+    !word.contains('=') || Path::new(word).is_dir()
+}

@@ -1,0 +1,79 @@
+//! A recipe is somebody's commands: those that refit does not carry are shown,
+//! and agreed to, before they run for the first time and after each change.
+
+use std::fs;
+use std::io::{self, BufRead, IsTerminal, Write};
+use std::path::PathBuf;
+
+use anyhow::{Result, bail};
+use refit_lab::recipe::{Folder, Recipe};
+use rustix::process::geteuid;
+
+use super::recipes::commands;
+
+/// Where what was agreed to is remembered; without it refit asks each time.
+fn memory() -> Option<PathBuf> {
+    if geteuid().is_root() {
+        return Some("/var/lib/refit/agreed".into());
+    }
+    let state = std::env::var_os("XDG_STATE_HOME")
+        .map(PathBuf::from)
+        .filter(|path| path.is_absolute());
+    let home = || Some(PathBuf::from(std::env::var_os("HOME")?).join(".local/state"));
+    Some(state.or_else(home)?.join("refit/agreed"))
+}
+
+/// Returns when the recipe may run.
+pub fn agree(recipe: &Recipe, yes: bool) -> Result<()> {
+    let Some(origin) = &recipe.folder.origin else {
+        return Ok(());
+    };
+    let carried = Folder::shipped(recipe.name());
+    if carried.is_some_and(|folder| folder.files == recipe.folder.files) {
+        return Ok(());
+    }
+    let print = format!("{:016x}", recipe.folder.fingerprint());
+    let known = memory()
+        .and_then(|path| fs::read_to_string(path).ok())
+        .unwrap_or_default();
+    if known.lines().any(|line| line == print) {
+        return Ok(());
+    }
+    let mut err = io::stderr();
+    let who = if geteuid().is_root() {
+        "as root"
+    } else {
+        "as you"
+    };
+    let _ = writeln!(
+        err,
+        "refit: {} runs these commands {who}, and the files that they name:",
+        origin.display()
+    );
+    let _ = write!(err, "{}", commands(recipe));
+    if !yes {
+        if !io::stdin().is_terminal() || !err.is_terminal() {
+            bail!(
+                "nobody agreed to the commands of {}\n  read them above, then say so: --yes",
+                origin.display()
+            );
+        }
+        let _ = write!(err, "refit: run them? [y/N] ");
+        let _ = err.flush();
+        let mut answer = String::new();
+        io::stdin().lock().read_line(&mut answer)?;
+        if !answer.trim().eq_ignore_ascii_case("y") && !answer.trim().eq_ignore_ascii_case("yes") {
+            bail!("not agreed; nothing was run");
+        }
+    }
+    if let Some(path) = memory() {
+        let parent = path.parent().map(fs::create_dir_all);
+        // Not remembered: then it asks again.
+        if parent.is_some_and(|made| made.is_ok())
+            && let Ok(mut file) = fs::File::options().append(true).create(true).open(path)
+        {
+            let _ = writeln!(file, "{print}");
+        }
+    }
+    Ok(())
+}
