@@ -4,7 +4,7 @@ PREFIX ?= /usr/local
 TARGET := $(or $(CARGO_TARGET_DIR),target)/x86_64-unknown-linux-gnu
 REFIT  := $(TARGET)/release/refit
 
-.PHONY: all demo test bench install help
+.PHONY: all demo test bench gallery install help
 
 all: ## build the release binary
 	$(CARGO) build --locked --release -p refit
@@ -22,6 +22,12 @@ bench: ## side by side with peers
 	scripts/setup bench
 	$(MAKE) all
 	bench/run
+
+# BUDGET=3m is for each recipe; without it each takes what it says itself.
+gallery: ## run every recipe, and write docs/gallery.md
+	scripts/setup test
+	$(MAKE) all
+	scripts/gallery $(REFIT) $(if $(BUDGET),--budget $(BUDGET)) $(RECIPES)
 
 # Builds only what is not there yet, so that `sudo make install` needs no toolchain.
 install: $(REFIT) ## copy the binary below PREFIX (/usr/local), respecting DESTDIR

@@ -24,6 +24,7 @@ use crate::experiment::{
 };
 use crate::fingerprint;
 use crate::gate::Answer;
+use crate::neighbours::Busy;
 use crate::recipe::Recipe;
 use crate::request::Request;
 use crate::warnings::warnings;
@@ -85,6 +86,8 @@ struct Comparison<'a> {
     runner: Box<dyn Runs + 'a>,
     experiment: Experiment,
     began: Instant,
+    /// Processor time when it began.
+    busy: Busy,
     failures: BTreeMap<usize, usize>,
     single_look: bool,
 }
@@ -190,17 +193,19 @@ impl<'a> Comparison<'a> {
         for gate in &request.gates {
             gate.check(&experiment)?;
         }
+        let runner: Box<dyn Runs + 'a> = match &request.recipe {
+            Some(recipe) => Box::new(ServiceRunner::new(
+                request,
+                recipe,
+                &settings,
+                &experiment.variants,
+                false,
+            )?),
+            None => Box::new(Runner::new(request, &settings, &experiment.variants)?),
+        };
         Ok(Comparison {
-            runner: match &request.recipe {
-                Some(recipe) => Box::new(ServiceRunner::new(
-                    request,
-                    recipe,
-                    &settings,
-                    &experiment.variants,
-                    false,
-                )?),
-                None => Box::new(Runner::new(request, &settings, &experiment.variants)?),
-            },
+            busy: Busy::now(runner.children_ns()),
+            runner,
             request,
             experiment,
             began: Instant::now(),
@@ -447,6 +452,7 @@ impl<'a> Comparison<'a> {
     /// What came of it. Whatever the runs left on disks stays until this is
     /// dropped: deleting it would slow a confirmation.
     fn conclude(&mut self) -> Experiment {
+        let others = Busy::now(self.runner.children_ns()).others_since(self.busy);
         let experiment = &mut self.experiment;
         experiment.effects = effects(experiment, |_| true);
         experiment.environment.after = fingerprint::changing();
@@ -467,7 +473,7 @@ impl<'a> Comparison<'a> {
                 });
             }
         }
-        experiment.warnings = warnings(experiment);
+        experiment.warnings = warnings(experiment, others);
         experiment.warnings.extend(self.runner.warnings());
         experiment.results = results(experiment);
         experiment.clone()

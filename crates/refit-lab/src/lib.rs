@@ -15,6 +15,7 @@ pub mod experiment;
 mod fingerprint;
 mod gate;
 mod metric;
+mod neighbours;
 mod output;
 mod place;
 mod ports;

@@ -5,8 +5,12 @@ use crate::experiment::{Experiment, Role, RunRecord, Warning};
 /// A noise floor above this is worth a word.
 const NOISY: f64 = 0.05;
 
-/// Everything that was noticed.
-pub fn warnings(experiment: &Experiment) -> Vec<Warning> {
+/// The part of all processors above which neighbours are worth a word.
+const LOUD: f64 = 0.05;
+
+/// Everything that was noticed. `others` is the part of all processors that
+/// other processes used.
+pub fn warnings(experiment: &Experiment, others: f64) -> Vec<Warning> {
     let mut all = Vec::new();
     let mut warn = |text: String, action: &str| {
         all.push(Warning {
@@ -44,13 +48,12 @@ pub fn warnings(experiment: &Experiment) -> Vec<Warning> {
             );
         }
     }
-    let load =
-        |at: &std::collections::BTreeMap<String, String>| at.get("load")?.parse::<f64>().ok();
-    if let (Some(before), Some(after)) = (load(&environment.before), load(&environment.after))
-        && (after - before).abs() > 2.0
-    {
+    if others > LOUD {
         warn(
-            format!("the load of the machine went from {before} to {after}"),
+            format!(
+                "other processes used {:.0} % of the machine's processors meanwhile",
+                others * 100.0
+            ),
             "repeat it when nothing else runs",
         );
     }

@@ -67,6 +67,12 @@ pub trait Runs {
     /// What ends the whole comparison; a failed run is none.
     fn run(&mut self, variant: usize) -> Result<Made, LabError>;
 
+    /// Processor time of all that it started, in nanoseconds; `None` where only
+    /// the kernel's account of waited-for children has it.
+    fn children_ns(&self) -> Option<u64> {
+        None
+    }
+
     /// What the runs showed that no record holds.
     fn warnings(&self) -> Option<Warning>;
 }

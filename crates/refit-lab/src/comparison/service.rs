@@ -671,6 +671,12 @@ impl Runs for ServiceRunner<'_> {
         made
     }
 
+    fn children_ns(&self) -> Option<u64> {
+        let parts = [Part::Service, Part::Tools].map(|part| self.place.tree.cpu_ns(part));
+        let sum = |[user, system]: [u64; 2]| user.saturating_add(system);
+        Some(sum(parts[0]?).saturating_add(sum(parts[1]?)))
+    }
+
     fn warnings(&self) -> Option<Warning> {
         super::runner::unsettled(self.unsettled)
     }

@@ -12,14 +12,14 @@ use super::file::ConfEntry;
 /// What a value does.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ConfAction {
-    /// The one line that equals `from` becomes `to`; without `from` the line is
+    /// The one place where `from` stands (whole lines) gets `to`; without `from` it is
     /// added at the end. Its inverse is the same the other way round.
     Edit {
         /// In the instance's directory.
         file: String,
-        /// The line that goes.
+        /// The lines that go.
         from: Option<String>,
-        /// The line that comes.
+        /// The lines that come.
         to: String,
     },
     /// Commands.
@@ -45,7 +45,7 @@ pub enum ConfError {
         known: String,
     },
     /// The line is not there, or more than once.
-    #[error("{setting}: {} holds the line `{line}` {count} times, and it has to be there once", file.display())]
+    #[error("{setting}: {} holds `{line}` {count} times as a whole line, and it has to be there once", file.display())]
     Line {
         /// The setting.
         setting: String,
@@ -87,9 +87,8 @@ pub fn action(entry: &ConfEntry) -> Result<ConfAction, &'static str> {
     } = entry.clone();
     match (file, from, to, command, inverse) {
         (Some(file), from, Some(to), None, None) => {
-            let lines = from.iter().chain([&to]);
-            if lines.into_iter().any(|line| line.contains('\n')) {
-                return Err("`from` and `to` are one line each");
+            if from.as_ref().is_some_and(String::is_empty) || to.is_empty() {
+                return Err("`from` and `to` are lines, and not empty");
             }
             if Path::new(&file).is_absolute() || file.split('/').any(|part| part == "..") {
                 return Err("`file` lies in the instance's directory");
@@ -200,26 +199,26 @@ impl ConfAction {
     }
 }
 
-/// The one line that equals `old` becomes `new`, or goes.
+/// The one place where `old` stands as whole lines gets `new`, or goes.
 fn exchange(text: &str, old: &str, new: Option<&str>) -> Result<String, (String, usize)> {
-    let is_it = |line: &str| line.strip_suffix('\n').unwrap_or(line) == old;
-    let count = text
-        .split_inclusive('\n')
-        .filter(|line| is_it(line))
-        .count();
-    if count != 1 {
-        return Err((old.to_owned(), count));
-    }
-    let mut edited = String::with_capacity(text.len());
-    for line in text.split_inclusive('\n') {
-        if !is_it(line) {
-            edited.push_str(line);
-        } else if let Some(new) = new {
-            edited.push_str(new);
-            edited.push_str(&line[old.len()..]);
-        }
-    }
-    Ok(edited)
+    let is_whole = |at: &usize| {
+        let (before, after) = (&text[..*at], &text[at + old.len()..]);
+        (before.is_empty() || before.ends_with('\n'))
+            && (after.is_empty() || after.starts_with('\n'))
+    };
+    let places: Vec<usize> = text
+        .match_indices(old)
+        .map(|(at, _)| at)
+        .filter(is_whole)
+        .collect();
+    let [at] = places[..] else {
+        return Err((old.to_owned(), places.len()));
+    };
+    let (before, after) = (&text[..at], &text[at + old.len()..]);
+    Ok(match new {
+        Some(new) => format!("{before}{new}{after}"),
+        None => format!("{before}{}", after.strip_prefix('\n').unwrap_or(after)),
+    })
 }
 
 #[cfg(test)]
@@ -243,6 +242,8 @@ mod tests {
                 "a = 1\nq = /t\nb\n",
             ),
             ("a = 1\nq", Some("q"), "r", "a = 1\nr"),
+            ("a\nb\nc\n", Some("b"), "x\ny", "a\nx\ny\nc\n"),
+            ("a\nb\nbb\n", Some("b"), "x", "a\nx\nbb\n"),
             ("a = 1\n", None, "r = $REFIT_DIR", "a = 1\nr = /d\n"),
             ("", None, "r", "r\n"),
         ] {
@@ -293,7 +294,7 @@ mod tests {
             "file = 'f'\nto = 'x'\ncommand = 'a'",
             "file = '/etc/passwd'\nto = 'x'",
             "file = '../f'\nto = 'x'",
-            "file = 'f'\nto = \"x\\ny\"",
+            "file = 'f'\nto = ''",
         ] {
             assert!(all(wrong).is_err(), "{wrong}");
         }

@@ -218,9 +218,9 @@ pub struct ConfEntry {
     pub class: String,
     /// The file to edit.
     pub file: Option<String>,
-    /// The one line that goes.
+    /// The lines that go.
     pub from: Option<String>,
-    /// The line that comes.
+    /// The lines that come.
     pub to: Option<String>,
     /// Does it.
     pub command: Option<String>,

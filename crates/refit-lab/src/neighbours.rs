@@ -1,0 +1,101 @@
+//! How much of the machine others used meanwhile. The load average would count
+//! what the compared program itself does.
+
+use std::fs;
+use std::path::Path;
+use std::time::Instant;
+
+use refit_meter::tree_usage;
+use rustix::time::{ClockId, clock_gettime};
+
+/// /proc/stat counts in USER_HZ, which is 100 on every Linux (proc(5)).
+const TICK_NS: u64 = 10_000_000;
+
+/// Processor time at one moment, in nanoseconds.
+#[derive(Clone, Copy)]
+pub struct Busy {
+    at: Instant,
+    machine_ns: u64,
+    own_ns: u64,
+}
+
+impl Busy {
+    /// Now. `children_ns` is the time of what refit started, where a cgroup
+    /// counted it; otherwise what refit waited for is taken.
+    pub fn now(children_ns: Option<u64>) -> Busy {
+        let proc = Path::new("/proc");
+        Busy {
+            at: Instant::now(),
+            machine_ns: machine_ns(&fs::read_to_string("/proc/stat").unwrap_or_default()),
+            own_ns: match children_ns {
+                Some(children) => own_ns().saturating_add(children),
+                None => {
+                    let usage = tree_usage(proc, &[std::process::id()]);
+                    usage.user_ns.saturating_add(usage.system_ns)
+                }
+            },
+        }
+    }
+
+    /// The part of all processors that others used since `before`.
+    pub fn others_since(self, before: Busy) -> f64 {
+        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let machine = self.machine_ns.saturating_sub(before.machine_ns);
+        let own = self.own_ns.saturating_sub(before.own_ns);
+        let all = self.at.duration_since(before.at).as_nanos() as f64 * cores as f64;
+        if all > 0.0 {
+            machine.saturating_sub(own) as f64 / all
+        } else {
+            0.0
+        }
+    }
+}
+
+/// refit's own, without its children.
+fn own_ns() -> u64 {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    let [seconds, nanoseconds] = [time.tv_sec, time.tv_nsec].map(i64::unsigned_abs);
+    seconds
+        .saturating_mul(1_000_000_000)
+        .saturating_add(nanoseconds)
+}
+
+/// All but idle and waiting for I/O (proc(5): user nice system idle iowait irq
+/// softirq steal); what the hypervisor gave to others is others' too.
+fn machine_ns(stat: &str) -> u64 {
+    let fields = stat.lines().next().unwrap_or_default().split_whitespace();
+    let ticks = fields
+        .skip(1)
+        .map(|field| field.parse::<u64>().unwrap_or(0));
+    let busy = ticks
+        .take(8)
+        .enumerate()
+        .filter(|(i, _)| ![3, 4].contains(i));
+    busy.map(|(_, n)| n)
+        .fold(0, u64::saturating_add)
+        .saturating_mul(TICK_NS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn idle_and_iowait_are_not_busy() {
+        assert_eq!(
+            machine_ns("cpu  1 2 4 1000 2000 8 16 32 64 64\ncpu0 …"),
+            63 * TICK_NS
+        );
+    }
+
+    #[test]
+    fn what_this_process_does_is_not_others() {
+        let before = Busy::now(Some(0));
+        let began = Instant::now();
+        while began.elapsed().as_millis() < 100 {
+            std::hint::black_box(0);
+        }
+        let after = Busy::now(Some(0));
+        assert!(after.own_ns - before.own_ns > 20_000_000);
+    }
+}
