@@ -3,8 +3,8 @@
 pub mod check;
 mod confirmation;
 mod plan;
+mod recipe_runner;
 mod runner;
-mod service;
 mod times;
 
 use std::collections::BTreeMap;
@@ -30,8 +30,8 @@ use crate::request::Request;
 use crate::warnings::warnings;
 use confirmation::{confirm, winner};
 pub use plan::MOST_PAIRS;
+use recipe_runner::RecipeRunner;
 use runner::{Runner, Runs};
-use service::ServiceRunner;
 use times::results;
 
 /// Failed runs after which a variant takes no part any more.
@@ -194,7 +194,7 @@ impl<'a> Comparison<'a> {
             gate.check(&experiment)?;
         }
         let runner: Box<dyn Runs + 'a> = match &request.recipe {
-            Some(recipe) => Box::new(ServiceRunner::new(
+            Some(recipe) => Box::new(RecipeRunner::new(
                 request,
                 recipe,
                 &settings,

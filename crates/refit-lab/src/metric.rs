@@ -223,16 +223,11 @@ impl Experiment {
         let Some(recipe) = &self.recipe else {
             return OF_COMMANDS.to_vec();
         };
-        let built_in = if recipe.is_service {
-            OF_SERVICES
-        } else {
-            OF_COMMANDS
-        };
         OF_LOADS
             .iter()
             .cloned()
             .chain(recipe.metrics.iter().map(Metric::of_load))
-            .chain(built_in.iter().cloned())
+            .chain(built_in(recipe.is_service).iter().cloned())
             .collect()
     }
 
@@ -252,6 +247,17 @@ impl Experiment {
     }
 }
 
+/// What every recipe with a service has, or without one.
+fn built_in(is_service: bool) -> &'static [Metric] {
+    if is_service { OF_SERVICES } else { OF_COMMANDS }
+}
+
+/// Names of refit's own metrics in the runs of such a recipe.
+pub(crate) fn is_built_in_for(name: &str, is_service: bool) -> bool {
+    let mut all = OF_LOADS.iter().chain(built_in(is_service));
+    all.any(|metric| metric.name == name)
+}
+
 /// Names that the metrics of a recipe's load cannot take.
 pub(crate) fn is_built_in(name: &str) -> bool {
     let tables = [OF_COMMANDS, OF_LOADS, OF_SERVICES];
@@ -263,6 +269,8 @@ pub(crate) fn is_built_in(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     #[test]
@@ -275,6 +283,28 @@ mod tests {
             assert_eq!(names.len(), all);
         }
         assert!(is_built_in("pss") && !is_built_in("iowait"));
+    }
+
+    #[test]
+    fn the_schema_of_recipes_knows_names_and_units() {
+        let schema = include_str!("../../../docs/recipe.schema.json");
+        let schema: serde_json::Value = serde_json::from_str(schema).unwrap();
+        let list = |pointer: &str| -> BTreeSet<String> {
+            serde_json::from_value(schema.pointer(pointer).unwrap().clone()).unwrap()
+        };
+        let names = [OF_COMMANDS, OF_LOADS, OF_SERVICES].into_iter().flatten();
+        assert_eq!(
+            list("/$defs/load/properties/metrics/propertyNames/not/enum"),
+            names.map(|metric| metric.name.to_string()).collect()
+        );
+        for unit in list("/$defs/metric/properties/unit/enum") {
+            assert!(Unit::parse(&unit).is_some(), "{unit}");
+        }
+        let classes = refit_knobs::Class::ALL.map(|class| class.to_string());
+        assert_eq!(
+            list("/$defs/value/properties/class/enum"),
+            classes.into_iter().collect()
+        );
     }
 
     #[test]

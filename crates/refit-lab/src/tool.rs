@@ -11,6 +11,7 @@ use refit_launch::{doze, interruptions, with_first_signals};
 
 use crate::error::LabError;
 use crate::tree::{Part, Tree};
+use crate::users;
 
 /// How long to sleep where nothing wakes refit.
 pub const TICK: Duration = Duration::from_millis(10);
@@ -52,10 +53,12 @@ impl Surroundings {
     pub fn words(&self, tree: &Tree, part: Part, command: &str) -> Vec<String> {
         let mut words = tree.entering(part);
         if let Some(user) = &self.user {
+            // A group of the user's name need not be there: nobody's is nogroup.
+            let group = users::find(user).map_or_else(|| user.clone(), |user| user.gid.to_string());
             words.extend([
                 "setpriv".to_owned(),
                 format!("--reuid={user}"),
-                format!("--regid={user}"),
+                format!("--regid={group}"),
                 "--init-groups".to_owned(),
                 "--".to_owned(),
             ]);

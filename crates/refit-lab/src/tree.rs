@@ -19,6 +19,9 @@ use rustix::process::{
 /// The longest that the kernel takes to end what was killed.
 const DEATH: Duration = Duration::from_secs(10);
 
+/// Where the kernel tells of processes.
+pub const PROC: &str = "/proc";
+
 /// Whose a process is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
@@ -169,7 +172,7 @@ impl Tree {
         if let Some(cgroup) = &self.cgroup {
             return procs(&cgroup.join(part.name()));
         }
-        let proc = Path::new("/proc");
+        let proc = Path::new(PROC);
         let with_self = |pid: u32| {
             let mut all = descendants(proc, pid);
             all.push(pid);

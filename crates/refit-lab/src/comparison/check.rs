@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use refit_knobs::Settings;
 use refit_launch::{count_interruptions, interruptions};
 
+use super::recipe_runner::RecipeRunner;
 use super::runner::Runs;
-use super::service::ServiceRunner;
 use super::variant_record;
 use crate::error::LabError;
 use crate::experiment::Role;
@@ -58,7 +58,7 @@ pub fn check(request: &Request, told: &mut dyn FnMut(&Checked)) -> Result<bool, 
             Some(recipe),
         ));
     }
-    let mut runner = ServiceRunner::new(request, recipe, &settings, &variants, true)?;
+    let mut runner = RecipeRunner::new(request, recipe, &settings, &variants, true)?;
     let mut all_passed = true;
     for (variant, record) in variants.iter().enumerate() {
         if interruptions() > 0 {

@@ -106,7 +106,8 @@ pub struct Runner<'a> {
     expected_output: Option<(u64, u64)>,
 }
 
-fn io_error(action: &str) -> impl FnOnce(io::Error) -> LabError {
+/// What failed, for an error.
+pub fn io_error(action: &str) -> impl FnOnce(io::Error) -> LabError {
     let action = action.to_owned();
     move |cause| LabError::Io { action, cause }
 }

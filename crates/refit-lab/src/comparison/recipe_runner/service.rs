@@ -1,0 +1,306 @@
+//! A recipe's service: started, waited for, loaded, stopped.
+
+use std::fs::{self, File};
+use std::os::unix::net::{UnixDatagram, UnixStream};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use refit_launch::{Running, doze, interruptions};
+use refit_meter::{MemorySampler, memory_available, memory_sample, top_of};
+
+use super::RecipeRunner;
+use super::phase::{Phase, described, failed, names, out, passed};
+use super::window::Moment;
+use crate::comparison::runner::{Made, io_error};
+use crate::error::LabError;
+use crate::experiment::ServiceRecord;
+use crate::output::last_lines;
+use crate::place::Instance;
+use crate::ports::is_listening;
+use crate::recipe::Ready;
+use crate::run::Watch;
+use crate::tool::TICK;
+use crate::tree::{PROC, Part, Tree};
+
+/// Between two looks whether a service is ready: its time to be ready is known
+/// this well.
+const READY_TICK: Duration = Duration::from_millis(2);
+
+/// A service that was started.
+pub struct Service {
+    pub running: Running,
+    pub watch: Watch,
+    began: Instant,
+    /// Memory of the machine before it.
+    available: Option<u64>,
+}
+
+impl RecipeRunner<'_> {
+    pub(super) fn with_service(
+        &mut self,
+        variant: usize,
+        instance: &Instance,
+        made: &mut Made,
+    ) -> Phase<()> {
+        let Some(start) = &self.recipe.service else {
+            return Ok(Ok(()));
+        };
+        let surroundings = self.surroundings(instance);
+        let words = surroundings.words(&self.place.tree, Part::Service, &start.start);
+        let bytes = Some(self.environment_bytes + self.padding);
+        let available = memory_available(Path::new(PROC));
+        let mut prepared = self.prepare(variant, &surroundings.env, words, bytes)?;
+        let log = &instance.service_log;
+        let stdout = File::create(log).map_err(io_error("cannot open the files of a run"))?;
+        let stderr = stdout
+            .try_clone()
+            .map_err(io_error("cannot open the files of a run"))?;
+        let null = File::open("/dev/null").map_err(io_error("cannot open /dev/null"))?;
+        let watch = Watch::begin(&prepared, false);
+        let began = Instant::now();
+        let running = match prepared.start([null, stdout, stderr], Some(&instance.dir)) {
+            Ok(running) => running,
+            Err(error) => {
+                prepared.session.remove();
+                return Err(LabError::Start {
+                    command: start.start.clone(),
+                    cause: error.0,
+                });
+            }
+        };
+        self.place.tree.set_leader(Some(running.pid()));
+        let mut service = Service {
+            running,
+            watch,
+            began,
+            available,
+        };
+        let loaded = self.loaded(variant, instance, &mut service, made);
+        // Whatever happened, nothing of it goes on.
+        let stopped = self.stop(instance, &mut service, matches!(loaded, Ok(Ok(()))));
+        self.place.tree.set_leader(None);
+        if let Some(ended) = service.running.poll() {
+            made.run = service.watch.finish(&ended);
+        }
+        prepared.session.remove();
+        passed!(loaded);
+        stopped
+    }
+
+    /// From the start to the check.
+    fn loaded(
+        &mut self,
+        variant: usize,
+        instance: &Instance,
+        service: &mut Service,
+        made: &mut Made,
+    ) -> Phase<()> {
+        let file = &self.recipe.file;
+        let ready = passed!(self.ready(instance, service));
+        let lives = |service: &mut Service, tree: &Tree| {
+            service.watch.tick();
+            service.running.poll().is_none() || !tree.members(Part::Service).is_empty()
+        };
+        let tree = &self.place.tree;
+        passed!(self.with_log(
+            instance,
+            self.tool("load.warmup", file.load.warmup.as_deref(), instance, || {
+                lives(service, tree)
+            })
+        ));
+        let before = Moment::now(tree, service);
+        let mut sampler = MemorySampler::new(Instant::now());
+        let sample_of = |service: &Service| {
+            let members = tree.members(Part::Service);
+            let parent = top_of(Path::new(PROC), &members, service.running.pid()).unwrap_or(0);
+            (members, parent)
+        };
+        let window = self.tool("load.command", Some(&file.load.command), instance, || {
+            let now = Instant::now();
+            if sampler.due(now) {
+                let (members, parent) = sample_of(service);
+                sampler.sample(now, Path::new(PROC), &members, parent);
+            }
+            lives(service, tree)
+        });
+        let window = passed!(self.with_log(instance, window));
+        let after = Moment::now(tree, service);
+        let available = memory_available(Path::new(PROC));
+        let (members, parent) = sample_of(service);
+        let end = memory_sample(Path::new(PROC), &members, parent);
+        let text = fs::read_to_string(&instance.load_output).unwrap_or_default();
+        let mut record = match self.load_record(&text, window) {
+            Ok(record) => record,
+            Err(reason) => return out(reason),
+        };
+        let used = after.since(&before);
+        let difference = |before: u64, now: u64| {
+            i64::try_from(before)
+                .ok()?
+                .checked_sub(i64::try_from(now).ok()?)
+        };
+        record.service = Some(ServiceRecord {
+            ready_ns: u64::try_from(ready.as_nanos()).unwrap_or(u64::MAX),
+            memory: sampler.samples,
+            end,
+            memory_used_bytes: service
+                .available
+                .zip(available)
+                .and_then(|(before, now)| difference(before, now)),
+            ..used
+        });
+        let outcome = self.outcome(variant, instance);
+        record.outcome = passed!(self.with_log(instance, outcome));
+        made.load = Some(record);
+        Ok(Ok(()))
+    }
+
+    /// A failed phase says what the service said last, where that may be why.
+    fn with_log<T>(&self, instance: &Instance, phase: Phase<T>) -> Phase<T> {
+        Ok(phase?.map_err(|mut failure| {
+            if failure.reason.starts_with("the service ended") {
+                failure.reason += &last_lines(&instance.service_log);
+            }
+            failure
+        }))
+    }
+
+    fn ready(&self, instance: &Instance, service: &mut Service) -> Phase<Duration> {
+        let Some(start) = &self.recipe.service else {
+            return Ok(Ok(Duration::ZERO));
+        };
+        let port = |name: &str| {
+            let mut ports = instance.ports.iter();
+            ports
+                .find(|(known, _)| known == name)
+                .map_or(0, |(_, port)| port.number)
+        };
+        loop {
+            let is_ready = match &start.ready {
+                Ready::Tcp(name) => is_listening(port(name)),
+                Ready::Unix(path) => listens(&instance.dir.join(path)),
+                Ready::Log(regex, file) => {
+                    let own = &instance.service_log;
+                    let file = file
+                        .as_ref()
+                        .map_or(own.clone(), |file| instance.dir.join(file));
+                    regex.is_match(&String::from_utf8_lossy(
+                        &fs::read(file).unwrap_or_default(),
+                    ))
+                }
+                Ready::Command(command) => self
+                    .tool("service.ready", Some(command), instance, || true)?
+                    .is_ok(),
+            };
+            if is_ready {
+                return Ok(Ok(service.began.elapsed()));
+            }
+            let said = || last_lines(&instance.service_log);
+            if let Some(ended) = service.running.poll()
+                && self.place.tree.members(Part::Service).is_empty()
+            {
+                return failed(format!(
+                    "the service ended with {} before it was ready{}",
+                    described(&ended),
+                    said()
+                ));
+            }
+            if interruptions() > 1 {
+                return failed("interrupted");
+            }
+            if service.began.elapsed() > start.ready_timeout {
+                return out(format!(
+                    "the service was not ready within {:.0} s ({}){}",
+                    start.ready_timeout.as_secs_f64(),
+                    wanted(&start.ready),
+                    said()
+                ));
+            }
+            doze(READY_TICK);
+        }
+    }
+
+    /// Ends the service. `properly`: what does not end by itself is told.
+    fn stop(&self, instance: &Instance, service: &mut Service, properly: bool) -> Phase<()> {
+        let Some(start) = &self.recipe.service else {
+            return Ok(Ok(()));
+        };
+        let tree = &self.place.tree;
+        let mut said = None;
+        if !properly {
+            // It has failed already; what matters is that nothing is left.
+            service.running.terminate();
+        } else if let Some(command) = &start.stop {
+            if let Err(failure) = self.tool("service.stop", Some(command), instance, || true)? {
+                said = Some(failure);
+            }
+        } else {
+            service.running.terminate();
+        }
+        let began = Instant::now();
+        let patience = if properly {
+            start.stop_timeout
+        } else {
+            Duration::from_secs(3)
+        };
+        let left = loop {
+            service.watch.tick();
+            tree.reap();
+            let ended = service.running.poll().is_some();
+            let left = tree.members(Part::Service);
+            if ended && left.is_empty() {
+                break left;
+            }
+            if began.elapsed() > patience || interruptions() > 1 {
+                break left;
+            }
+            doze(TICK);
+        };
+        let names = names(&left);
+        let ignored = service.running.poll().is_none();
+        tree.kill(Part::Service);
+        service.running.kill();
+        while service.running.poll().is_none() {
+            doze(TICK);
+        }
+        if let Some(failure) = said {
+            return Ok(Err(failure));
+        }
+        if properly && !left.is_empty() && interruptions() < 2 {
+            let what = if ignored {
+                "did not end"
+            } else {
+                "left processes behind"
+            };
+            return failed(format!(
+                "the service {what} within {:.0} s of service.stop, and was killed: {names}{}",
+                patience.as_secs_f64(),
+                last_lines(&instance.service_log)
+            ));
+        }
+        if properly {
+            self.nobody_left()
+        } else {
+            Ok(Ok(()))
+        }
+    }
+}
+
+/// Somebody accepts connections on it, or reads datagrams from it.
+fn listens(path: &Path) -> bool {
+    UnixStream::connect(path).is_ok()
+        || UnixDatagram::unbound().is_ok_and(|socket| socket.connect(path).is_ok())
+}
+
+fn wanted(ready: &Ready) -> String {
+    match ready {
+        Ready::Tcp(name) => format!("nobody listens on port {name}"),
+        Ready::Unix(path) => format!("nobody listens on {path}"),
+        Ready::Log(regex, file) => format!(
+            "no line of {} matches `{}`",
+            file.as_deref().unwrap_or("its output"),
+            regex.as_str().trim_start_matches("(?m)")
+        ),
+        Ready::Command(command) => format!("`{command}` fails"),
+    }
+}

@@ -1,0 +1,208 @@
+//! Keys of a recipe.toml that contradict themselves or each other.
+
+use std::time::Duration;
+
+use refit_knobs::Class;
+use regex_lite::Regex;
+
+use super::file::RecipeFile;
+use super::{
+    LoadMetric, Operations, PATIENCE, Ready, RecipeError, ServiceStart, Source, Work, conf,
+    parse_time,
+};
+use crate::metric::{Unit, is_built_in, is_built_in_for};
+
+/// Looks at one file.
+pub struct Checker<'a> {
+    /// Of the file, for messages.
+    pub name: &'a str,
+    /// What it says.
+    pub file: &'a RecipeFile,
+}
+
+impl Checker<'_> {
+    fn wrong(&self, key: &str, problem: impl Into<String>) -> RecipeError {
+        RecipeError::Key {
+            file: self.name.to_owned(),
+            key: key.to_owned(),
+            problem: problem.into(),
+        }
+    }
+
+    fn regex(&self, key: &str, text: &str) -> Result<Regex, RecipeError> {
+        // Outputs have lines.
+        let multi = format!("(?m){text}");
+        Regex::new(&multi)
+            .map_err(|error| self.wrong(key, format!("`{text}` is no regular expression: {error}")))
+    }
+
+    fn with_group(&self, key: &str, text: &str) -> Result<Regex, RecipeError> {
+        let regex = self.regex(key, text)?;
+        if regex.captures_len() < 2 {
+            let problem = format!("`{text}` has no group; put the number in ( )");
+            return Err(self.wrong(key, problem));
+        }
+        Ok(regex)
+    }
+
+    pub fn time(&self, key: &str, text: Option<&str>) -> Result<Duration, RecipeError> {
+        text.map_or(Ok(PATIENCE), |text| {
+            parse_time(text).ok_or_else(|| {
+                self.wrong(
+                    key,
+                    format!("`{text}` is no time; write it as 90s, 3m or 500ms"),
+                )
+            })
+        })
+    }
+
+    pub fn texts(&self) -> Result<(), RecipeError> {
+        let file = self.file;
+        let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+        if file.name.is_empty() || !file.name.chars().all(plain) {
+            let problem = format!("`{}` is no name; use lower case, digits and `-`", file.name);
+            return Err(self.wrong("name", problem));
+        }
+        let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+        for port in &file.service.ports {
+            if port.is_empty() || !port.chars().all(plain) {
+                let problem = format!("`{port}` is no name; use lower case, digits and `_`");
+                return Err(self.wrong("service.ports", problem));
+            }
+        }
+        if let Some(pattern) = file.needs.files.iter().find(|path| !path.starts_with('/')) {
+            return Err(self.wrong("needs.files", format!("`{pattern}` is no absolute path")));
+        }
+        if let Some(main) = &file.main
+            && !is_built_in_for(main, file.service.start.is_some())
+            && !file.load.metrics.contains_key(main)
+        {
+            let problem = format!(
+                "`{main}` is no metric of its runs; declare [load.metrics.{main}], or leave it out for `rate`"
+            );
+            return Err(self.wrong("main", problem));
+        }
+        Ok(())
+    }
+
+    pub fn service(&self) -> Result<Option<ServiceStart>, RecipeError> {
+        let service = &self.file.service;
+        let Some(start) = &service.start else {
+            for (key, given) in [
+                ("ready", service.ready.is_some()),
+                ("stop", service.stop.is_some()),
+                ("ready-timeout", service.ready_timeout.is_some()),
+                ("stop-timeout", service.stop_timeout.is_some()),
+            ] {
+                if given {
+                    let problem =
+                        "without `start` there is nothing to wait for; the load is the program";
+                    return Err(self.wrong(&format!("service.{key}"), problem));
+                }
+            }
+            return Ok(None);
+        };
+        let ready = service.ready.clone().unwrap_or_default();
+        let form =
+            "write exactly one of tcp, unix, log or command, as in ready = { tcp = \"http\" }";
+        let ready = match (ready.tcp, ready.unix, ready.log, ready.command) {
+            (Some(port), None, None, None) => {
+                if !service.ports.contains(&port) {
+                    let problem = format!("`{port}` is not among `ports`");
+                    return Err(self.wrong("service.ready.tcp", problem));
+                }
+                Ready::Tcp(port)
+            }
+            (None, Some(path), None, None) => Ready::Unix(path),
+            (None, None, Some(line), None) => {
+                Ready::Log(self.regex("service.ready.log", &line)?, ready.file.clone())
+            }
+            (None, None, None, Some(command)) => Ready::Command(command),
+            _ => return Err(self.wrong("service.ready", form)),
+        };
+        let file = service.ready.as_ref().and_then(|ready| ready.file.as_ref());
+        if file.is_some() && !matches!(ready, Ready::Log(..)) {
+            return Err(self.wrong("service.ready.file", "only `log` reads a file"));
+        }
+        Ok(Some(ServiceStart {
+            start: start.clone(),
+            ready,
+            stop: service.stop.clone(),
+            ready_timeout: self.time("service.ready-timeout", service.ready_timeout.as_deref())?,
+            stop_timeout: self.time("service.stop-timeout", service.stop_timeout.as_deref())?,
+        }))
+    }
+
+    pub fn work(&self) -> Result<Work, RecipeError> {
+        let load = &self.file.load;
+        match &load.operations {
+            Operations::Number(0) => {
+                Err(self.wrong("load.operations", "0 operations measure nothing"))
+            }
+            Operations::Number(_) if load.brief == Some(0) => {
+                Err(self.wrong("load.brief", "0 operations check nothing"))
+            }
+            Operations::Read(_) if load.brief.is_some() => {
+                let problem = "`operations` is read from the output; only a number has a brief one";
+                Err(self.wrong("load.brief", problem))
+            }
+            Operations::Number(n) => Ok(Work::Number(*n, load.brief.unwrap_or(*n))),
+            Operations::Read(read) => Ok(Work::Read(
+                self.with_group("load.operations.regex", &read.regex)?,
+            )),
+        }
+    }
+
+    pub fn metrics(&self) -> Result<Vec<LoadMetric>, RecipeError> {
+        let entries = self.file.load.metrics.iter();
+        entries
+            .map(|(name, entry)| {
+                let key = format!("load.metrics.{name}");
+                if is_built_in(name) {
+                    let problem = format!("`{name}` is a metric of refit's own; choose another name");
+                    return Err(self.wrong(&key, problem));
+                }
+                let Some((_, factor)) = Unit::parse(&entry.unit) else {
+                    let problem = format!(
+                        "`{}` is no unit; there are ns us ms s, bytes KiB MiB GiB, count, per-second",
+                        entry.unit
+                    );
+                    return Err(self.wrong(&format!("{key}.unit"), problem));
+                };
+                if !["less", "more"].contains(&&*entry.better) {
+                    let problem = format!("`{}` is neither `less` nor `more`", entry.better);
+                    return Err(self.wrong(&format!("{key}.better"), problem));
+                }
+                let source = match (&entry.regex, &entry.pointer) {
+                    (Some(text), None) => Source::Regex(self.with_group(&format!("{key}.regex"), text)?),
+                    (None, Some(pointer)) if pointer.starts_with('/') => Source::Pointer(pointer.clone()),
+                    (None, Some(pointer)) => {
+                        let problem = format!("`{pointer}` is no JSON Pointer; it begins with `/`");
+                        return Err(self.wrong(&format!("{key}.pointer"), problem));
+                    }
+                    _ => return Err(self.wrong(&key, "write either `regex` or `pointer`")),
+                };
+                Ok(LoadMetric {
+                    name: name.clone(),
+                    source,
+                    factor,
+                })
+            })
+            .collect()
+    }
+
+    pub fn conf(&self) -> Result<(), RecipeError> {
+        for (name, conf) in &self.file.conf {
+            for (value, entry) in &conf.values {
+                let key = format!("conf.{name}.{value}");
+                conf::class(&entry.class).ok_or_else(|| {
+                    let all: Vec<String> = Class::ALL.iter().map(ToString::to_string).collect();
+                    let problem = format!("`{}` is none of {}", entry.class, all.join(", "));
+                    self.wrong(&format!("{key}.class"), problem)
+                })?;
+                conf::action(entry).map_err(|problem| self.wrong(&key, problem))?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,103 @@
+use super::folder::FolderFile;
+use super::*;
+
+const SMALL: &str = "name = \"small\"\nquestion.en = \"?\"\n[load]\ncommand = \"true\"\noperations = 1\nunit = \"run\"\n[check]\ncommand = \"true\"\n";
+
+fn read(text: &str) -> Result<Recipe, RecipeError> {
+    Recipe::new(Folder {
+        origin: Some("/r".into()),
+        files: vec![FolderFile {
+            path: "recipe.toml".into(),
+            bytes: text.into(),
+            executable: false,
+        }],
+    })
+}
+
+fn refused(text: &str) -> String {
+    read(text).map(|_| text).unwrap_err().to_string()
+}
+
+#[test]
+fn the_smallest_recipe_is_a_load_and_a_check() {
+    let recipe = read(SMALL).unwrap();
+    assert!(recipe.service.is_none());
+    assert_eq!(recipe.main(), "rate");
+    assert_eq!(recipe.commands().len(), 2);
+}
+
+#[test]
+fn an_unknown_key_is_named_with_its_line() {
+    let error = refused(&format!("{SMALL}\n[service]\nstrat = \"x\"\n"));
+    assert!(
+        error.contains("line 11") && error.contains("strat"),
+        "{error}"
+    );
+    let error = refused(&format!(
+        "{SMALL}[conf.a.b]\nclass = \"safe\"\nfiel = \"x\"\n"
+    ));
+    assert!(
+        error.contains("line 11") && error.contains("fiel"),
+        "{error}"
+    );
+    let error = refused("name = \"x\"\n");
+    assert!(error.contains("question"), "{error}");
+}
+
+#[test]
+fn what_contradicts_itself_is_named_by_its_key() {
+    for (more, key) in [
+        (
+            "[load.metrics.p99]\nregex = 'a'\nunit = 'ms'\n",
+            "load.metrics.p99.regex",
+        ),
+        (
+            "[load.metrics.p99]\nregex = '(a)'\nunit = 'mm'\n",
+            "load.metrics.p99.unit",
+        ),
+        (
+            "[load.metrics.pss]\nregex = '(a)'\nunit = 'ms'\n",
+            "load.metrics.pss",
+        ),
+        ("[load.metrics.a]\nunit = 'ms'\n", "load.metrics.a"),
+        (
+            "[load.metrics.a]\npointer = 'b'\nunit = 'ms'\n",
+            "load.metrics.a.pointer",
+        ),
+        ("[service]\nstart = 'x'\n", "service.ready"),
+        (
+            "[service]\nstart = 'x'\nready = { tcp = 'http' }\n",
+            "service.ready.tcp",
+        ),
+        (
+            "[service]\nstart = 'x'\nready = { tcp = 'a', unix = 'b' }\n",
+            "service.ready",
+        ),
+        ("[service]\nstop = 'x'\n", "service.stop"),
+        ("[service]\nports = ['A B']\n", "service.ports"),
+        (
+            "[service]\nstart = 'x'\nready = { unix = 's' }\nready-timeout = 'soon'\n",
+            "service.ready-timeout",
+        ),
+        ("[needs]\nfiles = ['etc/x']\n", "needs.files"),
+        (
+            "[conf.a.b]\nclass = 'harmless'\ncommand = 'a'\ninverse = 'b'\n",
+            "conf.a.b.class",
+        ),
+        ("[conf.a.b]\nclass = 'safe'\ncommand = 'a'\n", "conf.a.b"),
+    ] {
+        let error = refused(&format!("{SMALL}{more}"));
+        assert!(error.contains(&format!(" {key}: ")), "{more}: {error}");
+    }
+    let error = refused(&SMALL.replace("name = \"small\"", "name = \"small\"\nmain = \"speed\""));
+    assert!(error.contains("main: `speed`"), "{error}");
+}
+
+#[test]
+fn every_recipe_that_refit_carries_can_be_read() {
+    for name in shipped_names() {
+        let recipe = Recipe::find(name).unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(recipe.name(), name);
+        assert!(recipe.file.question.ja.is_some(), "{name}");
+    }
+}
