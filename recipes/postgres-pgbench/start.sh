@@ -1,0 +1,4 @@
+#!/bin/sh
+set -eu
+. "$REFIT_RECIPE/path.sh"
+exec postgres -D data 2>server.log
