@@ -35,8 +35,15 @@ mod postfix;
 mod processes;
 mod programs;
 mod ran;
+mod recipe_files;
+mod recipe_folder;
+mod recipe_verbs;
+mod recipes;
 mod result;
 mod runner;
+mod service_failures;
+mod service_outcomes;
+mod service_runs;
 mod signals;
 mod smoke;
 mod strace;
@@ -73,7 +80,14 @@ const TABLE: &[&[Test]] = &[
     library::TESTS,
     postfix::TESTS,
     programs::TESTS,
+    recipe_files::TESTS,
+    recipe_verbs::TESTS,
+    recipes::TESTS,
+    recipes::EACH,
     result::TESTS,
+    service_failures::TESTS,
+    service_outcomes::TESTS,
+    service_runs::TESTS,
     signals::TESTS,
     smoke::TESTS,
     transparency::TESTS,

@@ -4,11 +4,13 @@ use boon::{Compiler, SchemaIndex, Schemas};
 use serde_json::{Value, json};
 
 use crate::lab::{Lab, expect_code, source_dir};
+use crate::recipe_folder::RecipeFolder;
 use crate::runner::{Outcome, Test};
 use crate::test;
 
 pub const TESTS: &[Test] = &[
     test!(every_kind_of_result_is_valid),
+    test!(results_of_recipes_are_valid),
     test!(the_schema_refuses_what_is_not_documented),
 ];
 
@@ -52,6 +54,82 @@ fn every_kind_of_result_is_valid(lab: &Lab) -> Outcome {
     assert_eq!(ring["coverage"]["unknown"][0]["what"], "io_uring");
     expect_valid(&ring);
     Outcome::Pass
+}
+
+fn results_of_recipes_are_valid(lab: &Lab) -> Outcome {
+    let tiny = RecipeFolder::command(lab, "tiny")
+        .set("service.ports", "['unused']")
+        .text("service.start", "exec sleep 1000")
+        .set("service.ready", "{ command = 'true' }")
+        .text("load.command", "sleep 0.05; echo 5 done, p50 2.5 ms")
+        .set("load.operations", "{ regex = '([0-9]+) done' }")
+        .set(
+            "load.metrics.p50",
+            "{ regex = 'p50 ([0-9.]+)', unit = 'ms', about = 'median' }",
+        )
+        .text("check.command", "echo all done")
+        .set(
+            "conf.a.b",
+            "{ class = 'bounded-loss', command = 'touch b', inverse = 'rm b' }",
+        )
+        .variants(&["conf.a=b", "later=1"]);
+    let (output, result) = tiny.compare(&["--quiet", "--rounds", "12", "--bare"]);
+    expect_code(&output, 0);
+    assert_eq!(result["main"], "rate");
+    assert_eq!(result["recipe"]["name"], "tiny");
+    assert_eq!(result["recipe"]["folder"], "./tiny");
+    assert_eq!(result["recipe"]["is_service"], true);
+    assert_eq!(result["recipe"]["metrics"][0]["unit"], "ms");
+    assert_eq!(result["recipe"]["why"]["conf.a=b"], "to see");
+    assert_eq!(result["unavailable"][0]["settings"], "later=1");
+    assert_eq!(result["unavailable"].as_array().map(Vec::len), Some(1));
+    assert_eq!(result["variants"][1]["class"], "bounded-loss");
+    let load = &result["runs"][0]["load"];
+    assert_eq!(load["operations"], 5);
+    assert_eq!(load["values"], json!({"p50": 2.5e6}));
+    assert_eq!(load["outcome"], "all done");
+    assert!(load["window_ns"].as_u64() >= Some(50_000_000), "{load:#}");
+    let service = &load["service"];
+    assert_eq!(service["end"]["processes"], 1);
+    assert!(
+        service["end"]["parent_pss_bytes"].as_u64() > Some(0),
+        "{load:#}"
+    );
+    assert!(!service["memory"].as_array().expect("samples").is_empty());
+
+    for place in [
+        "",
+        "/recipe",
+        "/recipe/metrics/0",
+        "/unavailable/0",
+        "/runs/0/load",
+    ] {
+        refuses_more(&result, place);
+    }
+    for place in ["service", "service/end", "service/memory/0"] {
+        refuses_more(&result, &format!("/runs/0/load/{place}"));
+    }
+
+    let (output, result) =
+        RecipeFolder::command(lab, "program").compare(&["--quiet", "--rounds", "12"]);
+    expect_code(&output, 0);
+    assert_eq!(result["recipe"]["is_service"], false);
+    let load = &result["runs"][0]["load"];
+    assert_eq!(load["operations"], 10);
+    assert_eq!(load.get("service"), None);
+    Outcome::Pass
+}
+
+/// One key more at this place is no result.
+#[track_caller]
+fn refuses_more(result: &Value, place: &str) {
+    let (schemas, index) = schema();
+    let mut more = result.clone();
+    let object = more.pointer_mut(place).and_then(Value::as_object_mut);
+    object
+        .unwrap_or_else(|| panic!("no object {place}"))
+        .insert("more".to_owned(), json!(1));
+    assert!(schemas.validate(&more, index).is_err(), "{place}");
 }
 
 fn the_schema_refuses_what_is_not_documented(lab: &Lab) -> Outcome {

@@ -7,6 +7,8 @@ use std::fs::{self, DirBuilder, File};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use refit_meter::uses_directory;
 use rustix::fs::{FlockOperation, flock};
@@ -14,7 +16,7 @@ use rustix::process::{Pid, Signal, geteuid, kill_process};
 
 use crate::ports::Port;
 use crate::recipe::Recipe;
-use crate::tree::{Tree, kill_cgroup};
+use crate::tree::{DEATH, PROC, Tree, kill_cgroup};
 use crate::users;
 
 /// Where instances lie unless the user says otherwise: a disk on most machines.
@@ -53,6 +55,15 @@ fn make(path: &Path) -> io::Result<()> {
     fs::set_permissions(path, fs::Permissions::from_mode(0o755))
 }
 
+/// Nobody sees it before it is held: it would seem abandoned.
+fn lock(path: &Path) -> io::Result<File> {
+    let unheld = path.join("unheld");
+    let lock = File::create_new(&unheld)?;
+    flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
+    fs::rename(unheld, path.join("lock"))?;
+    Ok(lock)
+}
+
 impl Place {
     /// Makes both directories and lays the recipe's folder out.
     pub fn create(base: &Path, recipe: &Recipe) -> io::Result<Place> {
@@ -62,11 +73,10 @@ impl Place {
         let name = format!("{PREFIX}{name}");
         let base = base.canonicalize()?;
         let path = base.join(&name);
-        make(&path)?;
-        let lock = File::create_new(path.join("lock"))?;
-        flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
         let tmpfs = Path::new(TMPFS).join(&name);
-        make(&tmpfs)?;
+        let lock = make(&path).and_then(|()| lock(&path));
+        let lock = lock.and_then(|lock| make(&tmpfs).map(|()| lock));
+        let lock = lock.inspect_err(|_| drop(remove(&path)))?;
         let place = Place {
             tree: Tree::new(&name),
             path,
@@ -155,7 +165,8 @@ pub fn open_up(directory: &Path) -> io::Result<()> {
 
 /// Ends and removes what killed refits of this user left behind below `base`.
 pub fn remove_abandoned(base: &Path) {
-    for dir in [base, Path::new(TMPFS)] {
+    // The lock of both lies below `base`, and goes with it: last.
+    for dir in [Path::new(TMPFS), base] {
         for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
             let path = entry.path();
             let name = entry.file_name();
@@ -171,15 +182,25 @@ pub fn remove_abandoned(base: &Path) {
             };
             if is_abandoned(&main, &path) {
                 kill_cgroup(name);
-                for pid in uses_directory(Path::new("/proc"), &path) {
-                    if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
-                        // It ended meanwhile, or is not ours.
-                        let _ = kill_process(pid, Signal::KILL);
-                    }
-                }
+                kill_users(&path);
                 let _ = remove(&path);
             }
         }
+    }
+}
+
+/// Until they have ended: they could write what is being removed.
+fn kill_users(path: &Path) {
+    let began = Instant::now();
+    loop {
+        let users = uses_directory(Path::new(PROC), path).into_iter();
+        let users = users.filter_map(|pid| Pid::from_raw(i32::try_from(pid).ok()?));
+        // One that ended meanwhile, or is not ours, is nobody to wait for.
+        let left = users.filter(|pid| kill_process(*pid, Signal::KILL).is_ok());
+        if left.count() == 0 || began.elapsed() > DEATH {
+            return;
+        }
+        sleep(Duration::from_millis(2));
     }
 }
 

@@ -17,7 +17,7 @@ use rustix::process::{
 };
 
 /// The longest that the kernel takes to end what was killed.
-const DEATH: Duration = Duration::from_secs(10);
+pub const DEATH: Duration = Duration::from_secs(10);
 
 /// Where the kernel tells of processes.
 pub const PROC: &str = "/proc";
@@ -121,6 +121,14 @@ fn procs(cgroup: &Path) -> Vec<u32> {
 
 fn raw(pid: u32) -> Option<Pid> {
     i32::try_from(pid).ok().and_then(Pid::from_raw)
+}
+
+/// Asks a process to end.
+pub fn terminate(pid: u32) {
+    if let Some(pid) = raw(pid) {
+        // It ended meanwhile.
+        let _ = kill_process(pid, Signal::TERM);
+    }
 }
 
 fn kill(pid: u32) {

@@ -15,7 +15,7 @@ use refit_launch::{Options, Prepared, interruptions, prepare};
 use refit_stats::Rng;
 use rustix::process::geteuid;
 
-use self::phase::{Phase, failed, names, out, passed};
+use self::phase::{Phase, failed, names, out, passed, seconds};
 use super::runner::{Made, Runs, io_error, next_padding, unsettled};
 use crate::conf_steps::ConfSteps;
 use crate::copies::size;
@@ -28,6 +28,9 @@ use crate::request::Request;
 use crate::settle::Settle;
 use crate::tool::{Surroundings, ToolEnd};
 use crate::tree::Part;
+
+/// A disk with less room is full.
+const FULL_BYTES: u64 = 64 << 10;
 
 /// Runs variants of a recipe.
 pub struct RecipeRunner<'a> {
@@ -151,22 +154,34 @@ impl<'a> RecipeRunner<'a> {
         instance: &Instance,
         tick: impl FnMut() -> bool,
     ) -> Phase<Duration> {
+        self.tool_within(self.recipe.load_timeout, key, command, instance, tick)
+    }
+
+    fn tool_within(
+        &self,
+        timeout: Duration,
+        key: &str,
+        command: Option<&str>,
+        instance: &Instance,
+        tick: impl FnMut() -> bool,
+    ) -> Phase<Duration> {
         let Some(command) = command else {
             return Ok(Ok(Duration::ZERO));
         };
         let at = &instance.load_output;
         let errors = at.with_extension("stderr");
-        let files = [at.as_path(), &errors].map(File::create);
-        let [Ok(stdout), Ok(stderr)] = files else {
-            return Err(LabError::Io {
-                action: format!("cannot write {}", at.display()),
-                cause: std::io::Error::last_os_error(),
-            });
+        let create = |path: &Path| {
+            let action = format!("cannot write {}", path.display());
+            File::create(path).map_err(io_error(&action))
         };
+        let (stdout, stderr) = (create(at)?, create(&errors)?);
         let surroundings = self.surroundings(instance);
-        let timeout = self.recipe.load_timeout;
         let run = surroundings.run(&self.place.tree, command, [stdout, stderr], timeout, tick)?;
         let said = || {
+            // There is no room for what it said of that either.
+            if self.place.free_bytes() < FULL_BYTES {
+                return format!(": no space is left in {}", self.request.dir.display());
+            }
             let said = last_lines(&errors);
             if said.is_empty() {
                 last_lines(at)
@@ -178,8 +193,8 @@ impl<'a> RecipeRunner<'a> {
             ToolEnd::Exited(status) if status.success() => Ok(Ok(run.wall)),
             ToolEnd::Exited(status) => failed(format!("{key} failed, {status}{}", said())),
             ToolEnd::TimedOut => failed(format!(
-                "{key} did not end within {:.0} s{}",
-                timeout.as_secs_f64(),
+                "{key} did not end within {}{}",
+                seconds(timeout),
                 said()
             )),
             ToolEnd::Interrupted => failed("interrupted"),

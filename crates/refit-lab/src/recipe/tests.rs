@@ -74,6 +74,7 @@ fn what_contradicts_itself_is_named_by_its_key() {
             "service.ready",
         ),
         ("[service]\nstop = 'x'\n", "service.stop"),
+        ("[service]\nready-timeout = '1s'\n", "service.ready-timeout"),
         ("[service]\nports = ['A B']\n", "service.ports"),
         (
             "[service]\nstart = 'x'\nready = { unix = 's' }\nready-timeout = 'soon'\n",
@@ -89,8 +90,18 @@ fn what_contradicts_itself_is_named_by_its_key() {
         let error = refused(&format!("{SMALL}{more}"));
         assert!(error.contains(&format!(" {key}: ")), "{more}: {error}");
     }
-    let error = refused(&SMALL.replace("name = \"small\"", "name = \"small\"\nmain = \"speed\""));
-    assert!(error.contains("main: `speed`"), "{error}");
+    for (line, more, sentence) in [
+        ("name = \"small\"", "main = \"speed\"", "main: `speed`"),
+        // A service has it, and a load that is the program has not.
+        ("name = \"small\"", "main = \"pss\"", "main: `pss`"),
+        ("operations = 1", "brief = 0", "load.brief: 0"),
+    ] {
+        let error = refused(&SMALL.replace(line, &format!("{line}\n{more}")));
+        assert!(error.contains(sentence), "{error}");
+    }
+    let read = "operations = { regex = \"([0-9]+)\" }\nbrief = 1";
+    let error = refused(&SMALL.replace("operations = 1", read));
+    assert!(error.contains("load.brief: "), "{error}");
 }
 
 #[test]

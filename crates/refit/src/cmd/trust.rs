@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::io::{self, BufRead, IsTerminal, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use refit_lab::recipe::{Folder, Recipe};
@@ -28,8 +28,14 @@ pub fn agree(recipe: &Recipe, yes: bool) -> Result<()> {
     let Some(origin) = &recipe.folder.origin else {
         return Ok(());
     };
-    let carried = Folder::shipped(recipe.name());
-    if carried.is_some_and(|folder| folder.files == recipe.folder.files) {
+    // Pictures run nothing, and refit carries none.
+    let is_picture = |path: &Path| path.extension().is_some_and(|ending| ending == "png");
+    let own = recipe
+        .folder
+        .files
+        .iter()
+        .filter(|file| !is_picture(&file.path));
+    if Folder::shipped(recipe.name()).is_some_and(|folder| folder.files.iter().eq(own)) {
         return Ok(());
     }
     let print = format!("{:016x}", recipe.folder.fingerprint());

@@ -1,6 +1,7 @@
 //! What a phase of a run comes to.
 
 use std::path::Path;
+use std::time::Duration;
 
 use refit_launch::{End, Ended};
 
@@ -49,6 +50,11 @@ pub fn described(ended: &Ended) -> String {
         End::Exited(code) => format!("exit code {code}"),
         End::Signaled(signal) => format!("signal {signal}"),
     }
+}
+
+/// As a recipe may have written it, for a message.
+pub fn seconds(time: Duration) -> String {
+    format!("{} s", time.as_secs_f64())
 }
 
 /// Some processes, for a message.

@@ -6,7 +6,7 @@ use std::path::Path;
 use refit_launch::End;
 
 use super::RecipeRunner;
-use super::phase::{Phase, described, failed, out, passed};
+use super::phase::{Phase, described, failed, out, passed, seconds};
 use crate::comparison::runner::{Made, io_error};
 use crate::error::LabError;
 use crate::output::last_lines;
@@ -47,8 +47,8 @@ impl RecipeRunner<'_> {
         prepared.session.remove();
         if ended.timed_out {
             return out(format!(
-                "load.command did not end within {:.0} s",
-                self.recipe.load_timeout.as_secs_f64()
+                "load.command did not end within {}",
+                seconds(self.recipe.load_timeout)
             ));
         }
         if !matches!(ended.end, End::Exited(0)) {

@@ -9,7 +9,7 @@ use refit_launch::{Running, doze, interruptions};
 use refit_meter::{MemorySampler, memory_available, memory_sample, top_of};
 
 use super::RecipeRunner;
-use super::phase::{Phase, described, failed, names, out, passed};
+use super::phase::{Phase, described, failed, names, out, passed, seconds};
 use super::window::Moment;
 use crate::comparison::runner::{Made, io_error};
 use crate::error::LabError;
@@ -20,11 +20,14 @@ use crate::ports::is_listening;
 use crate::recipe::Ready;
 use crate::run::Watch;
 use crate::tool::TICK;
-use crate::tree::{PROC, Part, Tree};
+use crate::tree::{self, PROC, Part, Tree};
 
 /// Between two looks whether a service is ready: its time to be ready is known
 /// this well.
 const READY_TICK: Duration = Duration::from_millis(2);
+
+/// The longest that a service that closed its connections takes to end.
+const DYING: Duration = Duration::from_millis(100);
 
 /// A service that was started.
 pub struct Service {
@@ -97,17 +100,10 @@ impl RecipeRunner<'_> {
     ) -> Phase<()> {
         let file = &self.recipe.file;
         let ready = passed!(self.ready(instance, service));
-        let lives = |service: &mut Service, tree: &Tree| {
-            service.watch.tick();
-            service.running.poll().is_none() || !tree.members(Part::Service).is_empty()
-        };
         let tree = &self.place.tree;
-        passed!(self.with_log(
-            instance,
-            self.tool("load.warmup", file.load.warmup.as_deref(), instance, || {
-                lives(service, tree)
-            })
-        ));
+        let warmup = file.load.warmup.as_deref();
+        let warmup = self.tool("load.warmup", warmup, instance, || lives(service, tree));
+        passed!(self.alive("load.warmup", instance, service, warmup));
         let before = Moment::now(tree, service);
         let mut sampler = MemorySampler::new(Instant::now());
         let sample_of = |service: &Service| {
@@ -123,7 +119,7 @@ impl RecipeRunner<'_> {
             }
             lives(service, tree)
         });
-        let window = passed!(self.with_log(instance, window));
+        let window = passed!(self.alive("load.command", instance, service, window));
         let after = Moment::now(tree, service);
         let available = memory_available(Path::new(PROC));
         let (members, parent) = sample_of(service);
@@ -150,19 +146,43 @@ impl RecipeRunner<'_> {
             ..used
         });
         let outcome = self.outcome(variant, instance);
-        record.outcome = passed!(self.with_log(instance, outcome));
+        record.outcome = match outcome? {
+            Ok(outcome) => outcome,
+            Err(mut failure) => {
+                if !lives(service, &self.place.tree) {
+                    let said = last_lines(&instance.service_log);
+                    failure.reason += &format!("; the service has ended{said}");
+                }
+                return Ok(Err(failure));
+            }
+        };
         made.load = Some(record);
         Ok(Ok(()))
     }
 
-    /// A failed phase says what the service said last, where that may be why.
-    fn with_log<T>(&self, instance: &Instance, phase: Phase<T>) -> Phase<T> {
-        Ok(phase?.map_err(|mut failure| {
-            if failure.reason.starts_with("the service ended") {
-                failure.reason += &last_lines(&instance.service_log);
-            }
-            failure
-        }))
+    /// Behind a phase the service lives. Where it does not, that and its last
+    /// words say more than what the load noticed of it.
+    fn alive<T>(
+        &self,
+        key: &str,
+        instance: &Instance,
+        service: &mut Service,
+        phase: Phase<T>,
+    ) -> Phase<T> {
+        let phase = phase?;
+        let tree = &self.place.tree;
+        let began = Instant::now();
+        // A load may see the connection's end before the process has ended.
+        while phase.is_err() && lives(service, tree) && began.elapsed() < DYING {
+            doze(READY_TICK);
+        }
+        if interruptions() > 1 || lives(service, tree) {
+            return Ok(phase);
+        }
+        let end = service.running.poll();
+        let end = end.map_or_else(String::new, |end| format!(", {}", described(&end)));
+        let said = last_lines(&instance.service_log);
+        failed(format!("the service ended during {key}{end}{said}"))
     }
 
     fn ready(&self, instance: &Instance, service: &mut Service) -> Phase<Duration> {
@@ -188,9 +208,11 @@ impl RecipeRunner<'_> {
                         &fs::read(file).unwrap_or_default(),
                     ))
                 }
-                Ready::Command(command) => self
-                    .tool("service.ready", Some(command), instance, || true)?
-                    .is_ok(),
+                Ready::Command(command) => {
+                    let left = start.ready_timeout.saturating_sub(service.began.elapsed());
+                    self.tool_within(left, "service.ready", Some(command), instance, || true)?
+                        .is_ok()
+                }
             };
             if is_ready {
                 return Ok(Ok(service.began.elapsed()));
@@ -210,8 +232,8 @@ impl RecipeRunner<'_> {
             }
             if service.began.elapsed() > start.ready_timeout {
                 return out(format!(
-                    "the service was not ready within {:.0} s ({}){}",
-                    start.ready_timeout.as_secs_f64(),
+                    "the service was not ready within {} ({}){}",
+                    seconds(start.ready_timeout),
                     wanted(&start.ready),
                     said()
                 ));
@@ -229,13 +251,13 @@ impl RecipeRunner<'_> {
         let mut said = None;
         if !properly {
             // It has failed already; what matters is that nothing is left.
-            service.running.terminate();
+            terminate(tree, service);
         } else if let Some(command) = &start.stop {
-            if let Err(failure) = self.tool("service.stop", Some(command), instance, || true)? {
-                said = Some(failure);
-            }
+            let (patience, command) = (start.stop_timeout, Some(&**command));
+            let run = self.tool_within(patience, "service.stop", command, instance, || true);
+            said = run?.err();
         } else {
-            service.running.terminate();
+            terminate(tree, service);
         }
         let began = Instant::now();
         let patience = if properly {
@@ -273,8 +295,8 @@ impl RecipeRunner<'_> {
                 "left processes behind"
             };
             return failed(format!(
-                "the service {what} within {:.0} s of service.stop, and was killed: {names}{}",
-                patience.as_secs_f64(),
+                "the service {what} within {} of service.stop, and was killed: {names}{}",
+                seconds(patience),
                 last_lines(&instance.service_log)
             ));
         }
@@ -283,6 +305,21 @@ impl RecipeRunner<'_> {
         } else {
             Ok(Ok(()))
         }
+    }
+}
+
+/// Looks at its counters as well.
+fn lives(service: &mut Service, tree: &Tree) -> bool {
+    service.watch.tick();
+    service.running.poll().is_none() || !tree.members(Part::Service).is_empty()
+}
+
+/// Asks what was started to end, or the daemon that it left behind.
+fn terminate(tree: &Tree, service: &mut Service) {
+    if service.running.poll().is_none() {
+        service.running.terminate();
+    } else if let Some(daemon) = top_of(Path::new(PROC), &tree.members(Part::Service), 0) {
+        tree::terminate(daemon);
     }
 }
 

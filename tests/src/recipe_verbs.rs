@@ -1,0 +1,293 @@
+//! `refit recipes`: list, show and copy, of shipped recipes and of folders.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Output;
+
+use serde_json::Value;
+
+use crate::compared::{printed, said};
+use crate::lab::{Lab, described, expect_code};
+use crate::recipe_folder::finish;
+use crate::recipes::{SHIPPED, check, folder, recipe, require, text};
+use crate::runner::{Outcome, Test};
+use crate::test;
+
+pub const TESTS: &[Test] = &[
+    test!(a_list_names_each_and_what_is_missing),
+    test!(what_is_shown_is_all_that_runs),
+    test!(a_folder_is_shown_like_a_shipped_recipe),
+    test!(an_unknown_name_names_those_there_are),
+    test!(a_copy_is_the_folder),
+    test!(a_copy_runs_unasked_until_it_is_changed),
+];
+
+fn a_list_names_each_and_what_is_missing(lab: &Lab) -> Outcome {
+    let output = lab.refit(&["recipes"]);
+    expect_code(&output, 0);
+    assert_eq!(printed(&output), printed(&lab.refit(&["recipes", "list"])));
+    for name in SHIPPED {
+        let question = text(&recipe(name)["question"]["en"]).to_owned();
+        let mut lines = printed(&output)
+            .lines()
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+            .into_iter();
+        let line = lines.find(|line| line.starts_with(&format!("{name} ")));
+        assert!(line.is_some_and(|line| line.ends_with(&question)), "{name}");
+        let remedy = lines.next().filter(|line| line.starts_with(' '));
+        if recipe(name)["needs"]["root"] == true && !lab.as_root() {
+            let remedy = remedy.expect("nobody is not root");
+            assert!(remedy.contains("not here yet: "), "{remedy}");
+        }
+    }
+    // No compiler on this PATH.
+    let mut poor = lab.refit_command(&["recipes"]);
+    let output = finish(poor.env("PATH", lab.subdir("empty")));
+    expect_code(&output, 0);
+    let shown = printed(&output);
+    let mut lines = shown
+        .lines()
+        .skip_while(|line| !line.starts_with("fsync-loop "));
+    assert_eq!(
+        lines.nth(1).map(str::trim),
+        Some("not here yet: install it: apt install gcc libc6-dev")
+    );
+    let mut poor = lab.refit_command(&["recipes", "check", "fsync-loop"]);
+    let output = finish(poor.env("PATH", lab.path("empty")));
+    expect_code(&output, 2);
+    assert!(
+        said(&output).contains("the recipe fsync-loop needs gcc\n"),
+        "{}",
+        described(&output)
+    );
+    Outcome::Pass
+}
+
+/// Every command of a recipe.toml, wherever it stands.
+fn commands(recipe: &Value) -> Vec<String> {
+    const PLACES: [&str; 8] = [
+        "/service/setup",
+        "/service/start",
+        "/service/ready/command",
+        "/service/stop",
+        "/load/warmup",
+        "/load/command",
+        "/load/drain",
+        "/check/command",
+    ];
+    let mut all: Vec<&Value> = PLACES
+        .iter()
+        .filter_map(|place| recipe.pointer(place))
+        .collect();
+    let knobs = recipe["conf"].as_object().into_iter().flatten();
+    for value in knobs.filter_map(|(_, knob)| knob.as_object()).flatten() {
+        all.extend(
+            ["command", "inverse"]
+                .iter()
+                .filter_map(|key| value.1.get(key)),
+        );
+    }
+    all.into_iter()
+        .map(|command| text(command).to_owned())
+        .collect()
+}
+
+#[track_caller]
+fn expect_shown(output: &Output, recipe: &Value) {
+    expect_code(output, 0);
+    let shown = printed(output);
+    let (head, tail) = shown
+        .split_once("\ncommands\n")
+        .expect("they have a heading");
+    let lines: Vec<&str> = tail.lines().map(str::trim).collect();
+    for command in commands(recipe) {
+        for line in command.lines().map(str::trim) {
+            assert!(lines.contains(&line), "`{line}` is missing in {shown}");
+        }
+    }
+    assert!(head.contains(text(&recipe["question"]["en"])), "{shown}");
+    for variant in recipe["variant"].as_array().into_iter().flatten() {
+        for key in ["settings", "why"] {
+            assert!(head.contains(text(&variant[key])), "{variant}: {shown}");
+        }
+    }
+}
+
+fn what_is_shown_is_all_that_runs(lab: &Lab) -> Outcome {
+    for name in SHIPPED {
+        expect_shown(&lab.refit(&["recipes", "show", name]), &recipe(name));
+    }
+    Outcome::Pass
+}
+
+fn a_folder_is_shown_like_a_shipped_recipe(lab: &Lab) -> Outcome {
+    lab.subdir("mine");
+    let file = r#"
+name = "mine"
+question.en = "a line\nand \u001b[31mcolour"
+variant = [{ settings = "conf.a.b=c", why = "none such" }, { settings = "conf.a=b", why = "the first" }]
+[service]
+setup = "first\n  second"
+[load]
+command = "go \u001b[2J"
+operations = 1
+unit = "go"
+[check]
+command = "look"
+[conf.a.b]
+class = "bounded-loss"
+command = "there"
+inverse = "and back"
+"#;
+    lab.file("mine/recipe.toml", file);
+    let output = lab.refit(&["recipes", "show", "./mine"]);
+    expect_code(&output, 0);
+    let shown = printed(&output);
+    // Somebody's text moves no cursor.
+    assert!(!shown.contains('\u{1b}'), "{shown:?}");
+    for line in [
+        "first",
+        "second",
+        "look",
+        "there",
+        "and back",
+        "conf.a=b   (bounded-loss)",
+    ] {
+        assert!(
+            shown.lines().any(|shown| shown.trim() == line),
+            "{line}: {shown}"
+        );
+    }
+    assert!(shown.contains("not available here: "), "{shown}");
+    let missing = lab.refit(&["recipes", "show", "./none"]);
+    expect_code(&missing, 2);
+    assert!(said(&missing).contains("./none"), "{}", described(&missing));
+    lab.subdir("empty");
+    let empty = lab.refit(&["recipes", "show", "./empty"]);
+    expect_code(&empty, 2);
+    assert!(
+        said(&empty).contains("./empty holds no recipe.toml\n"),
+        "{}",
+        described(&empty)
+    );
+    Outcome::Pass
+}
+
+fn an_unknown_name_names_those_there_are(lab: &Lab) -> Outcome {
+    lab.subdir("mine");
+    lab.file("mine/recipe.toml", "");
+    for args in [
+        &["recipes", "show", "none"][..],
+        &["recipes", "copy", "none"],
+        &["recipes", "check", "none"],
+        &["compare", "none"],
+    ] {
+        let output = lab.refit(args);
+        expect_code(&output, 2);
+        let said = said(&output);
+        assert!(said.contains("there is no recipe `none`\n"), "{said}");
+        assert!(said.contains(&SHIPPED.join(", ")), "{said}");
+    }
+    assert!(!Path::new(&lab.path("none")).exists());
+    let near = said(&lab.refit(&["recipes", "show", "mine"]));
+    assert!(near.contains("did you mean the folder `./mine`?"), "{near}");
+    Outcome::Pass
+}
+
+/// All files below a directory: path, content, and whether it is executable.
+fn files(dir: &Path) -> Vec<(PathBuf, Vec<u8>, bool)> {
+    use std::os::unix::fs::PermissionsExt;
+    let mut all = Vec::new();
+    let mut dirs = vec![dir.to_owned()];
+    while let Some(next) = dirs.pop() {
+        for entry in fs::read_dir(next).expect("it can be read") {
+            let path = entry.expect("it can be read").path();
+            if path.is_dir() {
+                dirs.push(path);
+                continue;
+            }
+            let mode = fs::metadata(&path)
+                .expect("it is there")
+                .permissions()
+                .mode();
+            let content = fs::read(&path).expect("it can be read");
+            let below = path.strip_prefix(dir).expect("it is below").to_owned();
+            all.push((below, content, mode & 0o111 != 0));
+        }
+    }
+    all.sort();
+    all
+}
+
+fn a_copy_is_the_folder(lab: &Lab) -> Outcome {
+    for name in SHIPPED {
+        let output = lab.refit(&["recipes", "copy", name]);
+        expect_code(&output, 0);
+        assert!(
+            printed(&output).contains(&format!("refit compare ./{name}\n")),
+            "{}",
+            described(&output)
+        );
+        let mut original = files(&folder(name));
+        original.retain(|(path, ..)| path.extension().is_none_or(|ending| ending != "png"));
+        let copy = files(Path::new(&lab.path(name)));
+        let names = |files: &[(PathBuf, Vec<u8>, bool)]| -> Vec<PathBuf> {
+            files.iter().map(|(path, ..)| path.clone()).collect()
+        };
+        assert_eq!(names(&copy), names(&original));
+        assert!(copy == original, "{name}: other bytes, or modes");
+    }
+    let elsewhere = lab.path("own-copy");
+    expect_code(
+        &lab.refit(&["recipes", "copy", "fsync-loop", &elsewhere]),
+        0,
+    );
+    let before = files(Path::new(&elsewhere));
+    lab.file("file", "mine");
+    for there in ["own-copy", "file"] {
+        let output = lab.refit(&["recipes", "copy", "sqlite-insert", there]);
+        expect_code(&output, 2);
+        let said = said(&output);
+        assert!(
+            said.contains(&format!("{there} is there already")),
+            "{said}"
+        );
+    }
+    assert!(files(Path::new(&elsewhere)) == before);
+    let output = lab.refit(&["recipes", "copy", "./own-copy"]);
+    expect_code(&output, 2);
+    assert!(said(&output).contains("cp -r"), "{}", described(&output));
+    Outcome::Pass
+}
+
+fn a_copy_runs_unasked_until_it_is_changed(lab: &Lab) -> Outcome {
+    expect_code(&lab.refit(&["recipes", "copy", "fsync-loop", "copy"]), 0);
+    let output = check(lab, "./copy", &[]);
+    require(lab, "fsync-loop", &output);
+    expect_code(&output, 0);
+    assert!(said(&output).is_empty(), "{}", described(&output));
+    // What a command runs is as much as the command.
+    let script = lab.path("copy/setup.sh");
+    let before = fs::read_to_string(&script).expect("it was copied");
+    lab.file(
+        "copy/setup.sh",
+        &format!("touch {}\n{before}", lab.path("ran")),
+    );
+    let output = check(lab, "./copy", &[]);
+    expect_code(&output, 2);
+    for command in commands(&recipe("fsync-loop")) {
+        assert!(said(&output).contains(&command), "{}", described(&output));
+    }
+    assert!(said(&output).contains("--yes"), "{}", described(&output));
+    assert!(!Path::new(&lab.path("ran")).exists());
+    expect_code(&check(lab, "./copy", &["--yes"]), 0);
+    assert!(Path::new(&lab.path("ran")).exists());
+    // Agreed to once, it runs until the next change.
+    let output = check(lab, "./copy", &[]);
+    expect_code(&output, 0);
+    assert!(said(&output).is_empty(), "{}", described(&output));
+    fs::write(&script, before + "\n").expect("the test's directory is ours");
+    expect_code(&check(lab, "./copy", &[]), 2);
+    Outcome::Pass
+}

@@ -1,0 +1,268 @@
+//! The recipes that refit carries: each works here, would notice lost work, and is written up.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Output;
+
+use serde_json::Value;
+
+use crate::compared::{list, printed, said};
+use crate::lab::{Lab, described, expect_code, source_dir};
+use crate::recipe_folder::{base, finish, nothing_left, refit};
+use crate::runner::{Outcome, Test};
+use crate::test;
+
+pub const TESTS: &[Test] = &[
+    test!(the_table_is_the_directory),
+    test!(each_is_written_up),
+    test!(setup_installs_what_they_need),
+];
+
+/// One test for each name: tests are a table that is fixed when they are compiled.
+macro_rules! shipped {
+    ($($name:literal)*) => {
+        pub const SHIPPED: &[&str] = &[$($name),*];
+        pub const EACH: &[Test] = &[$(
+            Test::new(concat!(module_path!(), "::", $name, "_works"), |lab| works(lab, $name)).limit_seconds(300),
+            Test::new(
+                concat!(module_path!(), "::", $name, "_misses_lost_operations"),
+                |lab| misses_lost_operations(lab, $name),
+            ).limit_seconds(120),
+        )*];
+    };
+}
+
+shipped! {
+    "dpkg-unpack"
+    "fsync-loop"
+    "mariadb-commits"
+    "mruby-fragments"
+    "mruby-handler"
+    "mruby-leak"
+    "postfix-cleanup"
+    "postgres-pgbench"
+    "rsyslog-lease"
+    "rsyslog-sync"
+    "ruby-forks"
+    "ruby-threads"
+    "sqlite-insert"
+}
+
+pub fn folder(name: &str) -> PathBuf {
+    source_dir().join("recipes").join(name)
+}
+
+/// recipe.toml of a shipped recipe.
+pub fn recipe(name: &str) -> Value {
+    let path = folder(name).join("recipe.toml");
+    let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{name}: {error}"));
+    toml::from_str(&text).unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+pub fn text(value: &Value) -> &str {
+    value
+        .as_str()
+        .unwrap_or_else(|| panic!("{value} is no text"))
+}
+
+pub fn check(lab: &Lab, name: &str, more: &[&str]) -> Output {
+    let base = base(lab);
+    let args = [&["recipes", "check", "--dir", &base, name], more].concat();
+    finish(&mut refit(lab, &args))
+}
+
+/// Skips the test where the recipe cannot run: something is not installed, or it needs root.
+pub fn require(lab: &Lab, name: &str, output: &Output) {
+    let said = said(output);
+    if let Some(remedy) = said.lines().find(|line| line.contains("apt install")) {
+        lab.skip(&format!("{name}: {}", remedy.trim()));
+    }
+}
+
+fn works(lab: &Lab, name: &str) -> Outcome {
+    let recipe = recipe(name);
+    let output = check(lab, name, &[]);
+    require(lab, name, &output);
+    if recipe["needs"]["root"] == true && !lab.as_root() {
+        expect_code(&output, 2);
+        assert!(
+            said(&output).contains("needs root"),
+            "{}",
+            described(&output)
+        );
+        return Outcome::Pass;
+    }
+    let brief = brief(&recipe);
+    let shown = printed(&output);
+    let lines: Vec<&str> = shown.lines().collect();
+    let none = Vec::new();
+    let variants = recipe["variant"].as_array().unwrap_or(&none).iter();
+    let variants: Vec<&str> = variants.map(|variant| text(&variant["settings"])).collect();
+    assert!(!variants.is_empty(), "{name} has nothing to try");
+    assert_eq!(lines.len(), 1 + variants.len(), "{}", described(&output));
+    for variant in ["baseline"].iter().chain(&variants) {
+        let skipped = format!("skipped {name}: {variant}: ");
+        if let Some(reason) = lines.iter().find_map(|line| line.strip_prefix(&skipped)) {
+            if reason.contains(": no lib") {
+                lab.skip(reason);
+            }
+            assert!(reason.starts_with("this refit has no knob `"), "{reason}");
+            continue;
+        }
+        let ok = format!("ok      {name}: {variant}: ");
+        let outcome = lines.iter().find_map(|line| line.strip_prefix(&ok));
+        let outcome = outcome.unwrap_or_else(|| panic!("{variant}: {}", described(&output)));
+        assert!(
+            promises(outcome, brief),
+            "{variant}: {outcome}, not {brief}"
+        );
+    }
+    expect_code(&output, 0);
+    nothing_left(lab, name);
+    Outcome::Pass
+}
+
+/// How many operations a check makes.
+#[track_caller]
+fn brief(recipe: &Value) -> u64 {
+    let load = &recipe["load"];
+    let brief = load["brief"].as_u64().or(load["operations"].as_u64());
+    let brief = brief.expect("each shipped recipe says how much it does");
+    assert!(brief > 1);
+    brief
+}
+
+/// The outcome, without the seconds behind it, has the number as a word.
+fn promises(outcome: &str, number: u64) -> bool {
+    let (outcome, _) = outcome.rsplit_once(" (").expect("it ends with the seconds");
+    let words = outcome.split(|c: char| !c.is_ascii_alphanumeric());
+    words.into_iter().any(|word| word == number.to_string())
+}
+
+/// Fewer operations are made than the check expects.
+fn misses_lost_operations(lab: &Lab, name: &str) -> Outcome {
+    let original = recipe(name);
+    if original["needs"]["root"] == true {
+        lab.require_root();
+    }
+    // As many as there are clients, who share the others evenly.
+    let lost = 4.min(brief(&original) / 2);
+    let fewer =
+        format!("REFIT_OPERATIONS=$((REFIT_OPERATIONS - {lost})); export REFIT_OPERATIONS; ");
+    let mut changed = original.clone();
+    changed.as_object_mut().expect("a table").remove("variant");
+    for key in ["/service/setup", "/service/start", "/load/command"] {
+        if let Some(command) = changed.pointer_mut(key) {
+            *command = Value::from(fewer.clone() + text(command));
+        }
+    }
+    expect_code(&lab.refit(&["recipes", "copy", name, "fewer"]), 0);
+    let file = toml::to_string(&changed).expect("it was TOML");
+    fs::write(lab.path("fewer/recipe.toml"), file).expect("the test's directory is ours");
+    let output = check(lab, "./fewer", &["--yes"]);
+    require(lab, name, &output);
+    let shown = printed(&output);
+    let prefix = format!("ok      {name}: baseline: ");
+    match shown.trim_end().strip_prefix(&prefix) {
+        Some(outcome) => assert!(!promises(outcome, brief(&original)), "{outcome}"),
+        None => {
+            expect_code(&output, 1);
+            assert!(shown.contains(": check failed"), "{}", described(&output));
+        }
+    }
+    Outcome::Pass
+}
+
+fn the_table_is_the_directory(lab: &Lab) -> Outcome {
+    let entries = fs::read_dir(source_dir().join("recipes")).expect("recipes/ is there");
+    let mut there: Vec<String> = entries
+        .map(|entry| entry.expect("it can be read"))
+        .filter(|entry| entry.path().join("recipe.toml").is_file())
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .collect();
+    there.sort();
+    assert_eq!(there, SHIPPED);
+    let listed = printed(&lab.refit(&["recipes", "list"]));
+    let listed = listed.lines().take_while(|line| !line.is_empty());
+    let names = listed.filter(|line| !line.starts_with(' '));
+    let names: Vec<&str> = names.filter_map(|line| line.split(' ').next()).collect();
+    assert_eq!(names, SHIPPED, "this binary carries others");
+    Outcome::Pass
+}
+
+fn is_japanese(text: &str) -> bool {
+    text.chars().any(|c| matches!(c, '\u{3041}'..='\u{30ff}'))
+}
+
+fn each_is_written_up(_: &Lab) -> Outcome {
+    let mut wrong = Vec::new();
+    for name in SHIPPED {
+        let recipe = recipe(name);
+        let readme = fs::read_to_string(folder(name).join("README.md"));
+        let readme = readme.unwrap_or_else(|error| {
+            wrong.push(format!("{name}: README.md: {error}"));
+            String::new()
+        });
+        let mut expect = |holds: bool, what: &str| {
+            if !holds {
+                wrong.push(format!("{name}: {what}"));
+            }
+        };
+        let [question, answer] = ["question", "answer"].map(|key| &recipe[key]);
+        let asked = readme
+            .split("\n\n")
+            .find(|part| part.starts_with("**Question.** "));
+        expect(
+            asked.is_some_and(|part| part.contains('?')),
+            "README.md asks no question",
+        );
+        expect(
+            is_japanese(question["ja"].as_str().unwrap_or_default()),
+            "question.ja",
+        );
+        expect(
+            answer["en"].as_str().is_some_and(|text| text.len() > 20),
+            "answer.en",
+        );
+        expect(
+            is_japanese(answer["ja"].as_str().unwrap_or_default()),
+            "answer.ja",
+        );
+        let all = recipe.to_string() + &readme;
+        for mark in ["TO BE MEASURED", "TBD", "TODO"] {
+            expect(!all.contains(mark), mark);
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    Outcome::Pass
+}
+
+/// The packages in the tables of scripts/setup: each on a line of its own, after it what is as good.
+fn setup_installs_what_they_need(_: &Lab) -> Outcome {
+    let path = source_dir().join("scripts/setup");
+    let script = fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    let mut known = Vec::new();
+    let mut in_table = false;
+    for line in script.lines() {
+        match line.trim() {
+            "cat <<'END'" => in_table = true,
+            "END" => in_table = false,
+            row if in_table => known.extend(row.split(' ').next()),
+            _ => (),
+        }
+    }
+    assert!(known.contains(&"postfix"), "{known:?}");
+    let mut missing = Vec::new();
+    for name in SHIPPED {
+        let recipe = recipe(name);
+        let packages = list(&recipe["packages"]).iter().map(text);
+        let unknown = packages.filter(|package| !known.contains(package));
+        missing.extend(unknown.map(|package| format!("{package} ({name})")));
+    }
+    assert!(
+        missing.is_empty(),
+        "scripts/setup lacks {}",
+        missing.join(", ")
+    );
+    Outcome::Pass
+}
