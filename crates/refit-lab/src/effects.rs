@@ -76,7 +76,7 @@ pub fn effects(experiment: &Experiment, wanted: impl Fn(&str) -> bool) -> Vec<Ef
         let counts = experiment.variants[variant].role != Role::Bare;
         for metric in metrics.iter().filter(|metric| wanted(&metric.name)) {
             // Without refit nobody counts.
-            if !counts && metric.name.starts_with("sync") {
+            if !counts && ["syncs", "sync-wait"].contains(&&*metric.name) {
                 continue;
             }
             let samples = samples(experiment, variant, metric);

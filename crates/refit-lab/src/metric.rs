@@ -42,6 +42,8 @@ enum Value {
     Stepped(fn(&RunRecord) -> Option<f64>),
     /// Measured as it is.
     Exact(fn(&RunRecord) -> Option<f64>),
+    /// A difference, of either sign: it has no ratio, and so no effect.
+    Difference(fn(&RunRecord) -> Option<f64>),
     /// Read from what the load printed.
     Load,
 }
@@ -137,7 +139,7 @@ const OF_SERVICES: &[Metric] = &[
     metric!("pss-peak", Amount, Bytes, Stepped, "the highest of at least 20 samples", |r| service(r)?.peak_pss_bytes().map(|n| n as f64)),
     metric!("rss", Amount, Bytes, Stepped, "resident memory at the window's end, shared pages counted in each process", |r| end(r).map(|m| m.rss_bytes as f64)),
     metric!("vsz", Amount, Bytes, Stepped, "address space at the window's end", |r| end(r).map(|m| m.vsz_bytes as f64)),
-    metric!("memory-used", Amount, Bytes, Stepped, "how much less was available on the machine than before the start", |r| service(r)?.memory_used_bytes.map(|n| n as f64)),
+    metric!("memory-used", Amount, Bytes, Difference, "how much less was available on the machine than before the start", |r| service(r)?.memory_used_bytes.map(|n| n as f64)),
 ];
 
 fn service(run: &RunRecord) -> Option<&ServiceRecord> {
@@ -202,6 +204,7 @@ impl Metric {
             Value::Stepped(_) => self.unit.least(),
             // Nothing at all has no ratio.
             Value::Exact(_) | Value::Load => f64::MIN_POSITIVE,
+            Value::Difference(_) => return None,
         };
         self.of(run).map(|value| value.max(least))
     }
@@ -210,7 +213,7 @@ impl Metric {
     #[must_use]
     pub fn of(&self, run: &RunRecord) -> Option<f64> {
         match self.value {
-            Value::Stepped(value) | Value::Exact(value) => value(run),
+            Value::Stepped(value) | Value::Exact(value) | Value::Difference(value) => value(run),
             Value::Load => run.load.as_ref()?.values.get(&*self.name).copied(),
         }
     }

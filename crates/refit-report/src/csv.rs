@@ -138,6 +138,19 @@ mod tests {
     }
 
     #[test]
+    fn a_service_has_the_columns_of_its_load() {
+        let text = csv(&sample::service());
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(
+            lines[0].contains(",exit,rate_per_second,p99_ns,ready_ns,cpu_ns,written_bytes,"),
+            "{}",
+            lines[0]
+        );
+        let off = lines.iter().find(|line| line.starts_with("sync@exe:"));
+        assert!(off.unwrap().contains(",9100000,310000000,1400000000,"));
+    }
+
+    #[test]
     fn commas_quotes_and_lines_stay_within_their_field() {
         assert_eq!(quoted("env.A=1,2"), "\"env.A=1,2\"");
         assert_eq!(quoted("said \"no\"\n"), "\"said \"\"no\"\"\\n\"");

@@ -49,6 +49,9 @@ pub fn option_time(seconds: f64) -> String {
 /// `38 MiB`, `4.2 MiB`, `512 B`.
 pub fn bytes(value: f64) -> String {
     const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
+    if value < 0.0 {
+        return format!("{MINUS}{}", bytes(-value));
+    }
     let mut value = value;
     let mut unit = 0;
     while value >= 1023.5 && unit + 1 < UNITS.len() {
@@ -87,6 +90,7 @@ fn grouped(digits: &str) -> String {
 /// A value in its unit.
 pub fn value(value: f64, unit: Unit) -> String {
     match unit {
+        _ if !value.is_finite() => "unknown".to_owned(),
         Unit::Nanoseconds => duration(value),
         Unit::Microseconds => duration(value * 1e3),
         Unit::Bytes => bytes(value),
@@ -255,6 +259,14 @@ mod tests {
         assert_eq!(count(1_234_567.0), "1,234,567");
         assert_eq!(plural(1, "round pair"), "1 round pair");
         assert_eq!(value(1500.0, Unit::Microseconds), "1.50 ms");
+    }
+
+    #[test]
+    fn rates_and_sizes_below_nothing() {
+        assert_eq!(value(1013.4, Unit::PerSecond), "1,013/s");
+        assert_eq!(value(0.271, Unit::PerSecond), "0.27/s");
+        assert_eq!(bytes(-3.0 * 1024.0 * 1024.0), "−3.0 MiB");
+        assert_eq!(value(f64::NAN, Unit::Bytes), "unknown");
     }
 
     #[test]

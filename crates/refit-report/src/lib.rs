@@ -1,4 +1,4 @@
-//! A comparison, drawn: an [`Experiment`] in, text or a picture out.
+//! A comparison, drawn: an [`Experiment`] in, text, a page or a picture out.
 //!
 //! Promises: nothing is measured, judged or left out here; the same experiment
 //! gives the same bytes (a PNG: with the same fonts). Whatever a record holds,
@@ -9,6 +9,7 @@ mod csv;
 mod fold;
 mod format;
 mod history;
+mod html;
 mod markdown;
 mod notes;
 mod paint;
@@ -18,12 +19,14 @@ mod row;
 mod svg;
 mod table;
 mod terminal;
+mod title;
 
 #[cfg(test)]
 mod sample;
 
 pub use crate::csv::csv;
 pub use crate::history::history;
+pub use crate::html::html;
 pub use crate::markdown::markdown;
 pub use crate::plot::svg;
 pub use crate::png::{Picture, PictureError, png};
@@ -47,6 +50,7 @@ mod tests {
             .map(|width| terminal(experiment, &style(width)))
             .collect();
         texts.extend([markdown(experiment), csv(experiment), svg(experiment)]);
+        texts.push(html(experiment));
         texts.push(history(&[(PathBuf::from("a.json"), experiment.clone())]));
         for text in texts {
             assert!(!text.contains("NaN") && !text.contains("inf"), "{text}");
@@ -85,6 +89,49 @@ mod tests {
         draw(&experiment);
         experiment.command.clear();
         experiment.runs.clear();
+        draw(&experiment);
+    }
+
+    #[test]
+    fn no_service_is_too_strange_to_be_drawn() {
+        let mut experiment = sample::service();
+        let most = refit_meter::MemorySample {
+            at_ms: u64::MAX,
+            processes: u64::MAX,
+            unreadable: 1,
+            parent_pss_bytes: u64::MAX,
+            children_pss_bytes: u64::MAX,
+            rss_bytes: u64::MAX,
+            vsz_bytes: u64::MAX,
+            swap_pss_bytes: u64::MAX,
+            cost_us: u64::MAX,
+        };
+        for (i, run) in experiment.runs.iter_mut().enumerate() {
+            let load = run.load.as_mut().unwrap();
+            load.operations = [0, u64::MAX, 1][i % 3];
+            load.window_ns = [u64::MAX, 0][i % 2];
+            load.values = [("p99".to_owned(), [1e308, -1e308, 0.0][i % 3])].into();
+            let service = load.service.as_mut().unwrap();
+            service.memory_used_bytes = [Some(i64::MIN), None, Some(i64::MAX)][i % 3];
+            (service.user_ns, service.system_ns) = (u64::MAX, u64::MAX);
+            service.memory = vec![most.clone(), refit_meter::MemorySample::default()];
+            if i % 5 == 0 {
+                service.memory.clear();
+                service.calls.clear();
+            }
+            service.end = most.clone();
+            for calls in service.calls.values_mut().flat_map(|of| of.values_mut()) {
+                calls.waited_ns = u64::MAX;
+            }
+        }
+        draw(&experiment);
+        for main in ["p99", "pss", "no such metric", "sync-wait"] {
+            experiment.main = main.to_owned();
+            draw(&experiment);
+        }
+        for run in &mut experiment.runs {
+            run.load = None;
+        }
         draw(&experiment);
     }
 }

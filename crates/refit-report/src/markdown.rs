@@ -8,23 +8,23 @@ use refit_stats::OVERALL_ALPHA;
 use crate::format;
 use crate::notes::{notes, with};
 use crate::row::{Row, main_metric, rows, side_titles};
+use crate::title::{question, reasons, subject};
 
 /// GitHub's Markdown.
 #[must_use]
 pub fn markdown(experiment: &Experiment) -> String {
     let mut out = String::new();
-    let _ = writeln!(
-        out,
-        "**refit compare** {}",
-        code(&format::command_line(&experiment.command))
-    );
+    let _ = writeln!(out, "**refit compare** {}", code(&subject(experiment)));
+    if let Some(question) = question(experiment) {
+        let _ = writeln!(out, "{}", escaped(&question));
+    }
     if let Some(with) = with(experiment) {
         let _ = writeln!(out, "{} {}", with.label, escaped(&with.text));
     }
-    let [memory, syncs] = side_titles(experiment);
+    let [side, syncs] = side_titles(experiment);
     let _ = writeln!(
         out,
-        "\n| variant | {} | vs baseline | {} interval | verdict | {memory} | {syncs} | class |",
+        "\n| variant | {} | vs baseline | {} interval | verdict | {side} | {syncs} | class |",
         escaped(&main_metric(experiment)),
         format::magnitude(1.0 - OVERALL_ALPHA)
     );
@@ -33,6 +33,9 @@ pub fn markdown(experiment: &Experiment) -> String {
         let _ = writeln!(out, "| {} |", cells(&row).join(" | "));
     }
     out.push('\n');
+    for (name, why) in reasons(experiment) {
+        let _ = writeln!(out, "- {}: {}", code(&name), escaped(&why));
+    }
     for note in notes(experiment) {
         let label = if note.label.is_empty() {
             String::new()
@@ -113,6 +116,14 @@ mod tests {
         assert_eq!(
             markdown(&sample::experiment()),
             include_str!("../goldens/markdown.md")
+        );
+    }
+
+    #[test]
+    fn a_service_with_its_question_and_its_reasons() {
+        assert_eq!(
+            markdown(&sample::service()),
+            include_str!("../goldens/service.md")
         );
     }
 

@@ -12,7 +12,7 @@ use crate::row::rows;
 
 pub use conduct::summary;
 use conduct::{gates, interrupted, left_out, slot_effect};
-use verdicts::{confirmed, disqualified, inconclusive, secondary, weight};
+use verdicts::{confirmed, disqualified, inconclusive, secondary, unavailable, weight};
 
 /// One line.
 pub struct Note {
@@ -31,11 +31,13 @@ pub fn notes(experiment: &Experiment) -> Vec<Note> {
     for row in &rows {
         notes.extend(secondary(experiment, row));
     }
+    notes.extend(unavailable(experiment));
     for row in &rows {
         notes.extend(disqualified(row));
         notes.extend(inconclusive(experiment, row));
     }
-    notes.extend(rows.iter().filter_map(weight));
+    let weights = rows.iter().filter_map(|row| weight(experiment, row));
+    notes.extend(weights);
     notes.push(note("", Tone::Plain, summary(experiment)));
     notes.extend(interrupted(experiment));
     notes.extend(left_out(experiment));

@@ -1,9 +1,9 @@
 //! The strip plot: every run in the order in which it was made, as a ratio to
 //! the baseline's median; drift, outliers and two levels are to be seen at once.
 
-mod axis;
+pub mod axis;
 mod legend;
-mod runs;
+pub mod runs;
 
 use refit_lab::Metric;
 use refit_lab::experiment::{Experiment, Role};
@@ -13,8 +13,9 @@ use crate::bar::{Scale, changes};
 use crate::fold::fold;
 use crate::format;
 use crate::notes::{summary, with};
-use crate::row::median;
+use crate::row::{is_service, median};
 use crate::svg::{Anchor, Font, Svg};
+use crate::title::{question, subject, title};
 
 const WIDTH: f64 = 960.0;
 const MARGIN: f64 = 24.0;
@@ -46,7 +47,7 @@ const HEAD: Font = Font {
 
 /// The colours of Okabe and Ito that stand out on white, and two more: told
 /// apart by colour-blind people too.
-const COLOURS: [&str; 8] = [
+pub const COLOURS: [&str; 8] = [
     "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#882255", "#999933",
 ];
 
@@ -60,29 +61,71 @@ fn colour(experiment: &Experiment, variant: usize) -> &'static str {
     }
 }
 
+/// In place of the runs, where there is nothing to compare with.
+pub const NO_BASELINE: &str = "no run of the baseline counts yet";
+
 /// Where things lie.
-struct Frame {
+pub struct Frame {
     /// Upper edge of the runs.
-    top: f64,
+    pub top: f64,
     /// Lower edge.
-    bottom: f64,
+    pub bottom: f64,
     /// Right edge of the runs.
     right: f64,
     /// Logarithms of ratios that the height stands for.
-    scale: Scale,
+    pub scale: Scale,
     /// Median of the baseline, in the metric's unit.
     base: f64,
     /// What is drawn.
-    metric: Metric,
+    pub metric: Metric,
 }
 
 impl Frame {
-    fn y(&self, log: f64) -> f64 {
+    /// With room for every run that counts and for every interval; `None`
+    /// without a counted run of the baseline.
+    pub fn new(experiment: &Experiment, [top, bottom]: [f64; 2], right: f64) -> Option<Frame> {
+        let metric = experiment.main_metric();
+        let base = median(experiment, 0, &metric).filter(|base| *base > 0.0)?;
+        let scale = Scale {
+            low: 0.0,
+            high: 0.0,
+        };
+        let mut frame = Frame {
+            top,
+            bottom,
+            right,
+            scale,
+            base,
+            metric,
+        };
+        frame.scale = frame.scale_of(experiment);
+        Some(frame)
+    }
+
+    fn scale_of(&self, experiment: &Experiment) -> Scale {
+        let runs = (0..experiment.variants.len()).flat_map(|variant| experiment.counted(variant));
+        let runs = runs
+            .filter_map(|run| self.metric.of(run))
+            .map(|value| self.log(value).exp_m1());
+        let shown = experiment
+            .effects
+            .iter()
+            .filter(|effect| effect.metric == experiment.main);
+        let scale = Scale::around(runs.chain(shown.flat_map(changes)), experiment.delta);
+        let room = 0.06 * (scale.high - scale.low);
+        Scale {
+            low: scale.low - room,
+            high: scale.high + room,
+        }
+    }
+
+    /// Where a logarithm of a ratio lies.
+    pub fn y(&self, log: f64) -> f64 {
         self.bottom - self.scale.part(log) * (self.bottom - self.top)
     }
 
     /// Logarithm of a value's ratio to the baseline's median.
-    fn log(&self, value: f64) -> f64 {
+    pub fn log(&self, value: f64) -> f64 {
         (value.max(f64::MIN_POSITIVE) / self.base).ln()
     }
 }
@@ -91,10 +134,10 @@ impl Frame {
 /// compare with, and it says so.
 #[must_use]
 pub fn svg(experiment: &Experiment) -> String {
-    let command = format::command_line(&experiment.command);
+    let subtitles = subtitles(experiment);
     let caveat = caveat(experiment);
     let legend = legend::lines(experiment);
-    let top = 44.0 + LINE * (with(experiment).iter().count() + legend.len() + 1) as f64 + 44.0;
+    let top = 44.0 + LINE * (subtitles.len() + legend.len() + 1) as f64 + 44.0;
     let bottom = top + HEIGHT_OF_RUNS;
     let height = bottom + 48.0 + LINE * caveat.len() as f64;
     let mut svg = Svg::new(WIDTH, height);
@@ -102,81 +145,55 @@ pub fn svg(experiment: &Experiment) -> String {
         [MARGIN, 32.0],
         Anchor::Start,
         HEAD,
-        &format::shortened(&command, 84),
+        &format::shortened(&subject(experiment), 84),
     );
     let mut y = 44.0;
-    if let Some(with) = with(experiment) {
+    for line in &subtitles {
         y += LINE;
-        let line = format!("{} {}", with.label, with.text);
         svg.text(
             [MARGIN, y - 4.0],
             Anchor::Start,
             SMALL,
-            &format::shortened(&line, CAVEAT),
+            &format::shortened(line, CAVEAT),
         );
     }
     legend::draw(&mut svg, experiment, &legend, y);
-    let metric = experiment.main_metric();
-    match median(experiment, 0, &metric).filter(|base| *base > 0.0) {
-        Some(base) => {
-            let right = WIDTH - MARGIN - runs::panel_width(experiment);
-            let mut frame = Frame {
-                top,
-                bottom,
-                right,
-                scale: Scale {
-                    low: 0.0,
-                    high: 0.0,
-                },
-                base,
-                metric,
-            };
-            frame.scale = scale(experiment, &frame);
+    let right = WIDTH - MARGIN - runs::panel_width(experiment);
+    match Frame::new(experiment, [top, bottom], right) {
+        Some(frame) => {
             axis::draw(&mut svg, experiment, &frame);
             runs::draw(&mut svg, experiment, &frame);
             runs::intervals(&mut svg, experiment, &frame);
         }
         None => {
             let middle = [WIDTH / 2.0, f64::midpoint(top, bottom)];
-            svg.text(
-                middle,
-                Anchor::Middle,
-                TEXT,
-                "no run of the baseline counts yet",
-            );
+            svg.text(middle, Anchor::Middle, TEXT, NO_BASELINE);
         }
     }
     for (i, line) in caveat.iter().enumerate() {
         let y = height - 14.0 - LINE * (caveat.len() - 1 - i) as f64;
         svg.text([MARGIN, y], Anchor::Start, SMALL, line.trim());
     }
-    svg.finish(&format!("refit compare: {command}"))
+    svg.finish(&format!("refit compare: {}", title(experiment)))
 }
 
-/// Room for every run that counts and for every interval.
-fn scale(experiment: &Experiment, frame: &Frame) -> Scale {
-    let runs = (0..experiment.variants.len()).flat_map(|variant| experiment.counted(variant));
-    let runs = runs
-        .filter_map(|run| frame.metric.of(run))
-        .map(|value| frame.log(value).exp_m1());
-    let shown = experiment
-        .effects
-        .iter()
-        .filter(|effect| effect.metric == experiment.main);
-    let scale = Scale::around(runs.chain(shown.flat_map(changes)), experiment.delta);
-    let room = 0.06 * (scale.high - scale.low);
-    Scale {
-        low: scale.low - room,
-        high: scale.high + room,
-    }
+/// Lines beneath the title.
+fn subtitles(experiment: &Experiment) -> Vec<String> {
+    let with = with(experiment).map(|with| format!("{} {}", with.label, with.text));
+    question(experiment).into_iter().chain(with).collect()
 }
 
 fn caveat(experiment: &Experiment) -> Vec<String> {
     let level = format::magnitude(1.0 - OVERALL_ALPHA);
     let what = format!(
-        "Each dot is one run, in the order in which they were made; a line joins the two of a round pair; \
+        "Each dot is one run{}, in the order in which they were made; a line joins the two of a round pair; \
          a cross did not count. Within the band (±{}) variants are the same. The intervals hold all at once \
          in {level} of comparisons, on this machine and this day.",
+        if is_service(experiment) {
+            " of a freshly started service"
+        } else {
+            ""
+        },
         format::magnitude(experiment.delta)
     );
     let origin = format!(

@@ -18,12 +18,19 @@ pub fn is_service(experiment: &Experiment) -> bool {
     recipe.is_some_and(|recipe| recipe.is_service)
 }
 
+/// Title and metric of what stands beside the main one, before the syncs.
+fn side(experiment: &Experiment) -> [&'static str; 2] {
+    match (is_service(experiment), experiment.main.as_str()) {
+        (false, _) => ["max RSS", "max-rss"],
+        // Not twice.
+        (true, "pss") => ["rate", "rate"],
+        (true, _) => ["PSS", "pss"],
+    }
+}
+
 /// Titles of what stands beside the main metric.
 pub fn side_titles(experiment: &Experiment) -> [&'static str; 2] {
-    match is_service(experiment) {
-        true => ["PSS", "syncs"],
-        false => ["max RSS", "syncs"],
-    }
+    [side(experiment)[0], "syncs"]
 }
 
 /// A value of a metric in its unit; a recipe's rate counts what the recipe says.
@@ -84,10 +91,6 @@ fn row<'a>(experiment: &'a Experiment, index: usize, variant: &'a VariantRecord)
         Some(metric) if !is_out => shown(experiment, index, &metric),
         _ => String::new(),
     };
-    let memory = match is_service(experiment) {
-        true => "pss",
-        false => "max-rss",
-    };
     Row {
         index,
         variant,
@@ -99,7 +102,7 @@ fn row<'a>(experiment: &'a Experiment, index: usize, variant: &'a VariantRecord)
         verdict,
         tone,
         sides: [
-            of(experiment.metric(memory)),
+            of(experiment.metric(side(experiment)[1])),
             if is_out {
                 String::new()
             } else {
@@ -234,6 +237,17 @@ mod tests {
         );
         assert_eq!(rows[4].sides[1], "unknown");
         assert_eq!((rows[0].change.as_str(), rows[0].class.as_str()), ("", ""));
+    }
+
+    #[test]
+    fn what_it_is_about_is_not_said_twice() {
+        let mut experiment = sample::service();
+        assert_eq!(side_titles(&experiment), ["PSS", "syncs"]);
+        assert_eq!(rows(&experiment)[1].sides[0], "44 MiB");
+        experiment.main = "pss".to_owned();
+        assert_eq!(side_titles(&experiment), ["rate", "syncs"]);
+        assert_eq!(rows(&experiment)[1].sides[0], "1,004 mail/s");
+        assert_eq!(rows(&experiment)[1].value, "44 MiB");
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! A comparison for the tests: its runs come from a seed, its effects are set
 //! by hand.
 
+mod service;
+
 use std::collections::BTreeMap;
 
 use refit_lab::experiment::{
@@ -9,6 +11,8 @@ use refit_lab::experiment::{
 };
 use refit_meter::{Calls, Coverage, Metrics, Run};
 use refit_stats::{Rng, Schedule};
+
+pub use service::service;
 
 /// Name, role, class, wall in ms, spread of its runs.
 const VARIANTS: [(&str, Role, &str, f64, f64); 6] = [

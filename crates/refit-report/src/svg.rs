@@ -163,7 +163,7 @@ pub fn number(value: f64) -> String {
 }
 
 /// As it may stand in content and attributes; what XML forbids is replaced.
-fn escaped(text: &str) -> String {
+pub fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

@@ -7,13 +7,14 @@
 use refit_lab::Experiment;
 use refit_stats::OVERALL_ALPHA;
 
-use crate::bar::{Scale, bar, changes, title};
+use crate::bar::{self, Scale, bar, changes};
 use crate::fold::fold;
 use crate::format;
 use crate::notes::{Note, classes, notes, with};
 use crate::paint::Tone;
 use crate::row::{Row, main_metric, rows, side_titles};
 use crate::table::{Column, head, row, width};
+use crate::title::title;
 
 /// What the terminal can do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +33,7 @@ const INDENT: &str = "  ";
 /// The table, and what has to be known with it; every line ends with a newline.
 #[must_use]
 pub fn terminal(experiment: &Experiment, style: &Style) -> String {
-    let mut lines = fold(&format::command_line(&experiment.command), style.width);
+    let mut lines = fold(&title(experiment), style.width);
     lines.extend(with(experiment).iter().flat_map(|note| folded(note, style)));
     let rows = rows(experiment);
     let table = Table::new(experiment, &rows);
@@ -93,7 +94,7 @@ impl Table {
     fn new(experiment: &Experiment, rows: &[Row]) -> Table {
         let cells =
             |of: for<'a> fn(&'a Row) -> &'a str| rows.iter().map(move |row| of(row).to_owned());
-        let [memory, syncs] = side_titles(experiment);
+        let [side, syncs] = side_titles(experiment);
         let level = format!("{} interval", format::magnitude(1.0 - OVERALL_ALPHA));
         let effects = rows.iter().filter_map(|row| row.effect);
         Table {
@@ -108,7 +109,7 @@ impl Table {
                 rows.iter().map(|row| (row.verdict.clone(), row.tone)),
             ),
             sides: [
-                Column::right(memory, cells(|row| &row.sides[0])),
+                Column::right(side, cells(|row| &row.sides[0])),
                 Column::left(syncs, cells(|row| &row.sides[1])),
             ],
             class: Column::left("class", cells(|row| &row.class)),
@@ -180,7 +181,7 @@ impl Table {
         let bar = layout.bar.map(|width| {
             // Of full width, so that the next column stands still.
             let cells = rows.iter().map(|row| bar(row.effect, &self.scale, width));
-            Column::left(&format!("{:width$}", title(&self.scale, width)), cells)
+            Column::left(&format!("{:width$}", bar::title(&self.scale, width)), cells)
         });
         let columns = self.columns(layout.stacked, layout.extras, bar.as_ref());
         let mut lines = Vec::new();
@@ -230,6 +231,18 @@ mod tests {
     #[test]
     fn at_60_columns_each_name_has_a_line_of_its_own() {
         assert_eq!(at(60), include_str!("../goldens/terminal-60.txt"));
+    }
+
+    #[test]
+    fn a_service_is_told_of_in_operations_and_proportional_memory() {
+        let style = Style {
+            width: 120,
+            colour: false,
+        };
+        assert_eq!(
+            terminal(&sample::service(), &style),
+            include_str!("../goldens/service-120.txt")
+        );
     }
 
     #[test]

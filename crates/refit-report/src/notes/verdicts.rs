@@ -6,10 +6,11 @@ use refit_stats::PATIENCE;
 use super::{Note, note};
 use crate::format;
 use crate::paint::Tone;
-use crate::row::{Row, rows};
+use crate::row::{Row, is_service, main_metric, rows};
 
-/// Metrics beside the main one that are worth a word where they changed.
-const SECONDARY: [&str; 7] = [
+/// Metrics beside the main one that are worth a word where they changed: of a
+/// command.
+const OF_COMMANDS: [&str; 7] = [
     "syncs",
     "written",
     "user",
@@ -19,29 +20,57 @@ const SECONDARY: [&str; 7] = [
     "major-faults",
 ];
 
+/// … of a service, after what its load says.
+const OF_SERVICES: [&str; 6] = ["syncs", "sync-wait", "cpu", "written", "psi-io", "pss"];
+
+/// What a verdict may say of them.
+const WORDS: [&str; 4] = ["faster", "slower", "less", "more"];
+
+fn beside(experiment: &Experiment) -> Vec<String> {
+    let built_in: &[&str] = match is_service(experiment) {
+        true => &OF_SERVICES,
+        false => &OF_COMMANDS,
+    };
+    let recipe = experiment.recipe.iter();
+    let own = recipe.flat_map(|recipe| &recipe.metrics);
+    let load = experiment.recipe.iter().map(|_| "rate".to_owned());
+    load.chain(own.map(|metric| metric.name.clone()))
+        .chain(built_in.iter().map(|name| (*name).to_owned()))
+        .filter(|name| *name != experiment.main)
+        .collect()
+}
+
 /// What else changed, in one line: `less: syncs −100 %; more: max-rss +12 %`.
 pub fn secondary(experiment: &Experiment, row: &Row) -> Option<Note> {
     row.effect?;
-    let mut sides: [Vec<String>; 2] = Default::default();
-    for name in SECONDARY {
-        let Some(effect) = experiment.effect(row.index, name) else {
-            continue;
-        };
-        if !matches!(
-            effect.verdict.as_deref(),
-            None | Some("same" | "inconclusive")
-        ) {
-            let side = usize::from(effect.change > 0.0);
-            sides[side].push(format!("{name} {}", format::percent_short(effect.change)));
-        }
-    }
-    let parts: Vec<String> = ["less", "more"]
-        .iter()
-        .zip(&sides)
-        .filter(|(_, side)| !side.is_empty())
-        .map(|(word, side)| format!("{word}: {}", side.join(", ")))
-        .collect();
+    let metrics = beside(experiment);
+    let with = |word: &str| {
+        let effects = metrics
+            .iter()
+            .filter_map(|name| experiment.effect(row.index, name));
+        let shown = effects.filter(|effect| effect.verdict.as_deref() == Some(word));
+        let texts: Vec<String> = shown
+            .map(|effect| {
+                let name = format::printable(&effect.metric);
+                format!("{name} {}", format::percent_short(effect.change))
+            })
+            .collect();
+        (!texts.is_empty()).then(|| format!("{word}: {}", texts.join(", ")))
+    };
+    let parts: Vec<String> = WORDS.into_iter().filter_map(with).collect();
     (!parts.is_empty()).then(|| note(&format!("{} ", row.name), Tone::Plain, parts.join("; ")))
+}
+
+/// Variants of a recipe that this machine cannot try.
+pub fn unavailable(experiment: &Experiment) -> impl Iterator<Item = Note> {
+    experiment.unavailable.iter().map(|variant| {
+        let text = format!(
+            "{}: {}",
+            format::printable(&variant.settings),
+            format::printable(&variant.reason)
+        );
+        note("unavailable:", Tone::Unsure, text)
+    })
 }
 
 /// Why a variant takes no part any more.
@@ -61,14 +90,23 @@ pub fn inconclusive(experiment: &Experiment, row: &Row) -> Option<Note> {
         .filter(|effect| effect.verdict.as_deref() == Some("inconclusive"))?;
     let remedy = match effect.pairs_needed {
         Some(needed) => remedy(experiment, effect, needed),
-        None => format!("no comparison is long enough to settle it; {LESS_NOISE}"),
+        None => format!(
+            "no comparison is long enough to settle it; {}",
+            less_noise(experiment)
+        ),
     };
     let text = format!("{}: {remedy}", row.name);
     Some(note("inconclusive:", Tone::Unsure, text))
 }
 
 /// What helps where more round pairs do not.
-const LESS_NOISE: &str = "rather try a quieter machine, a longer command, or a larger --delta";
+fn less_noise(experiment: &Experiment) -> String {
+    let longer = match experiment.recipe {
+        Some(_) => "more operations in each run",
+        None => "a longer command",
+    };
+    format!("rather try a quieter machine, {longer}, or a larger --delta")
+}
 
 fn remedy(experiment: &Experiment, effect: &EffectRecord, needed: usize) -> String {
     let plan = &experiment.plan;
@@ -80,7 +118,7 @@ fn remedy(experiment: &Experiment, effect: &EffectRecord, needed: usize) -> Stri
         format::about(total_s)
     );
     if effect.pairs > 0 && needed > PATIENCE.saturating_mul(effect.pairs) {
-        return format!("it would take about {cost}; {LESS_NOISE}");
+        return format!("it would take about {cost}; {}", less_noise(experiment));
     }
     let option = if experiment.interrupted && plan.looks.last().is_some_and(|&last| needed <= last)
     {
@@ -94,14 +132,18 @@ fn remedy(experiment: &Experiment, effect: &EffectRecord, needed: usize) -> Stri
 }
 
 /// `bare` against the baseline, turned round: what refit adds.
-pub fn weight(row: &Row) -> Option<Note> {
+pub fn weight(experiment: &Experiment, row: &Row) -> Option<Note> {
     let effect = row.effect.filter(|_| row.variant.role == Role::Bare)?;
     let turned = |change: f64| 1.0 / (1.0 + change) - 1.0;
     let interval = effect
         .interval
         .map(|[low, high]| [turned(high), turned(low)]);
     let text = format!(
-        "{} {} (the baseline against bare, the program without refit)",
+        "{}{} {} (the baseline against bare, the program without refit)",
+        match main_metric(experiment).as_str() {
+            "wall" => String::new(),
+            name => format!("{name} "),
+        },
         format::percent(turned(effect.change)),
         format::interval(interval)
     );

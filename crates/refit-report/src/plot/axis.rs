@@ -1,6 +1,7 @@
 //! The frame around the runs: what height and breadth stand for.
 
 use refit_lab::experiment::Experiment;
+use refit_stats::Measure;
 
 use super::{Anchor, Frame, GREY, LEFT, MARGIN, SMALL, TEXT, WIDTH};
 use crate::bar::Scale;
@@ -16,7 +17,7 @@ const MOST: usize = 9;
 
 /// Relative changes that get a line: even steps within a factor of four, else
 /// ratios of 1, 2 and 5, else powers of ten. No change is among them.
-fn ticks(scale: &Scale) -> Vec<f64> {
+pub fn ticks(scale: &Scale) -> Vec<f64> {
     let (low, high) = (scale.low.exp_m1(), scale.high.exp_m1());
     let even = |step: &f64| {
         let range = (low / step).ceil() as i64..=(high / step).floor() as i64;
@@ -46,8 +47,12 @@ fn ticks(scale: &Scale) -> Vec<f64> {
 /// Lines across, their labels, the margin within which variants are the same,
 /// and the number of runs.
 pub fn draw(svg: &mut Svg, experiment: &Experiment, frame: &Frame) {
+    let better = match frame.metric.measure {
+        Measure::Rate => "; higher is better",
+        Measure::Duration | Measure::Amount => "",
+    };
     let title = format!(
-        "{} of each run against the baseline's median (log scale)",
+        "{} of each run against the baseline's median (log scale{better})",
         frame.metric.name
     );
     svg.text([LEFT, frame.top - 12.0], Anchor::Start, SMALL, &title);
@@ -83,11 +88,13 @@ pub fn draw(svg: &mut Svg, experiment: &Experiment, frame: &Frame) {
     );
 }
 
-fn is_zero(change: f64) -> bool {
+/// It is the line of the baseline.
+pub fn is_zero(change: f64) -> bool {
     change.abs() < 1e-9
 }
 
-fn label(change: f64) -> String {
+/// What stands beside a line.
+pub fn label(change: f64) -> String {
     if is_zero(change) {
         "0".to_owned()
     } else if change < -0.995 {

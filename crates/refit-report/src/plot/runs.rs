@@ -91,7 +91,7 @@ pub fn draw(svg: &mut Svg, experiment: &Experiment, frame: &Frame) {
 }
 
 /// The two runs of a variant in a round pair, where both count.
-fn joined(runs: &[RunRecord]) -> Vec<(usize, usize, usize)> {
+pub fn joined(runs: &[RunRecord]) -> Vec<(usize, usize, usize)> {
     let mut first: BTreeMap<(usize, usize), usize> = BTreeMap::new();
     let mut pairs = Vec::new();
     for (i, run) in runs

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use refit_lab::Experiment;
 use refit_lab::experiment::SCHEMA;
-use refit_report::{Style, csv, markdown, png, svg, terminal};
+use refit_report::{Style, csv, html, markdown, png, svg, terminal};
 
 use crate::cli::OutputArgs;
 
@@ -62,7 +62,7 @@ impl Output {
             replace(path, markdown(experiment).as_bytes())?;
         }
         if let Some(path) = &self.args.html {
-            let _ = path;
+            replace(path, html(experiment).as_bytes())?;
         }
         if let Some(path) = &self.args.svg {
             replace(path, svg(experiment).as_bytes())?;

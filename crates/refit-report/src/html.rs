@@ -1,0 +1,167 @@
+//! The result of a comparison as one page: no network, no script, light and
+//! dark, from a phone to paper. Whatever a record holds is text on it.
+
+mod chart;
+mod colour;
+mod ending;
+mod facts;
+mod markup;
+mod memory;
+mod metrics;
+mod strip;
+mod syncs;
+mod verdicts;
+
+use refit_lab::Experiment;
+
+use crate::format;
+use crate::notes::{Note, notes, summary, with};
+use crate::paint::Tone;
+use crate::title::{question, subject, title};
+use markup::Html;
+
+/// The page.
+#[must_use]
+pub fn html(experiment: &Experiment) -> String {
+    let mut page = Html::default();
+    page.element("html", &[("lang", "en")], |page| {
+        page.element("head", &[], |head| {
+            head.void("meta", &[("charset", "utf-8")]);
+            let viewport = "width=device-width, initial-scale=1";
+            head.void("meta", &[("name", "viewport"), ("content", viewport)]);
+            head.void(
+                "meta",
+                &[("name", "color-scheme"), ("content", "light dark")],
+            );
+            head.leaf(
+                "title",
+                &[],
+                &format!("refit compare: {}", title(experiment)),
+            );
+            head.style(include_str!("html/style.css"));
+            head.style(&colour::rules());
+        });
+        page.element("body", &[], |body| {
+            header(body, experiment);
+            body.element("main", &[], |main| sections(main, experiment));
+            footer(body, experiment);
+        });
+    });
+    format!("<!DOCTYPE html>\n{}\n", page.finish())
+}
+
+fn header(body: &mut Html, experiment: &Experiment) {
+    let tool = "refit compare";
+    body.element("header", &[], |header| match question(experiment) {
+        Some(question) => {
+            header.element("p", &[("class", "of")], |of| {
+                of.text(tool);
+                of.text(" ");
+                of.leaf("code", &[], &subject(experiment));
+            });
+            header.leaf("h1", &[], &question);
+        }
+        None => {
+            header.leaf("p", &[("class", "of")], tool);
+            header.element("h1", &[], |h1| h1.leaf("code", &[], &subject(experiment)));
+        }
+    });
+}
+
+fn sections(main: &mut Html, experiment: &Experiment) {
+    main.element("section", &[("class", "result")], |section| {
+        if let Some(with) = with(experiment) {
+            section.leaf("p", &[], &format!("{} {}", with.label, with.text));
+        }
+        scrolled(section, "verdicts", |section| {
+            verdicts::table(section, experiment)
+        });
+        let (warnings, others): (Vec<Note>, Vec<Note>) = notes(experiment)
+            .into_iter()
+            .partition(|note| note.label == "warning:");
+        for warning in &warnings {
+            section.element("div", &[("class", "warning"), ("role", "note")], |warn| {
+                warn.leaf("strong", &[], "Warning");
+                warn.text(" ");
+                warn.prose(&warning.text);
+            });
+        }
+        list(section, &others);
+    });
+    if let Some(again) = &experiment.confirmation {
+        section(main, "Confirmation", |section| {
+            let text = "The winner against the baseline once more, with a fresh seed: it was picked for being \
+                        the best, so this is the number to report.";
+            section.leaf("p", &[], text);
+            scrolled(section, "verdicts", |section| {
+                verdicts::table(section, again)
+            });
+            section.leaf("p", &[("class", "small")], &summary(again));
+        });
+    }
+    strip::section(main, experiment);
+    memory::section(main, experiment);
+    ending::section(main, experiment);
+    syncs::section(main, experiment);
+    metrics::section(main, experiment);
+    facts::repeat(main, experiment);
+    facts::failures(main, experiment);
+    facts::environment(main, experiment);
+}
+
+/// A part of the page, under its heading.
+fn section(main: &mut Html, title: &str, content: impl FnOnce(&mut Html)) {
+    main.element("section", &[], |section| {
+        section.leaf("h2", &[], title);
+        content(section);
+    });
+}
+
+/// What may be broader than a phone scrolls in a box of its own.
+fn scrolled(section: &mut Html, about: &str, content: impl FnOnce(&mut Html)) {
+    let attributes = [
+        ("class", "scroll"),
+        ("role", "region"),
+        ("aria-label", about),
+        ("tabindex", "0"),
+    ];
+    section.element("div", &attributes, content);
+}
+
+fn list(section: &mut Html, notes: &[Note]) {
+    section.element("ul", &[("class", "notes")], |list| {
+        for note in notes {
+            list.element("li", &[], |item| {
+                let label = note.label.trim();
+                if !label.is_empty() {
+                    item.leaf("strong", &[("class", tone(note.tone))], label);
+                    item.text(" ");
+                }
+                item.prose(&note.text);
+            });
+        }
+    });
+}
+
+/// The class of a word that says this.
+fn tone(tone: Tone) -> &'static str {
+    match tone {
+        Tone::Plain | Tone::Head => "plain",
+        Tone::Good => "good",
+        Tone::Bad => "bad",
+        Tone::Unsure => "unsure",
+    }
+}
+
+fn footer(body: &mut Html, experiment: &Experiment) {
+    let text = format!(
+        "refit {}, {} UTC. Every number is one of this machine and this day.",
+        experiment.refit,
+        format::date(experiment.started_unix)
+    );
+    body.leaf("footer", &[], &text);
+}
+
+#[cfg(test)]
+#[path = "html/tests.rs"]
+mod tests;

@@ -1,0 +1,149 @@
+//! Memory at the end of the window: four numbers that are often taken for one
+//! another.
+
+use refit_lab::experiment::Experiment;
+
+use super::colour;
+use super::markup::{Html, part};
+use crate::format;
+use crate::row::{Row, is_service, median, rows};
+
+/// Title, metric, what it is.
+const PANELS: [[&str; 3]; 4] = [
+    [
+        "Address space",
+        "vsz",
+        "VSZ: what could be used; most of it need not be memory",
+    ],
+    [
+        "Resident",
+        "rss",
+        "RSS: what several processes share counts in each of them",
+    ],
+    [
+        "Proportional",
+        "pss",
+        "PSS: what is shared is divided among those that share it",
+    ],
+    [
+        "Used on the machine",
+        "memory-used",
+        "available before the start less what is available now: page cache that cannot be dropped, kernel memory, and whatever else ran",
+    ],
+];
+
+/// The bars, each panel on its own scale.
+pub fn section(main: &mut Html, experiment: &Experiment) {
+    if !is_service(experiment) {
+        return;
+    }
+    let rows = rows(experiment);
+    let rows: Vec<&Row> = rows
+        .iter()
+        .filter(|row| row.variant.disqualified.is_none())
+        .collect();
+    super::section(main, "Memory at the end", |section| {
+        let text = "Medians over the runs that count, at the end of the measured window; a thin line reaches from \
+                    the smallest of them to the largest. Each panel has a scale of its own; in the proportional \
+                    one the dark part is the main process.";
+        section.leaf("p", &[], text);
+        section.element("div", &[("class", "panels")], |panels| {
+            for [title, metric, about] in PANELS {
+                panels.element("figure", &[], |figure| {
+                    figure.element("figcaption", &[], |caption| {
+                        caption.text(title);
+                        caption.leaf("span", &[("class", "small")], about);
+                    });
+                    bars(figure, experiment, &rows, metric);
+                });
+            }
+        });
+    });
+}
+
+/// The runs of one variant.
+struct Bar<'a> {
+    row: &'a Row<'a>,
+    median: Option<f64>,
+    /// Smallest and largest.
+    range: Option<[f64; 2]>,
+    /// Of the main process, where it is told apart.
+    main: Option<f64>,
+}
+
+impl<'a> Bar<'a> {
+    fn of(experiment: &Experiment, row: &'a Row, name: &str) -> Option<Bar<'a>> {
+        let metric = experiment.metric(name)?;
+        let runs = experiment.counted(row.index);
+        let mut values: Vec<f64> = runs.filter_map(|run| metric.of(run)).collect();
+        values.sort_by(f64::total_cmp);
+        let main = experiment.metric("pss-parent").filter(|_| name == "pss");
+        Some(Bar {
+            row,
+            median: median(experiment, row.index, &metric),
+            range: values
+                .first()
+                .zip(values.last())
+                .map(|(low, high)| [*low, *high]),
+            main: main.and_then(|metric| median(experiment, row.index, &metric)),
+        })
+    }
+
+    /// `(85 MiB to 98 MiB)`, where they differ.
+    fn spread(&self) -> Option<String> {
+        let [low, high] = self.range?.map(format::bytes);
+        (low != high).then(|| format!("({low} to {high})"))
+    }
+}
+
+fn bars(figure: &mut Html, experiment: &Experiment, rows: &[&Row], name: &str) {
+    let bars: Vec<Bar> = rows
+        .iter()
+        .filter_map(|row| Bar::of(experiment, row, name))
+        .collect();
+    let ends = || bars.iter().filter_map(|bar| bar.range);
+    // What was used on the machine may be less than nothing.
+    let low = ends().map(|[low, _]| low).fold(0.0, f64::min);
+    let high = ends().map(|[_, high]| high).fold(1.0, f64::max);
+    let at = |bytes: f64| (bytes - low) / (high - low);
+    figure.element("ul", &[("class", "bars")], |list| {
+        for bar in &bars {
+            let class = colour::class(experiment, bar.row.index);
+            list.element("li", &[("class", &class)], |item| {
+                item.leaf("span", &[("class", "who")], &bar.row.name);
+                item.element("span", &[("class", "much")], |item| {
+                    item.text(&bar.median.map_or("unknown".to_owned(), format::bytes));
+                    if let Some(spread) = bar.spread() {
+                        item.text(" ");
+                        item.leaf("span", &[("class", "range")], &spread);
+                    }
+                });
+                item.element("svg", &[("height", "12"), ("aria-hidden", "true")], |svg| {
+                    draw(svg, bar, at);
+                });
+            });
+        }
+    });
+}
+
+fn draw(svg: &mut Html, bar: &Bar, at: impl Fn(f64) -> f64) {
+    let mut area = |class: &str, bytes: f64| {
+        let [left, right] = [at(bytes.min(0.0)), at(bytes.max(0.0))];
+        let (x, width) = (part(left), part(right - left));
+        let place = [("class", class), ("x", &x), ("width", &width)];
+        svg.void("rect", &[&place[..], &[("height", "12")]].concat());
+    };
+    if let Some(median) = bar.median {
+        area("bar-all", median);
+    }
+    if let Some(main) = bar.main {
+        area("bar-main", main);
+    }
+    if bar.spread().is_some()
+        && let Some(range) = bar.range
+    {
+        let [low, high] = range.map(|bytes| part(at(bytes)));
+        let ends = [("x1", &*low), ("x2", &high), ("y1", "6"), ("y2", "6")];
+        svg.void("line", &[&[("class", "spread")], &ends[..]].concat());
+    }
+}

@@ -1,0 +1,197 @@
+use super::*;
+use crate::sample;
+use resvg::usvg::roxmltree::{Document, Node};
+
+/// What a browser reads, which for our pages is XML as well.
+fn parsed(page: &str, check: impl FnOnce(&Document)) {
+    let body = page.strip_prefix("<!DOCTYPE html>\n").unwrap();
+    check(&Document::parse(body).unwrap());
+}
+
+fn with_class<'a>(document: &'a Document<'a>, class: &str) -> Vec<Node<'a, 'a>> {
+    let has = |node: &Node| {
+        let classes = node.attribute("class").unwrap_or("");
+        classes.split(' ').any(|one| one == class)
+    };
+    document.descendants().filter(has).collect()
+}
+
+fn write(name: &str, page: &str) {
+    if let Some(directory) = std::env::var_os("REFIT_SAMPLE_HTML") {
+        std::fs::write(std::path::Path::new(&directory).join(name), page).unwrap();
+    }
+}
+
+#[test]
+fn a_service_has_all_of_its_parts() {
+    let mut experiment = sample::service();
+    experiment.warnings = sample::experiment().warnings;
+    let page = html(&experiment);
+    write("service.html", &page);
+    for text in [
+        "Does Postfix get faster",
+        "1,004 mail/s",
+        "[+138.0\u{a0}%, +153.0\u{a0}%]",
+        "cleanup is the only daemon",
+        "libtcmalloc is not installed",
+        "right of 0 is faster",
+        "/usr/lib/postfix/sbin/cleanup",
+        "taken as evenly spread",
+        ">--seed</span> 0x5e1f",
+        "postfix-cleanup sync@exe:cleanup=off conf.queue=tmpfs malloc=jemalloc",
+    ] {
+        assert!(page.contains(text), "{text}");
+    }
+    parsed(&page, |document| {
+        assert_eq!(with_class(document, "estimate").len(), 4);
+        // Two charts, since there are children; without the hidden baseline.
+        assert_eq!(with_class(document, "memory").len(), 2 * 4);
+        assert_eq!(with_class(document, "bar-all").len(), 4 * 4);
+        assert_eq!(with_class(document, "warning").len(), 1);
+        let counted: usize = (0..5).map(|i| experiment.counted(i).count()).sum();
+        assert_eq!(with_class(document, "run").len(), counted);
+    });
+}
+
+#[test]
+fn a_command_has_no_memory_over_operations() {
+    let mut experiment = sample::experiment();
+    experiment.confirmation = Some(Box::new(sample::confirmation()));
+    experiment.gates = sample::gates();
+    experiment.runs[20].failure = Some("exit code 1".to_owned());
+    let page = html(&experiment);
+    write("command.html", &page);
+    parsed(&page, |document| {
+        assert_eq!(with_class(document, "memory").len(), 0);
+        assert_eq!(with_class(document, "failed").len(), 1);
+    });
+    for text in [
+        "Confirmation",
+        "left of 0 is faster",
+        "max RSS",
+        "1 run: exit code 1",
+    ] {
+        assert!(page.contains(text), "{text}");
+    }
+}
+
+#[test]
+fn it_needs_nothing_from_elsewhere() {
+    for experiment in [sample::service(), sample::experiment()] {
+        let page = html(&experiment);
+        for word in [
+            "http:", "https:", "//", "url(", "@import", "<script", "<link", "<img",
+        ] {
+            assert!(!page.contains(word), "{word}");
+        }
+        assert_eq!(page, html(&experiment));
+    }
+}
+
+/// Puts `text` wherever a record has words.
+fn hostile(text: &str) -> Experiment {
+    let mut experiment = sample::service();
+    let own = || text.to_owned();
+    let recipe = experiment.recipe.as_mut().unwrap();
+    (recipe.name, recipe.question, recipe.unit) = (own(), own(), own());
+    recipe.folder = Some(own());
+    recipe.metrics[0].about = own();
+    recipe.metrics[0].name = own();
+    recipe.why = experiment.variants.iter().map(|_| (own(), own())).collect();
+    experiment.command = vec![own()];
+    experiment.refit = own();
+    for variant in &mut experiment.variants[1..] {
+        (variant.name, variant.class) = (own(), own());
+    }
+    experiment.variants[3].disqualified = Some(own());
+    experiment.unavailable[0].settings = own();
+    experiment.unavailable[0].reason = own();
+    experiment.with = vec![refit_lab::experiment::SettingReport {
+        setting: own(),
+        class: own(),
+    }];
+    for effect in &mut experiment.effects {
+        effect.verdict = Some(own());
+    }
+    experiment.gates = sample::gates();
+    experiment.gates[0].gate = own();
+    experiment.gates[0].answer = own();
+    let warning = refit_lab::experiment::Warning {
+        text: own(),
+        action: own(),
+    };
+    experiment.warnings = vec![warning];
+    let environment = &mut experiment.environment;
+    for facts in [
+        &mut environment.fixed,
+        &mut environment.before,
+        &mut environment.after,
+    ] {
+        facts.insert(own(), own());
+    }
+    for run in &mut experiment.runs {
+        let load = run.load.as_mut().unwrap();
+        load.outcome = own();
+        load.values.insert(own(), 3.0);
+        let service = load.service.as_mut().unwrap();
+        let calls = service
+            .calls
+            .values()
+            .next()
+            .unwrap()
+            .values()
+            .next()
+            .unwrap();
+        service.calls = [(own(), [(own(), *calls)].into())].into();
+    }
+    experiment.runs[12].failure = Some(own());
+    experiment.confirmation = Some(Box::new(experiment.clone()));
+    experiment
+}
+
+#[test]
+fn no_name_becomes_markup() {
+    for text in [
+        "<script>alert(1)</script>",
+        "\" onload=\"alert(1)",
+        "' style='x",
+        "</style></title></svg><b>",
+        "<!--",
+        "]]>",
+        "&lt;script&gt;&#0;",
+        &"x".repeat(300),
+        "\u{0}\u{1b}[2J\u{9b}\u{202e}\n\u{fffe}",
+    ] {
+        let page = html(&hostile(text));
+        if text.len() == 300 {
+            write("hostile.html", &page);
+        }
+        assert!(!page.contains(|c: char| c.is_control() && c != '\n'));
+        assert!(!page.contains(['\u{202e}', '\u{fffe}']));
+        parsed(&page, |document| {
+            let plain = html(&hostile("words"));
+            parsed(&plain, |plain| {
+                let names = |document: &Document| -> std::collections::BTreeSet<String> {
+                    let nodes = document.descendants();
+                    nodes
+                        .map(|node| node.tag_name().name().to_owned())
+                        .collect()
+                };
+                assert!(names(document).is_subset(&names(plain)), "{text}");
+            });
+            for node in document.descendants() {
+                for attribute in node.attributes() {
+                    let name = attribute.name();
+                    assert!(!name.starts_with("on") && name != "style" && name != "href");
+                }
+            }
+            assert_eq!(
+                document
+                    .descendants()
+                    .filter(|node| node.is_comment())
+                    .count(),
+                0
+            );
+        });
+    }
+}

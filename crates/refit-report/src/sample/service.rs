@@ -1,0 +1,173 @@
+//! A recipe for the tests: a service under load, with a parent and children.
+
+use std::collections::BTreeMap;
+
+use refit_lab::experiment::{
+    Experiment, LoadMetricRecord, LoadRecord, RecipeRecord, Role, ServiceRecord, UnavailableRecord,
+};
+use refit_meter::{Calls, MemorySample, Pressure};
+
+use super::{effect, made};
+
+/// As of commands; in place of the wall the rate.
+const VARIANTS: [(&str, Role, &str, f64, f64); 5] = [
+    ("baseline", Role::Baseline, "safe", 412.0, 0.04),
+    (
+        "sync@exe:cleanup=off",
+        Role::Candidate,
+        "loses-on-crash",
+        1013.0,
+        0.05,
+    ),
+    (
+        "conf.queue=tmpfs",
+        Role::Candidate,
+        "loses-on-crash",
+        1290.0,
+        0.06,
+    ),
+    ("malloc=jemalloc", Role::Candidate, "safe", 413.0, 0.04),
+    ("baseline again", Role::Hidden, "safe", 411.0, 0.04),
+];
+
+/// Three candidates of a mail server, 10 round pairs.
+pub fn service() -> Experiment {
+    let mut experiment = made(&VARIANTS, 10, 0x5e1f);
+    experiment.command = vec!["postfix-cleanup".to_owned()];
+    experiment.main = "rate".to_owned();
+    experiment.with.clear();
+    experiment.recipe = Some(recipe());
+    experiment.unavailable = vec![UnavailableRecord {
+        settings: "malloc=tcmalloc".to_owned(),
+        reason: "libtcmalloc is not installed".to_owned(),
+    }];
+    experiment.effects = vec![
+        effect(1, "rate", 1.459, [1.38, 1.53], "faster"),
+        effect(1, "p99", -0.61, [-0.66, -0.55], "faster"),
+        effect(1, "syncs", -0.9997, [-0.9997, -0.9997], "less"),
+        effect(1, "pss", 0.004, [-0.003, 0.009], "same"),
+        effect(2, "rate", 2.13, [1.99, 2.25], "faster"),
+        effect(2, "psi-io", -0.98, [-0.99, -0.97], "less"),
+        effect(3, "rate", -0.011, [-0.04, 0.02], "inconclusive"),
+        effect(3, "pss", 0.21, [0.2, 0.22], "more"),
+        effect(4, "rate", -0.002, [-0.02, 0.016], ""),
+    ];
+    for effect in &mut experiment.effects {
+        effect.gain = match effect.metric.as_str() {
+            "rate" => effect.verdict.as_deref() == Some("faster"),
+            _ => effect.gain,
+        };
+        effect.pairs = 10;
+    }
+    for run in &mut experiment.runs {
+        let rate = run.run.metrics.wall_ns as f64 / 1e6;
+        let name = VARIANTS[run.variant].0;
+        run.load = Some(load(name, rate, run.pair));
+        run.run.metrics = refit_meter::Metrics::default();
+    }
+    experiment
+}
+
+fn recipe() -> RecipeRecord {
+    RecipeRecord {
+        name: "postfix-cleanup".to_owned(),
+        folder: None,
+        question: "Does Postfix get faster when cleanup no longer waits for its fsync?".to_owned(),
+        unit: "mail".to_owned(),
+        is_service: true,
+        metrics: vec![LoadMetricRecord {
+            name: "p99".to_owned(),
+            unit: "ms".to_owned(),
+            better: "less".to_owned(),
+            about: "99th percentile of the time to accept a mail".to_owned(),
+        }],
+        why: BTreeMap::from([(
+            VARIANTS[1].0.to_owned(),
+            "cleanup is the only daemon that syncs when a mail arrives".to_owned(),
+        )]),
+    }
+}
+
+fn load(variant: &str, rate: f64, pair: usize) -> LoadRecord {
+    let window_s = 2000.0 / rate;
+    let p99 = if variant.starts_with("sync") {
+        9.1e6
+    } else {
+        23.4e6
+    };
+    LoadRecord {
+        operations: 2000,
+        window_ns: (window_s * 1e9) as u64,
+        values: BTreeMap::from([("p99".to_owned(), p99)]),
+        outcome: "2000 delivered".to_owned(),
+        service: Some(service_record(variant, window_s, pair)),
+    }
+}
+
+fn service_record(variant: &str, window_s: f64, pair: usize) -> ServiceRecord {
+    let cleanup = if variant.starts_with("sync") {
+        suppressed(4000)
+    } else {
+        real(4000)
+    };
+    let memory: Vec<MemorySample> = (0..=24)
+        .map(|i| sample(variant, f64::from(i) / 24.0, window_s, pair))
+        .collect();
+    ServiceRecord {
+        ready_ns: 310_000_000,
+        user_ns: 800_000_000,
+        system_ns: 600_000_000,
+        cpu_source: "processes".to_owned(),
+        written_bytes: Some(90 << 20),
+        pressure: Some(Pressure::default()),
+        calls: BTreeMap::from([
+            (
+                "/usr/lib/postfix/sbin/cleanup".to_owned(),
+                BTreeMap::from([("fsync".to_owned(), cleanup)]),
+            ),
+            (
+                "/usr/lib/postfix/sbin/qmgr".to_owned(),
+                BTreeMap::from([("fdatasync".to_owned(), real(1))]),
+            ),
+        ]),
+        end: memory[24].clone(),
+        memory,
+        memory_used_bytes: Some((95 << 20) - (pair << 18) as i64),
+    }
+}
+
+fn sample(variant: &str, part: f64, window_s: f64, pair: usize) -> MemorySample {
+    let children = if variant.starts_with("malloc") {
+        51.0
+    } else {
+        40.0
+    };
+    let children = (children * (0.4 + 0.6 * part.sqrt()) + pair as f64 * 0.1) * 1048576.0;
+    MemorySample {
+        at_ms: (part * window_s * 1e3) as u64,
+        processes: 9,
+        parent_pss_bytes: 3 << 20,
+        children_pss_bytes: children as u64,
+        rss_bytes: (children * 2.4) as u64,
+        vsz_bytes: 800 << 20,
+        cost_us: 900,
+        ..MemorySample::default()
+    }
+}
+
+fn real(seen: u64) -> Calls {
+    Calls {
+        seen,
+        suppressed: 0,
+        real: seen,
+        waited_ns: seen * 900_000,
+    }
+}
+
+fn suppressed(seen: u64) -> Calls {
+    Calls {
+        seen,
+        suppressed: seen,
+        ..Calls::default()
+    }
+}
