@@ -20,5 +20,5 @@ awk '
 			if (!p50 && seen >= NR * 0.50) p50 = us
 			if (!p99 && seen >= NR * 0.99) p99 = us
 		}
-		printf "p50 %.3f ms\np99 %.3f ms\n", p50 / 1000, p99 / 1000
+		print "p50 " p50 " us\np99 " p99 " us"
 	}' "$REFIT_TMPFS"/latency.*

@@ -1,3 +1,4 @@
+#!/bin/sh
 # Everything is still there at the window's end: each thread of the parent, by the name that Ruby gives it, and each
 # child, alive and the parent's own.
 read -r pid <pid

@@ -1,3 +1,4 @@
+#!/bin/sh
 # Counts the threads in the kernel, not in Ruby: all of them, by the name that Ruby gives them, and asleep.
 read -r pid <pid
 
