@@ -232,7 +232,7 @@ fn a_budget_that_is_too_small_names_one_that_works(lab: &Lab) -> Outcome {
 }
 
 fn an_open_for_synchronous_writes_counts_as_syncing(lab: &Lab) -> Outcome {
-    let nothing = "no sync call of the baseline was seen";
+    let nothing = "no sync call was seen";
     let to = format!("of={}", lab.path("file"));
     let dd = ["dd", "if=/dev/zero", &to, "bs=4k", "count=60"];
     let args = ["--rounds", "40", "sync=off", "--"];

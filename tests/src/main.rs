@@ -39,11 +39,15 @@ mod recipe_files;
 mod recipe_folder;
 mod recipe_verbs;
 mod recipes;
+mod remains;
 mod result;
 mod runner;
+mod service_cleanup;
 mod service_failures;
 mod service_outcomes;
 mod service_runs;
+mod service_variants;
+mod service_words;
 mod signals;
 mod smoke;
 mod strace;
@@ -85,9 +89,12 @@ const TABLE: &[&[Test]] = &[
     recipes::TESTS,
     recipes::EACH,
     result::TESTS,
+    service_cleanup::TESTS,
     service_failures::TESTS,
     service_outcomes::TESTS,
     service_runs::TESTS,
+    service_variants::TESTS,
+    service_words::TESTS,
     signals::TESTS,
     smoke::TESTS,
     transparency::TESTS,

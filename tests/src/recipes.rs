@@ -8,7 +8,8 @@ use serde_json::Value;
 
 use crate::compared::{list, printed, said};
 use crate::lab::{Lab, described, expect_code, source_dir};
-use crate::recipe_folder::{base, finish, nothing_left, refit};
+use crate::recipe_folder::{base, finish, refit};
+use crate::remains::nothing_left;
 use crate::runner::{Outcome, Test};
 use crate::test;
 

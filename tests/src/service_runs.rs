@@ -6,9 +6,9 @@ use std::process::Child;
 
 use serde_json::json;
 
-use crate::compared::{effect, list, number, printed, runs_of, said, variant};
+use crate::compared::{effect, list, number, printed, runs_of};
 use crate::lab::{Lab, described, expect_code};
-use crate::recipe_folder::{RecipeFolder, base, finish, refit};
+use crate::recipe_folder::RecipeFolder;
 use crate::runner::{Outcome, Test};
 use crate::test;
 
@@ -18,12 +18,7 @@ pub const TESTS: &[Test] = &[
     test!(a_run_holds_what_its_window_held),
     test!(operations_can_be_read_from_the_output),
     test!(instances_stay_until_the_end),
-    test!(a_declared_knob_acts_on_its_variant_alone_and_shows_its_class),
-    test!(a_check_takes_each_edit_back),
     test!(two_at_once_do_not_collide),
-    test!(what_this_refit_cannot_try_is_listed_and_the_rest_is_tried),
-    test!(as_root_every_command_runs_as_the_recipes_user),
-    test!(a_recipe_without_a_server_measures_its_load),
 ];
 
 /// The server comes late, and the load does not wait: to be ready too early would fail.
@@ -214,76 +209,6 @@ fn instances_stay_until_the_end(lab: &Lab) -> Outcome {
     Outcome::Pass
 }
 
-fn a_declared_knob_acts_on_its_variant_alone_and_shows_its_class(lab: &Lab) -> Outcome {
-    let seen = lab.path("seen");
-    let folder = RecipeFolder::command(lab, "conf")
-        .text("service.setup", "echo \"dir = $REFIT_DIR/here\" >conf; echo last >>conf")
-        .text(
-            "load.command",
-            &format!("seq 10 >numbers; echo $(sed s,$REFIT_DIR,D, conf) $(ls made) >>{seen}"),
-        )
-        .set(
-            "conf.where.there",
-            "{ class = 'bounded-loss', file = 'conf', from = 'dir = $REFIT_DIR/here', to = 'dir = there' }",
-        )
-        .set(
-            "conf.index.on",
-            "{ class = 'safe', command = 'touch made', inverse = 'rm made' }",
-        )
-        .variants(&["conf.where=there", "conf.index=on"]);
-    let (output, result) = folder.compare(&["--rounds", "14"]);
-    expect_code(&output, 0);
-    let text = fs::read_to_string(&seen).expect("each run wrote there");
-    for run in list(&result["runs"]).iter().zip(text.lines()) {
-        let (run, line) = run;
-        let name = &result["variants"][number(&run["variant"]) as usize]["name"];
-        let expected = match name.as_str() {
-            Some("conf.where=there") => "dir = there last",
-            Some("conf.index=on") => "dir = D/here last made",
-            _ => "dir = D/here last",
-        };
-        assert_eq!(line, expected, "{name}");
-    }
-    let shown = printed(&output);
-    for (name, class) in [
-        ("conf.where=there", "bounded-loss"),
-        ("conf.index=on", "safe"),
-    ] {
-        let (_, record) = variant(&result, name);
-        assert_eq!(record["class"], class);
-        assert!(shown.contains(&format!("{class}: {name}")), "{shown}");
-    }
-    Outcome::Pass
-}
-
-fn a_check_takes_each_edit_back(lab: &Lab) -> Outcome {
-    let log = lab.path("log");
-    let folder = RecipeFolder::command(lab, "back")
-        .text("service.setup", "printf 'a\\nb' >conf")
-        .set(
-            "conf.a.c",
-            "{ class = 'safe', file = 'conf', from = 'a', to = 'c' }",
-        )
-        .set(
-            "conf.made.yes",
-            &format!("{{ class = 'safe', command = 'echo made >>{log}', inverse = 'echo back >>{log}; exit $(cat {log}.code)' }}"),
-        )
-        .variants(&["conf.a=c", "conf.made=yes"]);
-    lab.file("log.code", "0");
-    expect_code(&folder.check(), 0);
-    assert_eq!(
-        fs::read_to_string(&log).expect("it is there"),
-        "made\nback\nmade\n"
-    );
-    // An inverse that fails is a failure.
-    lab.file("log.code", "7");
-    let output = folder.check();
-    expect_code(&output, 1);
-    let failed = "FAILED  back: conf.made=yes: the inverse of conf.made=yes failed, exit status: 7";
-    assert!(printed(&output).contains(failed), "{}", described(&output));
-    Outcome::Pass
-}
-
 fn two_at_once_do_not_collide(lab: &Lab) -> Outcome {
     let log = lab.path("ports");
     let folder = RecipeFolder::service(lab, "twice")
@@ -301,107 +226,5 @@ fn two_at_once_do_not_collide(lab: &Lab) -> Outcome {
     let ports = fs::read_to_string(&log).expect("each run wrote there");
     assert_eq!(ports.lines().count(), 2 * 42);
     assert!(ports.lines().collect::<BTreeSet<_>>().len() > 1);
-    Outcome::Pass
-}
-
-fn what_this_refit_cannot_try_is_listed_and_the_rest_is_tried(lab: &Lab) -> Outcome {
-    let folder = RecipeFolder::command(lab, "later").variants(&[
-        "future=8ms",
-        "env.A=1",
-        "malloc=/nowhere/lib.so",
-    ]);
-    let (output, result) = folder.compare(&["--rounds", "12"]);
-    expect_code(&output, 0);
-    let settings: Vec<_> = list(&result["unavailable"])
-        .iter()
-        .map(|u| &u["settings"])
-        .collect();
-    assert_eq!(settings, ["future=8ms", "malloc=/nowhere/lib.so"]);
-    let text = printed(&output);
-    assert!(
-        text.contains("unavailable: future=8ms: this refit has no knob `future`"),
-        "{text}"
-    );
-    assert!(
-        text.contains("unavailable: malloc=/nowhere/lib.so"),
-        "{text}"
-    );
-    assert!(!effect(&result, "env.A=1", "rate")["verdict"].is_null());
-    let output = folder.check();
-    expect_code(&output, 0);
-    let text = printed(&output);
-    assert!(
-        text.contains("skipped later: future=8ms: this refit has no knob"),
-        "{text}"
-    );
-    // With nothing left to try there is nothing to compare; typed, it is a mistake.
-    let said = folder.clone().variants(&["future=8ms"]).refused(&[]);
-    assert!(
-        said.contains("none of the recipe's variants can be tried here: future=8ms"),
-        "{said}"
-    );
-    let dir = base(lab);
-    let args = ["compare", "--yes", "--dir", &dir, "./later", "future=8ms"];
-    let output = finish(&mut refit(lab, &args));
-    expect_code(&output, 2);
-    assert!(
-        crate::compared::said(&output).contains("future"),
-        "{}",
-        described(&output)
-    );
-    Outcome::Pass
-}
-
-fn as_root_every_command_runs_as_the_recipes_user(lab: &Lab) -> Outcome {
-    let note = format!(
-        "echo $(id -un) $(id -gn) $(stat -c %U . $REFIT_TMPFS) >>{}",
-        lab.file("who", "")
-    );
-    expect_code(&lab.run(&["chmod", "666", "who"]), 0);
-    let program = crate::places::public(lab, &lab.program("line_service"));
-    let folder = RecipeFolder::service(lab, "user")
-        .text("service.user", "nobody")
-        .text("service.setup", &note)
-        .text(
-            "service.start",
-            &format!("{note}; exec {program} serve $REFIT_PORT_LINE lines"),
-        )
-        .text("load.warmup", &note)
-        .text(
-            "load.command",
-            &format!("{note}; {program} load $REFIT_PORT_LINE 10"),
-        )
-        .text("load.drain", &note)
-        .text("check.command", &format!("{note}; wc -l <lines"))
-        .variants(&["sync=off"]);
-    let output = folder.check();
-    expect_code(&output, 0);
-    folder.nothing_left();
-    let who = fs::read_to_string(lab.path("who")).expect("it is there");
-    assert_eq!(who, "nobody nogroup nobody nobody\n".repeat(12));
-    Outcome::Pass
-}
-
-fn a_recipe_without_a_server_measures_its_load(lab: &Lab) -> Outcome {
-    let program = lab.program("write_fsync");
-    let folder = RecipeFolder::command(lab, "load")
-        .text("load.command", &format!("{program} $REFIT_OPERATIONS file"))
-        .text("load.warmup", &format!("{program} 5 other"))
-        .text("check.command", "test -s file")
-        .text("main", "syncs")
-        .variants(&["sync=off"]);
-    let (output, result) = folder.compare(&["--rounds", "12"]);
-    expect_code(&output, 0);
-    for run in runs_of(&result, "baseline") {
-        assert_eq!(run["totals"]["fsync"]["real"], 10, "{run}");
-        assert_eq!(run["load"]["operations"], 10);
-    }
-    assert_eq!(result["main"], "syncs");
-    assert_eq!(effect(&result, "sync=off", "syncs")["verdict"], "less");
-    assert!(
-        said(&output).contains("runs these commands"),
-        "{}",
-        described(&output)
-    );
     Outcome::Pass
 }

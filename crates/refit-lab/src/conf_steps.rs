@@ -64,15 +64,19 @@ impl ConfSteps {
 
     /// What is in each edited file.
     pub fn contents(&self, at: &Surroundings) -> Result<BTreeMap<String, Vec<u8>>, LabError> {
-        let files = self.steps.iter().filter_map(|(_, action)| match action {
-            ConfAction::Edit { file, .. } => Some(file),
-            ConfAction::Command { .. } => None,
-        });
+        let files = self
+            .steps
+            .iter()
+            .filter_map(|(setting, action)| match action {
+                ConfAction::Edit { file, .. } => Some((setting, file)),
+                ConfAction::Command { .. } => None,
+            });
         files
-            .map(|file| {
+            .map(|(setting, file)| {
                 let path = at.dir.join(file);
-                let bytes = fs::read(&path).map_err(|cause| LabError::Io {
-                    action: format!("cannot read {}", path.display()),
+                let bytes = fs::read(&path).map_err(|cause| ConfError::File {
+                    setting: setting.clone(),
+                    file: path,
                     cause,
                 })?;
                 Ok((file.clone(), bytes))

@@ -5,6 +5,8 @@ use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use refit_launch::interruptions;
+
 /// The longest that one run is waited for, equal for all.
 const LONGEST: Duration = Duration::from_secs(10);
 /// Dirty bytes above the level at the start that do not matter.
@@ -34,7 +36,7 @@ impl Settle {
         self.write_back();
         let began = Instant::now();
         while dirty_bytes() > self.level_bytes + SLACK_BYTES {
-            if began.elapsed() > LONGEST {
+            if began.elapsed() > LONGEST || interruptions() > 1 {
                 return false;
             }
             sleep(Duration::from_millis(5));

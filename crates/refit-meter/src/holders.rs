@@ -4,63 +4,104 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// Processes below `proc` whose working directory, root or executable lies in
-/// `directory`, or whose environment names it as `REFIT_DIR`. Processes that
-/// may not be looked at are left out.
+/// Processes below `proc` whose environment names `directory` as `REFIT_DIR`,
+/// and those without a terminal whose working directory, root, executable or an
+/// open file lies in it: a person who looks around there is none of them.
+/// Processes that may not be looked at are left out.
 #[must_use]
 pub fn uses_directory(proc: &Path, directory: &Path) -> Vec<u32> {
     let variable = [b"REFIT_DIR=", directory.as_os_str().as_bytes()].concat();
+    let is_started_for_it = |at: &Path| {
+        fs::read(at.join("environ")).is_ok_and(|environ| {
+            let mut entries = environ.split(|byte| *byte == 0);
+            entries.any(|entry| {
+                entry
+                    .strip_prefix(&*variable)
+                    .is_some_and(|rest| rest.is_empty() || rest[0] == b'/')
+            })
+        })
+    };
+    let lies_in = |link: &Path| fs::read_link(link).is_ok_and(|path| path.starts_with(directory));
     let uses = |pid: &u32| {
         let at = proc.join(pid.to_string());
-        let lies_in =
-            |link: &str| fs::read_link(at.join(link)).is_ok_and(|path| path.starts_with(directory));
-        lies_in("cwd")
-            || lies_in("root")
-            || lies_in("exe")
-            || fs::read(at.join("environ")).is_ok_and(|environ| {
-                let mut entries = environ.split(|byte| *byte == 0);
-                entries.any(|entry| {
-                    entry
-                        .strip_prefix(&*variable)
-                        .is_some_and(|rest| rest.is_empty() || rest[0] == b'/')
-                })
-            })
+        is_started_for_it(&at)
+            || !has_terminal(&at)
+                && (["cwd", "root", "exe"]
+                    .iter()
+                    .any(|link| lies_in(&at.join(link)))
+                    || fs::read_dir(at.join("fd"))
+                        .into_iter()
+                        .flatten()
+                        .flatten()
+                        .any(|fd| lies_in(&fd.path())))
     };
     let entries = fs::read_dir(proc).into_iter().flatten().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     pids.filter(uses).collect()
 }
 
+/// Field 7 of /proc/PID/stat, tty_nr, is 0 without one (proc(5)).
+fn has_terminal(process: &Path) -> bool {
+    let stat = fs::read_to_string(process.join("stat")).unwrap_or_default();
+    let fields = stat.rsplit_once(") ").map(|(_, rest)| rest.split(' '));
+    fields
+        .and_then(|mut fields| fields.nth(4))
+        .is_some_and(|tty| tty != "0")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::process::{Command, Stdio};
+    use std::process::{Child, Command, Stdio};
+
+    /// Without a terminal, wherever the tests are started.
+    fn cat(name: &str, cwd: &Path, output: Stdio) -> Child {
+        let mut cat = Command::new("setsid");
+        cat.arg("cat").env("REFIT_DIR", name).current_dir(cwd);
+        cat.stdin(Stdio::piped()).stdout(output).spawn().unwrap()
+    }
 
     #[test]
-    fn a_process_is_found_by_its_directory_or_its_environment() {
+    fn a_process_is_found_by_its_directory_its_files_or_its_environment() {
         let dir = tempfile::tempdir().unwrap();
-        let cat = |name: &str, cwd: &Path| {
-            let mut cat = Command::new("cat");
-            cat.env("REFIT_DIR", name)
-                .current_dir(cwd)
-                .stdin(Stdio::piped());
-            cat.spawn().unwrap()
-        };
         let below = dir.path().join("0").display().to_string();
         let beside = format!("{}x", dir.path().display());
+        let log = fs::File::create(dir.path().join("log")).unwrap();
         let mut all = [
-            cat("/nowhere", dir.path()),
-            cat(&below, Path::new("/")),
-            cat(&beside, Path::new("/")),
+            cat("/nowhere", dir.path(), Stdio::null()),
+            cat(&below, Path::new("/"), Stdio::null()),
+            cat("/nowhere", Path::new("/"), log.into()),
+            cat(&beside, Path::new("/"), Stdio::null()),
         ];
-        let mut found = uses_directory(Path::new("/proc"), dir.path());
-        found.sort_unstable();
-        let mut expected = vec![all[0].id(), all[1].id()];
+        let mut expected: Vec<u32> = all[..3].iter().map(Child::id).collect();
         expected.sort_unstable();
+        // setsid has to become cat first.
+        let mut found = Vec::new();
+        for _ in 0..500 {
+            found = uses_directory(Path::new("/proc"), dir.path());
+            found.sort_unstable();
+            if found == expected {
+                break;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
         assert_eq!(found, expected);
         for child in &mut all {
             drop(child.stdin.take());
             child.wait().unwrap();
         }
+    }
+
+    #[test]
+    fn who_has_a_terminal_only_looks_around() {
+        let proc = tempfile::tempdir().unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        for (pid, tty) in [("7", "34816"), ("8", "0")] {
+            let at = proc.path().join(pid);
+            fs::create_dir(&at).unwrap();
+            fs::write(at.join("stat"), format!("{pid} (a) b) S 1 7 7 {tty} 7 0")).unwrap();
+            std::os::unix::fs::symlink(dir.path(), at.join("cwd")).unwrap();
+        }
+        assert_eq!(uses_directory(proc.path(), dir.path()), [8]);
     }
 }

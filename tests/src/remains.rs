@@ -1,0 +1,88 @@
+//! What comparisons of recipes leave behind, as nobody should ever see it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::lab::Lab;
+use crate::processes::status_line;
+use crate::recipe_folder::{base, starts};
+
+/// What each start of a service noted: its pid, its directory, its directory on tmpfs.
+pub fn started(lab: &Lab, name: &str) -> Vec<(u32, PathBuf, PathBuf)> {
+    let text = fs::read_to_string(lab.path(&starts(name))).unwrap_or_default();
+    text.lines()
+        .map(|line| {
+            let words: Vec<&str> = line.split(' ').collect();
+            let pid = words[0].parse().expect("a shell's pid");
+            (pid, words[1].into(), words[2].into())
+        })
+        .collect()
+}
+
+/// Whatever happened: no process of an instance, no directory, no cgroup.
+#[track_caller]
+pub fn nothing_left(lab: &Lab, name: &str) {
+    let left = left_behind(lab, name);
+    assert!(left.is_empty(), "left behind: {}", left.join(", "));
+}
+
+/// What is left of a recipe's comparisons, as far as its services were started, and below the base.
+pub fn left_behind(lab: &Lab, name: &str) -> Vec<String> {
+    let base = base(lab);
+    let mut left = processes_of(&base);
+    let entries = fs::read_dir(&base).expect("the base is ours").flatten();
+    left.extend(entries.map(|entry| entry.path().display().to_string()));
+    for (pid, dir, tmpfs) in started(lab, name) {
+        // A number may be another one's by now; ours know the test's directory.
+        if is_ours(pid, &base) {
+            left.push(format!("process {pid}"));
+        }
+        left.extend(
+            comparison_of(&tmpfs)
+                .filter(|path| path.exists())
+                .map(shown),
+        );
+        let cgroup = dir
+            .parent()
+            .and_then(Path::file_name)
+            .and_then(|name| Some(own_cgroup()?.join(name)));
+        left.extend(cgroup.filter(|path| path.exists()).map(shown));
+    }
+    left
+}
+
+fn shown(path: PathBuf) -> String {
+    path.display().to_string()
+}
+
+/// The comparison's directory, from an instance's.
+fn comparison_of(instance: &Path) -> impl Iterator<Item = PathBuf> {
+    instance.parent().map(Path::to_owned).into_iter()
+}
+
+fn own_cgroup() -> Option<PathBuf> {
+    let mounts = fs::read_to_string("/proc/self/mounts").ok()?;
+    let mount = mounts.lines().find(|line| line.contains(" cgroup2 "))?;
+    let own = fs::read_to_string("/proc/self/cgroup").ok()?;
+    let own = own.lines().find_map(|line| line.strip_prefix("0::/"))?;
+    Some(Path::new(mount.split(' ').nth(1)?).join(own))
+}
+
+/// Living processes of instances below a base.
+fn processes_of(base: &str) -> Vec<String> {
+    let entries = fs::read_dir("/proc").expect("/proc is mounted").flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    pids.filter(|pid| is_ours(*pid, base))
+        .map(|pid| format!("process {pid} of an instance"))
+        .collect()
+}
+
+fn is_ours(pid: u32, base: &str) -> bool {
+    let lives = status_line(pid, "State").is_some_and(|state| !state.starts_with(['Z', 'X']));
+    let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+    let mark = [b"REFIT_DIR=", base.as_bytes()].concat();
+    lives
+        && environment
+            .split(|&byte| byte == 0)
+            .any(|entry| entry.starts_with(&mark))
+}

@@ -1,0 +1,244 @@
+//! Comparisons of services that are interrupted once, twice, or killed: nothing of them goes on, nothing stays.
+
+use std::fs;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::compared::{list, printed};
+use crate::lab::{Lab, described, expect_code, wait_until};
+use crate::processes::status_line;
+use crate::recipe_folder::{RecipeFolder, base, finish, refit};
+use crate::remains::{left_behind, started};
+use crate::result::expect_valid;
+use crate::runner::{Outcome, Test};
+use crate::{sys, test};
+
+pub const TESTS: &[Test] = &[
+    test!(one_interruption_finishes_the_round_pair),
+    test!(the_second_interruption_ends_the_window_at_once),
+    test!(the_second_interruption_ends_every_phase_at_once),
+    test!(what_a_killed_comparison_left_is_ended_and_removed_by_the_next),
+    test!(what_a_killed_check_left_is_ended_and_removed_by_the_next),
+    test!(nobody_removes_what_is_still_used),
+];
+
+/// Nothing but a signal ends it soon.
+const LONG: &[&str] = &["--rounds", "400", "--precision", "0.0001%"];
+/// Long before any limit of a recipe.
+const AT_ONCE: Duration = Duration::from_secs(8);
+
+fn start(mut command: Command) -> Child {
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.spawn().expect("refit starts")
+}
+
+fn end(child: Child) -> Output {
+    child.wait_with_output().expect("it is our child")
+}
+
+/// Sends SIGINT, and waits until refit has taken it.
+fn interrupt(child: &Child) {
+    let pid = i32::try_from(child.id()).expect("process ids are ints");
+    sys::send_signal(pid, libc::SIGINT);
+    wait_until("the signal to be taken", || {
+        status_line(child.id(), "ShdPnd").is_none_or(|mask| mask.bytes().all(|digit| digit == b'0'))
+    });
+}
+
+fn result(lab: &Lab) -> Value {
+    let text = fs::read_to_string(lab.path("result.json")).expect("there is a result");
+    let result = serde_json::from_str(&text).expect("it is JSON");
+    expect_valid(&result);
+    result
+}
+
+fn lines(lab: &Lab, name: &str) -> usize {
+    fs::read_to_string(lab.path(name)).map_or(0, |text| text.lines().count())
+}
+
+fn one_interruption_finishes_the_round_pair(lab: &Lab) -> Outcome {
+    let folder = RecipeFolder::service(lab, "once").variants(&["sync=off"]);
+    let child = start(folder.comparison(LONG));
+    wait_until("two round pairs and a half", || {
+        started(lab, "once").len() >= 6 * 2 + 3
+    });
+    interrupt(&child);
+    let output = end(child);
+    expect_code(&output, 0);
+    folder.nothing_left();
+    let result = result(lab);
+    assert_eq!(result["interrupted"], true);
+    let runs = list(&result["runs"]);
+    assert_eq!(
+        (runs.len() % 6, runs.len()),
+        (0, started(lab, "once").len())
+    );
+    assert!(runs.len() < 6 * 12, "it went on for {} runs", runs.len());
+    assert!(runs.iter().all(|run| run["failure"].is_null()));
+    assert!(
+        printed(&output).contains("interrupted:"),
+        "{}",
+        printed(&output)
+    );
+    Outcome::Pass
+}
+
+fn the_second_interruption_ends_the_window_at_once(lab: &Lab) -> Outcome {
+    let log = lab.path("windows");
+    let hangs = format!("echo >>{log}; test $(wc -l <{log}) -lt 15 || exec sleep 600");
+    let folder = RecipeFolder::service(lab, "twice").text("load.command", &hangs);
+    let child = start(folder.comparison(LONG));
+    wait_until("the run that hangs", || lines(lab, "windows") == 15);
+    interrupt(&child);
+    let (server, ..) = started(lab, "twice").pop().expect("it was started");
+    let lives = || status_line(server, "State").is_some();
+    assert!(lives(), "one interruption kills no run");
+    let began = Instant::now();
+    interrupt(&child);
+    let output = end(child);
+    assert!(began.elapsed() < AT_ONCE, "{:?}", began.elapsed());
+    expect_code(&output, 0);
+    folder.nothing_left();
+    let result = result(lab);
+    assert_eq!(result["interrupted"], true);
+    let runs = list(&result["runs"]);
+    let counted = runs.iter().filter(|run| run["failure"].is_null()).count();
+    assert_eq!((runs.len(), counted), (15, 12));
+    for variant in list(&result["variants"]) {
+        assert!(variant["disqualified"].is_null(), "{variant}");
+    }
+    Outcome::Pass
+}
+
+fn the_second_interruption_ends_every_phase_at_once(lab: &Lab) -> Outcome {
+    let log = lab.path("log");
+    let hangs = format!("echo >>{log}; exec sleep 600");
+    for key in [
+        "service.setup",
+        "service.start",
+        "service.ready",
+        "load.warmup",
+        "load.drain",
+        "check.command",
+        "service.stop",
+    ] {
+        let _ = fs::remove_file(&log);
+        let folder = RecipeFolder::service(lab, "phases");
+        let folder = if key == "service.ready" {
+            folder.set(key, &format!("{{ command = '{hangs}' }}"))
+        } else {
+            folder.text(key, &hangs)
+        };
+        let (name, dir) = (folder.write(), base(lab));
+        let args = ["recipes", "check", &name, "--yes", "--dir", &dir];
+        let child = start(refit(lab, &args));
+        wait_until(key, || lines(lab, "log") == 1);
+        let began = Instant::now();
+        interrupt(&child);
+        interrupt(&child);
+        let output = end(child);
+        assert!(began.elapsed() < AT_ONCE, "{key}: {:?}", began.elapsed());
+        expect_code(&output, 1);
+        // The variant that was under way, and no other.
+        let text = printed(&output);
+        assert!(
+            !text.contains("env.A=1") && !text.contains("ok "),
+            "{key}: {}",
+            described(&output)
+        );
+        folder.nothing_left();
+    }
+    Outcome::Pass
+}
+
+/// Kills refit in the middle of a window; what it leaves is there.
+fn kill_in_window(lab: &Lab, folder: &RecipeFolder, name: &str, command: Command) {
+    let mut child = start(command);
+    wait_until("a window", || lines(lab, "windows") > 0);
+    child.kill().expect("it is our child");
+    child.wait().expect("it is our child");
+    let left = left_behind(lab, name);
+    for what in ["process", "/refit-lab-", "/dev/shm/refit-lab-"] {
+        assert!(
+            left.iter().any(|line| line.contains(what)),
+            "no {what} in {left:?}"
+        );
+    }
+    fs::remove_file(lab.path("windows")).expect("it is there");
+    assert!(!started(lab, name).is_empty());
+    // So that what comes next does not start it.
+    folder.clone().text("load.command", "true").write();
+}
+
+fn hanging<'a>(lab: &'a Lab, name: &str) -> RecipeFolder<'a> {
+    let hangs = format!("echo >>{}; exec sleep 600", lab.path("windows"));
+    RecipeFolder::service(lab, name).text("load.command", &hangs)
+}
+
+fn what_a_killed_comparison_left_is_ended_and_removed_by_the_next(lab: &Lab) -> Outcome {
+    let next = RecipeFolder::command(lab, "next");
+    let program = lab.program("line_service");
+    for (name, start) in [
+        (
+            "plain",
+            format!("exec {program} serve $REFIT_PORT_LINE lines"),
+        ),
+        // Several that end only by force, elsewhere at work.
+        (
+            "group",
+            format!(
+                "trap '' TERM; cd /; setsid sleep 600 & exec {program} serve $REFIT_PORT_LINE $REFIT_DIR/lines"
+            ),
+        ),
+        (
+            "daemon",
+            format!("{program} daemon $REFIT_PORT_LINE lines; true"),
+        ),
+    ] {
+        let note = format!(
+            "echo $$ $REFIT_DIR $REFIT_TMPFS >>{}",
+            lab.path(&format!("starts.{name}"))
+        );
+        let folder = hanging(lab, name).text("service.start", &format!("{note}; {start}"));
+        kill_in_window(lab, &folder, name, folder.comparison(LONG));
+        // Whichever command comes next.
+        expect_code(&next.check(), 0);
+        folder.nothing_left();
+        kill_in_window(lab, &folder, name, folder.comparison(LONG));
+        let (name, dir) = (next.write(), base(lab));
+        let args = ["compare", "--yes", "--rounds", "12", "--dir", &dir, &name];
+        expect_code(&finish(&mut refit(lab, &args)), 0);
+        folder.nothing_left();
+    }
+    Outcome::Pass
+}
+
+fn what_a_killed_check_left_is_ended_and_removed_by_the_next(lab: &Lab) -> Outcome {
+    let folder = hanging(lab, "check");
+    let (name, dir) = (folder.write(), base(lab));
+    let args = ["recipes", "check", &name, "--yes", "--dir", &dir];
+    kill_in_window(lab, &folder, "check", refit(lab, &args));
+    expect_code(&RecipeFolder::command(lab, "next").check(), 0);
+    folder.nothing_left();
+    Outcome::Pass
+}
+
+/// The one that is under way is not the killed one.
+fn nobody_removes_what_is_still_used(lab: &Lab) -> Outcome {
+    let log = lab.path("windows");
+    let go = lab.path("go");
+    let waits = format!("echo >>{log}; until test -e {go}; do sleep 0.01; done");
+    let folder = RecipeFolder::service(lab, "used").text("load.command", &waits);
+    let (name, dir) = (folder.write(), base(lab));
+    let args = ["recipes", "check", &name, "--yes", "--dir", &dir];
+    let child = start(refit(lab, &args));
+    wait_until("a window", || lines(lab, "windows") == 1);
+    expect_code(&RecipeFolder::command(lab, "next").check(), 0);
+    lab.file("go", "");
+    let output = end(child);
+    expect_code(&output, 0);
+    folder.nothing_left();
+    Outcome::Pass
+}

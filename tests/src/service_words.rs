@@ -1,0 +1,198 @@
+//! Words and files that are wrong: each gets a sentence and 2, and nothing runs. What nobody agreed to does not run.
+
+use std::fs;
+
+use crate::compared::{printed, said};
+use crate::lab::{Lab, described, expect_code};
+use crate::recipe_folder::{RecipeFolder, base, finish, refit};
+use crate::runner::{Outcome, Test};
+use crate::terminal::Terminal;
+use crate::test;
+
+pub const TESTS: &[Test] = &[
+    test!(an_unknown_key_is_named_with_its_line),
+    test!(an_edit_whose_line_is_not_there_names_file_and_line),
+    test!(an_unknown_knob_names_those_there_are),
+    test!(what_is_for_commands_is_refused_with_a_recipe),
+    test!(what_nobody_agreed_to_is_shown_and_does_not_run),
+    test!(a_person_at_a_terminal_is_asked),
+];
+
+fn an_unknown_key_is_named_with_its_line(lab: &Lab) -> Outcome {
+    for (key, value) in [
+        ("service.strat", "'true'"),
+        ("load.metrics.p99", "{ regx = '(a)', unit = 'ms' }"),
+        ("speed", "1"),
+        ("conf.a.b", "{ class = 'safe', comand = 'a' }"),
+    ] {
+        let folder = RecipeFolder::command(lab, "keys").set(key, value);
+        let mut lines = folder.toml();
+        lines.truncate(lines.find(&format!("{key} = ")).expect("it is there"));
+        let line = format!("line {},", lines.lines().count() + 1);
+        let text = folder.refused(&[]);
+        let wrong = ["strat", "regx", "speed", "comand"].into_iter();
+        let wrong = wrong.filter(|word| format!("{key} {value}").contains(word));
+        for part in wrong.chain([&*line, "./keys/recipe.toml", "unknown field"]) {
+            assert!(text.contains(part), "{part} is not in: {text}");
+        }
+    }
+    Outcome::Pass
+}
+
+fn an_edit_whose_line_is_not_there_names_file_and_line(lab: &Lab) -> Outcome {
+    let edit = "{ class = 'safe', file = 'etc/conf', from = 'dir = $REFIT_DIR', to = 'dir = /' }";
+    let folder = RecipeFolder::command(lab, "edit")
+        .set("conf.dir.root", edit)
+        .variants(&["conf.dir=root"]);
+    for (setup, problem) in [
+        ("mkdir etc; echo dir = >etc/conf", " 0 times"),
+        (
+            "mkdir etc; for i in 1 2; do echo dir = $REFIT_DIR; done >etc/conf",
+            " 2 times",
+        ),
+        ("true", "No such file or directory"),
+    ] {
+        let folder = folder.clone().text("service.setup", setup);
+        let text = folder.refused(&["--rounds", "12"]);
+        for part in ["refit: conf.dir=root: ", "/etc/conf", problem] {
+            assert!(text.contains(part), "{part} is not in: {text}");
+        }
+        let line = format!("dir = {}/", base(lab));
+        assert!(text.contains(&line) == problem.contains("times"), "{text}");
+        let output = folder.check();
+        expect_code(&output, 2);
+        assert!(said(&output).contains(problem), "{}", described(&output));
+        folder.nothing_left();
+    }
+    Outcome::Pass
+}
+
+fn an_unknown_knob_names_those_there_are(lab: &Lab) -> Outcome {
+    let value = "{ class = 'safe', command = 'true', inverse = 'true' }";
+    let folder = RecipeFolder::command(lab, "knobs")
+        .set("conf.queue.tmpfs", value)
+        .set("conf.queue.disk", value)
+        .set("conf.log.off", value);
+    folder.write();
+    let dir = base(lab);
+    for word in ["conf.quue=tmpfs", "conf.queue=ram", "sync=off+conf.log=on"] {
+        for words in [&[word][..], &["--with", word, "env.A=1"]] {
+            let args = ["compare", "--yes", "--dir", &dir, "./knobs"];
+            let output = finish(&mut refit(lab, &[&args, words].concat()));
+            expect_code(&output, 2);
+            let text = said(&output);
+            let all = "the recipe knobs declares no such knob\n  it has conf.log=off, conf.queue=disk|tmpfs";
+            let named = text.contains(&format!("{}: {all}", word.trim_start_matches("sync=off+")));
+            assert!(named, "{words:?}: {}", described(&output));
+            folder.nothing_left();
+        }
+    }
+    Outcome::Pass
+}
+
+fn what_is_for_commands_is_refused_with_a_recipe(lab: &Lab) -> Outcome {
+    let ran = lab.path("ran");
+    let folder = RecipeFolder::command(lab, "mine").text("service.setup", &format!("touch {ran}"));
+    folder.write();
+    let refused = |words: &[&str], sentence: &str| {
+        let output = finish(&mut refit(lab, &[&["compare", "--yes"], words].concat()));
+        expect_code(&output, 2);
+        assert!(
+            said(&output).contains(sentence),
+            "{words:?}: {}",
+            described(&output)
+        );
+        assert!(!fs::exists(&ran).expect("the directory is ours"));
+    };
+    for option in [
+        &["--prepare", "true"][..],
+        &["--conclude", "true"],
+        &["--fresh-copy", "mine"],
+        &["--timeout", "3s"],
+        &["--check", "true"],
+        &["--same-output"],
+        &["--shell"],
+    ] {
+        let sentence = format!(
+            "refit: {} is for commands: a recipe says that itself",
+            option[0]
+        );
+        refused(&[option, &["./mine", "sync=off"]].concat(), &sentence);
+    }
+    let leave_out = "a recipe has its own load; leave out `-- true`";
+    refused(&["./mine", "--", "true"], leave_out);
+    refused(&["./mine", "sync=off", "--", "true"], leave_out);
+    refused(&["./mine", "sync=off", "sync=off"], "name it once");
+    refused(&["./mine", "--dir", "nowhere"], "--dir nowhere");
+    refused(&["./mine", "--gate", "p99<+2%"], "p99");
+    refused(&["sync=off", "./mine"], "./mine");
+    Outcome::Pass
+}
+
+fn what_nobody_agreed_to_is_shown_and_does_not_run(lab: &Lab) -> Outcome {
+    let log = lab.path("log");
+    let (dir, note) = (base(lab), format!("echo >>{log}"));
+    let folder = RecipeFolder::command(lab, "mine").text("service.setup", &note);
+    folder.write();
+    let compare = |more: &[&str]| {
+        let args = ["compare", "--rounds", "12", "--dir", &dir, "./mine"];
+        finish(&mut refit(lab, &[&args, more].concat()))
+    };
+    let runs = || fs::read_to_string(&log).map_or(0, |text| text.lines().count());
+    let commands = ["seq $REFIT_OPERATIONS >numbers", "wc -l <numbers"];
+    let mut expected = 0;
+    for change in ["", "# a remark\n"] {
+        let toml = format!("{change}{}", folder.toml());
+        fs::write(lab.path("mine/recipe.toml"), toml).expect("it is ours");
+        let output = compare(&[]);
+        expect_code(&output, 2);
+        let text = said(&output);
+        for part in commands.iter().chain([&&*note, &"say so: --yes\n"]) {
+            assert!(text.contains(part), "{part} is not in: {text}");
+        }
+        assert_eq!(runs(), expected);
+        // Agreed to, it is shown once more; then it is known.
+        for (more, shown) in [(&["--yes"][..], true), (&[], false), (&["--yes"], false)] {
+            let output = compare(more);
+            expect_code(&output, 0);
+            expected += 42;
+            assert_eq!((runs(), said(&output).contains(&note)), (expected, shown));
+        }
+    }
+    folder.nothing_left();
+    // A file beside it that a command may run.
+    lab.file("mine/load.sh", "");
+    expect_code(&compare(&[]), 2);
+    Outcome::Pass
+}
+
+fn a_person_at_a_terminal_is_asked(lab: &Lab) -> Outcome {
+    let folder = RecipeFolder::command(lab, "asked");
+    let (name, dir) = (folder.write(), base(lab));
+    let args = ["recipes", "check", &name, "--dir", &dir];
+    for (answer, code, shown) in [
+        ("\n", 2, "refit: not agreed; nothing was run"),
+        ("no\n", 2, "refit: not agreed; nothing was run"),
+        ("y\n", 0, "ok      asked: baseline: 10"),
+    ] {
+        let mut terminal = Terminal::start(refit(lab, &args));
+        terminal.wait_for("refit: run them? [y/N] ");
+        terminal.type_in(answer);
+        let (status, text) = terminal.finish();
+        assert_eq!(status.code(), Some(code), "{text}");
+        assert!(
+            text.contains(shown) && text.contains("wc -l <numbers"),
+            "{text}"
+        );
+        assert_eq!(text.contains("ok "), code == 0, "{text}");
+    }
+    let output = finish(&mut refit(lab, &args));
+    expect_code(&output, 0);
+    assert_eq!(
+        printed(&output).lines().count(),
+        2,
+        "{}",
+        described(&output)
+    );
+    Outcome::Pass
+}
