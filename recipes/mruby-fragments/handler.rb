@@ -1,6 +1,6 @@
 # 2000 sessions, never more and never fewer. A request builds 20 strings and renews one session. Now and then a request
-# is an import: many rows, of which a few become sessions; all others are garbage when it ends, and collected at once, so
-# that nothing waits for mruby's collector.
+# is an import: many rows, of which a few become sessions; all others are garbage when it ends, and collected at once,
+# so that nothing waits for mruby's collector.
 #
 # So what lives is always the same, but it was made in between what dies.
 

@@ -14,7 +14,7 @@ if grep -q '^Non-2xx responses' ab.out; then
 fi
 
 for i in $(seq 0 19); do
-    echo "key $i: /check value $i"
+    echo "key $i: value $i of the request to /check"
 done >expected
 curl -sS --fail --noproxy '*' -o body "http://127.0.0.1:$REFIT_PORT_HTTP/check" || fail "the server does not answer"
 cmp -s expected body || fail "the body is wrong: $(head -n 3 body)"

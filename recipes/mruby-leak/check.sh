@@ -10,10 +10,18 @@ read -r leak <leak
 expected="$REFIT_OPERATIONS requests served, $((REFIT_OPERATIONS * 220)) bytes of answers"
 grep -q "^$expected, " points || fail "the last answer was: $(tail -n 1 points); not: $expected"
 
-verdict=$(sed -n 's/^==[0-9]*== *\(definitely lost: .*\|All heap blocks were freed.*\)/\1/p' "memcheck.$leak")
 case $leak in
-lost) grep -q 'definitely lost: 40,000 bytes in 200 blocks' "memcheck.$leak" || fail "memcheck: $verdict" ;;
-kept) grep -q 'All heap blocks were freed' "memcheck.$leak" || fail "memcheck: $verdict" ;;
+lost)
+    # One in hundreds may be missing: a pointer that lies about in a register or on the stack is a pointer to memcheck.
+    blocks=$(sed -n 's/^==[0-9]*== *definitely lost: .* in \([0-9]*\) blocks$/\1/p' memcheck.lost)
+    [ "${blocks:=0}" -ge 195 ] && [ "$blocks" -le 200 ] || fail "memcheck: $blocks of 200 blocks definitely lost"
+    verdict='195 blocks or more definitely lost'
+    ;;
+kept)
+    verdict='All heap blocks were freed -- no leaks are possible'
+    grep -q -e "$verdict" memcheck.kept || fail "memcheck: $(grep -A 4 'LEAK SUMMARY' memcheck.kept)"
+    ;;
+*) fail "no way to leak: $leak" ;;
 esac
 echo "$expected"
 echo "memcheck, 200 requests: $verdict"

@@ -4,7 +4,7 @@
  *
  * It leaks in one of two ways, or not:
  *   lost  a method written in C forgets to free a copy: no pointer to it is left.
- *   kept  the GC arena is not restored after a request, so mruby keeps every answer: all is known, and freed at the end.
+ *   kept  the GC arena is not restored after a request, so mruby keeps every answer: all is known, freed at the end.
  *   none  to see that nothing else grows.
  */
 #include <mruby.h>

@@ -4,8 +4,9 @@
 set -eu
 
 if [ "${1:-}" != inside ]; then
+	user=
 	[ "$(id -u)" = 0 ] || user=--map-root-user
-	exec unshare --mount ${user:-} sh "$0" inside
+	exec unshare --mount $user sh "$0" inside
 fi
 
 for node in null urandom; do mount --bind "/dev/$node" "dev/$node"; done

@@ -1,5 +1,5 @@
 #!/bin/sh
-# An rsyslogd of its own in $REFIT_DIR: configuration, socket, pid and log. The system's own is neither asked nor changed.
+# An rsyslogd of its own in $REFIT_DIR: configuration, socket and log. The system's own is neither asked nor changed.
 set -eu
 mkdir work
 sed "s|@DIR@|$REFIT_DIR|" "$REFIT_RECIPE/rsyslog.conf" >rsyslog.conf
