@@ -146,14 +146,14 @@ fn a_full_disk_is_said_and_left_empty(lab: &Lab) -> Outcome {
     let folder = RecipeFolder::command(lab, "full").text("service.setup", fills);
     let folder = folder.write();
     let own = "refit: cannot make a directory in /mnt/base: No space left on device";
+    let full = "service.setup failed, exit status: 1: no space is left in /mnt/base";
+    // Where the candidate comes first it fails, and the room is reckoned next.
+    let room = "0 MiB are free in /mnt/base";
     for (mount, words) in [
-        (
-            "size=1m",
-            "service.setup failed, exit status: 1: no space is left in /mnt/base",
-        ),
+        ("size=1m", [full, room]),
         // Not even for what refit itself makes first.
-        ("nr_inodes=2", own),
-        ("nr_inodes=3", own),
+        ("nr_inodes=2", [own, own]),
+        ("nr_inodes=3", [own, own]),
     ] {
         let script = format!(
             "mkdir -p state base /var/lib/refit; mount --bind state /var/lib/refit
@@ -166,7 +166,10 @@ fn a_full_disk_is_said_and_left_empty(lab: &Lab) -> Outcome {
         expect_code(&output, 2);
         let [said, left] = ["said", "left"]
             .map(|name| fs::read_to_string(lab.path(name)).expect("the script wrote it"));
-        assert!(said.contains(words), "{mount}: {said}");
+        assert!(
+            words.iter().any(|words| said.contains(words)),
+            "{mount}: {said}"
+        );
         assert_eq!(left, "", "{mount}");
     }
     Outcome::Pass

@@ -53,7 +53,7 @@ fn each_refusal_has_its_sentence() {
         ),
         (
             "a/b=c",
-            "there is no knob `a/b` (there are sync, odirect, malloc, thp, tz, env, preload); write it as in `sync=off`",
+            "there is no knob `a/b` (there are sync, odirect, malloc, thp, tz, env, preload, conf); write it as in `sync=off`",
         ),
         (
             "ls",
@@ -73,7 +73,7 @@ fn each_refusal_has_its_sentence() {
         ),
         (
             "syn=drop",
-            "there is no knob `syn` (there are sync, odirect, malloc, thp, tz, env, preload); did you mean `sync=off`?",
+            "there is no knob `syn` (there are sync, odirect, malloc, thp, tz, env, preload, conf); did you mean `sync=off`?",
         ),
         (
             "sync=of",
