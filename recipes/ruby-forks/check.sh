@@ -11,7 +11,8 @@ fi
 
 alive=0
 while read -r child; do
-    if grep -qs "^PPid:[[:space:]]*$pid\$" "/proc/$child/status" && grep -qs '^State:[[:space:]]*S' "/proc/$child/status"; then
+    status=/proc/$child/status
+    if grep -qs "^PPid:[[:space:]]*$pid\$" "$status" && grep -qs '^State:[[:space:]]*S' "$status"; then
         alive=$((alive + 1))
     fi
 done <children
