@@ -22,6 +22,9 @@ pub const DEATH: Duration = Duration::from_secs(10);
 /// Where the kernel tells of processes.
 pub const PROC: &str = "/proc";
 
+/// Looks at /proc that have to agree that nobody is left.
+const LOOKS: usize = 4;
+
 /// Whose a process is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
@@ -195,6 +198,19 @@ impl Tree {
                 .filter(|pid| !tools.contains(pid) && is_alive(*pid))
                 .collect(),
         }
+    }
+
+    /// Whether every process of a part has ended. Without a cgroup one look at
+    /// /proc can miss a process whose parent ends meanwhile: it hangs on nobody
+    /// for that look. So it is looked again before that is believed.
+    pub fn is_empty(&self, part: Part) -> bool {
+        let looks = if self.cgroup.is_some() { 1 } else { LOOKS };
+        (0..looks).all(|look| {
+            if look > 0 {
+                sleep(Duration::from_millis(2));
+            }
+            self.members(part).is_empty()
+        })
     }
 
     /// Processor time of a part since the comparison began, in nanoseconds: in

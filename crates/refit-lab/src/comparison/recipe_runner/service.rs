@@ -219,7 +219,7 @@ impl RecipeRunner<'_> {
             }
             let said = || last_lines(&instance.service_log);
             if let Some(ended) = service.running.poll()
-                && self.place.tree.members(Part::Service).is_empty()
+                && self.place.tree.is_empty(Part::Service)
             {
                 return failed(format!(
                     "the service ended with {} before it was ready{}",
@@ -270,7 +270,7 @@ impl RecipeRunner<'_> {
             tree.reap();
             let ended = service.running.poll().is_some();
             let left = tree.members(Part::Service);
-            if ended && left.is_empty() {
+            if ended && left.is_empty() && tree.is_empty(Part::Service) {
                 break left;
             }
             if began.elapsed() > patience || interruptions() > 1 {
@@ -311,7 +311,7 @@ impl RecipeRunner<'_> {
 /// Looks at its counters as well.
 fn lives(service: &mut Service, tree: &Tree) -> bool {
     service.watch.tick();
-    service.running.poll().is_none() || !tree.members(Part::Service).is_empty()
+    service.running.poll().is_none() || !tree.is_empty(Part::Service)
 }
 
 /// Asks what was started to end, or the daemon that it left behind.
