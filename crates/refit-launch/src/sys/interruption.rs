@@ -19,13 +19,19 @@ pub fn count_interruptions() {
     block_signals();
 }
 
+/// How many interruptions were noted. Takes no signal: one that a child has
+/// ended may be among those that wait.
+pub(super) fn noted() -> usize {
+    INTERRUPTIONS.load(Ordering::Relaxed)
+}
+
 /// How often somebody asked refit to end since [`count_interruptions`]: once
 /// means after what is under way, twice at once.
 pub fn interruptions() -> usize {
     while let Some(info) = wait_signal(Duration::ZERO) {
         note_interruption(info.si_signo);
     }
-    INTERRUPTIONS.load(Ordering::Relaxed)
+    noted()
 }
 
 /// Waits until a child ends, a signal comes, or the time is over.

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::TICK;
 use super::ended::{Change, Ended, StartError, child_change};
-use super::interruption::{interruptions, note_interruption, wait_signal};
+use super::interruption::{note_interruption, noted, wait_signal};
 use super::program::{Program, launch};
 
 /// A program that was started apart and may still run.
@@ -92,7 +92,7 @@ pub fn measure(
             Some(info) => note_interruption(info.si_signo),
         }
         let over = timeout.is_some_and(|timeout| running.began.elapsed() >= timeout);
-        if (over && !timed_out) || interruptions() > 1 {
+        if (over && !timed_out) || noted() > 1 {
             timed_out = over;
             running.kill();
         }
