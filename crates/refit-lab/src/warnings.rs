@@ -6,7 +6,7 @@ use crate::experiment::{Experiment, Role, RunRecord, Warning};
 const NOISY: f64 = 0.05;
 
 /// The part of all processors above which neighbours are worth a word.
-const LOUD: f64 = 0.05;
+const LOUD: f64 = 0.1;
 
 /// Everything that was noticed. `others` is the part of all processors that
 /// other processes used.
@@ -51,7 +51,7 @@ pub fn warnings(experiment: &Experiment, others: f64) -> Vec<Warning> {
     if others > LOUD {
         warn(
             format!(
-                "other processes used {:.0} % of the machine's processors meanwhile",
+                "others, the kernel's own threads included, used {:.0} % of the machine's processors",
                 others * 100.0
             ),
             "repeat it when nothing else runs",
