@@ -2,6 +2,7 @@
 //! each with its inverse.
 
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use refit_knobs::{Class, Settings};
@@ -173,6 +174,12 @@ impl ConfAction {
             file: file.clone(),
             cause,
         };
+        // As root we write where the service's user may have put a link.
+        let real = file.canonicalize().map_err(failed)?;
+        if !real.starts_with(dir.canonicalize().map_err(failed)?) {
+            let outside = io::Error::other("it is a link out of the instance's directory");
+            return Err(failed(outside));
+        }
         let text = fs::read_to_string(&file).map_err(failed)?;
         let to = expand(to);
         let edited = match (from, backwards) {
@@ -258,6 +265,27 @@ mod tests {
             action.edit("conf.a=b", dir.path(), true, expand).unwrap();
             assert_eq!(fs::read_to_string(&file).unwrap(), before);
         }
+    }
+
+    #[test]
+    fn a_link_out_of_the_instance_is_not_followed() {
+        let [dir, outside] = [(); 2].map(|()| tempfile::tempdir().unwrap());
+        let file = outside.path().join("f");
+        fs::write(&file, "a\n").unwrap();
+        std::os::unix::fs::symlink(&file, dir.path().join("f")).unwrap();
+        let action = ConfAction::Edit {
+            file: "f".to_owned(),
+            from: None,
+            to: "b".to_owned(),
+        };
+        let error = action.edit("conf.a=b", dir.path(), false, str::to_owned);
+        assert!(
+            error
+                .unwrap_err()
+                .to_string()
+                .contains("out of the instance")
+        );
+        assert_eq!(fs::read_to_string(&file).unwrap(), "a\n");
     }
 
     #[test]
