@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use crate::Scope;
+
 /// What to prepare before the program starts.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Launch {
@@ -9,6 +11,8 @@ pub struct Launch {
     pub sync: Vec<SwitchRule>,
     /// Rules for `O_DIRECT`, in command order; the last match wins, no match means on.
     pub odirect: Vec<SwitchRule>,
+    /// The emulated disk; `None` is the real one alone.
+    pub disk: Option<DiskRule>,
     /// The allocator to put beneath the program.
     pub malloc: Option<Allocator>,
     /// Transparent huge pages.
@@ -24,10 +28,49 @@ pub struct Launch {
 /// One rule of a knob that is either on or off.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SwitchRule {
-    /// The executable it is for; `None` means every one.
-    pub exe: Option<String>,
+    /// What it is for; `None` means everything.
+    pub scope: Option<Scope>,
     /// On means the real thing.
     pub on: bool,
+}
+
+/// The disk beneath every real sync call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DiskRule {
+    /// What it is for; `None` means every call.
+    pub scope: Option<Scope>,
+    /// How that disk behaves.
+    pub disk: Disk,
+}
+
+/// An emulated disk.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Disk {
+    /// Each flush takes as long as this distribution says: rising percentiles (in hundredths of a percent, so
+    /// p99.9 is 9990; a fixed latency is one p50) and nanoseconds, which rise or stay with them.
+    Latency(Vec<(u32, u64)>),
+    /// The distribution that was sampled into this file.
+    Profile(PathBuf),
+    /// Some flushes fail.
+    Fail {
+        /// The error's number and name.
+        errno: (i32, &'static str),
+        /// Which of them.
+        when: When,
+    },
+}
+
+/// Which flushes of an emulated disk fail.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum When {
+    /// All.
+    Always,
+    /// The Nth, the 2Nth and so on; at least 1.
+    Every(u64),
+    /// All but the first N.
+    After(u64),
+    /// Each with this chance, in millionths.
+    Chance(u32),
 }
 
 /// An allocator and the variables that carry its options.

@@ -1,8 +1,18 @@
-//! The one scope there is: an executable, by name.
+//! What a setting is for, where it is not for everything.
 
 use std::fmt;
 
 use thiserror::Error;
+
+/// What a setting is for.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Scope {
+    /// `@exe:NAME`.
+    Exe(ExeName),
+    /// `@/PATH`: an absolute path; one that ends with `/` is the tree below it. `*` and `?` match within a name,
+    /// `**` also across names.
+    Path(String),
+}
 
 /// The last part of what `/proc/self/exe` points to; what `@exe:NAME` matches.
 ///

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use refit_knobs::{Allocator, AllocatorKind, Class, Launch, Settings, SwitchRule, Thp};
+use refit_knobs::{Allocator, AllocatorKind, Class, Launch, Scope, Settings, SwitchRule, Thp};
 
 fn settings(words: &str) -> Settings {
     Settings::parse(words.split_whitespace().map(OsString::from)).expect(words)
@@ -30,12 +30,13 @@ fn everything_keeps_its_order() {
     let words = "sync=off sync@exe:cleanup=on odirect@exe:mariadbd=off malloc=jemalloc:narenas=2,dirty_decay_ms:0 \
                  thp=never tz=right/Japan env.LANG= preload=/b.so preload=/a.so env.A==x conf.queue=tmpfs";
     let rule = |exe: Option<&str>, on| SwitchRule {
-        exe: exe.map(str::to_owned),
+        scope: exe.map(exe_scope),
         on,
     };
     let expected = Launch {
         sync: vec![rule(None, false), rule(Some("cleanup"), true)],
         odirect: vec![rule(Some("mariadbd"), false)],
+        disk: None,
         malloc: Some(Allocator {
             kind: AllocatorKind::Jemalloc,
             env: pairs(&[("MALLOC_CONF", "narenas:2,dirty_decay_ms:0")]),
@@ -133,4 +134,11 @@ fn an_explanation_warns_of_what_its_options_do() {
     assert!(notes("malloc=jemalloc:background_thread:true").contains("may crash or deadlock"));
     assert!(!notes("malloc=jemalloc:background_thread:false").contains("deadlock"));
     assert!(notes("sync@exe:sh=off").contains("a script matches its interpreter"));
+}
+
+/// `Scope::Exe` of a name; names are made by parsing only.
+fn exe_scope(name: &str) -> Scope {
+    let word = format!("sync@exe:{name}=on");
+    let setting: refit_knobs::Setting = word.parse().expect("a name");
+    setting.scope().cloned().map(Scope::Exe).expect("a scope")
 }

@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-use refit_knobs::{Class, Settings, SwitchRule, Variant};
+use refit_knobs::{Class, Scope, Settings, SwitchRule, Variant};
 
 fn variant(word: &str) -> Variant {
     Variant::parse(word).expect(word)
@@ -181,7 +181,7 @@ fn of_two_that_may_repeat_the_later_wins() {
         .join(more.settings())
         .expect("may repeat");
     let rule = |exe: Option<&str>, on| SwitchRule {
-        exe: exe.map(str::to_owned),
+        scope: exe.map(exe_scope),
         on,
     };
     let launch = both.launch();
@@ -194,4 +194,11 @@ fn of_two_that_may_repeat_the_later_wins() {
         ]
     );
     assert_eq!(launch.odirect, [rule(None, false), rule(None, true)]);
+}
+
+/// `Scope::Exe` of a name; names are made by parsing only.
+fn exe_scope(name: &str) -> Scope {
+    let word = format!("sync@exe:{name}=on");
+    let setting: refit_knobs::Setting = word.parse().expect("a name");
+    setting.scope().cloned().map(Scope::Exe).expect("a scope")
 }

@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use refit_knobs::{Launch, SwitchRule};
+use refit_knobs::{Launch, Scope, SwitchRule};
 use refit_preload::session::{Knob, POLICY_COUNT, POLICY_FOLLOW, Policy, Rule};
 
 use crate::environment::Environment;
@@ -58,10 +58,18 @@ pub struct Prepared {
 }
 
 fn rules(knob: Knob, switches: &[SwitchRule]) -> impl Iterator<Item = Rule> {
-    switches.iter().map(move |switch| Rule {
-        knob,
-        exe: switch.exe.clone(),
-        on: switch.on,
+    switches.iter().map(move |switch| {
+        let (exe, path) = match &switch.scope {
+            None => (None, None),
+            Some(Scope::Exe(name)) => (Some(name.to_string()), None),
+            Some(Scope::Path(pattern)) => (None, Some(pattern.clone())),
+        };
+        Rule {
+            knob,
+            exe,
+            path,
+            on: switch.on,
+        }
     })
 }
 
@@ -142,6 +150,7 @@ pub fn prepare(
             .join(":"),
         session: text(&session.path)?,
         env: put_back,
+        ..Policy::default()
     };
     if let Err(error) = session.write_policy(&policy) {
         session.remove();

@@ -216,6 +216,7 @@ fn add_counter(sum: &mut Counter, more: &Counter) {
     sum.suppressed = sum.suppressed.saturating_add(more.suppressed);
     sum.real = sum.real.saturating_add(more.real);
     sum.waited_ns = sum.waited_ns.saturating_add(more.waited_ns);
+    sum.injected = sum.injected.saturating_add(more.injected);
 }
 
 /// A process counts once for each program that it ran: the image itself, and

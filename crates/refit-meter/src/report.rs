@@ -24,6 +24,14 @@ pub struct Calls {
     pub real: u64,
     /// Nanoseconds waited in the real ones.
     pub waited_ns: u64,
+    /// Of these, failed by the emulated disk.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub injected: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+fn is_zero(n: &u64) -> bool {
+    *n == 0
 }
 
 /// One executable of the tree.
@@ -188,6 +196,7 @@ fn calls(counters: &Counters) -> BTreeMap<String, Calls> {
                     suppressed,
                     real,
                     waited_ns,
+                    injected,
                 },
             )| {
                 let calls = Calls {
@@ -195,6 +204,7 @@ fn calls(counters: &Counters) -> BTreeMap<String, Calls> {
                     suppressed: *suppressed,
                     real: *real,
                     waited_ns: *waited_ns,
+                    injected: *injected,
                 };
                 ((*name).to_owned(), calls)
             },
@@ -292,6 +302,7 @@ impl Collector {
                 suppressed: total.suppressed.saturating_add(calls.suppressed),
                 real: total.real.saturating_add(calls.real),
                 waited_ns: total.waited_ns.saturating_add(calls.waited_ns),
+                injected: total.injected.saturating_add(calls.injected),
             };
         }
         let unknown = self.unknown(&executables);

@@ -8,7 +8,10 @@ use std::mem::{offset_of, size_of};
 /// First eight bytes of a policy and of an image file.
 pub const MAGIC: u64 = 0x3130_7469_6665_7221;
 /// Version of the layout.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
+/// In the last argument register of a sync call that refit's own code makes
+/// (`REFIT_COOKIE`).
+pub const COOKIE: u64 = 0x74_6966_6572;
 /// Counters in a slot; the last ones are unused.
 pub const CALL_SLOTS: usize = 16;
 /// Rules in a policy.
@@ -19,11 +22,19 @@ pub const TEXT: usize = 8192;
 pub const UNREACHED: usize = 24;
 /// Processes that an image tells apart; slot 0 is the sum of the dead.
 pub const SLOTS: usize = 12;
+/// Directories that an image tells apart.
+pub const DIRECTORIES: usize = 24;
+/// Quantiles of an emulated disk's latency.
+pub const LATENCIES: usize = 1024;
+/// Devices with a queue of their own on the board.
+pub const QUEUES: usize = 15;
+/// Traced calls that the board holds at once.
+pub const EVENTS: usize = 8192;
 /// Users that an image can note (`REFIT_USERS`).
 pub const USERS: usize = 16;
 
 /// What is counted, in the order of the counters.
-pub const CALLS: [&str; 13] = [
+pub const CALLS: [&str; 15] = [
     "fsync",
     "fdatasync",
     "sync",
@@ -37,6 +48,8 @@ pub const CALLS: [&str; 13] = [
     "open(O_DIRECT)",
     "fcntl(O_DIRECT)",
     "io_uring_setup",
+    "io_submit(fsync)",
+    "io_uring(fsync)",
 ];
 
 /// Why a program was not reached, in the order of `enum refit_reason`.
@@ -54,10 +67,19 @@ pub const REASONS: [&str; 11] = [
     "own seccomp filter",
 ];
 
+/// Who answered a traced call, in the order of `enum refit_answer`.
+pub const ANSWERS: [&str; 3] = ["real", "suppressed", "injected"];
+
 /// Make an image file and count (`REFIT_POLICY_COUNT`).
 pub const POLICY_COUNT: u32 = 1;
 /// Put scrubbed variables back at exec (`REFIT_POLICY_FOLLOW`).
 pub const POLICY_FOLLOW: u32 = 2;
+/// A seccomp filter lies beneath that asks refit (`REFIT_POLICY_NOTIFIED`).
+pub const POLICY_NOTIFIED: u32 = 4;
+/// Write each call to the board (`REFIT_POLICY_TRACE`).
+pub const POLICY_TRACE: u32 = 8;
+/// io_uring_setup gives ENOSYS (`REFIT_POLICY_DENY_RINGS`).
+pub const POLICY_DENY_RINGS: u32 = 16;
 
 /// `sync=off` held for this executable.
 pub const IMAGE_SYNC_OFF: u32 = 1;
@@ -69,6 +91,8 @@ pub const IMAGE_DEEPBIND: u32 = 4;
 pub const IMAGE_OWN_SECCOMP: u32 = 8;
 /// More processes lived at once than there are slots.
 pub const IMAGE_SHARED_SLOT: u32 = 16;
+/// The board was not to be had.
+pub const IMAGE_NO_BOARD: u32 = 32;
 
 /// The knob that a rule is about (`enum refit_knob`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,13 +102,55 @@ pub enum Knob {
     Sync = 0,
     /// O_DIRECT.
     Odirect = 1,
+    /// The emulated disk.
+    Disk = 2,
 }
 
 #[repr(C)]
 struct CRule {
     knob: u32,
     on: u32,
+    path: u32,
+    pad: u32,
     exe: [u8; 64],
+}
+
+#[repr(C)]
+struct CDisk {
+    kind: u32,
+    error: u32,
+    when: u32,
+    board: i32,
+    n: u64,
+    seed: u64,
+    latency_ns: [u64; LATENCIES],
+}
+
+#[repr(C)]
+struct CQueue {
+    device: u64,
+    busy_ns: u64,
+}
+
+#[repr(C)]
+struct CEvent {
+    turn: u64,
+    at_ns: u64,
+    took_ns: u64,
+    pid: u32,
+    call: u32,
+    answer: u32,
+    result: i32,
+    executable: [u8; 40],
+    path: [u8; 176],
+}
+
+#[repr(C)]
+struct CBoard {
+    flushes: u64,
+    events: u64,
+    queues: [CQueue; QUEUES],
+    ring: [CEvent; EVENTS],
 }
 
 #[repr(C)]
@@ -98,6 +164,9 @@ struct CPolicy {
     session: u32,
     env: u32,
     pad: u32,
+    root_dev: u64,
+    root_ino: u64,
+    disk: CDisk,
     rules: [CRule; RULES],
     text: [u8; TEXT],
 }
@@ -108,6 +177,7 @@ struct CCounter {
     suppressed: u64,
     real: u64,
     waited_ns: u64,
+    injected: u64,
 }
 
 #[repr(C)]
@@ -127,6 +197,15 @@ struct CUnreached {
 }
 
 #[repr(C)]
+struct CDirectory {
+    state: u32,
+    pad: u32,
+    count: u64,
+    waited_ns: u64,
+    path: [u8; 168],
+}
+
+#[repr(C)]
 struct CImage {
     magic: u64,
     version: u32,
@@ -136,11 +215,71 @@ struct CImage {
     forked: u64,
     departed: u64,
     execs: u64,
+    path_unknown: u64,
+    not_delayed: u64,
+    matched: u64,
     executable: [u8; 256],
     malloc_object: [u8; 256],
     users: [u32; USERS],
     unreached: [CUnreached; UNREACHED],
+    directories: [CDirectory; DIRECTORIES],
     slots: [CSlot; SLOTS],
+}
+
+/// Size of the board in bytes.
+pub const BOARD_SIZE: usize = size_of::<CBoard>();
+/// Where the board numbers its events.
+pub const BOARD_EVENTS: usize = offset_of!(CBoard, events);
+/// Where its ring of events begins.
+pub const BOARD_RING: usize = offset_of!(CBoard, ring);
+/// Size of one event in bytes.
+pub const EVENT_SIZE: usize = size_of::<CEvent>();
+
+/// One traced call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// 1 + its number in the whole trace; 0: not yet written.
+    pub turn: u64,
+    /// CLOCK_MONOTONIC at its end, nanoseconds.
+    pub at_ns: u64,
+    /// Nanoseconds from call to return.
+    pub took_ns: u64,
+    /// As the process saw it.
+    pub pid: u32,
+    /// One of [`CALLS`].
+    pub call: &'static str,
+    /// `real`, `suppressed` or `injected`.
+    pub answer: &'static str,
+    /// 0, or -errno.
+    pub result: i32,
+    /// Basename of the executable.
+    pub executable: String,
+    /// The (end of the) file's path; empty when unknown or none.
+    pub path: String,
+}
+
+impl Event {
+    /// Reads one event of the ring; `None` when it cannot be one.
+    ///
+    /// # Panics
+    /// With fewer than [`EVENT_SIZE`] bytes.
+    #[must_use]
+    pub fn parse(bytes: &[u8]) -> Option<Event> {
+        let call = get_u32(bytes, offset_of!(CEvent, call)) as usize;
+        let answer = get_u32(bytes, offset_of!(CEvent, answer)) as usize;
+        let result = get_u32(bytes, offset_of!(CEvent, result)).to_ne_bytes();
+        Some(Event {
+            turn: get_u64(bytes, offset_of!(CEvent, turn)),
+            at_ns: get_u64(bytes, offset_of!(CEvent, at_ns)),
+            took_ns: get_u64(bytes, offset_of!(CEvent, took_ns)),
+            pid: get_u32(bytes, offset_of!(CEvent, pid)),
+            call: CALLS.get(call)?,
+            answer: ANSWERS.get(answer)?,
+            result: i32::from_ne_bytes(result),
+            executable: get_text(bytes, offset_of!(CEvent, executable), 40),
+            path: get_text(bytes, offset_of!(CEvent, path), 176),
+        })
+    }
 }
 
 /// Size of an image file in bytes.
@@ -153,8 +292,37 @@ pub struct Rule {
     pub knob: Knob,
     /// Basename of /proc/self/exe, at most 63 bytes; `None`: every executable.
     pub exe: Option<String>,
-    /// `false`: off.
+    /// Pattern of a path; `None`: every path.
+    pub path: Option<String>,
+    /// `false`: off; of the disk: emulated.
     pub on: bool,
+}
+
+/// How the emulated disk fails or delays a flush.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Disk {
+    /// The [`LATENCIES`] quantiles of a flush's duration in nanoseconds.
+    Latency(Box<[u64; LATENCIES]>),
+    /// `error` where `when` says.
+    Fail {
+        /// errno.
+        error: u32,
+        /// Which flushes.
+        when: When,
+    },
+}
+
+/// Which flushes fail (`enum refit_when` and its `n`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum When {
+    /// All.
+    Always,
+    /// The Nth, the 2Nth …
+    Every(u64),
+    /// All but the first N.
+    After(u64),
+    /// Each with this chance in millionths.
+    Chance(u64),
 }
 
 /// What the program is told.
@@ -172,6 +340,14 @@ pub struct Policy {
     pub session: String,
     /// `NAME=VALUE` strings that an exec puts back.
     pub env: Vec<String>,
+    /// Device and inode of "/".
+    pub root: (u64, u64),
+    /// The emulated disk.
+    pub disk: Option<Disk>,
+    /// Seed of its draws.
+    pub seed: u64,
+    /// SysV id of the board.
+    pub board: Option<i32>,
 }
 
 /// A policy does not fit into its page.
@@ -201,6 +377,11 @@ impl Policy {
         let mut env: Vec<&str> = self.env.iter().map(String::as_str).collect();
         env.push("");
         let env = put_text(&env);
+        let paths: Vec<usize> = self
+            .rules
+            .iter()
+            .map(|rule| rule.path.as_deref().map_or(0, |path| put_text(&[path])))
+            .collect();
         if text.len() > TEXT || self.rules.len() > RULES {
             return Err(TooLong);
         }
@@ -234,9 +415,56 @@ impl Policy {
                 &u32::from(rule.on).to_ne_bytes(),
             );
             put(&mut page, at + offset_of!(CRule, exe), exe.as_bytes());
+            let path = u32::try_from(paths[i]).map_err(|_| TooLong)?;
+            put(&mut page, at + offset_of!(CRule, path), &path.to_ne_bytes());
         }
+        let (device, inode) = self.root;
+        put(
+            &mut page,
+            offset_of!(CPolicy, root_dev),
+            &device.to_ne_bytes(),
+        );
+        put(
+            &mut page,
+            offset_of!(CPolicy, root_ino),
+            &inode.to_ne_bytes(),
+        );
+        let disk = offset_of!(CPolicy, disk);
+        self.put_disk(&mut page[disk..disk + size_of::<CDisk>()]);
         put(&mut page, offset_of!(CPolicy, text), &text);
         Ok(page)
+    }
+}
+
+impl Policy {
+    fn put_disk(&self, disk: &mut [u8]) {
+        let board = self.board.unwrap_or(-1);
+        put(disk, offset_of!(CDisk, board), &board.to_ne_bytes());
+        put(disk, offset_of!(CDisk, seed), &self.seed.to_ne_bytes());
+        let mut number =
+            |at: usize, value: u32| disk[at..at + 4].copy_from_slice(&value.to_ne_bytes());
+        match &self.disk {
+            None => {}
+            Some(Disk::Latency(latencies)) => {
+                number(offset_of!(CDisk, kind), 1);
+                for (i, latency) in latencies.iter().enumerate() {
+                    let at = offset_of!(CDisk, latency_ns) + i * size_of::<u64>();
+                    put(disk, at, &latency.to_ne_bytes());
+                }
+            }
+            Some(Disk::Fail { error, when }) => {
+                number(offset_of!(CDisk, kind), 2);
+                number(offset_of!(CDisk, error), *error);
+                let (when, n) = match *when {
+                    When::Always => (0, 0),
+                    When::Every(n) => (1, n),
+                    When::After(n) => (2, n),
+                    When::Chance(n) => (3, n),
+                };
+                number(offset_of!(CDisk, when), when);
+                put(disk, offset_of!(CDisk, n), &n.to_ne_bytes());
+            }
+        }
     }
 }
 
@@ -255,6 +483,8 @@ pub struct Counter {
     pub real: u64,
     /// Nanoseconds spent in the real ones.
     pub waited_ns: u64,
+    /// Failed by the emulated disk.
+    pub injected: u64,
 }
 
 /// One process of an image.
@@ -277,6 +507,17 @@ pub struct Unreached {
     pub count: u64,
 }
 
+/// A directory in whose files calls waited.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Directory {
+    /// The (end of the) path.
+    pub path: String,
+    /// Calls that waited there.
+    pub count: u64,
+    /// For how long in sum.
+    pub waited_ns: u64,
+}
+
 /// What one exec'ed image counted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Image {
@@ -292,6 +533,12 @@ pub struct Image {
     pub departed: u64,
     /// Programs that it started and that should have reported.
     pub execs: u64,
+    /// Calls that were real because nobody could tell the file.
+    pub path_unknown: u64,
+    /// Opens whose writes pass the emulated disk by.
+    pub not_delayed: u64,
+    /// Bit i: rule i decided a call.
+    pub matched: u64,
     /// Path of the executable, empty when unknown.
     pub executable: String,
     /// The object that serves malloc, empty when unknown.
@@ -300,6 +547,8 @@ pub struct Image {
     pub users: Vec<u32>,
     /// What it started and could not reach.
     pub unreached: Vec<Unreached>,
+    /// Where its calls waited.
+    pub directories: Vec<Directory>,
     /// Used slots; the first is the sum of the dead.
     pub slots: Vec<Slot>,
 }
@@ -325,6 +574,9 @@ impl Image {
             forked: get_u64(bytes, offset_of!(CImage, forked)),
             departed: get_u64(bytes, offset_of!(CImage, departed)),
             execs: get_u64(bytes, offset_of!(CImage, execs)),
+            path_unknown: get_u64(bytes, offset_of!(CImage, path_unknown)),
+            not_delayed: get_u64(bytes, offset_of!(CImage, not_delayed)),
+            matched: get_u64(bytes, offset_of!(CImage, matched)),
             executable: get_text(bytes, offset_of!(CImage, executable), 256),
             malloc_object: get_text(bytes, offset_of!(CImage, malloc_object), 256),
             users: (0..USERS)
@@ -336,6 +588,14 @@ impl Image {
                     parse_unreached(
                         bytes,
                         offset_of!(CImage, unreached) + i * size_of::<CUnreached>(),
+                    )
+                })
+                .collect(),
+            directories: (0..DIRECTORIES)
+                .filter_map(|i| {
+                    parse_directory(
+                        bytes,
+                        offset_of!(CImage, directories) + i * size_of::<CDirectory>(),
                     )
                 })
                 .collect(),
@@ -365,6 +625,17 @@ fn parse_unreached(bytes: &[u8], at: usize) -> Option<Unreached> {
     })
 }
 
+fn parse_directory(bytes: &[u8], at: usize) -> Option<Directory> {
+    if get_u32(bytes, at + offset_of!(CDirectory, state)) != 2 {
+        return None;
+    }
+    Some(Directory {
+        path: get_text(bytes, at + offset_of!(CDirectory, path), 168),
+        count: get_u64(bytes, at + offset_of!(CDirectory, count)),
+        waited_ns: get_u64(bytes, at + offset_of!(CDirectory, waited_ns)),
+    })
+}
+
 fn parse_slot(bytes: &[u8], at: usize) -> Slot {
     let mut slot = Slot {
         pid: get_u32(bytes, at + offset_of!(CSlot, pid)),
@@ -377,6 +648,7 @@ fn parse_slot(bytes: &[u8], at: usize) -> Slot {
             suppressed: get_u64(bytes, at + offset_of!(CCounter, suppressed)),
             real: get_u64(bytes, at + offset_of!(CCounter, real)),
             waited_ns: get_u64(bytes, at + offset_of!(CCounter, waited_ns)),
+            injected: get_u64(bytes, at + offset_of!(CCounter, injected)),
         };
     }
     slot
@@ -426,17 +698,25 @@ mod tests {
     #[test]
     fn both_sides_agree_on_every_offset() {
         let (mut rust, fields) = layout! {
-            "refit_rule" CRule { knob on exe }
-            "refit_policy" CPolicy { magic version flags rule_count library preloads session env rules text }
-            "refit_counter" CCounter { seen suppressed real waited_ns }
+            "refit_rule" CRule { knob on path exe }
+            "refit_disk" CDisk { kind error when board n seed latency_ns }
+            "refit_queue" CQueue { device busy_ns }
+            "refit_event" CEvent { turn at_ns took_ns pid call answer result executable path }
+            "refit_board" CBoard { flushes events queues ring }
+            "refit_policy" CPolicy {
+                magic version flags rule_count library preloads session env root_dev root_ino disk
+                rules text
+            }
+            "refit_counter" CCounter { seen suppressed real waited_ns injected }
             "refit_slot" CSlot { pid calls }
             "refit_unreached" CUnreached { state reason count name }
+            "refit_directory" CDirectory { state count waited_ns path }
             "refit_image" CImage {
-                magic version pid flags unreached_lost forked departed execs executable
-                malloc_object users unreached slots
+                magic version pid flags unreached_lost forked departed execs path_unknown
+                not_delayed matched executable malloc_object users unreached directories slots
             }
         };
-        rust.push_str(&format!("magic {MAGIC}\n"));
+        rust.push_str(&format!("magic {MAGIC}\ncookie {COOKIE}\n"));
         for name in CALLS.iter().chain(&REASONS) {
             rust.push_str(&format!("{name}\n"));
         }
@@ -444,7 +724,7 @@ mod tests {
             "#include <stddef.h>\n#include <stdio.h>\n#include \"session.h\"\n\
              #define P(name, n) printf(\"%s %zu\\n\", name, (size_t)(n));\n\
              #define X(name, text) puts(text);\n\
-             int main(void) {{ {fields} P(\"magic\", REFIT_MAGIC) REFIT_CALLS(X) REFIT_REASONS(X) return 0; }}\n"
+             int main(void) {{ {fields} P(\"magic\", REFIT_MAGIC) P(\"cookie\", REFIT_COOKIE) REFIT_CALLS(X) REFIT_REASONS(X) return 0; }}\n"
         );
         let dir = tempfile::tempdir().unwrap();
         let (c, exe) = (dir.path().join("layout.c"), dir.path().join("layout"));

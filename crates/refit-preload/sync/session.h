@@ -17,7 +17,11 @@
 #include <stdint.h>
 
 #define REFIT_MAGIC 0x3130746966657221ull /* "!efit01" in memory order */
-#define REFIT_VERSION 1u
+#define REFIT_VERSION 2u
+
+/* In the last argument register of a sync call that refit's own code makes: a
+ * filter lets it through unasked. No secret; who sends it gets the kernel. */
+#define REFIT_COOKIE 0x7469666572ull /* "refit" */
 
 /* What is counted, in the order of the counters: C name, name for people. */
 #define REFIT_CALLS(X)                                                         \
@@ -33,7 +37,9 @@
 	X(LIO_LISTIO, "lio_listio(sync)")                                      \
 	X(OPEN_DIRECT, "open(O_DIRECT)")                                       \
 	X(SETFL_DIRECT, "fcntl(O_DIRECT)")                                     \
-	X(IO_URING_SETUP, "io_uring_setup")
+	X(IO_URING_SETUP, "io_uring_setup")                                    \
+	X(IO_SUBMIT, "io_submit(fsync)")                                       \
+	X(IO_URING_SYNC, "io_uring(fsync)")
 
 enum refit_call {
 #define X(name, text) REFIT_CALL_##name,
@@ -65,13 +71,79 @@ enum refit_reason {
 	REFIT_REASON_COUNT
 };
 
-enum refit_knob { REFIT_KNOB_SYNC, REFIT_KNOB_ODIRECT };
+enum refit_knob { REFIT_KNOB_SYNC, REFIT_KNOB_ODIRECT, REFIT_KNOB_DISK };
 
 struct refit_rule {
 	uint32_t knob; /* enum refit_knob */
-	uint32_t on;   /* 0: off */
+	uint32_t on;   /* 0: off, or for REFIT_KNOB_DISK: emulated */
+	uint32_t path; /* offset into text of a pattern; 0: every path */
+	uint32_t pad;
 	char exe[64];  /* basename of /proc/self/exe; empty: every executable */
 };
+
+/* ---- the emulated disk ------------------------------------------------- */
+
+enum refit_disk_kind { REFIT_DISK_REAL, REFIT_DISK_LATENCY, REFIT_DISK_FAIL };
+
+enum refit_when {
+	REFIT_WHEN_ALWAYS,
+	REFIT_WHEN_EVERY,  /* the nth, the 2nth … */
+	REFIT_WHEN_AFTER,  /* all but the first n */
+	REFIT_WHEN_CHANCE, /* each with n millionths */
+};
+
+#define REFIT_LATENCIES 1024
+
+struct refit_disk {
+	uint32_t kind;  /* enum refit_disk_kind */
+	uint32_t error; /* errno of a failed flush */
+	uint32_t when;  /* enum refit_when */
+	int32_t board;  /* SysV id of the board, -1: none */
+	uint64_t n;
+	uint64_t seed;
+	/* The (i + 1/2) / 1024 quantiles of a flush's duration. */
+	uint64_t latency_ns[REFIT_LATENCIES];
+};
+
+/* The board: what every process of the tree writes together, a SysV segment,
+ * which unlike a file nobody can shrink under those that map it. Mode 0600; the
+ * kernel removes it with the last process that uses it. Nothing in it is
+ * trusted. */
+#define REFIT_QUEUES 15
+#define REFIT_EVENTS 8192 /* a power of two */
+
+struct refit_queue {
+	uint64_t device;  /* st_dev, 0: free */
+	uint64_t busy_ns; /* CLOCK_MONOTONIC when it has served all so far */
+};
+
+/* One traced call. */
+struct refit_event {
+	uint64_t turn;    /* 1 + its number in the whole trace, written last */
+	uint64_t at_ns;   /* CLOCK_MONOTONIC at its end */
+	uint64_t took_ns; /* from call to return */
+	uint32_t pid;
+	uint32_t call;   /* enum refit_call */
+	uint32_t answer; /* enum refit_answer */
+	int32_t result;  /* as the kernel has it: -errno on failure */
+	char executable[40]; /* basename */
+	char path[176];      /* the end of it; empty: unknown or none */
+};
+
+enum refit_answer {
+	REFIT_ANSWER_REAL,       /* the kernel's */
+	REFIT_ANSWER_SUPPRESSED, /* refit's, without the kernel's work */
+	REFIT_ANSWER_INJECTED,   /* a fault of the emulated disk */
+};
+
+struct refit_board {
+	uint64_t flushes; /* numbers the flushes of the emulated disk */
+	uint64_t events;  /* numbers the traced calls */
+	struct refit_queue queues[REFIT_QUEUES];
+	struct refit_event ring[REFIT_EVENTS];
+};
+
+/* ---- the policy -------------------------------------------------------- */
 
 #define REFIT_RULES 64
 #define REFIT_TEXT 8192
@@ -79,6 +151,11 @@ struct refit_rule {
 enum {
 	REFIT_POLICY_COUNT = 1u << 0,  /* make an image file and count */
 	REFIT_POLICY_FOLLOW = 1u << 1, /* put scrubbed variables back at exec */
+	/* A seccomp filter lies beneath that asks refit about each sync call
+	 * without a cookie: what the preload cannot decide it hands on. */
+	REFIT_POLICY_NOTIFIED = 1u << 2,
+	REFIT_POLICY_TRACE = 1u << 3,      /* write each call to the board */
+	REFIT_POLICY_DENY_RINGS = 1u << 4, /* io_uring_setup gives ENOSYS */
 };
 
 struct refit_policy {
@@ -92,6 +169,10 @@ struct refit_policy {
 	uint32_t session;  /* path of the session directory */
 	uint32_t env;      /* NAME=VALUE strings, ended by an empty one */
 	uint32_t pad;
+	/* Which directory is "/" to refit: elsewhere paths say nothing. */
+	uint64_t root_dev;
+	uint64_t root_ino;
+	struct refit_disk disk;
 	struct refit_rule rules[REFIT_RULES];
 	char text[REFIT_TEXT];
 };
@@ -101,6 +182,7 @@ struct refit_counter {
 	uint64_t suppressed; /* answered without the kernel's work */
 	uint64_t real;       /* passed on to the kernel */
 	uint64_t waited_ns;  /* time spent in the real ones */
+	uint64_t injected;   /* failed by the emulated disk */
 };
 
 /* One process. Slot 0 collects what dead processes left behind. */
@@ -119,6 +201,17 @@ struct refit_unreached {
 	char name[112]; /* the end of its path, NUL-terminated */
 };
 
+/* Where calls waited: by directory of the file, or the file's own name where it
+ * is a directory. */
+struct refit_directory {
+	uint32_t state; /* 0 free, 1 being written, 2 valid */
+	uint32_t pad;
+	uint64_t count;
+	uint64_t waited_ns;
+	char path[168]; /* the end of it */
+};
+
+#define REFIT_DIRECTORIES 24
 #define REFIT_UNREACHED 24
 #define REFIT_SLOTS 12
 #define REFIT_USERS 16
@@ -129,6 +222,7 @@ enum {
 	REFIT_IMAGE_DEEPBIND = 1u << 2,    /* dlopen with RTLD_DEEPBIND */
 	REFIT_IMAGE_OWN_SECCOMP = 1u << 3, /* installed its own filter */
 	REFIT_IMAGE_SHARED_SLOT = 1u << 4, /* more processes than slots */
+	REFIT_IMAGE_NO_BOARD = 1u << 5,    /* the board was not to be had */
 };
 
 struct refit_image {
@@ -140,10 +234,14 @@ struct refit_image {
 	uint64_t forked;           /* child processes that took a slot */
 	uint64_t departed;         /* of these, gone on to exec something */
 	uint64_t execs;            /* programs started that should be reached */
+	uint64_t path_unknown;     /* real calls, as nobody could tell the file */
+	uint64_t not_delayed;      /* opens whose writes pass the emulated disk */
+	uint64_t matched;          /* bit i: rule i decided a call */
 	char executable[256];      /* /proc/self/exe, or what the kernel ran */
 	char malloc_object[256];   /* the object that serves malloc */
 	uint32_t users[REFIT_USERS]; /* who exec'ed, other than the owner; 0 ends */
 	struct refit_unreached unreached[REFIT_UNREACHED];
+	struct refit_directory directories[REFIT_DIRECTORIES];
 	struct refit_slot slots[REFIT_SLOTS];
 };
 

@@ -205,6 +205,7 @@ fn run(variant: &str, wall_ns: u64) -> Run {
         suppressed,
         real: 812 - suppressed,
         waited_ns: (812 - suppressed) * 300_000,
+        injected: 0,
     };
     let totals = [("fsync".to_owned(), calls)];
     Run {

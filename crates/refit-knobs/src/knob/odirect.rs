@@ -6,7 +6,7 @@ use super::choice::{ON_OFF, choose, on_or_off};
 use super::{Behaviour, Knob, Value};
 use crate::explain::{EXE_SCOPE, Prose};
 use crate::launch::SwitchRule;
-use crate::{Class, ExeName, Launch};
+use crate::{Class, ExeName, Launch, Scope};
 
 pub static KNOB: Knob = Knob {
     name: "odirect",
@@ -55,7 +55,7 @@ impl Behaviour for DirectIo {
 
     fn apply(&self, scope: Option<&ExeName>, launch: &mut Launch) {
         launch.odirect.push(SwitchRule {
-            exe: scope.map(ToString::to_string),
+            scope: scope.cloned().map(Scope::Exe),
             on: self.on,
         });
     }

@@ -161,6 +161,7 @@ fn real(seen: u64) -> Calls {
         suppressed: 0,
         real: seen,
         waited_ns: seen * 900_000,
+        injected: 0,
     }
 }
 

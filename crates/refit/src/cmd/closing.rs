@@ -419,6 +419,7 @@ mod tests {
             suppressed,
             real: seen - suppressed,
             waited_ns,
+            injected: 0,
         }
     }
 
