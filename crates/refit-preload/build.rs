@@ -1,17 +1,22 @@
 //! Builds `librefit-sync.so` and leaves it in `OUT_DIR`, where `lib.rs` embeds
-//! it; and a static library of `target.c`, with which refit itself looks at
-//! executables in the same way as the preload does.
+//! it; and a static library of what refit itself has to see in the same way as the
+//! preload does: executables, patterns of paths, the emulated disk.
 
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const SOURCES: [&str; 8] = [
+const SOURCES: [&str; 13] = [
     "state.c",
+    "way.c",
+    "pattern.c",
+    "disk.c",
+    "note.c",
     "sync.c",
     "open.c",
     "other.c",
+    "rings.c",
     "syscall.c",
     "exec.c",
     "target.c",
@@ -71,7 +76,7 @@ fn main() {
     let bytes = fs::read(out.join("librefit-sync.so")).expect("the linker wrote it");
     println!("cargo::rustc-env=REFIT_LIBRARY_HASH={:016x}", fnv(&bytes));
 
-    compiler(&["target.c"]).compile("refit_target");
+    compiler(&["target.c", "pattern.c", "disk.c"]).compile("refit_target");
 }
 
 /// FNV-1a, 64 bits: names a directory, guards nothing.

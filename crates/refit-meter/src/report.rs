@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use refit_preload::session::{CALLS, Counter, IMAGE_DEEPBIND, IMAGE_OWN_SECCOMP};
+use refit_preload::session::{CALLS, Counter, IMAGE_DEEPBIND, IMAGE_OWN_RING, IMAGE_OWN_SECCOMP};
 use serde::{Deserialize, Serialize};
 
 use crate::collector::{Collector, Counters};
@@ -237,13 +237,17 @@ impl Collector {
                     count,
                 });
             };
-            if let Some(rings) = executable.calls.get("io_uring_setup") {
+            let flags = self.executables[&executable.executable].flags;
+            // What goes through liburing is seen when it is submitted.
+            if let Some(rings) = executable.calls.get("io_uring_setup")
+                && flags & IMAGE_OWN_RING != 0
+            {
                 add("io_uring", rings.seen);
             }
             if has_own_syscalls(Path::new(&executable.executable)) {
                 add("own syscall instructions", 1);
             }
-            if self.executables[&executable.executable].flags & IMAGE_OWN_SECCOMP != 0 {
+            if flags & IMAGE_OWN_SECCOMP != 0 {
                 add("own seccomp filter", 1);
             }
         }

@@ -93,6 +93,8 @@ pub const IMAGE_OWN_SECCOMP: u32 = 8;
 pub const IMAGE_SHARED_SLOT: u32 = 16;
 /// The board was not to be had.
 pub const IMAGE_NO_BOARD: u32 = 32;
+/// The program set up an io_uring without liburing: what it submits is unseen.
+pub const IMAGE_OWN_RING: u32 = 64;
 
 /// The knob that a rule is about (`enum refit_knob`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -133,6 +135,12 @@ struct CQueue {
 }
 
 #[repr(C)]
+struct CFlushes {
+    number: u64,
+    queues: [CQueue; QUEUES],
+}
+
+#[repr(C)]
 struct CEvent {
     turn: u64,
     at_ns: u64,
@@ -147,9 +155,8 @@ struct CEvent {
 
 #[repr(C)]
 struct CBoard {
-    flushes: u64,
+    flushes: CFlushes,
     events: u64,
-    queues: [CQueue; QUEUES],
     ring: [CEvent; EVENTS],
 }
 
@@ -702,7 +709,8 @@ mod tests {
             "refit_disk" CDisk { kind error when board n seed latency_ns }
             "refit_queue" CQueue { device busy_ns }
             "refit_event" CEvent { turn at_ns took_ns pid call answer result executable path }
-            "refit_board" CBoard { flushes events queues ring }
+            "refit_flushes" CFlushes { number queues }
+            "refit_board" CBoard { flushes events ring }
             "refit_policy" CPolicy {
                 magic version flags rule_count library preloads session env root_dev root_ino disk
                 rules text

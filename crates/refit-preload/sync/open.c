@@ -15,6 +15,7 @@
 #include <linux/openat2.h>
 
 #include "sync.h"
+#include "way.h"
 
 #undef open64
 #undef openat64
@@ -25,20 +26,40 @@
 #define SYNC_BITS (O_SYNC | O_DSYNC)
 #define RWF_SYNC_BITS 0x6 /* RWF_DSYNC | RWF_SYNC, pwritev2(2) */
 
-int refit_open_flags(int flags)
+/* Writes that wait for the real disk, and not for the emulated one. */
+static void pass_disk_by(void)
 {
-	/* With O_PATH the kernel ignores nearly every flag (open(2)). */
-	if (LIKELY(!(flags & SYNC_BITS)) || (flags & O_PATH)) {
-		return flags;
+	if (refit.image && refit.way == REFIT_WAY_DISK) {
+		refit_add(&refit.image->not_delayed, 1);
 	}
+}
+
+static void count_open(int is_suppressed)
+{
 	struct refit_counter *c = refit_counter(REFIT_CALL_OPEN_SYNC);
 	refit_seen(c);
-	if (refit.sync_off) {
+	if (is_suppressed) {
 		refit_suppressed(c);
-		return flags & ~SYNC_BITS;
+		return;
 	}
 	if (c) {
 		refit_add(&c->real, 1);
+	}
+	pass_disk_by();
+}
+
+int refit_open_flags(int flags)
+{
+	/* With O_PATH the kernel ignores nearly every flag (open(2)). */
+	if (LIKELY(!(flags & SYNC_BITS)) || (flags & O_PATH) || refit.by_path) {
+		return flags;
+	}
+	if (refit.way == REFIT_WAY_OFF) {
+		count_open(1);
+		return flags & ~SYNC_BITS;
+	}
+	if (!refit_notified()) {
+		count_open(0);
 	}
 	return flags;
 }
@@ -54,7 +75,7 @@ static void take_direct_away(enum refit_call call, int fd)
 {
 	struct refit_counter *c = refit_counter(call);
 	refit_seen(c);
-	if (refit.odirect_off && !refit.iopoll && is_regular(fd)) {
+	if (!refit.iopoll && is_regular(fd) && refit_direct_goes(fd)) {
 		long flags = prim_syscall(SYS_fcntl, fd, F_GETFL, 0, 0);
 		if (flags >= 0 && prim_syscall(SYS_fcntl, fd, F_SETFL,
 					       flags & ~O_DIRECT, 0) == 0) {
@@ -67,8 +88,35 @@ static void take_direct_away(enum refit_call call, int fd)
 	}
 }
 
+/* Whose file it is, is known only now, and F_SETFL cannot take O_SYNC away: so
+ * the file is opened again by its descriptor, and takes the same number. Where
+ * that fails (a file that its own mode forbids us) it stays as it was. */
+static int open_again(int fd, int flags)
+{
+	char link[32];
+	if (!is_regular(fd) || refit_way_of_file(fd) != REFIT_WAY_OFF) {
+		return 0;
+	}
+	*refit_put_number(prim_copy(link, "/proc/self/fd/", sizeof link),
+			  (unsigned)fd) = '\0';
+	const int effects = O_CREAT | O_EXCL | O_TRUNC | O_TMPFILE | O_NOFOLLOW;
+	int again = (flags & ~(effects | SYNC_BITS)) | O_CLOEXEC;
+	long fresh = prim_syscall(SYS_openat, AT_FDCWD, link, again, 0);
+	if (fresh < 0) {
+		return 0;
+	}
+	int done = prim_syscall(SYS_dup3, fresh, fd, flags & O_CLOEXEC, 0) >= 0;
+	prim_syscall(SYS_close, fresh, 0, 0, 0);
+	return done;
+}
+
 int refit_opened(int fd, int flags)
 {
+	/* Through the filter refit has decided before the open. */
+	if (UNLIKELY(refit.by_path) && (flags & SYNC_BITS) && fd >= 0 &&
+	    !(flags & O_PATH) && !refit_notified()) {
+		count_open(open_again(fd, flags));
+	}
 	if (UNLIKELY(flags & O_DIRECT) && fd >= 0 && !(flags & O_PATH)) {
 		take_direct_away(REFIT_CALL_OPEN_DIRECT, fd);
 	}
@@ -82,20 +130,26 @@ void refit_setfl_done(int fd, int flags)
 	}
 }
 
-int refit_pwritev2_flags(int flags)
+int refit_pwritev2_flags(int fd, int flags)
 {
 	if (LIKELY(!(flags & RWF_SYNC_BITS))) {
 		return flags;
 	}
+	int is_off = refit_way(fd) == REFIT_WAY_OFF;
+	/* What comes to the filter is counted there. */
+	if (!is_off && refit_notified()) {
+		return flags;
+	}
 	struct refit_counter *c = refit_counter(REFIT_CALL_PWRITEV2);
 	refit_seen(c);
-	if (refit.sync_off) {
+	if (is_off) {
 		refit_suppressed(c);
 		return flags & ~RWF_SYNC_BITS;
 	}
 	if (c) {
 		refit_add(&c->real, 1);
 	}
+	pass_disk_by();
 	return flags;
 }
 
@@ -223,7 +277,7 @@ EXPORT int openat2(int dirfd, const char *path, const struct open_how *how,
 	EXPORT ssize_t name(int fd, const struct iovec *parts, int count,      \
 			    off_t offset, int flags)                           \
 	{                                                                      \
-		int use = refit_pwritev2_flags(flags);                         \
+		int use = refit_pwritev2_flags(fd, flags);                         \
 		if (refit.next.name) {                                         \
 			return refit.next.name(fd, parts, count, offset, use); \
 		}                                                              \

@@ -117,6 +117,12 @@ struct refit_queue {
 	uint64_t busy_ns; /* CLOCK_MONOTONIC when it has served all so far */
 };
 
+/* What the emulated disk remembers. */
+struct refit_flushes {
+	uint64_t number; /* of flushes so far */
+	struct refit_queue queues[REFIT_QUEUES];
+};
+
 /* One traced call. */
 struct refit_event {
 	uint64_t turn;    /* 1 + its number in the whole trace, written last */
@@ -137,9 +143,8 @@ enum refit_answer {
 };
 
 struct refit_board {
-	uint64_t flushes; /* numbers the flushes of the emulated disk */
-	uint64_t events;  /* numbers the traced calls */
-	struct refit_queue queues[REFIT_QUEUES];
+	struct refit_flushes flushes;
+	uint64_t events; /* numbers the traced calls */
 	struct refit_event ring[REFIT_EVENTS];
 };
 
@@ -223,6 +228,7 @@ enum {
 	REFIT_IMAGE_OWN_SECCOMP = 1u << 3, /* installed its own filter */
 	REFIT_IMAGE_SHARED_SLOT = 1u << 4, /* more processes than slots */
 	REFIT_IMAGE_NO_BOARD = 1u << 5,    /* the board was not to be had */
+	REFIT_IMAGE_OWN_RING = 1u << 6,    /* an io_uring without liburing */
 };
 
 struct refit_image {

@@ -14,7 +14,7 @@
  *    and a vfork child writes its parent's.
  */
 #define _GNU_SOURCE
-#include "state.h"
+#include "way.h"
 
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -23,6 +23,7 @@
 #include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/shm.h>
 #include <sys/stat.h>
 #include <time.h>
 
@@ -42,7 +43,10 @@ extern void *__dso_handle __attribute__((visibility("hidden")));
 
 static struct refit_mark mark_without_wipe;
 
-struct refit_state refit = {.mark = &mark_without_wipe};
+static struct refit_flushes own_flushes;
+
+struct refit_state refit = {.mark = &mark_without_wipe,
+			    .flushes = &own_flushes};
 void *refit_next_syscall;
 void *refit_next_dlopen;
 
@@ -51,14 +55,6 @@ uint64_t refit_clock_ns(void)
 	struct timespec t;
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
-void refit_end(struct refit_counter *c, uint64_t began_ns)
-{
-	if (c) {
-		refit_add(&c->real, 1);
-		refit_add(&c->waited_ns, refit_clock_ns() - began_ns);
-	}
 }
 
 /* ---- slots ------------------------------------------------------------- */
@@ -210,6 +206,27 @@ static struct refit_image *map_image(const char *session)
 	return image;
 }
 
+/* In a namespace of its own, or as another user, a process has none. */
+static struct refit_board *map_board(void)
+{
+	int id = refit.policy->disk.board;
+	if (id < 0) {
+		return NULL;
+	}
+	long at = prim_syscall(SYS_shmat, id, NULL, 0, 0);
+	struct shmid_ds about;
+	if ((unsigned long)at > -4096ul) {
+		return NULL;
+	}
+	/* The number may mean another segment there (ipc_namespaces(7)). */
+	if (prim_syscall(SYS_shmctl, id, IPC_STAT, &about, 0) != 0 ||
+	    about.shm_segsz != sizeof(struct refit_board)) {
+		prim_syscall(SYS_shmdt, at, 0, 0, 0);
+		return NULL;
+	}
+	return (struct refit_board *)at;
+}
+
 static void map_slot_marker(void)
 {
 	void *page = map(-1, 4096, PROT_READ | PROT_WRITE);
@@ -248,21 +265,6 @@ static void find_executable(char *to, size_t size)
 	if (magic[0] == 0x7f && magic[1] == 'E') {
 		prim_copy(to, name, size);
 	}
-}
-
-static int is_off(uint32_t knob, const char *exe)
-{
-	const struct refit_policy *policy = refit.policy;
-	int off = 0;
-	for (uint32_t i = 0; i < policy->rule_count && i < REFIT_RULES; i++) {
-		const struct refit_rule *rule = &policy->rules[i];
-		/* As in gitignore, the last match wins. */
-		if (rule->knob == knob &&
-		    (!rule->exe[0] || prim_equal(rule->exe, exe))) {
-			off = !rule->on;
-		}
-	}
-	return off;
 }
 
 struct owner_search {
@@ -355,11 +357,16 @@ __attribute__((constructor)) static void construct(void)
 	}
 	char exe[256];
 	find_executable(exe, sizeof exe);
-	refit.sync_off = is_off(REFIT_KNOB_SYNC, prim_basename(exe));
-	refit.odirect_off = is_off(REFIT_KNOB_ODIRECT, prim_basename(exe));
+	prim_copy(refit.name, prim_basename(exe), sizeof refit.name);
+	refit.board = map_board();
+	if (refit.board) {
+		refit.flushes = &refit.board->flushes;
+	}
+	refit.trace = refit.board && refit.policy->flags & REFIT_POLICY_TRACE;
+	refit_find_way(prim_basename(exe));
 	/* Under a filter that answers everything with 0 (systemd-nspawn
 	 * --suppress-sync) a probe says nothing. */
-	if (refit.sync_off &&
+	if ((refit.way == REFIT_WAY_OFF || refit.by_path) &&
 	    prim_syscall(SYS_sync_file_range, -1, 0, 0, 0) != -EBADF) {
 		refit.own_seccomp = 1;
 	}
@@ -371,10 +378,15 @@ __attribute__((constructor)) static void construct(void)
 	}
 	map_slot_marker();
 	image->pid = (uint32_t)prim_syscall(SYS_getpid, 0, 0, 0, 0);
-	image->flags = (refit.sync_off ? REFIT_IMAGE_SYNC_OFF : 0u) |
-		       (refit.odirect_off ? REFIT_IMAGE_ODIRECT_OFF : 0u);
+	image->flags =
+		(refit.way == REFIT_WAY_OFF ? REFIT_IMAGE_SYNC_OFF : 0u) |
+		(refit.odirect_off ? REFIT_IMAGE_ODIRECT_OFF : 0u) |
+		(refit.policy->disk.board >= 0 && !refit.board
+			 ? REFIT_IMAGE_NO_BOARD
+			 : 0u);
 	prim_copy(image->executable, exe, sizeof image->executable);
 	find_malloc(image);
+	image->matched = refit.matched;
 	image->version = REFIT_VERSION;
 	__atomic_store_n(&image->magic, REFIT_MAGIC, __ATOMIC_RELEASE);
 	refit.image = image;

@@ -9,6 +9,7 @@
 #include "session.h"
 
 struct aiocb;
+struct iocb;
 struct iovec;
 
 /* What stands behind each name that we export, found in the constructor with
@@ -39,6 +40,11 @@ struct iovec;
 	X(int, io_uring_queue_init_params, (unsigned, void *, void *))         \
 	X(int, io_uring_queue_init_mem,                                        \
 	  (unsigned, void *, void *, void *, size_t))                          \
+	X(int, io_uring_submit, (void *))                                      \
+	X(int, io_uring_submit_and_wait, (void *, unsigned))                   \
+	X(int, io_uring_submit_and_wait_timeout,                               \
+	  (void *, void *, unsigned, void *, void *))                          \
+	X(int, io_uring_submit_and_get_events, (void *))                       \
 	X(int, execve, (const char *, char *const *, char *const *))           \
 	X(int, execvpe, (const char *, char *const *, char *const *))          \
 	X(int, fexecve, (int, char *const *, char *const *))                   \
@@ -66,14 +72,29 @@ struct refit_mark {
 	uint32_t forked; /* 0: the process that was exec'ed */
 };
 
+enum refit_way {
+	REFIT_WAY_REAL, /* the kernel's answer */
+	REFIT_WAY_OFF,  /* ours, exact by a probe */
+	REFIT_WAY_DISK, /* the kernel's, delayed or refused as on another disk */
+	REFIT_WAY_ASK,  /* without a cookie: refit answers through the filter,
+			 * and counts */
+};
+
 struct refit_state {
 	struct refit_next next;
 	const struct refit_policy *policy; /* NULL: real calls, nothing else */
 	struct refit_image *image;         /* NULL: nothing is counted */
+	struct refit_board *board;         /* NULL: none needed, or none had */
+	struct refit_flushes *flushes;     /* the board's, or this image's own */
 	struct refit_mark *mark;
 	uint32_t owner; /* user that the image file belongs to */
-	int sync_off;
-	int odirect_off;
+	enum refit_way way; /* of every file, unless by_path */
+	int by_path;        /* see way.h */
+	int odirect_off;    /* of every file, unless direct_by_path */
+	int direct_by_path;
+	uint64_t matched;   /* as in the image, before there is one */
+	int trace;          /* each call goes to the board */
+	char name[40];      /* basename of the executable */
 	int own_seccomp; /* a filter may kill for our probes: none any more */
 	int iopoll;      /* has an IOPOLL ring, which needs O_DIRECT */
 };
@@ -92,6 +113,14 @@ void refit_find_next(void);
  * (RTLD_LOCAL): the name leads its calls to us, and RTLD_NEXT does not lead to
  * it. NULL where the caller does not see it either. */
 void *refit_find_in_scope_of(const void *caller, const char *name);
+
+/* Not every program has these libraries from its start. */
+#define NEXT_FOR_CALLER(found, name)                                           \
+	__typeof__(refit.next.name) found = NEXT(name);                        \
+	if (UNLIKELY(!found)) {                                                \
+		*(void **)&found = refit_find_in_scope_of(                     \
+			__builtin_return_address(0), #name);                   \
+	}
 
 /* The same for the two functions in stubs.S. */
 extern void *refit_next_syscall __attribute__((visibility("hidden")));
@@ -134,6 +163,15 @@ static inline void refit_suppressed(struct refit_counter *c)
 	}
 }
 
+static inline void refit_seen_and_real(enum refit_call call)
+{
+	struct refit_counter *c = refit_counter(call);
+	if (c) {
+		refit_add(&c->seen, 1);
+		refit_add(&c->real, 1);
+	}
+}
+
 static inline void refit_flag(uint32_t flag)
 {
 	if (refit.image) {
@@ -141,12 +179,6 @@ static inline void refit_flag(uint32_t flag)
 	}
 }
 
-/* Real calls are timed only when somebody will read it. */
 uint64_t refit_clock_ns(void);
-static inline uint64_t refit_begin(struct refit_counter *c)
-{
-	return c ? refit_clock_ns() : 0;
-}
-void refit_end(struct refit_counter *c, uint64_t began_ns);
 
 #endif

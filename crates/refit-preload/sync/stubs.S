@@ -37,6 +37,8 @@ syscall:
 	je	1f
 	cmpq	$SYS_io_uring_setup, %rdi
 	je	1f
+	cmpq	$SYS_io_submit, %rdi
+	je	1f
 	cmpq	$SYS_seccomp, %rdi
 	je	1f
 	movq	refit_next_syscall(%rip), %rax

@@ -13,6 +13,12 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "disk.h"
+#include "note.h"
+#include "way.h"
 
 /* Cancellation points stay cancellation points; sync and syncfs are none.
  * Before glibc 2.34 it lay in libpthread, under the version asked for here. */
@@ -26,108 +32,245 @@ static void cancellation_point(void)
 	}
 }
 
-static long real(struct refit_counter *c, long nr, long a, long b, long d,
-		 long e)
+/* A call that becomes what the policy says, once it is counted. */
+struct flush {
+	enum refit_call call;
+	long nr;
+	long a[4];
+	int fd;        /* -1: none */
+	int on_device; /* the emulated disk delays and refuses it */
+};
+
+static uint64_t device_of(int fd)
 {
-	uint64_t began = refit_begin(c);
-	long result = prim_syscall(nr, a, b, d, e);
-	refit_end(c, began);
-	return result;
+	struct stat st;
+	return fd >= 0 && prim_syscall(SYS_fstat, fd, &st, 0, 0) == 0
+		       ? st.st_dev
+		       : refit.policy->root_dev;
 }
 
-static int probes(void)
+/* The kernel's timer may be late by the thread's slack, 50 µs (prctl(2)): it is
+ * asked for that much less, and the rest is waited for awake. */
+static void wait_until(uint64_t until_ns)
 {
-	return refit.sync_off && !refit.own_seccomp;
+	const uint64_t slack_ns = 50000;
+	struct timespec t;
+	uint64_t early_ns = until_ns - slack_ns;
+	t.tv_sec = (time_t)(early_ns / 1000000000u);
+	t.tv_nsec = (long)(early_ns % 1000000000u);
+	/* fsync is not interrupted: handlers run, and it goes on. */
+	while (refit_clock_ns() < early_ns &&
+	       prim_syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, TIMER_ABSTIME,
+			    &t, NULL) == -EINTR) {
+	}
+	while (refit_clock_ns() < until_ns) {
+		__builtin_ia32_pause();
+	}
+}
+
+/* What the emulated disk refuses: a flush of what is really there. */
+static long fault(const struct flush *f)
+{
+	const struct refit_disk *disk = &refit.policy->disk;
+	if (disk->kind != REFIT_DISK_FAIL || refit.own_seccomp) {
+		return 0;
+	}
+	long probe = f->nr == SYS_msync
+			     ? prim_syscall(SYS_msync, f->a[0], f->a[1],
+					    MS_ASYNC, 0)
+			     : prim_syscall(SYS_sync_file_range, f->fd, 0, 0, 0);
+	return probe ? 0 : -(long)refit_disk_fault(disk, refit.flushes);
+}
+
+/* The call as the kernel does it. */
+static long real(struct refit_counter *c, enum refit_way way,
+		 const struct flush *f)
+{
+	if (!c && way != REFIT_WAY_DISK && !refit_traces()) {
+		return prim_syscall6(f->nr, f->a[0], f->a[1], f->a[2], f->a[3],
+				     0, REFIT_COOKIE);
+	}
+	int emulated = way == REFIT_WAY_DISK && f->on_device;
+	struct refit_call_note note = {
+		.call = f->call,
+		.answer = REFIT_ANSWER_REAL,
+		.fd = f->fd,
+		.result = emulated ? fault(f) : 0,
+		.began_ns = refit_clock_ns(),
+	};
+	if (note.result) {
+		note.answer = REFIT_ANSWER_INJECTED;
+	} else {
+		note.result = prim_syscall6(f->nr, f->a[0], f->a[1], f->a[2],
+					    f->a[3], 0, REFIT_COOKIE);
+		if (emulated && note.result == 0 && !refit.own_seccomp) {
+			wait_until(refit_disk_until(
+				&refit.policy->disk, refit.flushes,
+				device_of(f->fd), note.began_ns));
+		}
+	}
+	note.ended_ns = refit_clock_ns();
+	if (c && note.answer == REFIT_ANSWER_INJECTED) {
+		refit_add(&c->injected, 1);
+	} else if (c) {
+		refit_add(&c->real, 1);
+		refit_add(&c->waited_ns, note.ended_ns - note.began_ns);
+	}
+	refit_note(&note);
+	return note.result;
+}
+
+static void suppressed(struct refit_counter *c, enum refit_call call, int fd)
+{
+	refit_suppressed(c);
+	if (UNLIKELY(refit_traces())) {
+		uint64_t now = refit_clock_ns();
+		refit_note(&(struct refit_call_note){
+			.call = call,
+			.answer = REFIT_ANSWER_SUPPRESSED,
+			.fd = fd,
+			.began_ns = now,
+			.ended_ns = now,
+		});
+	}
+}
+
+static int probes(enum refit_way way)
+{
+	return way == REFIT_WAY_OFF && !refit.own_seccomp;
+}
+
+/* refit is asked by the filter below, answers and counts. */
+static long ask(const struct flush *f)
+{
+	return prim_syscall(f->nr, f->a[0], f->a[1], f->a[2], f->a[3]);
 }
 
 long refit_fsync(enum refit_call call, long nr, int fd)
 {
+	const struct flush f = {call, nr, {fd, 0, 0, 0}, fd, 1};
+	enum refit_way way = refit_way(fd);
+	if (UNLIKELY(way == REFIT_WAY_ASK)) {
+		return ask(&f);
+	}
 	struct refit_counter *c = refit_counter(call);
 	refit_seen(c);
-	if (LIKELY(probes())) {
+	if (LIKELY(probes(way))) {
 		long probe = prim_syscall(SYS_sync_file_range, fd, 0, 0, 0);
 		if (LIKELY(probe == 0)) {
-			refit_suppressed(c);
+			suppressed(c, call, fd);
 			return 0;
 		}
 		if (probe == -EBADF) {
 			return -EBADF;
 		}
 	}
-	return real(c, nr, fd, 0, 0, 0);
+	return real(c, way, &f);
 }
 
 long refit_syncfs(int fd)
 {
-	struct refit_counter *c = refit_counter(REFIT_CALL_SYNCFS);
+	const struct flush f = {
+		REFIT_CALL_SYNCFS, SYS_syncfs, {fd, 0, 0, 0}, fd, 1};
+	enum refit_way way = refit_way_of_all();
+	if (way == REFIT_WAY_ASK) {
+		return ask(&f);
+	}
+	struct refit_counter *c = refit_counter(f.call);
 	refit_seen(c);
-	if (probes()) {
+	if (probes(way)) {
 		long probe = prim_syscall(SYS_sync_file_range, fd, 0, 0, 0);
 		if (probe == 0 || probe == -ESPIPE) {
-			refit_suppressed(c);
+			suppressed(c, f.call, fd);
 			return 0;
 		}
 		if (probe == -EBADF) {
 			return -EBADF;
 		}
 	}
-	return real(c, SYS_syncfs, fd, 0, 0, 0);
+	return real(c, way, &f);
 }
 
 long refit_sync_file_range(int fd, off64_t offset, off64_t size, unsigned flags)
 {
-	if (!flags) { /* asks for nothing (sync_file_range(2)) */
-		return prim_syscall(SYS_sync_file_range, fd, offset, size, 0);
-	}
-	struct refit_counter *c = refit_counter(REFIT_CALL_SYNC_FILE_RANGE);
+	/* Writes pages out and flushes no device (sync_file_range(2)). */
+	const struct flush f = {REFIT_CALL_SYNC_FILE_RANGE,
+				SYS_sync_file_range,
+				{fd, offset, size, flags},
+				fd,
+				0};
 	const unsigned known = SYNC_FILE_RANGE_WAIT_BEFORE |
 			       SYNC_FILE_RANGE_WRITE |
 			       SYNC_FILE_RANGE_WAIT_AFTER;
+	if (!flags) { /* asks for nothing */
+		return ask(&f);
+	}
+	enum refit_way way = refit_way(fd);
+	if (way == REFIT_WAY_ASK) {
+		return ask(&f);
+	}
+	struct refit_counter *c = refit_counter(f.call);
 	refit_seen(c);
-	if (probes() && !(flags & ~known)) {
+	if (probes(way) && !(flags & ~known)) {
 		long probe = prim_syscall(SYS_sync_file_range, fd, offset, size,
 					  0);
 		if (probe == 0) {
-			refit_suppressed(c);
+			suppressed(c, f.call, fd);
 			return 0;
 		}
 		if (probe == -EBADF || probe == -ESPIPE || probe == -EINVAL) {
 			return probe;
 		}
 	}
-	return real(c, SYS_sync_file_range, fd, offset, size, flags);
+	return real(c, way, &f);
 }
 
 long refit_msync(void *address, size_t size, int flags)
 {
+	const struct flush f = {REFIT_CALL_MSYNC,
+				SYS_msync,
+				{(long)address, (long)size, flags, 0},
+				-1,
+				1};
 	if (!(flags & MS_SYNC)) {
-		return prim_syscall(SYS_msync, address, size, flags, 0);
+		return ask(&f);
 	}
-	struct refit_counter *c = refit_counter(REFIT_CALL_MSYNC);
+	enum refit_way way = refit_way_of_all();
+	if (way == REFIT_WAY_ASK) {
+		return ask(&f);
+	}
+	struct refit_counter *c = refit_counter(f.call);
 	refit_seen(c);
-	if (probes() && !(flags & MS_ASYNC)) {
+	if (probes(way) && !(flags & MS_ASYNC)) {
 		long probe = prim_syscall(SYS_msync, address, size,
 					  (flags & ~MS_SYNC) | MS_ASYNC, 0);
 		if (probe == 0) {
-			refit_suppressed(c);
+			suppressed(c, f.call, -1);
 			return 0;
 		}
 		if (probe == -EINVAL || probe == -ENOMEM || probe == -EBUSY) {
 			return probe;
 		}
 	}
-	return real(c, SYS_msync, (long)address, (long)size, flags, 0);
+	return real(c, way, &f);
 }
 
 void refit_sync(void)
 {
-	struct refit_counter *c = refit_counter(REFIT_CALL_SYNC);
-	refit_seen(c);
-	if (refit.sync_off) {
-		refit_suppressed(c);
+	const struct flush f = {
+		REFIT_CALL_SYNC, SYS_sync, {0, 0, 0, 0}, -1, 1};
+	enum refit_way way = refit_way_of_all();
+	if (way == REFIT_WAY_ASK) {
+		ask(&f);
 		return;
 	}
-	real(c, SYS_sync, 0, 0, 0, 0);
+	struct refit_counter *c = refit_counter(f.call);
+	refit_seen(c);
+	if (way == REFIT_WAY_OFF) {
+		suppressed(c, f.call, -1);
+		return;
+	}
+	real(c, way, &f);
 }
 
 EXPORT int fsync(int fd)

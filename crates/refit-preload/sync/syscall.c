@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include <linux/seccomp.h>
 
+#include "rings.h"
 #include "sync.h"
 
 long refit_syscall(long nr, long a, long b, long c, long d, long e, long f)
@@ -42,17 +43,11 @@ static long dispatch(long nr, long a, long b, long c, long d, long e, long f)
 				     (size_t)d);
 	case SYS_pwritev2:
 		return prim_syscall6(nr, a, b, c, d, e,
-				     refit_pwritev2_flags((int)f));
-	case SYS_io_uring_setup: {
-		/* The flags lie in the program's memory, behind two words
-		 * (io_uring_setup(2)); the kernel has read them when it
-		 * returns a ring. */
-		long ring = prim_syscall(nr, a, b, 0, 0);
-		if (ring >= 0) {
-			refit_ring_set_up(((const unsigned *)b)[2]);
-		}
-		return ring;
-	}
+				     refit_pwritev2_flags((int)a, (int)f));
+	case SYS_io_uring_setup:
+		return refit_io_uring_setup(a, (void *)b);
+	case SYS_io_submit:
+		return refit_io_submit((void *)a, b, (struct iocb **)c);
 	case SYS_seccomp:
 		if (a == SECCOMP_SET_MODE_STRICT || a == SECCOMP_SET_MODE_FILTER) {
 			refit_seccomp_set();

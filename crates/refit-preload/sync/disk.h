@@ -1,0 +1,19 @@
+/* The emulated disk: when a flush is done, and which one fails. Pure but for
+ * what all processes of the tree share; used by the preload and by
+ * refit's own answers to what the preload does not reach. */
+#ifndef REFIT_DISK_H
+#define REFIT_DISK_H
+
+#include "session.h"
+
+/* The errno with which the flush that begins now fails, or 0. */
+uint32_t refit_disk_fault(const struct refit_disk *disk,
+			  struct refit_flushes *flushes);
+
+/* The time, CLOCK_MONOTONIC in ns, at which a flush that began at began_ns is
+ * done: one queue for each device, so that flushes wait on each other. */
+uint64_t refit_disk_until(const struct refit_disk *disk,
+			  struct refit_flushes *flushes, uint64_t device,
+			  uint64_t began_ns);
+
+#endif

@@ -1,0 +1,25 @@
+/* What is written down of a call beside its count: where it waited, and with
+ * --trace-sync the call itself. */
+#ifndef REFIT_NOTE_H
+#define REFIT_NOTE_H
+
+#include "state.h"
+
+struct refit_call_note {
+	enum refit_call call;
+	enum refit_answer answer;
+	int fd; /* -1: none */
+	long result;
+	uint64_t began_ns;
+	uint64_t ended_ns;
+};
+
+static inline int refit_traces(void)
+{
+	return refit.trace;
+}
+
+/* Adds the wait to the file's directory, and traces the call. */
+void refit_note(const struct refit_call_note *note);
+
+#endif
