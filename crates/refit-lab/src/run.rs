@@ -19,6 +19,7 @@ impl Watch {
     pub fn begin(prepared: &Prepared, pressure: bool) -> Watch {
         let reason = prepared.target.as_ref().and_then(|target| target.reason);
         let mut collector = Collector::new(&prepared.session.path, reason.is_none());
+        collector.set_scopes(prepared.scopes.clone());
         if let (Some(target), Some(reason)) = (&prepared.target, reason) {
             collector.add_unreached(&target.path.display().to_string(), reason);
         }

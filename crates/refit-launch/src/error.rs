@@ -52,6 +52,14 @@ pub enum LaunchError {
         /// What the kernel said.
         cause: io::Error,
     },
+    /// The memory that the program's processes share could not be made.
+    #[error(
+        "cannot make shared memory for this run: {cause}\n  `ipcs -lm` shows this machine's limits"
+    )]
+    Board {
+        /// What the kernel said.
+        cause: io::Error,
+    },
     /// More settings than the session page holds.
     #[error(
         "these settings do not fit into the session page (64 rules, 8 KiB of text); give fewer"

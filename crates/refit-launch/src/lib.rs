@@ -6,6 +6,7 @@
 //! that a failure of refit is said, and never replaces the program's own end.
 
 pub mod allocator;
+mod disk;
 mod environment;
 mod error;
 pub mod place;
@@ -14,11 +15,15 @@ pub mod session;
 mod sys;
 pub mod target;
 pub mod thp;
+mod trace;
 
 pub use error::LaunchError;
 pub use prepare::{Options, Prepared, prepare};
+pub use refit_preload::session::Event;
+pub use sys::board::Board;
 pub use sys::ended::{End, Ended, StartError, Usage};
 pub use sys::interruption::{count_interruptions, doze, interruptions};
 pub use sys::program::with_first_signals;
 pub use sys::running::Running;
 pub use sys::supervise::end_as;
+pub use trace::Trace;

@@ -3,20 +3,22 @@
 use std::ffi::{CString, OsString};
 use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use refit_knobs::{Launch, Scope, SwitchRule};
-use refit_preload::session::{Knob, POLICY_COUNT, POLICY_FOLLOW, Policy, Rule};
+use refit_preload::session::{Knob, POLICY_COUNT, POLICY_FOLLOW, POLICY_TRACE, Policy, Rule};
 
 use crate::environment::Environment;
 use crate::session::Session;
+use crate::sys::board::Board;
 use crate::sys::ended::{Ended, StartError};
 use crate::sys::program::{Apart, Program};
 use crate::sys::running::{Running, measure};
 use crate::sys::supervise::supervise;
 use crate::target::{Kind, Target, find_in_path};
-use crate::{LaunchError, allocator, place, thp};
+use crate::{LaunchError, allocator, disk, place, thp};
 
 /// How to launch, beside the settings.
 #[derive(Clone, Debug)]
@@ -33,6 +35,10 @@ pub struct Options {
     /// stack, and that alone can make a program faster or slower (Mytkowicz et
     /// al., ASPLOS 2009).
     pub environment_bytes: Option<usize>,
+    /// Each sync call is written to the board.
+    pub trace: bool,
+    /// Seed of the emulated disk's draws.
+    pub seed: u64,
 }
 
 impl Default for Options {
@@ -44,6 +50,8 @@ impl Default for Options {
             allocator_dir: None,
             bare: false,
             environment_bytes: None,
+            trace: false,
+            seed: 0,
         }
     }
 }
@@ -55,6 +63,10 @@ pub struct Prepared {
     pub session: Session,
     /// What the command is; `None` when there is no such file.
     pub target: Option<Target>,
+    /// What all processes write together; `None` when nothing needs it.
+    pub board: Option<Board>,
+    /// What each rule of the policy is for, as a setting's scope is written.
+    pub scopes: Vec<Option<String>>,
 }
 
 fn rules(knob: Knob, switches: &[SwitchRule]) -> impl Iterator<Item = Rule> {
@@ -71,6 +83,19 @@ fn rules(knob: Knob, switches: &[SwitchRule]) -> impl Iterator<Item = Rule> {
             on: switch.on,
         }
     })
+}
+
+fn scope_text(rule: &Rule) -> Option<String> {
+    let knob = match rule.knob {
+        Knob::Sync => "sync",
+        Knob::Odirect => "odirect",
+        Knob::Disk => "disk",
+    };
+    match (&rule.exe, &rule.path) {
+        (Some(name), _) => Some(format!("{knob}@exe:{name}")),
+        (None, Some(pattern)) => Some(format!("{knob}@{pattern}")),
+        (None, None) => None,
+    }
 }
 
 fn text(path: &Path) -> Result<String, LaunchError> {
@@ -132,16 +157,34 @@ pub fn prepare(
         _ => env.preload(&all),
     }
 
+    let disk = match &launch.disk {
+        Some(rule) => Some(disk::emulated(&rule.disk)?),
+        None => None,
+    };
+    let board = if disk.is_some() || options.trace {
+        Some(Board::create().map_err(|cause| LaunchError::Board { cause })?)
+    } else {
+        None
+    };
+    let disk_rule = launch.disk.iter().map(|rule| SwitchRule {
+        scope: rule.scope.clone(),
+        on: false,
+    });
+    let disk_rule: Vec<SwitchRule> = disk_rule.collect();
+    let rules: Vec<Rule> = rules(Knob::Sync, &launch.sync)
+        .chain(rules(Knob::Odirect, &launch.odirect))
+        .chain(rules(Knob::Disk, &disk_rule))
+        .collect();
+    let root = std::fs::metadata("/").map_err(|cause| LaunchError::Board { cause })?;
     let session = Session::create()?;
     if !options.bare {
         env.set("REFIT_SESSION", session.path.as_os_str());
     }
     let policy = Policy {
         flags: if options.count { POLICY_COUNT } else { 0 }
-            | if options.follow_env { POLICY_FOLLOW } else { 0 },
-        rules: rules(Knob::Sync, &launch.sync)
-            .chain(rules(Knob::Odirect, &launch.odirect))
-            .collect(),
+            | if options.follow_env { POLICY_FOLLOW } else { 0 }
+            | if options.trace { POLICY_TRACE } else { 0 },
+        rules,
         library: text(&library)?,
         preloads: more
             .iter()
@@ -150,8 +193,12 @@ pub fn prepare(
             .join(":"),
         session: text(&session.path)?,
         env: put_back,
-        ..Policy::default()
+        root: (root.dev(), root.ino()),
+        disk,
+        seed: options.seed,
+        board: board.as_ref().map(Board::id),
     };
+    let scopes = policy.rules.iter().map(scope_text).collect();
     if let Err(error) = session.write_policy(&policy) {
         session.remove();
         return Err(error);
@@ -172,16 +219,19 @@ pub fn prepare(
         program,
         session,
         target,
+        board,
+        scopes,
     })
 }
 
 impl Prepared {
-    /// Runs the program to its end. `tick` is called about ten times a second.
+    /// Runs the program to its end. `tick` is called this often meanwhile.
     ///
     /// # Errors
     /// The exec failed; the session is still there.
-    pub fn run(&self, tick: impl FnMut()) -> Result<Ended, StartError> {
-        supervise(&self.program, |pid| self.session.note_leader(pid), tick)
+    pub fn run(&self, every: Duration, tick: impl FnMut()) -> Result<Ended, StartError> {
+        let started = |pid| self.session.note_leader(pid);
+        supervise(&self.program, started, every, tick)
     }
 
     /// Runs the program to its end or to the timeout, with these as standard

@@ -27,12 +27,16 @@ pub(crate) struct Executable {
     pub calls: Counters,
     pub flags: u32,
     pub malloc_object: String,
+    /// Count and nanoseconds by directory.
+    pub directories: BTreeMap<String, (u64, u64)>,
 }
 
 /// What a session's images have counted so far.
 #[derive(Clone, Debug, Default)]
 pub struct Collector {
     images: PathBuf,
+    /// What each rule of the policy is for, in the order of the bits.
+    pub(crate) scopes: Vec<Option<String>>,
     pub(crate) executables: BTreeMap<String, Executable>,
     pub(crate) unreached: BTreeMap<(String, &'static str), u64>,
     pub(crate) unreached_lost: u64,
@@ -42,6 +46,12 @@ pub struct Collector {
     pub(crate) expected: u64,
     /// Processes that still use an image: pid and executable.
     pub(crate) alive: Vec<(u32, String)>,
+    /// Real calls about files that nobody could tell.
+    pub(crate) path_unknown: u64,
+    /// Opens and writes that pass the emulated disk by.
+    pub(crate) not_delayed: u64,
+    /// Bit i: rule i of the policy decided a call, or named an executable.
+    pub(crate) matched: u64,
     /// Reports of users whom no program of the tree became.
     pub(crate) foreign: u64,
     /// Users whom a program of the tree became.
@@ -92,6 +102,11 @@ impl Collector {
             anybody: !expects_first,
             ..Collector::default()
         }
+    }
+
+    /// What each rule of the policy is for: those that nothing matched are said.
+    pub fn set_scopes(&mut self, scopes: Vec<Option<String>>) {
+        self.scopes = scopes;
     }
 
     /// Names a program that refit itself could not reach.
@@ -185,6 +200,9 @@ impl Collector {
         self.learn(&image);
         self.expected = self.expected.saturating_add(image.execs);
         self.unreached_lost = self.unreached_lost.saturating_add(image.unreached_lost);
+        self.path_unknown = self.path_unknown.saturating_add(image.path_unknown);
+        self.not_delayed = self.not_delayed.saturating_add(image.not_delayed);
+        self.matched |= image.matched;
         for unreached in &image.unreached {
             let count = self
                 .unreached
@@ -201,6 +219,11 @@ impl Collector {
         executable.processes = executable.processes.saturating_add(processes(&image));
         executable.flags |= image.flags;
         executable.malloc_object.clone_from(&image.malloc_object);
+        for directory in image.directories {
+            let (count, waited_ns) = executable.directories.entry(directory.path).or_default();
+            *count = count.saturating_add(directory.count);
+            *waited_ns = waited_ns.saturating_add(directory.waited_ns);
+        }
         for slot in &image.slots {
             for (sum, counter) in executable.calls.iter_mut().zip(&slot.calls) {
                 add_counter(sum, counter);

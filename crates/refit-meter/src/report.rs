@@ -47,6 +47,20 @@ pub struct ExecutableReport {
     pub malloc_object: Option<String>,
     /// It opened a library with RTLD_DEEPBIND, which hides a preloaded malloc.
     pub deepbind: bool,
+    /// Where its calls waited 20 µs and more, the longest sum first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub directories: Vec<DirectoryReport>,
+}
+
+/// A directory in whose files sync calls waited.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct DirectoryReport {
+    /// The (end of the) path.
+    pub path: String,
+    /// Calls that waited 20 µs and more.
+    pub count: u64,
+    /// Nanoseconds that they waited.
+    pub waited_ns: u64,
 }
 
 /// A program that was started and not reached.
@@ -86,6 +100,16 @@ pub struct Coverage {
     pub unreached: Vec<UnreachedProgram>,
     /// What cannot be said.
     pub unknown: Vec<Unknown>,
+    /// Calls that were real because the file of a path scope could not be told.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub path_unknown: u64,
+    /// Opens with O_SYNC and writes with RWF_SYNC that an emulated disk did not
+    /// delay.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub not_delayed: u64,
+    /// Scopes of settings that nothing matched.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unmatched_scopes: Vec<String>,
 }
 
 /// A process that outlives the run, and keeps what it had.
@@ -212,6 +236,19 @@ fn calls(counters: &Counters) -> BTreeMap<String, Calls> {
         .collect()
 }
 
+fn directories(waits: &BTreeMap<String, (u64, u64)>) -> Vec<DirectoryReport> {
+    let mut directories: Vec<DirectoryReport> = waits
+        .iter()
+        .map(|(path, (count, waited_ns))| DirectoryReport {
+            path: path.clone(),
+            count: *count,
+            waited_ns: *waited_ns,
+        })
+        .collect();
+    directories.sort_by_key(|directory| std::cmp::Reverse(directory.waited_ns));
+    directories
+}
+
 /// Whether a process is behind it, nobody can say.
 const FOREIGN: &str = "foreign report";
 
@@ -227,6 +264,14 @@ fn syncs(report: &ExecutableReport) -> u64 {
 }
 
 impl Collector {
+    fn unmatched(&self) -> Vec<String> {
+        let scopes = self.scopes.iter().enumerate();
+        scopes
+            .filter(|(i, _)| self.matched >> i & 1 == 0)
+            .filter_map(|(_, scope)| scope.clone())
+            .collect()
+    }
+
     fn unknown(&self, executables: &[ExecutableReport]) -> Vec<Unknown> {
         let mut unknown = Vec::new();
         for executable in executables {
@@ -295,6 +340,7 @@ impl Collector {
                 malloc_object: Some(executable.malloc_object.clone())
                     .filter(|object| !object.is_empty()),
                 deepbind: executable.flags & IMAGE_DEEPBIND != 0,
+                directories: directories(&executable.directories),
             })
             .collect();
         executables.sort_by_key(|executable| std::cmp::Reverse(syncs(executable)));
@@ -332,6 +378,9 @@ impl Collector {
             processes_reached: reached,
             unreached,
             unknown,
+            path_unknown: self.path_unknown,
+            not_delayed: self.not_delayed,
+            unmatched_scopes: self.unmatched(),
         };
         let survivors = self
             .alive

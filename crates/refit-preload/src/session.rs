@@ -436,15 +436,21 @@ impl Policy {
             offset_of!(CPolicy, root_ino),
             &inode.to_ne_bytes(),
         );
-        let disk = offset_of!(CPolicy, disk);
-        self.put_disk(&mut page[disk..disk + size_of::<CDisk>()]);
+        put(&mut page, offset_of!(CPolicy, disk), &self.disk_bytes()[..]);
         put(&mut page, offset_of!(CPolicy, text), &text);
         Ok(page)
     }
 }
 
+/// Size of the policy's emulated disk in bytes (`struct refit_disk`).
+pub const DISK_SIZE: usize = size_of::<CDisk>();
+
 impl Policy {
-    fn put_disk(&self, disk: &mut [u8]) {
+    /// The emulated disk as the page holds it.
+    #[must_use]
+    pub fn disk_bytes(&self) -> Box<[u8; DISK_SIZE]> {
+        let mut bytes = Box::new([0; DISK_SIZE]);
+        let disk = &mut bytes[..];
         let board = self.board.unwrap_or(-1);
         put(disk, offset_of!(CDisk, board), &board.to_ne_bytes());
         put(disk, offset_of!(CDisk, seed), &self.seed.to_ne_bytes());
@@ -472,6 +478,7 @@ impl Policy {
                 put(disk, offset_of!(CDisk, n), &n.to_ne_bytes());
             }
         }
+        bytes
     }
 }
 

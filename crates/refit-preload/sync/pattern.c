@@ -25,9 +25,11 @@ int refit_pattern_matches(const char *pattern, const char *path)
 			within = (struct star){pattern, path};
 			continue;
 		}
-		/* A tree: whatever is left of the path lies in it. */
-		if (pattern[0] == '/' && !pattern[1] && path[0] == '/' &&
-		    path[1]) {
+		/* A tree: whatever is left of the path lies in it; with nothing
+		 * left it is the tree's own directory, whose sync makes the
+		 * names in it durable. */
+		if (pattern[0] == '/' && !pattern[1] &&
+		    (path[0] == '/' || !path[0])) {
 			return 1;
 		}
 		if (*path && ((*pattern == '?' && *path != '/') ||

@@ -227,8 +227,7 @@ fn run(variant: &str, wall_ns: u64) -> Run {
             backend: "preload".to_owned(),
             processes_seen: 1,
             processes_reached: 1,
-            unreached: Vec::new(),
-            unknown: Vec::new(),
+            ..Coverage::default()
         },
         totals: totals.into_iter().filter(|_| variant != "bare").collect(),
         executables: Vec::new(),

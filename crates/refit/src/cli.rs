@@ -62,6 +62,14 @@ pub struct RunArgs {
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
 
+    /// Write each sync call to FILE as it is made, a JSON line each
+    #[arg(long, value_name = "FILE")]
+    pub trace_sync: Option<PathBuf>,
+
+    /// Seed of the draws of `disk=` (decimal, or hexadecimal as 0x5eed)
+    #[arg(long, value_name = "SEED", value_parser = seed)]
+    pub seed: Option<u64>,
+
     /// Look for allocators here first
     #[arg(long, value_name = "DIR")]
     pub allocator_dir: Option<PathBuf>,

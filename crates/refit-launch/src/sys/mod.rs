@@ -2,9 +2,12 @@
 
 use std::time::Duration;
 
+pub mod board;
+pub mod disk;
 pub mod ended;
 mod group;
 pub mod interruption;
+pub mod pattern;
 pub mod program;
 pub mod running;
 pub mod supervise;

@@ -9,7 +9,7 @@
 use std::mem::MaybeUninit;
 use std::os::fd::AsRawFd;
 use std::ptr;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::TICK;
 use super::ended::{Change, End, Ended, StartError, child_change};
@@ -18,10 +18,11 @@ use super::interruption::wait_signal;
 use super::program::{Program, launch};
 
 /// Starts the program and stays until it ends. `started` gets its pid; `tick`
-/// is called about ten times a second while it runs.
+/// is called this often while it runs.
 pub fn supervise(
     program: &Program,
     started: impl FnOnce(u32),
+    every: Duration,
     mut tick: impl FnMut(),
 ) -> Result<Ended, StartError> {
     let began = Instant::now();
@@ -29,10 +30,12 @@ pub fn supervise(
     started(pid.unsigned_abs());
     let mut member = None;
     loop {
-        match wait_signal(TICK) {
+        match wait_signal(every) {
             None => {
                 // Not before: a short run has better things to do.
-                member = member.or_else(GroupMember::start);
+                if began.elapsed() >= TICK {
+                    member = member.or_else(GroupMember::start);
+                }
                 tick();
             }
             Some(info) if info.si_signo == libc::SIGCHLD => {

@@ -1,5 +1,8 @@
 //! The closing block of a run, for people.
 
+mod coverage;
+mod waits;
+
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -16,9 +19,7 @@ pub fn text(report: &RunReport) -> String {
     } else {
         swapped(report, &mut lines);
     }
-    unreached(report, &mut lines);
-    unknown(report, &mut lines);
-    survivors(report, &mut lines);
+    coverage::lines(report, &mut lines);
     lines.iter().fold(String::new(), |mut all, line| {
         let _ = writeln!(all, "refit: {line}");
         all
@@ -124,7 +125,7 @@ fn observed(report: &RunReport, lines: &mut Vec<String>) {
             by_call(&syncs(&report.run.totals), |calls| calls.seen),
             reached(report)
         ));
-        executables(report, |calls| calls.seen, lines);
+        waits::lines(report, |calls| calls.seen, lines);
         // Below this a swap could not be told from noise.
         if waited > report.run.metrics.wall_ns / 20 {
             lines.push(worth_trying(report, &scope(report, waited)));
@@ -171,42 +172,6 @@ fn scope(report: &RunReport, waited_ns: u64) -> String {
         .filter(|e| several && e.executable != "?")
         .map(|e| format!("@exe:{}", name(&e.executable)))
         .unwrap_or_default()
-}
-
-fn executables(report: &RunReport, field: fn(&Calls) -> u64, lines: &mut Vec<String>) {
-    let busy: Vec<&ExecutableReport> = report
-        .run
-        .executables
-        .iter()
-        .filter(|e| sum(&e.calls, |c| c.seen) > 0)
-        .collect();
-    if busy.len() < 2 {
-        return;
-    }
-    for executable in busy.iter().take(MOST) {
-        let waited = sum(&executable.calls, |calls| calls.waited_ns);
-        let count = by_call(&syncs(&executable.calls), field);
-        let waited = if waited > 0 {
-            format!(", waited {}", seconds(waited))
-        } else {
-            String::new()
-        };
-        let count = if count.is_empty() {
-            "0".to_owned()
-        } else {
-            count
-        };
-        lines.push(format!(
-            "  {}: {count}{waited}",
-            name(&executable.executable)
-        ));
-    }
-    if busy.len() > MOST {
-        lines.push(format!(
-            "  and {} more executables (--json names all)",
-            busy.len() - MOST
-        ));
-    }
 }
 
 fn name(path: &str) -> &str {
@@ -262,7 +227,7 @@ fn swapped_syncs(report: &RunReport, lines: &mut Vec<String>) {
             plural(seen, "sync call"),
             by_call(&all, |calls| calls.suppressed)
         ));
-        executables(report, |calls| calls.suppressed, lines);
+        waits::lines(report, |calls| calls.suppressed, lines);
     }
     let real = by_call(&all, |calls| calls.real);
     let waited = sum(&all, |calls| calls.waited_ns);
@@ -274,7 +239,7 @@ fn swapped_syncs(report: &RunReport, lines: &mut Vec<String>) {
             share(report, waited)
         ));
         if suppressed == 0 {
-            executables(report, |calls| calls.real, lines);
+            waits::lines(report, |calls| calls.real, lines);
         }
     } else if seen == 0 && report.settings.iter().any(about_syncs) {
         lines.push("no sync calls seen".to_owned());
@@ -337,61 +302,6 @@ fn some(parts: &[String]) -> String {
     }
 }
 
-fn unreached(report: &RunReport, lines: &mut Vec<String>) {
-    let parts: Vec<String> = report
-        .run
-        .coverage
-        .unreached
-        .iter()
-        .map(|program| {
-            let times = if program.count > 1 {
-                format!(" ×{}", grouped(program.count))
-            } else {
-                String::new()
-            };
-            format!("{} ({}){times}", name(&program.name), program.reason)
-        })
-        .collect();
-    if !parts.is_empty() {
-        lines.push(format!(
-            "not reached, so as without refit: {}",
-            some(&parts)
-        ));
-    }
-}
-
-fn unknown(report: &RunReport, lines: &mut Vec<String>) {
-    for unknown in &report.run.coverage.unknown {
-        let n = unknown.count;
-        let where_ = unknown.executable.as_deref().map_or("some program", name);
-        lines.push(match unknown.what.as_str() {
-            "io_uring" => format!("unknown: {where_} set up {}; syncs inside are not seen", plural(n, "io_uring ring")),
-            "own syscall instructions" => {
-                format!("unknown: {where_} makes system calls by its own instructions; syncs among them are not seen")
-            }
-            "own seccomp filter" => format!("unknown: {where_} installed a seccomp filter; from then on its calls were real"),
-            "never reported" => format!("unknown: {} should have reported and did not", plural(n, "program")),
-            "foreign report" => format!("unknown: {} of a user whom no program of this run became; not counted", plural(n, "report")),
-            _ => format!("unknown: {} not reached, and not named", plural(n, "program")),
-        });
-    }
-}
-
-fn survivors(report: &RunReport, lines: &mut Vec<String>) {
-    let parts: Vec<String> = report
-        .run
-        .survivors
-        .iter()
-        .map(|s| format!("{} (pid {})", name(&s.executable), s.pid))
-        .collect();
-    if !parts.is_empty() {
-        lines.push(format!(
-            "still running, with what they had: {}",
-            some(&parts)
-        ));
-    }
-}
-
 /// The command as it could be typed again.
 fn command_line(words: &[String]) -> String {
     let plain = |c: char| c.is_alphanumeric() || "-_./=:,+@%".contains(c);
@@ -430,6 +340,7 @@ mod tests {
             calls: BTreeMap::from([(name.to_owned(), calls)]),
             malloc_object: None,
             deepbind: false,
+            directories: Vec::new(),
         }
     }
 
@@ -464,8 +375,7 @@ mod tests {
                     backend: "preload".to_owned(),
                     processes_seen: executables.len() as u64,
                     processes_reached: executables.len() as u64,
-                    unreached: Vec::new(),
-                    unknown: Vec::new(),
+                    ..Coverage::default()
                 },
                 totals,
                 executables,

@@ -162,7 +162,7 @@ fn subject(args: &CompareArgs) -> Result<(Option<Recipe>, &[OsString])> {
 }
 
 /// A new seed, short enough to be typed.
-fn seed() -> u64 {
+pub(super) fn seed() -> u64 {
     let mut bytes = [0; 4];
     // Any number is a seed.
     let _ = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty());

@@ -10,4 +10,5 @@ pub mod progress;
 pub mod recipes;
 pub mod report;
 pub mod run;
+pub mod trace;
 pub mod trust;

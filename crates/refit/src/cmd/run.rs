@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use refit_knobs::Settings;
@@ -13,6 +14,7 @@ use refit_launch::{Ended, Options, StartError, end_as, prepare};
 use refit_meter::{RunReport, SCHEMA, SettingReport, session_in_use};
 
 use super::closing;
+use super::trace::TraceFile;
 use crate::cli::RunArgs;
 
 /// refit's own failure before the start (env(1), timeout(1)).
@@ -28,7 +30,13 @@ struct Plan {
     /// Opened before the start, so that a file that cannot be written stops
     /// everything while nothing has happened.
     json: Option<File>,
+    trace: Option<File>,
 }
+
+/// How often refit looks up while the program runs, and while it is traced: the
+/// board has room for what any program can do in between.
+const TICK: Duration = Duration::from_millis(100);
+const TRACE_TICK: Duration = Duration::from_millis(1);
 
 pub fn main(args: RunArgs) -> ExitCode {
     match plan(args).and_then(|plan| plan.map_or(Ok(ExitCode::SUCCESS), start)) {
@@ -63,32 +71,39 @@ fn plan(args: RunArgs) -> Result<Option<Plan>> {
         bail!("no command to run\n  write it behind `--`: refit run {typed}-- COMMAND");
     }
     let json = match &args.json {
-        Some(path) => Some(create(path)?),
+        Some(path) => Some(create("--json", path)?),
+        None => None,
+    };
+    let trace = match &args.trace_sync {
+        Some(path) => Some(create("--trace-sync", path)?),
         None => None,
     };
     Ok(Some(Plan {
         args,
         settings,
         json,
+        trace,
     }))
 }
 
-fn create(path: &Path) -> Result<File> {
+fn create(option: &str, path: &Path) -> Result<File> {
     File::create(path).with_context(|| {
         format!(
-            "--json: cannot write {}; name a file in a directory that exists",
+            "{option}: cannot write {}; name a file in a directory that exists",
             path.display()
         )
     })
 }
 
-fn start(plan: Plan) -> Result<ExitCode> {
+fn start(mut plan: Plan) -> Result<ExitCode> {
     remove_abandoned(session_in_use);
-    let count = !plan.args.quiet || plan.json.is_some();
+    let count = !plan.args.quiet || plan.json.is_some() || plan.trace.is_some();
     let options = Options {
         count,
         follow_env: !plan.args.no_follow_env,
         allocator_dir: plan.args.allocator_dir.clone(),
+        trace: plan.trace.is_some(),
+        seed: plan.args.seed.unwrap_or_else(super::compare::seed),
         ..Options::default()
     };
     let prepared = prepare(&plan.settings.launch(), &options, &plan.args.command)?;
@@ -97,9 +112,39 @@ fn start(plan: Plan) -> Result<ExitCode> {
         return Ok(not_started(&plan, prepared.session, &error));
     }
     let mut watch = Watch::begin(&prepared, plan.json.is_some());
-    match prepared.run(|| watch.tick()) {
-        Ok(ended) => finish(plan, prepared.session, watch, &ended),
+    let board = prepared.board.as_ref();
+    let mut trace = plan
+        .trace
+        .take()
+        .and_then(|file| Some(TraceFile::new(board?, file)));
+    let every = if trace.is_some() { TRACE_TICK } else { TICK };
+    let mut looked = Instant::now();
+    let tick = || {
+        trace.iter_mut().for_each(TraceFile::tick);
+        if looked.elapsed() >= TICK {
+            watch.tick();
+            looked = Instant::now();
+        }
+    };
+    match prepared.run(every, tick) {
+        Ok(ended) => {
+            if let (Some(trace), Some(path)) = (trace, &plan.args.trace_sync) {
+                finish_trace(trace, path);
+            }
+            finish(plan, prepared.session, watch, &ended)
+        }
         Err(error) => Ok(not_started(&plan, prepared.session, &error)),
+    }
+}
+
+fn finish_trace(trace: TraceFile, path: &Path) {
+    let path = path.display();
+    match trace.finish() {
+        Ok(0) => {}
+        Ok(lost) => say(&format!(
+            "--trace-sync: {path} lacks {lost} calls: they came faster than they could be written"
+        )),
+        Err(error) => say(&format!("--trace-sync: {path} is not complete: {error}")),
     }
 }
 

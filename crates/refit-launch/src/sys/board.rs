@@ -1,0 +1,122 @@
+//! The board: a SysV segment that every process of the tree writes.
+
+use std::io;
+use std::ptr;
+use std::sync::atomic::{AtomicU64, Ordering, fence};
+
+use refit_preload::session::{BOARD_EVENTS, BOARD_RING, BOARD_SIZE, EVENT_SIZE, EVENTS, Event};
+
+/// The board of one run. The kernel removes it with the last process that has
+/// it attached, whatever ended that (shmctl(2), IPC_RMID).
+#[derive(Debug)]
+pub struct Board {
+    id: i32,
+    at: *mut libc::c_void,
+}
+
+impl Board {
+    /// Makes and attaches an empty one, which only this user's processes can
+    /// attach.
+    ///
+    /// # Errors
+    /// The kernel's, ENOSPC where there are too many segments.
+    pub fn create() -> io::Result<Board> {
+        // SAFETY: plain integers.
+        let id = unsafe { libc::shmget(libc::IPC_PRIVATE, BOARD_SIZE, libc::IPC_CREAT | 0o600) };
+        if id < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: a segment of our own, at an address that the kernel chooses.
+        let at = unsafe { libc::shmat(id, ptr::null(), 0) };
+        let attached = at.addr() != usize::MAX;
+        let error = io::Error::last_os_error();
+        // On Linux it can be attached by its number until nobody has it any
+        // more (shmat(2), NOTES).
+        // SAFETY: IPC_RMID takes no buffer.
+        unsafe { libc::shmctl(id, libc::IPC_RMID, ptr::null_mut()) };
+        if attached {
+            Ok(Board { id, at })
+        } else {
+            Err(error)
+        }
+    }
+
+    /// Its number, for the policy.
+    #[must_use]
+    pub fn id(&self) -> i32 {
+        self.id
+    }
+
+    /// How many calls were traced so far.
+    #[must_use]
+    pub fn events(&self) -> u64 {
+        self.word(BOARD_EVENTS).load(Ordering::Acquire)
+    }
+
+    /// Traced call number `number`, counted from 0; `None` when its place holds
+    /// another by now, or not yet this one.
+    #[must_use]
+    pub fn event(&self, number: u64) -> Option<Event> {
+        let offset = BOARD_RING + usize::try_from(number % EVENTS as u64).ok()? * EVENT_SIZE;
+        let turn = self.word(offset);
+        if turn.load(Ordering::Acquire) != number + 1 {
+            return None;
+        }
+        let mut bytes = [0; EVENT_SIZE];
+        for (at, byte) in bytes.iter_mut().enumerate() {
+            // SAFETY: offset + at lies in the segment, which stays attached as
+            // long as self; others may write it, so it is read as volatile.
+            *byte = unsafe { self.at.cast::<u8>().add(offset + at).read_volatile() };
+        }
+        fence(Ordering::Acquire);
+        (turn.load(Ordering::Relaxed) == number + 1)
+            .then(|| Event::parse(&bytes))
+            .flatten()
+    }
+
+    /// Where it begins: with what the emulated disk remembers.
+    pub(super) fn start(&self) -> *mut libc::c_void {
+        self.at
+    }
+
+    fn word(&self, offset: usize) -> &AtomicU64 {
+        assert!(offset + 8 <= BOARD_SIZE && offset.is_multiple_of(8));
+        // SAFETY: in the segment, aligned (which is page-aligned), and only
+        // ever accessed atomically on both sides.
+        unsafe { AtomicU64::from_ptr(self.at.cast::<u8>().add(offset).cast()) }
+    }
+}
+
+impl Drop for Board {
+    fn drop(&mut self) {
+        // SAFETY: attached in create, and nothing borrowed from it is left.
+        unsafe { libc::shmdt(self.at) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_can_be_attached_by_its_number_until_it_is_dropped() {
+        let board = Board::create().unwrap();
+        // SAFETY: as in create.
+        let again = unsafe { libc::shmat(board.id(), ptr::null(), libc::SHM_RDONLY) };
+        assert_ne!(again.addr(), usize::MAX);
+        // SAFETY: just attached.
+        unsafe { libc::shmdt(again) };
+        let id = board.id();
+        drop(board);
+        // SAFETY: as in create.
+        let gone = unsafe { libc::shmat(id, ptr::null(), libc::SHM_RDONLY) };
+        assert_eq!(gone.addr(), usize::MAX);
+    }
+
+    #[test]
+    fn an_empty_board_has_no_events() {
+        let board = Board::create().unwrap();
+        assert_eq!(board.events(), 0);
+        assert_eq!(board.event(0), None);
+    }
+}

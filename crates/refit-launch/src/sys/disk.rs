@@ -1,0 +1,124 @@
+//! `disk.c` over the board, as refit calls it for what the preload does not reach.
+
+use refit_preload::session::DISK_SIZE;
+
+use super::board::Board;
+
+unsafe extern "C" {
+    fn refit_disk_fault(disk: *const u8, flushes: *mut libc::c_void) -> u32;
+    fn refit_disk_until(
+        disk: *const u8,
+        flushes: *mut libc::c_void,
+        device: u64,
+        began_ns: u64,
+    ) -> u64;
+}
+
+/// A `struct refit_disk` in memory of refit's own.
+#[derive(Debug)]
+pub struct EmulatedDisk(Box<[u64]>);
+
+impl EmulatedDisk {
+    /// From the bytes that the policy holds (`Policy::disk_bytes`).
+    pub fn new(bytes: &[u8; DISK_SIZE]) -> EmulatedDisk {
+        let words = bytes.chunks_exact(8);
+        EmulatedDisk(
+            words
+                .map(|word| u64::from_ne_bytes(word.try_into().expect("eight bytes")))
+                .collect(),
+        )
+    }
+
+    /// The errno with which the flush that begins now fails, or 0.
+    pub fn fault(&self, board: &Board) -> u32 {
+        // SAFETY: the words have the struct's size and alignment; what the
+        // processes remember together lies at the board's beginning, and is
+        // only accessed atomically.
+        unsafe { refit_disk_fault(self.0.as_ptr().cast(), board.start()) }
+    }
+
+    /// When a flush of this device is done that began then, both in nanoseconds
+    /// of CLOCK_MONOTONIC.
+    pub fn until(&self, board: &Board, device: u64, began_ns: u64) -> u64 {
+        // SAFETY: as in `fault`.
+        unsafe { refit_disk_until(self.0.as_ptr().cast(), board.start(), device, began_ns) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use refit_preload::session::{Disk, LATENCIES, Policy, When};
+
+    use super::*;
+
+    fn emulated(disk: Disk, seed: u64) -> EmulatedDisk {
+        let policy = Policy {
+            disk: Some(disk),
+            seed,
+            ..Policy::default()
+        };
+        EmulatedDisk::new(&policy.disk_bytes())
+    }
+
+    fn faults(when: When, seed: u64, n: usize) -> Vec<usize> {
+        let board = Board::create().unwrap();
+        let disk = emulated(Disk::Fail { error: 5, when }, seed);
+        (1..=n).filter(|_| disk.fault(&board) == 5).collect()
+    }
+
+    #[test]
+    fn faults_come_when_they_are_said_to() {
+        assert_eq!(faults(When::Always, 0, 3), [1, 2, 3]);
+        assert_eq!(faults(When::Every(3), 0, 10), [3, 6, 9]);
+        assert_eq!(faults(When::After(7), 0, 10), [8, 9, 10]);
+        assert_eq!(faults(When::Chance(0), 7, 1000), [0; 0]);
+        let some = faults(When::Chance(100_000), 7, 10_000);
+        assert!((850..1150).contains(&some.len()), "{}", some.len());
+        assert_eq!(some, faults(When::Chance(100_000), 7, 10_000));
+        assert_ne!(some, faults(When::Chance(100_000), 8, 10_000));
+    }
+
+    #[test]
+    fn flushes_of_one_device_wait_on_each_other() {
+        let board = Board::create().unwrap();
+        let disk = emulated(Disk::Latency(Box::new([1000; LATENCIES])), 1);
+        assert_eq!(disk.until(&board, 8, 5_000), 6_000);
+        assert_eq!(disk.until(&board, 8, 5_100), 7_000);
+        assert_eq!(disk.until(&board, 9, 5_100), 6_100, "another device");
+        assert_eq!(disk.until(&board, 8, 9_000), 10_000, "idle meanwhile");
+    }
+
+    #[test]
+    fn the_draws_follow_the_distribution_and_the_seed() {
+        let table: [u64; LATENCIES] = std::array::from_fn(|i| i as u64);
+        let draw = |seed| {
+            let board = Board::create().unwrap();
+            let disk = emulated(Disk::Latency(Box::new(table)), seed);
+            let times = (1..20_000_u64).map(|i| disk.until(&board, 1, i << 20) - (i << 20));
+            times.collect::<Vec<u64>>()
+        };
+        let times = draw(3);
+        let mut sorted = times.clone();
+        sorted.sort_unstable();
+        for percent in [1, 10, 50, 90, 99] {
+            let at = sorted[sorted.len() * percent / 100] as f64;
+            let wanted = (LATENCIES * percent / 100) as f64;
+            assert!((at - wanted).abs() < 12.0, "{percent}: {at} {wanted}");
+        }
+        assert_eq!(times, draw(3));
+        assert_ne!(times, draw(4));
+    }
+
+    #[test]
+    fn a_scribbled_queue_makes_nobody_wait() {
+        let board = Board::create().unwrap();
+        let disk = emulated(Disk::Latency(Box::new([1000; LATENCIES])), 1);
+        // SAFETY: the first queue's two words, behind the number of flushes.
+        unsafe {
+            let words = board.start().cast::<u64>();
+            words.add(1).write_volatile(8);
+            words.add(2).write_volatile(u64::MAX - 5);
+        }
+        assert_eq!(disk.until(&board, 8, 5_000), 6_000);
+    }
+}

@@ -1,0 +1,58 @@
+//! The traced sync calls, in order, as the program makes them.
+
+use refit_preload::session::{EVENTS, Event};
+
+use crate::sys::board::Board;
+
+/// Reads the board's ring.
+#[derive(Debug)]
+pub struct Trace<'a> {
+    board: &'a Board,
+    next: u64,
+    lost: u64,
+}
+
+impl<'a> Trace<'a> {
+    /// From the first call on.
+    #[must_use]
+    pub fn new(board: &'a Board) -> Trace<'a> {
+        Trace {
+            board,
+            next: 0,
+            lost: 0,
+        }
+    }
+
+    /// What was traced since the last time. A call that is just being written
+    /// waits for the next time, and so does what came after it.
+    pub fn drain(&mut self) -> Vec<Event> {
+        self.take(false)
+    }
+
+    /// The rest, when the program has ended: what is still unwritten was given
+    /// up by a process that was killed.
+    pub fn finish(&mut self) -> (Vec<Event>, u64) {
+        let rest = self.take(true);
+        (rest, self.lost)
+    }
+
+    fn take(&mut self, is_last: bool) -> Vec<Event> {
+        let end = self.board.events();
+        // A scribbled number must not keep us here.
+        let oldest = end.saturating_sub(EVENTS as u64);
+        if self.next < oldest {
+            self.lost = self.lost.saturating_add(oldest - self.next);
+            self.next = oldest;
+        }
+        let mut events = Vec::new();
+        while self.next < end {
+            match self.board.event(self.next) {
+                Some(event) => events.push(event),
+                None if !is_last && self.board.events() == end => break,
+                None => self.lost += 1,
+            }
+            self.next += 1;
+        }
+        events
+    }
+}

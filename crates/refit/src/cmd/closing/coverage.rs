@@ -1,0 +1,90 @@
+//! What was reached, what was not, and what cannot be said.
+
+use refit_meter::RunReport;
+
+use super::{grouped, name, plural, some};
+
+/// The lines about the run's coverage.
+pub fn lines(report: &RunReport, lines: &mut Vec<String>) {
+    unreached(report, lines);
+    unknown(report, lines);
+    scopes(report, lines);
+    survivors(report, lines);
+}
+
+fn unreached(report: &RunReport, lines: &mut Vec<String>) {
+    let parts: Vec<String> = report
+        .run
+        .coverage
+        .unreached
+        .iter()
+        .map(|program| {
+            let times = if program.count > 1 {
+                format!(" ×{}", grouped(program.count))
+            } else {
+                String::new()
+            };
+            format!("{} ({}){times}", name(&program.name), program.reason)
+        })
+        .collect();
+    if !parts.is_empty() {
+        lines.push(format!(
+            "not reached, so as without refit: {}",
+            some(&parts)
+        ));
+    }
+}
+
+fn unknown(report: &RunReport, lines: &mut Vec<String>) {
+    for unknown in &report.run.coverage.unknown {
+        let n = unknown.count;
+        let where_ = unknown.executable.as_deref().map_or("some program", name);
+        lines.push(match unknown.what.as_str() {
+            "io_uring" => format!("unknown: {where_} set up {}; syncs inside are not seen", plural(n, "io_uring ring")),
+            "own syscall instructions" => {
+                format!("unknown: {where_} makes system calls by its own instructions; syncs among them are not seen")
+            }
+            "own seccomp filter" => format!("unknown: {where_} installed a seccomp filter; from then on its calls were real"),
+            "never reported" => format!("unknown: {} should have reported and did not", plural(n, "program")),
+            "foreign report" => format!("unknown: {} of a user whom no program of this run became; not counted", plural(n, "report")),
+            _ => format!("unknown: {} not reached, and not named", plural(n, "program")),
+        });
+    }
+}
+
+fn survivors(report: &RunReport, lines: &mut Vec<String>) {
+    let parts: Vec<String> = report
+        .run
+        .survivors
+        .iter()
+        .map(|s| format!("{} (pid {})", name(&s.executable), s.pid))
+        .collect();
+    if !parts.is_empty() {
+        lines.push(format!(
+            "still running, with what they had: {}",
+            some(&parts)
+        ));
+    }
+}
+
+fn scopes(report: &RunReport, lines: &mut Vec<String>) {
+    let coverage = &report.run.coverage;
+    if coverage.path_unknown > 0 {
+        lines.push(format!(
+            "real, as their file could not be told (a chroot, or no /proc): {}",
+            plural(coverage.path_unknown, "call")
+        ));
+    }
+    if coverage.not_delayed > 0 {
+        lines.push(format!(
+            "not delayed: {} with O_SYNC, O_DSYNC or RWF_SYNC went to the real disk alone",
+            plural(coverage.not_delayed, "open or write")
+        ));
+    }
+    if !coverage.unmatched_scopes.is_empty() {
+        lines.push(format!(
+            "matched nothing: {}; --json names the executables and directories that were seen",
+            some(&coverage.unmatched_scopes)
+        ));
+    }
+}
