@@ -22,8 +22,8 @@ pub use holders::uses_directory;
 pub use memory::{MemorySample, memory_available, memory_sample};
 pub use metrics::{Metrics, Pressure};
 pub use report::{
-    Calls, Coverage, ExecutableReport, OPENING, Outcome, Run, RunReport, SCHEMA, SettingReport,
-    Survivor, Unknown, UnreachedProgram,
+    Calls, Coverage, DirectoryReport, ExecutableReport, OPENING, Outcome, Run, RunReport, SCHEMA,
+    SettingReport, Survivor, Unknown, UnreachedProgram,
 };
 pub use sampler::MemorySampler;
 pub use tree::{descendants, process_name, top_of};

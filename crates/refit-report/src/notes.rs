@@ -3,6 +3,7 @@
 
 mod conduct;
 mod verdicts;
+mod waits;
 
 use refit_lab::experiment::{Experiment, Warning};
 
@@ -13,6 +14,7 @@ use crate::row::rows;
 pub use conduct::summary;
 use conduct::{gates, interrupted, left_out, slot_effect};
 use verdicts::{confirmed, disqualified, inconclusive, secondary, unavailable, weight};
+use waits::waiting;
 
 /// One line.
 pub struct Note {
@@ -28,6 +30,7 @@ pub struct Note {
 pub fn notes(experiment: &Experiment) -> Vec<Note> {
     let rows = rows(experiment);
     let mut notes = Vec::new();
+    notes.extend(waiting(experiment));
     for row in &rows {
         notes.extend(secondary(experiment, row));
     }

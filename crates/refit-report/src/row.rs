@@ -1,5 +1,7 @@
 //! A variant as every format shows it.
 
+use std::collections::BTreeMap;
+
 use refit_lab::experiment::{EffectRecord, Experiment, Role, RunRecord, VariantRecord};
 use refit_lab::{Metric, Unit};
 use refit_meter::Calls;
@@ -205,6 +207,22 @@ fn syncs(experiment: &Experiment, variant: usize) -> String {
         )
     } else {
         format::count(real)
+    }
+}
+
+/// Calls of one run, by executable: of a service those of the window.
+pub fn waits(run: &RunRecord) -> BTreeMap<&str, &BTreeMap<String, Calls>> {
+    match run.load.as_ref().and_then(|load| load.service.as_ref()) {
+        Some(service) => {
+            let calls = service.calls.iter();
+            calls.map(|(name, calls)| (name.as_str(), calls)).collect()
+        }
+        None => {
+            let executables = run.run.executables.iter();
+            executables
+                .map(|executable| (executable.executable.as_str(), &executable.calls))
+                .collect()
+        }
     }
 }
 

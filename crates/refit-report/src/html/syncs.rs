@@ -2,29 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use refit_lab::experiment::{Experiment, RunRecord};
+use refit_lab::experiment::Experiment;
 use refit_meter::{Calls, OPENING};
 
 use super::markup::Html;
 use super::{colour, scrolled};
 use crate::format;
-use crate::row::{Row, is_unseen, middle, rows};
-
-/// Calls of one run, by executable: of a service those of the window.
-fn calls(run: &RunRecord) -> BTreeMap<&str, &BTreeMap<String, Calls>> {
-    match run.load.as_ref().and_then(|load| load.service.as_ref()) {
-        Some(service) => {
-            let calls = service.calls.iter();
-            calls.map(|(name, calls)| (name.as_str(), calls)).collect()
-        }
-        None => {
-            let executables = run.run.executables.iter();
-            executables
-                .map(|executable| (executable.executable.as_str(), &executable.calls))
-                .collect()
-        }
-    }
-}
+use crate::row::{Row, is_unseen, middle, rows, waits as calls};
 
 /// Those that wait for durability.
 fn syncs(calls: &BTreeMap<String, Calls>) -> impl Iterator<Item = (&String, &Calls)> {
