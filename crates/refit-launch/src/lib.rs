@@ -11,6 +11,7 @@ mod environment;
 mod error;
 pub mod place;
 mod prepare;
+mod scope;
 pub mod session;
 mod sys;
 pub mod target;

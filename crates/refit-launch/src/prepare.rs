@@ -18,7 +18,7 @@ use crate::sys::program::{Apart, Program};
 use crate::sys::running::{Running, measure};
 use crate::sys::supervise::supervise;
 use crate::target::{Kind, Target, find_in_path};
-use crate::{LaunchError, allocator, disk, place, thp};
+use crate::{LaunchError, allocator, disk, place, scope, thp};
 
 /// How to launch, beside the settings.
 #[derive(Clone, Debug)]
@@ -74,7 +74,7 @@ fn rules(knob: Knob, switches: &[SwitchRule]) -> impl Iterator<Item = Rule> {
         let (exe, path) = match &switch.scope {
             None => (None, None),
             Some(Scope::Exe(name)) => (Some(name.to_string()), None),
-            Some(Scope::Path(pattern)) => (None, Some(pattern.clone())),
+            Some(Scope::Path(pattern)) => (None, Some(scope::resolved(pattern))),
         };
         Rule {
             knob,
