@@ -21,6 +21,7 @@ mod conformance;
 mod counters;
 mod coverage;
 mod database_counters;
+mod disk;
 mod endurance;
 mod family;
 mod fixture;
@@ -42,6 +43,7 @@ mod recipes;
 mod remains;
 mod result;
 mod runner;
+mod scopes;
 mod service_cleanup;
 mod service_failures;
 mod service_outcomes;
@@ -77,6 +79,7 @@ const TABLE: &[&[Test]] = &[
     counters::TESTS,
     coverage::TESTS,
     database_counters::TESTS,
+    disk::TESTS,
     endurance::TESTS,
     hostile::TESTS,
     layering::TESTS,
@@ -89,6 +92,7 @@ const TABLE: &[&[Test]] = &[
     recipes::TESTS,
     recipes::EACH,
     result::TESTS,
+    scopes::TESTS,
     service_cleanup::TESTS,
     service_failures::TESTS,
     service_outcomes::TESTS,

@@ -1,0 +1,188 @@
+//! `disk=`: real sync calls wait, or fail, as on another disk. How long each call took is what `--trace-sync` wrote
+//! of it; a wait is held to its lower end only, since a busy machine can always take longer.
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::lab::{Lab, expect_code, refit_path};
+use crate::runner::{Outcome, Test};
+use crate::strace::Trace;
+use crate::test;
+
+pub const TESTS: &[Test] = &[
+    test!(each_flush_takes_as_long_as_it_is_said_to),
+    test!(flushes_of_a_disk_wait_on_each_other),
+    test!(what_does_not_happen_is_not_delayed),
+    test!(the_draws_come_from_the_seed),
+    test!(a_fault_comes_when_it_is_due_and_the_kernel_is_not_asked),
+    test!(a_fault_is_for_what_could_be_synced),
+    test!(writes_that_pass_the_disk_by_are_counted),
+];
+
+const MS: u64 = 1_000_000;
+
+struct Traced {
+    stdout: String,
+    said: String,
+    report: Value,
+    calls: Vec<Value>,
+    trace: Trace,
+}
+
+fn run(lab: &Lab, settings: &[&str], command: &[&str]) -> Traced {
+    let (file, json) = (lab.path("trace.jsonl"), lab.path("report.json"));
+    let refit = refit_path();
+    let own = [
+        &refit,
+        "run",
+        "--json",
+        &json,
+        "--trace-sync",
+        &file,
+        "--backend",
+        "preload",
+    ];
+    let words = [&own[..], settings, &["--"], command].concat();
+    let (output, trace) = lab.strace("fsync,fdatasync", &words);
+    expect_code(&output, 0);
+    let text = |path: &str| fs::read_to_string(path).expect("refit wrote it");
+    Traced {
+        stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+        said: String::from_utf8_lossy(&output.stderr).into_owned(),
+        report: serde_json::from_str(&text(&json)).expect("the report is JSON"),
+        calls: text(&file)
+            .lines()
+            .map(|line| serde_json::from_str(line).expect("each line is JSON"))
+            .collect(),
+        trace,
+    }
+}
+
+impl Traced {
+    fn took_ns(&self) -> Vec<u64> {
+        let took = |call: &Value| call["took_ns"].as_u64().expect("a number");
+        self.calls.iter().map(took).collect()
+    }
+
+    fn errors(&self) -> Vec<i32> {
+        let words = self.stdout.split_whitespace();
+        words.map(|word| word.parse().expect("an errno")).collect()
+    }
+
+    fn total(&self, field: &str) -> u64 {
+        self.report["totals"]["fsync"][field].as_u64().unwrap_or(0)
+    }
+}
+
+fn each_flush_takes_as_long_as_it_is_said_to(lab: &Lab) -> Outcome {
+    let program = lab.program("write_fsync");
+    let traced = run(lab, &["disk=3ms"], &[&program, "20", &lab.path("f")]);
+    let took = traced.took_ns();
+    assert_eq!(took.len(), 20);
+    assert!(took.iter().all(|ns| *ns >= 3 * MS), "{took:?}");
+    assert!(traced.total("waited_ns") >= 60 * MS, "{:#}", traced.report);
+    assert_eq!(traced.trace.calls.len(), 20, "and each is real");
+    assert!(
+        traced.said.contains("disk=3ms (changes-behaviour)"),
+        "{}",
+        traced.said
+    );
+    Outcome::Pass
+}
+
+fn flushes_of_a_disk_wait_on_each_other(lab: &Lab) -> Outcome {
+    let program = lab.program("threads_fsync");
+    let file = lab.path("f");
+    let traced = run(lab, &["disk=2ms"], &[&program, "4", "10", &file]);
+    let calls: Vec<(u64, u64)> = std::iter::zip(&traced.calls, traced.took_ns())
+        .map(|(call, took)| {
+            let ended = call["at_ns"].as_u64().expect("a number");
+            (ended - took, ended)
+        })
+        .collect();
+    assert_eq!(calls.len(), 40);
+    let began = calls.iter().map(|call| call.0).min().expect("40 calls");
+    let ended = calls.iter().map(|call| call.1).max().expect("40 calls");
+    assert!(ended - began >= 40 * 2 * MS, "{} ns", ended - began);
+    Outcome::Pass
+}
+
+fn what_does_not_happen_is_not_delayed(lab: &Lab) -> Outcome {
+    let program = lab.program("write_fsync");
+    let traced = run(
+        lab,
+        &["disk=60s", "sync=off"],
+        &[&program, "20", &lab.path("f")],
+    );
+    assert_eq!(traced.total("suppressed"), 20);
+    assert_eq!(traced.trace.calls.len(), 0);
+    Outcome::Pass
+}
+
+fn the_draws_come_from_the_seed(lab: &Lab) -> Outcome {
+    let program = lab.program("fsync_errors");
+    let errors = |seed| {
+        let settings = ["--seed", seed, "disk=fail:EIO,p=0.3"];
+        run(lab, &settings, &[&program, "40", &lab.path("f")]).errors()
+    };
+    let first = errors("7");
+    assert_eq!(first, errors("7"));
+    assert_ne!(first, errors("8"));
+    let failed = first.iter().filter(|error| **error == libc::EIO).count();
+    assert!((3..25).contains(&failed), "{first:?}");
+    Outcome::Pass
+}
+
+fn a_fault_comes_when_it_is_due_and_the_kernel_is_not_asked(lab: &Lab) -> Outcome {
+    let program = lab.program("fsync_errors");
+    let file = lab.path("f");
+    let (eio, enospc) = (libc::EIO, libc::ENOSPC);
+    let tail = [libc::EINVAL, libc::EBADF];
+    let due = |setting: &str, expected: &[i32]| {
+        // Two processes share one disk.
+        let half = (expected.len() / 2).to_string();
+        let traced = run(lab, &[setting], &[&program, &half, &file, "2"]);
+        assert_eq!(traced.errors(), [expected, &tail].concat(), "{setting}");
+        let failed = expected.iter().filter(|error| **error != 0).count();
+        assert_eq!(
+            traced.total("injected"),
+            failed as u64,
+            "{:#}",
+            traced.report
+        );
+        let asked = traced.trace.calls.len();
+        assert_eq!(asked, expected.len() - failed + tail.len(), "{setting}");
+    };
+    due("disk=fail:EIO", &[eio; 4]);
+    due(
+        "disk=fail:ENOSPC,every=3",
+        &[0, 0, enospc, 0, 0, enospc, 0, 0],
+    );
+    due("disk=fail:EIO,after=5", &[0, 0, 0, 0, 0, eio, eio, eio]);
+    Outcome::Pass
+}
+
+fn a_fault_is_for_what_could_be_synced(lab: &Lab) -> Outcome {
+    let program = lab.program("fsync_errors");
+    let traced = run(lab, &["disk=fail:EIO"], &[&program, "1", &lab.path("f")]);
+    assert_eq!(traced.errors(), [libc::EIO, libc::EINVAL, libc::EBADF]);
+    let scoped = ["disk@exe:somebody=fail:EIO"];
+    let traced = run(lab, &scoped, &[&program, "1", &lab.path("f")]);
+    assert_eq!(traced.errors()[0], 0);
+    let scope = format!("disk@{}=fail:EIO", lab.path("g"));
+    let here = run(lab, &[&scope], &[&program, "1", &lab.path("g")]);
+    assert_eq!(here.errors()[0], libc::EIO);
+    let there = run(lab, &[&scope], &[&program, "1", &lab.path("f")]);
+    assert_eq!(there.errors()[0], 0);
+    Outcome::Pass
+}
+
+fn writes_that_pass_the_disk_by_are_counted(lab: &Lab) -> Outcome {
+    let program = lab.program("pwritev2_dsync");
+    let traced = run(lab, &["disk=1ms"], &[&program, &lab.file("f", "")]);
+    let passed = traced.report["coverage"]["not_delayed"].as_u64();
+    assert!(passed.is_some_and(|n| n > 0), "{:#}", traced.report);
+    assert!(traced.said.contains("not delayed: "), "{}", traced.said);
+    Outcome::Pass
+}

@@ -1,0 +1,272 @@
+//! Path scopes: decided at the moment of the sync, by the file. `--trace-sync` says what became of each call, and
+//! strace of the same run says which of them the kernel saw.
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::lab::{Lab, expect_code, refit_path};
+use crate::runner::{Outcome, Test};
+use crate::strace::Trace;
+use crate::test;
+
+pub const TESTS: &[Test] = &[
+    test!(the_file_decides_and_neither_its_descriptor_nor_an_old_name),
+    test!(of_several_scopes_the_last_match_wins),
+    test!(a_scope_through_a_link_is_the_directory_itself),
+    test!(in_another_root_the_call_is_real_and_said_so),
+    test!(a_scope_that_matched_nothing_is_said),
+    test!(an_executables_scope_and_a_paths_scope_meet),
+];
+
+struct Scoped {
+    /// The program's own lines.
+    lines: Vec<String>,
+    /// `inside fsync suppressed`: who was asked, of each call in order.
+    answers: Vec<(String, String, String)>,
+    trace: Trace,
+    said: String,
+    report: Value,
+}
+
+fn run(lab: &Lab, settings: &[&str], command: &[&str]) -> Scoped {
+    let (file, json) = (lab.path("trace.jsonl"), lab.path("report.json"));
+    let refit = refit_path();
+    let words = [
+        &[
+            &refit,
+            "run",
+            "--json",
+            &json,
+            "--trace-sync",
+            &file,
+            "--backend",
+            "preload",
+        ][..],
+        settings,
+        &["--"],
+        command,
+    ]
+    .concat();
+    let (output, trace) = lab.strace("fsync,fdatasync,syncfs,sync,msync", &words);
+    expect_code(&output, 0);
+    let text = |path: &str| fs::read_to_string(path).expect("refit wrote it");
+    let field = |line: &Value, name: &str| line[name].as_str().unwrap_or("-").to_owned();
+    let answers = text(&file).lines().map(|line| {
+        let line: Value = serde_json::from_str(line).expect("each line is JSON");
+        (
+            field(&line, "path"),
+            field(&line, "call"),
+            field(&line, "answer"),
+        )
+    });
+    Scoped {
+        lines: String::from_utf8_lossy(&output.stdout)
+            .lines()
+            .map(str::to_owned)
+            .collect(),
+        answers: answers.collect(),
+        trace,
+        said: String::from_utf8_lossy(&output.stderr).into_owned(),
+        report: serde_json::from_str(&text(&json)).expect("the report is JSON"),
+    }
+}
+
+impl Scoped {
+    /// Traced calls with this answer, and what strace saw of the real ones.
+    fn count(&self, answer: &str) -> usize {
+        self.answers
+            .iter()
+            .filter(|(_, _, given)| given == answer)
+            .count()
+    }
+
+    fn strace_agrees(&self) {
+        let seen = self
+            .trace
+            .calls
+            .iter()
+            .filter(|call| call.name != "msync" || call.args.contains("MS_SYNC"));
+        let real = self.count("real");
+        assert_eq!(
+            seen.count(),
+            real,
+            "{:?}\n{:#?}",
+            self.answers,
+            self.trace.calls
+        );
+        assert!(real > 0, "{:?}", self.answers);
+    }
+}
+
+fn directories(lab: &Lab) -> [String; 2] {
+    [lab.subdir("in"), lab.subdir("out")]
+}
+
+fn the_file_decides_and_neither_its_descriptor_nor_an_old_name(lab: &Lab) -> Outcome {
+    let [inside, outside] = directories(lab);
+    let program = lab.program("scope_fsync");
+    let scoped = run(
+        lab,
+        &[&format!("sync@{inside}/=off")],
+        &[&program, &inside, &outside],
+    );
+    // Label, whether it is left out, what F_GETFL shows.
+    let expected = [
+        ("inside", true, ""),
+        ("outside", false, ""),
+        ("moved_out", false, ""),
+        ("moved_in", true, ""),
+        ("another_number", true, ""),
+        ("number_of_another_file", false, ""),
+        ("stream", true, ""),
+        ("unlinked", true, ""),
+        ("directory_inside", true, ""),
+        ("directory_outside", false, ""),
+        ("through_a_link", true, ""),
+        ("below_a_descriptor", true, ""),
+        ("fdatasync_inside", true, ""),
+        ("opened_sync_inside", true, " append cloexec"),
+        ("opened_sync_outside", false, " sync append"),
+        // What it covers may lie outside too.
+        ("mapping_inside", false, ""),
+        ("filesystem", false, ""),
+    ];
+    let lines: Vec<String> = expected
+        .iter()
+        .map(|(label, _, flags)| format!("{label} 0{flags}"))
+        .collect();
+    assert_eq!(scoped.lines, lines);
+    let answers: Vec<(&str, bool)> = std::iter::zip(&expected, &scoped.answers)
+        .map(|((label, ..), (_, _, answer))| (*label, answer == "suppressed"))
+        .collect();
+    let wanted: Vec<(&str, bool)> = expected
+        .iter()
+        .map(|(label, off, _)| (*label, *off))
+        .collect();
+    assert_eq!(answers, wanted, "{:#?}", scoped.answers);
+    assert_eq!(
+        scoped.answers.len(),
+        expected.len(),
+        "{:#?}",
+        scoped.answers
+    );
+    scoped.strace_agrees();
+    let moved = &scoped.answers[2].0;
+    assert_eq!(
+        *moved,
+        format!("{outside}/a"),
+        "the trace names the file as it was called then"
+    );
+    Outcome::Pass
+}
+
+fn of_several_scopes_the_last_match_wins(lab: &Lab) -> Outcome {
+    let [inside, outside] = directories(lab);
+    let program = lab.program("write_fsync");
+    let (off, on) = (format!("{inside}/x.log"), format!("{inside}/y.db"));
+    let answer = |settings: &[&str], file: &str| {
+        let scoped = run(lab, settings, &[&program, "3", file]);
+        [scoped.count("suppressed"), scoped.count("real")]
+    };
+    let tree = format!("sync@{inside}/=off");
+    let except = format!("sync@{inside}/*.db=on");
+    assert_eq!(answer(&[&tree, &except], &off), [3, 0]);
+    assert_eq!(answer(&[&tree, &except], &on), [0, 3]);
+    assert_eq!(answer(&[&except, &tree], &on), [3, 0]);
+    assert_eq!(answer(&["sync=off", &except], &on), [0, 3]);
+    assert_eq!(
+        answer(&["sync=off", &except], &format!("{outside}/z")),
+        [3, 0]
+    );
+    assert_eq!(answer(&[&except, "sync=off"], &on), [3, 0]);
+    assert_eq!(answer(&[&tree], &format!("{outside}/z")), [0, 3]);
+    Outcome::Pass
+}
+
+fn a_scope_through_a_link_is_the_directory_itself(lab: &Lab) -> Outcome {
+    let [inside, outside] = directories(lab);
+    let link = format!("{outside}/link");
+    std::os::unix::fs::symlink(&inside, &link).expect("the directory is ours");
+    let program = lab.program("write_fsync");
+    let file = format!("{inside}/f");
+    let scoped = run(
+        lab,
+        &[&format!("sync@{link}/=off")],
+        &[&program, "2", &file],
+    );
+    assert_eq!([scoped.count("suppressed"), scoped.count("real")], [2, 0]);
+    Outcome::Pass
+}
+
+fn in_another_root_the_call_is_real_and_said_so(lab: &Lab) -> Outcome {
+    lab.require_root();
+    // Inside, /f is a name that the scope covers outside.
+    let root = lab.subdir("root");
+    let program = lab.program("chroot_fsync");
+    let scoped = run(lab, &["sync@/f=off"], &[&program, &root]);
+    assert_eq!([scoped.count("suppressed"), scoped.count("real")], [0, 1]);
+    scoped.strace_agrees();
+    assert_eq!(scoped.report["coverage"]["path_unknown"], 1);
+    assert!(
+        scoped.said.contains("file could not be told"),
+        "{}",
+        scoped.said
+    );
+    Outcome::Pass
+}
+
+fn a_scope_that_matched_nothing_is_said(lab: &Lab) -> Outcome {
+    let [inside, outside] = directories(lab);
+    let program = lab.program("write_fsync");
+    let [used, unused] = [
+        format!("sync@{inside}/=off"),
+        format!("sync@{outside}/=off"),
+    ];
+    let file = format!("{inside}/f");
+    let settings = [
+        &used,
+        &unused,
+        "sync@exe:nobody=off",
+        "sync@exe:write_fsync=on",
+        &used,
+    ];
+    let scoped = run(lab, &settings, &[&program, "1", &file]);
+    let unmatched: Vec<&str> = [format!("sync@{outside}/"), "sync@exe:nobody".to_owned()]
+        .map(String::leak)
+        .to_vec()
+        .into_iter()
+        .map(|text| &*text)
+        .collect();
+    let said = scoped.report["coverage"]["unmatched_scopes"]
+        .as_array()
+        .cloned()
+        .unwrap_or_default();
+    // The first of two equal ones decides nothing either.
+    assert!(
+        unmatched
+            .iter()
+            .all(|scope| said.iter().any(|said| said == scope)),
+        "{said:?}"
+    );
+    assert!(
+        !said.iter().any(|said| said == "sync@exe:write_fsync"),
+        "{said:?}"
+    );
+    assert!(scoped.said.contains("matched nothing"), "{}", scoped.said);
+    Outcome::Pass
+}
+
+fn an_executables_scope_and_a_paths_scope_meet(lab: &Lab) -> Outcome {
+    let [inside, _] = directories(lab);
+    let program = lab.program("write_fsync");
+    let (file, tree) = (format!("{inside}/f"), format!("sync@{inside}/=off"));
+    let answer = |settings: &[&str]| {
+        let scoped = run(lab, settings, &[&program, "2", &file]);
+        [scoped.count("suppressed"), scoped.count("real")]
+    };
+    assert_eq!(answer(&[&tree, "sync@exe:write_fsync=on"]), [0, 2]);
+    assert_eq!(answer(&["sync@exe:write_fsync=on", &tree]), [2, 0]);
+    assert_eq!(answer(&[&tree, "sync@exe:other=on"]), [2, 0]);
+    Outcome::Pass
+}
