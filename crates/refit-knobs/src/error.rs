@@ -4,7 +4,7 @@ use std::fmt;
 
 use thiserror::Error;
 
-use crate::scope::ExeNameProblem;
+use crate::scope::{ExeNameProblem, PathProblem};
 
 /// What to type instead.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,7 +68,9 @@ pub enum SettingError {
         scope: String,
         hint: Hint,
     },
-    #[error("`{scope}` is not a scope: only `@exe:NAME` is available; {hint}")]
+    #[error(
+        "`{scope}` is not a scope: programs are `@exe:NAME`, files are `@/PATH`, which begins with `/`; {hint}"
+    )]
     UnknownScope { scope: String, hint: Hint },
     #[error("`{name}` cannot be the name of an executable: {problem}; {hint}")]
     BadExeName {
@@ -76,6 +78,22 @@ pub enum SettingError {
         problem: ExeNameProblem,
         hint: Hint,
     },
+    #[error("`{path}` would match no file: {problem}; {hint}")]
+    BadPath {
+        path: String,
+        problem: PathProblem,
+        hint: Hint,
+    },
+    #[error(
+        "`{knob}` cannot be `{value}`, and the first `=` ended the scope (write `\\=` for one that is part of it); {hint}"
+    )]
+    ScopeCutShort {
+        knob: &'static str,
+        value: String,
+        hint: Hint,
+    },
+    #[error("`{word}` is not a setting: `\\=` is part of the scope, and no `=` ends it; {hint}")]
+    ScopeWithoutEnd { word: String, hint: Hint },
     #[error("`{knob}` has no parts, so `.{member}` cannot stand there; {hint}")]
     NoMember {
         knob: &'static str,
@@ -96,6 +114,23 @@ pub enum SettingError {
     NoValue {
         word: String,
         expected: String,
+        hint: Hint,
+    },
+
+    #[error("`{part}` cannot stand in `{knob}=…`: expected {expected}; {hint}")]
+    BadPart {
+        knob: &'static str,
+        part: String,
+        expected: String,
+        hint: Hint,
+    },
+    #[error(
+        "`{knob}` needs the absolute path of a profile, not `{path}` (a shell makes one of {shell}); {hint}"
+    )]
+    RelativeProfile {
+        knob: &'static str,
+        path: String,
+        shell: String,
         hint: Hint,
     },
 
@@ -183,10 +218,15 @@ impl SettingError {
             | Self::NoScope { hint, .. }
             | Self::UnknownScope { hint, .. }
             | Self::BadExeName { hint, .. }
+            | Self::BadPath { hint, .. }
+            | Self::ScopeCutShort { hint, .. }
+            | Self::ScopeWithoutEnd { hint, .. }
             | Self::NoMember { hint, .. }
             | Self::NeedsMember { hint, .. }
             | Self::UnknownValue { hint, .. }
             | Self::NoValue { hint, .. }
+            | Self::BadPart { hint, .. }
+            | Self::RelativeProfile { hint, .. }
             | Self::BadVariable { hint, .. }
             | Self::BadConf { hint, .. }
             | Self::LdPreload { hint }

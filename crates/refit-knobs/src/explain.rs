@@ -1,6 +1,6 @@
 //! What a setting does, in prose, before anyone uses it.
 
-use crate::Class;
+use crate::{Class, Scope};
 
 /// Everything that refit has to say about one setting.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,6 +49,30 @@ impl Prose {
     }
 }
 
-/// What `@exe:NAME` means, for the knobs that take it.
-pub(crate) const EXE_SCOPE: &str = "`@exe:NAME` compares the last part of /proc/self/exe, so a script matches its \
-     interpreter; of several matching settings the last one counts";
+/// What its scope means, for a setting of a knob that can have one.
+pub(crate) fn scope_notes(scope: Option<&Scope>) -> impl Iterator<Item = String> {
+    let notes = match scope {
+        None => NO_SCOPE,
+        Some(Scope::Exe(_)) => EXE_SCOPE,
+        Some(Scope::Path(_)) => PATH_SCOPE,
+    };
+    notes.iter().map(|&note| note.to_owned())
+}
+
+const NO_SCOPE: &[&str] = &[
+    "`@exe:NAME` before the `=` narrows it to programs of that name, `@/PATH` to files; of several matching settings \
+     the last one counts",
+];
+
+const EXE_SCOPE: &[&str] = &[
+    "`@exe:NAME` compares the last part of /proc/self/exe, so a script matches its interpreter; of several matching \
+     settings the last one counts",
+];
+
+const PATH_SCOPE: &[&str] = &[
+    "the path is the one that the kernel has for the file, links resolved, as seen from refit's own root: with a `/` at \
+     the end it is the tree below, `*` and `?` match within a name, `**` across names; of several matching settings \
+     the last one counts",
+    "a file that was renamed or removed goes by the path that the kernel has for it at the moment of the call; where \
+     none can be had, as in a chroot without /proc and without root, the call is real (counted)",
+];

@@ -27,7 +27,7 @@ pub use error::{Hint, SettingError};
 pub use explain::Explanation;
 pub use knob::{KNOBS, Knob};
 pub use launch::{Allocator, AllocatorKind, Disk, DiskRule, Launch, SwitchRule, Thp, When};
-pub use scope::{ExeName, ExeNameProblem, Scope};
+pub use scope::{ExeName, ExeNameProblem, PathProblem, Scope};
 pub use setting::Setting;
 pub use settings::Settings;
 pub use variant::Variant;

@@ -8,9 +8,9 @@ use proptest::sample::{Index, select};
 
 use crate::knob::Value;
 use crate::knob::malloc::{ALLOCATORS, Chosen, Malloc, Opt, Takes};
-use crate::knob::{conf, env, odirect, preload, sync, thp, tz};
-use crate::scope::ExeName;
-use crate::{Hint, KNOBS, Setting, Settings, Thp, Variant, joined};
+use crate::knob::{conf, disk, env, odirect, preload, sync, thp, tz};
+use crate::scope::{PathProblem, plain};
+use crate::{Disk, Hint, KNOBS, Scope, Setting, Settings, Thp, Variant, When, joined};
 
 /// Text that a regex describes, or a plus, a backslash and what makes a plus join, without the `banned` letters.
 fn tricky(regex: &'static str, banned: &'static [char]) -> impl Strategy<Value = String> {
@@ -51,6 +51,49 @@ fn any_library() -> impl Strategy<Value = preload::Library> {
     })
 }
 
+/// Nanoseconds of which some units hold whole numbers and some do not.
+fn any_latency() -> impl Strategy<Value = u64> {
+    prop_oneof![
+        1..=60_000_000_000_u64,
+        (1..=60_000_u64).prop_map(|ms| ms * 1_000_000),
+        (1..=999_u64).prop_map(|us| us * 1_000),
+    ]
+}
+
+fn any_disk() -> impl Strategy<Value = disk::Device> {
+    let points = (
+        prop::collection::btree_set(100..=9999_u32, 2..6),
+        prop::collection::vec(any_latency(), 6),
+    );
+    let points = points.prop_map(|(percentiles, mut latencies)| {
+        latencies.sort_unstable();
+        percentiles.into_iter().zip(latencies).collect()
+    });
+    let errors = [(5, "EIO"), (28, "ENOSPC"), (122, "EDQUOT"), (30, "EROFS")];
+    let when = prop_oneof![
+        Just(When::Always),
+        (1..=u64::MAX).prop_map(When::Every),
+        (1..=u64::MAX).prop_map(When::After),
+        (1..=1_000_000_u32).prop_map(When::Chance),
+    ];
+    prop_oneof![
+        Just(None),
+        any_latency().prop_map(|ns| Some(Disk::Latency(vec![(5000, ns)]))),
+        points.prop_map(|points| Some(Disk::Latency(points))),
+        tricky("[^\0]{0,20}", &[]).prop_map(|path| Some(Disk::Profile(format!("/{path}").into()))),
+        (select(errors.to_vec()), when).prop_map(|(errno, when)| Some(Disk::Fail { errno, when })),
+    ]
+    .prop_map(|emulated| disk::Device { emulated })
+}
+
+fn any_scope() -> impl Strategy<Value = Scope> {
+    prop_oneof![
+        tricky("[^/\0]{1,15}", &[]).prop_map(|name| Scope::new(&format!("exe:{name}")).unwrap()),
+        tricky("[^\0]{0,20}", &[]).prop_map(|path| Scope::Path(plain(&format!("/{path}")))),
+        "(/[a-z.=+\\\\*?]{1,4}){1,4}/?".prop_map(|path| Scope::Path(plain(&path))),
+    ]
+}
+
 fn any_value() -> impl Strategy<Value = Value> {
     let named = select(ALLOCATORS).prop_flat_map(|allocator| {
         options_of(allocator.options).prop_map(move |options| Malloc::Named { allocator, options })
@@ -63,6 +106,7 @@ fn any_value() -> impl Strategy<Value = Value> {
     prop_oneof![
         any::<bool>().prop_map(|on| Value::Sync(sync::SyncCalls { on })),
         any::<bool>().prop_map(|on| Value::Odirect(odirect::DirectIo { on })),
+        any_disk().prop_map(Value::Disk),
         named.prop_map(Value::Malloc),
         any_library().prop_map(|library| Value::Malloc(Malloc::Path(library))),
         thp.prop_map(|mode| Value::Thp(thp::HugePages { mode })),
@@ -75,9 +119,7 @@ fn any_value() -> impl Strategy<Value = Value> {
 }
 
 fn any_setting() -> impl Strategy<Value = Setting> {
-    let name = tricky("[^/=\0]{1,15}", &['=']);
-    let scope = prop::option::of(name.prop_map(|name| ExeName::new(&name).unwrap()));
-    (scope, any_value()).prop_map(|(scope, value)| Setting {
+    (prop::option::of(any_scope()), any_value()).prop_map(|(scope, value)| Setting {
         scope: scope.filter(|_| value.behaviour().knob().scoped),
         value,
     })
@@ -116,11 +158,24 @@ fn word_like() -> impl Strategy<Value = String> {
         ",",
         "@",
         "@exe:",
+        "@/",
         ".",
+        "..",
         "+",
         "+",
         "\\",
+        "\\=",
         "/",
+        "//",
+        "p50=4ms",
+        ",p99=30ms",
+        "8ms",
+        "8",
+        "fail:",
+        "EIO",
+        ",every=",
+        ",p=",
+        "~/x.json",
         "on",
         "off",
         "of",
@@ -196,6 +251,14 @@ fn holds_for(word: &str) -> Result<(), TestCaseError> {
         }
     }
     Ok(())
+}
+
+#[test]
+fn only_a_path_without_problems_is_a_scope() {
+    for path in ["/a//b", "/./a", "/a/..", "a/b"] {
+        assert_eq!(Scope::new(path), None, "{path}");
+    }
+    assert_eq!(PathProblem::of("/a=b/**"), None);
 }
 
 proptest! {

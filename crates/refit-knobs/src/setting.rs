@@ -6,14 +6,14 @@ use std::str::FromStr;
 
 use crate::error::Hint;
 use crate::knob::Value;
-use crate::word::Word;
-use crate::{Class, ExeName, Explanation, Knob, Launch, SettingError, joined};
+use crate::word::{Word, head_and_value};
+use crate::{Class, Explanation, Knob, Launch, Scope, SettingError, joined};
 
 /// A knob with a value. It only comes from parsing, so each one there is prints as a word that parses to it:
 /// with a backslash before each `+` that would join another setting (see [`Variant::parse`](crate::Variant::parse)).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Setting {
-    pub(crate) scope: Option<ExeName>,
+    pub(crate) scope: Option<Scope>,
     pub(crate) value: Value,
 }
 
@@ -26,11 +26,9 @@ impl Setting {
     /// Parses what [`fmt::Display`] escapes: here a `+` is a `+` and a backslash is a backslash.
     pub(crate) fn from_text(text: &str) -> Result<Self, SettingError> {
         let word = Word::split(text)?;
-        let scope = word.exe_name()?;
-        Ok(Self {
-            scope,
-            value: (word.knob.parse)(&word)?,
-        })
+        let scope = word.scope()?;
+        let value = (word.knob.parse)(&word).map_err(|error| word.scope_cut_short(error))?;
+        Ok(Self { scope, value })
     }
 
     /// The knob that is set.
@@ -39,9 +37,9 @@ impl Setting {
         self.value.behaviour().knob()
     }
 
-    /// The executable that it is for; `None` means every one.
+    /// What it is for; `None` means everything.
     #[must_use]
-    pub fn scope(&self) -> Option<&ExeName> {
+    pub fn scope(&self) -> Option<&Scope> {
         self.scope.as_ref()
     }
 
@@ -65,7 +63,7 @@ impl Setting {
     pub fn explain(&self) -> Explanation {
         self.value
             .behaviour()
-            .prose()
+            .prose(self.scope())
             .into_explanation(self.to_string(), self.class())
     }
 
@@ -103,7 +101,7 @@ impl fmt::Display for Setting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (target, value) = (self.target(), self.value.behaviour());
         let text = match &self.scope {
-            Some(exe) => format!("{target}@exe:{exe}={value}"),
+            Some(scope) => format!("{target}@{scope}={value}"),
             None => format!("{target}={value}"),
         };
         f.write_str(&joined::escape(&text))
@@ -138,20 +136,29 @@ fn parse_each(texts: &[String]) -> Result<Vec<Setting>, SettingError> {
 }
 
 /// `sync=off+maloc=jemalloc`: for want of a knob's name the plus did not join, but what is wrong is behind it.
-fn behind_a_plus(text: &str, error: SettingError) -> SettingError {
+fn behind_a_plus(mut text: &str, mut error: SettingError) -> SettingError {
     // Values of these kinds never hold a plus; paths and variables may.
-    let without_plus = matches!(
+    while matches!(
         error,
-        SettingError::UnknownValue { .. } | SettingError::BadOptionValue { .. }
-    );
-    let (before, after) = match text.split_once('+') {
-        Some((before, after)) if without_plus && after.contains('=') => (before, after),
-        _ => return error,
-    };
-    match (Setting::from_text(before), Setting::from_text(after)) {
-        (Ok(_), Err(of_after)) => behind_a_plus(after, of_after),
-        _ => error,
+        SettingError::UnknownValue { .. }
+            | SettingError::BadOptionValue { .. }
+            | SettingError::BadPart { .. }
+            | SettingError::ScopeCutShort { .. }
+    ) {
+        let plus =
+            head_and_value(text).and_then(|(head, value)| Some(head.len() + 1 + value.find('+')?));
+        let Some((before, after)) = plus.map(|at| (&text[..at], &text[at + 1..])) else {
+            break;
+        };
+        if !after.contains('=') || Setting::from_text(before).is_err() {
+            break;
+        }
+        match Setting::from_text(after) {
+            Err(of_after) => (text, error) = (after, of_after),
+            Ok(_) => break,
+        }
     }
+    error
 }
 
 /// The word for this text, or what its own error suggests instead; `None` if that is not known.

@@ -1,16 +1,16 @@
-//! The grammar of one setting: `KNOB[@exe:NAME][.NAME]=VALUE`, in which a `+` is a `+`.
+//! The grammar of one setting: `KNOB[@exe:NAME|@/PATH][.NAME]=VALUE`, in which a `+` is a `+`.
 
 use crate::SettingError;
 use crate::error::Hint;
 use crate::knob::{KNOBS, Knob};
 use crate::nearest::{Known, named, nearest};
-use crate::scope::ExeName;
+use crate::scope::{self, ExeName, PathProblem, Scope};
 use crate::setting::{Setting, mend};
 
 /// A word whose knob is known, taken apart; scope and value are as typed.
 pub(crate) struct Word<'a> {
     pub knob: &'static Knob,
-    /// From `@` to before the `=`.
+    /// From behind the `@` to before the `=`.
     scope: Option<&'a str>,
     /// After the dot; given exactly where the knob wants it.
     pub member: &'a str,
@@ -29,7 +29,7 @@ impl<'a> Word<'a> {
                 word: text.replace('\0', "\\0"),
             });
         }
-        let (head, value) = text.split_once('=').ok_or_else(|| not_a_setting(text))?;
+        let (head, value) = head_and_value(text).ok_or_else(|| not_a_setting(text))?;
         let (name, rest) = head.split_at(head.find(['@', '.']).unwrap_or(head.len()));
         let knob = find(name).ok_or_else(|| unknown_knob(name, rest, value))?;
         let word = Self {
@@ -39,10 +39,9 @@ impl<'a> Word<'a> {
             value,
             head,
         };
-        if rest.starts_with('@') {
-            word.with_scope(rest)
-        } else {
-            word.with_member(rest.strip_prefix('.'))
+        match rest.strip_prefix('@') {
+            Some(scope) => word.scoped(scope),
+            None => word.with_member(rest.strip_prefix('.')),
         }
     }
 
@@ -55,45 +54,122 @@ impl<'a> Word<'a> {
         Hint::AsIn(self.knob.example.to_owned())
     }
 
-    pub(crate) fn exe_name(&self) -> Result<Option<ExeName>, SettingError> {
-        let Some(scope) = self.scope else {
+    /// The scope, if one was typed.
+    pub(crate) fn scope(&self) -> Result<Option<Scope>, SettingError> {
+        let Some(typed) = self.scope else {
             return Ok(None);
         };
-        let name = self.knob.name;
-        // Not the example itself, which has no scope.
-        let as_in = || Hint::AsIn(format!("{name}@exe:NAME=off"));
-        let Some(exe) = scope.strip_prefix("@exe:") else {
-            let hint =
-                mend(&format!("{name}@exe:NAME={}", self.value)).map_or_else(as_in, Hint::AsIn);
-            return Err(SettingError::UnknownScope {
-                scope: scope.to_owned(),
-                hint,
-            });
-        };
-        ExeName::new(exe).map(Some).map_err(|problem| {
-            let last = exe
-                .trim_end_matches('/')
-                .rsplit('/')
-                .next()
-                .filter(|last| *last != exe);
-            let mended = last.and_then(|last| mend(&format!("{name}@exe:{last}={}", self.value)));
-            let hint = mended.map_or_else(as_in, Hint::DidYouMean);
+        let scope = scope::unescape(typed);
+        if let Some(name) = scope.strip_prefix("exe:") {
+            self.exe(name).map(Some)
+        } else if scope.starts_with('/') {
+            self.path(scope).map(Some)
+        } else {
+            Err(self.unknown_scope(&scope))
+        }
+    }
+
+    fn exe(&self, name: &str) -> Result<Scope, SettingError> {
+        ExeName::new(name).map(Scope::Exe).map_err(|problem| {
+            let last = name.trim_end_matches('/').rsplit('/').next();
+            let mended = last
+                .filter(|last| *last != name)
+                .and_then(|last| self.with_scope(&format!("exe:{last}")));
             SettingError::BadExeName {
-                name: exe.to_owned(),
+                name: name.to_owned(),
                 problem,
-                hint,
+                hint: mended.map_or_else(|| self.as_in_scoped("exe:NAME"), Hint::DidYouMean),
             }
         })
     }
 
-    fn with_scope(self, scope: &'a str) -> Result<Self, SettingError> {
+    fn path(&self, path: String) -> Result<Scope, SettingError> {
+        match PathProblem::of(&path) {
+            None => Ok(Scope::Path(path)),
+            Some(problem) => {
+                let plain = scope::plain(&path);
+                let mended = Some(plain).filter(|plain| PathProblem::of(plain).is_none());
+                let mended = mended.and_then(|plain| self.with_scope(&plain));
+                let hint = mended.map_or_else(|| self.as_in_scoped("/PATH"), Hint::Write);
+                Err(SettingError::BadPath {
+                    path,
+                    problem,
+                    hint,
+                })
+            }
+        }
+    }
+
+    fn unknown_scope(&self, scope: &str) -> SettingError {
+        let hint = if let Some((_, behind)) = scope.split_once(':') {
+            // `@path:/x`, `@EXE:x`
+            let kind = if behind.starts_with('/') { "" } else { "exe:" };
+            let mended = self.with_scope(&format!("{kind}{behind}"));
+            mended.map_or_else(|| self.as_in_scoped("exe:NAME"), Hint::DidYouMean)
+        } else if scope.contains('/') {
+            let mended = self.with_scope(&format!("/PATH/{scope}"));
+            mended.map_or_else(|| self.as_in_scoped("/PATH/"), Hint::AsIn)
+        } else {
+            let name = Some(scope).filter(|name| !matches!(*name, "" | "exe"));
+            let mended = name.and_then(|name| self.with_scope(&format!("exe:{name}")));
+            mended.map_or_else(|| self.as_in_scoped("exe:NAME"), Hint::DidYouMean)
+        };
+        SettingError::UnknownScope {
+            scope: format!("@{scope}"),
+            hint,
+        }
+    }
+
+    /// A suggestion: this word with another scope, which has to be a good one.
+    fn with_scope(&self, scope: &str) -> Option<String> {
+        let (name, scope) = (self.knob.name, scope::escape(scope));
+        mend(&format!("{name}@{scope}={}", self.value))
+    }
+
+    /// The knob's example for such a scope.
+    fn as_in_scoped(&self, scope: &str) -> Hint {
+        let (name, value) = self.knob.example.split_once('=').unwrap_or_default();
+        Hint::AsIn(format!("{name}@{scope}={value}"))
+    }
+
+    /// `sync@/a=b/=off`: what is wrong may be that the first `=` ended the scope, if with a later one all is well.
+    pub(crate) fn scope_cut_short(&self, error: SettingError) -> SettingError {
+        // Other errors are about a value that this knob knows.
+        let of_the_whole_value = matches!(
+            error,
+            SettingError::UnknownValue { .. } | SettingError::RelativeProfile { .. }
+        );
+        let (Some(typed), true) = (self.scope, of_the_whole_value) else {
+            return error;
+        };
+        let typed = scope::unescape(typed);
+        // A path with more of them is no slip.
+        let mut ends = self.value.match_indices('=').take(16);
+        let meant = ends.find_map(|(end, _)| {
+            let scope = Scope::new(&format!("{typed}={}", &self.value[..end]))?;
+            let value = &self.value[end + 1..];
+            let value = (self.knob.parse)(&Self { value, ..*self }).ok()?;
+            let scope = Some(scope);
+            Some(Setting { scope, value }.to_string())
+        });
+        match meant {
+            Some(meant) => SettingError::ScopeCutShort {
+                knob: self.knob.name,
+                value: self.value.to_owned(),
+                hint: Hint::DidYouMean(meant),
+            },
+            None => error,
+        }
+    }
+
+    fn scoped(self, scope: &'a str) -> Result<Self, SettingError> {
         if self.knob.scoped {
             Ok(Self {
                 scope: Some(scope),
                 ..self
             })
         } else {
-            Err(self.no_scope(scope, ""))
+            Err(self.no_scope(&format!("@{scope}"), ""))
         }
     }
 
@@ -144,9 +220,27 @@ fn known() -> impl Iterator<Item = Known> + Clone {
     KNOBS.iter().map(|knob| (knob.name, knob.aliases))
 }
 
+/// What stands before and behind the `=`: in a scope, the first one without a backslash.
+pub(crate) fn head_and_value(text: &str) -> Option<(&str, &str)> {
+    match text.find(['@', '.', '=']) {
+        Some(at) if text[at..].starts_with('@') => scope::split(text),
+        _ => text.split_once('='),
+    }
+}
+
 fn not_a_setting(text: &str) -> SettingError {
     let word = text.to_owned();
     match text.split(['@', '.']).next().and_then(find) {
+        Some(_) if text.contains("\\=") => {
+            let hint = mend(&scope::unescape(text));
+            SettingError::ScopeWithoutEnd {
+                word,
+                hint: hint.map_or_else(
+                    || Hint::AsIn("sync@/PATH/=off".to_owned()),
+                    Hint::DidYouMean,
+                ),
+            }
+        }
         Some(knob) => SettingError::KnobAlone {
             word,
             example: knob.example,

@@ -3,7 +3,9 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use refit_knobs::{Allocator, AllocatorKind, Class, Launch, Scope, Settings, SwitchRule, Thp};
+use refit_knobs::{
+    Allocator, AllocatorKind, Class, Disk, DiskRule, Launch, Scope, Settings, SwitchRule, Thp, When,
+};
 
 fn settings(words: &str) -> Settings {
     Settings::parse(words.split_whitespace().map(OsString::from)).expect(words)
@@ -52,6 +54,82 @@ fn everything_keeps_its_order() {
         settings.to_string(),
         words.replace("narenas=2", "narenas:2")
     );
+}
+
+#[test]
+fn rules_of_paths_and_programs_keep_their_order() {
+    let words = r"sync@/var/spool/=off sync@exe:qmgr=on sync@/var/spool/a\=b=on sync=off odirect@/srv/**.ibd=off";
+    let path = |path: &str, on| SwitchRule {
+        scope: Some(Scope::Path(path.to_owned())),
+        on,
+    };
+    let settings = settings(words);
+    let launch = settings.launch();
+    assert_eq!(
+        launch.sync,
+        [
+            path("/var/spool/", false),
+            SwitchRule {
+                scope: Some(exe_scope("qmgr")),
+                on: true
+            },
+            path("/var/spool/a=b", true),
+            SwitchRule {
+                scope: None,
+                on: false
+            },
+        ]
+    );
+    assert_eq!(launch.odirect, [path("/srv/**.ibd", false)]);
+    assert_eq!(settings.to_string(), words);
+}
+
+#[test]
+fn a_disk_is_described_in_plain_numbers() {
+    let fail = |errno, when| Disk::Fail { errno, when };
+    for (word, scope, disk) in [
+        ("disk=8ms", None, Disk::Latency(vec![(5000, 8_000_000)])),
+        (
+            "disk@exe:cleanup=p50=4ms,p99.9=1.5s",
+            Some(exe_scope("cleanup")),
+            Disk::Latency(vec![(5000, 4_000_000), (9990, 1_500_000_000)]),
+        ),
+        (
+            "disk@/srv/=/var/lib/slow.json",
+            Some(Scope::Path("/srv/".to_owned())),
+            Disk::Profile(PathBuf::from("/var/lib/slow.json")),
+        ),
+        ("disk=fail:EIO", None, fail((5, "EIO"), When::Always)),
+        (
+            "disk=fail:EIO,every=7",
+            None,
+            fail((5, "EIO"), When::Every(7)),
+        ),
+        (
+            "disk=fail:ENOSPC,after=7",
+            None,
+            fail((28, "ENOSPC"), When::After(7)),
+        ),
+        (
+            "disk=fail:EDQUOT,p=2.5%",
+            None,
+            fail((122, "EDQUOT"), When::Chance(25_000)),
+        ),
+        (
+            "disk=fail:EROFS,p=1",
+            None,
+            fail((30, "EROFS"), When::Chance(1_000_000)),
+        ),
+    ] {
+        assert_eq!(
+            settings(word).launch().disk,
+            Some(DiskRule { scope, disk }),
+            "{word}"
+        );
+        assert_eq!(settings(word).class(), Class::ChangesBehaviour, "{word}");
+    }
+    assert_eq!(settings("disk@exe:x=real").launch(), Launch::default());
+    assert_eq!(settings("disk=real").class(), Class::Safe);
 }
 
 #[test]
@@ -136,9 +214,69 @@ fn an_explanation_warns_of_what_its_options_do() {
     assert!(notes("sync@exe:sh=off").contains("a script matches its interpreter"));
 }
 
+#[test]
+fn an_explanation_fits_its_scope_and_its_disk() {
+    let text = |word: &str| {
+        let e = settings(word).0[0].explain();
+        let lists = [e.covers, e.not_covered, e.notes].concat();
+        format!(
+            "{}\n{}\n{}\n{}",
+            e.swaps,
+            e.risk,
+            e.backend,
+            lists.join("\n")
+        )
+    };
+    for (word, has, has_not) in [
+        (
+            "sync@/srv/=off",
+            &["moment of the sync", "msync is real", "links resolved"][..],
+            &["/proc/self/exe"][..],
+        ),
+        (
+            "sync=off",
+            &["seccomp", "`@/PATH` to files"],
+            &["msync is real"],
+        ),
+        ("sync=on", &["real, not counted"], &["as root also"]),
+        (
+            "odirect@/srv/=off",
+            &["right after the open", "links resolved"],
+            &[],
+        ),
+        (
+            "disk=8ms",
+            &[
+                "8ms for each flush",
+                "one queue",
+                "longer of both",
+                "O_DSYNC",
+            ],
+            &["log-normal"],
+        ),
+        ("disk=p50=4ms,p99=30ms", &["log-normal"], &["8ms for"]),
+        ("disk=/a/slow.json", &["/a/slow.json", "--probe-disk"], &[]),
+        (
+            "disk=fail:ENOSPC,every=3",
+            &["one in 3 fails with ENOSPC", "kernel is not asked"],
+            &["queue"],
+        ),
+        ("disk=fail:EIO,p=1.5%", &["chance of 1.5 %"], &[]),
+        ("disk=real", &["nothing"], &["seccomp"]),
+    ] {
+        let text = text(word);
+        for part in has {
+            assert!(text.contains(part), "{word}: {part} is not in {text}");
+        }
+        for part in has_not {
+            assert!(!text.contains(part), "{word}: {part} is in {text}");
+        }
+    }
+}
+
 /// `Scope::Exe` of a name; names are made by parsing only.
 fn exe_scope(name: &str) -> Scope {
     let word = format!("sync@exe:{name}=on");
     let setting: refit_knobs::Setting = word.parse().expect("a name");
-    setting.scope().cloned().map(Scope::Exe).expect("a scope")
+    setting.scope().cloned().expect("a scope")
 }

@@ -16,6 +16,34 @@ fn accepted_words_print_in_canonical_form() {
         ("sync@exe:python3.11=off", "sync@exe:python3.11=off"),
         ("sync@exe:g++=off", "sync@exe:g++=off"),
         ("odirect@exe:mariadbd=off", "odirect@exe:mariadbd=off"),
+        (
+            "sync@/var/spool/postfix/=off",
+            "sync@/var/spool/postfix/=off",
+        ),
+        ("sync@/=off", "sync@/=off"),
+        ("sync@/srv/*/db.?/**.log=on", "sync@/srv/*/db.?/**.log=on"),
+        ("odirect@/a+b@c:d é/..x=off", "odirect@/a+b@c:d é/..x=off"),
+        (r"sync@/a\=b\=c/=off", r"sync@/a\=b\=c/=off"),
+        (r"sync@/a\b\\=off", r"sync@/a\b\\=off"),
+        (r"sync@exe:a\=b=off", r"sync@exe:a\=b=off"),
+        (r"sync@/x\+tz.y+z/=off", r"sync@/x\+tz.y+z/=off"),
+        ("disk=real", "disk=real"),
+        ("disk=8000us", "disk=8ms"),
+        ("disk=0.5ms", "disk=500us"),
+        ("disk=60s", "disk=60s"),
+        ("disk@exe:cleanup=1.50ms", "disk@exe:cleanup=1.5ms"),
+        (
+            "disk@/srv/=p50=4000us,p99.90=0.03s",
+            "disk@/srv/=p50=4ms,p99.9=30ms",
+        ),
+        ("disk=p1=1ns,p99.99=1ns", "disk=p1=1ns,p99.99=1ns"),
+        ("disk=/var/lib/a+b,c.json", "disk=/var/lib/a+b,c.json"),
+        ("disk=fail:EIO", "disk=fail:EIO"),
+        ("disk=fail:ENOSPC,after=007", "disk=fail:ENOSPC,after=7"),
+        ("disk=fail:EDQUOT,every=1", "disk=fail:EDQUOT,every=1"),
+        ("disk=fail:EROFS,p=1%", "disk=fail:EROFS,p=0.01"),
+        ("disk=fail:EIO,p=0.000001", "disk=fail:EIO,p=0.000001"),
+        ("disk=fail:EIO,p=100%", "disk=fail:EIO,p=1"),
         ("malloc=glibc", "malloc=glibc"),
         ("malloc=glibc:arena_max:2", "malloc=glibc:arena_max=2"),
         (
@@ -53,7 +81,7 @@ fn each_refusal_has_its_sentence() {
         ),
         (
             "a/b=c",
-            "there is no knob `a/b` (there are sync, odirect, malloc, thp, tz, env, preload, conf); write it as in `sync=off`",
+            "there is no knob `a/b` (there are sync, odirect, disk, malloc, thp, tz, env, preload, conf); write it as in `sync=off`",
         ),
         (
             "ls",
@@ -73,7 +101,7 @@ fn each_refusal_has_its_sentence() {
         ),
         (
             "syn=drop",
-            "there is no knob `syn` (there are sync, odirect, malloc, thp, tz, env, preload, conf); did you mean `sync=off`?",
+            "there is no knob `syn` (there are sync, odirect, disk, malloc, thp, tz, env, preload, conf); did you mean `sync=off`?",
         ),
         (
             "sync=of",
@@ -92,8 +120,68 @@ fn each_refusal_has_its_sentence() {
             "`sync=` has no value: expected `on` or `off`; write it as in `sync=off`",
         ),
         (
-            "sync@/var/spool/=off",
-            "`@/var/spool/` is not a scope: only `@exe:NAME` is available; write it as in `sync@exe:NAME=off`",
+            "sync@incoming/=off",
+            "`@incoming/` is not a scope: programs are `@exe:NAME`, files are `@/PATH`, which begins with `/`; write it as in `sync@/PATH/incoming/=off`",
+        ),
+        (
+            "sync@cleanup=off",
+            "`@cleanup` is not a scope: programs are `@exe:NAME`, files are `@/PATH`, which begins with `/`; did you mean `sync@exe:cleanup=off`?",
+        ),
+        (
+            "sync@path:/a/=off",
+            "`@path:/a/` is not a scope: programs are `@exe:NAME`, files are `@/PATH`, which begins with `/`; did you mean `sync@/a/=off`?",
+        ),
+        (
+            "sync@EXE:cleanup=of",
+            "`@EXE:cleanup` is not a scope: programs are `@exe:NAME`, files are `@/PATH`, which begins with `/`; did you mean `sync@exe:cleanup=off`?",
+        ),
+        (
+            "disk@=8ms",
+            "`@` is not a scope: programs are `@exe:NAME`, files are `@/PATH`, which begins with `/`; write it as in `disk@exe:NAME=8ms`",
+        ),
+        (
+            "sync@/a//b/../c=off",
+            "`/a//b/../c` would match no file: the kernel's own paths hold no `//`; write `sync@/a/c=off`",
+        ),
+        (
+            "sync@/a/../=off",
+            "`/a/../` would match no file: the kernel's own paths hold no `..`; write `sync@/=off`",
+        ),
+        (
+            "disk@/a/./b=8",
+            "`/a/./b` would match no file: the kernel's own paths hold no `.`; write `disk@/a/b=8ms`",
+        ),
+        (
+            "tz@/a/=UTC",
+            "`tz` takes no scope, so `@/a/` cannot stand there; write `tz=UTC`",
+        ),
+        (
+            "sync@/a=b/=off",
+            r"`sync` cannot be `b/=off`, and the first `=` ended the scope (write `\=` for one that is part of it); did you mean `sync@/a\=b/=off`?",
+        ),
+        (
+            "disk@/a=b/=c=p50=4ms,p99=30ms",
+            r"`disk` cannot be `b/=c=p50=4ms,p99=30ms`, and the first `=` ended the scope (write `\=` for one that is part of it); did you mean `disk@/a\=b/\=c=p50=4ms,p99=30ms`?",
+        ),
+        (
+            r"sync@/a\=off",
+            r"`sync@/a\=off` is not a setting: `\=` is part of the scope, and no `=` ends it; did you mean `sync@/a=off`?",
+        ),
+        (
+            "sync@/a",
+            "`sync@/a` is not a setting (no `=`); write it as in `sync=off`, or for the command: refit run … -- sync@/a",
+        ),
+        (
+            "sync@/a+b/=off+maloc=jemalloc",
+            "there is no knob `maloc` (there are sync, odirect, disk, malloc, thp, tz, env, preload, conf); did you mean `malloc=jemalloc`?",
+        ),
+        (
+            "disk@/a/=8",
+            "`disk` cannot be `8`: expected a latency of more than 0 and at most 60s, such as `8ms` or `500us`; percentiles (`p50=4ms,p99=30ms`), the absolute path of a profile, `fail:EIO` or `real`; did you mean `disk@/a/=8ms`?",
+        ),
+        (
+            "disk@exe:x=~/slow",
+            r#"`disk` needs the absolute path of a profile, not `~/slow` (a shell makes one of "$HOME/slow"); write it as in `disk@exe:x=/PATH/slow`"#,
         ),
         (
             "sync@exe:/usr/sbin/cleanup=off",
@@ -201,6 +289,158 @@ fn each_refusal_has_its_sentence() {
 }
 
 #[test]
+fn each_disk_that_is_none_has_its_sentence() {
+    for (word, sentence) in [
+        (
+            "disk=",
+            "`disk=` has no value: expected a latency of more than 0 and at most 60s, such as `8ms` or `500us`; percentiles (`p50=4ms,p99=30ms`), the absolute path of a profile, `fail:EIO` or `real`; write it as in `disk=8ms`",
+        ),
+        (
+            "disk=fast",
+            "`disk` cannot be `fast`: expected a latency of more than 0 and at most 60s, such as `8ms` or `500us`; percentiles (`p50=4ms,p99=30ms`), the absolute path of a profile, `fail:EIO` or `real`; write it as in `disk=8ms`",
+        ),
+        (
+            "disk=500µs",
+            "`disk` cannot be `500µs`: expected a latency of more than 0 and at most 60s, such as `8ms` or `500us`; percentiles (`p50=4ms,p99=30ms`), the absolute path of a profile, `fail:EIO` or `real`; did you mean `disk=500us`?",
+        ),
+        (
+            "disk=61s",
+            "`disk` cannot be `61s`: expected a latency of more than 0 and at most 60s, such as `8ms` or `500us`; percentiles (`p50=4ms,p99=30ms`), the absolute path of a profile, `fail:EIO` or `real`; write it as in `disk=8ms`",
+        ),
+        (
+            "disk=0",
+            "`disk` cannot be `0`: expected a latency of more than 0 and at most 60s, such as `8ms` or `500us`; percentiles (`p50=4ms,p99=30ms`), the absolute path of a profile, `fail:EIO` or `real`; did you mean `disk=real`?",
+        ),
+        (
+            "disk=0.5ns",
+            "`disk` cannot be `0.5ns`: expected a latency of more than 0 and at most 60s, such as `8ms` or `500us`; percentiles (`p50=4ms,p99=30ms`), the absolute path of a profile, `fail:EIO` or `real`; write it as in `disk=8ms`",
+        ),
+        (
+            "disk=off",
+            "`disk` cannot be `off`: expected a latency of more than 0 and at most 60s, such as `8ms` or `500us`; percentiles (`p50=4ms,p99=30ms`), the absolute path of a profile, `fail:EIO` or `real`; did you mean `disk=real`?",
+        ),
+        (
+            "disk=eio",
+            "`disk` cannot be `eio`: expected a latency of more than 0 and at most 60s, such as `8ms` or `500us`; percentiles (`p50=4ms,p99=30ms`), the absolute path of a profile, `fail:EIO` or `real`; did you mean `disk=fail:EIO`?",
+        ),
+        (
+            "disk=p50=4ms",
+            "`p50=4ms` cannot stand in `disk=…`: expected at least two percentiles, or one latency for all flushes; did you mean `disk=4ms`?",
+        ),
+        (
+            "disk=p50=4ms,p100=30ms",
+            "`p100=30ms` cannot stand in `disk=…`: expected a percentile from `p1` to `p99.99` and its latency, such as `p99=30ms`; write it as in `disk=p50=4ms,p99=30ms`",
+        ),
+        (
+            "disk=p0.5=4ms,p50=30ms",
+            "`p0.5=4ms` cannot stand in `disk=…`: expected a percentile from `p1` to `p99.99` and its latency, such as `p99=30ms`; write it as in `disk=p50=4ms,p99=30ms`",
+        ),
+        (
+            "disk=p50=4ms,p99.999=30ms",
+            "`p99.999=30ms` cannot stand in `disk=…`: expected a percentile from `p1` to `p99.99` and its latency, such as `p99=30ms`; write it as in `disk=p50=4ms,p99=30ms`",
+        ),
+        (
+            "disk=p50=4ms,",
+            "`` cannot stand in `disk=…`: expected a percentile from `p1` to `p99.99` and its latency, such as `p99=30ms`; write it as in `disk=p50=4ms,p99=30ms`",
+        ),
+        (
+            "disk=8ms,p99=30",
+            "`8ms` cannot stand in `disk=…`: expected a percentile from `p1` to `p99.99` and its latency, such as `p99=30ms`; did you mean `disk=p50=8ms,p99=30ms`?",
+        ),
+        (
+            "disk=p50=4ms,p99=3ms",
+            "`p99=3ms` cannot stand in `disk=…`: expected a latency that is not less than that of the percentile before; write it as in `disk=p50=4ms,p99=30ms`",
+        ),
+        (
+            "disk=p99=30ms,p50=4ms",
+            "`p50=4ms` cannot stand in `disk=…`: expected percentiles that rise from one to the next; write it as in `disk=p50=4ms,p99=30ms`",
+        ),
+        (
+            "disk=p50=4ms,p50=5ms",
+            "`p50=5ms` cannot stand in `disk=…`: expected percentiles that rise from one to the next; write it as in `disk=p50=4ms,p99=30ms`",
+        ),
+        (
+            "disk=p50=4,p99=30",
+            "`p50=4` cannot stand in `disk=…`: expected a latency of more than 0 and at most 60s, such as `8ms` or `500us`; did you mean `disk=p50=4ms,p99=30ms`?",
+        ),
+        (
+            "disk=p50=0ms,p99=30ms",
+            "`p50=0ms` cannot stand in `disk=…`: expected a latency of more than 0 and at most 60s, such as `8ms` or `500us`; write it as in `disk=p50=4ms,p99=30ms`",
+        ),
+        (
+            "disk=slow.json",
+            r#"`disk` needs the absolute path of a profile, not `slow.json` (a shell makes one of "$PWD/slow.json"); write it as in `disk=/PATH/slow.json`"#,
+        ),
+        (
+            "disk=./a/slow",
+            r#"`disk` needs the absolute path of a profile, not `./a/slow` (a shell makes one of "$PWD/a/slow"); write it as in `disk=/PATH/a/slow`"#,
+        ),
+        (
+            "disk=fail:EINTR",
+            "`fail:EINTR` cannot stand in `disk=…`: expected an error that a disk gives fsync(2): `EIO`, `ENOSPC`, `EDQUOT` or `EROFS`; write it as in `disk=fail:EIO,every=100`",
+        ),
+        (
+            "disk=fail:",
+            "`fail:` cannot stand in `disk=…`: expected an error that a disk gives fsync(2): `EIO`, `ENOSPC`, `EDQUOT` or `EROFS`; write it as in `disk=fail:EIO,every=100`",
+        ),
+        (
+            "disk=fail:full,after=9",
+            "`fail:full` cannot stand in `disk=…`: expected an error that a disk gives fsync(2): `EIO`, `ENOSPC`, `EDQUOT` or `EROFS`; did you mean `disk=fail:ENOSPC,after=9`?",
+        ),
+        (
+            "disk=fail:EIO,every=0",
+            "`every=0` cannot stand in `disk=…`: expected a whole number of 1 or more, such as `every=100`; write it as in `disk=fail:EIO,every=100`",
+        ),
+        (
+            "disk=fail:EIO,every=+3",
+            "`every=+3` cannot stand in `disk=…`: expected a whole number of 1 or more, such as `every=100`; write it as in `disk=fail:EIO,every=100`",
+        ),
+        (
+            "disk=fail:EIO,after",
+            "`after` cannot stand in `disk=…`: expected a whole number of 1 or more, such as `every=100`; write it as in `disk=fail:EIO,every=100`",
+        ),
+        (
+            "disk=fail:EIO,after=99999999999999999999",
+            "`after=99999999999999999999` cannot stand in `disk=…`: expected a whole number of 1 or more, such as `every=100`; write it as in `disk=fail:EIO,every=100`",
+        ),
+        (
+            "disk=fail:EIO,p=5",
+            "`p=5` cannot stand in `disk=…`: expected a chance from 0.000001 to 1, such as `p=0.01` or `p=1%`; did you mean `disk=fail:EIO,p=0.05`?",
+        ),
+        (
+            "disk=fail:EIO,p=0",
+            "`p=0` cannot stand in `disk=…`: expected a chance from 0.000001 to 1, such as `p=0.01` or `p=1%`; write it as in `disk=fail:EIO,every=100`",
+        ),
+        (
+            "disk=fail:EIO,p=0.0000001",
+            "`p=0.0000001` cannot stand in `disk=…`: expected a chance from 0.000001 to 1, such as `p=0.01` or `p=1%`; write it as in `disk=fail:EIO,every=100`",
+        ),
+        (
+            "disk=fail:EIO,nth=3",
+            "`nth=3` cannot stand in `disk=…`: expected `every=N`, `after=N` or `p=0.01`; did you mean `disk=fail:EIO,every=3`?",
+        ),
+        (
+            "disk=fail:EIO,every=3,after=2",
+            "`every=3,after=2` cannot stand in `disk=…`: expected only one of them; did you mean `disk=fail:EIO,every=3`?",
+        ),
+        (
+            "disk=fail:EIO,",
+            "`` cannot stand in `disk=…`: expected `every=N`, `after=N` or `p=0.01`; write it as in `disk=fail:EIO,every=100`",
+        ),
+        (
+            "disk=8ms+sycn=off",
+            "there is no knob `sycn` (there are sync, odirect, disk, malloc, thp, tz, env, preload, conf); did you mean `sync=off`?",
+        ),
+    ] {
+        assert_eq!(
+            word.parse::<Setting>().expect_err(word).to_string(),
+            sentence,
+            "{word}"
+        );
+    }
+}
+
+#[test]
 fn what_people_call_it_leads_to_what_it_is_called_here() {
     for (word, meant) in [
         ("fsync=drop", "sync=off"),
@@ -232,6 +472,9 @@ fn what_people_call_it_leads_to_what_it_is_called_here() {
         ("LD_PRELOAD=/x.so", "preload=/x.so"),
         ("TMP=/x", "env.TMP=/x"),
         ("FOO=bar", "env.FOO=bar"),
+        ("fsync_latency=8ms", "disk=8ms"),
+        ("latency@/srv/=8", "disk@/srv/=8ms"),
+        (r"fsync@/a\=b/=drop", r"sync@/a\=b/=off"),
         ("http_proxy=x", "env.http_proxy=x"),
     ] {
         let sentence = word.parse::<Setting>().expect_err(word).to_string();
@@ -256,6 +499,14 @@ fn settings_that_cannot_both_hold_are_refused() {
         (
             "tz=UTC tz=Japan",
             "`tz` is given twice, `tz=UTC` and `tz=Japan`; keep one of them",
+        ),
+        (
+            "disk=8ms disk@/srv/=fail:EIO",
+            "`disk` is given twice, `disk=8ms` and `disk@/srv/=fail:EIO`; keep one of them",
+        ),
+        (
+            "disk=real disk=real",
+            "`disk` is given twice, `disk=real` and `disk=real`; keep one of them",
         ),
         (
             "env.A=1 env.A=2",
@@ -295,6 +546,34 @@ fn an_executables_name_has_at_most_63_bytes() {
         sentence.contains("it has 64 bytes, and at most 63 fit"),
         "{sentence}"
     );
+}
+
+#[test]
+fn a_path_has_at_most_4095_bytes() {
+    let word = |bytes: usize| format!("sync@/{}=off", "x".repeat(bytes - 1)).parse::<Setting>();
+    assert!(word(4095).is_ok());
+    let sentence = word(4096).expect_err("too long").to_string();
+    assert!(
+        sentence.ends_with(
+            "it has 4096 bytes, and a path at most 4095; write it as in `sync@/PATH=off`"
+        ),
+        "{sentence}"
+    );
+}
+
+#[test]
+fn a_hostile_word_is_judged_in_no_time() {
+    let began = std::time::Instant::now();
+    for piece in ["=b", "=//", "\\=", "/..", "+sync@/a", "p1=1,", "\\+disk=a"] {
+        for head in ["sync@/a=", "disk@/a", "disk=p1=1,", "sync@"] {
+            let word = head.to_owned() + &piece.repeat(10_000);
+            if let Err(error) = word.parse::<Setting>() {
+                assert!(error.to_string().contains('`'));
+            }
+        }
+    }
+    // Far less; but what grows with the square of the length takes minutes.
+    assert!(began.elapsed().as_secs() < 20, "{:?}", began.elapsed());
 }
 
 #[test]

@@ -119,12 +119,12 @@ fn each_refusal_has_its_sentence() {
         // No knob's name behind the plus, so it did not join; that name is what to mend.
         (
             "sync=off+maloc=jemalloc",
-            "there is no knob `maloc` (there are sync, odirect, malloc, thp, tz, env, preload, conf); \
+            "there is no knob `maloc` (there are sync, odirect, disk, malloc, thp, tz, env, preload, conf); \
              did you mean `malloc=jemalloc`?",
         ),
         (
             "thp=never+malloc=jemalloc:narenas:2+syn=off",
-            "there is no knob `syn` (there are sync, odirect, malloc, thp, tz, env, preload, conf); did you mean `sync=off`?",
+            "there is no knob `syn` (there are sync, odirect, disk, malloc, thp, tz, env, preload, conf); did you mean `sync=off`?",
         ),
         (
             r"sync=off\+malloc=jemalloc",
@@ -200,5 +200,5 @@ fn of_two_that_may_repeat_the_later_wins() {
 fn exe_scope(name: &str) -> Scope {
     let word = format!("sync@exe:{name}=on");
     let setting: refit_knobs::Setting = word.parse().expect("a name");
-    setting.scope().cloned().map(Scope::Exe).expect("a scope")
+    setting.scope().cloned().expect("a scope")
 }

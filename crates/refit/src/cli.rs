@@ -37,7 +37,11 @@ pub enum Verb {
 ///
 ///   sync=off             fsync and its kin return at once (loses-on-crash)
 ///   sync@exe:NAME=off    … only in executables of this name
+///   sync@/PATH/=off      … only of files below this directory, links resolved
 ///   odirect=off          O_DIRECT taken from regular files (loses-on-crash)
+///   disk=8ms             each real sync waits as on such a disk; or percentiles
+///                        (p50=4ms,p99=30ms), or a profile's absolute path
+///   disk=fail:EIO        real syncs fail; `,every=N`, `,after=N` or `,p=0.01`
 ///   malloc=NAME[:opts]   glibc, jemalloc, mimalloc, tcmalloc or /path/lib.so
 ///   thp=MODE             never, madvise or always
 ///   tz=ZONE, env.NAME=VALUE, preload=/path/lib.so

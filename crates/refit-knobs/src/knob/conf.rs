@@ -7,7 +7,7 @@ use crate::error::Hint;
 use crate::explain::Prose;
 use crate::setting::mend;
 use crate::word::Word;
-use crate::{Class, ExeName, Launch, SettingError};
+use crate::{Class, Launch, Scope, SettingError};
 
 pub static KNOB: Knob = Knob {
     name: "conf",
@@ -79,7 +79,7 @@ impl Behaviour for Declared {
         Class::ChangesBehaviour
     }
 
-    fn prose(&self) -> Prose {
+    fn prose(&self, _: Option<&Scope>) -> Prose {
         Prose {
             swaps: format!(
                 "what the recipe declares as {} under [conf.{}]",
@@ -93,7 +93,7 @@ impl Behaviour for Declared {
         }
     }
 
-    fn apply(&self, _: Option<&ExeName>, launch: &mut Launch) {
+    fn apply(&self, _: Option<&Scope>, launch: &mut Launch) {
         launch.conf.push((self.name.clone(), self.value.clone()));
     }
 }

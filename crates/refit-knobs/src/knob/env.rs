@@ -7,7 +7,7 @@ use crate::error::Hint;
 use crate::explain::Prose;
 use crate::setting::mend;
 use crate::word::Word;
-use crate::{Class, ExeName, Launch, SettingError};
+use crate::{Class, Launch, Scope, SettingError};
 
 pub static KNOB: Knob = Knob {
     name: "env",
@@ -88,7 +88,7 @@ impl Behaviour for Variable {
         Class::ChangesBehaviour
     }
 
-    fn prose(&self) -> Prose {
+    fn prose(&self, _: Option<&Scope>) -> Prose {
         Prose {
             swaps: format!("{}={} in the program's environment", self.name, self.value),
             risk: "whatever the program makes of that variable; refit does not know",
@@ -99,7 +99,7 @@ impl Behaviour for Variable {
         }
     }
 
-    fn apply(&self, _: Option<&ExeName>, launch: &mut Launch) {
+    fn apply(&self, _: Option<&Scope>, launch: &mut Launch) {
         launch.env.push((self.name.clone(), self.value.clone()));
     }
 }

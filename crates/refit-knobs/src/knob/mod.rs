@@ -2,6 +2,7 @@
 
 mod choice;
 pub(crate) mod conf;
+pub(crate) mod disk;
 pub(crate) mod env;
 pub(crate) mod malloc;
 pub(crate) mod odirect;
@@ -14,7 +15,7 @@ use std::fmt;
 
 use crate::explain::Prose;
 use crate::word::Word;
-use crate::{Class, ExeName, Launch, SettingError};
+use crate::{Class, Launch, Scope, SettingError};
 
 macro_rules! knobs {
     ($($Variant:ident: $module:ident::$Type:ident,)+) => {
@@ -40,6 +41,7 @@ macro_rules! knobs {
 knobs! {
     Sync: sync::SyncCalls,
     Odirect: odirect::DirectIo,
+    Disk: disk::Device,
     Malloc: malloc::Malloc,
     Thp: thp::HugePages,
     Tz: tz::Zone,
@@ -53,13 +55,13 @@ knobs! {
 pub struct Knob {
     /// Its name.
     pub name: &'static str,
-    /// How a setting of it is written: `sync[@exe:NAME]=on|off`.
+    /// How a setting of it is written: `sync[@exe:NAME|@/PATH]=on|off`.
     pub form: &'static str,
     /// What it does, in one line.
     pub about: &'static str,
     /// A setting that most people would start with.
     pub example: &'static str,
-    /// Whether `@exe:NAME` can follow the name.
+    /// Whether `@exe:NAME` or `@/PATH` can follow the name.
     pub scoped: bool,
     /// Whether `.NAME` has to follow the name.
     pub(crate) has_members: bool,
@@ -88,6 +90,6 @@ pub(crate) trait Behaviour: fmt::Display {
         None
     }
     fn class(&self) -> Class;
-    fn prose(&self) -> Prose;
-    fn apply(&self, scope: Option<&ExeName>, launch: &mut Launch);
+    fn prose(&self, scope: Option<&Scope>) -> Prose;
+    fn apply(&self, scope: Option<&Scope>, launch: &mut Launch);
 }

@@ -4,13 +4,13 @@ use std::fmt;
 
 use super::choice::{ON_OFF, choose, on_or_off};
 use super::{Behaviour, Knob, Value};
-use crate::explain::{EXE_SCOPE, Prose};
+use crate::explain::{Prose, scope_notes};
 use crate::launch::SwitchRule;
-use crate::{Class, ExeName, Launch, Scope};
+use crate::{Class, Launch, Scope};
 
 pub static KNOB: Knob = Knob {
     name: "odirect",
-    form: "odirect[@exe:NAME]=on|off",
+    form: "odirect[@exe:NAME|@/PATH]=on|off",
     about: "whether files opened with O_DIRECT bypass the page cache",
     example: "odirect=off",
     scoped: true,
@@ -49,13 +49,18 @@ impl Behaviour for DirectIo {
         }
     }
 
-    fn prose(&self) -> Prose {
-        if self.on { on() } else { off() }
+    fn prose(&self, scope: Option<&Scope>) -> Prose {
+        let mut prose = if self.on { on() } else { off() };
+        if let Some(Scope::Path(_)) = scope {
+            prose.notes.push(AFTER_THE_OPEN.to_owned());
+        }
+        prose.notes.extend(scope_notes(scope));
+        prose
     }
 
-    fn apply(&self, scope: Option<&ExeName>, launch: &mut Launch) {
+    fn apply(&self, scope: Option<&Scope>, launch: &mut Launch) {
         launch.odirect.push(SwitchRule {
-            scope: scope.cloned().map(Scope::Exe),
+            scope: scope.cloned(),
             on: self.on,
         });
     }
@@ -68,7 +73,7 @@ fn on() -> Prose {
         backend: "a preloaded library that lets the flag through",
         covers: COVERS,
         not_covered: NOT_COVERED,
-        notes: vec![EXE_SCOPE.to_owned()],
+        notes: Vec::new(),
     }
 }
 
@@ -78,7 +83,6 @@ fn off() -> Prose {
         "InnoDB with innodb_flush_method=O_DIRECT_NO_FSYNC relies on its writes being direct: it does not sync \
          after them",
         "together with `sync=off` this reaches servers whose logs go around every fsync suppressor by direct writes",
-        EXE_SCOPE,
     ];
     Prose {
         swaps: "writes to files opened with O_DIRECT go to the page cache instead of to the device"
@@ -92,6 +96,9 @@ fn off() -> Prose {
         notes: notes.map(ToOwned::to_owned).to_vec(),
     }
 }
+
+const AFTER_THE_OPEN: &str =
+    "the path of the opened file decides, right after the open; a later rename changes nothing";
 
 const COVERS: &[&str] = &["regular files opened through the C library, in every variant of open"];
 

@@ -8,7 +8,7 @@ use super::{Behaviour, Knob, Value};
 use crate::error::Hint;
 use crate::explain::Prose;
 use crate::word::Word;
-use crate::{Class, ExeName, Launch, SettingError};
+use crate::{Class, Launch, Scope, SettingError};
 
 pub static KNOB: Knob = Knob {
     name: "preload",
@@ -73,7 +73,7 @@ impl Behaviour for Library {
         Class::ChangesBehaviour
     }
 
-    fn prose(&self) -> Prose {
+    fn prose(&self, _: Option<&Scope>) -> Prose {
         Prose {
             swaps: format!(
                 "functions that {} defines take the place of those in the program's libraries",
@@ -91,7 +91,7 @@ impl Behaviour for Library {
         }
     }
 
-    fn apply(&self, _: Option<&ExeName>, launch: &mut Launch) {
+    fn apply(&self, _: Option<&Scope>, launch: &mut Launch) {
         launch.preload.push(self.to_path());
     }
 }

@@ -4,13 +4,13 @@ use std::fmt;
 
 use super::choice::{ON_OFF, choose, on_or_off};
 use super::{Behaviour, Knob, Value};
-use crate::explain::{EXE_SCOPE, Prose};
+use crate::explain::{Prose, scope_notes};
 use crate::launch::SwitchRule;
-use crate::{Class, ExeName, Launch, Scope};
+use crate::{Class, Launch, Scope};
 
 pub static KNOB: Knob = Knob {
     name: "sync",
-    form: "sync[@exe:NAME]=on|off",
+    form: "sync[@exe:NAME|@/PATH]=on|off",
     about: "whether fsync and its relatives reach the disk",
     example: "sync=off",
     scoped: true,
@@ -49,13 +49,14 @@ impl Behaviour for SyncCalls {
         }
     }
 
-    fn prose(&self) -> Prose {
-        if self.on { ON.prose() } else { OFF.prose() }
+    fn prose(&self, scope: Option<&Scope>) -> Prose {
+        let texts = if self.on { &ON } else { &OFF };
+        texts.prose(scope)
     }
 
-    fn apply(&self, scope: Option<&ExeName>, launch: &mut Launch) {
+    fn apply(&self, scope: Option<&Scope>, launch: &mut Launch) {
         launch.sync.push(SwitchRule {
-            scope: scope.cloned().map(Scope::Exe),
+            scope: scope.cloned(),
             on: self.on,
         });
     }
@@ -65,30 +66,26 @@ struct Texts {
     swaps: &'static str,
     risk: &'static str,
     backend: &'static str,
+    covers: &'static [&'static str],
+    not_covered: &'static [&'static str],
     notes: &'static [&'static str],
 }
 
 impl Texts {
-    fn prose(&self) -> Prose {
-        let notes = self
-            .notes
-            .iter()
-            .chain([&EXE_SCOPE])
-            .map(|&note| note.to_owned())
-            .collect();
-        let Self {
-            swaps,
-            risk,
-            backend,
-            ..
-        } = *self;
+    fn prose(&self, scope: Option<&Scope>) -> Prose {
+        let of_paths = match scope {
+            Some(Scope::Path(_)) => OF_PATHS,
+            _ => &[],
+        };
+        let notes = self.notes.iter().chain(of_paths);
+        let notes = notes.map(|&note| note.to_owned());
         Prose {
-            swaps: swaps.to_owned(),
-            risk,
-            backend,
-            covers: COVERS,
-            not_covered: NOT_COVERED,
-            notes,
+            swaps: self.swaps.to_owned(),
+            risk: self.risk,
+            backend: self.backend,
+            covers: self.covers,
+            not_covered: self.not_covered,
+            notes: notes.chain(scope_notes(scope)).collect(),
         }
     }
 }
@@ -97,6 +94,16 @@ const ON: Texts = Texts {
     swaps: "nothing: every sync call is the real one; refit counts and times it",
     risk: "none",
     backend: "a preloaded library that passes each call on to the kernel",
+    covers: &[BY_DESCRIPTOR, MSYNC, OPENS, WRITES, BY_NUMBER],
+    not_covered: &[
+        AIO_FSYNC,
+        LIO_LISTIO,
+        IO_URING,
+        IO_SUBMIT,
+        "system calls made by an instruction of the program's own: real, not counted",
+        "statically linked, 32-bit, setuid and setgid programs, most Go programs among them: real, not counted (named)",
+        "programs built for another C library than glibc or musl: real, not counted (named)",
+    ],
     notes: &["use it to exempt one program from a wider `sync=off`: `sync=off sync@exe:NAME=on`"],
 };
 
@@ -107,32 +114,54 @@ const OFF: Texts = Texts {
            more under load), acknowledged or not, in any order, and can leave files torn; errors of writing back (EIO, ENOSPC, \
            EDQUOT at a sync) are not seen by the program. A crash of the program alone loses nothing",
     backend: "a preloaded library; a cheap probe instead of each call (sync_file_range(fd, 0, 0, 0) for descriptors, \
-              msync with MS_ASYNC for mappings) lets a bad descriptor or range still fail as the kernel says",
+              msync with MS_ASYNC for mappings) lets a bad descriptor or range still fail as the kernel says. Beneath it, \
+              as root, a seccomp filter for what no preload reaches: without a scope and without `disk=` it answers 0 by \
+              itself, else it asks refit about each call",
+    covers: &[
+        BY_DESCRIPTOR,
+        MSYNC,
+        OPENS,
+        WRITES,
+        BY_NUMBER,
+        "as root also statically linked, 32-bit, setuid and setgid programs, most Go programs among them, and system \
+         calls made by a program's own instructions: there all but pwritev2, and O_SYNC where refit can do the open \
+         exactly as the program would",
+    ],
+    not_covered: &[
+        AIO_FSYNC,
+        LIO_LISTIO,
+        IO_URING,
+        IO_SUBMIT,
+        "without root: system calls made by an instruction of the program's own",
+        "without root: statically linked, 32-bit, setuid and setgid programs, most Go programs among them (named)",
+        "without root: programs built for another C library than glibc or musl (named)",
+    ],
     notes: &[
         "files on FUSE and network filesystems are covered as well: their servers are not asked to commit",
-        "one difference to the kernel is known: syncing a descriptor from /proc, of a namespace (nsfs) or of a process \
-         (pidfd) answers 0 where the kernel answers EINVAL",
+        "one difference to the kernel is known in the preload: syncing a descriptor from /proc, of a namespace (nsfs) or \
+         of a process (pidfd) answers 0 where the kernel answers EINVAL",
+        "where the filter answers by itself, every descriptor but a negative one gives 0, bad ones too, and such calls \
+         are not counted",
         "fcntl(F_GETFL) does not show an O_SYNC or O_DSYNC that was taken away",
         "programs built for musl are reached as well",
     ],
 };
 
-const COVERS: &[&str] = &[
-    "fsync, fdatasync, sync, syncfs, sync_file_range",
-    "msync with MS_SYNC",
-    "O_SYNC and O_DSYNC in open, open64, openat, openat64, openat2, their fortified `_2` entries, mkostemp and mkostemps",
-    "RWF_SYNC and RWF_DSYNC in pwritev2",
-    "the same calls by number through the C library's syscall()",
+/// Path scopes decide on the file of each call.
+const OF_PATHS: &[&str] = &[
+    "the path of the open file decides, at the moment of the sync (of an O_SYNC open: at the open), not the name that \
+     was once opened; syncing a directory is a call on the directory's own path",
+    "msync is real unless every file mapped in its range matches; where that cannot be told, as in the preload, it is real",
+    "sync() is about all files, so it is real unless settings without a path turn everything off",
 ];
 
-const NOT_COVERED: &[&str] = &[
-    "aio_fsync: it really runs, so that its completion stays true (counted)",
-    "lio_listio (counted)",
-    "io_uring: rings are counted, what goes through them is not seen",
-    "libaio's io_submit",
-    "system calls made by an instruction of the program's own instead of through the C library",
-    "statically linked programs, most Go programs among them (named)",
-    "setuid and setgid programs (named)",
-    "32-bit programs (named)",
-    "programs built for another C library than glibc or musl (named)",
-];
+const BY_DESCRIPTOR: &str = "fsync, fdatasync, sync, syncfs, sync_file_range";
+const MSYNC: &str = "msync with MS_SYNC";
+const OPENS: &str = "O_SYNC and O_DSYNC in open, open64, openat, openat64, openat2, their fortified `_2` entries, mkostemp and mkostemps";
+const WRITES: &str = "RWF_SYNC and RWF_DSYNC in pwritev2";
+const BY_NUMBER: &str = "the same calls by number through the C library's syscall()";
+
+const AIO_FSYNC: &str = "aio_fsync: it really runs, so that its completion stays true (counted)";
+const LIO_LISTIO: &str = "lio_listio (counted)";
+const IO_URING: &str = "io_uring: rings are counted, what goes through them is not seen";
+const IO_SUBMIT: &str = "libaio's io_submit";

@@ -6,7 +6,7 @@ use super::choice::{Choice, choose};
 use super::{Behaviour, Knob, Value};
 use crate::explain::Prose;
 use crate::launch::Thp;
-use crate::{Class, ExeName, Launch};
+use crate::{Class, Launch, Scope};
 
 pub static KNOB: Knob = Knob {
     name: "thp",
@@ -73,7 +73,7 @@ impl Behaviour for HugePages {
         Class::Safe
     }
 
-    fn prose(&self) -> Prose {
+    fn prose(&self, _: Option<&Scope>) -> Prose {
         let (swaps, note) = match self.mode {
             Thp::Never => (
                 "the kernel backs none of the program's memory with huge pages, whatever the system's mode",
@@ -103,7 +103,7 @@ impl Behaviour for HugePages {
         }
     }
 
-    fn apply(&self, _: Option<&ExeName>, launch: &mut Launch) {
+    fn apply(&self, _: Option<&Scope>, launch: &mut Launch) {
         launch.thp = Some(self.mode);
     }
 }

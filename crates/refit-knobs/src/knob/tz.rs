@@ -5,7 +5,7 @@ use std::fmt;
 use super::choice::unknown_value;
 use super::{Behaviour, Knob, Value};
 use crate::explain::Prose;
-use crate::{Class, ExeName, Launch};
+use crate::{Class, Launch, Scope};
 
 pub static KNOB: Knob = Knob {
     name: "tz",
@@ -45,7 +45,7 @@ impl Behaviour for Zone {
         Class::ChangesBehaviour
     }
 
-    fn prose(&self) -> Prose {
+    fn prose(&self, _: Option<&Scope>) -> Prose {
         Prose {
             swaps: format!("TZ={} in the program's environment", self.zone),
             risk: "the program reads, prints and perhaps stores local times of another zone",
@@ -62,7 +62,7 @@ impl Behaviour for Zone {
         }
     }
 
-    fn apply(&self, _: Option<&ExeName>, launch: &mut Launch) {
+    fn apply(&self, _: Option<&Scope>, launch: &mut Launch) {
         launch.env.push(("TZ".to_owned(), self.zone.clone()));
     }
 }

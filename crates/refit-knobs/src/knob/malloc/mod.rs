@@ -20,7 +20,7 @@ use crate::explain::Prose;
 use crate::launch::{Allocator, AllocatorKind};
 use crate::nearest::nearest;
 use crate::word::Word;
-use crate::{Class, ExeName, Launch, SettingError};
+use crate::{Class, Launch, Scope, SettingError};
 
 pub static KNOB: Knob = Knob {
     name: "malloc",
@@ -132,7 +132,7 @@ impl Behaviour for Malloc {
         Class::Safe
     }
 
-    fn prose(&self) -> Prose {
+    fn prose(&self, _: Option<&Scope>) -> Prose {
         let (swaps, backend, notes) = match self {
             Self::Path(library) => (
                 format!("malloc and its relatives come from {library} instead of the C library"),
@@ -163,7 +163,7 @@ impl Behaviour for Malloc {
         }
     }
 
-    fn apply(&self, _: Option<&ExeName>, launch: &mut Launch) {
+    fn apply(&self, _: Option<&Scope>, launch: &mut Launch) {
         launch.malloc = Some(match self {
             Self::Path(library) => Allocator {
                 kind: AllocatorKind::Path(library.to_path()),
