@@ -40,8 +40,6 @@ fn run(lab: &Lab, settings: &[&str], command: &[&str]) -> Traced {
         &json,
         "--trace-sync",
         &file,
-        "--backend",
-        "preload",
     ];
     let words = [&own[..], settings, &["--"], command].concat();
     let (output, trace) = lab.strace("fsync,fdatasync", &words);
