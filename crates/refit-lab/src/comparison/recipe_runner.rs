@@ -6,6 +6,7 @@ mod program;
 mod service;
 mod window;
 
+use std::cell::Cell;
 use std::fs::{self, File};
 use std::path::Path;
 use std::time::Duration;
@@ -16,7 +17,7 @@ use refit_stats::Rng;
 use rustix::process::geteuid;
 
 use self::phase::{Phase, failed, names, out, passed, seconds};
-use super::runner::{Made, Runs, io_error, next_padding, unsettled};
+use super::runner::{Made, Runs, disk_seed, io_error, next_padding, unsettled};
 use crate::conf_steps::ConfSteps;
 use crate::copies::size;
 use crate::error::LabError;
@@ -43,6 +44,8 @@ pub struct RecipeRunner<'a> {
     rng: Rng,
     settle: Settle,
     unsettled: usize,
+    /// How many programs were prepared so far.
+    prepared: Cell<u32>,
     /// What the baseline's check printed.
     expected_outcome: Option<String>,
     /// Of the largest instance so far.
@@ -77,6 +80,7 @@ impl<'a> RecipeRunner<'a> {
             environment_bytes: 0,
             padding: 0,
             rng: Rng::new(request.seed ^ 0x7061_6464_696e_6721),
+            prepared: Cell::new(0),
             unsettled: 0,
             expected_outcome: None,
             instance_bytes: 0,
@@ -111,6 +115,7 @@ impl<'a> RecipeRunner<'a> {
             allocator_dir: self.request.allocator_dir.clone(),
             bare: *role == Role::Bare,
             environment_bytes,
+            seed: disk_seed(self.request.seed, &self.prepared),
             ..Options::default()
         };
         let words: Vec<_> = words.into_iter().map(Into::into).collect();

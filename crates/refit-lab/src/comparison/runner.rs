@@ -1,5 +1,6 @@
 //! Makes one run of one variant of a command, and says whether it counts.
 
+use std::cell::Cell;
 use std::fs::File;
 use std::hash::{DefaultHasher, Hasher};
 use std::io::{self, Read, Seek, SeekFrom};
@@ -82,6 +83,13 @@ pub fn next_padding(rng: &mut Rng) -> usize {
     usize::try_from(rng.below(PADDING / 16)).unwrap_or(0) * 16
 }
 
+/// Each run's emulated disk draws for itself, in the same order when the
+/// comparison is repeated with its seed.
+pub fn disk_seed(seed: u64, prepared: &Cell<u32>) -> u64 {
+    prepared.set(prepared.get().wrapping_add(1));
+    seed ^ u64::from(prepared.get()) << 32
+}
+
 /// For so many runs before which something else kept writing.
 pub fn unsettled(runs: usize) -> Option<Warning> {
     (runs > 0).then(|| Warning {
@@ -100,6 +108,8 @@ pub struct Runner<'a> {
     settle: Settle,
     unsettled: usize,
     copies: Option<Copies>,
+    /// How many programs were prepared so far.
+    prepared: Cell<u32>,
     stdout: File,
     stderr: File,
     /// Hash and length of what the baseline printed.
@@ -132,6 +142,7 @@ impl<'a> Runner<'a> {
             rng: Rng::new(request.seed ^ 0x7061_6464_696e_6721),
             settle: Settle::new(directory),
             unsettled: 0,
+            prepared: Cell::new(0),
             copies: copies.map_err(io_error(&format!("cannot copy {}", directory.display())))?,
             stdout: tempfile::tempfile().map_err(io_error("cannot make a temporary file"))?,
             stderr: tempfile::tempfile().map_err(io_error("cannot make a temporary file"))?,
@@ -159,6 +170,7 @@ impl<'a> Runner<'a> {
             allocator_dir: self.request.allocator_dir.clone(),
             bare: *role == Role::Bare,
             environment_bytes,
+            seed: disk_seed(self.request.seed, &self.prepared),
             ..Options::default()
         };
         Ok(prepare(launch, &options, &self.request.command)?)
