@@ -1,5 +1,7 @@
 //! The closing block of a run, for people.
 
+mod witness;
+
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -16,6 +18,7 @@ pub fn text(report: &RunReport) -> String {
     } else {
         swapped(report, &mut lines);
     }
+    lines.extend(witness::lines(report));
     unreached(report, &mut lines);
     unknown(report, &mut lines);
     survivors(report, &mut lines);
@@ -413,7 +416,7 @@ mod tests {
     use super::*;
     use refit_meter::{Coverage, Metrics, Outcome, Run, UnreachedProgram};
 
-    fn calls(seen: u64, suppressed: u64, waited_ns: u64) -> Calls {
+    pub fn calls(seen: u64, suppressed: u64, waited_ns: u64) -> Calls {
         Calls {
             seen,
             suppressed,
@@ -423,7 +426,7 @@ mod tests {
         }
     }
 
-    fn executable(path: &str, name: &'static str, calls: Calls) -> ExecutableReport {
+    pub fn executable(path: &str, name: &'static str, calls: Calls) -> ExecutableReport {
         ExecutableReport {
             executable: path.to_owned(),
             processes: 1,
@@ -433,7 +436,7 @@ mod tests {
         }
     }
 
-    fn report(settings: &[(&str, &str)], executables: Vec<ExecutableReport>) -> RunReport {
+    pub fn report(settings: &[(&str, &str)], executables: Vec<ExecutableReport>) -> RunReport {
         let mut totals: BTreeMap<String, Calls> = BTreeMap::new();
         for (name, calls) in executables.iter().flat_map(|e| &e.calls) {
             let total = totals.entry(name.clone()).or_default();
@@ -470,6 +473,7 @@ mod tests {
                 totals,
                 executables,
                 survivors: Vec::new(),
+                witness: None,
             },
         }
     }
