@@ -70,9 +70,7 @@ const EXE_SCOPE: &[&str] = &[
 ];
 
 const PATH_SCOPE: &[&str] = &[
-    "the path is the one that the kernel has for the file, links resolved, as seen from refit's own root: with a `/` at \
-     the end it is the tree below, `*` and `?` match within a name, `**` across names; of several matching settings \
-     the last one counts",
-    "a file that was renamed or removed goes by the path that the kernel has for it at the moment of the call; where \
-     none can be had, as in a chroot without /proc and without root, the call is real (counted)",
+    "with a `/` at its end the path is the tree below it; `*` and `?` match within a name, `**` across names; links in it \
+     are resolved when the run starts; of several matching settings the last one counts",
+    "where a file's path cannot be told, as in a chroot without root, the call is real (counted)",
 ];

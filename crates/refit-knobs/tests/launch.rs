@@ -230,18 +230,22 @@ fn an_explanation_fits_its_scope_and_its_disk() {
     for (word, has, has_not) in [
         (
             "sync@/srv/=off",
-            &["moment of the sync", "msync is real", "links resolved"][..],
+            &[
+                "moment of the sync",
+                "msync, syncfs and sync()",
+                "are resolved when",
+            ][..],
             &["/proc/self/exe"][..],
         ),
         (
             "sync=off",
             &["seccomp", "`@/PATH` to files"],
-            &["msync is real"],
+            &["msync, syncfs"],
         ),
         ("sync=on", &["real, not counted"], &["as root also"]),
         (
             "odirect@/srv/=off",
-            &["right after the open", "links resolved"],
+            &["right after the open", "are resolved when"],
             &[],
         ),
         (

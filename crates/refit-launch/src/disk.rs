@@ -1,19 +1,27 @@
 //! The emulated disk as the session page holds it.
 
+mod normal;
+pub mod profile;
+mod quantiles;
+
 use refit_knobs as knobs;
-use refit_preload::session::{Disk, LATENCIES, When};
+use refit_preload::session::{Disk, When};
 
 use crate::LaunchError;
 
 /// The page's form of a `disk=` value.
+///
+/// # Errors
+/// [`LaunchError::Profile`] when a profile cannot be read.
 pub fn emulated(disk: &knobs::Disk) -> Result<Disk, LaunchError> {
     Ok(match disk {
-        knobs::Disk::Latency(points) => Disk::Latency(Box::new([points[0].1; LATENCIES])),
+        knobs::Disk::Latency(points) => Disk::Latency(quantiles::of_percentiles(points)),
         knobs::Disk::Profile(path) => {
-            return Err(LaunchError::LibraryUnreadable {
+            let samples = profile::read(path).map_err(|problem| LaunchError::Profile {
                 path: path.clone(),
-                cause: std::io::ErrorKind::Unsupported.into(),
-            });
+                problem,
+            })?;
+            Disk::Latency(quantiles::of_samples(samples))
         }
         knobs::Disk::Fail { errno, when } => Disk::Fail {
             error: errno.0.unsigned_abs(),

@@ -1,6 +1,8 @@
 use std::io;
 use std::path::PathBuf;
 
+use crate::disk::profile::ProfileProblem;
+
 /// Why nothing was started. Each message ends with what to do next.
 #[derive(Debug, thiserror::Error)]
 pub enum LaunchError {
@@ -59,6 +61,16 @@ pub enum LaunchError {
     Board {
         /// What the kernel said.
         cause: io::Error,
+    },
+    /// The profile of a `disk=` setting is none.
+    #[error(
+        "disk={}: the file {problem}\n  make a profile of a disk: refit doctor --probe-disk DIR --json FILE", path.display()
+    )]
+    Profile {
+        /// As it was given.
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: ProfileProblem,
     },
     /// More settings than the session page holds.
     #[error(

@@ -6,7 +6,7 @@
 //! that a failure of refit is said, and never replaces the program's own end.
 
 pub mod allocator;
-mod disk;
+pub mod disk;
 mod environment;
 mod error;
 pub mod place;

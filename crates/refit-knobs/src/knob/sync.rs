@@ -94,12 +94,11 @@ const ON: Texts = Texts {
     swaps: "nothing: every sync call is the real one; refit counts and times it",
     risk: "none",
     backend: "a preloaded library that passes each call on to the kernel",
-    covers: &[BY_DESCRIPTOR, MSYNC, OPENS, WRITES, BY_NUMBER],
+    covers: &[BY_DESCRIPTOR, MSYNC, OPENS, WRITES, BY_NUMBER, SUBMITTED],
     not_covered: &[
         AIO_FSYNC,
         LIO_LISTIO,
-        IO_URING,
-        IO_SUBMIT,
+        OWN_RINGS,
         "system calls made by an instruction of the program's own: real, not counted",
         "statically linked, 32-bit, setuid and setgid programs, most Go programs among them: real, not counted (named)",
         "programs built for another C library than glibc or musl: real, not counted (named)",
@@ -123,6 +122,7 @@ const OFF: Texts = Texts {
         OPENS,
         WRITES,
         BY_NUMBER,
+        SUBMITTED,
         "as root also statically linked, 32-bit, setuid and setgid programs, most Go programs among them, and system \
          calls made by a program's own instructions: there all but pwritev2, and O_SYNC where refit can do the open \
          exactly as the program would",
@@ -130,8 +130,7 @@ const OFF: Texts = Texts {
     not_covered: &[
         AIO_FSYNC,
         LIO_LISTIO,
-        IO_URING,
-        IO_SUBMIT,
+        OWN_RINGS,
         "without root: system calls made by an instruction of the program's own",
         "without root: statically linked, 32-bit, setuid and setgid programs, most Go programs among them (named)",
         "without root: programs built for another C library than glibc or musl (named)",
@@ -149,10 +148,10 @@ const OFF: Texts = Texts {
 
 /// Path scopes decide on the file of each call.
 const OF_PATHS: &[&str] = &[
-    "the path of the open file decides, at the moment of the sync (of an O_SYNC open: at the open), not the name that \
-     was once opened; syncing a directory is a call on the directory's own path",
-    "msync is real unless every file mapped in its range matches; where that cannot be told, as in the preload, it is real",
-    "sync() is about all files, so it is real unless settings without a path turn everything off",
+    "the path that the open file has at the moment of the sync decides (of an O_SYNC open: the path that was opened), so \
+     a file that was renamed goes by its new name, and one that was removed by its last; syncing a directory is a call \
+     on that directory's own path",
+    "msync, syncfs and sync() are about more than one file: real, unless a seccomp filter lets refit look",
 ];
 
 const BY_DESCRIPTOR: &str = "fsync, fdatasync, sync, syncfs, sync_file_range";
@@ -163,5 +162,6 @@ const BY_NUMBER: &str = "the same calls by number through the C library's syscal
 
 const AIO_FSYNC: &str = "aio_fsync: it really runs, so that its completion stays true (counted)";
 const LIO_LISTIO: &str = "lio_listio (counted)";
-const IO_URING: &str = "io_uring: rings are counted, what goes through them is not seen";
-const IO_SUBMIT: &str = "libaio's io_submit";
+const SUBMITTED: &str = "syncs and synchronous writes and opens that liburing's io_uring_submit and its kin hand over; FSYNC and FDSYNC in io_submit";
+const OWN_RINGS: &str =
+    "an io_uring that a program fills without liburing: counted, what goes through it is not seen";

@@ -49,6 +49,7 @@ fn real() -> Prose {
 fn slow(takes: &str, more: &[&str]) -> Prose {
     let notes = [
         "the real call runs as well, and the longer of both counts: a disk faster than the real one cannot be emulated",
+        "latencies are drawn from 1,024 quantiles, so what comes less often than once in a thousand flushes does not come",
         "each device has one queue: as on a disk with a single queue, concurrent flushes wait for each other",
         "calls that `sync=off` suppresses do not wait: `disk=8ms sync@exe:NAME=off` shows what that one program costs",
     ];
@@ -61,9 +62,10 @@ fn slow(takes: &str, more: &[&str]) -> Prose {
         backend: BACKEND,
         covers: COVERS,
         not_covered: &[
-            "writes through descriptors opened with O_SYNC, O_DSYNC or O_DIRECT: not delayed (the opens are counted and \
-             named)",
-            "writes by pwritev2 with RWF_SYNC or RWF_DSYNC, and all reads: not delayed",
+            "writes through descriptors opened with O_SYNC or O_DSYNC, and pwritev2 with RWF_SYNC or RWF_DSYNC: not \
+             delayed (counted and named)",
+            "writes through descriptors opened with O_DIRECT, all reads, and sync_file_range, which flushes no device: not \
+             delayed",
             ASYNCHRONOUS,
             "write-back by the kernel itself, and the writes that a flush has to do first: as on the real disk",
             UNPRIVILEGED,
@@ -89,6 +91,7 @@ fn fail(error: &str, when: When) -> Prose {
     let notes = [
         "the kernel is not asked: the data stays in the page cache, and is written back later as if nothing had been \
          wrong; after a real EIO the kernel marks it clean, and it may be lost",
+        "only what could have been synced fails so: a bad descriptor still gives EBADF",
         "calls are numbered over all processes together, in the order in which they come",
         "calls that `sync=off` suppresses are not asked, and do not count",
     ];
