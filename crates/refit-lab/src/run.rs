@@ -3,13 +3,16 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use refit_launch::session::Session;
 use refit_launch::{End, Ended, Prepared};
-use refit_meter::{Calls, Collector, Metrics, Outcome, Pressure, Run};
+use refit_meter::{Calls, Collector, Metrics, Outcome, Pressure, Run, Testimony, Witness};
 
 /// Looks at a program while it runs.
 pub struct Watch {
     collector: Collector,
     pressure: Option<Pressure>,
+    /// Or why there is none.
+    witness: Option<Result<Witness, String>>,
 }
 
 impl Watch {
@@ -26,12 +29,28 @@ impl Watch {
         Watch {
             collector,
             pressure: pressure.then(Pressure::now).flatten(),
+            witness: None,
+        }
+    }
+
+    /// As [`Watch::begin`], and the kernel is a witness. It costs the start about
+    /// a millisecond, and the end tens of them unless they are left to
+    /// [`Watch::close_in_background`].
+    #[must_use]
+    pub fn with_witness(prepared: &Prepared, pressure: bool) -> Watch {
+        let watch = Watch::begin(prepared, pressure);
+        Watch {
+            witness: Some(Witness::begin()),
+            ..watch
         }
     }
 
     /// Call now and then while the program runs.
     pub fn tick(&mut self) {
         self.collector.fold_dead();
+        if let Some(Ok(witness)) = &mut self.witness {
+            witness.tick();
+        }
     }
 
     /// What was counted so far, by executable and kind of call.
@@ -42,9 +61,10 @@ impl Watch {
 
     /// The record of the run that has ended.
     #[must_use]
-    pub fn finish(mut self, ended: &Ended) -> Run {
+    pub fn finish(&mut self, ended: &Ended, session: &Session) -> Run {
         let pressure = self
             .pressure
+            .take()
             .and_then(|before| Some(Pressure::now()?.since(before)));
         self.collector.finish();
         let exit = match ended.end {
@@ -64,7 +84,24 @@ impl Watch {
             written_bytes: usage.written_bytes,
             pressure,
         };
-        self.collector.run(exit, metrics)
+        Run {
+            witness: self.testimony(session),
+            ..self.collector.run(exit, metrics)
+        }
+    }
+
+    fn testimony(&mut self, session: &Session) -> Option<Testimony> {
+        Some(match self.witness.as_mut()? {
+            Ok(witness) => Testimony::Seen(witness.finish(session.leader()?)),
+            Err(reason) => Testimony::Unavailable(reason.clone()),
+        })
+    }
+
+    /// Nobody waits for the kernel to let go of what it was asked to watch.
+    pub fn close_in_background(self) {
+        if let Some(Ok(witness)) = self.witness {
+            witness.close_in_background();
+        }
     }
 }
 

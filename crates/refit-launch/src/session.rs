@@ -1,6 +1,7 @@
 //! The session directory: where the program finds its policy and leaves its
 //! counters. On tmpfs, under a name that nobody can guess.
 
+use std::cell::Cell;
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
@@ -21,6 +22,7 @@ pub struct Session {
     /// Absolute path; `$REFIT_SESSION` of the program.
     pub path: PathBuf,
     lock: File,
+    leader: Cell<Option<u32>>,
 }
 
 /// Whether `path` lies on tmpfs.
@@ -98,7 +100,11 @@ impl Session {
             .create(&images)
             .map_err(&failed)?;
         set(&images, if root { 0o1733 } else { 0o700 }).map_err(&failed)?;
-        Ok(Session { path, lock })
+        Ok(Session {
+            path,
+            lock,
+            leader: Cell::new(None),
+        })
     }
 
     /// Writes the policy, which the program can read and nobody else change.
@@ -117,8 +123,15 @@ impl Session {
 
     /// Notes the first process: the session is not abandoned while it lives.
     pub fn note_leader(&self, pid: u32) {
+        self.leader.set(Some(pid));
         // Only the cleaning of a later run reads it; a failure delays that.
         let _ = (&self.lock).write_all(format!("{pid}\n").as_bytes());
+    }
+
+    /// The first process, once it was started.
+    #[must_use]
+    pub fn leader(&self) -> Option<u32> {
+        self.leader.get()
     }
 
     /// Removes the directory.

@@ -1,7 +1,8 @@
 //! What a session's images counted, and what that says of a run.
 //!
 //! Read-only: nothing here changes a program. [`Collector`] reads the image
-//! files while the program runs, [`RunReport`] is what is known at the end.
+//! files while the program runs, [`Witness`] asks the kernel, [`RunReport`] is
+//! what is known at the end.
 
 mod collector;
 mod executable;
@@ -15,6 +16,7 @@ mod stat;
 mod sys;
 mod tree;
 mod usage;
+mod witness;
 
 pub use collector::{Collector, session_in_use};
 pub use executable::{ElfFacts, has_own_syscalls};
@@ -28,3 +30,4 @@ pub use report::{
 pub use sampler::MemorySampler;
 pub use tree::{descendants, process_name, top_of};
 pub use usage::{TreeUsage, tree_usage};
+pub use witness::{Caller, Directory, Escape, Testimony, Witness, Witnessed, escaped};

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::collector::{Collector, Counters};
 use crate::executable::has_own_syscalls;
 use crate::metrics::Metrics;
+use crate::witness::Testimony;
 
 /// Version of the JSON schema (docs/result.schema.json).
 pub const SCHEMA: u32 = 1;
@@ -164,6 +165,9 @@ pub struct Run {
     pub executables: Vec<ExecutableReport>,
     /// What goes on.
     pub survivors: Vec<Survivor>,
+    /// What the kernel saw; `None` where it was not asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub witness: Option<Testimony>,
 }
 
 impl Run {
@@ -178,6 +182,7 @@ impl Run {
             totals: BTreeMap::new(),
             executables: Vec::new(),
             survivors: Vec::new(),
+            witness: None,
         }
     }
 
@@ -397,6 +402,7 @@ impl Collector {
             totals,
             executables,
             survivors,
+            witness: None,
         }
     }
 }

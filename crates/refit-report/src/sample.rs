@@ -232,5 +232,6 @@ fn run(variant: &str, wall_ns: u64) -> Run {
         totals: totals.into_iter().filter(|_| variant != "bare").collect(),
         executables: Vec::new(),
         survivors: Vec::new(),
+        witness: None,
     }
 }

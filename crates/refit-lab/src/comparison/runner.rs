@@ -363,7 +363,7 @@ impl Runs for Runner<'_> {
                 });
             }
         };
-        let run = watch.finish(&ended);
+        let run = watch.finish(&ended, &prepared.session);
         if run.survivors.is_empty() {
             prepared.session.remove();
         }

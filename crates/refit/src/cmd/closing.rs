@@ -2,6 +2,7 @@
 
 mod coverage;
 mod waits;
+mod witness;
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -19,6 +20,7 @@ pub fn text(report: &RunReport) -> String {
     } else {
         swapped(report, &mut lines);
     }
+    lines.extend(witness::lines(report));
     coverage::lines(report, &mut lines);
     lines.iter().fold(String::new(), |mut all, line| {
         let _ = writeln!(all, "refit: {line}");
@@ -323,7 +325,7 @@ mod tests {
     use super::*;
     use refit_meter::{Coverage, Metrics, Outcome, Run, UnreachedProgram};
 
-    fn calls(seen: u64, suppressed: u64, waited_ns: u64) -> Calls {
+    pub fn calls(seen: u64, suppressed: u64, waited_ns: u64) -> Calls {
         Calls {
             seen,
             suppressed,
@@ -333,7 +335,7 @@ mod tests {
         }
     }
 
-    fn executable(path: &str, name: &'static str, calls: Calls) -> ExecutableReport {
+    pub fn executable(path: &str, name: &'static str, calls: Calls) -> ExecutableReport {
         ExecutableReport {
             executable: path.to_owned(),
             processes: 1,
@@ -344,7 +346,7 @@ mod tests {
         }
     }
 
-    fn report(settings: &[(&str, &str)], executables: Vec<ExecutableReport>) -> RunReport {
+    pub fn report(settings: &[(&str, &str)], executables: Vec<ExecutableReport>) -> RunReport {
         let mut totals: BTreeMap<String, Calls> = BTreeMap::new();
         for (name, calls) in executables.iter().flat_map(|e| &e.calls) {
             let total = totals.entry(name.clone()).or_default();
@@ -380,6 +382,7 @@ mod tests {
                 totals,
                 executables,
                 survivors: Vec::new(),
+                witness: None,
             },
         }
     }

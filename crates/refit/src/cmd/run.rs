@@ -111,7 +111,7 @@ fn start(mut plan: Plan) -> Result<ExitCode> {
         let error = prepared.replace();
         return Ok(not_started(&plan, prepared.session, &error));
     }
-    let mut watch = Watch::begin(&prepared, plan.json.is_some());
+    let mut watch = Watch::with_witness(&prepared, plan.json.is_some());
     let board = prepared.board.as_ref();
     let mut trace = plan
         .trace
@@ -162,8 +162,9 @@ fn not_started(plan: &Plan, session: Session, error: &StartError) -> ExitCode {
 }
 
 /// From here on the program has ended, and its end is refit's.
-fn finish(plan: Plan, session: Session, watch: Watch, ended: &Ended) -> ! {
-    let run = watch.finish(ended);
+fn finish(plan: Plan, session: Session, mut watch: Watch, ended: &Ended) -> ! {
+    let run = watch.finish(ended, &session);
+    watch.close_in_background();
     if run.survivors.is_empty() {
         session.remove();
     }

@@ -43,7 +43,7 @@ impl RecipeRunner<'_> {
                 });
             }
         };
-        made.run = watch.finish(&ended);
+        made.run = watch.finish(&ended, &prepared.session);
         prepared.session.remove();
         if ended.timed_out {
             return out(format!(

@@ -83,7 +83,7 @@ impl RecipeRunner<'_> {
         let stopped = self.stop(instance, &mut service, matches!(loaded, Ok(Ok(()))));
         self.place.tree.set_leader(None);
         if let Some(ended) = service.running.poll() {
-            made.run = service.watch.finish(&ended);
+            made.run = service.watch.finish(&ended, &prepared.session);
         }
         prepared.session.remove();
         passed!(loaded);

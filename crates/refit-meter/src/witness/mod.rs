@@ -1,0 +1,175 @@
+//! What the kernel itself saw: the durable calls of a run that reached a
+//! filesystem, whatever interface asked for them.
+//!
+//! As root, through perf events of this process alone (perf_event_open(2)) on
+//! the filesystems' own tracepoints. Nothing of the program changes, nothing is
+//! made that could be left behind: the events are descriptors, and end with the
+//! last process that holds them. A sample names the thread group of whoever
+//! made the call, so that the kernel's io_uring workers count for the program
+//! that they work for; records of fork, exec and exit say who belongs to it.
+//!
+//! Refused: the tracepoints of the sync system calls. As long as one of them is
+//! enabled, every system call of the whole machine takes a slower path.
+
+mod account;
+mod directory;
+mod escape;
+mod lineage;
+mod record;
+mod ring;
+mod sys;
+#[cfg(test)]
+mod tests;
+mod tracepoint;
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use account::Account;
+pub use escape::{Escape, escaped};
+use record::Record;
+use ring::Rings;
+use sys::now_ns;
+use tracepoint::Tracepoint;
+
+/// What the witness says of one run.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Testimony {
+    /// It watched.
+    Seen(Witnessed),
+    /// It could not, and why.
+    Unavailable(String),
+}
+
+/// The durable calls of a process tree that reached a filesystem.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Witnessed {
+    /// Kinds of filesystem that were watched: those with an instance mounted
+    /// anywhere on the machine when the run began.
+    pub filesystems: Vec<String>,
+    /// All of them. sync(2) counts once for each filesystem that it reaches, an
+    /// fsync(2) of something that is on no such filesystem not at all.
+    pub calls: u64,
+    /// Records that the kernel had no room for, of the whole machine: above 0
+    /// all counts are lower bounds.
+    pub lost: u64,
+    /// By who made them, the most first.
+    pub callers: Vec<Caller>,
+    /// Calls of the kernel's own threads meanwhile, for this program or another:
+    /// they do the work of libaio's IOCB_CMD_FSYNC and of loop devices. Not among
+    /// `calls`.
+    pub by_kernel: u64,
+    /// By the directory that holds the file, where the filesystem tells it
+    /// (ext4), the most first.
+    pub directories: Vec<Directory>,
+    /// Of the calls that have a directory, those in none of `directories`.
+    pub elsewhere: u64,
+}
+
+/// Who made durable calls.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Caller {
+    /// The executable as the process sees it, `null` if it is not known.
+    pub executable: Option<String>,
+    /// A kernel thread of its io_uring made them.
+    pub io_uring_worker: bool,
+    /// By tracepoint.
+    pub events: BTreeMap<String, u64>,
+    /// Their sum.
+    pub calls: u64,
+}
+
+/// Where durable calls went.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Directory {
+    /// Its path as refit sees it; `null` if it is gone, or not to be seen.
+    pub path: Option<String>,
+    /// Major and minor number of the filesystem's device.
+    pub device: [u32; 2],
+    /// Its inode.
+    pub inode: u64,
+    /// Durable calls for files in it.
+    pub calls: u64,
+}
+
+/// A witness at work. Dropping it takes the kernel tens of milliseconds: see
+/// [`Witness::close_in_background`].
+pub struct Witness {
+    tracepoints: Vec<Tracepoint>,
+    rings: Rings,
+    account: Account,
+    /// Read, and maybe younger than what another processor has still to tell.
+    young: Vec<(u64, Record)>,
+}
+
+impl Witness {
+    /// Begins to watch the whole machine; what counts is decided by
+    /// [`Witness::finish`]. Call it before the program is started.
+    ///
+    /// # Errors
+    /// Why there is none here, for people: no root, an old kernel …
+    pub fn begin() -> Result<Witness, String> {
+        if crate::sys::geteuid() != 0 {
+            return Err("only root can ask the kernel".to_owned());
+        }
+        let tracepoints = tracepoint::available()?;
+        let rings = Rings::open(&tracepoints)?;
+        Ok(Witness {
+            tracepoints,
+            rings,
+            account: Account::new(std::process::id()),
+            young: Vec::new(),
+        })
+    }
+
+    /// Takes what the kernel has written. Its room is for about 7,000 calls on
+    /// each processor from one tick to the next.
+    pub fn tick(&mut self) {
+        // A record is written a moment after its time was taken, and the rings
+        // are read one after the other: what is older than this is complete.
+        let complete = now_ns();
+        self.read();
+        self.settle(complete);
+    }
+
+    fn read(&mut self) {
+        let young = &mut self.young;
+        self.rings
+            .read(|bytes| young.extend(record::parse(bytes, &self.tracepoints)));
+    }
+
+    fn settle(&mut self, before_ns: u64) {
+        self.young.sort_by_key(|(time, _)| *time);
+        let n = self.young.partition_point(|(time, _)| *time < before_ns);
+        for (_, record) in self.young.drain(..n) {
+            self.account.take(record);
+        }
+    }
+
+    /// What the tree below `leader`, a process that this one started, did since
+    /// the beginning.
+    #[must_use]
+    pub fn finish(&mut self, leader: u32) -> Witnessed {
+        self.read();
+        self.settle(u64::MAX);
+        let mut filesystems: Vec<String> = Vec::new();
+        for tracepoint in &self.tracepoints {
+            if filesystems.last().map(String::as_str) != Some(tracepoint.filesystem()) {
+                filesystems.push(tracepoint.filesystem().to_owned());
+            }
+        }
+        let mut seen = self.account.of(leader, &self.tracepoints);
+        seen.filesystems = filesystems;
+        seen.lost = self.rings.lost();
+        seen
+    }
+
+    /// Leaves the closing to a process of its own, which ends soon: the kernel
+    /// waits until no processor can still be inside a tracepoint (2 × 36 ms for
+    /// ext4), and the user need not.
+    pub fn close_in_background(self) {
+        self.rings.close_in_background();
+    }
+}

@@ -1,0 +1,112 @@
+//! The events of all processors, and the memory that the kernel writes them to.
+
+use std::fs;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+use super::sys::{self, Mapping};
+use super::tracepoint::Tracepoint;
+
+/// Bytes for the records of each processor: a power of two pages.
+const RING_BYTES: usize = 512 << 10;
+
+/// How long the events of a run outlive it, idle.
+const LINGER: Duration = Duration::from_secs(1);
+
+/// What is watched.
+pub struct Rings {
+    /// One for each processor.
+    mappings: Vec<Mapping>,
+    /// By processor; those of processes behind those of tracepoints.
+    events: Vec<OwnedFd>,
+    /// Number of tracepoints.
+    of_each: usize,
+}
+
+/// Processors that run; `0-3,8`.
+fn processors(online: &str) -> Vec<i32> {
+    let ranges = online.trim().split(',');
+    let numbers = ranges.filter_map(|range| {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        Some(first.parse().ok()?..=last.parse().ok()?)
+    });
+    numbers.flatten().collect()
+}
+
+fn refused(error: &io::Error) -> String {
+    match error.raw_os_error() {
+        Some(libc::EACCES | libc::EPERM) => "perf events are not permitted here".to_owned(),
+        Some(libc::ENOSYS) => "this kernel has no perf events".to_owned(),
+        // PERF_FORMAT_LOST: without it the last losses would go unseen.
+        Some(libc::EINVAL) => "it needs Linux 6.0".to_owned(),
+        _ => format!("no perf events: {error}"),
+    }
+}
+
+impl Rings {
+    pub fn open(tracepoints: &[Tracepoint]) -> Result<Rings, String> {
+        let online = fs::read_to_string("/sys/devices/system/cpu/online")
+            .map_err(|error| format!("the processors are not known: {error}"))?;
+        let mut rings = Rings {
+            mappings: Vec::new(),
+            events: Vec::new(),
+            of_each: tracepoints.len(),
+        };
+        for processor in processors(&online) {
+            rings
+                .open_on(processor, tracepoints)
+                .map_err(|error| refused(&error))?;
+        }
+        Ok(rings)
+    }
+
+    fn open_on(&mut self, processor: i32, tracepoints: &[Tracepoint]) -> io::Result<()> {
+        let processes = sys::watch_processes(processor)?;
+        self.mappings.push(Mapping::new(&processes, RING_BYTES)?);
+        for tracepoint in tracepoints {
+            let event = sys::watch_tracepoint(processor, tracepoint.id)?;
+            sys::redirect(&event, &processes)?;
+            self.events.push(event);
+        }
+        self.events.push(processes);
+        Ok(())
+    }
+
+    /// Hands over what was written since, processor by processor.
+    pub fn read(&mut self, mut take: impl FnMut(&[u8])) {
+        for mapping in &mut self.mappings {
+            take(mapping.read());
+        }
+    }
+
+    /// Records that found no room.
+    pub fn lost(&self) -> u64 {
+        let lost = self.events.iter().map(sys::lost);
+        lost.fold(0, u64::saturating_add)
+    }
+
+    /// Closes at once what is closed quickly. The kernel takes its time over the
+    /// last event of a tracepoint, and no other can be opened meanwhile: one of
+    /// each goes to a process of its own, which keeps it for a moment longer, so
+    /// that a next run does not wait either.
+    pub fn close_in_background(mut self) {
+        self.mappings.clear();
+        // Those of the first processor: tracepoints, then processes.
+        let last = self.events.split_off(self.of_each);
+        sys::close_in_background(&self.events, LINGER);
+        drop(last);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processors_are_read_from_ranges() {
+        assert_eq!(processors("0\n"), [0]);
+        assert_eq!(processors("0-2,5,7-8\n"), [0, 1, 2, 5, 7, 8]);
+        assert_eq!(processors(""), [0; 0]);
+    }
+}

@@ -1,0 +1,251 @@
+//! The tracepoints of durable calls: which there are, and where their fields lie.
+
+use std::fs;
+
+use super::sys::Tracefs;
+
+/// Which of a tracepoint's events are durable calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Counts {
+    /// Each.
+    All,
+    /// Those whose field `wait` is set. sync(2) and syncfs(2) come to each
+    /// filesystem twice, first without waiting (fs/sync.c, `sync_filesystem`).
+    Waiting,
+    /// Every second, for the same reason where no field tells them apart.
+    Half,
+}
+
+/// Filesystem, tracepoint, what counts. The events of one filesystem stand
+/// together.
+const TABLE: &[(&str, &str, Counts)] = &[
+    ("ext4", "ext4_sync_file_enter", Counts::All),
+    ("ext4", "ext4_sync_fs", Counts::Waiting),
+    ("xfs", "xfs_file_fsync", Counts::All),
+    ("xfs", "xfs_dir_fsync", Counts::All),
+    ("xfs", "xfs_fs_sync_fs", Counts::Half),
+    ("btrfs", "btrfs_sync_file", Counts::All),
+    ("btrfs", "btrfs_sync_fs", Counts::Waiting),
+];
+
+/// Entries of /sys/fs/NAME that are not a mounted filesystem.
+const NO_INSTANCE: [&str; 3] = ["features", "stats", "debug"];
+
+/// A field of an event: offset and size in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Field {
+    offset: usize,
+    size: usize,
+}
+
+/// A tracepoint of this kernel.
+#[derive(Clone, Debug)]
+pub struct Tracepoint {
+    row: usize,
+    /// What perf_event_open(2) and the events themselves call it.
+    pub id: u16,
+    wait: Option<Field>,
+    device: Option<Field>,
+    directory: Option<Field>,
+}
+
+/// What an event says of itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// Index of its tracepoint.
+    pub tracepoint: usize,
+    /// The kernel's `dev_t` and the inode of the directory that holds the file.
+    pub directory: Option<(u32, u64)>,
+}
+
+impl Tracepoint {
+    pub fn filesystem(&self) -> &'static str {
+        TABLE[self.row].0
+    }
+
+    pub fn name(&self) -> &'static str {
+        TABLE[self.row].1
+    }
+
+    /// Durable calls behind so many events.
+    pub fn calls(&self, events: u64) -> u64 {
+        match TABLE[self.row].2 {
+            Counts::Half => events.div_ceil(2),
+            Counts::All | Counts::Waiting => events,
+        }
+    }
+
+    fn new(row: usize, id: &str, format: &str) -> Option<Tracepoint> {
+        Some(Tracepoint {
+            row,
+            id: id.trim().parse().ok()?,
+            wait: field(format, "wait"),
+            device: field(format, "dev"),
+            directory: field(format, "parent"),
+        })
+        .filter(|made| TABLE[row].2 != Counts::Waiting || made.wait.is_some())
+    }
+
+    /// Its event, if that is a durable call. `raw`: as the tracepoint wrote it.
+    fn event(&self, index: usize, raw: &[u8]) -> Option<Event> {
+        let waits = self
+            .wait
+            .is_none_or(|field| number(raw, field).is_some_and(|wait| wait != 0));
+        let directory = match (self.device, self.directory) {
+            (Some(device), Some(directory)) => number(raw, device)
+                .and_then(|device| u32::try_from(device).ok())
+                .zip(number(raw, directory)),
+            _ => None,
+        };
+        waits.then_some(Event {
+            tracepoint: index,
+            directory,
+        })
+    }
+}
+
+/// The event that `raw` is, if it is one of a durable call.
+pub fn event(raw: &[u8], tracepoints: &[Tracepoint]) -> Option<Event> {
+    // The first field of every event (include/linux/trace_events.h).
+    let id = u16::from_ne_bytes(raw.get(..2)?.try_into().ok()?);
+    let index = tracepoints.iter().position(|one| one.id == id)?;
+    tracepoints[index].event(index, raw)
+}
+
+fn number(raw: &[u8], field: Field) -> Option<u64> {
+    let bytes = raw.get(field.offset..field.offset.checked_add(field.size)?)?;
+    match field.size {
+        4 => Some(u32::from_ne_bytes(bytes.try_into().ok()?).into()),
+        8 => Some(u64::from_ne_bytes(bytes.try_into().ok()?)),
+        _ => None,
+    }
+}
+
+/// A field in an event's `format` file:
+/// `field:ino_t parent; offset:24; size:8; signed:0;`
+fn field(format: &str, name: &str) -> Option<Field> {
+    format.lines().find_map(|line| {
+        let mut parts = line.trim().strip_prefix("field:")?.split(';');
+        let declared = parts.next()?.rsplit(' ').next()?;
+        let mut value = |key: &str| {
+            let part = parts.next()?.trim();
+            part.strip_prefix(key)?.parse().ok()
+        };
+        let field = Field {
+            offset: value("offset:")?,
+            size: value("size:")?,
+        };
+        (declared == name).then_some(field)
+    })
+}
+
+/// Whether a filesystem of this kind is mounted, in whatever namespace. Where
+/// the kernel does not say, it may be.
+fn is_mounted(filesystem: &str) -> bool {
+    fs::read_dir(format!("/sys/fs/{filesystem}")).map_or_else(
+        |_| !std::path::Path::new("/sys/fs").exists(),
+        |entries| {
+            entries.flatten().any(|entry| {
+                !NO_INSTANCE
+                    .iter()
+                    .any(|name| entry.file_name().to_str() == Some(name))
+            })
+        },
+    )
+}
+
+/// Those of the filesystems that are mounted somewhere: each tracepoint costs
+/// some time to watch.
+pub fn available() -> Result<Vec<Tracepoint>, String> {
+    let mounted = TABLE
+        .iter()
+        .enumerate()
+        .filter(|(_, row)| is_mounted(row.0));
+    let mut rows = mounted.peekable();
+    if rows.peek().is_none() {
+        return Err("neither ext4 nor xfs nor btrfs is mounted".to_owned());
+    }
+    let tracefs = Tracefs::open().map_err(|error| format!("no tracefs: {error}"))?;
+    let found: Vec<Tracepoint> = rows
+        .filter_map(|(row, (system, event, _))| {
+            let read = |file| tracefs.read(&format!("events/{system}/{event}/{file}"));
+            Tracepoint::new(row, &read("id").ok()?, &read("format").ok()?)
+        })
+        .collect();
+    if found.is_empty() {
+        return Err("this kernel has no tracepoints of its filesystems".to_owned());
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+pub mod tests {
+    use super::*;
+
+    const EXT4: &str = "\
+name: ext4_sync_file_enter
+ID: 1012
+format:
+\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;
+\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;
+
+\tfield:dev_t dev;\toffset:8;\tsize:4;\tsigned:0;
+\tfield:ino_t ino;\toffset:16;\tsize:8;\tsigned:0;
+\tfield:ino_t parent;\toffset:24;\tsize:8;\tsigned:0;
+\tfield:int datasync;\toffset:32;\tsize:4;\tsigned:1;
+
+print fmt: \"dev %d,%d ino %lu parent %lu\", REC->dev
+";
+    const SYNC_FS: &str = "\tfield:dev_t dev;\toffset:8;\tsize:4;\tsigned:0;
+\tfield:int wait;\toffset:12;\tsize:4;\tsigned:1;
+";
+
+    pub fn ext4() -> Vec<Tracepoint> {
+        vec![
+            Tracepoint::new(0, "1012\n", EXT4).unwrap(),
+            Tracepoint::new(1, "1013\n", SYNC_FS).unwrap(),
+        ]
+    }
+
+    pub fn sync_file(device: u32, parent: u64) -> Vec<u8> {
+        let mut raw = vec![0; 36];
+        raw[..2].copy_from_slice(&1012_u16.to_ne_bytes());
+        raw[8..12].copy_from_slice(&device.to_ne_bytes());
+        raw[24..32].copy_from_slice(&parent.to_ne_bytes());
+        raw
+    }
+
+    #[test]
+    fn fields_are_found_by_name_and_read_where_they_lie() {
+        let tracepoints = ext4();
+        let expected = Event {
+            tracepoint: 0,
+            directory: Some((0xfe_0000, 7)),
+        };
+        assert_eq!(
+            event(&sync_file(0xfe_0000, 7), &tracepoints),
+            Some(expected)
+        );
+        // Too short for its directory: still a call.
+        let cut = &sync_file(1, 7)[..28];
+        assert_eq!(event(cut, &tracepoints).unwrap().directory, None);
+        assert_eq!(event(&[0], &tracepoints), None);
+        assert_eq!(event(&[9; 40], &tracepoints), None);
+    }
+
+    #[test]
+    fn only_the_waiting_pass_of_a_sync_counts() {
+        let tracepoints = ext4();
+        let mut raw = [0; 16];
+        raw[..2].copy_from_slice(&1013_u16.to_ne_bytes());
+        assert_eq!(event(&raw, &tracepoints), None);
+        raw[12] = 1;
+        assert_eq!(event(&raw, &tracepoints).unwrap().tracepoint, 1);
+        assert!(
+            Tracepoint::new(1, "1", EXT4).is_none(),
+            "no such field here"
+        );
+        let xfs = Tracepoint::new(4, "1", "").unwrap();
+        assert_eq!([0, 1, 2, 5].map(|n| xfs.calls(n)), [0, 1, 1, 3]);
+    }
+}

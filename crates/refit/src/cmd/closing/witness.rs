@@ -1,0 +1,176 @@
+//! What the kernel saw, beside what refit counted.
+
+use refit_meter::{Escape, RunReport, Testimony, Witnessed, escaped};
+
+use super::{grouped, name, plural, some};
+
+/// The lines of a run's witness.
+pub fn lines(report: &RunReport) -> Vec<String> {
+    let about_syncs = report
+        .settings
+        .iter()
+        .any(|s| s.setting.starts_with("sync"));
+    match &report.run.witness {
+        None => Vec::new(),
+        // It matters to whom a call was to be kept from the disk.
+        Some(Testimony::Unavailable(reason)) if about_syncs => {
+            vec![format!("witness: none: {reason}")]
+        }
+        Some(Testimony::Unavailable(_)) => Vec::new(),
+        Some(Testimony::Seen(seen)) => testimony(report, seen, about_syncs),
+    }
+}
+
+fn testimony(report: &RunReport, seen: &Witnessed, about_syncs: bool) -> Vec<String> {
+    let filesystems = seen.filesystems.join(", ");
+    let lost = if seen.lost > 0 { "at least " } else { "" };
+    let reached = |calls: u64| {
+        format!(
+            "witness: {lost}{} reached {filesystems}",
+            plural(calls, "durable call")
+        )
+    };
+    let callers = seen.callers.iter().map(|caller| {
+        let who = who(caller.executable.as_deref(), caller.io_uring_worker);
+        format!("{who} {}", grouped(caller.calls))
+    });
+    let callers: Vec<String> = callers.collect();
+    let by = if callers.is_empty() {
+        String::new()
+    } else {
+        format!(" ({})", some(&callers))
+    };
+    let mut lines = vec![format!("{}{by}", reached(seen.calls))];
+    let escaped = escaped(&report.run, seen);
+    let calls = escaped.iter().map(|one| one.calls).sum::<u64>();
+    if calls > 0 {
+        let parts: Vec<String> = escaped.iter().map(escape).collect();
+        let line = format!(
+            "{} that refit did not count: {}",
+            reached(calls),
+            some(&parts)
+        );
+        // All of them: then one line says it.
+        if calls == seen.calls {
+            lines.clear();
+        }
+        lines.push(line);
+    }
+    if about_syncs && seen.by_kernel > 0 {
+        lines.push(format!(
+            "witness: {} more by the kernel's own threads, for this program or another",
+            grouped(seen.by_kernel)
+        ));
+    }
+    lines
+}
+
+fn who(executable: Option<&str>, io_uring_worker: bool) -> String {
+    let name = executable.map_or("?", name);
+    if io_uring_worker {
+        format!("{name} (io_uring worker)")
+    } else {
+        name.to_owned()
+    }
+}
+
+fn escape(one: &Escape) -> String {
+    let mut who = who(one.executable.as_deref(), one.io_uring_worker);
+    if one.opens_sync && !one.io_uring_worker {
+        who += " (writes to O_SYNC files)";
+    }
+    format!("{who} {}", grouped(one.calls))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use refit_meter::Caller;
+
+    use super::super::tests::{calls, executable, report};
+    use super::*;
+
+    fn caller(path: &str, io_uring_worker: bool, calls: u64) -> Caller {
+        Caller {
+            executable: Some(path.to_owned()),
+            io_uring_worker,
+            events: BTreeMap::from([("ext4_sync_file_enter".to_owned(), calls)]),
+            calls,
+        }
+    }
+
+    fn seen(callers: Vec<Caller>) -> Option<Testimony> {
+        Some(Testimony::Seen(Witnessed {
+            filesystems: vec!["ext4".to_owned()],
+            calls: callers.iter().map(|caller| caller.calls).sum(),
+            callers,
+            ..Witnessed::default()
+        }))
+    }
+
+    const OFF: &[(&str, &str)] = &[("sync=off", "loses-on-crash")];
+
+    #[test]
+    fn the_witness_agrees() {
+        let cleanup = executable("/usr/lib/cleanup", "fsync", calls(3_000, 0, 1));
+        let mut report = report(&[], vec![cleanup]);
+        report.run.witness = seen(vec![caller("/usr/lib/cleanup", false, 3_000)]);
+        assert_eq!(
+            lines(&report),
+            ["witness: 3,000 durable calls reached ext4 (cleanup 3,000)"]
+        );
+    }
+
+    #[test]
+    fn nothing_reached_the_disk_and_what_was_lost_is_said() {
+        let one = executable("/bin/a", "fsync", calls(9, 9, 0));
+        let mut report = report(OFF, vec![one]);
+        report.run.witness = seen(Vec::new());
+        assert_eq!(lines(&report), ["witness: 0 durable calls reached ext4"]);
+        if let Some(Testimony::Seen(seen)) = &mut report.run.witness {
+            seen.lost = 2;
+            seen.by_kernel = 3;
+        }
+        assert_eq!(
+            lines(&report),
+            [
+                "witness: at least 0 durable calls reached ext4",
+                "witness: 3 more by the kernel's own threads, for this program or another"
+            ]
+        );
+    }
+
+    #[test]
+    fn what_escaped_is_named() {
+        let one = executable("/usr/bin/fio", "fsync", calls(1, 0, 1));
+        let mut report = report(OFF, vec![one]);
+        report.run.witness = seen(vec![caller("/usr/bin/fio", true, 99)]);
+        let escaped = "witness: 99 durable calls reached ext4 that refit did not count: \
+                       fio (io_uring worker) 99";
+        assert_eq!(lines(&report), [escaped]);
+        report.run.witness = seen(vec![
+            caller("/usr/bin/fio", true, 99),
+            caller("/usr/bin/fio", false, 1),
+        ]);
+        assert_eq!(
+            lines(&report),
+            [
+                "witness: 100 durable calls reached ext4 (fio (io_uring worker) 99, fio 1)",
+                escaped
+            ]
+        );
+    }
+
+    #[test]
+    fn without_a_witness_only_who_cares_is_told() {
+        let unavailable = || Some(Testimony::Unavailable("only root".to_owned()));
+        let mut plain = report(&[], Vec::new());
+        plain.run.witness = unavailable();
+        assert_eq!(lines(&plain), [""; 0]);
+        let mut off = report(OFF, Vec::new());
+        assert_eq!(lines(&off), [""; 0]);
+        off.run.witness = unavailable();
+        assert_eq!(lines(&off), ["witness: none: only root"]);
+    }
+}
