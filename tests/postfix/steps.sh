@@ -22,6 +22,10 @@ for step; do
 		postfix -c "$dir/conf" start ;;
 	smtp:*) # so many mails
 		smtp-source -s 10 -m "${step#smtp:}" -l 2000 -f a@refit.test -t b@example.test "$address:2525" ;;
+	hold:*) # so many that the mail server keeps back
+		smtp-source -s 5 -m "${step#hold:}" -l 2000 -f a@refit.test -t b@held.test "$address:2525" ;;
+	purge) # and gives up
+		postsuper -c "$dir/conf" -d ALL hold ;;
 	by-hand:*) # To whom. postdrop is setgid, and so reads /etc/postfix whatever the environment says.
 		unshare --mount sh -eu -c '
 			mount --bind "$1" /etc/postfix

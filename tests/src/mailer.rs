@@ -95,6 +95,11 @@ impl Mailer {
         [&["sh", &self.script, &self.dir, &self.address], steps].concat()
     }
 
+    /// Its queue directory.
+    pub fn queue(&self) -> String {
+        format!("{}/queue", self.dir)
+    }
+
     /// The program of a daemon.
     pub fn daemon(&self, name: &str) -> String {
         format!("{}/{name}", self.daemons)

@@ -20,6 +20,7 @@ pub const TESTS: &[Test] = &[
     test!(a_scope_on_cleanup_takes_its_fsyncs_and_no_other_daemons),
     test!(observed_it_counts_as_strace_does_daemon_by_daemon),
     test!(left_running_it_keeps_its_settings_and_its_session),
+    test!(a_scope_on_incoming_is_about_the_files_and_one_on_cleanup_about_the_daemon),
 ];
 
 const SCOPE: &str = "sync@exe:cleanup=off";
@@ -206,6 +207,64 @@ fn left_running_it_keeps_its_settings_and_its_session(lab: &Lab) -> Outcome {
 
     lab.report(&["run", "--", "true"]);
     assert!(!Path::new(&mailer.session()).exists());
+    mailer.expect_gone();
+    Outcome::Pass
+}
+
+/// cleanup makes mails durable in incoming/, and those that are held in hold/: what a scope on the directory leaves
+/// and one on the daemon takes. cleanup lives in a chroot without /proc, so only refit itself can tell its files.
+fn a_scope_on_incoming_is_about_the_files_and_one_on_cleanup_about_the_daemon(
+    lab: &Lab,
+) -> Outcome {
+    const STEPS: [&str; 6] = ["start", "smtp:40", "hold:7", "drain", "purge", "stop"];
+    let mailer = Mailer::new(lab);
+    lab.require_command("strace");
+    let cleanup = mailer.daemon("cleanup");
+    let incoming = format!("{}/incoming/", mailer.queue());
+
+    let log = lab.path("fsyncs");
+    let strace = [
+        "strace",
+        "-f",
+        "-y",
+        "-qq",
+        "-e",
+        "trace=fsync",
+        "-e",
+        "signal=none",
+        "-o",
+        &log,
+    ];
+    let plain = lab.run(&[&strace, &mailer.steps(&STEPS)[..]].concat());
+    expect_code(&plain, 0);
+    mailer.expect_delivered(40);
+    let log = fs::read_to_string(&log).expect("strace wrote it");
+    let fsyncs = |path: &str| log.lines().filter(|line| line.contains(path)).count() as u64;
+    let all = log.lines().filter(|line| line.contains("fsync(")).count() as u64;
+    let (inside, held) = (fsyncs(&incoming), fsyncs("/hold/"));
+    assert!(inside > 0 && held > 0 && inside + held == all, "{log}");
+
+    let answers = |settings: &[&str]| {
+        let words = [&["run"], settings, &["--"], &mailer.steps(&STEPS)[..]].concat();
+        let (output, report) = lab.refit_json(&words);
+        expect_code(&output, 0);
+        mailer.expect_delivered(40);
+        let of = |field| {
+            counted(&report, field)
+                .get(&cleanup)
+                .copied()
+                .unwrap_or_default()
+        };
+        let unknown = report["coverage"]["path_unknown"]
+            .as_u64()
+            .unwrap_or_default();
+        [of("suppressed"), of("real"), unknown]
+    };
+    let scope = format!("sync@{incoming}=off");
+    assert_eq!(answers(&[SCOPE]), [all, 0, 0]);
+    assert_eq!(answers(&[&scope]), [inside, held, 0]);
+    // Nothing is guessed where nobody can look.
+    assert_eq!(answers(&["--backend", "preload", &scope]), [0, all, all]);
     mailer.expect_gone();
     Outcome::Pass
 }

@@ -17,6 +17,7 @@ pub const TESTS: &[Test] = &[
     test!(in_another_root_the_call_is_real_and_said_so),
     test!(a_scope_that_matched_nothing_is_said),
     test!(an_executables_scope_and_a_paths_scope_meet),
+    test!(a_comparison_warns_of_a_scope_that_nothing_matched),
 ];
 
 struct Scoped {
@@ -255,5 +256,26 @@ fn an_executables_scope_and_a_paths_scope_meet(lab: &Lab) -> Outcome {
     assert_eq!(answer(&[&tree, "sync@exe:write_fsync=on"]), [0, 2]);
     assert_eq!(answer(&["sync@exe:write_fsync=on", &tree]), [2, 0]);
     assert_eq!(answer(&[&tree, "sync@exe:other=on"]), [2, 0]);
+    Outcome::Pass
+}
+
+fn a_comparison_warns_of_a_scope_that_nothing_matched(lab: &Lab) -> Outcome {
+    let [inside, outside] = directories(lab);
+    let (program, file) = (lab.program("write_fsync"), format!("{inside}/f"));
+    let [used, unused] = [&inside, &outside].map(|dir| format!("sync@{dir}/=off"));
+    let words = [
+        "compare", "--quiet", "--rounds", "14", &used, &unused, "--", &program, "2", &file,
+    ];
+    let output = lab.refit(&words);
+    expect_code(&output, 0);
+    let table = String::from_utf8_lossy(&output.stdout).replace("\n  ", " ");
+    assert!(
+        table.contains(&format!("nothing matched sync@{outside}/")),
+        "{table}"
+    );
+    assert!(
+        !table.contains(&format!("nothing matched sync@{inside}/")),
+        "{table}"
+    );
     Outcome::Pass
 }

@@ -59,6 +59,7 @@ pub fn warnings(experiment: &Experiment, others: f64) -> Vec<Warning> {
     }
     syncs(experiment, &mut warn);
     reach(experiment, &mut warn);
+    scopes(experiment, &mut warn);
     all
 }
 
@@ -119,6 +120,37 @@ fn syncs(experiment: &Experiment, warn: &mut impl FnMut(String, &str)) {
             "no sync call was seen, so sync=… has nothing to swap".to_owned(),
             "see whether the command syncs at all: refit run -- COMMAND",
         );
+    }
+}
+
+/// Scopes that nothing matched in any run of their variant, and calls that a path
+/// scope could not judge.
+fn scopes(experiment: &Experiment, warn: &mut impl FnMut(String, &str)) {
+    for (index, variant) in experiment.variants.iter().enumerate() {
+        let runs = experiment.runs.iter().filter(|run| run.variant == index);
+        let coverage: Vec<_> = runs.map(|run| &run.run.coverage).collect();
+        let Some((first, rest)) = coverage.split_first() else {
+            continue;
+        };
+        let never = |scope: &&String| {
+            rest.iter()
+                .all(|coverage| coverage.unmatched_scopes.contains(scope))
+        };
+        for scope in first.unmatched_scopes.iter().filter(never) {
+            warn(
+                format!("{}: nothing matched {scope}", variant.name),
+                "see the names of what syncs, and where: refit run -- COMMAND",
+            );
+        }
+        if coverage.iter().any(|coverage| coverage.path_unknown > 0) {
+            warn(
+                format!(
+                    "{}: some calls were real because their file could not be told (a chroot, or no /proc)",
+                    variant.name
+                ),
+                "as root, refit is asked about them through seccomp",
+            );
+        }
     }
 }
 

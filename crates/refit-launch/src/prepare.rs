@@ -8,12 +8,19 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use refit_knobs::{Launch, Scope, SwitchRule};
-use refit_preload::session::{Knob, POLICY_COUNT, POLICY_FOLLOW, POLICY_TRACE, Policy, Rule};
+use refit_preload::session::{
+    Knob, POLICY_COUNT, POLICY_DENY_RINGS, POLICY_FLAGS, POLICY_FOLLOW, POLICY_NOTIFIED,
+    POLICY_TRACE, Policy, Rule,
+};
 
 use crate::environment::Environment;
+use crate::filter::Rings;
+use crate::guardian::Guardian;
+use crate::seccomp::{Backend, Beneath, Plan, wanted};
 use crate::session::Session;
 use crate::sys::board::Board;
 use crate::sys::ended::{Ended, StartError};
+use crate::sys::filter::Amendment;
 use crate::sys::program::{Apart, Program};
 use crate::sys::running::{Running, measure};
 use crate::sys::supervise::supervise;
@@ -39,6 +46,12 @@ pub struct Options {
     pub trace: bool,
     /// Seed of the emulated disk's draws.
     pub seed: u64,
+    /// What reaches the program's calls.
+    pub backend: Backend,
+    /// What becomes of io_uring_setup.
+    pub rings: Rings,
+    /// A filter is worth the privileges of setuid programs.
+    pub no_new_privs: bool,
 }
 
 impl Default for Options {
@@ -52,6 +65,9 @@ impl Default for Options {
             environment_bytes: None,
             trace: false,
             seed: 0,
+            backend: Backend::Auto,
+            rings: Rings::Leave,
+            no_new_privs: false,
         }
     }
 }
@@ -67,6 +83,9 @@ pub struct Prepared {
     pub board: Option<Board>,
     /// What each rule of the policy is for, as a setting's scope is written.
     pub scopes: Vec<Option<String>>,
+    /// refit's library goes beneath the program, where it can.
+    pub preloads: bool,
+    seccomp: Plan,
 }
 
 fn rules(knob: Knob, switches: &[SwitchRule]) -> impl Iterator<Item = Rule> {
@@ -132,7 +151,9 @@ pub fn prepare(
         )?);
     }
     more.extend(launch.preload.iter().cloned());
-    let all: Vec<PathBuf> = [library.clone()]
+    let preloads = options.backend != Backend::Seccomp && !options.bare;
+    let all: Vec<PathBuf> = preloads
+        .then(|| library.clone())
         .into_iter()
         .chain(more.iter().cloned())
         .collect();
@@ -153,7 +174,7 @@ pub fn prepare(
         _ if options.bare => {}
         Some(target) if target.rejects_library() => env.preload(&[]),
         // What else there is was made for glibc: musl's ld.so would refuse it.
-        Some(target) if target.kind == Kind::Musl => env.preload(&all[..1]),
+        Some(target) if target.kind == Kind::Musl => env.preload(&all[..usize::from(preloads)]),
         _ => env.preload(&all),
     }
 
@@ -177,13 +198,20 @@ pub fn prepare(
         .collect();
     let root = std::fs::metadata("/").map_err(|cause| LaunchError::Board { cause })?;
     let session = Session::create()?;
-    if !options.bare {
+    if preloads {
         env.set("REFIT_SESSION", session.path.as_os_str());
     }
-    let policy = Policy {
-        flags: if options.count { POLICY_COUNT } else { 0 }
-            | if options.follow_env { POLICY_FOLLOW } else { 0 }
-            | if options.trace { POLICY_TRACE } else { 0 },
+    let filter = wanted(launch, options.backend, options.rings).filter(|_| !options.bare);
+    let flags = [
+        (options.count, POLICY_COUNT),
+        (options.follow_env, POLICY_FOLLOW),
+        (options.trace, POLICY_TRACE),
+        (options.rings == Rings::Deny, POLICY_DENY_RINGS),
+    ];
+    let unheard = flags.iter().filter(|(set, _)| *set).map(|(_, flag)| flag);
+    let unheard: u32 = unheard.sum();
+    let mut policy = Policy {
+        flags: unheard,
         rules,
         library: text(&library)?,
         preloads: more
@@ -199,10 +227,26 @@ pub fn prepare(
         board: board.as_ref().map(Board::id),
     };
     let scopes = policy.rules.iter().map(scope_text).collect();
-    if let Err(error) = session.write_policy(&policy) {
-        session.remove();
-        return Err(error);
+    if filter.is_some() {
+        policy.flags |= POLICY_NOTIFIED;
     }
+    let file = match session.write_policy(&policy) {
+        Ok(file) => file,
+        Err(error) => {
+            session.remove();
+            return Err(error);
+        }
+    };
+    // Where there is no listener in the end, the program must not ask.
+    let page = Amendment {
+        file: file.into(),
+        at: POLICY_FLAGS as u64,
+        value: unheard,
+    };
+    let seccomp = match filter {
+        Some(filter) => Plan::make(filter, options.no_new_privs, &policy, board.as_ref(), page),
+        None => Plan::Nothing,
+    };
     if let Some(bytes) = options.environment_bytes {
         env.fill_up_to(bytes);
     }
@@ -221,6 +265,8 @@ pub fn prepare(
         target,
         board,
         scopes,
+        preloads,
+        seccomp,
     })
 }
 
@@ -231,7 +277,13 @@ impl Prepared {
     /// The exec failed; the session is still there.
     pub fn run(&self, every: Duration, tick: impl FnMut()) -> Result<Ended, StartError> {
         let started = |pid| self.session.note_leader(pid);
-        supervise(&self.program, started, every, tick)
+        supervise(
+            &self.program,
+            self.seccomp.installation(),
+            started,
+            every,
+            tick,
+        )
     }
 
     /// Runs the program to its end or to the timeout, with these as standard
@@ -249,6 +301,7 @@ impl Prepared {
         self.set_apart(files, directory);
         measure(
             &self.program,
+            self.seccomp.installation(),
             timeout,
             |pid| self.session.note_leader(pid),
             tick,
@@ -265,7 +318,7 @@ impl Prepared {
         directory: Option<&Path>,
     ) -> Result<Running, StartError> {
         self.set_apart(files, directory);
-        let running = Running::start(&self.program)?;
+        let running = Running::start(&self.program, self.seccomp.installation())?;
         self.session.note_leader(running.pid());
         Ok(running)
     }
@@ -275,6 +328,18 @@ impl Prepared {
             files,
             directory: directory.map(|path| c_string(path.as_os_str().as_bytes())),
         });
+    }
+
+    /// What lies beneath the program, once it was started.
+    #[must_use]
+    pub fn beneath(&self) -> Beneath {
+        self.seccomp.beneath()
+    }
+
+    /// Who answers what a filter sends to refit.
+    #[must_use]
+    pub fn guardian(&self) -> Option<&Guardian> {
+        self.seccomp.guardian()
     }
 
     /// Size of the program's environment in bytes.
@@ -289,6 +354,6 @@ impl Prepared {
     /// run, when no process uses it any more.
     pub fn replace(&self) -> StartError {
         self.session.note_leader(std::process::id());
-        self.program.replace()
+        self.program.replace(self.seccomp.installation())
     }
 }

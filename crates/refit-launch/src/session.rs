@@ -107,18 +107,22 @@ impl Session {
         })
     }
 
-    /// Writes the policy, which the program can read and nobody else change.
+    /// Writes the policy, which the program can read and nobody else change;
+    /// returns its file.
     ///
     /// # Errors
     /// [`LaunchError::TooManySettings`], [`LaunchError::Session`].
-    pub fn write_policy(&self, policy: &Policy) -> Result<(), LaunchError> {
+    pub fn write_policy(&self, policy: &Policy) -> Result<File, LaunchError> {
         let bytes = policy
             .to_bytes()
             .map_err(|_| LaunchError::TooManySettings)?;
         let path = self.path.join("policy");
         let failed = failed(&self.path);
-        fs::write(&path, bytes).map_err(&failed)?;
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o444)).map_err(&failed)
+        let mut file = File::create(&path).map_err(&failed)?;
+        file.write_all(&bytes).map_err(&failed)?;
+        let readable = fs::Permissions::from_mode(0o444);
+        file.set_permissions(readable).map_err(&failed)?;
+        Ok(file)
     }
 
     /// Notes the first process: the session is not abandoned while it lives.

@@ -81,6 +81,9 @@ pub const POLICY_TRACE: u32 = 8;
 /// io_uring_setup gives ENOSYS (`REFIT_POLICY_DENY_RINGS`).
 pub const POLICY_DENY_RINGS: u32 = 16;
 
+/// Where the flags lie in the `policy` file.
+pub const POLICY_FLAGS: usize = offset_of!(CPolicy, flags);
+
 /// `sync=off` held for this executable.
 pub const IMAGE_SYNC_OFF: u32 = 1;
 /// `odirect=off` held for this executable.

@@ -114,6 +114,33 @@ mod tests {
     }
 
     #[test]
+    fn a_scribbled_board_is_read_and_soon_done_with() {
+        let board = Board::create().unwrap();
+        let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+        for at in (0..BOARD_SIZE).step_by(8) {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            // SAFETY: in the segment, which nobody else has.
+            unsafe { board.at.cast::<u64>().add(at / 8).write_volatile(state) };
+        }
+        for number in [0, u64::MAX, 5] {
+            board.word(BOARD_EVENTS).store(number, Ordering::Relaxed);
+            let mut trace = crate::Trace::new(&board);
+            let read = trace.drain().len() as u64;
+            let (rest, lost) = trace.finish();
+            assert_eq!(read + rest.len() as u64 + lost, number);
+        }
+        // One that looks right in all but what it says.
+        let words = board.at.cast::<u64>();
+        // SAFETY: as above.
+        unsafe { words.add(BOARD_RING / 8).write_volatile(1) };
+        if let Some(event) = board.event(0) {
+            assert!(!event.path.chars().any(char::is_control));
+        }
+    }
+
+    #[test]
     fn an_empty_board_has_no_events() {
         let board = Board::create().unwrap();
         assert_eq!(board.events(), 0);

@@ -2,11 +2,15 @@
 
 use std::time::Duration;
 
+pub mod area;
 pub mod board;
 pub mod disk;
 pub mod ended;
+pub mod filter;
+pub mod fork;
 mod group;
 pub mod interruption;
+pub mod notify;
 pub mod pattern;
 pub mod program;
 pub mod running;

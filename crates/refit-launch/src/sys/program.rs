@@ -12,6 +12,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
 use super::ended::StartError;
+use super::filter::Installation;
 use crate::thp::ThpAction;
 
 /// What is exec'ed.
@@ -82,18 +83,19 @@ unsafe extern "C" {
 
 impl Program {
     /// Becomes the program. Returns only on failure.
-    pub fn replace(&self) -> StartError {
+    pub fn replace(&self, filter: Option<&Installation>) -> StartError {
         let argv = pointers(&self.argv);
         let envp = pointers(&self.envp);
         // SAFETY: refit has one thread; both arrays end with NULL, point to
         // NUL-terminated strings, and live until the exec or the return.
-        unsafe { become_program(self, &argv, &envp) }.into()
+        unsafe { become_program(self, filter, &argv, &envp) }.into()
     }
 }
 
 /// Only async-signal-safe calls: this runs between clone and exec.
 unsafe fn become_program(
     program: &Program,
+    filter: Option<&Installation>,
     argv: &[*const libc::c_char],
     envp: &[*const libc::c_char],
 ) -> io::Error {
@@ -126,6 +128,12 @@ unsafe fn become_program(
         }
         if let Some(action) = program.thp
             && let Err(error) = super::thp::disable(action == ThpAction::DisableExceptAdvised)
+        {
+            return error;
+        }
+        // The last thing before the exec: from here on it is the program's.
+        if let Some(filter) = filter
+            && let Err(error) = filter.install()
         {
             return error;
         }
@@ -178,6 +186,7 @@ pub fn with_first_signals(command: &mut Command) -> &mut Command {
 /// and child share their memory until the exec.
 struct Start<'a> {
     program: &'a Program,
+    filter: Option<&'a Installation>,
     argv: Vec<*const libc::c_char>,
     envp: Vec<*const libc::c_char>,
     mask: libc::sigset_t,
@@ -195,7 +204,7 @@ extern "C" fn child(start: *mut libc::c_void) -> libc::c_int {
             libc::signal(libc::SIGCHLD, libc::SIG_IGN);
         }
         libc::sigprocmask(libc::SIG_SETMASK, &raw const start.mask, ptr::null_mut());
-        let error = become_program(start.program, &start.argv, &start.envp);
+        let error = become_program(start.program, start.filter, &start.argv, &start.envp);
         start.error = Some(error);
         libc::_exit(127)
     }
@@ -205,6 +214,7 @@ extern "C" fn child(start: *mut libc::c_void) -> libc::c_int {
 /// are copied, and an exec error comes back through memory.
 fn start(
     program: &Program,
+    filter: Option<&Installation>,
     mask: libc::sigset_t,
     child_was_ignored: bool,
 ) -> Result<libc::pid_t, StartError> {
@@ -212,6 +222,7 @@ fn start(
     let mut stack = vec![0_u128; STACK / size_of::<u128>()];
     let mut start = Start {
         program,
+        filter,
         argv: pointers(&program.argv),
         envp: pointers(&program.envp),
         mask,
@@ -245,9 +256,19 @@ fn start(
 
 /// Starts the program. With SIGCHLD ignored the kernel would reap it for us
 /// (wait(2)).
-pub(super) fn launch(program: &Program) -> Result<libc::pid_t, StartError> {
+pub(super) fn launch(
+    program: &Program,
+    filter: Option<&Installation>,
+) -> Result<libc::pid_t, StartError> {
     let mask = block_signals();
     // SAFETY: sets a disposition on the only thread.
     let before = unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
-    start(program, mask, before == libc::SIG_IGN)
+    let was_ignored = before == libc::SIG_IGN;
+    match start(program, filter, mask, was_ignored) {
+        // The guardian was killed meanwhile: then without.
+        Err(_) if filter.is_some_and(Installation::is_deaf) => {
+            start(program, None, mask, was_ignored)
+        }
+        started => started,
+    }
 }

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::TICK;
 use super::ended::{Change, Ended, StartError, child_change};
+use super::filter::Installation;
 use super::interruption::{note_interruption, noted, wait_signal};
 use super::program::{Program, launch};
 
@@ -16,9 +17,9 @@ pub struct Running {
 
 impl Running {
     /// Starts it.
-    pub fn start(program: &Program) -> Result<Running, StartError> {
+    pub fn start(program: &Program, filter: Option<&Installation>) -> Result<Running, StartError> {
         let began = Instant::now();
-        let pid = launch(program)?;
+        let pid = launch(program, filter)?;
         Ok(Running {
             pid,
             began,
@@ -71,11 +72,12 @@ impl Running {
 /// over. Interruptions are counted, and the second kills it.
 pub fn measure(
     program: &Program,
+    filter: Option<&Installation>,
     timeout: Option<Duration>,
     started: impl FnOnce(u32),
     mut tick: impl FnMut(),
 ) -> Result<Ended, StartError> {
-    let mut running = Running::start(program)?;
+    let mut running = Running::start(program, filter)?;
     started(running.pid());
     let mut timed_out = false;
     loop {

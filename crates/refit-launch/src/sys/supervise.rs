@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use super::TICK;
 use super::ended::{Change, End, Ended, StartError, child_change};
+use super::filter::Installation;
 use super::group::GroupMember;
 use super::interruption::wait_signal;
 use super::program::{Program, launch};
@@ -21,12 +22,13 @@ use super::program::{Program, launch};
 /// is called this often while it runs.
 pub fn supervise(
     program: &Program,
+    filter: Option<&Installation>,
     started: impl FnOnce(u32),
     every: Duration,
     mut tick: impl FnMut(),
 ) -> Result<Ended, StartError> {
     let began = Instant::now();
-    let pid = launch(program)?;
+    let pid = launch(program, filter)?;
     started(pid.unsigned_abs());
     let mut member = None;
     loop {

@@ -1,0 +1,325 @@
+//! The seccomp filter beneath a program, as instructions (seccomp(2)).
+//!
+//! It looks at the architecture, then at the number, and only then, for the few
+//! calls that are ours, at arguments: so the kernel's table of actions that need
+//! no look (Linux 5.11, kernel/seccomp.c) leaves all other calls as fast as they
+//! were. What it does not know is allowed: a real call.
+
+use libc::sock_filter;
+use refit_preload::session::COOKIE;
+
+/// What becomes of the calls that wait for durability.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Syncs {
+    /// They return 0, and nothing happens.
+    Succeed,
+    /// The guardian answers each.
+    Ask,
+}
+
+/// What becomes of io_uring_setup.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rings {
+    /// It is real.
+    Leave,
+    /// ENOSYS: programs go on without a ring.
+    Deny,
+}
+
+/// What a filter does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Filter {
+    /// fsync and its kin.
+    pub syncs: Syncs,
+    /// io_uring_setup.
+    pub rings: Rings,
+    /// Somebody listens: opens with O_SYNC, and what is only to be counted, go
+    /// to the guardian. Without one they are allowed.
+    pub listened: bool,
+}
+
+/// The numbers of one architecture (syscall(2); arch/x86/entry/syscalls).
+struct Calls {
+    fsync: u32,
+    fdatasync: u32,
+    sync: u32,
+    syncfs: u32,
+    sync_file_range: u32,
+    /// Where its flags are: 64-bit arguments take two registers on i386.
+    sync_file_range_flags: usize,
+    msync: u32,
+    open: u32,
+    openat: u32,
+    openat2: u32,
+    pwritev2: u32,
+    io_uring_setup: u32,
+    seccomp: u32,
+    landlock_restrict_self: u32,
+}
+
+/// linux/audit.h.
+pub const AUDIT_ARCH_X86_64: u32 = 0xc000_003e;
+/// linux/audit.h.
+pub const AUDIT_ARCH_I386: u32 = 0x4000_0003;
+/// Added to the number by programs of the x32 ABI (syscall(2)).
+pub const X32: u32 = 0x4000_0000;
+/// pwritev2 has a number of its own under x32, and its flags in the fifth
+/// argument: the position fits into one.
+pub const X32_PWRITEV2: u32 = 547;
+
+const X86_64: Calls = Calls {
+    fsync: 74,
+    fdatasync: 75,
+    sync: 162,
+    syncfs: 306,
+    sync_file_range: 277,
+    sync_file_range_flags: 3,
+    msync: 26,
+    open: 2,
+    openat: 257,
+    openat2: 437,
+    pwritev2: 328,
+    io_uring_setup: 425,
+    seccomp: 317,
+    landlock_restrict_self: 446,
+};
+
+const I386: Calls = Calls {
+    fsync: 118,
+    fdatasync: 148,
+    sync: 36,
+    syncfs: 344,
+    sync_file_range: 314,
+    sync_file_range_flags: 5,
+    msync: 144,
+    open: 5,
+    openat: 295,
+    openat2: 437,
+    pwritev2: 379,
+    io_uring_setup: 425,
+    seccomp: 354,
+    landlock_restrict_self: 446,
+};
+
+/// The calls that a filter can send to the guardian.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Call {
+    /// fsync(2)
+    Fsync,
+    /// fdatasync(2)
+    Fdatasync,
+    /// sync(2)
+    Sync,
+    /// syncfs(2)
+    Syncfs,
+    /// sync_file_range(2)
+    SyncFileRange,
+    /// msync(2)
+    Msync,
+    /// open(2)
+    Open,
+    /// openat(2)
+    Openat,
+    /// openat2(2)
+    Openat2,
+    /// pwritev2(2)
+    Pwritev2,
+    /// io_uring_setup(2)
+    IoUringSetup,
+    /// seccomp(2), for a listener.
+    Seccomp,
+    /// landlock_restrict_self(2)
+    Landlock,
+}
+
+/// Which call it is; `None`: none of ours.
+#[must_use]
+pub fn call(arch: u32, number: u32) -> Option<Call> {
+    let (calls, number) = match arch {
+        AUDIT_ARCH_X86_64 if number == X32 | X32_PWRITEV2 => return Some(Call::Pwritev2),
+        AUDIT_ARCH_X86_64 => (&X86_64, number & !X32),
+        AUDIT_ARCH_I386 => (&I386, number),
+        _ => return None,
+    };
+    let table = [
+        (calls.fsync, Call::Fsync),
+        (calls.fdatasync, Call::Fdatasync),
+        (calls.sync, Call::Sync),
+        (calls.syncfs, Call::Syncfs),
+        (calls.sync_file_range, Call::SyncFileRange),
+        (calls.msync, Call::Msync),
+        (calls.open, Call::Open),
+        (calls.openat, Call::Openat),
+        (calls.openat2, Call::Openat2),
+        (calls.pwritev2, Call::Pwritev2),
+        (calls.io_uring_setup, Call::IoUringSetup),
+        (calls.seccomp, Call::Seccomp),
+        (calls.landlock_restrict_self, Call::Landlock),
+    ];
+    let found = table.iter().find(|(known, _)| *known == number);
+    found.map(|(_, call)| *call)
+}
+
+/// Both of O_SYNC's bits; O_DSYNC is one of them. The same on i386.
+pub const SYNC_BITS: u32 = (libc::O_SYNC | libc::O_DSYNC).cast_unsigned();
+const PATH_BIT: u32 = libc::O_PATH.cast_unsigned();
+const MSYNC_BIT: u32 = libc::MS_SYNC.cast_unsigned();
+/// RWF_DSYNC | RWF_SYNC, pwritev2(2).
+const RWF_SYNC_BITS: u32 = 6;
+const NEGATIVE: u32 = 1 << 31;
+const NEW_LISTENER: u32 = 8; // SECCOMP_FILTER_FLAG_NEW_LISTENER
+
+const ALLOW: u32 = libc::SECCOMP_RET_ALLOW;
+const SUCCEED: u32 = libc::SECCOMP_RET_ERRNO;
+const ASK: u32 = libc::SECCOMP_RET_USER_NOTIF;
+
+const LOAD: u32 = libc::BPF_LD | libc::BPF_W | libc::BPF_ABS;
+const EQUAL: u32 = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
+const HAS_BITS: u32 = libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K;
+const KEEP: u32 = libc::BPF_ALU | libc::BPF_AND | libc::BPF_K;
+const RETURN: u32 = libc::BPF_RET | libc::BPF_K;
+
+/// Offsets in struct seccomp_data (linux/seccomp.h); little-endian.
+const NUMBER: u32 = 0;
+const ARCH: u32 = 4;
+
+fn low(arg: usize) -> u32 {
+    16 + 8 * arg as u32
+}
+
+fn high(arg: usize) -> u32 {
+    low(arg) + 4
+}
+
+fn statement(code: u32, k: u32) -> sock_filter {
+    jump(code, k, 0, 0)
+}
+
+/// `yes` and `no` are how many instructions are skipped.
+fn jump(code: u32, k: u32, yes: u8, no: u8) -> sock_filter {
+    sock_filter {
+        code: code as u16,
+        jt: yes,
+        jf: no,
+        k,
+    }
+}
+
+/// A block for one call: it is entered with the number in the accumulator, and
+/// passed when that is another.
+fn when(number: u32, block: Vec<sock_filter>) -> Vec<sock_filter> {
+    let length = u8::try_from(block.len()).expect("blocks are short");
+    [vec![jump(EQUAL, number, 0, length)], block].concat()
+}
+
+/// Allows what carries refit's cookie in its last register.
+fn unless_cookie() -> Vec<sock_filter> {
+    vec![
+        statement(LOAD, low(5)),
+        jump(EQUAL, COOKIE as u32, 0, 3),
+        statement(LOAD, high(5)),
+        jump(EQUAL, (COOKIE >> 32) as u32, 0, 1),
+        statement(RETURN, ALLOW),
+    ]
+}
+
+/// Allows what has none of the bits in this argument.
+fn only_with(arg: usize, bits: u32) -> Vec<sock_filter> {
+    vec![
+        statement(LOAD, low(arg)),
+        jump(HAS_BITS, bits, 1, 0),
+        statement(RETURN, ALLOW),
+    ]
+}
+
+/// Allows what has one of the bits in this argument.
+fn unless(arg: usize, bits: u32) -> Vec<sock_filter> {
+    vec![
+        statement(LOAD, low(arg)),
+        jump(HAS_BITS, bits, 0, 1),
+        statement(RETURN, ALLOW),
+    ]
+}
+
+impl Filter {
+    /// The instructions.
+    #[must_use]
+    pub fn instructions(&self) -> Vec<sock_filter> {
+        // No i386 program has room for the cookie: its registers have 32 bits.
+        let wide = self.of(&X86_64, unless_cookie);
+        let narrow = self.of(&I386, Vec::new);
+        let x32 = self.ask(X32 | X32_PWRITEV2, only_with(4, RWF_SYNC_BITS));
+        let first = u8::try_from(x32.len() + 2 + wide.len()).ok();
+        let mut all = vec![statement(LOAD, ARCH)];
+        all.push(jump(EQUAL, AUDIT_ARCH_I386, 0, narrow.len() as u8 + 1));
+        assert!(narrow.len() < 255, "a jump reaches that far");
+        all.push(statement(LOAD, NUMBER));
+        all.extend(narrow);
+        let first = first.expect("a jump reaches that far");
+        all.push(jump(EQUAL, AUDIT_ARCH_X86_64, 0, first));
+        all.push(statement(LOAD, NUMBER));
+        all.extend(x32);
+        all.push(statement(KEEP, !X32));
+        all.extend(wide);
+        all.push(statement(RETURN, ALLOW));
+        all
+    }
+
+    /// Ends with a return for every number.
+    fn of(&self, calls: &Calls, unless_ours: fn() -> Vec<sock_filter>) -> Vec<sock_filter> {
+        let mut all = Vec::new();
+        let syncs = match self.syncs {
+            Syncs::Succeed => SUCCEED,
+            Syncs::Ask => ASK,
+        };
+        let of_file = || [unless_ours(), unless(0, NEGATIVE)].concat();
+        let ranges = only_with(calls.sync_file_range_flags, u32::MAX);
+        for (number, checks) in [
+            (calls.fsync, of_file()),
+            (calls.fdatasync, of_file()),
+            (calls.syncfs, of_file()),
+            (calls.sync, unless_ours()),
+            (calls.sync_file_range, [of_file(), ranges].concat()),
+            (
+                calls.msync,
+                [unless_ours(), only_with(2, MSYNC_BIT)].concat(),
+            ),
+        ] {
+            all.extend(when(
+                number,
+                [checks, vec![statement(RETURN, syncs)]].concat(),
+            ));
+        }
+        for (number, flags) in [(calls.open, 1), (calls.openat, 2)] {
+            let checks = [only_with(flags, SYNC_BITS), unless(flags, PATH_BIT)].concat();
+            all.extend(self.ask(number, checks));
+        }
+        // Its flags lie in memory, where the preload has looked, or the guardian.
+        all.extend(self.ask(calls.openat2, unless_ours()));
+        all.extend(self.ask(calls.pwritev2, only_with(5, RWF_SYNC_BITS)));
+        if self.rings == Rings::Deny {
+            let no_such_call = SUCCEED | libc::ENOSYS.cast_unsigned();
+            let deny = vec![statement(RETURN, no_such_call)];
+            all.extend(when(calls.io_uring_setup, deny));
+        } else {
+            all.extend(self.ask(calls.io_uring_setup, Vec::new()));
+        }
+        // Two calls that the guardian only has to know of.
+        all.extend(self.ask(calls.seccomp, only_with(1, NEW_LISTENER)));
+        all.extend(self.ask(calls.landlock_restrict_self, Vec::new()));
+        all.push(statement(RETURN, ALLOW));
+        all
+    }
+
+    /// A block that sends a call to the guardian; none where nobody listens.
+    fn ask(&self, number: u32, checks: Vec<sock_filter>) -> Vec<sock_filter> {
+        if self.listened {
+            when(number, [checks, vec![statement(RETURN, ASK)]].concat())
+        } else {
+            Vec::new()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,155 @@
+//! The guardian answers the calls that a seccomp filter sends to refit.
+//!
+//! It is two processes: the *active* one receives, decides and answers; the
+//! *standby* waits for the end of the other, lets the kernel do whatever had been
+//! received and not answered, and takes its place. So a killed guardian neither
+//! makes a call fail nor leaves a thread waiting. (Were both killed at once, the
+//! kernel would answer ENOSYS: seccomp(2).) Both live for as long as a process
+//! has the filter, whatever becomes of refit.
+
+mod active;
+mod filesystems;
+mod judge;
+mod look;
+mod rules;
+mod standby;
+mod tally;
+
+use std::ffi::CStr;
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::rc::Rc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use refit_preload::session::Policy;
+use rustix::io::{IoSliceMut, retry_on_intr};
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SocketFlags, SocketType,
+    recvmsg, socketpair,
+};
+
+use crate::sys::area::Area;
+use crate::sys::board::Board;
+use crate::sys::fork::{Child, Side, detach, fork, own_pidfd, split};
+use active::Active;
+
+pub use tally::Asked;
+
+/// The name of the guardian's processes.
+pub const NAME: &CStr = c"refit-guardian";
+
+/// What a guardian decides by.
+#[derive(Clone, Copy)]
+pub struct Orders<'a> {
+    /// The settings.
+    pub policy: &'a Policy,
+    /// What the emulated disk remembers, and traced calls.
+    pub board: Option<&'a Board>,
+}
+
+/// refit's side of a guardian.
+#[derive(Clone)]
+pub struct Guardian {
+    area: Rc<Area>,
+}
+
+impl Guardian {
+    /// Forks it. The sockets are where its processes await the listener.
+    ///
+    /// # Errors
+    /// No memory, no process, no descriptor.
+    pub fn start(orders: Orders<'_>) -> io::Result<(Guardian, [OwnedFd; 2])> {
+        let area = Rc::new(Area::new()?);
+        let (to_active, active) = pair()?;
+        let (to_standby, standby) = pair()?;
+        let first = fork(|| {
+            // An orphan, so that nobody's wait(2) sees the guardian's end.
+            let active_one = || run(orders, &area, &active, &standby).err().map_or(0, code);
+            i32::from(fork(active_one).is_err())
+        })?;
+        first.reap();
+        Ok((Guardian { area }, [to_active, to_standby]))
+    }
+
+    /// What it has counted so far.
+    #[must_use]
+    pub fn asked(&self) -> Vec<Asked> {
+        tally::asked(&self.area)
+    }
+
+    /// Bit i: rule i has decided a call.
+    #[must_use]
+    pub fn matched(&self) -> u64 {
+        self.area.matched.load(Relaxed)
+    }
+}
+
+fn code(error: io::Error) -> i32 {
+    error.raw_os_error().unwrap_or(1)
+}
+
+fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
+    let kind = SocketType::SEQPACKET;
+    Ok(socketpair(
+        AddressFamily::UNIX,
+        kind,
+        SocketFlags::CLOEXEC,
+        None,
+    )?)
+}
+
+/// What a process of the guardian is for.
+enum Role {
+    /// It answers; the standby, when there is one.
+    Active(Option<Child>),
+    /// It waits for the end of the active one, of which this is the pidfd.
+    Standby(OwnedFd),
+}
+
+/// The first active process, which makes the first standby.
+fn run(orders: Orders<'_>, area: &Area, active: &OwnedFd, standby: &OwnedFd) -> io::Result<()> {
+    detach(NAME, &[active.as_fd(), standby.as_fd()]);
+    let own = own_pidfd()?;
+    let (role, socket) = match split()? {
+        Side::Parent(twin) => (Role::Active(Some(twin)), active),
+        Side::Child => (Role::Standby(own), standby),
+    };
+    match await_listener(socket.as_fd())? {
+        Some(listener) => serve(orders, area, listener.as_fd(), role),
+        None => {}
+    }
+    Ok(())
+}
+
+/// Until no process has the filter any more. A loop, so that no number of kills
+/// fills the stack.
+fn serve(orders: Orders<'_>, area: &Area, listener: BorrowedFd<'_>, mut role: Role) {
+    loop {
+        let next = match role {
+            Role::Standby(active) => standby::wait(listener, active.as_fd()),
+            Role::Active(twin) => Active::new(orders, area, listener).run(twin),
+        };
+        match next {
+            None => return,
+            Some(next) => role = next,
+        }
+        if let Role::Active(_) = role {
+            standby::release(area, listener);
+        }
+    }
+}
+
+/// The listener that a starting program sends; `None`: it does not start.
+fn await_listener(socket: BorrowedFd<'_>) -> io::Result<Option<OwnedFd>> {
+    let mut byte = [0];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let mut parts = [IoSliceMut::new(&mut byte)];
+    retry_on_intr(|| recvmsg(socket, &mut parts, &mut control, RecvFlags::CMSG_CLOEXEC))?;
+    let received = control.drain().find_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(mut files) => files.next(),
+        _ => None,
+    });
+    Ok(received)
+}

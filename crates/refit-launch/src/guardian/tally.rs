@@ -1,0 +1,147 @@
+//! What is counted of the calls that come to the guardian.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use refit_preload::session::{CALLS, Counter};
+
+use crate::sys::area::{self, EXECUTABLES, SEEN, Shared};
+
+/// The active process's way into the counters; only one writes at a time.
+pub struct Tally<'a> {
+    shared: &'a Shared,
+    known: HashMap<Vec<u8>, usize>,
+}
+
+/// The calls of one executable that came to the guardian.
+#[derive(Clone, Debug, Default)]
+pub struct Asked {
+    /// Its path as refit sees it; `?` stands for all that found no room.
+    pub executable: String,
+    /// Processes that made such calls.
+    pub processes: u64,
+    /// In the order of [`CALLS`].
+    pub calls: [Counter; CALLS.len()],
+}
+
+/// How it went for one call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// Let through.
+    Real,
+    /// Answered with 0.
+    Suppressed,
+    /// Failed by the emulated disk.
+    Injected,
+}
+
+impl Tally<'_> {
+    /// Goes on where another process stopped.
+    pub fn new(shared: &Shared) -> Tally<'_> {
+        let known = entries(shared).map(|(i, path)| (path, i)).collect();
+        Tally { shared, known }
+    }
+
+    /// The entry of an executable.
+    pub fn executable(&mut self, path: &[u8]) -> usize {
+        let path = &path[path.len().saturating_sub(area::PATH)..];
+        if let Some(known) = self.known.get(path) {
+            return *known;
+        }
+        let free = self.known.len().min(EXECUTABLES - 1);
+        let entry = &self.shared.executables[free];
+        if free < EXECUTABLES - 1 {
+            put_path(entry, path);
+            self.known.insert(path.to_vec(), free);
+        } else {
+            put_path(entry, b"?");
+        }
+        free
+    }
+
+    /// A call of this kind came from this thread.
+    pub fn seen(&self, executable: usize, call: usize, tid: u32, process: impl Fn() -> u32) {
+        let entry = &self.shared.executables[executable];
+        entry.calls[call].seen.fetch_add(1, Relaxed);
+        // Threads and processes in one set, told apart by a bit.
+        let key = |id: u32, what: u64| what << 63 | (executable as u64 + 1) << 32 | u64::from(id);
+        if self.is_new(key(tid, 0)) && self.is_new(key(process(), 1)) {
+            entry.processes.fetch_add(1, Relaxed);
+        }
+    }
+
+    /// Whether the key is not in the set; then it is from now on. When there is
+    /// no room near its place, it counts as known.
+    fn is_new(&self, key: u64) -> bool {
+        let place = (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 49) as usize;
+        for i in 0..32 {
+            let entry = &self.shared.seen[(place + i) % SEEN];
+            match entry.load(Relaxed) {
+                0 => {
+                    entry.store(key, Relaxed);
+                    return true;
+                }
+                there if there == key => return false,
+                _ => {}
+            }
+        }
+        false
+    }
+
+    /// What became of a call.
+    pub fn ended(&self, executable: usize, call: usize, fate: Fate, waited_ns: u64) {
+        let counter = &self.shared.executables[executable].calls[call];
+        let field = match fate {
+            Fate::Real => &counter.real,
+            Fate::Suppressed => &counter.suppressed,
+            Fate::Injected => &counter.injected,
+        };
+        field.fetch_add(1, Relaxed);
+        counter.waited_ns.fetch_add(waited_ns, Relaxed);
+    }
+}
+
+fn put_path(entry: &area::Executable, path: &[u8]) {
+    for (word, bytes) in entry.path.iter().zip(path.chunks(8)) {
+        let mut all = [0; 8];
+        all[..bytes.len()].copy_from_slice(bytes);
+        word.store(u64::from_ne_bytes(all), Relaxed);
+    }
+    entry.length.store(path.len() as u32, Relaxed);
+    entry.state.store(2, std::sync::atomic::Ordering::Release);
+}
+
+fn entries(shared: &Shared) -> impl Iterator<Item = (usize, Vec<u8>)> {
+    let used =
+        |entry: &&area::Executable| entry.state.load(std::sync::atomic::Ordering::Acquire) == 2;
+    let entries = shared.executables.iter().take_while(used).enumerate();
+    entries.map(|(i, entry)| {
+        let words = entry.path.iter();
+        let mut path: Vec<u8> = words
+            .flat_map(|word| word.load(Relaxed).to_ne_bytes())
+            .collect();
+        path.truncate(entry.length.load(Relaxed) as usize);
+        (i, path)
+    })
+}
+
+/// All that was counted so far.
+pub fn asked(shared: &Shared) -> Vec<Asked> {
+    let load = |n: &AtomicU64| n.load(Relaxed);
+    entries(shared)
+        .map(|(i, path)| {
+            let entry = &shared.executables[i];
+            Asked {
+                executable: String::from_utf8_lossy(&path).replace(char::is_control, "\u{fffd}"),
+                processes: load(&entry.processes),
+                calls: std::array::from_fn(|i| Counter {
+                    seen: load(&entry.calls[i].seen),
+                    suppressed: load(&entry.calls[i].suppressed),
+                    real: load(&entry.calls[i].real),
+                    waited_ns: load(&entry.calls[i].waited_ns),
+                    injected: load(&entry.calls[i].injected),
+                }),
+            }
+        })
+        .collect()
+}

@@ -1,0 +1,293 @@
+//! Which seccomp filter goes beneath a program, and whether it may.
+//!
+//! A filter reaches what no preload can: static programs, Go, 32-bit and setgid
+//! ones, and calls by number. It needs a right (seccomp(2)): CAP_SYS_ADMIN, or
+//! no_new_privs, which takes their privilege from setuid and setgid programs and
+//! is therefore never set unless it was asked for. What is refused is said, and
+//! the program starts without.
+
+use std::fmt;
+use std::io;
+
+use refit_knobs::{Launch, SwitchRule};
+use refit_preload::session::Policy;
+use rustix::thread::{CapabilitySet, capabilities};
+
+use crate::filter::{Filter, Rings, Syncs};
+use crate::guardian::{Guardian, Orders};
+use crate::sys::board::Board;
+use crate::sys::filter::{Amendment, Installation, Installed};
+use crate::sys::notify;
+
+/// What reaches the program's calls.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Backend {
+    /// The preload, and seccomp for what it cannot reach.
+    #[default]
+    Auto,
+    /// The preload alone.
+    Preload,
+    /// Seccomp alone: the guardian answers each call.
+    Seccomp,
+}
+
+/// Why there is no filter, though one was wanted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// Neither CAP_SYS_ADMIN nor no_new_privs.
+    NoPermission,
+    /// Another listener is there already, as under another refit.
+    ListenerTaken,
+    /// The kernel cannot do all that a guardian needs.
+    OldKernel,
+    /// errno of seccomp(2).
+    Kernel(i32),
+    /// The guardian could not be started.
+    NoGuardian(String),
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Refusal::NoPermission => {
+                f.write_str("no permission for seccomp; --no-new-privs would allow it")
+            }
+            Refusal::ListenerTaken => {
+                f.write_str("a seccomp listener is there already, and the kernel allows but one")
+            }
+            Refusal::OldKernel => f.write_str("seccomp's notifications need Linux 5.14"),
+            Refusal::Kernel(errno) => {
+                write!(f, "seccomp: {}", io::Error::from_raw_os_error(*errno))
+            }
+            Refusal::NoGuardian(error) => write!(f, "no guardian could be started: {error}"),
+        }
+    }
+}
+
+/// What lies beneath a program that was started.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Beneath {
+    /// No filter, as nothing asked for one.
+    Nothing,
+    /// A filter.
+    Filter {
+        /// What becomes of fsync and its kin.
+        syncs: Syncs,
+        /// The guardian hears of what the filter does not answer.
+        heard: bool,
+    },
+    /// A filter was wanted and is not there.
+    Refused(Refusal),
+}
+
+/// What this process may do, as the kernel tells it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Right {
+    /// CAP_SYS_ADMIN.
+    Capability,
+    /// no_new_privs is set already: it was inherited.
+    NoNewPrivs,
+    /// None; only no_new_privs would give it.
+    None,
+}
+
+/// By which right a filter may be installed.
+#[must_use]
+pub fn right() -> Right {
+    let can = |set: CapabilitySet| set.contains(CapabilitySet::SYS_ADMIN);
+    if capabilities(None).is_ok_and(|sets| can(sets.effective)) {
+        Right::Capability
+    } else if rustix::thread::no_new_privs().unwrap_or(false) {
+        Right::NoNewPrivs
+    } else {
+        Right::None
+    }
+}
+
+/// Whether this kernel has all that a guardian needs; the latest is
+/// SECCOMP_ADDFD_FLAG_SEND, of Linux 5.14.
+#[must_use]
+pub fn kernel_suffices() -> bool {
+    let uname = rustix::system::uname();
+    let release = uname.release().to_string_lossy();
+    let mut numbers = release.split(['.', '-']).map_while(|n| n.parse().ok());
+    let version: (u32, u32) = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
+    version >= (5, 14) && notify::fits()
+}
+
+/// The filter for these settings; `None`: none is of use.
+#[must_use]
+pub fn wanted(launch: &Launch, backend: Backend, rings: Rings) -> Option<Filter> {
+    let filter = |syncs| Filter {
+        syncs,
+        rings,
+        listened: true,
+    };
+    match (backend, switched(&launch.sync)) {
+        (Backend::Preload, _) => None,
+        (Backend::Seccomp, _) => Some(filter(Syncs::Ask)),
+        (Backend::Auto, _) if launch.disk.is_some() => Some(filter(Syncs::Ask)),
+        (Backend::Auto, Switched::Off) => Some(filter(Syncs::Succeed)),
+        (Backend::Auto, Switched::Some) => Some(filter(Syncs::Ask)),
+        (Backend::Auto, Switched::On) if rings == Rings::Deny => Some(filter(Syncs::Ask)),
+        (Backend::Auto, Switched::On) => None,
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Switched {
+    /// Every sync is real.
+    On,
+    /// None is.
+    Off,
+    /// It depends.
+    Some,
+}
+
+/// A rule for everything hides those before it; the last match wins.
+fn switched(rules: &[SwitchRule]) -> Switched {
+    let base = rules.iter().rposition(|rule| rule.scope.is_none());
+    let on = base.is_none_or(|base| rules[base].on);
+    let behind = &rules[base.map_or(0, |base| base + 1)..];
+    match (on, behind.iter().any(|rule| rule.on != on)) {
+        (_, true) => Switched::Some,
+        (true, false) => Switched::On,
+        (false, false) => Switched::Off,
+    }
+}
+
+/// A filter that is to be installed, or why there is none.
+pub enum Plan {
+    /// Nothing asks for one.
+    Nothing,
+    /// It is ready.
+    Ready {
+        /// What it does.
+        filter: Filter,
+        /// Done by the program's process before its exec.
+        installation: Box<Installation>,
+        /// refit's side of who listens.
+        guardian: Guardian,
+    },
+    /// It cannot be had.
+    Refused(Refusal),
+}
+
+impl Plan {
+    /// Starts a guardian for this filter, where it can be installed.
+    ///
+    /// `page` is where the program reads that it may ask.
+    pub fn make(
+        filter: Filter,
+        no_new_privs: bool,
+        policy: &Policy,
+        board: Option<&Board>,
+        page: Amendment,
+    ) -> Plan {
+        let right = right();
+        let started = if right == Right::None && !no_new_privs {
+            Err(Refusal::NoPermission)
+        } else if !kernel_suffices() {
+            Err(Refusal::OldKernel)
+        } else {
+            Guardian::start(Orders { policy, board })
+                .map_err(|error| Refusal::NoGuardian(error.to_string()))
+        };
+        let (guardian, sockets) = match started {
+            Ok(started) => started,
+            Err(refusal) => {
+                page.make();
+                return Plan::Refused(refusal);
+            }
+        };
+        let deaf = Filter {
+            listened: false,
+            ..filter
+        };
+        let unheard = (filter.syncs == Syncs::Succeed).then(|| deaf.instructions());
+        Plan::Ready {
+            filter,
+            installation: Box::new(Installation::new(
+                filter.instructions(),
+                unheard,
+                right == Right::None,
+                sockets,
+                page,
+            )),
+            guardian,
+        }
+    }
+
+    /// To be done before the exec.
+    pub fn installation(&self) -> Option<&Installation> {
+        match self {
+            Plan::Ready { installation, .. } => Some(installation),
+            Plan::Nothing | Plan::Refused(_) => None,
+        }
+    }
+
+    /// Who answers.
+    pub fn guardian(&self) -> Option<&Guardian> {
+        match self {
+            Plan::Ready { guardian, .. } => Some(guardian),
+            Plan::Nothing | Plan::Refused(_) => None,
+        }
+    }
+
+    /// What became of it, once the program was started.
+    pub fn beneath(&self) -> Beneath {
+        match self {
+            Plan::Nothing => Beneath::Nothing,
+            Plan::Refused(refusal) => Beneath::Refused(refusal.clone()),
+            Plan::Ready {
+                filter,
+                installation,
+                ..
+            } => match installation.installed() {
+                Some(Installed::Heard) => Beneath::Filter {
+                    syncs: filter.syncs,
+                    heard: true,
+                },
+                Some(Installed::Unheard) => Beneath::Filter {
+                    syncs: filter.syncs,
+                    heard: false,
+                },
+                Some(Installed::Refused(libc::EBUSY)) => Beneath::Refused(Refusal::ListenerTaken),
+                Some(Installed::Refused(errno)) => Beneath::Refused(Refusal::Kernel(errno)),
+                None => Beneath::Refused(Refusal::NoGuardian("it ended".to_owned())),
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use refit_knobs::Settings;
+
+    fn launch(words: &[&str]) -> Launch {
+        let words: Vec<_> = words.iter().map(std::ffi::OsString::from).collect();
+        Settings::parse(words).unwrap().launch()
+    }
+
+    #[test]
+    fn only_a_plain_off_is_answered_by_the_kernel_alone() {
+        for (words, expected) in [
+            (&[][..], None),
+            (&["sync=on"], None),
+            (&["malloc=glibc"], None),
+            (&["sync=off"], Some(Syncs::Succeed)),
+            (&["sync@exe:a=off"], Some(Syncs::Ask)),
+            (&["sync@/var/=off"], Some(Syncs::Ask)),
+            (&["sync@exe:a=on"], None),
+            (&["sync=off", "sync@exe:a=on"], Some(Syncs::Ask)),
+            (&["disk=8ms"], Some(Syncs::Ask)),
+        ] {
+            let filter = wanted(&launch(words), Backend::Auto, Rings::Leave);
+            assert_eq!(filter.map(|filter| filter.syncs), expected, "{words:?}");
+            assert_eq!(wanted(&launch(words), Backend::Preload, Rings::Leave), None);
+            let asked = wanted(&launch(words), Backend::Seccomp, Rings::Leave);
+            assert_eq!(asked.map(|filter| filter.syncs), Some(Syncs::Ask));
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! Installing a filter, between clone and exec.
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::sync::atomic::{AtomicI32, Ordering};
+
+use libc::{c_int, c_ulong, sock_filter, sock_fprog};
+use rustix::io::{IoSlice, pwrite, retry_on_intr};
+use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
+
+/// A filter that a child installs on itself, and where it leaves what became of
+/// that: parent and child share their memory until the exec.
+pub struct Installation {
+    /// Sends to a listener what it does not decide.
+    pub filter: Vec<sock_filter>,
+    /// The same where nobody may listen; `None`: then there is none.
+    pub unheard: Option<Vec<sock_filter>>,
+    /// Gives up the privileges of setuid programs for the right to a filter.
+    pub no_new_privs: bool,
+    /// To the guardian's two processes.
+    pub guardians: [OwnedFd; 2],
+    /// What the program reads, and what has to stand there without a listener.
+    pub policy: Amendment,
+    state: AtomicI32,
+}
+
+/// Four bytes of a file.
+pub struct Amendment {
+    /// Open for writing.
+    pub file: OwnedFd,
+    /// Where.
+    pub at: u64,
+    /// What.
+    pub value: u32,
+}
+
+impl Amendment {
+    /// Makes it; async-signal-safe.
+    pub fn make(&self) {
+        // Where that fails, what the program asks is real.
+        let _ = pwrite(&self.file, &self.value.to_ne_bytes(), self.at);
+    }
+}
+
+/// What became of a filter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Installed {
+    /// It is there, and the guardian listens.
+    Heard,
+    /// It is there; a listener was refused, as there is one already.
+    Unheard,
+    /// The kernel refused it; errno.
+    Refused(i32),
+}
+
+const NOT_TRIED: i32 = 0;
+const HEARD: i32 = 1;
+const UNHEARD: i32 = 2;
+/// The filter is there and nobody took its listener: nothing may be exec'ed.
+const DEAF: i32 = 3;
+
+impl Installation {
+    /// A filter and whom it tells.
+    pub fn new(
+        filter: Vec<sock_filter>,
+        unheard: Option<Vec<sock_filter>>,
+        no_new_privs: bool,
+        guardians: [OwnedFd; 2],
+        policy: Amendment,
+    ) -> Installation {
+        Installation {
+            filter,
+            unheard,
+            no_new_privs,
+            guardians,
+            policy,
+            state: AtomicI32::new(NOT_TRIED),
+        }
+    }
+
+    /// Whether a program's process has a filter, and nobody to ask.
+    pub(super) fn is_deaf(&self) -> bool {
+        self.state.load(Ordering::Relaxed) == DEAF
+    }
+
+    /// `None` before a program was started with it.
+    pub fn installed(&self) -> Option<Installed> {
+        match self.state.load(Ordering::Relaxed) {
+            NOT_TRIED | DEAF => None,
+            HEARD => Some(Installed::Heard),
+            UNHEARD => Some(Installed::Unheard),
+            refused => Some(Installed::Refused(-refused)),
+        }
+    }
+
+    /// Installs it. Only system calls on memory that is there already: async-
+    /// signal-safe. An error means that the program must not be exec'ed.
+    pub(super) fn install(&self) -> io::Result<()> {
+        let state = self.try_install();
+        self.state.store(state, Ordering::Relaxed);
+        if state == DEAF {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        }
+        if state != HEARD {
+            self.policy.make();
+        }
+        Ok(())
+    }
+
+    fn try_install(&self) -> i32 {
+        if self.no_new_privs {
+            // Refused by no kernel since 3.5; then the filter is.
+            let _ = rustix::thread::set_no_new_privs(true);
+        }
+        // Without SPEC_ALLOW kernels before 5.16 slow the program down.
+        let allow = libc::SECCOMP_FILTER_FLAG_SPEC_ALLOW;
+        let listen = libc::SECCOMP_FILTER_FLAG_NEW_LISTENER;
+        // Since 5.19: once received, a call is not interrupted by a handler.
+        let killable = libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV;
+        let mut listener = set_filter(allow | listen | killable, &self.filter);
+        if listener == -libc::EINVAL {
+            listener = set_filter(allow | listen, &self.filter);
+        }
+        match (listener, &self.unheard) {
+            (0.., _) => self.hand_over(listener),
+            (_, Some(filter)) if listener == -libc::EBUSY => match set_filter(allow, filter) {
+                0 => UNHEARD,
+                refused => refused,
+            },
+            (refused, _) => refused,
+        }
+    }
+
+    fn hand_over(&self, listener: RawFd) -> i32 {
+        // SAFETY: seccomp(2) made it just now, and nobody else knows it.
+        let listener = unsafe { OwnedFd::from_raw_fd(listener) };
+        let taken = [&self.guardians[0], &self.guardians[1]]
+            .map(|socket| send_descriptor(socket.as_fd(), listener.as_fd()));
+        if taken.contains(&true) { HEARD } else { DEAF }
+    }
+}
+
+/// seccomp(2): 0 or a descriptor, or -errno.
+fn set_filter(flags: c_ulong, filter: &[sock_filter]) -> c_int {
+    let program = sock_fprog {
+        len: filter.len() as u16,
+        filter: filter.as_ptr().cast_mut(),
+    };
+    // SAFETY: the kernel copies the program, which outlives the call; errno is
+    // the calling thread's own.
+    unsafe {
+        let result = libc::syscall(
+            libc::SYS_seccomp,
+            libc::SECCOMP_SET_MODE_FILTER,
+            flags,
+            &raw const program,
+        );
+        if result < 0 {
+            -*libc::__errno_location()
+        } else {
+            result as c_int
+        }
+    }
+}
+
+fn send_descriptor(socket: BorrowedFd<'_>, descriptor: BorrowedFd<'_>) -> bool {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    let descriptors = [descriptor];
+    control.push(SendAncillaryMessage::ScmRights(&descriptors));
+    let byte = [IoSlice::new(&[0])];
+    retry_on_intr(|| sendmsg(socket, &byte, &mut control, SendFlags::NOSIGNAL)).is_ok()
+}
