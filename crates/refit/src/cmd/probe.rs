@@ -86,6 +86,10 @@ fn figures(profile: &DiskProfile) -> Page {
     }
     page.row("max", duration(profile.max_ns() as f64));
     page.row("stalls", stalls(profile));
+    page.row(
+        "note",
+        "what else used the disk and the processors meanwhile is in these figures",
+    );
     if profile.is_disk() {
         page.row("setting", setting(profile));
     } else {
