@@ -33,6 +33,7 @@ mod mailer;
 mod malloc;
 mod places;
 mod postfix;
+mod probe_disk;
 mod processes;
 mod programs;
 mod ran;
@@ -86,6 +87,7 @@ const TABLE: &[&[Test]] = &[
     malloc::TESTS,
     library::TESTS,
     postfix::TESTS,
+    probe_disk::TESTS,
     programs::TESTS,
     recipe_files::TESTS,
     recipe_verbs::TESTS,

@@ -65,7 +65,7 @@ pub fn changing() -> BTreeMap<String, String> {
 }
 
 /// Type and options of the mount that a directory lies on (proc(5), mountinfo).
-fn mount_of(directory: &Path) -> Option<String> {
+pub fn mount_of(directory: &Path) -> Option<String> {
     let directory = directory.canonicalize().ok()?;
     let text = read("/proc/self/mountinfo")?;
     text.lines()

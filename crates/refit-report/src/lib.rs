@@ -25,6 +25,7 @@ mod title;
 mod sample;
 
 pub use crate::csv::csv;
+pub use crate::format::{count, duration};
 pub use crate::history::history;
 pub use crate::html::html;
 pub use crate::markdown::markdown;

@@ -353,16 +353,31 @@ fn seed(text: &str) -> Result<u64, String> {
     number.ok_or_else(|| "write a number, as 7 or 0x5eed".to_owned())
 }
 
-/// Say what this machine allows, or what refit can reach of a command
+/// Say what this machine allows, what refit can reach of a command, or what a
+/// flush costs on a disk
 ///
-/// Exits with 0, with 1 when the command cannot be reached, and with 2 when
-/// there is no such command.
+/// Exits with 0, with 1 when the command cannot be reached or flushes wait for
+/// no disk, and with 2 when there is no such command or directory.
 #[derive(Args)]
 #[command(verbatim_doc_comment)]
 pub struct DoctorArgs {
     /// A program, by name or path
-    #[arg(value_name = "COMMAND")]
+    #[arg(value_name = "COMMAND", conflicts_with = "probe_disk")]
     pub command: Option<OsString>,
+
+    /// Flush lines to a new file in DIR for a few seconds, and say what that
+    /// takes, and which disk= emulates it
+    #[arg(long, value_name = "DIR")]
+    pub probe_disk: Option<PathBuf>,
+
+    /// Write every flush of --probe-disk as a profile, for disk=/PATH/FILE
+    #[arg(
+        long,
+        value_name = "FILE",
+        requires = "probe_disk",
+        conflicts_with = "command"
+    )]
+    pub json: Option<PathBuf>,
 
     /// Look for allocators here first
     #[arg(long, value_name = "DIR")]

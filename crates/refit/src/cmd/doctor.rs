@@ -1,5 +1,5 @@
 //! `refit doctor`: what this machine allows, and what of a program can be
-//! reached. Only looks.
+//! reached. Only looks, but for `--probe-disk`.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -17,6 +17,9 @@ use refit_meter::{ElfFacts, has_own_syscalls};
 use crate::cli::DoctorArgs;
 
 pub fn main(args: &DoctorArgs) -> ExitCode {
+    if let Some(directory) = &args.probe_disk {
+        return super::probe::main(directory, args.json.as_deref());
+    }
     let (text, code) = match &args.command {
         None => (machine(args.allocator_dir.as_deref()), 0),
         Some(name) => match find_in_path(name, std::env::var_os("PATH").as_deref()) {
@@ -38,17 +41,17 @@ pub fn main(args: &DoctorArgs) -> ExitCode {
 }
 
 /// Rows of `name  what`, with a heading.
-struct Page(String);
+pub struct Page(pub String);
 
 impl Page {
-    fn heading(&mut self, text: &str) {
+    pub fn heading(&mut self, text: &str) {
         if !self.0.is_empty() {
             self.0.push('\n');
         }
         let _ = writeln!(self.0, "{text}");
     }
 
-    fn row(&mut self, name: &str, what: impl AsRef<str>) {
+    pub fn row(&mut self, name: &str, what: impl AsRef<str>) {
         let _ = writeln!(self.0, "  {name:<14} {}", what.as_ref());
     }
 }

@@ -6,6 +6,7 @@ pub mod demo;
 pub mod doctor;
 pub mod explain;
 pub mod output;
+pub mod probe;
 pub mod progress;
 pub mod recipes;
 pub mod report;

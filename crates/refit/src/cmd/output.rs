@@ -21,23 +21,7 @@ impl Output {
     /// asked for.
     pub fn open(args: &OutputArgs) -> Result<Output> {
         for path in args.files().into_iter().flatten() {
-            let parent = path
-                .parent()
-                .filter(|parent| !parent.as_os_str().is_empty())
-                .unwrap_or(Path::new("."));
-            if !parent.is_dir() {
-                bail!(
-                    "cannot write {}: there is no directory {}",
-                    path.display(),
-                    parent.display()
-                );
-            }
-            if path.is_dir() {
-                bail!(
-                    "cannot write {}: it is a directory; name a file in it",
-                    path.display()
-                );
-            }
+            check(path)?;
         }
         Ok(Output { args: args.clone() })
     }
@@ -82,9 +66,31 @@ impl Output {
     }
 }
 
+/// Looks whether a file can be made where it was asked for.
+pub fn check(path: &Path) -> Result<()> {
+    let parent = path
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty())
+        .unwrap_or(Path::new("."));
+    if !parent.is_dir() {
+        bail!(
+            "cannot write {}: there is no directory {}",
+            path.display(),
+            parent.display()
+        );
+    }
+    if path.is_dir() {
+        bail!(
+            "cannot write {}: it is a directory; name a file in it",
+            path.display()
+        );
+    }
+    Ok(())
+}
+
 /// Temporary file and rename: a reader sees the old or the new. Devices and
 /// pipes are written as they are.
-fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
+pub fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
     let is_special = fs::metadata(path).is_ok_and(|meta| !meta.is_file());
     let written = if is_special {
         fs::write(path, bytes)

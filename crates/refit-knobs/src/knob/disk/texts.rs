@@ -48,7 +48,8 @@ fn real() -> Prose {
 
 fn slow(takes: &str, more: &[&str]) -> Prose {
     let notes = [
-        "the real call runs as well, and the longer of both counts: a disk faster than the real one cannot be emulated",
+        "the real call runs as well, and the longer of both counts: a disk that is faster than the real one, or hardly slower, \
+         cannot be emulated",
         "latencies are drawn from 1,024 quantiles, so what comes less often than once in a thousand flushes does not come",
         "each device has one queue: as on a disk with a single queue, concurrent flushes wait for each other",
         "calls that `sync=off` suppresses do not wait: `disk=8ms sync@exe:NAME=off` shows what that one program costs",
