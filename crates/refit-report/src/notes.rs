@@ -3,6 +3,7 @@
 
 mod conduct;
 mod verdicts;
+mod witness;
 
 use refit_lab::experiment::{Experiment, Warning};
 
@@ -39,6 +40,7 @@ pub fn notes(experiment: &Experiment) -> Vec<Note> {
     let weights = rows.iter().filter_map(|row| weight(experiment, row));
     notes.extend(weights);
     notes.push(note("", Tone::Plain, summary(experiment)));
+    notes.extend(witness::witness(experiment));
     notes.extend(interrupted(experiment));
     notes.extend(left_out(experiment));
     notes.extend(slot_effect(experiment));

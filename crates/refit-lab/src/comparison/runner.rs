@@ -61,6 +61,10 @@ pub trait Runs {
     /// [`LabError::NoRoom`] and its kin.
     fn check_room(&self, runs: usize) -> Result<(), LabError>;
 
+    /// From now on the kernel is a witness of each run, which is not to be
+    /// measured any more.
+    fn call_witness(&mut self);
+
     /// Prepares, settles, runs, checks.
     ///
     /// # Errors
@@ -102,6 +106,7 @@ pub struct Runner<'a> {
     copies: Option<Copies>,
     stdout: File,
     stderr: File,
+    witness: bool,
     /// Hash and length of what the baseline printed.
     expected_output: Option<(u64, u64)>,
 }
@@ -135,6 +140,7 @@ impl<'a> Runner<'a> {
             copies: copies.map_err(io_error(&format!("cannot copy {}", directory.display())))?,
             stdout: tempfile::tempfile().map_err(io_error("cannot make a temporary file"))?,
             stderr: tempfile::tempfile().map_err(io_error("cannot make a temporary file"))?,
+            witness: false,
             expected_output: None,
         };
         // Every variant is prepared once before anything runs: what is missing
@@ -318,6 +324,10 @@ impl Runs for Runner<'_> {
         Ok(())
     }
 
+    fn call_witness(&mut self) {
+        self.witness = true;
+    }
+
     fn run(&mut self, variant: usize) -> Result<Made, LabError> {
         let directory = match &mut self.copies {
             Some(copies) => Some(
@@ -338,6 +348,9 @@ impl Runs for Runner<'_> {
         let mut prepared = self.prepare(variant, Some(self.environment_bytes + self.padding))?;
         let files = self.files()?;
         let mut watch = Watch::begin(&prepared, true);
+        if self.witness {
+            watch = watch.with_witness();
+        }
         let ended = prepared.measure(files, directory.as_deref(), self.request.timeout, || {
             watch.tick()
         });

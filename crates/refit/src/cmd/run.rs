@@ -96,7 +96,7 @@ fn start(plan: Plan) -> Result<ExitCode> {
         let error = prepared.replace();
         return Ok(not_started(&plan, prepared.session, &error));
     }
-    let mut watch = Watch::with_witness(&prepared, plan.json.is_some());
+    let mut watch = Watch::begin(&prepared, plan.json.is_some()).with_witness();
     match prepared.run(|| watch.tick()) {
         Ok(ended) => finish(plan, prepared.session, watch, &ended),
         Err(error) => Ok(not_started(&plan, prepared.session, &error)),
