@@ -56,6 +56,7 @@ mod terminal;
 mod traced;
 mod transparency;
 mod verbs;
+mod witness;
 
 use std::process::ExitCode;
 
@@ -99,6 +100,7 @@ const TABLE: &[&[Test]] = &[
     smoke::TESTS,
     transparency::TESTS,
     verbs::TESTS,
+    witness::TESTS,
 ];
 
 const HELP: &str = "\
