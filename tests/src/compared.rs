@@ -68,3 +68,11 @@ pub fn pairs(result: &Value) -> Vec<&[Value]> {
     let pairs = list(&result["runs"]).chunk_by(|a, b| a["pair"] == b["pair"]);
     pairs.collect()
 }
+
+/// How many runs were made at the end for the witness alone.
+pub fn witnessed(result: &Value) -> usize {
+    let variants = list(&result["variants"]).iter();
+    variants
+        .filter(|variant| variant["witness"].get("seen").is_some())
+        .count()
+}

@@ -59,6 +59,7 @@ mod terminal;
 mod traced;
 mod transparency;
 mod verbs;
+mod witness;
 
 use std::process::ExitCode;
 
@@ -105,6 +106,7 @@ const TABLE: &[&[Test]] = &[
     smoke::TESTS,
     transparency::TESTS,
     verbs::TESTS,
+    witness::TESTS,
 ];
 
 const HELP: &str = "\

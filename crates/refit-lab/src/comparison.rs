@@ -5,6 +5,7 @@ mod confirmation;
 mod plan;
 mod recipe_runner;
 mod runner;
+mod testimony;
 mod times;
 
 use std::collections::BTreeMap;
@@ -64,6 +65,7 @@ pub fn compare(request: &Request, progress: &mut dyn Progress) -> Result<Experim
     count_interruptions();
     let mut comparison = Comparison::new(request)?;
     comparison.run(progress)?;
+    comparison.hear_witness(progress);
     let mut experiment = comparison.conclude();
     if request.confirm
         && !experiment.interrupted
@@ -118,6 +120,7 @@ fn variant_record(
             .map_or_else(|| settings.class(), |recipe| recipe.class(settings))
             .to_string(),
         disqualified: None,
+        witness: None,
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use refit_meter::{Calls, MemorySample, Pressure, Run};
+use refit_meter::{Calls, MemorySample, Pressure, Run, Testimony};
 use serde::{Deserialize, Serialize};
 
 pub use refit_meter::{Outcome, SCHEMA, SettingReport};
@@ -191,6 +191,10 @@ pub struct VariantRecord {
     pub class: String,
     /// Why it takes no part any more.
     pub disqualified: Option<String>,
+    /// What the kernel saw of one more run at the end, which was not measured;
+    /// `None` where it was not asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub witness: Option<Testimony>,
 }
 
 /// One run of one variant.

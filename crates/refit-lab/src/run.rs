@@ -33,15 +33,14 @@ impl Watch {
         }
     }
 
-    /// As [`Watch::begin`], and the kernel is a witness. It costs the start about
-    /// a millisecond, and the end tens of them unless they are left to
-    /// [`Watch::close_in_background`].
+    /// Calls the kernel as a witness, also just before the program starts. It
+    /// costs the start about a millisecond, and the end tens of them unless they
+    /// are left to [`Watch::close_in_background`].
     #[must_use]
-    pub fn with_witness(prepared: &Prepared, pressure: bool) -> Watch {
-        let watch = Watch::begin(prepared, pressure);
+    pub fn with_witness(self) -> Watch {
         Watch {
             witness: Some(Witness::begin()),
-            ..watch
+            ..self
         }
     }
 

@@ -4,6 +4,7 @@
 mod conduct;
 mod verdicts;
 mod waits;
+mod witness;
 
 use refit_lab::experiment::{Experiment, Warning};
 
@@ -42,6 +43,7 @@ pub fn notes(experiment: &Experiment) -> Vec<Note> {
     let weights = rows.iter().filter_map(|row| weight(experiment, row));
     notes.extend(weights);
     notes.push(note("", Tone::Plain, summary(experiment)));
+    notes.extend(witness::witness(experiment));
     notes.extend(interrupted(experiment));
     notes.extend(left_out(experiment));
     notes.extend(slot_effect(experiment));

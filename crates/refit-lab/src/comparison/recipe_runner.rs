@@ -50,6 +50,7 @@ pub struct RecipeRunner<'a> {
     expected_outcome: Option<String>,
     /// Of the largest instance so far.
     instance_bytes: u64,
+    witness: bool,
     brief: bool,
 }
 
@@ -84,6 +85,7 @@ impl<'a> RecipeRunner<'a> {
             unsettled: 0,
             expected_outcome: None,
             instance_bytes: 0,
+            witness: false,
             brief,
         };
         // What is missing is said now, and the largest environment is known.
@@ -332,6 +334,10 @@ impl Runs for RecipeRunner<'_> {
             });
         }
         Ok(())
+    }
+
+    fn call_witness(&mut self) {
+        self.witness = true;
     }
 
     fn run(&mut self, variant: usize) -> Result<Made, LabError> {

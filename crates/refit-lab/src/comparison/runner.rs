@@ -62,6 +62,10 @@ pub trait Runs {
     /// [`LabError::NoRoom`] and its kin.
     fn check_room(&self, runs: usize) -> Result<(), LabError>;
 
+    /// From now on the kernel is a witness of each run, which is not to be
+    /// measured any more.
+    fn call_witness(&mut self);
+
     /// Prepares, settles, runs, checks.
     ///
     /// # Errors
@@ -112,6 +116,7 @@ pub struct Runner<'a> {
     prepared: Cell<u32>,
     stdout: File,
     stderr: File,
+    witness: bool,
     /// Hash and length of what the baseline printed.
     expected_output: Option<(u64, u64)>,
 }
@@ -146,6 +151,7 @@ impl<'a> Runner<'a> {
             copies: copies.map_err(io_error(&format!("cannot copy {}", directory.display())))?,
             stdout: tempfile::tempfile().map_err(io_error("cannot make a temporary file"))?,
             stderr: tempfile::tempfile().map_err(io_error("cannot make a temporary file"))?,
+            witness: false,
             expected_output: None,
         };
         // Every variant is prepared once before anything runs: what is missing
@@ -330,6 +336,10 @@ impl Runs for Runner<'_> {
         Ok(())
     }
 
+    fn call_witness(&mut self) {
+        self.witness = true;
+    }
+
     fn run(&mut self, variant: usize) -> Result<Made, LabError> {
         let directory = match &mut self.copies {
             Some(copies) => Some(
@@ -350,6 +360,9 @@ impl Runs for Runner<'_> {
         let mut prepared = self.prepare(variant, Some(self.environment_bytes + self.padding))?;
         let files = self.files()?;
         let mut watch = Watch::begin(&prepared, true);
+        if self.witness {
+            watch = watch.with_witness();
+        }
         let ended = prepared.measure(files, directory.as_deref(), self.request.timeout, || {
             watch.tick()
         });

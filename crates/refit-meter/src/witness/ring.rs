@@ -12,7 +12,7 @@ use super::tracepoint::Tracepoint;
 const RING_BYTES: usize = 512 << 10;
 
 /// How long the events of a run outlive it, idle.
-const LINGER: Duration = Duration::from_secs(1);
+const LINGER: Duration = Duration::from_millis(100);
 
 /// What is watched.
 pub struct Rings {

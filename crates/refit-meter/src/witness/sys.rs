@@ -60,7 +60,8 @@ impl Tracefs {
                 libc::O_RDONLY | libc::O_CLOEXEC,
             )
         };
-        let mut text = String::new();
+        // Of a size unknown before; few are longer.
+        let mut text = String::with_capacity(4096);
         File::from(owned(file.into())?).read_to_string(&mut text)?;
         Ok(text)
     }

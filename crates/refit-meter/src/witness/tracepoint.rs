@@ -157,16 +157,16 @@ fn is_mounted(filesystem: &str) -> bool {
 /// Those of the filesystems that are mounted somewhere: each tracepoint costs
 /// some time to watch.
 pub fn available() -> Result<Vec<Tracepoint>, String> {
-    let mounted = TABLE
-        .iter()
-        .enumerate()
-        .filter(|(_, row)| is_mounted(row.0));
-    let mut rows = mounted.peekable();
-    if rows.peek().is_none() {
+    let mut mounted: Vec<&str> = TABLE.iter().map(|row| row.0).collect();
+    mounted.dedup();
+    mounted.retain(|filesystem| is_mounted(filesystem));
+    if mounted.is_empty() {
         return Err("neither ext4 nor xfs nor btrfs is mounted".to_owned());
     }
     let tracefs = Tracefs::open().map_err(|error| format!("no tracefs: {error}"))?;
+    let rows = TABLE.iter().enumerate();
     let found: Vec<Tracepoint> = rows
+        .filter(|(_, row)| mounted.contains(&row.0))
         .filter_map(|(row, (system, event, _))| {
             let read = |file| tracefs.read(&format!("events/{system}/{event}/{file}"));
             Tracepoint::new(row, &read("id").ok()?, &read("format").ok()?)

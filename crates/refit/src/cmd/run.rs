@@ -111,7 +111,7 @@ fn start(mut plan: Plan) -> Result<ExitCode> {
         let error = prepared.replace();
         return Ok(not_started(&plan, prepared.session, &error));
     }
-    let mut watch = Watch::with_witness(&prepared, plan.json.is_some());
+    let mut watch = Watch::begin(&prepared, plan.json.is_some()).with_witness();
     let board = prepared.board.as_ref();
     let mut trace = plan
         .trace

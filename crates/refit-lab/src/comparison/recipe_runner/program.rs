@@ -31,6 +31,9 @@ impl RecipeRunner<'_> {
         let errors = instance.load_output.with_extension("stderr");
         let files = files(&instance.load_output, &errors)?;
         let mut watch = Watch::begin(&prepared, true);
+        if self.witness {
+            watch = watch.with_witness();
+        }
         let timeout = Some(self.recipe.load_timeout);
         let ended = prepared.measure(files, Some(&instance.dir), timeout, || watch.tick());
         let ended = match ended {

@@ -59,7 +59,10 @@ impl RecipeRunner<'_> {
             .try_clone()
             .map_err(io_error("cannot open the files of a run"))?;
         let null = File::open("/dev/null").map_err(io_error("cannot open /dev/null"))?;
-        let watch = Watch::begin(&prepared, false);
+        let mut watch = Watch::begin(&prepared, false);
+        if self.witness {
+            watch = watch.with_witness();
+        }
         let began = Instant::now();
         let running = match prepared.start([null, stdout, stderr], Some(&instance.dir)) {
             Ok(running) => running,

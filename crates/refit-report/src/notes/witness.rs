@@ -1,0 +1,133 @@
+//! What the kernel saw of each variant.
+
+use refit_lab::experiment::{Experiment, VariantRecord};
+use refit_meter::{Caller, Testimony, Witnessed};
+
+use super::{Note, note};
+use crate::format;
+use crate::paint::Tone;
+
+/// Callers of a variant that are named.
+const MOST: usize = 3;
+
+/// The baseline's durable calls and those of each variant about syncs.
+pub fn witness(experiment: &Experiment) -> Option<Note> {
+    let heard = experiment
+        .variants
+        .iter()
+        .filter_map(|variant| Some((variant, variant.witness.as_ref()?)));
+    let mut parts: Vec<String> = Vec::new();
+    let mut filesystems = None;
+    for (variant, testimony) in heard {
+        let part = match testimony {
+            Testimony::Seen(seen) => {
+                let what = if filesystems.is_none() {
+                    let at = seen.filesystems.join(", ");
+                    format!(" durable calls reached {}", format::printable(&at))
+                } else {
+                    String::new()
+                };
+                filesystems = Some(());
+                seen_part(variant, seen, &what)
+            }
+            Testimony::Unavailable(reason) => format!("none: {}", format::printable(reason)),
+        };
+        // One reason for all.
+        if !parts.contains(&part) {
+            parts.push(part);
+        }
+    }
+    (!parts.is_empty()).then(|| note("witness:", Tone::Plain, parts.join("; ")))
+}
+
+fn seen_part(variant: &VariantRecord, seen: &Witnessed, what: &str) -> String {
+    let lost = if seen.lost > 0 { "at least " } else { "" };
+    let with = match variant.settings.as_slice() {
+        [] => "at the baseline ".to_owned(),
+        _ => format!("with {} ", format::printable(&variant.name)),
+    };
+    // What still arrives is what the setting did not reach.
+    let callers = if variant.settings.is_empty() {
+        String::new()
+    } else {
+        callers(&seen.callers)
+    };
+    format!(
+        "{with}{lost}{}{what}{callers}",
+        format::count(seen.calls as f64)
+    )
+}
+
+fn callers(all: &[Caller]) -> String {
+    let named = all.iter().take(MOST).map(|caller| {
+        let path = caller.executable.as_deref().unwrap_or("?");
+        let name = format::printable(path.rsplit('/').next().unwrap_or(path));
+        let worker = if caller.io_uring_worker {
+            ", io_uring worker"
+        } else {
+            ""
+        };
+        format!("{name}{worker}")
+    });
+    let named: Vec<String> = named.collect();
+    match all.len().saturating_sub(MOST) {
+        _ if named.is_empty() => String::new(),
+        0 => format!(" ({})", named.join("; ")),
+        more => format!(" ({}; and {more} more)", named.join("; ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample;
+
+    fn seen(callers: &[(&str, bool, u64)]) -> Option<Testimony> {
+        let callers = callers.iter().map(|(path, io_uring_worker, calls)| Caller {
+            executable: Some((*path).to_owned()),
+            io_uring_worker: *io_uring_worker,
+            events: std::collections::BTreeMap::new(),
+            calls: *calls,
+        });
+        let callers: Vec<Caller> = callers.collect();
+        Some(Testimony::Seen(Witnessed {
+            filesystems: vec!["ext4".to_owned()],
+            calls: callers.iter().map(|caller| caller.calls).sum(),
+            callers,
+            ..Witnessed::default()
+        }))
+    }
+
+    fn text(experiment: &Experiment) -> String {
+        witness(experiment)
+            .map(|note| note.text)
+            .unwrap_or_default()
+    }
+
+    #[test]
+    fn the_baseline_is_said_beside_what_was_suppressed() {
+        let mut experiment = sample::experiment();
+        assert!(witness(&experiment).is_none());
+        experiment.variants[0].witness = seen(&[("/a", false, 1_812)]);
+        experiment.variants[1].witness = seen(&[]);
+        assert_eq!(
+            text(&experiment),
+            "at the baseline 1,812 durable calls reached ext4; with sync=off 0"
+        );
+        experiment.variants[1].witness = seen(&[("/b/fio", true, 99), ("/b/fio", false, 1)]);
+        assert_eq!(
+            text(&experiment),
+            "at the baseline 1,812 durable calls reached ext4; \
+             with sync=off 100 (fio, io_uring worker; fio)"
+        );
+    }
+
+    #[test]
+    fn one_reason_is_said_once() {
+        let mut experiment = sample::experiment();
+        for variant in &mut experiment.variants {
+            variant.witness = Some(Testimony::Unavailable("only root".to_owned()));
+        }
+        assert_eq!(text(&experiment), "none: only root");
+    }
+}
