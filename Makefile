@@ -4,7 +4,7 @@ PREFIX ?= /usr/local
 TARGET := $(or $(CARGO_TARGET_DIR),target)/x86_64-unknown-linux-gnu
 REFIT  := $(TARGET)/release/refit
 
-.PHONY: all demo test bench gallery install help
+.PHONY: all demo test conformance bench gallery install help
 
 all: ## build the release binary
 	$(CARGO) build --locked --release -p refit
@@ -17,6 +17,13 @@ demo: ## the embedded example: no server, no root
 test: ## every check and every test, as this user and (as root) as nobody too
 	scripts/setup test
 	scripts/test
+
+# As root, where every backend can be tried.
+conformance: ## compare each call with the kernel's answer, and write docs/conformance.md
+	scripts/setup test
+	$(MAKE) all
+	$(CARGO) run --locked -p refit-tests -- --conformance >$(TARGET)/conformance.md
+	mv $(TARGET)/conformance.md docs/conformance.md
 
 bench: ## side by side with peers
 	scripts/setup bench

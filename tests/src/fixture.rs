@@ -1,7 +1,7 @@
-//! The programs of tests/programs: each compiled once, kept under a name made of all that went into it.
+//! The programs of tests/: each compiled once, kept under a name made of all that went into it.
 //!
-//! A C program may begin with `// build: [COMPILER] FLAGS…`; a directory with a `main.go` is a static Go
-//! program. The executable's own name is the program's name, so that `exe:` scopes match it.
+//! In tests/programs a C program may begin with `// build: [COMPILER] FLAGS…`; a directory with a `main.go` is a
+//! static Go program. The executable's own name is the program's name, so that `exe:` scopes match it.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -10,6 +10,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
+use crate::cells;
 use crate::lab::source_dir;
 
 /// Why there is no such program.
@@ -20,40 +21,70 @@ pub enum Missing {
     Broken(String),
 }
 
-/// The executable of program `name`, compiled now if need be.
+/// What an executable is made of.
+pub struct Build {
+    /// The file's own name.
+    pub name: String,
+    /// `go`, or a C compiler.
+    pub compiler: String,
+    pub sources: Vec<PathBuf>,
+    /// Before and after the sources.
+    pub flags: Vec<String>,
+    pub libraries: Vec<String>,
+}
+
+/// The executable of program `name` of tests/programs, compiled now if need be.
 pub fn program(name: &str) -> Result<PathBuf, Missing> {
     let dir = source_dir().join("tests/programs");
     let go = dir.join(name).join("main.go");
-    let c = dir.join(name).with_extension("c");
-    let is_go = go.exists();
-    let source = if is_go { go } else { c };
-    let text = read_with_includes(&source)
-        .map_err(|error| Missing::Broken(format!("{}: {error}", source.display())))?;
-    let place = fixtures_dir().join(fingerprint(&text));
-    let executable = place.join(name);
+    if go.exists() {
+        return executable(&Build::of_go(name, go));
+    }
+    let source = dir.join(name).with_extension("c");
+    let text = read(&source)?;
+    let build = text
+        .lines()
+        .next()
+        .and_then(|line| line.strip_prefix("// build:"))
+        .unwrap_or_default();
+    let mut words = build.split_whitespace().peekable();
+    let compiler = words
+        .next_if(|word| !word.starts_with('-'))
+        .unwrap_or("gcc");
+    executable(&Build {
+        name: name.to_owned(),
+        compiler: compiler.to_owned(),
+        sources: vec![source],
+        flags: Vec::new(),
+        libraries: words.map(str::to_owned).collect(),
+    })
+}
+
+/// The executable, compiled now if need be.
+pub fn executable(build: &Build) -> Result<PathBuf, Missing> {
+    let place = fixtures_dir().join(build.fingerprint()?);
+    let executable = place.join(&build.name);
     if executable.exists() {
         return Ok(executable);
     }
-    fs::create_dir_all(&place)
-        .map_err(|error| Missing::Broken(format!("{}: {error}", place.display())))?;
+    let broken = |path: &Path, error| Missing::Broken(format!("{}: {error}", path.display()));
+    fs::create_dir_all(&place).map_err(|error| broken(&place, error))?;
     // Two tests may want the same program at once: each compiles its own, the last one stays.
-    let unfinished = place.join(format!("{name}.{}", std::process::id()));
-    let command = if is_go {
-        go_build(&source, &unfinished)
-    } else {
-        c_build(&text, &source, &unfinished)
-    };
-    compile(command)?;
-    fs::rename(&unfinished, &executable)
-        .map_err(|error| Missing::Broken(format!("{}: {error}", executable.display())))?;
+    let unfinished = place.join(format!("{}.{}", build.name, std::process::id()));
+    compile(build.command(&unfinished))?;
+    fs::rename(&unfinished, &executable).map_err(|error| broken(&executable, error))?;
     Ok(executable)
 }
 
 /// `--programs`: compiles all, so that a run without compilers (another user's) finds them ready.
 pub fn compile_all() -> ExitCode {
     let mut status = ExitCode::SUCCESS;
-    for name in names() {
-        match program(&name) {
+    let programs = names().into_iter().map(|name| (program(&name), name));
+    let cells = cells::PROGRAMS
+        .iter()
+        .map(|program| (program.executable(), format!("cells, {}", program.name)));
+    for (made, name) in programs.chain(cells) {
+        match made {
             Ok(path) => println!("{}", path.display()),
             Err(Missing::Compiler(reason)) => println!("skipped {name}: {reason}"),
             Err(Missing::Broken(reason)) => {
@@ -84,60 +115,69 @@ fn fixtures_dir() -> PathBuf {
         .map_or_else(|| crate::lab::target_dir().join("fixtures"), PathBuf::from)
 }
 
+const C_FLAGS: &[&str] = &["-std=gnu11", "-O1", "-g", "-Wall", "-Wextra", "-Werror"];
+
+impl Build {
+    /// A Go program, which is static.
+    pub fn of_go(name: &str, source: PathBuf) -> Self {
+        Self {
+            name: name.to_owned(),
+            compiler: "go".to_owned(),
+            sources: vec![source],
+            flags: Vec::new(),
+            libraries: Vec::new(),
+        }
+    }
+
+    /// The compiler's version is left out: asking for it would cost more than most of these builds.
+    fn fingerprint(&self) -> Result<String, Missing> {
+        let mut hasher = DefaultHasher::new();
+        (C_FLAGS, &self.compiler, &self.flags, &self.libraries).hash(&mut hasher);
+        for source in &self.sources {
+            read_with_includes(source)?.hash(&mut hasher);
+        }
+        Ok(format!("{:016x}", hasher.finish()))
+    }
+
+    fn command(&self, executable: &Path) -> Command {
+        let mut command = Command::new(&self.compiler);
+        if self.compiler == "go" {
+            command.args(["build", "-o"]).arg(executable);
+            command
+                .env("CGO_ENABLED", "0")
+                .env("GOTOOLCHAIN", "local")
+                .env("GO111MODULE", "off");
+            if std::env::var_os("HOME").is_none_or(|home| !Path::new(&home).is_dir()) {
+                command.env("GOCACHE", fixtures_dir().join("go-cache"));
+            }
+        } else {
+            command.args(C_FLAGS).arg("-o").arg(executable);
+        }
+        command
+            .args(&self.flags)
+            .args(&self.sources)
+            .args(&self.libraries);
+        command
+    }
+}
+
+fn read(source: &Path) -> Result<String, Missing> {
+    fs::read_to_string(source)
+        .map_err(|error| Missing::Broken(format!("{}: {error}", source.display())))
+}
+
 /// The source, with the text of what it includes from its own directory after it.
-fn read_with_includes(source: &Path) -> io::Result<String> {
-    let mut text = fs::read_to_string(source)?;
+fn read_with_includes(source: &Path) -> Result<String, Missing> {
+    let mut text = read(source)?;
     let included: Vec<String> = text
         .lines()
         .filter_map(|line| line.strip_prefix("#include \"")?.strip_suffix('"'))
         .map(str::to_owned)
         .collect();
     for file in included {
-        text += &fs::read_to_string(source.with_file_name(file))?;
+        text += &read(&source.with_file_name(file))?;
     }
     Ok(text)
-}
-
-/// The compiler's version is left out: asking for it would cost more than most of these builds.
-fn fingerprint(text: &str) -> String {
-    let mut hasher = DefaultHasher::new();
-    (text, C_FLAGS).hash(&mut hasher);
-    format!("{:016x}", hasher.finish())
-}
-
-const C_FLAGS: &[&str] = &["-std=gnu11", "-O1", "-g", "-Wall", "-Wextra", "-Werror"];
-
-fn c_build(text: &str, source: &Path, executable: &Path) -> Command {
-    let build = text
-        .lines()
-        .next()
-        .and_then(|line| line.strip_prefix("// build:"))
-        .unwrap_or_default();
-    let mut words = build.split_whitespace().peekable();
-    let compiler = words
-        .next_if(|word| !word.starts_with('-'))
-        .unwrap_or("gcc");
-    let mut command = Command::new(compiler);
-    command
-        .args(C_FLAGS)
-        .arg("-o")
-        .arg(executable)
-        .arg(source)
-        .args(words);
-    command
-}
-
-fn go_build(source: &Path, executable: &Path) -> Command {
-    let mut command = Command::new("go");
-    command.args(["build", "-o"]).arg(executable).arg(source);
-    command
-        .env("CGO_ENABLED", "0")
-        .env("GOTOOLCHAIN", "local")
-        .env("GO111MODULE", "off");
-    if std::env::var_os("HOME").is_none_or(|home| !Path::new(&home).is_dir()) {
-        command.env("GOCACHE", fixtures_dir().join("go-cache"));
-    }
-    command
 }
 
 fn compile(mut command: Command) -> Result<(), Missing> {

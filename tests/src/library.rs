@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 
+use crate::cells::Program;
 use crate::lab::{Lab, expect_code, source_dir};
 use crate::runner::{Outcome, Test};
 use crate::test;
@@ -80,26 +81,30 @@ fn it_needs_no_glibc_newer_than_2_17(lab: &Lab) -> Outcome {
 /// The dynamic linker's own log: which file asked for which symbol, before and after it handed over control.
 fn it_looks_nothing_up_once_the_program_runs(lab: &Lab) -> Outcome {
     let once = lab.program("fsync_once");
-    let programs: &[&[&str]] = &[
-        &["fsync_matrix", &lab.subdir("matrix")],
-        &["open_variants", &lab.subdir("opens")],
-        &["cancel", &lab.subdir("cancel")],
-        &["pwritev2_dsync", &lab.file("written", "")],
-        &["aio_fsync", &lab.file("aio", "")],
-        &["exec_storm", "2", &once, &lab.file("once", "")],
-        &["spawn_clearenv", &once, &lab.file("spawned", "")],
-    ];
+    let cells = Program::named("glibc");
+    let groups = cells.groups.iter();
+    let programs = groups
+        .map(|group| cells.words(lab, group, "looked-up"))
+        .chain([
+            vec![
+                lab.program("exec_storm"),
+                "2".to_owned(),
+                once.clone(),
+                lab.file("once", ""),
+            ],
+            vec![lab.program("spawn_clearenv"), once, lab.file("spawned", "")],
+        ]);
     let asks = format!("binding file {} ", library(lab));
-    for words in programs {
-        let log = format!("{}/log", lab.subdir(&format!("{}-log", words[0])));
-        let output = format!("LD_DEBUG_OUTPUT={log}");
-        let program = lab.program(words[0]);
+    for (at, words) in programs.enumerate() {
+        let logs_dir = lab.subdir(&format!("{at}-log"));
+        let output = format!("LD_DEBUG_OUTPUT={logs_dir}/log");
         let under = ["run", "--quiet", "sync=off", "--", "env"];
-        let debug = ["LD_DEBUG=libs,bindings", &output, &program];
-        expect_code(&lab.refit(&[&under, &debug[..], &words[1..]].concat()), 0);
+        let debug = ["LD_DEBUG=libs,bindings", &output];
+        let command: Vec<&str> = words.iter().map(String::as_str).collect();
+        expect_code(&lab.refit(&[&under, &debug[..], &command].concat()), 0);
 
         let mut logs = 0;
-        let dir = fs::read_dir(lab.path(&format!("{}-log", words[0]))).expect("it is ours");
+        let dir = fs::read_dir(&logs_dir).expect("it is ours");
         for entry in dir {
             let path = entry.expect("the directory stays").path();
             let text = fs::read_to_string(&path).expect("the linker writes text");

@@ -7,6 +7,8 @@
 #![allow(clippy::print_stdout)]
 
 mod attack;
+mod backends;
+mod cells;
 mod compare;
 mod compare_codes;
 mod compare_damaged;
@@ -18,9 +20,12 @@ mod compare_shown;
 mod compare_signals;
 mod compared;
 mod conformance;
+mod conformance_counts;
+mod conformance_document;
 mod counters;
 mod coverage;
 mod database_counters;
+mod differences;
 mod disk;
 mod endurance;
 mod family;
@@ -31,6 +36,8 @@ mod layering;
 mod library;
 mod mailer;
 mod malloc;
+mod matrix;
+mod odirect;
 mod places;
 mod postfix;
 mod probe_disk;
@@ -78,6 +85,7 @@ const TABLE: &[&[Test]] = &[
     compare_shown::TESTS,
     compare_signals::TESTS,
     conformance::TESTS,
+    conformance_counts::TESTS,
     counters::TESTS,
     coverage::TESTS,
     database_counters::TESTS,
@@ -87,6 +95,7 @@ const TABLE: &[&[Test]] = &[
     layering::TESTS,
     malloc::TESTS,
     library::TESTS,
+    odirect::TESTS,
     postfix::TESTS,
     probe_disk::TESTS,
     programs::TESTS,
@@ -114,7 +123,8 @@ refit-tests [FILTER…]    run the tests whose name contains one of the FILTERs 
   --list                 print the names instead
   --strict               a skipped test is a failed one
   --one NAME             run this test in this very process, its output unhidden
-  --programs             compile every program of tests/programs, and run nothing
+  --programs             compile every program of the tests, and run nothing
+  --conformance          print docs/conformance.md as it should be, and run nothing else
 environment:
   REFIT_BIN              the refit under test         (below target/)
   REFIT_FIXTURES         where compiled programs lie  (target/fixtures)
@@ -129,6 +139,7 @@ fn main() -> ExitCode {
             "--list" => options.list = true,
             "--strict" => options.strict = true,
             "--programs" => return fixture::compile_all(),
+            "--conformance" => return conformance::print_document(),
             "--one" => {
                 return args
                     .next()

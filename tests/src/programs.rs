@@ -10,8 +10,6 @@ use crate::{sys, test};
 
 pub const TESTS: &[Test] = &[
     test!(each_makes_the_syncs_it_promises),
-    test!(the_kernel_answers_as_documented),
-    test!(the_kernel_keeps_every_sync_flag),
     test!(a_daemon_syncs_after_its_parent_ended),
     test!(a_sigint_is_counted_once),
     test!(as_root_each_makes_the_syncs_it_promises),
@@ -46,7 +44,6 @@ const PROMISES: &[(&[&str], usize)] = &[
     (&["msync_write", "7", "F"], 7),
     // Also the one with a flag that the kernel refuses.
     (&["pwritev2_dsync", "F"], 4),
-    (&["aio_fsync", "F"], 2),
     (&["direct_write", "F"], 0),
 ];
 
@@ -95,45 +92,6 @@ fn hold(lab: &Lab, promises: &[(&[&str], usize)]) -> Outcome {
             *expected,
             "{words:?} made {seen:?}"
         );
-    }
-    Outcome::Pass
-}
-
-fn the_kernel_answers_as_documented(lab: &Lab) -> Outcome {
-    let output = lab.run(&[&lab.program("fsync_matrix"), &lab.subdir("matrix")]);
-    expect_code(&output, 0);
-    let cells = String::from_utf8_lossy(&output.stdout);
-    for cell in [
-        "fsync:regular_rdonly 0 99",
-        "fsync:path_file -1 9",
-        "fdatasync:pipe_read -1 22",
-        "syncfs:socket_unix 0 99",
-        "sync_file_range:eventfd -1 29",
-        "sync_file_range_bad_flags:directory -1 22",
-        "msync:hole -1 12",
-        "msync:length_wraps 0 99",
-        "msync:invalidate_locked -1 16",
-    ] {
-        assert!(
-            cells.lines().any(|line| line == cell),
-            "not answered: {cell}\n{cells}"
-        );
-    }
-    Outcome::Pass
-}
-
-fn the_kernel_keeps_every_sync_flag(lab: &Lab) -> Outcome {
-    let output = lab.run(&[&lab.program("open_variants"), &lab.subdir("opens")]);
-    expect_code(&output, 0);
-    for line in String::from_utf8_lossy(&output.stdout).lines() {
-        let words: Vec<&str> = line.split(' ').collect();
-        // The kernel completes a lone __O_SYNC.
-        let asked = if words[1] == "__O_SYNC" {
-            "O_SYNC"
-        } else {
-            words[1]
-        };
-        assert_eq!(words[2], asked, "{line}");
     }
     Outcome::Pass
 }

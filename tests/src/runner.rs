@@ -191,7 +191,7 @@ pub fn run_one(table: &[&[Test]], name: &str) -> ExitCode {
     };
     sys::die_with_parent();
     sys::usual_signals();
-    let lab = match work_root().and_then(|root| Lab::open(&root)) {
+    let lab = match lab() {
         Ok(lab) => lab,
         Err(error) => {
             eprintln!("refit-tests: {error:#}");
@@ -202,6 +202,11 @@ pub fn run_one(table: &[&[Test]], name: &str) -> ExitCode {
         Outcome::Pass => ExitCode::SUCCESS,
         Outcome::Skip(reason) => lab.skip(&reason),
     }
+}
+
+/// A place to work in, in this very process.
+pub fn lab() -> Result<Lab> {
+    work_root().and_then(|root| Lab::open(&root))
 }
 
 fn run_in_child(test: &Test, root: &Path) -> Result<Verdict> {

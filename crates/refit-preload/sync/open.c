@@ -99,8 +99,14 @@ static int open_again(int fd, int flags)
 	}
 	*refit_put_number(prim_copy(link, "/proc/self/fd/", sizeof link),
 			  (unsigned)fd) = '\0';
-	const int effects = O_CREAT | O_EXCL | O_TRUNC | O_TMPFILE | O_NOFOLLOW;
-	int again = (flags & ~(effects | SYNC_BITS)) | O_CLOEXEC;
+	/* As it is open, not as was asked: mkostemp adds O_RDWR by itself, and
+	 * what an open does once (O_CREAT, O_TRUNC) is gone from F_GETFL. */
+	long is = prim_syscall(SYS_fcntl, fd, F_GETFL, 0, 0);
+	if (is < 0) {
+		return 0;
+	}
+	int again = ((int)is & ~(SYNC_BITS | O_TMPFILE | O_NOFOLLOW)) |
+		    O_CLOEXEC;
 	long fresh = prim_syscall(SYS_openat, AT_FDCWD, link, again, 0);
 	if (fresh < 0) {
 		return 0;
@@ -135,7 +141,9 @@ int refit_pwritev2_flags(int fd, int flags)
 	if (LIKELY(!(flags & RWF_SYNC_BITS))) {
 		return flags;
 	}
-	int is_off = refit_way(fd) == REFIT_WAY_OFF;
+	/* What is no file may refuse the flags: an eventfd does. */
+	int is_off = refit_way(fd) == REFIT_WAY_OFF && !refit.own_seccomp &&
+		     prim_syscall(SYS_sync_file_range, fd, 0, 0, 0) == 0;
 	/* What comes to the filter is counted there. */
 	if (!is_off && refit_notified()) {
 		return flags;

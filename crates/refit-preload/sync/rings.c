@@ -5,6 +5,7 @@
 #include <linux/aio_abi.h>
 #include <linux/io_uring.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 
 #include "way.h"
 
@@ -117,14 +118,13 @@ EXPORT int io_uring_queue_init_mem(unsigned entries, void *ring,
 	return result;
 }
 
-/* Whether a sync of this descriptor goes. Of a registered file only the ring
- * knows which it is. */
+/* Whether a sync of this descriptor goes; the kernel is to refuse what is no
+ * file. Of a registered file only the ring knows which it is. */
 static int goes(int fd, int is_registered)
 {
 	if (is_registered) {
 		return !refit.by_path && refit.way == REFIT_WAY_OFF;
 	}
-	/* The kernel is to refuse what is no file. */
 	return refit_way(fd) == REFIT_WAY_OFF && !refit.own_seccomp &&
 	       prim_syscall(SYS_sync_file_range, fd, 0, 0, 0) == 0;
 }
@@ -141,16 +141,48 @@ static int counted(enum refit_call call, int is_suppressed)
 	return is_suppressed;
 }
 
+/* The kernel refuses a sync with anything else filled in (io_uring/sync.c): it
+ * shall. */
+static int is_plain_sync(const struct io_uring_sqe *sqe)
+{
+	unsigned known = sqe->opcode == IORING_OP_FSYNC
+				 ? IORING_FSYNC_DATASYNC
+				 : SYNC_FILE_RANGE_WAIT_BEFORE |
+					   SYNC_FILE_RANGE_WRITE |
+					   SYNC_FILE_RANGE_WAIT_AFTER;
+	return !(sqe->fsync_flags & ~known) && !sqe->addr && !sqe->buf_index &&
+	       !sqe->splice_fd_in;
+}
+
 /* An operation that does nothing and completes, in its place in the chain. */
 static void make_nop(struct io_uring_sqe *sqe)
 {
 	sqe->opcode = IORING_OP_NOP;
-	sqe->flags &= (unsigned char)~IOSQE_FIXED_FILE;
 	sqe->fd = -1;
 	sqe->off = 0;
-	sqe->addr = 0;
 	sqe->len = 0;
 	sqe->rw_flags = 0; /* NOP has flags of its own since Linux 6.10 */
+}
+
+/* One that does nothing either and asks the ring for its file on the way. */
+static void make_probe(struct io_uring_sqe *sqe)
+{
+	sqe->opcode = IORING_OP_SYNC_FILE_RANGE;
+	sqe->sync_range_flags = 0;
+}
+
+static void swap_sync(struct io_uring_sqe *sqe)
+{
+	int is_registered = (sqe->flags & IOSQE_FIXED_FILE) != 0;
+	if (!counted(REFIT_CALL_IO_URING_SYNC,
+		     is_plain_sync(sqe) && goes(sqe->fd, is_registered))) {
+		return;
+	}
+	if (is_registered) {
+		make_probe(sqe);
+	} else {
+		make_nop(sqe);
+	}
 }
 
 static void swap(struct io_uring_sqe *sqe)
@@ -159,10 +191,7 @@ static void swap(struct io_uring_sqe *sqe)
 	switch (sqe->opcode) {
 	case IORING_OP_FSYNC:
 	case IORING_OP_SYNC_FILE_RANGE:
-		if (counted(REFIT_CALL_IO_URING_SYNC,
-			    goes(sqe->fd, is_registered))) {
-			make_nop(sqe);
-		}
+		swap_sync(sqe);
 		break;
 	case IORING_OP_WRITE:
 	case IORING_OP_WRITEV:
@@ -216,18 +245,54 @@ DEFINE_SUBMIT(io_uring_submit_and_get_events, (void *ring), (ring))
 
 /* ---- io_submit ----------------------------------------------------------- */
 
+/* More at once than programs submit; of a longer list the rest is real. */
+enum { MOST = 64 };
+
+/* Reads or writes the program's memory, which may be anything, as the kernel
+ * does; returns the bytes that could be. */
+static long carry(long nr, const struct iovec *ours, const struct iovec *theirs,
+		  size_t count)
+{
+	long pid = prim_syscall(SYS_getpid, 0, 0, 0, 0);
+	long n = prim_syscall6(nr, pid, (long)ours, 1, (long)theirs,
+			       (long)count, 0);
+	return n < 0 ? 0 : n;
+}
+
+/* The first blocks of the list, as far as they can be read. */
+static size_t read_blocks(struct iocb **blocks, long count,
+			  struct iocb *list[MOST], struct iocb copies[MOST])
+{
+	struct iovec theirs[MOST];
+	size_t most = count < MOST ? (size_t)count : MOST;
+	struct iovec to = {list, most * sizeof *list};
+	struct iovec from = {blocks, most * sizeof *list};
+	most = (size_t)carry(SYS_process_vm_readv, &to, &from, 1) /
+	       sizeof *list;
+	for (size_t i = 0; i < most; i++) {
+		theirs[i] = (struct iovec){list[i], sizeof *copies};
+	}
+	to = (struct iovec){copies, most * sizeof *copies};
+	return (size_t)carry(SYS_process_vm_readv, &to, theirs, most) /
+	       sizeof *copies;
+}
+
+static int write_operation(struct iocb *block, uint16_t operation)
+{
+	struct iovec ours = {&operation, sizeof operation};
+	struct iovec theirs = {&block->aio_lio_opcode, sizeof operation};
+	return carry(SYS_process_vm_writev, &ours, &theirs, 1) ==
+	       sizeof operation;
+}
+
 /* A read or write of nothing, which completes with 0 as a sync does: the kernel
  * has no operation that does nothing (IOCB_CMD_NOOP is refused, io_submit(2)).
- * Returns the operation that it was, to be put back: the block is the
- * program's, and the kernel has read it when io_submit returns. */
-static uint16_t make_empty(struct iocb *block)
+ */
+static uint16_t nothing_for(const struct iocb *block)
 {
 	long flags = prim_syscall(SYS_fcntl, block->aio_fildes, F_GETFL, 0, 0);
-	uint16_t was = block->aio_lio_opcode;
-	block->aio_lio_opcode = (flags & O_ACCMODE) == O_RDONLY
-					? IOCB_CMD_PREAD
-					: IOCB_CMD_PWRITE;
-	return was;
+	return (flags & O_ACCMODE) == O_RDONLY ? IOCB_CMD_PREAD
+					       : IOCB_CMD_PWRITE;
 }
 
 static int is_sync(const struct iocb *block)
@@ -243,32 +308,35 @@ static int is_plain(const struct iocb *block)
 	struct stat st;
 	/* Nothing can be read from a directory, and it can be synced. */
 	return prim_syscall(SYS_fstat, block->aio_fildes, &st, 0, 0) == 0 &&
-	       S_ISREG(st.st_mode) && !block->aio_buf && !block->aio_nbytes && !block->aio_offset &&
-	       !block->aio_rw_flags;
+	       S_ISREG(st.st_mode) && !block->aio_buf && !block->aio_nbytes &&
+	       !block->aio_offset && !block->aio_rw_flags;
 }
 
 long refit_io_submit(void *context, long count, struct iocb **blocks)
 {
-	/* One after the other only where there is something to swap: so many
-	 * are put back at once. */
-	enum { MOST = 64 };
-	uint16_t was[MOST];
-	int swapped[MOST], n = 0;
-	for (long i = 0; i < count; i++) {
-		if (!blocks[i] || !is_sync(blocks[i])) {
-			continue;
-		}
-		if (counted(REFIT_CALL_IO_SUBMIT,
-			    n < MOST && is_plain(blocks[i]) &&
-				    i <= INT32_MAX &&
-				    goes((int)blocks[i]->aio_fildes, 0))) {
-			was[n] = make_empty(blocks[i]);
-			swapped[n++] = (int)i;
+	struct iocb *list[MOST], copies[MOST];
+	unsigned char swapped[MOST] = {0};
+	/* The program's own filter might kill it for being looked at. */
+	size_t known = count > 0 && !refit.own_seccomp
+			       ? read_blocks(blocks, count, list, copies)
+			       : 0;
+	for (size_t i = 0; i < known; i++) {
+		const struct iocb *block = &copies[i];
+		if (is_sync(block)) {
+			swapped[i] = is_plain(block) &&
+				     goes((int)block->aio_fildes, 0) &&
+				     write_operation(list[i],
+						     nothing_for(block));
+			counted(REFIT_CALL_IO_SUBMIT, swapped[i]);
 		}
 	}
 	long result = prim_syscall(SYS_io_submit, context, count, blocks, 0);
-	while (n-- > 0) {
-		blocks[swapped[n]]->aio_lio_opcode = was[n];
+	/* The blocks are the program's, and the kernel has read them. */
+	while (known-- > 0) {
+		if (swapped[known]) {
+			write_operation(list[known],
+					copies[known].aio_lio_opcode);
+		}
 	}
 	return result;
 }

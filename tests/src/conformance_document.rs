@@ -1,0 +1,155 @@
+//! docs/conformance.md: written by `make conformance`, and held by a test against what was just seen.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs;
+
+use crate::backends::BACKENDS;
+use crate::matrix::{Matrix, Row, Tally};
+
+const HEAD: &str = "\
+# Conformance
+
+Written by `make conformance`; a test compares it with what it sees itself.
+
+A *cell* is one call on one kind of object: fsync of a pipe, msync across a hole, openat2 with O_SYNC of a missing
+file. tests/conformance/cells is one program that prints its result, its errno (and whether a success left errno
+alone) and what can be told of the descriptor that came of it, cell by cell. Built in each of the ways below it runs
+on the bare kernel first, and then under refit; the bare kernel's answer in the same run is what is right. Whatever
+differs and is not listed here as a documented difference fails the test, and so does a documented difference that
+does not occur.
+
+`sync=on` has to be exact everywhere: refit then only counts.
+";
+
+/// The document as it should be after this run.
+pub fn of(matrix: &Matrix) -> String {
+    let mut text = format!("{HEAD}\n{}\n", machine());
+    text += "\n## Programs and backends\n\n";
+    text += "| program | `refit run` | exact | documented | not tried |\n|---|---|--:|--:|---|\n";
+    for row in matrix.rows.iter().filter(|row| row.skipped.is_none()) {
+        let _ = writeln!(text, "{}", line(row));
+    }
+    for ((program, reason), words) in skipped(matrix) {
+        let _ = writeln!(text, "| {program} | {} | | | {reason} |", words.join(", "));
+    }
+    let total = matrix
+        .rows
+        .iter()
+        .map(Row::tally)
+        .fold(Tally::default(), Tally::plus);
+    let _ = writeln!(
+        text,
+        "\nIn all {} answers: {} exact, {} documented, no other.",
+        total.exact + total.documented,
+        total.exact,
+        total.documented
+    );
+    text += &differences(matrix);
+    text += &interfaces(matrix);
+    text
+}
+
+/// A row of the first table.
+pub fn line(row: &Row) -> String {
+    let (what, words) = (row.program.what, row.backend.words());
+    let Tally { exact, documented } = row.tally();
+    let missing = row.missing.join("; ");
+    format!("| {what} | `{words}` | {exact} | {documented} | {missing} |")
+}
+
+/// What was not tried: by program and reason.
+fn skipped(matrix: &Matrix) -> BTreeMap<(&str, &str), Vec<String>> {
+    let mut skipped: BTreeMap<(&str, &str), Vec<String>> = BTreeMap::new();
+    for row in &matrix.rows {
+        if let Some(reason) = &row.skipped {
+            let words = skipped.entry((row.program.what, reason)).or_default();
+            words.push(format!("`{}`", row.backend.words()));
+        }
+    }
+    skipped
+}
+
+fn differences(matrix: &Matrix) -> String {
+    let mut text = String::from(
+        "\n## Documented differences\n\n\
+         | backend | cells | calls | objects | the kernel | refit | why |\n|---|--:|---|---|---|---|---|\n",
+    );
+    for (entry, cells) in std::iter::zip(&matrix.differences, &matrix.occurred) {
+        if *cells == 0 {
+            continue; // its backend could not be tried
+        }
+        let [backends, interfaces, kinds] = entry.words_of_each().map(|words| words.join(", "));
+        let backends = match entry.programs() {
+            [] => backends,
+            programs => format!("{backends} ({})", programs.join(", ")),
+        };
+        let _ = writeln!(
+            text,
+            "| {backends} | {cells} | {} | {} | {} | {} | {} |",
+            escaped(&interfaces),
+            escaped(&kinds),
+            entry.kernel,
+            entry.refit,
+            entry.why
+        );
+    }
+    text
+}
+
+fn interfaces(matrix: &Matrix) -> String {
+    let tried: Vec<&str> = BACKENDS
+        .iter()
+        .filter(|backend| {
+            let mut rows = matrix.rows.iter();
+            rows.any(|row| row.backend.name == backend.name && row.skipped.is_none())
+        })
+        .map(|backend| backend.name)
+        .collect();
+    let mut by_interface: BTreeMap<&str, BTreeMap<&str, Tally>> = BTreeMap::new();
+    for row in &matrix.rows {
+        for (interface, tally) in &row.by_interface {
+            let sums = by_interface.entry(interface).or_default();
+            let sum = sums.entry(row.backend.name).or_default();
+            *sum = sum.plus(*tally);
+        }
+    }
+    let mut text = format!(
+        "\n## Calls\n\nCells of all programs together; after a plus sign, those with a documented difference.\n\n\
+         | call | {} |\n|---{}|\n",
+        tried.join(" | "),
+        "|--:".repeat(tried.len())
+    );
+    for (interface, sums) in by_interface {
+        let _ = write!(text, "| {} ", escaped(interface));
+        for backend in &tried {
+            let shown = sums
+                .get(backend)
+                .map_or_else(String::new, |sum| match sum.documented {
+                    0 => sum.exact.to_string(),
+                    documented => format!("{} + {documented}", sum.exact),
+                });
+            let _ = write!(text, "| {shown} ");
+        }
+        text += "|\n";
+    }
+    text
+}
+
+/// Markdown's own characters in names of calls and in patterns.
+fn escaped(text: &str) -> String {
+    text.replace('_', "\\_").replace('*', "\\*")
+}
+
+/// Where it was seen: the one line that another machine may have otherwise.
+fn machine() -> String {
+    let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let version = kernel.split('.').take(2).collect::<Vec<_>>().join(".");
+    format!("Seen on: Linux {version}, x86-64, as root.")
+}
+
+/// The document without that line.
+pub fn without_machine(text: &str) -> String {
+    let lines = text.lines().filter(|line| !line.starts_with("Seen on: "));
+    lines.map(|line| format!("{line}\n")).collect()
+}

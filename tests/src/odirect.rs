@@ -1,0 +1,92 @@
+//! odirect=: O_DIRECT goes from regular files, and from nothing else.
+
+use std::fs;
+
+use crate::cells::Program;
+use crate::lab::{Lab, described, expect_code};
+use crate::runner::{Outcome, Test};
+use crate::test;
+use crate::traced::{self, Counts};
+
+pub const TESTS: &[Test] = &[
+    test!(off_takes_o_direct_from_regular_files_only),
+    test!(it_stays_unless_it_is_off),
+];
+
+fn lines(stdout: &[u8]) -> Vec<String> {
+    let text = String::from_utf8_lossy(stdout);
+    text.lines().map(str::to_owned).collect()
+}
+
+fn off_takes_o_direct_from_regular_files_only(lab: &Lab) -> Outcome {
+    let bare = direct_lines(lab);
+    let words = [lab.program("direct_write"), lab.path("buffered")];
+    let traced = traced::run(lab, &["odirect=off"], &words.each_ref().map(String::as_str));
+    traced.all_reached();
+    let buffered: Vec<String> = bare
+        .iter()
+        .map(|line| {
+            let (how, _) = line.split_once(' ').expect("lines begin with how");
+            // Through the page cache any alignment will do.
+            format!("{how} buffered aligned=4096 misaligned=4096")
+        })
+        .collect();
+    assert_eq!(lines(&traced.output.stdout), buffered);
+    // The kernel still judges the open and the F_SETFL; the flag goes afterwards.
+    assert_eq!(traced.refit("suppressed"), traced.straced());
+    assert_eq!(traced.refit("real"), Counts::new());
+    let taken = traced.trace.calls.iter().filter(|call| {
+        call.name == "fcntl" && call.args.contains("F_SETFL") && !call.args.contains("O_DIRECT")
+    });
+    assert_eq!(taken.count(), 2);
+
+    // Neither a FIFO's packets nor a device's answer, nor any sync bit, is touched.
+    let cells = |place| Program::named("glibc").words(lab, "odd_opens", place);
+    let [bare, words] = [cells("bare"), cells("off")];
+    let bare = lab.run(&bare.iter().map(String::as_str).collect::<Vec<_>>());
+    expect_code(&bare, 0);
+    let bare = lines(&bare.stdout);
+    assert!(
+        bare.iter()
+            .any(|line| line.starts_with("fcntl_setfl fifo_packets 0 kept flags=0140002"))
+    );
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let odd = traced::run(lab, &["odirect=off"], &words);
+    assert!(odd.output.stderr.is_empty(), "{}", described(&odd.output));
+    assert_eq!(lines(&odd.output.stdout), bare);
+    assert_eq!(odd.refit("suppressed"), Counts::new(), "refit took away");
+    Outcome::Pass
+}
+
+fn it_stays_unless_it_is_off(lab: &Lab) -> Outcome {
+    let bare = direct_lines(lab);
+    for settings in [
+        &["sync=on"][..],
+        &["odirect=on"],
+        &["sync=off", "odirect=on"],
+    ] {
+        let words = [lab.program("direct_write"), lab.path("file")];
+        let traced = traced::run(lab, settings, &words.each_ref().map(String::as_str));
+        traced.all_reached();
+        assert_eq!(lines(&traced.output.stdout), bare, "{settings:?}");
+        traced.seen_is_what_strace_saw();
+        fs::remove_file(lab.path("file")).expect("the program made it");
+    }
+    Outcome::Pass
+}
+
+/// What direct_write prints on the bare kernel; skips the test where that has no O_DIRECT.
+fn direct_lines(lab: &Lab) -> Vec<String> {
+    let output = lab.run(&[&lab.program("direct_write"), &lab.file("bare", "")]);
+    if output.status.code() == Some(3) {
+        lab.skip("the filesystem of the tests has no O_DIRECT");
+    }
+    expect_code(&output, 0);
+    let bare = lines(&output.stdout);
+    assert_eq!(bare.len(), 2);
+    assert!(
+        bare.iter().all(|line| line.contains(" direct ")),
+        "{bare:?}"
+    );
+    bare
+}
