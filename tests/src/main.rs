@@ -30,6 +30,7 @@ mod disk;
 mod endurance;
 mod family;
 mod fixture;
+mod guardian;
 mod hostile;
 mod lab;
 mod layering;
@@ -91,6 +92,7 @@ const TABLE: &[&[Test]] = &[
     database_counters::TESTS,
     disk::TESTS,
     endurance::TESTS,
+    guardian::TESTS,
     hostile::TESTS,
     layering::TESTS,
     malloc::TESTS,

@@ -1,0 +1,135 @@
+//! The guardian, two processes of refit's that answer for what no preload reaches: killed at random moments, one and
+//! the other, they never cost the program a call.
+//!
+//! `REFIT_GUARDIAN_KILLS` says how many kills (`make test-guardian`: 10,000).
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::thread::sleep;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::lab::{Lab, refit_path, wait_for, wait_until};
+use crate::runner::{Outcome, Test};
+use crate::{sys, test};
+
+pub const TESTS: &[Test] =
+    &[test!(killed_again_and_again_it_never_costs_a_call).limit_seconds(3600)];
+
+/// Calls under way at any time.
+const THREADS: &str = "24";
+
+fn kills_wanted() -> u64 {
+    let wanted = std::env::var("REFIT_GUARDIAN_KILLS").ok();
+    wanted.map_or(150, |text| {
+        text.parse().expect("REFIT_GUARDIAN_KILLS is a number")
+    })
+}
+
+/// The living guardian processes of this copy of refit, oldest first.
+fn guardians(refit: &PathBuf) -> Vec<u32> {
+    let entries = fs::read_dir("/proc").expect("/proc is mounted").flatten();
+    let mut pids: Vec<u32> = entries
+        .filter_map(|entry| {
+            let pid = entry.file_name().to_str()?.parse().ok()?;
+            let comm = fs::read_to_string(entry.path().join("comm")).ok()?;
+            let exe = fs::read_link(entry.path().join("exe")).ok()?;
+            let stat = fs::read_to_string(entry.path().join("stat")).ok()?;
+            let is_alive = !stat.rsplit(')').next()?.trim_start().starts_with('Z');
+            (comm.trim_end() == "refit-guardian" && exe == *refit && is_alive).then_some(pid)
+        })
+        .collect();
+    pids.sort_unstable();
+    pids
+}
+
+/// A number anywhere in a report.
+fn find(value: &Value, name: &str) -> Option<u64> {
+    match value {
+        Value::Object(fields) => fields
+            .get(name)
+            .and_then(Value::as_u64)
+            .or_else(|| fields.values().find_map(|value| find(value, name))),
+        Value::Array(values) => values.iter().find_map(|value| find(value, name)),
+        _ => None,
+    }
+}
+
+fn killed_again_and_again_it_never_costs_a_call(lab: &Lab) -> Outcome {
+    lab.require_root();
+    let stress = lab.program("guardian_stress");
+    // A copy, so that no other test's guardian is taken for this one's.
+    let refit = PathBuf::from(lab.path("refit"));
+    fs::copy(refit_path(), &refit).expect("the directory is ours");
+    let (json, file) = (lab.path("report.json"), lab.path("f"));
+    let mut command = lab.command(refit.to_str().expect("it is text"));
+    // The emulated disk holds each call for a while: whoever is killed has some in hand.
+    command.args(["run", "--quiet", "--json", &json, "disk=1ms", "--"]);
+    command.args([&stress, THREADS, &file]);
+    let mut run = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("refit starts");
+    let mut said = BufReader::new(run.stdout.take().expect("it is piped"));
+    let mut line = String::new();
+    said.read_line(&mut line)
+        .expect("the program says that it is ready");
+    assert_eq!(line, "ready\n");
+
+    let mut random = 0x9e37_79b9_7f4a_7c15_u64 ^ u64::from(std::process::id());
+    let mut draw = |below: u64| {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        random % below
+    };
+    let kills = kills_wanted();
+    for _ in 0..kills {
+        let both = wait_for("both processes of the guardian", || {
+            let pids = guardians(&refit);
+            (pids.len() == 2).then_some(pids)
+        });
+        sleep(Duration::from_micros(draw(2000)));
+        let victim = both[usize::try_from(draw(2)).expect("0 or 1")];
+        sys::kill_hard(victim.cast_signed());
+        wait_until("the killed one to be gone", || {
+            !guardians(&refit).contains(&victim)
+        });
+    }
+    drop(run.stdin.take());
+    let mut counts = String::new();
+    said.read_to_string(&mut counts).expect("it is text");
+    let status = run.wait().expect("it is our child");
+    assert!(status.success(), "{status}");
+    let numbers: Vec<u64> = counts
+        .split_whitespace()
+        .filter_map(|word| word.parse().ok())
+        .collect();
+    let [calls, enosys, eintr, other] = numbers[..] else {
+        panic!("{counts:?}")
+    };
+    let report: Value = serde_json::from_str(&fs::read_to_string(&json).expect("refit wrote it"))
+        .expect("it is JSON");
+    let of = |name| find(&report, name).unwrap_or_default();
+    let (takeovers, released) = (of("takeovers"), of("released"));
+    println!(
+        "{kills} kills: {takeovers} of the active process, {released} calls in its hand then; {calls} calls, \
+         {eintr} EINTR"
+    );
+    assert!(calls > kills, "{counts}");
+    assert_eq!((enosys, other), (0, 0), "{counts}");
+    assert!(
+        takeovers > kills / 5,
+        "{takeovers} of {kills} kills hit the active one"
+    );
+    assert!(
+        released * 100 >= kills,
+        "{released} calls were in hand at {kills} kills"
+    );
+    wait_until("the guardian to end", || guardians(&refit).is_empty());
+    Outcome::Pass
+}
