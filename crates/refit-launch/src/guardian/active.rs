@@ -1,23 +1,30 @@
 //! The process of the guardian that answers. One thread, and nothing in it waits
 //! but for the next thing to do.
 
+use std::collections::BTreeSet;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Signal, pidfd_send_signal};
+use rustix::time::{ClockId, clock_gettime};
 
 use super::judge::{Judge, Verdict, counter_of};
-use super::tally::Tally;
-use super::{Orders, Role, look};
-use crate::filter;
-use crate::sys::area::{Area, Slot};
-use crate::sys::fork::{Child, Side, own_pidfd, split};
-use crate::sys::notify::{Answer, Notification, answer, wake_on_same_processor};
+use super::opener::{ANSWERED, Opening};
+use super::request::Request;
+use super::tally::{Fate, Tally};
+use super::{Orders, Role, look, opener};
+use crate::filter::{self, Call};
+use crate::sys::area::{Area, SLOTS, Slot};
+use crate::sys::fork::{Child, Side, fork, own_pidfd, split};
+use crate::sys::notify::{Answer, Notification, answer, still_waits, wake_on_same_processor};
 
-/// After which another standby is tried to be made.
-const RETRY: Timespec = Timespec {
-    tv_sec: 1,
-    tv_nsec: 0,
-};
+/// After which another standby is tried to be made, and callers of openers are
+/// looked after.
+const SOON_NS: u64 = 100_000_000;
+
+/// Openers at once.
+const MOST_OPENERS: usize = 64;
 
 /// All that it works with.
 pub struct Active<'a> {
@@ -25,50 +32,108 @@ pub struct Active<'a> {
     listener: BorrowedFd<'a>,
     judge: Judge<'a>,
     tally: Tally<'a>,
+    /// Held calls: when each is to go on (CLOCK_MONOTONIC, ns), and its slot.
+    held: BTreeSet<(u64, usize)>,
+    /// Processes that open files, and the slots of the calls.
+    openers: Vec<(Child, usize)>,
 }
 
-impl Active<'_> {
-    /// Goes on where another process stopped.
-    pub fn new<'a>(orders: Orders<'_>, area: &'a Area, listener: BorrowedFd<'a>) -> Active<'a> {
+/// CLOCK_MONOTONIC in nanoseconds.
+pub fn now_ns() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs()
+}
+
+impl<'a> Active<'a> {
+    /// Goes on where another process stopped: what that had received is the
+    /// kernel's, but for files that are being opened.
+    pub fn new(orders: Orders<'a>, area: &'a Area, listener: BorrowedFd<'a>) -> Active<'a> {
         wake_on_same_processor(listener);
-        Active {
+        let mut active = Active {
             area,
             listener,
-            judge: Judge::new(orders.policy, area),
+            judge: Judge::new(orders, area),
             tally: Tally::new(area),
+            held: BTreeSet::new(),
+            openers: Vec::new(),
+        };
+        for index in 0..SLOTS {
+            active.inherit(index);
         }
+        active
+    }
+
+    fn inherit(&mut self, index: usize) {
+        let slot = &self.area.slots[index];
+        let Some(asked) = slot.read() else {
+            return slot.clear();
+        };
+        match slot.opener.load(Acquire) {
+            0 | ANSWERED => {}
+            pid => {
+                // Its number may be another's by now.
+                let is_opener = look::name(pid).is_some_and(|name| {
+                    [opener::NAME, super::NAME]
+                        .map(std::ffi::CStr::to_bytes)
+                        .contains(&&*name)
+                });
+                if let (true, Ok(child)) = (is_opener, Child::adopt(pid)) {
+                    return self.openers.push((child, index));
+                }
+            }
+        }
+        self.area.released.fetch_add(1, Relaxed);
+        self.end_open(index, &asked);
     }
 
     /// Answers until no process has the filter any more: `None`. Another role is
     /// that of a standby which it has made, and whose return this is.
     pub fn run(mut self, mut twin: Option<Child>) -> Option<Role> {
+        if twin.is_none() {
+            self.area.takeovers.fetch_add(1, Relaxed);
+        }
         loop {
             if twin.is_none() {
                 twin = match own_pidfd().and_then(|own| Ok((split()?, own))) {
                     Ok((Side::Parent(child), _)) => Some(child),
                     Ok((Side::Child, own)) => return Some(Role::Standby(own)),
-                    // As many processes as may be: tried again after a while.
+                    // As many processes as may be: tried again soon.
                     Err(_) => None,
                 };
             }
-            let pidfd = twin
-                .as_ref()
-                .map_or(self.listener, |twin| twin.pidfd.as_fd());
-            let longest = twin.is_none().then_some(RETRY);
-            let mut fds = [
-                PollFd::from_borrowed_fd(self.listener, PollFlags::IN),
-                PollFd::from_borrowed_fd(pidfd, PollFlags::IN),
-            ];
-            if poll(&mut fds, longest.as_ref()).is_err() {
+            let now = now_ns();
+            self.let_go(now);
+            let soon = (twin.is_none() || !self.openers.is_empty()).then_some(now + SOON_NS);
+            let next = self.held.first().map(|(until, _)| *until);
+            let until = soon.into_iter().chain(next).min();
+            let timeout = until.map(|until| {
+                let left = until.saturating_sub(now);
+                Timespec {
+                    tv_sec: (left / 1_000_000_000) as i64,
+                    tv_nsec: (left % 1_000_000_000) as i64,
+                }
+            });
+            let mut fds = vec![PollFd::from_borrowed_fd(self.listener, PollFlags::IN)];
+            let others = twin
+                .iter()
+                .chain(self.openers.iter().map(|(child, _)| child));
+            fds.extend(
+                others.map(|child| PollFd::from_borrowed_fd(child.pidfd.as_fd(), PollFlags::IN)),
+            );
+            if poll(&mut fds, timeout.as_ref()).is_err() {
                 continue;
             }
             let asked = fds[0].revents();
-            let twin_ended = !fds[1].revents().is_empty();
+            let mut ended = fds[1..].iter().map(|fd| !fd.revents().is_empty());
+            let twin_ended = twin.is_some() && ended.next() == Some(true);
+            let ended: Vec<bool> = ended.collect();
+            drop(fds);
             if asked.contains(PollFlags::IN) {
                 self.take();
             } else if asked.contains(PollFlags::HUP) {
                 return None;
             }
+            self.end_opens(&ended);
             if twin_ended && let Some(ended) = twin.take() {
                 ended.reap();
             }
@@ -77,39 +142,159 @@ impl Active<'_> {
 
     fn take(&mut self) {
         let area = self.area;
-        let (last, slots) = area.slots.split_last().expect("there are slots");
-        let free = slots.iter().find(|slot| slot.read().is_none());
-        let slot = free.unwrap_or(last);
+        // The last one is for calls that are answered at once.
+        let free = area.slots[..SLOTS - 1]
+            .iter()
+            .position(|slot| slot.read().is_none());
+        let index = free.unwrap_or(SLOTS - 1);
+        let slot = &area.slots[index];
         let Some(asked) = slot.receive(self.listener) else {
             return;
         };
-        self.decide(slot, &asked);
-    }
-
-    fn decide(&mut self, slot: &Slot, asked: &Notification) {
+        slot.since_ns.store(now_ns(), Relaxed);
         let Some(call) = filter::call(asked.arch, asked.number) else {
             return self.finish(slot, asked.id, Answer::Continue);
         };
+        if free.is_none() {
+            area.crowded.fetch_add(1, Relaxed);
+            return self.finish(slot, asked.id, Answer::Continue);
+        }
+        self.decide(index, call, &asked);
+    }
+
+    fn decide(&mut self, index: usize, call: Call, asked: &Notification) {
+        let slot = &self.area.slots[index];
+        let request = Request::of(call, asked);
+        let opens = matches!(call, Call::Open | Call::Openat | Call::Openat2);
+        if opens && !request.is_some_and(|request| request.is_sync()) {
+            return self.finish(slot, asked.id, Answer::Continue);
+        }
         let exe = look::executable(asked.tid);
+        let Some(counter) = counter_of(call) else {
+            self.judge.note(call);
+            return self.finish(slot, asked.id, Answer::Continue);
+        };
         let executable = self.tally.executable(exe.as_deref().unwrap_or(b"?"));
-        let counter = counter_of(call);
-        if let Some(counter) = counter {
-            let process = || look::process(asked.tid).unwrap_or(asked.tid);
-            self.tally.seen(executable, counter, asked.tid, process);
-        }
-        match self.judge.verdict(call, asked, exe.as_deref()) {
-            Verdict::Now(answer, fate) => {
-                if let Some(counter) = counter {
-                    self.tally.ended(executable, counter, fate, 0);
-                }
-                self.finish(slot, asked.id, answer);
+        let process = || look::process(asked.tid).unwrap_or(asked.tid);
+        self.tally.seen(executable, counter, asked.tid, process);
+        slot.executable.store(executable as u32 + 1, Relaxed);
+        let Some(exe) = exe.as_deref().map(look::basename) else {
+            return self.end(index, asked, Answer::Continue, Fate::Real);
+        };
+        let verdict = match request {
+            Some(request) => self.judge.of_open(&request, asked, exe),
+            None => self.judge.verdict(call, asked, exe),
+        };
+        match (verdict, request) {
+            (Verdict::Now(answer, fate), _) => self.end(index, asked, answer, fate),
+            (Verdict::Hold { until_ns }, _) => {
+                self.held.insert((until_ns, index));
             }
-            Verdict::Unnoticed => self.finish(slot, asked.id, Answer::Continue),
+            (Verdict::Open, Some(request)) => self.open(index, asked, request, exe),
+            (Verdict::Open, None) => self.end(index, asked, Answer::Continue, Fate::Real),
         }
+    }
+
+    /// What becomes of a counted call.
+    fn end(&self, index: usize, asked: &Notification, with: Answer, fate: Fate) {
+        self.end_after(index, asked, with, fate, 0);
+    }
+
+    fn end_after(
+        &self,
+        index: usize,
+        asked: &Notification,
+        with: Answer,
+        fate: Fate,
+        held_ns: u64,
+    ) {
+        let slot = &self.area.slots[index];
+        let counter = filter::call(asked.arch, asked.number).and_then(counter_of);
+        if let (Some(counter), Some(executable)) =
+            (counter, slot.executable.load(Relaxed).checked_sub(1))
+        {
+            self.tally
+                .ended(executable as usize, counter, fate, held_ns);
+        }
+        self.finish(slot, asked.id, with);
     }
 
     fn finish(&self, slot: &Slot, id: u64, with: Answer) {
         answer(self.listener, id, with);
         slot.clear();
+    }
+
+    /// Held calls whose time has come.
+    fn let_go(&mut self, now_ns: u64) {
+        while let Some((until, index)) = self.held.first().copied()
+            && until <= now_ns
+        {
+            self.held.pop_first();
+            let slot = &self.area.slots[index];
+            if let Some(asked) = slot.read() {
+                let held_ns = now_ns.saturating_sub(slot.since_ns.load(Relaxed));
+                self.end_after(index, &asked, Answer::Continue, Fate::Real, held_ns);
+            }
+        }
+    }
+
+    fn open(&mut self, index: usize, asked: &Notification, request: Request, exe: &[u8]) {
+        let slot = &self.area.slots[index];
+        let opening = Opening {
+            rules: &self.judge.rules,
+            filesystems: &mut self.judge.filesystems,
+            slot,
+            listener: self.listener,
+            asked,
+            request,
+            exe,
+        };
+        let started = if self.openers.len() < MOST_OPENERS {
+            fork(|| {
+                opening.run();
+                0
+            })
+            .ok()
+        } else {
+            None
+        };
+        match started {
+            Some(child) => {
+                // Only now it may do what can be seen.
+                let pid = child.pid.as_raw_nonzero().get().cast_unsigned();
+                slot.opener.store(pid, Release);
+                self.openers.push((child, index));
+            }
+            None => self.end(index, asked, Answer::Continue, Fate::Real),
+        }
+    }
+
+    /// `ended` says which of the openers have ended.
+    fn end_opens(&mut self, ended: &[bool]) {
+        for at in (0..ended.len()).rev() {
+            let index = self.openers[at].1;
+            let asked = self.area.slots[index].read();
+            if ended[at] {
+                let (child, _) = self.openers.swap_remove(at);
+                child.reap();
+                if let Some(asked) = asked {
+                    self.end_open(index, &asked);
+                }
+            } else if asked.is_none_or(|asked| !still_waits(self.listener, asked.id)) {
+                // Its caller was killed; or it has answered, and ends by itself.
+                if self.area.slots[index].opener.load(Acquire) != ANSWERED {
+                    let _ = pidfd_send_signal(&self.openers[at].0.pidfd, Signal::KILL);
+                }
+            }
+        }
+    }
+
+    fn end_open(&self, index: usize, asked: &Notification) {
+        let slot = &self.area.slots[index];
+        if slot.opener.load(Acquire) == ANSWERED {
+            self.end(index, asked, Answer::Success, Fate::Suppressed);
+        } else {
+            self.end(index, asked, Answer::Continue, Fate::Real);
+        }
     }
 }

@@ -1,22 +1,33 @@
 //! What becomes of a call. Whatever is not certain is the kernel's.
 
-use refit_preload::session::{Knob, Policy};
+use std::path::Path;
+use std::sync::atomic::Ordering::Relaxed;
 
+use refit_preload::session::Knob;
+
+use super::active::now_ns;
 use super::filesystems::Filesystems;
 use super::look::{self, OpenFile};
+use super::request::Request;
 use super::rules::Rules;
 use super::tally::Fate;
-use crate::filter::{Call, SYNC_BITS};
+use super::{Orders, maps};
+use crate::filter::{AUDIT_ARCH_I386, Call};
 use crate::sys::area::Shared;
+use crate::sys::board::Board;
+use crate::sys::disk::EmulatedDisk;
 use crate::sys::notify::{Answer, Notification};
-
-use std::sync::atomic::Ordering::Relaxed;
 
 /// Decides calls by the policy.
 pub struct Judge<'a> {
-    rules: Rules<'a>,
+    /// Its rules.
+    pub rules: Rules<'a>,
+    /// What is known of devices.
+    pub filesystems: Filesystems,
     shared: &'a Shared,
-    filesystems: Filesystems,
+    disk: Option<(EmulatedDisk, &'a Board)>,
+    /// The device of "/".
+    root: u64,
 }
 
 /// What is to be done.
@@ -24,8 +35,13 @@ pub struct Judge<'a> {
 pub enum Verdict {
     /// To say this now.
     Now(Answer, Fate),
-    /// As [`Answer::Continue`], of what is only noted.
-    Unnoticed,
+    /// To let it through then (CLOCK_MONOTONIC).
+    Hold {
+        /// Nanoseconds.
+        until_ns: u64,
+    },
+    /// To open the file without O_SYNC.
+    Open,
 }
 
 /// The kernel does it.
@@ -35,7 +51,11 @@ const SUPPRESSED: Verdict = Verdict::Now(Answer::Success, Fate::Suppressed);
 /// sync_file_range(2): the flags that there are.
 const RANGE_FLAGS: u64 = 7;
 
-/// Number of a call among the counters ([`refit_preload::session::CALLS`]).
+/// The low half of an argument: an int.
+const INT: u64 = 0xffff_ffff;
+
+/// Number of a call among the counters ([`refit_preload::session::CALLS`]);
+/// `None`: it is none that waits for durability.
 pub fn counter_of(call: Call) -> Option<usize> {
     Some(match call {
         Call::Fsync => 0,
@@ -51,109 +71,178 @@ pub fn counter_of(call: Call) -> Option<usize> {
     })
 }
 
-impl Judge<'_> {
-    /// By this policy.
-    pub fn new<'a>(policy: &Policy, shared: &'a Shared) -> Judge<'a> {
+impl<'a> Judge<'a> {
+    /// By these orders.
+    pub fn new(orders: Orders<'a>, shared: &'a Shared) -> Judge<'a> {
+        let disk = orders.policy.disk.is_some().then_some(orders.board);
         Judge {
-            rules: Rules::new(&policy.rules, &shared.matched),
-            shared,
+            rules: Rules::new(&orders.policy.rules, &shared.matched),
             filesystems: Filesystems::default(),
+            shared,
+            root: orders.policy.root.0,
+            disk: disk
+                .flatten()
+                .map(|board| (EmulatedDisk::new(&orders.policy.disk_bytes()), board)),
         }
     }
 
-    /// What becomes of a call of this executable (a path; `None`: unknown).
-    pub fn verdict(&mut self, call: Call, asked: &Notification, exe: Option<&[u8]>) -> Verdict {
-        let exe = exe.map(look::basename);
-        match (call, exe) {
-            (Call::Seccomp, _) => {
+    /// Remembers a call that only has to be known of.
+    pub fn note(&self, call: Call) {
+        match call {
+            Call::Seccomp => {
                 self.shared.listeners_refused.fetch_add(1, Relaxed);
-                Verdict::Unnoticed
             }
-            (Call::Landlock, _) => {
-                self.shared.landlocked.store(1, Relaxed);
-                Verdict::Unnoticed
-            }
-            (_, None) => REAL,
-            (Call::Fsync | Call::Fdatasync, Some(exe)) => self.of_file(asked, exe),
-            (Call::SyncFileRange, Some(exe)) => self.of_range(asked, exe),
-            (Call::Sync, Some(exe)) => self.of_all(exe),
-            (Call::Syncfs, Some(exe)) => match OpenFile::of(asked.tid, fd(asked)) {
-                Some(_) => self.of_all(exe),
+            Call::Landlock => self.shared.landlocked.store(1, Relaxed),
+            _ => {}
+        }
+    }
+
+    /// Of a call in this executable (a basename), other than an open.
+    pub fn verdict(&mut self, call: Call, asked: &Notification, exe: &[u8]) -> Verdict {
+        match call {
+            Call::Fsync | Call::Fdatasync => self.of_file(asked, exe, true),
+            Call::SyncFileRange => self.of_range(asked, exe),
+            Call::Sync => self.of_all(exe, None),
+            Call::Syncfs => match OpenFile::of(asked.tid, asked.args[0] as i32) {
+                Some(file) => self.of_all(exe, Some(file.device)),
                 None => REAL,
             },
-            (_, Some(_)) => REAL,
-        }
-    }
-
-    /// Whether a sync of this file is off; of one that nobody can tell it is not.
-    fn is_off(&self, asked: &Notification, exe: &[u8], file: &OpenFile) -> bool {
-        if !self.rules.by_path(Knob::Sync, exe) {
-            return self.rules.swapped(Knob::Sync, exe, None);
-        }
-        let path = look::shares_mounts(asked.tid)
-            .then(|| file.path())
-            .flatten();
-        match path {
-            Some(path) => self.rules.swapped(Knob::Sync, exe, Some(&path)),
-            None => {
-                self.shared.path_unknown.fetch_add(1, Relaxed);
-                false
+            Call::Msync => self.of_memory(asked, exe),
+            Call::Pwritev2 => {
+                // Its data cannot be written for the program.
+                self.pass_disk_by(exe);
+                REAL
             }
+            _ => REAL,
         }
     }
 
-    fn of_file(&mut self, asked: &Notification, exe: &[u8]) -> Verdict {
-        let Some(file) = OpenFile::of(asked.tid, fd(asked)) else {
+    /// Of an open with O_SYNC or O_DSYNC.
+    pub fn of_open(&self, request: &Request, asked: &Notification, exe: &[u8]) -> Verdict {
+        // Which restrictions a program gave itself, nobody else can see.
+        let restricted = self.shared.landlocked.load(Relaxed) != 0;
+        let may_be_off = self.by_path(exe) || self.rules.swapped(Knob::Sync, exe, None);
+        if may_be_off && !restricted && request.is_plain(asked.arch) {
+            return Verdict::Open;
+        }
+        self.pass_disk_by(exe);
+        REAL
+    }
+
+    fn pass_disk_by(&self, exe: &[u8]) {
+        if self.rules.swapped(Knob::Disk, exe, None) {
+            self.shared.not_delayed.fetch_add(1, Relaxed);
+        }
+    }
+
+    fn by_path(&self, exe: &[u8]) -> bool {
+        self.rules.by_path(Knob::Sync, exe) || self.rules.by_path(Knob::Disk, exe)
+    }
+
+    /// `flushes`: it reaches the device, and so the emulated one.
+    fn of_file(&mut self, asked: &Notification, exe: &[u8], flushes: bool) -> Verdict {
+        let Some(file) = OpenFile::of(asked.tid, asked.args[0] as i32) else {
             return REAL;
         };
         let succeeds = file.is_file() && self.filesystems.sync_files(file.device, asked.tid);
-        if succeeds && self.is_off(asked, exe, &file) {
+        if !succeeds {
+            return REAL;
+        }
+        let path = if self.by_path(exe) {
+            let path = look::shares_mounts(asked.tid).then(|| file.path());
+            let Some(path) = path.flatten() else {
+                self.shared.path_unknown.fetch_add(1, Relaxed);
+                return self.real(exe, None, Some(file.device), flushes);
+            };
+            Some(path)
+        } else {
+            None
+        };
+        if self.rules.swapped(Knob::Sync, exe, path.as_deref()) {
             SUPPRESSED
         } else {
-            REAL
+            self.real(exe, path.as_deref(), Some(file.device), flushes)
         }
     }
 
     fn of_range(&mut self, asked: &Notification, exe: &[u8]) -> Verdict {
         let [_, offset, length, flags, ..] = asked.args;
-        let end = offset.checked_add(length);
-        // What it refuses, the kernel refuses by itself; on i386 the numbers lie
-        // elsewhere.
-        let fits = end.is_some_and(|end| end <= i64::MAX as u64);
-        if asked.arch == crate::filter::AUDIT_ARCH_I386 {
-            return self.of_narrow_range(asked, exe);
-        }
-        if !fits || flags & u64::from(u32::MAX) > RANGE_FLAGS {
+        let join = |low: usize| asked.args[low] & INT | asked.args[low + 1] << 32;
+        let (offset, length, flags) = if asked.arch == AUDIT_ARCH_I386 {
+            (join(1), join(3), asked.args[5])
+        } else {
+            (offset, length, flags)
+        };
+        // What the kernel refuses, it refuses by itself (fs/sync.c).
+        let signed = |n: u64| i64::try_from(n).ok();
+        let end = signed(offset).zip(signed(length));
+        let fits = end.is_some_and(|(offset, length)| offset.checked_add(length).is_some());
+        if !fits || flags & INT > RANGE_FLAGS {
             return REAL;
         }
-        self.of_file(asked, exe)
-    }
-
-    fn of_narrow_range(&mut self, asked: &Notification, exe: &[u8]) -> Verdict {
-        let join = |low: usize| asked.args[low] & 0xffff_ffff | asked.args[low + 1] << 32;
-        let wide = Notification {
-            arch: crate::filter::AUDIT_ARCH_X86_64,
-            args: [asked.args[0], join(1), join(3), asked.args[5], 0, 0],
-            ..*asked
-        };
-        self.of_range(&wide, exe)
+        self.of_file(asked, exe, false)
     }
 
     /// Of what covers files in and out of any scope of paths.
-    fn of_all(&self, exe: &[u8]) -> Verdict {
-        if !self.rules.by_path(Knob::Sync, exe) && self.rules.swapped(Knob::Sync, exe, None) {
+    fn of_all(&self, exe: &[u8], device: Option<u64>) -> Verdict {
+        if !self.by_path(exe) && self.rules.swapped(Knob::Sync, exe, None) {
             SUPPRESSED
         } else {
-            REAL
+            self.real(exe, None, device, true)
         }
     }
-}
 
-fn fd(asked: &Notification) -> i32 {
-    asked.args[0] as i32
-}
+    fn of_memory(&mut self, asked: &Notification, exe: &[u8]) -> Verdict {
+        let [from, length, flags, ..] = asked.args;
+        // Other flags (MS_INVALIDATE) can make it fail.
+        if flags & INT != u64::from(libc::MS_SYNC.cast_unsigned()) {
+            return REAL;
+        }
+        let (from, length) = if asked.arch == AUDIT_ARCH_I386 {
+            (from & INT, length & INT)
+        } else {
+            (from, length)
+        };
+        let Some(files) = maps::shared_files(asked.tid, from, length) else {
+            return REAL;
+        };
+        let by_path = self.by_path(exe);
+        if by_path && !look::shares_mounts(asked.tid) {
+            self.shared.path_unknown.fetch_add(1, Relaxed);
+            return self.real(exe, None, None, true);
+        }
+        let off = |path: Option<&Path>| self.rules.swapped(Knob::Sync, exe, path);
+        let is_off = if by_path {
+            !files.is_empty() && files.iter().all(|file| off(Some(&file.path)))
+        } else {
+            off(None)
+        };
+        if is_off {
+            return SUPPRESSED;
+        }
+        match files.first() {
+            Some(file) => self.real(exe, by_path.then_some(&*file.path), Some(file.device), true),
+            None => REAL,
+        }
+    }
 
-/// Whether these flags of an open ask for synchronous writes.
-pub fn opens_sync(flags: u32) -> bool {
-    flags & SYNC_BITS != 0 && flags & libc::O_PATH.cast_unsigned() == 0
+    /// Of a real flush: the emulated disk may delay it, and fail it where it is
+    /// about a device (sync(2) cannot fail).
+    fn real(&self, exe: &[u8], path: Option<&Path>, device: Option<u64>, flushes: bool) -> Verdict {
+        let Some((disk, board)) = self.disk.as_ref().filter(|_| flushes) else {
+            return REAL;
+        };
+        if !self.rules.swapped(Knob::Disk, exe, path) {
+            return REAL;
+        }
+        match device.map_or(0, |_| disk.fault(board)) {
+            0 => {}
+            errno => return Verdict::Now(Answer::Error(errno as i32), Fate::Injected),
+        }
+        let now = now_ns();
+        match disk.until(board, device.unwrap_or(self.root), now) {
+            until_ns if until_ns > now => Verdict::Hold { until_ns },
+            _ => REAL,
+        }
+    }
 }

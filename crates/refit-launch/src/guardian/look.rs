@@ -35,6 +35,13 @@ pub fn process(tid: u32) -> Option<u32> {
     line.trim().parse().ok()
 }
 
+/// The name that a process gave itself.
+pub fn name(pid: u32) -> Option<Vec<u8>> {
+    let mut name = std::fs::read(format!("/proc/{pid}/comm")).ok()?;
+    name.pop();
+    Some(name)
+}
+
 /// Whether paths mean the same to the thread as to refit, but for its root.
 pub fn shares_mounts(tid: u32) -> bool {
     let own = link("/proc/self/ns/mnt");

@@ -9,8 +9,12 @@
 
 mod active;
 mod filesystems;
+mod identity;
 mod judge;
 mod look;
+mod maps;
+mod opener;
+mod request;
 mod rules;
 mod standby;
 mod tally;
@@ -115,9 +119,8 @@ fn run(orders: Orders<'_>, area: &Area, active: &OwnedFd, standby: &OwnedFd) -> 
         Side::Parent(twin) => (Role::Active(Some(twin)), active),
         Side::Child => (Role::Standby(own), standby),
     };
-    match await_listener(socket.as_fd())? {
-        Some(listener) => serve(orders, area, listener.as_fd(), role),
-        None => {}
+    if let Some(listener) = await_listener(socket.as_fd())? {
+        serve(orders, area, listener.as_fd(), role);
     }
     Ok(())
 }
@@ -133,9 +136,6 @@ fn serve(orders: Orders<'_>, area: &Area, listener: BorrowedFd<'_>, mut role: Ro
         match next {
             None => return,
             Some(next) => role = next,
-        }
-        if let Role::Active(_) = role {
-            standby::release(area, listener);
         }
     }
 }

@@ -26,13 +26,11 @@ pub struct Slot {
     /// NOTIF_RECV writes here, so that an id that was received is on record
     /// whatever happens to the receiver.
     pub notification: [AtomicU64; NOTIFICATION / 8],
-    /// CLOCK_MONOTONIC, ns, until when it is held; 0: it is not.
-    pub until_ns: AtomicU64,
-    /// When it came.
+    /// CLOCK_MONOTONIC, ns, when it came.
     pub since_ns: AtomicU64,
-    /// Who opens a file for it: see `opener.rs`.
+    /// The pid of who opens a file for it, 0: nobody (`guardian/opener.rs`).
     pub opener: AtomicU32,
-    /// Index of its executable.
+    /// 1 + the index of its executable, 0: it was not counted yet.
     pub executable: AtomicU32,
 }
 
@@ -92,8 +90,6 @@ pub struct Shared {
     pub listeners_refused: AtomicU64,
     /// A program restricted its own access to files: opens are left alone.
     pub landlocked: AtomicU64,
-    /// What the emulated disk remembers, where there is no board.
-    pub flushes: [AtomicU64; 31],
 }
 
 /// The mapping.
@@ -120,7 +116,7 @@ impl Area {
         }
         let area = Area(NonNull::new(at.cast()).expect("the kernel maps nothing at 0"));
         for slot in &area.slots {
-            slot.until_ns.store(0, std::sync::atomic::Ordering::Relaxed);
+            slot.since_ns.store(0, std::sync::atomic::Ordering::Relaxed);
         }
         Ok(area)
     }

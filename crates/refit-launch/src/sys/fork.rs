@@ -8,6 +8,8 @@ use rustix::process::{Pid, PidfdFlags, WaitId, WaitIdOptions, getpid, pidfd_open
 
 /// A child by a name that no other process can take.
 pub struct Child {
+    /// Its number.
+    pub pid: Pid,
     /// Becomes readable when it ends (pidfd_open(2)).
     pub pidfd: OwnedFd,
 }
@@ -54,7 +56,7 @@ fn child(pid: libc::pid_t) -> io::Result<Child> {
     let pid = Pid::from_raw(pid).expect("a child's pid is not 0");
     // Nobody else reaps it, so the pid is still the child's.
     let pidfd = pidfd_open(pid, PidfdFlags::empty())?;
-    Ok(Child { pidfd })
+    Ok(Child { pid, pidfd })
 }
 
 /// Names the calling process.
@@ -63,6 +65,14 @@ pub fn own_pidfd() -> io::Result<OwnedFd> {
 }
 
 impl Child {
+    /// A process by its number, which is not ours to reap.
+    pub fn adopt(pid: u32) -> io::Result<Child> {
+        let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+        let pid = pid.ok_or(io::ErrorKind::NotFound)?;
+        let pidfd = pidfd_open(pid, PidfdFlags::empty())?;
+        Ok(Child { pid, pidfd })
+    }
+
     /// Waits for its end, and forgets it.
     pub fn reap(self) {
         let reaped = || waitid(WaitId::PidFd(self.pidfd.as_fd()), WaitIdOptions::EXITED);

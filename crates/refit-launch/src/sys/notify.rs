@@ -80,8 +80,8 @@ impl Slot {
 
     /// Makes the slot free.
     pub fn clear(&self) {
-        self.until_ns.store(0, Relaxed);
         self.opener.store(0, Relaxed);
+        self.executable.store(0, Relaxed);
         for word in self.notification.iter().rev() {
             word.store(0, Relaxed);
         }

@@ -1,0 +1,287 @@
+//! Opens with O_SYNC or O_DSYNC where that is off: a process of its own opens
+//! the file without, exactly as the program would have, and hands it over.
+//!
+//! It answers successes alone. Whatever fails, is no plain file, or cannot be
+//! done in the same way (another user namespace, another label, a path through
+//! /proc/self) had no effect and is left to the kernel, synchronous. It claims
+//! the call before it does anything that could be seen, so that a killed
+//! guardian's successor knows to wait for it: the same open, done twice, could
+//! fail with EEXIST.
+
+use std::ffi::{CStr, OsStr, OsString};
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering::{Acquire, Release};
+
+use rustix::fs::{
+    AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, StatxFlags, openat, openat2, readlinkat,
+    statx,
+};
+use rustix::process::{chroot, fchdir, getpid, getppid};
+
+use super::filesystems::Filesystems;
+use super::identity::{Identity, is_apart};
+use super::look;
+use super::request::{self, Request};
+use super::rules::Rules;
+use crate::sys::area::Slot;
+use crate::sys::notify::{Notification, answer_with, still_waits};
+use refit_preload::session::Knob;
+
+/// The name of such a process.
+pub const NAME: &CStr = c"refit-opener";
+
+/// In [`Slot::opener`] in place of the opener's pid: it has answered.
+pub const ANSWERED: u32 = u32::MAX;
+
+/// One call, and how to decide it.
+pub struct Opening<'a> {
+    /// The rules.
+    pub rules: &'a Rules<'a>,
+    /// What is known of devices.
+    pub filesystems: &'a mut Filesystems,
+    /// Where the call waits.
+    pub slot: &'a Slot,
+    /// Through which it is answered.
+    pub listener: BorrowedFd<'a>,
+    /// The call.
+    pub asked: &'a Notification,
+    /// What it asks for.
+    pub request: Request,
+    /// Basename of its executable.
+    pub exe: &'a [u8],
+}
+
+/// Why the kernel has to do it.
+struct Unclear;
+
+impl From<io::Error> for Unclear {
+    fn from(_: io::Error) -> Unclear {
+        Unclear
+    }
+}
+
+impl From<rustix::io::Errno> for Unclear {
+    fn from(_: rustix::io::Errno) -> Unclear {
+        Unclear
+    }
+}
+
+/// The thread's root, as refit names it, and the directory that paths begin at.
+struct Place {
+    root: PathBuf,
+    base: OwnedFd,
+    /// refit's own descriptors, to be looked at from another root.
+    own: OwnedFd,
+}
+
+impl Opening<'_> {
+    /// Does it; the process is of no use for anything else afterwards.
+    pub fn run(mut self) {
+        let _ = rustix::thread::set_name(NAME);
+        // Otherwise its maker lets the kernel do it.
+        if self.try_run().is_ok() {
+            self.slot.opener.store(ANSWERED, Release);
+        }
+    }
+
+    fn try_run(&mut self) -> Result<(), Unclear> {
+        let maker = getppid();
+        let tid = self.asked.tid;
+        let path = request::path(tid, self.request.path).ok_or(Unclear)?;
+        let identity = Identity::of(tid).ok_or(Unclear)?;
+        let by_path = self.rules.by_path(Knob::Sync, self.exe);
+        if is_apart(tid) || !has_room(tid) || (by_path && !look::shares_mounts(tid)) {
+            return Err(Unclear);
+        }
+        let place = self.enter(&path)?;
+        // What was read until here was that thread's.
+        if !still_waits(self.listener, self.asked.id) {
+            return Err(Unclear);
+        }
+        identity.assume()?;
+        let target = self.target(&path, &place)?;
+        if !self.rules.swapped(Knob::Sync, self.exe, Some(&target)) {
+            return Err(Unclear);
+        }
+        self.claim(maker)?;
+        let file = self.open(&path, &place)?;
+        if kind_of(&file)? != FileType::RegularFile {
+            return Err(Unclear);
+        }
+        let close_on_exec = self.request.has(libc::O_CLOEXEC);
+        answer_with(self.listener, self.asked.id, file.as_fd(), close_on_exec)?;
+        Ok(())
+    }
+
+    /// Waits until its maker has noted it down, or was killed.
+    fn claim(&self, maker: Option<rustix::process::Pid>) -> Result<(), Unclear> {
+        let own = getpid().as_raw_nonzero().get().cast_unsigned();
+        while self.slot.opener.load(Acquire) != own {
+            if getppid() != maker || !still_waits(self.listener, self.asked.id) {
+                return Err(Unclear);
+            }
+            std::thread::yield_now();
+        }
+        Ok(())
+    }
+
+    /// Goes where the thread is.
+    fn enter(&self, path: &CStr) -> Result<Place, Unclear> {
+        let tid = self.asked.tid;
+        let directory =
+            |path: &str| openat(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty());
+        let base = match self.request.directory {
+            _ if path.to_bytes().starts_with(b"/") => directory(&format!("/proc/{tid}/root"))?,
+            libc::AT_FDCWD => directory(&format!("/proc/{tid}/cwd"))?,
+            fd => directory(&format!("/proc/{tid}/fd/{fd}"))?,
+        };
+        let own = directory("/proc/self/fd")?;
+        let root = format!("/proc/{tid}/root");
+        let name = readlinkat(CWD, &root, Vec::new())?.into_bytes();
+        let name = PathBuf::from(OsString::from_vec(name));
+        let start = readlinkat(&own, base.as_raw_fd().to_string(), Vec::new())?;
+        // From outside of its root the kernel shows other paths.
+        if !Path::new(OsStr::from_bytes(start.to_bytes())).starts_with(&name) {
+            return Err(Unclear);
+        }
+        if name != Path::new("/") || !look::shares_mounts(tid) {
+            fchdir(directory(&root)?)?;
+            chroot(".")?;
+        }
+        Ok(Place {
+            root: name,
+            base,
+            own,
+        })
+    }
+
+    /// Which file it will be, by the path that refit knows it by.
+    fn target(&mut self, path: &CStr, place: &Place) -> Result<PathBuf, Unclear> {
+        let exclusive = self.request.has(libc::O_CREAT | libc::O_EXCL);
+        let follow = !exclusive && !self.request.has(libc::O_NOFOLLOW);
+        let (file, name) = match self.look(path, place, follow) {
+            Ok(_) if exclusive => return Err(Unclear),
+            Ok(file) => {
+                if kind_of(&file)? != FileType::RegularFile {
+                    return Err(Unclear);
+                }
+                (file, None)
+            }
+            Err(rustix::io::Errno::NOENT) if self.request.has(libc::O_CREAT) => {
+                // A link that leads nowhere yet.
+                if self.look(path, place, false).is_ok() {
+                    return Err(Unclear);
+                }
+                let (parent, name) = split(path.to_bytes()).ok_or(Unclear)?;
+                (self.look_at(parent, place)?, Some(name))
+            }
+            Err(_) => return Err(Unclear),
+        };
+        let device = statx(&file, c"", AtFlags::EMPTY_PATH, StatxFlags::TYPE)?;
+        let device = libc::makedev(device.stx_dev_major, device.stx_dev_minor);
+        if !self.filesystems.sync_files(device, self.asked.tid) {
+            return Err(Unclear);
+        }
+        let seen = readlinkat(&place.own, file.as_raw_fd().to_string(), Vec::new())?;
+        let seen = OsStr::from_bytes(seen.to_bytes());
+        let inside = Path::new(seen).strip_prefix("/").map_err(|_| Unclear)?;
+        let mut target = place.root.join(inside);
+        target.extend(name.map(OsStr::from_bytes));
+        Ok(target)
+    }
+
+    fn look(&self, path: &CStr, place: &Place, follow: bool) -> rustix::io::Result<OwnedFd> {
+        let mut flags = OFlags::PATH | OFlags::CLOEXEC;
+        if !follow {
+            flags |= OFlags::NOFOLLOW;
+        }
+        openat2(&place.base, path, flags, Mode::empty(), self.resolve())
+    }
+
+    fn look_at(&self, parent: &[u8], place: &Place) -> rustix::io::Result<OwnedFd> {
+        let flags = OFlags::PATH | OFlags::CLOEXEC | OFlags::DIRECTORY;
+        openat2(&place.base, parent, flags, Mode::empty(), self.resolve())
+    }
+
+    /// /proc/self/fd/1 and its kin would be the opener's own.
+    fn resolve(&self) -> ResolveFlags {
+        ResolveFlags::from_bits_retain(self.request.resolve) | ResolveFlags::NO_MAGICLINKS
+    }
+
+    fn open(&self, path: &CStr, place: &Place) -> rustix::io::Result<OwnedFd> {
+        let request = &self.request;
+        let flags = OFlags::from_bits_retain(request.flags & !crate::filter::SYNC_BITS);
+        // openat2(2) refuses a mode without a use; open(2) ignores it.
+        let mode = if request.has(libc::O_CREAT) {
+            Mode::from_raw_mode(request.mode)
+        } else {
+            Mode::empty()
+        };
+        openat2(
+            &place.base,
+            path,
+            flags | OFlags::CLOEXEC,
+            mode,
+            self.resolve(),
+        )
+    }
+}
+
+fn kind_of(file: &OwnedFd) -> Result<FileType, Unclear> {
+    let seen = statx(file, c"", AtFlags::EMPTY_PATH, StatxFlags::TYPE)?;
+    Ok(FileType::from_raw_mode(seen.stx_mode.into()))
+}
+
+/// Directory and name of a file that does not exist yet.
+fn split(path: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (parent, name) = match path.iter().rposition(|byte| *byte == b'/') {
+        Some(0) => (&path[..1], &path[1..]),
+        Some(at) => (&path[..at], &path[at + 1..]),
+        None => (&b"."[..], path),
+    };
+    (!name.is_empty() && name != b"." && name != b"..").then_some((parent, name))
+}
+
+/// The kernel looks for a free descriptor before it creates or empties a file;
+/// here it comes after, so there has to be one for certain.
+fn has_room(tid: u32) -> bool {
+    const SPARE: usize = 64;
+    let limits = fs::read_to_string(format!("/proc/{tid}/limits")).unwrap_or_default();
+    let line = limits
+        .lines()
+        .find_map(|line| line.strip_prefix("Max open files"));
+    let soft = line.and_then(|line| line.split_whitespace().next()?.parse::<usize>().ok());
+    let used = fs::read_dir(format!("/proc/{tid}/fd")).map(Iterator::count);
+    matches!((soft, used), (Some(soft), Ok(used)) if used + SPARE <= soft)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_new_file_has_a_directory_and_a_name() {
+        let parts = |path: &'static str| {
+            let (parent, name) = split(path.as_bytes())?;
+            Some((
+                str::from_utf8(parent).unwrap(),
+                str::from_utf8(name).unwrap(),
+            ))
+        };
+        assert_eq!(parts("a"), Some((".", "a")));
+        assert_eq!(parts("/a"), Some(("/", "a")));
+        assert_eq!(parts("x/../y/a"), Some(("x/../y", "a")));
+        for path in ["", "/", "a/", "a/.", ".."] {
+            assert_eq!(parts(path), None, "{path}");
+        }
+    }
+
+    #[test]
+    fn this_process_has_room_for_a_descriptor() {
+        assert!(has_room(std::process::id()));
+    }
+}

@@ -1,0 +1,186 @@
+//! What an open asks for, wherever it says so.
+
+use std::ffi::CString;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+
+use crate::filter::{AUDIT_ARCH_I386, Call, SYNC_BITS};
+use crate::sys::notify::Notification;
+
+/// An open, in the words of openat2(2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// AT_FDCWD, or a descriptor of the thread's.
+    pub directory: i32,
+    /// Where the path lies in its memory.
+    pub path: u64,
+    /// O_*.
+    pub flags: u32,
+    /// Permissions of a new file, before the umask.
+    pub mode: u32,
+    /// RESOLVE_*.
+    pub resolve: u64,
+}
+
+/// What open(2) takes notice of; it ignores all other bits, which openat2(2)
+/// would refuse (VALID_OPEN_FLAGS, linux/fcntl.h).
+const KNOWN: i32 = libc::O_ACCMODE
+    | libc::O_CREAT
+    | libc::O_EXCL
+    | libc::O_NOCTTY
+    | libc::O_TRUNC
+    | libc::O_APPEND
+    | libc::O_NONBLOCK
+    | libc::O_SYNC
+    | libc::O_ASYNC
+    | libc::O_DIRECT
+    | LARGEFILE
+    | libc::O_DIRECTORY
+    | libc::O_NOFOLLOW
+    | libc::O_NOATIME
+    | libc::O_CLOEXEC
+    | libc::O_PATH
+    | libc::O_TMPFILE;
+
+/// What 64-bit programs have without asking, and 32-bit ones only so: the same
+/// bit for both.
+const LARGEFILE: i32 = 0o100_000;
+
+/// Size of struct open_how in its first version.
+const HOW: usize = 24;
+
+impl Request {
+    /// Of this call; `None`: it cannot be told, or is none.
+    pub fn of(call: Call, asked: &Notification) -> Option<Request> {
+        let [a, b, c, d, ..] = asked.args;
+        let known = |flags: u64| flags as u32 & KNOWN.cast_unsigned();
+        Some(match call {
+            Call::Open => Request {
+                directory: libc::AT_FDCWD,
+                path: a,
+                flags: known(b),
+                mode: c as u32 & 0o7777,
+                resolve: 0,
+            },
+            Call::Openat => Request {
+                directory: a as i32,
+                path: b,
+                flags: known(c),
+                mode: d as u32 & 0o7777,
+                resolve: 0,
+            },
+            Call::Openat2 => {
+                let mut how = [0; HOW];
+                if d < HOW as u64 || memory(asked.tid)?.read_exact_at(&mut how, c).is_err() {
+                    return None;
+                }
+                let word = |i: usize| {
+                    let bytes = how[8 * i..8 * i + 8].try_into();
+                    u64::from_ne_bytes(bytes.expect("eight bytes"))
+                };
+                Request {
+                    directory: a as i32,
+                    path: b,
+                    flags: u32::try_from(word(0)).ok()?,
+                    mode: u32::try_from(word(1)).ok()?,
+                    resolve: word(2),
+                }
+            }
+            _ => return None,
+        })
+    }
+
+    /// Whether these bits are set.
+    pub fn has(&self, bits: i32) -> bool {
+        self.flags & bits.cast_unsigned() == bits.cast_unsigned()
+    }
+
+    /// Whether each write shall wait; with O_PATH there are none.
+    pub fn is_sync(&self) -> bool {
+        self.flags & SYNC_BITS != 0 && !self.has(libc::O_PATH)
+    }
+
+    /// Whether refit can do it as the kernel would: not a file without a name,
+    /// and not one of a 32-bit program that ends at 2 GiB.
+    pub fn is_plain(&self, arch: u32) -> bool {
+        let narrow = arch == AUDIT_ARCH_I386 && !self.has(LARGEFILE);
+        !narrow && !self.has(libc::O_TMPFILE) && !self.has(libc::O_ACCMODE)
+    }
+}
+
+fn memory(tid: u32) -> Option<File> {
+    File::open(format!("/proc/{tid}/mem")).ok()
+}
+
+/// The path at this address; `None`: there is none, or it is too long.
+pub fn path(tid: u32, at: u64) -> Option<CString> {
+    const PAGE: u64 = 4096;
+    let memory = memory(tid)?;
+    let mut path = Vec::new();
+    // Page by page: what lies behind its end may not be readable.
+    while path.len() < libc::PATH_MAX as usize {
+        let from = at.checked_add(path.len() as u64)?;
+        let mut part = vec![0; (PAGE - from % PAGE) as usize];
+        memory.read_exact_at(&mut part, from).ok()?;
+        let end = part.iter().position(|byte| *byte == 0);
+        path.extend_from_slice(&part[..end.unwrap_or(part.len())]);
+        if end.is_some() {
+            return CString::new(path).ok();
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::filter::AUDIT_ARCH_X86_64;
+
+    fn asked(args: [u64; 6]) -> Notification {
+        Notification {
+            id: 1,
+            // Its own memory stands for the program's.
+            tid: std::process::id(),
+            number: 0,
+            arch: AUDIT_ARCH_X86_64,
+            args,
+        }
+    }
+
+    #[test]
+    fn openat2_is_read_from_memory() {
+        let how = [0o4_010_101_u64, 0o640, 8];
+        let args = [5, 7, how.as_ptr().addr() as u64, 24, 0, 0];
+        let request = Request::of(Call::Openat2, &asked(args)).unwrap();
+        let expected = Request {
+            directory: 5,
+            path: 7,
+            flags: 0o4_010_101,
+            mode: 0o640,
+            resolve: 8,
+        };
+        assert_eq!(request, expected);
+        assert!(request.is_sync() && request.is_plain(AUDIT_ARCH_X86_64));
+        let unreadable = [5, 7, 8, 24, 0, 0];
+        assert_eq!(Request::of(Call::Openat2, &asked(unreadable)), None);
+    }
+
+    #[test]
+    fn bits_that_open_ignores_are_no_part_of_it() {
+        let args = [7, 1 << 31 | 1 << 40 | 0o10_002, 0o170_644, 0, 0, 0];
+        let request = Request::of(Call::Open, &asked(args)).unwrap();
+        assert_eq!((request.flags, request.mode), (0o10_002, 0o644));
+        assert!(!request.is_plain(AUDIT_ARCH_I386));
+        assert!(request.is_plain(AUDIT_ARCH_X86_64));
+    }
+
+    #[test]
+    fn a_path_ends_where_it_ends() {
+        let text = c"/some/where";
+        let me = std::process::id();
+        assert_eq!(path(me, text.as_ptr().addr() as u64).unwrap(), *text);
+        assert_eq!(path(me, 8), None);
+        let long = vec![b'x'; 3 * 4096];
+        assert_eq!(path(me, long.as_ptr().addr() as u64), None);
+    }
+}
