@@ -4,7 +4,7 @@ PREFIX ?= /usr/local
 TARGET := $(or $(CARGO_TARGET_DIR),target)/x86_64-unknown-linux-gnu
 REFIT  := $(TARGET)/release/refit
 
-.PHONY: all demo test conformance bench gallery install help
+.PHONY: all demo test test-guardian conformance bench gallery install help
 
 all: ## build the release binary
 	$(CARGO) build --locked --release -p refit
@@ -25,6 +25,11 @@ conformance: ## compare each call with the kernel's answer, and write docs/confo
 	$(CARGO) run --locked -p refit-tests -- --conformance >$(TARGET)/conformance.md
 	mv $(TARGET)/conformance.md docs/conformance.md
 
+test-guardian: ## 10,000 kills of the guardian at random moments, as root
+	scripts/setup test
+	$(MAKE) all
+	REFIT_GUARDIAN_KILLS=10000 $(CARGO) run --locked -p refit-tests -- guardian::killed_again_and_again
+
 bench: ## side by side with peers
 	scripts/setup bench
 	$(MAKE) all
@@ -44,4 +49,4 @@ $(REFIT):
 	$(MAKE) all
 
 help: ## this list
-	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
