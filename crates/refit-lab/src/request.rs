@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use refit_knobs::{Settings, Variant};
+use refit_launch::seccomp::Reach;
 use refit_stats::DEFAULT_DELTA;
 
 use crate::experiment::UnavailableRecord;
@@ -57,6 +58,8 @@ pub struct Request {
     pub gates: Vec<Gate>,
     /// Looked at first for allocators.
     pub allocator_dir: Option<PathBuf>,
+    /// By what the programs' calls are reached.
+    pub reach: Reach,
 }
 
 impl Default for Request {
@@ -84,6 +87,7 @@ impl Default for Request {
             confirm: false,
             gates: Vec::new(),
             allocator_dir: None,
+            reach: Reach::default(),
         }
     }
 }

@@ -3,13 +3,16 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use refit_launch::filter::Syncs;
+use refit_launch::seccomp::{Beneath, Seccomp};
 use refit_launch::session::Session;
 use refit_launch::{End, Ended, Prepared};
-use refit_meter::{Calls, Collector, Metrics, Outcome, Pressure, Run, Testimony, Witness};
+use refit_meter::{Calls, Collector, Filter, Metrics, Outcome, Pressure, Run, Testimony, Witness};
 
 /// Looks at a program while it runs.
 pub struct Watch {
     collector: Collector,
+    seccomp: Seccomp,
     pressure: Option<Pressure>,
     /// Or why there is none.
     witness: Option<Result<Witness, String>>,
@@ -20,7 +23,10 @@ impl Watch {
     /// before and after, which costs a short program more than it tells.
     #[must_use]
     pub fn begin(prepared: &Prepared, pressure: bool) -> Watch {
-        let reason = prepared.target.as_ref().and_then(|target| target.reason);
+        let reason = match prepared.target.as_ref().and_then(|target| target.reason) {
+            None if !prepared.preloads => Some("without the preload"),
+            reason => reason,
+        };
         let mut collector = Collector::new(&prepared.session.path, reason.is_none());
         collector.set_scopes(prepared.scopes.clone());
         if let (Some(target), Some(reason)) = (&prepared.target, reason) {
@@ -28,6 +34,7 @@ impl Watch {
         }
         Watch {
             collector,
+            seccomp: prepared.seccomp.clone(),
             pressure: pressure.then(Pressure::now).flatten(),
             witness: None,
         }
@@ -55,7 +62,9 @@ impl Watch {
     /// What was counted so far, by executable and kind of call.
     #[must_use]
     pub fn calls(&self) -> BTreeMap<String, BTreeMap<String, Calls>> {
-        self.collector.calls()
+        let mut now = self.collector.clone();
+        set_filter(&mut now, &self.seccomp);
+        now.calls()
     }
 
     /// The record of the run that has ended.
@@ -66,6 +75,7 @@ impl Watch {
             .take()
             .and_then(|before| Some(Pressure::now()?.since(before)));
         self.collector.finish();
+        set_filter(&mut self.collector, &self.seccomp);
         let exit = match ended.end {
             End::Exited(code) => Outcome::Code(code),
             End::Signaled(signal) => Outcome::Signal(signal),
@@ -101,6 +111,18 @@ impl Watch {
         if let Some(Ok(witness)) = self.witness {
             witness.close_in_background();
         }
+    }
+}
+
+fn set_filter(collector: &mut Collector, seccomp: &Seccomp) {
+    match seccomp.beneath() {
+        Beneath::Nothing => {}
+        Beneath::Refused(refusal) => collector.set_filter(Err(refusal.to_string())),
+        Beneath::Filter { syncs, heard } => collector.set_filter(Ok(Filter {
+            asks: syncs == Syncs::Ask,
+            heard,
+            notified: seccomp.notified(),
+        })),
     }
 }
 

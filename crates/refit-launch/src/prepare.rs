@@ -15,8 +15,7 @@ use refit_preload::session::{
 
 use crate::environment::Environment;
 use crate::filter::Rings;
-use crate::guardian::Guardian;
-use crate::seccomp::{Backend, Beneath, Plan, wanted};
+use crate::seccomp::{Backend, Plan, Reach, Seccomp, wanted};
 use crate::session::Session;
 use crate::sys::board::Board;
 use crate::sys::ended::{Ended, StartError};
@@ -46,12 +45,8 @@ pub struct Options {
     pub trace: bool,
     /// Seed of the emulated disk's draws.
     pub seed: u64,
-    /// What reaches the program's calls.
-    pub backend: Backend,
-    /// What becomes of io_uring_setup.
-    pub rings: Rings,
-    /// A filter is worth the privileges of setuid programs.
-    pub no_new_privs: bool,
+    /// By what the program's calls are reached.
+    pub reach: Reach,
 }
 
 impl Default for Options {
@@ -65,9 +60,7 @@ impl Default for Options {
             environment_bytes: None,
             trace: false,
             seed: 0,
-            backend: Backend::Auto,
-            rings: Rings::Leave,
-            no_new_privs: false,
+            reach: Reach::default(),
         }
     }
 }
@@ -85,7 +78,8 @@ pub struct Prepared {
     pub scopes: Vec<Option<String>>,
     /// refit's library goes beneath the program, where it can.
     pub preloads: bool,
-    seccomp: Plan,
+    /// The filter beneath it.
+    pub seccomp: Seccomp,
 }
 
 fn rules(knob: Knob, switches: &[SwitchRule]) -> impl Iterator<Item = Rule> {
@@ -151,7 +145,7 @@ pub fn prepare(
         )?);
     }
     more.extend(launch.preload.iter().cloned());
-    let preloads = options.backend != Backend::Seccomp && !options.bare;
+    let preloads = options.reach.backend != Backend::Seccomp && !options.bare;
     let all: Vec<PathBuf> = preloads
         .then(|| library.clone())
         .into_iter()
@@ -201,12 +195,12 @@ pub fn prepare(
     if preloads {
         env.set("REFIT_SESSION", session.path.as_os_str());
     }
-    let filter = wanted(launch, options.backend, options.rings).filter(|_| !options.bare);
+    let filter = wanted(launch, &options.reach).filter(|_| !options.bare);
     let flags = [
         (options.count, POLICY_COUNT),
         (options.follow_env, POLICY_FOLLOW),
         (options.trace, POLICY_TRACE),
-        (options.rings == Rings::Deny, POLICY_DENY_RINGS),
+        (options.reach.rings == Rings::Deny, POLICY_DENY_RINGS),
     ];
     let unheard = flags.iter().filter(|(set, _)| *set).map(|(_, flag)| flag);
     let unheard: u32 = unheard.sum();
@@ -244,7 +238,13 @@ pub fn prepare(
         value: unheard,
     };
     let seccomp = match filter {
-        Some(filter) => Plan::make(filter, options.no_new_privs, &policy, board.as_ref(), page),
+        Some(filter) => Plan::make(
+            filter,
+            options.reach.no_new_privs,
+            &policy,
+            board.as_ref(),
+            page,
+        ),
         None => Plan::Nothing,
     };
     if let Some(bytes) = options.environment_bytes {
@@ -266,7 +266,7 @@ pub fn prepare(
         board,
         scopes,
         preloads,
-        seccomp,
+        seccomp: Seccomp::new(seccomp),
     })
 }
 
@@ -328,18 +328,6 @@ impl Prepared {
             files,
             directory: directory.map(|path| c_string(path.as_os_str().as_bytes())),
         });
-    }
-
-    /// What lies beneath the program, once it was started.
-    #[must_use]
-    pub fn beneath(&self) -> Beneath {
-        self.seccomp.beneath()
-    }
-
-    /// Who answers what a filter sends to refit.
-    #[must_use]
-    pub fn guardian(&self) -> Option<&Guardian> {
-        self.seccomp.guardian()
     }
 
     /// Size of the program's environment in bytes.

@@ -8,8 +8,10 @@
 
 use std::fmt;
 use std::io;
+use std::rc::Rc;
 
 use refit_knobs::{Launch, SwitchRule};
+use refit_preload::notified::Notified;
 use refit_preload::session::Policy;
 use rustix::thread::{CapabilitySet, capabilities};
 
@@ -29,6 +31,28 @@ pub enum Backend {
     Preload,
     /// Seccomp alone: the guardian answers each call.
     Seccomp,
+}
+
+/// By what a program's calls are reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reach {
+    /// Preload, seccomp, or both.
+    pub backend: Backend,
+    /// What becomes of io_uring_setup.
+    pub rings: Rings,
+    /// A filter is worth the privileges of setuid programs.
+    pub no_new_privs: bool,
+}
+
+impl Default for Reach {
+    /// Both, and nothing is given up.
+    fn default() -> Reach {
+        Reach {
+            backend: Backend::Auto,
+            rings: Rings::Leave,
+            no_new_privs: false,
+        }
+    }
 }
 
 /// Why there is no filter, though one was wanted.
@@ -117,7 +141,8 @@ pub fn kernel_suffices() -> bool {
 
 /// The filter for these settings; `None`: none is of use.
 #[must_use]
-pub fn wanted(launch: &Launch, backend: Backend, rings: Rings) -> Option<Filter> {
+pub fn wanted(launch: &Launch, reach: &Reach) -> Option<Filter> {
+    let Reach { backend, rings, .. } = *reach;
     let filter = |syncs| Filter {
         syncs,
         rings,
@@ -157,7 +182,7 @@ fn switched(rules: &[SwitchRule]) -> Switched {
 }
 
 /// A filter that is to be installed, or why there is none.
-pub enum Plan {
+pub(crate) enum Plan {
     /// Nothing asks for one.
     Nothing,
     /// It is ready.
@@ -225,18 +250,36 @@ impl Plan {
             Plan::Nothing | Plan::Refused(_) => None,
         }
     }
+}
 
-    /// Who answers.
-    pub fn guardian(&self) -> Option<&Guardian> {
-        match self {
-            Plan::Ready { guardian, .. } => Some(guardian),
-            Plan::Nothing | Plan::Refused(_) => None,
+/// The filter beneath a program, and who answers.
+#[derive(Clone)]
+pub struct Seccomp(Rc<Plan>);
+
+impl Seccomp {
+    /// As planned.
+    pub(crate) fn new(plan: Plan) -> Seccomp {
+        Seccomp(Rc::new(plan))
+    }
+
+    /// To be done before the exec.
+    pub(crate) fn installation(&self) -> Option<&Installation> {
+        self.0.installation()
+    }
+
+    /// What the guardian has counted so far; nothing without one.
+    #[must_use]
+    pub fn notified(&self) -> Notified {
+        match &*self.0 {
+            Plan::Ready { guardian, .. } => guardian.notified(),
+            Plan::Nothing | Plan::Refused(_) => Notified::default(),
         }
     }
 
     /// What became of it, once the program was started.
+    #[must_use]
     pub fn beneath(&self) -> Beneath {
-        match self {
+        match &*self.0 {
             Plan::Nothing => Beneath::Nothing,
             Plan::Refused(refusal) => Beneath::Refused(refusal.clone()),
             Plan::Ready {
@@ -283,11 +326,16 @@ mod tests {
             (&["sync=off", "sync@exe:a=on"], Some(Syncs::Ask)),
             (&["disk=8ms"], Some(Syncs::Ask)),
         ] {
-            let filter = wanted(&launch(words), Backend::Auto, Rings::Leave);
-            assert_eq!(filter.map(|filter| filter.syncs), expected, "{words:?}");
-            assert_eq!(wanted(&launch(words), Backend::Preload, Rings::Leave), None);
-            let asked = wanted(&launch(words), Backend::Seccomp, Rings::Leave);
-            assert_eq!(asked.map(|filter| filter.syncs), Some(Syncs::Ask));
+            let syncs = |backend| {
+                let reach = Reach {
+                    backend,
+                    ..Reach::default()
+                };
+                wanted(&launch(words), &reach).map(|filter| filter.syncs)
+            };
+            assert_eq!(syncs(Backend::Auto), expected, "{words:?}");
+            assert_eq!(syncs(Backend::Preload), None);
+            assert_eq!(syncs(Backend::Seccomp), Some(Syncs::Ask));
         }
     }
 }

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use refit_preload::session::{CALLS, Counter, IMAGE_SIZE, Image};
 
+use crate::filter::Filter;
 use crate::living::living;
 use crate::sys::{Holders, geteuid, is_held};
 
@@ -27,8 +28,18 @@ pub(crate) struct Executable {
     pub calls: Counters,
     pub flags: u32,
     pub malloc_object: String,
+    /// Processes that only the filter reached.
+    pub asked: u64,
     /// Count and nanoseconds by directory.
     pub directories: BTreeMap<String, (u64, u64)>,
+}
+
+impl Executable {
+    pub(crate) fn add_calls(&mut self, calls: &Counters) {
+        for (sum, counter) in self.calls.iter_mut().zip(calls) {
+            add_counter(sum, counter);
+        }
+    }
 }
 
 /// What a session's images have counted so far.
@@ -52,6 +63,8 @@ pub struct Collector {
     pub(crate) not_delayed: u64,
     /// Bit i: rule i of the policy decided a call, or named an executable.
     pub(crate) matched: u64,
+    /// The seccomp filter beneath, or why there is none.
+    pub(crate) filter: Option<Result<Filter, String>>,
     /// Reports of users whom no program of the tree became.
     pub(crate) foreign: u64,
     /// Users whom a program of the tree became.
@@ -225,9 +238,7 @@ impl Collector {
             *waited_ns = waited_ns.saturating_add(directory.waited_ns);
         }
         for slot in &image.slots {
-            for (sum, counter) in executable.calls.iter_mut().zip(&slot.calls) {
-                add_counter(sum, counter);
-            }
+            executable.add_calls(&slot.calls);
         }
         self.alive
             .extend(alive.into_iter().map(|pid| (pid, name.to_owned())));

@@ -6,6 +6,7 @@
 
 mod collector;
 mod executable;
+mod filter;
 mod holders;
 mod living;
 mod memory;
@@ -20,6 +21,7 @@ mod witness;
 
 pub use collector::{Collector, session_in_use};
 pub use executable::{ElfFacts, has_own_syscalls};
+pub use filter::{Filter, FilterReport, Reached};
 pub use holders::uses_directory;
 pub use memory::{MemorySample, memory_available, memory_sample};
 pub use metrics::{Metrics, Pressure};

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::collector::{Collector, Counters};
 use crate::executable::has_own_syscalls;
+use crate::filter::FilterReport;
 use crate::metrics::Metrics;
 use crate::witness::Testimony;
 
@@ -31,7 +32,7 @@ pub struct Calls {
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
-fn is_zero(n: &u64) -> bool {
+pub(crate) fn is_zero(n: &u64) -> bool {
     *n == 0
 }
 
@@ -111,6 +112,9 @@ pub struct Coverage {
     /// Scopes of settings that nothing matched.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unmatched_scopes: Vec<String>,
+    /// What became of a seccomp filter; `None` where nothing asked for one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seccomp: Option<FilterReport>,
 }
 
 /// A process that outlives the run, and keeps what it had.
@@ -258,7 +262,7 @@ fn directories(waits: &BTreeMap<String, (u64, u64)>) -> Vec<DirectoryReport> {
 const FOREIGN: &str = "foreign report";
 
 /// A program may write any number into its own counters: nothing may overflow.
-fn sum(numbers: impl Iterator<Item = u64>) -> u64 {
+pub(crate) fn sum(numbers: impl Iterator<Item = u64>) -> u64 {
     numbers.fold(0, u64::saturating_add)
 }
 
@@ -279,6 +283,7 @@ impl Collector {
 
     fn unknown(&self, executables: &[ExecutableReport]) -> Vec<Unknown> {
         let mut unknown = Vec::new();
+        let filtered = matches!(self.filter, Some(Ok(_)));
         for executable in executables {
             let mut add = |what: &str, count| {
                 unknown.push(Unknown {
@@ -287,14 +292,17 @@ impl Collector {
                     count,
                 });
             };
-            let flags = self.executables[&executable.executable].flags;
-            // What goes through liburing is seen when it is submitted.
+            let known = &self.executables[&executable.executable];
+            let flags = known.flags;
+            // What goes through liburing is seen when it is submitted, where the
+            // preload is.
             if let Some(rings) = executable.calls.get("io_uring_setup")
-                && flags & IMAGE_OWN_RING != 0
+                && (flags & IMAGE_OWN_RING != 0 || known.asked > 0)
             {
                 add("io_uring", rings.seen);
             }
-            if has_own_syscalls(Path::new(&executable.executable)) {
+            // A filter sees them as all others.
+            if !filtered && has_own_syscalls(Path::new(&executable.executable)) {
                 add("own syscall instructions", 1);
             }
             if flags & IMAGE_OWN_SECCOMP != 0 {
@@ -325,6 +333,7 @@ impl Collector {
     pub fn calls(&self) -> BTreeMap<String, BTreeMap<String, Calls>> {
         let mut now = self.clone();
         now.finish();
+        let now = now.with_notified();
         let executables = now.executables.iter();
         executables
             .map(|(name, executable)| (name.clone(), calls(&executable.calls)))
@@ -335,12 +344,16 @@ impl Collector {
     /// before.
     #[must_use]
     pub fn run(&self, exit: Outcome, metrics: Metrics) -> Run {
+        self.with_notified().record(exit, metrics)
+    }
+
+    fn record(&self, exit: Outcome, metrics: Metrics) -> Run {
         let mut executables: Vec<ExecutableReport> = self
             .executables
             .iter()
             .map(|(name, executable)| ExecutableReport {
                 executable: name.clone(),
-                processes: executable.processes,
+                processes: executable.processes + executable.asked,
                 calls: calls(&executable.calls),
                 malloc_object: Some(executable.malloc_object.clone())
                     .filter(|object| !object.is_empty()),
@@ -361,7 +374,7 @@ impl Collector {
             };
         }
         let unknown = self.unknown(&executables);
-        let reached = sum(executables.iter().map(|executable| executable.processes));
+        let preloaded = sum(self.executables.values().map(|e| e.processes));
         let unreached: Vec<UnreachedProgram> = self
             .unreached
             .iter()
@@ -376,9 +389,20 @@ impl Collector {
             .iter()
             .filter(|u| u.executable.is_none() && u.what != FOREIGN)
             .map(|u| u.count);
+        let seccomp = self.filter_report(&executables, &unreached);
+        let (filtered, unreached) = match &seccomp {
+            Some(FilterReport::Installed(reached)) => (reached.processes, Vec::new()),
+            _ => (0, unreached),
+        };
         let named = unreached.iter().map(|program| program.count);
+        let backend = match (preloaded, filtered) {
+            (_, 0) => "preload",
+            (0, _) => "seccomp",
+            _ => "preload and seccomp",
+        };
+        let reached = preloaded.saturating_add(filtered);
         let coverage = Coverage {
-            backend: "preload".to_owned(),
+            backend: backend.to_owned(),
             processes_seen: sum([reached].into_iter().chain(silent).chain(named)),
             processes_reached: reached,
             unreached,
@@ -386,6 +410,7 @@ impl Collector {
             path_unknown: self.path_unknown,
             not_delayed: self.not_delayed,
             unmatched_scopes: self.unmatched(),
+            seccomp,
         };
         let survivors = self
             .alive

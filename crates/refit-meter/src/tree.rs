@@ -11,9 +11,22 @@ pub(crate) fn at(proc: &Path, pid: u32) -> std::path::PathBuf {
     proc.join(pid.to_string())
 }
 
+/// The name of the processes that answer for a seccomp filter, and of those that
+/// open files for them (refit-launch, `guardian`).
+const GUARDIANS: [&str; 2] = ["refit-guardian", "refit-opener"];
+
+/// Whether a process is refit's own, and no part of any program: it has such a
+/// name, and runs refit's own executable.
+fn is_guardian(proc: &Path, pid: u32) -> bool {
+    let exe = |whose: &Path| fs::read_link(whose.join("exe")).ok();
+    process_name(proc, pid).is_some_and(|name| GUARDIANS.contains(&&*name))
+        // One that has ended has no executable any more.
+        && exe(&at(proc, pid)).is_none_or(|theirs| Some(theirs) == exe(Path::new("/proc/self")))
+}
+
 /// Processes below `proc` whose line of parents reaches `ancestor`, without
 /// `ancestor` itself, in ascending order; those that wait to be reaped are among
-/// them. One pass: who loses its parent meanwhile is found below whoever adopts
+/// them, and those that answer for refit's seccomp filters are not. One pass: who loses its parent meanwhile is found below whoever adopts
 /// it (prctl(2), PR_SET_CHILD_SUBREAPER), or not at all.
 #[must_use]
 pub fn descendants(proc: &Path, ancestor: u32) -> Vec<u32> {
@@ -39,7 +52,10 @@ pub fn descendants(proc: &Path, ancestor: u32) -> Vec<u32> {
                 .filter(|pid| *pid != ancestor && found.insert(*pid)),
         );
     }
-    found.into_iter().collect()
+    found
+        .into_iter()
+        .filter(|pid| !is_guardian(proc, *pid))
+        .collect()
 }
 
 /// The main process of a service: `leader`, which was started, while it lives.
@@ -102,6 +118,24 @@ mod tests {
         assert_eq!(descendants(proc.path(), 10), [9, 11, 12, 13]);
         assert_eq!(descendants(proc.path(), 20), [0; 0]);
         assert_eq!(descendants(&proc.path().join("none"), 1), [0; 0]);
+    }
+
+    #[test]
+    fn a_guardian_is_no_part_of_the_program() {
+        let proc = FakeProc::new();
+        for (pid, name) in [
+            (11, "refit-guardian"),
+            (12, "refit-guardian"),
+            (13, "server"),
+        ] {
+            proc.process(pid, name, 'S', 10);
+            proc.write(&format!("{pid}/comm"), format!("{name}\n"));
+        }
+        // Of its name alone, and of refit's executable as well.
+        std::os::unix::fs::symlink("/bin/sh", proc.path().join("11/exe")).unwrap();
+        let own = std::env::current_exe().unwrap();
+        std::os::unix::fs::symlink(own, proc.path().join("12/exe")).unwrap();
+        assert_eq!(descendants(proc.path(), 10), [11, 13]);
     }
 
     #[test]

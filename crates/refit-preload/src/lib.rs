@@ -3,6 +3,7 @@
 //!
 //! The C sources lie in `sync/`; [`session`] mirrors `sync/session.h`.
 
+pub mod notified;
 pub mod session;
 
 /// `librefit-sync.so`: a shared object for x86-64 glibc and musl.

@@ -7,6 +7,8 @@ use std::time::Duration;
 use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand};
 use refit_lab::Gate;
+use refit_launch::filter::Rings;
+use refit_launch::seccomp::{Backend, Reach};
 
 /// Swap one part beneath an unmodified program, and say exactly what happened
 #[derive(Parser)]
@@ -81,6 +83,9 @@ pub struct RunArgs {
     /// Do not put refit's variables back where a program cleared them
     #[arg(long)]
     pub no_follow_env: bool,
+
+    #[command(flatten)]
+    pub reach: ReachArgs,
 
     /// What to swap
     #[arg(value_name = "SETTINGS")]
@@ -189,6 +194,9 @@ pub struct CompareArgs {
     #[arg(long, value_name = "DIR")]
     pub allocator_dir: Option<PathBuf>,
 
+    #[command(flatten)]
+    pub reach: ReachArgs,
+
     /// A recipe's instances lie in a new directory below this one
     #[arg(long, value_name = "DIR", default_value = refit_lab::DEFAULT_BASE)]
     pub dir: PathBuf,
@@ -207,6 +215,58 @@ pub struct CompareArgs {
     /// What to run
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,
+}
+
+/// By what a program's calls are reached.
+#[derive(Args, Clone, Copy)]
+pub struct ReachArgs {
+    /// What reaches the calls: the preload and, for what it cannot reach,
+    /// seccomp; or one of them
+    #[arg(long, value_name = "BACKEND", value_enum, default_value_t = BackendArg::Auto)]
+    pub backend: BackendArg,
+
+    /// Whether programs can set up an io_uring, inside which syncs are not
+    /// seen; denied, they get ENOSYS and go on without
+    #[arg(long, value_name = "WHAT", value_enum, default_value_t = RingsArg::Count)]
+    pub io_uring: RingsArg,
+
+    /// Let a user who is not root have seccomp at the price of no_new_privs:
+    /// setuid and setgid programs lose their privilege
+    #[arg(long)]
+    pub no_new_privs: bool,
+}
+
+/// `--backend`
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum BackendArg {
+    Auto,
+    Preload,
+    Seccomp,
+}
+
+/// `--io-uring`
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum RingsArg {
+    Count,
+    Deny,
+}
+
+impl ReachArgs {
+    /// For the launcher.
+    pub fn reach(&self) -> Reach {
+        Reach {
+            backend: match self.backend {
+                BackendArg::Auto => Backend::Auto,
+                BackendArg::Preload => Backend::Preload,
+                BackendArg::Seccomp => Backend::Seccomp,
+            },
+            rings: match self.io_uring {
+                RingsArg::Count => Rings::Leave,
+                RingsArg::Deny => Rings::Deny,
+            },
+            no_new_privs: self.no_new_privs,
+        }
+    }
 }
 
 /// Files that a result is drawn into.

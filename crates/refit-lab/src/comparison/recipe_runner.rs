@@ -118,6 +118,7 @@ impl<'a> RecipeRunner<'a> {
             bare: *role == Role::Bare,
             environment_bytes,
             seed: disk_seed(self.request.seed, &self.prepared),
+            reach: self.request.reach,
             ..Options::default()
         };
         let words: Vec<_> = words.into_iter().map(Into::into).collect();

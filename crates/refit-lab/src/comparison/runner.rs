@@ -177,6 +177,7 @@ impl<'a> Runner<'a> {
             bare: *role == Role::Bare,
             environment_bytes,
             seed: disk_seed(self.request.seed, &self.prepared),
+            reach: self.request.reach,
             ..Options::default()
         };
         Ok(prepare(launch, &options, &self.request.command)?)

@@ -10,7 +10,7 @@ use rustix::process::{Signal, pidfd_send_signal};
 use rustix::time::{ClockId, clock_gettime};
 
 use super::judge::{Judge, Verdict, counter_of};
-use super::opener::{ANSWERED, Opening};
+use super::opener::{ANSWERED, KERNELS, Opening};
 use super::request::Request;
 use super::tally::{Fate, Tally};
 use super::{Orders, Role, look, opener};
@@ -69,7 +69,7 @@ impl<'a> Active<'a> {
             return slot.clear();
         };
         match slot.opener.load(Acquire) {
-            0 | ANSWERED => {}
+            0 | ANSWERED | KERNELS => {}
             pid => {
                 // Its number may be another's by now.
                 let is_opener = look::name(pid).is_some_and(|name| {
@@ -265,8 +265,14 @@ impl<'a> Active<'a> {
                 slot.opener.store(pid, Release);
                 self.openers.push((child, index));
             }
-            None => self.end(index, asked, Answer::Continue, Fate::Real),
+            None => self.leave(index, asked),
         }
+    }
+
+    /// An open stays synchronous.
+    fn leave(&self, index: usize, asked: &Notification) {
+        self.area.left_synchronous.fetch_add(1, Relaxed);
+        self.end(index, asked, Answer::Continue, Fate::Real);
     }
 
     /// `ended` says which of the openers have ended.
@@ -282,7 +288,7 @@ impl<'a> Active<'a> {
                 }
             } else if asked.is_none_or(|asked| !still_waits(self.listener, asked.id)) {
                 // Its caller was killed; or it has answered, and ends by itself.
-                if self.area.slots[index].opener.load(Acquire) != ANSWERED {
+                if ![ANSWERED, KERNELS].contains(&self.area.slots[index].opener.load(Acquire)) {
                     let _ = pidfd_send_signal(&self.openers[at].0.pidfd, Signal::KILL);
                 }
             }
@@ -291,10 +297,10 @@ impl<'a> Active<'a> {
 
     fn end_open(&self, index: usize, asked: &Notification) {
         let slot = &self.area.slots[index];
-        if slot.opener.load(Acquire) == ANSWERED {
-            self.end(index, asked, Answer::Success, Fate::Suppressed);
-        } else {
-            self.end(index, asked, Answer::Continue, Fate::Real);
+        match slot.opener.load(Acquire) {
+            ANSWERED => self.end(index, asked, Answer::Success, Fate::Suppressed),
+            KERNELS => self.end(index, asked, Answer::Continue, Fate::Real),
+            _ => self.leave(index, asked),
         }
     }
 }

@@ -121,9 +121,11 @@ impl<'a> Judge<'a> {
     pub fn of_open(&self, request: &Request, asked: &Notification, exe: &[u8]) -> Verdict {
         // Which restrictions a program gave itself, nobody else can see.
         let restricted = self.shared.landlocked.load(Relaxed) != 0;
-        let may_be_off = self.by_path(exe) || self.rules.swapped(Knob::Sync, exe, None);
-        if may_be_off && !restricted && request.is_plain(asked.arch) {
-            return Verdict::Open;
+        if self.by_path(exe) || self.rules.swapped(Knob::Sync, exe, None) {
+            if !restricted && request.is_plain(asked.arch) {
+                return Verdict::Open;
+            }
+            self.shared.left_synchronous.fetch_add(1, Relaxed);
         }
         self.pass_disk_by(exe);
         REAL

@@ -23,9 +23,8 @@ use std::ffi::CStr;
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::rc::Rc;
-use std::sync::atomic::Ordering::Relaxed;
 
+use refit_preload::notified::Notified;
 use refit_preload::session::Policy;
 use rustix::io::{IoSliceMut, retry_on_intr};
 use rustix::net::{
@@ -37,8 +36,6 @@ use crate::sys::area::Area;
 use crate::sys::board::Board;
 use crate::sys::fork::{Child, Side, detach, fork, own_pidfd, split};
 use active::Active;
-
-pub use tally::Asked;
 
 /// The name of the guardian's processes.
 pub const NAME: &CStr = c"refit-guardian";
@@ -53,9 +50,8 @@ pub struct Orders<'a> {
 }
 
 /// refit's side of a guardian.
-#[derive(Clone)]
 pub struct Guardian {
-    area: Rc<Area>,
+    area: Area,
 }
 
 impl Guardian {
@@ -64,7 +60,7 @@ impl Guardian {
     /// # Errors
     /// No memory, no process, no descriptor.
     pub fn start(orders: Orders<'_>) -> io::Result<(Guardian, [OwnedFd; 2])> {
-        let area = Rc::new(Area::new()?);
+        let area = Area::new()?;
         let (to_active, active) = pair()?;
         let (to_standby, standby) = pair()?;
         let first = fork(|| {
@@ -78,14 +74,8 @@ impl Guardian {
 
     /// What it has counted so far.
     #[must_use]
-    pub fn asked(&self) -> Vec<Asked> {
-        tally::asked(&self.area)
-    }
-
-    /// Bit i: rule i has decided a call.
-    #[must_use]
-    pub fn matched(&self) -> u64 {
-        self.area.matched.load(Relaxed)
+    pub fn notified(&self) -> Notified {
+        tally::notified(&self.area)
     }
 }
 

@@ -20,7 +20,7 @@ use rustix::fs::{
     AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, StatxFlags, openat, openat2, readlinkat,
     statx,
 };
-use rustix::process::{chroot, fchdir, getpid, getppid};
+use rustix::process::{Pid, chroot, fchdir, getpid, getppid};
 
 use super::filesystems::Filesystems;
 use super::identity::{Identity, is_apart};
@@ -36,6 +36,8 @@ pub const NAME: &CStr = c"refit-opener";
 
 /// In [`Slot::opener`] in place of the opener's pid: it has answered.
 pub const ANSWERED: u32 = u32::MAX;
+/// The same: the open fails, or the file's syncs are real.
+pub const KERNELS: u32 = u32::MAX - 1;
 
 /// One call, and how to decide it.
 pub struct Opening<'a> {
@@ -56,17 +58,32 @@ pub struct Opening<'a> {
 }
 
 /// Why the kernel has to do it.
-struct Unclear;
+enum Left {
+    /// It fails, or the file's syncs are real.
+    Kernels,
+    /// It is not certain to be the same.
+    Unclear,
+}
+use Left::Unclear;
 
-impl From<io::Error> for Unclear {
-    fn from(_: io::Error) -> Unclear {
+impl From<io::Error> for Left {
+    fn from(_: io::Error) -> Left {
         Unclear
     }
 }
 
-impl From<rustix::io::Errno> for Unclear {
-    fn from(_: rustix::io::Errno) -> Unclear {
+impl From<rustix::io::Errno> for Left {
+    fn from(_: rustix::io::Errno) -> Left {
         Unclear
+    }
+}
+
+fn fails(errno: rustix::io::Errno) -> Left {
+    // A link through /proc/self is ELOOP here alone.
+    if errno == rustix::io::Errno::LOOP {
+        Unclear
+    } else {
+        Left::Kernels
     }
 }
 
@@ -82,14 +99,19 @@ impl Opening<'_> {
     /// Does it; the process is of no use for anything else afterwards.
     pub fn run(mut self) {
         let _ = rustix::thread::set_name(NAME);
-        // Otherwise its maker lets the kernel do it.
-        if self.try_run().is_ok() {
-            self.slot.opener.store(ANSWERED, Release);
+        let maker = getppid();
+        let told = match self.try_run(maker) {
+            Ok(()) => ANSWERED,
+            Err(Left::Kernels) => KERNELS,
+            Err(Unclear) => return,
+        };
+        // Its maker looks there when this process has ended.
+        if self.claim(maker).is_ok() {
+            self.slot.opener.store(told, Release);
         }
     }
 
-    fn try_run(&mut self) -> Result<(), Unclear> {
-        let maker = getppid();
+    fn try_run(&mut self, maker: Option<Pid>) -> Result<(), Left> {
         let tid = self.asked.tid;
         let path = request::path(tid, self.request.path).ok_or(Unclear)?;
         let identity = Identity::of(tid).ok_or(Unclear)?;
@@ -105,10 +127,13 @@ impl Opening<'_> {
         identity.assume()?;
         let target = self.target(&path, &place)?;
         if !self.rules.swapped(Knob::Sync, self.exe, Some(&target)) {
-            return Err(Unclear);
+            return Err(Left::Kernels);
         }
         self.claim(maker)?;
-        let file = self.open(&path, &place)?;
+        if !still_waits(self.listener, self.asked.id) {
+            return Err(Unclear);
+        }
+        let file = self.open(&path, &place).map_err(fails)?;
         if kind_of(&file)? != FileType::RegularFile {
             return Err(Unclear);
         }
@@ -118,10 +143,9 @@ impl Opening<'_> {
     }
 
     /// Waits until its maker has noted it down, or was killed.
-    fn claim(&self, maker: Option<rustix::process::Pid>) -> Result<(), Unclear> {
-        let own = getpid().as_raw_nonzero().get().cast_unsigned();
-        while self.slot.opener.load(Acquire) != own {
-            if getppid() != maker || !still_waits(self.listener, self.asked.id) {
+    fn claim(&self, maker: Option<Pid>) -> Result<(), Left> {
+        while self.slot.opener.load(Acquire) != own_pid() {
+            if getppid() != maker {
                 return Err(Unclear);
             }
             std::thread::yield_now();
@@ -130,7 +154,7 @@ impl Opening<'_> {
     }
 
     /// Goes where the thread is.
-    fn enter(&self, path: &CStr) -> Result<Place, Unclear> {
+    fn enter(&self, path: &CStr) -> Result<Place, Left> {
         let tid = self.asked.tid;
         let directory =
             |path: &str| openat(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty());
@@ -160,11 +184,11 @@ impl Opening<'_> {
     }
 
     /// Which file it will be, by the path that refit knows it by.
-    fn target(&mut self, path: &CStr, place: &Place) -> Result<PathBuf, Unclear> {
+    fn target(&mut self, path: &CStr, place: &Place) -> Result<PathBuf, Left> {
         let exclusive = self.request.has(libc::O_CREAT | libc::O_EXCL);
         let follow = !exclusive && !self.request.has(libc::O_NOFOLLOW);
         let (file, name) = match self.look(path, place, follow) {
-            Ok(_) if exclusive => return Err(Unclear),
+            Ok(_) if exclusive => return Err(Left::Kernels),
             Ok(file) => {
                 if kind_of(&file)? != FileType::RegularFile {
                     return Err(Unclear);
@@ -177,9 +201,9 @@ impl Opening<'_> {
                     return Err(Unclear);
                 }
                 let (parent, name) = split(path.to_bytes()).ok_or(Unclear)?;
-                (self.look_at(parent, place)?, Some(name))
+                (self.look_at(parent, place).map_err(fails)?, Some(name))
             }
-            Err(_) => return Err(Unclear),
+            Err(errno) => return Err(fails(errno)),
         };
         let device = statx(&file, c"", AtFlags::EMPTY_PATH, StatxFlags::TYPE)?;
         let device = libc::makedev(device.stx_dev_major, device.stx_dev_minor);
@@ -231,7 +255,11 @@ impl Opening<'_> {
     }
 }
 
-fn kind_of(file: &OwnedFd) -> Result<FileType, Unclear> {
+fn own_pid() -> u32 {
+    getpid().as_raw_nonzero().get().cast_unsigned()
+}
+
+fn kind_of(file: &OwnedFd) -> Result<FileType, Left> {
     let seen = statx(file, c"", AtFlags::EMPTY_PATH, StatxFlags::TYPE)?;
     Ok(FileType::from_raw_mode(seen.stx_mode.into()))
 }

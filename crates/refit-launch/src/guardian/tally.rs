@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use refit_preload::session::{CALLS, Counter};
+use refit_preload::notified::{Asked, Notified};
+use refit_preload::session::Counter;
 
 use crate::sys::area::{self, EXECUTABLES, SEEN, Shared};
 
@@ -11,17 +12,6 @@ use crate::sys::area::{self, EXECUTABLES, SEEN, Shared};
 pub struct Tally<'a> {
     shared: &'a Shared,
     known: HashMap<Vec<u8>, usize>,
-}
-
-/// The calls of one executable that came to the guardian.
-#[derive(Clone, Debug, Default)]
-pub struct Asked {
-    /// Its path as refit sees it; `?` stands for all that found no room.
-    pub executable: String,
-    /// Processes that made such calls.
-    pub processes: u64,
-    /// In the order of [`CALLS`].
-    pub calls: [Counter; CALLS.len()],
 }
 
 /// How it went for one call.
@@ -126,22 +116,31 @@ fn entries(shared: &Shared) -> impl Iterator<Item = (usize, Vec<u8>)> {
 }
 
 /// All that was counted so far.
-pub fn asked(shared: &Shared) -> Vec<Asked> {
+pub fn notified(shared: &Shared) -> Notified {
     let load = |n: &AtomicU64| n.load(Relaxed);
-    entries(shared)
-        .map(|(i, path)| {
-            let entry = &shared.executables[i];
-            Asked {
-                executable: String::from_utf8_lossy(&path).replace(char::is_control, "\u{fffd}"),
-                processes: load(&entry.processes),
-                calls: std::array::from_fn(|i| Counter {
-                    seen: load(&entry.calls[i].seen),
-                    suppressed: load(&entry.calls[i].suppressed),
-                    real: load(&entry.calls[i].real),
-                    waited_ns: load(&entry.calls[i].waited_ns),
-                    injected: load(&entry.calls[i].injected),
-                }),
-            }
-        })
-        .collect()
+    let executables = entries(shared).map(|(i, path)| {
+        let entry = &shared.executables[i];
+        Asked {
+            executable: String::from_utf8_lossy(&path).replace(char::is_control, "\u{fffd}"),
+            processes: load(&entry.processes),
+            calls: std::array::from_fn(|i| Counter {
+                seen: load(&entry.calls[i].seen),
+                suppressed: load(&entry.calls[i].suppressed),
+                real: load(&entry.calls[i].real),
+                waited_ns: load(&entry.calls[i].waited_ns),
+                injected: load(&entry.calls[i].injected),
+            }),
+        }
+    });
+    Notified {
+        executables: executables.collect(),
+        matched: load(&shared.matched),
+        path_unknown: load(&shared.path_unknown),
+        not_delayed: load(&shared.not_delayed),
+        left_synchronous: load(&shared.left_synchronous),
+        crowded: load(&shared.crowded),
+        takeovers: load(&shared.takeovers),
+        released: load(&shared.released),
+        listeners_refused: load(&shared.listeners_refused),
+    }
 }

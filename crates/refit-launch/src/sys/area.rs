@@ -80,6 +80,8 @@ pub struct Shared {
     pub path_unknown: AtomicU64,
     /// Opens whose writes pass the emulated disk by.
     pub not_delayed: AtomicU64,
+    /// Opens that stayed synchronous, as they could not be done exactly.
+    pub left_synchronous: AtomicU64,
     /// Calls that found no slot, and were real.
     pub crowded: AtomicU64,
     /// Times that one process of the guardian took over from the other.

@@ -7,7 +7,7 @@ mod witness;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use refit_meter::{Calls, ExecutableReport, OPENING, RunReport, SettingReport};
+use refit_meter::{Calls, ExecutableReport, FilterReport, OPENING, RunReport, SettingReport};
 
 /// At most this many executables and names in a list.
 const MOST: usize = 8;
@@ -110,6 +110,26 @@ fn share(report: &RunReport, waited_ns: u64) -> String {
     }
 }
 
+/// `waited 1.24 s of 1.46 s (85 %)`, as far as that is known.
+fn waiting(report: &RunReport, waited_ns: u64) -> String {
+    let unmeasured = match &report.run.coverage.seccomp {
+        Some(FilterReport::Installed(reached)) => reached.unmeasured,
+        _ => 0,
+    };
+    let waited = format!("waited {}{}", seconds(waited_ns), share(report, waited_ns));
+    match (waited_ns, unmeasured) {
+        (_, 0) => waited,
+        (0, _) => "waited for a time that seccomp does not see".to_owned(),
+        (_, n) => format!("{waited}, and {} by seccomp more than that", grouped(n)),
+    }
+}
+
+/// Whether some syncs may have been answered without being counted.
+fn uncounted(report: &RunReport) -> bool {
+    matches!(&report.run.coverage.seccomp, Some(FilterReport::Installed(reached))
+        if reached.processes > 0 && coverage::answers_uncounted(reached))
+}
+
 fn observed(report: &RunReport, lines: &mut Vec<String>) {
     let seen = sum(&report.run.totals, |calls| calls.seen);
     let waited = sum(&report.run.totals, |calls| calls.waited_ns);
@@ -120,10 +140,9 @@ fn observed(report: &RunReport, lines: &mut Vec<String>) {
         ));
     } else {
         lines.push(format!(
-            "{} waited {}{}: {}; {}; nothing was changed",
+            "{} {}: {}; {}; nothing was changed",
             plural(seen, "sync call"),
-            seconds(waited),
-            share(report, waited),
+            waiting(report, waited),
             by_call(&syncs(&report.run.totals), |calls| calls.seen),
             reached(report)
         ));
@@ -235,15 +254,11 @@ fn swapped_syncs(report: &RunReport, lines: &mut Vec<String>) {
     let waited = sum(&all, |calls| calls.waited_ns);
     let about_syncs = |s: &SettingReport| s.setting.starts_with("sync");
     if !real.is_empty() {
-        lines.push(format!(
-            "real: {real}; waited {}{}",
-            seconds(waited),
-            share(report, waited)
-        ));
+        lines.push(format!("real: {real}; {}", waiting(report, waited)));
         if suppressed == 0 {
             waits::lines(report, |calls| calls.real, lines);
         }
-    } else if seen == 0 && report.settings.iter().any(about_syncs) {
+    } else if seen == 0 && report.settings.iter().any(about_syncs) && !uncounted(report) {
         lines.push("no sync calls seen".to_owned());
     }
 }

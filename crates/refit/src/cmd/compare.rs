@@ -38,6 +38,9 @@ fn run(args: &CompareArgs) -> Result<u8> {
     let output = Output::open(&args.output)?;
     remove_abandoned(session_in_use);
     remove_abandoned_instances(&request.dir);
+    if let Some(cost) = super::no_new_privs::cost(&request.reach) {
+        let _ = writeln!(io::stderr(), "refit: {cost}");
+    }
     let mut bar = Bar::new(args.quiet, &output);
     let experiment = compare(&request, &mut bar);
     bar.finish();
@@ -122,6 +125,7 @@ fn request(args: &CompareArgs) -> Result<Request> {
         confirm: args.confirm,
         gates: args.gates.clone(),
         allocator_dir: args.allocator_dir.clone(),
+        reach: args.reach.reach(),
     })
 }
 

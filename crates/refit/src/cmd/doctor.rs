@@ -9,6 +9,7 @@ use std::process::ExitCode;
 
 use refit_launch::allocator::{KNOWN, find};
 use refit_launch::place::{is_noexec, place_library, test_load};
+use refit_launch::seccomp::{Right, kernel_suffices, right};
 use refit_launch::session::{base, is_tmpfs};
 use refit_launch::target::{Kind, Target, find_in_path};
 use refit_launch::thp::system_mode;
@@ -120,10 +121,9 @@ fn machine(allocator_dir: Option<&Path>) -> String {
             _ => "unknown",
         },
     );
-    page.row(
-        "O_SYNC opens",
-        "handled by the preload only; static programs keep theirs",
-    );
+
+    page.heading("sync, disk: seccomp, for what the preload cannot reach");
+    page.row("seccomp", seccomp());
 
     page.heading("malloc: allocators");
     for known in KNOWN {
@@ -166,6 +166,18 @@ fn machine(allocator_dir: Option<&Path>) -> String {
         },
     );
     page.0
+}
+
+/// Whether a filter can be had, and by which right.
+fn seccomp() -> &'static str {
+    match (kernel_suffices(), right()) {
+        (false, _) => "not on this kernel: its notifications need Linux 5.14",
+        (true, Right::Capability) => "allowed: CAP_SYS_ADMIN",
+        (true, Right::NoNewPrivs) => "allowed: no_new_privs is set here already",
+        (true, Right::None) => {
+            "only with --no-new-privs, which takes their privilege from setuid programs"
+        }
+    }
 }
 
 /// ` (5.3.0-1)`: the version of a Debian package, as dpkg noted it.

@@ -5,6 +5,7 @@ pub mod compare;
 pub mod demo;
 pub mod doctor;
 pub mod explain;
+pub mod no_new_privs;
 pub mod output;
 pub mod probe;
 pub mod progress;

@@ -103,9 +103,13 @@ fn start(mut plan: Plan) -> Result<ExitCode> {
         follow_env: !plan.args.no_follow_env,
         allocator_dir: plan.args.allocator_dir.clone(),
         trace: plan.trace.is_some(),
+        reach: plan.args.reach.reach(),
         seed: plan.args.seed.unwrap_or_else(super::compare::seed),
         ..Options::default()
     };
+    if let Some(cost) = super::no_new_privs::cost(&options.reach) {
+        say(&cost);
+    }
     let prepared = prepare(&plan.settings.launch(), &options, &plan.args.command)?;
     if !count {
         let error = prepared.replace();

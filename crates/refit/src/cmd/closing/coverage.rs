@@ -1,22 +1,21 @@
 //! What was reached, what was not, and what cannot be said.
 
-use refit_meter::RunReport;
+use refit_meter::{FilterReport, Reached, RunReport, UnreachedProgram};
 
 use super::{grouped, name, plural, some};
 
 /// The lines about the run's coverage.
 pub fn lines(report: &RunReport, lines: &mut Vec<String>) {
     unreached(report, lines);
+    filtered(report, lines);
     unknown(report, lines);
     scopes(report, lines);
     survivors(report, lines);
 }
 
-fn unreached(report: &RunReport, lines: &mut Vec<String>) {
-    let parts: Vec<String> = report
-        .run
-        .coverage
-        .unreached
+/// `ldconfig (static) ×50`
+fn programs(programs: &[UnreachedProgram]) -> String {
+    let parts: Vec<String> = programs
         .iter()
         .map(|program| {
             let times = if program.count > 1 {
@@ -27,12 +26,78 @@ fn unreached(report: &RunReport, lines: &mut Vec<String>) {
             format!("{} ({}){times}", name(&program.name), program.reason)
         })
         .collect();
-    if !parts.is_empty() {
+    some(&parts)
+}
+
+fn unreached(report: &RunReport, lines: &mut Vec<String>) {
+    let coverage = &report.run.coverage;
+    if !coverage.unreached.is_empty() {
         lines.push(format!(
             "not reached, so as without refit: {}",
-            some(&parts)
+            programs(&coverage.unreached)
         ));
     }
+    if let Some(FilterReport::Refused(reason)) = &coverage.seccomp
+        && !coverage.unreached.is_empty()
+    {
+        lines.push(format!("seccomp would reach them: {reason}"));
+    }
+}
+
+/// What seccomp reached, and what went other than it should.
+fn filtered(report: &RunReport, lines: &mut Vec<String>) {
+    let Some(FilterReport::Installed(reached)) = &report.run.coverage.seccomp else {
+        return;
+    };
+    if !reached.programs.is_empty() {
+        let uncounted = if answers_uncounted(reached) {
+            "; the kernel answers their syncs with 0, uncounted"
+        } else {
+            ""
+        };
+        lines.push(format!(
+            "reached by seccomp: {}{uncounted}",
+            programs(&reached.programs)
+        ));
+    }
+    if !reached.heard {
+        lines.push(
+            "a seccomp listener is there already: opens with O_SYNC that the preload does not \
+             reach are real, uncounted"
+                .to_owned(),
+        );
+    }
+    for (n, word, what) in [
+        (
+            reached.left_synchronous,
+            "open",
+            "left synchronous, as they could not be done exactly",
+        ),
+        (
+            reached.crowded,
+            "call",
+            "real, as too many were under way at once",
+        ),
+        (
+            reached.released,
+            "call",
+            "real, as refit's guardian was killed meanwhile",
+        ),
+        (
+            reached.listeners_refused,
+            "program",
+            "wanted a seccomp listener, and the kernel allows but one: --backend preload leaves it",
+        ),
+    ] {
+        if n > 0 {
+            lines.push(format!("{} {what}", plural(n, word)));
+        }
+    }
+}
+
+/// Whether syncs of what only the filter reached are not in the counts.
+pub fn answers_uncounted(reached: &Reached) -> bool {
+    reached.answers == "kernel"
 }
 
 fn unknown(report: &RunReport, lines: &mut Vec<String>) {

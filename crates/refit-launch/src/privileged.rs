@@ -1,0 +1,54 @@
+//! Programs that no_new_privs takes their privilege from.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+
+/// Those in the directories of a `PATH` that are setuid, setgid, or have file
+/// capabilities, by name, each once (execve(2), capabilities(7)).
+#[must_use]
+pub fn in_path(path: &OsStr) -> Vec<String> {
+    let mut found: Vec<String> = std::env::split_paths(path)
+        .flat_map(|directory| fs::read_dir(directory).into_iter().flatten().flatten())
+        .map(|entry| entry.path())
+        .filter(is_privileged)
+        .filter_map(|path| Some(path.file_name()?.to_string_lossy().into_owned()))
+        .collect();
+    found.sort();
+    found.dedup();
+    found
+}
+
+fn is_privileged(path: &PathBuf) -> bool {
+    let Ok(meta) = fs::metadata(path) else {
+        return false;
+    };
+    let mode = meta.permissions().mode();
+    let no_room: &mut [u8] = &mut [];
+    // Asked with no room, it says how long it is.
+    let capable = || rustix::fs::getxattr(path, "security.capability", no_room).is_ok();
+    meta.is_file() && mode & 0o111 != 0 && (mode & 0o6000 != 0 || capable())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_setuid_program_is_named_once_and_others_are_not() {
+        let dir = tempfile::tempdir().unwrap();
+        for (name, mode) in [
+            ("plain", 0o755),
+            ("up", 0o4755),
+            ("group", 0o2755),
+            ("data", 0o4644),
+        ] {
+            let file = dir.path().join(name);
+            fs::write(&file, "").unwrap();
+            fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
+        }
+        let twice = std::env::join_paths([dir.path(), dir.path()]).unwrap();
+        assert_eq!(in_path(&twice), ["group", "up"]);
+    }
+}
