@@ -141,7 +141,7 @@ fn give_to(lab: &Lab, user: &str, dir: &str) -> [u32; 2] {
 
 /// Among the directories named by a number that hold this file, the highest: its number, and the directory
 /// of the file.
-fn newest_below(path: &str, file: &str) -> Option<(u32, String)> {
+pub fn newest_below(path: &str, file: &str) -> Option<(u32, String)> {
     let (below, _) = file.rsplit_once('/').expect("the file lies below a name");
     fs::read_dir(path)
         .ok()?

@@ -51,6 +51,7 @@ mod recipe_verbs;
 mod recipes;
 mod remains;
 mod result;
+mod rivals;
 mod runner;
 mod scopes;
 mod service_cleanup;
@@ -106,6 +107,7 @@ const TABLE: &[&[Test]] = &[
     recipes::TESTS,
     recipes::EACH,
     result::TESTS,
+    rivals::TESTS,
     scopes::TESTS,
     service_cleanup::TESTS,
     service_failures::TESTS,

@@ -470,8 +470,13 @@ EXPORT int execv(const char *path, char *const argv[])
 	return execve(path, argv, environ);
 }
 
+/* Another preload (fakechroot) may search in places of its own: then it does,
+ * with the environment as it is, and comes to its own execve. */
 EXPORT int execvp(const char *file, char *const argv[])
 {
+	if (refit.own_execvp) {
+		return refit.next.execvp(file, argv);
+	}
 	return execvpe(file, argv, environ);
 }
 
@@ -550,7 +555,7 @@ EXPORT int execlp(const char *file, const char *first, ...)
 {
 	LIST_TO_ARGV(first, argv)
 	va_end(args);
-	return execvpe(file, argv, environ);
+	return execvp(file, argv);
 }
 
 EXPORT int execle(const char *path, const char *first, ...)

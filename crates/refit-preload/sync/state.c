@@ -342,6 +342,12 @@ void refit_find_next(void)
 #undef X
 	refit_next_syscall = dlsym(RTLD_NEXT, "syscall");
 	refit_find_dlopen();
+	Dl_info execvp, execvpe;
+	refit.own_execvp =
+		refit.next.execvp && refit.next.execvpe &&
+		dladdr(*(void **)&refit.next.execvp, &execvp) &&
+		dladdr(*(void **)&refit.next.execvpe, &execvpe) &&
+		execvp.dli_fbase != execvpe.dli_fbase;
 }
 
 __attribute__((constructor)) static void construct(void)

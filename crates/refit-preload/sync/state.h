@@ -46,6 +46,7 @@ struct iovec;
 	  (void *, void *, unsigned, void *, void *))                          \
 	X(int, io_uring_submit_and_get_events, (void *))                       \
 	X(int, execve, (const char *, char *const *, char *const *))           \
+	X(int, execvp, (const char *, char *const *))                          \
 	X(int, execvpe, (const char *, char *const *, char *const *))          \
 	X(int, fexecve, (int, char *const *, char *const *))                   \
 	X(int, execveat,                                                       \
@@ -97,6 +98,7 @@ struct refit_state {
 	char name[40];      /* basename of the executable */
 	int own_seccomp; /* a filter may kill for our probes: none any more */
 	int iopoll;      /* has an IOPOLL ring, which needs O_DIRECT */
+	int own_execvp;  /* another preload has an execvp and no execvpe */
 };
 
 extern struct refit_state refit;

@@ -1,0 +1,364 @@
+//! Programs that other suppressors of syncs are known to break: under refit each says what it says without, and
+//! what it is known to sync is suppressed.
+
+use std::fs;
+use std::path::Path;
+
+use crate::lab::{Lab, described, expect_code, refit_path};
+use crate::ran::number;
+use crate::runner::{Outcome, Test};
+use crate::{database_counters, places, test};
+
+pub const TESTS: &[Test] = &[
+    test!(tar_extracts_the_same_tree),
+    test!(cpythons_own_tests_of_what_syncs_say_the_same).limit_seconds(180),
+    test!(a_bad_descriptor_is_bad_in_every_language).limit_seconds(120),
+    test!(an_allocator_of_the_users_own_stays_beside_us).limit_seconds(180),
+    test!(a_sanitized_program_says_the_same),
+    test!(fakeroot_builds_the_same_package),
+    test!(fakechroot_finds_the_same_files),
+    test!(pg_test_fsync_measures_every_method).limit_seconds(240),
+    test!(mariadb_with_o_direct_starts_and_keeps_what_it_committed).limit_seconds(240),
+];
+
+/// What refit is told; the first words of `refit run`.
+const MODES: &[&[&str]] = &[&["sync=on"], &["sync=off"], &["sync=off", "odirect=off"]];
+
+/// Runs a shell script in a directory of its own, without refit and then in each mode: it must succeed, and what
+/// `shown` makes of its stdout and stderr must be the same each time. Where sync is off, calls of these kinds must
+/// have been suppressed.
+fn same(lab: &Lab, name: &str, script: &str, kinds: &[&str], shown: fn(&str) -> String) -> String {
+    let run = |mode: &str, before: &[&str]| {
+        let dir = lab.subdir(&format!("{name}-{mode}"));
+        let words = [before, &["env", "-C", &dir, "sh", "-ec", script]].concat();
+        let output = lab.run(&words);
+        expect_code(&output, 0);
+        let [out, err] =
+            [&output.stdout, &output.stderr].map(|bytes| shown(&String::from_utf8_lossy(bytes)));
+        format!("{out}--- stderr\n{err}").replace(&dir, "DIRECTORY")
+    };
+    let bare = run("bare", &[]);
+    let refit = refit_path();
+    for mode in MODES {
+        let json = lab.path("report.json");
+        let before = [
+            &[&refit, "run", "--quiet", "--json", &json][..],
+            mode,
+            &["--"],
+        ]
+        .concat();
+        let got = run(&mode.join("+"), &before);
+        assert!(got == bare, "{mode:?}: {got}\nwithout refit: {bare}");
+        let text = fs::read_to_string(&json).expect("refit wrote its report");
+        let report: serde_json::Value = serde_json::from_str(&text).expect("it is JSON");
+        for kind in kinds {
+            let suppressed = number(&report["totals"][kind]["suppressed"]);
+            let is_off = mode.contains(&"sync=off");
+            assert_eq!(suppressed > 0, is_off, "{kind}, {mode:?}: {report:#}");
+        }
+    }
+    bare
+}
+
+fn all(text: &str) -> String {
+    text.to_owned()
+}
+
+fn tar_extracts_the_same_tree(lab: &Lab) -> Outcome {
+    let script = r#"
+mkdir -p tree/a/b out
+for n in $(seq 50); do echo $n > tree/a/$n; done
+ln -s ../a/1 tree/a/link; ln tree/a/2 tree/a/b/hard; mkfifo tree/fifo; chmod 0701 tree/a/b
+tar -cf tree.tar tree
+tar -xf tree.tar -C out
+cd out
+find . -printf '%p %y %m %s %n %l\n' | sort
+cat tree/a/[0-9]*"#;
+    lab.require_command("tar");
+    let said = same(lab, "tar", script, &[], all);
+    assert!(said.contains("./tree/a/link l 777"), "{said}");
+    Outcome::Pass
+}
+
+/// What broke under nspawn's suppression: `os.fsync` of a bad descriptor has to fail.
+fn cpythons_own_tests_of_what_syncs_say_the_same(lab: &Lab) -> Outcome {
+    let has_tests = ["/usr/bin/python3", "-c", "import test.test_os"];
+    if !Path::new(has_tests[0]).exists() || !lab.run(&has_tests).status.success() {
+        lab.skip("the tests of Python are not installed (libpython3.11-testsuite)");
+    }
+    let script = "
+exec /usr/bin/python3 -m unittest -q test.test_os test.test_posix test.test_mmap test.test_fileio \\
+    test.test_gzip test.test_dbm_dumb test.test_mailbox test.test_tempfile";
+    let verdict = |text: &str| {
+        let lines = text.lines().filter(|line| {
+            line.starts_with("Ran ") || line.starts_with("OK") || line.starts_with("FAILED")
+        });
+        // Without how long it took.
+        lines
+            .map(|line| format!("{}\n", line.split(" in ").next().unwrap_or_default()))
+            .collect()
+    };
+    let said = same(lab, "python", script, &["fsync", "msync"], verdict);
+    println!("{said}");
+    let ran = said
+        .split_whitespace()
+        .filter_map(|word| word.parse().ok())
+        .next();
+    assert!(ran > Some(1000), "{said}");
+    Outcome::Pass
+}
+
+fn a_bad_descriptor_is_bad_in_every_language(lab: &Lab) -> Outcome {
+    const PYTHON: &str = r#"
+python3 - <<'END'
+import os
+read, write = os.pipe()
+for call in os.fsync, os.fdatasync:
+    for fd in 900, read, write, os.open(".", os.O_PATH), os.open("/dev/null", os.O_WRONLY), os.open("f", 65):
+        try:
+            print(call.__name__, call(fd))
+        except OSError as error:
+            print(call.__name__, error)
+END"#;
+    const PERL: &str = r#"
+perl -MIO::Handle -e '
+pipe(my $r, my $w) or die;
+open(my $null, ">", "/dev/null") or die;
+open(my $file, ">", "file") or die;
+for my $handle ($r, $w, $null, $file) { print $handle->sync ? "synced\n" : "$!\n"; }
+close $file;
+print $file->sync ? "synced\n" : "$!\n";
+'"#;
+    const RUBY: &str = r#"
+ruby -e '
+read, write = IO.pipe
+[read, write, File.open("/dev/null", "w"), File.open("f", "w")].each do |io|
+    %i[fsync fdatasync].each { |call| begin puts io.send(call) rescue puts $!.class end }
+end'"#;
+    const NODE: &str = r#"
+node -e '
+const fs = require("fs");
+for (const fd of [900, fs.openSync("/dev/null", "w"), fs.openSync(".", "r"), fs.openSync("f", "w")])
+    for (const call of ["fsyncSync", "fdatasyncSync"])
+        try { console.log(call, fs[call](fd)); } catch (error) { console.log(call, error.code); }
+fs.fsync(900, (error) => console.log(error.code));
+'"#;
+    const JAVA: &str = r#"
+cat > Bad.java <<'END'
+import java.io.*;
+class Bad {
+    public static void main(String[] args) throws Exception {
+        for (String name : new String[] {"/dev/null", "file"})
+            try (var file = new FileOutputStream(name)) {
+                file.getFD().sync();
+                System.out.println("synced " + name);
+                file.getChannel().force(true);
+                System.out.println("forced " + name);
+            } catch (IOException error) {
+                System.out.println(error);
+            }
+    }
+}
+END
+java -XX:TieredStopAtLevel=1 -XX:+UseSerialGC Bad.java"#;
+    const COREUTILS: &str = r#"
+for file in /dev/null missing . ; do sync $file 2>&1 || echo $?; done
+dd if=/dev/zero of=/dev/null count=1 conv=fsync status=none 2>&1 || echo $?
+dd if=/dev/zero of=file count=1 conv=fsync status=none"#;
+    let mut tried = 0;
+    for (program, script) in [
+        ("python3", PYTHON),
+        ("perl", PERL),
+        ("ruby", RUBY),
+        ("node", NODE),
+        ("javac", JAVA),
+        ("dd", COREUTILS),
+    ] {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        if !std::env::split_paths(&path).any(|dir| dir.join(program).is_file()) {
+            println!("{program} is not installed");
+            continue;
+        }
+        let said = same(lab, program, script, &["fsync"], all);
+        println!("{program}: {said}");
+        let wrong = ["nvalid argument", "EINVAL", "EBADF", "sync failed"];
+        assert!(
+            wrong.iter().any(|word| said.contains(word)),
+            "{program}: {said}"
+        );
+        tried += 1;
+    }
+    assert!(tried > 0, "no language is installed");
+    Outcome::Pass
+}
+
+/// Each allocator preloaded by the user, and by refit's knob: suppressors that look functions up while one starts
+/// hang with it.
+fn an_allocator_of_the_users_own_stays_beside_us(lab: &Lab) -> Outcome {
+    let (program, refit) = (lab.program("threads_fsync"), refit_path());
+    let mut tried = 0;
+    for (name, library) in [
+        ("jemalloc", "libjemalloc.so.2"),
+        ("mimalloc", "libmimalloc.so.2.0"),
+        ("tcmalloc", "libtcmalloc_minimal.so.4"),
+    ] {
+        let library = format!("/usr/lib/x86_64-linux-gnu/{library}");
+        if !Path::new(&library).exists() {
+            println!("{name} is not installed");
+            continue;
+        }
+        tried += 1;
+        let (json, knob) = (lab.path("report.json"), format!("malloc={name}"));
+        let preload = format!("LD_PRELOAD={library}");
+        // jemalloc has a thread of its own then, started in its constructor.
+        let environment = &["env", "MALLOC_CONF=background_thread:true"][..];
+        let run = &[&refit, "run", "--quiet", "--json", &json, "sync=off"][..];
+        let file = lab.path("file");
+        let command = &["--", &program, "8", "25", &file][..];
+        let by_user = [environment, &[&preload], run, command].concat();
+        let by_knob = [environment, run, &[&knob], command].concat();
+        for words in [by_user, by_knob] {
+            for _ in 0..20 {
+                let output = lab.run(&words);
+                expect_code(&output, 0);
+                assert!(output.stderr.is_empty(), "{}", described(&output));
+                let text = fs::read_to_string(&json).expect("refit wrote its report");
+                let report: serde_json::Value = serde_json::from_str(&text).expect("it is JSON");
+                assert_eq!(
+                    report["totals"]["fsync"]["suppressed"], 200,
+                    "{name}: {report:#}"
+                );
+                let serves = report["executables"][0]["malloc_object"].to_string();
+                assert!(serves.contains(name), "{name}: {serves}");
+            }
+        }
+    }
+    assert!(tried > 0, "no allocator is installed");
+    Outcome::Pass
+}
+
+/// Its runtime refuses to start where another library is preloaded before it.
+fn a_sanitized_program_says_the_same(lab: &Lab) -> Outcome {
+    let program = lab.program("asan_fsync");
+    same(lab, "asan", &format!("exec {program} file"), &[], all);
+    let script = format!("ASAN_OPTIONS=verify_asan_link_order=0 {program} file; ls");
+    same(lab, "any-order", &script, &[], all);
+    Outcome::Pass
+}
+
+fn fakeroot_builds_the_same_package(lab: &Lab) -> Outcome {
+    lab.require_command("fakeroot");
+    lab.require_command("dpkg-deb");
+    let script = r#"
+mkdir -p package/DEBIAN package/usr/share/thing
+printf 'Package: thing\nVersion: 1\nArchitecture: all\nMaintainer: N <n@example.org>\nDescription: thing\n' \
+    > package/DEBIAN/control
+echo x > package/usr/share/thing/file
+chmod -R u=rwX,go=rX package
+find package -exec touch -d @1 {} +
+fakeroot sh -ec '
+    chown -R 5:6 package/usr
+    mknod package/usr/share/thing/null c 1 3
+    SOURCE_DATE_EPOCH=1 dpkg-deb --uniform-compression -Zgzip --build package thing.deb
+    tar -C package -cf owners.tar usr
+    sync thing.deb'
+dpkg-deb -c thing.deb
+tar -tvf owners.tar --numeric-owner | cut -c1-30
+cksum < thing.deb"#;
+    let said = same(lab, "fakeroot", script, &["fsync"], all);
+    assert!(said.contains("5/6"), "{said}");
+    Outcome::Pass
+}
+
+/// It wraps the same opens as we do, and gives them another path.
+fn fakechroot_finds_the_same_files(lab: &Lab) -> Outcome {
+    lab.require_command("fakechroot");
+    let programs = [
+        "/bin/sh",
+        "/bin/cat",
+        "/bin/sync",
+        &lab.program("fsync_once"),
+    ];
+    let root = places::chroot(lab, "root", &programs);
+    let script = format!(
+        "cp -r {root} root\n\
+         fakechroot chroot $PWD/root /fsync_once /synced\n\
+         test -s root/synced && test ! -e /synced\n\
+         echo inside > root/file\n\
+         fakechroot chroot $PWD/root /cat /file\n\
+         fakechroot chroot $PWD/root /sh -c '/sync /file; exec /cat /file'"
+    );
+    let said = same(lab, "fakechroot", &script, &["fsync"], all);
+    assert!(said.contains("inside\ninside\n"), "{said}");
+    Outcome::Pass
+}
+
+fn pg_test_fsync_measures_every_method(lab: &Lab) -> Outcome {
+    let (_, bin) = database_counters::newest_below("/usr/lib/postgresql", "bin/pg_test_fsync")
+        .unwrap_or_else(|| lab.skip("the server of postgresql is not installed"));
+    // Its methods, and whether each could be measured.
+    let methods = |text: &str| {
+        let mut shown = String::new();
+        for line in text.lines() {
+            let measured = line.contains(" ops/sec ");
+            if measured || line.ends_with("n/a") {
+                let words = line.split_whitespace();
+                let method =
+                    words.take_while(|word| word.parse::<f64>().is_err() || word.len() < 3);
+                let method: Vec<&str> = method.collect();
+                shown += &format!("{} {measured}\n", method.join(" "));
+            }
+        }
+        shown
+    };
+    let script = format!("exec {bin}/pg_test_fsync -s 1 -f file");
+    let kinds = ["fsync", "fdatasync", "open(O_SYNC)"];
+    let said = same(lab, "pg", &script, &kinds, methods);
+    println!("{said}");
+    for method in [
+        "open_datasync",
+        "fdatasync",
+        "fsync",
+        "open_sync",
+        "16 * 1kB open_sync writes",
+    ] {
+        assert!(said.contains(&format!("{method} true\n")), "{said}");
+    }
+    Outcome::Pass
+}
+
+/// The server is killed after its commits: what it wrote is in its files all the same.
+fn mariadb_with_o_direct_starts_and_keeps_what_it_committed(lab: &Lab) -> Outcome {
+    lab.require_command("mariadb-install-db");
+    let script = r#"
+PATH=$PATH:/usr/sbin
+export TMPDIR=$PWD # at its start a server removes the temporary tables of others
+user=
+if [ "$(id -u)" = 0 ]; then chown mysql .; user=--user=mysql; fi
+mariadb-install-db --no-defaults $user --datadir=$PWD/data --auth-root-authentication-method=normal \
+    --skip-test-db > /dev/null
+client="--no-defaults --socket=$PWD/socket --user=root"
+start() {
+    mariadbd --no-defaults $user --datadir=$PWD/data --socket=$PWD/socket --pid-file=$PWD/pid --skip-networking \
+        --innodb-flush-method=O_DIRECT --log-bin=binlog --sync-binlog=1 2>> log &
+    until mariadb-admin $client --silent ping 2> /dev/null; do
+        kill -0 $! || { cat log; exit 1; }
+        sleep 0.1
+    done
+}
+start
+{
+    echo "CREATE DATABASE d; USE d; CREATE TABLE t (n INT) ENGINE=InnoDB;"
+    seq 1 20 | sed 's/.*/INSERT INTO t VALUES (&);/'
+} | mariadb $client
+kill -KILL $!
+wait $! || :
+start
+echo 'SELECT @@innodb_flush_method, COUNT(*) FROM t' | mariadb $client d
+mariadb-admin $client shutdown
+wait $!
+grep -c ERROR log || :"#;
+    let said = same(lab, "mariadb", script, &["fdatasync"], all);
+    assert!(said.contains("O_DIRECT\t20\n0\n"), "{said}");
+    Outcome::Pass
+}
