@@ -99,7 +99,10 @@ fn start(plan: Plan) -> Result<ExitCode> {
     let mut watch = Watch::begin(&prepared, plan.json.is_some()).with_witness();
     match prepared.run(|| watch.tick()) {
         Ok(ended) => finish(plan, prepared.session, watch, &ended),
-        Err(error) => Ok(not_started(&plan, prepared.session, &error)),
+        Err(error) => {
+            watch.close_in_background();
+            Ok(not_started(&plan, prepared.session, &error))
+        }
     }
 }
 
