@@ -137,7 +137,10 @@ fn start(mut plan: Plan) -> Result<ExitCode> {
             }
             finish(plan, prepared.session, watch, &ended)
         }
-        Err(error) => Ok(not_started(&plan, prepared.session, &error)),
+        Err(error) => {
+            watch.close_in_background();
+            Ok(not_started(&plan, prepared.session, &error))
+        }
     }
 }
 

@@ -1,0 +1,73 @@
+//! The raw system calls of the witness.
+
+mod mapping;
+mod perf;
+mod tracefs;
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::path::PathBuf;
+
+pub use mapping::Mapping;
+pub use perf::{close_in_background, lost, redirect, watch_processes, watch_tracepoint};
+pub use tracefs::Tracefs;
+
+fn checked(result: libc::c_long) -> io::Result<RawFd> {
+    if result < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    RawFd::try_from(result).map_err(io::Error::other)
+}
+
+/// Takes what a system call returned.
+fn owned(result: libc::c_long) -> io::Result<OwnedFd> {
+    let fd = checked(result)?;
+    // SAFETY: the kernel just made it for us.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// CLOCK_MONOTONIC in nanoseconds.
+#[must_use]
+pub fn now_ns() -> u64 {
+    let mut now = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: writes into the structure that is passed.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
+    now.tv_sec.cast_unsigned() * 1_000_000_000 + now.tv_nsec.cast_unsigned()
+}
+
+/// Opens a directory of a filesystem by its inode alone. The handle is that of
+/// most filesystems (linux/exportfs.h, FILEID_INO32_GEN); generation 0 stands
+/// for any on ext4 (`ext4_nfs_get_inode`), elsewhere nothing is found.
+pub fn open_inode(mount: &File, inode: u32) -> io::Result<OwnedFd> {
+    #[repr(C)]
+    struct Handle {
+        bytes: u32,
+        kind: i32,
+        inode: u32,
+        generation: u32,
+    }
+    let mut handle = Handle {
+        bytes: 8,
+        kind: 1,
+        inode,
+        generation: 0,
+    };
+    // SAFETY: the handle has as many bytes behind its head as it says.
+    owned(unsafe {
+        libc::syscall(
+            libc::SYS_open_by_handle_at,
+            mount.as_raw_fd(),
+            &raw mut handle,
+            libc::O_PATH | libc::O_DIRECTORY | libc::O_CLOEXEC,
+        )
+    })
+}
+
+/// Where the kernel tells the path of an open file.
+pub fn link_of(file: &OwnedFd) -> PathBuf {
+    format!("/proc/self/fd/{}", file.as_raw_fd()).into()
+}

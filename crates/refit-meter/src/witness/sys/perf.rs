@@ -1,0 +1,158 @@
+//! Perf events: opening, and letting go.
+
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::ptr;
+use std::time::Duration;
+
+use super::{checked, owned};
+
+/// struct perf_event_attr of linux/perf_event.h, as far as Linux 4.1 knew it.
+#[repr(C)]
+#[derive(Default)]
+struct Attributes {
+    kind: u32,
+    size: u32,
+    config: u64,
+    sample_period: u64,
+    sample_type: u64,
+    read_format: u64,
+    flags: u64,
+    wakeup_events: u32,
+    bp_type: u32,
+    config1: u64,
+    config2: u64,
+    branch_sample_type: u64,
+    sample_regs_user: u64,
+    sample_stack_user: u32,
+    clockid: i32,
+}
+
+const TYPE_SOFTWARE: u32 = 1;
+const TYPE_TRACEPOINT: u32 = 2;
+const COUNT_SW_DUMMY: u64 = 9;
+const SAMPLE_TID: u64 = 1 << 1;
+const SAMPLE_TIME: u64 = 1 << 2;
+const SAMPLE_RAW: u64 = 1 << 10;
+const FORMAT_LOST: u64 = 1 << 4;
+const MMAP: u64 = 1 << 8;
+const COMM: u64 = 1 << 9;
+const TASK: u64 = 1 << 13;
+const SAMPLE_ID_ALL: u64 = 1 << 18;
+const MMAP2: u64 = 1 << 23;
+const COMM_EXEC: u64 = 1 << 24;
+const USE_CLOCKID: u64 = 1 << 25;
+const FLAG_FD_CLOEXEC: libc::c_ulong = 1 << 3;
+/// _IO('$', 1) and _IO('$', 5)
+const IOC_DISABLE: libc::c_ulong = 0x2401;
+const IOC_SET_OUTPUT: libc::c_ulong = 0x2405;
+
+fn watch(processor: i32, more: Attributes) -> io::Result<OwnedFd> {
+    let attributes = Attributes {
+        size: size_of::<Attributes>() as u32,
+        sample_period: 1,
+        sample_type: more.sample_type | SAMPLE_TID | SAMPLE_TIME,
+        read_format: FORMAT_LOST,
+        flags: more.flags | SAMPLE_ID_ALL | USE_CLOCKID,
+        // The same on all processors; `now_ns` reads it as well.
+        clockid: libc::CLOCK_MONOTONIC,
+        ..more
+    };
+    // SAFETY: the structure has the size that it says, and outlives the call.
+    owned(unsafe {
+        libc::syscall(
+            libc::SYS_perf_event_open,
+            &raw const attributes,
+            -1,
+            processor,
+            -1,
+            FLAG_FD_CLOEXEC,
+        )
+    })
+}
+
+/// Forks, execs, names, exits and executable mappings on a processor.
+pub fn watch_processes(processor: i32) -> io::Result<OwnedFd> {
+    watch(
+        processor,
+        Attributes {
+            kind: TYPE_SOFTWARE,
+            config: COUNT_SW_DUMMY,
+            flags: MMAP | MMAP2 | COMM | COMM_EXEC | TASK,
+            ..Attributes::default()
+        },
+    )
+}
+
+/// Every event of a tracepoint on a processor.
+pub fn watch_tracepoint(processor: i32, id: u16) -> io::Result<OwnedFd> {
+    watch(
+        processor,
+        Attributes {
+            kind: TYPE_TRACEPOINT,
+            config: id.into(),
+            sample_type: SAMPLE_RAW,
+            ..Attributes::default()
+        },
+    )
+}
+
+/// `event` writes into the ring of `to`.
+pub fn redirect(event: &OwnedFd, to: &OwnedFd) -> io::Result<()> {
+    // SAFETY: both descriptors are open perf events.
+    let done = unsafe { libc::ioctl(event.as_raw_fd(), IOC_SET_OUTPUT, to.as_raw_fd()) };
+    checked(done.into()).map(drop)
+}
+
+/// Records of this event that found no room. What cannot be read counts as lost.
+pub fn lost(event: &OwnedFd) -> u64 {
+    let mut values = [0_u64; 2]; // value, lost
+    // SAFETY: the buffer has the size that is passed.
+    let n = unsafe {
+        libc::read(
+            event.as_raw_fd(),
+            values.as_mut_ptr().cast(),
+            size_of_val(&values),
+        )
+    };
+    if n == size_of_val(&values).cast_signed() {
+        values[1]
+    } else {
+        1
+    }
+}
+
+/// Starts a process that holds nothing but these, and ends with them after a
+/// while, so that the waiting of the kernel is its own. It is of no process group
+/// or terminal of ours, tells nobody of its end, and pins no directory. The events
+/// are stopped before.
+pub fn close_in_background(events: &[OwnedFd], after: Duration) {
+    let mut keep: Vec<RawFd> = events.iter().map(AsRawFd::as_raw_fd).collect();
+    keep.sort_unstable();
+    let pause = libc::timespec {
+        tv_sec: after.as_secs().cast_signed(),
+        tv_nsec: after.subsec_nanos().into(),
+    };
+    // SAFETY: as fork(2), but with no signal at its end. The child allocates
+    // nothing and makes system calls only, so other threads do not matter.
+    unsafe {
+        let flags: libc::c_ulong = 0;
+        let null = ptr::null_mut::<u8>();
+        if libc::syscall(libc::SYS_clone, flags, null, null, null, null) != 0 {
+            return;
+        }
+        libc::setsid();
+        libc::chdir(c"/".as_ptr());
+        let mut first = 0;
+        for fd in &keep {
+            if *fd > first {
+                libc::syscall(libc::SYS_close_range, first, *fd - 1, 0);
+            }
+            libc::ioctl(*fd, IOC_DISABLE, 0);
+            first = *fd + 1;
+        }
+        libc::syscall(libc::SYS_close_range, first, libc::c_uint::MAX, 0);
+        libc::nanosleep(&raw const pause, ptr::null_mut());
+        libc::_exit(0);
+    }
+}
