@@ -33,7 +33,16 @@ struct Traced {
 fn run(lab: &Lab, settings: &[&str], command: &[&str]) -> Traced {
     let (file, json) = (lab.path("trace.jsonl"), lab.path("report.json"));
     let refit = refit_path();
-    let own = [&refit, "run", "--json", &json, "--trace-sync", &file];
+    let own = [
+        &refit,
+        "run",
+        "--json",
+        &json,
+        "--trace-sync",
+        &file,
+        "--backend",
+        "preload",
+    ];
     let words = [&own[..], settings, &["--"], command].concat();
     let (output, trace) = lab.strace("fsync,fdatasync", &words);
     expect_code(&output, 0);

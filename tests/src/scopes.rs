@@ -34,7 +34,16 @@ fn run(lab: &Lab, settings: &[&str], command: &[&str]) -> Scoped {
     let (file, json) = (lab.path("trace.jsonl"), lab.path("report.json"));
     let refit = refit_path();
     let words = [
-        &[&refit, "run", "--json", &json, "--trace-sync", &file][..],
+        &[
+            &refit,
+            "run",
+            "--json",
+            &json,
+            "--trace-sync",
+            &file,
+            "--backend",
+            "preload",
+        ][..],
         settings,
         &["--"],
         command,
