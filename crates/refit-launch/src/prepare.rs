@@ -76,7 +76,7 @@ pub struct Prepared {
     pub board: Option<Board>,
     /// What each rule of the policy is for, as a setting's scope is written.
     pub scopes: Vec<Option<String>>,
-    /// refit's library goes beneath the program, where it can.
+    /// refit's library is among what reaches the program.
     pub preloads: bool,
     /// The filter beneath it.
     pub seccomp: Seccomp,
@@ -145,7 +145,7 @@ pub fn prepare(
         )?);
     }
     more.extend(launch.preload.iter().cloned());
-    let preloads = options.reach.backend != Backend::Seccomp && !options.bare;
+    let preloads = options.reach.backend != Backend::Seccomp;
     let all: Vec<PathBuf> = preloads
         .then(|| library.clone())
         .into_iter()
@@ -192,7 +192,7 @@ pub fn prepare(
         .collect();
     let root = std::fs::metadata("/").map_err(|cause| LaunchError::Board { cause })?;
     let session = Session::create()?;
-    if preloads {
+    if preloads && !options.bare {
         env.set("REFIT_SESSION", session.path.as_os_str());
     }
     let filter = wanted(launch, &options.reach).filter(|_| !options.bare);

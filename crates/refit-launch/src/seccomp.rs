@@ -79,7 +79,7 @@ impl fmt::Display for Refusal {
             Refusal::ListenerTaken => {
                 f.write_str("a seccomp listener is there already, and the kernel allows but one")
             }
-            Refusal::OldKernel => f.write_str("seccomp's notifications need Linux 5.14"),
+            Refusal::OldKernel => f.write_str("seccomp's notifications need Linux 5.19"),
             Refusal::Kernel(errno) => {
                 write!(f, "seccomp: {}", io::Error::from_raw_os_error(*errno))
             }
@@ -129,14 +129,15 @@ pub fn right() -> Right {
 }
 
 /// Whether this kernel has all that a guardian needs; the latest is
-/// SECCOMP_ADDFD_FLAG_SEND, of Linux 5.14.
+/// SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, of Linux 5.19: without it every signal
+/// handler aborts a call that is being answered.
 #[must_use]
 pub fn kernel_suffices() -> bool {
     let uname = rustix::system::uname();
     let release = uname.release().to_string_lossy();
     let mut numbers = release.split(['.', '-']).map_while(|n| n.parse().ok());
     let version: (u32, u32) = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
-    version >= (5, 14) && notify::fits()
+    version >= (5, 19) && notify::fits()
 }
 
 /// The filter for these settings; `None`: none is of use.

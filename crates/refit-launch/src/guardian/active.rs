@@ -10,7 +10,7 @@ use rustix::process::{Signal, pidfd_send_signal};
 use rustix::time::{ClockId, clock_gettime};
 
 use super::judge::{Judge, Verdict, counter_of};
-use super::opener::{ANSWERED, KERNELS, Opening};
+use super::opener::{KERNELS, OPENED, Opening};
 use super::request::Request;
 use super::tally::{Fate, Tally};
 use super::{Orders, Role, look, opener};
@@ -69,7 +69,7 @@ impl<'a> Active<'a> {
             return slot.clear();
         };
         match slot.opener.load(Acquire) {
-            0 | ANSWERED | KERNELS => {}
+            0 | OPENED | KERNELS => {}
             pid => {
                 // Its number may be another's by now.
                 let is_opener = look::name(pid).is_some_and(|name| {
@@ -287,8 +287,8 @@ impl<'a> Active<'a> {
                     self.end_open(index, &asked);
                 }
             } else if asked.is_none_or(|asked| !still_waits(self.listener, asked.id)) {
-                // Its caller was killed; or it has answered, and ends by itself.
-                if ![ANSWERED, KERNELS].contains(&self.area.slots[index].opener.load(Acquire)) {
+                // Its caller was killed; or it is done, and ends by itself.
+                if ![OPENED, KERNELS].contains(&self.area.slots[index].opener.load(Acquire)) {
                     let _ = pidfd_send_signal(&self.openers[at].0.pidfd, Signal::KILL);
                 }
             }
@@ -298,7 +298,10 @@ impl<'a> Active<'a> {
     fn end_open(&self, index: usize, asked: &Notification) {
         let slot = &self.area.slots[index];
         match slot.opener.load(Acquire) {
-            ANSWERED => self.end(index, asked, Answer::Success, Fate::Suppressed),
+            OPENED => {
+                let descriptor = slot.descriptor.load(Acquire);
+                self.end(index, asked, Answer::Value(descriptor), Fate::Suppressed);
+            }
             KERNELS => self.end(index, asked, Answer::Continue, Fate::Real),
             _ => self.leave(index, asked),
         }

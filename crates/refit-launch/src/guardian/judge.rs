@@ -46,7 +46,7 @@ pub enum Verdict {
 
 /// The kernel does it.
 const REAL: Verdict = Verdict::Now(Answer::Continue, Fate::Real);
-const SUPPRESSED: Verdict = Verdict::Now(Answer::Success, Fate::Suppressed);
+const SUPPRESSED: Verdict = Verdict::Now(Answer::Value(0), Fate::Suppressed);
 
 /// sync_file_range(2): the flags that there are.
 const RANGE_FLAGS: u64 = 7;

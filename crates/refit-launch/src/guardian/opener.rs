@@ -28,14 +28,15 @@ use super::look;
 use super::request::{self, Request};
 use super::rules::Rules;
 use crate::sys::area::Slot;
-use crate::sys::notify::{Notification, answer_with, still_waits};
+use crate::sys::notify::{Answer, Notification, add_descriptor, answer, still_waits};
 use refit_preload::session::Knob;
 
 /// The name of such a process.
 pub const NAME: &CStr = c"refit-opener";
 
-/// In [`Slot::opener`] in place of the opener's pid: it has answered.
-pub const ANSWERED: u32 = u32::MAX;
+/// In [`Slot::opener`] in place of the opener's pid: the program has its
+/// descriptor, and the call is to be answered with it.
+pub const OPENED: u32 = u32::MAX;
 /// The same: the open fails, or the file's syncs are real.
 pub const KERNELS: u32 = u32::MAX - 1;
 
@@ -100,18 +101,22 @@ impl Opening<'_> {
     pub fn run(mut self) {
         let _ = rustix::thread::set_name(NAME);
         let maker = getppid();
-        let told = match self.try_run(maker) {
-            Ok(()) => ANSWERED,
-            Err(Left::Kernels) => KERNELS,
-            Err(Unclear) => return,
-        };
         // Its maker looks there when this process has ended.
-        if self.claim(maker).is_ok() {
-            self.slot.opener.store(told, Release);
+        match self.try_run(maker) {
+            Ok(descriptor) => {
+                self.slot.descriptor.store(descriptor, Release);
+                self.slot.opener.store(OPENED, Release);
+                // Its maker would, a little later.
+                answer(self.listener, self.asked.id, Answer::Value(descriptor));
+            }
+            Err(Left::Kernels) if self.claim(maker).is_ok() => {
+                self.slot.opener.store(KERNELS, Release);
+            }
+            Err(_) => {}
         }
     }
 
-    fn try_run(&mut self, maker: Option<Pid>) -> Result<(), Left> {
+    fn try_run(&mut self, maker: Option<Pid>) -> Result<i32, Left> {
         let tid = self.asked.tid;
         let path = request::path(tid, self.request.path).ok_or(Unclear)?;
         let identity = Identity::of(tid).ok_or(Unclear)?;
@@ -138,8 +143,8 @@ impl Opening<'_> {
             return Err(Unclear);
         }
         let close_on_exec = self.request.has(libc::O_CLOEXEC);
-        answer_with(self.listener, self.asked.id, file.as_fd(), close_on_exec)?;
-        Ok(())
+        let add = add_descriptor(self.listener, self.asked.id, file.as_fd(), close_on_exec);
+        Ok(add?)
     }
 
     /// Waits until its maker has noted it down, or was killed.

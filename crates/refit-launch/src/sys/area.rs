@@ -4,7 +4,7 @@
 use std::io;
 use std::ops::Deref;
 use std::ptr::{self, NonNull};
-use std::sync::atomic::{AtomicU32, AtomicU64};
+use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64};
 
 use refit_preload::session::CALLS;
 
@@ -32,6 +32,8 @@ pub struct Slot {
     pub opener: AtomicU32,
     /// 1 + the index of its executable, 0: it was not counted yet.
     pub executable: AtomicU32,
+    /// The program's descriptor of the file that was opened for it.
+    pub descriptor: AtomicI32,
 }
 
 /// Counters of one kind of call, as in the session page.

@@ -116,12 +116,9 @@ impl Installation {
         // Without SPEC_ALLOW kernels before 5.16 slow the program down.
         let allow = libc::SECCOMP_FILTER_FLAG_SPEC_ALLOW;
         let listen = libc::SECCOMP_FILTER_FLAG_NEW_LISTENER;
-        // Since 5.19: once received, a call is not interrupted by a handler.
+        // Once received, a call is not interrupted by a handler.
         let killable = libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV;
-        let mut listener = set_filter(allow | listen | killable, &self.filter);
-        if listener == -libc::EINVAL {
-            listener = set_filter(allow | listen, &self.filter);
-        }
+        let listener = set_filter(allow | listen | killable, &self.filter);
         match (listener, &self.unheard) {
             (0.., _) => self.hand_over(listener),
             (_, Some(filter)) if listener == -libc::EBUSY => match set_filter(allow, filter) {

@@ -26,8 +26,8 @@ pub struct Notification {
 pub enum Answer {
     /// The kernel does the call.
     Continue,
-    /// It returns 0.
-    Success,
+    /// It returns this.
+    Value(i32),
     /// It fails with this errno.
     Error(i32),
 }
@@ -82,6 +82,7 @@ impl Slot {
     pub fn clear(&self) {
         self.opener.store(0, Relaxed);
         self.executable.store(0, Relaxed);
+        self.descriptor.store(0, Relaxed);
         for word in self.notification.iter().rev() {
             word.store(0, Relaxed);
         }
@@ -92,11 +93,12 @@ impl Slot {
 pub fn answer(listener: BorrowedFd<'_>, id: u64, answer: Answer) -> bool {
     let mut response = [0_u64; NOTIFICATION / 8];
     response[0] = id;
-    let (error, flags) = match answer {
-        Answer::Continue => (0, libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE),
-        Answer::Success => (0, 0),
-        Answer::Error(errno) => (-errno, 0),
+    let (value, error, flags) = match answer {
+        Answer::Continue => (0, 0, libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE),
+        Answer::Value(value) => (i64::from(value), 0, 0),
+        Answer::Error(errno) => (0, -errno, 0),
     };
+    response[1] = value.cast_unsigned();
     response[2] = u64::from(error.cast_unsigned()) | flags << 32;
     // SAFETY: a struct seccomp_notif_resp (id, val, error, flags) with zeros
     // behind it, as large as `fits` checked.
@@ -122,16 +124,20 @@ pub fn still_waits(listener: BorrowedFd<'_>, id: u64) -> bool {
     }
 }
 
-/// Gives the program a descriptor of this file as the answer to its call.
-pub fn answer_with(
+/// Gives the program a descriptor of this file; the answer is still to be sent.
+///
+/// SECCOMP_ADDFD_FLAG_SEND would do both, but where the caller is killed in it
+/// the program gets 0 for an answer, and no descriptor (kernel/seccomp.c,
+/// seccomp_notify_addfd: the state is set before, and stays).
+pub fn add_descriptor(
     listener: BorrowedFd<'_>,
     id: u64,
     file: BorrowedFd<'_>,
     close_on_exec: bool,
-) -> io::Result<()> {
+) -> io::Result<i32> {
     let add = libc::seccomp_notif_addfd {
         id,
-        flags: libc::SECCOMP_ADDFD_FLAG_SEND as u32,
+        flags: 0,
         srcfd: file.as_raw_fd().cast_unsigned(),
         newfd: 0,
         newfd_flags: if close_on_exec {
@@ -151,7 +157,7 @@ pub fn answer_with(
     if result < 0 {
         Err(io::Error::last_os_error())
     } else {
-        Ok(())
+        Ok(result)
     }
 }
 

@@ -171,7 +171,7 @@ fn machine(allocator_dir: Option<&Path>) -> String {
 /// Whether a filter can be had, and by which right.
 fn seccomp() -> &'static str {
     match (kernel_suffices(), right()) {
-        (false, _) => "not on this kernel: its notifications need Linux 5.14",
+        (false, _) => "not on this kernel: its notifications need Linux 5.19",
         (true, Right::Capability) => "allowed: CAP_SYS_ADMIN",
         (true, Right::NoNewPrivs) => "allowed: no_new_privs is set here already",
         (true, Right::None) => {
