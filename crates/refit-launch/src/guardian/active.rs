@@ -286,11 +286,13 @@ impl<'a> Active<'a> {
                 if let Some(asked) = asked {
                     self.end_open(index, &asked);
                 }
-            } else if asked.is_none_or(|asked| !still_waits(self.listener, asked.id)) {
-                // Its caller was killed; or it has answered, and ends by itself.
-                if ![ANSWERED, KERNELS].contains(&self.area.slots[index].opener.load(Acquire)) {
-                    let _ = pidfd_send_signal(&self.openers[at].0.pidfd, Signal::KILL);
-                }
+            } else if asked.is_none_or(|asked| {
+                !still_waits(self.listener, asked.id) && look::process(asked.tid).is_none()
+            }) {
+                // Its caller was killed. One that lives may be about to take the
+                // file: the kernel has the answer then, and without its opener
+                // it would be a 0 (kernel/seccomp.c seccomp_notify_addfd).
+                let _ = pidfd_send_signal(&self.openers[at].0.pidfd, Signal::KILL);
             }
         }
     }
