@@ -18,6 +18,11 @@ test: ## every check and every test, as this user and (as root) as nobody too
 	scripts/setup test
 	scripts/test
 
+test-chromium: ## the browser under refit, with its sandbox (installs chromium)
+	scripts/setup chromium
+	$(MAKE) all
+	$(CARGO) run --locked -p refit-tests -- --strict chromium::
+
 # As root, where every backend can be tried.
 conformance: ## compare each call with the kernel's answer, and write docs/conformance.md
 	scripts/setup test

@@ -6,6 +6,7 @@ use serde::Deserialize;
 
 use crate::cells::{Cell, Program};
 use crate::lab::source_dir;
+use crate::sys;
 
 /// One entry. Of `backends`, `programs`, `interfaces` and `kinds` each may end in `*`.
 #[derive(Debug, Deserialize)]
@@ -15,6 +16,9 @@ pub struct Difference {
     /// All when there are none.
     #[serde(default)]
     programs: Vec<String>,
+    /// Whether it occurs only where the program is root's: for others there is no difference.
+    #[serde(default)]
+    only_as_root: bool,
     interfaces: Vec<String>,
     kinds: Vec<String>,
     /// An errno's name, or words of a cell's note.
@@ -55,6 +59,7 @@ impl Difference {
     /// Whether the entry is for this backend and this program.
     pub fn is_for(&self, backend: &str, program: &Program) -> bool {
         any(&self.backends, backend)
+            && (!self.only_as_root || sys::euid() == 0)
             && (self.programs.is_empty() || any(&self.programs, program.name))
     }
 

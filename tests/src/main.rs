@@ -9,6 +9,7 @@
 mod attack;
 mod backends;
 mod cells;
+mod chromium;
 mod compare;
 mod compare_codes;
 mod compare_damaged;
@@ -77,6 +78,7 @@ use runner::{Options, Test};
 /// Every test there is. A new file of tests is one `mod` line and one line here.
 const TABLE: &[&[Test]] = &[
     attack::TESTS,
+    chromium::TESTS,
     compare::TESTS,
     compare_codes::TESTS,
     compare_damaged::TESTS,

@@ -29,6 +29,7 @@ pub struct Test {
     name: &'static str,
     run: fn(&Lab) -> Outcome,
     alone: bool,
+    when_named: bool,
     limit: Duration,
 }
 
@@ -38,6 +39,7 @@ impl Test {
             name,
             run,
             alone: false,
+            when_named: false,
             limit: Duration::from_secs(60),
         }
     }
@@ -46,6 +48,12 @@ impl Test {
     #[allow(dead_code)] // no test needs it yet
     pub const fn alone(mut self) -> Self {
         self.alone = true;
+        self
+    }
+
+    /// Only when a filter picks it: it needs what a machine of a developer's need not have.
+    pub const fn when_named(mut self) -> Self {
+        self.when_named = true;
         self
     }
 
@@ -105,7 +113,9 @@ pub fn run(table: &[&[Test]], options: &Options) -> Result<bool> {
         .copied()
         .flatten()
         .filter(|test| {
-            options.filters.is_empty() || options.filters.iter().any(|f| test.name().contains(f))
+            let mut filters = options.filters.iter();
+            let is_named = filters.any(|filter| test.name().contains(filter));
+            is_named || options.filters.is_empty() && !test.when_named
         })
         .collect();
     ensure!(

@@ -83,7 +83,8 @@ static struct refit_slot *take_slot(uint32_t forked)
 	for (int i = 1; i < REFIT_SLOTS && !mine; i++) {
 		struct refit_slot *slot = &image->slots[i];
 		uint32_t owner = __atomic_load_n(&slot->pid, __ATOMIC_RELAXED);
-		int dead = owner != 0 &&
+		/* A filter of the program's own may kill for the question. */
+		int dead = owner != 0 && !refit.own_seccomp &&
 			   prim_syscall(SYS_kill, owner, 0, 0, 0) == -ESRCH;
 		if ((owner == 0 || dead) &&
 		    __atomic_compare_exchange_n(&slot->pid, &owner, pid, 0,
