@@ -119,6 +119,9 @@ fn a_setgid_program_on_a_nosuid_mount_is_reached(lab: &Lab) -> Outcome {
     Outcome::Pass
 }
 
+/// What the preload alone reaches, as for everybody but root.
+const PRELOAD: [&str; 3] = ["--backend", "preload", "sync=off"];
+
 /// As the first program, and as a shell's child: its sync is real, it is named, and nothing is counted for it.
 fn is_named(lab: &Lab, name: &str, reason: &str) -> Outcome {
     let (program, file) = (lab.program(name), lab.path("file"));
@@ -128,7 +131,7 @@ fn is_named(lab: &Lab, name: &str, reason: &str) -> Outcome {
         &[program.as_str(), &file][..],
         &["sh", "-c", &format!("{program} {file}; :")],
     ] {
-        let ran = run(lab, &["sync=off"], words);
+        let ran = run(lab, &PRELOAD, words);
         assert_eq!(ran.real_fsyncs(), 1, "{words:?}");
         assert_eq!(ran.unreached(name, reason), 1);
         assert!(ran.executable(name).is_none(), "{:#}", ran.report);
@@ -206,7 +209,7 @@ fn a_cleared_environment_is_followed_or_named(lab: &Lab) -> Outcome {
             followed.report
         );
 
-        let left = run(lab, &["sync=off", "--no-follow-env"], &words);
+        let left = run(lab, &[&PRELOAD[..], &["--no-follow-env"]].concat(), &words);
         assert_eq!(left.real_fsyncs(), 1, "{parent}");
         assert_eq!(left.unreached("fsync_once", "environment cleared"), 1);
         assert!(left.executable("fsync_once").is_none());
@@ -265,7 +268,7 @@ fn a_chroot_keeps_what_is_mapped_and_names_what_is_not(lab: &Lab) -> Outcome {
 
     let exec = lab.program("chroot_exec");
     let words = [privileged, &[&exec, &root, "/fsync_once", "/g"]].concat();
-    let ran = run(lab, &["sync=off"], &words);
+    let ran = run(lab, &PRELOAD, &words);
     assert_eq!(ran.real_fsyncs(), 1);
     let reason = "library not visible in its root";
     assert_eq!(ran.unreached("fsync_once", reason), 1);

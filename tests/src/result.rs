@@ -39,7 +39,8 @@ fn every_kind_of_result_is_valid(lab: &Lab) -> Outcome {
     assert_eq!(observed["totals"]["fsync"]["real"], 1);
     expect_valid(&observed);
     let script = format!("{fsync} {file}; {} {file}", lab.program("static_fsync"));
-    let swapped = lab.report(&["run", "sync=off", "thp=never", "--", "sh", "-c", &script]);
+    let preload = ["run", "--backend", "preload", "sync=off", "thp=never", "--"];
+    let swapped = lab.report(&[&preload[..], &["sh", "-c", &script]].concat());
     assert_eq!(swapped["totals"]["fsync"]["suppressed"], 1);
     assert_eq!(swapped["coverage"]["unreached"][0]["reason"], "static");
     expect_valid(&swapped);
