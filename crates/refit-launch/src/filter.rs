@@ -47,6 +47,8 @@ struct Calls {
     sync_file_range: u32,
     /// Where its flags are: 64-bit arguments take two registers on i386.
     sync_file_range_flags: usize,
+    /// Where the upper halves of its offset and length are.
+    sync_file_range_upper: [u32; 2],
     msync: u32,
     open: u32,
     openat: u32,
@@ -74,6 +76,7 @@ const X86_64: Calls = Calls {
     syncfs: 306,
     sync_file_range: 277,
     sync_file_range_flags: 3,
+    sync_file_range_upper: [high(1), high(2)],
     msync: 26,
     open: 2,
     openat: 257,
@@ -91,6 +94,7 @@ const I386: Calls = Calls {
     syncfs: 344,
     sync_file_range: 314,
     sync_file_range_flags: 5,
+    sync_file_range_upper: [low(2), low(4)],
     msync: 144,
     open: 5,
     openat: 295,
@@ -166,6 +170,9 @@ const PATH_BIT: u32 = libc::O_PATH.cast_unsigned();
 const MSYNC_BIT: u32 = libc::MS_SYNC.cast_unsigned();
 /// RWF_DSYNC | RWF_SYNC, pwritev2(2).
 const RWF_SYNC_BITS: u32 = 6;
+/// sync_file_range(2): the flags that there are.
+const RANGE_FLAGS: u32 = 7;
+const PAGE: u32 = 4096;
 const NEGATIVE: u32 = 1 << 31;
 const NEW_LISTENER: u32 = 8; // SECCOMP_FILTER_FLAG_NEW_LISTENER
 
@@ -183,11 +190,11 @@ const RETURN: u32 = libc::BPF_RET | libc::BPF_K;
 const NUMBER: u32 = 0;
 const ARCH: u32 = 4;
 
-fn low(arg: usize) -> u32 {
+const fn low(arg: usize) -> u32 {
     16 + 8 * arg as u32
 }
 
-fn high(arg: usize) -> u32 {
+const fn high(arg: usize) -> u32 {
     low(arg) + 4
 }
 
@@ -234,8 +241,13 @@ fn only_with(arg: usize, bits: u32) -> Vec<sock_filter> {
 
 /// Allows what has one of the bits in this argument.
 fn unless(arg: usize, bits: u32) -> Vec<sock_filter> {
+    unless_at(low(arg), bits)
+}
+
+/// The same, of a word at an offset.
+fn unless_at(word: u32, bits: u32) -> Vec<sock_filter> {
     vec![
-        statement(LOAD, low(arg)),
+        statement(LOAD, word),
         jump(HAS_BITS, bits, 0, 1),
         statement(RETURN, ALLOW),
     ]
@@ -273,17 +285,30 @@ impl Filter {
             Syncs::Ask => ASK,
         };
         let of_file = || [unless_ours(), unless(0, NEGATIVE)].concat();
-        let ranges = only_with(calls.sync_file_range_flags, u32::MAX);
+        // What the kernel would refuse, it shall refuse, as far as that can be
+        // seen from here.
+        let [offset, length] = calls.sync_file_range_upper;
+        let ranges = [
+            only_with(calls.sync_file_range_flags, u32::MAX),
+            unless(calls.sync_file_range_flags, !RANGE_FLAGS),
+            unless_at(offset, NEGATIVE),
+            unless_at(length, NEGATIVE),
+        ]
+        .concat();
+        let mappings = [
+            unless_ours(),
+            only_with(2, MSYNC_BIT),
+            unless(2, !(MSYNC_BIT | libc::MS_INVALIDATE.cast_unsigned())),
+            unless(0, PAGE - 1),
+        ]
+        .concat();
         for (number, checks) in [
             (calls.fsync, of_file()),
             (calls.fdatasync, of_file()),
             (calls.syncfs, of_file()),
             (calls.sync, unless_ours()),
             (calls.sync_file_range, [of_file(), ranges].concat()),
-            (
-                calls.msync,
-                [unless_ours(), only_with(2, MSYNC_BIT)].concat(),
-            ),
+            (calls.msync, mappings),
         ] {
             all.extend(when(
                 number,

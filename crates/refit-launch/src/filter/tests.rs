@@ -77,8 +77,22 @@ fn syncs_are_answered_and_their_probes_are_not() {
                     ALLOW,
                     "flags have 32 bits"
                 );
-                assert_eq!(says(msync, with(2, 4)), expected);
-                assert_eq!(says(msync, with(2, 1)), ALLOW, "MS_ASYNC");
+                assert_eq!(says(range, with(flags, 8)), ALLOW, "no such flag");
+                assert_eq!(
+                    says(range, {
+                        let mut negative = with(flags, 2);
+                        negative[2] = if flags == 5 { 1 << 31 } else { 1 << 63 };
+                        negative
+                    }),
+                    ALLOW
+                );
+                let mapping = |flags| [0x1000, 1, flags, 0, 0, 0];
+                assert_eq!(says(msync, mapping(4)), expected);
+                assert_eq!(says(msync, mapping(6)), expected, "MS_INVALIDATE");
+                for flags in [1, 5, 0x84] {
+                    assert_eq!(says(msync, mapping(flags)), ALLOW, "flags {flags:x}");
+                }
+                assert_eq!(says(msync, [0x1001, 1, 4, 0, 0, 0]), ALLOW, "no page");
             }
         }
     }

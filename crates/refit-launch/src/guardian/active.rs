@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
+use refit_preload::session::POLICY_TRACE;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Signal, pidfd_send_signal};
 use rustix::time::{ClockId, clock_gettime};
@@ -13,15 +14,19 @@ use super::judge::{Judge, Verdict, counter_of};
 use super::opener::{KERNELS, OPENED, Opening};
 use super::request::Request;
 use super::tally::{Fate, Tally};
-use super::{Orders, Role, look, opener};
+use super::{Orders, Role, look, opener, trace};
 use crate::filter::{self, Call};
 use crate::sys::area::{Area, SLOTS, Slot};
+use crate::sys::board::Board;
 use crate::sys::fork::{Child, Side, fork, own_pidfd, split};
 use crate::sys::notify::{Answer, Notification, answer, still_waits, wake_on_same_processor};
 
 /// After which another standby is tried to be made, and callers of openers are
 /// looked after.
 const SOON_NS: u64 = 100_000_000;
+
+/// Of the counters, the first ones: calls that flush. The preload traces these.
+const TRACED: usize = 6;
 
 /// Openers at once.
 const MOST_OPENERS: usize = 64;
@@ -36,6 +41,8 @@ pub struct Active<'a> {
     held: BTreeSet<(u64, usize)>,
     /// Processes that open files, and the slots of the calls.
     openers: Vec<(Child, usize)>,
+    /// Where calls are traced.
+    trace: Option<&'a Board>,
 }
 
 /// CLOCK_MONOTONIC in nanoseconds.
@@ -49,6 +56,7 @@ impl<'a> Active<'a> {
     /// kernel's, but for files that are being opened.
     pub fn new(orders: Orders<'a>, area: &'a Area, listener: BorrowedFd<'a>) -> Active<'a> {
         wake_on_same_processor(listener);
+        let traces = orders.policy.flags & POLICY_TRACE != 0;
         let mut active = Active {
             area,
             listener,
@@ -56,6 +64,7 @@ impl<'a> Active<'a> {
             tally: Tally::new(area),
             held: BTreeSet::new(),
             openers: Vec::new(),
+            trace: orders.board.filter(|_| traces),
         };
         for index in 0..SLOTS {
             active.inherit(index);
@@ -215,6 +224,10 @@ impl<'a> Active<'a> {
         {
             self.tally
                 .ended(executable as usize, counter, fate, held_ns);
+            if let Some(board) = self.trace.filter(|_| counter < TRACED) {
+                let since_ns = slot.since_ns.load(Relaxed);
+                board.trace(&trace::event(asked, counter, with, fate, since_ns));
+            }
         }
         self.finish(slot, asked.id, with);
     }

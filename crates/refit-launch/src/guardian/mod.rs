@@ -18,6 +18,7 @@ mod request;
 mod rules;
 mod standby;
 mod tally;
+mod trace;
 
 use std::ffi::CStr;
 use std::io;

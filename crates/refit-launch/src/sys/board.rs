@@ -74,6 +74,22 @@ impl Board {
             .flatten()
     }
 
+    /// Adds a traced call, as `sync/note.c` does.
+    pub fn trace(&self, event: &Event) {
+        let number = self.word(BOARD_EVENTS).fetch_add(1, Ordering::Relaxed);
+        let place = (number % EVENTS as u64) as usize;
+        let offset = BOARD_RING + place * EVENT_SIZE;
+        let turn = self.word(offset);
+        turn.store(0, Ordering::Release);
+        let bytes = event.to_bytes();
+        for (at, byte) in bytes.iter().enumerate().skip(size_of::<u64>()) {
+            // SAFETY: offset + at lies in the segment, which stays attached as
+            // long as self; others may write it, so it is written as volatile.
+            unsafe { self.at.cast::<u8>().add(offset + at).write_volatile(*byte) };
+        }
+        turn.store(number + 1, Ordering::Release);
+    }
+
     /// Where it begins: with what the emulated disk remembers.
     pub(super) fn start(&self) -> *mut libc::c_void {
         self.at
@@ -138,6 +154,27 @@ mod tests {
         if let Some(event) = board.event(0) {
             assert!(!event.path.chars().any(char::is_control));
         }
+    }
+
+    #[test]
+    fn what_was_traced_is_there_in_its_turn() {
+        let board = Board::create().unwrap();
+        for pid in [7, 8] {
+            board.trace(&Event {
+                turn: 0,
+                at_ns: 1,
+                took_ns: 2,
+                pid,
+                call: "fsync",
+                answer: "real",
+                result: Some(-5),
+                executable: "x".to_owned(),
+                path: String::new(),
+            });
+        }
+        assert_eq!(board.events(), 2);
+        let second = board.event(1).unwrap();
+        assert_eq!((second.turn, second.pid, second.result), (2, 8, Some(-5)));
     }
 
     #[test]

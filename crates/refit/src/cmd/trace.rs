@@ -11,15 +11,15 @@ use serde::Serialize;
 struct Line<'a> {
     /// CLOCK_MONOTONIC at its end, nanoseconds.
     at_ns: u64,
-    /// From call to return.
-    took_ns: u64,
+    /// From call to return; `null` where only the kernel knows.
+    took_ns: Option<u64>,
     pid: u32,
     executable: &'a str,
     call: &'a str,
     /// `real`, `suppressed` or `injected`.
     answer: &'a str,
-    /// 0, or -errno.
-    result: i32,
+    /// 0, or -errno; `null` where only the kernel knows.
+    result: Option<i32>,
     /// `null` when unknown, or when the call is about no single file.
     path: Option<&'a str>,
 }
@@ -65,7 +65,7 @@ impl<'a> TraceFile<'a> {
     fn line(&mut self, event: &Event) -> io::Result<()> {
         let line = Line {
             at_ns: event.at_ns,
-            took_ns: event.took_ns,
+            took_ns: event.result.map(|_| event.took_ns),
             pid: event.pid,
             executable: &event.executable,
             call: event.call,

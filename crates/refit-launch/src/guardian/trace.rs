@@ -1,0 +1,52 @@
+//! A call as the trace shows it.
+
+use refit_preload::session::{ANSWERS, CALLS, Event};
+
+use super::active::now_ns;
+use super::look::{self, OpenFile};
+use super::tally::Fate;
+use crate::filter::{Call, call};
+use crate::sys::notify::{Answer, Notification};
+
+/// The event of a call that gets this answer now, and came at `since_ns`.
+pub fn event(
+    asked: &Notification,
+    counter: usize,
+    with: Answer,
+    fate: Fate,
+    since_ns: u64,
+) -> Event {
+    let exe = look::executable(asked.tid).unwrap_or_default();
+    let at_ns = now_ns();
+    Event {
+        turn: 0,
+        at_ns,
+        took_ns: at_ns.saturating_sub(since_ns),
+        pid: look::process(asked.tid).unwrap_or(asked.tid),
+        call: CALLS[counter],
+        answer: ANSWERS[match fate {
+            Fate::Real => 0,
+            Fate::Suppressed => 1,
+            Fate::Injected => 2,
+        }],
+        result: match with {
+            Answer::Continue => None,
+            Answer::Value(_) => Some(0),
+            Answer::Error(errno) => Some(-errno),
+        },
+        executable: String::from_utf8_lossy(look::basename(&exe)).into_owned(),
+        path: path(asked),
+    }
+}
+
+/// Of the file that the call is about by its descriptor.
+fn path(asked: &Notification) -> String {
+    let of_file = matches!(
+        call(asked.arch, asked.number),
+        Some(Call::Fsync | Call::Fdatasync | Call::Syncfs | Call::SyncFileRange | Call::Pwritev2)
+    );
+    let file = of_file.then(|| OpenFile::of(asked.tid, asked.args[0] as i32));
+    let path = file.flatten().and_then(|file| file.path());
+    path.map(|path| path.to_string_lossy().into_owned())
+        .unwrap_or_default()
+}
