@@ -55,6 +55,9 @@ mod result;
 mod rivals;
 mod runner;
 mod scopes;
+mod seccomp;
+mod seccomp_limits;
+mod seccomp_opens;
 mod service_cleanup;
 mod service_failures;
 mod service_outcomes;
@@ -111,6 +114,9 @@ const TABLE: &[&[Test]] = &[
     result::TESTS,
     rivals::TESTS,
     scopes::TESTS,
+    seccomp::TESTS,
+    seccomp_limits::TESTS,
+    seccomp_opens::TESTS,
     service_cleanup::TESTS,
     service_failures::TESTS,
     service_outcomes::TESTS,

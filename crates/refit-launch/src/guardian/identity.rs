@@ -51,13 +51,20 @@ impl Identity {
         })
     }
 
-    /// Makes the calling process, which has one thread, this one. After an error
-    /// it is nobody in particular.
-    pub fn assume(&self) -> io::Result<()> {
+    /// Of this process. To be asked before another root hides /proc.
+    pub fn own() -> Option<Identity> {
+        Identity::of(std::process::id())
+    }
+
+    /// Makes the calling process, which has one thread and is `own`, this one.
+    /// After an error it is nobody in particular.
+    pub fn assume(&self, own: &Identity) -> io::Result<()> {
         rustix::process::umask(Mode::from_raw_mode(self.umask));
-        let mut own = Identity::of(std::process::id()).ok_or(io::ErrorKind::Unsupported)?;
-        own.umask = self.umask;
-        if own == *self {
+        if (Identity {
+            umask: self.umask,
+            ..own.clone()
+        }) == *self
+        {
             return Ok(());
         }
         let groups: Vec<Gid> = self.groups.iter().map(|id| Gid::from_raw(*id)).collect();
@@ -124,8 +131,8 @@ mod tests {
 
     #[test]
     fn one_can_be_oneself() {
-        let own = Identity::of(std::process::id()).unwrap();
-        own.assume().unwrap();
+        let own = Identity::own().unwrap();
+        own.assume(&own).unwrap();
         assert!(!is_apart(std::process::id()));
     }
 }

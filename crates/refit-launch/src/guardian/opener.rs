@@ -120,6 +120,7 @@ impl Opening<'_> {
         let tid = self.asked.tid;
         let path = request::path(tid, self.request.path).ok_or(Unclear)?;
         let identity = Identity::of(tid).ok_or(Unclear)?;
+        let own = Identity::own().ok_or(Unclear)?;
         let by_path = self.rules.by_path(Knob::Sync, self.exe);
         if is_apart(tid) || !has_room(tid) || (by_path && !look::shares_mounts(tid)) {
             return Err(Unclear);
@@ -129,7 +130,7 @@ impl Opening<'_> {
         if !still_waits(self.listener, self.asked.id) {
             return Err(Unclear);
         }
-        identity.assume()?;
+        identity.assume(&own)?;
         let target = self.target(&path, &place)?;
         if !self.rules.swapped(Knob::Sync, self.exe, Some(&target)) {
             return Err(Left::Kernels);

@@ -1,0 +1,3 @@
+// build: -static
+// daemonize, where no preload can reach it.
+#include "daemonize.c"

@@ -1,0 +1,3 @@
+// build: musl-gcc -static
+// fsync_once, static, with the other C library.
+#include "fsync_once.c"

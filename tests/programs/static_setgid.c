@@ -1,0 +1,3 @@
+// build: -static
+// setgid_helper, where no preload could reach it anyway.
+#include "setgid_helper.c"

@@ -1,0 +1,253 @@
+//! What only a seccomp filter reaches: static programs, Go, 32-bit and setgid ones, chroots, cleared environments.
+//! The kernel's own tracepoints judge: strace sees a call at the door, whoever answers it.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use serde_json::Value;
+
+use crate::lab::{Lab, expect_code};
+use crate::runner::{Outcome, Test};
+use crate::{places, test};
+
+pub const TESTS: &[Test] = &[
+    test!(programs_that_no_preload_reaches_do_not_sync),
+    test!(a_scope_is_for_its_program_alone),
+    test!(a_path_scope_holds_in_static_programs_and_chroots),
+    test!(a_setgid_program_keeps_its_group_and_does_not_sync),
+    test!(a_child_without_privileges_or_environment_does_not_sync),
+    test!(an_emulated_disk_delays_and_fails_static_programs),
+    test!(by_seccomp_alone_calls_are_counted_and_stay),
+    test!(rings_can_be_denied),
+];
+
+/// A program of tests/programs, and how it ends where nothing syncs.
+const STATIC: &[&str] = &[
+    "static_fsync",
+    "static_musl_fsync",
+    "static_go",
+    "i386_fsync",
+    "inline_asm_fsync",
+];
+
+/// A report, and how many durable calls the kernel saw.
+pub struct Seen {
+    pub report: Value,
+    pub said: String,
+    pub stdout: String,
+    pub durable: u64,
+}
+
+/// Runs refit, which must end with 0. Skips the test where the kernel cannot be asked.
+pub fn run(lab: &Lab, settings: &[&str], words: &[&str]) -> Seen {
+    lab.require_root();
+    let json = lab.path("seen.json");
+    let args = [&["run", "--json", &json], settings, &["--"], words].concat();
+    let output = lab.refit(&args);
+    expect_code(&output, 0);
+    let text = fs::read_to_string(&json).expect("refit wrote it");
+    let report: Value = serde_json::from_str(&text).expect("it is JSON");
+    let Some(durable) = report["witness"]["seen"]["calls"].as_u64() else {
+        lab.skip("the kernel cannot be asked here");
+    };
+    Seen {
+        durable,
+        said: String::from_utf8_lossy(&output.stderr).into_owned(),
+        stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+        report,
+    }
+}
+
+impl Seen {
+    /// fsyncs of all executables that were `suppressed`, `real`, `injected`.
+    pub fn fsyncs(&self, field: &str) -> u64 {
+        let fsync = &self.report["totals"]["fsync"];
+        fsync[field].as_u64().unwrap_or_default()
+    }
+
+    pub fn installed(&self, field: &str) -> &Value {
+        &self.report["coverage"]["seccomp"]["installed"][field]
+    }
+}
+
+fn programs_that_no_preload_reaches_do_not_sync(lab: &Lab) -> Outcome {
+    for name in STATIC {
+        let (program, file) = (lab.program(name), lab.path("file"));
+        let words = [&*program, &*file];
+        // The control: without a swap the same program does sync.
+        let real = run(lab, &["tz=UTC"], &words);
+        assert_eq!(real.durable, 1, "{name}: {}", real.said);
+
+        let off = run(lab, &["sync=off"], &words);
+        assert_eq!(off.durable, 0, "{name}: {}", off.said);
+        let coverage = &off.report["coverage"];
+        assert_eq!(coverage["processes_reached"], coverage["processes_seen"]);
+        assert_eq!(coverage["unreached"], Value::Array(Vec::new()));
+        assert_eq!(*off.installed("answers"), "kernel", "{coverage:#}");
+
+        let scope = format!("sync@exe:{name}=off");
+        for settings in [&[&*scope][..], &["--backend", "seccomp", "sync=off"]] {
+            let asked = run(lab, settings, &words);
+            assert_eq!(asked.durable, 0, "{name} {settings:?}: {}", asked.said);
+            // A program that the preload reaches too is counted there.
+            assert_eq!(asked.fsyncs("suppressed"), 1, "{:#}", asked.report);
+            assert_eq!(asked.fsyncs("real"), 0);
+        }
+    }
+    Outcome::Pass
+}
+
+fn a_scope_is_for_its_program_alone(lab: &Lab) -> Outcome {
+    let (program, file) = (lab.program("static_fsync"), lab.path("file"));
+    let other = run(lab, &["sync@exe:another=off"], &[&program, &file]);
+    assert_eq!((other.durable, other.fsyncs("real")), (1, 1));
+    assert!(
+        other.said.contains("matched nothing: sync@exe:another"),
+        "{}",
+        other.said
+    );
+    let dynamic = lab.program("fsync_once");
+    let script = format!("{dynamic} {file}; {program} {file}");
+    for (scoped, suppressed) in [("fsync_once", 1), ("static_fsync", 1), ("f", 0)] {
+        let scope = format!("sync@exe:{scoped}=off");
+        let seen = run(lab, &[&scope], &["sh", "-c", &script]);
+        assert_eq!(seen.fsyncs("suppressed"), suppressed, "{}", seen.said);
+        assert_eq!(seen.durable, 2 - suppressed, "{}", seen.said);
+    }
+    Outcome::Pass
+}
+
+fn a_path_scope_holds_in_static_programs_and_chroots(lab: &Lab) -> Outcome {
+    let program = lab.program("static_fsync");
+    let [inside, outside] = ["in", "out"].map(|name| lab.subdir(name));
+    let scope = format!("sync@{inside}/=off");
+    for (directory, durable) in [(&inside, 0), (&outside, 1)] {
+        let seen = run(lab, &[&scope], &[&program, &format!("{directory}/f")]);
+        assert_eq!(seen.durable, durable, "{}", seen.said);
+        assert_eq!(seen.fsyncs("suppressed"), 1 - durable);
+    }
+    // What the program calls /f is another file outside.
+    let root = lab.subdir("root");
+    let chroot = lab.program("chroot_fsync");
+    for (scope, durable) in [
+        (format!("sync@{root}/f=off"), 0),
+        ("sync@/f=off".to_owned(), 1),
+    ] {
+        let seen = run(lab, &[&scope], &[&chroot, &root]);
+        assert_eq!(seen.durable, durable, "{scope}: {}", seen.said);
+        assert_eq!(seen.report["coverage"].get("path_unknown"), None);
+    }
+    Outcome::Pass
+}
+
+fn a_setgid_program_keeps_its_group_and_does_not_sync(lab: &Lab) -> Outcome {
+    lab.require_root();
+    for name in ["setgid_helper", "static_setgid"] {
+        let program = places::public(lab, &lab.program(name));
+        std::os::unix::fs::chown(&program, None, Some(50)).expect("root may");
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o2755)).expect("root may");
+        let file = lab.path("file");
+        let base = format!("sync@exe:{name}=off");
+        for settings in ["sync=off", &base] {
+            let seen = run(lab, &[settings], &[&program, &file]);
+            assert_eq!(seen.durable, 0, "{name} {settings}: {}", seen.said);
+            // Of a static program the C library does not say that it is secure.
+            assert!(seen.stdout.ends_with("egid=50\n"), "{}", seen.stdout);
+        }
+    }
+    Outcome::Pass
+}
+
+fn a_child_without_privileges_or_environment_does_not_sync(lab: &Lab) -> Outcome {
+    lab.require_root();
+    std::os::unix::fs::chown(lab.dir(), Some(65534), None).expect("root may");
+    let child = places::public(lab, &lab.program("static_fsync"));
+    let dropped = [
+        lab.program("drop_privileges"),
+        lab.path("dropped"),
+        child.clone(),
+        lab.path("exec"),
+    ];
+    let cleared = [
+        lab.program("spawn_clearenv"),
+        child.clone(),
+        lab.path("cleared"),
+    ];
+    let root = lab.subdir("root");
+    fs::copy(&child, format!("{root}/static_fsync")).expect("both are ours");
+    let elsewhere = [
+        lab.program("chroot_exec"),
+        root,
+        "/static_fsync".to_owned(),
+        "/f".to_owned(),
+    ];
+    for words in [&dropped[..], &cleared, &elsewhere] {
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        for settings in [
+            &["--no-follow-env", "sync=off"][..],
+            &["sync@exe:static_fsync=off", "sync@exe:drop_privileges=off"],
+        ] {
+            let seen = run(lab, settings, &words);
+            assert_eq!(seen.durable, 0, "{words:?}: {}", seen.said);
+        }
+    }
+    Outcome::Pass
+}
+
+fn an_emulated_disk_delays_and_fails_static_programs(lab: &Lab) -> Outcome {
+    let (program, file) = (lab.program("static_errors"), lab.path("file"));
+    // Two processes, each of two flushes; a pipe and a closed descriptor reach no disk.
+    let words = [&*program, "2", &*file, "2"];
+    let failed = run(lab, &["disk=fail:EIO,every=2"], &words);
+    assert_eq!(failed.stdout, "0 5 0 5 22 9 \n", "{}", failed.said);
+    assert_eq!((failed.fsyncs("injected"), failed.durable), (2, 2));
+    let slow = run(lab, &["disk=40ms"], &words);
+    assert_eq!(slow.stdout, "0 0 0 0 22 9 \n", "{}", slow.said);
+    let waited = slow.fsyncs("waited_ns");
+    assert!(
+        (4 * 40_000_000..1_000_000_000).contains(&waited),
+        "{waited}"
+    );
+    let wall = slow.report["metrics"]["wall_ns"].as_u64();
+    assert!(wall.expect("it was measured") > 4 * 40_000_000);
+    assert_eq!((slow.fsyncs("real"), slow.durable), (6, 4));
+    Outcome::Pass
+}
+
+fn by_seccomp_alone_calls_are_counted_and_stay(lab: &Lab) -> Outcome {
+    let file = lab.path("file");
+    for name in ["fsync_once", "static_fsync"] {
+        let seen = run(lab, &["--backend", "seccomp"], &[&lab.program(name), &file]);
+        assert_eq!((seen.durable, seen.fsyncs("real")), (1, 1), "{}", seen.said);
+        assert_eq!(seen.report["coverage"]["backend"], "seccomp");
+        assert_eq!(*seen.installed("unmeasured"), 1);
+        assert!(
+            seen.said
+                .contains("1 sync call waited for a time that seccomp does not see"),
+            "{}",
+            seen.said
+        );
+    }
+    Outcome::Pass
+}
+
+fn rings_can_be_denied(lab: &Lab) -> Outcome {
+    lab.require_root();
+    let (program, file) = (lab.program("io_uring_fsync"), lab.path("file"));
+    if lab.run(&[&program, &file]).status.code() == Some(3) {
+        lab.skip("no io_uring here");
+    }
+    for backend in ["auto", "preload", "seccomp"] {
+        let args = ["run", "--backend", backend, "--io-uring", "deny", "--"];
+        let output = lab.refit(&[&args[..], &[&program, &file]].concat());
+        expect_code(&output, 3);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            said.contains("io_uring_setup: Function not implemented"),
+            "{said}"
+        );
+    }
+    let counted = run(lab, &["--backend", "seccomp"], &[&program, &file]);
+    assert!(counted.said.contains("1 io_uring ring"), "{}", counted.said);
+    Outcome::Pass
+}
