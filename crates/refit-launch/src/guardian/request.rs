@@ -46,8 +46,10 @@ const KNOWN: i32 = libc::O_ACCMODE
 /// bit for both.
 const LARGEFILE: i32 = 0o100_000;
 
-/// Size of struct open_how in its first version.
+/// Size of struct open_how in its first version, and the most that the kernel
+/// reads of a later one (a page).
 const HOW: usize = 24;
+const MOST: usize = 4096;
 
 impl Request {
     /// Of this call; `None`: it cannot be told, or is none.
@@ -70,21 +72,32 @@ impl Request {
                 resolve: 0,
             },
             Call::Openat2 => {
-                let mut how = [0; HOW];
-                if d < HOW as u64 || memory(asked.tid)?.read_exact_at(&mut how, c).is_err() {
+                let size = usize::try_from(d)
+                    .ok()
+                    .filter(|d| (HOW..=MOST).contains(d))?;
+                let mut how = vec![0; size];
+                memory(asked.tid)?.read_exact_at(&mut how, c).ok()?;
+                // What a later kernel put there, nobody knows here (E2BIG).
+                if how[HOW..].iter().any(|byte| *byte != 0) {
                     return None;
                 }
                 let word = |i: usize| {
                     let bytes = how[8 * i..8 * i + 8].try_into();
                     u64::from_ne_bytes(bytes.expect("eight bytes"))
                 };
-                Request {
+                let request = Request {
                     directory: a as i32,
                     path: b,
                     flags: u32::try_from(word(0)).ok()?,
                     mode: u32::try_from(word(1)).ok()?,
                     resolve: word(2),
+                };
+                // A mode without a use is refused.
+                let creates = request.has(libc::O_CREAT) || request.has(libc::O_TMPFILE);
+                if request.mode != 0 && !creates {
+                    return None;
                 }
+                request
             }
             _ => return None,
         })
@@ -149,7 +162,7 @@ mod tests {
 
     #[test]
     fn openat2_is_read_from_memory() {
-        let how = [0o4_010_101_u64, 0o640, 8];
+        let mut how = [0o4_010_101_u64, 0o640, 8, 0];
         let args = [5, 7, how.as_ptr().addr() as u64, 24, 0, 0];
         let request = Request::of(Call::Openat2, &asked(args)).unwrap();
         let expected = Request {
@@ -161,6 +174,13 @@ mod tests {
         };
         assert_eq!(request, expected);
         assert!(request.is_sync() && request.is_plain(AUDIT_ARCH_X86_64));
+        let larger = [5, 7, how.as_ptr().addr() as u64, 32, 0, 0];
+        let of = |args| Request::of(Call::Openat2, &asked(args));
+        assert_eq!(of(larger), Some(expected));
+        std::hint::black_box(&mut how)[3] = 1;
+        assert_eq!(of(larger), None);
+        std::hint::black_box(&mut how)[0] = 0o4_010_001;
+        assert_eq!(of(args), None, "a mode, and nothing is created");
         let unreadable = [5, 7, 8, 24, 0, 0];
         assert_eq!(Request::of(Call::Openat2, &asked(unreadable)), None);
     }
