@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use crate::backends::Backend;
 use crate::cells::{Answers, Cell, Program};
 use crate::lab::{Lab, source_dir};
-use crate::matrix::{self, Matrix, expected, paired};
+use crate::matrix::{self, Matrix, Row, expected, paired};
 use crate::runner::{self, Outcome, Test};
 use crate::{conformance_document as document, differences, test};
 
@@ -32,6 +32,8 @@ fn every_cell_is_the_kernels_or_documented(lab: &Lab) -> Outcome {
             None => println!("{what}: {:?}, {} wrong", row.tally(), row.wrong.len()),
         }
         exact += row.tally().exact;
+        let wrong = row.wrongly_durable(on_row(&matrix, row));
+        assert!(wrong.is_empty(), "{what}: {wrong:?}");
         let had_to = row.skipped.is_none() && row.backend.counts_suppressed(row.program);
         assert!(
             row.suppressed > 0 || !had_to,
@@ -51,6 +53,16 @@ fn every_cell_is_the_kernels_or_documented(lab: &Lab) -> Outcome {
         hold_document(&matrix);
     }
     Outcome::Pass
+}
+
+/// The row of the same program in which refit only counts, and the kernel has to see everything.
+fn on_row<'a>(matrix: &'a Matrix, row: &Row) -> &'a Row {
+    let mut rows = matrix.rows.iter();
+    let on = rows.find(|on| on.program.name == row.program.name && on.backend.name == "seccomp on");
+    let on = on.expect("the table names it");
+    let seen: u64 = on.durable.values().sum();
+    assert!(seen > 0 || on.durable.is_empty(), "the witness saw nothing");
+    on
 }
 
 /// docs/conformance.md says what was just seen; of programs that cannot be built here, only the others' lines.
@@ -80,7 +92,14 @@ pub fn print_document() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    let wrong: Vec<&String> = matrix.rows.iter().flat_map(|row| &row.wrong).collect();
+    let named = |row: &'_ Row| {
+        let what = format!("{}, {}", row.program.name, row.backend.name);
+        let wrong = row.wrong.iter();
+        wrong
+            .map(move |wrong| format!("{what}: {wrong}"))
+            .collect::<Vec<_>>()
+    };
+    let wrong: Vec<String> = matrix.rows.iter().flat_map(named).collect();
     if !wrong.is_empty() || !matrix.idle.is_empty() {
         let idle = &matrix.idle;
         eprintln!("refit-tests: not as documented: {wrong:#?} {idle:#?}");

@@ -26,6 +26,8 @@ pub struct Row {
     pub by_interface: BTreeMap<String, Tally>,
     /// What refit says it answered without the kernel.
     pub suppressed: u64,
+    /// Groups and their durable calls that reached a filesystem; none where nobody can see that.
+    pub durable: BTreeMap<&'static str, u64>,
     /// Cells that are neither the kernel's nor documented, each with what it should be.
     pub wrong: Vec<String>,
     /// Groups that could not be tried, each with the reason.
@@ -42,7 +44,27 @@ pub struct Matrix {
     pub idle: Vec<String>,
 }
 
+/// Groups in which every durable call can be taken away, by whatever way.
+const WHOLE: &[&str] = &["descriptors", "cancel"];
+
 impl Row {
+    /// What the witness saw that should not be; `on` is the row in which every call is real.
+    pub fn wrongly_durable(&self, on: &Row) -> Vec<String> {
+        let calls = self.durable.iter();
+        let wrong = calls.filter(|&(group, calls)| {
+            let real = on.durable.get(group).copied().unwrap_or_default();
+            // A path scope leaves to the disk what lies elsewhere.
+            let whole = WHOLE.contains(group) && !self.backend.is_by_path();
+            match self.backend.is_on() {
+                true => *calls != real,
+                false => *calls > if whole { 0 } else { real },
+            }
+        });
+        wrong
+            .map(|(group, calls)| format!("{group}: {calls} durable calls reached the disk"))
+            .collect()
+    }
+
     pub fn tally(&self) -> Tally {
         self.by_interface
             .values()
@@ -130,10 +152,11 @@ impl Seen {
                 skipped: None,
                 by_interface: BTreeMap::new(),
                 suppressed: 0,
+                durable: BTreeMap::new(),
                 wrong: Vec::new(),
                 missing: Vec::new(),
             };
-            match (&bare, backend.why_not(lab, program)) {
+            match (&bare, backend.why_not(program)) {
                 (Err(Missing::Broken(reason)), _) => panic!("{}: {reason}", program.name),
                 (Err(Missing::Compiler(reason)), _) => row.skipped = Some(reason.clone()),
                 (_, Some(reason)) => row.skipped = Some(reason.to_owned()),
@@ -150,8 +173,10 @@ impl Seen {
         self.tried
             .extend(entries.filter(|(_, entry)| is_for(entry)).map(|(at, _)| at));
         for (group, bare) in std::iter::zip(row.program.groups, bare) {
-            let (got, suppressed) = row.backend.answers(lab, row.program, group);
-            row.suppressed += suppressed;
+            let run = row.backend.run(lab, row.program, group);
+            let got = run.answers;
+            row.suppressed += run.suppressed;
+            row.durable.extend(run.durable.map(|calls| (*group, calls)));
             assert_eq!(bare.missing, got.missing, "{}, {group}", row.program.name);
             if let Some(reason) = &bare.missing {
                 row.missing.push(format!("{group}: {reason}"));
