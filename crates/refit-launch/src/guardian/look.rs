@@ -7,6 +7,7 @@
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
+use std::sync::OnceLock;
 
 use rustix::fs::{AtFlags, CWD, FileType, StatxFlags, readlinkat, statx};
 
@@ -44,8 +45,9 @@ pub fn name(pid: u32) -> Option<Vec<u8>> {
 
 /// Whether paths mean the same to the thread as to refit, but for its root.
 pub fn shares_mounts(tid: u32) -> bool {
-    let own = link("/proc/self/ns/mnt");
-    own.is_some() && own == link(&format!("/proc/{tid}/ns/mnt"))
+    static OWN: OnceLock<Option<Vec<u8>>> = OnceLock::new();
+    let own = OWN.get_or_init(|| link("/proc/self/ns/mnt"));
+    own.is_some() && *own == link(&format!("/proc/{tid}/ns/mnt"))
 }
 
 fn link(path: &str) -> Option<Vec<u8>> {
