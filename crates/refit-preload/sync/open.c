@@ -180,9 +180,11 @@ long refit_openat2(int dirfd, const char *path, const void *how, size_t size)
 		copy.how.flags =
 			(copy.how.flags & ~(uint64_t)SYNC_BITS) |
 			((unsigned)refit_open_flags(flags) & SYNC_BITS);
-		return refit_opened((int)prim_syscall(SYS_openat2, dirfd, path,
-						      &copy, size),
-				    flags);
+		/* A filter cannot look into how, and would ask about each. */
+		long cookie = copy.how.flags & SYNC_BITS ? 0 : REFIT_COOKIE;
+		long fd = prim_syscall6(SYS_openat2, dirfd, (long)path,
+					(long)&copy, (long)size, 0, cookie);
+		return refit_opened((int)fd, flags);
 	}
 	return prim_syscall(SYS_openat2, dirfd, path, how, size);
 }
