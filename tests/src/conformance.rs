@@ -45,12 +45,19 @@ fn every_cell_is_the_kernels_or_documented(lab: &Lab) -> Outcome {
     assert!(exact > 0, "nothing was tried");
     let Matrix { rows, idle, .. } = &matrix;
     assert!(rows.iter().all(|row| row.wrong.is_empty()), "see above");
+    let path = source_dir().join("docs/conformance.md");
+    let written = fs::read_to_string(&path).expect("make conformance writes it");
+    if !written.contains(&document::machine()) {
+        // Another kernel has other answers: refit's are its, or documented, but not as often.
+        println!("docs/conformance.md is of another kernel; idle here: {idle:#?}");
+        return Outcome::Pass;
+    }
     assert!(
         idle.is_empty(),
         "documented, and it does not occur: {idle:#?}"
     );
     if lab.as_root() {
-        hold_document(&matrix);
+        hold_document(&matrix, &written);
     }
     Outcome::Pass
 }
@@ -65,22 +72,22 @@ fn on_row<'a>(matrix: &'a Matrix, row: &Row) -> &'a Row {
     on
 }
 
-/// docs/conformance.md says what was just seen; of programs that cannot be built here, only the others' lines.
-fn hold_document(matrix: &Matrix) {
-    let path = source_dir().join("docs/conformance.md");
-    let written = fs::read_to_string(&path).expect("make conformance writes it");
-    if matrix.rows.iter().all(|row| row.can_be_built) {
+/// docs/conformance.md says what was just seen; of programs that cannot be built here, or where there is no
+/// witness, the lines of the others as far as they go.
+fn hold_document(matrix: &Matrix, written: &str) {
+    let mut rows = matrix.rows.iter().filter(|row| row.skipped.is_none());
+    let is_whole = matrix.rows.iter().all(|row| row.can_be_built)
+        && rows.clone().all(|row| !row.durable.is_empty());
+    if is_whole {
         let seen = document::of(matrix);
         assert!(
-            document::without_machine(&written) == document::without_machine(&seen),
+            written == seen,
             "docs/conformance.md is not what was seen; run make conformance:\n{seen}"
         );
-        return;
     }
-    for row in matrix.rows.iter().filter(|row| row.skipped.is_none()) {
-        let line = document::line(row);
-        assert!(written.contains(&line), "docs/conformance.md has no {line}");
-    }
+    let absent = rows.find(|row| !written.contains(&document::beginning(row)));
+    let absent = absent.map(document::beginning);
+    assert_eq!(absent, None, "docs/conformance.md has no such line");
 }
 
 /// `--conformance`: what docs/conformance.md should be, on stdout, unless something is wrong.

@@ -58,12 +58,16 @@ pub fn of(matrix: &Matrix) -> String {
 }
 
 /// A row of the first table.
-pub fn line(row: &Row) -> String {
+fn line(row: &Row) -> String {
+    let (durable, missing) = (durable(row), row.missing.join("; "));
+    format!("{} {durable} | {missing} |", beginning(row))
+}
+
+/// As far as it needs no witness.
+pub fn beginning(row: &Row) -> String {
     let (what, words) = (row.program.what, row.backend.words());
     let Tally { exact, documented } = row.tally();
-    let missing = row.missing.join("; ");
-    let durable = durable(row);
-    format!("| {what} | `{words}` | {exact} | {documented} | {durable} | {missing} |")
+    format!("| {what} | `{words}` | {exact} | {documented} |")
 }
 
 /// How many durable calls did, and where refit was to take them away: of which groups.
@@ -162,15 +166,9 @@ fn escaped(text: &str) -> String {
     text.replace('_', "\\_").replace('*', "\\*")
 }
 
-/// Where it was seen: the one line that another machine may have otherwise.
-fn machine() -> String {
+/// Where it was seen: on another kernel other answers may be right.
+pub fn machine() -> String {
     let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let version = kernel.split('.').take(2).collect::<Vec<_>>().join(".");
-    format!("Seen on: Linux {version}, x86-64, as root.")
-}
-
-/// The document without that line.
-pub fn without_machine(text: &str) -> String {
-    let lines = text.lines().filter(|line| !line.starts_with("Seen on: "));
-    lines.map(|line| format!("{line}\n")).collect()
+    format!("Seen on: Linux {version}, x86-64, as root, on ext4.")
 }

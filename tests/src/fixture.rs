@@ -1,7 +1,7 @@
 //! The programs of tests/: each compiled once, kept under a name made of all that went into it.
 //!
 //! In tests/programs a C program may begin with `// build: [COMPILER] FLAGS…`; a directory with a `main.go` is a
-//! static Go program. The executable's own name is the program's name, so that `exe:` scopes match it.
+//! static Go program, a file in Rust a static one too. The executable's own name is the program's name, so that `exe:` scopes match it.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -25,7 +25,7 @@ pub enum Missing {
 pub struct Build {
     /// The file's own name.
     pub name: String,
-    /// `go`, or a C compiler.
+    /// `go`, `rustc`, or a C compiler.
     pub compiler: String,
     pub sources: Vec<PathBuf>,
     /// Before and after the sources.
@@ -39,6 +39,18 @@ pub fn program(name: &str) -> Result<PathBuf, Missing> {
     let go = dir.join(name).join("main.go");
     if go.exists() {
         return executable(&Build::of_go(name, go));
+    }
+    let rust = dir.join(name).with_extension("rs");
+    if rust.exists() {
+        return executable(&Build {
+            name: name.to_owned(),
+            compiler: "rustc".to_owned(),
+            sources: vec![rust],
+            flags: ["--edition=2024", "-Ctarget-feature=+crt-static"]
+                .map(str::to_owned)
+                .into(),
+            libraries: Vec::new(),
+        });
     }
     let source = dir.join(name).with_extension("c");
     let text = read(&source)?;
@@ -103,7 +115,10 @@ fn names() -> Vec<String> {
     let mut names: Vec<String> = entries
         .flatten()
         .map(|entry| entry.path())
-        .filter(|path| path.is_dir() || path.extension() == Some(OsStr::new("c")))
+        .filter(|path| {
+            let is_source = |extension| path.extension() == Some(OsStr::new(extension));
+            path.is_dir() || is_source("c") || is_source("rs")
+        })
         .filter_map(|path| Some(path.file_stem()?.to_str()?.to_owned()))
         .collect();
     names.sort();
@@ -151,7 +166,9 @@ impl Build {
                 command.env("GOCACHE", fixtures_dir().join("go-cache"));
             }
         } else {
-            command.args(C_FLAGS).arg("-o").arg(executable);
+            let is_c = self.compiler != "rustc";
+            command.args(C_FLAGS.iter().filter(|_| is_c));
+            command.arg("-o").arg(executable);
         }
         command
             .args(&self.flags)

@@ -52,6 +52,7 @@ mod recipe_verbs;
 mod recipes;
 mod remains;
 mod result;
+mod rival_servers;
 mod rivals;
 mod runner;
 mod scopes;
@@ -112,6 +113,7 @@ const TABLE: &[&[Test]] = &[
     recipes::TESTS,
     recipes::EACH,
     result::TESTS,
+    rival_servers::TESTS,
     rivals::TESTS,
     scopes::TESTS,
     seccomp::TESTS,

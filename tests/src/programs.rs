@@ -26,6 +26,7 @@ const PROMISES: &[(&[&str], usize)] = &[
     (&["musl_fsync", "F"], 1),
     (&["asan_fsync", "F"], 1),
     (&["static_go", "F"], 1),
+    (&["static_rust", "F"], 1),
     (&["inline_asm_fsync", "F"], 1),
     (&["setgid_helper", "F"], 1),
     (&["own_malloc", "F"], 1),

@@ -26,6 +26,7 @@ const STATIC: &[&str] = &[
     "static_fsync",
     "static_musl_fsync",
     "static_go",
+    "static_rust",
     "i386_fsync",
     "inline_asm_fsync",
 ];

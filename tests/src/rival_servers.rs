@@ -1,0 +1,81 @@
+//! Database servers, as in `rivals`.
+
+use crate::lab::Lab;
+use crate::rivals::{all, same, same_in};
+use crate::runner::{Outcome, Test};
+use crate::{database_counters, test};
+
+pub const TESTS: &[Test] = &[
+    test!(pg_test_fsync_measures_every_method).limit_seconds(240),
+    test!(mariadb_with_o_direct_starts_and_keeps_what_it_committed).limit_seconds(240),
+];
+
+fn pg_test_fsync_measures_every_method(lab: &Lab) -> Outcome {
+    let (_, bin) = database_counters::newest_below("/usr/lib/postgresql", "bin/pg_test_fsync")
+        .unwrap_or_else(|| lab.skip("the server of postgresql is not installed"));
+    // Its methods, and whether each could be measured.
+    let methods = |text: &str| {
+        let mut shown = String::new();
+        for line in text.lines() {
+            let measured = line.contains(" ops/sec ");
+            if measured || line.ends_with("n/a") {
+                let words = line.split_whitespace();
+                let method =
+                    words.take_while(|word| word.parse::<f64>().is_err() || word.len() < 3);
+                let method: Vec<&str> = method.collect();
+                shown += &format!("{} {measured}\n", method.join(" "));
+            }
+        }
+        shown
+    };
+    let script = format!("exec {bin}/pg_test_fsync -s 1 -f file");
+    let kinds = ["fsync", "fdatasync", "open(O_SYNC)"];
+    let said = same_in(&[&["sync=off"]], lab, "pg", &script, &kinds, methods);
+    println!("{said}");
+    for method in [
+        "open_datasync",
+        "fdatasync",
+        "fsync",
+        "open_sync",
+        "16 * 1kB open_sync writes",
+    ] {
+        assert!(said.contains(&format!("{method} true\n")), "{said}");
+    }
+    Outcome::Pass
+}
+
+/// The server is killed after its commits: what it wrote is in its files all the same.
+fn mariadb_with_o_direct_starts_and_keeps_what_it_committed(lab: &Lab) -> Outcome {
+    lab.require_command("mariadb-install-db");
+    let script = r#"
+PATH=$PATH:/usr/sbin
+export TMPDIR=$PWD # at its start a server removes the temporary tables of others
+user=
+if [ "$(id -u)" = 0 ]; then chown mysql .; user=--user=mysql; fi
+mariadb-install-db --no-defaults $user --datadir=$PWD/data --auth-root-authentication-method=normal \
+    --skip-test-db > /dev/null
+client="--no-defaults --socket=$PWD/socket --user=root"
+start() {
+    mariadbd --no-defaults $user --datadir=$PWD/data --socket=$PWD/socket --pid-file=$PWD/pid --skip-networking \
+        --innodb-flush-method=O_DIRECT --log-bin=binlog --sync-binlog=1 2>> log &
+    until mariadb-admin $client --silent ping 2> /dev/null; do
+        kill -0 $! || { cat log; exit 1; }
+        sleep 0.1
+    done
+}
+start
+{
+    echo "CREATE DATABASE d; USE d; CREATE TABLE t (n INT) ENGINE=InnoDB;"
+    seq 1 20 | sed 's/.*/INSERT INTO t VALUES (&);/'
+} | mariadb $client
+kill -KILL $!
+wait $! || :
+start
+echo 'SELECT @@innodb_flush_method, COUNT(*) FROM t' | mariadb $client d
+mariadb-admin $client shutdown
+wait $!
+grep -c ERROR log || :"#;
+    let said = same(lab, "mariadb", script, &["fdatasync"], all);
+    assert!(said.contains("O_DIRECT\t20\n0\n"), "{said}");
+    Outcome::Pass
+}
