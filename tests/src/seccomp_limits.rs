@@ -182,7 +182,9 @@ fn the_guardian_outlives_a_killed_refit(lab: &Lab) -> Outcome {
     let mut line = String::new();
     said.read_line(&mut line).expect("it is text");
     assert_eq!(line, "up\n");
-    wait_until("both processes of the guardian", || guardians(lab).len() == 2);
+    wait_until("both processes of the guardian", || {
+        guardians(lab).len() == 2
+    });
     // Or waiting for it would close the pipe.
     let mut input = refit.stdin.take().expect("it is piped");
     sys::kill_hard(refit.id().cast_signed());

@@ -12,6 +12,8 @@ use crate::row::{middle, waits};
 
 /// Executables named, and directories of each.
 const MOST: usize = 3;
+/// A directory with less of the waiting than this says nothing.
+const MOST_OF_IT: f64 = 0.5;
 /// A smaller part of all waiting is not named.
 const SMALLEST: f64 = 0.05;
 
@@ -83,7 +85,8 @@ fn place(runs: &[&RunRecord], executable: &str) -> Option<String> {
         all += waited.sum::<f64>();
     }
     let (place, waited) = places.into_iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
-    (waited > 0.0).then(|| {
+    // Where each run has a copy of its own, no one name holds most of it.
+    (waited > all * MOST_OF_IT).then(|| {
         format!(
             "{:.0} % of it in {}",
             (100.0 * waited / all).min(100.0),
