@@ -34,3 +34,15 @@ pub fn emulated(disk: &knobs::Disk) -> Result<Disk, LaunchError> {
         },
     })
 }
+
+/// How long flushes take: equally likely times in nanoseconds, rising.
+///
+/// # Errors
+/// [`LaunchError::Profile`] when a profile cannot be read;
+/// [`LaunchError::FaultyDisk`] when it is no distribution.
+pub fn latencies(disk: &knobs::Disk) -> Result<Vec<u64>, LaunchError> {
+    match emulated(disk)? {
+        Disk::Latency(times) => Ok(times.to_vec()),
+        Disk::Fail { .. } => Err(LaunchError::FaultyDisk),
+    }
+}

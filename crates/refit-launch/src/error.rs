@@ -6,6 +6,9 @@ use crate::disk::profile::ProfileProblem;
 /// Why nothing was started. Each message ends with what to do next.
 #[derive(Debug, thiserror::Error)]
 pub enum LaunchError {
+    /// A disk whose flushes fail where only a latency makes sense.
+    #[error("disk=fail: faults cannot be recorded; take a latency, as disk=4ms")]
+    FaultyDisk,
     /// The allocator of a `malloc=` setting is not installed.
     #[error(
         "malloc={name}: no {file} in {searched}\n  install it: apt install {package}\n  or say where it is: --allocator-dir DIR"

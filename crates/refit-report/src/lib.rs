@@ -5,6 +5,7 @@
 //! no control character of it reaches a terminal or a file.
 
 mod bar;
+pub mod crash;
 mod csv;
 mod fold;
 mod format;

@@ -16,6 +16,7 @@ fn main() -> ExitCode {
         Verb::Compare(args) => cmd::compare::main(&args),
         Verb::Report(args) => cmd::report::main(&args),
         Verb::Recipes(args) => cmd::recipes::main(&args),
+        Verb::Crash(args) => cmd::crash::main(&args),
         Verb::Doctor(args) => cmd::doctor::main(&args),
         Verb::Demo(args) => cmd::demo::main(&args),
     }

@@ -2,6 +2,7 @@
 
 pub mod closing;
 pub mod compare;
+pub mod crash;
 pub mod demo;
 pub mod doctor;
 pub mod explain;

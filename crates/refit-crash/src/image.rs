@@ -1,0 +1,235 @@
+//! What a disk may hold after a power cut: pure functions of the record.
+//!
+//! Let *F* be the last flush that was answered before the cut. Whatever was
+//! answered before *F* began is durable. What the disk got after that is
+//! *pending*: each part of it may have reached the medium or not, in any order,
+//! because a volatile cache that honours flushes may write back as it likes.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::str::FromStr;
+
+use crate::random::Random;
+use crate::record::{Entry, Kind, Record, SECTOR};
+
+/// Which of the pending writes reached the medium.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Choice {
+    /// None.
+    None,
+    /// All.
+    All,
+    /// The first ones in order, the last of them perhaps torn.
+    Prefix,
+    /// Each one or not.
+    Subset,
+    /// Each block of each one or not.
+    Torn,
+    /// The control, no legal state: for as many milliseconds as the seed says
+    /// flushes were answered and ignored, and nothing since then reached the
+    /// medium.
+    Lying,
+}
+
+/// Those that a disk which honours flushes can show.
+pub const LEGAL: [Choice; 5] = [
+    Choice::None,
+    Choice::All,
+    Choice::Prefix,
+    Choice::Subset,
+    Choice::Torn,
+];
+
+impl fmt::Display for Choice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Choice::None => "none",
+            Choice::All => "all",
+            Choice::Prefix => "prefix",
+            Choice::Subset => "subset",
+            Choice::Torn => "torn",
+            Choice::Lying => "lying",
+        })
+    }
+}
+
+/// One post-cut state of a record, by name: `c1234567-torn-17` is the cut
+/// 1,234,567 ns after the record's first entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Cut {
+    /// Nanoseconds after the start of the record's first entry.
+    pub at: u64,
+    /// What of the pending writes is there.
+    pub choice: Choice,
+    /// Of the choice's draws; milliseconds for [`Choice::Lying`].
+    pub seed: u32,
+}
+
+impl fmt::Display for Cut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "c{}-{}-{}", self.at, self.choice, self.seed)
+    }
+}
+
+impl FromStr for Cut {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Cut, ()> {
+        let mut words = text.strip_prefix('c').ok_or(())?.split('-');
+        let mut next = || words.next().ok_or(());
+        let (at, choice, seed) = (next()?, next()?, next()?);
+        let choices = LEGAL.into_iter().chain([Choice::Lying]);
+        let cut = Cut {
+            at: at.parse().map_err(|_| ())?,
+            choice: choices
+                .into_iter()
+                .find(|one| one.to_string() == choice)
+                .ok_or(())?,
+            seed: seed.parse().map_err(|_| ())?,
+        };
+        // Only as it is printed: no sign, no leading zero, nothing behind it.
+        if cut.to_string() == text {
+            Ok(cut)
+        } else {
+            Err(())
+        }
+    }
+}
+
+/// Where a sector's content comes from: the index of an entry; `None` reads as
+/// zeroes.
+pub type Source = Option<u32>;
+
+/// A disk at a cut, as a difference to what is durable.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Image {
+    /// The first so many entries are durable.
+    pub durable: usize,
+    /// How many writes, discards and zeroings were pending.
+    pub pending: usize,
+    /// Sectors of the pending that are there.
+    pub extra: HashMap<u64, Source>,
+    /// Two images of one record with the same number hold the same, up to
+    /// writes of what was there before.
+    pub identity: u64,
+}
+
+/// The entries before the last flush that was answered by `time`, and how many
+/// entries had begun by then.
+fn borders(entries: &[Entry], time: u64) -> (usize, usize) {
+    let submitted = entries.partition_point(|entry| entry.start <= time);
+    let flush = entries[..submitted]
+        .iter()
+        .rposition(|entry| entry.kind == Kind::Flush && entry.end <= time);
+    let durable = flush.map_or(0, |flush| {
+        entries[..flush].partition_point(|entry| entry.end <= entries[flush].start)
+    });
+    (durable, submitted)
+}
+
+/// The image of a cut. `tear` is the block, in bytes, that the medium writes as
+/// a whole.
+#[must_use]
+pub fn image(record: &Record, cut: Cut, tear: u64) -> Image {
+    let entries = record.entries();
+    let first = entries.first().map_or(0, |entry| entry.start);
+    let time = first.saturating_add(cut.at);
+    let (durable, submitted) = match cut.choice {
+        Choice::Lying => {
+            let (durable, _) = borders(
+                entries,
+                time.saturating_sub(u64::from(cut.seed) * 1_000_000),
+            );
+            (durable, durable)
+        }
+        _ => borders(entries, time),
+    };
+    let mut image = Image {
+        durable,
+        ..Image::default()
+    };
+    let mut identity = DefaultHasher::new();
+    durable.hash(&mut identity);
+    let pending: Vec<usize> = (durable..submitted)
+        .filter(|index| entries[*index].kind != Kind::Flush)
+        .collect();
+    image.pending = pending.len();
+    let mut random = Random::new(cut.seed.into());
+    let share = random.unit();
+    let kept_in_order = random.below(pending.len() as u64 + 1);
+    for (order, index) in (0_u64..).zip(pending) {
+        let entry = &entries[index];
+        let blocks = Blocks::of(entry, tear);
+        let mut keep = |first: u64, end: u64, image: &mut Image| {
+            (index, first, end).hash(&mut identity);
+            let source = (entry.kind == Kind::Write)
+                .then(|| u32::try_from(index).expect("fewer than 2^26 entries"));
+            image
+                .extra
+                .extend((first..end).map(|sector| (sector, source)));
+        };
+        let (first, end) = (entry.sector(), entry.sector() + entry.sectors());
+        match cut.choice {
+            Choice::None | Choice::Lying => {}
+            Choice::All => keep(first, end, &mut image),
+            Choice::Prefix if order < kept_in_order => keep(first, end, &mut image),
+            Choice::Prefix if order == kept_in_order && entry.kind == Kind::Write => {
+                let blocks: Vec<_> = blocks.collect();
+                let torn = random.below(blocks.len() as u64);
+                for (first, end) in blocks.into_iter().take(usize::try_from(torn).unwrap_or(0)) {
+                    keep(first, end, &mut image);
+                }
+            }
+            Choice::Prefix => {}
+            Choice::Subset => {
+                if random.unit() < share {
+                    keep(first, end, &mut image);
+                }
+            }
+            Choice::Torn => {
+                for (first, end) in blocks {
+                    if random.unit() < share {
+                        keep(first, end, &mut image);
+                    }
+                }
+            }
+        }
+    }
+    image.identity = identity.finish();
+    image
+}
+
+/// The blocks, as sectors, that an entry covers wholly or in part.
+struct Blocks {
+    at: u64,
+    end: u64,
+    sectors: u64,
+}
+
+impl Blocks {
+    fn of(entry: &Entry, tear: u64) -> Blocks {
+        Blocks {
+            at: entry.sector(),
+            end: entry.sector() + entry.sectors(),
+            sectors: (tear / SECTOR).max(1),
+        }
+    }
+}
+
+impl Iterator for Blocks {
+    type Item = (u64, u64);
+
+    fn next(&mut self) -> Option<(u64, u64)> {
+        if self.at >= self.end {
+            return None;
+        }
+        let next = (self.at / self.sectors + 1) * self.sectors;
+        let block = (self.at, next.min(self.end));
+        self.at = block.1;
+        Some(block)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,75 @@
+//! What is asked of the lab.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use refit_knobs::{Settings, Variant};
+use refit_launch::seccomp::Reach;
+
+use crate::ack::Ack;
+use crate::check::Check;
+use crate::filesystem::Filesystem;
+
+/// One question to the lab.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// The program.
+    pub command: Vec<OsString>,
+    /// What to try, beside the baseline.
+    pub candidates: Vec<Variant>,
+    /// Beneath every mode, the baseline too; its `disk=` is the latency of the
+    /// recorded disk's flushes.
+    pub with: Settings,
+    /// How it is found out what is there.
+    pub check: Check,
+    /// The check as it was typed.
+    pub check_text: String,
+    /// How acknowledgements are heard.
+    pub ack: Ack,
+    /// Shell command in the empty file system, before anything that is cut.
+    pub prepare: Option<String>,
+    /// Shell command that puts load on the program, which is then a service.
+    pub load: Option<String>,
+    /// Shell command that succeeds when the service can take its load.
+    pub ready: Option<String>,
+    /// Shell command beside the program, for as long as it runs.
+    pub beside: Option<String>,
+    /// How long the run may last.
+    pub length: Duration,
+    /// The run is ended after its length; otherwise it has to end by itself.
+    pub stop: bool,
+    /// Where the program writes.
+    pub filesystem: Filesystem,
+    /// Bytes of the disk.
+    pub disk_bytes: u64,
+    /// A record may grow to so many bytes.
+    pub record_cap: u64,
+    /// Cuts of each mode.
+    pub cuts: usize,
+    /// Bytes of the block that the medium writes as a whole.
+    pub tear: u64,
+    /// A check of one state that takes longer is killed.
+    pub check_timeout: Duration,
+    /// Where the file system is mounted, for the program and the checks alone;
+    /// `None`: below the directory of the records.
+    pub mount: Option<PathBuf>,
+    /// Where the records go: a new directory.
+    pub directory: PathBuf,
+    /// Of the cuts and the disk.
+    pub seed: u64,
+    /// By what the program's calls are reached.
+    pub reach: Reach,
+    /// Looked at first for allocators.
+    pub allocator_dir: Option<PathBuf>,
+    /// How many states are looked at at once.
+    pub workers: usize,
+}
+
+impl Request {
+    /// The run ends when its time is over.
+    #[must_use]
+    pub fn is_open_ended(&self) -> bool {
+        self.stop || matches!(self.ack, Ack::Smtp(_))
+    }
+}

@@ -1,0 +1,112 @@
+//! A load of mails, each acknowledged by the server's 250 after DATA.
+
+use std::io::{self, BufRead, BufReader, Write};
+use std::net::{TcpStream, ToSocketAddrs};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::Sender;
+use std::time::Duration;
+
+use crate::clock::now;
+use crate::promise::Promise;
+
+/// Header of the mail's number.
+pub const ID: &str = "X-Refit-Id: ";
+/// Last line of the body, before the number.
+pub const END: &str = "the last line of mail ";
+
+/// As many as a small mail server serves at once.
+pub const CLIENTS: usize = 4;
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Where mails go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Smtp {
+    /// HOST:PORT
+    pub address: String,
+    /// The recipient.
+    pub recipient: String,
+}
+
+/// Sends mails over one connection until `stop`.
+///
+/// # Errors
+/// The server closed the connection, or refused a mail: what it said.
+pub fn send(
+    smtp: &Smtp,
+    next: &AtomicU64,
+    stop: &AtomicBool,
+    promises: &Sender<Promise>,
+) -> io::Result<()> {
+    let mut session = Session::open(&smtp.address)?;
+    session.expect("", "220")?;
+    session.expect("EHLO localhost\r\n", "250")?;
+    while !stop.load(Ordering::Relaxed) {
+        let id = next.fetch_add(1, Ordering::Relaxed);
+        session.expect("MAIL FROM:<refit@localhost>\r\n", "250")?;
+        session.expect(&format!("RCPT TO:<{}>\r\n", smtp.recipient), "250")?;
+        session.expect("DATA\r\n", "354")?;
+        session.expect(&mail(id), "250")?;
+        let promise = Promise {
+            id: id.to_string(),
+            at: now(),
+        };
+        if promises.send(promise).is_err() {
+            break;
+        }
+    }
+    // The mails are promised; how the connection ends is no matter.
+    let _ = session.expect("QUIT\r\n", "221");
+    Ok(())
+}
+
+fn mail(id: u64) -> String {
+    let body = "a line of the body, as long as lines in mails usually are\r\n".repeat(30);
+    format!("Subject: refit\r\n{ID}{id}\r\n\r\n{body}{END}{id}\r\n.\r\n")
+}
+
+struct Session {
+    to: TcpStream,
+    from: BufReader<TcpStream>,
+}
+
+impl Session {
+    fn open(address: &str) -> io::Result<Session> {
+        let to = TcpStream::connect(address)?;
+        to.set_nodelay(true)?;
+        to.set_read_timeout(Some(PATIENCE))?;
+        let from = BufReader::new(to.try_clone()?);
+        Ok(Session { to, from })
+    }
+
+    /// Sends the words; the answer has to begin with the code.
+    fn expect(&mut self, words: &str, code: &str) -> io::Result<()> {
+        self.to.write_all(words.as_bytes())?;
+        loop {
+            let mut line = String::new();
+            if self.from.read_line(&mut line)? == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            // "250-…" goes on, "250 …" is the last line (RFC 5321 §4.2.1).
+            if line.as_bytes().get(3) == Some(&b'-') {
+                continue;
+            }
+            return if line.starts_with(code) {
+                Ok(())
+            } else {
+                Err(io::Error::other(format!(
+                    "{:?} was answered with {:?}",
+                    words.lines().next().unwrap_or(""),
+                    line.trim_end()
+                )))
+            };
+        }
+    }
+}
+
+/// Whether somebody listens there.
+#[must_use]
+pub fn is_open(address: &str) -> bool {
+    let addresses = address.to_socket_addrs().into_iter().flatten();
+    let tried = |address| TcpStream::connect_timeout(&address, Duration::from_secs(1));
+    addresses.into_iter().any(|address| tried(address).is_ok())
+}

@@ -1,0 +1,207 @@
+//! The disk after a cut, served from the record: no image is ever copied. What
+//! recovery and the check write stays in memory and is forgotten at the next cut.
+
+use std::collections::HashMap;
+use std::io;
+use std::ops::Range;
+
+use crate::fuse::Disk;
+use crate::image::{Cut, Image, Source, image};
+use crate::record::{Kind, Record, SECTOR};
+
+/// The unit in which what is written after the cut is kept.
+const PAGE: u64 = 4096;
+/// So much can be written to one state.
+const MOST_PAGES: usize = 1 << 18;
+/// Chunks of the record that are kept unpacked.
+const CACHED: usize = 256;
+
+/// A disk that shows one state after another.
+pub struct States {
+    record: Record,
+    tear: u64,
+    /// What is durable: for each sector an entry's index and 1, or 0.
+    base: Vec<u32>,
+    applied: usize,
+    image: Image,
+    written: HashMap<u64, Box<[u8]>>,
+    cache: HashMap<u32, Vec<u8>>,
+}
+
+impl States {
+    /// The empty disk; [`States::show`] chooses a state.
+    #[must_use]
+    pub fn new(record: Record, tear: u64) -> States {
+        let sectors = usize::try_from(record.size() / SECTOR).unwrap_or(0);
+        States {
+            record,
+            tear,
+            base: vec![0; sectors],
+            applied: 0,
+            image: Image::default(),
+            written: HashMap::new(),
+            cache: HashMap::new(),
+        }
+    }
+
+    /// From now on the disk holds what it holds after this cut.
+    pub fn show(&mut self, cut: Cut) {
+        self.show_image(image(&self.record, cut, self.tear));
+    }
+
+    /// Everything that was ever written is there.
+    fn show_end(&mut self) {
+        self.show_image(Image {
+            durable: self.record.entries().len(),
+            ..Image::default()
+        });
+    }
+
+    fn show_image(&mut self, image: Image) {
+        if image.durable < self.applied {
+            self.base.fill(0);
+            self.applied = 0;
+        }
+        for index in self.applied..image.durable {
+            let entry = &self.record.entries()[index];
+            let source = match entry.kind {
+                Kind::Flush => continue,
+                Kind::Write => u32::try_from(index + 1).expect("fewer than 2^26 entries"),
+                Kind::Discard | Kind::Zero => 0,
+            };
+            let first = usize::try_from(entry.sector()).unwrap_or(usize::MAX);
+            let count = usize::try_from(entry.sectors()).unwrap_or(0);
+            self.base[first..first + count].fill(source);
+        }
+        self.applied = image.durable;
+        self.image = image;
+        self.written.clear();
+    }
+
+    fn source(&self, sector: u64) -> Source {
+        match self.image.extra.get(&sector) {
+            Some(source) => *source,
+            None => self.base[usize::try_from(sector).unwrap_or(usize::MAX)].checked_sub(1),
+        }
+    }
+
+    /// What the record says, without what was written since.
+    fn read_record(&mut self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        for (sector, to) in (offset / SECTOR..).zip(buffer.chunks_mut(SECTOR as usize)) {
+            let Some(index) = self.source(sector) else {
+                to.fill(0);
+                continue;
+            };
+            if !self.cache.contains_key(&index) {
+                if self.cache.len() >= CACHED {
+                    self.cache.clear();
+                }
+                let mut data = Vec::new();
+                self.record.data(index as usize, &mut data)?;
+                self.cache.insert(index, data);
+            }
+            let entry = &self.record.entries()[index as usize];
+            let from = usize::try_from((sector - entry.sector()) * SECTOR).unwrap_or(usize::MAX);
+            to.copy_from_slice(&self.cache[&index][from..from + to.len()]);
+        }
+        Ok(())
+    }
+
+    /// The page that is written to, as it was.
+    fn page(&mut self, page: u64) -> io::Result<&mut [u8]> {
+        if !self.written.contains_key(&page) {
+            if self.written.len() >= MOST_PAGES {
+                return Err(io::ErrorKind::StorageFull.into());
+            }
+            let offset = page * PAGE;
+            let length = PAGE.min(self.record.size() - offset);
+            let mut bytes = vec![0; usize::try_from(length).unwrap_or(0)];
+            self.read_record(offset, &mut bytes)?;
+            self.written.insert(page, bytes.into_boxed_slice());
+        }
+        Ok(self.written.get_mut(&page).expect("just put there"))
+    }
+
+    /// The parts of a range that lie in one page each: the page, and where in it.
+    fn parts(offset: u64, length: u64) -> impl Iterator<Item = (u64, Range<usize>)> {
+        let end = offset + length;
+        let pages = offset / PAGE..end.div_ceil(PAGE);
+        pages.map(move |page| {
+            let first = offset.max(page * PAGE) - page * PAGE;
+            let last = end.min((page + 1) * PAGE) - page * PAGE;
+            let index = |at| usize::try_from(at).unwrap_or(usize::MAX);
+            (page, index(first)..index(last))
+        })
+    }
+}
+
+fn is_of_sectors(offset: u64, length: u64) -> io::Result<()> {
+    if offset % SECTOR == 0 && length % SECTOR == 0 {
+        Ok(())
+    } else {
+        Err(io::ErrorKind::InvalidInput.into())
+    }
+}
+
+impl Disk for States {
+    fn size(&self) -> u64 {
+        self.record.size()
+    }
+
+    fn read(&mut self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        is_of_sectors(offset, buffer.len() as u64)?;
+        let mut rest = buffer;
+        for (page, range) in Self::parts(offset, rest.len() as u64) {
+            let (to, behind) = rest.split_at_mut(range.len());
+            match self.written.get(&page) {
+                Some(bytes) => to.copy_from_slice(&bytes[range]),
+                None => self.read_record(page * PAGE + range.start as u64, to)?,
+            }
+            rest = behind;
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, offset: u64, data: &[u8]) -> io::Result<()> {
+        is_of_sectors(offset, data.len() as u64)?;
+        let mut rest = data;
+        for (page, range) in Self::parts(offset, data.len() as u64) {
+            let (from, behind) = rest.split_at(range.len());
+            self.page(page)?[range].copy_from_slice(from);
+            rest = behind;
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn zero(&mut self, offset: u64, length: u64, _is_discard: bool) -> io::Result<()> {
+        is_of_sectors(offset, length)?;
+        for (page, range) in Self::parts(offset, length) {
+            // A discard of the whole disk must not become pages of zeroes.
+            let first = page * PAGE / SECTOR;
+            let last = (first + PAGE / SECTOR).min(self.record.size() / SECTOR);
+            let is_empty = |states: &Self| (first..last).all(|s| states.source(s).is_none());
+            if self.written.contains_key(&page) || !is_empty(self) {
+                self.page(page)?[range].fill(0);
+            }
+        }
+        Ok(())
+    }
+
+    /// A cut's name, or `end`.
+    fn control(&mut self, words: &str) -> io::Result<()> {
+        if words == "end" {
+            self.show_end();
+            return Ok(());
+        }
+        let cut = words.parse().map_err(|()| io::ErrorKind::InvalidInput)?;
+        self.show(cut);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,149 @@
+//! Processes of the lab's own.
+
+use std::io;
+use std::os::fd::AsRawFd;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use libc::c_int;
+
+/// What a process of ours ends with after a panic.
+const PANICKED: i32 = 101;
+
+/// A forked process; killed and reaped when it is dropped.
+#[derive(Debug)]
+pub struct Child {
+    pid: libc::pid_t,
+    status: Option<i32>,
+}
+
+impl Child {
+    /// Waits for its end: its code, or 128 and the signal.
+    pub fn wait(&mut self) -> i32 {
+        self.reap(0).unwrap_or(PANICKED)
+    }
+
+    /// As [`Child::wait`], if it has ended.
+    pub fn poll(&mut self) -> Option<i32> {
+        self.reap(libc::WNOHANG)
+    }
+
+    fn reap(&mut self, flags: c_int) -> Option<i32> {
+        while self.status.is_none() {
+            let mut status = 0;
+            // SAFETY: it is our child and not yet reaped; the status is ours.
+            let pid = unsafe { libc::waitpid(self.pid, &raw mut status, flags) };
+            if pid == self.pid {
+                self.status = Some(code(status));
+            } else if pid == 0 {
+                return None;
+            } else if io::Error::last_os_error().kind() != io::ErrorKind::Interrupted {
+                self.status = Some(PANICKED);
+            }
+        }
+        self.status
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        if self.poll().is_none() {
+            // SAFETY: it is our child and not yet reaped.
+            unsafe { libc::kill(self.pid, libc::SIGKILL) };
+            self.wait();
+        }
+    }
+}
+
+fn code(status: c_int) -> i32 {
+    if libc::WIFEXITED(status) {
+        libc::WEXITSTATUS(status)
+    } else {
+        128 + libc::WTERMSIG(status)
+    }
+}
+
+/// Runs `work` in a forked process, which the kernel kills when this one ends.
+///
+/// # Errors
+/// There can be no more processes.
+pub fn fork(work: impl FnOnce() -> i32) -> io::Result<Child> {
+    // SAFETY: processes of the lab have one thread, so the child finds no lock
+    // that another one holds. It never returns from here.
+    match unsafe { libc::fork() } {
+        -1 => Err(io::Error::last_os_error()),
+        0 => {
+            // SAFETY: takes a number; a parent that ended meanwhile is init's
+            // business, whose end is ours too.
+            unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
+            // A panic must not unwind into what belongs to the parent.
+            let code = catch_unwind(AssertUnwindSafe(work)).unwrap_or(PANICKED);
+            // SAFETY: ends the process, without the exit handlers of the parent.
+            unsafe { libc::_exit(code) }
+        }
+        pid => Ok(Child { pid, status: None }),
+    }
+}
+
+/// From now on mounts are this process's and its children's own.
+///
+/// # Errors
+/// Not root, or no namespaces.
+pub fn own_mounts() -> io::Result<()> {
+    unshare(libc::CLONE_NEWNS)
+}
+
+/// The next child is the first process of a pid namespace: with it ends
+/// everything that it started.
+///
+/// # Errors
+/// Not root, or no namespaces.
+pub fn own_pids() -> io::Result<()> {
+    unshare(libc::CLONE_NEWPID)
+}
+
+fn unshare(what: c_int) -> io::Result<()> {
+    // SAFETY: takes flags only; the process has one thread.
+    if unsafe { libc::unshare(what) } < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}
+
+/// Kills every other process of this pid namespace and waits for them. Only
+/// for its first process.
+pub fn kill_all() {
+    // SAFETY: -1 means all that this process may signal, which are those of its
+    // namespace; itself and outsiders are not among them (kill(2)).
+    unsafe { libc::kill(-1, libc::SIGKILL) };
+    loop {
+        // SAFETY: no status is asked for.
+        let pid = unsafe { libc::waitpid(-1, std::ptr::null_mut(), 0) };
+        if pid < 0 && io::Error::last_os_error().kind() != io::ErrorKind::Interrupted {
+            return;
+        }
+    }
+}
+
+/// This process serves the memory's way out: it must not wait for what it
+/// serves (PR_SET_IO_FLUSHER(2const)). Without the right to it, it goes without.
+pub fn serve_io() {
+    const PR_SET_IO_FLUSHER: c_int = 57;
+    // SAFETY: takes numbers.
+    unsafe {
+        libc::prctl(PR_SET_IO_FLUSHER, 1, 0, 0, 0);
+        libc::mlockall(libc::MCL_CURRENT);
+    }
+}
+
+/// The descriptor is also this number, for the programs that are started next.
+///
+/// # Errors
+/// The number is beyond the limit.
+pub fn also_as(fd: &impl AsRawFd, number: i32) -> io::Result<()> {
+    // SAFETY: both are numbers; what `number` was before is closed, and nothing
+    // of ours is there: the lab's own descriptors are above it.
+    if unsafe { libc::dup2(fd.as_raw_fd(), number) } < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}
