@@ -25,6 +25,8 @@ mod conformance_counts;
 mod conformance_document;
 mod counters;
 mod coverage;
+mod crash;
+mod crash_words;
 mod database_counters;
 mod differences;
 mod disk;
@@ -96,6 +98,8 @@ const TABLE: &[&[Test]] = &[
     conformance_counts::TESTS,
     counters::TESTS,
     coverage::TESTS,
+    crash::TESTS,
+    crash_words::TESTS,
     database_counters::TESTS,
     disk::TESTS,
     endurance::TESTS,

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use crate::image::{Choice, Cut, LEGAL};
+use crate::image::{Cut, LEGAL, LIES, LYING_BITS};
 use crate::random::Random;
 use crate::record::{Kind, Record};
 
@@ -75,11 +75,14 @@ pub fn lying(cuts: &[Cut], from: u64, count: usize) -> Vec<Cut> {
     // The later ones: there is more to lose.
     let chosen = cuts.iter().rev().step_by(step);
     let mut lying: Vec<Cut> = chosen
-        .map(|cut| Cut {
-            choice: Choice::Lying,
-            seed: u32::try_from((cut.at.saturating_sub(from) / 1_000_000).min(LYING_MS))
-                .unwrap_or(0),
-            ..*cut
+        .zip(LIES.into_iter().cycle())
+        .map(|(cut, choice)| {
+            let lied_ms = (cut.at.saturating_sub(from) / 1_000_000).min(LYING_MS);
+            Cut {
+                choice,
+                seed: cut.seed << LYING_BITS | u32::try_from(lied_ms).unwrap_or(0),
+                ..*cut
+            }
         })
         .collect();
     lying.reverse();

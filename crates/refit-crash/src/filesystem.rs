@@ -40,6 +40,17 @@ impl Kind {
         }
     }
 
+    /// How many states of one record may be mounted at once: btrfs takes two
+    /// devices with the same identity for parts of one file system (before Linux
+    /// 6.7, fs/btrfs/volumes.c).
+    #[must_use]
+    pub fn at_once(self) -> usize {
+        match self {
+            Kind::Ext4 | Kind::Xfs => usize::MAX,
+            Kind::Btrfs => 1,
+        }
+    }
+
     /// The smallest disk that its mkfs takes.
     #[must_use]
     pub fn smallest(self) -> u64 {
@@ -112,10 +123,24 @@ impl Filesystem {
     /// What the kernel said.
     pub fn mount(&self, device: &Path, at: &Path) -> io::Result<()> {
         let flags = MountFlags::NODEV | MountFlags::NOSUID | MountFlags::NOATIME;
-        let options = std::ffi::CString::new(self.options.as_str())?;
+        let mut options: Vec<&str> = Vec::new();
+        if self.kind == Kind::Xfs {
+            // States of one record have one UUID, and several are mounted at once.
+            options.push("nouuid");
+        }
+        if !self.options.is_empty() {
+            options.push(&self.options);
+        }
+        let options = std::ffi::CString::new(options.join(","))?;
         mount(device, at, self.kind.name(), flags, options.as_c_str())?;
         Ok(())
     }
+}
+
+/// Whether nothing more can be written there.
+#[must_use]
+pub fn is_full(at: &Path) -> bool {
+    rustix::fs::statvfs(at).is_ok_and(|about| about.f_bavail == 0)
 }
 
 /// Unmounts, with patience for those who are just leaving.

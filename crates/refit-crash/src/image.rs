@@ -30,6 +30,9 @@ pub enum Choice {
     /// flushes were answered and ignored, and nothing since then reached the
     /// medium.
     Lying,
+    /// The same, but each of those writes reached it or not. The seed's lowest
+    /// [`LYING_BITS`] bits are the milliseconds, the others are for the draws.
+    Scrambled,
 }
 
 /// Those that a disk which honours flushes can show.
@@ -41,6 +44,11 @@ pub const LEGAL: [Choice; 5] = [
     Choice::Torn,
 ];
 
+/// The controls.
+pub const LIES: [Choice; 2] = [Choice::Lying, Choice::Scrambled];
+/// Of a seed, for milliseconds.
+pub const LYING_BITS: u32 = 10;
+
 impl fmt::Display for Choice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -50,6 +58,7 @@ impl fmt::Display for Choice {
             Choice::Subset => "subset",
             Choice::Torn => "torn",
             Choice::Lying => "lying",
+            Choice::Scrambled => "scrambled",
         })
     }
 }
@@ -62,7 +71,7 @@ pub struct Cut {
     pub at: u64,
     /// What of the pending writes is there.
     pub choice: Choice,
-    /// Of the choice's draws; milliseconds for [`Choice::Lying`].
+    /// Of the choice's draws; what it means for a control is said there.
     pub seed: u32,
 }
 
@@ -79,7 +88,7 @@ impl FromStr for Cut {
         let mut words = text.strip_prefix('c').ok_or(())?.split('-');
         let mut next = || words.next().ok_or(());
         let (at, choice, seed) = (next()?, next()?, next()?);
-        let choices = LEGAL.into_iter().chain([Choice::Lying]);
+        let choices = LEGAL.into_iter().chain(LIES);
         let cut = Cut {
             at: at.parse().map_err(|_| ())?,
             choice: choices
@@ -182,7 +191,7 @@ pub fn image(record: &Record, cut: Cut, tear: u64) -> Image {
                 }
             }
             Choice::Prefix => {}
-            Choice::Subset => {
+            Choice::Subset | Choice::Scrambled => {
                 if random.unit() < share {
                     keep(first, end, &mut image);
                 }

@@ -30,6 +30,7 @@ use serde::{Deserialize, Serialize};
 use crate::ack::{Ack, Listener};
 use crate::clock::now;
 use crate::error::{CrashError, io_error};
+use crate::filesystem::is_full;
 use crate::promise::Promise;
 use crate::request::Request;
 use crate::smtp::{self, Smtp};
@@ -96,8 +97,15 @@ impl Stage<'_> {
         let to = now();
         let promises = std::mem::take(&mut show.listener.promises);
         let run = show.watch.finish(&ended, &prepared.session);
+        let is_full = is_full(self.mount);
         kill_all();
         prepared.session.remove();
+        if is_full {
+            return Err(CrashError::Refused(format!(
+                "the disk of {} MiB was full in the end; take a larger one with --size",
+                self.request.disk_bytes >> 20
+            )));
+        }
         if promises.is_empty() {
             return Err(self.silent(&ended));
         }

@@ -66,7 +66,8 @@ impl Trial<'_> {
     /// # Errors
     /// The lab failed; a bad state is no error.
     pub fn cut(&self, cuts: &[Cut], workers: usize) -> Result<Vec<State>, CrashError> {
-        let workers = workers.min(cuts.len()).max(1);
+        let most = self.filesystem.kind.at_once().min(cuts.len());
+        let workers = workers.clamp(1, most.max(1));
         let started: Result<Vec<Worker>, CrashError> = (0..workers)
             .map(|number| {
                 // In turns, so that each of them goes forward in time.

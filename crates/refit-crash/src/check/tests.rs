@@ -1,6 +1,7 @@
 use std::fs;
 
 use super::*;
+use crate::smtp::{END, ID};
 
 fn find(check: &str, make: impl FnOnce(&Path)) -> Found {
     let directory = tempfile::tempdir().expect("a directory");

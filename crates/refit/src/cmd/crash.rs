@@ -15,6 +15,8 @@ use refit_crash::open::{StateName, open};
 use refit_crash::{CrashReport, Progress, Request, crash};
 use refit_knobs::{Settings, Variant};
 
+use rustix::fs::{FlockOperation, flock};
+
 use super::output;
 use crate::cli::CrashArgs;
 
@@ -27,6 +29,7 @@ const LONGEST_RUN: Duration = Duration::from_secs(60);
 const MAILS: Duration = Duration::from_secs(5);
 /// Where records lie, unless --record says.
 const RECORDS: &str = "/var/tmp";
+const PREFIX: &str = "refit-crash-";
 const REPORT: &str = "report.json";
 
 pub fn main(args: &CrashArgs) -> ExitCode {
@@ -210,6 +213,8 @@ impl Progress for Steps {
 /// Where the records are.
 struct Records {
     directory: PathBuf,
+    /// Held as long as refit or one of its processes lives.
+    _lock: File,
     /// Somebody asked for them.
     is_asked_for: bool,
     is_kept: bool,
@@ -217,6 +222,7 @@ struct Records {
 
 impl Records {
     fn new(asked: Option<&Path>) -> Result<Records> {
+        remove_abandoned();
         let directory = match asked {
             Some(path) => {
                 fs::create_dir(path).with_context(|| {
@@ -228,13 +234,16 @@ impl Records {
                 fs::canonicalize(path)?
             }
             None => tempfile::Builder::new()
-                .prefix("refit-crash-")
+                .prefix(PREFIX)
                 .tempdir_in(RECORDS)
                 .with_context(|| format!("cannot make a directory in {RECORDS}"))?
                 .keep(),
         };
+        let lock = File::open(&directory)?;
+        flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
         Ok(Records {
             directory,
+            _lock: lock,
             is_asked_for: asked.is_some(),
             is_kept: false,
         })
@@ -267,6 +276,37 @@ impl Drop for Records {
             let _ = fs::remove_dir_all(&self.directory);
         }
     }
+}
+
+/// Removes what a lab that was killed has left: a directory of ours that nobody
+/// holds and that has no report.
+fn remove_abandoned() {
+    let entries = fs::read_dir(RECORDS).into_iter().flatten().flatten();
+    for path in entries.map(|entry| entry.path()) {
+        let is_ours = path
+            .file_name()
+            .and_then(|name| name.to_str())
+            .is_some_and(|name| name.starts_with(PREFIX));
+        if !is_ours || path.is_symlink() || path.join(REPORT).exists() || is_new(&path) {
+            continue;
+        }
+        let is_held = File::open(&path).is_ok_and(|directory| {
+            flock(&directory, FlockOperation::NonBlockingLockExclusive).is_err()
+        });
+        if !is_held {
+            // The next start tries again.
+            let _ = fs::remove_dir_all(&path);
+        }
+    }
+}
+
+/// Somebody may just be about to lock it.
+fn is_new(path: &Path) -> bool {
+    let changed = fs::metadata(path).and_then(|about| about.modified());
+    changed.is_ok_and(|time| {
+        time.elapsed()
+            .is_ok_and(|age| age < Duration::from_secs(60))
+    })
 }
 
 fn size(directory: &Path) -> u64 {

@@ -1,0 +1,279 @@
+//! `refit crash`: bad input, and runs that end without a verdict.
+
+use std::fs;
+use std::process::Output;
+
+use crate::lab::{Lab, described, expect_code};
+use crate::runner::{Outcome, Test};
+use crate::test;
+
+pub const TESTS: &[Test] = &[
+    test!(wrong_words_are_named),
+    test!(without_root_it_says_what_is_missing),
+    test!(runs_without_a_verdict_say_why),
+    test!(a_state_that_is_none_is_named),
+    test!(what_was_abandoned_is_removed),
+];
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn refused(lab: &Lab, words: &[&str], texts: &[&str]) {
+    let output = lab.refit(&[&["crash"], words].concat());
+    expect_code(&output, 2);
+    for text in texts {
+        assert!(
+            said(&output).contains(text),
+            "{text:?} is not in {}",
+            described(&output)
+        );
+    }
+    assert!(output.stdout.is_empty(), "{}", described(&output));
+}
+
+fn wrong_words_are_named(lab: &Lab) -> Outcome {
+    let good = ["--check", "log:a", "--ack", "fd:1"];
+    let cases: [(&[&str], &[&str]); 17] = [
+        (&["--", "true"], &["no --check", "--check log:FILE"]),
+        (
+            &["--check", "log:a", "--", "true"],
+            &["no --ack", "--ack fd:1"],
+        ),
+        (
+            &["--check", "log:a", "--ack", "fd:1"],
+            &["no command", "--"],
+        ),
+        (
+            &["--check", "log:/a", "--ack", "fd:1", "--", "true"],
+            &["log:/a", "$REFIT_MOUNT"],
+        ),
+        (
+            &["--check", "sqlite:t.db", "--ack", "fd:1", "--", "true"],
+            &["sqlite:t.db", "SELECT"],
+        ),
+        (
+            &["--check", "log:a", "--ack", "fd:x", "--", "true"],
+            &["\"x\"", "fd:1"],
+        ),
+        (
+            &["--check", "log:a", "--ack", "fd:0", "--", "true"],
+            &["0 is no descriptor"],
+        ),
+        (
+            &["--check", "log:a", "--ack", "smtp:here", "--", "true"],
+            &["\"here\"", "smtp:127.0.0.1:2525"],
+        ),
+        (
+            &["--check", "log:a", "--ack", "stdout", "--", "true"],
+            &["\"stdout\"", "fd:N"],
+        ),
+        (
+            &["--check", "log:a", "--ack-regex", "(", "--", "true"],
+            &["\"(\""],
+        ),
+        (
+            &[&good[..], &["--fs", "zfs", "--", "true"]].concat(),
+            &["zfs", "ext4, xfs, btrfs"],
+        ),
+        (
+            &[&good[..], &["--size", "1T", "--", "true"]].concat(),
+            &["1T", "512M"],
+        ),
+        (
+            &[&good[..], &["--fs", "xfs", "--size", "64M", "--", "true"]].concat(),
+            &["xfs"],
+        ),
+        (
+            &[&good[..], &["--tear", "100", "--", "true"]].concat(),
+            &["100", "4096"],
+        ),
+        (
+            &[&good[..], &["--cuts", "0", "--", "true"]].concat(),
+            &["--cuts 0"],
+        ),
+        (
+            &[&good[..], &["sync=of", "--", "true"]].concat(),
+            &["sync=of"],
+        ),
+        (
+            &[&good[..], &["sync=off", "sync=off", "--", "true"]].concat(),
+            &["sync=off", "twice"],
+        ),
+    ];
+    for (words, texts) in cases {
+        refused(lab, words, texts);
+    }
+    refused(
+        lab,
+        &[&good[..], &["--mount", "/no/such/place", "--", "true"]].concat(),
+        &["/no/such/place"],
+    );
+    refused(
+        lab,
+        &[
+            "--check",
+            "mail:x",
+            "--ack",
+            "smtp:127.0.0.1:25",
+            "--load",
+            "true",
+            "--",
+            "true",
+        ],
+        &["--load"],
+    );
+    Outcome::Pass
+}
+
+fn without_root_it_says_what_is_missing(lab: &Lab) -> Outcome {
+    if lab.as_root() {
+        return Outcome::Skip("it is for users who are not root".to_owned());
+    }
+    refused(
+        lab,
+        &["--check", "log:a", "--ack", "fd:1", "--", "true"],
+        &["cannot be made here", "root"],
+    );
+    Outcome::Pass
+}
+
+/// Each fails in another step; nothing may be left of any.
+fn runs_without_a_verdict_say_why(lab: &Lab) -> Outcome {
+    lab.require_root();
+    let program = lab.program("append_log");
+    let few = format!("{program} $REFIT_MOUNT/a.log 20");
+    let many = format!("{program} $REFIT_MOUNT/a.log 3000");
+    let fill = "dd if=/dev/zero of=$REFIT_MOUNT/x bs=1M 2>/dev/null; echo 1";
+    let cases: [(&[&str], &str, &[&str]); 12] = [
+        (
+            &["--check", "echo why >&2; exit 3"],
+            &few,
+            &["does not approve the intact image", "3: why"],
+        ),
+        (
+            &["--check", "echo 77"],
+            &few,
+            &["20 of 20 are missing", "\"77\""],
+        ),
+        (
+            &["--check", "no-such-checker"],
+            &few,
+            &["no-such-checker", "127"],
+        ),
+        (
+            &["--check", "log:a.log"],
+            "exit 5",
+            &["no acknowledgement was seen (fd:1)", "ended with 5"],
+        ),
+        (
+            &["--check", "log:a.log", "--for", "1s"],
+            "exec sleep 1000",
+            &["did not end within 1 s", "--for"],
+        ),
+        (&["--check", "log:a.log"], fill, &["was full", "--size"]),
+        (
+            &["--check", "log:a.log", "--record-size", "1M"],
+            &many,
+            &["--record-size"],
+        ),
+        (
+            &["--check", "log:a.log", "--mount-options", "bogus=1"],
+            &few,
+            &["bogus=1"],
+        ),
+        (
+            &["--check", "log:a.log", "--prepare", "echo no >&2; exit 4"],
+            &few,
+            &["--prepare", "no"],
+        ),
+        (
+            &["--check", "log:a.log", "--load", "echo 1; exit 6"],
+            "exec sleep 1000",
+            &["--load", "6"],
+        ),
+        (
+            &["--check", "log:a.log", "--load", "true"],
+            "exit 0",
+            &["ended"],
+        ),
+        (
+            &["--check", "sleep 1000", "--check-timeout", "1s"],
+            &few,
+            &["more than 1 s"],
+        ),
+    ];
+    for (words, command, texts) in cases {
+        let all = [
+            &["--quiet", "--ack", "fd:1", "--size", "64M", "--cuts", "10"],
+            words,
+            &["--", "sh", "-c", command],
+        ]
+        .concat();
+        refused(lab, &all, texts);
+    }
+    refused(
+        lab,
+        &[
+            "--quiet",
+            "--check",
+            "log:a",
+            "--ack",
+            "fd:1",
+            "--size",
+            "64M",
+            "--",
+            "/no/such/program",
+        ],
+        &["/no/such/program"],
+    );
+    Outcome::Pass
+}
+
+fn a_state_that_is_none_is_named(lab: &Lab) -> Outcome {
+    refused(lab, &["open"], &["takes one state"]);
+    refused(lab, &["open", "somewhere"], &["somewhere", "c1234-torn-17"]);
+    refused(
+        lab,
+        &["open", "/no/such/baseline/c1-all-1"],
+        &["/no/such/report.json"],
+    );
+    let records = lab.subdir("records");
+    fs::write(format!("{records}/report.json"), "{\"schema\":1}").expect("writable");
+    refused(
+        lab,
+        &["open", &format!("{records}/baseline/c1-all-1")],
+        &["no report of refit crash"],
+    );
+    Outcome::Pass
+}
+
+fn what_was_abandoned_is_removed(lab: &Lab) -> Outcome {
+    lab.require_root();
+    let old = std::time::SystemTime::now() - std::time::Duration::from_secs(3600);
+    let make = |name: &str| {
+        let path = std::path::PathBuf::from(format!(
+            "/var/tmp/refit-crash-{}-{name}",
+            std::process::id()
+        ));
+        fs::create_dir(&path).expect("writable");
+        path
+    };
+    let (abandoned, reported) = (make("abandoned"), make("reported"));
+    fs::write(reported.join("report.json"), "{}").expect("writable");
+    for path in [&abandoned, &reported] {
+        let directory = fs::File::open(path).expect("it is there");
+        directory.set_modified(old).expect("it is ours");
+    }
+    refused(
+        lab,
+        &[
+            "--quiet", "--check", "log:a", "--ack", "fd:1", "--size", "64M", "--", "false",
+        ],
+        &["no acknowledgement"],
+    );
+    assert!(!abandoned.exists());
+    assert!(reported.exists(), "what has a verdict is the user's");
+    fs::remove_dir_all(&reported).expect("it is ours");
+    Outcome::Pass
+}
