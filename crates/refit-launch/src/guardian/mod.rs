@@ -35,7 +35,7 @@ use rustix::net::{
 
 use crate::sys::area::Area;
 use crate::sys::board::Board;
-use crate::sys::fork::{Child, Side, detach, fork, own_pidfd, split};
+use crate::sys::fork::{Child, Side, detach, fork_orphan, own_pidfd, split};
 use active::Active;
 
 /// The name of the guardian's processes.
@@ -64,12 +64,8 @@ impl Guardian {
         let area = Area::new()?;
         let (to_active, active) = pair()?;
         let (to_standby, standby) = pair()?;
-        let first = fork(|| {
-            // An orphan, so that nobody's wait(2) sees the guardian's end.
-            let active_one = || run(orders, &area, &active, &standby).err().map_or(0, code);
-            i32::from(fork(active_one).is_err())
-        })?;
-        first.reap();
+        // An orphan, so that nobody's wait(2) sees the guardian's end.
+        fork_orphan(|| run(orders, &area, &active, &standby).err().map_or(0, code))?;
         Ok((Guardian { area }, [to_active, to_standby]))
     }
 

@@ -33,6 +33,58 @@ pub fn fork(work: impl FnOnce() -> i32) -> io::Result<Child> {
     }
 }
 
+/// Bytes of the stack of an orphan. Pages that are not touched are not there.
+const ORPHAN_STACK: usize = 1 << 20;
+
+/// What the parent of an orphan needs, and what it leaves.
+struct Birth<F> {
+    work: Option<F>,
+    failed: Option<io::Error>,
+}
+
+/// Forks and ends: it shares our memory, which waits for its end.
+extern "C" fn give_birth<F: FnOnce() -> i32>(birth: *mut libc::c_void) -> libc::c_int {
+    // SAFETY: what `fork_orphan` passed, which uses it again when we have ended.
+    unsafe {
+        let birth = &mut *birth.cast::<Birth<F>>();
+        match libc::fork() {
+            0 => run_and_exit(birth.work.take().expect("it is run once")),
+            -1 => birth.failed = Some(io::Error::last_os_error()),
+            _ => {}
+        }
+        libc::_exit(0)
+    }
+}
+
+/// Runs `work` in a process that is nobody's child: its parent has ended. That one
+/// is made as by vfork(2), so that refit's memory is copied only once.
+pub fn fork_orphan<F: FnOnce() -> i32>(work: F) -> io::Result<()> {
+    let mut stack = vec![0_u128; ORPHAN_STACK / size_of::<u128>()];
+    let mut birth = Birth {
+        work: Some(work),
+        failed: None,
+    };
+    // SAFETY: the stack is ours, aligned, and grows down from its end; stack and
+    // `birth` outlive the child's use of them, because CLONE_VFORK holds us until
+    // it has ended; the orphan has a copy of both. refit has one thread, so a fork
+    // finds no lock that another one holds.
+    let pid = unsafe {
+        libc::clone(
+            give_birth::<F>,
+            stack.as_mut_ptr_range().end.cast(),
+            libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD,
+            (&raw mut birth).cast(),
+        )
+    };
+    if pid < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: our child, which has ended; with SIGCHLD ignored nothing is left of
+    // it: ECHILD.
+    unsafe { libc::waitpid(pid, std::ptr::null_mut(), 0) };
+    birth.failed.map_or(Ok(()), Err)
+}
+
 /// Whose side of a [`split`] it is.
 pub enum Side {
     /// The process that was there before.
