@@ -8,8 +8,9 @@ use std::time::Duration;
 use super::sys::{self, Mapping};
 use super::tracepoint::Tracepoint;
 
-/// Bytes for the records of each processor: a power of two pages.
-const RING_BYTES: usize = 512 << 10;
+/// Bytes for the records of each processor: a power of two pages, which the kernel
+/// gives one by one, so that each of them is felt at the start.
+const RING_BYTES: usize = 256 << 10;
 
 /// How long the events of a run outlive it, idle.
 const LINGER: Duration = Duration::from_millis(100);
