@@ -33,56 +33,38 @@ pub fn fork(work: impl FnOnce() -> i32) -> io::Result<Child> {
     }
 }
 
-/// Bytes of the stack of an orphan. Pages that are not touched are not there.
-const ORPHAN_STACK: usize = 1 << 20;
+/// The parent of an orphan: it ends as soon as it has forked that.
+pub struct OrphansParent(libc::pid_t);
 
-/// What the parent of an orphan needs, and what it leaves.
-struct Birth<F> {
-    work: Option<F>,
-    failed: Option<io::Error>,
-}
-
-/// Forks and ends: it shares our memory, which waits for its end.
-extern "C" fn give_birth<F: FnOnce() -> i32>(birth: *mut libc::c_void) -> libc::c_int {
-    // SAFETY: what `fork_orphan` passed, which uses it again when we have ended.
-    unsafe {
-        let birth = &mut *birth.cast::<Birth<F>>();
+/// Runs `work` in a process that is nobody's child. Nobody waits for it here: it
+/// is on its way when its parent was reaped.
+pub fn fork_orphan(work: impl FnOnce() -> i32) -> io::Result<OrphansParent> {
+    // SAFETY: as in `fork`, twice.
+    let parent = || unsafe {
         match libc::fork() {
-            0 => run_and_exit(birth.work.take().expect("it is run once")),
-            -1 => birth.failed = Some(io::Error::last_os_error()),
-            _ => {}
+            0 => run_and_exit(work),
+            pid => i32::from(pid < 0),
         }
-        libc::_exit(0)
+    };
+    // SAFETY: as in `fork`.
+    match unsafe { libc::fork() } {
+        0 => run_and_exit(parent),
+        -1 => Err(io::Error::last_os_error()),
+        pid => Ok(OrphansParent(pid)),
     }
 }
 
-/// Runs `work` in a process that is nobody's child: its parent has ended. That one
-/// is made as by vfork(2), so that refit's memory is copied only once.
-pub fn fork_orphan<F: FnOnce() -> i32>(work: F) -> io::Result<()> {
-    let mut stack = vec![0_u128; ORPHAN_STACK / size_of::<u128>()];
-    let mut birth = Birth {
-        work: Some(work),
-        failed: None,
-    };
-    // SAFETY: the stack is ours, aligned, and grows down from its end; stack and
-    // `birth` outlive the child's use of them, because CLONE_VFORK holds us until
-    // it has ended; the orphan has a copy of both. refit has one thread, so a fork
-    // finds no lock that another one holds.
-    let pid = unsafe {
-        libc::clone(
-            give_birth::<F>,
-            stack.as_mut_ptr_range().end.cast(),
-            libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD,
-            (&raw mut birth).cast(),
-        )
-    };
-    if pid < 0 {
-        return Err(io::Error::last_os_error());
+impl OrphansParent {
+    /// Waits for its end, which is soon. False: it could not fork.
+    pub fn reap(self) -> bool {
+        let mut status = 0;
+        // SAFETY: writes into `status`. Where SIGCHLD is ignored the call waits as
+        // well, and tells nothing (wait(2)).
+        while unsafe { libc::waitpid(self.0, &raw mut status, 0) } < 0
+            && io::Error::last_os_error().kind() == io::ErrorKind::Interrupted
+        {}
+        status == 0
     }
-    // SAFETY: our child, which has ended; with SIGCHLD ignored nothing is left of
-    // it: ECHILD.
-    unsafe { libc::waitpid(pid, std::ptr::null_mut(), 0) };
-    birth.failed.map_or(Ok(()), Err)
 }
 
 /// Whose side of a [`split`] it is.
@@ -164,4 +146,27 @@ pub fn detach(name: &CStr, keep: &[BorrowedFd<'_>]) {
     let _ = rustix::thread::set_name(name);
     // The default of 50 µs would be added to each wait (prctl(2)).
     let _ = rustix::thread::set_current_timer_slack(std::num::NonZero::new(1));
+}
+
+/// Makes the calling process one that does not take the processor from whoever
+/// wakes it (sched(7), SCHED_BATCH). False: it has a policy that somebody chose.
+pub fn become_patient() -> bool {
+    // SAFETY: about the calling process alone.
+    let usual = unsafe { libc::sched_getscheduler(0) } == libc::SCHED_OTHER;
+    if usual {
+        set_policy(libc::SCHED_BATCH);
+    }
+    usual
+}
+
+/// Undoes it.
+pub fn end_patience() {
+    set_policy(libc::SCHED_OTHER);
+}
+
+fn set_policy(policy: i32) {
+    // SAFETY: zeros are valid; both policies want priority 0.
+    let parameters: libc::sched_param = unsafe { std::mem::zeroed() };
+    // SAFETY: about the calling process alone; the structure outlives the call.
+    unsafe { libc::sched_setscheduler(0, policy, &raw const parameters) };
 }
