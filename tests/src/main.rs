@@ -27,6 +27,7 @@ mod counters;
 mod coverage;
 mod database_counters;
 mod differences;
+mod directories;
 mod disk;
 mod endurance;
 mod family;
@@ -97,6 +98,7 @@ const TABLE: &[&[Test]] = &[
     counters::TESTS,
     coverage::TESTS,
     database_counters::TESTS,
+    directories::TESTS,
     disk::TESTS,
     endurance::TESTS,
     guardian::TESTS,
