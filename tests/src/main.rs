@@ -29,6 +29,7 @@ mod crash;
 mod crash_words;
 mod database_counters;
 mod differences;
+mod directories;
 mod disk;
 mod endurance;
 mod family;
@@ -101,6 +102,7 @@ const TABLE: &[&[Test]] = &[
     crash::TESTS,
     crash_words::TESTS,
     database_counters::TESTS,
+    directories::TESTS,
     disk::TESTS,
     endurance::TESTS,
     guardian::TESTS,

@@ -15,7 +15,7 @@ use refit_preload::session::{
 
 use crate::environment::Environment;
 use crate::filter::Rings;
-use crate::seccomp::{Backend, Plan, Reach, Seccomp, wanted};
+use crate::seccomp::{Backend, Begun, Plan, Reach, Seccomp, wanted};
 use crate::session::Session;
 use crate::sys::board::Board;
 use crate::sys::ended::{Ended, StartError};
@@ -136,6 +136,51 @@ pub fn prepare(
         });
     }
     let thp = thp::action(launch.thp)?;
+    let preloads = options.reach.backend != Backend::Seccomp;
+    let disk = match &launch.disk {
+        Some(rule) => Some(disk::emulated(&rule.disk)?),
+        None => None,
+    };
+    let board = if disk.is_some() || options.trace {
+        Some(Board::create().map_err(|cause| LaunchError::Board { cause })?)
+    } else {
+        None
+    };
+    let disk_rule = launch.disk.iter().map(|rule| SwitchRule {
+        scope: rule.scope.clone(),
+        on: false,
+    });
+    let disk_rule: Vec<SwitchRule> = disk_rule.collect();
+    let rules: Vec<Rule> = rules(Knob::Sync, &launch.sync)
+        .chain(rules(Knob::Odirect, &launch.odirect))
+        .chain(rules(Knob::Disk, &disk_rule))
+        .collect();
+    let root = std::fs::metadata("/").map_err(|cause| LaunchError::Board { cause })?;
+    let filter = wanted(launch, &options.reach).filter(|_| !options.bare);
+    let flags = [
+        (options.count, POLICY_COUNT),
+        (options.follow_env, POLICY_FOLLOW),
+        (options.trace, POLICY_TRACE),
+        (options.reach.rings == Rings::Deny, POLICY_DENY_RINGS),
+    ];
+    let unheard = flags.iter().filter(|(set, _)| *set).map(|(_, flag)| flag);
+    let unheard: u32 = unheard.sum();
+    let mut policy = Policy {
+        flags: unheard,
+        rules,
+        library: String::new(),
+        preloads: String::new(),
+        session: String::new(),
+        env: Vec::new(),
+        root: (root.dev(), root.ino()),
+        disk,
+        seed: options.seed,
+        board: board.as_ref().map(Board::id),
+    };
+    // First of all, as it takes the longest, and by itself.
+    let begun = filter
+        .map(|filter| Begun::begin(filter, options.reach.no_new_privs, &policy, board.as_ref()));
+
     let library = place::place_library()?;
     let mut more = Vec::new();
     if let Some(malloc) = &launch.malloc {
@@ -145,7 +190,6 @@ pub fn prepare(
         )?);
     }
     more.extend(launch.preload.iter().cloned());
-    let preloads = options.reach.backend != Backend::Seccomp;
     let all: Vec<PathBuf> = preloads
         .then(|| library.clone())
         .into_iter()
@@ -172,59 +216,26 @@ pub fn prepare(
         _ => env.preload(&all),
     }
 
-    let disk = match &launch.disk {
-        Some(rule) => Some(disk::emulated(&rule.disk)?),
-        None => None,
-    };
-    let board = if disk.is_some() || options.trace {
-        Some(Board::create().map_err(|cause| LaunchError::Board { cause })?)
-    } else {
-        None
-    };
-    let disk_rule = launch.disk.iter().map(|rule| SwitchRule {
-        scope: rule.scope.clone(),
-        on: false,
-    });
-    let disk_rule: Vec<SwitchRule> = disk_rule.collect();
-    let rules: Vec<Rule> = rules(Knob::Sync, &launch.sync)
-        .chain(rules(Knob::Odirect, &launch.odirect))
-        .chain(rules(Knob::Disk, &disk_rule))
-        .collect();
-    let root = std::fs::metadata("/").map_err(|cause| LaunchError::Board { cause })?;
+    policy.library = text(&library)?;
+    policy.preloads = more
+        .iter()
+        .map(|path| text(path))
+        .collect::<Result<Vec<_>, _>>()?
+        .join(":");
+    policy.env = put_back;
     let session = Session::create()?;
     if preloads && !options.bare {
         env.set("REFIT_SESSION", session.path.as_os_str());
     }
-    let filter = wanted(launch, &options.reach).filter(|_| !options.bare);
-    let flags = [
-        (options.count, POLICY_COUNT),
-        (options.follow_env, POLICY_FOLLOW),
-        (options.trace, POLICY_TRACE),
-        (options.reach.rings == Rings::Deny, POLICY_DENY_RINGS),
-    ];
-    let unheard = flags.iter().filter(|(set, _)| *set).map(|(_, flag)| flag);
-    let unheard: u32 = unheard.sum();
-    let mut policy = Policy {
-        flags: unheard,
-        rules,
-        library: text(&library)?,
-        preloads: more
-            .iter()
-            .map(|path| text(path))
-            .collect::<Result<Vec<_>, _>>()?
-            .join(":"),
-        session: text(&session.path)?,
-        env: put_back,
-        root: (root.dev(), root.ino()),
-        disk,
-        seed: options.seed,
-        board: board.as_ref().map(Board::id),
-    };
     let scopes = policy.rules.iter().map(scope_text).collect();
-    if filter.is_some() {
+    if begun.is_some() {
         policy.flags |= POLICY_NOTIFIED;
     }
-    let file = match session.write_policy(&policy) {
+    let written = text(&session.path).and_then(|path| {
+        policy.session = path;
+        session.write_policy(&policy)
+    });
+    let file = match written {
         Ok(file) => file,
         Err(error) => {
             session.remove();
@@ -237,16 +248,7 @@ pub fn prepare(
         at: POLICY_FLAGS as u64,
         value: unheard,
     };
-    let seccomp = match filter {
-        Some(filter) => Plan::make(
-            filter,
-            options.reach.no_new_privs,
-            &policy,
-            board.as_ref(),
-            page,
-        ),
-        None => Plan::Nothing,
-    };
+    let seccomp = begun.map_or(Plan::Nothing, |begun| begun.finish(page));
     if let Some(bytes) = options.environment_bytes {
         env.fill_up_to(bytes);
     }

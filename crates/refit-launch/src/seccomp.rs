@@ -8,6 +8,7 @@
 
 use std::fmt;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::rc::Rc;
 
 use refit_knobs::{Launch, SwitchRule};
@@ -199,19 +200,25 @@ pub(crate) enum Plan {
     Refused(Refusal),
 }
 
-impl Plan {
-    /// Starts a guardian for this filter, where it can be installed.
-    ///
-    /// `page` is where the program reads that it may ask.
-    pub fn make(
+/// A filter whose guardian is starting, so that what remains to be done is done
+/// meanwhile.
+pub(crate) struct Begun {
+    filter: Filter,
+    right: Right,
+    guardian: Result<(Guardian, [OwnedFd; 2]), Refusal>,
+}
+
+impl Begun {
+    /// Starts a guardian for this filter, where that can be installed. Of the
+    /// policy it needs no path and no variable.
+    pub fn begin(
         filter: Filter,
         no_new_privs: bool,
         policy: &Policy,
         board: Option<&Board>,
-        page: Amendment,
-    ) -> Plan {
+    ) -> Begun {
         let right = right();
-        let started = if right == Right::None && !no_new_privs {
+        let guardian = if right == Right::None && !no_new_privs {
             Err(Refusal::NoPermission)
         } else if !kernel_suffices() {
             Err(Refusal::OldKernel)
@@ -219,7 +226,17 @@ impl Plan {
             Guardian::start(Orders { policy, board })
                 .map_err(|error| Refusal::NoGuardian(error.to_string()))
         };
-        let (guardian, sockets) = match started {
+        Begun {
+            filter,
+            right,
+            guardian,
+        }
+    }
+
+    /// `page` is where the program reads that it may ask.
+    pub fn finish(self, page: Amendment) -> Plan {
+        let filter = self.filter;
+        let (guardian, sockets) = match self.guardian {
             Ok(started) => started,
             Err(refusal) => {
                 page.make();
@@ -236,18 +253,30 @@ impl Plan {
             installation: Box::new(Installation::new(
                 filter.instructions(),
                 unheard,
-                right == Right::None,
+                self.right == Right::None,
                 sockets,
                 page,
             )),
             guardian,
         }
     }
+}
 
-    /// To be done before the exec.
+impl Plan {
+    /// To be done before the exec, which is next.
     pub fn installation(&self) -> Option<&Installation> {
         match self {
-            Plan::Ready { installation, .. } => Some(installation),
+            Plan::Ready {
+                installation,
+                guardian,
+                ..
+            } => {
+                if guardian.await_fork() {
+                    return Some(installation);
+                }
+                installation.policy.make();
+                None
+            }
             Plan::Nothing | Plan::Refused(_) => None,
         }
     }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::error::ErrorKind;
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Command, FromArgMatches, Parser, Subcommand};
 use refit_lab::Gate;
 use refit_launch::filter::Rings;
 use refit_launch::seccomp::{Backend, Reach};
@@ -21,6 +21,26 @@ use refit_launch::seccomp::{Backend, Reach};
 pub struct Cli {
     #[command(subcommand)]
     pub verb: Verb,
+}
+
+/// What was typed. `run` is tried alone first: it holds up a program's start, and
+/// most of clap's time goes into describing verbs that nobody asked for. Whatever
+/// is wrong with it is for the whole to say.
+///
+/// # Errors
+/// clap's, its help and version among them.
+pub fn parse() -> Result<Cli, clap::Error> {
+    let words = std::env::args_os().skip(1);
+    if std::env::args_os().nth(1).is_some_and(|verb| verb == "run") {
+        let run = RunArgs::augment_args(Command::new("run"));
+        let typed = run.try_get_matches_from(words);
+        if let Ok(args) = typed.and_then(|typed| RunArgs::from_arg_matches(&typed)) {
+            return Ok(Cli {
+                verb: Verb::Run(args),
+            });
+        }
+    }
+    Cli::try_parse()
 }
 
 #[derive(Subcommand)]

@@ -2,15 +2,13 @@
 
 use std::process::ExitCode;
 
-use clap::Parser;
-
 mod cli;
 mod cmd;
 
-use cli::{Cli, Verb};
+use cli::Verb;
 
 fn main() -> ExitCode {
-    let cli = Cli::try_parse().unwrap_or_else(|error| cli::usage_error(&error));
+    let cli = cli::parse().unwrap_or_else(|error| cli::usage_error(&error));
     match cli.verb {
         Verb::Run(args) => cmd::run::main(args),
         Verb::Compare(args) => cmd::compare::main(&args),

@@ -20,6 +20,7 @@ mod standby;
 mod tally;
 mod trace;
 
+use std::cell::Cell;
 use std::ffi::CStr;
 use std::io;
 use std::mem::MaybeUninit;
@@ -35,7 +36,9 @@ use rustix::net::{
 
 use crate::sys::area::Area;
 use crate::sys::board::Board;
-use crate::sys::fork::{Child, Side, detach, fork, own_pidfd, split};
+use crate::sys::fork::{
+    Child, OrphansParent, Side, become_patient, detach, end_patience, fork_orphan, own_pidfd, split,
+};
 use active::Active;
 
 /// The name of the guardian's processes.
@@ -53,10 +56,13 @@ pub struct Orders<'a> {
 /// refit's side of a guardian.
 pub struct Guardian {
     area: Area,
+    /// While it is not known that there is one.
+    parent: Cell<Option<OrphansParent>>,
 }
 
 impl Guardian {
-    /// Forks it. The sockets are where its processes await the listener.
+    /// Begins to fork it. The sockets are where its processes await the listener;
+    /// without them they end.
     ///
     /// # Errors
     /// No memory, no process, no descriptor.
@@ -64,19 +70,31 @@ impl Guardian {
         let area = Area::new()?;
         let (to_active, active) = pair()?;
         let (to_standby, standby) = pair()?;
-        let first = fork(|| {
-            // An orphan, so that nobody's wait(2) sees the guardian's end.
-            let active_one = || run(orders, &area, &active, &standby).err().map_or(0, code);
-            i32::from(fork(active_one).is_err())
-        })?;
-        first.reap();
-        Ok((Guardian { area }, [to_active, to_standby]))
+        // An orphan, so that nobody's wait(2) sees the guardian's end.
+        let parent = fork_orphan(|| run(orders, &area, &active, &standby).err().map_or(0, code))?;
+        let guardian = Guardian {
+            area,
+            parent: Cell::new(Some(parent)),
+        };
+        Ok((guardian, [to_active, to_standby]))
+    }
+
+    /// Waits until it is forked, which should be done by now: before that no
+    /// program may depend on it. False: there was no process for it.
+    pub fn await_fork(&self) -> bool {
+        self.parent.take().is_none_or(OrphansParent::reap)
     }
 
     /// What it has counted so far.
     #[must_use]
     pub fn notified(&self) -> Notified {
         tally::notified(&self.area)
+    }
+}
+
+impl Drop for Guardian {
+    fn drop(&mut self) {
+        self.await_fork();
     }
 }
 
@@ -105,24 +123,32 @@ enum Role {
 /// The first active process, which makes the first standby.
 fn run(orders: Orders<'_>, area: &Area, active: &OwnedFd, standby: &OwnedFd) -> io::Result<()> {
     detach(NAME, &[active.as_fd(), standby.as_fd()]);
+    // The listener comes from the program's process on its way to its exec: on one
+    // processor two woken guardians would hold that up by a third of a millisecond.
+    let patient = become_patient();
     let own = own_pidfd()?;
     let (role, socket) = match split()? {
         Side::Parent(twin) => (Role::Active(Some(twin)), active),
         Side::Child => (Role::Standby(own), standby),
     };
     if let Some(listener) = await_listener(socket.as_fd())? {
-        serve(orders, area, listener.as_fd(), role);
+        serve(orders, area, listener.as_fd(), role, patient);
     }
     Ok(())
 }
 
 /// Until no process has the filter any more. A loop, so that no number of kills
 /// fills the stack.
-fn serve(orders: Orders<'_>, area: &Area, listener: BorrowedFd<'_>, mut role: Role) {
+fn serve(orders: Orders<'_>, area: &Area, listener: BorrowedFd<'_>, mut role: Role, patient: bool) {
     loop {
         let next = match role {
             Role::Standby(active) => standby::wait(listener, active.as_fd()),
-            Role::Active(twin) => Active::new(orders, area, listener).run(twin),
+            Role::Active(twin) => {
+                if patient {
+                    end_patience();
+                }
+                Active::new(orders, area, listener).run(twin)
+            }
         };
         match next {
             None => return,

@@ -33,6 +33,40 @@ pub fn fork(work: impl FnOnce() -> i32) -> io::Result<Child> {
     }
 }
 
+/// The parent of an orphan: it ends as soon as it has forked that.
+pub struct OrphansParent(libc::pid_t);
+
+/// Runs `work` in a process that is nobody's child. Nobody waits for it here: it
+/// is on its way when its parent was reaped.
+pub fn fork_orphan(work: impl FnOnce() -> i32) -> io::Result<OrphansParent> {
+    // SAFETY: as in `fork`, twice.
+    let parent = || unsafe {
+        match libc::fork() {
+            0 => run_and_exit(work),
+            pid => i32::from(pid < 0),
+        }
+    };
+    // SAFETY: as in `fork`.
+    match unsafe { libc::fork() } {
+        0 => run_and_exit(parent),
+        -1 => Err(io::Error::last_os_error()),
+        pid => Ok(OrphansParent(pid)),
+    }
+}
+
+impl OrphansParent {
+    /// Waits for its end, which is soon. False: it could not fork.
+    pub fn reap(self) -> bool {
+        let mut status = 0;
+        // SAFETY: writes into `status`. Where SIGCHLD is ignored the call waits as
+        // well, and tells nothing (wait(2)).
+        while unsafe { libc::waitpid(self.0, &raw mut status, 0) } < 0
+            && io::Error::last_os_error().kind() == io::ErrorKind::Interrupted
+        {}
+        status == 0
+    }
+}
+
 /// Whose side of a [`split`] it is.
 pub enum Side {
     /// The process that was there before.
@@ -112,4 +146,27 @@ pub fn detach(name: &CStr, keep: &[BorrowedFd<'_>]) {
     let _ = rustix::thread::set_name(name);
     // The default of 50 µs would be added to each wait (prctl(2)).
     let _ = rustix::thread::set_current_timer_slack(std::num::NonZero::new(1));
+}
+
+/// Makes the calling process one that does not take the processor from whoever
+/// wakes it (sched(7), SCHED_BATCH). False: it has a policy that somebody chose.
+pub fn become_patient() -> bool {
+    // SAFETY: about the calling process alone.
+    let usual = unsafe { libc::sched_getscheduler(0) } == libc::SCHED_OTHER;
+    if usual {
+        set_policy(libc::SCHED_BATCH);
+    }
+    usual
+}
+
+/// Undoes it.
+pub fn end_patience() {
+    set_policy(libc::SCHED_OTHER);
+}
+
+fn set_policy(policy: i32) {
+    // SAFETY: zeros are valid; both policies want priority 0.
+    let parameters: libc::sched_param = unsafe { std::mem::zeroed() };
+    // SAFETY: about the calling process alone; the structure outlives the call.
+    unsafe { libc::sched_setscheduler(0, policy, &raw const parameters) };
 }

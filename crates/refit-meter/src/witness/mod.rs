@@ -124,7 +124,7 @@ impl Witness {
         })
     }
 
-    /// Takes what the kernel has written. Its room is for about 7,000 calls on
+    /// Takes what the kernel has written. Its room is for about 3,500 calls on
     /// each processor from one tick to the next.
     pub fn tick(&mut self) {
         // A record is written a moment after its time was taken, and the rings

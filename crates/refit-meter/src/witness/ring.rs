@@ -8,8 +8,9 @@ use std::time::Duration;
 use super::sys::{self, Mapping};
 use super::tracepoint::Tracepoint;
 
-/// Bytes for the records of each processor: a power of two pages.
-const RING_BYTES: usize = 512 << 10;
+/// Bytes for the records of each processor: a power of two pages, which the kernel
+/// gives one by one, so that each of them is felt at the start.
+const RING_BYTES: usize = 256 << 10;
 
 /// How long the events of a run outlive it, idle.
 const LINGER: Duration = Duration::from_millis(100);
@@ -20,8 +21,6 @@ pub struct Rings {
     mappings: Vec<Mapping>,
     /// By processor; those of processes behind those of tracepoints.
     events: Vec<OwnedFd>,
-    /// Number of tracepoints.
-    of_each: usize,
 }
 
 /// Processors that run; `0-3,8`.
@@ -51,7 +50,6 @@ impl Rings {
         let mut rings = Rings {
             mappings: Vec::new(),
             events: Vec::new(),
-            of_each: tracepoints.len(),
         };
         for processor in processors(&online) {
             rings
@@ -80,22 +78,22 @@ impl Rings {
         }
     }
 
-    /// Records that found no room.
+    /// Records that found no room, up to the last reading. The kernel is asked
+    /// only where there may be any: each event is read on its own processor.
     pub fn lost(&self) -> u64 {
+        if !self.mappings.iter().any(Mapping::was_full) {
+            return 0;
+        }
         let lost = self.events.iter().map(sys::lost);
         lost.fold(0, u64::saturating_add)
     }
 
-    /// Closes at once what is closed quickly. The kernel takes its time over the
-    /// last event of a tracepoint, and no other can be opened meanwhile: one of
-    /// each goes to a process of its own, which keeps it for a moment longer, so
-    /// that a next run does not wait either.
-    pub fn close_in_background(mut self) {
-        self.mappings.clear();
-        // Those of the first processor: tracepoints, then processes.
-        let last = self.events.split_off(self.of_each);
-        sys::close_in_background(&self.events, LINGER);
-        drop(last);
+    /// The kernel takes its time over the last event of a tracepoint, and no other
+    /// can be opened meanwhile. All go to a process of its own, which keeps them
+    /// for a moment longer, so that a next run does not wait either.
+    pub fn close_in_background(self) {
+        let mappings = self.mappings.into_iter().map(Mapping::into_raw);
+        sys::close_in_background(mappings.collect(), self.events, LINGER);
     }
 }
 

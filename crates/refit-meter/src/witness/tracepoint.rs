@@ -75,7 +75,9 @@ impl Tracepoint {
         }
     }
 
-    fn new(row: usize, id: &str, format: &str) -> Option<Tracepoint> {
+    /// From the event's `format` file.
+    fn new(row: usize, format: &str) -> Option<Tracepoint> {
+        let id = format.lines().find_map(|line| line.strip_prefix("ID:"))?;
         Some(Tracepoint {
             row,
             id: id.trim().parse().ok()?,
@@ -168,8 +170,8 @@ pub fn available() -> Result<Vec<Tracepoint>, String> {
     let found: Vec<Tracepoint> = rows
         .filter(|(_, row)| mounted.contains(&row.0))
         .filter_map(|(row, (system, event, _))| {
-            let read = |file| tracefs.read(&format!("events/{system}/{event}/{file}"));
-            Tracepoint::new(row, &read("id").ok()?, &read("format").ok()?)
+            let format = tracefs.read(&format!("events/{system}/{event}/format"));
+            Tracepoint::new(row, &format.ok()?)
         })
         .collect();
     if found.is_empty() {
@@ -196,14 +198,18 @@ format:
 
 print fmt: \"dev %d,%d ino %lu parent %lu\", REC->dev
 ";
-    const SYNC_FS: &str = "\tfield:dev_t dev;\toffset:8;\tsize:4;\tsigned:0;
+    const SYNC_FS: &str = "\
+name: ext4_sync_fs
+ID: 1013
+format:
+\tfield:dev_t dev;\toffset:8;\tsize:4;\tsigned:0;
 \tfield:int wait;\toffset:12;\tsize:4;\tsigned:1;
 ";
 
     pub fn ext4() -> Vec<Tracepoint> {
         vec![
-            Tracepoint::new(0, "1012\n", EXT4).unwrap(),
-            Tracepoint::new(1, "1013\n", SYNC_FS).unwrap(),
+            Tracepoint::new(0, EXT4).unwrap(),
+            Tracepoint::new(1, SYNC_FS).unwrap(),
         ]
     }
 
@@ -241,11 +247,9 @@ print fmt: \"dev %d,%d ino %lu parent %lu\", REC->dev
         assert_eq!(event(&raw, &tracepoints), None);
         raw[12] = 1;
         assert_eq!(event(&raw, &tracepoints).unwrap().tracepoint, 1);
-        assert!(
-            Tracepoint::new(1, "1", EXT4).is_none(),
-            "no such field here"
-        );
-        let xfs = Tracepoint::new(4, "1", "").unwrap();
+        assert!(Tracepoint::new(1, EXT4).is_none(), "no such field here");
+        assert!(Tracepoint::new(4, "").is_none(), "no number");
+        let xfs = Tracepoint::new(4, "ID: 1").unwrap();
         assert_eq!([0, 1, 2, 5].map(|n| xfs.calls(n)), [0, 1, 1, 3]);
     }
 }

@@ -34,8 +34,8 @@ struct Plan {
 }
 
 /// How often refit looks up while the program runs, and while it is traced: the
-/// board has room for what any program can do in between.
-const TICK: Duration = Duration::from_millis(100);
+/// witness and the board have room for what any program can do in between.
+const TICK: Duration = Duration::from_millis(50);
 const TRACE_TICK: Duration = Duration::from_millis(1);
 
 pub fn main(args: RunArgs) -> ExitCode {

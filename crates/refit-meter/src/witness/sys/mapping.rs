@@ -13,7 +13,11 @@ pub struct Mapping {
     /// Of the records, behind the first page.
     size: usize,
     read: Vec<u8>,
+    was_full: bool,
 }
+
+/// No record is longer (struct perf_event_header has 16 bits for its size).
+const LONGEST: usize = 1 << 16;
 
 /// struct perf_event_mmap_page
 const DATA_HEAD: usize = 1024;
@@ -45,6 +49,7 @@ impl Mapping {
             page,
             size,
             read: Vec::new(),
+            was_full: false,
         })
     }
 
@@ -63,6 +68,7 @@ impl Mapping {
         let n = usize::try_from(to.wrapping_sub(from))
             .unwrap_or(0)
             .min(self.size);
+        self.was_full |= n + LONGEST > self.size;
         let begin = from as usize & (self.size - 1);
         let first = n.min(self.size - begin);
         self.read.clear();
@@ -77,6 +83,21 @@ impl Mapping {
         }
         tail.store(to, Ordering::Release);
         &self.read
+    }
+
+    /// Whether there was a moment up to the last reading when a record may have
+    /// found no room. Until we read, nothing leaves the ring, so its fullest was
+    /// what we then found.
+    pub fn was_full(&self) -> bool {
+        self.was_full
+    }
+
+    /// Where it lies, and its length, for whoever unmaps it.
+    pub fn into_raw(mut self) -> (*mut libc::c_void, usize) {
+        drop(std::mem::take(&mut self.read));
+        let raw = (self.at.cast(), self.page + self.size);
+        std::mem::forget(self);
+        raw
     }
 }
 

@@ -1,9 +1,11 @@
 //! Perf events: opening, and letting go.
 
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::ptr;
 use std::time::Duration;
+
+use libc::c_void;
 
 use super::{checked, owned};
 
@@ -122,37 +124,88 @@ pub fn lost(event: &OwnedFd) -> u64 {
     }
 }
 
+/// What a [`keeper`] lets go of, and when.
+struct Kept {
+    mappings: Vec<(*mut c_void, usize)>,
+    events: Vec<OwnedFd>,
+    pause: libc::timespec,
+}
+
+impl Kept {
+    fn unmap(&self) {
+        for (at, length) in &self.mappings {
+            // SAFETY: a mapping that `Mapping::into_raw` gave away.
+            unsafe { libc::munmap(*at, *length) };
+        }
+    }
+}
+
+/// Bytes of its stack: it makes system calls, and nothing else.
+const KEEPER_STACK: usize = 16 * 1024;
+
 /// Starts a process that holds nothing but these, and ends with them after a
 /// while, so that the waiting of the kernel is its own. It is of no process group
 /// or terminal of ours, tells nobody of its end, and pins no directory. The events
 /// are stopped before.
-pub fn close_in_background(events: &[OwnedFd], after: Duration) {
-    let mut keep: Vec<RawFd> = events.iter().map(AsRawFd::as_raw_fd).collect();
-    keep.sort_unstable();
-    let pause = libc::timespec {
-        tv_sec: after.as_secs().cast_signed(),
-        tv_nsec: after.subsec_nanos().into(),
+///
+/// It shares our memory, since to copy it and to take it down again would cost more
+/// than all else that it does: what it needs of that is never given back (some
+/// 16 KiB), and goes when both have ended.
+pub fn close_in_background(
+    mappings: Vec<(*mut c_void, usize)>,
+    mut events: Vec<OwnedFd>,
+    after: Duration,
+) {
+    events.sort_unstable_by_key(AsRawFd::as_raw_fd);
+    let kept = Box::leak(Box::new(Kept {
+        mappings,
+        events,
+        pause: libc::timespec {
+            tv_sec: after.as_secs().cast_signed(),
+            tv_nsec: after.subsec_nanos().into(),
+        },
+    }));
+    let stack = vec![0_u128; KEEPER_STACK / size_of::<u128>()].leak();
+    // SAFETY: the stack is aligned, grows down from its end, and is nobody else's
+    // for ever; nobody changes `kept` any more. 0: no signal at its end.
+    let keeper = unsafe {
+        libc::clone(
+            keeper,
+            stack.as_mut_ptr_range().end.cast(),
+            libc::CLONE_VM,
+            (&raw mut *kept).cast(),
+        )
     };
-    // SAFETY: as fork(2), but with no signal at its end. The child allocates
-    // nothing and makes system calls only, so other threads do not matter.
+    if keeper < 0 {
+        // As many processes as may be: then the waiting is ours.
+        kept.unmap();
+    }
+    for event in &kept.events {
+        // SAFETY: this process's copy of the descriptor, which nobody uses any
+        // more; the keeper has its own.
+        unsafe { libc::close(event.as_raw_fd()) };
+    }
+}
+
+/// Only system calls that cannot fail here: errno is the other process's.
+extern "C" fn keeper(kept: *mut c_void) -> libc::c_int {
+    // SAFETY: what `close_in_background` leaked, which nobody changes; its
+    // descriptors are our own copies, its mappings nobody's any more.
     unsafe {
-        let flags: libc::c_ulong = 0;
-        let null = ptr::null_mut::<u8>();
-        if libc::syscall(libc::SYS_clone, flags, null, null, null, null) != 0 {
-            return;
-        }
+        let kept = &*kept.cast::<Kept>();
         libc::setsid();
         libc::chdir(c"/".as_ptr());
         let mut first = 0;
-        for fd in &keep {
-            if *fd > first {
-                libc::syscall(libc::SYS_close_range, first, *fd - 1, 0);
+        for fd in kept.events.iter().map(AsRawFd::as_raw_fd) {
+            if fd > first {
+                libc::syscall(libc::SYS_close_range, first, fd - 1, 0);
             }
-            libc::ioctl(*fd, IOC_DISABLE, 0);
-            first = *fd + 1;
+            libc::ioctl(fd, IOC_DISABLE, 0);
+            first = fd + 1;
         }
         libc::syscall(libc::SYS_close_range, first, libc::c_uint::MAX, 0);
-        libc::nanosleep(&raw const pause, ptr::null_mut());
-        libc::_exit(0);
+        kept.unmap();
+        libc::nanosleep(&raw const kept.pause, ptr::null_mut());
+        libc::_exit(0)
     }
 }

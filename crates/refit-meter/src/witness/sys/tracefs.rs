@@ -1,7 +1,8 @@
-//! A tracefs that no directory shows.
+//! The interface of the kernel's tracepoints.
 
 use std::fs::File;
 use std::io::{self, Read};
+use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::ptr;
 
@@ -10,12 +11,43 @@ use super::{checked, owned};
 /// linux/mount.h
 const FSCONFIG_CMD_CREATE: libc::c_uint = 6;
 
-/// The interface of the kernel's tracepoints, mounted for this process alone:
-/// no directory shows it, and it goes with the descriptor.
+/// linux/magic.h
+const TRACEFS_MAGIC: i64 = 0x7472_6163;
+
+/// Its root.
 pub struct Tracefs(OwnedFd);
 
 impl Tracefs {
+    /// Where systemd mounts it, or else one of this process alone: no directory
+    /// shows that, and it goes with the descriptor.
     pub fn open() -> io::Result<Tracefs> {
+        Tracefs::mounted().or_else(|_| Tracefs::hidden())
+    }
+
+    /// Saves the mounting and, at the end, the unmounting.
+    fn mounted() -> io::Result<Tracefs> {
+        // SAFETY: a NUL-terminated path.
+        let root = owned(unsafe {
+            libc::open(
+                c"/sys/kernel/tracing".as_ptr(),
+                libc::O_PATH | libc::O_DIRECTORY | libc::O_CLOEXEC,
+            )
+            .into()
+        })?;
+        let mut kind = MaybeUninit::<libc::statfs>::uninit();
+        // SAFETY: fstatfs fills the structure, unless it fails.
+        let kind = unsafe {
+            checked(libc::fstatfs(root.as_raw_fd(), kind.as_mut_ptr()).into())?;
+            kind.assume_init().f_type
+        };
+        if kind == TRACEFS_MAGIC {
+            Ok(Tracefs(root))
+        } else {
+            Err(io::ErrorKind::NotFound.into())
+        }
+    }
+
+    fn hidden() -> io::Result<Tracefs> {
         // SAFETY: a NUL-terminated name and a flag.
         let context =
             owned(unsafe { libc::syscall(libc::SYS_fsopen, c"tracefs".as_ptr(), 1_u32) })?;
@@ -38,16 +70,17 @@ impl Tracefs {
     pub fn read(&self, path: &str) -> io::Result<String> {
         let path = std::ffi::CString::new(path)?;
         // SAFETY: the descriptor is open, the path ends with NUL.
-        let file = unsafe {
+        let file = owned(unsafe {
             libc::openat(
                 self.0.as_raw_fd(),
                 path.as_ptr(),
                 libc::O_RDONLY | libc::O_CLOEXEC,
             )
-        };
-        // Of a size unknown before; few are longer.
+            .into()
+        })?;
+        // Of a size that fstat does not tell; few are longer.
         let mut text = String::with_capacity(4096);
-        File::from(owned(file.into())?).read_to_string(&mut text)?;
+        File::from(file).read_to_string(&mut text)?;
         Ok(text)
     }
 }
