@@ -64,6 +64,7 @@ mod seccomp_limits;
 mod seccomp_opens;
 mod service_cleanup;
 mod service_failures;
+mod service_kept;
 mod service_outcomes;
 mod service_runs;
 mod service_variants;
@@ -127,6 +128,7 @@ const TABLE: &[&[Test]] = &[
     seccomp_opens::TESTS,
     service_cleanup::TESTS,
     service_failures::TESTS,
+    service_kept::TESTS,
     service_outcomes::TESTS,
     service_runs::TESTS,
     service_variants::TESTS,

@@ -73,6 +73,10 @@ const ACCEPTED: &[Edit] = &[
     ),
     (
         "# end",
+        "[service]\nkeep = true\nstart = 'x'\nready = { unix = 's' }\n[conf.a.b]\nclass = 'safe'\ncommand = 'a'\ninverse = 'b'",
+    ),
+    (
+        "# end",
         "[service]\nstart = 'x'\nready = { unix = 's' }\nready-timeout = '1s'\nstop-timeout = '1s'",
     ),
     (
@@ -103,6 +107,11 @@ const ACCEPTED: &[Edit] = &[
 ];
 
 const REFUSED: &[Edit] = &[
+    ("# end", "[service]\nkeep = true"),
+    (
+        "# end",
+        "[service]\nkeep = 'yes'\nstart = 'x'\nready = { unix = 's' }",
+    ),
     // What has to be there.
     ("name = \"small\"", ""),
     ("question.en = \"?\"", ""),
@@ -233,6 +242,10 @@ const REFUSED: &[Edit] = &[
 
 /// What a schema cannot say.
 const CODE_ONLY: &[Edit] = &[
+    (
+        "# end",
+        "[service]\nkeep = true\nstart = 'x'\nready = { unix = 's' }\n[conf.a.b]\nclass = 'safe'\nfile = 'f'\nto = 'x'",
+    ),
     ("# top", "main = 'speed'"),
     ("# top", "main = 'pss'"),
     ("# end", "[service]\nstart = 'x'\nready = { tcp = 'http' }"),

@@ -36,6 +36,7 @@ macro_rules! shipped {
 shipped! {
     "dpkg-unpack"
     "fsync-loop"
+    "index-loop"
     "mariadb-commits"
     "mruby-fragments"
     "mruby-handler"

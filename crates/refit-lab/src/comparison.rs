@@ -478,6 +478,14 @@ impl<'a> Comparison<'a> {
         }
         experiment.warnings = warnings(experiment, others);
         experiment.warnings.extend(self.runner.warnings());
+        let trouble = match self.runner.end() {
+            Ok(trouble) => trouble,
+            Err(error) => Some(error.to_string()),
+        };
+        experiment.warnings.extend(trouble.map(|text| Warning {
+            text: format!("behind the last run {text}"),
+            action: "look at the service's log, and repeat it".to_owned(),
+        }));
         experiment.results = results(experiment);
         experiment.clone()
     }

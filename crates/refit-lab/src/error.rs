@@ -34,6 +34,16 @@ pub enum LabError {
         /// Where.
         place: PathBuf,
     },
+    /// A kept service cannot be started again with something else beneath it.
+    #[error(
+        "{variant}: the recipe keeps one server for all runs, and only a conf.NAME=VALUE can be changed while it runs\n  {remedy}"
+    )]
+    Kept {
+        /// As it was typed.
+        variant: String,
+        /// What to type next.
+        remedy: &'static str,
+    },
     /// Settings that exclude each other.
     #[error(transparent)]
     Setting(#[from] SettingError),

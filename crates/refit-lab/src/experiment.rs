@@ -76,6 +76,9 @@ pub struct RecipeRecord {
     pub unit: String,
     /// It starts a service; otherwise its load is the program.
     pub is_service: bool,
+    /// One start of the service served all runs: the round is the replicate, not the start.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_kept: bool,
     /// What is read from the load's output.
     pub metrics: Vec<LoadMetricRecord>,
     /// Why each of its variants is worth trying, by canonical text.
@@ -123,7 +126,7 @@ pub struct LoadRecord {
 /// What a service took over the measured window.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct ServiceRecord {
-    /// From its start until it was ready, in nanoseconds.
+    /// From its start until it was ready, in nanoseconds; 0 where it was kept from another run.
     pub ready_ns: u64,
     /// Processor time in programs, in nanoseconds.
     pub user_ns: u64,

@@ -125,7 +125,7 @@ const OF_LOADS: &[Metric] = &[
 /// Of a service, all over the measured window.
 #[rustfmt::skip]
 const OF_SERVICES: &[Metric] = &[
-    metric!("ready", Duration, Nanoseconds, Exact, "from the start until the service was ready", |r| service(r).map(|s| s.ready_ns as f64)),
+    metric!("ready", Duration, Nanoseconds, Exact, "from the start until the service was ready", |r| service(r).filter(|s| s.ready_ns > 0).map(|s| s.ready_ns as f64)),
     metric!("cpu", Amount, Nanoseconds, Stepped, "processor time of the service", |r| service(r).map(|s| s.user_ns.saturating_add(s.system_ns) as f64)),
     metric!("written", Amount, Bytes, Stepped, "bytes that the service wrote towards a disk (/proc/PID/io)", |r| service(r)?.written_bytes.map(|n| n as f64)),
     metric!("psi-cpu", Amount, Microseconds, Stepped, "tasks of the machine waited for a processor", |r| service(r)?.pressure.map(|p| p.cpu_us as f64)),

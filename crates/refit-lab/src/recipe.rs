@@ -48,6 +48,8 @@ pub enum Ready {
 pub struct ServiceStart {
     /// What is swapped beneath.
     pub start: String,
+    /// It is started once, and all runs load the same one.
+    pub keep: bool,
     /// When it is ready.
     pub ready: Ready,
     /// What ends it; `None`: SIGTERM.
@@ -190,6 +192,12 @@ impl Recipe {
         self.file.main.as_deref().unwrap_or("rate")
     }
 
+    /// All runs load the same start of its service.
+    #[must_use]
+    pub fn is_kept(&self) -> bool {
+        self.service.as_ref().is_some_and(|service| service.keep)
+    }
+
     /// What of it goes into a result.
     #[must_use]
     pub fn record(&self) -> RecipeRecord {
@@ -204,6 +212,7 @@ impl Recipe {
             question: self.file.question.en.clone(),
             unit: self.file.load.unit.clone(),
             is_service: self.service.is_some(),
+            is_kept: self.is_kept(),
             metrics: metrics
                 .map(|(name, entry)| LoadMetricRecord {
                     name: name.clone(),

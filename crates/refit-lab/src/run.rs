@@ -67,6 +67,25 @@ impl Watch {
         now.calls()
     }
 
+    /// The record of a run that its program outlives: its time, and which processes
+    /// were reached. Calls are left out, as they would be those of earlier runs too.
+    #[must_use]
+    pub fn so_far(&self, wall: Duration) -> Run {
+        let mut now = self.collector.clone();
+        now.finish();
+        set_filter(&mut now, &self.seccomp);
+        let metrics = Metrics {
+            wall_ns: nanoseconds(wall),
+            ..Metrics::default()
+        };
+        Run {
+            coverage: now.run(Outcome::Code(0), metrics.clone()).coverage,
+            exit: Outcome::Code(0),
+            metrics,
+            ..Run::not_started()
+        }
+    }
+
     /// The record of the run that has ended.
     #[must_use]
     pub fn finish(&mut self, ended: &Ended, session: &Session) -> Run {

@@ -81,5 +81,14 @@ pub fn check(request: &Request, told: &mut dyn FnMut(&Checked)) -> Result<bool, 
         all_passed &= checked.outcome.is_ok();
         told(&checked);
     }
+    if let Some(trouble) = runner.end()? {
+        all_passed = false;
+        told(&Checked {
+            variant: "the end of the service".to_owned(),
+            outcome: Err(trouble),
+            values: Vec::new(),
+            took: Duration::ZERO,
+        });
+    }
     Ok(all_passed)
 }

@@ -1,6 +1,7 @@
 //! Makes one run of one variant of a recipe: a fresh instance, the service, the
 //! load on it, the check of what came out.
 
+mod kept;
 mod phase;
 mod program;
 mod service;
@@ -16,6 +17,7 @@ use refit_launch::{Options, Prepared, interruptions, prepare};
 use refit_stats::Rng;
 use rustix::process::geteuid;
 
+use self::kept::Kept;
 use self::phase::{Phase, failed, names, out, passed, seconds};
 use super::runner::{Made, Runs, disk_seed, io_error, next_padding, unsettled};
 use crate::conf_steps::ConfSteps;
@@ -52,6 +54,8 @@ pub struct RecipeRunner<'a> {
     instance_bytes: u64,
     witness: bool,
     brief: bool,
+    /// The one service of all runs, where the recipe keeps it.
+    kept: Option<Kept>,
 }
 
 impl<'a> RecipeRunner<'a> {
@@ -87,7 +91,11 @@ impl<'a> RecipeRunner<'a> {
             instance_bytes: 0,
             witness: false,
             brief,
+            kept: None,
         };
+        if recipe.is_kept() {
+            kept::check(&runner.launches, variants)?;
+        }
         // What is missing is said now, and the largest environment is known.
         for variant in 0..runner.launches.len() {
             for (name, value) in &runner.launches[variant].0.conf {
@@ -325,7 +333,8 @@ impl Runs for RecipeRunner<'_> {
     }
 
     fn check_room(&self, runs: usize) -> Result<(), LabError> {
-        let needed = self.instance_bytes.saturating_mul(runs as u64);
+        let instances = if self.recipe.is_kept() { 1 } else { runs };
+        let needed = self.instance_bytes.saturating_mul(instances as u64);
         let free = self.place.free_bytes();
         if needed > free / 10 * 9 {
             return Err(LabError::NoRoomForInstances {
@@ -341,7 +350,14 @@ impl Runs for RecipeRunner<'_> {
         self.witness = true;
     }
 
+    fn end(&mut self) -> Result<Option<String>, LabError> {
+        self.end_kept()
+    }
+
     fn run(&mut self, variant: usize) -> Result<Made, LabError> {
+        if self.recipe.is_kept() {
+            return self.run_kept(variant);
+        }
         let instance = self
             .place
             .instance(self.recipe)

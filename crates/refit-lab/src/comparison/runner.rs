@@ -72,6 +72,14 @@ pub trait Runs {
     /// What ends the whole comparison; a failed run is none.
     fn run(&mut self, variant: usize) -> Result<Made, LabError>;
 
+    /// Ends what was kept from run to run; what did not end as it should is told.
+    ///
+    /// # Errors
+    /// [`LabError::Io`] and its kin.
+    fn end(&mut self) -> Result<Option<String>, LabError> {
+        Ok(None)
+    }
+
     /// Processor time of all that it started, in nanoseconds; `None` where only
     /// the kernel's account of waited-for children has it.
     fn children_ns(&self) -> Option<u64> {

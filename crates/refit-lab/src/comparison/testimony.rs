@@ -22,6 +22,9 @@ impl Comparison<'_> {
                 && variant.disqualified.is_none()
                 && (all || about_syncs(&variant.settings))
         });
+        // One server is one witness: it cannot tell the runs apart.
+        let kept = self.experiment.recipe.as_ref().is_some_and(|r| r.is_kept);
+        let candidates = candidates.filter(|_| !kept);
         let candidates: Vec<usize> = candidates.map(|(index, _)| index).collect();
         if candidates.is_empty() {
             return candidates;

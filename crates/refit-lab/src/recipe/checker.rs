@@ -7,8 +7,8 @@ use regex_lite::Regex;
 
 use super::file::RecipeFile;
 use super::{
-    LoadMetric, Operations, PATIENCE, Ready, RecipeError, ServiceStart, Source, Work, conf,
-    parse_time,
+    ConfAction, LoadMetric, Operations, PATIENCE, Ready, RecipeError, ServiceStart, Source, Work,
+    conf, parse_time,
 };
 use crate::metric::{Unit, is_built_in, is_built_in_for};
 
@@ -89,6 +89,7 @@ impl Checker<'_> {
         let service = &self.file.service;
         let Some(start) = &service.start else {
             for (key, given) in [
+                ("keep", service.keep.is_some()),
                 ("ready", service.ready.is_some()),
                 ("stop", service.stop.is_some()),
                 ("ready-timeout", service.ready_timeout.is_some()),
@@ -126,6 +127,7 @@ impl Checker<'_> {
         }
         Ok(Some(ServiceStart {
             start: start.clone(),
+            keep: service.keep.unwrap_or(false),
             ready,
             stop: service.stop.clone(),
             ready_timeout: self.time("service.ready-timeout", service.ready_timeout.as_deref())?,
@@ -200,7 +202,12 @@ impl Checker<'_> {
                     let problem = format!("`{}` is none of {}", entry.class, all.join(", "));
                     self.wrong(&format!("{key}.class"), problem)
                 })?;
-                conf::action(entry).map_err(|problem| self.wrong(&key, problem))?;
+                let action = conf::action(entry).map_err(|problem| self.wrong(&key, problem))?;
+                if self.file.service.keep == Some(true) && matches!(action, ConfAction::Edit { .. })
+                {
+                    let problem = "`service.keep` starts the server once, and it would not read an edited file again; write `command` and `inverse`";
+                    return Err(self.wrong(&key, problem));
+                }
             }
         }
         Ok(())

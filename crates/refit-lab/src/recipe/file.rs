@@ -87,6 +87,8 @@ pub struct Service {
     pub ports: Vec<String>,
     /// As root, whom everything runs as.
     pub user: Option<String>,
+    /// One instance and one start of it for all runs.
+    pub keep: Option<bool>,
     /// Makes the instance.
     pub setup: Option<String>,
     /// What is swapped beneath; without it the load is.

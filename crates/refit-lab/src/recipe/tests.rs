@@ -75,6 +75,11 @@ fn what_contradicts_itself_is_named_by_its_key() {
         ),
         ("[service]\nstop = 'x'\n", "service.stop"),
         ("[service]\nready-timeout = '1s'\n", "service.ready-timeout"),
+        ("[service]\nkeep = true\n", "service.keep"),
+        (
+            "[service]\nkeep = true\nstart = 'x'\nready = { unix = 's' }\n[conf.a.b]\nclass = 'safe'\nfile = 'f'\nto = 'x'\n",
+            "conf.a.b",
+        ),
         ("[service]\nports = ['A B']\n", "service.ports"),
         (
             "[service]\nstart = 'x'\nready = { unix = 's' }\nready-timeout = 'soon'\n",

@@ -15,6 +15,15 @@ pub fn summary(experiment: &Experiment) -> String {
         format::seed(experiment.seed)
     )];
     if experiment
+        .recipe
+        .as_ref()
+        .is_some_and(|recipe| recipe.is_kept)
+    {
+        parts.push(
+            "one server served all runs: the round is the replicate, not its start".to_owned(),
+        );
+    }
+    if experiment
         .variants
         .iter()
         .any(|variant| variant.role == Role::Hidden)

@@ -75,6 +75,7 @@ fn recipe() -> RecipeRecord {
         question: "Does Postfix get faster when cleanup no longer waits for its fsync?".to_owned(),
         unit: "mail".to_owned(),
         is_service: true,
+        is_kept: false,
         metrics: vec![LoadMetricRecord {
             name: "p99".to_owned(),
             unit: "ms".to_owned(),

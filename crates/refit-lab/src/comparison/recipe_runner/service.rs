@@ -5,7 +5,7 @@ use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use refit_launch::{Running, doze, interruptions};
+use refit_launch::{Prepared, Running, doze, interruptions};
 use refit_meter::{MemorySampler, memory_available, memory_sample, top_of};
 
 use super::RecipeRunner;
@@ -45,11 +45,29 @@ impl RecipeRunner<'_> {
         instance: &Instance,
         made: &mut Made,
     ) -> Phase<()> {
-        let Some(start) = &self.recipe.service else {
-            return Ok(Ok(()));
-        };
+        let (prepared, mut service) = self.start(variant, instance)?;
+        self.place.tree.set_leader(Some(service.running.pid()));
+        let loaded = self.ready_and_loaded(variant, instance, &mut service, made);
+        // Whatever happened, nothing of it goes on.
+        let stopped = self.stop(instance, &mut service, matches!(loaded, Ok(Ok(()))));
+        self.place.tree.set_leader(None);
+        if let Some(ended) = service.running.poll() {
+            made.run = service.watch.finish(&ended, &prepared.session);
+        }
+        prepared.session.remove();
+        passed!(loaded);
+        stopped
+    }
+
+    /// Starts it; nobody has waited for it yet.
+    pub(super) fn start(
+        &mut self,
+        variant: usize,
+        instance: &Instance,
+    ) -> Result<(Prepared, Service), LabError> {
+        let start = self.recipe.service.as_ref().map_or("", |s| &*s.start);
         let surroundings = self.surroundings(instance);
-        let words = surroundings.words(&self.place.tree, Part::Service, &start.start);
+        let words = surroundings.words(&self.place.tree, Part::Service, start);
         let bytes = Some(self.environment_bytes + self.padding);
         let available = memory_available(Path::new(PROC));
         let mut prepared = self.prepare(variant, &surroundings.env, words, bytes)?;
@@ -69,40 +87,42 @@ impl RecipeRunner<'_> {
             Err(error) => {
                 prepared.session.remove();
                 return Err(LabError::Start {
-                    command: start.start.clone(),
+                    command: start.to_owned(),
                     cause: error.0,
                 });
             }
         };
-        self.place.tree.set_leader(Some(running.pid()));
-        let mut service = Service {
+        let service = Service {
             running,
             watch,
             began,
             available,
         };
-        let loaded = self.loaded(variant, instance, &mut service, made);
-        // Whatever happened, nothing of it goes on.
-        let stopped = self.stop(instance, &mut service, matches!(loaded, Ok(Ok(()))));
-        self.place.tree.set_leader(None);
-        if let Some(ended) = service.running.poll() {
-            made.run = service.watch.finish(&ended, &prepared.session);
-        }
-        prepared.session.remove();
-        passed!(loaded);
-        stopped
+        Ok((prepared, service))
     }
 
-    /// From the start to the check.
-    fn loaded(
+    fn ready_and_loaded(
         &mut self,
         variant: usize,
         instance: &Instance,
         service: &mut Service,
         made: &mut Made,
     ) -> Phase<()> {
-        let file = &self.recipe.file;
         let ready = passed!(self.ready(instance, service));
+        self.loaded(variant, instance, service, ready, made)
+    }
+
+    /// From the warm-up to the check. `ready`: what the start took; nothing where
+    /// the service was kept from another run.
+    pub(super) fn loaded(
+        &mut self,
+        variant: usize,
+        instance: &Instance,
+        service: &mut Service,
+        ready: Duration,
+        made: &mut Made,
+    ) -> Phase<()> {
+        let file = &self.recipe.file;
         let tree = &self.place.tree;
         let warmup = file.load.warmup.as_deref();
         let warmup = self.tool("load.warmup", warmup, instance, || lives(service, tree));
@@ -165,7 +185,7 @@ impl RecipeRunner<'_> {
 
     /// Behind a phase the service lives. Where it does not, that and its last
     /// words say more than what the load noticed of it.
-    fn alive<T>(
+    pub(super) fn alive<T>(
         &self,
         key: &str,
         instance: &Instance,
@@ -188,7 +208,7 @@ impl RecipeRunner<'_> {
         failed(format!("the service ended during {key}{end}{said}"))
     }
 
-    fn ready(&self, instance: &Instance, service: &mut Service) -> Phase<Duration> {
+    pub(super) fn ready(&self, instance: &Instance, service: &mut Service) -> Phase<Duration> {
         let Some(start) = &self.recipe.service else {
             return Ok(Ok(Duration::ZERO));
         };
@@ -246,7 +266,12 @@ impl RecipeRunner<'_> {
     }
 
     /// Ends the service. `properly`: what does not end by itself is told.
-    fn stop(&self, instance: &Instance, service: &mut Service, properly: bool) -> Phase<()> {
+    pub(super) fn stop(
+        &self,
+        instance: &Instance,
+        service: &mut Service,
+        properly: bool,
+    ) -> Phase<()> {
         let Some(start) = &self.recipe.service else {
             return Ok(Ok(()));
         };
@@ -312,7 +337,7 @@ impl RecipeRunner<'_> {
 }
 
 /// Looks at its counters as well.
-fn lives(service: &mut Service, tree: &Tree) -> bool {
+pub(super) fn lives(service: &mut Service, tree: &Tree) -> bool {
     service.watch.tick();
     service.running.poll().is_none() || !tree.is_empty(Part::Service)
 }

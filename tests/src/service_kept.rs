@@ -1,0 +1,196 @@
+//! `service.keep`: one start for all runs, and what can be changed while it runs.
+
+use std::fs;
+
+use crate::compared::{effect, list, number, printed, runs_of, variant};
+use crate::lab::{Lab, described, expect_code};
+use crate::recipe_folder::{RecipeFolder, starts};
+use crate::runner::{Outcome, Test};
+use crate::test;
+
+pub const TESTS: &[Test] = &[
+    test!(one_start_serves_all_runs),
+    test!(what_with_changes_is_done_once),
+    test!(a_run_that_fails_costs_the_start),
+    test!(what_needs_a_start_of_its_own_is_refused),
+    test!(an_end_that_fails_is_told),
+];
+
+/// A load that waits where the variant's command has put a file. What commands do is noted.
+fn kept<'a>(lab: &'a Lab, name: &str) -> RecipeFolder<'a> {
+    let program = lab.program("line_service");
+    let noted = lab.path("noted");
+    RecipeFolder::service(lab, name)
+        .starting_with("echo $$ >pid")
+        .set("service.keep", "true")
+        .text("load.warmup", ">lines")
+        .text(
+            "load.command",
+            &format!(
+                "if [ -e slow ]; then sleep 0.05; fi; {program} load $REFIT_PORT_LINE $REFIT_OPERATIONS"
+            ),
+        )
+        .set(
+            "conf.slow.yes",
+            &format!(
+                "{{ class = 'safe', command = 'touch slow; echo slow >>{noted}', inverse = 'rm slow; echo back >>{noted}' }}"
+            ),
+        )
+        .set(
+            "conf.other.yes",
+            &format!(
+                "{{ class = 'safe', command = 'echo other >>{noted}', inverse = 'echo other back >>{noted}' }}"
+            ),
+        )
+        .variants(&["conf.slow=yes"])
+}
+
+fn count(lab: &Lab, file: &str) -> usize {
+    let text = fs::read_to_string(lab.path(file)).expect("it was written");
+    text.lines().count()
+}
+
+fn one_start_serves_all_runs(lab: &Lab) -> Outcome {
+    let folder = kept(lab, "kept");
+    let (output, result) = folder.compare(&["--rounds", "12"]);
+    expect_code(&output, 0);
+    assert_eq!(count(lab, &starts("kept")), 1);
+    // Before each run of the variant, and back behind it.
+    let runs = runs_of(&result, "conf.slow=yes");
+    assert_eq!(count(lab, "noted"), 2 * runs.len());
+    assert_eq!(
+        effect(&result, "conf.slow=yes", "rate")["verdict"],
+        "slower"
+    );
+    for run in list(&result["runs"]) {
+        assert!(run["failure"].is_null(), "{run}");
+        let service = &run["load"]["service"];
+        assert_eq!(service["ready_ns"], 0);
+        // Of this window, although one process made the calls of all.
+        let calls = list(&result["runs"])[0]["load"]["service"]["calls"].as_object();
+        assert_eq!(calls.map(serde_json::Map::len), Some(1));
+        let name = calls
+            .and_then(|all| all.keys().next())
+            .expect("one program");
+        assert_eq!(service["calls"][name]["fsync"]["real"], 10, "{service}");
+        assert_eq!(
+            run["coverage"]["processes_reached"],
+            run["coverage"]["processes_seen"]
+        );
+        assert!(
+            number(&run["coverage"]["processes_reached"]) >= 1.0,
+            "{run}"
+        );
+    }
+    assert_eq!(result["recipe"]["is_kept"], true);
+    let no_ready = list(&result["effects"])
+        .iter()
+        .all(|e| e["metric"] != "ready");
+    assert!(no_ready, "one start has no effect");
+    let shown = printed(&output);
+    assert!(shown.contains("one server served all runs"), "{shown}");
+    assert!(shown.contains("the replicate"), "{shown}");
+    let output = folder.check();
+    expect_code(&output, 0);
+    assert_eq!(
+        printed(&output).lines().count(),
+        2,
+        "{}",
+        described(&output)
+    );
+    folder.nothing_left();
+    Outcome::Pass
+}
+
+fn what_with_changes_is_done_once(lab: &Lab) -> Outcome {
+    let with = ["--with", "conf.other=yes", "--with", "sync=off"];
+    let (output, result) = kept(lab, "kept").compare(&[&with[..], &["--rounds", "12"]].concat());
+    expect_code(&output, 0);
+    let noted = fs::read_to_string(lab.path("noted")).expect("it was written");
+    assert_eq!(
+        noted.lines().filter(|line| *line == "other").count(),
+        1,
+        "{noted}"
+    );
+    assert!(!noted.contains("other back"), "{noted}");
+    let last = runs_of(&result, "conf.slow=yes").pop().expect("it ran");
+    let calls = last["load"]["service"]["calls"]
+        .as_object()
+        .expect("a table");
+    let calls = calls.values().next().expect("one program");
+    assert_eq!(calls["fsync"]["suppressed"], 10, "{last}");
+    Outcome::Pass
+}
+
+fn a_run_that_fails_costs_the_start(lab: &Lab) -> Outcome {
+    let folder = kept(lab, "kept")
+        .set(
+            "conf.broken.yes",
+            "{ class = 'safe', command = 'echo no such thing >&2; exit 1', inverse = 'true' }",
+        )
+        .variants(&["conf.broken=yes", "conf.slow=yes"]);
+    let (output, result) = folder.compare(&["--rounds", "14"]);
+    expect_code(&output, 0);
+    let out = variant(&result, "conf.broken=yes").1["disqualified"].as_str();
+    let out = out.expect("it is out");
+    assert!(
+        out.contains("conf.broken=yes failed, exit status: 1: no such thing"),
+        "{out}"
+    );
+    // Each failure, and the run before which there was none.
+    let failed = runs_of(&result, "conf.broken=yes").len();
+    assert_eq!(count(lab, &starts("kept")), 1 + failed);
+    assert_eq!(
+        effect(&result, "conf.slow=yes", "rate")["verdict"],
+        "slower"
+    );
+    // A server that is gone is said with its last words.
+    let dies = kept(lab, "dies").set(
+        "conf.slow.yes",
+        "{ class = 'safe', command = 'kill $(cat pid)', inverse = 'true' }",
+    );
+    let output = dies.check();
+    expect_code(&output, 1);
+    let shown = printed(&output);
+    assert!(
+        shown.contains("FAILED  dies: conf.slow=yes: the service ended during "),
+        "{shown}"
+    );
+    dies.nothing_left();
+    Outcome::Pass
+}
+
+fn what_needs_a_start_of_its_own_is_refused(lab: &Lab) -> Outcome {
+    let folder = kept(lab, "kept").variants(&["sync=off"]);
+    let said = folder.refused(&[]);
+    assert!(
+        said.contains("sync=off: the recipe keeps one server for all runs")
+            && said.contains("--with"),
+        "{said}"
+    );
+    let said = kept(lab, "kept").refused(&["--bare"]);
+    assert!(said.contains("leave out --bare"), "{said}");
+    Outcome::Pass
+}
+
+fn an_end_that_fails_is_told(lab: &Lab) -> Outcome {
+    let folder = kept(lab, "kept").text(
+        "service.stop",
+        "kill $(cat pid); echo left a lock >&2; exit 1",
+    );
+    let output = folder.check();
+    expect_code(&output, 1);
+    let shown = printed(&output);
+    assert!(
+        shown.contains(
+            "FAILED  kept: the end of the service: service.stop failed, exit status: 1: left a lock"
+        ),
+        "{shown}"
+    );
+    folder.nothing_left();
+    let (output, result) = folder.compare(&["--rounds", "12"]);
+    expect_code(&output, 0);
+    let warnings = result["warnings"].to_string();
+    assert!(warnings.contains("left a lock"), "{warnings}");
+    Outcome::Pass
+}
