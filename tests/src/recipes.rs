@@ -41,6 +41,7 @@ shipped! {
     "mruby-handler"
     "mruby-leak"
     "postfix-cleanup"
+    "postfix-tables"
     "postgres-pgbench"
     "rsyslog-lease"
     "rsyslog-sync"
