@@ -42,6 +42,7 @@ shipped! {
     "mruby-handler"
     "mruby-leak"
     "postfix-cleanup"
+    "postfix-tables"
     "postgres-pgbench"
     "rsyslog-lease"
     "rsyslog-sync"
