@@ -4,7 +4,7 @@ PREFIX ?= /usr/local
 TARGET := $(or $(CARGO_TARGET_DIR),target)/x86_64-unknown-linux-gnu
 REFIT  := $(TARGET)/release/refit
 
-.PHONY: all demo test test-guardian conformance bench gallery install help
+.PHONY: all demo test test-crash test-guardian conformance bench gallery install help
 
 all: ## build the release binary
 	$(CARGO) build --locked --release -p refit
@@ -34,6 +34,12 @@ test-guardian: ## 10,000 kills of the guardian at random moments, as root
 	scripts/setup test
 	$(MAKE) all
 	REFIT_GUARDIAN_KILLS=10000 $(CARGO) run --locked -p refit-tests -- guardian::killed_again_and_again
+
+test-crash: ## simulated power cuts, and whether the lab's tests notice a broken lab, as root
+	scripts/setup test
+	$(MAKE) all
+	$(CARGO) run --locked -p refit-tests -- crash
+	scripts/crash-mutants
 
 bench: ## side by side with peers
 	scripts/setup bench

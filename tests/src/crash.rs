@@ -201,7 +201,8 @@ fn a_flush_each_second_loses_what_was_safe(lab: &Lab) -> Outcome {
     require_lab(lab);
     let program = lab.program("store_and_forward");
     let check = "cd \"$REFIT_MOUNT\" && find spool box -name '[0-9]*' -size 6000c -printf '%f\\n'";
-    let prepare = "cd $REFIT_MOUNT && mkdir spool box && yes item | head -c 6000 >spool/1 && for i in $(seq 2 2500); do cp spool/1 spool/$i; done";
+    let prepare = "cd $REFIT_MOUNT && mkdir spool box && \
+                   python3 -c 'for n in range(1, 2501): open(f\"spool/{n}\", \"w\").write(\"item\\n\" * 1200)'";
     let command = format!("cd $REFIT_MOUNT && seq 2500 && exec {program} 2500 900");
     let mut said = String::new();
     for _ in 0..5 {

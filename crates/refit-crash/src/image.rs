@@ -145,12 +145,10 @@ pub fn image(record: &Record, cut: Cut, tear: u64) -> Image {
     let first = entries.first().map_or(0, |entry| entry.start);
     let time = first.saturating_add(cut.at);
     let (durable, submitted) = match cut.choice {
-        Choice::Lying => {
-            let (durable, _) = borders(
-                entries,
-                time.saturating_sub(u64::from(cut.seed) * 1_000_000),
-            );
-            (durable, durable)
+        Choice::Lying | Choice::Scrambled => {
+            let lied_ms = u64::from(cut.seed % (1 << LYING_BITS));
+            let (durable, _) = borders(entries, time.saturating_sub(lied_ms * 1_000_000));
+            (durable, borders(entries, time).1)
         }
         _ => borders(entries, time),
     };
