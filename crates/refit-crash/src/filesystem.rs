@@ -117,6 +117,23 @@ impl Filesystem {
         )))
     }
 
+    /// The version of the mkfs that makes it, in its own words: `mke2fs 1.47.0
+    /// (5-Feb-2023)`. Empty when it says nothing.
+    #[must_use]
+    pub fn tool_version(&self) -> String {
+        let output = Command::new(format!("mkfs.{}", self.kind.name()))
+            .arg("-V")
+            .stdin(Stdio::null())
+            .output();
+        let Ok(output) = output else {
+            return String::new();
+        };
+        // mke2fs says it on stderr.
+        let said = [output.stdout, output.stderr].concat();
+        let said = String::from_utf8_lossy(&said);
+        said.lines().next().unwrap_or("").trim().to_owned()
+    }
+
     /// Mounts it; the kernel replays its journal where that is needed.
     ///
     /// # Errors

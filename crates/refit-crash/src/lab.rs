@@ -5,7 +5,7 @@
 //! its loop devices.
 
 use std::fs;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use refit_knobs::{Class, Settings};
 use rustix::mount::{MountPropagationFlags, mount_change};
@@ -185,6 +185,11 @@ impl<'a, P: Progress> Lab<'a, P> {
             ack: request.ack.to_string(),
             load: request.load.clone(),
             beside: request.beside.clone(),
+            prepare: request.prepare.clone(),
+            ready: request.ready.clone(),
+            length_ns: u64::try_from(request.length.as_nanos()).unwrap_or(u64::MAX),
+            stop: request.stop,
+            cuts: request.cuts,
             filesystem: request.filesystem.clone(),
             disk_bytes: request.disk_bytes,
             tear_bytes: request.tear,
@@ -194,6 +199,8 @@ impl<'a, P: Progress> Lab<'a, P> {
                 text(kernel.release()),
                 text(kernel.machine())
             ),
+            machine: refit_lab::machine(&request.directory),
+            mkfs: request.filesystem.tool_version(),
             seed: request.seed,
             started: since.map_or(0, |time| time.as_secs()),
             directory: request.directory.display().to_string(),
@@ -244,8 +251,15 @@ impl<'a, P: Progress> Lab<'a, P> {
         let cuts = self.cuts(&recorded)?;
         self.progress
             .step(&recorded.name, &format!("{} cuts", cuts.len()));
+        let began = Instant::now();
         let states = self.trial(&recorded).cut(&cuts, self.request.workers)?;
-        self.mode(recorded.name.clone(), recorded.role, &recorded, states)
+        self.mode(
+            recorded.name.clone(),
+            recorded.role,
+            &recorded,
+            states,
+            began.elapsed(),
+        )
     }
 
     /// The baseline's record on a disk that lies.
@@ -254,8 +268,15 @@ impl<'a, P: Progress> Lab<'a, P> {
         let from = self.summary(baseline)?.from_ns;
         let cuts = cuts::lying(&all, from, CONTROL_CUTS);
         self.progress.step(CONTROL, &format!("{} cuts", cuts.len()));
+        let began = Instant::now();
         let states = self.trial(baseline).cut(&cuts, self.request.workers)?;
-        self.mode(CONTROL.to_owned(), Role::Control, baseline, states)
+        self.mode(
+            CONTROL.to_owned(),
+            Role::Control,
+            baseline,
+            states,
+            began.elapsed(),
+        )
     }
 
     fn cuts(&self, recorded: &Recorded) -> Result<Vec<crate::image::Cut>, CrashError> {
@@ -278,6 +299,7 @@ impl<'a, P: Progress> Lab<'a, P> {
         role: Role,
         recorded: &Recorded,
         states: Vec<State>,
+        checked: Duration,
     ) -> Result<Mode, CrashError> {
         let settings = &recorded.settings.0;
         Ok(Mode {
@@ -289,6 +311,7 @@ impl<'a, P: Progress> Lab<'a, P> {
                 .any(|one| matches!(one.class(), Class::LosesOnCrash | Class::BoundedLoss)),
             record: self.summary(recorded)?,
             run: (role != Role::Control).then(|| recorded.played.run.clone()),
+            checked_ns: u64::try_from(checked.as_nanos()).unwrap_or(u64::MAX),
             states,
         })
     }

@@ -30,6 +30,6 @@ mod sys;
 mod trial;
 
 pub use error::CrashError;
-pub use lab::{Progress, crash, machine_lacks, missing};
+pub use lab::{Progress, crash, file_name as directory_name, machine_lacks, missing};
 pub use report::CrashReport;
 pub use request::Request;

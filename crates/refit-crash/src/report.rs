@@ -1,5 +1,7 @@
 //! What the lab found, as it is printed and stored.
 
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
 use refit_meter::Run;
 use serde::{Deserialize, Serialize};
 
@@ -35,6 +37,21 @@ pub struct CrashReport {
     pub load: Option<String>,
     /// Beside the program, as it was typed.
     pub beside: Option<String>,
+    /// Before anything that is cut, as it was typed.
+    #[serde(default)]
+    pub prepare: Option<String>,
+    /// What says that the program is ready, as it was typed.
+    #[serde(default)]
+    pub ready: Option<String>,
+    /// How long the run was allowed to last.
+    #[serde(default)]
+    pub length_ns: u64,
+    /// The run was ended after that time.
+    #[serde(default)]
+    pub stop: bool,
+    /// Cuts of each mode that were asked for.
+    #[serde(default)]
+    pub cuts: usize,
     /// Where the program wrote.
     pub filesystem: Filesystem,
     /// Bytes of the disk.
@@ -43,6 +60,13 @@ pub struct CrashReport {
     pub tear_bytes: u64,
     /// `uname -sr`, machine.
     pub kernel: String,
+    /// What the machine is, by name.
+    #[serde(default)]
+    pub machine: BTreeMap<String, String>,
+    /// The tool that made the file system, in its own words; empty when it did
+    /// not say.
+    #[serde(default)]
+    pub mkfs: String,
     /// Of the cuts.
     pub seed: u64,
     /// Seconds since 1970.
@@ -84,6 +108,9 @@ pub struct Mode {
     pub record: RecordSummary,
     /// What refit reached of the program.
     pub run: Option<Run>,
+    /// What all cuts and checks took together.
+    #[serde(default)]
+    pub checked_ns: u64,
     /// Each state that was looked at.
     pub states: Vec<State>,
 }
@@ -130,84 +157,233 @@ pub struct State {
     pub loss: Loss,
 }
 
+/// What a cut can do to what was promised, the worst last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Harm {
+    /// Something is gone.
+    Lost,
+    /// Something is gone, and something newer is there.
+    Hole,
+    /// What was promised to be gone is there.
+    Resurrected,
+    /// Something is there in part, or the state as a whole is no good.
+    Damaged,
+    /// It could not be mounted.
+    Unmountable,
+}
+
 impl State {
     /// Something that was promised is not as it was promised.
     #[must_use]
     pub fn is_bad(&self) -> bool {
-        self.unmountable.is_some()
-            || self.broken.is_some()
-            || self.loss.lost > 0
-            || self.loss.resurrected > 0
+        !self.harms().is_empty()
+    }
+
+    /// What the cut did.
+    #[must_use]
+    pub fn harms(&self) -> BTreeSet<Harm> {
+        let loss = &self.loss;
+        let is_damaged = self.broken.is_some() || loss.damaged > 0;
+        [
+            (Harm::Lost, loss.lost > 0),
+            (Harm::Hole, loss.is_hole),
+            (Harm::Resurrected, loss.resurrected > 0),
+            (Harm::Damaged, is_damaged),
+            (Harm::Unmountable, self.unmountable.is_some()),
+        ]
+        .into_iter()
+        .filter_map(|(harm, is_so)| is_so.then_some(harm))
+        .collect()
     }
 }
 
-/// A mode's states, counted.
+/// A mode's states, counted. What is said of images counts each of them once,
+/// however many cuts gave it: those tell nothing new.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Cuts.
     pub cuts: usize,
-    /// Different images among them.
-    pub images: usize,
-    /// Different images of those that are bad.
-    pub bad_images: usize,
     /// Cuts with pending writes.
     pub with_pending: usize,
-    /// Cuts that lost something.
-    pub with_loss: usize,
+    /// Different images.
+    pub images: usize,
+    /// Of them those that are bad at any of their cuts.
+    pub bad_images: usize,
+    /// Images that did this.
+    pub harms: BTreeMap<Harm, usize>,
     /// The most that one cut lost, and of how many.
     pub worst: (usize, usize),
-    /// Name of the state that lost most, or is bad otherwise.
+    /// Name of the state with the worst harm that lost most.
     pub worst_state: Option<String>,
     /// Age of the oldest loss.
     pub oldest_ns: Option<u64>,
-    /// Cuts that lost something and kept something newer.
-    pub with_holes: usize,
-    /// Cuts that left an item in part, or were no good as a whole.
-    pub damaged: usize,
-    /// Cuts that brought back what was promised to be gone.
-    pub resurrected: usize,
-    /// States that could not be mounted.
-    pub unmountable: usize,
 }
 
 impl Mode {
     /// Counts.
     #[must_use]
     pub fn tally(&self) -> Tally {
-        let mut images = std::collections::HashMap::new();
+        let mut images: HashMap<&str, BTreeSet<Harm>> = HashMap::new();
         let mut tally = Tally {
             cuts: self.states.len(),
             ..Tally::default()
         };
-        let mut worst: Option<(&State, (bool, usize))> = None;
+        let mut worst = None;
         for state in &self.states {
             let loss = &state.loss;
-            *images.entry(state.image.as_str()).or_insert(false) |= state.is_bad();
+            let harms = state.harms();
+            let rank = (harms.iter().max().copied(), loss.lost);
+            if rank.0.is_some() && worst.is_none_or(|(_, old)| rank > old) {
+                worst = Some((state, rank));
+            }
+            images.entry(&state.image).or_default().extend(harms);
             tally.with_pending += usize::from(state.pending > 0);
-            tally.with_loss += usize::from(loss.lost > 0);
-            tally.with_holes += usize::from(loss.is_hole);
-            let is_damaged = state.broken.is_some() || loss.damaged > 0;
-            tally.damaged += usize::from(is_damaged);
-            tally.resurrected += usize::from(loss.resurrected > 0);
-            tally.unmountable += usize::from(state.unmountable.is_some());
             tally.oldest_ns = tally.oldest_ns.max(loss.oldest_ns);
             if loss.lost > tally.worst.0 || tally.worst.1 == 0 {
                 tally.worst = (loss.lost, loss.acknowledged);
             }
-            let rank = (true, loss.lost);
-            if state.is_bad() && worst.is_none_or(|(_, old)| rank > old) {
-                worst = Some((state, rank));
-            }
         }
         tally.images = images.len();
-        tally.bad_images = images.values().filter(|bad| **bad).count();
-        tally.worst_state = worst.map(|(state, _)| state.name.clone());
+        for harms in images.into_values() {
+            tally.bad_images += usize::from(!harms.is_empty());
+            for harm in harms {
+                *tally.harms.entry(harm).or_default() += 1;
+            }
+        }
+        tally.worst_state = worst.map(|(state, _): (&State, _)| state.name.clone());
         tally
     }
 
-    /// Its class allows what was seen.
+    /// Some state could be mounted, and something was missing in it: the check
+    /// does see a loss.
     #[must_use]
-    pub fn keeps_its_class(&self) -> bool {
-        self.role == Role::Control || self.may_lose || !self.states.iter().any(State::is_bad)
+    pub fn shows_a_loss(&self) -> bool {
+        let mut mounted = self.states.iter().filter(|s| s.unmountable.is_none());
+        mounted.any(State::is_bad)
+    }
+
+    fn harms(&self) -> BTreeSet<Harm> {
+        self.states.iter().flat_map(State::harms).collect()
+    }
+}
+
+impl CrashReport {
+    /// The program with everything on.
+    #[must_use]
+    pub fn baseline(&self) -> Option<&Mode> {
+        self.modes.iter().find(|mode| mode.role == Role::Baseline)
+    }
+
+    /// What was seen is more than the mode's class allows. A candidate is blamed
+    /// for no harm that the program does by itself.
+    #[must_use]
+    pub fn breaks_class(&self, mode: &Mode) -> bool {
+        match mode.role {
+            Role::Control => false,
+            Role::Baseline => mode.states.iter().any(State::is_bad),
+            Role::Candidate if mode.may_lose => false,
+            Role::Candidate => {
+                let own = self.baseline().map(Mode::harms).unwrap_or_default();
+                !mode.harms().is_subset(&own)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn state(image: &str, lost: usize, is_hole: bool) -> State {
+        State {
+            name: format!("c1-none-{lost}"),
+            at_ns: 1,
+            pending: lost,
+            image: image.to_owned(),
+            unmountable: None,
+            broken: None,
+            loss: Loss {
+                acknowledged: 10,
+                lost,
+                oldest_ns: (lost > 0).then_some(lost as u64),
+                is_hole,
+                ..Loss::default()
+            },
+        }
+    }
+
+    fn mode(role: Role, states: Vec<State>) -> Mode {
+        Mode {
+            name: "m".to_owned(),
+            role,
+            class: "safe".to_owned(),
+            may_lose: false,
+            record: RecordSummary::default(),
+            run: None,
+            checked_ns: 0,
+            states,
+        }
+    }
+
+    #[test]
+    fn an_image_counts_once() {
+        let states = vec![
+            state("a", 0, false),
+            state("a", 2, false),
+            state("b", 3, true),
+        ];
+        let tally = mode(Role::Candidate, states).tally();
+        assert_eq!((tally.cuts, tally.images, tally.bad_images), (3, 2, 2));
+        assert_eq!(tally.harms, [(Harm::Lost, 2), (Harm::Hole, 1)].into());
+        assert_eq!((tally.worst, tally.oldest_ns), ((3, 10), Some(3)));
+        assert_eq!(tally.worst_state.as_deref(), Some("c1-none-3"));
+    }
+
+    #[test]
+    fn what_the_program_does_itself_is_no_fault_of_a_candidate() {
+        let mut report = CrashReport {
+            schema: SCHEMA,
+            kind: "crash".to_owned(),
+            refit: String::new(),
+            command: Vec::new(),
+            with: String::new(),
+            check: String::new(),
+            ack: String::new(),
+            load: None,
+            beside: None,
+            prepare: None,
+            ready: None,
+            length_ns: 0,
+            stop: false,
+            cuts: 3,
+            filesystem: Filesystem {
+                kind: crate::filesystem::Kind::Ext4,
+                options: String::new(),
+            },
+            disk_bytes: 0,
+            tear_bytes: 0,
+            kernel: String::new(),
+            machine: BTreeMap::new(),
+            mkfs: String::new(),
+            seed: 0,
+            started: 0,
+            directory: String::new(),
+            mount: String::new(),
+            modes: vec![
+                mode(Role::Baseline, vec![state("a", 1, false)]),
+                mode(Role::Candidate, vec![state("a", 5, false)]),
+                mode(Role::Candidate, vec![state("a", 5, true)]),
+                mode(Role::Candidate, vec![state("a", 0, false)]),
+            ],
+            invalid: None,
+        };
+        let blamed = |report: &CrashReport| -> Vec<bool> {
+            let modes = report.modes.iter();
+            modes.map(|mode| report.breaks_class(mode)).collect()
+        };
+        assert_eq!(blamed(&report), [true, false, true, false]);
+        report.modes[2].may_lose = true;
+        report.modes[0].states[0].loss.lost = 0;
+        assert_eq!(blamed(&report), [false, true, false, false]);
     }
 }

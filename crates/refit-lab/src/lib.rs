@@ -33,6 +33,7 @@ pub use comparison::check::{Checked, check as check_recipe};
 pub use comparison::{Progress, compare};
 pub use error::LabError;
 pub use experiment::Experiment;
+pub use fingerprint::fixed as machine;
 pub use gate::{Gate, GateError};
 pub use metric::{Metric, Unit};
 pub use place::{DEFAULT_BASE, remove_abandoned as remove_abandoned_instances};

@@ -1,12 +1,21 @@
-//! A crash report, drawn.
+//! A crash report, drawn: a [`CrashReport`] in, text or a page out.
+//!
+//! Promises, beside those of the crate: a loss of the program itself is told
+//! before a variant is blamed, and how little a zero says is told with it.
 
+mod html;
+mod markdown;
+mod notes;
+mod row;
 mod terminal;
-mod words;
 
+#[cfg(test)]
+mod sample;
+#[cfg(test)]
+mod tests;
+
+pub use html::html;
+pub use markdown::markdown;
 pub use terminal::terminal;
 
-/// One self-contained page.
-#[must_use]
-pub fn html(_report: &refit_crash::CrashReport) -> String {
-    String::new()
-}
+pub use refit_crash::CrashReport;

@@ -1,15 +1,15 @@
 //! The result of a comparison as one page: no network, no script, light and
 //! dark, from a phone to paper. Whatever a record holds is text on it.
 
-mod chart;
+pub mod chart;
 mod colour;
 mod ending;
 mod facts;
-mod markup;
+pub mod markup;
 mod memory;
 mod metrics;
 mod strip;
-mod syncs;
+pub mod syncs;
 mod verdicts;
 
 use refit_lab::Experiment;
@@ -23,6 +23,17 @@ use markup::Html;
 /// The page.
 #[must_use]
 pub fn html(experiment: &Experiment) -> String {
+    let title = format!("refit compare: {}", title(experiment));
+    let styles = [include_str!("html/style.css"), &colour::rules()];
+    page(&title, &styles, |body| {
+        header(body, experiment);
+        body.element("main", &[], |main| sections(main, experiment));
+        footer(body, &experiment.refit, experiment.started_unix);
+    })
+}
+
+/// A document with these style sheets.
+pub fn page(title: &str, styles: &[&str], content: impl FnOnce(&mut Html)) -> String {
     let mut page = Html::default();
     page.element("html", &[("lang", "en")], |page| {
         page.element("head", &[], |head| {
@@ -33,19 +44,12 @@ pub fn html(experiment: &Experiment) -> String {
                 "meta",
                 &[("name", "color-scheme"), ("content", "light dark")],
             );
-            head.leaf(
-                "title",
-                &[],
-                &format!("refit compare: {}", title(experiment)),
-            );
-            head.style(include_str!("html/style.css"));
-            head.style(&colour::rules());
+            head.leaf("title", &[], title);
+            for style in styles {
+                head.style(style);
+            }
         });
-        page.element("body", &[], |body| {
-            header(body, experiment);
-            body.element("main", &[], |main| sections(main, experiment));
-            footer(body, experiment);
-        });
+        page.element("body", &[], content);
     });
     format!("<!DOCTYPE html>\n{}\n", page.finish())
 }
@@ -76,17 +80,7 @@ fn sections(main: &mut Html, experiment: &Experiment) {
         scrolled(section, "verdicts", |section| {
             verdicts::table(section, experiment)
         });
-        let (warnings, others): (Vec<Note>, Vec<Note>) = notes(experiment)
-            .into_iter()
-            .partition(|note| note.label == "warning:");
-        for warning in &warnings {
-            section.element("div", &[("class", "warning"), ("role", "note")], |warn| {
-                warn.leaf("strong", &[], "Warning");
-                warn.text(" ");
-                warn.prose(&warning.text);
-            });
-        }
-        list(section, &others);
+        noted(section, notes(experiment));
     });
     if let Some(again) = &experiment.confirmation {
         section(main, "Confirmation", |section| {
@@ -110,7 +104,7 @@ fn sections(main: &mut Html, experiment: &Experiment) {
 }
 
 /// A part of the page, under its heading.
-fn section(main: &mut Html, title: &str, content: impl FnOnce(&mut Html)) {
+pub fn section(main: &mut Html, title: &str, content: impl FnOnce(&mut Html)) {
     main.element("section", &[], |section| {
         section.leaf("h2", &[], title);
         content(section);
@@ -118,7 +112,7 @@ fn section(main: &mut Html, title: &str, content: impl FnOnce(&mut Html)) {
 }
 
 /// What may be broader than a phone scrolls in a box of its own.
-fn scrolled(section: &mut Html, about: &str, content: impl FnOnce(&mut Html)) {
+pub fn scrolled(section: &mut Html, about: &str, content: impl FnOnce(&mut Html)) {
     let attributes = [
         ("class", "scroll"),
         ("role", "region"),
@@ -126,6 +120,20 @@ fn scrolled(section: &mut Html, about: &str, content: impl FnOnce(&mut Html)) {
         ("tabindex", "0"),
     ];
     section.element("div", &attributes, content);
+}
+
+/// What has to be known, warnings first.
+pub fn noted(section: &mut Html, notes: Vec<Note>) {
+    let (warnings, others): (Vec<Note>, Vec<Note>) =
+        notes.into_iter().partition(|note| note.label == "warning:");
+    for warning in &warnings {
+        section.element("div", &[("class", "warning"), ("role", "note")], |warn| {
+            warn.leaf("strong", &[], "Warning");
+            warn.text(" ");
+            warn.prose(&warning.text);
+        });
+    }
+    list(section, &others);
 }
 
 fn list(section: &mut Html, notes: &[Note]) {
@@ -144,7 +152,7 @@ fn list(section: &mut Html, notes: &[Note]) {
 }
 
 /// The class of a word that says this.
-fn tone(tone: Tone) -> &'static str {
+pub fn tone(tone: Tone) -> &'static str {
     match tone {
         Tone::Plain | Tone::Head => "plain",
         Tone::Good => "good",
@@ -153,11 +161,11 @@ fn tone(tone: Tone) -> &'static str {
     }
 }
 
-fn footer(body: &mut Html, experiment: &Experiment) {
+/// Who made it, and when.
+pub fn footer(body: &mut Html, refit: &str, started: u64) {
     let text = format!(
-        "refit {}, {} UTC. Every number is one of this machine and this day.",
-        experiment.refit,
-        format::date(experiment.started_unix)
+        "refit {refit}, {} UTC. Every number is one of this machine and this day.",
+        format::date(started)
     );
     body.leaf("footer", &[], &text);
 }

@@ -83,7 +83,7 @@ fn machine(experiment: &Experiment) -> Option<String> {
 }
 
 /// A code span, fenced by more backticks than it holds in a row.
-fn code(text: &str) -> String {
+pub fn code(text: &str) -> String {
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
     let fence = "`".repeat(longest + 1);
     let space = if longest > 0 { " " } else { "" };
@@ -92,7 +92,7 @@ fn code(text: &str) -> String {
 }
 
 /// What Markdown would read as its own.
-fn escaped(text: &str) -> String {
+pub fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         if matches!(

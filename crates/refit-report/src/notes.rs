@@ -100,7 +100,8 @@ pub fn with(experiment: &Experiment) -> Option<Note> {
     })
 }
 
-fn note(label: &str, tone: Tone, text: String) -> Note {
+/// One line of these parts.
+pub fn note(label: &str, tone: Tone, text: String) -> Note {
     Note {
         label: label.to_owned(),
         tone,

@@ -28,7 +28,7 @@ pub struct Style {
 /// A bar narrower than this says nothing, a wider one nothing more.
 const BAR: std::ops::RangeInclusive<usize> = 17..=41;
 /// Of the lines below a variant's name, where the name has one of its own.
-const INDENT: &str = "  ";
+pub const INDENT: &str = "  ";
 
 /// The table, and what has to be known with it; every line ends with a newline.
 #[must_use]
@@ -56,7 +56,7 @@ pub fn terminal(experiment: &Experiment, style: &Style) -> String {
 }
 
 /// A note in lines that fit, its label painted.
-fn folded(note: &Note, style: &Style) -> Vec<String> {
+pub fn folded(note: &Note, style: &Style) -> Vec<String> {
     if note.label.is_empty() {
         return fold(&note.text, style.width);
     }

@@ -86,7 +86,7 @@ fn code(report: &CrashReport) -> u8 {
     if report.invalid.is_some() {
         return TROUBLE;
     }
-    u8::from(report.modes.iter().any(|mode| !mode.keeps_its_class())) * LOST
+    u8::from(report.modes.iter().any(|mode| report.breaks_class(mode))) * LOST
 }
 
 fn create(option: &str, path: &Path) -> Result<File> {

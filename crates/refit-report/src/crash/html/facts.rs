@@ -1,0 +1,257 @@
+//! What it takes to believe a report, to doubt it, and to make it again.
+
+use refit_crash::CrashReport;
+use refit_crash::report::Role;
+use refit_meter::{Outcome, Run};
+
+use crate::crash::notes::gaps;
+use crate::crash::row::Row;
+use crate::format;
+use crate::html::markup::Html;
+use crate::html::syncs::titles;
+use crate::html::{scrolled, section};
+
+/// What refit reached of the program.
+pub fn reached(main: &mut Html, rows: &[Row]) {
+    let runs: Vec<(&Row, &Run)> = rows
+        .iter()
+        .filter_map(|row| Some((row, row.mode.run.as_ref()?)))
+        .collect();
+    if runs.is_empty() {
+        return;
+    }
+    section(main, "What was reached", |section| {
+        let text = "The calls of the program and all that it started, by which it asks for durability. What was \
+                    suppressed did not reach the kernel; a process that was not reached made its calls as ever.";
+        section.leaf("p", &[], text);
+        scrolled(section, "what was reached", |section| {
+            section.element("table", &[("class", "data")], |table| {
+                let numbers = ["processes", "reached", "sync calls", "suppressed", "real"];
+                titles(table, &["mode", "ended", "not reached"], &numbers);
+                table.element("tbody", &[], |body| {
+                    for (row, run) in runs {
+                        body.element("tr", &[], |tr| run_cells(tr, row, run));
+                    }
+                });
+            });
+        });
+    });
+}
+
+fn run_cells(tr: &mut Html, row: &Row, run: &Run) {
+    tr.element("th", &[("scope", "row")], |th| {
+        th.leaf("code", &[], &row.name);
+    });
+    let ended = match run.exit {
+        Outcome::Code(code) => format!("exit code {code}"),
+        Outcome::Signal(signal) => format!("signal {signal}"),
+    };
+    tr.leaf("td", &[], &ended);
+    let gaps = gaps(&run.coverage);
+    let gaps = if gaps.is_empty() {
+        "–".to_owned()
+    } else {
+        gaps.join("; ")
+    };
+    tr.leaf("td", &[("class", "long")], &gaps);
+    for number in [
+        run.coverage.processes_seen,
+        run.coverage.processes_reached,
+        run.syncs(|calls| calls.seen),
+        run.syncs(|calls| calls.suppressed),
+        run.syncs(|calls| calls.real),
+    ] {
+        let text = format::count(number as f64);
+        tr.leaf("td", &[("class", "number")], &text);
+    }
+}
+
+/// What may be concluded, and what may not.
+pub fn meaning(main: &mut Html, report: &CrashReport, rows: &[Row]) {
+    section(main, "What this proves, and what not", |section| {
+        section.element("dl", &[("class", "meaning")], |list| {
+            for (title, text) in [
+                ("A loss proves", proves()),
+                ("No loss proves nothing", no_proof(rows)),
+                ("The model has", covered(report)),
+                ("The model has not", missing(report)),
+            ] {
+                list.leaf("dt", &[], title);
+                list.element("dd", &[], |dd| dd.prose(&text));
+            }
+        });
+    });
+}
+
+fn proves() -> String {
+    "With this kernel, this file system and these mount options, this recorded run has an image that a disk with a \
+     volatile cache which honours its flushes may hold after a power cut, and in which these acknowledged things are \
+     gone. Each is a counter-example, and opens again by name."
+        .to_owned()
+}
+
+fn no_proof(rows: &[Row]) -> String {
+    let zeros = rows
+        .iter()
+        .filter(|row| row.mode.role != Role::Control && row.tally.bad_images == 0);
+    let fewest = zeros.map(|row| row.tally.images).filter(|n| *n > 0).min();
+    // The rule of three: 3/n bounds at 95 % what n independent draws did not show.
+    let bound = match fewest {
+        Some(n) if n >= 10 => format!(
+            " Had these cuts been drawn independently (they were not: most lie at flushes and acknowledgements), {} \
+             without a loss would still allow a loss in {} of such cuts.",
+            super::super::row::plural_images(n),
+            format::magnitude(3.0 / n as f64)
+        ),
+        _ => String::new(),
+    };
+    format!(
+        "No loss in n images means that none was found in n, in this run of this program under this load. It is no \
+         statement about other runs, and a window seen here is no promise.{bound}"
+    )
+}
+
+fn covered(report: &CrashReport) -> String {
+    format!(
+        "The page cache is lost. The disk has a volatile cache: what was answered before the last flush began is \
+         there; of what came later any part may be, in any order, the last of it torn in blocks of {} bytes. FUA is a \
+         write with a flush behind it; what was discarded is there or reads as zeros. Recovery is the kernel's own.",
+        format::count(report.tear_bytes as f64)
+    )
+}
+
+fn missing(report: &CrashReport) -> String {
+    let speed = if report.with.contains("disk=") {
+        format!("the disk was as fast as {} says", report.with)
+    } else {
+        "a flush of the recorded disk costs next to nothing: ages carry over to another disk, numbers of lost things \
+         do not (--with disk=8ms emulates one)"
+            .to_owned()
+    };
+    format!(
+        "Disks that lie about flushes (the control is one), damage to what was not being written (shorn writes, a \
+         flash translation layer), stale data behind a discard, several devices, RAID and LVM; acknowledgements still \
+         on the network; other kernels, and bugs in them; the cuts between these. Nor your disk: {speed}. To test the \
+         device itself, pull its plug."
+    )
+}
+
+/// The command, to be copied.
+pub fn repeat(main: &mut Html, report: &CrashReport) {
+    section(main, "To repeat it", |section| {
+        scrolled(section, "command", |section| {
+            section.element("pre", &[], |pre| {
+                let line = format::command_line(&words(report));
+                pre.element("code", &[], |code| code.prose(&line));
+            });
+        });
+        let text = "The seed fixes how cuts are drawn from a record. The record itself is another one each time: \
+                    the program is run again.";
+        section.leaf("p", &[("class", "small")], text);
+    });
+}
+
+/// As it would be typed.
+pub fn words(report: &CrashReport) -> Vec<String> {
+    let mut words: Vec<String> = ["refit", "crash"].map(str::to_owned).into();
+    let mut option = |name: &str, value: &str| words.extend([name, value].map(str::to_owned));
+    option("--check", &report.check);
+    match report.ack.strip_prefix("regex ") {
+        Some(regex) => option("--ack-regex", regex),
+        None => option("--ack", &report.ack),
+    }
+    for (name, value) in [
+        ("--load", &report.load),
+        ("--ready", &report.ready),
+        ("--prepare", &report.prepare),
+        ("--beside", &report.beside),
+    ] {
+        if let Some(value) = value {
+            option(name, value);
+        }
+    }
+    if report.length_ns > 0 {
+        let ms = report.length_ns / 1_000_000;
+        let time = match ms % 1000 {
+            0 => format!("{}s", ms / 1000),
+            _ => format!("{ms}ms"),
+        };
+        option("--for", &time);
+    }
+    if !report.with.is_empty() {
+        option("--with", &report.with);
+    }
+    if report.cuts > 0 {
+        option("--cuts", &report.cuts.to_string());
+    }
+    option("--fs", report.filesystem.kind.name());
+    if !report.filesystem.options.is_empty() {
+        option("--mount-options", &report.filesystem.options);
+    }
+    if !report.mount.starts_with(&report.directory) {
+        option("--mount", &report.mount);
+    }
+    option("--size", &size(report.disk_bytes));
+    option("--tear", &report.tear_bytes.to_string());
+    option("--seed", &format::seed(report.seed));
+    option("--json", "crash.json");
+    option("--html", "crash.html");
+    if report.stop {
+        words.push("--stop".to_owned());
+    }
+    let candidates = report.modes.iter().filter(|m| m.role == Role::Candidate);
+    words.extend(candidates.map(|mode| mode.name.clone()));
+    words.push("--".to_owned());
+    words.extend(report.command.iter().cloned());
+    words
+}
+
+/// As `--size` takes it.
+fn size(bytes: u64) -> String {
+    let units = [(30, "G"), (20, "M"), (10, "K")];
+    let whole = units.iter().find(|(shift, _)| bytes % (1 << shift) == 0);
+    match whole {
+        Some((shift, unit)) if bytes > 0 => format!("{}{unit}", bytes >> shift),
+        _ => bytes.to_string(),
+    }
+}
+
+/// Where it was.
+pub fn machine(main: &mut Html, report: &CrashReport) {
+    let filesystem = &report.filesystem;
+    let options = match filesystem.options.as_str() {
+        "" => "the defaults",
+        options => options,
+    };
+    let bytes = |n: u64| format::bytes(n as f64);
+    let own = [
+        ("file system", filesystem.kind.name().to_owned()),
+        ("mount options", options.to_owned()),
+        ("made by", report.mkfs.clone()),
+        ("disk", bytes(report.disk_bytes)),
+        ("torn in blocks of", bytes(report.tear_bytes)),
+        ("kernel", report.kernel.clone()),
+        ("check", report.check.clone()),
+        ("acknowledged by", report.ack.clone()),
+        ("under every mode", report.with.clone()),
+        ("seed of the cuts", format::seed(report.seed)),
+        ("records", report.directory.clone()),
+    ];
+    let own = own.iter().map(|(name, value)| (*name, value));
+    // The kernel is there already; of the records' own disk nothing depends.
+    let told = ["kernel", "directory", "filesystem"];
+    let machine = report.machine.iter().map(|(name, value)| (&**name, value));
+    let machine = machine.filter(|(name, _)| !told.contains(name));
+    section(main, "Machine and file system", |section| {
+        section.element("table", &[("class", "data facts")], |table| {
+            table.element("tbody", &[], |body| {
+                for (name, value) in own.chain(machine).filter(|(_, v)| !v.is_empty()) {
+                    body.element("tr", &[], |tr| {
+                        tr.leaf("th", &[("scope", "row")], name);
+                        tr.leaf("td", &[], value);
+                    });
+                }
+            });
+        });
+    });
+}

@@ -1,0 +1,227 @@
+//! The sentences beneath the table: what it takes to believe it, or not to.
+
+use refit_crash::CrashReport;
+use refit_crash::report::{Harm, Role, Tally};
+use refit_meter::{Coverage, FilterReport};
+
+use super::row::{Row, age, number, plural_images, reopen};
+use crate::format;
+use crate::notes::{Note, note};
+use crate::paint::Tone;
+
+/// In their order; those labelled `warning:` doubt the result.
+pub fn notes(report: &CrashReport, rows: &[Row]) -> Vec<Note> {
+    let mut notes = Vec::new();
+    if let Some(why) = &report.invalid {
+        let text = format!(
+            "{}; let the program write and acknowledge for longer, or see that --check prints only what is there",
+            format::printable(why)
+        );
+        return vec![
+            note("INVALID RUN:", Tone::Bad, text),
+            note("", Tone::Plain, place(report)),
+        ];
+    }
+    notes.extend(own_loss(rows));
+    notes.extend(rows.iter().filter_map(manner));
+    notes.extend(zeros(rows));
+    notes.extend(rows.iter().filter_map(|row| worst(report, row)));
+    notes.push(note("", Tone::Plain, place(report)));
+    notes.push(note(
+        "",
+        Tone::Plain,
+        "cuts that left the same image count as one. A loss found is proof: such an image is legal for a disk \
+         that honours its flushes. No loss in n images is only that"
+            .to_owned(),
+    ));
+    notes.push(note(
+        "not tested:",
+        Tone::Plain,
+        "your disk itself, other kernels and file systems, the cuts between these".to_owned(),
+    ));
+    notes.extend(unseen(rows));
+    notes.extend(rows.iter().filter_map(unreached));
+    notes
+}
+
+/// Said before any variant is blamed.
+fn own_loss(rows: &[Row]) -> Option<Note> {
+    let row = rows.iter().find(|row| row.mode.role == Role::Baseline)?;
+    let tally = &row.tally;
+    let loss = match tally.oldest_ns {
+        Some(oldest) => format!("up to {} acknowledged, {} old, ", row.worst, age(oldest)),
+        None => String::new(),
+    };
+    let text = format!(
+        "the program itself loses this, with everything on: {loss}in {} images; {}. No variant is blamed for a kind \
+         of loss that the baseline has too",
+        row.images,
+        manners(row).join("; ")
+    );
+    (tally.bad_images > 0).then(|| note("baseline:", Tone::Bad, text))
+}
+
+/// In which manner a variant loses.
+fn manner(row: &Row) -> Option<Note> {
+    let text = manners(row).join("; ");
+    (row.mode.role == Role::Candidate && row.tally.bad_images > 0)
+        .then(|| note(&format!("{}:", row.name), Tone::Plain, text))
+}
+
+/// A window is only true where just the newest is gone.
+fn manners(row: &Row) -> Vec<String> {
+    let Row { tally, mode, .. } = row;
+    let mut parts: Vec<String> = MANNERS
+        .iter()
+        .filter_map(|(harm, words)| {
+            let images = tally.harms.get(harm)?;
+            let all = plural_images(tally.images);
+            Some(format!("in {} of {all} {words}", number(*images)))
+        })
+        .collect();
+    if let (true, Some(oldest)) = (parts.is_empty(), tally.oldest_ns) {
+        parts.push(format!(
+            "what is gone was always the newest, and in these cuts never older than {}",
+            age(oldest)
+        ));
+    }
+    let mut states = mode.states.iter();
+    if let Some(why) = states.find_map(|state| state.unmountable.as_ref()) {
+        parts.push(format!("the kernel said: {}", format::printable(why)));
+    }
+    parts
+}
+
+/// A control whose images did not mount has not shown that the check can fail.
+fn unseen(rows: &[Row]) -> Option<Note> {
+    let control = rows.iter().find(|row| row.mode.role == Role::Control)?;
+    let is_unseen = control.tally.bad_images > 0 && !control.mode.shows_a_loss();
+    is_unseen.then(|| {
+        let text = "no image of the control could be mounted: that the check sees a loss is not shown; take another \
+                    --fs, or more --cuts";
+        note("warning:", Tone::Unsure, text.to_owned())
+    })
+}
+
+const MANNERS: [(Harm, &str); 4] = [
+    (
+        Harm::Hole,
+        "something older is gone while something newer is there, so no window bounds the loss",
+    ),
+    (
+        Harm::Damaged,
+        "something is there in part, or the whole is no good",
+    ),
+    (
+        Harm::Resurrected,
+        "something is back that was promised to be gone",
+    ),
+    (Harm::Unmountable, "the file system did not mount"),
+];
+
+/// How strong the zeros are.
+fn zeros(rows: &[Row]) -> Option<Note> {
+    let zeros = rows.iter().filter(|row| {
+        row.mode.role != Role::Control && row.tally.bad_images == 0 && row.tally.images > 0
+    });
+    let said: Vec<String> = zeros.map(|row| strength(&row.name, &row.tally)).collect();
+    (!said.is_empty()).then(|| {
+        let text = format!("{}; none found is not none", said.join("; "));
+        note("no loss found:", Tone::Plain, text)
+    })
+}
+
+fn strength(name: &str, tally: &Tally) -> String {
+    let cuts = format::plural(tally.cuts, "cut");
+    let pending = if tally.with_pending == 0 {
+        "no write was pending at any of them, so it says little".to_owned()
+    } else {
+        let share = tally.with_pending as f64 / tally.cuts.max(1) as f64;
+        format!("writes pending at {} of them", format::magnitude(share))
+    };
+    format!(
+        "{name} in {} of {cuts} ({pending})",
+        plural_images(tally.images)
+    )
+}
+
+fn worst(report: &CrashReport, row: &Row) -> Option<Note> {
+    let state = row.tally.worst_state.as_ref()?;
+    if row.mode.role == Role::Control {
+        return None;
+    }
+    let text = format!("{}: {}", row.name, reopen(report, row.mode, state));
+    Some(note("worst state:", Tone::Plain, text))
+}
+
+/// Where it was, on one line.
+fn place(report: &CrashReport) -> String {
+    let filesystem = &report.filesystem;
+    let options = match filesystem.options.as_str() {
+        "" => String::new(),
+        options => format!(" ({})", format::printable(options)),
+    };
+    let made = match report.mkfs.as_str() {
+        "" => String::new(),
+        version => format!(" by {}", format::printable(version)),
+    };
+    format!(
+        "{}{options} of {}{made}, torn in blocks of {} bytes; {}; seed {}",
+        filesystem.kind.name(),
+        format::bytes(report.disk_bytes as f64),
+        report.tear_bytes,
+        format::printable(&report.kernel),
+        format::seed(report.seed)
+    )
+}
+
+/// What a variant did not swap, since refit was not there.
+fn unreached(row: &Row) -> Option<Note> {
+    let coverage = &row.mode.run.as_ref()?.coverage;
+    let parts = gaps(coverage);
+    let text = format!(
+        "not all of the run with {} was reached: {}",
+        row.name,
+        parts.join("; ")
+    );
+    (row.mode.role == Role::Candidate && !parts.is_empty())
+        .then(|| note("warning:", Tone::Unsure, text))
+}
+
+/// What was not reached, and what cannot be said.
+pub fn gaps(coverage: &Coverage) -> Vec<String> {
+    let mut parts: Vec<String> = coverage
+        .unreached
+        .iter()
+        .map(|program| {
+            let name = format::printable(&program.name);
+            let reason = format::printable(&program.reason);
+            format!("{name} ({reason}) was started {}", times(program.count))
+        })
+        .collect();
+    for unknown in &coverage.unknown {
+        let at = unknown.executable.as_ref().map_or(String::new(), |name| {
+            format!(" in {}", format::printable(name))
+        });
+        let what = format::printable(&unknown.what);
+        parts.push(format!("{what}{at} ({})", times(unknown.count)));
+    }
+    for scope in &coverage.unmatched_scopes {
+        parts.push(format!("nothing matched {}", format::printable(scope)));
+    }
+    if coverage.path_unknown > 0 {
+        let calls = times(coverage.path_unknown);
+        parts.push(format!("a call's file could not be told ({calls})"));
+    }
+    if let Some(FilterReport::Refused(why)) = &coverage.seccomp {
+        parts.push(format!("no seccomp: {}", format::printable(why)));
+    }
+    parts
+}
+
+fn times(n: u64) -> String {
+    match n {
+        1 => "once".to_owned(),
+        _ => format!("{} times", format::count(n as f64)),
+    }
+}

@@ -1,0 +1,140 @@
+//! What is said of one mode, the same in every format.
+
+use refit_crash::CrashReport;
+use refit_crash::report::{Harm, Mode, Role, Tally};
+
+use crate::format;
+use crate::paint::Tone;
+
+/// A mode in words.
+pub struct Row<'a> {
+    /// The mode.
+    pub mode: &'a Mode,
+    /// Its states, counted.
+    pub tally: Tally,
+    /// As it is printed.
+    pub name: String,
+    /// `3 of 812`.
+    pub worst: String,
+    /// The age of the oldest loss.
+    pub oldest: String,
+    /// What its cuts say, in a few words.
+    pub verdict: String,
+    /// How that is.
+    pub tone: Tone,
+    /// `12 of 212`: bad images among the different ones.
+    pub images: String,
+    /// In which manner it loses.
+    pub how: String,
+    /// How often it was cut.
+    pub cuts: String,
+    /// Acknowledgements in the whole run.
+    pub acknowledged: String,
+    /// What a candidate may do.
+    pub class: String,
+}
+
+/// All modes in their order.
+pub fn rows(report: &CrashReport) -> Vec<Row<'_>> {
+    report.modes.iter().map(|mode| row(report, mode)).collect()
+}
+
+fn row<'a>(report: &CrashReport, mode: &'a Mode) -> Row<'a> {
+    let tally = mode.tally();
+    let (verdict, tone) = verdict(report, mode, &tally);
+    let is_candidate = mode.role == Role::Candidate;
+    let (lost, of) = tally.worst;
+    Row {
+        mode,
+        name: format::printable(&mode.name),
+        worst: match lost {
+            0 => "0".to_owned(),
+            _ => format!("{} of {}", number(lost), number(of)),
+        },
+        oldest: tally.oldest_ns.map_or("–".to_owned(), age),
+        verdict,
+        tone,
+        images: format!("{} of {}", number(tally.bad_images), number(tally.images)),
+        how: how(&tally),
+        cuts: number(tally.cuts),
+        acknowledged: number(mode.record.acknowledged_ns.len()),
+        class: if is_candidate {
+            format::printable(&mode.class)
+        } else {
+            String::new()
+        },
+        tally,
+    }
+}
+
+/// Digits in groups.
+pub fn number(n: usize) -> String {
+    format::count(n as f64)
+}
+
+/// How long before the cut.
+pub fn age(ns: u64) -> String {
+    format::duration(ns as f64)
+}
+
+fn verdict(report: &CrashReport, mode: &Mode, tally: &Tally) -> (String, Tone) {
+    let found = tally.bad_images > 0;
+    let (words, tone) = match mode.role {
+        Role::Control if found && !mode.shows_a_loss() => {
+            ("did not mount: no word of the check", Tone::Unsure)
+        }
+        Role::Control if found => ("loses: the check can see it", Tone::Plain),
+        Role::Control => ("INVALID RUN: nothing was lost", Tone::Bad),
+        _ if tally.images == 0 => ("no cut was made", Tone::Unsure),
+        _ if !found && tally.worst.1 == 0 => ("nothing was acknowledged", Tone::Unsure),
+        Role::Baseline if found => ("the program itself loses", Tone::Bad),
+        Role::Candidate if found && report.breaks_class(mode) => {
+            ("LOSES WHAT ITS CLASS FORBIDS", Tone::Bad)
+        }
+        Role::Candidate if found && mode.may_lose => ("loses, as its class says", Tone::Unsure),
+        Role::Candidate if found => ("loses as the baseline does", Tone::Unsure),
+        _ => {
+            let words = format!("no loss found in {}", plural_images(tally.images));
+            // That it may lose and did not is luck.
+            let tone = if mode.may_lose {
+                Tone::Plain
+            } else {
+                Tone::Good
+            };
+            return (words, tone);
+        }
+    };
+    (words.to_owned(), tone)
+}
+
+/// `212 images`.
+pub fn plural_images(n: usize) -> String {
+    format::plural(n, "image")
+}
+
+/// A word for each harm beyond a plain loss.
+const HARMS: [(Harm, &str); 4] = [
+    (Harm::Hole, "with holes"),
+    (Harm::Damaged, "damaged"),
+    (Harm::Resurrected, "resurrected"),
+    (Harm::Unmountable, "did not mount"),
+];
+
+fn how(tally: &Tally) -> String {
+    let said: Vec<String> = HARMS
+        .iter()
+        .filter_map(|(harm, word)| Some(format!("{} {word}", number(*tally.harms.get(harm)?))))
+        .collect();
+    match said.as_slice() {
+        [] if tally.harms.contains_key(&Harm::Lost) => "newest only".to_owned(),
+        [] => "–".to_owned(),
+        _ => said.join(", "),
+    }
+}
+
+/// The command that mounts a state again.
+pub fn reopen(report: &CrashReport, mode: &Mode, state: &str) -> String {
+    let path = format!("{}/{}/{state}", report.directory, mode.record.name);
+    let words = ["refit", "crash", "open", &path].map(str::to_owned);
+    format::command_line(&words)
+}
