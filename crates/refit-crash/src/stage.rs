@@ -25,6 +25,7 @@ use refit_meter::Run;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::process::{Pid, Signal, kill_process_group};
 use serde::{Deserialize, Serialize};
 
 use crate::ack::{Ack, Listener};
@@ -406,8 +407,8 @@ impl Show {
         if let Some(mails) = self.mails.take() {
             mails.stop(&mut self.listener.promises);
         }
-        if let Some(load) = &mut self.load {
-            let _ = load.kill();
+        if let Some(load) = &self.load {
+            kill_group(load);
         }
         self.program.terminate();
         let began = Instant::now();
@@ -460,11 +461,18 @@ impl Show {
 
 impl Drop for Show {
     fn drop(&mut self) {
-        for child in [&mut self.beside, &mut self.load].into_iter().flatten() {
-            // It may have ended.
-            let _ = child.kill();
+        for child in [&self.beside, &self.load].into_iter().flatten() {
+            kill_group(child);
         }
     }
+}
+
+/// Ends a helper with what it started: a shell's pipeline would go on without
+/// it, and a server that is asked to end may wait for its clients.
+fn kill_group(leader: &Child) {
+    // It may have ended. Its id names no other group before it is waited for,
+    // and afterwards only when ids have come round in this namespace.
+    let _ = kill_process_group(Pid::from_child(leader), Signal::KILL);
 }
 
 /// The pipe through which acknowledgements come.

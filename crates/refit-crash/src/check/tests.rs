@@ -52,6 +52,13 @@ fn a_command_that_fails_says_that_the_state_is_no_good() {
         found.broken.as_deref(),
         Some("the check ended with 3: torn")
     );
+    // The cause comes last.
+    let found = find("seq 1000 >&2; echo torn >&2; exit 3", |_| ());
+    let words = found.broken.expect("it failed");
+    assert!(
+        words.ends_with("1000\ntorn") && words.len() < 400,
+        "{words}"
+    );
 }
 
 #[test]

@@ -14,7 +14,8 @@ use crate::promise::Found;
 
 /// A check looks at a small state; its end is looked for this often.
 const PAUSE: Duration = Duration::from_micros(200);
-/// So much of what it says on stderr is repeated.
+/// So much of the end of what it says on stderr is repeated: servers begin with
+/// greetings, and tracebacks end with their cause.
 const SAID: usize = 300;
 
 struct Said {
@@ -74,7 +75,8 @@ impl Said {
     /// Why the state is no good, if the program says so.
     fn broken(&self, timeout: Duration) -> Option<String> {
         let words = self.errors.trim();
-        let words: String = words.chars().take(SAID).collect();
+        let skipped = words.chars().count().saturating_sub(SAID);
+        let words: String = words.chars().skip(skipped).collect();
         match self.code {
             Some(0) => None,
             Some(code) => Some(format!("the check ended with {code}: {words}")),
