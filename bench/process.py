@@ -113,8 +113,8 @@ def timed(words, env, log, **places):
     return ended - began
 
 
-def output(words, env=None, limit_s=RUN_LIMIT_S, **more):
-    """What a command says, outside of any timing."""
+def output(words, env=None, limit_s=RUN_LIMIT_S, codes=(0,), **more):
+    """What a command says, outside of any timing; it has to end with one of the codes."""
     child = subprocess.Popen(
         words, env=env, text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
         stderr=subprocess.PIPE, process_group=0, **more
@@ -128,7 +128,7 @@ def output(words, env=None, limit_s=RUN_LIMIT_S, **more):
             raise Failed(str(error)) from error
         raise
     _alive.discard(child.pid)
-    if child.returncode != 0:
+    if child.returncode not in codes:
         raise Failed(f"{' '.join(words)}: exit code {child.returncode}\n{complained[-600:]}")
     return said
 

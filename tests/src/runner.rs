@@ -58,7 +58,6 @@ impl Test {
     }
 
     /// Killed after this many seconds instead of 60.
-    #[allow(dead_code)] // no test needs it yet
     pub const fn limit_seconds(mut self, seconds: u64) -> Self {
         self.limit = Duration::from_secs(seconds);
         self

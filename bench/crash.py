@@ -1,0 +1,136 @@
+"""What recording a disk costs, and how fast the crash lab looks at states."""
+
+import json
+import os
+import shlex
+import shutil
+import tomllib
+
+import process
+from backends import as_root
+from comparison import Column, Comparison, Goal, Variant
+from micro import compiled
+from part import Part
+
+PLAIN = """
+set -e
+truncate -s 1G "$1"
+device=$(losetup --find --show --direct-io=on "$1")
+trap 'umount "$2" 2>/dev/null; losetup -d "$device"' EXIT
+mkfs.ext4 -q -F -E lazy_itable_init=0,lazy_journal_init=0,nodiscard "$device"
+mount -o noatime "$device" "$2"
+shift 2
+"$@"
+"""
+
+
+def plain(bench, root, name, words):
+    """The loop on ext4 on a loop device over a file in `root`, in a mount namespace of its own."""
+    image, mount = os.path.join(root, f"{name}.image"), os.path.join(bench.memory, f"{name}.mount")
+    os.makedirs(mount)
+    try:
+        process.output(["unshare", "--mount", "--propagation", "private", "sh", "-c", PLAIN, "sh", image, mount,
+                        *words(mount)], env=bench.env, limit_s=120)
+    finally:
+        os.unlink(image)
+        os.rmdir(mount)
+
+
+def recorded(bench, name, words):
+    """The loop in the lab. Its one acknowledgement is found by anybody: the verdict is not what is asked for."""
+    loop = " ".join(words("$REFIT_MOUNT"))
+    report = os.path.join(bench.memory, f"{name}.json")
+    records = os.path.join(bench.disk, f"{name}.records")
+    try:
+        process.output([bench.refit, "crash", "--quiet", "--json", report, "--record", records, "--cuts", "10",
+                        "--check", "test -s $REFIT_MOUNT/f && echo done; true", "--ack", "fd:1", "--", "sh", "-c", loop],
+                       env=bench.env, limit_s=120, codes=(0, 1, 2))
+    finally:
+        shutil.rmtree(records, ignore_errors=True)
+
+
+def slowdown(name, title, count, size, every, goal):
+    def part(bench):
+        as_root()
+        loop = compiled(bench, "append_loop")
+        times = max(1, count // 8) if bench.quick else count
+
+        def one(variant, run_one):
+            def run(round_name):
+                out = os.path.join(bench.memory, f"{name}-{round_name}.ns")
+
+                def words(mount):
+                    return [loop, f"{mount}/f", str(times), str(size), str(every), out]
+
+                run_one(f"{name}-{round_name}", words)
+                with open(out, encoding="ascii") as file:
+                    ns = int(file.read())
+                os.unlink(out)
+                return {variant: ns / times}, {}
+
+            return Variant(variant, run)
+
+        ways = {
+            "loop on tmpfs": lambda at, words: plain(bench, bench.memory, at, words),
+            "loop on tmpfs again (noise)": lambda at, words: plain(bench, bench.memory, at, words),
+            "loop on this disk": lambda at, words: plain(bench, bench.disk, at, words),
+            "recorded": lambda at, words: recorded(bench, at, words),
+        }
+        return Comparison(
+            name, title, "ns", list(ways), [one(*way) for way in ways.items()],
+            [Column("÷ tmpfs", "loop on tmpfs"), Column("÷ disk", "loop on this disk")],
+            [Goal("recorded", 0, f"recording ≤ {goal} × a loop device on tmpfs", at_most=goal)], bench.rounds(12, 2),
+        )
+
+    return part
+
+
+FOLDER = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "crash")
+# States a minute that are wished for.
+PROGRAMS = {"append": 2000, "sqlite-wal": 2000, "postfix": 300, "postgres": 60}
+OPTIONS = ["prepare", "ready", "load", "ack", "ack-regex", "check", "size"]
+
+
+def lab(bench, name, program, cuts, seed):
+    """The baseline of one of the programs that `make crash-night` asks about."""
+    place = os.path.join(bench.disk, f"states-{name}")
+    mount, records, report = (os.path.join(place, part) for part in ("mount", "records", "report.json"))
+    os.makedirs(mount)
+    words = [bench.refit, "crash", "--quiet", "--for", f"{program['seconds']}s", "--stop", "--cuts", str(cuts),
+             "--seed", str(seed), "--mount", mount, "--record", records, "--json", report]
+    for option in OPTIONS:
+        if option in program:
+            words += [f"--{option}", program[option]]
+    words += ["--", *shlex.split(program["command"])]
+    process.output(words, env=bench.env, limit_s=900, codes=(0, 1), cwd=os.path.join(FOLDER, program.get("folder", name)))
+    with open(report, encoding="utf-8") as file:
+        found = json.load(file)
+    shutil.rmtree(place)
+    return next(mode for mode in found["modes"] if mode["role"] == "baseline")
+
+
+def states(bench):
+    """States per minute of real programs."""
+    as_root()
+    with open(os.path.join(FOLDER, "programs.toml"), "rb") as file:
+        programs = tomllib.load(file)
+
+    def measure(part, seed):
+        for name, goal in PROGRAMS.items():
+            mode = lab(bench, name, programs[name], 60 if bench.quick else 400, seed)
+            seconds, record, count = mode["checked_ns"] / 1e9, mode["record"], len(mode["states"])
+            acknowledged = len(record["acknowledged_ns"])
+            part.lines.append(
+                f"{name}: {count / seconds * 60:,.0f} states a minute (goal: {goal:,}); "
+                f"{record['stored_bytes'] / acknowledged:,.0f} bytes of record for each of {acknowledged:,} acknowledgements")
+            part.samples.append({"program": name, "states": count, "seconds": seconds,
+                                 "stored_bytes": record["stored_bytes"], "acknowledged": acknowledged})
+
+    return Part("crash-states", "Crash states a minute, mounted and checked", measure)
+
+
+PARTS = {
+    "crash-fsync": slowdown("crash-fsync", "4 KiB written and synced, in ns", 1000, 4096, 1, 2.0),
+    "crash-bulk": slowdown("crash-bulk", "1 MiB written, in ns", 256, 1 << 20, 1 << 30, 1.3),
+    "crash-states": states,
+}
