@@ -4,7 +4,7 @@ PREFIX ?= /usr/local
 TARGET := $(or $(CARGO_TARGET_DIR),target)/x86_64-unknown-linux-gnu
 REFIT  := $(TARGET)/release/refit
 
-.PHONY: all demo test test-crash test-guardian conformance bench gallery install help
+.PHONY: all demo test test-chromium test-crash test-guardian conformance bench gallery crash-night install help
 
 all: ## build the release binary
 	$(CARGO) build --locked --release -p refit
@@ -51,6 +51,12 @@ gallery: ## run every recipe, and write docs/gallery.md
 	scripts/setup test
 	$(MAKE) all
 	scripts/gallery $(REFIT) $(if $(BUDGET),--budget $(BUDGET)) $(RECIPES)
+
+# NIGHT='--cuts 200 --programs append,postfix' makes it shorter. Not for a machine in use: two modes set vm.dirty_*.
+crash-night: ## cut the power of every program of crash/, as root, for hours, and write docs/crash-verdicts.md
+	scripts/setup crash
+	$(MAKE) all
+	scripts/crash-night $(REFIT) $(NIGHT)
 
 # Builds only what is not there yet, so that `sudo make install` needs no toolchain.
 install: $(REFIT) ## copy the binary below PREFIX (/usr/local), respecting DESTDIR

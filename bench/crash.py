@@ -15,10 +15,10 @@ from part import Part
 PLAIN = """
 set -e
 truncate -s 1G "$1"
-device=$(losetup --find --show --direct-io=on "$1")
-trap 'umount "$2" 2>/dev/null; losetup -d "$device"' EXIT
+mount=$2 device=$(losetup --find --show --direct-io=on "$1")
+trap 'umount "$mount" || true; losetup -d "$device"' EXIT
 mkfs.ext4 -q -F -E lazy_itable_init=0,lazy_journal_init=0,nodiscard "$device"
-mount -o noatime "$device" "$2"
+mount -o noatime "$device" "$mount"
 shift 2
 "$@"
 """

@@ -1,0 +1,3 @@
+#!/bin/sh
+. ./path.sh
+exec pg_isready --quiet

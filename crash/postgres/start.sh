@@ -1,0 +1,4 @@
+#!/bin/sh
+set -eu
+. ./path.sh
+exec $AS_POSTGRES postgres
