@@ -46,6 +46,7 @@ mod probe_disk;
 mod processes;
 mod programs;
 mod ran;
+mod recipe_answers;
 mod recipe_files;
 mod recipe_folder;
 mod recipe_verbs;
@@ -109,6 +110,7 @@ const TABLE: &[&[Test]] = &[
     postfix::TESTS,
     probe_disk::TESTS,
     programs::TESTS,
+    recipe_answers::TESTS,
     recipe_files::TESTS,
     recipe_verbs::TESTS,
     recipes::TESTS,
