@@ -33,8 +33,10 @@ mod family;
 mod fixture;
 mod guardian;
 mod hostile;
+mod index_loop;
 mod lab;
 mod layering;
+mod leap_second;
 mod library;
 mod mailer;
 mod malloc;
@@ -103,7 +105,9 @@ const TABLE: &[&[Test]] = &[
     endurance::TESTS,
     guardian::TESTS,
     hostile::TESTS,
+    index_loop::TESTS,
     layering::TESTS,
+    leap_second::TESTS,
     malloc::TESTS,
     library::TESTS,
     odirect::TESTS,
