@@ -14,3 +14,5 @@ until [ "$(client -BN -e "SELECT count FROM information_schema.INNODB_METRICS WH
 		exit 1
 	fi
 done
+# A fresh index's pages are written in the background as well. FOR EXPORT writes all of the table's, and waits for it.
+client shop -e 'FLUSH TABLES orders FOR EXPORT; UNLOCK TABLES'

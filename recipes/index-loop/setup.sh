@@ -2,6 +2,11 @@
 # A MariaDB of its own in $REFIT_DIR, with a million orders of 5,000 customers.
 set -eu
 . "$REFIT_RECIPE/server.sh"
+version=$(mariadbd --version | sed -n 's/.*Ver \([0-9.]*\)-MariaDB.*/\1/p')
+if [ "$(printf '%s\n' 10.6 "${version:-0}" | sort -V | head -n 1)" != 10.6 ]; then
+	echo "MariaDB ${version:-of no known version} has no IGNORED indexes; it takes 10.6 or later" >&2
+	exit 1
+fi
 sed "s|@DIR@|$REFIT_DIR|" "$REFIT_RECIPE/my.cnf" >my.cnf
 mariadb-install-db --defaults-file="$REFIT_DIR/my.cnf" --auth-root-authentication-method=normal --skip-test-db \
 	>setup.log 2>&1 || { cat setup.log >&2; exit 1; }

@@ -36,8 +36,10 @@ mod family;
 mod fixture;
 mod guardian;
 mod hostile;
+mod index_loop;
 mod lab;
 mod layering;
+mod leap_second;
 mod library;
 mod mailer;
 mod malloc;
@@ -49,6 +51,7 @@ mod probe_disk;
 mod processes;
 mod programs;
 mod ran;
+mod recipe_answers;
 mod recipe_files;
 mod recipe_folder;
 mod recipe_verbs;
@@ -108,13 +111,16 @@ const TABLE: &[&[Test]] = &[
     endurance::TESTS,
     guardian::TESTS,
     hostile::TESTS,
+    index_loop::TESTS,
     layering::TESTS,
+    leap_second::TESTS,
     malloc::TESTS,
     library::TESTS,
     odirect::TESTS,
     postfix::TESTS,
     probe_disk::TESTS,
     programs::TESTS,
+    recipe_answers::TESTS,
     recipe_files::TESTS,
     recipe_verbs::TESTS,
     recipes::TESTS,

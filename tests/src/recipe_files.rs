@@ -71,6 +71,7 @@ const ACCEPTED: &[Edit] = &[
         "# end",
         "[service]\nports = ['a']\nstart = 'x'\nready = { tcp = 'a' }\nstop = 'y'",
     ),
+    ("# end", "[table]\ncommand = 'true'\nonly = true"),
     (
         "# end",
         "[service]\nkeep = true\nstart = 'x'\nready = { unix = 's' }\n[conf.a.b]\nclass = 'safe'\ncommand = 'a'\ninverse = 'b'",
@@ -107,6 +108,8 @@ const ACCEPTED: &[Edit] = &[
 ];
 
 const REFUSED: &[Edit] = &[
+    ("# end", "[table]"),
+    ("# end", "[table]\ncommand = 'true'\nonly = 'yes'"),
     ("# end", "[service]\nkeep = true"),
     (
         "# end",
@@ -242,6 +245,20 @@ const REFUSED: &[Edit] = &[
 
 /// What a schema cannot say.
 const CODE_ONLY: &[Edit] = &[
+    ("# end", "[table]\ncommand = 'true'\nthen = 'none.tsv'"),
+    (
+        "# end",
+        "[note]\ntitle = 't'\nthen = 'x'\n[table]\ncommand = 'true'\nthen = 'none.tsv'",
+    ),
+    // It has a column too few.
+    (
+        "# end",
+        "[note]\ntitle = 't'\nthen = 'x'\n[table]\ncommand = 'true'\nthen = 'recipe.toml'",
+    ),
+    (
+        "# top",
+        "main = 'wall'\n[table]\ncommand = 'true'\nonly = true",
+    ),
     (
         "# end",
         "[service]\nkeep = true\nstart = 'x'\nready = { unix = 's' }\n[conf.a.b]\nclass = 'safe'\nfile = 'f'\nto = 'x'",

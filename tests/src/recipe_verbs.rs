@@ -66,7 +66,7 @@ fn a_list_names_each_and_what_is_missing(lab: &Lab) -> Outcome {
 
 /// Every command of a recipe.toml, wherever it stands.
 fn commands(recipe: &Value) -> Vec<String> {
-    const PLACES: [&str; 8] = [
+    const PLACES: [&str; 9] = [
         "/service/setup",
         "/service/start",
         "/service/ready/command",
@@ -75,6 +75,7 @@ fn commands(recipe: &Value) -> Vec<String> {
         "/load/command",
         "/load/drain",
         "/check/command",
+        "/table/command",
     ];
     let mut all: Vec<&Value> = PLACES
         .iter()

@@ -58,10 +58,10 @@ fn one_start_serves_all_runs(lab: &Lab) -> Outcome {
     // Before each run of the variant, and back behind it.
     let runs = runs_of(&result, "conf.slow=yes");
     assert_eq!(count(lab, "noted"), 2 * runs.len());
-    assert_eq!(
-        effect(&result, "conf.slow=yes", "rate")["verdict"],
-        "slower"
-    );
+    // Its command had done its work when the window began, and nobody else's.
+    for run in &runs {
+        assert!(number(&run["load"]["window_ns"]) > 50e6, "{run}");
+    }
     for run in list(&result["runs"]) {
         assert!(run["failure"].is_null(), "{run}");
         let service = &run["load"]["service"];
@@ -140,10 +140,8 @@ fn a_run_that_fails_costs_the_start(lab: &Lab) -> Outcome {
     // Each failure, and the run before which there was none.
     let failed = runs_of(&result, "conf.broken=yes").len();
     assert_eq!(count(lab, &starts("kept")), 1 + failed);
-    assert_eq!(
-        effect(&result, "conf.slow=yes", "rate")["verdict"],
-        "slower"
-    );
+    let effect = effect(&result, "conf.slow=yes", "rate");
+    assert!(!effect["interval"].is_null(), "{effect}");
     // A server that is gone is said with its last words.
     let dies = kept(lab, "dies").set(
         "conf.slow.yes",

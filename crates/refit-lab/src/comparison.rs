@@ -120,6 +120,7 @@ fn variant_record(
             .map_or_else(|| settings.class(), |recipe| recipe.class(settings))
             .to_string(),
         disqualified: None,
+        answers: Vec::new(),
         witness: None,
     }
 }
@@ -146,13 +147,16 @@ impl<'a> Comparison<'a> {
             variants.push(variant_record("bare", Role::Bare, &none, recipe));
             settings.push(request.with.clone());
         }
-        variants.push(variant_record(
-            "baseline again",
-            Role::Hidden,
-            &none,
-            recipe,
-        ));
-        settings.push(request.with.clone());
+        // Exact answers have no noise to be priced.
+        if !recipe.is_some_and(Recipe::is_exact) {
+            variants.push(variant_record(
+                "baseline again",
+                Role::Hidden,
+                &none,
+                recipe,
+            ));
+            settings.push(request.with.clone());
+        }
         let directory = match recipe {
             Some(_) => request.dir.clone(),
             None => std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/")),
@@ -218,6 +222,9 @@ impl<'a> Comparison<'a> {
     }
 
     fn run(&mut self, progress: &mut dyn Progress) -> Result<(), LabError> {
+        if self.is_exact() {
+            return self.answer(progress);
+        }
         self.check_rounds()?;
         progress.begins(&self.experiment);
         let schedule = Schedule::new(self.request.seed, self.experiment.variants.len());
@@ -274,6 +281,25 @@ impl<'a> Comparison<'a> {
         Ok(())
     }
 
+    fn is_exact(&self) -> bool {
+        let recipe = self.request.recipe.as_ref();
+        recipe.is_some_and(Recipe::is_exact)
+    }
+
+    /// One round pair and no warm-up: twice is enough to see that answers repeat.
+    fn answer(&mut self, progress: &mut dyn Progress) -> Result<(), LabError> {
+        let variants = self.experiment.variants.len();
+        self.runner.check_room(2 * variants)?;
+        progress.begins(&self.experiment);
+        let mut schedule = Schedule::new(self.request.seed, variants);
+        if let Some(pair) = schedule.next() {
+            self.pair(1, pair.rounds(), progress)?;
+        }
+        self.experiment.interrupted |= interruptions() > 0;
+        self.experiment.plan.pairs = self.complete_pairs();
+        Ok(())
+    }
+
     /// One round pair. A failed run costs the whole of it.
     fn pair(
         &mut self,
@@ -324,6 +350,13 @@ impl<'a> Comparison<'a> {
                     Err(LabError::Io { .. }) if interruptions() > 0 => return Ok(false),
                     made => made?,
                 };
+                if let Some(load) = &made.load
+                    && self.experiment.variants[variant].answers.is_empty()
+                {
+                    self.experiment.variants[variant]
+                        .answers
+                        .clone_from(&load.answers);
+                }
                 let record = RunRecord {
                     variant,
                     pair,
@@ -347,12 +380,14 @@ impl<'a> Comparison<'a> {
     fn failed(&mut self, variant: usize, reason: &str, at_once: bool) -> Result<(), LabError> {
         let failures = self.failures.entry(variant).or_default();
         *failures += 1;
+        let failures = *failures;
         if interruptions() > 1 {
             return Ok(());
         }
         let role = self.experiment.variants[variant].role;
         let is_baseline = matches!(role, Role::Baseline | Role::Hidden);
-        if is_baseline && (at_once || *failures >= PATIENCE || self.experiment.runs.len() == 1) {
+        let is_last = at_once || failures >= PATIENCE || self.is_exact();
+        if is_baseline && (is_last || self.experiment.runs.len() == 1) {
             return Err(LabError::Baseline {
                 reason: reason.to_owned(),
                 remedy: match &self.request.recipe {
@@ -367,7 +402,7 @@ impl<'a> Comparison<'a> {
                 },
             });
         }
-        if at_once || *failures >= PATIENCE {
+        if is_last {
             self.experiment.variants[variant].disqualified = Some(reason.to_owned());
         }
         Ok(())
@@ -456,8 +491,11 @@ impl<'a> Comparison<'a> {
     /// dropped: deleting it would slow a confirmation.
     fn conclude(&mut self) -> Experiment {
         let others = Busy::now(self.runner.children_ns()).others_since(self.busy);
+        let is_exact = self.is_exact();
         let experiment = &mut self.experiment;
-        experiment.effects = effects(experiment, |_| true);
+        if !is_exact {
+            experiment.effects = effects(experiment, |_| true);
+        }
         experiment.environment.after = fingerprint::changing();
         experiment.plan.took_s = self.began.elapsed().as_secs_f64();
         for (index, variant) in experiment.variants.iter().enumerate() {

@@ -83,6 +83,24 @@ pub struct RecipeRecord {
     pub metrics: Vec<LoadMetricRecord>,
     /// Why each of its variants is worth trying, by canonical text.
     pub why: BTreeMap<String, String>,
+    /// Its whole result are exact answers: nothing is measured.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_exact: bool,
+    /// Where the question comes from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+    /// What the note answered, by variant.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub then: BTreeMap<String, Vec<AnswerRecord>>,
+}
+
+/// One line of an exact table.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AnswerRecord {
+    /// What was asked.
+    pub question: String,
+    /// What came.
+    pub answer: String,
 }
 
 /// A metric that a recipe reads from its load's output.
@@ -118,6 +136,9 @@ pub struct LoadRecord {
     pub values: BTreeMap<String, f64>,
     /// What the check printed.
     pub outcome: String,
+    /// Exact answers; stored once, with the variant.
+    #[serde(skip)]
+    pub answers: Vec<AnswerRecord>,
     /// The service under it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service: Option<ServiceRecord>,
@@ -194,6 +215,9 @@ pub struct VariantRecord {
     pub class: String,
     /// Why it takes no part any more.
     pub disqualified: Option<String>,
+    /// What each of its runs answered.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub answers: Vec<AnswerRecord>,
     /// What the kernel saw of one more run at the end, which was not measured;
     /// `None` where it was not asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]

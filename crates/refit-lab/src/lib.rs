@@ -6,7 +6,8 @@
 //! the same size; runs go in mirrored rounds; nothing is deleted before the
 //! comparison has ended; a variant whose outcome differs takes no part.
 
-pub mod comparison;
+pub mod answers;
+mod comparison;
 mod conf_steps;
 mod copies;
 mod effects;

@@ -11,6 +11,7 @@ mod file;
 mod folder;
 mod needs;
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +25,7 @@ pub use file::{Operations, RecipeFile};
 pub use folder::{Folder, shipped_names};
 pub(crate) use needs::path as needs_path;
 
-use crate::experiment::{LoadMetricRecord, RecipeRecord};
+use crate::experiment::{AnswerRecord, LoadMetricRecord, RecipeRecord};
 use checker::Checker;
 
 /// The longest wait for a service or a load, where the recipe does not say.
@@ -106,6 +107,8 @@ pub struct Recipe {
     pub load_timeout: Duration,
     /// How long a comparison may take.
     pub budget: Option<Duration>,
+    /// What the note answered, by variant.
+    pub then: BTreeMap<String, Vec<AnswerRecord>>,
 }
 
 impl Recipe {
@@ -166,6 +169,7 @@ impl Recipe {
                 Some(_) => Some(checked.time("budget", file.budget.as_deref())?),
                 None => None,
             },
+            then: checked.then(&folder)?,
             folder: Arc::new(folder),
             file: Arc::new(file),
         })
@@ -198,6 +202,12 @@ impl Recipe {
         self.service.as_ref().is_some_and(|service| service.keep)
     }
 
+    /// Its whole result are exact answers, and no comparison of times.
+    #[must_use]
+    pub fn is_exact(&self) -> bool {
+        self.file.table.as_ref().is_some_and(|table| table.only)
+    }
+
     /// What of it goes into a result.
     #[must_use]
     pub fn record(&self) -> RecipeRecord {
@@ -227,6 +237,11 @@ impl Recipe {
                 .iter()
                 .map(|entry| (canonical(&entry.settings), entry.why.clone()))
                 .collect(),
+            is_exact: self.is_exact(),
+            note: (self.file.note.as_ref())
+                .filter(|_| !self.then.is_empty())
+                .map(|note| note.title.clone()),
+            then: self.then.clone(),
         }
     }
 
@@ -248,6 +263,10 @@ impl Recipe {
             ("load.command", Some(&*file.load.command)),
             ("load.drain", file.load.drain.as_deref()),
             ("check.command", Some(&*file.check.command)),
+            (
+                "table.command",
+                file.table.as_ref().map(|table| &*table.command),
+            ),
             ("service.stop", file.service.stop.as_deref()),
         ];
         let mut all: Vec<(String, &str)> = fixed

@@ -79,7 +79,7 @@ impl Watch {
             ..Metrics::default()
         };
         Run {
-            coverage: now.run(Outcome::Code(0), metrics.clone()).coverage,
+            coverage: now.run(Outcome::Code(0), metrics).coverage,
             exit: Outcome::Code(0),
             metrics,
             ..Run::not_started()

@@ -18,7 +18,11 @@ pub fn warnings(experiment: &Experiment, others: f64) -> Vec<Warning> {
             action: action.to_owned(),
         });
     };
-    if does_less_the_second_time(experiment) {
+    let is_exact = experiment
+        .recipe
+        .as_ref()
+        .is_some_and(|recipe| recipe.is_exact);
+    if !is_exact && does_less_the_second_time(experiment) {
         warn(
             "the first run took more than twice as long as any later one of its variant: your command does less work the second time".to_owned(),
             "bring it back to the start before each run: --prepare COMMAND, or --fresh-copy DIR",
@@ -48,7 +52,8 @@ pub fn warnings(experiment: &Experiment, others: f64) -> Vec<Warning> {
             );
         }
     }
-    if others > LOUD {
+    // A busy machine changes no exact answer.
+    if !is_exact && others > LOUD {
         warn(
             format!(
                 "others, the kernel's own threads included, used {:.0} % of the machine's processors",

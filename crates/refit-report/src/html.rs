@@ -1,6 +1,7 @@
 //! The result of a comparison as one page: no network, no script, light and
 //! dark, from a phone to paper. Whatever a record holds is text on it.
 
+mod answers;
 pub mod chart;
 mod colour;
 mod ending;
@@ -14,6 +15,7 @@ mod verdicts;
 
 use refit_lab::Experiment;
 
+use crate::answers::is_exact;
 use crate::format;
 use crate::notes::{Note, notes, summary, with};
 use crate::paint::Tone;
@@ -77,9 +79,11 @@ fn sections(main: &mut Html, experiment: &Experiment) {
         if let Some(with) = with(experiment) {
             section.leaf("p", &[], &format!("{} {}", with.label, with.text));
         }
-        scrolled(section, "verdicts", |section| {
-            verdicts::table(section, experiment)
-        });
+        if !is_exact(experiment) {
+            scrolled(section, "verdicts", |section| {
+                verdicts::table(section, experiment)
+            });
+        }
         noted(section, notes(experiment));
     });
     if let Some(again) = &experiment.confirmation {
@@ -93,11 +97,14 @@ fn sections(main: &mut Html, experiment: &Experiment) {
             section.leaf("p", &[("class", "small")], &summary(again));
         });
     }
-    strip::section(main, experiment);
-    memory::section(main, experiment);
-    ending::section(main, experiment);
-    syncs::section(main, experiment);
-    metrics::section(main, experiment);
+    answers::section(main, experiment);
+    if !is_exact(experiment) {
+        strip::section(main, experiment);
+        memory::section(main, experiment);
+        ending::section(main, experiment);
+        syncs::section(main, experiment);
+        metrics::section(main, experiment);
+    }
     facts::repeat(main, experiment);
     facts::failures(main, experiment);
     facts::environment(main, experiment);

@@ -4,6 +4,7 @@
 //! gives the same bytes (a PNG: with the same fonts). Whatever a record holds,
 //! no control character of it reaches a terminal or a file.
 
+mod answers;
 mod bar;
 pub mod crash;
 mod csv;

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use refit_lab::Experiment;
 use refit_stats::OVERALL_ALPHA;
 
+use crate::answers::{is_exact, lines, note};
 use crate::format;
 use crate::notes::{notes, with};
 use crate::row::{Row, main_metric, rows, side_titles};
@@ -21,17 +22,10 @@ pub fn markdown(experiment: &Experiment) -> String {
     if let Some(with) = with(experiment) {
         let _ = writeln!(out, "{} {}", with.label, escaped(&with.text));
     }
-    let [side, syncs] = side_titles(experiment);
-    let _ = writeln!(
-        out,
-        "\n| variant | {} | vs baseline | {} interval | verdict | {side} | {syncs} | class |",
-        escaped(&main_metric(experiment)),
-        format::magnitude(1.0 - OVERALL_ALPHA)
-    );
-    let _ = writeln!(out, "|:--|--:|--:|:-:|:--|--:|--:|:--|");
-    for row in rows(experiment) {
-        let _ = writeln!(out, "| {} |", cells(&row).join(" | "));
+    if !is_exact(experiment) {
+        out.push_str(&verdicts(experiment));
     }
+    out.push_str(&exact(experiment));
     out.push('\n');
     for (name, why) in reasons(experiment) {
         let _ = writeln!(out, "- {}: {}", code(&name), escaped(&why));
@@ -53,6 +47,60 @@ pub fn markdown(experiment: &Experiment) -> String {
         escaped(&format::printable(&experiment.refit)),
         format::date(experiment.started_unix)
     );
+    out
+}
+
+fn verdicts(experiment: &Experiment) -> String {
+    let mut out = String::new();
+    let [side, syncs] = side_titles(experiment);
+    let _ = writeln!(
+        out,
+        "\n| variant | {} | vs baseline | {} interval | verdict | {side} | {syncs} | class |",
+        escaped(&main_metric(experiment)),
+        format::magnitude(1.0 - OVERALL_ALPHA)
+    );
+    let _ = writeln!(out, "|:--|--:|--:|:-:|:--|--:|--:|:--|");
+    for row in rows(experiment) {
+        let _ = writeln!(out, "| {} |", cells(&row).join(" | "));
+    }
+    out
+}
+
+/// Nothing where nothing was asked.
+fn exact(experiment: &Experiment) -> String {
+    let lines = lines(experiment);
+    if lines.is_empty() {
+        return String::new();
+    }
+    let mut out = "\n| question | answer | given by |".to_owned();
+    let then = note(experiment);
+    let _ = match &then {
+        Some(note) => writeln!(out, " then: {} |\n|:--|:--|:--|:--|", escaped(note)),
+        None => writeln!(out, "\n|:--|:--|:--|"),
+    };
+    let mut before = "";
+    for line in &lines {
+        let question = if line.question == before {
+            String::new()
+        } else {
+            escaped(&line.question)
+        };
+        before = &line.question;
+        let _ = write!(
+            out,
+            "| {question} | {} | {} |",
+            code(&line.answer),
+            escaped(&line.variants)
+        );
+        let _ = match (&then, &line.then) {
+            (None, _) => writeln!(out),
+            (Some(_), None) => writeln!(out, " |"),
+            (Some(_), Some(then)) => {
+                let sign = if line.differs { "**≠**" } else { "=" };
+                writeln!(out, " {sign} {} |", code(then))
+            }
+        };
+    }
     out
 }
 

@@ -8,6 +8,7 @@ mod witness;
 
 use refit_lab::experiment::{Experiment, Warning};
 
+use crate::answers::is_exact;
 use crate::format;
 use crate::paint::Tone;
 use crate::row::rows;
@@ -31,7 +32,9 @@ pub struct Note {
 pub fn notes(experiment: &Experiment) -> Vec<Note> {
     let rows = rows(experiment);
     let mut notes = Vec::new();
-    notes.extend(waiting(experiment));
+    if !is_exact(experiment) {
+        notes.extend(waiting(experiment));
+    }
     for row in &rows {
         notes.extend(secondary(experiment, row));
     }

@@ -1,6 +1,7 @@
 //! The strip plot: every run in the order in which it was made, as a ratio to
 //! the baseline's median; drift, outliers and two levels are to be seen at once.
 
+mod answers;
 pub mod axis;
 mod legend;
 pub mod runs;
@@ -9,11 +10,12 @@ use refit_lab::Metric;
 use refit_lab::experiment::{Experiment, Role};
 use refit_stats::OVERALL_ALPHA;
 
+use crate::answers::is_exact;
 use crate::bar::{Scale, changes};
 use crate::fold::fold;
 use crate::format;
 use crate::notes::{summary, with};
-use crate::row::{is_service, median};
+use crate::row::{is_kept, is_service, median};
 use crate::svg::{Anchor, Font, Svg};
 use crate::title::{question, subject, title};
 
@@ -134,6 +136,9 @@ impl Frame {
 /// compare with, and it says so.
 #[must_use]
 pub fn svg(experiment: &Experiment) -> String {
+    if is_exact(experiment) {
+        return answers::svg(experiment);
+    }
     let subtitles = subtitles(experiment);
     let caveat = caveat(experiment);
     let legend = legend::lines(experiment);
@@ -189,7 +194,9 @@ fn caveat(experiment: &Experiment) -> Vec<String> {
         "Each dot is one run{}, in the order in which they were made; a line joins the two of a round pair; \
          a cross did not count. Within the band (±{}) variants are the same. The intervals hold all at once \
          in {level} of comparisons, on this machine and this day.",
-        if is_service(experiment) {
+        if is_kept(experiment) {
+            " of one service that was started once"
+        } else if is_service(experiment) {
             " of a freshly started service"
         } else {
             ""

@@ -20,6 +20,12 @@ pub fn is_service(experiment: &Experiment) -> bool {
     recipe.is_some_and(|recipe| recipe.is_service)
 }
 
+/// Whether one start of it served all runs.
+pub fn is_kept(experiment: &Experiment) -> bool {
+    let recipe = experiment.recipe.as_ref();
+    recipe.is_some_and(|recipe| recipe.is_kept)
+}
+
 /// Title and metric of what stands beside the main one, before the syncs.
 fn side(experiment: &Experiment) -> [&'static str; 2] {
     match (is_service(experiment), experiment.main.as_str()) {

@@ -150,6 +150,7 @@ fn made(variants: &[(&str, Role, &str, f64, f64)], pairs: usize, seed: u64) -> E
             },
             class: (*class).to_owned(),
             disqualified: None,
+            answers: Vec::new(),
             witness: None,
         });
     Experiment {

@@ -7,6 +7,7 @@
 use refit_lab::Experiment;
 use refit_stats::OVERALL_ALPHA;
 
+use crate::answers;
 use crate::bar::{self, Scale, bar, changes};
 use crate::fold::fold;
 use crate::format;
@@ -38,8 +39,12 @@ pub fn terminal(experiment: &Experiment, style: &Style) -> String {
     let rows = rows(experiment);
     let table = Table::new(experiment, &rows);
     let layout = table.layout(style.width);
-    lines.extend(table.lines(&layout, &rows, style.colour));
-    if !layout.names_class {
+    let is_exact = answers::is_exact(experiment);
+    if !is_exact {
+        lines.extend(table.lines(&layout, &rows, style.colour));
+    }
+    lines.extend(answers::terminal(experiment, style.width, style.colour));
+    if is_exact || !layout.names_class {
         lines.extend(
             classes(experiment)
                 .iter()

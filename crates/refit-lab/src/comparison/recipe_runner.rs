@@ -8,6 +8,7 @@ mod service;
 mod window;
 
 use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::path::Path;
 use std::time::Duration;
@@ -20,10 +21,11 @@ use rustix::process::geteuid;
 use self::kept::Kept;
 use self::phase::{Phase, failed, names, out, passed, seconds};
 use super::runner::{Made, Runs, disk_seed, io_error, next_padding, unsettled};
+use crate::answers;
 use crate::conf_steps::ConfSteps;
 use crate::copies::size;
 use crate::error::LabError;
-use crate::experiment::{LoadRecord, Role, VariantRecord, Warning};
+use crate::experiment::{AnswerRecord, LoadRecord, Role, VariantRecord, Warning};
 use crate::output::{last_lines, read_metrics, read_operations};
 use crate::place::{Instance, Place};
 use crate::recipe::{Recipe, Work, needs_path};
@@ -54,6 +56,8 @@ pub struct RecipeRunner<'a> {
     instance_bytes: u64,
     witness: bool,
     brief: bool,
+    /// What each variant answered, the hidden baseline as the baseline.
+    answers: BTreeMap<usize, Vec<AnswerRecord>>,
     /// The one service of all runs, where the recipe keeps it.
     kept: Option<Kept>,
 }
@@ -91,6 +95,7 @@ impl<'a> RecipeRunner<'a> {
             instance_bytes: 0,
             witness: false,
             brief,
+            answers: BTreeMap::new(),
             kept: None,
         };
         if recipe.is_kept() {
@@ -284,12 +289,43 @@ impl<'a> RecipeRunner<'a> {
             window_ns: u64::try_from(window.as_nanos()).unwrap_or(u64::MAX),
             values: read_metrics(&self.recipe.metrics, text)?,
             outcome: String::new(),
+            answers: Vec::new(),
             service: None,
         })
     }
 
-    /// Drain and check: what came out, equal for all variants.
-    fn outcome(&mut self, variant: usize, instance: &Instance) -> Phase<String> {
+    /// Drain and check: what came out, equal for all variants; then the table, equal for
+    /// all runs of one.
+    fn outcome(
+        &mut self,
+        variant: usize,
+        instance: &Instance,
+        record: &mut LoadRecord,
+    ) -> Phase<()> {
+        record.outcome = passed!(self.checked(variant, instance));
+        let table = self.recipe.file.table.as_ref();
+        let Some(command) = table.map(|table| &*table.command) else {
+            return Ok(Ok(()));
+        };
+        passed!(self.tool("table.command", Some(command), instance, || true));
+        let text = fs::read_to_string(&instance.load_output).unwrap_or_default();
+        let answers = match answers::read(&text) {
+            Ok(answers) => answers,
+            Err(problem) => return out(format!("table.command: {problem}")),
+        };
+        let of = match self.launches[variant].1 {
+            Role::Hidden => 0,
+            _ => variant,
+        };
+        let first = self.answers.entry(of).or_insert_with(|| answers.clone());
+        if let Some(difference) = answers::difference(first, &answers) {
+            return out(difference);
+        }
+        record.answers = answers;
+        Ok(Ok(()))
+    }
+
+    fn checked(&mut self, variant: usize, instance: &Instance) -> Phase<String> {
         let file = &self.recipe.file;
         passed!(self.tool("load.drain", file.load.drain.as_deref(), instance, || true));
         let check = Some(&*file.check.command);

@@ -1,5 +1,6 @@
 //! Keys of a recipe.toml that contradict themselves or each other.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use refit_knobs::Class;
@@ -7,9 +8,11 @@ use regex_lite::Regex;
 
 use super::file::RecipeFile;
 use super::{
-    ConfAction, LoadMetric, Operations, PATIENCE, Ready, RecipeError, ServiceStart, Source, Work,
-    conf, parse_time,
+    ConfAction, Folder, LoadMetric, Operations, PATIENCE, Ready, RecipeError, ServiceStart, Source,
+    Work, canonical, conf, parse_time,
 };
+use crate::answers;
+use crate::experiment::AnswerRecord;
 use crate::metric::{Unit, is_built_in, is_built_in_for};
 
 /// Looks at one file.
@@ -83,6 +86,36 @@ impl Checker<'_> {
             return Err(self.wrong("main", problem));
         }
         Ok(())
+    }
+
+    /// What the note answered, with variants as they print themselves.
+    pub fn then(
+        &self,
+        folder: &Folder,
+    ) -> Result<BTreeMap<String, Vec<AnswerRecord>>, RecipeError> {
+        let Some(table) = &self.file.table else {
+            return Ok(BTreeMap::new());
+        };
+        if table.only && self.file.main.is_some() {
+            let problem = "with `table.only` nothing is measured; leave it out";
+            return Err(self.wrong("main", problem));
+        }
+        let Some(name) = &table.then else {
+            return Ok(BTreeMap::new());
+        };
+        let key = "table.then";
+        if self.file.note.is_none() {
+            return Err(self.wrong(key, "say in [note] whose answers these are"));
+        }
+        let text = folder.file(name).map(String::from_utf8_lossy);
+        let text =
+            text.ok_or_else(|| self.wrong(key, format!("the folder has no file `{name}`")))?;
+        let note = answers::read_note(&text)
+            .map_err(|problem| self.wrong(key, format!("{name}: {problem}")))?;
+        Ok(note
+            .into_iter()
+            .map(|(variant, answers)| (canonical(&variant), answers))
+            .collect())
     }
 
     pub fn service(&self) -> Result<Option<ServiceStart>, RecipeError> {

@@ -35,6 +35,8 @@ pub struct RecipeFile {
     pub load: Load,
     /// What has to come out.
     pub check: Check,
+    /// What is exact.
+    pub table: Option<Table>,
     /// Knobs of its configuration.
     #[serde(default)]
     pub conf: BTreeMap<String, Conf>,
@@ -191,6 +193,19 @@ fn less() -> String {
 pub struct Check {
     /// Succeeds, and prints the same in every run.
     pub command: String,
+}
+
+/// Exact answers: no statistics.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Table {
+    /// Prints lines of a question, a tab, and its answer.
+    pub command: String,
+    /// They are the whole result.
+    #[serde(default)]
+    pub only: bool,
+    /// A file with what the note answered.
+    pub then: Option<String>,
 }
 
 /// A variant worth trying.

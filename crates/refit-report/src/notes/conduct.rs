@@ -3,22 +3,27 @@
 use refit_lab::experiment::{EffectRecord, Experiment, Role};
 
 use super::{Note, note};
+use crate::answers::is_exact;
 use crate::format;
 use crate::paint::Tone;
+use crate::row::is_kept;
 
 /// `14 round pairs, seed 0x5eed; noise floor today 0.7 % …; look 2 of 5`.
 pub fn summary(experiment: &Experiment) -> String {
+    if is_exact(experiment) {
+        let runs = match experiment.plan.pairs {
+            0 => "not every variant was run twice",
+            _ => "each variant was run twice, in mirrored order, and answered alike",
+        };
+        return format!("{runs}; seed {}", format::seed(experiment.seed));
+    }
     let plan = &experiment.plan;
     let mut parts = vec![format!(
         "{}, seed {}",
         format::plural(plan.pairs, "round pair"),
         format::seed(experiment.seed)
     )];
-    if experiment
-        .recipe
-        .as_ref()
-        .is_some_and(|recipe| recipe.is_kept)
-    {
+    if is_kept(experiment) {
         parts.push(
             "one server served all runs: the round is the replicate, not its start".to_owned(),
         );

@@ -76,6 +76,9 @@ fn recipe() -> RecipeRecord {
         unit: "mail".to_owned(),
         is_service: true,
         is_kept: false,
+        is_exact: false,
+        note: None,
+        then: BTreeMap::new(),
         metrics: vec![LoadMetricRecord {
             name: "p99".to_owned(),
             unit: "ms".to_owned(),
@@ -101,6 +104,7 @@ fn load(variant: &str, rate: f64, pair: usize) -> LoadRecord {
         window_ns: (window_s * 1e9) as u64,
         values: BTreeMap::from([("p99".to_owned(), p99)]),
         outcome: "2000 delivered".to_owned(),
+        answers: Vec::new(),
         service: Some(service_record(variant, window_s, pair)),
     }
 }

@@ -65,6 +65,9 @@ fn request(args: &CompareArgs) -> Result<Request> {
     let mut unavailable = Vec::new();
     if let Some(recipe) = &recipe {
         trust::agree(recipe, args.yes)?;
+        if recipe.is_exact() {
+            measures_nothing(recipe, args)?;
+        }
         if let Some(missing) = recipe.missing() {
             bail!(missing);
         }
@@ -129,6 +132,24 @@ fn request(args: &CompareArgs) -> Result<Request> {
     })
 }
 
+/// Exact answers have no statistics to be steered.
+fn measures_nothing(recipe: &Recipe, args: &CompareArgs) -> Result<()> {
+    let of_statistics = [
+        ("--gate", !args.gates.is_empty()),
+        ("--rounds", args.rounds.is_some()),
+        ("--precision", args.precision.is_some()),
+        ("--confirm", args.confirm),
+        ("--budget", args.budget.is_some()),
+    ];
+    if let Some((option, _)) = of_statistics.iter().find(|(_, given)| *given) {
+        bail!(
+            "{option}: the recipe {} gives exact answers and measures nothing; leave it out",
+            recipe.name()
+        );
+    }
+    Ok(())
+}
+
 /// The recipe, if the first word is one, and the words that are variants.
 fn subject(args: &CompareArgs) -> Result<(Option<Recipe>, &[OsString])> {
     let Some((first, rest)) = args.variants.split_first() else {
@@ -186,6 +207,14 @@ fn code(experiment: &Experiment, strict: bool) -> u8 {
     let answers = |word: &str| experiment.gates.iter().any(|gate| gate.answer == word);
     if answers("failed") {
         return FAILED;
+    }
+    // Nothing is open where everything is exact.
+    if experiment
+        .recipe
+        .as_ref()
+        .is_some_and(|recipe| recipe.is_exact)
+    {
+        return 0;
     }
     let has_verdict = |index: usize| {
         let effect = experiment.effect(index, &experiment.main);

@@ -66,7 +66,7 @@ impl RecipeRunner<'_> {
             Ok(record) => record,
             Err(reason) => return out(reason),
         };
-        record.outcome = passed!(self.outcome(variant, instance));
+        passed!(self.outcome(variant, instance, &mut record));
         made.load = Some(record);
         self.nobody_left()
     }

@@ -168,17 +168,13 @@ impl RecipeRunner<'_> {
                 .and_then(|(before, now)| difference(before, now)),
             ..used
         });
-        let outcome = self.outcome(variant, instance);
-        record.outcome = match outcome? {
-            Ok(outcome) => outcome,
-            Err(mut failure) => {
-                if !lives(service, &self.place.tree) {
-                    let said = last_lines(&instance.service_log);
-                    failure.reason += &format!("; the service has ended{said}");
-                }
-                return Ok(Err(failure));
+        if let Err(mut failure) = self.outcome(variant, instance, &mut record)? {
+            if !lives(service, &self.place.tree) {
+                let said = last_lines(&instance.service_log);
+                failure.reason += &format!("; the service has ended{said}");
             }
-        };
+            return Ok(Err(failure));
+        }
         made.load = Some(record);
         Ok(Ok(()))
     }

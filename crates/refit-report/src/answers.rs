@@ -1,0 +1,204 @@
+//! Exact answers: which variants gave which, and what the note says of it.
+
+use refit_lab::experiment::{AnswerRecord, Experiment, Role, VariantRecord};
+
+use crate::fold::fold;
+use crate::format;
+use crate::paint::Tone;
+
+/// Whether the answers are the whole result.
+pub fn is_exact(experiment: &Experiment) -> bool {
+    let recipe = experiment.recipe.as_ref();
+    recipe.is_some_and(|recipe| recipe.is_exact)
+}
+
+/// One answer to a question, with those who gave it.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Line {
+    /// What was asked.
+    pub question: String,
+    /// What came.
+    pub answer: String,
+    /// Who gave it: names, or `all`.
+    pub variants: String,
+    /// What the note says of these; none where it is silent.
+    pub then: Option<String>,
+    /// The note says something else.
+    pub differs: bool,
+}
+
+/// Questions in the order in which they were asked; of each, answers in the order
+/// of the variants that gave them first.
+pub fn lines(experiment: &Experiment) -> Vec<Line> {
+    // The hidden baseline answered as the baseline did.
+    let answered =
+        |variant: &&VariantRecord| !variant.answers.is_empty() && variant.role != Role::Hidden;
+    let variants: Vec<&VariantRecord> = experiment.variants.iter().filter(answered).collect();
+    let mut questions: Vec<&str> = Vec::new();
+    let asked = variants.iter().flat_map(|variant| &variant.answers);
+    for AnswerRecord { question, .. } in asked {
+        if !questions.contains(&&**question) {
+            questions.push(question);
+        }
+    }
+    let of = |question: &&str| of_question(experiment, &variants, question);
+    questions.iter().flat_map(of).collect()
+}
+
+fn of_question(experiment: &Experiment, variants: &[&VariantRecord], question: &str) -> Vec<Line> {
+    let mut groups: Vec<(&str, Option<&str>, Vec<&str>)> = Vec::new();
+    for variant in variants {
+        let Some(answer) = find(&variant.answers, question) else {
+            continue;
+        };
+        let then = experiment.recipe.as_ref().and_then(|recipe| {
+            let note = recipe.then.get(&variant.name)?;
+            find(note, question)
+        });
+        let same = groups
+            .iter_mut()
+            .find(|(known, of, _)| *known == answer && *of == then);
+        match same {
+            Some((_, _, names)) => names.push(&variant.name),
+            None => groups.push((answer, then, vec![&variant.name])),
+        }
+    }
+    let all = groups.len() == 1 && groups[0].2.len() == variants.len() && variants.len() > 1;
+    let line = |(answer, then, names): (&str, Option<&str>, Vec<&str>)| Line {
+        question: format::printable(question),
+        answer: format::printable(answer),
+        variants: if all {
+            "all".to_owned()
+        } else {
+            format::printable(&names.join(", "))
+        },
+        then: then.map(format::printable),
+        differs: then.is_some_and(|then| then != answer),
+    };
+    groups.into_iter().map(line).collect()
+}
+
+fn find<'a>(answers: &'a [AnswerRecord], question: &str) -> Option<&'a str> {
+    let found = answers.iter().find(|answer| answer.question == question);
+    found.map(|answer| &*answer.answer)
+}
+
+/// Whose answers the column `then` holds.
+pub fn note(experiment: &Experiment) -> Option<String> {
+    let note = experiment.recipe.as_ref()?.note.as_ref()?;
+    Some(format::printable(note))
+}
+
+/// For a terminal: each question, and beneath it its answers.
+pub fn terminal(experiment: &Experiment, width: usize, colour: bool) -> Vec<String> {
+    let all = lines(experiment);
+    let mut shown = Vec::new();
+    for group in all.chunk_by(|a, b| a.question == b.question) {
+        let questions = fold(&group[0].question, width);
+        shown.extend(questions.iter().map(|line| Tone::Head.paint(line, colour)));
+        let longest = group.iter().map(|line| line.answer.chars().count()).max();
+        let longest = longest.unwrap_or(0).min(width / 2);
+        for line in group {
+            let padding = " ".repeat(longest.saturating_sub(line.answer.chars().count()));
+            let mut text = format!("  {}{padding}  {}", line.answer, line.variants);
+            if let Some(then) = &line.then {
+                let sign = if line.differs { "≠" } else { "=" };
+                text += &format!("  {sign} then: {then}");
+            }
+            let tone = if line.differs {
+                Tone::Unsure
+            } else {
+                Tone::Plain
+            };
+            // What fits keeps its columns.
+            let folded = if text.chars().count() <= width {
+                vec![text]
+            } else {
+                fold(&text, width)
+            };
+            shown.extend(folded.iter().map(|line| tone.paint(line, colour)));
+        }
+    }
+    if let Some(note) = note(experiment) {
+        let differing = all.iter().filter(|line| line.differs).count();
+        let compared = all.iter().filter(|line| line.then.is_some()).count();
+        let text =
+            format!("then: {note}; {differing} of {compared} answers are other ones today (≠)");
+        shown.extend(fold(&text, width));
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample;
+
+    /// `(question, answer)` of each variant in its order, and a note about the first candidate.
+    fn answered() -> Experiment {
+        let mut experiment = sample::service();
+        let of = |answers: [&str; 2]| {
+            let both = ["how", "why"].into_iter().zip(answers);
+            let record = |(question, answer): (&str, &str)| AnswerRecord {
+                question: question.to_owned(),
+                answer: answer.to_owned(),
+            };
+            both.map(record).collect::<Vec<_>>()
+        };
+        for variant in &mut experiment.variants {
+            variant.answers = of(["slowly", "| it `is`"]);
+        }
+        experiment.variants[1].answers = of(["fast", "| it `is`"]);
+        let name = experiment.variants[1].name.clone();
+        let recipe = experiment.recipe.as_mut().unwrap();
+        recipe.note = Some("a note (1999)".to_owned());
+        recipe.then.insert(name, of(["slowly", "| it `is`"]));
+        experiment
+    }
+
+    #[test]
+    fn who_gave_an_answer_stands_beside_it() {
+        let experiment = answered();
+        let lines = lines(&experiment);
+        assert_eq!(lines.len(), 4);
+        assert_eq!(
+            lines[0].variants,
+            "baseline, conf.queue=tmpfs, malloc=jemalloc"
+        );
+        assert_eq!((lines[1].answer.as_str(), lines[1].differs), ("fast", true));
+        // An answer that the note gave for one variant stands apart from the others' same one.
+        assert_eq!(lines[3].then.as_deref(), Some("| it `is`"));
+        assert!(!lines[3].differs);
+    }
+
+    #[test]
+    fn every_format_shows_them() {
+        let mut experiment = answered();
+        for exact in [false, true] {
+            experiment.recipe.as_mut().unwrap().is_exact = exact;
+            let text = terminal(&experiment, 100, false).join("\n");
+            assert!(
+                text.contains("fast    sync@exe:cleanup=off  ≠ then: slowly"),
+                "{text}"
+            );
+            assert!(text.contains("1 of 2 answers"), "{text}");
+            let page = crate::html(&experiment);
+            assert!(page.contains("Exact answers"));
+            assert_eq!(page.contains("verdicts\">"), !exact);
+            let table = crate::markdown(&experiment);
+            assert!(table.contains(r"| `` \| it `is` `` |"), "{table}");
+            assert_eq!(table.contains("vs baseline"), !exact);
+        }
+        assert!(crate::svg(&experiment).contains("≠ then: slowly"));
+        crate::png(&experiment).unwrap();
+    }
+
+    #[test]
+    fn no_line_is_wider_than_the_terminal() {
+        for width in [60, 80, 120] {
+            for line in terminal(&answered(), width, false) {
+                assert!(line.chars().count() <= width, "{width}: {line}");
+            }
+        }
+    }
+}

@@ -1,0 +1,252 @@
+//! The recipes index-loop…: plans that change with the index, and a winner that is handed over once.
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::compared::{list, printed, said, variant};
+use crate::lab::{Lab, described, expect_code};
+use crate::recipe_folder::{base, finish, refit};
+use crate::recipes::{check, recipe, require, text};
+use crate::remains::nothing_left;
+use crate::result::expect_valid;
+use crate::runner::{Outcome, Test};
+use crate::test;
+
+pub const TESTS: &[Test] = &[
+    test!(mariadb_hands_the_winner_over_once).limit_seconds(180),
+    test!(postgres_hands_the_winner_over_once).limit_seconds(180),
+    test!(sqlite_hands_the_winner_over_once).limit_seconds(180),
+    test!(an_invalid_index_is_noticed).limit_seconds(180),
+    test!(an_index_left_ignored_is_told).limit_seconds(180),
+    test!(plans_are_told_and_nothing_is_rebuilt_for_reads).limit_seconds(180),
+    test!(an_old_server_is_named).limit_seconds(180),
+];
+
+/// A copy of the recipe, brief, whose baseline ends with this script; without variants.
+fn with_end(lab: &Lab, name: &str, script: &str) -> Value {
+    expect_code(&lab.refit(&["recipes", "copy", name, "copy"]), 0);
+    lab.file("copy/end.sh", script);
+    let mut changed = recipe(name);
+    changed.as_object_mut().expect("a table").remove("variant");
+    changed["check"]["command"] =
+        "sh $REFIT_RECIPE/check.sh >/dev/null && sh $REFIT_RECIPE/end.sh".into();
+    changed
+}
+
+fn write(lab: &Lab, recipe: &Value) {
+    let file = toml::to_string(recipe).expect("it was TOML");
+    fs::write(lab.path("copy/recipe.toml"), file).expect("the test's directory is ours");
+}
+
+/// What the script printed, line by line behind one another.
+fn outcome(lab: &Lab, name: &str, script: &str) -> String {
+    write(lab, &with_end(lab, name, script));
+    let output = check(lab, "./copy", &["--yes"]);
+    require(lab, name, &output);
+    expect_code(&output, 0);
+    nothing_left(lab, name);
+    let shown = printed(&output);
+    let prefix = format!("ok      {name}: baseline: ");
+    let outcome = shown
+        .strip_prefix(&prefix)
+        .unwrap_or_else(|| panic!("{shown}"));
+    let (outcome, _) = outcome.rsplit_once(" (").expect("it ends with the seconds");
+    outcome.to_owned()
+}
+
+fn mariadb_hands_the_winner_over_once(lab: &Lab) -> Outcome {
+    let script = r#"set -eu
+client="mariadb --defaults-file=$REFIT_DIR/my.cnf shop"
+winner="sh $REFIT_RECIPE/winner.sh customer_day $client"
+$client -BN -e 'SHOW CREATE TABLE orders' --raw | cut -f 2- >current.sql
+echo ';' >>current.sql
+$winner
+cp current.sql wanted.sql
+$winner >>wanted.sql
+$winner | $client
+$winner
+# As sqldef reads it, where it is installed.
+if command -v mysqldef >/dev/null; then
+	mysqldef current.sql <wanted.sql >sqldef.out
+	grep -qF 'ALTER TABLE `orders` ADD KEY `customer_day` (customer_id, created_at);' sqldef.out
+	mysqldef wanted.sql <wanted.sql >sqldef.out
+	grep -q 'Nothing is modified' sqldef.out
+fi
+$client -e 'ALTER TABLE orders ALTER INDEX customer_day IGNORED'
+$winner
+$winner | $client
+$winner
+$client -e 'DROP INDEX customer_day ON orders; CREATE INDEX day ON orders (customer_id, created_at)'
+$winner
+$client -e 'DROP INDEX day ON orders; CREATE INDEX customer_day ON orders (status)'
+$winner 2>&1 || echo "code $?"
+"#;
+    assert_eq!(
+        outcome(lab, "index-loop", script),
+        "ALTER TABLE `orders` ADD KEY `customer_day` (customer_id, created_at); \
+         -- nothing is to be done: customer_day (customer_id, created_at) is there \
+         ALTER TABLE `orders` ALTER INDEX `customer_day` NOT IGNORED; \
+         -- nothing is to be done: customer_day (customer_id, created_at) is there \
+         -- nothing is to be done: day (customer_id, created_at) is there \
+         winner.sh: another index has the name customer_day: (status) code 1"
+    );
+    Outcome::Pass
+}
+
+fn postgres_hands_the_winner_over_once(lab: &Lab) -> Outcome {
+    let script = r#"set -eu
+. "$REFIT_RECIPE/server.sh"
+winner="sh $REFIT_RECIPE/winner.sh customer_day psql"
+$winner
+$winner | client
+$winner
+client -c 'DROP INDEX customer_day' -c 'CREATE INDEX customer_day ON orders (customer_id, created_at) WHERE status = 1'
+$winner 2>&1 || echo "code $?"
+client -c 'DROP INDEX customer_day'
+# Customers come more than once: it fails, and stays behind.
+client -c 'CREATE UNIQUE INDEX CONCURRENTLY customer_day ON orders (customer_id)' 2>/dev/null || echo failed
+$winner
+$winner | client
+$winner
+"#;
+    let once = "CREATE INDEX CONCURRENTLY customer_day ON orders (customer_id, created_at);";
+    let nothing = "-- nothing is to be done: customer_day (customer_id, created_at) is there";
+    assert_eq!(
+        outcome(lab, "index-loop-postgres", script),
+        format!(
+            "{once} {nothing} {once} failed DROP INDEX CONCURRENTLY \"customer_day\"; {once} {nothing}"
+        )
+    );
+    Outcome::Pass
+}
+
+fn sqlite_hands_the_winner_over_once(lab: &Lab) -> Outcome {
+    let script = r#"set -eu
+winner="sh $REFIT_RECIPE/winner.sh customer_day shop.db"
+$winner
+$winner | sqlite3 shop.db
+$winner
+sqlite3 shop.db 'DROP INDEX customer_day; CREATE INDEX customer_day ON orders (customer_id)'
+$winner 2>&1 || echo "code $?"
+sh "$REFIT_RECIPE/winner.sh" customer_day none.db 2>&1 || echo "code $?"
+sh "$REFIT_RECIPE/winner.sh" none shop.db 2>&1 || echo "code $?"
+"#;
+    assert_eq!(
+        outcome(lab, "index-loop-sqlite", script),
+        "CREATE INDEX customer_day ON orders (customer_id, created_at); \
+         -- nothing is to be done: customer_day (customer_id, created_at) is there \
+         winner.sh: another index has the name customer_day: (customer_id) code 1 \
+         winner.sh: none.db is no SQLite file with a table orders code 1 \
+         winner.sh: there is no index none; there are: customer customer_day status  code 2"
+    );
+    Outcome::Pass
+}
+
+fn an_invalid_index_is_noticed(lab: &Lab) -> Outcome {
+    let name = "index-loop-postgres";
+    let script = "sh $REFIT_RECIPE/index.sh add customer 2>&1 | sed -n '$p'
+. $REFIT_RECIPE/server.sh; client -c \"SELECT count(*) FROM pg_class WHERE relname = 'customer'\"
+client -c 'CREATE UNIQUE INDEX CONCURRENTLY left_behind ON orders (customer_id)' 2>/dev/null
+sh $REFIT_RECIPE/check.sh 2>&1 | sed -n '$p'";
+    let recipe = with_end(lab, name, script);
+    let index = lab.path("copy/index.sh");
+    let before = fs::read_to_string(&index).expect("it was copied");
+    let unique = before.replace("CREATE INDEX CONC", "CREATE UNIQUE INDEX CONC");
+    assert_ne!(before, unique);
+    fs::write(index, unique).expect("the test's directory is ours");
+    write(lab, &recipe);
+    let output = check(lab, "./copy", &["--yes"]);
+    require(lab, name, &output);
+    let shown = printed(&output);
+    let wanted = "baseline: CREATE INDEX CONCURRENTLY left customer INVALID; it was dropped 0 INVALID: left_behind (";
+    assert!(shown.contains(wanted), "{shown}");
+    nothing_left(lab, name);
+    Outcome::Pass
+}
+
+fn an_index_left_ignored_is_told(lab: &Lab) -> Outcome {
+    let name = "index-loop";
+    let script = "sh $REFIT_RECIPE/index.sh add status && sh $REFIT_RECIPE/index.sh ignore status";
+    write(lab, &with_end(lab, name, script));
+    let output = check(lab, "./copy", &["--yes"]);
+    require(lab, name, &output);
+    expect_code(&output, 1);
+    let shown = printed(&output);
+    assert!(
+        shown.contains(
+            "the end of the service: service.stop failed, exit status: 1: left IGNORED: status"
+        ),
+        "{shown}"
+    );
+    nothing_left(lab, name);
+    Outcome::Pass
+}
+
+fn plans_are_told_and_nothing_is_rebuilt_for_reads(lab: &Lab) -> Outcome {
+    let name = "index-loop";
+    expect_code(&lab.refit(&["recipes", "copy", name, "copy"]), 0);
+    let mut changed = recipe(name);
+    changed.as_object_mut().expect("a table").remove("main");
+    changed["load"]["operations"] = 200.into();
+    changed["table"]["only"] = true.into();
+    let built = lab.path("built");
+    lab.file("built", "");
+    lab.run(&["chmod", "666", &built]);
+    let add = changed["conf"]["index"]["customer_day"]["command"].clone();
+    changed["conf"]["index"]["customer_day"]["command"] =
+        format!("echo built >>{built}; {}", text(&add)).into();
+    write(lab, &changed);
+    let base = base(lab);
+    let args = ["compare", "--yes", "--json", "result.json", "--dir", &base];
+    let more = [
+        "--with",
+        "conf.index=customer_day",
+        "./copy",
+        "conf.ignored=customer_day",
+    ];
+    let output = finish(&mut refit(lab, &[&args[..], &more].concat()));
+    require(lab, name, &output);
+    expect_code(&output, 0);
+    let result = fs::read_to_string(lab.path("result.json")).expect("it was written");
+    let result: Value = serde_json::from_str(&result).expect("it is JSON");
+    expect_valid(&result);
+    let answer =
+        |variant: &Value, at: usize| text(&list(&variant["answers"])[at]["answer"]).to_owned();
+    let (_, heeded) = variant(&result, "baseline");
+    let (_, ignored) = variant(&result, "conf.ignored=customer_day");
+    assert_eq!(answer(heeded, 0), "ref, key customer_day; Using where");
+    assert_eq!(
+        answer(ignored, 0),
+        "ALL, no key; Using where; Using filesort"
+    );
+    let both = "customer_day (customer_id, created_at)";
+    assert_eq!(answer(heeded, 1), format!("{both}, PRIMARY (id)"));
+    assert_eq!(answer(ignored, 1), format!("{both} IGNORED, PRIMARY (id)"));
+    assert_eq!(fs::read_to_string(&built).expect("it is there"), "built\n");
+    nothing_left(lab, name);
+    Outcome::Pass
+}
+
+fn an_old_server_is_named(lab: &Lab) -> Outcome {
+    let path = lab.subdir("old");
+    let old = lab.file(
+        "old/mariadbd",
+        "#!/bin/sh\necho 'mariadbd  Ver 10.5.29-MariaDB for debian-linux-gnu on x86_64'\n",
+    );
+    lab.run(&["chmod", "755", &old]);
+    let base = base(lab);
+    let mut refit = refit(lab, &["compare", "--dir", &base, "index-loop"]);
+    let usual = std::env::var("PATH").unwrap_or_default();
+    let output = finish(refit.env("PATH", format!("{path}:{usual}")));
+    require(lab, "index-loop", &output);
+    expect_code(&output, 2);
+    let said = said(&output);
+    assert!(
+        said.contains("MariaDB 10.5.29 has no IGNORED indexes; it takes 10.6 or later"),
+        "{}",
+        described(&output)
+    );
+    nothing_left(lab, "index-loop");
+    Outcome::Pass
+}
