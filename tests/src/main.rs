@@ -38,10 +38,12 @@ mod layering;
 mod library;
 mod mailer;
 mod malloc;
+mod mapd;
 mod matrix;
 mod odirect;
 mod places;
 mod postfix;
+mod postfix_tables;
 mod probe_disk;
 mod processes;
 mod programs;
@@ -105,7 +107,9 @@ const TABLE: &[&[Test]] = &[
     malloc::TESTS,
     library::TESTS,
     odirect::TESTS,
+    mapd::TESTS,
     postfix::TESTS,
+    postfix_tables::TESTS,
     probe_disk::TESTS,
     programs::TESTS,
     recipe_files::TESTS,

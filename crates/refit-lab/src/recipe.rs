@@ -154,6 +154,7 @@ impl Recipe {
         };
         let metrics = checked.metrics()?;
         checked.texts()?;
+        checked.series()?;
         checked.conf()?;
         Ok(Recipe {
             service: checked.service()?,
@@ -212,6 +213,7 @@ impl Recipe {
                     about: entry.about.clone(),
                 })
                 .collect(),
+            series: self.file.series.clone(),
             why: self
                 .file
                 .variants

@@ -8,6 +8,7 @@ use refit_stats::OVERALL_ALPHA;
 use crate::format;
 use crate::notes::{notes, with};
 use crate::row::{Row, main_metric, rows, side_titles};
+use crate::series::{Table, tables};
 use crate::title::{question, reasons, subject};
 
 /// GitHub's Markdown.
@@ -33,6 +34,9 @@ pub fn markdown(experiment: &Experiment) -> String {
         let _ = writeln!(out, "| {} |", cells(&row).join(" | "));
     }
     out.push('\n');
+    for table in tables(experiment) {
+        out.push_str(&series(&table));
+    }
     for (name, why) in reasons(experiment) {
         let _ = writeln!(out, "- {}: {}", code(&name), escaped(&why));
     }
@@ -53,6 +57,26 @@ pub fn markdown(experiment: &Experiment) -> String {
         escaped(&format::printable(&experiment.refit)),
         format::date(experiment.started_unix)
     );
+    out
+}
+
+/// Metrics side by side: below each value its effect.
+fn series(table: &Table) -> String {
+    let mut out = format!(
+        "| {} | {} |\n|:--|{}\n",
+        escaped(&table.title),
+        table.metrics.join(" | "),
+        "--:|".repeat(table.metrics.len())
+    );
+    for (name, cells) in &table.lines {
+        let cells = cells.iter().map(|cell| match cell.effect.as_str() {
+            "" => cell.value.clone(),
+            effect => format!("{}<br>{effect}", cell.value),
+        });
+        let cells: Vec<String> = cells.collect();
+        let _ = writeln!(out, "| {} | {} |", code(name), cells.join(" | "));
+    }
+    out.push('\n');
     out
 }
 
