@@ -33,15 +33,20 @@ static const char *table, *script;
 static pid_t worker;     /* 0: none runs */
 static int channel = -1; /* to it */
 
+static void forget_worker(void)
+{
+	close(channel);
+	worker = 0;
+	channel = -1;
+}
+
 static void end_worker(int signal)
 {
 	if (signal != 0)
 		kill(worker, signal);
 	while (waitpid(worker, NULL, 0) < 0 && errno == EINTR)
 		;
-	close(channel);
-	worker = 0;
-	channel = -1;
+	forget_worker();
 }
 
 /* One message of the worker within the time limit: its length, 0 when the worker has ended, -1 when it was too slow. */
@@ -85,9 +90,7 @@ static const char *start_worker(void)
 	close(pair[1]);
 	channel = pair[0];
 	if (worker < 0) {
-		close(channel);
-		worker = 0;
-		channel = -1;
+		forget_worker();
 		return "TEMP no process for the script";
 	}
 	ssize_t length = answer(message, sizeof message - 1);
@@ -106,6 +109,9 @@ static const char *start_worker(void)
 static const char *look_up(const char *key, size_t length, size_t *reply_length)
 {
 	static char message[1 + LONGEST_REPLY];
+	/* One that ended since the last lookup is nobody's failure. */
+	if (worker != 0 && waitpid(worker, NULL, WNOHANG) == worker)
+		forget_worker();
 	const char *failure = worker == 0 ? start_worker() : NULL;
 	if (failure == NULL) {
 		send(channel, key, length, MSG_NOSIGNAL);

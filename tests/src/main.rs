@@ -43,10 +43,12 @@ mod leap_second;
 mod library;
 mod mailer;
 mod malloc;
+mod mapd;
 mod matrix;
 mod odirect;
 mod places;
 mod postfix;
+mod postfix_tables;
 mod probe_disk;
 mod processes;
 mod programs;
@@ -117,7 +119,9 @@ const TABLE: &[&[Test]] = &[
     malloc::TESTS,
     library::TESTS,
     odirect::TESTS,
+    mapd::TESTS,
     postfix::TESTS,
+    postfix_tables::TESTS,
     probe_disk::TESTS,
     programs::TESTS,
     recipe_answers::TESTS,

@@ -50,7 +50,9 @@ shipped! {
     "rsyslog-lease"
     "rsyslog-sync"
     "ruby-forks"
+    "ruby-mjit"
     "ruby-threads"
+    "scattered-code"
     "sqlite-insert"
 }
 

@@ -81,6 +81,9 @@ pub struct RecipeRecord {
     pub is_kept: bool,
     /// What is read from the load's output.
     pub metrics: Vec<LoadMetricRecord>,
+    /// Metrics that are read side by side.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub series: Vec<SeriesRecord>,
     /// Why each of its variants is worth trying, by canonical text.
     pub why: BTreeMap<String, String>,
     /// Its whole result are exact answers: nothing is measured.
@@ -101,6 +104,20 @@ pub struct AnswerRecord {
     pub question: String,
     /// What came.
     pub answer: String,
+}
+
+/// Metrics that a reader wants side by side: percentiles, or one metric at
+/// several sizes.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SeriesRecord {
+    /// What they are.
+    pub title: String,
+    /// Their names, in order.
+    pub metrics: Vec<String>,
+    /// Where each of them lies on the axis of a curve; empty: there is none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub at: Vec<f64>,
 }
 
 /// A metric that a recipe reads from its load's output.

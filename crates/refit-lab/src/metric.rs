@@ -20,6 +20,8 @@ pub enum Unit {
     Count,
     /// Things in a second.
     PerSecond,
+    /// Parts of a hundred.
+    Percent,
 }
 
 /// One metric of a run.
@@ -58,7 +60,7 @@ impl Unit {
             Unit::Microseconds => 1_000.0,
             Unit::Bytes => 4096.0,
             Unit::Count => 1.0,
-            Unit::PerSecond => 1e-9,
+            Unit::PerSecond | Unit::Percent => 1e-9,
         }
     }
 
@@ -77,6 +79,7 @@ impl Unit {
             "GiB" => (Unit::Bytes, 1073741824.0),
             "count" => (Unit::Count, 1.0),
             "per-second" => (Unit::PerSecond, 1.0),
+            "percent" => (Unit::Percent, 1.0),
             _ => return None,
         })
     }

@@ -159,6 +159,7 @@ impl Recipe {
         };
         let metrics = checked.metrics()?;
         checked.texts()?;
+        checked.series()?;
         checked.conf()?;
         Ok(Recipe {
             service: checked.service()?,
@@ -231,6 +232,7 @@ impl Recipe {
                     about: entry.about.clone(),
                 })
                 .collect(),
+            series: self.file.series.clone(),
             why: self
                 .file
                 .variants

@@ -41,6 +41,7 @@ fn column(metric: &Metric) -> String {
         Unit::Bytes => "_bytes",
         Unit::Count => "",
         Unit::PerSecond => "_per_second",
+        Unit::Percent => "_percent",
     };
     metric.name.replace('-', "_") + unit
 }

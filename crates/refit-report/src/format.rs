@@ -8,7 +8,8 @@ const MINUS: char = '\u{2212}';
 /// Three digits and a unit: `412 ms`, `1.24 s`.
 pub fn duration(ns: f64) -> String {
     match ns {
-        _ if ns < 999.5 => format!("{ns:.0} ns"),
+        _ if ns < 0.005 => "0 ns".to_owned(),
+        _ if ns < 999.5 => format!("{} ns", three_digits(ns)),
         _ if ns < 999.5e3 => format!("{} µs", three_digits(ns / 1e3)),
         _ if ns < 999.5e6 => format!("{} ms", three_digits(ns / 1e6)),
         _ if ns < 999.5e9 => format!("{} s", three_digits(ns / 1e9)),
@@ -96,6 +97,16 @@ pub fn value(value: f64, unit: Unit) -> String {
         Unit::Bytes => bytes(value),
         Unit::Count => count(value),
         Unit::PerSecond => format!("{}/s", per_second(value)),
+        Unit::Percent => part_of_hundred(value),
+    }
+}
+
+/// `99.98 %`; only all is 100.
+fn part_of_hundred(value: f64) -> String {
+    let text = format!("{value:.2}");
+    match text.trim_end_matches('0').trim_end_matches('.') {
+        "100" if value < 100.0 => "> 99.99 %".to_owned(),
+        short => format!("{short} %"),
     }
 }
 
@@ -237,6 +248,8 @@ mod tests {
     fn durations_have_three_digits() {
         for (ns, text) in [
             (0.0, "0 ns"),
+            (1.862, "1.86 ns"),
+            (58.04, "58.0 ns"),
             (999.0, "999 ns"),
             (999.9, "1.00 µs"),
             (41_234.0, "41.2 µs"),
@@ -267,6 +280,10 @@ mod tests {
         assert_eq!(value(0.271, Unit::PerSecond), "0.27/s");
         assert_eq!(bytes(-3.0 * 1024.0 * 1024.0), "−3.0 MiB");
         assert_eq!(value(f64::NAN, Unit::Bytes), "unknown");
+        let percent = |number| value(number, Unit::Percent);
+        assert_eq!(percent(99.976), "99.98 %");
+        assert_eq!([percent(100.0), percent(99.999)], ["100 %", "> 99.99 %"]);
+        assert_eq!([percent(0.0), percent(50.0)], ["0 %", "50 %"]);
     }
 
     #[test]

@@ -18,6 +18,7 @@ mod paint;
 mod plot;
 mod png;
 mod row;
+mod series;
 mod svg;
 mod table;
 mod terminal;

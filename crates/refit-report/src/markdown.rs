@@ -9,6 +9,7 @@ use crate::answers::{is_exact, lines, note};
 use crate::format;
 use crate::notes::{notes, with};
 use crate::row::{Row, main_metric, rows, side_titles};
+use crate::series::{Table, tables};
 use crate::title::{question, reasons, subject};
 
 /// GitHub's Markdown.
@@ -27,6 +28,9 @@ pub fn markdown(experiment: &Experiment) -> String {
     }
     out.push_str(&exact(experiment));
     out.push('\n');
+    for table in tables(experiment) {
+        out.push_str(&series(&table));
+    }
     for (name, why) in reasons(experiment) {
         let _ = writeln!(out, "- {}: {}", code(&name), escaped(&why));
     }
@@ -101,6 +105,26 @@ fn exact(experiment: &Experiment) -> String {
             }
         };
     }
+    out
+}
+
+/// Metrics side by side: below each value its effect.
+fn series(table: &Table) -> String {
+    let mut out = format!(
+        "| {} | {} |\n|:--|{}\n",
+        escaped(&table.title),
+        table.metrics.join(" | "),
+        "--:|".repeat(table.metrics.len())
+    );
+    for (name, cells) in &table.lines {
+        let cells = cells.iter().map(|cell| match cell.effect.as_str() {
+            "" => cell.value.clone(),
+            effect => format!("{}<br>{effect}", cell.value),
+        });
+        let cells: Vec<String> = cells.collect();
+        let _ = writeln!(out, "| {} | {} |", code(name), cells.join(" | "));
+    }
+    out.push('\n');
     out
 }
 

@@ -3,6 +3,7 @@
 
 mod answers;
 pub mod axis;
+mod curve;
 mod legend;
 pub mod runs;
 
@@ -144,7 +145,8 @@ pub fn svg(experiment: &Experiment) -> String {
     let legend = legend::lines(experiment);
     let top = 44.0 + LINE * (subtitles.len() + legend.len() + 1) as f64 + 44.0;
     let bottom = top + HEIGHT_OF_RUNS;
-    let height = bottom + 48.0 + LINE * caveat.len() as f64;
+    let below = curve::drawn(experiment).count() as f64 * curve::HEIGHT;
+    let height = bottom + below + 48.0 + LINE * caveat.len() as f64;
     let mut svg = Svg::new(WIDTH, height);
     svg.text(
         [MARGIN, 32.0],
@@ -174,6 +176,10 @@ pub fn svg(experiment: &Experiment) -> String {
             let middle = [WIDTH / 2.0, f64::midpoint(top, bottom)];
             svg.text(middle, Anchor::Middle, TEXT, NO_BASELINE);
         }
+    }
+    for (i, series) in curve::drawn(experiment).enumerate() {
+        let top = bottom + 28.0 + i as f64 * curve::HEIGHT;
+        curve::draw(&mut svg, experiment, series, top);
     }
     for (i, line) in caveat.iter().enumerate() {
         let y = height - 14.0 - LINE * (caveat.len() - 1 - i) as f64;

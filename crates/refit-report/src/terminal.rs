@@ -14,6 +14,7 @@ use crate::format;
 use crate::notes::{Note, classes, notes, with};
 use crate::paint::Tone;
 use crate::row::{Row, main_metric, rows, side_titles};
+use crate::series;
 use crate::table::{Column, head, row, width};
 use crate::title::title;
 
@@ -51,6 +52,9 @@ pub fn terminal(experiment: &Experiment, style: &Style) -> String {
                 .flat_map(|note| folded(note, style)),
         );
     }
+    for series in series::tables(experiment) {
+        lines.extend(side_by_side(&series).flat_map(|line| fold(&line, style.width)));
+    }
     lines.extend(
         notes(experiment)
             .iter()
@@ -58,6 +62,18 @@ pub fn terminal(experiment: &Experiment, style: &Style) -> String {
     );
     lines.push(String::new());
     lines.join("\n")
+}
+
+/// One line for each metric of a series, with every variant: as a table it would be broader than a terminal.
+fn side_by_side(series: &series::Table) -> impl Iterator<Item = String> {
+    series.metrics.iter().enumerate().map(|(i, metric)| {
+        let variants = series.lines.iter().map(|(name, cells)| {
+            let text = format!("{name} {} {}", cells[i].value, cells[i].effect);
+            text.trim_end().to_owned()
+        });
+        let variants: Vec<String> = variants.collect();
+        format!("{}, {metric}: {}", series.title, variants.join(" · "))
+    })
 }
 
 /// A note in lines that fit, its label painted.

@@ -199,7 +199,7 @@ impl Checker<'_> {
                 }
                 let Some((_, factor)) = Unit::parse(&entry.unit) else {
                     let problem = format!(
-                        "`{}` is no unit; there are ns us ms s, bytes KiB MiB GiB, count, per-second",
+                        "`{}` is no unit; there are ns us ms s, bytes KiB MiB GiB, count, per-second, percent",
                         entry.unit
                     );
                     return Err(self.wrong(&format!("{key}.unit"), problem));
@@ -224,6 +224,41 @@ impl Checker<'_> {
                 })
             })
             .collect()
+    }
+
+    pub fn series(&self) -> Result<(), RecipeError> {
+        for series in &self.file.series {
+            let key = format!("series `{}`", series.title);
+            if series.metrics.is_empty() {
+                return Err(self.wrong(&key, "it has no metrics"));
+            }
+            let is_service = self.file.service.start.is_some();
+            for name in &series.metrics {
+                if !self.file.load.metrics.contains_key(name) && !is_built_in_for(name, is_service)
+                {
+                    let problem =
+                        format!("`{name}` is no metric of its runs; declare [load.metrics.{name}]");
+                    return Err(self.wrong(&key, problem));
+                }
+            }
+            if series.at.is_empty() {
+                continue;
+            }
+            if series.at.len() != series.metrics.len() {
+                let problem = format!(
+                    "`at` has {} places for {} metrics",
+                    series.at.len(),
+                    series.metrics.len()
+                );
+                return Err(self.wrong(&key, problem));
+            }
+            // The axis is a logarithmic one. (A NaN is not in order either.)
+            let in_order = series.at.windows(2).all(|two| two[0] < two[1]);
+            if !(in_order && series.at[0] > 0.0 && series.at.iter().all(|at| at.is_finite())) {
+                return Err(self.wrong(&key, "`at` has to rise, from more than 0"));
+            }
+        }
+        Ok(())
     }
 
     pub fn conf(&self) -> Result<(), RecipeError> {

@@ -6,6 +6,8 @@ use std::fmt;
 use serde::de::{self, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
+use crate::experiment::SeriesRecord;
+
 /// The whole file.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -33,6 +35,9 @@ pub struct RecipeFile {
     pub service: Service,
     /// What is done to it, or the program itself.
     pub load: Load,
+    /// Metrics to be read side by side.
+    #[serde(default)]
+    pub series: Vec<SeriesRecord>,
     /// What has to come out.
     pub check: Check,
     /// What is exact.

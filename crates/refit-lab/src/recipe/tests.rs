@@ -91,6 +91,20 @@ fn what_contradicts_itself_is_named_by_its_key() {
             "conf.a.b.class",
         ),
         ("[conf.a.b]\nclass = 'safe'\ncommand = 'a'\n", "conf.a.b"),
+        ("[[series]]\ntitle = 't'\nmetrics = []\n", "series `t`"),
+        ("[[series]]\ntitle = 't'\nmetrics = ['p9']\n", "series `t`"),
+        (
+            "[[series]]\ntitle = 't'\nmetrics = ['rate', 'wall']\nat = [1]\n",
+            "series `t`",
+        ),
+        (
+            "[[series]]\ntitle = 't'\nmetrics = ['rate', 'wall']\nat = [2, 1]\n",
+            "series `t`",
+        ),
+        (
+            "[[series]]\ntitle = 't'\nmetrics = ['rate', 'wall']\nat = [0, 1]\n",
+            "series `t`",
+        ),
     ] {
         let error = refused(&format!("{SMALL}{more}"));
         assert!(error.contains(&format!(" {key}: ")), "{more}: {error}");
@@ -104,6 +118,9 @@ fn what_contradicts_itself_is_named_by_its_key() {
         let error = refused(&SMALL.replace(line, &format!("{line}\n{more}")));
         assert!(error.contains(sentence), "{error}");
     }
+    let good = "[[series]]\ntitle = 't'\nmetrics = ['rate', 'wall']\nat = [0.5, 2]\n";
+    let recipe = read(&format!("{SMALL}{good}")).unwrap();
+    assert_eq!(recipe.record().series[0].at, [0.5, 2.0]);
     let read = "operations = { regex = \"([0-9]+)\" }\nbrief = 1";
     let error = refused(&SMALL.replace("operations = 1", read));
     assert!(error.contains("load.brief: "), "{error}");

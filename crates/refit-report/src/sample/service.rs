@@ -85,6 +85,7 @@ fn recipe() -> RecipeRecord {
             better: "less".to_owned(),
             about: "99th percentile of the time to accept a mail".to_owned(),
         }],
+        series: Vec::new(),
         why: BTreeMap::from([(
             VARIANTS[1].0.to_owned(),
             "cleanup is the only daemon that syncs when a mail arrives".to_owned(),

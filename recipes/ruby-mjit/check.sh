@@ -1,0 +1,24 @@
+#!/bin/sh
+# The same answers from every JIT compiler, and MJIT did what its variant says: without a compiler or Ruby's header it
+# would only have interpreted.
+set -eu
+fail() {
+	echo "$*" >&2
+	exit 1
+}
+. ./jit
+compiled=$(grep -c '^JIT success' errors || :)
+merged=$(grep -c '^JIT compaction .*: Compacted ' errors || :)
+case $options in
+*--mjit*)
+	# Six of each handler, and those of the middlewares and the router.
+	[ "$compiled" -ge $((REFIT_OPERATIONS / 500 * 6)) ] ||
+		fail "MJIT compiled only $compiled methods: $(grep -v '^JIT success' errors | head -n 3)"
+	case $options in
+	*--mjit-wait*) [ "$merged" = 0 ] || fail 'MJIT merged its libraries, though told to wait' ;;
+	*) [ "$merged" -gt 0 ] || fail "MJIT has not merged its libraries: $(tail -n 3 errors)" ;;
+	esac
+	;;
+esac
+grep "^$REFIT_OPERATIONS requests, digest" out || fail "not $REFIT_OPERATIONS requests: $(grep digest out)"
+sed -n 's/^cpu .*, result/the benchmark:/p' out
