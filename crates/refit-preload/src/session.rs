@@ -135,6 +135,7 @@ struct CDisk {
 struct CQueue {
     device: u64,
     busy_ns: u64,
+    from_ns: u64,
 }
 
 #[repr(C)]
@@ -761,7 +762,7 @@ mod tests {
         let (mut rust, fields) = layout! {
             "refit_rule" CRule { knob on path exe }
             "refit_disk" CDisk { kind error when board n seed latency_ns }
-            "refit_queue" CQueue { device busy_ns }
+            "refit_queue" CQueue { device busy_ns from_ns }
             "refit_event" CEvent { turn at_ns took_ns pid call answer result executable path }
             "refit_flushes" CFlushes { number queues }
             "refit_board" CBoard { flushes events ring }

@@ -57,6 +57,13 @@ static struct refit_queue *queue_of(struct refit_flushes *flushes, uint64_t devi
 	return &flushes->queues[REFIT_QUEUES - 1];
 }
 
+static uint64_t next_service(const struct refit_disk *disk,
+			     struct refit_flushes *flushes)
+{
+	uint64_t n = __atomic_fetch_add(&flushes->number, 1, __ATOMIC_RELAXED);
+	return disk->latency_ns[mix(disk->seed, n) % REFIT_LATENCIES];
+}
+
 uint64_t refit_disk_until(const struct refit_disk *disk,
 			  struct refit_flushes *flushes, uint64_t device,
 			  uint64_t began_ns)
@@ -64,20 +71,30 @@ uint64_t refit_disk_until(const struct refit_disk *disk,
 	if (disk->kind != REFIT_DISK_LATENCY) {
 		return began_ns;
 	}
-	uint64_t n = __atomic_fetch_add(&flushes->number, 1, __ATOMIC_RELAXED);
-	uint64_t service_ns =
-		disk->latency_ns[mix(disk->seed, n) % REFIT_LATENCIES];
 	struct refit_queue *queue = queue_of(flushes, device);
 	uint64_t busy_ns = __atomic_load_n(&queue->busy_ns, __ATOMIC_RELAXED);
+	uint64_t service_ns = 0;
 	for (;;) {
 		uint64_t start_ns = began_ns;
 		if (busy_ns > began_ns && busy_ns - began_ns < LONGEST_NS) {
+			/* One that has yet to begin serves this call too: file
+			 * systems and block layer merge what waits. */
+			if (__atomic_load_n(&queue->from_ns,
+					    __ATOMIC_RELAXED) >= began_ns) {
+				return busy_ns;
+			}
 			start_ns = busy_ns;
+		}
+		if (!service_ns) {
+			service_ns = next_service(disk, flushes);
 		}
 		uint64_t until_ns = start_ns + service_ns;
 		if (__atomic_compare_exchange_n(&queue->busy_ns, &busy_ns,
 						until_ns, 0, __ATOMIC_RELAXED,
 						__ATOMIC_RELAXED)) {
+			/* Whoever comes in between gets one flush more. */
+			__atomic_store_n(&queue->from_ns, start_ns,
+					 __ATOMIC_RELAXED);
 			return until_ns;
 		}
 	}

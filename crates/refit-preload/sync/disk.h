@@ -11,7 +11,8 @@ uint32_t refit_disk_fault(const struct refit_disk *disk,
 			  struct refit_flushes *flushes);
 
 /* The time, CLOCK_MONOTONIC in ns, at which a flush that began at began_ns is
- * done: one queue for each device, so that flushes wait on each other. */
+ * done: one queue for each device, one flush at a time; those that come while
+ * one runs share the next. */
 uint64_t refit_disk_until(const struct refit_disk *disk,
 			  struct refit_flushes *flushes, uint64_t device,
 			  uint64_t began_ns);

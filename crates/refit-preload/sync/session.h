@@ -115,6 +115,7 @@ struct refit_disk {
 struct refit_queue {
 	uint64_t device;  /* st_dev, 0: free */
 	uint64_t busy_ns; /* CLOCK_MONOTONIC when it has served all so far */
+	uint64_t from_ns; /* when the last flush begins, or began */
 };
 
 /* What the emulated disk remembers. */

@@ -79,11 +79,16 @@ mod tests {
     }
 
     #[test]
-    fn flushes_of_one_device_wait_on_each_other() {
+    fn flushes_of_one_device_wait_on_each_other_and_share_the_next() {
         let board = Board::create().unwrap();
         let disk = emulated(Disk::Latency(Box::new([1000; LATENCIES])), 1);
         assert_eq!(disk.until(&board, 8, 5_000), 6_000);
         assert_eq!(disk.until(&board, 8, 5_100), 7_000);
+        assert_eq!(disk.until(&board, 8, 5_900), 7_000, "shares it");
+        assert_eq!(disk.until(&board, 8, 6_000), 7_000, "as it begins");
+        assert_eq!(disk.until(&board, 8, 6_001), 8_000, "too late for it");
+        let sum = (0..64).map(|_| disk.until(&board, 8, 6_002)).max();
+        assert_eq!(sum, Some(8_000));
         assert_eq!(disk.until(&board, 9, 5_100), 6_100, "another device");
         assert_eq!(disk.until(&board, 8, 9_000), 10_000, "idle meanwhile");
     }
@@ -107,6 +112,25 @@ mod tests {
         }
         assert_eq!(times, draw(3));
         assert_ne!(times, draw(4));
+    }
+
+    #[test]
+    fn writers_in_a_loop_take_turns_in_two_groups() {
+        let board = Board::create().unwrap();
+        let disk = emulated(Disk::Latency(Box::new([1000; LATENCIES])), 1);
+        let mut done = [0_u64; 64];
+        let mut calls = 0;
+        loop {
+            let next = (0..done.len()).min_by_key(|i| done[*i]).unwrap();
+            if done[next] >= 100_000 {
+                break;
+            }
+            // Nobody comes at the very same moment.
+            done[next] = disk.until(&board, 8, done[next] + 1 + next as u64);
+            calls += 1;
+        }
+        // As 64 writers on ext4 do on a disk with real flushes: half of them in each.
+        assert!((3100..3300).contains(&calls), "{calls}");
     }
 
     #[test]
