@@ -74,7 +74,8 @@ pub struct Row<'a> {
     pub tone: Tone,
     /// Medians of the [`side_titles`].
     pub sides: [String; 2],
-    /// The riskiest class of its settings.
+    /// The classes of its settings, the riskiest first: one does not stand for the
+    /// other, as a disk that is another says nothing of what is lost.
     pub class: String,
 }
 
@@ -118,10 +119,20 @@ fn row<'a>(experiment: &'a Experiment, index: usize, variant: &'a VariantRecord)
             },
         ],
         class: match variant.role {
-            Role::Candidate => format::printable(&variant.class),
+            Role::Candidate => classes(variant),
             _ => String::new(),
         },
     }
+}
+
+fn classes(variant: &VariantRecord) -> String {
+    let mut all = vec![variant.class.as_str()];
+    for setting in &variant.settings {
+        if setting.class != "safe" && !all.contains(&setting.class.as_str()) {
+            all.push(&setting.class);
+        }
+    }
+    format::printable(&all.join(", "))
 }
 
 fn verdict(
@@ -236,6 +247,23 @@ pub fn waits(run: &RunRecord) -> BTreeMap<&str, &BTreeMap<String, Calls>> {
 mod tests {
     use super::*;
     use crate::sample;
+
+    #[test]
+    fn no_class_stands_for_another() {
+        let mut experiment = sample::experiment();
+        let variant = &mut experiment.variants[1];
+        variant.class = "changes-behaviour".to_owned();
+        let mut also = |setting: &str, class: &str| {
+            variant.settings.push(refit_meter::SettingReport {
+                setting: setting.to_owned(),
+                class: class.to_owned(),
+            });
+        };
+        also("disk=8ms", "changes-behaviour");
+        also("malloc=jemalloc", "safe");
+        let rows = rows(&experiment);
+        assert_eq!(rows[1].class, "changes-behaviour, loses-on-crash");
+    }
 
     #[test]
     fn the_median_of_an_even_number_lies_between() {

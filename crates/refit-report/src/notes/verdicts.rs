@@ -6,7 +6,7 @@ use refit_stats::PATIENCE;
 use super::{Note, note};
 use crate::format;
 use crate::paint::Tone;
-use crate::row::{Row, is_service, main_metric, rows};
+use crate::row::{Row, is_service, main_metric, median, rows, value};
 
 /// Metrics beside the main one that are worth a word where they changed: of a
 /// command.
@@ -40,6 +40,20 @@ fn beside(experiment: &Experiment) -> Vec<String> {
         .collect()
 }
 
+/// `syncs −100 %`; `syncs 0 → 1,405` where there was nothing to be a percentage of.
+fn changed(experiment: &Experiment, row: &Row, effect: &EffectRecord) -> String {
+    let name = format::printable(&effect.metric);
+    let from_nothing = experiment.metric(&effect.metric).and_then(|metric| {
+        let of = |variant| median(experiment, variant, &metric);
+        (of(0)? == 0.0 && effect.change > 0.0).then_some(())?;
+        Some([0.0, of(row.index)?].map(|middle| value(experiment, &metric, middle)))
+    });
+    match from_nothing {
+        Some([nothing, now]) => format!("{name} {nothing} → {now}"),
+        None => format!("{name} {}", format::percent_short(effect.change)),
+    }
+}
+
 /// What else changed, in one line: `less: syncs −100 %; more: max-rss +12 %`.
 pub fn secondary(experiment: &Experiment, row: &Row) -> Option<Note> {
     row.effect?;
@@ -50,10 +64,7 @@ pub fn secondary(experiment: &Experiment, row: &Row) -> Option<Note> {
             .filter_map(|name| experiment.effect(row.index, name));
         let shown = effects.filter(|effect| effect.verdict.as_deref() == Some(word));
         let texts: Vec<String> = shown
-            .map(|effect| {
-                let name = format::printable(&effect.metric);
-                format!("{name} {}", format::percent_short(effect.change))
-            })
+            .map(|effect| changed(experiment, row, effect))
             .collect();
         (!texts.is_empty()).then(|| format!("{word}: {}", texts.join(", ")))
     };
@@ -190,6 +201,23 @@ pub fn confirmed(again: &Experiment) -> Vec<Note> {
 mod tests {
     use crate::notes::tests::{has, texts};
     use crate::sample;
+
+    #[test]
+    fn what_was_not_there_before_is_a_count_and_no_percentage() {
+        let mut experiment = sample::experiment();
+        for run in &mut experiment.runs {
+            let syncs = if run.variant == 1 { 1405 } else { 0 };
+            for calls in run.run.totals.values_mut() {
+                calls.real = syncs;
+            }
+        }
+        let effect = sample::effect_mut(&mut experiment, 1, "syncs");
+        (effect.change, effect.verdict) = (1405.13, Some("more".to_owned()));
+        has(
+            &experiment,
+            "sync=off  less: written −35 %; more: syncs 0 → 1,405, max-rss +12 %",
+        );
+    }
 
     #[test]
     fn the_remedy_fits_what_ended_it() {
