@@ -159,7 +159,7 @@ sh $REFIT_RECIPE/check.sh 2>&1 | sed -n '$p'";
     let output = check(lab, "./copy", &["--yes"]);
     require(lab, name, &output);
     let shown = printed(&output);
-    let wanted = "baseline: CREATE INDEX CONCURRENTLY left customer INVALID; it was dropped 0 INVALID: left_behind (";
+    let wanted = "baseline: CREATE UNIQUE INDEX CONCURRENTLY left customer INVALID; it was dropped 0 INVALID: left_behind (";
     assert!(shown.contains(wanted), "{shown}");
     nothing_left(lab, name);
     Outcome::Pass
