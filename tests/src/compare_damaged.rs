@@ -25,7 +25,7 @@ fn what_is_no_result_is_refused_by_name(lab: &Lab) -> Outcome {
     };
     lab.file("newer.json", &change("schema", 99.into()));
     lab.file("nameless.json", &change("schema", Value::Null));
-    lab.file("kind.json", &change("kind", "crash".into()));
+    lab.file("kind.json", &change("kind", "garden".into()));
     lab.file("runs.json", &change("runs", "none".into()));
     lab.file("half.json", &good[..good.len() / 2]);
     lab.file("list.json", "[1, 2]");
@@ -33,7 +33,7 @@ fn what_is_no_result_is_refused_by_name(lab: &Lab) -> Outcome {
     for (name, sentence) in [
         ("newer", "has schema 99, and this refit knows 1"),
         ("nameless", "it has no `schema`"),
-        ("kind", "holds a `crash`, not a comparison"),
+        ("kind", "holds a `garden`, not a comparison"),
         ("run", "holds a `run`, not a comparison"),
         ("runs", "is damaged"),
         ("half", "is not JSON"),
@@ -117,7 +117,7 @@ fn a_damaged_result_is_drawn_or_refused(lab: &Lab) -> Outcome {
 }
 
 /// Where the numbers are.
-fn numbers(value: &Value, at: &str, places: &mut Vec<String>) {
+pub fn numbers(value: &Value, at: &str, places: &mut Vec<String>) {
     match value {
         Value::Number(_) => places.push(at.to_owned()),
         Value::Array(list) => {
@@ -135,7 +135,7 @@ fn numbers(value: &Value, at: &str, places: &mut Vec<String>) {
 }
 
 /// Numbers below a bound, the same for the same seed.
-fn random(seed: u64) -> impl FnMut(usize) -> usize {
+pub fn random(seed: u64) -> impl FnMut(usize) -> usize {
     let mut state = seed;
     move |below| {
         state = state

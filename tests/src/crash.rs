@@ -27,7 +27,7 @@ pub const TESTS: &[Test] = &[
 ];
 
 /// What the lab needs beside root.
-fn require_lab(lab: &Lab) {
+pub fn require_lab(lab: &Lab) {
     lab.require_root();
     for path in ["/dev/fuse", "/dev/loop-control"] {
         if let Err(error) = fs::File::options().read(true).write(true).open(path) {
@@ -80,7 +80,7 @@ fn suppressed(mode: &Value) -> u64 {
 }
 
 /// Runs the lab in the test's own directory; its report.
-fn crash(lab: &Lab, code: i32, words: &[&str]) -> Value {
+pub fn crash(lab: &Lab, code: i32, words: &[&str]) -> Value {
     let json = lab.path("crash.json");
     let record = lab.path("records");
     let _ = fs::remove_dir_all(&record);

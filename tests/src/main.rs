@@ -26,6 +26,7 @@ mod conformance_document;
 mod counters;
 mod coverage;
 mod crash;
+mod crash_report;
 mod crash_words;
 mod database_counters;
 mod differences;
@@ -106,6 +107,7 @@ const TABLE: &[&[Test]] = &[
     counters::TESTS,
     coverage::TESTS,
     crash::TESTS,
+    crash_report::TESTS,
     crash_words::TESTS,
     database_counters::TESTS,
     directories::TESTS,

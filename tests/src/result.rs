@@ -14,9 +14,9 @@ pub const TESTS: &[Test] = &[
     test!(the_schema_refuses_what_is_not_documented),
 ];
 
-/// The shipped schema, and a place to compile it into.
-fn schema() -> (Schemas, SchemaIndex) {
-    let file = source_dir().join("docs/result.schema.json");
+/// A shipped schema, and a place to compile it into.
+fn schema_of(name: &str) -> (Schemas, SchemaIndex) {
+    let file = source_dir().join("docs").join(name);
     let mut schemas = Schemas::new();
     let index = Compiler::new()
         .compile(&file.display().to_string(), &mut schemas)
@@ -24,9 +24,18 @@ fn schema() -> (Schemas, SchemaIndex) {
     (schemas, index)
 }
 
+fn schema() -> (Schemas, SchemaIndex) {
+    schema_of("result.schema.json")
+}
+
 #[track_caller]
 pub fn expect_valid(result: &Value) {
-    let (schemas, index) = schema();
+    expect_valid_by("result.schema.json", result);
+}
+
+#[track_caller]
+pub fn expect_valid_by(name: &str, result: &Value) {
+    let (schemas, index) = schema_of(name);
     if let Err(error) = schemas.validate(result, index) {
         panic!("{error:#}\n{result:#}");
     }
@@ -121,10 +130,15 @@ fn results_of_recipes_are_valid(lab: &Lab) -> Outcome {
     Outcome::Pass
 }
 
-/// One key more at this place is no result.
 #[track_caller]
 fn refuses_more(result: &Value, place: &str) {
-    let (schemas, index) = schema();
+    refuses_more_by("result.schema.json", result, place);
+}
+
+/// One key more at this place is no result.
+#[track_caller]
+pub fn refuses_more_by(name: &str, result: &Value, place: &str) {
+    let (schemas, index) = schema_of(name);
     let mut more = result.clone();
     let object = more.pointer_mut(place).and_then(Value::as_object_mut);
     object

@@ -545,10 +545,10 @@ pub struct RecipeCheckArgs {
     pub allocator_dir: Option<PathBuf>,
 }
 
-/// Draw stored comparisons again, or list them as a score log
+/// Draw stored comparisons and crash reports again, or list them as a score log
 #[derive(Args)]
 pub struct ReportArgs {
-    /// Results that `refit compare --json` wrote
+    /// Results that `refit compare --json` or `refit crash --json` wrote
     #[arg(value_name = "FILE")]
     pub files: Vec<PathBuf>,
 

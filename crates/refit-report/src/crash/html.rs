@@ -93,7 +93,7 @@ fn cells(tr: &mut Html, row: &Row) {
 
 fn timelines(main: &mut Html, report: &CrashReport, rows: &[Row]) {
     section(main, "What each cut left", |section| {
-        let text = "Each mode's run from left to right. A mark stands where the power was cut; its height says how \
+        let text = "Each mode's run from left to right, in time since its start. A mark stands where the power was cut; its height says how \
                     long before the cut the oldest lost thing had been acknowledged (each picture has a scale of \
                     its own). A solid bar: everything newer than that is gone. A ring: that one is gone, and newer \
                     ones are there. The dashed line is where all that was acknowledged would be gone.";

@@ -4,7 +4,7 @@ use refit_crash::CrashReport;
 use refit_crash::report::{Harm, Role, Tally};
 use refit_meter::{Coverage, FilterReport};
 
-use super::row::{Row, age, number, plural_images, reopen};
+use super::row::{Row, age, number, plural_images, reopen, takes_everything};
 use crate::format;
 use crate::notes::{Note, note};
 use crate::paint::Tone;
@@ -39,7 +39,6 @@ pub fn notes(report: &CrashReport, rows: &[Row]) -> Vec<Note> {
         Tone::Plain,
         "your disk itself, other kernels and file systems, the cuts between these".to_owned(),
     ));
-    notes.extend(unseen(rows));
     notes.extend(rows.iter().filter_map(unreached));
     notes
 }
@@ -80,27 +79,23 @@ fn manners(row: &Row) -> Vec<String> {
         })
         .collect();
     if let (true, Some(oldest)) = (parts.is_empty(), tally.oldest_ns) {
-        parts.push(format!(
-            "what is gone was always the newest, and in these cuts never older than {}",
-            age(oldest)
-        ));
+        parts.push(if takes_everything(mode) {
+            format!(
+                "everything that was acknowledged is gone, {} of it; in a longer run it would be more",
+                age(oldest)
+            )
+        } else {
+            format!(
+                "what is gone was always the newest, and in these cuts never older than {}",
+                age(oldest)
+            )
+        });
     }
     let mut states = mode.states.iter();
     if let Some(why) = states.find_map(|state| state.unmountable.as_ref()) {
         parts.push(format!("the kernel said: {}", format::printable(why)));
     }
     parts
-}
-
-/// A control whose images did not mount has not shown that the check can fail.
-fn unseen(rows: &[Row]) -> Option<Note> {
-    let control = rows.iter().find(|row| row.mode.role == Role::Control)?;
-    let is_unseen = control.tally.bad_images > 0 && !control.mode.shows_a_loss();
-    is_unseen.then(|| {
-        let text = "no image of the control could be mounted: that the check sees a loss is not shown; take another \
-                    --fs, or more --cuts";
-        note("warning:", Tone::Unsure, text.to_owned())
-    })
 }
 
 const MANNERS: [(Harm, &str); 4] = [

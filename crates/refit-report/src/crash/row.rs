@@ -55,7 +55,7 @@ fn row<'a>(report: &CrashReport, mode: &'a Mode) -> Row<'a> {
         verdict,
         tone,
         images: format!("{} of {}", number(tally.bad_images), number(tally.images)),
-        how: how(&tally),
+        how: how(mode, &tally),
         cuts: number(tally.cuts),
         acknowledged: number(mode.record.acknowledged_ns.len()),
         class: if is_candidate {
@@ -80,10 +80,8 @@ pub fn age(ns: u64) -> String {
 fn verdict(report: &CrashReport, mode: &Mode, tally: &Tally) -> (String, Tone) {
     let found = tally.bad_images > 0;
     let (words, tone) = match mode.role {
-        Role::Control if found && !mode.shows_a_loss() => {
-            ("did not mount: no word of the check", Tone::Unsure)
-        }
-        Role::Control if found => ("loses: the check can see it", Tone::Plain),
+        Role::Control if mode.shows_a_loss() => ("loses: the check can see it", Tone::Plain),
+        Role::Control if found => ("INVALID RUN: it did not mount", Tone::Bad),
         Role::Control => ("INVALID RUN: nothing was lost", Tone::Bad),
         _ if tally.images == 0 => ("no cut was made", Tone::Unsure),
         _ if !found && tally.worst.1 == 0 => ("nothing was acknowledged", Tone::Unsure),
@@ -120,12 +118,28 @@ const HARMS: [(Harm, &str); 4] = [
     (Harm::Unmountable, "did not mount"),
 ];
 
-fn how(tally: &Tally) -> String {
+/// The oldest loss reaches back to the first acknowledgement: how far it would
+/// in a longer run is not known, and no window can be claimed.
+pub fn takes_everything(mode: &Mode) -> bool {
+    let first = mode.record.acknowledged_ns.iter().min().copied();
+    let states = mode.states.iter();
+    let oldest = states.filter_map(|state| Some((state.loss.oldest_ns?, state)));
+    oldest
+        .max_by_key(|(oldest, _)| *oldest)
+        .is_some_and(|(oldest, state)| {
+            let lost_at = state.at_ns.saturating_sub(oldest);
+            state.loss.lost >= state.loss.acknowledged
+                || first.is_some_and(|first| lost_at <= first)
+        })
+}
+
+fn how(mode: &Mode, tally: &Tally) -> String {
     let said: Vec<String> = HARMS
         .iter()
         .filter_map(|(harm, word)| Some(format!("{} {word}", number(*tally.harms.get(harm)?))))
         .collect();
     match said.as_slice() {
+        [] if takes_everything(mode) => "everything".to_owned(),
         [] if tally.harms.contains_key(&Harm::Lost) => "newest only".to_owned(),
         [] => "–".to_owned(),
         _ => said.join(", "),

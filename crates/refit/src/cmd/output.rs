@@ -2,12 +2,12 @@
 
 use std::fs;
 use std::io::{self, IsTerminal, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context, Result, bail};
+use refit_crash::CrashReport;
 use refit_lab::Experiment;
-use refit_lab::experiment::SCHEMA;
-use refit_report::{Style, csv, html, markdown, png, svg, terminal};
+use refit_report::{Style, crash, csv, html, markdown, png, svg, terminal};
 
 use crate::cli::OutputArgs;
 
@@ -61,6 +61,30 @@ impl Output {
                     path.display()
                 );
             }
+        }
+        Ok(())
+    }
+}
+
+impl Output {
+    /// The same of a crash report, which has fewer forms.
+    pub fn write_crash(&self, report: &CrashReport) -> Result<()> {
+        let args = &self.args;
+        for (option, path) in [
+            ("--json", &args.json),
+            ("--csv", &args.csv),
+            ("--svg", &args.svg),
+            ("--png", &args.png),
+        ] {
+            if path.is_some() {
+                bail!("{option}: a crash report is drawn as --md or --html");
+            }
+        }
+        if let Some(path) = &args.md {
+            replace(path, crash::markdown(report).as_bytes())?;
+        }
+        if let Some(path) = &args.html {
+            replace(path, crash::html(report).as_bytes())?;
         }
         Ok(())
     }
@@ -147,30 +171,47 @@ pub fn print_text(text: &str) -> Result<()> {
     }
 }
 
-/// Reads a stored comparison.
-pub fn read(path: &PathBuf) -> Result<Experiment> {
+/// What a stored result is of.
+pub enum Stored {
+    /// `refit compare`
+    Comparison(Box<Experiment>),
+    /// `refit crash`
+    Crash(Box<CrashReport>),
+}
+
+/// Reads a stored comparison or crash report.
+pub fn read(path: &Path) -> Result<Stored> {
     let text =
         fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
     let value: serde_json::Value =
         serde_json::from_str(&text).with_context(|| format!("{} is not JSON", path.display()))?;
-    match value.get("schema").and_then(serde_json::Value::as_u64) {
-        Some(schema) if schema == u64::from(SCHEMA) => {}
-        Some(schema) => bail!(
-            "{} has schema {schema}, and this refit knows {SCHEMA}\n  use the refit that wrote it (its field `refit` says which)",
-            path.display()
-        ),
-        None => bail!(
+    let Some(schema) = value.get("schema").and_then(serde_json::Value::as_u64) else {
+        bail!(
             "{} is no result of refit: it has no `schema`",
             path.display()
-        ),
-    }
-    match value.get("kind").and_then(serde_json::Value::as_str) {
-        Some("compare") => {}
-        kind => bail!(
-            "{} holds a `{}`, not a comparison\n  make one: refit compare --json FILE …",
+        );
+    };
+    let kind = value.get("kind").and_then(serde_json::Value::as_str);
+    let known = match kind {
+        Some("compare") => refit_lab::experiment::SCHEMA,
+        Some("crash") => refit_crash::report::SCHEMA,
+        _ => bail!(
+            "{} holds a `{}`, not a comparison and no crash report\n  make one: refit compare --json FILE …, or refit crash --json FILE …",
             path.display(),
             kind.unwrap_or("?")
         ),
+    };
+    if schema != u64::from(known) {
+        bail!(
+            "{} has schema {schema}, and this refit knows {known}\n  use the refit that wrote it (its field `refit` says which)",
+            path.display()
+        );
     }
-    serde_json::from_value(value).with_context(|| format!("{} is damaged", path.display()))
+    let damaged = || format!("{} is damaged", path.display());
+    if kind == Some("crash") {
+        let report = serde_json::from_value(value).with_context(damaged)?;
+        return Ok(Stored::Crash(report));
+    }
+    let experiment = serde_json::from_value(value).with_context(damaged)?;
+    Ok(Stored::Comparison(experiment))
 }

@@ -1,13 +1,13 @@
-//! `refit report`: draws stored comparisons again.
+//! `refit report`: draws stored comparisons and crash reports again.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
-use refit_report::history;
+use refit_report::{crash, history};
 
-use super::output::{self, Output};
+use super::output::{self, Output, Stored};
 use crate::cli::ReportArgs;
 
 pub fn main(args: &ReportArgs) -> ExitCode {
@@ -38,10 +38,13 @@ fn redraw(args: &ReportArgs) -> Result<()> {
         );
     }
     for path in &args.files {
-        let experiment = output::read(path)?;
-        output.write(&experiment)?;
-        if !args.output.any() {
-            output::print(&experiment)?;
+        match output::read(path)? {
+            Stored::Comparison(experiment) if args.output.any() => output.write(&experiment)?,
+            Stored::Comparison(experiment) => output::print(&experiment)?,
+            Stored::Crash(report) if args.output.any() => output.write_crash(&report)?,
+            Stored::Crash(report) => {
+                output::print_text(&crash::terminal(&report, &output::style()))?
+            }
         }
     }
     Ok(())
@@ -59,9 +62,9 @@ fn log(dir: &PathBuf) -> Result<()> {
         if path
             .extension()
             .is_some_and(|extension| extension == "json")
-            && let Ok(experiment) = output::read(&path)
+            && let Ok(Stored::Comparison(experiment)) = output::read(&path)
         {
-            all.push((path, experiment));
+            all.push((path, *experiment));
         }
     }
     if all.is_empty() {

@@ -178,8 +178,8 @@ pub fn words(report: &CrashReport) -> Vec<String> {
         };
         option("--for", &time);
     }
-    if !report.with.is_empty() {
-        option("--with", &report.with);
+    for setting in report.with.split(' ').filter(|word| !word.is_empty()) {
+        option("--with", setting);
     }
     if report.cuts > 0 {
         option("--cuts", &report.cuts.to_string());
@@ -254,4 +254,43 @@ pub fn machine(main: &mut Html, report: &CrashReport) {
             });
         });
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::crash::sample;
+
+    #[test]
+    fn the_command_is_the_one_that_was_typed() {
+        let mut report = sample::report();
+        report.with = "disk=8ms tz=UTC".to_owned();
+        assert_eq!(
+            format::command_line(&words(&report)),
+            "refit crash --check log:a.log --ack fd:1 --prepare 'touch $REFIT_MOUNT/a.log' --for 60s --with disk=8ms \
+             --with tz=UTC --cuts 60 --fs ext4 --mount-options data=ordered --size 64M --tear 4096 --seed 0x5eed \
+             --json crash.json --html crash.html sync=off malloc=jemalloc thp=never -- python3 writer.py 400"
+        );
+        report.ack = "regex committed (\\d+)".to_owned();
+        report.length_ns = 1_500_000_000;
+        report.stop = true;
+        report.mount = "/srv".to_owned();
+        let line = format::command_line(&words(&report));
+        for part in [
+            "--ack-regex 'committed (\\d+)'",
+            "--for 1500ms",
+            "--stop",
+            "--mount /srv",
+        ] {
+            assert!(line.contains(part), "{line}");
+        }
+    }
+
+    #[test]
+    fn sizes_are_as_the_option_takes_them() {
+        assert_eq!(
+            [1 << 30, 320 << 20, 4096, 0, 7].map(size),
+            ["1G", "320M", "4K", "0", "7"]
+        );
+    }
 }

@@ -288,12 +288,7 @@ fn time(svg: &mut Html, length_ns: u64, total: f64) {
         };
         let x = part(at);
         let place = [("x", &*x), ("y", &y), ("text-anchor", anchor)];
-        let words = if step == 0.0 {
-            "start of the run".to_owned()
-        } else {
-            short(step)
-        };
-        svg.leaf("text", &place, &words);
+        svg.leaf("text", &place, &short(step));
     }
 }
 
