@@ -27,7 +27,7 @@
 
 enum { MOST_CLIENTS = 500 };
 
-static struct limits limits = { 500, 32 << 20, 100000 };
+static struct limits limits = { 2000, 32 << 20, 100000 };
 static const char *table, *script;
 
 static pid_t worker;     /* 0: none runs */

@@ -6,7 +6,8 @@ if [ -e use-mapd ]; then
 	mkfifo ready
 	# Not Postfix's child: its master does not expect any that it did not start.
 	(./mapd "$REFIT_PORT_MAPD" users users.rb >ready & echo $! >mapd.pid)
-	read -r word <ready && [ "$word" = ready ]
+	# Without a word it has ended, and said why.
+	read -r _ <ready || exit 1
 fi
 
 # A main.cf that is younger than two seconds may still be being written: Postfix would wait.

@@ -270,7 +270,7 @@ fn its_memory_stays_flat(lab: &Lab) -> Outcome {
     let program = Mapd::build(lab);
     let script = fs::read_to_string(folder("postfix-tables").join("users.rb"));
     let script = script.expect("the recipe has it");
-    let mapd = Mapd::start(lab, &program, &["-n", "1000000000"], &script);
+    let mapd = Mapd::start(lab, &program, &["-n", "1000000000", "-t", "20000"], &script);
     let worker = mapd.worker();
     let rss_kib = || -> u64 {
         let line = status_line(worker, "VmRSS").expect("the first process is still there");

@@ -166,6 +166,10 @@ impl<'a> Instance<'a> {
         self.script("stop.sh", &[]);
         let mut running = self.running.take().expect("it was started");
         running.wait().expect("it is ours");
+        self.expect_gone();
+    }
+
+    fn expect_gone(&self) {
         let server = format!("mapd\0{}", self.variable("REFIT_PORT_MAPD"));
         for word in [self.variable("REFIT_DIR"), &server] {
             wait_until("the instance's processes to end", || {
@@ -263,6 +267,15 @@ fn mail_waits_for_a_script_and_is_not_lost(lab: &Lab) -> Outcome {
     );
 
     instance.stop();
+
+    // A script that cannot even be read: nothing starts, and nothing stays.
+    fs::remove_file(instance.path("ready")).expect("start.sh made it");
+    fs::write(instance.path("users.rb"), "def lookup(").expect("it is ours");
+    let output = instance.command("start.sh").output().expect("sh is there");
+    expect_code(&output, 1);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains("users.rb: the script raised"), "{said}");
+    instance.expect_gone();
     Outcome::Pass
 }
 
