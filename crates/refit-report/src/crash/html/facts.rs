@@ -209,7 +209,9 @@ pub fn words(report: &CrashReport) -> Vec<String> {
 /// As `--size` takes it.
 fn size(bytes: u64) -> String {
     let units = [(30, "G"), (20, "M"), (10, "K")];
-    let whole = units.iter().find(|(shift, _)| bytes.is_multiple_of(1 << shift));
+    let whole = units
+        .iter()
+        .find(|(shift, _)| bytes.is_multiple_of(1 << shift));
     match whole {
         Some((shift, unit)) if bytes > 0 => format!("{}{unit}", bytes >> shift),
         _ => bytes.to_string(),
