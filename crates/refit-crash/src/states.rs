@@ -204,4 +204,6 @@ impl Disk for States {
 }
 
 #[cfg(test)]
+mod recovered;
+#[cfg(test)]
 mod tests;

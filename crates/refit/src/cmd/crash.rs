@@ -1,8 +1,9 @@
 //! `refit crash`: what a program loses at a power cut.
 
 use std::ffi::OsString;
-use std::fs::{self, File};
+use std::fs::{self, File, Permissions};
 use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -239,6 +240,8 @@ impl Records {
                 .with_context(|| format!("cannot make a directory in {RECORDS}"))?
                 .keep(),
         };
+        // Servers that drop root have to reach the file system in it.
+        fs::set_permissions(&directory, Permissions::from_mode(0o711))?;
         let lock = File::open(&directory)?;
         flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
         Ok(Records {

@@ -1,0 +1,100 @@
+//! Without root: a recorded disk, cut, as a plain file that e2fsck repairs and debugfs reads. (e2fsck may repair more
+//! than a mount does.)
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde::Deserialize;
+
+use super::*;
+use crate::cuts;
+use crate::image::Choice;
+use crate::promise::Promise;
+
+const SAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/samples/append");
+
+#[derive(Deserialize)]
+struct Played {
+    from: u64,
+    to: u64,
+    promises: Vec<Promise>,
+}
+
+fn sample() -> (Record, Played) {
+    let record = Record::open(&Path::new(SAMPLE).join("record")).expect("whole");
+    let text = fs::read_to_string(Path::new(SAMPLE).join("played.json")).expect("readable");
+    (
+        record,
+        serde_json::from_str(&text).expect("as it was written"),
+    )
+}
+
+/// Debian keeps them where users do not look.
+fn tool(name: &str) -> Command {
+    let path = PathBuf::from("/sbin").join(name);
+    Command::new(if path.exists() { path } else { name.into() })
+}
+
+/// The lines of a.log after the cut, and after recovery.
+fn recovered(states: &mut States, cut: Cut, place: &Path) -> Vec<u64> {
+    states.show(cut);
+    let mut disk = vec![0; usize::try_from(states.size()).expect("8 MiB")];
+    states.read(0, &mut disk).expect("readable");
+    let (image, log) = (place.join("image"), place.join("a.log"));
+    fs::write(&image, disk).expect("writable");
+    let repaired = tool("e2fsck")
+        .arg("-fy")
+        .arg(&image)
+        .output()
+        .expect("e2fsprogs");
+    // 0: clean, 1: repaired (e2fsck(8)).
+    assert!(repaired.status.code() <= Some(1), "{cut}: {repaired:?}");
+    let _ = fs::remove_file(&log);
+    let dump = format!("dump /a.log {}", log.display());
+    tool("debugfs")
+        .args(["-R", &dump])
+        .arg(&image)
+        .output()
+        .expect("e2fsprogs");
+    let text = fs::read_to_string(&log).unwrap_or_default();
+    text.lines().filter_map(|line| line.parse().ok()).collect()
+}
+
+fn lost(states: &mut States, played: &Played, first: u64, cut: Cut, place: &Path) -> usize {
+    let found = recovered(states, cut, place);
+    let promised = played
+        .promises
+        .iter()
+        .filter(|promise| promise.at <= first + cut.at);
+    promised
+        .filter(|promise| !found.contains(&promise.id.parse().expect("a number")))
+        .count()
+}
+
+#[test]
+fn a_recorded_log_loses_nothing_unless_the_disk_lies() {
+    let (record, played) = sample();
+    let first = record.entries()[0].start;
+    let times: Vec<u64> = played.promises.iter().map(|promise| promise.at).collect();
+    let cuts = cuts::choose(&record, &times, (played.from, played.to), 40, 7);
+    let mut states = States::new(record, 4096);
+    let place = tempfile::tempdir().expect("a directory");
+    let mut promised = 0;
+    for cut in &cuts {
+        assert_eq!(
+            lost(&mut states, &played, first, *cut, place.path()),
+            0,
+            "{cut}"
+        );
+        promised += times.iter().filter(|time| **time <= first + cut.at).count();
+    }
+    assert!(promised > 400, "{promised} lines were looked for");
+    let lies = cuts::lying(&cuts, played.from - first, 10);
+    assert!(lies.iter().any(|cut| cut.choice == Choice::Lying));
+    let lossy = lies
+        .iter()
+        .filter(|cut| lost(&mut states, &played, first, **cut, place.path()) > 0)
+        .count();
+    assert!(lossy >= 5, "{lossy} of {}", lies.len());
+}
