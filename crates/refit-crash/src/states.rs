@@ -136,7 +136,7 @@ impl States {
 }
 
 fn is_of_sectors(offset: u64, length: u64) -> io::Result<()> {
-    if offset % SECTOR == 0 && length % SECTOR == 0 {
+    if offset.is_multiple_of(SECTOR) && length.is_multiple_of(SECTOR) {
         Ok(())
     } else {
         Err(io::ErrorKind::InvalidInput.into())

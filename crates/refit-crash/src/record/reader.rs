@@ -128,7 +128,7 @@ impl Record {
         if end.is_none_or(|end| end > self.size) {
             return Err("it lies beyond the end of the disk");
         }
-        if entry.offset % SECTOR != 0 || entry.length % SECTOR != 0 {
+        if !entry.offset.is_multiple_of(SECTOR) || !entry.length.is_multiple_of(SECTOR) {
             return Err("it is not of whole sectors");
         }
         let is_write = entry.kind == Kind::Write;
@@ -200,7 +200,7 @@ fn file_header(from: &mut impl Read) -> Result<u64, RecordError> {
         return Err(RecordError::Foreign);
     }
     let size = number64(&header[8..]);
-    if size == 0 || size % SECTOR != 0 || size > LARGEST_DISK {
+    if size == 0 || !size.is_multiple_of(SECTOR) || size > LARGEST_DISK {
         return Err(RecordError::Foreign);
     }
     Ok(size)
