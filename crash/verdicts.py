@@ -13,6 +13,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "bench" / "crash"
 PAGE = ROOT / "docs" / "crash-verdicts.md"
 SAFETY = ROOT / "docs" / "safety.md"
+# Beside a flush every second: twice its period.
+LONG_SAFE_S = 2
 MARKS = re.compile(r"(<!-- crash -->\n).*?(<!-- /crash -->)", re.DOTALL)
 
 
@@ -28,6 +30,7 @@ class Tally:
     with_loss: int
     worst: tuple
     oldest_ns: int
+    long_safe: int
     holes: int
     damaged: int
     broken: int
@@ -63,6 +66,7 @@ def tally(recorded):
         with_loss=sum(loss["lost"] > 0 for loss in losses),
         worst=max((loss["lost"], loss["acknowledged"]) for loss in losses),
         oldest_ns=max((loss["oldest_ns"] or 0 for loss in losses), default=0),
+        long_safe=sum((loss["oldest_ns"] or 0) > LONG_SAFE_S * 10**9 for loss in losses),
         holes=sum(loss["is_hole"] for loss in losses),
         damaged=sum(loss["damaged"] > 0 for loss in losses),
         broken=sum(bool(state["broken"]) for _, state in states),
@@ -145,11 +149,13 @@ def footnotes(by_environment, program):
         counted = tally(recorded)
         for complaint, cuts in counted.complaints if mode else []:
             yield f"- {about}: {cuts:,} × {complaint}"
+        if mode and mode.environment.is_race and counted.long_safe:
+            yield f"- {about}: in {counted.long_safe:,} cuts something was lost that had been acknowledged more than {LONG_SAFE_S} s before"
     baselines = [
         (name, tally(of_mode(runs, "baseline"))) for name, runs in by_environment.items() if name != "plain"
     ]
     for name, counted in baselines:
-        yield f"- the baseline beside `{name}`: {brief(counted)}"
+        yield f"- the baseline in the environment `{name}`: {brief(counted)}"
     if not program.get("odirect"):
         yield f"- `odirect=off`: not tried; {direct_opens(by_environment)}"
     seeds = sorted({stored["report"]["seed"] for runs in by_environment.values() for stored in runs})
