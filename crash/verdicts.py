@@ -206,21 +206,23 @@ def page(found, programs):
             yield from footnotes(by_environment, program)
 
 
+def cell(counted):
+    if not counted.bad_images:
+        return f"0 of {counted.images:,}"
+    loss = f"{counted.worst[0]:,} lost, {age(counted)} old" if counted.with_loss else otherwise(counted)
+    return f"**{counted.bad_images:,}** of {counted.images:,}: {loss}"
+
+
 def summary(found, programs):
-    yield "| program, file system | mode | cuts | different images, lossy of all | worst loss | oldest loss | holes |"
-    yield "|:--|:--|--:|--:|--:|--:|--:|"
+    yield "| program, file system | " + " | ".join(mode.about for mode in modes.MODES) + " |"
+    yield "|:--|" + "--:|" * len(modes.MODES)
     for name in programs:
         for (owner, place), by_environment in found.items():
             if owner != name:
                 continue
-            for about, recorded, mode in rows(by_environment):
-                if not mode:
-                    continue
-                counted = tally(recorded)
-                worst = f"{counted.worst[0]:,} of {counted.worst[1]:,}" if counted.with_loss else "none found"
-                cells = [f"{name}, {place}", about.replace("… and", "`sync=off`, `vm.dirty_writeback_centisecs=100` and")]
-                cells += [f"{counted.cuts:,}", f"{counted.bad_images:,} of {counted.images:,}", worst, age(counted)]
-                yield "| " + " | ".join([*cells, f"{counted.holes:,}" if counted.holes else "–"]) + " |"
+            measured = {mode: tally(recorded) for _, recorded, mode in rows(by_environment) if mode}
+            cells = [cell(measured[mode]) if mode in measured else "–" for mode in modes.MODES]
+            yield f"| {name}, {place} | " + " | ".join(cells) + " |"
 
 
 def draw(programs):
