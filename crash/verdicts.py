@@ -13,6 +13,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "bench" / "crash"
 PAGE = ROOT / "docs" / "crash-verdicts.md"
 SAFETY = ROOT / "docs" / "safety.md"
+# Beside a flush every second: twice its period.
+LONG_SAFE_S = 2
 MARKS = re.compile(r"(<!-- crash -->\n).*?(<!-- /crash -->)", re.DOTALL)
 
 
@@ -28,6 +30,7 @@ class Tally:
     with_loss: int
     worst: tuple
     oldest_ns: int
+    long_safe: int
     holes: int
     damaged: int
     broken: int
@@ -63,6 +66,7 @@ def tally(recorded):
         with_loss=sum(loss["lost"] > 0 for loss in losses),
         worst=max((loss["lost"], loss["acknowledged"]) for loss in losses),
         oldest_ns=max((loss["oldest_ns"] or 0 for loss in losses), default=0),
+        long_safe=sum((loss["oldest_ns"] or 0) > LONG_SAFE_S * 10**9 for loss in losses),
         holes=sum(loss["is_hole"] for loss in losses),
         damaged=sum(loss["damaged"] > 0 for loss in losses),
         broken=sum(bool(state["broken"]) for _, state in states),
@@ -145,11 +149,13 @@ def footnotes(by_environment, program):
         counted = tally(recorded)
         for complaint, cuts in counted.complaints if mode else []:
             yield f"- {about}: {cuts:,} × {complaint}"
+        if mode and mode.environment.is_race and counted.long_safe:
+            yield f"- {about}: in {counted.long_safe:,} cuts something was lost that had been acknowledged more than {LONG_SAFE_S} s before"
     baselines = [
         (name, tally(of_mode(runs, "baseline"))) for name, runs in by_environment.items() if name != "plain"
     ]
     for name, counted in baselines:
-        yield f"- the baseline beside `{name}`: {brief(counted)}"
+        yield f"- the baseline in the environment `{name}`: {brief(counted)}"
     if not program.get("odirect"):
         yield f"- `odirect=off`: not tried; {direct_opens(by_environment)}"
     seeds = sorted({stored["report"]["seed"] for runs in by_environment.values() for stored in runs})
@@ -200,21 +206,23 @@ def page(found, programs):
             yield from footnotes(by_environment, program)
 
 
+def cell(counted):
+    if not counted.bad_images:
+        return f"0 of {counted.images:,}"
+    loss = f"{counted.worst[0]:,} lost, {age(counted)} old" if counted.with_loss else otherwise(counted)
+    return f"**{counted.bad_images:,}** of {counted.images:,}: {loss}"
+
+
 def summary(found, programs):
-    yield "| program, file system | mode | cuts | different images, lossy of all | worst loss | oldest loss | holes |"
-    yield "|:--|:--|--:|--:|--:|--:|--:|"
+    yield "| program, file system | " + " | ".join(mode.about for mode in modes.MODES) + " |"
+    yield "|:--|" + "--:|" * len(modes.MODES)
     for name in programs:
         for (owner, place), by_environment in found.items():
             if owner != name:
                 continue
-            for about, recorded, mode in rows(by_environment):
-                if not mode:
-                    continue
-                counted = tally(recorded)
-                worst = f"{counted.worst[0]:,} of {counted.worst[1]:,}" if counted.with_loss else "none found"
-                cells = [f"{name}, {place}", about.replace("… and", "`sync=off`, `vm.dirty_writeback_centisecs=100` and")]
-                cells += [f"{counted.cuts:,}", f"{counted.bad_images:,} of {counted.images:,}", worst, age(counted)]
-                yield "| " + " | ".join([*cells, f"{counted.holes:,}" if counted.holes else "–"]) + " |"
+            measured = {mode: tally(recorded) for _, recorded, mode in rows(by_environment) if mode}
+            cells = [cell(measured[mode]) if mode in measured else "–" for mode in modes.MODES]
+            yield f"| {name}, {place} | " + " | ".join(cells) + " |"
 
 
 def draw(programs):

@@ -13,7 +13,6 @@ journal, synchronous = sys.argv[1:]
 base = sqlite3.connect(os.environ["REFIT_MOUNT"] + "/base", isolation_level=None)
 for pragma, wanted in [("journal_mode", journal), ("synchronous", synchronous)]:
     base.execute(f"PRAGMA {pragma} = {wanted}")
-base.execute("CREATE TABLE IF NOT EXISTS t (id INTEGER PRIMARY KEY, text TEXT)")
 number = 0
 while True:
     number += 1
