@@ -154,7 +154,11 @@ pub fn record(
     name: &str,
 ) -> Result<Played, CrashError> {
     let directory = paths.mode(name);
-    fs::create_dir(&directory).map_err(io_error(format!("cannot make {}", directory.display())))?;
+    // What a program wrote is not for everybody.
+    DirBuilder::new()
+        .mode(0o700)
+        .create(&directory)
+        .map_err(io_error(format!("cannot make {}", directory.display())))?;
     let latency = match &launch.disk {
         // A journal's commit is two flushes, before and after its last block: one
         // sync call waits as long as disk= says.
