@@ -219,7 +219,8 @@ fn on_disk(
             request.filesystem.kind.name(),
             request.filesystem.options
         )))?;
-    let played = in_own_namespace(|| stage::play(request, launch, &paths.mount, directory));
+    let played =
+        in_own_namespace(|| stage::play(request, launch, device.path(), &paths.mount, directory));
     let unmounted = unmount_patiently(&paths.mount);
     let played = played?;
     unmounted.map_err(io_error("cannot unmount what the program wrote"))?;

@@ -56,7 +56,7 @@ pub struct Played {
     pub run: Run,
 }
 
-/// Plays the run in the file system at `mount`. `words` is the directory for
+/// Plays the run in the file system of `device`, at `mount`. `words` is the directory for
 /// what the program and its helpers print.
 ///
 /// # Errors
@@ -64,12 +64,14 @@ pub struct Played {
 pub fn play(
     request: &Request,
     launch: &Launch,
+    device: &Path,
     mount: &Path,
     words: &Path,
 ) -> Result<Played, CrashError> {
     let played = Stage {
         request,
         launch,
+        device,
         mount,
         words,
     }
@@ -81,6 +83,7 @@ pub fn play(
 struct Stage<'a> {
     request: &'a Request,
     launch: &'a Launch,
+    device: &'a Path,
     mount: &'a Path,
     words: &'a Path,
 }
@@ -118,11 +121,17 @@ impl Stage<'_> {
         })
     }
 
-    /// What was prepared is on the disk before the first cut.
+    /// What was prepared is on the disk before the first cut. On xfs syncfs alone
+    /// flushes no disk when its log has nothing to force (fs/xfs/xfs_super.c); an
+    /// fsync of the device always does (block/fops.c: blkdev_fsync).
     fn settle(&self) -> Result<(), CrashError> {
         let flags = OFlags::RDONLY | OFlags::CLOEXEC;
-        let synced = openat(CWD, self.mount, flags, Mode::empty()).and_then(rustix::fs::syncfs);
-        synced.map_err(|error| io_error("cannot sync the file system")(error.into()))
+        openat(CWD, self.mount, flags, Mode::empty())
+            .and_then(rustix::fs::syncfs)
+            .map_err(|error| io_error("cannot sync the file system")(error.into()))?;
+        File::open(self.device)
+            .and_then(|device| device.sync_all())
+            .map_err(io_error("cannot flush the disk"))
     }
 
     fn prepared(&self) -> Result<Prepared, CrashError> {
