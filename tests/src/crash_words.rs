@@ -3,13 +3,13 @@
 use std::fs;
 use std::process::Output;
 
-use crate::lab::{Lab, described, expect_code};
+use crate::lab::{Lab, described, expect_code, refit_path};
 use crate::runner::{Outcome, Test};
 use crate::test;
 
 pub const TESTS: &[Test] = &[
     test!(wrong_words_are_named),
-    test!(without_root_it_says_what_is_missing),
+    test!(what_is_missing_is_named),
     test!(runs_without_a_verdict_say_why),
     test!(a_state_that_is_none_is_named),
     test!(what_was_abandoned_is_removed),
@@ -126,15 +126,35 @@ fn wrong_words_are_named(lab: &Lab) -> Outcome {
     Outcome::Pass
 }
 
-fn without_root_it_says_what_is_missing(lab: &Lab) -> Outcome {
-    if lab.as_root() {
-        return Outcome::Skip("it is for users who are not root".to_owned());
+fn what_is_missing_is_named(lab: &Lab) -> Outcome {
+    let words = ["--check", "log:a", "--ack", "fd:1", "--", "true"];
+    if !lab.as_root() {
+        refused(lab, &words, &["cannot be made here", "root"]);
+        return Outcome::Pass;
     }
-    refused(
-        lab,
-        &["--check", "log:a", "--ack", "fd:1", "--", "true"],
-        &["cannot be made here", "root"],
+    // A machine without devices.
+    let hidden = format!(
+        "mount -t tmpfs none /dev && exec {} crash {}",
+        refit_path(),
+        words.join(" ")
     );
+    let output = lab.run(&[
+        "unshare",
+        "--mount",
+        "--propagation",
+        "private",
+        "sh",
+        "-c",
+        &hidden,
+    ]);
+    expect_code(&output, 2);
+    for text in [
+        "cannot be made here",
+        "FUSE: /dev/fuse",
+        "/dev/loop-control",
+    ] {
+        assert!(said(&output).contains(text), "{}", described(&output));
+    }
     Outcome::Pass
 }
 
