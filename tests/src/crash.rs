@@ -594,8 +594,14 @@ fn a_killed_lab_leaves_nothing(lab: &Lab) -> Outcome {
     let program = lab.program("append_log");
     let command = format!("{program} $REFIT_MOUNT/a.log 2000 300");
     let records = lab.path("records");
+    // What is not yet written is the hardest to let go of: it would go to a disk that nobody serves any more.
+    let dirty = "i=0; while :; do i=$((i + 1)); head -c 4M /dev/urandom >$REFIT_MOUNT/f$((i % 20)); echo $i; done";
     // In the middle of the recording, and of the cuts.
-    for step in ["baseline/record", "acked-1"] {
+    for (step, command) in [
+        ("baseline/record", command.as_str()),
+        ("baseline/record", dirty),
+        ("acked-1", command.as_str()),
+    ] {
         let _ = fs::remove_dir_all(&records);
         let words = [
             "crash",
@@ -613,14 +619,19 @@ fn a_killed_lab_leaves_nothing(lab: &Lab) -> Outcome {
             "--",
             "sh",
             "-c",
-            &command,
+            command,
         ];
         let mut refit: Child = lab
             .refit_command(&words)
             .stdin(Stdio::null())
             .spawn()
             .expect("refit starts");
+        let heard = Path::new(&records).join("baseline/heard");
         wait_until(step, || Path::new(&records).join(step).exists());
+        // It has written, and was heard.
+        wait_until("the program works", || {
+            fs::metadata(&heard).is_ok_and(|about| about.len() > 10)
+        });
         refit.kill().expect("it runs");
         refit.wait().expect("it ended");
         nothing_is_left(&records);

@@ -73,12 +73,16 @@ const FOREVER: Duration = Duration::from_secs(1 << 30);
 /// writes in pages of up to 1 MiB (fs/fuse/inode.c).
 const LARGEST_REQUEST: u32 = 1 << 20;
 
-/// Mounts the disk at `mountpoint`, calls `ready`, and serves it until it is
+/// Mounts the disk at `mountpoint`, calls `mounted`, and serves it until it is
 /// unmounted.
 ///
 /// # Errors
-/// It cannot be mounted, or the kernel ended the connection.
-pub fn serve(disk: impl Disk, mountpoint: &Path, ready: impl FnOnce()) -> io::Result<()> {
+/// It cannot be mounted, `mounted` failed, or the kernel ended the connection.
+pub fn serve(
+    disk: impl Disk,
+    mountpoint: &Path,
+    mounted: impl FnOnce() -> io::Result<()>,
+) -> io::Result<()> {
     let options = [
         MountOption::FSName("refit-crash".to_owned()),
         MountOption::NoDev,
@@ -90,7 +94,7 @@ pub fn serve(disk: impl Disk, mountpoint: &Path, ready: impl FnOnce()) -> io::Re
         buffer: Vec::new(),
     };
     let mut session = Session::new(served, mountpoint, &options)?;
-    ready();
+    mounted()?;
     session.run()
 }
 

@@ -19,7 +19,7 @@ use crate::recorder::Recorder;
 use crate::request::Request;
 use crate::stage::{self, Played};
 use crate::sys::loopback::Loop;
-use crate::sys::process::{Child, fork, own_mounts, own_pids, serve_io};
+use crate::sys::process::{Child, fork, leave_mounts, own_mounts, own_pids, serve_io};
 
 /// Where everything lies.
 #[derive(Clone, Debug)]
@@ -71,7 +71,12 @@ impl Server {
             serve_io();
             let made = make().map_err(|error| error.to_string());
             let served = made.and_then(|disk| {
-                serve(disk, at, || say(&to, "ready")).map_err(|error| error.to_string())
+                let mounted = || {
+                    leave_mounts()?;
+                    say(&to, "ready");
+                    Ok(())
+                };
+                serve(disk, at, mounted).map_err(|error| error.to_string())
             });
             match served {
                 Ok(()) => 0,

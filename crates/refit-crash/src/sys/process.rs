@@ -1,8 +1,10 @@
 //! Processes of the lab's own.
 
+use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::OnceLock;
 
 use libc::c_int;
 
@@ -89,7 +91,33 @@ pub fn fork(work: impl FnOnce() -> i32) -> io::Result<Child> {
 /// # Errors
 /// Not root, or no namespaces.
 pub fn own_mounts() -> io::Result<()> {
+    if MOUNTS_OUTSIDE.get().is_none() {
+        // Nobody else sets it: the process has one thread.
+        let _ = MOUNTS_OUTSIDE.set(File::open("/proc/self/ns/mnt")?);
+    }
     unshare(libc::CLONE_NEWNS)
+}
+
+/// The mounts that were there before the first [`own_mounts`].
+static MOUNTS_OUTSIDE: OnceLock<File> = OnceLock::new();
+
+/// Gives up the mounts of the lab. Who serves a disk must not be the last to let
+/// go of the file system on it: when a process ends, the kernel unmounts before it
+/// closes the descriptor by which the disk is served (kernel/exit.c: both are task
+/// work, the last one first), and the unmount would wait for a server that is
+/// gone, for good, and with it every sync(2) of the machine.
+///
+/// # Errors
+/// Not root.
+pub fn leave_mounts() -> io::Result<()> {
+    let Some(outside) = MOUNTS_OUTSIDE.get() else {
+        return Ok(());
+    };
+    // SAFETY: takes an open descriptor and a flag; the process has one thread.
+    if unsafe { libc::setns(outside.as_raw_fd(), libc::CLONE_NEWNS) } < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
 }
 
 /// The next child is the first process of a pid namespace: with it ends
