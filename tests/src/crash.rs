@@ -54,7 +54,12 @@ fn number(value: &Value) -> u64 {
         .unwrap_or_else(|| panic!("{value} is no count"))
 }
 
+/// Before the first acknowledgement no promise can be broken.
 fn is_bad(state: &Value) -> bool {
+    number(&state["loss"]["acknowledged"]) > 0 && is_harmed(state)
+}
+
+fn is_harmed(state: &Value) -> bool {
     number(&state["loss"]["lost"]) > 0
         || !state["broken"].is_null()
         || !state["unmountable"].is_null()

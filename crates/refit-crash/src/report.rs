@@ -179,10 +179,14 @@ impl State {
         !self.harms().is_empty()
     }
 
-    /// What the cut did.
+    /// What the cut did. Before the first acknowledgement it can break no promise:
+    /// a database that has no table yet is none that lost it.
     #[must_use]
     pub fn harms(&self) -> BTreeSet<Harm> {
         let loss = &self.loss;
+        if loss.acknowledged == 0 {
+            return BTreeSet::new();
+        }
         let is_damaged = self.broken.is_some() || loss.damaged > 0;
         [
             (Harm::Lost, loss.lost > 0),
