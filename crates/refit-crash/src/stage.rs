@@ -3,39 +3,40 @@
 //! It happens in a pid namespace of its own, whose end is the end of every
 //! process that the program left behind.
 
+mod ear;
+mod mails;
+mod syncs;
+
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::{self, Read};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{self, Receiver};
-use std::thread::{self, JoinHandle, sleep};
+use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use refit_knobs::Launch;
 use refit_lab::Watch;
-use refit_launch::{
-    Board, End, Ended, Options, Prepared, Running, Trace, prepare, with_first_signals,
-};
+use refit_launch::{End, Ended, Options, Prepared, Running, prepare, with_first_signals};
 use refit_meter::Run;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{CWD, Mode, OFlags, openat};
-use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde::{Deserialize, Serialize};
 
+use self::ear::Ear;
+use self::mails::Mails;
+use self::syncs::Syncs;
 use crate::ack::{Ack, Listener};
 use crate::clock::now;
 use crate::error::{CrashError, io_error};
 use crate::filesystem::is_full;
 use crate::promise::Promise;
 use crate::request::Request;
-use crate::smtp::{self, Smtp};
-use crate::sys::process::{also_as, kill_all};
+use crate::smtp;
+use crate::sys::process::kill_all;
 
 /// How often the stage looks up.
 const TICK: Duration = Duration::from_millis(1);
@@ -482,143 +483,6 @@ fn kill_group(leader: &Child) {
     // It may have ended. Its id names no other group before it is waited for,
     // and afterwards only when ids have come round in this namespace.
     let _ = kill_process_group(Pid::from_child(leader), Signal::KILL);
-}
-
-/// The pipe through which acknowledgements come.
-struct Ear {
-    ends: Option<(OwnedFd, OwnedFd)>,
-    number: Option<i32>,
-    takes_all: bool,
-}
-
-impl Ear {
-    fn new(ack: &Ack) -> Result<Ear, CrashError> {
-        let (number, takes_all) = match ack {
-            Ack::Fd(number) => (Some(*number), false),
-            Ack::Regex(_) => (None, true),
-            Ack::Smtp(_) | Ack::Sync => (None, false),
-        };
-        let ends = if number.is_some() || takes_all {
-            let flags = PipeFlags::CLOEXEC;
-            let made =
-                pipe_with(flags).map_err(|error| io_error("cannot make a pipe")(error.into()));
-            Some(made?)
-        } else {
-            None
-        };
-        Ok(Ear {
-            ends,
-            number,
-            takes_all,
-        })
-    }
-
-    /// Standard output and error of one who is listened to, or not.
-    fn files(&self, words: &File, is_heard: bool) -> Result<Vec<File>, CrashError> {
-        let file = |number| {
-            let heard = self.takes_all || self.number == Some(number);
-            match &self.ends {
-                Some((_, to)) if is_heard && heard => to.try_clone().map(File::from),
-                _ => words.try_clone(),
-            }
-        };
-        let both = [1, 2].map(file).into_iter().collect::<io::Result<Vec<_>>>();
-        both.map_err(io_error("cannot duplicate a descriptor"))
-    }
-
-    /// A descriptor beyond the standard ones is there in who is started next.
-    fn announce(&self, is_heard: bool) -> Result<(), CrashError> {
-        match (&self.ends, self.number) {
-            (Some((from, to)), Some(number)) if is_heard && number > 2 => {
-                if [from.as_raw_fd(), to.as_raw_fd()].contains(&number) {
-                    return Err(CrashError::Refused(format!(
-                        "descriptor {number} is in use; take another one, as fd:{}",
-                        number + 50
-                    )));
-                }
-                also_as(to, number).map_err(io_error(format!("cannot open descriptor {number}")))
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// The end to read from; nobody of ours has the other one any more.
-    fn finish(self) -> Option<OwnedFd> {
-        self.ends.map(|(from, _)| from)
-    }
-}
-
-/// The mails that refit sends.
-struct Mails {
-    clients: Vec<JoinHandle<io::Result<()>>>,
-    stop: Arc<AtomicBool>,
-    promises: Receiver<Promise>,
-}
-
-impl Mails {
-    fn start(smtp: &Smtp) -> Mails {
-        let stop = Arc::new(AtomicBool::new(false));
-        let next = Arc::new(AtomicU64::new(1));
-        let (sender, promises) = mpsc::channel();
-        let clients = (0..smtp::CLIENTS)
-            .map(|_| {
-                let (smtp, next, stop, sender) =
-                    (smtp.clone(), next.clone(), stop.clone(), sender.clone());
-                thread::spawn(move || smtp::send(&smtp, &next, &stop, &sender))
-            })
-            .collect();
-        Mails {
-            clients,
-            stop,
-            promises,
-        }
-    }
-
-    /// Takes what was acknowledged; why a client gave up, if one did.
-    fn drain(&mut self, promises: &mut Vec<Promise>) -> Option<String> {
-        promises.extend(self.promises.try_iter());
-        let ended = self.clients.iter().position(JoinHandle::is_finished)?;
-        match self.clients.swap_remove(ended).join() {
-            Ok(Err(error)) => Some(error.to_string()),
-            _ => Some("a client ended".to_owned()),
-        }
-    }
-
-    fn stop(self, promises: &mut Vec<Promise>) {
-        self.stop.store(true, Ordering::Relaxed);
-        for client in self.clients {
-            // The mail under way is acknowledged or not; both are told apart.
-            let _ = client.join();
-        }
-        promises.extend(self.promises.try_iter());
-    }
-}
-
-/// Sync calls as acknowledgements.
-struct Syncs<'a> {
-    trace: Trace<'a>,
-    count: u64,
-}
-
-impl<'a> Syncs<'a> {
-    fn new(board: &'a Board) -> Syncs<'a> {
-        Syncs {
-            trace: Trace::new(board),
-            count: 0,
-        }
-    }
-
-    fn drain(&mut self, promises: &mut Vec<Promise>) {
-        let events = self.trace.drain();
-        let at = now();
-        for event in events {
-            if event.result.is_none_or(|result| result == 0) {
-                self.count += 1;
-                let id = self.count.to_string();
-                promises.push(Promise { id, at });
-            }
-        }
-    }
 }
 
 /// The command as words, for the report.
