@@ -17,6 +17,7 @@ pub const TESTS: &[Test] = &[
     test!(sqlite_loses_its_last_row_as_it_says),
     test!(a_flush_each_second_loses_what_was_safe).limit_seconds(300),
     test!(a_check_that_always_says_yes_is_found),
+    test!(checks_may_have_much_to_say),
     test!(sync_calls_are_acknowledgements),
     test!(a_load_on_a_server_is_heard),
     test!(mails_are_acknowledged),
@@ -279,6 +280,30 @@ fn a_check_that_always_says_yes_is_found(lab: &Lab) -> Outcome {
         Some(1),
         "no verdict on a mode"
     );
+    Outcome::Pass
+}
+
+/// Together more than a pipe holds, from each of two workers: 150 states of 1,200 bytes.
+fn checks_may_have_much_to_say(lab: &Lab) -> Outcome {
+    require_lab(lab);
+    let command = format!("{} $REFIT_MOUNT/a.log 400", lab.program("append_log"));
+    let check = "cat $REFIT_MOUNT/a.log
+        test $(wc -l <$REFIT_ACKED) = 400 && exit
+        printf '😀%.0s' $(seq 300) >&2
+        exit 1";
+    let words = [
+        "--check", check, "--ack", "fd:1", "--size", "16M", "--cuts", "300", "--", "sh", "-c",
+        &command,
+    ];
+    let report = crash(lab, 1, &words);
+    let baseline = mode(&report, "baseline");
+    let said: usize = states(baseline)
+        .iter()
+        .filter_map(|state| state["broken"].as_str())
+        .map(str::len)
+        .sum();
+    assert_eq!(states(baseline).len(), 300);
+    assert!(said > 4 * 65536, "{said} bytes");
     Outcome::Pass
 }
 

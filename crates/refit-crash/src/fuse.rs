@@ -45,6 +45,12 @@ pub trait Disk {
     /// The device reports an I/O error.
     fn zero(&mut self, offset: u64, length: u64, is_discard: bool) -> io::Result<()>;
 
+    /// Whether the kernel may keep what was read until the file is opened again.
+    /// Otherwise it keeps nothing.
+    fn may_be_cached(&self) -> bool {
+        false
+    }
+
     /// What was written to the control file.
     ///
     /// # Errors
@@ -231,9 +237,14 @@ impl<D: Disk> Filesystem for Served<D> {
         reply.attr(&FOREVER, &self.attributes(ino));
     }
 
-    fn open(&mut self, _req: &Request<'_>, _ino: u64, _flags: i32, reply: ReplyOpen) {
-        // Nothing stays in a page cache between the file system and the record.
-        reply.opened(0, fuser::consts::FOPEN_DIRECT_IO);
+    fn open(&mut self, _req: &Request<'_>, ino: u64, _flags: i32, reply: ReplyOpen) {
+        let flags = if ino == DISK_NODE && self.disk.may_be_cached() {
+            // Without FOPEN_KEEP_CACHE the kernel drops what it had (fs/fuse/file.c: fuse_finish_open).
+            0
+        } else {
+            fuser::consts::FOPEN_DIRECT_IO
+        };
+        reply.opened(0, flags);
     }
 
     fn read(

@@ -12,7 +12,7 @@ use crate::recording::{NO_LOOP, Server};
 use crate::report::CrashReport;
 use crate::stage::MOUNT;
 use crate::states::States;
-use crate::sys::loopback::Loop;
+use crate::sys::loopback::{Access, Loop};
 use crate::sys::process::{fork, own_pids};
 use crate::trial;
 
@@ -97,7 +97,7 @@ fn inside(
         states.show(cut);
         Ok(states)
     })?;
-    let device = Loop::attach(&server.disk()).map_err(io_error(NO_LOOP))?;
+    let device = Loop::attach(&server.disk(), Access::Cached).map_err(io_error(NO_LOOP))?;
     let mount = Path::new(&report.mount);
     std::fs::create_dir_all(mount).map_err(io_error(format!("cannot make {}", report.mount)))?;
     report

@@ -18,7 +18,7 @@ use crate::record::RecordWriter;
 use crate::recorder::Recorder;
 use crate::request::Request;
 use crate::stage::{self, Played};
-use crate::sys::loopback::Loop;
+use crate::sys::loopback::{Access, Loop};
 use crate::sys::process::{Child, fork, leave_mounts, own_mounts, own_pids, serve_io};
 
 /// Where everything lies.
@@ -214,7 +214,7 @@ fn on_disk(
     directory: &Path,
     server: &Server,
 ) -> Result<Played, CrashError> {
-    let device = Loop::attach(&server.disk()).map_err(io_error(NO_LOOP))?;
+    let device = Loop::attach(&server.disk(), Access::Direct).map_err(io_error(NO_LOOP))?;
     request.filesystem.make(device.path())?;
     request
         .filesystem

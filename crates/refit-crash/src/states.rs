@@ -13,8 +13,9 @@ use crate::record::{Kind, Record, SECTOR};
 const PAGE: u64 = 4096;
 /// So much can be written to one state.
 const MOST_PAGES: usize = 1 << 18;
-/// Chunks of the record that are kept unpacked.
-const CACHED: usize = 256;
+/// So many bytes of the record are kept unpacked: one state's journal is mostly
+/// the next one's.
+const MOST_CACHED: usize = 64 << 20;
 
 /// A disk that shows one state after another.
 pub struct States {
@@ -26,6 +27,7 @@ pub struct States {
     image: Image,
     written: HashMap<u64, Box<[u8]>>,
     cache: HashMap<u32, Vec<u8>>,
+    cached: usize,
 }
 
 impl States {
@@ -41,6 +43,7 @@ impl States {
             image: Image::default(),
             written: HashMap::new(),
             cache: HashMap::new(),
+            cached: 0,
         }
     }
 
@@ -93,11 +96,13 @@ impl States {
                 continue;
             };
             if !self.cache.contains_key(&index) {
-                if self.cache.len() >= CACHED {
-                    self.cache.clear();
-                }
                 let mut data = Vec::new();
                 self.record.data(index as usize, &mut data)?;
+                if self.cached + data.len() > MOST_CACHED {
+                    self.cache.clear();
+                    self.cached = 0;
+                }
+                self.cached += data.len();
                 self.cache.insert(index, data);
             }
             let entry = &self.record.entries()[index as usize];
@@ -175,6 +180,12 @@ impl Disk for States {
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
+    }
+
+    /// Recovery reads a journal block by block; with the kernel's readahead that is
+    /// a thirtieth of the requests.
+    fn may_be_cached(&self) -> bool {
+        true
     }
 
     fn zero(&mut self, offset: u64, length: u64, _is_discard: bool) -> io::Result<()> {

@@ -1,6 +1,7 @@
 //! Cuts a record and looks what is left, on all cores.
 
 use std::fs::{self, File};
+use std::io;
 use std::io::{BufWriter, Write};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -18,7 +19,7 @@ use crate::recording::{NO_LOOP, Paths, Server, answer, own_proc};
 use crate::report::State;
 use crate::stage::read_all;
 use crate::states::States;
-use crate::sys::loopback::Loop;
+use crate::sys::loopback::{Access, Loop};
 use crate::sys::process::{Child, fork, kill_all, own_mounts, own_pids};
 
 /// One record and how its states are looked at.
@@ -54,7 +55,8 @@ impl Trial<'_> {
                 .look(END)
                 .map(|looked| vec![looked.into_words(self.promises)])
         })?;
-        let said: Vec<Option<String>> = worker.finish()?;
+        let said = worker.hear()?;
+        let said: Vec<Option<String>> = worker.end(&said)?;
         match said.into_iter().next().flatten() {
             None => Ok(()),
             Some(problem) => Err(CrashError::Refused(problem)),
@@ -68,7 +70,7 @@ impl Trial<'_> {
     pub fn cut(&self, cuts: &[Cut], workers: usize) -> Result<Vec<State>, CrashError> {
         let most = self.filesystem.kind.at_once().min(cuts.len());
         let workers = workers.clamp(1, most.max(1));
-        let started: Result<Vec<Worker>, CrashError> = (0..workers)
+        let mut working = (0..workers)
             .map(|number| {
                 // In turns, so that each of them goes forward in time.
                 let mine = cuts.iter().skip(number).step_by(workers);
@@ -76,10 +78,16 @@ impl Trial<'_> {
                     mine.map(|cut| bench.state(*cut)).collect()
                 })
             })
-            .collect();
+            .collect::<Result<Vec<Worker>, CrashError>>()?;
+        // All are heard before the first is ended: a worker that has more to say than a pipe holds still has the
+        // mounts of those before it, and their servers wait for it.
+        let heard: Vec<Vec<u8>> = working
+            .iter_mut()
+            .map(Worker::hear)
+            .collect::<Result<_, _>>()?;
         let mut states = Vec::with_capacity(cuts.len());
-        for mut worker in started? {
-            let mut some: Vec<State> = worker.finish()?;
+        for (worker, said) in working.into_iter().zip(heard) {
+            let mut some: Vec<State> = worker.end(&said)?;
             states.append(&mut some);
         }
         states.sort_by(|a, b| (a.at_ns, &a.name).cmp(&(b.at_ns, &b.name)));
@@ -130,12 +138,17 @@ impl Worker {
         })
     }
 
-    fn finish<T: serde::de::DeserializeOwned>(&mut self) -> Result<Vec<T>, CrashError> {
-        let from = self.from.take().expect("finished once");
-        let bytes = read_all(from).map_err(io_error("cannot hear of the states"))?;
+    /// Everything that it has to say.
+    fn hear(&mut self) -> Result<Vec<u8>, CrashError> {
+        let from = self.from.take().expect("heard once");
+        read_all(from).map_err(io_error("cannot hear of the states"))
+    }
+
+    /// Waits for its end; takes apart what it said.
+    fn end<T: serde::de::DeserializeOwned>(mut self, said: &[u8]) -> Result<Vec<T>, CrashError> {
         let code = self.child.wait();
         let ended = self.server.take().map_or(Ok(()), Server::end);
-        let result: Result<Vec<T>, String> = serde_json::from_slice(&bytes).map_err(|_| {
+        let result: Result<Vec<T>, String> = serde_json::from_slice(said).map_err(|_| {
             CrashError::Refused(format!("a worker ended with {code} and said nothing"))
         })?;
         let states = result.map_err(CrashError::Refused)?;
@@ -209,7 +222,7 @@ impl<'a> Bench<'a> {
         Ok(Bench {
             trial,
             server,
-            device: Loop::attach(&server.disk()).map_err(io_error(NO_LOOP))?,
+            device: Loop::attach(&server.disk(), Access::Cached).map_err(io_error(NO_LOOP))?,
             record: open(&trial.record)?,
             acked: trial.paths.directory.join(format!("acked-{number}")),
         })
@@ -250,17 +263,23 @@ impl<'a> Bench<'a> {
         to.flush().map_err(failed())
     }
 
+    /// The device holds this state, and nothing of the last one is left in a cache.
+    fn show(&self, name: &str) -> io::Result<()> {
+        // What is dirty belongs to the last one.
+        self.device.forget()?;
+        self.server.tell(name)?;
+        // Opening drops the file's pages; the device's own go last, for they are read from those.
+        File::open(self.server.disk())?;
+        self.device.forget()
+    }
+
     /// Mounts a state, checks it, unmounts it.
     fn look(&self, name: &str) -> Result<Looked, CrashError> {
         if name == END {
             self.write_acked(u64::MAX)?;
         }
-        self.server
-            .tell(name)
+        self.show(name)
             .map_err(io_error(format!("cannot show the state {name}")))?;
-        self.device
-            .forget()
-            .map_err(io_error("the loop device is gone"))?;
         let mount = &self.trial.paths.mount;
         if let Err(error) = self.trial.filesystem.mount(self.device.path(), mount) {
             return Ok(Looked(Err(error.to_string())));

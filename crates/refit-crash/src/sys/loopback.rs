@@ -43,6 +43,15 @@ struct LoopConfig {
     reserved: [u64; 8],
 }
 
+/// How a device uses the file beneath it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Past the page cache.
+    Direct,
+    /// Through it, with the file's readahead.
+    Cached,
+}
+
 /// A loop device. The kernel detaches it when the last one who has it open,
 /// a mounted file system too, lets go (LO_FLAGS_AUTOCLEAR).
 #[derive(Debug)]
@@ -52,11 +61,11 @@ pub struct Loop {
 }
 
 impl Loop {
-    /// Lays a free device on a file, past the page cache.
+    /// Lays a free device on a file.
     ///
     /// # Errors
     /// No device is free, or loop is missing or not allowed.
-    pub fn attach(file: &Path) -> io::Result<Loop> {
+    pub fn attach(file: &Path, access: Access) -> io::Result<Loop> {
         let backing = OpenOptions::new().read(true).write(true).open(file)?;
         let control = File::options()
             .read(true)
@@ -71,7 +80,7 @@ impl Loop {
             }
             let path = PathBuf::from(format!("/dev/loop{number}"));
             let device = OpenOptions::new().read(true).write(true).open(&path)?;
-            match configure(&device, &backing) {
+            match configure(&device, &backing, access) {
                 Ok(()) => return Ok(Loop { device, path }),
                 Err(error) => last = error,
             }
@@ -110,7 +119,7 @@ impl Drop for Loop {
     }
 }
 
-fn configure(device: &File, backing: &File) -> io::Result<()> {
+fn configure(device: &File, backing: &File, access: Access) -> io::Result<()> {
     let info = LoopInfo64 {
         device: 0,
         inode: 0,
@@ -120,7 +129,10 @@ fn configure(device: &File, backing: &File) -> io::Result<()> {
         number: 0,
         encrypt_type: 0,
         encrypt_key_size: 0,
-        flags: LO_FLAGS_AUTOCLEAR | LO_FLAGS_DIRECT_IO,
+        flags: match access {
+            Access::Direct => LO_FLAGS_AUTOCLEAR | LO_FLAGS_DIRECT_IO,
+            Access::Cached => LO_FLAGS_AUTOCLEAR,
+        },
         file_name: [0; 64],
         crypt_name: [0; 64],
         encrypt_key: [0; 32],
