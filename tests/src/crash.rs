@@ -1,14 +1,11 @@
-//! `refit crash`: what real programs lose at simulated power cuts, and that the lab leaves nothing behind.
+//! `refit crash`: what real programs lose at simulated power cuts.
 
 use std::collections::HashSet;
 use std::fs;
-use std::net::TcpListener;
-use std::path::Path;
-use std::process::{Child, Stdio};
 
 use serde_json::Value;
 
-use crate::lab::{Lab, described, expect_code, wait_until};
+use crate::lab::{Lab, described, expect_code};
 use crate::runner::{Outcome, Test};
 use crate::test;
 
@@ -18,13 +15,8 @@ pub const TESTS: &[Test] = &[
     test!(a_flush_each_second_loses_what_was_safe).limit_seconds(300),
     test!(a_check_that_always_says_yes_is_found),
     test!(checks_may_have_much_to_say),
-    test!(sync_calls_are_acknowledgements),
-    test!(a_load_on_a_server_is_heard),
-    test!(mails_are_acknowledged),
     test!(a_slow_disk_s_flushes_take_their_time),
     test!(each_file_system_keeps_what_was_synced),
-    test!(a_state_opens_again),
-    test!(a_killed_lab_leaves_nothing),
 ];
 
 /// What the lab needs beside root.
@@ -39,17 +31,17 @@ pub fn require_lab(lab: &Lab) {
 }
 
 /// A mode of a report, by its name.
-fn mode<'a>(report: &'a Value, name: &str) -> &'a Value {
+pub fn mode<'a>(report: &'a Value, name: &str) -> &'a Value {
     let modes = report["modes"].as_array().expect("an array");
     let found = modes.iter().find(|mode| mode["name"] == name);
     found.unwrap_or_else(|| panic!("no mode {name}: {modes:?}"))
 }
 
-fn states(mode: &Value) -> &Vec<Value> {
+pub fn states(mode: &Value) -> &Vec<Value> {
     mode["states"].as_array().expect("an array")
 }
 
-fn number(value: &Value) -> u64 {
+pub fn number(value: &Value) -> u64 {
     value
         .as_u64()
         .unwrap_or_else(|| panic!("{value} is no count"))
@@ -66,7 +58,7 @@ fn is_harmed(state: &Value) -> bool {
         || !state["unmountable"].is_null()
 }
 
-fn bad(mode: &Value) -> usize {
+pub fn bad(mode: &Value) -> usize {
     states(mode).iter().filter(|state| is_bad(state)).count()
 }
 
@@ -307,164 +299,6 @@ fn checks_may_have_much_to_say(lab: &Lab) -> Outcome {
     Outcome::Pass
 }
 
-fn sync_calls_are_acknowledgements(lab: &Lab) -> Outcome {
-    require_lab(lab);
-    let program = lab.program("append_log");
-    let command = format!("{program} $REFIT_MOUNT/a.log 500 300");
-    let words = [
-        "--check",
-        "lines:a.log",
-        "--ack",
-        "sync",
-        "--size",
-        "64M",
-        "--cuts",
-        "60",
-        "--",
-        "sh",
-        "-c",
-        &command,
-    ];
-    let report = crash(lab, 0, &words);
-    let baseline = mode(&report, "baseline");
-    assert_eq!(bad(baseline), 0);
-    let acknowledged = baseline["record"]["acknowledged_ns"]
-        .as_array()
-        .expect("times");
-    assert_eq!(acknowledged.len(), 500);
-    Outcome::Pass
-}
-
-fn a_load_on_a_server_is_heard(lab: &Lab) -> Outcome {
-    require_lab(lab);
-    // The server appends what arrives in its pipe; the load is told when it is durable.
-    let server = lab.file(
-        "server.py",
-        "import os, signal\n\
-         m = os.environ['REFIT_MOUNT']\n\
-         os.mkfifo(m + '/in'); os.mkfifo(m + '/out')\n\
-         log = open(m + '/a.log', 'ab', 0)\n\
-         open(m + '/ready', 'w').close()\n\
-         i, o = open(m + '/in', 'rb', 0), open(m + '/out', 'wb', 0)\n\
-         for line in i:\n    \
-             log.write(line); os.fsync(log.fileno()); o.write(line)\n\
-         signal.pause()\n",
-    );
-    let load = lab.file(
-        "load.py",
-        "import os, time\n\
-         m = os.environ['REFIT_MOUNT']\n\
-         i, o = open(m + '/in', 'wb', 0), open(m + '/out', 'rb', 0)\n\
-         for n in range(1, 401):\n    \
-             i.write(b'item %d\\n' % n); o.readline(); print('stored as item %d of many' % n, flush=True); time.sleep(0.0003)\n",
-    );
-    let load = format!("python3 {load}");
-    let words = [
-        "--check",
-        "log:a.log:item (\\d+)",
-        "--ack-regex",
-        "stored as item (\\d+)",
-        "--load",
-        &load,
-        "--ready",
-        "test -e $REFIT_MOUNT/ready",
-        "--size",
-        "64M",
-        "--cuts",
-        "40",
-        "sync=off",
-        "--",
-        "python3",
-        &server,
-    ];
-    let report = crash(lab, 0, &words);
-    let baseline = mode(&report, "baseline");
-    assert_eq!(
-        baseline["record"]["acknowledged_ns"]
-            .as_array()
-            .map(Vec::len),
-        Some(400)
-    );
-    assert_eq!(bad(baseline), 0);
-    assert!(bad(mode(&report, "sync=off")) > 0);
-    Outcome::Pass
-}
-
-fn mails_are_acknowledged(lab: &Lab) -> Outcome {
-    require_lab(lab);
-    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("there is a free port");
-    let port = listener.local_addr().expect("it is bound").port();
-    drop(listener);
-    let server = lab.file("smtp.py", SMTP_SERVER);
-    let ack = format!("smtp:127.0.0.1:{port}/b@test.local");
-    let port = port.to_string();
-    let words = [
-        "--check", "mail:box", "--ack", &ack, "--for", "2s", "--size", "128M", "--cuts", "40",
-        "sync=off", "--", "python3", &server, &port,
-    ];
-    let report = crash(lab, 0, &words);
-    let baseline = mode(&report, "baseline");
-    let mails = baseline["record"]["acknowledged_ns"]
-        .as_array()
-        .expect("times")
-        .len();
-    assert!(mails > 20, "{mails} mails in two seconds");
-    assert_eq!(bad(baseline), 0);
-    assert!(bad(mode(&report, "sync=off")) > 20);
-    Outcome::Pass
-}
-
-/// A mail server in small: each mail becomes a file of a Maildir, by the book.
-const SMTP_SERVER: &str = r#"
-import os, socketserver, sys, threading
-box = os.environ['REFIT_MOUNT'] + '/box'
-for part in ('tmp', 'new'):
-    os.makedirs(box + '/' + part)
-lock, count = threading.Lock(), [0]
-
-def store(mail):
-    with lock:
-        count[0] += 1
-        name = str(count[0])
-    with open(f'{box}/tmp/{name}', 'wb') as file:
-        file.write(mail)
-        file.flush()
-        os.fsync(file.fileno())
-    os.rename(f'{box}/tmp/{name}', f'{box}/new/{name}')
-    directory = os.open(box + '/new', os.O_RDONLY)
-    os.fsync(directory)
-    os.close(directory)
-
-class Session(socketserver.StreamRequestHandler):
-    def say(self, words):
-        self.wfile.write(words + b'\r\n')
-
-    def handle(self):
-        self.say(b'220 here')
-        for line in self.rfile:
-            verb = line[:4].upper()
-            if verb == b'EHLO':
-                self.wfile.write(b'250-here\r\n250 HELP\r\n')
-            elif verb == b'DATA':
-                self.say(b'354 go on')
-                mail = b''
-                while (line := self.rfile.readline()) != b'.\r\n':
-                    mail += line
-                store(mail)
-                self.say(b'250 stored')
-            elif verb == b'QUIT':
-                self.say(b'221 bye')
-                return
-            else:
-                self.say(b'250 fine')
-
-class Server(socketserver.ThreadingTCPServer):
-    allow_reuse_address = True
-    daemon_threads = True
-
-Server(('127.0.0.1', int(sys.argv[1])), Session).serve_forever()
-"#;
-
 fn a_slow_disk_s_flushes_take_their_time(lab: &Lab) -> Outcome {
     require_lab(lab);
     let program = lab.program("append_log");
@@ -528,146 +362,6 @@ fn each_file_system_keeps_what_was_synced(lab: &Lab) -> Outcome {
         assert_eq!(report["filesystem"]["kind"], kind);
         assert_eq!(bad(mode(&report, "baseline")), 0, "{kind}");
         assert!(bad(mode(&report, "sync=off")) > 15, "{kind}");
-    }
-    Outcome::Pass
-}
-
-fn a_state_opens_again(lab: &Lab) -> Outcome {
-    require_lab(lab);
-    let program = lab.program("append_log");
-    let command = format!("{program} $REFIT_MOUNT/a.log 400 300");
-    let words = [
-        "--check",
-        "log:a.log",
-        "--ack",
-        "fd:1",
-        "--size",
-        "64M",
-        "--cuts",
-        "20",
-        "--",
-        "sh",
-        "-c",
-        &command,
-    ];
-    let report = crash(lab, 0, &words);
-    let state = states(mode(&report, "baseline")).last().expect("cuts");
-    let name = format!(
-        "{}/baseline/{}",
-        lab.path("records"),
-        state["name"].as_str().expect("a name")
-    );
-    let wanted = number(&state["loss"]["acknowledged"]);
-    let output = lab.refit(&[
-        "crash",
-        "open",
-        &name,
-        "--",
-        "sh",
-        "-c",
-        "wc -l <a.log; touch new; exit 7",
-    ]);
-    expect_code(&output, 7);
-    let lines: u64 = String::from_utf8_lossy(&output.stdout)
-        .trim()
-        .parse()
-        .expect("a number");
-    assert!(
-        lines >= wanted && lines <= wanted + 1,
-        "{lines} lines, {wanted} acknowledged"
-    );
-    // What was done to a state is forgotten.
-    let output = lab.refit(&["crash", "open", &name, "--", "ls"]);
-    expect_code(&output, 0);
-    assert!(!String::from_utf8_lossy(&output.stdout).contains("new"));
-    nothing_is_left(&lab.path("records"));
-    Outcome::Pass
-}
-
-/// No mount and no loop device of the lab whose records are here.
-fn remains(records: &str) -> Vec<String> {
-    let mounts = fs::read_to_string("/proc/self/mounts").expect("/proc is mounted");
-    let mounts = mounts
-        .lines()
-        .filter(|line| line.contains(records))
-        .map(str::to_owned);
-    let loops = fs::read_dir("/sys/block").expect("/sys is mounted");
-    let backing = loops.filter_map(|entry| {
-        let path = entry.expect("readable").path().join("loop/backing_file");
-        fs::read_to_string(path).ok()
-    });
-    mounts
-        .chain(backing.filter(|file| file.contains(records)))
-        .collect()
-}
-
-/// Processes that were started with this path.
-fn processes_of(records: &str) -> Vec<String> {
-    let all = fs::read_dir("/proc").expect("/proc is mounted");
-    let commands = all.filter_map(|entry| {
-        let path = entry.expect("readable").path().join("cmdline");
-        fs::read_to_string(path).ok()
-    });
-    commands
-        .filter(|command| command.contains(records))
-        .collect()
-}
-
-fn nothing_is_left(records: &str) {
-    wait_until("mounts and loop devices are gone", || {
-        remains(records).is_empty()
-    });
-}
-
-fn a_killed_lab_leaves_nothing(lab: &Lab) -> Outcome {
-    require_lab(lab);
-    let program = lab.program("append_log");
-    let command = format!("{program} $REFIT_MOUNT/a.log 2000 300");
-    let records = lab.path("records");
-    // What is not yet written is the hardest to let go of: it would go to a disk that nobody serves any more.
-    let dirty = "i=0; while :; do i=$((i + 1)); head -c 4M /dev/urandom >$REFIT_MOUNT/f$((i % 20)); echo $i; done";
-    // In the middle of the recording, and of the cuts.
-    for (step, command) in [
-        ("baseline/record", command.as_str()),
-        ("baseline/record", dirty),
-        ("acked-1", command.as_str()),
-    ] {
-        let _ = fs::remove_dir_all(&records);
-        let words = [
-            "crash",
-            "--quiet",
-            "--record",
-            &records,
-            "--check",
-            "log:a.log",
-            "--ack",
-            "fd:1",
-            "--size",
-            "64M",
-            "--cuts",
-            "2000",
-            "--",
-            "sh",
-            "-c",
-            command,
-        ];
-        let mut refit: Child = lab
-            .refit_command(&words)
-            .stdin(Stdio::null())
-            .spawn()
-            .expect("refit starts");
-        let heard = Path::new(&records).join("baseline/heard");
-        wait_until(step, || Path::new(&records).join(step).exists());
-        // It has written, and was heard.
-        wait_until("the program works", || {
-            fs::metadata(&heard).is_ok_and(|about| about.len() > 10)
-        });
-        refit.kill().expect("it runs");
-        refit.wait().expect("it ended");
-        nothing_is_left(&records);
-        wait_until("its processes are gone", || {
-            processes_of(&records).is_empty()
-        });
     }
     Outcome::Pass
 }

@@ -26,6 +26,8 @@ mod conformance_document;
 mod counters;
 mod coverage;
 mod crash;
+mod crash_acks;
+mod crash_remains;
 mod crash_report;
 mod crash_words;
 mod database_counters;
@@ -107,6 +109,8 @@ const TABLE: &[&[Test]] = &[
     counters::TESTS,
     coverage::TESTS,
     crash::TESTS,
+    crash_acks::TESTS,
+    crash_remains::TESTS,
     crash_report::TESTS,
     crash_words::TESTS,
     database_counters::TESTS,

@@ -1,7 +1,9 @@
 //! The loop of a comparison: rounds, looks, and when it ends.
 
+mod beginning;
 pub mod check;
 mod confirmation;
+mod ending;
 mod plan;
 mod recipe_runner;
 mod runner;
@@ -9,20 +11,14 @@ mod testimony;
 mod times;
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
-use std::path::PathBuf;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
-use refit_knobs::Settings;
 use refit_launch::{count_interruptions, interruptions};
-use refit_stats::{LookPlan, OVERALL_ALPHA, Schedule};
+use refit_stats::{LookPlan, Schedule};
 
 use crate::effects::effects;
 use crate::error::LabError;
-use crate::experiment::{
-    EffectRecord, Environment, Experiment, GateRecord, PlanRecord, Role, RunRecord, SCHEMA,
-    SettingReport, VariantRecord, Warning,
-};
+use crate::experiment::{Experiment, GateRecord, Role, RunRecord, Warning};
 use crate::fingerprint;
 use crate::gate::Answer;
 use crate::neighbours::Busy;
@@ -31,14 +27,11 @@ use crate::request::Request;
 use crate::warnings::warnings;
 use confirmation::{confirm, winner};
 pub use plan::MOST_PAIRS;
-use recipe_runner::RecipeRunner;
-use runner::{Runner, Runs};
+use runner::Runs;
 use times::results;
 
 /// Failed runs after which a variant takes no part any more.
 const PATIENCE: usize = 3;
-/// Round pairs below which a wanted precision does not end a comparison.
-const PAIRS_FOR_PRECISION: usize = 8;
 /// Live estimates are made at most this often: they cost time between runs.
 const ESTIMATES_EVERY: Duration = Duration::from_millis(300);
 /// … and this many times rarer than one takes.
@@ -94,133 +87,7 @@ struct Comparison<'a> {
     single_look: bool,
 }
 
-/// Each with its class, as the recipe declares it where it does.
-fn reports(settings: &Settings, recipe: Option<&Recipe>) -> Vec<SettingReport> {
-    let class = |setting: &refit_knobs::Setting| {
-        recipe.map_or_else(|| setting.class(), |recipe| recipe.class_of(setting))
-    };
-    let report = |setting: &refit_knobs::Setting| SettingReport {
-        setting: setting.to_string(),
-        class: class(setting).to_string(),
-    };
-    settings.0.iter().map(report).collect()
-}
-
-fn variant_record(
-    name: &str,
-    role: Role,
-    settings: &Settings,
-    recipe: Option<&Recipe>,
-) -> VariantRecord {
-    VariantRecord {
-        name: name.to_owned(),
-        role,
-        settings: reports(settings, recipe),
-        class: recipe
-            .map_or_else(|| settings.class(), |recipe| recipe.class(settings))
-            .to_string(),
-        disqualified: None,
-        answers: Vec::new(),
-        witness: None,
-    }
-}
-
-impl<'a> Comparison<'a> {
-    fn new(request: &'a Request) -> Result<Self, LabError> {
-        let none = Settings(Vec::new());
-        let recipe = request.recipe.as_ref();
-        if let Some(missing) = recipe.and_then(Recipe::missing) {
-            return Err(LabError::Missing(missing));
-        }
-        let mut variants = vec![variant_record("baseline", Role::Baseline, &none, recipe)];
-        let mut settings = vec![request.with.clone()];
-        for candidate in &request.candidates {
-            variants.push(variant_record(
-                &candidate.to_string(),
-                Role::Candidate,
-                candidate.settings(),
-                recipe,
-            ));
-            settings.push(request.with.join(candidate.settings())?);
-        }
-        if request.bare {
-            variants.push(variant_record("bare", Role::Bare, &none, recipe));
-            settings.push(request.with.clone());
-        }
-        // Exact answers have no noise to be priced.
-        if !recipe.is_some_and(Recipe::is_exact) {
-            variants.push(variant_record(
-                "baseline again",
-                Role::Hidden,
-                &none,
-                recipe,
-            ));
-            settings.push(request.with.clone());
-        }
-        let directory = match recipe {
-            Some(_) => request.dir.clone(),
-            None => std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/")),
-        };
-        let experiment = Experiment {
-            schema: SCHEMA,
-            kind: "compare".to_owned(),
-            refit: env!("CARGO_PKG_VERSION").to_owned(),
-            started_unix: SystemTime::UNIX_EPOCH
-                .elapsed()
-                .map_or(0, |since| since.as_secs()),
-            command: match recipe {
-                Some(recipe) => vec![recipe.name().to_owned()],
-                None => words(&request.command),
-            },
-            main: recipe.map_or("wall", Recipe::main).to_owned(),
-            recipe: recipe.map(Recipe::record),
-            unavailable: request.unavailable.clone(),
-            with: reports(&request.with, recipe),
-            seed: request.seed,
-            delta: request.delta,
-            plan: PlanRecord {
-                alpha: OVERALL_ALPHA,
-                budget_s: request.budget.as_secs_f64(),
-                ..PlanRecord::default()
-            },
-            environment: Environment {
-                fixed: fingerprint::fixed(&directory),
-                before: fingerprint::changing(),
-                after: BTreeMap::new(),
-            },
-            variants,
-            runs: Vec::new(),
-            effects: Vec::new(),
-            gates: Vec::new(),
-            warnings: Vec::new(),
-            interrupted: false,
-            confirmation: None,
-            results: Vec::new(),
-        };
-        for gate in &request.gates {
-            gate.check(&experiment)?;
-        }
-        let runner: Box<dyn Runs + 'a> = match &request.recipe {
-            Some(recipe) => Box::new(RecipeRunner::new(
-                request,
-                recipe,
-                &settings,
-                &experiment.variants,
-                false,
-            )?),
-            None => Box::new(Runner::new(request, &settings, &experiment.variants)?),
-        };
-        Ok(Comparison {
-            busy: Busy::now(runner.children_ns()),
-            runner,
-            request,
-            experiment,
-            began: Instant::now(),
-            failures: BTreeMap::new(),
-            single_look: false,
-        })
-    }
-
+impl Comparison<'_> {
     fn run(&mut self, progress: &mut dyn Progress) -> Result<(), LabError> {
         if self.is_exact() {
             return self.answer(progress);
@@ -408,85 +275,6 @@ impl<'a> Comparison<'a> {
         Ok(())
     }
 
-    fn candidates_left(&self) -> usize {
-        let variants = self.experiment.variants.iter();
-        variants
-            .filter(|v| v.role == Role::Candidate && v.disqualified.is_none())
-            .count()
-    }
-
-    /// Whether the end depends on this metric.
-    fn decides(&self, metric: &str) -> bool {
-        metric == self.experiment.main
-            || self.request.gates.iter().any(|gate| gate.metric == metric)
-    }
-
-    fn complete_pairs(&self) -> usize {
-        let walls = self.experiment.runs.iter();
-        let good = |run: &&RunRecord| {
-            run.variant == 0 && run.round == 0 && !run.warmup && run.failure.is_none()
-        };
-        walls.filter(good).count()
-    }
-
-    fn is_done(&mut self, plan: &LookPlan) -> bool {
-        let pairs = self.experiment.plan.pairs;
-        let last = plan.looks.last().copied().unwrap_or_default();
-        if let Some(precision) = self.request.precision
-            && pairs >= PAIRS_FOR_PRECISION
-            && self.is_precise(precision)
-        {
-            return true;
-        }
-        let look = plan.look_after(pairs);
-        if let Some(look) = look {
-            self.experiment.plan.look = look;
-        }
-        let over = self.began.elapsed() > self.request.budget && !self.single_look;
-        pairs >= last
-            || over
-            || (look.is_some() && self.request.precision.is_none() && self.is_settled())
-    }
-
-    fn candidate_effects(&self, metric: &str) -> impl Iterator<Item = &EffectRecord> {
-        let takes_part = |index: usize| {
-            let variant = &self.experiment.variants[index];
-            variant.role == Role::Candidate && variant.disqualified.is_none()
-        };
-        let effects = self.experiment.effects.iter();
-        effects.filter(move |effect| effect.metric == metric && takes_part(effect.variant))
-    }
-
-    /// The time of each variant that is shown is known this well.
-    fn is_precise(&self, precision: f64) -> bool {
-        let variants = self.experiment.variants.iter().enumerate().skip(1);
-        let mut shown = variants
-            .filter(|(_, variant)| variant.role != Role::Hidden && variant.disqualified.is_none());
-        let is_narrow = |[low, high]: [f64; 2]| (high - low) / 2.0 <= precision;
-        shown.all(|(index, _)| {
-            let effect = self.experiment.effect(index, &self.experiment.main);
-            effect
-                .and_then(|effect| effect.interval)
-                .is_some_and(is_narrow)
-        })
-    }
-
-    /// Every candidate has a verdict on the time, and every gate an answer.
-    fn is_settled(&self) -> bool {
-        let has_verdict = |effect: &EffectRecord| {
-            effect
-                .verdict
-                .as_deref()
-                .is_some_and(|word| word != "inconclusive")
-        };
-        self.candidate_effects(&self.experiment.main)
-            .all(has_verdict)
-            && self.request.gates.iter().all(|gate| {
-                self.candidate_effects(&gate.metric)
-                    .all(|effect| gate.answer(Some(effect)) != Answer::Undecided)
-            })
-    }
-
     /// What came of it. Whatever the runs left on disks stays until this is
     /// dropped: deleting it would slow a confirmation.
     fn conclude(&mut self) -> Experiment {
@@ -527,11 +315,4 @@ impl<'a> Comparison<'a> {
         experiment.results = results(experiment);
         experiment.clone()
     }
-}
-
-fn words(command: &[OsString]) -> Vec<String> {
-    command
-        .iter()
-        .map(|word| word.to_string_lossy().into_owned())
-        .collect()
 }

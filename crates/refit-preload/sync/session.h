@@ -8,7 +8,7 @@
  *                     mapped by the image itself; refit only reads it, and
  *                     trusts nothing in it
  *
- * src/session.rs mirrors these structs; a test there compares every offset.
+ * src/session/layout.rs mirrors these structs; a test there compares every offset.
  * All integers are in native order: both sides run on the same machine.
  */
 #ifndef REFIT_SESSION_H

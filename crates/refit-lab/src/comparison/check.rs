@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 use refit_knobs::Settings;
 use refit_launch::{count_interruptions, interruptions};
 
+use super::beginning::variant_record;
 use super::recipe_runner::RecipeRunner;
 use super::runner::Runs;
-use super::variant_record;
 use crate::error::LabError;
 use crate::experiment::Role;
 use crate::recipe::Recipe;

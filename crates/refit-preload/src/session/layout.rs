@@ -1,0 +1,227 @@
+//! The structs as C lays them out, and how their fields are read and written.
+
+use super::{
+    CALL_SLOTS, DIRECTORIES, EVENTS, LATENCIES, QUEUES, RULES, SLOTS, TEXT, UNREACHED, USERS,
+};
+
+#[repr(C)]
+pub struct CRule {
+    pub knob: u32,
+    pub on: u32,
+    pub path: u32,
+    pub pad: u32,
+    pub exe: [u8; 64],
+}
+
+#[repr(C)]
+pub struct CDisk {
+    pub kind: u32,
+    pub error: u32,
+    pub when: u32,
+    pub board: i32,
+    pub n: u64,
+    pub seed: u64,
+    pub latency_ns: [u64; LATENCIES],
+}
+
+#[repr(C)]
+pub struct CQueue {
+    pub device: u64,
+    pub busy_ns: u64,
+    pub from_ns: u64,
+}
+
+#[repr(C)]
+pub struct CFlushes {
+    pub number: u64,
+    pub queues: [CQueue; QUEUES],
+}
+
+#[repr(C)]
+pub struct CEvent {
+    pub turn: u64,
+    pub at_ns: u64,
+    pub took_ns: u64,
+    pub pid: u32,
+    pub call: u32,
+    pub answer: u32,
+    pub result: i32,
+    pub executable: [u8; 40],
+    pub path: [u8; 176],
+}
+
+#[repr(C)]
+pub struct CBoard {
+    pub flushes: CFlushes,
+    pub events: u64,
+    pub ring: [CEvent; EVENTS],
+}
+
+#[repr(C)]
+pub struct CPolicy {
+    pub magic: u64,
+    pub version: u32,
+    pub flags: u32,
+    pub rule_count: u32,
+    pub library: u32,
+    pub preloads: u32,
+    pub session: u32,
+    pub env: u32,
+    pub pad: u32,
+    pub root_dev: u64,
+    pub root_ino: u64,
+    pub disk: CDisk,
+    pub rules: [CRule; RULES],
+    pub text: [u8; TEXT],
+}
+
+#[repr(C)]
+pub struct CCounter {
+    pub seen: u64,
+    pub suppressed: u64,
+    pub real: u64,
+    pub waited_ns: u64,
+    pub injected: u64,
+}
+
+#[repr(C)]
+pub struct CSlot {
+    pub pid: u32,
+    pub pad32: u32,
+    pub pad: [u64; 7],
+    pub calls: [CCounter; CALL_SLOTS],
+}
+
+#[repr(C)]
+pub struct CUnreached {
+    pub state: u32,
+    pub reason: u32,
+    pub count: u64,
+    pub name: [u8; 112],
+}
+
+#[repr(C)]
+pub struct CDirectory {
+    pub state: u32,
+    pub pad: u32,
+    pub count: u64,
+    pub waited_ns: u64,
+    pub path: [u8; 168],
+}
+
+#[repr(C)]
+pub struct CImage {
+    pub magic: u64,
+    pub version: u32,
+    pub pid: u32,
+    pub flags: u32,
+    pub unreached_lost: u32,
+    pub forked: u64,
+    pub departed: u64,
+    pub execs: u64,
+    pub path_unknown: u64,
+    pub not_delayed: u64,
+    pub matched: u64,
+    pub executable: [u8; 256],
+    pub malloc_object: [u8; 256],
+    pub users: [u32; USERS],
+    pub unreached: [CUnreached; UNREACHED],
+    pub directories: [CDirectory; DIRECTORIES],
+    pub slots: [CSlot; SLOTS],
+}
+
+pub fn put(page: &mut [u8], at: usize, bytes: &[u8]) {
+    page[at..at + bytes.len()].copy_from_slice(bytes);
+}
+
+pub fn get_u32(bytes: &[u8], at: usize) -> u32 {
+    u32::from_ne_bytes(bytes[at..at + 4].try_into().expect("four bytes"))
+}
+
+pub fn get_u64(bytes: &[u8], at: usize) -> u64 {
+    u64::from_ne_bytes(bytes[at..at + 8].try_into().expect("eight bytes"))
+}
+
+/// A C string of at most `size` bytes. Control characters are replaced, so that
+/// no program's name can steer the terminal of the person who reads it.
+pub fn get_text(bytes: &[u8], at: usize, size: usize) -> String {
+    let field = &bytes[at..at + size];
+    let end = field.iter().position(|byte| *byte == 0).unwrap_or(size);
+    String::from_utf8_lossy(&field[..end])
+        .chars()
+        .map(|c| if c.is_control() { '\u{fffd}' } else { c })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::mem::{offset_of, size_of};
+    use std::process::Command;
+
+    use super::*;
+    use crate::session::{CALLS, COOKIE, MAGIC, REASONS};
+
+    /// Every offset and size, as `name number` lines, from both sides.
+    macro_rules! layout {
+        ($($c:literal $rust:ty { $($field:ident)* })*) => {{
+            let mut rust = String::new();
+            let mut c = String::new();
+            $(
+                rust.push_str(&format!("{} {}\n", $c, size_of::<$rust>()));
+                c.push_str(&format!("P(\"{0}\", sizeof(struct {0}))\n", $c));
+                $(
+                    rust.push_str(&format!("{}.{} {}\n", $c, stringify!($field), offset_of!($rust, $field)));
+                    c.push_str(&format!("P(\"{0}.{1}\", offsetof(struct {0}, {1}))\n", $c, stringify!($field)));
+                )*
+            )*
+            (rust, c)
+        }};
+    }
+
+    #[test]
+    fn both_sides_agree_on_every_offset() {
+        let (mut rust, fields) = layout! {
+            "refit_rule" CRule { knob on path exe }
+            "refit_disk" CDisk { kind error when board n seed latency_ns }
+            "refit_queue" CQueue { device busy_ns from_ns }
+            "refit_event" CEvent { turn at_ns took_ns pid call answer result executable path }
+            "refit_flushes" CFlushes { number queues }
+            "refit_board" CBoard { flushes events ring }
+            "refit_policy" CPolicy {
+                magic version flags rule_count library preloads session env root_dev root_ino disk
+                rules text
+            }
+            "refit_counter" CCounter { seen suppressed real waited_ns injected }
+            "refit_slot" CSlot { pid calls }
+            "refit_unreached" CUnreached { state reason count name }
+            "refit_directory" CDirectory { state count waited_ns path }
+            "refit_image" CImage {
+                magic version pid flags unreached_lost forked departed execs path_unknown
+                not_delayed matched executable malloc_object users unreached directories slots
+            }
+        };
+        rust.push_str(&format!("magic {MAGIC}\ncookie {COOKIE}\n"));
+        for name in CALLS.iter().chain(&REASONS) {
+            rust.push_str(&format!("{name}\n"));
+        }
+        let source = format!(
+            "#include <stddef.h>\n#include <stdio.h>\n#include \"session.h\"\n\
+             #define P(name, n) printf(\"%s %zu\\n\", name, (size_t)(n));\n\
+             #define X(name, text) puts(text);\n\
+             int main(void) {{ {fields} P(\"magic\", REFIT_MAGIC) P(\"cookie\", REFIT_COOKIE) REFIT_CALLS(X) REFIT_REASONS(X) return 0; }}\n"
+        );
+        let dir = tempfile::tempdir().unwrap();
+        let (c, exe) = (dir.path().join("layout.c"), dir.path().join("layout"));
+        std::fs::write(&c, source).unwrap();
+        let include = concat!(env!("CARGO_MANIFEST_DIR"), "/sync");
+        let built = Command::new("cc")
+            .args(["-I", include, "-o"])
+            .arg(&exe)
+            .arg(&c)
+            .status()
+            .unwrap();
+        assert!(built.success());
+        let said = Command::new(exe).output().unwrap();
+        assert_eq!(String::from_utf8(said.stdout).unwrap(), rust);
+    }
+}

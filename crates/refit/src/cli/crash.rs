@@ -1,0 +1,159 @@
+//! `refit crash`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+
+use super::{ReachArgs, duration, seed};
+
+/// Simulate power cuts: what was acknowledged, and is it there?
+///
+/// COMMAND runs on a file system of its own, which it and all helpers find in
+/// $REFIT_MOUNT, on a disk that is recorded; your own disk is not touched. What
+/// that disk may hold after a cut is then mounted, again and again, and --check
+/// says which of the acknowledged things are there. First a disk that ignores
+/// its flushes has to lose something, or nothing can be concluded; then the
+/// baseline, then each VARIANT.
+///
+/// CHECK is a shell command that prints the id of each thing that is there
+/// (`!ID`: in part), or one of: log:FILE[:REGEX], lines:FILE, mail:DIR,
+/// sqlite:FILE:QUERY, postgres:DIR:QUERY, all below $REFIT_MOUNT.
+///
+/// `refit crash open STATE` mounts one state again, in a shell.
+///
+/// Exit codes: 0 nothing was lost that its class forbids; 1 something was;
+/// 2 usage or environment trouble, or an INVALID RUN.
+#[derive(Args)]
+#[command(
+    verbatim_doc_comment,
+    override_usage = "refit crash [OPTIONS] --check CHECK --ack SOURCE [VARIANT]... -- COMMAND [ARG]...\n       refit crash open STATE [-- COMMAND [ARG]...]"
+)]
+pub struct CrashArgs {
+    /// What is there after a cut
+    #[arg(long, value_name = "CHECK")]
+    pub check: Option<String>,
+
+    /// What the program acknowledges: fd:N (each line written there is an id),
+    /// smtp:HOST:PORT[/RECIPIENT] (refit sends mails), sync (the Nth sync is N)
+    #[arg(long, value_name = "SOURCE")]
+    pub ack: Option<String>,
+
+    /// … or what this finds in its output: the first group is the id
+    #[arg(long, value_name = "REGEX", conflicts_with = "ack")]
+    pub ack_regex: Option<String>,
+
+    /// COMMAND is a server; this shell command is its load, and acknowledges
+    #[arg(long, value_name = "COMMAND")]
+    pub load: Option<String>,
+
+    /// Shell command that succeeds when the server is ready
+    #[arg(long, value_name = "COMMAND")]
+    pub ready: Option<String>,
+
+    /// Shell command in the new file system, before anything that is cut
+    #[arg(long, value_name = "COMMAND")]
+    pub prepare: Option<String>,
+
+    /// Shell command beside the program, ended with it
+    #[arg(long, value_name = "COMMAND")]
+    pub beside: Option<String>,
+
+    /// How long the run may last [default: 60s; 5s of mails]
+    #[arg(long = "for", value_name = "TIME", value_parser = duration)]
+    pub length: Option<Duration>,
+
+    /// End the run when its time is over
+    #[arg(long)]
+    pub stop: bool,
+
+    /// Settings under the baseline and every variant; disk= is the recorded
+    /// disk's flush latency
+    #[arg(long, value_name = "SETTINGS")]
+    pub with: Vec<OsString>,
+
+    /// Cuts of each mode
+    #[arg(long, value_name = "N", default_value_t = 300)]
+    pub cuts: usize,
+
+    /// ext4, xfs or btrfs
+    #[arg(long, value_name = "KIND", default_value = "ext4")]
+    pub fs: refit_crash::filesystem::Kind,
+
+    /// As behind mount -o
+    #[arg(long, value_name = "OPTIONS", default_value = "")]
+    pub mount_options: String,
+
+    /// Mount it here, for the program and the checks alone; the directory's own
+    /// content is not touched
+    #[arg(long, value_name = "DIR")]
+    pub mount: Option<PathBuf>,
+
+    /// Size of the disk
+    #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = size)]
+    pub size: u64,
+
+    /// A record may grow to this
+    #[arg(long, value_name = "SIZE", default_value = "4G", value_parser = size)]
+    pub record_size: u64,
+
+    /// The block that the disk writes as a whole: 512 or 4096
+    #[arg(long, value_name = "BYTES", default_value = "4096", value_parser = ["512", "4096"])]
+    pub tear: String,
+
+    /// Kill a check that takes longer
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = duration)]
+    pub check_timeout: Duration,
+
+    /// Keep the records in DIR, which must not exist yet
+    #[arg(long, value_name = "DIR")]
+    pub record: Option<PathBuf>,
+
+    /// Seed of the cuts (decimal, or hexadecimal as 0x5eed)
+    #[arg(long, value_name = "SEED", value_parser = seed)]
+    pub seed: Option<u64>,
+
+    /// Write the whole verdict to FILE (docs/crash.schema.json)
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+
+    /// Write one self-contained page
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+
+    /// No progress on stderr
+    #[arg(short, long)]
+    pub quiet: bool,
+
+    /// Look for allocators here first
+    #[arg(long, value_name = "DIR")]
+    pub allocator_dir: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub reach: ReachArgs,
+
+    /// What to try, beside the baseline
+    #[arg(value_name = "VARIANT")]
+    pub variants: Vec<OsString>,
+
+    /// What to run
+    #[arg(last = true, value_name = "COMMAND")]
+    pub command: Vec<OsString>,
+}
+
+/// Bytes, as 512M or 1G.
+fn size(text: &str) -> Result<u64, String> {
+    let wrong = || format!("{text:?} is no size; write it as 512M or 2G");
+    let (number, shift) = match text.char_indices().last() {
+        Some((at, 'K')) => (&text[..at], 10),
+        Some((at, 'M')) => (&text[..at], 20),
+        Some((at, 'G')) => (&text[..at], 30),
+        _ => (text, 0),
+    };
+    let number: u64 = number.parse().map_err(|_| wrong())?;
+    number
+        .checked_mul(1 << shift)
+        .filter(|bytes| *bytes > 0 && bytes % 4096 == 0)
+        .ok_or_else(wrong)
+}

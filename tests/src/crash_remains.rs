@@ -1,0 +1,155 @@
+//! `refit crash open`, and that the lab leaves nothing behind.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Stdio};
+
+use crate::crash::{crash, mode, number, require_lab, states};
+use crate::lab::{Lab, expect_code, wait_until};
+use crate::runner::{Outcome, Test};
+use crate::test;
+
+pub const TESTS: &[Test] = &[
+    test!(a_state_opens_again),
+    test!(a_killed_lab_leaves_nothing),
+];
+
+fn a_state_opens_again(lab: &Lab) -> Outcome {
+    require_lab(lab);
+    let program = lab.program("append_log");
+    let command = format!("{program} $REFIT_MOUNT/a.log 400 300");
+    let words = [
+        "--check",
+        "log:a.log",
+        "--ack",
+        "fd:1",
+        "--size",
+        "64M",
+        "--cuts",
+        "20",
+        "--",
+        "sh",
+        "-c",
+        &command,
+    ];
+    let report = crash(lab, 0, &words);
+    let state = states(mode(&report, "baseline")).last().expect("cuts");
+    let name = format!(
+        "{}/baseline/{}",
+        lab.path("records"),
+        state["name"].as_str().expect("a name")
+    );
+    let wanted = number(&state["loss"]["acknowledged"]);
+    let output = lab.refit(&[
+        "crash",
+        "open",
+        &name,
+        "--",
+        "sh",
+        "-c",
+        "wc -l <a.log; touch new; exit 7",
+    ]);
+    expect_code(&output, 7);
+    let lines: u64 = String::from_utf8_lossy(&output.stdout)
+        .trim()
+        .parse()
+        .expect("a number");
+    assert!(
+        lines >= wanted && lines <= wanted + 1,
+        "{lines} lines, {wanted} acknowledged"
+    );
+    // What was done to a state is forgotten.
+    let output = lab.refit(&["crash", "open", &name, "--", "ls"]);
+    expect_code(&output, 0);
+    assert!(!String::from_utf8_lossy(&output.stdout).contains("new"));
+    nothing_is_left(&lab.path("records"));
+    Outcome::Pass
+}
+
+/// No mount and no loop device of the lab whose records are here.
+fn remains(records: &str) -> Vec<String> {
+    let mounts = fs::read_to_string("/proc/self/mounts").expect("/proc is mounted");
+    let mounts = mounts
+        .lines()
+        .filter(|line| line.contains(records))
+        .map(str::to_owned);
+    let loops = fs::read_dir("/sys/block").expect("/sys is mounted");
+    let backing = loops.filter_map(|entry| {
+        let path = entry.expect("readable").path().join("loop/backing_file");
+        fs::read_to_string(path).ok()
+    });
+    mounts
+        .chain(backing.filter(|file| file.contains(records)))
+        .collect()
+}
+
+/// Processes that were started with this path.
+fn processes_of(records: &str) -> Vec<String> {
+    let all = fs::read_dir("/proc").expect("/proc is mounted");
+    let commands = all.filter_map(|entry| {
+        let path = entry.expect("readable").path().join("cmdline");
+        fs::read_to_string(path).ok()
+    });
+    commands
+        .filter(|command| command.contains(records))
+        .collect()
+}
+
+fn nothing_is_left(records: &str) {
+    wait_until("mounts and loop devices are gone", || {
+        remains(records).is_empty()
+    });
+}
+
+fn a_killed_lab_leaves_nothing(lab: &Lab) -> Outcome {
+    require_lab(lab);
+    let program = lab.program("append_log");
+    let command = format!("{program} $REFIT_MOUNT/a.log 2000 300");
+    let records = lab.path("records");
+    // What is not yet written is the hardest to let go of: it would go to a disk that nobody serves any more.
+    let dirty = "i=0; while :; do i=$((i + 1)); head -c 4M /dev/urandom >$REFIT_MOUNT/f$((i % 20)); echo $i; done";
+    // In the middle of the recording, and of the cuts.
+    for (step, command) in [
+        ("baseline/record", command.as_str()),
+        ("baseline/record", dirty),
+        ("acked-1", command.as_str()),
+    ] {
+        let _ = fs::remove_dir_all(&records);
+        let words = [
+            "crash",
+            "--quiet",
+            "--record",
+            &records,
+            "--check",
+            "log:a.log",
+            "--ack",
+            "fd:1",
+            "--size",
+            "64M",
+            "--cuts",
+            "2000",
+            "--",
+            "sh",
+            "-c",
+            command,
+        ];
+        let mut refit: Child = lab
+            .refit_command(&words)
+            .stdin(Stdio::null())
+            .spawn()
+            .expect("refit starts");
+        let heard = Path::new(&records).join("baseline/heard");
+        wait_until(step, || Path::new(&records).join(step).exists());
+        // It has written, and was heard.
+        wait_until("the program works", || {
+            fs::metadata(&heard).is_ok_and(|about| about.len() > 10)
+        });
+        refit.kill().expect("it runs");
+        refit.wait().expect("it ended");
+        nothing_is_left(&records);
+        wait_until("its processes are gone", || {
+            processes_of(&records).is_empty()
+        });
+    }
+    Outcome::Pass
+}
