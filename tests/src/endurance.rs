@@ -2,8 +2,9 @@
 
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
+use std::time::{Duration, SystemTime};
 
 use serde_json::Value;
 
@@ -17,6 +18,7 @@ pub const TESTS: &[Test] = &[
     test!(ten_thousand_execed_processes_are_folded_and_counted_exactly).limit_seconds(180),
     test!(refit_killed_in_the_middle_takes_nothing_with_it),
     test!(a_session_in_the_making_is_no_abandoned_one),
+    test!(what_refit_did_not_name_it_does_not_remove),
 ];
 
 const STORM: u64 = 10_000;
@@ -164,5 +166,32 @@ fn a_session_in_the_making_is_no_abandoned_one(lab: &Lab) -> Outcome {
     };
     assert!(status.success(), "{status}, beside {others} others");
     assert!(others > 5, "only {others} others");
+    Outcome::Pass
+}
+
+/// Wherever sessions and instances lie, and however old it is.
+fn what_refit_did_not_name_it_does_not_remove(lab: &Lab) -> Outcome {
+    let old = SystemTime::now() - Duration::from_secs(48 * 3600);
+    let id = std::process::id();
+    let foreign = [
+        "/dev/shm/refit-",
+        "/dev/shm/refit-lab-",
+        "/var/tmp/refit-lab-",
+    ]
+    .map(|prefix| PathBuf::from(format!("{prefix}notes-{id}")));
+    for directory in &foreign {
+        fs::create_dir(directory).expect("writable");
+        fs::write(directory.join("kept"), "of value").expect("writable");
+        let opened = fs::File::open(directory).expect("it is there");
+        opened.set_modified(old).expect("it is ours");
+    }
+    expect_code(&lab.refit(&["run", "--quiet", "--", "true"]), 0);
+    let words = ["compare", "--quiet", "--rounds", "2", "--", "true"];
+    expect_code(&lab.refit(&words), 0);
+    for directory in &foreign {
+        let kept = fs::read_to_string(directory.join("kept"));
+        assert_eq!(kept.expect("nobody removed it"), "of value");
+        fs::remove_dir_all(directory).expect("it is ours");
+    }
     Outcome::Pass
 }

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use refit_launch::names::OwnName;
 use refit_meter::uses_directory;
 use rustix::fs::{FlockOperation, flock};
 use rustix::process::{Pid, Signal, geteuid, kill_process};
@@ -22,7 +23,10 @@ use crate::users;
 /// Where instances lie unless the user says otherwise: a disk on most machines.
 pub const DEFAULT_BASE: &str = "/var/tmp";
 const TMPFS: &str = "/dev/shm";
-const PREFIX: &str = "refit-lab-";
+const NAME: OwnName = OwnName {
+    prefix: "refit-lab-",
+    bytes: 6,
+};
 
 /// The directories of one comparison.
 pub struct Place {
@@ -67,10 +71,7 @@ fn lock(path: &Path) -> io::Result<File> {
 impl Place {
     /// Makes both directories and lays the recipe's folder out.
     pub fn create(base: &Path, recipe: &Recipe) -> io::Result<Place> {
-        let mut random = [0_u8; 6];
-        rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())?;
-        let name: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
-        let name = format!("{PREFIX}{name}");
+        let name = NAME.make()?;
         let base = base.canonicalize()?;
         let path = base.join(&name);
         let tmpfs = Path::new(TMPFS).join(&name);
@@ -172,7 +173,7 @@ pub fn remove_abandoned(base: &Path) {
             let name = entry.file_name();
             let is_ours = fs::symlink_metadata(&path)
                 .is_ok_and(|meta| meta.is_dir() && meta.uid() == geteuid().as_raw());
-            let Some(name) = name.to_str().filter(|n| n.starts_with(PREFIX) && is_ours) else {
+            let Some(name) = name.to_str().filter(|name| NAME.is_own(name) && is_ours) else {
                 continue;
             };
             let main = if dir == base {

@@ -11,6 +11,7 @@ mod environment;
 mod error;
 pub mod filter;
 mod guardian;
+pub mod names;
 pub mod place;
 mod prepare;
 pub mod privileged;

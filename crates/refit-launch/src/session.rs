@@ -12,9 +12,13 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::process::{Pid, geteuid, test_kill_process};
 
 use crate::LaunchError;
+use crate::names::OwnName;
 
 const TMPFS_MAGIC: i64 = 0x0102_1994; // statfs(2)
-const PREFIX: &str = "refit-";
+const NAME: OwnName = OwnName {
+    prefix: "refit-",
+    bytes: 16,
+};
 
 /// A session directory. refit holds a lock on it while it watches.
 #[derive(Debug)]
@@ -73,11 +77,7 @@ impl Session {
                 .create(&base)
                 .map_err(&failed)?;
         }
-        let mut random = [0_u8; 16];
-        rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())
-            .map_err(|errno| failed(errno.into()))?;
-        let name: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
-        let path = base.join(format!("{PREFIX}{name}"));
+        let path = base.join(NAME.make().map_err(&failed)?);
         // Programs that drop their privileges enter, but cannot list.
         DirBuilder::new()
             .mode(0o700)
@@ -169,7 +169,7 @@ pub fn remove_abandoned(in_use: impl Fn(&Path) -> bool) {
         let is_session = entry
             .file_name()
             .to_str()
-            .is_some_and(|name| name.starts_with(PREFIX));
+            .is_some_and(|name| NAME.is_own(name));
         let ours = fs::symlink_metadata(&path)
             .is_ok_and(|meta| meta.is_dir() && meta.uid() == geteuid().as_raw());
         if is_session && ours && is_abandoned(&path) && !in_use(&path) {
