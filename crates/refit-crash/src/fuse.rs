@@ -60,7 +60,7 @@ pub trait Disk {
     }
 
     /// What is read from the control file.
-    fn status(&self) -> String {
+    fn status(&mut self) -> String {
         String::new()
     }
 }

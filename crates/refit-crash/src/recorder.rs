@@ -1,17 +1,17 @@
 //! The disk beneath the program: it keeps what it is given, and records it.
 
+mod keeper;
+
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::thread::sleep;
 use std::time::Duration;
-
-use rustix::fs::{FallocateFlags, fallocate};
 
 use crate::clock::now;
 use crate::fuse::Disk;
 use crate::random::Random;
 use crate::record::{Entry, Kind, RecordWriter};
+use keeper::Keeper;
 
 /// How long flushes take, as equally likely times in nanoseconds; empty: no
 /// longer than they do.
@@ -19,9 +19,7 @@ pub type Latency = Vec<u64>;
 
 /// A disk that is recorded.
 pub struct Recorder {
-    /// What it holds, in a sparse file.
-    content: File,
-    record: RecordWriter,
+    keeper: Keeper,
     size: u64,
     latency: Latency,
     random: Random,
@@ -43,8 +41,7 @@ impl Recorder {
     ) -> io::Result<Recorder> {
         content.set_len(size)?;
         Ok(Recorder {
-            content,
-            record,
+            keeper: Keeper::new(content, record)?,
             size,
             latency,
             random: Random::new(seed),
@@ -52,7 +49,7 @@ impl Recorder {
         })
     }
 
-    /// What the disk did is recorded before the program hears of it.
+    /// What the disk did is taken down before the program hears of it.
     fn note(&mut self, kind: Kind, range: (u64, u64), start: u64, data: &[u8]) -> io::Result<()> {
         let entry = Entry {
             kind,
@@ -61,7 +58,16 @@ impl Recorder {
             start,
             end: now(),
         };
-        self.record.append(entry, data).map_err(|error| {
+        self.unless_failed(|keeper| keeper.keep(entry, data))
+    }
+
+    /// Whatever fails is remembered.
+    fn unless_failed(
+        &mut self,
+        work: impl FnOnce(&mut Keeper) -> io::Result<()>,
+    ) -> io::Result<()> {
+        self.refuse_after_failure()?;
+        work(&mut self.keeper).map_err(|error| {
             let kind = error.kind();
             self.failed.get_or_insert(error);
             kind.into()
@@ -82,13 +88,11 @@ impl Disk for Recorder {
     }
 
     fn read(&mut self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
-        self.content.read_exact_at(buffer, offset)
+        self.unless_failed(|keeper| keeper.read(offset, buffer))
     }
 
     fn write(&mut self, offset: u64, data: &[u8]) -> io::Result<()> {
-        self.refuse_after_failure()?;
         let start = now();
-        self.content.write_all_at(data, offset)?;
         self.note(Kind::Write, (offset, data.len() as u64), start, data)
     }
 
@@ -104,10 +108,7 @@ impl Disk for Recorder {
     }
 
     fn zero(&mut self, offset: u64, length: u64, is_discard: bool) -> io::Result<()> {
-        self.refuse_after_failure()?;
         let start = now();
-        let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-        fallocate(&self.content, flags, offset, length)?;
         let kind = if is_discard {
             Kind::Discard
         } else {
@@ -121,16 +122,20 @@ impl Disk for Recorder {
         if words != "finish" {
             return Err(io::ErrorKind::InvalidInput.into());
         }
-        self.refuse_after_failure()?;
-        self.record.flush()
+        self.unless_failed(Keeper::finish)
     }
 
     /// Bytes of the record so far, and `failed: …`.
-    fn status(&self) -> String {
-        let written = self.record.written();
+    fn status(&mut self) -> String {
+        // What fails is said below.
+        let _ = self.unless_failed(Keeper::settle);
+        let written = self.keeper.written();
         match &self.failed {
             Some(error) => format!("{written} failed: {error}"),
             None => written.to_string(),
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
