@@ -3,6 +3,7 @@
 use std::fs;
 use std::process::Output;
 
+use crate::crash::require_lab;
 use crate::lab::{Lab, described, expect_code, refit_path};
 use crate::runner::{Outcome, Test};
 use crate::test;
@@ -10,6 +11,7 @@ use crate::test;
 pub const TESTS: &[Test] = &[
     test!(wrong_words_are_named),
     test!(what_is_missing_is_named),
+    test!(without_a_free_loop_device_nothing_is_left),
     test!(runs_without_a_verdict_say_why),
     test!(a_state_that_is_none_is_named),
     test!(what_was_abandoned_is_removed),
@@ -132,13 +134,41 @@ fn what_is_missing_is_named(lab: &Lab) -> Outcome {
         refused(lab, &words, &["cannot be made here", "root"]);
         return Outcome::Pass;
     }
-    // A machine without devices.
-    let hidden = format!(
-        "mount -t tmpfs none /dev && exec {} crash {}",
-        refit_path(),
-        words.join(" ")
-    );
-    let output = lab.run(&[
+    let texts = [
+        "cannot be made here",
+        "FUSE: /dev/fuse",
+        "/dev/loop-control",
+    ];
+    refused_with_devices(lab, "true", &words, &texts);
+    Outcome::Pass
+}
+
+/// As in a container that has the control node but none of the devices.
+fn without_a_free_loop_device_nothing_is_left(lab: &Lab) -> Outcome {
+    require_lab(lab);
+    let records = lab.path("records");
+    let words = [
+        "--quiet", "--check", "log:a", "--ack", "fd:1", "--record", &records, "--", "true",
+    ];
+    let nodes =
+        "mknod /dev/null c 1 3 && mknod /dev/fuse c 10 229 && mknod /dev/loop-control c 10 237";
+    let texts = [
+        "cannot attach a loop device",
+        "losetup -a",
+        "/dev/loop",
+        "No such file",
+    ];
+    refused_with_devices(lab, nodes, &words, &texts);
+    assert!(!fs::exists(&records).expect("a path"), "{records} is left");
+    let mounts = fs::read_to_string("/proc/mounts").expect("it is there");
+    assert!(!mounts.contains(&records), "{mounts}");
+    Outcome::Pass
+}
+
+/// As [`refused`], on a machine whose devices are those that `nodes` makes.
+fn refused_with_devices(lab: &Lab, nodes: &str, words: &[&str], texts: &[&str]) {
+    let hidden = format!("mount -t tmpfs none /dev && {nodes} && exec \"$0\" crash \"$@\"");
+    let shell = [
         "unshare",
         "--mount",
         "--propagation",
@@ -146,16 +176,13 @@ fn what_is_missing_is_named(lab: &Lab) -> Outcome {
         "sh",
         "-c",
         &hidden,
-    ]);
+        &refit_path(),
+    ];
+    let output = lab.run(&[&shell[..], words].concat());
     expect_code(&output, 2);
-    for text in [
-        "cannot be made here",
-        "FUSE: /dev/fuse",
-        "/dev/loop-control",
-    ] {
+    for text in texts {
         assert!(said(&output).contains(text), "{}", described(&output));
     }
-    Outcome::Pass
 }
 
 /// Each fails in another step; nothing may be left of any.
@@ -271,17 +298,16 @@ fn a_state_that_is_none_is_named(lab: &Lab) -> Outcome {
 fn what_was_abandoned_is_removed(lab: &Lab) -> Outcome {
     lab.require_root();
     let old = std::time::SystemTime::now() - std::time::Duration::from_secs(3600);
-    let make = |name: &str| {
-        let path = std::path::PathBuf::from(format!(
-            "/var/tmp/refit-crash-{}-{name}",
-            std::process::id()
-        ));
+    let make = |name: String| {
+        let path = std::path::PathBuf::from(format!("/var/tmp/refit-crash-{name}"));
         fs::create_dir(&path).expect("writable");
         path
     };
-    let (abandoned, reported) = (make("abandoned"), make("reported"));
+    let own = |first: char| make(format!("{first}{:011x}", std::process::id()));
+    let (abandoned, reported) = (own('a'), own('b'));
+    let foreign = make(format!("notes-{}", std::process::id()));
     fs::write(reported.join("report.json"), "{}").expect("writable");
-    for path in [&abandoned, &reported] {
+    for path in [&abandoned, &reported, &foreign] {
         let directory = fs::File::open(path).expect("it is there");
         directory.set_modified(old).expect("it is ours");
     }
@@ -294,6 +320,9 @@ fn what_was_abandoned_is_removed(lab: &Lab) -> Outcome {
     );
     assert!(!abandoned.exists());
     assert!(reported.exists(), "what has a verdict is the user's");
-    fs::remove_dir_all(&reported).expect("it is ours");
+    assert!(foreign.exists(), "a name that refit does not make");
+    for path in [&reported, &foreign] {
+        fs::remove_dir_all(path).expect("it is ours");
+    }
     Outcome::Pass
 }

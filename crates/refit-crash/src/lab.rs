@@ -189,6 +189,7 @@ impl<'a, P: Progress> Lab<'a, P> {
             length_ns: u64::try_from(request.length.as_nanos()).unwrap_or(u64::MAX),
             stop: request.stop,
             cuts: request.cuts,
+            options: request.options.clone(),
             filesystem: request.filesystem.clone(),
             disk_bytes: request.disk_bytes,
             tear_bytes: request.tear,

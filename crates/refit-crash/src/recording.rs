@@ -232,8 +232,7 @@ fn on_disk(
     Ok(played)
 }
 
-pub(crate) const NO_LOOP: &str =
-    "cannot attach a loop device (are all in use? losetup -a lists them)";
+pub(crate) const NO_LOOP: &str = "cannot attach a loop device (losetup -a lists those in use; in a container the nodes /dev/loop* may be missing)";
 
 /// Runs `work` as the first process of a new pid namespace: with it ends
 /// everything that it started.

@@ -52,6 +52,9 @@ pub struct CrashReport {
     /// Cuts of each mode that were asked for.
     #[serde(default)]
     pub cuts: usize,
+    /// Its other options, as they would be typed.
+    #[serde(default)]
+    pub options: Vec<String>,
     /// Where the program wrote.
     pub filesystem: Filesystem,
     /// Bytes of the disk.
@@ -360,6 +363,7 @@ mod tests {
             length_ns: 0,
             stop: false,
             cuts: 3,
+            options: Vec::new(),
             filesystem: Filesystem {
                 kind: crate::filesystem::Kind::Ext4,
                 options: String::new(),

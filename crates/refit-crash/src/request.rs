@@ -60,6 +60,9 @@ pub struct Request {
     pub seed: u64,
     /// By what the program's calls are reached.
     pub reach: Reach,
+    /// What of this was typed and the report has no other place for: how the
+    /// program is reached, limits.
+    pub options: Vec<String>,
     /// Looked at first for allocators.
     pub allocator_dir: Option<PathBuf>,
     /// How many states are looked at at once.

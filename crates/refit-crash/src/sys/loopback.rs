@@ -79,7 +79,13 @@ impl Loop {
                 return Err(io::Error::last_os_error());
             }
             let path = PathBuf::from(format!("/dev/loop{number}"));
-            let device = OpenOptions::new().read(true).write(true).open(&path)?;
+            let device = OpenOptions::new()
+                .read(true)
+                .write(true)
+                .open(&path)
+                .map_err(|error| {
+                    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
+                })?;
             match configure(&device, &backing, access) {
                 Ok(()) => return Ok(Loop { device, path }),
                 Err(error) => last = error,

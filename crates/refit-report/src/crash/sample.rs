@@ -124,6 +124,9 @@ pub fn report() -> CrashReport {
         length_ns: 60_000 * MS,
         stop: false,
         cuts: 60,
+        options: ["--check-timeout", "60000ms", "--backend", "seccomp"]
+            .map(str::to_owned)
+            .into(),
         filesystem: Filesystem {
             kind: Kind::Ext4,
             options: "data=ordered".to_owned(),

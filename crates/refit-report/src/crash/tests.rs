@@ -180,7 +180,7 @@ fn it_needs_nothing_from_elsewhere() {
 fn hostile(text: &str) -> CrashReport {
     let own = || text.to_owned();
     let mut report = sample::unmountable();
-    report.command = vec![own()];
+    (report.command, report.options) = (vec![own()], vec![own()]);
     for words in [
         &mut report.refit,
         &mut report.with,

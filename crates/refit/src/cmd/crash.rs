@@ -15,6 +15,7 @@ use refit_crash::filesystem::Filesystem;
 use refit_crash::open::{StateName, open};
 use refit_crash::{CrashReport, Progress, Request, crash};
 use refit_knobs::{Settings, Variant};
+use refit_launch::names::OwnName;
 
 use rustix::fs::{FlockOperation, flock};
 
@@ -30,7 +31,10 @@ const LONGEST_RUN: Duration = Duration::from_secs(60);
 const MAILS: Duration = Duration::from_secs(5);
 /// Where records lie, unless --record says.
 const RECORDS: &str = "/var/tmp";
-const PREFIX: &str = "refit-crash-";
+const NAME: OwnName = OwnName {
+    prefix: "refit-crash-",
+    bytes: 6,
+};
 const REPORT: &str = "report.json";
 
 pub fn main(args: &CrashArgs) -> ExitCode {
@@ -193,9 +197,27 @@ fn request(args: &CrashArgs) -> Result<Request> {
         directory: PathBuf::new(),
         seed: args.seed.unwrap_or_else(super::compare::seed),
         reach: args.reach.reach(),
+        options: options(args),
         allocator_dir: args.allocator_dir.clone(),
         workers: std::thread::available_parallelism().map_or(1, usize::from),
     })
+}
+
+/// Those without a place of their own in a report.
+fn options(args: &CrashArgs) -> Vec<String> {
+    let timeout = format!("{}ms", args.check_timeout.as_millis());
+    let size = args.record_size.to_string();
+    let mut words: Vec<String> = ["--check-timeout", &timeout, "--record-size", &size]
+        .map(str::to_owned)
+        .into();
+    words.extend(args.reach.words());
+    if let Some(directory) = &args.allocator_dir {
+        words.extend([
+            "--allocator-dir".to_owned(),
+            directory.display().to_string(),
+        ]);
+    }
+    words
 }
 
 /// What is under way, a line each.
@@ -234,11 +256,12 @@ impl Records {
                 })?;
                 fs::canonicalize(path)?
             }
-            None => tempfile::Builder::new()
-                .prefix(PREFIX)
-                .tempdir_in(RECORDS)
-                .with_context(|| format!("cannot make a directory in {RECORDS}"))?
-                .keep(),
+            None => {
+                let path = Path::new(RECORDS).join(NAME.make()?);
+                fs::create_dir(&path)
+                    .with_context(|| format!("cannot make a directory in {RECORDS}"))?;
+                path
+            }
         };
         // Servers that drop root have to reach the file system in it.
         fs::set_permissions(&directory, Permissions::from_mode(0o711))?;
@@ -289,7 +312,7 @@ fn remove_abandoned() {
         let is_ours = path
             .file_name()
             .and_then(|name| name.to_str())
-            .is_some_and(|name| name.starts_with(PREFIX));
+            .is_some_and(|name| NAME.is_own(name));
         if !is_ours || path.is_symlink() || path.join(REPORT).exists() || is_new(&path) {
             continue;
         }

@@ -196,6 +196,7 @@ pub fn words(report: &CrashReport) -> Vec<String> {
     option("--seed", &format::seed(report.seed));
     option("--json", "crash.json");
     option("--html", "crash.html");
+    words.extend(report.options.iter().cloned());
     if report.stop {
         words.push("--stop".to_owned());
     }
@@ -271,7 +272,7 @@ mod tests {
             format::command_line(&words(&report)),
             "refit crash --check log:a.log --ack fd:1 --prepare 'touch $REFIT_MOUNT/a.log' --for 60s --with disk=8ms \
              --with tz=UTC --cuts 60 --fs ext4 --mount-options data=ordered --size 64M --tear 4096 --seed 0x5eed \
-             --json crash.json --html crash.html sync=off malloc=jemalloc thp=never -- python3 writer.py 400"
+             --json crash.json --html crash.html --check-timeout 60000ms --backend seccomp sync=off malloc=jemalloc thp=never -- python3 writer.py 400"
         );
         report.ack = "regex committed (\\d+)".to_owned();
         report.length_ns = 1_500_000_000;
