@@ -1,7 +1,9 @@
 //! `refit crash open`, and that the lab leaves nothing behind.
 
+use std::collections::HashSet;
 use std::fs;
-use std::path::Path;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 
 use crate::crash::{crash, mode, number, require_lab, states};
@@ -151,5 +153,29 @@ fn a_killed_lab_leaves_nothing(lab: &Lab) -> Outcome {
             processes_of(&records).is_empty()
         });
     }
+    // Their programs lived in pid namespaces that have ended with them.
+    expect_code(&lab.refit(&["run", "--quiet", "--", "true"]), 0);
+    assert_eq!(dead_sessions(), Vec::<PathBuf>::new());
     Outcome::Pass
+}
+
+/// Sessions of root whose first process was in a pid namespace that is gone.
+fn dead_sessions() -> Vec<PathBuf> {
+    let alive: HashSet<u64> = fs::read_dir("/proc")
+        .expect("/proc is mounted")
+        .filter_map(|entry| fs::metadata(entry.ok()?.path().join("ns/pid")).ok())
+        .map(|about| about.ino())
+        .collect();
+    let is_dead = |path: &PathBuf| {
+        let noted = fs::read_to_string(path.join("lock")).unwrap_or_default();
+        let namespace = noted.split_whitespace().nth(1);
+        namespace.is_some_and(|number| !alive.contains(&number.parse().expect("a number")))
+    };
+    ["/run/refit", "/dev/shm"]
+        .into_iter()
+        .filter_map(|base| fs::read_dir(base).ok())
+        .flatten()
+        .map(|entry| entry.expect("readable").path())
+        .filter(is_dead)
+        .collect()
 }

@@ -186,7 +186,9 @@ fn what_refit_did_not_name_it_does_not_remove(lab: &Lab) -> Outcome {
         opened.set_modified(old).expect("it is ours");
     }
     expect_code(&lab.refit(&["run", "--quiet", "--", "true"]), 0);
-    let words = ["compare", "--quiet", "--rounds", "2", "--", "true"];
+    let words = [
+        "compare", "--quiet", "--rounds", "12", "sync=off", "--", "true",
+    ];
     expect_code(&lab.refit(&words), 0);
     for directory in &foreign {
         let kept = fs::read_to_string(directory.join("kept"));

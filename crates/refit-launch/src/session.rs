@@ -129,7 +129,8 @@ impl Session {
     pub fn note_leader(&self, pid: u32) {
         self.leader.set(Some(pid));
         // Only the cleaning of a later run reads it; a failure delays that.
-        let _ = (&self.lock).write_all(format!("{pid}\n").as_bytes());
+        let namespace = namespace_of("self").map_or(String::new(), |ino| ino.to_string());
+        let _ = (&self.lock).write_all(format!("{pid} {namespace}\n").as_bytes());
     }
 
     /// The first process, once it was started.
@@ -191,12 +192,42 @@ fn is_abandoned(path: &Path) -> bool {
     if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
         return false;
     }
-    let leader = io::read_to_string(&lock)
-        .ok()
-        .and_then(|text| text.trim().parse().ok())
-        .and_then(Pid::from_raw);
-    match leader {
-        Some(pid) => test_kill_process(pid) == Err(rustix::io::Errno::SRCH),
-        None => is_old(),
+    let noted = io::read_to_string(&lock).unwrap_or_default();
+    let mut words = noted.split_whitespace();
+    let leader = words
+        .next()
+        .and_then(|pid| Pid::from_raw(pid.parse().ok()?));
+    let namespace = words.next().and_then(|number| number.parse().ok());
+    match (leader, namespace) {
+        (Some(pid), Some(namespace)) if namespace_of("self") == Some(namespace) => {
+            test_kill_process(pid) == Err(rustix::io::Errno::SRCH)
+        }
+        // Its number means nothing here.
+        (Some(_), Some(namespace)) => sees_all_processes() && !lives(namespace),
+        _ => is_old(),
     }
+}
+
+/// PROC_PID_INIT_INO, include/linux/proc_ns.h
+const FIRST_NAMESPACE: u64 = 0xEFFF_FFFC;
+
+/// The pid namespace of a process, by its number or `self`.
+fn namespace_of(process: &str) -> Option<u64> {
+    let about = fs::metadata(format!("/proc/{process}/ns/pid")).ok()?;
+    Some(about.ino())
+}
+
+/// From a namespace within another one there may be users that it does not see.
+fn sees_all_processes() -> bool {
+    namespace_of("self") == Some(FIRST_NAMESPACE)
+}
+
+/// Whether a pid namespace has a process of this user; those of others do not
+/// say, and this user's sessions are not theirs.
+fn lives(namespace: u64) -> bool {
+    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+    processes
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .filter(|name| name.bytes().all(|byte| byte.is_ascii_digit()))
+        .any(|pid| namespace_of(&pid) == Some(namespace))
 }
