@@ -239,7 +239,7 @@ impl<D: Disk> Filesystem for Served<D> {
 
     fn open(&mut self, _req: &Request<'_>, ino: u64, _flags: i32, reply: ReplyOpen) {
         let flags = if ino == DISK_NODE && self.disk.may_be_cached() {
-            // Without FOPEN_KEEP_CACHE the kernel drops what it had (fs/fuse/file.c: fuse_finish_open).
+            // Without FOPEN_KEEP_CACHE the kernel drops what it had (fs/fuse/file.c: fuse_open).
             0
         } else {
             fuser::consts::FOPEN_DIRECT_IO
