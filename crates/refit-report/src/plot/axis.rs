@@ -97,7 +97,7 @@ pub fn is_zero(change: f64) -> bool {
 pub fn label(change: f64) -> String {
     if is_zero(change) {
         "0".to_owned()
-    } else if change < -0.995 {
+    } else if change < -0.99 - 1e-9 {
         format::percent(change)
     } else {
         format::percent_short(change)
@@ -125,6 +125,10 @@ mod tests {
         );
         assert_eq!(labels(-0.62, 0.05), "−60 % −50 % −40 % −30 % −20 % −10 % 0");
         assert_eq!(labels(-0.9, 3.2), "−90 % −80 % −50 % 0 +100 %");
+        assert_eq!(
+            labels(-0.9981, 0.05),
+            "−99.8 % −99.5 % −99 % −98 % −95 % −90 % −80 % −50 % 0"
+        );
         assert_eq!(labels(-0.9992, 10.0), "−99.9 % −99 % −90 % 0 +900 %");
     }
 }
