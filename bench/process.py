@@ -17,6 +17,8 @@ DISK, MEMORY = "/var/tmp", "/dev/shm"
 RUN_LIMIT_S = 600
 SETTLE_CAP_S = 5.0
 SETTLED_KB = 4096
+DISCARDS_CAP_S = 180
+DISCARDS_OVER_S = 5  # without a new one
 
 _alive = set()  # process groups that this program started and has not waited for
 
@@ -143,3 +145,20 @@ def settle():
         if sum(map(int, sizes)) <= SETTLED_KB or time.monotonic() > deadline:
             return
         time.sleep(0.02)
+
+
+def settle_discards(directory):
+    """Waits, at most DISCARDS_CAP_S, until the disk beneath was told of everything that was deleted: a file system
+    mounted with `discard` does so behind its commits (Documentation/admin-guide/iostats.rst, field 12)."""
+    os.sync()
+    device = os.stat(directory).st_dev
+    counts = f"/sys/dev/block/{os.major(device)}:{os.minor(device)}/stat"
+    deadline, since, last = time.monotonic() + DISCARDS_CAP_S, time.monotonic(), None
+    while os.path.exists(counts) and time.monotonic() < min(deadline, since + DISCARDS_OVER_S):
+        with open(counts, encoding="ascii") as file:
+            fields = file.read().split()
+        if len(fields) < 12:
+            return
+        if fields[11] != last:
+            since, last = time.monotonic(), fields[11]
+        time.sleep(0.2)

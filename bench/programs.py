@@ -73,9 +73,11 @@ def comparison(bench, program):
     rounds = bench.rounds(program.rounds, program.quick_rounds)
     on_disk = len(ways) - 1
     for directory, runs in ((disk, on_disk * (rounds + 1)), (memory, rounds + 1)):
-        need, free = runs * program.bytes_per_run * 5 // 4, shutil.disk_usage(directory).free
-        if need > free // 2:
-            raise process.Skipped(f"{program.name}: needs {need >> 20} MiB in {directory}, {free >> 20} are free")
+        need = runs * program.bytes_per_run * 5 // 4
+        if not bench.has_room(directory, need):
+            free = shutil.disk_usage(directory).free
+            raise process.Skipped(f"{program.name}: needs twice {need >> 20} MiB in {directory}, {free >> 20} are free")
+    bench.left.append(os.path.join(disk, program.name))
 
     def one(name, prefix, root):
         return Variant(name, lambda round_name: one_run(bench, program, name, prefix, root, round_name))

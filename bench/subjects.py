@@ -16,6 +16,7 @@ class Bench:
     def __init__(self, refit, scratch, cache, rounds, quick):
         self.disk, self.memory, self.cache = scratch.disk, scratch.memory, cache
         self._rounds, self.quick = rounds, quick
+        self.left = []  # directories of comparisons that have ended
         self.refit = os.path.join(scratch.disk, "refit")
         shutil.copy2(refit, self.refit)  # a build during the measurement changes nothing
         home = os.path.join(scratch.disk, "home")
@@ -30,6 +31,16 @@ class Bench:
         """An even number: a round and its mirror image."""
         count = self.times(usual, quick)
         return max(2, count + count % 2)
+
+    def has_room(self, directory, need):
+        """Whether twice as many bytes are free; what ended comparisons left is deleted only where that is too little:
+        deleting makes the disk busy, which is waited for."""
+        if need > shutil.disk_usage(directory).free // 2 and self.left:
+            for path in self.left:
+                shutil.rmtree(path, ignore_errors=True)
+            self.left.clear()
+            process.settle_discards(self.disk)
+        return need <= shutil.disk_usage(directory).free // 2
 
     def run(self, report, *settings):
         """The words before a command: counting, its report to a file, nothing on the terminal."""
