@@ -35,7 +35,7 @@ class Bench:
     def has_room(self, directory, need):
         """Whether twice as many bytes are free; what ended comparisons left is deleted only where that is too little:
         deleting makes the disk busy, which is waited for."""
-        if need > shutil.disk_usage(directory).free // 2 and self.left:
+        if directory == self.disk and need > shutil.disk_usage(directory).free // 2:
             for path in self.left:
                 shutil.rmtree(path, ignore_errors=True)
             self.left.clear()

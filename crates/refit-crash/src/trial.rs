@@ -1,8 +1,7 @@
 //! Cuts a record and looks what is left, on all cores.
 
 use std::fs::{self, File};
-use std::io;
-use std::io::{BufWriter, Write};
+use std::io::{self, BufWriter, Write};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;

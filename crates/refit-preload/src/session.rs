@@ -1,7 +1,5 @@
-//! The session page: mirrors `sync/session.h`, offset by offset.
-//!
-//! The structs here are never laid over foreign memory. They give the offsets
-//! with which [`Policy::to_bytes`] writes and [`Image::parse`] reads.
+//! The session page: what refit tells a program ([`Policy`]), and what it reads
+//! of what happened there ([`Image`], [`Event`]). As `sync/session.h` has it.
 
 mod event;
 mod image;

@@ -1,4 +1,6 @@
-//! The structs as C lays them out, and how their fields are read and written.
+//! The structs as `sync/session.h` lays them out, offset by offset. They are never
+//! laid over foreign memory: they give the offsets at which fields are read and
+//! written.
 
 use super::{
     CALL_SLOTS, DIRECTORIES, EVENTS, LATENCIES, QUEUES, RULES, SLOTS, TEXT, UNREACHED, USERS,
