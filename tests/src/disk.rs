@@ -1,13 +1,11 @@
 //! `disk=`: real sync calls wait, or fail, as on another disk. How long each call took is what `--trace-sync` wrote
 //! of it; a wait is held to its lower end only, since a busy machine can always take longer.
 
-use std::fs;
-
 use serde_json::Value;
 
-use crate::lab::{Lab, expect_code, refit_path};
+use crate::call_by_call::{self, CallByCall};
+use crate::lab::Lab;
 use crate::runner::{Outcome, Test};
-use crate::strace::Trace;
 use crate::test;
 
 pub const TESTS: &[Test] = &[
@@ -22,44 +20,11 @@ pub const TESTS: &[Test] = &[
 
 const MS: u64 = 1_000_000;
 
-struct Traced {
-    stdout: String,
-    said: String,
-    report: Value,
-    calls: Vec<Value>,
-    trace: Trace,
+fn run(lab: &Lab, settings: &[&str], command: &[&str]) -> CallByCall {
+    call_by_call::run(lab, "fsync,fdatasync", settings, command)
 }
 
-fn run(lab: &Lab, settings: &[&str], command: &[&str]) -> Traced {
-    let (file, json) = (lab.path("trace.jsonl"), lab.path("report.json"));
-    let refit = refit_path();
-    let own = [
-        &refit,
-        "run",
-        "--json",
-        &json,
-        "--trace-sync",
-        &file,
-        "--backend",
-        "preload",
-    ];
-    let words = [&own[..], settings, &["--"], command].concat();
-    let (output, trace) = lab.strace("fsync,fdatasync", &words);
-    expect_code(&output, 0);
-    let text = |path: &str| fs::read_to_string(path).expect("refit wrote it");
-    Traced {
-        stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
-        said: String::from_utf8_lossy(&output.stderr).into_owned(),
-        report: serde_json::from_str(&text(&json)).expect("the report is JSON"),
-        calls: text(&file)
-            .lines()
-            .map(|line| serde_json::from_str(line).expect("each line is JSON"))
-            .collect(),
-        trace,
-    }
-}
-
-impl Traced {
+impl CallByCall {
     fn took_ns(&self) -> Vec<u64> {
         let took = |call: &Value| call["took_ns"].as_u64().expect("a number");
         self.calls.iter().map(took).collect()

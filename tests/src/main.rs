@@ -8,6 +8,7 @@
 
 mod attack;
 mod backends;
+mod call_by_call;
 mod cells;
 mod chromium;
 mod compare;

@@ -1,11 +1,10 @@
 //! Path scopes: decided at the moment of the sync, by the file. `--trace-sync` says what became of each call, and
 //! strace of the same run says which of them the kernel saw.
 
-use std::fs;
-
 use serde_json::Value;
 
-use crate::lab::{Lab, expect_code, refit_path};
+use crate::call_by_call;
+use crate::lab::{Lab, expect_code};
 use crate::runner::{Outcome, Test};
 use crate::strace::Trace;
 use crate::test;
@@ -31,46 +30,21 @@ struct Scoped {
 }
 
 fn run(lab: &Lab, settings: &[&str], command: &[&str]) -> Scoped {
-    let (file, json) = (lab.path("trace.jsonl"), lab.path("report.json"));
-    let refit = refit_path();
-    let words = [
-        &[
-            &refit,
-            "run",
-            "--json",
-            &json,
-            "--trace-sync",
-            &file,
-            "--backend",
-            "preload",
-        ][..],
-        settings,
-        &["--"],
-        command,
-    ]
-    .concat();
-    let (output, trace) = lab.strace("fsync,fdatasync,syncfs,sync,msync", &words);
-    expect_code(&output, 0);
-    let text = |path: &str| fs::read_to_string(path).expect("refit wrote it");
-    let field = |line: &Value, name: &str| line[name].as_str().unwrap_or("-").to_owned();
-    let traced = text(&file);
-    let answers = traced.lines().map(|line| {
-        let line: Value = serde_json::from_str(line).expect("each line is JSON");
+    let ran = call_by_call::run(lab, "fsync,fdatasync,syncfs,sync,msync", settings, command);
+    let field = |call: &Value, name: &str| call[name].as_str().unwrap_or("-").to_owned();
+    let answers = ran.calls.iter().map(|call| {
         (
-            field(&line, "path"),
-            field(&line, "call"),
-            field(&line, "answer"),
+            field(call, "path"),
+            field(call, "call"),
+            field(call, "answer"),
         )
     });
     Scoped {
-        lines: String::from_utf8_lossy(&output.stdout)
-            .lines()
-            .map(str::to_owned)
-            .collect(),
+        lines: ran.stdout.lines().map(str::to_owned).collect(),
         answers: answers.collect(),
-        trace,
-        said: String::from_utf8_lossy(&output.stderr).into_owned(),
-        report: serde_json::from_str(&text(&json)).expect("the report is JSON"),
+        trace: ran.trace,
+        said: ran.said,
+        report: ran.report,
     }
 }
 
