@@ -90,26 +90,26 @@ pub fn crash(lab: &Lab, code: i32, words: &[&str]) -> Value {
     serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {}", described(&output)))
 }
 
+/// The same of a shell's command; the lab's words are parted by spaces.
+pub fn crash_shell(lab: &Lab, code: i32, words: &str, command: &str) -> Value {
+    let words: Vec<&str> = words.split_whitespace().collect();
+    crash(
+        lab,
+        code,
+        &[&words[..], &["--", "sh", "-c", command]].concat(),
+    )
+}
+
 fn a_synced_log_loses_nothing_and_without_syncs_everything(lab: &Lab) -> Outcome {
     require_lab(lab);
     let program = lab.program("append_log");
     let command = format!("{program} $REFIT_MOUNT/a.log 1500 300");
-    let words = [
-        "--check",
-        "log:a.log",
-        "--ack",
-        "fd:1",
-        "--size",
-        "64M",
-        "--cuts",
-        "310",
-        "sync=off",
-        "--",
-        "sh",
-        "-c",
+    let report = crash_shell(
+        lab,
+        0,
+        "--check log:a.log --ack fd:1 --size 64M --cuts 310 sync=off",
         &command,
-    ];
-    let report = crash(lab, 0, &words);
+    );
     let baseline = mode(&report, "baseline");
     assert_eq!(states(baseline).len(), 310);
     assert_eq!(bad(baseline), 0, "a synced log loses nothing");
@@ -303,23 +303,12 @@ fn a_slow_disk_s_flushes_take_their_time(lab: &Lab) -> Outcome {
     require_lab(lab);
     let program = lab.program("append_log");
     let command = format!("{program} $REFIT_MOUNT/a.log 100");
-    let words = [
-        "--check",
-        "log:a.log",
-        "--ack",
-        "fd:1",
-        "--size",
-        "64M",
-        "--cuts",
-        "20",
-        "--with",
-        "disk=4ms",
-        "--",
-        "sh",
-        "-c",
+    let report = crash_shell(
+        lab,
+        0,
+        "--check log:a.log --ack fd:1 --size 64M --cuts 20 --with disk=4ms",
         &command,
-    ];
-    let report = crash(lab, 0, &words);
+    );
     let record = &mode(&report, "baseline")["record"];
     let times = record["flushed_ns"].as_array().expect("times");
     let times: Vec<u64> = times.iter().map(number).collect();

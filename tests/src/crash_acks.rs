@@ -2,7 +2,7 @@
 
 use std::net::TcpListener;
 
-use crate::crash::{bad, crash, mode, require_lab};
+use crate::crash::{bad, crash, crash_shell, mode, require_lab};
 use crate::lab::Lab;
 use crate::runner::{Outcome, Test};
 use crate::test;
@@ -17,21 +17,12 @@ fn sync_calls_are_acknowledgements(lab: &Lab) -> Outcome {
     require_lab(lab);
     let program = lab.program("append_log");
     let command = format!("{program} $REFIT_MOUNT/a.log 500 300");
-    let words = [
-        "--check",
-        "lines:a.log",
-        "--ack",
-        "sync",
-        "--size",
-        "64M",
-        "--cuts",
-        "60",
-        "--",
-        "sh",
-        "-c",
+    let report = crash_shell(
+        lab,
+        0,
+        "--check lines:a.log --ack sync --size 64M --cuts 60",
         &command,
-    ];
-    let report = crash(lab, 0, &words);
+    );
     let baseline = mode(&report, "baseline");
     assert_eq!(bad(baseline), 0);
     let acknowledged = baseline["record"]["acknowledged_ns"]

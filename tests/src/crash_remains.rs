@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 
-use crate::crash::{crash, mode, number, require_lab, states};
+use crate::crash::{crash_shell, mode, number, require_lab, states};
 use crate::lab::{Lab, expect_code, wait_until};
 use crate::runner::{Outcome, Test};
 use crate::test;
@@ -20,21 +20,12 @@ fn a_state_opens_again(lab: &Lab) -> Outcome {
     require_lab(lab);
     let program = lab.program("append_log");
     let command = format!("{program} $REFIT_MOUNT/a.log 400 300");
-    let words = [
-        "--check",
-        "log:a.log",
-        "--ack",
-        "fd:1",
-        "--size",
-        "64M",
-        "--cuts",
-        "20",
-        "--",
-        "sh",
-        "-c",
+    let report = crash_shell(
+        lab,
+        0,
+        "--check log:a.log --ack fd:1 --size 64M --cuts 20",
         &command,
-    ];
-    let report = crash(lab, 0, &words);
+    );
     let state = states(mode(&report, "baseline")).last().expect("cuts");
     let name = format!(
         "{}/baseline/{}",
