@@ -86,15 +86,14 @@ fn what_outlives_a_run_is_killed_and_named(lab: &Lab) -> Outcome {
     let folder = RecipeFolder::service(lab, "parents")
         .set("service.stop-timeout", "'200ms'")
         .with_broken();
-    let daemon = "test ! -e broken || { setsid sleep 600 & }";
-    folder.clone().starting_with(daemon).expect_broken_fails(
+    // Before its exec it is called setsid.
+    let asleep = "setsid sleep 600 & until grep -qx sleep /proc/$!/comm; do :; done";
+    let daemon = format!("test ! -e broken || {{ {asleep}; }}");
+    folder.clone().starting_with(&daemon).expect_broken_fails(
         "the service left processes behind within 0.2 s of service.stop, and was killed: sleep (pid PID): listening on PORT",
     );
     // Whoever started it, it is told: with a cgroup as what it is, else as the service's.
-    for (key, command) in [
-        ("load.drain", daemon),
-        ("service.setup", "setsid sleep 600 &"),
-    ] {
+    for (key, command) in [("load.drain", daemon.as_str()), ("service.setup", asleep)] {
         let output = folder.clone().text(key, command).check();
         expect_code(&output, 1);
         let text = printed(&output);

@@ -271,12 +271,13 @@ fn a_killed_refit_leaves_nothing_open(lab: &Lab) -> Outcome {
         // Its program ends with the pipe.
         drop(refit.stdin.take());
         refit.wait().expect("it is our child");
+        // What closes them for it takes its time in the kernel: one at a time.
+        wait_until("nobody of ours watches", || watchers(lab).is_empty());
     }
     assert!(
         caught > KILLS / 10,
         "{caught} of {KILLS} watched when they were killed"
     );
-    wait_until("nobody of ours watches", || watchers(lab).is_empty());
     // An orderly end leaves a process for a moment, and that one ends too.
     run(lab, &["--", "true"]);
     wait_until("nobody of ours watches", || watchers(lab).is_empty());
