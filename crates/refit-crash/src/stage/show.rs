@@ -38,6 +38,9 @@ pub struct Show {
 
 impl Show {
     /// Starts all of them, in the order in which they need one another.
+    ///
+    /// # Errors
+    /// One of them cannot be started, or the program did not become ready.
     pub fn start(stage: &Stage, prepared: &mut Prepared) -> Result<Show, CrashError> {
         let request = stage.request;
         let is_service = request.load.is_some() || matches!(request.ack, Ack::Smtp(_));
@@ -137,6 +140,9 @@ impl Show {
     }
 
     /// Listens until the load, or the program, has ended or the time is over.
+    ///
+    /// # Errors
+    /// One of them failed or took too long, or a mail was refused.
     pub fn watch(&mut self, stage: &Stage, prepared: &Prepared) -> Result<Ended, CrashError> {
         let request = stage.request;
         let began = Instant::now();
