@@ -6,8 +6,8 @@ use std::process::Output;
 
 use serde_json::Value;
 
-use crate::lab::{Lab, described, expect_code, refit_path};
 use crate::runner::{Outcome, Test};
+use crate::test_env::{TestEnv, described, expect_code, refit_path};
 use crate::{places, test};
 
 pub const TESTS: &[Test] = &[
@@ -22,9 +22,9 @@ const PROGRAM: &str = "echo $REFIT_SESSION >up; read line <go; \
 
 /// Runs PROGRAM as root, and `attack` (shell lines, in which `$session` is set) while it waits; each line with a
 /// `try NAME COMMAND…` leaves `NAME 0` or `NAME 1` in the file `tried`.
-fn attacked(lab: &Lab, mounts: &str, words: &str, attack: &str) -> (Output, Value, String) {
-    places::public(lab, &lab.program("fsync_once"));
-    lab.file(
+fn attacked(env: &TestEnv, mounts: &str, words: &str, attack: &str) -> (Output, Value, String) {
+    places::public(env, &env.program("fsync_once"));
+    env.file(
         "attack",
         &format!(
             "session=$1; shift; images=$*
@@ -45,10 +45,10 @@ fn attacked(lab: &Lab, mounts: &str, words: &str, attack: &str) -> (Output, Valu
         refit_path(),
         refit_path()
     );
-    let output = places::in_own_mounts(lab, &script).output();
+    let output = places::in_own_mounts(env, &script).output();
     let output = output.expect("unshare is there");
     expect_code(&output, 0);
-    let read = |name: &str| fs::read_to_string(lab.path(name)).expect("the script wrote it");
+    let read = |name: &str| fs::read_to_string(env.path(name)).expect("the script wrote it");
     let report = serde_json::from_str(&read("report.json")).expect("the report is JSON");
     (output, report, read("tried"))
 }
@@ -72,7 +72,7 @@ fn unknown(report: &Value) -> Vec<(String, u64)> {
     .collect()
 }
 
-fn another_user_changes_nothing_in_a_session(lab: &Lab) -> Outcome {
+fn another_user_changes_nothing_in_a_session(env: &TestEnv) -> Outcome {
     // Each of the first kind must be refused; the second he may do, and it must not matter.
     let attack = "
         for file in $session/policy $session/lock $images; do
@@ -98,7 +98,7 @@ fn another_user_changes_nothing_in_a_session(lab: &Lab) -> Outcome {
         try done.garbage dd if=/dev/urandom of=garbage bs=$size count=1
         try done.size test $size -gt 4096";
     for mounts in [ON_RUN, ON_SHM] {
-        let (output, report, tried) = attacked(lab, mounts, "", attack);
+        let (output, report, tried) = attacked(env, mounts, "", attack);
         assert!(output.stderr.is_empty(), "{}", described(&output));
         let mut refused = 0;
         for line in tried.lines() {
@@ -124,21 +124,21 @@ const FORGE: &str = "
     { printf '!refit01\\002\\000\\000\\000'; head -c $((size - 12)) /dev/zero | tr '\\000' '\\377'; } \\
         >$session/images/forged";
 
-fn a_forged_report_counts_only_from_a_user_of_the_tree(lab: &Lab) -> Outcome {
-    let (_, report, _) = attacked(lab, ON_RUN, "", FORGE);
+fn a_forged_report_counts_only_from_a_user_of_the_tree(env: &TestEnv) -> Outcome {
+    let (_, report, _) = attacked(env, ON_RUN, "", FORGE);
     assert_eq!(fsyncs(&report), 3, "{report:#}");
     assert_eq!(report["coverage"]["processes_seen"], 4, "{report:#}");
     assert_eq!(unknown(&report), [("foreign report".to_owned(), 1)]);
 
     // The control: the same file is taken for true where a program of the tree became that user.
     let dropped = "sh -c 'setpriv --reuid=65534 --clear-groups true; exec \"$@\"' sh";
-    let (_, report, _) = attacked(lab, ON_RUN, dropped, FORGE);
+    let (_, report, _) = attacked(env, ON_RUN, dropped, FORGE);
     assert!(fsyncs(&report) > 1 << 60, "{report:#}");
     Outcome::Pass
 }
 
-fn a_full_session_is_unknown_and_not_wrong(lab: &Lab) -> Outcome {
-    lab.require_command("strace");
+fn a_full_session_is_unknown_and_not_wrong(env: &TestEnv) -> Outcome {
+    env.require_command("strace");
     let strace = "strace -f -qq -o log -e trace=fsync --";
     for (mounts, attack) in [
         (
@@ -152,10 +152,10 @@ fn a_full_session_is_unknown_and_not_wrong(lab: &Lab) -> Outcome {
             try more touch more",
         ),
     ] {
-        let (output, report, tried) = attacked(lab, mounts, strace, attack);
+        let (output, report, tried) = attacked(env, mounts, strace, attack);
         assert_eq!(tried, "more 1\n", "it was not full");
         assert!(output.stderr.is_empty(), "{}", described(&output));
-        let log = fs::read_to_string(lab.path("log")).expect("strace wrote it");
+        let log = fs::read_to_string(env.path("log")).expect("strace wrote it");
         assert_eq!(log.matches("fsync(").count(), 3, "{log}");
         assert_eq!(unknown(&report), [("never reported".to_owned(), 3)]);
         assert_eq!(fsyncs(&report), 0, "{report:#}");

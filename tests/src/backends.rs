@@ -5,7 +5,7 @@ use std::fs;
 use serde_json::Value;
 
 use crate::cells::{Answers, Program};
-use crate::lab::{Lab, expect_code};
+use crate::test_env::{TestEnv, expect_code};
 
 /// One way, with settings.
 pub struct Backend {
@@ -126,19 +126,19 @@ impl Backend {
     }
 
     /// What the program does on it. Fails the test where refit says anything.
-    pub fn run(&self, lab: &Lab, program: &Program, group: &str) -> Run {
+    pub fn run(&self, env: &TestEnv, program: &Program, group: &str) -> Run {
         let place = self.name.replace(' ', "-");
-        let words = program.words(lab, group, &place);
-        let json = lab.path(&format!("{}-{group}-{place}.json", program.name));
+        let words = program.words(env, group, &place);
+        let json = env.path(&format!("{}-{group}-{place}.json", program.name));
         let mut args = vec!["run", "--quiet", "--json", &json, "--backend", self.option];
-        let at_a_price = self.filters && !lab.as_root();
+        let at_a_price = self.filters && !env.as_root();
         if at_a_price {
             args.push("--no-new-privs");
         }
         let setting = self.setting.replace("DIRECTORY", &words[2]);
         args.extend([setting.as_str(), "--"]);
         args.extend(words.iter().map(String::as_str));
-        let output = lab.refit(&args);
+        let output = env.refit(&args);
         expect_code(&output, 0);
         // The price is named even by a quiet refit.
         let said = String::from_utf8_lossy(&output.stderr);

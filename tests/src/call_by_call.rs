@@ -4,8 +4,8 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::lab::{Lab, expect_code, refit_path};
 use crate::strace::Trace;
+use crate::test_env::{TestEnv, expect_code, refit_path};
 
 /// What it did, and what both said of it.
 pub struct CallByCall {
@@ -20,8 +20,8 @@ pub struct CallByCall {
 }
 
 /// Runs a command beneath refit and strace, which follows the calls of these names; it has to end with 0.
-pub fn run(lab: &Lab, followed: &str, settings: &[&str], command: &[&str]) -> CallByCall {
-    let (file, json) = (lab.path("trace.jsonl"), lab.path("report.json"));
+pub fn run(env: &TestEnv, followed: &str, settings: &[&str], command: &[&str]) -> CallByCall {
+    let (file, json) = (env.path("trace.jsonl"), env.path("report.json"));
     let refit = refit_path();
     let own = [
         &refit,
@@ -34,7 +34,7 @@ pub fn run(lab: &Lab, followed: &str, settings: &[&str], command: &[&str]) -> Ca
         "preload",
     ];
     let words = [&own[..], settings, &["--"], command].concat();
-    let (output, trace) = lab.strace(followed, &words);
+    let (output, trace) = env.strace(followed, &words);
     expect_code(&output, 0);
     let text = |path: &str| fs::read_to_string(path).expect("refit wrote it");
     CallByCall {

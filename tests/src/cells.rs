@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use crate::fixture::{Build, Missing, executable};
-use crate::lab::{Lab, described, expect_code, source_dir};
+use crate::test_env::{TestEnv, described, expect_code, source_dir};
 
 /// One kind of program.
 pub struct Program {
@@ -167,20 +167,20 @@ impl Program {
 
     /// The command for a group, with an empty directory of its own. Skips the test where the program's compiler
     /// is not installed.
-    pub fn words(&self, lab: &Lab, group: &str, place: &str) -> Vec<String> {
+    pub fn words(&self, env: &TestEnv, group: &str, place: &str) -> Vec<String> {
         let executable = match self.executable() {
             Ok(path) => path.to_string_lossy().into_owned(),
-            Err(Missing::Compiler(reason)) => lab.skip(&format!("{}: {reason}", self.name)),
+            Err(Missing::Compiler(reason)) => env.skip(&format!("{}: {reason}", self.name)),
             Err(Missing::Broken(reason)) => panic!("{}: {reason}", self.name),
         };
-        let dir = lab.subdir(&format!("{}-{group}-{place}", self.name));
+        let dir = env.subdir(&format!("{}-{group}-{place}", self.name));
         vec![executable, group.to_owned(), dir]
     }
 
     /// What the bare kernel answers, with this preload beneath the program if there is one.
-    pub fn bare(&self, lab: &Lab, group: &str, preload: Option<&str>) -> Answers {
-        let words = self.words(lab, group, preload.map_or("bare", |_| "preload"));
-        let mut command = lab.command(&words[0]);
+    pub fn bare(&self, env: &TestEnv, group: &str, preload: Option<&str>) -> Answers {
+        let words = self.words(env, group, preload.map_or("bare", |_| "preload"));
+        let mut command = env.command(&words[0]);
         command.args(&words[1..]);
         if let Some(preload) = preload {
             command.env("LD_PRELOAD", preload);

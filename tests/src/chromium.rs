@@ -5,9 +5,9 @@ use std::fs;
 use std::os::unix::fs::chown;
 use std::process::{Command, Stdio};
 
-use crate::lab::{Lab, expect_code, refit_path, wait_for, wait_until};
 use crate::ran::number;
 use crate::runner::{Outcome, Test};
+use crate::test_env::{TestEnv, expect_code, refit_path, wait_for, wait_until};
 use crate::{places, sys, test};
 
 pub const TESTS: &[Test] = &[
@@ -21,12 +21,12 @@ const PAGE: &str = "<body style='background: #fff'><h1 style='color: #c00'>A pag
     document.body.append(`${[1, 2, 3].map((n) => n * n)}`)</script>";
 
 /// Words that run a command as an ordinary user whose home is this directory.
-fn ordinary(lab: &Lab, home: &str) -> Vec<String> {
-    lab.require_command("chromium");
+fn ordinary(env: &TestEnv, home: &str) -> Vec<String> {
+    env.require_command("chromium");
     fs::create_dir(home).expect("the test's directory is ours");
     let path = std::env::var("PATH").unwrap_or_default();
     let mut words = Vec::new();
-    if lab.as_root() {
+    if env.as_root() {
         chown(home, Some(65534), Some(65534)).expect("root may give files away");
         words.extend([
             "setpriv",
@@ -47,8 +47,8 @@ fn ordinary(lab: &Lab, home: &str) -> Vec<String> {
 }
 
 /// refit, where everybody may run it, and what comes before the browser's own words.
-fn under_refit(lab: &Lab, home: &str) -> Vec<String> {
-    let refit = places::public(lab, &refit_path());
+fn under_refit(env: &TestEnv, home: &str) -> Vec<String> {
+    let refit = places::public(env, &refit_path());
     let json = format!("{home}/report.json");
     [&*refit, "run", "--quiet", "--json", &json, "sync=off", "--"]
         .map(str::to_owned)
@@ -63,28 +63,28 @@ const BROWSER: [&str; 5] = [
     "--disable-dev-shm-usage",
 ];
 
-fn picture(lab: &Lab, name: &str, page: &str, with_refit: bool) -> Vec<u8> {
-    let home = lab.path(name);
-    let mut words = ordinary(lab, &home);
+fn picture(env: &TestEnv, name: &str, page: &str, with_refit: bool) -> Vec<u8> {
+    let home = env.path(name);
+    let mut words = ordinary(env, &home);
     if with_refit {
-        words.extend(under_refit(lab, &home));
+        words.extend(under_refit(env, &home));
     }
     words.extend(BROWSER.map(str::to_owned));
     words.extend([format!("--screenshot={home}/page.png"), page.to_owned()]);
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    expect_code(&lab.run(&words), 0);
+    expect_code(&env.run(&words), 0);
     fs::read(format!("{home}/page.png")).expect("it wrote a picture")
 }
 
-fn a_page_looks_the_same(lab: &Lab) -> Outcome {
-    let page = format!("file://{}", lab.file("page.html", PAGE));
-    let without = picture(lab, "without", &page, false);
-    let with = picture(lab, "with", &page, true);
-    let blank = picture(lab, "blank", "about:blank", false);
+fn a_page_looks_the_same(env: &TestEnv) -> Outcome {
+    let page = format!("file://{}", env.file("page.html", PAGE));
+    let without = picture(env, "without", &page, false);
+    let with = picture(env, "with", &page, true);
+    let blank = picture(env, "blank", "about:blank", false);
     assert!(without.starts_with(b"\x89PNG"));
     assert!(without != blank, "the page is blank without refit already");
     assert!(with == without, "the page looks otherwise under refit");
-    let report = fs::read_to_string(lab.path("with/report.json")).expect("refit wrote it");
+    let report = fs::read_to_string(env.path("with/report.json")).expect("refit wrote it");
     let report: serde_json::Value = serde_json::from_str(&report).expect("it is JSON");
     let suppressed = number(&report["totals"]["fdatasync"]["suppressed"]);
     println!("{suppressed} calls of fdatasync suppressed");
@@ -92,17 +92,17 @@ fn a_page_looks_the_same(lab: &Lab) -> Outcome {
     Outcome::Pass
 }
 
-fn every_process_has_the_library(lab: &Lab) -> Outcome {
-    lab.require_root(); // to look into the sandbox
-    let home = lab.path("home");
-    let mut words = ordinary(lab, &home);
-    words.extend(under_refit(lab, &home));
+fn every_process_has_the_library(env: &TestEnv) -> Outcome {
+    env.require_root(); // to look into the sandbox
+    let home = env.path("home");
+    let mut words = ordinary(env, &home);
+    words.extend(under_refit(env, &home));
     words.extend(BROWSER.map(str::to_owned));
     words.extend([
         "--remote-debugging-port=0".to_owned(),
         "about:blank".to_owned(),
     ]);
-    let log = lab.path("log");
+    let log = env.path("log");
     let mut browser = Command::new(&words[0])
         .args(&words[1..])
         .stdout(Stdio::null())
@@ -116,7 +116,7 @@ fn every_process_has_the_library(lab: &Lab) -> Outcome {
     let kinds = wait_for(
         "a browser, a zygote and a renderer with the library",
         || {
-            let kinds = mapped(lab);
+            let kinds = mapped(env);
             let all = ["browser", "zygote", "renderer"];
             all.iter()
                 .all(|kind| kinds.iter().any(|found| found == kind))
@@ -137,8 +137,8 @@ fn every_process_has_the_library(lab: &Lab) -> Outcome {
 }
 
 /// What each process of the browser is that has refit's library mapped.
-fn mapped(lab: &Lab) -> Vec<String> {
-    let home = lab.path("home");
+fn mapped(env: &TestEnv) -> Vec<String> {
+    let home = env.path("home");
     let all = fs::read_dir("/proc").expect("/proc is mounted").flatten();
     all.filter_map(|entry| {
         let read = |name: &str| fs::read_to_string(entry.path().join(name)).ok();

@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 
 use crate::compared::{compare, effect, list, number, pairs, printed};
-use crate::lab::{Lab, expect_code};
 use crate::runner::{Outcome, Test};
 use crate::test;
+use crate::test_env::{TestEnv, expect_code};
 
 pub const TESTS: &[Test] = &[
     test!(a_large_effect_is_told_with_its_interval),
@@ -18,12 +18,12 @@ pub const TESTS: &[Test] = &[
     test!(less_work_the_second_time_is_told),
 ];
 
-fn a_large_effect_is_told_with_its_interval(lab: &Lab) -> Outcome {
+fn a_large_effect_is_told_with_its_interval(env: &TestEnv) -> Outcome {
     const SYNCS: u64 = 60;
-    let program = lab.program("write_fsync");
-    let command = [program.as_str(), &SYNCS.to_string(), &lab.path("file")];
+    let program = env.program("write_fsync");
+    let command = [program.as_str(), &SYNCS.to_string(), &env.path("file")];
     let (output, result) = compare(
-        lab,
+        env,
         &[&["--rounds", "40", "sync=off", "--"], &command[..]].concat(),
     );
     expect_code(&output, 0);
@@ -92,8 +92,8 @@ fn a_large_effect_is_told_with_its_interval(lab: &Lab) -> Outcome {
     Outcome::Pass
 }
 
-fn two_equal_variants_get_a_word_and_the_second_baseline_no_name(lab: &Lab) -> Outcome {
-    let (output, result) = compare(lab, &["--rounds", "12", "env.FOO=1", "--", "true"]);
+fn two_equal_variants_get_a_word_and_the_second_baseline_no_name(env: &TestEnv) -> Outcome {
+    let (output, result) = compare(env, &["--rounds", "12", "env.FOO=1", "--", "true"]);
     expect_code(&output, 0);
     let words = ["faster", "slower", "same", "inconclusive"];
     let verdict = effect(&result, "env.FOO=1", "wall")["verdict"].clone();
@@ -117,8 +117,8 @@ fn two_equal_variants_get_a_word_and_the_second_baseline_no_name(lab: &Lab) -> O
     Outcome::Pass
 }
 
-fn a_winner_is_confirmed_with_a_fresh_seed(lab: &Lab) -> Outcome {
-    let (program, file) = (lab.program("write_fsync"), lab.path("file"));
+fn a_winner_is_confirmed_with_a_fresh_seed(env: &TestEnv) -> Outcome {
+    let (program, file) = (env.program("write_fsync"), env.path("file"));
     let args = [
         "--confirm",
         "--seed",
@@ -129,7 +129,7 @@ fn a_winner_is_confirmed_with_a_fresh_seed(lab: &Lab) -> Outcome {
         "sync=off",
         "--",
     ];
-    let (output, result) = compare(lab, &[&args[..], &[&program, "60", &file]].concat());
+    let (output, result) = compare(env, &[&args[..], &[&program, "60", &file]].concat());
     expect_code(&output, 0);
     let again = &result["confirmation"];
     let names: Vec<&Value> = list(&again["variants"])
@@ -156,16 +156,16 @@ fn a_winner_is_confirmed_with_a_fresh_seed(lab: &Lab) -> Outcome {
         "-c",
         slower,
     ];
-    let (output, result) = compare(lab, &args);
+    let (output, result) = compare(env, &args);
     expect_code(&output, 0);
     assert_eq!(effect(&result, "env.A=1", "wall")["verdict"], "slower");
     assert!(result["confirmation"].is_null());
     Outcome::Pass
 }
 
-fn a_confirmation_that_fails_takes_no_result_with_it(lab: &Lab) -> Outcome {
+fn a_confirmation_that_fails_takes_no_result_with_it(env: &TestEnv) -> Outcome {
     const RUNS: usize = 6 * 7;
-    let log = lab.path("log");
+    let log = env.path("log");
     let script = format!(
         "echo >>{log}; test $(wc -l <{log}) -le {RUNS} || exit 5; test -n \"$FAST\" || exec sleep 0.03"
     );
@@ -179,7 +179,7 @@ fn a_confirmation_that_fails_takes_no_result_with_it(lab: &Lab) -> Outcome {
         "-c",
         &script,
     ];
-    let (output, result) = compare(lab, &args);
+    let (output, result) = compare(env, &args);
     expect_code(&output, 0);
     assert_eq!(effect(&result, "env.FAST=1", "wall")["verdict"], "faster");
     assert_eq!(list(&result["runs"]).len(), RUNS);
@@ -197,11 +197,11 @@ fn a_confirmation_that_fails_takes_no_result_with_it(lab: &Lab) -> Outcome {
     Outcome::Pass
 }
 
-fn a_wanted_precision_ends_it_and_nothing_else_does(lab: &Lab) -> Outcome {
+fn a_wanted_precision_ends_it_and_nothing_else_does(env: &TestEnv) -> Outcome {
     let script = "test -n \"$A\" || exec sleep 0.02";
     let pairs = |args: &[&str]| {
         let command = ["env.A=1", "--", "sh", "-c", script];
-        let (output, result) = compare(lab, &[args, &command].concat());
+        let (output, result) = compare(env, &[args, &command].concat());
         expect_code(&output, 0);
         assert_eq!(effect(&result, "env.A=1", "wall")["verdict"], "faster");
         result["plan"]["pairs"].as_u64().expect("a count")
@@ -214,9 +214,9 @@ fn a_wanted_precision_ends_it_and_nothing_else_does(lab: &Lab) -> Outcome {
     Outcome::Pass
 }
 
-fn a_budget_that_is_too_small_names_one_that_works(lab: &Lab) -> Outcome {
+fn a_budget_that_is_too_small_names_one_that_works(env: &TestEnv) -> Outcome {
     let command = ["env.A=1", "--", "sleep", "0.03"];
-    let refused = lab.refit(&[&["compare", "--budget", "300ms"], &command[..]].concat());
+    let refused = env.refit(&[&["compare", "--budget", "300ms"], &command[..]].concat());
     expect_code(&refused, 2);
     let said = String::from_utf8_lossy(&refused.stderr);
     assert!(
@@ -225,25 +225,25 @@ fn a_budget_that_is_too_small_names_one_that_works(lab: &Lab) -> Outcome {
     );
     let (_, rest) = said.split_once("--budget ").expect("it names the option");
     let (_, rest) = rest.split_once("--budget ").expect("and what to give it");
-    let (output, result) = compare(lab, &[&["--budget", rest.trim()], &command[..]].concat());
+    let (output, result) = compare(env, &[&["--budget", rest.trim()], &command[..]].concat());
     expect_code(&output, 0);
     assert!(!list(&result["plan"]["looks"]).is_empty());
     Outcome::Pass
 }
 
-fn an_open_for_synchronous_writes_counts_as_syncing(lab: &Lab) -> Outcome {
+fn an_open_for_synchronous_writes_counts_as_syncing(env: &TestEnv) -> Outcome {
     let nothing = "no sync call was seen";
-    let to = format!("of={}", lab.path("file"));
+    let to = format!("of={}", env.path("file"));
     let dd = ["dd", "if=/dev/zero", &to, "bs=4k", "count=60"];
     let args = ["--rounds", "40", "sync=off", "--"];
-    let (_, result) = compare(lab, &[&args[..], &dd, &["oflag=dsync"]].concat());
+    let (_, result) = compare(env, &[&args[..], &dd, &["oflag=dsync"]].concat());
     assert_eq!(effect(&result, "sync=off", "wall")["verdict"], "faster");
     assert!(
         !result["warnings"].to_string().contains(nothing),
         "{}",
         result["warnings"]
     );
-    let (output, result) = compare(lab, &[&args[..], &dd].concat());
+    let (output, result) = compare(env, &[&args[..], &dd].concat());
     assert!(
         result["warnings"].to_string().contains(nothing),
         "{}",
@@ -253,15 +253,15 @@ fn an_open_for_synchronous_writes_counts_as_syncing(lab: &Lab) -> Outcome {
     Outcome::Pass
 }
 
-fn less_work_the_second_time_is_told(lab: &Lab) -> Outcome {
-    let built = lab.path("built");
+fn less_work_the_second_time_is_told(env: &TestEnv) -> Outcome {
+    let built = env.path("built");
     let build = format!("test -e {built} || {{ sleep 0.05; echo >{built}; }}");
     let command = ["env.A=1", "--", "sh", "-c", &build];
     // Whichever variant comes first.
     for seed in ["1", "2", "3", "4"] {
         let _ = std::fs::remove_file(&built);
         let args = ["--rounds", "12", "--seed", seed];
-        let (output, result) = compare(lab, &[&args[..], &command].concat());
+        let (output, result) = compare(env, &[&args[..], &command].concat());
         let warnings = result["warnings"].to_string();
         assert!(
             warnings.contains("less work the second time") && warnings.contains("--prepare"),
@@ -275,7 +275,7 @@ fn less_work_the_second_time_is_told(lab: &Lab) -> Outcome {
     }
     let clean = format!("rm -f {built}");
     let args = ["--rounds", "12", "--prepare", &clean];
-    let (_, result) = compare(lab, &[&args[..], &command[..]].concat());
+    let (_, result) = compare(env, &[&args[..], &command[..]].concat());
     assert!(
         !result["warnings"].to_string().contains("second time"),
         "{}",

@@ -5,9 +5,9 @@ use std::fs;
 use serde_json::json;
 
 use crate::compared::{compare, effect, list, printed, said};
-use crate::lab::{Lab, described, expect_code};
 use crate::runner::{Outcome, Test};
 use crate::test;
+use crate::test_env::{TestEnv, described, expect_code};
 
 pub const TESTS: &[Test] = &[
     test!(gates_decide_the_exit_code),
@@ -15,13 +15,13 @@ pub const TESTS: &[Test] = &[
     test!(each_wrong_word_gets_a_sentence_and_2),
 ];
 
-fn gates_decide_the_exit_code(lab: &Lab) -> Outcome {
-    let (program, file) = (lab.program("write_fsync"), lab.path("file"));
+fn gates_decide_the_exit_code(env: &TestEnv) -> Outcome {
+    let (program, file) = (env.program("write_fsync"), env.path("file"));
     let gated = |gates: &[&str], code: i32, answers: &[&str]| {
         let mut args = vec!["--rounds", "40"];
         gates.iter().for_each(|gate| args.extend(["--gate", gate]));
         args.extend(["sync=off", "--", &program, "60", &file]);
-        let (output, result) = compare(lab, &args);
+        let (output, result) = compare(env, &args);
         expect_code(&output, code);
         let text = printed(&output);
         for ((gate, answer), record) in gates.iter().zip(answers).zip(list(&result["gates"])) {
@@ -42,11 +42,11 @@ fn gates_decide_the_exit_code(lab: &Lab) -> Outcome {
 }
 
 /// In turn the one and the other sleeps in a whole round pair: no verdict can come of that.
-fn strict_wants_an_answer(lab: &Lab) -> Outcome {
+fn strict_wants_an_answer(env: &TestEnv) -> Outcome {
     let script = format!(
         "log={}.$WHO; echo >>$log; n=$(($(wc -l <$log) - 1)); each=${{WHO:+2}}
         test $((n / ${{each:-4}} % 2)) = ${{WHO:-0}} || exec sleep 0.02",
-        lab.path("log")
+        env.path("log")
     );
     for (options, code) in [
         (&[][..], 0),
@@ -57,10 +57,10 @@ fn strict_wants_an_answer(lab: &Lab) -> Outcome {
         (&["--gate", "wall<+900000%", "--strict"], 0),
     ] {
         for log in ["log.", "log.1"] {
-            let _ = fs::remove_file(lab.path(log));
+            let _ = fs::remove_file(env.path(log));
         }
         let command = ["--rounds", "12", "env.WHO=1", "--", "sh", "-c", &script];
-        let (output, result) = compare(lab, &[options, &command].concat());
+        let (output, result) = compare(env, &[options, &command].concat());
         assert_eq!(
             effect(&result, "env.WHO=1", "wall")["verdict"],
             "inconclusive"
@@ -72,8 +72,8 @@ fn strict_wants_an_answer(lab: &Lab) -> Outcome {
     Outcome::Pass
 }
 
-fn each_wrong_word_gets_a_sentence_and_2(lab: &Lab) -> Outcome {
-    let dir = lab.subdir("dir");
+fn each_wrong_word_gets_a_sentence_and_2(env: &TestEnv) -> Outcome {
+    let dir = env.subdir("dir");
     let to_command = ["--", "true"];
     for (words, sentence) in [
         (&["--gate", "wall", "sync=off"][..], "--gate 'wall<+2%'"),
@@ -128,16 +128,16 @@ fn each_wrong_word_gets_a_sentence_and_2(lab: &Lab) -> Outcome {
             "--conclude 'exit 7' failed: exit status: 7",
         ),
     ] {
-        expect_sentence(lab, &[words, &to_command].concat(), sentence);
+        expect_sentence(env, &[words, &to_command].concat(), sentence);
     }
-    expect_sentence(lab, &["sync=off"], "refit compare sync=off -- COMMAND");
+    expect_sentence(env, &["sync=off"], "refit compare sync=off -- COMMAND");
     expect_sentence(
-        lab,
+        env,
         &["sync=off", "--"],
         "refit compare sync=off -- COMMAND",
     );
     expect_sentence(
-        lab,
+        env,
         &["--shell", "sync=off", "--", "echo", "a"],
         "refit compare --shell",
     );
@@ -145,13 +145,13 @@ fn each_wrong_word_gets_a_sentence_and_2(lab: &Lab) -> Outcome {
     let args = [
         "compare", "--quiet", "--rounds", "14", "sync=off", "env.A=1", "--", "true",
     ];
-    expect_code(&lab.refit(&args), 0);
+    expect_code(&env.refit(&args), 0);
     Outcome::Pass
 }
 
 #[track_caller]
-fn expect_sentence(lab: &Lab, words: &[&str], sentence: &str) {
-    let output = lab.refit(&[&["compare"], words].concat());
+fn expect_sentence(env: &TestEnv, words: &[&str], sentence: &str) {
+    let output = env.refit(&[&["compare"], words].concat());
     let text = said(&output);
     assert!(
         text.contains(sentence) && output.stdout.is_empty(),

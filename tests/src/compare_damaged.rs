@@ -5,31 +5,31 @@ use std::fs;
 use serde_json::{Value, json};
 
 use crate::compare_files::{make, report};
-use crate::lab::{Lab, described, expect_code};
 use crate::runner::{Outcome, Test};
 use crate::test;
+use crate::test_env::{TestEnv, described, expect_code};
 
 pub const TESTS: &[Test] = &[
     test!(what_is_no_result_is_refused_by_name),
     test!(a_damaged_result_is_drawn_or_refused),
 ];
 
-fn what_is_no_result_is_refused_by_name(lab: &Lab) -> Outcome {
-    make(lab, &[]);
-    expect_code(&lab.refit(&["run", "--json", "run.json", "--", "true"]), 0);
-    let good = fs::read_to_string(lab.path("result.json")).expect("it was written");
+fn what_is_no_result_is_refused_by_name(env: &TestEnv) -> Outcome {
+    make(env, &[]);
+    expect_code(&env.refit(&["run", "--json", "run.json", "--", "true"]), 0);
+    let good = fs::read_to_string(env.path("result.json")).expect("it was written");
     let change = |name: &str, value: Value| {
         let mut result: Value = serde_json::from_str(&good).expect("it is JSON");
         result[name] = value;
         result.to_string()
     };
-    lab.file("newer.json", &change("schema", 99.into()));
-    lab.file("nameless.json", &change("schema", Value::Null));
-    lab.file("kind.json", &change("kind", "garden".into()));
-    lab.file("runs.json", &change("runs", "none".into()));
-    lab.file("half.json", &good[..good.len() / 2]);
-    lab.file("list.json", "[1, 2]");
-    lab.file("empty.json", "");
+    env.file("newer.json", &change("schema", 99.into()));
+    env.file("nameless.json", &change("schema", Value::Null));
+    env.file("kind.json", &change("kind", "garden".into()));
+    env.file("runs.json", &change("runs", "none".into()));
+    env.file("half.json", &good[..good.len() / 2]);
+    env.file("list.json", "[1, 2]");
+    env.file("empty.json", "");
     for (name, sentence) in [
         ("newer", "has schema 99, and this refit knows 1"),
         ("nameless", "it has no `schema`"),
@@ -42,7 +42,7 @@ fn what_is_no_result_is_refused_by_name(lab: &Lab) -> Outcome {
         ("missing", "cannot read"),
     ] {
         let file = format!("{name}.json");
-        let output = lab.refit(&["report", &file]);
+        let output = env.refit(&["report", &file]);
         expect_code(&output, 2);
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(
@@ -54,18 +54,18 @@ fn what_is_no_result_is_refused_by_name(lab: &Lab) -> Outcome {
             "{name}: {said}"
         );
     }
-    expect_code(&lab.refit(&["report"]), 2);
+    expect_code(&env.refit(&["report"]), 2);
     expect_code(
-        &lab.refit(&["report", "result.json", "result.json", "--csv", "a.csv"]),
+        &env.refit(&["report", "result.json", "result.json", "--csv", "a.csv"]),
         2,
     );
     Outcome::Pass
 }
 
 /// Numbers anywhere in a result may be wrong: who reads files does not fall over them.
-fn a_damaged_result_is_drawn_or_refused(lab: &Lab) -> Outcome {
-    make(lab, &["--confirm"]);
-    let text = fs::read_to_string(lab.path("result.json")).expect("it was written");
+fn a_damaged_result_is_drawn_or_refused(env: &TestEnv) -> Outcome {
+    make(env, &["--confirm"]);
+    let text = fs::read_to_string(env.path("result.json")).expect("it was written");
     let good: Value = serde_json::from_str(&text).expect("it is JSON");
     let mut places = Vec::new();
     numbers(&good, "", &mut places);
@@ -91,7 +91,7 @@ fn a_damaged_result_is_drawn_or_refused(lab: &Lab) -> Outcome {
             let place = result.pointer_mut(among[random(among.len())]);
             *place.expect("no place was taken away") = bad[random(bad.len())].clone();
         }
-        lab.file("damaged.json", &result.to_string());
+        env.file("damaged.json", &result.to_string());
         let files = [
             "--csv", "d.csv", "--md", "d.md", "--svg", "d.svg", "--png", "d.png",
         ];
@@ -102,7 +102,7 @@ fn a_damaged_result_is_drawn_or_refused(lab: &Lab) -> Outcome {
             &files[..6]
         };
         for args in [&[][..], files] {
-            let output = report(lab, &[&["damaged.json"], args].concat());
+            let output = report(env, &[&["damaged.json"], args].concat());
             let code = output.status.code();
             assert!(
                 matches!(code, Some(0 | 2)),

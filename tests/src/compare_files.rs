@@ -6,10 +6,10 @@ use std::process::Output;
 use serde_json::Value;
 
 use crate::compared::{list, number, printed};
-use crate::lab::{Lab, described, expect_code};
 use crate::result::expect_valid;
 use crate::runner::{Outcome, Test};
 use crate::test;
+use crate::test_env::{TestEnv, described, expect_code};
 
 pub const TESTS: &[Test] = &[
     test!(every_format_is_written_and_drawn_again_the_same),
@@ -21,7 +21,7 @@ pub const TESTS: &[Test] = &[
 const ODD: &str = "env.ODD=a, \"b\" <c> & d|e";
 
 /// A comparison with one variant of each fate, stored as `result.json`; what it printed.
-pub fn make(lab: &Lab, options: &[&str]) -> Output {
+pub fn make(env: &TestEnv, options: &[&str]) -> Output {
     let script = "test \"$OUT\" != 1 || exit 3; test -z \"$SLOW\" || exec sleep 0.02";
     let args = [
         "compare",
@@ -34,7 +34,7 @@ pub fn make(lab: &Lab, options: &[&str]) -> Output {
         "wall<+900%",
     ];
     let rest = ["env.OUT=1", ODD, "env.SLOW=1", "--", "sh", "-c", script];
-    let mut refit = lab.refit_command(&[&args[..], options, &rest].concat());
+    let mut refit = env.refit_command(&[&args[..], options, &rest].concat());
     let output = refit.env("COLUMNS", "100").output().expect("refit starts");
     assert!(
         matches!(output.status.code(), Some(0 | 1)),
@@ -44,29 +44,29 @@ pub fn make(lab: &Lab, options: &[&str]) -> Output {
     output
 }
 
-fn stored(lab: &Lab) -> Value {
-    let text = fs::read_to_string(lab.path("result.json")).expect("there is a result");
+fn stored(env: &TestEnv) -> Value {
+    let text = fs::read_to_string(env.path("result.json")).expect("there is a result");
     serde_json::from_str(&text).expect("it is JSON")
 }
 
 /// Draws the stored result again.
-pub fn report(lab: &Lab, args: &[&str]) -> Output {
-    let mut refit = lab.refit_command(&[&["report"], args].concat());
+pub fn report(env: &TestEnv, args: &[&str]) -> Output {
+    let mut refit = env.refit_command(&[&["report"], args].concat());
     refit.env("COLUMNS", "100").output().expect("refit starts")
 }
 
-fn every_format_is_written_and_drawn_again_the_same(lab: &Lab) -> Outcome {
+fn every_format_is_written_and_drawn_again_the_same(env: &TestEnv) -> Outcome {
     const FORMATS: [&str; 4] = ["csv", "md", "svg", "png"];
     let options = FORMATS.map(|format| [format!("--{format}"), format!("first.{format}")]);
     let options: Vec<&str> = options.as_flattened().iter().map(String::as_str).collect();
-    let first = make(lab, &options);
-    let again = report(lab, &["result.json"]);
+    let first = make(env, &options);
+    let again = report(env, &["result.json"]);
     expect_code(&again, 0);
     assert!(again.stderr.is_empty(), "{}", described(&again));
     assert_eq!(printed(&again), printed(&first));
     for format in FORMATS {
         let output = report(
-            lab,
+            env,
             &[
                 "result.json",
                 &format!("--{format}"),
@@ -76,15 +76,15 @@ fn every_format_is_written_and_drawn_again_the_same(lab: &Lab) -> Outcome {
         expect_code(&output, 0);
         assert!(output.stdout.is_empty(), "{}", described(&output));
         let read =
-            |name: &str| fs::read(lab.path(&format!("{name}.{format}"))).expect("it was written");
+            |name: &str| fs::read(env.path(&format!("{name}.{format}"))).expect("it was written");
         assert!(read("first") == read("again"), "{format} differs");
     }
-    let result = stored(lab);
+    let result = stored(env);
     expect_valid(&result);
-    let text = |name: &str| fs::read_to_string(lab.path(name)).expect("it is text");
+    let text = |name: &str| fs::read_to_string(env.path(name)).expect("it is text");
     expect_csv(&text("first.csv"), &result);
     expect_well_formed(&text("first.svg"));
-    let png = fs::read(lab.path("first.png")).expect("it was written");
+    let png = fs::read(env.path("first.png")).expect("it was written");
     assert!(png.starts_with(b"\x89PNG\r\n\x1a\n") && png.ends_with(b"IEND\xae\x42\x60\x82"));
     let md = text("first.md");
     let rows: Vec<&str> = md.lines().filter(|line| line.starts_with('|')).collect();
@@ -177,9 +177,9 @@ fn expect_well_formed(svg: &str) {
 }
 
 /// As hyperfine's own scripts read them.
-fn other_tools_find_the_times_of_each_variant(lab: &Lab) -> Outcome {
-    make(lab, &[]);
-    let result = stored(lab);
+fn other_tools_find_the_times_of_each_variant(env: &TestEnv) -> Outcome {
+    make(env, &[]);
+    let result = stored(env);
     let mut seen = Vec::new();
     for entry in list(&result["results"]) {
         let times: Vec<f64> = list(&entry["times"]).iter().map(number).collect();
@@ -208,9 +208,9 @@ fn other_tools_find_the_times_of_each_variant(lab: &Lab) -> Outcome {
     Outcome::Pass
 }
 
-fn a_score_log_lists_what_was_tried_and_kept(lab: &Lab) -> Outcome {
-    let log = lab.subdir("log");
-    let output = lab.refit(&["report", "--history", &log]);
+fn a_score_log_lists_what_was_tried_and_kept(env: &TestEnv) -> Outcome {
+    let log = env.subdir("log");
+    let output = env.refit(&["report", "--history", &log]);
     expect_code(&output, 2);
     assert!(
         described(&output).contains("refit compare --json"),
@@ -221,7 +221,7 @@ fn a_score_log_lists_what_was_tried_and_kept(lab: &Lab) -> Outcome {
         let file = format!("{log}/{file}.json");
         let command = ["--rounds", "14", "--", "true"];
         expect_code(
-            &lab.refit(&[&["compare", "--json", &file], args, &command].concat()),
+            &env.refit(&[&["compare", "--json", &file], args, &command].concat()),
             0,
         );
         // A later start, so that there is a before and an after.
@@ -235,7 +235,7 @@ fn a_score_log_lists_what_was_tried_and_kept(lab: &Lab) -> Outcome {
     compare("second", &["--with", "env.A=1", "env.C=1"]);
     fs::write(format!("{log}/other.json"), "{\"schema\": 1").expect("the directory is ours");
     fs::write(format!("{log}/notes.txt"), "no result").expect("likewise");
-    let output = lab.refit(&["report", "--history", &log]);
+    let output = env.refit(&["report", "--history", &log]);
     expect_code(&output, 0);
     let text = printed(&output);
     let line = |name: &str| {

@@ -6,10 +6,10 @@ use std::path::Path;
 use std::time::Instant;
 
 use crate::compared::{compare, list, number, printed, runs_of};
-use crate::lab::{Lab, described, expect_code};
 use crate::runner::{Outcome, Test};
 use crate::terminal::Terminal;
 use crate::test;
+use crate::test_env::{TestEnv, described, expect_code};
 
 pub const TESTS: &[Test] = &[
     test!(hooks_run_once_around_each_run),
@@ -23,8 +23,8 @@ pub const TESTS: &[Test] = &[
     test!(programs_and_hooks_get_signals_as_refit_does),
 ];
 
-fn hooks_run_once_around_each_run(lab: &Lab) -> Outcome {
-    let log = lab.path("log");
+fn hooks_run_once_around_each_run(env: &TestEnv) -> Outcome {
+    let log = env.path("log");
     let note = |letter: &str| format!("printf {letter} >>{log}");
     let script = note("r");
     let args = [
@@ -36,7 +36,7 @@ fn hooks_run_once_around_each_run(lab: &Lab) -> Outcome {
         &note("c"),
     ];
     let rest = ["--rounds", "12", "env.A=1", "--", "sh", "-c", &script];
-    let (output, result) = compare(lab, &[&args[..], &rest].concat());
+    let (output, result) = compare(env, &[&args[..], &rest].concat());
     expect_code(&output, 0);
     let runs = list(&result["runs"]).len();
     assert!(runs >= 42);
@@ -45,10 +45,10 @@ fn hooks_run_once_around_each_run(lab: &Lab) -> Outcome {
     Outcome::Pass
 }
 
-fn a_slow_prepare_is_not_timed(lab: &Lab) -> Outcome {
+fn a_slow_prepare_is_not_timed(env: &TestEnv) -> Outcome {
     let counts = "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done";
     let began = Instant::now();
-    expect_code(&lab.run(&["sh", "-c", counts]), 0);
+    expect_code(&env.run(&["sh", "-c", counts]), 0);
     let alone_ns = began.elapsed().as_nanos() as f64;
     let args = [
         "--prepare",
@@ -61,7 +61,7 @@ fn a_slow_prepare_is_not_timed(lab: &Lab) -> Outcome {
         "--",
         "true",
     ];
-    let (output, result) = compare(lab, &args);
+    let (output, result) = compare(env, &args);
     expect_code(&output, 0);
     for name in ["baseline", "env.A=1"] {
         let runs = runs_of(&result, name);
@@ -85,13 +85,13 @@ fn a_slow_prepare_is_not_timed(lab: &Lab) -> Outcome {
     Outcome::Pass
 }
 
-fn each_run_starts_in_a_fresh_copy(lab: &Lab) -> Outcome {
-    let original = lab.subdir("data");
+fn each_run_starts_in_a_fresh_copy(env: &TestEnv) -> Outcome {
+    let original = env.subdir("data");
     for name in ["value", "secret"] {
         fs::write(format!("{original}/{name}"), "first").expect("the directory is ours");
     }
     std::os::unix::fs::symlink("value", format!("{original}/link")).expect("likewise");
-    let seen = lab.path("seen");
+    let seen = env.path("seen");
     // Each run finds the original's content, the one before it still in its place, and then spoils its own.
     let script = format!(
         "set -e; test $(cat value link) = firstfirst; test ! -e new; test -e prepared
@@ -117,7 +117,7 @@ fn each_run_starts_in_a_fresh_copy(lab: &Lab) -> Outcome {
         "-c",
         &script,
     ];
-    let (output, result) = compare(lab, &[&hooks[..], &args].concat());
+    let (output, result) = compare(env, &[&hooks[..], &args].concat());
     expect_code(&output, 0);
     for run in list(&result["runs"]) {
         assert!(run["failure"].is_null(), "{run}");
@@ -133,16 +133,16 @@ fn each_run_starts_in_a_fresh_copy(lab: &Lab) -> Outcome {
         assert_eq!(content, "first");
     }
     assert_eq!(fs::read_dir(&original).expect("likewise").count(), 3);
-    assert_eq!(names(lab), ["data", "seen"]);
+    assert_eq!(names(env), ["data", "seen"]);
     // Not even after a failure.
     let args = ["compare", "--fresh-copy", "data", "env.A=1", "--", "false"];
-    expect_code(&lab.refit(&args), 2);
-    assert_eq!(names(lab), ["data", "seen"]);
+    expect_code(&env.refit(&args), 2);
+    assert_eq!(names(env), ["data", "seen"]);
     Outcome::Pass
 }
 
-fn names(lab: &Lab) -> Vec<String> {
-    let entries = fs::read_dir(lab.dir()).expect("the directory is ours");
+fn names(env: &TestEnv) -> Vec<String> {
+    let entries = fs::read_dir(env.dir()).expect("the directory is ours");
     let names = entries
         .flatten()
         .map(|entry| entry.file_name().to_string_lossy().into_owned());
@@ -151,10 +151,10 @@ fn names(lab: &Lab) -> Vec<String> {
     names
 }
 
-fn copies_of_read_only_directories_go_as_well(lab: &Lab) -> Outcome {
-    let module = format!("{}/module", lab.subdir("data"));
+fn copies_of_read_only_directories_go_as_well(env: &TestEnv) -> Outcome {
+    let module = format!("{}/module", env.subdir("data"));
     let script = format!("mkdir {module} && echo >{module}/file && chmod 555 {module}");
-    expect_code(&lab.run(&["sh", "-c", &script]), 0);
+    expect_code(&env.run(&["sh", "-c", &script]), 0);
     let args = [
         "compare",
         "--fresh-copy",
@@ -164,19 +164,19 @@ fn copies_of_read_only_directories_go_as_well(lab: &Lab) -> Outcome {
         "env.A=1",
         "--",
     ];
-    let output = lab.refit(&[&args[..], &["test", "-e", "module/file"]].concat());
+    let output = env.refit(&[&args[..], &["test", "-e", "module/file"]].concat());
     expect_code(&output, 0);
-    expect_code(&lab.run(&["chmod", "755", &module]), 0);
-    assert_eq!(names(lab), ["data"]);
+    expect_code(&env.run(&["chmod", "755", &module]), 0);
+    assert_eq!(names(env), ["data"]);
     Outcome::Pass
 }
 
-fn copies_that_would_not_fit_are_refused(lab: &Lab) -> Outcome {
-    let data = lab.subdir("data");
+fn copies_that_would_not_fit_are_refused(env: &TestEnv) -> Outcome {
+    let data = env.subdir("data");
     let script =
         format!("truncate -s 20T {data}/sparse 2>/dev/null || truncate -s 1T {data}/sparse");
-    if !lab.run(&["sh", "-c", &script]).status.success() {
-        lab.skip("no sparse file of a terabyte can be made here");
+    if !env.run(&["sh", "-c", &script]).status.success() {
+        env.skip("no sparse file of a terabyte can be made here");
     }
     let args = [
         "compare",
@@ -188,7 +188,7 @@ fn copies_that_would_not_fit_are_refused(lab: &Lab) -> Outcome {
         "--",
         "true",
     ];
-    let output = lab.refit(&args);
+    let output = env.refit(&args);
     expect_code(&output, 2);
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(
@@ -196,15 +196,15 @@ fn copies_that_would_not_fit_are_refused(lab: &Lab) -> Outcome {
         "{}",
         described(&output)
     );
-    assert_eq!(names(lab), ["data"]);
+    assert_eq!(names(env), ["data"]);
     Outcome::Pass
 }
 
-fn a_pipeline_is_one_word_for_the_shell(lab: &Lab) -> Outcome {
-    let out = lab.path("out");
+fn a_pipeline_is_one_word_for_the_shell(env: &TestEnv) -> Outcome {
+    let out = env.path("out");
     let pipeline = format!("printf 'a b' | wc -c | tr -d ' ' >{out}");
     let args = ["--shell", "--rounds", "12", "sync=off", "--", &pipeline];
-    let (output, result) = compare(lab, &args);
+    let (output, result) = compare(env, &args);
     expect_code(&output, 0);
     assert_eq!(
         fs::read_to_string(&out).expect("each run wrote there"),
@@ -219,12 +219,12 @@ fn a_pipeline_is_one_word_for_the_shell(lab: &Lab) -> Outcome {
     Outcome::Pass
 }
 
-fn a_program_gets_no_input_and_no_terminal(lab: &Lab) -> Outcome {
-    let log = lab.path("log");
+fn a_program_gets_no_input_and_no_terminal(env: &TestEnv) -> Outcome {
+    let log = env.path("log");
     let script = format!(
         "test -z \"$(cat)\" && test ! -t 0 -a ! -t 1 -a ! -t 2 && echo loud && echo loud >&2 && echo >>{log}"
     );
-    let mut refit = lab.refit_command(&["compare", "--quiet", "--rounds", "12", "env.A=1", "--"]);
+    let mut refit = env.refit_command(&["compare", "--quiet", "--rounds", "12", "env.A=1", "--"]);
     let input = fs::File::open("/proc/self/status").expect("/proc is mounted");
     let output = refit
         .args(["sh", "-c", &script])
@@ -241,24 +241,24 @@ fn a_program_gets_no_input_and_no_terminal(lab: &Lab) -> Outcome {
 }
 
 /// It would be stopped by SIGTTIN, and nobody would ever continue it.
-fn a_program_cannot_wait_for_the_terminal(lab: &Lab) -> Outcome {
-    let log = lab.path("log");
+fn a_program_cannot_wait_for_the_terminal(env: &TestEnv) -> Outcome {
+    let log = env.path("log");
     let script = format!("if read line </dev/tty; then exit 1; else echo >>{log}; fi");
     let args = [
         "compare", "--quiet", "--rounds", "12", "env.A=1", "--", "sh", "-c", &script,
     ];
-    let (status, shown) = Terminal::start(lab.refit_command(&args)).finish();
+    let (status, shown) = Terminal::start(env.refit_command(&args)).finish();
     assert_eq!(status.code(), Some(0), "{shown}");
     let text = fs::read_to_string(&log).expect("each run wrote there");
     assert!(text.lines().count() >= 42, "{shown}");
     Outcome::Pass
 }
 
-fn programs_and_hooks_get_signals_as_refit_does(lab: &Lab) -> Outcome {
+fn programs_and_hooks_get_signals_as_refit_does(env: &TestEnv) -> Outcome {
     let look = "grep -E '^Sig(Blk|Ign)' /proc/self/status";
-    let usual = lab.run(&["sh", "-c", &format!("exec {look}")]);
-    let log = format!("exec {look} >>{}", lab.path("log"));
-    lab.subdir("data");
+    let usual = env.run(&["sh", "-c", &format!("exec {look}")]);
+    let log = format!("exec {look} >>{}", env.path("log"));
+    env.subdir("data");
     let args = [
         "compare",
         "--quiet",
@@ -270,8 +270,8 @@ fn programs_and_hooks_get_signals_as_refit_does(lab: &Lab) -> Outcome {
         &log,
     ];
     let rest = ["--fresh-copy", "data", "env.A=1", "--", "sh", "-c", &log];
-    expect_code(&lab.refit(&[&args[..], &rest].concat()), 0);
-    let text = fs::read_to_string(lab.path("log")).expect("all wrote there");
+    expect_code(&env.refit(&[&args[..], &rest].concat()), 0);
+    let text = fs::read_to_string(env.path("log")).expect("all wrote there");
     let usual = printed(&usual);
     assert_eq!(usual.lines().count(), 2);
     assert_eq!(text, usual.repeat(3 * 6 * 7));

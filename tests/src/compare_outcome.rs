@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 
 use crate::compared::{compare, effect, list, printed, runs_of, said, variant};
-use crate::lab::{Lab, described, expect_code};
 use crate::runner::{Outcome, Test};
 use crate::test;
+use crate::test_env::{TestEnv, described, expect_code};
 
 pub const TESTS: &[Test] = &[
     test!(who_fails_differs_or_hangs_is_out_and_the_others_go_on),
@@ -25,8 +25,8 @@ fn reason(result: &Value, name: &str) -> String {
         .to_owned()
 }
 
-fn who_fails_differs_or_hangs_is_out_and_the_others_go_on(lab: &Lab) -> Outcome {
-    let program = lab.program("write_fsync");
+fn who_fails_differs_or_hangs_is_out_and_the_others_go_on(env: &TestEnv) -> Outcome {
+    let program = env.program("write_fsync");
     let script = format!(
         "case $LD_PRELOAD in *jemalloc*) echo no luck today >&2; exit 3;; esac
         case $MODE in
@@ -35,7 +35,7 @@ fn who_fails_differs_or_hangs_is_out_and_the_others_go_on(lab: &Lab) -> Outcome 
         kill) kill -SEGV $$;;
         esac
         echo done; {program} 60 {}",
-        lab.path("file")
+        env.path("file")
     );
     let out = [
         ("malloc=jemalloc", "exit code 3 (no luck today)", 3),
@@ -50,7 +50,7 @@ fn who_fails_differs_or_hangs_is_out_and_the_others_go_on(lab: &Lab) -> Outcome 
     let options = ["--same-output", "--timeout", "2s", "--rounds", "40"];
     let names: Vec<&str> = out.iter().map(|(name, ..)| *name).collect();
     let rest = ["sync=off", "--", "sh", "-c", &script];
-    let (output, result) = compare(lab, &[&options, &names[..], &rest].concat());
+    let (output, result) = compare(env, &[&options, &names[..], &rest].concat());
     expect_code(&output, 0);
     let text = printed(&output);
     for (name, why, runs) in out {
@@ -87,7 +87,7 @@ fn who_fails_differs_or_hangs_is_out_and_the_others_go_on(lab: &Lab) -> Outcome 
     Outcome::Pass
 }
 
-fn what_differs_is_the_candidate_whoever_ran_first(lab: &Lab) -> Outcome {
+fn what_differs_is_the_candidate_whoever_ran_first(env: &TestEnv) -> Outcome {
     let mut first = Vec::new();
     for seed in 1..=8 {
         let seed = seed.to_string();
@@ -101,7 +101,7 @@ fn what_differs_is_the_candidate_whoever_ran_first(lab: &Lab) -> Outcome {
             "env.A=1",
         ];
         let (output, result) = compare(
-            lab,
+            env,
             &[&args[..], &["--", "sh", "-c", "echo \"=$MODE\""]].concat(),
         );
         expect_code(&output, 0);
@@ -123,7 +123,7 @@ fn what_differs_is_the_candidate_whoever_ran_first(lab: &Lab) -> Outcome {
         "env.A=1",
         "--",
     ];
-    let output = lab.refit(&[&args[..], &["cat", "/proc/sys/kernel/random/uuid"]].concat());
+    let output = env.refit(&[&args[..], &["cat", "/proc/sys/kernel/random/uuid"]].concat());
     expect_code(&output, 2);
     assert!(
         said(&output).contains("the baseline takes no part: printed something else"),
@@ -133,8 +133,8 @@ fn what_differs_is_the_candidate_whoever_ran_first(lab: &Lab) -> Outcome {
     Outcome::Pass
 }
 
-fn the_check_judges_each_run(lab: &Lab) -> Outcome {
-    let state = lab.path("state");
+fn the_check_judges_each_run(env: &TestEnv) -> Outcome {
+    let state = env.path("state");
     let script = format!("echo \"$MODE\" >{state}");
     let check = format!("test \"$(cat {state})\" != bad");
     let args = [
@@ -145,7 +145,7 @@ fn the_check_judges_each_run(lab: &Lab) -> Outcome {
         "env.MODE=bad",
         "env.MODE=good",
     ];
-    let (output, result) = compare(lab, &[&args[..], &["--", "sh", "-c", &script]].concat());
+    let (output, result) = compare(env, &[&args[..], &["--", "sh", "-c", &script]].concat());
     expect_code(&output, 0);
     assert!(
         reason(&result, "env.MODE=bad").contains("--check failed"),
@@ -156,7 +156,7 @@ fn the_check_judges_each_run(lab: &Lab) -> Outcome {
     let args = [
         "compare", "--check", "false", "--rounds", "12", "env.A=1", "--", "true",
     ];
-    let output = lab.refit(&args);
+    let output = env.refit(&args);
     expect_code(&output, 2);
     assert!(
         said(&output).contains("--check failed"),
@@ -166,7 +166,7 @@ fn the_check_judges_each_run(lab: &Lab) -> Outcome {
     Outcome::Pass
 }
 
-fn without_any_candidate_left_the_answer_is_2(lab: &Lab) -> Outcome {
+fn without_any_candidate_left_the_answer_is_2(env: &TestEnv) -> Outcome {
     let script = "test -z \"$FAIL\" || exit 9";
     let gate = ["--gate", "wall<+500%", "--rounds", "14"];
     let all = [
@@ -174,7 +174,7 @@ fn without_any_candidate_left_the_answer_is_2(lab: &Lab) -> Outcome {
         &["env.FAIL=1", "env.FAIL=2", "--", "sh", "-c", script],
     ]
     .concat();
-    let (output, result) = compare(lab, &all);
+    let (output, result) = compare(env, &all);
     expect_code(&output, 2);
     for name in ["env.FAIL=1", "env.FAIL=2"] {
         assert!(reason(&result, name).contains("exit code 9"), "{result}");
@@ -186,20 +186,20 @@ fn without_any_candidate_left_the_answer_is_2(lab: &Lab) -> Outcome {
         &["env.FAIL=1", "env.A=1", "--", "sh", "-c", script],
     ]
     .concat();
-    let (output, result) = compare(lab, &one);
+    let (output, result) = compare(env, &one);
     expect_code(&output, 1);
     let answers: Vec<&Value> = list(&result["gates"])
         .iter()
         .map(|gate| &gate["answer"])
         .collect();
     assert_eq!(answers, ["failed", "passed"]);
-    expect_code(&compare(lab, &one[2..]).0, 0);
+    expect_code(&compare(env, &one[2..]).0, 0);
     Outcome::Pass
 }
 
-fn a_baseline_that_fails_ends_it_with_its_own_words(lab: &Lab) -> Outcome {
+fn a_baseline_that_fails_ends_it_with_its_own_words(env: &TestEnv) -> Outcome {
     let fails = ["sh", "-c", "echo cannot find my hat >&2; exit 4"];
-    let output = lab.refit(&[&["compare", "sync=off", "--"], &fails[..]].concat());
+    let output = env.refit(&[&["compare", "sync=off", "--"], &fails[..]].concat());
     expect_code(&output, 2);
     let text = said(&output);
     assert!(
@@ -211,7 +211,7 @@ fn a_baseline_that_fails_ends_it_with_its_own_words(lab: &Lab) -> Outcome {
         "{text}"
     );
     // Whichever variant comes first, what cannot start is said by name.
-    let output = lab.refit(&["compare", "sync=off", "--", "no-such-command-anywhere"]);
+    let output = env.refit(&["compare", "sync=off", "--", "no-such-command-anywhere"]);
     expect_code(&output, 2);
     assert!(
         said(&output).contains("cannot run no-such-command-anywhere"),
@@ -222,11 +222,11 @@ fn a_baseline_that_fails_ends_it_with_its_own_words(lab: &Lab) -> Outcome {
 }
 
 /// One run of a hundred may fail; its round pair is left out, and said to be.
-fn now_and_then_a_failed_run_costs_its_round_pair_only(lab: &Lab) -> Outcome {
-    let log = lab.path("log");
+fn now_and_then_a_failed_run_costs_its_round_pair_only(env: &TestEnv) -> Outcome {
+    let log = env.path("log");
     let script = format!("echo >>{log}; test $(wc -l <{log}) -ne 20");
     let (output, result) = compare(
-        lab,
+        env,
         &[
             "--rounds",
             "16",

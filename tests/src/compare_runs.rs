@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 
 use crate::compared::{compare, effect, list, number, pairs, printed, runs_of, variant, witnessed};
-use crate::lab::{Lab, expect_code};
 use crate::runner::{Outcome, Test};
 use crate::test;
+use crate::test_env::{TestEnv, expect_code};
 
 pub const TESTS: &[Test] = &[
     test!(each_second_round_mirrors_the_first),
@@ -15,10 +15,10 @@ pub const TESTS: &[Test] = &[
     test!(settings_of_with_lie_under_everything),
 ];
 
-fn each_second_round_mirrors_the_first(lab: &Lab) -> Outcome {
+fn each_second_round_mirrors_the_first(env: &TestEnv) -> Outcome {
     let candidates = ["env.A=1", "env.A=2", "env.A=3"];
     let args = [&["--rounds", "14"], &candidates[..], &["--", "true"]].concat();
-    let (output, result) = compare(lab, &args);
+    let (output, result) = compare(env, &args);
     expect_code(&output, 0);
     let (pairs, count) = (pairs(&result), candidates.len() + 2);
     assert_eq!(pairs.len(), 1 + 7);
@@ -54,10 +54,10 @@ fn each_second_round_mirrors_the_first(lab: &Lab) -> Outcome {
     Outcome::Pass
 }
 
-fn the_seed_alone_decides_the_order(lab: &Lab) -> Outcome {
+fn the_seed_alone_decides_the_order(env: &TestEnv) -> Outcome {
     let order = |seed: &str| -> (Value, Vec<Value>) {
         let args = ["--rounds", "12", "--seed", seed, "env.A=1", "--", "true"];
-        let (output, result) = compare(lab, &args);
+        let (output, result) = compare(env, &args);
         expect_code(&output, 0);
         let runs = list(&result["runs"]).iter();
         // As many as there are whenever it ends.
@@ -72,16 +72,16 @@ fn the_seed_alone_decides_the_order(lab: &Lab) -> Outcome {
     Outcome::Pass
 }
 
-fn every_variant_stands_on_the_same_library(lab: &Lab) -> Outcome {
-    let (log, program) = (lab.path("preloads"), lab.program("fsync_once"));
+fn every_variant_stands_on_the_same_library(env: &TestEnv) -> Outcome {
+    let (log, program) = (env.path("preloads"), env.program("fsync_once"));
     let script = format!(
         "echo \"$LD_PRELOAD\" >>{log}; {program} {}",
-        lab.path("file")
+        env.path("file")
     );
     let args = [
         "--bare", "--rounds", "14", "sync=off", "env.A=1", "--", "sh", "-c", &script,
     ];
-    let (output, result) = compare(lab, &args);
+    let (output, result) = compare(env, &args);
     expect_code(&output, 0);
     let (bare, _) = variant(&result, "bare");
     let text = std::fs::read_to_string(&log).expect("each run wrote there");
@@ -107,8 +107,8 @@ fn every_variant_stands_on_the_same_library(lab: &Lab) -> Outcome {
     Outcome::Pass
 }
 
-fn a_round_pair_has_one_size_of_environment(lab: &Lab) -> Outcome {
-    let log = lab.path("sizes");
+fn a_round_pair_has_one_size_of_environment(env: &TestEnv) -> Outcome {
+    let log = env.path("sizes");
     // The shell's own, as exec gave it.
     let script = format!("wc -c </proc/$$/environ >>{log}; true");
     let long = format!("env.LONG={}", "x".repeat(300));
@@ -121,7 +121,7 @@ fn a_round_pair_has_one_size_of_environment(lab: &Lab) -> Outcome {
         &long,
         "malloc=glibc:arena_max=2",
     ];
-    let (output, result) = compare(lab, &[&args[..], &["--", "sh", "-c", &script]].concat());
+    let (output, result) = compare(env, &[&args[..], &["--", "sh", "-c", &script]].concat());
     expect_code(&output, 0);
     let text = std::fs::read_to_string(&log).expect("each run wrote there");
     let mut sizes = text
@@ -144,9 +144,9 @@ fn a_round_pair_has_one_size_of_environment(lab: &Lab) -> Outcome {
     Outcome::Pass
 }
 
-fn settings_of_with_lie_under_everything(lab: &Lab) -> Outcome {
-    let (log, program) = (lab.path("log"), lab.program("fsync_once"));
-    let script = format!("echo \"$BASE\" >>{log}; {program} {}", lab.path("file"));
+fn settings_of_with_lie_under_everything(env: &TestEnv) -> Outcome {
+    let (log, program) = (env.path("log"), env.program("fsync_once"));
+    let script = format!("echo \"$BASE\" >>{log}; {program} {}", env.path("file"));
     let args = [
         "--with",
         "env.BASE=under",
@@ -157,7 +157,7 @@ fn settings_of_with_lie_under_everything(lab: &Lab) -> Outcome {
         "12",
     ];
     let (output, result) = compare(
-        lab,
+        env,
         &[&args[..], &["env.A=1", "--", "sh", "-c", &script]].concat(),
     );
     expect_code(&output, 0);

@@ -4,10 +4,10 @@ use std::fs;
 
 use crate::compare_files::make;
 use crate::compared::printed;
-use crate::lab::{Lab, described, expect_code, refit_path};
 use crate::runner::{Outcome, Test};
 use crate::terminal::Terminal;
 use crate::test;
+use crate::test_env::{TestEnv, described, expect_code, refit_path};
 
 pub const TESTS: &[Test] = &[
     test!(nobody_who_reads_is_no_trouble),
@@ -17,9 +17,9 @@ pub const TESTS: &[Test] = &[
 ];
 
 /// A command on a terminal of so many columns; what it showed.
-fn on_terminal(lab: &Lab, columns: u32, settings: &[(&str, &str)], args: &[&str]) -> String {
-    lab.require_command("stty");
-    let mut command = lab.command("sh");
+fn on_terminal(env: &TestEnv, columns: u32, settings: &[(&str, &str)], args: &[&str]) -> String {
+    env.require_command("stty");
+    let mut command = env.command("sh");
     let script = format!("stty cols {columns} && exec \"$@\"");
     command
         .args(["-c", &script, "sh", &refit_path()])
@@ -33,8 +33,8 @@ fn on_terminal(lab: &Lab, columns: u32, settings: &[(&str, &str)], args: &[&str]
     shown
 }
 
-fn nobody_who_reads_is_no_trouble(lab: &Lab) -> Outcome {
-    make(lab, &[]);
+fn nobody_who_reads_is_no_trouble(env: &TestEnv) -> Outcome {
+    make(env, &[]);
     for args in [
         &["report", "result.json"][..],
         &["report", "--history", "."],
@@ -44,7 +44,7 @@ fn nobody_who_reads_is_no_trouble(lab: &Lab) -> Outcome {
     ] {
         let (reader, writer) = std::io::pipe().expect("descriptors are left");
         drop(reader);
-        let output = lab
+        let output = env
             .refit_command(args)
             .stdout(writer)
             .output()
@@ -56,7 +56,7 @@ fn nobody_who_reads_is_no_trouble(lab: &Lab) -> Outcome {
         .write(true)
         .open("/dev/full")
         .expect("every Linux has it");
-    let output = lab
+    let output = env
         .refit_command(&["report", "result.json"])
         .stdout(full)
         .output()
@@ -70,24 +70,24 @@ fn nobody_who_reads_is_no_trouble(lab: &Lab) -> Outcome {
     Outcome::Pass
 }
 
-fn colours_are_for_terminals_that_want_them(lab: &Lab) -> Outcome {
+fn colours_are_for_terminals_that_want_them(env: &TestEnv) -> Outcome {
     const ESCAPE: char = '\u{1b}';
-    let output = make(lab, &[]);
+    let output = make(env, &[]);
     assert!(!printed(&output).contains(ESCAPE) && !output.stderr.contains(&(ESCAPE as u8)));
     let args = ["report", "result.json"];
-    assert!(on_terminal(lab, 100, &[], &args).contains(ESCAPE));
-    assert!(on_terminal(lab, 100, &[("NO_COLOR", "")], &args).contains(ESCAPE));
-    let plain = on_terminal(lab, 100, &[("NO_COLOR", "1")], &args);
+    assert!(on_terminal(env, 100, &[], &args).contains(ESCAPE));
+    assert!(on_terminal(env, 100, &[("NO_COLOR", "")], &args).contains(ESCAPE));
+    let plain = on_terminal(env, 100, &[("NO_COLOR", "1")], &args);
     assert_eq!(plain, printed(&output));
     Outcome::Pass
 }
 
-fn the_table_is_as_wide_as_the_terminal(lab: &Lab) -> Outcome {
-    make(lab, &[]);
+fn the_table_is_as_wide_as_the_terminal(env: &TestEnv) -> Outcome {
+    make(env, &[]);
     let widest = |text: &str| text.lines().map(|line| line.chars().count()).max();
     let quiet = [("NO_COLOR", "1")];
     for columns in [60, 80, 140] {
-        let shown = on_terminal(lab, columns, &quiet, &["report", "result.json"]);
+        let shown = on_terminal(env, columns, &quiet, &["report", "result.json"]);
         let width = widest(&shown).expect("there are lines");
         assert!(width <= columns as usize, "{width} of {columns}:\n{shown}");
         assert!(
@@ -111,7 +111,7 @@ fn the_table_is_as_wide_as_the_terminal(lab: &Lab) -> Outcome {
         "--",
         "true",
     ];
-    let shown = on_terminal(lab, 140, &quiet, &args);
+    let shown = on_terminal(env, 140, &quiet, &args);
     assert!(shown.contains("baseline"), "{shown}");
     assert!(
         widest(&shown).is_some_and(|width| width <= 80 && width > 60),
@@ -120,17 +120,17 @@ fn the_table_is_as_wide_as_the_terminal(lab: &Lab) -> Outcome {
     Outcome::Pass
 }
 
-fn progress_shows_estimates_and_never_a_verdict(lab: &Lab) -> Outcome {
+fn progress_shows_estimates_and_never_a_verdict(env: &TestEnv) -> Outcome {
     let script = format!(
         "exec {} compare --seed 5 --rounds 24 --precision 0.0001% env.SLOW=1 -- \
         sh -c 'test -z \"$SLOW\" || exec sleep 0.02' >out",
         refit_path()
     );
-    let mut command = lab.command("sh");
+    let mut command = env.command("sh");
     command.args(["-c", &script]).env("TERM", "xterm");
     let (status, shown) = Terminal::start(command).finish();
     assert_eq!(status.code(), Some(0), "{shown}");
-    let table = fs::read_to_string(lab.path("out")).expect("the shell made it");
+    let table = fs::read_to_string(env.path("out")).expect("the shell made it");
     assert!(
         table.contains("slower") && !table.contains('\u{1b}'),
         "{table}"

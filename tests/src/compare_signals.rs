@@ -7,11 +7,11 @@ use std::process::{Child, Output, Stdio};
 use serde_json::{Value, json};
 
 use crate::compared::{effect, list, pairs, printed};
-use crate::lab::{Lab, expect_code, wait_for, wait_for_file, wait_until};
 use crate::processes::status_line;
 use crate::result::expect_valid;
 use crate::runner::{Outcome, Test};
 use crate::terminal::{CTRL_C, Terminal};
+use crate::test_env::{TestEnv, expect_code, wait_for, wait_for_file, wait_until};
 use crate::{sys, test};
 
 pub const TESTS: &[Test] = &[
@@ -24,7 +24,7 @@ pub const TESTS: &[Test] = &[
 ];
 
 /// Starts a comparison of this shell script that nothing but a signal ends soon.
-fn start(lab: &Lab, options: &[&str], script: &str) -> Child {
+fn start(env: &TestEnv, options: &[&str], script: &str) -> Child {
     let args = [
         "compare",
         "--json",
@@ -35,7 +35,7 @@ fn start(lab: &Lab, options: &[&str], script: &str) -> Child {
         "0.0001%",
     ];
     let mut refit =
-        lab.refit_command(&[&args, options, &["env.A=1", "--", "sh", "-c", script]].concat());
+        env.refit_command(&[&args, options, &["env.A=1", "--", "sh", "-c", script]].concat());
     refit.stdout(Stdio::piped()).stderr(Stdio::piped());
     refit.spawn().expect("refit starts")
 }
@@ -45,12 +45,12 @@ fn interrupt(child: &Child) {
     sys::send_signal(pid, libc::SIGINT);
 }
 
-fn lines(lab: &Lab, name: &str) -> usize {
-    fs::read_to_string(lab.path(name)).map_or(0, |text| text.lines().count())
+fn lines(env: &TestEnv, name: &str) -> usize {
+    fs::read_to_string(env.path(name)).map_or(0, |text| text.lines().count())
 }
 
-fn result(lab: &Lab) -> Value {
-    let text = fs::read_to_string(lab.path("result.json")).expect("there is a result");
+fn result(env: &TestEnv) -> Value {
+    let text = fs::read_to_string(env.path("result.json")).expect("there is a result");
     let result = serde_json::from_str(&text).expect("it is JSON");
     expect_valid(&result);
     result
@@ -60,14 +60,14 @@ fn end(child: Child) -> Output {
     child.wait_with_output().expect("it is our child")
 }
 
-fn one_interruption_finishes_the_round_pair(lab: &Lab) -> Outcome {
-    let log = lab.path("log");
-    let child = start(lab, &[], &format!("echo >>{log}; exec sleep 0.02"));
+fn one_interruption_finishes_the_round_pair(env: &TestEnv) -> Outcome {
+    let log = env.path("log");
+    let child = start(env, &[], &format!("echo >>{log}; exec sleep 0.02"));
     // What was measured is stored all the time, as it will be at the end.
     wait_until("a stored round pair", || {
-        Path::new(&lab.path("result.json")).exists()
+        Path::new(&env.path("result.json")).exists()
     });
-    let stored = result(lab);
+    let stored = result(env);
     assert!(
         stored["plan"]["pairs"].as_u64() >= Some(1),
         "{}",
@@ -75,15 +75,15 @@ fn one_interruption_finishes_the_round_pair(lab: &Lab) -> Outcome {
     );
     assert_eq!(stored["interrupted"], false);
     wait_until("six round pairs and a half", || {
-        lines(lab, "log") >= 6 * 7 + 3
+        lines(env, "log") >= 6 * 7 + 3
     });
     interrupt(&child);
     let output = end(child);
     expect_code(&output, 0);
-    let result = result(lab);
+    let result = result(env);
     assert_eq!(result["interrupted"], true);
     let runs = list(&result["runs"]);
-    assert_eq!((runs.len() % 6, runs.len()), (0, lines(lab, "log")));
+    assert_eq!((runs.len() % 6, runs.len()), (0, lines(env, "log")));
     assert!(runs.len() < 6 * 20, "it went on for {} runs", runs.len());
     assert!(
         runs.iter()
@@ -101,19 +101,19 @@ fn one_interruption_finishes_the_round_pair(lab: &Lab) -> Outcome {
     Outcome::Pass
 }
 
-fn an_interruption_of_the_warm_up_leaves_no_estimate(lab: &Lab) -> Outcome {
+fn an_interruption_of_the_warm_up_leaves_no_estimate(env: &TestEnv) -> Outcome {
     for (options, code) in [(&["--budget", "1s"][..], 0), (&["--strict"], 3)] {
-        let _ = fs::remove_file(lab.path("log"));
+        let _ = fs::remove_file(env.path("log"));
         let child = start(
-            lab,
+            env,
             options,
-            &format!("echo >>{}; exec sleep 0.2", lab.path("log")),
+            &format!("echo >>{}; exec sleep 0.2", env.path("log")),
         );
-        wait_until("the first run", || lines(lab, "log") > 0);
+        wait_until("the first run", || lines(env, "log") > 0);
         interrupt(&child);
         let output = end(child);
         expect_code(&output, code);
-        let result = result(lab);
+        let result = result(env);
         assert_eq!(result["interrupted"], true);
         assert_eq!(list(&result["runs"]).len(), 6);
         assert_eq!(result["effects"], json!([]));
@@ -126,15 +126,15 @@ fn an_interruption_of_the_warm_up_leaves_no_estimate(lab: &Lab) -> Outcome {
     Outcome::Pass
 }
 
-fn the_second_interruption_ends_it_at_once(lab: &Lab) -> Outcome {
+fn the_second_interruption_ends_it_at_once(env: &TestEnv) -> Outcome {
     for hangs_at in [1, 6 * 2 + 3] {
-        let log = lab.path("log");
+        let log = env.path("log");
         let _ = fs::remove_file(&log);
         let script = format!(
             "echo $$ >>{log}; test $(wc -l <{log}) -lt {hangs_at} || exec tail -f /dev/null"
         );
-        let child = start(lab, &[], &script);
-        wait_until("the run that hangs", || lines(lab, "log") == hangs_at);
+        let child = start(env, &[], &script);
+        wait_until("the run that hangs", || lines(env, "log") == hangs_at);
         let text = fs::read_to_string(&log).expect("it is there");
         let pid = text
             .lines()
@@ -157,7 +157,7 @@ fn the_second_interruption_ends_it_at_once(lab: &Lab) -> Outcome {
         let output = end(child);
         expect_code(&output, 0);
         assert!(status_line(pid, "State").is_none());
-        let result = result(lab);
+        let result = result(env);
         assert_eq!(result["interrupted"], true);
         let runs = list(&result["runs"]);
         assert_eq!(
@@ -180,10 +180,10 @@ fn the_second_interruption_ends_it_at_once(lab: &Lab) -> Outcome {
 }
 
 /// A hook has the terminal, and so Ctrl-C ends it too; that is no failure of the hook.
-fn ctrl_c_in_a_hook_ends_it_with_a_result(lab: &Lab) -> Outcome {
-    let log = lab.path("log");
+fn ctrl_c_in_a_hook_ends_it_with_a_result(env: &TestEnv) -> Outcome {
+    let log = env.path("log");
     let hook = format!("echo >>{log}; test $(wc -l <{log}) -lt 22 || exec tail -f /dev/null");
-    let mut terminal = Terminal::start(lab.refit_command(&[
+    let mut terminal = Terminal::start(env.refit_command(&[
         "compare",
         "--json",
         "result.json",
@@ -195,13 +195,13 @@ fn ctrl_c_in_a_hook_ends_it_with_a_result(lab: &Lab) -> Outcome {
         "--",
         "true",
     ]));
-    wait_until("the hook that hangs", || lines(lab, "log") == 22);
+    wait_until("the hook that hangs", || lines(env, "log") == 22);
     let tails = || children_named(terminal.pid(), "tail");
     wait_until("tail", || tails() == 1);
     terminal.type_in(CTRL_C);
     let (status, shown) = terminal.finish();
     assert_eq!(status.code(), Some(0), "{shown}");
-    let result = result(lab);
+    let result = result(env);
     assert_eq!(
         (&result["interrupted"], &result["plan"]["pairs"]),
         (&json!(true), &json!(2))
@@ -220,11 +220,11 @@ fn children_named(parent: u32, name: &str) -> usize {
         .count()
 }
 
-fn ctrl_c_before_the_first_run_leaves_no_copies(lab: &Lab) -> Outcome {
-    lab.subdir("data");
-    let ready = lab.path("ready");
+fn ctrl_c_before_the_first_run_leaves_no_copies(env: &TestEnv) -> Outcome {
+    env.subdir("data");
+    let ready = env.path("ready");
     let hook = format!("echo >{ready}; exec tail -f /dev/null");
-    let mut terminal = Terminal::start(lab.refit_command(&[
+    let mut terminal = Terminal::start(env.refit_command(&[
         "compare",
         "--json",
         "result.json",
@@ -241,8 +241,8 @@ fn ctrl_c_before_the_first_run_leaves_no_copies(lab: &Lab) -> Outcome {
     terminal.type_in(CTRL_C);
     let (status, shown) = terminal.finish();
     assert_eq!(status.code(), Some(0), "{shown}");
-    assert_eq!(list(&result(lab)["runs"]).len(), 0);
-    let entries = fs::read_dir(lab.dir())
+    assert_eq!(list(&result(env)["runs"]).len(), 0);
+    let entries = fs::read_dir(env.dir())
         .expect("the directory is ours")
         .flatten();
     let copies = entries.filter(|entry| entry.file_name().to_string_lossy().contains("copies"));
@@ -251,13 +251,13 @@ fn ctrl_c_before_the_first_run_leaves_no_copies(lab: &Lab) -> Outcome {
 }
 
 /// Nobody is left to end it: the run under way goes on as it would have, and no other starts.
-fn killed_it_leaves_the_run_under_way_to_end_by_itself(lab: &Lab) -> Outcome {
-    let [log, go, done, session] = ["log", "go", "done", "session"].map(|name| lab.path(name));
+fn killed_it_leaves_the_run_under_way_to_end_by_itself(env: &TestEnv) -> Outcome {
+    let [log, go, done, session] = ["log", "go", "done", "session"].map(|name| env.path(name));
     let script = format!(
         "test $(wc -l <{log}) -lt 14 || echo $REFIT_SESSION >{session}; echo $$ >>{log}; test $(wc -l <{log}) -lt 15 || {{ until test -e {go}; do sleep 0.01; done; echo done >>{done}; }}"
     );
-    let mut child = start(lab, &["--timeout", "50s"], &script);
-    wait_until("a run behind the warm-up", || lines(lab, "log") == 15);
+    let mut child = start(env, &["--timeout", "50s"], &script);
+    wait_until("a run behind the warm-up", || lines(env, "log") == 15);
     let text = fs::read_to_string(&log).expect("it is there");
     let pid = text
         .lines()
@@ -274,21 +274,21 @@ fn killed_it_leaves_the_run_under_way_to_end_by_itself(lab: &Lab) -> Outcome {
     let session = wait_for_file(&session);
     let session = Path::new(session.trim());
     let args = ["compare", "--rounds", "12", "env.A=1", "--", "true"];
-    expect_code(&lab.refit(&args), 0);
+    expect_code(&env.refit(&args), 0);
     assert!(
         session.is_absolute() && session.exists(),
         "{}",
         session.display()
     );
-    lab.file("go", "");
+    env.file("go", "");
     wait_for("its end", || {
         status_line(pid, "State").is_none().then_some(())
     });
-    assert_eq!((lines(lab, "done"), lines(lab, "log")), (1, 15));
+    assert_eq!((lines(env, "done"), lines(env, "log")), (1, 15));
     // Only whole round pairs had been stored.
-    assert_eq!(list(&result(lab)["runs"]).len() % 6, 0);
+    assert_eq!(list(&result(env)["runs"]).len() % 6, 0);
     // Now whoever uses refit next sweeps it up.
-    expect_code(&lab.refit(&args), 0);
+    expect_code(&env.refit(&args), 0);
     assert!(!session.exists(), "{}", session.display());
     Outcome::Pass
 }

@@ -4,12 +4,12 @@ use std::process::Output;
 
 use serde_json::Value;
 
-use crate::lab::Lab;
 use crate::result::expect_valid;
+use crate::test_env::TestEnv;
 
 /// A comparison that succeeds at least in writing its result, which has to be as documented.
-pub fn compare(lab: &Lab, args: &[&str]) -> (Output, Value) {
-    let (output, result) = lab.refit_json(&[&["compare"], args].concat());
+pub fn compare(env: &TestEnv, args: &[&str]) -> (Output, Value) {
+    let (output, result) = env.refit_json(&[&["compare"], args].concat());
     expect_valid(&result);
     assert_eq!(result["kind"], "compare");
     (output, result)

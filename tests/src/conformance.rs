@@ -9,9 +9,9 @@ use std::process::ExitCode;
 
 use crate::backends::Backend;
 use crate::cells::{Answers, Cell, Program};
-use crate::lab::{Lab, source_dir};
 use crate::matrix::{self, Matrix, Row, expected, paired};
 use crate::runner::{self, Outcome, Test};
+use crate::test_env::{TestEnv, source_dir};
 use crate::{conformance_document as document, differences, test};
 
 pub const TESTS: &[Test] = &[
@@ -22,8 +22,8 @@ pub const TESTS: &[Test] = &[
     test!(a_filter_that_always_answers_0_would_be_noticed),
 ];
 
-fn every_cell_is_the_kernels_or_documented(lab: &Lab) -> Outcome {
-    let matrix = matrix::run(lab);
+fn every_cell_is_the_kernels_or_documented(env: &TestEnv) -> Outcome {
+    let matrix = matrix::run(env);
     let mut exact = 0;
     for row in &matrix.rows {
         let what = format!("{}, {}", row.program.name, row.backend.words());
@@ -56,7 +56,7 @@ fn every_cell_is_the_kernels_or_documented(lab: &Lab) -> Outcome {
         idle.is_empty(),
         "documented, and it does not occur: {idle:#?}"
     );
-    if lab.as_root() {
+    if env.as_root() {
         hold_document(&matrix, &written);
     }
     Outcome::Pass
@@ -92,7 +92,7 @@ fn hold_document(matrix: &Matrix, written: &str) {
 
 /// `--conformance`: what docs/conformance.md should be, on stdout, unless something is wrong.
 pub fn print_document() -> ExitCode {
-    let matrix = match runner::lab().map(|lab| matrix::run(&lab)) {
+    let matrix = match runner::test_env().map(|env| matrix::run(&env)) {
         Ok(matrix) => matrix,
         Err(error) => {
             eprintln!("refit-tests: {error:#}");
@@ -117,7 +117,7 @@ pub fn print_document() -> ExitCode {
 }
 
 /// Some cells that facts about Linux 6.18 give by hand, so that the fixture itself is not blind.
-fn the_kernel_answers_as_documented(lab: &Lab) -> Outcome {
+fn the_kernel_answers_as_documented(env: &TestEnv) -> Outcome {
     let glibc = Program::named("glibc");
     for (group, lines) in [
         (
@@ -149,7 +149,7 @@ fn the_kernel_answers_as_documented(lab: &Lab) -> Outcome {
         ),
         ("kernel_aio", &["io_submit_fsync pipe_read -1 EINVAL"]),
     ] {
-        let answers = glibc.bare(lab, group, None).cells;
+        let answers = glibc.bare(env, group, None).cells;
         let printed: Vec<String> = answers.iter().map(Cell::to_string).collect();
         for line in lines {
             assert!(
@@ -159,7 +159,7 @@ fn the_kernel_answers_as_documented(lab: &Lab) -> Outcome {
         }
     }
     // The kernel completes a lone __O_SYNC, and keeps every other bit that was asked for.
-    let opens = glibc.bare(lab, "opens", None).cells;
+    let opens = glibc.bare(env, "opens", None).cells;
     let asked = opens.iter().filter(|cell| cell.kind.contains("SYNC"));
     for cell in asked.clone() {
         let bits = if cell.kind.contains("O_DSYNC") {
@@ -182,44 +182,44 @@ fn wrong_cells(backend: &Backend, program: &Program, bare: &[Cell], mutant: &[Ce
 }
 
 /// A preload mutant fails at least so many cells of each group.
-fn is_noticed(lab: &Lab, mutant: &str, groups: &[(&str, usize)]) {
-    let (mutant, glibc) = (lab.program(mutant), Program::named("glibc"));
+fn is_noticed(env: &TestEnv, mutant: &str, groups: &[(&str, usize)]) {
+    let (mutant, glibc) = (env.program(mutant), Program::named("glibc"));
     for (group, at_least) in groups {
-        let bare = glibc.bare(lab, group, None).cells;
-        let got = glibc.bare(lab, group, Some(&mutant)).cells;
+        let bare = glibc.bare(env, group, None).cells;
+        let got = glibc.bare(env, group, Some(&mutant)).cells;
         let wrong = wrong_cells(Backend::named("preload off"), glibc, &bare, &got);
         println!("{group}: {wrong} of {} wrong", bare.len());
         assert!(wrong >= *at_least, "{group}: only {wrong} cells are wrong");
     }
 }
 
-fn a_preload_that_always_answers_0_would_be_noticed(lab: &Lab) -> Outcome {
+fn a_preload_that_always_answers_0_would_be_noticed(env: &TestEnv) -> Outcome {
     let groups = [
         ("descriptors", 240),
         ("ranges", 8),
         ("opens", 50),
         ("cancel", 4),
     ];
-    is_noticed(lab, "always_zero", &groups);
+    is_noticed(env, "always_zero", &groups);
     Outcome::Pass
 }
 
-fn a_preload_that_zeroes_errno_would_be_noticed(lab: &Lab) -> Outcome {
-    is_noticed(lab, "zeroes_errno", &[("descriptors", 80), ("ranges", 14)]);
+fn a_preload_that_zeroes_errno_would_be_noticed(env: &TestEnv) -> Outcome {
+    is_noticed(env, "zeroes_errno", &[("descriptors", 80), ("ranges", 14)]);
     Outcome::Pass
 }
 
 /// strace answers the calls of a static program in the kernel's place.
-fn a_filter_that_always_answers_0_would_be_noticed(lab: &Lab) -> Outcome {
-    lab.require_command("strace");
+fn a_filter_that_always_answers_0_would_be_noticed(env: &TestEnv) -> Outcome {
+    env.require_command("strace");
     let program = Program::named("glibc-static");
     for (group, at_least) in [("descriptors", 300), ("ranges", 16)] {
-        let bare = program.bare(lab, group, None).cells;
-        let words = program.words(lab, group, "mutant");
+        let bare = program.bare(env, group, None).cells;
+        let words = program.words(env, group, "mutant");
         let calls = "inject=fsync,fdatasync,syncfs,sync_file_range,msync:retval=0";
         let mut command = vec!["strace", "-f", "-qq", "-o", "/dev/null", "-e", calls, "--"];
         command.extend(words.iter().map(String::as_str));
-        let got = Answers::parse(&lab.run(&command).stdout).cells;
+        let got = Answers::parse(&env.run(&command).stdout).cells;
         let wrong = wrong_cells(Backend::named("seccomp off"), program, &bare, &got);
         println!("{group}: {wrong} of {} wrong", bare.len());
         assert!(wrong >= at_least, "{group}: only {wrong} cells are wrong");

@@ -2,9 +2,9 @@
 //! only what refit says was real.
 
 use crate::cells::{Cell, Program};
-use crate::lab::{Lab, described, expect_code};
 use crate::runner::{Outcome, Test};
 use crate::test;
+use crate::test_env::{TestEnv, described, expect_code};
 use crate::traced::{self, Counts, Traced, syncs};
 
 pub const TESTS: &[Test] = &[
@@ -73,9 +73,9 @@ fn comparable(early: &Counts, mut refit: Counts, mut straced: Counts) -> [Counts
     [refit, straced]
 }
 
-fn under_refit(lab: &Lab, setting: &str, words: &[String]) -> Traced {
+fn under_refit(env: &TestEnv, setting: &str, words: &[String]) -> Traced {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    let traced = traced::run(lab, &[setting], &words);
+    let traced = traced::run(env, &[setting], &words);
     let said = &traced.output.stderr;
     assert!(said.is_empty(), "{words:?}: {}", described(&traced.output));
     traced.all_reached();
@@ -102,40 +102,40 @@ fn judge(what: &str, early: &Counts, never_off: bool, mut run: impl FnMut(&str) 
     }
 }
 
-fn of_cells_all_is_counted_and_only_the_real_is_passed_on(lab: &Lab) -> Outcome {
-    lab.require_command("strace");
+fn of_cells_all_is_counted_and_only_the_real_is_passed_on(env: &TestEnv) -> Outcome {
+    env.require_command("strace");
     for program in ["glibc", "musl"].map(Program::named) {
         for group in GROUPS {
-            let bare = program.bare(lab, group, None).cells;
+            let bare = program.bare(env, group, None).cells;
             let early = ended_before_the_kernel(group, &bare);
             // aio_fsync has to complete through aio_error.
             let never_off = *group == "posix_aio";
             let what = format!("{}, {group}", program.name);
             judge(&what, &early, never_off, |setting| {
-                under_refit(lab, setting, &program.words(lab, group, setting))
+                under_refit(env, setting, &program.words(env, group, setting))
             });
         }
     }
     Outcome::Pass
 }
 
-fn of_programs_all_is_counted_and_only_the_real_is_passed_on(lab: &Lab) -> Outcome {
+fn of_programs_all_is_counted_and_only_the_real_is_passed_on(env: &TestEnv) -> Outcome {
     for words in PROGRAMS {
         let named = |place: &str, words: &[&str]| -> Vec<String> {
             let (name, args) = words.split_first().expect("a program has a name");
-            let file = lab.file(&format!("{name}-{place}"), "");
+            let file = env.file(&format!("{name}-{place}"), "");
             let args = args
                 .iter()
                 .map(|arg| if *arg == "F" { &file } else { *arg }.to_owned());
-            std::iter::once(lab.program(name)).chain(args).collect()
+            std::iter::once(env.program(name)).chain(args).collect()
         };
         let bare = named("bare", words);
-        let bare = lab.run(&bare.iter().map(String::as_str).collect::<Vec<_>>());
+        let bare = env.run(&bare.iter().map(String::as_str).collect::<Vec<_>>());
         expect_code(&bare, 0);
         // O_DIRECT is another knob's.
         let never_off = words[0] == "direct_write";
         judge(words[0], &Counts::new(), never_off, |setting| {
-            let traced = under_refit(lab, setting, &named(setting, words));
+            let traced = under_refit(env, setting, &named(setting, words));
             let [got, bare] =
                 [&traced.output, &bare].map(|output| String::from_utf8_lossy(&output.stdout));
             assert_eq!(got, bare, "{words:?} {setting}");
@@ -145,31 +145,31 @@ fn of_programs_all_is_counted_and_only_the_real_is_passed_on(lab: &Lab) -> Outco
     Outcome::Pass
 }
 
-fn a_musl_program_is_reached_and_counted(lab: &Lab) -> Outcome {
-    let words = [lab.program("musl_fsync"), lab.path("file")];
-    let on = under_refit(lab, "sync=on", &words);
+fn a_musl_program_is_reached_and_counted(env: &TestEnv) -> Outcome {
+    let words = [env.program("musl_fsync"), env.path("file")];
+    let on = under_refit(env, "sync=on", &words);
     on.seen_is_what_strace_saw();
-    let off = under_refit(lab, "sync=off", &words);
+    let off = under_refit(env, "sync=off", &words);
     off.only_real_calls_reach_the_kernel();
     for (traced, field) in [(on, "real"), (off, "suppressed")] {
         assert_eq!(syncs(&traced.refit(field)), 1, "{field}");
         let executable = &traced.report["executables"][0];
-        assert_eq!(executable["executable"], lab.program("musl_fsync"));
+        assert_eq!(executable["executable"], env.program("musl_fsync"));
         assert_eq!(executable["calls"]["fsync"]["seen"], 1);
     }
     Outcome::Pass
 }
 
 /// The plugin's liburing is loaded late and for the plugin alone, yet its calls come to refit first.
-fn a_library_of_a_plugins_own_is_found_beneath_refit(lab: &Lab) -> Outcome {
-    let words = [lab.program("dlopen_uring"), lab.program("uring_plugin")];
+fn a_library_of_a_plugins_own_is_found_beneath_refit(env: &TestEnv) -> Outcome {
+    let words = [env.program("dlopen_uring"), env.program("uring_plugin")];
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    let bare = lab.run(&words);
+    let bare = env.run(&words);
     if bare.status.code() == Some(3) {
-        lab.skip("this kernel gives no io_uring");
+        env.skip("this kernel gives no io_uring");
     }
     expect_code(&bare, 0);
-    let traced = traced::run(lab, &["sync=off"], &words);
+    let traced = traced::run(env, &["sync=off"], &words);
     assert_eq!(traced.output.stdout, bare.stdout);
     let two = Counts::from([("io_uring_setup".to_owned(), 2)]);
     assert_eq!(traced.straced(), two);

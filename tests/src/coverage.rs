@@ -8,10 +8,10 @@ use std::process::Stdio;
 
 use serde_json::Value;
 
-use crate::lab::{Lab, expect_code, refit_path};
 use crate::ran::{Ran, base, run};
 use crate::runner::{Outcome, Test};
 use crate::strace::Trace;
+use crate::test_env::{TestEnv, expect_code, refit_path};
 use crate::{places, test};
 
 pub const TESTS: &[Test] = &[
@@ -33,35 +33,35 @@ pub const TESTS: &[Test] = &[
 
 /// setgid_helper as an administrator would install it, with a group that is not root's; as another user only
 /// the own group can be had, which changes nothing.
-fn install_setgid(lab: &Lab, name: &str) -> String {
-    let helper = lab.path(name);
-    fs::copy(lab.program("setgid_helper"), &helper).expect("the test's directory is ours");
-    if lab.as_root() {
+fn install_setgid(env: &TestEnv, name: &str) -> String {
+    let helper = env.path(name);
+    fs::copy(env.program("setgid_helper"), &helper).expect("the test's directory is ours");
+    if env.as_root() {
         chown(&helper, None, Some(65534)).expect("root may give files away");
     }
     fs::set_permissions(&helper, Permissions::from_mode(0o2755)).expect("it is ours");
     helper
 }
 
-fn what_is_not_seen_is_named_or_unknown(lab: &Lab) -> Outcome {
-    let file = lab.path("file");
+fn what_is_not_seen_is_named_or_unknown(env: &TestEnv) -> Outcome {
+    let file = env.path("file");
     let (ring, inline, stream) = (
-        lab.program("io_uring_fsync"),
-        lab.program("inline_asm_fsync"),
-        lab.program("fopen_fsync"),
+        env.program("io_uring_fsync"),
+        env.program("inline_asm_fsync"),
+        env.program("fopen_fsync"),
     );
-    let helper = install_setgid(lab, "helper");
-    if lab.run(&[&ring, &file]).status.code() == Some(3) {
-        lab.skip("no io_uring here");
+    let helper = install_setgid(env, "helper");
+    if env.run(&[&ring, &file]).status.code() == Some(3) {
+        env.skip("no io_uring here");
     }
     let children = format!(
         "i=0; while [ $i -lt 50 ]; do {}; i=$((i+1)); done",
-        lab.program("static_true")
+        env.program("static_true")
     );
     let five = format!("{ring} {file}; {inline} {file}; {helper} {file}; {stream} {file}");
-    let ran = run(lab, &[], &["sh", "-ec", &format!("{children}\n{five}\n:")]);
+    let ran = run(env, &[], &["sh", "-ec", &format!("{children}\n{five}\n:")]);
     let secure = ran.stdout.contains("secure=1");
-    assert_eq!(secure, lab.as_root(), "{}", ran.stdout);
+    assert_eq!(secure, env.as_root(), "{}", ran.stdout);
     // The judge: all of them happened.
     assert_eq!(ran.real_fsyncs(), 3, "{:?}", ran.trace);
     let entered = ran
@@ -85,7 +85,7 @@ fn what_is_not_seen_is_named_or_unknown(lab: &Lab) -> Outcome {
     };
     assert!(ran.said.contains(counted), "{}", ran.said);
 
-    let control = run(lab, &[], &["sh", "-ec", &format!("{children}\n:")]);
+    let control = run(env, &[], &["sh", "-ec", &format!("{children}\n:")]);
     assert_eq!(control.real_fsyncs(), 0);
     assert_eq!(control.unreached("static_true", "static"), 50);
     assert_eq!(control.list("/coverage/unreached").len(), 1);
@@ -101,18 +101,18 @@ fn what_is_not_seen_is_named_or_unknown(lab: &Lab) -> Outcome {
     Outcome::Pass
 }
 
-fn a_setgid_program_on_a_nosuid_mount_is_reached(lab: &Lab) -> Outcome {
-    install_setgid(lab, "helper");
+fn a_setgid_program_on_a_nosuid_mount_is_reached(env: &TestEnv) -> Outcome {
+    install_setgid(env, "helper");
     let script = format!(
         "mkdir nosuid; mount -t tmpfs -o nosuid tmpfs nosuid; cp -p helper nosuid\n\
          exec {} run --json report.json -- nosuid/helper file",
         refit_path()
     );
-    let output = places::in_own_mounts(lab, &script)
+    let output = places::in_own_mounts(env, &script)
         .output()
         .expect("unshare is there");
     expect_code(&output, 0);
-    let ran = Ran::new(&output, Trace::default(), &lab.path("report.json"));
+    let ran = Ran::new(&output, Trace::default(), &env.path("report.json"));
     assert!(ran.stdout.contains("secure=0"), "{}", ran.stdout);
     assert_eq!(ran.unreached("helper", "setgid"), 0);
     assert_eq!(ran.fsyncs("helper", "seen"), 1);
@@ -123,15 +123,15 @@ fn a_setgid_program_on_a_nosuid_mount_is_reached(lab: &Lab) -> Outcome {
 const PRELOAD: [&str; 3] = ["--backend", "preload", "sync=off"];
 
 /// As the first program, and as a shell's child: its sync is real, it is named, and nothing is counted for it.
-fn is_named(lab: &Lab, name: &str, reason: &str) -> Outcome {
-    let (program, file) = (lab.program(name), lab.path("file"));
-    let bare = lab.run(&[&program, &file]);
+fn is_named(env: &TestEnv, name: &str, reason: &str) -> Outcome {
+    let (program, file) = (env.program(name), env.path("file"));
+    let bare = env.run(&[&program, &file]);
     expect_code(&bare, 0);
     for words in [
         &[program.as_str(), &file][..],
         &["sh", "-c", &format!("{program} {file}; :")],
     ] {
-        let ran = run(lab, &PRELOAD, words);
+        let ran = run(env, &PRELOAD, words);
         assert_eq!(ran.real_fsyncs(), 1, "{words:?}");
         assert_eq!(ran.unreached(name, reason), 1);
         assert!(ran.executable(name).is_none(), "{:#}", ran.report);
@@ -141,39 +141,39 @@ fn is_named(lab: &Lab, name: &str, reason: &str) -> Outcome {
     Outcome::Pass
 }
 
-fn a_static_program_is_named(lab: &Lab) -> Outcome {
-    is_named(lab, "static_fsync", "static")
+fn a_static_program_is_named(env: &TestEnv) -> Outcome {
+    is_named(env, "static_fsync", "static")
 }
 
-fn a_static_go_program_is_named(lab: &Lab) -> Outcome {
-    is_named(lab, "static_go", "static")
+fn a_static_go_program_is_named(env: &TestEnv) -> Outcome {
+    is_named(env, "static_go", "static")
 }
 
-fn a_32_bit_program_is_named(lab: &Lab) -> Outcome {
-    is_named(lab, "i386_fsync", "32-bit or other architecture")
+fn a_32_bit_program_is_named(env: &TestEnv) -> Outcome {
+    is_named(env, "i386_fsync", "32-bit or other architecture")
 }
 
-fn a_sanitized_program_is_named_and_unharmed(lab: &Lab) -> Outcome {
-    is_named(lab, "asan_fsync", "sanitizer runtime must come first")
+fn a_sanitized_program_is_named_and_unharmed(env: &TestEnv) -> Outcome {
+    is_named(env, "asan_fsync", "sanitizer runtime must come first")
 }
 
 /// The settings, with an allocator among them; skips the test where that is not installed.
-fn with_jemalloc(lab: &Lab) -> [&'static str; 2] {
-    let output = lab.refit(&["run", "malloc=jemalloc", "--", "true"]);
+fn with_jemalloc(env: &TestEnv) -> [&'static str; 2] {
+    let output = env.refit(&["run", "malloc=jemalloc", "--", "true"]);
     if output.status.code() == Some(125) {
-        lab.skip("libjemalloc is not installed");
+        env.skip("libjemalloc is not installed");
     }
     ["sync=off", "malloc=jemalloc"]
 }
 
-fn a_musl_program_is_reached_and_given_no_allocator(lab: &Lab) -> Outcome {
-    let (program, file) = (lab.program("musl_fsync"), lab.path("file"));
-    let settings = with_jemalloc(lab);
+fn a_musl_program_is_reached_and_given_no_allocator(env: &TestEnv) -> Outcome {
+    let (program, file) = (env.program("musl_fsync"), env.path("file"));
+    let settings = with_jemalloc(env);
     for words in [
         &[program.as_str(), &file][..],
         &["sh", "-c", &format!("{program} {file}; :")],
     ] {
-        let ran = run(lab, &settings, words);
+        let ran = run(env, &settings, words);
         assert_eq!(ran.real_fsyncs(), 0, "{words:?}");
         assert_eq!(ran.fsyncs("musl_fsync", "suppressed"), 1);
         assert!(ran.said.contains("musl_fsync by ld-musl"), "{}", ran.said);
@@ -181,26 +181,26 @@ fn a_musl_program_is_reached_and_given_no_allocator(lab: &Lab) -> Outcome {
     Outcome::Pass
 }
 
-fn fakeroot_works_and_syncs_are_suppressed(lab: &Lab) -> Outcome {
-    lab.require_command("fakeroot");
-    let (owned, synced) = (lab.file("owned", ""), lab.path("synced"));
+fn fakeroot_works_and_syncs_are_suppressed(env: &TestEnv) -> Outcome {
+    env.require_command("fakeroot");
+    let (owned, synced) = (env.file("owned", ""), env.path("synced"));
     let script = format!(
         "chown 5:6 {owned} && stat -c %u:%g {owned} && {} {synced}",
-        lab.program("fsync_once")
+        env.program("fsync_once")
     );
-    let ran = run(lab, &["sync=off"], &["fakeroot", "sh", "-c", &script]);
+    let ran = run(env, &["sync=off"], &["fakeroot", "sh", "-c", &script]);
     assert_eq!(ran.stdout, "5:6\n");
     assert_eq!(ran.real_fsyncs(), 0);
     assert_eq!(ran.fsyncs("fsync_once", "suppressed"), 1);
     Outcome::Pass
 }
 
-fn a_cleared_environment_is_followed_or_named(lab: &Lab) -> Outcome {
-    let (child, file) = (lab.program("fsync_once"), lab.path("file"));
+fn a_cleared_environment_is_followed_or_named(env: &TestEnv) -> Outcome {
+    let (child, file) = (env.program("fsync_once"), env.path("file"));
     for parent in ["spawn_clearenv", "execve_clearenv"] {
-        let words = [lab.program(parent), child.clone(), file.clone()];
+        let words = [env.program(parent), child.clone(), file.clone()];
         let words = [&*words[0], &words[1], &words[2]];
-        let followed = run(lab, &["sync=off"], &words);
+        let followed = run(env, &["sync=off"], &words);
         assert_eq!(followed.real_fsyncs(), 0, "{parent}");
         assert_eq!(followed.fsyncs("fsync_once", "suppressed"), 1);
         assert!(
@@ -209,7 +209,7 @@ fn a_cleared_environment_is_followed_or_named(lab: &Lab) -> Outcome {
             followed.report
         );
 
-        let left = run(lab, &[&PRELOAD[..], &["--no-follow-env"]].concat(), &words);
+        let left = run(env, &[&PRELOAD[..], &["--no-follow-env"]].concat(), &words);
         assert_eq!(left.real_fsyncs(), 1, "{parent}");
         assert_eq!(left.unreached("fsync_once", "environment cleared"), 1);
         assert!(left.executable("fsync_once").is_none());
@@ -217,14 +217,14 @@ fn a_cleared_environment_is_followed_or_named(lab: &Lab) -> Outcome {
     Outcome::Pass
 }
 
-fn vfork_and_closefrom_change_nothing(lab: &Lab) -> Outcome {
-    let (child, file) = (lab.program("fsync_once"), lab.path("file"));
+fn vfork_and_closefrom_change_nothing(env: &TestEnv) -> Outcome {
+    let (child, file) = (env.program("fsync_once"), env.path("file"));
     let forked = run(
-        lab,
+        env,
         &["sync=off"],
-        &[&lab.program("vfork_exec"), &child, &file],
+        &[&env.program("vfork_exec"), &child, &file],
     );
-    let closed = run(lab, &["sync=off"], &[&lab.program("closefrom"), &file]);
+    let closed = run(env, &["sync=off"], &[&env.program("closefrom"), &file]);
     for (ran, program, processes) in [(forked, "fsync_once", 2), (closed, "closefrom", 1)] {
         assert_eq!(ran.real_fsyncs(), 0, "{program}");
         assert_eq!(ran.fsyncs(program, "suppressed"), 1);
@@ -235,19 +235,19 @@ fn vfork_and_closefrom_change_nothing(lab: &Lab) -> Outcome {
     Outcome::Pass
 }
 
-fn a_child_that_dropped_its_privileges_is_reached(lab: &Lab) -> Outcome {
-    lab.require_root();
-    chown(lab.dir(), Some(65534), None).expect("root may give files away");
-    let child = places::public(lab, &lab.program("fsync_once"));
+fn a_child_that_dropped_its_privileges_is_reached(env: &TestEnv) -> Outcome {
+    env.require_root();
+    chown(env.dir(), Some(65534), None).expect("root may give files away");
+    let child = places::public(env, &env.program("fsync_once"));
     let words = [
-        &lab.program("drop_privileges"),
-        &lab.path("dropped"),
+        &env.program("drop_privileges"),
+        &env.path("dropped"),
         &child,
-        &lab.path("exec"),
+        &env.path("exec"),
     ];
-    let ran = run(lab, &["sync=off"], &words.map(String::as_str));
+    let ran = run(env, &["sync=off"], &words.map(String::as_str));
     for file in ["dropped", "exec"] {
-        let owner = fs::metadata(lab.path(file)).expect("it was written");
+        let owner = fs::metadata(env.path(file)).expect("it was written");
         assert_eq!(std::os::unix::fs::MetadataExt::uid(&owner), 65534);
     }
     assert_eq!(ran.real_fsyncs(), 0);
@@ -258,17 +258,17 @@ fn a_child_that_dropped_its_privileges_is_reached(lab: &Lab) -> Outcome {
     Outcome::Pass
 }
 
-fn a_chroot_keeps_what_is_mapped_and_names_what_is_not(lab: &Lab) -> Outcome {
-    let root = places::chroot(lab, "root", &[&lab.program("fsync_once")]);
-    let privileged = places::privileged(lab);
-    let go_on = lab.program("chroot_fsync");
-    let ran = run(lab, &["sync=off"], &[privileged, &[&go_on, &root]].concat());
+fn a_chroot_keeps_what_is_mapped_and_names_what_is_not(env: &TestEnv) -> Outcome {
+    let root = places::chroot(env, "root", &[&env.program("fsync_once")]);
+    let privileged = places::privileged(env);
+    let go_on = env.program("chroot_fsync");
+    let ran = run(env, &["sync=off"], &[privileged, &[&go_on, &root]].concat());
     assert_eq!(ran.real_fsyncs(), 0);
     assert_eq!(ran.fsyncs("chroot_fsync", "suppressed"), 1);
 
-    let exec = lab.program("chroot_exec");
+    let exec = env.program("chroot_exec");
     let words = [privileged, &[&exec, &root, "/fsync_once", "/g"]].concat();
-    let ran = run(lab, &PRELOAD, &words);
+    let ran = run(env, &PRELOAD, &words);
     assert_eq!(ran.real_fsyncs(), 1);
     let reason = "library not visible in its root";
     assert_eq!(ran.unreached("fsync_once", reason), 1);
@@ -276,9 +276,9 @@ fn a_chroot_keeps_what_is_mapped_and_names_what_is_not(lab: &Lab) -> Outcome {
     Outcome::Pass
 }
 
-fn another_malloc_is_told(lab: &Lab) -> Outcome {
-    let (settings, file) = (with_jemalloc(lab), lab.path("file"));
-    let told = |program: &str| run(lab, &settings, &[&lab.program(program), &file]);
+fn another_malloc_is_told(env: &TestEnv) -> Outcome {
+    let (settings, file) = (with_jemalloc(env), env.path("file"));
+    let told = |program: &str| run(env, &settings, &[&env.program(program), &file]);
     let object = |ran: &Ran, program: &str| {
         let entry = ran.executable(program).expect("it was reached");
         base(&entry["malloc_object"]).to_owned()
@@ -306,11 +306,11 @@ fn another_malloc_is_told(lab: &Lab) -> Outcome {
 }
 
 /// More children at once than an image has slots: none is lost, and none counts twice when it execs.
-fn each_of_many_living_children_counts_once(lab: &Lab) -> Outcome {
-    let json = lab.path("report.json");
+fn each_of_many_living_children_counts_once(env: &TestEnv) -> Outcome {
+    let json = env.path("report.json");
     let script =
         "exec 3<&0; i=0; while [ $i -lt 45 ]; do cat <&3 & i=$((i+1)); done; echo up; wait";
-    let mut refit = lab
+    let mut refit = env
         .refit_command(&["run", "--quiet", "--json", &json, "--", "sh", "-c", script])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

@@ -5,9 +5,9 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::lab::{Lab, described, expect_code};
 use crate::runner::{Outcome, Test};
 use crate::test;
+use crate::test_env::{TestEnv, described, expect_code};
 
 pub const TESTS: &[Test] = &[
     test!(a_synced_log_loses_nothing_and_without_syncs_everything).limit_seconds(180),
@@ -20,14 +20,14 @@ pub const TESTS: &[Test] = &[
 ];
 
 /// What the lab needs beside root.
-pub fn require_lab(lab: &Lab) {
-    lab.require_root();
+pub fn require_lab(env: &TestEnv) {
+    env.require_root();
     for path in ["/dev/fuse", "/dev/loop-control"] {
         if let Err(error) = fs::File::options().read(true).write(true).open(path) {
-            lab.skip(&format!("simulated power cuts need {path}: {error}"));
+            env.skip(&format!("simulated power cuts need {path}: {error}"));
         }
     }
-    lab.require_command("mkfs.ext4");
+    env.require_command("mkfs.ext4");
 }
 
 /// A mode of a report, by its name.
@@ -78,34 +78,34 @@ fn suppressed(mode: &Value) -> u64 {
 }
 
 /// Runs the lab in the test's own directory; its report.
-pub fn crash(lab: &Lab, code: i32, words: &[&str]) -> Value {
-    let json = lab.path("crash.json");
-    let record = lab.path("records");
+pub fn crash(env: &TestEnv, code: i32, words: &[&str]) -> Value {
+    let json = env.path("crash.json");
+    let record = env.path("records");
     let _ = fs::remove_dir_all(&record);
     let mut all = vec!["crash", "--quiet", "--json", &json, "--record", &record];
     all.extend(words);
-    let output = lab.refit(&all);
+    let output = env.refit(&all);
     expect_code(&output, code);
     let text = fs::read_to_string(&json).expect("refit wrote it");
     serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {}", described(&output)))
 }
 
 /// The same of a shell's command; the lab's words are parted by spaces.
-pub fn crash_shell(lab: &Lab, code: i32, words: &str, command: &str) -> Value {
+pub fn crash_shell(env: &TestEnv, code: i32, words: &str, command: &str) -> Value {
     let words: Vec<&str> = words.split_whitespace().collect();
     crash(
-        lab,
+        env,
         code,
         &[&words[..], &["--", "sh", "-c", command]].concat(),
     )
 }
 
-fn a_synced_log_loses_nothing_and_without_syncs_everything(lab: &Lab) -> Outcome {
-    require_lab(lab);
-    let program = lab.program("append_log");
+fn a_synced_log_loses_nothing_and_without_syncs_everything(env: &TestEnv) -> Outcome {
+    require_lab(env);
+    let program = env.program("append_log");
     let command = format!("{program} $REFIT_MOUNT/a.log 1500 300");
     let report = crash_shell(
-        lab,
+        env,
         0,
         "--check log:a.log --ack fd:1 --size 64M --cuts 310 sync=off",
         &command,
@@ -149,9 +149,9 @@ fn a_synced_log_loses_nothing_and_without_syncs_everything(lab: &Lab) -> Outcome
 }
 
 /// SQLite's documentation says that in DELETE mode only EXTRA syncs the directory after its journal is unlinked.
-fn sqlite_loses_its_last_row_as_it_says(lab: &Lab) -> Outcome {
-    require_lab(lab);
-    lab.require_command("sqlite3");
+fn sqlite_loses_its_last_row_as_it_says(env: &TestEnv) -> Outcome {
+    require_lab(env);
+    env.require_command("sqlite3");
     let rows = |synchronous: &str| {
         let program = format!(
             "import os, sqlite3\n\
@@ -163,7 +163,7 @@ fn sqlite_loses_its_last_row_as_it_says(lab: &Lab) -> Outcome {
                  db.execute('insert into t values(?, ?)', (i, 'x' * 100))\n    \
                  os.write(1, b'%d\\n' % i)\n"
         );
-        let script = lab.file("rows.py", &program);
+        let script = env.file("rows.py", &program);
         let code = if synchronous == "full" { 1 } else { 0 };
         let words = [
             "--check",
@@ -178,7 +178,7 @@ fn sqlite_loses_its_last_row_as_it_says(lab: &Lab) -> Outcome {
             "python3",
             &script,
         ];
-        crash(lab, code, &words)
+        crash(env, code, &words)
     };
     let full = rows("full");
     let baseline = mode(&full, "baseline");
@@ -195,9 +195,9 @@ fn sqlite_loses_its_last_row_as_it_says(lab: &Lab) -> Outcome {
 }
 
 /// Items that were durable for seconds are lost when they are moved on: whether a cut shows it is a race.
-fn a_flush_each_second_loses_what_was_safe(lab: &Lab) -> Outcome {
-    require_lab(lab);
-    let program = lab.program("store_and_forward");
+fn a_flush_each_second_loses_what_was_safe(env: &TestEnv) -> Outcome {
+    require_lab(env);
+    let program = env.program("store_and_forward");
     let check = "cd \"$REFIT_MOUNT\" && find spool box -name '[0-9]*' -size 6000c -printf '%f\\n'";
     let prepare = "cd $REFIT_MOUNT && mkdir spool box && \
                    python3 -c 'for n in range(1, 2001): open(f\"spool/{n}\", \"w\").write(\"item\\n\" * 1200)'";
@@ -223,7 +223,7 @@ fn a_flush_each_second_loses_what_was_safe(lab: &Lab) -> Outcome {
             "-c",
             &command,
         ];
-        let report = crash(lab, 0, &words);
+        let report = crash(env, 0, &words);
         assert_eq!(
             bad(mode(&report, "baseline")),
             0,
@@ -245,9 +245,9 @@ fn a_flush_each_second_loses_what_was_safe(lab: &Lab) -> Outcome {
     panic!("five runs, and none lost anything: {said}");
 }
 
-fn a_check_that_always_says_yes_is_found(lab: &Lab) -> Outcome {
-    require_lab(lab);
-    let program = lab.program("append_log");
+fn a_check_that_always_says_yes_is_found(env: &TestEnv) -> Outcome {
+    require_lab(env);
+    let program = env.program("append_log");
     let command = format!("{program} $REFIT_MOUNT/a.log 600 300");
     let words = [
         "--check",
@@ -264,7 +264,7 @@ fn a_check_that_always_says_yes_is_found(lab: &Lab) -> Outcome {
         "-c",
         &command,
     ];
-    let report = crash(lab, 2, &words);
+    let report = crash(env, 2, &words);
     let why = report["invalid"].as_str().expect("a reason");
     assert!(why.contains("nothing was lost"), "{why}");
     assert_eq!(
@@ -276,9 +276,9 @@ fn a_check_that_always_says_yes_is_found(lab: &Lab) -> Outcome {
 }
 
 /// Together more than a pipe holds, from each of two workers: 150 states of 1,200 bytes.
-fn checks_may_have_much_to_say(lab: &Lab) -> Outcome {
-    require_lab(lab);
-    let command = format!("{} $REFIT_MOUNT/a.log 400", lab.program("append_log"));
+fn checks_may_have_much_to_say(env: &TestEnv) -> Outcome {
+    require_lab(env);
+    let command = format!("{} $REFIT_MOUNT/a.log 400", env.program("append_log"));
     let check = "cat $REFIT_MOUNT/a.log
         test $(wc -l <$REFIT_ACKED) = 400 && exit
         printf '😀%.0s' $(seq 300) >&2
@@ -287,7 +287,7 @@ fn checks_may_have_much_to_say(lab: &Lab) -> Outcome {
         "--check", check, "--ack", "fd:1", "--size", "16M", "--cuts", "300", "--", "sh", "-c",
         &command,
     ];
-    let report = crash(lab, 1, &words);
+    let report = crash(env, 1, &words);
     let baseline = mode(&report, "baseline");
     let said: usize = states(baseline)
         .iter()
@@ -299,12 +299,12 @@ fn checks_may_have_much_to_say(lab: &Lab) -> Outcome {
     Outcome::Pass
 }
 
-fn a_slow_disk_s_flushes_take_their_time(lab: &Lab) -> Outcome {
-    require_lab(lab);
-    let program = lab.program("append_log");
+fn a_slow_disk_s_flushes_take_their_time(env: &TestEnv) -> Outcome {
+    require_lab(env);
+    let program = env.program("append_log");
     let command = format!("{program} $REFIT_MOUNT/a.log 100");
     let report = crash_shell(
-        lab,
+        env,
         0,
         "--check log:a.log --ack fd:1 --size 64M --cuts 20 --with disk=4ms",
         &command,
@@ -318,16 +318,16 @@ fn a_slow_disk_s_flushes_take_their_time(lab: &Lab) -> Outcome {
     Outcome::Pass
 }
 
-fn each_file_system_keeps_what_was_synced(lab: &Lab) -> Outcome {
-    require_lab(lab);
-    let program = lab.program("append_log");
+fn each_file_system_keeps_what_was_synced(env: &TestEnv) -> Outcome {
+    require_lab(env);
+    let program = env.program("append_log");
     let command = format!("{program} $REFIT_MOUNT/a.log 300 500");
     for (kind, options, size) in [
         ("ext4", "data=journal", "64M"),
         ("xfs", "", "320M"),
         ("btrfs", "", "256M"),
     ] {
-        lab.require_command(&format!("mkfs.{kind}"));
+        env.require_command(&format!("mkfs.{kind}"));
         let words = [
             "--fs",
             kind,
@@ -347,7 +347,7 @@ fn each_file_system_keeps_what_was_synced(lab: &Lab) -> Outcome {
             "-c",
             &command,
         ];
-        let report = crash(lab, 0, &words);
+        let report = crash(env, 0, &words);
         assert_eq!(report["filesystem"]["kind"], kind);
         assert_eq!(bad(mode(&report, "baseline")), 0, "{kind}");
         assert!(bad(mode(&report, "sync=off")) > 15, "{kind}");

@@ -3,9 +3,9 @@
 use std::net::TcpListener;
 
 use crate::crash::{bad, crash, crash_shell, mode, require_lab};
-use crate::lab::Lab;
 use crate::runner::{Outcome, Test};
 use crate::test;
+use crate::test_env::TestEnv;
 
 pub const TESTS: &[Test] = &[
     test!(sync_calls_are_acknowledgements),
@@ -13,12 +13,12 @@ pub const TESTS: &[Test] = &[
     test!(mails_are_acknowledged),
 ];
 
-fn sync_calls_are_acknowledgements(lab: &Lab) -> Outcome {
-    require_lab(lab);
-    let program = lab.program("append_log");
+fn sync_calls_are_acknowledgements(env: &TestEnv) -> Outcome {
+    require_lab(env);
+    let program = env.program("append_log");
     let command = format!("{program} $REFIT_MOUNT/a.log 500 300");
     let report = crash_shell(
-        lab,
+        env,
         0,
         "--check lines:a.log --ack sync --size 64M --cuts 60",
         &command,
@@ -32,10 +32,10 @@ fn sync_calls_are_acknowledgements(lab: &Lab) -> Outcome {
     Outcome::Pass
 }
 
-fn a_load_on_a_server_is_heard(lab: &Lab) -> Outcome {
-    require_lab(lab);
+fn a_load_on_a_server_is_heard(env: &TestEnv) -> Outcome {
+    require_lab(env);
     // The server appends what arrives in its pipe; the load is told when it is durable.
-    let server = lab.file(
+    let server = env.file(
         "server.py",
         "import os, signal\n\
          m = os.environ['REFIT_MOUNT']\n\
@@ -47,7 +47,7 @@ fn a_load_on_a_server_is_heard(lab: &Lab) -> Outcome {
              log.write(line); os.fsync(log.fileno()); o.write(line)\n\
          signal.pause()\n",
     );
-    let load = lab.file(
+    let load = env.file(
         "load.py",
         "import os, time\n\
          m = os.environ['REFIT_MOUNT']\n\
@@ -74,7 +74,7 @@ fn a_load_on_a_server_is_heard(lab: &Lab) -> Outcome {
         "python3",
         &server,
     ];
-    let report = crash(lab, 0, &words);
+    let report = crash(env, 0, &words);
     let baseline = mode(&report, "baseline");
     assert_eq!(
         baseline["record"]["acknowledged_ns"]
@@ -87,19 +87,19 @@ fn a_load_on_a_server_is_heard(lab: &Lab) -> Outcome {
     Outcome::Pass
 }
 
-fn mails_are_acknowledged(lab: &Lab) -> Outcome {
-    require_lab(lab);
+fn mails_are_acknowledged(env: &TestEnv) -> Outcome {
+    require_lab(env);
     let listener = TcpListener::bind(("127.0.0.1", 0)).expect("there is a free port");
     let port = listener.local_addr().expect("it is bound").port();
     drop(listener);
-    let server = lab.file("smtp.py", SMTP_SERVER);
+    let server = env.file("smtp.py", SMTP_SERVER);
     let ack = format!("smtp:127.0.0.1:{port}/b@test.local");
     let port = port.to_string();
     let words = [
         "--check", "mail:box", "--ack", &ack, "--for", "2s", "--size", "128M", "--cuts", "40",
         "sync=off", "--", "python3", &server, &port,
     ];
-    let report = crash(lab, 0, &words);
+    let report = crash(env, 0, &words);
     let baseline = mode(&report, "baseline");
     let mails = baseline["record"]["acknowledged_ns"]
         .as_array()

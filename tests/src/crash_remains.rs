@@ -7,21 +7,21 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 
 use crate::crash::{crash_shell, mode, number, require_lab, states};
-use crate::lab::{Lab, expect_code, wait_until};
 use crate::runner::{Outcome, Test};
 use crate::test;
+use crate::test_env::{TestEnv, expect_code, wait_until};
 
 pub const TESTS: &[Test] = &[
     test!(a_state_opens_again),
     test!(a_killed_lab_leaves_nothing),
 ];
 
-fn a_state_opens_again(lab: &Lab) -> Outcome {
-    require_lab(lab);
-    let program = lab.program("append_log");
+fn a_state_opens_again(env: &TestEnv) -> Outcome {
+    require_lab(env);
+    let program = env.program("append_log");
     let command = format!("{program} $REFIT_MOUNT/a.log 400 300");
     let report = crash_shell(
-        lab,
+        env,
         0,
         "--check log:a.log --ack fd:1 --size 64M --cuts 20",
         &command,
@@ -29,11 +29,11 @@ fn a_state_opens_again(lab: &Lab) -> Outcome {
     let state = states(mode(&report, "baseline")).last().expect("cuts");
     let name = format!(
         "{}/baseline/{}",
-        lab.path("records"),
+        env.path("records"),
         state["name"].as_str().expect("a name")
     );
     let wanted = number(&state["loss"]["acknowledged"]);
-    let output = lab.refit(&[
+    let output = env.refit(&[
         "crash",
         "open",
         &name,
@@ -52,10 +52,10 @@ fn a_state_opens_again(lab: &Lab) -> Outcome {
         "{lines} lines, {wanted} acknowledged"
     );
     // What was done to a state is forgotten.
-    let output = lab.refit(&["crash", "open", &name, "--", "ls"]);
+    let output = env.refit(&["crash", "open", &name, "--", "ls"]);
     expect_code(&output, 0);
     assert!(!String::from_utf8_lossy(&output.stdout).contains("new"));
-    nothing_is_left(&lab.path("records"));
+    nothing_is_left(&env.path("records"));
     Outcome::Pass
 }
 
@@ -94,11 +94,11 @@ fn nothing_is_left(records: &str) {
     });
 }
 
-fn a_killed_lab_leaves_nothing(lab: &Lab) -> Outcome {
-    require_lab(lab);
-    let program = lab.program("append_log");
+fn a_killed_lab_leaves_nothing(env: &TestEnv) -> Outcome {
+    require_lab(env);
+    let program = env.program("append_log");
     let command = format!("{program} $REFIT_MOUNT/a.log 2000 300");
-    let records = lab.path("records");
+    let records = env.path("records");
     // What is not yet written is the hardest to let go of: it would go to a disk that nobody serves any more.
     let dirty = "i=0; while :; do i=$((i + 1)); head -c 4M /dev/urandom >$REFIT_MOUNT/f$((i % 20)); echo $i; done";
     // In the middle of the recording, and of the cuts.
@@ -126,7 +126,7 @@ fn a_killed_lab_leaves_nothing(lab: &Lab) -> Outcome {
             "-c",
             command,
         ];
-        let mut refit: Child = lab
+        let mut refit: Child = env
             .refit_command(&words)
             .stdin(Stdio::null())
             .spawn()
@@ -145,7 +145,7 @@ fn a_killed_lab_leaves_nothing(lab: &Lab) -> Outcome {
         });
     }
     // Their programs lived in pid namespaces that have ended with them.
-    expect_code(&lab.refit(&["run", "--quiet", "--", "true"]), 0);
+    expect_code(&env.refit(&["run", "--quiet", "--", "true"]), 0);
     assert_eq!(dead_sessions(), Vec::<PathBuf>::new());
     Outcome::Pass
 }

@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 use crate::compare_damaged::{numbers, random};
 use crate::compare_files::report;
 use crate::crash::{crash, require_lab};
-use crate::lab::{Lab, described, expect_code};
 use crate::result::{expect_valid_by, refuses_more_by};
 use crate::runner::{Outcome, Test};
 use crate::test;
+use crate::test_env::{TestEnv, described, expect_code};
 
 pub const TESTS: &[Test] = &[
     test!(a_crash_report_is_valid_and_drawn_again),
@@ -21,18 +21,18 @@ pub const TESTS: &[Test] = &[
 const SCHEMA: &str = "crash.schema.json";
 
 /// A log that is synced, and a variant that does not; stored as `crash.json`.
-fn make(lab: &Lab, cuts: &str, options: &[&str]) -> Value {
-    require_lab(lab);
-    let command = format!("{} $REFIT_MOUNT/a.log 300 300", lab.program("append_log"));
+fn make(env: &TestEnv, cuts: &str, options: &[&str]) -> Value {
+    require_lab(env);
+    let command = format!("{} $REFIT_MOUNT/a.log 300 300", env.program("append_log"));
     let words = ["--check", "log:a.log", "--ack", "fd:1", "--size", "64M"];
     let cuts = ["--cuts", cuts, "--prepare", "touch $REFIT_MOUNT/a.log"];
     let command = ["sync=off", "--", "sh", "-c", &command];
-    crash(lab, 0, &[&words[..], &cuts, options, &command].concat())
+    crash(env, 0, &[&words[..], &cuts, options, &command].concat())
 }
 
-fn a_crash_report_is_valid_and_drawn_again(lab: &Lab) -> Outcome {
-    let html = lab.path("first.html");
-    let stored = make(lab, "60", &["--html", &html]);
+fn a_crash_report_is_valid_and_drawn_again(env: &TestEnv) -> Outcome {
+    let html = env.path("first.html");
+    let stored = make(env, "60", &["--html", &html]);
     expect_valid_by(SCHEMA, &stored);
     assert_eq!(stored["prepare"], "touch $REFIT_MOUNT/a.log");
     assert_eq!(stored["cuts"], 60);
@@ -51,7 +51,7 @@ fn a_crash_report_is_valid_and_drawn_again(lab: &Lab) -> Outcome {
         refuses_more_by(SCHEMA, &stored, place);
     }
 
-    let shown = report(lab, &["crash.json"]);
+    let shown = report(env, &["crash.json"]);
     expect_code(&shown, 0);
     let text = String::from_utf8_lossy(&shown.stdout);
     for words in [
@@ -64,30 +64,30 @@ fn a_crash_report_is_valid_and_drawn_again(lab: &Lab) -> Outcome {
     let widest = text.lines().map(|line| line.chars().count()).max();
     assert!(widest <= Some(100), "{text}");
     expect_code(
-        &report(lab, &["crash.json", "--html", "again.html", "--md", "a.md"]),
+        &report(env, &["crash.json", "--html", "again.html", "--md", "a.md"]),
         0,
     );
-    let read = |path: &str| fs::read_to_string(lab.path(path)).expect("it was written");
+    let read = |path: &str| fs::read_to_string(env.path(path)).expect("it was written");
     assert_eq!(read("first.html"), read("again.html"));
     assert!(read("first.html").contains("loses, as its class says"));
     assert!(read("a.md").contains("| `sync=off` |"), "{}", read("a.md"));
     Outcome::Pass
 }
 
-fn what_is_no_crash_report_is_refused_by_name(lab: &Lab) -> Outcome {
-    let good = make(lab, "10", &[]);
+fn what_is_no_crash_report_is_refused_by_name(env: &TestEnv) -> Outcome {
+    let good = make(env, "10", &[]);
     let change = |name: &str, value: Value| {
         let mut report = good.clone();
         report[name] = value;
         report.to_string()
     };
     let text = good.to_string();
-    lab.file("newer.json", &change("schema", 99.into()));
-    lab.file("kind.json", &change("kind", "compare".into()));
-    lab.file("modes.json", &change("modes", "none".into()));
-    lab.file("seed.json", &change("seed", json!(-1)));
-    lab.file("half.json", &text[..text.len() / 2]);
-    lab.file(
+    env.file("newer.json", &change("schema", 99.into()));
+    env.file("kind.json", &change("kind", "compare".into()));
+    env.file("modes.json", &change("modes", "none".into()));
+    env.file("seed.json", &change("seed", json!(-1)));
+    env.file("half.json", &text[..text.len() / 2]);
+    env.file(
         "nan.json",
         &text.replacen("\"seed\":", "\"seed\":NaN,\"x\":", 1),
     );
@@ -100,7 +100,7 @@ fn what_is_no_crash_report_is_refused_by_name(lab: &Lab) -> Outcome {
         ("nan", "is not JSON"),
     ] {
         let file = format!("{name}.json");
-        let output = report(lab, &[&file]);
+        let output = report(env, &[&file]);
         expect_code(&output, 2);
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(
@@ -109,7 +109,7 @@ fn what_is_no_crash_report_is_refused_by_name(lab: &Lab) -> Outcome {
         );
         assert!(output.stdout.is_empty());
     }
-    let output = report(lab, &["crash.json", "--csv", "a.csv"]);
+    let output = report(env, &["crash.json", "--csv", "a.csv"]);
     expect_code(&output, 2);
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(said.contains("--csv: a crash report is drawn as"), "{said}");
@@ -117,8 +117,8 @@ fn what_is_no_crash_report_is_refused_by_name(lab: &Lab) -> Outcome {
 }
 
 /// Numbers anywhere in a report may be wrong: who reads files does not fall over them.
-fn a_damaged_crash_report_is_drawn_or_refused(lab: &Lab) -> Outcome {
-    let good = make(lab, "10", &[]);
+fn a_damaged_crash_report_is_drawn_or_refused(env: &TestEnv) -> Outcome {
+    let good = make(env, "10", &[]);
     let mut places = Vec::new();
     numbers(&good, "", &mut places);
     let bad = [
@@ -138,9 +138,9 @@ fn a_damaged_crash_report_is_drawn_or_refused(lab: &Lab) -> Outcome {
             let place = damaged.pointer_mut(&places[random(places.len())]);
             *place.expect("no place was taken away") = bad[random(bad.len())].clone();
         }
-        lab.file("damaged.json", &damaged.to_string());
+        env.file("damaged.json", &damaged.to_string());
         for args in [&[][..], &["--md", "d.md", "--html", "d.html"]] {
-            let output = report(lab, &[&["damaged.json"], args].concat());
+            let output = report(env, &[&["damaged.json"], args].concat());
             let code = output.status.code();
             assert!(
                 matches!(code, Some(0 | 2)),

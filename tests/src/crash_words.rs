@@ -4,9 +4,9 @@ use std::fs;
 use std::process::Output;
 
 use crate::crash::require_lab;
-use crate::lab::{Lab, described, expect_code, refit_path};
 use crate::runner::{Outcome, Test};
 use crate::test;
+use crate::test_env::{TestEnv, described, expect_code, refit_path};
 
 pub const TESTS: &[Test] = &[
     test!(wrong_words_are_named),
@@ -21,8 +21,8 @@ fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-fn refused(lab: &Lab, words: &[&str], texts: &[&str]) {
-    let output = lab.refit(&[&["crash"], words].concat());
+fn refused(env: &TestEnv, words: &[&str], texts: &[&str]) {
+    let output = env.refit(&[&["crash"], words].concat());
     expect_code(&output, 2);
     for text in texts {
         assert!(
@@ -34,7 +34,7 @@ fn refused(lab: &Lab, words: &[&str], texts: &[&str]) {
     assert!(output.stdout.is_empty(), "{}", described(&output));
 }
 
-fn wrong_words_are_named(lab: &Lab) -> Outcome {
+fn wrong_words_are_named(env: &TestEnv) -> Outcome {
     let good = ["--check", "log:a", "--ack", "fd:1"];
     let cases: [(&[&str], &[&str]); 17] = [
         (&["--", "true"], &["no --check", "--check log:FILE"]),
@@ -104,15 +104,15 @@ fn wrong_words_are_named(lab: &Lab) -> Outcome {
         ),
     ];
     for (words, texts) in cases {
-        refused(lab, words, texts);
+        refused(env, words, texts);
     }
     refused(
-        lab,
+        env,
         &[&good[..], &["--mount", "/no/such/place", "--", "true"]].concat(),
         &["/no/such/place"],
     );
     refused(
-        lab,
+        env,
         &[
             "--check",
             "mail:x",
@@ -128,10 +128,10 @@ fn wrong_words_are_named(lab: &Lab) -> Outcome {
     Outcome::Pass
 }
 
-fn what_is_missing_is_named(lab: &Lab) -> Outcome {
+fn what_is_missing_is_named(env: &TestEnv) -> Outcome {
     let words = ["--check", "log:a", "--ack", "fd:1", "--", "true"];
-    if !lab.as_root() {
-        refused(lab, &words, &["cannot be made here", "root"]);
+    if !env.as_root() {
+        refused(env, &words, &["cannot be made here", "root"]);
         return Outcome::Pass;
     }
     let texts = [
@@ -139,14 +139,14 @@ fn what_is_missing_is_named(lab: &Lab) -> Outcome {
         "FUSE: /dev/fuse",
         "/dev/loop-control",
     ];
-    refused_with_devices(lab, "true", &words, &texts);
+    refused_with_devices(env, "true", &words, &texts);
     Outcome::Pass
 }
 
 /// As in a container that has the control node but none of the devices.
-fn without_a_free_loop_device_nothing_is_left(lab: &Lab) -> Outcome {
-    require_lab(lab);
-    let records = lab.path("records");
+fn without_a_free_loop_device_nothing_is_left(env: &TestEnv) -> Outcome {
+    require_lab(env);
+    let records = env.path("records");
     let words = [
         "--quiet", "--check", "log:a", "--ack", "fd:1", "--record", &records, "--", "true",
     ];
@@ -158,7 +158,7 @@ fn without_a_free_loop_device_nothing_is_left(lab: &Lab) -> Outcome {
         "/dev/loop",
         "No such file",
     ];
-    refused_with_devices(lab, nodes, &words, &texts);
+    refused_with_devices(env, nodes, &words, &texts);
     assert!(!fs::exists(&records).expect("a path"), "{records} is left");
     let mounts = fs::read_to_string("/proc/mounts").expect("it is there");
     assert!(!mounts.contains(&records), "{mounts}");
@@ -166,7 +166,7 @@ fn without_a_free_loop_device_nothing_is_left(lab: &Lab) -> Outcome {
 }
 
 /// As [`refused`], on a machine whose devices are those that `nodes` makes.
-fn refused_with_devices(lab: &Lab, nodes: &str, words: &[&str], texts: &[&str]) {
+fn refused_with_devices(env: &TestEnv, nodes: &str, words: &[&str], texts: &[&str]) {
     let hidden = format!("mount -t tmpfs none /dev && {nodes} && exec \"$0\" crash \"$@\"");
     let shell = [
         "unshare",
@@ -178,7 +178,7 @@ fn refused_with_devices(lab: &Lab, nodes: &str, words: &[&str], texts: &[&str]) 
         &hidden,
         &refit_path(),
     ];
-    let output = lab.run(&[&shell[..], words].concat());
+    let output = env.run(&[&shell[..], words].concat());
     expect_code(&output, 2);
     for text in texts {
         assert!(said(&output).contains(text), "{}", described(&output));
@@ -186,9 +186,9 @@ fn refused_with_devices(lab: &Lab, nodes: &str, words: &[&str], texts: &[&str]) 
 }
 
 /// Each fails in another step; nothing may be left of any.
-fn runs_without_a_verdict_say_why(lab: &Lab) -> Outcome {
-    lab.require_root();
-    let program = lab.program("append_log");
+fn runs_without_a_verdict_say_why(env: &TestEnv) -> Outcome {
+    env.require_root();
+    let program = env.program("append_log");
     let few = format!("{program} $REFIT_MOUNT/a.log 20");
     let many = format!("{program} $REFIT_MOUNT/a.log 3000");
     let fill = "dd if=/dev/zero of=$REFIT_MOUNT/x bs=1M 2>/dev/null; echo 1";
@@ -257,10 +257,10 @@ fn runs_without_a_verdict_say_why(lab: &Lab) -> Outcome {
             &["--", "sh", "-c", command],
         ]
         .concat();
-        refused(lab, &all, texts);
+        refused(env, &all, texts);
     }
     refused(
-        lab,
+        env,
         &[
             "--quiet",
             "--check",
@@ -277,26 +277,26 @@ fn runs_without_a_verdict_say_why(lab: &Lab) -> Outcome {
     Outcome::Pass
 }
 
-fn a_state_that_is_none_is_named(lab: &Lab) -> Outcome {
-    refused(lab, &["open"], &["takes one state"]);
-    refused(lab, &["open", "somewhere"], &["somewhere", "c1234-torn-17"]);
+fn a_state_that_is_none_is_named(env: &TestEnv) -> Outcome {
+    refused(env, &["open"], &["takes one state"]);
+    refused(env, &["open", "somewhere"], &["somewhere", "c1234-torn-17"]);
     refused(
-        lab,
+        env,
         &["open", "/no/such/baseline/c1-all-1"],
         &["/no/such/report.json"],
     );
-    let records = lab.subdir("records");
+    let records = env.subdir("records");
     fs::write(format!("{records}/report.json"), "{\"schema\":1}").expect("writable");
     refused(
-        lab,
+        env,
         &["open", &format!("{records}/baseline/c1-all-1")],
         &["no report of refit crash"],
     );
     Outcome::Pass
 }
 
-fn what_was_abandoned_is_removed(lab: &Lab) -> Outcome {
-    lab.require_root();
+fn what_was_abandoned_is_removed(env: &TestEnv) -> Outcome {
+    env.require_root();
     let old = std::time::SystemTime::now() - std::time::Duration::from_secs(3600);
     let make = |name: String| {
         let path = std::path::PathBuf::from(format!("/var/tmp/refit-crash-{name}"));
@@ -312,7 +312,7 @@ fn what_was_abandoned_is_removed(lab: &Lab) -> Outcome {
         directory.set_modified(old).expect("it is ours");
     }
     refused(
-        lab,
+        env,
         &[
             "--quiet", "--check", "log:a", "--ack", "fd:1", "--size", "64M", "--", "false",
         ],

@@ -7,9 +7,9 @@ use std::fs;
 use std::os::unix::fs::chown;
 
 use crate::counters::{SETTINGS, run_in};
-use crate::lab::Lab;
 use crate::runner::{Outcome, Test};
 use crate::test;
+use crate::test_env::TestEnv;
 use crate::traced::Traced;
 
 pub const TESTS: &[Test] = &[
@@ -35,11 +35,11 @@ do
     pg_ctl --silent --wait --pgdata=data --mode=fast stop
 done"#;
 
-fn of_postgresql_every_call_is_counted(lab: &Lab) -> Outcome {
+fn of_postgresql_every_call_is_counted(env: &TestEnv) -> Outcome {
     // Debian keeps the server's programs off the PATH.
     let installed = newest_below("/usr/lib/postgresql", "bin/initdb");
     let Some((version, bin)) = installed else {
-        lab.skip("the server of postgresql is not installed");
+        env.skip("the server of postgresql is not installed");
     };
     let path = std::env::var("PATH").unwrap_or_default();
     let path = format!("PATH={bin}:{path}");
@@ -48,18 +48,18 @@ fn of_postgresql_every_call_is_counted(lab: &Lab) -> Outcome {
         kinds.push("open(O_DIRECT)"); // later ones went back to the page cache
     }
     for setting in SETTINGS {
-        let dir = lab.subdir(setting);
+        let dir = env.subdir(setting);
         let mut words = vec!["env".to_owned()];
-        if lab.as_root() {
+        if env.as_root() {
             // It refuses to run as root.
-            let [uid, gid] = give_to(lab, "postgres", &dir);
+            let [uid, gid] = give_to(env, "postgres", &dir);
             words.push("setpriv".into());
             words.extend([format!("--reuid={uid}"), format!("--regid={gid}")]);
             words.push("--clear-groups".into());
         }
         words.extend(["env", &path, "sh", "-ec", POSTGRESQL].map(str::to_owned));
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        run_in(lab, &dir, setting, &kinds, &words);
+        run_in(env, &dir, setting, &kinds, &words);
     }
     Outcome::Pass
 }
@@ -87,37 +87,37 @@ for method in O_DIRECT O_DSYNC; do
     wait $!
 done"#;
 
-fn mariadb(lab: &Lab, setting: &str, option: &str, kinds: &[&str]) -> Traced {
-    let dir = lab.subdir(setting);
+fn mariadb(env: &TestEnv, setting: &str, option: &str, kinds: &[&str]) -> Traced {
+    let dir = env.subdir(setting);
     let mut words = vec!["sh", "-ec", MARIADB, "sh", option];
-    if lab.as_root() {
-        give_to(lab, "mysql", &dir);
+    if env.as_root() {
+        give_to(env, "mysql", &dir);
         words.push("--user=mysql");
     }
-    run_in(lab, &dir, setting, kinds, &words)
+    run_in(env, &dir, setting, kinds, &words)
 }
 
-fn of_mariadb_every_call_is_counted(lab: &Lab) -> Outcome {
-    lab.require_command("mariadb-install-db");
+fn of_mariadb_every_call_is_counted(env: &TestEnv) -> Outcome {
+    env.require_command("mariadb-install-db");
     let kinds = ["fdatasync", "open(O_SYNC)", "open(O_DIRECT)"];
     for setting in SETTINGS {
-        let traced = mariadb(lab, setting, "--skip-innodb-use-native-aio", &kinds);
+        let traced = mariadb(env, setting, "--skip-innodb-use-native-aio", &kinds);
         assert_eq!(traced.unknown("io_uring"), 0);
     }
     Outcome::Pass
 }
 
-fn of_mariadb_with_liburing_nothing_is_unknown(lab: &Lab) -> Outcome {
-    lab.require_command("mariadb-install-db");
+fn of_mariadb_with_liburing_nothing_is_unknown(env: &TestEnv) -> Outcome {
+    env.require_command("mariadb-install-db");
     for setting in SETTINGS {
-        let traced = mariadb(lab, setting, "--innodb-use-native-aio", &["fdatasync"]);
+        let traced = mariadb(env, setting, "--innodb-use-native-aio", &["fdatasync"]);
         if !traced
             .trace
             .calls
             .iter()
             .any(|c| c.name == "io_uring_setup")
         {
-            lab.skip("this mariadbd is built without liburing");
+            env.skip("this mariadbd is built without liburing");
         }
         assert!(traced.straced().contains_key("io_uring_setup"));
         assert_eq!(traced.unknown("io_uring"), 0, "{:#}", traced.report);
@@ -126,14 +126,14 @@ fn of_mariadb_with_liburing_nothing_is_unknown(lab: &Lab) -> Outcome {
 }
 
 /// Gives a directory to the user of a server; skips the test where there is no such user. Its ids.
-fn give_to(lab: &Lab, user: &str, dir: &str) -> [u32; 2] {
+fn give_to(env: &TestEnv, user: &str, dir: &str) -> [u32; 2] {
     let users = fs::read_to_string("/etc/passwd").expect("every system has users");
     let Some(ids) = users.lines().find_map(|line| {
         let fields: Vec<&str> = line.split(':').collect();
         let id = |at: usize| fields.get(at)?.parse().ok();
         Some([id(2)?, id(3)?]).filter(|_| fields[0] == user)
     }) else {
-        lab.skip(&format!("there is no user {user}"));
+        env.skip(&format!("there is no user {user}"));
     };
     chown(dir, Some(ids[0]), Some(ids[1])).expect("root may give files away");
     ids

@@ -2,11 +2,11 @@
 
 use serde_json::Value;
 
-use crate::lab::{Lab, expect_code};
 use crate::ran::{Ran, number};
 use crate::runner::{Outcome, Test};
 use crate::strace::Trace;
 use crate::test;
+use crate::test_env::{TestEnv, expect_code};
 
 pub const TESTS: &[Test] = &[
     test!(each_wait_is_in_its_file_s_directory),
@@ -14,8 +14,8 @@ pub const TESTS: &[Test] = &[
 ];
 
 /// Of one program's calls that took 10 ms each: directories and counts, the longest sum first.
-fn waits(lab: &Lab, program: &str, words: &[&str]) -> Vec<(String, u64)> {
-    let (json, path) = (lab.path("report.json"), lab.program(program));
+fn waits(env: &TestEnv, program: &str, words: &[&str]) -> Vec<(String, u64)> {
+    let (json, path) = (env.path("report.json"), env.program(program));
     let refit = [
         "run",
         "--json",
@@ -26,7 +26,7 @@ fn waits(lab: &Lab, program: &str, words: &[&str]) -> Vec<(String, u64)> {
         "--",
         &path,
     ];
-    let output = lab.refit(&[&refit, words].concat());
+    let output = env.refit(&[&refit, words].concat());
     expect_code(&output, 0);
     let ran = Ran::new(&output, Trace::default(), &json);
     let executable = ran.executable(program).expect("it was reached");
@@ -45,17 +45,17 @@ fn waits(lab: &Lab, program: &str, words: &[&str]) -> Vec<(String, u64)> {
 }
 
 /// The directory is looked up anew now and then, and what was found is used meanwhile: no call may be lost by that.
-fn each_wait_is_in_its_file_s_directory(lab: &Lab) -> Outcome {
-    let dir = lab.subdir("deep");
+fn each_wait_is_in_its_file_s_directory(env: &TestEnv) -> Outcome {
+    let dir = env.subdir("deep");
     let file = format!("{dir}/file");
-    assert_eq!(waits(lab, "write_fsync", &["25", &file]), [(dir, 25)]);
+    assert_eq!(waits(env, "write_fsync", &["25", &file]), [(dir, 25)]);
     Outcome::Pass
 }
 
-fn a_file_that_moves_is_followed(lab: &Lab) -> Outcome {
-    let (from, to) = (lab.subdir("from"), lab.subdir("to"));
+fn a_file_that_moves_is_followed(env: &TestEnv) -> Outcome {
+    let (from, to) = (env.subdir("from"), env.subdir("to"));
     let words = ["30", &format!("{from}/file"), &format!("{to}/file")];
-    let found = waits(lab, "moved_fsync", &words);
+    let found = waits(env, "moved_fsync", &words);
     let count = |dir: &str| {
         let found = found.iter().find(|(path, _)| path == dir);
         found.unwrap_or_else(|| panic!("{dir}: {found:?}")).1

@@ -4,9 +4,9 @@
 use serde_json::Value;
 
 use crate::call_by_call::{self, CallByCall};
-use crate::lab::Lab;
 use crate::runner::{Outcome, Test};
 use crate::test;
+use crate::test_env::TestEnv;
 
 pub const TESTS: &[Test] = &[
     test!(each_flush_takes_as_long_as_it_is_said_to),
@@ -20,8 +20,8 @@ pub const TESTS: &[Test] = &[
 
 const MS: u64 = 1_000_000;
 
-fn run(lab: &Lab, settings: &[&str], command: &[&str]) -> CallByCall {
-    call_by_call::run(lab, "fsync,fdatasync", settings, command)
+fn run(env: &TestEnv, settings: &[&str], command: &[&str]) -> CallByCall {
+    call_by_call::run(env, "fsync,fdatasync", settings, command)
 }
 
 impl CallByCall {
@@ -40,9 +40,9 @@ impl CallByCall {
     }
 }
 
-fn each_flush_takes_as_long_as_it_is_said_to(lab: &Lab) -> Outcome {
-    let program = lab.program("write_fsync");
-    let traced = run(lab, &["disk=3ms"], &[&program, "20", &lab.path("f")]);
+fn each_flush_takes_as_long_as_it_is_said_to(env: &TestEnv) -> Outcome {
+    let program = env.program("write_fsync");
+    let traced = run(env, &["disk=3ms"], &[&program, "20", &env.path("f")]);
     let took = traced.took_ns();
     assert_eq!(took.len(), 20);
     assert!(took.iter().all(|ns| *ns >= 3 * MS), "{took:?}");
@@ -56,10 +56,10 @@ fn each_flush_takes_as_long_as_it_is_said_to(lab: &Lab) -> Outcome {
     Outcome::Pass
 }
 
-fn flushes_of_a_disk_wait_on_each_other(lab: &Lab) -> Outcome {
-    let program = lab.program("threads_fsync");
-    let file = lab.path("f");
-    let traced = run(lab, &["disk=2ms"], &[&program, "4", "10", &file]);
+fn flushes_of_a_disk_wait_on_each_other(env: &TestEnv) -> Outcome {
+    let program = env.program("threads_fsync");
+    let file = env.path("f");
+    let traced = run(env, &["disk=2ms"], &[&program, "4", "10", &file]);
     let calls: Vec<(u64, u64)> = std::iter::zip(&traced.calls, traced.took_ns())
         .map(|(call, took)| {
             let ended = call["at_ns"].as_u64().expect("a number");
@@ -79,23 +79,23 @@ fn flushes_of_a_disk_wait_on_each_other(lab: &Lab) -> Outcome {
     Outcome::Pass
 }
 
-fn what_does_not_happen_is_not_delayed(lab: &Lab) -> Outcome {
-    let program = lab.program("write_fsync");
+fn what_does_not_happen_is_not_delayed(env: &TestEnv) -> Outcome {
+    let program = env.program("write_fsync");
     let traced = run(
-        lab,
+        env,
         &["disk=60s", "sync=off"],
-        &[&program, "20", &lab.path("f")],
+        &[&program, "20", &env.path("f")],
     );
     assert_eq!(traced.total("suppressed"), 20);
     assert_eq!(traced.trace.calls.len(), 0);
     Outcome::Pass
 }
 
-fn the_draws_come_from_the_seed(lab: &Lab) -> Outcome {
-    let program = lab.program("fsync_errors");
+fn the_draws_come_from_the_seed(env: &TestEnv) -> Outcome {
+    let program = env.program("fsync_errors");
     let errors = |seed| {
         let settings = ["--seed", seed, "disk=fail:EIO,p=0.3"];
-        run(lab, &settings, &[&program, "40", &lab.path("f")]).errors()
+        run(env, &settings, &[&program, "40", &env.path("f")]).errors()
     };
     let first = errors("7");
     assert_eq!(first, errors("7"));
@@ -105,15 +105,15 @@ fn the_draws_come_from_the_seed(lab: &Lab) -> Outcome {
     Outcome::Pass
 }
 
-fn a_fault_comes_when_it_is_due_and_the_kernel_is_not_asked(lab: &Lab) -> Outcome {
-    let program = lab.program("fsync_errors");
-    let file = lab.path("f");
+fn a_fault_comes_when_it_is_due_and_the_kernel_is_not_asked(env: &TestEnv) -> Outcome {
+    let program = env.program("fsync_errors");
+    let file = env.path("f");
     let (eio, enospc) = (libc::EIO, libc::ENOSPC);
     let tail = [libc::EINVAL, libc::EBADF];
     let due = |setting: &str, expected: &[i32]| {
         // Two processes share one disk.
         let half = (expected.len() / 2).to_string();
-        let traced = run(lab, &[setting], &[&program, &half, &file, "2"]);
+        let traced = run(env, &[setting], &[&program, &half, &file, "2"]);
         assert_eq!(traced.errors(), [expected, &tail].concat(), "{setting}");
         let failed = expected.iter().filter(|error| **error != 0).count();
         assert_eq!(
@@ -134,24 +134,24 @@ fn a_fault_comes_when_it_is_due_and_the_kernel_is_not_asked(lab: &Lab) -> Outcom
     Outcome::Pass
 }
 
-fn a_fault_is_for_what_could_be_synced(lab: &Lab) -> Outcome {
-    let program = lab.program("fsync_errors");
-    let traced = run(lab, &["disk=fail:EIO"], &[&program, "1", &lab.path("f")]);
+fn a_fault_is_for_what_could_be_synced(env: &TestEnv) -> Outcome {
+    let program = env.program("fsync_errors");
+    let traced = run(env, &["disk=fail:EIO"], &[&program, "1", &env.path("f")]);
     assert_eq!(traced.errors(), [libc::EIO, libc::EINVAL, libc::EBADF]);
     let scoped = ["disk@exe:somebody=fail:EIO"];
-    let traced = run(lab, &scoped, &[&program, "1", &lab.path("f")]);
+    let traced = run(env, &scoped, &[&program, "1", &env.path("f")]);
     assert_eq!(traced.errors()[0], 0);
-    let scope = format!("disk@{}=fail:EIO", lab.path("g"));
-    let here = run(lab, &[&scope], &[&program, "1", &lab.path("g")]);
+    let scope = format!("disk@{}=fail:EIO", env.path("g"));
+    let here = run(env, &[&scope], &[&program, "1", &env.path("g")]);
     assert_eq!(here.errors()[0], libc::EIO);
-    let there = run(lab, &[&scope], &[&program, "1", &lab.path("f")]);
+    let there = run(env, &[&scope], &[&program, "1", &env.path("f")]);
     assert_eq!(there.errors()[0], 0);
     Outcome::Pass
 }
 
-fn writes_that_pass_the_disk_by_are_counted(lab: &Lab) -> Outcome {
-    let program = lab.program("pwritev2_dsync");
-    let traced = run(lab, &["disk=1ms"], &[&program, &lab.file("f", "")]);
+fn writes_that_pass_the_disk_by_are_counted(env: &TestEnv) -> Outcome {
+    let program = env.program("pwritev2_dsync");
+    let traced = run(env, &["disk=1ms"], &[&program, &env.file("f", "")]);
     let passed = traced.report["coverage"]["not_delayed"].as_u64();
     assert!(passed.is_some_and(|n| n > 0), "{:#}", traced.report);
     assert!(traced.said.contains("not delayed: "), "{}", traced.said);

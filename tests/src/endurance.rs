@@ -8,9 +8,9 @@ use std::time::{Duration, SystemTime};
 
 use serde_json::Value;
 
-use crate::lab::{Lab, expect_code, refit_path, wait_for, wait_for_file, wait_until};
 use crate::processes::children;
 use crate::runner::{Outcome, Test};
+use crate::test_env::{TestEnv, expect_code, refit_path, wait_for, wait_for_file, wait_until};
 use crate::{sys, test};
 
 pub const TESTS: &[Test] = &[
@@ -36,14 +36,14 @@ fn all_counted(report: &Value) {
     assert_eq!(report["coverage"]["unknown"], Value::Array(Vec::new()));
 }
 
-fn ten_thousand_forked_processes_are_counted_exactly(lab: &Lab) -> Outcome {
+fn ten_thousand_forked_processes_are_counted_exactly(env: &TestEnv) -> Outcome {
     let words = [
-        lab.program("fork_storm"),
+        env.program("fork_storm"),
         STORM.to_string(),
-        lab.path("file"),
+        env.path("file"),
     ];
     let words = words.each_ref().map(String::as_str);
-    let report = lab.report(&[&["run", "--quiet", "sync=off", "--"], &words[..]].concat());
+    let report = env.report(&[&["run", "--quiet", "sync=off", "--"], &words[..]].concat());
     all_counted(&report);
     Outcome::Pass
 }
@@ -65,12 +65,12 @@ fn program_of(refit: &Child) -> (u32, String) {
     })
 }
 
-fn ten_thousand_execed_processes_are_folded_and_counted_exactly(lab: &Lab) -> Outcome {
-    let json = lab.path("report.json");
-    let (storm, times) = (lab.program("exec_storm"), STORM.to_string());
-    let (once, file) = (lab.program("fsync_once"), lab.path("file"));
+fn ten_thousand_execed_processes_are_folded_and_counted_exactly(env: &TestEnv) -> Outcome {
+    let json = env.path("report.json");
+    let (storm, times) = (env.program("exec_storm"), STORM.to_string());
+    let (once, file) = (env.program("fsync_once"), env.path("file"));
     let options = ["run", "--quiet", "--json", &json, "sync=off", "--"];
-    let mut refit = lab
+    let mut refit = env
         .refit_command(&[&options[..], &[&storm, &times, &once, &file]].concat())
         .spawn()
         .expect("refit was built");
@@ -97,15 +97,15 @@ fn ten_thousand_execed_processes_are_folded_and_counted_exactly(lab: &Lab) -> Ou
     Outcome::Pass
 }
 
-fn refit_killed_in_the_middle_takes_nothing_with_it(lab: &Lab) -> Outcome {
-    lab.require_command("strace");
-    let [go, up, done, log] = ["go", "up", "done", "log"].map(|name| lab.path(name));
-    expect_code(&lab.run(&["mkfifo", &go]), 0);
-    let (once, file) = (lab.program("fsync_once"), lab.path("file"));
+fn refit_killed_in_the_middle_takes_nothing_with_it(env: &TestEnv) -> Outcome {
+    env.require_command("strace");
+    let [go, up, done, log] = ["go", "up", "done", "log"].map(|name| env.path(name));
+    expect_code(&env.run(&["mkfifo", &go]), 0);
+    let (once, file) = (env.program("fsync_once"), env.path("file"));
     let script = format!("{once} {file}; : >{up}; read line <{go}; {once} {file}; : >{done}");
-    let json = lab.path("report.json");
+    let json = env.path("report.json");
     let calls = "trace=fsync,sync_file_range";
-    let mut refit = lab
+    let mut refit = env
         .refit_command(&["run", "--quiet", "--json", &json, "sync=off", "--"])
         .args(["strace", "-f", "-qq", "-o", &log, "-e", calls, "--"])
         .args(["sh", "-c", &script])
@@ -121,7 +121,7 @@ fn refit_killed_in_the_middle_takes_nothing_with_it(lab: &Lab) -> Outcome {
 
     // Another run leaves a session alone that is still in use.
     expect_code(
-        &lab.refit(&["run", "--quiet", "--json", &json, "--", "true"]),
+        &env.refit(&["run", "--quiet", "--json", &json, "--", "true"]),
         0,
     );
     assert!(Path::new(&session).join("policy").exists());
@@ -137,7 +137,7 @@ fn refit_killed_in_the_middle_takes_nothing_with_it(lab: &Lab) -> Outcome {
     let probes = trace.matches("sync_file_range(3, 0, 0, 0)").count();
     assert!(probes == 2 && !trace.contains("fsync("), "{trace}");
     expect_code(
-        &lab.refit(&["run", "--quiet", "--json", &json, "--", "true"]),
+        &env.refit(&["run", "--quiet", "--json", &json, "--", "true"]),
         0,
     );
     assert!(!Path::new(&session).exists(), "{session} is left");
@@ -146,10 +146,10 @@ fn refit_killed_in_the_middle_takes_nothing_with_it(lab: &Lab) -> Outcome {
 
 /// A run begins by removing what dead ones left: one that is only slow is not dead. strace makes it slow, between
 /// the making of its session and the lock on it.
-fn a_session_in_the_making_is_no_abandoned_one(lab: &Lab) -> Outcome {
-    lab.require_command("strace");
-    let (json, refit) = (lab.path("report.json"), refit_path());
-    let mut slow = lab
+fn a_session_in_the_making_is_no_abandoned_one(env: &TestEnv) -> Outcome {
+    env.require_command("strace");
+    let (json, refit) = (env.path("report.json"), refit_path());
+    let mut slow = env
         .command("strace")
         .args(["-qq", "-o", "/dev/null", "-e", "trace=flock"])
         .args(["-e", "inject=flock:delay_enter=300000", "--"])
@@ -158,7 +158,7 @@ fn a_session_in_the_making_is_no_abandoned_one(lab: &Lab) -> Outcome {
         .expect("strace is installed");
     let mut others = 0;
     let status = loop {
-        expect_code(&lab.refit(&["run", "--quiet", "--", "true"]), 0);
+        expect_code(&env.refit(&["run", "--quiet", "--", "true"]), 0);
         others += 1;
         if let Some(status) = slow.try_wait().expect("it is our child") {
             break status;
@@ -170,7 +170,7 @@ fn a_session_in_the_making_is_no_abandoned_one(lab: &Lab) -> Outcome {
 }
 
 /// Wherever sessions and instances lie, and however old it is.
-fn what_refit_did_not_name_it_does_not_remove(lab: &Lab) -> Outcome {
+fn what_refit_did_not_name_it_does_not_remove(env: &TestEnv) -> Outcome {
     let old = SystemTime::now() - Duration::from_secs(48 * 3600);
     let id = std::process::id();
     let foreign = [
@@ -185,11 +185,11 @@ fn what_refit_did_not_name_it_does_not_remove(lab: &Lab) -> Outcome {
         let opened = fs::File::open(directory).expect("it is there");
         opened.set_modified(old).expect("it is ours");
     }
-    expect_code(&lab.refit(&["run", "--quiet", "--", "true"]), 0);
+    expect_code(&env.refit(&["run", "--quiet", "--", "true"]), 0);
     let words = [
         "compare", "--quiet", "--rounds", "12", "sync=off", "--", "true",
     ];
-    expect_code(&lab.refit(&words), 0);
+    expect_code(&env.refit(&words), 0);
     for directory in &foreign {
         let kept = fs::read_to_string(directory.join("kept"));
         assert_eq!(kept.expect("nobody removed it"), "of value");

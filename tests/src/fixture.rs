@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use crate::cells;
-use crate::lab::source_dir;
+use crate::test_env::source_dir;
 
 /// Why there is no such program.
 pub enum Missing {
@@ -126,8 +126,10 @@ fn names() -> Vec<String> {
 }
 
 fn fixtures_dir() -> PathBuf {
-    std::env::var_os("REFIT_FIXTURES")
-        .map_or_else(|| crate::lab::target_dir().join("fixtures"), PathBuf::from)
+    std::env::var_os("REFIT_FIXTURES").map_or_else(
+        || crate::test_env::target_dir().join("fixtures"),
+        PathBuf::from,
+    )
 }
 
 const C_FLAGS: &[&str] = &["-std=gnu11", "-O1", "-g", "-Wall", "-Wextra", "-Werror"];

@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::lab::{Lab, refit_path, wait_for, wait_until};
 use crate::runner::{Outcome, Test};
+use crate::test_env::{TestEnv, refit_path, wait_for, wait_until};
 use crate::{sys, test};
 
 pub const TESTS: &[Test] =
@@ -58,14 +58,14 @@ fn find(value: &Value, name: &str) -> Option<u64> {
     }
 }
 
-fn killed_again_and_again_it_never_costs_a_call(lab: &Lab) -> Outcome {
-    lab.require_root();
-    let stress = lab.program("guardian_stress");
+fn killed_again_and_again_it_never_costs_a_call(env: &TestEnv) -> Outcome {
+    env.require_root();
+    let stress = env.program("guardian_stress");
     // A copy, so that no other test's guardian is taken for this one's.
-    let refit = PathBuf::from(lab.path("refit"));
+    let refit = PathBuf::from(env.path("refit"));
     fs::copy(refit_path(), &refit).expect("the directory is ours");
-    let (json, file) = (lab.path("report.json"), lab.path("f"));
-    let mut command = lab.command(refit.to_str().expect("it is text"));
+    let (json, file) = (env.path("report.json"), env.path("f"));
+    let mut command = env.command(refit.to_str().expect("it is text"));
     // The emulated disk holds each call for a while: whoever is killed has some in hand.
     command.args(["run", "--quiet", "--json", &json, "disk=1ms", "--"]);
     command.args([&stress, THREADS, &file]);

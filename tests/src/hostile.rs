@@ -8,8 +8,8 @@ use std::process::Output;
 
 use serde_json::Value;
 
-use crate::lab::{Lab, described, expect_code, refit_path};
 use crate::runner::{Outcome, Test};
+use crate::test_env::{TestEnv, described, expect_code, refit_path};
 use crate::{places, test};
 
 pub const TESTS: &[Test] = &[
@@ -27,15 +27,15 @@ fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-fn a_wrong_word_is_refused_before_anything_runs(lab: &Lab) -> Outcome {
-    let file = lab.path("touched");
+fn a_wrong_word_is_refused_before_anything_runs(env: &TestEnv) -> Outcome {
+    let file = env.path("touched");
     for (word, named, offered) in [
         ("sync=drop", "drop", "off"),
         ("sinc=off", "sinc", "sync"),
         ("sync@exe:=off", "exe:", "NAME"),
         ("malloc=jemaloc", "jemaloc", "jemalloc"),
     ] {
-        let output = lab.refit(&["run", word, "--", "touch", &file]);
+        let output = env.refit(&["run", word, "--", "touch", &file]);
         expect_code(&output, 125);
         let said = stderr(&output);
         assert!(said.starts_with("refit: "), "{said}");
@@ -43,37 +43,37 @@ fn a_wrong_word_is_refused_before_anything_runs(lab: &Lab) -> Outcome {
         assert!(!Path::new(&file).exists(), "{word} ran the command");
     }
     expect_code(
-        &lab.refit(&["run", "--no-such-option", "--", "touch", &file]),
+        &env.refit(&["run", "--no-such-option", "--", "touch", &file]),
         125,
     );
-    expect_code(&lab.refit(&["run", "sync=off"]), 125);
+    expect_code(&env.refit(&["run", "sync=off"]), 125);
     assert!(!Path::new(&file).exists());
-    expect_code(&lab.refit(&["run", "sync=off", "--", "touch", &file]), 0);
+    expect_code(&env.refit(&["run", "sync=off", "--", "touch", &file]), 0);
     assert!(Path::new(&file).exists());
     Outcome::Pass
 }
 
-fn a_command_that_cannot_start_gives_envs_codes(lab: &Lab) -> Outcome {
-    let plain = lab.file("plain", "no program\n");
-    let script = lab.file("script", "#!/missing/interpreter\n");
+fn a_command_that_cannot_start_gives_envs_codes(env: &TestEnv) -> Outcome {
+    let plain = env.file("plain", "no program\n");
+    let script = env.file("script", "#!/missing/interpreter\n");
     fs::set_permissions(&script, Permissions::from_mode(0o755)).expect("it is ours");
-    let missing = lab.path("missing");
+    let missing = env.path("missing");
     let below_a_file = format!("{plain}/below");
     for (command, code) in [
         (missing.as_str(), 127),
         ("no-such-command-on-any-path", 127),
         (&script, 127),
         (&plain, 126),
-        (&lab.subdir("directory"), 126),
+        (&env.subdir("directory"), 126),
         (&below_a_file, 126),
     ] {
-        expect_code(&lab.run(&["env", "--", command]), code);
+        expect_code(&env.run(&["env", "--", command]), code);
         for options in [
             &["run"][..],
             &["run", "--quiet"],
             &["run", "--quiet", "sync=off"],
         ] {
-            let output = lab.refit(&[options, &["--", command]].concat());
+            let output = env.refit(&[options, &["--", command]].concat());
             expect_code(&output, code);
             assert!(stderr(&output).contains(command), "{}", described(&output));
         }
@@ -81,19 +81,19 @@ fn a_command_that_cannot_start_gives_envs_codes(lab: &Lab) -> Outcome {
     Outcome::Pass
 }
 
-fn a_library_that_cannot_be_loaded_gives_125(lab: &Lab) -> Outcome {
-    let file = lab.path("touched");
-    let text = lab.file("text.so", "not a library\n");
-    let unreadable = lab.file("unreadable.so", "");
+fn a_library_that_cannot_be_loaded_gives_125(env: &TestEnv) -> Outcome {
+    let file = env.path("touched");
+    let text = env.file("text.so", "not a library\n");
+    let unreadable = env.file("unreadable.so", "");
     fs::set_permissions(&unreadable, Permissions::from_mode(0o000)).expect("it is ours");
-    let missing = lab.path("missing.so");
+    let missing = env.path("missing.so");
     let mut libraries = vec![(&text, "cannot load"), (&missing, "No such file")];
-    if !lab.as_root() {
+    if !env.as_root() {
         libraries.push((&unreadable, "Permission denied")); // root may read it
     }
     for (library, reason) in libraries {
         let word = format!("preload={library}");
-        let output = lab.refit(&["run", &word, "--", "touch", &file]);
+        let output = env.refit(&["run", &word, "--", "touch", &file]);
         expect_code(&output, 125);
         let said = stderr(&output);
         assert!(said.contains(library) && said.contains(reason), "{said}");
@@ -102,7 +102,7 @@ fn a_library_that_cannot_be_loaded_gives_125(lab: &Lab) -> Outcome {
     Outcome::Pass
 }
 
-fn a_damaged_cache_heals_itself(lab: &Lab) -> Outcome {
+fn a_damaged_cache_heals_itself(env: &TestEnv) -> Outcome {
     // Root's is everybody's: there it is done to one that nobody else sees.
     let script = format!(
         "set -e; export XDG_CACHE_HOME={}
@@ -111,15 +111,15 @@ fn a_damaged_cache_heals_itself(lab: &Lab) -> Outcome {
         for damage in 'truncate -s 100' 'chmod 0' 'rm' 'cp /etc/passwd'; do
             $damage $placed; test $(library) = $placed; cmp good $placed
         done",
-        lab.subdir("cache"),
+        env.subdir("cache"),
         refit_path()
     );
-    let output = if lab.as_root() {
+    let output = if env.as_root() {
         let mounts = "mount -t tmpfs -o mode=755 tmpfs /var/lib";
-        let mut command = places::in_own_mounts(lab, &format!("{mounts}; {script}"));
+        let mut command = places::in_own_mounts(env, &format!("{mounts}; {script}"));
         command.output().expect("unshare is there")
     } else {
-        lab.run(&["sh", "-c", &script])
+        env.run(&["sh", "-c", &script])
     };
     expect_code(&output, 0);
     assert_eq!(stderr(&output), "");
@@ -128,9 +128,9 @@ fn a_damaged_cache_heals_itself(lab: &Lab) -> Outcome {
     Outcome::Pass
 }
 
-fn a_noexec_cache_falls_back_or_is_named(lab: &Lab) -> Outcome {
-    for file in [refit_path(), lab.program("fsync_once")] {
-        places::public(lab, &file);
+fn a_noexec_cache_falls_back_or_is_named(env: &TestEnv) -> Outcome {
+    for file in [refit_path(), env.program("fsync_once")] {
+        places::public(env, &file);
     }
     let script = "
         mkdir cache out; chmod 1777 out
@@ -145,10 +145,10 @@ fn a_noexec_cache_falls_back_or_is_named(lab: &Lab) -> Outcome {
         cached ./refit run -- touch out/touched 2>out/both || echo $? >out/both.code
         mount -t tmpfs -o noexec,mode=0755 tmpfs /var/lib
         ./refit run -- touch out/touched 2>out/root || echo $? >out/root.code";
-    let output = places::in_own_mounts(lab, script).output();
+    let output = places::in_own_mounts(env, script).output();
     expect_code(&output.expect("unshare is there"), 0);
     let read = |name: &str| {
-        fs::read_to_string(lab.path(&format!("out/{name}"))).expect("the script wrote it")
+        fs::read_to_string(env.path(&format!("out/{name}"))).expect("the script wrote it")
     };
     let preload = read("preload");
     assert!(preload.starts_with("/var/tmp/refit-65534/"), "{preload}");
@@ -165,11 +165,11 @@ fn a_noexec_cache_falls_back_or_is_named(lab: &Lab) -> Outcome {
             assert!(said.contains(place), "{place} is not in: {said}");
         }
     }
-    assert!(!Path::new(&lab.path("out/touched")).exists());
+    assert!(!Path::new(&env.path("out/touched")).exists());
     Outcome::Pass
 }
 
-fn nothing_stays_behind_after_a_failed_start(lab: &Lab) -> Outcome {
+fn nothing_stays_behind_after_a_failed_start(env: &TestEnv) -> Outcome {
     let script = format!(
         "mount -t tmpfs tmpfs /run; mount -t tmpfs -o mode=1777 tmpfs /dev/shm
         refit='{} run'
@@ -180,7 +180,7 @@ fn nothing_stays_behind_after_a_failed_start(lab: &Lab) -> Outcome {
         find /run /dev/shm -name 'refit-*'",
         refit_path()
     );
-    let output = places::in_own_mounts(lab, &script).output();
+    let output = places::in_own_mounts(env, &script).output();
     let output = output.expect("unshare is there");
     expect_code(&output, 0);
     let said = String::from_utf8_lossy(&output.stdout);
@@ -197,10 +197,10 @@ fn nothing_stays_behind_after_a_failed_start(lab: &Lab) -> Outcome {
     Outcome::Pass
 }
 
-fn a_full_disk_for_json_is_said_and_changes_no_code(lab: &Lab) -> Outcome {
-    let file = lab.path("touched");
+fn a_full_disk_for_json_is_said_and_changes_no_code(env: &TestEnv) -> Outcome {
+    let file = env.path("touched");
     let script = format!("touch {file}; exit 7");
-    let full = lab.refit(&[
+    let full = env.refit(&[
         "run",
         "--quiet",
         "--json",
@@ -217,9 +217,9 @@ fn a_full_disk_for_json_is_said_and_changes_no_code(lab: &Lab) -> Outcome {
         "{said}"
     );
     assert!(Path::new(&file).exists());
-    let nowhere = lab.path("missing/json");
-    let other = lab.path("other");
-    let refused = lab.refit(&["run", "--json", &nowhere, "--", "touch", &other]);
+    let nowhere = env.path("missing/json");
+    let other = env.path("other");
+    let refused = env.refit(&["run", "--json", &nowhere, "--", "touch", &other]);
     expect_code(&refused, 125);
     assert!(stderr(&refused).contains(&nowhere));
     assert!(!Path::new(&other).exists());
@@ -227,11 +227,11 @@ fn a_full_disk_for_json_is_said_and_changes_no_code(lab: &Lab) -> Outcome {
 }
 
 /// Beyond RLIMIT_FSIZE a write raises SIGXFSZ, which kills: refit's own files must not be the cause.
-fn a_small_file_size_limit_kills_nobody(lab: &Lab) -> Outcome {
-    let (program, file) = (lab.program("fsync_once"), lab.path("file"));
+fn a_small_file_size_limit_kills_nobody(env: &TestEnv) -> Outcome {
+    let (program, file) = (env.program("fsync_once"), env.path("file"));
     let script = format!("ulimit -f 4; {program} {file}");
-    expect_code(&lab.run(&["sh", "-c", &script]), 0);
-    let (output, report) = lab.refit_json(&["run", "--quiet", "--", "sh", "-c", &script]);
+    expect_code(&env.run(&["sh", "-c", &script]), 0);
+    let (output, report) = env.refit_json(&["run", "--quiet", "--", "sh", "-c", &script]);
     expect_code(&output, 0);
     assert_eq!(stderr(&output), "");
     let unknown = &report["coverage"]["unknown"];
@@ -240,7 +240,7 @@ fn a_small_file_size_limit_kills_nobody(lab: &Lab) -> Outcome {
     // And the signal is the program's own again.
     let beyond = "ulimit -f 4; dd if=/dev/zero of=big bs=8k count=1 2>/dev/null";
     for words in [&["run", "--"][..], &["run", "--quiet", "--"]] {
-        let output = lab.refit(&[words, &["sh", "-c", &format!("{beyond}; echo $?")]].concat());
+        let output = env.refit(&[words, &["sh", "-c", &format!("{beyond}; echo $?")]].concat());
         assert_eq!(String::from_utf8_lossy(&output.stdout), "153\n");
     }
     Outcome::Pass

@@ -5,13 +5,13 @@ use std::fs;
 use serde_json::Value;
 
 use crate::compared::{list, printed, said, variant};
-use crate::lab::{Lab, described, expect_code};
 use crate::recipe_folder::{base, finish, refit};
 use crate::recipes::{check, recipe, require, text};
 use crate::remains::nothing_left;
 use crate::result::expect_valid;
 use crate::runner::{Outcome, Test};
 use crate::test;
+use crate::test_env::{TestEnv, described, expect_code};
 
 pub const TESTS: &[Test] = &[
     test!(mariadb_hands_the_winner_over_once).limit_seconds(180),
@@ -24,9 +24,9 @@ pub const TESTS: &[Test] = &[
 ];
 
 /// A copy of the recipe, brief, whose baseline ends with this script; without variants.
-fn with_end(lab: &Lab, name: &str, script: &str) -> Value {
-    expect_code(&lab.refit(&["recipes", "copy", name, "copy"]), 0);
-    lab.file("copy/end.sh", script);
+fn with_end(env: &TestEnv, name: &str, script: &str) -> Value {
+    expect_code(&env.refit(&["recipes", "copy", name, "copy"]), 0);
+    env.file("copy/end.sh", script);
     let mut changed = recipe(name);
     changed.as_object_mut().expect("a table").remove("variant");
     changed["check"]["command"] =
@@ -34,18 +34,18 @@ fn with_end(lab: &Lab, name: &str, script: &str) -> Value {
     changed
 }
 
-fn write(lab: &Lab, recipe: &Value) {
+fn write(env: &TestEnv, recipe: &Value) {
     let file = toml::to_string(recipe).expect("it was TOML");
-    fs::write(lab.path("copy/recipe.toml"), file).expect("the test's directory is ours");
+    fs::write(env.path("copy/recipe.toml"), file).expect("the test's directory is ours");
 }
 
 /// What the script printed, line by line behind one another.
-fn outcome(lab: &Lab, name: &str, script: &str) -> String {
-    write(lab, &with_end(lab, name, script));
-    let output = check(lab, "./copy", &["--yes"]);
-    require(lab, name, &output);
+fn outcome(env: &TestEnv, name: &str, script: &str) -> String {
+    write(env, &with_end(env, name, script));
+    let output = check(env, "./copy", &["--yes"]);
+    require(env, name, &output);
     expect_code(&output, 0);
-    nothing_left(lab, name);
+    nothing_left(env, name);
     let shown = printed(&output);
     let prefix = format!("ok      {name}: baseline: ");
     let outcome = shown
@@ -55,7 +55,7 @@ fn outcome(lab: &Lab, name: &str, script: &str) -> String {
     outcome.to_owned()
 }
 
-fn mariadb_hands_the_winner_over_once(lab: &Lab) -> Outcome {
+fn mariadb_hands_the_winner_over_once(env: &TestEnv) -> Outcome {
     let script = r#"set -eu
 client="mariadb --defaults-file=$REFIT_DIR/my.cnf shop"
 winner="sh $REFIT_RECIPE/winner.sh customer_day $client"
@@ -83,7 +83,7 @@ $client -e 'DROP INDEX day ON orders; CREATE INDEX customer_day ON orders (statu
 $winner 2>&1 || echo "code $?"
 "#;
     assert_eq!(
-        outcome(lab, "index-loop", script),
+        outcome(env, "index-loop", script),
         "ALTER TABLE `orders` ADD KEY `customer_day` (customer_id, created_at); \
          -- nothing is to be done: customer_day (customer_id, created_at) is there \
          ALTER TABLE `orders` ALTER INDEX `customer_day` NOT IGNORED; \
@@ -94,7 +94,7 @@ $winner 2>&1 || echo "code $?"
     Outcome::Pass
 }
 
-fn postgres_hands_the_winner_over_once(lab: &Lab) -> Outcome {
+fn postgres_hands_the_winner_over_once(env: &TestEnv) -> Outcome {
     let script = r#"set -eu
 . "$REFIT_RECIPE/server.sh"
 winner="sh $REFIT_RECIPE/winner.sh customer_day psql"
@@ -113,7 +113,7 @@ $winner
     let once = "CREATE INDEX CONCURRENTLY customer_day ON orders (customer_id, created_at);";
     let nothing = "-- nothing is to be done: customer_day (customer_id, created_at) is there";
     assert_eq!(
-        outcome(lab, "index-loop-postgres", script),
+        outcome(env, "index-loop-postgres", script),
         format!(
             "{once} {nothing} {once} failed DROP INDEX CONCURRENTLY \"customer_day\"; {once} {nothing}"
         )
@@ -121,7 +121,7 @@ $winner
     Outcome::Pass
 }
 
-fn sqlite_hands_the_winner_over_once(lab: &Lab) -> Outcome {
+fn sqlite_hands_the_winner_over_once(env: &TestEnv) -> Outcome {
     let script = r#"set -eu
 winner="sh $REFIT_RECIPE/winner.sh customer_day shop.db"
 $winner
@@ -133,7 +133,7 @@ sh "$REFIT_RECIPE/winner.sh" customer_day none.db 2>&1 || echo "code $?"
 sh "$REFIT_RECIPE/winner.sh" none shop.db 2>&1 || echo "code $?"
 "#;
     assert_eq!(
-        outcome(lab, "index-loop-sqlite", script),
+        outcome(env, "index-loop-sqlite", script),
         "CREATE INDEX customer_day ON orders (customer_id, created_at); \
          -- nothing is to be done: customer_day (customer_id, created_at) is there \
          winner.sh: another index has the name customer_day: (customer_id) code 1 \
@@ -143,34 +143,34 @@ sh "$REFIT_RECIPE/winner.sh" none shop.db 2>&1 || echo "code $?"
     Outcome::Pass
 }
 
-fn an_invalid_index_is_noticed(lab: &Lab) -> Outcome {
+fn an_invalid_index_is_noticed(env: &TestEnv) -> Outcome {
     let name = "index-loop-postgres";
     let script = "sh $REFIT_RECIPE/index.sh add customer 2>&1 | sed -n '$p'
 . $REFIT_RECIPE/server.sh; client -c \"SELECT count(*) FROM pg_class WHERE relname = 'customer'\"
 client -c 'CREATE UNIQUE INDEX CONCURRENTLY left_behind ON orders (customer_id)' 2>/dev/null
 sh $REFIT_RECIPE/check.sh 2>&1 | sed -n '$p'";
-    let recipe = with_end(lab, name, script);
-    let index = lab.path("copy/index.sh");
+    let recipe = with_end(env, name, script);
+    let index = env.path("copy/index.sh");
     let before = fs::read_to_string(&index).expect("it was copied");
     let unique = before.replace("CREATE INDEX CONC", "CREATE UNIQUE INDEX CONC");
     assert_ne!(before, unique);
     fs::write(index, unique).expect("the test's directory is ours");
-    write(lab, &recipe);
-    let output = check(lab, "./copy", &["--yes"]);
-    require(lab, name, &output);
+    write(env, &recipe);
+    let output = check(env, "./copy", &["--yes"]);
+    require(env, name, &output);
     let shown = printed(&output);
     let wanted = "baseline: CREATE UNIQUE INDEX CONCURRENTLY left customer INVALID; it was dropped 0 INVALID: left_behind (";
     assert!(shown.contains(wanted), "{shown}");
-    nothing_left(lab, name);
+    nothing_left(env, name);
     Outcome::Pass
 }
 
-fn an_index_left_ignored_is_told(lab: &Lab) -> Outcome {
+fn an_index_left_ignored_is_told(env: &TestEnv) -> Outcome {
     let name = "index-loop";
     let script = "sh $REFIT_RECIPE/index.sh add status && sh $REFIT_RECIPE/index.sh ignore status";
-    write(lab, &with_end(lab, name, script));
-    let output = check(lab, "./copy", &["--yes"]);
-    require(lab, name, &output);
+    write(env, &with_end(env, name, script));
+    let output = check(env, "./copy", &["--yes"]);
+    require(env, name, &output);
     expect_code(&output, 1);
     let shown = printed(&output);
     assert!(
@@ -179,25 +179,25 @@ fn an_index_left_ignored_is_told(lab: &Lab) -> Outcome {
         ),
         "{shown}"
     );
-    nothing_left(lab, name);
+    nothing_left(env, name);
     Outcome::Pass
 }
 
-fn plans_are_told_and_nothing_is_rebuilt_for_reads(lab: &Lab) -> Outcome {
+fn plans_are_told_and_nothing_is_rebuilt_for_reads(env: &TestEnv) -> Outcome {
     let name = "index-loop";
-    expect_code(&lab.refit(&["recipes", "copy", name, "copy"]), 0);
+    expect_code(&env.refit(&["recipes", "copy", name, "copy"]), 0);
     let mut changed = recipe(name);
     changed.as_object_mut().expect("a table").remove("main");
     changed["load"]["operations"] = 200.into();
     changed["table"]["only"] = true.into();
-    let built = lab.path("built");
-    lab.file("built", "");
-    lab.run(&["chmod", "666", &built]);
+    let built = env.path("built");
+    env.file("built", "");
+    env.run(&["chmod", "666", &built]);
     let add = changed["conf"]["index"]["customer_day"]["command"].clone();
     changed["conf"]["index"]["customer_day"]["command"] =
         format!("echo built >>{built}; {}", text(&add)).into();
-    write(lab, &changed);
-    let base = base(lab);
+    write(env, &changed);
+    let base = base(env);
     let args = ["compare", "--yes", "--json", "result.json", "--dir", &base];
     let more = [
         "--with",
@@ -205,10 +205,10 @@ fn plans_are_told_and_nothing_is_rebuilt_for_reads(lab: &Lab) -> Outcome {
         "./copy",
         "conf.ignored=customer_day",
     ];
-    let output = finish(&mut refit(lab, &[&args[..], &more].concat()));
-    require(lab, name, &output);
+    let output = finish(&mut refit(env, &[&args[..], &more].concat()));
+    require(env, name, &output);
     expect_code(&output, 0);
-    let result = fs::read_to_string(lab.path("result.json")).expect("it was written");
+    let result = fs::read_to_string(env.path("result.json")).expect("it was written");
     let result: Value = serde_json::from_str(&result).expect("it is JSON");
     expect_valid(&result);
     let answer =
@@ -224,22 +224,22 @@ fn plans_are_told_and_nothing_is_rebuilt_for_reads(lab: &Lab) -> Outcome {
     assert_eq!(answer(heeded, 1), format!("{both}, PRIMARY (id)"));
     assert_eq!(answer(ignored, 1), format!("{both} IGNORED, PRIMARY (id)"));
     assert_eq!(fs::read_to_string(&built).expect("it is there"), "built\n");
-    nothing_left(lab, name);
+    nothing_left(env, name);
     Outcome::Pass
 }
 
-fn an_old_server_is_named(lab: &Lab) -> Outcome {
-    let path = lab.subdir("old");
-    let old = lab.file(
+fn an_old_server_is_named(env: &TestEnv) -> Outcome {
+    let path = env.subdir("old");
+    let old = env.file(
         "old/mariadbd",
         "#!/bin/sh\necho 'mariadbd  Ver 10.5.29-MariaDB for debian-linux-gnu on x86_64'\n",
     );
-    lab.run(&["chmod", "755", &old]);
-    let base = base(lab);
-    let mut refit = refit(lab, &["compare", "--dir", &base, "index-loop"]);
+    env.run(&["chmod", "755", &old]);
+    let base = base(env);
+    let mut refit = refit(env, &["compare", "--dir", &base, "index-loop"]);
     let usual = std::env::var("PATH").unwrap_or_default();
     let output = finish(refit.env("PATH", format!("{path}:{usual}")));
-    require(lab, "index-loop", &output);
+    require(env, "index-loop", &output);
     expect_code(&output, 2);
     let said = said(&output);
     assert!(
@@ -247,6 +247,6 @@ fn an_old_server_is_named(lab: &Lab) -> Outcome {
         "{}",
         described(&output)
     );
-    nothing_left(lab, "index-loop");
+    nothing_left(env, "index-loop");
     Outcome::Pass
 }

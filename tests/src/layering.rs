@@ -3,9 +3,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::lab::{Lab, source_dir};
 use crate::runner::{Outcome, Test};
 use crate::test;
+use crate::test_env::{TestEnv, source_dir};
 
 pub const TESTS: &[Test] = &[
     test!(crates_use_only_what_they_may),
@@ -44,7 +44,7 @@ const MAY_BE_UNSAFE: &[&str] = &[
     "tests",
 ];
 
-fn crates_use_only_what_they_may(_: &Lab) -> Outcome {
+fn crates_use_only_what_they_may(_: &TestEnv) -> Outcome {
     let mut faults = Vec::new();
     for dir in entries(&source_dir().join("crates")) {
         let name = dir
@@ -70,7 +70,7 @@ fn crates_use_only_what_they_may(_: &Lab) -> Outcome {
     Outcome::Pass
 }
 
-fn unsafe_stands_in_sys_modules_only(_: &Lab) -> Outcome {
+fn unsafe_stands_in_sys_modules_only(_: &TestEnv) -> Outcome {
     let root = source_dir();
     let mut packages = entries(&root.join("crates"));
     packages.push(root.join("tests"));

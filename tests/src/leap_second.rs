@@ -5,13 +5,13 @@ use std::fs;
 use serde_json::Value;
 
 use crate::compared::{list, printed, variant};
-use crate::lab::{Lab, expect_code};
 use crate::recipe_folder::{base, finish, refit};
 use crate::recipes::require;
 use crate::remains::nothing_left;
 use crate::result::expect_valid;
 use crate::runner::{Outcome, Test};
 use crate::test;
+use crate::test_env::{TestEnv, expect_code};
 
 pub const TESTS: &[Test] =
     &[test!(a_zone_with_leap_seconds_changes_what_it_should).limit_seconds(180)];
@@ -61,8 +61,8 @@ const TABLE: &[[&str; 3]] = &[
     ],
 ];
 
-fn a_zone_with_leap_seconds_changes_what_it_should(lab: &Lab) -> Outcome {
-    let base = base(lab);
+fn a_zone_with_leap_seconds_changes_what_it_should(env: &TestEnv) -> Outcome {
+    let base = base(env);
     let args = [
         "compare",
         "--json",
@@ -72,10 +72,10 @@ fn a_zone_with_leap_seconds_changes_what_it_should(lab: &Lab) -> Outcome {
         "leap-second",
         "tz=right/Japan",
     ];
-    let output = finish(refit(lab, &args).env_remove("TZ"));
-    require(lab, "leap-second", &output);
+    let output = finish(refit(env, &args).env_remove("TZ"));
+    require(env, "leap-second", &output);
     expect_code(&output, 0);
-    let result = fs::read_to_string(lab.path("result.json")).expect("it was written");
+    let result = fs::read_to_string(env.path("result.json")).expect("it was written");
     let result: Value = serde_json::from_str(&result).expect("it is JSON");
     expect_valid(&result);
     for (name, column) in [("baseline", 1), ("tz=right/Japan", 2)] {
@@ -96,6 +96,6 @@ fn a_zone_with_leap_seconds_changes_what_it_should(lab: &Lab) -> Outcome {
         shown.contains("1 of 7 answers are other ones today"),
         "{shown}"
     );
-    nothing_left(lab, "leap-second");
+    nothing_left(env, "leap-second");
     Outcome::Pass
 }

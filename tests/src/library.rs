@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use std::fs;
 
 use crate::cells::Program;
-use crate::lab::{Lab, expect_code, source_dir};
 use crate::runner::{Outcome, Test};
 use crate::test;
+use crate::test_env::{TestEnv, expect_code, source_dir};
 
 pub const TESTS: &[Test] = &[
     test!(it_exports_what_its_map_lists_and_nothing_else),
@@ -19,8 +19,8 @@ pub const TESTS: &[Test] = &[
 const NEWEST: [u32; 2] = [2, 17];
 
 /// Where refit put the library, as the program sees it.
-fn library(lab: &Lab) -> String {
-    let output = lab.refit(&["run", "--quiet", "sync=off", "--", "env"]);
+fn library(env: &TestEnv) -> String {
+    let output = env.refit(&["run", "--quiet", "sync=off", "--", "env"]);
     expect_code(&output, 0);
     String::from_utf8_lossy(&output.stdout)
         .lines()
@@ -29,14 +29,14 @@ fn library(lab: &Lab) -> String {
         .to_owned()
 }
 
-fn stdout_of(lab: &Lab, words: &[&str]) -> String {
-    lab.require_command(words[0]);
-    let output = lab.run(words);
+fn stdout_of(env: &TestEnv, words: &[&str]) -> String {
+    env.require_command(words[0]);
+    let output = env.run(words);
     expect_code(&output, 0);
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-fn it_exports_what_its_map_lists_and_nothing_else(lab: &Lab) -> Outcome {
+fn it_exports_what_its_map_lists_and_nothing_else(env: &TestEnv) -> Outcome {
     let map = source_dir().join("crates/refit-preload/sync/exports.map");
     let map = fs::read_to_string(map).expect("the map is part of the source");
     let (_, listed) = map.split_once("global:").expect("it has a global part");
@@ -48,7 +48,7 @@ fn it_exports_what_its_map_lists_and_nothing_else(lab: &Lab) -> Outcome {
         .collect();
     assert!(listed.contains("fsync") && listed.len() > 30, "{listed:?}");
 
-    let symbols = stdout_of(lab, &["nm", "-D", "--defined-only", &library(lab)]);
+    let symbols = stdout_of(env, &["nm", "-D", "--defined-only", &library(env)]);
     let exported: BTreeSet<&str> = symbols
         .lines()
         .filter_map(|line| line.split(' ').nth(2))
@@ -58,8 +58,8 @@ fn it_exports_what_its_map_lists_and_nothing_else(lab: &Lab) -> Outcome {
     Outcome::Pass
 }
 
-fn it_needs_no_glibc_newer_than_2_17(lab: &Lab) -> Outcome {
-    let versions = stdout_of(lab, &["readelf", "-V", "-W", &library(lab)]);
+fn it_needs_no_glibc_newer_than_2_17(env: &TestEnv) -> Outcome {
+    let versions = stdout_of(env, &["readelf", "-V", "-W", &library(env)]);
     let needed: BTreeSet<&str> = versions
         .lines()
         .filter_map(|line| line.split_once("Name: "))
@@ -79,29 +79,29 @@ fn it_needs_no_glibc_newer_than_2_17(lab: &Lab) -> Outcome {
 }
 
 /// The dynamic linker's own log: which file asked for which symbol, before and after it handed over control.
-fn it_looks_nothing_up_once_the_program_runs(lab: &Lab) -> Outcome {
-    let once = lab.program("fsync_once");
+fn it_looks_nothing_up_once_the_program_runs(env: &TestEnv) -> Outcome {
+    let once = env.program("fsync_once");
     let cells = Program::named("glibc");
     let groups = cells.groups.iter();
     let programs = groups
-        .map(|group| cells.words(lab, group, "looked-up"))
+        .map(|group| cells.words(env, group, "looked-up"))
         .chain([
             vec![
-                lab.program("exec_storm"),
+                env.program("exec_storm"),
                 "2".to_owned(),
                 once.clone(),
-                lab.file("once", ""),
+                env.file("once", ""),
             ],
-            vec![lab.program("spawn_clearenv"), once, lab.file("spawned", "")],
+            vec![env.program("spawn_clearenv"), once, env.file("spawned", "")],
         ]);
-    let asks = format!("binding file {} ", library(lab));
+    let asks = format!("binding file {} ", library(env));
     for (at, words) in programs.enumerate() {
-        let logs_dir = lab.subdir(&format!("{at}-log"));
+        let logs_dir = env.subdir(&format!("{at}-log"));
         let output = format!("LD_DEBUG_OUTPUT={logs_dir}/log");
         let under = ["run", "--quiet", "sync=off", "--", "env"];
         let debug = ["LD_DEBUG=libs,bindings", &output];
         let command: Vec<&str> = words.iter().map(String::as_str).collect();
-        expect_code(&lab.refit(&[&under, &debug[..], &command].concat()), 0);
+        expect_code(&env.refit(&[&under, &debug[..], &command].concat()), 0);
 
         let mut logs = 0;
         let dir = fs::read_dir(&logs_dir).expect("it is ours");

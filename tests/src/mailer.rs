@@ -8,7 +8,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, Stdio};
 
-use crate::lab::{Lab, expect_code, wait_until};
+use crate::test_env::{TestEnv, expect_code, wait_until};
 
 /// The programs without which none of this can be tried.
 const COMMANDS: [&str; 7] = [
@@ -33,29 +33,29 @@ pub struct Mailer {
 impl Mailer {
     /// Makes the configuration and starts the smtp-sink; Postfix itself is started by the step `start`. Skips the
     /// test without root, which Postfix needs, or without Postfix.
-    pub fn new(lab: &Lab) -> Self {
-        lab.require_root();
+    pub fn new(env: &TestEnv) -> Self {
+        env.require_root();
         for command in COMMANDS {
-            lab.require_command(command);
+            env.require_command(command);
         }
-        if !lab.run(&["unshare", "--mount", "true"]).status.success() {
-            lab.skip("no mount namespaces here");
+        if !env.run(&["unshare", "--mount", "true"]).status.success() {
+            env.skip("no mount namespaces here");
         }
-        let daemons = lab.run(&["postconf", "-d", "-h", "daemon_directory"]);
+        let daemons = env.run(&["postconf", "-d", "-h", "daemon_directory"]);
         expect_code(&daemons, 0);
         let daemons = String::from_utf8(daemons.stdout).expect("the directory's name is text");
 
         // Daemons and the sink drop their privileges.
-        fs::set_permissions(lab.dir(), Permissions::from_mode(0o755)).expect("it is ours");
-        let dir = lab.subdir("mailer");
+        fs::set_permissions(env.dir(), Permissions::from_mode(0o755)).expect("it is ours");
+        let dir = env.subdir("mailer");
         for (name, user) in [
             ("conf", "root"),
             ("queue", "root"),
             ("data", "postfix"),
             ("sink", "nobody"),
         ] {
-            let path = lab.subdir(&format!("mailer/{name}"));
-            expect_code(&lab.run(&["chown", user, &path]), 0);
+            let path = env.subdir(&format!("mailer/{name}"));
+            expect_code(&env.run(&["chown", user, &path]), 0);
         }
         // One for each process, so that two tests never meet; outgoing connections come from 127.0.0.1.
         let [_, a, b, c] = std::process::id().to_be_bytes();
@@ -65,11 +65,11 @@ impl Mailer {
             ("master.cf", include_str!("../postfix/master.cf")),
         ] {
             let text = text.replace("DIR", &dir).replace("ADDRESS", &address);
-            lab.file(&format!("mailer/conf/{name}"), &text);
+            env.file(&format!("mailer/conf/{name}"), &text);
         }
-        let script = lab.file("steps.sh", include_str!("../postfix/steps.sh"));
+        let script = env.file("steps.sh", include_str!("../postfix/steps.sh"));
 
-        let mut sink = lab.command("smtp-sink");
+        let mut sink = env.command("smtp-sink");
         sink.current_dir(format!("{dir}/sink"));
         sink.args(["-u", "nobody", "-d", "%M.", &format!("{address}:2626")]);
         let sink = sink

@@ -4,10 +4,10 @@
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use crate::lab::{Lab, described, expect_code};
 use crate::runner::{Outcome, Test};
 use crate::sys::ended_within;
 use crate::test;
+use crate::test_env::{TestEnv, described, expect_code};
 
 pub const TESTS: &[Test] = &[
     test!(the_named_allocator_is_mapped_and_reported),
@@ -25,10 +25,10 @@ const ALLOCATORS: [(&str, &str); 4] = [
     ("tcmalloc", "libtcmalloc"),
 ];
 
-fn the_named_allocator_is_mapped_and_reported(lab: &Lab) -> Outcome {
+fn the_named_allocator_is_mapped_and_reported(env: &TestEnv) -> Outcome {
     for (name, library) in ALLOCATORS {
         let setting = format!("malloc={name}");
-        let (output, report) = lab.refit_json(&["run", &setting, "--", "cat", "/proc/self/maps"]);
+        let (output, report) = env.refit_json(&["run", &setting, "--", "cat", "/proc/self/maps"]);
         expect_code(&output, 0);
         let maps = String::from_utf8_lossy(&output.stdout);
         assert!(maps.contains(library), "{library} is not in {maps}");
@@ -40,7 +40,7 @@ fn the_named_allocator_is_mapped_and_reported(lab: &Lab) -> Outcome {
     Outcome::Pass
 }
 
-fn options_reach_the_allocator_by_its_own_variable(lab: &Lab) -> Outcome {
+fn options_reach_the_allocator_by_its_own_variable(env: &TestEnv) -> Outcome {
     for (setting, variable) in [
         (
             "malloc=glibc:arena_max=2",
@@ -50,7 +50,7 @@ fn options_reach_the_allocator_by_its_own_variable(lab: &Lab) -> Outcome {
         ("malloc=mimalloc:show_errors=0", "MIMALLOC_SHOW_ERRORS=0"),
         ("malloc=tcmalloc:release_rate=5", "TCMALLOC_RELEASE_RATE=5"),
     ] {
-        let output = lab
+        let output = env
             .refit_command(&["run", "--quiet", setting, "--", "env"])
             .env("GLIBC_TUNABLES", "glibc.malloc.check=0")
             .output()
@@ -66,12 +66,12 @@ fn options_reach_the_allocator_by_its_own_variable(lab: &Lab) -> Outcome {
     Outcome::Pass
 }
 
-fn allocator_dir_comes_first(lab: &Lab) -> Outcome {
-    let dir = lab.subdir("allocators");
+fn allocator_dir_comes_first(env: &TestEnv) -> Outcome {
+    let dir = env.subdir("allocators");
     let own = format!("{dir}/libjemalloc.so.2");
     std::fs::copy("/usr/lib/x86_64-linux-gnu/libjemalloc.so.2", &own)
         .expect("jemalloc is installed");
-    let report = lab.report(&[
+    let report = env.report(&[
         "run",
         "--allocator-dir",
         &dir,
@@ -83,14 +83,14 @@ fn allocator_dir_comes_first(lab: &Lab) -> Outcome {
     Outcome::Pass
 }
 
-fn an_own_malloc_is_told(lab: &Lab) -> Outcome {
-    let program = lab.program("own_malloc");
-    let file = lab.path("file");
-    let output = lab.refit(&["run", "malloc=jemalloc", "--", &program, &file]);
+fn an_own_malloc_is_told(env: &TestEnv) -> Outcome {
+    let program = env.program("own_malloc");
+    let file = env.path("file");
+    let output = env.refit(&["run", "malloc=jemalloc", "--", &program, &file]);
     expect_code(&output, 0);
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(said.contains("served otherwise in: own_malloc"), "{said}");
-    let doctor = lab.refit(&["doctor", &program]);
+    let doctor = env.refit(&["doctor", &program]);
     expect_code(&doctor, 0);
     let said = String::from_utf8_lossy(&doctor.stdout);
     assert!(said.contains("a malloc of its own"), "{said}");
@@ -98,33 +98,33 @@ fn an_own_malloc_is_told(lab: &Lab) -> Outcome {
 }
 
 /// Starts × allocators × {plain, threads, fork, exec}, each with a time limit.
-fn two_hundred_starts_of_each_kind_neither_hang_nor_crash(lab: &Lab) -> Outcome {
-    let file = lab.path("file");
-    let once = lab.program("fsync_once");
+fn two_hundred_starts_of_each_kind_neither_hang_nor_crash(env: &TestEnv) -> Outcome {
+    let file = env.path("file");
+    let once = env.program("fsync_once");
     let kinds: [Vec<String>; 4] = [
         vec![once.clone(), file.clone()],
         vec![
-            lab.program("threads_fsync"),
+            env.program("threads_fsync"),
             "4".into(),
             "2".into(),
             file.clone(),
         ],
-        vec![lab.program("fork_storm"), "3".into(), file.clone()],
-        vec![lab.program("exec_storm"), "2".into(), once, file],
+        vec![env.program("fork_storm"), "3".into(), file.clone()],
+        vec![env.program("exec_storm"), "2".into(), once, file],
     ];
     for (name, _) in ALLOCATORS {
         for words in &kinds {
             for _ in 0..200 {
-                start_once(lab, name, words);
+                start_once(env, name, words);
             }
         }
     }
     Outcome::Pass
 }
 
-fn start_once(lab: &Lab, allocator: &str, words: &[String]) {
+fn start_once(env: &TestEnv, allocator: &str, words: &[String]) {
     let setting = format!("malloc={allocator}");
-    let mut command: Command = lab.refit_command(&["run", "--quiet", "sync=off", &setting, "--"]);
+    let mut command: Command = env.refit_command(&["run", "--quiet", "sync=off", &setting, "--"]);
     let child = command
         .args(words)
         .stdout(Stdio::piped())

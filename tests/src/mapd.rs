@@ -8,11 +8,11 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::lab::{Lab, described, expect_code, wait_for, wait_until};
 use crate::processes::{children, status_line};
 use crate::recipes::folder;
 use crate::runner::{Outcome, Test};
 use crate::test;
+use crate::test_env::{TestEnv, described, expect_code, wait_for, wait_until};
 
 pub const TESTS: &[Test] = &[
     test!(only_nil_is_not_found_and_a_script_that_fails_is_asked_again),
@@ -45,12 +45,12 @@ struct Mapd {
 }
 
 impl Mapd {
-    fn build(lab: &Lab) -> String {
-        lab.require_command("gcc");
+    fn build(env: &TestEnv) -> String {
+        env.require_command("gcc");
         if !fs::exists("/usr/include/mruby.h").unwrap_or(false) {
-            lab.skip("/usr/include/mruby.h is missing: apt install libmruby-dev");
+            env.skip("/usr/include/mruby.h is missing: apt install libmruby-dev");
         }
-        let program = lab.path("mapd");
+        let program = env.path("mapd");
         let sources = ["mapd.c", "worker.c"].map(|name| folder("postfix-tables").join(name));
         let [server, worker] = sources.map(|path| path.display().to_string());
         let words = [
@@ -66,13 +66,13 @@ impl Mapd {
             &words[..],
             &["-o", &program, &server, &worker, "-lmruby", "-lm"],
         ];
-        expect_code(&lab.run(&gcc.concat()), 0);
+        expect_code(&env.run(&gcc.concat()), 0);
         program
     }
 
-    fn start(lab: &Lab, program: &str, options: &[&str], script: &str) -> Self {
+    fn start(env: &TestEnv, program: &str, options: &[&str], script: &str) -> Self {
         let port = free_port();
-        let script = readable(lab, "table.rb", script);
+        let script = readable(env, "table.rb", script);
         let mut command = Command::new(program);
         command
             .args(options)
@@ -115,9 +115,9 @@ pub fn free_port() -> u16 {
 }
 
 /// The server is nobody when it reads its script.
-pub fn readable(lab: &Lab, name: &str, text: &str) -> String {
-    fs::set_permissions(lab.dir(), fs::Permissions::from_mode(0o755)).expect("it is ours");
-    lab.file(name, text)
+pub fn readable(env: &TestEnv, name: &str, text: &str) -> String {
+    fs::set_permissions(env.dir(), fs::Permissions::from_mode(0o755)).expect("it is ours");
+    env.file(name, text)
 }
 
 fn netstring(text: &str) -> String {
@@ -147,10 +147,10 @@ fn ask(stream: &mut TcpStream, request: &str) -> String {
     read_netstring(stream)
 }
 
-fn only_nil_is_not_found_and_a_script_that_fails_is_asked_again(lab: &Lab) -> Outcome {
-    let program = Mapd::build(lab);
+fn only_nil_is_not_found_and_a_script_that_fails_is_asked_again(env: &TestEnv) -> Outcome {
+    let program = Mapd::build(env);
     let mapd = Mapd::start(
-        lab,
+        env,
         &program,
         &["-t", "300", "-m", "8", "-n", "1000"],
         FAILING,
@@ -204,7 +204,7 @@ fn only_nil_is_not_found_and_a_script_that_fails_is_asked_again(lab: &Lab) -> Ou
 
     // Killed from outside, it is one lookup that failed; or none, if the server saw it in time.
     let before = mapd.worker();
-    let killed = lab.run(&["kill", "-KILL", &before.to_string()]);
+    let killed = env.run(&["kill", "-KILL", &before.to_string()]);
     expect_code(&killed, 0);
     let answer = ask(&mut stream, "table hello");
     assert!(
@@ -234,17 +234,17 @@ fn only_nil_is_not_found_and_a_script_that_fails_is_asked_again(lab: &Lab) -> Ou
     Outcome::Pass
 }
 
-fn a_script_that_cannot_be_used_is_refused_at_once(lab: &Lab) -> Outcome {
-    let program = Mapd::build(lab);
+fn a_script_that_cannot_be_used_is_refused_at_once(env: &TestEnv) -> Outcome {
+    let program = Mapd::build(env);
     for (script, expected) in [
         ("def lookup(key", "(SyntaxError)"),
         ("raise 'no'", "the script raised no (RuntimeError)"),
         ("loop {}", "the script takes too long to load"),
         ("1", "the script defines no method lookup(key)"),
     ] {
-        let path = readable(lab, "bad.rb", script);
+        let path = readable(env, "bad.rb", script);
         let port = free_port().to_string();
-        let output = lab.run(&[&program, "-t", "300", &port, "table", &path]);
+        let output = env.run(&[&program, "-t", "300", &port, "table", &path]);
         expect_code(&output, 1);
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(
@@ -252,7 +252,7 @@ fn a_script_that_cannot_be_used_is_refused_at_once(lab: &Lab) -> Outcome {
             "{script}: {said}"
         );
     }
-    let output = lab.run(&[&program, "-m", "much", "1", "table", "x.rb"]);
+    let output = env.run(&[&program, "-m", "much", "1", "table", "x.rb"]);
     expect_code(&output, 2);
     assert!(
         described(&output).contains("much is no number"),
@@ -263,14 +263,14 @@ fn a_script_that_cannot_be_used_is_refused_at_once(lab: &Lab) -> Outcome {
 }
 
 /// With no restart in between, and against operations: what comes at first are caches that fill.
-fn its_memory_stays_flat(lab: &Lab) -> Outcome {
+fn its_memory_stays_flat(env: &TestEnv) -> Outcome {
     const LOOKUPS: usize = 200_000;
     /// So many are under way at once.
     const BATCH: usize = 500;
-    let program = Mapd::build(lab);
+    let program = Mapd::build(env);
     let script = fs::read_to_string(folder("postfix-tables").join("users.rb"));
     let script = script.expect("the recipe has it");
-    let mapd = Mapd::start(lab, &program, &["-n", "1000000000", "-t", "20000"], &script);
+    let mapd = Mapd::start(env, &program, &["-n", "1000000000", "-t", "20000"], &script);
     let worker = mapd.worker();
     let rss_kib = || -> u64 {
         let line = status_line(worker, "VmRSS").expect("the first process is still there");

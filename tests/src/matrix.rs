@@ -6,7 +6,7 @@ use crate::backends::{BACKENDS, Backend};
 use crate::cells::{Answers, Cell, PROGRAMS, Program};
 use crate::differences::{self, Difference};
 use crate::fixture::Missing;
-use crate::lab::Lab;
+use crate::test_env::TestEnv;
 
 /// How many cells answered how.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -108,14 +108,14 @@ pub fn paired<'a>(bare: &'a [Cell], got: &'a [Cell]) -> impl Iterator<Item = (&'
     std::iter::zip(bare, got)
 }
 
-pub fn run(lab: &Lab) -> Matrix {
+pub fn run(env: &TestEnv) -> Matrix {
     let mut seen = Seen {
         differences: differences::read(),
         ..Seen::default()
     };
     let rows = PROGRAMS
         .iter()
-        .flat_map(|program| seen.program(lab, program))
+        .flat_map(|program| seen.program(env, program))
         .collect();
     let occurred = (0..seen.differences.len())
         .map(|at| seen.occurred.get(&at).copied().unwrap_or_default())
@@ -139,10 +139,10 @@ struct Seen {
 }
 
 impl Seen {
-    fn program(&mut self, lab: &Lab, program: &'static Program) -> Vec<Row> {
+    fn program(&mut self, env: &TestEnv, program: &'static Program) -> Vec<Row> {
         let bare: Result<Vec<Answers>, Missing> = program.executable().map(|_| {
             let groups = program.groups.iter();
-            groups.map(|group| program.bare(lab, group, None)).collect()
+            groups.map(|group| program.bare(env, group, None)).collect()
         });
         let rows = BACKENDS.iter().map(|backend| {
             let mut row = Row {
@@ -160,20 +160,20 @@ impl Seen {
                 (Err(Missing::Broken(reason)), _) => panic!("{}: {reason}", program.name),
                 (Err(Missing::Compiler(reason)), _) => row.skipped = Some(reason.clone()),
                 (_, Some(reason)) => row.skipped = Some(reason.to_owned()),
-                (Ok(bare), None) => self.fill(lab, &mut row, bare),
+                (Ok(bare), None) => self.fill(env, &mut row, bare),
             }
             row
         });
         rows.collect()
     }
 
-    fn fill(&mut self, lab: &Lab, row: &mut Row, bare: &[Answers]) {
+    fn fill(&mut self, env: &TestEnv, row: &mut Row, bare: &[Answers]) {
         let is_for = |entry: &Difference| entry.is_for(row.backend.name, row.program);
         let entries = self.differences.iter().enumerate();
         self.tried
             .extend(entries.filter(|(_, entry)| is_for(entry)).map(|(at, _)| at));
         for (group, bare) in std::iter::zip(row.program.groups, bare) {
-            let run = row.backend.run(lab, row.program, group);
+            let run = row.backend.run(env, row.program, group);
             let got = run.answers;
             row.suppressed += run.suppressed;
             row.durable.extend(run.durable.map(|calls| (*group, calls)));

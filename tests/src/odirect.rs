@@ -3,9 +3,9 @@
 use std::fs;
 
 use crate::cells::Program;
-use crate::lab::{Lab, described, expect_code};
 use crate::runner::{Outcome, Test};
 use crate::test;
+use crate::test_env::{TestEnv, described, expect_code};
 use crate::traced::{self, Counts};
 
 pub const TESTS: &[Test] = &[
@@ -18,10 +18,10 @@ fn lines(stdout: &[u8]) -> Vec<String> {
     text.lines().map(str::to_owned).collect()
 }
 
-fn off_takes_o_direct_from_regular_files_only(lab: &Lab) -> Outcome {
-    let bare = direct_lines(lab);
-    let words = [lab.program("direct_write"), lab.path("buffered")];
-    let traced = traced::run(lab, &["odirect=off"], &words.each_ref().map(String::as_str));
+fn off_takes_o_direct_from_regular_files_only(env: &TestEnv) -> Outcome {
+    let bare = direct_lines(env);
+    let words = [env.program("direct_write"), env.path("buffered")];
+    let traced = traced::run(env, &["odirect=off"], &words.each_ref().map(String::as_str));
     traced.all_reached();
     let buffered: Vec<String> = bare
         .iter()
@@ -41,9 +41,9 @@ fn off_takes_o_direct_from_regular_files_only(lab: &Lab) -> Outcome {
     assert_eq!(taken.count(), 2);
 
     // Neither a FIFO's packets nor a device's answer, nor any sync bit, is touched.
-    let cells = |place| Program::named("glibc").words(lab, "odd_opens", place);
+    let cells = |place| Program::named("glibc").words(env, "odd_opens", place);
     let [bare, words] = [cells("bare"), cells("off")];
-    let bare = lab.run(&bare.iter().map(String::as_str).collect::<Vec<_>>());
+    let bare = env.run(&bare.iter().map(String::as_str).collect::<Vec<_>>());
     expect_code(&bare, 0);
     let bare = lines(&bare.stdout);
     assert!(
@@ -51,35 +51,35 @@ fn off_takes_o_direct_from_regular_files_only(lab: &Lab) -> Outcome {
             .any(|line| line.starts_with("fcntl_setfl fifo_packets 0 kept flags=0140002"))
     );
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    let odd = traced::run(lab, &["odirect=off"], &words);
+    let odd = traced::run(env, &["odirect=off"], &words);
     assert!(odd.output.stderr.is_empty(), "{}", described(&odd.output));
     assert_eq!(lines(&odd.output.stdout), bare);
     assert_eq!(odd.refit("suppressed"), Counts::new(), "refit took away");
     Outcome::Pass
 }
 
-fn it_stays_unless_it_is_off(lab: &Lab) -> Outcome {
-    let bare = direct_lines(lab);
+fn it_stays_unless_it_is_off(env: &TestEnv) -> Outcome {
+    let bare = direct_lines(env);
     for settings in [
         &["sync=on"][..],
         &["odirect=on"],
         &["sync=off", "odirect=on"],
     ] {
-        let words = [lab.program("direct_write"), lab.path("file")];
-        let traced = traced::run(lab, settings, &words.each_ref().map(String::as_str));
+        let words = [env.program("direct_write"), env.path("file")];
+        let traced = traced::run(env, settings, &words.each_ref().map(String::as_str));
         traced.all_reached();
         assert_eq!(lines(&traced.output.stdout), bare, "{settings:?}");
         traced.seen_is_what_strace_saw();
-        fs::remove_file(lab.path("file")).expect("the program made it");
+        fs::remove_file(env.path("file")).expect("the program made it");
     }
     Outcome::Pass
 }
 
 /// What direct_write prints on the bare kernel; skips the test where that has no O_DIRECT.
-fn direct_lines(lab: &Lab) -> Vec<String> {
-    let output = lab.run(&[&lab.program("direct_write"), &lab.file("bare", "")]);
+fn direct_lines(env: &TestEnv) -> Vec<String> {
+    let output = env.run(&[&env.program("direct_write"), &env.file("bare", "")]);
     if output.status.code() == Some(3) {
-        lab.skip("the filesystem of the tests has no O_DIRECT");
+        env.skip("the filesystem of the tests has no O_DIRECT");
     }
     expect_code(&output, 0);
     let bare = lines(&output.stdout);

@@ -4,18 +4,18 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use crate::lab::{Lab, expect_code};
+use crate::test_env::{TestEnv, expect_code};
 
 /// What nobody's commands find in their environment, and nothing else.
 const NOBODYS: &str = "\
 exec setpriv --reuid=65534 --regid=65534 --clear-groups --inh-caps=-all \
-env -i PATH=\"$PATH\" HOME=/nonexistent LC_ALL=C REFIT_LAB_DIR=\"$REFIT_LAB_DIR\" \"$@\"";
+env -i PATH=\"$PATH\" HOME=/nonexistent LC_ALL=C REFIT_TEST_ENV_DIR=\"$REFIT_TEST_ENV_DIR\" \"$@\"";
 
 /// A directory with these dynamic programs in it, and all the libraries that they need.
-pub fn chroot(lab: &Lab, name: &str, programs: &[&str]) -> String {
-    let root = lab.subdir(name);
+pub fn chroot(env: &TestEnv, name: &str, programs: &[&str]) -> String {
+    let root = env.subdir(name);
     for program in programs {
-        let output = lab.run(&["ldd", program]);
+        let output = env.run(&["ldd", program]);
         expect_code(&output, 0);
         let said = String::from_utf8_lossy(&output.stdout);
         let libraries = said
@@ -35,41 +35,41 @@ pub fn chroot(lab: &Lab, name: &str, programs: &[&str]) -> String {
 
 /// Words to put before a command that needs a privilege over its own processes only, such as chroot. Skips the
 /// test where this user cannot have it.
-pub fn privileged(lab: &Lab) -> &'static [&'static str] {
-    let words: &[&str] = if lab.as_root() {
+pub fn privileged(env: &TestEnv) -> &'static [&'static str] {
+    let words: &[&str] = if env.as_root() {
         &[]
     } else {
         &["unshare", "--map-root-user"]
     };
-    if !lab.run(&[words, &["true"]].concat()).status.success() {
-        lab.skip("neither root nor user namespaces");
+    if !env.run(&[words, &["true"]].concat()).status.success() {
+        env.skip("neither root nor user namespaces");
     }
     words
 }
 
 /// A shell script, run by root among mounts that nobody else sees, in the test's directory, which is seen as
 /// /mnt too: other mounts may hide it. Skips the test unless it runs as root.
-pub fn in_own_mounts(lab: &Lab, script: &str) -> Command {
-    lab.require_root();
+pub fn in_own_mounts(env: &TestEnv, script: &str) -> Command {
+    env.require_root();
     for command in ["unshare", "setpriv"] {
-        lab.require_command(command);
+        env.require_command(command);
     }
-    if !lab.run(&["unshare", "-m", "true"]).status.success() {
-        lab.skip("no mount namespaces here");
+    if !env.run(&["unshare", "-m", "true"]).status.success() {
+        env.skip("no mount namespaces here");
     }
     let script = format!(
         "set -e\nmount --rbind . /mnt\ncd /mnt\n\
          nobody() {{ ( {NOBODYS} ) }}\n{script}"
     );
-    let mut command = lab.command("unshare");
+    let mut command = env.command("unshare");
     command.args(["-m", "--", "sh", "-c", &script]);
     command
 }
 
 /// A copy in the test's directory, which every user can read; its path.
-pub fn public(lab: &Lab, file: &str) -> String {
+pub fn public(env: &TestEnv, file: &str) -> String {
     let name = Path::new(file).file_name().expect("it is a file");
-    let copy = lab.path(&name.to_string_lossy());
+    let copy = env.path(&name.to_string_lossy());
     fs::copy(file, &copy).unwrap_or_else(|error| panic!("copy {file}: {error}"));
     copy
 }

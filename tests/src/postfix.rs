@@ -9,12 +9,12 @@ use std::process::Stdio;
 use serde_json::Value;
 
 use crate::family::{self, Family};
-use crate::lab::{Lab, expect_code, refit_path, wait_until};
 use crate::mailer::{Mailer, files_below};
 use crate::ran::{Ran, number};
 use crate::runner::{Outcome, Test};
 use crate::strace::{Call, Trace};
 use crate::test;
+use crate::test_env::{TestEnv, expect_code, refit_path, wait_until};
 
 pub const TESTS: &[Test] = &[
     test!(a_scope_on_cleanup_takes_its_fsyncs_and_no_other_daemons),
@@ -40,14 +40,14 @@ const ARRIVED: usize = 202;
 
 const SYNC_CALLS: &str = "fsync,fdatasync,sync,syncfs,sync_file_range,msync";
 
-fn a_scope_on_cleanup_takes_its_fsyncs_and_no_other_daemons(lab: &Lab) -> Outcome {
-    let mailer = Mailer::new(lab);
+fn a_scope_on_cleanup_takes_its_fsyncs_and_no_other_daemons(env: &TestEnv) -> Outcome {
+    let mailer = Mailer::new(env);
     let before = system_files();
     let cleanup = mailer.daemon("cleanup");
 
     // Without refit, and without its variables.
     let calls = format!("{},{SYNC_CALLS}", family::CALLS);
-    let (output, trace) = lab.strace(&calls, &mailer.steps(&WHOLE_LIFE[1..]));
+    let (output, trace) = env.strace(&calls, &mailer.steps(&WHOLE_LIFE[1..]));
     expect_code(&output, 0);
     mailer.expect_delivered(ARRIVED);
     let plain = Family::new(&trace, []).count(Call::is_sync);
@@ -55,7 +55,7 @@ fn a_scope_on_cleanup_takes_its_fsyncs_and_no_other_daemons(lab: &Lab) -> Outcom
     assert!(plain.get(&mailer.daemon("bounce")) > Some(&0), "{plain:?}");
 
     let script = mailer.steps(&WHOLE_LIFE);
-    let (output, report) = lab.refit_json(&[&["run", SCOPE, "--"], &script[..]].concat());
+    let (output, report) = env.refit_json(&[&["run", SCOPE, "--"], &script[..]].concat());
     expect_code(&output, 0);
     mailer.expect_delivered(ARRIVED);
     let suppressed = counted(&report, "suppressed");
@@ -87,14 +87,14 @@ fn a_scope_on_cleanup_takes_its_fsyncs_and_no_other_daemons(lab: &Lab) -> Outcom
     Outcome::Pass
 }
 
-fn observed_it_counts_as_strace_does_daemon_by_daemon(lab: &Lab) -> Outcome {
-    let mailer = Mailer::new(lab);
-    let json = lab.path("report.json");
+fn observed_it_counts_as_strace_does_daemon_by_daemon(env: &TestEnv) -> Outcome {
+    let mailer = Mailer::new(env);
+    let json = env.path("report.json");
     let refit = refit_path();
     let script = mailer.steps(&WHOLE_LIFE);
     let words = [&[&refit, "run", "--json", &json, "--"], &script[..]].concat();
     let calls = format!("{},{SYNC_CALLS}", family::CALLS);
-    let (output, trace) = lab.strace(&calls, &words);
+    let (output, trace) = env.strace(&calls, &words);
     expect_code(&output, 0);
     mailer.expect_delivered(ARRIVED);
     let ran = Ran::new(&output, trace, &json);
@@ -133,13 +133,13 @@ fn observed_it_counts_as_strace_does_daemon_by_daemon(lab: &Lab) -> Outcome {
     Outcome::Pass
 }
 
-fn left_running_it_keeps_its_settings_and_its_session(lab: &Lab) -> Outcome {
-    let mailer = Mailer::new(lab);
-    lab.require_command("strace");
+fn left_running_it_keeps_its_settings_and_its_session(env: &TestEnv) -> Outcome {
+    let mailer = Mailer::new(env);
+    env.require_command("strace");
     let cleanup = mailer.daemon("cleanup");
     // The mail by hand passes all daemons: they are there when it has left.
     let script = mailer.steps(&["session", "start", "by-hand:b@example.test", "drain"]);
-    let (output, report) = lab.refit_json(&[&["run", SCOPE, "--"], &script[..]].concat());
+    let (output, report) = env.refit_json(&[&["run", SCOPE, "--"], &script[..]].concat());
     expect_code(&output, 0);
     mailer.expect_delivered(1);
     let running = mailer.running();
@@ -165,11 +165,11 @@ fn left_running_it_keeps_its_settings_and_its_session(lab: &Lab) -> Outcome {
     assert!(said.lines().any(named), "{said}");
 
     // Another run leaves alone what is in use.
-    lab.report(&["run", "--", "true"]);
+    env.report(&["run", "--", "true"]);
     assert!(Path::new(&mailer.session()).join("policy").exists());
 
-    let log = lab.path("log");
-    let mut strace = lab.command("strace");
+    let log = env.path("log");
+    let mut strace = env.command("strace");
     strace.args(["-f", "-qq", "-o", &log, "-e", "signal=none", "-e"]);
     strace.arg(format!("trace={},{SYNC_CALLS}", family::CALLS));
     for (pid, _) in &running {
@@ -184,9 +184,9 @@ fn left_running_it_keeps_its_settings_and_its_session(lab: &Lab) -> Outcome {
             status.is_ok_and(|status| status.lines().any(|line| line == tracer))
         })
     });
-    expect_code(&lab.run(&mailer.steps(&["smtp:50", "drain"])), 0);
+    expect_code(&env.run(&mailer.steps(&["smtp:50", "drain"])), 0);
     mailer.expect_delivered(50);
-    expect_code(&lab.run(&mailer.steps(&["stop"])), 0);
+    expect_code(&env.run(&mailer.steps(&["stop"])), 0);
     // It ends with the last of them.
     strace.wait().expect("it is our child");
 
@@ -203,7 +203,7 @@ fn left_running_it_keeps_its_settings_and_its_session(lab: &Lab) -> Outcome {
         .count(|call| call.name == "sync_file_range" && !call.is_sync() && call.result == "0");
     assert_eq!(checked.get(&cleanup), Some(&50));
 
-    lab.report(&["run", "--", "true"]);
+    env.report(&["run", "--", "true"]);
     assert!(!Path::new(&mailer.session()).exists());
     mailer.expect_gone();
     Outcome::Pass
@@ -212,14 +212,14 @@ fn left_running_it_keeps_its_settings_and_its_session(lab: &Lab) -> Outcome {
 /// cleanup makes mails durable in incoming/, and those that are held in hold/: what a scope on the directory leaves
 /// and one on the daemon takes. cleanup lives in a chroot without /proc, so only refit itself can tell its files.
 fn a_scope_on_incoming_is_about_the_files_and_one_on_cleanup_about_the_daemon(
-    lab: &Lab,
+    env: &TestEnv,
 ) -> Outcome {
     const STEPS: [&str; 6] = ["start", "smtp:40", "hold:7", "drain", "purge", "stop"];
-    let mailer = Mailer::new(lab);
-    lab.require_command("strace");
+    let mailer = Mailer::new(env);
+    env.require_command("strace");
     let cleanup = mailer.daemon("cleanup");
 
-    let log = lab.path("fsyncs");
+    let log = env.path("fsyncs");
     let strace = [
         "strace",
         "-f",
@@ -232,7 +232,7 @@ fn a_scope_on_incoming_is_about_the_files_and_one_on_cleanup_about_the_daemon(
         "-o",
         &log,
     ];
-    let plain = lab.run(&[&strace, &mailer.steps(&STEPS)[..]].concat());
+    let plain = env.run(&[&strace, &mailer.steps(&STEPS)[..]].concat());
     expect_code(&plain, 0);
     mailer.expect_delivered(40);
     let log = fs::read_to_string(&log).expect("strace wrote it");
@@ -246,7 +246,7 @@ fn a_scope_on_incoming_is_about_the_files_and_one_on_cleanup_about_the_daemon(
 
     let answers = |settings: &[&str]| {
         let words = [&["run"], settings, &["--"], &mailer.steps(&STEPS)[..]].concat();
-        let (output, report) = lab.refit_json(&words);
+        let (output, report) = env.refit_json(&words);
         expect_code(&output, 0);
         mailer.expect_delivered(40);
         let of = |field| {

@@ -6,13 +6,13 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
 use std::process::{Child, Command, Output, Stdio};
 
-use crate::lab::{Lab, described, expect_code, wait_until};
 use crate::mailer::files_below;
 use crate::mapd::{free_port, readable};
 use crate::processes::{children, status_line};
 use crate::recipes::folder;
 use crate::runner::{Outcome, Test};
 use crate::test;
+use crate::test_env::{TestEnv, described, expect_code, wait_until};
 
 pub const TESTS: &[Test] = &[
     test!(mail_waits_for_a_script_and_is_not_lost).limit_seconds(120),
@@ -21,27 +21,27 @@ pub const TESTS: &[Test] = &[
 
 /// A Postfix that is set up, started and stopped by the recipe's scripts.
 struct Instance<'a> {
-    lab: &'a Lab,
-    env: Vec<(&'static str, String)>,
+    env: &'a TestEnv,
+    variables: Vec<(&'static str, String)>,
     smtp: u16,
     running: Option<Child>,
     sink: Option<Child>,
 }
 
 impl<'a> Instance<'a> {
-    fn new(lab: &'a Lab, kind: &str) -> Self {
-        lab.require_root();
+    fn new(env: &'a TestEnv, kind: &str) -> Self {
+        env.require_root();
         for command in ["postfix", "postmap", "smtp-sink"] {
-            lab.require_command(command);
+            env.require_command(command);
         }
         if !fs::exists("/usr/lib/postfix/postfix-lmdb.so").unwrap_or(false) {
-            lab.skip("no lmdb tables: apt install postfix-lmdb postfix-pcre");
+            env.skip("no lmdb tables: apt install postfix-lmdb postfix-pcre");
         }
-        readable(lab, "readable", "");
+        readable(env, "readable", "");
         let [smtp, sink, mapd] = [free_port(), free_port(), free_port()];
-        let env = vec![
-            ("REFIT_DIR", lab.subdir("instance")),
-            ("REFIT_TMPFS", lab.subdir("tmpfs")),
+        let variables = vec![
+            ("REFIT_DIR", env.subdir("instance")),
+            ("REFIT_TMPFS", env.subdir("tmpfs")),
             (
                 "REFIT_RECIPE",
                 folder("postfix-tables").display().to_string(),
@@ -52,8 +52,8 @@ impl<'a> Instance<'a> {
             ("REFIT_PORT_MAPD", mapd.to_string()),
         ];
         let instance = Instance {
-            lab,
             env,
+            variables,
             smtp,
             running: None,
             sink: None,
@@ -64,9 +64,9 @@ impl<'a> Instance<'a> {
     }
 
     fn command(&self, script: &str) -> Command {
-        let mut command = self.lab.command("sh");
+        let mut command = self.env.command("sh");
         command.arg(folder("postfix-tables").join(script));
-        command.envs(self.env.iter().cloned());
+        command.envs(self.variables.iter().cloned());
         command
             .current_dir(self.variable("REFIT_DIR"))
             .stdin(Stdio::null());
@@ -83,17 +83,17 @@ impl<'a> Instance<'a> {
     }
 
     fn variable(&self, name: &str) -> &str {
-        let found = self.env.iter().find(|(known, _)| *known == name);
+        let found = self.variables.iter().find(|(known, _)| *known == name);
         &found.expect("it is one of the recipe's").1
     }
 
     fn path(&self, name: &str) -> String {
-        self.lab.path(&format!("instance/{name}"))
+        self.env.path(&format!("instance/{name}"))
     }
 
     /// With a sink that takes all mail, as the recipe's load has it.
     fn start(&mut self) {
-        let mut sink = self.lab.command("smtp-sink");
+        let mut sink = self.env.command("smtp-sink");
         sink.args([
             "-u",
             "nobody",
@@ -114,7 +114,7 @@ impl<'a> Instance<'a> {
     }
 
     fn sink_dir(&self) -> String {
-        self.lab.path("tmpfs/sink")
+        self.env.path("tmpfs/sink")
     }
 
     /// Sends a mail to this user: what smtpd says to RCPT TO, and to the mail if it wants that.
@@ -150,7 +150,7 @@ impl<'a> Instance<'a> {
         };
         for worker in children(server.trim().parse().expect("a pid")) {
             // It may have ended by itself meanwhile.
-            self.lab.run(&["kill", "-KILL", &worker.to_string()]);
+            self.env.run(&["kill", "-KILL", &worker.to_string()]);
             wait_until("the script's process to end", || {
                 status_line(worker, "State").is_none_or(|state| state.contains('Z'))
             });
@@ -198,10 +198,10 @@ fn processes_with(word: &str) -> Vec<String> {
     lines.filter(|line| line.contains(word)).collect()
 }
 
-fn mail_waits_for_a_script_and_is_not_lost(lab: &Lab) -> Outcome {
-    let mut instance = Instance::new(lab, "script");
+fn mail_waits_for_a_script_and_is_not_lost(env: &TestEnv) -> Outcome {
+    let mut instance = Instance::new(env, "script");
     // The script decides whether a mail is taken; and, under another key, where one goes that was taken, but for box1's.
-    let rule = lab.file(
+    let rule = env.file(
         "instance/other-boxes",
         "/^box[3-9]@box\\.test$/ transport\n",
     );
@@ -285,41 +285,41 @@ fn is_taken(taken: &Option<String>) -> bool {
         .is_some_and(|answer| answer.starts_with("250"))
 }
 
-fn headers_of_another_version_are_refused(lab: &Lab) -> Outcome {
+fn headers_of_another_version_are_refused(env: &TestEnv) -> Outcome {
     for command in ["postconf", "dpkg-query"] {
-        lab.require_command(command);
+        env.require_command(command);
     }
     let script = folder("postfix-tables")
         .join("headers.sh")
         .display()
         .to_string();
-    let headers = |env: &[(&str, &str)]| -> Output {
-        let mut command = lab.command("sh");
-        command.arg(&script).envs(env.iter().copied());
+    let headers = |variables: &[(&str, &str)]| -> Output {
+        let mut command = env.command("sh");
+        command.arg(&script).envs(variables.iter().copied());
         command.output().expect("sh is there")
     };
-    let refused = |env: &[(&str, &str)], expected: &[&str]| {
-        let output = headers(env);
+    let refused = |variables: &[(&str, &str)], expected: &[&str]| {
+        let output = headers(variables);
         expect_code(&output, 1);
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(expected.iter().all(|word| said.contains(word)), "{said}");
         assert!(output.stdout.is_empty(), "{}", described(&output));
     };
-    let kept = lab.subdir("headers");
+    let kept = env.subdir("headers");
     for dir in ["headers/src", "headers/src/util", "headers/src/global"] {
-        lab.subdir(dir);
+        env.subdir(dir);
     }
     refused(
         &[("REFIT_HEADERS", &kept)],
         &["holds no Postfix source", &kept],
     );
-    lab.file("headers/src/util/dict.h", "");
+    env.file("headers/src/util/dict.h", "");
     let version = |version: &str| {
         let line = format!("#define MAIL_VERSION_NUMBER\t\"{version}\"\n");
-        lab.file("headers/src/global/mail_version.h", &line);
+        env.file("headers/src/global/mail_version.h", &line);
     };
     version("2.0.1");
-    let runs = lab.run(&["postconf", "-d", "-h", "mail_version"]);
+    let runs = env.run(&["postconf", "-d", "-h", "mail_version"]);
     let runs = String::from_utf8(runs.stdout).expect("a version is text");
     refused(
         &[("REFIT_HEADERS", &kept)],
@@ -335,7 +335,7 @@ fn headers_of_another_version_are_refused(lab: &Lab) -> Outcome {
     );
 
     // Apt that knows of no such version.
-    let bin = lab.subdir("bin");
+    let bin = env.subdir("bin");
     for (name, text) in [
         (
             "apt-cache",
@@ -343,8 +343,8 @@ fn headers_of_another_version_are_refused(lab: &Lab) -> Outcome {
         ),
         ("dpkg-query", "#!/bin/sh\necho 0.0-refit-test\n"),
     ] {
-        let path = lab.file(&format!("bin/{name}"), text);
-        expect_code(&lab.run(&["chmod", "755", &path]), 0);
+        let path = env.file(&format!("bin/{name}"), text);
+        expect_code(&env.run(&["chmod", "755", &path]), 0);
     }
     let path = format!("{bin}:{}", std::env::var("PATH").expect("there is one"));
     refused(

@@ -8,8 +8,8 @@ use std::process::{Command, Output, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::lab::{Lab, described, expect_code, refit_path, wait_until};
 use crate::runner::{Outcome, Test};
+use crate::test_env::{TestEnv, described, expect_code, refit_path, wait_until};
 use crate::{sys, test};
 
 pub const TESTS: &[Test] = &[
@@ -46,8 +46,8 @@ fn read(path: &str) -> Value {
     serde_json::from_str(&text).expect("it is JSON")
 }
 
-fn each_flush_is_sampled_and_nothing_is_left(lab: &Lab) -> Outcome {
-    let (disk, json) = (lab.subdir("disk"), lab.path("disk.json"));
+fn each_flush_is_sampled_and_nothing_is_left(env: &TestEnv) -> Outcome {
+    let (disk, json) = (env.subdir("disk"), env.path("disk.json"));
     let refit = refit_path();
     let words = [
         refit.as_str(),
@@ -57,7 +57,7 @@ fn each_flush_is_sampled_and_nothing_is_left(lab: &Lab) -> Outcome {
         "--json",
         &json,
     ];
-    let (output, trace) = lab.strace("fsync,fdatasync", &words);
+    let (output, trace) = env.strace("fsync,fdatasync", &words);
     expect_code(&output, 0);
     assert_eq!(files(&disk), <[&Path; 0]>::default());
 
@@ -95,16 +95,16 @@ fn each_flush_is_sampled_and_nothing_is_left(lab: &Lab) -> Outcome {
     let setting = row(&page, "setting").expect("a disk has one");
     assert!(setting.starts_with("disk=p50="), "{page}");
     for setting in [setting, &format!("disk={json}")] {
-        expect_code(&lab.refit(&["run", setting, "--", "true"]), 0);
+        expect_code(&env.refit(&["run", setting, "--", "true"]), 0);
     }
     Outcome::Pass
 }
 
-fn an_interrupted_probe_leaves_nothing(lab: &Lab) -> Outcome {
+fn an_interrupted_probe_leaves_nothing(env: &TestEnv) -> Outcome {
     for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
-        let (disk, json) = (lab.path("disk"), lab.path("disk.json"));
+        let (disk, json) = (env.path("disk"), env.path("disk.json"));
         fs::create_dir_all(&disk).expect("the test's directory is ours");
-        let mut command = lab.refit_command(&["doctor", "--probe-disk", &disk, "--json", &json]);
+        let mut command = env.refit_command(&["doctor", "--probe-disk", &disk, "--json", &json]);
         let child = command
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -131,14 +131,14 @@ fn an_interrupted_probe_leaves_nothing(lab: &Lab) -> Outcome {
     Outcome::Pass
 }
 
-fn memory_is_no_disk(lab: &Lab) -> Outcome {
+fn memory_is_no_disk(env: &TestEnv) -> Outcome {
     let place = Path::new("/dev/shm");
     if !sys::is_memory_filesystem(place).unwrap_or(false) {
-        lab.skip("/dev/shm is no tmpfs");
+        env.skip("/dev/shm is no tmpfs");
     }
     let memory = tempfile::tempdir_in(place).expect("anyone may write there");
     let directory = memory.path().to_str().expect("it is text");
-    let output = lab.refit(&["doctor", "--probe-disk", directory]);
+    let output = env.refit(&["doctor", "--probe-disk", directory]);
     expect_code(&output, 1);
     let page = text(&output.stdout);
     assert!(
@@ -149,8 +149,8 @@ fn memory_is_no_disk(lab: &Lab) -> Outcome {
     Outcome::Pass
 }
 
-fn a_probe_that_cannot_be_made_says_why(lab: &Lab) -> Outcome {
-    let (file, gone) = (lab.file("file", ""), lab.path("gone"));
+fn a_probe_that_cannot_be_made_says_why(env: &TestEnv) -> Outcome {
+    let (file, gone) = (env.file("file", ""), env.path("gone"));
     let json = format!("{gone}/disk.json");
     let cases: [(&[&str], &str); 6] = [
         (&["--probe-disk", &gone], &gone),
@@ -161,7 +161,7 @@ fn a_probe_that_cannot_be_made_says_why(lab: &Lab) -> Outcome {
         (&["--probe-disk", ".", "ls"], "cannot be used with"),
     ];
     for (words, part) in cases {
-        let output = lab.refit(&[&["doctor"], words].concat());
+        let output = env.refit(&[&["doctor"], words].concat());
         expect_code(&output, 2);
         assert!(
             text(&output.stderr).contains(part),
@@ -170,35 +170,35 @@ fn a_probe_that_cannot_be_made_says_why(lab: &Lab) -> Outcome {
         );
         assert!(output.stdout.is_empty(), "{}", described(&output));
     }
-    let ls = lab.refit(&["doctor", "--json", &file, "ls"]);
+    let ls = env.refit(&["doctor", "--json", &file, "ls"]);
     expect_code(&ls, 2);
     Outcome::Pass
 }
 
 /// `write_fsync` on the disk of this profile: how long its twenty calls waited, by refit's own counters.
-fn waited_ns(lab: &Lab, samples_ns: &[u64]) -> u64 {
+fn waited_ns(env: &TestEnv, samples_ns: &[u64]) -> u64 {
     let profile = json!({"schema": 1, "kind": "disk-profile", "samples_ns": samples_ns});
-    let profile = lab.file("profile.json", &profile.to_string());
-    let (program, file) = (lab.program("write_fsync"), lab.path("f"));
+    let profile = env.file("profile.json", &profile.to_string());
+    let (program, file) = (env.program("write_fsync"), env.path("f"));
     let disk = format!("disk={profile}");
-    let report = lab.report(&["run", &disk, "--", &program, "20", &file]);
+    let report = env.report(&["run", &disk, "--", &program, "20", &file]);
     let calls = &report["totals"]["fsync"];
     assert_eq!(calls["real"], 20, "{report}");
     calls["waited_ns"].as_u64().expect("a number")
 }
 
-fn a_profile_is_played_back(lab: &Lab) -> Outcome {
-    let always = waited_ns(lab, &[4 * MS]);
+fn a_profile_is_played_back(env: &TestEnv) -> Outcome {
+    let always = waited_ns(env, &[4 * MS]);
     assert!(always >= 20 * 4 * MS, "{always} ns");
     // Half of the draws are of 20 ms: that no more than one is comes once in 50,000 seeds.
-    let sometimes = waited_ns(lab, &[MS, 20 * MS, MS, 20 * MS]);
+    let sometimes = waited_ns(env, &[MS, 20 * MS, MS, 20 * MS]);
     assert!(sometimes >= 2 * 20 * MS, "{sometimes} ns");
     Outcome::Pass
 }
 
-fn refused(lab: &Lab, disk: &str) -> Output {
-    let started = lab.path("started");
-    let output = lab.refit(&["run", disk, "--", "touch", &started]);
+fn refused(env: &TestEnv, disk: &str) -> Output {
+    let started = env.path("started");
+    let output = env.refit(&["run", disk, "--", "touch", &started]);
     expect_code(&output, 125);
     assert!(!Path::new(&started).exists(), "{disk}");
     let said = text(&output.stderr);
@@ -209,10 +209,10 @@ fn refused(lab: &Lab, disk: &str) -> Output {
     output
 }
 
-fn a_file_that_is_no_profile_starts_nothing(lab: &Lab) -> Outcome {
-    let result = lab.path("result.json");
-    expect_code(&lab.refit(&["run", "--json", &result, "--", "true"]), 0);
-    let pipe = lab.path("pipe");
+fn a_file_that_is_no_profile_starts_nothing(env: &TestEnv) -> Outcome {
+    let result = env.path("result.json");
+    expect_code(&env.refit(&["run", "--json", &result, "--", "true"]), 0);
+    let pipe = env.path("pipe");
     let made = Command::new("mkfifo")
         .arg(&pipe)
         .status()
@@ -220,34 +220,34 @@ fn a_file_that_is_no_profile_starts_nothing(lab: &Lab) -> Outcome {
     assert!(made.success());
     let deep = format!("{{\"samples_ns\":{}", "[".repeat(200_000));
     for (path, part) in [
-        (lab.path("gone"), "No such file"),
-        (lab.subdir("directory"), "no regular file"),
+        (env.path("gone"), "No such file"),
+        (env.subdir("directory"), "no regular file"),
         (pipe, "no regular file"),
-        (lab.file("empty", ""), "cut short"),
-        (lab.file("deep", &deep), "is damaged"),
+        (env.file("empty", ""), "cut short"),
+        (env.file("deep", &deep), "is damaged"),
         (
-            lab.file(
+            env.file(
                 "short",
                 r#"{"schema":1,"kind":"disk-profile","samples_ns":[1,"#,
             ),
             "cut short",
         ),
         (
-            lab.file(
+            env.file(
                 "none",
                 r#"{"schema":1,"kind":"disk-profile","samples_ns":[]}"#,
             ),
             "no samples",
         ),
         (
-            lab.file(
+            env.file(
                 "less",
                 r#"{"schema":1,"kind":"disk-profile","samples_ns":[1,-2]}"#,
             ),
             "`-2`",
         ),
         (
-            lab.file(
+            env.file(
                 "next",
                 r#"{"schema":2,"kind":"disk-profile","samples_ns":[1]}"#,
             ),
@@ -255,7 +255,7 @@ fn a_file_that_is_no_profile_starts_nothing(lab: &Lab) -> Outcome {
         ),
         (result, "`run`, not `disk-profile`"),
     ] {
-        let output = refused(lab, &format!("disk={path}"));
+        let output = refused(env, &format!("disk={path}"));
         let said = text(&output.stderr);
         assert!(
             said.contains(&path) && said.contains(part),

@@ -77,7 +77,7 @@ impl Process {
         if fs::read_link(format!("{proc}/cwd")).is_ok_and(|cwd| cwd.starts_with(dir)) {
             return true;
         }
-        let marked = [b"REFIT_LAB_DIR=", dir.as_os_str().as_bytes()].concat();
+        let marked = [b"REFIT_TEST_ENV_DIR=", dir.as_os_str().as_bytes()].concat();
         fs::read(format!("{proc}/environ")).is_ok_and(|environment| {
             environment
                 .split(|&b| b == 0)

@@ -4,8 +4,8 @@
 use std::io::{BufRead, BufReader, Read};
 use std::process::Stdio;
 
-use crate::lab::{Lab, expect_code, wait_for_file};
 use crate::runner::{Outcome, Test};
+use crate::test_env::{TestEnv, expect_code, wait_for_file};
 use crate::{sys, test};
 
 pub const TESTS: &[Test] = &[
@@ -48,18 +48,18 @@ const PROMISES: &[(&[&str], usize)] = &[
     (&["direct_write", "F"], 0),
 ];
 
-fn each_makes_the_syncs_it_promises(lab: &Lab) -> Outcome {
-    hold(lab, PROMISES)
+fn each_makes_the_syncs_it_promises(env: &TestEnv) -> Outcome {
+    hold(env, PROMISES)
 }
 
-fn as_root_each_makes_the_syncs_it_promises(lab: &Lab) -> Outcome {
-    lab.require_root();
+fn as_root_each_makes_the_syncs_it_promises(env: &TestEnv) -> Outcome {
+    env.require_root();
     // Where uid 65534 may write, and what a chroot needs.
-    std::os::unix::fs::chown(lab.dir(), Some(65534), None).expect("root may give files away");
-    let root = lab.subdir("root");
-    std::fs::copy(lab.program("static_true"), format!("{root}/true")).expect("both are ours");
+    std::os::unix::fs::chown(env.dir(), Some(65534), None).expect("root may give files away");
+    let root = env.subdir("root");
+    std::fs::copy(env.program("static_true"), format!("{root}/true")).expect("both are ours");
     hold(
-        lab,
+        env,
         &[
             (
                 &["drop_privileges", "dropped", "@fsync_once", "also-dropped"],
@@ -71,21 +71,21 @@ fn as_root_each_makes_the_syncs_it_promises(lab: &Lab) -> Outcome {
     )
 }
 
-fn hold(lab: &Lab, promises: &[(&[&str], usize)]) -> Outcome {
+fn hold(env: &TestEnv, promises: &[(&[&str], usize)]) -> Outcome {
     for (words, expected) in promises {
-        let file = lab.file("file", "");
+        let file = env.file("file", "");
         let words: Vec<String> = words
             .iter()
             .enumerate()
             .map(|(at, word)| match word.strip_prefix('@') {
-                Some(program) => lab.program(program),
-                None if at == 0 => lab.program(word),
+                Some(program) => env.program(program),
+                None if at == 0 => env.program(word),
                 None if *word == "F" => file.clone(),
                 None => (*word).to_owned(),
             })
             .collect();
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        let (output, trace) = lab.strace(SYNC_CALLS, &words);
+        let (output, trace) = env.strace(SYNC_CALLS, &words);
         expect_code(&output, 0);
         let seen = trace.syncs();
         assert_eq!(
@@ -97,19 +97,19 @@ fn hold(lab: &Lab, promises: &[(&[&str], usize)]) -> Outcome {
     Outcome::Pass
 }
 
-fn a_daemon_syncs_after_its_parent_ended(lab: &Lab) -> Outcome {
-    let (go, done) = (lab.path("go"), lab.path("done"));
-    let output = lab.run(&[&lab.program("daemonize"), &go, &lab.path("file"), &done]);
+fn a_daemon_syncs_after_its_parent_ended(env: &TestEnv) -> Outcome {
+    let (go, done) = (env.path("go"), env.path("done"));
+    let output = env.run(&[&env.program("daemonize"), &go, &env.path("file"), &done]);
     expect_code(&output, 0);
     assert!(!std::path::Path::new(&done).exists());
-    lab.file("go", "");
+    env.file("go", "");
     assert_eq!(wait_for_file(&done), "0\n");
     Outcome::Pass
 }
 
-fn a_sigint_is_counted_once(lab: &Lab) -> Outcome {
-    let mut child = lab
-        .command(&lab.program("count_sigint"))
+fn a_sigint_is_counted_once(env: &TestEnv) -> Outcome {
+    let mut child = env
+        .command(&env.program("count_sigint"))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()

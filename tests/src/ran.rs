@@ -5,8 +5,8 @@ use std::process::Output;
 
 use serde_json::Value;
 
-use crate::lab::{Lab, expect_code, refit_path};
 use crate::strace::Trace;
+use crate::test_env::{TestEnv, expect_code, refit_path};
 
 /// One run: what was printed, refit's report, and what strace saw of it.
 pub struct Ran {
@@ -18,8 +18,8 @@ pub struct Ran {
 }
 
 /// Runs a command that must exit with 0 under `strace -f refit run`.
-pub fn run(lab: &Lab, options: &[&str], words: &[&str]) -> Ran {
-    let json = lab.path("report.json");
+pub fn run(env: &TestEnv, options: &[&str], words: &[&str]) -> Ran {
+    let json = env.path("report.json");
     let refit = refit_path();
     let command = [
         &[refit.as_str(), "run", "--json", &json][..],
@@ -28,7 +28,7 @@ pub fn run(lab: &Lab, options: &[&str], words: &[&str]) -> Ran {
         words,
     ]
     .concat();
-    let (output, trace) = lab.strace("fsync,io_uring_enter", &command);
+    let (output, trace) = env.strace("fsync,io_uring_enter", &command);
     expect_code(&output, 0);
     Ran::new(&output, trace, &json)
 }

@@ -5,10 +5,10 @@ use std::fs;
 use serde_json::json;
 
 use crate::compared::{list, printed, runs_of, variant};
-use crate::lab::{Lab, described, expect_code};
 use crate::recipe_folder::RecipeFolder;
 use crate::runner::{Outcome, Test};
 use crate::test;
+use crate::test_env::{TestEnv, described, expect_code};
 
 pub const TESTS: &[Test] = &[
     test!(answers_stand_beside_a_comparison),
@@ -19,9 +19,9 @@ pub const TESTS: &[Test] = &[
     test!(nothing_steers_statistics_that_there_are_not),
 ];
 
-fn asking<'a>(lab: &'a Lab, name: &str) -> RecipeFolder<'a> {
+fn asking<'a>(env: &'a TestEnv, name: &str) -> RecipeFolder<'a> {
     // What is asked is the program's own: A is swapped beneath it.
-    RecipeFolder::command(lab, name)
+    RecipeFolder::command(env, name)
         .text(
             "load.command",
             "seq $REFIT_OPERATIONS >numbers; printf 'A\\t%s\\nalways\\t<1>\\n' \"${A-none}\" >answers",
@@ -30,8 +30,8 @@ fn asking<'a>(lab: &'a Lab, name: &str) -> RecipeFolder<'a> {
         .variants(&["env.A=1", "env.A=2"])
 }
 
-fn answers_stand_beside_a_comparison(lab: &Lab) -> Outcome {
-    let (output, result) = asking(lab, "asking").compare(&["--rounds", "14"]);
+fn answers_stand_beside_a_comparison(env: &TestEnv) -> Outcome {
+    let (output, result) = asking(env, "asking").compare(&["--rounds", "14"]);
     expect_code(&output, 0);
     let (_, one) = variant(&result, "env.A=1");
     assert_eq!(
@@ -55,8 +55,8 @@ fn answers_stand_beside_a_comparison(lab: &Lab) -> Outcome {
     Outcome::Pass
 }
 
-fn answers_alone_are_two_runs_of_each(lab: &Lab) -> Outcome {
-    let folder = asking(lab, "asking").set("table.only", "true");
+fn answers_alone_are_two_runs_of_each(env: &TestEnv) -> Outcome {
+    let folder = asking(env, "asking").set("table.only", "true");
     let (output, result) = folder.compare(&["--html", "page.html", "--md", "table.md"]);
     expect_code(&output, 0);
     assert_eq!(list(&result["runs"]).len(), 6);
@@ -72,12 +72,12 @@ fn answers_alone_are_two_runs_of_each(lab: &Lab) -> Outcome {
     for word in ["vs baseline", "noise", "inconclusive"] {
         assert!(!shown.contains(word), "{word}: {shown}");
     }
-    let page = fs::read_to_string(lab.path("page.html")).expect("it was written");
+    let page = fs::read_to_string(env.path("page.html")).expect("it was written");
     assert!(
         page.contains("Exact answers") && page.contains("<code>&lt;1&gt;</code>"),
         "{page}"
     );
-    let table = fs::read_to_string(lab.path("table.md")).expect("it was written");
+    let table = fs::read_to_string(env.path("table.md")).expect("it was written");
     for line in [
         "| question | answer | given by |\n|:--|:--|:--|\n",
         "| A | `none` | baseline |\n|  | `1` | env.A=1 |\n",
@@ -86,20 +86,20 @@ fn answers_alone_are_two_runs_of_each(lab: &Lab) -> Outcome {
         assert!(table.contains(line), "{line}: {table}");
     }
     // Drawn again from what was stored.
-    let again = lab.refit(&["report", "result.json"]);
+    let again = env.refit(&["report", "result.json"]);
     expect_code(&again, 0);
     assert_eq!(printed(&again), shown);
     Outcome::Pass
 }
 
-fn what_the_note_had_otherwise_is_marked(lab: &Lab) -> Outcome {
-    let folder = asking(lab, "asking")
+fn what_the_note_had_otherwise_is_marked(env: &TestEnv) -> Outcome {
+    let folder = asking(env, "asking")
         .set("table.only", "true")
         .text("table.then", "then.tsv")
         .text("note.title", "a note (1999)")
         .text("note.then", "1");
     folder.write();
-    lab.file(
+    env.file(
         "asking/then.tsv",
         "baseline\tA\tnone\nenv.A=1\tA\t7\nenv.A=1\tnever asked\t0\n",
     );
@@ -116,7 +116,7 @@ fn what_the_note_had_otherwise_is_marked(lab: &Lab) -> Outcome {
     ] {
         assert!(shown.contains(line), "{line}: {shown}");
     }
-    let table = fs::read_to_string(lab.path("table.md")).expect("it was written");
+    let table = fs::read_to_string(env.path("table.md")).expect("it was written");
     for line in [
         "| `none` | baseline | = `none` |",
         "| `1` | env.A=1 | **≠** `7` |",
@@ -127,12 +127,12 @@ fn what_the_note_had_otherwise_is_marked(lab: &Lab) -> Outcome {
     Outcome::Pass
 }
 
-fn what_is_not_exact_is_out(lab: &Lab) -> Outcome {
-    let seen = lab.path("seen");
+fn what_is_not_exact_is_out(env: &TestEnv) -> Outcome {
+    let seen = env.path("seen");
     let random = format!(
         "cat answers; [ \"$(cut -f 2 answers | head -n 1)\" = 2 ] || exit 0; echo >>{seen}; printf 'time\\t%s\\n' $(wc -l <{seen})"
     );
-    let folder = asking(lab, "asking")
+    let folder = asking(env, "asking")
         .set("table.only", "true")
         .text("table.command", &random);
     let (output, result) = folder.compare(&[]);
@@ -156,7 +156,7 @@ fn what_is_not_exact_is_out(lab: &Lab) -> Outcome {
     Outcome::Pass
 }
 
-fn what_is_no_table_is_said(lab: &Lab) -> Outcome {
+fn what_is_no_table_is_said(env: &TestEnv) -> Outcome {
     for (command, problem) in [
         (
             "echo words",
@@ -172,7 +172,7 @@ fn what_is_no_table_is_said(lab: &Lab) -> Outcome {
             "table.command failed, exit status: 3: why",
         ),
     ] {
-        let folder = asking(lab, "asking").text("table.command", command);
+        let folder = asking(env, "asking").text("table.command", command);
         let output = folder.check();
         expect_code(&output, 1);
         let shown = printed(&output);
@@ -181,8 +181,8 @@ fn what_is_no_table_is_said(lab: &Lab) -> Outcome {
     Outcome::Pass
 }
 
-fn nothing_steers_statistics_that_there_are_not(lab: &Lab) -> Outcome {
-    let folder = asking(lab, "asking").set("table.only", "true");
+fn nothing_steers_statistics_that_there_are_not(env: &TestEnv) -> Outcome {
+    let folder = asking(env, "asking").set("table.only", "true");
     for options in [
         &["--gate", "wall<+2%"][..],
         &["--rounds", "20"],

@@ -5,10 +5,10 @@ use std::fs;
 use boon::{Compiler, SchemaIndex, Schemas};
 use serde_json::Value;
 
-use crate::lab::{Lab, described, expect_code, source_dir};
 use crate::recipes::SHIPPED;
 use crate::runner::{Outcome, Test};
 use crate::test;
+use crate::test_env::{TestEnv, described, expect_code, source_dir};
 
 pub const TESTS: &[Test] = &[
     test!(every_shipped_recipe_is_valid),
@@ -287,7 +287,7 @@ fn schema() -> (Schemas, SchemaIndex) {
     (schemas, index)
 }
 
-fn every_shipped_recipe_is_valid(_: &Lab) -> Outcome {
+fn every_shipped_recipe_is_valid(_: &TestEnv) -> Outcome {
     let (schemas, index) = schema();
     for name in SHIPPED {
         let path = source_dir().join("recipes").join(name).join("recipe.toml");
@@ -302,9 +302,9 @@ fn every_shipped_recipe_is_valid(_: &Lab) -> Outcome {
 
 /// Every edit is judged by the schema, and by `refit recipes show`.
 #[track_caller]
-fn judge(lab: &Lab, edits: &[Edit], by_schema: bool, by_refit: bool) {
+fn judge(env: &TestEnv, edits: &[Edit], by_schema: bool, by_refit: bool) {
     let (schemas, index) = schema();
-    let file = lab.subdir("small") + "/recipe.toml";
+    let file = env.subdir("small") + "/recipe.toml";
     let mut wrong = Vec::new();
     for (old, new) in edits {
         assert_eq!(SMALL.matches(old).count(), 1, "{old}");
@@ -315,7 +315,7 @@ fn judge(lab: &Lab, edits: &[Edit], by_schema: bool, by_refit: bool) {
         if judged.is_ok() != by_schema {
             wrong.push(format!("the schema, {old} → {new}: {judged:?}"));
         }
-        let output = lab.refit(&["recipes", "show", "./small"]);
+        let output = env.refit(&["recipes", "show", "./small"]);
         let named = String::from_utf8_lossy(&output.stderr).contains("./small/recipe.toml: ");
         let expected = if by_refit {
             (Some(0), false)
@@ -329,19 +329,19 @@ fn judge(lab: &Lab, edits: &[Edit], by_schema: bool, by_refit: bool) {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-fn what_both_accept(lab: &Lab) -> Outcome {
-    judge(lab, ACCEPTED, true, true);
+fn what_both_accept(env: &TestEnv) -> Outcome {
+    judge(env, ACCEPTED, true, true);
     Outcome::Pass
 }
 
-fn what_both_refuse(lab: &Lab) -> Outcome {
-    judge(lab, REFUSED, false, false);
+fn what_both_refuse(env: &TestEnv) -> Outcome {
+    judge(env, REFUSED, false, false);
     Outcome::Pass
 }
 
-fn what_only_the_code_refuses(lab: &Lab) -> Outcome {
-    judge(lab, CODE_ONLY, true, false);
-    lab.file("small/recipe.toml", "no TOML");
-    expect_code(&lab.refit(&["recipes", "show", "./small"]), 2);
+fn what_only_the_code_refuses(env: &TestEnv) -> Outcome {
+    judge(env, CODE_ONLY, true, false);
+    env.file("small/recipe.toml", "no TOML");
+    expect_code(&env.refit(&["recipes", "show", "./small"]), 2);
     Outcome::Pass
 }

@@ -8,23 +8,23 @@ use std::process::{Command, Output};
 use serde_json::Value;
 
 use crate::compared::{effect, printed, said, variant};
-use crate::lab::{Lab, described, expect_code, refit_path};
 use crate::remains::nothing_left;
 use crate::result::expect_valid;
+use crate::test_env::{TestEnv, described, expect_code, refit_path};
 
 /// A folder with a recipe.toml. Keys stand there as `service.start`, in no table.
 #[derive(Clone)]
 pub struct RecipeFolder<'a> {
-    lab: &'a Lab,
+    env: &'a TestEnv,
     name: String,
     keys: BTreeMap<String, String>,
 }
 
 impl<'a> RecipeFolder<'a> {
     /// Counts to a number; no server.
-    pub fn command(lab: &'a Lab, name: &str) -> Self {
+    pub fn command(env: &'a TestEnv, name: &str) -> Self {
         let folder = RecipeFolder {
-            lab,
+            env,
             name: name.to_owned(),
             keys: BTreeMap::new(),
         };
@@ -40,13 +40,13 @@ impl<'a> RecipeFolder<'a> {
 
     /// tests/programs/line_service.c: three lines before the window, ten in it. What each start tells goes to
     /// `starts.NAME` in the test's directory.
-    pub fn service(lab: &'a Lab, name: &str) -> Self {
-        let program = lab.program("line_service");
+    pub fn service(env: &'a TestEnv, name: &str) -> Self {
+        let program = env.program("line_service");
         let note = format!(
             "echo $$ $REFIT_DIR $REFIT_TMPFS >>{}",
-            lab.path(&starts(name))
+            env.path(&starts(name))
         );
-        RecipeFolder::command(lab, name)
+        RecipeFolder::command(env, name)
             .set("service.ports", "['line']")
             .text(
                 "service.start",
@@ -98,7 +98,7 @@ impl<'a> RecipeFolder<'a> {
 
     /// Writes the folder, or changes it; as it is named on a command line.
     pub fn write(&self) -> String {
-        let dir = self.lab.path(&self.name);
+        let dir = self.env.path(&self.name);
         fs::create_dir_all(&dir).expect("the test's directory is ours");
         fs::write(format!("{dir}/recipe.toml"), self.toml()).expect("likewise");
         format!("./{}", self.name)
@@ -157,22 +157,22 @@ impl<'a> RecipeFolder<'a> {
     /// Of comparisons and checks that have ended: no process, no directory, no cgroup.
     #[track_caller]
     pub fn nothing_left(&self) {
-        nothing_left(self.lab, &self.name);
+        nothing_left(self.env, &self.name);
     }
 
     /// `refit recipes check` of it.
     pub fn check(&self) -> Output {
-        let (folder, base) = (self.write(), base(self.lab));
+        let (folder, base) = (self.write(), base(self.env));
         let args = ["recipes", "check", &folder, "--yes", "--dir", &base];
-        finish(&mut refit(self.lab, &args))
+        finish(&mut refit(self.env, &args))
     }
 
     /// `refit compare` of it to its end, with its result; what it left behind is looked for.
     #[track_caller]
     pub fn compare(&self, options: &[&str]) -> (Output, Value) {
         let output = finish(&mut self.comparison(options));
-        nothing_left(self.lab, &self.name);
-        let result = fs::read_to_string(self.lab.path("result.json"))
+        nothing_left(self.env, &self.name);
+        let result = fs::read_to_string(self.env.path("result.json"))
             .unwrap_or_else(|error| panic!("no result, {error}: {}", described(&output)));
         let result = serde_json::from_str(&result).expect("it is JSON");
         expect_valid(&result);
@@ -181,9 +181,9 @@ impl<'a> RecipeFolder<'a> {
 
     /// `refit compare` of it, to be started by the test.
     pub fn comparison(&self, options: &[&str]) -> Command {
-        let (folder, base) = (self.write(), base(self.lab));
+        let (folder, base) = (self.write(), base(self.env));
         let args = ["compare", "--yes", "--json", "result.json", "--dir", &base];
-        refit(self.lab, &[&args, options, &[&folder]].concat())
+        refit(self.env, &[&args, options, &[&folder]].concat())
     }
 
     /// `refit compare`, which has to fail before there is a result, and leaves nothing; what it said.
@@ -192,7 +192,7 @@ impl<'a> RecipeFolder<'a> {
         let output = finish(&mut self.comparison(options));
         expect_code(&output, 2);
         assert!(output.stdout.is_empty(), "{}", described(&output));
-        nothing_left(self.lab, &self.name);
+        nothing_left(self.env, &self.name);
         said(&output)
     }
 }
@@ -203,25 +203,25 @@ pub fn starts(name: &str) -> String {
 }
 
 /// Where instances lie: nobody else's do.
-pub fn base(lab: &Lab) -> String {
-    let base = lab.path("base");
+pub fn base(env: &TestEnv) -> String {
+    let base = env.path("base");
     let _ = fs::create_dir(&base);
     base
 }
 
 /// Refit, which remembers in the test's directory what was agreed to: as root among mounts of its own, where
 /// these can be had.
-pub fn refit(lab: &Lab, args: &[&str]) -> Command {
-    let state = lab.path("state");
+pub fn refit(env: &TestEnv, args: &[&str]) -> Command {
+    let state = env.path("state");
     let _ = fs::create_dir(&state);
-    let can_mount = lab.as_root() && lab.run(&["unshare", "-m", "true"]).status.success();
+    let can_mount = env.as_root() && env.run(&["unshare", "-m", "true"]).status.success();
     let mut command = if can_mount {
         let script = "mkdir -p /var/lib/refit && mount --bind \"$0\" /var/lib/refit && exec \"$@\"";
-        let mut unshare = lab.command("unshare");
+        let mut unshare = env.command("unshare");
         unshare.args(["-m", "--", "sh", "-c", script, &state, &refit_path()]);
         unshare
     } else {
-        lab.command(&refit_path())
+        env.command(&refit_path())
     };
     command.args(args).env("XDG_STATE_HOME", &state);
     command

@@ -7,11 +7,11 @@ use std::process::Output;
 use serde_json::Value;
 
 use crate::compared::{printed, said};
-use crate::lab::{Lab, described, expect_code};
 use crate::recipe_folder::finish;
 use crate::recipes::{SHIPPED, check, folder, recipe, require, text};
 use crate::runner::{Outcome, Test};
 use crate::test;
+use crate::test_env::{TestEnv, described, expect_code};
 
 pub const TESTS: &[Test] = &[
     test!(a_list_names_each_and_what_is_missing),
@@ -22,10 +22,10 @@ pub const TESTS: &[Test] = &[
     test!(a_copy_runs_unasked_until_it_is_changed),
 ];
 
-fn a_list_names_each_and_what_is_missing(lab: &Lab) -> Outcome {
-    let output = lab.refit(&["recipes"]);
+fn a_list_names_each_and_what_is_missing(env: &TestEnv) -> Outcome {
+    let output = env.refit(&["recipes"]);
     expect_code(&output, 0);
-    assert_eq!(printed(&output), printed(&lab.refit(&["recipes", "list"])));
+    assert_eq!(printed(&output), printed(&env.refit(&["recipes", "list"])));
     for name in SHIPPED {
         let question = text(&recipe(name)["question"]["en"]).to_owned();
         let mut lines = printed(&output)
@@ -36,14 +36,14 @@ fn a_list_names_each_and_what_is_missing(lab: &Lab) -> Outcome {
         let line = lines.find(|line| line.starts_with(&format!("{name} ")));
         assert!(line.is_some_and(|line| line.ends_with(&question)), "{name}");
         let remedy = lines.next().filter(|line| line.starts_with(' '));
-        if recipe(name)["needs"]["root"] == true && !lab.as_root() {
+        if recipe(name)["needs"]["root"] == true && !env.as_root() {
             let remedy = remedy.expect("nobody is not root");
             assert!(remedy.contains("not here yet: "), "{remedy}");
         }
     }
     // No compiler on this PATH.
-    let mut poor = lab.refit_command(&["recipes"]);
-    let output = finish(poor.env("PATH", lab.subdir("empty")));
+    let mut poor = env.refit_command(&["recipes"]);
+    let output = finish(poor.env("PATH", env.subdir("empty")));
     expect_code(&output, 0);
     let shown = printed(&output);
     let mut lines = shown
@@ -53,8 +53,8 @@ fn a_list_names_each_and_what_is_missing(lab: &Lab) -> Outcome {
         lines.nth(1).map(str::trim),
         Some("not here yet: install it: apt install gcc libc6-dev")
     );
-    let mut poor = lab.refit_command(&["recipes", "check", "fsync-loop"]);
-    let output = finish(poor.env("PATH", lab.path("empty")));
+    let mut poor = env.refit_command(&["recipes", "check", "fsync-loop"]);
+    let output = finish(poor.env("PATH", env.path("empty")));
     expect_code(&output, 2);
     assert!(
         said(&output).contains("the recipe fsync-loop needs gcc\n"),
@@ -115,15 +115,15 @@ fn expect_shown(output: &Output, recipe: &Value) {
     }
 }
 
-fn what_is_shown_is_all_that_runs(lab: &Lab) -> Outcome {
+fn what_is_shown_is_all_that_runs(env: &TestEnv) -> Outcome {
     for name in SHIPPED {
-        expect_shown(&lab.refit(&["recipes", "show", name]), &recipe(name));
+        expect_shown(&env.refit(&["recipes", "show", name]), &recipe(name));
     }
     Outcome::Pass
 }
 
-fn a_folder_is_shown_like_a_shipped_recipe(lab: &Lab) -> Outcome {
-    lab.subdir("mine");
+fn a_folder_is_shown_like_a_shipped_recipe(env: &TestEnv) -> Outcome {
+    env.subdir("mine");
     let file = r#"
 name = "mine"
 question.en = "a line\nand \u001b[31mcolour"
@@ -141,8 +141,8 @@ class = "bounded-loss"
 command = "there"
 inverse = "and back"
 "#;
-    lab.file("mine/recipe.toml", file);
-    let output = lab.refit(&["recipes", "show", "./mine"]);
+    env.file("mine/recipe.toml", file);
+    let output = env.refit(&["recipes", "show", "./mine"]);
     expect_code(&output, 0);
     let shown = printed(&output);
     // Somebody's text moves no cursor.
@@ -161,11 +161,11 @@ inverse = "and back"
         );
     }
     assert!(shown.contains("not available here: "), "{shown}");
-    let missing = lab.refit(&["recipes", "show", "./none"]);
+    let missing = env.refit(&["recipes", "show", "./none"]);
     expect_code(&missing, 2);
     assert!(said(&missing).contains("./none"), "{}", described(&missing));
-    lab.subdir("empty");
-    let empty = lab.refit(&["recipes", "show", "./empty"]);
+    env.subdir("empty");
+    let empty = env.refit(&["recipes", "show", "./empty"]);
     expect_code(&empty, 2);
     assert!(
         said(&empty).contains("./empty holds no recipe.toml\n"),
@@ -175,23 +175,23 @@ inverse = "and back"
     Outcome::Pass
 }
 
-fn an_unknown_name_names_those_there_are(lab: &Lab) -> Outcome {
-    lab.subdir("mine");
-    lab.file("mine/recipe.toml", "");
+fn an_unknown_name_names_those_there_are(env: &TestEnv) -> Outcome {
+    env.subdir("mine");
+    env.file("mine/recipe.toml", "");
     for args in [
         &["recipes", "show", "none"][..],
         &["recipes", "copy", "none"],
         &["recipes", "check", "none"],
         &["compare", "none"],
     ] {
-        let output = lab.refit(args);
+        let output = env.refit(args);
         expect_code(&output, 2);
         let said = said(&output);
         assert!(said.contains("there is no recipe `none`\n"), "{said}");
         assert!(said.contains(&SHIPPED.join(", ")), "{said}");
     }
-    assert!(!Path::new(&lab.path("none")).exists());
-    let near = said(&lab.refit(&["recipes", "show", "mine"]));
+    assert!(!Path::new(&env.path("none")).exists());
+    let near = said(&env.refit(&["recipes", "show", "mine"]));
     assert!(near.contains("did you mean the folder `./mine`?"), "{near}");
     Outcome::Pass
 }
@@ -221,9 +221,9 @@ fn files(dir: &Path) -> Vec<(PathBuf, Vec<u8>, bool)> {
     all
 }
 
-fn a_copy_is_the_folder(lab: &Lab) -> Outcome {
+fn a_copy_is_the_folder(env: &TestEnv) -> Outcome {
     for name in SHIPPED {
-        let output = lab.refit(&["recipes", "copy", name]);
+        let output = env.refit(&["recipes", "copy", name]);
         expect_code(&output, 0);
         assert!(
             printed(&output).contains(&format!("refit compare ./{name}\n")),
@@ -232,22 +232,22 @@ fn a_copy_is_the_folder(lab: &Lab) -> Outcome {
         );
         let mut original = files(&folder(name));
         original.retain(|(path, ..)| path.extension().is_none_or(|ending| ending != "png"));
-        let copy = files(Path::new(&lab.path(name)));
+        let copy = files(Path::new(&env.path(name)));
         let names = |files: &[(PathBuf, Vec<u8>, bool)]| -> Vec<PathBuf> {
             files.iter().map(|(path, ..)| path.clone()).collect()
         };
         assert_eq!(names(&copy), names(&original));
         assert!(copy == original, "{name}: other bytes, or modes");
     }
-    let elsewhere = lab.path("own-copy");
+    let elsewhere = env.path("own-copy");
     expect_code(
-        &lab.refit(&["recipes", "copy", "fsync-loop", &elsewhere]),
+        &env.refit(&["recipes", "copy", "fsync-loop", &elsewhere]),
         0,
     );
     let before = files(Path::new(&elsewhere));
-    lab.file("file", "mine");
+    env.file("file", "mine");
     for there in ["own-copy", "file"] {
-        let output = lab.refit(&["recipes", "copy", "sqlite-insert", there]);
+        let output = env.refit(&["recipes", "copy", "sqlite-insert", there]);
         expect_code(&output, 2);
         let said = said(&output);
         assert!(
@@ -256,39 +256,39 @@ fn a_copy_is_the_folder(lab: &Lab) -> Outcome {
         );
     }
     assert!(files(Path::new(&elsewhere)) == before);
-    let output = lab.refit(&["recipes", "copy", "./own-copy"]);
+    let output = env.refit(&["recipes", "copy", "./own-copy"]);
     expect_code(&output, 2);
     assert!(said(&output).contains("cp -r"), "{}", described(&output));
     Outcome::Pass
 }
 
-fn a_copy_runs_unasked_until_it_is_changed(lab: &Lab) -> Outcome {
-    expect_code(&lab.refit(&["recipes", "copy", "fsync-loop", "copy"]), 0);
-    let output = check(lab, "./copy", &[]);
-    require(lab, "fsync-loop", &output);
+fn a_copy_runs_unasked_until_it_is_changed(env: &TestEnv) -> Outcome {
+    expect_code(&env.refit(&["recipes", "copy", "fsync-loop", "copy"]), 0);
+    let output = check(env, "./copy", &[]);
+    require(env, "fsync-loop", &output);
     expect_code(&output, 0);
     assert!(said(&output).is_empty(), "{}", described(&output));
     // What a command runs is as much as the command.
-    let script = lab.path("copy/setup.sh");
+    let script = env.path("copy/setup.sh");
     let before = fs::read_to_string(&script).expect("it was copied");
-    lab.file(
+    env.file(
         "copy/setup.sh",
-        &format!("touch {}\n{before}", lab.path("ran")),
+        &format!("touch {}\n{before}", env.path("ran")),
     );
-    let output = check(lab, "./copy", &[]);
+    let output = check(env, "./copy", &[]);
     expect_code(&output, 2);
     for command in commands(&recipe("fsync-loop")) {
         assert!(said(&output).contains(&command), "{}", described(&output));
     }
     assert!(said(&output).contains("--yes"), "{}", described(&output));
-    assert!(!Path::new(&lab.path("ran")).exists());
-    expect_code(&check(lab, "./copy", &["--yes"]), 0);
-    assert!(Path::new(&lab.path("ran")).exists());
+    assert!(!Path::new(&env.path("ran")).exists());
+    expect_code(&check(env, "./copy", &["--yes"]), 0);
+    assert!(Path::new(&env.path("ran")).exists());
     // Agreed to once, it runs until the next change.
-    let output = check(lab, "./copy", &[]);
+    let output = check(env, "./copy", &[]);
     expect_code(&output, 0);
     assert!(said(&output).is_empty(), "{}", described(&output));
     fs::write(&script, before + "\n").expect("the test's directory is ours");
-    expect_code(&check(lab, "./copy", &[]), 2);
+    expect_code(&check(env, "./copy", &[]), 2);
     Outcome::Pass
 }

@@ -7,11 +7,11 @@ use std::process::Output;
 use serde_json::Value;
 
 use crate::compared::{list, printed, said};
-use crate::lab::{Lab, described, expect_code, source_dir};
 use crate::recipe_folder::{base, finish, refit};
 use crate::remains::nothing_left;
 use crate::runner::{Outcome, Test};
 use crate::test;
+use crate::test_env::{TestEnv, described, expect_code, source_dir};
 
 pub const TESTS: &[Test] = &[
     test!(the_table_is_the_directory),
@@ -24,10 +24,10 @@ macro_rules! shipped {
     ($($name:literal)*) => {
         pub const SHIPPED: &[&str] = &[$($name),*];
         pub const EACH: &[Test] = &[$(
-            Test::new(concat!(module_path!(), "::", $name, "_works"), |lab| works(lab, $name)).limit_seconds(300),
+            Test::new(concat!(module_path!(), "::", $name, "_works"), |env| works(env, $name)).limit_seconds(300),
             Test::new(
                 concat!(module_path!(), "::", $name, "_misses_lost_operations"),
-                |lab| misses_lost_operations(lab, $name),
+                |env| misses_lost_operations(env, $name),
             ).limit_seconds(120),
         )*];
     };
@@ -73,25 +73,25 @@ pub fn text(value: &Value) -> &str {
         .unwrap_or_else(|| panic!("{value} is no text"))
 }
 
-pub fn check(lab: &Lab, name: &str, more: &[&str]) -> Output {
-    let base = base(lab);
+pub fn check(env: &TestEnv, name: &str, more: &[&str]) -> Output {
+    let base = base(env);
     let args = [&["recipes", "check", "--dir", &base, name], more].concat();
-    finish(&mut refit(lab, &args))
+    finish(&mut refit(env, &args))
 }
 
 /// Skips the test where the recipe cannot run: something is not installed, or it needs root.
-pub fn require(lab: &Lab, name: &str, output: &Output) {
+pub fn require(env: &TestEnv, name: &str, output: &Output) {
     let said = said(output);
     if let Some(remedy) = said.lines().find(|line| line.contains("apt install")) {
-        lab.skip(&format!("{name}: {}", remedy.trim()));
+        env.skip(&format!("{name}: {}", remedy.trim()));
     }
 }
 
-fn works(lab: &Lab, name: &str) -> Outcome {
+fn works(env: &TestEnv, name: &str) -> Outcome {
     let recipe = recipe(name);
-    let output = check(lab, name, &[]);
-    require(lab, name, &output);
-    if recipe["needs"]["root"] == true && !lab.as_root() {
+    let output = check(env, name, &[]);
+    require(env, name, &output);
+    if recipe["needs"]["root"] == true && !env.as_root() {
         expect_code(&output, 2);
         assert!(
             said(&output).contains("needs root"),
@@ -112,7 +112,7 @@ fn works(lab: &Lab, name: &str) -> Outcome {
         let skipped = format!("skipped {name}: {variant}: ");
         if let Some(reason) = lines.iter().find_map(|line| line.strip_prefix(&skipped)) {
             if reason.contains(": no lib") {
-                lab.skip(reason);
+                env.skip(reason);
             }
             assert!(reason.starts_with("this refit has no knob `"), "{reason}");
             continue;
@@ -126,7 +126,7 @@ fn works(lab: &Lab, name: &str) -> Outcome {
         );
     }
     expect_code(&output, 0);
-    nothing_left(lab, name);
+    nothing_left(env, name);
     Outcome::Pass
 }
 
@@ -148,10 +148,10 @@ fn promises(outcome: &str, number: u64) -> bool {
 }
 
 /// Fewer operations are made than the check expects.
-fn misses_lost_operations(lab: &Lab, name: &str) -> Outcome {
+fn misses_lost_operations(env: &TestEnv, name: &str) -> Outcome {
     let original = recipe(name);
     if original["needs"]["root"] == true {
-        lab.require_root();
+        env.require_root();
     }
     // As many as there are clients, who share the others evenly.
     let lost = 4.min(brief(&original) / 2);
@@ -164,11 +164,11 @@ fn misses_lost_operations(lab: &Lab, name: &str) -> Outcome {
             *command = Value::from(fewer.clone() + text(command));
         }
     }
-    expect_code(&lab.refit(&["recipes", "copy", name, "fewer"]), 0);
+    expect_code(&env.refit(&["recipes", "copy", name, "fewer"]), 0);
     let file = toml::to_string(&changed).expect("it was TOML");
-    fs::write(lab.path("fewer/recipe.toml"), file).expect("the test's directory is ours");
-    let output = check(lab, "./fewer", &["--yes"]);
-    require(lab, name, &output);
+    fs::write(env.path("fewer/recipe.toml"), file).expect("the test's directory is ours");
+    let output = check(env, "./fewer", &["--yes"]);
+    require(env, name, &output);
     let shown = printed(&output);
     let prefix = format!("ok      {name}: baseline: ");
     match shown.trim_end().strip_prefix(&prefix) {
@@ -181,7 +181,7 @@ fn misses_lost_operations(lab: &Lab, name: &str) -> Outcome {
     Outcome::Pass
 }
 
-fn the_table_is_the_directory(lab: &Lab) -> Outcome {
+fn the_table_is_the_directory(env: &TestEnv) -> Outcome {
     let entries = fs::read_dir(source_dir().join("recipes")).expect("recipes/ is there");
     let mut there: Vec<String> = entries
         .map(|entry| entry.expect("it can be read"))
@@ -190,7 +190,7 @@ fn the_table_is_the_directory(lab: &Lab) -> Outcome {
         .collect();
     there.sort();
     assert_eq!(there, SHIPPED);
-    let listed = printed(&lab.refit(&["recipes", "list"]));
+    let listed = printed(&env.refit(&["recipes", "list"]));
     let listed = listed.lines().take_while(|line| !line.is_empty());
     let names = listed.filter(|line| !line.starts_with(' '));
     let names: Vec<&str> = names.filter_map(|line| line.split(' ').next()).collect();
@@ -202,7 +202,7 @@ fn is_japanese(text: &str) -> bool {
     text.chars().any(|c| matches!(c, '\u{3041}'..='\u{30ff}'))
 }
 
-fn each_is_written_up(_: &Lab) -> Outcome {
+fn each_is_written_up(_: &TestEnv) -> Outcome {
     let mut wrong = Vec::new();
     for name in SHIPPED {
         let recipe = recipe(name);
@@ -246,7 +246,7 @@ fn each_is_written_up(_: &Lab) -> Outcome {
 }
 
 /// The packages in the tables of scripts/setup: each on a line of its own, after it what is as good.
-fn setup_installs_what_they_need(_: &Lab) -> Outcome {
+fn setup_installs_what_they_need(_: &TestEnv) -> Outcome {
     let path = source_dir().join("scripts/setup");
     let script = fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     let mut known = Vec::new();

@@ -3,13 +3,13 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::lab::Lab;
 use crate::processes::status_line;
 use crate::recipe_folder::{base, starts};
+use crate::test_env::TestEnv;
 
 /// What each start of a service noted: its pid, its directory, its directory on tmpfs.
-pub fn started(lab: &Lab, name: &str) -> Vec<(u32, PathBuf, PathBuf)> {
-    let text = fs::read_to_string(lab.path(&starts(name))).unwrap_or_default();
+pub fn started(env: &TestEnv, name: &str) -> Vec<(u32, PathBuf, PathBuf)> {
+    let text = fs::read_to_string(env.path(&starts(name))).unwrap_or_default();
     text.lines()
         .map(|line| {
             let words: Vec<&str> = line.split(' ').collect();
@@ -21,18 +21,18 @@ pub fn started(lab: &Lab, name: &str) -> Vec<(u32, PathBuf, PathBuf)> {
 
 /// Whatever happened: no process of an instance, no directory, no cgroup.
 #[track_caller]
-pub fn nothing_left(lab: &Lab, name: &str) {
-    let left = left_behind(lab, name);
+pub fn nothing_left(env: &TestEnv, name: &str) {
+    let left = left_behind(env, name);
     assert!(left.is_empty(), "left behind: {}", left.join(", "));
 }
 
 /// What is left of a recipe's comparisons, as far as its services were started, and below the base.
-pub fn left_behind(lab: &Lab, name: &str) -> Vec<String> {
-    let base = base(lab);
+pub fn left_behind(env: &TestEnv, name: &str) -> Vec<String> {
+    let base = base(env);
     let mut left = processes_of(&base);
     let entries = fs::read_dir(&base).expect("the base is ours").flatten();
     left.extend(entries.map(|entry| entry.path().display().to_string()));
-    for (pid, dir, tmpfs) in started(lab, name) {
+    for (pid, dir, tmpfs) in started(env, name) {
         // A number may be another one's by now; ours know the test's directory.
         if is_ours(pid, &base) {
             left.push(format!("process {pid}"));

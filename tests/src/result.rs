@@ -3,10 +3,10 @@
 use boon::{Compiler, SchemaIndex, Schemas};
 use serde_json::{Value, json};
 
-use crate::lab::{Lab, expect_code, source_dir};
 use crate::recipe_folder::RecipeFolder;
 use crate::runner::{Outcome, Test};
 use crate::test;
+use crate::test_env::{TestEnv, expect_code, source_dir};
 
 pub const TESTS: &[Test] = &[
     test!(every_kind_of_result_is_valid),
@@ -41,33 +41,33 @@ pub fn expect_valid_by(name: &str, result: &Value) {
     }
 }
 
-fn every_kind_of_result_is_valid(lab: &Lab) -> Outcome {
-    let file = lab.path("file");
-    let fsync = lab.program("fsync_once");
-    let observed = lab.report(&["run", "--", &fsync, &file]);
+fn every_kind_of_result_is_valid(env: &TestEnv) -> Outcome {
+    let file = env.path("file");
+    let fsync = env.program("fsync_once");
+    let observed = env.report(&["run", "--", &fsync, &file]);
     assert_eq!(observed["totals"]["fsync"]["real"], 1);
     expect_valid(&observed);
-    let script = format!("{fsync} {file}; {} {file}", lab.program("static_fsync"));
+    let script = format!("{fsync} {file}; {} {file}", env.program("static_fsync"));
     let preload = ["run", "--backend", "preload", "sync=off", "thp=never", "--"];
-    let swapped = lab.report(&[&preload[..], &["sh", "-c", &script]].concat());
+    let swapped = env.report(&[&preload[..], &["sh", "-c", &script]].concat());
     assert_eq!(swapped["totals"]["fsync"]["suppressed"], 1);
     assert_eq!(swapped["coverage"]["unreached"][0]["reason"], "static");
     expect_valid(&swapped);
-    let (output, failed) = lab.refit_json(&["run", "--", "sh", "-c", "exit 3"]);
+    let (output, failed) = env.refit_json(&["run", "--", "sh", "-c", "exit 3"]);
     expect_code(&output, 3);
     assert_eq!(failed["exit"], json!({"code": 3}));
     expect_valid(&failed);
-    let (_, killed) = lab.refit_json(&["run", "--", "sh", "-c", "kill -9 $$"]);
+    let (_, killed) = env.refit_json(&["run", "--", "sh", "-c", "kill -9 $$"]);
     assert_eq!(killed["exit"], json!({"signal": 9}));
     expect_valid(&killed);
-    let ring = lab.report(&["run", "--", &lab.program("io_uring_fsync"), &file]);
+    let ring = env.report(&["run", "--", &env.program("io_uring_fsync"), &file]);
     assert_eq!(ring["coverage"]["unknown"][0]["what"], "io_uring");
     expect_valid(&ring);
     Outcome::Pass
 }
 
-fn results_of_recipes_are_valid(lab: &Lab) -> Outcome {
-    let tiny = RecipeFolder::command(lab, "tiny")
+fn results_of_recipes_are_valid(env: &TestEnv) -> Outcome {
+    let tiny = RecipeFolder::command(env, "tiny")
         .set("service.ports", "['unused']")
         .text("service.start", "exec sleep 1000")
         .set("service.ready", "{ command = 'true' }")
@@ -121,7 +121,7 @@ fn results_of_recipes_are_valid(lab: &Lab) -> Outcome {
     }
 
     let (output, result) =
-        RecipeFolder::command(lab, "program").compare(&["--quiet", "--rounds", "12"]);
+        RecipeFolder::command(env, "program").compare(&["--quiet", "--rounds", "12"]);
     expect_code(&output, 0);
     assert_eq!(result["recipe"]["is_service"], false);
     let load = &result["runs"][0]["load"];
@@ -147,8 +147,8 @@ pub fn refuses_more_by(name: &str, result: &Value, place: &str) {
     assert!(schemas.validate(&more, index).is_err(), "{place}");
 }
 
-fn the_schema_refuses_what_is_not_documented(lab: &Lab) -> Outcome {
-    let mut result = lab.report(&["run", "--", "true"]);
+fn the_schema_refuses_what_is_not_documented(env: &TestEnv) -> Outcome {
+    let mut result = env.report(&["run", "--", "true"]);
     expect_valid(&result);
     let (schemas, index) = schema();
     result["extra"] = json!(1);

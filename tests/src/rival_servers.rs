@@ -1,8 +1,8 @@
 //! Database servers, as in `rivals`.
 
-use crate::lab::Lab;
 use crate::rivals::{all, same, same_in};
 use crate::runner::{Outcome, Test};
+use crate::test_env::TestEnv;
 use crate::{database_counters, test};
 
 pub const TESTS: &[Test] = &[
@@ -10,9 +10,9 @@ pub const TESTS: &[Test] = &[
     test!(mariadb_with_o_direct_starts_and_keeps_what_it_committed).limit_seconds(240),
 ];
 
-fn pg_test_fsync_measures_every_method(lab: &Lab) -> Outcome {
+fn pg_test_fsync_measures_every_method(env: &TestEnv) -> Outcome {
     let (_, bin) = database_counters::newest_below("/usr/lib/postgresql", "bin/pg_test_fsync")
-        .unwrap_or_else(|| lab.skip("the server of postgresql is not installed"));
+        .unwrap_or_else(|| env.skip("the server of postgresql is not installed"));
     // Its methods, and whether each could be measured.
     let methods = |text: &str| {
         let mut shown = String::new();
@@ -30,7 +30,7 @@ fn pg_test_fsync_measures_every_method(lab: &Lab) -> Outcome {
     };
     let script = format!("exec {bin}/pg_test_fsync -s 1 -f file");
     let kinds = ["fsync", "fdatasync", "open(O_SYNC)"];
-    let said = same_in(&[&["sync=off"]], lab, "pg", &script, &kinds, methods);
+    let said = same_in(&[&["sync=off"]], env, "pg", &script, &kinds, methods);
     println!("{said}");
     for method in [
         "open_datasync",
@@ -45,8 +45,8 @@ fn pg_test_fsync_measures_every_method(lab: &Lab) -> Outcome {
 }
 
 /// The server is killed after its commits: what it wrote is in its files all the same.
-fn mariadb_with_o_direct_starts_and_keeps_what_it_committed(lab: &Lab) -> Outcome {
-    lab.require_command("mariadb-install-db");
+fn mariadb_with_o_direct_starts_and_keeps_what_it_committed(env: &TestEnv) -> Outcome {
+    env.require_command("mariadb-install-db");
     let script = r#"
 PATH=$PATH:/usr/sbin
 export TMPDIR=$PWD # at its start a server removes the temporary tables of others
@@ -75,7 +75,7 @@ echo 'SELECT @@innodb_flush_method, COUNT(*) FROM t' | mariadb $client d
 mariadb-admin $client shutdown
 wait $!
 grep -c ERROR log || :"#;
-    let said = same(lab, "mariadb", script, &["fdatasync"], all);
+    let said = same(env, "mariadb", script, &["fdatasync"], all);
     assert!(said.contains("O_DIRECT\t20\n0\n"), "{said}");
     Outcome::Pass
 }

@@ -4,9 +4,9 @@
 use std::fs;
 use std::path::Path;
 
-use crate::lab::{Lab, described, expect_code, refit_path};
 use crate::ran::number;
 use crate::runner::{Outcome, Test};
+use crate::test_env::{TestEnv, described, expect_code, refit_path};
 use crate::{places, test};
 
 pub const TESTS: &[Test] = &[
@@ -29,27 +29,27 @@ const ROOTS_MODES: &[&[&str]] = &[&["--backend", "seccomp", "sync=off"]];
 /// `shown` makes of its stdout and stderr must be the same each time. Where sync is off, calls of these kinds must
 /// have been suppressed.
 pub fn same(
-    lab: &Lab,
+    env: &TestEnv,
     name: &str,
     script: &str,
     kinds: &[&str],
     shown: fn(&str) -> String,
 ) -> String {
-    same_in(MODES, lab, name, script, kinds, shown)
+    same_in(MODES, env, name, script, kinds, shown)
 }
 
 pub fn same_in(
     modes: &[&[&str]],
-    lab: &Lab,
+    env: &TestEnv,
     name: &str,
     script: &str,
     kinds: &[&str],
     shown: fn(&str) -> String,
 ) -> String {
     let run = |mode: &str, before: &[&str]| {
-        let dir = lab.subdir(&format!("{name}-{mode}"));
+        let dir = env.subdir(&format!("{name}-{mode}"));
         let words = [before, &["env", "-C", &dir, "sh", "-ec", script]].concat();
-        let output = lab.run(&words);
+        let output = env.run(&words);
         expect_code(&output, 0);
         let [out, err] =
             [&output.stdout, &output.stderr].map(|bytes| shown(&String::from_utf8_lossy(bytes)));
@@ -57,9 +57,9 @@ pub fn same_in(
     };
     let bare = run("bare", &[]);
     let refit = refit_path();
-    let roots = ROOTS_MODES.iter().filter(|_| lab.as_root());
+    let roots = ROOTS_MODES.iter().filter(|_| env.as_root());
     for mode in modes.iter().chain(roots) {
-        let json = lab.path("report.json");
+        let json = env.path("report.json");
         let before = [
             &[&refit, "run", "--quiet", "--json", &json][..],
             mode,
@@ -83,7 +83,7 @@ pub fn all(text: &str) -> String {
     text.to_owned()
 }
 
-fn tar_extracts_the_same_tree(lab: &Lab) -> Outcome {
+fn tar_extracts_the_same_tree(env: &TestEnv) -> Outcome {
     let script = r#"
 mkdir -p tree/a/b out
 for n in $(seq 50); do echo $n > tree/a/$n; done
@@ -93,17 +93,17 @@ tar -xf tree.tar -C out
 cd out
 find . -printf '%p %y %m %s %n %l\n' | sort
 cat tree/a/[0-9]*"#;
-    lab.require_command("tar");
-    let said = same(lab, "tar", script, &[], all);
+    env.require_command("tar");
+    let said = same(env, "tar", script, &[], all);
     assert!(said.contains("./tree/a/link l 777"), "{said}");
     Outcome::Pass
 }
 
 /// What broke under nspawn's suppression: `os.fsync` of a bad descriptor has to fail.
-fn cpythons_own_tests_of_what_syncs_say_the_same(lab: &Lab) -> Outcome {
+fn cpythons_own_tests_of_what_syncs_say_the_same(env: &TestEnv) -> Outcome {
     let has_tests = ["/usr/bin/python3", "-c", "import test.test_os"];
-    if !Path::new(has_tests[0]).exists() || !lab.run(&has_tests).status.success() {
-        lab.skip("the tests of Python are not installed (libpython3.11-testsuite)");
+    if !Path::new(has_tests[0]).exists() || !env.run(&has_tests).status.success() {
+        env.skip("the tests of Python are not installed (libpython3.11-testsuite)");
     }
     let script = "
 exec /usr/bin/python3 -m unittest -q test.test_os test.test_posix test.test_mmap test.test_fileio \\
@@ -117,7 +117,7 @@ exec /usr/bin/python3 -m unittest -q test.test_os test.test_posix test.test_mmap
             .map(|line| format!("{}\n", line.split(" in ").next().unwrap_or_default()))
             .collect()
     };
-    let said = same(lab, "python", script, &["fsync", "msync"], verdict);
+    let said = same(env, "python", script, &["fsync", "msync"], verdict);
     println!("{said}");
     let ran = said
         .split_whitespace()
@@ -127,7 +127,7 @@ exec /usr/bin/python3 -m unittest -q test.test_os test.test_posix test.test_mmap
     Outcome::Pass
 }
 
-fn a_bad_descriptor_is_bad_in_every_language(lab: &Lab) -> Outcome {
+fn a_bad_descriptor_is_bad_in_every_language(env: &TestEnv) -> Outcome {
     const PYTHON: &str = r#"
 python3 - <<'END'
 import os
@@ -198,7 +198,7 @@ dd if=/dev/zero of=file count=1 conv=fsync status=none"#;
             println!("{program} is not installed");
             continue;
         }
-        let said = same(lab, program, script, &["fsync"], all);
+        let said = same(env, program, script, &["fsync"], all);
         println!("{program}: {said}");
         let wrong = ["nvalid argument", "EINVAL", "EBADF", "sync failed"];
         assert!(
@@ -213,8 +213,8 @@ dd if=/dev/zero of=file count=1 conv=fsync status=none"#;
 
 /// Each allocator preloaded by the user, and by refit's knob: suppressors that look functions up while one starts
 /// hang with it.
-fn an_allocator_of_the_users_own_stays_beside_us(lab: &Lab) -> Outcome {
-    let (program, refit) = (lab.program("threads_fsync"), refit_path());
+fn an_allocator_of_the_users_own_stays_beside_us(env: &TestEnv) -> Outcome {
+    let (program, refit) = (env.program("threads_fsync"), refit_path());
     let mut tried = 0;
     for (name, library) in [
         ("jemalloc", "libjemalloc.so.2"),
@@ -227,18 +227,18 @@ fn an_allocator_of_the_users_own_stays_beside_us(lab: &Lab) -> Outcome {
             continue;
         }
         tried += 1;
-        let (json, knob) = (lab.path("report.json"), format!("malloc={name}"));
+        let (json, knob) = (env.path("report.json"), format!("malloc={name}"));
         let preload = format!("LD_PRELOAD={library}");
         // jemalloc has a thread of its own then, started in its constructor.
         let environment = &["env", "MALLOC_CONF=background_thread:true"][..];
         let run = &[&refit, "run", "--quiet", "--json", &json, "sync=off"][..];
-        let file = lab.path("file");
+        let file = env.path("file");
         let command = &["--", &program, "8", "25", &file][..];
         let by_user = [environment, &[&preload], run, command].concat();
         let by_knob = [environment, run, &[&knob], command].concat();
         for words in [by_user, by_knob] {
             for _ in 0..20 {
-                let output = lab.run(&words);
+                let output = env.run(&words);
                 expect_code(&output, 0);
                 assert!(output.stderr.is_empty(), "{}", described(&output));
                 let text = fs::read_to_string(&json).expect("refit wrote its report");
@@ -257,17 +257,17 @@ fn an_allocator_of_the_users_own_stays_beside_us(lab: &Lab) -> Outcome {
 }
 
 /// Its runtime refuses to start where another library is preloaded before it.
-fn a_sanitized_program_says_the_same(lab: &Lab) -> Outcome {
-    let program = lab.program("asan_fsync");
-    same(lab, "asan", &format!("exec {program} file"), &[], all);
+fn a_sanitized_program_says_the_same(env: &TestEnv) -> Outcome {
+    let program = env.program("asan_fsync");
+    same(env, "asan", &format!("exec {program} file"), &[], all);
     let script = format!("ASAN_OPTIONS=verify_asan_link_order=0 {program} file; ls");
-    same(lab, "any-order", &script, &[], all);
+    same(env, "any-order", &script, &[], all);
     Outcome::Pass
 }
 
-fn fakeroot_builds_the_same_package(lab: &Lab) -> Outcome {
-    lab.require_command("fakeroot");
-    lab.require_command("dpkg-deb");
+fn fakeroot_builds_the_same_package(env: &TestEnv) -> Outcome {
+    env.require_command("fakeroot");
+    env.require_command("dpkg-deb");
     let script = r#"
 mkdir -p package/DEBIAN package/usr/share/thing
 printf 'Package: thing\nVersion: 1\nArchitecture: all\nMaintainer: N <n@example.org>\nDescription: thing\n' \
@@ -284,21 +284,21 @@ fakeroot sh -ec '
 dpkg-deb -c thing.deb
 tar -tvf owners.tar --numeric-owner | cut -c1-30
 cksum < thing.deb"#;
-    let said = same(lab, "fakeroot", script, &["fsync"], all);
+    let said = same(env, "fakeroot", script, &["fsync"], all);
     assert!(said.contains("5/6"), "{said}");
     Outcome::Pass
 }
 
 /// It wraps the same opens as we do, and gives them another path.
-fn fakechroot_finds_the_same_files(lab: &Lab) -> Outcome {
-    lab.require_command("fakechroot");
+fn fakechroot_finds_the_same_files(env: &TestEnv) -> Outcome {
+    env.require_command("fakechroot");
     let programs = [
         "/bin/sh",
         "/bin/cat",
         "/bin/sync",
-        &lab.program("fsync_once"),
+        &env.program("fsync_once"),
     ];
-    let root = places::chroot(lab, "root", &programs);
+    let root = places::chroot(env, "root", &programs);
     let script = format!(
         "cp -r {root} root\n\
          fakechroot chroot $PWD/root /fsync_once /synced\n\
@@ -307,7 +307,7 @@ fn fakechroot_finds_the_same_files(lab: &Lab) -> Outcome {
          fakechroot chroot $PWD/root /cat /file\n\
          fakechroot chroot $PWD/root /sh -c '/sync /file; exec /cat /file'"
     );
-    let said = same(lab, "fakechroot", &script, &["fsync"], all);
+    let said = same(env, "fakechroot", &script, &["fsync"], all);
     assert!(said.contains("inside\ninside\n"), "{said}");
     Outcome::Pass
 }

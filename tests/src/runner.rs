@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 
-use crate::lab::{Lab, SKIPPED};
+use crate::test_env::{SKIPPED, TestEnv};
 use crate::{processes, sys};
 
 /// What a test that came back says; a panic is a failure.
@@ -20,21 +20,21 @@ pub enum Outcome {
     /// It held.
     Pass,
     /// It could not be tried here, and why.
-    #[allow(dead_code)] // most tests skip through `Lab::skip`
+    #[allow(dead_code)] // most tests skip through `TestEnv::skip`
     Skip(String),
 }
 
 /// One line of the table; `test!(function)` makes it.
 pub struct Test {
     name: &'static str,
-    run: fn(&Lab) -> Outcome,
+    run: fn(&TestEnv) -> Outcome,
     alone: bool,
     when_named: bool,
     limit: Duration,
 }
 
 impl Test {
-    pub const fn new(name: &'static str, run: fn(&Lab) -> Outcome) -> Self {
+    pub const fn new(name: &'static str, run: fn(&TestEnv) -> Outcome) -> Self {
         Self {
             name,
             run,
@@ -200,22 +200,22 @@ pub fn run_one(table: &[&[Test]], name: &str) -> ExitCode {
     };
     sys::die_with_parent();
     sys::usual_signals();
-    let lab = match lab() {
-        Ok(lab) => lab,
+    let env = match test_env() {
+        Ok(env) => env,
         Err(error) => {
             eprintln!("refit-tests: {error:#}");
             return ExitCode::from(2);
         }
     };
-    match (test.run)(&lab) {
+    match (test.run)(&env) {
         Outcome::Pass => ExitCode::SUCCESS,
-        Outcome::Skip(reason) => lab.skip(&reason),
+        Outcome::Skip(reason) => env.skip(&reason),
     }
 }
 
 /// A place to work in, in this very process.
-pub fn lab() -> Result<Lab> {
-    work_root().and_then(|root| Lab::open(&root))
+pub fn test_env() -> Result<TestEnv> {
+    work_root().and_then(|root| TestEnv::open(&root))
 }
 
 fn run_in_child(test: &Test, root: &Path) -> Result<Verdict> {
@@ -224,7 +224,7 @@ fn run_in_child(test: &Test, root: &Path) -> Result<Verdict> {
         .permissions(Permissions::from_mode(0o755)) // tests drop privileges and go on in here
         .tempdir_in(root)
         .context("make a directory for the test")?;
-    let dir = work.path().join("lab");
+    let dir = work.path().join("test");
     fs::create_dir(&dir).context("make a directory for the test")?;
     let output_path = work.path().join("output");
     let output = File::create(&output_path).context("make a file for the test's output")?;
@@ -232,7 +232,7 @@ fn run_in_child(test: &Test, root: &Path) -> Result<Verdict> {
     let mut command = Command::new(std::env::current_exe().context("find this executable")?);
     command
         .args(["--one", test.name()])
-        .env("REFIT_LAB_DIR", &dir)
+        .env("REFIT_TEST_ENV_DIR", &dir)
         .env("LC_ALL", "C")
         .env("RUST_BACKTRACE", "0")
         .env_remove("LD_PRELOAD")
@@ -298,7 +298,7 @@ fn clean_up_when_interrupted() {
         let signal = sys::next_interruption();
         let running = running(); // kept: no further test starts
         for (pid, work) in running.iter() {
-            processes::kill_leftovers(*pid, &work.join("lab"), Duration::ZERO);
+            processes::kill_leftovers(*pid, &work.join("test"), Duration::ZERO);
             sys::kill_hard(-i32::try_from(*pid).expect("process ids are ints"));
             let _ = fs::remove_dir_all(work);
         }

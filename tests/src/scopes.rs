@@ -4,10 +4,10 @@
 use serde_json::Value;
 
 use crate::call_by_call;
-use crate::lab::{Lab, expect_code};
 use crate::runner::{Outcome, Test};
 use crate::strace::Trace;
 use crate::test;
+use crate::test_env::{TestEnv, expect_code};
 
 pub const TESTS: &[Test] = &[
     test!(the_file_decides_and_neither_its_descriptor_nor_an_old_name),
@@ -29,8 +29,8 @@ struct Scoped {
     report: Value,
 }
 
-fn run(lab: &Lab, settings: &[&str], command: &[&str]) -> Scoped {
-    let ran = call_by_call::run(lab, "fsync,fdatasync,syncfs,sync,msync", settings, command);
+fn run(env: &TestEnv, settings: &[&str], command: &[&str]) -> Scoped {
+    let ran = call_by_call::run(env, "fsync,fdatasync,syncfs,sync,msync", settings, command);
     let field = |call: &Value, name: &str| call[name].as_str().unwrap_or("-").to_owned();
     let answers = ran.calls.iter().map(|call| {
         (
@@ -75,15 +75,15 @@ impl Scoped {
     }
 }
 
-fn directories(lab: &Lab) -> [String; 2] {
-    [lab.subdir("in"), lab.subdir("out")]
+fn directories(env: &TestEnv) -> [String; 2] {
+    [env.subdir("in"), env.subdir("out")]
 }
 
-fn the_file_decides_and_neither_its_descriptor_nor_an_old_name(lab: &Lab) -> Outcome {
-    let [inside, outside] = directories(lab);
-    let program = lab.program("scope_fsync");
+fn the_file_decides_and_neither_its_descriptor_nor_an_old_name(env: &TestEnv) -> Outcome {
+    let [inside, outside] = directories(env);
+    let program = env.program("scope_fsync");
     let scoped = run(
-        lab,
+        env,
         &[&format!("sync@{inside}/=off")],
         &[&program, &inside, &outside],
     );
@@ -137,12 +137,12 @@ fn the_file_decides_and_neither_its_descriptor_nor_an_old_name(lab: &Lab) -> Out
     Outcome::Pass
 }
 
-fn of_several_scopes_the_last_match_wins(lab: &Lab) -> Outcome {
-    let [inside, outside] = directories(lab);
-    let program = lab.program("write_fsync");
+fn of_several_scopes_the_last_match_wins(env: &TestEnv) -> Outcome {
+    let [inside, outside] = directories(env);
+    let program = env.program("write_fsync");
     let (off, on) = (format!("{inside}/x.log"), format!("{inside}/y.db"));
     let answer = |settings: &[&str], file: &str| {
-        let scoped = run(lab, settings, &[&program, "3", file]);
+        let scoped = run(env, settings, &[&program, "3", file]);
         [scoped.count("suppressed"), scoped.count("real")]
     };
     let tree = format!("sync@{inside}/=off");
@@ -160,14 +160,14 @@ fn of_several_scopes_the_last_match_wins(lab: &Lab) -> Outcome {
     Outcome::Pass
 }
 
-fn a_scope_through_a_link_is_the_directory_itself(lab: &Lab) -> Outcome {
-    let [inside, outside] = directories(lab);
+fn a_scope_through_a_link_is_the_directory_itself(env: &TestEnv) -> Outcome {
+    let [inside, outside] = directories(env);
     let link = format!("{outside}/link");
     std::os::unix::fs::symlink(&inside, &link).expect("the directory is ours");
-    let program = lab.program("write_fsync");
+    let program = env.program("write_fsync");
     let file = format!("{inside}/f");
     let scoped = run(
-        lab,
+        env,
         &[&format!("sync@{link}/=off")],
         &[&program, "2", &file],
     );
@@ -175,12 +175,12 @@ fn a_scope_through_a_link_is_the_directory_itself(lab: &Lab) -> Outcome {
     Outcome::Pass
 }
 
-fn in_another_root_the_call_is_real_and_said_so(lab: &Lab) -> Outcome {
-    lab.require_root();
+fn in_another_root_the_call_is_real_and_said_so(env: &TestEnv) -> Outcome {
+    env.require_root();
     // Inside, /f is a name that the scope covers outside.
-    let root = lab.subdir("root");
-    let program = lab.program("chroot_fsync");
-    let scoped = run(lab, &["sync@/f=off"], &[&program, &root]);
+    let root = env.subdir("root");
+    let program = env.program("chroot_fsync");
+    let scoped = run(env, &["sync@/f=off"], &[&program, &root]);
     assert_eq!([scoped.count("suppressed"), scoped.count("real")], [0, 1]);
     scoped.strace_agrees();
     assert_eq!(scoped.report["coverage"]["path_unknown"], 1);
@@ -192,9 +192,9 @@ fn in_another_root_the_call_is_real_and_said_so(lab: &Lab) -> Outcome {
     Outcome::Pass
 }
 
-fn a_scope_that_matched_nothing_is_said(lab: &Lab) -> Outcome {
-    let [inside, outside] = directories(lab);
-    let program = lab.program("write_fsync");
+fn a_scope_that_matched_nothing_is_said(env: &TestEnv) -> Outcome {
+    let [inside, outside] = directories(env);
+    let program = env.program("write_fsync");
     let [used, unused] = [
         format!("sync@{inside}/=off"),
         format!("sync@{outside}/=off"),
@@ -207,7 +207,7 @@ fn a_scope_that_matched_nothing_is_said(lab: &Lab) -> Outcome {
         "sync@exe:write_fsync=on",
         &used,
     ];
-    let scoped = run(lab, &settings, &[&program, "1", &file]);
+    let scoped = run(env, &settings, &[&program, "1", &file]);
     let unmatched = [format!("sync@{outside}/"), "sync@exe:nobody".to_owned()];
     let said = scoped.report["coverage"]["unmatched_scopes"]
         .as_array()
@@ -228,12 +228,12 @@ fn a_scope_that_matched_nothing_is_said(lab: &Lab) -> Outcome {
     Outcome::Pass
 }
 
-fn an_executables_scope_and_a_paths_scope_meet(lab: &Lab) -> Outcome {
-    let [inside, _] = directories(lab);
-    let program = lab.program("write_fsync");
+fn an_executables_scope_and_a_paths_scope_meet(env: &TestEnv) -> Outcome {
+    let [inside, _] = directories(env);
+    let program = env.program("write_fsync");
     let (file, tree) = (format!("{inside}/f"), format!("sync@{inside}/=off"));
     let answer = |settings: &[&str]| {
-        let scoped = run(lab, settings, &[&program, "2", &file]);
+        let scoped = run(env, settings, &[&program, "2", &file]);
         [scoped.count("suppressed"), scoped.count("real")]
     };
     assert_eq!(answer(&[&tree, "sync@exe:write_fsync=on"]), [0, 2]);
@@ -242,14 +242,14 @@ fn an_executables_scope_and_a_paths_scope_meet(lab: &Lab) -> Outcome {
     Outcome::Pass
 }
 
-fn a_comparison_warns_of_a_scope_that_nothing_matched(lab: &Lab) -> Outcome {
-    let [inside, outside] = directories(lab);
-    let (program, file) = (lab.program("write_fsync"), format!("{inside}/f"));
+fn a_comparison_warns_of_a_scope_that_nothing_matched(env: &TestEnv) -> Outcome {
+    let [inside, outside] = directories(env);
+    let (program, file) = (env.program("write_fsync"), format!("{inside}/f"));
     let [used, unused] = [&inside, &outside].map(|dir| format!("sync@{dir}/=off"));
     let words = [
         "compare", "--quiet", "--rounds", "14", &used, &unused, "--", &program, "2", &file,
     ];
-    let output = lab.refit(&words);
+    let output = env.refit(&words);
     expect_code(&output, 0);
     let table = String::from_utf8_lossy(&output.stdout).replace("\n  ", " ");
     assert!(

@@ -6,8 +6,8 @@ use std::os::unix::fs::PermissionsExt;
 
 use serde_json::Value;
 
-use crate::lab::{Lab, expect_code};
 use crate::runner::{Outcome, Test};
+use crate::test_env::{TestEnv, expect_code};
 use crate::{places, test};
 
 pub const TESTS: &[Test] = &[
@@ -40,16 +40,16 @@ pub struct Seen {
 }
 
 /// Runs refit, which must end with 0. Skips the test where the kernel cannot be asked.
-pub fn run(lab: &Lab, settings: &[&str], words: &[&str]) -> Seen {
-    lab.require_root();
-    let json = lab.path("seen.json");
+pub fn run(env: &TestEnv, settings: &[&str], words: &[&str]) -> Seen {
+    env.require_root();
+    let json = env.path("seen.json");
     let args = [&["run", "--json", &json], settings, &["--"], words].concat();
-    let output = lab.refit(&args);
+    let output = env.refit(&args);
     expect_code(&output, 0);
     let text = fs::read_to_string(&json).expect("refit wrote it");
     let report: Value = serde_json::from_str(&text).expect("it is JSON");
     let Some(durable) = report["witness"]["seen"]["calls"].as_u64() else {
-        lab.skip("the kernel cannot be asked here");
+        env.skip("the kernel cannot be asked here");
     };
     Seen {
         durable,
@@ -71,15 +71,15 @@ impl Seen {
     }
 }
 
-fn programs_that_no_preload_reaches_do_not_sync(lab: &Lab) -> Outcome {
+fn programs_that_no_preload_reaches_do_not_sync(env: &TestEnv) -> Outcome {
     for name in STATIC {
-        let (program, file) = (lab.program(name), lab.path("file"));
+        let (program, file) = (env.program(name), env.path("file"));
         let words = [&*program, &*file];
         // The control: without a swap the same program does sync.
-        let real = run(lab, &["tz=UTC"], &words);
+        let real = run(env, &["tz=UTC"], &words);
         assert_eq!(real.durable, 1, "{name}: {}", real.said);
 
-        let off = run(lab, &["sync=off"], &words);
+        let off = run(env, &["sync=off"], &words);
         assert_eq!(off.durable, 0, "{name}: {}", off.said);
         let coverage = &off.report["coverage"];
         assert_eq!(coverage["processes_reached"], coverage["processes_seen"]);
@@ -88,7 +88,7 @@ fn programs_that_no_preload_reaches_do_not_sync(lab: &Lab) -> Outcome {
 
         let scope = format!("sync@exe:{name}=off");
         for settings in [&[&*scope][..], &["--backend", "seccomp", "sync=off"]] {
-            let asked = run(lab, settings, &words);
+            let asked = run(env, settings, &words);
             assert_eq!(asked.durable, 0, "{name} {settings:?}: {}", asked.said);
             // A program that the preload reaches too is counted there.
             assert_eq!(asked.fsyncs("suppressed"), 1, "{:#}", asked.report);
@@ -98,59 +98,59 @@ fn programs_that_no_preload_reaches_do_not_sync(lab: &Lab) -> Outcome {
     Outcome::Pass
 }
 
-fn a_scope_is_for_its_program_alone(lab: &Lab) -> Outcome {
-    let (program, file) = (lab.program("static_fsync"), lab.path("file"));
-    let other = run(lab, &["sync@exe:another=off"], &[&program, &file]);
+fn a_scope_is_for_its_program_alone(env: &TestEnv) -> Outcome {
+    let (program, file) = (env.program("static_fsync"), env.path("file"));
+    let other = run(env, &["sync@exe:another=off"], &[&program, &file]);
     assert_eq!((other.durable, other.fsyncs("real")), (1, 1));
     assert!(
         other.said.contains("matched nothing: sync@exe:another"),
         "{}",
         other.said
     );
-    let dynamic = lab.program("fsync_once");
+    let dynamic = env.program("fsync_once");
     let script = format!("{dynamic} {file}; {program} {file}");
     for (scoped, suppressed) in [("fsync_once", 1), ("static_fsync", 1), ("f", 0)] {
         let scope = format!("sync@exe:{scoped}=off");
-        let seen = run(lab, &[&scope], &["sh", "-c", &script]);
+        let seen = run(env, &[&scope], &["sh", "-c", &script]);
         assert_eq!(seen.fsyncs("suppressed"), suppressed, "{}", seen.said);
         assert_eq!(seen.durable, 2 - suppressed, "{}", seen.said);
     }
     Outcome::Pass
 }
 
-fn a_path_scope_holds_in_static_programs_and_chroots(lab: &Lab) -> Outcome {
-    let program = lab.program("static_fsync");
-    let [inside, outside] = ["in", "out"].map(|name| lab.subdir(name));
+fn a_path_scope_holds_in_static_programs_and_chroots(env: &TestEnv) -> Outcome {
+    let program = env.program("static_fsync");
+    let [inside, outside] = ["in", "out"].map(|name| env.subdir(name));
     let scope = format!("sync@{inside}/=off");
     for (directory, durable) in [(&inside, 0), (&outside, 1)] {
-        let seen = run(lab, &[&scope], &[&program, &format!("{directory}/f")]);
+        let seen = run(env, &[&scope], &[&program, &format!("{directory}/f")]);
         assert_eq!(seen.durable, durable, "{}", seen.said);
         assert_eq!(seen.fsyncs("suppressed"), 1 - durable);
     }
     // What the program calls /f is another file outside.
-    let root = lab.subdir("root");
-    let chroot = lab.program("chroot_fsync");
+    let root = env.subdir("root");
+    let chroot = env.program("chroot_fsync");
     for (scope, durable) in [
         (format!("sync@{root}/f=off"), 0),
         ("sync@/f=off".to_owned(), 1),
     ] {
-        let seen = run(lab, &[&scope], &[&chroot, &root]);
+        let seen = run(env, &[&scope], &[&chroot, &root]);
         assert_eq!(seen.durable, durable, "{scope}: {}", seen.said);
         assert_eq!(seen.report["coverage"].get("path_unknown"), None);
     }
     Outcome::Pass
 }
 
-fn a_setgid_program_keeps_its_group_and_does_not_sync(lab: &Lab) -> Outcome {
-    lab.require_root();
+fn a_setgid_program_keeps_its_group_and_does_not_sync(env: &TestEnv) -> Outcome {
+    env.require_root();
     for name in ["setgid_helper", "static_setgid"] {
-        let program = places::public(lab, &lab.program(name));
+        let program = places::public(env, &env.program(name));
         std::os::unix::fs::chown(&program, None, Some(50)).expect("root may");
         fs::set_permissions(&program, fs::Permissions::from_mode(0o2755)).expect("root may");
-        let file = lab.path("file");
+        let file = env.path("file");
         let base = format!("sync@exe:{name}=off");
         for settings in ["sync=off", &base] {
-            let seen = run(lab, &[settings], &[&program, &file]);
+            let seen = run(env, &[settings], &[&program, &file]);
             assert_eq!(seen.durable, 0, "{name} {settings}: {}", seen.said);
             // Of a static program the C library does not say that it is secure.
             assert!(seen.stdout.ends_with("egid=50\n"), "{}", seen.stdout);
@@ -159,25 +159,25 @@ fn a_setgid_program_keeps_its_group_and_does_not_sync(lab: &Lab) -> Outcome {
     Outcome::Pass
 }
 
-fn a_child_without_privileges_or_environment_does_not_sync(lab: &Lab) -> Outcome {
-    lab.require_root();
-    std::os::unix::fs::chown(lab.dir(), Some(65534), None).expect("root may");
-    let child = places::public(lab, &lab.program("static_fsync"));
+fn a_child_without_privileges_or_environment_does_not_sync(env: &TestEnv) -> Outcome {
+    env.require_root();
+    std::os::unix::fs::chown(env.dir(), Some(65534), None).expect("root may");
+    let child = places::public(env, &env.program("static_fsync"));
     let dropped = [
-        lab.program("drop_privileges"),
-        lab.path("dropped"),
+        env.program("drop_privileges"),
+        env.path("dropped"),
         child.clone(),
-        lab.path("exec"),
+        env.path("exec"),
     ];
     let cleared = [
-        lab.program("spawn_clearenv"),
+        env.program("spawn_clearenv"),
         child.clone(),
-        lab.path("cleared"),
+        env.path("cleared"),
     ];
-    let root = lab.subdir("root");
+    let root = env.subdir("root");
     fs::copy(&child, format!("{root}/static_fsync")).expect("both are ours");
     let elsewhere = [
-        lab.program("chroot_exec"),
+        env.program("chroot_exec"),
         root,
         "/static_fsync".to_owned(),
         "/f".to_owned(),
@@ -188,21 +188,21 @@ fn a_child_without_privileges_or_environment_does_not_sync(lab: &Lab) -> Outcome
             &["--no-follow-env", "sync=off"][..],
             &["sync@exe:static_fsync=off", "sync@exe:drop_privileges=off"],
         ] {
-            let seen = run(lab, settings, &words);
+            let seen = run(env, settings, &words);
             assert_eq!(seen.durable, 0, "{words:?}: {}", seen.said);
         }
     }
     Outcome::Pass
 }
 
-fn an_emulated_disk_delays_and_fails_static_programs(lab: &Lab) -> Outcome {
-    let (program, file) = (lab.program("static_errors"), lab.path("file"));
+fn an_emulated_disk_delays_and_fails_static_programs(env: &TestEnv) -> Outcome {
+    let (program, file) = (env.program("static_errors"), env.path("file"));
     // Two processes, each of two flushes; a pipe and a closed descriptor reach no disk.
     let words = [&*program, "2", &*file, "2"];
-    let failed = run(lab, &["disk=fail:EIO,every=2"], &words);
+    let failed = run(env, &["disk=fail:EIO,every=2"], &words);
     assert_eq!(failed.stdout, "0 5 0 5 22 9 \n", "{}", failed.said);
     assert_eq!((failed.fsyncs("injected"), failed.durable), (2, 2));
-    let slow = run(lab, &["disk=40ms"], &words);
+    let slow = run(env, &["disk=40ms"], &words);
     assert_eq!(slow.stdout, "0 0 0 0 22 9 \n", "{}", slow.said);
     let waited = slow.fsyncs("waited_ns");
     assert!(
@@ -215,10 +215,10 @@ fn an_emulated_disk_delays_and_fails_static_programs(lab: &Lab) -> Outcome {
     Outcome::Pass
 }
 
-fn by_seccomp_alone_calls_are_counted_and_stay(lab: &Lab) -> Outcome {
-    let file = lab.path("file");
+fn by_seccomp_alone_calls_are_counted_and_stay(env: &TestEnv) -> Outcome {
+    let file = env.path("file");
     for name in ["fsync_once", "static_fsync"] {
-        let seen = run(lab, &["--backend", "seccomp"], &[&lab.program(name), &file]);
+        let seen = run(env, &["--backend", "seccomp"], &[&env.program(name), &file]);
         assert_eq!((seen.durable, seen.fsyncs("real")), (1, 1), "{}", seen.said);
         assert_eq!(seen.report["coverage"]["backend"], "seccomp");
         assert_eq!(*seen.installed("unmeasured"), 1);
@@ -232,15 +232,15 @@ fn by_seccomp_alone_calls_are_counted_and_stay(lab: &Lab) -> Outcome {
     Outcome::Pass
 }
 
-fn rings_can_be_denied(lab: &Lab) -> Outcome {
-    lab.require_root();
-    let (program, file) = (lab.program("io_uring_fsync"), lab.path("file"));
-    if lab.run(&[&program, &file]).status.code() == Some(3) {
-        lab.skip("no io_uring here");
+fn rings_can_be_denied(env: &TestEnv) -> Outcome {
+    env.require_root();
+    let (program, file) = (env.program("io_uring_fsync"), env.path("file"));
+    if env.run(&[&program, &file]).status.code() == Some(3) {
+        env.skip("no io_uring here");
     }
     for backend in ["auto", "preload", "seccomp"] {
         let args = ["run", "--backend", backend, "--io-uring", "deny", "--"];
-        let output = lab.refit(&[&args[..], &[&program, &file]].concat());
+        let output = env.refit(&[&args[..], &[&program, &file]].concat());
         expect_code(&output, 3);
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(
@@ -248,7 +248,7 @@ fn rings_can_be_denied(lab: &Lab) -> Outcome {
             "{said}"
         );
     }
-    let counted = run(lab, &["--backend", "seccomp"], &[&program, &file]);
+    let counted = run(env, &["--backend", "seccomp"], &[&program, &file]);
     assert!(counted.said.contains("1 io_uring ring"), "{}", counted.said);
     Outcome::Pass
 }

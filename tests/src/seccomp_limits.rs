@@ -6,9 +6,9 @@ use std::process::Stdio;
 
 use serde_json::Value;
 
-use crate::lab::{Lab, described, expect_code, refit_path, wait_for_file, wait_until};
 use crate::runner::{Outcome, Test};
 use crate::seccomp::run;
+use crate::test_env::{TestEnv, described, expect_code, refit_path, wait_for_file, wait_until};
 use crate::{places, sys, test};
 
 pub const TESTS: &[Test] = &[
@@ -27,21 +27,21 @@ fn json(path: &str) -> Value {
 }
 
 /// refit as uid 65534, in a directory of its own.
-fn as_nobody(lab: &Lab, script: &str) -> std::process::Output {
-    lab.require_root();
-    places::public(lab, &lab.program("static_fsync"));
-    std::os::unix::fs::chown(lab.dir(), Some(65534), Some(65534)).expect("root may");
-    let refit = places::public(lab, &refit_path());
+fn as_nobody(env: &TestEnv, script: &str) -> std::process::Output {
+    env.require_root();
+    places::public(env, &env.program("static_fsync"));
+    std::os::unix::fs::chown(env.dir(), Some(65534), Some(65534)).expect("root may");
+    let refit = places::public(env, &refit_path());
     let script = format!(
         "mkdir home; chown 65534 home\nnobody sh -c 'HOME=/mnt/home; export HOME; REFIT={refit}; {script}'"
     );
-    let output = places::in_own_mounts(lab, &script).output();
+    let output = places::in_own_mounts(env, &script).output();
     output.expect("unshare is there")
 }
 
-fn without_the_right_to_a_filter_it_is_said(lab: &Lab) -> Outcome {
+fn without_the_right_to_a_filter_it_is_said(env: &TestEnv) -> Outcome {
     let output = as_nobody(
-        lab,
+        env,
         "./refit run --json report.json sync=off -- ./static_fsync f",
     );
     expect_code(&output, 0);
@@ -52,15 +52,15 @@ fn without_the_right_to_a_filter_it_is_said(lab: &Lab) -> Outcome {
     ] {
         assert!(said.contains(line), "{said}");
     }
-    let report = json(&lab.path("report.json"));
+    let report = json(&env.path("report.json"));
     assert_eq!(report["coverage"]["processes_reached"], 0);
     assert!(report["coverage"]["seccomp"]["refused"].is_string());
     Outcome::Pass
 }
 
-fn a_user_can_have_a_filter_for_the_privileges_of_others(lab: &Lab) -> Outcome {
+fn a_user_can_have_a_filter_for_the_privileges_of_others(env: &TestEnv) -> Outcome {
     let output = as_nobody(
-        lab,
+        env,
         "for settings in sync=off sync@exe:static_fsync=off; do \
          ./refit run --no-new-privs --json report.json $settings -- ./static_fsync f || exit; done",
     );
@@ -68,17 +68,17 @@ fn a_user_can_have_a_filter_for_the_privileges_of_others(lab: &Lab) -> Outcome {
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(said.contains("no_new_privs is set: "), "{said}");
     assert!(said.contains("reached 1 of 1 process by seccomp"), "{said}");
-    let report = json(&lab.path("report.json"));
+    let report = json(&env.path("report.json"));
     assert_eq!(report["totals"]["fsync"]["suppressed"], 1, "{report:#}");
     Outcome::Pass
 }
 
-fn an_inner_refit_finds_the_listener_taken(lab: &Lab) -> Outcome {
-    let (refit, inner) = (refit_path(), lab.path("inner.json"));
-    let (program, file) = (lab.program("static_fsync"), lab.path("file"));
+fn an_inner_refit_finds_the_listener_taken(env: &TestEnv) -> Outcome {
+    let (refit, inner) = (refit_path(), env.path("inner.json"));
+    let (program, file) = (env.program("static_fsync"), env.path("file"));
     // The outer one is for nothing that runs here, and still has the only listener.
     let outer = run(
-        lab,
+        env,
         &["sync@exe:nothing=off"],
         &[
             &refit,
@@ -101,7 +101,7 @@ fn an_inner_refit_finds_the_listener_taken(lab: &Lab) -> Outcome {
 
     // A plain off needs none.
     let outer = run(
-        lab,
+        env,
         &["sync@exe:nothing=off"],
         &[
             &refit, "run", "--json", &inner, "sync=off", "--", &program, &file,
@@ -121,8 +121,8 @@ fn an_inner_refit_finds_the_listener_taken(lab: &Lab) -> Outcome {
 }
 
 /// Starts a static daemon under refit; returns the words.
-fn daemon<'a>(lab: &Lab, setting: &'a str, paths: &'a [String; 3]) -> Vec<String> {
-    let program = lab.program("static_daemon");
+fn daemon<'a>(env: &TestEnv, setting: &'a str, paths: &'a [String; 3]) -> Vec<String> {
+    let program = env.program("static_daemon");
     [
         &[
             refit_path(),
@@ -136,26 +136,26 @@ fn daemon<'a>(lab: &Lab, setting: &'a str, paths: &'a [String; 3]) -> Vec<String
     .concat()
 }
 
-fn paths(lab: &Lab) -> [String; 3] {
-    ["go", "file", "done"].map(|name| lab.path(name))
+fn paths(env: &TestEnv) -> [String; 3] {
+    ["go", "file", "done"].map(|name| env.path(name))
 }
 
-fn a_pipeline_ends_though_a_daemon_keeps_the_filter(lab: &Lab) -> Outcome {
-    lab.require_root();
-    let paths = paths(lab);
-    let words = daemon(lab, "disk=fail:EIO", &paths).join(" ");
-    let output = lab.run(&["sh", "-c", &format!("{{ {words}; }} 2>&1 | cat")]);
+fn a_pipeline_ends_though_a_daemon_keeps_the_filter(env: &TestEnv) -> Outcome {
+    env.require_root();
+    let paths = paths(env);
+    let words = daemon(env, "disk=fail:EIO", &paths).join(" ");
+    let output = env.run(&["sh", "-c", &format!("{{ {words}; }} 2>&1 | cat")]);
     expect_code(&output, 0);
     // It still has what it had: the fsync fails.
-    lab.file("go", "");
+    env.file("go", "");
     assert_eq!(wait_for_file(&paths[2]), "-1\n", "{}", described(&output));
-    wait_until("the guardian to end", || guardians(lab).is_empty());
+    wait_until("the guardian to end", || guardians(env).is_empty());
     Outcome::Pass
 }
 
 /// Guardian processes of this test, told by its directory in refit's environment.
-fn guardians(lab: &Lab) -> Vec<u32> {
-    let own = format!("REFIT_LAB_DIR={}", lab.dir().display());
+fn guardians(env: &TestEnv) -> Vec<u32> {
+    let own = format!("REFIT_TEST_ENV_DIR={}", env.dir().display());
     let entries = fs::read_dir("/proc").expect("/proc is mounted").flatten();
     entries
         .filter_map(|entry| {
@@ -168,11 +168,11 @@ fn guardians(lab: &Lab) -> Vec<u32> {
         .collect()
 }
 
-fn the_guardian_outlives_a_killed_refit(lab: &Lab) -> Outcome {
-    lab.require_root();
-    let (program, file) = (lab.program("static_errors"), lab.path("file"));
+fn the_guardian_outlives_a_killed_refit(env: &TestEnv) -> Outcome {
+    env.require_root();
+    let (program, file) = (env.program("static_errors"), env.path("file"));
     let script = format!("echo up; read go; {program} 2 {file}");
-    let mut refit = lab
+    let mut refit = env
         .refit_command(&["run", "disk=fail:EIO,every=2", "--", "sh", "-c", &script])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -183,7 +183,7 @@ fn the_guardian_outlives_a_killed_refit(lab: &Lab) -> Outcome {
     said.read_line(&mut line).expect("it is text");
     assert_eq!(line, "up\n");
     wait_until("both processes of the guardian", || {
-        guardians(lab).len() == 2
+        guardians(env).len() == 2
     });
     // Or waiting for it would close the pipe.
     let mut input = refit.stdin.take().expect("it is piped");
@@ -193,36 +193,36 @@ fn the_guardian_outlives_a_killed_refit(lab: &Lab) -> Outcome {
     line.clear();
     said.read_line(&mut line).expect("it is text");
     assert_eq!(line, "0 5 22 9 \n");
-    wait_until("the guardian to end", || guardians(lab).is_empty());
+    wait_until("the guardian to end", || guardians(env).is_empty());
     Outcome::Pass
 }
 
-fn the_program_sees_a_filter_and_no_new_descriptor(lab: &Lab) -> Outcome {
+fn the_program_sees_a_filter_and_no_new_descriptor(env: &TestEnv) -> Outcome {
     let listed = [
         "sh",
         "-c",
         "grep -E '^(Seccomp|NoNewPrivs):' /proc/self/status; ls /proc/self/fd",
     ];
-    let bare = lab.run(&listed);
+    let bare = env.run(&listed);
     expect_code(&bare, 0);
     let bare = String::from_utf8_lossy(&bare.stdout).into_owned();
     for setting in ["sync=off", "sync@exe:sh=off"] {
-        let seen = run(lab, &[setting], &listed);
+        let seen = run(env, &[setting], &listed);
         assert_eq!(seen.stdout, bare.replace("Seccomp:\t0", "Seccomp:\t2"));
     }
     Outcome::Pass
 }
 
-fn a_program_that_cannot_start_leaves_no_guardian(lab: &Lab) -> Outcome {
-    lab.require_root();
+fn a_program_that_cannot_start_leaves_no_guardian(env: &TestEnv) -> Outcome {
+    env.require_root();
     for command in ["./missing", "/etc/passwd"] {
-        let output = lab.refit(&["run", "sync@exe:a=off", "--", command]);
+        let output = env.refit(&["run", "sync@exe:a=off", "--", command]);
         assert!(
             matches!(output.status.code(), Some(126 | 127)),
             "{}",
             described(&output)
         );
     }
-    wait_until("no guardian to be left", || guardians(lab).is_empty());
+    wait_until("no guardian to be left", || guardians(env).is_empty());
     Outcome::Pass
 }

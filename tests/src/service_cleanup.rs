@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use crate::compared::{list, printed};
-use crate::lab::{Lab, described, expect_code, wait_until};
 use crate::processes::status_line;
 use crate::recipe_folder::{RecipeFolder, base, finish, refit};
 use crate::remains::{left_behind, started};
 use crate::result::expect_valid;
 use crate::runner::{Outcome, Test};
+use crate::test_env::{TestEnv, described, expect_code, wait_until};
 use crate::{sys, test};
 
 pub const TESTS: &[Test] = &[
@@ -47,33 +47,33 @@ fn interrupt(child: &Child) {
     });
 }
 
-fn result(lab: &Lab) -> Value {
-    let text = fs::read_to_string(lab.path("result.json")).expect("there is a result");
+fn result(env: &TestEnv) -> Value {
+    let text = fs::read_to_string(env.path("result.json")).expect("there is a result");
     let result = serde_json::from_str(&text).expect("it is JSON");
     expect_valid(&result);
     result
 }
 
-fn lines(lab: &Lab, name: &str) -> usize {
-    fs::read_to_string(lab.path(name)).map_or(0, |text| text.lines().count())
+fn lines(env: &TestEnv, name: &str) -> usize {
+    fs::read_to_string(env.path(name)).map_or(0, |text| text.lines().count())
 }
 
-fn one_interruption_finishes_the_round_pair(lab: &Lab) -> Outcome {
-    let folder = RecipeFolder::service(lab, "once").variants(&["sync=off"]);
+fn one_interruption_finishes_the_round_pair(env: &TestEnv) -> Outcome {
+    let folder = RecipeFolder::service(env, "once").variants(&["sync=off"]);
     let child = start(folder.comparison(LONG));
     wait_until("two round pairs and a half", || {
-        started(lab, "once").len() >= 6 * 2 + 3
+        started(env, "once").len() >= 6 * 2 + 3
     });
     interrupt(&child);
     let output = end(child);
     expect_code(&output, 0);
     folder.nothing_left();
-    let result = result(lab);
+    let result = result(env);
     assert_eq!(result["interrupted"], true);
     let runs = list(&result["runs"]);
     assert_eq!(
         (runs.len() % 6, runs.len()),
-        (0, started(lab, "once").len())
+        (0, started(env, "once").len())
     );
     assert!(runs.len() < 6 * 12, "it went on for {} runs", runs.len());
     assert!(runs.iter().all(|run| run["failure"].is_null()));
@@ -85,14 +85,14 @@ fn one_interruption_finishes_the_round_pair(lab: &Lab) -> Outcome {
     Outcome::Pass
 }
 
-fn the_second_interruption_ends_the_window_at_once(lab: &Lab) -> Outcome {
-    let log = lab.path("windows");
+fn the_second_interruption_ends_the_window_at_once(env: &TestEnv) -> Outcome {
+    let log = env.path("windows");
     let hangs = format!("echo >>{log}; test $(wc -l <{log}) -lt 15 || exec sleep 600");
-    let folder = RecipeFolder::service(lab, "twice").text("load.command", &hangs);
+    let folder = RecipeFolder::service(env, "twice").text("load.command", &hangs);
     let child = start(folder.comparison(LONG));
-    wait_until("the run that hangs", || lines(lab, "windows") == 15);
+    wait_until("the run that hangs", || lines(env, "windows") == 15);
     interrupt(&child);
-    let (server, ..) = started(lab, "twice").pop().expect("it was started");
+    let (server, ..) = started(env, "twice").pop().expect("it was started");
     let lives = || status_line(server, "State").is_some();
     assert!(lives(), "one interruption kills no run");
     let began = Instant::now();
@@ -101,7 +101,7 @@ fn the_second_interruption_ends_the_window_at_once(lab: &Lab) -> Outcome {
     assert!(began.elapsed() < AT_ONCE, "{:?}", began.elapsed());
     expect_code(&output, 0);
     folder.nothing_left();
-    let result = result(lab);
+    let result = result(env);
     assert_eq!(result["interrupted"], true);
     let runs = list(&result["runs"]);
     let counted = runs.iter().filter(|run| run["failure"].is_null()).count();
@@ -112,8 +112,8 @@ fn the_second_interruption_ends_the_window_at_once(lab: &Lab) -> Outcome {
     Outcome::Pass
 }
 
-fn the_second_interruption_ends_every_phase_at_once(lab: &Lab) -> Outcome {
-    let log = lab.path("log");
+fn the_second_interruption_ends_every_phase_at_once(env: &TestEnv) -> Outcome {
+    let log = env.path("log");
     let hangs = format!("echo >>{log}; exec sleep 600");
     for key in [
         "service.setup",
@@ -125,16 +125,16 @@ fn the_second_interruption_ends_every_phase_at_once(lab: &Lab) -> Outcome {
         "service.stop",
     ] {
         let _ = fs::remove_file(&log);
-        let folder = RecipeFolder::service(lab, "phases");
+        let folder = RecipeFolder::service(env, "phases");
         let folder = if key == "service.ready" {
             folder.set(key, &format!("{{ command = '{hangs}' }}"))
         } else {
             folder.text(key, &hangs)
         };
-        let (name, dir) = (folder.write(), base(lab));
+        let (name, dir) = (folder.write(), base(env));
         let args = ["recipes", "check", &name, "--yes", "--dir", &dir];
-        let child = start(refit(lab, &args));
-        wait_until(key, || lines(lab, "log") == 1);
+        let child = start(refit(env, &args));
+        wait_until(key, || lines(env, "log") == 1);
         let began = Instant::now();
         interrupt(&child);
         interrupt(&child);
@@ -154,32 +154,32 @@ fn the_second_interruption_ends_every_phase_at_once(lab: &Lab) -> Outcome {
 }
 
 /// Kills refit in the middle of a window; what it leaves is there.
-fn kill_in_window(lab: &Lab, folder: &RecipeFolder, name: &str, command: Command) {
+fn kill_in_window(env: &TestEnv, folder: &RecipeFolder, name: &str, command: Command) {
     let mut child = start(command);
-    wait_until("a window", || lines(lab, "windows") > 0);
+    wait_until("a window", || lines(env, "windows") > 0);
     child.kill().expect("it is our child");
     child.wait().expect("it is our child");
-    let left = left_behind(lab, name);
+    let left = left_behind(env, name);
     for what in ["process", "/refit-lab-", "/dev/shm/refit-lab-"] {
         assert!(
             left.iter().any(|line| line.contains(what)),
             "no {what} in {left:?}"
         );
     }
-    fs::remove_file(lab.path("windows")).expect("it is there");
-    assert!(!started(lab, name).is_empty());
+    fs::remove_file(env.path("windows")).expect("it is there");
+    assert!(!started(env, name).is_empty());
     // So that what comes next does not start it.
     folder.clone().text("load.command", "true").write();
 }
 
-fn hanging<'a>(lab: &'a Lab, name: &str) -> RecipeFolder<'a> {
-    let hangs = format!("echo >>{}; exec sleep 600", lab.path("windows"));
-    RecipeFolder::service(lab, name).text("load.command", &hangs)
+fn hanging<'a>(env: &'a TestEnv, name: &str) -> RecipeFolder<'a> {
+    let hangs = format!("echo >>{}; exec sleep 600", env.path("windows"));
+    RecipeFolder::service(env, name).text("load.command", &hangs)
 }
 
-fn what_a_killed_comparison_left_is_ended_and_removed_by_the_next(lab: &Lab) -> Outcome {
-    let next = RecipeFolder::command(lab, "next");
-    let program = lab.program("line_service");
+fn what_a_killed_comparison_left_is_ended_and_removed_by_the_next(env: &TestEnv) -> Outcome {
+    let next = RecipeFolder::command(env, "next");
+    let program = env.program("line_service");
     for (name, start) in [
         (
             "plain",
@@ -199,44 +199,44 @@ fn what_a_killed_comparison_left_is_ended_and_removed_by_the_next(lab: &Lab) -> 
     ] {
         let note = format!(
             "echo $$ $REFIT_DIR $REFIT_TMPFS >>{}",
-            lab.path(&format!("starts.{name}"))
+            env.path(&format!("starts.{name}"))
         );
-        let folder = hanging(lab, name).text("service.start", &format!("{note}; {start}"));
-        kill_in_window(lab, &folder, name, folder.comparison(LONG));
+        let folder = hanging(env, name).text("service.start", &format!("{note}; {start}"));
+        kill_in_window(env, &folder, name, folder.comparison(LONG));
         // Whichever command comes next.
         expect_code(&next.check(), 0);
         folder.nothing_left();
-        kill_in_window(lab, &folder, name, folder.comparison(LONG));
-        let (name, dir) = (next.write(), base(lab));
+        kill_in_window(env, &folder, name, folder.comparison(LONG));
+        let (name, dir) = (next.write(), base(env));
         let args = ["compare", "--yes", "--rounds", "12", "--dir", &dir, &name];
-        expect_code(&finish(&mut refit(lab, &args)), 0);
+        expect_code(&finish(&mut refit(env, &args)), 0);
         folder.nothing_left();
     }
     Outcome::Pass
 }
 
-fn what_a_killed_check_left_is_ended_and_removed_by_the_next(lab: &Lab) -> Outcome {
-    let folder = hanging(lab, "check");
-    let (name, dir) = (folder.write(), base(lab));
+fn what_a_killed_check_left_is_ended_and_removed_by_the_next(env: &TestEnv) -> Outcome {
+    let folder = hanging(env, "check");
+    let (name, dir) = (folder.write(), base(env));
     let args = ["recipes", "check", &name, "--yes", "--dir", &dir];
-    kill_in_window(lab, &folder, "check", refit(lab, &args));
-    expect_code(&RecipeFolder::command(lab, "next").check(), 0);
+    kill_in_window(env, &folder, "check", refit(env, &args));
+    expect_code(&RecipeFolder::command(env, "next").check(), 0);
     folder.nothing_left();
     Outcome::Pass
 }
 
 /// The one that is under way is not the killed one.
-fn nobody_removes_what_is_still_used(lab: &Lab) -> Outcome {
-    let log = lab.path("windows");
-    let go = lab.path("go");
+fn nobody_removes_what_is_still_used(env: &TestEnv) -> Outcome {
+    let log = env.path("windows");
+    let go = env.path("go");
     let waits = format!("echo >>{log}; until test -e {go}; do sleep 0.01; done");
-    let folder = RecipeFolder::service(lab, "used").text("load.command", &waits);
-    let (name, dir) = (folder.write(), base(lab));
+    let folder = RecipeFolder::service(env, "used").text("load.command", &waits);
+    let (name, dir) = (folder.write(), base(env));
     let args = ["recipes", "check", &name, "--yes", "--dir", &dir];
-    let child = start(refit(lab, &args));
-    wait_until("a window", || lines(lab, "windows") == 1);
-    expect_code(&RecipeFolder::command(lab, "next").check(), 0);
-    lab.file("go", "");
+    let child = start(refit(env, &args));
+    wait_until("a window", || lines(env, "windows") == 1);
+    expect_code(&RecipeFolder::command(env, "next").check(), 0);
+    env.file("go", "");
     let output = end(child);
     expect_code(&output, 0);
     folder.nothing_left();

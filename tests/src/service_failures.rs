@@ -3,10 +3,10 @@
 use std::net::TcpListener;
 
 use crate::compared::printed;
-use crate::lab::{Lab, described, expect_code};
 use crate::recipe_folder::RecipeFolder;
 use crate::runner::{Outcome, Test};
 use crate::test;
+use crate::test_env::{TestEnv, described, expect_code};
 
 pub const TESTS: &[Test] = &[
     test!(a_server_that_never_gets_ready_is_out_with_its_last_words),
@@ -17,9 +17,9 @@ pub const TESTS: &[Test] = &[
     test!(a_port_that_is_taken_is_in_the_servers_words),
 ];
 
-fn a_server_that_never_gets_ready_is_out_with_its_last_words(lab: &Lab) -> Outcome {
+fn a_server_that_never_gets_ready_is_out_with_its_last_words(env: &TestEnv) -> Outcome {
     let hangs = "test ! -e broken || { echo waiting for a miracle; exec sleep 600; }";
-    let folder = RecipeFolder::service(lab, "late")
+    let folder = RecipeFolder::service(env, "late")
         .set("service.ready-timeout", "'1.5s'")
         .with_broken()
         .starting_with(hangs);
@@ -29,8 +29,8 @@ fn a_server_that_never_gets_ready_is_out_with_its_last_words(lab: &Lab) -> Outco
     Outcome::Pass
 }
 
-fn each_way_to_be_ready_names_what_was_missing(lab: &Lab) -> Outcome {
-    let late = RecipeFolder::service(lab, "late").set("service.ready-timeout", "'300ms'");
+fn each_way_to_be_ready_names_what_was_missing(env: &TestEnv) -> Outcome {
+    let late = RecipeFolder::service(env, "late").set("service.ready-timeout", "'300ms'");
     for (ready, wanted) in [
         ("{ tcp = 'line' }", "nobody listens on port line"),
         ("{ unix = 'run/socket' }", "nobody listens on run/socket"),
@@ -62,10 +62,10 @@ fn each_way_to_be_ready_names_what_was_missing(lab: &Lab) -> Outcome {
     Outcome::Pass
 }
 
-fn a_server_that_dies_under_load_is_named(lab: &Lab) -> Outcome {
-    let program = lab.program("line_service");
+fn a_server_that_dies_under_load_is_named(env: &TestEnv) -> Outcome {
+    let program = env.program("line_service");
     let serve = format!("exec {program} serve $REFIT_PORT_LINE lines");
-    let folder = RecipeFolder::service(lab, "dying").with_broken();
+    let folder = RecipeFolder::service(env, "dying").with_broken();
     let dying = format!("{serve} $(test ! -e broken || echo 9)");
     folder.clone().text("service.start", &dying).expect_broken_is_out(
         "the service ended during load.command, exit code 3: listening on PORT no strength left for line 9",
@@ -82,8 +82,8 @@ fn a_server_that_dies_under_load_is_named(lab: &Lab) -> Outcome {
     Outcome::Pass
 }
 
-fn what_outlives_a_run_is_killed_and_named(lab: &Lab) -> Outcome {
-    let folder = RecipeFolder::service(lab, "parents")
+fn what_outlives_a_run_is_killed_and_named(env: &TestEnv) -> Outcome {
+    let folder = RecipeFolder::service(env, "parents")
         .set("service.stop-timeout", "'200ms'")
         .with_broken();
     // Before its exec it is called setsid.
@@ -111,8 +111,8 @@ fn what_outlives_a_run_is_killed_and_named(lab: &Lab) -> Outcome {
     Outcome::Pass
 }
 
-fn a_server_that_ignores_its_end_is_killed_and_named(lab: &Lab) -> Outcome {
-    let folder = RecipeFolder::service(lab, "deaf")
+fn a_server_that_ignores_its_end_is_killed_and_named(env: &TestEnv) -> Outcome {
+    let folder = RecipeFolder::service(env, "deaf")
         .set("service.stop-timeout", "'200ms'")
         .with_broken();
     folder
@@ -135,11 +135,11 @@ fn a_server_that_ignores_its_end_is_killed_and_named(lab: &Lab) -> Outcome {
     Outcome::Pass
 }
 
-fn a_port_that_is_taken_is_in_the_servers_words(lab: &Lab) -> Outcome {
+fn a_port_that_is_taken_is_in_the_servers_words(env: &TestEnv) -> Outcome {
     let listener = TcpListener::bind(("127.0.0.1", 0)).expect("there is a free port");
     let port = listener.local_addr().expect("it is bound").port();
-    let start = format!("exec {} serve {port} lines", lab.program("line_service"));
-    let folder = RecipeFolder::service(lab, "taken")
+    let start = format!("exec {} serve {port} lines", env.program("line_service"));
+    let folder = RecipeFolder::service(env, "taken")
         .text("service.start", &start)
         .set("service.ready", "{ log = 'listening' }");
     let said = folder.refused(&[]);

@@ -3,10 +3,10 @@
 use std::fs;
 
 use crate::compared::{effect, list, number, printed, runs_of, variant};
-use crate::lab::{Lab, described, expect_code};
 use crate::recipe_folder::{RecipeFolder, starts};
 use crate::runner::{Outcome, Test};
 use crate::test;
+use crate::test_env::{TestEnv, described, expect_code};
 
 pub const TESTS: &[Test] = &[
     test!(one_start_serves_all_runs),
@@ -17,10 +17,10 @@ pub const TESTS: &[Test] = &[
 ];
 
 /// A load that waits where the variant's command has put a file. What commands do is noted.
-fn kept<'a>(lab: &'a Lab, name: &str) -> RecipeFolder<'a> {
-    let program = lab.program("line_service");
-    let noted = lab.path("noted");
-    RecipeFolder::service(lab, name)
+fn kept<'a>(env: &'a TestEnv, name: &str) -> RecipeFolder<'a> {
+    let program = env.program("line_service");
+    let noted = env.path("noted");
+    RecipeFolder::service(env, name)
         .starting_with("echo $$ >pid")
         .set("service.keep", "true")
         .text("load.warmup", ">lines")
@@ -45,19 +45,19 @@ fn kept<'a>(lab: &'a Lab, name: &str) -> RecipeFolder<'a> {
         .variants(&["conf.slow=yes"])
 }
 
-fn count(lab: &Lab, file: &str) -> usize {
-    let text = fs::read_to_string(lab.path(file)).expect("it was written");
+fn count(env: &TestEnv, file: &str) -> usize {
+    let text = fs::read_to_string(env.path(file)).expect("it was written");
     text.lines().count()
 }
 
-fn one_start_serves_all_runs(lab: &Lab) -> Outcome {
-    let folder = kept(lab, "kept");
+fn one_start_serves_all_runs(env: &TestEnv) -> Outcome {
+    let folder = kept(env, "kept");
     let (output, result) = folder.compare(&["--rounds", "12"]);
     expect_code(&output, 0);
-    assert_eq!(count(lab, &starts("kept")), 1);
+    assert_eq!(count(env, &starts("kept")), 1);
     // Before each run of the variant, and back behind it.
     let runs = runs_of(&result, "conf.slow=yes");
-    assert_eq!(count(lab, "noted"), 2 * runs.len());
+    assert_eq!(count(env, "noted"), 2 * runs.len());
     // Its command had done its work when the window began, and nobody else's.
     for run in &runs {
         assert!(number(&run["load"]["window_ns"]) > 50e6, "{run}");
@@ -102,11 +102,11 @@ fn one_start_serves_all_runs(lab: &Lab) -> Outcome {
     Outcome::Pass
 }
 
-fn what_with_changes_is_done_once(lab: &Lab) -> Outcome {
+fn what_with_changes_is_done_once(env: &TestEnv) -> Outcome {
     let with = ["--with", "conf.other=yes", "--with", "sync=off"];
-    let (output, result) = kept(lab, "kept").compare(&[&with[..], &["--rounds", "12"]].concat());
+    let (output, result) = kept(env, "kept").compare(&[&with[..], &["--rounds", "12"]].concat());
     expect_code(&output, 0);
-    let noted = fs::read_to_string(lab.path("noted")).expect("it was written");
+    let noted = fs::read_to_string(env.path("noted")).expect("it was written");
     assert_eq!(
         noted.lines().filter(|line| *line == "other").count(),
         1,
@@ -122,8 +122,8 @@ fn what_with_changes_is_done_once(lab: &Lab) -> Outcome {
     Outcome::Pass
 }
 
-fn a_run_that_fails_costs_the_start(lab: &Lab) -> Outcome {
-    let folder = kept(lab, "kept")
+fn a_run_that_fails_costs_the_start(env: &TestEnv) -> Outcome {
+    let folder = kept(env, "kept")
         .set(
             "conf.broken.yes",
             "{ class = 'safe', command = 'echo no such thing >&2; exit 1', inverse = 'true' }",
@@ -139,11 +139,11 @@ fn a_run_that_fails_costs_the_start(lab: &Lab) -> Outcome {
     );
     // Each failure, and the run before which there was none.
     let failed = runs_of(&result, "conf.broken=yes").len();
-    assert_eq!(count(lab, &starts("kept")), 1 + failed);
+    assert_eq!(count(env, &starts("kept")), 1 + failed);
     let effect = effect(&result, "conf.slow=yes", "rate");
     assert!(!effect["interval"].is_null(), "{effect}");
     // A server that is gone is said with its last words.
-    let dies = kept(lab, "dies").set(
+    let dies = kept(env, "dies").set(
         "conf.slow.yes",
         "{ class = 'safe', command = 'kill $(cat pid)', inverse = 'true' }",
     );
@@ -158,21 +158,21 @@ fn a_run_that_fails_costs_the_start(lab: &Lab) -> Outcome {
     Outcome::Pass
 }
 
-fn what_needs_a_start_of_its_own_is_refused(lab: &Lab) -> Outcome {
-    let folder = kept(lab, "kept").variants(&["sync=off"]);
+fn what_needs_a_start_of_its_own_is_refused(env: &TestEnv) -> Outcome {
+    let folder = kept(env, "kept").variants(&["sync=off"]);
     let said = folder.refused(&[]);
     assert!(
         said.contains("sync=off: the recipe keeps one server for all runs")
             && said.contains("--with"),
         "{said}"
     );
-    let said = kept(lab, "kept").refused(&["--bare"]);
+    let said = kept(env, "kept").refused(&["--bare"]);
     assert!(said.contains("leave out --bare"), "{said}");
     Outcome::Pass
 }
 
-fn an_end_that_fails_is_told(lab: &Lab) -> Outcome {
-    let folder = kept(lab, "kept").text(
+fn an_end_that_fails_is_told(env: &TestEnv) -> Outcome {
+    let folder = kept(env, "kept").text(
         "service.stop",
         "kill $(cat pid); echo left a lock >&2; exit 1",
     );

@@ -3,11 +3,11 @@
 use std::fs;
 
 use crate::compared::{printed, said};
-use crate::lab::{Lab, described, expect_code, refit_path};
 use crate::places::in_own_mounts;
 use crate::recipe_folder::{RecipeFolder, finish, refit};
 use crate::runner::{Outcome, Test};
 use crate::test;
+use crate::test_env::{TestEnv, described, expect_code, refit_path};
 
 pub const TESTS: &[Test] = &[
     test!(what_is_not_installed_makes_an_apt_line),
@@ -19,12 +19,12 @@ pub const TESTS: &[Test] = &[
     test!(a_full_disk_is_said_and_left_empty),
 ];
 
-fn what_is_not_installed_makes_an_apt_line(lab: &Lab) -> Outcome {
-    let folder = RecipeFolder::command(lab, "needs")
+fn what_is_not_installed_makes_an_apt_line(env: &TestEnv) -> Outcome {
+    let folder = RecipeFolder::command(env, "needs")
         .set("packages", "['no-such-server', 'no-such-client']")
         .set("needs.commands", "['sh', 'no-such-serverd']")
         .set("needs.files", "['/etc/pass*', '/no/such/*.so']")
-        .text("service.setup", &format!("touch {}", lab.path("ran")));
+        .text("service.setup", &format!("touch {}", env.path("ran")));
     let apt = "apt install no-such-server no-such-client\n";
     let all = format!(
         "refit: the recipe needs needs no-such-serverd, /no/such/*.so\n  install it: {apt}"
@@ -34,16 +34,16 @@ fn what_is_not_installed_makes_an_apt_line(lab: &Lab) -> Outcome {
     let output = folder.check();
     expect_code(&output, 2);
     assert!(said(&output).contains(&all), "{}", described(&output));
-    let show = finish(&mut refit(lab, &["recipes", "show", "./needs"]));
+    let show = finish(&mut refit(env, &["recipes", "show", "./needs"]));
     expect_code(&show, 0);
     assert!(printed(&show).contains(apt), "{}", described(&show));
-    assert!(!fs::exists(lab.path("ran")).expect("it is ours"));
+    assert!(!fs::exists(env.path("ran")).expect("it is ours"));
     Outcome::Pass
 }
 
-fn a_user_that_is_missing_or_not_root_is_said_before_anything_runs(lab: &Lab) -> Outcome {
-    let folder = RecipeFolder::command(lab, "user").set("packages", "['sed']");
-    if lab.as_root() {
+fn a_user_that_is_missing_or_not_root_is_said_before_anything_runs(env: &TestEnv) -> Outcome {
+    let folder = RecipeFolder::command(env, "user").set("packages", "['sed']");
+    if env.as_root() {
         let text = folder.text("service.user", "no-such-user").refused(&[]);
         let all = "runs as the user no-such-user, and there is none\n  its package makes it: apt install sed\n";
         assert!(text.ends_with(all), "{text}");
@@ -55,9 +55,9 @@ fn a_user_that_is_missing_or_not_root_is_said_before_anything_runs(lab: &Lab) ->
     Outcome::Pass
 }
 
-fn a_failing_check_disqualifies_its_variant_alone(lab: &Lab) -> Outcome {
+fn a_failing_check_disqualifies_its_variant_alone(env: &TestEnv) -> Outcome {
     let check = "wc -l <lines; test ! -e broken || { echo two lines were lost >&2; exit 9; }";
-    let folder = RecipeFolder::service(lab, "check")
+    let folder = RecipeFolder::service(env, "check")
         .with_broken()
         .text("check.command", check);
     folder.expect_broken_is_out("check failed, exit status: 9: two lines were lost");
@@ -67,9 +67,9 @@ fn a_failing_check_disqualifies_its_variant_alone(lab: &Lab) -> Outcome {
     Outcome::Pass
 }
 
-fn another_outcome_disqualifies_its_variant_alone(lab: &Lab) -> Outcome {
+fn another_outcome_disqualifies_its_variant_alone(env: &TestEnv) -> Outcome {
     let check = "test ! -e broken || echo one more >>lines; wc -l <lines";
-    let folder = RecipeFolder::service(lab, "outcome")
+    let folder = RecipeFolder::service(env, "outcome")
         .with_broken()
         .text("check.command", check);
     let reason = "another outcome than the baseline's: `14`, not `13`";
@@ -83,8 +83,8 @@ fn another_outcome_disqualifies_its_variant_alone(lab: &Lab) -> Outcome {
     Outcome::Pass
 }
 
-fn a_number_that_is_not_found_names_its_pattern_and_the_output(lab: &Lab) -> Outcome {
-    let folder = RecipeFolder::service(lab, "number");
+fn a_number_that_is_not_found_names_its_pattern_and_the_output(env: &TestEnv) -> Outcome {
+    let folder = RecipeFolder::service(env, "number");
     let p99 = "load.metrics.p99";
     for (key, value, problem) in [
         (
@@ -110,7 +110,7 @@ fn a_number_that_is_not_found_names_its_pattern_and_the_output(lab: &Lab) -> Out
     ] {
         let folder = folder.clone().set(key, value).text(
             "load.command",
-            &format!("{} load $REFIT_PORT_LINE 10", lab.program("line_service")),
+            &format!("{} load $REFIT_PORT_LINE 10", env.program("line_service")),
         );
         let text = folder.refused(&[]);
         assert!(
@@ -126,9 +126,9 @@ fn a_number_that_is_not_found_names_its_pattern_and_the_output(lab: &Lab) -> Out
 }
 
 /// Room is asked for before it is needed.
-fn instances_that_would_not_fit_are_refused(lab: &Lab) -> Outcome {
+fn instances_that_would_not_fit_are_refused(env: &TestEnv) -> Outcome {
     let sparse = "truncate -s 20T big 2>/dev/null || truncate -s 1T big";
-    let large = RecipeFolder::command(lab, "large").text("service.setup", sparse);
+    let large = RecipeFolder::command(env, "large").text("service.setup", sparse);
     let text = large.refused(&["--rounds", "12"]);
     assert!(
         text.contains("the instances of all runs need about"),
@@ -141,9 +141,9 @@ fn instances_that_would_not_fit_are_refused(lab: &Lab) -> Outcome {
     Outcome::Pass
 }
 
-fn a_full_disk_is_said_and_left_empty(lab: &Lab) -> Outcome {
+fn a_full_disk_is_said_and_left_empty(env: &TestEnv) -> Outcome {
     let fills = "dd if=/dev/zero of=big bs=64k count=100";
-    let folder = RecipeFolder::command(lab, "full").text("service.setup", fills);
+    let folder = RecipeFolder::command(env, "full").text("service.setup", fills);
     let folder = folder.write();
     let own = "refit: cannot make a directory in /mnt/base: No space left on device";
     let full = "service.setup failed, exit status: 1: no space is left in /mnt/base";
@@ -162,10 +162,10 @@ fn a_full_disk_is_said_and_left_empty(lab: &Lab) -> Outcome {
             ls -A base >left; exit $code",
             refit_path()
         );
-        let output = finish(&mut in_own_mounts(lab, &script));
+        let output = finish(&mut in_own_mounts(env, &script));
         expect_code(&output, 2);
         let [said, left] = ["said", "left"]
-            .map(|name| fs::read_to_string(lab.path(name)).expect("the script wrote it"));
+            .map(|name| fs::read_to_string(env.path(name)).expect("the script wrote it"));
         assert!(
             words.iter().any(|words| said.contains(words)),
             "{mount}: {said}"

@@ -7,10 +7,10 @@ use std::process::Child;
 use serde_json::json;
 
 use crate::compared::{effect, list, number, printed, runs_of};
-use crate::lab::{Lab, described, expect_code};
 use crate::recipe_folder::RecipeFolder;
 use crate::runner::{Outcome, Test};
 use crate::test;
+use crate::test_env::{TestEnv, described, expect_code};
 
 pub const TESTS: &[Test] = &[
     test!(a_service_is_waited_for_in_each_way),
@@ -22,10 +22,10 @@ pub const TESTS: &[Test] = &[
 ];
 
 /// The server comes late, and the load does not wait: to be ready too early would fail.
-fn a_service_is_waited_for_in_each_way(lab: &Lab) -> Outcome {
-    let program = lab.program("line_service");
+fn a_service_is_waited_for_in_each_way(env: &TestEnv) -> Outcome {
+    let program = env.program("line_service");
     let at = |address: &str, ready: &str| {
-        RecipeFolder::service(lab, "ready")
+        RecipeFolder::service(env, "ready")
             .text(
                 "service.start",
                 &format!("sleep 0.15; exec {program} serve {address} lines >listening.log"),
@@ -61,10 +61,10 @@ fn a_service_is_waited_for_in_each_way(lab: &Lab) -> Outcome {
     Outcome::Pass
 }
 
-fn a_daemon_is_followed_and_ended(lab: &Lab) -> Outcome {
-    let program = lab.program("line_service");
-    let pids = lab.path("pids");
-    let folder = RecipeFolder::service(lab, "daemon")
+fn a_daemon_is_followed_and_ended(env: &TestEnv) -> Outcome {
+    let program = env.program("line_service");
+    let pids = env.path("pids");
+    let folder = RecipeFolder::service(env, "daemon")
         .text(
             "service.start",
             &format!("{program} daemon $REFIT_PORT_LINE lines"),
@@ -99,10 +99,10 @@ fn a_daemon_is_followed_and_ended(lab: &Lab) -> Outcome {
 }
 
 /// Not the setup's syncs and not those of the warm-up: judged by the server's own count, and by the load's clock.
-fn a_run_holds_what_its_window_held(lab: &Lab) -> Outcome {
-    let program = lab.program("line_service");
-    let (file, before) = (lab.program("fsync_once"), lab.path("before"));
-    let folder = RecipeFolder::service(lab, "window")
+fn a_run_holds_what_its_window_held(env: &TestEnv) -> Outcome {
+    let program = env.program("line_service");
+    let (file, before) = (env.program("fsync_once"), env.path("before"));
+    let folder = RecipeFolder::service(env, "window")
         .text("service.setup", &format!("{file} one && {file} two"))
         .text(
             "load.warmup",
@@ -174,12 +174,12 @@ fn list_of_calls(calls: &serde_json::Value) -> Vec<(String, u64, u64, u64)> {
     rows.collect()
 }
 
-fn operations_can_be_read_from_the_output(lab: &Lab) -> Outcome {
-    let folder = RecipeFolder::service(lab, "operations")
+fn operations_can_be_read_from_the_output(env: &TestEnv) -> Outcome {
+    let folder = RecipeFolder::service(env, "operations")
         .set("load.operations", "{ regex = '^([0-9]+) done' }")
         .text(
             "load.command",
-            &format!("{} load $REFIT_PORT_LINE 17", lab.program("line_service")),
+            &format!("{} load $REFIT_PORT_LINE 17", env.program("line_service")),
         );
     let (output, result) = folder.compare(&["--rounds", "12"]);
     expect_code(&output, 0);
@@ -194,10 +194,10 @@ fn operations_can_be_read_from_the_output(lab: &Lab) -> Outcome {
     Outcome::Pass
 }
 
-fn instances_stay_until_the_end(lab: &Lab) -> Outcome {
-    let log = lab.path("listed");
+fn instances_stay_until_the_end(env: &TestEnv) -> Outcome {
+    let log = env.path("listed");
     let list_all = format!("ls $REFIT_DIR/../*/lines | wc -l >>{log}; wc -l <lines");
-    let folder = RecipeFolder::service(lab, "stay").text("check.command", &list_all);
+    let folder = RecipeFolder::service(env, "stay").text("check.command", &list_all);
     let (output, result) = folder.compare(&["--rounds", "12"]);
     expect_code(&output, 0);
     let seen = fs::read_to_string(&log).expect("each run wrote there");
@@ -210,9 +210,9 @@ fn instances_stay_until_the_end(lab: &Lab) -> Outcome {
     Outcome::Pass
 }
 
-fn two_at_once_do_not_collide(lab: &Lab) -> Outcome {
-    let log = lab.path("ports");
-    let folder = RecipeFolder::service(lab, "twice")
+fn two_at_once_do_not_collide(env: &TestEnv) -> Outcome {
+    let log = env.path("ports");
+    let folder = RecipeFolder::service(env, "twice")
         .text("load.drain", &format!("echo $REFIT_PORT_LINE >>{log}"));
     let commands = [(); 2].map(|()| folder.comparison(&["--rounds", "12"]).spawn());
     for child in commands {

@@ -3,10 +3,10 @@
 use std::fs;
 
 use crate::compared::{effect, list, number, printed, runs_of, said, variant};
-use crate::lab::{Lab, described, expect_code};
 use crate::recipe_folder::{RecipeFolder, base, finish, refit};
 use crate::runner::{Outcome, Test};
 use crate::test;
+use crate::test_env::{TestEnv, described, expect_code};
 
 pub const TESTS: &[Test] = &[
     test!(a_declared_knob_acts_on_its_variant_alone_and_shows_its_class),
@@ -16,9 +16,9 @@ pub const TESTS: &[Test] = &[
     test!(a_recipe_without_a_server_measures_its_load),
 ];
 
-fn a_declared_knob_acts_on_its_variant_alone_and_shows_its_class(lab: &Lab) -> Outcome {
-    let seen = lab.path("seen");
-    let folder = RecipeFolder::command(lab, "conf")
+fn a_declared_knob_acts_on_its_variant_alone_and_shows_its_class(env: &TestEnv) -> Outcome {
+    let seen = env.path("seen");
+    let folder = RecipeFolder::command(env, "conf")
         .text("service.setup", "echo \"dir = $REFIT_DIR/here\" >conf; echo last >>conf")
         .text(
             "load.command",
@@ -58,9 +58,9 @@ fn a_declared_knob_acts_on_its_variant_alone_and_shows_its_class(lab: &Lab) -> O
     Outcome::Pass
 }
 
-fn a_check_takes_each_edit_back(lab: &Lab) -> Outcome {
-    let log = lab.path("log");
-    let folder = RecipeFolder::command(lab, "back")
+fn a_check_takes_each_edit_back(env: &TestEnv) -> Outcome {
+    let log = env.path("log");
+    let folder = RecipeFolder::command(env, "back")
         .text("service.setup", "printf 'a\\nb' >conf")
         .set(
             "conf.a.c",
@@ -71,14 +71,14 @@ fn a_check_takes_each_edit_back(lab: &Lab) -> Outcome {
             &format!("{{ class = 'safe', command = 'echo made >>{log}', inverse = 'echo back >>{log}; exit $(cat {log}.code)' }}"),
         )
         .variants(&["conf.a=c", "conf.made=yes"]);
-    lab.file("log.code", "0");
+    env.file("log.code", "0");
     expect_code(&folder.check(), 0);
     assert_eq!(
         fs::read_to_string(&log).expect("it is there"),
         "made\nback\nmade\n"
     );
     // An inverse that fails is a failure.
-    lab.file("log.code", "7");
+    env.file("log.code", "7");
     let output = folder.check();
     expect_code(&output, 1);
     let failed = "FAILED  back: conf.made=yes: the inverse of conf.made=yes failed, exit status: 7";
@@ -86,8 +86,8 @@ fn a_check_takes_each_edit_back(lab: &Lab) -> Outcome {
     Outcome::Pass
 }
 
-fn what_this_refit_cannot_try_is_listed_and_the_rest_is_tried(lab: &Lab) -> Outcome {
-    let folder = RecipeFolder::command(lab, "later").variants(&[
+fn what_this_refit_cannot_try_is_listed_and_the_rest_is_tried(env: &TestEnv) -> Outcome {
+    let folder = RecipeFolder::command(env, "later").variants(&[
         "future=8ms",
         "env.A=1",
         "malloc=/nowhere/lib.so",
@@ -122,22 +122,22 @@ fn what_this_refit_cannot_try_is_listed_and_the_rest_is_tried(lab: &Lab) -> Outc
         text.contains("none of the recipe's variants can be tried here: future=8ms"),
         "{text}"
     );
-    let dir = base(lab);
+    let dir = base(env);
     let args = ["compare", "--yes", "--dir", &dir, "./later", "future=8ms"];
-    let output = finish(&mut refit(lab, &args));
+    let output = finish(&mut refit(env, &args));
     expect_code(&output, 2);
     assert!(said(&output).contains("future"), "{}", described(&output));
     Outcome::Pass
 }
 
-fn as_root_every_command_runs_as_the_recipes_user(lab: &Lab) -> Outcome {
+fn as_root_every_command_runs_as_the_recipes_user(env: &TestEnv) -> Outcome {
     let note = format!(
         "echo $(id -un) $(id -gn) $(stat -c %U . $REFIT_TMPFS) >>{}",
-        lab.file("who", "")
+        env.file("who", "")
     );
-    expect_code(&lab.run(&["chmod", "666", "who"]), 0);
-    let program = crate::places::public(lab, &lab.program("line_service"));
-    let folder = RecipeFolder::service(lab, "user")
+    expect_code(&env.run(&["chmod", "666", "who"]), 0);
+    let program = crate::places::public(env, &env.program("line_service"));
+    let folder = RecipeFolder::service(env, "user")
         .text("service.user", "nobody")
         .text("service.setup", &note)
         .text(
@@ -155,14 +155,14 @@ fn as_root_every_command_runs_as_the_recipes_user(lab: &Lab) -> Outcome {
     let output = folder.check();
     expect_code(&output, 0);
     folder.nothing_left();
-    let who = fs::read_to_string(lab.path("who")).expect("it is there");
+    let who = fs::read_to_string(env.path("who")).expect("it is there");
     assert_eq!(who, "nobody nogroup nobody nobody\n".repeat(12));
     Outcome::Pass
 }
 
-fn a_recipe_without_a_server_measures_its_load(lab: &Lab) -> Outcome {
-    let program = lab.program("write_fsync");
-    let folder = RecipeFolder::command(lab, "load")
+fn a_recipe_without_a_server_measures_its_load(env: &TestEnv) -> Outcome {
+    let program = env.program("write_fsync");
+    let folder = RecipeFolder::command(env, "load")
         .text("load.command", &format!("{program} $REFIT_OPERATIONS file"))
         .text("load.warmup", &format!("{program} 5 other"))
         .text("check.command", "test -s file")

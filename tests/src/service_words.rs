@@ -3,11 +3,11 @@
 use std::fs;
 
 use crate::compared::{printed, said};
-use crate::lab::{Lab, described, expect_code};
 use crate::recipe_folder::{RecipeFolder, base, finish, refit};
 use crate::runner::{Outcome, Test};
 use crate::terminal::Terminal;
 use crate::test;
+use crate::test_env::{TestEnv, described, expect_code};
 
 pub const TESTS: &[Test] = &[
     test!(an_unknown_key_is_named_with_its_line),
@@ -18,14 +18,14 @@ pub const TESTS: &[Test] = &[
     test!(a_person_at_a_terminal_is_asked),
 ];
 
-fn an_unknown_key_is_named_with_its_line(lab: &Lab) -> Outcome {
+fn an_unknown_key_is_named_with_its_line(env: &TestEnv) -> Outcome {
     for (key, value) in [
         ("service.strat", "'true'"),
         ("load.metrics.p99", "{ regx = '(a)', unit = 'ms' }"),
         ("speed", "1"),
         ("conf.a.b", "{ class = 'safe', comand = 'a' }"),
     ] {
-        let folder = RecipeFolder::command(lab, "keys").set(key, value);
+        let folder = RecipeFolder::command(env, "keys").set(key, value);
         let mut lines = folder.toml();
         lines.truncate(lines.find(&format!("{key} = ")).expect("it is there"));
         let line = format!("line {},", lines.lines().count() + 1);
@@ -39,9 +39,9 @@ fn an_unknown_key_is_named_with_its_line(lab: &Lab) -> Outcome {
     Outcome::Pass
 }
 
-fn an_edit_whose_line_is_not_there_names_file_and_line(lab: &Lab) -> Outcome {
+fn an_edit_whose_line_is_not_there_names_file_and_line(env: &TestEnv) -> Outcome {
     let edit = "{ class = 'safe', file = 'etc/conf', from = 'dir = $REFIT_DIR', to = 'dir = /' }";
-    let folder = RecipeFolder::command(lab, "edit")
+    let folder = RecipeFolder::command(env, "edit")
         .set("conf.dir.root", edit)
         .variants(&["conf.dir=root"]);
     for (setup, problem) in [
@@ -57,7 +57,7 @@ fn an_edit_whose_line_is_not_there_names_file_and_line(lab: &Lab) -> Outcome {
         for part in ["refit: conf.dir=root: ", "/etc/conf", problem] {
             assert!(text.contains(part), "{part} is not in: {text}");
         }
-        let line = format!("dir = {}/", base(lab));
+        let line = format!("dir = {}/", base(env));
         assert!(text.contains(&line) == problem.contains("times"), "{text}");
         let output = folder.check();
         expect_code(&output, 2);
@@ -67,18 +67,18 @@ fn an_edit_whose_line_is_not_there_names_file_and_line(lab: &Lab) -> Outcome {
     Outcome::Pass
 }
 
-fn an_unknown_knob_names_those_there_are(lab: &Lab) -> Outcome {
+fn an_unknown_knob_names_those_there_are(env: &TestEnv) -> Outcome {
     let value = "{ class = 'safe', command = 'true', inverse = 'true' }";
-    let folder = RecipeFolder::command(lab, "knobs")
+    let folder = RecipeFolder::command(env, "knobs")
         .set("conf.queue.tmpfs", value)
         .set("conf.queue.disk", value)
         .set("conf.log.off", value);
     folder.write();
-    let dir = base(lab);
+    let dir = base(env);
     for word in ["conf.quue=tmpfs", "conf.queue=ram", "sync=off+conf.log=on"] {
         for words in [&[word][..], &["--with", word, "env.A=1"]] {
             let args = ["compare", "--yes", "--dir", &dir, "./knobs"];
-            let output = finish(&mut refit(lab, &[&args, words].concat()));
+            let output = finish(&mut refit(env, &[&args, words].concat()));
             expect_code(&output, 2);
             let text = said(&output);
             let all = "the recipe knobs declares no such knob\n  it has conf.log=off, conf.queue=disk|tmpfs";
@@ -90,12 +90,12 @@ fn an_unknown_knob_names_those_there_are(lab: &Lab) -> Outcome {
     Outcome::Pass
 }
 
-fn what_is_for_commands_is_refused_with_a_recipe(lab: &Lab) -> Outcome {
-    let ran = lab.path("ran");
-    let folder = RecipeFolder::command(lab, "mine").text("service.setup", &format!("touch {ran}"));
+fn what_is_for_commands_is_refused_with_a_recipe(env: &TestEnv) -> Outcome {
+    let ran = env.path("ran");
+    let folder = RecipeFolder::command(env, "mine").text("service.setup", &format!("touch {ran}"));
     folder.write();
     let refused = |words: &[&str], sentence: &str| {
-        let output = finish(&mut refit(lab, &[&["compare", "--yes"], words].concat()));
+        let output = finish(&mut refit(env, &[&["compare", "--yes"], words].concat()));
         expect_code(&output, 2);
         assert!(
             said(&output).contains(sentence),
@@ -129,21 +129,21 @@ fn what_is_for_commands_is_refused_with_a_recipe(lab: &Lab) -> Outcome {
     Outcome::Pass
 }
 
-fn what_nobody_agreed_to_is_shown_and_does_not_run(lab: &Lab) -> Outcome {
-    let log = lab.path("log");
-    let (dir, note) = (base(lab), format!("echo >>{log}"));
-    let folder = RecipeFolder::command(lab, "mine").text("service.setup", &note);
+fn what_nobody_agreed_to_is_shown_and_does_not_run(env: &TestEnv) -> Outcome {
+    let log = env.path("log");
+    let (dir, note) = (base(env), format!("echo >>{log}"));
+    let folder = RecipeFolder::command(env, "mine").text("service.setup", &note);
     folder.write();
     let compare = |more: &[&str]| {
         let args = ["compare", "--rounds", "12", "--dir", &dir, "./mine"];
-        finish(&mut refit(lab, &[&args, more].concat()))
+        finish(&mut refit(env, &[&args, more].concat()))
     };
     let runs = || fs::read_to_string(&log).map_or(0, |text| text.lines().count());
     let commands = ["seq $REFIT_OPERATIONS >numbers", "wc -l <numbers"];
     let mut expected = 0;
     for change in ["", "# a remark\n"] {
         let toml = format!("{change}{}", folder.toml());
-        fs::write(lab.path("mine/recipe.toml"), toml).expect("it is ours");
+        fs::write(env.path("mine/recipe.toml"), toml).expect("it is ours");
         let output = compare(&[]);
         expect_code(&output, 2);
         let text = said(&output);
@@ -161,21 +161,21 @@ fn what_nobody_agreed_to_is_shown_and_does_not_run(lab: &Lab) -> Outcome {
     }
     folder.nothing_left();
     // A file beside it that a command may run.
-    lab.file("mine/load.sh", "");
+    env.file("mine/load.sh", "");
     expect_code(&compare(&[]), 2);
     Outcome::Pass
 }
 
-fn a_person_at_a_terminal_is_asked(lab: &Lab) -> Outcome {
-    let folder = RecipeFolder::command(lab, "asked");
-    let (name, dir) = (folder.write(), base(lab));
+fn a_person_at_a_terminal_is_asked(env: &TestEnv) -> Outcome {
+    let folder = RecipeFolder::command(env, "asked");
+    let (name, dir) = (folder.write(), base(env));
     let args = ["recipes", "check", &name, "--dir", &dir];
     for (answer, code, shown) in [
         ("\n", 2, "refit: not agreed; nothing was run"),
         ("no\n", 2, "refit: not agreed; nothing was run"),
         ("y\n", 0, "ok      asked: baseline: 10"),
     ] {
-        let mut terminal = Terminal::start(refit(lab, &args));
+        let mut terminal = Terminal::start(refit(env, &args));
         terminal.wait_for("refit: run them? [y/N] ");
         terminal.type_in(answer);
         let (status, text) = terminal.finish();
@@ -186,7 +186,7 @@ fn a_person_at_a_terminal_is_asked(lab: &Lab) -> Outcome {
         );
         assert_eq!(text.contains("ok "), code == 0, "{text}");
     }
-    let output = finish(&mut refit(lab, &args));
+    let output = finish(&mut refit(env, &args));
     expect_code(&output, 0);
     assert_eq!(
         printed(&output).lines().count(),

@@ -5,10 +5,10 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Stdio};
 
-use crate::lab::{Lab, expect_code, refit_path, wait_for, wait_until};
 use crate::processes::{children, status_line};
 use crate::runner::{Outcome, Test};
 use crate::terminal::{CTRL_C, CTRL_D, CTRL_Z, Terminal};
+use crate::test_env::{TestEnv, expect_code, refit_path, wait_for, wait_until};
 use crate::{sys, test};
 
 pub const TESTS: &[Test] = &[
@@ -37,11 +37,11 @@ fn settled(refit: u32, program: u32) {
     }
 }
 
-fn one_ctrl_c_arrives_exactly_once(lab: &Lab) -> Outcome {
-    let program = lab.program("count_sigint");
+fn one_ctrl_c_arrives_exactly_once(env: &TestEnv) -> Outcome {
+    let program = env.program("count_sigint");
     for options in [&["run", "--"][..], &["run", "--quiet", "--"]] {
         let mut terminal =
-            Terminal::start(lab.refit_command(&[options, &[program.as_str()]].concat()));
+            Terminal::start(env.refit_command(&[options, &[program.as_str()]].concat()));
         terminal.wait_for("ready");
         let refit = terminal.pid();
         let runs_program = !options.contains(&"--quiet");
@@ -63,13 +63,13 @@ fn one_ctrl_c_arrives_exactly_once(lab: &Lab) -> Outcome {
 }
 
 /// What merged above is seen here: strace shows each signal that refit sends.
-fn refit_sends_no_ctrl_c_on(lab: &Lab) -> Outcome {
-    lab.require_command("strace");
-    let log = lab.path("log");
-    let mut strace = lab.command("strace");
+fn refit_sends_no_ctrl_c_on(env: &TestEnv) -> Outcome {
+    env.require_command("strace");
+    let log = env.path("log");
+    let mut strace = env.command("strace");
     strace.args(["-f", "-qq", "-o", &log]);
     strace.args(["-e", "trace=kill,tkill,tgkill,pidfd_send_signal", "--"]);
-    strace.args([&refit_path(), "run", "--", &lab.program("count_sigint")]);
+    strace.args([&refit_path(), "run", "--", &env.program("count_sigint")]);
     let mut terminal = Terminal::start(strace);
     terminal.wait_for("ready");
     for _ in 0..TIMES {
@@ -98,15 +98,15 @@ fn child_of(pid: u32) -> u32 {
     })
 }
 
-fn ctrl_z_stops_the_job_and_fg_continues_it(lab: &Lab) -> Outcome {
-    lab.require_command("bash");
-    let mut bash = lab.command("bash");
+fn ctrl_z_stops_the_job_and_fg_continues_it(env: &TestEnv) -> Outcome {
+    env.require_command("bash");
+    let mut bash = env.command("bash");
     bash.args(["--norc", "--noprofile", "--noediting", "-i"]);
     bash.env("PS1", "prompt:").env("TERM", "dumb");
     bash.env("HISTFILE", "/dev/null");
     let mut terminal = Terminal::start(bash);
     terminal.wait_for("prompt:");
-    let program = lab.program("count_sigint");
+    let program = env.program("count_sigint");
     terminal.type_in(&format!("{} run -- {program}\n", refit_path()));
     terminal.wait_for("ready");
     let refit = child_of(terminal.pid());
@@ -137,11 +137,11 @@ fn ctrl_z_stops_the_job_and_fg_continues_it(lab: &Lab) -> Outcome {
     Outcome::Pass
 }
 
-fn a_signal_sent_to_refit_alone_arrives_once(lab: &Lab) -> Outcome {
+fn a_signal_sent_to_refit_alone_arrives_once(env: &TestEnv) -> Outcome {
     // Each line of input ends one round; a duplicate would print a line too many.
     let script = "trap 'echo term' TERM; trap 'echo usr1' USR1; echo ready; \
                   while ! read line || [ \"$line\" != end ]; do :; done";
-    let mut child = lab
+    let mut child = env
         .refit_command(&["run", "--", "sh", "-c", script])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -172,7 +172,7 @@ fn a_signal_sent_to_refit_alone_arrives_once(lab: &Lab) -> Outcome {
     assert!(child.wait().expect("it is our child").success());
 
     // And where the program does not catch it, refit ends as the program does.
-    let mut child = lab
+    let mut child = env
         .refit_command(&["run", "--", "sh", "-c", "echo up; exec cat"])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -191,15 +191,15 @@ fn a_signal_sent_to_refit_alone_arrives_once(lab: &Lab) -> Outcome {
     Outcome::Pass
 }
 
-fn a_shell_loop_ends_at_ctrl_c_as_it_does_without(lab: &Lab) -> Outcome {
-    lab.require_command("bash");
+fn a_shell_loop_ends_at_ctrl_c_as_it_does_without(env: &TestEnv) -> Outcome {
+    env.require_command("bash");
     // One program that the signal kills, and one that catches it: the loop ends, and it goes on.
     let killed = ["sh", "-c", "echo ready; exec cat"];
-    let catching = lab.program("count_sigint");
+    let catching = env.program("count_sigint");
     let catches = [catching.as_str()];
     let in_loop = |prefix: &[&str], program: &[&str]| {
         let script = "for i in 1 2; do echo round $i; \"$@\"; echo code $?; done; echo after";
-        let mut bash: Command = lab.command("bash");
+        let mut bash: Command = env.command("bash");
         bash.args(["--norc", "-c", script, "bash"]);
         bash.args(prefix).args(program);
         let mut terminal = Terminal::start(bash);
@@ -215,7 +215,7 @@ fn a_shell_loop_ends_at_ctrl_c_as_it_does_without(lab: &Lab) -> Outcome {
         // Echoed after the signal (n_tty.c), when nobody may be left who has the terminal open.
         (status.code(), status.signal(), shown.replace("^C", ""))
     };
-    let (refit, json) = (refit_path(), lab.path("report.json"));
+    let (refit, json) = (refit_path(), env.path("report.json"));
     let beneath = [refit.as_str(), "run", "--quiet", "--json", &json, "--"];
     let (without, with) = (in_loop(&[], &killed), in_loop(&beneath, &killed));
     assert_eq!(with, without);
@@ -228,15 +228,15 @@ fn a_shell_loop_ends_at_ctrl_c_as_it_does_without(lab: &Lab) -> Outcome {
     Outcome::Pass
 }
 
-fn dispositions_and_mask_are_inherited(lab: &Lab) -> Outcome {
-    if !lab
+fn dispositions_and_mask_are_inherited(env: &TestEnv) -> Outcome {
+    if !env
         .run(&["env", "--block-signal=USR1", "true"])
         .status
         .success()
     {
-        lab.skip("env has no --block-signal");
+        env.skip("env has no --block-signal");
     }
-    let (refit, json) = (refit_path(), lab.path("report.json"));
+    let (refit, json) = (refit_path(), env.path("report.json"));
     let modes: [&[&str]; 3] = [
         &[],
         &[&refit, "run", "--quiet", "--"],
@@ -255,7 +255,7 @@ fn dispositions_and_mask_are_inherited(lab: &Lab) -> Outcome {
     ] {
         let seen = modes.map(|mode| {
             let grep = ["grep", "-E", "^Sig(Ign|Blk|Cgt)", "/proc/self/status"];
-            let output = lab.run(&[&["env"], given, mode, &grep].concat());
+            let output = env.run(&[&["env"], given, mode, &grep].concat());
             expect_code(&output, 0);
             String::from_utf8_lossy(&output.stdout).into_owned()
         });
@@ -267,12 +267,12 @@ fn dispositions_and_mask_are_inherited(lab: &Lab) -> Outcome {
     Outcome::Pass
 }
 
-fn ignored_child_signals_hide_no_exit_code(lab: &Lab) -> Outcome {
+fn ignored_child_signals_hide_no_exit_code(env: &TestEnv) -> Outcome {
     let refit = refit_path();
     let ignoring = ["env", "--ignore-signal=CHLD"];
     for (script, code, signal) in [("exit 7", Some(7), None), ("kill -9 $$", None, Some(9))] {
         let words = [refit.as_str(), "run", "--", "sh", "-c", script];
-        let output = lab.run(&[&ignoring, &words[..]].concat());
+        let output = env.run(&[&ignoring, &words[..]].concat());
         assert_eq!(output.status.code(), code, "{output:?}");
         assert_eq!(output.status.signal(), signal, "{output:?}");
     }

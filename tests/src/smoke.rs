@@ -1,8 +1,8 @@
 //! Is there a refit at all, and does it stay out of the program's way?
 
-use crate::lab::{Lab, expect_code};
 use crate::runner::{Outcome, Test};
 use crate::test;
+use crate::test_env::{TestEnv, expect_code};
 
 pub const TESTS: &[Test] = &[
     test!(a_successful_command_exits_0),
@@ -10,9 +10,9 @@ pub const TESTS: &[Test] = &[
     test!(a_missing_command_gives_127),
 ];
 
-fn a_successful_command_exits_0(lab: &Lab) -> Outcome {
-    let file = lab.path("file");
-    let output = lab.refit(&[
+fn a_successful_command_exits_0(env: &TestEnv) -> Outcome {
+    let file = env.path("file");
+    let output = env.refit(&[
         "run",
         "sync=off",
         "--",
@@ -29,26 +29,26 @@ fn a_successful_command_exits_0(lab: &Lab) -> Outcome {
     Outcome::Pass
 }
 
-fn a_failing_commands_code_is_passed_on(lab: &Lab) -> Outcome {
-    let missing = format!("if={}", lab.path("missing"));
+fn a_failing_commands_code_is_passed_on(env: &TestEnv) -> Outcome {
+    let missing = format!("if={}", env.path("missing"));
     expect_code(
-        &lab.refit(&["run", "sync=off", "--", "dd", &missing, "of=/dev/null"]),
+        &env.refit(&["run", "sync=off", "--", "dd", &missing, "of=/dev/null"]),
         1,
     );
     expect_code(
-        &lab.refit(&["run", "sync=off", "--", "sh", "-c", "exit 42"]),
+        &env.refit(&["run", "sync=off", "--", "sh", "-c", "exit 42"]),
         42,
     );
     Outcome::Pass
 }
 
-fn a_missing_command_gives_127(lab: &Lab) -> Outcome {
+fn a_missing_command_gives_127(env: &TestEnv) -> Outcome {
     expect_code(
-        &lab.refit(&["run", "sync=off", "--", &lab.path("missing")]),
+        &env.refit(&["run", "sync=off", "--", &env.path("missing")]),
         127,
     );
     expect_code(
-        &lab.refit(&["run", "--", "no-such-command-on-any-path"]),
+        &env.refit(&["run", "--", "no-such-command-on-any-path"]),
         127,
     );
     Outcome::Pass

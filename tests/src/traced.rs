@@ -9,8 +9,8 @@ use std::process::{Child, Output, Stdio};
 
 use serde_json::Value;
 
-use crate::lab::{Lab, described, expect_code, refit_path};
 use crate::strace::{Call, Trace};
+use crate::test_env::{TestEnv, described, expect_code, refit_path};
 
 const CALLS: &str = "trace=fsync,fdatasync,sync,syncfs,sync_file_range,msync,open,openat,openat2,pwritev2,\
                      fcntl,io_submit,io_uring_setup";
@@ -32,15 +32,15 @@ pub struct Traced {
 }
 
 /// Starts a command under `strace -f refit run --quiet --json`. Skips the test where there is no strace.
-pub fn start(lab: &Lab, settings: &[&str], words: &[&str]) -> Running {
-    lab.require_command("strace");
+pub fn start(env: &TestEnv, settings: &[&str], words: &[&str]) -> Running {
+    env.require_command("strace");
     let place = tempfile::Builder::new()
         .prefix("traced-")
-        .tempdir_in(lab.dir())
+        .tempdir_in(env.dir())
         .expect("the test's directory is ours");
     let path = |name| place.path().join(name);
     let file = |name| File::create(path(name)).expect("the directory was just made");
-    let child = lab
+    let child = env
         .command("strace")
         .args(["-f", "-qq", "-e", CALLS, "-e", "signal=none", "-o"])
         .arg(path("log"))
@@ -84,8 +84,8 @@ impl Running {
 }
 
 /// Runs a command that must exit with 0.
-pub fn run(lab: &Lab, settings: &[&str], words: &[&str]) -> Traced {
-    let traced = start(lab, settings, words).finish();
+pub fn run(env: &TestEnv, settings: &[&str], words: &[&str]) -> Traced {
+    let traced = start(env, settings, words).finish();
     expect_code(&traced.output, 0);
     traced
 }

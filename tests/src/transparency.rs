@@ -5,8 +5,8 @@ use std::fs::{self, File};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Output, Stdio};
 
-use crate::lab::{Lab, described, expect_code, refit_path};
 use crate::runner::{Outcome, Test};
+use crate::test_env::{TestEnv, described, expect_code, refit_path};
 use crate::{places, test};
 
 pub const TESTS: &[Test] = &[
@@ -33,8 +33,8 @@ const MODES: &[&[&str]] = &[
 ];
 
 /// The command's words in each mode.
-fn in_each_mode(lab: &Lab, words: &[&str]) -> Vec<Vec<String>> {
-    let (refit, json) = (refit_path(), lab.path("report.json"));
+fn in_each_mode(env: &TestEnv, words: &[&str]) -> Vec<Vec<String>> {
+    let (refit, json) = (refit_path(), env.path("report.json"));
     let resolve = |word: &&str| match *word {
         "REFIT" => refit.clone(),
         "JSON" => json.clone(),
@@ -47,11 +47,11 @@ fn in_each_mode(lab: &Lab, words: &[&str]) -> Vec<Vec<String>> {
 }
 
 /// Runs a command in each mode, every other time the same; how it went without refit.
-fn same_in_each_mode(lab: &Lab, words: &[&str]) -> Output {
+fn same_in_each_mode(env: &TestEnv, words: &[&str]) -> Output {
     let mut without: Option<Output> = None;
-    for words in in_each_mode(lab, words) {
+    for words in in_each_mode(env, words) {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        let output = lab.run(&words);
+        let output = env.run(&words);
         let expected = without.get_or_insert_with(|| output.clone());
         assert!(
             (output.status.code(), output.status.signal())
@@ -67,62 +67,62 @@ fn same_in_each_mode(lab: &Lab, words: &[&str]) -> Output {
 }
 
 /// The library that refit preloads.
-fn library(lab: &Lab) -> String {
-    let output = lab.refit(&["run", "--", "printenv", "LD_PRELOAD"]);
+fn library(env: &TestEnv) -> String {
+    let output = env.refit(&["run", "--", "printenv", "LD_PRELOAD"]);
     expect_code(&output, 0);
     let value = String::from_utf8_lossy(&output.stdout).into_owned();
     value.lines().next().expect("it is set").to_owned()
 }
 
 /// The control: with the library simply in LD_PRELOAD, ld.so would complain here.
-fn would_complain(lab: &Lab, words: &[&str]) {
-    let preload = format!("LD_PRELOAD={}", library(lab));
-    let output = lab.run(&[&["env", &preload], words].concat());
+fn would_complain(env: &TestEnv, words: &[&str]) {
+    let preload = format!("LD_PRELOAD={}", library(env));
+    let output = env.run(&[&["env", &preload], words].concat());
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(stderr.contains("ERROR: ld.so"), "{}", described(&output));
 }
 
-fn a_cleared_environment_leaves_stderr_alone(lab: &Lab) -> Outcome {
+fn a_cleared_environment_leaves_stderr_alone(env: &TestEnv) -> Outcome {
     let script = "echo one >&2; env -i sh -c 'echo two >&2; ls /missing'";
-    let output = same_in_each_mode(lab, &["env", "-i", "sh", "-c", script]);
+    let output = same_in_each_mode(env, &["env", "-i", "sh", "-c", script]);
     assert!(output.stderr.starts_with(b"one\ntwo\n"));
     assert!(output.stderr.len() > 20, "ls had nothing to say");
     Outcome::Pass
 }
 
-fn a_32_bit_program_leaves_stderr_alone(lab: &Lab) -> Outcome {
-    let program = lab.program("i386_fsync");
-    would_complain(lab, &[&program, "/missing/file"]);
+fn a_32_bit_program_leaves_stderr_alone(env: &TestEnv) -> Outcome {
+    let program = env.program("i386_fsync");
+    would_complain(env, &[&program, "/missing/file"]);
     for words in [
         &[program.as_str(), "/missing/file"][..],
         &["sh", "-c", &format!("{program} /missing/file; ls /missing")],
         &["env", "-i", "sh", "-c", &format!("{program} /missing/file")],
     ] {
-        let output = same_in_each_mode(lab, words);
+        let output = same_in_each_mode(env, words);
         assert!(output.stderr.starts_with(b"/missing/file: No such"));
     }
     Outcome::Pass
 }
 
-fn a_chroot_leaves_stderr_alone(lab: &Lab) -> Outcome {
-    let root = places::chroot(lab, "root", &["/bin/sh", &lab.program("fsync_once")]);
+fn a_chroot_leaves_stderr_alone(env: &TestEnv) -> Outcome {
+    let root = places::chroot(env, "root", &["/bin/sh", &env.program("fsync_once")]);
     let script = "echo inside >&2; /fsync_once /missing/file; exec /fsync_once /missing/other";
-    let exec = lab.program("chroot_exec");
+    let exec = env.program("chroot_exec");
     let words = [
-        places::privileged(lab),
+        places::privileged(env),
         &[&exec, &root, "/sh", "-c", script],
     ]
     .concat();
-    would_complain(lab, &words);
-    let output = same_in_each_mode(lab, &words);
+    would_complain(env, &words);
+    let output = same_in_each_mode(env, &words);
     assert!(output.stderr.starts_with(b"inside\n/missing/file: No such"));
     expect_code(&output, 1);
     Outcome::Pass
 }
 
-fn a_noexec_cache_leaves_stderr_alone(lab: &Lab) -> Outcome {
-    places::public(lab, &refit_path());
-    places::public(lab, &library(lab));
+fn a_noexec_cache_leaves_stderr_alone(env: &TestEnv) -> Outcome {
+    places::public(env, &refit_path());
+    places::public(env, &library(env));
     let script = "
         mkdir cache
         mount -t tmpfs -o noexec,mode=1777 tmpfs cache
@@ -136,9 +136,9 @@ fn a_noexec_cache_leaves_stderr_alone(lab: &Lab) -> Outcome {
         try quiet ./refit run --quiet --
         try counted ./refit run --quiet --json /var/tmp/json --
         cp /var/tmp/json counted.json";
-    let output = places::in_own_mounts(lab, script).output();
+    let output = places::in_own_mounts(env, script).output();
     expect_code(&output.expect("unshare is there"), 0);
-    let read = |name: &str| fs::read(lab.path(name)).expect("the script wrote it");
+    let read = |name: &str| fs::read(env.path(name)).expect("the script wrote it");
     assert!(read("bare.err").len() > 10 && read("bare.out") == b"out\n");
     assert_ne!(read("naive.err"), read("bare.err"));
     for mode in ["quiet", "counted"] {
@@ -156,16 +156,16 @@ fn a_noexec_cache_leaves_stderr_alone(lab: &Lab) -> Outcome {
     Outcome::Pass
 }
 
-fn stdin_and_stdout_pass_through(lab: &Lab) -> Outcome {
+fn stdin_and_stdout_pass_through(env: &TestEnv) -> Outcome {
     let bytes: Vec<u8> = (0..3_000_000_u32)
         .map(|n| (n.wrapping_mul(n) >> 7) as u8)
         .collect();
-    fs::write(lab.path("input"), &bytes).expect("the test's directory is ours");
-    for words in in_each_mode(lab, &["cat"]) {
-        let output = lab
+    fs::write(env.path("input"), &bytes).expect("the test's directory is ours");
+    for words in in_each_mode(env, &["cat"]) {
+        let output = env
             .command(&words[0])
             .args(&words[1..])
-            .stdin(File::open(lab.path("input")).expect("it was just written"))
+            .stdin(File::open(env.path("input")).expect("it was just written"))
             .output()
             .expect("it starts");
         expect_code(&output, 0);
@@ -175,23 +175,23 @@ fn stdin_and_stdout_pass_through(lab: &Lab) -> Outcome {
     Outcome::Pass
 }
 
-fn every_exit_code_is_passed_on(lab: &Lab) -> Outcome {
+fn every_exit_code_is_passed_on(env: &TestEnv) -> Outcome {
     for code in [0, 1, 2, 77, 125, 126, 127, 128, 143, 255] {
-        let output = same_in_each_mode(lab, &["sh", "-c", &format!("exit {code}")]);
+        let output = same_in_each_mode(env, &["sh", "-c", &format!("exit {code}")]);
         expect_code(&output, code);
     }
     Outcome::Pass
 }
 
-fn a_fatal_signal_is_passed_on(lab: &Lab) -> Outcome {
+fn a_fatal_signal_is_passed_on(env: &TestEnv) -> Outcome {
     for signal in [1, 2, 3, 6, 9, 10, 11, 13, 14, 15, 25, 64] {
         let script = format!("kill -{signal} $$");
-        let output = same_in_each_mode(lab, &["sh", "-c", &script]);
+        let output = same_in_each_mode(env, &["sh", "-c", &script]);
         assert_eq!(output.status.signal(), Some(signal));
         let shell = ["sh", "-c", "\"$@\" 2>/dev/null; echo $?", "sh"];
-        for words in in_each_mode(lab, &["sh", "-c", &script]) {
+        for words in in_each_mode(env, &["sh", "-c", &script]) {
             let words: Vec<&str> = words.iter().map(String::as_str).collect();
-            let output = lab.run(&[&shell, &*words].concat());
+            let output = env.run(&[&shell, &*words].concat());
             let seen = String::from_utf8_lossy(&output.stdout).into_owned();
             assert_eq!(seen, format!("{}\n", 128 + signal), "{words:?}");
         }
@@ -199,9 +199,9 @@ fn a_fatal_signal_is_passed_on(lab: &Lab) -> Outcome {
     Outcome::Pass
 }
 
-fn a_closed_pipe_ends_the_program_as_it_does_without(lab: &Lab) -> Outcome {
-    for words in in_each_mode(lab, &["yes"]) {
-        let mut child = lab
+fn a_closed_pipe_ends_the_program_as_it_does_without(env: &TestEnv) -> Outcome {
+    for words in in_each_mode(env, &["yes"]) {
+        let mut child = env
             .command(&words[0])
             .args(&words[1..])
             .stdout(Stdio::piped())
@@ -214,8 +214,8 @@ fn a_closed_pipe_ends_the_program_as_it_does_without(lab: &Lab) -> Outcome {
     Outcome::Pass
 }
 
-fn closed_descriptors_stay_closed_and_none_are_added(lab: &Lab) -> Outcome {
-    let (program, listing) = (lab.program("list_descriptors"), lab.path("listing"));
+fn closed_descriptors_stay_closed_and_none_are_added(env: &TestEnv) -> Outcome {
+    let (program, listing) = (env.program("list_descriptors"), env.path("listing"));
     let mut all = None;
     for close in [
         "",
@@ -227,11 +227,11 @@ fn closed_descriptors_stay_closed_and_none_are_added(lab: &Lab) -> Outcome {
         "<&- >&- 2>&-",
     ] {
         let mut without = None;
-        for words in in_each_mode(lab, &[&program, &listing]) {
+        for words in in_each_mode(env, &[&program, &listing]) {
             let script = format!("exec \"$@\" 7</dev/null {close}");
             let mut shell = vec!["sh", "-c", script.as_str(), "sh"];
             shell.extend(words.iter().map(String::as_str));
-            let output = lab.run(&shell);
+            let output = env.run(&shell);
             expect_code(&output, 0);
             let seen = fs::read_to_string(&listing).expect("it was written");
             let expected = without.get_or_insert_with(|| seen.clone());
@@ -244,9 +244,9 @@ fn closed_descriptors_stay_closed_and_none_are_added(lab: &Lab) -> Outcome {
     Outcome::Pass
 }
 
-fn quiet_runs_in_refits_own_process(lab: &Lab) -> Outcome {
+fn quiet_runs_in_refits_own_process(env: &TestEnv) -> Outcome {
     let pids = |options: &[&str]| {
-        let child = lab
+        let child = env
             .refit_command(&[&["run"], options, &["--", "sh", "-c", "echo $$"]].concat())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())

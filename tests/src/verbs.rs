@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use crate::lab::{Lab, described, expect_code};
 use crate::runner::{Outcome, Test};
 use crate::test;
+use crate::test_env::{TestEnv, described, expect_code};
 
 pub const TESTS: &[Test] = &[
     test!(doctor_says_what_the_machine_allows),
@@ -16,14 +16,14 @@ pub const TESTS: &[Test] = &[
     test!(the_demo_prices_a_log_line).limit_seconds(90),
 ];
 
-fn stdout(lab: &Lab, args: &[&str], code: i32) -> String {
-    let output = lab.refit(args);
+fn stdout(env: &TestEnv, args: &[&str], code: i32) -> String {
+    let output = env.refit(args);
     expect_code(&output, code);
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-fn doctor_says_what_the_machine_allows(lab: &Lab) -> Outcome {
-    let page = stdout(lab, &["doctor"], 0);
+fn doctor_says_what_the_machine_allows(env: &TestEnv) -> Outcome {
+    let page = stdout(env, &["doctor"], 0);
     let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").expect("/proc is mounted");
     assert!(page.contains(kernel.trim()), "{page}");
     assert!(page.contains("a dynamic program loads it"), "{page}");
@@ -43,30 +43,30 @@ fn doctor_says_what_the_machine_allows(lab: &Lab) -> Outcome {
     Outcome::Pass
 }
 
-fn doctor_says_what_of_a_program_can_be_reached(lab: &Lab) -> Outcome {
-    let page = stdout(lab, &["doctor", &lab.program("fsync_once")], 0);
+fn doctor_says_what_of_a_program_can_be_reached(env: &TestEnv) -> Outcome {
+    let page = stdout(env, &["doctor", &env.program("fsync_once")], 0);
     assert!(page.contains("dynamic, glibc, 64-bit"), "{page}");
     assert!(page.contains("calls          fsync"), "{page}");
-    let page = stdout(lab, &["doctor", &lab.program("static_fsync")], 1);
+    let page = stdout(env, &["doctor", &env.program("static_fsync")], 1);
     assert!(page.contains("not reached: static"), "{page}");
-    let page = stdout(lab, &["doctor", &lab.program("musl_fsync")], 0);
+    let page = stdout(env, &["doctor", &env.program("musl_fsync")], 0);
     assert!(page.contains("dynamic, musl"), "{page}");
-    let page = stdout(lab, &["doctor", &lab.program("inline_asm_fsync")], 0);
+    let page = stdout(env, &["doctor", &env.program("inline_asm_fsync")], 0);
     assert!(page.contains("by instructions of its own"), "{page}");
-    let script = lab.file("script", "#!/bin/sh\ntrue\n");
-    let page = stdout(lab, &["doctor", &script], 0);
+    let script = env.file("script", "#!/bin/sh\ntrue\n");
+    let page = stdout(env, &["doctor", &script], 0);
     assert!(page.contains("script         runs /bin/sh"), "{page}");
-    let missing = lab.refit(&["doctor", "no-such-command"]);
+    let missing = env.refit(&["doctor", "no-such-command"]);
     expect_code(&missing, 2);
     let said = String::from_utf8_lossy(&missing.stderr);
     assert!(said.contains("`no-such-command`"), "{said}");
     Outcome::Pass
 }
 
-fn explain_starts_nothing(lab: &Lab) -> Outcome {
-    let file = lab.path("file");
+fn explain_starts_nothing(env: &TestEnv) -> Outcome {
+    let file = env.path("file");
     let text = stdout(
-        lab,
+        env,
         &["run", "--explain", "sync=off", "--", "touch", &file],
         0,
     );
@@ -80,16 +80,16 @@ fn explain_starts_nothing(lab: &Lab) -> Outcome {
         assert!(text.contains(part), "{part} is not in {text}");
     }
     assert!(!Path::new(&file).exists());
-    let text = stdout(lab, &["run", "--explain"], 0);
+    let text = stdout(env, &["run", "--explain"], 0);
     assert!(text.contains("observes"), "{text}");
     Outcome::Pass
 }
 
 /// The kernel's own word for it: THP_enabled in /proc/PID/status.
-fn huge_pages_are_taken_away_as_far_as_a_process_may_ask(lab: &Lab) -> Outcome {
+fn huge_pages_are_taken_away_as_far_as_a_process_may_ask(env: &TestEnv) -> Outcome {
     let grep = ["grep", "THP_enabled", "/proc/self/status"];
     let enabled = |args: &[&str]| {
-        let output = lab.refit(&[args, &grep].concat());
+        let output = env.refit(&[args, &grep].concat());
         expect_code(&output, 0);
         String::from_utf8_lossy(&output.stdout)
             .trim()
@@ -101,8 +101,8 @@ fn huge_pages_are_taken_away_as_far_as_a_process_may_ask(lab: &Lab) -> Outcome {
     );
     assert!(!enabled(&["run", "--quiet", "thp=never", "--"]));
     let mode = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled")
-        .unwrap_or_else(|error| lab.skip(&format!("no huge pages: {error}")));
-    let always = lab.refit(&["run", "thp=always", "--", "true"]);
+        .unwrap_or_else(|error| env.skip(&format!("no huge pages: {error}")));
+    let always = env.refit(&["run", "thp=always", "--", "true"]);
     if mode.contains("[always]") {
         expect_code(&always, 0);
     } else {
@@ -113,10 +113,10 @@ fn huge_pages_are_taken_away_as_far_as_a_process_may_ask(lab: &Lab) -> Outcome {
     Outcome::Pass
 }
 
-fn variables_and_libraries_reach_the_program(lab: &Lab) -> Outcome {
+fn variables_and_libraries_reach_the_program(env: &TestEnv) -> Outcome {
     let library = "/usr/lib/x86_64-linux-gnu/libjemalloc.so.2";
     let setting = format!("preload={library}");
-    let output = lab.refit(&[
+    let output = env.refit(&[
         "run",
         "--quiet",
         "tz=right/Japan",
@@ -136,8 +136,8 @@ fn variables_and_libraries_reach_the_program(lab: &Lab) -> Outcome {
     Outcome::Pass
 }
 
-fn the_demo_compares_a_mail_queue(lab: &Lab) -> Outcome {
-    let table = stdout(lab, &["demo", "--dir", &lab.dir().display().to_string()], 0);
+fn the_demo_compares_a_mail_queue(env: &TestEnv) -> Outcome {
+    let table = stdout(env, &["demo", "--dir", &env.dir().display().to_string()], 0);
     let row = table.lines().find(|line| line.starts_with("sync=off"));
     // 200 messages, two syncs each.
     assert!(
@@ -145,15 +145,15 @@ fn the_demo_compares_a_mail_queue(lab: &Lab) -> Outcome {
         "{table}"
     );
     assert!(table.contains("refit's own weight"), "{table}");
-    let left = std::fs::read_dir(lab.dir()).expect("it is ours").count();
+    let left = std::fs::read_dir(env.dir()).expect("it is ours").count();
     assert_eq!(left, 0, "the demo left something behind");
     Outcome::Pass
 }
 
-fn the_demo_prices_a_log_line(lab: &Lab) -> Outcome {
+fn the_demo_prices_a_log_line(env: &TestEnv) -> Outcome {
     let table = stdout(
-        lab,
-        &["demo", "fsync", "--dir", &lab.dir().display().to_string()],
+        env,
+        &["demo", "fsync", "--dir", &env.dir().display().to_string()],
         0,
     );
     for mode in ["none ", "fflush ", "fsync ", "both "] {
@@ -162,6 +162,6 @@ fn the_demo_prices_a_log_line(lab: &Lab) -> Outcome {
             "{mode} is not in {table}"
         );
     }
-    expect_code(&lab.refit(&["demo", "nonsense"]), 2);
+    expect_code(&env.refit(&["demo", "nonsense"]), 2);
     Outcome::Pass
 }

@@ -7,10 +7,10 @@ use std::process::{Output, Stdio};
 
 use serde_json::Value;
 
-use crate::lab::{Lab, expect_code, refit_path, wait_until};
 use crate::ran::{Ran, base, number};
 use crate::runner::{Outcome, Test};
 use crate::strace::Trace;
+use crate::test_env::{TestEnv, expect_code, refit_path, wait_until};
 use crate::{places, sys, test};
 
 pub const TESTS: &[Test] = &[
@@ -27,21 +27,21 @@ pub const TESTS: &[Test] = &[
 ];
 
 /// What the witness saw of a run. Skips the test where it cannot be had, or sees nothing of the test's directory.
-fn seen<'a>(lab: &Lab, report: &'a Value) -> &'a Value {
+fn seen<'a>(env: &TestEnv, report: &'a Value) -> &'a Value {
     let witness = &report["witness"];
     if let Some(reason) = witness["unavailable"].as_str() {
-        lab.skip(&format!("no witness: {reason}"));
+        env.skip(&format!("no witness: {reason}"));
     }
     let seen = &witness["seen"];
     assert!(seen.is_object(), "{report:#}");
-    let kind = lab.run(&["stat", "-f", "-c", "%T", "."]).stdout;
+    let kind = env.run(&["stat", "-f", "-c", "%T", "."]).stdout;
     // stat(1) says ext2/ext3 for all three.
     let kind = String::from_utf8_lossy(&kind)
         .trim()
         .replace("ext2/ext3", "ext4");
     let watched = seen["filesystems"].as_array().expect("a list");
     if !watched.contains(&Value::from(kind.as_str())) {
-        lab.skip(&format!("{kind} has no tracepoints that refit knows"));
+        env.skip(&format!("{kind} has no tracepoints that refit knows"));
     }
     seen
 }
@@ -54,9 +54,9 @@ fn events(seen: &Value, program: &str, worker: bool) -> u64 {
         .sum()
 }
 
-fn run(lab: &Lab, words: &[&str]) -> Ran {
-    let json = lab.path("report.json");
-    let output = lab.refit(&[&["run", "--json", &json], words].concat());
+fn run(env: &TestEnv, words: &[&str]) -> Ran {
+    let json = env.path("report.json");
+    let output = env.refit(&[&["run", "--json", &json], words].concat());
     expect_code(&output, 0);
     Ran::new(&output, Trace::default(), &json)
 }
@@ -68,17 +68,17 @@ fn witness_lines(said: &str) -> Vec<&str> {
         .collect()
 }
 
-fn the_witness_counts_what_strace_counts(lab: &Lab) -> Outcome {
-    lab.require_root();
-    let json = lab.path("report.json");
-    let (program, dir) = (lab.program("write_fsync"), lab.subdir("deep"));
+fn the_witness_counts_what_strace_counts(env: &TestEnv) -> Outcome {
+    env.require_root();
+    let json = env.path("report.json");
+    let (program, dir) = (env.program("write_fsync"), env.subdir("deep"));
     let script = format!("{program} 40 {dir}/a & {program} 30 {dir}/b & {program} 7 c; wait");
     let refit = refit_path();
     let command = [&refit, "run", "--json", &json, "--", "sh", "-c", &script];
-    let (output, trace) = lab.strace("fsync", &command);
+    let (output, trace) = env.strace("fsync", &command);
     expect_code(&output, 0);
     let ran = Ran::new(&output, trace, &json);
-    let seen = seen(lab, &ran.report);
+    let seen = seen(env, &ran.report);
     assert_eq!(ran.real_fsyncs(), 77, "{:?}", ran.trace);
     assert_eq!(seen["lost"], 0);
     assert_eq!(seen["calls"], 77, "{seen:#}");
@@ -102,16 +102,16 @@ fn the_witness_counts_what_strace_counts(lab: &Lab) -> Outcome {
             )
         })
         .collect();
-    let here = lab.dir().display().to_string();
+    let here = env.dir().display().to_string();
     assert_eq!(named, [(dir.as_str(), 70), (here.as_str(), 7)]);
     Outcome::Pass
 }
 
-fn with_sync_off_nothing_reaches_the_filesystem(lab: &Lab) -> Outcome {
-    lab.require_root();
-    let program = lab.program("write_fsync");
-    let off = run(lab, &["sync=off", "--", &program, "25", "file"]);
-    let seen_off = seen(lab, &off.report);
+fn with_sync_off_nothing_reaches_the_filesystem(env: &TestEnv) -> Outcome {
+    env.require_root();
+    let program = env.program("write_fsync");
+    let off = run(env, &["sync=off", "--", &program, "25", "file"]);
+    let seen_off = seen(env, &off.report);
     assert_eq!(off.fsyncs("write_fsync", "suppressed"), 25);
     assert_eq!(seen_off["calls"], 0, "{seen_off:#}");
     let [line] = witness_lines(&off.said)[..] else {
@@ -119,15 +119,15 @@ fn with_sync_off_nothing_reaches_the_filesystem(lab: &Lab) -> Outcome {
     };
     assert!(line.starts_with("0 durable calls reached "), "{line}");
     // It is not blind.
-    let on = run(lab, &["--", &program, "25", "file"]);
-    assert_eq!(seen(lab, &on.report)["calls"], 25);
+    let on = run(env, &["--", &program, "25", "file"]);
+    assert_eq!(seen(env, &on.report)["calls"], 25);
     Outcome::Pass
 }
 
-fn writes_of_o_dsync_and_msync_are_seen(lab: &Lab) -> Outcome {
-    lab.require_root();
+fn writes_of_o_dsync_and_msync_are_seen(env: &TestEnv) -> Outcome {
+    env.require_root();
     let written = run(
-        lab,
+        env,
         &[
             "--",
             "dd",
@@ -139,26 +139,26 @@ fn writes_of_o_dsync_and_msync_are_seen(lab: &Lab) -> Outcome {
             "status=none",
         ],
     );
-    let dd = seen(lab, &written.report);
+    let dd = seen(env, &written.report);
     assert_eq!(events(dd, "dd", false), 12, "{dd:#}");
     let escaped = "that refit did not count: dd (writes to O_SYNC files) 12";
     assert!(written.said.contains(escaped), "{}", written.said);
-    let mapped = run(lab, &["--", &lab.program("msync_write"), "9", "mapped"]);
-    let msync = seen(lab, &mapped.report);
+    let mapped = run(env, &["--", &env.program("msync_write"), "9", "mapped"]);
+    let msync = seen(env, &mapped.report);
     assert_eq!(events(msync, "msync_write", false), 9, "{msync:#}");
     assert!(!mapped.said.contains("did not count"), "{}", mapped.said);
     Outcome::Pass
 }
 
-fn an_io_uring_s_sync_is_seen_and_named(lab: &Lab) -> Outcome {
-    lab.require_root();
-    let ring = lab.program("io_uring_fsync");
-    if lab.run(&[&ring, "file"]).status.code() == Some(3) {
-        lab.skip("no io_uring here");
+fn an_io_uring_s_sync_is_seen_and_named(env: &TestEnv) -> Outcome {
+    env.require_root();
+    let ring = env.program("io_uring_fsync");
+    if env.run(&[&ring, "file"]).status.code() == Some(3) {
+        env.skip("no io_uring here");
     }
     for settings in [&[][..], &["sync=off"]] {
-        let ran = run(lab, &[settings, &["--", &ring, "file"]].concat());
-        let seen = seen(lab, &ran.report);
+        let ran = run(env, &[settings, &["--", &ring, "file"]].concat());
+        let seen = seen(env, &ran.report);
         assert!(ran.unknown("io_uring_fsync", "io_uring"));
         assert_eq!(seen["calls"], 1, "{seen:#}");
         assert_eq!(events(seen, "io_uring_fsync", true), 1, "{seen:#}");
@@ -171,28 +171,28 @@ fn an_io_uring_s_sync_is_seen_and_named(lab: &Lab) -> Outcome {
     Outcome::Pass
 }
 
-fn another_s_syncs_are_not_counted(lab: &Lab) -> Outcome {
-    lab.require_root();
-    let program = lab.program("write_fsync");
-    let mut other = lab.command("sh");
+fn another_s_syncs_are_not_counted(env: &TestEnv) -> Outcome {
+    env.require_root();
+    let program = env.program("write_fsync");
+    let mut other = env.command("sh");
     other.args(["-c", &format!("while {program} 50 other; do :; done")]);
     let mut other = other.process_group(0).spawn().expect("sh is there");
     wait_until("the other one's first file", || {
-        lab.dir().join("other").exists()
+        env.dir().join("other").exists()
     });
-    let ran = run(lab, &["--", &program, "60", "file"]);
+    let ran = run(env, &["--", &program, "60", "file"]);
     // It went on all the while.
     assert!(other.try_wait().expect("it is our child").is_none());
     sys::kill_hard(-i32::try_from(other.id()).expect("process ids are ints"));
     other.wait().expect("it is our child");
-    assert_eq!(seen(lab, &ran.report)["calls"], 60, "{:#}", ran.report);
+    assert_eq!(seen(env, &ran.report)["calls"], 60, "{:#}", ran.report);
     Outcome::Pass
 }
 
-fn what_the_kernel_had_no_room_for_is_said(lab: &Lab) -> Outcome {
+fn what_the_kernel_had_no_room_for_is_said(env: &TestEnv) -> Outcome {
     const CALLS: u64 = 10_000;
-    lab.require_root();
-    lab.require_command("python3");
+    env.require_root();
+    env.require_command("python3");
     // refit is stopped meanwhile, and reads nothing; its ring of one processor holds some 7,000.
     let script = format!(
         "import os, signal\n\
@@ -202,8 +202,8 @@ fn what_the_kernel_had_no_room_for_is_said(lab: &Lab) -> Outcome {
          for i in range({CALLS}): os.fsync(fd)\n\
          os.kill(os.getppid(), signal.SIGCONT)\n"
     );
-    let ran = run(lab, &["--", "python3", "-c", &script]);
-    let seen = seen(lab, &ran.report);
+    let ran = run(env, &["--", "python3", "-c", &script]);
+    let seen = seen(env, &ran.report);
     let (calls, lost) = (number(&seen["calls"]), number(&seen["lost"]));
     assert!(calls > 1_000, "{seen:#}");
     assert!(
@@ -218,8 +218,8 @@ fn what_the_kernel_had_no_room_for_is_said(lab: &Lab) -> Outcome {
 }
 
 /// Processes of this test that hold a perf event.
-fn watchers(lab: &Lab) -> Vec<String> {
-    let mark = format!("REFIT_LAB_DIR={}", lab.dir().display());
+fn watchers(env: &TestEnv) -> Vec<String> {
+    let mark = format!("REFIT_TEST_ENV_DIR={}", env.dir().display());
     let is_ours = |process: &Path| {
         let environment = fs::read(process.join("environ")).unwrap_or_default();
         environment
@@ -241,18 +241,18 @@ fn watchers(lab: &Lab) -> Vec<String> {
         .collect()
 }
 
-fn a_killed_refit_leaves_nothing_open(lab: &Lab) -> Outcome {
+fn a_killed_refit_leaves_nothing_open(env: &TestEnv) -> Outcome {
     const KILLS: u64 = 60;
-    lab.require_root();
-    let first = run(lab, &["--", "true"]);
-    seen(lab, &first.report);
+    env.require_root();
+    let first = run(env, &["--", "true"]);
+    seen(env, &first.report);
     let mut caught = 0;
     let mut random = 0x5eed_u64;
     for _ in 0..KILLS {
         random = random
             .wrapping_mul(6_364_136_223_846_793_005)
             .wrapping_add(1);
-        let mut refit = lab.refit_command(&["run", "--", "cat"]);
+        let mut refit = env.refit_command(&["run", "--", "cat"]);
         refit
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
@@ -263,7 +263,7 @@ fn a_killed_refit_leaves_nothing_open(lab: &Lab) -> Outcome {
             std::hint::spin_loop();
         }
         caught += u64::from(
-            watchers(lab)
+            watchers(env)
                 .iter()
                 .any(|path| *path == format!("/proc/{}", refit.id())),
         );
@@ -272,24 +272,24 @@ fn a_killed_refit_leaves_nothing_open(lab: &Lab) -> Outcome {
         drop(refit.stdin.take());
         refit.wait().expect("it is our child");
         // What closes them for it takes its time in the kernel: one at a time.
-        wait_until("nobody of ours watches", || watchers(lab).is_empty());
+        wait_until("nobody of ours watches", || watchers(env).is_empty());
     }
     assert!(
         caught > KILLS / 10,
         "{caught} of {KILLS} watched when they were killed"
     );
     // An orderly end leaves a process for a moment, and that one ends too.
-    run(lab, &["--", "true"]);
-    wait_until("nobody of ours watches", || watchers(lab).is_empty());
+    run(env, &["--", "true"]);
+    wait_until("nobody of ours watches", || watchers(env).is_empty());
     Outcome::Pass
 }
 
-fn without_root_it_is_said_where_it_matters(lab: &Lab) -> Outcome {
-    let refit = places::public(lab, &refit_path());
+fn without_root_it_is_said_where_it_matters(env: &TestEnv) -> Outcome {
+    let refit = places::public(env, &refit_path());
     let nobody = |settings: &[&str]| -> Output {
         let mut words = Vec::new();
-        if lab.as_root() {
-            lab.require_command("setpriv");
+        if env.as_root() {
+            env.require_command("setpriv");
             words.extend([
                 "setpriv",
                 "--reuid=65534",
@@ -308,7 +308,7 @@ fn without_root_it_is_said_where_it_matters(lab: &Lab) -> Outcome {
         words.extend([&refit, "run"]);
         words.extend(settings);
         words.extend(["--", "true"]);
-        lab.run(&words)
+        env.run(&words)
     };
     let off = nobody(&["sync=off"]);
     expect_code(&off, 0);
@@ -325,9 +325,9 @@ fn without_root_it_is_said_where_it_matters(lab: &Lab) -> Outcome {
     Outcome::Pass
 }
 
-fn xfs_and_btrfs_are_watched_too(lab: &Lab) -> Outcome {
-    lab.require_root();
-    let program = lab.program("write_fsync");
+fn xfs_and_btrfs_are_watched_too(env: &TestEnv) -> Outcome {
+    env.require_root();
+    let program = env.program("write_fsync");
     let mut tried = 0;
     for (kind, make, file, whole) in [
         ("xfs", "mkfs.xfs -q", "xfs_file_fsync", "xfs_fs_sync_fs"),
@@ -348,7 +348,7 @@ fn xfs_and_btrfs_are_watched_too(lab: &Lab) -> Outcome {
              exec {} run --json {kind}.json -- sh -c '{program} 15 {kind}/file; sync -f {kind}/file'",
             refit_path()
         );
-        let output = places::in_own_mounts(lab, &script)
+        let output = places::in_own_mounts(env, &script)
             .output()
             .expect("unshare is there");
         expect_code(&output, 0);
@@ -359,7 +359,7 @@ fn xfs_and_btrfs_are_watched_too(lab: &Lab) -> Outcome {
         let ran = Ran::new(
             &output,
             Trace::default(),
-            &lab.path(&format!("{kind}.json")),
+            &env.path(&format!("{kind}.json")),
         );
         let seen = &ran.report["witness"]["seen"];
         let watched = seen["filesystems"].as_array().expect("a list");
@@ -373,23 +373,23 @@ fn xfs_and_btrfs_are_watched_too(lab: &Lab) -> Outcome {
         assert!(!ran.said.contains("did not count"), "{}", ran.said);
     }
     if tried == 0 {
-        lab.skip("no mkfs.xfs, no mkfs.btrfs, or no loop device");
+        env.skip("no mkfs.xfs, no mkfs.btrfs, or no loop device");
     }
     Outcome::Pass
 }
 
-fn a_comparison_ends_with_the_witness(lab: &Lab) -> Outcome {
-    lab.require_root();
-    let program = lab.program("write_fsync");
+fn a_comparison_ends_with_the_witness(env: &TestEnv) -> Outcome {
+    env.require_root();
+    let program = env.program("write_fsync");
     let words = [
         "compare", "--quiet", "--rounds", "14", "sync=off", "tz=UTC", "--", &program, "3", "file",
     ];
-    let (output, result) = lab.refit_json(&words);
+    let (output, result) = env.refit_json(&words);
     expect_code(&output, 0);
     let of = |variant: usize| &result["variants"][variant];
-    seen(lab, of(0));
-    assert_eq!(seen(lab, of(0))["calls"], 3);
-    assert_eq!(seen(lab, of(1))["calls"], 0);
+    seen(env, of(0));
+    assert_eq!(seen(env, of(0))["calls"], 3);
+    assert_eq!(seen(env, of(1))["calls"], 0);
     assert_eq!(of(2).get("witness"), None, "it is not about syncs");
     let runs = result["runs"].as_array().expect("a list");
     assert!(
@@ -405,8 +405,8 @@ fn a_comparison_ends_with_the_witness(lab: &Lab) -> Outcome {
     );
     assert!(line.ends_with("; with sync=off 0"), "{line}");
     crate::result::expect_valid(&result);
-    let ran = run(lab, &["--", &program, "3", "file"]);
-    assert_eq!(seen(lab, &ran.report)["calls"], 3);
+    let ran = run(env, &["--", &program, "3", "file"]);
+    assert_eq!(seen(env, &ran.report)["calls"], 3);
     crate::result::expect_valid(&ran.report);
     Outcome::Pass
 }

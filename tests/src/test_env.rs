@@ -21,16 +21,16 @@ pub const SKIPPED: i32 = 77;
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// One test's own place.
-pub struct Lab {
+pub struct TestEnv {
     dir: PathBuf,
     /// Only when there is no runner around this process that would remove the directory.
     own: Option<tempfile::TempDir>,
 }
 
 #[allow(dead_code)] // tests take from here what they need
-impl Lab {
+impl TestEnv {
     pub fn open(root: &Path) -> Result<Self> {
-        if let Some(dir) = std::env::var_os("REFIT_LAB_DIR") {
+        if let Some(dir) = std::env::var_os("REFIT_TEST_ENV_DIR") {
             return Ok(Self {
                 dir: dir.into(),
                 own: None,
