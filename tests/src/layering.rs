@@ -17,15 +17,28 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("refit-knobs", &[]),
     ("refit-stats", &[]),
     ("refit-preload", &[]),
-    ("refit-launch", &["refit-knobs", "refit-preload"]),
-    ("refit-meter", &["refit-preload"]),
+    ("refit-session", &["refit-preload"]),
+    ("refit-launch", &["refit-knobs", "refit-session"]),
+    ("refit-meter", &["refit-session"]),
     (
         "refit-lab",
-        &["refit-knobs", "refit-launch", "refit-meter", "refit-stats"],
+        &[
+            "refit-knobs",
+            "refit-session",
+            "refit-launch",
+            "refit-meter",
+            "refit-stats",
+        ],
     ),
     (
         "refit-crash",
-        &["refit-knobs", "refit-launch", "refit-meter", "refit-lab"],
+        &[
+            "refit-knobs",
+            "refit-session",
+            "refit-launch",
+            "refit-meter",
+            "refit-lab",
+        ],
     ),
     (
         "refit-report",
@@ -38,6 +51,7 @@ const COMMAND: &str = "refit";
 
 /// Packages that may hold `unsafe`, in their `sys` modules.
 const MAY_BE_UNSAFE: &[&str] = &[
+    "crates/refit-session",
     "crates/refit-launch",
     "crates/refit-meter",
     "crates/refit-crash",

@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use refit_launch::names::OwnName;
 use refit_meter::uses_directory;
+use refit_session::names::OwnName;
 use rustix::fs::{FlockOperation, flock};
 use rustix::process::{Pid, Signal, geteuid, kill_process};
 

@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use refit_launch::disk::profile::{KIND, SCHEMA};
-use refit_launch::session::is_tmpfs;
 use refit_launch::{count_interruptions, interruptions};
+use refit_session::is_tmpfs;
 use refit_stats::{Percentile, PercentileError, percentile};
 use serde::Serialize;
 

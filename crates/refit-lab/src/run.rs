@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use refit_launch::filter::Syncs;
 use refit_launch::seccomp::{Beneath, Seccomp};
-use refit_launch::session::Session;
 use refit_launch::{End, Ended, Prepared};
 use refit_meter::{Calls, Collector, Filter, Metrics, Outcome, Pressure, Run, Testimony, Witness};
+use refit_session::Session;
 
 /// Looks at a program while it runs.
 pub struct Watch {

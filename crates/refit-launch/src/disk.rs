@@ -5,7 +5,7 @@ pub mod profile;
 mod quantiles;
 
 use refit_knobs as knobs;
-use refit_preload::session::{Disk, When};
+use refit_session::{Disk, When};
 
 use crate::LaunchError;
 

@@ -92,7 +92,7 @@ impl Environment {
 
 /// An outer refit's library: the inner one takes its place.
 fn is_our_library(path: &Path) -> bool {
-    path.file_name() == Some(OsStr::new(refit_preload::LIBRARY_NAME))
+    path.file_name() == Some(OsStr::new(refit_session::LIBRARY_NAME))
 }
 
 #[cfg(test)]

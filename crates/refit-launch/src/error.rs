@@ -1,6 +1,8 @@
 use std::io;
 use std::path::PathBuf;
 
+use refit_session::SessionError;
+
 use crate::disk::profile::ProfileProblem;
 
 /// Why nothing was started. Each message ends with what to do next.
@@ -49,14 +51,9 @@ pub enum LaunchError {
         /// Each place with its reason, joined by `; `.
         reasons: String,
     },
-    /// The session directory could not be made.
-    #[error("cannot make a session directory in {}: {cause}", path.display())]
-    Session {
-        /// Where it was to be.
-        path: PathBuf,
-        /// What the kernel said.
-        cause: io::Error,
-    },
+    /// There is no session, or its page has too little room.
+    #[error(transparent)]
+    Session(#[from] SessionError),
     /// The memory that the program's processes share could not be made.
     #[error(
         "cannot make shared memory for this run: {cause}\n  `ipcs -lm` shows this machine's limits"
@@ -75,11 +72,6 @@ pub enum LaunchError {
         /// What is wrong with it.
         problem: ProfileProblem,
     },
-    /// More settings than the session page holds.
-    #[error(
-        "these settings do not fit into the session page (64 rules, 8 KiB of text); give fewer"
-    )]
-    TooManySettings,
     /// Only a recipe says what a `conf.` setting is.
     #[error(
         "{setting}: only a recipe declares what conf.… stands for\n  name one before it: refit compare RECIPE {setting}    (refit recipes lists them)"

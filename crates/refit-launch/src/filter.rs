@@ -6,7 +6,7 @@
 //! were. What it does not know is allowed: a real call.
 
 use libc::sock_filter;
-use refit_preload::session::COOKIE;
+use refit_session::COOKIE;
 
 /// What becomes of the calls that wait for durability.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

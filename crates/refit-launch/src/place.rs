@@ -10,7 +10,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsE
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use refit_preload::{LIBRARY, LIBRARY_HASH, LIBRARY_NAME};
+use refit_session::{LIBRARY, LIBRARY_HASH, LIBRARY_NAME};
 use rustix::fs::StatVfsMountFlags;
 use rustix::process::geteuid;
 

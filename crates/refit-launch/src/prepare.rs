@@ -8,16 +8,14 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use refit_knobs::{Launch, Scope, SwitchRule};
-use refit_preload::session::{
-    Knob, POLICY_COUNT, POLICY_DENY_RINGS, POLICY_FLAGS, POLICY_FOLLOW, POLICY_NOTIFIED,
-    POLICY_TRACE, Policy, Rule,
+use refit_session::{
+    EventRing, Knob, POLICY_COUNT, POLICY_DENY_RINGS, POLICY_FLAGS, POLICY_FOLLOW, POLICY_NOTIFIED,
+    POLICY_TRACE, Policy, Rule, Session, SessionError,
 };
 
 use crate::environment::Environment;
 use crate::filter::Rings;
 use crate::seccomp::{Backend, Begun, Plan, Reach, Seccomp, wanted};
-use crate::session::Session;
-use crate::sys::board::Board;
 use crate::sys::ended::{Ended, StartError};
 use crate::sys::filter::Amendment;
 use crate::sys::program::{Apart, Program};
@@ -73,7 +71,7 @@ pub struct Prepared {
     /// What the command is; `None` when there is no such file.
     pub target: Option<Target>,
     /// What all processes write together; `None` when nothing needs it.
-    pub board: Option<Board>,
+    pub board: Option<EventRing>,
     /// What each rule of the policy is for, as a setting's scope is written.
     pub scopes: Vec<Option<String>>,
     /// refit's library is among what reaches the program.
@@ -111,10 +109,10 @@ fn scope_text(rule: &Rule) -> Option<String> {
     }
 }
 
-fn text(path: &Path) -> Result<String, LaunchError> {
+fn text(path: &Path) -> Result<String, SessionError> {
     path.to_str()
         .map(str::to_owned)
-        .ok_or(LaunchError::TooManySettings)
+        .ok_or(SessionError::TooManySettings)
 }
 
 fn c_string(bytes: &[u8]) -> CString {
@@ -142,7 +140,7 @@ pub fn prepare(
         None => None,
     };
     let board = if disk.is_some() || options.trace {
-        Some(Board::create().map_err(|cause| LaunchError::Board { cause })?)
+        Some(EventRing::create().map_err(|cause| LaunchError::Board { cause })?)
     } else {
         None
     };
@@ -175,7 +173,7 @@ pub fn prepare(
         root: (root.dev(), root.ino()),
         disk,
         seed: options.seed,
-        board: board.as_ref().map(Board::id),
+        board: board.as_ref().map(EventRing::id),
     };
     // First of all, as it takes the longest, and by itself.
     let begun = filter
@@ -239,7 +237,7 @@ pub fn prepare(
         Ok(file) => file,
         Err(error) => {
             session.remove();
-            return Err(error);
+            return Err(error.into());
         }
     };
     // Where there is no listener in the end, the program must not ask.

@@ -12,15 +12,15 @@ use std::os::fd::OwnedFd;
 use std::rc::Rc;
 
 use refit_knobs::{Launch, SwitchRule};
-use refit_preload::notified::Notified;
-use refit_preload::session::Policy;
+use refit_session::Policy;
+use refit_session::guardian::Notified;
 use rustix::thread::{CapabilitySet, capabilities};
 
 use crate::filter::{Filter, Rings, Syncs};
 use crate::guardian::{Guardian, Orders};
-use crate::sys::board::Board;
 use crate::sys::filter::{Amendment, Installation, Installed};
 use crate::sys::notify;
+use refit_session::EventRing;
 
 /// What reaches the program's calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -215,7 +215,7 @@ impl Begun {
         filter: Filter,
         no_new_privs: bool,
         policy: &Policy,
-        board: Option<&Board>,
+        board: Option<&EventRing>,
     ) -> Begun {
         let right = right();
         let guardian = if right == Right::None && !no_new_privs {

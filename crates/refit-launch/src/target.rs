@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use refit_preload::session::REASONS;
+use refit_session::REASONS;
 
 use crate::sys::target as sys;
 

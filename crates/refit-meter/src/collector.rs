@@ -3,18 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::Read;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use refit_preload::session::{CALLS, Counter, IMAGE_SIZE, Image};
+use refit_session::{CALLS, Counter, Holders, IMAGE_SIZE, Image, MOST_IMAGES, is_held, open_image};
+use rustix::process::geteuid;
 
 use crate::filter::Filter;
 use crate::living::living;
-use crate::sys::{Holders, geteuid, is_held};
 
-/// Image files beyond this number are not read: only a program that works
-/// against its own report makes as many.
-const MOST_FILES: usize = 100_000;
 /// During the run the dead are folded when there are more files than this.
 const FOLD_ABOVE: usize = 64;
 
@@ -73,35 +69,10 @@ pub struct Collector {
     anybody: bool,
 }
 
-fn open(path: &Path) -> Option<(File, u32)> {
-    // Neither links nor pipes that somebody may have put there are followed.
-    let file = File::options()
-        .read(true)
-        .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
-        .open(path)
-        .ok()?;
-    let meta = file.metadata().ok()?;
-    (meta.is_file() && meta.size() == IMAGE_SIZE as u64).then(|| (file, meta.uid()))
-}
-
 fn read(mut file: &File) -> Option<Image> {
     let mut bytes = vec![0; IMAGE_SIZE];
     file.read_exact(&mut bytes).ok()?;
     Image::parse(&bytes)
-}
-
-/// Whether any process still maps a file of the session at `path`.
-#[must_use]
-pub fn session_in_use(path: &Path) -> bool {
-    let held = |file: &Path, by| File::open(file).is_ok_and(|file| is_held(&file, by));
-    let images = fs::read_dir(path.join("images"))
-        .into_iter()
-        .flatten()
-        .flatten();
-    held(&path.join("policy"), Holders::Anybody)
-        || images.take(MOST_FILES).any(|entry| {
-            open(&entry.path()).is_some_and(|(file, _)| is_held(&file, Holders::Writers))
-        })
 }
 
 impl Collector {
@@ -136,7 +107,7 @@ impl Collector {
         }
         for path in self.of_the_tree(files).0 {
             // Its last process is gone before it is read, so nothing is lost.
-            if let Some((file, _)) = open(&path)
+            if let Some((file, _)) = open_image(&path)
                 && !is_held(&file, Holders::Writers)
                 && let Some(image) = read(&file)
                 && fs::remove_file(&path).is_ok()
@@ -151,17 +122,17 @@ impl Collector {
     /// privileges says so in its own image before it execs, and so before there
     /// is a file of the user that it became.
     fn of_the_tree(&mut self, files: Vec<PathBuf>) -> (Vec<PathBuf>, Vec<PathBuf>) {
-        let own = |user| user == 0 || user == geteuid();
+        let own = |user| user == 0 || user == geteuid().as_raw();
         let (mut ours, mut others) = (Vec::new(), Vec::new());
         for path in files {
-            match open(&path) {
+            match open_image(&path) {
                 Some((_, user)) if own(user) => ours.push(path),
                 Some((_, user)) => others.push((user, path)),
                 None => {}
             }
         }
         if others.iter().any(|(user, _)| !self.trusts(*user)) {
-            for (file, _) in ours.iter().filter_map(|path| open(path)) {
+            for (file, _) in ours.iter().filter_map(|path| open_image(path)) {
                 read(&file).iter().for_each(|image| self.learn(image));
             }
         }
@@ -184,10 +155,10 @@ impl Collector {
     pub fn finish(&mut self) {
         let files: Vec<PathBuf> = self.files().collect();
         let (ours, strange) = self.of_the_tree(files);
-        let reports = strange.iter().filter_map(|path| open(path));
+        let reports = strange.iter().filter_map(|path| open_image(path));
         self.foreign = reports.filter_map(|(file, _)| read(&file)).count() as u64;
         for path in ours {
-            if let Some((file, _)) = open(&path) {
+            if let Some((file, _)) = open_image(&path) {
                 let held = is_held(&file, Holders::Writers);
                 if let Some(image) = read(&file) {
                     let alive = if held {
@@ -205,7 +176,7 @@ impl Collector {
 
     fn files(&self) -> impl Iterator<Item = PathBuf> {
         let entries = fs::read_dir(&self.images).into_iter().flatten().flatten();
-        entries.take(MOST_FILES).map(|entry| entry.path())
+        entries.take(MOST_IMAGES).map(|entry| entry.path())
     }
 
     fn add(&mut self, image: Image, alive: Vec<u32>) {

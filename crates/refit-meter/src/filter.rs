@@ -1,7 +1,7 @@
 //! What a seccomp filter beneath the program reached: everything that started
 //! from it, whatever its kind.
 
-use refit_preload::notified::Notified;
+use refit_session::guardian::Notified;
 use serde::{Deserialize, Serialize};
 
 use crate::collector::Collector;
@@ -112,7 +112,7 @@ impl Collector {
             .iter()
             .map(|program| program.count.saturating_sub(known(program)));
         let notified = &filter.notified;
-        let opening = |call: &usize| !OPENING.contains(&refit_preload::session::CALLS[*call]);
+        let opening = |call: &usize| !OPENING.contains(&refit_session::CALLS[*call]);
         let real = notified.executables.iter().flat_map(|asked| {
             let calls = (0..asked.calls.len()).filter(opening);
             calls.map(|call| asked.calls[call].real)
@@ -136,7 +136,7 @@ impl Collector {
 mod tests {
     use super::*;
     use crate::{Metrics, Outcome};
-    use refit_preload::notified::Asked;
+    use refit_session::guardian::Asked;
 
     fn notified(executable: &str, processes: u64, suppressed: u64) -> Notified {
         let mut asked = Asked {

@@ -14,12 +14,11 @@ mod metrics;
 mod report;
 mod sampler;
 mod stat;
-mod sys;
 mod tree;
 mod usage;
 mod witness;
 
-pub use collector::{Collector, session_in_use};
+pub use collector::Collector;
 pub use executable::{ElfFacts, has_own_syscalls};
 pub use filter::{Filter, FilterReport, Reached};
 pub use holders::uses_directory;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use refit_preload::session::{CALLS, Counter, IMAGE_DEEPBIND, IMAGE_OWN_RING, IMAGE_OWN_SECCOMP};
+use refit_session::{CALLS, Counter, IMAGE_DEEPBIND, IMAGE_OWN_RING, IMAGE_OWN_SECCOMP};
 use serde::{Deserialize, Serialize};
 
 use crate::collector::{Collector, Counters};

@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
+use refit_session::names::{GUARDIAN, OPENER};
+
 use crate::stat::Stat;
 
 /// The directory of a process.
@@ -11,15 +13,13 @@ pub(crate) fn at(proc: &Path, pid: u32) -> std::path::PathBuf {
     proc.join(pid.to_string())
 }
 
-/// The name of the processes that answer for a seccomp filter, and of those that
-/// open files for them (refit-launch, `guardian`).
-const GUARDIANS: [&str; 2] = ["refit-guardian", "refit-opener"];
-
 /// Whether a process is refit's own, and no part of any program: it has such a
 /// name, and runs refit's own executable.
 fn is_guardian(proc: &Path, pid: u32) -> bool {
     let exe = |whose: &Path| fs::read_link(whose.join("exe")).ok();
-    process_name(proc, pid).is_some_and(|name| GUARDIANS.contains(&&*name))
+    process_name(proc, pid).is_some_and(|name| {
+        [GUARDIAN, OPENER].iter().any(|own| own.to_bytes() == name.as_bytes())
+    })
         // One that has ended has no executable any more.
         && exe(&at(proc, pid)).is_none_or(|theirs| Some(theirs) == exe(Path::new("/proc/self")))
 }

@@ -1,10 +1,5 @@
-//! The library that goes beneath a program, as bytes, and the Rust half of the
-//! page that it shares with refit.
-//!
-//! The C sources lie in `sync/`; [`session`] mirrors `sync/session.h`.
-
-pub mod notified;
-pub mod session;
+//! The library that goes beneath a program, as bytes. The C sources lie in
+//! `sync/`.
 
 /// `librefit-sync.so`: a shared object for x86-64 glibc and musl.
 pub static LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/librefit-sync.so"));

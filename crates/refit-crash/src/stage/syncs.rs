@@ -1,6 +1,6 @@
 //! The program's sync calls as acknowledgements.
 
-use refit_launch::{Board, Trace};
+use refit_session::{EventRing, Trace};
 
 use crate::clock::now;
 use crate::promise::Promise;
@@ -12,7 +12,7 @@ pub struct Syncs<'a> {
 }
 
 impl<'a> Syncs<'a> {
-    pub fn new(board: &'a Board) -> Syncs<'a> {
+    pub fn new(board: &'a EventRing) -> Syncs<'a> {
         Syncs {
             trace: Trace::new(board),
             count: 0,

@@ -1,6 +1,6 @@
 //! A distribution of latencies as its (i + ½) / 1024 quantiles, which the emulated disk draws from.
 
-use refit_preload::session::LATENCIES;
+use refit_session::LATENCIES;
 
 use super::normal::score;
 

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-use refit_preload::session::POLICY_TRACE;
+use refit_session::names::{GUARDIAN, OPENER};
+use refit_session::{EventRing, POLICY_TRACE};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Signal, pidfd_send_signal};
 use rustix::time::{ClockId, clock_gettime};
@@ -14,10 +15,9 @@ use super::judge::{Judge, Verdict, counter_of};
 use super::opener::{KERNELS, OPENED, Opening};
 use super::request::Request;
 use super::tally::{Fate, Tally};
-use super::{Orders, Role, look, opener, trace};
+use super::{Orders, Role, look, trace};
 use crate::filter::{self, Call};
 use crate::sys::area::{Area, SLOTS, Slot};
-use crate::sys::board::Board;
 use crate::sys::fork::{Child, Side, fork, own_pidfd, split};
 use crate::sys::notify::{Answer, Notification, answer, still_waits, wake_on_same_processor};
 
@@ -42,7 +42,7 @@ pub struct Active<'a> {
     /// Processes that open files, and the slots of the calls.
     openers: Vec<(Child, usize)>,
     /// Where calls are traced.
-    trace: Option<&'a Board>,
+    trace: Option<&'a EventRing>,
 }
 
 /// CLOCK_MONOTONIC in nanoseconds.
@@ -82,7 +82,7 @@ impl<'a> Active<'a> {
             pid => {
                 // Its number may be another's by now.
                 let is_opener = look::name(pid).is_some_and(|name| {
-                    [opener::NAME, super::NAME]
+                    [OPENER, GUARDIAN]
                         .map(std::ffi::CStr::to_bytes)
                         .contains(&&*name)
                 });

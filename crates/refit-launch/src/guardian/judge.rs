@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::atomic::Ordering::Relaxed;
 
-use refit_preload::session::Knob;
+use refit_session::Knob;
 
 use super::active::now_ns;
 use super::filesystems::Filesystems;
@@ -14,9 +14,9 @@ use super::tally::Fate;
 use super::{Orders, maps};
 use crate::filter::{AUDIT_ARCH_I386, Call};
 use crate::sys::area::Shared;
-use crate::sys::board::Board;
 use crate::sys::disk::EmulatedDisk;
 use crate::sys::notify::{Answer, Notification};
+use refit_session::EventRing;
 
 /// Decides calls by the policy.
 pub struct Judge<'a> {
@@ -25,7 +25,7 @@ pub struct Judge<'a> {
     /// What is known of devices.
     pub filesystems: Filesystems,
     shared: &'a Shared,
-    disk: Option<(EmulatedDisk, &'a Board)>,
+    disk: Option<(EmulatedDisk, &'a EventRing)>,
     /// The device of "/".
     root: u64,
 }
@@ -54,7 +54,7 @@ const RANGE_FLAGS: u64 = 7;
 /// The low half of an argument: an int.
 const INT: u64 = 0xffff_ffff;
 
-/// Number of a call among the counters ([`refit_preload::session::CALLS`]);
+/// Number of a call among the counters ([`refit_session::CALLS`]);
 /// `None`: it is none that waits for durability.
 pub fn counter_of(call: Call) -> Option<usize> {
     Some(match call {

@@ -21,13 +21,13 @@ mod tally;
 mod trace;
 
 use std::cell::Cell;
-use std::ffi::CStr;
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use refit_preload::notified::Notified;
-use refit_preload::session::Policy;
+use refit_session::guardian::Notified;
+use refit_session::names::GUARDIAN;
+use refit_session::{EventRing, Policy};
 use rustix::io::{IoSliceMut, retry_on_intr};
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SocketFlags, SocketType,
@@ -35,14 +35,10 @@ use rustix::net::{
 };
 
 use crate::sys::area::Area;
-use crate::sys::board::Board;
 use crate::sys::fork::{
     Child, OrphansParent, Side, become_patient, detach, end_patience, fork_orphan, own_pidfd, split,
 };
 use active::Active;
-
-/// The name of the guardian's processes.
-pub const NAME: &CStr = c"refit-guardian";
 
 /// What a guardian decides by.
 #[derive(Clone, Copy)]
@@ -50,7 +46,7 @@ pub struct Orders<'a> {
     /// The settings.
     pub policy: &'a Policy,
     /// What the emulated disk remembers, and traced calls.
-    pub board: Option<&'a Board>,
+    pub board: Option<&'a EventRing>,
 }
 
 /// refit's side of a guardian.
@@ -122,7 +118,7 @@ enum Role {
 
 /// The first active process, which makes the first standby.
 fn run(orders: Orders<'_>, area: &Area, active: &OwnedFd, standby: &OwnedFd) -> io::Result<()> {
-    detach(NAME, &[active.as_fd(), standby.as_fd()]);
+    detach(GUARDIAN, &[active.as_fd(), standby.as_fd()]);
     // The listener comes from the program's process on its way to its exec: on one
     // processor two woken guardians would hold that up by a third of a millisecond.
     let patient = become_patient();

@@ -29,10 +29,8 @@ use super::request::{self, Request};
 use super::rules::Rules;
 use crate::sys::area::Slot;
 use crate::sys::notify::{Answer, Notification, add_descriptor, answer, still_waits};
-use refit_preload::session::Knob;
-
-/// The name of such a process.
-pub const NAME: &CStr = c"refit-opener";
+use refit_session::Knob;
+use refit_session::names::OPENER;
 
 /// In [`Slot::opener`] in place of the opener's pid: the program has its
 /// descriptor, and the call is to be answered with it.
@@ -99,7 +97,7 @@ struct Place {
 impl Opening<'_> {
     /// Does it; the process is of no use for anything else afterwards.
     pub fn run(mut self) {
-        let _ = rustix::thread::set_name(NAME);
+        let _ = rustix::thread::set_name(OPENER);
         let maker = getppid();
         // Its maker looks there when this process has ended.
         match self.try_run(maker) {

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use refit_preload::session::{Knob, Rule};
+use refit_session::{Knob, Rule};
 
 use crate::sys::pattern;
 

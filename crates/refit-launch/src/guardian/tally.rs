@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use refit_preload::notified::{Asked, Notified};
-use refit_preload::session::Counter;
+use refit_session::Counter;
+use refit_session::guardian::{Asked, Notified};
 
 use crate::sys::area::{self, EXECUTABLES, SEEN, Shared};
 

@@ -1,6 +1,6 @@
 //! A call as the trace shows it.
 
-use refit_preload::session::{ANSWERS, CALLS, Event};
+use refit_session::{ANSWERS, CALLS, Event};
 
 use super::active::now_ns;
 use super::look::{self, OpenFile};

@@ -6,7 +6,7 @@ use std::ops::Deref;
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64};
 
-use refit_preload::session::CALLS;
+use refit_session::CALLS;
 
 /// Calls under way at once; the last slot is for those that find no other.
 pub const SLOTS: usize = 257;

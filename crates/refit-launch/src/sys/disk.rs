@@ -1,8 +1,8 @@
 //! `disk.c` over the board, as refit calls it for what the preload does not reach.
 
-use refit_preload::session::DISK_SIZE;
+use refit_session::DISK_SIZE;
 
-use super::board::Board;
+use refit_session::EventRing;
 
 unsafe extern "C" {
     fn refit_disk_fault(disk: *const u8, flushes: *mut libc::c_void) -> u32;
@@ -30,7 +30,7 @@ impl EmulatedDisk {
     }
 
     /// The errno with which the flush that begins now fails, or 0.
-    pub fn fault(&self, board: &Board) -> u32 {
+    pub fn fault(&self, board: &EventRing) -> u32 {
         // SAFETY: the words have the struct's size and alignment; what the
         // processes remember together lies at the board's beginning, and is
         // only accessed atomically.
@@ -39,7 +39,7 @@ impl EmulatedDisk {
 
     /// When a flush of this device is done that began then, both in nanoseconds
     /// of CLOCK_MONOTONIC.
-    pub fn until(&self, board: &Board, device: u64, began_ns: u64) -> u64 {
+    pub fn until(&self, board: &EventRing, device: u64, began_ns: u64) -> u64 {
         // SAFETY: as in `fault`.
         unsafe { refit_disk_until(self.0.as_ptr().cast(), board.start(), device, began_ns) }
     }
@@ -47,7 +47,7 @@ impl EmulatedDisk {
 
 #[cfg(test)]
 mod tests {
-    use refit_preload::session::{Disk, LATENCIES, Policy, When};
+    use refit_session::{Disk, LATENCIES, Policy, When};
 
     use super::*;
 
@@ -61,7 +61,7 @@ mod tests {
     }
 
     fn faults(when: When, seed: u64, n: usize) -> Vec<usize> {
-        let board = Board::create().unwrap();
+        let board = EventRing::create().unwrap();
         let disk = emulated(Disk::Fail { error: 5, when }, seed);
         (1..=n).filter(|_| disk.fault(&board) == 5).collect()
     }
@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn flushes_of_one_device_wait_on_each_other_and_share_the_next() {
-        let board = Board::create().unwrap();
+        let board = EventRing::create().unwrap();
         let disk = emulated(Disk::Latency(Box::new([1000; LATENCIES])), 1);
         assert_eq!(disk.until(&board, 8, 5_000), 6_000);
         assert_eq!(disk.until(&board, 8, 5_100), 7_000);
@@ -97,7 +97,7 @@ mod tests {
     fn the_draws_follow_the_distribution_and_the_seed() {
         let table: [u64; LATENCIES] = std::array::from_fn(|i| i as u64);
         let draw = |seed| {
-            let board = Board::create().unwrap();
+            let board = EventRing::create().unwrap();
             let disk = emulated(Disk::Latency(Box::new(table)), seed);
             let times = (1..20_000_u64).map(|i| disk.until(&board, 1, i << 20) - (i << 20));
             times.collect::<Vec<u64>>()
@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn writers_in_a_loop_take_turns_in_two_groups() {
-        let board = Board::create().unwrap();
+        let board = EventRing::create().unwrap();
         let disk = emulated(Disk::Latency(Box::new([1000; LATENCIES])), 1);
         let mut done = [0_u64; 64];
         let mut calls = 0;
@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn a_scribbled_queue_makes_nobody_wait() {
-        let board = Board::create().unwrap();
+        let board = EventRing::create().unwrap();
         let disk = emulated(Disk::Latency(Box::new([1000; LATENCIES])), 1);
         // SAFETY: the first queue's two words, behind the number of flushes.
         unsafe {

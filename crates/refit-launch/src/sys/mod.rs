@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 pub mod area;
-pub mod board;
 pub mod disk;
 pub mod ended;
 pub mod filter;

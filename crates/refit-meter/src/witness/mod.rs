@@ -111,7 +111,7 @@ impl Witness {
     /// # Errors
     /// Why there is none here, for people: no root, an old kernel …
     pub fn begin() -> Result<Witness, String> {
-        if crate::sys::geteuid() != 0 {
+        if !rustix::process::geteuid().is_root() {
             return Err("only root can ask the kernel".to_owned());
         }
         let tracepoints = tracepoint::available()?;

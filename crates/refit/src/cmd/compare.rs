@@ -10,8 +10,7 @@ use refit_knobs::{Settings, Variant};
 use refit_lab::experiment::Role;
 use refit_lab::recipe::{Recipe, available};
 use refit_lab::{Experiment, Request, compare, remove_abandoned_instances};
-use refit_launch::session::remove_abandoned;
-use refit_meter::session_in_use;
+use refit_session::remove_abandoned;
 
 use super::output::{self, Output};
 use super::progress::Bar;
@@ -36,7 +35,7 @@ pub fn main(args: &CompareArgs) -> ExitCode {
 fn run(args: &CompareArgs) -> Result<u8> {
     let request = request(args)?;
     let output = Output::open(&args.output)?;
-    remove_abandoned(session_in_use);
+    remove_abandoned();
     remove_abandoned_instances(&request.dir);
     if let Some(cost) = super::no_new_privs::cost(&request.reach) {
         let _ = writeln!(io::stderr(), "refit: {cost}");

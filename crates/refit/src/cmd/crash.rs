@@ -15,7 +15,7 @@ use refit_crash::filesystem::Filesystem;
 use refit_crash::open::{StateName, open};
 use refit_crash::{CrashReport, Progress, Request, crash};
 use refit_knobs::{Settings, Variant};
-use refit_launch::names::OwnName;
+use refit_session::names::OwnName;
 
 use rustix::fs::{FlockOperation, flock};
 

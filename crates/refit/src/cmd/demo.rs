@@ -75,7 +75,7 @@ fn place(dir: &Path, name: &str, program: &[u8]) -> Result<PathBuf> {
 }
 
 fn warn_of_memory(dir: &Path, out: &mut String) {
-    if refit_launch::session::is_tmpfs(dir) {
+    if refit_session::is_tmpfs(dir) {
         let _ = writeln!(
             out,
             "\nnote: {} lies in memory, where a sync has nothing to do; choose a disk with --dir",

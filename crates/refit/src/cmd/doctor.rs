@@ -10,10 +10,10 @@ use std::process::ExitCode;
 use refit_launch::allocator::{KNOWN, find};
 use refit_launch::place::{is_noexec, place_library, test_load};
 use refit_launch::seccomp::{Right, kernel_suffices, right};
-use refit_launch::session::{base, is_tmpfs};
 use refit_launch::target::{Kind, Target, find_in_path};
 use refit_launch::thp::system_mode;
 use refit_meter::{ElfFacts, has_own_syscalls};
+use refit_session::{base, is_tmpfs};
 
 use crate::cli::DoctorArgs;
 

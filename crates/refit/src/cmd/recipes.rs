@@ -10,8 +10,7 @@ use anyhow::{Context, Result, bail};
 use refit_knobs::{Settings, Variant};
 use refit_lab::recipe::{Available, Folder, Recipe, available, shipped_names};
 use refit_lab::{Checked, Request, check_recipe, remove_abandoned_instances};
-use refit_launch::session::remove_abandoned;
-use refit_meter::session_in_use;
+use refit_session::remove_abandoned;
 
 use super::output::print_text;
 use super::trust;
@@ -156,7 +155,7 @@ fn check(args: &RecipeCheckArgs) -> Result<bool> {
     } else {
         args.names.clone()
     };
-    remove_abandoned(session_in_use);
+    remove_abandoned();
     remove_abandoned_instances(&args.dir);
     let mut all_passed = true;
     let mut trouble = None;

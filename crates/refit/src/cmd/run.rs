@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use refit_knobs::Settings;
 use refit_lab::Watch;
-use refit_launch::session::{Session, remove_abandoned};
 use refit_launch::{Ended, Options, StartError, end_as, prepare};
-use refit_meter::{RunReport, SCHEMA, SettingReport, session_in_use};
+use refit_meter::{RunReport, SCHEMA, SettingReport};
+use refit_session::{Session, remove_abandoned};
 
 use super::closing;
 use super::trace::TraceFile;
@@ -96,7 +96,7 @@ fn create(option: &str, path: &Path) -> Result<File> {
 }
 
 fn start(mut plan: Plan) -> Result<ExitCode> {
-    remove_abandoned(session_in_use);
+    remove_abandoned();
     let count = !plan.args.quiet || plan.json.is_some() || plan.trace.is_some();
     let options = Options {
         count,

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 
-use refit_launch::{Board, Event, Trace};
+use refit_session::{Event, EventRing, Trace};
 use serde::Serialize;
 
 /// One line of the file.
@@ -32,7 +32,7 @@ pub struct TraceFile<'a> {
 }
 
 impl<'a> TraceFile<'a> {
-    pub fn new(board: &'a Board, file: File) -> Self {
+    pub fn new(board: &'a EventRing, file: File) -> Self {
         Self {
             trace: Trace::new(board),
             to: BufWriter::new(file),

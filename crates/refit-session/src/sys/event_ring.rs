@@ -1,26 +1,27 @@
-//! The board: a SysV segment that every process of the tree writes.
+//! The ring: a SysV segment that every process of the tree writes.
 
 use std::io;
 use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
-use refit_preload::session::{BOARD_EVENTS, BOARD_RING, BOARD_SIZE, EVENT_SIZE, EVENTS, Event};
+use crate::event::{BOARD_EVENTS, BOARD_RING, BOARD_SIZE, EVENT_SIZE, Event};
+use crate::page::EVENTS;
 
-/// The board of one run. The kernel removes it with the last process that has
+/// The ring of one run. The kernel removes it with the last process that has
 /// it attached, whatever ended that (shmctl(2), IPC_RMID).
 #[derive(Debug)]
-pub struct Board {
+pub struct EventRing {
     id: i32,
     at: *mut libc::c_void,
 }
 
-impl Board {
+impl EventRing {
     /// Makes and attaches an empty one, which only this user's processes can
     /// attach.
     ///
     /// # Errors
     /// The kernel's, ENOSPC where there are too many segments.
-    pub fn create() -> io::Result<Board> {
+    pub fn create() -> io::Result<EventRing> {
         // SAFETY: plain integers.
         let id = unsafe { libc::shmget(libc::IPC_PRIVATE, BOARD_SIZE, libc::IPC_CREAT | 0o600) };
         if id < 0 {
@@ -35,7 +36,7 @@ impl Board {
         // SAFETY: IPC_RMID takes no buffer.
         unsafe { libc::shmctl(id, libc::IPC_RMID, ptr::null_mut()) };
         if attached {
-            Ok(Board { id, at })
+            Ok(EventRing { id, at })
         } else {
             Err(error)
         }
@@ -91,7 +92,8 @@ impl Board {
     }
 
     /// Where it begins: with what the emulated disk remembers.
-    pub(super) fn start(&self) -> *mut libc::c_void {
+    #[must_use]
+    pub fn start(&self) -> *mut libc::c_void {
         self.at
     }
 
@@ -103,7 +105,7 @@ impl Board {
     }
 }
 
-impl Drop for Board {
+impl Drop for EventRing {
     fn drop(&mut self) {
         // SAFETY: attached in create, and nothing borrowed from it is left.
         unsafe { libc::shmdt(self.at) };
@@ -116,14 +118,14 @@ mod tests {
 
     #[test]
     fn it_can_be_attached_by_its_number_until_it_is_dropped() {
-        let board = Board::create().unwrap();
+        let ring = EventRing::create().unwrap();
         // SAFETY: as in create.
-        let again = unsafe { libc::shmat(board.id(), ptr::null(), libc::SHM_RDONLY) };
+        let again = unsafe { libc::shmat(ring.id(), ptr::null(), libc::SHM_RDONLY) };
         assert_ne!(again.addr(), usize::MAX);
         // SAFETY: just attached.
         unsafe { libc::shmdt(again) };
-        let id = board.id();
-        drop(board);
+        let id = ring.id();
+        drop(ring);
         // SAFETY: as in create.
         let gone = unsafe { libc::shmat(id, ptr::null(), libc::SHM_RDONLY) };
         assert_eq!(gone.addr(), usize::MAX);
@@ -131,36 +133,36 @@ mod tests {
 
     #[test]
     fn a_scribbled_board_is_read_and_soon_done_with() {
-        let board = Board::create().unwrap();
+        let ring = EventRing::create().unwrap();
         let mut state = 0x9e37_79b9_7f4a_7c15_u64;
         for at in (0..BOARD_SIZE).step_by(8) {
             state ^= state << 13;
             state ^= state >> 7;
             state ^= state << 17;
             // SAFETY: in the segment, which nobody else has.
-            unsafe { board.at.cast::<u64>().add(at / 8).write_volatile(state) };
+            unsafe { ring.at.cast::<u64>().add(at / 8).write_volatile(state) };
         }
         for number in [0, u64::MAX, 5] {
-            board.word(BOARD_EVENTS).store(number, Ordering::Relaxed);
-            let mut trace = crate::Trace::new(&board);
+            ring.word(BOARD_EVENTS).store(number, Ordering::Relaxed);
+            let mut trace = crate::Trace::new(&ring);
             let read = trace.drain().len() as u64;
             let (rest, lost) = trace.finish();
             assert_eq!(read + rest.len() as u64 + lost, number);
         }
         // One that looks right in all but what it says.
-        let words = board.at.cast::<u64>();
+        let words = ring.at.cast::<u64>();
         // SAFETY: as above.
         unsafe { words.add(BOARD_RING / 8).write_volatile(1) };
-        if let Some(event) = board.event(0) {
+        if let Some(event) = ring.event(0) {
             assert!(!event.path.chars().any(char::is_control));
         }
     }
 
     #[test]
     fn what_was_traced_is_there_in_its_turn() {
-        let board = Board::create().unwrap();
+        let ring = EventRing::create().unwrap();
         for pid in [7, 8] {
-            board.trace(&Event {
+            ring.trace(&Event {
                 turn: 0,
                 at_ns: 1,
                 took_ns: 2,
@@ -172,15 +174,15 @@ mod tests {
                 path: String::new(),
             });
         }
-        assert_eq!(board.events(), 2);
-        let second = board.event(1).unwrap();
+        assert_eq!(ring.events(), 2);
+        let second = ring.event(1).unwrap();
         assert_eq!((second.turn, second.pid, second.result), (2, 8, Some(-5)));
     }
 
     #[test]
     fn an_empty_board_has_no_events() {
-        let board = Board::create().unwrap();
-        assert_eq!(board.events(), 0);
-        assert_eq!(board.event(0), None);
+        let ring = EventRing::create().unwrap();
+        assert_eq!(ring.events(), 0);
+        assert_eq!(ring.event(0), None);
     }
 }

@@ -2,8 +2,8 @@
 
 use std::mem::{offset_of, size_of};
 
-use super::layout::{CCounter, CDirectory, CImage, CSlot, CUnreached, get_text, get_u32, get_u64};
-use super::{CALLS, DIRECTORIES, MAGIC, REASONS, SLOTS, UNREACHED, USERS, VERSION};
+use crate::layout::{CCounter, CDirectory, CImage, CSlot, CUnreached, get_text, get_u32, get_u64};
+use crate::page::{CALLS, DIRECTORIES, MAGIC, REASONS, SLOTS, UNREACHED, USERS, VERSION};
 
 /// `sync=off` held for this executable.
 pub const IMAGE_SYNC_OFF: u32 = 1;
@@ -208,7 +208,7 @@ fn parse_slot(bytes: &[u8], at: usize) -> Slot {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::session::layout::put;
+    use crate::layout::put;
 
     #[test]
     fn an_image_of_random_bytes_never_panics() {

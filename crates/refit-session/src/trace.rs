@@ -1,13 +1,13 @@
 //! The traced sync calls, in order, as the program makes them.
 
-use refit_preload::session::{EVENTS, Event};
+use crate::event::Event;
+use crate::page::EVENTS;
+use crate::sys::event_ring::EventRing;
 
-use crate::sys::board::Board;
-
-/// Reads the board's ring.
+/// Reads the ring.
 #[derive(Debug)]
 pub struct Trace<'a> {
-    board: &'a Board,
+    ring: &'a EventRing,
     next: u64,
     lost: u64,
 }
@@ -15,9 +15,9 @@ pub struct Trace<'a> {
 impl<'a> Trace<'a> {
     /// From the first call on.
     #[must_use]
-    pub fn new(board: &'a Board) -> Trace<'a> {
+    pub fn new(ring: &'a EventRing) -> Trace<'a> {
         Trace {
-            board,
+            ring,
             next: 0,
             lost: 0,
         }
@@ -37,7 +37,7 @@ impl<'a> Trace<'a> {
     }
 
     fn take(&mut self, is_last: bool) -> Vec<Event> {
-        let end = self.board.events();
+        let end = self.ring.events();
         // A scribbled number must not keep us here.
         let oldest = end.saturating_sub(EVENTS as u64);
         if self.next < oldest {
@@ -46,9 +46,9 @@ impl<'a> Trace<'a> {
         }
         let mut events = Vec::new();
         while self.next < end {
-            match self.board.event(self.next) {
+            match self.ring.event(self.next) {
                 Some(event) => events.push(event),
-                None if !is_last && self.board.events() == end => break,
+                None if !is_last && self.ring.events() == end => break,
                 None => self.lost += 1,
             }
             self.next += 1;

@@ -2,7 +2,7 @@
 //! laid over foreign memory: they give the offsets at which fields are read and
 //! written.
 
-use super::{
+use crate::page::{
     CALL_SLOTS, DIRECTORIES, EVENTS, LATENCIES, QUEUES, RULES, SLOTS, TEXT, UNREACHED, USERS,
 };
 
@@ -161,7 +161,7 @@ mod tests {
     use std::process::Command;
 
     use super::*;
-    use crate::session::{CALLS, COOKIE, MAGIC, REASONS};
+    use crate::page::{CALLS, COOKIE, MAGIC, REASONS};
 
     /// Every offset and size, as `name number` lines, from both sides.
     macro_rules! layout {
@@ -215,7 +215,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let (c, exe) = (dir.path().join("layout.c"), dir.path().join("layout"));
         std::fs::write(&c, source).unwrap();
-        let include = concat!(env!("CARGO_MANIFEST_DIR"), "/sync");
+        let include = concat!(env!("CARGO_MANIFEST_DIR"), "/../refit-preload/sync");
         let built = Command::new("cc")
             .args(["-I", include, "-o"])
             .arg(&exe)

@@ -2,8 +2,8 @@
 
 use std::mem::{offset_of, size_of};
 
-use super::layout::{CDisk, CPolicy, CRule, put};
-use super::{LATENCIES, MAGIC, RULES, TEXT, VERSION};
+use crate::layout::{CDisk, CPolicy, CRule, put};
+use crate::page::{LATENCIES, MAGIC, RULES, TEXT, VERSION};
 
 /// Make an image file and count (`REFIT_POLICY_COUNT`).
 pub const POLICY_COUNT: u32 = 1;

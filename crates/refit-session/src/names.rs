@@ -1,8 +1,15 @@
-//! Names of directories that a later refit may remove.
+//! Names by which refit knows what is its own: processes, and directories that a
+//! later refit may remove.
 
+use std::ffi::CStr;
 use std::io;
 
 use rustix::rand::{GetRandomFlags, getrandom};
+
+/// The name of the guardian's processes, which answer for a seccomp filter.
+pub const GUARDIAN: &CStr = c"refit-guardian";
+/// The name of the processes that open files for them.
+pub const OPENER: &CStr = c"refit-opener";
 
 /// A prefix and random digits. With nothing but the prefix somebody else's
 /// `refit-notes` would be taken for one that was left behind.

@@ -1,20 +1,5 @@
-//! The session page: what refit tells a program ([`Policy`]), and what it reads
-//! of what happened there ([`Image`], [`Event`]). As `sync/session.h` has it.
-
-mod event;
-mod image;
-mod layout;
-mod policy;
-
-pub use event::{BOARD_EVENTS, BOARD_RING, BOARD_SIZE, EVENT_SIZE, Event};
-pub use image::{
-    Counter, Directory, IMAGE_DEEPBIND, IMAGE_NO_BOARD, IMAGE_ODIRECT_OFF, IMAGE_OWN_RING,
-    IMAGE_OWN_SECCOMP, IMAGE_SHARED_SLOT, IMAGE_SIZE, IMAGE_SYNC_OFF, Image, Slot, Unreached,
-};
-pub use policy::{
-    DISK_SIZE, Disk, Knob, POLICY_COUNT, POLICY_DENY_RINGS, POLICY_FLAGS, POLICY_FOLLOW,
-    POLICY_NOTIFIED, POLICY_TRACE, Policy, Rule, TooLong, When,
-};
+//! The session page as `sync/session.h` defines it: sizes, versions, and the
+//! names of what is counted.
 
 /// First eight bytes of a policy and of an image file.
 pub const MAGIC: u64 = 0x3130_7469_6665_7221;

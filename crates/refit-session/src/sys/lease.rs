@@ -1,4 +1,4 @@
-//! The questions that need a raw system call.
+//! Whether anybody still uses a file.
 
 use std::fs::File;
 use std::os::fd::AsRawFd;
@@ -38,10 +38,4 @@ pub fn is_held(file: &File, by: Holders) -> bool {
         libc::fcntl(file.as_raw_fd(), libc::F_SETLEASE, libc::F_UNLCK);
     }
     false
-}
-
-/// Effective user id.
-pub fn geteuid() -> u32 {
-    // SAFETY: takes nothing, cannot fail.
-    unsafe { libc::geteuid() }
 }

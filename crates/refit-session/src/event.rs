@@ -2,8 +2,8 @@
 
 use std::mem::{offset_of, size_of};
 
-use super::layout::{CBoard, CEvent, get_text, get_u32, get_u64, put};
-use super::{ANSWERS, CALLS};
+use crate::layout::{CBoard, CEvent, get_text, get_u32, get_u64, put};
+use crate::page::{ANSWERS, CALLS};
 
 /// Size of the board in bytes.
 pub const BOARD_SIZE: usize = size_of::<CBoard>();

@@ -7,13 +7,17 @@ use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use refit_preload::session::Policy;
 use rustix::fs::{FlockOperation, flock};
 use rustix::process::{Pid, geteuid, test_kill_process};
 
-use crate::LaunchError;
+use crate::image::IMAGE_SIZE;
 use crate::names::OwnName;
+use crate::policy::Policy;
+use crate::sys::lease::{Holders, is_held};
 
+/// Image files beyond this number are not read: only a program that works
+/// against its own report makes as many.
+pub const MOST_IMAGES: usize = 100_000;
 const TMPFS_MAGIC: i64 = 0x0102_1994; // statfs(2)
 const NAME: OwnName = OwnName {
     prefix: "refit-",
@@ -54,8 +58,26 @@ pub fn base() -> PathBuf {
     "/dev/shm".into()
 }
 
-fn failed(path: &Path) -> impl Fn(io::Error) -> LaunchError {
-    move |cause| LaunchError::Session {
+/// Why there is no session.
+#[derive(Debug, thiserror::Error)]
+pub enum SessionError {
+    /// The session directory could not be made.
+    #[error("cannot make a session directory in {}: {cause}", path.display())]
+    Create {
+        /// Where it was to be.
+        path: PathBuf,
+        /// The kernel's reason.
+        cause: io::Error,
+    },
+    /// More settings than the session page holds.
+    #[error(
+        "these settings do not fit into the session page (64 rules, 8 KiB of text); give fewer"
+    )]
+    TooManySettings,
+}
+
+fn failed(path: &Path) -> impl Fn(io::Error) -> SessionError {
+    move |cause| SessionError::Create {
         path: path.to_owned(),
         cause,
     }
@@ -65,8 +87,8 @@ impl Session {
     /// Makes an empty session.
     ///
     /// # Errors
-    /// [`LaunchError::Session`].
-    pub fn create() -> Result<Session, LaunchError> {
+    /// [`SessionError::Create`].
+    pub fn create() -> Result<Session, SessionError> {
         let base = base();
         let failed = failed(&base);
         let root = geteuid().is_root();
@@ -111,11 +133,11 @@ impl Session {
     /// returns its file.
     ///
     /// # Errors
-    /// [`LaunchError::TooManySettings`], [`LaunchError::Session`].
-    pub fn write_policy(&self, policy: &Policy) -> Result<File, LaunchError> {
+    /// [`SessionError::TooManySettings`], [`SessionError::Create`].
+    pub fn write_policy(&self, policy: &Policy) -> Result<File, SessionError> {
         let bytes = policy
             .to_bytes()
-            .map_err(|_| LaunchError::TooManySettings)?;
+            .map_err(|_| SessionError::TooManySettings)?;
         let path = self.path.join("policy");
         let failed = failed(&self.path);
         let mut file = File::create(&path).map_err(&failed)?;
@@ -160,8 +182,7 @@ fn remove_dir(path: &Path) {
 
 /// Removes this user's sessions that nobody watches and no process uses:
 /// what a killed refit, or a daemon that has ended since, left behind.
-/// `in_use` says whether any process still maps a file of the session.
-pub fn remove_abandoned(in_use: impl Fn(&Path) -> bool) {
+pub fn remove_abandoned() {
     let Ok(entries) = fs::read_dir(base()) else {
         return;
     };
@@ -173,10 +194,36 @@ pub fn remove_abandoned(in_use: impl Fn(&Path) -> bool) {
             .is_some_and(|name| NAME.is_own(name));
         let ours = fs::symlink_metadata(&path)
             .is_ok_and(|meta| meta.is_dir() && meta.uid() == geteuid().as_raw());
-        if is_session && ours && is_abandoned(&path) && !in_use(&path) {
+        if is_session && ours && is_abandoned(&path) && !is_in_use(&path) {
             remove_dir(&path);
         }
     }
+}
+
+/// Opens an image file, and tells its owner. Neither links nor pipes that somebody
+/// may have put there are followed.
+#[must_use]
+pub fn open_image(path: &Path) -> Option<(File, u32)> {
+    let file = File::options()
+        .read(true)
+        .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
+        .open(path)
+        .ok()?;
+    let meta = file.metadata().ok()?;
+    (meta.is_file() && meta.size() == IMAGE_SIZE as u64).then(|| (file, meta.uid()))
+}
+
+/// Whether any process still maps a file of the session at `path`.
+fn is_in_use(path: &Path) -> bool {
+    let held = |file: &Path, by| File::open(file).is_ok_and(|file| is_held(&file, by));
+    let images = fs::read_dir(path.join("images"))
+        .into_iter()
+        .flatten()
+        .flatten();
+    held(&path.join("policy"), Holders::Anybody)
+        || images.take(MOST_IMAGES).any(|entry| {
+            open_image(&entry.path()).is_some_and(|(file, _)| is_held(&file, Holders::Writers))
+        })
 }
 
 fn is_abandoned(path: &Path) -> bool {

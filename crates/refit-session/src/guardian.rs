@@ -1,7 +1,8 @@
 //! What refit's guardian counts of the calls that a seccomp filter sends to it:
 //! plain numbers, between who counts and who reports.
 
-use crate::session::{CALLS, Counter};
+use crate::image::Counter;
+use crate::page::CALLS;
 
 /// The calls of one executable.
 #[derive(Clone, Debug, Default)]

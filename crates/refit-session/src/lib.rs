@@ -1,0 +1,35 @@
+//! What refit and the programs that run under it share: the session directory
+//! with its policy page and image files ([`Session`], [`Policy`], [`Image`]), the
+//! ring of traced calls ([`EventRing`], [`Trace`]), and what the guardian counts.
+//!
+//! The C side of the page is `sync/session.h` of refit-preload.
+
+mod directory;
+mod event;
+pub mod guardian;
+mod image;
+mod layout;
+pub mod names;
+mod page;
+mod policy;
+mod sys;
+mod trace;
+
+pub use directory::{
+    MOST_IMAGES, Session, SessionError, base, is_tmpfs, open_image, remove_abandoned,
+};
+pub use event::Event;
+pub use image::{
+    Counter, Directory, IMAGE_DEEPBIND, IMAGE_NO_BOARD, IMAGE_ODIRECT_OFF, IMAGE_OWN_RING,
+    IMAGE_OWN_SECCOMP, IMAGE_SHARED_SLOT, IMAGE_SIZE, IMAGE_SYNC_OFF, Image, Slot, Unreached,
+};
+pub use page::{ANSWERS, CALLS, COOKIE, EVENTS, LATENCIES, REASONS};
+pub use policy::{
+    DISK_SIZE, Disk, Knob, POLICY_COUNT, POLICY_DENY_RINGS, POLICY_FLAGS, POLICY_FOLLOW,
+    POLICY_NOTIFIED, POLICY_TRACE, Policy, Rule, TooLong, When,
+};
+// The library and the page are of one version: who places the one writes the other.
+pub use refit_preload::{LIBRARY, LIBRARY_HASH, LIBRARY_NAME};
+pub use sys::event_ring::EventRing;
+pub use sys::lease::{Holders, is_held};
+pub use trace::Trace;

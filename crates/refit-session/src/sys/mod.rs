@@ -1,0 +1,4 @@
+//! The only place in this crate with unsafe code.
+
+pub mod event_ring;
+pub mod lease;
