@@ -20,6 +20,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("refit-session", &["refit-preload"]),
     ("refit-launch", &["refit-knobs", "refit-session"]),
     ("refit-meter", &["refit-session"]),
+    ("refit-recipe", &["refit-knobs"]),
     (
         "refit-lab",
         &[
@@ -27,6 +28,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "refit-session",
             "refit-launch",
             "refit-meter",
+            "refit-recipe",
             "refit-stats",
         ],
     ),

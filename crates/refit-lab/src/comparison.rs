@@ -22,11 +22,11 @@ use crate::experiment::{Experiment, GateRecord, Role, RunRecord, Warning};
 use crate::fingerprint;
 use crate::gate::Answer;
 use crate::neighbours::Busy;
-use crate::recipe::Recipe;
 use crate::request::Request;
 use crate::warnings::warnings;
 use confirmation::{confirm, winner};
 pub use plan::MOST_PAIRS;
+use refit_recipe::Recipe;
 use runner::Runs;
 use times::results;
 

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::fs;
 
 use crate::error::LabError;
-use crate::recipe::{ConfAction, ConfError, Recipe};
 use crate::tool::Surroundings;
+use refit_recipe::{ConfAction, ConfError, Recipe};
 
 /// Each setting with what it does.
 pub struct ConfSteps {

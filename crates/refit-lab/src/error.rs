@@ -5,7 +5,7 @@ use refit_knobs::SettingError;
 use refit_launch::LaunchError;
 
 use crate::gate::GateError;
-use crate::recipe::ConfError;
+use refit_recipe::ConfError;
 
 /// Why a comparison could not be made.
 #[derive(Debug, thiserror::Error)]

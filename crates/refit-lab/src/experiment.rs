@@ -7,6 +7,10 @@ use refit_meter::{Calls, MemorySample, Pressure, Run, Testimony};
 use serde::{Deserialize, Serialize};
 
 pub use refit_meter::{Outcome, SCHEMA, SettingReport};
+pub use refit_recipe::{
+    AnswerRecord, Direction, LoadMetricRecord, LoadUnit, RecipeRecord, SeriesRecord,
+    UnavailableRecord,
+};
 
 /// A whole comparison.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -61,85 +65,6 @@ pub struct Experiment {
 
 fn wall() -> String {
     "wall".to_owned()
-}
-
-/// A recipe, as far as a reader of the result needs it.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct RecipeRecord {
-    /// Its name.
-    pub name: String,
-    /// The folder, as it was named; `None` for one that refit carries.
-    pub folder: Option<String>,
-    /// What it is to answer.
-    pub question: String,
-    /// One operation.
-    pub unit: String,
-    /// It starts a service; otherwise its load is the program.
-    pub is_service: bool,
-    /// One start of the service served all runs: the round is the replicate, not the start.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub is_kept: bool,
-    /// What is read from the load's output.
-    pub metrics: Vec<LoadMetricRecord>,
-    /// Metrics that are read side by side.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub series: Vec<SeriesRecord>,
-    /// Why each of its variants is worth trying, by canonical text.
-    pub why: BTreeMap<String, String>,
-    /// Its whole result are exact answers: nothing is measured.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub is_exact: bool,
-    /// Where the question comes from.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub note: Option<String>,
-    /// What the note answered, by variant.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub then: BTreeMap<String, Vec<AnswerRecord>>,
-}
-
-/// One line of an exact table.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AnswerRecord {
-    /// What was asked.
-    pub question: String,
-    /// What came.
-    pub answer: String,
-}
-
-/// Metrics that a reader wants side by side: percentiles, or one metric at
-/// several sizes.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct SeriesRecord {
-    /// What they are.
-    pub title: String,
-    /// Their names, in order.
-    pub metrics: Vec<String>,
-    /// Where each of them lies on the axis of a curve; empty: there is none.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub at: Vec<f64>,
-}
-
-/// A metric that a recipe reads from its load's output.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct LoadMetricRecord {
-    /// Its name.
-    pub name: String,
-    /// As the recipe wrote it: `ms`, `MiB`, `per-second` …
-    pub unit: String,
-    /// `less` or `more`.
-    pub better: String,
-    /// What it is, for people.
-    pub about: String,
-}
-
-/// A variant of a recipe that cannot be tried here.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct UnavailableRecord {
-    /// As the recipe wrote it.
-    pub settings: String,
-    /// Why not.
-    pub reason: String,
 }
 
 /// What a recipe's load did in one run.

@@ -6,7 +6,7 @@
 //! the same size; runs go in mirrored rounds; nothing is deleted before the
 //! comparison has ended; a variant whose outcome differs takes no part.
 
-pub mod answers;
+mod available;
 mod comparison;
 mod conf_steps;
 mod copies;
@@ -17,19 +17,17 @@ mod fingerprint;
 mod gate;
 mod metric;
 mod neighbours;
-mod output;
 mod place;
 mod ports;
 mod probe;
-pub mod recipe;
 mod request;
 mod run;
 mod settle;
 mod tool;
 mod tree;
-mod users;
 mod warnings;
 
+pub use available::{Available, available};
 pub use comparison::check::{Checked, check as check_recipe};
 pub use comparison::{Progress, compare};
 pub use error::LabError;

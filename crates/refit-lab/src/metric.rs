@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use refit_meter::{Calls, MemorySample};
+use refit_recipe::{Direction, LoadUnit};
 use refit_stats::Measure;
 
 use crate::experiment::{Experiment, LoadMetricRecord, RunRecord, ServiceRecord};
@@ -64,24 +65,20 @@ impl Unit {
         }
     }
 
-    /// As a recipe writes it, with the factor to the unit in which values are
-    /// stored; `None` for what is no unit.
-    #[must_use]
-    pub fn parse(text: &str) -> Option<(Unit, f64)> {
-        Some(match text {
-            "ns" => (Unit::Nanoseconds, 1.0),
-            "us" => (Unit::Nanoseconds, 1e3),
-            "ms" => (Unit::Nanoseconds, 1e6),
-            "s" => (Unit::Nanoseconds, 1e9),
-            "bytes" => (Unit::Bytes, 1.0),
-            "KiB" => (Unit::Bytes, 1024.0),
-            "MiB" => (Unit::Bytes, 1048576.0),
-            "GiB" => (Unit::Bytes, 1073741824.0),
-            "count" => (Unit::Count, 1.0),
-            "per-second" => (Unit::PerSecond, 1.0),
-            "percent" => (Unit::Percent, 1.0),
-            _ => return None,
-        })
+    /// In which values of a load are stored and printed.
+    fn of_load(unit: LoadUnit) -> Unit {
+        match unit {
+            LoadUnit::Nanoseconds
+            | LoadUnit::Microseconds
+            | LoadUnit::Milliseconds
+            | LoadUnit::Seconds => Unit::Nanoseconds,
+            LoadUnit::Bytes | LoadUnit::Kibibytes | LoadUnit::Mebibytes | LoadUnit::Gibibytes => {
+                Unit::Bytes
+            }
+            LoadUnit::Count => Unit::Count,
+            LoadUnit::PerSecond => Unit::PerSecond,
+            LoadUnit::Percent => Unit::Percent,
+        }
     }
 }
 
@@ -184,9 +181,9 @@ impl ServiceRecord {
 impl Metric {
     /// What a recipe reads from its load.
     fn of_load(record: &LoadMetricRecord) -> Metric {
-        let (unit, _) = Unit::parse(&record.unit).unwrap_or((Unit::Count, 1.0));
-        let measure = match (unit, record.better.as_str()) {
-            (_, "more") => Measure::Rate,
+        let unit = Unit::of_load(record.unit);
+        let measure = match (unit, record.better) {
+            (_, Direction::More) => Measure::Rate,
             (Unit::Nanoseconds, _) => Measure::Duration,
             _ => Measure::Amount,
         };
@@ -258,25 +255,8 @@ fn built_in(is_service: bool) -> &'static [Metric] {
     if is_service { OF_SERVICES } else { OF_COMMANDS }
 }
 
-/// Names of refit's own metrics in the runs of such a recipe.
-pub(crate) fn is_built_in_for(name: &str, is_service: bool) -> bool {
-    let mut all = OF_LOADS.iter().chain(built_in(is_service));
-    all.any(|metric| metric.name == name)
-}
-
-/// Names that the metrics of a recipe's load cannot take.
-pub(crate) fn is_built_in(name: &str) -> bool {
-    let tables = [OF_COMMANDS, OF_LOADS, OF_SERVICES];
-    tables
-        .into_iter()
-        .flatten()
-        .any(|metric| metric.name == name)
-}
-
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-
     use super::*;
 
     #[test]
@@ -288,35 +268,16 @@ mod tests {
             names.dedup();
             assert_eq!(names.len(), all);
         }
-        assert!(is_built_in("pss") && !is_built_in("iowait"));
     }
 
+    /// The recipe's checker goes by these lists.
     #[test]
-    fn the_schema_of_recipes_knows_names_and_units() {
-        let schema = include_str!("../../../docs/recipe.schema.json");
-        let schema: serde_json::Value = serde_json::from_str(schema).unwrap();
-        let list = |pointer: &str| -> BTreeSet<String> {
-            serde_json::from_value(schema.pointer(pointer).unwrap().clone()).unwrap()
+    fn recipes_know_the_names_of_all_metrics() {
+        let names = |table: &[Metric]| -> Vec<String> {
+            table.iter().map(|metric| metric.name.to_string()).collect()
         };
-        let names = [OF_COMMANDS, OF_LOADS, OF_SERVICES].into_iter().flatten();
-        assert_eq!(
-            list("/$defs/load/properties/metrics/propertyNames/not/enum"),
-            names.map(|metric| metric.name.to_string()).collect()
-        );
-        for unit in list("/$defs/metric/properties/unit/enum") {
-            assert!(Unit::parse(&unit).is_some(), "{unit}");
-        }
-        let classes = refit_knobs::Class::ALL.map(|class| class.to_string());
-        assert_eq!(
-            list("/$defs/value/properties/class/enum"),
-            classes.into_iter().collect()
-        );
-    }
-
-    #[test]
-    fn units_of_recipes_become_those_of_tables() {
-        assert_eq!(Unit::parse("ms"), Some((Unit::Nanoseconds, 1e6)));
-        assert_eq!(Unit::parse("MiB"), Some((Unit::Bytes, 1048576.0)));
-        assert_eq!(Unit::parse("furlongs"), None);
+        assert_eq!(names(OF_COMMANDS), refit_recipe::COMMAND_METRICS);
+        assert_eq!(names(OF_LOADS), refit_recipe::LOAD_METRICS);
+        assert_eq!(names(OF_SERVICES), refit_recipe::SERVICE_METRICS);
     }
 }

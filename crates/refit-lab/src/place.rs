@@ -16,9 +16,9 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::process::{Pid, Signal, geteuid, kill_process};
 
 use crate::ports::Port;
-use crate::recipe::Recipe;
 use crate::tree::{DEATH, PROC, Tree, kill_cgroup};
-use crate::users;
+use refit_recipe::Recipe;
+use refit_recipe::find_user;
 
 /// Where instances lie unless the user says otherwise: a disk on most machines.
 pub const DEFAULT_BASE: &str = "/var/tmp";
@@ -119,7 +119,7 @@ impl Place {
         for dir in [&instance.dir, &instance.tmpfs] {
             make(dir)?;
             if let Some(user) = service.user.as_deref().filter(|_| geteuid().is_root())
-                && let Some(user) = users::find(user)
+                && let Some(user) = find_user(user)
             {
                 chown(dir, Some(user.uid), Some(user.gid))?;
             }

@@ -11,7 +11,7 @@ use refit_stats::DEFAULT_DELTA;
 use crate::experiment::UnavailableRecord;
 use crate::gate::Gate;
 use crate::place::DEFAULT_BASE;
-use crate::recipe::Recipe;
+use refit_recipe::Recipe;
 
 /// A comparison as it was asked for.
 #[derive(Clone, Debug)]

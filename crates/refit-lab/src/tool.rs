@@ -11,7 +11,7 @@ use refit_launch::{doze, interruptions, with_first_signals};
 
 use crate::error::LabError;
 use crate::tree::{Part, Tree};
-use crate::users;
+use refit_recipe::find_user;
 
 /// How long to sleep where nothing wakes refit.
 pub const TICK: Duration = Duration::from_millis(10);
@@ -54,7 +54,7 @@ impl Surroundings {
         let mut words = tree.entering(part);
         if let Some(user) = &self.user {
             // A group of the user's name need not be there: nobody's is nogroup.
-            let group = users::find(user).map_or_else(|| user.clone(), |user| user.gid.to_string());
+            let group = find_user(user).map_or_else(|| user.clone(), |user| user.gid.to_string());
             words.extend([
                 "setpriv".to_owned(),
                 format!("--reuid={user}"),

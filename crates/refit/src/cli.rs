@@ -119,7 +119,7 @@ pub struct ReportArgs {
 }
 
 fn duration(text: &str) -> Result<Duration, String> {
-    refit_lab::recipe::parse_time(text).ok_or_else(|| "write a time as 90s, 3m or 500ms".to_owned())
+    refit_recipe::parse_time(text).ok_or_else(|| "write a time as 90s, 3m or 500ms".to_owned())
 }
 
 fn seed(text: &str) -> Result<u64, String> {

@@ -17,8 +17,8 @@ use crate::experiment::{
 };
 use crate::fingerprint;
 use crate::neighbours::Busy;
-use crate::recipe::Recipe;
 use crate::request::Request;
+use refit_recipe::Recipe;
 
 impl<'a> Comparison<'a> {
     pub(super) fn new(request: &'a Request) -> Result<Self, LabError> {

@@ -10,8 +10,8 @@ use super::recipe_runner::RecipeRunner;
 use super::runner::Runs;
 use crate::error::LabError;
 use crate::experiment::Role;
-use crate::recipe::Recipe;
 use crate::request::Request;
+use refit_recipe::Recipe;
 
 /// What one variant came to.
 #[derive(Clone, Debug)]

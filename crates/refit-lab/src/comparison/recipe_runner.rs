@@ -21,18 +21,18 @@ use rustix::process::geteuid;
 use self::kept::Kept;
 use self::phase::{Phase, failed, names, out, passed, seconds};
 use super::runner::{Made, Runs, disk_seed, io_error, next_padding, unsettled};
-use crate::answers;
 use crate::conf_steps::ConfSteps;
 use crate::copies::size;
 use crate::error::LabError;
 use crate::experiment::{AnswerRecord, LoadRecord, Role, VariantRecord, Warning};
-use crate::output::{last_lines, read_metrics, read_operations};
 use crate::place::{Instance, Place};
-use crate::recipe::{Recipe, Work, needs_path};
 use crate::request::Request;
 use crate::settle::Settle;
 use crate::tool::{Surroundings, ToolEnd};
 use crate::tree::Part;
+use refit_recipe::answers;
+use refit_recipe::{Recipe, Work, needs_path};
+use refit_recipe::{last_lines, read_metrics, read_operations};
 
 /// A disk with less room is full.
 const FULL_BYTES: u64 = 64 << 10;

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use refit_lab::experiment::{
-    Experiment, LoadMetricRecord, LoadRecord, RecipeRecord, Role, ServiceRecord, UnavailableRecord,
+    Direction, Experiment, LoadMetricRecord, LoadRecord, LoadUnit, RecipeRecord, Role,
+    ServiceRecord, UnavailableRecord,
 };
 use refit_meter::{Calls, MemorySample, Pressure};
 
@@ -81,8 +82,8 @@ fn recipe() -> RecipeRecord {
         then: BTreeMap::new(),
         metrics: vec![LoadMetricRecord {
             name: "p99".to_owned(),
-            unit: "ms".to_owned(),
-            better: "less".to_owned(),
+            unit: LoadUnit::Milliseconds,
+            better: Direction::Less,
             about: "99th percentile of the time to accept a mail".to_owned(),
         }],
         series: Vec::new(),

@@ -6,7 +6,7 @@ use std::io::{self, BufRead, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
-use refit_lab::recipe::{Folder, Recipe};
+use refit_recipe::{Folder, Recipe};
 use rustix::process::geteuid;
 
 use super::recipes::commands;

@@ -9,10 +9,10 @@ use super::RecipeRunner;
 use super::phase::{Phase, described, failed, out, passed, seconds};
 use crate::comparison::runner::{Made, io_error};
 use crate::error::LabError;
-use crate::output::last_lines;
 use crate::place::Instance;
 use crate::run::Watch;
 use crate::tree::Part;
+use refit_recipe::last_lines;
 
 impl RecipeRunner<'_> {
     /// The load itself is the program.

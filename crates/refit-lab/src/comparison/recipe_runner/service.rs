@@ -14,13 +14,13 @@ use super::window::Moment;
 use crate::comparison::runner::{Made, io_error};
 use crate::error::LabError;
 use crate::experiment::ServiceRecord;
-use crate::output::last_lines;
 use crate::place::Instance;
 use crate::ports::is_listening;
-use crate::recipe::Ready;
 use crate::run::Watch;
 use crate::tool::TICK;
 use crate::tree::{self, PROC, Part, Tree};
+use refit_recipe::Ready;
+use refit_recipe::last_lines;
 
 /// Between two looks whether a service is ready: its time to be ready is known
 /// this well.

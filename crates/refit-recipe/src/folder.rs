@@ -6,7 +6,7 @@ use std::io::{self, Read};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use super::RecipeError;
+use crate::error::RecipeError;
 
 /// Folders are scripts and a few sources; more is a mistake, such as a home directory.
 const MOST_BYTES: u64 = 16 << 20;

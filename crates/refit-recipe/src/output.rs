@@ -8,7 +8,34 @@ use std::path::Path;
 
 use regex_lite::Regex;
 
-use crate::recipe::{LoadMetric, Source};
+/// Where a metric is found in a load's output.
+#[derive(Clone, Debug)]
+pub enum Source {
+    /// The first group of the first match.
+    Regex(Regex),
+    /// JSON Pointer.
+    Pointer(String),
+}
+
+/// A metric that is read from the load's output.
+#[derive(Clone, Debug)]
+pub struct LoadMetric {
+    /// Its name.
+    pub name: String,
+    /// Where it is.
+    pub source: Source,
+    /// From the recipe's unit to the stored one.
+    pub factor: f64,
+}
+
+/// How many operations the load does.
+#[derive(Clone, Debug)]
+pub enum Work {
+    /// So many; and so many in a check.
+    Number(u64, u64),
+    /// Its output tells it.
+    Read(Regex),
+}
 
 /// Bytes of an output that a message shows.
 const TAIL: u64 = 400;

@@ -6,7 +6,10 @@ use std::fmt;
 use serde::de::{self, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-use crate::experiment::SeriesRecord;
+use std::time::Duration;
+
+use crate::metrics::{Direction, LoadUnit};
+use crate::records::SeriesRecord;
 
 /// The whole file.
 #[derive(Clone, Debug, Deserialize)]
@@ -179,17 +182,13 @@ pub struct MetricEntry {
     /// JSON Pointer (RFC 6901) into the output.
     pub pointer: Option<String>,
     /// Of the value.
-    pub unit: String,
-    /// `less` or `more`.
-    #[serde(default = "less")]
-    pub better: String,
+    pub unit: LoadUnit,
+    /// Which values are the better ones.
+    #[serde(default)]
+    pub better: Direction,
     /// What it is.
     #[serde(default)]
     pub about: String,
-}
-
-fn less() -> String {
-    "less".to_owned()
 }
 
 /// What has to come out.
@@ -278,4 +277,24 @@ impl<'de> Deserialize<'de> for Conf {
         }
         deserializer.deserialize_map(Table)
     }
+}
+
+/// `90s`, `3m`, `500ms`.
+#[must_use]
+pub fn parse_time(text: &str) -> Option<Duration> {
+    const UNITS: [(&str, f64); 6] = [
+        ("ms", 1e-3),
+        ("min", 60.0),
+        ("s", 1.0),
+        ("m", 60.0),
+        ("h", 3600.0),
+        ("", 1.0),
+    ];
+    UNITS
+        .iter()
+        .find_map(|(unit, seconds)| {
+            let number: f64 = text.trim().strip_suffix(unit)?.trim().parse().ok()?;
+            Duration::try_from_secs_f64(number * seconds).ok()
+        })
+        .filter(|time| !time.is_zero())
 }

@@ -3,17 +3,26 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use refit_knobs::Class;
+use refit_knobs::{Class, Variant};
 use regex_lite::Regex;
 
-use super::file::RecipeFile;
-use super::{
-    ConfAction, Folder, LoadMetric, Operations, PATIENCE, Ready, RecipeError, ServiceStart, Source,
-    Work, canonical, conf, parse_time,
-};
 use crate::answers;
-use crate::experiment::AnswerRecord;
-use crate::metric::{Unit, is_built_in, is_built_in_for};
+use crate::conf::{self, ConfAction};
+use crate::error::RecipeError;
+use crate::file::{Operations, RecipeFile, parse_time};
+use crate::folder::Folder;
+use crate::metrics::{is_built_in, is_built_in_for};
+use crate::output::{LoadMetric, Source, Work};
+use crate::records::AnswerRecord;
+use crate::start::{Ready, ServiceStart};
+
+/// The longest wait for a service or a load, where the recipe does not say.
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// As a variant prints itself, if it is one that this refit knows.
+pub fn canonical(settings: &str) -> String {
+    Variant::parse(settings).map_or_else(|_| settings.to_owned(), |v| v.to_string())
+}
 
 /// Looks at one file.
 pub struct Checker<'a> {
@@ -49,7 +58,7 @@ impl Checker<'_> {
     }
 
     pub fn time(&self, key: &str, text: Option<&str>) -> Result<Duration, RecipeError> {
-        text.map_or(Ok(PATIENCE), |text| {
+        text.map_or(Ok(DEFAULT_TIMEOUT), |text| {
             parse_time(text).ok_or_else(|| {
                 self.wrong(
                     key,
@@ -194,23 +203,17 @@ impl Checker<'_> {
             .map(|(name, entry)| {
                 let key = format!("load.metrics.{name}");
                 if is_built_in(name) {
-                    let problem = format!("`{name}` is a metric of refit's own; choose another name");
+                    let problem =
+                        format!("`{name}` is a metric of refit's own; choose another name");
                     return Err(self.wrong(&key, problem));
                 }
-                let Some((_, factor)) = Unit::parse(&entry.unit) else {
-                    let problem = format!(
-                        "`{}` is no unit; there are ns us ms s, bytes KiB MiB GiB, count, per-second, percent",
-                        entry.unit
-                    );
-                    return Err(self.wrong(&format!("{key}.unit"), problem));
-                };
-                if !["less", "more"].contains(&&*entry.better) {
-                    let problem = format!("`{}` is neither `less` nor `more`", entry.better);
-                    return Err(self.wrong(&format!("{key}.better"), problem));
-                }
                 let source = match (&entry.regex, &entry.pointer) {
-                    (Some(text), None) => Source::Regex(self.with_group(&format!("{key}.regex"), text)?),
-                    (None, Some(pointer)) if pointer.starts_with('/') => Source::Pointer(pointer.clone()),
+                    (Some(text), None) => {
+                        Source::Regex(self.with_group(&format!("{key}.regex"), text)?)
+                    }
+                    (None, Some(pointer)) if pointer.starts_with('/') => {
+                        Source::Pointer(pointer.clone())
+                    }
                     (None, Some(pointer)) => {
                         let problem = format!("`{pointer}` is no JSON Pointer; it begins with `/`");
                         return Err(self.wrong(&format!("{key}.pointer"), problem));
@@ -220,7 +223,7 @@ impl Checker<'_> {
                 Ok(LoadMetric {
                     name: name.clone(),
                     source,
-                    factor,
+                    factor: entry.unit.factor(),
                 })
             })
             .collect()

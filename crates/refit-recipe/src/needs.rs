@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use rustix::process::geteuid;
 
-use super::Recipe;
+use crate::recipe::Recipe;
+use crate::users;
 
 /// Where servers lie that no user's PATH names.
 const SYSTEM: [&str; 3] = ["/usr/local/sbin", "/usr/sbin", "/sbin"];
@@ -65,7 +66,7 @@ impl Recipe {
             .user
             .as_deref()
             .filter(|_| geteuid().is_root());
-        let unknown = user.filter(|user| crate::users::find(user).is_none());
+        let unknown = user.filter(|user| users::find(user).is_none());
         unknown.map(|user| {
             format!(
                 "the recipe {} runs as the user {user}, and there is none\n  its package makes it: apt install {}",

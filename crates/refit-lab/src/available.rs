@@ -5,8 +5,7 @@ use std::path::Path;
 use refit_knobs::{SettingError, Settings, Variant};
 use refit_launch::{Options, prepare};
 
-use super::Recipe;
-use crate::experiment::UnavailableRecord;
+use refit_recipe::{Recipe, UnavailableRecord};
 
 /// Variants that can be tried, and those that cannot.
 #[derive(Clone, Debug, Default)]

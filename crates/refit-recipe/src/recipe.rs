@@ -1,94 +1,20 @@
-//! Recipes: a real service, its load and its check, as one folder.
-//!
-//! [`Recipe::find`] reads and checks one; nothing of it runs before a
-//! comparison. docs/recipes.md is the format's description for people.
-
-mod available;
-mod checker;
-mod conf;
-mod error;
-mod file;
-mod folder;
-mod needs;
+//! A recipe that has been read and checked.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use regex_lite::Regex;
+use refit_knobs::{Class, Setting, Settings};
 
-pub use available::{Available, available};
-pub use conf::{ConfAction, ConfError};
-pub use error::RecipeError;
-pub use file::{Operations, RecipeFile};
-pub use folder::{Folder, shipped_names};
-pub(crate) use needs::path as needs_path;
-
-use crate::experiment::{AnswerRecord, LoadMetricRecord, RecipeRecord};
-use checker::Checker;
-
-/// The longest wait for a service or a load, where the recipe does not say.
-const PATIENCE: Duration = Duration::from_secs(60);
-
-/// When a service is ready.
-#[derive(Clone, Debug)]
-pub enum Ready {
-    /// Somebody listens on this port (by name).
-    Tcp(String),
-    /// Somebody listens on this socket.
-    Unix(String),
-    /// A line matches; of the service's own output where there is no file.
-    Log(Regex, Option<String>),
-    /// The command succeeds.
-    Command(String),
-}
-
-/// A service to start.
-#[derive(Clone, Debug)]
-pub struct ServiceStart {
-    /// What is swapped beneath.
-    pub start: String,
-    /// It is started once, and all runs load the same one.
-    pub keep: bool,
-    /// When it is ready.
-    pub ready: Ready,
-    /// What ends it; `None`: SIGTERM.
-    pub stop: Option<String>,
-    /// How long to wait until it is ready.
-    pub ready_timeout: Duration,
-    /// How long to wait until it has ended.
-    pub stop_timeout: Duration,
-}
-
-/// Where a metric is found in a load's output.
-#[derive(Clone, Debug)]
-pub enum Source {
-    /// The first group of the first match.
-    Regex(Regex),
-    /// JSON Pointer.
-    Pointer(String),
-}
-
-/// A metric that is read from the load's output.
-#[derive(Clone, Debug)]
-pub struct LoadMetric {
-    /// Its name.
-    pub name: String,
-    /// Where it is.
-    pub source: Source,
-    /// From the recipe's unit to the stored one.
-    pub factor: f64,
-}
-
-/// How many operations the load does.
-#[derive(Clone, Debug)]
-pub enum Work {
-    /// So many; and so many in a check.
-    Number(u64, u64),
-    /// Its output says.
-    Read(Regex),
-}
+use crate::checker::{Checker, canonical};
+use crate::conf::{ConfAction, ConfError, action, class};
+use crate::error::RecipeError;
+use crate::file::{ConfEntry, RecipeFile};
+use crate::folder::{Folder, shipped_names};
+use crate::output::{LoadMetric, Work};
+use crate::records::{AnswerRecord, LoadMetricRecord, RecipeRecord};
+use crate::start::ServiceStart;
 
 /// A recipe, checked.
 #[derive(Clone, Debug)]
@@ -227,8 +153,8 @@ impl Recipe {
             metrics: metrics
                 .map(|(name, entry)| LoadMetricRecord {
                     name: name.clone(),
-                    unit: entry.unit.clone(),
-                    better: entry.better.clone(),
+                    unit: entry.unit,
+                    better: entry.better,
                     about: entry.about.clone(),
                 })
                 .collect(),
@@ -286,31 +212,53 @@ impl Recipe {
         }
         all
     }
-}
 
-/// As a variant prints itself, if it is one that this refit knows.
-fn canonical(settings: &str) -> String {
-    refit_knobs::Variant::parse(settings).map_or_else(|_| settings.to_owned(), |v| v.to_string())
-}
+    /// What a `conf.NAME=VALUE` does.
+    ///
+    /// # Errors
+    /// [`ConfError::Unknown`].
+    pub fn conf(&self, name: &str, value: &str) -> Result<ConfAction, ConfError> {
+        self.entry(name, value)
+            .and_then(|entry| action(entry).ok())
+            .ok_or_else(|| {
+                let knobs = self.file.conf.iter();
+                let known: Vec<String> = knobs
+                    .map(|(name, conf)| {
+                        let values: Vec<&str> = conf.values.keys().map(|v| &**v).collect();
+                        format!("conf.{name}={}", values.join("|"))
+                    })
+                    .collect();
+                ConfError::Unknown {
+                    setting: format!("conf.{name}={value}"),
+                    recipe: self.name().to_owned(),
+                    known: if known.is_empty() {
+                        "none at all".to_owned()
+                    } else {
+                        known.join(", ")
+                    },
+                }
+            })
+    }
 
-/// `90s`, `3m`, `500ms`.
-#[must_use]
-pub fn parse_time(text: &str) -> Option<Duration> {
-    const UNITS: [(&str, f64); 6] = [
-        ("ms", 1e-3),
-        ("min", 60.0),
-        ("s", 1.0),
-        ("m", 60.0),
-        ("h", 3600.0),
-        ("", 1.0),
-    ];
-    UNITS
-        .iter()
-        .find_map(|(unit, seconds)| {
-            let number: f64 = text.trim().strip_suffix(unit)?.trim().parse().ok()?;
-            Duration::try_from_secs_f64(number * seconds).ok()
-        })
-        .filter(|time| !time.is_zero())
+    fn entry(&self, name: &str, value: &str) -> Option<&ConfEntry> {
+        self.file.conf.get(name)?.values.get(value)
+    }
+
+    /// The riskiest class of these settings, those of `conf.` as declared here.
+    #[must_use]
+    pub fn class(&self, settings: &Settings) -> Class {
+        let classes = settings.0.iter().map(|setting| self.class_of(setting));
+        classes.max().unwrap_or(Class::Safe)
+    }
+
+    /// The class of one setting.
+    #[must_use]
+    pub fn class_of(&self, setting: &Setting) -> Class {
+        let declared = setting
+            .conf()
+            .and_then(|(name, value)| class(&self.entry(name, value)?.class));
+        declared.unwrap_or_else(|| setting.class())
+    }
 }
 
 #[cfg(test)]

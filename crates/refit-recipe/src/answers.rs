@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::experiment::AnswerRecord;
+use crate::records::AnswerRecord;
 
 /// What a command printed.
 pub fn read(text: &str) -> Result<Vec<AnswerRecord>, String> {

@@ -5,10 +5,9 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use refit_knobs::{Class, Settings};
+use refit_knobs::Class;
 
-use super::Recipe;
-use super::file::ConfEntry;
+use crate::file::ConfEntry;
 
 /// What a value does.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -100,55 +99,6 @@ pub fn action(entry: &ConfEntry) -> Result<ConfAction, &'static str> {
             Ok(ConfAction::Command { command, inverse })
         }
         _ => Err("write either `file`, `from` and `to`, or `command` and `inverse`"),
-    }
-}
-
-impl Recipe {
-    /// What a `conf.NAME=VALUE` does.
-    ///
-    /// # Errors
-    /// [`ConfError::Unknown`].
-    pub fn conf(&self, name: &str, value: &str) -> Result<ConfAction, ConfError> {
-        self.entry(name, value)
-            .and_then(|entry| action(entry).ok())
-            .ok_or_else(|| {
-                let knobs = self.file.conf.iter();
-                let known: Vec<String> = knobs
-                    .map(|(name, conf)| {
-                        let values: Vec<&str> = conf.values.keys().map(|v| &**v).collect();
-                        format!("conf.{name}={}", values.join("|"))
-                    })
-                    .collect();
-                ConfError::Unknown {
-                    setting: format!("conf.{name}={value}"),
-                    recipe: self.name().to_owned(),
-                    known: if known.is_empty() {
-                        "none at all".to_owned()
-                    } else {
-                        known.join(", ")
-                    },
-                }
-            })
-    }
-
-    fn entry(&self, name: &str, value: &str) -> Option<&ConfEntry> {
-        self.file.conf.get(name)?.values.get(value)
-    }
-
-    /// The riskiest class of these settings, those of `conf.` as declared here.
-    #[must_use]
-    pub fn class(&self, settings: &Settings) -> Class {
-        let classes = settings.0.iter().map(|setting| self.class_of(setting));
-        classes.max().unwrap_or(Class::Safe)
-    }
-
-    /// The class of one setting.
-    #[must_use]
-    pub fn class_of(&self, setting: &refit_knobs::Setting) -> Class {
-        let declared = setting
-            .conf()
-            .and_then(|(name, value)| class(&self.entry(name, value)?.class));
-        declared.unwrap_or_else(|| setting.class())
     }
 }
 
