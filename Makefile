@@ -14,6 +14,7 @@ demo: ## the embedded example: no server, no root
 	$(MAKE) all
 	$(REFIT) demo
 
+# scripts/under-load make test: the same while four busy loops and a disk writer run.
 test: ## every check and every test, as this user and (as root) as nobody too
 	scripts/setup test
 	scripts/test

@@ -161,6 +161,7 @@ const HELP: &str = "\
 refit-tests [FILTER…]    run the tests whose name contains one of the FILTERs (all without one)
   --list                 print the names instead
   --strict               a skipped test is a failed one
+  --times N              run each of them N times; count every run, and print at the end which failed how often
   --one NAME             run this test in this very process, its output unhidden
   --programs             compile every program of the tests, and run nothing
   --conformance          print docs/conformance.md as it should be, and run nothing else
@@ -171,12 +172,24 @@ environment:
   REFIT_TEST_DIR         where tests work; no tmpfs   (/var/tmp)";
 
 fn main() -> ExitCode {
-    let mut options = Options::default();
+    let mut options = Options {
+        filters: Vec::new(),
+        list: false,
+        strict: false,
+        times: 1,
+    };
     let mut args = std::env::args().skip(1);
     while let Some(arg) = args.next() {
         match arg.as_str() {
             "--list" => options.list = true,
             "--strict" => options.strict = true,
+            "--times" => match args.next().and_then(|times| times.parse().ok()) {
+                Some(times) if times > 0 => options.times = times,
+                _ => {
+                    eprintln!("refit-tests: --times needs a number greater than 0");
+                    return ExitCode::from(2);
+                }
+            },
             "--programs" => return fixture::compile_all(),
             "--conformance" => return conformance::print_document(),
             "--one" => {

@@ -85,18 +85,27 @@ macro_rules! test {
 /// How long what a test started may go on after the test's own end.
 const GRACE: Duration = Duration::from_secs(2);
 
-#[derive(Default)]
 pub struct Options {
     pub filters: Vec<String>,
     pub list: bool,
     pub strict: bool,
+    /// How often each chosen test runs.
+    pub times: usize,
 }
 
+/// What all runs came to; with `--times`, each run counts.
 #[derive(Default)]
 struct Totals {
-    passed: AtomicUsize,
-    failed: AtomicUsize,
-    skipped: AtomicUsize,
+    passed: usize,
+    skipped: usize,
+    failures: Vec<Failures>,
+}
+
+/// One test's failed runs.
+struct Failures {
+    name: &'static str,
+    count: usize,
+    first_output: String,
 }
 
 enum Verdict {
@@ -128,35 +137,37 @@ pub fn run(table: &[&[Test]], options: &Options) -> Result<bool> {
     }
     let root = work_root()?;
     clean_up_when_interrupted();
-    let totals = Totals::default();
+    let totals = Mutex::new(Totals::default());
     let (alone, together): (Vec<_>, Vec<_>) = chosen.into_iter().partition(|test| test.alone);
     for (tests, width) in [(together, 2), (alone, 1)] {
         let next = AtomicUsize::new(0);
         std::thread::scope(|scope| {
             for _ in 0..width {
                 scope.spawn(|| {
-                    while let Some(test) = tests.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    // All tests once, then all again: two runs of one test meet only when there is no other.
+                    let runs = tests.len() * options.times;
+                    while let Some(test) = Some(next.fetch_add(1, Ordering::Relaxed))
+                        .filter(|run| *run < runs)
+                        .and_then(|run| tests.get(run % tests.len()))
+                    {
                         let started = Instant::now();
                         let verdict = run_in_child(test, &root).unwrap_or_else(|error| {
                             Verdict::Failed(format!("the runner: {error:#}\n"))
                         });
+                        let mut totals = totals.lock().unwrap_or_else(PoisonError::into_inner);
                         totals.add(test, verdict, options.strict, started.elapsed());
                     }
                 });
             }
         });
     }
-    let [passed, failed, skipped] =
-        [totals.passed, totals.failed, totals.skipped].map(AtomicUsize::into_inner);
-    println!(
-        "product tests (user {}): {passed} passed, {failed} failed, {skipped} skipped",
-        user_name()
-    );
-    Ok(failed == 0)
+    let totals = totals.into_inner().unwrap_or_else(PoisonError::into_inner);
+    totals.print(options.times);
+    Ok(totals.failures.is_empty())
 }
 
 impl Totals {
-    fn add(&self, test: &Test, verdict: Verdict, strict: bool, took: Duration) {
+    fn add(&mut self, test: &Test, verdict: Verdict, strict: bool, took: Duration) {
         let verdict = match verdict {
             Verdict::Skipped(reason) if strict => {
                 Verdict::Failed(format!("skipped, which --strict forbids: {reason}\n"))
@@ -165,25 +176,51 @@ impl Totals {
         };
         let seconds = took.as_secs_f64();
         let name = test.name();
-        // One write for each test, so that two of them never mix their lines.
-        let (total, text) = match verdict {
-            Verdict::Passed => (&self.passed, format!("ok {name} ({seconds:.1} s)\n")),
-            Verdict::Skipped(reason) => (
-                &self.skipped,
-                format!("skipped {name} ({seconds:.1} s): {reason}\n"),
-            ),
+        match verdict {
+            Verdict::Passed => {
+                self.passed += 1;
+                println!("ok {name} ({seconds:.1} s)");
+            }
+            Verdict::Skipped(reason) => {
+                self.skipped += 1;
+                println!("skipped {name} ({seconds:.1} s): {reason}");
+            }
             Verdict::Failed(output) => {
                 let output: String = output.lines().map(|line| format!("    {line}\n")).collect();
-                (
-                    &self.failed,
-                    format!("FAILED {name} ({seconds:.1} s)\n{output}"),
-                )
+                print!("FAILED {name} ({seconds:.1} s)\n{output}");
+                match self.failures.iter_mut().find(|known| known.name == name) {
+                    Some(known) => known.count += 1,
+                    None => self.failures.push(Failures {
+                        name,
+                        count: 1,
+                        first_output: output,
+                    }),
+                }
             }
-        };
-        total.fetch_add(1, Ordering::Relaxed);
-        print!("{text}");
+        }
         // Nobody is left to tell when our own stdout is gone.
         let _ = std::io::stdout().flush();
+    }
+
+    /// The last line, and before it, where tests ran more than once, which of them failed how often.
+    fn print(&self, times: usize) {
+        if times > 1 {
+            for Failures {
+                name,
+                count,
+                first_output,
+            } in &self.failures
+            {
+                print!("{name} failed {count} of {times} times; the first time:\n{first_output}");
+            }
+        }
+        println!(
+            "product tests (user {}): {} passed, {} failed, {} skipped",
+            user_name(),
+            self.passed,
+            self.failures.iter().map(|test| test.count).sum::<usize>(),
+            self.skipped
+        );
     }
 }
 
