@@ -7,8 +7,10 @@ use std::time::{Duration, Instant};
 
 use refit_launch::interruptions;
 
-/// The longest that one run is waited for, equal for all.
-const LONGEST: Duration = Duration::from_secs(10);
+/// How long waits that end without a quiet machine may take, all of a comparison
+/// together: beside a program that never stops writing each run would wait, and
+/// nothing be gained.
+const LONGEST_IN_VAIN: Duration = Duration::from_secs(10);
 /// Dirty bytes above the level at the start that do not matter.
 const SLACK_BYTES: u64 = 4 << 20;
 
@@ -16,6 +18,8 @@ const SLACK_BYTES: u64 = 4 << 20;
 pub struct Settle {
     filesystem: Option<File>,
     level_bytes: u64,
+    /// What is left of [`LONGEST_IN_VAIN`].
+    left: Duration,
 }
 
 impl Settle {
@@ -24,6 +28,7 @@ impl Settle {
         let mut settle = Settle {
             filesystem: File::open(directory).ok(),
             level_bytes: 0,
+            left: LONGEST_IN_VAIN,
         };
         settle.write_back();
         settle.level_bytes = dirty_bytes();
@@ -31,12 +36,18 @@ impl Settle {
     }
 
     /// Whether the file system is written back and the machine quiet again;
-    /// `false` when the cap came first.
-    pub fn wait(&self) -> bool {
+    /// `false` where that was not waited for any longer.
+    pub fn wait(&mut self) -> bool {
         self.write_back();
+        self.wait_until_quiet(dirty_bytes)
+    }
+
+    fn wait_until_quiet(&mut self, dirty_bytes: impl Fn() -> u64) -> bool {
         let began = Instant::now();
         while dirty_bytes() > self.level_bytes + SLACK_BYTES {
-            if began.elapsed() > LONGEST || interruptions() > 1 {
+            let waited = began.elapsed();
+            if waited >= self.left || interruptions() > 1 {
+                self.left = self.left.saturating_sub(waited);
                 return false;
             }
             sleep(Duration::from_millis(5));
@@ -60,4 +71,51 @@ fn dirty_bytes() -> u64 {
         .filter_map(|line| line.split_whitespace().nth(1)?.parse::<u64>().ok())
         .map(|kib| kib * 1024)
         .sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    fn settle(left: Duration) -> Settle {
+        Settle {
+            filesystem: None,
+            level_bytes: 0,
+            left,
+        }
+    }
+
+    #[test]
+    fn a_machine_that_never_gets_quiet_costs_a_comparison_one_wait() {
+        let left = Duration::from_millis(60);
+        let mut settle = settle(left);
+        let began = Instant::now();
+        assert!(!settle.wait_until_quiet(|| u64::MAX));
+        assert!(began.elapsed() >= left);
+        assert_eq!(settle.left, Duration::ZERO);
+        // From now on it is looked once.
+        let looks = Cell::new(0);
+        let never = || {
+            looks.set(looks.get() + 1);
+            u64::MAX
+        };
+        assert!(!settle.wait_until_quiet(never));
+        assert_eq!(looks.get(), 1);
+        assert!(settle.wait_until_quiet(|| SLACK_BYTES));
+    }
+
+    #[test]
+    fn a_wait_that_ends_quiet_takes_nothing_from_later_ones() {
+        let left = Duration::from_secs(600);
+        let mut settle = settle(left);
+        let looks = Cell::new(0);
+        let quiet_later = || {
+            looks.set(looks.get() + 1);
+            if looks.get() < 4 { u64::MAX } else { 0 }
+        };
+        assert!(settle.wait_until_quiet(quiet_later));
+        assert_eq!((looks.get(), settle.left), (4, left));
+    }
 }

@@ -105,7 +105,7 @@ pub fn disk_seed(seed: u64, prepared: &Cell<u32>) -> u64 {
 /// For so many runs before which something else kept writing.
 pub fn unsettled(runs: usize) -> Option<Warning> {
     (runs > 0).then(|| Warning {
-        text: format!("{runs} times the machine did not settle within 10 s: something else writes"),
+        text: format!("{runs} times the machine did not settle: something else writes"),
         action: "find out what writes, or use another disk".to_owned(),
     })
 }
