@@ -1,10 +1,11 @@
 //! The smaller verbs and knobs: doctor, demo, --explain; thp, tz, env and preload.
 
 use std::path::Path;
+use std::process::{Child, Command};
 
 use crate::runner::{Outcome, Test};
 use crate::test;
-use crate::test_env::{TestEnv, described, expect_code};
+use crate::test_env::{TestEnv, described, expect_code, refit_path};
 
 pub const TESTS: &[Test] = &[
     test!(doctor_says_what_the_machine_allows),
@@ -13,6 +14,9 @@ pub const TESTS: &[Test] = &[
     test!(huge_pages_are_taken_away_as_far_as_a_process_may_ask),
     test!(variables_and_libraries_reach_the_program),
     test!(the_demo_compares_a_mail_queue).limit_seconds(150),
+    test!(the_demo_ends_with_a_table_on_a_slow_disk).limit_seconds(240),
+    test!(the_demo_ends_with_a_table_on_a_busy_machine).limit_seconds(240),
+    test!(too_little_time_gives_numbers_without_a_verdict),
     test!(the_demo_prices_a_log_line).limit_seconds(90),
 ];
 
@@ -136,17 +140,84 @@ fn variables_and_libraries_reach_the_program(env: &TestEnv) -> Outcome {
     Outcome::Pass
 }
 
+/// Looks for the demo's table in what it printed.
+fn is_table_of_the_demo(table: &str) {
+    let messages = table
+        .strip_prefix("A small mail queue: ")
+        .and_then(|rest| rest.split(' ').next())
+        .and_then(|number| number.parse::<u32>().ok())
+        .unwrap_or_else(|| panic!("how many messages? {table}"));
+    let row = table.lines().find(|line| line.starts_with("sync=off"));
+    // Two syncs for each message.
+    let suppressed = format!("({} suppressed)", 2 * messages);
+    assert!(row.is_some_and(|row| row.contains(&suppressed)), "{table}");
+    assert!(table.contains("refit's own weight"), "{table}");
+}
+
 fn the_demo_compares_a_mail_queue(env: &TestEnv) -> Outcome {
     let table = stdout(env, &["demo", "--dir", &env.dir().display().to_string()], 0);
-    let row = table.lines().find(|line| line.starts_with("sync=off"));
-    // 200 messages, two syncs each.
-    assert!(
-        row.is_some_and(|row| row.contains("(400 suppressed)")),
-        "{table}"
-    );
-    assert!(table.contains("refit's own weight"), "{table}");
+    is_table_of_the_demo(&table);
     let left = std::fs::read_dir(env.dir()).expect("it is ours").count();
     assert_eq!(left, 0, "the demo left something behind");
+    Outcome::Pass
+}
+
+fn the_demo_ends_with_a_table_on_a_slow_disk(env: &TestEnv) -> Outcome {
+    // Anyone else has no filter beneath a program.
+    env.require_root();
+    let (refit, dir) = (refit_path(), env.dir().display().to_string());
+    let disk = ["run", "--quiet", "--backend", "seccomp", "disk=10ms", "--"];
+    let demo = [refit.as_str(), "demo", "--dir", &dir];
+    let table = stdout(env, &[&disk[..], &demo].concat(), 0);
+    is_table_of_the_demo(&table);
+    // What one run may cost is measured first.
+    assert!(table.contains("instead of 200"), "{table}");
+    Outcome::Pass
+}
+
+fn the_demo_ends_with_a_table_on_a_busy_machine(env: &TestEnv) -> Outcome {
+    let _loops: Vec<BusyLoop> = (0..4).map(|_| BusyLoop::start()).collect();
+    let table = stdout(env, &["demo", "--dir", &env.dir().display().to_string()], 0);
+    is_table_of_the_demo(&table);
+    Outcome::Pass
+}
+
+/// A process that uses a processor until it is dropped.
+struct BusyLoop(Child);
+
+impl BusyLoop {
+    fn start() -> BusyLoop {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", "while :; do :; done"]);
+        BusyLoop(shell.spawn().expect("there is a shell"))
+    }
+}
+
+impl Drop for BusyLoop {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn too_little_time_gives_numbers_without_a_verdict(env: &TestEnv) -> Outcome {
+    // The second has time for the first round pair only.
+    for (budget, seconds) in [("3s", "0.15"), ("1s", "0.6")] {
+        let command = [
+            "compare", "--budget", budget, "env.A=1", "--", "sleep", seconds,
+        ];
+        let table = stdout(env, &command, 0);
+        let row = table.lines().find(|line| line.starts_with("env.A=1 "));
+        let row = row.unwrap_or_else(|| panic!("no row in {table}"));
+        assert!(row.contains(" ms ") && row.contains(" % "), "{table}");
+        assert!(row.contains("unbounded"), "{table}");
+        assert!(table.contains("too few runs: "), "{table}");
+        assert!(
+            table.contains("6 round pairs")
+                && table.contains("would probably settle it: --budget "),
+            "{table}"
+        );
+    }
     Outcome::Pass
 }
 

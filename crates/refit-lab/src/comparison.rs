@@ -117,6 +117,10 @@ impl Comparison<'_> {
                     let longest = pair * u32::try_from(most).unwrap_or(u32::MAX);
                     self.experiment.plan.looks.clone_from(&made.looks);
                     self.experiment.plan.alpha = made.alpha;
+                    if most == 0 {
+                        self.count_the_warm_up();
+                        break;
+                    }
                     progress.planned(&self.experiment, longest);
                     plan = Some(made);
                 }
@@ -146,6 +150,16 @@ impl Comparison<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Where the time does not suffice for another round pair, the first is the
+    /// measurement.
+    fn count_the_warm_up(&mut self) {
+        for run in &mut self.experiment.runs {
+            run.warmup = false;
+        }
+        self.experiment.plan.looks = vec![1];
+        self.experiment.plan.pairs = self.complete_pairs();
     }
 
     fn is_exact(&self) -> bool {

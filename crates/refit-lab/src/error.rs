@@ -71,19 +71,17 @@ pub enum LabError {
         /// What to type next.
         remedy: String,
     },
-    /// Not enough time for a verdict.
+    /// Fewer rounds were asked for than any verdict needs.
     #[error(
-        "{limit} allows {pairs} round pairs; a verdict needs {needed}\n  give it more: {remedy}"
+        "--rounds allows {pairs} round pairs; a verdict needs {needed}\n  give it more: --rounds {rounds}"
     )]
-    TooShort {
-        /// The option that is too small.
-        limit: &'static str,
+    TooFewRounds {
         /// What it allows.
         pairs: usize,
         /// The least.
         needed: usize,
-        /// The option to type.
-        remedy: String,
+        /// The value to type.
+        rounds: usize,
     },
     /// The copies would not fit.
     #[error(

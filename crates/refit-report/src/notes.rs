@@ -15,7 +15,7 @@ use crate::row::rows;
 
 pub use conduct::summary;
 use conduct::{gates, interrupted, left_out, slot_effect};
-use verdicts::{confirmed, disqualified, inconclusive, secondary, unavailable, weight};
+use verdicts::{confirmed, disqualified, inconclusive, ranges, secondary, unavailable, weight};
 use waits::waiting;
 
 /// One line.
@@ -39,6 +39,7 @@ pub fn notes(experiment: &Experiment) -> Vec<Note> {
         notes.extend(secondary(experiment, row));
     }
     notes.extend(unavailable(experiment));
+    notes.extend(ranges(experiment));
     for row in &rows {
         notes.extend(disqualified(row));
         notes.extend(inconclusive(experiment, row));

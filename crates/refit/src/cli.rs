@@ -163,8 +163,8 @@ pub struct DoctorArgs {
 
 /// Show a swap on this machine; no server needed
 ///
-/// `refit demo` compares a mail queue in small, with and without its syncs and
-/// on every allocator that is installed; `refit demo fsync` says what a log
+/// `refit demo` compares a small mail queue with and without its syncs, and on
+/// every allocator that is installed. `refit demo fsync` measures what a log
 /// line costs on this disk.
 #[derive(Args)]
 #[command(verbatim_doc_comment)]
@@ -173,9 +173,13 @@ pub struct DemoArgs {
     #[arg(value_name = "WHAT")]
     pub what: Option<String>,
 
-    /// Work in a new directory below this one [default: /var/tmp]
-    #[arg(long, value_name = "DIR")]
-    pub dir: Option<PathBuf>,
+    /// Work in a new directory below this one
+    #[arg(long, value_name = "DIR", default_value = "/var/tmp")]
+    pub dir: PathBuf,
+
+    /// How long the comparison may take
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "60s")]
+    pub budget: Duration,
 }
 
 /// Exit code of a usage error: `run` keeps 1 and 2 for the program.

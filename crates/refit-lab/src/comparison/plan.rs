@@ -54,7 +54,7 @@ impl Comparison<'_> {
         let needed = LookPlan::shortest(self.request.candidates.len().max(1)).looks[0];
         match self.request.rounds.map(|rounds| rounds / 2) {
             Some(pairs) if pairs < needed && !self.single_look => {
-                Err(self.too_short(pairs, needed, false, Duration::ZERO))
+                Err(too_few_rounds(pairs, needed))
             }
             // One more for the warm-up.
             _ => self
@@ -63,7 +63,8 @@ impl Comparison<'_> {
         }
     }
 
-    /// How many round pairs, from what the warm-up took.
+    /// How many round pairs, from what the warm-up took. A plan of no round pairs
+    /// says that the warm-up has to serve as the measurement.
     pub(super) fn plan(&self, pair: Duration) -> Result<LookPlan, LabError> {
         let candidates = self.candidates_left().max(1);
         if self.single_look {
@@ -89,26 +90,27 @@ impl Comparison<'_> {
         } else {
             plan_looks(pairs, candidates, DEFAULT_LOOKS).map_err(|error| error.needed)
         };
-        let plan = plan.map_err(|needed| self.too_short(pairs, needed, in_budget < most, pair))?;
+        let plan = match plan {
+            Ok(plan) => plan,
+            // What the time allows is measured and shown. It earns no verdict,
+            // and the report names the time that would.
+            Err(_) if in_budget < most => LookPlan {
+                looks: vec![pairs],
+                alpha: OVERALL_ALPHA / candidates as f64,
+            },
+            Err(needed) => return Err(too_few_rounds(pairs, needed)),
+        };
         self.runner.check_room(
             2 * plan.looks.last().copied().unwrap_or_default() * self.experiment.variants.len(),
         )?;
         Ok(plan)
     }
+}
 
-    fn too_short(&self, pairs: usize, needed: usize, is_budget: bool, pair: Duration) -> LabError {
-        let seconds = (self.began.elapsed() + pair * u32::try_from(needed + 1).unwrap_or(u32::MAX))
-            .as_secs()
-            + 1;
-        LabError::TooShort {
-            limit: if is_budget { "--budget" } else { "--rounds" },
-            pairs,
-            needed,
-            remedy: if is_budget {
-                format!("--budget {seconds}s")
-            } else {
-                format!("--rounds {}", 2 * needed)
-            },
-        }
+fn too_few_rounds(pairs: usize, needed: usize) -> LabError {
+    LabError::TooFewRounds {
+        pairs,
+        needed,
+        rounds: 2 * needed,
     }
 }

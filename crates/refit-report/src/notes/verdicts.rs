@@ -110,6 +110,36 @@ pub fn inconclusive(experiment: &Experiment, row: &Row) -> Option<Note> {
     Some(note("inconclusive:", Tone::Unsure, text))
 }
 
+/// What was measured of each variant, where there are too few round pairs for an interval.
+pub fn ranges(experiment: &Experiment) -> Option<Note> {
+    let metric = experiment.main_metric();
+    let rows = rows(experiment);
+    let unbounded = |row: &Row| row.effect.is_some_and(|effect| effect.interval.is_none());
+    if !rows.iter().any(unbounded) {
+        return None;
+    }
+    let of = |row: &Row| {
+        let values = experiment
+            .counted(row.index)
+            .filter_map(|run| metric.of(run));
+        let (low, high) = values.fold((f64::MAX, f64::MIN), |(low, high), value| {
+            (low.min(value), high.max(value))
+        });
+        (low <= high).then(|| {
+            let [low, high] = [low, high].map(|end| value(experiment, &metric, end));
+            format!("{} {low} to {high}", row.name)
+        })
+    };
+    let all: Vec<String> = rows.iter().filter_map(of).collect();
+    let pairs = format::plural(experiment.plan.pairs, "round pair");
+    let text = format!(
+        "{pairs} cannot carry an interval; {} ranged: {}",
+        metric.name,
+        all.join(", ")
+    );
+    Some(note("too few runs:", Tone::Unsure, text))
+}
+
 /// What helps where more round pairs do not.
 fn less_noise(experiment: &Experiment) -> String {
     let longer = match experiment.recipe {
@@ -121,7 +151,9 @@ fn less_noise(experiment: &Experiment) -> String {
 
 fn remedy(experiment: &Experiment, effect: &EffectRecord, needed: usize) -> String {
     let plan = &experiment.plan;
-    let pair_s = plan.took_s / plan.pairs.saturating_add(1) as f64;
+    // The warm-up is one of them where it does not count.
+    let made = experiment.runs.iter().map(|run| run.pair).max();
+    let pair_s = plan.took_s / made.map_or(1, |pair| pair.saturating_add(1)) as f64;
     let total_s = pair_s * needed.saturating_add(1) as f64;
     let cost = format!(
         "{} ({})",

@@ -6,7 +6,7 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use refit_knobs::Variant;
@@ -22,10 +22,13 @@ use crate::cli::{DemoArgs, OutputArgs};
 static MAILQUEUE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/mailqueue"));
 static LOGLINES: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/loglines"));
 
-/// Messages of one run.
-const MESSAGES: &str = "200";
-/// The demo's comparison takes no longer.
-const BUDGET: Duration = Duration::from_secs(60);
+/// Messages of one run on a fast disk.
+const MOST_MESSAGES: u32 = 200;
+/// … and on the slowest.
+const FEWEST_MESSAGES: u32 = 2;
+/// Round pairs that should fit into the budget: the warm-up, the eight that five
+/// candidates need for a verdict, and a reserve.
+const ROUND_PAIRS: u32 = 12;
 const SEED: u64 = 0x5eed;
 
 /// The modes of the log writer, with what a line outlives once it is written,
@@ -43,7 +46,7 @@ pub fn main(args: &DemoArgs) -> ExitCode {
         None => mailqueue(args),
         Some("fsync") => fsync_matrix(args),
         Some(other) => Err(anyhow::anyhow!(
-            "there is no demo `{other}`\n  there are: refit demo, refit demo fsync"
+            "there is no demo `{other}`\n  type `refit demo` or `refit demo fsync`"
         )),
     };
     match text.and_then(|text| {
@@ -61,9 +64,8 @@ pub fn main(args: &DemoArgs) -> ExitCode {
 
 /// A fresh directory, on a disk if nothing else was asked for.
 fn workplace(args: &DemoArgs) -> Result<TempDir> {
-    let parent = args.dir.as_deref().unwrap_or(Path::new("/var/tmp"));
-    TempDir::with_prefix_in("refit-demo-", parent)
-        .with_context(|| format!("cannot make a directory in {}", parent.display()))
+    TempDir::with_prefix_in("refit-demo-", &args.dir)
+        .with_context(|| format!("cannot make a directory in {}", args.dir.display()))
 }
 
 fn place(dir: &Path, name: &str, program: &[u8]) -> Result<PathBuf> {
@@ -109,14 +111,21 @@ fn mailqueue(args: &DemoArgs) -> Result<String> {
             .filter(|known| find(known, None).is_some())
             .map(|known| format!("malloc={}", known.name)),
     );
+    // The baseline, the hidden one and the run without refit.
+    let variants = candidates.len() as u32 + 3;
+    let messages = affordable_messages(
+        &program,
+        work.path(),
+        args.budget / (2 * ROUND_PAIRS * variants),
+    )?;
     let request = Request {
-        command: vec![program.into(), ".".into(), MESSAGES.into()],
+        command: vec![program.into(), ".".into(), messages.to_string().into()],
         candidates: candidates
             .iter()
             .map(|word| Variant::parse(word))
             .collect::<Result<_, _>>()?,
         bare: true,
-        budget: BUDGET,
+        budget: args.budget,
         seed: SEED,
         fresh_copy: Some(queue),
         ..Request::default()
@@ -126,17 +135,56 @@ fn mailqueue(args: &DemoArgs) -> Result<String> {
     let experiment = compare(&request, &mut bar);
     bar.finish();
     let mut out = format!(
-        "A mail queue in small: {MESSAGES} messages, each written, synced, renamed, and its directory synced.\n\n"
+        "A small mail queue: {messages} messages, each written, synced, renamed, and its directory synced.\n\n"
     );
     out.push_str(&terminal(&experiment?, &style()));
     out.push_str(
         "\nWhat sync=off costs: after a power cut, messages that were acknowledged are gone or torn.\n\n\
          Next:  refit demo fsync                       what a log line costs on this disk\n       \
          refit run -- YOUR COMMAND              what your program waits for; nothing is changed\n       \
-         refit compare sync=off -- YOUR COMMAND whether that matters\n",
+         refit compare sync=off -- YOUR COMMAND whether that matters\n\n\
+         The demo itself takes --budget and --dir; other options above are those of refit compare.\n",
     );
+    if messages < MOST_MESSAGES {
+        let _ = writeln!(
+            out,
+            "\nnote: a run has {messages} messages instead of {MOST_MESSAGES}, so that enough runs fit into {}; for more: --budget",
+            seconds(args.budget)
+        );
+    }
     warn_of_memory(work.path(), &mut out);
     Ok(out)
+}
+
+/// As many messages as one run may have, so that it takes no longer than `time`.
+fn affordable_messages(program: &Path, work: &Path, time: Duration) -> Result<u32> {
+    let mut messages = FEWEST_MESSAGES;
+    loop {
+        let queue = TempDir::new_in(work)?;
+        let began = Instant::now();
+        let output = Command::new(program)
+            .arg(queue.path())
+            .arg(messages.to_string())
+            .output()
+            .context("cannot start the demo's program")?;
+        let took = began.elapsed();
+        if !output.status.success() {
+            bail!(
+                "the demo's program failed: {}",
+                String::from_utf8_lossy(&output.stderr).trim()
+            );
+        }
+        // A fourth of the time is enough to know the rest.
+        if took * 4 >= time || messages == MOST_MESSAGES {
+            let fit = f64::from(messages) * time.as_secs_f64() / took.as_secs_f64();
+            return Ok((fit as u32).clamp(FEWEST_MESSAGES, MOST_MESSAGES));
+        }
+        messages = (messages * 4).min(MOST_MESSAGES);
+    }
+}
+
+fn seconds(time: Duration) -> String {
+    format!("{} s", time.as_secs_f64())
 }
 
 fn fsync_matrix(args: &DemoArgs) -> Result<String> {
