@@ -4,6 +4,8 @@ use std::ffi::OsStr;
 use std::fmt;
 use std::str::FromStr;
 
+use serde::{Deserialize, Serialize};
+
 use crate::error::Hint;
 use crate::knob::Value;
 use crate::word::{Word, head_and_value};
@@ -11,7 +13,8 @@ use crate::{Class, Explanation, Knob, Launch, Scope, SettingError, joined};
 
 /// A knob with a value. It only comes from parsing, so each one there is prints as a word that parses to it:
 /// with a backslash before each `+` that would join another setting (see [`Variant::parse`](crate::Variant::parse)).
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
 pub struct Setting {
     pub(crate) scope: Option<Scope>,
     pub(crate) value: Value,
@@ -105,6 +108,20 @@ impl fmt::Display for Setting {
             None => format!("{target}={value}"),
         };
         f.write_str(&joined::escape(&text))
+    }
+}
+
+impl From<Setting> for String {
+    fn from(setting: Setting) -> String {
+        setting.to_string()
+    }
+}
+
+impl TryFrom<String> for Setting {
+    type Error = SettingError;
+
+    fn try_from(word: String) -> Result<Self, SettingError> {
+        word.parse()
     }
 }
 

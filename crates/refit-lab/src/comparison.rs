@@ -20,7 +20,7 @@ use crate::effects::effects;
 use crate::error::LabError;
 use crate::experiment::{Experiment, GateRecord, Role, RunRecord, Warning};
 use crate::fingerprint;
-use crate::gate::Answer;
+use crate::gate::GateAnswer;
 use crate::neighbours::Busy;
 use crate::request::Request;
 use crate::warnings::warnings;
@@ -306,13 +306,13 @@ impl Comparison<'_> {
             }
             for gate in &self.request.gates {
                 let answer = match variant.disqualified {
-                    Some(_) => Answer::Failed,
+                    Some(_) => GateAnswer::Failed,
                     None => gate.answer(experiment.effect(index, &gate.metric)),
                 };
                 experiment.gates.push(GateRecord {
-                    gate: gate.to_string(),
+                    gate: gate.clone(),
                     variant: index,
-                    answer: answer.word().to_owned(),
+                    answer,
                 });
             }
         }

@@ -1,10 +1,11 @@
 //! From runs to effects: which round pairs count, what they say of each metric.
 
-use refit_stats::{Effect, PairSample, Remedy, Verdict, estimate, judge, slot_effect};
+use refit_stats::{Effect, PairSample, Remedy, estimate, slot_effect, verdict};
 
 use crate::comparison::MOST_PAIRS;
 use crate::experiment::{EffectRecord, Experiment, Role, RunRecord};
 use crate::metric::Metric;
+use crate::verdict::Verdict;
 
 /// Both runs of a variant in a round pair, if both count.
 fn both<'a>(runs: &[&'a RunRecord], variant: usize) -> Option<[&'a RunRecord; 2]> {
@@ -43,8 +44,8 @@ fn record(
     samples: &[PairSample],
     effect: &Effect,
 ) -> EffectRecord {
-    let judged = experiment.variants[variant].role == Role::Candidate;
-    let verdict = judge(effect, experiment.delta);
+    let is_candidate = experiment.variants[variant].role == Role::Candidate;
+    let verdict = verdict(effect, experiment.delta);
     EffectRecord {
         variant,
         metric: metric.name.clone().into_owned(),
@@ -53,14 +54,12 @@ fn record(
             let (low, high) = interval.changes();
             [low, high]
         }),
-        verdict: judged.then(|| verdict.word(metric.measure).to_owned()),
-        gain: judged && verdict.is_gain(metric.measure),
+        verdict: is_candidate.then(|| Verdict::new(verdict, metric.measure)),
+        gain: is_candidate && verdict.is_gain(metric.measure),
         pairs_needed: match verdict {
-            Verdict::Inconclusive(Remedy::RoundPairs(pairs) | Remedy::LessNoise { pairs, .. })
-                if judged && pairs <= MOST_PAIRS =>
-            {
-                Some(pairs)
-            }
+            refit_stats::Verdict::Inconclusive(
+                Remedy::RoundPairs(pairs) | Remedy::LessNoise { pairs, .. },
+            ) if is_candidate && pairs <= MOST_PAIRS => Some(pairs),
             _ => None,
         },
         slot_effect: slot_effect(samples, experiment.plan.alpha).map(|effect| effect.change()),

@@ -6,7 +6,11 @@ use std::collections::BTreeMap;
 use refit_meter::{Calls, MemorySample, Pressure, Run, Testimony};
 use serde::{Deserialize, Serialize};
 
-pub use refit_meter::{Outcome, SCHEMA, SettingReport};
+use crate::gate::{Gate, GateAnswer};
+use crate::verdict::Verdict;
+
+pub use refit_knobs::{Class, Setting};
+pub use refit_meter::{Outcome, SCHEMA};
 pub use refit_recipe::{
     AnswerRecord, Direction, LoadMetricRecord, LoadUnit, RecipeRecord, SeriesRecord,
     UnavailableRecord,
@@ -32,7 +36,7 @@ pub struct Experiment {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recipe: Option<RecipeRecord>,
     /// Settings under every variant (`--with`).
-    pub with: Vec<SettingReport>,
+    pub with: Vec<SettingRecord>,
     /// Seed of the order of runs.
     pub seed: u64,
     /// Two variants within ± this relative change are the same.
@@ -144,6 +148,23 @@ pub enum Role {
     Hidden,
 }
 
+/// A setting as it was used.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct SettingRecord {
+    /// Its canonical text.
+    pub setting: Setting,
+    /// What it risks; a recipe declares this for its own settings.
+    pub class: Class,
+}
+
+impl SettingRecord {
+    /// Whether it swaps sync calls.
+    #[must_use]
+    pub fn is_about_syncs(&self) -> bool {
+        self.setting.knob().name == "sync"
+    }
+}
+
 /// One variant.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct VariantRecord {
@@ -152,9 +173,9 @@ pub struct VariantRecord {
     /// What it is.
     pub role: Role,
     /// Each setting with its class, without those of `--with`.
-    pub settings: Vec<SettingReport>,
+    pub settings: Vec<SettingRecord>,
     /// The riskiest class of them.
-    pub class: String,
+    pub class: Class,
     /// Why it takes no part any more.
     pub disqualified: Option<String>,
     /// What each of its runs answered.
@@ -203,9 +224,8 @@ pub struct EffectRecord {
     /// Lower and upper end of the interval, as relative changes; `null` where
     /// there were too few round pairs.
     pub interval: Option<[f64; 2]>,
-    /// `faster`, `slower`, `less`, `more`, `same`, `inconclusive`; `null` for
-    /// the hidden baseline and for `bare`.
-    pub verdict: Option<String>,
+    /// `null` for the hidden baseline and for `bare`.
+    pub verdict: Option<Verdict>,
     /// It is the better one.
     pub gain: bool,
     /// For `inconclusive`: round pairs that would probably settle it.
@@ -220,11 +240,11 @@ pub struct EffectRecord {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct GateRecord {
     /// As it was typed.
-    pub gate: String,
+    pub gate: Gate,
     /// Index into `variants`.
     pub variant: usize,
-    /// `passed`, `failed` or `undecided`.
-    pub answer: String,
+    /// For this candidate.
+    pub answer: GateAnswer,
 }
 
 /// Something that a reader has to know.

@@ -3,10 +3,14 @@
 use std::fmt;
 use std::str::FromStr;
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use crate::experiment::{EffectRecord, Experiment};
 
 /// A bound on a metric's relative change against the baseline.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
 pub struct Gate {
     /// Name of the metric.
     pub metric: String,
@@ -81,6 +85,20 @@ impl Gate {
     }
 }
 
+impl From<Gate> for String {
+    fn from(gate: Gate) -> String {
+        gate.typed
+    }
+}
+
+impl TryFrom<String> for Gate {
+    type Error = GateError;
+
+    fn try_from(typed: String) -> Result<Gate, GateError> {
+        typed.parse()
+    }
+}
+
 impl fmt::Display for Gate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.typed)
@@ -88,8 +106,9 @@ impl fmt::Display for Gate {
 }
 
 /// What a gate says of an effect.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Answer {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum GateAnswer {
     /// The whole interval is on the right side.
     Passed,
     /// The whole interval is on the wrong side.
@@ -98,23 +117,22 @@ pub enum Answer {
     Undecided,
 }
 
-impl Answer {
-    /// As it is stored.
-    pub fn word(self) -> &'static str {
-        match self {
-            Answer::Passed => "passed",
-            Answer::Failed => "failed",
-            Answer::Undecided => "undecided",
-        }
+impl fmt::Display for GateAnswer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            GateAnswer::Passed => "passed",
+            GateAnswer::Failed => "failed",
+            GateAnswer::Undecided => "undecided",
+        })
     }
 }
 
 impl Gate {
     /// The answer, from an effect; without one nothing is decided.
     #[must_use]
-    pub fn answer(&self, effect: Option<&EffectRecord>) -> Answer {
+    pub fn answer(&self, effect: Option<&EffectRecord>) -> GateAnswer {
         let Some([low, high]) = effect.and_then(|effect| effect.interval) else {
-            return Answer::Undecided;
+            return GateAnswer::Undecided;
         };
         let (inside, outside) = if self.below {
             (high < self.bound, low >= self.bound)
@@ -122,9 +140,9 @@ impl Gate {
             (low > self.bound, high <= self.bound)
         };
         match (inside, outside) {
-            (true, _) => Answer::Passed,
-            (_, true) => Answer::Failed,
-            _ => Answer::Undecided,
+            (true, _) => GateAnswer::Passed,
+            (_, true) => GateAnswer::Failed,
+            _ => GateAnswer::Undecided,
         }
     }
 }
@@ -150,13 +168,16 @@ mod tests {
     #[test]
     fn a_gate_is_decided_by_the_whole_interval() {
         let gate: Gate = "wall<+2%".parse().unwrap();
-        assert_eq!(gate.answer(Some(&effect(-0.01, 0.019))), Answer::Passed);
-        assert_eq!(gate.answer(Some(&effect(-0.01, 0.03))), Answer::Undecided);
-        assert_eq!(gate.answer(Some(&effect(0.02, 0.03))), Answer::Failed);
-        assert_eq!(gate.answer(None), Answer::Undecided);
+        assert_eq!(gate.answer(Some(&effect(-0.01, 0.019))), GateAnswer::Passed);
+        assert_eq!(
+            gate.answer(Some(&effect(-0.01, 0.03))),
+            GateAnswer::Undecided
+        );
+        assert_eq!(gate.answer(Some(&effect(0.02, 0.03))), GateAnswer::Failed);
+        assert_eq!(gate.answer(None), GateAnswer::Undecided);
         let gate: Gate = "syncs > -50 %".parse().unwrap();
-        assert_eq!(gate.answer(Some(&effect(-0.4, 0.0))), Answer::Passed);
-        assert_eq!(gate.answer(Some(&effect(-0.9, -0.6))), Answer::Failed);
+        assert_eq!(gate.answer(Some(&effect(-0.4, 0.0))), GateAnswer::Passed);
+        assert_eq!(gate.answer(Some(&effect(-0.9, -0.6))), GateAnswer::Failed);
     }
 
     #[test]

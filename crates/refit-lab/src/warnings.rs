@@ -1,6 +1,7 @@
 //! What a reader has to know before he believes a table.
 
-use crate::experiment::{Experiment, Role, RunRecord, Warning};
+use crate::experiment::{Experiment, Role, RunRecord, SettingRecord, Warning};
+use crate::verdict::Verdict;
 
 /// A noise floor above this is worth a word.
 const NOISY: f64 = 0.05;
@@ -78,11 +79,8 @@ fn small_effects(experiment: &Experiment, warn: &mut impl FnMut(String, &str)) {
         .iter()
         .filter(|effect| effect.metric == experiment.main)
     {
-        let told = !matches!(
-            effect.verdict.as_deref(),
-            None | Some("same" | "inconclusive")
-        );
-        if told && effect.change.abs() < floor {
+        let is_told = effect.verdict.is_some_and(Verdict::is_difference);
+        if is_told && effect.change.abs() < floor {
             warn(
                 format!(
                     "{} differs by less than the noise floor of {:.1} %",
@@ -108,9 +106,7 @@ fn does_less_the_second_time(experiment: &Experiment) -> bool {
 fn syncs(experiment: &Experiment, warn: &mut impl FnMut(String, &str)) {
     let swaps_sync = |index: &usize| {
         let settings = &experiment.variants[*index].settings;
-        settings
-            .iter()
-            .any(|setting| setting.setting.starts_with("sync"))
+        settings.iter().any(SettingRecord::is_about_syncs)
     };
     // An open with O_SYNC is no sync call, and makes each write one.
     let syncs = |run: &RunRecord| {

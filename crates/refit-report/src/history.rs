@@ -4,7 +4,7 @@
 use std::fmt::Write;
 use std::path::PathBuf;
 
-use refit_lab::experiment::{Experiment, Role, VariantRecord};
+use refit_lab::experiment::{Experiment, Role, Setting, VariantRecord};
 use refit_stats::OVERALL_ALPHA;
 
 use crate::format;
@@ -116,7 +116,7 @@ fn verdict(row: &Row, again: bool) -> String {
 
 fn kept(variant: &VariantRecord, later: &[&(PathBuf, Experiment)]) -> &'static str {
     let has_all = |experiment: &Experiment| {
-        let has = |setting: &str| experiment.with.iter().any(|with| with.setting == setting);
+        let has = |setting: &Setting| experiment.with.iter().any(|with| with.setting == *setting);
         !variant.settings.is_empty() && variant.settings.iter().all(|s| has(&s.setting))
     };
     match later {

@@ -43,6 +43,8 @@ mod tests {
     use super::*;
     use std::path::PathBuf;
 
+    use refit_lab::experiment::Class;
+
     /// Draws a record, as a file may hold it, in every format.
     fn draw(experiment: &Experiment) {
         let style = |width| Style {
@@ -68,7 +70,7 @@ mod tests {
         let mut experiment = sample::experiment();
         experiment.refit = "\u{7}".to_owned();
         experiment.variants[1].name = "a\u{1b}[2J\n".to_owned();
-        experiment.with[0].setting = "\r".to_owned();
+        experiment.with = vec![sample::setting("env.WORD=\r", Class::ChangesBehaviour)];
         experiment.warnings[0].text = "\u{9b}".to_owned();
         experiment.seed = u64::MAX;
         experiment.started_unix = u64::MAX;

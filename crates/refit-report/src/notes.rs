@@ -90,8 +90,8 @@ pub fn with(experiment: &Experiment) -> Option<Note> {
         .map(|with| {
             format!(
                 "{} ({})",
-                format::printable(&with.setting),
-                format::printable(&with.class)
+                format::printable(&with.setting.to_string()),
+                with.class
             )
         })
         .collect();

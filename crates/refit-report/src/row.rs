@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use refit_lab::experiment::{EffectRecord, Experiment, Role, RunRecord, VariantRecord};
-use refit_lab::{Metric, Unit};
+use refit_lab::experiment::{Class, EffectRecord, Experiment, Role, RunRecord, VariantRecord};
+use refit_lab::{Metric, Unit, Verdict};
 use refit_meter::Calls;
 
 use crate::format;
@@ -126,13 +126,14 @@ fn row<'a>(experiment: &'a Experiment, index: usize, variant: &'a VariantRecord)
 }
 
 fn classes(variant: &VariantRecord) -> String {
-    let mut all = vec![variant.class.as_str()];
+    let mut all = vec![variant.class];
     for setting in &variant.settings {
-        if setting.class != "safe" && !all.contains(&setting.class.as_str()) {
-            all.push(&setting.class);
+        if setting.class != Class::Safe && !all.contains(&setting.class) {
+            all.push(setting.class);
         }
     }
-    format::printable(&all.join(", "))
+    let words: Vec<String> = all.iter().map(Class::to_string).collect();
+    words.join(", ")
 }
 
 fn verdict(
@@ -143,18 +144,17 @@ fn verdict(
     if variant.disqualified.is_some() {
         return ("disqualified".to_owned(), Tone::Bad);
     }
-    let Some((effect, word)) = effect.and_then(|effect| Some((effect, effect.verdict.as_deref()?)))
-    else {
+    let Some((effect, word)) = effect.and_then(|effect| Some((effect, effect.verdict?))) else {
         return (String::new(), Tone::Plain);
     };
     match word {
-        "same" => (
+        Verdict::Same => (
             format!("same (±{})", format::magnitude(experiment.delta)),
             Tone::Plain,
         ),
-        "inconclusive" => (word.to_owned(), Tone::Unsure),
+        Verdict::Inconclusive => (word.to_string(), Tone::Unsure),
         _ => (
-            format::printable(word),
+            word.to_string(),
             if effect.gain { Tone::Good } else { Tone::Bad },
         ),
     }
@@ -252,15 +252,11 @@ mod tests {
     fn no_class_stands_for_another() {
         let mut experiment = sample::experiment();
         let variant = &mut experiment.variants[1];
-        variant.class = "changes-behaviour".to_owned();
-        let mut also = |setting: &str, class: &str| {
-            variant.settings.push(refit_meter::SettingReport {
-                setting: setting.to_owned(),
-                class: class.to_owned(),
-            });
-        };
-        also("disk=8ms", "changes-behaviour");
-        also("malloc=jemalloc", "safe");
+        variant.class = Class::ChangesBehaviour;
+        let mut also =
+            |setting: &str, class: Class| variant.settings.push(sample::setting(setting, class));
+        also("disk=8ms", Class::ChangesBehaviour);
+        also("malloc=jemalloc", Class::Safe);
         let rows = rows(&experiment);
         assert_eq!(rows[1].class, "changes-behaviour, loses-on-crash");
     }

@@ -5,9 +5,11 @@ mod service;
 
 use std::collections::BTreeMap;
 
+use refit_lab::GateAnswer;
+use refit_lab::Verdict::{self, Faster, Inconclusive, Less, More, Same};
 use refit_lab::experiment::{
-    EffectRecord, Environment, Experiment, GateRecord, Outcome, PlanRecord, Role, RunRecord,
-    SettingReport, VariantRecord, Warning,
+    Class, EffectRecord, Environment, Experiment, GateRecord, Outcome, PlanRecord, Role, RunRecord,
+    SettingRecord, VariantRecord, Warning,
 };
 use refit_meter::{Calls, Coverage, Metrics, Run};
 use refit_stats::{Rng, Schedule};
@@ -15,13 +17,25 @@ use refit_stats::{Rng, Schedule};
 pub use service::service;
 
 /// Name, role, class, wall in ms, spread of its runs.
-const VARIANTS: [(&str, Role, &str, f64, f64); 6] = [
-    ("baseline", Role::Baseline, "safe", 412.0, 0.012),
-    ("sync=off", Role::Candidate, "loses-on-crash", 171.0, 0.03),
-    ("malloc=jemalloc", Role::Candidate, "safe", 410.0, 0.012),
-    ("thp=never", Role::Candidate, "safe", 399.0, 0.07),
-    ("bare", Role::Bare, "safe", 410.8, 0.012),
-    ("baseline again", Role::Hidden, "safe", 412.4, 0.012),
+const VARIANTS: [(&str, Role, Class, f64, f64); 6] = [
+    ("baseline", Role::Baseline, Class::Safe, 412.0, 0.012),
+    (
+        "sync=off",
+        Role::Candidate,
+        Class::LosesOnCrash,
+        171.0,
+        0.03,
+    ),
+    (
+        "malloc=jemalloc",
+        Role::Candidate,
+        Class::Safe,
+        410.0,
+        0.012,
+    ),
+    ("thp=never", Role::Candidate, Class::Safe, 399.0, 0.07),
+    ("bare", Role::Bare, Class::Safe, 410.8, 0.012),
+    ("baseline again", Role::Hidden, Class::Safe, 412.4, 0.012),
 ];
 
 /// Three candidates, `bare` and the hidden baseline; 14 round pairs of 74.
@@ -31,17 +45,17 @@ pub fn experiment() -> Experiment {
     experiment.plan.look = 2;
     experiment.plan.alpha = 0.0047;
     experiment.effects = vec![
-        effect(1, "wall", -0.585, [-0.599, -0.572], "faster"),
-        effect(1, "syncs", -0.9988, [-0.9988, -0.9988], "less"),
-        effect(1, "written", -0.351, [-0.37, -0.33], "less"),
-        effect(1, "user", 0.001, [-0.004, 0.006], "same"),
-        effect(1, "max-rss", 0.12, [0.11, 0.13], "more"),
-        effect(1, "psi-io", -0.9, [-0.95, -0.85], "less"),
-        effect(2, "wall", -0.005, [-0.009, 0.002], "same"),
-        effect(2, "max-rss", 0.158, [0.15, 0.16], "more"),
-        effect(3, "wall", -0.032, [-0.069, 0.004], "inconclusive"),
-        effect(4, "wall", -0.003, [-0.008, 0.002], ""),
-        effect(5, "wall", 0.001, [-0.004, 0.007], ""),
+        effect(1, "wall", -0.585, [-0.599, -0.572], Some(Faster)),
+        effect(1, "syncs", -0.9988, [-0.9988, -0.9988], Some(Less)),
+        effect(1, "written", -0.351, [-0.37, -0.33], Some(Less)),
+        effect(1, "user", 0.001, [-0.004, 0.006], Some(Same)),
+        effect(1, "max-rss", 0.12, [0.11, 0.13], Some(More)),
+        effect(1, "psi-io", -0.9, [-0.95, -0.85], Some(Less)),
+        effect(2, "wall", -0.005, [-0.009, 0.002], Some(Same)),
+        effect(2, "max-rss", 0.158, [0.15, 0.16], Some(More)),
+        effect(3, "wall", -0.032, [-0.069, 0.004], Some(Inconclusive)),
+        effect(4, "wall", -0.003, [-0.008, 0.002], None),
+        effect(5, "wall", 0.001, [-0.004, 0.007], None),
     ];
     effect_mut(&mut experiment, 3, "wall").pairs_needed = Some(31);
     experiment.warnings = vec![Warning {
@@ -58,8 +72,8 @@ pub fn confirmation() -> Experiment {
     experiment.plan.looks = vec![8];
     experiment.plan.look = 1;
     experiment.effects = vec![
-        effect(1, "wall", -0.581, [-0.59, -0.57], "faster"),
-        effect(2, "wall", 0.0, [-0.005, 0.004], ""),
+        effect(1, "wall", -0.581, [-0.59, -0.57], Some(Faster)),
+        effect(2, "wall", 0.0, [-0.005, 0.004], None),
     ];
     for effect in &mut experiment.effects {
         effect.pairs = 8;
@@ -69,11 +83,15 @@ pub fn confirmation() -> Experiment {
 
 /// One gate, with an answer for each candidate.
 pub fn gates() -> Vec<GateRecord> {
-    let answers = [(1, "passed"), (2, "passed"), (3, "undecided")];
-    let gate = |(variant, answer): (usize, &str)| GateRecord {
-        gate: "wall<+2%".to_owned(),
+    let answers = [
+        (1, GateAnswer::Passed),
+        (2, GateAnswer::Passed),
+        (3, GateAnswer::Undecided),
+    ];
+    let gate = |(variant, answer): (usize, GateAnswer)| GateRecord {
+        gate: "wall<+2%".parse().expect("it is a gate"),
         variant,
-        answer: answer.to_owned(),
+        answer,
     };
     answers.map(gate).into()
 }
@@ -95,22 +113,22 @@ fn effect(
     metric: &str,
     change: f64,
     interval: [f64; 2],
-    verdict: &str,
+    verdict: Option<Verdict>,
 ) -> EffectRecord {
     EffectRecord {
         variant,
         metric: metric.to_owned(),
         change,
         interval: Some(interval),
-        verdict: Some(verdict.to_owned()).filter(|word| !word.is_empty()),
-        gain: matches!(verdict, "faster" | "less"),
+        verdict,
+        gain: matches!(verdict, Some(Faster | Less)),
         pairs_needed: None,
         slot_effect: None,
         pairs: 14,
     }
 }
 
-fn made(variants: &[(&str, Role, &str, f64, f64)], pairs: usize, seed: u64) -> Experiment {
+fn made(variants: &[(&str, Role, Class, f64, f64)], pairs: usize, seed: u64) -> Experiment {
     let mut runs = Vec::new();
     let mut rng = Rng::new(seed);
     for (pair, order) in Schedule::new(seed, variants.len())
@@ -144,11 +162,11 @@ fn made(variants: &[(&str, Role, &str, f64, f64)], pairs: usize, seed: u64) -> E
             name: (*name).to_owned(),
             role: *role,
             settings: if *role == Role::Candidate {
-                vec![setting(name, class)]
+                vec![setting(name, *class)]
             } else {
                 Vec::new()
             },
-            class: (*class).to_owned(),
+            class: *class,
             disqualified: None,
             answers: Vec::new(),
             witness: None,
@@ -165,7 +183,7 @@ fn made(variants: &[(&str, Role, &str, f64, f64)], pairs: usize, seed: u64) -> E
         ],
         main: "wall".to_owned(),
         recipe: None,
-        with: vec![setting("disk=8ms", "changes-behaviour")],
+        with: vec![setting("disk=8ms", Class::ChangesBehaviour)],
         seed,
         delta: 0.01,
         plan: PlanRecord {
@@ -193,10 +211,10 @@ fn made(variants: &[(&str, Role, &str, f64, f64)], pairs: usize, seed: u64) -> E
     }
 }
 
-fn setting(setting: &str, class: &str) -> SettingReport {
-    SettingReport {
-        setting: setting.to_owned(),
-        class: class.to_owned(),
+pub fn setting(setting: &str, class: Class) -> SettingRecord {
+    SettingRecord {
+        setting: setting.parse().expect("it is a setting"),
+        class,
     }
 }
 

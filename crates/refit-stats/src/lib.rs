@@ -9,7 +9,7 @@
 //! outliers, and "no significant difference": `same` has to be earned as `faster` has.
 //!
 //! The order of use: [`plan_looks`] says after how many round pairs to look; [`Schedule`] gives the order of
-//! the runs; at each look [`estimate`] and [`judge`] say whether it is settled. `examples/calibration.rs`
+//! the runs; at each look [`estimate`] and [`verdict`] say whether it is settled. `examples/calibration.rs`
 //! simulates whole comparisons and prints how often all this is wrong.
 
 mod boundary;
@@ -29,4 +29,4 @@ pub use rng::Rng;
 pub use schedule::{RoundPair, Schedule};
 pub use signed_rank::pairs_needed;
 pub use slot::slot_effect;
-pub use verdict::{DEFAULT_DELTA, Measure, PATIENCE, Remedy, Verdict, judge};
+pub use verdict::{ADVISABLE_TIMES, DEFAULT_DELTA, Measure, Remedy, Verdict, verdict};

@@ -1,4 +1,4 @@
-//! The word that an effect has earned.
+//! What the interval of an effect proves.
 //!
 //! `Same` comes first: an interval within ±δ is `same` even where it excludes 0. With enough round pairs any
 //! difference, however idle, would be proven; what such an interval proves is that it does not matter.
@@ -11,7 +11,7 @@ use crate::signed_rank::pairs_needed;
 /// Differences up to 1 % are `same`, unless the user says otherwise.
 pub const DEFAULT_DELTA: f64 = 0.01;
 
-/// What a metric is, hence which words fit and which side is the better one.
+/// What a metric is, hence which words describe a change and which direction is better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Measure {
     /// A time, less is better: `faster`, `slower`.
@@ -22,7 +22,7 @@ pub enum Measure {
     Amount,
 }
 
-/// What an interval proves of the metric itself; [`Verdict::word`] says it in the words of its measure.
+/// What an interval proves of the metric itself.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Verdict {
     /// The candidate's metric is smaller.
@@ -41,7 +41,7 @@ pub enum Remedy {
     /// More of the same: this many round pairs in all, warm-up not counted, earn a verdict in about four
     /// comparisons of five, if this estimate and spread are right.
     RoundPairs(usize),
-    /// More than [`PATIENCE`] times as many round pairs would be needed: rather a quieter machine, a longer
+    /// More than [`ADVISABLE_TIMES`] times as many round pairs would be needed: rather a quieter machine, a longer
     /// run, or a larger δ.
     LessNoise {
         /// The round pairs it would take nevertheless.
@@ -52,22 +52,9 @@ pub enum Remedy {
 }
 
 /// More round pairs are no advice when they are over this many times those already run.
-pub const PATIENCE: usize = 10;
+pub const ADVISABLE_TIMES: usize = 10;
 
 impl Verdict {
-    /// The word to print.
-    pub fn word(self, measure: Measure) -> &'static str {
-        use Measure::{Amount, Duration, Rate};
-        match (self, measure) {
-            (Self::Less, Duration) | (Self::More, Rate) => "faster",
-            (Self::More, Duration) | (Self::Less, Rate) => "slower",
-            (Self::Less, Amount) => "less",
-            (Self::More, Amount) => "more",
-            (Self::Same, _) => "same",
-            (Self::Inconclusive(_), _) => "inconclusive",
-        }
-    }
-
     /// Whether the candidate is proven better.
     pub fn is_gain(self, measure: Measure) -> bool {
         match measure {
@@ -85,7 +72,7 @@ impl Verdict {
 /// The verdict on `effect`, where a relative difference of up to `delta` does not matter. On the log scale
 /// that is ±ln(1 + delta), so exchanging candidate and baseline exchanges the words and nothing else, and a
 /// printed `same` interval never reaches beyond ±delta.
-pub fn judge(effect: &Effect, delta: f64) -> Verdict {
+pub fn verdict(effect: &Effect, delta: f64) -> Verdict {
     let margin = delta.ln_1p();
     let Some(interval) = effect.interval else {
         return Verdict::Inconclusive(Remedy::RoundPairs(pairs_needed(effect.alpha)));
@@ -110,7 +97,7 @@ fn remedy(effect: &Effect, interval: &Interval, margin: f64) -> Remedy {
     let half_width = interval.half_width();
     let times = (half_width / point.max(margin - point)).powi(2).max(1.0);
     let pairs = ((effect.pairs as f64 * times).ceil() as usize).saturating_add(1);
-    if times <= PATIENCE as f64 {
+    if times <= ADVISABLE_TIMES as f64 {
         Remedy::RoundPairs(pairs)
     } else {
         Remedy::LessNoise {
@@ -137,7 +124,7 @@ mod tests {
             pairs: 20,
             alpha: 0.05,
         };
-        judge(&effect, DEFAULT_DELTA)
+        verdict(&effect, DEFAULT_DELTA)
     }
 
     #[test]
@@ -160,13 +147,8 @@ mod tests {
     }
 
     #[test]
-    fn each_measure_has_its_words_and_its_better_side() {
+    fn each_measure_has_its_better_side() {
         use Measure::{Amount, Duration, Rate};
-        let words = |v: Verdict| [Duration, Rate, Amount].map(|m| v.word(m));
-        assert_eq!(words(Verdict::Less), ["faster", "slower", "less"]);
-        assert_eq!(words(Verdict::More), ["slower", "faster", "more"]);
-        assert_eq!(words(Verdict::Same), ["same"; 3]);
-        assert_eq!(words(of(-1.0, 1.0)), ["inconclusive"; 3]);
         let gains = |v: Verdict| [Duration, Rate, Amount].map(|m| v.is_gain(m));
         assert_eq!(gains(Verdict::Less), [true, false, true]);
         assert_eq!(gains(Verdict::More), [false, true, false]);
@@ -177,7 +159,7 @@ mod tests {
     fn too_few_pairs_ask_for_the_fewest_that_can() {
         let effect = effect_of(&[0.1, 0.2], 0.05).unwrap();
         let remedy = Remedy::RoundPairs(6);
-        assert_eq!(judge(&effect, 0.01), Verdict::Inconclusive(remedy));
+        assert_eq!(verdict(&effect, 0.01), Verdict::Inconclusive(remedy));
     }
 
     #[test]
@@ -206,7 +188,7 @@ mod tests {
     #[test]
     fn with_no_margin_at_all_there_is_still_an_answer() {
         let effect = effect_of(&[-1.0, 1.0, -2.0, 2.0, -3.0, 3.0, 0.0], 0.05).unwrap();
-        let verdict = judge(&effect, 0.0);
+        let verdict = verdict(&effect, 0.0);
         assert!(matches!(
             verdict,
             Verdict::Inconclusive(Remedy::LessNoise { .. })

@@ -13,7 +13,7 @@ use super::recipe_runner::RecipeRunner;
 use super::runner::{Runner, Runs};
 use crate::error::LabError;
 use crate::experiment::{
-    Environment, Experiment, PlanRecord, Role, SCHEMA, SettingReport, VariantRecord,
+    Environment, Experiment, PlanRecord, Role, SCHEMA, SettingRecord, VariantRecord,
 };
 use crate::fingerprint;
 use crate::neighbours::Busy;
@@ -118,13 +118,13 @@ impl<'a> Comparison<'a> {
 }
 
 /// Each with its class, as the recipe declares it where it does.
-fn reports(settings: &Settings, recipe: Option<&Recipe>) -> Vec<SettingReport> {
+fn reports(settings: &Settings, recipe: Option<&Recipe>) -> Vec<SettingRecord> {
     let class = |setting: &refit_knobs::Setting| {
         recipe.map_or_else(|| setting.class(), |recipe| recipe.class_of(setting))
     };
-    let report = |setting: &refit_knobs::Setting| SettingReport {
-        setting: setting.to_string(),
-        class: class(setting).to_string(),
+    let report = |setting: &refit_knobs::Setting| SettingRecord {
+        setting: setting.clone(),
+        class: class(setting),
     };
     settings.0.iter().map(report).collect()
 }
@@ -139,9 +139,7 @@ pub(super) fn variant_record(
         name: name.to_owned(),
         role,
         settings: reports(settings, recipe),
-        class: recipe
-            .map_or_else(|| settings.class(), |recipe| recipe.class(settings))
-            .to_string(),
+        class: recipe.map_or_else(|| settings.class(), |recipe| recipe.class(settings)),
         disqualified: None,
         answers: Vec::new(),
         witness: None,

@@ -4,7 +4,8 @@ use refit_stats::LookPlan;
 
 use super::Comparison;
 use crate::experiment::{EffectRecord, Role, RunRecord};
-use crate::gate::Answer;
+use crate::gate::GateAnswer;
+use crate::verdict::Verdict;
 
 /// Round pairs below which a wanted precision does not end a comparison.
 const PAIRS_FOR_PRECISION: usize = 8;
@@ -75,17 +76,12 @@ impl Comparison<'_> {
 
     /// Every candidate has a verdict on the time, and every gate an answer.
     fn is_settled(&self) -> bool {
-        let has_verdict = |effect: &EffectRecord| {
-            effect
-                .verdict
-                .as_deref()
-                .is_some_and(|word| word != "inconclusive")
-        };
+        let has_verdict = |effect: &EffectRecord| effect.verdict.is_some_and(Verdict::is_settled);
         self.candidate_effects(&self.experiment.main)
             .all(has_verdict)
             && self.request.gates.iter().all(|gate| {
                 self.candidate_effects(&gate.metric)
-                    .all(|effect| gate.answer(Some(effect)) != Answer::Undecided)
+                    .all(|effect| gate.answer(Some(effect)) != GateAnswer::Undecided)
             })
     }
 }

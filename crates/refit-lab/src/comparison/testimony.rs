@@ -5,10 +5,10 @@ use refit_launch::interruptions;
 use refit_meter::{Testimony, Witness};
 
 use super::{Comparison, Progress};
-use crate::experiment::{Role, SettingReport};
+use crate::experiment::{Role, SettingRecord};
 
-fn about_syncs(settings: &[SettingReport]) -> bool {
-    settings.iter().any(|one| one.setting.starts_with("sync"))
+fn about_syncs(settings: &[SettingRecord]) -> bool {
+    settings.iter().any(|one| one.is_about_syncs())
 }
 
 impl Comparison<'_> {

@@ -36,11 +36,12 @@ fn compare(experiment: &Experiment) -> Vec<String> {
     let mut words: Vec<String> = ["refit", "compare"].map(str::to_owned).into();
     let mut option = |name: &str, value: String| words.extend([name.to_owned(), value]);
     for with in &experiment.with {
-        option("--with", with.setting.clone());
+        option("--with", with.setting.to_string());
     }
-    let gates: BTreeSet<&String> = experiment.gates.iter().map(|gate| &gate.gate).collect();
+    let gates = experiment.gates.iter().map(|gate| gate.gate.to_string());
+    let gates: BTreeSet<String> = gates.collect();
     for gate in gates {
-        option("--gate", gate.clone());
+        option("--gate", gate);
     }
     option(
         "--delta",

@@ -1,7 +1,7 @@
 //! Every metric of every variant, with its effect where there is one.
 
-use refit_lab::Metric;
 use refit_lab::experiment::Experiment;
+use refit_lab::{Metric, Verdict};
 
 use super::markup::Html;
 use super::{colour, scrolled, tone};
@@ -72,12 +72,17 @@ fn line(tr: &mut Html, experiment: &Experiment, rows: &[&Row], metric: &Metric) 
             else {
                 return;
             };
-            let word = effect.verdict.as_deref().unwrap_or("");
-            let says = match word {
-                "" | "same" | "inconclusive" => Tone::Plain,
-                _ if effect.gain => Tone::Good,
-                _ => Tone::Bad,
+            let says = match effect.verdict {
+                Some(verdict) if verdict.is_difference() => {
+                    if effect.gain {
+                        Tone::Good
+                    } else {
+                        Tone::Bad
+                    }
+                }
+                _ => Tone::Plain,
             };
+            let word = effect.verdict.map_or("", Verdict::word);
             let text = format!("{} {word}", format::percent_short(effect.change));
             let class = format!("small {}", tone(says));
             td.leaf("span", &[("class", &class)], text.trim_end());

@@ -1,5 +1,6 @@
 use super::*;
 use crate::sample;
+use refit_lab::experiment::Class;
 use resvg::usvg::roxmltree::{Document, Node};
 
 /// What a browser reads, which for our pages is XML as well.
@@ -101,21 +102,19 @@ fn hostile(text: &str) -> Experiment {
     experiment.command = vec![own()];
     experiment.refit = own();
     for variant in &mut experiment.variants[1..] {
-        (variant.name, variant.class) = (own(), own());
+        variant.name = own();
     }
     experiment.variants[3].disqualified = Some(own());
     experiment.unavailable[0].settings = own();
     experiment.unavailable[0].reason = own();
-    experiment.with = vec![refit_lab::experiment::SettingReport {
-        setting: own(),
-        class: own(),
-    }];
-    for effect in &mut experiment.effects {
-        effect.verdict = Some(own());
-    }
+    experiment.with = vec![sample::setting(
+        &format!("env.WORD={}", text.replace('\0', "")),
+        Class::ChangesBehaviour,
+    )];
     experiment.gates = sample::gates();
-    experiment.gates[0].gate = own();
-    experiment.gates[0].answer = own();
+    experiment.gates[0].gate = format!("{}<+2%", text.replace(['<', '>'], ""))
+        .parse()
+        .unwrap();
     let warning = refit_lab::experiment::Warning {
         text: own(),
         action: own(),

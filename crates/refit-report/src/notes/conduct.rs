@@ -1,5 +1,6 @@
 //! How the comparison itself went.
 
+use refit_lab::GateAnswer;
 use refit_lab::experiment::{EffectRecord, Experiment, Role};
 
 use super::{Note, note};
@@ -110,20 +111,16 @@ pub fn slot_effect(experiment: &Experiment) -> Option<Note> {
 pub fn gates(experiment: &Experiment) -> Vec<Note> {
     let mut notes: Vec<Note> = Vec::new();
     for record in &experiment.gates {
-        let label = format!("gate {}:", format::printable(&record.gate));
+        let label = format!("gate {}:", format::printable(&record.gate.to_string()));
         let name = experiment
             .variants
             .get(record.variant)
             .map_or("?", |variant| &variant.name);
-        let text = format!(
-            "{} {}",
-            format::printable(name),
-            format::printable(&record.answer)
-        );
-        let tone = match record.answer.as_str() {
-            "passed" => Tone::Good,
-            "failed" => Tone::Bad,
-            _ => Tone::Unsure,
+        let text = format!("{} {}", format::printable(name), record.answer);
+        let tone = match record.answer {
+            GateAnswer::Passed => Tone::Good,
+            GateAnswer::Failed => Tone::Bad,
+            GateAnswer::Undecided => Tone::Unsure,
         };
         match notes.iter_mut().find(|note| note.label == label) {
             Some(note) => {

@@ -1,7 +1,8 @@
 //! What is to be said of one candidate.
 
+use refit_lab::Verdict;
 use refit_lab::experiment::{EffectRecord, Experiment, Role};
-use refit_stats::PATIENCE;
+use refit_stats::ADVISABLE_TIMES;
 
 use super::{Note, note};
 use crate::format;
@@ -24,7 +25,12 @@ const OF_COMMANDS: [&str; 7] = [
 const OF_SERVICES: [&str; 6] = ["syncs", "sync-wait", "cpu", "written", "psi-io", "pss"];
 
 /// What a verdict may say of them.
-const WORDS: [&str; 4] = ["faster", "slower", "less", "more"];
+const DIFFERENCES: [Verdict; 4] = [
+    Verdict::Faster,
+    Verdict::Slower,
+    Verdict::Less,
+    Verdict::More,
+];
 
 fn beside(experiment: &Experiment) -> Vec<String> {
     let built_in: &[&str] = match is_service(experiment) {
@@ -58,17 +64,17 @@ fn changed(experiment: &Experiment, row: &Row, effect: &EffectRecord) -> String 
 pub fn secondary(experiment: &Experiment, row: &Row) -> Option<Note> {
     row.effect?;
     let metrics = beside(experiment);
-    let with = |word: &str| {
+    let with = |verdict: Verdict| {
         let effects = metrics
             .iter()
             .filter_map(|name| experiment.effect(row.index, name));
-        let shown = effects.filter(|effect| effect.verdict.as_deref() == Some(word));
+        let shown = effects.filter(|effect| effect.verdict == Some(verdict));
         let texts: Vec<String> = shown
             .map(|effect| changed(experiment, row, effect))
             .collect();
-        (!texts.is_empty()).then(|| format!("{word}: {}", texts.join(", ")))
+        (!texts.is_empty()).then(|| format!("{verdict}: {}", texts.join(", ")))
     };
-    let parts: Vec<String> = WORDS.into_iter().filter_map(with).collect();
+    let parts: Vec<String> = DIFFERENCES.into_iter().filter_map(with).collect();
     (!parts.is_empty()).then(|| note(&format!("{} ", row.name), Tone::Plain, parts.join("; ")))
 }
 
@@ -98,7 +104,7 @@ pub fn disqualified(row: &Row) -> Option<Note> {
 pub fn inconclusive(experiment: &Experiment, row: &Row) -> Option<Note> {
     let effect = row
         .effect
-        .filter(|effect| effect.verdict.as_deref() == Some("inconclusive"))?;
+        .filter(|effect| effect.verdict == Some(Verdict::Inconclusive))?;
     let remedy = match effect.pairs_needed {
         Some(needed) => remedy(experiment, effect, needed),
         None => format!(
@@ -160,7 +166,7 @@ fn remedy(experiment: &Experiment, effect: &EffectRecord, needed: usize) -> Stri
         format::plural(needed, "round pair"),
         format::about(total_s)
     );
-    if effect.pairs > 0 && needed > PATIENCE.saturating_mul(effect.pairs) {
+    if effect.pairs > 0 && needed > ADVISABLE_TIMES.saturating_mul(effect.pairs) {
         return format!("it would take about {cost}; {}", less_noise(experiment));
     }
     let option = if experiment.interrupted && plan.looks.last().is_some_and(|&last| needed <= last)
@@ -231,6 +237,8 @@ pub fn confirmed(again: &Experiment) -> Vec<Note> {
 
 #[cfg(test)]
 mod tests {
+    use refit_lab::Verdict;
+
     use crate::notes::tests::{has, texts};
     use crate::sample;
 
@@ -244,7 +252,7 @@ mod tests {
             }
         }
         let effect = sample::effect_mut(&mut experiment, 1, "syncs");
-        (effect.change, effect.verdict) = (1405.13, Some("more".to_owned()));
+        (effect.change, effect.verdict) = (1405.13, Some(Verdict::More));
         has(
             &experiment,
             "sync=off  less: written −35 %; more: syncs 0 → 1,405, max-rss +12 %",
@@ -307,7 +315,7 @@ mod tests {
         );
         let again = experiment.confirmation.as_deref_mut().unwrap();
         let effect = sample::effect_mut(again, 1, "wall");
-        (effect.gain, effect.verdict) = (false, Some("inconclusive".to_owned()));
+        (effect.gain, effect.verdict) = (false, Some(Verdict::Inconclusive));
         has(
             &experiment,
             "confirmation: sync=off −58.1 % [−59.0 %, −57.0 %] inconclusive (8 new round pairs, seed 0x5eee); \

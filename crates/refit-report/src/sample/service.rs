@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use refit_lab::Verdict::{Faster, Inconclusive, Less, More, Same};
 use refit_lab::experiment::{
-    Direction, Experiment, LoadMetricRecord, LoadRecord, LoadUnit, RecipeRecord, Role,
+    Class, Direction, Experiment, LoadMetricRecord, LoadRecord, LoadUnit, RecipeRecord, Role,
     ServiceRecord, UnavailableRecord,
 };
 use refit_meter::{Calls, MemorySample, Pressure};
@@ -11,24 +12,24 @@ use refit_meter::{Calls, MemorySample, Pressure};
 use super::{effect, made};
 
 /// As of commands; in place of the wall the rate.
-const VARIANTS: [(&str, Role, &str, f64, f64); 5] = [
-    ("baseline", Role::Baseline, "safe", 412.0, 0.04),
+const VARIANTS: [(&str, Role, Class, f64, f64); 5] = [
+    ("baseline", Role::Baseline, Class::Safe, 412.0, 0.04),
     (
         "sync@exe:cleanup=off",
         Role::Candidate,
-        "loses-on-crash",
+        Class::LosesOnCrash,
         1013.0,
         0.05,
     ),
     (
         "conf.queue=tmpfs",
         Role::Candidate,
-        "loses-on-crash",
+        Class::LosesOnCrash,
         1290.0,
         0.06,
     ),
-    ("malloc=jemalloc", Role::Candidate, "safe", 413.0, 0.04),
-    ("baseline again", Role::Hidden, "safe", 411.0, 0.04),
+    ("malloc=jemalloc", Role::Candidate, Class::Safe, 413.0, 0.04),
+    ("baseline again", Role::Hidden, Class::Safe, 411.0, 0.04),
 ];
 
 /// Three candidates of a mail server, 10 round pairs.
@@ -43,19 +44,19 @@ pub fn service() -> Experiment {
         reason: "libtcmalloc is not installed".to_owned(),
     }];
     experiment.effects = vec![
-        effect(1, "rate", 1.459, [1.38, 1.53], "faster"),
-        effect(1, "p99", -0.61, [-0.66, -0.55], "faster"),
-        effect(1, "syncs", -0.9997, [-0.9997, -0.9997], "less"),
-        effect(1, "pss", 0.004, [-0.003, 0.009], "same"),
-        effect(2, "rate", 2.13, [1.99, 2.25], "faster"),
-        effect(2, "psi-io", -0.98, [-0.99, -0.97], "less"),
-        effect(3, "rate", -0.011, [-0.04, 0.02], "inconclusive"),
-        effect(3, "pss", 0.21, [0.2, 0.22], "more"),
-        effect(4, "rate", -0.002, [-0.02, 0.016], ""),
+        effect(1, "rate", 1.459, [1.38, 1.53], Some(Faster)),
+        effect(1, "p99", -0.61, [-0.66, -0.55], Some(Faster)),
+        effect(1, "syncs", -0.9997, [-0.9997, -0.9997], Some(Less)),
+        effect(1, "pss", 0.004, [-0.003, 0.009], Some(Same)),
+        effect(2, "rate", 2.13, [1.99, 2.25], Some(Faster)),
+        effect(2, "psi-io", -0.98, [-0.99, -0.97], Some(Less)),
+        effect(3, "rate", -0.011, [-0.04, 0.02], Some(Inconclusive)),
+        effect(3, "pss", 0.21, [0.2, 0.22], Some(More)),
+        effect(4, "rate", -0.002, [-0.02, 0.016], None),
     ];
     for effect in &mut experiment.effects {
         effect.gain = match effect.metric.as_str() {
-            "rate" => effect.verdict.as_deref() == Some("faster"),
+            "rate" => effect.verdict == Some(Faster),
             _ => effect.gain,
         };
         effect.pairs = 10;

@@ -2,7 +2,7 @@
 //! `tests/calibration.rs` holds.
 
 use refit_stats::{
-    DEFAULT_DELTA, Effect, LookPlan, PairSample, Remedy, Rng, Schedule, Verdict, estimate, judge,
+    DEFAULT_DELTA, Effect, LookPlan, PairSample, Remedy, Rng, Schedule, Verdict, estimate, verdict,
 };
 
 /// What disturbs the logarithm of a run's time. All 0 is a silent machine.
@@ -152,7 +152,7 @@ pub fn compare(
         let outcomes: Vec<Outcome> = (samples.iter().zip(&mut advice))
             .map(|(samples, advice)| {
                 let effect = estimate(samples, plan.alpha).expect("a look has samples");
-                let verdict = judge(&effect, DEFAULT_DELTA);
+                let verdict = verdict(&effect, DEFAULT_DELTA);
                 if let Verdict::Inconclusive(remedy) = verdict {
                     advice.get_or_insert(remedy);
                 }

@@ -8,7 +8,9 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, bail};
 use refit_knobs::{Settings, Variant};
 use refit_lab::experiment::Role;
-use refit_lab::{Experiment, Request, available, compare, remove_abandoned_instances};
+use refit_lab::{
+    Experiment, GateAnswer, Request, Verdict, available, compare, remove_abandoned_instances,
+};
 use refit_recipe::Recipe;
 use refit_session::remove_abandoned;
 
@@ -203,8 +205,8 @@ fn code(experiment: &Experiment, strict: bool) -> u8 {
     if candidates.peek().is_some() && candidates.all(|variant| variant.disqualified.is_some()) {
         return TROUBLE;
     }
-    let answers = |word: &str| experiment.gates.iter().any(|gate| gate.answer == word);
-    if answers("failed") {
+    let answers = |answer: GateAnswer| experiment.gates.iter().any(|gate| gate.answer == answer);
+    if answers(GateAnswer::Failed) {
         return FAILED;
     }
     // Nothing is open where everything is exact.
@@ -217,8 +219,8 @@ fn code(experiment: &Experiment, strict: bool) -> u8 {
     }
     let has_verdict = |index: usize| {
         let effect = experiment.effect(index, &experiment.main);
-        let verdict = effect.and_then(|effect| effect.verdict.as_deref());
-        verdict.is_some_and(|word| word != "inconclusive")
+        let verdict = effect.and_then(|effect| effect.verdict);
+        verdict.is_some_and(Verdict::is_settled)
     };
     let inconclusive = experiment.variants.iter().enumerate().any(|(index, v)| {
         v.role == Role::Candidate && v.disqualified.is_none() && !has_verdict(index)
@@ -226,7 +228,7 @@ fn code(experiment: &Experiment, strict: bool) -> u8 {
     let open = if experiment.gates.is_empty() {
         inconclusive
     } else {
-        answers("undecided")
+        answers(GateAnswer::Undecided)
     };
     if strict && open { UNDECIDED } else { 0 }
 }
