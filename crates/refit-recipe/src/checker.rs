@@ -3,21 +3,21 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use refit_knobs::{Class, Variant};
+use refit_knobs::Variant;
 use regex_lite::Regex;
 
 use crate::answers;
 use crate::conf::{self, ConfAction};
 use crate::error::RecipeError;
-use crate::file::{Operations, RecipeFile, parse_time};
+use crate::file::{Operations, RecipeFile};
 use crate::folder::Folder;
-use crate::metrics::{is_built_in, is_built_in_for};
+use crate::metrics::{built_in, is_built_in_for};
 use crate::output::{LoadMetric, Source, Work};
 use crate::records::AnswerRecord;
 use crate::start::{Ready, ServiceStart};
 
 /// The longest wait for a service or a load, where the recipe does not say.
-const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);
+pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// As a variant prints itself, if it is one that this refit knows.
 pub fn canonical(settings: &str) -> String {
@@ -55,17 +55,6 @@ impl Checker<'_> {
             return Err(self.wrong(key, problem));
         }
         Ok(regex)
-    }
-
-    pub fn time(&self, key: &str, text: Option<&str>) -> Result<Duration, RecipeError> {
-        text.map_or(Ok(DEFAULT_TIMEOUT), |text| {
-            parse_time(text).ok_or_else(|| {
-                self.wrong(
-                    key,
-                    format!("`{text}` is no time; write it as 90s, 3m or 500ms"),
-                )
-            })
-        })
     }
 
     pub fn texts(&self) -> Result<(), RecipeError> {
@@ -172,8 +161,8 @@ impl Checker<'_> {
             keep: service.keep.unwrap_or(false),
             ready,
             stop: service.stop.clone(),
-            ready_timeout: self.time("service.ready-timeout", service.ready_timeout.as_deref())?,
-            stop_timeout: self.time("service.stop-timeout", service.stop_timeout.as_deref())?,
+            ready_timeout: service.ready_timeout.map_or(DEFAULT_TIMEOUT, |time| time.0),
+            stop_timeout: service.stop_timeout.map_or(DEFAULT_TIMEOUT, |time| time.0),
         }))
     }
 
@@ -202,7 +191,7 @@ impl Checker<'_> {
         entries
             .map(|(name, entry)| {
                 let key = format!("load.metrics.{name}");
-                if is_built_in(name) {
+                if built_in().contains(&&**name) {
                     let problem =
                         format!("`{name}` is a metric of refit's own; choose another name");
                     return Err(self.wrong(&key, problem));
@@ -268,11 +257,6 @@ impl Checker<'_> {
         for (name, conf) in &self.file.conf {
             for (value, entry) in &conf.values {
                 let key = format!("conf.{name}.{value}");
-                conf::class(&entry.class).ok_or_else(|| {
-                    let all: Vec<String> = Class::ALL.iter().map(ToString::to_string).collect();
-                    let problem = format!("`{}` is none of {}", entry.class, all.join(", "));
-                    self.wrong(&format!("{key}.class"), problem)
-                })?;
                 let action = conf::action(entry).map_err(|problem| self.wrong(&key, problem))?;
                 if self.file.service.keep == Some(true) && matches!(action, ConfAction::Edit { .. })
                 {

@@ -5,8 +5,6 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use refit_knobs::Class;
-
 use crate::file::ConfEntry;
 
 /// What a value does.
@@ -66,13 +64,6 @@ pub enum ConfError {
         /// What the kernel said.
         cause: std::io::Error,
     },
-}
-
-/// By name.
-pub fn class(name: &str) -> Option<Class> {
-    Class::ALL
-        .into_iter()
-        .find(|class| class.to_string() == name)
 }
 
 /// What an entry asks for, or what is wrong with it.

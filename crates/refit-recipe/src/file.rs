@@ -1,224 +1,263 @@
-//! recipe.toml as it is written. docs/recipes.md describes every key.
+//! recipe.toml as it is written, and its JSON Schema.
+//!
+//! The comments of the fields are the descriptions in docs/recipe.schema.json. What ends in
+//! "(code)" is checked by refit only: a schema cannot express it.
 
 use std::collections::BTreeMap;
 use std::fmt;
-
-use serde::de::{self, MapAccess, Visitor};
-use serde::{Deserialize, Deserializer};
-
 use std::time::Duration;
 
-use crate::metrics::{Direction, LoadUnit};
+use refit_knobs::Class;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::{self, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use serde_json::{Value, json};
+
+use crate::metrics::{Direction, LoadUnit, built_in};
 use crate::records::SeriesRecord;
 
-/// The whole file.
-#[derive(Clone, Debug, Deserialize)]
+/// recipe.toml in a recipe's folder. docs/recipes.md describes how it is run. What ends in (code)
+/// is checked by refit only.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(title = "refit recipe")]
 pub struct RecipeFile {
-    /// The folder's name.
+    /// the name of the folder
+    #[schemars(regex(pattern = r"^[a-z0-9-]+$"))]
     pub name: String,
-    /// What it is to answer.
+    /// what the recipe is to answer
     pub question: Text,
-    /// What was measured.
+    /// what was measured, and on which machine
     pub answer: Option<Text>,
-    /// Debian's packages.
+    /// Debian's names of the packages that the recipe needs: they make the apt line
     #[serde(default)]
     pub packages: Vec<String>,
-    /// The metric that the verdict is about.
+    /// the metric that the verdict is about; default rate; a metric of load.metrics, or one of
+    /// refit's own that the runs have (code)
     pub main: Option<String>,
-    /// How long a comparison may take, as `10m`.
-    pub budget: Option<String>,
-    /// Where the question comes from.
+    /// how long a comparison may take when --budget is not given
+    pub budget: Option<Time>,
+    /// where the question comes from
     pub note: Option<Note>,
-    /// What has to be there.
+    /// what has to be installed
     #[serde(default)]
     pub needs: Needs,
-    /// The server.
+    /// a private instance of a server
     #[serde(default)]
     pub service: Service,
-    /// What is done to it, or the program itself.
+    /// what is done to the service, or the program itself
     pub load: Load,
-    /// Metrics to be read side by side.
+    /// metrics to be read side by side: a table in every report, and with `at` a curve in the
+    /// picture
     #[serde(default)]
     pub series: Vec<SeriesRecord>,
-    /// What has to come out.
+    /// what the result has to be
     pub check: Check,
-    /// What is exact.
+    /// exact answers, without statistics
     pub table: Option<Table>,
-    /// Knobs of its configuration.
+    /// knobs of the configuration, by name: conf.NAME=VALUE
     #[serde(default)]
     pub conf: BTreeMap<String, Conf>,
-    /// What is worth trying.
+    /// what `refit compare NAME` tries; settings that this refit does not know are unavailable,
+    /// which is no error
     #[serde(default, rename = "variant")]
     pub variants: Vec<VariantEntry>,
 }
 
-/// One text in two languages.
-#[derive(Clone, Debug, Deserialize)]
+/// a text in two languages
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Text {
-    /// English.
+    /// English
     pub en: String,
-    /// Japanese.
+    /// Japanese
     pub ja: Option<String>,
 }
 
-/// What an operator once wrote.
-#[derive(Clone, Debug, Deserialize)]
+/// what an operator once wrote
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Note {
-    /// What about, and when.
+    /// its subject and its date
     pub title: String,
-    /// What was seen then.
+    /// what was seen then
     pub then: String,
 }
 
-/// What has to be there.
-#[derive(Clone, Debug, Default, Deserialize)]
+/// what has to be installed
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Needs {
-    /// It cannot work as another user.
+    /// the recipe cannot run as another user than root
     #[serde(default)]
     pub root: bool,
-    /// Programs on the PATH.
+    /// programs on the PATH, to which /usr/sbin and /sbin are added
     #[serde(default)]
     pub commands: Vec<String>,
-    /// Absolute paths, or patterns.
+    /// absolute paths; globs work
     #[serde(default)]
+    #[schemars(inner(regex(pattern = r"^/")))]
     pub files: Vec<String>,
 }
 
-/// A private instance of a server.
-#[derive(Clone, Debug, Default, Deserialize)]
+/// a private instance of a server
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
+#[schemars(extend("dependentRequired" = {
+    "start": ["ready"],
+    "ready": ["start"],
+    "keep": ["start"],
+    "stop": ["start"],
+    "ready-timeout": ["start"],
+    "stop-timeout": ["start"],
+}))]
 pub struct Service {
-    /// Names of free ports.
+    /// names of free ports on 127.0.0.1: $REFIT_PORT_NAME
     #[serde(default)]
+    #[schemars(inner(regex(pattern = r"^[a-z0-9_]+$")))]
     pub ports: Vec<String>,
-    /// As root, whom everything runs as.
+    /// the user that every command runs as when refit runs as root
     pub user: Option<String>,
-    /// One instance and one start of it for all runs.
+    /// one instance and one start of it for all runs; each value of conf has to be a command then
+    /// (code)
     pub keep: Option<bool>,
-    /// Makes the instance.
+    /// a command that makes the instance; nothing is swapped beneath it
     pub setup: Option<String>,
-    /// What is swapped beneath; without it the load is.
+    /// the command that is swapped beneath; without it the load is the program
     pub start: Option<String>,
-    /// When it is ready.
+    /// when the service is ready
     pub ready: Option<ReadyEntry>,
-    /// Ends it.
+    /// a command that ends the service; default: SIGTERM to the process that was started
     pub stop: Option<String>,
-    /// How long to wait for `ready`.
-    pub ready_timeout: Option<String>,
-    /// How long to wait for the end.
-    pub stop_timeout: Option<String>,
+    /// how long to wait for `ready`; default 60s
+    pub ready_timeout: Option<Time>,
+    /// how long to wait for the service's end; default 60s
+    pub stop_timeout: Option<Time>,
 }
 
-/// Exactly one of the first four.
-#[derive(Clone, Debug, Default, Deserialize)]
+/// when the service is ready: exactly one of tcp, unix, log and command
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(extend(
+    "oneOf" = [
+        { "required": ["tcp"] },
+        { "required": ["unix"] },
+        { "required": ["log"] },
+        { "required": ["command"] },
+    ],
+    "dependentRequired" = { "file": ["log"] },
+))]
 pub struct ReadyEntry {
-    /// Somebody listens on this port (a name of `ports`).
+    /// a process listens on this port, one of service.ports (code)
     pub tcp: Option<String>,
-    /// Somebody listens on this socket.
+    /// a process listens on this socket
     pub unix: Option<String>,
-    /// A line of the service's output, or of `file`, matches.
+    /// a line of the service's output, or of `file`, matches this regular expression (code)
     pub log: Option<String>,
-    /// A file in the instance's directory.
+    /// a file in the instance's directory
     pub file: Option<String>,
-    /// A command succeeds.
+    /// a command that succeeds
     pub command: Option<String>,
 }
 
-/// The load.
-#[derive(Clone, Debug, Deserialize)]
+/// what is done to the service, or the program itself
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(extend(
+    "if" = { "required": ["brief"] },
+    "then" = { "properties": { "operations": { "type": "integer" } } },
+))]
 pub struct Load {
-    /// Before the window.
+    /// a command before the measured window
     pub warmup: Option<String>,
-    /// The measured window.
+    /// the command that is the measured window
     pub command: String,
-    /// After it.
+    /// a command after the measured window: it waits until the service has done everything
     pub drain: Option<String>,
-    /// How many.
+    /// how many operations: a number, or where the output of command prints it
     pub operations: Operations,
-    /// How many in a check.
+    /// the number of operations in `refit recipes check`
+    #[schemars(range(min = 1))]
     pub brief: Option<u64>,
-    /// One of them.
+    /// one operation, in the singular
     pub unit: String,
-    /// Of each of the three commands.
-    pub timeout: Option<String>,
-    /// What its output tells.
+    /// for each of warmup, command and drain; default 60s
+    pub timeout: Option<Time>,
+    /// metrics in the output of command, by name; a name is none of refit's own
     #[serde(default)]
+    #[schemars(extend("propertyNames" = { "not": { "enum": built_in() } }))]
     pub metrics: BTreeMap<String, MetricEntry>,
 }
 
-/// How many operations a load does.
-#[derive(Clone, Debug, Deserialize)]
+/// how many operations a load does
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(
     untagged,
     expecting = "operations: a number, or { regex = \"(\\\\d+) done\" }"
 )]
 pub enum Operations {
-    /// So many.
-    Number(u64),
-    /// The load's output says.
+    /// a number, which is $REFIT_OPERATIONS
+    Number(#[schemars(range(min = 1))] u64),
+    /// the output of the load prints it
     Read(OperationsRegex),
 }
 
-/// Where the output says it.
-#[derive(Clone, Debug, Deserialize)]
+/// where the output prints the number of operations
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OperationsRegex {
-    /// The first group is the number.
+    /// a regular expression, ^ and $ at each line; its first group is the number (code)
     pub regex: String,
 }
 
-/// One metric of a load.
-#[derive(Clone, Debug, Deserialize)]
+/// one metric of the load: regex or pointer
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(extend("oneOf" = [{ "required": ["regex"] }, { "required": ["pointer"] }]))]
 pub struct MetricEntry {
-    /// The first group is the value.
+    /// a regular expression, ^ and $ at each line; its first group is the value (code)
     pub regex: Option<String>,
-    /// JSON Pointer (RFC 6901) into the output.
+    /// a JSON Pointer (RFC 6901) into an output that is JSON
+    #[schemars(regex(pattern = r"^/"))]
     pub pointer: Option<String>,
-    /// Of the value.
+    /// the unit of the value
     pub unit: LoadUnit,
-    /// Which values are the better ones.
+    /// which values are the better ones
     #[serde(default)]
     pub better: Direction,
-    /// What it is.
+    /// what the metric is
     #[serde(default)]
     pub about: String,
 }
 
-/// What has to come out.
-#[derive(Clone, Debug, Deserialize)]
+/// what the result has to be
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Check {
-    /// Succeeds, and prints the same in every run.
+    /// a command that exits with 0 and prints the same in every run of every variant
     pub command: String,
 }
 
-/// Exact answers: no statistics.
-#[derive(Clone, Debug, Deserialize)]
+/// exact answers, without statistics
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Table {
-    /// Prints lines of a question, a tab, and its answer.
+    /// a command that prints lines QUESTION<TAB>ANSWER, the same in every run of a variant
     pub command: String,
-    /// They are the whole result.
+    /// the answers are the whole result; there is no `main` then (code)
     #[serde(default)]
     pub only: bool,
-    /// A file with what the note answered.
+    /// a file of the folder with the note's answers: lines VARIANT<TAB>QUESTION<TAB>ANSWER (code)
     pub then: Option<String>,
 }
 
-/// A variant worth trying.
-#[derive(Clone, Debug, Deserialize)]
+/// a variant worth trying
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct VariantEntry {
-    /// As on the command line.
+    /// settings as on the command line
     pub settings: String,
-    /// Why.
+    /// why the variant is worth trying
     pub why: String,
 }
 
@@ -231,26 +270,37 @@ pub struct Conf {
     pub values: BTreeMap<String, ConfEntry>,
 }
 
-/// One value: an edit, or a command and its inverse.
-#[derive(Clone, Debug, Deserialize)]
+/// an edit, or a command with its inverse
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(extend("oneOf" = [
+    { "required": ["file", "to"], "properties": { "command": false, "inverse": false } },
+    {
+        "required": ["command", "inverse"],
+        "properties": { "file": false, "from": false, "to": false },
+    },
+]))]
 pub struct ConfEntry {
-    /// What it risks.
-    pub class: String,
-    /// The file to edit.
+    /// what the value risks
+    pub class: Class,
+    /// the file to edit, in the instance's directory
+    #[schemars(extend("not" = { "pattern": r"^/|(^|/)\.\.(/|$)" }))]
     pub file: Option<String>,
-    /// The lines that go.
+    /// whole lines that stand in the file once and are replaced; without them `to` is added at
+    /// the end
+    #[schemars(length(min = 1))]
     pub from: Option<String>,
-    /// The lines that come.
+    /// the lines that replace them
+    #[schemars(length(min = 1))]
     pub to: Option<String>,
-    /// Does it.
+    /// a command that makes the change
     pub command: Option<String>,
-    /// Takes it back.
+    /// a command that takes the change back
     pub inverse: Option<String>,
 }
 
 impl<'de> Deserialize<'de> for Conf {
-    /// By hand: beside `about` every key is a value, and a wrong one keeps its line.
+    /// By hand: apart from `about` every key is a value, and a wrong one keeps its line.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Conf, D::Error> {
         struct Table;
         impl<'de> Visitor<'de> for Table {
@@ -279,7 +329,44 @@ impl<'de> Deserialize<'de> for Conf {
     }
 }
 
-/// `90s`, `3m`, `500ms`.
+impl JsonSchema for Conf {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Conf".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "a knob: `about`, and its values by name",
+            "type": "object",
+            "properties": { "about": { "description": "what the knob is", "type": "string" } },
+            "additionalProperties": generator.subschema_for::<ConfEntry>(),
+            "minProperties": 1,
+            "if": { "required": ["about"] },
+            "then": { "minProperties": 2 },
+        })
+    }
+}
+
+/// as 90s, 3m or 500ms; more than nothing
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(try_from = "String")]
+#[schemars(extend(
+    "pattern" = r"^\s*\+?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\s*(ms|s|m|min|h)?\s*$",
+    "not" = { "pattern": r"^\s*\+?[0.]+([eE][+-]?[0-9]+)?\s*(ms|s|m|min|h)?\s*$" },
+))]
+pub struct Time(pub Duration);
+
+impl TryFrom<String> for Time {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Time, String> {
+        let time = parse_time(&text);
+        time.map(Time)
+            .ok_or_else(|| format!("invalid time `{text}`; write it as 90s, 3m or 500ms"))
+    }
+}
+
+/// Reads `90s`, `3m`, `500ms`.
 #[must_use]
 pub fn parse_time(text: &str) -> Option<Duration> {
     const UNITS: [(&str, f64); 6] = [
@@ -297,4 +384,42 @@ pub fn parse_time(text: &str) -> Option<Duration> {
             Duration::try_from_secs_f64(number * seconds).ok()
         })
         .filter(|time| !time.is_zero())
+}
+
+/// The JSON Schema of recipe.toml.
+#[must_use]
+pub fn schema() -> Value {
+    let mut schema = schemars::schema_for!(RecipeFile).to_value();
+    without_null(&mut schema);
+    schema
+}
+
+/// TOML has no null: what is optional is left out.
+fn without_null(schema: &mut Value) {
+    match schema {
+        Value::Object(entries) => {
+            if let Some(Value::Array(types)) = entries.get_mut("type") {
+                types.retain(|name| name != "null");
+                if let [only] = &types[..] {
+                    let only = only.clone();
+                    entries.insert("type".to_owned(), only);
+                }
+            }
+            if let Some(Value::Array(all)) = entries.get_mut("anyOf") {
+                all.retain(|one| *one != json!({ "type": "null" }));
+                if let [Value::Object(only)] = &all[..] {
+                    let only = only.clone();
+                    entries.remove("anyOf");
+                    entries.extend(only);
+                }
+            }
+            // An optional key has no default of null either.
+            if entries.get("default") == Some(&Value::Null) {
+                entries.remove("default");
+            }
+            entries.values_mut().for_each(without_null);
+        }
+        Value::Array(all) => all.iter_mut().for_each(without_null),
+        _ => {}
+    }
 }

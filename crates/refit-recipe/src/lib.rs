@@ -19,7 +19,7 @@ mod users;
 
 pub use conf::{ConfAction, ConfError};
 pub use error::RecipeError;
-pub use file::{Operations, RecipeFile, parse_time};
+pub use file::{Operations, RecipeFile, parse_time, schema};
 pub use folder::{Folder, FolderFile, shipped_names};
 pub use metrics::{
     COMMAND_METRICS, Direction, LOAD_METRICS, LoadUnit, SERVICE_METRICS, is_built_in_for,

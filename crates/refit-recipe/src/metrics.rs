@@ -1,6 +1,7 @@
 //! Metrics by name: those that refit measures itself in the runs of a recipe, and the units of
 //! those that a load reports.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What refit measures of a command, and of a recipe whose load is the program.
@@ -54,16 +55,17 @@ pub fn is_built_in_for(name: &str, is_service: bool) -> bool {
     LOAD_METRICS.iter().chain(own).any(|known| *known == name)
 }
 
-/// Whether refit measures it in the runs of any recipe: a load's metric cannot have this name.
-#[must_use]
-pub fn is_built_in(name: &str) -> bool {
-    [true, false]
-        .into_iter()
-        .any(|is_service| is_built_in_for(name, is_service))
+/// What refit measures in the runs of any recipe: a load's metric cannot have such a name.
+pub fn built_in() -> Vec<&'static str> {
+    let tables: [&[&str]; 3] = [&COMMAND_METRICS, &LOAD_METRICS, &SERVICE_METRICS];
+    let mut all = tables.concat();
+    all.sort_unstable();
+    all.dedup();
+    all
 }
 
 /// The unit in which a load prints a metric.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum LoadUnit {
     /// A duration in nanoseconds.
     #[serde(rename = "ns")]
@@ -122,7 +124,7 @@ impl LoadUnit {
 }
 
 /// Which values of a metric are the better ones.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Direction {
     /// The lower ones.
@@ -141,7 +143,7 @@ mod tests {
         assert!(is_built_in_for("rate", true) && is_built_in_for("rate", false));
         assert!(is_built_in_for("pss", true) && !is_built_in_for("pss", false));
         assert!(!is_built_in_for("wall", true) && is_built_in_for("wall", false));
-        assert!(is_built_in("pss") && is_built_in("wall") && !is_built_in("iowait"));
+        assert_eq!(built_in().len(), 24);
     }
 
     #[test]

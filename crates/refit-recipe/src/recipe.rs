@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use refit_knobs::{Class, Setting, Settings};
 
-use crate::checker::{Checker, canonical};
-use crate::conf::{ConfAction, ConfError, action, class};
+use crate::checker::{Checker, DEFAULT_TIMEOUT, canonical};
+use crate::conf::{ConfAction, ConfError, action};
 use crate::error::RecipeError;
 use crate::file::{ConfEntry, RecipeFile};
 use crate::folder::{Folder, shipped_names};
@@ -91,11 +91,8 @@ impl Recipe {
             service: checked.service()?,
             metrics,
             work: checked.work()?,
-            load_timeout: checked.time("load.timeout", file.load.timeout.as_deref())?,
-            budget: match &file.budget {
-                Some(_) => Some(checked.time("budget", file.budget.as_deref())?),
-                None => None,
-            },
+            load_timeout: file.load.timeout.map_or(DEFAULT_TIMEOUT, |time| time.0),
+            budget: file.budget.map(|time| time.0),
             then: checked.then(&folder)?,
             folder: Arc::new(folder),
             file: Arc::new(file),
@@ -256,7 +253,7 @@ impl Recipe {
     pub fn class_of(&self, setting: &Setting) -> Class {
         let declared = setting
             .conf()
-            .and_then(|(name, value)| class(&self.entry(name, value)?.class));
+            .and_then(|(name, value)| Some(self.entry(name, value)?.class));
         declared.unwrap_or_else(|| setting.class())
     }
 }

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::metrics::{Direction, LoadUnit};
 
 /// A recipe, as far as a reader of the result needs it.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct RecipeRecord {
     /// Its name.
     pub name: String,
@@ -41,7 +42,7 @@ pub struct RecipeRecord {
 }
 
 /// One line of an exact table.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AnswerRecord {
     /// The question.
     pub question: String,
@@ -49,21 +50,23 @@ pub struct AnswerRecord {
     pub answer: String,
 }
 
-/// Metrics that a reader wants side by side: percentiles, or one metric at several sizes.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+/// metrics to be read side by side: percentiles, or one metric at several sizes
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SeriesRecord {
-    /// What they are.
+    /// what they are
     pub title: String,
-    /// Their names, in order.
+    /// names of load.metrics, or of refit's own (code)
+    #[schemars(length(min = 1))]
     pub metrics: Vec<String>,
-    /// Where each of them lies on the axis of a curve; empty: there is none.
+    /// where each of them lies on the axis of a curve: rising, as many as metrics (code)
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("items" = { "type": "number", "exclusiveMinimum": 0 }))]
     pub at: Vec<f64>,
 }
 
 /// A metric that a recipe reads from its load's output.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct LoadMetricRecord {
     /// Its name.
     pub name: String,
@@ -76,7 +79,7 @@ pub struct LoadMetricRecord {
 }
 
 /// A variant of a recipe that cannot be tried here.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct UnavailableRecord {
     /// The settings as the recipe has them.
     pub settings: String,

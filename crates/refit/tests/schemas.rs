@@ -1,0 +1,50 @@
+//! The schemas of docs/ are those of the types that are read and written.
+//!
+//! After a change of such a type, `REFIT_WRITE_SCHEMAS=1 cargo test -p refit --test schemas`
+//! writes them.
+
+use std::env;
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+
+type Schema = fn() -> Value;
+
+/// File below docs/, and what it has to hold.
+const SCHEMAS: &[(&str, Schema)] = &[("recipe.schema.json", refit_recipe::schema)];
+
+#[test]
+fn the_schemas_of_docs_are_those_of_the_types() {
+    for (name, schema) in SCHEMAS {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("../../docs")
+            .join(name);
+        let mut schema = schema();
+        on_one_line(&mut schema);
+        let made = serde_json::to_string_pretty(&schema).unwrap() + "\n";
+        if env::var_os("REFIT_WRITE_SCHEMAS").is_some() {
+            fs::write(&path, made).unwrap();
+            continue;
+        }
+        let shipped = fs::read_to_string(&path).unwrap();
+        assert!(
+            shipped == made,
+            "docs/{name} is not the schema of the types; write it by\n  REFIT_WRITE_SCHEMAS=1 cargo test -p refit --test schemas"
+        );
+    }
+}
+
+/// Comments of the sources are broken into lines, and descriptions are not.
+fn on_one_line(schema: &mut Value) {
+    match schema {
+        Value::Object(entries) => {
+            if let Some(Value::String(text)) = entries.get_mut("description") {
+                *text = text.replace('\n', " ");
+            }
+            entries.values_mut().for_each(on_one_line);
+        }
+        Value::Array(all) => all.iter_mut().for_each(on_one_line),
+        _ => {}
+    }
+}
