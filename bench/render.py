@@ -1,7 +1,5 @@
 """A comparison as a Markdown table, the whole bench as RESULTS.md and as raw samples."""
 
-import json
-
 import estimate
 from part import Part
 
@@ -76,14 +74,14 @@ LD_PRELOAD.
 
 def document(comparisons, fingerprint, command):
     lines = ["# Results: refit beside its peers", "", f"Written by `{command}`; all raw samples, in run order, "
-             "are in `results/RAW.json`.", "", _grid([["", ""], *([k, v] for k, v in fingerprint.items())]), "",
+             "are in `results/RAW.json.xz` (`packed.py` prints it).", "", _grid([["", ""], *([k, v] for k, v in fingerprint.items())]), "",
              METHOD]
     return "\n".join(lines + [comparison(one) for one in comparisons])
 
 
 def raw(comparisons, fingerprint, command, seed):
     """Every sample, in run order."""
-    record = {
+    return {
         "schema": SCHEMA, "kind": "bench", "commit": fingerprint["commit"], "command": command, "seed": seed,
         "environment": fingerprint,
         "comparisons": [
@@ -92,4 +90,3 @@ def raw(comparisons, fingerprint, command, seed):
             for one in comparisons
         ],
     }
-    return json.dumps(record, ensure_ascii=False, separators=(",", ":")).replace('{"round"', '\n{"round"') + "\n"

@@ -2,12 +2,11 @@
 
 import collections
 import dataclasses
-import json
-import lzma
 import pathlib
 import re
 
 import modes
+import packed
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "bench" / "crash"
@@ -105,8 +104,7 @@ def load():
     """What is stored, by program and file system, then by environment: the runs in order."""
     found = {}
     for path in sorted(RESULTS.glob("*.json.xz")):
-        with lzma.open(path, "rt") as file:
-            stored = json.load(file)
+        stored = packed.read(path)
         filesystem = stored["report"]["filesystem"]
         place = " ".join(filter(None, [filesystem["kind"], filesystem["options"]]))
         key = (stored["program"], place)
