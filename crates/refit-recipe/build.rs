@@ -15,7 +15,7 @@ fn files_below(dir: &Path, files: &mut Vec<PathBuf>) {
     for path in entries {
         if path.is_dir() {
             files_below(&path, files);
-        } else if path.extension().is_none_or(|ending| ending != "png") {
+        } else if !path.ends_with("picture.svg") {
             // Pictures are for those who read the source.
             println!("cargo::rerun-if-changed={}", path.display());
             files.push(path);

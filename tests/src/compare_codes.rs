@@ -118,7 +118,7 @@ fn each_wrong_word_gets_a_sentence_and_2(env: &TestEnv) -> Outcome {
             &["--json", "nowhere/a.json", "sync=off"],
             "there is no directory nowhere",
         ),
-        (&["--png", &dir, "sync=off"], "it is a directory"),
+        (&["--svg", &dir, "sync=off"], "it is a directory"),
         (
             &["--prepare", "exit 7", "sync=off"],
             "--prepare 'exit 7' failed: exit status: 7",

@@ -1,7 +1,7 @@
 //! A comparison, drawn: an [`Experiment`] in, text, a page or a picture out.
 //!
 //! Promises: nothing is measured, judged or left out here; the same experiment
-//! gives the same bytes (a PNG: with the same fonts). Whatever a record holds,
+//! gives the same bytes. Whatever a record holds,
 //! no control character of it reaches a terminal or a file.
 
 mod answers;
@@ -16,7 +16,6 @@ mod markdown;
 mod notes;
 mod paint;
 mod plot;
-mod png;
 mod row;
 mod series;
 mod svg;
@@ -33,7 +32,6 @@ pub use crate::history::history;
 pub use crate::html::html;
 pub use crate::markdown::markdown;
 pub use crate::plot::svg;
-pub use crate::png::{Picture, PictureError, png};
 pub use crate::terminal::{Style, terminal};
 
 pub use refit_lab::Experiment;
@@ -62,7 +60,6 @@ mod tests {
             assert!(!text.contains("NaN") && !text.contains("inf"), "{text}");
             assert!(!text.contains(|c: char| c.is_control() && c != '\n'));
         }
-        png(experiment).unwrap();
     }
 
     #[test]

@@ -116,6 +116,63 @@ impl Svg {
         self.element("circle", &attributes);
     }
 
+    /// Dots that look alike, as one path: a picture of a thousand runs is small.
+    pub fn dots(
+        &mut self,
+        class: &str,
+        radius: f64,
+        colour: &str,
+        opacity: &str,
+        places: &[[f64; 2]],
+    ) {
+        let dots = places
+            .iter()
+            .map(|[x, y]| format!("M{} {}h0", number(*x), number(*y)));
+        let width = number(2.0 * radius);
+        let look = [
+            ("stroke-width", &*width),
+            ("stroke-linecap", "round"),
+            ("opacity", opacity),
+        ];
+        self.path(class, colour, &look, dots);
+    }
+
+    /// Lines that look alike, as one path.
+    pub fn lines(
+        &mut self,
+        class: &str,
+        colour: &str,
+        more: &[(&str, &str)],
+        ends: &[[[f64; 2]; 2]],
+    ) {
+        let lines = ends.iter().map(|ends| {
+            let [[x1, y1], [x2, y2]] = ends.map(|place| place.map(number));
+            format!("M{x1} {y1}L{x2} {y2}")
+        });
+        self.path(class, colour, more, lines);
+    }
+
+    /// A path that is not filled; none where it has no parts.
+    fn path(
+        &mut self,
+        class: &str,
+        stroke: &str,
+        more: &[(&str, &str)],
+        parts: impl Iterator<Item = String>,
+    ) {
+        let path: String = parts.collect();
+        if !path.is_empty() {
+            let mut attributes = vec![
+                ("class", class),
+                ("stroke", stroke),
+                ("fill", "none"),
+                ("d", &path),
+            ];
+            attributes.extend(more);
+            self.element("path", &attributes);
+        }
+    }
+
     /// One line of text whose baseline is at `y`.
     pub fn text(&mut self, [x, y]: [f64; 2], anchor: Anchor, font: Font, text: &str) {
         let anchor = match anchor {
@@ -151,10 +208,10 @@ impl Svg {
     }
 }
 
-/// A coordinate: hundredths of a pixel are enough, and the same everywhere.
+/// A coordinate: tenths of a pixel are enough, and the same everywhere.
 pub fn number(value: f64) -> String {
-    let text = format!("{value:.2}");
-    let text = text.trim_end_matches('0').trim_end_matches('.');
+    let text = format!("{value:.1}");
+    let text = text.trim_end_matches(".0");
     if text == "-0" {
         "0".to_owned()
     } else {
@@ -185,8 +242,8 @@ mod tests {
     #[test]
     fn coordinates_are_short_and_never_minus_zero() {
         assert_eq!(
-            [0.0, -0.001, 1.5, 2.0, 10.126].map(number),
-            ["0", "0", "1.5", "2", "10.13"]
+            [0.0, -0.001, 1.5, 2.0, 10.06, 20.0].map(number),
+            ["0", "0", "1.5", "2", "10.1", "20"]
         );
     }
 

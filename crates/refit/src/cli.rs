@@ -83,10 +83,6 @@ pub struct OutputArgs {
     /// Draw every run: its order against its ratio
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
-
-    /// The same as PNG
-    #[arg(long, value_name = "FILE")]
-    pub png: Option<PathBuf>,
 }
 
 impl OutputArgs {
@@ -96,10 +92,8 @@ impl OutputArgs {
     }
 
     /// All that can be asked for.
-    pub fn files(&self) -> [&Option<PathBuf>; 6] {
-        [
-            &self.json, &self.csv, &self.md, &self.html, &self.svg, &self.png,
-        ]
+    pub fn files(&self) -> [&Option<PathBuf>; 5] {
+        [&self.json, &self.csv, &self.md, &self.html, &self.svg]
     }
 }
 

@@ -2,7 +2,7 @@ use std::path::Path;
 
 use refit_crash::CrashReport;
 use refit_crash::report::Role;
-use resvg::usvg::roxmltree::{Document, Node};
+use roxmltree::{Document, Node};
 
 use super::{html, markdown, sample, terminal};
 use crate::Style;

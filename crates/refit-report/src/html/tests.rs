@@ -1,7 +1,7 @@
 use super::*;
 use crate::sample;
 use refit_lab::experiment::Class;
-use resvg::usvg::roxmltree::{Document, Node};
+use roxmltree::{Document, Node};
 
 /// What a browser reads, which for our pages is XML as well.
 fn parsed(page: &str, check: impl FnOnce(&Document)) {

@@ -179,7 +179,7 @@ fn axis_label(at: f64) -> String {
 mod tests {
     use super::*;
     use crate::{sample, svg};
-    use resvg::usvg::roxmltree::Document;
+    use roxmltree::Document;
 
     #[test]
     fn every_variant_has_a_curve_and_the_sheet_has_room_for_it() {

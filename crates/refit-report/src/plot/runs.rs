@@ -1,6 +1,6 @@
 //! The runs themselves, and what was concluded from them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use refit_lab::experiment::{EffectRecord, Experiment, Role, RunRecord};
 use refit_stats::OVERALL_ALPHA;
@@ -8,7 +8,7 @@ use refit_stats::OVERALL_ALPHA;
 use super::{Anchor, Frame, LEFT, MARGIN, SMALL, WIDTH, colour};
 use crate::bar::changes;
 use crate::format;
-use crate::svg::{Svg, number};
+use crate::svg::Svg;
 
 /// Of one interval, and the least with room for its number.
 const SLOT: f64 = 64.0;
@@ -57,35 +57,53 @@ pub fn draw(svg: &mut Svg, experiment: &Experiment, frame: &Frame) {
         .enumerate()
         .map(|(i, run)| Some([x(i), frame.y(frame.log(frame.metric.of(run)?))]))
         .collect();
-    for (first, second, variant) in joined(&experiment.runs) {
-        if let (Some(from), Some(to)) = (places[first], places[second]) {
-            let look = [
-                ("class", "pair"),
-                ("stroke-width", "1"),
-                ("opacity", "0.35"),
-            ];
-            svg.line(from, to, colour(experiment, variant), &look);
-        }
+    let pairs = joined(&experiment.runs);
+    let variants: BTreeSet<usize> = experiment.runs.iter().map(|run| run.variant).collect();
+    for variant in &variants {
+        let pairs = pairs.iter().filter(|(.., of)| of == variant);
+        let ends: Vec<[[f64; 2]; 2]> = pairs
+            .filter_map(|(first, second, _)| Some([places[*first]?, places[*second]?]))
+            .collect();
+        let look = [("opacity", "0.35")];
+        svg.lines("pair", colour(experiment, *variant), &look, &ends);
     }
     let radius = if total <= 240 { 3.4 } else { 2.4 };
-    for (run, place) in experiment.runs.iter().zip(&places) {
-        let (Some(place), colour) = (*place, colour(experiment, run.variant)) else {
-            continue;
+    for variant in &variants {
+        let of = |kind: Kind| -> Vec<[f64; 2]> {
+            let runs = experiment.runs.iter().zip(&places);
+            runs.filter(|(run, _)| run.variant == *variant && Kind::of(run) == kind)
+                .filter_map(|(_, place)| *place)
+                .collect()
         };
-        if run.failure.is_some() {
-            cross(svg, place, radius, colour);
-        } else if run.warmup {
-            svg.dot(
-                place,
-                radius,
-                &[("class", "warmup"), ("fill", colour), ("opacity", "0.3")],
-            );
-        } else {
-            svg.dot(
-                place,
-                radius,
-                &[("class", "run"), ("fill", colour), ("opacity", "0.85")],
-            );
+        let colour = colour(experiment, *variant);
+        svg.dots("warmup", radius, colour, "0.3", &of(Kind::WarmUp));
+        svg.dots("run", radius, colour, "0.85", &of(Kind::Counted));
+        let crosses = of(Kind::Failed).into_iter().flat_map(|[x, y]| {
+            let (left, right, top, bottom) = (x - radius, x + radius, y - radius, y + radius);
+            [
+                [[left, top], [right, bottom]],
+                [[left, bottom], [right, top]],
+            ]
+        });
+        let look = [("stroke-width", "1.5")];
+        svg.lines("failed", colour, &look, &crosses.collect::<Vec<_>>());
+    }
+}
+
+/// What became of a run.
+#[derive(PartialEq)]
+enum Kind {
+    Counted,
+    WarmUp,
+    Failed,
+}
+
+impl Kind {
+    fn of(run: &RunRecord) -> Kind {
+        match run {
+            run if run.failure.is_some() => Kind::Failed,
+            run if run.warmup => Kind::WarmUp,
+            _ => Kind::Counted,
         }
     }
 }
@@ -120,21 +138,6 @@ fn warm_up(svg: &mut Svg, experiment: &Experiment, frame: &Frame, x: &dyn Fn(usi
             &[("opacity", "0.04")],
         );
     }
-}
-
-fn cross(svg: &mut Svg, [x, y]: [f64; 2], radius: f64, colour: &str) {
-    let [left, right] = [x - radius, x + radius].map(number);
-    let [top, bottom] = [y - radius, y + radius].map(number);
-    let path = format!("M{left} {top}L{right} {bottom}M{left} {bottom}L{right} {top}");
-    svg.element(
-        "path",
-        &[
-            ("class", "failed"),
-            ("d", &path),
-            ("stroke", colour),
-            ("stroke-width", "1.5"),
-        ],
-    );
 }
 
 /// Each interval as a band with its estimate, right of the runs and on their scale.

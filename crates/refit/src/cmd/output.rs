@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 use refit_crash::CrashReport;
 use refit_lab::Experiment;
-use refit_report::{Style, crash, csv, html, markdown, png, svg, terminal};
+use refit_report::{Style, crash, csv, html, markdown, svg, terminal};
 
 use crate::cli::OutputArgs;
 
@@ -51,17 +51,6 @@ impl Output {
         if let Some(path) = &self.args.svg {
             replace(path, svg(experiment).as_bytes())?;
         }
-        if let Some(path) = &self.args.png {
-            let picture = png(experiment).context("cannot draw the picture")?;
-            replace(path, &picture.bytes)?;
-            if !picture.has_text {
-                let _ = writeln!(
-                    io::stderr(),
-                    "refit: {} has no text: this system has no font; install one (apt install fonts-dejavu-core), or draw --svg",
-                    path.display()
-                );
-            }
-        }
         Ok(())
     }
 }
@@ -74,7 +63,6 @@ impl Output {
             ("--json", &args.json),
             ("--csv", &args.csv),
             ("--svg", &args.svg),
-            ("--png", &args.png),
         ] {
             if path.is_some() {
                 bail!("{option}: a crash report is drawn as --md or --html");

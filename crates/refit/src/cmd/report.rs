@@ -34,7 +34,7 @@ fn redraw(args: &ReportArgs) -> Result<()> {
     let output = Output::open(&args.output)?;
     if args.files.len() > 1 && args.output.any() {
         bail!(
-            "one file can be drawn into one picture or table; name one result, or none of --csv, --md, --svg, --png"
+            "one file can be drawn into one picture or table; name one result, or none of --csv, --md, --html, --svg"
         );
     }
     for path in &args.files {

@@ -29,7 +29,7 @@ pub fn agree(recipe: &Recipe, yes: bool) -> Result<()> {
         return Ok(());
     };
     // Pictures run nothing, and refit carries none.
-    let is_picture = |path: &Path| path.extension().is_some_and(|ending| ending == "png");
+    let is_picture = |path: &Path| path.ends_with("picture.svg");
     let own = recipe
         .folder
         .files
