@@ -20,6 +20,10 @@ use crate::ack::{Ack, Listener};
 use crate::error::{CrashError, io_error};
 use crate::smtp;
 
+const READ_BYTES: usize = 64 << 10;
+/// A pipe holds no more than 1 MiB unless root asks for more; what outlives the program may write for ever.
+const READS_OF_A_FULL_PIPE: usize = (1 << 20) / READ_BYTES;
+
 /// The program and those around it.
 pub struct Show {
     /// What refit sees of it.
@@ -165,7 +169,7 @@ impl Show {
                 )));
             }
             if let Some(ended) = program {
-                self.listen()?;
+                self.listen_to_the_last(&mut trace)?;
                 return Ok(ended);
             }
             if let Some(load) = &mut self.load
@@ -225,6 +229,7 @@ impl Show {
                 trace.drain(&mut self.listener.promises);
             }
             if let Some(ended) = self.program.poll() {
+                self.listen_to_the_last(trace)?;
                 return Ok(ended);
             }
             if began.elapsed() > ENDING {
@@ -233,11 +238,24 @@ impl Show {
         }
     }
 
-    /// Takes what has been written, or waits a moment.
-    fn listen(&mut self) -> Result<(), CrashError> {
+    /// Takes what was acknowledged after it was last looked and before the program's end.
+    fn listen_to_the_last(&mut self, trace: &mut Option<Syncs>) -> Result<(), CrashError> {
+        for _ in 0..READS_OF_A_FULL_PIPE {
+            if !self.listen()? {
+                break;
+            }
+        }
+        if let Some(trace) = trace {
+            trace.drain(&mut self.listener.promises);
+        }
+        Ok(())
+    }
+
+    /// Takes what has been written, or waits a moment. Whether something had been.
+    fn listen(&mut self) -> Result<bool, CrashError> {
         let Some(heard) = &self.heard else {
             sleep(TICK);
-            return Ok(());
+            return Ok(false);
         };
         let failed = |error| io_error("cannot read acknowledgements")(error);
         let mut polled = [PollFd::new(heard, PollFlags::IN)];
@@ -246,14 +264,17 @@ impl Show {
             tv_nsec: 1_000_000,
         };
         match poll(&mut polled, Some(&tick)) {
-            Ok(0) | Err(rustix::io::Errno::INTR) => return Ok(()),
+            Ok(0) | Err(rustix::io::Errno::INTR) => return Ok(false),
             Ok(_) => {}
             Err(error) => return Err(failed(error.into())),
         }
-        let mut buffer = [0; 64 << 10];
+        let mut buffer = [0; READ_BYTES];
         let read = rustix::io::read(heard, &mut buffer);
         match read {
-            Ok(0) => self.heard = None,
+            Ok(0) => {
+                self.heard = None;
+                return Ok(false);
+            }
             Ok(length) => {
                 self.listener.hear(&buffer[..length]);
                 // Only errors show it.
@@ -262,7 +283,7 @@ impl Show {
             Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(failed(error.into())),
         }
-        Ok(())
+        Ok(true)
     }
 }
 
