@@ -9,14 +9,14 @@ use std::process::Command;
 
 const SOURCES: [&str; 13] = [
     "state.c",
-    "way.c",
+    "decision.c",
     "pattern.c",
     "disk.c",
-    "note.c",
+    "call_record.c",
     "sync.c",
     "open.c",
-    "other.c",
-    "rings.c",
+    "aio.c",
+    "io_uring.c",
     "syscall.c",
     "exec.c",
     "target.c",

@@ -15,7 +15,7 @@
 #include <linux/openat2.h>
 
 #include "sync.h"
-#include "way.h"
+#include "decision.h"
 
 #undef open64
 #undef openat64
@@ -29,7 +29,7 @@
 /* Writes that wait for the real disk, and not for the emulated one. */
 static void pass_disk_by(void)
 {
-	if (refit.image && refit.way == REFIT_WAY_DISK) {
+	if (refit.image && refit.decision == REFIT_DECISION_DISK) {
 		refit_add(&refit.image->not_delayed, 1);
 	}
 }
@@ -54,7 +54,7 @@ int refit_open_flags(int flags)
 	if (LIKELY(!(flags & SYNC_BITS)) || (flags & O_PATH) || refit.by_path) {
 		return flags;
 	}
-	if (refit.way == REFIT_WAY_OFF) {
+	if (refit.decision == REFIT_DECISION_OFF) {
 		count_open(1);
 		return flags & ~SYNC_BITS;
 	}
@@ -71,11 +71,11 @@ static int is_regular(int fd)
 	       S_ISREG(st.st_mode);
 }
 
-static void take_direct_away(enum refit_call call, int fd)
+static void strip_direct(enum refit_call call, int fd)
 {
 	struct refit_counter *c = refit_counter(call);
 	refit_seen(c);
-	if (!refit.iopoll && is_regular(fd) && refit_direct_goes(fd)) {
+	if (!refit.iopoll && is_regular(fd) && refit_strips_direct(fd)) {
 		long flags = prim_syscall(SYS_fcntl, fd, F_GETFL, 0, 0);
 		if (flags >= 0 && prim_syscall(SYS_fcntl, fd, F_SETFL,
 					       flags & ~O_DIRECT, 0) == 0) {
@@ -94,7 +94,7 @@ static void take_direct_away(enum refit_call call, int fd)
 static int open_again(int fd, int flags)
 {
 	char link[32];
-	if (!is_regular(fd) || refit_way_of_file(fd) != REFIT_WAY_OFF) {
+	if (!is_regular(fd) || refit_decide_by_file(fd) != REFIT_DECISION_OFF) {
 		return 0;
 	}
 	*refit_put_number(prim_copy(link, "/proc/self/fd/", sizeof link),
@@ -124,7 +124,7 @@ int refit_opened(int fd, int flags)
 		count_open(open_again(fd, flags));
 	}
 	if (UNLIKELY(flags & O_DIRECT) && fd >= 0 && !(flags & O_PATH)) {
-		take_direct_away(REFIT_CALL_OPEN_DIRECT, fd);
+		strip_direct(REFIT_CALL_OPEN_DIRECT, fd);
 	}
 	return fd;
 }
@@ -132,7 +132,7 @@ int refit_opened(int fd, int flags)
 void refit_setfl_done(int fd, int flags)
 {
 	if (flags & O_DIRECT) {
-		take_direct_away(REFIT_CALL_SETFL_DIRECT, fd);
+		strip_direct(REFIT_CALL_SETFL_DIRECT, fd);
 	}
 }
 
@@ -142,7 +142,7 @@ int refit_pwritev2_flags(int fd, int flags)
 		return flags;
 	}
 	/* What is no file may refuse the flags: an eventfd does. */
-	int is_off = refit_way(fd) == REFIT_WAY_OFF && !refit.own_seccomp &&
+	int is_off = refit_decide(fd) == REFIT_DECISION_OFF && !refit.own_seccomp &&
 		     prim_syscall(SYS_sync_file_range, fd, 0, 0, 0) == 0;
 	/* What comes to the filter is counted there. */
 	if (!is_off && refit_notified()) {

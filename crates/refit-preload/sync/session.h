@@ -98,14 +98,14 @@ struct refit_disk {
 	uint32_t kind;  /* enum refit_disk_kind */
 	uint32_t error; /* errno of a failed flush */
 	uint32_t when;  /* enum refit_when */
-	int32_t board;  /* SysV id of the board, -1: none */
+	int32_t event_ring;  /* SysV id of the event ring, -1: none */
 	uint64_t n;
 	uint64_t seed;
 	/* The (i + 1/2) / 1024 quantiles of a flush's duration. */
 	uint64_t latency_ns[REFIT_LATENCIES];
 };
 
-/* The board: what every process of the tree writes together, a SysV segment,
+/* The event ring: what every process of the tree writes together, a SysV segment,
  * which unlike a file nobody can shrink under those that map it. Mode 0600; the
  * kernel removes it with the last process that uses it. Nothing in it is
  * trusted. */
@@ -143,7 +143,7 @@ enum refit_answer {
 	REFIT_ANSWER_INJECTED,   /* a fault of the emulated disk */
 };
 
-struct refit_board {
+struct refit_event_ring {
 	struct refit_flushes flushes;
 	uint64_t events; /* numbers the traced calls */
 	struct refit_event ring[REFIT_EVENTS];
@@ -160,8 +160,8 @@ enum {
 	/* A seccomp filter lies beneath that asks refit about each sync call
 	 * without a cookie: what the preload cannot decide it hands on. */
 	REFIT_POLICY_NOTIFIED = 1u << 2,
-	REFIT_POLICY_TRACE = 1u << 3,      /* write each call to the board */
-	REFIT_POLICY_DENY_RINGS = 1u << 4, /* io_uring_setup gives ENOSYS */
+	REFIT_POLICY_TRACE = 1u << 3,      /* write each call to the event ring */
+	REFIT_POLICY_DENY_IO_URING = 1u << 4, /* io_uring_setup gives ENOSYS */
 };
 
 struct refit_policy {
@@ -228,8 +228,8 @@ enum {
 	REFIT_IMAGE_DEEPBIND = 1u << 2,    /* dlopen with RTLD_DEEPBIND */
 	REFIT_IMAGE_OWN_SECCOMP = 1u << 3, /* installed its own filter */
 	REFIT_IMAGE_SHARED_SLOT = 1u << 4, /* more processes than slots */
-	REFIT_IMAGE_NO_BOARD = 1u << 5,    /* the board was not to be had */
-	REFIT_IMAGE_OWN_RING = 1u << 6,    /* an io_uring without liburing */
+	REFIT_IMAGE_NO_EVENT_RING = 1u << 5,    /* the event ring was not to be had */
+	REFIT_IMAGE_OWN_IO_URING = 1u << 6,    /* an io_uring without liburing */
 };
 
 struct refit_image {

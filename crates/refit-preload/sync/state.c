@@ -14,7 +14,7 @@
  *    and a vfork child writes its parent's.
  */
 #define _GNU_SOURCE
-#include "way.h"
+#include "decision.h"
 
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -208,9 +208,9 @@ static struct refit_image *map_image(const char *session)
 }
 
 /* In a namespace of its own, or as another user, a process has none. */
-static struct refit_board *map_board(void)
+static struct refit_event_ring *map_event_ring(void)
 {
-	int id = refit.policy->disk.board;
+	int id = refit.policy->disk.event_ring;
 	if (id < 0) {
 		return NULL;
 	}
@@ -221,11 +221,11 @@ static struct refit_board *map_board(void)
 	}
 	/* The number may mean another segment there (ipc_namespaces(7)). */
 	if (prim_syscall(SYS_shmctl, id, IPC_STAT, &about, 0) != 0 ||
-	    about.shm_segsz != sizeof(struct refit_board)) {
+	    about.shm_segsz != sizeof(struct refit_event_ring)) {
 		prim_syscall(SYS_shmdt, at, 0, 0, 0);
 		return NULL;
 	}
-	return (struct refit_board *)at;
+	return (struct refit_event_ring *)at;
 }
 
 static void map_slot_marker(void)
@@ -330,7 +330,7 @@ void *refit_find_in_scope_of(const void *caller, const char *name)
 	return found;
 }
 
-void refit_note_deepbind(void)
+void refit_saw_deepbind(void)
 {
 	refit_flag(REFIT_IMAGE_DEEPBIND);
 }
@@ -365,15 +365,15 @@ __attribute__((constructor)) static void construct(void)
 	char exe[256];
 	find_executable(exe, sizeof exe);
 	prim_copy(refit.name, prim_basename(exe), sizeof refit.name);
-	refit.board = map_board();
-	if (refit.board) {
-		refit.flushes = &refit.board->flushes;
+	refit.event_ring = map_event_ring();
+	if (refit.event_ring) {
+		refit.flushes = &refit.event_ring->flushes;
 	}
-	refit.trace = refit.board && refit.policy->flags & REFIT_POLICY_TRACE;
-	refit_find_way(prim_basename(exe));
+	refit.trace = refit.event_ring && refit.policy->flags & REFIT_POLICY_TRACE;
+	refit_decide_for_image(prim_basename(exe));
 	/* Under a filter that answers everything with 0 (systemd-nspawn
 	 * --suppress-sync) a probe says nothing. */
-	if ((refit.way == REFIT_WAY_OFF || refit.by_path) &&
+	if ((refit.decision == REFIT_DECISION_OFF || refit.by_path) &&
 	    prim_syscall(SYS_sync_file_range, -1, 0, 0, 0) != -EBADF) {
 		refit.own_seccomp = 1;
 	}
@@ -386,10 +386,10 @@ __attribute__((constructor)) static void construct(void)
 	map_slot_marker();
 	image->pid = (uint32_t)prim_syscall(SYS_getpid, 0, 0, 0, 0);
 	image->flags =
-		(refit.way == REFIT_WAY_OFF ? REFIT_IMAGE_SYNC_OFF : 0u) |
+		(refit.decision == REFIT_DECISION_OFF ? REFIT_IMAGE_SYNC_OFF : 0u) |
 		(refit.odirect_off ? REFIT_IMAGE_ODIRECT_OFF : 0u) |
-		(refit.policy->disk.board >= 0 && !refit.board
-			 ? REFIT_IMAGE_NO_BOARD
+		(refit.policy->disk.event_ring >= 0 && !refit.event_ring
+			 ? REFIT_IMAGE_NO_EVENT_RING
 			 : 0u);
 	prim_copy(image->executable, exe, sizeof image->executable);
 	find_malloc(image);

@@ -73,11 +73,11 @@ struct refit_mark {
 	uint32_t forked; /* 0: the process that was exec'ed */
 };
 
-enum refit_way {
-	REFIT_WAY_REAL, /* the kernel's answer */
-	REFIT_WAY_OFF,  /* ours, exact by a probe */
-	REFIT_WAY_DISK, /* the kernel's, delayed or refused as on another disk */
-	REFIT_WAY_ASK,  /* without a cookie: refit answers through the filter,
+enum refit_decision {
+	REFIT_DECISION_REAL, /* the kernel's answer */
+	REFIT_DECISION_OFF,  /* ours, exact by a probe */
+	REFIT_DECISION_DISK, /* the kernel's, delayed or refused as on another disk */
+	REFIT_DECISION_ASK,  /* without a cookie: refit answers through the filter,
 			 * and counts */
 };
 
@@ -85,16 +85,16 @@ struct refit_state {
 	struct refit_next next;
 	const struct refit_policy *policy; /* NULL: real calls, nothing else */
 	struct refit_image *image;         /* NULL: nothing is counted */
-	struct refit_board *board;         /* NULL: none needed, or none had */
-	struct refit_flushes *flushes;     /* the board's, or this image's own */
+	struct refit_event_ring *event_ring;         /* NULL: none needed, or none had */
+	struct refit_flushes *flushes;     /* the event ring's, or this image's own */
 	struct refit_mark *mark;
 	uint32_t owner; /* user that the image file belongs to */
-	enum refit_way way; /* of every file, unless by_path */
-	int by_path;        /* see way.h */
+	enum refit_decision decision; /* of every file, unless by_path */
+	int by_path;        /* see decision.h */
 	int odirect_off;    /* of every file, unless direct_by_path */
 	int direct_by_path;
 	uint64_t matched;   /* as in the image, before there is one */
-	int trace;          /* each call goes to the board */
+	int trace;          /* each call goes to the event ring */
 	char name[40];      /* basename of the executable */
 	int own_seccomp; /* a filter may kill for our probes: none any more */
 	int iopoll;      /* has an IOPOLL ring, which needs O_DIRECT */
@@ -129,7 +129,7 @@ extern void *refit_next_syscall __attribute__((visibility("hidden")));
 extern void *refit_next_dlopen __attribute__((visibility("hidden")));
 void *refit_find_dlopen(void);
 
-void refit_note_deepbind(void);
+void refit_saw_deepbind(void);
 
 /* The counter of a call for this process, or NULL when nothing is counted. */
 struct refit_slot *refit_take_slot(void);

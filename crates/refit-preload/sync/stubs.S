@@ -4,7 +4,7 @@
  * return on the caller's frame. Numbers that are not ours go on untouched.
  *
  * dlopen: the C library looks at its caller's RUNPATH, so the return address
- * has to stay the program's; RTLD_DEEPBIND (8) is noted on the way, because it
+ * has to stay the program's; RTLD_DEEPBIND (8) is noted on the decision, because it
  * hides a preloaded malloc from the library that is opened.
  */
 #include <sys/syscall.h>
@@ -62,7 +62,7 @@ dlopen:
 	.cfi_adjust_cfa_offset 8
 	subq	$8, %rsp
 	.cfi_adjust_cfa_offset 8
-	call	refit_note_deepbind
+	call	refit_saw_deepbind
 	addq	$8, %rsp
 	.cfi_adjust_cfa_offset -8
 	popq	%rsi

@@ -17,8 +17,8 @@
 #include <time.h>
 
 #include "disk.h"
-#include "note.h"
-#include "way.h"
+#include "call_record.h"
+#include "decision.h"
 
 /* Cancellation points stay cancellation points; sync and syncfs are none.
  * Before glibc 2.34 it lay in libpthread, under the version asked for here. */
@@ -87,15 +87,15 @@ static long fault(const struct flush *f)
 }
 
 /* The call as the kernel does it. */
-static long real(struct refit_counter *c, enum refit_way way,
+static long real(struct refit_counter *c, enum refit_decision decision,
 		 const struct flush *f)
 {
-	if (!c && way != REFIT_WAY_DISK && !refit_traces()) {
+	if (!c && decision != REFIT_DECISION_DISK && !refit_traces()) {
 		return prim_syscall6(f->nr, f->a[0], f->a[1], f->a[2], f->a[3],
 				     0, REFIT_COOKIE);
 	}
-	int emulated = way == REFIT_WAY_DISK && f->on_device;
-	struct refit_call_note note = {
+	int emulated = decision == REFIT_DECISION_DISK && f->on_device;
+	struct refit_call_record note = {
 		.call = f->call,
 		.answer = REFIT_ANSWER_REAL,
 		.fd = f->fd,
@@ -120,7 +120,7 @@ static long real(struct refit_counter *c, enum refit_way way,
 		refit_add(&c->real, 1);
 		refit_add(&c->waited_ns, note.ended_ns - note.began_ns);
 	}
-	refit_note(&note);
+	refit_record(&note);
 	return note.result;
 }
 
@@ -129,7 +129,7 @@ static void suppressed(struct refit_counter *c, enum refit_call call, int fd)
 	refit_suppressed(c);
 	if (UNLIKELY(refit_traces())) {
 		uint64_t now = refit_clock_ns();
-		refit_note(&(struct refit_call_note){
+		refit_record(&(struct refit_call_record){
 			.call = call,
 			.answer = REFIT_ANSWER_SUPPRESSED,
 			.fd = fd,
@@ -139,9 +139,9 @@ static void suppressed(struct refit_counter *c, enum refit_call call, int fd)
 	}
 }
 
-static int probes(enum refit_way way)
+static int probes(enum refit_decision decision)
 {
-	return way == REFIT_WAY_OFF && !refit.own_seccomp;
+	return decision == REFIT_DECISION_OFF && !refit.own_seccomp;
 }
 
 /* refit is asked by the filter below, answers and counts. */
@@ -153,13 +153,13 @@ static long ask(const struct flush *f)
 long refit_fsync(enum refit_call call, long nr, int fd)
 {
 	const struct flush f = {call, nr, {fd, 0, 0, 0}, fd, 1};
-	enum refit_way way = refit_way(fd);
-	if (UNLIKELY(way == REFIT_WAY_ASK)) {
+	enum refit_decision decision = refit_decide(fd);
+	if (UNLIKELY(decision == REFIT_DECISION_ASK)) {
 		return ask(&f);
 	}
 	struct refit_counter *c = refit_counter(call);
 	refit_seen(c);
-	if (LIKELY(probes(way))) {
+	if (LIKELY(probes(decision))) {
 		long probe = prim_syscall(SYS_sync_file_range, fd, 0, 0, 0);
 		if (LIKELY(probe == 0)) {
 			suppressed(c, call, fd);
@@ -169,20 +169,20 @@ long refit_fsync(enum refit_call call, long nr, int fd)
 			return -EBADF;
 		}
 	}
-	return real(c, way, &f);
+	return real(c, decision, &f);
 }
 
 long refit_syncfs(int fd)
 {
 	const struct flush f = {
 		REFIT_CALL_SYNCFS, SYS_syncfs, {fd, 0, 0, 0}, fd, 1};
-	enum refit_way way = refit_way_of_all();
-	if (way == REFIT_WAY_ASK) {
+	enum refit_decision decision = refit_decide_for_all();
+	if (decision == REFIT_DECISION_ASK) {
 		return ask(&f);
 	}
 	struct refit_counter *c = refit_counter(f.call);
 	refit_seen(c);
-	if (probes(way)) {
+	if (probes(decision)) {
 		long probe = prim_syscall(SYS_sync_file_range, fd, 0, 0, 0);
 		if (probe == 0 || probe == -ESPIPE) {
 			suppressed(c, f.call, fd);
@@ -192,7 +192,7 @@ long refit_syncfs(int fd)
 			return -EBADF;
 		}
 	}
-	return real(c, way, &f);
+	return real(c, decision, &f);
 }
 
 long refit_sync_file_range(int fd, off64_t offset, off64_t size, unsigned flags)
@@ -209,13 +209,13 @@ long refit_sync_file_range(int fd, off64_t offset, off64_t size, unsigned flags)
 	if (!flags) { /* asks for nothing */
 		return ask(&f);
 	}
-	enum refit_way way = refit_way(fd);
-	if (way == REFIT_WAY_ASK) {
+	enum refit_decision decision = refit_decide(fd);
+	if (decision == REFIT_DECISION_ASK) {
 		return ask(&f);
 	}
 	struct refit_counter *c = refit_counter(f.call);
 	refit_seen(c);
-	if (probes(way) && !(flags & ~known)) {
+	if (probes(decision) && !(flags & ~known)) {
 		long probe = prim_syscall(SYS_sync_file_range, fd, offset, size,
 					  0);
 		if (probe == 0) {
@@ -226,7 +226,7 @@ long refit_sync_file_range(int fd, off64_t offset, off64_t size, unsigned flags)
 			return probe;
 		}
 	}
-	return real(c, way, &f);
+	return real(c, decision, &f);
 }
 
 long refit_msync(void *address, size_t size, int flags)
@@ -239,13 +239,13 @@ long refit_msync(void *address, size_t size, int flags)
 	if (!(flags & MS_SYNC)) {
 		return ask(&f);
 	}
-	enum refit_way way = refit_way_of_all();
-	if (way == REFIT_WAY_ASK) {
+	enum refit_decision decision = refit_decide_for_all();
+	if (decision == REFIT_DECISION_ASK) {
 		return ask(&f);
 	}
 	struct refit_counter *c = refit_counter(f.call);
 	refit_seen(c);
-	if (probes(way) && !(flags & MS_ASYNC)) {
+	if (probes(decision) && !(flags & MS_ASYNC)) {
 		long probe = prim_syscall(SYS_msync, address, size,
 					  (flags & ~MS_SYNC) | MS_ASYNC, 0);
 		if (probe == 0) {
@@ -256,25 +256,25 @@ long refit_msync(void *address, size_t size, int flags)
 			return probe;
 		}
 	}
-	return real(c, way, &f);
+	return real(c, decision, &f);
 }
 
 void refit_sync(void)
 {
 	const struct flush f = {
 		REFIT_CALL_SYNC, SYS_sync, {0, 0, 0, 0}, -1, 1};
-	enum refit_way way = refit_way_of_all();
-	if (way == REFIT_WAY_ASK) {
+	enum refit_decision decision = refit_decide_for_all();
+	if (decision == REFIT_DECISION_ASK) {
 		ask(&f);
 		return;
 	}
 	struct refit_counter *c = refit_counter(f.call);
 	refit_seen(c);
-	if (way == REFIT_WAY_OFF) {
+	if (decision == REFIT_DECISION_OFF) {
 		suppressed(c, f.call, -1);
 		return;
 	}
-	real(c, way, &f);
+	real(c, decision, &f);
 }
 
 EXPORT int fsync(int fd)

@@ -3,7 +3,7 @@
 #define _GNU_SOURCE
 #include <linux/seccomp.h>
 
-#include "rings.h"
+#include "io_uring.h"
 #include "sync.h"
 
 long refit_syscall(long nr, long a, long b, long c, long d, long e, long f)

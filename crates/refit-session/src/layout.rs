@@ -20,7 +20,7 @@ pub struct CDisk {
     pub kind: u32,
     pub error: u32,
     pub when: u32,
-    pub board: i32,
+    pub event_ring: i32,
     pub n: u64,
     pub seed: u64,
     pub latency_ns: [u64; LATENCIES],
@@ -184,11 +184,11 @@ mod tests {
     fn both_sides_agree_on_every_offset() {
         let (mut rust, fields) = layout! {
             "refit_rule" CRule { knob on path exe }
-            "refit_disk" CDisk { kind error when board n seed latency_ns }
+            "refit_disk" CDisk { kind error when event_ring n seed latency_ns }
             "refit_queue" CQueue { device busy_ns from_ns }
             "refit_event" CEvent { turn at_ns took_ns pid call answer result executable path }
             "refit_flushes" CFlushes { number queues }
-            "refit_board" CBoard { flushes events ring }
+            "refit_event_ring" CBoard { flushes events ring }
             "refit_policy" CPolicy {
                 magic version flags rule_count library preloads session env root_dev root_ino disk
                 rules text

@@ -189,7 +189,7 @@ impl Policy {
         let mut bytes = Box::new([0; DISK_SIZE]);
         let disk = &mut bytes[..];
         let board = self.board.unwrap_or(-1);
-        put(disk, offset_of!(CDisk, board), &board.to_ne_bytes());
+        put(disk, offset_of!(CDisk, event_ring), &board.to_ne_bytes());
         put(disk, offset_of!(CDisk, seed), &self.seed.to_ne_bytes());
         let mut number =
             |at: usize, value: u32| disk[at..at + 4].copy_from_slice(&value.to_ne_bytes());

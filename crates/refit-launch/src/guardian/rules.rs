@@ -1,4 +1,4 @@
-//! The policy's rules, read as the preload reads them (`sync/way.c`).
+//! The policy's rules, read as the preload reads them (`sync/decision.c`).
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

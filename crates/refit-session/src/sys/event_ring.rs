@@ -75,7 +75,7 @@ impl EventRing {
             .flatten()
     }
 
-    /// Adds a traced call, as `sync/note.c` does.
+    /// Adds a traced call, as `sync/call_record.c` does.
     pub fn trace(&self, event: &Event) {
         let number = self.word(BOARD_EVENTS).fetch_add(1, Ordering::Relaxed);
         let place = (number % EVENTS as u64) as usize;

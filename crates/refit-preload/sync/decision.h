@@ -1,7 +1,7 @@
 /* What becomes of a call: decided once for the image where no rule is about
  * paths, and otherwise for each call by the file that it is about. */
-#ifndef REFIT_WAY_H
-#define REFIT_WAY_H
+#ifndef REFIT_DECISION_H
+#define REFIT_DECISION_H
 
 #include "state.h"
 
@@ -10,20 +10,20 @@
 #define REFIT_PATH 1024
 
 /* From the policy, for the executable of this name. */
-void refit_find_way(const char *exe);
+void refit_decide_for_image(const char *exe);
 
-enum refit_way refit_way_of_file(int fd);
+enum refit_decision refit_decide_by_file(int fd);
 
 /* Of a call about no single descriptor: msync, sync, syncfs. */
-enum refit_way refit_way_of_all(void);
+enum refit_decision refit_decide_for_all(void);
 
-static inline enum refit_way refit_way(int fd)
+static inline enum refit_decision refit_decide(int fd)
 {
-	return LIKELY(!refit.by_path) ? refit.way : refit_way_of_file(fd);
+	return LIKELY(!refit.by_path) ? refit.decision : refit_decide_by_file(fd);
 }
 
 /* Whether O_DIRECT is taken from the file. */
-int refit_direct_goes(int fd);
+int refit_strips_direct(int fd);
 
 /* A filter lies beneath, and refit counts what passes it without a cookie. */
 static inline int refit_notified(void)

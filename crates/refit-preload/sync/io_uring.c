@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "rings.h"
+#include "io_uring.h"
 
 #include <fcntl.h>
 #include <linux/aio_abi.h>
@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <sys/uio.h>
 
-#include "way.h"
+#include "decision.h"
 
 #define SYNC_BITS (O_SYNC | O_DSYNC)
 #define RWF_SYNC_BITS 0x6 /* RWF_DSYNC | RWF_SYNC, pwritev2(2) */
@@ -36,7 +36,7 @@ struct ring {
 
 static int rings_denied(void)
 {
-	return refit.policy && refit.policy->flags & REFIT_POLICY_DENY_RINGS;
+	return refit.policy && refit.policy->flags & REFIT_POLICY_DENY_IO_URING;
 }
 
 static void ring_set_up(unsigned setup_flags)
@@ -60,7 +60,7 @@ long refit_io_uring_setup(long entries, void *parameters)
 	 * read them when it returns a ring. */
 	if (ring >= 0) {
 		ring_set_up(((const unsigned *)parameters)[2]);
-		refit_flag(REFIT_IMAGE_OWN_RING);
+		refit_flag(REFIT_IMAGE_OWN_IO_URING);
 	}
 	return ring;
 }
@@ -123,9 +123,9 @@ EXPORT int io_uring_queue_init_mem(unsigned entries, void *ring,
 static int goes(int fd, int is_registered)
 {
 	if (is_registered) {
-		return !refit.by_path && refit.way == REFIT_WAY_OFF;
+		return !refit.by_path && refit.decision == REFIT_DECISION_OFF;
 	}
-	return refit_way(fd) == REFIT_WAY_OFF && !refit.own_seccomp &&
+	return refit_decide(fd) == REFIT_DECISION_OFF && !refit.own_seccomp &&
 	       prim_syscall(SYS_sync_file_range, fd, 0, 0, 0) == 0;
 }
 
@@ -164,7 +164,7 @@ static void make_nop(struct io_uring_sqe *sqe)
 	sqe->rw_flags = 0; /* NOP has flags of its own since Linux 6.10 */
 }
 
-/* One that does nothing either and asks the ring for its file on the way. */
+/* One that does nothing either and asks the ring for its file on the decision. */
 static void make_probe(struct io_uring_sqe *sqe)
 {
 	sqe->opcode = IORING_OP_SYNC_FILE_RANGE;
@@ -206,7 +206,7 @@ static void swap(struct io_uring_sqe *sqe)
 		if (sqe->open_flags & SYNC_BITS &&
 		    !(sqe->open_flags & O_PATH) &&
 		    counted(REFIT_CALL_OPEN_SYNC,
-			    !refit.by_path && refit.way == REFIT_WAY_OFF)) {
+			    !refit.by_path && refit.decision == REFIT_DECISION_OFF)) {
 			sqe->open_flags &= ~(unsigned)SYNC_BITS;
 		}
 		break;

@@ -1,11 +1,11 @@
 /* What is written down of a call beside its count: where it waited, and with
  * --trace-sync the call itself. */
-#ifndef REFIT_NOTE_H
-#define REFIT_NOTE_H
+#ifndef REFIT_CALL_RECORD_H
+#define REFIT_CALL_RECORD_H
 
 #include "state.h"
 
-struct refit_call_note {
+struct refit_call_record {
 	enum refit_call call;
 	enum refit_answer answer;
 	int fd; /* -1: none */
@@ -20,6 +20,6 @@ static inline int refit_traces(void)
 }
 
 /* Adds the wait to the file's directory, and traces the call. */
-void refit_note(const struct refit_call_note *note);
+void refit_record(const struct refit_call_record *note);
 
 #endif

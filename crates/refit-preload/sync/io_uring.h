@@ -1,8 +1,8 @@
 /* Asynchronous syncs of the kernel's own: io_uring and io_submit. What a
  * library's exported entry submits can be seen, and swapped, before it goes;
  * what a program writes into a ring by itself cannot. */
-#ifndef REFIT_RINGS_H
-#define REFIT_RINGS_H
+#ifndef REFIT_IO_URING_H
+#define REFIT_IO_URING_H
 
 #include "state.h"
 

@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "way.h"
+#include "decision.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -59,16 +59,16 @@ static int has_paths(uint32_t knob)
 	return 0;
 }
 
-/* Without the board the queue would be this image's alone. */
-static enum refit_way real_way(int emulated)
+/* Without the event ring the queue would be this image's alone. */
+static enum refit_decision real_or_disk(int emulated)
 {
 	if (!emulated) {
-		return REFIT_WAY_REAL;
+		return REFIT_DECISION_REAL;
 	}
-	return !refit.board && refit_notified() ? REFIT_WAY_ASK : REFIT_WAY_DISK;
+	return !refit.event_ring && refit_notified() ? REFIT_DECISION_ASK : REFIT_DECISION_DISK;
 }
 
-void refit_find_way(const char *exe)
+void refit_decide_for_image(const char *exe)
 {
 	for (uint32_t i = 0; i < rule_count(); i++) {
 		const char *wanted = refit.policy->rules[i].exe;
@@ -82,9 +82,9 @@ void refit_find_way(const char *exe)
 	refit.by_path = has_paths(REFIT_KNOB_SYNC) || has_paths(REFIT_KNOB_DISK);
 	refit.direct_by_path = has_paths(REFIT_KNOB_ODIRECT);
 	refit.odirect_off = swapped(REFIT_KNOB_ODIRECT, NULL);
-	refit.way = swapped(REFIT_KNOB_SYNC, NULL)
-			    ? REFIT_WAY_OFF
-			    : real_way(swapped(REFIT_KNOB_DISK, NULL));
+	refit.decision = swapped(REFIT_KNOB_SYNC, NULL)
+			    ? REFIT_DECISION_OFF
+			    : real_or_disk(swapped(REFIT_KNOB_DISK, NULL));
 }
 
 /* Elsewhere the same words name another file (chroot(2), pivot_root(2)). */
@@ -150,35 +150,35 @@ long refit_path_of(int fd, char path[REFIT_PATH])
 	return without_deleted(fd, path, length);
 }
 
-enum refit_way refit_way_of_file(int fd)
+enum refit_decision refit_decide_by_file(int fd)
 {
 	char path[REFIT_PATH];
 	long length = refit_path_of(fd, path);
 	if (length >= 0) {
 		return swapped(REFIT_KNOB_SYNC, path)
-			       ? REFIT_WAY_OFF
-			       : real_way(swapped(REFIT_KNOB_DISK, path));
+			       ? REFIT_DECISION_OFF
+			       : real_or_disk(swapped(REFIT_KNOB_DISK, path));
 	}
 	if (refit_notified()) {
-		return REFIT_WAY_ASK;
+		return REFIT_DECISION_ASK;
 	}
 	if (refit.image) {
 		refit_add(&refit.image->path_unknown, 1);
 	}
-	return real_way(swapped(REFIT_KNOB_DISK, NULL));
+	return real_or_disk(swapped(REFIT_KNOB_DISK, NULL));
 }
 
-enum refit_way refit_way_of_all(void)
+enum refit_decision refit_decide_for_all(void)
 {
 	if (LIKELY(!refit.by_path)) {
-		return refit.way;
+		return refit.decision;
 	}
 	/* What it covers may lie inside and outside of the scope. */
-	return refit_notified() ? REFIT_WAY_ASK
-			  : real_way(swapped(REFIT_KNOB_DISK, NULL));
+	return refit_notified() ? REFIT_DECISION_ASK
+			  : real_or_disk(swapped(REFIT_KNOB_DISK, NULL));
 }
 
-int refit_direct_goes(int fd)
+int refit_strips_direct(int fd)
 {
 	char path[REFIT_PATH];
 	if (LIKELY(!refit.direct_by_path)) {

@@ -1,10 +1,10 @@
 #define _GNU_SOURCE
-#include "note.h"
+#include "call_record.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include "way.h"
+#include "decision.h"
 
 /* A wait shorter than this is not looked up: the look shall not be noticed beside
  * what it explains. */
@@ -79,7 +79,7 @@ static uint64_t hash(uint64_t device, uint64_t inode)
 	return h ^ (h >> 33);
 }
 
-static void add_to_directory(const struct refit_call_note *note)
+static void add_to_directory(const struct refit_call_record *note)
 {
 	struct stat st;
 	/* The program's own filter may kill for an fstat. */
@@ -105,7 +105,7 @@ static void add_to_directory(const struct refit_call_note *note)
 	}
 }
 
-static void trace(const struct refit_call_note *note)
+static void trace(const struct refit_call_record *note)
 {
 	char path[REFIT_PATH];
 	long length = refit_path_of(note->fd, path);
@@ -113,9 +113,9 @@ static void trace(const struct refit_call_note *note)
 		path[0] = '\0';
 		length = 0;
 	}
-	struct refit_board *board = refit.board;
-	uint64_t turn = __atomic_fetch_add(&board->events, 1, __ATOMIC_RELAXED);
-	struct refit_event *event = &board->ring[turn % REFIT_EVENTS];
+	struct refit_event_ring *ring = refit.event_ring;
+	uint64_t turn = __atomic_fetch_add(&ring->events, 1, __ATOMIC_RELAXED);
+	struct refit_event *event = &ring->ring[turn % REFIT_EVENTS];
 	__atomic_store_n(&event->turn, 0, __ATOMIC_RELEASE);
 	event->at_ns = note->ended_ns;
 	event->took_ns = note->ended_ns - note->began_ns;
@@ -129,7 +129,7 @@ static void trace(const struct refit_call_note *note)
 	__atomic_store_n(&event->turn, turn + 1, __ATOMIC_RELEASE);
 }
 
-void refit_note(const struct refit_call_note *note)
+void refit_record(const struct refit_call_record *note)
 {
 	if (refit.trace) {
 		trace(note);
