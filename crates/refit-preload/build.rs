@@ -7,9 +7,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const SOURCES: [&str; 13] = [
+const SOURCES: [&str; 20] = [
+    "start.c",
     "state.c",
+    "next.c",
+    "session_page.c",
     "decision.c",
+    "own_seccomp.c",
+    "path.c",
     "pattern.c",
     "disk.c",
     "call_record.c",
@@ -19,6 +24,8 @@ const SOURCES: [&str; 13] = [
     "io_uring.c",
     "syscall.c",
     "exec.c",
+    "exec_environment.c",
+    "departure.c",
     "target.c",
     "stubs.S",
 ];
@@ -28,6 +35,7 @@ fn compiler(sources: &[&str]) -> cc::Build {
     build
         .files(sources.iter().map(|name| Path::new("sync").join(name)))
         .std("c11")
+        .define("_GNU_SOURCE", None)
         .pic(true)
         .opt_level(2)
         .warnings(true)

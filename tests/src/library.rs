@@ -13,6 +13,8 @@ pub const TESTS: &[Test] = &[
     test!(it_exports_what_its_map_lists_and_nothing_else),
     test!(it_needs_no_glibc_newer_than_2_17),
     test!(it_looks_nothing_up_once_the_program_runs),
+    test!(it_looks_up_a_plugins_liburing_once),
+    test!(it_leaves_no_message_of_the_dynamic_linker),
 ];
 
 /// The newest glibc that it may need: that of the oldest systems still in use (enterprise Linux 7).
@@ -121,6 +123,54 @@ fn it_looks_nothing_up_once_the_program_runs(env: &TestEnv) -> Outcome {
             logs += 1;
         }
         assert!(logs > 0, "{words:?}: LD_DEBUG wrote nothing");
+    }
+    Outcome::Pass
+}
+
+/// How often the linker was asked for a symbol once the program ran: the lines `symbol=NAME;  lookup in file=…`.
+fn lookups(env: &TestEnv, submits: &str) -> usize {
+    let words = [env.program("dlopen_uring"), env.program("uring_plugin")];
+    let logs_dir = env.subdir(&format!("{submits}-log"));
+    let output = format!("LD_DEBUG_OUTPUT={logs_dir}/log");
+    let under = ["run", "--quiet", "sync=off", "--", "env"];
+    let debug = ["LD_DEBUG=files,symbols", &output];
+    let run = env.refit(&[&under, &debug[..], &[&words[0], &words[1], submits]].concat());
+    if run.status.code() == Some(3) {
+        env.skip("this kernel gives no io_uring");
+    }
+    expect_code(&run, 0);
+    let dir = fs::read_dir(&logs_dir).expect("it is ours");
+    let logs = dir.map(|entry| {
+        let path = entry.expect("the directory stays").path();
+        fs::read_to_string(&path).expect("the linker writes text")
+    });
+    logs.filter_map(|text| {
+        let (_, after) = text.split_once("transferring control: ")?;
+        Some(
+            after
+                .lines()
+                .filter(|line| line.contains("symbol="))
+                .count(),
+        )
+    })
+    .sum()
+}
+
+/// liburing came with a plugin, and for it alone (RTLD_LOCAL): what its calls lead to is found once.
+fn it_looks_up_a_plugins_liburing_once(env: &TestEnv) -> Outcome {
+    let (few, many) = (lookups(env, "10"), lookups(env, "1000"));
+    assert!(few > 0, "the plugin was opened without a lookup");
+    assert_eq!(few, many, "lookups of 10 and of 1000 submits");
+    Outcome::Pass
+}
+
+fn it_leaves_no_message_of_the_dynamic_linker(env: &TestEnv) -> Outcome {
+    for name in ["first_dlerror", "musl_first_dlerror"] {
+        let program = env.program(name);
+        let output = env.refit(&["run", "--quiet", "sync=off", "--", &program]);
+        expect_code(&output, 0);
+        let printed = String::from_utf8_lossy(&output.stdout);
+        assert_eq!(printed, "none\n", "{name}");
     }
     Outcome::Pass
 }

@@ -49,6 +49,7 @@ mod malloc;
 mod mapd;
 mod matrix;
 mod odirect;
+mod own_filter;
 mod places;
 mod postfix;
 mod postfix_tables;
@@ -126,6 +127,7 @@ const TABLE: &[&[Test]] = &[
     malloc::TESTS,
     library::TESTS,
     odirect::TESTS,
+    own_filter::TESTS,
     mapd::TESTS,
     postfix::TESTS,
     postfix_tables::TESTS,

@@ -15,7 +15,7 @@ use refit_session::{
 
 use crate::environment::Environment;
 use crate::filter::Rings;
-use crate::seccomp::{Backend, Begun, Plan, Reach, Seccomp, wanted};
+use crate::seccomp::{Backend, Begun, Plan, Reach, Seccomp, inherited_filters, wanted};
 use crate::sys::ended::{Ended, StartError};
 use crate::sys::filter::Amendment;
 use crate::sys::program::{Apart, Program};
@@ -170,6 +170,7 @@ pub fn prepare(
         preloads: String::new(),
         session: String::new(),
         env: Vec::new(),
+        seccomp_filters: inherited_filters() + u32::from(filter.is_some()),
         root: (root.dev(), root.ino()),
         disk,
         seed: options.seed,

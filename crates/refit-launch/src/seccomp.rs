@@ -129,6 +129,18 @@ pub fn right() -> Right {
     }
 }
 
+/// Seccomp filters that this process has, and a program that it starts inherits: a
+/// container's, for one. 0 where the kernel does not tell (before Linux 5.9).
+#[must_use]
+pub(crate) fn inherited_filters() -> u32 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mut lines = status.lines();
+    lines
+        .find_map(|line| line.strip_prefix("Seccomp_filters:"))
+        .and_then(|count| count.trim().parse().ok())
+        .unwrap_or(0)
+}
+
 /// Whether this kernel has all that a guardian needs; the latest is
 /// SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, of Linux 5.19: without it every signal
 /// handler aborts a call that is being answered.

@@ -1,15 +1,22 @@
-/* Calls that are seen and left alone: the C library's asynchronous syncs have to
- * complete through aio_error and aio_return and deliver their signal. They are
- * counted, and named as not covered. Then the calls that tell us to step
- * back. */
-#define _GNU_SOURCE
-#include <stdarg.h>
-#include <sys/prctl.h>
+/* Asynchronous I/O but for io_uring.
+ *
+ * aio_fsync and lio_listio of the C library are counted and left alone: they
+ * have to complete through aio_error and aio_return and deliver their signal.
+ * Syncs that io_submit is given are swapped. */
+#include "aio.h"
 
+#include <fcntl.h>
+#include <linux/aio_abi.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+
+#include "next.h"
 #include "sync.h"
 
-/* glibc's internal operations behind aio_fsync; a caller who puts them into a
- * list gets a sync too (glibc sysdeps/pthread/aio_misc.h). */
+/* ---- the C library's ----------------------------------------------------- */
+
+/* glibc's internal operations of aio_fsync; a caller who puts them into a list
+ * gets a sync too (glibc sysdeps/pthread/aio_misc.h). */
 enum { LIO_DSYNC_OPERATION = 3, LIO_SYNC_OPERATION = 4 };
 
 struct aio_head {
@@ -31,7 +38,7 @@ static int missing(void)
 		if (!next) {                                                   \
 			return missing();                                      \
 		}                                                              \
-		refit_seen_and_real(REFIT_CALL_AIO_FSYNC);                           \
+		refit_seen_and_real(REFIT_CALL_AIO_FSYNC);                     \
 		return next(operation, block);                                 \
 	}
 
@@ -52,7 +59,7 @@ DEFINE_AIO_FSYNC(aio_fsync64)
 			const struct aio_head *head = (const void *)list[i];   \
 			if (head && (head->operation == LIO_DSYNC_OPERATION || \
 				     head->operation == LIO_SYNC_OPERATION)) { \
-				refit_seen_and_real(REFIT_CALL_LIO_LISTIO);          \
+				refit_seen_and_real(REFIT_CALL_LIO_LISTIO);            \
 			}                                                      \
 		}                                                              \
 		return next(mode, list, count, event);                         \
@@ -61,29 +68,106 @@ DEFINE_AIO_FSYNC(aio_fsync64)
 DEFINE_LIO_LISTIO(lio_listio)
 DEFINE_LIO_LISTIO(lio_listio64)
 
-/* From now on a probe that the program's filter does not know could kill it. */
-void refit_seccomp_set(void)
+/* ---- the kernel's -------------------------------------------------------- */
+
+/* More than programs submit at once; the rest of a longer list is real. */
+enum { MOST = 64 };
+
+/* Reads or writes memory of the program by pointers that may be anything, in the
+ * way in which the kernel does; returns how many bytes that were. */
+static long carry(long nr, const struct iovec *ours, const struct iovec *theirs,
+		  size_t count)
 {
-	refit.own_seccomp = 1;
-	refit.trace = 0;
-	refit_flag(REFIT_IMAGE_OWN_SECCOMP);
+	long pid = prim_syscall(SYS_getpid, 0, 0, 0, 0);
+	long n = prim_syscall6(nr, pid, (long)ours, 1, (long)theirs,
+			       (long)count, 0);
+	return n < 0 ? 0 : n;
 }
 
-EXPORT int prctl(int option, ...)
+/* The first blocks of the list, as far as they can be read. */
+static size_t read_blocks(struct iocb **blocks, long count,
+			  struct iocb *list[MOST], struct iocb copies[MOST])
 {
-	unsigned long a[4];
-	va_list args;
-	va_start(args, option);
-	for (int i = 0; i < 4; i++) {
-		a[i] = va_arg(args, unsigned long);
+	struct iovec theirs[MOST];
+	size_t most = count < MOST ? (size_t)count : MOST;
+	struct iovec to = {list, most * sizeof *list};
+	struct iovec from = {blocks, most * sizeof *list};
+	most = (size_t)carry(SYS_process_vm_readv, &to, &from, 1) /
+	       sizeof *list;
+	for (size_t i = 0; i < most; i++) {
+		theirs[i] = (struct iovec){list[i], sizeof *copies};
 	}
-	va_end(args);
-	if (option == PR_SET_SECCOMP) {
-		refit_seccomp_set();
+	to = (struct iovec){copies, most * sizeof *copies};
+	return (size_t)carry(SYS_process_vm_readv, &to, theirs, most) /
+	       sizeof *copies;
+}
+
+static int write_operation(struct iocb *block, uint16_t operation)
+{
+	struct iovec ours = {&operation, sizeof operation};
+	struct iovec theirs = {&block->aio_lio_opcode, sizeof operation};
+	return carry(SYS_process_vm_writev, &ours, &theirs, 1) ==
+	       sizeof operation;
+}
+
+/* A read or write of nothing, which completes with 0 as a sync does: the kernel
+ * has no operation that does nothing (IOCB_CMD_NOOP is refused, io_submit(2)).
+ */
+static uint16_t nothing_for(const struct iocb *block)
+{
+	long flags = prim_syscall(SYS_fcntl, block->aio_fildes, F_GETFL, 0, 0);
+	return (flags & O_ACCMODE) == O_RDONLY ? IOCB_CMD_PREAD
+					       : IOCB_CMD_PWRITE;
+}
+
+static int is_sync(const struct iocb *block)
+{
+	return block->aio_lio_opcode == IOCB_CMD_FSYNC ||
+	       block->aio_lio_opcode == IOCB_CMD_FDSYNC;
+}
+
+/* A sync that has a buffer, length, offset or flags is left to the kernel to
+ * refuse (fs/aio.c aio_fsync). */
+static int is_plain(const struct iocb *block)
+{
+	struct stat st;
+	/* Nothing can be read from a directory, and it can be synced. */
+	return prim_syscall(SYS_fstat, block->aio_fildes, &st, 0, 0) == 0 &&
+	       S_ISREG(st.st_mode) && !block->aio_buf && !block->aio_nbytes &&
+	       !block->aio_offset && !block->aio_rw_flags;
+}
+
+long refit_io_submit(void *context, long count, struct iocb **blocks)
+{
+	struct iocb *list[MOST], copies[MOST];
+	unsigned char swapped[MOST] = {0};
+	size_t known = count > 0 && !refit.own_seccomp
+			       ? read_blocks(blocks, count, list, copies)
+			       : 0;
+	for (size_t i = 0; i < known; i++) {
+		const struct iocb *block = &copies[i];
+		if (is_sync(block)) {
+			swapped[i] = is_plain(block) &&
+				     refit_sync_is_off((int)block->aio_fildes) &&
+				     write_operation(list[i],
+						     nothing_for(block));
+			refit_counted(REFIT_CALL_IO_SUBMIT, swapped[i]);
+		}
 	}
-	return refit.next.prctl
-		       ? refit.next.prctl(option, a[0], a[1], a[2], a[3])
-		       : (int)prim_result(prim_syscall6(
-				 SYS_prctl, option, (long)a[0], (long)a[1],
-				 (long)a[2], (long)a[3], 0));
+	long result = prim_syscall(SYS_io_submit, context, count, blocks, 0);
+	/* The blocks are the program's, and the kernel has read them. */
+	while (known-- > 0) {
+		if (swapped[known]) {
+			write_operation(list[known],
+					copies[known].aio_lio_opcode);
+		}
+	}
+	return result;
+}
+
+/* libaio returns -errno (io_submit(3)). */
+EXPORT int io_submit(void *context, long count, struct iocb **blocks);
+EXPORT int io_submit(void *context, long count, struct iocb **blocks)
+{
+	return (int)refit_io_submit(context, count, blocks);
 }

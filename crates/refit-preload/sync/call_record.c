@@ -1,20 +1,18 @@
-#define _GNU_SOURCE
 #include "call_record.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include "decision.h"
+#include "path.h"
 
-/* A wait shorter than this is not looked up: the look shall not be noticed beside
- * what it explains. */
+/* A shorter wait is not looked up: the look-up would cost a large part of it. */
 #define SHORTEST_NS 20000
 
-/* Where files lay when they were last looked up. The look takes 12 µs just after a
- * wait, when no cache holds anything of it, which is much beside an fsync of
- * 100 µs; fstat takes 3. A file is known by its identity, not by its
- * descriptor, and looked up again in every 67 ms (2^26 ns): for that long the
- * waits of one that was renamed may count for its old directory.
+/* In which directories files were when they were last looked up. A look-up takes
+ * 12 us just after a wait, when no cache holds anything of it, which is much for
+ * an fsync of 100 us; fstat takes 3. A file is known by its identity, not by its
+ * descriptor, and looked up again every 67 ms (2^26 ns): for that long the waits
+ * of one that was renamed may count for its old directory.
  *
  * One word each, so that threads need no lock: 40 bits of a hash of the identity,
  * 16 of the time, 8 of the place: 1 + the directory's index, or NOWHERE. Two
@@ -44,7 +42,7 @@ static struct refit_directory *claim(struct refit_image *image, const char *path
 	return NULL;
 }
 
-/* The end of a path, where the whole does not fit. */
+/* The end of a path that does not fit as a whole. */
 static const char *end_of(const char *path, long length, size_t size)
 {
 	return length < (long)size ? path : path + (length - (long)size + 1);
@@ -79,36 +77,35 @@ static uint64_t hash(uint64_t device, uint64_t inode)
 	return h ^ (h >> 33);
 }
 
-static void add_to_directory(const struct refit_call_record *note)
+static void add_to_directory(const struct refit_call_record *record)
 {
 	struct stat st;
-	/* The program's own filter may kill for an fstat. */
-	if (note->fd < 0 || refit.own_seccomp ||
-	    prim_syscall(SYS_fstat, note->fd, &st, 0, 0) != 0) {
+	if (record->fd < 0 ||
+	    prim_syscall(SYS_fstat, record->fd, &st, 0, 0) != 0) {
 		return;
 	}
 	uint64_t file = hash(st.st_dev, st.st_ino);
 	uint64_t *word = &known[file % KNOWN];
 	uint64_t wanted = (file >> 24 << 24) |
-			  (note->ended_ns >> 26 & 0xffff) << 8;
+			  (record->ended_ns >> 26 & 0xffff) << 8;
 	uint64_t found = __atomic_load_n(word, __ATOMIC_RELAXED);
 	unsigned place = found & 0xff;
 	if (!place || (found & ~(uint64_t)0xff) != wanted) {
-		place = look_up(note->fd, S_ISDIR(st.st_mode));
+		place = look_up(record->fd, S_ISDIR(st.st_mode));
 		__atomic_store_n(word, wanted | place, __ATOMIC_RELAXED);
 	}
 	if (place != NOWHERE) {
 		struct refit_directory *entry =
 			&refit.image->directories[place - 1];
 		refit_add(&entry->count, 1);
-		refit_add(&entry->waited_ns, note->ended_ns - note->began_ns);
+		refit_add(&entry->waited_ns, record->ended_ns - record->began_ns);
 	}
 }
 
-static void trace(const struct refit_call_record *note)
+static void trace(const struct refit_call_record *record)
 {
 	char path[REFIT_PATH];
-	long length = refit_path_of(note->fd, path);
+	long length = refit_path_of(record->fd, path);
 	if (length < 0) {
 		path[0] = '\0';
 		length = 0;
@@ -117,25 +114,28 @@ static void trace(const struct refit_call_record *note)
 	uint64_t turn = __atomic_fetch_add(&ring->events, 1, __ATOMIC_RELAXED);
 	struct refit_event *event = &ring->ring[turn % REFIT_EVENTS];
 	__atomic_store_n(&event->turn, 0, __ATOMIC_RELEASE);
-	event->at_ns = note->ended_ns;
-	event->took_ns = note->ended_ns - note->began_ns;
+	event->at_ns = record->ended_ns;
+	event->took_ns = record->ended_ns - record->began_ns;
 	event->pid = (uint32_t)prim_syscall(SYS_getpid, 0, 0, 0, 0);
-	event->call = note->call;
-	event->answer = note->answer;
-	event->result = (int32_t)note->result;
+	event->call = record->call;
+	event->answer = record->answer;
+	event->result = (int32_t)record->result;
 	prim_copy(event->executable, refit.name, sizeof event->executable);
 	prim_copy(event->path, end_of(path, length, sizeof event->path),
 		  sizeof event->path);
 	__atomic_store_n(&event->turn, turn + 1, __ATOMIC_RELEASE);
 }
 
-void refit_record(const struct refit_call_record *note)
+void refit_record(const struct refit_call_record *record)
 {
-	if (refit.trace) {
-		trace(note);
+	if (refit.own_seccomp) {
+		return;
 	}
-	if (refit.image && note->answer == REFIT_ANSWER_REAL &&
-	    note->ended_ns - note->began_ns >= SHORTEST_NS) {
-		add_to_directory(note);
+	if (refit.traces) {
+		trace(record);
+	}
+	if (refit.image && record->answer == REFIT_ANSWER_REAL &&
+	    record->ended_ns - record->began_ns >= SHORTEST_NS) {
+		add_to_directory(record);
 	}
 }

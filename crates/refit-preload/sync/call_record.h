@@ -1,4 +1,4 @@
-/* What is written down of a call beside its count: where it waited, and with
+/* What is recorded of a call besides its count: where it waited, and with
  * --trace-sync the call itself. */
 #ifndef REFIT_CALL_RECORD_H
 #define REFIT_CALL_RECORD_H
@@ -16,10 +16,10 @@ struct refit_call_record {
 
 static inline int refit_traces(void)
 {
-	return refit.trace;
+	return refit.traces && !refit.own_seccomp;
 }
 
 /* Adds the wait to the file's directory, and traces the call. */
-void refit_record(const struct refit_call_record *note);
+void refit_record(const struct refit_call_record *record);
 
 #endif

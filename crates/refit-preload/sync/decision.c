@@ -1,9 +1,6 @@
-#define _GNU_SOURCE
 #include "decision.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-
+#include "path.h"
 #include "pattern.h"
 
 /* Rules whose exe is ours, by bit. */
@@ -20,7 +17,7 @@ static const char *pattern_of(const struct refit_rule *rule)
 	return rule->path < REFIT_TEXT ? refit.policy->text + rule->path : "";
 }
 
-/* Said at the end: a scope that matched nothing was probably mistyped. */
+/* Reported at the end: a scope that matched nothing was probably mistyped. */
 static void note_match(uint32_t i)
 {
 	uint64_t bit = 1ull << i;
@@ -30,8 +27,8 @@ static void note_match(uint32_t i)
 	}
 }
 
-/* Whether the knob is swapped for this path; NULL: as far as no path matters.
- * As in gitignore, the last match wins. */
+/* Whether the knob is swapped for this path; NULL: by the rules without a path
+ * alone. As in gitignore, the last match wins. */
 static int swapped(uint32_t knob, const char *path)
 {
 	for (uint32_t i = rule_count(); i-- > 0;) {
@@ -47,7 +44,7 @@ static int swapped(uint32_t knob, const char *path)
 	return 0;
 }
 
-/* Whether a rule about paths can decide, before one that is about everything. */
+/* Whether a rule about paths comes after the last one about every path. */
 static int has_paths(uint32_t knob)
 {
 	for (uint32_t i = rule_count(); i-- > 0;) {
@@ -59,13 +56,14 @@ static int has_paths(uint32_t knob)
 	return 0;
 }
 
-/* Without the event ring the queue would be this image's alone. */
+/* Without the event ring the disk's queue would be this image's alone. */
 static enum refit_decision real_or_disk(int emulated)
 {
 	if (!emulated) {
 		return REFIT_DECISION_REAL;
 	}
-	return !refit.event_ring && refit_notified() ? REFIT_DECISION_ASK : REFIT_DECISION_DISK;
+	return !refit.event_ring && refit_notified() ? REFIT_DECISION_ASK
+						     : REFIT_DECISION_DISK;
 }
 
 void refit_decide_for_image(const char *exe)
@@ -83,71 +81,8 @@ void refit_decide_for_image(const char *exe)
 	refit.direct_by_path = has_paths(REFIT_KNOB_ODIRECT);
 	refit.odirect_off = swapped(REFIT_KNOB_ODIRECT, NULL);
 	refit.decision = swapped(REFIT_KNOB_SYNC, NULL)
-			    ? REFIT_DECISION_OFF
-			    : real_or_disk(swapped(REFIT_KNOB_DISK, NULL));
-}
-
-/* Elsewhere the same words name another file (chroot(2), pivot_root(2)). */
-static int is_our_root(void)
-{
-	struct stat st;
-	return prim_syscall(SYS_newfstatat, AT_FDCWD, "/", &st, 0) == 0 &&
-	       st.st_dev == refit.policy->root_dev &&
-	       st.st_ino == refit.policy->root_ino;
-}
-
-char *refit_put_number(char *to, unsigned n)
-{
-	char digits[12];
-	int count = 0;
-	do {
-		digits[count++] = (char)('0' + n % 10);
-		n /= 10;
-	} while (n);
-	while (count) {
-		*to++ = digits[--count];
-	}
-	return to;
-}
-
-/* The kernel writes " (deleted)" behind the path of a file without a name
- * (proc_pid_fd(5)); a file may also be called that. */
-static long without_deleted(int fd, char *path, long length)
-{
-	static const char mark[] = " (deleted)";
-	const long behind = length - (long)(sizeof mark - 1);
-	struct stat st;
-	if (behind > 0 && prim_equal(path + behind, mark) &&
-	    prim_syscall(SYS_fstat, fd, &st, 0, 0) == 0 && st.st_nlink == 0) {
-		path[behind] = '\0';
-		return behind;
-	}
-	return length;
-}
-
-long refit_path_of(int fd, char path[REFIT_PATH])
-{
-	char link[32];
-	if (fd < 0) {
-		path[0] = '\0';
-		return 0;
-	}
-	if (!refit.policy || refit.own_seccomp || !is_our_root()) {
-		return -1;
-	}
-	*refit_put_number(prim_copy(link, "/proc/self/fd/", sizeof link),
-		    (unsigned)fd) = '\0';
-	long length = prim_syscall(SYS_readlinkat, AT_FDCWD, link, path,
-				   REFIT_PATH);
-	if (length < 0 || length >= REFIT_PATH) {
-		return -1;
-	}
-	path[length] = '\0';
-	if (path[0] != '/') { /* "pipe:[1234]" */
-		path[0] = '\0';
-		return 0;
-	}
-	return without_deleted(fd, path, length);
+				 ? REFIT_DECISION_OFF
+				 : real_or_disk(swapped(REFIT_KNOB_DISK, NULL));
 }
 
 enum refit_decision refit_decide_by_file(int fd)
@@ -170,12 +105,15 @@ enum refit_decision refit_decide_by_file(int fd)
 
 enum refit_decision refit_decide_for_all(void)
 {
+	if (UNLIKELY(refit.own_seccomp)) {
+		return refit_decide_unseen();
+	}
 	if (LIKELY(!refit.by_path)) {
 		return refit.decision;
 	}
 	/* What it covers may lie inside and outside of the scope. */
 	return refit_notified() ? REFIT_DECISION_ASK
-			  : real_or_disk(swapped(REFIT_KNOB_DISK, NULL));
+				: real_or_disk(swapped(REFIT_KNOB_DISK, NULL));
 }
 
 int refit_strips_direct(int fd)

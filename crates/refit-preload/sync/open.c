@@ -1,12 +1,11 @@
-/* Flags that ask for durability or go round the page cache: O_SYNC, O_DSYNC
- * and O_DIRECT at every name under which a file can be opened, RWF_SYNC and
- * RWF_DSYNC at pwritev2.
+/* Flags that ask for durability or bypass the page cache: O_SYNC, O_DSYNC and
+ * O_DIRECT of every function that opens a file, RWF_SYNC and RWF_DSYNC of
+ * pwritev2.
  *
- * O_SYNC has to go before the open (F_SETFL ignores it, fcntl(2)). O_DIRECT is
- * taken away after the real open, so that the open fails exactly where it
- * would have, and only from regular files.
+ * O_SYNC has to be removed before the open, as F_SETFL ignores it (fcntl(2)).
+ * O_DIRECT is removed after the real open, so that the open fails exactly where
+ * it would have, and from regular files only.
  */
-#define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -14,20 +13,22 @@
 #include <sys/uio.h>
 #include <linux/openat2.h>
 
-#include "sync.h"
 #include "decision.h"
+#include "next.h"
+#include "path.h"
+#include "sync.h"
 
 #undef open64
 #undef openat64
 #undef mkostemp64
 #undef mkostemps64
 
-/* As bits: O_SYNC is O_DSYNC and one more, and the kernel takes either. */
+/* O_SYNC is O_DSYNC and one more bit, and the kernel accepts either. */
 #define SYNC_BITS (O_SYNC | O_DSYNC)
 #define RWF_SYNC_BITS 0x6 /* RWF_DSYNC | RWF_SYNC, pwritev2(2) */
 
-/* Writes that wait for the real disk, and not for the emulated one. */
-static void pass_disk_by(void)
+/* Counts writes that wait for the real disk, and not for the emulated one. */
+static void bypass_disk(void)
 {
 	if (refit.image && refit.decision == REFIT_DECISION_DISK) {
 		refit_add(&refit.image->not_delayed, 1);
@@ -36,25 +37,19 @@ static void pass_disk_by(void)
 
 static void count_open(int is_suppressed)
 {
-	struct refit_counter *c = refit_counter(REFIT_CALL_OPEN_SYNC);
-	refit_seen(c);
-	if (is_suppressed) {
-		refit_suppressed(c);
-		return;
+	if (!refit_counted(REFIT_CALL_OPEN_SYNC, is_suppressed)) {
+		bypass_disk();
 	}
-	if (c) {
-		refit_add(&c->real, 1);
-	}
-	pass_disk_by();
 }
 
 int refit_open_flags(int flags)
 {
-	/* With O_PATH the kernel ignores nearly every flag (open(2)). */
+	/* With O_PATH the kernel ignores nearly every flag (open(2)). Where the
+	 * file decides, refit_opened counts. */
 	if (LIKELY(!(flags & SYNC_BITS)) || (flags & O_PATH) || refit.by_path) {
 		return flags;
 	}
-	if (refit.decision == REFIT_DECISION_OFF) {
+	if (refit_all_off()) {
 		count_open(1);
 		return flags & ~SYNC_BITS;
 	}
@@ -71,36 +66,30 @@ static int is_regular(int fd)
 	       S_ISREG(st.st_mode);
 }
 
-static void strip_direct(enum refit_call call, int fd)
+static int strip_direct(int fd)
 {
-	struct refit_counter *c = refit_counter(call);
-	refit_seen(c);
-	if (!refit.iopoll && is_regular(fd) && refit_strips_direct(fd)) {
-		long flags = prim_syscall(SYS_fcntl, fd, F_GETFL, 0, 0);
-		if (flags >= 0 && prim_syscall(SYS_fcntl, fd, F_SETFL,
-					       flags & ~O_DIRECT, 0) == 0) {
-			refit_suppressed(c);
-			return;
-		}
-	}
-	if (c) {
-		refit_add(&c->real, 1);
-	}
-}
-
-/* Whose file it is, is known only now, and F_SETFL cannot take O_SYNC away: so
- * the file is opened again by its descriptor, and takes the same number. Where
- * that fails (a file that its own mode forbids us) it stays as it was. */
-static int open_again(int fd, int flags)
-{
-	char link[32];
-	if (!is_regular(fd) || refit_decide_by_file(fd) != REFIT_DECISION_OFF) {
+	if (!refit_strips_some_direct() || refit.iopoll || !is_regular(fd) ||
+	    !refit_strips_direct(fd)) {
 		return 0;
 	}
-	*refit_put_number(prim_copy(link, "/proc/self/fd/", sizeof link),
-			  (unsigned)fd) = '\0';
-	/* As it is open, not as was asked: mkostemp adds O_RDWR by itself, and
-	 * what an open does once (O_CREAT, O_TRUNC) is gone from F_GETFL. */
+	long flags = prim_syscall(SYS_fcntl, fd, F_GETFL, 0, 0);
+	return flags >= 0 && prim_syscall(SYS_fcntl, fd, F_SETFL,
+					  flags & ~O_DIRECT, 0) == 0;
+}
+
+/* The path is known only after the open, and F_SETFL cannot take O_SYNC away: so
+ * the file is opened again through its descriptor, and gets the same number.
+ * Where that fails (a file that its own mode forbids us) it stays as it was. */
+static int open_again(int fd, int flags)
+{
+	if (refit.own_seccomp || !is_regular(fd) ||
+	    refit_decide_by_file(fd) != REFIT_DECISION_OFF) {
+		return 0;
+	}
+	char link[REFIT_FD_LINK];
+	refit_fd_link(fd, link);
+	/* With the flags that it has now: mkostemp adds O_RDWR by itself, and
+	 * F_GETFL does not return what an open does once (O_CREAT, O_TRUNC). */
 	long is = prim_syscall(SYS_fcntl, fd, F_GETFL, 0, 0);
 	if (is < 0) {
 		return 0;
@@ -118,13 +107,13 @@ static int open_again(int fd, int flags)
 
 int refit_opened(int fd, int flags)
 {
-	/* Through the filter refit has decided before the open. */
+	/* Beneath a filter refit has decided before the open. */
 	if (UNLIKELY(refit.by_path) && (flags & SYNC_BITS) && fd >= 0 &&
 	    !(flags & O_PATH) && !refit_notified()) {
 		count_open(open_again(fd, flags));
 	}
 	if (UNLIKELY(flags & O_DIRECT) && fd >= 0 && !(flags & O_PATH)) {
-		strip_direct(REFIT_CALL_OPEN_DIRECT, fd);
+		refit_counted(REFIT_CALL_OPEN_DIRECT, strip_direct(fd));
 	}
 	return fd;
 }
@@ -132,7 +121,7 @@ int refit_opened(int fd, int flags)
 void refit_setfl_done(int fd, int flags)
 {
 	if (flags & O_DIRECT) {
-		strip_direct(REFIT_CALL_SETFL_DIRECT, fd);
+		refit_counted(REFIT_CALL_SETFL_DIRECT, strip_direct(fd));
 	}
 }
 
@@ -141,29 +130,23 @@ int refit_pwritev2_flags(int fd, int flags)
 	if (LIKELY(!(flags & RWF_SYNC_BITS))) {
 		return flags;
 	}
-	/* What is no file may refuse the flags: an eventfd does. */
-	int is_off = refit_decide(fd) == REFIT_DECISION_OFF && !refit.own_seccomp &&
-		     prim_syscall(SYS_sync_file_range, fd, 0, 0, 0) == 0;
-	/* What comes to the filter is counted there. */
+	/* What is not a file may refuse the flags: an eventfd does. */
+	int is_off = refit_sync_is_off(fd);
+	/* refit counts what the filter asks about. */
 	if (!is_off && refit_notified()) {
 		return flags;
 	}
-	struct refit_counter *c = refit_counter(REFIT_CALL_PWRITEV2);
-	refit_seen(c);
-	if (is_off) {
-		refit_suppressed(c);
+	if (refit_counted(REFIT_CALL_PWRITEV2, is_off)) {
 		return flags & ~RWF_SYNC_BITS;
 	}
-	if (c) {
-		refit_add(&c->real, 1);
-	}
-	pass_disk_by();
+	bypass_disk();
 	return flags;
 }
 
-/* how lies in the program's memory and may be anything: it is read as the
- * kernel reads it. It may be larger than ours: a later kernel's, or zeros. An
- * unreadable one, or one beyond a page, is the kernel's to refuse. */
+/* how is in the program's memory, and the pointer may be anything: it is read in
+ * the way in which the kernel reads it. It may be larger than ours: a later
+ * kernel's, or zeros. What cannot be read, or is larger than a page, is left to
+ * the kernel to refuse. */
 long refit_openat2(int dirfd, const char *path, const void *how, size_t size)
 {
 	union {
@@ -172,21 +155,22 @@ long refit_openat2(int dirfd, const char *path, const void *how, size_t size)
 	} copy;
 	struct iovec to = {&copy, size};
 	struct iovec from = {(void *)(uintptr_t)how, size};
-	long pid = prim_syscall(SYS_getpid, 0, 0, 0, 0);
-	if (size >= sizeof copy.how && size <= sizeof copy &&
-	    prim_syscall6(SYS_process_vm_readv, pid, (long)&to, 1, (long)&from,
-			  1, 0) == (long)size) {
-		int flags = (int)copy.how.flags;
-		copy.how.flags =
-			(copy.how.flags & ~(uint64_t)SYNC_BITS) |
-			((unsigned)refit_open_flags(flags) & SYNC_BITS);
-		/* A filter cannot look into how, and would ask about each. */
-		long cookie = copy.how.flags & SYNC_BITS ? 0 : REFIT_COOKIE;
-		long fd = prim_syscall6(SYS_openat2, dirfd, (long)path,
-					(long)&copy, (long)size, 0, cookie);
-		return refit_opened((int)fd, flags);
+	if (refit.own_seccomp || size < sizeof copy.how || size > sizeof copy) {
+		return prim_syscall(SYS_openat2, dirfd, path, how, size);
 	}
-	return prim_syscall(SYS_openat2, dirfd, path, how, size);
+	long pid = prim_syscall(SYS_getpid, 0, 0, 0, 0);
+	if (prim_syscall6(SYS_process_vm_readv, pid, (long)&to, 1, (long)&from,
+			  1, 0) != (long)size) {
+		return prim_syscall(SYS_openat2, dirfd, path, how, size);
+	}
+	int flags = (int)copy.how.flags;
+	copy.how.flags = (copy.how.flags & ~(uint64_t)SYNC_BITS) |
+			 ((unsigned)refit_open_flags(flags) & SYNC_BITS);
+	/* A filter cannot look into how, and would ask about each. */
+	long cookie = copy.how.flags & SYNC_BITS ? 0 : REFIT_COOKIE;
+	long fd = prim_syscall6(SYS_openat2, dirfd, (long)path, (long)&copy,
+				(long)size, 0, cookie);
+	return refit_opened((int)fd, flags);
 }
 
 static int raw_open(int dirfd, const char *path, int flags, mode_t mode)
@@ -210,8 +194,8 @@ static int raw_open(int dirfd, const char *path, int flags, mode_t mode)
 	{                                                                      \
 		READ_MODE(mode, flags)                                         \
 		int use = refit_open_flags(flags);                             \
-		int fd = refit.next.name                                       \
-				 ? refit.next.name(path, use, mode)            \
+		int fd = refit_next.name                                       \
+				 ? refit_next.name(path, use, mode)            \
 				 : raw_open(AT_FDCWD, path, use, mode);        \
 		return refit_opened(fd, flags);                                \
 	}
@@ -221,19 +205,19 @@ static int raw_open(int dirfd, const char *path, int flags, mode_t mode)
 	{                                                                      \
 		READ_MODE(mode, flags)                                         \
 		int use = refit_open_flags(flags);                             \
-		int fd = refit.next.name                                       \
-				 ? refit.next.name(dirfd, path, use, mode)     \
+		int fd = refit_next.name                                       \
+				 ? refit_next.name(dirfd, path, use, mode)     \
 				 : raw_open(dirfd, path, use, mode);           \
 		return refit_opened(fd, flags);                                \
 	}
 
-/* The entries of _FORTIFY_SOURCE; libc's own check of the flags is kept. */
+/* What _FORTIFY_SOURCE calls; the C library's own check of the flags is kept. */
 #define DEFINE_OPEN_2(name)                                                    \
 	EXPORT int name(const char *path, int flags);                          \
 	EXPORT int name(const char *path, int flags)                           \
 	{                                                                      \
 		int use = refit_open_flags(flags);                             \
-		int fd = refit.next.name ? refit.next.name(path, use)          \
+		int fd = refit_next.name ? refit_next.name(path, use)          \
 					 : raw_open(AT_FDCWD, path, use, 0);   \
 		return refit_opened(fd, flags);                                \
 	}
@@ -243,7 +227,7 @@ static int raw_open(int dirfd, const char *path, int flags, mode_t mode)
 	EXPORT int name(int dirfd, const char *path, int flags)                \
 	{                                                                      \
 		int use = refit_open_flags(flags);                             \
-		int fd = refit.next.name ? refit.next.name(dirfd, path, use)   \
+		int fd = refit_next.name ? refit_next.name(dirfd, path, use)   \
 					 : raw_open(dirfd, path, use, 0);      \
 		return refit_opened(fd, flags);                                \
 	}
@@ -256,7 +240,7 @@ static int raw_open(int dirfd, const char *path, int flags, mode_t mode)
 			return -1;                                             \
 		}                                                              \
 		int use = refit_open_flags(flags);                             \
-		return refit_opened(refit.next.name ARGUMENTS, flags);         \
+		return refit_opened(refit_next.name ARGUMENTS, flags);         \
 	}
 
 DEFINE_OPEN(open)
@@ -287,9 +271,9 @@ EXPORT int openat2(int dirfd, const char *path, const struct open_how *how,
 	EXPORT ssize_t name(int fd, const struct iovec *parts, int count,      \
 			    off_t offset, int flags)                           \
 	{                                                                      \
-		int use = refit_pwritev2_flags(fd, flags);                         \
-		if (refit.next.name) {                                         \
-			return refit.next.name(fd, parts, count, offset, use); \
+		int use = refit_pwritev2_flags(fd, flags);                     \
+		if (refit_next.name) {                                         \
+			return refit_next.name(fd, parts, count, offset, use); \
 		}                                                              \
 		return prim_result(prim_syscall6(SYS_pwritev2, fd,             \
 						 (long)parts, count, offset,   \
@@ -308,8 +292,8 @@ DEFINE_PWRITEV2(pwritev64v2)
 		va_start(args, command);                                       \
 		void *argument = va_arg(args, void *);                         \
 		va_end(args);                                                  \
-		int result = refit.next.name                                   \
-				     ? refit.next.name(fd, command, argument)  \
+		int result = refit_next.name                                   \
+				     ? refit_next.name(fd, command, argument)  \
 				     : (int)prim_result(prim_syscall(          \
 					       SYS_fcntl, fd, command,         \
 					       argument, 0));                  \

@@ -1,4 +1,4 @@
-/* All that the preload takes from the kernel and the C library, in one place.
+/* What the preload takes from the kernel and the C library, in one place.
  *
  * System calls are made directly: an intercepted call must never come back to
  * an intercepted call, and a libc wrapper may be replaced by another preload.
@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/syscall.h>
+#include <time.h>
 
 #ifndef __x86_64__
 #error "the preload is written for x86-64 Linux"
@@ -58,8 +59,8 @@ static inline int prim_equal(const char *a, const char *b)
 	return *a == *b;
 }
 
-/* The rest of text behind prefix, or NULL. */
-static inline const char *prim_behind(const char *text, const char *prefix)
+/* The rest of text after prefix, or NULL. */
+static inline const char *prim_after(const char *text, const char *prefix)
 {
 	while (*prefix) {
 		if (*text++ != *prefix++) {
@@ -104,12 +105,21 @@ static inline const char *prim_basename(const char *path)
 static inline const char *prim_env(char *const *envp, const char *name)
 {
 	for (; envp && *envp; envp++) {
-		const char *value = prim_behind(*envp, name);
+		const char *value = prim_after(*envp, name);
 		if (value) {
 			return value;
 		}
 	}
 	return NULL;
+}
+
+/* CLOCK_MONOTONIC in nanoseconds. Where the vDSO cannot read the clock it is a
+ * system call. */
+static inline uint64_t prim_clock_ns(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
 #endif

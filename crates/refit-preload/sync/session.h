@@ -1,10 +1,10 @@
-/* The session page: all that the preload and refit share, and nothing else.
+/* The session page: all that the preload and refit share.
  *
  * A session is a directory, named by $REFIT_SESSION:
  *
  *   policy            struct refit_policy, written by refit before the program
  *                     starts, mapped read-only by every image
- *   images/PID-RANDOM struct refit_image, one for each exec'ed image, made and
+ *   images/RANDOM     struct refit_image, one for each exec'ed image, made and
  *                     mapped by the image itself; refit only reads it, and
  *                     trusts nothing in it
  *
@@ -19,11 +19,12 @@
 #define REFIT_MAGIC 0x3130746966657221ull /* "!efit01" in memory order */
 #define REFIT_VERSION 2u
 
-/* In the last argument register of a sync call that refit's own code makes: a
- * filter lets it through unasked. No secret; who sends it gets the kernel. */
+/* In the last argument register of a real sync call that refit's own code makes:
+ * refit's filters let it through first. It is no secret: whoever sends it gets
+ * the kernel's answer. */
 #define REFIT_COOKIE 0x7469666572ull /* "refit" */
 
-/* What is counted, in the order of the counters: C name, name for people. */
+/* What is counted, in the order of the counters: name in C, name in reports. */
 #define REFIT_CALLS(X)                                                         \
 	X(FSYNC, "fsync")                                                      \
 	X(FDATASYNC, "fdatasync")                                              \
@@ -50,7 +51,7 @@ enum refit_call {
 
 #define REFIT_CALL_SLOTS 16 /* room for REFIT_CALL_COUNT, fixed by the layout */
 
-/* Why an exec'ed program is not reached: C name, name for people. */
+/* Why an exec'ed program is not reached: name in C, name in reports. */
 #define REFIT_REASONS(X)                                                       \
 	X(REACHED, "reached")                                                  \
 	X(STATIC, "static")                                                    \
@@ -87,7 +88,7 @@ enum refit_disk_kind { REFIT_DISK_REAL, REFIT_DISK_LATENCY, REFIT_DISK_FAIL };
 
 enum refit_when {
 	REFIT_WHEN_ALWAYS,
-	REFIT_WHEN_EVERY,  /* the nth, the 2nth … */
+	REFIT_WHEN_EVERY,  /* the nth, the 2nth, and so on */
 	REFIT_WHEN_AFTER,  /* all but the first n */
 	REFIT_WHEN_CHANCE, /* each with n millionths */
 };
@@ -105,9 +106,9 @@ struct refit_disk {
 	uint64_t latency_ns[REFIT_LATENCIES];
 };
 
-/* The event ring: what every process of the tree writes together, a SysV segment,
- * which unlike a file nobody can shrink under those that map it. Mode 0600; the
- * kernel removes it with the last process that uses it. Nothing in it is
+/* The event ring: a System V shared memory segment that every process of the tree
+ * writes. Unlike a file, nobody can shrink it under those that map it. Mode 0600;
+ * the kernel removes it with the last process that uses it. Nothing in it is
  * trusted. */
 #define REFIT_QUEUES 15
 #define REFIT_EVENTS 8192 /* a power of two */
@@ -118,7 +119,7 @@ struct refit_queue {
 	uint64_t from_ns; /* when the last flush begins, or began */
 };
 
-/* What the emulated disk remembers. */
+/* The state of the emulated disk. */
 struct refit_flushes {
 	uint64_t number; /* of flushes so far */
 	struct refit_queue queues[REFIT_QUEUES];
@@ -126,7 +127,7 @@ struct refit_flushes {
 
 /* One traced call. */
 struct refit_event {
-	uint64_t turn;    /* 1 + its number in the whole trace, written last */
+	uint64_t turn;    /* 1 + its number in the whole trace; written last */
 	uint64_t at_ns;   /* CLOCK_MONOTONIC at its end */
 	uint64_t took_ns; /* from call to return */
 	uint32_t pid;
@@ -138,8 +139,8 @@ struct refit_event {
 };
 
 enum refit_answer {
-	REFIT_ANSWER_REAL,       /* the kernel's */
-	REFIT_ANSWER_SUPPRESSED, /* refit's, without the kernel's work */
+	REFIT_ANSWER_REAL,       /* by the kernel */
+	REFIT_ANSWER_SUPPRESSED, /* by refit, without the kernel's work */
 	REFIT_ANSWER_INJECTED,   /* a fault of the emulated disk */
 };
 
@@ -158,7 +159,7 @@ enum {
 	REFIT_POLICY_COUNT = 1u << 0,  /* make an image file and count */
 	REFIT_POLICY_FOLLOW = 1u << 1, /* put scrubbed variables back at exec */
 	/* A seccomp filter lies beneath that asks refit about each sync call
-	 * without a cookie: what the preload cannot decide it hands on. */
+	 * without a cookie: the preload makes such a call where it cannot decide. */
 	REFIT_POLICY_NOTIFIED = 1u << 2,
 	REFIT_POLICY_TRACE = 1u << 3,      /* write each call to the event ring */
 	REFIT_POLICY_DENY_IO_URING = 1u << 4, /* io_uring_setup gives ENOSYS */
@@ -174,8 +175,10 @@ struct refit_policy {
 	uint32_t preloads; /* refit's further LD_PRELOAD entries, ':' between */
 	uint32_t session;  /* path of the session directory */
 	uint32_t env;      /* NAME=VALUE strings, ended by an empty one */
-	uint32_t pad;
-	/* Which directory is "/" to refit: elsewhere paths say nothing. */
+	/* How many seccomp filters the program has at its start, refit's own
+	 * among them; what has more installed or inherited others. */
+	uint32_t seccomp_filters;
+	/* Which directory is "/" to refit: in another root paths mean nothing. */
 	uint64_t root_dev;
 	uint64_t root_ino;
 	struct refit_disk disk;
@@ -191,7 +194,7 @@ struct refit_counter {
 	uint64_t injected;   /* failed by the emulated disk */
 };
 
-/* One process. Slot 0 collects what dead processes left behind. */
+/* One process. Slot 0 is the sum of the dead ones. */
 struct refit_slot {
 	uint32_t pid; /* 0: free */
 	uint32_t pad32;
@@ -207,8 +210,8 @@ struct refit_unreached {
 	char name[112]; /* the end of its path, NUL-terminated */
 };
 
-/* Where calls waited: by directory of the file, or the file's own name where it
- * is a directory. */
+/* Where calls waited: the directory of the file, or the file itself where it is a
+ * directory. */
 struct refit_directory {
 	uint32_t state; /* 0 free, 1 being written, 2 valid */
 	uint32_t pad;
@@ -228,7 +231,7 @@ enum {
 	REFIT_IMAGE_DEEPBIND = 1u << 2,    /* dlopen with RTLD_DEEPBIND */
 	REFIT_IMAGE_OWN_SECCOMP = 1u << 3, /* installed its own filter */
 	REFIT_IMAGE_SHARED_SLOT = 1u << 4, /* more processes than slots */
-	REFIT_IMAGE_NO_EVENT_RING = 1u << 5,    /* the event ring was not to be had */
+	REFIT_IMAGE_NO_EVENT_RING = 1u << 5, /* could not attach it */
 	REFIT_IMAGE_OWN_IO_URING = 1u << 6,    /* an io_uring without liburing */
 };
 
@@ -239,14 +242,14 @@ struct refit_image {
 	uint32_t flags;            /* REFIT_IMAGE_* */
 	uint32_t unreached_lost;   /* execs that found no free entry */
 	uint64_t forked;           /* child processes that took a slot */
-	uint64_t departed;         /* of these, gone on to exec something */
+	uint64_t departed;         /* of these, those that exec'ed something */
 	uint64_t execs;            /* programs started that should be reached */
-	uint64_t path_unknown;     /* real calls, as nobody could tell the file */
-	uint64_t not_delayed;      /* opens whose writes pass the emulated disk */
+	uint64_t path_unknown;     /* real calls, as the path was not known */
+	uint64_t not_delayed;      /* opens whose writes bypass the emulated disk */
 	uint64_t matched;          /* bit i: rule i decided a call */
 	char executable[256];      /* /proc/self/exe, or what the kernel ran */
 	char malloc_object[256];   /* the object that serves malloc */
-	uint32_t users[REFIT_USERS]; /* who exec'ed, other than the owner; 0 ends */
+	uint32_t users[REFIT_USERS]; /* that exec'ed, but the owner; 0 ends */
 	struct refit_unreached unreached[REFIT_UNREACHED];
 	struct refit_directory directories[REFIT_DIRECTORIES];
 	struct refit_slot slots[REFIT_SLOTS];

@@ -1,7 +1,7 @@
 /* Two functions that must not have a frame of their own.
  *
  * syscall: it has any number of arguments, and a vfork made through it has to
- * return on the caller's frame. Numbers that are not ours go on untouched.
+ * return on the caller's frame. Numbers that are not ours are passed on.
  *
  * dlopen: the C library looks at its caller's RUNPATH, so the return address
  * has to stay the program's; RTLD_DEEPBIND (8) is noted on the decision, because it
@@ -40,6 +40,8 @@ syscall:
 	cmpq	$SYS_io_submit, %rdi
 	je	1f
 	cmpq	$SYS_seccomp, %rdi
+	je	1f
+	cmpq	$SYS_prctl, %rdi
 	je	1f
 	movq	refit_next_syscall(%rip), %rax
 	testq	%rax, %rax

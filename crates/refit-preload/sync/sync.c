@@ -5,10 +5,9 @@
  *                O_PATH, ESPIPE for what is no file, else 0
  *   mappings     msync with MS_ASYNC, which validates and does nothing
  *
- * Only 0, EBADF and ESPIPE are taken for an answer; a sandbox's EPERM or
- * ENOSYS leads to the real call.
+ * Only 0, EBADF and ESPIPE count as an answer; a sandbox's EPERM or ENOSYS leads
+ * to the real call.
  */
-#define _GNU_SOURCE
 #include "sync.h"
 
 #include <fcntl.h>
@@ -16,12 +15,12 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#include "disk.h"
 #include "call_record.h"
 #include "decision.h"
+#include "disk.h"
 
 /* Cancellation points stay cancellation points; sync and syncfs are none.
- * Before glibc 2.34 it lay in libpthread, under the version asked for here. */
+ * Before glibc 2.34 the function was in libpthread, under this version. */
 __asm__(".symver pthread_testcancel,pthread_testcancel@GLIBC_2.2.5");
 extern void pthread_testcancel(void) __attribute__((weak));
 
@@ -32,11 +31,12 @@ static void cancellation_point(void)
 	}
 }
 
-/* musl's sync_file_range is none, glibc's is; musl has no such function. */
+/* glibc's sync_file_range is a cancellation point, musl's is not; musl does not
+ * have this function. */
 __asm__(".symver gnu_get_libc_version,gnu_get_libc_version@GLIBC_2.2.5");
 extern const char *gnu_get_libc_version(void) __attribute__((weak));
 
-/* A call that becomes what the policy says, once it is counted. */
+/* A call that asks for durability. */
 struct flush {
 	enum refit_call call;
 	long nr;
@@ -53,8 +53,8 @@ static uint64_t device_of(int fd)
 		       : refit.policy->root_dev;
 }
 
-/* The kernel's timer may be late by the thread's slack, 50 µs (prctl(2)): it is
- * asked for that much less, and the rest is waited for awake. */
+/* The kernel's timer may be late by the thread's slack, 50 us (prctl(2)): the
+ * sleep is that much shorter, and the rest is waited for awake. */
 static void wait_until(uint64_t until_ns)
 {
 	const uint64_t slack_ns = 50000;
@@ -62,21 +62,21 @@ static void wait_until(uint64_t until_ns)
 	uint64_t early_ns = until_ns - slack_ns;
 	t.tv_sec = (time_t)(early_ns / 1000000000u);
 	t.tv_nsec = (long)(early_ns % 1000000000u);
-	/* fsync is not interrupted: handlers run, and it goes on. */
-	while (refit_clock_ns() < early_ns &&
+	/* fsync(2) is not interrupted by signals: handlers run, and it goes on. */
+	while (prim_clock_ns() < early_ns &&
 	       prim_syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, TIMER_ABSTIME,
 			    &t, NULL) == -EINTR) {
 	}
-	while (refit_clock_ns() < until_ns) {
+	while (prim_clock_ns() < until_ns) {
 		__builtin_ia32_pause();
 	}
 }
 
-/* What the emulated disk refuses: a flush of what is really there. */
+/* The emulated disk refuses only what the kernel would flush. */
 static long fault(const struct flush *f)
 {
 	const struct refit_disk *disk = &refit.policy->disk;
-	if (disk->kind != REFIT_DISK_FAIL || refit.own_seccomp) {
+	if (disk->kind != REFIT_DISK_FAIL) {
 		return 0;
 	}
 	long probe = f->nr == SYS_msync
@@ -86,49 +86,62 @@ static long fault(const struct flush *f)
 	return probe ? 0 : -(long)refit_disk_fault(disk, refit.flushes);
 }
 
-/* The call as the kernel does it. */
+static long in_kernel(const struct flush *f)
+{
+	return prim_syscall6(f->nr, f->a[0], f->a[1], f->a[2], f->a[3], 0,
+			     REFIT_COOKIE);
+}
+
+/* The call as the kernel does it, on the emulated disk where there is one. */
 static long real(struct refit_counter *c, enum refit_decision decision,
 		 const struct flush *f)
 {
+	if (refit.own_seccomp) {
+		refit_real(c);
+		return in_kernel(f);
+	}
 	if (!c && decision != REFIT_DECISION_DISK && !refit_traces()) {
-		return prim_syscall6(f->nr, f->a[0], f->a[1], f->a[2], f->a[3],
-				     0, REFIT_COOKIE);
+		return in_kernel(f);
 	}
 	int emulated = decision == REFIT_DECISION_DISK && f->on_device;
-	struct refit_call_record note = {
+	struct refit_call_record record = {
 		.call = f->call,
 		.answer = REFIT_ANSWER_REAL,
 		.fd = f->fd,
 		.result = emulated ? fault(f) : 0,
-		.began_ns = refit_clock_ns(),
+		.began_ns = prim_clock_ns(),
 	};
-	if (note.result) {
-		note.answer = REFIT_ANSWER_INJECTED;
+	if (record.result) {
+		record.answer = REFIT_ANSWER_INJECTED;
 	} else {
-		note.result = prim_syscall6(f->nr, f->a[0], f->a[1], f->a[2],
-					    f->a[3], 0, REFIT_COOKIE);
-		if (emulated && note.result == 0 && !refit.own_seccomp) {
+		record.result = in_kernel(f);
+		/* Another thread may have installed a filter meanwhile. */
+		if (refit.own_seccomp) {
+			refit_real(c);
+			return record.result;
+		}
+		if (emulated && record.result == 0) {
 			wait_until(refit_disk_until(
 				&refit.policy->disk, refit.flushes,
-				device_of(f->fd), note.began_ns));
+				device_of(f->fd), record.began_ns));
 		}
 	}
-	note.ended_ns = refit_clock_ns();
-	if (c && note.answer == REFIT_ANSWER_INJECTED) {
+	record.ended_ns = prim_clock_ns();
+	if (c && record.answer == REFIT_ANSWER_INJECTED) {
 		refit_add(&c->injected, 1);
 	} else if (c) {
-		refit_add(&c->real, 1);
-		refit_add(&c->waited_ns, note.ended_ns - note.began_ns);
+		refit_real(c);
+		refit_add(&c->waited_ns, record.ended_ns - record.began_ns);
 	}
-	refit_record(&note);
-	return note.result;
+	refit_record(&record);
+	return record.result;
 }
 
 static void suppressed(struct refit_counter *c, enum refit_call call, int fd)
 {
 	refit_suppressed(c);
 	if (UNLIKELY(refit_traces())) {
-		uint64_t now = refit_clock_ns();
+		uint64_t now = prim_clock_ns();
 		refit_record(&(struct refit_call_record){
 			.call = call,
 			.answer = REFIT_ANSWER_SUPPRESSED,
@@ -139,12 +152,7 @@ static void suppressed(struct refit_counter *c, enum refit_call call, int fd)
 	}
 }
 
-static int probes(enum refit_decision decision)
-{
-	return decision == REFIT_DECISION_OFF && !refit.own_seccomp;
-}
-
-/* refit is asked by the filter below, answers and counts. */
+/* The filter asks refit, which answers and counts. */
 static long ask(const struct flush *f)
 {
 	return prim_syscall(f->nr, f->a[0], f->a[1], f->a[2], f->a[3]);
@@ -159,7 +167,7 @@ long refit_fsync(enum refit_call call, long nr, int fd)
 	}
 	struct refit_counter *c = refit_counter(call);
 	refit_seen(c);
-	if (LIKELY(probes(decision))) {
+	if (LIKELY(decision == REFIT_DECISION_OFF)) {
 		long probe = prim_syscall(SYS_sync_file_range, fd, 0, 0, 0);
 		if (LIKELY(probe == 0)) {
 			suppressed(c, call, fd);
@@ -182,7 +190,7 @@ long refit_syncfs(int fd)
 	}
 	struct refit_counter *c = refit_counter(f.call);
 	refit_seen(c);
-	if (probes(decision)) {
+	if (decision == REFIT_DECISION_OFF) {
 		long probe = prim_syscall(SYS_sync_file_range, fd, 0, 0, 0);
 		if (probe == 0 || probe == -ESPIPE) {
 			suppressed(c, f.call, fd);
@@ -197,7 +205,7 @@ long refit_syncfs(int fd)
 
 long refit_sync_file_range(int fd, off64_t offset, off64_t size, unsigned flags)
 {
-	/* Writes pages out and flushes no device (sync_file_range(2)). */
+	/* It writes pages out and flushes no device (sync_file_range(2)). */
 	const struct flush f = {REFIT_CALL_SYNC_FILE_RANGE,
 				SYS_sync_file_range,
 				{fd, offset, size, flags},
@@ -215,7 +223,7 @@ long refit_sync_file_range(int fd, off64_t offset, off64_t size, unsigned flags)
 	}
 	struct refit_counter *c = refit_counter(f.call);
 	refit_seen(c);
-	if (probes(decision) && !(flags & ~known)) {
+	if (decision == REFIT_DECISION_OFF && !(flags & ~known)) {
 		long probe = prim_syscall(SYS_sync_file_range, fd, offset, size,
 					  0);
 		if (probe == 0) {
@@ -245,7 +253,7 @@ long refit_msync(void *address, size_t size, int flags)
 	}
 	struct refit_counter *c = refit_counter(f.call);
 	refit_seen(c);
-	if (probes(decision) && !(flags & MS_ASYNC)) {
+	if (decision == REFIT_DECISION_OFF && !(flags & MS_ASYNC)) {
 		long probe = prim_syscall(SYS_msync, address, size,
 					  (flags & ~MS_SYNC) | MS_ASYNC, 0);
 		if (probe == 0) {
@@ -275,6 +283,24 @@ void refit_sync(void)
 		return;
 	}
 	real(c, decision, &f);
+}
+
+int refit_sync_is_off(int fd)
+{
+	return refit_decide(fd) == REFIT_DECISION_OFF &&
+	       prim_syscall(SYS_sync_file_range, fd, 0, 0, 0) == 0;
+}
+
+int refit_counted(enum refit_call call, int is_suppressed)
+{
+	struct refit_counter *c = refit_counter(call);
+	refit_seen(c);
+	if (is_suppressed) {
+		refit_suppressed(c);
+	} else {
+		refit_real(c);
+	}
+	return is_suppressed;
 }
 
 EXPORT int fsync(int fd)

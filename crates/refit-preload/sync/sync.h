@@ -1,8 +1,10 @@
-/* The durability calls as the kernel has them: -errno on failure. Each counts
- * itself and obeys the image's policy. Used by the libc names and by syscall().
- */
+/* The durability calls: each counts itself and follows the image's policy. They
+ * return what the kernel returns: -errno on failure. Used by the names of the C
+ * library and by syscall(). */
 #ifndef REFIT_SYNC_H
 #define REFIT_SYNC_H
+
+#include <sys/types.h>
 
 #include "state.h"
 
@@ -12,12 +14,12 @@ long refit_sync_file_range(int fd, off64_t offset, off64_t size, unsigned flags)
 long refit_msync(void *address, size_t size, int flags);
 void refit_sync(void);
 
-/* The flags with which a file is to be opened: O_SYNC and O_DSYNC go when sync
- * is off for every file. Counts both ways. */
+/* The flags with which a file is to be opened: without O_SYNC and O_DSYNC where
+ * sync is off for every file. Counts the call. */
 int refit_open_flags(int flags);
 
-/* What follows an open that asked for O_DIRECT, or for O_SYNC where the file
- * decides; returns fd as it came. */
+/* After an open with these flags: takes O_DIRECT away, and O_SYNC where that
+ * depends on the file. Returns fd. */
 int refit_opened(int fd, int flags);
 
 long refit_openat2(int dirfd, const char *path, const void *how, size_t size);
@@ -28,6 +30,11 @@ int refit_pwritev2_flags(int fd, int flags);
 /* After F_SETFL succeeded with these flags. */
 void refit_setfl_done(int fd, int flags);
 
-void refit_seccomp_set(void);
+/* For syncs that are swapped where they are submitted: whether sync is off for
+ * this file, and the kernel would not refuse the call. */
+int refit_sync_is_off(int fd);
+
+/* Counts such a call, and returns is_suppressed. */
+int refit_counted(enum refit_call call, int is_suppressed);
 
 #endif

@@ -1,9 +1,8 @@
 /* syscall(2) by number. stubs.S jumps straight to the C library for numbers
  * that are not ours; the others come here. */
-#define _GNU_SOURCE
-#include <linux/seccomp.h>
-
+#include "aio.h"
 #include "io_uring.h"
+#include "own_seccomp.h"
 #include "sync.h"
 
 long refit_syscall(long nr, long a, long b, long c, long d, long e, long f)
@@ -49,14 +48,11 @@ static long dispatch(long nr, long a, long b, long c, long d, long e, long f)
 	case SYS_io_submit:
 		return refit_io_submit((void *)a, b, (struct iocb **)c);
 	case SYS_seccomp:
-		if (a == SECCOMP_SET_MODE_STRICT || a == SECCOMP_SET_MODE_FILTER) {
-			refit_seccomp_set();
-		}
-		break;
+	case SYS_prctl:
+		return refit_seccomp(nr, a, b, c, d, e);
 	default:
-		break;
+		return prim_syscall6(nr, a, b, c, d, e, f);
 	}
-	return prim_syscall6(nr, a, b, c, d, e, f);
 }
 
 long refit_syscall(long nr, long a, long b, long c, long d, long e, long f)

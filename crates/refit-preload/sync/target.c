@@ -1,10 +1,9 @@
 /* What an executable file is: read from its ELF header, its mode and its
  * capabilities, as the kernel (binfmt_elf.c, binfmt_script.c) and ld.so would.
  *
- * Used by the preload before an exec and by refit itself for the first
- * program, so that both always say the same. No allocation, no libc calls.
+ * Used by the preload before an exec and by refit itself for the first program,
+ * so that both always agree. No allocation, no calls into the C library.
  */
-#define _GNU_SOURCE
 #include "target.h"
 
 #include <elf.h>
@@ -32,7 +31,7 @@ static int is_sanitizer(const char *name)
 					       "libhwasan.so", "liblsan.so",
 					       "libclang_rt.asan"};
 	for (size_t i = 0; i < sizeof runtimes / sizeof *runtimes; i++) {
-		if (prim_behind(name, runtimes[i])) {
+		if (prim_after(name, runtimes[i])) {
 			return 1;
 		}
 	}
@@ -52,8 +51,8 @@ static uint64_t file_offset(const Elf64_Phdr *headers, unsigned count,
 	return 0;
 }
 
-/* ASan and its kin refuse to start when another library was loaded before
- * them (google/sanitizers issue 796). */
+/* AddressSanitizer and its relatives refuse to start when another library was
+ * loaded before them (google/sanitizers issue 796). */
 static int needs_sanitizer(int fd, const Elf64_Phdr *headers, unsigned count,
 			   const Elf64_Phdr *dynamic)
 {
@@ -102,7 +101,7 @@ static void look_elf64(int fd, const Elf64_Ehdr *elf, struct refit_target *out)
 	}
 	count = (unsigned)((size_t)got / sizeof *headers);
 	/* A static-pie has PT_DYNAMIC but no PT_INTERP: only the interpreter
-	 * decides whether ld.so, and so LD_PRELOAD, comes in at all. */
+	 * decides whether there is an ld.so, which reads LD_PRELOAD. */
 	out->kind = REFIT_TARGET_STATIC;
 	for (unsigned i = 0; i < count; i++) {
 		const Elf64_Phdr *h = &headers[i];
@@ -213,7 +212,7 @@ static int look_once(int fd, struct refit_target *out, char *next, size_t room)
 	if (size < (long)sizeof head.elf || head.bytes[0] != ELFMAG0 ||
 	    head.bytes[1] != ELFMAG1 || head.bytes[2] != ELFMAG2 ||
 	    head.bytes[3] != ELFMAG3) {
-		/* Neither ELF nor #!: execvp and shells hand it to /bin/sh. */
+		/* Neither ELF nor #!: execvp and shells pass it to /bin/sh. */
 		return 0;
 	}
 	if (head.elf.e_ident[EI_CLASS] != ELFCLASS64 ||
@@ -236,8 +235,8 @@ static void look_open(int fd, struct refit_target *out, char *next, size_t room)
 	    out->kind == REFIT_TARGET_UNKNOWN) {
 		return;
 	}
-	/* Whatever keeps ld.so from preloading is named by its strongest
-	 * cause: a static or foreign file first, then secure execution. */
+	/* Of several reasons the strongest is named: a static or foreign file
+	 * first, then secure execution. */
 	out->reason = kind_reason(out);
 	if (out->reason == REFIT_REASON_REACHED ||
 	    out->reason == REFIT_REASON_SANITIZER) {
@@ -299,4 +298,10 @@ void refit_target_look(int dirfd, const char *path, struct refit_target *out)
 	look_open((int)fd, out, next, sizeof next);
 	prim_syscall(SYS_close, fd, 0, 0, 0);
 	follow_scripts(next, out);
+}
+
+void refit_target_only_name(const char *path, struct refit_target *out)
+{
+	clear(out);
+	prim_copy(out->path, path, sizeof out->path);
 }

@@ -26,7 +26,10 @@ struct refit_target {
  * Async-signal-safe; opens and closes one descriptor at a time. */
 void refit_target_look(int dirfd, const char *path, struct refit_target *out);
 
-/* The same for an open descriptor, which stays open. */
+/* The same for a descriptor, which stays open. */
 void refit_target_look_fd(int fd, struct refit_target *out);
+
+/* Without a look, where a system call might kill: nothing is claimed. */
+void refit_target_only_name(const char *path, struct refit_target *out);
 
 #endif

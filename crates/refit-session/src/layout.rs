@@ -69,7 +69,7 @@ pub struct CPolicy {
     pub preloads: u32,
     pub session: u32,
     pub env: u32,
-    pub pad: u32,
+    pub seccomp_filters: u32,
     pub root_dev: u64,
     pub root_ino: u64,
     pub disk: CDisk,
@@ -190,7 +190,7 @@ mod tests {
             "refit_flushes" CFlushes { number queues }
             "refit_event_ring" CBoard { flushes events ring }
             "refit_policy" CPolicy {
-                magic version flags rule_count library preloads session env root_dev root_ino disk
+                magic version flags rule_count library preloads session env seccomp_filters root_dev root_ino disk
                 rules text
             }
             "refit_counter" CCounter { seen suppressed real waited_ns injected }

@@ -89,6 +89,8 @@ pub struct Policy {
     pub session: String,
     /// `NAME=VALUE` strings that an exec puts back.
     pub env: Vec<String>,
+    /// Seccomp filters of the program at its start, refit's own among them.
+    pub seccomp_filters: u32,
     /// Device and inode of "/".
     pub root: (u64, u64),
     /// The emulated disk.
@@ -143,6 +145,10 @@ impl Policy {
             (offset_of!(CPolicy, preloads), preloads),
             (offset_of!(CPolicy, session), session),
             (offset_of!(CPolicy, env), env),
+            (
+                offset_of!(CPolicy, seccomp_filters),
+                self.seccomp_filters as usize,
+            ),
         ] {
             let value = u32::try_from(value).map_err(|_| TooLong)?;
             put(&mut page, at, &value.to_ne_bytes());

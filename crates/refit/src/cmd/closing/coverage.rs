@@ -109,7 +109,7 @@ fn unknown(report: &RunReport, lines: &mut Vec<String>) {
             "own syscall instructions" => {
                 format!("unknown: {where_} makes system calls by its own instructions; syncs among them are not seen")
             }
-            "own seccomp filter" => format!("unknown: {where_} installed a seccomp filter; from then on its calls were real"),
+            "own seccomp filter" => format!("unknown: {where_} installed a seccomp filter; from then on the preload left its calls alone, and did not time them"),
             "never reported" => format!("unknown: {} should have reported and did not", plural(n, "program")),
             "foreign report" => format!("unknown: {} of a user whom no program of this run became; not counted", plural(n, "report")),
             _ => format!("unknown: {} not reached, and not named", plural(n, "program")),

@@ -1,0 +1,26 @@
+/* The environment of a program that is exec'ed. */
+#ifndef REFIT_EXEC_ENVIRONMENT_H
+#define REFIT_EXEC_ENVIRONMENT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define REFIT_PRELOAD_ROOM 4096 /* bytes of an LD_PRELOAD of ours */
+
+struct refit_environment {
+	char *const *entries; /* what the program will get */
+	char preload[REFIT_PRELOAD_ROOM];
+	char session[512];
+};
+
+/* How many entries the result may have. */
+size_t refit_environment_room(char *const *envp);
+
+/* Puts refit's own variables back where the caller cleared them, or takes our
+ * libraries out of LD_PRELOAD where the target (its reason and kind, target.h)
+ * would complain about them. Sets out->entries, to room if anything changes. */
+void refit_compose_environment(struct refit_environment *out, char **room,
+			       char *const *envp, uint32_t reason,
+			       uint32_t kind);
+
+#endif

@@ -1,0 +1,20 @@
+/* The path of an open file, as refit outside sees it. */
+#ifndef REFIT_PATH_H
+#define REFIT_PATH_H
+
+/* The longest path that is looked at; a longer one counts as unknown. Small,
+ * because a sync may be made on a signal handler's little stack. */
+#define REFIT_PATH 1024
+
+/* Room for "/proc/self/fd/" and a number. */
+#define REFIT_FD_LINK 32
+
+/* Writes the name of the descriptor's link in /proc. */
+void refit_fd_link(int fd, char link[REFIT_FD_LINK]);
+
+/* The path of an open file, NUL-terminated, and its length. 0: it is no file
+ * with a path. -1: it cannot be known here (another root, no /proc, or a seccomp
+ * filter of the program's own). */
+long refit_path_of(int fd, char path[REFIT_PATH]);
+
+#endif

@@ -1,0 +1,124 @@
+#include "session_page.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/shm.h>
+#include <sys/stat.h>
+
+#include "prim.h"
+
+static void *map(long fd, size_t size, int protection)
+{
+	long at = prim_syscall6(SYS_mmap, 0, (long)size, protection,
+				fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED,
+				fd, 0);
+	return (unsigned long)at > -4096ul ? NULL : (void *)at;
+}
+
+const struct refit_policy *refit_map_policy(const char *session)
+{
+	char path[512];
+	char *end = prim_copy(path, session, sizeof path - 8);
+	prim_copy(end, "/policy", 8);
+	long fd = prim_syscall(SYS_openat, AT_FDCWD, path,
+			       O_RDONLY | O_CLOEXEC | O_NOFOLLOW, 0);
+	if (fd < 0) {
+		return NULL;
+	}
+	struct stat st;
+	const struct refit_policy *policy = NULL;
+	uint32_t me = (uint32_t)prim_syscall(SYS_geteuid, 0, 0, 0, 0);
+	/* A page that another user could truncate would kill us with SIGBUS. */
+	if (prim_syscall(SYS_fstat, fd, &st, 0, 0) == 0 &&
+	    S_ISREG(st.st_mode) && (st.st_uid == 0 || st.st_uid == me) &&
+	    st.st_size == sizeof *policy) {
+		policy = map(fd, sizeof *policy, PROT_READ);
+	}
+	prim_syscall(SYS_close, fd, 0, 0, 0);
+	if (policy && (policy->magic != REFIT_MAGIC ||
+		       policy->version != REFIT_VERSION)) {
+		prim_syscall(SYS_munmap, policy, sizeof *policy, 0, 0);
+		return NULL;
+	}
+	return policy;
+}
+
+static char *put_hex(char *to, uint64_t n)
+{
+	for (int shift = 60; shift >= 0; shift -= 4) {
+		*to++ = "0123456789abcdef"[(n >> shift) & 15];
+	}
+	return to;
+}
+
+/* The image file has a name that nobody can guess or take first, no other user
+ * can open it, and every page is allocated now, so that a full file system can
+ * never become a SIGBUS in the program. */
+struct refit_image *refit_map_image(const char *session)
+{
+	struct rlimit most;
+	/* Beyond it fallocate would raise SIGXFSZ, which kills. */
+	if (prim_syscall(SYS_prlimit64, 0, RLIMIT_FSIZE, NULL, &most) < 0 ||
+	    most.rlim_cur < sizeof(struct refit_image)) {
+		return NULL;
+	}
+	char path[512];
+	uint64_t random[2] = {0, 0};
+	if (prim_syscall(SYS_getrandom, random, sizeof random,
+			 1 /* GRND_NONBLOCK */, 0) != sizeof random) {
+		random[0] = prim_clock_ns();
+		random[1] = (uint64_t)(uintptr_t)path;
+	}
+	char *end = prim_copy(path, session, sizeof path - 64);
+	end = prim_copy(end, "/images/", 9);
+	end = put_hex(end, random[0]);
+	end = put_hex(end, random[1]);
+	*end = '\0';
+	long fd = prim_syscall(SYS_openat, AT_FDCWD, path,
+			       O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW |
+				       O_CLOEXEC,
+			       0600);
+	if (fd < 0) {
+		return NULL;
+	}
+	struct refit_image *image = NULL;
+	if (prim_syscall(SYS_fallocate, fd, 0, 0, sizeof *image) == 0) {
+		image = map(fd, sizeof *image, PROT_READ | PROT_WRITE);
+	}
+	if (!image) {
+		prim_syscall(SYS_unlinkat, AT_FDCWD, path, 0, 0);
+	}
+	prim_syscall(SYS_close, fd, 0, 0, 0);
+	return image;
+}
+
+struct refit_event_ring *refit_map_event_ring(int id)
+{
+	if (id < 0) {
+		return NULL;
+	}
+	long at = prim_syscall(SYS_shmat, id, NULL, 0, 0);
+	struct shmid_ds about;
+	if ((unsigned long)at > -4096ul) {
+		return NULL;
+	}
+	/* The number may mean another segment there (ipc_namespaces(7)). */
+	if (prim_syscall(SYS_shmctl, id, IPC_STAT, &about, 0) != 0 ||
+	    about.shm_segsz != sizeof(struct refit_event_ring)) {
+		prim_syscall(SYS_shmdt, at, 0, 0, 0);
+		return NULL;
+	}
+	return (struct refit_event_ring *)at;
+}
+
+struct refit_mark *refit_map_mark(void)
+{
+	void *page = map(-1, 4096, PROT_READ | PROT_WRITE);
+	/* Linux 4.14; without it the fork handler alone clears the mark. */
+	if (page) {
+		prim_syscall(SYS_madvise, page, 4096, 18 /* MADV_WIPEONFORK */,
+			     0);
+	}
+	return page;
+}

@@ -1,0 +1,3 @@
+// build: musl-gcc
+// first_dlerror, with the other libc.
+#include "first_dlerror.c"
