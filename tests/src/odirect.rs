@@ -40,6 +40,19 @@ fn off_takes_o_direct_from_regular_files_only(env: &TestEnv) -> Outcome {
     });
     assert_eq!(taken.count(), 2);
 
+    // What is done is what is explained.
+    assert!(
+        traced.refit("suppressed").contains_key("fcntl(O_DIRECT)"),
+        "{:?}",
+        traced.refit("suppressed")
+    );
+    let explained = env.refit(&["run", "--explain", "odirect=off"]);
+    expect_code(&explained, 0);
+    let text = String::from_utf8_lossy(&explained.stdout).into_owned();
+    let (covered, not_covered) = text.split_once("not covered").expect("both are listed");
+    assert!(covered.contains("fcntl(F_SETFL)"), "{text}");
+    assert!(!not_covered.contains("fcntl(F_SETFL)"), "{text}");
+
     // Neither a FIFO's packets nor a device's answer, nor any sync bit, is touched.
     let cells = |place| Program::named("glibc").words(env, "odd_opens", place);
     let [bare, words] = [cells("bare"), cells("off")];

@@ -45,9 +45,9 @@ pub enum SettingError {
         "`{word}` is not a setting (no `=`); write it as in `{example}`, or for the command: refit run … -- {word}"
     )]
     KnobAlone { word: String, example: &'static str },
-    #[error("nothing stands before the first `+`; {hint}")]
+    #[error("there is no setting before the first `+`; {hint}")]
     NothingBefore { hint: Hint },
-    #[error("`{word}` joins several settings where one has to stand; write `{first}` alone")]
+    #[error("`{word}` joins several settings where one is expected; write `{first}` alone")]
     Several { word: String, first: String },
     #[error(
         "`baseline` is always included; leave it out, and name what to compare it with, as in `sync=off`"
@@ -62,7 +62,7 @@ pub enum SettingError {
         known: String,
         hint: Hint,
     },
-    #[error("`{knob}` takes no scope, so `{scope}` cannot stand there; {hint}")]
+    #[error("`{knob}` takes no scope, and `{scope}` was given; {hint}")]
     NoScope {
         knob: &'static str,
         scope: String,
@@ -92,9 +92,11 @@ pub enum SettingError {
         value: String,
         hint: Hint,
     },
-    #[error("`{word}` is not a setting: `\\=` is part of the scope, and no `=` ends it; {hint}")]
+    #[error(
+        "`{word}` is not a setting: `\\=` is part of the scope, and no `=` ends the scope; {hint}"
+    )]
     ScopeWithoutEnd { word: String, hint: Hint },
-    #[error("`{knob}` has no parts, so `.{member}` cannot stand there; {hint}")]
+    #[error("`{knob}` has no parts, and `.{member}` was given; {hint}")]
     NoMember {
         knob: &'static str,
         member: String,
@@ -117,7 +119,7 @@ pub enum SettingError {
         hint: Hint,
     },
 
-    #[error("`{part}` cannot stand in `{knob}=…`: expected {expected}; {hint}")]
+    #[error("`{part}` is not valid in `{knob}=…`: expected {expected}; {hint}")]
     BadPart {
         knob: &'static str,
         part: String,
@@ -125,7 +127,7 @@ pub enum SettingError {
         hint: Hint,
     },
     #[error(
-        "`{knob}` needs the absolute path of a profile, not `{path}` (a shell makes one of {shell}); {hint}"
+        "`{knob}` needs the absolute path of a profile, not `{path}` (in a shell: {shell}); {hint}"
     )]
     RelativeProfile {
         knob: &'static str,
@@ -136,7 +138,9 @@ pub enum SettingError {
 
     #[error("`{name}` is not a variable's name (letters, digits and `_`, no digit first); {hint}")]
     BadVariable { name: String, hint: Hint },
-    #[error("`{name}` is not what a recipe calls a knob (lower case, digits, `_` and `-`); {hint}")]
+    #[error(
+        "`{name}` is not a valid name after `conf.` (lower case letters, digits, `_` and `-`); {hint}"
+    )]
     BadConf { name: String, hint: Hint },
     #[error("`env.LD_PRELOAD` would take the place of refit's own library; {hint}")]
     LdPreload { hint: Hint },

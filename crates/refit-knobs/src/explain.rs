@@ -1,6 +1,48 @@
-//! What a setting does, in prose, before anyone uses it.
+//! What a setting can cost and what it does, in prose, before anyone uses it.
 
-use crate::{Class, Scope};
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::scope::Scope;
+
+/// The risk of a setting, printed whenever the setting is used. Ordered: the greater is the riskier.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Class {
+    /// No data at risk, no promise of the program weakened.
+    Safe,
+    /// A power cut can take what the program acknowledged in the last moments, and no more.
+    BoundedLoss,
+    /// What the program acknowledged can be gone after a power cut or a kernel crash.
+    LosesOnCrash,
+    /// The program is meant to behave differently.
+    ChangesBehaviour,
+}
+
+impl Class {
+    /// All of them, the least risky first.
+    pub const ALL: [Class; 4] = [
+        Class::Safe,
+        Class::BoundedLoss,
+        Class::LosesOnCrash,
+        Class::ChangesBehaviour,
+    ];
+}
+
+impl fmt::Display for Class {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Safe => "safe",
+            Self::BoundedLoss => "bounded-loss",
+            Self::LosesOnCrash => "loses-on-crash",
+            Self::ChangesBehaviour => "changes-behaviour",
+        })
+    }
+}
 
 /// Everything that refit has to say about one setting.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,6 +100,10 @@ pub(crate) fn scope_notes(scope: Option<&Scope>) -> impl Iterator<Item = String>
     };
     notes.iter().map(|&note| note.to_owned())
 }
+
+/// Not covered by any knob that reaches a program by its calls.
+pub(crate) const OWN_SECCOMP: &str =
+    "processes that installed a seccomp filter of their own: from then on their calls are real";
 
 const NO_SCOPE: &[&str] = &[
     "`@exe:NAME` before the `=` narrows it to programs of that name, `@/PATH` to files; of several matching settings \

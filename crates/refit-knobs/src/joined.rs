@@ -6,7 +6,7 @@
 //!
 //! That `\+` is a plus even where nothing would join lets scripts escape every plus, whatever knobs are to come.
 
-use crate::knob::KNOBS;
+use crate::knobs::KNOBS;
 
 /// The texts of the settings that a word joins, escapes undone. Only the first can be empty.
 pub(crate) fn split(word: &str) -> Vec<String> {

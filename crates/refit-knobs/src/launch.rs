@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::Scope;
+use crate::scope::Scope;
 
 /// What to prepare before the program starts.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -7,30 +7,29 @@
 //!
 //! Refuses: guessing. An alias or a near miss is suggested, never silently accepted.
 //!
-//! A knob is one file in `knob/` and its lines in the table at the top of `knob/mod.rs`.
+//! A knob is one file in `knobs/` and its line in the table of `knobs.rs`.
 
-mod class;
 mod error;
 mod explain;
+mod grammar;
 mod joined;
 mod knob;
+mod knobs;
 mod launch;
 mod nearest;
 mod scope;
 mod setting;
 mod settings;
-mod variant;
 mod word;
 
-pub use class::Class;
 pub use error::{Hint, SettingError};
-pub use explain::Explanation;
-pub use knob::{KNOBS, Knob};
+pub use explain::{Class, Explanation};
+pub use knob::Knob;
+pub use knobs::KNOBS;
 pub use launch::{Allocator, AllocatorKind, Disk, DiskRule, Launch, SwitchRule, Thp, When};
 pub use scope::{ExeName, ExeNameProblem, PathProblem, Scope};
 pub use setting::Setting;
-pub use settings::Settings;
-pub use variant::Variant;
+pub use settings::{Settings, Variant};
 
 #[cfg(test)]
 mod properties;

@@ -6,9 +6,11 @@ use std::ffi::OsString;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 
-use crate::knob::Value;
-use crate::knob::malloc::{ALLOCATORS, Chosen, Malloc, Opt, Takes};
-use crate::knob::{conf, disk, env, odirect, preload, sync, thp, tz};
+use crate::knobs::malloc::allocator::{Chosen, Opt};
+use crate::knobs::malloc::takes::Takes;
+use crate::knobs::malloc::{ALLOCATORS, Malloc};
+use crate::knobs::switch::{Kind, Switch};
+use crate::knobs::{Value, conf, disk, env, odirect, preload, sync, thp, tz};
 use crate::scope::{PathProblem, plain};
 use crate::{Disk, Hint, KNOBS, Scope, Setting, Settings, Thp, Variant, When, joined};
 
@@ -94,6 +96,10 @@ fn any_scope() -> impl Strategy<Value = Scope> {
     ]
 }
 
+fn switch(kind: &'static Kind, on: bool) -> Switch {
+    Switch { kind, on }
+}
+
 fn any_value() -> impl Strategy<Value = Value> {
     let named = select(ALLOCATORS).prop_flat_map(|allocator| {
         options_of(allocator.options).prop_map(move |options| Malloc::Named { allocator, options })
@@ -104,8 +110,8 @@ fn any_value() -> impl Strategy<Value = Value> {
             name != "LD_PRELOAD" && !name.starts_with("REFIT_")
         });
     prop_oneof![
-        any::<bool>().prop_map(|on| Value::Sync(sync::SyncCalls { on })),
-        any::<bool>().prop_map(|on| Value::Odirect(odirect::DirectIo { on })),
+        any::<bool>().prop_map(|on| Value::Sync(switch(&sync::KIND, on))),
+        any::<bool>().prop_map(|on| Value::Odirect(switch(&odirect::KIND, on))),
         any_disk().prop_map(Value::Disk),
         named.prop_map(Value::Malloc),
         any_library().prop_map(|library| Value::Malloc(Malloc::Path(library))),
@@ -259,6 +265,20 @@ fn only_a_path_without_problems_is_a_scope() {
         assert_eq!(Scope::new(path), None, "{path}");
     }
     assert_eq!(PathProblem::of("/a=b/**"), None);
+}
+
+#[test]
+fn every_option_of_an_allocator_has_an_example_that_prints_back() {
+    for allocator in ALLOCATORS {
+        for option in allocator.options {
+            let value = option.takes.example();
+            let word = format!(
+                "malloc={}:{}{}{value}",
+                allocator.name, option.name, allocator.separator
+            );
+            assert_eq!(word.parse::<Setting>().unwrap().to_string(), word);
+        }
+    }
 }
 
 proptest! {

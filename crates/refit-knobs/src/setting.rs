@@ -6,10 +6,15 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::Hint;
-use crate::knob::Value;
-use crate::word::{Word, head_and_value};
-use crate::{Class, Explanation, Knob, Launch, Scope, SettingError, joined};
+use crate::error::{Hint, SettingError};
+use crate::explain::{Class, Explanation};
+use crate::grammar::{self, head_and_value};
+use crate::joined;
+use crate::knob::Knob;
+use crate::knobs::Value;
+use crate::launch::Launch;
+use crate::scope::{self, Scope};
+use crate::word::Word;
 
 /// A knob with a value. It only comes from parsing, so each one there is prints as a word that parses to it:
 /// with a backslash before each `+` that would join another setting (see [`Variant::parse`](crate::Variant::parse)).
@@ -28,9 +33,9 @@ impl Setting {
 
     /// Parses what [`fmt::Display`] escapes: here a `+` is a `+` and a backslash is a backslash.
     pub(crate) fn from_text(text: &str) -> Result<Self, SettingError> {
-        let word = Word::split(text)?;
+        let word = grammar::split(text, reprint)?;
         let scope = word.scope()?;
-        let value = (word.knob.parse)(&word).map_err(|error| word.scope_cut_short(error))?;
+        let value = Value::parse(&word).map_err(|error| scope_cut_short(&word, error))?;
         Ok(Self { scope, value })
     }
 
@@ -147,13 +152,12 @@ pub(crate) fn parse_joined(word: &str) -> Result<Vec<Setting>, SettingError> {
 }
 
 fn parse_each(texts: &[String]) -> Result<Vec<Setting>, SettingError> {
-    let parse =
-        |text: &String| Setting::from_text(text).map_err(|error| behind_a_plus(text, error));
+    let parse = |text: &String| Setting::from_text(text).map_err(|error| after_a_plus(text, error));
     texts.iter().map(parse).collect()
 }
 
-/// `sync=off+maloc=jemalloc`: for want of a knob's name the plus did not join, but what is wrong is behind it.
-fn behind_a_plus(mut text: &str, mut error: SettingError) -> SettingError {
+/// `sync=off+maloc=jemalloc`: for want of a knob's name the plus did not join, but what is wrong is after it.
+fn after_a_plus(mut text: &str, mut error: SettingError) -> SettingError {
     // Values of these kinds never hold a plus; paths and variables may.
     while matches!(
         error,
@@ -178,16 +182,37 @@ fn behind_a_plus(mut text: &str, mut error: SettingError) -> SettingError {
     error
 }
 
-/// The word for this text, or what its own error suggests instead; `None` if that is not known.
-///
-/// Errors call this to make their suggestions, and it parses, so it must end: each candidate has to repair one
-/// thing for good (the knob, the scope, the part, a value, one option of a table whose names may occur once).
-pub(crate) fn mend(text: &str) -> Option<String> {
-    match Setting::from_text(text) {
-        Ok(setting) => Some(setting.to_string()),
-        Err(error) => match error.hint()? {
-            Hint::DidYouMean(word) | Hint::Write(word) => Some(word.clone()),
-            Hint::AsIn(_) => None,
+/// What suggestions are checked by.
+fn reprint(text: &str) -> Result<String, SettingError> {
+    Setting::from_text(text).map(|setting| setting.to_string())
+}
+
+/// `sync@/a=b/=off`: what is wrong may be that the first `=` ended the scope, if with a later one all is well.
+fn scope_cut_short(word: &Word, error: SettingError) -> SettingError {
+    // Other errors are about a value that this knob knows.
+    let of_the_whole_value = matches!(
+        error,
+        SettingError::UnknownValue { .. } | SettingError::RelativeProfile { .. }
+    );
+    let (Some(typed), true) = (word.scope, of_the_whole_value) else {
+        return error;
+    };
+    let typed = scope::unescape(typed);
+    // A path with more of them is no slip.
+    let mut ends = word.value.match_indices('=').take(16);
+    let meant = ends.find_map(|(end, _)| {
+        let scope = Scope::new(&format!("{typed}={}", &word.value[..end]))?;
+        let value = &word.value[end + 1..];
+        let value = Value::parse(&Word { value, ..*word }).ok()?;
+        let scope = Some(scope);
+        Some(Setting { scope, value }.to_string())
+    });
+    match meant {
+        Some(meant) => SettingError::ScopeCutShort {
+            knob: word.knob.name,
+            value: word.value.to_owned(),
+            hint: Hint::DidYouMean(meant),
         },
+        None => error,
     }
 }

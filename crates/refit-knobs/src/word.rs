@@ -1,57 +1,93 @@
-//! The grammar of one setting: `KNOB[@exe:NAME|@/PATH][.NAME]=VALUE`, in which a `+` is a `+`.
+//! A word of one setting, taken apart: what a knob parses its value from, and what it suggests instead.
 
-use crate::SettingError;
-use crate::error::Hint;
-use crate::knob::{KNOBS, Knob};
-use crate::nearest::{Known, named, nearest};
+use crate::error::{Hint, SettingError};
+use crate::knob::Knob;
 use crate::scope::{self, ExeName, PathProblem, Scope};
-use crate::setting::{Setting, mend};
+
+/// Parses the text of one setting and prints it again.
+///
+/// Suggestions are checked by it: what refit tells people to type has to be right. It is handed down, since the
+/// grammar lies above the knobs.
+pub(crate) type Reprint = fn(&str) -> Result<String, SettingError>;
 
 /// A word whose knob is known, taken apart; scope and value are as typed.
+#[derive(Clone, Copy)]
 pub(crate) struct Word<'a> {
     pub knob: &'static Knob,
-    /// From behind the `@` to before the `=`.
-    scope: Option<&'a str>,
+    /// From after the `@` to before the `=`.
+    pub scope: Option<&'a str>,
     /// After the dot; given exactly where the knob wants it.
     pub member: &'a str,
     pub value: &'a str,
     /// All before the `=`.
     pub head: &'a str,
+    pub reprint: Reprint,
 }
 
-impl<'a> Word<'a> {
-    pub(crate) fn split(text: &'a str) -> Result<Self, SettingError> {
-        if text.is_empty() {
-            return Err(SettingError::Empty);
-        }
-        if text.contains('\0') {
-            return Err(SettingError::Nul {
-                word: text.replace('\0', "\\0"),
-            });
-        }
-        let (head, value) = head_and_value(text).ok_or_else(|| not_a_setting(text))?;
-        let (name, rest) = head.split_at(head.find(['@', '.']).unwrap_or(head.len()));
-        let knob = find(name).ok_or_else(|| unknown_knob(name, rest, value))?;
-        let word = Self {
-            knob,
-            scope: None,
-            member: "",
-            value,
-            head,
-        };
-        match rest.strip_prefix('@') {
-            Some(scope) => word.scoped(scope),
-            None => word.with_member(rest.strip_prefix('.')),
-        }
+/// The word for this text, or what its own error suggests instead; `None` if that is not known.
+///
+/// Errors call this to make their suggestions, and it parses, so it must end: each candidate has to repair one
+/// thing for good (the knob, the scope, the part, a value, one option of a table whose names may occur once).
+pub(crate) fn mend(reprint: Reprint, text: &str) -> Option<String> {
+    match reprint(text) {
+        Ok(word) => Some(word),
+        Err(error) => match error.hint()? {
+            Hint::DidYouMean(word) | Hint::Write(word) => Some(word.clone()),
+            Hint::AsIn(_) => None,
+        },
+    }
+}
+
+impl Word<'_> {
+    /// A suggestion: this text in place of the word.
+    pub(crate) fn mend(&self, text: &str) -> Option<String> {
+        mend(self.reprint, text)
     }
 
     /// A suggestion: this word with another value.
     pub(crate) fn with_value(&self, value: &str) -> Option<String> {
-        mend(&format!("{}={value}", self.head))
+        self.mend(&format!("{}={value}", self.head))
     }
 
     pub(crate) fn as_in_example(&self) -> Hint {
         Hint::AsIn(self.knob.example.to_owned())
+    }
+
+    /// The error for a value that is none, or not one of those.
+    pub(crate) fn unknown_value(&self, expected: String, meant: Option<String>) -> SettingError {
+        let hint = meant.map_or_else(|| self.as_in_example(), Hint::DidYouMean);
+        if self.value.is_empty() {
+            return SettingError::NoValue {
+                word: format!("{}=", self.head),
+                expected,
+                hint,
+            };
+        }
+        SettingError::UnknownValue {
+            knob: self.knob.name,
+            value: self.value.to_owned(),
+            expected,
+            hint,
+        }
+    }
+
+    /// The error for a part of a value that cannot stand there. `meant` is the whole value that was most likely
+    /// meant.
+    pub(crate) fn bad_part(
+        &self,
+        part: &str,
+        expected: &str,
+        meant: Option<String>,
+        example: &str,
+    ) -> SettingError {
+        let meant = meant.and_then(|value| self.with_value(&value));
+        let example = || Hint::AsIn(format!("{}={example}", self.knob.name));
+        SettingError::BadPart {
+            knob: self.knob.name,
+            part: part.to_owned(),
+            expected: expected.to_owned(),
+            hint: meant.map_or_else(example, Hint::DidYouMean),
+        }
     }
 
     /// The scope, if one was typed.
@@ -101,10 +137,10 @@ impl<'a> Word<'a> {
     }
 
     fn unknown_scope(&self, scope: &str) -> SettingError {
-        let hint = if let Some((_, behind)) = scope.split_once(':') {
+        let hint = if let Some((_, after)) = scope.split_once(':') {
             // `@path:/x`, `@EXE:x`
-            let kind = if behind.starts_with('/') { "" } else { "exe:" };
-            let mended = self.with_scope(&format!("{kind}{behind}"));
+            let kind = if after.starts_with('/') { "" } else { "exe:" };
+            let mended = self.with_scope(&format!("{kind}{after}"));
             mended.map_or_else(|| self.as_in_scoped("exe:NAME"), Hint::DidYouMean)
         } else if scope.contains('/') {
             let mended = self.with_scope(&format!("/PATH/{scope}"));
@@ -123,163 +159,12 @@ impl<'a> Word<'a> {
     /// A suggestion: this word with another scope, which has to be a good one.
     fn with_scope(&self, scope: &str) -> Option<String> {
         let (name, scope) = (self.knob.name, scope::escape(scope));
-        mend(&format!("{name}@{scope}={}", self.value))
+        self.mend(&format!("{name}@{scope}={}", self.value))
     }
 
     /// The knob's example for such a scope.
     fn as_in_scoped(&self, scope: &str) -> Hint {
         let (name, value) = self.knob.example.split_once('=').unwrap_or_default();
         Hint::AsIn(format!("{name}@{scope}={value}"))
-    }
-
-    /// `sync@/a=b/=off`: what is wrong may be that the first `=` ended the scope, if with a later one all is well.
-    pub(crate) fn scope_cut_short(&self, error: SettingError) -> SettingError {
-        // Other errors are about a value that this knob knows.
-        let of_the_whole_value = matches!(
-            error,
-            SettingError::UnknownValue { .. } | SettingError::RelativeProfile { .. }
-        );
-        let (Some(typed), true) = (self.scope, of_the_whole_value) else {
-            return error;
-        };
-        let typed = scope::unescape(typed);
-        // A path with more of them is no slip.
-        let mut ends = self.value.match_indices('=').take(16);
-        let meant = ends.find_map(|(end, _)| {
-            let scope = Scope::new(&format!("{typed}={}", &self.value[..end]))?;
-            let value = &self.value[end + 1..];
-            let value = (self.knob.parse)(&Self { value, ..*self }).ok()?;
-            let scope = Some(scope);
-            Some(Setting { scope, value }.to_string())
-        });
-        match meant {
-            Some(meant) => SettingError::ScopeCutShort {
-                knob: self.knob.name,
-                value: self.value.to_owned(),
-                hint: Hint::DidYouMean(meant),
-            },
-            None => error,
-        }
-    }
-
-    fn scoped(self, scope: &'a str) -> Result<Self, SettingError> {
-        if self.knob.scoped {
-            Ok(Self {
-                scope: Some(scope),
-                ..self
-            })
-        } else {
-            Err(self.no_scope(&format!("@{scope}"), ""))
-        }
-    }
-
-    fn with_member(self, member: Option<&'a str>) -> Result<Self, SettingError> {
-        match (self.knob.has_members, member) {
-            (false, None) => Ok(self),
-            (true, Some(member)) => match member.find('@') {
-                Some(at) => Err(self.no_scope(&member[at..], &format!(".{}", &member[..at]))),
-                None => Ok(Self { member, ..self }),
-            },
-            (false, Some(member)) => {
-                let mended = mend(&format!("{}={}", self.knob.name, self.value));
-                let hint = mended.map_or_else(|| self.as_in_example(), Hint::Write);
-                Err(SettingError::NoMember {
-                    knob: self.knob.name,
-                    member: member.to_owned(),
-                    hint,
-                })
-            }
-            (true, None) => {
-                // `env=NAME=VALUE`
-                let mended = mend(&format!("{}.{}", self.knob.name, self.value));
-                let hint = mended.map_or_else(|| self.as_in_example(), Hint::DidYouMean);
-                Err(SettingError::NeedsMember {
-                    knob: self.knob.name,
-                    hint,
-                })
-            }
-        }
-    }
-
-    fn no_scope(&self, scope: &str, member: &str) -> SettingError {
-        let mended = mend(&format!("{}{member}={}", self.knob.name, self.value));
-        let hint = mended.map_or_else(|| self.as_in_example(), Hint::Write);
-        SettingError::NoScope {
-            knob: self.knob.name,
-            scope: scope.to_owned(),
-            hint,
-        }
-    }
-}
-
-fn find(name: &str) -> Option<&'static Knob> {
-    KNOBS.iter().copied().find(|knob| knob.name == name)
-}
-
-fn known() -> impl Iterator<Item = Known> + Clone {
-    KNOBS.iter().map(|knob| (knob.name, knob.aliases))
-}
-
-/// What stands before and behind the `=`: in a scope, the first one without a backslash.
-pub(crate) fn head_and_value(text: &str) -> Option<(&str, &str)> {
-    match text.find(['@', '.', '=']) {
-        Some(at) if text[at..].starts_with('@') => scope::split(text),
-        _ => text.split_once('='),
-    }
-}
-
-fn not_a_setting(text: &str) -> SettingError {
-    let word = text.to_owned();
-    match text.split(['@', '.']).next().and_then(find) {
-        Some(_) if text.contains("\\=") => {
-            let hint = mend(&scope::unescape(text));
-            SettingError::ScopeWithoutEnd {
-                word,
-                hint: hint.map_or_else(
-                    || Hint::AsIn("sync@/PATH/=off".to_owned()),
-                    Hint::DidYouMean,
-                ),
-            }
-        }
-        Some(knob) => SettingError::KnobAlone {
-            word,
-            example: knob.example,
-        },
-        None => SettingError::NotASetting { word },
-    }
-}
-
-fn unknown_knob(name: &str, rest: &str, value: &str) -> SettingError {
-    let known_as = |knob: &str| {
-        mend(&format!("{knob}{rest}={value}"))
-            .or_else(|| find(knob).map(|knob| knob.example.to_owned()))
-    };
-    let opposite = KNOBS.iter().find(|knob| {
-        knob.opposites
-            .iter()
-            .any(|word| word.eq_ignore_ascii_case(name))
-    });
-    // NAME=VALUE as env(1) takes it: such names are upper case by habit, knobs are not.
-    let variable = |upper: bool| {
-        let fits = rest.is_empty() && (!upper || !name.contains(|c: char| c.is_ascii_lowercase()));
-        let setting = Setting::from_text(&format!("env.{name}={value}")).ok();
-        setting.filter(|_| fits).map(|setting| setting.to_string())
-    };
-    let meant = opposite
-        .map(|knob| knob.example.to_owned())
-        .or_else(|| named(name, known()).and_then(known_as))
-        .or_else(|| variable(true))
-        .or_else(|| nearest(name, known()).and_then(known_as))
-        .or_else(|| variable(false));
-    let known = KNOBS
-        .iter()
-        .map(|knob| knob.name)
-        .collect::<Vec<_>>()
-        .join(", ");
-    let hint = meant.map_or_else(|| Hint::AsIn("sync=off".to_owned()), Hint::DidYouMean);
-    SettingError::UnknownKnob {
-        knob: name.to_owned(),
-        known,
-        hint,
     }
 }

@@ -97,7 +97,7 @@ fn each_refusal_has_its_sentence() {
         ),
         (
             "sync=off+malloc=jemalloc",
-            "`sync=off+malloc=jemalloc` joins several settings where one has to stand; write `sync=off` alone",
+            "`sync=off+malloc=jemalloc` joins several settings where one is expected; write `sync=off` alone",
         ),
         (
             "syn=drop",
@@ -153,7 +153,7 @@ fn each_refusal_has_its_sentence() {
         ),
         (
             "tz@/a/=UTC",
-            "`tz` takes no scope, so `@/a/` cannot stand there; write `tz=UTC`",
+            "`tz` takes no scope, and `@/a/` was given; write `tz=UTC`",
         ),
         (
             "sync@/a=b/=off",
@@ -165,7 +165,7 @@ fn each_refusal_has_its_sentence() {
         ),
         (
             r"sync@/a\=off",
-            r"`sync@/a\=off` is not a setting: `\=` is part of the scope, and no `=` ends it; did you mean `sync@/a=off`?",
+            r"`sync@/a\=off` is not a setting: `\=` is part of the scope, and no `=` ends the scope; did you mean `sync@/a=off`?",
         ),
         (
             "sync@/a",
@@ -181,7 +181,7 @@ fn each_refusal_has_its_sentence() {
         ),
         (
             "disk@exe:x=~/slow",
-            r#"`disk` needs the absolute path of a profile, not `~/slow` (a shell makes one of "$HOME/slow"); write it as in `disk@exe:x=/PATH/slow`"#,
+            r#"`disk` needs the absolute path of a profile, not `~/slow` (in a shell: "$HOME/slow"); write it as in `disk@exe:x=/PATH/slow`"#,
         ),
         (
             "sync@exe:/usr/sbin/cleanup=off",
@@ -194,15 +194,15 @@ fn each_refusal_has_its_sentence() {
         ),
         (
             "sync.a=off",
-            "`sync` has no parts, so `.a` cannot stand there; write `sync=off`",
+            "`sync` has no parts, and `.a` was given; write `sync=off`",
         ),
         (
             "tz@exe:ruby=UTC",
-            "`tz` takes no scope, so `@exe:ruby` cannot stand there; write `tz=UTC`",
+            "`tz` takes no scope, and `@exe:ruby` was given; write `tz=UTC`",
         ),
         (
             "env.A@exe:ruby=1",
-            "`env` takes no scope, so `@exe:ruby` cannot stand there; write `env.A=1`",
+            "`env` takes no scope, and `@exe:ruby` was given; write `env.A=1`",
         ),
         (
             "env=A=1",
@@ -325,107 +325,107 @@ fn each_disk_that_is_none_has_its_sentence() {
         ),
         (
             "disk=p50=4ms",
-            "`p50=4ms` cannot stand in `disk=…`: expected at least two percentiles, or one latency for all flushes; did you mean `disk=4ms`?",
+            "`p50=4ms` is not valid in `disk=…`: expected at least two percentiles, or one latency for all flushes; did you mean `disk=4ms`?",
         ),
         (
             "disk=p50=4ms,p100=30ms",
-            "`p100=30ms` cannot stand in `disk=…`: expected a percentile from `p1` to `p99.99` and its latency, such as `p99=30ms`; write it as in `disk=p50=4ms,p99=30ms`",
+            "`p100=30ms` is not valid in `disk=…`: expected a percentile from `p1` to `p99.99` and its latency, such as `p99=30ms`; write it as in `disk=p50=4ms,p99=30ms`",
         ),
         (
             "disk=p0.5=4ms,p50=30ms",
-            "`p0.5=4ms` cannot stand in `disk=…`: expected a percentile from `p1` to `p99.99` and its latency, such as `p99=30ms`; write it as in `disk=p50=4ms,p99=30ms`",
+            "`p0.5=4ms` is not valid in `disk=…`: expected a percentile from `p1` to `p99.99` and its latency, such as `p99=30ms`; write it as in `disk=p50=4ms,p99=30ms`",
         ),
         (
             "disk=p50=4ms,p99.999=30ms",
-            "`p99.999=30ms` cannot stand in `disk=…`: expected a percentile from `p1` to `p99.99` and its latency, such as `p99=30ms`; write it as in `disk=p50=4ms,p99=30ms`",
+            "`p99.999=30ms` is not valid in `disk=…`: expected a percentile from `p1` to `p99.99` and its latency, such as `p99=30ms`; write it as in `disk=p50=4ms,p99=30ms`",
         ),
         (
             "disk=p50=4ms,",
-            "`` cannot stand in `disk=…`: expected a percentile from `p1` to `p99.99` and its latency, such as `p99=30ms`; write it as in `disk=p50=4ms,p99=30ms`",
+            "`` is not valid in `disk=…`: expected a percentile from `p1` to `p99.99` and its latency, such as `p99=30ms`; write it as in `disk=p50=4ms,p99=30ms`",
         ),
         (
             "disk=8ms,p99=30",
-            "`8ms` cannot stand in `disk=…`: expected a percentile from `p1` to `p99.99` and its latency, such as `p99=30ms`; did you mean `disk=p50=8ms,p99=30ms`?",
+            "`8ms` is not valid in `disk=…`: expected a percentile from `p1` to `p99.99` and its latency, such as `p99=30ms`; did you mean `disk=p50=8ms,p99=30ms`?",
         ),
         (
             "disk=p50=4ms,p99=3ms",
-            "`p99=3ms` cannot stand in `disk=…`: expected a latency that is not less than that of the percentile before; write it as in `disk=p50=4ms,p99=30ms`",
+            "`p99=3ms` is not valid in `disk=…`: expected a latency that is not less than that of the percentile before; write it as in `disk=p50=4ms,p99=30ms`",
         ),
         (
             "disk=p99=30ms,p50=4ms",
-            "`p50=4ms` cannot stand in `disk=…`: expected percentiles that rise from one to the next; write it as in `disk=p50=4ms,p99=30ms`",
+            "`p50=4ms` is not valid in `disk=…`: expected percentiles that rise from one to the next; write it as in `disk=p50=4ms,p99=30ms`",
         ),
         (
             "disk=p50=4ms,p50=5ms",
-            "`p50=5ms` cannot stand in `disk=…`: expected percentiles that rise from one to the next; write it as in `disk=p50=4ms,p99=30ms`",
+            "`p50=5ms` is not valid in `disk=…`: expected percentiles that rise from one to the next; write it as in `disk=p50=4ms,p99=30ms`",
         ),
         (
             "disk=p50=4,p99=30",
-            "`p50=4` cannot stand in `disk=…`: expected a latency of more than 0 and at most 60s, such as `8ms` or `500us`; did you mean `disk=p50=4ms,p99=30ms`?",
+            "`p50=4` is not valid in `disk=…`: expected a latency of more than 0 and at most 60s, such as `8ms` or `500us`; did you mean `disk=p50=4ms,p99=30ms`?",
         ),
         (
             "disk=p50=0ms,p99=30ms",
-            "`p50=0ms` cannot stand in `disk=…`: expected a latency of more than 0 and at most 60s, such as `8ms` or `500us`; write it as in `disk=p50=4ms,p99=30ms`",
+            "`p50=0ms` is not valid in `disk=…`: expected a latency of more than 0 and at most 60s, such as `8ms` or `500us`; write it as in `disk=p50=4ms,p99=30ms`",
         ),
         (
             "disk=slow.json",
-            r#"`disk` needs the absolute path of a profile, not `slow.json` (a shell makes one of "$PWD/slow.json"); write it as in `disk=/PATH/slow.json`"#,
+            r#"`disk` needs the absolute path of a profile, not `slow.json` (in a shell: "$PWD/slow.json"); write it as in `disk=/PATH/slow.json`"#,
         ),
         (
             "disk=./a/slow",
-            r#"`disk` needs the absolute path of a profile, not `./a/slow` (a shell makes one of "$PWD/a/slow"); write it as in `disk=/PATH/a/slow`"#,
+            r#"`disk` needs the absolute path of a profile, not `./a/slow` (in a shell: "$PWD/a/slow"); write it as in `disk=/PATH/a/slow`"#,
         ),
         (
             "disk=fail:EINTR",
-            "`fail:EINTR` cannot stand in `disk=…`: expected an error that a disk gives fsync(2): `EIO`, `ENOSPC`, `EDQUOT` or `EROFS`; write it as in `disk=fail:EIO,every=100`",
+            "`fail:EINTR` is not valid in `disk=…`: expected an error that a disk gives fsync(2): `EIO`, `ENOSPC`, `EDQUOT` or `EROFS`; write it as in `disk=fail:EIO,every=100`",
         ),
         (
             "disk=fail:",
-            "`fail:` cannot stand in `disk=…`: expected an error that a disk gives fsync(2): `EIO`, `ENOSPC`, `EDQUOT` or `EROFS`; write it as in `disk=fail:EIO,every=100`",
+            "`fail:` is not valid in `disk=…`: expected an error that a disk gives fsync(2): `EIO`, `ENOSPC`, `EDQUOT` or `EROFS`; write it as in `disk=fail:EIO,every=100`",
         ),
         (
             "disk=fail:full,after=9",
-            "`fail:full` cannot stand in `disk=…`: expected an error that a disk gives fsync(2): `EIO`, `ENOSPC`, `EDQUOT` or `EROFS`; did you mean `disk=fail:ENOSPC,after=9`?",
+            "`fail:full` is not valid in `disk=…`: expected an error that a disk gives fsync(2): `EIO`, `ENOSPC`, `EDQUOT` or `EROFS`; did you mean `disk=fail:ENOSPC,after=9`?",
         ),
         (
             "disk=fail:EIO,every=0",
-            "`every=0` cannot stand in `disk=…`: expected a whole number of 1 or more, such as `every=100`; write it as in `disk=fail:EIO,every=100`",
+            "`every=0` is not valid in `disk=…`: expected a whole number of 1 or more, such as `every=100`; write it as in `disk=fail:EIO,every=100`",
         ),
         (
             "disk=fail:EIO,every=+3",
-            "`every=+3` cannot stand in `disk=…`: expected a whole number of 1 or more, such as `every=100`; write it as in `disk=fail:EIO,every=100`",
+            "`every=+3` is not valid in `disk=…`: expected a whole number of 1 or more, such as `every=100`; write it as in `disk=fail:EIO,every=100`",
         ),
         (
             "disk=fail:EIO,after",
-            "`after` cannot stand in `disk=…`: expected a whole number of 1 or more, such as `every=100`; write it as in `disk=fail:EIO,every=100`",
+            "`after` is not valid in `disk=…`: expected a whole number of 1 or more, such as `every=100`; write it as in `disk=fail:EIO,every=100`",
         ),
         (
             "disk=fail:EIO,after=99999999999999999999",
-            "`after=99999999999999999999` cannot stand in `disk=…`: expected a whole number of 1 or more, such as `every=100`; write it as in `disk=fail:EIO,every=100`",
+            "`after=99999999999999999999` is not valid in `disk=…`: expected a whole number of 1 or more, such as `every=100`; write it as in `disk=fail:EIO,every=100`",
         ),
         (
             "disk=fail:EIO,p=5",
-            "`p=5` cannot stand in `disk=…`: expected a chance from 0.000001 to 1, such as `p=0.01` or `p=1%`; did you mean `disk=fail:EIO,p=0.05`?",
+            "`p=5` is not valid in `disk=…`: expected a chance from 0.000001 to 1, such as `p=0.01` or `p=1%`; did you mean `disk=fail:EIO,p=0.05`?",
         ),
         (
             "disk=fail:EIO,p=0",
-            "`p=0` cannot stand in `disk=…`: expected a chance from 0.000001 to 1, such as `p=0.01` or `p=1%`; write it as in `disk=fail:EIO,every=100`",
+            "`p=0` is not valid in `disk=…`: expected a chance from 0.000001 to 1, such as `p=0.01` or `p=1%`; write it as in `disk=fail:EIO,every=100`",
         ),
         (
             "disk=fail:EIO,p=0.0000001",
-            "`p=0.0000001` cannot stand in `disk=…`: expected a chance from 0.000001 to 1, such as `p=0.01` or `p=1%`; write it as in `disk=fail:EIO,every=100`",
+            "`p=0.0000001` is not valid in `disk=…`: expected a chance from 0.000001 to 1, such as `p=0.01` or `p=1%`; write it as in `disk=fail:EIO,every=100`",
         ),
         (
             "disk=fail:EIO,nth=3",
-            "`nth=3` cannot stand in `disk=…`: expected `every=N`, `after=N` or `p=0.01`; did you mean `disk=fail:EIO,every=3`?",
+            "`nth=3` is not valid in `disk=…`: expected `every=N`, `after=N` or `p=0.01`; did you mean `disk=fail:EIO,every=3`?",
         ),
         (
             "disk=fail:EIO,every=3,after=2",
-            "`every=3,after=2` cannot stand in `disk=…`: expected only one of them; did you mean `disk=fail:EIO,every=3`?",
+            "`every=3,after=2` is not valid in `disk=…`: expected only one of them; did you mean `disk=fail:EIO,every=3`?",
         ),
         (
             "disk=fail:EIO,",
-            "`` cannot stand in `disk=…`: expected `every=N`, `after=N` or `p=0.01`; write it as in `disk=fail:EIO,every=100`",
+            "`` is not valid in `disk=…`: expected `every=N`, `after=N` or `p=0.01`; write it as in `disk=fail:EIO,every=100`",
         ),
         (
             "disk=8ms+sycn=off",
@@ -589,4 +589,44 @@ fn words_that_are_not_utf8_or_hold_a_nul_are_named() {
         sentence,
         "`tz=a\\0b` holds a NUL byte, which neither a path nor a variable can; write it without"
     );
+}
+
+#[test]
+fn values_are_checked_as_the_allocator_would() {
+    for (option, accepted, refused) in [
+        (
+            "glibc:arena_max",
+            &["1", "0x10", "18446744073709551615"][..],
+            &["0", "-1", "two", "010", "0x", "18446744073709551616", "4K"][..],
+        ),
+        ("glibc:perturb", &["0", "255"], &["256"]),
+        (
+            "jemalloc:dirty_decay_ms",
+            &["-1", "0"],
+            &["-2", "", "--1", "+1"],
+        ),
+        ("jemalloc:narenas", &["2", "default"], &["0", "many"]),
+        ("jemalloc:retain", &["true", "false"], &["1", "yes", "TRUE"]),
+        ("jemalloc:prof_prefix", &["/tmp/a:b=c"], &[]),
+        (
+            "mimalloc:verbose",
+            &["0", "1", "on", "yes"],
+            &["0x1", "maybe"],
+        ),
+        ("mimalloc:reserve_huge_os_pages_at", &["-1", "3"], &[]),
+        (
+            "tcmalloc:release_rate",
+            &["0", "2.5", "10"],
+            &["-1", ".5", "5.", "1e3"],
+        ),
+    ] {
+        for value in accepted {
+            let word = format!("malloc={option}={value}");
+            assert!(word.parse::<Setting>().is_ok(), "{word}");
+        }
+        for value in refused {
+            let word = format!("malloc={option}={value}");
+            assert!(word.parse::<Setting>().is_err(), "{word}");
+        }
+    }
 }

@@ -97,7 +97,7 @@ fn each_refusal_has_its_sentence() {
         ),
         (
             "+sync=off+tz=UTC",
-            "nothing stands before the first `+`; write `sync=off+tz=UTC`",
+            "there is no setting before the first `+`; write `sync=off+tz=UTC`",
         ),
         (
             "+sync=of",
@@ -116,7 +116,7 @@ fn each_refusal_has_its_sentence() {
             "tz=UTC+env.TZ=Japan",
             "`tz=UTC` and `env.TZ=Japan` both set TZ; keep one of them",
         ),
-        // No knob's name behind the plus, so it did not join; that name is what to mend.
+        // No knob's name after the plus, so it did not join; that name is what to mend.
         (
             "sync=off+maloc=jemalloc",
             "there is no knob `maloc` (there are sync, odirect, disk, malloc, thp, tz, env, preload, conf); \

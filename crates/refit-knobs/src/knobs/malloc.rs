@@ -1,26 +1,25 @@
 //! `malloc`: the allocator beneath the program. A named allocator is a file here and a line in the table.
 
+pub(crate) mod allocator;
 mod glibc;
 mod jemalloc;
 mod mimalloc;
-mod options;
-mod takes;
+pub(crate) mod takes;
 mod tcmalloc;
 
 use std::fmt;
 
-pub(crate) use options::{Chosen, Opt};
-#[cfg(test)]
-pub(crate) use takes::Takes;
+use allocator::{Chosen, Named};
 
-use super::choice::{one_of, unknown_value};
-use super::preload::Library;
-use super::{Behaviour, Knob, Value};
-use crate::explain::Prose;
-use crate::launch::{Allocator, AllocatorKind};
+use super::choice::one_of;
+use super::preload::{self, Library};
+use crate::error::SettingError;
+use crate::explain::{Class, Prose};
+use crate::knob::{Behaviour, Knob};
+use crate::launch::{Allocator, AllocatorKind, Launch};
 use crate::nearest::nearest;
+use crate::scope::Scope;
 use crate::word::Word;
-use crate::{Class, Launch, Scope, SettingError};
 
 pub static KNOB: Knob = Knob {
     name: "malloc",
@@ -32,7 +31,6 @@ pub static KNOB: Knob = Knob {
     once: true,
     aliases: &["allocator", "alloc"],
     opposites: &[],
-    parse,
 };
 
 pub(crate) static ALLOCATORS: &[&Named] = &[
@@ -41,29 +39,6 @@ pub(crate) static ALLOCATORS: &[&Named] = &[
     &mimalloc::ALLOCATOR,
     &tcmalloc::ALLOCATOR,
 ];
-
-/// An allocator that refit knows by name.
-#[derive(Debug)]
-pub(crate) struct Named {
-    pub name: &'static str,
-    aliases: &'static [&'static str],
-    kind: AllocatorKind,
-    pub options: &'static [Opt],
-    /// Between an option and its value, as the allocator's own documentation writes it.
-    separator: char,
-    /// The variables that carry these options; only called with at least one.
-    variables: fn(&[Chosen]) -> Vec<(String, String)>,
-    backend: &'static str,
-    notes: &'static [&'static str],
-}
-
-impl PartialEq for Named {
-    fn eq(&self, other: &Self) -> bool {
-        self.name == other.name
-    }
-}
-
-impl Eq for Named {}
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Malloc {
@@ -74,13 +49,13 @@ pub(crate) enum Malloc {
     Path(Library),
 }
 
-fn parse(word: &Word) -> Result<Value, SettingError> {
+pub(crate) fn parse(word: &Word) -> Result<Malloc, SettingError> {
     let (name, options) = match word.value.split_once(':') {
         Some((name, options)) => (name, Some(options)),
         None => (word.value, None),
     };
     if name.contains('/') {
-        return Ok(Value::Malloc(Malloc::Path(Library::parse(word)?)));
+        return preload::parse(word).map(Malloc::Path);
     }
     let allocator = ALLOCATORS
         .iter()
@@ -88,9 +63,9 @@ fn parse(word: &Word) -> Result<Value, SettingError> {
         .find(|allocator| allocator.name == name);
     let allocator = allocator.ok_or_else(|| unknown_allocator(word, name, options))?;
     let options = options.map_or(Ok(Vec::new()), |options| {
-        options::parse(word, allocator, options)
+        allocator::parse(word, allocator, options)
     })?;
-    Ok(Value::Malloc(Malloc::Named { allocator, options }))
+    Ok(Malloc::Named { allocator, options })
 }
 
 fn unknown_allocator(word: &Word, name: &str, options: Option<&str>) -> SettingError {
@@ -104,7 +79,7 @@ fn unknown_allocator(word: &Word, name: &str, options: Option<&str>) -> SettingE
     });
     let mut names: Vec<_> = ALLOCATORS.iter().map(|allocator| allocator.name).collect();
     names.push("/path/lib.so");
-    unknown_value(word, one_of(&names), meant)
+    word.unknown_value(one_of(&names), meant)
 }
 
 impl fmt::Display for Malloc {
@@ -150,13 +125,14 @@ impl Behaviour for Malloc {
             risk: "no data at risk; memory use, speed, and what happens after the program's own memory bugs change",
             backend,
             covers: &[
-                "dynamically linked programs that get the environment handed down, and what they start",
+                "dynamically linked programs and what they start, also where a parent clears the environment: refit \
+                 puts these variables back (not with --no-follow-env)",
             ],
             not_covered: &[
                 "statically linked programs, most Go programs among them",
                 "setuid and setgid programs: ld.so ignores such variables there",
                 "32-bit programs, and programs built for another C library",
-                "programs that bring an allocator of their own, and memory taken straight from mmap(2)",
+                "programs that export a malloc of their own, or link or bring another allocator, and memory taken straight from mmap(2)",
                 "libraries opened with RTLD_DEEPBIND: they keep the C library's allocator, next to the new one",
             ],
             notes,
@@ -174,16 +150,6 @@ impl Behaviour for Malloc {
                 env: allocator.environment(options),
             },
         });
-    }
-}
-
-impl Named {
-    fn environment(&self, options: &[Chosen]) -> Vec<(String, String)> {
-        if options.is_empty() {
-            Vec::new()
-        } else {
-            (self.variables)(options)
-        }
     }
 }
 

@@ -1,54 +1,10 @@
-//! The table of knobs. A new knob is a file here, its `mod` line and its line in the table.
-
-mod choice;
-pub(crate) mod conf;
-pub(crate) mod disk;
-pub(crate) mod env;
-pub(crate) mod malloc;
-pub(crate) mod odirect;
-pub(crate) mod preload;
-pub(crate) mod sync;
-pub(crate) mod thp;
-pub(crate) mod tz;
+//! What a knob is, and what each of its values can do.
 
 use std::fmt;
 
-use crate::explain::Prose;
-use crate::word::Word;
-use crate::{Class, Launch, Scope, SettingError};
-
-macro_rules! knobs {
-    ($($Variant:ident: $module:ident::$Type:ident,)+) => {
-        /// Every knob there is.
-        pub static KNOBS: &[&Knob] = &[$(&$module::KNOB),+];
-
-        /// The value of a setting; which knob it is for follows from its variant.
-        #[derive(Debug, Clone, PartialEq, Eq)]
-        pub(crate) enum Value {
-            $($Variant($module::$Type)),+
-        }
-
-        impl Value {
-            pub(crate) fn behaviour(&self) -> &dyn Behaviour {
-                match self {
-                    $(Self::$Variant(value) => value),+
-                }
-            }
-        }
-    };
-}
-
-knobs! {
-    Sync: sync::SyncCalls,
-    Odirect: odirect::DirectIo,
-    Disk: disk::Device,
-    Malloc: malloc::Malloc,
-    Thp: thp::HugePages,
-    Tz: tz::Zone,
-    Env: env::Variable,
-    Preload: preload::Library,
-    Conf: conf::Declared,
-}
+use crate::explain::{Class, Prose};
+use crate::launch::Launch;
+use crate::scope::Scope;
 
 /// One part beneath a program that can be swapped.
 #[derive(Debug)]
@@ -71,7 +27,6 @@ pub struct Knob {
     pub(crate) aliases: &'static [&'static str],
     /// Names whose "on" is our "off": the example is suggested, whatever the value.
     pub(crate) opposites: &'static [&'static str],
-    pub(crate) parse: fn(&Word) -> Result<Value, SettingError>,
 }
 
 impl PartialEq for Knob {
@@ -84,6 +39,7 @@ impl Eq for Knob {}
 
 /// What each knob's value type can do. Display is the text after the `=`.
 pub(crate) trait Behaviour: fmt::Display {
+    /// The knob that it is a value of.
     fn knob(&self) -> &'static Knob;
     /// What follows the dot in `env.NAME`.
     fn member(&self) -> Option<&str> {

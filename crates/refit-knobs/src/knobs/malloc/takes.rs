@@ -1,6 +1,6 @@
 //! What an allocator's option accepts.
 
-use super::super::choice::one_of;
+use crate::knobs::choice::one_of;
 
 /// What an option's value can be. None can hold a `,`, which ends it.
 #[derive(Debug, PartialEq, Eq)]
@@ -95,49 +95,4 @@ fn whole_number(value: &str, hexadecimal: bool) -> Option<i128> {
     }
     let number = i128::from_str_radix(digits, radix).ok()?;
     Some(if minus { -number } else { number })
-}
-
-#[cfg(test)]
-mod tests {
-    use crate::Setting;
-
-    #[test]
-    fn values_are_checked_as_the_allocator_would() {
-        for (option, accepted, refused) in [
-            (
-                "glibc:arena_max",
-                &["1", "0x10", "18446744073709551615"][..],
-                &["0", "-1", "two", "010", "0x", "18446744073709551616", "4K"][..],
-            ),
-            ("glibc:perturb", &["0", "255"], &["256"]),
-            (
-                "jemalloc:dirty_decay_ms",
-                &["-1", "0"],
-                &["-2", "", "--1", "+1"],
-            ),
-            ("jemalloc:narenas", &["2", "default"], &["0", "many"]),
-            ("jemalloc:retain", &["true", "false"], &["1", "yes", "TRUE"]),
-            ("jemalloc:prof_prefix", &["/tmp/a:b=c"], &[]),
-            (
-                "mimalloc:verbose",
-                &["0", "1", "on", "yes"],
-                &["0x1", "maybe"],
-            ),
-            ("mimalloc:reserve_huge_os_pages_at", &["-1", "3"], &[]),
-            (
-                "tcmalloc:release_rate",
-                &["0", "2.5", "10"],
-                &["-1", ".5", "5.", "1e3"],
-            ),
-        ] {
-            for value in accepted {
-                let word = format!("malloc={option}={value}");
-                assert!(word.parse::<Setting>().is_ok(), "{word}");
-            }
-            for value in refused {
-                let word = format!("malloc={option}={value}");
-                assert!(word.parse::<Setting>().is_err(), "{word}");
-            }
-        }
-    }
 }

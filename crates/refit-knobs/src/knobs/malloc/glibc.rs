@@ -1,7 +1,6 @@
 //! The C library's own allocator; its options are the `glibc.malloc.*` tunables of glibc 2.36.
 
-use super::Named;
-use super::options::{Chosen, Opt, opt};
+use super::allocator::{Chosen, Named, Opt, opt};
 use super::takes::Takes;
 use crate::launch::AllocatorKind;
 

@@ -1,7 +1,6 @@
 //! mimalloc; its options are those of mimalloc 2.0.9 (`src/options.c`), without the deprecated ones.
 
-use super::Named;
-use super::options::{Chosen, Opt, opt};
+use super::allocator::{Chosen, Named, Opt, opt};
 use super::takes::Takes;
 use crate::launch::AllocatorKind;
 

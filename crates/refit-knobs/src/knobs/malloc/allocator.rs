@@ -1,12 +1,34 @@
-//! An allocator's options: `NAME=VALUE,…`, checked here because the allocators themselves ignore what they do
-//! not understand, or complain about it on the program's stderr.
+//! An allocator that refit knows by name, and its options: `NAME=VALUE,…`. They are checked here because the
+//! allocators themselves ignore what they do not understand, or complain about it on the program's stderr.
 
-use super::Named;
 use super::takes::Takes;
-use crate::SettingError;
-use crate::error::Hint;
+use crate::error::{Hint, SettingError};
+use crate::launch::AllocatorKind;
 use crate::nearest::nearest;
 use crate::word::Word;
+
+/// An allocator that refit knows by name.
+#[derive(Debug)]
+pub(crate) struct Named {
+    pub name: &'static str,
+    pub aliases: &'static [&'static str],
+    pub kind: AllocatorKind,
+    pub options: &'static [Opt],
+    /// Between an option and its value, as the allocator's own documentation writes it.
+    pub separator: char,
+    /// The variables that carry these options; only called with at least one.
+    pub variables: fn(&[Chosen]) -> Vec<(String, String)>,
+    pub backend: &'static str,
+    pub notes: &'static [&'static str],
+}
+
+impl PartialEq for Named {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for Named {}
 
 /// One option that an allocator has.
 #[derive(Debug, PartialEq, Eq)]
@@ -179,6 +201,15 @@ fn unknown_option(
 }
 
 impl Named {
+    /// The variables that carry these options.
+    pub fn environment(&self, options: &[Chosen]) -> Vec<(String, String)> {
+        if options.is_empty() {
+            Vec::new()
+        } else {
+            (self.variables)(options)
+        }
+    }
+
     /// A setting of only that option.
     fn as_in(&self, option: &Opt) -> Hint {
         let value = option.takes.example();
@@ -186,25 +217,5 @@ impl Named {
             "malloc={}:{}{}{value}",
             self.name, option.name, self.separator
         ))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::ALLOCATORS;
-    use crate::Setting;
-
-    #[test]
-    fn every_option_has_an_example_that_prints_back() {
-        for allocator in ALLOCATORS {
-            for option in allocator.options {
-                let value = option.takes.example();
-                let word = format!(
-                    "malloc={}:{}{}{value}",
-                    allocator.name, option.name, allocator.separator
-                );
-                assert_eq!(word.parse::<Setting>().unwrap().to_string(), word);
-            }
-        }
     }
 }

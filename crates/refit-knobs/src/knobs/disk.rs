@@ -3,20 +3,18 @@
 mod decimal;
 mod fault;
 mod latency;
-mod percentiles;
 mod texts;
 
 use std::fmt;
 use std::path::PathBuf;
 
-use super::choice::unknown_value;
-use super::{Behaviour, Knob, Value};
-use crate::error::Hint;
-use crate::explain::Prose;
-use crate::launch::{Disk, DiskRule};
+use crate::error::{Hint, SettingError};
+use crate::explain::{Class, Prose};
+use crate::knob::{Behaviour, Knob};
+use crate::launch::{Disk, DiskRule, Launch};
 use crate::nearest::{Known, nearest};
+use crate::scope::Scope;
 use crate::word::Word;
-use crate::{Class, Launch, Scope, SettingError};
 
 pub static KNOB: Knob = Knob {
     name: "disk",
@@ -40,7 +38,6 @@ pub static KNOB: Knob = Knob {
         "fail",
     ],
     opposites: &[],
-    parse,
 };
 
 /// Hundredths of a percent: a single latency is the median of all.
@@ -63,48 +60,24 @@ pub(crate) struct Device {
     pub emulated: Option<Disk>,
 }
 
-/// A part of a value that cannot stand there.
-struct BadPart {
-    part: String,
-    expected: String,
-    /// The whole value that was most likely meant.
-    meant: Option<String>,
-    example: &'static str,
-}
-
-impl BadPart {
-    fn into_error(self, word: &Word) -> SettingError {
-        let meant = self.meant.and_then(|value| word.with_value(&value));
-        let example = || Hint::AsIn(format!("{}={}", KNOB.name, self.example));
-        SettingError::BadPart {
-            knob: KNOB.name,
-            part: self.part,
-            expected: self.expected,
-            hint: meant.map_or_else(example, Hint::DidYouMean),
-        }
-    }
-}
-
-fn parse(word: &Word) -> Result<Value, SettingError> {
+pub(crate) fn parse(word: &Word) -> Result<Device, SettingError> {
     let value = word.value;
     let emulated = if value == "real" {
         None
     } else if let Some(fault) = value.strip_prefix("fail:") {
-        let fault = fault::parse(fault);
-        let (errno, when) = fault.map_err(|bad| bad.into_error(word))?;
+        let (errno, when) = fault::parse(word, fault)?;
         Some(Disk::Fail { errno, when })
     } else if value.starts_with('/') {
         Some(Disk::Profile(PathBuf::from(value)))
     } else if value.contains('/') || value.ends_with(".json") {
         return Err(relative(word));
     } else if value.contains(',') || is_percentile(value) {
-        let points = percentiles::parse(value).map_err(|bad| bad.into_error(word))?;
-        Some(Disk::Latency(points))
+        Some(Disk::Latency(latency::parse_percentiles(word)?))
     } else {
         let ns = latency::parse(value).ok_or_else(|| unknown(word))?;
         Some(Disk::Latency(vec![(MEDIAN, ns)]))
     };
-    Ok(Value::Disk(Device { emulated }))
+    Ok(Device { emulated })
 }
 
 fn is_percentile(value: &str) -> bool {
@@ -120,7 +93,7 @@ fn unknown(word: &Word) -> SettingError {
     let meant = latency::meant(word.value)
         .or_else(|| nearest(word.value, WORDS.into_iter()).map(str::to_owned));
     let meant = meant.and_then(|value| word.with_value(&value));
-    unknown_value(word, expected, meant)
+    word.unknown_value(expected, meant)
 }
 
 /// refit and its processes may work elsewhere, and a stored variant has to mean the same later.
@@ -145,7 +118,7 @@ impl fmt::Display for Device {
             None => f.write_str("real"),
             Some(Disk::Latency(points)) => match points.as_slice() {
                 [(_, ns)] => f.write_str(&latency::print(*ns)),
-                points => percentiles::print(points, f),
+                points => latency::print_percentiles(points, f),
             },
             // It came from a word, which was UTF-8.
             Some(Disk::Profile(path)) => path.display().fmt(f),

@@ -2,10 +2,12 @@
 
 use std::fmt;
 
-use super::choice::unknown_value;
-use super::{Behaviour, Knob, Value};
-use crate::explain::Prose;
-use crate::{Class, Launch, Scope};
+use crate::error::SettingError;
+use crate::explain::{Class, Prose};
+use crate::knob::{Behaviour, Knob};
+use crate::launch::Launch;
+use crate::scope::Scope;
+use crate::word::Word;
 
 pub static KNOB: Knob = Knob {
     name: "tz",
@@ -17,13 +19,16 @@ pub static KNOB: Knob = Knob {
     once: true,
     aliases: &["timezone", "time_zone", "zone", "zoneinfo"],
     opposites: &[],
-    parse: |word| match word.value {
-        "" => Err(unknown_value(word, "a time zone".to_owned(), None)),
-        zone => Ok(Value::Tz(Zone {
-            zone: zone.to_owned(),
-        })),
-    },
 };
+
+pub(crate) fn parse(word: &Word) -> Result<Zone, SettingError> {
+    match word.value {
+        "" => Err(word.unknown_value("a time zone".to_owned(), None)),
+        zone => Ok(Zone {
+            zone: zone.to_owned(),
+        }),
+    }
+}
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Zone {

@@ -1,6 +1,10 @@
-//! How long a flush takes: `8ms`.
+//! How long a flush takes: `8ms`, or a distribution by some of its percentiles: `p50=4ms,p99=30ms`.
+
+use std::fmt;
 
 use super::decimal;
+use crate::error::SettingError;
+use crate::word::Word;
 
 /// Units with their size in nanoseconds and its decimals, the greatest first.
 const UNITS: [(&str, u64, u32); 4] = [
@@ -61,6 +65,78 @@ pub(super) fn meant(text: &str) -> Option<String> {
 fn split(text: &str) -> (&str, &str) {
     let end = text.find(|letter: char| !letter.is_ascii_digit() && letter != '.');
     text.split_at(end.unwrap_or(text.len()))
+}
+
+const EXPECTED_NAME: &str =
+    "a percentile from `p1` to `p99.99` and its latency, such as `p99=30ms`";
+const EXAMPLE: &str = "p50=4ms,p99=30ms";
+
+/// Hundredths of a percent and nanoseconds, both in the order in which they rise.
+pub(super) fn parse_percentiles(word: &Word) -> Result<Vec<(u32, u64)>, SettingError> {
+    let parts: Vec<&str> = word.value.split(',').collect();
+    // A mended part may leave others to be mended; each is repaired for good.
+    let with = |nth: usize, part: &str| {
+        let mut parts = parts.clone();
+        parts[nth] = part;
+        Some(parts.join(","))
+    };
+    let mut points: Vec<(u32, u64)> = Vec::new();
+    for (nth, &part) in parts.iter().enumerate() {
+        let bad = |expected: &str, meant: Option<String>| {
+            let meant = meant.and_then(|part| with(nth, &part));
+            word.bad_part(part, expected, meant, EXAMPLE)
+        };
+        let Some((name, value)) = part.split_once('=') else {
+            // `8ms,p99=30ms`
+            let median = parse(part).filter(|_| nth == 0);
+            let median = median.map(|ns| format!("p50={}", print(ns)));
+            return Err(bad(EXPECTED_NAME, median));
+        };
+        let percentile = percentile(name).ok_or_else(|| bad(EXPECTED_NAME, None))?;
+        let ns = parse(value).ok_or_else(|| {
+            let meant = meant(value).map(|latency| format!("{name}={latency}"));
+            bad(EXPECTED, meant)
+        })?;
+        match points.last() {
+            Some(&(before, _)) if percentile <= before => {
+                return Err(bad("percentiles that rise from one to the next", None));
+            }
+            Some(&(_, before)) if ns < before => {
+                return Err(bad(
+                    "a latency that is not less than that of the percentile before",
+                    None,
+                ));
+            }
+            _ => points.push((percentile, ns)),
+        }
+    }
+    match points.as_slice() {
+        [(_, ns)] => Err(word.bad_part(
+            word.value,
+            "at least two percentiles, or one latency for all flushes",
+            Some(print(*ns)),
+            EXAMPLE,
+        )),
+        _ => Ok(points),
+    }
+}
+
+/// `p99.9` is 9990.
+fn percentile(name: &str) -> Option<u32> {
+    let number = decimal::parse(name.strip_prefix('p')?, 2)?;
+    u32::try_from(number)
+        .ok()
+        .filter(|number| (100..=9999).contains(number))
+}
+
+/// Writes what [`parse_percentiles`] reads as these points.
+pub(super) fn print_percentiles(points: &[(u32, u64)], f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    for (nth, &(percentile, ns)) in points.iter().enumerate() {
+        let before = if nth == 0 { "" } else { "," };
+        let percentile = decimal::print(percentile.into(), 2);
+        write!(f, "{before}p{percentile}={}", print(ns))?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -2,10 +2,12 @@
 
 use std::fmt;
 
-use super::{BadPart, decimal};
-use crate::knob::choice::one_of;
+use super::decimal;
+use crate::error::SettingError;
+use crate::knobs::choice::one_of;
 use crate::launch::When;
 use crate::nearest::{Known, nearest};
+use crate::word::Word;
 
 /// Errors of fsync(2) and msync(2) that come from a disk, by name and number (asm-generic/errno.h, as on x86-64 and
 /// AArch64), and what others call them.
@@ -29,16 +31,18 @@ const EXAMPLE: &str = "fail:EIO,every=100";
 const DECIMALS: u32 = 6;
 
 /// Number and name of the error, and which flushes it is for, from what follows `fail:`.
-pub(super) fn parse(text: &str) -> Result<((i32, &'static str), When), BadPart> {
+pub(super) fn parse(word: &Word, text: &str) -> Result<((i32, &'static str), When), SettingError> {
     let (name, option) = match text.split_once(',') {
         Some((name, option)) => (name, Some(option)),
         None => (text, None),
     };
-    let bad = |part: &str, expected: String, meant: Option<String>| BadPart {
-        part: part.to_owned(),
-        expected,
-        meant: meant.map(|text| format!("fail:{text}")),
-        example: EXAMPLE,
+    let bad = |part: &str, expected: &str, meant: Option<String>| {
+        word.bad_part(
+            part,
+            expected,
+            meant.map(|text| format!("fail:{text}")),
+            EXAMPLE,
+        )
     };
     let Some((name, number, _)) = ERRORS.iter().find(|(known, ..)| *known == name) else {
         let known = ERRORS.iter().map(|(name, _, aliases)| (*name, *aliases));
@@ -48,13 +52,13 @@ pub(super) fn parse(text: &str) -> Result<((i32, &'static str), When), BadPart> 
         });
         let names = ERRORS.map(|(name, ..)| name);
         let expected = format!("an error that a disk gives fsync(2): {}", one_of(&names));
-        return Err(bad(&format!("fail:{name}"), expected, meant));
+        return Err(bad(&format!("fail:{name}"), &expected, meant));
     };
     let when = match option {
         None => When::Always,
         Some(option) => parse_when(option).map_err(|(expected, meant)| {
             let meant = meant.map(|option| format!("{name},{option}"));
-            bad(option, expected.to_owned(), meant)
+            bad(option, expected, meant)
         })?,
     };
     Ok(((*number, name), when))

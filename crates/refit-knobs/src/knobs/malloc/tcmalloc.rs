@@ -1,7 +1,6 @@
 //! gperftools' tcmalloc; its options are the variables that its documentation lists (`docs/tcmalloc.adoc`).
 
-use super::Named;
-use super::options::{Chosen, Opt, opt};
+use super::allocator::{Chosen, Named, Opt, opt};
 use super::takes::Takes;
 use crate::launch::AllocatorKind;
 

@@ -2,12 +2,12 @@
 
 use std::fmt;
 
-use super::{Behaviour, Knob, Value};
-use crate::error::Hint;
-use crate::explain::Prose;
-use crate::setting::mend;
+use crate::error::{Hint, SettingError};
+use crate::explain::{Class, Prose};
+use crate::knob::{Behaviour, Knob};
+use crate::launch::Launch;
+use crate::scope::Scope;
 use crate::word::Word;
-use crate::{Class, Launch, Scope, SettingError};
 
 pub static KNOB: Knob = Knob {
     name: "env",
@@ -19,7 +19,6 @@ pub static KNOB: Knob = Knob {
     once: true,
     aliases: &["environment", "environ", "setenv", "export", "variable"],
     opposites: &[],
-    parse,
 };
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,10 +27,11 @@ pub(crate) struct Variable {
     pub value: String,
 }
 
-fn parse(word: &Word) -> Result<Value, SettingError> {
+pub(crate) fn parse(word: &Word) -> Result<Variable, SettingError> {
     let name = word.member;
     if !is_portable(name) {
-        let mended = portable(name).and_then(|name| mend(&format!("env.{name}={}", word.value)));
+        let mended =
+            portable(name).and_then(|name| word.mend(&format!("env.{name}={}", word.value)));
         let hint = mended.map_or_else(|| word.as_in_example(), Hint::DidYouMean);
         return Err(SettingError::BadVariable {
             name: name.to_owned(),
@@ -39,7 +39,7 @@ fn parse(word: &Word) -> Result<Value, SettingError> {
         });
     }
     if name == "LD_PRELOAD" {
-        let mended = mend(&format!("preload={}", word.value));
+        let mended = word.mend(&format!("preload={}", word.value));
         let hint = mended.map_or_else(
             || Hint::AsIn("preload=/abs/path.so".to_owned()),
             Hint::Write,
@@ -51,10 +51,10 @@ fn parse(word: &Word) -> Result<Value, SettingError> {
             name: name.to_owned(),
         });
     }
-    Ok(Value::Env(Variable {
+    Ok(Variable {
         name: name.to_owned(),
         value: word.value.to_owned(),
-    }))
+    })
 }
 
 /// What POSIX calls a name (XBD 3.216): what every shell can pass on.

@@ -1,9 +1,9 @@
 //! What an emulated disk does, in prose.
 
-use super::latency;
-use crate::Scope;
-use crate::explain::{Prose, scope_notes};
+use super::{decimal, latency};
+use crate::explain::{OWN_SECCOMP, Prose, scope_notes};
 use crate::launch::{Disk, When};
+use crate::scope::Scope;
 
 pub(super) fn prose(disk: Option<&Disk>, scope: Option<&Scope>) -> Prose {
     let mut prose = match disk {
@@ -48,20 +48,27 @@ fn real() -> Prose {
 
 fn slow(takes: &str, more: &[&str]) -> Prose {
     let notes = [
-        "the real call runs as well, and the longer of both counts: a disk that is faster than the real one, or hardly slower, \
-         cannot be emulated",
+        "the real call runs as well, and the longer of both counts: a disk that is faster than the real one, or hardly \
+         slower, cannot be emulated. Where the seccomp filter reaches a program, the real call runs after the wait, and \
+         the two add up",
         "latencies are drawn from 1,024 quantiles, so what comes less often than once in a thousand flushes does not come",
-        "each device has one queue: as on a disk with a single queue, concurrent flushes wait for each other",
+        "flushes are shared, as by file systems and the block layer: of all calls that come while a flush of their device \
+         runs, one flush is begun when that ends, and it serves them all",
+        "sync, and msync in the preload, flush the device of `/`",
         "calls that `sync=off` suppresses do not wait: `disk=8ms sync@exe:NAME=off` shows what that one program costs",
     ];
     Prose {
         swaps: format!(
-            "every real sync call waits as on another disk: {takes}, after those before it on the same device"
+            "every real sync call waits as on another disk: {takes}; a call that comes while one runs on the same \
+             device waits for the next"
         ),
         risk: "no data at risk: each call still reaches the real disk before it returns; the program is slower, and whatever \
                goes by time (timeouts, watchdogs, retries) notices",
         backend: BACKEND,
-        covers: COVERS,
+        covers: &[
+            "fsync, fdatasync, sync, syncfs, and msync with MS_SYNC, through the C library or its syscall()",
+            WITH_THE_FILTER,
+        ],
         not_covered: &[
             "writes through descriptors opened with O_SYNC or O_DSYNC, and pwritev2 with RWF_SYNC or RWF_DSYNC: not \
              delayed (counted and named)",
@@ -69,7 +76,8 @@ fn slow(takes: &str, more: &[&str]) -> Prose {
              delayed",
             ASYNCHRONOUS,
             "write-back by the kernel itself, and the writes that a flush has to do first: as on the real disk",
-            UNPRIVILEGED,
+            OWN_SECCOMP,
+            WITHOUT_THE_FILTER,
         ],
         notes: notes
             .iter()
@@ -85,7 +93,7 @@ fn fail(error: &str, when: When) -> Prose {
         When::Every(count) => format!("of the real sync calls, one in {count} fails"),
         When::After(count) => format!("all real sync calls after the first {count} fail"),
         When::Chance(millionths) => {
-            let percent = super::decimal::print(millionths.into(), 4);
+            let percent = decimal::print(millionths.into(), 4);
             format!("each real sync call fails with a chance of {percent} %")
         }
     };
@@ -94,7 +102,7 @@ fn fail(error: &str, when: When) -> Prose {
          wrong; after a real EIO the kernel marks it clean, and it may be lost",
         "only what could have been synced fails so: a bad descriptor still gives EBADF",
         "calls are numbered over all processes together, in the order in which they come",
-        "calls that `sync=off` suppresses are not asked, and do not count",
+        "calls that `sync=off` suppresses do not fail, and are not numbered",
     ];
     Prose {
         swaps: format!("{which} with {error}; the others reach the disk"),
@@ -102,26 +110,29 @@ fn fail(error: &str, when: When) -> Prose {
                or corrupt it by trying again. Until the kernel has written the data back by itself (about 30 s, and more \
                under load), a power cut really takes it",
         backend: BACKEND,
-        covers: COVERS,
+        covers: &[
+            "fsync, fdatasync, syncfs, and msync with MS_SYNC, through the C library or its syscall()",
+            WITH_THE_FILTER,
+        ],
         not_covered: &[
+            "sync(2), which cannot fail, and sync_file_range, which flushes no device: real, and not numbered",
             "writes through descriptors opened with O_SYNC, O_DSYNC or O_DIRECT, and pwritev2: they do not fail",
             "errors at write(2), close(2) or a read: a disk gives those, too",
             ASYNCHRONOUS,
-            UNPRIVILEGED,
+            OWN_SECCOMP,
+            WITHOUT_THE_FILTER,
         ],
         notes: notes.map(ToOwned::to_owned).to_vec(),
     }
 }
 
-const BACKEND: &str = "a preloaded library, with a table that all processes share; beneath it, as root, seccomp user \
-                       notification for programs that no preload reaches";
+const BACKEND: &str = "a preloaded library, with a table that all processes share; beneath it, as root or with \
+                       --no-new-privs, seccomp user notification for programs that no preload reaches";
 
-const COVERS: &[&str] = &[
-    "fsync, fdatasync, sync, syncfs, and msync with MS_SYNC, through the C library or its syscall()",
-    "as root also statically linked, 32-bit, setuid and setgid programs, most Go programs among them",
-];
+const WITH_THE_FILTER: &str = "with the filter also statically linked, 32-bit, setuid and setgid programs, most Go \
+                               programs among them";
 
 const ASYNCHRONOUS: &str = "aio_fsync, lio_listio, io_submit and io_uring: real, in their own time";
 
-const UNPRIVILEGED: &str =
-    "without root: statically linked, 32-bit, setuid and setgid programs (named)";
+const WITHOUT_THE_FILTER: &str =
+    "without the filter: statically linked, 32-bit, setuid and setgid programs (named)";

@@ -3,10 +3,12 @@
 use std::fmt;
 
 use super::choice::{Choice, choose};
-use super::{Behaviour, Knob, Value};
-use crate::explain::Prose;
-use crate::launch::Thp;
-use crate::{Class, Launch, Scope};
+use crate::error::SettingError;
+use crate::explain::{Class, Prose};
+use crate::knob::{Behaviour, Knob};
+use crate::launch::{Launch, Thp};
+use crate::scope::Scope;
+use crate::word::Word;
 
 pub static KNOB: Knob = Knob {
     name: "thp",
@@ -24,12 +26,12 @@ pub static KNOB: Knob = Knob {
         "transparent_hugepages",
     ],
     opposites: &[],
-    parse: |word| {
-        Ok(Value::Thp(HugePages {
-            mode: choose(word, MODES)?,
-        }))
-    },
 };
+
+pub(crate) fn parse(word: &Word) -> Result<HugePages, SettingError> {
+    let mode = choose(word, MODES)?;
+    Ok(HugePages { mode })
+}
 
 const MODES: &[Choice<Thp>] = &[
     Choice {

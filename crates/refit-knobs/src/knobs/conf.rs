@@ -2,12 +2,12 @@
 
 use std::fmt;
 
-use super::{Behaviour, Knob, Value};
-use crate::error::Hint;
-use crate::explain::Prose;
-use crate::setting::mend;
+use crate::error::{Hint, SettingError};
+use crate::explain::{Class, Prose};
+use crate::knob::{Behaviour, Knob};
+use crate::launch::Launch;
+use crate::scope::Scope;
 use crate::word::Word;
-use crate::{Class, Launch, Scope, SettingError};
 
 pub static KNOB: Knob = Knob {
     name: "conf",
@@ -19,7 +19,6 @@ pub static KNOB: Knob = Knob {
     once: true,
     aliases: &["config", "configuration", "option"],
     opposites: &[],
-    parse,
 };
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,7 +27,7 @@ pub(crate) struct Declared {
     pub value: String,
 }
 
-fn parse(word: &Word) -> Result<Value, SettingError> {
+pub(crate) fn parse(word: &Word) -> Result<Declared, SettingError> {
     let name = word.member;
     if !is_name(name) {
         let mended: String = name
@@ -38,16 +37,16 @@ fn parse(word: &Word) -> Result<Value, SettingError> {
             .collect();
         let mended = Some(mended)
             .filter(|name| is_name(name))
-            .and_then(|name| mend(&format!("conf.{name}={}", word.value)));
+            .and_then(|name| word.mend(&format!("conf.{name}={}", word.value)));
         return Err(SettingError::BadConf {
             name: name.to_owned(),
             hint: mended.map_or_else(|| word.as_in_example(), Hint::DidYouMean),
         });
     }
-    Ok(Value::Conf(Declared {
+    Ok(Declared {
         name: name.to_owned(),
         value: word.value.to_owned(),
-    }))
+    })
 }
 
 fn is_of_name(c: char) -> bool {

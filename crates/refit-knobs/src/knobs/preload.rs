@@ -3,12 +3,12 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use super::choice::unknown_value;
-use super::{Behaviour, Knob, Value};
-use crate::error::Hint;
-use crate::explain::Prose;
+use crate::error::{Hint, SettingError};
+use crate::explain::{Class, Prose};
+use crate::knob::{Behaviour, Knob};
+use crate::launch::Launch;
+use crate::scope::Scope;
 use crate::word::Word;
-use crate::{Class, Launch, Scope, SettingError};
 
 pub static KNOB: Knob = Knob {
     name: "preload",
@@ -20,7 +20,6 @@ pub static KNOB: Knob = Knob {
     once: false,
     aliases: &["ld_preload", "library", "lib"],
     opposites: &[],
-    parse: |word| Ok(Value::Preload(Library::parse(word)?)),
 };
 
 /// A path that ld.so can take.
@@ -29,30 +28,30 @@ pub(crate) struct Library {
     pub path: String,
 }
 
-impl Library {
-    /// The word's value as a library; the word may be of any knob.
-    pub(super) fn parse(word: &Word) -> Result<Self, SettingError> {
-        let path = word.value.to_owned();
-        if path.is_empty() {
-            return Err(unknown_value(word, "an absolute path".to_owned(), None));
-        }
-        if !path.starts_with('/') {
-            let knob = word.knob.name;
-            let hint = Hint::AsIn(format!("{knob}=/abs/path.so"));
-            return Err(SettingError::RelativeLibrary { knob, path, hint });
-        }
-        // ld.so(8): "The items of the list can be separated by spaces or colons, and there is no support for
-        // escaping either separator." Other white space breaks lists that scripts keep in LD_PRELOAD.
-        match path.chars().find(|&c| c == ':' || c.is_whitespace()) {
-            Some(separator) => Err(SettingError::LibrarySeparator {
-                knob: word.knob.name,
-                path,
-                separator,
-            }),
-            None => Ok(Self { path }),
-        }
+/// The word's value as a library; the word may be of any knob.
+pub(crate) fn parse(word: &Word) -> Result<Library, SettingError> {
+    let path = word.value.to_owned();
+    if path.is_empty() {
+        return Err(word.unknown_value("an absolute path".to_owned(), None));
     }
+    if !path.starts_with('/') {
+        let knob = word.knob.name;
+        let hint = Hint::AsIn(format!("{knob}=/abs/path.so"));
+        return Err(SettingError::RelativeLibrary { knob, path, hint });
+    }
+    // ld.so(8): "The items of the list can be separated by spaces or colons, and there is no support for
+    // escaping either separator." Other white space breaks lists that scripts keep in LD_PRELOAD.
+    match path.chars().find(|&c| c == ':' || c.is_whitespace()) {
+        Some(separator) => Err(SettingError::LibrarySeparator {
+            knob: word.knob.name,
+            path,
+            separator,
+        }),
+        None => Ok(Library { path }),
+    }
+}
 
+impl Library {
     pub(super) fn to_path(&self) -> PathBuf {
         PathBuf::from(&self.path)
     }
@@ -81,11 +80,14 @@ impl Behaviour for Library {
             ),
             risk: "whatever that library does; refit does not know",
             backend: "LD_PRELOAD, in the order given",
-            covers: &["dynamically linked programs that get the variable handed down"],
+            covers: &[
+                "dynamically linked programs and what they start, also where a parent clears the environment: refit \
+                 puts LD_PRELOAD back (not with --no-follow-env)",
+            ],
             not_covered: &[
                 "statically linked programs, most Go programs among them",
                 "setuid and setgid programs: ld.so ignores a preload with a `/` there",
-                "programs of another word size or C library than the library's",
+                "32-bit programs, and programs built for musl or another C library: they are started without it",
             ],
             notes: vec!["ld.so expands $ORIGIN, $LIB and $PLATFORM in the path".to_owned()],
         }

@@ -1,7 +1,6 @@
 //! jemalloc; its options are the `opt.*` names of jemalloc 5.3's manual, with what its source accepts.
 
-use super::Named;
-use super::options::{Chosen, Opt, opt};
+use super::allocator::{Chosen, Named, Opt, opt};
 use super::takes::Takes;
 use crate::launch::AllocatorKind;
 

@@ -1,0 +1,60 @@
+//! The table of knobs. A new knob is a file in `knobs/`, its `mod` line and its line in the table.
+
+mod choice;
+pub(crate) mod conf;
+pub(crate) mod disk;
+pub(crate) mod env;
+pub(crate) mod malloc;
+pub(crate) mod odirect;
+pub(crate) mod preload;
+pub(crate) mod switch;
+pub(crate) mod sync;
+pub(crate) mod thp;
+pub(crate) mod tz;
+
+use crate::error::SettingError;
+use crate::knob::{Behaviour, Knob};
+use crate::word::Word;
+
+macro_rules! knobs {
+    ($($Variant:ident($Type:ty) = $module:ident,)+) => {
+        /// Every knob there is.
+        pub static KNOBS: &[&Knob] = &[$(&$module::KNOB),+];
+
+        /// The value of a setting; which knob it is for follows from its variant.
+        #[derive(Debug, Clone, PartialEq, Eq)]
+        pub(crate) enum Value {
+            $($Variant($Type)),+
+        }
+
+        impl Value {
+            /// The value of the word's knob that it names.
+            pub(crate) fn parse(word: &Word) -> Result<Self, SettingError> {
+                $(
+                    if *word.knob == $module::KNOB {
+                        return $module::parse(word).map(Self::$Variant);
+                    }
+                )+
+                unreachable!("a word's knob is one of the table")
+            }
+
+            pub(crate) fn behaviour(&self) -> &dyn Behaviour {
+                match self {
+                    $(Self::$Variant(value) => value),+
+                }
+            }
+        }
+    };
+}
+
+knobs! {
+    Sync(switch::Switch) = sync,
+    Odirect(switch::Switch) = odirect,
+    Disk(disk::Device) = disk,
+    Malloc(malloc::Malloc) = malloc,
+    Thp(thp::HugePages) = thp,
+    Tz(tz::Zone) = tz,
+    Env(env::Variable) = env,
+    Preload(preload::Library) = preload,
+    Conf(conf::Declared) = conf,
+}
