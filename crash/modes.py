@@ -14,7 +14,7 @@ class Environment:
     """What surrounds a run of refit crash, its baseline too."""
 
     name: str
-    beside: str | None = None
+    background: str | None = None
     sysctls: dict = dataclasses.field(default_factory=dict, hash=False)
     # At least so long, because what it does takes so long to show.
     seconds: int = 0

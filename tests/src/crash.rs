@@ -19,7 +19,7 @@ pub const TESTS: &[Test] = &[
     test!(each_file_system_keeps_what_was_synced),
 ];
 
-/// What the lab needs beside root.
+/// What simulated power cuts need, root included.
 pub fn require_lab(env: &TestEnv) {
     env.require_root();
     for path in ["/dev/fuse", "/dev/loop-control"] {
@@ -215,7 +215,7 @@ fn a_flush_each_second_loses_what_was_safe(env: &TestEnv) -> Outcome {
             "128M",
             "--cuts",
             "60",
-            "--beside",
+            "--background",
             "while sleep 1; do sync -f \"$REFIT_MOUNT\"; done",
             "sync=off",
             "--",

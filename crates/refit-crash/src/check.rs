@@ -1,26 +1,25 @@
-//! What is there after a cut: the user's command, or a checker of ours.
+//! What is there after a cut: by the user's command, or by a check of refit's.
 
+mod command;
 mod log;
 mod mail;
-mod tool;
-
-use std::fs::File;
-use std::io;
-use std::path::{Path, PathBuf};
-use std::str::FromStr;
-use std::time::Duration;
 
 use regex_lite::Regex;
+use std::fs::File;
+use std::io;
+use std::path::PathBuf;
+use std::str::FromStr;
 
-use crate::promise::Found;
+use crate::acknowledgement::Found;
+pub use command::CheckedImage;
 
-/// How to find out what is there.
+/// How to find what is there.
 #[derive(Clone, Debug)]
 pub enum Check {
-    /// A shell command: it prints the id of each item that is there, a line
-    /// each, and `!ID` for one that is there in part. It finds the mount point
-    /// in `$REFIT_MOUNT` and the file of the acknowledged ids in `$REFIT_ACKED`.
-    /// Any exit code but 0 says that the state as a whole is no good.
+    /// A shell command. It prints a line for each item that is there: its id,
+    /// or `!ID` for an item of which only a part is there. It finds the mount
+    /// point in `$REFIT_MOUNT` and a file of the acknowledged ids in
+    /// `$REFIT_ACKED`. An exit code other than 0 rejects the image as a whole.
     Command(String),
     /// `log:FILE[:REGEX]`: an item for each whole line.
     Log {
@@ -34,35 +33,26 @@ pub enum Check {
         /// Below the mount point.
         file: PathBuf,
     },
-    /// `mail:DIR`: mails of `--ack smtp` in a Maildir or a Postfix queue.
+    /// `mail:DIR`: mails of the source `smtp:` in Maildirs and Postfix queues.
     Mail {
         /// Below the mount point.
         directory: PathBuf,
     },
-    /// `sqlite:DB:QUERY`: `PRAGMA integrity_check`, then a row for each item.
+    /// `sqlite:FILE:QUERY`: `PRAGMA integrity_check`, then a row for each item.
     Sqlite {
         /// Below the mount point.
         database: PathBuf,
         /// One column: the ids.
         query: String,
     },
-    /// `postgres:DIR:QUERY`: recovers by starting, then a row for each item.
+    /// `postgres:DIR:QUERY`: starts the server, which recovers, then a row for
+    /// each item.
     Postgres {
         /// The data directory, below the mount point.
         directory: PathBuf,
         /// One column: the ids.
         query: String,
     },
-}
-
-/// What a check may use.
-pub struct Place<'a> {
-    /// Where the state is mounted.
-    pub mount: &'a Path,
-    /// The acknowledged ids, a line each.
-    pub acked: &'a Path,
-    /// A check that takes longer is killed.
-    pub timeout: Duration,
 }
 
 impl FromStr for Check {
@@ -75,7 +65,7 @@ impl FromStr for Check {
         let two = |form: &str| {
             rest.split_once(':')
                 .map(|(first, second)| (PathBuf::from(first), second.to_owned()))
-                .ok_or_else(|| format!("{text:?} lacks its query; write {form}"))
+                .ok_or_else(|| format!("{text:?} has no query; write {form}"))
         };
         let check = match kind {
             "log" => match rest.split_once(':') {
@@ -102,13 +92,13 @@ impl FromStr for Check {
             }
             _ => return Ok(Check::Command(text.to_owned())),
         };
-        check.is_below(text)?;
+        check.expect_below(text)?;
         Ok(check)
     }
 }
 
 impl Check {
-    fn is_below(&self, text: &str) -> Result<(), String> {
+    fn expect_below(&self, text: &str) -> Result<(), String> {
         let (Check::Log { file: path, .. }
         | Check::Lines { file: path }
         | Check::Mail { directory: path }
@@ -123,40 +113,40 @@ impl Check {
             Ok(())
         } else {
             Err(format!(
-                "{}: the path in {text:?} is meant below $REFIT_MOUNT; write it without the mount point",
+                "{}: the path in {text:?} has to be below $REFIT_MOUNT; write it without the mount point",
                 path.display()
             ))
         }
     }
 
-    /// The program that the check needs, if it is one of the machine's.
+    /// The program that the check needs from the machine.
     #[must_use]
-    pub fn tool(&self) -> Option<PathBuf> {
+    pub fn program(&self) -> Option<PathBuf> {
         match self {
             Check::Sqlite { .. } => Some("sqlite3".into()),
-            Check::Postgres { .. } => tool::postgres(),
+            Check::Postgres { .. } => command::postgres_server(),
             _ => None,
         }
     }
 
-    /// Looks what is there.
+    /// Finds what is there.
     ///
     /// # Errors
-    /// The check itself cannot run: that says nothing about the state.
-    pub fn find(&self, place: &Place) -> io::Result<Found> {
+    /// The check itself cannot run, which says nothing about the image.
+    pub fn find(&self, image: &CheckedImage) -> io::Result<Found> {
         match self {
-            Check::Command(command) => tool::command(command, place),
+            Check::Command(command) => command::shell(command, image),
             Check::Log { file, regex } => {
-                let opened = File::open(place.mount.join(file));
+                let opened = File::open(image.mount.join(file));
                 log::find(opened, |_, line| log::id(regex.as_ref(), line))
             }
             Check::Lines { file } => {
-                let opened = File::open(place.mount.join(file));
+                let opened = File::open(image.mount.join(file));
                 log::find(opened, |number, _| Some(number.to_string()))
             }
-            Check::Mail { directory } => Ok(mail::find(&place.mount.join(directory))),
-            Check::Sqlite { database, query } => tool::sqlite(database, query, place),
-            Check::Postgres { directory, query } => tool::single(directory, query, place),
+            Check::Mail { directory } => Ok(mail::find(&image.mount.join(directory))),
+            Check::Sqlite { database, query } => command::sqlite(database, query, image),
+            Check::Postgres { directory, query } => command::postgres(directory, query, image),
         }
     }
 }

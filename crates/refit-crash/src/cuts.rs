@@ -1,13 +1,13 @@
-//! When the power is cut, and what of the pending writes is there.
+//! When the power is cut, and which of the pending writes are there.
 
 use std::collections::HashSet;
 
-use crate::image::{Cut, LEGAL, LIES, LYING_BITS};
-use crate::random::Random;
+use crate::image::{Cut, LEGAL, LIES, LYING_BITS, Random};
+
 use crate::record::{Kind, Record};
 
-/// Of ten cuts so many lie just before a flush is answered, where most is
-/// pending, just after an acknowledgement, just after a write, and anywhere.
+/// Of ten cuts, how many are just before a flush is answered (where most is
+/// pending), just after an acknowledgement, just after a write, and anywhere.
 const SHARES: [(Near, usize); 4] = [
     (Near::Flush, 4),
     (Near::Acknowledgement, 3),
@@ -45,7 +45,7 @@ pub fn choose(
         .map(|index| {
             let (_, times) = &all[index % all.len()];
             let mut time = draw(times, (from, to), &mut random);
-            // Another time, if that is to be had: the same one tells little more.
+            // Another time, if there is one: the same time tells little more.
             for _ in 0..8 {
                 if seen.insert(time) {
                     break;
@@ -54,7 +54,7 @@ pub fn choose(
             }
             Cut {
                 at: time.saturating_sub(first),
-                // 5 choices against 10 places: each meets each.
+                // 5 choices and 10 places in turn: each choice meets each place.
                 choice: LEGAL[(index + index / all.len()) % LEGAL.len()],
                 seed: u32::try_from(random.below(1 << 16)).unwrap_or(0),
             }
@@ -64,15 +64,15 @@ pub fn choose(
     cuts
 }
 
-/// The control's disk lies about its flushes for at most this long.
+/// The control's disk ignores its flushes for at most this long.
 const LYING_MS: u64 = 1000;
 
-/// The same times on a disk that lies, but about nothing that was before `from`
+/// The same times on a disk that ignored its flushes, but none before `from`
 /// (nanoseconds after the record's first entry).
 #[must_use]
 pub fn lying(cuts: &[Cut], from: u64, count: usize) -> Vec<Cut> {
     let step = cuts.len().div_ceil(count.max(1)).max(1);
-    // The later ones: there is more to lose.
+    // From the end: later there is more to lose.
     let chosen = cuts.iter().rev().step_by(step);
     let mut lying: Vec<Cut> = chosen
         .zip(LIES.into_iter().cycle())

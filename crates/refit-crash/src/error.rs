@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use crate::record::RecordError;
 
-/// Why the lab cannot work here, or stopped.
+/// Why there is no verdict.
 #[derive(Debug, thiserror::Error)]
 pub enum CrashError {
     /// The machine lacks something.
@@ -14,12 +14,12 @@ pub enum CrashError {
     /// The program cannot be prepared.
     #[error(transparent)]
     Launch(#[from] refit_launch::LaunchError),
-    /// A step of the lab failed.
+    /// A step failed.
     #[error("{what}: {error}")]
     Io {
         /// What refit was about to do.
         what: String,
-        /// What the system said.
+        /// The system's error.
         error: io::Error,
     },
     /// A record cannot be used.
@@ -30,7 +30,7 @@ pub enum CrashError {
         /// What is wrong with it.
         error: RecordError,
     },
-    /// Said in full.
+    /// The whole message.
     #[error("{0}")]
     Refused(String),
 }

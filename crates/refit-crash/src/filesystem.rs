@@ -8,16 +8,16 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
-use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
+use rustix::mount::{self, MountFlags, UnmountFlags};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{CrashError, io_error};
 
-/// Somebody may still look at a mount for a moment.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// A process may use a mount for a moment longer.
+const UNMOUNT_TIMEOUT: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// Which file system.
+/// A kind of file system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
@@ -40,7 +40,7 @@ impl Kind {
         }
     }
 
-    /// How many states of one record may be mounted at once: btrfs takes two
+    /// How many images of one record may be mounted at once. btrfs takes two
     /// devices with the same identity for parts of one file system (before Linux
     /// 6.7, fs/btrfs/volumes.c).
     #[must_use]
@@ -51,7 +51,7 @@ impl Kind {
         }
     }
 
-    /// The smallest disk that its mkfs takes.
+    /// The smallest disk that its mkfs accepts.
     #[must_use]
     pub fn smallest(self) -> u64 {
         match self {
@@ -70,16 +70,16 @@ impl FromStr for Kind {
         [Kind::Ext4, Kind::Xfs, Kind::Btrfs]
             .into_iter()
             .find(|kind| kind.name() == text)
-            .ok_or_else(|| format!("{text:?} is none of ext4, xfs, btrfs"))
+            .ok_or_else(|| format!("unknown file system {text:?}; choose ext4, xfs or btrfs"))
     }
 }
 
 /// A file system with its mount options.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Filesystem {
-    /// Which.
+    /// Its kind.
     pub kind: Kind,
-    /// As behind `mount -o`, for the file system itself.
+    /// As after `mount -o`, for the file system itself.
     pub options: String,
 }
 
@@ -87,11 +87,11 @@ impl Filesystem {
     /// Makes a new one on the device.
     ///
     /// # Errors
-    /// mkfs is missing, or says why not.
+    /// mkfs is missing, or failed.
     pub fn make(&self, device: &Path) -> Result<(), CrashError> {
         let name = self.kind.name();
         let quiet: &[&str] = match self.kind {
-            // Nothing is left to a kernel thread that would write during the run.
+            // No kernel thread initialises anything during the run.
             Kind::Ext4 => &[
                 "-q",
                 "-F",
@@ -110,15 +110,15 @@ impl Filesystem {
         if output.status.success() {
             return Ok(());
         }
-        let said = String::from_utf8_lossy(&output.stderr);
+        let errors = String::from_utf8_lossy(&output.stderr);
         Err(CrashError::Refused(format!(
             "mkfs.{name} failed: {}",
-            said.trim()
+            errors.trim()
         )))
     }
 
-    /// The version of the mkfs that makes it, in its own words: `mke2fs 1.47.0
-    /// (5-Feb-2023)`. Empty when it says nothing.
+    /// The version of the mkfs that makes it, as it prints it: `mke2fs 1.47.0
+    /// (5-Feb-2023)`. Empty when it prints none.
     #[must_use]
     pub fn tool_version(&self) -> String {
         let output = Command::new(format!("mkfs.{}", self.kind.name()))
@@ -128,47 +128,47 @@ impl Filesystem {
         let Ok(output) = output else {
             return String::new();
         };
-        // mke2fs says it on stderr.
-        let said = [output.stdout, output.stderr].concat();
-        let said = String::from_utf8_lossy(&said);
-        said.lines().next().unwrap_or("").trim().to_owned()
+        // mke2fs prints it on stderr.
+        let text = [output.stdout, output.stderr].concat();
+        let text = String::from_utf8_lossy(&text);
+        text.lines().next().unwrap_or("").trim().to_owned()
     }
 
     /// Mounts it; the kernel replays its journal where that is needed.
     ///
     /// # Errors
-    /// What the kernel said.
+    /// The kernel's error.
     pub fn mount(&self, device: &Path, at: &Path) -> io::Result<()> {
         let flags = MountFlags::NODEV | MountFlags::NOSUID | MountFlags::NOATIME;
         let mut options: Vec<&str> = Vec::new();
         if self.kind == Kind::Xfs {
-            // States of one record have one UUID, and several are mounted at once.
+            // Images of one record have one UUID, and several are mounted at once.
             options.push("nouuid");
         }
         if !self.options.is_empty() {
             options.push(&self.options);
         }
         let options = std::ffi::CString::new(options.join(","))?;
-        mount(device, at, self.kind.name(), flags, options.as_c_str())?;
+        mount::mount(device, at, self.kind.name(), flags, options.as_c_str())?;
         Ok(())
     }
 }
 
-/// Whether nothing more can be written there.
+/// Whether no free block is left there.
 #[must_use]
 pub fn is_full(at: &Path) -> bool {
     rustix::fs::statvfs(at).is_ok_and(|about| about.f_bavail == 0)
 }
 
-/// Unmounts, with patience for those who are just leaving.
+/// Unmounts; waits for processes that are just ending.
 ///
 /// # Errors
-/// It is still busy, or not mounted.
-pub fn unmount_patiently(at: &Path) -> io::Result<()> {
+/// It stays in use, or is not mounted.
+pub fn unmount(at: &Path) -> io::Result<()> {
     let began = Instant::now();
     loop {
-        match unmount(at, UnmountFlags::empty()) {
-            Err(Errno::BUSY) if began.elapsed() < PATIENCE => sleep(PAUSE),
+        match mount::unmount(at, UnmountFlags::empty()) {
+            Err(Errno::BUSY) if began.elapsed() < UNMOUNT_TIMEOUT => sleep(PAUSE),
             result => return Ok(result?),
         }
     }

@@ -1,5 +1,5 @@
-//! A disk as one file of a file system that a process of ours serves, for a
-//! loop device to lie on.
+//! A disk as one file of a file system that a process of refit's serves, for a
+//! loop device.
 //!
 //! Loop sends a flush as fsync, a discard as a punched hole and write-zeroes as a
 //! zeroed range (drivers/block/loop.c: lo_req_flush, lo_fallocate).
@@ -15,7 +15,7 @@ use fuser::{
 };
 use libc::c_int;
 
-/// What a loop device asks of the file beneath it. One call at a time.
+/// What a loop device needs of the file beneath it. One call at a time.
 pub trait Disk {
     /// Bytes.
     fn size(&self) -> u64;
@@ -32,7 +32,7 @@ pub trait Disk {
     /// The device reports an I/O error.
     fn write(&mut self, offset: u64, data: &[u8]) -> io::Result<()>;
 
-    /// All that was written is to be durable.
+    /// Makes everything that was written durable.
     ///
     /// # Errors
     /// The device reports an I/O error.
@@ -45,21 +45,21 @@ pub trait Disk {
     /// The device reports an I/O error.
     fn zero(&mut self, offset: u64, length: u64, is_discard: bool) -> io::Result<()>;
 
-    /// Whether the kernel may keep what was read until the file is opened again.
-    /// Otherwise it keeps nothing.
+    /// Whether the kernel may cache what was read until the file is opened again.
+    /// Otherwise it caches nothing.
     fn may_be_cached(&self) -> bool {
         false
     }
 
-    /// What was written to the control file.
+    /// Does what was written to the control file.
     ///
     /// # Errors
     /// The writer gets the error.
-    fn control(&mut self, _words: &str) -> io::Result<()> {
+    fn control(&mut self, _command: &str) -> io::Result<()> {
         Err(io::ErrorKind::Unsupported.into())
     }
 
-    /// What is read from the control file.
+    /// The content of the control file.
     fn status(&mut self) -> String {
         String::new()
     }
@@ -67,7 +67,7 @@ pub trait Disk {
 
 /// Name of the disk's file.
 pub const DISK: &str = "disk";
-/// Name of the file by which the server is talked to.
+/// Name of the file for commands to the server.
 pub const CONTROL: &str = "control";
 
 const ROOT_NODE: u64 = 1;
@@ -155,7 +155,7 @@ impl<D: Disk> Served<D> {
         }
     }
 
-    /// Where a request lies, if it lies on the disk.
+    /// The offset of a request, if it lies on the disk.
     fn range(&self, offset: i64, length: u64) -> io::Result<u64> {
         let offset = u64::try_from(offset).map_err(|_| io::ErrorKind::InvalidInput)?;
         let end = offset.checked_add(length);
@@ -194,7 +194,7 @@ impl<D: Disk> Served<D> {
 
 impl<D: Disk> Filesystem for Served<D> {
     fn init(&mut self, _req: &Request<'_>, config: &mut KernelConfig) -> Result<(), c_int> {
-        // Smaller requests are no fault, only slower.
+        // Smaller requests are only slower.
         let _ = config.set_max_write(LARGEST_REQUEST);
         let _ = config.set_max_readahead(LARGEST_REQUEST);
         Ok(())
@@ -284,7 +284,7 @@ impl<D: Disk> Filesystem for Served<D> {
         let result = if ino == CONTROL_NODE {
             std::str::from_utf8(data)
                 .map_err(|_| io::ErrorKind::InvalidInput.into())
-                .and_then(|words| self.disk.control(words.trim()))
+                .and_then(|command| self.disk.control(command.trim()))
         } else {
             self.write_disk(offset, data)
         };

@@ -1,16 +1,15 @@
 //! What a disk may hold after a power cut: pure functions of the record.
 //!
 //! Let *F* be the last flush that was answered before the cut. Whatever was
-//! answered before *F* began is durable. What the disk got after that is
+//! answered before *F* began is durable. What the disk received after that is
 //! *pending*: each part of it may have reached the medium or not, in any order,
-//! because a volatile cache that honours flushes may write back as it likes.
+//! because a volatile cache that honours flushes may write back in any order.
 
 use std::collections::HashMap;
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::str::FromStr;
 
-use crate::random::Random;
 use crate::record::{Entry, Kind, Record, SECTOR};
 
 /// Which of the pending writes reached the medium.
@@ -26,16 +25,16 @@ pub enum Choice {
     Subset,
     /// Each block of each one or not.
     Torn,
-    /// The control, no legal state: for as many milliseconds as the seed says
-    /// flushes were answered and ignored, and nothing since then reached the
-    /// medium.
+    /// The control, which no disk that honours flushes can leave: for as many
+    /// milliseconds as the seed says flushes were answered and ignored, and
+    /// nothing since then reached the medium.
     Lying,
     /// The same, but each of those writes reached it or not. The seed's lowest
     /// [`LYING_BITS`] bits are the milliseconds, the others are for the draws.
     Scrambled,
 }
 
-/// Those that a disk which honours flushes can show.
+/// Those that a disk which honours flushes can leave.
 pub const LEGAL: [Choice; 5] = [
     Choice::None,
     Choice::All,
@@ -46,7 +45,7 @@ pub const LEGAL: [Choice; 5] = [
 
 /// The controls.
 pub const LIES: [Choice; 2] = [Choice::Lying, Choice::Scrambled];
-/// Of a seed, for milliseconds.
+/// Bits of a control's seed that are milliseconds.
 pub const LYING_BITS: u32 = 10;
 
 impl fmt::Display for Choice {
@@ -63,15 +62,15 @@ impl fmt::Display for Choice {
     }
 }
 
-/// One post-cut state of a record, by name: `c1234567-torn-17` is the cut
+/// One state of a record after a cut, by name: `c1234567-torn-17` is the cut
 /// 1,234,567 ns after the record's first entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Cut {
     /// Nanoseconds after the start of the record's first entry.
     pub at: u64,
-    /// What of the pending writes is there.
+    /// Which of the pending writes are there.
     pub choice: Choice,
-    /// Of the choice's draws; what it means for a control is said there.
+    /// The seed of the choice; [`Choice::Scrambled`] says what it is for a control.
     pub seed: u32,
 }
 
@@ -97,7 +96,7 @@ impl FromStr for Cut {
                 .ok_or(())?,
             seed: seed.parse().map_err(|_| ())?,
         };
-        // Only as it is printed: no sign, no leading zero, nothing behind it.
+        // Only as it is printed: no sign, no leading zero, nothing after it.
         if cut.to_string() == text {
             Ok(cut)
         } else {
@@ -119,8 +118,8 @@ pub struct Image {
     pub pending: usize,
     /// Sectors of the pending that are there.
     pub extra: HashMap<u64, Source>,
-    /// Two images of one record with the same number hold the same, up to
-    /// writes of what was there before.
+    /// Two images of one record with the same number hold the same, except
+    /// where a write repeats what was there before.
     pub identity: u64,
 }
 
@@ -235,6 +234,42 @@ impl Iterator for Blocks {
         let block = (self.at, next.min(self.end));
         self.at = block.1;
         Some(block)
+    }
+}
+
+/// Draws that a seed repeats: SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
+#[derive(Clone, Debug)]
+pub(crate) struct Random(u64);
+
+impl Random {
+    /// The same seed draws the same.
+    #[must_use]
+    pub fn new(seed: u64) -> Random {
+        Random(seed)
+    }
+
+    /// Any number.
+    pub fn draw(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// From 0 to less than 1.
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "53 bits are what a double holds"
+    )]
+    pub fn unit(&mut self) -> f64 {
+        (self.draw() >> 11) as f64 / (1_u64 << 53) as f64
+    }
+
+    /// Less than `end`; 0 when that is 0.
+    pub fn below(&mut self, end: u64) -> u64 {
+        // The bias is below end / 2^64.
+        self.draw().checked_rem(end).unwrap_or(0)
     }
 }
 

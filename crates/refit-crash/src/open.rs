@@ -4,17 +4,16 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::disk_server::DiskServer;
 use crate::error::{CrashError, io_error};
-use crate::filesystem::unmount_patiently;
+use crate::filesystem::unmount;
 use crate::image::Cut;
-use crate::lab::enter;
-use crate::recording::{NO_LOOP, Server};
+use crate::inspection;
+use crate::isolated::isolated;
+use crate::recorded_run::MOUNT;
 use crate::report::CrashReport;
-use crate::stage::MOUNT;
 use crate::states::States;
-use crate::sys::loopback::{Access, Loop};
-use crate::sys::process::{fork, own_pids};
-use crate::trial;
+use crate::sys::loopback::Access;
 
 /// A state by its name: `DIRECTORY/MODE/CUT`.
 #[derive(Clone, Debug)]
@@ -28,14 +27,14 @@ pub struct StateName {
 }
 
 impl StateName {
-    /// Takes a name apart.
+    /// Parses a name.
     ///
     /// # Errors
     /// What it should look like.
     pub fn parse(name: &Path) -> Result<StateName, CrashError> {
-        let wrong = || {
+        let invalid = || {
             CrashError::Refused(format!(
-                "{} is no state; a report names them as DIRECTORY/MODE/c1234-torn-17",
+                "{} is not the name of a state; a report names them as DIRECTORY/MODE/c1234-torn-17",
                 name.display()
             ))
         };
@@ -54,7 +53,7 @@ impl StateName {
                 mode: mode.to_owned(),
                 cut,
             }),
-            _ => Err(wrong()),
+            _ => Err(invalid()),
         }
     }
 }
@@ -68,53 +67,34 @@ pub fn open(
     report: &CrashReport,
     command: &[OsString],
 ) -> Result<i32, CrashError> {
-    own_pids().map_err(io_error("cannot make a pid namespace"))?;
-    let mut child = fork(|| match inside(state, report, command) {
-        Ok(code) => code,
-        Err(error) => {
-            let _ = std::io::Write::write_all(
-                &mut std::io::stderr(),
-                format!("refit: {error}\n").as_bytes(),
-            );
-            2
-        }
+    isolated(|| {
+        let record = state.directory.join(&state.mode).join("record");
+        let at = state.directory.join("open");
+        let server = DiskServer::start(&at, || {
+            let mut states = States::new(inspection::open(&record)?, report.tear_bytes);
+            states.show(state.cut);
+            Ok(states)
+        })?;
+        let device = server.attach(Access::Cached)?;
+        let mount = Path::new(&report.mount);
+        std::fs::create_dir_all(mount)
+            .map_err(io_error(format!("cannot make {}", report.mount)))?;
+        report
+            .filesystem
+            .mount(device.path(), mount)
+            .map_err(io_error("the state does not mount (dmesg says more)"))?;
+        let (program, arguments) = command.split_first().expect("a command");
+        let status = Command::new(program)
+            .args(arguments)
+            .env(MOUNT, mount)
+            .current_dir(mount)
+            .status()
+            .map_err(io_error(format!("cannot run {}", program.display())))?;
+        unmount(mount).map_err(io_error("the state is still in use"))?;
+        drop(device);
+        server
+            .end()
+            .map_err(io_error("the state is still in use"))?;
+        Ok(status.code().unwrap_or(128))
     })
-    .map_err(io_error("cannot fork"))?;
-    Ok(child.wait())
-}
-
-fn inside(
-    state: &StateName,
-    report: &CrashReport,
-    command: &[OsString],
-) -> Result<i32, CrashError> {
-    enter().map_err(io_error("cannot enter namespaces"))?;
-    let record = state.directory.join(&state.mode).join("record");
-    let at = state.directory.join("open");
-    let cut = state.cut;
-    let server = Server::start(&at, || {
-        let mut states = States::new(trial::open(&record)?, report.tear_bytes);
-        states.show(cut);
-        Ok(states)
-    })?;
-    let device = Loop::attach(&server.disk(), Access::Cached).map_err(io_error(NO_LOOP))?;
-    let mount = Path::new(&report.mount);
-    std::fs::create_dir_all(mount).map_err(io_error(format!("cannot make {}", report.mount)))?;
-    report
-        .filesystem
-        .mount(device.path(), mount)
-        .map_err(io_error("the state does not mount (dmesg says more)"))?;
-    let (program, arguments) = command.split_first().expect("a command");
-    let status = Command::new(program)
-        .args(arguments)
-        .env(MOUNT, mount)
-        .current_dir(mount)
-        .status()
-        .map_err(io_error(format!("cannot run {}", program.display())))?;
-    unmount_patiently(mount).map_err(io_error("the state is still in use"))?;
-    drop(device);
-    server
-        .end()
-        .map_err(io_error("the state is still in use"))?;
-    Ok(status.code().unwrap_or(128))
 }

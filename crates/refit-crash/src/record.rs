@@ -4,80 +4,22 @@
 //! CLOCK_MONOTONIC, in nanoseconds. The disk is served by one thread, so the
 //! entries are in the order in which they took effect.
 
+mod format;
 mod reader;
 mod writer;
 
+use rustix::time::{ClockId, clock_gettime};
+
+pub use format::{CHUNK, Entry, Kind, SECTOR};
 pub use reader::{Record, RecordError};
 pub use writer::RecordWriter;
 
-/// Disks are addressed by sectors of this many bytes.
-pub const SECTOR: u64 = 512;
-/// Longer writes become several entries.
-pub const CHUNK: usize = 64 << 10;
-
-const MAGIC: [u8; 8] = *b"refitcr1";
-/// Magic, size of the disk, check sum of both, nothing.
-const FILE_HEADER: usize = 24;
-/// Kind, packing, 2 unused, stored bytes, offset, length, start, end, check sum, 4 unused.
-const ENTRY_HEADER: usize = 48;
-
-/// What reached the disk.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// Data.
-    Write,
-    /// All that was written before is asked to be durable (FLUSH, or a write with FUA).
-    Flush,
-    /// The range is no longer needed; it reads as zeroes afterwards.
-    Discard,
-    /// The range is to read as zeroes.
-    Zero,
-}
-
-impl Kind {
-    fn code(self) -> u8 {
-        match self {
-            Kind::Write => 1,
-            Kind::Flush => 2,
-            Kind::Discard => 3,
-            Kind::Zero => 4,
-        }
-    }
-
-    fn of_code(code: u8) -> Option<Kind> {
-        [Kind::Write, Kind::Flush, Kind::Discard, Kind::Zero]
-            .into_iter()
-            .find(|kind| kind.code() == code)
-    }
-}
-
-/// One thing that reached the disk.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Entry {
-    /// What it is.
-    pub kind: Kind,
-    /// First byte of the disk, a multiple of [`SECTOR`].
-    pub offset: u64,
-    /// Bytes, a multiple of [`SECTOR`]; 0 for a flush.
-    pub length: u64,
-    /// When the disk got it.
-    pub start: u64,
-    /// When the disk answered.
-    pub end: u64,
-}
-
-impl Entry {
-    /// First sector.
-    #[must_use]
-    pub fn sector(&self) -> u64 {
-        self.offset / SECTOR
-    }
-
-    /// How many sectors.
-    #[must_use]
-    pub fn sectors(&self) -> u64 {
-        self.length / SECTOR
-    }
+/// The clock of all that is recorded: CLOCK_MONOTONIC in nanoseconds.
+#[must_use]
+pub fn now() -> u64 {
+    let time = clock_gettime(ClockId::Monotonic);
+    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+    seconds * 1_000_000_000 + u64::try_from(time.tv_nsec).unwrap_or(0)
 }
 
 #[cfg(test)]

@@ -1,29 +1,28 @@
-//! The disk beneath the program: it keeps what it is given, and records it.
+//! The disk beneath the program: it stores what it receives, and records it.
 
-mod keeper;
+mod writer_thread;
 
 use std::fs::File;
 use std::io;
 use std::thread::sleep;
 use std::time::Duration;
 
-use crate::clock::now;
 use crate::fuse::Disk;
-use crate::random::Random;
-use crate::record::{Entry, Kind, RecordWriter};
-use keeper::Keeper;
+use crate::image::Random;
+use crate::record::{Entry, Kind, RecordWriter, now};
+use writer_thread::WriterThread;
 
-/// How long flushes take, as equally likely times in nanoseconds; empty: no
-/// longer than they do.
+/// How long flushes take: equally likely times in nanoseconds. Empty: flushes
+/// are not delayed.
 pub type Latency = Vec<u64>;
 
 /// A disk that is recorded.
 pub struct Recorder {
-    keeper: Keeper,
+    writer: WriterThread,
     size: u64,
     latency: Latency,
     random: Random,
-    /// The record is full, or cannot be written: nothing more is accepted.
+    /// Why nothing more is accepted: the record is full, or cannot be written.
     failed: Option<io::Error>,
 }
 
@@ -31,7 +30,7 @@ impl Recorder {
     /// An empty disk of `size` bytes.
     ///
     /// # Errors
-    /// A file cannot be written.
+    /// The content's file cannot be written.
     pub fn new(
         content: File,
         record: RecordWriter,
@@ -41,7 +40,7 @@ impl Recorder {
     ) -> io::Result<Recorder> {
         content.set_len(size)?;
         Ok(Recorder {
-            keeper: Keeper::new(content, record)?,
+            writer: WriterThread::new(content, record)?,
             size,
             latency,
             random: Random::new(seed),
@@ -49,8 +48,8 @@ impl Recorder {
         })
     }
 
-    /// What the disk did is taken down before the program hears of it.
-    fn note(&mut self, kind: Kind, range: (u64, u64), start: u64, data: &[u8]) -> io::Result<()> {
+    /// Records what the disk did, before the kernel gets its answer.
+    fn record(&mut self, kind: Kind, range: (u64, u64), start: u64, data: &[u8]) -> io::Result<()> {
         let entry = Entry {
             kind,
             offset: range.0,
@@ -58,16 +57,16 @@ impl Recorder {
             start,
             end: now(),
         };
-        self.unless_failed(|keeper| keeper.keep(entry, data))
+        self.unless_failed(|writer| writer.append(entry, data))
     }
 
-    /// Whatever fails is remembered.
+    /// Does `work`, and remembers its failure.
     fn unless_failed(
         &mut self,
-        work: impl FnOnce(&mut Keeper) -> io::Result<()>,
+        work: impl FnOnce(&mut WriterThread) -> io::Result<()>,
     ) -> io::Result<()> {
         self.refuse_after_failure()?;
-        work(&mut self.keeper).map_err(|error| {
+        work(&mut self.writer).map_err(|error| {
             let kind = error.kind();
             self.failed.get_or_insert(error);
             kind.into()
@@ -88,12 +87,12 @@ impl Disk for Recorder {
     }
 
     fn read(&mut self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
-        self.unless_failed(|keeper| keeper.read(offset, buffer))
+        self.unless_failed(|writer| writer.read(offset, buffer))
     }
 
     fn write(&mut self, offset: u64, data: &[u8]) -> io::Result<()> {
         let start = now();
-        self.note(Kind::Write, (offset, data.len() as u64), start, data)
+        self.record(Kind::Write, (offset, data.len() as u64), start, data)
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -104,7 +103,7 @@ impl Disk for Recorder {
             let draw = usize::try_from(draw).unwrap_or(0);
             sleep(Duration::from_nanos(self.latency[draw]));
         }
-        self.note(Kind::Flush, (0, 0), start, &[])
+        self.record(Kind::Flush, (0, 0), start, &[])
     }
 
     fn zero(&mut self, offset: u64, length: u64, is_discard: bool) -> io::Result<()> {
@@ -114,22 +113,22 @@ impl Disk for Recorder {
         } else {
             Kind::Zero
         };
-        self.note(kind, (offset, length), start, &[])
+        self.record(kind, (offset, length), start, &[])
     }
 
-    /// `finish`: the record is handed to its file.
-    fn control(&mut self, words: &str) -> io::Result<()> {
-        if words != "finish" {
+    /// `finish` hands the record to its file.
+    fn control(&mut self, command: &str) -> io::Result<()> {
+        if command != "finish" {
             return Err(io::ErrorKind::InvalidInput.into());
         }
-        self.unless_failed(Keeper::finish)
+        self.unless_failed(WriterThread::finish)
     }
 
-    /// Bytes of the record so far, and `failed: …`.
+    /// The record's length in bytes; after a failure also `failed: …`.
     fn status(&mut self) -> String {
-        // What fails is said below.
-        let _ = self.unless_failed(Keeper::settle);
-        let written = self.keeper.written();
+        // A failure is part of the text below.
+        let _ = self.unless_failed(WriterThread::drain);
+        let written = self.writer.written();
         match &self.failed {
             Some(error) => format!("{written} failed: {error}"),
             None => written.to_string(),

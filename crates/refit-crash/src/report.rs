@@ -1,12 +1,12 @@
-//! What the lab found, as it is printed and stored.
+//! What the cuts left, as it is printed and stored.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use refit_meter::Run;
 use serde::{Deserialize, Serialize};
 
+use crate::acknowledgement::Loss;
 use crate::filesystem::Filesystem;
-use crate::promise::Loss;
 
 /// Version of [`CrashReport`].
 pub const SCHEMA: u32 = 1;
@@ -35,8 +35,8 @@ pub struct CrashReport {
     pub ack: String,
     /// The load, as it was typed.
     pub load: Option<String>,
-    /// Beside the program, as it was typed.
-    pub beside: Option<String>,
+    /// The command that ran as long as the program, as it was typed.
+    pub background: Option<String>,
     /// Before anything that is cut, as it was typed.
     #[serde(default)]
     pub prepare: Option<String>,
@@ -63,14 +63,14 @@ pub struct CrashReport {
     pub tear_bytes: u64,
     /// `uname -sr`, machine.
     pub kernel: String,
-    /// What the machine is, by name.
+    /// What the machine is: name and value.
     #[serde(default)]
     pub machine: BTreeMap<String, String>,
-    /// The tool that made the file system, in its own words; empty when it did
-    /// not say.
+    /// The version of the mkfs that made the file system, as it prints it; empty
+    /// when it prints none.
     #[serde(default)]
     pub mkfs: String,
-    /// Of the cuts.
+    /// Seed of the choice of cuts.
     pub seed: u64,
     /// Seconds since 1970.
     pub started: u64,
@@ -135,7 +135,7 @@ pub struct RecordSummary {
     pub flushes: usize,
     /// Bytes of the record's file.
     pub stored_bytes: u64,
-    /// When each acknowledgement came, after the record's first entry.
+    /// When each acknowledgement arrived, after the record's first entry.
     pub acknowledged_ns: Vec<u64>,
     /// When each flush was answered, after the record's first entry.
     pub flushed_ns: Vec<u64>,
@@ -154,36 +154,36 @@ pub struct State {
     pub image: String,
     /// Why it could not be mounted.
     pub unmountable: Option<String>,
-    /// Why the check found it no good as a whole.
+    /// Why the check rejected it as a whole.
     pub broken: Option<String>,
     /// What is missing. Of an unmountable state, everything.
     pub loss: Loss,
 }
 
-/// What a cut can do to what was promised, the worst last.
+/// What a cut can do to what was acknowledged, the worst last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Harm {
     /// Something is gone.
     Lost,
     /// Something is gone, and something newer is there.
     Hole,
-    /// What was promised to be gone is there.
+    /// What was acknowledged as removed is there.
     Resurrected,
-    /// Something is there in part, or the state as a whole is no good.
+    /// Something is there in part, or the check rejected the state.
     Damaged,
     /// It could not be mounted.
     Unmountable,
 }
 
 impl State {
-    /// Something that was promised is not as it was promised.
+    /// The cut took something that was acknowledged.
     #[must_use]
     pub fn is_bad(&self) -> bool {
         !self.harms().is_empty()
     }
 
-    /// What the cut did. Before the first acknowledgement it can break no promise:
-    /// a database that has no table yet is none that lost it.
+    /// What the cut did. Before the first acknowledgement nothing can be lost: a
+    /// database that has no table yet has not lost it.
     #[must_use]
     pub fn harms(&self) -> BTreeSet<Harm> {
         let loss = &self.loss;
@@ -204,8 +204,8 @@ impl State {
     }
 }
 
-/// A mode's states, counted. What is said of images counts each of them once,
-/// however many cuts gave it: those tell nothing new.
+/// A mode's states, counted. Images are counted once each, however many cuts left
+/// them: those tell nothing new.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Cuts.
@@ -214,9 +214,9 @@ pub struct Tally {
     pub with_pending: usize,
     /// Different images.
     pub images: usize,
-    /// Of them those that are bad at any of their cuts.
+    /// How many of them are bad at any of their cuts.
     pub bad_images: usize,
-    /// Images that did this.
+    /// Images with each harm.
     pub harms: BTreeMap<Harm, usize>,
     /// The most that one cut lost, and of how many.
     pub worst: (usize, usize),
@@ -281,8 +281,8 @@ impl CrashReport {
         self.modes.iter().find(|mode| mode.role == Role::Baseline)
     }
 
-    /// What was seen is more than the mode's class allows. A candidate is blamed
-    /// for no harm that the program does by itself.
+    /// A cut took more than the mode's class allows. A candidate is not blamed for
+    /// a harm that the baseline has too.
     #[must_use]
     pub fn breaks_class(&self, mode: &Mode) -> bool {
         match mode.role {
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_program_does_itself_is_no_fault_of_a_candidate() {
+    fn a_candidate_is_not_blamed_for_the_harm_of_the_baseline() {
         let mut report = CrashReport {
             schema: SCHEMA,
             kind: "crash".to_owned(),
@@ -357,7 +357,7 @@ mod tests {
             check: String::new(),
             ack: String::new(),
             load: None,
-            beside: None,
+            background: None,
             prepare: None,
             ready: None,
             length_ns: 0,

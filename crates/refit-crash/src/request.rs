@@ -1,4 +1,4 @@
-//! What is asked of the lab.
+//! What is asked.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -7,34 +7,34 @@ use std::time::Duration;
 use refit_knobs::{Settings, Variant};
 use refit_launch::seccomp::Reach;
 
-use crate::ack::Ack;
+use crate::ack_source::AckSource;
 use crate::check::Check;
 use crate::filesystem::Filesystem;
 
-/// One question to the lab.
+/// One question: what does this program lose?
 #[derive(Clone, Debug)]
 pub struct Request {
     /// The program.
     pub command: Vec<OsString>,
-    /// What to try, beside the baseline.
+    /// What to try, in addition to the baseline.
     pub candidates: Vec<Variant>,
     /// Beneath every mode, the baseline too; its `disk=` is the latency of the
     /// recorded disk's flushes.
     pub with: Settings,
-    /// How it is found out what is there.
+    /// How to find what is there after a cut.
     pub check: Check,
     /// The check as it was typed.
     pub check_text: String,
-    /// How acknowledgements are heard.
-    pub ack: Ack,
+    /// Where acknowledgements come from.
+    pub ack: AckSource,
     /// Shell command in the empty file system, before anything that is cut.
     pub prepare: Option<String>,
     /// Shell command that puts load on the program, which is then a service.
     pub load: Option<String>,
     /// Shell command that succeeds when the service can take its load.
     pub ready: Option<String>,
-    /// Shell command beside the program, for as long as it runs.
-    pub beside: Option<String>,
+    /// Shell command that runs as long as the program.
+    pub background: Option<String>,
     /// How long the run may last.
     pub length: Duration,
     /// The run is ended after its length; otherwise it has to end by itself.
@@ -49,23 +49,23 @@ pub struct Request {
     pub cuts: usize,
     /// Bytes of the block that the medium writes as a whole.
     pub tear: u64,
-    /// A check of one state that takes longer is killed.
+    /// A check of one image that takes longer is killed.
     pub check_timeout: Duration,
     /// Where the file system is mounted, for the program and the checks alone;
     /// `None`: below the directory of the records.
     pub mount: Option<PathBuf>,
     /// Where the records go: a new directory.
     pub directory: PathBuf,
-    /// Of the cuts and the disk.
+    /// Of the choice of cuts, and of the disk's latencies.
     pub seed: u64,
-    /// By what the program's calls are reached.
+    /// How the program's calls are reached.
     pub reach: Reach,
-    /// What of this was typed and the report has no other place for: how the
-    /// program is reached, limits.
+    /// Typed options for which the report has no other place: how the program is
+    /// reached, limits.
     pub options: Vec<String>,
     /// Looked at first for allocators.
     pub allocator_dir: Option<PathBuf>,
-    /// How many states are looked at at once.
+    /// How many images are checked at once.
     pub workers: usize,
 }
 
@@ -73,6 +73,6 @@ impl Request {
     /// The run ends when its time is over.
     #[must_use]
     pub fn is_open_ended(&self) -> bool {
-        self.stop || matches!(self.ack, Ack::Smtp(_))
+        self.stop || matches!(self.ack, AckSource::Smtp(_))
     }
 }

@@ -6,17 +6,17 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
 use std::time::Duration;
 
-use crate::clock::now;
-use crate::promise::Promise;
+use crate::acknowledgement::Acknowledgement;
+use crate::record::now;
 
-/// Header of the mail's number.
+/// The header with the mail's number.
 pub const ID: &str = "X-Refit-Id: ";
-/// Last line of the body, before the number.
+/// The start of the body's last line, before the number.
 pub const END: &str = "the last line of mail ";
 
 /// As many as a small mail server serves at once.
 pub const CLIENTS: usize = 4;
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Where mails go.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,12 +30,13 @@ pub struct Smtp {
 /// Sends mails over one connection until `stop`.
 ///
 /// # Errors
-/// The server closed the connection, or refused a mail: what it said.
+/// The server closed the connection, or refused a mail; its answer is in the
+/// error.
 pub fn send(
     smtp: &Smtp,
     next: &AtomicU64,
     stop: &AtomicBool,
-    promises: &Sender<Promise>,
+    acknowledgements: &Sender<Acknowledgement>,
 ) -> io::Result<()> {
     let mut session = Session::open(&smtp.address)?;
     session.expect("", "220")?;
@@ -46,15 +47,15 @@ pub fn send(
         session.expect(&format!("RCPT TO:<{}>\r\n", smtp.recipient), "250")?;
         session.expect("DATA\r\n", "354")?;
         session.expect(&mail(id), "250")?;
-        let promise = Promise {
+        let one = Acknowledgement {
             id: id.to_string(),
             at: now(),
         };
-        if promises.send(promise).is_err() {
+        if acknowledgements.send(one).is_err() {
             break;
         }
     }
-    // The mails are promised; how the connection ends is no matter.
+    // The mails are acknowledged; how the connection ends does not matter.
     let _ = session.expect("QUIT\r\n", "221");
     Ok(())
 }
@@ -73,7 +74,7 @@ impl Session {
     fn open(address: &str) -> io::Result<Session> {
         let to = TcpStream::connect(address)?;
         to.set_nodelay(true)?;
-        to.set_read_timeout(Some(PATIENCE))?;
+        to.set_read_timeout(Some(TIMEOUT))?;
         let from = BufReader::new(to.try_clone()?);
         Ok(Session { to, from })
     }
@@ -86,7 +87,7 @@ impl Session {
             if self.from.read_line(&mut line)? == 0 {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
-            // "250-…" goes on, "250 …" is the last line (RFC 5321 §4.2.1).
+            // "250-…" is continued, "250 …" is the last line (RFC 5321 §4.2.1).
             if line.as_bytes().get(3) == Some(&b'-') {
                 continue;
             }
@@ -103,7 +104,7 @@ impl Session {
     }
 }
 
-/// Whether somebody listens there.
+/// Whether a server listens there.
 #[must_use]
 pub fn is_open(address: &str) -> bool {
     let addresses = address.to_socket_addrs().into_iter().flatten();

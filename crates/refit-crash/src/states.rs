@@ -1,5 +1,5 @@
-//! The disk after a cut, served from the record: no image is ever copied. What
-//! recovery and the check write stays in memory and is forgotten at the next cut.
+//! The disk after a cut, served from the record: no image is copied. What
+//! recovery and the check write stays in memory and is dropped at the next cut.
 
 use std::collections::HashMap;
 use std::io;
@@ -9,15 +9,15 @@ use crate::fuse::Disk;
 use crate::image::{Cut, Image, Source, image};
 use crate::record::{Kind, Record, SECTOR};
 
-/// The unit in which what is written after the cut is kept.
+/// Writes after the cut are stored in pages of this size.
 const PAGE: u64 = 4096;
-/// So much can be written to one state.
+/// The most pages that can be written to one state.
 const MOST_PAGES: usize = 1 << 18;
-/// So many bytes of the record are kept unpacked: one state's journal is mostly
-/// the next one's.
+/// How many unpacked bytes of the record are cached: one state's journal is
+/// mostly the next one's.
 const MOST_CACHED: usize = 64 << 20;
 
-/// A disk that shows one state after another.
+/// A disk that holds one state after another.
 pub struct States {
     record: Record,
     tear: u64,
@@ -47,7 +47,7 @@ impl States {
         }
     }
 
-    /// From now on the disk holds what it holds after this cut.
+    /// From now on the disk holds what it would hold after this cut.
     pub fn show(&mut self, cut: Cut) {
         self.show_image(image(&self.record, cut, self.tear));
     }
@@ -88,7 +88,7 @@ impl States {
         }
     }
 
-    /// What the record says, without what was written since.
+    /// Reads from the record alone, without later writes.
     fn read_record(&mut self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
         for (sector, to) in (offset / SECTOR..).zip(buffer.chunks_mut(SECTOR as usize)) {
             let Some(index) = self.source(sector) else {
@@ -112,7 +112,7 @@ impl States {
         Ok(())
     }
 
-    /// The page that is written to, as it was.
+    /// A page, to be written to.
     fn page(&mut self, page: u64) -> io::Result<&mut [u8]> {
         if !self.written.contains_key(&page) {
             if self.written.len() >= MOST_PAGES {
@@ -157,12 +157,12 @@ impl Disk for States {
         is_of_sectors(offset, buffer.len() as u64)?;
         let mut rest = buffer;
         for (page, range) in Self::parts(offset, rest.len() as u64) {
-            let (to, behind) = rest.split_at_mut(range.len());
+            let (to, after) = rest.split_at_mut(range.len());
             match self.written.get(&page) {
                 Some(bytes) => to.copy_from_slice(&bytes[range]),
                 None => self.read_record(page * PAGE + range.start as u64, to)?,
             }
-            rest = behind;
+            rest = after;
         }
         Ok(())
     }
@@ -171,9 +171,9 @@ impl Disk for States {
         is_of_sectors(offset, data.len() as u64)?;
         let mut rest = data;
         for (page, range) in Self::parts(offset, data.len() as u64) {
-            let (from, behind) = rest.split_at(range.len());
+            let (from, after) = rest.split_at(range.len());
             self.page(page)?[range].copy_from_slice(from);
-            rest = behind;
+            rest = after;
         }
         Ok(())
     }
@@ -182,8 +182,8 @@ impl Disk for States {
         Ok(())
     }
 
-    /// Recovery reads a journal block by block; with the kernel's readahead that is
-    /// a thirtieth of the requests.
+    /// Recovery reads a journal block by block; with the kernel's readahead that
+    /// takes a thirtieth of the requests.
     fn may_be_cached(&self) -> bool {
         true
     }
@@ -202,13 +202,13 @@ impl Disk for States {
         Ok(())
     }
 
-    /// A cut's name, or `end`.
-    fn control(&mut self, words: &str) -> io::Result<()> {
-        if words == "end" {
+    /// The name of a cut, or `end`.
+    fn control(&mut self, command: &str) -> io::Result<()> {
+        if command == "end" {
             self.show_end();
             return Ok(());
         }
-        let cut = words.parse().map_err(|()| io::ErrorKind::InvalidInput)?;
+        let cut = command.parse().map_err(|()| io::ErrorKind::InvalidInput)?;
         self.show(cut);
         Ok(())
     }

@@ -1,303 +1,347 @@
-//! Cuts a record and looks what is left, on all cores.
+//! From a request to its verdicts: records each mode, cuts it, checks what is
+//! left.
+//!
+//! refit itself only waits. The work is done in mount and pid namespaces of its
+//! own: whatever ends refit ends all of its processes, and with them its mounts
+//! and its loop devices.
 
-use std::fs::{self, File};
-use std::io::{self, BufWriter, Write};
-use std::os::fd::OwnedFd;
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::fs;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use rustix::pipe::{PipeFlags, pipe_with};
+use refit_knobs::{Class, Settings};
 
-use crate::check::{Check, Place};
+use crate::cuts;
 use crate::error::{CrashError, io_error};
-use crate::filesystem::{Filesystem, unmount_patiently};
-use crate::image::{Cut, image};
-use crate::promise::{Found, Promise, judge};
-use crate::record::Record;
-use crate::recording::{NO_LOOP, Paths, Server, answer, own_proc};
-use crate::report::State;
-use crate::stage::read_all;
-use crate::states::States;
-use crate::sys::loopback::{Access, Loop};
-use crate::sys::process::{Child, fork, kill_all, own_mounts, own_pids};
+use crate::filesystem::Kind as FsKind;
+use crate::inspection::{self, Inspection};
+use crate::isolated::isolated;
+use crate::record::Kind;
+use crate::recorded_run::RecordedRun;
+use crate::recording::{self, Paths};
+use crate::report::{BASELINE, CONTROL, CrashReport, Mode, RecordSummary, Role, SCHEMA, State};
+use crate::request::Request;
 
-/// One record and how its states are looked at.
-pub struct Trial<'a> {
-    /// Where everything lies.
-    pub paths: &'a Paths,
-    /// The record's file.
-    pub record: PathBuf,
-    /// As it was made.
-    pub filesystem: &'a Filesystem,
-    /// What is looked for.
-    pub check: &'a Check,
-    /// A check of one state that takes longer is killed.
-    pub check_timeout: Duration,
-    /// What was promised.
-    pub promises: &'a [Promise],
-    /// Bytes of the block that the medium writes as a whole.
-    pub tear: u64,
+/// Cuts of the control. It has to show a loss; its losses are not counted.
+const CONTROL_CUTS: usize = 12;
+
+/// What is under way, as it changes.
+pub trait Progress {
+    /// `mode` is being recorded, checked and so on.
+    fn step(&mut self, mode: &str, what: &str);
 }
 
-/// Everything that was written is there: a state of which the check must think well.
-const END: &str = "end";
+/// Does what the request asks for. The records stay in its directory.
+///
+/// # Errors
+/// There is no verdict. The directory is left to the caller.
+pub fn crash(request: &Request, progress: &mut impl Progress) -> Result<CrashReport, CrashError> {
+    let missing = missing(request);
+    if !missing.is_empty() {
+        return Err(CrashError::Missing(missing));
+    }
+    isolated(|| Trial::new(request, progress)?.run())
+}
 
-impl Trial<'_> {
-    /// Looks at the end of the record, when the file system had been unmounted:
-    /// nothing is cut there.
-    ///
-    /// # Errors
-    /// It does not mount, or the check does not find what was promised.
-    pub fn intact(&self) -> Result<(), CrashError> {
-        let mut worker = Worker::start(self, 0, |bench| {
-            bench
-                .look(END)
-                .map(|looked| vec![looked.into_words(self.promises)])
-        })?;
-        let said = worker.hear()?;
-        let said: Vec<Option<String>> = worker.end(&said)?;
-        match said.into_iter().next().flatten() {
-            None => Ok(()),
-            Some(problem) => Err(CrashError::Refused(problem)),
+/// What the machine lacks for this request.
+#[must_use]
+pub fn missing(request: &Request) -> Vec<String> {
+    let mut missing = machine_lacks(request.filesystem.kind);
+    if let Some(program) = request.check.program()
+        && !is_installed(&program)
+    {
+        missing.push(format!(
+            "{} is not installed; the check needs it",
+            program.display()
+        ));
+    }
+    missing
+}
+
+/// What the machine lacks for any simulated power cut.
+#[must_use]
+pub fn machine_lacks(kind: FsKind) -> Vec<String> {
+    let mut missing = Vec::new();
+    if !rustix::process::geteuid().is_root() {
+        missing.push("root is needed to mount file systems".to_owned());
+        return missing;
+    }
+    for (path, what) in [("/dev/fuse", "FUSE"), ("/dev/loop-control", "loop devices")] {
+        let opened = fs::File::options().read(true).write(true).open(path);
+        if let Err(error) = opened {
+            missing.push(format!("{what}: {path}: {error}"));
         }
     }
-
-    /// Looks at each of the cuts, `workers` at once.
-    ///
-    /// # Errors
-    /// The lab failed; a bad state is no error.
-    pub fn cut(&self, cuts: &[Cut], workers: usize) -> Result<Vec<State>, CrashError> {
-        let most = self.filesystem.kind.at_once().min(cuts.len());
-        let workers = workers.clamp(1, most.max(1));
-        let mut working = (0..workers)
-            .map(|number| {
-                // In turns, so that each of them goes forward in time.
-                let mine = cuts.iter().skip(number).step_by(workers);
-                Worker::start(self, number, |bench| {
-                    mine.map(|cut| bench.state(*cut)).collect()
-                })
-            })
-            .collect::<Result<Vec<Worker>, CrashError>>()?;
-        // All are heard before the first is ended: a worker that has more to say than a pipe holds still has the
-        // mounts of those before it, and their servers wait for it.
-        let heard: Vec<Vec<u8>> = working
-            .iter_mut()
-            .map(Worker::hear)
-            .collect::<Result<_, _>>()?;
-        let mut states = Vec::with_capacity(cuts.len());
-        for (worker, said) in working.into_iter().zip(heard) {
-            let mut some: Vec<State> = worker.end(&said)?;
-            states.append(&mut some);
-        }
-        states.sort_by(|a, b| (a.at_ns, &a.name).cmp(&(b.at_ns, &b.name)));
-        Ok(states)
+    let mkfs = format!("mkfs.{}", kind.name());
+    if !is_installed(mkfs.as_ref()) {
+        missing.push(format!("{mkfs} is not installed"));
     }
+    missing
 }
 
-/// A process that looks at states.
-struct Worker {
-    /// Serves them; ends after the one that looks.
-    server: Option<Server>,
-    child: Child,
-    from: Option<OwnedFd>,
+fn is_installed(program: &std::path::Path) -> bool {
+    if program.is_absolute() {
+        return program.exists();
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|dir| dir.join(program).exists())
 }
 
-impl Worker {
-    fn start<T: serde::Serialize>(
-        trial: &Trial,
-        number: usize,
-        work: impl FnOnce(&Bench) -> Result<Vec<T>, CrashError>,
-    ) -> Result<Worker, CrashError> {
-        let at = trial.paths.directory.join(format!("states-{number}"));
-        let server = Server::start(&at, || {
-            let record = open(&trial.record)?;
-            Ok(States::new(record, trial.tear))
-        })?;
-        let (from, to) = pipe_with(PipeFlags::CLOEXEC)
-            .map_err(|error| io_error("cannot make a pipe")(error.into()))?;
-        let child = fork(|| {
-            // What a check leaves behind ends with it.
-            let looked = own_pids().and_then(|()| {
-                fork(|| {
-                    let bench = own_mounts()
-                        .and_then(|()| own_proc())
-                        .map_err(io_error("cannot enter namespaces"))
-                        .and_then(|()| Bench::new(trial, &server, number));
-                    let result = bench.and_then(|bench| work(&bench));
-                    i32::from(answer(&to, result).is_err())
-                })
-            });
-            looked.map_or(1, |mut first| first.wait())
-        })
-        .map_err(io_error("cannot fork"))?;
-        Ok(Worker {
-            server: Some(server),
-            child,
-            from: Some(from),
-        })
-    }
-
-    /// Everything that it has to say.
-    fn hear(&mut self) -> Result<Vec<u8>, CrashError> {
-        let from = self.from.take().expect("heard once");
-        read_all(from).map_err(io_error("cannot hear of the states"))
-    }
-
-    /// Waits for its end; takes apart what it said.
-    fn end<T: serde::de::DeserializeOwned>(mut self, said: &[u8]) -> Result<Vec<T>, CrashError> {
-        let code = self.child.wait();
-        let ended = self.server.take().map_or(Ok(()), Server::end);
-        let result: Result<Vec<T>, String> = serde_json::from_slice(said).map_err(|_| {
-            CrashError::Refused(format!("a worker ended with {code} and said nothing"))
-        })?;
-        let states = result.map_err(CrashError::Refused)?;
-        ended.map_err(io_error("cannot unmount the states"))?;
-        Ok(states)
-    }
+struct Trial<'a, P> {
+    request: &'a Request,
+    progress: &'a mut P,
+    paths: Paths,
 }
 
-/// Reads a record.
-pub(crate) fn open(path: &Path) -> Result<Record, CrashError> {
-    Record::open(path).map_err(|error| CrashError::Record {
-        path: path.to_owned(),
-        error,
-    })
+/// A mode that has been recorded.
+struct Recorded {
+    name: String,
+    role: Role,
+    settings: Settings,
+    run: RecordedRun,
 }
 
-/// What was there, or why it could not be mounted.
-struct Looked(Result<Found, String>);
-
-impl Looked {
-    /// What is wrong with the intact image, if anything is.
-    fn into_words(self, promises: &[Promise]) -> Option<String> {
-        let found = match self.0 {
-            Ok(found) => found,
-            Err(error) => {
-                return Some(format!(
-                    "the intact image does not mount: {error}; see dmesg"
-                ));
+impl<'a, P: Progress> Trial<'a, P> {
+    fn new(request: &'a Request, progress: &'a mut P) -> Result<Self, CrashError> {
+        let mount = match &request.mount {
+            Some(mount) => mount.clone(),
+            None => {
+                let mount = request.directory.join("mount");
+                fs::create_dir_all(&mount)
+                    .map_err(io_error(format!("cannot make {}", mount.display())))?;
+                mount
             }
         };
-        if let Some(broken) = found.broken {
-            return Some(format!(
-                "--check does not approve the intact image: {broken}"
-            ));
+        let paths = Paths {
+            directory: request.directory.clone(),
+            mount,
+        };
+        Ok(Trial {
+            request,
+            progress,
+            paths,
+        })
+    }
+
+    fn run(&mut self) -> Result<CrashReport, CrashError> {
+        let mut report = self.report();
+        let baseline = self.record(BASELINE, Role::Baseline, &Settings::default())?;
+        let control = self.control(&baseline)?;
+        // An image that does not mount says nothing about the check.
+        let is_blind = !control.shows_a_loss();
+        report.modes.push(control);
+        if is_blind {
+            report.invalid = Some(
+                "on a disk that ignored its flushes for a second nothing was lost: either the check cannot see a loss, or the program wrote too little in the last second before each cut".to_owned(),
+            );
+            return Ok(report);
         }
-        let loss = judge(promises, u64::MAX, &found);
-        if loss.lost == 0 && loss.resurrected == 0 {
-            return None;
+        let mode = self.cut(baseline)?;
+        report.modes.push(mode);
+        for candidate in &self.request.candidates {
+            let name = candidate.to_string();
+            let recorded = self.record(&name, Role::Candidate, candidate.settings())?;
+            let mode = self.cut(recorded)?;
+            report.modes.push(mode);
         }
-        let missing = promises
-            .iter()
-            .find(|promise| !promise.id.starts_with('-') && !found.ids.contains(&promise.id));
-        let printed = found.ids.iter().next();
-        Some(format!(
-            "--check does not find on the intact image what was acknowledged: {} of {} are missing, {} were removed and are there{}{}\n  it has to print the same ids as the acknowledgements have",
-            loss.lost,
-            loss.acknowledged,
-            loss.resurrected,
-            missing.map_or(String::new(), |promise| format!(
-                "; missing: {:?}",
-                promise.id
-            )),
-            printed.map_or("; it printed none".to_owned(), |id| format!(
-                "; it printed: {id:?}"
-            )),
+        Ok(report)
+    }
+
+    fn report(&self) -> CrashReport {
+        let request = self.request;
+        let kernel = rustix::system::uname();
+        let text = |part: &std::ffi::CStr| part.to_string_lossy().into_owned();
+        let since = SystemTime::now().duration_since(UNIX_EPOCH);
+        CrashReport {
+            schema: SCHEMA,
+            kind: "crash".to_owned(),
+            refit: env!("CARGO_PKG_VERSION").to_owned(),
+            command: request
+                .command
+                .iter()
+                .map(|word| word.to_string_lossy().into_owned())
+                .collect(),
+            with: request.with.to_string(),
+            check: request.check_text.clone(),
+            ack: request.ack.to_string(),
+            load: request.load.clone(),
+            background: request.background.clone(),
+            prepare: request.prepare.clone(),
+            ready: request.ready.clone(),
+            length_ns: u64::try_from(request.length.as_nanos()).unwrap_or(u64::MAX),
+            stop: request.stop,
+            cuts: request.cuts,
+            options: request.options.clone(),
+            filesystem: request.filesystem.clone(),
+            disk_bytes: request.disk_bytes,
+            tear_bytes: request.tear,
+            kernel: format!(
+                "{} {} {}",
+                text(kernel.sysname()),
+                text(kernel.release()),
+                text(kernel.machine())
+            ),
+            machine: refit_lab::machine(&request.directory),
+            mkfs: request.filesystem.tool_version(),
+            seed: request.seed,
+            started: since.map_or(0, |time| time.as_secs()),
+            directory: request.directory.display().to_string(),
+            mount: self.paths.mount.display().to_string(),
+            modes: Vec::new(),
+            invalid: None,
+        }
+    }
+
+    fn record(
+        &mut self,
+        name: &str,
+        role: Role,
+        settings: &Settings,
+    ) -> Result<Recorded, CrashError> {
+        self.progress.step(name, "recording");
+        let all = self
+            .request
+            .with
+            .join(settings)
+            .map_err(|error| CrashError::Refused(error.to_string()))?;
+        let launch = all.launch();
+        let run = recording::record(self.request, &launch, &self.paths, &file_name(name))?;
+        let recorded = Recorded {
+            name: name.to_owned(),
+            role,
+            settings: settings.clone(),
+            run,
+        };
+        self.progress.step(name, "checking the intact image");
+        self.inspection(&recorded).intact()?;
+        Ok(recorded)
+    }
+
+    fn inspection<'b>(&'b self, recorded: &'b Recorded) -> Inspection<'b> {
+        Inspection {
+            paths: &self.paths,
+            record: self.paths.record(&file_name(&recorded.name)),
+            filesystem: &self.request.filesystem,
+            check: &self.request.check,
+            check_timeout: self.request.check_timeout,
+            acknowledgements: &recorded.run.acknowledgements,
+            tear: self.request.tear,
+        }
+    }
+
+    fn cut(&mut self, recorded: Recorded) -> Result<Mode, CrashError> {
+        let cuts = self.cuts(&recorded)?;
+        self.progress
+            .step(&recorded.name, &format!("{} cuts", cuts.len()));
+        let began = Instant::now();
+        let states = self
+            .inspection(&recorded)
+            .cut(&cuts, self.request.workers)?;
+        self.mode(
+            recorded.name.clone(),
+            recorded.role,
+            &recorded,
+            states,
+            began.elapsed(),
+        )
+    }
+
+    /// The baseline's record on a disk that ignores flushes.
+    fn control(&mut self, baseline: &Recorded) -> Result<Mode, CrashError> {
+        let all = self.cuts(baseline)?;
+        let from = self.summary(baseline)?.from_ns;
+        let cuts = cuts::lying(&all, from, CONTROL_CUTS);
+        self.progress.step(CONTROL, &format!("{} cuts", cuts.len()));
+        let began = Instant::now();
+        let states = self.inspection(baseline).cut(&cuts, self.request.workers)?;
+        self.mode(
+            CONTROL.to_owned(),
+            Role::Control,
+            baseline,
+            states,
+            began.elapsed(),
+        )
+    }
+
+    fn cuts(&self, recorded: &Recorded) -> Result<Vec<crate::image::Cut>, CrashError> {
+        let record = inspection::open(&self.paths.record(&file_name(&recorded.name)))?;
+        let run = &recorded.run;
+        let times: Vec<u64> = run.acknowledgements.iter().map(|one| one.at).collect();
+        let range = (run.from, run.to);
+        Ok(cuts::choose(
+            &record,
+            &times,
+            range,
+            self.request.cuts,
+            self.request.seed,
         ))
     }
-}
 
-/// Where one worker looks at states.
-struct Bench<'a> {
-    trial: &'a Trial<'a>,
-    server: &'a Server,
-    device: Loop,
-    record: Record,
-    acked: PathBuf,
-}
-
-impl<'a> Bench<'a> {
-    fn new(trial: &'a Trial, server: &'a Server, number: usize) -> Result<Bench<'a>, CrashError> {
-        Ok(Bench {
-            trial,
-            server,
-            device: Loop::attach(&server.disk(), Access::Cached).map_err(io_error(NO_LOOP))?,
-            record: open(&trial.record)?,
-            acked: trial.paths.directory.join(format!("acked-{number}")),
+    fn mode(
+        &self,
+        name: String,
+        role: Role,
+        recorded: &Recorded,
+        states: Vec<State>,
+        checked: Duration,
+    ) -> Result<Mode, CrashError> {
+        let settings = &recorded.settings.0;
+        Ok(Mode {
+            name,
+            role,
+            class: recorded.settings.class().to_string(),
+            may_lose: settings
+                .iter()
+                .any(|one| matches!(one.class(), Class::LosesOnCrash | Class::BoundedLoss)),
+            record: self.summary(recorded)?,
+            run: (role != Role::Control).then(|| recorded.run.run.clone()),
+            checked_ns: u64::try_from(checked.as_nanos()).unwrap_or(u64::MAX),
+            states,
         })
     }
 
-    fn state(&self, cut: Cut) -> Result<State, CrashError> {
-        let image = image(&self.record, cut, self.trial.tear);
-        let first = self.record.entries().first().map_or(0, |entry| entry.start);
-        let time = first + cut.at;
-        self.write_acked(time)?;
-        let looked = self.look(&cut.to_string())?;
-        let (found, unmountable) = match looked.0 {
-            Ok(found) => (found, None),
-            Err(error) => (Found::default(), Some(error)),
+    fn summary(&self, recorded: &Recorded) -> Result<RecordSummary, CrashError> {
+        let name = file_name(&recorded.name);
+        let path = self.paths.record(&name);
+        let record = inspection::open(&path)?;
+        let run = &recorded.run;
+        let first = record.entries().first().map_or(0, |entry| entry.start);
+        let mut summary = RecordSummary {
+            name,
+            length_ns: run.to - run.from,
+            from_ns: run.from.saturating_sub(first),
+            acknowledged_ns: run
+                .acknowledgements
+                .iter()
+                .map(|one| one.at.saturating_sub(first))
+                .collect(),
+            ..RecordSummary::default()
         };
-        Ok(State {
-            name: cut.to_string(),
-            at_ns: cut.at,
-            pending: image.pending,
-            image: format!("{:016x}", image.identity),
-            loss: judge(self.trial.promises, time, &found),
-            unmountable,
-            broken: found.broken,
-        })
-    }
-
-    fn write_acked(&self, time: u64) -> Result<(), CrashError> {
-        let failed = || io_error(format!("cannot write {}", self.acked.display()));
-        let mut to = BufWriter::new(File::create(&self.acked).map_err(failed())?);
-        for promise in self
-            .trial
-            .promises
-            .iter()
-            .filter(|promise| promise.at <= time)
-        {
-            writeln!(to, "{}", promise.id).map_err(failed())?;
+        for (index, entry) in record.entries().iter().enumerate() {
+            if entry.start < run.from || entry.end > run.to {
+                continue;
+            }
+            summary.stored_bytes += record.stored_bytes(index);
+            if entry.kind == Kind::Flush {
+                summary.flushes += 1;
+                summary.flushed_ns.push(entry.end - first);
+            } else {
+                summary.writes += 1;
+                summary.written_bytes += entry.length;
+            }
         }
-        to.flush().map_err(failed())
-    }
-
-    /// The device holds this state, and nothing of the last one is left in a cache.
-    fn show(&self, name: &str) -> io::Result<()> {
-        // What is dirty belongs to the last one.
-        self.device.forget()?;
-        self.server.tell(name)?;
-        // Opening drops the file's pages; the device's own go last, for they are read from those.
-        File::open(self.server.disk())?;
-        self.device.forget()
-    }
-
-    /// Mounts a state, checks it, unmounts it.
-    fn look(&self, name: &str) -> Result<Looked, CrashError> {
-        if name == END {
-            self.write_acked(u64::MAX)?;
-        }
-        self.show(name)
-            .map_err(io_error(format!("cannot show the state {name}")))?;
-        let mount = &self.trial.paths.mount;
-        if let Err(error) = self.trial.filesystem.mount(self.device.path(), mount) {
-            return Ok(Looked(Err(error.to_string())));
-        }
-        let found = self.trial.check.find(&Place {
-            mount,
-            acked: &self.acked,
-            timeout: self.trial.check_timeout,
-        });
-        kill_all();
-        unmount_patiently(mount).map_err(io_error("a check's state cannot be unmounted"))?;
-        let found = found.map_err(io_error("--check cannot run"))?;
-        Ok(Looked(Ok(found)))
+        Ok(summary)
     }
 }
 
-impl Drop for Bench<'_> {
-    fn drop(&mut self) {
-        // It is rewritten for each state and needed for none.
-        let _ = fs::remove_file(&self.acked);
-    }
+/// A mode's name as a directory.
+#[must_use]
+pub fn file_name(mode: &str) -> String {
+    let plain = |c: char| {
+        if c.is_ascii_alphanumeric() || "-_.=@:+,".contains(c) {
+            c
+        } else {
+            '_'
+        }
+    };
+    mode.chars().map(plain).collect()
 }

@@ -5,7 +5,7 @@ use std::io::{self, Read};
 
 use regex_lite::Regex;
 
-use crate::promise::Found;
+use crate::acknowledgement::Found;
 
 /// The id in a line.
 pub fn id(regex: Option<&Regex>, line: &str) -> Option<String> {
@@ -19,8 +19,8 @@ pub fn id(regex: Option<&Regex>, line: &str) -> Option<String> {
     }
 }
 
-/// Each whole line's id. A missing file holds nothing. A last line without its
-/// end was not finished; zeroes are where data never came.
+/// The id of each whole line. A missing file holds none. A last line without a
+/// newline is not whole; NUL bytes stand where data never arrived.
 pub fn find(
     file: io::Result<File>,
     id: impl Fn(usize, &str) -> Option<String>,

@@ -1,10 +1,10 @@
-//! The mails of `--ack smtp`, in Maildirs and in Postfix's queue.
+//! The mails of the source `smtp:`, in Maildirs and in Postfix's queue.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use crate::promise::Found;
+use crate::acknowledgement::Found;
 use crate::smtp::{END, ID};
 
 /// Postfix's queues: a file there is a mail when its owner may execute it
@@ -15,7 +15,7 @@ const QUEUES: [&str; 5] = ["maildrop", "incoming", "active", "deferred", "hold"]
 pub fn find(directory: &Path) -> Found {
     let mut found = Found::default();
     walk(directory, false, &mut found);
-    // Delivered and not yet removed from the queue: one whole copy is enough.
+    // Delivered, and not yet removed from the queue: one whole copy is enough.
     found.damaged.retain(|id| !found.ids.contains(id));
     found
 }
@@ -47,17 +47,17 @@ fn read(path: &Path, found: &mut Found) {
         return;
     };
     let text = String::from_utf8_lossy(&bytes);
-    let Some(id) = number_behind(&text, ID) else {
+    let Some(id) = number_after(&text, ID) else {
         return;
     };
-    if number_behind(&text, END).is_some_and(|end| end == id) {
+    if number_after(&text, END).is_some_and(|end| end == id) {
         found.ids.insert(id.to_owned());
     } else {
         found.damaged.insert(id.to_owned());
     }
 }
 
-fn number_behind<'a>(text: &'a str, words: &str) -> Option<&'a str> {
+fn number_after<'a>(text: &'a str, words: &str) -> Option<&'a str> {
     let rest = &text[text.find(words)? + words.len()..];
     let end = rest.find(|c: char| !c.is_ascii_digit())?;
     Some(&rest[..end]).filter(|number| !number.is_empty())

@@ -1,4 +1,6 @@
 use std::fs;
+use std::path::Path;
+use std::time::Duration;
 
 use super::*;
 use crate::smtp::{END, ID};
@@ -8,13 +10,13 @@ fn find(check: &str, make: impl FnOnce(&Path)) -> Found {
     make(directory.path());
     let acked = directory.path().join("acked");
     fs::write(&acked, "1\n2\n").expect("writable");
-    let place = Place {
+    let image = CheckedImage {
         mount: directory.path(),
-        acked: &acked,
+        acknowledged: &acked,
         timeout: Duration::from_secs(5),
     };
     let check: Check = check.parse().expect("a check");
-    check.find(&place).expect("it runs")
+    check.find(&image).expect("it runs")
 }
 
 fn ids(found: &Found) -> Vec<&str> {

@@ -3,21 +3,21 @@ use std::io::{self, BufReader, Read};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use super::{CHUNK, ENTRY_HEADER, Entry, FILE_HEADER, Kind, MAGIC, SECTOR};
+use super::format::{CHUNK, ENTRY_HEADER, Entry, FILE_HEADER, Kind, MAGIC, SECTOR};
 
 /// The largest disk that a record may describe.
 const LARGEST_DISK: u64 = 1 << 40;
 /// A record with more entries is refused before it fills the memory.
 const MOST_ENTRIES: usize = 1 << 26;
 
-/// Why a file is no record.
+/// Why a file cannot be used as a record.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
     /// It cannot be read.
     #[error("{0}")]
     Io(#[from] io::Error),
     /// It is something else.
-    #[error("it is no record of refit crash")]
+    #[error("it is not a record of refit crash")]
     Foreign,
     /// It ends within an entry.
     #[error("it ends in the middle of entry {entry}, at byte {at}: the recording was cut short")]
@@ -27,7 +27,7 @@ pub enum RecordError {
         /// Where the entry begins.
         at: u64,
     },
-    /// It does not hold what was written.
+    /// It does not hold what was recorded.
     #[error("entry {entry} at byte {at} is damaged ({what})")]
     Damaged {
         /// Counted from 0.
@@ -42,7 +42,7 @@ pub enum RecordError {
     TooMany,
 }
 
-/// Where an entry's data lie.
+/// Where an entry's data are.
 #[derive(Clone, Copy, Debug)]
 struct Stored {
     at: u64,
@@ -50,8 +50,8 @@ struct Stored {
     is_packed: bool,
 }
 
-/// A record that was read and found whole. Its entries are in memory, the data
-/// stay in the file.
+/// A record that was read and found whole. Its entries are in memory, their data
+/// in the file.
 #[derive(Debug)]
 pub struct Record {
     file: File,
@@ -118,7 +118,7 @@ impl Record {
             return Err("its check sum is wrong");
         }
         let entry = Entry {
-            kind: Kind::of_code(header[0]).ok_or("it is of no known kind")?,
+            kind: Kind::of_code(header[0]).ok_or("its kind is unknown")?,
             offset: number64(&header[8..]),
             length: number64(&header[16..]),
             start: number64(&header[24..]),
@@ -129,7 +129,7 @@ impl Record {
             return Err("it lies beyond the end of the disk");
         }
         if !entry.offset.is_multiple_of(SECTOR) || !entry.length.is_multiple_of(SECTOR) {
-            return Err("it is not of whole sectors");
+            return Err("it does not cover whole sectors");
         }
         let is_write = entry.kind == Kind::Write;
         let fits = match (is_write, header[1]) {
@@ -139,7 +139,7 @@ impl Record {
             _ => false,
         };
         if !fits || (is_write && entry.length == 0) {
-            return Err("its data are not of its length");
+            return Err("its data do not have its length");
         }
         let before = self.entries.last();
         if entry.start > entry.end
@@ -171,8 +171,7 @@ impl Record {
     /// The data of a write, in `data`.
     ///
     /// # Errors
-    /// The file cannot be read, or does no longer hold what it held when it was
-    /// opened.
+    /// The file cannot be read, or no longer holds what it held when it was opened.
     pub fn data(&self, index: usize, data: &mut Vec<u8>) -> io::Result<()> {
         let stored = self.stored[index];
         let mut bytes = vec![0; stored.length as usize];
@@ -206,7 +205,7 @@ fn file_header(from: &mut impl Read) -> Result<u64, RecordError> {
     Ok(size)
 }
 
-/// How many bytes there were, at most the buffer's.
+/// Fills the buffer as far as there are bytes; returns how many.
 fn fill(from: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
     let mut filled = 0;
     while filled < buffer.len() {

@@ -141,7 +141,7 @@ fn a_lying_header_is_refused_by_what_it_says() {
         (8, 1 << 20, "beyond the end"),
         (8, 100, "whole sectors"),
         (16, u64::MAX - 5, "beyond the end"),
-        (16, 1 << 19, "not of its length"),
+        (16, 1 << 19, "do not have its length"),
         (24, 99, "backwards"),
     ];
     for (at, value, what) in lies {

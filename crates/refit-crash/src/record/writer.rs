@@ -1,7 +1,7 @@
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 
-use super::{CHUNK, ENTRY_HEADER, Entry, FILE_HEADER, Kind, MAGIC};
+use super::format::{CHUNK, ENTRY_HEADER, Entry, FILE_HEADER, Kind, MAGIC};
 
 /// Appends to a record.
 #[derive(Debug)]

@@ -12,9 +12,9 @@ fn disk(cap: u64) -> (Recorder, tempfile::NamedTempFile) {
     (disk, file)
 }
 
-/// Of three megabytes, so that several batches are handed over.
+/// Of three megabytes, so that the thread gets several batches.
 #[test]
-fn it_holds_and_records_what_it_was_given() {
+fn it_holds_and_records_what_it_received() {
     let (mut disk, file) = disk(1 << 30);
     let block = |n: u64| vec![n as u8; 64 << 10];
     for n in 0..48 {
@@ -44,7 +44,7 @@ fn it_holds_and_records_what_it_was_given() {
 }
 
 #[test]
-fn a_full_record_refuses_what_comes_later_and_says_so() {
+fn a_full_record_refuses_what_comes_later_and_reports_it() {
     let (mut disk, _file) = disk(1 << 20);
     let mut state = 1_u64;
     let mut noise = || {

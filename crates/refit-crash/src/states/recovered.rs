@@ -1,5 +1,5 @@
-//! Without root: a recorded disk, cut, as a plain file that e2fsck repairs and debugfs reads. (e2fsck may repair more
-//! than a mount does.)
+//! Without root: a recorded disk after a cut, as a plain file that e2fsck repairs and debugfs reads. (e2fsck may repair
+//! more than a mount does.)
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,22 +8,22 @@ use std::process::Command;
 use serde::Deserialize;
 
 use super::*;
+use crate::acknowledgement::Acknowledgement;
 use crate::cuts;
 use crate::image::Choice;
-use crate::promise::Promise;
 
 const SAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/samples/append");
 
 #[derive(Deserialize)]
-struct Played {
+struct Run {
     from: u64,
     to: u64,
-    promises: Vec<Promise>,
+    acknowledgements: Vec<Acknowledgement>,
 }
 
-fn sample() -> (Record, Played) {
+fn sample() -> (Record, Run) {
     let record = Record::open(&Path::new(SAMPLE).join("record")).expect("whole");
-    let text = fs::read_to_string(Path::new(SAMPLE).join("played.json")).expect("readable");
+    let text = fs::read_to_string(Path::new(SAMPLE).join("recorded_run.json")).expect("readable");
     (
         record,
         serde_json::from_str(&text).expect("as it was written"),
@@ -37,11 +37,11 @@ fn tool(name: &str) -> Command {
 }
 
 /// The lines of a.log after the cut, and after recovery.
-fn recovered(states: &mut States, cut: Cut, place: &Path) -> Vec<u64> {
+fn recovered(states: &mut States, cut: Cut, directory: &Path) -> Vec<u64> {
     states.show(cut);
     let mut disk = vec![0; usize::try_from(states.size()).expect("8 MiB")];
     states.read(0, &mut disk).expect("readable");
-    let (image, log) = (place.join("image"), place.join("a.log"));
+    let (image, log) = (directory.join("image"), directory.join("a.log"));
     fs::write(&image, disk).expect("writable");
     let repaired = tool("e2fsck")
         .arg("-fy")
@@ -61,40 +61,40 @@ fn recovered(states: &mut States, cut: Cut, place: &Path) -> Vec<u64> {
     text.lines().filter_map(|line| line.parse().ok()).collect()
 }
 
-fn lost(states: &mut States, played: &Played, first: u64, cut: Cut, place: &Path) -> usize {
-    let found = recovered(states, cut, place);
-    let promised = played
-        .promises
+fn lost(states: &mut States, run: &Run, first: u64, cut: Cut, directory: &Path) -> usize {
+    let found = recovered(states, cut, directory);
+    let promised = run
+        .acknowledgements
         .iter()
-        .filter(|promise| promise.at <= first + cut.at);
+        .filter(|one| one.at <= first + cut.at);
     promised
-        .filter(|promise| !found.contains(&promise.id.parse().expect("a number")))
+        .filter(|one| !found.contains(&one.id.parse().expect("a number")))
         .count()
 }
 
 #[test]
 fn a_recorded_log_loses_nothing_unless_the_disk_lies() {
-    let (record, played) = sample();
+    let (record, run) = sample();
     let first = record.entries()[0].start;
-    let times: Vec<u64> = played.promises.iter().map(|promise| promise.at).collect();
-    let cuts = cuts::choose(&record, &times, (played.from, played.to), 40, 7);
+    let times: Vec<u64> = run.acknowledgements.iter().map(|one| one.at).collect();
+    let cuts = cuts::choose(&record, &times, (run.from, run.to), 40, 7);
     let mut states = States::new(record, 4096);
     let place = tempfile::tempdir().expect("a directory");
     let mut promised = 0;
     for cut in &cuts {
         assert_eq!(
-            lost(&mut states, &played, first, *cut, place.path()),
+            lost(&mut states, &run, first, *cut, place.path()),
             0,
             "{cut}"
         );
         promised += times.iter().filter(|time| **time <= first + cut.at).count();
     }
     assert!(promised > 400, "{promised} lines were looked for");
-    let lies = cuts::lying(&cuts, played.from - first, 10);
+    let lies = cuts::lying(&cuts, run.from - first, 10);
     assert!(lies.iter().any(|cut| cut.choice == Choice::Lying));
     let lossy = lies
         .iter()
-        .filter(|cut| lost(&mut states, &played, first, **cut, place.path()) > 0)
+        .filter(|cut| lost(&mut states, &run, first, **cut, place.path()) > 0)
         .count();
     assert!(lossy >= 5, "{lossy} of {}", lies.len());
 }

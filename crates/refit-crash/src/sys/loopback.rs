@@ -12,7 +12,7 @@ const LOOP_CTL_GET_FREE: libc::Ioctl = 0x4C82;
 const BLKFLSBUF: libc::Ioctl = 0x1261;
 const LO_FLAGS_AUTOCLEAR: u32 = 4;
 const LO_FLAGS_DIRECT_IO: u32 = 16;
-/// Somebody else may take the free device first.
+/// Another process may take the free device first.
 const TRIES: usize = 16;
 
 /// struct loop_info64
@@ -43,7 +43,7 @@ struct LoopConfig {
     reserved: [u64; 8],
 }
 
-/// How a device uses the file beneath it.
+/// How a loop device reads and writes the file beneath it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     /// Past the page cache.
@@ -52,8 +52,8 @@ pub enum Access {
     Cached,
 }
 
-/// A loop device. The kernel detaches it when the last one who has it open,
-/// a mounted file system too, lets go (LO_FLAGS_AUTOCLEAR).
+/// A loop device. The kernel detaches it when the last user, a mounted file
+/// system included, closes it (LO_FLAGS_AUTOCLEAR).
 #[derive(Debug)]
 pub struct Loop {
     device: File,
@@ -61,7 +61,7 @@ pub struct Loop {
 }
 
 impl Loop {
-    /// Lays a free device on a file.
+    /// Attaches a free device to a file.
     ///
     /// # Errors
     /// No device is free, or loop is missing or not allowed.
@@ -97,8 +97,8 @@ impl Loop {
         Err(last)
     }
 
-    /// The file beneath it holds something else now: nothing of the device stays
-    /// in the page cache.
+    /// Drops the device's pages from the page cache: the file beneath it holds
+    /// something else now.
     ///
     /// # Errors
     /// The device is gone.
@@ -119,7 +119,7 @@ impl Loop {
 
 impl Drop for Loop {
     fn drop(&mut self) {
-        // Lazily, when the last one lets go. An error means that it is detached.
+        // Lazily, when its last user closes it. An error means that it is detached.
         // SAFETY: the ioctl takes no argument.
         unsafe { libc::ioctl(self.device.as_raw_fd(), LOOP_CLR_FD) };
     }

@@ -1,4 +1,4 @@
-//! What needs the kernel by hand: loop devices, namespaces, processes.
+//! System calls made by hand: loop devices, namespaces, processes.
 
 pub mod loopback;
 pub mod process;

@@ -1,4 +1,4 @@
-//! Processes of the lab's own.
+//! Processes and namespaces of the crash lab.
 
 use std::fs::File;
 use std::io;
@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 
 use libc::c_int;
 
-/// What a process of ours ends with after a panic.
+/// The exit code of a process of refit's after a panic.
 const PANICKED: i32 = 101;
 
 /// A forked process; killed and reaped when it is dropped.
@@ -19,7 +19,7 @@ pub struct Child {
 }
 
 impl Child {
-    /// Waits for its end: its code, or 128 and the signal.
+    /// Waits for its end: its code, or 128 plus the signal.
     pub fn wait(&mut self) -> i32 {
         self.reap(0).unwrap_or(PANICKED)
     }
@@ -67,15 +67,15 @@ fn code(status: c_int) -> i32 {
 /// Runs `work` in a forked process, which the kernel kills when this one ends.
 ///
 /// # Errors
-/// There can be no more processes.
+/// No process is free.
 pub fn fork(work: impl FnOnce() -> i32) -> io::Result<Child> {
-    // SAFETY: processes of the lab have one thread, so the child finds no lock
-    // that another one holds. It never returns from here.
+    // SAFETY: the process that forks has one thread, so the child finds no lock
+    // that another thread holds. It never returns from here.
     match unsafe { libc::fork() } {
         -1 => Err(io::Error::last_os_error()),
         0 => {
-            // SAFETY: takes a number; a parent that ended meanwhile is init's
-            // business, whose end is ours too.
+            // SAFETY: takes a number. If the parent ended meanwhile, the init of
+            // this namespace ends too, and with it this process.
             unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
             // A panic must not unwind into what belongs to the parent.
             let code = catch_unwind(AssertUnwindSafe(work)).unwrap_or(PANICKED);
@@ -92,7 +92,7 @@ pub fn fork(work: impl FnOnce() -> i32) -> io::Result<Child> {
 /// Not root, or no namespaces.
 pub fn own_mounts() -> io::Result<()> {
     if MOUNTS_OUTSIDE.get().is_none() {
-        // Nobody else sets it: the process has one thread.
+        // No other thread sets it: the process has one.
         let _ = MOUNTS_OUTSIDE.set(File::open("/proc/self/ns/mnt")?);
     }
     unshare(libc::CLONE_NEWNS)
@@ -101,11 +101,12 @@ pub fn own_mounts() -> io::Result<()> {
 /// The mounts that were there before the first [`own_mounts`].
 static MOUNTS_OUTSIDE: OnceLock<File> = OnceLock::new();
 
-/// Gives up the mounts of the lab. Who serves a disk must not be the last to let
-/// go of the file system on it: when a process ends, the kernel unmounts before it
-/// closes the descriptor by which the disk is served (kernel/exit.c: both are task
-/// work, the last one first), and the unmount would wait for a server that is
-/// gone, for good, and with it every sync(2) of the machine.
+/// Leaves the mounts of the crash lab. The process that serves a disk must not be
+/// the last to hold the file system on it: when a process ends, the kernel
+/// unmounts before it closes the descriptor by which the disk is served
+/// (kernel/exit.c: both are task work, the last one first), and the unmount would
+/// wait forever for a server that is gone, and with it every sync(2) of the
+/// machine.
 ///
 /// # Errors
 /// Not root.
@@ -152,8 +153,9 @@ pub fn kill_all() {
     }
 }
 
-/// This process serves the memory's way out: it must not wait for what it
-/// serves (PR_SET_IO_FLUSHER(2const)). Without the right to it, it goes without.
+/// Memory is freed by writing to the disk that this process serves: its own
+/// allocations must not wait for that (PR_SET_IO_FLUSHER(2const)). Without the
+/// right to say so it serves all the same.
 pub fn serve_io() {
     const PR_SET_IO_FLUSHER: c_int = 57;
     // SAFETY: takes numbers.
@@ -163,13 +165,13 @@ pub fn serve_io() {
     }
 }
 
-/// The descriptor is also this number, for the programs that are started next.
+/// Opens the descriptor under this number too, for programs started next.
 ///
 /// # Errors
 /// The number is beyond the limit.
 pub fn also_as(fd: &impl AsRawFd, number: i32) -> io::Result<()> {
-    // SAFETY: both are numbers; what `number` was before is closed, and nothing
-    // of ours is there: the lab's own descriptors are above it.
+    // SAFETY: both are numbers; what `number` was before is closed, and the caller
+    // has made sure that it is none of refit's pipe.
     if unsafe { libc::dup2(fd.as_raw_fd(), number) } < 0 {
         return Err(io::Error::last_os_error());
     }

@@ -31,7 +31,7 @@ pub fn notes(report: &CrashReport, rows: &[Row]) -> Vec<Note> {
         "",
         Tone::Plain,
         "cuts that left the same image count as one. A loss found is proof: such an image is legal for a disk \
-         that honours its flushes. No loss in n images is only that"
+         that honours its flushes. No loss was found in n images: that does not prove that none is possible"
             .to_owned(),
     ));
     notes.push(note(
@@ -109,7 +109,7 @@ const MANNERS: [(Harm, &str); 4] = [
     ),
     (
         Harm::Resurrected,
-        "something is back that was promised to be gone",
+        "something is back that was acknowledged as removed",
     ),
     (Harm::Unmountable, "the file system did not mount"),
 ];

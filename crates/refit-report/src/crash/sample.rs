@@ -1,8 +1,8 @@
 //! Crash reports for the tests: what a cut does is made by a rule.
 
 use refit_crash::CrashReport;
+use refit_crash::acknowledgement::Loss;
 use refit_crash::filesystem::{Filesystem, Kind};
-use refit_crash::promise::Loss;
 use refit_crash::report::{Mode, RecordSummary, Role, SCHEMA, State};
 use refit_meter::Run;
 
@@ -118,7 +118,7 @@ pub fn report() -> CrashReport {
         check: "log:a.log".to_owned(),
         ack: "fd:1".to_owned(),
         load: None,
-        beside: None,
+        background: None,
         prepare: Some("touch $REFIT_MOUNT/a.log".to_owned()),
         ready: None,
         length_ns: 60_000 * MS,

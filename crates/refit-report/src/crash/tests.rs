@@ -145,7 +145,7 @@ fn a_long_run_of_many_cuts_is_a_small_page() {
         let name = format!("sync=off+malloc=jemalloc:{n}");
         let mut mode = sample::mode(&name, Role::Candidate, 5000, |at, n| {
             let lost = sample::newest(at, 5000);
-            refit_crash::promise::Loss {
+            refit_crash::acknowledgement::Loss {
                 is_hole: n % 7 == 0,
                 ..lost
             }
@@ -196,7 +196,7 @@ fn hostile(text: &str) -> CrashReport {
     }
     for words in [
         &mut report.load,
-        &mut report.beside,
+        &mut report.background,
         &mut report.prepare,
         &mut report.ready,
         &mut report.invalid,

@@ -56,9 +56,9 @@ pub struct CrashArgs {
     #[arg(long, value_name = "COMMAND")]
     pub prepare: Option<String>,
 
-    /// Shell command beside the program, ended with it
+    /// Shell command that runs as long as the program
     #[arg(long, value_name = "COMMAND")]
-    pub beside: Option<String>,
+    pub background: Option<String>,
 
     /// How long the run may last [default: 60s; 5s of mails]
     #[arg(long = "for", value_name = "TIME", value_parser = duration)]

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use refit_crash::ack::Ack;
+use refit_crash::ack_source::AckSource;
 use refit_crash::check::Check;
 use refit_crash::filesystem::Filesystem;
 use refit_crash::open::{StateName, open};
@@ -127,10 +127,10 @@ fn request(args: &CrashArgs) -> Result<Request> {
         .context("--check")?;
     let ack = match (&args.ack, &args.ack_regex) {
         (Some(text), _) => text
-            .parse::<Ack>()
+            .parse::<AckSource>()
             .map_err(anyhow::Error::msg)
             .context("--ack")?,
-        (None, Some(regex)) => Ack::regex(regex)
+        (None, Some(regex)) => AckSource::regex(regex)
             .map_err(anyhow::Error::msg)
             .context("--ack-regex")?,
         (None, None) => bail!(
@@ -145,7 +145,7 @@ fn request(args: &CrashArgs) -> Result<Request> {
     if args.cuts == 0 {
         bail!("--cuts 0: nothing would be looked at; take at least 1");
     }
-    let is_mail = matches!(ack, Ack::Smtp(_));
+    let is_mail = matches!(ack, AckSource::Smtp(_));
     if is_mail && args.load.is_some() {
         bail!("--ack smtp is a load itself; leave out --load");
     }
@@ -179,7 +179,7 @@ fn request(args: &CrashArgs) -> Result<Request> {
         prepare: args.prepare.clone(),
         load: args.load.clone(),
         ready: args.ready.clone(),
-        beside: args.beside.clone(),
+        background: args.background.clone(),
         length: args
             .length
             .unwrap_or(if is_mail { MAILS } else { LONGEST_RUN }),

@@ -164,7 +164,7 @@ pub fn words(report: &CrashReport) -> Vec<String> {
         ("--load", &report.load),
         ("--ready", &report.ready),
         ("--prepare", &report.prepare),
-        ("--beside", &report.beside),
+        ("--background", &report.background),
     ] {
         if let Some(value) = value {
             option(name, value);

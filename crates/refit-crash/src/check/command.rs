@@ -1,4 +1,4 @@
-//! Checks by another program.
+//! Checks by another program: a shell command, SQLite, PostgreSQL.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, Write};
@@ -9,16 +9,25 @@ use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use super::Place;
-use crate::promise::Found;
+use crate::acknowledgement::Found;
 
-/// A check looks at a small state; its end is looked for this often.
+/// How often refit looks whether a check has ended: most take milliseconds.
 const PAUSE: Duration = Duration::from_micros(200);
-/// So much of the end of what it says on stderr is repeated: servers begin with
-/// greetings, and tracebacks end with their cause.
-const SAID: usize = 300;
+/// How many characters of the end of its standard error are reported: servers
+/// begin with greetings, and tracebacks end with their cause.
+const REPORTED: usize = 300;
 
-struct Said {
+/// What a check is given.
+pub struct CheckedImage<'a> {
+    /// Where the image is mounted.
+    pub mount: &'a Path,
+    /// A file of the acknowledged ids, a line each.
+    pub acknowledged: &'a Path,
+    /// A check that takes longer is killed.
+    pub timeout: Duration,
+}
+
+struct Finished {
     output: String,
     errors: String,
     /// `None`: it was killed after the timeout.
@@ -26,11 +35,11 @@ struct Said {
 }
 
 /// Runs a program to its end or the timeout.
-fn run(mut command: Command, input: &[u8], place: &Place) -> io::Result<Said> {
+fn run(mut command: Command, input: &[u8], image: &CheckedImage) -> io::Result<Finished> {
     let (mut output, mut errors) = (tempfile::tempfile()?, tempfile::tempfile()?);
     let mut child = command
-        .env("REFIT_MOUNT", place.mount)
-        .env("REFIT_ACKED", place.acked)
+        .env("REFIT_MOUNT", image.mount)
+        .env("REFIT_ACKED", image.acknowledged)
         .stdin(stored(input)?)
         .stdout(output.try_clone()?)
         .stderr(errors.try_clone()?)
@@ -40,14 +49,14 @@ fn run(mut command: Command, input: &[u8], place: &Place) -> io::Result<Said> {
         if let Some(status) = child.try_wait()? {
             break status.code().or(Some(128));
         }
-        if began.elapsed() > place.timeout {
+        if began.elapsed() > image.timeout {
             child.kill()?;
             child.wait()?;
             break None;
         }
         sleep(PAUSE);
     };
-    Ok(Said {
+    Ok(Finished {
         output: text(&mut output)?,
         errors: text(&mut errors)?,
         code,
@@ -71,33 +80,33 @@ fn text(file: &mut File) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-impl Said {
-    /// Why the state is no good, if the program says so.
+impl Finished {
+    /// Why the image is bad, if the program reported that.
     fn broken(&self, timeout: Duration) -> Option<String> {
-        let words = self.errors.trim();
-        let skipped = words.chars().count().saturating_sub(SAID);
-        let words: String = words.chars().skip(skipped).collect();
+        let errors = self.errors.trim();
+        let skipped = errors.chars().count().saturating_sub(REPORTED);
+        let errors: String = errors.chars().skip(skipped).collect();
         match self.code {
             Some(0) => None,
-            Some(code) => Some(format!("the check ended with {code}: {words}")),
+            Some(code) => Some(format!("the check ended with {code}: {errors}")),
             None => Some(format!(
-                "the check took more than {} s: {words}",
+                "the check took more than {} s: {errors}",
                 timeout.as_secs()
             )),
         }
     }
 }
 
-/// The user's own.
-pub fn command(command: &str, place: &Place) -> io::Result<Found> {
+/// A command of the user's or of a recipe.
+pub fn shell(command: &str, image: &CheckedImage) -> io::Result<Found> {
     let mut shell = Command::new("/bin/sh");
     shell.args(["-c", command]);
-    let said = run(shell, &[], place)?;
+    let finished = run(shell, &[], image)?;
     let mut found = Found {
-        broken: said.broken(place.timeout),
+        broken: finished.broken(image.timeout),
         ..Found::default()
     };
-    for line in said
+    for line in finished
         .output
         .lines()
         .map(str::trim)
@@ -112,8 +121,8 @@ pub fn command(command: &str, place: &Place) -> io::Result<Found> {
 }
 
 /// `PRAGMA integrity_check` and the rows.
-pub fn sqlite(database: &Path, query: &str, place: &Place) -> io::Result<Found> {
-    let path = place.mount.join(database);
+pub fn sqlite(database: &Path, query: &str, image: &CheckedImage) -> io::Result<Found> {
+    let path = image.mount.join(database);
     if !path.exists() {
         return Ok(Found::default());
     }
@@ -127,26 +136,26 @@ pub fn sqlite(database: &Path, query: &str, place: &Place) -> io::Result<Found> 
         "/dev/null",
     ]);
     sqlite.arg(&path).arg("PRAGMA integrity_check;").arg(query);
-    let said = run(sqlite, &[], place)?;
+    let finished = run(sqlite, &[], image)?;
     let mut found = Found {
-        broken: said.broken(place.timeout),
+        broken: finished.broken(image.timeout),
         ..Found::default()
     };
-    let mut lines = said.output.lines();
+    let mut lines = finished.output.lines();
     match lines.next() {
         Some("ok") => found.ids = lines.map(str::to_owned).collect(),
-        Some(words) => {
+        Some(problem) => {
             found
                 .broken
-                .get_or_insert_with(|| format!("integrity_check: {words}"));
+                .get_or_insert_with(|| format!("integrity_check: {problem}"));
         }
         None => {}
     }
     Ok(found)
 }
 
-/// The newest server that is installed as Debian does it, or the one in the path.
-pub fn postgres() -> Option<PathBuf> {
+/// The newest server in Debian's places, or the one in the PATH.
+pub fn postgres_server() -> Option<PathBuf> {
     let mut installed: Vec<PathBuf> = std::fs::read_dir("/usr/lib/postgresql")
         .into_iter()
         .flatten()
@@ -160,36 +169,36 @@ pub fn postgres() -> Option<PathBuf> {
 
 /// `postgres --single` recovers as the server does when it starts, and ends
 /// when its input does. It refuses to run as root: the data's owner runs it.
-pub fn single(directory: &Path, query: &str, place: &Place) -> io::Result<Found> {
-    let data = place.mount.join(directory);
+pub fn postgres(directory: &Path, query: &str, image: &CheckedImage) -> io::Result<Found> {
+    let data = image.mount.join(directory);
     let Ok(about) = std::fs::metadata(&data) else {
         return Ok(Found {
             broken: Some(format!("{} is gone", directory.display())),
             ..Found::default()
         });
     };
-    let mut server = Command::new(postgres().unwrap_or_else(|| "postgres".into()));
+    let mut server = Command::new(postgres_server().unwrap_or_else(|| "postgres".into()));
     server.args(["--single", "-j", "-D"]).arg(&data);
     server.args(["-c", "log_min_messages=warning", "postgres"]);
     server.uid(about.uid()).gid(about.gid()).current_dir("/");
-    let said = run(server, format!("{query};\n\n").as_bytes(), place)?;
+    let finished = run(server, format!("{query};\n\n").as_bytes(), image)?;
     let mut found = Found {
-        broken: said.broken(place.timeout),
+        broken: finished.broken(image.timeout),
         ..Found::default()
     };
-    // "\t 1: i = "17"\t(typeid = 23, len = 4, typmod = -1, byval = t)"
-    let rows = said
+    // A row: "\t 1: i = "17"\t(typeid = 23, len = 4, typmod = -1, byval = t)"
+    let rows = finished
         .output
         .lines()
         .filter(|line| line.contains("(typeid = "));
     let values = rows.filter_map(|line| line.split_once("= \"")?.1.split_once('"'));
     found.ids = values.map(|(value, _)| value.to_owned()).collect();
     let failed = ["FATAL:", "PANIC:", "ERROR:"];
-    let complaint = said
+    let failure = finished
         .errors
         .lines()
         .find(|line| failed.iter().any(|word| line.contains(word)));
-    if let Some(line) = complaint {
+    if let Some(line) = failure {
         found.broken.get_or_insert_with(|| line.to_owned());
     }
     Ok(found)

@@ -6,21 +6,21 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver};
 use std::thread::{self, JoinHandle};
 
-use crate::promise::Promise;
+use crate::acknowledgement::Acknowledgement;
 use crate::smtp::{self, Smtp};
 
 /// The mails that refit sends.
 pub struct Mails {
     clients: Vec<JoinHandle<io::Result<()>>>,
     stop: Arc<AtomicBool>,
-    promises: Receiver<Promise>,
+    acknowledgements: Receiver<Acknowledgement>,
 }
 
 impl Mails {
     pub fn start(smtp: &Smtp) -> Mails {
         let stop = Arc::new(AtomicBool::new(false));
         let next = Arc::new(AtomicU64::new(1));
-        let (sender, promises) = mpsc::channel();
+        let (sender, acknowledgements) = mpsc::channel();
         let clients = (0..smtp::CLIENTS)
             .map(|_| {
                 let (smtp, next, stop, sender) =
@@ -31,13 +31,13 @@ impl Mails {
         Mails {
             clients,
             stop,
-            promises,
+            acknowledgements,
         }
     }
 
-    /// Takes what was acknowledged; why a client gave up, if one did.
-    pub fn drain(&mut self, promises: &mut Vec<Promise>) -> Option<String> {
-        promises.extend(self.promises.try_iter());
+    /// Takes what was acknowledged. Returns why a client gave up, if one did.
+    pub fn drain(&mut self, acknowledgements: &mut Vec<Acknowledgement>) -> Option<String> {
+        acknowledgements.extend(self.acknowledgements.try_iter());
         let ended = self.clients.iter().position(JoinHandle::is_finished)?;
         match self.clients.swap_remove(ended).join() {
             Ok(Err(error)) => Some(error.to_string()),
@@ -45,12 +45,12 @@ impl Mails {
         }
     }
 
-    pub fn stop(self, promises: &mut Vec<Promise>) {
+    pub fn stop(self, acknowledgements: &mut Vec<Acknowledgement>) {
         self.stop.store(true, Ordering::Relaxed);
         for client in self.clients {
-            // The mail under way is acknowledged or not; both are told apart.
+            // Its last mail was acknowledged, or not: both are known.
             let _ = client.join();
         }
-        promises.extend(self.promises.try_iter());
+        acknowledgements.extend(self.acknowledgements.try_iter());
     }
 }

@@ -1,5 +1,5 @@
-//! Keeps what the disk was given, in a thread of its own: the program waits for
-//! the disk, and the disk for nothing that only the record needs.
+//! Stores what the disk received, in a thread of its own: the program waits for
+//! the disk, and the disk does not wait for the record.
 
 use std::fs::File;
 use std::io;
@@ -11,17 +11,17 @@ use rustix::fs::{FallocateFlags, fallocate};
 
 use crate::record::{Entry, Kind, RecordWriter};
 
-/// A batch is handed over when it has so many bytes or entries.
+/// A batch with this many bytes or entries is handed to the thread.
 const FULL_BYTES: usize = 1 << 20;
 const FULL_ENTRIES: usize = 1 << 12;
-/// So many are under way; then the disk waits.
-const MOST: usize = 4;
+/// With this many batches in the thread's queue the disk waits.
+const MAX_QUEUED: usize = 4;
 
-/// Some of what the disk was given, in order.
+/// Part of what the disk received, in order.
 #[derive(Default)]
 struct Batch {
     entries: Vec<Entry>,
-    /// Of the writes among them, one behind the other.
+    /// The data of its writes, one after the other.
     data: Vec<u8>,
 }
 
@@ -31,15 +31,15 @@ impl Batch {
     }
 }
 
-/// Where it is kept.
+/// Where batches are stored.
 struct Store {
-    /// What the disk holds, in a sparse file.
+    /// The disk's content, a sparse file.
     content: File,
     record: RecordWriter,
 }
 
 impl Store {
-    fn keep(&mut self, batch: &Batch) -> io::Result<()> {
+    fn write(&mut self, batch: &Batch) -> io::Result<()> {
         let mut rest = &batch.data[..];
         for entry in &batch.entries {
             let mut data: &[u8] = &[];
@@ -61,12 +61,12 @@ impl Store {
     }
 }
 
-/// A batch that was kept, and the bytes of the record so far.
-type Kept = io::Result<(Batch, u64)>;
+/// A batch that was stored, and the record's length in bytes.
+type Stored = io::Result<(Batch, u64)>;
 
 struct Thread {
     to: Sender<Batch>,
-    from: Receiver<Kept>,
+    from: Receiver<Stored>,
     handle: JoinHandle<io::Result<()>>,
 }
 
@@ -76,10 +76,12 @@ impl Thread {
         let (answers, from) = channel();
         let handle = spawn(move || {
             for batch in batches {
-                let kept = store.keep(&batch).map(|()| (batch, store.record.written()));
-                let is_over = kept.is_err();
-                // Who no longer listens has ended.
-                if answers.send(kept).is_err() || is_over {
+                let stored = store
+                    .write(&batch)
+                    .map(|()| (batch, store.record.written()));
+                let has_failed = stored.is_err();
+                // Without a receiver the recorder has ended.
+                if answers.send(stored).is_err() || has_failed {
                     break;
                 }
             }
@@ -89,46 +91,46 @@ impl Thread {
     }
 }
 
-/// A disk's content and its record.
-pub struct Keeper {
-    /// For what is read.
+/// A disk's content and its record, written by a thread.
+pub struct WriterThread {
+    /// For reads.
     content: File,
-    /// Until the first batch is full: who serves a disk changes its namespace
-    /// before, which only a process of one thread may (setns(2)).
+    /// Until the first batch is full. The thread starts no earlier, because the
+    /// process that serves the disk first changes its mount namespace, which
+    /// only a process with one thread may do (setns(2)).
     store: Option<Store>,
     thread: Option<Thread>,
     batch: Batch,
-    under_way: usize,
+    queued: usize,
     written: u64,
 }
 
-impl Keeper {
-    /// Keeps the content of an empty disk in the first, and what it was given in
-    /// the second.
+impl WriterThread {
+    /// `content` holds the disk, which is empty; `record` holds what it receives.
     ///
     /// # Errors
-    /// There can be no more descriptors.
-    pub fn new(content: File, record: RecordWriter) -> io::Result<Keeper> {
-        Ok(Keeper {
+    /// No descriptor is free.
+    pub fn new(content: File, record: RecordWriter) -> io::Result<WriterThread> {
+        Ok(WriterThread {
             content: content.try_clone()?,
             written: record.written(),
             store: Some(Store { content, record }),
             thread: None,
             batch: Batch::default(),
-            under_way: 0,
+            queued: 0,
         })
     }
 
-    /// Bytes of the record when [`Keeper::settle`] was last called.
+    /// Bytes of the record at the last [`WriterThread::drain`].
     pub fn written(&self) -> u64 {
         self.written
     }
 
-    /// Takes an entry, `data` being what was written.
+    /// Appends an entry; `data` is what was written.
     ///
     /// # Errors
-    /// Something before it could not be kept.
-    pub fn keep(&mut self, entry: Entry, data: &[u8]) -> io::Result<()> {
+    /// An earlier entry could not be stored.
+    pub fn append(&mut self, entry: Entry, data: &[u8]) -> io::Result<()> {
         self.batch.entries.push(entry);
         self.batch.data.extend_from_slice(data);
         if self.batch.is_full() {
@@ -141,40 +143,40 @@ impl Keeper {
         if let Some(store) = self.store.take() {
             self.thread = Some(Thread::start(store));
         }
-        let over = || io::Error::other("the record is finished");
-        let thread = self.thread.as_ref().ok_or_else(over)?;
+        let finished = || io::Error::other("the record is finished");
+        let thread = self.thread.as_ref().ok_or_else(finished)?;
         let batch = std::mem::take(&mut self.batch);
-        // A thread that has ended said why, which is still to be heard.
+        // A thread that has ended reported why: the next receive returns it.
         let _ = thread.to.send(batch);
-        self.under_way += 1;
-        if self.under_way == MOST {
-            self.batch = self.hear()?;
+        self.queued += 1;
+        if self.queued == MAX_QUEUED {
+            self.batch = self.receive()?;
         }
         Ok(())
     }
 
-    /// The oldest batch that is under way, empty again.
-    fn hear(&mut self) -> io::Result<Batch> {
+    /// Waits for the oldest queued batch; returns it empty.
+    fn receive(&mut self) -> io::Result<Batch> {
         let ended = || io::Error::other("the thread that writes the record has ended");
         let thread = self.thread.as_ref().ok_or_else(ended)?;
         let (mut batch, written) = thread.from.recv().map_err(|_| ended())??;
-        self.under_way -= 1;
+        self.queued -= 1;
         self.written = written;
         batch.entries.clear();
         batch.data.clear();
         Ok(batch)
     }
 
-    /// Everything that was taken is kept.
+    /// Waits until every entry is stored.
     ///
     /// # Errors
-    /// Something could not be.
-    pub fn settle(&mut self) -> io::Result<()> {
+    /// One could not be.
+    pub fn drain(&mut self) -> io::Result<()> {
         if !self.batch.entries.is_empty() {
             self.hand_over()?;
         }
-        while self.under_way > 0 {
-            let batch = self.hear()?;
+        while self.queued > 0 {
+            let batch = self.receive()?;
             self.batch = batch;
         }
         Ok(())
@@ -183,18 +185,18 @@ impl Keeper {
     /// Fills the buffer from this offset of the disk.
     ///
     /// # Errors
-    /// Something could not be kept, or cannot be read.
+    /// An entry could not be stored, or the content cannot be read.
     pub fn read(&mut self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
-        self.settle()?;
+        self.drain()?;
         self.content.read_exact_at(buffer, offset)
     }
 
-    /// The record is handed to its file; nothing more is taken.
+    /// Hands the record to its file. Nothing can be appended afterwards.
     ///
     /// # Errors
-    /// Something could not be kept.
+    /// An entry could not be stored.
     pub fn finish(&mut self) -> io::Result<()> {
-        self.settle()?;
+        self.drain()?;
         if let Some(mut store) = self.store.take() {
             return store.record.flush();
         }

@@ -1,47 +1,47 @@
-//! How the program's acknowledgements are heard.
+//! Where the program's acknowledgements come from.
 
 use std::fmt;
 use std::str::FromStr;
 
 use regex_lite::Regex;
 
-use crate::clock::now;
-use crate::promise::Promise;
+use crate::acknowledgement::Acknowledgement;
+use crate::record::now;
 use crate::smtp::Smtp;
 
-/// Where acknowledgements come from.
+/// A source of acknowledgements.
 #[derive(Clone, Debug)]
-pub enum Ack {
+pub enum AckSource {
     /// Each line that the program, or the load, writes to this descriptor is an id.
     Fd(i32),
-    /// In each line of the output of the program, or of the load: the first
-    /// group is the id; without one the lines that match are counted.
+    /// Each line of the output of the program, or of the load, that matches. The
+    /// first group is the id; without a group matching lines are numbered from 1.
     Regex(Regex),
-    /// refit itself sends mails.
+    /// refit sends mails; each 250 after DATA is one.
     Smtp(Smtp),
-    /// Each sync call of the program that has succeeded is one: the first is 1.
+    /// Each sync call of the program that succeeded; the first is 1.
     Sync,
 }
 
-/// The recipient of mails, where none is named.
+/// The recipient of mails, where none is given.
 const RECIPIENT: &str = "refit@localhost";
 
-impl FromStr for Ack {
+impl FromStr for AckSource {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<Ack, String> {
+    fn from_str(text: &str) -> Result<AckSource, String> {
         if text == "sync" {
-            return Ok(Ack::Sync);
+            return Ok(AckSource::Sync);
         }
         if let Some(number) = text.strip_prefix("fd:") {
             let number: i32 = number
                 .parse()
-                .map_err(|_| format!("{number:?} is no descriptor; write fd:1"))?;
+                .map_err(|_| format!("invalid descriptor {number:?}; write fd:1"))?;
             return if (1..=255).contains(&number) {
-                Ok(Ack::Fd(number))
+                Ok(AckSource::Fd(number))
             } else {
                 Err(format!(
-                    "{number} is no descriptor to write to; from 1 to 255"
+                    "invalid descriptor {number}; choose one from 1 to 255"
                 ))
             };
         }
@@ -53,63 +53,63 @@ impl FromStr for Ack {
                 .and_then(|(_, port)| port.parse::<u16>().ok());
             if port.is_none() {
                 return Err(format!(
-                    "{address:?} lacks a port; write smtp:127.0.0.1:2525"
+                    "{address:?} has no port; write smtp:127.0.0.1:2525"
                 ));
             }
-            return Ok(Ack::Smtp(Smtp { address, recipient }));
+            return Ok(AckSource::Smtp(Smtp { address, recipient }));
         }
         Err(format!(
-            "{text:?} is no source of acknowledgements; there are fd:N, smtp:HOST:PORT[/RECIPIENT] and sync, and --ack-regex"
+            "unknown source of acknowledgements {text:?}; there are fd:N, smtp:HOST:PORT[/RECIPIENT] and sync, and --ack-regex"
         ))
     }
 }
 
-impl Ack {
+impl AckSource {
     /// What a regular expression finds in the output.
     ///
     /// # Errors
-    /// It is none.
-    pub fn regex(text: &str) -> Result<Ack, String> {
+    /// The expression is invalid.
+    pub fn regex(text: &str) -> Result<AckSource, String> {
         let regex = Regex::new(text).map_err(|error| format!("{text:?}: {error}"))?;
-        Ok(Ack::Regex(regex))
+        Ok(AckSource::Regex(regex))
     }
 }
 
-impl fmt::Display for Ack {
+impl fmt::Display for AckSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Ack::Fd(number) => write!(f, "fd:{number}"),
-            Ack::Regex(regex) => write!(f, "regex {}", regex.as_str()),
-            Ack::Smtp(smtp) => write!(f, "smtp:{}/{}", smtp.address, smtp.recipient),
-            Ack::Sync => f.write_str("sync"),
+            AckSource::Fd(number) => write!(f, "fd:{number}"),
+            AckSource::Regex(regex) => write!(f, "regex {}", regex.as_str()),
+            AckSource::Smtp(smtp) => write!(f, "smtp:{}/{}", smtp.address, smtp.recipient),
+            AckSource::Sync => f.write_str("sync"),
         }
     }
 }
 
-/// Turns output into promises.
+/// Reads acknowledgements from output, line by line.
 #[derive(Debug, Default)]
-pub struct Listener {
+pub struct LineReader {
     regex: Option<Regex>,
     line: Vec<u8>,
-    /// What was heard so far.
-    pub promises: Vec<Promise>,
+    /// What was read so far.
+    pub acknowledgements: Vec<Acknowledgement>,
 }
 
-/// A line that goes on for longer is none.
+/// Of a longer line the rest is ignored.
 const LONGEST: usize = 4096;
 
-impl Listener {
+impl LineReader {
     /// Each line is an id, or what the regex finds in it.
     #[must_use]
-    pub fn new(regex: Option<Regex>) -> Listener {
-        Listener {
+    pub fn new(regex: Option<Regex>) -> LineReader {
+        LineReader {
             regex,
-            ..Listener::default()
+            ..LineReader::default()
         }
     }
 
-    /// Output that has just been received.
-    pub fn hear(&mut self, bytes: &[u8]) {
+    /// Takes output that has just been received.
+    pub fn read(&mut self, bytes: &[u8]) {
         let at = now();
         for byte in bytes {
             if *byte != b'\n' {
@@ -120,7 +120,7 @@ impl Listener {
             }
             let line = std::mem::take(&mut self.line);
             if let Some(id) = self.id(&String::from_utf8_lossy(&line)) {
-                self.promises.push(Promise { id, at });
+                self.acknowledgements.push(Acknowledgement { id, at });
             }
         }
     }
@@ -133,7 +133,7 @@ impl Listener {
         let found = regex.captures(line)?;
         Some(match found.get(1) {
             Some(id) => id.as_str().to_owned(),
-            None => (self.promises.len() + 1).to_string(),
+            None => (self.acknowledgements.len() + 1).to_string(),
         })
     }
 }

@@ -1,0 +1,319 @@
+//! The program, its load and the background command, from their start to their
+//! end, while refit reads what they acknowledge.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::process::{Child, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use refit_lab::Watch;
+use refit_launch::{Ended, Prepared, Running};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::process::{Pid, Signal, kill_process_group};
+
+use super::acknowledgement_pipe::AcknowledgementPipe;
+use super::hooks::{Hooks, LOAD, PROGRAM, TICK, TIMEOUT};
+use super::mails::Mails;
+use super::sync_calls::SyncCalls;
+use crate::ack_source::{AckSource, LineReader};
+use crate::error::{CrashError, io_error};
+use crate::request::Request;
+use crate::smtp;
+
+const READ_BYTES: usize = 64 << 10;
+/// A pipe holds at most 1 MiB, unless root asks for more. Without a limit a process that outlives the program could
+/// write forever.
+const READS_OF_A_FULL_PIPE: usize = (1 << 20) / READ_BYTES;
+
+/// How long a program may take to end when it was asked to.
+const END_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The program and the processes around it.
+pub struct Processes {
+    /// What refit sees of it.
+    pub watch: Watch,
+    program: Running,
+    background: Option<Child>,
+    load: Option<Child>,
+    mails: Option<Mails>,
+    /// The acknowledgements' pipe, if there is one.
+    pipe: Option<OwnedFd>,
+    /// What was acknowledged.
+    pub reader: LineReader,
+    /// A copy of what was read from the pipe, for errors.
+    copy: File,
+}
+
+impl Processes {
+    /// Starts all of them, in the order in which they need one another.
+    ///
+    /// # Errors
+    /// One of them cannot be started, or the program did not become ready.
+    pub fn start(
+        request: &Request,
+        hooks: &Hooks,
+        prepared: &mut Prepared,
+    ) -> Result<Processes, CrashError> {
+        let is_service = request.load.is_some() || matches!(request.ack, AckSource::Smtp(_));
+        let background = match &request.background {
+            Some(command) => {
+                let [output, errors] = hooks.files("background")?;
+                let mut shell = hooks.shell(command);
+                let child = shell.stdout(output).stderr(errors).spawn();
+                Some(child.map_err(io_error("cannot start --background"))?)
+            }
+            None => None,
+        };
+        let pipe = AcknowledgementPipe::new(&request.ack)?;
+        let [output, errors] = pipe.files(&hooks.file(PROGRAM)?, !is_service)?;
+        pipe.open_in_next(!is_service)?;
+        let null = File::open("/dev/null").map_err(io_error("cannot open /dev/null"))?;
+        let watch = Watch::begin(prepared, false);
+        let program = prepared
+            .start([null, output, errors], None)
+            .map_err(|error| {
+                CrashError::Refused(format!(
+                    "cannot run {}: {error}",
+                    request.command[0].display()
+                ))
+            })?;
+        let mut processes = Processes {
+            watch,
+            program,
+            background,
+            load: None,
+            mails: None,
+            pipe: None,
+            reader: LineReader::new(match &request.ack {
+                AckSource::Regex(regex) => Some(regex.clone()),
+                _ => None,
+            }),
+            copy: hooks.file("acknowledged")?,
+        };
+        if is_service {
+            processes.wait_until_ready(request, hooks)?;
+        }
+        if let Some(command) = &request.load {
+            let [output, errors] = pipe.files(&hooks.file(LOAD)?, true)?;
+            pipe.open_in_next(true)?;
+            let mut shell = hooks.shell(command);
+            let child = shell.stdout(output).stderr(errors).spawn();
+            processes.load = Some(child.map_err(io_error("cannot start --load"))?);
+        }
+        if let AckSource::Smtp(smtp) = &request.ack {
+            processes.mails = Some(Mails::start(smtp));
+        }
+        processes.pipe = pipe.reader();
+        Ok(processes)
+    }
+
+    fn wait_until_ready(&mut self, request: &Request, hooks: &Hooks) -> Result<(), CrashError> {
+        let began = Instant::now();
+        while !is_ready(request, hooks)? {
+            if self.program.poll().is_some() {
+                return Err(CrashError::Refused(format!(
+                    "the program ended before it was ready; {}",
+                    hooks.last_lines(PROGRAM)
+                )));
+            }
+            if began.elapsed() > TIMEOUT {
+                return Err(CrashError::Refused(format!(
+                    "the program was not ready after {} s; {}",
+                    TIMEOUT.as_secs(),
+                    hooks.last_lines(PROGRAM)
+                )));
+            }
+            sleep(20 * TICK);
+        }
+        Ok(())
+    }
+
+    /// Reads acknowledgements until the load, or the program, has ended or the
+    /// time is over; then ends the program.
+    ///
+    /// # Errors
+    /// One of them failed or took too long, or a mail was refused.
+    pub fn wait(
+        &mut self,
+        request: &Request,
+        hooks: &Hooks,
+        prepared: &Prepared,
+    ) -> Result<Ended, CrashError> {
+        let began = Instant::now();
+        let mut calls = match (&request.ack, &prepared.board) {
+            (AckSource::Sync, Some(board)) => Some(SyncCalls::new(board)),
+            _ => None,
+        };
+        loop {
+            self.read(&mut calls)?;
+            self.watch.tick();
+            let program = self.program.poll();
+            let is_service = self.load.is_some() || self.mails.is_some();
+            if let (Some(_), true) = (&program, is_service) {
+                return Err(CrashError::Refused(format!(
+                    "the program ended during the load; {}",
+                    hooks.last_lines(PROGRAM)
+                )));
+            }
+            if let Some(ended) = program {
+                self.read_rest(&mut calls)?;
+                return Ok(ended);
+            }
+            if self.has_load_ended(hooks)? {
+                break;
+            }
+            if let Some(failure) = self
+                .mails
+                .as_mut()
+                .and_then(|mails| mails.drain(&mut self.reader.acknowledgements))
+            {
+                return Err(CrashError::Refused(format!(
+                    "a mail was not accepted: {failure}; {}",
+                    hooks.last_lines(PROGRAM)
+                )));
+            }
+            if began.elapsed() >= request.length {
+                if request.is_open_ended() {
+                    break;
+                }
+                return Err(CrashError::Refused(format!(
+                    "{} did not end within {} s\n  give it more time with --for, or let --for end it: --for 10s --stop",
+                    if self.load.is_some() {
+                        "--load"
+                    } else {
+                        "the program"
+                    },
+                    request.length.as_secs()
+                )));
+            }
+        }
+        self.end(&mut calls)
+    }
+
+    fn has_load_ended(&mut self, hooks: &Hooks) -> Result<bool, CrashError> {
+        let Some(load) = &mut self.load else {
+            return Ok(false);
+        };
+        match load
+            .try_wait()
+            .map_err(io_error("cannot wait for --load"))?
+        {
+            None => Ok(false),
+            Some(status) if status.success() => Ok(true),
+            Some(status) => Err(CrashError::Refused(format!(
+                "--load ended with {status}; {}",
+                hooks.last_lines(LOAD)
+            ))),
+        }
+    }
+
+    /// Ends the load and the program. Nothing from here on is cut.
+    fn end(&mut self, calls: &mut Option<SyncCalls>) -> Result<Ended, CrashError> {
+        if let Some(mails) = self.mails.take() {
+            mails.stop(&mut self.reader.acknowledgements);
+        }
+        if let Some(load) = &self.load {
+            kill_group(load);
+        }
+        self.program.terminate();
+        let began = Instant::now();
+        loop {
+            self.read(calls)?;
+            if let Some(ended) = self.program.poll() {
+                self.read_rest(calls)?;
+                return Ok(ended);
+            }
+            if began.elapsed() > END_TIMEOUT {
+                self.program.kill();
+            }
+        }
+    }
+
+    /// Takes the acknowledgements that have arrived, or waits a moment.
+    fn read(&mut self, calls: &mut Option<SyncCalls>) -> Result<(), CrashError> {
+        self.read_pipe()?;
+        if let Some(calls) = calls {
+            calls.drain(&mut self.reader.acknowledgements);
+        }
+        Ok(())
+    }
+
+    /// Takes what was acknowledged after the last look and before the program's end.
+    fn read_rest(&mut self, calls: &mut Option<SyncCalls>) -> Result<(), CrashError> {
+        for _ in 0..READS_OF_A_FULL_PIPE {
+            if !self.read_pipe()? {
+                break;
+            }
+        }
+        if let Some(calls) = calls {
+            calls.drain(&mut self.reader.acknowledgements);
+        }
+        Ok(())
+    }
+
+    /// Whether there was something to read.
+    fn read_pipe(&mut self) -> Result<bool, CrashError> {
+        let Some(pipe) = &self.pipe else {
+            sleep(TICK);
+            return Ok(false);
+        };
+        let failed = |error| io_error("cannot read acknowledgements")(error);
+        let mut polled = [PollFd::new(pipe, PollFlags::IN)];
+        let tick = rustix::time::Timespec {
+            tv_sec: 0,
+            tv_nsec: 1_000_000,
+        };
+        match poll(&mut polled, Some(&tick)) {
+            Ok(0) | Err(rustix::io::Errno::INTR) => return Ok(false),
+            Ok(_) => {}
+            Err(error) => return Err(failed(error.into())),
+        }
+        let mut buffer = [0; READ_BYTES];
+        match rustix::io::read(pipe, &mut buffer) {
+            Ok(0) => {
+                self.pipe = None;
+                return Ok(false);
+            }
+            Ok(length) => {
+                self.reader.read(&buffer[..length]);
+                // Only errors show it.
+                let _ = io::Write::write_all(&mut self.copy, &buffer[..length]);
+            }
+            Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(failed(error.into())),
+        }
+        Ok(true)
+    }
+}
+
+impl Drop for Processes {
+    fn drop(&mut self) {
+        for child in [&self.background, &self.load].into_iter().flatten() {
+            kill_group(child);
+        }
+    }
+}
+
+fn is_ready(request: &Request, hooks: &Hooks) -> Result<bool, CrashError> {
+    if let Some(command) = &request.ready {
+        let mut shell = hooks.shell(command);
+        shell.stdout(Stdio::null()).stderr(Stdio::null());
+        let status = shell.status().map_err(io_error("cannot start --ready"))?;
+        return Ok(status.success());
+    }
+    Ok(match &request.ack {
+        AckSource::Smtp(smtp) => smtp::is_open(&smtp.address),
+        // The load waits for its server itself.
+        _ => true,
+    })
+}
+
+/// Ends a hook with what it started: a shell's pipeline would go on without it,
+/// and a server that is asked to end may wait for its clients.
+fn kill_group(leader: &Child) {
+    // It may have ended. Its id names no other group before it is waited for,
+    // and afterwards only when ids have come round in this namespace.
+    let _ = kill_process_group(Pid::from_child(leader), Signal::KILL);
+}
