@@ -131,11 +131,11 @@ fn a_killed_lab_leaves_nothing(env: &TestEnv) -> Outcome {
             .stdin(Stdio::null())
             .spawn()
             .expect("refit starts");
-        let heard = Path::new(&records).join("baseline/heard");
+        let acknowledged = Path::new(&records).join("baseline/acknowledged");
         wait_until(step, || Path::new(&records).join(step).exists());
-        // It has written, and was heard.
+        // It has written and acknowledged.
         wait_until("the program works", || {
-            fs::metadata(&heard).is_ok_and(|about| about.len() > 10)
+            fs::metadata(&acknowledged).is_ok_and(|about| about.len() > 10)
         });
         refit.kill().expect("it runs");
         refit.wait().expect("it ended");

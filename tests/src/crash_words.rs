@@ -13,7 +13,7 @@ pub const TESTS: &[Test] = &[
     test!(what_is_missing_is_named),
     test!(without_a_free_loop_device_nothing_is_left),
     test!(runs_without_a_verdict_say_why),
-    test!(a_state_that_is_none_is_named),
+    test!(an_invalid_state_is_named),
     test!(what_was_abandoned_is_removed),
 ];
 
@@ -60,7 +60,7 @@ fn wrong_words_are_named(env: &TestEnv) -> Outcome {
         ),
         (
             &["--check", "log:a", "--ack", "fd:0", "--", "true"],
-            &["0 is no descriptor"],
+            &["invalid descriptor 0"],
         ),
         (
             &["--check", "log:a", "--ack", "smtp:here", "--", "true"],
@@ -76,7 +76,7 @@ fn wrong_words_are_named(env: &TestEnv) -> Outcome {
         ),
         (
             &[&good[..], &["--fs", "zfs", "--", "true"]].concat(),
-            &["zfs", "ext4, xfs, btrfs"],
+            &["zfs", "ext4, xfs or btrfs"],
         ),
         (
             &[&good[..], &["--size", "1T", "--", "true"]].concat(),
@@ -196,7 +196,7 @@ fn runs_without_a_verdict_say_why(env: &TestEnv) -> Outcome {
         (
             &["--check", "echo why >&2; exit 3"],
             &few,
-            &["does not approve the intact image", "3: why"],
+            &["rejects the intact image", "3: why"],
         ),
         (
             &["--check", "echo 77"],
@@ -211,7 +211,7 @@ fn runs_without_a_verdict_say_why(env: &TestEnv) -> Outcome {
         (
             &["--check", "log:a.log"],
             "exit 5",
-            &["no acknowledgement was seen (fd:1)", "ended with 5"],
+            &["no acknowledgement was received (fd:1)", "ended with 5"],
         ),
         (
             &["--check", "log:a.log", "--for", "1s"],
@@ -277,7 +277,7 @@ fn runs_without_a_verdict_say_why(env: &TestEnv) -> Outcome {
     Outcome::Pass
 }
 
-fn a_state_that_is_none_is_named(env: &TestEnv) -> Outcome {
+fn an_invalid_state_is_named(env: &TestEnv) -> Outcome {
     refused(env, &["open"], &["takes one state"]);
     refused(env, &["open", "somewhere"], &["somewhere", "c1234-torn-17"]);
     refused(
@@ -290,7 +290,7 @@ fn a_state_that_is_none_is_named(env: &TestEnv) -> Outcome {
     refused(
         env,
         &["open", &format!("{records}/baseline/c1-all-1")],
-        &["no report of refit crash"],
+        &["is not a report of refit crash"],
     );
     Outcome::Pass
 }

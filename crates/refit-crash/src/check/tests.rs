@@ -80,9 +80,9 @@ fn mails_are_found_whole_or_in_part() {
 }
 
 #[test]
-fn words_that_are_no_check() {
+fn invalid_checks_are_refused() {
     for (text, said) in [
-        ("sqlite:t.db", "lacks its query"),
+        ("sqlite:t.db", "has no query"),
         ("log:/var/log/x", "below $REFIT_MOUNT"),
         ("log:../x", "below $REFIT_MOUNT"),
         ("log:x:(", "("),

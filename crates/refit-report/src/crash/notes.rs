@@ -31,7 +31,7 @@ pub fn notes(report: &CrashReport, rows: &[Row]) -> Vec<Note> {
         "",
         Tone::Plain,
         "cuts that left the same image count as one. A loss found is proof: such an image is legal for a disk \
-         that honours its flushes. No loss was found in n images: that does not prove that none is possible"
+         that honours its flushes. That no loss was found in n images does not prove that none is possible"
             .to_owned(),
     ));
     notes.push(note(

@@ -8,39 +8,39 @@ use clap::Args;
 
 use super::{ReachArgs, duration, seed};
 
-/// Simulate power cuts: what was acknowledged, and is it there?
+/// Simulate power cuts: is what was acknowledged still there?
 ///
-/// COMMAND runs on a file system of its own, which it and all helpers find in
-/// $REFIT_MOUNT, on a disk that is recorded; your own disk is not touched. What
-/// that disk may hold after a cut is then mounted, again and again, and --check
-/// says which of the acknowledged things are there. First a disk that ignores
-/// its flushes has to lose something, or nothing can be concluded; then the
-/// baseline, then each VARIANT.
+/// COMMAND runs on a recorded disk with a file system of its own, which it finds
+/// in $REFIT_MOUNT; your own disk is not touched. What that disk may hold after a
+/// power cut is then mounted, again and again, and --check finds which of the
+/// acknowledged things are there. First a disk that ignores its flushes has to
+/// lose something, or nothing can be concluded; then the baseline is cut, then
+/// each VARIANT.
 ///
 /// CHECK is a shell command that prints the id of each thing that is there
 /// (`!ID`: in part), or one of: log:FILE[:REGEX], lines:FILE, mail:DIR,
-/// sqlite:FILE:QUERY, postgres:DIR:QUERY, all below $REFIT_MOUNT.
+/// sqlite:FILE:QUERY, postgres:DIR:QUERY, with paths below $REFIT_MOUNT.
 ///
 /// `refit crash open STATE` mounts one state again, in a shell.
 ///
 /// Exit codes: 0 nothing was lost that its class forbids; 1 something was;
-/// 2 usage or environment trouble, or an INVALID RUN.
+/// 2 no verdict: wrong usage, a failure, or an INVALID RUN.
 #[derive(Args)]
 #[command(
     verbatim_doc_comment,
     override_usage = "refit crash [OPTIONS] --check CHECK --ack SOURCE [VARIANT]... -- COMMAND [ARG]...\n       refit crash open STATE [-- COMMAND [ARG]...]"
 )]
 pub struct CrashArgs {
-    /// What is there after a cut
+    /// How to find what is there after a cut
     #[arg(long, value_name = "CHECK")]
     pub check: Option<String>,
 
-    /// What the program acknowledges: fd:N (each line written there is an id),
+    /// How the program acknowledges: fd:N (each line written there is an id),
     /// smtp:HOST:PORT[/RECIPIENT] (refit sends mails), sync (the Nth sync is N)
     #[arg(long, value_name = "SOURCE")]
     pub ack: Option<String>,
 
-    /// … or what this finds in its output: the first group is the id
+    /// … or lines of its output that match: the first group is the id
     #[arg(long, value_name = "REGEX", conflicts_with = "ack")]
     pub ack_regex: Option<String>,
 
@@ -52,7 +52,7 @@ pub struct CrashArgs {
     #[arg(long, value_name = "COMMAND")]
     pub ready: Option<String>,
 
-    /// Shell command in the new file system, before anything that is cut
+    /// Shell command that fills the new file system before the run
     #[arg(long, value_name = "COMMAND")]
     pub prepare: Option<String>,
 
@@ -68,8 +68,8 @@ pub struct CrashArgs {
     #[arg(long)]
     pub stop: bool,
 
-    /// Settings under the baseline and every variant; disk= is the recorded
-    /// disk's flush latency
+    /// Settings for the baseline and every variant; disk= is the recorded disk's
+    /// flush latency
     #[arg(long, value_name = "SETTINGS")]
     pub with: Vec<OsString>,
 
@@ -77,16 +77,16 @@ pub struct CrashArgs {
     #[arg(long, value_name = "N", default_value_t = 300)]
     pub cuts: usize,
 
-    /// ext4, xfs or btrfs
+    /// File system: ext4, xfs or btrfs
     #[arg(long, value_name = "KIND", default_value = "ext4")]
     pub fs: refit_crash::filesystem::Kind,
 
-    /// As behind mount -o
+    /// Its mount options, as after mount -o
     #[arg(long, value_name = "OPTIONS", default_value = "")]
     pub mount_options: String,
 
-    /// Mount it here, for the program and the checks alone; the directory's own
-    /// content is not touched
+    /// Mount it here, visible to the program and the checks only; the directory's
+    /// own content is not touched
     #[arg(long, value_name = "DIR")]
     pub mount: Option<PathBuf>,
 
@@ -94,7 +94,7 @@ pub struct CrashArgs {
     #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = size)]
     pub size: u64,
 
-    /// A record may grow to this
+    /// Largest size of a record
     #[arg(long, value_name = "SIZE", default_value = "4G", value_parser = size)]
     pub record_size: u64,
 
@@ -114,7 +114,7 @@ pub struct CrashArgs {
     #[arg(long, value_name = "SEED", value_parser = seed)]
     pub seed: Option<u64>,
 
-    /// Write the whole verdict to FILE (docs/crash.schema.json)
+    /// Write the whole report to FILE (docs/crash.schema.json)
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
 
@@ -133,7 +133,7 @@ pub struct CrashArgs {
     #[command(flatten)]
     pub reach: ReachArgs,
 
-    /// What to try, beside the baseline
+    /// What to try, in addition to the baseline
     #[arg(value_name = "VARIANT")]
     pub variants: Vec<OsString>,
 
@@ -144,16 +144,16 @@ pub struct CrashArgs {
 
 /// Bytes, as 512M or 1G.
 fn size(text: &str) -> Result<u64, String> {
-    let wrong = || format!("{text:?} is no size; write it as 512M or 2G");
+    let invalid = || format!("invalid size {text:?}; write it as 512M or 2G");
     let (number, shift) = match text.char_indices().last() {
         Some((at, 'K')) => (&text[..at], 10),
         Some((at, 'M')) => (&text[..at], 20),
         Some((at, 'G')) => (&text[..at], 30),
         _ => (text, 0),
     };
-    let number: u64 = number.parse().map_err(|_| wrong())?;
+    let number: u64 = number.parse().map_err(|_| invalid())?;
     number
         .checked_mul(1 << shift)
         .filter(|bytes| *bytes > 0 && bytes % 4096 == 0)
-        .ok_or_else(wrong)
+        .ok_or_else(invalid)
 }

@@ -22,14 +22,14 @@ use rustix::fs::{FlockOperation, flock};
 use super::output;
 use crate::cli::CrashArgs;
 
-/// More was lost than the class allows; usage or environment trouble.
+/// Exit codes: more was lost than the class allows; no verdict.
 const LOST: u8 = 1;
 const TROUBLE: u8 = 2;
 
-/// A run ends by itself in this time, and mails are sent for this time.
+/// The time limit of a run that ends by itself, and the length of one of mails.
 const LONGEST_RUN: Duration = Duration::from_secs(60);
 const MAILS: Duration = Duration::from_secs(5);
-/// Where records lie, unless --record says.
+/// Where records are stored without --record.
 const RECORDS: &str = "/var/tmp";
 const NAME: OwnName = OwnName {
     prefix: "refit-crash-",
@@ -118,7 +118,7 @@ fn request(args: &CrashArgs) -> Result<Request> {
     }
     let Some(check_text) = args.check.clone() else {
         bail!(
-            "no --check: nothing says what is there after a cut\n  a command that prints the id of each thing that is there, or for a log: --check log:FILE"
+            "no --check, which finds what is there after a cut\n  give a command that prints the id of each thing that is there, or for a log: --check log:FILE"
         );
     };
     let check: Check = check_text
@@ -134,25 +134,25 @@ fn request(args: &CrashArgs) -> Result<Request> {
             .map_err(anyhow::Error::msg)
             .context("--ack-regex")?,
         (None, None) => bail!(
-            "no --ack: nothing says what the program promised\n  take the lines that it prints (--ack fd:1), or --ack-regex, --ack smtp:HOST:PORT, --ack sync"
+            "no --ack, which says how the program acknowledges\n  take the lines that it prints (--ack fd:1), or --ack-regex, --ack smtp:HOST:PORT, --ack sync"
         ),
     };
     if args.command.is_empty() {
         bail!(
-            "no command to run\n  write it behind `--`: refit crash --check … --ack … sync=off -- COMMAND"
+            "no command to run\n  write it after `--`: refit crash --check … --ack … sync=off -- COMMAND"
         );
     }
     if args.cuts == 0 {
-        bail!("--cuts 0: nothing would be looked at; take at least 1");
+        bail!("--cuts 0: nothing would be checked; take at least 1");
     }
     let is_mail = matches!(ack, AckSource::Smtp(_));
     if is_mail && args.load.is_some() {
-        bail!("--ack smtp is a load itself; leave out --load");
+        bail!("--ack smtp is a load by itself; leave out --load");
     }
     let smallest = args.fs.smallest();
     if args.size < smallest {
         bail!(
-            "--size {}: a disk for {} has at least {} bytes",
+            "--size {}: a disk for {} needs at least {} bytes",
             args.size,
             args.fs.name(),
             smallest
@@ -167,7 +167,7 @@ fn request(args: &CrashArgs) -> Result<Request> {
     if let Some(mount) = &mount
         && (!mount.is_dir() || mount == Path::new("/"))
     {
-        bail!("--mount {}: name a directory of its own", mount.display());
+        bail!("--mount {}: name a directory other than /", mount.display());
     }
     Ok(Request {
         command: args.command.clone(),
@@ -203,7 +203,7 @@ fn request(args: &CrashArgs) -> Result<Request> {
     })
 }
 
-/// Those without a place of their own in a report.
+/// Options without a place of their own in a report.
 fn options(args: &CrashArgs) -> Vec<String> {
     let timeout = format!("{}ms", args.check_timeout.as_millis());
     let size = args.record_size.to_string();
@@ -220,7 +220,7 @@ fn options(args: &CrashArgs) -> Vec<String> {
     words
 }
 
-/// What is under way, a line each.
+/// What is being done, a line each.
 struct Steps {
     quiet: bool,
 }
@@ -233,12 +233,12 @@ impl Progress for Steps {
     }
 }
 
-/// Where the records are.
+/// The directory of the records.
 struct Records {
     directory: PathBuf,
-    /// Held as long as refit or one of its processes lives.
+    /// Locked as long as refit or one of its processes lives.
     _lock: File,
-    /// Somebody asked for them.
+    /// It was named with --record.
     is_asked_for: bool,
     is_kept: bool,
 }
@@ -275,7 +275,7 @@ impl Records {
         })
     }
 
-    /// A loss can be looked at again.
+    /// The states with a loss can be opened again.
     fn keep_if_needed(mut self, report: &CrashReport) -> Result<()> {
         let has_loss = report
             .modes
@@ -298,14 +298,14 @@ impl Records {
 impl Drop for Records {
     fn drop(&mut self) {
         if !self.is_kept {
-            // What remains is in /var/tmp, by our name.
+            // What remains is in /var/tmp, under refit's name.
             let _ = fs::remove_dir_all(&self.directory);
         }
     }
 }
 
-/// Removes what a lab that was killed has left: a directory of ours that nobody
-/// holds and that has no report.
+/// Removes what a killed refit left: a directory of that name that is not locked
+/// and has no report.
 fn remove_abandoned() {
     let entries = fs::read_dir(RECORDS).into_iter().flatten().flatten();
     for path in entries.map(|entry| entry.path()) {
@@ -326,7 +326,7 @@ fn remove_abandoned() {
     }
 }
 
-/// Somebody may just be about to lock it.
+/// Its refit may be about to lock it.
 fn is_new(path: &Path) -> bool {
     let changed = fs::metadata(path).and_then(|about| about.modified());
     changed.is_ok_and(|time| {
@@ -356,7 +356,7 @@ fn reopen(args: &CrashArgs) -> Result<u8> {
     let text =
         fs::read_to_string(&path).with_context(|| format!("no record: {}", path.display()))?;
     let report: CrashReport = serde_json::from_str(&text)
-        .with_context(|| format!("{} is no report of refit crash", path.display()))?;
+        .with_context(|| format!("{} is not a report of refit crash", path.display()))?;
     let shell = std::env::var_os("SHELL").unwrap_or_else(|| "/bin/sh".into());
     let command: Vec<OsString> = if args.command.is_empty() {
         vec![shell]
