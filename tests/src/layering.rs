@@ -12,7 +12,7 @@ pub const TESTS: &[Test] = &[
     test!(unsafe_stands_in_sys_modules_only),
 ];
 
-/// crate, and the crates of ours that it may depend on. A new crate needs a line.
+/// crate, and the crates of ours that it may use. A new crate needs a line.
 const MAY_USE: &[(&str, &[&str])] = &[
     ("refit-knobs", &[]),
     ("refit-stats", &[]),
@@ -20,31 +20,27 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("refit-session", &["refit-preload"]),
     ("refit-launch", &["refit-knobs", "refit-session"]),
     ("refit-meter", &["refit-session"]),
-    ("refit-recipe", &["refit-knobs"]),
     (
-        "refit-lab",
+        "refit-run",
         &[
             "refit-knobs",
-            "refit-session",
             "refit-launch",
             "refit-meter",
-            "refit-recipe",
-            "refit-stats",
+            "refit-session",
         ],
+    ),
+    ("refit-recipe", &["refit-knobs", "refit-run"]),
+    (
+        "refit-lab",
+        &["refit-knobs", "refit-run", "refit-recipe", "refit-stats"],
     ),
     (
         "refit-crash",
-        &[
-            "refit-knobs",
-            "refit-session",
-            "refit-launch",
-            "refit-meter",
-            "refit-lab",
-        ],
+        &["refit-knobs", "refit-run", "refit-recipe", "refit-lab"],
     ),
     (
         "refit-report",
-        &["refit-stats", "refit-meter", "refit-lab", "refit-crash"],
+        &["refit-stats", "refit-run", "refit-lab", "refit-crash"],
     ),
 ];
 
@@ -61,29 +57,60 @@ const MAY_BE_UNSAFE: &[&str] = &[
 ];
 
 fn crates_use_only_what_they_may(_: &TestEnv) -> Outcome {
+    let dirs = entries(&source_dir().join("crates"));
+    let names: Vec<String> = dirs.iter().map(|dir| name_of(dir)).collect();
     let mut faults = Vec::new();
-    for dir in entries(&source_dir().join("crates")) {
-        let name = dir
-            .file_name()
-            .expect("a directory entry has a name")
-            .to_string_lossy()
-            .into_owned();
-        if name == COMMAND {
-            continue;
-        }
-        let manifest = read(&dir.join("Cargo.toml"));
-        let Some((_, allowed)) = MAY_USE.iter().find(|(package, _)| *package == name) else {
-            faults.push(format!("{name} has no line in MAY_USE"));
-            continue;
-        };
-        for used in own_dependencies(&manifest) {
-            if !allowed.contains(&used.as_str()) {
-                faults.push(format!("{name} must not use {used}"));
-            }
-        }
+    for (dir, name) in dirs.iter().zip(&names) {
+        let declared = own_dependencies(&read(&dir.join("Cargo.toml")));
+        let code: Vec<String> = rust_files(dir)
+            .iter()
+            .map(|file| code_only(&read(file)))
+            .collect();
+        let imported = imports(&code, &names);
+        faults.extend(faults_of(name, &declared, &imported));
     }
     assert!(faults.is_empty(), "{}", faults.join("\n"));
     Outcome::Pass
+}
+
+fn name_of(dir: &Path) -> String {
+    let name = dir.file_name().expect("a directory entry has a name");
+    name.to_string_lossy().into_owned()
+}
+
+/// What is wrong with the dependencies that a crate declares and those that its
+/// sources name.
+fn faults_of(name: &str, declared: &[String], imported: &[String]) -> Vec<String> {
+    let unused = declared.iter().filter(|used| !imported.contains(used));
+    let unused = unused.map(|used| format!("{name} declares {used} and never imports it"));
+    if name == COMMAND {
+        return unused.collect();
+    }
+    let Some((_, allowed)) = MAY_USE.iter().find(|(package, _)| *package == name) else {
+        return vec![format!("{name} has no line in MAY_USE")];
+    };
+    let forbidden = |used: &&String| *used != name && !allowed.contains(&used.as_str());
+    let declares = declared.iter().filter(forbidden);
+    let imports = imported.iter().filter(forbidden);
+    declares
+        .map(|used| format!("{name} must not depend on {used}"))
+        .chain(imports.map(|used| format!("{name} must not import {used}")))
+        .chain(unused)
+        .collect()
+}
+
+/// Which of these crates some code names.
+fn imports(code: &[String], crates: &[String]) -> Vec<String> {
+    let named = |name: &&String| {
+        let word = name.replace('-', "_");
+        code.iter().any(|code| has_word(code, &word))
+    };
+    crates
+        .iter()
+        .filter(|name| *name != COMMAND)
+        .filter(named)
+        .cloned()
+        .collect()
 }
 
 fn unsafe_stands_in_sys_modules_only(_: &TestEnv) -> Outcome {
@@ -288,6 +315,31 @@ refit-nothing = true
         assert_eq!(
             own_dependencies(manifest),
             ["refit-knobs", "refit-stats", "refit-meter", "refit-launch"]
+        );
+    }
+
+    #[test]
+    fn an_import_that_the_table_forbids_is_found() {
+        let crates = ["refit", "refit-launch", "refit-meter", "refit-session"].map(str::to_owned);
+        let code = |text: &str| [code_only(text)];
+        let found = imports(
+            &code("use refit_launch::prepare;\nlet s = \"refit_meter\"; // refit_session"),
+            &crates,
+        );
+        assert_eq!(found, ["refit-launch"]);
+        let session = ["refit-session".to_owned()];
+        assert_eq!(
+            faults_of("refit-meter", &session, &found),
+            [
+                "refit-meter must not import refit-launch",
+                "refit-meter declares refit-session and never imports it"
+            ]
+        );
+        let none = faults_of("refit-meter", &session, &session);
+        assert!(none.is_empty(), "{none:?}");
+        assert_eq!(
+            faults_of("refit-new", &[], &[]),
+            ["refit-new has no line in MAY_USE"]
         );
     }
 

@@ -13,7 +13,7 @@ pub enum CrashError {
     Missing(Vec<String>),
     /// The program cannot be prepared.
     #[error(transparent)]
-    Launch(#[from] refit_launch::LaunchError),
+    Launch(#[from] refit_run::LaunchError),
     /// A step failed.
     #[error("{what}: {error}")]
     Io {

@@ -13,8 +13,7 @@ use std::fs::File;
 use std::path::Path;
 
 use refit_knobs::Launch;
-use refit_launch::{End, Ended, Options, Prepared, prepare};
-use refit_meter::Run;
+use refit_run::{End, Ended, Options, Prepared, Run, prepare};
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use serde::{Deserialize, Serialize};
 

@@ -5,7 +5,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use refit_knobs::Launch;
-use refit_launch::disk;
+use refit_run::disk;
 
 use crate::disk_server::DiskServer;
 use crate::error::{CrashError, io_error};

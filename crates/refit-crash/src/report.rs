@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use refit_meter::Run;
+use refit_run::Run;
 use serde::{Deserialize, Serialize};
 
 use crate::acknowledgement::Loss;

@@ -180,7 +180,7 @@ impl<'a, P: Progress> Trial<'a, P> {
                 text(kernel.release()),
                 text(kernel.machine())
             ),
-            machine: refit_lab::machine(&request.directory),
+            machine: refit_run::fingerprint::fixed(&request.directory),
             mkfs: request.filesystem.tool_version(),
             seed: request.seed,
             started: since.map_or(0, |time| time.as_secs()),

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use refit_knobs::{SettingError, Settings, Variant};
-use refit_launch::{Options, prepare};
+use refit_run::{Options, prepare};
 
 use refit_recipe::{Recipe, UnavailableRecord};
 

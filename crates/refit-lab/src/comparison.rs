@@ -13,15 +13,13 @@ mod times;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use refit_launch::{count_interruptions, interruptions};
+use refit_run::{count_interruptions, fingerprint, interruptions, machine_load::Busy};
 use refit_stats::{LookPlan, Schedule};
 
 use crate::effects::effects;
 use crate::error::LabError;
 use crate::experiment::{Experiment, GateRecord, Role, RunRecord, Warning};
-use crate::fingerprint;
 use crate::gate::GateAnswer;
-use crate::neighbours::Busy;
 use crate::request::Request;
 use crate::warnings::warnings;
 use confirmation::{confirm, winner};

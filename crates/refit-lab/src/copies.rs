@@ -7,7 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use refit_launch::with_first_signals;
+use refit_run::with_first_signals;
 use tempfile::TempDir;
 
 use crate::place::open_up;

@@ -2,7 +2,7 @@ use std::io;
 use std::path::PathBuf;
 
 use refit_knobs::SettingError;
-use refit_launch::LaunchError;
+use refit_run::LaunchError;
 
 use crate::gate::GateError;
 use refit_recipe::ConfError;

@@ -3,18 +3,18 @@
 
 use std::collections::BTreeMap;
 
-use refit_meter::{Calls, MemorySample, Pressure, Run, Testimony};
+use refit_run::{Calls, MemorySample, Pressure, Run, Testimony};
 use serde::{Deserialize, Serialize};
 
 use crate::gate::{Gate, GateAnswer};
 use crate::verdict::Verdict;
 
 pub use refit_knobs::{Class, Setting};
-pub use refit_meter::{Outcome, SCHEMA};
 pub use refit_recipe::{
     AnswerRecord, Direction, LoadMetricRecord, LoadUnit, RecipeRecord, SeriesRecord,
     UnavailableRecord,
 };
+pub use refit_run::{Outcome, SCHEMA};
 
 /// A whole comparison.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use refit_meter::{Calls, MemorySample};
 use refit_recipe::{Direction, LoadUnit};
+use refit_run::{Calls, MemorySample};
 use refit_stats::Measure;
 
 use crate::experiment::{Experiment, LoadMetricRecord, RunRecord, ServiceRecord};
@@ -98,14 +98,14 @@ macro_rules! metric {
 #[rustfmt::skip]
 const OF_COMMANDS: &[Metric] = &[
     metric!("wall", Duration, Nanoseconds, Exact, "from start to end", |r| Some(r.run.metrics.wall_ns as f64)),
-    metric!("user", Amount, Nanoseconds, Stepped, "processor time in programs (waited-for processes)", |r| Some(r.run.metrics.user_ns as f64)),
-    metric!("system", Amount, Nanoseconds, Stepped, "processor time in the kernel (waited-for processes)", |r| Some(r.run.metrics.system_ns as f64)),
-    metric!("max-rss", Amount, Bytes, Stepped, "resident memory of the largest process (wait4)", |r| r.run.metrics.max_rss_bytes.map(|n| n as f64)),
-    metric!("minor-faults", Amount, Count, Stepped, "page faults without I/O", |r| Some(r.run.metrics.minor_faults as f64)),
-    metric!("major-faults", Amount, Count, Stepped, "page faults with I/O", |r| Some(r.run.metrics.major_faults as f64)),
-    metric!("voluntary-switches", Amount, Count, Stepped, "context switches to wait", |r| Some(r.run.metrics.voluntary_switches as f64)),
-    metric!("involuntary-switches", Amount, Count, Stepped, "context switches by the kernel", |r| Some(r.run.metrics.involuntary_switches as f64)),
-    metric!("written", Amount, Bytes, Stepped, "bytes written towards a disk", |r| Some(r.run.metrics.written_bytes as f64)),
+    metric!("user", Amount, Nanoseconds, Stepped, "processor time in programs (waited-for processes)", |r| Some(r.run.metrics.usage.user_ns as f64)),
+    metric!("system", Amount, Nanoseconds, Stepped, "processor time in the kernel (waited-for processes)", |r| Some(r.run.metrics.usage.system_ns as f64)),
+    metric!("max-rss", Amount, Bytes, Stepped, "resident memory of the largest process (wait4)", |r| r.run.metrics.usage.max_rss_bytes.map(|n| n as f64)),
+    metric!("minor-faults", Amount, Count, Stepped, "page faults without I/O", |r| Some(r.run.metrics.usage.minor_faults as f64)),
+    metric!("major-faults", Amount, Count, Stepped, "page faults with I/O", |r| Some(r.run.metrics.usage.major_faults as f64)),
+    metric!("voluntary-switches", Amount, Count, Stepped, "context switches to wait", |r| Some(r.run.metrics.usage.voluntary_switches as f64)),
+    metric!("involuntary-switches", Amount, Count, Stepped, "context switches by the kernel", |r| Some(r.run.metrics.usage.involuntary_switches as f64)),
+    metric!("written", Amount, Bytes, Stepped, "bytes written towards a disk", |r| Some(r.run.metrics.usage.written_bytes as f64)),
     metric!("psi-cpu", Amount, Microseconds, Stepped, "tasks of the machine waited for a processor", |r| r.run.metrics.pressure.map(|p| p.cpu_us as f64)),
     metric!("psi-io", Amount, Microseconds, Stepped, "tasks of the machine waited for I/O", |r| r.run.metrics.pressure.map(|p| p.io_us as f64)),
     metric!("psi-memory", Amount, Microseconds, Stepped, "tasks of the machine waited for memory", |r| r.run.metrics.pressure.map(|p| p.memory_us as f64)),
@@ -160,7 +160,7 @@ impl ServiceRecord {
     #[must_use]
     pub fn syncs(&self, field: fn(&Calls) -> u64) -> u64 {
         let calls = self.calls.values().flatten();
-        let syncs = calls.filter(|(name, _)| !refit_meter::OPENING.contains(&name.as_str()));
+        let syncs = calls.filter(|(name, _)| !refit_run::OPENING.contains(&name.as_str()));
         syncs
             .map(|(_, calls)| field(calls))
             .fold(0, u64::saturating_add)

@@ -10,13 +10,15 @@ use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use refit_meter::uses_directory;
-use refit_session::names::OwnName;
+use refit_run::{
+    OwnName,
+    tree::{DEATH, PROC, Tree, kill_cgroup},
+    uses_directory,
+};
 use rustix::fs::{FlockOperation, flock};
 use rustix::process::{Pid, Signal, geteuid, kill_process};
 
 use crate::ports::Port;
-use crate::tree::{DEATH, PROC, Tree, kill_cgroup};
 use refit_recipe::Recipe;
 use refit_recipe::find_user;
 

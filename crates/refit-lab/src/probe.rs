@@ -10,13 +10,13 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use refit_launch::disk::profile::{KIND, SCHEMA};
-use refit_launch::{count_interruptions, interruptions};
-use refit_session::is_tmpfs;
+use refit_run::{
+    count_interruptions,
+    disk::profile::{KIND, SCHEMA},
+    fingerprint, interruptions, is_tmpfs,
+};
 use refit_stats::{Percentile, PercentileError, percentile};
 use serde::Serialize;
-
-use crate::fingerprint;
 
 /// A line of a mail log is about as long.
 const LINE_BYTES: usize = 128;
@@ -74,7 +74,7 @@ pub enum ProbeError {
     },
 }
 
-/// A disk, as it was sampled. [`refit_launch::disk::profile`] reads the JSON back.
+/// A disk, as it was sampled. [`refit_run::disk::profile`] reads the JSON back.
 #[derive(Debug, Clone, Serialize)]
 pub struct DiskProfile {
     /// Of this record.
@@ -263,7 +263,7 @@ mod tests {
         let samples: Vec<u64> = (0..100).map(|i| 1_000_000 + (i * 7919) % 1000).collect();
         let text = serde_json::to_string(&profile(samples.clone())).unwrap();
         std::fs::write(&file, text).unwrap();
-        assert_eq!(refit_launch::disk::profile::read(&file).unwrap(), samples);
+        assert_eq!(refit_run::disk::profile::read(&file).unwrap(), samples);
     }
 
     #[test]

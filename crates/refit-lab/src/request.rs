@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use refit_knobs::{Settings, Variant};
-use refit_launch::seccomp::Reach;
+use refit_run::seccomp::Reach;
 use refit_stats::DEFAULT_DELTA;
 
 use crate::experiment::UnavailableRecord;

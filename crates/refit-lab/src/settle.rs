@@ -5,7 +5,7 @@ use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use refit_launch::interruptions;
+use refit_run::interruptions;
 
 /// How long waits that end without a quiet machine may take, all of a comparison
 /// together: beside a program that never stops writing each run would wait, and

@@ -7,10 +7,13 @@ use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use refit_launch::{doze, interruptions, with_first_signals};
+use refit_run::{
+    doze, interruptions,
+    tree::{Part, Tree},
+    with_first_signals,
+};
 
 use crate::error::LabError;
-use crate::tree::{Part, Tree};
 use refit_recipe::find_user;
 
 /// How long to sleep where nothing wakes refit.

@@ -13,7 +13,7 @@ use std::rc::Rc;
 
 use refit_knobs::{Launch, SwitchRule};
 use refit_session::Policy;
-use refit_session::guardian::Notified;
+use refit_session::guardian::GuardianCounts;
 use rustix::thread::{CapabilitySet, capabilities};
 
 use crate::filter::{Filter, Rings, Syncs};
@@ -311,10 +311,10 @@ impl Seccomp {
 
     /// What the guardian has counted so far; nothing without one.
     #[must_use]
-    pub fn notified(&self) -> Notified {
+    pub fn guardian_counts(&self) -> GuardianCounts {
         match &*self.0 {
-            Plan::Ready { guardian, .. } => guardian.notified(),
-            Plan::Nothing | Plan::Refused(_) => Notified::default(),
+            Plan::Ready { guardian, .. } => guardian.counts(),
+            Plan::Nothing | Plan::Refused(_) => GuardianCounts::default(),
         }
     }
 

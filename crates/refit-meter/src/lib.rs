@@ -1,34 +1,24 @@
-//! What a session's images counted, and what that says of a run.
+//! What the kernel reports of a process tree: processes, memory, usage, pressure,
+//! the durable calls that reached a filesystem ([`Witness`]), and what an
+//! executable file contains.
 //!
-//! Read-only: nothing here changes a program. [`Collector`] reads the image
-//! files while the program runs, [`Witness`] asks the kernel, [`RunReport`] is
-//! what is known at the end.
+//! Read-only: nothing here changes a program.
 
-mod collector;
 mod executable;
-mod filter;
 mod holders;
-mod living;
 mod memory;
-mod metrics;
-mod report;
+mod pressure;
 mod sampler;
 mod stat;
 mod tree;
 mod usage;
 mod witness;
 
-pub use collector::Collector;
 pub use executable::{ElfFacts, has_own_syscalls};
-pub use filter::{Filter, FilterReport, Reached};
 pub use holders::uses_directory;
 pub use memory::{MemorySample, memory_available, memory_sample};
-pub use metrics::{Metrics, Pressure};
-pub use report::{
-    Calls, Coverage, DirectoryReport, ExecutableReport, OPENING, Outcome, Run, RunReport, SCHEMA,
-    SettingReport, Survivor, Unknown, UnreachedProgram,
-};
+pub use pressure::Pressure;
 pub use sampler::MemorySampler;
 pub use tree::{descendants, process_name, top_of};
 pub use usage::{TreeUsage, tree_usage};
-pub use witness::{Caller, Directory, Escape, Testimony, Witness, Witnessed, escaped};
+pub use witness::{Caller, Directory, Testimony, Witness, Witnessed};

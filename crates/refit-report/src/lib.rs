@@ -98,7 +98,7 @@ mod tests {
     #[test]
     fn no_service_is_too_strange_to_be_drawn() {
         let mut experiment = sample::service();
-        let most = refit_meter::MemorySample {
+        let most = refit_run::MemorySample {
             at_ms: u64::MAX,
             processes: u64::MAX,
             unreadable: 1,
@@ -117,7 +117,7 @@ mod tests {
             let service = load.service.as_mut().unwrap();
             service.memory_used_bytes = [Some(i64::MIN), None, Some(i64::MAX)][i % 3];
             (service.user_ns, service.system_ns) = (u64::MAX, u64::MAX);
-            service.memory = vec![most.clone(), refit_meter::MemorySample::default()];
+            service.memory = vec![most.clone(), refit_run::MemorySample::default()];
             if i % 5 == 0 {
                 service.memory.clear();
                 service.calls.clear();

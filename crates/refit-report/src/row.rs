@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use refit_lab::experiment::{Class, EffectRecord, Experiment, Role, RunRecord, VariantRecord};
 use refit_lab::{Metric, Unit, Verdict};
-use refit_meter::Calls;
+use refit_run::Calls;
 
 use crate::format;
 use crate::paint::Tone;
@@ -302,7 +302,7 @@ mod tests {
     fn what_one_run_does_not_have_is_unknown() {
         let mut experiment = sample::experiment();
         let last = experiment.runs.iter_mut().rfind(|run| run.variant == 0);
-        last.unwrap().run.metrics.max_rss_bytes = None;
+        last.unwrap().run.metrics.usage.max_rss_bytes = None;
         let rows = rows(&experiment);
         assert_eq!(
             [&rows[0].sides[0], &rows[1].sides[0]],

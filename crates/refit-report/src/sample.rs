@@ -11,7 +11,7 @@ use refit_lab::experiment::{
     Class, EffectRecord, Environment, Experiment, GateRecord, Outcome, PlanRecord, Role, RunRecord,
     SettingRecord, VariantRecord, Warning,
 };
-use refit_meter::{Calls, Coverage, Metrics, Run};
+use refit_run::{Calls, Coverage, Metrics, Run, Usage};
 use refit_stats::{Rng, Schedule};
 
 pub use service::service;
@@ -232,15 +232,18 @@ fn run(variant: &str, wall_ns: u64) -> Run {
         exit: Outcome::Code(0),
         metrics: Metrics {
             wall_ns,
-            user_ns: 90_000_000,
-            system_ns: 30_000_000,
-            max_rss_bytes: Some(if variant == "malloc=jemalloc" {
-                44 << 20
-            } else {
-                38 << 20
-            }),
-            minor_faults: 9_000,
-            written_bytes: 4 << 20,
+            usage: Usage {
+                user_ns: 90_000_000,
+                system_ns: 30_000_000,
+                max_rss_bytes: Some(if variant == "malloc=jemalloc" {
+                    44 << 20
+                } else {
+                    38 << 20
+                }),
+                minor_faults: 9_000,
+                written_bytes: 4 << 20,
+                ..Usage::default()
+            },
             ..Metrics::default()
         },
         coverage: Coverage {

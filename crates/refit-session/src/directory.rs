@@ -17,7 +17,7 @@ use crate::sys::lease::{Holders, is_held};
 
 /// Image files beyond this number are not read: only a program that works
 /// against its own report makes as many.
-pub const MOST_IMAGES: usize = 100_000;
+pub(crate) const MOST_IMAGES: usize = 100_000;
 const TMPFS_MAGIC: i64 = 0x0102_1994; // statfs(2)
 const NAME: OwnName = OwnName {
     prefix: "refit-",
@@ -202,8 +202,7 @@ pub fn remove_abandoned() {
 
 /// Opens an image file, and tells its owner. Neither links nor pipes that somebody
 /// may have put there are followed.
-#[must_use]
-pub fn open_image(path: &Path) -> Option<(File, u32)> {
+pub(crate) fn open_image(path: &Path) -> Option<(File, u32)> {
     let file = File::options()
         .read(true)
         .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)

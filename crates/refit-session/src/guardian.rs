@@ -6,7 +6,7 @@ use crate::page::CALLS;
 
 /// The calls of one executable.
 #[derive(Clone, Debug, Default)]
-pub struct Asked {
+pub struct ExecutableCounts {
     /// Its path as refit sees it; `?` stands for all that found no room.
     pub executable: String,
     /// Processes that made such calls.
@@ -18,9 +18,9 @@ pub struct Asked {
 
 /// All of it.
 #[derive(Clone, Debug, Default)]
-pub struct Notified {
+pub struct GuardianCounts {
     /// By executable.
-    pub executables: Vec<Asked>,
+    pub executables: Vec<ExecutableCounts>,
     /// Bit i: rule i of the policy has decided a call.
     pub matched: u64,
     /// Calls that were real as nobody could tell the file.

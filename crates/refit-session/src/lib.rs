@@ -4,20 +4,27 @@
 //!
 //! The C side of the page is `sync/session.h` of refit-preload.
 
+mod calls;
+mod collected;
+mod collector;
 mod directory;
 mod event;
 pub mod guardian;
 mod image;
 mod layout;
+mod living;
 pub mod names;
 mod page;
 mod policy;
 mod sys;
 mod trace;
 
-pub use directory::{
-    MOST_IMAGES, Session, SessionError, base, is_tmpfs, open_image, remove_abandoned,
+pub use calls::{
+    Calls, DirectoryReport, ExecutableReport, OPENING, UnreachedProgram, is_zero, sum,
 };
+pub use collected::{Collected, Executable};
+pub use collector::Collector;
+pub use directory::{Session, SessionError, base, is_tmpfs, remove_abandoned};
 pub use event::Event;
 pub use image::{
     Counter, Directory, IMAGE_DEEPBIND, IMAGE_NO_BOARD, IMAGE_ODIRECT_OFF, IMAGE_OWN_RING,
@@ -31,5 +38,4 @@ pub use policy::{
 // The library and the page are of one version: who places the one writes the other.
 pub use refit_preload::{LIBRARY, LIBRARY_HASH, LIBRARY_NAME};
 pub use sys::event_ring::EventRing;
-pub use sys::lease::{Holders, is_held};
 pub use trace::Trace;

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use refit_launch::with_first_signals;
+use refit_run::with_first_signals;
 
 use crate::error::{CrashError, io_error};
 

@@ -8,8 +8,7 @@ use std::process::{Child, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use refit_lab::Watch;
-use refit_launch::{Ended, Prepared, Running};
+use refit_run::{Ended, Prepared, Running, Watch};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, Signal, kill_process_group};
 

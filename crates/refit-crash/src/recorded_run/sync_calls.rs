@@ -1,6 +1,6 @@
 //! The program's sync calls as acknowledgements.
 
-use refit_session::{EventRing, Trace};
+use refit_run::{EventRing, Trace};
 
 use crate::acknowledgement::Acknowledgement;
 use crate::record::now;

@@ -15,10 +15,9 @@ use crate::error::LabError;
 use crate::experiment::{
     Environment, Experiment, PlanRecord, Role, SCHEMA, SettingRecord, VariantRecord,
 };
-use crate::fingerprint;
-use crate::neighbours::Busy;
 use crate::request::Request;
 use refit_recipe::Recipe;
+use refit_run::{fingerprint, machine_load::Busy};
 
 impl<'a> Comparison<'a> {
     pub(super) fn new(request: &'a Request) -> Result<Self, LabError> {

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use refit_knobs::Settings;
-use refit_launch::{count_interruptions, interruptions};
+use refit_run::{count_interruptions, interruptions};
 
 use super::beginning::variant_record;
 use super::recipe_runner::RecipeRunner;

@@ -14,7 +14,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use refit_knobs::{Launch, Settings};
-use refit_launch::{Options, Prepared, interruptions, prepare};
+use refit_run::{Options, Prepared, interruptions, prepare, tree::Part};
 use refit_stats::Rng;
 use rustix::process::geteuid;
 
@@ -29,7 +29,6 @@ use crate::place::{Instance, Place};
 use crate::request::Request;
 use crate::settle::Settle;
 use crate::tool::{Surroundings, ToolEnd};
-use crate::tree::Part;
 use refit_recipe::answers;
 use refit_recipe::{Recipe, Work, needs_path};
 use refit_recipe::{last_lines, read_metrics, read_operations};

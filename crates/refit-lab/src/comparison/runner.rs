@@ -8,15 +8,13 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use refit_knobs::{Launch, Settings};
-use refit_launch::{Options, Prepared, prepare, with_first_signals};
-use refit_meter::{Outcome, Run};
+use refit_run::{Options, Outcome, Prepared, Run, Watch, prepare, with_first_signals};
 use refit_stats::Rng;
 
 use crate::copies::Copies;
 use crate::error::LabError;
 use crate::experiment::{LoadRecord, Role, VariantRecord, Warning};
 use crate::request::Request;
-use crate::run::Watch;
 use crate::settle::Settle;
 
 /// The environment varies by at most this many bytes from pair to pair.

@@ -1,8 +1,7 @@
 //! One more run of each variant that is about syncs, with the kernel as witness:
 //! what it costs may not be in what is measured.
 
-use refit_launch::interruptions;
-use refit_meter::{Testimony, Witness};
+use refit_run::{Testimony, Witness, interruptions};
 
 use super::{Comparison, Progress};
 use crate::experiment::{Role, SettingRecord};

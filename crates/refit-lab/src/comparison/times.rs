@@ -32,8 +32,16 @@ fn times(experiment: &Experiment, variant: usize) -> Option<TimesRecord> {
         } else {
             f64::midpoint(*sorted.get(middle.checked_sub(1)?)?, sorted[middle])
         },
-        user: mean_of(&mut runs.iter().map(|run| seconds(run.run.metrics.user_ns))),
-        system: mean_of(&mut runs.iter().map(|run| seconds(run.run.metrics.system_ns))),
+        user: mean_of(
+            &mut runs
+                .iter()
+                .map(|run| seconds(run.run.metrics.usage.user_ns)),
+        ),
+        system: mean_of(
+            &mut runs
+                .iter()
+                .map(|run| seconds(run.run.metrics.usage.system_ns)),
+        ),
         min: *sorted.first()?,
         max: *sorted.last()?,
         exit_codes: runs

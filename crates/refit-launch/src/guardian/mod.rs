@@ -25,7 +25,7 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use refit_session::guardian::Notified;
+use refit_session::guardian::GuardianCounts;
 use refit_session::names::GUARDIAN;
 use refit_session::{EventRing, Policy};
 use rustix::io::{IoSliceMut, retry_on_intr};
@@ -83,8 +83,8 @@ impl Guardian {
 
     /// What it has counted so far.
     #[must_use]
-    pub fn notified(&self) -> Notified {
-        tally::notified(&self.area)
+    pub fn counts(&self) -> GuardianCounts {
+        tally::counts(&self.area)
     }
 }
 

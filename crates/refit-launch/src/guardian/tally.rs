@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use refit_session::Counter;
-use refit_session::guardian::{Asked, Notified};
+use refit_session::guardian::{ExecutableCounts, GuardianCounts};
 
 use crate::sys::area::{self, EXECUTABLES, SEEN, Shared};
 
@@ -116,11 +116,11 @@ fn entries(shared: &Shared) -> impl Iterator<Item = (usize, Vec<u8>)> {
 }
 
 /// All that was counted so far.
-pub fn notified(shared: &Shared) -> Notified {
+pub fn counts(shared: &Shared) -> GuardianCounts {
     let load = |n: &AtomicU64| n.load(Relaxed);
     let executables = entries(shared).map(|(i, path)| {
         let entry = &shared.executables[i];
-        Asked {
+        ExecutableCounts {
             executable: String::from_utf8_lossy(&path).replace(char::is_control, "\u{fffd}"),
             processes: load(&entry.processes),
             calls: std::array::from_fn(|i| Counter {
@@ -132,7 +132,7 @@ pub fn notified(shared: &Shared) -> Notified {
             }),
         }
     });
-    Notified {
+    GuardianCounts {
         executables: executables.collect(),
         matched: load(&shared.matched),
         path_unknown: load(&shared.path_unknown),

@@ -4,6 +4,8 @@ use std::io;
 use std::mem::zeroed;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 /// How the program ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
@@ -19,15 +21,15 @@ pub enum End {
 pub struct StartError(#[from] pub io::Error);
 
 /// What a program and all that it waited for took (wait4(2)).
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, PartialEq, Eq)]
 pub struct Usage {
     /// Processor time in the programs.
-    pub user: Duration,
+    pub user_ns: u64,
     /// Processor time in the kernel.
-    pub system: Duration,
-    /// Resident memory of the largest process at its peak. The kernel counts
-    /// what refit itself had in memory at the exec (exec_mmap in fs/exec.c), so
-    /// what is not above that is not known: `None`.
+    pub system_ns: u64,
+    /// Resident memory of the *largest* process at its peak; not a sum. The kernel
+    /// counts what refit itself had in memory at the exec (exec_mmap in fs/exec.c),
+    /// so what is not above that is not known: `None`.
     pub max_rss_bytes: Option<u64>,
     /// Page faults without I/O.
     pub minor_faults: u64,
@@ -37,7 +39,7 @@ pub struct Usage {
     pub voluntary_switches: u64,
     /// The kernel took the processor away.
     pub involuntary_switches: u64,
-    /// Bytes that were to be written to a disk.
+    /// Bytes that were to be written to a disk (ru_oublock × 512).
     pub written_bytes: u64,
 }
 
@@ -70,13 +72,12 @@ fn own_peak_kib() -> libc::c_long {
 }
 
 fn usage(raw: &libc::rusage) -> Usage {
-    let time = |t: libc::timeval| {
-        Duration::from_secs(t.tv_sec.unsigned_abs())
-            + Duration::from_micros(t.tv_usec.unsigned_abs())
+    let nanoseconds = |t: libc::timeval| {
+        t.tv_sec.unsigned_abs() * 1_000_000_000 + t.tv_usec.unsigned_abs() * 1_000
     };
     Usage {
-        user: time(raw.ru_utime),
-        system: time(raw.ru_stime),
+        user_ns: nanoseconds(raw.ru_utime),
+        system_ns: nanoseconds(raw.ru_stime),
         max_rss_bytes: Some(raw.ru_maxrss)
             .filter(|kib| *kib > own_peak_kib())
             .map(|kib| kib.unsigned_abs() * 1024),

@@ -13,7 +13,6 @@
 
 mod account;
 mod directory;
-mod escape;
 mod lineage;
 mod record;
 mod ring;
@@ -27,7 +26,6 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use account::Account;
-pub use escape::{Escape, escaped};
 use record::Record;
 use ring::Rings;
 use sys::now_ns;

@@ -2,7 +2,7 @@
 
 use refit_crash::CrashReport;
 use refit_crash::report::{Harm, Role, Tally};
-use refit_meter::{Coverage, FilterReport};
+use refit_run::{Coverage, FilterReport};
 
 use super::row::{Row, age, number, plural_images, reopen, takes_everything};
 use crate::format;

@@ -4,7 +4,7 @@ use refit_crash::CrashReport;
 use refit_crash::acknowledgement::Loss;
 use refit_crash::filesystem::{Filesystem, Kind};
 use refit_crash::report::{Mode, RecordSummary, Role, SCHEMA, State};
-use refit_meter::Run;
+use refit_run::Run;
 
 const MS: u64 = 1_000_000;
 /// The run lasts two seconds, with an acknowledgement each 5 ms after 100 ms.
@@ -90,7 +90,7 @@ pub fn mode(name: &str, role: Role, cuts: usize, rule: Rule) -> Mode {
             flushed_ns: (FIRST_MS..LENGTH_MS).step_by(5).map(|ms| ms * MS).collect(),
         },
         run: (role != Role::Control).then(|| Run {
-            exit: refit_meter::Outcome::Code(0),
+            exit: refit_run::Outcome::Code(0),
             ..Run::not_started()
         }),
         checked_ns: 12_400 * MS,

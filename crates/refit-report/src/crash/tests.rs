@@ -213,13 +213,13 @@ fn hostile(text: &str) -> CrashReport {
             }
         }
         let Some(run) = &mut mode.run else { continue };
-        run.coverage.unreached = vec![refit_meter::UnreachedProgram {
+        run.coverage.unreached = vec![refit_run::UnreachedProgram {
             name: own(),
             reason: own(),
             count: 3,
         }];
         run.coverage.unmatched_scopes = vec![own()];
-        run.coverage.seccomp = Some(refit_meter::FilterReport::Refused(own()));
+        run.coverage.seccomp = Some(refit_run::FilterReport::Refused(own()));
     }
     report
 }

@@ -3,7 +3,7 @@
 mod course;
 
 use refit_lab::experiment::Experiment;
-use refit_meter::MemorySample;
+use refit_run::MemorySample;
 
 use super::markup::{Html, part};
 use super::{chart, colour};

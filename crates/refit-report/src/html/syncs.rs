@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use refit_lab::experiment::Experiment;
-use refit_meter::{Calls, OPENING};
+use refit_run::{Calls, OPENING};
 
 use super::markup::Html;
 use super::{colour, scrolled};

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use refit_lab::experiment::{Experiment, RunRecord};
-use refit_meter::{Calls, ExecutableReport, OPENING};
+use refit_run::{Calls, ExecutableReport, OPENING};
 
 use super::{Note, note};
 use crate::format;
@@ -109,7 +109,7 @@ fn end(path: &str) -> String {
 mod tests {
     use super::*;
     use crate::sample;
-    use refit_meter::DirectoryReport;
+    use refit_run::DirectoryReport;
 
     #[test]
     fn it_names_who_waits_and_where() {

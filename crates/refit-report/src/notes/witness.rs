@@ -1,7 +1,7 @@
 //! What the kernel saw of each variant.
 
 use refit_lab::experiment::{Experiment, VariantRecord};
-use refit_meter::{Caller, Testimony, Witnessed};
+use refit_run::{Caller, Testimony, Witnessed};
 
 use super::{Note, note};
 use crate::format;

@@ -7,7 +7,7 @@ use refit_lab::experiment::{
     Class, Direction, Experiment, LoadMetricRecord, LoadRecord, LoadUnit, RecipeRecord, Role,
     ServiceRecord, UnavailableRecord,
 };
-use refit_meter::{Calls, MemorySample, Pressure};
+use refit_run::{Calls, MemorySample, Pressure};
 
 use super::{effect, made};
 
@@ -65,7 +65,7 @@ pub fn service() -> Experiment {
         let rate = run.run.metrics.wall_ns as f64 / 1e6;
         let name = VARIANTS[run.variant].0;
         run.load = Some(load(name, rate, run.pair));
-        run.run.metrics = refit_meter::Metrics::default();
+        run.run.metrics = refit_run::Metrics::default();
     }
     experiment
 }

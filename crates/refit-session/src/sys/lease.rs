@@ -39,3 +39,42 @@ pub fn is_held(file: &File, by: Holders) -> bool {
     }
     false
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_opens_the_file_meanwhile_kills_nobody() {
+        let file = tempfile::NamedTempFile::new_in("/dev/shm").unwrap();
+        let path = file.into_temp_path();
+        let stop = std::sync::atomic::AtomicBool::new(false);
+        let opened = std::sync::atomic::AtomicU64::new(0);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+                    drop(File::open(&path).unwrap());
+                    opened.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                }
+            });
+            // A lease that is broken by SIGIO ends this process within a few.
+            while opened.load(std::sync::atomic::Ordering::Relaxed) < 20_000 {
+                let _ = is_held(&File::open(&path).unwrap(), Holders::Anybody);
+            }
+            stop.store(true, std::sync::atomic::Ordering::Relaxed);
+        });
+    }
+
+    #[test]
+    fn a_mapped_file_counts_as_held_and_an_unused_one_does_not() {
+        let file = tempfile::NamedTempFile::new_in("/dev/shm").unwrap();
+        let reader = File::open(file.path()).unwrap();
+        assert!(
+            is_held(&reader, Holders::Writers),
+            "the writer still has it open"
+        );
+        let path = file.into_temp_path();
+        assert!(!is_held(&reader, Holders::Writers));
+        drop(path);
+    }
+}

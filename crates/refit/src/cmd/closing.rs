@@ -7,7 +7,7 @@ mod witness;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use refit_meter::{Calls, ExecutableReport, FilterReport, OPENING, RunReport, SettingReport};
+use refit_run::{Calls, FilterReport, OPENING, Proposal, Reason, RunReport, SettingReport, advice};
 
 /// At most this many executables and names in a list.
 const MOST: usize = 8;
@@ -147,10 +147,6 @@ fn observed(report: &RunReport, lines: &mut Vec<String>) {
             reached(report)
         ));
         waits::lines(report, |calls| calls.seen, lines);
-        // Below this a swap could not be told from noise.
-        if waited > report.run.metrics.wall_ns / 20 {
-            lines.push(worth_trying(report, &scope(report, waited)));
-        }
     }
     if let Some(opens) = report.run.totals.get("open(O_SYNC)") {
         lines.push(format!(
@@ -158,41 +154,27 @@ fn observed(report: &RunReport, lines: &mut Vec<String>) {
             plural(opens.seen, "open")
         ));
     }
-    if report.run.totals.contains_key("open(O_DIRECT)") {
-        lines.push("some files bypass the page cache (O_DIRECT): odirect=off takes that away (loses-on-crash)".to_owned());
-    }
+    worth_trying(report, lines);
 }
 
-/// A comparison where its first look comes soon; otherwise a single run.
-fn worth_trying(report: &RunReport, scope: &str) -> String {
-    /// Baseline, candidate and hidden baseline, twice in each of a warm-up and
-    /// eight round pairs.
-    const RUNS: u64 = 3 * 2 * 9;
-    const LONGEST_NS: u64 = 180_000_000_000;
-    let command = command_line(&report.command);
-    let ns = report.run.metrics.wall_ns.saturating_mul(RUNS);
-    if ns < LONGEST_NS {
-        let about = ns.div_ceil(1_000_000_000);
-        format!(
-            "try   refit compare sync{scope}=off -- {command}    (loses-on-crash; about {about} s)"
-        )
-    } else {
-        format!("try   refit run sync{scope}=off -- {command}    (loses-on-crash)")
+fn worth_trying(report: &RunReport, lines: &mut Vec<String>) {
+    for proposal in advice(report) {
+        let Proposal { setting, class, .. } = &proposal;
+        lines.push(match (proposal.reason, proposal.comparison) {
+            (Reason::Direct, _) => format!(
+                "some files bypass the page cache (O_DIRECT): {setting} takes that away ({class})"
+            ),
+            (Reason::SyncsWait, Some(duration)) => format!(
+                "try   refit compare {setting} -- {}    ({class}; about {} s)",
+                command_line(&report.command),
+                duration.as_nanos().div_ceil(1_000_000_000)
+            ),
+            (Reason::SyncsWait, None) => format!(
+                "try   refit run {setting} -- {}    ({class})",
+                command_line(&report.command)
+            ),
+        });
     }
-}
-
-/// `@exe:NAME` where one executable of several does nearly all the waiting.
-fn scope(report: &RunReport, waited_ns: u64) -> String {
-    let busy = |e: &&ExecutableReport| sum(&e.calls, |calls| calls.seen) > 0;
-    let several = report.run.executables.iter().filter(busy).count() > 1;
-    report
-        .run
-        .executables
-        .iter()
-        .find(|e| sum(&e.calls, |calls| calls.waited_ns) > waited_ns / 10 * 9)
-        .filter(|e| several && e.executable != "?")
-        .map(|e| format!("@exe:{}", name(&e.executable)))
-        .unwrap_or_default()
 }
 
 fn name(path: &str) -> &str {
@@ -338,7 +320,7 @@ fn command_line(words: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use refit_meter::{Coverage, Metrics, Outcome, Run, UnreachedProgram};
+    use refit_run::{Coverage, ExecutableReport, Metrics, Outcome, Run, UnreachedProgram};
 
     pub fn calls(seen: u64, suppressed: u64, waited_ns: u64) -> Calls {
         Calls {

@@ -8,9 +8,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use refit_knobs::Settings;
-use refit_lab::Watch;
 use refit_launch::{Ended, Options, StartError, end_as, prepare};
-use refit_meter::{RunReport, SCHEMA, SettingReport};
+use refit_run::{RunReport, SCHEMA, SettingReport, Watch};
 use refit_session::{Session, remove_abandoned};
 
 use super::closing;

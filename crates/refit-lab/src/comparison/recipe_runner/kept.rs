@@ -8,7 +8,7 @@
 use std::time::{Duration, Instant};
 
 use refit_knobs::Launch;
-use refit_launch::Prepared;
+use refit_run::{Prepared, tree::Part};
 
 use super::RecipeRunner;
 use super::phase::{Phase, failed, names, passed};
@@ -18,7 +18,6 @@ use crate::conf_steps::ConfSteps;
 use crate::error::LabError;
 use crate::experiment::{Role, VariantRecord};
 use crate::place::Instance;
-use crate::tree::Part;
 
 /// A service between two runs.
 pub struct Kept {

@@ -3,10 +3,9 @@
 use std::path::Path;
 use std::time::Duration;
 
-use refit_launch::{End, Ended};
+use refit_run::{End, Ended, tree::PROC};
 
 use crate::error::LabError;
-use crate::tree::PROC;
 
 /// Why a run does not count, and whether that is final for its variant.
 pub struct Failure {
@@ -59,7 +58,7 @@ pub fn seconds(time: Duration) -> String {
 
 /// Some processes, for a message.
 pub fn names(pids: &[u32]) -> String {
-    let name = |pid: &u32| refit_meter::process_name(Path::new(PROC), *pid).unwrap_or_default();
+    let name = |pid: &u32| refit_run::process_name(Path::new(PROC), *pid).unwrap_or_default();
     let named = pids
         .iter()
         .take(5)

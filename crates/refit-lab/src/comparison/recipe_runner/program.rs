@@ -3,15 +3,13 @@
 use std::fs::{self, File};
 use std::path::Path;
 
-use refit_launch::End;
+use refit_run::{End, Watch, tree::Part};
 
 use super::RecipeRunner;
 use super::phase::{Phase, described, failed, out, passed, seconds};
 use crate::comparison::runner::{Made, io_error};
 use crate::error::LabError;
 use crate::place::Instance;
-use crate::run::Watch;
-use crate::tree::Part;
 use refit_recipe::last_lines;
 
 impl RecipeRunner<'_> {

@@ -5,8 +5,11 @@ use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use refit_launch::{Prepared, Running, doze, interruptions};
-use refit_meter::{MemorySampler, memory_available, memory_sample, top_of};
+use refit_run::{
+    MemorySampler, Prepared, Running, Watch, doze, interruptions, memory_available, memory_sample,
+    top_of,
+    tree::{self, PROC, Part, Tree},
+};
 
 use super::RecipeRunner;
 use super::phase::{Phase, described, failed, names, out, passed, seconds};
@@ -16,9 +19,7 @@ use crate::error::LabError;
 use crate::experiment::ServiceRecord;
 use crate::place::Instance;
 use crate::ports::is_listening;
-use crate::run::Watch;
 use crate::tool::TICK;
-use crate::tree::{self, PROC, Part, Tree};
 use refit_recipe::Ready;
 use refit_recipe::last_lines;
 

@@ -3,11 +3,14 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use refit_meter::{Calls, Pressure, TreeUsage, tree_usage};
+use refit_run::{
+    Calls, Pressure, TreeUsage,
+    tree::{PROC, Part, Tree},
+    tree_usage,
+};
 
 use super::service::Service;
 use crate::experiment::ServiceRecord;
-use crate::tree::{PROC, Part, Tree};
 
 /// What a service has used so far.
 pub struct Moment {

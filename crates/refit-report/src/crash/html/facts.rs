@@ -2,7 +2,7 @@
 
 use refit_crash::CrashReport;
 use refit_crash::report::Role;
-use refit_meter::{Outcome, Run};
+use refit_run::{Outcome, Run};
 
 use crate::crash::notes::gaps;
 use crate::crash::row::Row;

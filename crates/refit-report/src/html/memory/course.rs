@@ -1,7 +1,7 @@
 //! The memory of one variant's runs, by operations.
 
 use refit_lab::experiment::{Experiment, LoadRecord};
-use refit_meter::MemorySample;
+use refit_run::MemorySample;
 
 /// One run: operations, and memory then.
 pub type Points<'a> = Vec<(f64, &'a MemorySample)>;

@@ -1,6 +1,6 @@
 //! What was reached, what was not, and what cannot be said.
 
-use refit_meter::{FilterReport, Reached, RunReport, UnreachedProgram};
+use refit_run::{FilterReport, Reached, RunReport, UnreachedProgram};
 
 use super::{grouped, name, plural, some};
 

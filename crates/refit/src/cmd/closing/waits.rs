@@ -1,6 +1,6 @@
 //! Who waits, and where.
 
-use refit_meter::{Calls, ExecutableReport, RunReport};
+use refit_run::{Calls, ExecutableReport, RunReport};
 
 use super::{MOST, by_call, name, seconds, sum, syncs};
 

@@ -1,6 +1,6 @@
 //! What the kernel saw, beside what refit counted.
 
-use refit_meter::{Escape, RunReport, Testimony, Witnessed, escaped};
+use refit_run::{Escape, RunReport, Testimony, Witnessed, escaped};
 
 use super::{grouped, name, plural, some};
 
@@ -86,7 +86,7 @@ fn escape(one: &Escape) -> String {
 mod tests {
     use std::collections::BTreeMap;
 
-    use refit_meter::Caller;
+    use refit_run::Caller;
 
     use super::super::tests::{calls, executable, report};
     use super::*;

@@ -1,37 +1,8 @@
-//! What a run took, and from which source each number comes.
+//! How long the tasks of the machine waited (PSI).
 
 use std::fs;
 
 use serde::{Deserialize, Serialize};
-
-/// What a run took. Times of the clock and of the processor, memory, faults,
-/// context switches and writes as wait4(2) has them for the first process and
-/// all that it waited for; daemons are not in them.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, PartialEq, Eq)]
-pub struct Metrics {
-    /// From the start of the program to its end, CLOCK_MONOTONIC.
-    pub wall_ns: u64,
-    /// Processor time in the programs.
-    pub user_ns: u64,
-    /// Processor time in the kernel.
-    pub system_ns: u64,
-    /// Resident memory of the *largest* process at its peak; no sum. `None`
-    /// where it was not above refit's own, which the kernel counts in.
-    pub max_rss_bytes: Option<u64>,
-    /// Page faults without I/O.
-    pub minor_faults: u64,
-    /// Page faults that read from a disk.
-    pub major_faults: u64,
-    /// The program waited for something.
-    pub voluntary_switches: u64,
-    /// The kernel took the processor away.
-    pub involuntary_switches: u64,
-    /// Bytes that were to be written to a disk (ru_oublock × 512).
-    pub written_bytes: u64,
-    /// Microseconds during the run in which some task *of the whole machine*
-    /// waited; `None` where the kernel has no PSI.
-    pub pressure: Option<Pressure>,
-}
 
 /// Totals of /proc/pressure ("some"), in microseconds.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, PartialEq, Eq)]

@@ -5,7 +5,8 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use refit_session::{Holders, Image, is_held};
+use crate::image::Image;
+use crate::sys::lease::{Holders, is_held};
 
 /// The processes of an image that still map its file. Slots keep the pid of the
 /// dead until they are needed again, and of a child that went on to exec. Whose
@@ -36,7 +37,7 @@ pub(crate) fn living(image: &Image, file: &File, path: &Path) -> Vec<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use refit_session::Slot;
+    use crate::image::Slot;
 
     #[test]
     fn only_the_living_processes_of_an_image_are_named() {

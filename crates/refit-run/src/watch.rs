@@ -6,12 +6,17 @@ use std::time::Duration;
 use refit_launch::filter::Syncs;
 use refit_launch::seccomp::{Beneath, Seccomp};
 use refit_launch::{End, Ended, Prepared};
-use refit_meter::{Calls, Collector, Filter, Metrics, Outcome, Pressure, Run, Testimony, Witness};
-use refit_session::Session;
+use refit_meter::{Pressure, Testimony, Witness};
+use refit_session::{Calls, Collected, Collector, Session};
+
+use crate::coverage::{Filter, Sources};
+use crate::report::{Metrics, Outcome, Run};
 
 /// Looks at a program while it runs.
 pub struct Watch {
     collector: Collector,
+    /// What each rule of the policy is for, in the order of the bits.
+    scopes: Vec<Option<String>>,
     seccomp: Seccomp,
     pressure: Option<Pressure>,
     /// Or why there is none.
@@ -28,12 +33,12 @@ impl Watch {
             reason => reason,
         };
         let mut collector = Collector::new(&prepared.session.path, reason.is_none());
-        collector.set_scopes(prepared.scopes.clone());
         if let (Some(target), Some(reason)) = (&prepared.target, reason) {
             collector.add_unreached(&target.path.display().to_string(), reason);
         }
         Watch {
             collector,
+            scopes: prepared.scopes.clone(),
             seccomp: prepared.seccomp.clone(),
             pressure: pressure.then(Pressure::now).flatten(),
             witness: None,
@@ -62,24 +67,19 @@ impl Watch {
     /// What was counted so far, by executable and kind of call.
     #[must_use]
     pub fn calls(&self) -> BTreeMap<String, BTreeMap<String, Calls>> {
-        let mut now = self.collector.clone();
-        set_filter(&mut now, &self.seccomp);
-        now.calls()
+        self.counted().0.calls()
     }
 
     /// The record of a run that its program outlives: its time, and which processes
     /// were reached. Calls are left out, as they would be those of earlier runs too.
     #[must_use]
     pub fn so_far(&self, wall: Duration) -> Run {
-        let mut now = self.collector.clone();
-        now.finish();
-        set_filter(&mut now, &self.seccomp);
         let metrics = Metrics {
             wall_ns: nanoseconds(wall),
             ..Metrics::default()
         };
         Run {
-            coverage: now.run(Outcome::Code(0), metrics).coverage,
+            coverage: self.record(Outcome::Code(0), metrics).coverage,
             exit: Outcome::Code(0),
             metrics,
             ..Run::not_started()
@@ -93,29 +93,39 @@ impl Watch {
             .pressure
             .take()
             .and_then(|before| Some(Pressure::now()?.since(before)));
-        self.collector.finish();
-        set_filter(&mut self.collector, &self.seccomp);
         let exit = match ended.end {
             End::Exited(code) => Outcome::Code(code),
             End::Signaled(signal) => Outcome::Signal(signal),
         };
-        let usage = &ended.usage;
         let metrics = Metrics {
             wall_ns: nanoseconds(ended.wall),
-            user_ns: nanoseconds(usage.user),
-            system_ns: nanoseconds(usage.system),
-            max_rss_bytes: usage.max_rss_bytes,
-            minor_faults: usage.minor_faults,
-            major_faults: usage.major_faults,
-            voluntary_switches: usage.voluntary_switches,
-            involuntary_switches: usage.involuntary_switches,
-            written_bytes: usage.written_bytes,
+            usage: ended.usage,
             pressure,
         };
         Run {
             witness: self.testimony(session),
-            ..self.collector.run(exit, metrics)
+            ..self.record(exit, metrics)
         }
+    }
+
+    /// What the images and the guardian have counted, and the filter.
+    fn counted(&self) -> (Collected, Option<Result<Filter, String>>) {
+        let mut counted = self.collector.collect();
+        let filter = filter(&self.seccomp);
+        if let Some(Ok(filter)) = &filter {
+            counted.add_guardian(&filter.guardian);
+        }
+        (counted, filter)
+    }
+
+    fn record(&self, exit: Outcome, metrics: Metrics) -> Run {
+        let (counted, filter) = self.counted();
+        let sources = Sources {
+            counted: &counted,
+            filter: filter.as_ref(),
+            scopes: &self.scopes,
+        };
+        Run::of(&sources, exit, metrics)
     }
 
     fn testimony(&mut self, session: &Session) -> Option<Testimony> {
@@ -133,14 +143,15 @@ impl Watch {
     }
 }
 
-fn set_filter(collector: &mut Collector, seccomp: &Seccomp) {
+/// The filter beneath the program, or why there is none.
+fn filter(seccomp: &Seccomp) -> Option<Result<Filter, String>> {
     match seccomp.beneath() {
-        Beneath::Nothing => {}
-        Beneath::Refused(refusal) => collector.set_filter(Err(refusal.to_string())),
-        Beneath::Filter { syncs, heard } => collector.set_filter(Ok(Filter {
+        Beneath::Nothing => None,
+        Beneath::Refused(refusal) => Some(Err(refusal.to_string())),
+        Beneath::Filter { syncs, heard } => Some(Ok(Filter {
             asks: syncs == Syncs::Ask,
             heard,
-            notified: seccomp.notified(),
+            guardian: seccomp.guardian_counts(),
         })),
     }
 }

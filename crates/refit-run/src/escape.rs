@@ -1,7 +1,9 @@
 //! Where the witness and refit's own counters disagree.
 
-use super::{Caller, Witnessed};
-use crate::report::{ExecutableReport, Run};
+use refit_meter::{Caller, Witnessed};
+use refit_session::{ExecutableReport, OPENING};
+
+use crate::report::Run;
 
 /// Durable calls that reached a filesystem, and that refit did not count.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,7 +65,7 @@ pub fn escaped(run: &Run, seen: &Witnessed) -> Vec<Escape> {
 fn reals(executable: &ExecutableReport, is_it: &dyn Fn(&str) -> bool) -> u64 {
     let calls = executable.calls.iter();
     calls
-        .filter(|(name, _)| !crate::OPENING.contains(&name.as_str()) && is_it(name))
+        .filter(|(name, _)| !OPENING.contains(&name.as_str()) && is_it(name))
         .map(|(_, calls)| calls.real)
         .fold(0, u64::saturating_add)
 }
@@ -72,8 +74,9 @@ fn reals(executable: &ExecutableReport, is_it: &dyn Fn(&str) -> bool) -> u64 {
 mod tests {
     use std::collections::BTreeMap;
 
+    use refit_session::Calls;
+
     use super::*;
-    use crate::report::Calls;
 
     fn run(executables: &[(&str, &[(&str, u64)])]) -> Run {
         let mut run = Run::not_started();

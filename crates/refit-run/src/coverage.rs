@@ -1,0 +1,328 @@
+//! What refit reached of a process tree, by the preload and by a seccomp filter,
+//! and what cannot be known.
+
+use std::path::Path;
+
+use refit_meter::has_own_syscalls;
+use refit_session::guardian::GuardianCounts;
+use refit_session::{
+    CALLS, Collected, ExecutableReport, IMAGE_OWN_RING, IMAGE_OWN_SECCOMP, OPENING,
+    UnreachedProgram, is_zero, sum,
+};
+use serde::{Deserialize, Serialize};
+
+/// Something that cannot be observed, and so is not 0.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Unknown {
+    /// `io_uring`, `own syscall instructions`, `own seccomp filter`,
+    /// `never reported`, `unnamed` or `foreign report`.
+    pub what: String,
+    /// Where, when that is known.
+    pub executable: Option<String>,
+    /// Rings, executables or processes.
+    pub count: u64,
+}
+
+/// What refit reached of the tree. A process counts once for each program that
+/// it ran.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Coverage {
+    /// How.
+    pub backend: String,
+    /// Processes that refit knows of.
+    pub processes_seen: u64,
+    /// Of these, those whose calls went through refit.
+    pub processes_reached: u64,
+    /// By name and reason.
+    pub unreached: Vec<UnreachedProgram>,
+    /// What cannot be said.
+    pub unknown: Vec<Unknown>,
+    /// Calls that were real because the file of a path scope could not be told.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub path_unknown: u64,
+    /// Opens with O_SYNC and writes with RWF_SYNC that an emulated disk did not
+    /// delay.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub not_delayed: u64,
+    /// Scopes of settings that nothing matched.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unmatched_scopes: Vec<String>,
+    /// What became of a seccomp filter; `None` where nothing asked for one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seccomp: Option<FilterReport>,
+}
+
+/// A filter that was installed.
+#[derive(Clone, Debug)]
+pub(crate) struct Filter {
+    /// A guardian answers each call; otherwise the kernel, with 0.
+    pub asks: bool,
+    /// The guardian hears of what the kernel does not answer.
+    pub heard: bool,
+    /// What the guardian counted.
+    pub guardian: GuardianCounts,
+}
+
+/// What became of a filter.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FilterReport {
+    /// It was there.
+    Installed(Box<Reached>),
+    /// There was none; why.
+    Refused(String),
+}
+
+/// What a filter reached.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Reached {
+    /// Who answers fsync and its kin: `guardian`, or `kernel`, with 0 and
+    /// uncounted.
+    pub answers: String,
+    /// Opens with O_SYNC, and what else the kernel does not answer, come to the
+    /// guardian; otherwise they are real and uncounted.
+    pub heard: bool,
+    /// Processes that the filter reached and the preload did not.
+    pub processes: u64,
+    /// Those that are known by name, and why the preload did not reach them.
+    pub programs: Vec<UnreachedProgram>,
+    /// Real calls that came to the guardian: how long they waited in the kernel
+    /// is not known.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unmeasured: u64,
+    /// Opens that stayed synchronous, as they could not be done exactly.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub left_synchronous: u64,
+    /// Calls that were real as too many were under way.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub crowded: u64,
+    /// Times that the guardian was killed, and its other process took over.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub takeovers: u64,
+    /// Calls that were under way then, and were real.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub released: u64,
+    /// Programs that wanted a seccomp listener of their own; the kernel allows
+    /// but one.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub listeners_refused: u64,
+}
+
+/// What coverage is computed from.
+pub(crate) struct Sources<'a> {
+    /// With what the guardian counted.
+    pub counted: &'a Collected,
+    /// The filter beneath the program, or why there is none; `None` where nothing
+    /// asked for one.
+    pub filter: Option<&'a Result<Filter, String>>,
+    /// What each rule of the policy is for, in the order of the bits.
+    pub scopes: &'a [Option<String>],
+}
+
+/// A report that may have no process of the tree as its author.
+const FOREIGN: &str = "foreign report";
+
+impl Coverage {
+    /// Of a run whose `executables` are those that were counted.
+    pub(crate) fn of(sources: &Sources, executables: &[ExecutableReport]) -> Coverage {
+        let counted = sources.counted;
+        let unknown = sources.unknown(executables);
+        let preloaded = sum(counted.executables.values().map(|e| e.processes));
+        let unreached = counted.unreached_programs();
+        let silent = unknown
+            .iter()
+            .filter(|u| u.executable.is_none() && u.what != FOREIGN)
+            .map(|u| u.count);
+        let seccomp = sources.filter_report(executables, &unreached);
+        let (filtered, unreached) = match &seccomp {
+            Some(FilterReport::Installed(reached)) => (reached.processes, Vec::new()),
+            _ => (0, unreached),
+        };
+        let named = unreached.iter().map(|program| program.count);
+        let backend = match (preloaded, filtered) {
+            (_, 0) => "preload",
+            (0, _) => "seccomp",
+            _ => "preload and seccomp",
+        };
+        let reached = preloaded.saturating_add(filtered);
+        Coverage {
+            backend: backend.to_owned(),
+            processes_seen: sum([reached].into_iter().chain(silent).chain(named)),
+            processes_reached: reached,
+            unreached,
+            unknown,
+            path_unknown: counted.path_unknown,
+            not_delayed: counted.not_delayed,
+            unmatched_scopes: sources.unmatched(),
+            seccomp,
+        }
+    }
+}
+
+impl Sources<'_> {
+    fn unmatched(&self) -> Vec<String> {
+        let scopes = self.scopes.iter().enumerate();
+        scopes
+            .filter(|(i, _)| self.counted.matched >> i & 1 == 0)
+            .filter_map(|(_, scope)| scope.clone())
+            .collect()
+    }
+
+    fn unknown(&self, executables: &[ExecutableReport]) -> Vec<Unknown> {
+        let mut unknown = Vec::new();
+        let filtered = matches!(self.filter, Some(Ok(_)));
+        for executable in executables {
+            let mut add = |what: &str, count| {
+                unknown.push(Unknown {
+                    what: what.to_owned(),
+                    executable: Some(executable.executable.clone()),
+                    count,
+                });
+            };
+            let known = &self.counted.executables[&executable.executable];
+            let flags = known.flags;
+            // What goes through liburing is seen when it is submitted, where the
+            // preload is.
+            if let Some(rings) = executable.calls.get("io_uring_setup")
+                && (flags & IMAGE_OWN_RING != 0 || known.filtered > 0)
+            {
+                add("io_uring", rings.seen);
+            }
+            // A filter sees them as all others.
+            if !filtered && has_own_syscalls(Path::new(&executable.executable)) {
+                add("own syscall instructions", 1);
+            }
+            if flags & IMAGE_OWN_SECCOMP != 0 {
+                add("own seccomp filter", 1);
+            }
+        }
+        let silent = self.counted.expected.saturating_sub(self.counted.reported);
+        for (what, count) in [
+            ("never reported", silent),
+            ("unnamed", self.counted.unreached_lost),
+            (FOREIGN, self.counted.foreign),
+        ] {
+            if count > 0 {
+                unknown.push(Unknown {
+                    what: what.to_owned(),
+                    executable: None,
+                    count,
+                });
+            }
+        }
+        unknown
+    }
+
+    /// What the filter reached, of `unreached` by the preload; without one that
+    /// is nothing.
+    fn filter_report(
+        &self,
+        executables: &[ExecutableReport],
+        unreached: &[UnreachedProgram],
+    ) -> Option<FilterReport> {
+        let filter = match self.filter? {
+            Ok(filter) => filter,
+            Err(reason) => return Some(FilterReport::Refused(reason.clone())),
+        };
+        let is_filtered =
+            |report: &&ExecutableReport| self.counted.executables[&report.executable].filtered > 0;
+        let filtered: Vec<&ExecutableReport> = executables.iter().filter(is_filtered).collect();
+        // A program that was started twice, and forked, is known by both.
+        let known = |program: &UnreachedProgram| {
+            let of_name = filtered
+                .iter()
+                .filter(|e| e.executable.ends_with(&program.name));
+            sum(of_name.map(|e| e.processes))
+        };
+        let beyond = unreached
+            .iter()
+            .map(|program| program.count.saturating_sub(known(program)));
+        let guardian = &filter.guardian;
+        let is_sync = |call: &usize| !OPENING.contains(&CALLS[*call]);
+        let real = guardian.executables.iter().flat_map(|executable| {
+            let calls = (0..executable.calls.len()).filter(is_sync);
+            calls.map(|call| executable.calls[call].real)
+        });
+        Some(FilterReport::Installed(Box::new(Reached {
+            answers: if filter.asks { "guardian" } else { "kernel" }.to_owned(),
+            heard: filter.heard,
+            processes: sum(filtered.iter().map(|e| e.processes).chain(beyond)),
+            programs: unreached.to_vec(),
+            unmeasured: sum(real),
+            left_synchronous: guardian.left_synchronous,
+            crowded: guardian.crowded,
+            takeovers: guardian.takeovers,
+            released: guardian.released,
+            listeners_refused: guardian.listeners_refused,
+        })))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use refit_session::guardian::ExecutableCounts;
+
+    use super::*;
+
+    fn counts(executable: &str, processes: u64, suppressed: u64) -> GuardianCounts {
+        let mut counts = ExecutableCounts {
+            executable: executable.to_owned(),
+            processes,
+            ..ExecutableCounts::default()
+        };
+        counts.calls[0].seen = suppressed + 1;
+        counts.calls[0].suppressed = suppressed;
+        counts.calls[0].real = 1;
+        GuardianCounts {
+            executables: vec![counts],
+            ..GuardianCounts::default()
+        }
+    }
+
+    /// A run with two static programs.
+    fn coverage(filter: Result<Filter, String>) -> Coverage {
+        let mut counted = Collected::default();
+        for name in ["/bin/one", "/bin/two"] {
+            counted.unreached.insert((name.to_owned(), "static"), 1);
+        }
+        if let Ok(filter) = &filter {
+            counted.add_guardian(&filter.guardian);
+        }
+        let sources = Sources {
+            counted: &counted,
+            filter: Some(&filter),
+            scopes: &[],
+        };
+        Coverage::of(&sources, &counted.executable_reports())
+    }
+
+    #[test]
+    fn what_the_filter_reached_is_reached() {
+        let coverage = coverage(Ok(Filter {
+            asks: true,
+            heard: true,
+            guardian: counts("/bin/one", 3, 7),
+        }));
+        assert_eq!(
+            (coverage.processes_seen, coverage.processes_reached),
+            (4, 4)
+        );
+        assert!(coverage.unreached.is_empty());
+        let Some(FilterReport::Installed(reached)) = coverage.seccomp else {
+            panic!("it was installed");
+        };
+        assert_eq!((reached.processes, reached.programs.len()), (4, 2));
+        assert_eq!(reached.unmeasured, 1);
+    }
+
+    #[test]
+    fn a_refused_filter_reaches_nothing() {
+        let coverage = coverage(Err("no permission".to_owned()));
+        assert_eq!(
+            (coverage.processes_seen, coverage.processes_reached),
+            (2, 0)
+        );
+        assert_eq!(coverage.unreached.len(), 2);
+        assert_eq!(coverage.backend, "preload");
+    }
+}

@@ -1,0 +1,37 @@
+//! One run of a program: launched, watched while it runs, and put together into
+//! one record from what the program's images, the guardian and the kernel report.
+//!
+//! [`Watch`] observes a prepared program and ends in a [`Run`]; [`Tree`] knows
+//! the processes of a service and ends them; [`fingerprint`] and [`machine_load`]
+//! describe the machine meanwhile.
+
+mod advice;
+mod coverage;
+mod escape;
+pub mod fingerprint;
+pub mod machine_load;
+mod report;
+pub mod tree;
+mod watch;
+
+pub use advice::{Proposal, Reason, advice};
+pub use coverage::{Coverage, FilterReport, Reached, Unknown};
+pub use escape::{Escape, escaped};
+pub use report::{Metrics, Outcome, Run, RunReport, SCHEMA, SettingReport, Survivor};
+pub use tree::Tree;
+pub use watch::Watch;
+
+// Whoever makes runs gets all that they are made of from here: how a program is
+// launched, and what is read of it.
+pub use refit_launch::{
+    End, Ended, LaunchError, Options, Prepared, Running, StartError, Usage, count_interruptions,
+    disk, doze, interruptions, prepare, seccomp, with_first_signals,
+};
+pub use refit_meter::{
+    Caller, Directory, MemorySample, MemorySampler, Pressure, Testimony, TreeUsage, Witness,
+    Witnessed, memory_available, memory_sample, process_name, top_of, tree_usage, uses_directory,
+};
+pub use refit_session::{
+    Calls, DirectoryReport, EventRing, ExecutableReport, OPENING, Trace, UnreachedProgram,
+    is_tmpfs, names::OwnName,
+};

@@ -1,0 +1,171 @@
+//! Reads the image files of a session, during the run and at its end.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use rustix::process::geteuid;
+
+use crate::collected::Collected;
+use crate::directory::{MOST_IMAGES, open_image};
+use crate::image::{IMAGE_SIZE, Image};
+use crate::living::living;
+use crate::sys::lease::{Holders, is_held};
+
+/// During the run the dead are folded when there are more files than this.
+const FOLD_ABOVE: usize = 64;
+
+/// What a session's images have counted so far.
+#[derive(Clone, Debug, Default)]
+pub struct Collector {
+    images: PathBuf,
+    collected: Collected,
+    /// Users whom a program of the tree became.
+    users: BTreeSet<u32>,
+    /// A program that refit did not reach may have become anybody.
+    anybody: bool,
+}
+
+fn read(mut file: &File) -> Option<Image> {
+    let mut bytes = vec![0; IMAGE_SIZE];
+    file.read_exact(&mut bytes).ok()?;
+    Image::parse(&bytes)
+}
+
+impl Collector {
+    /// For the session directory at `session`. `expects_first` says whether the
+    /// first program should report.
+    #[must_use]
+    pub fn new(session: &Path, expects_first: bool) -> Collector {
+        Collector {
+            images: session.join("images"),
+            collected: Collected {
+                expected: expects_first.into(),
+                ..Collected::default()
+            },
+            anybody: !expects_first,
+            ..Collector::default()
+        }
+    }
+
+    /// Names a program that refit itself could not reach.
+    pub fn add_unreached(&mut self, name: &str, reason: &'static str) {
+        *self
+            .collected
+            .unreached
+            .entry((name.to_owned(), reason))
+            .or_default() += 1;
+    }
+
+    /// Folds the files of the dead into the total and removes them, when there
+    /// are many: a build starts thousands of programs.
+    pub fn fold_dead(&mut self) {
+        let files: Vec<PathBuf> = self.files().collect();
+        if files.len() <= FOLD_ABOVE {
+            return;
+        }
+        for path in self.of_the_tree(files).0 {
+            // Its last process is gone before it is read, so nothing is lost.
+            if let Some((file, _)) = open_image(&path)
+                && !is_held(&file, Holders::Writers)
+                && let Some(image) = read(&file)
+                && fs::remove_file(&path).is_ok()
+            {
+                self.add(image, Vec::new());
+            }
+        }
+    }
+
+    /// Sets apart the files of users that nobody in the tree became: any user
+    /// may write into the directory of a root's session. Whoever drops its
+    /// privileges says so in its own image before it execs, and so before there
+    /// is a file of the user that it became.
+    fn of_the_tree(&mut self, files: Vec<PathBuf>) -> (Vec<PathBuf>, Vec<PathBuf>) {
+        let own = |user| user == 0 || user == geteuid().as_raw();
+        let (mut ours, mut others) = (Vec::new(), Vec::new());
+        for path in files {
+            match open_image(&path) {
+                Some((_, user)) if own(user) => ours.push(path),
+                Some((_, user)) => others.push((user, path)),
+                None => {}
+            }
+        }
+        if others.iter().any(|(user, _)| !self.trusts(*user)) {
+            for (file, _) in ours.iter().filter_map(|path| open_image(path)) {
+                read(&file).iter().for_each(|image| self.learn(image));
+            }
+        }
+        let (known, strange): (Vec<_>, Vec<_>) =
+            others.into_iter().partition(|(user, _)| self.trusts(*user));
+        ours.extend(known.into_iter().map(|(_, path)| path));
+        (ours, strange.into_iter().map(|(_, path)| path).collect())
+    }
+
+    fn trusts(&self, user: u32) -> bool {
+        self.anybody || self.users.contains(&user)
+    }
+
+    fn learn(&mut self, image: &Image) {
+        self.users.extend(&image.users);
+        self.anybody |= !image.unreached.is_empty() || image.unreached_lost > 0;
+    }
+
+    /// What was counted so far, with every image that is left.
+    #[must_use]
+    pub fn collect(&self) -> Collected {
+        let mut all = self.clone();
+        all.read_images();
+        all.collected
+    }
+
+    fn read_images(&mut self) {
+        let files: Vec<PathBuf> = self.files().collect();
+        let (ours, strange) = self.of_the_tree(files);
+        let reports = strange.iter().filter_map(|path| open_image(path));
+        self.collected.foreign = reports.filter_map(|(file, _)| read(&file)).count() as u64;
+        for path in ours {
+            if let Some((file, _)) = open_image(&path) {
+                let held = is_held(&file, Holders::Writers);
+                if let Some(image) = read(&file) {
+                    let alive = if held {
+                        living(&image, &file, &path)
+                    } else {
+                        Vec::new()
+                    };
+                    // Those that ended meanwhile may have counted on.
+                    let last = (held && alive.is_empty()).then(|| read(&file)).flatten();
+                    self.add(last.unwrap_or(image), alive);
+                }
+            }
+        }
+    }
+
+    fn files(&self) -> impl Iterator<Item = PathBuf> {
+        let entries = fs::read_dir(&self.images).into_iter().flatten().flatten();
+        entries.take(MOST_IMAGES).map(|entry| entry.path())
+    }
+
+    fn add(&mut self, image: Image, alive: Vec<u32>) {
+        self.learn(&image);
+        self.collected.add_image(image, alive);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_another_user_put_there_is_passed_over() {
+        let dir = tempfile::tempdir().unwrap();
+        let images = dir.path().join("images");
+        fs::create_dir(&images).unwrap();
+        fs::write(images.join("short"), b"x").unwrap();
+        fs::write(images.join("zeroes"), vec![0; IMAGE_SIZE]).unwrap();
+        fs::create_dir(images.join("dir")).unwrap();
+        std::os::unix::fs::symlink("/etc/passwd", images.join("link")).unwrap();
+        let collected = Collector::new(dir.path(), true).collect();
+        assert_eq!((collected.reported, collected.expected), (0, 1));
+    }
+}
