@@ -34,10 +34,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
         "refit-lab",
         &["refit-knobs", "refit-run", "refit-recipe", "refit-stats"],
     ),
-    (
-        "refit-crash",
-        &["refit-knobs", "refit-run", "refit-recipe", "refit-lab"],
-    ),
+    ("refit-crash", &["refit-knobs", "refit-run", "refit-recipe"]),
     (
         "refit-report",
         &["refit-stats", "refit-run", "refit-lab", "refit-crash"],
