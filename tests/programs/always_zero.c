@@ -1,6 +1,6 @@
 // build: -shared -fPIC
-// A preload that answers 0 to every sync call, as suppressors do that ask nobody: a mutant, so that a test of
-// exactness can show that it would notice.
+// A preload that returns 0 from every sync call without a probe: a mutant, with which the conformance test shows that
+// it notices wrong answers.
 #include <stddef.h>
 
 #define ANSWER_ZERO(name, ...)                                                                                     \

@@ -1,12 +1,12 @@
-// append_log FILE N [MICROSECONDS]: appends the lines 1 to N, each with write and fsync, says each number on stdout
-// when it is durable, and rests in between.
+// append_log FILE N [MICROSECONDS]: appends the lines 1 to N, each with write and fsync, prints each number when it is
+// durable, and sleeps in between.
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-static void say(int fd, const char *text) {
+static void put(int fd, const char *text) {
     size_t length = strlen(text);
     if (write(fd, text, length) != (ssize_t)length) {
         perror("write");
@@ -26,12 +26,12 @@ int main(int argc, char **argv) {
     for (int number = 1; number <= count; number++) {
         char line[32];
         snprintf(line, sizeof line, "%d\n", number);
-        say(log, line);
+        put(log, line);
         if (fsync(log) != 0) {
             perror("fsync");
             return 1;
         }
-        say(STDOUT_FILENO, line);
+        put(STDOUT_FILENO, line);
         if (rest) usleep(rest);
     }
     return 0;

@@ -1,8 +1,8 @@
 // build: -fsanitize=address
-// fsync_once, under a runtime that insists on coming first among the libraries.
+// fsync_once, with a runtime that has to be the first library.
 #include "fsync_once.c"
 
-// Its leak check cannot work below a tracer, and strace is the judge of these programs.
+// Its leak check does not work under a tracer, and the tests run these programs under strace.
 const char *__asan_default_options(void);
 const char *__asan_default_options(void)
 {

@@ -1,4 +1,4 @@
-// argv: DIRECTORY COMMAND… Goes into DIRECTORY by chroot (root only), then becomes COMMAND as found there.
+// argv: DIRECTORY COMMAND… Changes its root to DIRECTORY (root only), then execs COMMAND as found there.
 #define _DEFAULT_SOURCE
 #include <stdio.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-// Goes into directory argv[1] by chroot (root only), then fsyncs /f there.
+// Changes its root to directory argv[1] (root only), then fsyncs /f there.
 #define _DEFAULT_SOURCE
 #include <fcntl.h>
 #include <stdio.h>

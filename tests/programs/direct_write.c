@@ -1,5 +1,5 @@
 // O_DIRECT on argv[1], asked for by open and by F_SETFL. One line each: `how direct|buffered aligned=R misaligned=R`,
-// R being what a write of 4096 bytes from an aligned, and from a misaligned, buffer returned (or -errno).
+// where R is what a write of 4096 bytes from an aligned, and from a misaligned, buffer returned (or -errno).
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-// argv: FILE [COMMAND…] Becomes uid and gid 65534 (root only), fsyncs FILE, then becomes COMMAND, if there is one.
+// argv: FILE [COMMAND…] Becomes uid and gid 65534 (root only), fsyncs FILE, then execs COMMAND, if there is one.
 #define _DEFAULT_SOURCE
 #include <fcntl.h>
 #include <grp.h>

@@ -1,4 +1,4 @@
-// argv: COMMAND… Becomes it by execve with an empty environment.
+// argv: COMMAND… Execs it with an empty environment.
 #include <stdio.h>
 #include <unistd.h>
 

@@ -1,5 +1,5 @@
 // build: -ldl
-// Prints what dlerror says before the program has asked the dynamic linker for anything.
+// Prints what dlerror returns before the program has called the dynamic linker.
 #include <dlfcn.h>
 #include <stdio.h>
 

@@ -1,4 +1,4 @@
-// fsyncs argv[1], opened by fopen: no call of the open family passes a library's door.
+// fsyncs argv[1], opened by fopen: the open happens inside the C library, where no preload sees it.
 #include <stdio.h>
 #include <unistd.h>
 

@@ -1,5 +1,5 @@
-// argv: N FILE [PROCESSES]. Writes a byte and fsyncs, N times, in each of so many processes after each other;
-// prints the errno of each call, 0 for success, on one line. Last it syncs what cannot be synced: a pipe, a closed
+// argv: N FILE [PROCESSES]. Writes a byte and fsyncs, N times, in each of PROCESSES processes, one after another;
+// prints the errno of each call, 0 for success, on one line. At the end it syncs what cannot be synced: a pipe, a closed
 // descriptor.
 #include <errno.h>
 #include <fcntl.h>

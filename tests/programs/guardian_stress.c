@@ -1,6 +1,6 @@
 // build: -static -pthread
-// argv: THREADS FILE. Each thread fsyncs until standard input ends, while signals whose handler does not restart
-// anything come to all of them. Prints `calls N enosys N eintr N other N`: what the calls returned.
+// argv: THREADS FILE. Each thread fsyncs until standard input ends, while all of them get signals whose handler
+// does not restart system calls. Prints `calls N enosys N eintr N other N`: what the calls returned.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-// fsyncs argv[1] by an inline system call instruction, which no library can see.
+// fsyncs argv[1] by a system call instruction of its own, which no library can see.
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/syscall.h>

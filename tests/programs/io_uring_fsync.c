@@ -1,4 +1,4 @@
-// fsyncs argv[1] through io_uring (one IORING_OP_FSYNC), with bare system calls. Exit 3: no io_uring here.
+// fsyncs argv[1] through io_uring (one IORING_OP_FSYNC), with system calls by number, without liburing. Exit 3: no io_uring here.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>

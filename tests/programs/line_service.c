@@ -1,7 +1,7 @@
 // A server that makes each line durable, and its load. ADDRESS is a TCP port of 127.0.0.1 or the path of a socket.
 // serve ADDRESS FILE [DIES]: each byte received is a line in FILE and an fsync, and is answered by the number of
-// fsyncs so far; the line with the number DIES ends it. daemon ADDRESS FILE: the same, from a process whose
-// parents have left, with its pid in ./pid. load ADDRESS N: N lines, one after the other.
+// fsyncs so far; the server exits at line number DIES. daemon ADDRESS FILE: the same, from a process whose
+// parents have exited, with its pid in ./pid. load ADDRESS N: N lines, one after the other.
 #define _DEFAULT_SOURCE
 #include <arpa/inet.h>
 #include <fcntl.h>

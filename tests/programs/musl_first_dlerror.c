@@ -1,3 +1,3 @@
 // build: musl-gcc
-// first_dlerror, with the other libc.
+// first_dlerror, with musl.
 #include "first_dlerror.c"

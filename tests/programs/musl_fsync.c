@@ -1,3 +1,3 @@
 // build: musl-gcc
-// fsync_once, with the other libc.
+// fsync_once, with musl.
 #include "fsync_once.c"

@@ -38,11 +38,11 @@ static char *page;
 static char template[4096];
 static char *program_argv[] = {"program", NULL};
 
-// Of any parent and child, without a system call.
+// What the child returns to its parent without a system call.
 static struct {
     long result;
     int error;
-} *said;
+} *answer;
 
 // ---- what a case is allowed ------------------------------------------------
 
@@ -53,7 +53,7 @@ struct allowed {
 
 #define ONE(name) {SYS_##name, -1}
 #define ANY_OPEN ONE(open), ONE(openat)
-// What a thread takes, and the C libraries' helpers for POSIX AIO.
+// For starting a thread, as the C libraries do for POSIX AIO.
 #define ANY_THREAD                                                                                                   \
     ONE(mmap), ONE(mprotect), ONE(munmap), ONE(brk), ONE(clone), ONE(clone3), ONE(rt_sigprocmask), ONE(futex),        \
         ONE(madvise), ONE(set_robust_list), ONE(rseq), ONE(exit), ONE(gettid), ONE(sched_getparam),                   \
@@ -130,7 +130,7 @@ CASE(nr_syncfs, syscall(SYS_syncfs, fd))
 CASE(nr_msync, syscall(SYS_msync, page, 4096L, MS_SYNC))
 
 #define FLAGS (O_RDWR | O_CREAT | O_SYNC | O_DIRECT)
-// Which descriptor it is may differ, as refit's filter is a guardian's.
+// Which number the descriptor has may differ: where refit's guardian opens the file, another one is free.
 static long opened(long result)
 {
     return result >= 0 ? 0 : result;
@@ -400,8 +400,8 @@ static const struct test tests[] = {
 
 static void try(const struct test *test)
 {
-    said->result = -2;
-    said->error = 0;
+    answer->result = -2;
+    answer->error = 0;
     strcpy(template, file);
     strcpy(template + strlen(template), "XXXXXX");
     pid_t pid = fork();
@@ -412,8 +412,8 @@ static void try(const struct test *test)
         install(test->allowed);
         errno = 0;
         long result = test->call();
-        said->error = errno;
-        said->result = result;
+        answer->error = errno;
+        answer->result = result;
         _exit(0);
     }
     int status = 0;
@@ -421,7 +421,7 @@ static void try(const struct test *test)
     if (WIFSIGNALED(status))
         printf("%s killed by signal %d\n", test->name, WTERMSIG(status));
     else
-        printf("%s %ld errno=%d exit=%d\n", test->name, said->result, said->error, WEXITSTATUS(status));
+        printf("%s %ld errno=%d exit=%d\n", test->name, answer->result, answer->error, WEXITSTATUS(status));
 }
 
 int main(int argc, char **argv)
@@ -438,7 +438,7 @@ int main(int argc, char **argv)
     if (fd < 0 || dirfd < 0 || ftruncate(fd, 8192) != 0)
         return 2;
     page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    said = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    answer = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     setvbuf(stdout, NULL, _IOLBF, 0);
     for (size_t i = 0; i < sizeof tests / sizeof *tests; i++)
         try(&tests[i]);

@@ -16,7 +16,7 @@ void *aligned_alloc(size_t alignment, size_t size)
     size_t start;
     if (alignment < 16)
         alignment = 16;
-    // One counter for all threads; the size lies in the 16 bytes below the block.
+    // One counter for all threads; the size is in the 16 bytes before the block.
     size_t room = size + alignment + 16;
     start = __atomic_fetch_add(&used, room, __ATOMIC_RELAXED) + 16;
     if (room < size || start + room > sizeof arena) {

@@ -1,5 +1,5 @@
-// Asks for a seccomp filter that the kernel refuses (a bad address), by prctl and by number, as libraries do to see
-// what the kernel has; then writes argv[1] and calls fsync. Prints both errnos.
+// Asks for a seccomp filter that the kernel refuses (a bad address), by prctl and by number, as libraries do to find
+// out what the kernel supports; then writes argv[1] and calls fsync. Prints both errnos.
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/seccomp.h>

@@ -1,5 +1,5 @@
-// argv: IN OUT, two directories on one filesystem. Syncs files of both in ways that tell a file from its name and
-// from its descriptor; prints `LABEL RESULT FLAGS` for each, FLAGS being what F_GETFL shows of O_SYNC and O_APPEND.
+// argv: IN OUT, two directories on one filesystem. Syncs files of both in ways that distinguish a file from its name
+// and from its descriptor; prints `LABEL RESULT FLAGS` for each, FLAGS being what F_GETFL shows of O_SYNC and O_APPEND.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-// fsyncs argv[1]; meant to be installed setgid, where the dynamic linker drops LD_PRELOAD.
+// fsyncs argv[1]; installed setgid by the tests, where the dynamic linker ignores LD_PRELOAD.
 // Prints `secure=0|1 egid=N`.
 #include <fcntl.h>
 #include <stdio.h>

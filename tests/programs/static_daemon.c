@@ -1,3 +1,3 @@
 // build: -static
-// daemonize, where no preload can reach it.
+// daemonize, static: no preload can reach it.
 #include "daemonize.c"

@@ -1,3 +1,3 @@
 // build: -static
-// fsync_errors, where no preload can reach it.
+// fsync_errors, static: no preload can reach it.
 #include "fsync_errors.c"

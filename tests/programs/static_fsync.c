@@ -1,3 +1,3 @@
 // build: -static
-// fsync_once, where no preload can reach it.
+// fsync_once, static: no preload can reach it.
 #include "fsync_once.c"

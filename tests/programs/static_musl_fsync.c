@@ -1,3 +1,3 @@
 // build: musl-gcc -static
-// fsync_once, static, with the other C library.
+// fsync_once, static, with musl.
 #include "fsync_once.c"

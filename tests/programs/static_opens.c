@@ -1,7 +1,7 @@
 // build: -static
-// argv: DIRECTORY [UID]. Goes there, becomes UID if one is given (and then may do no more than its files allow), and
-// opens files with O_SYNC and O_DSYNC in many ways; prints what came of each: flags, mode, owner, or errno. Where no
-// preload can reach it.
+// argv: DIRECTORY [UID]. Changes to that directory and to user UID, if one is given (who then has only the rights that
+// the files give), and opens files with O_SYNC and O_DSYNC in many ways; prints of each flags, mode, owner, or errno.
+// Static: no preload can reach it.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>

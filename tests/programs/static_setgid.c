@@ -1,3 +1,3 @@
 // build: -static
-// setgid_helper, where no preload could reach it anyway.
+// setgid_helper, static: no preload can reach it, setgid or not.
 #include "setgid_helper.c"

@@ -1,5 +1,5 @@
 // build: -static
-// Does nothing, successfully; lives for about a millisecond.
+// Does nothing and succeeds; runs for about a millisecond.
 int main(void)
 {
     return 0;

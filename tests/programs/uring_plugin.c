@@ -1,5 +1,5 @@
 // build: -shared -fPIC -luring
-// A library that dlopen_uring opens: uses liburing, which nothing else brought in.
+// A library that dlopen_uring opens: uses liburing, which nothing else loads.
 #include <liburing.h>
 
 int set_up_rings(void);

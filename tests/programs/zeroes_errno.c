@@ -1,6 +1,6 @@
 // build: -shared -fPIC
-// A preload that answers as the kernel does and sets errno to 0 where all went well, as no function may: a
-// mutant, so that a test of exactness can show that it would notice.
+// A preload that returns what the kernel returns, but sets errno to 0 on success, which no function may do: a mutant,
+// with which the conformance test shows that it notices.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stddef.h>

@@ -59,7 +59,7 @@ DEFINE_AIO_FSYNC(aio_fsync64)
 			const struct aio_head *head = (const void *)list[i];   \
 			if (head && (head->operation == LIO_DSYNC_OPERATION || \
 				     head->operation == LIO_SYNC_OPERATION)) { \
-				refit_seen_and_real(REFIT_CALL_LIO_LISTIO);            \
+				refit_seen_and_real(REFIT_CALL_LIO_LISTIO);    \
 			}                                                      \
 		}                                                              \
 		return next(mode, list, count, event);                         \
@@ -73,8 +73,8 @@ DEFINE_LIO_LISTIO(lio_listio64)
 /* More than programs submit at once; the rest of a longer list is real. */
 enum { MOST = 64 };
 
-/* Reads or writes memory of the program by pointers that may be anything, in the
- * way in which the kernel does; returns how many bytes that were. */
+/* Reads or writes memory of the program by pointers that may be anything, in
+ * the way in which the kernel does; returns how many bytes that were. */
 static long carry(long nr, const struct iovec *ours, const struct iovec *theirs,
 		  size_t count)
 {

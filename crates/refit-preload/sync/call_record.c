@@ -5,18 +5,20 @@
 
 #include "path.h"
 
-/* A shorter wait is not looked up: the look-up would cost a large part of it. */
+/* A shorter wait is not looked up: the look-up would cost a large part of
+ * it. */
 #define SHORTEST_NS 20000
 
-/* In which directories files were when they were last looked up. A look-up takes
- * 12 us just after a wait, when no cache holds anything of it, which is much for
- * an fsync of 100 us; fstat takes 3. A file is known by its identity, not by its
- * descriptor, and looked up again every 67 ms (2^26 ns): for that long the waits
- * of one that was renamed may count for its old directory.
+/* In which directories files were when they were last looked up. A look-up
+ * takes 12 us just after a wait, when no cache holds anything of it, which is
+ * much for an fsync of 100 us; fstat takes 3. A file is known by its identity,
+ * not by its descriptor, and looked up again every 67 ms (2^26 ns): for that
+ * long the waits of one that was renamed may count for its old directory.
  *
- * One word each, so that threads need no lock: 40 bits of a hash of the identity,
- * 16 of the time, 8 of the place: 1 + the directory's index, or NOWHERE. Two
- * files with the same 40 bits would share a directory, once in 10^12 pairs. */
+ * One word each, so that threads need no lock: 40 bits of a hash of the
+ * identity, 16 of the time, 8 of the place: 1 + the directory's index, or
+ * NOWHERE. Two files with the same 40 bits would share a directory, once in
+ * 10^12 pairs. */
 #define KNOWN 64
 #define NOWHERE 255
 static uint64_t known[KNOWN];
@@ -27,15 +29,17 @@ static struct refit_directory *claim(struct refit_image *image, const char *path
 	for (int i = 0; i < REFIT_DIRECTORIES; i++) {
 		struct refit_directory *entry = &image->directories[i];
 		uint32_t state = __atomic_load_n(&entry->state, __ATOMIC_ACQUIRE);
-		if (state == 2 && prim_equal(entry->path, path)) {
+		if (state == REFIT_ENTRY_VALID && prim_equal(entry->path, path)) {
 			return entry;
 		}
-		if (state == 0 &&
-		    __atomic_compare_exchange_n(&entry->state, &state, 1, 0,
+		if (state == REFIT_ENTRY_FREE &&
+		    __atomic_compare_exchange_n(&entry->state, &state,
+						REFIT_ENTRY_CLAIMED, 0,
 						__ATOMIC_RELAXED,
 						__ATOMIC_RELAXED)) {
 			prim_copy(entry->path, path, sizeof entry->path);
-			__atomic_store_n(&entry->state, 2, __ATOMIC_RELEASE);
+			__atomic_store_n(&entry->state, REFIT_ENTRY_VALID,
+					  __ATOMIC_RELEASE);
 			return entry;
 		}
 	}
@@ -48,7 +52,7 @@ static const char *end_of(const char *path, long length, size_t size)
 	return length < (long)size ? path : path + (length - (long)size + 1);
 }
 
-/* The place of a file's directory, by its path. */
+/* The place (see above) of the file's directory. */
 static unsigned look_up(int fd, int is_directory)
 {
 	char path[REFIT_PATH];
@@ -69,8 +73,8 @@ static unsigned look_up(int fd, int is_directory)
 
 static uint64_t hash(uint64_t device, uint64_t inode)
 {
-	/* The finisher of MurmurHash3: every bit of the input moves each of the
-	 * output. */
+	/* The finisher of MurmurHash3: every bit of the input changes each of
+	 * the output. */
 	uint64_t h = inode + device * 0x9e3779b97f4a7c15;
 	h = (h ^ (h >> 33)) * 0xff51afd7ed558ccd;
 	h = (h ^ (h >> 33)) * 0xc4ceb9fe1a85ec53;

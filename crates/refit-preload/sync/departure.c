@@ -13,7 +13,8 @@
 static int visible_here(void)
 {
 	struct statfs fs;
-	if (prim_syscall(SYS_statfs, refit_policy_text(refit.policy->library), &fs, 0, 0) < 0 ||
+	const char *library = refit_policy_text(refit.policy->library);
+	if (prim_syscall(SYS_statfs, library, &fs, 0, 0) < 0 ||
 	    (fs.f_flags & ST_NOEXEC_FLAG)) {
 		return 0;
 	}
@@ -45,15 +46,15 @@ static uint32_t hash(const char *name, uint32_t reason)
 	return h;
 }
 
-/* The end of a long path says more than its beginning. */
+/* Of a long path the end is kept: it tells more than the beginning. */
 static void copy_name(char *to, const char *path, size_t size)
 {
 	size_t n = prim_length(path);
 	prim_copy(to, n < size ? path : path + (n - size + 1), size);
 }
 
-/* An open-addressing table in the image; an entry that is being written by
- * somebody else (who may have died over it) is passed over. */
+/* An open-addressing table in the image. An entry that another process is
+ * writing (it may have died meanwhile) is skipped. */
 static struct refit_unreached *note_unreached(const char *path, uint32_t reason)
 {
 	struct refit_image *image = refit.image;
@@ -64,15 +65,17 @@ static struct refit_unreached *note_unreached(const char *path, uint32_t reason)
 		struct refit_unreached *u =
 			&image->unreached[(at + i) % REFIT_UNREACHED];
 		uint32_t state = __atomic_load_n(&u->state, __ATOMIC_ACQUIRE);
-		if (state == 0 && __atomic_compare_exchange_n(
-					  &u->state, &state, 1, 0,
+		if (state == REFIT_ENTRY_FREE && __atomic_compare_exchange_n(
+					  &u->state, &state,
+					  REFIT_ENTRY_CLAIMED, 0,
 					  __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE)) {
 			u->reason = reason;
 			prim_copy(u->name, name, sizeof u->name);
-			__atomic_store_n(&u->state, 2, __ATOMIC_RELEASE);
-			state = 2;
+			__atomic_store_n(&u->state, REFIT_ENTRY_VALID,
+					  __ATOMIC_RELEASE);
+			state = REFIT_ENTRY_VALID;
 		}
-		if (state == 2 && u->reason == reason &&
+		if (state == REFIT_ENTRY_VALID && u->reason == reason &&
 		    prim_equal(u->name, name)) {
 			refit_add(&u->count, 1);
 			return u;
@@ -88,18 +91,19 @@ static int reached(uint32_t reason, char *const *envp)
 		return 0;
 	}
 	const char *preload = prim_env(envp, "LD_PRELOAD=");
+	const char *library = refit_policy_text(refit.policy->library);
 	for (; preload && *preload; preload++) {
-		if (prim_after(preload, refit_policy_text(refit.policy->library))) {
+		if (prim_after(preload, library)) {
 			return 1;
 		}
 	}
 	return 0;
 }
 
-/* Whether this process was counted when it was forked, and will be counted again
- * as what it becomes. A vfork child was not: the mark is its parent's. Beneath a
- * filter of the program's own nobody asks for the pid, and a vfork child of a
- * forked process is taken for that process. */
+/* Whether this process was counted when it was forked, and will be counted
+ * again as what it becomes. A vfork child was not: the mark is its parent's.
+ * Beneath a filter of the program's own we cannot ask for the pid, and count
+ * a vfork child of a forked process as that process. */
 static int leaves(int replaces)
 {
 	return replaces && refit.mark->slot && refit.mark->forked &&
@@ -108,8 +112,8 @@ static int leaves(int replaces)
 			(uint32_t)prim_syscall(SYS_getpid, 0, 0, 0, 0));
 }
 
-/* For a process that dropped its privileges: from now on refit reads that user's
- * image files too. */
+/* For a process that dropped its privileges: from now on refit reads that
+ * user's image files too. */
 static void note_user(void)
 {
 	uint32_t me = (uint32_t)prim_syscall(SYS_geteuid, 0, 0, 0, 0);

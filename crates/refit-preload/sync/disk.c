@@ -2,10 +2,11 @@
 
 #include <stddef.h>
 
-/* Beyond this a queue has been scribbled over: no disk makes anyone wait. */
+/* A queue that is busy for longer has been overwritten: it is ignored. */
 #define LONGEST_NS 600000000000ull
 
-/* splitmix64, of Steele, Lea and Flood (OOPSLA 2014): number n of a sequence. */
+/* splitmix64, of Steele, Lea and Flood (OOPSLA 2014): number n of a
+ * sequence. */
 static uint64_t mix(uint64_t seed, uint64_t n)
 {
 	uint64_t z = seed + (n + 1) * 0x9e3779b97f4a7c15ull;
@@ -77,8 +78,8 @@ uint64_t refit_disk_until(const struct refit_disk *disk,
 	for (;;) {
 		uint64_t start_ns = began_ns;
 		if (busy_ns > began_ns && busy_ns - began_ns < LONGEST_NS) {
-			/* One that has yet to begin serves this call too: file
-			 * systems and block layer merge what waits. */
+			/* A flush that has not begun serves this call too: file
+			 * systems and the block layer merge what waits. */
 			if (__atomic_load_n(&queue->from_ns,
 					    __ATOMIC_RELAXED) >= began_ns) {
 				return busy_ns;
@@ -92,7 +93,7 @@ uint64_t refit_disk_until(const struct refit_disk *disk,
 		if (__atomic_compare_exchange_n(&queue->busy_ns, &busy_ns,
 						until_ns, 0, __ATOMIC_RELAXED,
 						__ATOMIC_RELAXED)) {
-			/* Whoever comes in between gets one flush more. */
+			/* A call in between only gets one flush more. */
 			__atomic_store_n(&queue->from_ns, start_ns,
 					 __ATOMIC_RELAXED);
 			return until_ns;

@@ -1,6 +1,7 @@
-/* The emulated disk: when a flush is done, and which one fails. Pure but for
- * what all processes of the tree share; used by the preload and by
- * refit's own answers to what the preload does not reach. */
+/* The emulated disk: when a flush is done, and which one fails. Its only
+ * state is struct refit_flushes, which all processes of the tree share. Used
+ * by the preload, and by refit when it answers for programs that the preload
+ * does not reach. */
 #ifndef REFIT_DISK_H
 #define REFIT_DISK_H
 

@@ -25,10 +25,10 @@
 
 extern char **environ;
 
-/* Defines the body of an exec function: fills env for the target and makes CALL
- * with `use` as the environment. A macro, because the room for the entries is the
- * stack of the calling function. LOOK looks at the target; PATH names it where
- * nobody may look. */
+/* Defines the body of an exec function: fills env for the target and makes
+ * CALL with `use` as the environment. A macro, because the room for the
+ * entries is the stack of the calling function. LOOK looks at the target;
+ * PATH names it where nobody may look. */
 #define WITH_ENVIRONMENT(LOOK, PATH, ENVP, REPLACES, CALL)                     \
 	if (!refit.policy) {                                                   \
 		char *const *use = (ENVP);                                     \
@@ -59,7 +59,8 @@ extern char **environ;
 	}                                                                      \
 	return result
 
-/* What execvp would run: the first executable file of that name in PATH. */
+/* Looks at what execvp would run: the first executable file of that name in
+ * PATH. */
 static void look_in_path(const char *file, struct refit_target *out)
 {
 	for (const char *c = file; *c; c++) {
@@ -109,7 +110,8 @@ static int raw_execve(const char *path, char *const *argv, char *const *envp)
 
 EXPORT int execve(const char *path, char *const argv[], char *const envp[])
 {
-	WITH_ENVIRONMENT(refit_target_look(AT_FDCWD, path, &target), path, envp, 1,
+	WITH_ENVIRONMENT(refit_target_look(AT_FDCWD, path, &target), path,
+			 envp, 1,
 			 refit_next.execve
 				 ? refit_next.execve(path, argv, use)
 				 : raw_execve(path, argv, use));
@@ -170,7 +172,8 @@ EXPORT int posix_spawn(pid_t *pid, const char *path,
 	if (!NEXT(posix_spawn)) {
 		return ENOSYS;
 	}
-	WITH_ENVIRONMENT(refit_target_look(AT_FDCWD, path, &target), path, envp, 0,
+	WITH_ENVIRONMENT(refit_target_look(AT_FDCWD, path, &target), path,
+			 envp, 0,
 			 refit_next.posix_spawn(pid, path, actions, attributes,
 						argv, use));
 }

@@ -54,10 +54,10 @@ static char *append_theirs(char *to, const char *end, const char *begin,
 	return to;
 }
 
-/* LD_PRELOAD=OURS:THEIRS where the target accepts our libraries, LD_PRELOAD=THEIRS
- * where it does not. The allocator that refit adds is built for glibc, so a musl
- * program gets the sync library alone. Returns 0 when the result has
- * no entry, -1 when it would not fit. */
+/* LD_PRELOAD=OURS:THEIRS where the target accepts our libraries,
+ * LD_PRELOAD=THEIRS where it does not. The allocator that refit adds is
+ * built for glibc, so a musl program gets the sync library alone. Returns 0
+ * when the result has no entry, -1 when it would not fit. */
 static int compose_preload(struct refit_environment *out, const char *theirs,
 			   int take, uint32_t kind)
 {
@@ -135,8 +135,8 @@ void refit_compose_environment(struct refit_environment *out, char **room,
 	}
 	const char *library_entry = prim_after(out->preload, "LD_PRELOAD=");
 	const char *session = prim_env(envp, "REFIT_SESSION=");
-	int session_right =
-		session && prim_equal(session, refit_policy_text(refit.policy->session));
+	const char *ours = refit_policy_text(refit.policy->session);
+	int session_right = session && prim_equal(session, ours);
 	int preload_right = has ? theirs && prim_equal(theirs, library_entry)
 				: !theirs;
 	size_t n = 0;
@@ -146,12 +146,11 @@ void refit_compose_environment(struct refit_environment *out, char **room,
 	if (!complains && !session_right) {
 		char *end = prim_copy(out->session, "REFIT_SESSION=",
 				      sizeof out->session);
-		prim_copy(end, refit_policy_text(refit.policy->session),
-			  sizeof out->session - 14);
+		prim_copy(end, ours, sizeof out->session - 14);
 		room[n++] = out->session;
 	}
-	for (const char *v = refit_policy_text(refit.policy->env); !complains && *v;
-	     v += prim_length(v) + 1) {
+	const char *v = refit_policy_text(refit.policy->env);
+	for (; !complains && *v; v += prim_length(v) + 1) {
 		if (!has_name(envp, v)) {
 			room[n++] = (char *)(uintptr_t)v;
 		}

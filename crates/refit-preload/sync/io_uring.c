@@ -145,7 +145,7 @@ static void make_nop(struct io_uring_sqe *sqe)
 	sqe->rw_flags = 0; /* NOP has flags of its own since Linux 6.10 */
 }
 
-/* One that does nothing either and asks the ring for its file on the decision. */
+/* The same, except that the io_uring looks up the file. */
 static void make_probe(struct io_uring_sqe *sqe)
 {
 	sqe->opcode = IORING_OP_SYNC_FILE_RANGE;

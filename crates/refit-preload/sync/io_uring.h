@@ -1,6 +1,6 @@
-/* io_uring, through liburing's exported functions: what they submit can be seen,
- * and swapped, before it is submitted. What a program writes into an io_uring by
- * itself cannot. */
+/* io_uring, through liburing's exported functions: what they submit can be
+ * seen, and swapped, before it is submitted. What a program writes into an
+ * io_uring by itself cannot. */
 #ifndef REFIT_IO_URING_H
 #define REFIT_IO_URING_H
 

@@ -77,9 +77,10 @@ static int strip_direct(int fd)
 					  flags & ~O_DIRECT, 0) == 0;
 }
 
-/* The path is known only after the open, and F_SETFL cannot take O_SYNC away: so
- * the file is opened again through its descriptor, and gets the same number.
- * Where that fails (a file that its own mode forbids us) it stays as it was. */
+/* The path is known only after the open, and F_SETFL cannot take O_SYNC
+ * away: so the file is opened again through its descriptor, and gets the
+ * same number. Where that fails (a file that its own mode forbids us) it
+ * stays as it was. */
 static int open_again(int fd, int flags)
 {
 	if (refit.own_seccomp || !is_regular(fd) ||
@@ -143,10 +144,10 @@ int refit_pwritev2_flags(int fd, int flags)
 	return flags;
 }
 
-/* how is in the program's memory, and the pointer may be anything: it is read in
- * the way in which the kernel reads it. It may be larger than ours: a later
- * kernel's, or zeros. What cannot be read, or is larger than a page, is left to
- * the kernel to refuse. */
+/* how is in the program's memory, and the pointer may be anything: it is
+ * read in the way in which the kernel reads it. It may be larger than ours:
+ * a later kernel's, or zeros. What cannot be read, or is larger than a page,
+ * is left to the kernel to refuse. */
 long refit_openat2(int dirfd, const char *path, const void *how, size_t size)
 {
 	union {
@@ -211,7 +212,8 @@ static int raw_open(int dirfd, const char *path, int flags, mode_t mode)
 		return refit_opened(fd, flags);                                \
 	}
 
-/* What _FORTIFY_SOURCE calls; the C library's own check of the flags is kept. */
+/* What _FORTIFY_SOURCE calls; the C library's own check of the flags is
+ * kept. */
 #define DEFINE_OPEN_2(name)                                                    \
 	EXPORT int name(const char *path, int flags);                          \
 	EXPORT int name(const char *path, int flags)                           \

@@ -1,13 +1,13 @@
-/* A seccomp filter of the program's own. It may kill for a call that it does not
- * know, so from then on we make no system call that the program did not make:
- * no probe, no look at a path or a file that is exec'ed, no question for our
- * pid, no time. The functions that look around ask refit.own_seccomp first.
+/* A seccomp filter of the program's own. It may kill for a call that it does
+ * not know, so from then on we make no system call that the program did not
+ * make: no probe, no look at a path or a file that is exec'ed, no question for
+ * our pid, no time. The functions that look around ask refit.own_seccomp first.
  *
  * Noticed are prctl(2) and seccomp(2) through the C library, also by number
- * with syscall(3), and at the start a filter that was inherited. Not noticed are
- * a filter that the program installs by system call instructions of its own,
- * and an inherited one where /proc is not mounted. A call that another thread
- * is in the middle of while a filter is installed for all threads
+ * with syscall(3), and at the start a filter that was inherited. Not noticed
+ * are a filter that the program installs by system call instructions of its
+ * own, and an inherited one where /proc is not mounted. A call that another
+ * thread is in the middle of while a filter is installed for all threads
  * (SECCOMP_FILTER_FLAG_TSYNC) is not stopped. */
 #ifndef REFIT_OWN_SECCOMP_H
 #define REFIT_OWN_SECCOMP_H

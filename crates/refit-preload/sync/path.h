@@ -13,8 +13,8 @@
 void refit_fd_link(int fd, char link[REFIT_FD_LINK]);
 
 /* The path of an open file, NUL-terminated, and its length. 0: it is no file
- * with a path. -1: it cannot be known here (another root, no /proc, or a seccomp
- * filter of the program's own). */
+ * with a path. -1: it cannot be known here (another root, no /proc, or a
+ * seccomp filter of the program's own). */
 long refit_path_of(int fd, char path[REFIT_PATH]);
 
 #endif

@@ -2,16 +2,16 @@
 
 #include <stddef.h>
 
-/* Where to go on when the last star has to take one more character. */
+/* Where to continue when the last star has to match one more character. */
 struct star {
-	const char *pattern; /* behind it; NULL: there was none */
+	const char *pattern; /* after the star; NULL: there was none */
 	const char *path;
 };
 
 int refit_pattern_matches(const char *pattern, const char *path)
 {
-	/* Of several stars only the last can need another try; but one that
-	 * crosses names is a last resort behind one that does not. */
+	/* Of several stars only the last can need another try; one that crosses
+	 * names is tried only after one that does not. */
 	struct star within = {NULL, NULL}, across = {NULL, NULL};
 	for (;;) {
 		if (pattern[0] == '*' && pattern[1] == '*') {
@@ -25,9 +25,9 @@ int refit_pattern_matches(const char *pattern, const char *path)
 			within = (struct star){pattern, path};
 			continue;
 		}
-		/* A tree: whatever is left of the path lies in it; with nothing
-		 * left it is the tree's own directory, whose sync makes the
-		 * names in it durable. */
+		/* A tree: the rest of the path is in it. Where nothing is
+		 * left, the path is the tree's own directory, whose sync
+		 * makes the names in it durable. */
 		if (pattern[0] == '/' && !pattern[1] &&
 		    (path[0] == '/' || !path[0])) {
 			return 1;

@@ -2,9 +2,9 @@
 #ifndef REFIT_PATTERN_H
 #define REFIT_PATTERN_H
 
-/* Whether path, absolute, is one of the pattern's. `*` and `?` match within a
- * name, `**` across names; a pattern that ends with `/` means that
- * directory and all that is below it. Bounded work, no memory. */
+/* Whether the pattern matches path, which is absolute. `*` and `?` match
+ * within a name, `**` across names; a pattern that ends with `/` means that
+ * directory and all that is below it. Allocates nothing. */
 int refit_pattern_matches(const char *pattern, const char *path);
 
 #endif

@@ -2,14 +2,15 @@
  *
  * A session is a directory, named by $REFIT_SESSION:
  *
- *   policy            struct refit_policy, written by refit before the program
- *                     starts, mapped read-only by every image
- *   images/RANDOM     struct refit_image, one for each exec'ed image, made and
- *                     mapped by the image itself; refit only reads it, and
- *                     trusts nothing in it
+ *   policy         struct refit_policy, written by refit before the program
+ *                  starts, mapped read-only by every image
+ *   images/RANDOM  struct refit_image, one for each exec'ed image, made and
+ *                  mapped by the image itself; refit only reads it, and trusts
+ *                  nothing in it
  *
- * src/session/layout.rs mirrors these structs; a test there compares every offset.
- * All integers are in native order: both sides run on the same machine.
+ * src/layout.rs of refit-session mirrors all of it; a test there compares every
+ * name, offset, size and number. All integers are in native order: both sides
+ * run on the same machine.
  */
 #ifndef REFIT_SESSION_H
 #define REFIT_SESSION_H
@@ -19,9 +20,9 @@
 #define REFIT_MAGIC 0x3130746966657221ull /* "!efit01" in memory order */
 #define REFIT_VERSION 2u
 
-/* In the last argument register of a real sync call that refit's own code makes:
- * refit's filters let it through first. It is no secret: whoever sends it gets
- * the kernel's answer. */
+/* In the last argument register of a real sync call that refit's own code
+ * makes: refit's filters let it through first. It is no secret: whoever
+ * sends it gets the kernel's answer. */
 #define REFIT_COOKIE 0x7469666572ull /* "refit" */
 
 /* What is counted, in the order of the counters: name in C, name in reports. */
@@ -106,10 +107,10 @@ struct refit_disk {
 	uint64_t latency_ns[REFIT_LATENCIES];
 };
 
-/* The event ring: a System V shared memory segment that every process of the tree
- * writes. Unlike a file, nobody can shrink it under those that map it. Mode 0600;
- * the kernel removes it with the last process that uses it. Nothing in it is
- * trusted. */
+/* The event ring: a System V shared memory segment that every process of the
+ * tree writes. Unlike a file, nobody can shrink it under those that map it.
+ * Mode 0600; the kernel removes it with the last process that uses it.
+ * Nothing in it is trusted. */
 #define REFIT_QUEUES 15
 #define REFIT_EVENTS 8192 /* a power of two */
 
@@ -159,10 +160,11 @@ enum {
 	REFIT_POLICY_COUNT = 1u << 0,  /* make an image file and count */
 	REFIT_POLICY_FOLLOW = 1u << 1, /* put scrubbed variables back at exec */
 	/* A seccomp filter lies beneath that asks refit about each sync call
-	 * without a cookie: the preload makes such a call where it cannot decide. */
+	 * without a cookie: the preload makes such a call where it cannot
+	 * decide. */
 	REFIT_POLICY_NOTIFIED = 1u << 2,
-	REFIT_POLICY_TRACE = 1u << 3,      /* write each call to the event ring */
-	REFIT_POLICY_DENY_IO_URING = 1u << 4, /* io_uring_setup gives ENOSYS */
+	REFIT_POLICY_TRACE = 1u << 3, /* write each call to the event ring */
+	REFIT_POLICY_DENY_IO_URING = 1u << 4, /* io_uring_setup: ENOSYS */
 };
 
 struct refit_policy {
@@ -178,7 +180,8 @@ struct refit_policy {
 	/* How many seccomp filters the program has at its start, refit's own
 	 * among them; what has more installed or inherited others. */
 	uint32_t seccomp_filters;
-	/* Which directory is "/" to refit: in another root paths mean nothing. */
+	/* Which directory is "/" to refit: in another root paths mean
+	 * nothing. */
 	uint64_t root_dev;
 	uint64_t root_ino;
 	struct refit_disk disk;
@@ -202,18 +205,21 @@ struct refit_slot {
 	struct refit_counter calls[REFIT_CALL_SLOTS];
 };
 
+/* An entry of a table that several processes fill. */
+enum refit_entry { REFIT_ENTRY_FREE, REFIT_ENTRY_CLAIMED, REFIT_ENTRY_VALID };
+
 /* A program that this image exec'ed and that the preload cannot reach. */
 struct refit_unreached {
-	uint32_t state;  /* 0 free, 1 being written, 2 valid */
+	uint32_t state;  /* enum refit_entry */
 	uint32_t reason; /* enum refit_reason */
 	uint64_t count;
 	char name[112]; /* the end of its path, NUL-terminated */
 };
 
-/* Where calls waited: the directory of the file, or the file itself where it is a
- * directory. */
+/* Where calls waited: the directory of the file, or the file itself where it
+ * is a directory. */
 struct refit_directory {
-	uint32_t state; /* 0 free, 1 being written, 2 valid */
+	uint32_t state; /* enum refit_entry */
 	uint32_t pad;
 	uint64_t count;
 	uint64_t waited_ns;

@@ -103,7 +103,8 @@ struct refit_event_ring *refit_map_event_ring(int id)
 	if ((unsigned long)at > -4096ul) {
 		return NULL;
 	}
-	/* The number may mean another segment there (ipc_namespaces(7)). */
+	/* In another IPC namespace the id may be another segment's
+	 * (ipc_namespaces(7)). */
 	if (prim_syscall(SYS_shmctl, id, IPC_STAT, &about, 0) != 0 ||
 	    about.shm_segsz != sizeof(struct refit_event_ring)) {
 		prim_syscall(SYS_shmdt, at, 0, 0, 0);

@@ -100,8 +100,8 @@ static void find_malloc(struct refit_image *image)
 	}
 }
 
-/* Under a filter that answers every sync with 0 (systemd-nspawn --suppress-sync)
- * a probe says nothing. */
+/* Under a filter that answers every sync with 0 (systemd-nspawn
+ * --suppress-sync) a probe says nothing. */
 static int probes_are_false(void)
 {
 	return (refit.decision == REFIT_DECISION_OFF || refit.by_path) &&

@@ -3,9 +3,9 @@
  * syscall: it has any number of arguments, and a vfork made through it has to
  * return on the caller's frame. Numbers that are not ours are passed on.
  *
- * dlopen: the C library looks at its caller's RUNPATH, so the return address
- * has to stay the program's; RTLD_DEEPBIND (8) is noted on the decision, because it
- * hides a preloaded malloc from the library that is opened.
+ * dlopen: the C library looks at its caller's RUNPATH, so the return address has
+ * to stay the program's. RTLD_DEEPBIND (8) is recorded before, because it hides a
+ * preloaded malloc from the library that is opened.
  */
 #include <sys/syscall.h>
 
@@ -47,7 +47,7 @@ syscall:
 	testq	%rax, %rax
 	je	1f
 	jmp	*%rax
-	/* The seventh argument lies on the stack here as it does for C. */
+	/* The seventh argument is on the stack here as it is for C. */
 1:	jmp	refit_syscall
 	.cfi_endproc
 	.size	syscall, .-syscall
@@ -75,7 +75,7 @@ dlopen:
 	testq	%rax, %rax
 	je	2f
 	jmp	*%rax
-	/* Opened before our constructor ran. */
+	/* Called before our constructor ran. */
 2:	pushq	%rdi
 	.cfi_adjust_cfa_offset 8
 	pushq	%rsi

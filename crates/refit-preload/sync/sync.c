@@ -2,11 +2,11 @@
  * returned, found by a probe that does no I/O:
  *
  *   descriptors  sync_file_range(fd, 0, 0, 0): EBADF for what is closed or
- *                O_PATH, ESPIPE for what is no file, else 0
+ *                O_PATH, ESPIPE for what is not a file, else 0
  *   mappings     msync with MS_ASYNC, which validates and does nothing
  *
- * Only 0, EBADF and ESPIPE count as an answer; a sandbox's EPERM or ENOSYS leads
- * to the real call.
+ * Only 0, EBADF and ESPIPE count as an answer; a sandbox's EPERM or ENOSYS
+ * leads to the real call.
  */
 #include "sync.h"
 
@@ -62,7 +62,8 @@ static void wait_until(uint64_t until_ns)
 	uint64_t early_ns = until_ns - slack_ns;
 	t.tv_sec = (time_t)(early_ns / 1000000000u);
 	t.tv_nsec = (long)(early_ns % 1000000000u);
-	/* fsync(2) is not interrupted by signals: handlers run, and it goes on. */
+	/* fsync(2) is not interrupted by signals: handlers run, and it goes
+	 * on. */
 	while (prim_clock_ns() < early_ns &&
 	       prim_syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, TIMER_ABSTIME,
 			    &t, NULL) == -EINTR) {
