@@ -174,7 +174,7 @@ pub fn prepare(
         root: (root.dev(), root.ino()),
         disk,
         seed: options.seed,
-        board: board.as_ref().map(EventRing::id),
+        event_ring: board.as_ref().map(EventRing::id),
     };
     // First of all, as it takes the longest, and by itself.
     let begun = filter

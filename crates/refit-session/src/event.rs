@@ -1,16 +1,16 @@
-//! The board: what traced calls write to a ring, for refit to read.
+//! The event ring: what traced calls write there for refit to read.
 
 use std::mem::{offset_of, size_of};
 
-use crate::layout::{CBoard, CEvent, get_text, get_u32, get_u64, put};
+use crate::layout::{CEvent, CEventRing, field_size, get_text, get_u32, get_u64, put};
 use crate::page::{ANSWERS, CALLS};
 
-/// Size of the board in bytes.
-pub const BOARD_SIZE: usize = size_of::<CBoard>();
-/// Where the board numbers its events.
-pub const BOARD_EVENTS: usize = offset_of!(CBoard, events);
-/// Where its ring of events begins.
-pub const BOARD_RING: usize = offset_of!(CBoard, ring);
+/// Size of the event ring in bytes, the state of the emulated disk included.
+pub const RING_SIZE: usize = size_of::<CEventRing>();
+/// Where the number of events so far is.
+pub const RING_WRITTEN: usize = offset_of!(CEventRing, events);
+/// Where the events begin.
+pub const RING_ENTRIES: usize = offset_of!(CEventRing, ring);
 /// Size of one event in bytes.
 pub const EVENT_SIZE: usize = size_of::<CEvent>();
 
@@ -36,6 +36,9 @@ pub struct Event {
     /// The (end of the) file's path; empty when unknown or none.
     pub path: String,
 }
+
+const EXECUTABLE_SIZE: usize = field_size(|event: &CEvent| &event.executable);
+const PATH_SIZE: usize = field_size(|event: &CEvent| &event.path);
 
 /// In place of a result that nobody saw.
 const UNSEEN: i32 = i32::MIN;
@@ -72,10 +75,14 @@ impl Event {
             &result.to_ne_bytes(),
         );
         for (at, size, text) in [
-            (offset_of!(CEvent, executable), 40, &self.executable),
-            (offset_of!(CEvent, path), 176, &self.path),
+            (
+                offset_of!(CEvent, executable),
+                EXECUTABLE_SIZE,
+                &self.executable,
+            ),
+            (offset_of!(CEvent, path), PATH_SIZE, &self.path),
         ] {
-            // The end of it says more, and a NUL stays behind it.
+            // The end is kept, which tells more, and a NUL after it.
             let text = text.as_bytes();
             put(&mut bytes, at, &text[text.len().saturating_sub(size - 1)..]);
         }
@@ -99,8 +106,8 @@ impl Event {
             call: CALLS.get(call)?,
             answer: ANSWERS.get(answer)?,
             result: Some(i32::from_ne_bytes(result)).filter(|result| *result != UNSEEN),
-            executable: get_text(bytes, offset_of!(CEvent, executable), 40),
-            path: get_text(bytes, offset_of!(CEvent, path), 176),
+            executable: get_text(bytes, offset_of!(CEvent, executable), EXECUTABLE_SIZE),
+            path: get_text(bytes, offset_of!(CEvent, path), PATH_SIZE),
         })
     }
 }

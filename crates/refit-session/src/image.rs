@@ -2,7 +2,9 @@
 
 use std::mem::{offset_of, size_of};
 
-use crate::layout::{CCounter, CDirectory, CImage, CSlot, CUnreached, get_text, get_u32, get_u64};
+use crate::layout::{
+    CCounter, CDirectory, CImage, CSlot, CUnreached, field_size, get_text, get_u32, get_u64,
+};
 use crate::page::{CALLS, DIRECTORIES, MAGIC, REASONS, SLOTS, UNREACHED, USERS, VERSION};
 
 /// `sync=off` held for this executable.
@@ -15,10 +17,13 @@ pub const IMAGE_DEEPBIND: u32 = 4;
 pub const IMAGE_OWN_SECCOMP: u32 = 8;
 /// More processes lived at once than there are slots.
 pub const IMAGE_SHARED_SLOT: u32 = 16;
-/// The board was not to be had.
-pub const IMAGE_NO_BOARD: u32 = 32;
+/// The image could not attach the event ring.
+pub const IMAGE_NO_EVENT_RING: u32 = 32;
 /// The program set up an io_uring without liburing: what it submits is unseen.
 pub const IMAGE_OWN_RING: u32 = 64;
+
+/// State of an entry that can be read (`enum refit_entry`).
+pub(crate) const ENTRY_VALID: u32 = 2;
 
 /// Size of an image file in bytes.
 pub const IMAGE_SIZE: usize = size_of::<CImage>();
@@ -128,8 +133,16 @@ impl Image {
             path_unknown: get_u64(bytes, offset_of!(CImage, path_unknown)),
             not_delayed: get_u64(bytes, offset_of!(CImage, not_delayed)),
             matched: get_u64(bytes, offset_of!(CImage, matched)),
-            executable: get_text(bytes, offset_of!(CImage, executable), 256),
-            malloc_object: get_text(bytes, offset_of!(CImage, malloc_object), 256),
+            executable: get_text(
+                bytes,
+                offset_of!(CImage, executable),
+                field_size(|image: &CImage| &image.executable),
+            ),
+            malloc_object: get_text(
+                bytes,
+                offset_of!(CImage, malloc_object),
+                field_size(|image: &CImage| &image.malloc_object),
+            ),
             users: (0..USERS)
                 .map(|i| get_u32(bytes, offset_of!(CImage, users) + i * size_of::<u32>()))
                 .filter(|user| *user != 0)
@@ -163,25 +176,33 @@ impl Image {
 fn parse_unreached(bytes: &[u8], at: usize) -> Option<Unreached> {
     let count = get_u64(bytes, at + offset_of!(CUnreached, count));
     let reason = get_u32(bytes, at + offset_of!(CUnreached, reason)) as usize;
-    if get_u32(bytes, at + offset_of!(CUnreached, state)) != 2
+    if get_u32(bytes, at + offset_of!(CUnreached, state)) != ENTRY_VALID
         || count == 0
         || count > u64::from(u32::MAX)
     {
         return None;
     }
     Some(Unreached {
-        name: get_text(bytes, at + offset_of!(CUnreached, name), 112),
+        name: get_text(
+            bytes,
+            at + offset_of!(CUnreached, name),
+            field_size(|entry: &CUnreached| &entry.name),
+        ),
         reason: REASONS.get(reason)?,
         count,
     })
 }
 
 fn parse_directory(bytes: &[u8], at: usize) -> Option<Directory> {
-    if get_u32(bytes, at + offset_of!(CDirectory, state)) != 2 {
+    if get_u32(bytes, at + offset_of!(CDirectory, state)) != ENTRY_VALID {
         return None;
     }
     Some(Directory {
-        path: get_text(bytes, at + offset_of!(CDirectory, path), 168),
+        path: get_text(
+            bytes,
+            at + offset_of!(CDirectory, path),
+            field_size(|entry: &CDirectory| &entry.path),
+        ),
         count: get_u64(bytes, at + offset_of!(CDirectory, count)),
         waited_ns: get_u64(bytes, at + offset_of!(CDirectory, waited_ns)),
     })

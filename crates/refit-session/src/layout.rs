@@ -53,7 +53,7 @@ pub struct CEvent {
 }
 
 #[repr(C)]
-pub struct CBoard {
+pub struct CEventRing {
     pub flushes: CFlushes,
     pub events: u64,
     pub ring: [CEvent; EVENTS],
@@ -155,75 +155,10 @@ pub fn get_text(bytes: &[u8], at: usize, size: usize) -> String {
         .collect()
 }
 
-#[cfg(test)]
-mod tests {
-    use std::mem::{offset_of, size_of};
-    use std::process::Command;
-
-    use super::*;
-    use crate::page::{CALLS, COOKIE, MAGIC, REASONS};
-
-    /// Every offset and size, as `name number` lines, from both sides.
-    macro_rules! layout {
-        ($($c:literal $rust:ty { $($field:ident)* })*) => {{
-            let mut rust = String::new();
-            let mut c = String::new();
-            $(
-                rust.push_str(&format!("{} {}\n", $c, size_of::<$rust>()));
-                c.push_str(&format!("P(\"{0}\", sizeof(struct {0}))\n", $c));
-                $(
-                    rust.push_str(&format!("{}.{} {}\n", $c, stringify!($field), offset_of!($rust, $field)));
-                    c.push_str(&format!("P(\"{0}.{1}\", offsetof(struct {0}, {1}))\n", $c, stringify!($field)));
-                )*
-            )*
-            (rust, c)
-        }};
-    }
-
-    #[test]
-    fn both_sides_agree_on_every_offset() {
-        let (mut rust, fields) = layout! {
-            "refit_rule" CRule { knob on path exe }
-            "refit_disk" CDisk { kind error when event_ring n seed latency_ns }
-            "refit_queue" CQueue { device busy_ns from_ns }
-            "refit_event" CEvent { turn at_ns took_ns pid call answer result executable path }
-            "refit_flushes" CFlushes { number queues }
-            "refit_event_ring" CBoard { flushes events ring }
-            "refit_policy" CPolicy {
-                magic version flags rule_count library preloads session env seccomp_filters root_dev root_ino disk
-                rules text
-            }
-            "refit_counter" CCounter { seen suppressed real waited_ns injected }
-            "refit_slot" CSlot { pid calls }
-            "refit_unreached" CUnreached { state reason count name }
-            "refit_directory" CDirectory { state count waited_ns path }
-            "refit_image" CImage {
-                magic version pid flags unreached_lost forked departed execs path_unknown
-                not_delayed matched executable malloc_object users unreached directories slots
-            }
-        };
-        rust.push_str(&format!("magic {MAGIC}\ncookie {COOKIE}\n"));
-        for name in CALLS.iter().chain(&REASONS) {
-            rust.push_str(&format!("{name}\n"));
-        }
-        let source = format!(
-            "#include <stddef.h>\n#include <stdio.h>\n#include \"session.h\"\n\
-             #define P(name, n) printf(\"%s %zu\\n\", name, (size_t)(n));\n\
-             #define X(name, text) puts(text);\n\
-             int main(void) {{ {fields} P(\"magic\", REFIT_MAGIC) P(\"cookie\", REFIT_COOKIE) REFIT_CALLS(X) REFIT_REASONS(X) return 0; }}\n"
-        );
-        let dir = tempfile::tempdir().unwrap();
-        let (c, exe) = (dir.path().join("layout.c"), dir.path().join("layout"));
-        std::fs::write(&c, source).unwrap();
-        let include = concat!(env!("CARGO_MANIFEST_DIR"), "/../refit-preload/sync");
-        let built = Command::new("cc")
-            .args(["-I", include, "-o"])
-            .arg(&exe)
-            .arg(&c)
-            .status()
-            .unwrap();
-        assert!(built.success());
-        let said = Command::new(exe).output().unwrap();
-        assert_eq!(String::from_utf8(said.stdout).unwrap(), rust);
-    }
+/// The size of a text field.
+pub const fn field_size<T, const N: usize>(_: fn(&T) -> &[u8; N]) -> usize {
+    N
 }
+
+#[cfg(test)]
+mod tests;

@@ -22,9 +22,9 @@ pub const SLOTS: usize = 12;
 pub const DIRECTORIES: usize = 24;
 /// Quantiles of an emulated disk's latency.
 pub const LATENCIES: usize = 1024;
-/// Devices with a queue of their own on the board.
+/// Devices with a queue of their own on the emulated disk.
 pub const QUEUES: usize = 15;
-/// Traced calls that the board holds at once.
+/// Traced calls that the event ring holds at once.
 pub const EVENTS: usize = 8192;
 /// Users that an image can note (`REFIT_USERS`).
 pub const USERS: usize = 16;

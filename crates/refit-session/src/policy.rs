@@ -11,9 +11,9 @@ pub const POLICY_COUNT: u32 = 1;
 pub const POLICY_FOLLOW: u32 = 2;
 /// A seccomp filter lies beneath that asks refit (`REFIT_POLICY_NOTIFIED`).
 pub const POLICY_NOTIFIED: u32 = 4;
-/// Write each call to the board (`REFIT_POLICY_TRACE`).
+/// Write each call to the event ring (`REFIT_POLICY_TRACE`).
 pub const POLICY_TRACE: u32 = 8;
-/// io_uring_setup gives ENOSYS (`REFIT_POLICY_DENY_RINGS`).
+/// io_uring_setup gives ENOSYS (`REFIT_POLICY_DENY_IO_URING`).
 pub const POLICY_DENY_RINGS: u32 = 16;
 
 /// Where the flags lie in the `policy` file.
@@ -97,8 +97,8 @@ pub struct Policy {
     pub disk: Option<Disk>,
     /// Seed of its draws.
     pub seed: u64,
-    /// SysV id of the board.
-    pub board: Option<i32>,
+    /// System V id of the event ring.
+    pub event_ring: Option<i32>,
 }
 
 /// A policy does not fit into its page.
@@ -194,8 +194,12 @@ impl Policy {
     pub fn disk_bytes(&self) -> Box<[u8; DISK_SIZE]> {
         let mut bytes = Box::new([0; DISK_SIZE]);
         let disk = &mut bytes[..];
-        let board = self.board.unwrap_or(-1);
-        put(disk, offset_of!(CDisk, event_ring), &board.to_ne_bytes());
+        let event_ring = self.event_ring.unwrap_or(-1);
+        put(
+            disk,
+            offset_of!(CDisk, event_ring),
+            &event_ring.to_ne_bytes(),
+        );
         put(disk, offset_of!(CDisk, seed), &self.seed.to_ne_bytes());
         let mut number =
             |at: usize, value: u32| disk[at..at + 4].copy_from_slice(&value.to_ne_bytes());

@@ -4,7 +4,7 @@ use std::io;
 use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
-use crate::event::{BOARD_EVENTS, BOARD_RING, BOARD_SIZE, EVENT_SIZE, Event};
+use crate::event::{EVENT_SIZE, Event, RING_ENTRIES, RING_SIZE, RING_WRITTEN};
 use crate::page::EVENTS;
 
 /// The ring of one run. The kernel removes it with the last process that has
@@ -23,7 +23,7 @@ impl EventRing {
     /// The kernel's, ENOSPC where there are too many segments.
     pub fn create() -> io::Result<EventRing> {
         // SAFETY: plain integers.
-        let id = unsafe { libc::shmget(libc::IPC_PRIVATE, BOARD_SIZE, libc::IPC_CREAT | 0o600) };
+        let id = unsafe { libc::shmget(libc::IPC_PRIVATE, RING_SIZE, libc::IPC_CREAT | 0o600) };
         if id < 0 {
             return Err(io::Error::last_os_error());
         }
@@ -51,14 +51,14 @@ impl EventRing {
     /// How many calls were traced so far.
     #[must_use]
     pub fn events(&self) -> u64 {
-        self.word(BOARD_EVENTS).load(Ordering::Acquire)
+        self.word(RING_WRITTEN).load(Ordering::Acquire)
     }
 
     /// Traced call number `number`, counted from 0; `None` when its place holds
     /// another by now, or not yet this one.
     #[must_use]
     pub fn event(&self, number: u64) -> Option<Event> {
-        let offset = BOARD_RING + usize::try_from(number % EVENTS as u64).ok()? * EVENT_SIZE;
+        let offset = RING_ENTRIES + usize::try_from(number % EVENTS as u64).ok()? * EVENT_SIZE;
         let turn = self.word(offset);
         if turn.load(Ordering::Acquire) != number + 1 {
             return None;
@@ -77,9 +77,9 @@ impl EventRing {
 
     /// Adds a traced call, as `sync/call_record.c` does.
     pub fn trace(&self, event: &Event) {
-        let number = self.word(BOARD_EVENTS).fetch_add(1, Ordering::Relaxed);
+        let number = self.word(RING_WRITTEN).fetch_add(1, Ordering::Relaxed);
         let place = (number % EVENTS as u64) as usize;
-        let offset = BOARD_RING + place * EVENT_SIZE;
+        let offset = RING_ENTRIES + place * EVENT_SIZE;
         let turn = self.word(offset);
         turn.store(0, Ordering::Release);
         let bytes = event.to_bytes();
@@ -98,7 +98,7 @@ impl EventRing {
     }
 
     fn word(&self, offset: usize) -> &AtomicU64 {
-        assert!(offset + 8 <= BOARD_SIZE && offset.is_multiple_of(8));
+        assert!(offset + 8 <= RING_SIZE && offset.is_multiple_of(8));
         // SAFETY: in the segment, aligned (which is page-aligned), and only
         // ever accessed atomically on both sides.
         unsafe { AtomicU64::from_ptr(self.at.cast::<u8>().add(offset).cast()) }
@@ -132,10 +132,10 @@ mod tests {
     }
 
     #[test]
-    fn a_scribbled_board_is_read_and_soon_done_with() {
+    fn a_ring_of_random_words_is_read_and_ends() {
         let ring = EventRing::create().unwrap();
         let mut state = 0x9e37_79b9_7f4a_7c15_u64;
-        for at in (0..BOARD_SIZE).step_by(8) {
+        for at in (0..RING_SIZE).step_by(8) {
             state ^= state << 13;
             state ^= state >> 7;
             state ^= state << 17;
@@ -143,7 +143,7 @@ mod tests {
             unsafe { ring.at.cast::<u64>().add(at / 8).write_volatile(state) };
         }
         for number in [0, u64::MAX, 5] {
-            ring.word(BOARD_EVENTS).store(number, Ordering::Relaxed);
+            ring.word(RING_WRITTEN).store(number, Ordering::Relaxed);
             let mut trace = crate::Trace::new(&ring);
             let read = trace.drain().len() as u64;
             let (rest, lost) = trace.finish();
@@ -152,7 +152,7 @@ mod tests {
         // One that looks right in all but what it says.
         let words = ring.at.cast::<u64>();
         // SAFETY: as above.
-        unsafe { words.add(BOARD_RING / 8).write_volatile(1) };
+        unsafe { words.add(RING_ENTRIES / 8).write_volatile(1) };
         if let Some(event) = ring.event(0) {
             assert!(!event.path.chars().any(char::is_control));
         }
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_board_has_no_events() {
+    fn an_empty_ring_has_no_events() {
         let ring = EventRing::create().unwrap();
         assert_eq!(ring.events(), 0);
         assert_eq!(ring.event(0), None);
