@@ -1,11 +1,112 @@
-//! From runs to effects: which round pairs count, what they say of each metric.
+//! What the runs prove: for each candidate and metric a ratio to the baseline, with
+//! its interval and its verdict. A pure function of the [`Experiment`].
 
-use refit_stats::{Effect, PairSample, Remedy, estimate, slot_effect, verdict};
+use std::ops::{Deref, DerefMut};
 
-use crate::comparison::MOST_PAIRS;
-use crate::experiment::{EffectRecord, Experiment, Role, RunRecord};
+use refit_stats::{Effect, MAX_PAIRS, PairSample, Remedy, estimate, slot_effect, verdict};
+use serde::{Deserialize, Serialize};
+
+use crate::experiment::{Experiment, Role, RunRecord};
 use crate::metric::Metric;
 use crate::verdict::Verdict;
+
+/// The effects of the candidates, of `bare`, and of the hidden second baseline.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Effects(Vec<EffectRecord>);
+
+/// A variant's metric against the baseline's.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct EffectRecord {
+    /// Index into `variants`.
+    pub variant: usize,
+    /// Name of the metric.
+    pub metric: String,
+    /// Relative change that was estimated: −0.02 is 2 % less.
+    pub change: f64,
+    /// Lower and upper end of the interval, as relative changes; `null` where
+    /// there were too few round pairs.
+    pub interval: Option<[f64; 2]>,
+    /// `null` for the hidden baseline and for `bare`.
+    pub verdict: Option<Verdict>,
+    /// The candidate is proven better.
+    pub gain: bool,
+    /// For `inconclusive`: round pairs that would probably suffice for a verdict.
+    pub pairs_needed: Option<usize>,
+    /// What running later in a round adds, where that is certain.
+    pub slot_effect: Option<f64>,
+    /// Round pairs that it rests on.
+    pub pairs: usize,
+}
+
+impl Effects {
+    /// The effects on every metric.
+    #[must_use]
+    pub fn of(experiment: &Experiment) -> Effects {
+        Effects::of_metrics(experiment, |_| true)
+    }
+
+    /// The effects on the metrics that are wanted.
+    #[must_use]
+    pub fn of_metrics(experiment: &Experiment, wanted: impl Fn(&str) -> bool) -> Effects {
+        let mut records = Vec::new();
+        if experiment.is_exact() {
+            return Effects(records);
+        }
+        let metrics = experiment.metrics();
+        for variant in 1..experiment.variants.len() {
+            // Without refit nothing counts the calls.
+            let is_counted = experiment.variants[variant].role != Role::Bare;
+            for metric in metrics.iter().filter(|metric| wanted(&metric.name)) {
+                if !is_counted && ["syncs", "sync-wait"].contains(&&*metric.name) {
+                    continue;
+                }
+                let samples = samples(experiment, variant, metric);
+                if let Some(effect) = estimate(&samples, experiment.plan.alpha) {
+                    records.push(record(experiment, variant, metric, &samples, &effect));
+                }
+            }
+        }
+        Effects(records)
+    }
+
+    /// The effect of a variant on a metric.
+    #[must_use]
+    pub fn get(&self, variant: usize, metric: &str) -> Option<&EffectRecord> {
+        let of = |effect: &&EffectRecord| effect.variant == variant && effect.metric == metric;
+        self.iter().find(of)
+    }
+
+    /// The noise floor: the largest relative change between two equal variants that
+    /// the hidden second baseline leaves possible; `None` with too few round pairs.
+    #[must_use]
+    pub fn noise_floor(&self, experiment: &Experiment) -> Option<f64> {
+        let mut variants = experiment.variants.iter();
+        let hidden = variants.position(|variant| variant.role == Role::Hidden)?;
+        let [low, high] = self.get(hidden, &experiment.main)?.interval?;
+        Some(low.abs().max(high.abs()))
+    }
+}
+
+impl Deref for Effects {
+    type Target = [EffectRecord];
+
+    fn deref(&self) -> &[EffectRecord] {
+        &self.0
+    }
+}
+
+impl DerefMut for Effects {
+    fn deref_mut(&mut self) -> &mut [EffectRecord] {
+        &mut self.0
+    }
+}
+
+impl FromIterator<EffectRecord> for Effects {
+    fn from_iter<I: IntoIterator<Item = EffectRecord>>(records: I) -> Effects {
+        Effects(records.into_iter().collect())
+    }
+}
 
 /// Both runs of a variant in a round pair, if both count.
 fn both<'a>(runs: &[&'a RunRecord], variant: usize) -> Option<[&'a RunRecord; 2]> {
@@ -59,45 +160,10 @@ fn record(
         pairs_needed: match verdict {
             refit_stats::Verdict::Inconclusive(
                 Remedy::RoundPairs(pairs) | Remedy::LessNoise { pairs, .. },
-            ) if is_candidate && pairs <= MOST_PAIRS => Some(pairs),
+            ) if is_candidate && pairs <= MAX_PAIRS => Some(pairs),
             _ => None,
         },
         slot_effect: slot_effect(samples, experiment.plan.alpha).map(|effect| effect.change()),
         pairs: effect.pairs,
-    }
-}
-
-/// The effects on the metrics that are asked for, from the runs that are there.
-pub fn effects(experiment: &Experiment, wanted: impl Fn(&str) -> bool) -> Vec<EffectRecord> {
-    let mut records = Vec::new();
-    let metrics = experiment.metrics();
-    for variant in 1..experiment.variants.len() {
-        let counts = experiment.variants[variant].role != Role::Bare;
-        for metric in metrics.iter().filter(|metric| wanted(&metric.name)) {
-            // Without refit nobody counts.
-            if !counts && ["syncs", "sync-wait"].contains(&&*metric.name) {
-                continue;
-            }
-            let samples = samples(experiment, variant, metric);
-            if let Some(effect) = estimate(&samples, experiment.plan.alpha) {
-                records.push(record(experiment, variant, metric, &samples, &effect));
-            }
-        }
-    }
-    records
-}
-
-/// Today's noise: the farthest end of the hidden baseline's interval.
-impl Experiment {
-    /// The largest relative change that was seen between two equal variants;
-    /// `None` when there were too few round pairs to say.
-    #[must_use]
-    pub fn noise_floor(&self) -> Option<f64> {
-        let hidden = self
-            .variants
-            .iter()
-            .position(|variant| variant.role == Role::Hidden)?;
-        let [low, high] = self.effect(hidden, &self.main)?.interval?;
-        Some(low.abs().max(high.abs()))
     }
 }

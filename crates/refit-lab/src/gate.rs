@@ -6,7 +6,8 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::experiment::{EffectRecord, Experiment};
+use crate::effects::{EffectRecord, Effects};
+use crate::experiment::{Experiment, Role};
 
 /// A bound on a metric's relative change against the baseline.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -145,6 +146,35 @@ impl Gate {
             _ => GateAnswer::Undecided,
         }
     }
+}
+
+/// The answer of a gate for one candidate.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct GateRecord {
+    /// As it was typed.
+    pub gate: Gate,
+    /// Index into `variants`.
+    pub variant: usize,
+    /// For this candidate.
+    pub answer: GateAnswer,
+}
+
+/// The answers of all gates, for each candidate.
+pub fn answers(gates: &[Gate], experiment: &Experiment, effects: &Effects) -> Vec<GateRecord> {
+    let variants = experiment.variants.iter().enumerate();
+    let candidates = variants.filter(|(_, variant)| variant.role == Role::Candidate);
+    candidates
+        .flat_map(|(index, variant)| {
+            gates.iter().map(move |gate| GateRecord {
+                gate: gate.clone(),
+                variant: index,
+                answer: match variant.disqualified {
+                    Some(_) => GateAnswer::Failed,
+                    None => gate.answer(effects.get(index, &gate.metric)),
+                },
+            })
+        })
+        .collect()
 }
 
 #[cfg(test)]

@@ -1,12 +1,15 @@
-//! Comparisons: which variant of the ground beneath a command is better, by how
-//! much, and how sure that is.
+//! Comparisons: which variant is better than the baseline, by how much, and how
+//! certain that is.
 //!
-//! [`compare`] makes the runs and owns the [`Experiment`] that comes of it. What
-//! it promises: every variant stands on the same library and an environment of
-//! the same size; runs go in mirrored rounds; nothing is deleted before the
-//! comparison has ended; a variant whose outcome differs takes no part.
+//! [`compare`] makes the runs. What was run is an [`Experiment`]; what it shows are its
+//! [`Effects`]; both together, as they are stored, are a [`Comparison`].
+//!
+//! What it promises: every variant runs over the same library and with an environment
+//! of the same size; runs go in mirrored rounds; nothing is deleted before the
+//! comparison has ended; a variant whose outcome differs is disqualified.
 
 mod available;
+mod compare;
 mod comparison;
 mod conf_steps;
 mod copies;
@@ -14,24 +17,34 @@ mod effects;
 mod error;
 pub mod experiment;
 mod gate;
+mod length;
 mod metric;
 mod place;
 mod ports;
 mod probe;
 mod request;
-mod settle;
+mod rounds;
+mod times;
 mod tool;
+mod variants;
 mod verdict;
 mod warnings;
+mod witness_runs;
+mod writeback;
 
 pub use available::{Available, available};
+pub use compare::compare;
+pub use comparison::Comparison;
 pub use comparison::check::{Checked, check as check_recipe};
-pub use comparison::{Progress, compare};
+pub use effects::{EffectRecord, Effects};
 pub use error::LabError;
 pub use experiment::Experiment;
-pub use gate::{Gate, GateAnswer, GateError};
+pub use gate::{Gate, GateAnswer, GateError, GateRecord};
 pub use metric::{Metric, Unit};
 pub use place::{DEFAULT_BASE, remove_abandoned as remove_abandoned_instances};
 pub use probe::{DiskProfile, ProbeError, Stalls, probe};
 pub use request::Request;
+pub use rounds::Progress;
+pub use times::TimesRecord;
 pub use verdict::Verdict;
+pub use warnings::Warning;

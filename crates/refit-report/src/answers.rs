@@ -135,7 +135,7 @@ mod tests {
     use crate::sample;
 
     /// `(question, answer)` of each variant in its order, and a note about the first candidate.
-    fn answered() -> Experiment {
+    fn answered() -> refit_lab::Comparison {
         let mut experiment = sample::service();
         let of = |answers: [&str; 2]| {
             let both = ["how", "why"].into_iter().zip(answers);

@@ -1,6 +1,6 @@
 //! An interval as one line of text: `├──●──┤` beside the mark of no effect.
 
-use refit_lab::experiment::EffectRecord;
+use refit_lab::EffectRecord;
 
 use crate::format;
 

@@ -1,14 +1,14 @@
 //! Every run as a line of comma-separated values (RFC 4180, with a header).
 
 use refit_lab::experiment::{Experiment, Outcome, Role, RunRecord};
-use refit_lab::{Metric, Unit};
+use refit_lab::{Comparison, Metric, Unit};
 
 use crate::row::is_unseen;
 
 /// One row for each run, in the order of the runs, those of the confirmation
 /// last. What a run does not have, or nobody could see, is empty.
 #[must_use]
-pub fn csv(experiment: &Experiment) -> String {
+pub fn csv(experiment: &Comparison) -> String {
     let fixed = [
         "variant",
         "role",

@@ -4,6 +4,7 @@
 use std::fmt::Write;
 use std::path::PathBuf;
 
+use refit_lab::Comparison;
 use refit_lab::experiment::{Experiment, Role, Setting, VariantRecord};
 use refit_stats::OVERALL_ALPHA;
 
@@ -16,8 +17,8 @@ use crate::table::{Column, head, row};
 /// under every variant (`--with`). Where a winner was confirmed, the confirmed
 /// number is given.
 #[must_use]
-pub fn history(experiments: &[(PathBuf, Experiment)]) -> String {
-    let mut sorted: Vec<&(PathBuf, Experiment)> = experiments.iter().collect();
+pub fn history(experiments: &[(PathBuf, Comparison)]) -> String {
+    let mut sorted: Vec<&(PathBuf, Comparison)> = experiments.iter().collect();
     sorted.sort_by_key(|(path, experiment)| (experiment.started_unix, path));
     let mut commands: Vec<&[String]> = Vec::new();
     for (_, experiment) in &sorted {
@@ -55,7 +56,7 @@ struct Entry {
     file: String,
 }
 
-fn log(experiments: &[&(PathBuf, Experiment)]) -> String {
+fn log(experiments: &[&(PathBuf, Comparison)]) -> String {
     let mut entries = Vec::new();
     for (i, (path, experiment)) in experiments.iter().enumerate() {
         let rows = rows(experiment);
@@ -114,7 +115,7 @@ fn verdict(row: &Row, again: bool) -> String {
     format!("{}{ending}", row.verdict)
 }
 
-fn kept(variant: &VariantRecord, later: &[&(PathBuf, Experiment)]) -> &'static str {
+fn kept(variant: &VariantRecord, later: &[&(PathBuf, Comparison)]) -> &'static str {
     let has_all = |experiment: &Experiment| {
         let has = |setting: &Setting| experiment.with.iter().any(|with| with.setting == *setting);
         !variant.settings.is_empty() && variant.settings.iter().all(|s| has(&s.setting))
@@ -139,12 +140,17 @@ mod tests {
         second.with = first.variants[1].settings.clone();
         second.variants.remove(1);
         second.confirmation = None;
-        second.effects.retain(|effect| effect.variant != 1);
-        for effect in &mut second.effects {
+        second.effects = (second
+            .effects
+            .iter()
+            .filter(|effect| effect.variant != 1)
+            .cloned())
+        .collect();
+        for effect in second.effects.iter_mut() {
             effect.variant -= 1;
         }
-        second.runs.retain(|run| run.variant != 1);
-        for run in &mut second.runs {
+        second.runs = (second.runs.iter().filter(|run| run.variant != 1).cloned()).collect();
+        for run in second.runs.iter_mut() {
             run.variant -= usize::from(run.variant > 1);
         }
         let mut other = sample::experiment();

@@ -13,7 +13,8 @@ mod strip;
 pub mod syncs;
 mod verdicts;
 
-use refit_lab::Experiment;
+use refit_lab::Comparison;
+use refit_lab::experiment::Experiment;
 
 use crate::answers::is_exact;
 use crate::format;
@@ -24,7 +25,7 @@ use markup::Html;
 
 /// The page.
 #[must_use]
-pub fn html(experiment: &Experiment) -> String {
+pub fn html(experiment: &Comparison) -> String {
     let title = format!("refit compare: {}", title(experiment));
     let styles = [include_str!("html/style.css"), &colour::rules()];
     page(&title, &styles, |body| {
@@ -74,7 +75,7 @@ fn header(body: &mut Html, experiment: &Experiment) {
     });
 }
 
-fn sections(main: &mut Html, experiment: &Experiment) {
+fn sections(main: &mut Html, experiment: &Comparison) {
     main.element("section", &[("class", "result")], |section| {
         if let Some(with) = with(experiment) {
             section.leaf("p", &[], &format!("{} {}", with.label, with.text));

@@ -1,4 +1,4 @@
-//! A comparison, drawn: an [`Experiment`] in, text, a page or a picture out.
+//! A comparison, drawn: a [`refit_lab::Comparison`] in, text, a page or a picture out.
 //!
 //! Promises: nothing is measured, judged or left out here; the same experiment
 //! gives the same bytes. Whatever a record holds,
@@ -34,17 +34,16 @@ pub use crate::markdown::markdown;
 pub use crate::plot::svg;
 pub use crate::terminal::{Style, terminal};
 
-pub use refit_lab::Experiment;
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::path::PathBuf;
 
-    use refit_lab::experiment::Class;
+    use refit_lab::Comparison;
+    use refit_lab::experiment::{Class, Samples};
 
     /// Draws a record, as a file may hold it, in every format.
-    fn draw(experiment: &Experiment) {
+    fn draw(experiment: &Comparison) {
         let style = |width| Style {
             width,
             colour: false,
@@ -91,7 +90,7 @@ mod tests {
         experiment.variants.clear();
         draw(&experiment);
         experiment.command.clear();
-        experiment.runs.clear();
+        experiment.runs = Samples::default();
         draw(&experiment);
     }
 
@@ -132,7 +131,7 @@ mod tests {
             experiment.main = main.to_owned();
             draw(&experiment);
         }
-        for run in &mut experiment.runs {
+        for run in experiment.runs.iter_mut() {
             run.load = None;
         }
         draw(&experiment);

@@ -2,7 +2,8 @@
 
 use std::fmt::Write;
 
-use refit_lab::Experiment;
+use refit_lab::Comparison;
+use refit_lab::experiment::Experiment;
 use refit_stats::OVERALL_ALPHA;
 
 use crate::answers::{is_exact, lines, note};
@@ -14,7 +15,7 @@ use crate::title::{question, reasons, subject};
 
 /// GitHub's Markdown.
 #[must_use]
-pub fn markdown(experiment: &Experiment) -> String {
+pub fn markdown(experiment: &Comparison) -> String {
     let mut out = String::new();
     let _ = writeln!(out, "**refit compare** {}", code(&subject(experiment)));
     if let Some(question) = question(experiment) {
@@ -54,7 +55,7 @@ pub fn markdown(experiment: &Experiment) -> String {
     out
 }
 
-fn verdicts(experiment: &Experiment) -> String {
+fn verdicts(experiment: &Comparison) -> String {
     let mut out = String::new();
     let [side, syncs] = side_titles(experiment);
     let _ = writeln!(

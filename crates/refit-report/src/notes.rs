@@ -6,7 +6,8 @@ mod verdicts;
 mod waits;
 mod witness;
 
-use refit_lab::experiment::{Experiment, Warning};
+use refit_lab::experiment::Experiment;
+use refit_lab::{Comparison, Warning};
 
 use crate::answers::is_exact;
 use crate::format;
@@ -29,7 +30,7 @@ pub struct Note {
 }
 
 /// All notes in their order, warnings last.
-pub fn notes(experiment: &Experiment) -> Vec<Note> {
+pub fn notes(experiment: &Comparison) -> Vec<Note> {
     let rows = rows(experiment);
     let mut notes = Vec::new();
     if !is_exact(experiment) {
@@ -66,7 +67,7 @@ pub fn notes(experiment: &Experiment) -> Vec<Note> {
 }
 
 /// Each candidate's class, where a table has no column for it.
-pub fn classes(experiment: &Experiment) -> Option<Note> {
+pub fn classes(experiment: &Comparison) -> Option<Note> {
     let rows = rows(experiment);
     let mut parts: Vec<(&str, String)> = Vec::new();
     for row in rows.iter().filter(|row| !row.class.is_empty()) {
@@ -127,7 +128,7 @@ mod tests {
     use super::*;
     use crate::sample;
 
-    pub fn texts(experiment: &Experiment) -> Vec<String> {
+    pub fn texts(experiment: &Comparison) -> Vec<String> {
         let line = |note: Note| {
             format!("{} {}", note.label, note.text)
                 .trim_start()
@@ -136,7 +137,7 @@ mod tests {
         notes(experiment).into_iter().map(line).collect()
     }
 
-    pub fn has(experiment: &Experiment, line: &str) {
+    pub fn has(experiment: &Comparison, line: &str) {
         let lines = texts(experiment);
         assert!(
             lines.iter().any(|l| l == line),

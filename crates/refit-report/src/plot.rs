@@ -7,8 +7,8 @@ mod curve;
 mod legend;
 pub mod runs;
 
-use refit_lab::Metric;
 use refit_lab::experiment::{Experiment, Role};
+use refit_lab::{Comparison, Metric};
 use refit_stats::OVERALL_ALPHA;
 
 use crate::answers::is_exact;
@@ -86,7 +86,7 @@ pub struct Frame {
 impl Frame {
     /// With room for every run that counts and for every interval; `None`
     /// without a counted run of the baseline.
-    pub fn new(experiment: &Experiment, [top, bottom]: [f64; 2], right: f64) -> Option<Frame> {
+    pub fn new(experiment: &Comparison, [top, bottom]: [f64; 2], right: f64) -> Option<Frame> {
         let metric = experiment.main_metric();
         let base = median(experiment, 0, &metric).filter(|base| *base > 0.0)?;
         let scale = Scale {
@@ -105,8 +105,9 @@ impl Frame {
         Some(frame)
     }
 
-    fn scale_of(&self, experiment: &Experiment) -> Scale {
-        let runs = (0..experiment.variants.len()).flat_map(|variant| experiment.counted(variant));
+    fn scale_of(&self, experiment: &Comparison) -> Scale {
+        let runs =
+            (0..experiment.variants.len()).flat_map(|variant| experiment.runs.counted(variant));
         let runs = runs
             .filter_map(|run| self.metric.of(run))
             .map(|value| self.log(value).exp_m1());
@@ -136,7 +137,7 @@ impl Frame {
 /// The picture. Without a counted run of the baseline there is nothing to
 /// compare with, and it says so.
 #[must_use]
-pub fn svg(experiment: &Experiment) -> String {
+pub fn svg(experiment: &Comparison) -> String {
     if is_exact(experiment) {
         return answers::svg(experiment);
     }
@@ -194,7 +195,7 @@ fn subtitles(experiment: &Experiment) -> Vec<String> {
     question(experiment).into_iter().chain(with).collect()
 }
 
-fn caveat(experiment: &Experiment) -> Vec<String> {
+fn caveat(experiment: &Comparison) -> Vec<String> {
     let level = format::magnitude(1.0 - OVERALL_ALPHA);
     let what = format!(
         "Each dot is one run{}, in the order in which they were made; a line joins the two of a round pair; \
@@ -225,6 +226,8 @@ fn caveat(experiment: &Experiment) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::sample;
+    use refit_lab::Effects;
+    use refit_lab::experiment::Samples;
     use roxmltree::Document;
 
     fn with_class(document: &Document, class: &str) -> usize {
@@ -250,7 +253,7 @@ mod tests {
                 .sum()
         };
         let counted: usize = (0..6)
-            .map(|variant| experiment.counted(variant).count())
+            .map(|variant| experiment.runs.counted(variant).count())
             .sum();
         assert_eq!(counted, 14 * 2 * 6 - 1);
         assert_eq!(marks("run"), counted);
@@ -310,8 +313,8 @@ mod tests {
     #[test]
     fn without_a_run_it_says_so() {
         let mut experiment = sample::experiment();
-        experiment.runs.clear();
-        experiment.effects.clear();
+        experiment.runs = Samples::default();
+        experiment.effects = Effects::default();
         let text = svg(&experiment);
         assert!(text.contains("no run of the baseline counts yet"));
         Document::parse(&text).unwrap();

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use refit_lab::experiment::{Class, EffectRecord, Experiment, Role, RunRecord, VariantRecord};
-use refit_lab::{Metric, Unit, Verdict};
+use refit_lab::experiment::{Class, Experiment, Role, RunRecord, VariantRecord};
+use refit_lab::{Comparison, EffectRecord, Metric, Unit, Verdict};
 use refit_run::Calls;
 
 use crate::format;
@@ -81,7 +81,7 @@ pub struct Row<'a> {
 
 /// The baseline first, then the candidates, then `bare`. The hidden baseline
 /// is told of in the notes.
-pub fn rows(experiment: &Experiment) -> Vec<Row<'_>> {
+pub fn rows(experiment: &Comparison) -> Vec<Row<'_>> {
     let variants = experiment.variants.iter().enumerate();
     variants
         .filter(|(_, variant)| variant.role != Role::Hidden)
@@ -89,10 +89,11 @@ pub fn rows(experiment: &Experiment) -> Vec<Row<'_>> {
         .collect()
 }
 
-fn row<'a>(experiment: &'a Experiment, index: usize, variant: &'a VariantRecord) -> Row<'a> {
+fn row<'a>(experiment: &'a Comparison, index: usize, variant: &'a VariantRecord) -> Row<'a> {
     let is_out = variant.disqualified.is_some();
     let effect = experiment
-        .effect(index, &experiment.main)
+        .effects
+        .get(index, &experiment.main)
         .filter(|_| variant.role != Role::Baseline && !is_out);
     let (verdict, tone) = verdict(experiment, variant, effect);
     // A variant that is out has no numbers: fast and wrong is wrong.
@@ -166,7 +167,7 @@ pub fn median(experiment: &Experiment, variant: usize, metric: &Metric) -> Optio
     if is_unseen(experiment, variant, metric) {
         return None;
     }
-    let runs = experiment.counted(variant);
+    let runs = experiment.runs.counted(variant);
     let values: Option<Vec<f64>> = runs.map(|run| metric.of(run)).collect();
     middle(values?)
 }
@@ -191,7 +192,7 @@ pub fn middle(mut values: Vec<f64>) -> Option<f64> {
 fn shown(experiment: &Experiment, variant: usize, metric: &Metric) -> String {
     match median(experiment, variant, metric) {
         Some(median) => value(experiment, metric, median),
-        None if experiment.counted(variant).next().is_none() => String::new(),
+        None if experiment.runs.counted(variant).next().is_none() => String::new(),
         None => "unknown".to_owned(),
     }
 }
@@ -206,7 +207,7 @@ fn syncs_of(run: &RunRecord, field: fn(&Calls) -> u64) -> u64 {
 /// `812`, `0 (812 suppressed)`, `unknown`.
 fn syncs(experiment: &Experiment, variant: usize) -> String {
     let of = |field: fn(&Calls) -> u64| {
-        let runs = experiment.counted(variant);
+        let runs = experiment.runs.counted(variant);
         middle(runs.map(|run| syncs_of(run, field) as f64).collect())
     };
     let (Some(real), Some(suppressed)) = (of(|calls| calls.real), of(|calls| calls.suppressed))

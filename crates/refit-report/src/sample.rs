@@ -5,12 +5,12 @@ mod service;
 
 use std::collections::BTreeMap;
 
-use refit_lab::GateAnswer;
 use refit_lab::Verdict::{self, Faster, Inconclusive, Less, More, Same};
 use refit_lab::experiment::{
-    Class, EffectRecord, Environment, Experiment, GateRecord, Outcome, PlanRecord, Role, RunRecord,
-    SettingRecord, VariantRecord, Warning,
+    Class, Environment, Experiment, Outcome, PlanRecord, Role, RunRecord, SettingRecord,
+    VariantRecord,
 };
+use refit_lab::{Comparison, EffectRecord, Effects, GateAnswer, GateRecord, Warning};
 use refit_run::{Calls, Coverage, Metrics, Run, Usage};
 use refit_stats::{Rng, Schedule};
 
@@ -39,12 +39,12 @@ const VARIANTS: [(&str, Role, Class, f64, f64); 6] = [
 ];
 
 /// Three candidates, `bare` and the hidden baseline; 14 round pairs of 74.
-pub fn experiment() -> Experiment {
+pub fn experiment() -> Comparison {
     let mut experiment = made(&VARIANTS, 14, 0x5eed);
     experiment.plan.looks = vec![8, 14, 24, 42, 74];
     experiment.plan.look = 2;
     experiment.plan.alpha = 0.0047;
-    experiment.effects = vec![
+    experiment.effects = Effects::from_iter([
         effect(1, "wall", -0.585, [-0.599, -0.572], Some(Faster)),
         effect(1, "syncs", -0.9988, [-0.9988, -0.9988], Some(Less)),
         effect(1, "written", -0.351, [-0.37, -0.33], Some(Less)),
@@ -56,7 +56,7 @@ pub fn experiment() -> Experiment {
         effect(3, "wall", -0.032, [-0.069, 0.004], Some(Inconclusive)),
         effect(4, "wall", -0.003, [-0.008, 0.002], None),
         effect(5, "wall", 0.001, [-0.004, 0.007], None),
-    ];
+    ]);
     effect_mut(&mut experiment, 3, "wall").pairs_needed = Some(31);
     experiment.warnings = vec![Warning {
         text: "the load of the machine went from 0.3 to 4.1".to_owned(),
@@ -66,16 +66,16 @@ pub fn experiment() -> Experiment {
 }
 
 /// `sync=off` once more.
-pub fn confirmation() -> Experiment {
+pub fn confirmation() -> Comparison {
     let variants = [VARIANTS[0], VARIANTS[1], VARIANTS[5]];
     let mut experiment = made(&variants, 8, 0x5eee);
     experiment.plan.looks = vec![8];
     experiment.plan.look = 1;
-    experiment.effects = vec![
+    experiment.effects = Effects::from_iter([
         effect(1, "wall", -0.581, [-0.59, -0.57], Some(Faster)),
         effect(2, "wall", 0.0, [-0.005, 0.004], None),
-    ];
-    for effect in &mut experiment.effects {
+    ]);
+    for effect in experiment.effects.iter_mut() {
         effect.pairs = 8;
     }
     experiment
@@ -98,7 +98,7 @@ pub fn gates() -> Vec<GateRecord> {
 
 /// An effect, to change it.
 pub fn effect_mut<'a>(
-    experiment: &'a mut Experiment,
+    experiment: &'a mut Comparison,
     variant: usize,
     metric: &str,
 ) -> &'a mut EffectRecord {
@@ -128,7 +128,7 @@ fn effect(
     }
 }
 
-fn made(variants: &[(&str, Role, Class, f64, f64)], pairs: usize, seed: u64) -> Experiment {
+fn made(variants: &[(&str, Role, Class, f64, f64)], pairs: usize, seed: u64) -> Comparison {
     let mut runs = Vec::new();
     let mut rng = Rng::new(seed);
     for (pair, order) in Schedule::new(seed, variants.len())
@@ -171,7 +171,7 @@ fn made(variants: &[(&str, Role, Class, f64, f64)], pairs: usize, seed: u64) -> 
             answers: Vec::new(),
             witness: None,
         });
-    Experiment {
+    let experiment = Experiment {
         schema: 1,
         kind: "compare".to_owned(),
         refit: "0.1.0".to_owned(),
@@ -201,14 +201,10 @@ fn made(variants: &[(&str, Role, Class, f64, f64)], pairs: usize, seed: u64) -> 
         },
         variants: variants.collect(),
         unavailable: Vec::new(),
-        runs,
-        effects: Vec::new(),
-        gates: Vec::new(),
-        warnings: Vec::new(),
+        runs: runs.into_iter().collect(),
         interrupted: false,
-        confirmation: None,
-        results: Vec::new(),
-    }
+    };
+    Comparison::unfinished(experiment, Effects::default())
 }
 
 pub fn setting(setting: &str, class: Class) -> SettingRecord {

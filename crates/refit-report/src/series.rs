@@ -1,7 +1,7 @@
 //! Metrics that are read side by side, as a recipe asks for it.
 
-use refit_lab::Metric;
 use refit_lab::experiment::{Experiment, Role, SeriesRecord};
+use refit_lab::{Comparison, Metric};
 
 use crate::format;
 use crate::row::{median, value};
@@ -39,15 +39,15 @@ pub fn all(experiment: &Experiment) -> &[SeriesRecord] {
 }
 
 /// Every series; without runs that count there is nothing to tell.
-pub fn tables(experiment: &Experiment) -> Vec<Table> {
-    if experiment.counted(0).next().is_none() {
+pub fn tables(experiment: &Comparison) -> Vec<Table> {
+    if experiment.runs.counted(0).next().is_none() {
         return Vec::new();
     }
     let all = all(experiment).iter();
     all.map(|series| table(experiment, series)).collect()
 }
 
-fn table(experiment: &Experiment, series: &SeriesRecord) -> Table {
+fn table(experiment: &Comparison, series: &SeriesRecord) -> Table {
     let names = series.metrics.iter();
     let metrics: Vec<Metric> = names.filter_map(|name| experiment.metric(name)).collect();
     let line = |variant: usize| {
@@ -67,10 +67,11 @@ fn table(experiment: &Experiment, series: &SeriesRecord) -> Table {
     }
 }
 
-fn cell(experiment: &Experiment, variant: usize, metric: &Metric) -> Cell {
+fn cell(experiment: &Comparison, variant: usize, metric: &Metric) -> Cell {
     let median = median(experiment, variant, metric);
     let effect = experiment
-        .effect(variant, &metric.name)
+        .effects
+        .get(variant, &metric.name)
         .filter(|_| variant > 0);
     Cell {
         value: median.map_or("unknown".to_owned(), |median| {

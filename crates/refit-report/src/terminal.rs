@@ -4,7 +4,8 @@
 //! room, columns go from the right; the class moves beneath the table, since it
 //! is always said. What is never dropped: the effect, its interval, its verdict.
 
-use refit_lab::Experiment;
+use refit_lab::Comparison;
+use refit_lab::experiment::Experiment;
 use refit_stats::OVERALL_ALPHA;
 
 use crate::answers;
@@ -34,7 +35,7 @@ pub const INDENT: &str = "  ";
 
 /// The table, and what has to be known with it; every line ends with a newline.
 #[must_use]
-pub fn terminal(experiment: &Experiment, style: &Style) -> String {
+pub fn terminal(experiment: &Comparison, style: &Style) -> String {
     let mut lines = fold(&title(experiment), style.width);
     lines.extend(with(experiment).iter().flat_map(|note| folded(note, style)));
     let rows = rows(experiment);

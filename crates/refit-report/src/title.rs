@@ -1,7 +1,6 @@
 //! What a comparison is of.
 
-use refit_lab::Experiment;
-use refit_lab::experiment::VariantRecord;
+use refit_lab::experiment::{Experiment, VariantRecord};
 
 use crate::format;
 

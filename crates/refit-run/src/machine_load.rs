@@ -1,5 +1,5 @@
-//! How much of the machine others used meanwhile. The load average would count
-//! what the compared program itself does.
+//! How much of the machine other processes used during a comparison. The load
+//! average would count what the compared program itself does.
 
 use std::fs;
 use std::path::Path;
@@ -13,18 +13,19 @@ const TICK_NS: u64 = 10_000_000;
 
 /// Processor time at one moment, in nanoseconds.
 #[derive(Clone, Copy)]
-pub struct Busy {
+pub struct MachineLoad {
     at: Instant,
     machine_ns: u64,
     own_ns: u64,
 }
 
-impl Busy {
+impl MachineLoad {
     /// Now. `children_ns` is the time of what refit started, where a cgroup
-    /// counted it; otherwise what refit waited for is taken.
-    pub fn now(children_ns: Option<u64>) -> Busy {
+    /// counted it; otherwise the kernel's account of refit and the children that it
+    /// waited for is used.
+    pub fn now(children_ns: Option<u64>) -> MachineLoad {
         let proc = Path::new("/proc");
-        Busy {
+        MachineLoad {
             at: Instant::now(),
             machine_ns: machine_ns(&fs::read_to_string("/proc/stat").unwrap_or_default()),
             own_ns: match children_ns {
@@ -37,8 +38,8 @@ impl Busy {
         }
     }
 
-    /// The part of all processors that others used since `before`.
-    pub fn others_since(self, before: Busy) -> f64 {
+    /// The share of all processors that other processes used since `before`.
+    pub fn others_since(self, before: MachineLoad) -> f64 {
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let machine = self.machine_ns.saturating_sub(before.machine_ns);
         let own = self.own_ns.saturating_sub(before.own_ns);
@@ -61,7 +62,8 @@ fn own_ns() -> u64 {
 }
 
 /// All but idle and waiting for I/O (proc(5): user nice system idle iowait irq
-/// softirq steal); what the hypervisor gave to others is others' too.
+/// softirq steal). Steal, which the hypervisor gave to other machines, counts as used
+/// by others.
 fn machine_ns(stat: &str) -> u64 {
     let fields = stat.lines().next().unwrap_or_default().split_whitespace();
     let ticks = fields
@@ -90,12 +92,12 @@ mod tests {
 
     #[test]
     fn what_this_process_does_is_not_others() {
-        let before = Busy::now(Some(0));
+        let before = MachineLoad::now(Some(0));
         // However little of a processor there is.
         while own_ns() < before.own_ns + 50_000_000 {
             std::hint::black_box(0);
         }
-        let after = Busy::now(Some(0));
+        let after = MachineLoad::now(Some(0));
         let machine = after.machine_ns - before.machine_ns;
         // The kernel's account goes by ticks.
         assert!(machine + 2 * TICK_NS >= 50_000_000, "{machine}");

@@ -23,7 +23,9 @@ mod slot;
 mod verdict;
 
 pub use effect::{Effect, Interval, NotPositive, PairSample, estimate, noise_floor};
-pub use looks::{DEFAULT_LOOKS, LookPlan, MAX_LOOKS, OVERALL_ALPHA, TooFewPairs, plan_looks};
+pub use looks::{
+    DEFAULT_LOOKS, LookPlan, MAX_LOOKS, MAX_PAIRS, OVERALL_ALPHA, TooFewPairs, plan_looks,
+};
 pub use percentile::{Percentile, PercentileError, percentile, samples_needed};
 pub use rng::Rng;
 pub use schedule::{RoundPair, Schedule};

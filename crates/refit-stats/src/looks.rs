@@ -25,6 +25,9 @@ pub const DEFAULT_LOOKS: usize = 5;
 /// The most looks that are planned; beyond, each costs more certainty than it saves time.
 pub const MAX_LOOKS: usize = 10;
 
+/// The most round pairs that are planned: the exact distribution of more takes longer than it is worth.
+pub const MAX_PAIRS: usize = 1000;
+
 /// Two looks closer than this see the same data twice and pay twice.
 const MIN_STEP: usize = 2;
 

@@ -2,16 +2,13 @@
 
 use std::time::{Duration, Instant};
 
-use refit_knobs::Settings;
 use refit_run::{count_interruptions, interruptions};
 
-use super::beginning::variant_record;
 use super::recipe_runner::RecipeRunner;
 use super::runner::Runs;
 use crate::error::LabError;
-use crate::experiment::Role;
 use crate::request::Request;
-use refit_recipe::Recipe;
+use crate::variants::Variants;
 
 /// What one variant came to.
 #[derive(Clone, Debug)]
@@ -37,30 +34,14 @@ pub fn check(request: &Request, told: &mut dyn FnMut(&Checked)) -> Result<bool, 
     let Some(recipe) = &request.recipe else {
         return Ok(true);
     };
-    if let Some(missing) = Recipe::missing(recipe) {
+    if let Some(missing) = recipe.missing() {
         return Err(LabError::Missing(missing));
     }
-    let none = Settings(Vec::new());
-    let mut settings = vec![request.with.clone()];
-    let mut variants = vec![variant_record(
-        "baseline",
-        Role::Baseline,
-        &none,
-        Some(recipe),
-    )];
-    for candidate in &request.candidates {
-        settings.push(request.with.join(candidate.settings())?);
-        let name = candidate.to_string();
-        variants.push(variant_record(
-            &name,
-            Role::Candidate,
-            candidate.settings(),
-            Some(recipe),
-        ));
-    }
-    let mut runner = RecipeRunner::new(request, recipe, &settings, &variants, true)?;
+    let variants = Variants::tried(request)?;
+    let mut runner =
+        RecipeRunner::new(request, recipe, &variants.settings, &variants.records, true)?;
     let mut all_passed = true;
-    for (variant, record) in variants.iter().enumerate() {
+    for (variant, record) in variants.records.iter().enumerate() {
         if interruptions() > 0 {
             return Ok(false);
         }

@@ -24,11 +24,13 @@ use super::runner::{Made, Runs, disk_seed, io_error, next_padding, unsettled};
 use crate::conf_steps::ConfSteps;
 use crate::copies::size;
 use crate::error::LabError;
-use crate::experiment::{AnswerRecord, LoadRecord, Role, VariantRecord, Warning};
+use crate::experiment::{AnswerRecord, LoadRecord, Role, VariantRecord};
 use crate::place::{Instance, Place};
 use crate::request::Request;
-use crate::settle::Settle;
+
 use crate::tool::{Surroundings, ToolEnd};
+use crate::warnings::Warning;
+use crate::writeback::Writeback;
 use refit_recipe::answers;
 use refit_recipe::{Recipe, Work, needs_path};
 use refit_recipe::{last_lines, read_metrics, read_operations};
@@ -45,7 +47,7 @@ pub struct RecipeRunner<'a> {
     environment_bytes: usize,
     padding: usize,
     rng: Rng,
-    settle: Settle,
+    writeback: Writeback,
     unsettled: usize,
     /// How many programs were prepared so far.
     prepared: Cell<u32>,
@@ -83,7 +85,7 @@ impl<'a> RecipeRunner<'a> {
                 .zip(variants)
                 .map(|(settings, variant)| (settings.launch(), variant.role))
                 .collect(),
-            settle: Settle::new(&place.path),
+            writeback: Writeback::new(&place.path),
             place,
             environment_bytes: 0,
             padding: 0,
@@ -228,7 +230,7 @@ impl<'a> RecipeRunner<'a> {
             made.set_failure(failure.reason, failure.at_once);
             return Ok(made);
         }
-        if !self.settle.wait() {
+        if !self.writeback.wait() {
             self.unsettled += 1;
         }
         let service = self.recipe.service.is_some();

@@ -1,6 +1,7 @@
 //! Memory at the end of the window: four numbers that are often taken for one
 //! another.
 
+use refit_lab::Comparison;
 use refit_lab::experiment::Experiment;
 
 use super::colour;
@@ -33,7 +34,7 @@ const PANELS: [[&str; 3]; 4] = [
 ];
 
 /// The bars, each panel on its own scale.
-pub fn section(main: &mut Html, experiment: &Experiment) {
+pub fn section(main: &mut Html, experiment: &Comparison) {
     if !is_service(experiment) {
         return;
     }
@@ -74,7 +75,7 @@ struct Bar<'a> {
 impl<'a> Bar<'a> {
     fn of(experiment: &Experiment, row: &'a Row, name: &str) -> Option<Bar<'a>> {
         let metric = experiment.metric(name)?;
-        let runs = experiment.counted(row.index);
+        let runs = experiment.runs.counted(row.index);
         let mut values: Vec<f64> = runs.filter_map(|run| metric.of(run)).collect();
         values.sort_by(f64::total_cmp);
         let main = experiment.metric("pss-parent").filter(|_| name == "pss");

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use refit_lab::Comparison;
 use refit_lab::experiment::{Experiment, Role};
 
 use super::markup::Html;
@@ -10,7 +11,7 @@ use super::{scrolled, section};
 use crate::format;
 
 /// The commands, to be copied.
-pub fn repeat(main: &mut Html, experiment: &Experiment) {
+pub fn repeat(main: &mut Html, experiment: &Comparison) {
     section(main, "To repeat it", |section| {
         scrolled(section, "commands", |section| {
             section.element("pre", &[], |pre| {
@@ -32,7 +33,7 @@ pub fn repeat(main: &mut Html, experiment: &Experiment) {
 }
 
 /// As it would be typed.
-fn compare(experiment: &Experiment) -> Vec<String> {
+fn compare(experiment: &Comparison) -> Vec<String> {
     let mut words: Vec<String> = ["refit", "compare"].map(str::to_owned).into();
     let mut option = |name: &str, value: String| words.extend([name.to_owned(), value]);
     for with in &experiment.with {
@@ -87,9 +88,9 @@ fn time(seconds: f64) -> String {
 }
 
 /// Runs that do not count, with their reasons.
-pub fn failures(main: &mut Html, experiment: &Experiment) {
+pub fn failures(main: &mut Html, experiment: &Comparison) {
     let mut reasons: BTreeMap<(&str, &str), usize> = BTreeMap::new();
-    for run in &experiment.runs {
+    for run in experiment.runs.iter() {
         let variant = experiment.variants.get(run.variant);
         if let (Some(reason), Some(variant)) = (&run.failure, variant) {
             *reasons.entry((&variant.name, reason)).or_default() += 1;

@@ -2,6 +2,7 @@
 
 mod course;
 
+use refit_lab::Comparison;
 use refit_lab::experiment::Experiment;
 use refit_run::MemorySample;
 
@@ -24,7 +25,7 @@ type Whose = (&'static str, fn(&MemorySample) -> u64);
 
 /// A chart for the whole service, or one for the main process and one for all
 /// others.
-pub fn section(main: &mut Html, experiment: &Experiment) {
+pub fn section(main: &mut Html, experiment: &Comparison) {
     let rows = rows(experiment);
     let shown = rows.iter().filter(|row| row.variant.disqualified.is_none());
     let courses: Vec<Course> = shown

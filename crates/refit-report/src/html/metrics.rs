@@ -1,7 +1,6 @@
 //! Every metric of every variant, with its effect where there is one.
 
-use refit_lab::experiment::Experiment;
-use refit_lab::{Metric, Verdict};
+use refit_lab::{Comparison, Metric, Verdict};
 
 use super::markup::Html;
 use super::{colour, scrolled, tone};
@@ -10,7 +9,7 @@ use crate::paint::Tone;
 use crate::row::{Row, is_unseen, median, rows, value};
 
 /// The table, without metrics that no variant has.
-pub fn section(main: &mut Html, experiment: &Experiment) {
+pub fn section(main: &mut Html, experiment: &Comparison) {
     let rows = rows(experiment);
     let rows: Vec<&Row> = rows
         .iter()
@@ -55,7 +54,7 @@ pub fn section(main: &mut Html, experiment: &Experiment) {
     });
 }
 
-fn line(tr: &mut Html, experiment: &Experiment, rows: &[&Row], metric: &Metric) {
+fn line(tr: &mut Html, experiment: &Comparison, rows: &[&Row], metric: &Metric) {
     tr.element("th", &[("scope", "row")], |th| {
         th.text(&metric.name);
         th.leaf("span", &[("class", "small")], &metric.about);
@@ -67,7 +66,8 @@ fn line(tr: &mut Html, experiment: &Experiment, rows: &[&Row], metric: &Metric) 
                 value(experiment, metric, median)
             }));
             let Some(effect) = experiment
-                .effect(row.index, &metric.name)
+                .effects
+                .get(row.index, &metric.name)
                 .filter(|_| row.index > 0 && !is_unseen(experiment, row.index, metric))
             else {
                 return;

@@ -1,6 +1,7 @@
 //! Every run in the order in which it was made: the picture of `--svg` without
 //! its legend, as broad as the screen.
 
+use refit_lab::Comparison;
 use refit_lab::experiment::Experiment;
 use refit_stats::Measure;
 
@@ -15,7 +16,7 @@ const HEIGHT: f64 = 300.0;
 const MARGIN: f64 = 8.0;
 
 /// The chart under its heading.
-pub fn section(main: &mut Html, experiment: &Experiment) {
+pub fn section(main: &mut Html, experiment: &Comparison) {
     super::section(main, "Every run", |section| {
         let Some(frame) = Frame::new(experiment, [MARGIN, HEIGHT - MARGIN], 0.0) else {
             section.leaf("p", &[], NO_BASELINE);

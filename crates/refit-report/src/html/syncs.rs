@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use refit_lab::Comparison;
 use refit_lab::experiment::Experiment;
 use refit_run::{Calls, OPENING};
 
@@ -18,7 +19,7 @@ fn syncs(calls: &BTreeMap<String, Calls>) -> impl Iterator<Item = (&String, &Cal
 
 /// The median over a variant's runs; a run without the executable has none.
 fn median(experiment: &Experiment, variant: usize, executable: &str, of: fn(&Calls) -> u64) -> f64 {
-    let runs = experiment.counted(variant);
+    let runs = experiment.runs.counted(variant);
     let values = runs.map(|run| {
         let calls = calls(run);
         let syncs = calls
@@ -33,7 +34,7 @@ fn median(experiment: &Experiment, variant: usize, executable: &str, of: fn(&Cal
 }
 
 /// One block of rows for each executable that syncs under any variant.
-pub fn section(main: &mut Html, experiment: &Experiment) {
+pub fn section(main: &mut Html, experiment: &Comparison) {
     let unseen = |row: &Row| {
         let metric = experiment.metric("syncs");
         metric.is_some_and(|metric| is_unseen(experiment, row.index, &metric))
@@ -44,7 +45,10 @@ pub fn section(main: &mut Html, experiment: &Experiment) {
         .filter(|row| row.variant.disqualified.is_none() && !unseen(row))
         .collect();
     let mut kinds: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
-    for run in rows.iter().flat_map(|row| experiment.counted(row.index)) {
+    for run in rows
+        .iter()
+        .flat_map(|row| experiment.runs.counted(row.index))
+    {
         for (executable, calls) in calls(run) {
             for (kind, _) in syncs(calls) {
                 kinds.entry(executable).or_default().insert(kind);

@@ -49,7 +49,7 @@ fn a_service_has_all_of_its_parts() {
         assert_eq!(with_class(document, "memory").len(), 2 * 4);
         assert_eq!(with_class(document, "bar-all").len(), 4 * 4);
         assert_eq!(with_class(document, "warning").len(), 1);
-        let counted: usize = (0..5).map(|i| experiment.counted(i).count()).sum();
+        let counted: usize = (0..5).map(|i| experiment.runs.counted(i).count()).sum();
         assert_eq!(with_class(document, "run").len(), counted);
     });
 }
@@ -90,15 +90,16 @@ fn it_needs_nothing_from_elsewhere() {
 }
 
 /// Puts `text` wherever a record has words.
-fn hostile(text: &str) -> Experiment {
+fn hostile(text: &str) -> refit_lab::Comparison {
     let mut experiment = sample::service();
     let own = || text.to_owned();
+    let why = experiment.variants.iter().map(|_| (own(), own())).collect();
     let recipe = experiment.recipe.as_mut().unwrap();
     (recipe.name, recipe.question, recipe.unit) = (own(), own(), own());
     recipe.folder = Some(own());
     recipe.metrics[0].about = own();
     recipe.metrics[0].name = own();
-    recipe.why = experiment.variants.iter().map(|_| (own(), own())).collect();
+    recipe.why = why;
     experiment.command = vec![own()];
     experiment.refit = own();
     for variant in &mut experiment.variants[1..] {
@@ -115,7 +116,7 @@ fn hostile(text: &str) -> Experiment {
     experiment.gates[0].gate = format!("{}<+2%", text.replace(['<', '>'], ""))
         .parse()
         .unwrap();
-    let warning = refit_lab::experiment::Warning {
+    let warning = refit_lab::Warning {
         text: own(),
         action: own(),
     };
@@ -128,7 +129,7 @@ fn hostile(text: &str) -> Experiment {
     ] {
         facts.insert(own(), own());
     }
-    for run in &mut experiment.runs {
+    for run in experiment.runs.iter_mut() {
         let load = run.load.as_mut().unwrap();
         load.outcome = own();
         load.values.insert(own(), 3.0);

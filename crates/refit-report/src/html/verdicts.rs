@@ -1,6 +1,7 @@
 //! The table of verdicts, with each interval as a bar.
 
-use refit_lab::experiment::{EffectRecord, Experiment, Role};
+use refit_lab::experiment::{Experiment, Role};
+use refit_lab::{Comparison, EffectRecord};
 use refit_stats::{Measure, OVERALL_ALPHA};
 
 use super::markup::{Html, part};
@@ -15,7 +16,7 @@ use crate::title::why;
 const HEIGHT: f64 = 26.0;
 
 /// One row for each variant; on a phone each is a block.
-pub fn table(section: &mut Html, experiment: &Experiment) {
+pub fn table(section: &mut Html, experiment: &Comparison) {
     let rows = rows(experiment);
     let noise = hidden(experiment);
     let effects = rows.iter().filter_map(|row| row.effect).chain(noise);
@@ -116,10 +117,10 @@ fn cell(tr: &mut Html, class: &str, text: &str) {
 }
 
 /// The hidden baseline: what an effect of nothing looks like today.
-fn hidden(experiment: &Experiment) -> Option<&EffectRecord> {
+fn hidden(experiment: &Comparison) -> Option<&EffectRecord> {
     let variants = &mut experiment.variants.iter();
     let hidden = variants.position(|variant| variant.role == Role::Hidden)?;
-    experiment.effect(hidden, &experiment.main)
+    experiment.effects.get(hidden, &experiment.main)
 }
 
 fn today(body: &mut Html, experiment: &Experiment, effect: &EffectRecord, bars: &Bars) {

@@ -1,7 +1,7 @@
 //! How the comparison itself went.
 
-use refit_lab::GateAnswer;
-use refit_lab::experiment::{EffectRecord, Experiment, Role};
+use refit_lab::experiment::{Experiment, Role};
+use refit_lab::{Comparison, EffectRecord, GateAnswer};
 
 use super::{Note, note};
 use crate::answers::is_exact;
@@ -10,7 +10,7 @@ use crate::paint::Tone;
 use crate::row::is_kept;
 
 /// `14 round pairs, seed 0x5eed; noise floor today 0.7 % …; look 2 of 5`.
-pub fn summary(experiment: &Experiment) -> String {
+pub fn summary(experiment: &Comparison) -> String {
     if is_exact(experiment) {
         let runs = match experiment.plan.pairs {
             0 => "not every variant was run twice",
@@ -34,7 +34,7 @@ pub fn summary(experiment: &Experiment) -> String {
         .iter()
         .any(|variant| variant.role == Role::Hidden)
     {
-        parts.push(match experiment.noise_floor() {
+        parts.push(match experiment.effects.noise_floor(experiment) {
             Some(floor) => format!(
                 "noise floor today {} (a hidden second baseline)",
                 format::magnitude(floor)
@@ -85,7 +85,7 @@ pub fn left_out(experiment: &Experiment) -> Option<Note> {
 }
 
 /// What the position within a round does to a run.
-pub fn slot_effect(experiment: &Experiment) -> Option<Note> {
+pub fn slot_effect(experiment: &Comparison) -> Option<Note> {
     let of = |effect: &&EffectRecord| effect.metric == experiment.main;
     let mut certain: Vec<f64> = experiment
         .effects
@@ -108,7 +108,7 @@ pub fn slot_effect(experiment: &Experiment) -> Option<Note> {
 }
 
 /// Each gate with its answers.
-pub fn gates(experiment: &Experiment) -> Vec<Note> {
+pub fn gates(experiment: &Comparison) -> Vec<Note> {
     let mut notes: Vec<Note> = Vec::new();
     for record in &experiment.gates {
         let label = format!("gate {}:", format::printable(&record.gate.to_string()));
@@ -181,7 +181,7 @@ mod tests {
     #[test]
     fn what_is_not_known_yet_is_said() {
         let mut experiment = sample::experiment();
-        for effect in &mut experiment.effects {
+        for effect in experiment.effects.iter_mut() {
             effect.interval = None;
         }
         experiment.plan.look = 0;

@@ -1,7 +1,7 @@
 //! What is to be said of one candidate.
 
-use refit_lab::Verdict;
-use refit_lab::experiment::{EffectRecord, Experiment, Role};
+use refit_lab::experiment::{Experiment, Role};
+use refit_lab::{Comparison, EffectRecord, Verdict};
 use refit_stats::ADVISABLE_TIMES;
 
 use super::{Note, note};
@@ -61,13 +61,13 @@ fn changed(experiment: &Experiment, row: &Row, effect: &EffectRecord) -> String 
 }
 
 /// What else changed, in one line: `less: syncs −100 %; more: max-rss +12 %`.
-pub fn secondary(experiment: &Experiment, row: &Row) -> Option<Note> {
+pub fn secondary(experiment: &Comparison, row: &Row) -> Option<Note> {
     row.effect?;
     let metrics = beside(experiment);
     let with = |verdict: Verdict| {
         let effects = metrics
             .iter()
-            .filter_map(|name| experiment.effect(row.index, name));
+            .filter_map(|name| experiment.effects.get(row.index, name));
         let shown = effects.filter(|effect| effect.verdict == Some(verdict));
         let texts: Vec<String> = shown
             .map(|effect| changed(experiment, row, effect))
@@ -117,7 +117,7 @@ pub fn inconclusive(experiment: &Experiment, row: &Row) -> Option<Note> {
 }
 
 /// What was measured of each variant, where there are too few round pairs for an interval.
-pub fn ranges(experiment: &Experiment) -> Option<Note> {
+pub fn ranges(experiment: &Comparison) -> Option<Note> {
     let metric = experiment.main_metric();
     let rows = rows(experiment);
     let unbounded = |row: &Row| row.effect.is_some_and(|effect| effect.interval.is_none());
@@ -126,6 +126,7 @@ pub fn ranges(experiment: &Experiment) -> Option<Note> {
     }
     let of = |row: &Row| {
         let values = experiment
+            .runs
             .counted(row.index)
             .filter_map(|run| metric.of(run));
         let (low, high) = values.fold((f64::MAX, f64::MIN), |(low, high), value| {
@@ -201,7 +202,7 @@ pub fn weight(experiment: &Experiment, row: &Row) -> Option<Note> {
 
 /// What is to be reported of a winner: it was picked for being the best, and
 /// so its first number flatters it.
-pub fn confirmed(again: &Experiment) -> Vec<Note> {
+pub fn confirmed(again: &Comparison) -> Vec<Note> {
     let rows = rows(again);
     let candidates = rows
         .iter()
@@ -245,7 +246,7 @@ mod tests {
     #[test]
     fn what_was_not_there_before_is_a_count_and_no_percentage() {
         let mut experiment = sample::experiment();
-        for run in &mut experiment.runs {
+        for run in experiment.runs.iter_mut() {
             let syncs = if run.variant == 1 { 1405 } else { 0 };
             for calls in run.run.totals.values_mut() {
                 calls.real = syncs;

@@ -19,7 +19,7 @@ const SMALLEST: f64 = 0.05;
 
 /// Of the baseline: `cleanup 1.90 s (fsync 3,000), 98 % of it in …/incoming/`.
 pub fn waiting(experiment: &Experiment) -> Option<Note> {
-    let runs: Vec<&RunRecord> = experiment.counted(0).collect();
+    let runs: Vec<&RunRecord> = experiment.runs.counted(0).collect();
     let mut executables: BTreeMap<&str, Vec<(f64, String)>> = BTreeMap::new();
     for run in &runs {
         for (name, calls) in waits(run) {
@@ -114,7 +114,7 @@ mod tests {
     #[test]
     fn it_names_who_waits_and_where() {
         let mut experiment = sample::experiment();
-        for run in &mut experiment.runs {
+        for run in experiment.runs.iter_mut() {
             let directory = |path: &str, waited_ns| DirectoryReport {
                 path: path.to_owned(),
                 count: 1,

@@ -1,6 +1,6 @@
 //! The picture of exact answers: they are words, and so it is a table.
 
-use refit_lab::experiment::Experiment;
+use refit_lab::Comparison;
 
 use super::{HEAD, LINE, MARGIN, SMALL, TEXT, WIDTH};
 use crate::answers::{lines, note};
@@ -15,7 +15,7 @@ const COLUMNS: [f64; 3] = [MARGIN + 18.0, 400.0, 700.0];
 const ROOM: [usize; 3] = [56, 48, 38];
 
 /// One sheet, as high as it has to be.
-pub fn svg(experiment: &Experiment) -> String {
+pub fn svg(experiment: &Comparison) -> String {
     let lines = lines(experiment);
     let mut groups = lines.chunk_by(|a, b| a.question == b.question).peekable();
     let height = (LINE - 3.0) * lines.len() as f64 + (LINE + 3.0) * groups.clone().count() as f64;

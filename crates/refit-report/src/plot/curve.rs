@@ -1,7 +1,7 @@
 //! Curves beneath the runs: a metric at several sizes, each point with its interval.
 
-use refit_lab::Metric;
 use refit_lab::experiment::{Experiment, SeriesRecord};
+use refit_lab::{Comparison, Metric};
 
 use super::{Anchor, GREY, LEFT, MARGIN, SMALL, TEXT, WIDTH, colour};
 use crate::format;
@@ -29,7 +29,7 @@ pub fn drawn(experiment: &Experiment) -> impl Iterator<Item = &SeriesRecord> {
 }
 
 /// Draws a series with its upper edge at `top`.
-pub fn draw(svg: &mut Svg, experiment: &Experiment, series: &SeriesRecord, top: f64) {
+pub fn draw(svg: &mut Svg, experiment: &Comparison, series: &SeriesRecord, top: f64) {
     let title = format!(
         "{} (both scales logarithmic; a bar is the interval of the ratio to the baseline, each for itself)",
         format::printable(&series.title)
@@ -122,7 +122,7 @@ pub fn draw(svg: &mut Svg, experiment: &Experiment, series: &SeriesRecord, top: 
     }
 }
 
-fn points(experiment: &Experiment, series: &SeriesRecord, variant: usize) -> Vec<Point> {
+fn points(experiment: &Comparison, series: &SeriesRecord, variant: usize) -> Vec<Point> {
     let places = series.metrics.iter().zip(&series.at);
     let known =
         places.filter_map(|(name, at)| point(experiment, &experiment.metric(name)?, variant, *at));
@@ -130,11 +130,12 @@ fn points(experiment: &Experiment, series: &SeriesRecord, variant: usize) -> Vec
 }
 
 /// None of what is not more than nothing: it has no place on a logarithmic scale.
-fn point(experiment: &Experiment, metric: &Metric, variant: usize, at: f64) -> Option<Point> {
+fn point(experiment: &Comparison, metric: &Metric, variant: usize, at: f64) -> Option<Point> {
     let is_place = |value: &f64| value.is_finite() && *value > 0.0;
     let base = median(experiment, 0, metric).filter(is_place)?;
     let effect = experiment
-        .effect(variant, &metric.name)
+        .effects
+        .get(variant, &metric.name)
         .filter(|_| variant > 0);
     let ends = effect.and_then(|effect| effect.interval);
     Some(Point {

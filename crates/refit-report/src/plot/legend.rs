@@ -1,5 +1,6 @@
 //! Which colour is which variant, and what came of it.
 
+use refit_lab::Comparison;
 use refit_lab::experiment::{Experiment, Role};
 use refit_stats::OVERALL_ALPHA;
 
@@ -23,7 +24,7 @@ pub struct Line {
 }
 
 /// One line for each variant, the hidden baseline last.
-pub fn lines(experiment: &Experiment) -> Vec<Line> {
+pub fn lines(experiment: &Comparison) -> Vec<Line> {
     let shown = rows(experiment).into_iter().map(|row| Line {
         variant: row.index,
         name: match row.variant.role {
@@ -38,7 +39,7 @@ pub fn lines(experiment: &Experiment) -> Vec<Line> {
         .iter()
         .position(|variant| variant.role == Role::Hidden);
     let hidden = hidden.map(|variant| {
-        let effect = experiment.effect(variant, &experiment.main);
+        let effect = experiment.effects.get(variant, &experiment.main);
         Line {
             variant,
             name: "a second baseline: today's noise".to_owned(),

@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use refit_lab::experiment::{EffectRecord, Experiment, Role, RunRecord};
+use refit_lab::experiment::{Experiment, Role, RunRecord};
+use refit_lab::{Comparison, EffectRecord};
 use refit_stats::OVERALL_ALPHA;
 
 use super::{Anchor, Frame, LEFT, MARGIN, SMALL, WIDTH, colour};
@@ -19,7 +20,7 @@ const PANEL: f64 = 330.0;
 const GAP: f64 = 16.0;
 
 /// Effects that have an interval to draw.
-fn shown(experiment: &Experiment) -> Vec<(&EffectRecord, [f64; 2])> {
+fn shown(experiment: &Comparison) -> Vec<(&EffectRecord, [f64; 2])> {
     let takes_part = |effect: &&EffectRecord| {
         let variant = experiment.variants.get(effect.variant);
         effect.metric == experiment.main
@@ -38,7 +39,7 @@ fn slot(intervals: usize) -> f64 {
 }
 
 /// What the intervals take at the right.
-pub fn panel_width(experiment: &Experiment) -> f64 {
+pub fn panel_width(experiment: &Comparison) -> f64 {
     match shown(experiment).len() {
         0 => 0.0,
         n => GAP + slot(n) * n as f64,
@@ -141,7 +142,7 @@ fn warm_up(svg: &mut Svg, experiment: &Experiment, frame: &Frame, x: &dyn Fn(usi
 }
 
 /// Each interval as a band with its estimate, right of the runs and on their scale.
-pub fn intervals(svg: &mut Svg, experiment: &Experiment, frame: &Frame) {
+pub fn intervals(svg: &mut Svg, experiment: &Comparison, frame: &Frame) {
     let shown = shown(experiment);
     if shown.is_empty() {
         return;

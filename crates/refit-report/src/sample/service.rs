@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use refit_lab::Verdict::{Faster, Inconclusive, Less, More, Same};
 use refit_lab::experiment::{
-    Class, Direction, Experiment, LoadMetricRecord, LoadRecord, LoadUnit, RecipeRecord, Role,
-    ServiceRecord, UnavailableRecord,
+    Class, Direction, LoadMetricRecord, LoadRecord, LoadUnit, RecipeRecord, Role, ServiceRecord,
+    UnavailableRecord,
 };
+use refit_lab::{Comparison, Effects};
 use refit_run::{Calls, MemorySample, Pressure};
 
 use super::{effect, made};
@@ -33,7 +34,7 @@ const VARIANTS: [(&str, Role, Class, f64, f64); 5] = [
 ];
 
 /// Three candidates of a mail server, 10 round pairs.
-pub fn service() -> Experiment {
+pub fn service() -> Comparison {
     let mut experiment = made(&VARIANTS, 10, 0x5e1f);
     experiment.command = vec!["postfix-cleanup".to_owned()];
     experiment.main = "rate".to_owned();
@@ -43,7 +44,7 @@ pub fn service() -> Experiment {
         settings: "malloc=tcmalloc".to_owned(),
         reason: "libtcmalloc is not installed".to_owned(),
     }];
-    experiment.effects = vec![
+    experiment.effects = Effects::from_iter([
         effect(1, "rate", 1.459, [1.38, 1.53], Some(Faster)),
         effect(1, "p99", -0.61, [-0.66, -0.55], Some(Faster)),
         effect(1, "syncs", -0.9997, [-0.9997, -0.9997], Some(Less)),
@@ -53,15 +54,15 @@ pub fn service() -> Experiment {
         effect(3, "rate", -0.011, [-0.04, 0.02], Some(Inconclusive)),
         effect(3, "pss", 0.21, [0.2, 0.22], Some(More)),
         effect(4, "rate", -0.002, [-0.02, 0.016], None),
-    ];
-    for effect in &mut experiment.effects {
+    ]);
+    for effect in experiment.effects.iter_mut() {
         effect.gain = match effect.metric.as_str() {
             "rate" => effect.verdict == Some(Faster),
             _ => effect.gain,
         };
         effect.pairs = 10;
     }
-    for run in &mut experiment.runs {
+    for run in experiment.runs.iter_mut() {
         let rate = run.run.metrics.wall_ns as f64 / 1e6;
         let name = VARIANTS[run.variant].0;
         run.load = Some(load(name, rate, run.pair));

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 use refit_knobs::{Settings, Variant};
 use refit_lab::experiment::Role;
 use refit_lab::{
-    Experiment, GateAnswer, Request, Verdict, available, compare, remove_abandoned_instances,
+    Comparison, GateAnswer, Request, Verdict, available, compare, remove_abandoned_instances,
 };
 use refit_recipe::Recipe;
 use refit_session::remove_abandoned;
@@ -196,7 +196,7 @@ pub(super) fn seed() -> u64 {
 }
 
 /// The answer of the whole comparison.
-fn code(experiment: &Experiment, strict: bool) -> u8 {
+fn code(experiment: &Comparison, strict: bool) -> u8 {
     let mut candidates = experiment
         .variants
         .iter()
@@ -218,7 +218,7 @@ fn code(experiment: &Experiment, strict: bool) -> u8 {
         return 0;
     }
     let has_verdict = |index: usize| {
-        let effect = experiment.effect(index, &experiment.main);
+        let effect = experiment.effects.get(index, &experiment.main);
         let verdict = effect.and_then(|effect| effect.verdict);
         verdict.is_some_and(Verdict::is_settled)
     };

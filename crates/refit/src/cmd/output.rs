@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use refit_crash::CrashReport;
-use refit_lab::Experiment;
+use refit_lab::Comparison;
 use refit_report::{Style, crash, csv, html, markdown, svg, terminal};
 
 use crate::cli::OutputArgs;
@@ -27,7 +27,7 @@ impl Output {
     }
 
     /// The JSON alone, after each round pair: what was measured is never lost.
-    pub fn write_json(&self, experiment: &Experiment) -> Result<()> {
+    pub fn write_json(&self, experiment: &Comparison) -> Result<()> {
         let Some(path) = &self.args.json else {
             return Ok(());
         };
@@ -37,7 +37,7 @@ impl Output {
     }
 
     /// Everything that was asked for.
-    pub fn write(&self, experiment: &Experiment) -> Result<()> {
+    pub fn write(&self, experiment: &Comparison) -> Result<()> {
         self.write_json(experiment)?;
         if let Some(path) = &self.args.csv {
             replace(path, csv(experiment).as_bytes())?;
@@ -142,7 +142,7 @@ pub fn style() -> Style {
 }
 
 /// The table, on stdout. A closed pipe is no failure: the reader has seen enough.
-pub fn print(experiment: &Experiment) -> Result<()> {
+pub fn print(experiment: &Comparison) -> Result<()> {
     print_text(&terminal(experiment, &style()))
 }
 
@@ -162,7 +162,7 @@ pub fn print_text(text: &str) -> Result<()> {
 /// What a stored result is of.
 pub enum Stored {
     /// `refit compare`
-    Comparison(Box<Experiment>),
+    Comparison(Box<Comparison>),
     /// `refit crash`
     Crash(Box<CrashReport>),
 }

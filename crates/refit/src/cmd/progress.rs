@@ -5,8 +5,8 @@ use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use refit_lab::experiment::Role;
-use refit_lab::{Experiment, Progress};
+use refit_lab::experiment::{Experiment, Role};
+use refit_lab::{Comparison, Progress};
 
 use super::output::Output;
 
@@ -59,7 +59,7 @@ fn minutes(time: Duration) -> String {
 }
 
 /// `sync=off −58.5 % [−59.9, −57.2]`, for each candidate.
-fn estimates(experiment: &Experiment) -> String {
+fn estimates(experiment: &Comparison) -> String {
     let shown = experiment
         .variants
         .iter()
@@ -67,7 +67,7 @@ fn estimates(experiment: &Experiment) -> String {
         .filter(|(_, v)| v.role == Role::Candidate);
     let parts: Vec<String> = shown
         .filter_map(|(index, variant)| {
-            let effect = experiment.effect(index, &experiment.main)?;
+            let effect = experiment.effects.get(index, &experiment.main)?;
             let interval = effect.interval.map_or_else(
                 || " (no interval yet)".to_owned(),
                 |[low, high]| format!(" [{:+.1}, {:+.1}]", low * 100.0, high * 100.0),
@@ -136,7 +136,7 @@ impl Progress for Bar<'_> {
         }
     }
 
-    fn pair_done(&mut self, experiment: &Experiment) {
+    fn pair_done(&mut self, experiment: &Comparison) {
         self.estimates = estimates(experiment);
         // The result at the end says it if it still fails then.
         let _ = self.output.write_json(experiment);

@@ -133,7 +133,7 @@ impl RecipeRunner<'_> {
             passed!(self.change(steps.inverses(), kept));
             passed!(self.change(steps.commands(), kept));
         }
-        if !self.settle.wait() {
+        if !self.writeback.wait() {
             self.unsettled += 1;
         }
         let began = Instant::now();

@@ -18,6 +18,7 @@ impl<'a> Course<'a> {
     /// `None` without a run whose memory is known at two moments.
     pub fn of(experiment: &'a Experiment, variant: usize) -> Option<Course<'a>> {
         let loads = experiment
+            .runs
             .counted(variant)
             .filter_map(|run| run.load.as_ref());
         let mut runs: Vec<Points> = loads.filter_map(points).collect();
@@ -59,7 +60,7 @@ mod tests {
     #[test]
     fn operations_are_evenly_spread_and_the_end_is_their_end() {
         let mut experiment = sample::service();
-        for run in &mut experiment.runs {
+        for run in experiment.runs.iter_mut() {
             let load = run.load.as_mut().unwrap();
             (load.operations, load.window_ns) = (1000, 4_000_000_000);
             let service = load.service.as_mut().unwrap();
@@ -84,7 +85,7 @@ mod tests {
     #[test]
     fn without_samples_there_is_no_course() {
         let mut experiment = sample::service();
-        for run in &mut experiment.runs {
+        for run in experiment.runs.iter_mut() {
             let service = run.load.as_mut().unwrap().service.as_mut().unwrap();
             service.memory.clear();
         }

@@ -1,16 +1,43 @@
-//! The times of each variant, as hyperfine stores them.
+//! The times of each variant, as hyperfine stores them: its scripts read our results.
 
-use crate::experiment::{Experiment, Outcome, RunRecord, TimesRecord};
+use serde::{Deserialize, Serialize};
 
-/// What hyperfine would have written.
-pub fn results(experiment: &Experiment) -> Vec<TimesRecord> {
+use crate::experiment::{Experiment, Outcome, RunRecord};
+
+/// What hyperfine writes for a command; times in seconds.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct TimesRecord {
+    /// The variant.
+    pub command: String,
+    /// Arithmetic mean.
+    pub mean: f64,
+    /// Standard deviation; `null` with fewer than two runs.
+    pub stddev: Option<f64>,
+    /// Median.
+    pub median: f64,
+    /// Mean processor time in programs.
+    pub user: f64,
+    /// Mean processor time in the kernel.
+    pub system: f64,
+    /// Fastest.
+    pub min: f64,
+    /// Slowest.
+    pub max: f64,
+    /// Each run that counts, in order.
+    pub times: Vec<f64>,
+    /// Their exit codes; `null` for a signal.
+    pub exit_codes: Vec<Option<i32>>,
+}
+
+/// One entry for each variant that has runs.
+pub fn times(experiment: &Experiment) -> Vec<TimesRecord> {
     (0..experiment.variants.len())
-        .filter_map(|variant| times(experiment, variant))
+        .filter_map(|variant| of_variant(experiment, variant))
         .collect()
 }
 
-fn times(experiment: &Experiment, variant: usize) -> Option<TimesRecord> {
-    let runs: Vec<&RunRecord> = experiment.counted(variant).collect();
+fn of_variant(experiment: &Experiment, variant: usize) -> Option<TimesRecord> {
+    let runs: Vec<&RunRecord> = experiment.runs.counted(variant).collect();
     let seconds = |ns: u64| ns as f64 / 1e9;
     let times: Vec<f64> = runs
         .iter()

@@ -1,4 +1,5 @@
-//! Between runs: what one run left dirty is not written back during the next.
+//! Waiting for writeback between runs, so that what one run left dirty is not
+//! written back during the next.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -7,36 +8,36 @@ use std::time::{Duration, Instant};
 
 use refit_run::interruptions;
 
-/// How long waits that end without a quiet machine may take, all of a comparison
-/// together: beside a program that never stops writing each run would wait, and
-/// nothing be gained.
+/// How long all the waits of a comparison that end without a quiet machine may take
+/// together. While another program writes without a pause, every run would wait, and
+/// nothing would be gained.
 const LONGEST_IN_VAIN: Duration = Duration::from_secs(10);
 /// Dirty bytes above the level at the start that do not matter.
 const SLACK_BYTES: u64 = 4 << 20;
 
-/// The level to come back to, and the file system that is written back.
-pub struct Settle {
+/// The amount of dirty memory to come back to, and the file system to write back.
+pub struct Writeback {
     filesystem: Option<File>,
     level_bytes: u64,
     /// What is left of [`LONGEST_IN_VAIN`].
     left: Duration,
 }
 
-impl Settle {
+impl Writeback {
     /// Writes back what is dirty now, and takes what stays as the level.
-    pub fn new(directory: &Path) -> Settle {
-        let mut settle = Settle {
+    pub fn new(directory: &Path) -> Writeback {
+        let mut writeback = Writeback {
             filesystem: File::open(directory).ok(),
             level_bytes: 0,
             left: LONGEST_IN_VAIN,
         };
-        settle.write_back();
-        settle.level_bytes = dirty_bytes();
-        settle
+        writeback.write_back();
+        writeback.level_bytes = dirty_bytes();
+        writeback
     }
 
-    /// Whether the file system is written back and the machine quiet again;
-    /// `false` where that was not waited for any longer.
+    /// Waits until the file system is written back and no more is dirty than at the
+    /// start; `false` where it gave up waiting.
     pub fn wait(&mut self) -> bool {
         self.write_back();
         self.wait_until_quiet(dirty_bytes)
@@ -57,7 +58,7 @@ impl Settle {
 
     fn write_back(&self) {
         if let Some(file) = &self.filesystem {
-            // An error belongs to the program that wrote, and it is told.
+            // The kernel reports an error to the program that wrote, too.
             let _ = rustix::fs::syncfs(file);
         }
     }
@@ -79,8 +80,8 @@ mod tests {
 
     use super::*;
 
-    fn settle(left: Duration) -> Settle {
-        Settle {
+    fn writeback(left: Duration) -> Writeback {
+        Writeback {
             filesystem: None,
             level_bytes: 0,
             left,
@@ -90,32 +91,32 @@ mod tests {
     #[test]
     fn a_machine_that_never_gets_quiet_costs_a_comparison_one_wait() {
         let left = Duration::from_millis(60);
-        let mut settle = settle(left);
+        let mut writeback = writeback(left);
         let began = Instant::now();
-        assert!(!settle.wait_until_quiet(|| u64::MAX));
+        assert!(!writeback.wait_until_quiet(|| u64::MAX));
         assert!(began.elapsed() >= left);
-        assert_eq!(settle.left, Duration::ZERO);
-        // From now on it is looked once.
+        assert_eq!(writeback.left, Duration::ZERO);
+        // From now on each wait looks once.
         let looks = Cell::new(0);
         let never = || {
             looks.set(looks.get() + 1);
             u64::MAX
         };
-        assert!(!settle.wait_until_quiet(never));
+        assert!(!writeback.wait_until_quiet(never));
         assert_eq!(looks.get(), 1);
-        assert!(settle.wait_until_quiet(|| SLACK_BYTES));
+        assert!(writeback.wait_until_quiet(|| SLACK_BYTES));
     }
 
     #[test]
     fn a_wait_that_ends_quiet_takes_nothing_from_later_ones() {
         let left = Duration::from_secs(600);
-        let mut settle = settle(left);
+        let mut writeback = writeback(left);
         let looks = Cell::new(0);
         let quiet_later = || {
             looks.set(looks.get() + 1);
             if looks.get() < 4 { u64::MAX } else { 0 }
         };
-        assert!(settle.wait_until_quiet(quiet_later));
-        assert_eq!((looks.get(), settle.left), (4, left));
+        assert!(writeback.wait_until_quiet(quiet_later));
+        assert_eq!((looks.get(), writeback.left), (4, left));
     }
 }

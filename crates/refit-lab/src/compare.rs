@@ -1,0 +1,113 @@
+//! Makes a comparison: the rounds, the runs with a witness, and the winner once more.
+
+use refit_run::count_interruptions;
+use refit_stats::Measure;
+
+use crate::comparison::Comparison;
+use crate::error::LabError;
+use crate::experiment::Experiment;
+use crate::length::PAIRS_OF_CONFIRMATION;
+use crate::request::Request;
+use crate::rounds::{Progress, Rounds};
+use crate::warnings::Warning;
+
+/// Makes a comparison. `progress` is called after every round pair, and may store
+/// what there is.
+///
+/// # Errors
+/// [`LabError`]. A candidate that fails is not an error: it is disqualified.
+pub fn compare(request: &Request, progress: &mut dyn Progress) -> Result<Comparison, LabError> {
+    count_interruptions();
+    let mut rounds = Rounds::new(request, false)?;
+    rounds.run(progress)?;
+    rounds.call_witness(progress);
+    // What the runs left on disks is deleted with the runner. It stays until the end:
+    // deleting it would slow a confirmation.
+    let (mut comparison, _runner) = rounds.conclude();
+    if request.confirm
+        && !comparison.experiment.interrupted
+        && let Some(winner) = winner(&comparison)
+    {
+        match confirm(request, &comparison, winner, progress) {
+            Ok(again) => comparison.confirmation = Some(Box::new(again)),
+            // What was measured before is not lost with it.
+            Err(error) => comparison.warnings.push(Warning {
+                text: format!("there is no confirmation: {error}"),
+                action: "repeat the comparison".to_owned(),
+            }),
+        }
+    }
+    Ok(comparison)
+}
+
+/// The winner against the baseline once more, with a fresh seed: choosing the best of
+/// several inflates its number.
+fn confirm(
+    request: &Request,
+    comparison: &Comparison,
+    winner: usize,
+    progress: &mut dyn Progress,
+) -> Result<Comparison, LabError> {
+    let again = Request {
+        candidates: vec![request.candidates[winner - 1].clone()],
+        seed: request.seed.wrapping_add(1),
+        rounds: Some(2 * PAIRS_OF_CONFIRMATION),
+        confirm: false,
+        bare: false,
+        unavailable: Vec::new(),
+        precision: None,
+        ..request.clone()
+    };
+    progress.pair_done(comparison);
+    let mut progress = Within {
+        whole: comparison.clone(),
+        progress,
+    };
+    let mut rounds = Rounds::new(&again, true)?;
+    rounds.run(&mut progress)?;
+    Ok(rounds.conclude().0)
+}
+
+/// Reports the progress of a confirmation; what is stored is always the whole.
+struct Within<'a> {
+    whole: Comparison,
+    progress: &'a mut dyn Progress,
+}
+
+impl Progress for Within<'_> {
+    fn begins(&mut self, experiment: &Experiment) {
+        self.progress.begins(experiment);
+    }
+
+    fn planned(&mut self, experiment: &Experiment, longest: std::time::Duration) {
+        self.progress.planned(experiment, longest);
+    }
+
+    fn runs(&mut self, experiment: &Experiment, variant: usize) {
+        self.progress.runs(experiment, variant);
+    }
+
+    fn pair_done(&mut self, comparison: &Comparison) {
+        self.whole.confirmation = Some(Box::new(comparison.clone()));
+        self.progress.pair_done(&self.whole);
+    }
+}
+
+/// The candidate that gains most, if one gains at all.
+fn winner(comparison: &Comparison) -> Option<usize> {
+    let experiment = &comparison.experiment;
+    // As a gain: a higher rate is the better one.
+    let is_rate = experiment.main_metric().measure == Measure::Rate;
+    let gains = experiment.candidates().filter_map(|(index, _)| {
+        let effect = comparison.effects.get(index, &experiment.main)?;
+        let change = if is_rate {
+            -effect.change
+        } else {
+            effect.change
+        };
+        effect.gain.then_some((index, change))
+    });
+    gains
+        .min_by(|(_, a), (_, b)| a.total_cmp(b))
+        .map(|(index, _)| index)
+}

@@ -1,0 +1,130 @@
+//! The runs of a comparison, as they were made.
+
+use std::collections::BTreeMap;
+use std::ops::{Deref, DerefMut};
+
+use refit_recipe::AnswerRecord;
+use refit_run::{Calls, MemorySample, Pressure, Run};
+use serde::{Deserialize, Serialize};
+
+/// Every run, in the order in which they were made.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Samples(Vec<RunRecord>);
+
+/// One run of one variant.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct RunRecord {
+    /// Index into `variants`.
+    pub variant: usize,
+    /// Round pair, from 0; the first is the warm-up.
+    pub pair: usize,
+    /// 0, or 1 in the mirror image.
+    pub round: usize,
+    /// Position in the round, from 0.
+    pub slot: usize,
+    /// Run, recorded and not counted.
+    pub warmup: bool,
+    /// Seconds from the start of the comparison to the start of the run.
+    pub at_s: f64,
+    /// Why the run does not count, and its round pair with it.
+    pub failure: Option<String>,
+    /// What a recipe's load did; `None` for commands, and where it failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load: Option<LoadRecord>,
+    /// The record that `refit run` would have written.
+    #[serde(flatten)]
+    pub run: Run,
+}
+
+/// What a recipe's load did in one run.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct LoadRecord {
+    /// How many operations.
+    pub operations: u64,
+    /// The measured window in nanoseconds.
+    pub window_ns: u64,
+    /// What was read from its output, by metric: nanoseconds, bytes, counts, or per second.
+    pub values: BTreeMap<String, f64>,
+    /// What the check printed.
+    pub outcome: String,
+    /// Exact answers; stored once, with the variant.
+    #[serde(skip)]
+    pub answers: Vec<AnswerRecord>,
+    /// The service under it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub service: Option<ServiceRecord>,
+}
+
+/// What a service took over the measured window.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct ServiceRecord {
+    /// From its start until it was ready, in nanoseconds; 0 where it was kept from another run.
+    pub ready_ns: u64,
+    /// Processor time in programs, in nanoseconds.
+    pub user_ns: u64,
+    /// Processor time in the kernel, in nanoseconds.
+    pub system_ns: u64,
+    /// Where both come from: `cgroup v2` or `processes`.
+    pub cpu_source: String,
+    /// Bytes written towards a disk; `None` where a process could not be read.
+    pub written_bytes: Option<u64>,
+    /// Waiting of the whole machine.
+    pub pressure: Option<Pressure>,
+    /// Calls of the window by executable and kind.
+    pub calls: BTreeMap<String, BTreeMap<String, Calls>>,
+    /// Memory over the window.
+    pub memory: Vec<MemorySample>,
+    /// Memory at its end.
+    pub end: MemorySample,
+    /// By how much less memory was available on the machine at the window's end
+    /// than before the start; may be negative, as others use memory too.
+    pub memory_used_bytes: Option<i64>,
+}
+
+impl Samples {
+    /// One more run.
+    pub fn push(&mut self, run: RunRecord) {
+        self.0.push(run);
+    }
+
+    /// The runs of one variant that count, in order: those of complete round
+    /// pairs after the warm-up.
+    pub fn counted(&self, variant: usize) -> impl Iterator<Item = &RunRecord> {
+        self.iter()
+            .filter(move |run| run.variant == variant && !run.warmup && run.failure.is_none())
+    }
+
+    /// How many round pairs count.
+    #[must_use]
+    pub fn complete_pairs(&self) -> usize {
+        self.counted(0).filter(|run| run.round == 0).count()
+    }
+
+    /// Makes the warm-up a round pair like any other.
+    pub fn count_warmup(&mut self) {
+        for run in &mut self.0 {
+            run.warmup = false;
+        }
+    }
+}
+
+impl Deref for Samples {
+    type Target = [RunRecord];
+
+    fn deref(&self) -> &[RunRecord] {
+        &self.0
+    }
+}
+
+impl DerefMut for Samples {
+    fn deref_mut(&mut self) -> &mut [RunRecord] {
+        &mut self.0
+    }
+}
+
+impl FromIterator<RunRecord> for Samples {
+    fn from_iter<I: IntoIterator<Item = RunRecord>>(runs: I) -> Samples {
+        Samples(runs.into_iter().collect())
+    }
+}

@@ -1,0 +1,67 @@
+//! The variants of a comparison.
+
+use refit_knobs::{Class, Setting};
+use refit_recipe::AnswerRecord;
+use refit_run::Testimony;
+use serde::{Deserialize, Serialize};
+
+/// What a variant is in a comparison.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// The program with everything `on`.
+    Baseline,
+    /// Something to try.
+    Candidate,
+    /// The program without refit: its effect is refit's own weight.
+    Bare,
+    /// A second baseline: its effect is today's noise.
+    Hidden,
+}
+
+/// A setting as it was used.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct SettingRecord {
+    /// Its canonical text.
+    pub setting: Setting,
+    /// What it risks; a recipe declares this for its own settings.
+    pub class: Class,
+}
+
+impl SettingRecord {
+    /// Whether it swaps sync calls.
+    #[must_use]
+    pub fn is_about_syncs(&self) -> bool {
+        self.setting.knob().name == "sync"
+    }
+}
+
+/// One variant.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct VariantRecord {
+    /// As it was typed, in canonical text; `baseline`, `bare`.
+    pub name: String,
+    /// What it is.
+    pub role: Role,
+    /// Each setting with its class, without those of `--with`.
+    pub settings: Vec<SettingRecord>,
+    /// The riskiest class of them.
+    pub class: Class,
+    /// Why it is not run any more, and gets no verdict.
+    pub disqualified: Option<String>,
+    /// What each of its runs answered.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub answers: Vec<AnswerRecord>,
+    /// What the kernel saw of one more run at the end, which was not measured;
+    /// `None` where there was no such run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub witness: Option<Testimony>,
+}
+
+impl VariantRecord {
+    /// Whether it is a candidate that was not disqualified.
+    #[must_use]
+    pub fn is_candidate(&self) -> bool {
+        self.role == Role::Candidate && self.disqualified.is_none()
+    }
+}

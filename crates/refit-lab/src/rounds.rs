@@ -1,0 +1,435 @@
+//! The rounds of a comparison: every variant once in random order, then the mirror
+//! image, until there is enough.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::{Duration, Instant, SystemTime};
+
+use refit_recipe::Recipe;
+use refit_run::machine_load::MachineLoad;
+use refit_run::{fingerprint, interruptions};
+use refit_stats::{LookPlan, OVERALL_ALPHA, Schedule};
+
+use crate::comparison::Comparison;
+use crate::comparison::command_runner::CommandRunner;
+use crate::comparison::recipe_runner::RecipeRunner;
+use crate::comparison::runner::{Made, Runs};
+use crate::effects::Effects;
+use crate::error::LabError;
+use crate::experiment::{
+    Environment, Experiment, PlanRecord, Role, RunRecord, SCHEMA, Samples, VariantRecord,
+};
+use crate::length::{Length, typical_pair};
+use crate::request::Request;
+use crate::variants::{Variants, setting_records};
+use crate::warnings::Warning;
+use crate::witness_runs;
+
+/// A variant that failed this often is disqualified.
+const MOST_FAILURES: usize = 3;
+/// Live estimates are made at most this often: they cost time between runs.
+const ESTIMATES_EVERY: Duration = Duration::from_millis(300);
+/// … and the time between two of them is at least this many times what one takes.
+const ESTIMATES_SHARE: u32 = 20;
+
+/// Is called as a comparison goes on; draws it or does not.
+pub trait Progress {
+    /// Before anything runs.
+    fn begins(&mut self, experiment: &Experiment);
+    /// The plan, after the warm-up: how long it will take at most.
+    fn planned(&mut self, experiment: &Experiment, longest: Duration);
+    /// A run starts.
+    fn runs(&mut self, experiment: &Experiment, variant: usize);
+    /// A round pair is complete; the effects are current.
+    fn pair_done(&mut self, comparison: &Comparison);
+}
+
+/// An experiment that is being made.
+pub struct Rounds<'a> {
+    request: &'a Request,
+    runner: Box<dyn Runs + 'a>,
+    experiment: Experiment,
+    length: Length<'a>,
+    began: Instant,
+    load_before: MachineLoad,
+    /// How often each variant failed.
+    failures: BTreeMap<usize, usize>,
+}
+
+/// Where in the experiment a run stands.
+struct At {
+    variant: usize,
+    pair: usize,
+    round: usize,
+    slot: usize,
+    at_s: f64,
+}
+
+/// Live estimates, made no more often than they may cost.
+struct Estimates {
+    effects: Effects,
+    made: Instant,
+    pause: Duration,
+    least: Duration,
+}
+
+impl<'a> Rounds<'a> {
+    /// Prepares every variant; nothing has run yet.
+    ///
+    /// # Errors
+    /// What is missing, or excludes another setting.
+    pub fn new(request: &'a Request, is_confirmation: bool) -> Result<Self, LabError> {
+        if let Some(missing) = request.recipe.as_ref().and_then(Recipe::missing) {
+            return Err(LabError::Missing(missing));
+        }
+        let Variants { records, settings } = Variants::compared(request)?;
+        let experiment = planned(request, records);
+        for gate in &request.gates {
+            gate.check(&experiment)?;
+        }
+        let variants = &experiment.variants;
+        let runner: Box<dyn Runs + 'a> = match &request.recipe {
+            Some(recipe) => Box::new(RecipeRunner::new(
+                request, recipe, &settings, variants, false,
+            )?),
+            None => Box::new(CommandRunner::new(request, &settings, variants)?),
+        };
+        Ok(Rounds {
+            load_before: MachineLoad::now(runner.children_ns()),
+            runner,
+            request,
+            experiment,
+            length: Length::new(request, is_confirmation),
+            began: Instant::now(),
+            failures: BTreeMap::new(),
+        })
+    }
+
+    /// Makes the runs.
+    ///
+    /// # Errors
+    /// What ends the whole comparison.
+    pub fn run(&mut self, progress: &mut dyn Progress) -> Result<(), LabError> {
+        if self.experiment.is_exact() {
+            return self.answer(progress);
+        }
+        // One more for the warm-up.
+        self.check_room(self.length.fewest_pairs()? + 1)?;
+        progress.begins(&self.experiment);
+        let mut estimates = Estimates::new(self.request);
+        let mut schedule = Schedule::new(self.request.seed, self.experiment.variants.len())
+            .map(|pair| pair.rounds())
+            .enumerate();
+        let Some((index, rounds)) = schedule.next() else {
+            return Ok(());
+        };
+        let Some(plan) = self.warm_up(index, rounds, progress)? else {
+            return Ok(());
+        };
+        for (index, rounds) in schedule {
+            if self.is_over() {
+                break;
+            }
+            self.pair(index, rounds, progress)?;
+            self.experiment.plan.pairs = self.experiment.runs.complete_pairs();
+            let is_look = plan.look_after(self.experiment.plan.pairs).is_some();
+            if is_look || estimates.are_due() {
+                estimates.make(self, progress);
+            }
+            if self.has_enough(&plan, &estimates.effects) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// One round pair and no warm-up: two runs are enough to see that answers repeat.
+    fn answer(&mut self, progress: &mut dyn Progress) -> Result<(), LabError> {
+        self.check_room(1)?;
+        progress.begins(&self.experiment);
+        let mut schedule = Schedule::new(self.request.seed, self.experiment.variants.len());
+        if let Some(pair) = schedule.next() {
+            self.pair(1, pair.rounds(), progress)?;
+        }
+        self.experiment.plan.pairs = self.experiment.runs.complete_pairs();
+        Ok(())
+    }
+
+    /// The first round pair, which does not count, and the plan that is made from what
+    /// it took. `None` where nothing is left to run.
+    fn warm_up(
+        &mut self,
+        index: usize,
+        rounds: [Vec<usize>; 2],
+        progress: &mut dyn Progress,
+    ) -> Result<Option<LookPlan>, LabError> {
+        let began = Instant::now();
+        self.pair(index, rounds, progress)?;
+        // What was not run to its end does not show how long the rest takes.
+        if self.experiment.interrupted {
+            return Ok(None);
+        }
+        let pair = typical_pair(&self.experiment, began.elapsed());
+        let plan = self.length.plan(&self.experiment, pair)?;
+        let most = plan.looks.last().copied().unwrap_or_default();
+        self.check_room(most)?;
+        self.experiment.plan.looks.clone_from(&plan.looks);
+        self.experiment.plan.alpha = plan.alpha;
+        if most == 0 {
+            // There is no time for another round pair.
+            self.experiment.runs.count_warmup();
+            self.experiment.plan.looks = vec![1];
+            self.experiment.plan.pairs = self.experiment.runs.complete_pairs();
+            return Ok(None);
+        }
+        let longest = pair * u32::try_from(most).unwrap_or(u32::MAX);
+        progress.planned(&self.experiment, longest);
+        Ok(Some(plan))
+    }
+
+    fn check_room(&self, pairs: usize) -> Result<(), LabError> {
+        self.runner
+            .check_room(2 * pairs * self.experiment.variants.len())
+    }
+
+    /// Whether nothing is left to be compared, or the user wants no more runs.
+    fn is_over(&self) -> bool {
+        let none_left = self.experiment.candidates().next().is_none();
+        self.experiment.interrupted || (none_left && !self.request.candidates.is_empty())
+    }
+
+    fn has_enough(&mut self, plan: &LookPlan, effects: &Effects) -> bool {
+        if self.length.is_precise(&self.experiment, effects) {
+            return true;
+        }
+        if let Some(look) = plan.look_after(self.experiment.plan.pairs) {
+            self.experiment.plan.look = look;
+        }
+        self.length.is_enough(plan, &self.experiment, effects)
+    }
+
+    /// One round pair. A failed run costs the whole of it.
+    fn pair(
+        &mut self,
+        pair: usize,
+        rounds: [Vec<usize>; 2],
+        progress: &mut dyn Progress,
+    ) -> Result<(), LabError> {
+        let first = self.experiment.runs.len();
+        self.runner.next_pair();
+        let is_complete = self.both_rounds(pair, &rounds, progress)?;
+        self.experiment.interrupted |= interruptions() > 0;
+        let runs = &mut self.experiment.runs[first..];
+        // A disqualified variant costs the others nothing more.
+        let variants = &self.experiment.variants;
+        let costs =
+            |run: &RunRecord| run.failure.is_some() && variants[run.variant].disqualified.is_none();
+        let reason = if !is_complete {
+            "its round pair was not completed"
+        } else if runs.iter().any(costs) {
+            "another run of its round pair failed"
+        } else {
+            return Ok(());
+        };
+        for run in runs.iter_mut().filter(|run| run.failure.is_none()) {
+            run.failure = Some(reason.to_owned());
+        }
+        Ok(())
+    }
+
+    /// Whether every run was made.
+    fn both_rounds(
+        &mut self,
+        pair: usize,
+        rounds: &[Vec<usize>; 2],
+        progress: &mut dyn Progress,
+    ) -> Result<bool, LabError> {
+        for (round, order) in rounds.iter().enumerate() {
+            for (slot, &variant) in order.iter().enumerate() {
+                if self.experiment.variants[variant].disqualified.is_some() {
+                    continue;
+                }
+                if interruptions() > 1 {
+                    return Ok(false);
+                }
+                progress.runs(&self.experiment, variant);
+                let at_s = self.began.elapsed().as_secs_f64();
+                let made = match self.runner.run(variant) {
+                    // Ctrl-C reaches the hooks too: they have the terminal.
+                    Err(LabError::Io { .. }) if interruptions() > 0 => return Ok(false),
+                    made => made?,
+                };
+                let at = At {
+                    variant,
+                    pair,
+                    round,
+                    slot,
+                    at_s,
+                };
+                self.record(at, made)?;
+            }
+        }
+        Ok(interruptions() < 2)
+    }
+
+    fn record(&mut self, at: At, made: Made) -> Result<(), LabError> {
+        let variant = &mut self.experiment.variants[at.variant];
+        if let Some(load) = &made.load
+            && variant.answers.is_empty()
+        {
+            variant.answers.clone_from(&load.answers);
+        }
+        self.experiment.runs.push(RunRecord {
+            variant: at.variant,
+            pair: at.pair,
+            round: at.round,
+            slot: at.slot,
+            warmup: at.pair == 0,
+            at_s: at.at_s,
+            failure: made.failure.clone(),
+            load: made.load,
+            run: made.run,
+        });
+        match made.failure {
+            Some(reason) => self.failed(at.variant, &reason, made.at_once),
+            None => Ok(()),
+        }
+    }
+
+    /// Disqualifies a variant that failed too often. Without a baseline the comparison
+    /// ends.
+    fn failed(&mut self, variant: usize, reason: &str, at_once: bool) -> Result<(), LabError> {
+        let failures = self.failures.entry(variant).or_default();
+        *failures += 1;
+        let failures = *failures;
+        if interruptions() > 1 {
+            return Ok(());
+        }
+        let role = self.experiment.variants[variant].role;
+        let is_baseline = matches!(role, Role::Baseline | Role::Hidden);
+        let is_last = at_once || failures >= MOST_FAILURES || self.experiment.is_exact();
+        if is_baseline && (is_last || self.experiment.runs.len() == 1) {
+            return Err(LabError::Baseline {
+                reason: reason.to_owned(),
+                remedy: match &self.request.recipe {
+                    Some(recipe) => format!(
+                        "a comparison needs a service that works by itself: refit recipes check {}",
+                        recipe.typed()
+                    ),
+                    None => {
+                        "a comparison needs a command that succeeds by itself: refit run -- COMMAND"
+                            .to_owned()
+                    }
+                },
+            });
+        }
+        if is_last {
+            self.experiment.variants[variant].disqualified = Some(reason.to_owned());
+        }
+        Ok(())
+    }
+
+    /// One more run of each variant that is about syncs, not measured.
+    pub fn call_witness(&mut self, progress: &mut dyn Progress) {
+        witness_runs::call_witness(&mut self.experiment, &mut *self.runner, progress);
+    }
+
+    /// What the experiment shows, and the runner, which deletes what the runs left on
+    /// disks when it is dropped.
+    pub fn conclude(mut self) -> (Comparison, Box<dyn Runs + 'a>) {
+        let now = MachineLoad::now(self.runner.children_ns());
+        self.experiment.environment.after = fingerprint::changing();
+        self.experiment.plan.took_s = self.began.elapsed().as_secs_f64();
+        let others = now.others_since(self.load_before);
+        let mut comparison = Comparison::new(self.experiment, &self.request.gates, others);
+        comparison.warnings.extend(self.runner.warnings());
+        let trouble = match self.runner.end() {
+            Ok(trouble) => trouble,
+            Err(error) => Some(error.to_string()),
+        };
+        comparison.warnings.extend(trouble.map(|text| Warning {
+            text: format!("after the last run {text}"),
+            action: "look at the service's log, and repeat it".to_owned(),
+        }));
+        (comparison, self.runner)
+    }
+}
+
+impl Estimates {
+    fn new(request: &Request) -> Estimates {
+        // A wanted precision is checked as often as it may cost.
+        let least = match request.precision {
+            Some(_) => Duration::ZERO,
+            None => ESTIMATES_EVERY,
+        };
+        Estimates {
+            effects: Effects::default(),
+            made: Instant::now(),
+            pause: least,
+            least,
+        }
+    }
+
+    fn are_due(&self) -> bool {
+        self.made.elapsed() > self.pause
+    }
+
+    /// Of the metrics on which the end depends.
+    fn make(&mut self, rounds: &mut Rounds, progress: &mut dyn Progress) {
+        let began = Instant::now();
+        let experiment = &mut rounds.experiment;
+        experiment.plan.took_s = rounds.began.elapsed().as_secs_f64();
+        self.effects = Effects::of_metrics(experiment, |name| {
+            rounds.length.depends_on(experiment, name)
+        });
+        let comparison = Comparison::unfinished(experiment.clone(), self.effects.clone());
+        progress.pair_done(&comparison);
+        self.made = Instant::now();
+        self.pause = self.least.max(began.elapsed() * ESTIMATES_SHARE);
+    }
+}
+
+/// The experiment before its first run.
+fn planned(request: &Request, variants: Vec<VariantRecord>) -> Experiment {
+    let recipe = request.recipe.as_ref();
+    let directory = match recipe {
+        Some(_) => request.dir.clone(),
+        None => std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/")),
+    };
+    let started = SystemTime::UNIX_EPOCH.elapsed();
+    Experiment {
+        schema: SCHEMA,
+        kind: "compare".to_owned(),
+        refit: env!("CARGO_PKG_VERSION").to_owned(),
+        started_unix: started.map_or(0, |since| since.as_secs()),
+        command: match recipe {
+            Some(recipe) => vec![recipe.name().to_owned()],
+            None => words(&request.command),
+        },
+        main: recipe.map_or("wall", Recipe::main).to_owned(),
+        recipe: recipe.map(Recipe::record),
+        unavailable: request.unavailable.clone(),
+        with: setting_records(&request.with, recipe),
+        seed: request.seed,
+        delta: request.delta,
+        plan: PlanRecord {
+            alpha: OVERALL_ALPHA,
+            budget_s: request.budget.as_secs_f64(),
+            ..PlanRecord::default()
+        },
+        environment: Environment {
+            fixed: fingerprint::fixed(&directory),
+            before: fingerprint::changing(),
+            after: BTreeMap::new(),
+        },
+        variants,
+        runs: Samples::default(),
+        interrupted: false,
+    }
+}
+
+fn words(command: &[OsString]) -> Vec<String> {
+    let words = command.iter().map(|word| word.to_string_lossy());
+    words.map(std::borrow::Cow::into_owned).collect()
+}

@@ -1,0 +1,85 @@
+//! The variants that a request asks for: what each is called, and what it sets.
+
+use refit_knobs::{Setting, Settings};
+use refit_recipe::Recipe;
+
+use crate::error::LabError;
+use crate::experiment::{Role, SettingRecord, VariantRecord};
+use crate::request::Request;
+
+/// Each variant's record and settings, at the same index.
+pub struct Variants {
+    pub records: Vec<VariantRecord>,
+    /// With those of `--with`.
+    pub settings: Vec<Settings>,
+}
+
+impl Variants {
+    /// The baseline and the candidates.
+    ///
+    /// # Errors
+    /// [`LabError::Setting`]: `--with` excludes a candidate.
+    pub fn tried(request: &Request) -> Result<Variants, LabError> {
+        let mut variants = Variants {
+            records: Vec::new(),
+            settings: Vec::new(),
+        };
+        variants.add(request, "baseline", Role::Baseline);
+        for candidate in &request.candidates {
+            let settings = request.with.join(candidate.settings())?;
+            let own = candidate.settings();
+            let name = candidate.to_string();
+            let record = record(&name, Role::Candidate, own, request.recipe.as_ref());
+            variants.records.push(record);
+            variants.settings.push(settings);
+        }
+        Ok(variants)
+    }
+
+    /// … and what a comparison adds: `bare`, and the hidden second baseline.
+    ///
+    /// # Errors
+    /// [`LabError::Setting`]: `--with` excludes a candidate.
+    pub fn compared(request: &Request) -> Result<Variants, LabError> {
+        let mut variants = Variants::tried(request)?;
+        if request.bare {
+            variants.add(request, "bare", Role::Bare);
+        }
+        // Exact answers have no noise to measure.
+        if !request.recipe.as_ref().is_some_and(Recipe::is_exact) {
+            variants.add(request, "baseline again", Role::Hidden);
+        }
+        Ok(variants)
+    }
+
+    fn add(&mut self, request: &Request, name: &str, role: Role) {
+        let none = Settings(Vec::new());
+        let record = record(name, role, &none, request.recipe.as_ref());
+        self.records.push(record);
+        self.settings.push(request.with.clone());
+    }
+}
+
+fn record(name: &str, role: Role, settings: &Settings, recipe: Option<&Recipe>) -> VariantRecord {
+    VariantRecord {
+        name: name.to_owned(),
+        role,
+        settings: setting_records(settings, recipe),
+        class: recipe.map_or_else(|| settings.class(), |recipe| recipe.class(settings)),
+        disqualified: None,
+        answers: Vec::new(),
+        witness: None,
+    }
+}
+
+/// Each with its class, as the recipe declares it where it does.
+pub fn setting_records(settings: &Settings, recipe: Option<&Recipe>) -> Vec<SettingRecord> {
+    let class = |setting: &Setting| {
+        recipe.map_or_else(|| setting.class(), |recipe| recipe.class_of(setting))
+    };
+    let record = |setting: &Setting| SettingRecord {
+        setting: setting.clone(),
+        class: class(setting),
+    };
+    settings.0.iter().map(record).collect()
+}

@@ -1,0 +1,71 @@
+//! One more run of each variant that is about syncs, with the kernel as witness. What
+//! the witness costs is in no run that is measured.
+
+use refit_run::{Testimony, Witness, interruptions};
+
+use crate::comparison::runner::Runs;
+use crate::experiment::{Experiment, SettingRecord};
+use crate::rounds::Progress;
+
+/// Makes these runs, and keeps what the witness counted with the variants. Nothing
+/// that fails here takes away what was measured before.
+pub fn call_witness(
+    experiment: &mut Experiment,
+    runner: &mut dyn Runs,
+    progress: &mut dyn Progress,
+) {
+    let variants = witnessed(experiment);
+    if variants.is_empty() || experiment.interrupted {
+        return;
+    }
+    // Where there is no witness, the runs would be for nothing.
+    let unavailable = Witness::begin().map(drop).err();
+    runner.call_witness();
+    for variant in variants {
+        if interruptions() > 0 {
+            return;
+        }
+        let testimony = match &unavailable {
+            Some(reason) => Testimony::Unavailable(reason.clone()),
+            None => {
+                progress.runs(experiment, variant);
+                testimony(&experiment.variants[variant].name, variant, runner)
+            }
+        };
+        experiment.variants[variant].witness = Some(testimony);
+    }
+}
+
+/// The candidates that swap syncs, and the baseline with them: where the baseline
+/// never synced, a candidate without syncs proves nothing.
+fn witnessed(experiment: &Experiment) -> Vec<usize> {
+    // Of one server that stays up the witness cannot tell the runs apart.
+    if experiment.recipe.as_ref().is_some_and(|r| r.is_kept) {
+        return Vec::new();
+    }
+    let about_syncs =
+        |settings: &[SettingRecord]| settings.iter().any(SettingRecord::is_about_syncs);
+    let all = about_syncs(&experiment.with);
+    let candidates = experiment.candidates();
+    let candidates: Vec<usize> = candidates
+        .filter(|(_, variant)| all || about_syncs(&variant.settings))
+        .map(|(index, _)| index)
+        .collect();
+    if candidates.is_empty() {
+        return candidates;
+    }
+    [0].into_iter().chain(candidates).collect()
+}
+
+fn testimony(name: &str, variant: usize, runner: &mut dyn Runs) -> Testimony {
+    let none =
+        |reason: String| Testimony::Unavailable(format!("the run of {name} failed: {reason}"));
+    match runner.run(variant) {
+        Err(error) => none(error.to_string()),
+        Ok(made) => match (made.failure, made.run.witness) {
+            (None, Some(testimony)) => testimony,
+            (Some(reason), _) => none(reason),
+            (None, None) => none("it was not started".to_owned()),
+        },
+    }
+}
