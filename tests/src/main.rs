@@ -32,6 +32,7 @@ mod crash_remains;
 mod crash_report;
 mod crash_words;
 mod database_counters;
+mod deadline;
 mod differences;
 mod directories;
 mod disk;

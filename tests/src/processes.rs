@@ -3,17 +3,18 @@
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use crate::deadline::Deadline;
 use crate::sys;
 
 /// Waits up to `grace` for what a test started to end; then kills the rest, and returns one line for each. What
 /// a test started is: a process that works in `dir`, that has `dir` in its environment, or that descends from
 /// `root` (while `root`, the test itself, is not yet reaped).
 pub fn kill_leftovers(root: u32, dir: &Path, grace: Duration) -> Vec<String> {
-    let started = Instant::now();
+    let mut deadline = Deadline::after(grace);
     let mut left = leftovers(root, dir);
-    while !left.is_empty() && started.elapsed() < grace {
+    while !left.is_empty() && !grace.is_zero() && !deadline.is_over() {
         std::thread::sleep(Duration::from_millis(10));
         left = leftovers(root, dir);
     }

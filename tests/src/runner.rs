@@ -12,12 +12,13 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 
+use crate::deadline::Deadline;
 use crate::test_env::{SKIPPED, TestEnv};
 use crate::{processes, sys};
 
-/// What a test that came back says; a panic is a failure.
+/// What a test returns; a panic is a failure.
 pub enum Outcome {
-    /// It held.
+    /// What it expects is so.
     Pass,
     /// It could not be tried here, and why.
     #[allow(dead_code)] // most tests skip through `TestEnv::skip`
@@ -44,26 +45,26 @@ impl Test {
         }
     }
 
-    /// Never beside another test: it measures time, or changes something that all share.
+    /// Never while another test runs: it measures time, or changes something that all share.
     #[allow(dead_code)] // no test needs it yet
     pub const fn alone(mut self) -> Self {
         self.alone = true;
         self
     }
 
-    /// Only when a filter picks it: it needs what a machine of a developer's need not have.
+    /// Only when a filter names it: it needs what a developer's machine may lack.
     pub const fn when_named(mut self) -> Self {
         self.when_named = true;
         self
     }
 
-    /// Killed after this many seconds instead of 60.
+    /// Killed after this many seconds instead of 60; see `Deadline`.
     pub const fn limit_seconds(mut self, seconds: u64) -> Self {
         self.limit = Duration::from_secs(seconds);
         self
     }
 
-    /// `smoke::a_test`, whatever the path of this crate's module is.
+    /// `smoke::a_test`, without this crate's own name.
     fn name(&self) -> &'static str {
         self.name
             .split_once("::")
@@ -82,7 +83,7 @@ macro_rules! test {
     };
 }
 
-/// How long what a test started may go on after the test's own end.
+/// How long the processes that a test started may run after the test's own end.
 const GRACE: Duration = Duration::from_secs(2);
 
 pub struct Options {
@@ -198,7 +199,7 @@ impl Totals {
                 }
             }
         }
-        // Nobody is left to tell when our own stdout is gone.
+        // Where stdout is closed, nobody reads an error either.
         let _ = std::io::stdout().flush();
     }
 
@@ -250,7 +251,7 @@ pub fn run_one(table: &[&[Test]], name: &str) -> ExitCode {
     }
 }
 
-/// A place to work in, in this very process.
+/// The environment of a test in this very process.
 pub fn test_env() -> Result<TestEnv> {
     work_root().and_then(|root| TestEnv::open(&root))
 }
@@ -285,7 +286,13 @@ fn run_in_child(test: &Test, root: &Path) -> Result<Verdict> {
     };
     let pid = child.id();
     let group = -i32::try_from(pid).expect("process ids are ints");
-    let in_time = sys::ended_within(pid, test.limit).context("wait for the test")?;
+    let mut deadline = Deadline::after(test.limit);
+    let in_time = loop {
+        let left = deadline.left();
+        if left.is_zero() || sys::ended_within(pid, left).context("wait for the test")? {
+            break !left.is_zero();
+        }
+    };
     // Before the child is reaped, its id cannot have become someone else's.
     let left = processes::kill_leftovers(pid, &dir, if in_time { GRACE } else { Duration::ZERO });
     sys::kill_hard(group);
@@ -308,11 +315,7 @@ fn run_in_child(test: &Test, root: &Path) -> Result<Verdict> {
         (true, Some(SKIPPED)) => Verdict::Skipped(skip.unwrap_or_default()),
         _ => {
             if !in_time {
-                said += &format!(
-                    "killed after {} s; running: {}\n",
-                    test.limit.as_secs(),
-                    left.join("; ")
-                );
+                said += &format!("killed after {deadline}; running: {}\n", left.join("; "));
             } else if status.code() != Some(101) {
                 said += &format!("the test ended with {status}\n");
             }
@@ -328,12 +331,12 @@ fn running() -> MutexGuard<'static, Vec<(u32, PathBuf)>> {
     RUNNING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Ctrl-C: nothing of the tests stays behind, neither processes nor directories.
+/// Ctrl-C: neither processes nor directories of the tests are left.
 fn clean_up_when_interrupted() {
     sys::block_interruptions();
     std::thread::spawn(|| {
         let signal = sys::next_interruption();
-        let running = running(); // kept: no further test starts
+        let running = running(); // held to the end: no further test starts
         for (pid, work) in running.iter() {
             processes::kill_leftovers(*pid, &work.join("test"), Duration::ZERO);
             sys::kill_hard(-i32::try_from(*pid).expect("process ids are ints"));
@@ -344,7 +347,7 @@ fn clean_up_when_interrupted() {
 }
 
 /// Where the tests' directories are made: on a disk, since much of what is tested means nothing on tmpfs.
-fn work_root() -> Result<PathBuf> {
+pub fn work_root() -> Result<PathBuf> {
     let root =
         PathBuf::from(std::env::var_os("REFIT_TEST_DIR").unwrap_or_else(|| "/var/tmp".into()));
     if sys::is_memory_filesystem(&root).with_context(|| format!("look at {}", root.display()))? {

@@ -5,12 +5,13 @@ use std::io::{Read, Write};
 use std::process::{Child, Command, ExitStatus};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use crate::deadline::Deadline;
 use crate::sys::pty;
 
 /// How long `wait_for` waits before it fails the test.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 pub const CTRL_C: &str = "\x03";
 pub const CTRL_D: &str = "\x04";
@@ -63,10 +64,10 @@ impl Terminal {
             .expect("a terminal takes what is typed");
     }
 
-    /// Waits until this text is shown, behind what was waited for before.
+    /// Waits until this text is shown, after what was waited for before.
     #[track_caller]
     pub fn wait_for(&mut self, text: &str) {
-        let started = Instant::now();
+        let mut deadline = Deadline::after(TIMEOUT);
         loop {
             let shown = self.shown();
             if let Some(at) = shown[self.read..].find(text) {
@@ -74,8 +75,8 @@ impl Terminal {
                 return;
             }
             assert!(
-                started.elapsed() < PATIENCE,
-                "waited for {text:?} on the terminal, which shows:\n{shown}"
+                !deadline.is_over(),
+                "waited {deadline} for {text:?} on the terminal, which shows:\n{shown}"
             );
             std::thread::sleep(Duration::from_millis(5));
         }

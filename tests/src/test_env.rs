@@ -1,15 +1,16 @@
 //! What a test works with: a directory of its own, the refit under test, compiled programs, strace, waiting.
 //!
-//! Paths are handed out as `String`, because tests put them between words of a command line.
+//! Paths are `String`s, because tests use them as words of a command line.
 
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 
+use crate::deadline::Deadline;
 use crate::fixture::{self, Missing};
 use crate::strace::Trace;
 use crate::sys;
@@ -17,17 +18,17 @@ use crate::sys;
 /// The exit code of a test's process that means "could not be tried here".
 pub const SKIPPED: i32 = 77;
 
-/// How long `wait_until` and its kin wait before they fail the test.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// How long `wait_until` and the like wait before they fail the test.
+const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// One test's own place.
+/// The environment of one test.
 pub struct TestEnv {
     dir: PathBuf,
-    /// Only when there is no runner around this process that would remove the directory.
+    /// Only where no runner started this process, which would remove the directory.
     own: Option<tempfile::TempDir>,
 }
 
-#[allow(dead_code)] // tests take from here what they need
+#[allow(dead_code)] // a library for tests
 impl TestEnv {
     pub fn open(root: &Path) -> Result<Self> {
         if let Some(dir) = std::env::var_os("REFIT_TEST_ENV_DIR") {
@@ -172,7 +173,7 @@ impl TestEnv {
     pub fn skip(&self, reason: &str) -> ! {
         println!("skip: {reason}");
         if self.own.is_some() {
-            // Exiting drops nothing; what stays behind, stays behind.
+            // exit() drops nothing; where the directory cannot be removed, it stays.
             let _ = fs::remove_dir_all(&self.dir);
         }
         std::process::exit(SKIPPED)
@@ -206,7 +207,7 @@ pub fn target_dir() -> PathBuf {
         .to_owned()
 }
 
-/// Fails the test, with all that the command said, unless it exited with this code.
+/// Fails the test, with all that the command printed, unless it exited with this code.
 #[track_caller]
 pub fn expect_code(output: &Output, code: i32) {
     assert!(
@@ -230,16 +231,12 @@ pub fn described(output: &Output) -> String {
 #[track_caller]
 #[allow(dead_code)]
 pub fn wait_for<T>(what: &str, mut answer: impl FnMut() -> Option<T>) -> T {
-    let started = Instant::now();
+    let mut deadline = Deadline::after(TIMEOUT);
     loop {
         if let Some(answer) = answer() {
             return answer;
         }
-        assert!(
-            started.elapsed() < PATIENCE,
-            "waited {} s for {what}",
-            PATIENCE.as_secs()
-        );
+        assert!(!deadline.is_over(), "waited {deadline} for {what}");
         std::thread::sleep(Duration::from_millis(5));
     }
 }
