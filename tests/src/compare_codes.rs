@@ -20,7 +20,7 @@ fn gates_decide_the_exit_code(env: &TestEnv) -> Outcome {
     let gated = |gates: &[&str], code: i32, answers: &[&str]| {
         let mut args = vec!["--rounds", "40"];
         gates.iter().for_each(|gate| args.extend(["--gate", gate]));
-        args.extend(["sync=off", "--", &program, "60", &file]);
+        args.extend(["sync=off", "--", &program, "20", &file]);
         let (output, result) = compare(env, &args);
         expect_code(&output, code);
         let text = printed(&output);
@@ -45,7 +45,7 @@ fn gates_decide_the_exit_code(env: &TestEnv) -> Outcome {
 fn strict_wants_an_answer(env: &TestEnv) -> Outcome {
     let script = format!(
         "log={}.$WHO; echo >>$log; n=$(($(wc -l <$log) - 1)); each=${{WHO:+2}}
-        test $((n / ${{each:-4}} % 2)) = ${{WHO:-0}} || exec sleep 0.02",
+        test $((n / ${{each:-4}} % 2)) = ${{WHO:-0}} || exec sleep 0.1",
         env.path("log")
     );
     for (options, code) in [

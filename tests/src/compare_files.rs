@@ -23,7 +23,7 @@ const ODD: &str = "env.ODD=a, \"b\" <c> & d|e";
 
 /// A comparison with one variant of each fate, stored as `result.json`; what it printed.
 pub fn make(env: &TestEnv, options: &[&str]) -> Output {
-    let script = "test \"$OUT\" != 1 || exit 3; test -z \"$SLOW\" || exec sleep 0.02";
+    let script = "test \"$OUT\" != 1 || exit 3; test -z \"$SLOW\" || exec sleep 0.2";
     let args = [
         "compare",
         "--json",

@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
-use std::time::Instant;
 
 use crate::compared::{compare, list, number, printed, runs_of};
 use crate::runner::{Outcome, Test};
@@ -46,15 +45,13 @@ fn hooks_run_once_around_each_run(env: &TestEnv) -> Outcome {
 }
 
 fn a_slow_prepare_is_not_timed(env: &TestEnv) -> Outcome {
-    let counts = "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done";
-    let began = Instant::now();
-    expect_code(&env.run(&["sh", "-c", counts]), 0);
-    let alone_ns = began.elapsed().as_nanos() as f64;
+    const EACH_NS: f64 = 1e8;
+    let sleeps = "sleep 0.1";
     let args = [
         "--prepare",
-        counts,
+        sleeps,
         "--conclude",
-        counts,
+        sleeps,
         "--rounds",
         "12",
         "env.A=1",
@@ -64,22 +61,16 @@ fn a_slow_prepare_is_not_timed(env: &TestEnv) -> Outcome {
     let (output, result) = compare(env, &args);
     expect_code(&output, 0);
     for name in ["baseline", "env.A=1"] {
+        // A run may take any time; with a hook in it, none could take less than the hook.
         let runs = runs_of(&result, name);
-        let mut walls: Vec<f64> = runs
-            .iter()
-            .map(|run| number(&run["metrics"]["wall_ns"]))
-            .collect();
-        walls.sort_by(f64::total_cmp);
-        let median = walls[walls.len() / 2];
-        assert!(
-            median < alone_ns / 2.0,
-            "{median} ns; preparing takes {alone_ns} ns"
-        );
+        let walls = runs.iter().map(|run| number(&run["metrics"]["wall_ns"]));
+        let least = walls.fold(f64::MAX, f64::min);
+        assert!(least < EACH_NS, "{least} ns");
     }
     let took_ns = number(&result["plan"]["took_s"]) * 1e9;
     let runs = list(&result["runs"]).len() as f64;
     assert!(
-        took_ns > runs * alone_ns,
+        took_ns > 2.0 * runs * EACH_NS,
         "it was prepared and concluded, {took_ns} ns"
     );
     Outcome::Pass

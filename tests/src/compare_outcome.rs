@@ -44,10 +44,10 @@ fn who_fails_differs_or_hangs_is_out_and_the_others_go_on(env: &TestEnv) -> Outc
             "printed something else than the baseline",
             1,
         ),
-        ("env.MODE=hang", "did not end within 2.0 s (--timeout)", 1),
+        ("env.MODE=hang", "did not end within 10.0 s (--timeout)", 1),
         ("env.MODE=kill", "killed by signal 11", 3),
     ];
-    let options = ["--same-output", "--timeout", "2s", "--rounds", "40"];
+    let options = ["--same-output", "--timeout", "10s", "--rounds", "40"];
     let names: Vec<&str> = out.iter().map(|(name, ..)| *name).collect();
     let rest = ["sync=off", "--", "sh", "-c", &script];
     let (output, result) = compare(env, &[&options, &names[..], &rest].concat());
@@ -167,7 +167,8 @@ fn the_check_judges_each_run(env: &TestEnv) -> Outcome {
 }
 
 fn without_any_candidate_left_the_answer_is_2(env: &TestEnv) -> Outcome {
-    let script = "test -z \"$FAIL\" || exit 9";
+    // Two runs of next to nothing differ by any factor on a busy machine.
+    let script = "test -z \"$FAIL\" || exit 9; exec sleep 0.1";
     let gate = ["--gate", "wall<+500%", "--rounds", "14"];
     let all = [
         &gate[..],

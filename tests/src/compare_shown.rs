@@ -123,7 +123,7 @@ fn the_table_is_as_wide_as_the_terminal(env: &TestEnv) -> Outcome {
 fn progress_shows_estimates_and_never_a_verdict(env: &TestEnv) -> Outcome {
     let script = format!(
         "exec {} compare --seed 5 --rounds 24 --precision 0.0001% env.SLOW=1 -- \
-        sh -c 'test -z \"$SLOW\" || exec sleep 0.02' >out",
+        sh -c 'test -z \"$SLOW\" || exec sleep 0.2' >out",
         refit_path()
     );
     let mut command = env.command("sh");

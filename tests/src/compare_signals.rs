@@ -102,15 +102,15 @@ fn one_interruption_finishes_the_round_pair(env: &TestEnv) -> Outcome {
 }
 
 fn an_interruption_of_the_warm_up_leaves_no_estimate(env: &TestEnv) -> Outcome {
+    let [log, go] = ["log", "go"].map(|name| env.path(name));
     for (options, code) in [(&["--budget", "1s"][..], 0), (&["--strict"], 3)] {
-        let _ = fs::remove_file(env.path("log"));
-        let child = start(
-            env,
-            options,
-            &format!("echo >>{}; exec sleep 0.2", env.path("log")),
-        );
+        let _ = (fs::remove_file(&log), fs::remove_file(&go));
+        // The warm-up cannot be over before it is interrupted.
+        let waits = format!("echo >>{log}; until test -e {go}; do sleep 0.01; done");
+        let child = start(env, options, &waits);
         wait_until("the first run", || lines(env, "log") > 0);
         interrupt(&child);
+        env.file("go", "");
         let output = end(child);
         expect_code(&output, code);
         let result = result(env);
@@ -257,7 +257,7 @@ fn killed_it_leaves_the_run_under_way_to_end_by_itself(env: &TestEnv) -> Outcome
         "test $(wc -l <{log}) -lt 14 || echo $REFIT_SESSION >{session}; echo $$ >>{log}; test $(wc -l <{log}) -lt 15 || {{ until test -e {go}; do sleep 0.01; done; echo done >>{done}; }}"
     );
     let mut child = start(env, &["--timeout", "50s"], &script);
-    wait_until("a run behind the warm-up", || lines(env, "log") == 15);
+    wait_until("a run after the warm-up", || lines(env, "log") == 15);
     let text = fs::read_to_string(&log).expect("it is there");
     let pid = text
         .lines()

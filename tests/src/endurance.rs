@@ -152,7 +152,7 @@ fn a_session_in_the_making_is_no_abandoned_one(env: &TestEnv) -> Outcome {
     let mut slow = env
         .command("strace")
         .args(["-qq", "-o", "/dev/null", "-e", "trace=flock"])
-        .args(["-e", "inject=flock:delay_enter=300000", "--"])
+        .args(["-e", "inject=flock:delay_enter=2000000", "--"])
         .args([&refit, "run", "--quiet", "--json", &json, "--", "true"])
         .spawn()
         .expect("strace is installed");
@@ -165,7 +165,8 @@ fn a_session_in_the_making_is_no_abandoned_one(env: &TestEnv) -> Outcome {
         }
     };
     assert!(status.success(), "{status}, beside {others} others");
-    assert!(others > 5, "only {others} others");
+    // The first of them may have been early, and the last one late.
+    assert!(others > 2, "only {others} others");
     Outcome::Pass
 }
 

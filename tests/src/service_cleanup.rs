@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::process::{Child, Command, Output, Stdio};
-use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -26,8 +25,19 @@ pub const TESTS: &[Test] = &[
 
 /// Nothing but a signal ends it soon.
 const LONG: &[&str] = &["--rounds", "400", "--precision", "0.0001%"];
-/// Long before any limit of a recipe.
-const AT_ONCE: Duration = Duration::from_secs(8);
+
+/// A service that no limit of its recipe ends within the test's own.
+fn without_limits<'a>(env: &'a TestEnv, name: &str) -> RecipeFolder<'a> {
+    [
+        "service.ready-timeout",
+        "service.stop-timeout",
+        "load.timeout",
+    ]
+    .into_iter()
+    .fold(RecipeFolder::service(env, name), |folder, key| {
+        folder.set(key, "'2h'")
+    })
+}
 
 fn start(mut command: Command) -> Child {
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -87,18 +97,16 @@ fn one_interruption_finishes_the_round_pair(env: &TestEnv) -> Outcome {
 
 fn the_second_interruption_ends_the_window_at_once(env: &TestEnv) -> Outcome {
     let log = env.path("windows");
-    let hangs = format!("echo >>{log}; test $(wc -l <{log}) -lt 15 || exec sleep 600");
-    let folder = RecipeFolder::service(env, "twice").text("load.command", &hangs);
+    let hangs = format!("echo >>{log}; test $(wc -l <{log}) -lt 15 || exec sleep 7200");
+    let folder = without_limits(env, "twice").text("load.command", &hangs);
     let child = start(folder.comparison(LONG));
     wait_until("the run that hangs", || lines(env, "windows") == 15);
     interrupt(&child);
     let (server, ..) = started(env, "twice").pop().expect("it was started");
     let lives = || status_line(server, "State").is_some();
     assert!(lives(), "one interruption kills no run");
-    let began = Instant::now();
     interrupt(&child);
     let output = end(child);
-    assert!(began.elapsed() < AT_ONCE, "{:?}", began.elapsed());
     expect_code(&output, 0);
     folder.nothing_left();
     let result = result(env);
@@ -114,7 +122,7 @@ fn the_second_interruption_ends_the_window_at_once(env: &TestEnv) -> Outcome {
 
 fn the_second_interruption_ends_every_phase_at_once(env: &TestEnv) -> Outcome {
     let log = env.path("log");
-    let hangs = format!("echo >>{log}; exec sleep 600");
+    let hangs = format!("echo >>{log}; exec sleep 7200");
     for key in [
         "service.setup",
         "service.start",
@@ -125,7 +133,7 @@ fn the_second_interruption_ends_every_phase_at_once(env: &TestEnv) -> Outcome {
         "service.stop",
     ] {
         let _ = fs::remove_file(&log);
-        let folder = RecipeFolder::service(env, "phases");
+        let folder = without_limits(env, "phases");
         let folder = if key == "service.ready" {
             folder.set(key, &format!("{{ command = '{hangs}' }}"))
         } else {
@@ -135,11 +143,9 @@ fn the_second_interruption_ends_every_phase_at_once(env: &TestEnv) -> Outcome {
         let args = ["recipes", "check", &name, "--yes", "--dir", &dir];
         let child = start(refit(env, &args));
         wait_until(key, || lines(env, "log") == 1);
-        let began = Instant::now();
         interrupt(&child);
         interrupt(&child);
         let output = end(child);
-        assert!(began.elapsed() < AT_ONCE, "{key}: {:?}", began.elapsed());
         expect_code(&output, 1);
         // The variant that was under way, and no other.
         let text = printed(&output);
@@ -173,7 +179,7 @@ fn kill_in_window(env: &TestEnv, folder: &RecipeFolder, name: &str, command: Com
 }
 
 fn hanging<'a>(env: &'a TestEnv, name: &str) -> RecipeFolder<'a> {
-    let hangs = format!("echo >>{}; exec sleep 600", env.path("windows"));
+    let hangs = format!("echo >>{}; exec sleep 7200", env.path("windows"));
     RecipeFolder::service(env, name).text("load.command", &hangs)
 }
 

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::process::Child;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::compared::{effect, list, number, printed, runs_of};
+use crate::compared::{effect, list, number, pairs, printed, runs_of, variant};
 use crate::recipe_folder::RecipeFolder;
 use crate::runner::{Outcome, Test};
 use crate::test;
@@ -141,30 +141,31 @@ fn a_run_holds_what_its_window_held(env: &TestEnv) -> Outcome {
                 number(&load["values"]["own-time"]),
             );
             assert!(own > 0.0 && window >= own, "{load}");
-            // The load's own start and end are in the window as well.
-            assert!(window < own + 1e9, "{load}");
         }
     }
-    let rate = |name: &str| {
-        let mut rates: Vec<f64> = runs_of(&result, name)
-            .iter()
-            .map(|run| 50.0 / number(&run["load"]["window_ns"]))
-            .collect();
-        rates.sort_by(f64::total_cmp);
-        rates[rates.len() / 2]
+    // The estimate is an average of what the round pairs show.
+    let window = |pair: &[Value], index: usize| -> f64 {
+        let runs = pair.iter().filter(|run| run["variant"] == index);
+        runs.map(|run| number(&run["load"]["window_ns"]).ln())
+            .sum::<f64>()
+            / 2.0
     };
+    let (index, _) = variant(&result, "sync=off");
+    let (mut least, mut most) = (f64::MAX, f64::MIN);
+    for pair in &pairs(&result)[1..] {
+        let change = (window(pair, 0) - window(pair, index)).exp_m1();
+        (least, most) = (least.min(change), most.max(change));
+    }
     let change = number(&effect(&result, "sync=off", "rate")["change"]);
-    // Two estimates of one ratio, on a machine where anything may run meanwhile.
-    let expected = rate("sync=off") / rate("baseline");
     assert!(
-        change > 0.0 && ((1.0 + change) / expected).ln().abs() < 2.0_f64.ln(),
-        "{change} {expected}"
+        least - 1e-9 <= change && change <= most + 1e-9,
+        "{change} is not between {least} and {most}"
     );
     Outcome::Pass
 }
 
 /// Each program that synced: calls seen, real, suppressed.
-fn list_of_calls(calls: &serde_json::Value) -> Vec<(String, u64, u64, u64)> {
+fn list_of_calls(calls: &Value) -> Vec<(String, u64, u64, u64)> {
     let programs = calls.as_object().expect("programs by name");
     let rows = programs.iter().map(|(path, calls)| {
         let of = |field: &str| calls["fsync"][field].as_u64().expect("a count");
