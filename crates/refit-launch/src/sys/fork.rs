@@ -3,6 +3,7 @@
 use std::ffi::CStr;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
 
 use rustix::process::{Pid, PidfdFlags, WaitId, WaitIdOptions, getpid, pidfd_open, waitid};
 
@@ -22,9 +23,32 @@ extern "C" fn run_and_exit<F: FnOnce() -> i32>(work: F) -> ! {
     unsafe { libc::_exit(code) }
 }
 
+/// A process with other threads must not be forked: the child would have none of
+/// them, and would wait forever for a lock that one of them held.
+#[derive(Debug, thiserror::Error)]
+#[error("refit has {0} threads, and only a process with one thread can be forked safely")]
+struct OtherThreads(u64);
+
+/// Whether this process may be forked.
+///
+/// # Errors
+/// It has other threads, or no /proc tells how many.
+pub fn check_single_thread() -> io::Result<()> {
+    // Two links, and one for each thread (fs/proc/base.c, proc_task_getattr).
+    let links = std::fs::metadata("/proc/self/task")?.nlink();
+    match links.saturating_sub(2) {
+        1 => Ok(()),
+        threads => Err(io::Error::other(OtherThreads(threads))),
+    }
+}
+
 /// Runs `work` in a forked process.
+///
+/// # Errors
+/// This process has other threads, or there can be no more processes.
 pub fn fork(work: impl FnOnce() -> i32) -> io::Result<Child> {
-    // SAFETY: refit has one thread, so the child finds no lock that another one
+    check_single_thread()?;
+    // SAFETY: there is one thread, so the child finds no lock that another one
     // holds; it never returns from here.
     match unsafe { libc::fork() } {
         0 => run_and_exit(work),
@@ -38,7 +62,11 @@ pub struct OrphansParent(libc::pid_t);
 
 /// Runs `work` in a process that is nobody's child. Nobody waits for it here: it
 /// is on its way when its parent was reaped.
+///
+/// # Errors
+/// As [`fork`].
 pub fn fork_orphan(work: impl FnOnce() -> i32) -> io::Result<OrphansParent> {
+    check_single_thread()?;
     // SAFETY: as in `fork`, twice.
     let parent = || unsafe {
         match libc::fork() {
@@ -77,8 +105,12 @@ pub enum Side {
 
 /// Forks a process that goes on here, as its parent does: for those that
 /// [`fork`] made, where there is no way back into refit's own code.
+///
+/// # Errors
+/// As [`fork`].
 pub fn split() -> io::Result<Side> {
-    // SAFETY: the process has one thread.
+    check_single_thread()?;
+    // SAFETY: there is one thread, as in `fork`.
     match unsafe { libc::fork() } {
         0 => Ok(Side::Child),
         -1 => Err(io::Error::last_os_error()),
@@ -169,4 +201,26 @@ fn set_policy(policy: i32) {
     let parameters: libc::sched_param = unsafe { std::mem::zeroed() };
     // SAFETY: about the calling process alone; the structure outlives the call.
     unsafe { libc::sched_setscheduler(0, policy, &raw const parameters) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_with_other_threads_is_not_forked() {
+        // The tests themselves run on threads; one more makes sure.
+        std::thread::scope(|scope| {
+            let (stop, wait) = std::sync::mpsc::channel::<()>();
+            scope.spawn(move || wait.recv());
+            let refused =
+                |error: io::Error| assert!(error.to_string().contains("threads"), "{error}");
+            fork(|| 0).map(Child::reap).map_err(refused).unwrap_err();
+            fork_orphan(|| 0)
+                .map(OrphansParent::reap)
+                .map_err(refused)
+                .unwrap_err();
+            drop(stop);
+        });
+    }
 }

@@ -1,6 +1,6 @@
 //! A program, and the moment between clone and exec.
 
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::fs::File;
 use std::io;
 use std::mem::{MaybeUninit, zeroed};
@@ -77,30 +77,110 @@ fn pointers(strings: &[CString]) -> Vec<*const libc::c_char> {
         .collect()
 }
 
-unsafe extern "C" {
-    static mut environ: *const *const libc::c_char;
+/// Where execvp(3) looks when there is no PATH (glibc, `_CS_PATH`).
+const DEFAULT_PATH: &[u8] = b"/bin:/usr/bin";
+/// What a file without a known format is run by (execvp(3)).
+const SHELL: &CStr = c"/bin/sh";
+
+/// What execve(2) needs, made before the clone: between that and the exec there
+/// is no memory to be had, and nothing of refit's, its `environ` least of all,
+/// may change under its other threads.
+struct Arguments {
+    /// The files to try, in order, as env(1) would find them: in the PATH that the
+    /// program will have.
+    files: Vec<CString>,
+    argv: Vec<*const libc::c_char>,
+    /// For a script without `#!`: the shell, the file, the other arguments.
+    shell_argv: Vec<*const libc::c_char>,
+    envp: Vec<*const libc::c_char>,
+}
+
+impl Arguments {
+    /// They point into the program, which has to outlive them.
+    fn of(program: &Program) -> Arguments {
+        let argv = pointers(&program.argv);
+        let mut shell_argv = vec![SHELL.as_ptr(), ptr::null()];
+        shell_argv.extend(&argv[1..]);
+        Arguments {
+            files: files(&program.argv[0], &program.envp),
+            argv,
+            shell_argv,
+            envp: pointers(&program.envp),
+        }
+    }
+
+    /// execvpe(3). Returns only on failure. Async-signal-safe.
+    ///
+    /// # Safety
+    /// The program that these are of is still there.
+    unsafe fn exec(&mut self) -> io::Error {
+        let mut denied = None;
+        let mut last = io::Error::from_raw_os_error(libc::ENOENT);
+        for file in &self.files {
+            // SAFETY: the arrays end with NULL and point to strings that end with
+            // NUL, which the program and `files` hold.
+            last = unsafe {
+                libc::execve(file.as_ptr(), self.argv.as_ptr(), self.envp.as_ptr());
+                let error = io::Error::last_os_error();
+                if error.raw_os_error() == Some(libc::ENOEXEC) {
+                    self.shell_argv[1] = file.as_ptr();
+                    libc::execve(SHELL.as_ptr(), self.shell_argv.as_ptr(), self.envp.as_ptr());
+                    io::Error::last_os_error()
+                } else {
+                    error
+                }
+            };
+            match last.raw_os_error() {
+                Some(libc::EACCES) => denied = Some(libc::EACCES),
+                Some(
+                    libc::ENOENT | libc::ESTALE | libc::ENOTDIR | libc::ENODEV | libc::ETIMEDOUT,
+                ) => {}
+                _ => return last,
+            }
+        }
+        denied.map_or(last, io::Error::from_raw_os_error)
+    }
+}
+
+/// The files that a name may stand for.
+fn files(name: &CStr, envp: &[CString]) -> Vec<CString> {
+    let bytes = name.to_bytes();
+    if bytes.is_empty() {
+        return Vec::new();
+    }
+    if bytes.contains(&b'/') {
+        return vec![name.to_owned()];
+    }
+    let path = envp
+        .iter()
+        .find_map(|entry| entry.to_bytes().strip_prefix(b"PATH="));
+    let directories = path.unwrap_or(DEFAULT_PATH).split(|byte| *byte == b':');
+    let file = |directory: &[u8]| {
+        let separator: &[u8] = if directory.is_empty() { b"" } else { b"/" };
+        CString::new([directory, separator, bytes].concat()).ok()
+    };
+    directories.filter_map(file).collect()
 }
 
 impl Program {
     /// Becomes the program. Returns only on failure.
     pub fn replace(&self, filter: Option<&Installation>) -> StartError {
-        let argv = pointers(&self.argv);
-        let envp = pointers(&self.envp);
-        // SAFETY: refit has one thread; both arrays end with NULL, point to
-        // NUL-terminated strings, and live until the exec or the return.
-        unsafe { become_program(self, filter, &argv, &envp) }.into()
+        let mut arguments = Arguments::of(self);
+        // SAFETY: the arguments are this program's.
+        unsafe { become_program(self, filter, &mut arguments) }.into()
     }
 }
 
 /// Only async-signal-safe calls: this runs between clone and exec.
+///
+/// # Safety
+/// The arguments are of this program.
 unsafe fn become_program(
     program: &Program,
     filter: Option<&Installation>,
-    argv: &[*const libc::c_char],
-    envp: &[*const libc::c_char],
+    arguments: &mut Arguments,
 ) -> io::Error {
-    // SAFETY: the caller holds that the arrays are NULL-terminated and that no
-    // other thread reads `environ`.
+    // SAFETY: all that is passed outlives the calls, which keep nothing.
     unsafe {
         for (signal, was_default) in IGNORED.iter().zip(&WAS_DEFAULT) {
             if was_default.load(Ordering::Relaxed) {
@@ -137,11 +217,8 @@ unsafe fn become_program(
         {
             return error;
         }
-        // As env(1): the program is looked for in the PATH that it will have.
-        environ = envp.as_ptr();
-        libc::execvp(argv[0], argv.as_ptr());
+        arguments.exec()
     }
-    io::Error::last_os_error()
 }
 
 /// The mask that refit was started with: a program gets it, however many
@@ -187,8 +264,7 @@ pub fn with_first_signals(command: &mut Command) -> &mut Command {
 struct Start<'a> {
     program: &'a Program,
     filter: Option<&'a Installation>,
-    argv: Vec<*const libc::c_char>,
-    envp: Vec<*const libc::c_char>,
+    arguments: Arguments,
     mask: libc::sigset_t,
     child_was_ignored: bool,
     error: Option<io::Error>,
@@ -204,7 +280,7 @@ extern "C" fn child(start: *mut libc::c_void) -> libc::c_int {
             libc::signal(libc::SIGCHLD, libc::SIG_IGN);
         }
         libc::sigprocmask(libc::SIG_SETMASK, &raw const start.mask, ptr::null_mut());
-        let error = become_program(start.program, start.filter, &start.argv, &start.envp);
+        let error = become_program(start.program, start.filter, &mut start.arguments);
         start.error = Some(error);
         libc::_exit(127)
     }
@@ -223,25 +299,22 @@ fn start(
     let mut start = Start {
         program,
         filter,
-        argv: pointers(&program.argv),
-        envp: pointers(&program.envp),
+        arguments: Arguments::of(program),
         mask,
         child_was_ignored,
         error: None,
     };
     // SAFETY: the stack is ours, aligned, and grows down from its end; stack
     // and `start` outlive the child's use of them, because CLONE_VFORK holds us
-    // until it has exec'ed or ended. `environ` is set back to what it was.
+    // until it has exec'ed or ended. Other threads of refit go on meanwhile: the
+    // child changes nothing of theirs.
     let pid = unsafe {
-        let before = environ;
-        let pid = libc::clone(
+        libc::clone(
             child,
             stack.as_mut_ptr_range().end.cast(),
             libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD,
             (&raw mut start).cast(),
-        );
-        environ = before;
-        pid
+        )
     };
     if pid < 0 {
         return Err(io::Error::last_os_error().into());
@@ -270,5 +343,98 @@ pub(super) fn launch(
             start(program, None, mask, was_ignored)
         }
         started => started,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicUsize;
+    use std::thread;
+
+    use super::*;
+
+    fn strings(words: &[&str]) -> Vec<CString> {
+        let string = |word: &&str| CString::new(*word).expect("no NUL in it");
+        words.iter().map(string).collect()
+    }
+
+    fn program(argv: &[&str], envp: &[&str]) -> Program {
+        Program {
+            argv: strings(argv),
+            envp: strings(envp),
+            thp: None,
+            apart: None,
+        }
+    }
+
+    /// Its exit code.
+    fn run(program: &Program) -> Result<i32, StartError> {
+        let pid = launch(program, None)?;
+        let mut status = 0;
+        // SAFETY: our child, and a place for its status.
+        assert_eq!(unsafe { libc::waitpid(pid, &raw mut status, 0) }, pid);
+        Ok(libc::WEXITSTATUS(status))
+    }
+
+    #[test]
+    fn a_name_is_looked_for_as_execvp_does() {
+        let listed = |name: &str, envp: &[&str]| {
+            let name = CString::new(name).expect("no NUL in it");
+            let all = files(&name, &strings(envp)).into_iter();
+            all.map(|file| file.into_string().expect("text"))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(listed("a", &["PATH=/x::/y/"]), ["/x/a", "a", "/y//a"]);
+        assert_eq!(listed("a", &["LD_PATH=/x"]), ["/bin/a", "/usr/bin/a"]);
+        assert_eq!(listed("./a", &["PATH=/x"]), ["./a"]);
+        assert_eq!(listed("", &["PATH=/x"]), [""; 0]);
+    }
+
+    #[test]
+    fn the_errors_are_those_of_execvp() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let at = dir.path().display();
+        let path = format!("PATH=/nowhere:{at}:/bin");
+        let write = |name: &str, mode| {
+            use std::os::unix::fs::PermissionsExt;
+            let file = dir.path().join(name);
+            std::fs::write(&file, "exit 7\n").expect("a file");
+            std::fs::set_permissions(file, std::fs::Permissions::from_mode(mode)).expect("ours");
+        };
+        write("script", 0o755);
+        write("closed", 0o644);
+        let code = |name: &str| run(&program(&[name], &[&path])).map_err(|error| error.0.kind());
+        // Without `#!`, a shell's.
+        assert_eq!(code("script"), Ok(7));
+        assert_eq!(code("true"), Ok(0));
+        assert_eq!(code("closed"), Err(io::ErrorKind::PermissionDenied));
+        assert_eq!(code("nothing-of-that-name"), Err(io::ErrorKind::NotFound));
+        assert_eq!(code(""), Err(io::ErrorKind::NotFound));
+    }
+
+    #[test]
+    fn the_environment_of_other_threads_stays_theirs() {
+        let own = std::env::var_os("PATH");
+        let program = program(&["true"], &["PATH=/bin:/usr/bin:/of-the-program"]);
+        let done = AtomicBool::new(false);
+        let looked = AtomicUsize::new(0);
+        thread::scope(|scope| {
+            let look = || {
+                while !done.load(Ordering::Relaxed) {
+                    assert_eq!(std::env::var_os("PATH"), own);
+                    looked.fetch_add(1, Ordering::Relaxed);
+                }
+            };
+            let threads = [scope.spawn(look), scope.spawn(look)];
+            let mut runs = 0;
+            while runs < 100 || looked.load(Ordering::Relaxed) < 10_000 {
+                if threads.iter().any(thread::ScopedJoinHandle::is_finished) {
+                    break;
+                }
+                assert_eq!(run(&program).expect("it starts"), 0);
+                runs += 1;
+            }
+            done.store(true, Ordering::Relaxed);
+        });
     }
 }
