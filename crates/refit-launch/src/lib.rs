@@ -23,6 +23,7 @@ pub mod thp;
 pub use error::LaunchError;
 pub use prepare::{Options, Prepared, prepare};
 pub use sys::ended::{End, Ended, StartError, Usage};
+pub use sys::fork::check_single_thread;
 pub use sys::interruption::{count_interruptions, doze, interruptions};
 pub use sys::program::with_first_signals;
 pub use sys::running::Running;

@@ -24,8 +24,8 @@ pub use watch::Watch;
 // Whoever makes runs gets all that they are made of from here: how a program is
 // launched, and what is read of it.
 pub use refit_launch::{
-    End, Ended, LaunchError, Options, Prepared, Running, StartError, Usage, count_interruptions,
-    disk, doze, interruptions, prepare, seccomp, with_first_signals,
+    End, Ended, LaunchError, Options, Prepared, Running, StartError, Usage, check_single_thread,
+    count_interruptions, disk, doze, interruptions, prepare, seccomp, with_first_signals,
 };
 pub use refit_meter::{
     Caller, Directory, MemorySample, MemorySampler, Pressure, Testimony, TreeUsage, Witness,

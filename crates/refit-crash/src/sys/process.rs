@@ -7,6 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::OnceLock;
 
 use libc::c_int;
+use refit_run::check_single_thread;
 
 /// The exit code of a process of refit's after a panic.
 const PANICKED: i32 = 101;
@@ -67,10 +68,11 @@ fn code(status: c_int) -> i32 {
 /// Runs `work` in a forked process, which the kernel kills when this one ends.
 ///
 /// # Errors
-/// No process is free.
+/// This process has other threads, or no process is free.
 pub fn fork(work: impl FnOnce() -> i32) -> io::Result<Child> {
-    // SAFETY: the process that forks has one thread, so the child finds no lock
-    // that another thread holds. It never returns from here.
+    check_single_thread()?;
+    // SAFETY: there is one thread, so the child finds no lock that another thread
+    // holds. It never returns from here.
     match unsafe { libc::fork() } {
         -1 => Err(io::Error::last_os_error()),
         0 => {
