@@ -11,6 +11,7 @@ pub const TESTS: &[Test] = &[
     test!(doctor_says_what_the_machine_allows),
     test!(doctor_says_what_of_a_program_can_be_reached),
     test!(explain_starts_nothing),
+    test!(help_is_a_verb_and_has_headings),
     test!(huge_pages_are_taken_away_as_far_as_a_process_may_ask),
     test!(variables_and_libraries_reach_the_program),
     test!(the_demo_compares_a_mail_queue).limit_seconds(150),
@@ -51,12 +52,46 @@ fn doctor_says_what_of_a_program_can_be_reached(env: &TestEnv) -> Outcome {
     let page = stdout(env, &["doctor", &env.program("fsync_once")], 0);
     assert!(page.contains("dynamic, glibc, 64-bit"), "{page}");
     assert!(page.contains("calls          fsync"), "{page}");
-    let page = stdout(env, &["doctor", &env.program("static_fsync")], 1);
-    assert!(page.contains("not reached: static"), "{page}");
+    // The same as `run` does: root has a filter for what no preload reaches.
+    let (code, syncs) = if env.as_root() {
+        (0, "reached by a seccomp filter; not by the preload: static")
+    } else {
+        (1, "not reached: static; root reaches it, or --no-new-privs")
+    };
+    let static_program = env.program("static_fsync");
+    let page = stdout(env, &["doctor", &static_program], code);
+    assert!(
+        page.contains(&format!("sync, disk     {syncs}\n")),
+        "{page}"
+    );
+    assert!(
+        page.contains("odirect        not reached: static\n"),
+        "{page}"
+    );
+    let report = env.report(&[
+        "run",
+        "sync=off",
+        "--",
+        &static_program,
+        &env.path("static"),
+    ]);
+    let reached = report["coverage"]["processes_reached"].as_u64();
+    assert_eq!(reached == Some(1), code == 0, "{report}");
     let page = stdout(env, &["doctor", &env.program("musl_fsync")], 0);
     assert!(page.contains("dynamic, musl"), "{page}");
     let page = stdout(env, &["doctor", &env.program("inline_asm_fsync")], 0);
     assert!(page.contains("by instructions of its own"), "{page}");
+    let page = stdout(env, &["doctor", &env.program("own_malloc")], 0);
+    assert!(
+        page.contains("malloc         not swapped: the program exports"),
+        "{page}"
+    );
+    let page = stdout(env, &["doctor", &env.program("linked_jemalloc")], 0);
+    let linked = "swapped by any allocator but glibc: the program links /";
+    assert!(
+        page.contains(linked) && page.contains("/libjemalloc.so.2,"),
+        "{page}"
+    );
     let script = env.file("script", "#!/bin/sh\ntrue\n");
     let page = stdout(env, &["doctor", &script], 0);
     assert!(page.contains("script         runs /bin/sh"), "{page}");
@@ -64,6 +99,32 @@ fn doctor_says_what_of_a_program_can_be_reached(env: &TestEnv) -> Outcome {
     expect_code(&missing, 2);
     let said = String::from_utf8_lossy(&missing.stderr);
     assert!(said.contains("`no-such-command`"), "{said}");
+    Outcome::Pass
+}
+
+fn help_is_a_verb_and_has_headings(env: &TestEnv) -> Outcome {
+    let all = stdout(env, &["help"], 0);
+    for verb in ["run", "compare", "report", "doctor", "demo"] {
+        assert!(
+            all.contains(&format!("\n  {verb} ")),
+            "{verb} is not in {all}"
+        );
+        let help = stdout(env, &["help", verb], 0);
+        assert_eq!(help, stdout(env, &[verb, "--help"], 0));
+        assert!(help.contains(&format!("Usage: refit {verb}")), "{help}");
+        // Every option has a heading of its own, but for the one that prints this.
+        let (_, options) = help.split_once("\nOptions:\n").expect("a last heading");
+        let options = options.split("\n\n").next().unwrap_or_default();
+        let names = options
+            .lines()
+            .filter(|line| line.contains("  -") || line.contains("  --"));
+        let names: Vec<&str> = names.collect();
+        assert_eq!(names.len(), 1, "{help}");
+        assert!(names[0].contains("-h, --help"), "{help}");
+    }
+    let check = stdout(env, &["help", "recipes", "check"], 0);
+    assert!(check.contains("\nInstances:\n"), "{check}");
+    expect_code(&env.refit(&["help", "nonsense"]), 2);
     Outcome::Pass
 }
 

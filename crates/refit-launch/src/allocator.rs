@@ -36,7 +36,8 @@ pub const KNOWN: [Known; 3] = [
     },
 ];
 
-const DIRECTORIES: [&str; 5] = [
+/// Where the system's libraries lie.
+pub const DIRECTORIES: [&str; 5] = [
     "/usr/lib/x86_64-linux-gnu",
     "/lib/x86_64-linux-gnu",
     "/usr/lib64",

@@ -11,7 +11,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use memchr::memmem;
-use object::{Object, ObjectSymbol};
+use object::{Object, ObjectSection, ObjectSymbol};
 
 /// Bytes that are looked at together, and how many of them once more with the
 /// next ones: what belongs to one instruction is never cut.
@@ -111,6 +111,11 @@ pub struct ElfFacts {
     pub exports_malloc: bool,
     /// Sync calls that it imports, sorted.
     pub sync_imports: Vec<String>,
+    /// Names of the libraries that it is linked with, in order.
+    pub needed: Vec<String>,
+    /// Directories in which it looks for them before the system's own, as written: `$ORIGIN` stands for the
+    /// directory that it lies in.
+    pub library_path: Vec<String>,
 }
 
 /// Names behind which a call for durability can stand.
@@ -126,6 +131,12 @@ const SYNC_NAMES: [&str; 10] = [
     "syscall",
     "io_uring_queue_init",
 ];
+
+/// elf.h.
+const DT_NULL: u64 = 0;
+const DT_NEEDED: u64 = 1;
+const DT_RPATH: u64 = 15;
+const DT_RUNPATH: u64 = 29;
 
 impl ElfFacts {
     /// Reads the bytes of an ELF file; nothing is known of any other.
@@ -145,7 +156,38 @@ impl ElfFacts {
             }
         }
         facts.sync_imports.sort();
+        facts.read_dynamic(&elf);
         facts
+    }
+
+    /// The entries of the dynamic section (elf(5)): pairs of a tag and an offset into its strings.
+    fn read_dynamic(&mut self, elf: &object::File) {
+        let data = |name| {
+            elf.section_by_name(name)
+                .and_then(|section| section.data().ok())
+        };
+        let (Some(entries), Some(strings)) = (data(".dynamic"), data(".dynstr")) else {
+            return;
+        };
+        for at in (0..entries.len()).step_by(16) {
+            let (Some(tag), Some(offset)) = (u64_at(entries, at), u64_at(entries, at + 8)) else {
+                return;
+            };
+            let text = || {
+                let bytes = strings.get(usize::try_from(offset).ok()?..)?;
+                let end = bytes.iter().position(|byte| *byte == 0)?;
+                std::str::from_utf8(&bytes[..end]).ok()
+            };
+            match tag {
+                DT_NULL => return,
+                DT_NEEDED => self.needed.extend(text().map(str::to_owned)),
+                DT_RPATH | DT_RUNPATH => {
+                    let directories = text().into_iter().flat_map(|path| path.split(':'));
+                    self.library_path.extend(directories.map(str::to_owned));
+                }
+                _ => {}
+            }
+        }
     }
 }
 
@@ -162,6 +204,17 @@ mod tests {
         assert!(!code_has(&getpid));
         assert!(code_has(&wrapper));
         assert!(!code_has(&[0x0f, 0x05]));
+    }
+
+    #[test]
+    fn what_a_program_is_linked_with_is_read() {
+        let facts = ElfFacts::read(&fs::read("/bin/true").unwrap());
+        assert!(
+            facts.needed.iter().any(|name| name.starts_with("libc.")),
+            "{:?}",
+            facts.needed
+        );
+        assert!(!facts.exports_malloc);
     }
 
     #[test]

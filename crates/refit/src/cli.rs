@@ -17,22 +17,25 @@ pub use crash::CrashArgs;
 pub use recipes::{RecipeCheckArgs, RecipeCopyArgs, RecipeNameArgs, RecipesArgs, RecipesVerb};
 pub use run::{ReachArgs, RunArgs};
 
-/// Swap one part beneath an unmodified program, and say exactly what happened
+// The headings of long help texts.
+const SETTINGS: &str = "Settings";
+const REACH: &str = "How the program is reached";
+const OUTPUT: &str = "Output";
+
+/// Swap one part beneath an unmodified program, and report exactly what happened
+///
+/// `refit help COMMAND` describes a command. Start with `refit demo`, or with
+/// `refit run -- COMMAND`, which changes nothing.
 #[derive(Parser)]
-#[command(
-    name = "refit",
-    version,
-    max_term_width = 100,
-    disable_help_subcommand = true
-)]
+#[command(name = "refit", version, verbatim_doc_comment, max_term_width = 100)]
 pub struct Cli {
     #[command(subcommand)]
     pub verb: Verb,
 }
 
-/// What was typed. `run` is tried alone first: it holds up a program's start, and
-/// most of clap's time goes into describing verbs that nobody asked for. Whatever
-/// is wrong with it is for the whole to say.
+/// What was typed. `run` is tried alone first: it delays a program's start, and
+/// clap spends most of its time on describing the other verbs. Errors in it are
+/// reported by the whole parser.
 ///
 /// # Errors
 /// clap's, its help and version among them.
@@ -65,23 +68,23 @@ pub enum Verb {
 #[derive(Args, Clone, Default)]
 pub struct OutputArgs {
     /// Write everything that was measured (docs/result.schema.json)
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     pub json: Option<PathBuf>,
 
-    /// Write one line for each run
-    #[arg(long, value_name = "FILE")]
+    /// Write one line for each run, as CSV
+    #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     pub csv: Option<PathBuf>,
 
     /// Write the table as Markdown
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     pub md: Option<PathBuf>,
 
-    /// Write one self-contained page
-    #[arg(long, value_name = "FILE")]
+    /// Write one self-contained HTML page
+    #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     pub html: Option<PathBuf>,
 
-    /// Draw every run: its order against its ratio
-    #[arg(long, value_name = "FILE")]
+    /// Draw every run as SVG: its order against its ratio
+    #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     pub svg: Option<PathBuf>,
 }
 
@@ -97,15 +100,23 @@ impl OutputArgs {
     }
 }
 
-/// Draw stored comparisons and crash reports again, or list them as a score log
+/// Print stored comparisons and crash reports again, or list them by date
+///
+/// Exit code: 0, or 2 when a file cannot be read or written.
 #[derive(Args)]
+#[command(verbatim_doc_comment)]
 pub struct ReportArgs {
     /// Results that `refit compare --json` or `refit crash --json` wrote
     #[arg(value_name = "FILE")]
     pub files: Vec<PathBuf>,
 
     /// List every comparison in DIR: date, change, effect, kept or not
-    #[arg(long, value_name = "DIR", conflicts_with = "files")]
+    #[arg(
+        long,
+        value_name = "DIR",
+        conflicts_with = "files",
+        help_heading = "Input"
+    )]
     pub history: Option<PathBuf>,
 
     #[command(flatten)]
@@ -124,11 +135,11 @@ fn seed(text: &str) -> Result<u64, String> {
     number.ok_or_else(|| "write a number, as 7 or 0x5eed".to_owned())
 }
 
-/// Say what this machine allows, what refit can reach of a command, or what a
+/// Show what this machine allows, what of a command refit reaches, or what a
 /// flush costs on a disk
 ///
-/// Exits with 0, with 1 when the command cannot be reached or flushes wait for
-/// no disk, and with 2 when there is no such command or directory.
+/// Exit codes: 0; 1 when the command's syncs cannot be reached, or flushes wait
+/// for no disk; 2 when there is no such command or directory.
 #[derive(Args)]
 #[command(verbatim_doc_comment)]
 pub struct DoctorArgs {
@@ -136,26 +147,28 @@ pub struct DoctorArgs {
     #[arg(value_name = "COMMAND", conflicts_with = "probe_disk")]
     pub command: Option<OsString>,
 
-    /// Flush lines to a new file in DIR for a few seconds, and say what that
-    /// takes, and which disk= emulates it
-    #[arg(long, value_name = "DIR")]
+    /// Write and flush lines to a new file in DIR for a few seconds; print how
+    /// long a flush takes, and which disk= setting emulates it
+    #[arg(long, value_name = "DIR", help_heading = "Disk")]
     pub probe_disk: Option<PathBuf>,
 
-    /// Write every flush of --probe-disk as a profile, for disk=/PATH/FILE
+    /// Write the duration of every flush of --probe-disk to FILE, a profile for
+    /// disk=/PATH/FILE
     #[arg(
         long,
         value_name = "FILE",
         requires = "probe_disk",
-        conflicts_with = "command"
+        conflicts_with = "command",
+        help_heading = "Disk"
     )]
     pub json: Option<PathBuf>,
 
-    /// Look for allocators here first
-    #[arg(long, value_name = "DIR")]
+    /// Look for allocators in DIR first
+    #[arg(long, value_name = "DIR", help_heading = SETTINGS)]
     pub allocator_dir: Option<PathBuf>,
 }
 
-/// Show a swap on this machine; no server needed
+/// Show a swap on this machine, without a server
 ///
 /// `refit demo` compares a small mail queue with and without its syncs, and on
 /// every allocator that is installed. `refit demo fsync` measures what a log
@@ -163,16 +176,27 @@ pub struct DoctorArgs {
 #[derive(Args)]
 #[command(verbatim_doc_comment)]
 pub struct DemoArgs {
-    /// `fsync`, or nothing for the mail queue
+    /// `fsync`; the default is the mail queue
     #[arg(value_name = "WHAT")]
     pub what: Option<String>,
 
     /// Work in a new directory below this one
-    #[arg(long, value_name = "DIR", default_value = "/var/tmp")]
+    #[arg(
+        long,
+        value_name = "DIR",
+        default_value = "/var/tmp",
+        help_heading = "Measuring"
+    )]
     pub dir: PathBuf,
 
     /// How long the comparison may take
-    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "60s")]
+    #[arg(
+        long,
+        value_name = "TIME",
+        value_parser = duration,
+        default_value = "60s",
+        help_heading = "Measuring"
+    )]
     pub budget: Duration,
 }
 
@@ -185,7 +209,7 @@ fn usage_code() -> i32 {
     }
 }
 
-/// Prints what clap has to say, and ends.
+/// Prints clap's message, and ends.
 pub fn usage_error(error: &clap::Error) -> ! {
     // Nothing is left to do when even this cannot be printed.
     let _ = error.print();

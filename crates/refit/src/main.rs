@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 mod cli;
 mod cmd;
+mod reachability;
 
 use cli::Verb;
 

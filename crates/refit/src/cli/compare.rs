@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::Args;
 use refit_lab::Gate;
 
-use super::{OutputArgs, ReachArgs, duration, seed};
+use super::{OUTPUT, OutputArgs, ReachArgs, SETTINGS, duration, seed};
 
 /// Compare variants of a command, or of a service under load, with the baseline
 ///
@@ -31,91 +31,91 @@ use super::{OutputArgs, ReachArgs, duration, seed};
 )]
 pub struct CompareArgs {
     /// Settings under the baseline and every variant
-    #[arg(long, value_name = "SETTINGS")]
+    #[arg(long, value_name = "SETTINGS", help_heading = SETTINGS)]
     pub with: Vec<OsString>,
 
     /// Add the command without refit: its effect is refit's own weight
-    #[arg(long)]
+    #[arg(long, help_heading = "Measuring")]
     pub bare: bool,
 
     /// How long it may take [default: 3m, or what the recipe says]
-    #[arg(long, value_name = "TIME", value_parser = duration)]
+    #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Measuring")]
     pub budget: Option<Duration>,
 
     /// At most this many rounds (every variant once), beside the warm-up
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", help_heading = "Measuring")]
     pub rounds: Option<usize>,
 
     /// End as soon as each interval is ± this narrow
-    #[arg(long, value_name = "PERCENT", value_parser = per_cent)]
+    #[arg(long, value_name = "PERCENT", value_parser = per_cent, help_heading = "Measuring")]
     pub precision: Option<f64>,
 
     /// Seed of the order of runs (decimal, or hexadecimal as 0x5eed)
-    #[arg(long, value_name = "SEED", value_parser = seed)]
+    #[arg(long, value_name = "SEED", value_parser = seed, help_heading = "Measuring")]
     pub seed: Option<u64>,
 
     /// Within ± this change two variants are the same
-    #[arg(long, value_name = "PERCENT", default_value = "1%", value_parser = per_cent)]
+    #[arg(long, value_name = "PERCENT", default_value = "1%", value_parser = per_cent, help_heading = "Measuring")]
     pub delta: f64,
 
     /// Shell command before each run, not timed
-    #[arg(long, value_name = "COMMAND")]
+    #[arg(long, value_name = "COMMAND", help_heading = "Each run")]
     pub prepare: Option<String>,
 
     /// Shell command after each run, not timed
-    #[arg(long, value_name = "COMMAND")]
+    #[arg(long, value_name = "COMMAND", help_heading = "Each run")]
     pub conclude: Option<String>,
 
     /// The command is one word for the shell
-    #[arg(long)]
+    #[arg(long, help_heading = "Each run")]
     pub shell: bool,
 
     /// Each run starts in a fresh copy of DIR; the copies go at the end
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", help_heading = "Each run")]
     pub fresh_copy: Option<PathBuf>,
 
     /// Kill a run that takes longer, and disqualify its variant
-    #[arg(long, value_name = "TIME", value_parser = duration)]
+    #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Each run")]
     pub timeout: Option<Duration>,
 
     /// Shell command after each run that has to succeed
-    #[arg(long, value_name = "COMMAND")]
+    #[arg(long, value_name = "COMMAND", help_heading = "Each run")]
     pub check: Option<String>,
 
     /// Stdout has to equal the baseline's
-    #[arg(long)]
+    #[arg(long, help_heading = "Each run")]
     pub same_output: bool,
 
     /// Run the winner against the baseline once more, with a fresh seed
-    #[arg(long)]
+    #[arg(long, help_heading = "Measuring")]
     pub confirm: bool,
 
     /// What every candidate has to keep, as 'wall<+2%'
-    #[arg(long = "gate", value_name = "GATE")]
+    #[arg(long = "gate", value_name = "GATE", help_heading = "Verdicts")]
     pub gates: Vec<Gate>,
 
     /// Exit with 3 when a gate is undecided, or without gates a candidate is
     /// inconclusive
-    #[arg(long)]
+    #[arg(long, help_heading = "Verdicts")]
     pub strict: bool,
 
     /// No progress on stderr
-    #[arg(short, long)]
+    #[arg(short, long, help_heading = OUTPUT)]
     pub quiet: bool,
 
     /// Look for allocators here first
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", help_heading = SETTINGS)]
     pub allocator_dir: Option<PathBuf>,
 
     #[command(flatten)]
     pub reach: ReachArgs,
 
     /// A recipe's instances lie in a new directory below this one
-    #[arg(long, value_name = "DIR", default_value = refit_lab::DEFAULT_BASE)]
+    #[arg(long, value_name = "DIR", default_value = refit_lab::DEFAULT_BASE, help_heading = "Instances of a recipe")]
     pub dir: PathBuf,
 
     /// Run the commands of a recipe that refit does not carry without asking
-    #[arg(long)]
+    #[arg(long, help_heading = "Instances of a recipe")]
     pub yes: bool,
 
     #[command(flatten)]

@@ -4,9 +4,11 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-/// Services under load, as folders: list, show, copy, check
+use super::SETTINGS;
+
+/// List, show, copy and check recipes: services under load, described by folders
 ///
-/// `refit compare NAME` runs one.
+/// `refit compare NAME` measures one.
 #[derive(Args)]
 #[command(verbatim_doc_comment)]
 pub struct RecipesArgs {
@@ -16,14 +18,14 @@ pub struct RecipesArgs {
 
 #[derive(Subcommand)]
 pub enum RecipesVerb {
-    /// What there is, and what of it can run here
+    /// List the recipes, and what each lacks on this machine
     List,
     Show(RecipeNameArgs),
     Copy(RecipeCopyArgs),
     Check(RecipeCheckArgs),
 }
 
-/// Question, answer, variants, and every command that it runs
+/// Print a recipe: question, answer, variants, and every command that it runs
 #[derive(Args)]
 pub struct RecipeNameArgs {
     /// A name, or a folder (./NAME)
@@ -31,38 +33,37 @@ pub struct RecipeNameArgs {
     pub name: String,
 }
 
-/// Write a folder of your own, to be changed
+/// Write a recipe into a folder of your own, to be changed
 #[derive(Args)]
 pub struct RecipeCopyArgs {
-    /// A name that `refit recipes` lists
+    /// A name from `refit recipes list`
     #[arg(value_name = "NAME")]
     pub name: String,
 
-    /// Where to; it must not exist yet [default: ./NAME]
+    /// The new folder; it must not exist yet [default: ./NAME]
     #[arg(value_name = "DIR")]
     pub dir: Option<PathBuf>,
 }
 
-/// Run each variant once, briefly: does it work here?
+/// Run each variant once, briefly, to see whether it works on this machine
 ///
-/// Exits with 0, with 1 when a variant failed, and with 2 when something is
-/// missing.
+/// Exit codes: 0; 1 when a variant failed; 2 when something is missing.
 #[derive(Args)]
 #[command(verbatim_doc_comment)]
 pub struct RecipeCheckArgs {
-    /// Names, or folders (./NAME); without any all that refit carries
+    /// Names, or folders (./NAME); the default is all recipes that refit carries
     #[arg(value_name = "RECIPE")]
     pub names: Vec<String>,
 
-    /// Instances lie in a new directory below this one
-    #[arg(long, value_name = "DIR", default_value = refit_lab::DEFAULT_BASE)]
+    /// Make the instances in a new directory below DIR
+    #[arg(long, value_name = "DIR", help_heading = "Instances", default_value = refit_lab::DEFAULT_BASE)]
     pub dir: PathBuf,
 
-    /// Run the commands of a recipe that refit does not carry without asking
-    #[arg(long)]
+    /// Run the commands of a recipe that is not refit's own, without asking
+    #[arg(long, help_heading = "Instances")]
     pub yes: bool,
 
-    /// Look for allocators here first
-    #[arg(long, value_name = "DIR")]
+    /// Look for allocators in DIR first
+    #[arg(long, value_name = "DIR", help_heading = SETTINGS)]
     pub allocator_dir: Option<PathBuf>,
 }

@@ -7,67 +7,69 @@ use clap::{Args, ValueEnum};
 use refit_launch::filter::Rings;
 use refit_launch::seccomp::{Backend, Reach};
 
-use super::seed;
+use super::{OUTPUT, REACH, SETTINGS, seed};
 
-/// Run a command with parts swapped beneath it; with no settings, observe it
+/// Run a command with parts swapped beneath it; without settings, observe it
 ///
 /// Settings are words before `--`, as with env(1):
 ///
-///   sync=off             fsync and its kin return at once (loses-on-crash)
+///   sync=off             fsync and its relatives return at once (loses-on-crash)
 ///   sync@exe:NAME=off    … only in executables of this name
-///   sync@/PATH/=off      … only of files below this directory, links resolved
-///   odirect=off          O_DIRECT taken from regular files (loses-on-crash)
-///   disk=8ms             each real sync waits as on such a disk; or percentiles
-///                        (p50=4ms,p99=30ms), or a profile's absolute path
+///   sync@/PATH/=off      … only for files below this directory, links resolved
+///   odirect=off          O_DIRECT is taken from regular files (loses-on-crash)
+///   disk=8ms             each real sync waits as on such a disk; also percentiles
+///                        (p50=4ms,p99=30ms), or the absolute path of a profile
 ///   disk=fail:EIO        real syncs fail; `,every=N`, `,after=N` or `,p=0.01`
 ///   malloc=NAME[:opts]   glibc, jemalloc, mimalloc, tcmalloc or /path/lib.so
 ///   thp=MODE             never, madvise or always
 ///   tz=ZONE, env.NAME=VALUE, preload=/path/lib.so
 ///
-/// The program's own exit code is passed through; 125 is refit's own failure
-/// before the start, 126 and 127 are as in env(1).
+/// `refit run --explain SETTING` describes what a setting covers and risks.
+///
+/// Exit code: that of the program. 125 means that refit failed before the start;
+/// 126 and 127 are as in env(1).
 #[derive(Args)]
 #[command(
     verbatim_doc_comment,
     override_usage = "refit run [OPTIONS] [SETTINGS]... -- COMMAND [ARG]...\n       refit run --explain SETTINGS..."
 )]
 pub struct RunArgs {
-    /// Say what the settings swap, cover and risk, and start nothing
-    #[arg(long)]
+    /// Print what the settings swap, cover and risk, and start nothing
+    #[arg(long, help_heading = OUTPUT)]
     pub explain: bool,
 
-    /// Say nothing; without --json refit becomes the command, in its own pid
-    #[arg(short, long)]
+    /// Print nothing; without --json refit becomes the command, with the same pid
+    #[arg(short, long, help_heading = OUTPUT)]
     pub quiet: bool,
 
     /// Write the whole report to FILE (docs/result.schema.json)
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     pub json: Option<PathBuf>,
 
-    /// Write each sync call to FILE as it is made, a JSON line each
-    #[arg(long, value_name = "FILE")]
+    /// Write each sync call to FILE as it is made, one JSON line each
+    #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     pub trace_sync: Option<PathBuf>,
 
     /// Seed of the draws of `disk=` (decimal, or hexadecimal as 0x5eed)
-    #[arg(long, value_name = "SEED", value_parser = seed)]
+    #[arg(long, value_name = "SEED", value_parser = seed, help_heading = SETTINGS)]
     pub seed: Option<u64>,
 
-    /// Look for allocators here first
-    #[arg(long, value_name = "DIR")]
+    /// Look for allocators in DIR first
+    #[arg(long, value_name = "DIR", help_heading = SETTINGS)]
     pub allocator_dir: Option<PathBuf>,
 
-    /// Do not put refit's variables back where a program cleared them
-    #[arg(long)]
+    /// Do not restore refit's variables where a program clears its environment
+    #[arg(long, help_heading = REACH)]
     pub no_follow_env: bool,
 
     #[command(flatten)]
     pub reach: ReachArgs,
 
-    /// What to swap
+    /// What to swap, as in `sync=off malloc=jemalloc`
     #[arg(value_name = "SETTINGS")]
     pub settings: Vec<OsString>,
 
-    /// What to run
+    /// The command to run, and its arguments
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,
 }
@@ -75,19 +77,19 @@ pub struct RunArgs {
 /// By what a program's calls are reached.
 #[derive(Args, Clone, Copy)]
 pub struct ReachArgs {
-    /// What reaches the calls: the preload and, for what it cannot reach,
-    /// seccomp; or one of them
-    #[arg(long, value_name = "BACKEND", value_enum, default_value_t = BackendArg::Auto)]
+    /// Use a preloaded library, a seccomp filter, or (auto) the library and a
+    /// filter beneath what the library cannot reach
+    #[arg(long, value_name = "BACKEND", value_enum, default_value_t = BackendArg::Auto, help_heading = REACH)]
     pub backend: BackendArg,
 
-    /// Whether programs can set up an io_uring, inside which syncs are not
-    /// seen; denied, they get ENOSYS and go on without
-    #[arg(long, value_name = "WHAT", value_enum, default_value_t = RingsArg::Count)]
+    /// Count each io_uring that a program sets up (not all syncs inside one are
+    /// seen), or deny it with ENOSYS, so that programs go on without
+    #[arg(long, value_name = "WHAT", value_enum, default_value_t = RingsArg::Count, help_heading = REACH)]
     pub io_uring: RingsArg,
 
-    /// Let a user who is not root have seccomp at the price of no_new_privs:
-    /// setuid and setgid programs lose their privilege
-    #[arg(long)]
+    /// Without root, use seccomp at the price of no_new_privs: setuid and setgid
+    /// programs lose their privilege
+    #[arg(long, help_heading = REACH)]
     pub no_new_privs: bool,
 }
 

@@ -1,5 +1,5 @@
 //! `refit doctor`: what this machine allows, and what of a program can be
-//! reached. Only looks, but for `--probe-disk`.
+//! reached. It changes nothing, except that `--probe-disk` writes a file.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -12,10 +12,10 @@ use refit_launch::place::{is_noexec, place_library, test_load};
 use refit_launch::seccomp::{Right, kernel_suffices, right};
 use refit_launch::target::{Kind, Target, find_in_path};
 use refit_launch::thp::system_mode;
-use refit_meter::{ElfFacts, has_own_syscalls};
 use refit_session::{base, is_tmpfs};
 
 use crate::cli::DoctorArgs;
+use crate::reachability::{Malloc, Reachability, Syncs};
 
 pub fn main(args: &DoctorArgs) -> ExitCode {
     if let Some(directory) = &args.probe_disk {
@@ -28,7 +28,7 @@ pub fn main(args: &DoctorArgs) -> ExitCode {
             None => {
                 let _ = writeln!(
                     io::stderr(),
-                    "refit: there is no command `{}`\n  give a path, or a name that is in PATH",
+                    "refit: there is no command `{}`\n  give a path, or a name that is in PATH: refit doctor sqlite3",
                     name.display()
                 );
                 return ExitCode::from(2);
@@ -115,8 +115,10 @@ fn machine(allocator_dir: Option<&Path>) -> String {
     page.row(
         "io_uring",
         match read("/proc/sys/kernel/io_uring_disabled").as_deref() {
-            Some("0") => "allowed: syncs inside a ring are not seen",
-            Some("1") => "allowed to privileged processes: syncs inside a ring are not seen",
+            Some("0") => "allowed: syncs are reached in rings that liburing fills, and in no others",
+            Some("1") => {
+                "allowed to privileged processes: syncs are reached in rings that liburing fills, and in no others"
+            }
             Some("2") => "disabled",
             _ => "unknown",
         },
@@ -155,7 +157,7 @@ fn machine(allocator_dir: Option<&Path>) -> String {
         None => page.row("system", "this kernel has none"),
     }
 
-    page.heading("places where no library can be loaded from (noexec)");
+    page.heading("directories from which no library can be loaded (noexec)");
     let places = noexec_places();
     page.row(
         "noexec",
@@ -168,14 +170,14 @@ fn machine(allocator_dir: Option<&Path>) -> String {
     page.0
 }
 
-/// Whether a filter can be had, and by which right.
+/// Whether a filter can be installed, and by which right.
 fn seccomp() -> &'static str {
     match (kernel_suffices(), right()) {
         (false, _) => "not on this kernel: its notifications need Linux 5.19",
         (true, Right::Capability) => "allowed: CAP_SYS_ADMIN",
         (true, Right::NoNewPrivs) => "allowed: no_new_privs is set here already",
         (true, Right::None) => {
-            "only with --no-new-privs, which takes their privilege from setuid programs"
+            "only with --no-new-privs, under which setuid programs lose their privilege"
         }
     }
 }
@@ -221,7 +223,7 @@ fn noexec_places() -> Vec<String> {
 
 fn kind(target: &Target) -> String {
     let what = match target.kind {
-        Kind::Unknown => "no program that can be read",
+        Kind::Unknown => "not a program that can be read",
         Kind::Glibc => "dynamic, glibc, 64-bit",
         Kind::Musl => "dynamic, musl, 64-bit",
         Kind::OtherLibc => "dynamic, a C library that refit does not know",
@@ -236,17 +238,14 @@ fn kind(target: &Target) -> String {
 }
 
 fn command(path: &Path) -> (String, u8) {
-    let target = Target::look(path);
-    let elf = fs::read(&target.path)
-        .ok()
-        .map(|file| ElfFacts::read(&file))
-        .unwrap_or_default();
+    let program = Reachability::of(path);
+    let target = &program.target;
     let mut page = Page(String::new());
     page.heading(&path.display().to_string());
     if target.script {
         page.row("script", format!("runs {}", target.path.display()));
     }
-    page.row("kind", kind(&target));
+    page.row("kind", kind(target));
     page.row(
         "exe:",
         target
@@ -255,44 +254,78 @@ fn command(path: &Path) -> (String, u8) {
             .unwrap_or_default()
             .to_string_lossy(),
     );
-    let reached = target.reason.is_none() && target.kind != Kind::Unknown;
+    page.row("sync, disk", syncs(program.syncs));
     page.row(
-        "sync, odirect",
-        match target.reason {
-            Some(reason) => format!("not reached: {reason}"),
-            None if reached => "reached by the preload".to_owned(),
-            None => "unknown".to_owned(),
+        "odirect",
+        match program.syncs {
+            Syncs::Preload => "reached by the preload".to_owned(),
+            Syncs::Filter(reason) | Syncs::Unreached(reason) => format!("not reached: {reason}"),
+            Syncs::Unknown => "unknown".to_owned(),
         },
     );
-    if reached {
-        page.row("calls", calls(&elf));
+    if program.syncs == Syncs::Preload {
+        page.row("calls", calls(&program.sync_imports));
     }
-    page.row(
-        "malloc",
-        match (reached, elf.exports_malloc, target.kind) {
-            (true, true, _) => {
-                "not swapped: the program exports a malloc of its own, which wins over any preload"
-            }
-            (true, false, Kind::Musl) => "not swapped: the allocators are built for glibc",
-            (true, false, _) => "swapped; libraries opened with RTLD_DEEPBIND keep the C library's",
-            (false, ..) => "not swapped",
-        },
-    );
-    if has_own_syscalls(&target.path) {
+    page.row("malloc", malloc(&program.malloc));
+    if program.has_own_syscalls {
         page.row(
             "unknown",
-            "it makes system calls by instructions of its own: syncs among them are not seen",
+            match program.syncs {
+                Syncs::Filter(_) => {
+                    "it makes system calls by instructions of its own: the filter reaches the syncs among them"
+                }
+                _ => {
+                    "it makes system calls by instructions of its own: syncs among them are not seen by the preload"
+                }
+            },
         );
     }
-    (page.0, u8::from(!reached))
+    let is_reached = matches!(program.syncs, Syncs::Preload | Syncs::Filter(_));
+    (page.0, u8::from(!is_reached))
+}
+
+fn syncs(syncs: Syncs) -> String {
+    match syncs {
+        Syncs::Preload => "reached by the preload".to_owned(),
+        Syncs::Filter(reason) => {
+            format!("reached by a seccomp filter; not by the preload: {reason}")
+        }
+        Syncs::Unreached(reason) => {
+            let remedy = match (kernel_suffices(), reason) {
+                (true, "setuid" | "setgid" | "file capabilities") => "; root reaches it",
+                (true, _) => "; root reaches it, or --no-new-privs",
+                (false, _) => "",
+            };
+            format!("not reached: {reason}{remedy}")
+        }
+        Syncs::Unknown => "unknown".to_owned(),
+    }
+}
+
+fn malloc(malloc: &Malloc) -> String {
+    match malloc {
+        Malloc::Swapped => {
+            "swapped; libraries opened with RTLD_DEEPBIND keep the C library's".to_owned()
+        }
+        Malloc::Linked(library) => format!(
+            "swapped by any allocator but glibc: the program links {}, which serves it otherwise",
+            library.display()
+        ),
+        Malloc::OwnExport => {
+            "not swapped: the program exports a malloc of its own, which wins over any preload"
+                .to_owned()
+        }
+        Malloc::Musl => "not swapped: the allocators are built for glibc".to_owned(),
+        Malloc::Unreached => "not swapped".to_owned(),
+    }
 }
 
 /// The sync calls that the executable itself imports; its libraries may make
 /// others.
-fn calls(elf: &ElfFacts) -> String {
-    if elf.sync_imports.is_empty() {
+fn calls(imports: &[String]) -> String {
+    if imports.is_empty() {
         "none imported by the executable itself; its libraries may make some".to_owned()
     } else {
-        elf.sync_imports.join(", ")
+        imports.join(", ")
     }
 }
