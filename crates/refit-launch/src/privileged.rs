@@ -5,6 +5,8 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
+use crate::seccomp::{Reach, Right, right};
+
 /// Those in the directories of a `PATH` that are setuid, setgid, or have file
 /// capabilities, by name, each once (execve(2), capabilities(7)).
 #[must_use]
@@ -18,6 +20,28 @@ pub fn in_path(path: &OsStr) -> Vec<String> {
     found.sort();
     found.dedup();
     found
+}
+
+/// At most this many names.
+const MOST: usize = 6;
+
+/// What `--no-new-privs` costs, to be reported before it is done; `None` where
+/// no_new_privs will not be set.
+#[must_use]
+pub fn cost(reach: &Reach) -> Option<String> {
+    if !reach.no_new_privs || right() != Right::None {
+        return None;
+    }
+    let all = in_path(&std::env::var_os("PATH").unwrap_or_default());
+    let named = all[..all.len().min(MOST)].join(", ");
+    Some(match all.len() {
+        0 => "no_new_privs is set; no program in PATH has a privilege to lose".to_owned(),
+        1 => format!("no_new_privs is set: {named} loses its privilege"),
+        n if n > MOST => {
+            format!("no_new_privs is set: {n} programs in PATH lose their privilege: {named} …")
+        }
+        _ => format!("no_new_privs is set: these programs lose their privilege: {named}"),
+    })
 }
 
 fn is_privileged(path: &PathBuf) -> bool {

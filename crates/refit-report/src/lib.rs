@@ -8,6 +8,7 @@ mod answers;
 mod bar;
 pub mod crash;
 mod csv;
+pub mod doctor;
 mod fold;
 mod format;
 mod history;

@@ -3,14 +3,18 @@
 //!
 //! [`Watch`] observes a prepared program and ends in a [`Run`]; [`Tree`] knows
 //! the processes of a service and ends them; [`fingerprint`] and [`machine_load`]
-//! describe the machine meanwhile.
+//! describe the machine meanwhile. [`machine`] and [`reachability`] tell before a
+//! run what can be swapped.
 
 mod advice;
 mod coverage;
 mod escape;
 pub mod fingerprint;
+pub mod machine;
 pub mod machine_load;
+pub mod reachability;
 mod report;
+mod trace_file;
 pub mod tree;
 mod watch;
 
@@ -18,6 +22,7 @@ pub use advice::{Proposal, Reason, advice};
 pub use coverage::{Coverage, FilterReport, Reached, Unknown};
 pub use escape::{Escape, escaped};
 pub use report::{Metrics, Outcome, Run, RunReport, SCHEMA, SettingReport, Survivor};
+pub use trace_file::TraceFile;
 pub use tree::Tree;
 pub use watch::Watch;
 

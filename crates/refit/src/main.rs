@@ -4,7 +4,6 @@ use std::process::ExitCode;
 
 mod cli;
 mod cmd;
-mod reachability;
 
 use cli::Verb;
 

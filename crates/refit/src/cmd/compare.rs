@@ -39,7 +39,7 @@ fn run(args: &CompareArgs) -> Result<u8> {
     let output = Output::open(&args.output)?;
     remove_abandoned();
     remove_abandoned_instances(&request.dir);
-    if let Some(cost) = super::no_new_privs::cost(&request.reach) {
+    if let Some(cost) = refit_launch::privileged::cost(&request.reach) {
         let _ = writeln!(io::stderr(), "refit: {cost}");
     }
     let mut bar = Bar::new(args.quiet, &output);

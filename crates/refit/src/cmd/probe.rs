@@ -7,9 +7,9 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use refit_knobs::Setting;
 use refit_lab::{DiskProfile, probe};
+use refit_report::doctor::Page;
 use refit_report::{count, duration};
 
-use super::doctor::Page;
 use super::output::{check, print_text, replace};
 
 /// Those that a setting can be made of, by name and quantile.
@@ -55,7 +55,7 @@ fn sample(directory: &Path, json: Option<&Path>) -> Result<bool> {
 }
 
 fn figures(profile: &DiskProfile) -> Page {
-    let mut page = Page(String::new());
+    let mut page = Page::default();
     let samples = profile.samples_ns.len();
     page.heading(&format!(
         "{}: {} flushes in {}",

@@ -8,12 +8,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use refit_knobs::Settings;
-use refit_launch::{Ended, Options, StartError, end_as, prepare};
-use refit_run::{RunReport, SCHEMA, SettingReport, Watch};
+use refit_launch::{Ended, Options, StartError, end_as, prepare, privileged};
+use refit_run::{RunReport, SCHEMA, SettingReport, TraceFile, Watch};
 use refit_session::{Session, remove_abandoned};
 
 use super::closing;
-use super::trace::TraceFile;
 use crate::cli::RunArgs;
 
 /// refit's own failure before the start (env(1), timeout(1)).
@@ -106,7 +105,7 @@ fn start(mut plan: Plan) -> Result<ExitCode> {
         seed: plan.args.seed.unwrap_or_else(super::compare::seed),
         ..Options::default()
     };
-    if let Some(cost) = super::no_new_privs::cost(&options.reach) {
+    if let Some(cost) = privileged::cost(&options.reach) {
         say(&cost);
     }
     let prepared = prepare(&plan.settings.launch(), &options, &plan.args.command)?;

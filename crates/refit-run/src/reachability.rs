@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use refit_launch::allocator::DIRECTORIES;
 use refit_launch::seccomp::{Right, kernel_suffices, right};
-use refit_launch::target::{Kind, Target};
+pub use refit_launch::target::{Kind, Target, find_in_path};
 use refit_meter::{ElfFacts, has_own_syscalls};
 
 /// What refit can do beneath a program.
@@ -81,6 +81,12 @@ impl Reachability {
             sync_imports: elf.sync_imports,
             target,
         }
+    }
+
+    /// Whether its sync calls can be swapped.
+    #[must_use]
+    pub fn is_reached(&self) -> bool {
+        matches!(self.syncs, Syncs::Preload | Syncs::Filter(_))
     }
 }
 

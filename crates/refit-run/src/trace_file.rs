@@ -24,7 +24,7 @@ struct Line<'a> {
     path: Option<&'a str>,
 }
 
-/// Writes what the board shows to the file.
+/// Writes the traced calls to a file.
 pub struct TraceFile<'a> {
     trace: Trace<'a>,
     to: BufWriter<File>,
@@ -32,6 +32,8 @@ pub struct TraceFile<'a> {
 }
 
 impl<'a> TraceFile<'a> {
+    /// Of all calls from the first one on.
+    #[must_use]
     pub fn new(board: &'a EventRing, file: File) -> Self {
         Self {
             trace: Trace::new(board),
@@ -48,7 +50,10 @@ impl<'a> TraceFile<'a> {
         }
     }
 
-    /// Writes the rest. How many calls are missing, or why the file is not whole.
+    /// Writes the rest. Returns how many calls are missing.
+    ///
+    /// # Errors
+    /// Why the file is not complete.
     pub fn finish(mut self) -> io::Result<u64> {
         let (rest, lost) = self.trace.finish();
         self.write(&rest);

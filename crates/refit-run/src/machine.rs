@@ -1,0 +1,149 @@
+//! What this machine allows: which parts can be swapped beneath a program here.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use refit_launch::allocator::{KNOWN, Known, find};
+use refit_launch::place::{is_noexec, place_library, test_load};
+use refit_launch::seccomp::{Right, kernel_suffices, right};
+use refit_launch::thp::system_mode;
+use refit_session::{base, is_tmpfs};
+
+/// What was found.
+#[derive(Debug)]
+pub struct Machine {
+    /// Name and release of the kernel.
+    pub kernel: String,
+    /// Nothing is out of reach for want of rights.
+    pub is_root: bool,
+    /// Where refit's library lies, or why it cannot.
+    pub library: Result<PathBuf, String>,
+    /// Whether a dynamic program loads it, or why not.
+    pub loads: Option<Result<(), String>>,
+    /// Where session pages lie.
+    pub session: PathBuf,
+    /// Session pages would be written to a disk.
+    pub session_is_on_disk: bool,
+    /// /proc/sys/kernel/io_uring_disabled.
+    pub io_uring_disabled: Option<String>,
+    /// By which right a filter can be installed; `None`: this kernel is too old.
+    pub filter: Option<Right>,
+    /// The allocators that refit knows by name.
+    pub allocators: Vec<Installed>,
+    /// The system's mode of transparent huge pages; `None`: it has none.
+    pub thp: Option<String>,
+    /// Of the directories that refit or its users might use, those from which no
+    /// library can be loaded.
+    pub noexec: Vec<PathBuf>,
+}
+
+/// An allocator, as far as it is installed.
+#[derive(Debug)]
+pub struct Installed {
+    /// Which one.
+    pub known: Known,
+    /// Where it lies; `None`: it is not installed.
+    pub path: Option<PathBuf>,
+    /// Of the Debian package that it came with.
+    pub version: Option<String>,
+}
+
+impl Machine {
+    /// Looks; `allocator_dir` is searched first.
+    #[must_use]
+    pub fn look(allocator_dir: Option<&Path>) -> Machine {
+        let uname = rustix::system::uname();
+        let library = place_library();
+        let loads = library.as_ref().ok().map(|library| {
+            test_load(library, std::slice::from_ref(library)).map_err(|error| error.to_string())
+        });
+        let session = base();
+        let allocators = KNOWN.into_iter().map(|known| {
+            let path = find(&known, allocator_dir);
+            let version = path
+                .as_deref()
+                .and_then(|path| version(path, known.package));
+            Installed {
+                known,
+                path,
+                version,
+            }
+        });
+        Machine {
+            kernel: format!(
+                "{} {}",
+                uname.sysname().to_string_lossy(),
+                uname.release().to_string_lossy()
+            ),
+            is_root: rustix::process::geteuid().is_root(),
+            loads,
+            library: library.map_err(|error| error.to_string()),
+            session_is_on_disk: session.exists() && !is_tmpfs(&session),
+            session,
+            io_uring_disabled: read("/proc/sys/kernel/io_uring_disabled"),
+            filter: kernel_suffices().then(right),
+            allocators: allocators.collect(),
+            thp: system_mode(),
+            noexec: noexec(),
+        }
+    }
+}
+
+fn read(path: &str) -> Option<String> {
+    let text = fs::read_to_string(path).ok()?;
+    Some(text.trim().to_owned())
+}
+
+/// The version of a Debian package, as dpkg recorded it.
+fn version(path: &Path, package: &str) -> Option<String> {
+    let is_packaged = path.starts_with("/usr/lib") || path.starts_with("/lib");
+    let status = read("/var/lib/dpkg/status").filter(|_| is_packaged)?;
+    let line = format!("Package: {package}");
+    let mut entries = status.split("\n\n");
+    let entry = entries.find(|entry| entry.lines().any(|other| other == line))?;
+    let mut lines = entry.lines();
+    let version = lines.find_map(|line| line.strip_prefix("Version: "));
+    version.map(str::to_owned)
+}
+
+fn noexec() -> Vec<PathBuf> {
+    let own = ["XDG_RUNTIME_DIR", "XDG_CACHE_HOME", "HOME"]
+        .iter()
+        .filter_map(std::env::var_os)
+        .map(PathBuf::from);
+    let usual = ["/tmp", "/var/tmp", "/var/lib", "/run", "/dev/shm"];
+    let mut directories: Vec<PathBuf> = usual
+        .iter()
+        .map(PathBuf::from)
+        .chain(own)
+        .filter(|path| is_noexec(path).unwrap_or(false))
+        .collect();
+    directories.dedup();
+    directories
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernel_is_the_one_of_proc() {
+        let release = fs::read_to_string("/proc/sys/kernel/osrelease").expect("/proc is mounted");
+        assert!(Machine::look(None).kernel.ends_with(release.trim()));
+    }
+
+    #[test]
+    fn an_allocators_version_is_that_of_its_package() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let own = directory.path().join("libjemalloc.so.2");
+        fs::write(&own, "").expect("a file");
+        let machine = Machine::look(Some(directory.path()));
+        let jemalloc = machine
+            .allocators
+            .iter()
+            .find(|one| one.known.name == "jemalloc");
+        let jemalloc = jemalloc.expect("it is known by name");
+        assert_eq!(jemalloc.path.as_deref(), Some(own.as_path()));
+        assert_eq!(jemalloc.version, None, "it is no package's file");
+    }
+}
