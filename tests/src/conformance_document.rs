@@ -10,18 +10,17 @@ use crate::matrix::{Matrix, Row, Tally};
 const HEAD: &str = "\
 # Conformance
 
-Written by `make conformance`; a test compares it with what it sees itself.
+`make conformance` writes this file; a test compares it with the results of its own run.
 
 A *cell* is one call on one kind of object: fsync of a pipe, msync across a hole, openat2 with O_SYNC of a missing
-file. tests/conformance/cells is one program that prints its result, its errno (and whether a success left errno
-alone) and what can be told of the descriptor that came of it, cell by cell. Built in each of the ways below it runs
-on the bare kernel first, and then under refit; the bare kernel's answer in the same run is what is right. Whatever
-differs and is not listed here as a documented difference fails the test, and so does a documented difference that
-does not occur.
+file. The program tests/conformance/cells prints for each cell the result, the errno (and whether a success left errno
+unchanged) and the state of the descriptor that the call returned. Built in each of the ways below, it runs first
+without refit, and then under refit; what the kernel answers without refit in the same run is correct. Any difference
+that is not documented here fails the test, and so does a documented difference that does not occur.
 
-`sync=on` has to be exact everywhere: refit then only counts. `reached the disk` is what the kernel's own witness saw
-of the same runs: durable calls about a file that came to the filesystem, and of which groups of cells where they
-were to be taken away. (What io_submit asks for is done by threads of the kernel, and is not among them.)
+`sync=on` has to be exact everywhere: refit then only counts. `reached the disk` is what the witness counted in the
+same runs: sync calls on files that reached the filesystem; where refit was to suppress them, also by group of cells.
+(What io_submit submits is done by kernel threads, and is not counted here.)
 ";
 
 /// The document as it should be after this run.
@@ -47,7 +46,7 @@ pub fn of(matrix: &Matrix) -> String {
         .fold(Tally::default(), Tally::plus);
     let _ = writeln!(
         text,
-        "\nIn all {} answers: {} exact, {} documented, no other.",
+        "\nIn total {} answers: {} exact, {} documented, none else.",
         total.exact + total.documented,
         total.exact,
         total.documented
