@@ -26,18 +26,17 @@ impl<'a> Trace<'a> {
     /// What was traced since the last time. A call that is just being written
     /// waits for the next time, and so does what came after it.
     pub fn drain(&mut self) -> Vec<Event> {
-        self.take(false)
+        self.take_until(self.ring.events(), false)
     }
 
     /// The rest, when the program has ended: what is still unwritten was given
     /// up by a process that was killed.
     pub fn finish(&mut self) -> (Vec<Event>, u64) {
-        let rest = self.take(true);
+        let rest = self.take_until(self.ring.events(), true);
         (rest, self.lost)
     }
 
-    fn take(&mut self, is_last: bool) -> Vec<Event> {
-        let end = self.ring.events();
+    pub(crate) fn take_until(&mut self, end: u64, is_last: bool) -> Vec<Event> {
         // A scribbled number must not keep us here.
         let oldest = end.saturating_sub(EVENTS as u64);
         if self.next < oldest {
@@ -48,11 +47,17 @@ impl<'a> Trace<'a> {
         while self.next < end {
             match self.ring.event(self.next) {
                 Some(event) => events.push(event),
-                None if !is_last && self.ring.events() == end => break,
+                // Its writer has not finished, however many others came after
+                // it, as long as none of them may have taken its place.
+                None if !is_last && self.is_in_the_ring() => break,
                 None => self.lost += 1,
             }
             self.next += 1;
         }
         events
+    }
+
+    fn is_in_the_ring(&self) -> bool {
+        self.ring.events().saturating_sub(self.next) <= EVENTS as u64
     }
 }

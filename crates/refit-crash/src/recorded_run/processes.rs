@@ -247,7 +247,7 @@ impl Processes {
             }
         }
         if let Some(calls) = calls {
-            calls.drain(&mut self.reader.acknowledgements);
+            calls.finish(&mut self.reader.acknowledgements);
         }
         Ok(())
     }

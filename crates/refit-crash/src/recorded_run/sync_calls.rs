@@ -20,7 +20,20 @@ impl<'a> SyncCalls<'a> {
     }
 
     pub fn drain(&mut self, acknowledgements: &mut Vec<Acknowledgement>) {
-        let events = self.trace.drain();
+        self.take(false, acknowledgements);
+    }
+
+    /// The rest, when the program has ended.
+    pub fn finish(&mut self, acknowledgements: &mut Vec<Acknowledgement>) {
+        self.take(true, acknowledgements);
+    }
+
+    fn take(&mut self, is_last: bool, acknowledgements: &mut Vec<Acknowledgement>) {
+        let events = if is_last {
+            self.trace.finish().0
+        } else {
+            self.trace.drain()
+        };
         let at = now();
         for event in events {
             if event.result.is_none_or(|result| result == 0) {

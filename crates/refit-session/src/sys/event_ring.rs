@@ -162,21 +162,42 @@ mod tests {
     fn what_was_traced_is_there_in_its_turn() {
         let ring = EventRing::create().unwrap();
         for pid in [7, 8] {
-            ring.trace(&Event {
-                turn: 0,
-                at_ns: 1,
-                took_ns: 2,
-                pid,
-                call: "fsync",
-                answer: "real",
-                result: Some(-5),
-                executable: "x".to_owned(),
-                path: String::new(),
-            });
+            ring.trace(&fsync_of(pid));
         }
         assert_eq!(ring.events(), 2);
         let second = ring.event(1).unwrap();
         assert_eq!((second.turn, second.pid, second.result), (2, 8, Some(-5)));
+    }
+
+    #[test]
+    fn a_slow_writer_s_call_is_not_lost_when_others_overtake_it() {
+        let ring = EventRing::create().unwrap();
+        let mut trace = crate::Trace::new(&ring);
+        // One process has its place and has not written yet.
+        ring.word(RING_WRITTEN).store(1, Ordering::Relaxed);
+        let end = ring.events();
+        ring.trace(&fsync_of(7));
+        assert_eq!(trace.take_until(end, false), []);
+        ring.word(RING_WRITTEN).store(0, Ordering::Relaxed);
+        ring.trace(&fsync_of(8));
+        ring.word(RING_WRITTEN).store(2, Ordering::Relaxed);
+        let (events, lost) = trace.finish();
+        let pids: Vec<u32> = events.iter().map(|event| event.pid).collect();
+        assert_eq!((pids, lost), (vec![8, 7], 0));
+    }
+
+    fn fsync_of(pid: u32) -> Event {
+        Event {
+            turn: 0,
+            at_ns: 1,
+            took_ns: 2,
+            pid,
+            call: "fsync",
+            answer: "real",
+            result: Some(-5),
+            executable: "x".to_owned(),
+            path: String::new(),
+        }
     }
 
     #[test]
