@@ -211,7 +211,8 @@ fn kill_users(path: &Path) {
 /// there, or works elsewhere (`--dir`): age decides.
 fn is_abandoned(main: &Path, path: &Path) -> bool {
     match File::open(main.join("lock")) {
-        Ok(lock) => flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok(),
+        // Shared: another refit that looks at the same moment holds nothing.
+        Ok(lock) => flock(&lock, FlockOperation::NonBlockingLockShared).is_ok(),
         Err(_) => fs::metadata(path)
             .and_then(|meta| meta.modified())
             .is_ok_and(|time| time.elapsed().is_ok_and(|age| age.as_secs() > 24 * 3600)),

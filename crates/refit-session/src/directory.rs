@@ -235,7 +235,8 @@ fn is_abandoned(path: &Path) -> bool {
     let Ok(lock) = File::open(path.join("lock")) else {
         return is_old();
     };
-    if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
+    // Shared: another refit that looks at the same moment is no watcher.
+    if flock(&lock, FlockOperation::NonBlockingLockShared).is_err() {
         return false;
     }
     let noted = io::read_to_string(&lock).unwrap_or_default();
@@ -276,4 +277,24 @@ fn lives(namespace: u64) -> bool {
         .filter_map(|entry| entry.file_name().into_string().ok())
         .filter(|name| name.bytes().all(|byte| byte.is_ascii_digit()))
         .any(|pid| namespace_of(&pid) == Some(namespace))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_looks_at_a_session_does_not_keep_it_from_being_removed() {
+        let directory = tempfile::tempdir().unwrap();
+        let lock = directory.path().join("lock");
+        let namespace = namespace_of("self").unwrap();
+        // No process has this number (PID_MAX_LIMIT, include/linux/threads.h).
+        fs::write(&lock, format!("{} {namespace}\n", i32::MAX)).unwrap();
+        assert!(is_abandoned(directory.path()));
+        let other = File::open(&lock).unwrap();
+        flock(&other, FlockOperation::LockShared).unwrap();
+        assert!(is_abandoned(directory.path()), "another one looks as well");
+        flock(&other, FlockOperation::LockExclusive).unwrap();
+        assert!(!is_abandoned(directory.path()), "somebody watches it");
+    }
 }

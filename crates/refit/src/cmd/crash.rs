@@ -316,8 +316,9 @@ fn remove_abandoned() {
         if !is_ours || path.is_symlink() || path.join(REPORT).exists() || is_new(&path) {
             continue;
         }
+        // Shared: another refit that looks at the same moment holds nothing.
         let is_held = File::open(&path).is_ok_and(|directory| {
-            flock(&directory, FlockOperation::NonBlockingLockExclusive).is_err()
+            flock(&directory, FlockOperation::NonBlockingLockShared).is_err()
         });
         if !is_held {
             // The next start tries again.
