@@ -175,7 +175,11 @@ fn misses_lost_operations(env: &TestEnv, name: &str) -> Outcome {
         Some(outcome) => assert!(!promises(outcome, brief(&original)), "{outcome}"),
         None => {
             expect_code(&output, 1);
-            assert!(shown.contains(": check failed"), "{}", described(&output));
+            assert!(
+                shown.contains(": check.command failed"),
+                "{}",
+                described(&output)
+            );
         }
     }
     Outcome::Pass

@@ -60,9 +60,9 @@ fn a_failing_check_disqualifies_its_variant_alone(env: &TestEnv) -> Outcome {
     let folder = RecipeFolder::service(env, "check")
         .with_broken()
         .text("check.command", check);
-    folder.expect_broken_is_out("check failed, exit status: 9: two lines were lost");
+    folder.expect_broken_is_out("check.command failed, exit status: 9: two lines were lost");
     let text = folder.text("check.command", "false").refused(&[]);
-    let all = "the baseline takes no part: check failed, exit status: 1";
+    let all = "the baseline takes no part: check.command failed, exit status: 1";
     assert!(text.contains(all), "{text}");
     Outcome::Pass
 }

@@ -10,7 +10,7 @@ use std::process::Command;
 use refit_run::with_first_signals;
 use tempfile::TempDir;
 
-use crate::place::open_up;
+use refit_recipe::open_up;
 
 /// Copies of one directory, beside it, so that they lie on the same disk.
 pub struct Copies {

@@ -5,7 +5,7 @@ use refit_knobs::SettingError;
 use refit_run::LaunchError;
 
 use crate::gate::GateError;
-use refit_recipe::ConfError;
+use refit_recipe::{ConfError, InstanceError};
 
 /// Why a comparison could not be made.
 #[derive(Debug, thiserror::Error)]
@@ -16,6 +16,9 @@ pub enum LabError {
     /// A `conf.` setting that the recipe does not have, or that cannot be done.
     #[error(transparent)]
     Conf(#[from] ConfError),
+    /// An instance of a recipe could not be made, or refit lost control of one.
+    #[error(transparent)]
+    Instance(#[from] InstanceError),
     /// A gate on a metric that the runs do not have.
     #[error(transparent)]
     Gate(#[from] GateError),
@@ -34,11 +37,11 @@ pub enum LabError {
         /// Where.
         place: PathBuf,
     },
-    /// A kept service cannot be started again with something else beneath it.
+    /// A service that all runs load cannot be started again with something else beneath it.
     #[error(
         "{variant}: the recipe keeps one server for all runs, and only a conf.NAME=VALUE can be changed while it runs\n  {remedy}"
     )]
-    Kept {
+    LongLived {
         /// As it was typed.
         variant: String,
         /// What to type next.

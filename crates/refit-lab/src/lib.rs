@@ -8,10 +8,8 @@
 //! of the same size; runs go in mirrored rounds; nothing is deleted before the
 //! comparison has ended; a variant whose outcome differs is disqualified.
 
-mod available;
 mod compare;
 mod comparison;
-mod conf_steps;
 mod copies;
 mod effects;
 mod error;
@@ -19,20 +17,16 @@ pub mod experiment;
 mod gate;
 mod length;
 mod metric;
-mod place;
-mod ports;
 mod probe;
 mod request;
 mod rounds;
 mod times;
-mod tool;
 mod variants;
 mod verdict;
 mod warnings;
 mod witness_runs;
 mod writeback;
 
-pub use available::{Available, available};
 pub use compare::compare;
 pub use comparison::Comparison;
 pub use comparison::check::{Checked, check as check_recipe};
@@ -41,7 +35,6 @@ pub use error::LabError;
 pub use experiment::Experiment;
 pub use gate::{Gate, GateAnswer, GateError, GateRecord};
 pub use metric::{Metric, Unit};
-pub use place::{DEFAULT_BASE, remove_abandoned as remove_abandoned_instances};
 pub use probe::{DiskProfile, ProbeError, Stalls, probe};
 pub use request::Request;
 pub use rounds::Progress;

@@ -10,8 +10,7 @@ use refit_stats::DEFAULT_DELTA;
 
 use crate::experiment::UnavailableRecord;
 use crate::gate::Gate;
-use crate::place::DEFAULT_BASE;
-use refit_recipe::Recipe;
+use refit_recipe::{DEFAULT_BASE, Recipe};
 
 /// A comparison as it was asked for.
 #[derive(Clone, Debug)]

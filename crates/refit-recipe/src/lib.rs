@@ -1,32 +1,95 @@
-//! A recipe: a real service, its load and its check, as one folder.
+//! A recipe: a real service, its load and its check, as one folder; and a private instance of it.
 //!
-//! [`Recipe::find`] reads and checks one; nothing of it runs before a comparison.
-//! docs/recipes.md describes the format for people.
+//! # The folder
+//!
+//! [`Recipe::find`] reads and checks one; nothing of it runs before an instance is made.
+//! [`Recipe::missing`] tells what is not installed, [`available`] which variants can be tried.
+//! docs/recipes.md describes the format for people, [`schema`] for machines.
+//!
+//! # An instance
+//!
+//! What an instance is and how its service starts and ends is here; what is measured of it, or
+//! cut, is the caller's. A run of a recipe in the order of its steps:
+//!
+//! ```no_run
+//! # use std::{path::Path, rc::Rc};
+//! # use refit_knobs::Launch;
+//! # use refit_recipe::*;
+//! # use refit_run::{Options, Tree, prepare};
+//! # fn run(launch: &Launch, location: Location) -> Result<(), Box<dyn std::error::Error>> {
+//! let recipe = Recipe::find("postfix-cleanup")?;
+//! // The caller chooses where it lies. `InstanceDirectory` does that on a disk of the machine,
+//! // for many instances; the directory may as well be on a disk that is recorded.
+//! recipe.folder.write(&location.recipe)?;
+//! let instance = Instance::create(&recipe, InstanceOptions {
+//!     location,
+//!     // The processes: in a cgroup of their own, or those of a pid namespace (`Tree`).
+//!     tree: Rc::new(Tree::new("name")),
+//!     brief: false,
+//!     env: Vec::new(),
+//! })?;
+//! instance.run_hook(Hook::Setup, || true)?;
+//! let steps = ConfSteps::new(&recipe, &launch.conf)?;
+//! instance.apply(&steps)?;
+//!
+//! // What is swapped beneath the program is the caller's, too.
+//! let mut beneath = launch.clone();
+//! beneath.conf.clear();
+//! beneath.env.extend(instance.env().iter().cloned());
+//! let words: Vec<_> = instance.program().into_iter().map(Into::into).collect();
+//! let mut prepared = prepare(&beneath, &Options::default(), &words)?;
+//! let mut service = Service::start(&instance, &mut prepared, instance.service_files()?)?;
+//! // Each wait calls a function of the caller, which looks at the program meanwhile.
+//! service.wait_ready(&instance, || {})?;
+//! service.run_hook(&instance, Hook::Load, || {})?;
+//! service.run_hook(&instance, Hook::Check, || {})?;
+//! println!("{}", instance.hook_text());
+//! service.stop(&instance, || {})?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Where a load has to be listened to while it runs, [`Instance::start_command`] starts it with
+//! the caller's own files and leaves the waiting to the caller; its command is
+//! [`Hook::command`]. [`Instance::open`] is an instance whose directories are there already, as
+//! on the image of a disk after a power cut: [`Instance::run_hook`] works there as well.
 
 pub mod answers;
+mod available;
 mod checker;
 mod conf;
+mod conf_steps;
 mod error;
 mod file;
 mod folder;
+mod hook;
+mod instance;
+mod instance_directory;
 mod metrics;
 mod needs;
 mod output;
+mod ports;
 mod recipe;
 mod records;
+mod running_hook;
+mod service;
 mod start;
-mod users;
 
+pub use available::{Available, available};
 pub use conf::{ConfAction, ConfError};
-pub use error::RecipeError;
+pub use conf_steps::ConfSteps;
+pub use error::{InstanceError, RecipeError};
 pub use file::{Operations, RecipeFile, parse_time, schema};
 pub use folder::{Folder, FolderFile, shipped_names};
+pub use hook::Hook;
+pub use instance::{Instance, InstanceOptions, Location, open_up};
+pub use instance_directory::{DEFAULT_BASE, InstanceDirectory, remove_abandoned_instances};
 pub use metrics::{
     COMMAND_METRICS, Direction, LOAD_METRICS, LoadUnit, SERVICE_METRICS, is_built_in_for,
 };
-pub use needs::path as needs_path;
 pub use output::{LoadMetric, Source, Work, last_lines, read_metrics, read_operations};
 pub use recipe::Recipe;
 pub use records::{AnswerRecord, LoadMetricRecord, RecipeRecord, SeriesRecord, UnavailableRecord};
+pub use running_hook::RunningHook;
+pub use service::{Service, how_it_ended, names};
 pub use start::{Ready, ServiceStart};
-pub use users::{User, find as find_user};

@@ -1,12 +1,12 @@
 //! What a recipe needs, and what of it is missing.
 
 use std::env;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use rustix::process::geteuid;
 
 use crate::recipe::Recipe;
-use crate::users;
 
 /// Where servers lie that no user's PATH names.
 const SYSTEM: [&str; 3] = ["/usr/local/sbin", "/usr/sbin", "/sbin"];
@@ -66,7 +66,7 @@ impl Recipe {
             .user
             .as_deref()
             .filter(|_| geteuid().is_root());
-        let unknown = user.filter(|user| users::find(user).is_none());
+        let unknown = user.filter(|user| find_user(user).is_none());
         unknown.map(|user| {
             format!(
                 "the recipe {} runs as the user {user}, and there is none\n  its package makes it: apt install {}",
@@ -75,4 +75,26 @@ impl Recipe {
             )
         })
     }
+}
+
+/// A user and its first group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct User {
+    /// Its id.
+    pub uid: u32,
+    /// Its first group's.
+    pub gid: u32,
+}
+
+/// Finds a user in /etc/passwd.
+pub fn find_user(name: &str) -> Option<User> {
+    let text = fs::read_to_string("/etc/passwd").ok()?;
+    text.lines().find_map(|line| {
+        let fields: Vec<&str> = line.split(':').collect();
+        let id = |at: usize| fields.get(at)?.parse().ok();
+        (fields[0] == name).then_some(User {
+            uid: id(2)?,
+            gid: id(3)?,
+        })
+    })
 }

@@ -12,6 +12,7 @@ use crate::conf::{ConfAction, ConfError, action};
 use crate::error::RecipeError;
 use crate::file::{ConfEntry, RecipeFile};
 use crate::folder::{Folder, shipped_names};
+use crate::hook::Hook;
 use crate::output::{LoadMetric, Work};
 use crate::records::{AnswerRecord, LoadMetricRecord, RecipeRecord};
 use crate::start::ServiceStart;
@@ -174,30 +175,16 @@ impl Recipe {
     #[must_use]
     pub fn commands(&self) -> Vec<(String, &str)> {
         let file = &*self.file;
-        let fixed = [
-            ("service.setup", file.service.setup.as_deref()),
-            ("service.start", file.service.start.as_deref()),
-            (
-                "service.ready",
-                file.service
-                    .ready
-                    .as_ref()
-                    .and_then(|r| r.command.as_deref()),
-            ),
-            ("load.warmup", file.load.warmup.as_deref()),
-            ("load.command", Some(&*file.load.command)),
-            ("load.drain", file.load.drain.as_deref()),
-            ("check.command", Some(&*file.check.command)),
-            (
-                "table.command",
-                file.table.as_ref().map(|table| &*table.command),
-            ),
-            ("service.stop", file.service.stop.as_deref()),
-        ];
-        let mut all: Vec<(String, &str)> = fixed
-            .into_iter()
-            .filter_map(|(key, command)| Some((key.to_owned(), command?)))
-            .collect();
+        let mut all = Vec::new();
+        for hook in Hook::ALL {
+            all.extend(
+                hook.command(file)
+                    .map(|command| (hook.key().to_owned(), command)),
+            );
+            if let (Hook::Setup, Some(start)) = (hook, &file.service.start) {
+                all.push(("service.start".to_owned(), &**start));
+            }
+        }
         for (name, conf) in &file.conf {
             for (value, entry) in &conf.values {
                 let both = [("command", &entry.command), ("inverse", &entry.inverse)];

@@ -111,7 +111,7 @@ pub struct CompareArgs {
     pub reach: ReachArgs,
 
     /// A recipe's instances lie in a new directory below this one
-    #[arg(long, value_name = "DIR", default_value = refit_lab::DEFAULT_BASE, help_heading = "Instances of a recipe")]
+    #[arg(long, value_name = "DIR", default_value = refit_recipe::DEFAULT_BASE, help_heading = "Instances of a recipe")]
     pub dir: PathBuf,
 
     /// Run the commands of a recipe that refit does not carry without asking

@@ -56,7 +56,7 @@ pub struct RecipeCheckArgs {
     pub names: Vec<String>,
 
     /// Make the instances in a new directory below DIR
-    #[arg(long, value_name = "DIR", help_heading = "Instances", default_value = refit_lab::DEFAULT_BASE)]
+    #[arg(long, value_name = "DIR", help_heading = "Instances", default_value = refit_recipe::DEFAULT_BASE)]
     pub dir: PathBuf,
 
     /// Run the commands of a recipe that is not refit's own, without asking

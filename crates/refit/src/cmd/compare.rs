@@ -8,10 +8,8 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, bail};
 use refit_knobs::{Settings, Variant};
 use refit_lab::experiment::Role;
-use refit_lab::{
-    Comparison, GateAnswer, Request, Verdict, available, compare, remove_abandoned_instances,
-};
-use refit_recipe::Recipe;
+use refit_lab::{Comparison, GateAnswer, Request, Verdict, compare};
+use refit_recipe::{Recipe, available, remove_abandoned_instances};
 use refit_session::remove_abandoned;
 
 use super::output::{self, Output};

@@ -8,8 +8,10 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use refit_knobs::{Settings, Variant};
-use refit_lab::{Available, Checked, Request, available, check_recipe, remove_abandoned_instances};
-use refit_recipe::{Folder, Recipe, shipped_names};
+use refit_lab::{Checked, Request, check_recipe};
+use refit_recipe::{
+    Available, Folder, Recipe, available, remove_abandoned_instances, shipped_names,
+};
 use refit_session::remove_abandoned;
 
 use super::output::print_text;

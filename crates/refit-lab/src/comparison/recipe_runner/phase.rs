@@ -1,9 +1,6 @@
 //! What a phase of a run comes to.
 
-use std::path::Path;
-use std::time::Duration;
-
-use refit_run::{End, Ended, tree::PROC};
+use refit_recipe::{ConfError, InstanceError};
 
 use crate::error::LabError;
 
@@ -13,23 +10,45 @@ pub struct Failure {
     pub at_once: bool,
 }
 
-/// What one phase comes to: its value, a run that does not count, or an error
-/// that ends the comparison.
-pub type Phase<T> = Result<Result<T, Failure>, LabError>;
-
-macro_rules! passed {
-    ($phase:expr) => {
-        match $phase? {
-            Ok(value) => value,
-            Err(failure) => return Ok(Err(failure)),
-        }
-    };
+/// Why a run did not come to its end.
+pub enum RunError {
+    /// It does not count.
+    Failed(Failure),
+    /// The whole comparison ends.
+    Lab(LabError),
 }
-pub(super) use passed;
+
+/// What one phase comes to.
+pub type Phase<T> = Result<T, RunError>;
+
+impl From<LabError> for RunError {
+    fn from(error: LabError) -> RunError {
+        RunError::Lab(error)
+    }
+}
+
+impl From<ConfError> for RunError {
+    fn from(error: ConfError) -> RunError {
+        RunError::Lab(error.into())
+    }
+}
+
+impl From<InstanceError> for RunError {
+    fn from(error: InstanceError) -> RunError {
+        if error.is_refits_own() {
+            return RunError::Lab(error.into());
+        }
+        RunError::Failed(Failure {
+            reason: error.to_string(),
+            // Another start would take as long again.
+            at_once: matches!(error, InstanceError::NotReady { .. }),
+        })
+    }
+}
 
 /// The run does not count; three of them, and its variant is out.
 pub fn failed<T>(reason: impl Into<String>) -> Phase<T> {
-    Ok(Err(Failure {
+    Err(RunError::Failed(Failure {
         reason: reason.into(),
         at_once: false,
     }))
@@ -37,31 +56,8 @@ pub fn failed<T>(reason: impl Into<String>) -> Phase<T> {
 
 /// Its variant is out.
 pub fn out<T>(reason: impl Into<String>) -> Phase<T> {
-    Ok(Err(Failure {
+    Err(RunError::Failed(Failure {
         reason: reason.into(),
         at_once: true,
     }))
-}
-
-/// How a program ended, for a message.
-pub fn described(ended: &Ended) -> String {
-    match ended.end {
-        End::Exited(code) => format!("exit code {code}"),
-        End::Signaled(signal) => format!("signal {signal}"),
-    }
-}
-
-/// As a recipe may have written it, for a message.
-pub fn seconds(time: Duration) -> String {
-    format!("{} s", time.as_secs_f64())
-}
-
-/// Some processes, for a message.
-pub fn names(pids: &[u32]) -> String {
-    let name = |pid: &u32| refit_run::process_name(Path::new(PROC), *pid).unwrap_or_default();
-    let named = pids
-        .iter()
-        .take(5)
-        .map(|pid| format!("{} (pid {pid})", name(pid)));
-    named.collect::<Vec<_>>().join(", ")
 }

@@ -3,13 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use refit_run::{
-    Calls, Pressure, TreeUsage,
-    tree::{PROC, Part, Tree},
-    tree_usage,
-};
+use refit_run::tree::{PROC, Part, Tree};
+use refit_run::{Calls, Pressure, TreeUsage, Watch, tree_usage};
 
-use super::service::Service;
 use crate::experiment::ServiceRecord;
 
 /// What a service has used so far.
@@ -22,12 +18,12 @@ pub struct Moment {
 
 impl Moment {
     /// Now.
-    pub fn now(tree: &Tree, service: &Service) -> Moment {
+    pub fn now(tree: &Tree, watch: &Watch) -> Moment {
         Moment {
             cpu: tree.cpu_ns(Part::Service),
             usage: tree_usage(Path::new(PROC), &tree.members(Part::Service)),
             pressure: Pressure::now(),
-            calls: service.watch.calls(),
+            calls: watch.calls(),
         }
     }
 

@@ -1,11 +1,12 @@
-//! The `conf.` settings of a variant, done to an instance.
+//! The `conf.` settings of a variant, applied to an instance.
 
 use std::collections::BTreeMap;
 use std::fs;
 
-use crate::error::LabError;
-use crate::tool::Surroundings;
-use refit_recipe::{ConfAction, ConfError, Recipe};
+use crate::conf::{ConfAction, ConfError};
+use crate::error::InstanceError;
+use crate::instance::Instance;
+use crate::recipe::Recipe;
 
 /// Each setting with what it does.
 pub struct ConfSteps {
@@ -14,6 +15,9 @@ pub struct ConfSteps {
 
 impl ConfSteps {
     /// From names and values.
+    ///
+    /// # Errors
+    /// [`ConfError::Unknown`].
     pub fn new(recipe: &Recipe, conf: &[(String, String)]) -> Result<ConfSteps, ConfError> {
         let steps = conf
             .iter()
@@ -23,23 +27,7 @@ impl ConfSteps {
         })
     }
 
-    /// The edits.
-    pub fn apply(&self, at: &Surroundings) -> Result<(), LabError> {
-        for (setting, action) in &self.steps {
-            action.edit(setting, &at.dir, false, |text| at.expand(text))?;
-        }
-        Ok(())
-    }
-
-    /// Takes the edits back, the last one first.
-    pub fn revert(&self, at: &Surroundings) -> Result<(), LabError> {
-        for (setting, action) in self.steps.iter().rev() {
-            action.edit(setting, &at.dir, true, |text| at.expand(text))?;
-        }
-        Ok(())
-    }
-
-    /// The commands, in order.
+    /// The commands, in order, each with its setting.
     pub fn commands(&self) -> impl Iterator<Item = (String, &str)> {
         self.steps
             .iter()
@@ -62,8 +50,11 @@ impl ConfSteps {
             })
     }
 
-    /// What is in each edited file.
-    pub fn contents(&self, at: &Surroundings) -> Result<BTreeMap<String, Vec<u8>>, LabError> {
+    /// The content of each edited file.
+    ///
+    /// # Errors
+    /// [`ConfError::File`].
+    pub fn contents(&self, instance: &Instance) -> Result<BTreeMap<String, Vec<u8>>, ConfError> {
         let files = self
             .steps
             .iter()
@@ -73,7 +64,7 @@ impl ConfSteps {
             });
         files
             .map(|(setting, file)| {
-                let path = at.dir.join(file);
+                let path = instance.dir.join(file);
                 let bytes = fs::read(&path).map_err(|cause| ConfError::File {
                     setting: setting.clone(),
                     file: path,
@@ -85,18 +76,36 @@ impl ConfSteps {
     }
 }
 
-impl Surroundings {
-    /// `$REFIT_…` replaced by its value.
-    pub fn expand(&self, text: &str) -> String {
-        let mut names: Vec<&(String, String)> = self.env.iter().collect();
-        // So that REFIT_PORT_A is not taken for the beginning of REFIT_PORT_AB.
-        names.sort_by_key(|(name, _)| std::cmp::Reverse(name.len()));
-        let mut text = text.to_owned();
-        for (name, value) in names {
-            if name.starts_with("REFIT_") {
-                text = text.replace(&format!("${name}"), value);
-            }
+impl Instance {
+    /// Makes the edits of some settings, then runs their commands.
+    ///
+    /// # Errors
+    /// [`InstanceError`]: an edit cannot be made, or a command failed.
+    pub fn apply(&self, steps: &ConfSteps) -> Result<(), InstanceError> {
+        for (setting, action) in &steps.steps {
+            action.edit(setting, &self.dir, false, |text| self.expand(text))?;
         }
-        text
+        self.run_all(steps.commands())
+    }
+
+    /// Takes the edits back, the last one first, then runs the inverse commands.
+    ///
+    /// # Errors
+    /// Likewise.
+    pub fn revert(&self, steps: &ConfSteps) -> Result<(), InstanceError> {
+        for (setting, action) in steps.steps.iter().rev() {
+            action.edit(setting, &self.dir, true, |text| self.expand(text))?;
+        }
+        self.run_all(steps.inverses())
+    }
+
+    fn run_all<'s>(
+        &self,
+        commands: impl Iterator<Item = (String, &'s str)>,
+    ) -> Result<(), InstanceError> {
+        for (setting, command) in commands {
+            self.run_command(&setting, command, self.recipe.load_timeout, || true)?;
+        }
+        Ok(())
     }
 }

@@ -5,7 +5,8 @@ use std::path::Path;
 use refit_knobs::{SettingError, Settings, Variant};
 use refit_run::{Options, prepare};
 
-use refit_recipe::{Recipe, UnavailableRecord};
+use crate::recipe::Recipe;
+use crate::records::UnavailableRecord;
 
 /// Variants that can be tried, and those that cannot.
 #[derive(Clone, Debug, Default)]

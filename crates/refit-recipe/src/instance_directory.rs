@@ -1,28 +1,25 @@
-//! Where a recipe's instances live: one directory for each comparison, on a
-//! disk, and one on tmpfs. All instances stay until the comparison has ended
-//! (deleting them would slow the next run); what a killed refit left behind is
-//! cleaned by the next one.
+//! Where the instances of a comparison lie: one directory on a disk, and one on tmpfs. All
+//! instances stay until the comparison has ended, since deleting them would slow the next run.
+//! The next refit cleans up after one that was killed.
 
 use std::fs::{self, DirBuilder, File};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt, chown};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use refit_run::{
-    OwnName,
-    tree::{DEATH, PROC, Tree, kill_cgroup},
-    uses_directory,
-};
+use refit_run::tree::{DEATH, PROC, kill_cgroup};
+use refit_run::{OwnName, Tree, uses_directory};
 use rustix::fs::{FlockOperation, flock};
 use rustix::process::{Pid, Signal, geteuid, kill_process};
 
-use crate::ports::Port;
-use refit_recipe::Recipe;
-use refit_recipe::find_user;
+use crate::error::InstanceError;
+use crate::instance::{Instance, InstanceOptions, Location, remove};
+use crate::recipe::Recipe;
 
-/// Where instances lie unless the user says otherwise: a disk on most machines.
+/// Where instances lie unless the user names another directory: a disk on most machines.
 pub const DEFAULT_BASE: &str = "/var/tmp";
 const TMPFS: &str = "/dev/shm";
 const NAME: OwnName = OwnName {
@@ -31,28 +28,16 @@ const NAME: OwnName = OwnName {
 };
 
 /// The directories of one comparison.
-pub struct Place {
+pub struct InstanceDirectory {
     /// On a disk; removed at the end.
     pub path: PathBuf,
     tmpfs: PathBuf,
     _lock: File,
     /// The processes of its instances.
-    pub tree: Tree,
+    pub tree: Rc<Tree>,
+    /// As the user named the directory around it.
+    base: PathBuf,
     made: usize,
-}
-
-/// One private instance.
-pub struct Instance {
-    /// `$REFIT_DIR`.
-    pub dir: PathBuf,
-    /// `$REFIT_TMPFS`.
-    pub tmpfs: PathBuf,
-    /// What the service printed.
-    pub service_log: PathBuf,
-    /// What the load's last command printed.
-    pub load_output: PathBuf,
-    /// By name.
-    pub ports: Vec<(String, Port)>,
 }
 
 fn make(path: &Path) -> io::Result<()> {
@@ -61,7 +46,7 @@ fn make(path: &Path) -> io::Result<()> {
     fs::set_permissions(path, fs::Permissions::from_mode(0o755))
 }
 
-/// Nobody sees it before it is held: it would seem abandoned.
+/// The file gets its name when the lock is held: without, the directory would seem abandoned.
 fn lock(path: &Path) -> io::Result<File> {
     let unheld = path.join("unheld");
     let lock = File::create_new(&unheld)?;
@@ -70,25 +55,29 @@ fn lock(path: &Path) -> io::Result<File> {
     Ok(lock)
 }
 
-impl Place {
-    /// Makes both directories and lays the recipe's folder out.
-    pub fn create(base: &Path, recipe: &Recipe) -> io::Result<Place> {
+impl InstanceDirectory {
+    /// Makes both directories and copies the recipe's folder there.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn create(named: &Path, recipe: &Recipe) -> io::Result<InstanceDirectory> {
         let name = NAME.make()?;
-        let base = base.canonicalize()?;
+        let base = named.canonicalize()?;
         let path = base.join(&name);
         let tmpfs = Path::new(TMPFS).join(&name);
         let lock = make(&path).and_then(|()| lock(&path));
         let lock = lock.and_then(|lock| make(&tmpfs).map(|()| lock));
         let lock = lock.inspect_err(|_| drop(remove(&path)))?;
-        let place = Place {
-            tree: Tree::new(&name),
+        let directory = InstanceDirectory {
+            tree: Rc::new(Tree::new(&name)),
             path,
             tmpfs,
+            base: named.to_owned(),
             _lock: lock,
             made: 0,
         };
-        recipe.folder.write(&place.recipe())?;
-        Ok(place)
+        recipe.folder.write(&directory.recipe())?;
+        Ok(directory)
     }
 
     /// `$REFIT_RECIPE`.
@@ -101,73 +90,41 @@ impl Place {
         rustix::fs::statvfs(&self.path).map_or(0, |fs| fs.f_bavail * fs.f_frsize)
     }
 
-    /// An empty instance with free ports.
-    pub fn instance(&mut self, recipe: &Recipe) -> io::Result<Instance> {
+    /// A new instance.
+    ///
+    /// # Errors
+    /// [`InstanceError::Io`].
+    pub fn instance(&mut self, recipe: &Recipe, brief: bool) -> Result<Instance, InstanceError> {
         let number = self.made.to_string();
         self.made += 1;
-        let service = &recipe.file.service;
-        let beside = |ending: &str| self.path.join(format!("{number}.{ending}"));
-        let instance = Instance {
-            service_log: beside("service"),
-            load_output: beside("load"),
+        let location = Location {
             dir: self.path.join(&number),
             tmpfs: self.tmpfs.join(&number),
-            ports: service
-                .ports
-                .iter()
-                .map(|name| Ok((name.clone(), Port::free()?)))
-                .collect::<io::Result<_>>()?,
+            recipe: self.recipe(),
+            output: self.path.clone(),
+            base: self.base.clone(),
         };
-        for dir in [&instance.dir, &instance.tmpfs] {
-            make(dir)?;
-            if let Some(user) = service.user.as_deref().filter(|_| geteuid().is_root())
-                && let Some(user) = find_user(user)
-            {
-                chown(dir, Some(user.uid), Some(user.gid))?;
-            }
-        }
-        Ok(instance)
+        let options = InstanceOptions {
+            location,
+            tree: Rc::clone(&self.tree),
+            brief,
+            env: Vec::new(),
+        };
+        Instance::create(recipe, options)
     }
 }
 
-impl Drop for Place {
+impl Drop for InstanceDirectory {
     fn drop(&mut self) {
         self.tree.kill_all();
-        // What cannot be removed stays behind, and the next refit tries again.
+        // What cannot be removed stays, and the next refit tries again.
         let _ = remove(&self.tmpfs);
         let _ = remove(&self.path);
     }
 }
 
-impl Instance {
-    /// What lies on tmpfs is memory: it goes with its run.
-    pub fn free_tmpfs(&self) {
-        let _ = remove(&self.tmpfs);
-    }
-}
-
-/// Removes a tree, whatever the modes in it are.
-fn remove(path: &Path) -> io::Result<()> {
-    open_up(path)?;
-    fs::remove_dir_all(path)
-}
-
-/// Only root removes what lies in a directory without write permission.
-pub fn open_up(directory: &Path) -> io::Result<()> {
-    if !geteuid().is_root() {
-        fs::set_permissions(directory, fs::Permissions::from_mode(0o700))?;
-        for entry in fs::read_dir(directory)? {
-            let entry = entry?;
-            if entry.file_type()?.is_dir() {
-                open_up(&entry.path())?;
-            }
-        }
-    }
-    Ok(())
-}
-
-/// Ends and removes what killed refits of this user left behind below `base`.
-pub fn remove_abandoned(base: &Path) {
+/// Removes the instances of refits of this user that were killed, and kills their processes.
+pub fn remove_abandoned_instances(base: &Path) {
     // The lock of both lies below `base`, and goes with it: last.
     for dir in [Path::new(TMPFS), base] {
         for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
@@ -192,13 +149,13 @@ pub fn remove_abandoned(base: &Path) {
     }
 }
 
-/// Until they have ended: they could write what is being removed.
+/// Kills the users of a directory and waits for their end: they could write what is being removed.
 fn kill_users(path: &Path) {
     let began = Instant::now();
     loop {
         let users = uses_directory(Path::new(PROC), path).into_iter();
         let users = users.filter_map(|pid| Pid::from_raw(i32::try_from(pid).ok()?));
-        // One that ended meanwhile, or is not ours, is nobody to wait for.
+        // There is no end to wait for where a process ended meanwhile or is not ours.
         let left = users.filter(|pid| kill_process(*pid, Signal::KILL).is_ok());
         if left.count() == 0 || began.elapsed() > DEATH {
             return;
@@ -207,8 +164,8 @@ fn kill_users(path: &Path) {
     }
 }
 
-/// Nobody holds its lock. Without a lock its maker is between two steps, died
-/// there, or works elsewhere (`--dir`): age decides.
+/// Whether no process holds its lock. Where there is no lock file its maker is between two steps,
+/// died there, or works elsewhere (`--dir`): the age decides.
 fn is_abandoned(main: &Path, path: &Path) -> bool {
     match File::open(main.join("lock")) {
         // Shared: another refit that looks at the same moment holds nothing.
