@@ -104,7 +104,7 @@ fn doctor_says_what_of_a_program_can_be_reached(env: &TestEnv) -> Outcome {
 
 fn help_is_a_verb_and_has_headings(env: &TestEnv) -> Outcome {
     let all = stdout(env, &["help"], 0);
-    for verb in ["run", "compare", "report", "doctor", "demo"] {
+    for verb in ["run", "compare", "crash", "report", "doctor", "demo"] {
         assert!(
             all.contains(&format!("\n  {verb} ")),
             "{verb} is not in {all}"

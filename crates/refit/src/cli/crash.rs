@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::{ReachArgs, duration, seed};
+use super::{OUTPUT, ReachArgs, SETTINGS, duration, seed};
 
 /// Simulate power cuts: is what was acknowledged still there?
 ///
@@ -32,102 +32,126 @@ use super::{ReachArgs, duration, seed};
 )]
 pub struct CrashArgs {
     /// How to find what is there after a cut
-    #[arg(long, value_name = "CHECK")]
+    #[arg(long, value_name = "CHECK", help_heading = "Acknowledgement and check")]
     pub check: Option<String>,
 
     /// How the program acknowledges: fd:N (each line written there is an id),
     /// smtp:HOST:PORT[/RECIPIENT] (refit sends mails), sync (the Nth sync is N)
-    #[arg(long, value_name = "SOURCE")]
+    #[arg(
+        long,
+        value_name = "SOURCE",
+        help_heading = "Acknowledgement and check"
+    )]
     pub ack: Option<String>,
 
     /// … or lines of its output that match: the first group is the id
-    #[arg(long, value_name = "REGEX", conflicts_with = "ack")]
+    #[arg(
+        long,
+        value_name = "REGEX",
+        conflicts_with = "ack",
+        help_heading = "Acknowledgement and check"
+    )]
     pub ack_regex: Option<String>,
 
     /// COMMAND is a server; this shell command is its load, and acknowledges
-    #[arg(long, value_name = "COMMAND")]
+    #[arg(long, value_name = "COMMAND", help_heading = "The recorded run")]
     pub load: Option<String>,
 
     /// Shell command that succeeds when the server is ready
-    #[arg(long, value_name = "COMMAND")]
+    #[arg(long, value_name = "COMMAND", help_heading = "The recorded run")]
     pub ready: Option<String>,
 
     /// Shell command that fills the new file system before the run
-    #[arg(long, value_name = "COMMAND")]
+    #[arg(long, value_name = "COMMAND", help_heading = "The recorded run")]
     pub prepare: Option<String>,
 
     /// Shell command that runs as long as the program
-    #[arg(long, value_name = "COMMAND")]
+    #[arg(long, value_name = "COMMAND", help_heading = "The recorded run")]
     pub background: Option<String>,
 
     /// How long the run may last [default: 60s; 5s of mails]
-    #[arg(long = "for", value_name = "TIME", value_parser = duration)]
+    #[arg(long = "for", value_name = "TIME", value_parser = duration, help_heading = "The recorded run")]
     pub length: Option<Duration>,
 
     /// End the run when its time is over
-    #[arg(long)]
+    #[arg(long, help_heading = "The recorded run")]
     pub stop: bool,
 
     /// Settings for the baseline and every variant; disk= is the recorded disk's
     /// flush latency
-    #[arg(long, value_name = "SETTINGS")]
+    #[arg(long, value_name = "SETTINGS", help_heading = SETTINGS)]
     pub with: Vec<OsString>,
 
     /// Cuts of each mode
-    #[arg(long, value_name = "N", default_value_t = 300)]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 300,
+        help_heading = "Disk and cuts"
+    )]
     pub cuts: usize,
 
     /// File system: ext4, xfs or btrfs
-    #[arg(long, value_name = "KIND", default_value = "ext4")]
+    #[arg(
+        long,
+        value_name = "KIND",
+        default_value = "ext4",
+        help_heading = "Disk and cuts"
+    )]
     pub fs: refit_crash::filesystem::Kind,
 
     /// Its mount options, as after mount -o
-    #[arg(long, value_name = "OPTIONS", default_value = "")]
+    #[arg(
+        long,
+        value_name = "OPTIONS",
+        default_value = "",
+        help_heading = "Disk and cuts"
+    )]
     pub mount_options: String,
 
     /// Mount it here, visible to the program and the checks only; the directory's
     /// own content is not touched
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", help_heading = "Disk and cuts")]
     pub mount: Option<PathBuf>,
 
     /// Size of the disk
-    #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = size)]
+    #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = size, help_heading = "Disk and cuts")]
     pub size: u64,
 
     /// Largest size of a record
-    #[arg(long, value_name = "SIZE", default_value = "4G", value_parser = size)]
+    #[arg(long, value_name = "SIZE", default_value = "4G", value_parser = size, help_heading = "Disk and cuts")]
     pub record_size: u64,
 
     /// The block that the disk writes as a whole: 512 or 4096
-    #[arg(long, value_name = "BYTES", default_value = "4096", value_parser = ["512", "4096"])]
+    #[arg(long, value_name = "BYTES", default_value = "4096", value_parser = ["512", "4096"], help_heading = "Disk and cuts")]
     pub tear: String,
 
     /// Kill a check that takes longer
-    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = duration)]
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = duration, help_heading = "Acknowledgement and check")]
     pub check_timeout: Duration,
 
     /// Keep the records in DIR, which must not exist yet
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", help_heading = OUTPUT)]
     pub record: Option<PathBuf>,
 
     /// Seed of the cuts (decimal, or hexadecimal as 0x5eed)
-    #[arg(long, value_name = "SEED", value_parser = seed)]
+    #[arg(long, value_name = "SEED", value_parser = seed, help_heading = "Disk and cuts")]
     pub seed: Option<u64>,
 
     /// Write the whole report to FILE (docs/crash.schema.json)
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     pub json: Option<PathBuf>,
 
     /// Write one self-contained page
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     pub html: Option<PathBuf>,
 
     /// No progress on stderr
-    #[arg(short, long)]
+    #[arg(short, long, help_heading = OUTPUT)]
     pub quiet: bool,
 
     /// Look for allocators here first
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", help_heading = SETTINGS)]
     pub allocator_dir: Option<PathBuf>,
 
     #[command(flatten)]

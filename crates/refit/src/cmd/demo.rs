@@ -1,4 +1,4 @@
-//! `refit demo`: what a swap is, on this machine, with nothing to install.
+//! `refit demo`: what a swap does on this machine, with nothing to install.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -31,8 +31,8 @@ const FEWEST_MESSAGES: u32 = 2;
 const ROUND_PAIRS: u32 = 12;
 const SEED: u64 = 0x5eed;
 
-/// The modes of the log writer, with what a line outlives once it is written,
-/// and the time of one slice. Four modes, four slices each: ten seconds.
+/// The modes of the log writer; whether a line then outlives the program, and a
+/// power cut. Four modes with four slices each take ten seconds.
 const MODES: [(&str, &str, &str); 4] = [
     ("none", "no", "no"),
     ("fflush", "yes", "no"),
@@ -62,13 +62,13 @@ pub fn main(args: &DemoArgs) -> ExitCode {
     }
 }
 
-/// A fresh directory, on a disk if nothing else was asked for.
-fn workplace(args: &DemoArgs) -> Result<TempDir> {
+/// A new directory.
+fn work_directory(args: &DemoArgs) -> Result<TempDir> {
     TempDir::with_prefix_in("refit-demo-", &args.dir)
         .with_context(|| format!("cannot make a directory in {}", args.dir.display()))
 }
 
-fn place(dir: &Path, name: &str, program: &[u8]) -> Result<PathBuf> {
+fn install(dir: &Path, name: &str, program: &[u8]) -> Result<PathBuf> {
     let path = dir.join(name);
     fs::write(&path, program)
         .and_then(|()| fs::set_permissions(&path, fs::Permissions::from_mode(0o755)))
@@ -76,11 +76,11 @@ fn place(dir: &Path, name: &str, program: &[u8]) -> Result<PathBuf> {
     Ok(path)
 }
 
-fn warn_of_memory(dir: &Path, out: &mut String) {
+fn note_memory(dir: &Path, out: &mut String) {
     if refit_session::is_tmpfs(dir) {
         let _ = writeln!(
             out,
-            "\nnote: {} lies in memory, where a sync has nothing to do; choose a disk with --dir",
+            "\nnote: {} is in memory, where a sync has nothing to do; name a directory on a disk: --dir",
             dir.display()
         );
     }
@@ -98,8 +98,8 @@ fn range(sorted: &[f64]) -> (f64, f64) {
 
 /// The mail queue under every swap that is installed here, as a comparison.
 fn mailqueue(args: &DemoArgs) -> Result<String> {
-    let work = workplace(args)?;
-    let program = place(work.path(), "mailqueue", MAILQUEUE)?;
+    let work = work_directory(args)?;
+    let program = install(work.path(), "mailqueue", MAILQUEUE)?;
     // Each run gets a queue of its own, and none is deleted before the end:
     // freeing blocks slows what follows.
     let queue = work.path().join("queue");
@@ -139,10 +139,10 @@ fn mailqueue(args: &DemoArgs) -> Result<String> {
     );
     out.push_str(&terminal(&experiment?, &style()));
     out.push_str(
-        "\nWhat sync=off costs: after a power cut, messages that were acknowledged are gone or torn.\n\n\
+        "\nWhat sync=off risks: after a power cut, messages that were acknowledged are lost or torn.\n\n\
          Next:  refit demo fsync                       what a log line costs on this disk\n       \
          refit run -- YOUR COMMAND              what your program waits for; nothing is changed\n       \
-         refit compare sync=off -- YOUR COMMAND whether that matters\n\n\
+         refit compare sync=off -- YOUR COMMAND whether those waits matter\n\n\
          The demo itself takes --budget and --dir; other options above are those of refit compare.\n",
     );
     if messages < MOST_MESSAGES {
@@ -152,7 +152,7 @@ fn mailqueue(args: &DemoArgs) -> Result<String> {
             seconds(args.budget)
         );
     }
-    warn_of_memory(work.path(), &mut out);
+    note_memory(work.path(), &mut out);
     Ok(out)
 }
 
@@ -188,8 +188,8 @@ fn seconds(time: Duration) -> String {
 }
 
 fn fsync_matrix(args: &DemoArgs) -> Result<String> {
-    let work = workplace(args)?;
-    let program = place(work.path(), "loglines", LOGLINES)?;
+    let work = work_directory(args)?;
+    let program = install(work.path(), "loglines", LOGLINES)?;
     let mut times: [Vec<f64>; 4] = Default::default();
     for slice in 0..4 {
         for i in 0..4 {
@@ -221,10 +221,10 @@ fn fsync_matrix(args: &DemoArgs) -> Result<String> {
     }
     out.push_str(
         "\nnone: lines wait in the program's buffer. fflush: each line reaches the kernel. fsync alone does not\n\
-         see what was not flushed: it pays for durability and does not get it. both: each line is on the disk, as far\n\
-         as the disk does what it is told.\n",
+         write what is still in the buffer: it costs the same and makes nothing durable. both: each line is on the\n\
+         disk, if the disk does what it is told.\n",
     );
-    warn_of_memory(work.path(), &mut out);
+    note_memory(work.path(), &mut out);
     Ok(out)
 }
 
@@ -244,8 +244,8 @@ fn ns_per_line(program: &Path, log: &Path, mode: &str) -> Result<f64> {
         .args([mode, SLICE_MS])
         .output()
         .context("cannot start the demo's program")?;
-    let said = String::from_utf8_lossy(&output.stdout);
-    let mut numbers = said.split_whitespace().map(str::parse::<f64>);
+    let printed = String::from_utf8_lossy(&output.stdout);
+    let mut numbers = printed.split_whitespace().map(str::parse::<f64>);
     match (output.status.success(), numbers.next(), numbers.next()) {
         (true, Some(Ok(lines)), Some(Ok(ns))) if lines > 0.0 => Ok(ns / lines),
         _ => bail!(

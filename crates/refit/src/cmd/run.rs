@@ -1,4 +1,4 @@
-//! `refit run`: once, and then what happened.
+//! `refit run`: run a command once, and report what happened.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -31,8 +31,9 @@ struct Plan {
     trace: Option<File>,
 }
 
-/// How often refit looks up while the program runs, and while it is traced: the
-/// witness and the board have room for what any program can do in between.
+/// How often refit reads what was recorded while the program runs, and while it is
+/// traced: the witness and the event ring have room for what any program can do in
+/// between.
 const TICK: Duration = Duration::from_millis(50);
 const TRACE_TICK: Duration = Duration::from_millis(1);
 
@@ -46,7 +47,7 @@ pub fn main(args: RunArgs) -> ExitCode {
     }
 }
 
-/// refit's own words go to stderr; if that is closed there is nobody to tell.
+/// refit's own messages go to stderr; if that is closed they are lost.
 fn say(text: &str) {
     let _ = writeln!(io::stderr(), "refit: {text}");
 }
@@ -66,7 +67,7 @@ fn plan(args: RunArgs) -> Result<Option<Plan>> {
             .iter()
             .map(|setting| format!("{setting} "))
             .collect();
-        bail!("no command to run\n  write it behind `--`: refit run {typed}-- COMMAND");
+        bail!("no command to run\n  write it after `--`: refit run {typed}-- COMMAND");
     }
     let json = match &args.json {
         Some(path) => Some(create("--json", path)?),
@@ -147,7 +148,7 @@ fn finish_trace(trace: TraceFile, path: &Path) {
     match trace.finish() {
         Ok(0) => {}
         Ok(lost) => say(&format!(
-            "--trace-sync: {path} lacks {lost} calls: they came faster than they could be written"
+            "--trace-sync: {path} lacks {lost} calls, which came faster than they could be written"
         )),
         Err(error) => say(&format!("--trace-sync: {path} is not complete: {error}")),
     }
@@ -166,7 +167,7 @@ fn not_started(plan: &Plan, session: Session, error: &StartError) -> ExitCode {
     })
 }
 
-/// From here on the program has ended, and its end is refit's.
+/// The program has ended: refit reports, and ends in the same way.
 fn finish(plan: Plan, session: Session, mut watch: Watch, ended: &Ended) -> ! {
     let run = watch.finish(ended, &session);
     watch.close_in_background();
