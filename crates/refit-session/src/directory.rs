@@ -6,6 +6,8 @@ use std::fs::{self, DirBuilder, File};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::process::{Pid, geteuid, test_kill_process};
@@ -18,6 +20,8 @@ use crate::sys::lease::{Holders, is_held};
 /// Image files beyond this number are not read: only a program that works
 /// against its own report makes as many.
 pub(crate) const MOST_IMAGES: usize = 100_000;
+/// How long another refit that looks at the same session is waited for.
+const LONGEST_TURN: Duration = Duration::from_secs(1);
 const TMPFS_MAGIC: i64 = 0x0102_1994; // statfs(2)
 const NAME: OwnName = OwnName {
     prefix: "refit-",
@@ -194,10 +198,34 @@ pub fn remove_abandoned() {
             .is_some_and(|name| NAME.is_own(name));
         let ours = fs::symlink_metadata(&path)
             .is_ok_and(|meta| meta.is_dir() && meta.uid() == geteuid().as_raw());
-        if is_session && ours && is_abandoned(&path) && !is_in_use(&path) {
-            remove_dir(&path);
+        if is_session && ours {
+            remove_if_abandoned(&path);
         }
     }
+}
+
+fn remove_if_abandoned(path: &Path) {
+    let Some(_turn) = turn(path) else {
+        return;
+    };
+    if is_abandoned(path) && !is_in_use(path) {
+        remove_dir(path);
+    }
+}
+
+/// Held by the one refit that looks at a session: a second one would count as a
+/// user of the files that it opens to look, for both. `None` where the session is
+/// gone, or the other one takes too long; a later run looks again.
+fn turn(path: &Path) -> Option<File> {
+    let directory = File::open(path).ok()?;
+    let began = Instant::now();
+    while flock(&directory, FlockOperation::NonBlockingLockExclusive).is_err() {
+        if began.elapsed() > LONGEST_TURN {
+            return None;
+        }
+        sleep(Duration::from_millis(1));
+    }
+    Some(directory)
 }
 
 /// Opens an image file, and tells its owner. Neither links nor pipes that somebody
@@ -235,8 +263,7 @@ fn is_abandoned(path: &Path) -> bool {
     let Ok(lock) = File::open(path.join("lock")) else {
         return is_old();
     };
-    // Shared: another refit that looks at the same moment is no watcher.
-    if flock(&lock, FlockOperation::NonBlockingLockShared).is_err() {
+    if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
         return false;
     }
     let noted = io::read_to_string(&lock).unwrap_or_default();
@@ -284,17 +311,31 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_looks_at_a_session_does_not_keep_it_from_being_removed() {
-        let directory = tempfile::tempdir().unwrap();
-        let lock = directory.path().join("lock");
+    fn one_that_looks_does_not_keep_another_one_from_removing() {
+        let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+        let path = directory.path().join("session");
+        fs::create_dir(&path).unwrap();
         let namespace = namespace_of("self").unwrap();
         // No process has this number (PID_MAX_LIMIT, include/linux/threads.h).
-        fs::write(&lock, format!("{} {namespace}\n", i32::MAX)).unwrap();
-        assert!(is_abandoned(directory.path()));
-        let other = File::open(&lock).unwrap();
-        flock(&other, FlockOperation::LockShared).unwrap();
-        assert!(is_abandoned(directory.path()), "another one looks as well");
-        flock(&other, FlockOperation::LockExclusive).unwrap();
-        assert!(!is_abandoned(directory.path()), "somebody watches it");
+        let dead = format!("{} {namespace}\n", i32::MAX);
+        fs::write(path.join("lock"), dead).unwrap();
+        fs::write(path.join("policy"), "").unwrap();
+        // What another refit holds while it looks.
+        let turn = turn(&path).unwrap();
+        let lock = File::open(path.join("lock")).unwrap();
+        flock(&lock, FlockOperation::LockExclusive).unwrap();
+        let policy = File::open(path.join("policy")).unwrap();
+        std::thread::scope(|scope| {
+            scope.spawn(|| remove_if_abandoned(&path));
+            sleep(Duration::from_millis(20));
+            drop((policy, lock));
+            drop(turn);
+        });
+        assert!(!path.exists());
+        // Whoever takes too long is waited for no longer.
+        fs::create_dir(&path).unwrap();
+        let _held = super::turn(&path).unwrap();
+        remove_if_abandoned(&path);
+        assert!(path.exists());
     }
 }
