@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use refit_knobs::{Launch, Scope, SwitchRule};
 use refit_session::{
-    EventRing, Knob, POLICY_COUNT, POLICY_DENY_RINGS, POLICY_FLAGS, POLICY_FOLLOW, POLICY_NOTIFIED,
-    POLICY_TRACE, Policy, Rule, Session, SessionError,
+    EventRing, Knob, POLICY_COUNT, POLICY_DENY_RINGS, POLICY_FOLLOW, POLICY_NOTIFIED, POLICY_TRACE,
+    Policy, Rule, Session, SessionError,
 };
 
 use crate::environment::Environment;
@@ -163,6 +163,7 @@ pub fn prepare(
     ];
     let unheard = flags.iter().filter(|(set, _)| *set).map(|(_, flag)| flag);
     let unheard: u32 = unheard.sum();
+    let inherited_filters = inherited_filters();
     let mut policy = Policy {
         flags: unheard,
         rules,
@@ -170,7 +171,7 @@ pub fn prepare(
         preloads: String::new(),
         session: String::new(),
         env: Vec::new(),
-        seccomp_filters: inherited_filters() + u32::from(filter.is_some()),
+        seccomp_filters: inherited_filters + u32::from(filter.is_some()),
         root: (root.dev(), root.ino()),
         disk,
         seed: options.seed,
@@ -244,8 +245,8 @@ pub fn prepare(
     // Where there is no listener in the end, the program must not ask.
     let page = Amendment {
         file: file.into(),
-        at: POLICY_FLAGS as u64,
-        value: unheard,
+        flags: unheard,
+        inherited_filters,
     };
     let seccomp = begun.map_or(Plan::Nothing, |begun| begun.finish(page));
     if let Some(bytes) = options.environment_bytes {

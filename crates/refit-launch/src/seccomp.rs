@@ -251,7 +251,7 @@ impl Begun {
         let (guardian, sockets) = match self.guardian {
             Ok(started) => started,
             Err(refusal) => {
-                page.make();
+                page.make(false);
                 return Plan::Refused(refusal);
             }
         };
@@ -286,7 +286,7 @@ impl Plan {
                 if guardian.await_fork() {
                     return Some(installation);
                 }
-                installation.policy.make();
+                installation.policy.make(false);
                 None
             }
             Plan::Nothing | Plan::Refused(_) => None,

@@ -33,7 +33,7 @@ pub use image::{
 pub use page::{ANSWERS, CALLS, COOKIE, EVENTS, LATENCIES, REASONS};
 pub use policy::{
     DISK_SIZE, Disk, Knob, POLICY_COUNT, POLICY_DENY_RINGS, POLICY_FLAGS, POLICY_FOLLOW,
-    POLICY_NOTIFIED, POLICY_TRACE, Policy, Rule, TooLong, When,
+    POLICY_NOTIFIED, POLICY_SECCOMP_FILTERS, POLICY_TRACE, Policy, Rule, TooLong, When,
 };
 // The library and the page are of one version: who places the one writes the other.
 pub use refit_preload::{LIBRARY, LIBRARY_HASH, LIBRARY_NAME};

@@ -16,8 +16,10 @@ pub const POLICY_TRACE: u32 = 8;
 /// io_uring_setup gives ENOSYS (`REFIT_POLICY_DENY_IO_URING`).
 pub const POLICY_DENY_RINGS: u32 = 16;
 
-/// Where the flags lie in the `policy` file.
+/// Where the flags are in the `policy` file.
 pub const POLICY_FLAGS: usize = offset_of!(CPolicy, flags);
+/// Where the number of seccomp filters is in the `policy` file.
+pub const POLICY_SECCOMP_FILTERS: usize = offset_of!(CPolicy, seccomp_filters);
 
 /// The knob that a rule is about (`enum refit_knob`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

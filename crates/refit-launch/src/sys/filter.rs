@@ -6,6 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicI32, Ordering};
 
 use libc::{c_int, c_ulong, sock_filter, sock_fprog};
+use refit_session::{POLICY_FLAGS, POLICY_SECCOMP_FILTERS};
 use rustix::io::{IoSlice, pwrite, retry_on_intr};
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 
@@ -20,26 +21,33 @@ pub struct Installation {
     pub no_new_privs: bool,
     /// To the guardian's two processes.
     pub guardians: [OwnedFd; 2],
-    /// What the program reads, and what has to stand there without a listener.
+    /// What the program reads, should the filter not be there as planned.
     pub policy: Amendment,
     state: AtomicI32,
 }
 
-/// Four bytes of a file.
+/// What the `policy` file has to say where nobody listens.
 pub struct Amendment {
-    /// Open for writing.
+    /// The file, open for writing.
     pub file: OwnedFd,
-    /// Where.
-    pub at: u64,
-    /// What.
-    pub value: u32,
+    /// The flags without a listener.
+    pub flags: u32,
+    /// How many filters there are without refit's.
+    pub inherited_filters: u32,
 }
 
 impl Amendment {
-    /// Makes it; async-signal-safe.
-    pub fn make(&self) {
-        // Where that fails, what the program asks is real.
-        let _ = pwrite(&self.file, &self.value.to_ne_bytes(), self.at);
+    /// Makes it; async-signal-safe. `is_installed`: the filter is there all the
+    /// same.
+    pub fn make(&self, is_installed: bool) {
+        let filters = self.inherited_filters + u32::from(is_installed);
+        for (at, value) in [
+            (POLICY_FLAGS, self.flags),
+            (POLICY_SECCOMP_FILTERS, filters),
+        ] {
+            // Where that fails, what the program asks is real.
+            let _ = pwrite(&self.file, &value.to_ne_bytes(), at as u64);
+        }
     }
 }
 
@@ -103,7 +111,7 @@ impl Installation {
             return Err(io::ErrorKind::BrokenPipe.into());
         }
         if state != HEARD {
-            self.policy.make();
+            self.policy.make(state == UNHEARD);
         }
         Ok(())
     }
