@@ -126,7 +126,7 @@ fn what_differs_is_the_candidate_whoever_ran_first(env: &TestEnv) -> Outcome {
     let output = env.refit(&[&args[..], &["cat", "/proc/sys/kernel/random/uuid"]].concat());
     expect_code(&output, 2);
     assert!(
-        said(&output).contains("the baseline takes no part: printed something else"),
+        said(&output).contains("the baseline failed: printed something else"),
         "{}",
         said(&output)
     );
@@ -204,7 +204,7 @@ fn a_baseline_that_fails_ends_it_with_its_own_words(env: &TestEnv) -> Outcome {
     expect_code(&output, 2);
     let text = said(&output);
     assert!(
-        text.contains("the baseline takes no part: exit code 4 (cannot find my hat)"),
+        text.contains("the baseline failed: exit code 4 (cannot find my hat)"),
         "{text}"
     );
     assert!(

@@ -51,7 +51,7 @@ fn each_way_to_be_ready_names_what_was_missing(env: &TestEnv) -> Outcome {
             .set("service.ready", ready);
         let said = folder.refused(&[]);
         let all = format!(
-            "the baseline takes no part: the service was not ready within 3 s ({wanted}): not yet"
+            "the baseline failed: the service was not ready within 3 s ({wanted}): not yet"
         );
         assert!(said.contains(&all), "{said}");
         assert!(said.contains("refit recipes check ./late"), "{said}");

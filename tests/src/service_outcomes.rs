@@ -62,7 +62,7 @@ fn a_failing_check_disqualifies_its_variant_alone(env: &TestEnv) -> Outcome {
         .text("check.command", check);
     folder.expect_broken_is_out("check.command failed, exit status: 9: two lines were lost");
     let text = folder.text("check.command", "false").refused(&[]);
-    let all = "the baseline takes no part: check.command failed, exit status: 1";
+    let all = "the baseline failed: check.command failed, exit status: 1";
     assert!(text.contains(all), "{text}");
     Outcome::Pass
 }
@@ -78,7 +78,7 @@ fn another_outcome_disqualifies_its_variant_alone(env: &TestEnv) -> Outcome {
     // A baseline that differs from itself judges nobody.
     let random = folder.text("check.command", "cat /proc/sys/kernel/random/uuid");
     let text = random.refused(&[]);
-    let all = "the baseline takes no part: another outcome than the baseline's";
+    let all = "the baseline failed: another outcome than the baseline's";
     assert!(text.contains(all), "{text}");
     Outcome::Pass
 }

@@ -114,7 +114,7 @@ fn what_is_for_commands_is_refused_with_a_recipe(env: &TestEnv) -> Outcome {
         &["--shell"],
     ] {
         let sentence = format!(
-            "refit: {} is for commands: a recipe says that itself",
+            "refit: {} is for commands: a recipe defines this itself",
             option[0]
         );
         refused(&[option, &["./mine", "sync=off"]].concat(), &sentence);

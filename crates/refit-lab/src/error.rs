@@ -25,7 +25,7 @@ pub enum LabError {
     /// Something that a recipe needs is not there.
     #[error("{0}")]
     Missing(String),
-    /// The instances would not fit.
+    /// There is no room for the instances.
     #[error(
         "the instances of all runs need about {needed_mib} MiB, and {free_mib} MiB are free in {}\n  they are kept until the end; give fewer rounds (--rounds N) or another disk (--dir DIR)", place.display()
     )]
@@ -55,19 +55,19 @@ pub enum LabError {
     Start {
         /// Its first word.
         command: String,
-        /// What the kernel said.
+        /// The error of the system call.
         cause: io::Error,
     },
-    /// A file, a copy or a hook of refit's own failed.
+    /// A file, a copy or a hook failed.
     #[error("{action}: {cause}")]
     Io {
-        /// What was being done.
+        /// What refit was doing.
         action: String,
-        /// What the kernel said.
+        /// The error of the system call.
         cause: io::Error,
     },
-    /// The command fails without any swap.
-    #[error("the baseline takes no part: {reason}\n  {remedy}")]
+    /// The baseline fails.
+    #[error("the baseline failed: {reason}\n  {remedy}")]
     Baseline {
         /// What happened.
         reason: String,
@@ -86,7 +86,7 @@ pub enum LabError {
         /// The value to type.
         rounds: usize,
     },
-    /// The copies would not fit.
+    /// There is no room for the copies.
     #[error(
         "--fresh-copy needs about {needed_mib} MiB for all runs, and {free_mib} MiB are free\n  copies are kept until the end; give fewer rounds: --rounds N"
     )]

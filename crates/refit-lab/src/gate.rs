@@ -1,4 +1,4 @@
-//! Gates: what a candidate has to keep, as `wall<+2%`.
+//! Gates: limits for the effects of candidates, such as `wall<+2%`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -15,23 +15,23 @@ use crate::experiment::{Experiment, Role};
 pub struct Gate {
     /// Name of the metric.
     pub metric: String,
-    /// The change has to stay below the bound; otherwise above it.
+    /// The change has to be below the bound; otherwise above it.
     pub below: bool,
     /// As a relative change: 0.02 is +2 %.
     pub bound: f64,
     typed: String,
 }
 
-/// Text that is no gate.
+/// Text that is not a gate.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum GateError {
-    /// No `<` or `>`, or no number behind it.
+    /// No `<` or `>`, or no number after it.
     #[error(
-        "`{0}` is not a gate; write a metric, `<` or `>`, and a change in per cent: --gate 'wall<+2%'"
+        "`{0}` is not a gate; write a metric, `<` or `>`, and a change in percent: --gate 'wall<+2%'"
     )]
     Form(String),
     /// An unknown metric.
-    #[error("there is no metric `{name}`; there are {known}: --gate '{example}<+2%'")]
+    #[error("unknown metric `{name}`; the metrics are {known}: --gate '{example}<+2%'")]
     Metric {
         /// As it was typed.
         name: String,
@@ -106,7 +106,7 @@ impl fmt::Display for Gate {
     }
 }
 
-/// What a gate says of an effect.
+/// The answer of a gate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum GateAnswer {
@@ -114,7 +114,7 @@ pub enum GateAnswer {
     Passed,
     /// The whole interval is on the wrong side.
     Failed,
-    /// It lies on both.
+    /// It lies on both sides.
     Undecided,
 }
 
@@ -129,7 +129,7 @@ impl fmt::Display for GateAnswer {
 }
 
 impl Gate {
-    /// The answer, from an effect; without one nothing is decided.
+    /// The answer for an effect; without an effect nothing is decided.
     #[must_use]
     pub fn answer(&self, effect: Option<&EffectRecord>) -> GateAnswer {
         let Some([low, high]) = effect.and_then(|effect| effect.interval) else {
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_gate_is_named() {
+    fn what_is_not_a_gate_is_named() {
         for text in ["wall", "<2%", "wall<2", "wall<x%", "wall<-100%", "<2%%"] {
             assert_eq!(
                 text.parse::<Gate>(),

@@ -1,4 +1,4 @@
-//! What is compared: tables, one row for each metric of a run.
+//! The metrics of a run: tables with one row for each.
 
 use std::borrow::Cow;
 
@@ -45,7 +45,7 @@ enum Value {
     Stepped(fn(&RunRecord) -> Option<f64>),
     /// Measured as it is.
     Exact(fn(&RunRecord) -> Option<f64>),
-    /// A difference, of either sign: it has no ratio, and so no effect.
+    /// A difference, of either sign: it has no ratio, hence no effect.
     Difference(fn(&RunRecord) -> Option<f64>),
     /// Read from what the load printed.
     Load,
@@ -94,7 +94,7 @@ macro_rules! metric {
     };
 }
 
-/// Every metric of a command. The first is the one that a comparison of commands is about.
+/// Every metric of a command. The first is the main metric of such a comparison.
 #[rustfmt::skip]
 const OF_COMMANDS: &[Metric] = &[
     metric!("wall", Duration, Nanoseconds, Exact, "from start to end", |r| Some(r.run.metrics.wall_ns as f64)),
@@ -196,13 +196,13 @@ impl Metric {
         }
     }
 
-    /// Its value for a ratio: what is next to nothing, and accounted in steps,
-    /// is counted as the unit's least.
+    /// Its value for a ratio: a value that is accounted in steps, and smaller than
+    /// the unit's least, counts as the least.
     #[must_use]
     pub fn for_ratio(&self, run: &RunRecord) -> Option<f64> {
         let least = match self.value {
             Value::Stepped(_) => self.unit.least(),
-            // Nothing at all has no ratio.
+            // 0 has no ratio.
             Value::Exact(_) | Value::Load => f64::MIN_POSITIVE,
             Value::Difference(_) => return None,
         };

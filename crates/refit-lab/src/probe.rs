@@ -1,4 +1,4 @@
-//! What a flush costs on a real disk, sampled into a profile that `disk=FILE` plays back.
+//! What a flush costs on a real disk, sampled into a profile that `disk=FILE` replays.
 //!
 //! What is timed is the call that the emulated disk stands in for: fsync(2) of a file to which a line was appended, as
 //! mail queues and logs do it. It holds the file's blocks, the journal's commit and the device's own flush; the write
@@ -22,15 +22,15 @@ use serde::Serialize;
 const LINE_BYTES: usize = 128;
 /// A sample of this size is enough for p99, with its interval.
 const ENOUGH: usize = 500;
-/// A disk that is sampled for less has hardly had a chance to stall.
+/// In a shorter time a disk that stalls may not have stalled yet.
 const SHORTEST: Duration = Duration::from_secs(3);
-/// A slow disk is left alone then …
+/// Sampling a slow disk ends after this time …
 const LONGEST: Duration = Duration::from_secs(10);
-/// … unless there are less than this many samples.
+/// … unless there are fewer samples than this.
 const LEAST: usize = 50;
-/// On memory, seconds would make millions.
+/// In memory, seconds would give millions of samples.
 const MOST: usize = 20_000;
-/// Less than any device needs to answer: nothing was waited for.
+/// Shorter than any device needs to answer: nothing was waited for.
 const NO_DISK_NS: f64 = 20_000.0;
 /// A flush that takes so many times the median is a stall.
 const STALL: f64 = 10.0;
@@ -47,7 +47,7 @@ pub enum ProbeError {
     Directory {
         /// As it was given.
         directory: PathBuf,
-        /// What the kernel said.
+        /// The error of the system call.
         cause: io::Error,
     },
     /// A write or a flush failed.
@@ -55,7 +55,7 @@ pub enum ProbeError {
     Flush {
         /// As it was given.
         directory: PathBuf,
-        /// What the kernel said.
+        /// The error of the system call.
         cause: io::Error,
     },
     /// A flush took longer than any that can be emulated.
@@ -66,8 +66,8 @@ pub enum ProbeError {
         /// Whole seconds.
         seconds: u64,
     },
-    /// Somebody asked refit to end.
-    #[error("interrupted after {samples} samples; nothing was kept")]
+    /// The user asked refit to end.
+    #[error("interrupted after {samples} samples; nothing was stored")]
     Interrupted {
         /// So far.
         samples: usize,
@@ -104,16 +104,16 @@ pub struct DiskProfile {
 /// Flushes that took [`STALL`] times the median or longer.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Stalls {
-    /// How many.
+    /// Their number.
     pub count: usize,
-    /// The most that came one after another.
+    /// The most in a row.
     pub in_a_row: usize,
-    /// Their part of the time of all flushes.
+    /// Their share of the time of all flushes.
     pub share: f64,
 }
 
-/// Samples the disk beneath a directory, for 3 to 10 s in most cases, by a file that is gone afterwards, interrupted or
-/// not. From then on SIGINT and its kin are only counted.
+/// Samples the disk beneath a directory, for 3 to 10 s in most cases, with a file that is deleted afterwards, even when
+/// interrupted. From then on SIGINT and similar signals are only counted.
 ///
 /// # Errors
 /// The directory cannot be written, a flush fails, or refit is asked to end.
@@ -161,7 +161,7 @@ fn sample(mut file: &std::fs::File, directory: &Path) -> Result<Vec<u64>, ProbeE
         directory: directory.to_owned(),
         cause,
     };
-    // The first one also writes that there is a file.
+    // The first flush also writes the new directory entry.
     flush().map_err(failed)?;
     let mut samples_ns = Vec::new();
     let began = Instant::now();
@@ -207,7 +207,7 @@ impl DiskProfile {
         self.samples_ns.iter().copied().max().unwrap_or(0)
     }
 
-    /// Whether flushes waited for anything; in memory, without barriers, or on a disk that lies, they do not.
+    /// Whether flushes waited for a device. In memory, without barriers, or on a disk that ignores flushes, they do not.
     #[must_use]
     pub fn is_disk(&self) -> bool {
         !self.in_memory
@@ -216,7 +216,7 @@ impl DiskProfile {
                 .is_ok_and(|median| median.value >= NO_DISK_NS)
     }
 
-    /// What stalled.
+    /// The flushes that stalled.
     #[must_use]
     pub fn stalls(&self) -> Stalls {
         let samples = self.floats();

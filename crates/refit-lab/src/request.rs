@@ -12,10 +12,10 @@ use crate::experiment::UnavailableRecord;
 use crate::gate::Gate;
 use refit_recipe::{DEFAULT_BASE, Recipe};
 
-/// A comparison as it was asked for.
+/// A comparison as requested.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// What every variant runs; with a recipe nothing.
+    /// What every variant runs; empty with a recipe.
     pub command: Vec<OsString>,
     /// The service and the load that every variant runs in place of a command.
     pub recipe: Option<Recipe>,
@@ -27,7 +27,7 @@ pub struct Request {
     pub candidates: Vec<Variant>,
     /// Settings under the baseline and every candidate.
     pub with: Settings,
-    /// Adds a variant without refit.
+    /// Whether to add a variant without refit.
     pub bare: bool,
     /// How long it may take.
     pub budget: Duration,
@@ -45,24 +45,24 @@ pub struct Request {
     pub conclude: Option<String>,
     /// Each run starts in a fresh copy of this directory.
     pub fresh_copy: Option<PathBuf>,
-    /// A run that takes longer is killed, and its variant disqualified.
+    /// A run that takes longer is killed, and its variant is disqualified.
     pub timeout: Option<Duration>,
     /// Shell command after each run; the variant is disqualified when it fails.
     pub check: Option<String>,
-    /// What a run prints to stdout has to equal what the baseline prints.
+    /// Whether stdout of a run has to equal that of the baseline.
     pub same_output: bool,
-    /// The winner runs against the baseline once more.
+    /// Whether the winner runs against the baseline once more.
     pub confirm: bool,
-    /// What the candidates have to keep.
+    /// Limits for the candidates.
     pub gates: Vec<Gate>,
-    /// Looked at first for allocators.
+    /// Where allocators are searched for first.
     pub allocator_dir: Option<PathBuf>,
-    /// By what the programs' calls are reached.
+    /// How the calls of the programs are intercepted.
     pub reach: Reach,
 }
 
 impl Default for Request {
-    /// Nothing to compare yet; three minutes, ± 1 %.
+    /// Nothing to compare yet; three minutes, ±1 %.
     fn default() -> Request {
         Request {
             command: Vec::new(),

@@ -17,8 +17,9 @@ pub struct Available {
     pub unavailable: Vec<UnavailableRecord>,
 }
 
-/// Sorts the recipe's variants. One that asks for a knob of a later refit, or
-/// for a library that is not installed, is unavailable and no error.
+/// Looks which of the recipe's variants can be tried. One with a knob of a later
+/// refit, or with a library that is not installed, is unavailable; that is not an
+/// error.
 #[must_use]
 pub fn available(recipe: &Recipe, with: &Settings, allocator_dir: Option<&Path>) -> Available {
     let mut all = Available::default();

@@ -127,6 +127,14 @@ fn duration(text: &str) -> Result<Duration, String> {
     refit_recipe::parse_time(text).ok_or_else(|| "write a time as 90s, 3m or 500ms".to_owned())
 }
 
+/// A new seed, short enough to be typed.
+pub fn new_seed() -> u64 {
+    let mut bytes = [0; 4];
+    // Any number is a seed.
+    let _ = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty());
+    u32::from_ne_bytes(bytes).into()
+}
+
 fn seed(text: &str) -> Result<u64, String> {
     let number = match text.strip_prefix("0x") {
         Some(hexadecimal) => u64::from_str_radix(hexadecimal, 16).ok(),

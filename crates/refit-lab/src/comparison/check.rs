@@ -1,4 +1,4 @@
-//! Does a recipe work here? Each variant once, with as little work as it allows.
+//! Whether a recipe works here: each variant once, with as little work as it allows.
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ use crate::error::LabError;
 use crate::request::Request;
 use crate::variants::Variants;
 
-/// What one variant came to.
+/// The result of one variant.
 #[derive(Clone, Debug)]
 pub struct Checked {
     /// Its name.
@@ -24,8 +24,8 @@ pub struct Checked {
 }
 
 /// Runs the baseline and each candidate once; an edit of the configuration is
-/// also taken back and compared byte for byte. `told` gets each result as it
-/// comes. Whether all of them passed.
+/// also reverted and compared byte for byte. `told` is called with each result as it
+/// comes. Returns whether all of them passed.
 ///
 /// # Errors
 /// [`LabError`]: what is missing here.

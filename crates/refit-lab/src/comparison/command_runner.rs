@@ -1,4 +1,4 @@
-//! Makes one run of one variant of a command, and says whether it counts.
+//! Makes one run of one variant of a command, and decides whether it counts.
 
 use std::cell::Cell;
 use std::fs::File;
@@ -69,8 +69,8 @@ impl<'a> CommandRunner<'a> {
             witness: false,
             expected_output: None,
         };
-        // Every variant is prepared once before anything runs: what is missing
-        // is said now, and the largest environment is known.
+        // Every variant is prepared once before anything runs: what is missing is
+        // reported now, and the largest environment is known.
         for variant in 0..runner.launches.len() {
             let prepared = runner.prepare(variant, None)?;
             runner.environment_bytes = runner.environment_bytes.max(prepared.environment_bytes());
@@ -119,7 +119,7 @@ impl<'a> CommandRunner<'a> {
     }
 
     /// Why a run does not count, and whether that is final.
-    fn judge(
+    fn failure(
         &mut self,
         variant: usize,
         run: &Run,
@@ -142,17 +142,17 @@ impl<'a> CommandRunner<'a> {
             Outcome::Signal(signal) => Some(format!("killed by signal {signal}")),
         };
         if let Some(exit) = exit {
-            let said = self
-                .said()
-                .map_err(io_error("cannot read what a run said"))?;
-            return Ok((Some(format!("{exit}{said}")), false));
+            let tail = self
+                .stderr_tail()
+                .map_err(io_error("cannot read the stderr of a run"))?;
+            return Ok((Some(format!("{exit}{tail}")), false));
         }
         if self.request.same_output {
             let output = self
                 .output()
-                .map_err(io_error("cannot read what a run printed"))?;
-            // A baseline that differs from itself is found out by the hidden one,
-            // a candidate that ran before both by its next run.
+                .map_err(io_error("cannot read the stdout of a run"))?;
+            // A baseline that differs from itself is found by the hidden one, and a
+            // candidate that ran before both by its next run.
             if matches!(self.launches[variant].1, Role::Baseline | Role::Hidden) {
                 self.expected_output.get_or_insert(output);
             }
@@ -192,7 +192,7 @@ impl<'a> CommandRunner<'a> {
     }
 
     /// The end of a failed run's stderr, as ` (…)`.
-    fn said(&mut self) -> io::Result<String> {
+    fn stderr_tail(&mut self) -> io::Result<String> {
         let length = self.stderr.seek(SeekFrom::End(0))?;
         self.stderr
             .seek(SeekFrom::Start(length.saturating_sub(TAIL)))?;
@@ -297,7 +297,7 @@ impl Runs for CommandRunner<'_> {
             prepared.session.remove();
         }
         let (failure, at_once) =
-            self.judge(variant, &run, ended.timed_out, directory.as_deref())?;
+            self.failure(variant, &run, ended.timed_out, directory.as_deref())?;
         self.hook(
             "--conclude",
             self.request.conclude.as_deref(),
@@ -316,7 +316,7 @@ impl Runs for CommandRunner<'_> {
     }
 }
 
-/// A hook: its words are the user's, its output goes where progress goes.
+/// A hook: a shell command of the user. Its output goes to stderr, as progress does.
 fn shell(command: &str, directory: Option<&Path>) -> Command {
     let mut shell = Command::new("sh");
     shell

@@ -90,7 +90,7 @@ pub fn unavailable(experiment: &Experiment) -> impl Iterator<Item = Note> {
     })
 }
 
-/// Why a variant takes no part any more.
+/// Why a variant was disqualified.
 pub fn disqualified(row: &Row) -> Option<Note> {
     let reason = row.variant.disqualified.as_deref()?;
     Some(note(

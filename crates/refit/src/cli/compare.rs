@@ -11,19 +11,21 @@ use super::{OUTPUT, OutputArgs, ReachArgs, SETTINGS, duration, seed};
 
 /// Compare variants of a command, or of a service under load, with the baseline
 ///
-/// Each word before `--` is one variant: settings, joined by `+`
+/// Each word before `--` is one variant: settings joined by `+`
 /// (`sync=off+malloc=jemalloc`). The baseline is the command with everything
-/// on, over the same library. Runs go in mirrored rounds; a hidden second
-/// baseline prices today's noise; an effect is a ratio with an interval and one
+/// on, over the same library. The variants run in random order and then in the
+/// reverse order, again and again; a hidden second baseline measures the noise
+/// of the machine. An effect is a ratio to the baseline with an interval and one
 /// of four verdicts: faster, slower, same, inconclusive.
 ///
 /// RECIPE in place of a command is a name that `refit recipes` lists, or a folder
-/// of your own (./NAME): a private instance of a real server for each run, a load
-/// on it, and a check of what came out. Without variants those of the recipe are
-/// tried.
+/// of your own (./NAME). Each run then has a private instance of a real server, a
+/// load on it, and a check of the result. Without variants, those of the recipe
+/// are compared.
 ///
-/// Exit codes: 0 done; 1 a gate failed; 2 usage or environment trouble, or the
-/// baseline or every candidate failed; 3 inconclusive, with --strict.
+/// Exit codes: 0 done; 1 a gate failed; 2 usage error or trouble with the
+/// environment, or the baseline or every candidate failed; 3 inconclusive, with
+/// --strict.
 #[derive(Args)]
 #[command(
     verbatim_doc_comment,
@@ -34,19 +36,19 @@ pub struct CompareArgs {
     #[arg(long, value_name = "SETTINGS", help_heading = SETTINGS)]
     pub with: Vec<OsString>,
 
-    /// Add the command without refit: its effect is refit's own weight
+    /// Add the command without refit; its effect is the overhead of refit
     #[arg(long, help_heading = "Measuring")]
     pub bare: bool,
 
-    /// How long it may take [default: 3m, or what the recipe says]
+    /// How long the comparison may take [default: 3m, or as in the recipe]
     #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Measuring")]
     pub budget: Option<Duration>,
 
-    /// At most this many rounds (every variant once), beside the warm-up
+    /// At most this many rounds (every variant once), not counting the warm-up
     #[arg(long, value_name = "N", help_heading = "Measuring")]
     pub rounds: Option<usize>,
 
-    /// End as soon as each interval is ± this narrow
+    /// End as soon as the half-width of each interval is at most this
     #[arg(long, value_name = "PERCENT", value_parser = per_cent, help_heading = "Measuring")]
     pub precision: Option<f64>,
 
@@ -54,7 +56,7 @@ pub struct CompareArgs {
     #[arg(long, value_name = "SEED", value_parser = seed, help_heading = "Measuring")]
     pub seed: Option<u64>,
 
-    /// Within ± this change two variants are the same
+    /// Two variants that differ by at most this are the same
     #[arg(long, value_name = "PERCENT", default_value = "1%", value_parser = per_cent, help_heading = "Measuring")]
     pub delta: f64,
 
@@ -66,11 +68,11 @@ pub struct CompareArgs {
     #[arg(long, value_name = "COMMAND", help_heading = "Each run")]
     pub conclude: Option<String>,
 
-    /// The command is one word for the shell
+    /// The command is one word, run by the shell
     #[arg(long, help_heading = "Each run")]
     pub shell: bool,
 
-    /// Each run starts in a fresh copy of DIR; the copies go at the end
+    /// Start each run in a fresh copy of DIR; the copies are deleted at the end
     #[arg(long, value_name = "DIR", help_heading = "Each run")]
     pub fresh_copy: Option<PathBuf>,
 
@@ -78,11 +80,11 @@ pub struct CompareArgs {
     #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Each run")]
     pub timeout: Option<Duration>,
 
-    /// Shell command after each run that has to succeed
+    /// Shell command after each run; if it fails, the variant is disqualified
     #[arg(long, value_name = "COMMAND", help_heading = "Each run")]
     pub check: Option<String>,
 
-    /// Stdout has to equal the baseline's
+    /// Disqualify a variant whose stdout differs from the baseline's
     #[arg(long, help_heading = "Each run")]
     pub same_output: bool,
 
@@ -90,11 +92,11 @@ pub struct CompareArgs {
     #[arg(long, help_heading = "Measuring")]
     pub confirm: bool,
 
-    /// What every candidate has to keep, as 'wall<+2%'
+    /// Limit for every candidate, for example 'wall<+2%'
     #[arg(long = "gate", value_name = "GATE", help_heading = "Verdicts")]
     pub gates: Vec<Gate>,
 
-    /// Exit with 3 when a gate is undecided, or without gates a candidate is
+    /// Exit with 3 if a gate is undecided, or, without gates, if a candidate is
     /// inconclusive
     #[arg(long, help_heading = "Verdicts")]
     pub strict: bool,
@@ -110,18 +112,18 @@ pub struct CompareArgs {
     #[command(flatten)]
     pub reach: ReachArgs,
 
-    /// A recipe's instances lie in a new directory below this one
+    /// Put the instances of a recipe in a new directory below this one
     #[arg(long, value_name = "DIR", default_value = refit_recipe::DEFAULT_BASE, help_heading = "Instances of a recipe")]
     pub dir: PathBuf,
 
-    /// Run the commands of a recipe that refit does not carry without asking
+    /// Run the commands of a recipe that is not part of refit without asking
     #[arg(long, help_heading = "Instances of a recipe")]
     pub yes: bool,
 
     #[command(flatten)]
     pub output: OutputArgs,
 
-    /// What to compare with the baseline, perhaps after a recipe
+    /// What to compare with the baseline, possibly after a recipe
     #[arg(value_name = "VARIANT")]
     pub variants: Vec<OsString>,
 
@@ -139,5 +141,5 @@ fn per_cent(text: &str) -> Result<f64, String> {
     number
         .filter(|number| *number > 0.0 && *number < 100.0)
         .map(|number| number / 100.0)
-        .ok_or_else(|| "write a change in per cent, as 1% or 0.5%".to_owned())
+        .ok_or_else(|| "write a change in percent, for example 1% or 0.5%".to_owned())
 }

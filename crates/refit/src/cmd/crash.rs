@@ -195,7 +195,7 @@ fn request(args: &CrashArgs) -> Result<Request> {
         check_timeout: args.check_timeout,
         mount,
         directory: PathBuf::new(),
-        seed: args.seed.unwrap_or_else(super::compare::seed),
+        seed: args.seed.unwrap_or_else(crate::cli::new_seed),
         reach: args.reach.reach(),
         options: options(args),
         allocator_dir: args.allocator_dir.clone(),

@@ -27,29 +27,30 @@ impl Output {
     }
 
     /// The JSON alone, after each round pair: what was measured is never lost.
-    pub fn write_json(&self, experiment: &Comparison) -> Result<()> {
+    pub fn write_json(&self, comparison: &Comparison) -> Result<()> {
         let Some(path) = &self.args.json else {
             return Ok(());
         };
-        let mut text = serde_json::to_string(experiment)?;
+        let mut text = serde_json::to_string(comparison)?;
         text.push('\n');
         replace(path, text.as_bytes())
     }
 
     /// Everything that was asked for.
-    pub fn write(&self, experiment: &Comparison) -> Result<()> {
-        self.write_json(experiment)?;
-        if let Some(path) = &self.args.csv {
-            replace(path, csv(experiment).as_bytes())?;
-        }
-        if let Some(path) = &self.args.md {
-            replace(path, markdown(experiment).as_bytes())?;
-        }
-        if let Some(path) = &self.args.html {
-            replace(path, html(experiment).as_bytes())?;
-        }
-        if let Some(path) = &self.args.svg {
-            replace(path, svg(experiment).as_bytes())?;
+    pub fn write(&self, comparison: &Comparison) -> Result<()> {
+        type Draw = fn(&Comparison) -> String;
+        let args = &self.args;
+        let formats: [(_, Draw); 4] = [
+            (&args.csv, csv),
+            (&args.md, markdown),
+            (&args.html, html),
+            (&args.svg, svg),
+        ];
+        self.write_json(comparison)?;
+        for (path, draw) in formats {
+            if let Some(path) = path {
+                replace(path, draw(comparison).as_bytes())?;
+            }
         }
         Ok(())
     }
@@ -142,8 +143,8 @@ pub fn style() -> Style {
 }
 
 /// The table, on stdout. A closed pipe is no failure: the reader has seen enough.
-pub fn print(experiment: &Comparison) -> Result<()> {
-    print_text(&terminal(experiment, &style()))
+pub fn print(comparison: &Comparison) -> Result<()> {
+    print_text(&terminal(comparison, &style()))
 }
 
 /// Text on stdout.
@@ -200,6 +201,6 @@ pub fn read(path: &Path) -> Result<Stored> {
         let report = serde_json::from_value(value).with_context(damaged)?;
         return Ok(Stored::Crash(report));
     }
-    let experiment = serde_json::from_value(value).with_context(damaged)?;
-    Ok(Stored::Comparison(experiment))
+    let comparison = serde_json::from_value(value).with_context(damaged)?;
+    Ok(Stored::Comparison(comparison))
 }

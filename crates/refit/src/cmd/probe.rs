@@ -1,4 +1,4 @@
-//! `refit doctor --probe-disk`: what a flush costs here, as figures and as the setting that emulates it.
+//! `refit doctor --probe-disk`: what a flush costs here, in figures and as the setting that emulates it.
 
 use std::io::{self, Write as _};
 use std::path::Path;
@@ -12,10 +12,10 @@ use refit_report::{count, duration};
 
 use super::output::{check, print_text, replace};
 
-/// Those that a setting can be made of, by name and quantile.
+/// The percentiles of a `disk=` setting, by name and quantile.
 const PERCENTILES: [(&str, f64); 4] = [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99.9", 0.999)];
 
-/// Exits with 0, with 1 when there is no disk that anyone waits for, and with 2 when there are no samples.
+/// Exits with 0, with 1 where a flush waits for no disk, and with 2 without samples.
 pub fn main(directory: &Path, json: Option<&Path>) -> ExitCode {
     match sample(directory, json) {
         Ok(true) => ExitCode::SUCCESS,
@@ -88,7 +88,7 @@ fn figures(profile: &DiskProfile) -> Page {
     page.row("stalls", stalls(profile));
     page.row(
         "note",
-        "what else used the disk and the processors meanwhile is in these figures",
+        "these figures include delays by other processes that used the disk or the processors",
     );
     if profile.is_disk() {
         page.row("setting", setting(profile));
@@ -112,16 +112,16 @@ fn stalls(profile: &DiskProfile) -> String {
 
 fn no_disk(profile: &DiskProfile) -> String {
     if profile.in_memory {
-        "this file system lies in memory: there is nothing to wait for, and nothing to emulate"
+        "this file system is in memory: there is nothing to wait for, and nothing to emulate"
             .to_owned()
     } else {
-        "a flush returns faster than any device answers: it waits for nothing (a file system in memory, barriers \
-         switched off, or a cache that answers for the disk)"
+        "a flush returns faster than any device can answer: it does not wait for one (a file system in memory, \
+         barriers switched off, or a cache that answers for the disk)"
             .to_owned()
     }
 }
 
-/// What to type, in three digits.
+/// The setting to type, with three significant digits.
 fn setting(profile: &DiskProfile) -> String {
     let percentiles: Vec<String> = PERCENTILES
         .iter()

@@ -1,5 +1,5 @@
-//! What a person sees while a comparison runs: the plan, what runs now, live
-//! estimates (never a verdict), the time that is left.
+//! What the terminal shows while a comparison runs: the plan, what runs now, live
+//! estimates (never a verdict), and the time that is left.
 
 use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
@@ -10,7 +10,7 @@ use refit_lab::{Comparison, Progress};
 
 use super::output::Output;
 
-/// On a terminal a bar on stderr; elsewhere the plan alone.
+/// On a terminal a bar on stderr; elsewhere only the plan.
 pub struct Bar<'a> {
     bar: ProgressBar,
     estimates: String,
@@ -122,7 +122,7 @@ impl Progress for Bar<'_> {
 
     fn runs(&mut self, experiment: &Experiment, variant: usize) {
         let name = &experiment.variants[variant].name;
-        // The hidden one stays hidden.
+        // The hidden baseline is not shown.
         let name = if experiment.variants[variant].role == Role::Hidden {
             "baseline"
         } else {
@@ -138,7 +138,7 @@ impl Progress for Bar<'_> {
 
     fn pair_done(&mut self, experiment: &Comparison) {
         self.estimates = estimates(experiment);
-        // The result at the end says it if it still fails then.
+        // If it still fails at the end, that is reported then.
         let _ = self.output.write_json(experiment);
     }
 }

@@ -103,7 +103,7 @@ fn start(mut plan: Plan) -> Result<ExitCode> {
         allocator_dir: plan.args.allocator_dir.clone(),
         trace: plan.trace.is_some(),
         reach: plan.args.reach.reach(),
-        seed: plan.args.seed.unwrap_or_else(super::compare::seed),
+        seed: plan.args.seed.unwrap_or_else(crate::cli::new_seed),
         ..Options::default()
     };
     if let Some(cost) = privileged::cost(&options.reach) {

@@ -1,0 +1,178 @@
+//! What the words of `refit compare` mean: from what was typed to a [`Request`].
+
+use std::ffi::OsString;
+use std::fs;
+
+use anyhow::{Context, Result, bail};
+use refit_knobs::{Settings, Variant};
+use refit_lab::Request;
+use refit_recipe::{Available, Recipe, available};
+
+use crate::cli::{CompareArgs, new_seed};
+use crate::cmd::{recipes, trust};
+
+/// The request, or the first mistake in it. Asks whether a recipe that refit does not
+/// carry may run.
+pub fn request(args: &CompareArgs) -> Result<Request> {
+    let with = Settings::parse(args.with.clone())?;
+    let (recipe, words) = subject(args)?;
+    let typed = candidates(words)?;
+    if recipe.is_none() && args.command.is_empty() {
+        bail!(
+            "no command to compare\n  write it after `--`: refit compare sync=off -- COMMAND\n  or name a recipe first: refit compare NAME    (refit recipes lists them)"
+        );
+    }
+    let Available {
+        variants,
+        unavailable,
+    } = match &recipe {
+        Some(recipe) => of_recipe(recipe, args, &with, typed)?,
+        None => Available {
+            variants: typed,
+            unavailable: Vec::new(),
+        },
+    };
+    if variants.is_empty() && !args.bare {
+        bail!(
+            "nothing to compare the baseline with\n  name a variant: refit compare sync=off -- COMMAND"
+        );
+    }
+    let defaults = Request::default();
+    let budget = recipe.as_ref().and_then(|recipe| recipe.budget);
+    Ok(Request {
+        command: command(args)?,
+        recipe,
+        unavailable,
+        dir: fs::canonicalize(&args.dir)
+            .with_context(|| format!("--dir {}", args.dir.display()))?,
+        candidates: variants,
+        with,
+        bare: args.bare,
+        budget: args.budget.or(budget).unwrap_or(defaults.budget),
+        rounds: args.rounds,
+        precision: args.precision,
+        seed: args.seed.unwrap_or_else(new_seed),
+        delta: args.delta,
+        prepare: args.prepare.clone(),
+        conclude: args.conclude.clone(),
+        fresh_copy: args.fresh_copy.clone(),
+        timeout: args.timeout,
+        check: args.check.clone(),
+        same_output: args.same_output,
+        confirm: args.confirm,
+        gates: args.gates.clone(),
+        allocator_dir: args.allocator_dir.clone(),
+        reach: args.reach.reach(),
+    })
+}
+
+/// The recipe, if the first word is one, and the words that are variants.
+fn subject(args: &CompareArgs) -> Result<(Option<Recipe>, &[OsString])> {
+    let recipe = args.variants.split_first().and_then(|(first, rest)| {
+        let name = first.to_str()?;
+        recipes::is_recipe_word(name).then_some((name, rest))
+    });
+    // Before a command, a word that is not a recipe is a mistyped variant.
+    match recipe {
+        Some((name, rest)) if args.command.is_empty() => {
+            refuse_options_of_commands(args, name)?;
+            Ok((Some(Recipe::find(name)?), rest))
+        }
+        Some((name, _)) if Recipe::find(name).is_ok() => bail!(
+            "a recipe has its own load; leave out `-- {}`",
+            args.command[0].display()
+        ),
+        _ => Ok((None, &args.variants)),
+    }
+}
+
+fn refuse_options_of_commands(args: &CompareArgs, recipe: &str) -> Result<()> {
+    let of_commands = [
+        ("--prepare", args.prepare.is_some()),
+        ("--conclude", args.conclude.is_some()),
+        ("--fresh-copy", args.fresh_copy.is_some()),
+        ("--timeout", args.timeout.is_some()),
+        ("--check", args.check.is_some()),
+        ("--same-output", args.same_output),
+        ("--shell", args.shell),
+    ];
+    if let Some((option, _)) = of_commands.iter().find(|(_, given)| *given) {
+        bail!(
+            "{option} is for commands: a recipe defines this itself\n  change a copy of it: refit recipes copy {recipe}"
+        );
+    }
+    Ok(())
+}
+
+/// A recipe with exact answers has no statistics.
+fn refuse_options_of_statistics(args: &CompareArgs, recipe: &Recipe) -> Result<()> {
+    let of_statistics = [
+        ("--gate", !args.gates.is_empty()),
+        ("--rounds", args.rounds.is_some()),
+        ("--precision", args.precision.is_some()),
+        ("--confirm", args.confirm),
+        ("--budget", args.budget.is_some()),
+    ];
+    if let Some((option, _)) = of_statistics.iter().find(|(_, given)| *given) {
+        bail!(
+            "{option}: the recipe {} gives exact answers and measures nothing; leave it out",
+            recipe.name()
+        );
+    }
+    Ok(())
+}
+
+/// Each word is a variant.
+fn candidates(words: &[OsString]) -> Result<Vec<Variant>> {
+    let candidates = words
+        .iter()
+        .map(|word| Variant::parse_os(word))
+        .collect::<Result<Vec<_>, _>>()?;
+    let mut names: Vec<String> = candidates.iter().map(ToString::to_string).collect();
+    names.sort();
+    if let Some(twice) = names.windows(2).find(|pair| pair[0] == pair[1]) {
+        bail!("the variant {} is given twice; name it once", twice[0]);
+    }
+    Ok(candidates)
+}
+
+/// What was typed; without that the recipe's own variants, as far as they can be tried.
+fn of_recipe(
+    recipe: &Recipe,
+    args: &CompareArgs,
+    with: &Settings,
+    typed: Vec<Variant>,
+) -> Result<Available> {
+    trust::agree(recipe, args.yes)?;
+    if recipe.is_exact() {
+        refuse_options_of_statistics(args, recipe)?;
+    }
+    if let Some(missing) = recipe.missing() {
+        bail!(missing);
+    }
+    if !typed.is_empty() {
+        return Ok(Available {
+            variants: typed,
+            unavailable: Vec::new(),
+        });
+    }
+    let all = available(recipe, with, args.allocator_dir.as_deref());
+    if let (true, Some(one)) = (all.variants.is_empty(), all.unavailable.first()) {
+        bail!(
+            "none of the recipe's variants can be tried here: {}: {}",
+            one.settings,
+            one.reason
+        );
+    }
+    Ok(all)
+}
+
+fn command(args: &CompareArgs) -> Result<Vec<OsString>> {
+    match (args.shell, &*args.command) {
+        (false, command) => Ok(command.to_vec()),
+        (true, [line]) => Ok(vec!["sh".into(), "-c".into(), line.clone()]),
+        (true, _) => bail!(
+            "--shell takes the whole command as one word\n  quote it: refit compare --shell … -- 'COMMAND | COMMAND'"
+        ),
+    }
+}
