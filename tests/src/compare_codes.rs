@@ -77,8 +77,11 @@ fn each_wrong_word_gets_a_sentence_and_2(env: &TestEnv) -> Outcome {
     let to_command = ["--", "true"];
     for (words, sentence) in [
         (&["--gate", "wall", "sync=off"][..], "--gate 'wall<+2%'"),
-        (&["--gate", "iowait<1%", "sync=off"], "there are wall, user"),
-        (&["--gate", "wall<2", "sync=off"], "a change in per cent"),
+        (
+            &["--gate", "iowait<1%", "sync=off"],
+            "the metrics are wall, user",
+        ),
+        (&["--gate", "wall<2", "sync=off"], "a change in percent"),
         (
             &["--budget", "5x", "sync=off"],
             "write a time as 90s, 3m or 500ms",

@@ -8,6 +8,7 @@ pub mod runner;
 
 use std::ops::{Deref, DerefMut};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::effects::Effects;
@@ -17,7 +18,7 @@ use crate::times::{TimesRecord, times};
 use crate::warnings::{Warning, warnings};
 
 /// A whole comparison.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Comparison {
     /// What was run.
     #[serde(flatten)]

@@ -4,6 +4,7 @@
 use std::ops::{Deref, DerefMut};
 
 use refit_stats::{Effect, MAX_PAIRS, PairSample, Remedy, estimate, slot_effect, verdict};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::experiment::{Experiment, Role, RunRecord};
@@ -11,12 +12,12 @@ use crate::metric::Metric;
 use crate::verdict::Verdict;
 
 /// The effects of the candidates, of `bare`, and of the hidden second baseline.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct Effects(Vec<EffectRecord>);
 
 /// A variant's metric against the baseline's.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct EffectRecord {
     /// Index into `variants`.
     pub variant: usize,

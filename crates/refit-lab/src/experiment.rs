@@ -6,6 +6,7 @@ mod variant;
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use self::samples::{LoadRecord, RunRecord, Samples, ServiceRecord};
@@ -18,11 +19,13 @@ pub use refit_recipe::{
 pub use refit_run::{Outcome, SCHEMA};
 
 /// One experiment: what was to be compared, how, where, and what was measured.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Experiment {
-    /// [`SCHEMA`].
+    /// Version of this schema.
+    #[schemars(extend("const" = SCHEMA))]
     pub schema: u32,
-    /// `compare`.
+    /// Always `compare`.
+    #[schemars(extend("const" = "compare"))]
     pub kind: String,
     /// Version of refit.
     pub refit: String,
@@ -63,7 +66,7 @@ fn wall() -> String {
 }
 
 /// How many round pairs were planned and made.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct PlanRecord {
     /// Numbers of completed round pairs after which a verdict was possible.
     pub looks: Vec<usize>,
@@ -81,7 +84,7 @@ pub struct PlanRecord {
 }
 
 /// The machine, as far as it can explain a difference.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Environment {
     /// What does not change during a comparison.
     pub fixed: BTreeMap<String, String>,

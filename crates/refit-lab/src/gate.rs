@@ -149,9 +149,10 @@ impl Gate {
 }
 
 /// The answer of a gate for one candidate.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct GateRecord {
     /// As it was typed.
+    #[schemars(with = "String")]
     pub gate: Gate,
     /// Index into `variants`.
     pub variant: usize,

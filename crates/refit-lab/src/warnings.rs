@@ -1,5 +1,6 @@
 //! What a reader has to know before trusting a table.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::effects::Effects;
@@ -7,7 +8,7 @@ use crate::experiment::{Experiment, Role, RunRecord, SettingRecord};
 use crate::verdict::Verdict;
 
 /// Something that a reader has to know.
-#[derive(Clone, Debug, Serialize, Deserialize, PartialEq, Eq)]
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq, Eq, JsonSchema)]
 pub struct Warning {
     /// What was seen.
     pub text: String,

@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::stat::Stat;
@@ -14,7 +15,7 @@ use crate::tree::at;
 /// proportional set size: a page that n processes map counts 1/n in each, so
 /// the sum over a tree counts it once. Page tables and kernel stacks are in none
 /// of it.
-#[derive(Clone, Debug, Default, Serialize, Deserialize, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, PartialEq, Eq, JsonSchema)]
 pub struct MemorySample {
     /// Milliseconds since the window began.
     pub at_ms: u64,

@@ -9,13 +9,22 @@ use refit_session::{
     CALLS, Collected, ExecutableReport, IMAGE_OWN_RING, IMAGE_OWN_SECCOMP, OPENING,
     UnreachedProgram, is_zero, sum,
 };
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Something that cannot be observed, and so is not 0.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Unknown {
     /// `io_uring`, `own syscall instructions`, `own seccomp filter`,
     /// `never reported`, `unnamed` or `foreign report`.
+    #[schemars(extend("enum" = [
+        "io_uring",
+        "own syscall instructions",
+        "own seccomp filter",
+        "never reported",
+        "unnamed",
+        "foreign report",
+    ]))]
     pub what: String,
     /// Where, when that is known.
     pub executable: Option<String>,
@@ -25,9 +34,10 @@ pub struct Unknown {
 
 /// What refit reached of the tree. A process counts once for each program that
 /// it ran.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Coverage {
-    /// How.
+    /// What intercepted the calls.
+    #[schemars(extend("enum" = ["preload", "seccomp", "preload and seccomp"]))]
     pub backend: String,
     /// Processes that refit knows of.
     pub processes_seen: u64,
@@ -64,7 +74,7 @@ pub(crate) struct Filter {
 }
 
 /// What became of a filter.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FilterReport {
     /// It was there.
@@ -74,10 +84,11 @@ pub enum FilterReport {
 }
 
 /// What a filter reached.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Reached {
     /// Who answers fsync and its kin: `guardian`, or `kernel`, with 0 and
     /// uncounted.
+    #[schemars(extend("enum" = ["kernel", "guardian"]))]
     pub answers: String,
     /// Opens with O_SYNC, and what else the kernel does not answer, come to the
     /// guardian; otherwise they are real and uncounted.

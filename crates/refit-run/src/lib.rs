@@ -38,5 +38,5 @@ pub use refit_meter::{
 };
 pub use refit_session::{
     Calls, DirectoryReport, EventRing, ExecutableReport, OPENING, Trace, UnreachedProgram,
-    is_tmpfs, names::OwnName,
+    calls_by_kind, is_tmpfs, names::OwnName,
 };

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use refit_launch::Usage;
 use refit_meter::{Pressure, Testimony};
 use refit_session::{Calls, ExecutableReport, OPENING, sum};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::coverage::{Coverage, Sources};
@@ -14,7 +15,7 @@ pub const SCHEMA: u32 = 1;
 
 /// What a run took. [`Usage`] is what wait4(2) tells of the first process and of
 /// all that it waited for; daemons are not in it.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, PartialEq, Eq, JsonSchema)]
 pub struct Metrics {
     /// From the start of the program to its end, CLOCK_MONOTONIC.
     pub wall_ns: u64,
@@ -27,7 +28,7 @@ pub struct Metrics {
 }
 
 /// A process that outlives the run, and keeps what it had.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Survivor {
     /// As the process saw it.
     pub pid: u32,
@@ -36,7 +37,7 @@ pub struct Survivor {
 }
 
 /// How the program ended.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
     /// It exited with this code.
@@ -46,11 +47,13 @@ pub enum Outcome {
 }
 
 /// What is known of one run.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct RunReport {
-    /// [`SCHEMA`].
+    /// Version of this schema.
+    #[schemars(extend("const" = SCHEMA))]
     pub schema: u32,
-    /// `run`.
+    /// Always `run`.
+    #[schemars(extend("const" = "run"))]
     pub kind: String,
     /// Version of refit.
     pub refit: String,
@@ -64,7 +67,7 @@ pub struct RunReport {
 }
 
 /// One execution of a command: the same record in `run` and in `compare`.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Run {
     /// How it ended.
     pub exit: Outcome,
@@ -73,6 +76,7 @@ pub struct Run {
     /// What was reached.
     pub coverage: Coverage,
     /// Sums over all executables.
+    #[schemars(schema_with = "refit_session::calls_by_kind")]
     pub totals: BTreeMap<String, Calls>,
     /// By executable, the most syncs first.
     pub executables: Vec<ExecutableReport>,
@@ -137,7 +141,7 @@ impl Run {
 }
 
 /// A setting as it was used.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct SettingReport {
     /// Its canonical text.
     pub setting: String,

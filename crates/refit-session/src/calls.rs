@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
 use crate::image::Counter;
 use crate::page::CALLS;
 
 /// The calls of one kind.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, PartialEq, Eq, JsonSchema)]
 pub struct Calls {
     /// Calls that asked for durability.
     pub seen: u64,
@@ -40,14 +41,24 @@ pub fn is_zero(n: &u64) -> bool {
     *n == 0
 }
 
+/// The schema of calls by kind; kinds that did not occur are left out.
+pub fn calls_by_kind(generator: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "object",
+        "propertyNames": { "enum": CALLS },
+        "additionalProperties": generator.subschema_for::<Calls>(),
+    })
+}
+
 /// One executable of the tree.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ExecutableReport {
     /// Path, as the program saw it.
     pub executable: String,
     /// Processes that ran it.
     pub processes: u64,
     /// By kind of call; kinds that did not occur are left out.
+    #[schemars(schema_with = "calls_by_kind")]
     pub calls: BTreeMap<String, Calls>,
     /// The object that served malloc, `null` when unknown.
     pub malloc_object: Option<String>,
@@ -59,7 +70,7 @@ pub struct ExecutableReport {
 }
 
 /// A directory in whose files sync calls waited.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct DirectoryReport {
     /// The (end of the) path.
     pub path: String,
@@ -70,7 +81,7 @@ pub struct DirectoryReport {
 }
 
 /// A program that was started and not reached.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct UnreachedProgram {
     /// The (end of the) path of its executable.
     pub name: String,

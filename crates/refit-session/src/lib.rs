@@ -20,7 +20,8 @@ mod sys;
 mod trace;
 
 pub use calls::{
-    Calls, DirectoryReport, ExecutableReport, OPENING, UnreachedProgram, is_zero, sum,
+    Calls, DirectoryReport, ExecutableReport, OPENING, UnreachedProgram, calls_by_kind, is_zero,
+    sum,
 };
 pub use collected::{Collected, Executable};
 pub use collector::Collector;

@@ -12,7 +12,10 @@ use serde_json::Value;
 type Schema = fn() -> Value;
 
 /// File below docs/, and what it has to hold.
-const SCHEMAS: &[(&str, Schema)] = &[("recipe.schema.json", refit_recipe::schema)];
+const SCHEMAS: &[(&str, Schema)] = &[
+    ("recipe.schema.json", refit_recipe::schema),
+    ("result.schema.json", refit_lab::schema),
+];
 
 #[test]
 fn the_schemas_of_docs_are_those_of_the_types() {

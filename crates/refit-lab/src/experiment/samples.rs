@@ -5,15 +5,16 @@ use std::ops::{Deref, DerefMut};
 
 use refit_recipe::AnswerRecord;
 use refit_run::{Calls, MemorySample, Pressure, Run};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
 /// Every run, in the order in which they were made.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct Samples(Vec<RunRecord>);
 
 /// One run of one variant.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct RunRecord {
     /// Index into `variants`.
     pub variant: usize,
@@ -38,7 +39,7 @@ pub struct RunRecord {
 }
 
 /// What a recipe's load did in one run.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct LoadRecord {
     /// How many operations.
     pub operations: u64,
@@ -57,7 +58,7 @@ pub struct LoadRecord {
 }
 
 /// What a service took over the measured window.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct ServiceRecord {
     /// From its start until it was ready, in nanoseconds; 0 where it was kept from another run.
     pub ready_ns: u64,
@@ -72,6 +73,7 @@ pub struct ServiceRecord {
     /// Waiting of the whole machine.
     pub pressure: Option<Pressure>,
     /// Calls of the window by executable and kind.
+    #[schemars(schema_with = "calls_by_executable")]
     pub calls: BTreeMap<String, BTreeMap<String, Calls>>,
     /// Memory over the window.
     pub memory: Vec<MemorySample>,
@@ -127,4 +129,11 @@ impl FromIterator<RunRecord> for Samples {
     fn from_iter<I: IntoIterator<Item = RunRecord>>(runs: I) -> Samples {
         Samples(runs.into_iter().collect())
     }
+}
+
+fn calls_by_executable(generator: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "object",
+        "additionalProperties": refit_run::calls_by_kind(generator),
+    })
 }

@@ -3,10 +3,11 @@
 use refit_knobs::{Class, Setting};
 use refit_recipe::AnswerRecord;
 use refit_run::Testimony;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What a variant is in a comparison.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
     /// The program with everything `on`.
@@ -20,9 +21,10 @@ pub enum Role {
 }
 
 /// A setting as it was used.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct SettingRecord {
     /// Its canonical text.
+    #[schemars(with = "String")]
     pub setting: Setting,
     /// What it risks; a recipe declares this for its own settings.
     pub class: Class,
@@ -37,7 +39,7 @@ impl SettingRecord {
 }
 
 /// One variant.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct VariantRecord {
     /// As it was typed, in canonical text; `baseline`, `bare`.
     pub name: String,

@@ -4,6 +4,7 @@ use std::io;
 use std::mem::zeroed;
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// How the program ended.
@@ -21,7 +22,7 @@ pub enum End {
 pub struct StartError(#[from] pub io::Error);
 
 /// What a program and all that it waited for took (wait4(2)).
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, PartialEq, Eq, JsonSchema)]
 pub struct Usage {
     /// Processor time in the programs.
     pub user_ns: u64,

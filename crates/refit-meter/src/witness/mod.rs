@@ -23,6 +23,7 @@ mod tracepoint;
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use account::Account;
@@ -32,7 +33,7 @@ use sys::now_ns;
 use tracepoint::Tracepoint;
 
 /// What the witness says of one run.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Testimony {
     /// It watched.
@@ -42,7 +43,7 @@ pub enum Testimony {
 }
 
 /// The durable calls of a process tree that reached a filesystem.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Witnessed {
     /// Kinds of filesystem that were watched: those with an instance mounted
     /// anywhere on the machine when the run began.
@@ -67,7 +68,7 @@ pub struct Witnessed {
 }
 
 /// Who made durable calls.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Caller {
     /// The executable as the process sees it, `null` if it is not known.
     pub executable: Option<String>,
@@ -80,7 +81,7 @@ pub struct Caller {
 }
 
 /// Where durable calls went.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Directory {
     /// Its path as refit sees it; `null` if it is gone, or not to be seen.
     pub path: Option<String>,
