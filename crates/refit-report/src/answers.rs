@@ -122,8 +122,7 @@ pub fn terminal(experiment: &Experiment, width: usize, colour: bool) -> Vec<Stri
     if let Some(note) = note(experiment) {
         let differing = all.iter().filter(|line| line.differs).count();
         let compared = all.iter().filter(|line| line.then.is_some()).count();
-        let text =
-            format!("then: {note}; {differing} of {compared} answers are other ones today (≠)");
+        let text = format!("then: {note}; {differing} of {compared} answers differ today (≠)");
         shown.extend(fold(&text, width));
     }
     shown

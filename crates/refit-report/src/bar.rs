@@ -41,6 +41,36 @@ impl Scale {
     }
 }
 
+/// The bars of a table: one for each row, on one scale.
+pub struct Bars<'a> {
+    scale: Scale,
+    effects: Vec<Option<&'a EffectRecord>>,
+}
+
+impl<'a> Bars<'a> {
+    /// Of the rows' effects; within ±`delta` there is none.
+    pub fn new(effects: impl Iterator<Item = Option<&'a EffectRecord>>, delta: f64) -> Bars<'a> {
+        let effects: Vec<_> = effects.collect();
+        let all = effects.iter().flatten().flat_map(|effect| changes(effect));
+        Bars {
+            scale: Scale::around(all, delta),
+            effects,
+        }
+    }
+
+    /// What stands above them.
+    pub fn title(&self, width: usize) -> String {
+        title(&self.scale, width)
+    }
+
+    /// One line for each row.
+    pub fn lines(&self, width: usize) -> Vec<String> {
+        let bars = self.effects.iter();
+        bars.map(|effect| bar(*effect, &self.scale, width))
+            .collect()
+    }
+}
+
 /// Every change that an effect names.
 pub fn changes(effect: &EffectRecord) -> impl Iterator<Item = f64> {
     [effect.change]
@@ -49,7 +79,7 @@ pub fn changes(effect: &EffectRecord) -> impl Iterator<Item = f64> {
 }
 
 /// The bar of an effect; without one, the mark of no effect alone.
-pub fn bar(effect: Option<&EffectRecord>, scale: &Scale, width: usize) -> String {
+fn bar(effect: Option<&EffectRecord>, scale: &Scale, width: usize) -> String {
     let mut line = vec![' '; width];
     let zero = scale.column(0.0, width);
     line[zero] = '│';
@@ -74,7 +104,7 @@ pub fn bar(effect: Option<&EffectRecord>, scale: &Scale, width: usize) -> String
 }
 
 /// Both ends of the scale and its 0, where they do not touch.
-pub fn title(scale: &Scale, width: usize) -> String {
+fn title(scale: &Scale, width: usize) -> String {
     let mut line = vec![' '; width];
     let zero = scale.column(0.0, width);
     line[zero] = '0';

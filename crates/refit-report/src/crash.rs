@@ -4,10 +4,9 @@
 //! before a variant is blamed, and how little a zero says is told with it.
 
 mod html;
-mod markdown;
 mod notes;
 mod row;
-mod terminal;
+mod text;
 
 #[cfg(test)]
 mod sample;
@@ -15,7 +14,6 @@ mod sample;
 mod tests;
 
 pub use html::html;
-pub use markdown::markdown;
-pub use terminal::terminal;
+pub use text::{markdown, terminal};
 
 pub use refit_crash::CrashReport;

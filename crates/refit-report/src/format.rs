@@ -1,5 +1,7 @@
 //! Numbers, dates and words, as people read them.
 
+use std::fmt::Display;
+
 use refit_lab::Unit;
 
 /// A minus sign as wide as a plus.
@@ -110,10 +112,25 @@ fn part_of_hundred(value: f64) -> String {
     }
 }
 
-/// `1 round pair`, `14 round pairs`.
-pub fn plural(n: usize, word: &str) -> String {
-    let ending = if n == 1 { "" } else { "s" };
-    format!("{} {word}{ending}", grouped(&n.to_string()))
+/// A whole number: `8,012`.
+pub fn number(n: impl Display) -> String {
+    grouped(&n.to_string())
+}
+
+/// `1 round pair`, `14 round pairs`, `2 flushes`.
+pub fn plural(n: impl Display, word: &str) -> String {
+    let n = number(n);
+    let ending = match n.as_str() {
+        "1" => "",
+        _ if word.ends_with(['s', 'h']) => "es",
+        _ => "s",
+    };
+    format!("{n} {word}{ending}")
+}
+
+/// The last name of a path.
+pub fn file_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
 }
 
 /// A relative change with its sign: `−58.5 %`, `+1,233 %`; `±0.0 %` is exactly none.
@@ -271,6 +288,7 @@ mod tests {
         assert_eq!(count(8012.0), "8,012");
         assert_eq!(count(1_234_567.0), "1,234,567");
         assert_eq!(plural(1, "round pair"), "1 round pair");
+        assert_eq!(plural(1_200_u64, "process"), "1,200 processes");
         assert_eq!(value(1500.0, Unit::Microseconds), "1.50 ms");
     }
 

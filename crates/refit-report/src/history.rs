@@ -10,7 +10,7 @@ use refit_stats::OVERALL_ALPHA;
 
 use crate::format;
 use crate::row::{Row, rows};
-use crate::table::{Column, head, row};
+use crate::table::{self, Column};
 
 /// One line for each candidate, the oldest first, under each command. A change
 /// was *kept* when a later comparison of the same command has its settings
@@ -88,18 +88,17 @@ fn log(experiments: &[&(PathBuf, Comparison)]) -> String {
     let level = format!("{} interval", format::magnitude(1.0 - OVERALL_ALPHA));
     let cells = |of: fn(&Entry) -> String| entries.iter().map(of);
     let columns = [
-        Column::left("date (UTC)", cells(|entry| entry.date.clone())),
-        Column::left("change", cells(|entry| entry.change.clone())),
-        Column::right("baseline", cells(|entry| entry.baseline.clone())),
-        Column::right("effect", cells(|entry| entry.effect.clone())),
-        Column::right(&level, cells(|entry| entry.interval.clone())),
-        Column::left("verdict", cells(|entry| entry.verdict.clone())),
-        Column::left("kept", cells(|entry| entry.kept.to_owned())),
-        Column::left("result", cells(|entry| entry.file.clone())),
+        Column::words("date (UTC)", cells(|entry| entry.date.clone())),
+        Column::words("change", cells(|entry| entry.change.clone())),
+        Column::numbers("baseline", cells(|entry| entry.baseline.clone())),
+        Column::numbers("effect", cells(|entry| entry.effect.clone())),
+        Column::numbers(&level, cells(|entry| entry.interval.clone())),
+        Column::words("verdict", cells(|entry| entry.verdict.clone())),
+        Column::words("kept", cells(|entry| entry.kept.to_owned())),
+        Column::words("result", cells(|entry| entry.file.clone())),
     ];
     let columns: Vec<&Column> = columns.iter().collect();
-    let mut lines = vec![head(&columns, false)];
-    lines.extend((0..entries.len()).map(|i| row(&columns, i, false)));
+    let mut lines = table::lines(&columns, false);
     lines.push(String::new());
     lines.join("\n")
 }
@@ -159,6 +158,6 @@ mod tests {
         other.confirmation = Some(Box::new(sample::confirmation()));
         let files = [("b.json", second), ("c.json", other), ("a.json", first)];
         let files = files.map(|(path, experiment)| (PathBuf::from(path), experiment));
-        assert_eq!(history(&files), include_str!("../goldens/history.txt"));
+        sample::golden("history.txt", &history(&files));
     }
 }

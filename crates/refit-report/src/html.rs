@@ -6,11 +6,12 @@ pub mod chart;
 mod colour;
 mod ending;
 mod facts;
+pub mod grid;
 pub mod markup;
 mod memory;
 mod metrics;
 mod strip;
-pub mod syncs;
+mod syncs;
 mod verdicts;
 
 use refit_lab::Comparison;
@@ -89,8 +90,8 @@ fn sections(main: &mut Html, experiment: &Comparison) {
     });
     if let Some(again) = &experiment.confirmation {
         section(main, "Confirmation", |section| {
-            let text = "The winner against the baseline once more, with a fresh seed: it was picked for being \
-                        the best, so this is the number to report.";
+            let text = "The winner was compared with the baseline once more, with a new seed. It was picked for \
+                        being the best, so this is the number to report.";
             section.leaf("p", &[], text);
             scrolled(section, "verdicts", |section| {
                 verdicts::table(section, again)
@@ -116,6 +117,19 @@ pub fn section(main: &mut Html, title: &str, content: impl FnOnce(&mut Html)) {
     main.element("section", &[], |section| {
         section.leaf("h2", &[], title);
         content(section);
+    });
+}
+
+/// The command, to be copied.
+pub fn repeat(main: &mut Html, words: &[String], about: &str) {
+    section(main, "To repeat it", |section| {
+        scrolled(section, "command", |section| {
+            section.element("pre", &[], |pre| {
+                let line = format::command_line(words);
+                pre.element("code", &[], |code| code.prose(&line));
+            });
+        });
+        section.element("p", &[("class", "small")], |p| p.prose(about));
     });
 }
 
@@ -172,7 +186,7 @@ pub fn tone(tone: Tone) -> &'static str {
 /// Who made it, and when.
 pub fn footer(body: &mut Html, refit: &str, started: u64) {
     let text = format!(
-        "refit {refit}, {} UTC. Every number is one of this machine and this day.",
+        "refit {refit}, {} UTC. All numbers are of this machine and this day.",
         format::date(started)
     );
     body.leaf("footer", &[], &text);

@@ -32,8 +32,9 @@ pub use crate::format::{count, duration};
 pub use crate::history::history;
 pub use crate::html::html;
 pub use crate::markdown::markdown;
+pub use crate::paint::Style;
 pub use crate::plot::svg;
-pub use crate::terminal::{Style, terminal};
+pub use crate::terminal::terminal;
 
 #[cfg(test)]
 mod tests {

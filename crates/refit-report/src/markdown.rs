@@ -4,13 +4,13 @@ use std::fmt::Write;
 
 use refit_lab::Comparison;
 use refit_lab::experiment::Experiment;
-use refit_stats::OVERALL_ALPHA;
 
 use crate::answers::{is_exact, lines, note};
 use crate::format;
-use crate::notes::{notes, with};
-use crate::row::{Row, main_metric, rows, side_titles};
-use crate::series::{Table, tables};
+use crate::notes::{Note, notes, with};
+use crate::row::table;
+use crate::series::{Series, tables};
+use crate::table::{Column, Kind};
 use crate::title::{question, reasons, subject};
 
 /// GitHub's Markdown.
@@ -25,50 +25,70 @@ pub fn markdown(experiment: &Comparison) -> String {
         let _ = writeln!(out, "{} {}", with.label, escaped(&with.text));
     }
     if !is_exact(experiment) {
-        out.push_str(&verdicts(experiment));
+        out.push('\n');
+        out.push_str(&grid(&table(experiment).columns()));
     }
     out.push_str(&exact(experiment));
     out.push('\n');
-    for table in tables(experiment) {
-        out.push_str(&series(&table));
+    for shown in tables(experiment) {
+        out.push_str(&series(&shown));
     }
     for (name, why) in reasons(experiment) {
         let _ = writeln!(out, "- {}: {}", code(&name), escaped(&why));
     }
-    for note in notes(experiment) {
-        let label = if note.label.is_empty() {
-            String::new()
-        } else {
-            format!("**{}** ", escaped(note.label.trim_end()))
-        };
-        let _ = writeln!(out, "- {label}{}", escaped(&note.text));
-    }
+    out.push_str(&noted(&notes(experiment)));
     if let Some(machine) = machine(experiment) {
         let _ = writeln!(out, "- **machine:** {}", escaped(&machine));
     }
-    let _ = writeln!(
-        out,
-        "- refit {}, {} UTC",
-        escaped(&format::printable(&experiment.refit)),
-        format::date(experiment.started_unix)
-    );
+    out.push_str(&origin(&experiment.refit, experiment.started_unix));
     out
 }
 
-fn verdicts(experiment: &Comparison) -> String {
-    let mut out = String::new();
-    let [side, syncs] = side_titles(experiment);
-    let _ = writeln!(
-        out,
-        "\n| variant | {} | vs baseline | {} interval | verdict | {side} | {syncs} | class |",
-        escaped(&main_metric(experiment)),
-        format::magnitude(1.0 - OVERALL_ALPHA)
+/// A table of these columns.
+pub fn grid(columns: &[&Column]) -> String {
+    let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
+    let mut out = line(
+        columns
+            .iter()
+            .map(|column| escaped(&column.title))
+            .collect(),
     );
-    let _ = writeln!(out, "|:--|--:|--:|:-:|:--|--:|--:|:--|");
-    for row in rows(experiment) {
-        let _ = writeln!(out, "| {} |", cells(&row).join(" | "));
+    let rules = columns.iter().map(|column| match column.kind {
+        Kind::Numbers => "--:|",
+        _ => ":--|",
+    });
+    let _ = writeln!(out, "|{}", rules.collect::<String>());
+    let rows = columns.first().map_or(0, |column| column.cells.len());
+    for row in 0..rows {
+        let cells = columns.iter().map(|column| {
+            let text = &column.cells[row].0;
+            match column.kind {
+                _ if text.is_empty() => String::new(),
+                Kind::Code => code(text),
+                Kind::Verdict => format!("**{}**", escaped(text)),
+                // An interval keeps its brackets.
+                Kind::Numbers => text.replace('|', r"\|"),
+                Kind::Words | Kind::Prose => escaped(text),
+            }
+        });
+        out.push_str(&line(cells.collect()));
     }
     out
+}
+
+/// A list of what has to be known.
+pub fn noted(notes: &[Note]) -> String {
+    let line = |note: &Note| match note.label.trim_end() {
+        "" => format!("- {}\n", escaped(&note.text)),
+        label => format!("- **{}** {}\n", escaped(label), escaped(&note.text)),
+    };
+    notes.iter().map(line).collect()
+}
+
+/// Who made it, and when.
+pub fn origin(refit: &str, started: u64) -> String {
+    let refit = escaped(&format::printable(refit));
+    format!("- refit {refit}, {} UTC\n", format::date(started))
 }
 
 /// Nothing where nothing was asked.
@@ -110,40 +130,23 @@ fn exact(experiment: &Experiment) -> String {
 }
 
 /// Metrics side by side: below each value its effect.
-fn series(table: &Table) -> String {
-    let mut out = format!(
-        "| {} | {} |\n|:--|{}\n",
-        escaped(&table.title),
-        table.metrics.join(" | "),
-        "--:|".repeat(table.metrics.len())
-    );
-    for (name, cells) in &table.lines {
-        let cells = cells.iter().map(|cell| match cell.effect.as_str() {
-            "" => cell.value.clone(),
-            effect => format!("{}<br>{effect}", cell.value),
-        });
-        let cells: Vec<String> = cells.collect();
-        let _ = writeln!(out, "| {} | {} |", code(name), cells.join(" | "));
-    }
-    out.push('\n');
-    out
-}
-
-fn cells(row: &Row) -> [String; 8] {
-    let verdict = match row.verdict.as_str() {
-        "" => String::new(),
-        word => format!("**{}**", escaped(word)),
-    };
-    [
-        code(&row.name),
-        row.value.clone(),
-        row.change.clone(),
-        row.interval.clone(),
-        verdict,
-        row.sides[0].clone(),
-        row.sides[1].clone(),
-        escaped(&row.class),
-    ]
+fn series(series: &Series) -> String {
+    let names = series.lines.iter().map(|(name, _)| name.clone());
+    let metrics = series.metrics.iter().enumerate().map(|(i, metric)| {
+        let cells = series
+            .lines
+            .iter()
+            .map(|(_, cells)| match &*cells[i].effect {
+                "" => cells[i].value.clone(),
+                effect => format!("{}<br>{effect}", cells[i].value),
+            });
+        Column::numbers(metric, cells)
+    });
+    let columns: Vec<Column> = [Column::code(&series.title, names)]
+        .into_iter()
+        .chain(metrics)
+        .collect();
+    grid(&columns.iter().collect::<Vec<_>>()) + "\n"
 }
 
 /// Every number is one of a machine.
@@ -186,18 +189,12 @@ mod tests {
 
     #[test]
     fn a_table_with_all_that_belongs_to_it() {
-        assert_eq!(
-            markdown(&sample::experiment()),
-            include_str!("../goldens/markdown.md")
-        );
+        sample::golden("markdown.md", &markdown(&sample::experiment()));
     }
 
     #[test]
     fn a_service_with_its_question_and_its_reasons() {
-        assert_eq!(
-            markdown(&sample::service()),
-            include_str!("../goldens/service.md")
-        );
+        sample::golden("service.md", &markdown(&sample::service()));
     }
 
     #[test]

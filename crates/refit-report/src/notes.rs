@@ -10,8 +10,9 @@ use refit_lab::experiment::Experiment;
 use refit_lab::{Comparison, Warning};
 
 use crate::answers::is_exact;
+use crate::fold::fold;
 use crate::format;
-use crate::paint::Tone;
+use crate::paint::{Style, Tone};
 use crate::row::rows;
 
 pub use conduct::summary;
@@ -27,6 +28,20 @@ pub struct Note {
     pub tone: Tone,
     /// The line itself.
     pub text: String,
+}
+
+impl Note {
+    /// In lines that fit, its label painted.
+    pub fn lines(&self, style: &Style) -> Vec<String> {
+        if self.label.is_empty() {
+            return fold(&self.text, style.width);
+        }
+        let mut lines = fold(&format!("{} {}", self.label, self.text), style.width);
+        if let Some(rest) = lines[0].strip_prefix(&self.label) {
+            lines[0] = self.tone.paint(&self.label, style.colour) + rest;
+        }
+        lines
+    }
 }
 
 /// All notes in their order, warnings last.

@@ -1,4 +1,13 @@
-//! Colours of a terminal, by what they say.
+//! What a terminal can show, and its colours by what they say.
+
+/// What the terminal can do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Style {
+    /// Its columns.
+    pub width: usize,
+    /// Whether colours are wanted.
+    pub colour: bool,
+}
 
 /// What a piece of text says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -198,9 +198,9 @@ fn subtitles(experiment: &Experiment) -> Vec<String> {
 fn caveat(experiment: &Comparison) -> Vec<String> {
     let level = format::magnitude(1.0 - OVERALL_ALPHA);
     let what = format!(
-        "Each dot is one run{}, in the order in which they were made; a line joins the two of a round pair; \
-         a cross did not count. Within the band (±{}) variants are the same. The intervals hold all at once \
-         in {level} of comparisons, on this machine and this day.",
+        "Each dot is one run{}, in the order of the runs; a line joins the two of a round pair; \
+         a cross is a run that does not count. Variants within the band (±{}) count as the same. In {level} of \
+         comparisons all intervals hold at once; all numbers are of this machine and this day.",
         if is_kept(experiment) {
             " of one service that was started once"
         } else if is_service(experiment) {

@@ -5,9 +5,12 @@ use std::collections::BTreeMap;
 use refit_lab::experiment::{Class, Experiment, Role, RunRecord, VariantRecord};
 use refit_lab::{Comparison, EffectRecord, Metric, Unit, Verdict};
 use refit_run::Calls;
+use refit_stats::OVERALL_ALPHA;
 
+use crate::bar::Bars;
 use crate::format;
 use crate::paint::Tone;
+use crate::table::{Column, Table};
 
 /// What a comparison is about, by the name of its metric.
 pub fn main_metric(experiment: &Experiment) -> String {
@@ -87,6 +90,34 @@ pub fn rows(experiment: &Comparison) -> Vec<Row<'_>> {
         .filter(|(_, variant)| variant.role != Role::Hidden)
         .map(|(index, variant)| row(experiment, index, variant))
         .collect()
+}
+
+/// The rows as a table.
+pub fn table<'a>(experiment: &'a Comparison) -> Table<'a> {
+    let rows = rows(experiment);
+    let cells =
+        |of: for<'b> fn(&'b Row<'a>) -> &'b str| rows.iter().map(move |row| of(row).to_owned());
+    let [side, syncs] = side_titles(experiment);
+    let level = format!("{} interval", format::magnitude(1.0 - OVERALL_ALPHA));
+    let verdicts = rows.iter().map(|row| (row.verdict.clone(), row.tone));
+    Table {
+        name: Column::code("variant", cells(|row| &row.name)),
+        numbers: vec![
+            Column::numbers(&main_metric(experiment), cells(|row| &row.value)),
+            Column::numbers("vs baseline", cells(|row| &row.change)),
+            Column::numbers(&level, cells(|row| &row.interval)),
+        ],
+        bars: Some(Bars::new(
+            rows.iter().map(|row| row.effect),
+            experiment.delta,
+        )),
+        verdict: Column::verdicts("verdict", verdicts),
+        extras: vec![
+            Column::numbers(side, cells(|row| &row.sides[0])),
+            Column::words(syncs, cells(|row| &row.sides[1])),
+            Column::words("class", cells(|row| &row.class)),
+        ],
+    }
 }
 
 fn row<'a>(experiment: &'a Comparison, index: usize, variant: &'a VariantRecord) -> Row<'a> {

@@ -4,6 +4,7 @@
 mod service;
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use refit_lab::Verdict::{self, Faster, Inconclusive, Less, More, Same};
 use refit_lab::experiment::{
@@ -15,6 +16,18 @@ use refit_run::{Calls, Coverage, Metrics, Run, Usage};
 use refit_stats::{Rng, Schedule};
 
 pub use service::service;
+
+/// Compares with the file of that name below goldens/; where REFIT_GOLDENS is set, writes it there, to be looked at.
+#[track_caller]
+pub fn golden(name: &str, text: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("goldens")
+        .join(name);
+    if std::env::var_os("REFIT_GOLDENS").is_some() {
+        std::fs::write(&path, text).unwrap();
+    }
+    assert_eq!(text, std::fs::read_to_string(&path).unwrap(), "{name}");
+}
 
 /// Name, role, class, wall in ms, spread of its runs.
 const VARIANTS: [(&str, Role, Class, f64, f64); 6] = [

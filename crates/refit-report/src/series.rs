@@ -7,7 +7,7 @@ use crate::format;
 use crate::row::{median, value};
 
 /// One series as a table: a line for each variant, a column for each metric.
-pub struct Table {
+pub struct Series {
     /// What it is.
     pub title: String,
     /// Names of the metrics.
@@ -39,7 +39,7 @@ pub fn all(experiment: &Experiment) -> &[SeriesRecord] {
 }
 
 /// Every series; without runs that count there is nothing to tell.
-pub fn tables(experiment: &Comparison) -> Vec<Table> {
+pub fn tables(experiment: &Comparison) -> Vec<Series> {
     if experiment.runs.counted(0).next().is_none() {
         return Vec::new();
     }
@@ -47,7 +47,7 @@ pub fn tables(experiment: &Comparison) -> Vec<Table> {
     all.map(|series| table(experiment, series)).collect()
 }
 
-fn table(experiment: &Comparison, series: &SeriesRecord) -> Table {
+fn table(experiment: &Comparison, series: &SeriesRecord) -> Series {
     let names = series.metrics.iter();
     let metrics: Vec<Metric> = names.filter_map(|name| experiment.metric(name)).collect();
     let line = |variant: usize| {
@@ -57,7 +57,7 @@ fn table(experiment: &Comparison, series: &SeriesRecord) -> Table {
         let name = format::printable(&experiment.variants[variant].name);
         (name, cells.collect())
     };
-    Table {
+    Series {
         title: format::printable(&series.title),
         metrics: metrics
             .iter()

@@ -8,11 +8,11 @@ mod timeline;
 use refit_crash::CrashReport;
 
 use super::notes::notes;
-use super::row::{Row, rows};
+use super::row::{Row, rows, table};
 use crate::format;
+use crate::html::grid::grid;
 use crate::html::markup::Html;
-use crate::html::syncs::titles;
-use crate::html::{footer, noted, page, scrolled, section, tone};
+use crate::html::{footer, noted, page, section, tone};
 use crate::paint::Tone;
 
 /// The page.
@@ -36,10 +36,12 @@ pub fn html(report: &CrashReport) -> String {
 fn sections(main: &mut Html, report: &CrashReport) {
     let rows = rows(report);
     main.element("section", &[("class", "result")], |section| {
-        let question =
-            "What was acknowledged before a simulated power cut, and is it there afterwards?";
+        let question = "Does what was acknowledged before a simulated power cut survive it?";
         section.leaf("p", &[], question);
-        scrolled(section, "verdicts", |section| verdicts(section, &rows));
+        let mut table = table(&rows);
+        // The class stands below the name.
+        table.name.below = table.extras.pop().map_or(Vec::new(), |class| class.cells);
+        grid(section, "verdicts", "cut-verdicts", &table.columns());
         // The commands stand with the states, further down.
         let mut notes = notes(report, &rows);
         notes.retain(|note| note.label != "worst state:");
@@ -52,51 +54,12 @@ fn sections(main: &mut Html, report: &CrashReport) {
     facts::machine(main, report);
 }
 
-fn verdicts(section: &mut Html, rows: &[Row]) {
-    section.element("table", &[("class", "data cut-verdicts")], |table| {
-        let numbers = ["worst loss", "oldest", "bad images", "cuts", "acked"];
-        titles(table, &["mode", "verdict", "how"], &numbers);
-        table.element("tbody", &[], |body| {
-            for row in rows {
-                body.element("tr", &[], |tr| cells(tr, row));
-            }
-        });
-    });
-}
-
-fn cells(tr: &mut Html, row: &Row) {
-    tr.element("th", &[("scope", "row")], |th| {
-        th.leaf("code", &[], &row.name);
-        if !row.class.is_empty() {
-            let class = if row.mode.may_lose {
-                "class risk"
-            } else {
-                "class"
-            };
-            th.leaf("span", &[("class", class)], &row.class);
-        }
-    });
-    tr.element("td", &[], |td| {
-        td.leaf("strong", &[("class", tone(row.tone))], &row.verdict);
-    });
-    tr.leaf("td", &[], &row.how);
-    for text in [
-        &row.worst,
-        &row.oldest,
-        &row.images,
-        &row.cuts,
-        &row.acknowledged,
-    ] {
-        tr.leaf("td", &[("class", "number")], text);
-    }
-}
-
 fn timelines(main: &mut Html, report: &CrashReport, rows: &[Row]) {
     section(main, "What each cut left", |section| {
-        let text = "Each mode's run from left to right, in time since its start. A mark stands where the power was cut; its height says how \
-                    long before the cut the oldest lost thing had been acknowledged (each picture has a scale of \
-                    its own). A solid bar: everything newer than that is gone. A ring: that one is gone, and newer \
-                    ones are there. The dashed line is where all that was acknowledged would be gone.";
+        let text = "Each mode's run from left to right, in time since its start. A mark stands where the power was cut; its height is \
+                    the age of the oldest lost acknowledgement at that moment (each picture has its own scale). A \
+                    solid bar: everything newer is lost too. A ring: newer ones survived. At the dashed line \
+                    everything that was acknowledged would be lost.";
         section.leaf("p", &[], text);
         timeline::legend(section);
         for row in rows {
@@ -132,7 +95,7 @@ fn about(row: &Row) -> String {
     format!(
         "{} acknowledgements, {}, {} ({}) in {}{checked}",
         row.acknowledged,
-        format::plural(record.flushes, "flush").replace("flushs", "flushes"),
+        format::plural(record.flushes, "flush"),
         format::plural(record.writes, "write"),
         format::bytes(record.written_bytes as f64),
         super::row::age(record.length_ns),

@@ -4,8 +4,8 @@ use refit_crash::CrashReport;
 use refit_crash::report::{Harm, Role, Tally};
 use refit_run::{Coverage, FilterReport};
 
-use super::row::{Row, age, number, plural_images, reopen, takes_everything};
-use crate::format;
+use super::row::{Row, age, plural_images, reopen, takes_everything};
+use crate::format::{self, number};
 use crate::notes::{Note, note};
 use crate::paint::Tone;
 
@@ -14,7 +14,7 @@ pub fn notes(report: &CrashReport, rows: &[Row]) -> Vec<Note> {
     let mut notes = Vec::new();
     if let Some(why) = &report.invalid {
         let text = format!(
-            "{}; let the program write and acknowledge for longer, or see that --check prints only what is there",
+            "{}; let the program write and acknowledge for longer, or see that --check prints only what it finds",
             format::printable(why)
         );
         return vec![
@@ -30,17 +30,26 @@ pub fn notes(report: &CrashReport, rows: &[Row]) -> Vec<Note> {
     notes.push(note(
         "",
         Tone::Plain,
-        "cuts that left the same image count as one. A loss found is proof: such an image is legal for a disk \
-         that honours its flushes. That no loss was found in n images does not prove that none is possible"
+        "cuts that left the same image count as one. A loss that was found is proof: a disk that honours its \
+         flushes may hold that image"
             .to_owned(),
     ));
     notes.push(note(
         "not tested:",
         Tone::Plain,
-        "your disk itself, other kernels and file systems, the cuts between these".to_owned(),
+        "your disk itself, other kernels and file systems, cuts at other moments".to_owned(),
     ));
     notes.extend(rows.iter().filter_map(unreached));
     notes
+}
+
+/// Each candidate's class, where a table has no column for it.
+pub fn classes(rows: &[Row]) -> Option<Note> {
+    let named = rows.iter().filter(|row| !row.class.is_empty());
+    let all: Vec<String> = named
+        .map(|row| format!("{} {}", row.name, row.class))
+        .collect();
+    (!all.is_empty()).then(|| note("class:", Tone::Plain, all.join("; ")))
 }
 
 /// Said before any variant is blamed.
@@ -48,12 +57,16 @@ fn own_loss(rows: &[Row]) -> Option<Note> {
     let row = rows.iter().find(|row| row.mode.role == Role::Baseline)?;
     let tally = &row.tally;
     let loss = match tally.oldest_ns {
-        Some(oldest) => format!("up to {} acknowledged, {} old, ", row.worst, age(oldest)),
+        Some(oldest) => format!(
+            "up to {} acknowledgements, up to {} old, ",
+            row.worst,
+            age(oldest)
+        ),
         None => String::new(),
     };
     let text = format!(
-        "the program itself loses this, with everything on: {loss}in {} images; {}. No variant is blamed for a kind \
-         of loss that the baseline has too",
+        "the program itself loses data with everything on: {loss}in {} images; {}. A kind of loss that the baseline \
+         has too is not attributed to a variant",
         row.images,
         manners(row).join("; ")
     );
@@ -81,19 +94,19 @@ fn manners(row: &Row) -> Vec<String> {
     if let (true, Some(oldest)) = (parts.is_empty(), tally.oldest_ns) {
         parts.push(if takes_everything(mode) {
             format!(
-                "everything that was acknowledged is gone, {} of it; in a longer run it would be more",
+                "everything that was acknowledged is lost, up to {} old; a longer run would lose more",
                 age(oldest)
             )
         } else {
             format!(
-                "what is gone was always the newest, and in these cuts never older than {}",
+                "only the newest was lost, in these cuts never older than {}",
                 age(oldest)
             )
         });
     }
     let mut states = mode.states.iter();
     if let Some(why) = states.find_map(|state| state.unmountable.as_ref()) {
-        parts.push(format!("the kernel said: {}", format::printable(why)));
+        parts.push(format!("the kernel reported: {}", format::printable(why)));
     }
     parts
 }
@@ -101,15 +114,15 @@ fn manners(row: &Row) -> Vec<String> {
 const MANNERS: [(Harm, &str); 4] = [
     (
         Harm::Hole,
-        "something older is gone while something newer is there, so no window bounds the loss",
+        "something older is lost while something newer survived, so no time bounds the loss",
     ),
     (
         Harm::Damaged,
-        "something is there in part, or the whole is no good",
+        "something survived only in part, or the whole is unusable",
     ),
     (
         Harm::Resurrected,
-        "something is back that was acknowledged as removed",
+        "something is back whose removal was acknowledged",
     ),
     (Harm::Unmountable, "the file system did not mount"),
 ];
@@ -121,7 +134,10 @@ fn zeros(rows: &[Row]) -> Option<Note> {
     });
     let said: Vec<String> = zeros.map(|row| strength(&row.name, &row.tally)).collect();
     (!said.is_empty()).then(|| {
-        let text = format!("{}; none found is not none", said.join("; "));
+        let text = format!(
+            "{}. That does not prove that none is possible",
+            said.join("; ")
+        );
         note("no loss found:", Tone::Plain, text)
     })
 }
@@ -129,7 +145,7 @@ fn zeros(rows: &[Row]) -> Option<Note> {
 fn strength(name: &str, tally: &Tally) -> String {
     let cuts = format::plural(tally.cuts, "cut");
     let pending = if tally.with_pending == 0 {
-        "no write was pending at any of them, so it says little".to_owned()
+        "no write was pending at any of them, so this says little".to_owned()
     } else {
         let share = tally.with_pending as f64 / tally.cuts.max(1) as f64;
         format!("writes pending at {} of them", format::magnitude(share))
@@ -175,7 +191,7 @@ fn unreached(row: &Row) -> Option<Note> {
     let coverage = &row.mode.run.as_ref()?.coverage;
     let parts = gaps(coverage);
     let text = format!(
-        "not all of the run with {} was reached: {}",
+        "the run with {} was not reached completely: {}",
         row.name,
         parts.join("; ")
     );
@@ -206,7 +222,7 @@ pub fn gaps(coverage: &Coverage) -> Vec<String> {
     }
     if coverage.path_unknown > 0 {
         let calls = times(coverage.path_unknown);
-        parts.push(format!("a call's file could not be told ({calls})"));
+        parts.push(format!("the file of a call is unknown ({calls})"));
     }
     if let Some(FilterReport::Refused(why)) = &coverage.seccomp {
         parts.push(format!("no seccomp: {}", format::printable(why)));

@@ -3,8 +3,9 @@
 use refit_crash::CrashReport;
 use refit_crash::report::{Harm, Mode, Role, Tally};
 
-use crate::format;
+use crate::format::{self, number};
 use crate::paint::Tone;
+use crate::table::{Column, Table};
 
 /// A mode in words.
 pub struct Row<'a> {
@@ -34,9 +35,45 @@ pub struct Row<'a> {
     pub class: String,
 }
 
+impl Row<'_> {
+    /// What its class says.
+    fn risk(&self) -> Tone {
+        match self.mode.role {
+            Role::Candidate if self.mode.may_lose => Tone::Unsure,
+            _ => Tone::Plain,
+        }
+    }
+}
+
 /// All modes in their order.
 pub fn rows(report: &CrashReport) -> Vec<Row<'_>> {
     report.modes.iter().map(|mode| row(report, mode)).collect()
+}
+
+/// The rows as a table.
+pub fn table(rows: &[Row]) -> Table<'static> {
+    let cells = |of: for<'b> fn(&'b Row) -> &'b str| rows.iter().map(move |row| of(row).to_owned());
+    let verdicts = rows.iter().map(|row| (row.verdict.clone(), row.tone));
+    let mut classes = Column::words("class", cells(|row| &row.class));
+    for ((_, tone), row) in classes.cells.iter_mut().zip(rows) {
+        *tone = row.risk();
+    }
+    Table {
+        name: Column::code("mode", cells(|row| &row.name)),
+        numbers: vec![
+            Column::numbers("worst loss", cells(|row| &row.worst)),
+            Column::numbers("oldest", cells(|row| &row.oldest)),
+        ],
+        bars: None,
+        verdict: Column::verdicts("verdict", verdicts),
+        extras: vec![
+            Column::numbers("bad images", cells(|row| &row.images)),
+            Column::words("how", cells(|row| &row.how)),
+            Column::numbers("cuts", cells(|row| &row.cuts)),
+            Column::numbers("acked", cells(|row| &row.acknowledged)),
+            classes,
+        ],
+    }
 }
 
 fn row<'a>(report: &CrashReport, mode: &'a Mode) -> Row<'a> {
@@ -65,11 +102,6 @@ fn row<'a>(report: &CrashReport, mode: &'a Mode) -> Row<'a> {
         },
         tally,
     }
-}
-
-/// Digits in groups.
-pub fn number(n: usize) -> String {
-    format::count(n as f64)
 }
 
 /// How long before the cut.

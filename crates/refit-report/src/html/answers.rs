@@ -14,7 +14,7 @@ pub fn section(main: &mut Html, experiment: &Experiment) {
     }
     let then = note(experiment);
     super::section(main, "Exact answers", |section| {
-        let text = "Every run of a variant gave the same one; a variant that did not is out.";
+        let text = "All runs of a variant gave the same answers; a variant whose runs differed was disqualified.";
         section.leaf("p", &[], text);
         scrolled(section, "exact answers", |section| {
             section.element("table", &[("class", "data facts")], |table| {

@@ -14,22 +14,22 @@ const PANELS: [[&str; 3]; 4] = [
     [
         "Address space",
         "vsz",
-        "VSZ: what could be used; most of it need not be memory",
+        "VSZ: reserved addresses, most of them without memory",
     ],
     [
         "Resident",
         "rss",
-        "RSS: what several processes share counts in each of them",
+        "RSS: shared memory is counted in each process that shares it",
     ],
     [
         "Proportional",
         "pss",
-        "PSS: what is shared is divided among those that share it",
+        "PSS: shared memory is divided among the processes that share it",
     ],
     [
         "Used on the machine",
         "memory-used",
-        "available before the start less what is available now: page cache that cannot be dropped, kernel memory, and whatever else ran",
+        "memory available before the start minus that at the end: page cache that cannot be dropped, kernel memory, other processes",
     ],
 ];
 
@@ -45,8 +45,8 @@ pub fn section(main: &mut Html, experiment: &Comparison) {
         .collect();
     super::section(main, "Memory at the end", |section| {
         let text = "Medians over the runs that count, at the end of the measured window; a thin line reaches from \
-                    the smallest of them to the largest. Each panel has a scale of its own; in the proportional \
-                    one the dark part is the main process.";
+                    the smallest of them to the largest. Each panel has its own scale; in the proportional one \
+                    the dark part is the main process.";
         section.leaf("p", &[], text);
         section.element("div", &[("class", "panels")], |panels| {
             for [title, metric, about] in PANELS {

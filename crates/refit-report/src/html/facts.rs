@@ -5,31 +5,24 @@ use std::collections::{BTreeMap, BTreeSet};
 use refit_lab::Comparison;
 use refit_lab::experiment::{Experiment, Role};
 
+use super::grid::grid;
 use super::markup::Html;
-use super::syncs::titles;
-use super::{scrolled, section};
+use super::section;
 use crate::format;
+use crate::table::Column;
 
-/// The commands, to be copied.
+/// The command, to be copied.
 pub fn repeat(main: &mut Html, experiment: &Comparison) {
-    section(main, "To repeat it", |section| {
-        scrolled(section, "commands", |section| {
-            section.element("pre", &[], |pre| {
-                let line = format::command_line(&compare(experiment));
-                pre.element("code", &[], |code| code.prose(&line));
-            });
-        });
-        let text = match &experiment.recipe {
-            Some(_) => {
-                "The seed fixes the order of the runs, not their times: on another day or machine the numbers differ."
-            }
-            None => {
-                "The seed fixes the order of the runs, not their times. How the command was prepared and \
-                     checked (--prepare, --check, --fresh-copy …) is not in the result: add it."
-            }
-        };
-        section.element("p", &[("class", "small")], |p| p.prose(text));
-    });
+    let about = match &experiment.recipe {
+        Some(_) => {
+            "The seed fixes the order of the runs, not their times: on another day or machine the numbers differ."
+        }
+        None => {
+            "The seed fixes the order of the runs, not their times. How the command was prepared and \
+             checked (--prepare, --check, --fresh-copy …) is not stored in the result: add these options."
+        }
+    };
+    super::repeat(main, &compare(experiment), about);
 }
 
 /// As it would be typed.
@@ -123,36 +116,25 @@ pub fn environment(main: &mut Html, experiment: &Experiment) {
         return;
     }
     section(main, "The machine", |section| {
-        scrolled(section, "the machine", |section| {
-            section.element("table", &[("class", "data facts")], |table| {
-                table.element("tbody", &[], |body| {
-                    for (name, value) in &environment.fixed {
-                        body.element("tr", &[], |tr| {
-                            tr.leaf("th", &[("scope", "row")], name);
-                            tr.leaf("td", &[("colspan", "2")], value);
-                        });
-                    }
-                });
-            });
-            if !moving.is_empty() {
-                section.element("table", &[("class", "data facts")], |table| {
-                    titles(table, &["", "before", "after"], &[]);
-                    table.element("tbody", &[], |body| {
-                        for name in moving {
-                            body.element("tr", &[], |tr| {
-                                tr.leaf("th", &[("scope", "row")], name);
-                                for at in [&environment.before, &environment.after] {
-                                    tr.leaf(
-                                        "td",
-                                        &[],
-                                        at.get(name).map_or("unknown", String::as_str),
-                                    );
-                                }
-                            });
-                        }
-                    });
-                });
-            }
-        });
+        let fixed = environment.fixed.iter();
+        let columns = [
+            Column::words("", fixed.clone().map(|(name, _)| name.clone())),
+            Column::words("", fixed.map(|(_, value)| value.clone())),
+        ];
+        grid(section, "the machine", "facts", &columns.each_ref());
+        if !moving.is_empty() {
+            let names = || moving.iter().map(|name| (*name).clone());
+            let at = |title, values: &BTreeMap<String, String>| {
+                let value =
+                    |name: String| values.get(&name).map_or("unknown".to_owned(), Clone::clone);
+                Column::words(title, names().map(value))
+            };
+            let columns = [
+                Column::words("", names()),
+                at("before", &environment.before),
+                at("after", &environment.after),
+            ];
+            grid(section, "its load", "facts", &columns.each_ref());
+        }
     });
 }

@@ -48,7 +48,7 @@ pub fn section(main: &mut Html, experiment: &Comparison) {
         section.leaf("p", &[], &about(experiment));
         if unreadable {
             let text =
-                "Some processes would not show their memory: what is drawn is a lower bound.";
+                "The memory of some processes could not be read: what is drawn is a lower bound.";
             section.element("p", &[], |p| p.leaf("strong", &[("class", "unsure")], text));
         }
         let has_course = |variant: usize| courses.iter().any(|course| course.variant == variant);
@@ -65,9 +65,9 @@ fn about(experiment: &Experiment) -> String {
     let recipe = experiment.recipe.as_ref();
     let unit = recipe.map_or("operation", |recipe| &recipe.unit);
     format!(
-        "Proportional memory (PSS) against the operations done ({unit}). A line is the run whose memory at the \
-         end is the middle one of its variant's, a dot a sample of any run. Samples are taken by time: \
-         operations are taken as evenly spread over the measured window."
+        "Proportional memory (PSS) against the operations done ({unit}). Each line is the run with its variant's \
+         median memory at the end; each dot is a sample of any run. Samples are taken at fixed times; operations \
+         are assumed to be spread evenly over the measured window."
     )
 }
 

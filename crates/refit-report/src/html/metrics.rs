@@ -27,8 +27,8 @@ pub fn section(main: &mut Html, experiment: &Comparison) {
         return;
     }
     super::section(main, "Every metric", |section| {
-        let text = "Medians over the runs that count; below each its change against the baseline and the \
-                    verdict. What was always 0 is left out.";
+        let text = "Medians over the runs that count, each with its change from the baseline and its \
+                    verdict. Metrics that were always 0 are left out.";
         section.leaf("p", &[], text);
         scrolled(section, "every metric by variant", |section| {
             section.element("table", &[("class", "data")], |table| {

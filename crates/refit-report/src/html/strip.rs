@@ -66,8 +66,8 @@ fn about(experiment: &Experiment, frame: &Frame) -> String {
         Measure::Amount => "lower is less",
     };
     format!(
-        "The {} of each {what} against the baseline's median, in the order in which they were made ({better}; \
-         logarithmic scale). A line joins the two of a round pair; the warm-up is faint; a cross did not count.",
+        "The {} of each {what} relative to the baseline's median, in the order of the runs ({better}; logarithmic \
+         scale). A line joins the two of a round pair; the warm-up is faint; a cross is a run that does not count.",
         frame.metric.name
     )
 }

@@ -6,10 +6,12 @@ use refit_lab::Comparison;
 use refit_lab::experiment::Experiment;
 use refit_run::{Calls, OPENING};
 
+use super::grid::titles;
 use super::markup::Html;
 use super::{colour, scrolled};
 use crate::format;
 use crate::row::{Row, is_unseen, middle, rows, waits as calls};
+use crate::table::Kind;
 
 /// Those that wait for durability.
 fn syncs(calls: &BTreeMap<String, Calls>) -> impl Iterator<Item = (&String, &Calls)> {
@@ -67,36 +69,20 @@ pub fn section(main: &mut Html, experiment: &Comparison) {
     };
     blocks.sort_by(|(a, _), (b, _)| waited(b).total_cmp(&waited(a)));
     super::section(main, "Waiting for the disk", |section| {
-        let text = "Calls that ask for durability, by executable: medians over the runs that count. What was \
-                    suppressed did not reach the kernel.";
+        let text = "Calls that ask for durability, by executable: medians over the runs that count. \
+                    Suppressed calls did not reach the kernel.";
         section.leaf("p", &[], text);
         scrolled(section, "sync calls by executable", |section| {
             section.element("table", &[("class", "data")], |table| {
-                titles(
-                    table,
-                    &["executable", "variant"],
-                    &["calls", "suppressed", "waited"],
-                );
+                let words = ["executable", "variant"].map(|title| (Kind::Words, title));
+                let numbers = ["calls", "suppressed", "waited"].map(|title| (Kind::Numbers, title));
+                titles(table, words.into_iter().chain(numbers));
                 for (executable, kinds) in &blocks {
                     table.element("tbody", &[], |body| {
                         block(body, experiment, &rows, executable, kinds)
                     });
                 }
             });
-        });
-    });
-}
-
-/// The line of titles: of words, then of numbers.
-pub fn titles(table: &mut Html, words: &[&str], numbers: &[&str]) {
-    table.element("thead", &[], |head| {
-        head.element("tr", &[], |tr| {
-            for word in words {
-                tr.leaf("th", &[], word);
-            }
-            for number in numbers {
-                tr.leaf("th", &[("class", "number")], number);
-            }
         });
     });
 }

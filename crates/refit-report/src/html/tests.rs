@@ -37,7 +37,7 @@ fn a_service_has_all_of_its_parts() {
         "libtcmalloc is not installed",
         "right of 0 is faster",
         "/usr/lib/postfix/sbin/cleanup",
-        "taken as evenly spread",
+        "spread evenly",
         ">--seed</span> 0x5e1f",
         "postfix-cleanup sync@exe:cleanup=off conf.queue=tmpfs malloc=jemalloc",
     ] {

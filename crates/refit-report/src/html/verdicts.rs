@@ -65,8 +65,8 @@ fn caption(experiment: &Experiment) -> String {
         Measure::Amount => "left of 0 is less",
     };
     format!(
-        "Ratios to the baseline, on a logarithmic scale: {better}; within the grey band (±{}) variants are \
-         the same. The intervals hold all at once in {} of comparisons.",
+        "Ratios to the baseline, on a logarithmic scale: {better}; variants within the grey band (±{}) \
+         count as the same. In {} of comparisons all intervals hold at once.",
         format::magnitude(experiment.delta),
         format::magnitude(1.0 - OVERALL_ALPHA)
     )

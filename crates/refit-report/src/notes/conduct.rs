@@ -14,7 +14,7 @@ pub fn summary(experiment: &Comparison) -> String {
     if is_exact(experiment) {
         let runs = match experiment.plan.pairs {
             0 => "not every variant was run twice",
-            _ => "each variant was run twice, in mirrored order, and answered alike",
+            _ => "each variant was run twice, in mirrored order, and gave the same answers",
         };
         return format!("{runs}; seed {}", format::seed(experiment.seed));
     }
@@ -26,7 +26,8 @@ pub fn summary(experiment: &Comparison) -> String {
     )];
     if is_kept(experiment) {
         parts.push(
-            "one server served all runs: the round is the replicate, not its start".to_owned(),
+            "one start of the service served all runs: the replicate is the round, not the start"
+                .to_owned(),
         );
     }
     if experiment
@@ -56,7 +57,7 @@ pub fn interrupted(experiment: &Experiment) -> Option<Note> {
     let most = plan.looks.last().copied().unwrap_or(plan.pairs);
     experiment.interrupted.then(|| {
         let made = format!(
-            "{} of up to {} were made",
+            "{} of up to {} were completed",
             plan.pairs,
             format::plural(most, "round pair")
         );
@@ -64,7 +65,7 @@ pub fn interrupted(experiment: &Experiment) -> Option<Note> {
     })
 }
 
-/// Runs that count for nothing although their variant takes part.
+/// Runs that do not count although their variant was not disqualified.
 pub fn left_out(experiment: &Experiment) -> Option<Note> {
     let takes_part = |variant: usize| {
         let variant = experiment.variants.get(variant);
@@ -79,7 +80,9 @@ pub fn left_out(experiment: &Experiment) -> Option<Note> {
         note(
             "left out:",
             Tone::Unsure,
-            format!("{runs}, since one of their round pair failed (--csv says why)"),
+            format!(
+                "{runs}, since another run of the same round pair failed (--csv gives the reason)"
+            ),
         )
     })
 }
@@ -154,7 +157,7 @@ mod tests {
         experiment.runs[last].failure = Some("exit code 1".to_owned());
         has(
             &experiment,
-            "left out: 1 run, since one of their round pair failed (--csv says why)",
+            "left out: 1 run, since another run of the same round pair failed (--csv gives the reason)",
         );
     }
 

@@ -108,7 +108,7 @@ pub fn inconclusive(experiment: &Experiment, row: &Row) -> Option<Note> {
     let remedy = match effect.pairs_needed {
         Some(needed) => remedy(experiment, effect, needed),
         None => format!(
-            "no comparison is long enough to settle it; {}",
+            "more round pairs would not settle it; {}",
             less_noise(experiment)
         ),
     };
@@ -140,7 +140,7 @@ pub fn ranges(experiment: &Comparison) -> Option<Note> {
     let all: Vec<String> = rows.iter().filter_map(of).collect();
     let pairs = format::plural(experiment.plan.pairs, "round pair");
     let text = format!(
-        "{pairs} cannot carry an interval; {} ranged: {}",
+        "an interval needs more than {pairs}; {} ranged: {}",
         metric.name,
         all.join(", ")
     );
@@ -153,7 +153,7 @@ fn less_noise(experiment: &Experiment) -> String {
         Some(_) => "more operations in each run",
         None => "a longer command",
     };
-    format!("rather try a quieter machine, {longer}, or a larger --delta")
+    format!("try a quieter machine, {longer}, or a larger --delta")
 }
 
 fn remedy(experiment: &Experiment, effect: &EffectRecord, needed: usize) -> String {
@@ -189,7 +189,7 @@ pub fn weight(experiment: &Experiment, row: &Row) -> Option<Note> {
         .interval
         .map(|[low, high]| [turned(high), turned(low)]);
     let text = format!(
-        "{}{} {} (the baseline against bare, the program without refit)",
+        "{}{} {} (the baseline compared with bare, the program without refit)",
         match main_metric(experiment).as_str() {
             "wall" => String::new(),
             name => format!("{name} "),
@@ -197,7 +197,7 @@ pub fn weight(experiment: &Experiment, row: &Row) -> Option<Note> {
         format::percent(turned(effect.change)),
         format::interval(interval)
     );
-    Some(note("refit's own weight:", Tone::Plain, text))
+    Some(note("overhead of refit:", Tone::Plain, text))
 }
 
 /// What is to be reported of a winner: it was picked for being the best, and
@@ -279,14 +279,14 @@ mod tests {
         );
         has(
             &experiment,
-            "interrupted: 14 of up to 74 round pairs were made",
+            "interrupted: 14 of up to 74 round pairs were completed",
         );
         let effect = sample::effect_mut(&mut experiment, 3, "wall");
         effect.pairs_needed = Some(9000);
         has(
             &experiment,
             "inconclusive: thp=never: it would take about 9,000 round pairs (10 h); \
-             rather try a quieter machine, a longer command, or a larger --delta",
+             try a quieter machine, a longer command, or a larger --delta",
         );
     }
 

@@ -42,7 +42,7 @@ pub fn waiting(experiment: &Experiment) -> Option<Note> {
         .take(MOST)
         .map(|(waited, name, kinds)| {
             let place = place(&runs, name).map_or(String::new(), |place| format!(", {place}"));
-            let name = format::printable(name.rsplit('/').next().unwrap_or(name));
+            let name = format::printable(format::file_name(name));
             format!("{name} {} ({kinds}){place}", format::duration(*waited))
         })
         .collect();

@@ -30,7 +30,9 @@ pub fn witness(experiment: &Experiment) -> Option<Note> {
                 filesystems = Some(());
                 seen_part(variant, seen, &what)
             }
-            Testimony::Unavailable(reason) => format!("none: {}", format::printable(reason)),
+            Testimony::Unavailable(reason) => {
+                format!("not available: {}", format::printable(reason))
+            }
         };
         // One reason for all.
         if !parts.contains(&part) {
@@ -61,7 +63,7 @@ fn seen_part(variant: &VariantRecord, seen: &Witnessed, what: &str) -> String {
 fn callers(all: &[Caller]) -> String {
     let named = all.iter().take(MOST).map(|caller| {
         let path = caller.executable.as_deref().unwrap_or("?");
-        let name = format::printable(path.rsplit('/').next().unwrap_or(path));
+        let name = format::printable(format::file_name(path));
         let worker = if caller.io_uring_worker {
             ", io_uring worker"
         } else {
@@ -128,6 +130,6 @@ mod tests {
         for variant in &mut experiment.variants {
             variant.witness = Some(Testimony::Unavailable("only root".to_owned()));
         }
-        assert_eq!(text(&experiment), "none: only root");
+        assert_eq!(text(&experiment), "not available: only root");
     }
 }

@@ -34,7 +34,7 @@ pub fn svg(experiment: &Comparison) -> String {
     y += LINE;
     if groups.peek().is_none() {
         y += LINE;
-        line(MARGIN, y, TEXT, "nothing was answered", 100);
+        line(MARGIN, y, TEXT, "no answers", 100);
     }
     for group in groups {
         y += LINE + 3.0;

@@ -52,7 +52,7 @@ pub fn draw(svg: &mut Svg, experiment: &Experiment, frame: &Frame) {
         Measure::Duration | Measure::Amount => "",
     };
     let title = format!(
-        "{} of each run against the baseline's median (log scale{better})",
+        "{} of each run relative to the baseline's median (log scale{better})",
         frame.metric.name
     );
     svg.text([LEFT, frame.top - 12.0], Anchor::Start, SMALL, &title);

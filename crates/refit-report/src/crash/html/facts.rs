@@ -7,9 +7,10 @@ use refit_run::{Outcome, Run};
 use crate::crash::notes::gaps;
 use crate::crash::row::Row;
 use crate::format;
+use crate::html::grid::grid;
 use crate::html::markup::Html;
-use crate::html::syncs::titles;
-use crate::html::{scrolled, section};
+use crate::html::{self, section};
+use crate::table::Column;
 
 /// What refit reached of the program.
 pub fn reached(main: &mut Html, rows: &[Row]) {
@@ -21,60 +22,51 @@ pub fn reached(main: &mut Html, rows: &[Row]) {
         return;
     }
     section(main, "What was reached", |section| {
-        let text = "The calls of the program and all that it started, by which it asks for durability. What was \
-                    suppressed did not reach the kernel; a process that was not reached made its calls as ever.";
+        let text = "Calls that ask for durability, of the program and all that it started. Suppressed calls did \
+                    not reach the kernel; the calls of a process that was not reached were real.";
         section.leaf("p", &[], text);
-        scrolled(section, "what was reached", |section| {
-            section.element("table", &[("class", "data")], |table| {
-                let numbers = ["processes", "reached", "sync calls", "suppressed", "real"];
-                titles(table, &["mode", "ended", "not reached"], &numbers);
-                table.element("tbody", &[], |body| {
-                    for (row, run) in runs {
-                        body.element("tr", &[], |tr| run_cells(tr, row, run));
-                    }
-                });
-            });
-        });
+        let words = |of: fn(&Row, &Run) -> String| runs.iter().map(move |(row, run)| of(row, run));
+        let number = |title, of: fn(&Run) -> u64| {
+            let numbers = runs.iter().map(|(_, run)| format::count(of(run) as f64));
+            Column::numbers(title, numbers)
+        };
+        let columns = [
+            Column::code("mode", words(|row, _| row.name.clone())),
+            Column::words("ended", words(|_, run| ended(run))),
+            Column::prose("not reached", words(|_, run| unreached(run))),
+            number("processes", |run| run.coverage.processes_seen),
+            number("reached", |run| run.coverage.processes_reached),
+            number("sync calls", |run| run.syncs(|calls| calls.seen)),
+            number("suppressed", |run| run.syncs(|calls| calls.suppressed)),
+            number("real", |run| run.syncs(|calls| calls.real)),
+        ];
+        grid(section, "what was reached", "", &columns.each_ref());
     });
 }
 
-fn run_cells(tr: &mut Html, row: &Row, run: &Run) {
-    tr.element("th", &[("scope", "row")], |th| {
-        th.leaf("code", &[], &row.name);
-    });
-    let ended = match run.exit {
+fn ended(run: &Run) -> String {
+    match run.exit {
         Outcome::Code(code) => format!("exit code {code}"),
         Outcome::Signal(signal) => format!("signal {signal}"),
-    };
-    tr.leaf("td", &[], &ended);
-    let gaps = gaps(&run.coverage);
-    let gaps = if gaps.is_empty() {
-        "–".to_owned()
-    } else {
-        gaps.join("; ")
-    };
-    tr.leaf("td", &[("class", "long")], &gaps);
-    for number in [
-        run.coverage.processes_seen,
-        run.coverage.processes_reached,
-        run.syncs(|calls| calls.seen),
-        run.syncs(|calls| calls.suppressed),
-        run.syncs(|calls| calls.real),
-    ] {
-        let text = format::count(number as f64);
-        tr.leaf("td", &[("class", "number")], &text);
+    }
+}
+
+fn unreached(run: &Run) -> String {
+    match gaps(&run.coverage).as_slice() {
+        [] => "–".to_owned(),
+        gaps => gaps.join("; "),
     }
 }
 
 /// What may be concluded, and what may not.
 pub fn meaning(main: &mut Html, report: &CrashReport, rows: &[Row]) {
-    section(main, "What this proves, and what not", |section| {
+    section(main, "What this proves, and what it does not", |section| {
         section.element("dl", &[("class", "meaning")], |list| {
             for (title, text) in [
-                ("A loss proves", proves()),
-                ("No loss proves nothing", no_proof(rows)),
-                ("The model has", covered(report)),
-                ("The model has not", missing(report)),
+                ("A loss", proves()),
+                ("No loss", no_proof(rows)),
+                ("The model covers", covered(report)),
+                ("The model does not cover", missing(report)),
             ] {
                 list.leaf("dt", &[], title);
                 list.element("dd", &[], |dd| dd.prose(&text));
@@ -84,9 +76,9 @@ pub fn meaning(main: &mut Html, report: &CrashReport, rows: &[Row]) {
 }
 
 fn proves() -> String {
-    "With this kernel, this file system and these mount options, this recorded run has an image that a disk with a \
-     volatile cache which honours its flushes may hold after a power cut, and in which these acknowledged things are \
-     gone. Each is a counter-example, and opens again by name."
+    "It is proof: with this kernel, file system and mount options, a disk with a volatile cache that honours its \
+     flushes may hold this image after a power cut, and in it these acknowledged items are lost. Each such image is \
+     a counter-example and can be opened again by name."
         .to_owned()
 }
 
@@ -99,23 +91,23 @@ fn no_proof(rows: &[Row]) -> String {
     let bound = match fewest {
         Some(n) if n >= 10 => format!(
             " Had these cuts been drawn independently (they were not: most lie at flushes and acknowledgements), {} \
-             without a loss would still allow a loss in {} of such cuts.",
+             without a loss would still allow a loss in up to {} of such cuts.",
             super::super::row::plural_images(n),
             format::magnitude(3.0 / n as f64)
         ),
         _ => String::new(),
     };
     format!(
-        "No loss in n images means that none was found in n, in this run of this program under this load. It is no \
-         statement about other runs, and a window seen here is no promise.{bound}"
+        "That none was found in the images of this run, of this program under this load, does not prove that none is \
+         possible, in this run or in others; an age seen here is not an upper bound.{bound}"
     )
 }
 
 fn covered(report: &CrashReport) -> String {
     format!(
-        "The page cache is lost. The disk has a volatile cache: what was answered before the last flush began is \
-         there; of what came later any part may be, in any order, the last of it torn in blocks of {} bytes. FUA is a \
-         write with a flush behind it; what was discarded is there or reads as zeros. Recovery is the kernel's own.",
+        "The page cache is lost. The disk has a volatile cache: writes that completed before the last flush \
+         began survive; of later ones any part may, in any order, the last of them torn in blocks of {} bytes. FUA is \
+         a write followed by a flush; discarded blocks keep their content or read as zeros. The kernel itself recovers.",
         format::count(report.tear_bytes as f64)
     )
 }
@@ -124,31 +116,23 @@ fn missing(report: &CrashReport) -> String {
     let speed = if report.with.contains("disk=") {
         format!("the disk was as fast as {} says", report.with)
     } else {
-        "a flush of the recorded disk costs next to nothing: ages carry over to another disk, numbers of lost things \
-         do not (--with disk=8ms emulates one)"
+        "a flush of the recorded disk takes almost no time, so ages carry over to another disk and numbers of lost items \
+         do not (--with disk=8ms emulates a slow one)"
             .to_owned()
     };
     format!(
-        "Disks that lie about flushes (the control is one), damage to what was not being written (shorn writes, a \
-         flash translation layer), stale data behind a discard, several devices, RAID and LVM; acknowledgements still \
-         on the network; other kernels, and bugs in them; the cuts between these. Nor your disk: {speed}. To test the \
-         device itself, pull its plug."
+        "Disks that ignore flushes (the control is one), damage to what was not being written (shorn writes, a flash \
+         translation layer), stale data after a discard, several devices, RAID and LVM; acknowledgements still on the \
+         network; other kernels, and bugs in them; cuts at other moments; your disk: {speed}. To test the device \
+         itself, pull its plug."
     )
 }
 
 /// The command, to be copied.
 pub fn repeat(main: &mut Html, report: &CrashReport) {
-    section(main, "To repeat it", |section| {
-        scrolled(section, "command", |section| {
-            section.element("pre", &[], |pre| {
-                let line = format::command_line(&words(report));
-                pre.element("code", &[], |code| code.prose(&line));
-            });
-        });
-        let text = "The seed fixes how cuts are drawn from a record. The record itself is another one each time: \
-                    the program is run again.";
-        section.leaf("p", &[("class", "small")], text);
-    });
+    let about = "The seed fixes how cuts are drawn from a record. The record differs each time, since the \
+                 program is run again.";
+    html::repeat(main, &words(report), about);
 }
 
 /// As it would be typed.
@@ -245,17 +229,18 @@ pub fn machine(main: &mut Html, report: &CrashReport) {
     let told = ["kernel", "directory", "filesystem"];
     let machine = report.machine.iter().map(|(name, value)| (&**name, value));
     let machine = machine.filter(|(name, _)| !told.contains(name));
+    let facts: Vec<(&str, &String)> = own.chain(machine).filter(|(_, v)| !v.is_empty()).collect();
     section(main, "Machine and file system", |section| {
-        section.element("table", &[("class", "data facts")], |table| {
-            table.element("tbody", &[], |body| {
-                for (name, value) in own.chain(machine).filter(|(_, v)| !v.is_empty()) {
-                    body.element("tr", &[], |tr| {
-                        tr.leaf("th", &[("scope", "row")], name);
-                        tr.leaf("td", &[], value);
-                    });
-                }
-            });
-        });
+        let columns = [
+            Column::words("", facts.iter().map(|(name, _)| (*name).to_owned())),
+            Column::words("", facts.iter().map(|(_, value)| (*value).clone())),
+        ];
+        grid(
+            section,
+            "machine and file system",
+            "facts",
+            &columns.each_ref(),
+        );
     });
 }
 

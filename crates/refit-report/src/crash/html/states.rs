@@ -3,11 +3,11 @@
 use refit_crash::CrashReport;
 use refit_crash::report::{Harm, Role, State};
 
-use crate::crash::row::{Row, age, number, reopen};
-use crate::format;
+use crate::crash::row::{Row, age, reopen};
+use crate::format::{self, number};
+use crate::html::grid::grid;
 use crate::html::markup::Html;
-use crate::html::scrolled;
-use crate::html::syncs::titles;
+use crate::table::Column;
 
 /// For each kind of harm the worst state, below the picture.
 pub fn worst(figure: &mut Html, report: &CrashReport, row: &Row) {
@@ -15,38 +15,47 @@ pub fn worst(figure: &mut Html, report: &CrashReport, row: &Row) {
     if row.mode.role == Role::Control || states.is_empty() {
         return;
     }
-    scrolled(figure, "worst states", |figure| {
-        figure.element("table", &[("class", "data states")], |table| {
-            let numbers = ["lost", "oldest", "pending writes"];
-            titles(table, &["worst states", "to look at it"], &numbers);
-            table.element("tbody", &[], |body| {
-                for (what, state) in states {
-                    body.element("tr", &[], |tr| {
-                        tr.element("th", &[("scope", "row")], |th| {
-                            th.text(&what);
-                            if let Some(why) = why(state) {
-                                th.leaf("span", &[("class", "small")], &why);
-                            }
-                        });
-                        tr.element("td", &[], |td| {
-                            let command = reopen(report, row.mode, &state.name);
-                            td.leaf("code", &[], &command);
-                        });
-                        let loss = &state.loss;
-                        let lost =
-                            format!("{} of {}", number(loss.lost), number(loss.acknowledged));
-                        let oldest = loss.oldest_ns.map_or("–".to_owned(), age);
-                        for text in [lost, oldest, number(state.pending)] {
-                            tr.leaf("td", &[("class", "number")], &text);
-                        }
-                    });
-                }
-            });
-        });
-    });
+    let words = |of: &dyn Fn(&str, &State) -> String| -> Vec<String> {
+        states.iter().map(|(what, state)| of(what, state)).collect()
+    };
+    let lost = |state: &State| {
+        let loss = &state.loss;
+        format!("{} of {}", number(loss.lost), number(loss.acknowledged))
+    };
+    let columns = [
+        Column::prose(
+            "worst states",
+            words(&|what, _| what.to_owned()).into_iter(),
+        ),
+        Column::code(
+            "command to open it",
+            words(&|_, state| reopen(report, row.mode, &state.name)).into_iter(),
+        ),
+        Column::numbers("lost", words(&|_, state| lost(state)).into_iter()),
+        Column::numbers(
+            "oldest",
+            words(&|_, state| state.loss.oldest_ns.map_or("–".to_owned(), age)).into_iter(),
+        ),
+        Column::numbers(
+            "pending writes",
+            words(&|_, state| number(state.pending)).into_iter(),
+        ),
+        Column::prose(
+            "reported",
+            words(&|_, state| why(state).unwrap_or_default()).into_iter(),
+        ),
+    ];
+    let says = states.iter().any(|(_, state)| why(state).is_some());
+    let shown = if says {
+        columns.len()
+    } else {
+        columns.len() - 1
+    };
+    let columns: Vec<&Column> = columns.iter().take(shown).collect();
+    grid(figure, "worst states", "states", &columns);
 }
 
-/// What the check or the kernel said.
+/// What the check or the kernel reported.
 fn why(state: &State) -> Option<String> {
     let words = state.unmountable.as_ref().or(state.broken.as_ref())?;
     // A check may say a lot.

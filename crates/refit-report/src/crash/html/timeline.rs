@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use refit_crash::report::{Harm, Mode, State};
 
-use crate::crash::row::{age, number as digits};
+use crate::crash::row::age;
 use crate::format;
 use crate::html::chart;
 use crate::html::markup::{Html, part};
@@ -33,9 +33,9 @@ const LANES: [(&str, &str, Option<Harm>); 4] = [
 pub fn legend(section: &mut Html) {
     section.element("ul", &[("class", "legend marks")], |list| {
         for (class, words) in [
-            ("newest", "the newest gone"),
-            ("hole", "an older one gone, newer ones there"),
-            ("all", "nothing left to read"),
+            ("newest", "only the newest lost"),
+            ("hole", "an older one lost, newer ones survived"),
+            ("all", "nothing is readable"),
             ("whole", "nothing lost"),
         ] {
             list.element("li", &[("class", class)], |item| {
@@ -209,8 +209,8 @@ pub fn told(state: &State) -> String {
     format!(
         "{}: {} of {} lost{oldest}",
         format::printable(&state.name),
-        digits(loss.lost),
-        digits(loss.acknowledged)
+        format::number(loss.lost),
+        format::number(loss.acknowledged)
     )
 }
 
