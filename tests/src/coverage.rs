@@ -1,4 +1,4 @@
-//! What refit reached of a tree, and that it names what it did not reach: in the closing block for people and in
+//! What refit reached of a tree, and that it names what it did not reach: in the run summary and in
 //! the JSON alike. strace, around each run, is the judge of which syncs really happened.
 
 use std::fs::{self, Permissions};
@@ -291,7 +291,10 @@ fn another_malloc_is_told(env: &TestEnv) -> Outcome {
     let own = told("own_malloc");
     assert!(!own.stdout.contains("served 0"), "{}", own.stdout);
     assert_eq!(object(&own, "own_malloc"), "own_malloc");
-    assert!(own.said.contains("otherwise in: own_malloc by own_malloc"));
+    assert!(
+        own.said
+            .contains("by another library in: own_malloc by own_malloc")
+    );
 
     let deep = told("deepbind");
     assert_eq!(

@@ -89,7 +89,10 @@ fn an_own_malloc_is_told(env: &TestEnv) -> Outcome {
     let output = env.refit(&["run", "malloc=jemalloc", "--", &program, &file]);
     expect_code(&output, 0);
     let said = String::from_utf8_lossy(&output.stderr);
-    assert!(said.contains("served otherwise in: own_malloc"), "{said}");
+    assert!(
+        said.contains("served by another library in: own_malloc"),
+        "{said}"
+    );
     let doctor = env.refit(&["doctor", &program]);
     expect_code(&doctor, 0);
     let said = String::from_utf8_lossy(&doctor.stdout);

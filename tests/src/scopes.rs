@@ -185,7 +185,7 @@ fn in_another_root_the_call_is_real_and_said_so(env: &TestEnv) -> Outcome {
     scoped.strace_agrees();
     assert_eq!(scoped.report["coverage"]["path_unknown"], 1);
     assert!(
-        scoped.said.contains("file could not be told"),
+        scoped.said.contains("their file is unknown"),
         "{}",
         scoped.said
     );

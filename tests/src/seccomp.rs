@@ -224,7 +224,7 @@ fn by_seccomp_alone_calls_are_counted_and_stay(env: &TestEnv) -> Outcome {
         assert_eq!(*seen.installed("unmeasured"), 1);
         assert!(
             seen.said
-                .contains("1 sync call waited for a time that seccomp does not see"),
+                .contains("1 sync call waited for a time that seccomp cannot measure"),
             "{}",
             seen.said
         );

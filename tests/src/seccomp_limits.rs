@@ -47,8 +47,8 @@ fn without_the_right_to_a_filter_it_is_said(env: &TestEnv) -> Outcome {
     expect_code(&output, 0);
     let said = String::from_utf8_lossy(&output.stderr);
     for line in [
-        "not reached, so as without refit: static_fsync (static)",
-        "seccomp would reach them: no permission for seccomp; --no-new-privs would allow it",
+        "not reached, run as without refit: static_fsync (static)",
+        "seccomp, which would reach them, is not available: no permission for seccomp; --no-new-privs would allow it",
     ] {
         assert!(said.contains(line), "{said}");
     }
@@ -113,7 +113,7 @@ fn an_inner_refit_finds_the_listener_taken(env: &TestEnv) -> Outcome {
         false
     );
     assert!(
-        outer.said.contains("a seccomp listener is there already"),
+        outer.said.contains("another seccomp listener is installed"),
         "{}",
         outer.said
     );

@@ -316,7 +316,7 @@ fn without_root_it_is_said_where_it_matters(env: &TestEnv) -> Outcome {
     let said = String::from_utf8_lossy(&off.stderr).into_owned();
     assert_eq!(
         witness_lines(&said),
-        ["none: only root can ask the kernel"],
+        ["not available: only root can ask the kernel"],
         "{said}"
     );
     let observed = nobody(&[]);

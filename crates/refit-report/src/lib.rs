@@ -18,6 +18,7 @@ mod notes;
 mod paint;
 mod plot;
 mod row;
+mod run_summary;
 mod series;
 mod svg;
 mod table;
@@ -34,6 +35,7 @@ pub use crate::html::html;
 pub use crate::markdown::markdown;
 pub use crate::paint::Style;
 pub use crate::plot::svg;
+pub use crate::run_summary::run_summary;
 pub use crate::terminal::terminal;
 
 #[cfg(test)]

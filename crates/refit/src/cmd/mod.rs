@@ -1,6 +1,5 @@
 //! One file for each verb.
 
-pub mod closing;
 pub mod compare;
 pub mod crash;
 pub mod demo;

@@ -12,7 +12,6 @@ use refit_launch::{Ended, Options, StartError, end_as, prepare, privileged};
 use refit_run::{RunReport, SCHEMA, SettingReport, TraceFile, Watch};
 use refit_session::{Session, remove_abandoned};
 
-use super::closing;
 use crate::cli::RunArgs;
 
 /// refit's own failure before the start (env(1), timeout(1)).
@@ -204,7 +203,7 @@ fn finish(plan: Plan, session: Session, mut watch: Watch, ended: &Ended) -> ! {
         ));
     }
     if !plan.args.quiet {
-        let _ = io::stderr().write_all(closing::text(&report).as_bytes());
+        let _ = io::stderr().write_all(refit_report::run_summary(&report).as_bytes());
     }
     end_as(ended.end)
 }

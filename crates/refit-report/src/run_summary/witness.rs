@@ -2,7 +2,8 @@
 
 use refit_run::{Escape, RunReport, Testimony, Witnessed, escaped};
 
-use super::{grouped, name, plural, some};
+use super::some;
+use crate::format::{file_name, number, plural};
 
 /// The lines of a run's witness.
 pub fn lines(report: &RunReport) -> Vec<String> {
@@ -14,7 +15,7 @@ pub fn lines(report: &RunReport) -> Vec<String> {
         None => Vec::new(),
         // It matters to whom a call was to be kept from the disk.
         Some(Testimony::Unavailable(reason)) if about_syncs => {
-            vec![format!("witness: none: {reason}")]
+            vec![format!("witness: not available: {reason}")]
         }
         Some(Testimony::Unavailable(_)) => Vec::new(),
         Some(Testimony::Seen(seen)) => testimony(report, seen, about_syncs),
@@ -32,7 +33,7 @@ fn testimony(report: &RunReport, seen: &Witnessed, about_syncs: bool) -> Vec<Str
     };
     let callers = seen.callers.iter().map(|caller| {
         let who = who(caller.executable.as_deref(), caller.io_uring_worker);
-        format!("{who} {}", grouped(caller.calls))
+        format!("{who} {}", number(caller.calls))
     });
     let callers: Vec<String> = callers.collect();
     let by = if callers.is_empty() {
@@ -59,14 +60,14 @@ fn testimony(report: &RunReport, seen: &Witnessed, about_syncs: bool) -> Vec<Str
     if about_syncs && seen.by_kernel > 0 {
         lines.push(format!(
             "witness: {} more by the kernel's own threads, for this program or another",
-            grouped(seen.by_kernel)
+            number(seen.by_kernel)
         ));
     }
     lines
 }
 
 fn who(executable: Option<&str>, io_uring_worker: bool) -> String {
-    let name = executable.map_or("?", name);
+    let name = executable.map_or("?", file_name);
     if io_uring_worker {
         format!("{name} (io_uring worker)")
     } else {
@@ -79,7 +80,7 @@ fn escape(one: &Escape) -> String {
     if one.opens_sync && !one.io_uring_worker {
         who += " (writes to O_SYNC files)";
     }
-    format!("{who} {}", grouped(one.calls))
+    format!("{who} {}", number(one.calls))
 }
 
 #[cfg(test)]
@@ -171,6 +172,6 @@ mod tests {
         let mut off = report(OFF, Vec::new());
         assert_eq!(lines(&off), [""; 0]);
         off.run.witness = unavailable();
-        assert_eq!(lines(&off), ["witness: none: only root"]);
+        assert_eq!(lines(&off), ["witness: not available: only root"]);
     }
 }

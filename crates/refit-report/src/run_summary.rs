@@ -1,4 +1,4 @@
-//! The closing block of a run, for people.
+//! What is printed after a run: what waited, what was swapped, what was not reached.
 
 mod coverage;
 mod waits;
@@ -9,11 +9,14 @@ use std::fmt::Write;
 
 use refit_run::{Calls, FilterReport, OPENING, Proposal, Reason, RunReport, SettingReport, advice};
 
+use crate::format::{self, command_line, duration, file_name, number, plural};
+
 /// At most this many executables and names in a list.
 const MOST: usize = 8;
 
 /// The lines that follow a run, each beginning with `refit: `.
-pub fn text(report: &RunReport) -> String {
+#[must_use]
+pub fn run_summary(report: &RunReport) -> String {
     let mut lines = Vec::new();
     if report.settings.is_empty() {
         observed(report, &mut lines);
@@ -23,7 +26,7 @@ pub fn text(report: &RunReport) -> String {
     lines.extend(witness::lines(report));
     coverage::lines(report, &mut lines);
     lines.iter().fold(String::new(), |mut all, line| {
-        let _ = writeln!(all, "refit: {line}");
+        let _ = writeln!(all, "refit: {}", format::printable(line));
         all
     })
 }
@@ -56,45 +59,16 @@ fn by_call(calls: &BTreeMap<String, Calls>, field: fn(&Calls) -> u64) -> String 
     parts.sort_by(|a, b| b.cmp(a));
     parts
         .iter()
-        .map(|(n, name)| format!("{name} {}", grouped(*n)))
+        .map(|(n, name)| format!("{name} {}", number(*n)))
         .collect::<Vec<_>>()
         .join(" · ")
-}
-
-fn grouped(n: u64) -> String {
-    let digits = n.to_string();
-    let mut out = String::new();
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
-}
-
-fn seconds(ns: u64) -> String {
-    match ns {
-        0..1_000_000 => format!("{} µs", ns / 1_000),
-        1_000_000..1_000_000_000 => format!("{} ms", ns / 1_000_000),
-        _ => format!("{:.2} s", ns as f64 / 1e9),
-    }
-}
-
-fn plural(n: u64, word: &str) -> String {
-    let ending = match (n, word.ends_with('s')) {
-        (1, _) => "",
-        (_, true) => "es",
-        (_, false) => "s",
-    };
-    format!("{} {word}{ending}", grouped(n))
 }
 
 fn reached(report: &RunReport) -> String {
     let coverage = &report.run.coverage;
     format!(
         "reached {} of {} by {}",
-        grouped(coverage.processes_reached),
+        number(coverage.processes_reached),
         plural(coverage.processes_seen, "process"),
         coverage.backend
     )
@@ -104,7 +78,10 @@ fn share(report: &RunReport, waited_ns: u64) -> String {
     let share = 100.0 * waited_ns as f64 / report.run.metrics.wall_ns.max(1) as f64;
     // Several processes wait at once: then the sum says more than a share.
     if share <= 100.0 {
-        format!(" of {} ({share:.0} %)", seconds(report.run.metrics.wall_ns))
+        format!(
+            " of {} ({share:.0} %)",
+            duration(report.run.metrics.wall_ns as f64)
+        )
     } else {
         " in all processes together".to_owned()
     }
@@ -116,11 +93,18 @@ fn waiting(report: &RunReport, waited_ns: u64) -> String {
         Some(FilterReport::Installed(reached)) => reached.unmeasured,
         _ => 0,
     };
-    let waited = format!("waited {}{}", seconds(waited_ns), share(report, waited_ns));
+    let waited = format!(
+        "waited {}{}",
+        duration(waited_ns as f64),
+        share(report, waited_ns)
+    );
     match (waited_ns, unmeasured) {
         (_, 0) => waited,
-        (0, _) => "waited for a time that seccomp does not see".to_owned(),
-        (_, n) => format!("{waited}, and {} by seccomp more than that", grouped(n)),
+        (0, _) => "waited for a time that seccomp cannot measure".to_owned(),
+        (_, n) => format!(
+            "{waited}, not counting {} by seccomp, which cannot measure it",
+            number(n)
+        ),
     }
 }
 
@@ -162,7 +146,7 @@ fn worth_trying(report: &RunReport, lines: &mut Vec<String>) {
         let Proposal { setting, class, .. } = &proposal;
         lines.push(match (proposal.reason, proposal.comparison) {
             (Reason::Direct, _) => format!(
-                "some files bypass the page cache (O_DIRECT): {setting} takes that away ({class})"
+                "some files bypass the page cache (O_DIRECT): {setting} removes that ({class})"
             ),
             (Reason::SyncsWait, Some(duration)) => format!(
                 "try   refit compare {setting} -- {}    ({class}; about {} s)",
@@ -175,10 +159,6 @@ fn worth_trying(report: &RunReport, lines: &mut Vec<String>) {
             ),
         });
     }
-}
-
-fn name(path: &str) -> &str {
-    path.rsplit('/').next().unwrap_or(path)
 }
 
 fn swapped(report: &RunReport, lines: &mut Vec<String>) {
@@ -197,8 +177,8 @@ fn swapped(report: &RunReport, lines: &mut Vec<String>) {
             .filter(|calls| calls.suppressed > 0)
         {
             lines.push(format!(
-                "{flag} taken from {} of {}",
-                grouped(calls.suppressed),
+                "{flag} removed from {} of {}",
+                number(calls.suppressed),
                 plural(calls.seen, "open file")
             ));
         }
@@ -226,7 +206,7 @@ fn swapped_syncs(report: &RunReport, lines: &mut Vec<String>) {
     if suppressed > 0 {
         lines.push(format!(
             "suppressed {} of {}: {}",
-            grouped(suppressed),
+            number(suppressed),
             plural(seen, "sync call"),
             by_call(&all, |calls| calls.suppressed)
         ));
@@ -255,35 +235,38 @@ fn malloc(report: &RunReport, setting: &str, lines: &mut Vec<String>) {
     let wanted = if wanted == "glibc" {
         "libc"
     } else {
-        name(wanted)
+        file_name(wanted)
     };
     let mut others = Vec::new();
     let mut served = 0_u64;
     for executable in &report.run.executables {
         match &executable.malloc_object {
-            Some(object) if name(object).contains(wanted) => {
+            Some(object) if file_name(object).contains(wanted) => {
                 served = served.saturating_add(executable.processes);
             }
             object => others.push(format!(
                 "{} by {}",
-                name(&executable.executable),
-                object.as_deref().map_or("unknown", name)
+                file_name(&executable.executable),
+                object.as_deref().map_or("unknown", file_name)
             )),
         }
         if executable.deepbind {
             lines.push(format!(
-                "{} opened a library with RTLD_DEEPBIND: its malloc may be another",
-                name(&executable.executable)
+                "{} opened a library with RTLD_DEEPBIND: it may use another malloc",
+                file_name(&executable.executable)
             ));
         }
     }
     lines.push(format!(
         "malloc is served by {wanted} in {} of {}",
-        grouped(served),
+        number(served),
         plural(report.run.coverage.processes_reached, "process")
     ));
     if !others.is_empty() {
-        lines.push(format!("malloc is served otherwise in: {}", some(&others)));
+        lines.push(format!(
+            "malloc is served by another library in: {}",
+            some(&others)
+        ));
     }
 }
 
@@ -299,22 +282,6 @@ fn some(parts: &[String]) -> String {
     } else {
         shown
     }
-}
-
-/// The command as it could be typed again.
-fn command_line(words: &[String]) -> String {
-    let plain = |c: char| c.is_alphanumeric() || "-_./=:,+@%".contains(c);
-    words
-        .iter()
-        .map(|word| {
-            if !word.is_empty() && word.chars().all(plain) {
-                word.clone()
-            } else {
-                format!("'{}'", word.replace('\'', r"'\''"))
-            }
-        })
-        .collect::<Vec<_>>()
-        .join(" ")
 }
 
 #[cfg(test)]
@@ -393,11 +360,11 @@ mod tests {
         );
         let sync = executable("/bin/sync", "fsync", calls(12, 0, 40_000_000));
         assert_eq!(
-            text(&report(&[], vec![import, sync])),
+            run_summary(&report(&[], vec![import, sync])),
             "refit: 8,012 sync calls waited 1.24 s of 1.46 s (85 %): fdatasync 8,000 · fsync 12; \
              reached 2 of 2 processes by preload; nothing was changed\n\
              refit:   import: fdatasync 8,000, waited 1.20 s\n\
-             refit:   sync: fsync 12, waited 40 ms\n\
+             refit:   sync: fsync 12, waited 40.0 ms\n\
              refit: try   refit compare sync@exe:import=off -- ./import.sh 'it'\\''s'    (loses-on-crash; about 79 s)\n"
         );
     }
@@ -413,11 +380,11 @@ mod tests {
             count: 50,
         }];
         assert_eq!(
-            text(&report),
+            run_summary(&report),
             "refit: sync=off (loses-on-crash); reached 1 of 51 processes by preload\n\
              refit: suppressed 999 of 1,000 sync calls: fsync 999\n\
-             refit: real: fsync 1; waited 3 ms of 1.46 s (0 %)\n\
-             refit: not reached, so as without refit: ldconfig (static) ×50\n"
+             refit: real: fsync 1; waited 3.00 ms of 1.46 s (0 %)\n\
+             refit: not reached, run as without refit: ldconfig (static) ×50\n"
         );
     }
 }

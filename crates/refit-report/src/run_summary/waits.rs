@@ -2,7 +2,8 @@
 
 use refit_run::{Calls, ExecutableReport, RunReport};
 
-use super::{MOST, by_call, name, seconds, sum, syncs};
+use super::{MOST, by_call, sum, syncs};
+use crate::format::{duration, file_name};
 
 /// Directories named beside an executable.
 const DIRECTORIES: usize = 3;
@@ -32,7 +33,7 @@ pub fn lines(report: &RunReport, field: fn(&Calls) -> u64, lines: &mut Vec<Strin
         };
         lines.push(format!(
             "  {}: {count}{}",
-            name(&executable.executable),
+            file_name(&executable.executable),
             waited(executable)
         ));
     }
@@ -51,7 +52,7 @@ fn waited(executable: &ExecutableReport) -> String {
     }
     let places = places(executable);
     let inside = if places.is_empty() { "" } else { ": " };
-    format!(", waited {}{inside}{places}", seconds(waited))
+    format!(", waited {}{inside}{places}", duration(waited as f64))
 }
 
 /// `/var/spool/incoming/ 1.80 s, /etc/ 2 ms`: each that is at least a hundredth.
@@ -67,7 +68,7 @@ fn places(executable: &ExecutableReport) -> String {
         .take(DIRECTORIES)
         .map(|directory| {
             let path = directory.path.trim_end_matches('/');
-            format!("{path}/ {}", seconds(directory.waited_ns))
+            format!("{path}/ {}", duration(directory.waited_ns as f64))
         })
         .collect();
     let more = worthy.count().saturating_sub(DIRECTORIES);

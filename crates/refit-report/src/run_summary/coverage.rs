@@ -2,7 +2,8 @@
 
 use refit_run::{FilterReport, Reached, RunReport, UnreachedProgram};
 
-use super::{grouped, name, plural, some};
+use super::some;
+use crate::format::{file_name, number, plural};
 
 /// The lines about the run's coverage.
 pub fn lines(report: &RunReport, lines: &mut Vec<String>) {
@@ -19,11 +20,11 @@ fn programs(programs: &[UnreachedProgram]) -> String {
         .iter()
         .map(|program| {
             let times = if program.count > 1 {
-                format!(" ×{}", grouped(program.count))
+                format!(" ×{}", number(program.count))
             } else {
                 String::new()
             };
-            format!("{} ({}){times}", name(&program.name), program.reason)
+            format!("{} ({}){times}", file_name(&program.name), program.reason)
         })
         .collect();
     some(&parts)
@@ -33,14 +34,16 @@ fn unreached(report: &RunReport, lines: &mut Vec<String>) {
     let coverage = &report.run.coverage;
     if !coverage.unreached.is_empty() {
         lines.push(format!(
-            "not reached, so as without refit: {}",
+            "not reached, run as without refit: {}",
             programs(&coverage.unreached)
         ));
     }
     if let Some(FilterReport::Refused(reason)) = &coverage.seccomp
         && !coverage.unreached.is_empty()
     {
-        lines.push(format!("seccomp would reach them: {reason}"));
+        lines.push(format!(
+            "seccomp, which would reach them, is not available: {reason}"
+        ));
     }
 }
 
@@ -62,8 +65,8 @@ fn filtered(report: &RunReport, lines: &mut Vec<String>) {
     }
     if !reached.heard {
         lines.push(
-            "a seccomp listener is there already: opens with O_SYNC that the preload does not \
-             reach are real, uncounted"
+            "another seccomp listener is installed: opens with O_SYNC that the preload does not \
+             reach are real, and not counted"
                 .to_owned(),
         );
     }
@@ -71,22 +74,22 @@ fn filtered(report: &RunReport, lines: &mut Vec<String>) {
         (
             reached.left_synchronous,
             "open",
-            "left synchronous, as they could not be done exactly",
+            "left synchronous, since they could not be emulated exactly",
         ),
         (
             reached.crowded,
             "call",
-            "real, as too many were under way at once",
+            "real, since too many were in progress at once",
         ),
         (
             reached.released,
             "call",
-            "real, as refit's guardian was killed meanwhile",
+            "real, since refit's guardian was killed",
         ),
         (
             reached.listeners_refused,
             "program",
-            "wanted a seccomp listener, and the kernel allows but one: --backend preload leaves it",
+            "tried to install a seccomp listener, and the kernel allows only one: use --backend preload",
         ),
     ] {
         if n > 0 {
@@ -103,16 +106,19 @@ pub fn answers_uncounted(reached: &Reached) -> bool {
 fn unknown(report: &RunReport, lines: &mut Vec<String>) {
     for unknown in &report.run.coverage.unknown {
         let n = unknown.count;
-        let where_ = unknown.executable.as_deref().map_or("some program", name);
+        let where_ = unknown
+            .executable
+            .as_deref()
+            .map_or("some program", file_name);
         lines.push(match unknown.what.as_str() {
-            "io_uring" => format!("unknown: {where_} set up {}; syncs inside are not seen", plural(n, "io_uring ring")),
+            "io_uring" => format!("unknown: {where_} set up {}; syncs in it are not seen", plural(n, "io_uring ring")),
             "own syscall instructions" => {
                 format!("unknown: {where_} makes system calls by its own instructions; syncs among them are not seen")
             }
             "own seccomp filter" => format!("unknown: {where_} installed a seccomp filter; from then on the preload left its calls alone, and did not time them"),
             "never reported" => format!("unknown: {} should have reported and did not", plural(n, "program")),
-            "foreign report" => format!("unknown: {} of a user whom no program of this run became; not counted", plural(n, "report")),
-            _ => format!("unknown: {} not reached, and not named", plural(n, "program")),
+            "foreign report" => format!("unknown: {} of a user that no program of this run ran as; not counted", plural(n, "report")),
+            _ => format!("unknown: {} not reached, of unknown name", plural(n, "program")),
         });
     }
 }
@@ -122,11 +128,11 @@ fn survivors(report: &RunReport, lines: &mut Vec<String>) {
         .run
         .survivors
         .iter()
-        .map(|s| format!("{} (pid {})", name(&s.executable), s.pid))
+        .map(|s| format!("{} (pid {})", file_name(&s.executable), s.pid))
         .collect();
     if !parts.is_empty() {
         lines.push(format!(
-            "still running, with what they had: {}",
+            "still running, as they were started: {}",
             some(&parts)
         ));
     }
@@ -136,13 +142,13 @@ fn scopes(report: &RunReport, lines: &mut Vec<String>) {
     let coverage = &report.run.coverage;
     if coverage.path_unknown > 0 {
         lines.push(format!(
-            "real, as their file could not be told (a chroot, or no /proc): {}",
+            "real, since their file is unknown (a chroot, or no /proc): {}",
             plural(coverage.path_unknown, "call")
         ));
     }
     if coverage.not_delayed > 0 {
         lines.push(format!(
-            "not delayed: {} with O_SYNC, O_DSYNC or RWF_SYNC went to the real disk alone",
+            "not delayed: {} with O_SYNC, O_DSYNC or RWF_SYNC went to the real disk only",
             plural(coverage.not_delayed, "open or write")
         ));
     }
