@@ -5,7 +5,8 @@ mod answers;
 pub mod axis;
 mod curve;
 mod legend;
-pub mod runs;
+mod runs;
+pub mod strip;
 
 use refit_lab::experiment::{Experiment, Role};
 use refit_lab::{Comparison, Metric};
@@ -19,6 +20,7 @@ use crate::notes::{summary, with};
 use crate::row::{is_kept, is_service, median};
 use crate::svg::{Anchor, Font, Svg};
 use crate::title::{question, subject, title};
+use strip::Strip;
 
 const WIDTH: f64 = 960.0;
 const MARGIN: f64 = 24.0;
@@ -169,8 +171,9 @@ pub fn svg(experiment: &Comparison) -> String {
     let right = WIDTH - MARGIN - runs::panel_width(experiment);
     match Frame::new(experiment, [top, bottom], right) {
         Some(frame) => {
-            axis::draw(&mut svg, experiment, &frame);
-            runs::draw(&mut svg, experiment, &frame);
+            let strip = Strip::new(experiment, &frame);
+            axis::draw(&mut svg, &frame, &strip);
+            runs::draw(&mut svg, experiment, &frame, &strip);
             runs::intervals(&mut svg, experiment, &frame);
         }
         None => {

@@ -41,7 +41,11 @@ fn sections(main: &mut Html, report: &CrashReport) {
         let mut table = table(&rows);
         // The class stands below the name.
         table.name.below = table.extras.pop().map_or(Vec::new(), |class| class.cells);
-        grid(section, "verdicts", "cut-verdicts", &table.columns());
+        // On a phone the verdict is to be seen without scrolling.
+        let first = [&table.name, &table.verdict];
+        let rest = table.numbers.iter().chain(&table.extras);
+        let columns: Vec<_> = first.into_iter().chain(rest).collect();
+        grid(section, "verdicts", "cut-verdicts", &columns);
         // The commands stand with the states, further down.
         let mut notes = notes(report, &rows);
         notes.retain(|note| note.label != "worst state:");

@@ -1,8 +1,8 @@
 //! The frame around the runs: what height and breadth stand for.
 
-use refit_lab::experiment::Experiment;
 use refit_stats::Measure;
 
+use super::strip::Strip;
 use super::{Anchor, Frame, GREY, LEFT, MARGIN, SMALL, TEXT, WIDTH};
 use crate::bar::Scale;
 use crate::format;
@@ -46,7 +46,7 @@ pub fn ticks(scale: &Scale) -> Vec<f64> {
 
 /// Lines across, their labels, the margin within which variants are the same,
 /// and the number of runs.
-pub fn draw(svg: &mut Svg, experiment: &Experiment, frame: &Frame) {
+pub fn draw(svg: &mut Svg, frame: &Frame, strip: &Strip) {
     let better = match frame.metric.measure {
         Measure::Rate => "; higher is better",
         Measure::Duration | Measure::Amount => "",
@@ -58,34 +58,22 @@ pub fn draw(svg: &mut Svg, experiment: &Experiment, frame: &Frame) {
     svg.text([LEFT, frame.top - 12.0], Anchor::Start, SMALL, &title);
     // On into the intervals, which have the same scale.
     let edge = WIDTH - MARGIN;
-    let margin = experiment.delta.abs().ln_1p();
-    let (upper, lower) = (frame.y(margin), frame.y(-margin));
+    let [upper, lower] = strip.band;
     svg.area(
         [LEFT, upper],
         [edge, lower],
         "#000000",
         &[("opacity", "0.06")],
     );
-    for change in ticks(&frame.scale) {
-        let y = frame.y(change.ln_1p());
-        let stroke = if is_zero(change) { GREY } else { "#e4e4e4" };
-        svg.line([LEFT, y], [edge, y], stroke, &[]);
-        svg.text([LEFT - 8.0, y + 4.0], Anchor::End, TEXT, &label(change));
+    for (change, y) in &strip.ticks {
+        let stroke = if is_zero(*change) { GREY } else { "#e4e4e4" };
+        svg.line([LEFT, *y], [edge, *y], stroke, &[]);
+        svg.text([LEFT - 8.0, y + 4.0], Anchor::End, TEXT, &label(*change));
     }
-    let runs = experiment.runs.len();
     let below = frame.bottom + 18.0;
-    let first = if experiment.runs.first().is_some_and(|run| run.warmup) {
-        "warm-up"
-    } else {
-        "first run"
-    };
+    let [first, last] = &strip.ends;
     svg.text([LEFT, below], Anchor::Start, SMALL, first);
-    svg.text(
-        [frame.right, below],
-        Anchor::End,
-        SMALL,
-        &format!("run {}", format::count(runs as f64)),
-    );
+    svg.text([frame.right, below], Anchor::End, SMALL, last);
 }
 
 /// It is the line of the baseline.

@@ -1,11 +1,12 @@
 //! The runs themselves, and what was concluded from them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-use refit_lab::experiment::{Experiment, Role, RunRecord};
+use refit_lab::experiment::{Experiment, Role};
 use refit_lab::{Comparison, EffectRecord};
 use refit_stats::OVERALL_ALPHA;
 
+use super::strip::{Kind, Strip};
 use super::{Anchor, Frame, LEFT, MARGIN, SMALL, WIDTH, colour};
 use crate::bar::changes;
 use crate::format;
@@ -48,37 +49,34 @@ pub fn panel_width(experiment: &Comparison) -> f64 {
 
 /// Every run: dots for those that count, faint ones for the warm-up, crosses
 /// for those that failed.
-pub fn draw(svg: &mut Svg, experiment: &Experiment, frame: &Frame) {
-    let total = experiment.runs.len().max(1);
-    let x = |index: usize| LEFT + (index as f64 + 0.5) / total as f64 * (frame.right - LEFT);
-    warm_up(svg, experiment, frame, &x);
-    let places: Vec<Option<[f64; 2]>> = experiment
-        .runs
-        .iter()
-        .enumerate()
-        .map(|(i, run)| Some([x(i), frame.y(frame.log(frame.metric.of(run)?))]))
-        .collect();
-    let pairs = joined(&experiment.runs);
-    let variants: BTreeSet<usize> = experiment.runs.iter().map(|run| run.variant).collect();
+pub fn draw(svg: &mut Svg, experiment: &Experiment, frame: &Frame, strip: &Strip) {
+    let x = |part: f64| LEFT + part * (frame.right - LEFT);
+    let on_sheet = |[part, y]: [f64; 2]| [x(part), y];
+    if strip.warm_up > 0.0 {
+        let corner = [x(strip.warm_up), frame.bottom];
+        let faint = [("opacity", "0.04")];
+        svg.area([LEFT, frame.top], corner, "#000000", &faint);
+    }
+    let variants: BTreeSet<usize> = strip.marks.iter().map(|mark| mark.variant).collect();
     for variant in &variants {
-        let pairs = pairs.iter().filter(|(.., of)| of == variant);
-        let ends: Vec<[[f64; 2]; 2]> = pairs
-            .filter_map(|(first, second, _)| Some([places[*first]?, places[*second]?]))
-            .collect();
+        let pairs = strip.pairs.iter().filter(|(of, _)| of == variant);
+        let ends: Vec<[[f64; 2]; 2]> = pairs.map(|(_, ends)| ends.map(on_sheet)).collect();
         let look = [("opacity", "0.35")];
         svg.lines("pair", colour(experiment, *variant), &look, &ends);
     }
-    let radius = if total <= 240 { 3.4 } else { 2.4 };
+    let radius = if strip.marks.len() <= 240 { 3.4 } else { 2.4 };
     for variant in &variants {
         let of = |kind: Kind| -> Vec<[f64; 2]> {
-            let runs = experiment.runs.iter().zip(&places);
-            runs.filter(|(run, _)| run.variant == *variant && Kind::of(run) == kind)
-                .filter_map(|(_, place)| *place)
+            let marks = strip.marks.iter();
+            marks
+                .filter(|mark| mark.variant == *variant && mark.kind == kind)
+                .map(|mark| on_sheet(mark.place))
                 .collect()
         };
         let colour = colour(experiment, *variant);
-        svg.dots("warmup", radius, colour, "0.3", &of(Kind::WarmUp));
-        svg.dots("run", radius, colour, "0.85", &of(Kind::Counted));
+        for (kind, opacity) in [(Kind::WarmUp, "0.3"), (Kind::Counted, "0.85")] {
+            svg.dots(kind.class(), radius, colour, opacity, &of(kind));
+        }
         let crosses = of(Kind::Failed).into_iter().flat_map(|[x, y]| {
             let (left, right, top, bottom) = (x - radius, x + radius, y - radius, y + radius);
             [
@@ -87,57 +85,8 @@ pub fn draw(svg: &mut Svg, experiment: &Experiment, frame: &Frame) {
             ]
         });
         let look = [("stroke-width", "1.5")];
-        svg.lines("failed", colour, &look, &crosses.collect::<Vec<_>>());
-    }
-}
-
-/// What became of a run.
-#[derive(PartialEq)]
-enum Kind {
-    Counted,
-    WarmUp,
-    Failed,
-}
-
-impl Kind {
-    fn of(run: &RunRecord) -> Kind {
-        match run {
-            run if run.failure.is_some() => Kind::Failed,
-            run if run.warmup => Kind::WarmUp,
-            _ => Kind::Counted,
-        }
-    }
-}
-
-/// The two runs of a variant in a round pair, where both count.
-pub fn joined(runs: &[RunRecord]) -> Vec<(usize, usize, usize)> {
-    let mut first: BTreeMap<(usize, usize), usize> = BTreeMap::new();
-    let mut pairs = Vec::new();
-    for (i, run) in runs
-        .iter()
-        .enumerate()
-        .filter(|(_, run)| !run.warmup && run.failure.is_none())
-    {
-        match first.remove(&(run.pair, run.variant)) {
-            Some(other) => pairs.push((other, i, run.variant)),
-            None => {
-                first.insert((run.pair, run.variant), i);
-            }
-        }
-    }
-    pairs
-}
-
-fn warm_up(svg: &mut Svg, experiment: &Experiment, frame: &Frame, x: &dyn Fn(usize) -> f64) {
-    let runs = experiment.runs.iter().take_while(|run| run.warmup).count();
-    if runs > 0 {
-        let right = f64::midpoint(x(runs - 1), x(runs));
-        svg.area(
-            [LEFT, frame.top],
-            [right, frame.bottom],
-            "#000000",
-            &[("opacity", "0.04")],
-        );
+        let crosses: Vec<_> = crosses.collect();
+        svg.lines(Kind::Failed.class(), colour, &look, &crosses);
     }
 }
 

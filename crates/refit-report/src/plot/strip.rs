@@ -1,0 +1,135 @@
+//! Every run in the order in which it was made, as geometry: the sheet of `--svg`
+//! and the page draw it, each in units of its own.
+
+use std::collections::BTreeMap;
+
+use refit_lab::experiment::{Experiment, RunRecord};
+
+use super::{Frame, axis};
+use crate::format;
+
+/// The chart; what lies across is a part of the breadth, from 0 to 1.
+pub struct Strip {
+    /// One for each run that has the metric.
+    pub marks: Vec<Mark>,
+    /// The two runs of a variant in a round pair, where both count.
+    pub pairs: Vec<(usize, [[f64; 2]; 2])>,
+    /// The part of the breadth that the warm-up takes.
+    pub warm_up: f64,
+    /// Upper and lower edge of the margin within which variants are the same.
+    pub band: [f64; 2],
+    /// Lines across: each with its change.
+    pub ticks: Vec<(f64, f64)>,
+    /// What stands below the first run, and below the last one.
+    pub ends: [String; 2],
+}
+
+/// A run.
+pub struct Mark {
+    /// Its index.
+    pub run: usize,
+    /// Its variant.
+    pub variant: usize,
+    /// What became of it.
+    pub kind: Kind,
+    /// Where it lies.
+    pub place: [f64; 2],
+}
+
+/// What became of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// It counts.
+    Counted,
+    /// It was made to get warm.
+    WarmUp,
+    /// It does not count.
+    Failed,
+}
+
+impl Kind {
+    fn of(run: &RunRecord) -> Kind {
+        match run {
+            run if run.failure.is_some() => Kind::Failed,
+            run if run.warmup => Kind::WarmUp,
+            _ => Kind::Counted,
+        }
+    }
+
+    /// The class of its elements.
+    pub fn class(self) -> &'static str {
+        match self {
+            Kind::Counted => "run",
+            Kind::WarmUp => "warmup",
+            Kind::Failed => "failed",
+        }
+    }
+}
+
+impl Strip {
+    /// All runs of an experiment.
+    pub fn new(experiment: &Experiment, frame: &Frame) -> Strip {
+        let runs = &experiment.runs;
+        let total = runs.len().max(1) as f64;
+        let places: Vec<Option<[f64; 2]>> = runs
+            .iter()
+            .enumerate()
+            .map(|(i, run)| {
+                let y = frame.y(frame.log(frame.metric.of(run)?));
+                Some([(i as f64 + 0.5) / total, y])
+            })
+            .collect();
+        let joined = joined(runs).into_iter();
+        let pairs = joined.filter_map(|(first, second, variant)| {
+            Some((variant, [places[first]?, places[second]?]))
+        });
+        let pairs = pairs.collect();
+        let marks = runs.iter().zip(&places).enumerate();
+        let marks = marks.filter_map(|(i, (run, place))| {
+            Some(Mark {
+                run: i,
+                variant: run.variant,
+                kind: Kind::of(run),
+                place: (*place)?,
+            })
+        });
+        let margin = experiment.delta.abs().ln_1p();
+        let ticks = axis::ticks(&frame.scale).into_iter();
+        let first = match runs.first() {
+            Some(run) if run.warmup => "warm-up",
+            _ => "first run",
+        };
+        Strip {
+            marks: marks.collect(),
+            pairs,
+            warm_up: runs.iter().take_while(|run| run.warmup).count() as f64 / total,
+            band: [frame.y(margin), frame.y(-margin)],
+            ticks: ticks
+                .map(|change| (change, frame.y(change.ln_1p())))
+                .collect(),
+            ends: [
+                first.to_owned(),
+                format!("run {}", format::number(runs.len())),
+            ],
+        }
+    }
+}
+
+/// First, second and variant of each pair.
+fn joined(runs: &[RunRecord]) -> Vec<(usize, usize, usize)> {
+    let mut first: BTreeMap<(usize, usize), usize> = BTreeMap::new();
+    let mut pairs = Vec::new();
+    for (i, run) in runs
+        .iter()
+        .enumerate()
+        .filter(|(_, run)| Kind::of(run) == Kind::Counted)
+    {
+        match first.remove(&(run.pair, run.variant)) {
+            Some(other) => pairs.push((other, i, run.variant)),
+            None => {
+                first.insert((run.pair, run.variant), i);
+            }
+        }
+    }
+    pairs
+}
