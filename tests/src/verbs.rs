@@ -212,7 +212,7 @@ fn is_table_of_the_demo(table: &str) {
     // Two syncs for each message.
     let suppressed = format!("({} suppressed)", 2 * messages);
     assert!(row.is_some_and(|row| row.contains(&suppressed)), "{table}");
-    assert!(table.contains("refit's own weight"), "{table}");
+    assert!(table.contains("overhead of refit"), "{table}");
 }
 
 fn the_demo_compares_a_mail_queue(env: &TestEnv) -> Outcome {
