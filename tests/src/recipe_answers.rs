@@ -160,7 +160,7 @@ fn what_is_no_table_is_said(env: &TestEnv) -> Outcome {
     for (command, problem) in [
         (
             "echo words",
-            "table.command: `words` is no QUESTION<TAB>ANSWER",
+            "table.command: `words` is not QUESTION<TAB>ANSWER",
         ),
         ("true", "table.command: it answered nothing"),
         (

@@ -300,9 +300,9 @@ fn every_shipped_recipe_is_valid(_: &TestEnv) -> Outcome {
     Outcome::Pass
 }
 
-/// Every edit is judged by the schema, and by `refit recipes show`.
+/// Every edit is checked by the schema, and by `refit recipes show`.
 #[track_caller]
-fn judge(env: &TestEnv, edits: &[Edit], by_schema: bool, by_refit: bool) {
+fn expect_both(env: &TestEnv, edits: &[Edit], by_schema: bool, by_refit: bool) {
     let (schemas, index) = schema();
     let file = env.subdir("small") + "/recipe.toml";
     let mut wrong = Vec::new();
@@ -311,9 +311,9 @@ fn judge(env: &TestEnv, edits: &[Edit], by_schema: bool, by_refit: bool) {
         let text = SMALL.replace(old, new);
         fs::write(&file, &text).expect("the test's directory is ours");
         let value: Value = toml::from_str(&text).unwrap_or_else(|error| panic!("{new}: {error}"));
-        let judged = schemas.validate(&value, index);
-        if judged.is_ok() != by_schema {
-            wrong.push(format!("the schema, {old} → {new}: {judged:?}"));
+        let checked = schemas.validate(&value, index);
+        if checked.is_ok() != by_schema {
+            wrong.push(format!("the schema, {old} → {new}: {checked:?}"));
         }
         let output = env.refit(&["recipes", "show", "./small"]);
         let named = String::from_utf8_lossy(&output.stderr).contains("./small/recipe.toml: ");
@@ -330,17 +330,17 @@ fn judge(env: &TestEnv, edits: &[Edit], by_schema: bool, by_refit: bool) {
 }
 
 fn what_both_accept(env: &TestEnv) -> Outcome {
-    judge(env, ACCEPTED, true, true);
+    expect_both(env, ACCEPTED, true, true);
     Outcome::Pass
 }
 
 fn what_both_refuse(env: &TestEnv) -> Outcome {
-    judge(env, REFUSED, false, false);
+    expect_both(env, REFUSED, false, false);
     Outcome::Pass
 }
 
 fn what_only_the_code_refuses(env: &TestEnv) -> Outcome {
-    judge(env, CODE_ONLY, true, false);
+    expect_both(env, CODE_ONLY, true, false);
     env.file("small/recipe.toml", "no TOML");
     expect_code(&env.refit(&["recipes", "show", "./small"]), 2);
     Outcome::Pass

@@ -38,7 +38,7 @@ fn a_list_names_each_and_what_is_missing(env: &TestEnv) -> Outcome {
         let remedy = lines.next().filter(|line| line.starts_with(' '));
         if recipe(name)["needs"]["root"] == true && !env.as_root() {
             let remedy = remedy.expect("nobody is not root");
-            assert!(remedy.contains("not here yet: "), "{remedy}");
+            assert!(remedy.contains("cannot run here; "), "{remedy}");
         }
     }
     // No compiler on this PATH.
@@ -51,7 +51,7 @@ fn a_list_names_each_and_what_is_missing(env: &TestEnv) -> Outcome {
         .skip_while(|line| !line.starts_with("fsync-loop "));
     assert_eq!(
         lines.nth(1).map(str::trim),
-        Some("not here yet: install it: apt install gcc libc6-dev")
+        Some("cannot run here; install it: apt install gcc libc6-dev")
     );
     let mut poor = env.refit_command(&["recipes", "check", "fsync-loop"]);
     let output = finish(poor.env("PATH", env.path("empty")));

@@ -45,7 +45,7 @@ fn a_user_that_is_missing_or_not_root_is_said_before_anything_runs(env: &TestEnv
     let folder = RecipeFolder::command(env, "user").set("packages", "['sed']");
     if env.as_root() {
         let text = folder.text("service.user", "no-such-user").refused(&[]);
-        let all = "runs as the user no-such-user, and there is none\n  its package makes it: apt install sed\n";
+        let all = "runs as the user no-such-user, who does not exist\n  its package creates the user: apt install sed\n";
         assert!(text.ends_with(all), "{text}");
     } else {
         let text = folder.set("needs.root", "true").refused(&[]);

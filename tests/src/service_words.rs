@@ -147,7 +147,7 @@ fn what_nobody_agreed_to_is_shown_and_does_not_run(env: &TestEnv) -> Outcome {
         let output = compare(&[]);
         expect_code(&output, 2);
         let text = said(&output);
-        for part in commands.iter().chain([&&*note, &"say so: --yes\n"]) {
+        for part in commands.iter().chain([&&*note, &"then agree: --yes\n"]) {
             assert!(text.contains(part), "{part} is not in: {text}");
         }
         assert_eq!(runs(), expected);

@@ -12,7 +12,7 @@ use tempfile::TempDir;
 
 use refit_recipe::open_up;
 
-/// Copies of one directory, beside it, so that they lie on the same disk.
+/// Copies of one directory, next to it, so that they lie on the same disk.
 pub struct Copies {
     original: PathBuf,
     place: TempDir,
@@ -25,10 +25,10 @@ impl Copies {
     /// Nothing is copied yet.
     pub fn new(original: &Path) -> io::Result<Copies> {
         let original = original.canonicalize()?;
-        let beside = original.parent().unwrap_or(Path::new("/"));
+        let parent = original.parent().unwrap_or(Path::new("/"));
         Ok(Copies {
             bytes: size(&original)?,
-            place: TempDir::with_prefix_in(".refit-copies-", beside)?,
+            place: TempDir::with_prefix_in(".refit-copies-", parent)?,
             original,
             made: 0,
         })
@@ -61,7 +61,7 @@ impl Copies {
 
 impl Drop for Copies {
     fn drop(&mut self) {
-        // What cannot be opened stays behind, as it would without this.
+        // What cannot be opened stays, as it would without this.
         let _ = open_up(self.place.path());
     }
 }

@@ -1,16 +1,16 @@
-//! Exact answers: lines `QUESTION<TAB>ANSWER` that every run of a variant gives alike.
+//! Exact answers: lines `QUESTION<TAB>ANSWER`, the same in every run of a variant.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::records::AnswerRecord;
 
-/// What a command printed.
+/// Reads what a command printed.
 pub fn read(text: &str) -> Result<Vec<AnswerRecord>, String> {
     let mut seen = BTreeSet::new();
     let mut answers = Vec::new();
     for line in text.lines().filter(|line| !line.is_empty()) {
         let Some((question, answer)) = line.split_once('\t') else {
-            return Err(format!("`{line}` is no QUESTION<TAB>ANSWER"));
+            return Err(format!("`{line}` is not QUESTION<TAB>ANSWER"));
         };
         if !seen.insert(question) {
             return Err(format!("`{question}` is answered twice"));
@@ -26,12 +26,12 @@ pub fn read(text: &str) -> Result<Vec<AnswerRecord>, String> {
     Ok(answers)
 }
 
-/// What a note answered, by variant: lines `VARIANT<TAB>QUESTION<TAB>ANSWER`.
+/// Reads the answers of a note, by variant: lines `VARIANT<TAB>QUESTION<TAB>ANSWER`.
 pub fn read_note(text: &str) -> Result<BTreeMap<String, Vec<AnswerRecord>>, String> {
     let mut lines: BTreeMap<&str, String> = BTreeMap::new();
     for line in text.lines().filter(|line| !line.is_empty()) {
         let Some((variant, rest)) = line.split_once('\t').filter(|(_, r)| r.contains('\t')) else {
-            return Err(format!("`{line}` is no VARIANT<TAB>QUESTION<TAB>ANSWER"));
+            return Err(format!("`{line}` is not VARIANT<TAB>QUESTION<TAB>ANSWER"));
         };
         let of = lines.entry(variant).or_default();
         of.push_str(rest);
@@ -86,9 +86,9 @@ mod tests {
         let first = read("a\t1\nb\t2").unwrap();
         assert_eq!(difference(&first, &first), None);
         let now = read("a\t1\nb\t3").unwrap();
-        let said = difference(&first, &now).unwrap();
-        assert_eq!(said, "`b` was answered `3`, and `2` in an earlier run");
-        let said = difference(&first, &now[..1]).unwrap();
-        assert!(said.contains("answered nothing, and `2`"), "{said}");
+        let problem = difference(&first, &now).unwrap();
+        assert_eq!(problem, "`b` was answered `3`, and `2` in an earlier run");
+        let problem = difference(&first, &now[..1]).unwrap();
+        assert!(problem.contains("answered nothing, and `2`"), "{problem}");
     }
 }

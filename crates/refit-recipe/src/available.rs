@@ -11,9 +11,9 @@ use crate::records::UnavailableRecord;
 /// Variants that can be tried, and those that cannot.
 #[derive(Clone, Debug, Default)]
 pub struct Available {
-    /// In the recipe's order.
+    /// Variants that can be tried, in the recipe's order.
     pub variants: Vec<Variant>,
-    /// With the reason.
+    /// The others, with the reason.
     pub unavailable: Vec<UnavailableRecord>,
 }
 

@@ -16,19 +16,19 @@ use crate::output::{LoadMetric, Source, Work};
 use crate::records::AnswerRecord;
 use crate::start::{Ready, ServiceStart};
 
-/// The longest wait for a service or a load, where the recipe does not say.
+/// The longest wait for a service or a hook, unless the recipe has another.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// As a variant prints itself, if it is one that this refit knows.
+/// Settings as a variant prints itself, if this refit knows them; otherwise unchanged.
 pub fn canonical(settings: &str) -> String {
     Variant::parse(settings).map_or_else(|_| settings.to_owned(), |v| v.to_string())
 }
 
-/// Looks at one file.
+/// Checks one file.
 pub struct Checker<'a> {
-    /// Of the file, for messages.
+    /// The name of the file, for messages.
     pub name: &'a str,
-    /// What it says.
+    /// The file as it was parsed.
     pub file: &'a RecipeFile,
 }
 
@@ -42,16 +42,17 @@ impl Checker<'_> {
     }
 
     fn regex(&self, key: &str, text: &str) -> Result<Regex, RecipeError> {
-        // Outputs have lines.
+        // Outputs have lines: ^ and $ match at each.
         let multi = format!("(?m){text}");
-        Regex::new(&multi)
-            .map_err(|error| self.wrong(key, format!("`{text}` is no regular expression: {error}")))
+        Regex::new(&multi).map_err(|error| {
+            self.wrong(key, format!("invalid regular expression `{text}`: {error}"))
+        })
     }
 
     fn with_group(&self, key: &str, text: &str) -> Result<Regex, RecipeError> {
         let regex = self.regex(key, text)?;
         if regex.captures_len() < 2 {
-            let problem = format!("`{text}` has no group; put the number in ( )");
+            let problem = format!("`{text}` has no group; put the number in parentheses");
             return Err(self.wrong(key, problem));
         }
         Ok(regex)
@@ -61,25 +62,31 @@ impl Checker<'_> {
         let file = self.file;
         let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
         if file.name.is_empty() || !file.name.chars().all(plain) {
-            let problem = format!("`{}` is no name; use lower case, digits and `-`", file.name);
+            let problem = format!(
+                "invalid name `{}`; use lower case, digits and `-`",
+                file.name
+            );
             return Err(self.wrong("name", problem));
         }
         let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
         for port in &file.service.ports {
             if port.is_empty() || !port.chars().all(plain) {
-                let problem = format!("`{port}` is no name; use lower case, digits and `_`");
+                let problem = format!("invalid name `{port}`; use lower case, digits and `_`");
                 return Err(self.wrong("service.ports", problem));
             }
         }
         if let Some(pattern) = file.needs.files.iter().find(|path| !path.starts_with('/')) {
-            return Err(self.wrong("needs.files", format!("`{pattern}` is no absolute path")));
+            return Err(self.wrong(
+                "needs.files",
+                format!("`{pattern}` is not an absolute path"),
+            ));
         }
         if let Some(main) = &file.main
             && !is_built_in_for(main, file.service.start.is_some())
             && !file.load.metrics.contains_key(main)
         {
             let problem = format!(
-                "`{main}` is no metric of its runs; declare [load.metrics.{main}], or leave it out for `rate`"
+                "the runs have no metric `{main}`; declare [load.metrics.{main}], or leave it out for `rate`"
             );
             return Err(self.wrong("main", problem));
         }
@@ -204,7 +211,8 @@ impl Checker<'_> {
                         Source::Pointer(pointer.clone())
                     }
                     (None, Some(pointer)) => {
-                        let problem = format!("`{pointer}` is no JSON Pointer; it begins with `/`");
+                        let problem =
+                            format!("`{pointer}` is not a JSON Pointer, which begins with `/`");
                         return Err(self.wrong(&format!("{key}.pointer"), problem));
                     }
                     _ => return Err(self.wrong(&key, "write either `regex` or `pointer`")),
@@ -229,7 +237,7 @@ impl Checker<'_> {
                 if !self.file.load.metrics.contains_key(name) && !is_built_in_for(name, is_service)
                 {
                     let problem =
-                        format!("`{name}` is no metric of its runs; declare [load.metrics.{name}]");
+                        format!("the runs have no metric `{name}`; declare [load.metrics.{name}]");
                     return Err(self.wrong(&key, problem));
                 }
             }

@@ -1,4 +1,4 @@
-//! `conf.NAME=VALUE`: an edit of the instance's configuration, or a command;
+//! `conf.NAME=VALUE`: an edit of the instance's configuration, or a command,
 //! each with its inverse.
 
 use std::fs;
@@ -22,14 +22,14 @@ pub enum ConfAction {
     },
     /// Commands.
     Command {
-        /// Does it.
+        /// Makes the change.
         command: String,
         /// Takes it back.
         inverse: String,
     },
 }
 
-/// Why a `conf.` setting cannot be had.
+/// Why a `conf.` setting cannot be applied.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfError {
     /// The recipe knows no such name or value.
@@ -61,7 +61,7 @@ pub enum ConfError {
         setting: String,
         /// The file.
         file: PathBuf,
-        /// What the kernel said.
+        /// The kernel's error.
         cause: std::io::Error,
     },
 }
@@ -94,8 +94,8 @@ pub fn action(entry: &ConfEntry) -> Result<ConfAction, &'static str> {
 }
 
 impl ConfAction {
-    /// Edits below `dir`; `expand` puts values in place of `$REFIT_…`. What is
-    /// no edit is left to the caller.
+    /// Makes the edit below `dir`; `expand` replaces `$REFIT_…` by values. A command is
+    /// left to the caller.
     ///
     /// # Errors
     /// [`ConfError`]; then the file is as it was.
@@ -147,7 +147,7 @@ impl ConfAction {
     }
 }
 
-/// The one place where `old` stands as whole lines gets `new`, or goes.
+/// Replaces `old`, which stands there once as whole lines, by `new`, or removes it.
 fn exchange(text: &str, old: &str, new: Option<&str>) -> Result<String, (String, usize)> {
     let is_whole = |at: &usize| {
         let (before, after) = (&text[..*at], &text[at + old.len()..]);

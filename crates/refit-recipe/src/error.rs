@@ -10,7 +10,7 @@ use crate::conf::ConfError;
 /// Why there is no recipe.
 #[derive(Debug, thiserror::Error)]
 pub enum RecipeError {
-    /// Nothing of that name.
+    /// No recipe has that name.
     #[error("there is no recipe `{name}`{near}\n  there are {known}; a folder of your own: ./NAME")]
     Unknown {
         /// As it was typed.
@@ -21,7 +21,7 @@ pub enum RecipeError {
         near: String,
     },
     /// A folder without the file.
-    #[error("{} holds no recipe.toml\n  docs/recipes.md says what belongs there; `refit recipes copy NAME` gives one to start from", path.display())]
+    #[error("{} holds no recipe.toml\n  docs/recipes.md describes it; `refit recipes copy NAME` gives one to start from", path.display())]
     NoFile {
         /// The folder.
         path: PathBuf,
@@ -31,23 +31,23 @@ pub enum RecipeError {
     Unreadable {
         /// What.
         path: PathBuf,
-        /// What the kernel said.
+        /// The kernel's error.
         cause: std::io::Error,
     },
     /// More than a recipe can be.
-    #[error("{} is too large for a recipe, or holds what is no file ({})\n  a recipe has up to 500 files and 16 MiB", path.display(), at.display())]
+    #[error("{} is too large for a recipe, or holds something other than files and directories ({})\n  a recipe has up to 500 files and 16 MiB", path.display(), at.display())]
     TooLarge {
         /// The folder.
         path: PathBuf,
         /// Where it became too large.
         at: PathBuf,
     },
-    /// Text that is no recipe, with its line.
+    /// Text that is not a valid recipe, with its line.
     #[error("{file}: {message}")]
     Syntax {
         /// recipe.toml.
         file: String,
-        /// What the parser said, with the line.
+        /// The parser's message, with the line.
         message: String,
     },
     /// A key that contradicts itself or another.

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use crate::error::RecipeError;
 
-/// Folders are scripts and a few sources; more is a mistake, such as a home directory.
+/// A folder holds scripts and a few sources; a larger one is a mistake, such as a home directory.
 const MOST_BYTES: u64 = 16 << 20;
 const MOST_FILES: usize = 500;
 
@@ -126,7 +126,7 @@ impl Folder {
     /// Writes all files below `to`, which must not exist.
     ///
     /// # Errors
-    /// What the kernel said.
+    /// The kernel's error.
     pub fn write(&self, to: &Path) -> io::Result<()> {
         fs::DirBuilder::new().mode(0o755).create(to)?;
         for file in &self.files {

@@ -1,4 +1,4 @@
-//! What a recipe needs, and what of it is missing.
+//! What a recipe needs of the machine: programs, files, a user; and what of it is missing.
 
 use std::env;
 use std::fs;
@@ -8,7 +8,7 @@ use rustix::process::geteuid;
 
 use crate::recipe::Recipe;
 
-/// Where servers lie that no user's PATH names.
+/// Directories of servers, which are not in a user's PATH.
 const SYSTEM: [&str; 3] = ["/usr/local/sbin", "/usr/sbin", "/sbin"];
 
 /// The PATH of every command of a recipe.
@@ -69,7 +69,7 @@ impl Recipe {
         let unknown = user.filter(|user| find_user(user).is_none());
         unknown.map(|user| {
             format!(
-                "the recipe {} runs as the user {user}, and there is none\n  its package makes it: apt install {}",
+                "the recipe {} runs as the user {user}, who does not exist\n  its package creates the user: apt install {}",
                 self.name(),
                 self.file.packages.join(" ")
             )

@@ -31,9 +31,9 @@ pub struct LoadMetric {
 /// How many operations the load does.
 #[derive(Clone, Debug)]
 pub enum Work {
-    /// So many; and so many in a check.
+    /// This number; and the number in a check.
     Number(u64, u64),
-    /// Its output tells it.
+    /// Its output names the number.
     Read(Regex),
 }
 
@@ -119,7 +119,7 @@ pub fn read_metrics(metrics: &[LoadMetric], text: &str) -> Result<BTreeMap<Strin
             if value.is_finite() && value >= 0.0 {
                 Ok((metric.name.clone(), value * metric.factor))
             } else {
-                Err(format!("{key}: {value} is no measurement"))
+                Err(format!("{key}: invalid measurement {value}"))
             }
         })
         .collect()

@@ -1,4 +1,4 @@
-//! Free ports on 127.0.0.1, that no other refit takes meanwhile.
+//! Free ports on 127.0.0.1, claimed against other refits.
 
 use std::fs;
 use std::io;
@@ -10,7 +10,7 @@ use std::os::unix::net::{SocketAddr, UnixListener};
 /// (net.ipv4.ip_local_port_range begins at 32768).
 const RANGE: std::ops::Range<u16> = 20_000..32_000;
 
-/// A port that is ours as long as this lives.
+/// A port that no other refit takes as long as this exists.
 #[derive(Debug)]
 pub struct Port {
     /// Its number.
@@ -21,7 +21,7 @@ pub struct Port {
 }
 
 impl Port {
-    /// Finds one on which nobody listens, and claims it.
+    /// Finds a port on which no process listens, and claims it.
     pub fn free() -> io::Result<Port> {
         let mut random = [0_u8; 2];
         rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())?;
@@ -44,7 +44,7 @@ impl Port {
     }
 }
 
-/// Whether somebody listens on a TCP port, without disturbing him (proc(5),
+/// Whether a process listens on a TCP port, without a connection to it (proc(5),
 /// /proc/net/tcp: state 0A is LISTEN).
 pub fn is_listening(port: u16) -> bool {
     ["/proc/net/tcp", "/proc/net/tcp6"].iter().any(|table| {

@@ -1,5 +1,5 @@
 //! Makes one run of one variant of a recipe: a fresh instance, the service, the
-//! load on it, the check of what came out.
+//! load on it, the check of the result.
 
 mod long_lived;
 mod phase;

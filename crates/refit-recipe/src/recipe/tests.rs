@@ -119,9 +119,17 @@ fn what_contradicts_itself_is_named_by_its_key() {
         assert!(error.contains(&format!(" {key}: ")), "{more}: {error}");
     }
     for (line, more, sentence) in [
-        ("name = \"small\"", "main = \"speed\"", "main: `speed`"),
+        (
+            "name = \"small\"",
+            "main = \"speed\"",
+            "main: the runs have no metric `speed`",
+        ),
         // A service has it, and a load that is the program has not.
-        ("name = \"small\"", "main = \"pss\"", "main: `pss`"),
+        (
+            "name = \"small\"",
+            "main = \"pss\"",
+            "main: the runs have no metric `pss`",
+        ),
         ("operations = 1", "brief = 0", "load.brief: 0"),
     ] {
         let error = refused(&SMALL.replace(line, &format!("{line}\n{more}")));

@@ -1,4 +1,4 @@
-//! `refit recipes`: what there is, what it runs, whether it works here.
+//! `refit recipes`: lists, shows, copies and checks recipes.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -15,7 +15,7 @@ use refit_recipe::{
 use refit_session::remove_abandoned;
 
 use super::output::print_text;
-use super::trust;
+use super::trust::{self, commands, plain};
 use crate::cli::{RecipeCheckArgs, RecipeCopyArgs, RecipeNameArgs, RecipesArgs, RecipesVerb};
 
 pub fn main(args: &RecipesArgs) -> ExitCode {
@@ -35,13 +35,6 @@ pub fn main(args: &RecipesArgs) -> ExitCode {
     }
 }
 
-/// One line without what could move a cursor: folders come from anywhere.
-fn plain(text: &str) -> String {
-    text.chars()
-        .map(|c| if c.is_control() { ' ' } else { c })
-        .collect()
-}
-
 fn list() -> Result<bool> {
     let width = shipped_names().map(str::len).max().unwrap_or(0);
     let mut out = String::new();
@@ -50,10 +43,10 @@ fn list() -> Result<bool> {
         let _ = writeln!(out, "{name:width$}  {}", recipe.file.question.en);
         if let Some(missing) = recipe.missing() {
             let remedy = missing.lines().last().unwrap_or_default().trim();
-            let _ = writeln!(out, "{:width$}  not here yet: {remedy}", "");
+            let _ = writeln!(out, "{:width$}  cannot run here; {remedy}", "");
         }
     }
-    out.push_str("\nrefit recipes show NAME      what it runs\nrefit recipes check NAME     whether it works here\nrefit compare NAME           the comparison\n");
+    out.push_str("\nrefit recipes show NAME      show what it runs\nrefit recipes check NAME     see whether it works here\nrefit compare NAME           compare its variants\n");
     print_text(&out)?;
     Ok(true)
 }
@@ -73,7 +66,7 @@ fn show(args: &RecipeNameArgs) -> Result<bool> {
         );
     }
     if let Some(missing) = recipe.missing() {
-        let _ = writeln!(out, "\nnot here yet: {missing}");
+        let _ = writeln!(out, "\ncannot run here: {missing}");
     }
     let all = available(&recipe, &Settings::default(), None);
     out.push_str("\nvariants\n");
@@ -105,18 +98,6 @@ fn class(recipe: &Recipe, settings: &str) -> String {
         |_| String::new(),
         |variant| format!("   ({})", recipe.class(variant.settings())),
     )
-}
-
-/// Every command with its key, as it will run.
-pub fn commands(recipe: &Recipe) -> String {
-    let mut out = String::new();
-    for (key, command) in recipe.commands() {
-        let _ = writeln!(out, "  {key}");
-        for line in command.lines() {
-            let _ = writeln!(out, "      {}", plain(line));
-        }
-    }
-    out
 }
 
 fn copy(args: &RecipeCopyArgs) -> Result<bool> {
@@ -208,7 +189,7 @@ fn check_one(recipe: &Recipe, args: &RecipeCheckArgs) -> Result<bool> {
                 plain(reason)
             ),
         };
-        // A closed pipe ends nothing: the exit code still says it.
+        // A closed pipe does not end the check: the exit code still reports it.
         let _ = print_text(&line);
     })?;
     for unavailable in &request.unavailable {

@@ -1,6 +1,7 @@
-//! A recipe is somebody's commands: those that refit does not carry are shown,
-//! and agreed to, before they run for the first time and after each change.
+//! Consent: the commands of a recipe that is not refit's own are shown, and a person agrees to
+//! them, before they run for the first time and after each change.
 
+use std::fmt::Write as _;
 use std::fs;
 use std::io::{self, BufRead, IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -9,9 +10,7 @@ use anyhow::{Result, bail};
 use refit_recipe::{Folder, Recipe};
 use rustix::process::geteuid;
 
-use super::recipes::commands;
-
-/// Where what was agreed to is remembered; without it refit asks each time.
+/// The file that remembers what was agreed to; without it refit asks each time.
 fn memory() -> Option<PathBuf> {
     if geteuid().is_root() {
         return Some("/var/lib/refit/agreed".into());
@@ -23,7 +22,7 @@ fn memory() -> Option<PathBuf> {
     Some(state.or_else(home)?.join("refit/agreed"))
 }
 
-/// Returns when the recipe may run.
+/// Returns when the recipe may run; an error where nobody agreed.
 pub fn agree(recipe: &Recipe, yes: bool) -> Result<()> {
     let Some(origin) = &recipe.folder.origin else {
         return Ok(());
@@ -60,7 +59,7 @@ pub fn agree(recipe: &Recipe, yes: bool) -> Result<()> {
     if !yes {
         if !io::stdin().is_terminal() || !err.is_terminal() {
             bail!(
-                "nobody agreed to the commands of {}\n  read them above, then say so: --yes",
+                "nobody agreed to the commands of {}\n  read them above, then agree: --yes",
                 origin.display()
             );
         }
@@ -74,7 +73,7 @@ pub fn agree(recipe: &Recipe, yes: bool) -> Result<()> {
     }
     if let Some(path) = memory() {
         let parent = path.parent().map(fs::create_dir_all);
-        // Not remembered: then it asks again.
+        // Where it cannot be remembered refit asks again.
         if parent.is_some_and(|made| made.is_ok())
             && let Ok(mut file) = fs::File::options().append(true).create(true).open(path)
         {
@@ -82,4 +81,23 @@ pub fn agree(recipe: &Recipe, yes: bool) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Every command with its key, as it will run.
+pub fn commands(recipe: &Recipe) -> String {
+    let mut out = String::new();
+    for (key, command) in recipe.commands() {
+        let _ = writeln!(out, "  {key}");
+        for line in command.lines() {
+            let _ = writeln!(out, "      {}", plain(line));
+        }
+    }
+    out
+}
+
+/// One line without what could move a cursor: folders come from anywhere.
+pub fn plain(text: &str) -> String {
+    text.chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect()
 }
