@@ -332,7 +332,8 @@ impl<'a> Rounds<'a> {
 
     /// One more run of each variant that is about syncs, not measured.
     pub fn call_witness(&mut self, progress: &mut dyn Progress) {
-        witness_runs::call_witness(&mut self.experiment, &mut *self.runner, progress);
+        let mut starts = |experiment: &Experiment, variant| progress.runs(experiment, variant);
+        witness_runs::call_witness(&mut self.experiment, &mut *self.runner, &mut starts);
     }
 
     /// What the experiment shows, and the runner, which deletes what the runs left on

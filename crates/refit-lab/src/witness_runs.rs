@@ -5,14 +5,14 @@ use refit_run::{Testimony, Witness, interruptions};
 
 use crate::comparison::runner::Runs;
 use crate::experiment::{Experiment, SettingRecord};
-use crate::rounds::Progress;
 
 /// Makes these runs, and keeps what the witness counted with the variants. Nothing
-/// that fails here takes away what was measured before.
+/// that fails here takes away what was measured before. `starts` is called before
+/// each run.
 pub fn call_witness(
     experiment: &mut Experiment,
     runner: &mut dyn Runs,
-    progress: &mut dyn Progress,
+    starts: &mut dyn FnMut(&Experiment, usize),
 ) {
     let variants = witnessed(experiment);
     if variants.is_empty() || experiment.interrupted {
@@ -28,7 +28,7 @@ pub fn call_witness(
         let testimony = match &unavailable {
             Some(reason) => Testimony::Unavailable(reason.clone()),
             None => {
-                progress.runs(experiment, variant);
+                starts(experiment, variant);
                 testimony(&experiment.variants[variant].name, variant, runner)
             }
         };
