@@ -30,25 +30,25 @@ pub enum LaunchError {
     LibraryUnreadable {
         /// As it was given.
         path: PathBuf,
-        /// What the kernel said.
+        /// The kernel's reason.
         cause: io::Error,
     },
     /// ld.so complained about a library, or the test program did not end well.
     #[error(
-        "a test program cannot load {libraries}: {said}\n  nothing was started; `refit doctor` shows what this machine allows"
+        "a test program cannot load {libraries}: {output}\n  nothing was started; `refit doctor` shows what this machine allows"
     )]
     TestLoad {
         /// The `LD_PRELOAD` value that was tried.
         libraries: String,
         /// Its stderr, or how it ended.
-        said: String,
+        output: String,
     },
-    /// There is no place from which a library can be loaded.
+    /// There is no directory from which a library can be loaded.
     #[error(
-        "no place for refit's library: {reasons}\n  set XDG_CACHE_HOME to a directory on a file system without noexec"
+        "no directory for refit's library: {reasons}\n  set XDG_CACHE_HOME to a directory on a file system without noexec"
     )]
     NoPlace {
-        /// Each place with its reason, joined by `; `.
+        /// Each directory with its reason, joined by `; `.
         reasons: String,
     },
     /// There is no session, or its page has too little room.
@@ -58,11 +58,17 @@ pub enum LaunchError {
     #[error(
         "cannot make shared memory for this run: {cause}\n  `ipcs -lm` shows this machine's limits"
     )]
-    Board {
-        /// What the kernel said.
+    SharedMemory {
+        /// The kernel's reason.
         cause: io::Error,
     },
-    /// The profile of a `disk=` setting is none.
+    /// The root directory cannot be looked at.
+    #[error("cannot look at the directory /: {cause}")]
+    Root {
+        /// The kernel's reason.
+        cause: io::Error,
+    },
+    /// The profile of a `disk=` setting is invalid.
     #[error(
         "disk={}: the file {problem}\n  make a profile of a disk: refit doctor --probe-disk DIR --json FILE", path.display()
     )]
@@ -72,7 +78,7 @@ pub enum LaunchError {
         /// What is wrong with it.
         problem: ProfileProblem,
     },
-    /// Only a recipe says what a `conf.` setting is.
+    /// Only a recipe declares what a `conf.` setting is.
     #[error(
         "{setting}: only a recipe declares what conf.… stands for\n  name one before it: refit compare RECIPE {setting}    (refit recipes lists them)"
     )]

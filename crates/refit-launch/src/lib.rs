@@ -3,7 +3,7 @@
 //! [`prepare`] checks everything that can be checked and builds what the
 //! program will find: the placed library, the session directory, its
 //! environment. Nothing of the program has run until [`Prepared::run`]. After
-//! that a failure of refit is said, and never replaces the program's own end.
+//! that a failure of refit is reported, and never replaces the program's own end.
 
 pub mod allocator;
 pub mod disk;
@@ -11,7 +11,7 @@ mod environment;
 mod error;
 pub mod filter;
 mod guardian;
-pub mod place;
+pub mod library;
 mod prepare;
 pub mod privileged;
 mod scope;

@@ -22,9 +22,9 @@ use crate::sys::program::{Apart, Program};
 use crate::sys::running::{Running, measure};
 use crate::sys::supervise::supervise;
 use crate::target::{Kind, Target, find_in_path};
-use crate::{LaunchError, allocator, disk, place, scope, thp};
+use crate::{LaunchError, allocator, disk, library, scope, thp};
 
-/// How to launch, beside the settings.
+/// How to launch, besides the settings.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Processes count their calls for refit.
@@ -39,7 +39,7 @@ pub struct Options {
     /// stack, and that alone can make a program faster or slower (Mytkowicz et
     /// al., ASPLOS 2009).
     pub environment_bytes: Option<usize>,
-    /// Each sync call is written to the board.
+    /// Each sync call is written to the event ring.
     pub trace: bool,
     /// Seed of the emulated disk's draws.
     pub seed: u64,
@@ -70,8 +70,9 @@ pub struct Prepared {
     pub session: Session,
     /// What the command is; `None` when there is no such file.
     pub target: Option<Target>,
-    /// What all processes write together; `None` when nothing needs it.
-    pub board: Option<EventRing>,
+    /// The memory that all processes write: traced calls, the emulated disk's queues.
+    /// `None` when nothing needs it.
+    pub event_ring: Option<EventRing>,
     /// What each rule of the policy is for, as a setting's scope is written.
     pub scopes: Vec<Option<String>>,
     /// refit's library is among what reaches the program.
@@ -134,108 +135,37 @@ pub fn prepare(
         });
     }
     let thp = thp::action(launch.thp)?;
-    let preloads = options.reach.backend != Backend::Seccomp;
-    let disk = match &launch.disk {
-        Some(rule) => Some(disk::emulated(&rule.disk)?),
-        None => None,
-    };
-    let board = if disk.is_some() || options.trace {
-        Some(EventRing::create().map_err(|cause| LaunchError::Board { cause })?)
-    } else {
-        None
-    };
-    let disk_rule = launch.disk.iter().map(|rule| SwitchRule {
-        scope: rule.scope.clone(),
-        on: false,
-    });
-    let disk_rule: Vec<SwitchRule> = disk_rule.collect();
-    let rules: Vec<Rule> = rules(Knob::Sync, &launch.sync)
-        .chain(rules(Knob::Odirect, &launch.odirect))
-        .chain(rules(Knob::Disk, &disk_rule))
-        .collect();
-    let root = std::fs::metadata("/").map_err(|cause| LaunchError::Board { cause })?;
-    let filter = wanted(launch, &options.reach).filter(|_| !options.bare);
-    let flags = [
-        (options.count, POLICY_COUNT),
-        (options.follow_env, POLICY_FOLLOW),
-        (options.trace, POLICY_TRACE),
-        (options.reach.rings == Rings::Deny, POLICY_DENY_RINGS),
-    ];
-    let unheard = flags.iter().filter(|(set, _)| *set).map(|(_, flag)| flag);
-    let unheard: u32 = unheard.sum();
-    let inherited_filters = inherited_filters();
-    let mut policy = Policy {
-        flags: unheard,
-        rules,
-        library: String::new(),
-        preloads: String::new(),
-        session: String::new(),
-        env: Vec::new(),
-        seccomp_filters: inherited_filters + u32::from(filter.is_some()),
-        root: (root.dev(), root.ino()),
-        disk,
-        seed: options.seed,
-        event_ring: board.as_ref().map(EventRing::id),
-    };
+    let (mut policy, event_ring) = policy(launch, options)?;
+    let (flags, inherited_filters) = (policy.flags, policy.seccomp_filters);
     // First of all, as it takes the longest, and by itself.
-    let begun = filter
-        .map(|filter| Begun::begin(filter, options.reach.no_new_privs, &policy, board.as_ref()));
-
-    let library = place::place_library()?;
-    let mut more = Vec::new();
-    if let Some(malloc) = &launch.malloc {
-        more.extend(allocator::library(
-            malloc,
-            options.allocator_dir.as_deref(),
-        )?);
-    }
-    more.extend(launch.preload.iter().cloned());
-    let all: Vec<PathBuf> = preloads
-        .then(|| library.clone())
-        .into_iter()
-        .chain(more.iter().cloned())
-        .collect();
-    place::test_load(&library, &all)?;
-
-    let mut env = Environment::inherited();
-    for (name, value) in &launch.env {
-        env.set(name, value);
-    }
-    let mut put_back = Vec::new();
-    for (name, value) in launch.malloc.iter().flat_map(|malloc| &malloc.env) {
-        env.set_allocator_variable(name, value);
-        put_back.push(format!("{name}={value}"));
-    }
-    let path = env.get("PATH").map(std::ffi::OsStr::to_owned);
-    let target = find_in_path(&command[0], path.as_deref()).map(|path| Target::look(&path));
-    match &target {
-        _ if options.bare => {}
-        Some(target) if target.rejects_library() => env.preload(&[]),
-        // What else there is was made for glibc: musl's ld.so would refuse it.
-        Some(target) if target.kind == Kind::Musl => env.preload(&all[..usize::from(preloads)]),
-        _ => env.preload(&all),
-    }
-
-    policy.library = text(&library)?;
-    policy.preloads = more
-        .iter()
-        .map(|path| text(path))
-        .collect::<Result<Vec<_>, _>>()?
-        .join(":");
-    policy.env = put_back;
-    let session = Session::create()?;
-    if preloads && !options.bare {
-        env.set("REFIT_SESSION", session.path.as_os_str());
-    }
-    let scopes = policy.rules.iter().map(scope_text).collect();
+    let filter = wanted(launch, &options.reach).filter(|_| !options.bare);
+    policy.seccomp_filters += u32::from(filter.is_some());
+    let begun = filter.map(|filter| {
+        let no_new_privs = options.reach.no_new_privs;
+        Begun::begin(filter, no_new_privs, &policy, event_ring.as_ref())
+    });
     if begun.is_some() {
         policy.flags |= POLICY_NOTIFIED;
     }
-    let written = text(&session.path).and_then(|path| {
-        policy.session = path;
-        session.write_policy(&policy)
-    });
-    let file = match written {
+    let libraries = Libraries::place(launch, options)?;
+    let mut env = environment(launch);
+    let path = env.get("PATH").map(std::ffi::OsStr::to_owned);
+    let target = find_in_path(&command[0], path.as_deref()).map(|path| Target::look(&path));
+    if !options.bare {
+        libraries.preload(&mut env, target.as_ref());
+    }
+    policy.library = text(&libraries.own)?;
+    policy.preloads = libraries.further_text()?;
+    policy.env = allocator_variables(launch)
+        .map(|(name, value)| format!("{name}={value}"))
+        .collect();
+    let scopes = policy.rules.iter().map(scope_text).collect();
+
+    let session = Session::create()?;
+    if libraries.with_own && !options.bare {
+        env.set("REFIT_SESSION", session.path.as_os_str());
+    }
+    let file = match write_policy(&session, &mut policy) {
         Ok(file) => file,
         Err(error) => {
             session.remove();
@@ -245,18 +175,16 @@ pub fn prepare(
     // Where there is no listener in the end, the program must not ask.
     let page = Amendment {
         file: file.into(),
-        flags: unheard,
+        flags,
         inherited_filters,
     };
     let seccomp = begun.map_or(Plan::Nothing, |begun| begun.finish(page));
     if let Some(bytes) = options.environment_bytes {
         env.fill_up_to(bytes);
     }
+    let words = command.iter().map(|word| c_string(word.as_bytes()));
     let program = Program {
-        argv: command
-            .iter()
-            .map(|word| c_string(word.as_bytes()))
-            .collect(),
+        argv: words.collect(),
         envp: env.entries().map(|entry| c_string(&entry)).collect(),
         thp,
         apart: None,
@@ -265,11 +193,134 @@ pub fn prepare(
         program,
         session,
         target,
-        board,
+        event_ring,
         scopes,
-        preloads,
+        preloads: libraries.with_own,
         seccomp: Seccomp::new(seccomp),
     })
+}
+
+/// What the program is told, without its paths, and the memory that its processes
+/// share where they need some.
+fn policy(launch: &Launch, options: &Options) -> Result<(Policy, Option<EventRing>), LaunchError> {
+    let disk = match &launch.disk {
+        Some(rule) => Some(disk::emulated(&rule.disk)?),
+        None => None,
+    };
+    let shared = |cause| LaunchError::SharedMemory { cause };
+    let event_ring = if disk.is_some() || options.trace {
+        Some(EventRing::create().map_err(shared)?)
+    } else {
+        None
+    };
+    let disk_rules = launch.disk.iter().map(|rule| SwitchRule {
+        scope: rule.scope.clone(),
+        on: false,
+    });
+    let disk_rules: Vec<SwitchRule> = disk_rules.collect();
+    let root = std::fs::metadata("/").map_err(|cause| LaunchError::Root { cause })?;
+    let flags = [
+        (options.count, POLICY_COUNT),
+        (options.follow_env, POLICY_FOLLOW),
+        (options.trace, POLICY_TRACE),
+        (options.reach.rings == Rings::Deny, POLICY_DENY_RINGS),
+    ];
+    let set = flags.iter().filter(|(set, _)| *set).map(|(_, flag)| flag);
+    let policy = Policy {
+        flags: set.sum(),
+        rules: rules(Knob::Sync, &launch.sync)
+            .chain(rules(Knob::Odirect, &launch.odirect))
+            .chain(rules(Knob::Disk, &disk_rules))
+            .collect(),
+        library: String::new(),
+        preloads: String::new(),
+        session: String::new(),
+        env: Vec::new(),
+        seccomp_filters: inherited_filters(),
+        root: (root.dev(), root.ino()),
+        disk,
+        seed: options.seed,
+        event_ring: event_ring.as_ref().map(EventRing::id),
+    };
+    Ok((policy, event_ring))
+}
+
+/// The policy with its session's path, in the session.
+fn write_policy(session: &Session, policy: &mut Policy) -> Result<File, SessionError> {
+    policy.session = text(&session.path)?;
+    session.write_policy(policy)
+}
+
+/// What is preloaded.
+struct Libraries {
+    /// refit's own.
+    own: PathBuf,
+    /// Whether that is among them.
+    with_own: bool,
+    /// The allocator's, and those that the user named.
+    further: Vec<PathBuf>,
+}
+
+impl Libraries {
+    /// Places refit's own, finds the others, and loads all of them once.
+    fn place(launch: &Launch, options: &Options) -> Result<Libraries, LaunchError> {
+        let own = library::place_library()?;
+        let mut further = Vec::new();
+        if let Some(malloc) = &launch.malloc {
+            let directory = options.allocator_dir.as_deref();
+            further.extend(allocator::library(malloc, directory)?);
+        }
+        further.extend(launch.preload.iter().cloned());
+        let libraries = Libraries {
+            own,
+            with_own: options.reach.backend != Backend::Seccomp,
+            further,
+        };
+        library::test_load(&libraries.own, &libraries.all())?;
+        Ok(libraries)
+    }
+
+    fn all(&self) -> Vec<PathBuf> {
+        let own = self.with_own.then(|| self.own.clone());
+        own.into_iter()
+            .chain(self.further.iter().cloned())
+            .collect()
+    }
+
+    fn preload(&self, env: &mut Environment, target: Option<&Target>) {
+        let all = self.all();
+        match target {
+            Some(target) if target.rejects_library() => env.preload(&[]),
+            // What else there is was made for glibc: musl's ld.so would refuse it.
+            Some(target) if target.kind == Kind::Musl => {
+                env.preload(&all[..usize::from(self.with_own)]);
+            }
+            _ => env.preload(&all),
+        }
+    }
+
+    /// As the policy holds them.
+    fn further_text(&self) -> Result<String, SessionError> {
+        let texts = self.further.iter().map(|path| text(path));
+        Ok(texts.collect::<Result<Vec<_>, _>>()?.join(":"))
+    }
+}
+
+/// The program's environment, but for what is preloaded.
+fn environment(launch: &Launch) -> Environment {
+    let mut env = Environment::inherited();
+    for (name, value) in &launch.env {
+        env.set(name, value);
+    }
+    for (name, value) in allocator_variables(launch) {
+        env.set_allocator_variable(name, value);
+    }
+    env
+}
+
+/// The allocator's own variables, which are put back at exec as well.
+fn allocator_variables(launch: &Launch) -> impl Iterator<Item = &(String, String)> {
+    launch.malloc.iter().flat_map(|malloc| &malloc.env)
 }
 
 impl Prepared {

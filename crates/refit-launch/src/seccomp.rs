@@ -99,7 +99,7 @@ pub enum Beneath {
         /// What becomes of fsync and its kin.
         syncs: Syncs,
         /// The guardian hears of what the filter does not answer.
-        heard: bool,
+        listened: bool,
     },
     /// A filter was wanted and is not there.
     Refused(Refusal),
@@ -227,7 +227,7 @@ impl Begun {
         filter: Filter,
         no_new_privs: bool,
         policy: &Policy,
-        board: Option<&EventRing>,
+        ring: Option<&EventRing>,
     ) -> Begun {
         let right = right();
         let guardian = if right == Right::None && !no_new_privs {
@@ -235,7 +235,7 @@ impl Begun {
         } else if !kernel_suffices() {
             Err(Refusal::OldKernel)
         } else {
-            Guardian::start(Orders { policy, board })
+            Guardian::start(Orders { policy, ring })
                 .map_err(|error| Refusal::NoGuardian(error.to_string()))
         };
         Begun {
@@ -255,16 +255,16 @@ impl Begun {
                 return Plan::Refused(refusal);
             }
         };
-        let deaf = Filter {
+        let alone = Filter {
             listened: false,
             ..filter
         };
-        let unheard = (filter.syncs == Syncs::Succeed).then(|| deaf.instructions());
+        let without_listener = (filter.syncs == Syncs::Succeed).then(|| alone.instructions());
         Plan::Ready {
             filter,
             installation: Box::new(Installation::new(
                 filter.instructions(),
-                unheard,
+                without_listener,
                 self.right == Right::None,
                 sockets,
                 page,
@@ -329,13 +329,13 @@ impl Seccomp {
                 installation,
                 ..
             } => match installation.installed() {
-                Some(Installed::Heard) => Beneath::Filter {
+                Some(Installed::WithListener) => Beneath::Filter {
                     syncs: filter.syncs,
-                    heard: true,
+                    listened: true,
                 },
-                Some(Installed::Unheard) => Beneath::Filter {
+                Some(Installed::WithoutListener) => Beneath::Filter {
                     syncs: filter.syncs,
-                    heard: false,
+                    listened: false,
                 },
                 Some(Installed::Refused(libc::EBUSY)) => Beneath::Refused(Refusal::ListenerTaken),
                 Some(Installed::Refused(errno)) => Beneath::Refused(Refusal::Kernel(errno)),

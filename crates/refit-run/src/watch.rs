@@ -148,9 +148,9 @@ fn filter(seccomp: &Seccomp) -> Option<Result<Filter, String>> {
     match seccomp.beneath() {
         Beneath::Nothing => None,
         Beneath::Refused(refusal) => Some(Err(refusal.to_string())),
-        Beneath::Filter { syncs, heard } => Some(Ok(Filter {
+        Beneath::Filter { syncs, listened } => Some(Ok(Filter {
             asks: syncs == Syncs::Ask,
-            heard,
+            heard: listened,
             guardian: seccomp.guardian_counts(),
         })),
     }

@@ -2,6 +2,8 @@
 
 use std::mem::{offset_of, size_of};
 
+use rustix::time::{ClockId, clock_gettime};
+
 use crate::layout::{CEvent, CEventRing, field_size, get_text, get_u32, get_u64, put};
 use crate::page::{ANSWERS, CALLS};
 
@@ -13,6 +15,13 @@ pub const RING_WRITTEN: usize = offset_of!(CEventRing, events);
 pub const RING_ENTRIES: usize = offset_of!(CEventRing, ring);
 /// Size of one event in bytes.
 pub const EVENT_SIZE: usize = size_of::<CEvent>();
+
+/// CLOCK_MONOTONIC in nanoseconds, by which calls are timed.
+#[must_use]
+pub fn now_ns() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs()
+}
 
 /// One traced call.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,7 +38,7 @@ pub struct Event {
     pub call: &'static str,
     /// `real`, `suppressed` or `injected`.
     pub answer: &'static str,
-    /// 0, or -errno; `None`: the kernel's, which nobody saw.
+    /// 0, or -errno; `None`: the kernel's, which refit did not see.
     pub result: Option<i32>,
     /// Basename of the executable.
     pub executable: String,
@@ -40,7 +49,7 @@ pub struct Event {
 const EXECUTABLE_SIZE: usize = field_size(|event: &CEvent| &event.executable);
 const PATH_SIZE: usize = field_size(|event: &CEvent| &event.path);
 
-/// In place of a result that nobody saw.
+/// In place of a result that refit did not see.
 const UNSEEN: i32 = i32::MIN;
 
 impl Event {

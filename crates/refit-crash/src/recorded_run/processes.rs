@@ -141,7 +141,7 @@ impl Processes {
         prepared: &Prepared,
     ) -> Result<Ended, CrashError> {
         let began = Instant::now();
-        let mut calls = match (&request.ack, &prepared.board) {
+        let mut calls = match (&request.ack, &prepared.event_ring) {
             (AckSource::Sync, Some(board)) => Some(SyncCalls::new(board)),
             _ => None,
         };

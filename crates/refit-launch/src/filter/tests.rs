@@ -115,7 +115,7 @@ fn the_cookie_is_let_through_and_its_halves_are_not() {
 
 #[test]
 fn synchronous_opens_are_asked_about_where_somebody_listens() {
-    let heard = filter(Syncs::Succeed, Rings::Leave, true);
+    let listened = filter(Syncs::Succeed, Rings::Leave, true);
     let alone = filter(Syncs::Succeed, Rings::Leave, false);
     let path = u64::from(PATH_BIT);
     for (arch, number, at) in [
@@ -127,27 +127,27 @@ fn synchronous_opens_are_asked_about_where_somebody_listens() {
     ] {
         for flags in [0o10_000, 0o4_000_000, 0o4_010_000, FLAGS] {
             let args = with(at, flags);
-            assert_eq!(answer(&heard, arch, number, args), ASK, "{flags:o}");
+            assert_eq!(answer(&listened, arch, number, args), ASK, "{flags:o}");
             assert_eq!(answer(&alone, arch, number, args), ALLOW);
             let args = with(at, flags | path);
-            assert_eq!(answer(&heard, arch, number, args), ALLOW, "O_PATH");
+            assert_eq!(answer(&listened, arch, number, args), ALLOW, "O_PATH");
         }
-        assert_eq!(answer(&heard, arch, number, with(at, 0o102)), ALLOW);
+        assert_eq!(answer(&listened, arch, number, with(at, 0o102)), ALLOW);
     }
 }
 
 #[test]
 fn synchronous_writes_are_asked_about_by_their_flags() {
-    let heard = filter(Syncs::Ask, Rings::Leave, true);
+    let listened = filter(Syncs::Ask, Rings::Leave, true);
     for (arch, number, at) in [
         (AUDIT_ARCH_X86_64, 328, 5),
         (AUDIT_ARCH_X86_64, X32 | X32_PWRITEV2, 4),
         (AUDIT_ARCH_I386, 379, 5),
     ] {
         for flags in [2, 4, 6, 7] {
-            assert_eq!(answer(&heard, arch, number, with(at, flags)), ASK);
+            assert_eq!(answer(&listened, arch, number, with(at, flags)), ASK);
         }
-        assert_eq!(answer(&heard, arch, number, with(at, 0x19)), ALLOW);
+        assert_eq!(answer(&listened, arch, number, with(at, 0x19)), ALLOW);
     }
 }
 

@@ -6,20 +6,19 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use refit_session::names::{GUARDIAN, OPENER};
-use refit_session::{EventRing, POLICY_TRACE};
+use refit_session::{EventRing, POLICY_TRACE, now_ns};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Signal, pidfd_send_signal};
-use rustix::time::{ClockId, clock_gettime};
 
-use super::judge::{Judge, Verdict, counter_of};
+use super::decision::{Decider, Decision, counter_of};
 use super::opener::{KERNELS, OPENED, Opening};
 use super::request::Request;
 use super::tally::{Fate, Tally};
 use super::{Orders, Role, look, trace};
 use crate::filter::{self, Call};
-use crate::sys::area::{Area, SLOTS, Slot};
 use crate::sys::fork::{Child, Side, fork, own_pidfd, split};
 use crate::sys::notify::{Answer, Notification, answer, still_waits, wake_on_same_processor};
+use crate::sys::shared_memory::{GuardianMemory, SLOTS, Slot};
 
 /// After which another standby is tried to be made, and callers of openers are
 /// looked after.
@@ -33,9 +32,9 @@ const MOST_OPENERS: usize = 64;
 
 /// All that it works with.
 pub struct Active<'a> {
-    area: &'a Area,
+    memory: &'a GuardianMemory,
     listener: BorrowedFd<'a>,
-    judge: Judge<'a>,
+    decider: Decider<'a>,
     tally: Tally<'a>,
     /// Held calls: when each is to go on (CLOCK_MONOTONIC, ns), and its slot.
     held: BTreeSet<(u64, usize)>,
@@ -45,26 +44,24 @@ pub struct Active<'a> {
     trace: Option<&'a EventRing>,
 }
 
-/// CLOCK_MONOTONIC in nanoseconds.
-pub fn now_ns() -> u64 {
-    let now = clock_gettime(ClockId::Monotonic);
-    now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs()
-}
-
 impl<'a> Active<'a> {
     /// Goes on where another process stopped: what that had received is the
     /// kernel's, but for files that are being opened.
-    pub fn new(orders: Orders<'a>, area: &'a Area, listener: BorrowedFd<'a>) -> Active<'a> {
+    pub fn new(
+        orders: Orders<'a>,
+        memory: &'a GuardianMemory,
+        listener: BorrowedFd<'a>,
+    ) -> Active<'a> {
         wake_on_same_processor(listener);
         let traces = orders.policy.flags & POLICY_TRACE != 0;
         let mut active = Active {
-            area,
+            memory,
             listener,
-            judge: Judge::new(orders, area),
-            tally: Tally::new(area),
+            decider: Decider::new(orders, memory),
+            tally: Tally::new(memory),
             held: BTreeSet::new(),
             openers: Vec::new(),
-            trace: orders.board.filter(|_| traces),
+            trace: orders.ring.filter(|_| traces),
         };
         for index in 0..SLOTS {
             active.inherit(index);
@@ -73,8 +70,8 @@ impl<'a> Active<'a> {
     }
 
     fn inherit(&mut self, index: usize) {
-        let slot = &self.area.slots[index];
-        let Some(asked) = slot.read() else {
+        let slot = &self.memory.slots[index];
+        let Some(notification) = slot.read() else {
             return slot.clear();
         };
         match slot.opener.load(Acquire) {
@@ -91,19 +88,19 @@ impl<'a> Active<'a> {
                 }
             }
         }
-        self.area.released.fetch_add(1, Relaxed);
-        self.end_open(index, &asked);
+        self.memory.released.fetch_add(1, Relaxed);
+        self.end_open(index, &notification);
     }
 
     /// Answers until no process has the filter any more: `None`. Another role is
     /// that of a standby which it has made, and whose return this is.
-    pub fn run(mut self, mut twin: Option<Child>) -> Option<Role> {
-        if twin.is_none() {
-            self.area.takeovers.fetch_add(1, Relaxed);
+    pub fn run(mut self, mut standby: Option<Child>) -> Option<Role> {
+        if standby.is_none() {
+            self.memory.takeovers.fetch_add(1, Relaxed);
         }
         loop {
-            if twin.is_none() {
-                twin = match own_pidfd().and_then(|own| Ok((split()?, own))) {
+            if standby.is_none() {
+                standby = match own_pidfd().and_then(|own| Ok((split()?, own))) {
                     Ok((Side::Parent(child), _)) => Some(child),
                     Ok((Side::Child, own)) => return Some(Role::Standby(own)),
                     // As many processes as may be: tried again soon.
@@ -112,7 +109,7 @@ impl<'a> Active<'a> {
             }
             let now = now_ns();
             self.let_go(now);
-            let soon = (twin.is_none() || !self.openers.is_empty()).then_some(now + SOON_NS);
+            let soon = (standby.is_none() || !self.openers.is_empty()).then_some(now + SOON_NS);
             let next = self.held.first().map(|(until, _)| *until);
             let until = soon.into_iter().chain(next).min();
             let timeout = until.map(|until| {
@@ -123,7 +120,7 @@ impl<'a> Active<'a> {
                 }
             });
             let mut fds = vec![PollFd::from_borrowed_fd(self.listener, PollFlags::IN)];
-            let others = twin
+            let others = standby
                 .iter()
                 .chain(self.openers.iter().map(|(child, _)| child));
             fds.extend(
@@ -132,104 +129,105 @@ impl<'a> Active<'a> {
             if poll(&mut fds, timeout.as_ref()).is_err() {
                 continue;
             }
-            let asked = fds[0].revents();
+            let notification = fds[0].revents();
             let mut ended = fds[1..].iter().map(|fd| !fd.revents().is_empty());
-            let twin_ended = twin.is_some() && ended.next() == Some(true);
+            let standby_ended = standby.is_some() && ended.next() == Some(true);
             let ended: Vec<bool> = ended.collect();
             drop(fds);
-            if asked.contains(PollFlags::IN) {
+            if notification.contains(PollFlags::IN) {
                 self.take();
-            } else if asked.contains(PollFlags::HUP) {
+            } else if notification.contains(PollFlags::HUP) {
                 return None;
             }
             self.end_opens(&ended);
-            if twin_ended && let Some(ended) = twin.take() {
+            if standby_ended && let Some(ended) = standby.take() {
                 ended.reap();
             }
         }
     }
 
     fn take(&mut self) {
-        let area = self.area;
+        let memory = self.memory;
         // The last one is for calls that are answered at once.
-        let free = area.slots[..SLOTS - 1]
+        let free = memory.slots[..SLOTS - 1]
             .iter()
             .position(|slot| slot.read().is_none());
         let index = free.unwrap_or(SLOTS - 1);
-        let slot = &area.slots[index];
-        let Some(asked) = slot.receive(self.listener) else {
+        let slot = &memory.slots[index];
+        let Some(notification) = slot.receive(self.listener) else {
             return;
         };
         slot.since_ns.store(now_ns(), Relaxed);
-        let Some(call) = filter::call(asked.arch, asked.number) else {
-            return self.finish(slot, asked.id, Answer::Continue);
+        let Some(call) = filter::call(notification.arch, notification.number) else {
+            return self.finish(slot, notification.id, Answer::Continue);
         };
         if free.is_none() {
-            area.crowded.fetch_add(1, Relaxed);
-            return self.finish(slot, asked.id, Answer::Continue);
+            memory.crowded.fetch_add(1, Relaxed);
+            return self.finish(slot, notification.id, Answer::Continue);
         }
-        self.decide(index, call, &asked);
+        self.decide(index, call, &notification);
     }
 
-    fn decide(&mut self, index: usize, call: Call, asked: &Notification) {
-        let slot = &self.area.slots[index];
-        let request = Request::of(call, asked);
+    fn decide(&mut self, index: usize, call: Call, notification: &Notification) {
+        let slot = &self.memory.slots[index];
+        let request = Request::of(call, notification);
         let opens = matches!(call, Call::Open | Call::Openat | Call::Openat2);
         if opens && !request.is_some_and(|request| request.is_sync()) {
-            return self.finish(slot, asked.id, Answer::Continue);
+            return self.finish(slot, notification.id, Answer::Continue);
         }
-        let exe = look::executable(asked.tid);
+        let exe = look::executable(notification.tid);
         let Some(counter) = counter_of(call) else {
-            self.judge.note(call);
-            return self.finish(slot, asked.id, Answer::Continue);
+            self.decider.note(call);
+            return self.finish(slot, notification.id, Answer::Continue);
         };
         let executable = self.tally.executable(exe.as_deref().unwrap_or(b"?"));
-        let process = || look::process(asked.tid).unwrap_or(asked.tid);
-        self.tally.seen(executable, counter, asked.tid, process);
+        let process = || look::process(notification.tid).unwrap_or(notification.tid);
+        self.tally
+            .seen(executable, counter, notification.tid, process);
         slot.executable.store(executable as u32 + 1, Relaxed);
         let Some(exe) = exe.as_deref().map(look::basename) else {
-            return self.end(index, asked, Answer::Continue, Fate::Real);
+            return self.end(index, notification, Answer::Continue, Fate::Real);
         };
-        let verdict = match request {
-            Some(request) => self.judge.of_open(&request, asked, exe),
-            None => self.judge.verdict(call, asked, exe),
+        let decision = match request {
+            Some(request) => self.decider.of_open(&request, notification, exe),
+            None => self.decider.of_call(call, notification, exe),
         };
-        match (verdict, request) {
-            (Verdict::Now(answer, fate), _) => self.end(index, asked, answer, fate),
-            (Verdict::Hold { until_ns }, _) => {
+        match (decision, request) {
+            (Decision::Now(answer, fate), _) => self.end(index, notification, answer, fate),
+            (Decision::Hold { until_ns }, _) => {
                 self.held.insert((until_ns, index));
             }
-            (Verdict::Open, Some(request)) => self.open(index, asked, request, exe),
-            (Verdict::Open, None) => self.end(index, asked, Answer::Continue, Fate::Real),
+            (Decision::Open, Some(request)) => self.open(index, notification, request, exe),
+            (Decision::Open, None) => self.end(index, notification, Answer::Continue, Fate::Real),
         }
     }
 
     /// What becomes of a counted call.
-    fn end(&self, index: usize, asked: &Notification, with: Answer, fate: Fate) {
-        self.end_after(index, asked, with, fate, 0);
+    fn end(&self, index: usize, notification: &Notification, with: Answer, fate: Fate) {
+        self.end_after(index, notification, with, fate, 0);
     }
 
     fn end_after(
         &self,
         index: usize,
-        asked: &Notification,
+        notification: &Notification,
         with: Answer,
         fate: Fate,
         held_ns: u64,
     ) {
-        let slot = &self.area.slots[index];
-        let counter = filter::call(asked.arch, asked.number).and_then(counter_of);
+        let slot = &self.memory.slots[index];
+        let counter = filter::call(notification.arch, notification.number).and_then(counter_of);
         if let (Some(counter), Some(executable)) =
             (counter, slot.executable.load(Relaxed).checked_sub(1))
         {
             self.tally
                 .ended(executable as usize, counter, fate, held_ns);
-            if let Some(board) = self.trace.filter(|_| counter < TRACED) {
+            if let Some(ring) = self.trace.filter(|_| counter < TRACED) {
                 let since_ns = slot.since_ns.load(Relaxed);
-                board.trace(&trace::event(asked, counter, with, fate, since_ns));
+                ring.trace(&trace::event(notification, counter, with, fate, since_ns));
             }
         }
-        self.finish(slot, asked.id, with);
+        self.finish(slot, notification.id, with);
     }
 
     fn finish(&self, slot: &Slot, id: u64, with: Answer) {
@@ -243,22 +241,22 @@ impl<'a> Active<'a> {
             && until <= now_ns
         {
             self.held.pop_first();
-            let slot = &self.area.slots[index];
-            if let Some(asked) = slot.read() {
+            let slot = &self.memory.slots[index];
+            if let Some(notification) = slot.read() {
                 let held_ns = now_ns.saturating_sub(slot.since_ns.load(Relaxed));
-                self.end_after(index, &asked, Answer::Continue, Fate::Real, held_ns);
+                self.end_after(index, &notification, Answer::Continue, Fate::Real, held_ns);
             }
         }
     }
 
-    fn open(&mut self, index: usize, asked: &Notification, request: Request, exe: &[u8]) {
-        let slot = &self.area.slots[index];
+    fn open(&mut self, index: usize, notification: &Notification, request: Request, exe: &[u8]) {
+        let slot = &self.memory.slots[index];
         let opening = Opening {
-            rules: &self.judge.rules,
-            filesystems: &mut self.judge.filesystems,
+            rules: &self.decider.rules,
+            filesystems: &mut self.decider.filesystems,
             slot,
             listener: self.listener,
-            asked,
+            notification,
             request,
             exe,
         };
@@ -278,45 +276,52 @@ impl<'a> Active<'a> {
                 slot.opener.store(pid, Release);
                 self.openers.push((child, index));
             }
-            None => self.leave(index, asked),
+            None => self.leave(index, notification),
         }
     }
 
     /// An open stays synchronous.
-    fn leave(&self, index: usize, asked: &Notification) {
-        self.area.left_synchronous.fetch_add(1, Relaxed);
-        self.end(index, asked, Answer::Continue, Fate::Real);
+    fn leave(&self, index: usize, notification: &Notification) {
+        self.memory.left_synchronous.fetch_add(1, Relaxed);
+        self.end(index, notification, Answer::Continue, Fate::Real);
     }
 
     /// `ended` says which of the openers have ended.
     fn end_opens(&mut self, ended: &[bool]) {
         for at in (0..ended.len()).rev() {
             let index = self.openers[at].1;
-            let asked = self.area.slots[index].read();
+            let notification = self.memory.slots[index].read();
             if ended[at] {
                 let (child, _) = self.openers.swap_remove(at);
                 child.reap();
-                if let Some(asked) = asked {
-                    self.end_open(index, &asked);
+                if let Some(notification) = notification {
+                    self.end_open(index, &notification);
                 }
-            } else if asked.is_none_or(|asked| !still_waits(self.listener, asked.id)) {
+            } else if notification
+                .is_none_or(|notification| !still_waits(self.listener, notification.id))
+            {
                 // Its caller was killed; or it is done, and ends by itself.
-                if ![OPENED, KERNELS].contains(&self.area.slots[index].opener.load(Acquire)) {
+                if ![OPENED, KERNELS].contains(&self.memory.slots[index].opener.load(Acquire)) {
                     let _ = pidfd_send_signal(&self.openers[at].0.pidfd, Signal::KILL);
                 }
             }
         }
     }
 
-    fn end_open(&self, index: usize, asked: &Notification) {
-        let slot = &self.area.slots[index];
+    fn end_open(&self, index: usize, notification: &Notification) {
+        let slot = &self.memory.slots[index];
         match slot.opener.load(Acquire) {
             OPENED => {
                 let descriptor = slot.descriptor.load(Acquire);
-                self.end(index, asked, Answer::Value(descriptor), Fate::Suppressed);
+                self.end(
+                    index,
+                    notification,
+                    Answer::Value(descriptor),
+                    Fate::Suppressed,
+                );
             }
-            KERNELS => self.end(index, asked, Answer::Continue, Fate::Real),
-            _ => self.leave(index, asked),
+            KERNELS => self.end(index, notification, Answer::Continue, Fate::Real),
+            _ => self.leave(index, notification),
         }
     }
 }

@@ -8,9 +8,9 @@
 //! has the filter, whatever becomes of refit.
 
 mod active;
+mod decision;
 mod filesystems;
 mod identity;
-mod judge;
 mod look;
 mod maps;
 mod opener;
@@ -34,10 +34,11 @@ use rustix::net::{
     recvmsg, socketpair,
 };
 
-use crate::sys::area::Area;
 use crate::sys::fork::{
-    Child, OrphansParent, Side, become_patient, detach, end_patience, fork_orphan, own_pidfd, split,
+    Child, OrphansParent, Side, detach, fork_orphan, own_pidfd, split, use_batch_scheduling,
+    use_normal_scheduling,
 };
+use crate::sys::shared_memory::GuardianMemory;
 use active::Active;
 
 /// What a guardian decides by.
@@ -46,12 +47,12 @@ pub struct Orders<'a> {
     /// The settings.
     pub policy: &'a Policy,
     /// What the emulated disk remembers, and traced calls.
-    pub board: Option<&'a EventRing>,
+    pub ring: Option<&'a EventRing>,
 }
 
 /// refit's side of a guardian.
 pub struct Guardian {
-    area: Area,
+    memory: GuardianMemory,
     /// While it is not known that there is one.
     parent: Cell<Option<OrphansParent>>,
 }
@@ -63,13 +64,17 @@ impl Guardian {
     /// # Errors
     /// No memory, no process, no descriptor.
     pub fn start(orders: Orders<'_>) -> io::Result<(Guardian, [OwnedFd; 2])> {
-        let area = Area::new()?;
+        let memory = GuardianMemory::new()?;
         let (to_active, active) = pair()?;
         let (to_standby, standby) = pair()?;
         // An orphan, so that nobody's wait(2) sees the guardian's end.
-        let parent = fork_orphan(|| run(orders, &area, &active, &standby).err().map_or(0, code))?;
+        let parent = fork_orphan(|| {
+            run(orders, &memory, &active, &standby)
+                .err()
+                .map_or(0, code)
+        })?;
         let guardian = Guardian {
-            area,
+            memory,
             parent: Cell::new(Some(parent)),
         };
         Ok((guardian, [to_active, to_standby]))
@@ -84,7 +89,7 @@ impl Guardian {
     /// What it has counted so far.
     #[must_use]
     pub fn counts(&self) -> GuardianCounts {
-        tally::counts(&self.area)
+        tally::counts(&self.memory)
     }
 }
 
@@ -117,33 +122,44 @@ enum Role {
 }
 
 /// The first active process, which makes the first standby.
-fn run(orders: Orders<'_>, area: &Area, active: &OwnedFd, standby: &OwnedFd) -> io::Result<()> {
+fn run(
+    orders: Orders<'_>,
+    memory: &GuardianMemory,
+    active: &OwnedFd,
+    standby: &OwnedFd,
+) -> io::Result<()> {
     detach(GUARDIAN, &[active.as_fd(), standby.as_fd()]);
     // The listener comes from the program's process on its way to its exec: on one
     // processor two woken guardians would hold that up by a third of a millisecond.
-    let patient = become_patient();
+    let batch = use_batch_scheduling();
     let own = own_pidfd()?;
     let (role, socket) = match split()? {
-        Side::Parent(twin) => (Role::Active(Some(twin)), active),
+        Side::Parent(standby) => (Role::Active(Some(standby)), active),
         Side::Child => (Role::Standby(own), standby),
     };
     if let Some(listener) = await_listener(socket.as_fd())? {
-        serve(orders, area, listener.as_fd(), role, patient);
+        serve(orders, memory, listener.as_fd(), role, batch);
     }
     Ok(())
 }
 
 /// Until no process has the filter any more. A loop, so that no number of kills
 /// fills the stack.
-fn serve(orders: Orders<'_>, area: &Area, listener: BorrowedFd<'_>, mut role: Role, patient: bool) {
+fn serve(
+    orders: Orders<'_>,
+    memory: &GuardianMemory,
+    listener: BorrowedFd<'_>,
+    mut role: Role,
+    batch: bool,
+) {
     loop {
         let next = match role {
             Role::Standby(active) => standby::wait(listener, active.as_fd()),
-            Role::Active(twin) => {
-                if patient {
-                    end_patience();
+            Role::Active(standby) => {
+                if batch {
+                    use_normal_scheduling();
                 }
-                Active::new(orders, area, listener).run(twin)
+                Active::new(orders, memory, listener).run(standby)
             }
         };
         match next {

@@ -27,8 +27,8 @@ use super::identity::{Identity, is_apart};
 use super::look;
 use super::request::{self, Request};
 use super::rules::Rules;
-use crate::sys::area::Slot;
 use crate::sys::notify::{Answer, Notification, add_descriptor, answer, still_waits};
+use crate::sys::shared_memory::Slot;
 use refit_session::Knob;
 use refit_session::names::OPENER;
 
@@ -49,7 +49,7 @@ pub struct Opening<'a> {
     /// Through which it is answered.
     pub listener: BorrowedFd<'a>,
     /// The call.
-    pub asked: &'a Notification,
+    pub notification: &'a Notification,
     /// What it asks for.
     pub request: Request,
     /// Basename of its executable.
@@ -87,7 +87,7 @@ fn fails(errno: rustix::io::Errno) -> Left {
 }
 
 /// The thread's root, as refit names it, and the directory that paths begin at.
-struct Place {
+struct Directories {
     root: PathBuf,
     base: OwnedFd,
     /// refit's own descriptors, to be looked at from another root.
@@ -105,7 +105,11 @@ impl Opening<'_> {
                 self.slot.descriptor.store(descriptor, Release);
                 self.slot.opener.store(OPENED, Release);
                 // Its maker would, a little later.
-                answer(self.listener, self.asked.id, Answer::Value(descriptor));
+                answer(
+                    self.listener,
+                    self.notification.id,
+                    Answer::Value(descriptor),
+                );
             }
             Err(Left::Kernels) if self.claim(maker).is_ok() => {
                 self.slot.opener.store(KERNELS, Release);
@@ -115,7 +119,7 @@ impl Opening<'_> {
     }
 
     fn try_run(&mut self, maker: Option<Pid>) -> Result<i32, Left> {
-        let tid = self.asked.tid;
+        let tid = self.notification.tid;
         let path = request::path(tid, self.request.path).ok_or(Unclear)?;
         let identity = Identity::of(tid).ok_or(Unclear)?;
         let own = Identity::own().ok_or(Unclear)?;
@@ -123,26 +127,31 @@ impl Opening<'_> {
         if is_apart(tid) || !has_room(tid) || (by_path && !look::shares_mounts(tid)) {
             return Err(Unclear);
         }
-        let place = self.enter(&path)?;
+        let at = self.enter(&path)?;
         // What was read until here was that thread's.
-        if !still_waits(self.listener, self.asked.id) {
+        if !still_waits(self.listener, self.notification.id) {
             return Err(Unclear);
         }
         identity.assume(&own)?;
-        let target = self.target(&path, &place)?;
+        let target = self.target(&path, &at)?;
         if !self.rules.swapped(Knob::Sync, self.exe, Some(&target)) {
             return Err(Left::Kernels);
         }
         self.claim(maker)?;
-        if !still_waits(self.listener, self.asked.id) {
+        if !still_waits(self.listener, self.notification.id) {
             return Err(Unclear);
         }
-        let file = self.open(&path, &place).map_err(fails)?;
+        let file = self.open(&path, &at).map_err(fails)?;
         if kind_of(&file)? != FileType::RegularFile {
             return Err(Unclear);
         }
         let close_on_exec = self.request.has(libc::O_CLOEXEC);
-        let add = add_descriptor(self.listener, self.asked.id, file.as_fd(), close_on_exec);
+        let add = add_descriptor(
+            self.listener,
+            self.notification.id,
+            file.as_fd(),
+            close_on_exec,
+        );
         Ok(add?)
     }
 
@@ -158,8 +167,8 @@ impl Opening<'_> {
     }
 
     /// Goes where the thread is.
-    fn enter(&self, path: &CStr) -> Result<Place, Left> {
-        let tid = self.asked.tid;
+    fn enter(&self, path: &CStr) -> Result<Directories, Left> {
+        let tid = self.notification.tid;
         let directory =
             |path: &str| openat(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty());
         let base = match self.request.directory {
@@ -180,7 +189,7 @@ impl Opening<'_> {
             fchdir(directory(&root)?)?;
             chroot(".")?;
         }
-        Ok(Place {
+        Ok(Directories {
             root: name,
             base,
             own,
@@ -188,10 +197,10 @@ impl Opening<'_> {
     }
 
     /// Which file it will be, by the path that refit knows it by.
-    fn target(&mut self, path: &CStr, place: &Place) -> Result<PathBuf, Left> {
+    fn target(&mut self, path: &CStr, at: &Directories) -> Result<PathBuf, Left> {
         let exclusive = self.request.has(libc::O_CREAT | libc::O_EXCL);
         let follow = !exclusive && !self.request.has(libc::O_NOFOLLOW);
-        let (file, name) = match self.look(path, place, follow) {
+        let (file, name) = match self.look(path, at, follow) {
             Ok(_) if exclusive => return Err(Left::Kernels),
             Ok(file) => {
                 if kind_of(&file)? != FileType::RegularFile {
@@ -201,38 +210,38 @@ impl Opening<'_> {
             }
             Err(rustix::io::Errno::NOENT) if self.request.has(libc::O_CREAT) => {
                 // A link that leads nowhere yet.
-                if self.look(path, place, false).is_ok() {
+                if self.look(path, at, false).is_ok() {
                     return Err(Unclear);
                 }
                 let (parent, name) = split(path.to_bytes()).ok_or(Unclear)?;
-                (self.look_at(parent, place).map_err(fails)?, Some(name))
+                (self.look_at(parent, at).map_err(fails)?, Some(name))
             }
             Err(errno) => return Err(fails(errno)),
         };
         let device = statx(&file, c"", AtFlags::EMPTY_PATH, StatxFlags::TYPE)?;
         let device = libc::makedev(device.stx_dev_major, device.stx_dev_minor);
-        if !self.filesystems.sync_files(device, self.asked.tid) {
+        if !self.filesystems.sync_files(device, self.notification.tid) {
             return Err(Unclear);
         }
-        let seen = readlinkat(&place.own, file.as_raw_fd().to_string(), Vec::new())?;
+        let seen = readlinkat(&at.own, file.as_raw_fd().to_string(), Vec::new())?;
         let seen = OsStr::from_bytes(seen.to_bytes());
         let inside = Path::new(seen).strip_prefix("/").map_err(|_| Unclear)?;
-        let mut target = place.root.join(inside);
+        let mut target = at.root.join(inside);
         target.extend(name.map(OsStr::from_bytes));
         Ok(target)
     }
 
-    fn look(&self, path: &CStr, place: &Place, follow: bool) -> rustix::io::Result<OwnedFd> {
+    fn look(&self, path: &CStr, at: &Directories, follow: bool) -> rustix::io::Result<OwnedFd> {
         let mut flags = OFlags::PATH | OFlags::CLOEXEC;
         if !follow {
             flags |= OFlags::NOFOLLOW;
         }
-        openat2(&place.base, path, flags, Mode::empty(), self.resolve())
+        openat2(&at.base, path, flags, Mode::empty(), self.resolve())
     }
 
-    fn look_at(&self, parent: &[u8], place: &Place) -> rustix::io::Result<OwnedFd> {
+    fn look_at(&self, parent: &[u8], at: &Directories) -> rustix::io::Result<OwnedFd> {
         let flags = OFlags::PATH | OFlags::CLOEXEC | OFlags::DIRECTORY;
-        openat2(&place.base, parent, flags, Mode::empty(), self.resolve())
+        openat2(&at.base, parent, flags, Mode::empty(), self.resolve())
     }
 
     /// /proc/self/fd/1 and its kin would be the opener's own.
@@ -240,7 +249,7 @@ impl Opening<'_> {
         ResolveFlags::from_bits_retain(self.request.resolve) | ResolveFlags::NO_MAGICLINKS
     }
 
-    fn open(&self, path: &CStr, place: &Place) -> rustix::io::Result<OwnedFd> {
+    fn open(&self, path: &CStr, at: &Directories) -> rustix::io::Result<OwnedFd> {
         let request = &self.request;
         let flags = OFlags::from_bits_retain(request.flags & !crate::filter::SYNC_BITS);
         // openat2(2) refuses a mode without a use; open(2) ignores it.
@@ -250,7 +259,7 @@ impl Opening<'_> {
             Mode::empty()
         };
         openat2(
-            &place.base,
+            &at.base,
             path,
             flags | OFlags::CLOEXEC,
             mode,

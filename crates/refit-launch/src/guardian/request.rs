@@ -53,8 +53,8 @@ const MOST: usize = 4096;
 
 impl Request {
     /// Of this call; `None`: it cannot be told, or is none.
-    pub fn of(call: Call, asked: &Notification) -> Option<Request> {
-        let [a, b, c, d, ..] = asked.args;
+    pub fn of(call: Call, notification: &Notification) -> Option<Request> {
+        let [a, b, c, d, ..] = notification.args;
         let known = |flags: u64| flags as u32 & KNOWN.cast_unsigned();
         Some(match call {
             Call::Open => Request {
@@ -76,7 +76,7 @@ impl Request {
                     .ok()
                     .filter(|d| (HOW..=MOST).contains(d))?;
                 let mut how = vec![0; size];
-                memory(asked.tid)?.read_exact_at(&mut how, c).ok()?;
+                memory(notification.tid)?.read_exact_at(&mut how, c).ok()?;
                 // What a later kernel put there, nobody knows here (E2BIG).
                 if how[HOW..].iter().any(|byte| *byte != 0) {
                     return None;
@@ -149,7 +149,7 @@ mod tests {
     use super::*;
     use crate::filter::AUDIT_ARCH_X86_64;
 
-    fn asked(args: [u64; 6]) -> Notification {
+    fn notification(args: [u64; 6]) -> Notification {
         Notification {
             id: 1,
             // Its own memory stands for the program's.
@@ -164,7 +164,7 @@ mod tests {
     fn openat2_is_read_from_memory() {
         let mut how = [0o4_010_101_u64, 0o640, 8, 0];
         let args = [5, 7, how.as_ptr().addr() as u64, 24, 0, 0];
-        let request = Request::of(Call::Openat2, &asked(args)).unwrap();
+        let request = Request::of(Call::Openat2, &notification(args)).unwrap();
         let expected = Request {
             directory: 5,
             path: 7,
@@ -175,20 +175,20 @@ mod tests {
         assert_eq!(request, expected);
         assert!(request.is_sync() && request.is_plain(AUDIT_ARCH_X86_64));
         let larger = [5, 7, how.as_ptr().addr() as u64, 32, 0, 0];
-        let of = |args| Request::of(Call::Openat2, &asked(args));
+        let of = |args| Request::of(Call::Openat2, &notification(args));
         assert_eq!(of(larger), Some(expected));
         std::hint::black_box(&mut how)[3] = 1;
         assert_eq!(of(larger), None);
         std::hint::black_box(&mut how)[0] = 0o4_010_001;
         assert_eq!(of(args), None, "a mode, and nothing is created");
         let unreadable = [5, 7, 8, 24, 0, 0];
-        assert_eq!(Request::of(Call::Openat2, &asked(unreadable)), None);
+        assert_eq!(Request::of(Call::Openat2, &notification(unreadable)), None);
     }
 
     #[test]
     fn bits_that_open_ignores_are_no_part_of_it() {
         let args = [7, 1 << 31 | 1 << 40 | 0o10_002, 0o170_644, 0, 0, 0];
-        let request = Request::of(Call::Open, &asked(args)).unwrap();
+        let request = Request::of(Call::Open, &notification(args)).unwrap();
         assert_eq!((request.flags, request.mode), (0o10_002, 0o644));
         assert!(!request.is_plain(AUDIT_ARCH_I386));
         assert!(request.is_plain(AUDIT_ARCH_X86_64));

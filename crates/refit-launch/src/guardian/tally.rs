@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use refit_session::Counter;
 use refit_session::guardian::{ExecutableCounts, GuardianCounts};
 
-use crate::sys::area::{self, EXECUTABLES, SEEN, Shared};
+use crate::sys::shared_memory::{self, EXECUTABLES, SEEN, Shared};
 
 /// The active process's way into the counters; only one writes at a time.
 pub struct Tally<'a> {
@@ -34,7 +34,7 @@ impl Tally<'_> {
 
     /// The entry of an executable.
     pub fn executable(&mut self, path: &[u8]) -> usize {
-        let path = &path[path.len().saturating_sub(area::PATH)..];
+        let path = &path[path.len().saturating_sub(shared_memory::PATH)..];
         if let Some(known) = self.known.get(path) {
             return *known;
         }
@@ -63,9 +63,9 @@ impl Tally<'_> {
     /// Whether the key is not in the set; then it is from now on. When there is
     /// no room near its place, it counts as known.
     fn is_new(&self, key: u64) -> bool {
-        let place = (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 49) as usize;
+        let start = (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 49) as usize;
         for i in 0..32 {
-            let entry = &self.shared.seen[(place + i) % SEEN];
+            let entry = &self.shared.seen[(start + i) % SEEN];
             match entry.load(Relaxed) {
                 0 => {
                     entry.store(key, Relaxed);
@@ -91,7 +91,7 @@ impl Tally<'_> {
     }
 }
 
-fn put_path(entry: &area::Executable, path: &[u8]) {
+fn put_path(entry: &shared_memory::Executable, path: &[u8]) {
     for (word, bytes) in entry.path.iter().zip(path.chunks(8)) {
         let mut all = [0; 8];
         all[..bytes.len()].copy_from_slice(bytes);
@@ -102,8 +102,9 @@ fn put_path(entry: &area::Executable, path: &[u8]) {
 }
 
 fn entries(shared: &Shared) -> impl Iterator<Item = (usize, Vec<u8>)> {
-    let used =
-        |entry: &&area::Executable| entry.state.load(std::sync::atomic::Ordering::Acquire) == 2;
+    let used = |entry: &&shared_memory::Executable| {
+        entry.state.load(std::sync::atomic::Ordering::Acquire) == 2
+    };
     let entries = shared.executables.iter().take_while(used).enumerate();
     entries.map(|(i, entry)| {
         let words = entry.path.iter();

@@ -1,8 +1,7 @@
 //! A call as the trace shows it.
 
-use refit_session::{ANSWERS, CALLS, Event};
+use refit_session::{ANSWERS, CALLS, Event, now_ns};
 
-use super::active::now_ns;
 use super::look::{self, OpenFile};
 use super::tally::Fate;
 use crate::filter::{Call, call};
@@ -10,19 +9,19 @@ use crate::sys::notify::{Answer, Notification};
 
 /// The event of a call that gets this answer now, and came at `since_ns`.
 pub fn event(
-    asked: &Notification,
+    notification: &Notification,
     counter: usize,
     with: Answer,
     fate: Fate,
     since_ns: u64,
 ) -> Event {
-    let exe = look::executable(asked.tid).unwrap_or_default();
+    let exe = look::executable(notification.tid).unwrap_or_default();
     let at_ns = now_ns();
     Event {
         turn: 0,
         at_ns,
         took_ns: at_ns.saturating_sub(since_ns),
-        pid: look::process(asked.tid).unwrap_or(asked.tid),
+        pid: look::process(notification.tid).unwrap_or(notification.tid),
         call: CALLS[counter],
         answer: ANSWERS[match fate {
             Fate::Real => 0,
@@ -35,17 +34,17 @@ pub fn event(
             Answer::Error(errno) => Some(-errno),
         },
         executable: String::from_utf8_lossy(look::basename(&exe)).into_owned(),
-        path: path(asked),
+        path: path(notification),
     }
 }
 
 /// Of the file that the call is about by its descriptor.
-fn path(asked: &Notification) -> String {
+fn path(notification: &Notification) -> String {
     let of_file = matches!(
-        call(asked.arch, asked.number),
+        call(notification.arch, notification.number),
         Some(Call::Fsync | Call::Fdatasync | Call::Syncfs | Call::SyncFileRange | Call::Pwritev2)
     );
-    let file = of_file.then(|| OpenFile::of(asked.tid, asked.args[0] as i32));
+    let file = of_file.then(|| OpenFile::of(notification.tid, notification.args[0] as i32));
     let path = file.flatten().and_then(|file| file.path());
     path.map(|path| path.to_string_lossy().into_owned())
         .unwrap_or_default()

@@ -1,4 +1,4 @@
-//! `disk.c` over the board, as refit calls it for what the preload does not reach.
+//! `disk.c` over the ring, as refit calls it for what the preload does not reach.
 
 use refit_session::DISK_SIZE;
 
@@ -30,18 +30,18 @@ impl EmulatedDisk {
     }
 
     /// The errno with which the flush that begins now fails, or 0.
-    pub fn fault(&self, board: &EventRing) -> u32 {
+    pub fn fault(&self, ring: &EventRing) -> u32 {
         // SAFETY: the words have the struct's size and alignment; what the
-        // processes remember together lies at the board's beginning, and is
+        // processes remember together lies at the ring's beginning, and is
         // only accessed atomically.
-        unsafe { refit_disk_fault(self.0.as_ptr().cast(), board.start()) }
+        unsafe { refit_disk_fault(self.0.as_ptr().cast(), ring.start()) }
     }
 
     /// When a flush of this device is done that began then, both in nanoseconds
     /// of CLOCK_MONOTONIC.
-    pub fn until(&self, board: &EventRing, device: u64, began_ns: u64) -> u64 {
+    pub fn until(&self, ring: &EventRing, device: u64, began_ns: u64) -> u64 {
         // SAFETY: as in `fault`.
-        unsafe { refit_disk_until(self.0.as_ptr().cast(), board.start(), device, began_ns) }
+        unsafe { refit_disk_until(self.0.as_ptr().cast(), ring.start(), device, began_ns) }
     }
 }
 
@@ -61,9 +61,9 @@ mod tests {
     }
 
     fn faults(when: When, seed: u64, n: usize) -> Vec<usize> {
-        let board = EventRing::create().unwrap();
+        let ring = EventRing::create().unwrap();
         let disk = emulated(Disk::Fail { error: 5, when }, seed);
-        (1..=n).filter(|_| disk.fault(&board) == 5).collect()
+        (1..=n).filter(|_| disk.fault(&ring) == 5).collect()
     }
 
     #[test]
@@ -80,26 +80,26 @@ mod tests {
 
     #[test]
     fn flushes_of_one_device_wait_on_each_other_and_share_the_next() {
-        let board = EventRing::create().unwrap();
+        let ring = EventRing::create().unwrap();
         let disk = emulated(Disk::Latency(Box::new([1000; LATENCIES])), 1);
-        assert_eq!(disk.until(&board, 8, 5_000), 6_000);
-        assert_eq!(disk.until(&board, 8, 5_100), 7_000);
-        assert_eq!(disk.until(&board, 8, 5_900), 7_000, "shares it");
-        assert_eq!(disk.until(&board, 8, 6_000), 7_000, "as it begins");
-        assert_eq!(disk.until(&board, 8, 6_001), 8_000, "too late for it");
-        let sum = (0..64).map(|_| disk.until(&board, 8, 6_002)).max();
+        assert_eq!(disk.until(&ring, 8, 5_000), 6_000);
+        assert_eq!(disk.until(&ring, 8, 5_100), 7_000);
+        assert_eq!(disk.until(&ring, 8, 5_900), 7_000, "shares it");
+        assert_eq!(disk.until(&ring, 8, 6_000), 7_000, "as it begins");
+        assert_eq!(disk.until(&ring, 8, 6_001), 8_000, "too late for it");
+        let sum = (0..64).map(|_| disk.until(&ring, 8, 6_002)).max();
         assert_eq!(sum, Some(8_000));
-        assert_eq!(disk.until(&board, 9, 5_100), 6_100, "another device");
-        assert_eq!(disk.until(&board, 8, 9_000), 10_000, "idle meanwhile");
+        assert_eq!(disk.until(&ring, 9, 5_100), 6_100, "another device");
+        assert_eq!(disk.until(&ring, 8, 9_000), 10_000, "idle meanwhile");
     }
 
     #[test]
     fn the_draws_follow_the_distribution_and_the_seed() {
         let table: [u64; LATENCIES] = std::array::from_fn(|i| i as u64);
         let draw = |seed| {
-            let board = EventRing::create().unwrap();
+            let ring = EventRing::create().unwrap();
             let disk = emulated(Disk::Latency(Box::new(table)), seed);
-            let times = (1..20_000_u64).map(|i| disk.until(&board, 1, i << 20) - (i << 20));
+            let times = (1..20_000_u64).map(|i| disk.until(&ring, 1, i << 20) - (i << 20));
             times.collect::<Vec<u64>>()
         };
         let times = draw(3);
@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn writers_in_a_loop_take_turns_in_two_groups() {
-        let board = EventRing::create().unwrap();
+        let ring = EventRing::create().unwrap();
         let disk = emulated(Disk::Latency(Box::new([1000; LATENCIES])), 1);
         let mut done = [0_u64; 64];
         let mut calls = 0;
@@ -126,7 +126,7 @@ mod tests {
                 break;
             }
             // Nobody comes at the very same moment.
-            done[next] = disk.until(&board, 8, done[next] + 1 + next as u64);
+            done[next] = disk.until(&ring, 8, done[next] + 1 + next as u64);
             calls += 1;
         }
         // As 64 writers on ext4 do on a disk with real flushes: half of them in each.
@@ -135,14 +135,14 @@ mod tests {
 
     #[test]
     fn a_scribbled_queue_makes_nobody_wait() {
-        let board = EventRing::create().unwrap();
+        let ring = EventRing::create().unwrap();
         let disk = emulated(Disk::Latency(Box::new([1000; LATENCIES])), 1);
         // SAFETY: the first queue's two words, behind the number of flushes.
         unsafe {
-            let words = board.start().cast::<u64>();
+            let words = ring.start().cast::<u64>();
             words.add(1).write_volatile(8);
             words.add(2).write_volatile(u64::MAX - 5);
         }
-        assert_eq!(disk.until(&board, 8, 5_000), 6_000);
+        assert_eq!(disk.until(&ring, 8, 5_000), 6_000);
     }
 }

@@ -16,7 +16,7 @@ pub struct Installation {
     /// Sends to a listener what it does not decide.
     pub filter: Vec<sock_filter>,
     /// The same where nobody may listen; `None`: then there is none.
-    pub unheard: Option<Vec<sock_filter>>,
+    pub without_listener: Option<Vec<sock_filter>>,
     /// Gives up the privileges of setuid programs for the right to a filter.
     pub no_new_privs: bool,
     /// To the guardian's two processes.
@@ -55,31 +55,31 @@ impl Amendment {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Installed {
     /// It is there, and the guardian listens.
-    Heard,
+    WithListener,
     /// It is there; a listener was refused, as there is one already.
-    Unheard,
+    WithoutListener,
     /// The kernel refused it; errno.
     Refused(i32),
 }
 
 const NOT_TRIED: i32 = 0;
-const HEARD: i32 = 1;
-const UNHEARD: i32 = 2;
+const WITH_LISTENER: i32 = 1;
+const WITHOUT_LISTENER: i32 = 2;
 /// The filter is there and nobody took its listener: nothing may be exec'ed.
-const DEAF: i32 = 3;
+const NOT_TAKEN: i32 = 3;
 
 impl Installation {
     /// A filter and whom it tells.
     pub fn new(
         filter: Vec<sock_filter>,
-        unheard: Option<Vec<sock_filter>>,
+        without_listener: Option<Vec<sock_filter>>,
         no_new_privs: bool,
         guardians: [OwnedFd; 2],
         policy: Amendment,
     ) -> Installation {
         Installation {
             filter,
-            unheard,
+            without_listener,
             no_new_privs,
             guardians,
             policy,
@@ -88,16 +88,16 @@ impl Installation {
     }
 
     /// Whether a program's process has a filter, and nobody to ask.
-    pub(super) fn is_deaf(&self) -> bool {
-        self.state.load(Ordering::Relaxed) == DEAF
+    pub(super) fn is_not_taken(&self) -> bool {
+        self.state.load(Ordering::Relaxed) == NOT_TAKEN
     }
 
     /// `None` before a program was started with it.
     pub fn installed(&self) -> Option<Installed> {
         match self.state.load(Ordering::Relaxed) {
-            NOT_TRIED | DEAF => None,
-            HEARD => Some(Installed::Heard),
-            UNHEARD => Some(Installed::Unheard),
+            NOT_TRIED | NOT_TAKEN => None,
+            WITH_LISTENER => Some(Installed::WithListener),
+            WITHOUT_LISTENER => Some(Installed::WithoutListener),
             refused => Some(Installed::Refused(-refused)),
         }
     }
@@ -107,11 +107,11 @@ impl Installation {
     pub(super) fn install(&self) -> io::Result<()> {
         let state = self.try_install();
         self.state.store(state, Ordering::Relaxed);
-        if state == DEAF {
+        if state == NOT_TAKEN {
             return Err(io::ErrorKind::BrokenPipe.into());
         }
-        if state != HEARD {
-            self.policy.make(state == UNHEARD);
+        if state != WITH_LISTENER {
+            self.policy.make(state == WITHOUT_LISTENER);
         }
         Ok(())
     }
@@ -127,10 +127,10 @@ impl Installation {
         // Once received, a call is not interrupted by a handler.
         let killable = libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV;
         let listener = set_filter(allow | listen | killable, &self.filter);
-        match (listener, &self.unheard) {
+        match (listener, &self.without_listener) {
             (0.., _) => self.hand_over(listener),
             (_, Some(filter)) if listener == -libc::EBUSY => match set_filter(allow, filter) {
-                0 => UNHEARD,
+                0 => WITHOUT_LISTENER,
                 refused => refused,
             },
             (refused, _) => refused,
@@ -142,7 +142,11 @@ impl Installation {
         let listener = unsafe { OwnedFd::from_raw_fd(listener) };
         let taken = [&self.guardians[0], &self.guardians[1]]
             .map(|socket| send_descriptor(socket.as_fd(), listener.as_fd()));
-        if taken.contains(&true) { HEARD } else { DEAF }
+        if taken.contains(&true) {
+            WITH_LISTENER
+        } else {
+            NOT_TAKEN
+        }
     }
 }
 

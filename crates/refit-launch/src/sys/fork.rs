@@ -182,7 +182,7 @@ pub fn detach(name: &CStr, keep: &[BorrowedFd<'_>]) {
 
 /// Makes the calling process one that does not take the processor from whoever
 /// wakes it (sched(7), SCHED_BATCH). False: it has a policy that somebody chose.
-pub fn become_patient() -> bool {
+pub fn use_batch_scheduling() -> bool {
     // SAFETY: about the calling process alone.
     let usual = unsafe { libc::sched_getscheduler(0) } == libc::SCHED_OTHER;
     if usual {
@@ -192,7 +192,7 @@ pub fn become_patient() -> bool {
 }
 
 /// Undoes it.
-pub fn end_patience() {
+pub fn use_normal_scheduling() {
     set_policy(libc::SCHED_OTHER);
 }
 

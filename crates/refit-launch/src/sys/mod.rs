@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-pub mod area;
 pub mod disk;
 pub mod ended;
 pub mod filter;
@@ -13,6 +12,7 @@ pub mod notify;
 pub mod pattern;
 pub mod program;
 pub mod running;
+pub mod shared_memory;
 pub mod supervise;
 pub mod target;
 pub mod thp;

@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::area::{NOTIFICATION, Slot};
+use super::shared_memory::{NOTIFICATION, Slot};
 
 /// One call of a program.
 #[derive(Clone, Copy, Debug)]

@@ -339,7 +339,7 @@ pub(super) fn launch(
     let was_ignored = before == libc::SIG_IGN;
     match start(program, filter, mask, was_ignored) {
         // The guardian was killed meanwhile: then without.
-        Err(_) if filter.is_some_and(Installation::is_deaf) => {
+        Err(_) if filter.is_some_and(Installation::is_not_taken) => {
             start(program, None, mask, was_ignored)
         }
         started => started,

@@ -23,13 +23,13 @@ mod tracepoint;
 
 use std::collections::BTreeMap;
 
+use refit_session::now_ns;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use account::Account;
 use record::Record;
 use ring::Rings;
-use sys::now_ns;
 use tracepoint::Tracepoint;
 
 /// What the witness says of one run.

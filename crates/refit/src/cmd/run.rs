@@ -114,7 +114,7 @@ fn start(mut plan: Plan) -> Result<ExitCode> {
         return Ok(not_started(&plan, prepared.session, &error));
     }
     let mut watch = Watch::begin(&prepared, plan.json.is_some()).with_witness();
-    let board = prepared.board.as_ref();
+    let board = prepared.event_ring.as_ref();
     let mut trace = plan
         .trace
         .take()

@@ -27,18 +27,6 @@ fn owned(result: libc::c_long) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// CLOCK_MONOTONIC in nanoseconds.
-#[must_use]
-pub fn now_ns() -> u64 {
-    let mut now = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    // SAFETY: writes into the structure that is passed.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
-    now.tv_sec.cast_unsigned() * 1_000_000_000 + now.tv_nsec.cast_unsigned()
-}
-
 /// Opens a directory of a filesystem by its inode alone. The handle is that of
 /// most filesystems (linux/exportfs.h, FILEID_INO32_GEN); generation 0 stands
 /// for any on ext4 (`ext4_nfs_get_inode`), elsewhere nothing is found.

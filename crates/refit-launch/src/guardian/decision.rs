@@ -3,9 +3,8 @@
 use std::path::Path;
 use std::sync::atomic::Ordering::Relaxed;
 
-use refit_session::Knob;
+use refit_session::{EventRing, Knob, now_ns};
 
-use super::active::now_ns;
 use super::filesystems::Filesystems;
 use super::look::{self, OpenFile};
 use super::request::Request;
@@ -13,13 +12,12 @@ use super::rules::Rules;
 use super::tally::Fate;
 use super::{Orders, maps};
 use crate::filter::{AUDIT_ARCH_I386, Call};
-use crate::sys::area::Shared;
 use crate::sys::disk::EmulatedDisk;
 use crate::sys::notify::{Answer, Notification};
-use refit_session::EventRing;
+use crate::sys::shared_memory::Shared;
 
 /// Decides calls by the policy.
-pub struct Judge<'a> {
+pub struct Decider<'a> {
     /// Its rules.
     pub rules: Rules<'a>,
     /// What is known of devices.
@@ -32,7 +30,7 @@ pub struct Judge<'a> {
 
 /// What is to be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum Decision {
     /// To say this now.
     Now(Answer, Fate),
     /// To let it through then (CLOCK_MONOTONIC).
@@ -45,8 +43,8 @@ pub enum Verdict {
 }
 
 /// The kernel does it.
-const REAL: Verdict = Verdict::Now(Answer::Continue, Fate::Real);
-const SUPPRESSED: Verdict = Verdict::Now(Answer::Value(0), Fate::Suppressed);
+const REAL: Decision = Decision::Now(Answer::Continue, Fate::Real);
+const SUPPRESSED: Decision = Decision::Now(Answer::Value(0), Fate::Suppressed);
 
 /// sync_file_range(2): the flags that there are.
 const RANGE_FLAGS: u64 = 7;
@@ -71,18 +69,18 @@ pub fn counter_of(call: Call) -> Option<usize> {
     })
 }
 
-impl<'a> Judge<'a> {
+impl<'a> Decider<'a> {
     /// By these orders.
-    pub fn new(orders: Orders<'a>, shared: &'a Shared) -> Judge<'a> {
-        let disk = orders.policy.disk.is_some().then_some(orders.board);
-        Judge {
+    pub fn new(orders: Orders<'a>, shared: &'a Shared) -> Decider<'a> {
+        let disk = orders.policy.disk.is_some().then_some(orders.ring);
+        Decider {
             rules: Rules::new(&orders.policy.rules, &shared.matched),
             filesystems: Filesystems::default(),
             shared,
             root: orders.policy.root.0,
             disk: disk
                 .flatten()
-                .map(|board| (EmulatedDisk::new(&orders.policy.disk_bytes()), board)),
+                .map(|ring| (EmulatedDisk::new(&orders.policy.disk_bytes()), ring)),
         }
     }
 
@@ -98,16 +96,16 @@ impl<'a> Judge<'a> {
     }
 
     /// Of a call in this executable (a basename), other than an open.
-    pub fn verdict(&mut self, call: Call, asked: &Notification, exe: &[u8]) -> Verdict {
+    pub fn of_call(&mut self, call: Call, notification: &Notification, exe: &[u8]) -> Decision {
         match call {
-            Call::Fsync | Call::Fdatasync => self.of_file(asked, exe, true),
-            Call::SyncFileRange => self.of_range(asked, exe),
+            Call::Fsync | Call::Fdatasync => self.of_file(notification, exe, true),
+            Call::SyncFileRange => self.of_range(notification, exe),
             Call::Sync => self.of_all(exe, None),
-            Call::Syncfs => match OpenFile::of(asked.tid, asked.args[0] as i32) {
+            Call::Syncfs => match OpenFile::of(notification.tid, notification.args[0] as i32) {
                 Some(file) => self.of_all(exe, Some(file.device)),
                 None => REAL,
             },
-            Call::Msync => self.of_memory(asked, exe),
+            Call::Msync => self.of_memory(notification, exe),
             Call::Pwritev2 => {
                 // Its data cannot be written for the program.
                 self.pass_disk_by(exe);
@@ -118,12 +116,12 @@ impl<'a> Judge<'a> {
     }
 
     /// Of an open with O_SYNC or O_DSYNC.
-    pub fn of_open(&self, request: &Request, asked: &Notification, exe: &[u8]) -> Verdict {
+    pub fn of_open(&self, request: &Request, notification: &Notification, exe: &[u8]) -> Decision {
         // Which restrictions a program gave itself, nobody else can see.
         let restricted = self.shared.landlocked.load(Relaxed) != 0;
         if self.by_path(exe) || self.rules.swapped(Knob::Sync, exe, None) {
-            if !restricted && request.is_plain(asked.arch) {
-                return Verdict::Open;
+            if !restricted && request.is_plain(notification.arch) {
+                return Decision::Open;
             }
             self.shared.left_synchronous.fetch_add(1, Relaxed);
         }
@@ -142,16 +140,16 @@ impl<'a> Judge<'a> {
     }
 
     /// `flushes`: it reaches the device, and so the emulated one.
-    fn of_file(&mut self, asked: &Notification, exe: &[u8], flushes: bool) -> Verdict {
-        let Some(file) = OpenFile::of(asked.tid, asked.args[0] as i32) else {
+    fn of_file(&mut self, notification: &Notification, exe: &[u8], flushes: bool) -> Decision {
+        let Some(file) = OpenFile::of(notification.tid, notification.args[0] as i32) else {
             return REAL;
         };
-        let succeeds = file.is_file() && self.filesystems.sync_files(file.device, asked.tid);
+        let succeeds = file.is_file() && self.filesystems.sync_files(file.device, notification.tid);
         if !succeeds {
             return REAL;
         }
         let path = if self.by_path(exe) {
-            let path = look::shares_mounts(asked.tid).then(|| file.path());
+            let path = look::shares_mounts(notification.tid).then(|| file.path());
             let Some(path) = path.flatten() else {
                 self.shared.path_unknown.fetch_add(1, Relaxed);
                 return self.real(exe, None, Some(file.device), flushes);
@@ -167,11 +165,11 @@ impl<'a> Judge<'a> {
         }
     }
 
-    fn of_range(&mut self, asked: &Notification, exe: &[u8]) -> Verdict {
-        let [_, offset, length, flags, ..] = asked.args;
-        let join = |low: usize| asked.args[low] & INT | asked.args[low + 1] << 32;
-        let (offset, length, flags) = if asked.arch == AUDIT_ARCH_I386 {
-            (join(1), join(3), asked.args[5])
+    fn of_range(&mut self, notification: &Notification, exe: &[u8]) -> Decision {
+        let [_, offset, length, flags, ..] = notification.args;
+        let join = |low: usize| notification.args[low] & INT | notification.args[low + 1] << 32;
+        let (offset, length, flags) = if notification.arch == AUDIT_ARCH_I386 {
+            (join(1), join(3), notification.args[5])
         } else {
             (offset, length, flags)
         };
@@ -182,11 +180,11 @@ impl<'a> Judge<'a> {
         if !fits || flags & INT > RANGE_FLAGS {
             return REAL;
         }
-        self.of_file(asked, exe, false)
+        self.of_file(notification, exe, false)
     }
 
     /// Of what covers files in and out of any scope of paths.
-    fn of_all(&self, exe: &[u8], device: Option<u64>) -> Verdict {
+    fn of_all(&self, exe: &[u8], device: Option<u64>) -> Decision {
         if !self.by_path(exe) && self.rules.swapped(Knob::Sync, exe, None) {
             SUPPRESSED
         } else {
@@ -194,22 +192,22 @@ impl<'a> Judge<'a> {
         }
     }
 
-    fn of_memory(&mut self, asked: &Notification, exe: &[u8]) -> Verdict {
-        let [from, length, flags, ..] = asked.args;
+    fn of_memory(&mut self, notification: &Notification, exe: &[u8]) -> Decision {
+        let [from, length, flags, ..] = notification.args;
         // Other flags (MS_INVALIDATE) can make it fail.
         if flags & INT != u64::from(libc::MS_SYNC.cast_unsigned()) {
             return REAL;
         }
-        let (from, length) = if asked.arch == AUDIT_ARCH_I386 {
+        let (from, length) = if notification.arch == AUDIT_ARCH_I386 {
             (from & INT, length & INT)
         } else {
             (from, length)
         };
-        let Some(files) = maps::shared_files(asked.tid, from, length) else {
+        let Some(files) = maps::shared_files(notification.tid, from, length) else {
             return REAL;
         };
         let by_path = self.by_path(exe);
-        if by_path && !look::shares_mounts(asked.tid) {
+        if by_path && !look::shares_mounts(notification.tid) {
             self.shared.path_unknown.fetch_add(1, Relaxed);
             return self.real(exe, None, None, true);
         }
@@ -230,20 +228,26 @@ impl<'a> Judge<'a> {
 
     /// Of a real flush: the emulated disk may delay it, and fail it where it is
     /// about a device (sync(2) cannot fail).
-    fn real(&self, exe: &[u8], path: Option<&Path>, device: Option<u64>, flushes: bool) -> Verdict {
-        let Some((disk, board)) = self.disk.as_ref().filter(|_| flushes) else {
+    fn real(
+        &self,
+        exe: &[u8],
+        path: Option<&Path>,
+        device: Option<u64>,
+        flushes: bool,
+    ) -> Decision {
+        let Some((disk, ring)) = self.disk.as_ref().filter(|_| flushes) else {
             return REAL;
         };
         if !self.rules.swapped(Knob::Disk, exe, path) {
             return REAL;
         }
-        match device.map_or(0, |_| disk.fault(board)) {
+        match device.map_or(0, |_| disk.fault(ring)) {
             0 => {}
-            errno => return Verdict::Now(Answer::Error(errno as i32), Fate::Injected),
+            errno => return Decision::Now(Answer::Error(errno as i32), Fate::Injected),
         }
         let now = now_ns();
-        match disk.until(board, device.unwrap_or(self.root), now) {
-            until_ns if until_ns > now => Verdict::Hold { until_ns },
+        match disk.until(ring, device.unwrap_or(self.root), now) {
+            until_ns if until_ns > now => Decision::Hold { until_ns },
             _ => REAL,
         }
     }

@@ -110,12 +110,12 @@ fn write_whole(dir: &Path, path: &Path) -> io::Result<()> {
 }
 
 /// Lets a small program load `libraries` (an `LD_PRELOAD` value) once, before
-/// the user's program does. The result is remembered beside refit's library,
+/// the user's program does. The result is remembered next to refit's library,
 /// by the identity of each file.
 ///
 /// # Errors
 /// [`LaunchError::LibraryUnreadable`], or [`LaunchError::TestLoad`] when ld.so
-/// said anything or the program did not end with 0.
+/// printed anything or the program did not end with 0.
 pub fn test_load(library: &Path, libraries: &[PathBuf]) -> Result<(), LaunchError> {
     let mut identity = String::new();
     for path in libraries {
@@ -147,14 +147,14 @@ pub fn test_load(library: &Path, libraries: &[PathBuf]) -> Result<(), LaunchErro
         .map(|p| p.display().to_string())
         .collect::<Vec<_>>()
         .join(":");
-    let said = try_load(&value).map_err(|cause| LaunchError::LibraryUnreadable {
+    let output = try_load(&value).map_err(|cause| LaunchError::LibraryUnreadable {
         path: "/bin/true".into(),
         cause,
     })?;
-    if let Some(said) = said {
+    if let Some(output) = output {
         return Err(LaunchError::TestLoad {
             libraries: value,
-            said,
+            output,
         });
     }
     // Without a place to remember it is only tried again the next time.

@@ -97,12 +97,12 @@ pub struct Shared {
 }
 
 /// The mapping.
-pub struct Area(NonNull<Shared>);
+pub struct GuardianMemory(NonNull<Shared>);
 
-impl Area {
+impl GuardianMemory {
     /// Makes it. The slots are there at once: the kernel must never have to wait
     /// for memory between taking a call and writing its id down.
-    pub fn new() -> io::Result<Area> {
+    pub fn new() -> io::Result<GuardianMemory> {
         let length = size_of::<Shared>();
         // SAFETY: a new anonymous mapping, of a size that is not 0.
         let at = unsafe {
@@ -118,15 +118,15 @@ impl Area {
         if at == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
-        let area = Area(NonNull::new(at.cast()).expect("the kernel maps nothing at 0"));
-        for slot in &area.slots {
+        let memory = GuardianMemory(NonNull::new(at.cast()).expect("the kernel maps nothing at 0"));
+        for slot in &memory.slots {
             slot.since_ns.store(0, std::sync::atomic::Ordering::Relaxed);
         }
-        Ok(area)
+        Ok(memory)
     }
 }
 
-impl Deref for Area {
+impl Deref for GuardianMemory {
     type Target = Shared;
 
     fn deref(&self) -> &Shared {
@@ -137,7 +137,7 @@ impl Deref for Area {
     }
 }
 
-impl Drop for Area {
+impl Drop for GuardianMemory {
     fn drop(&mut self) {
         // SAFETY: nobody borrows it any more; other processes keep theirs.
         unsafe { libc::munmap(self.0.as_ptr().cast(), size_of::<Shared>()) };
