@@ -11,14 +11,14 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Signal, pidfd_send_signal};
 
 use super::decision::{Decider, Decision, counter_of};
+use super::memory::{GuardianMemory, SLOTS};
 use super::opener::{KERNELS, OPENED, Opening};
 use super::request::Request;
 use super::tally::{Fate, Tally};
 use super::{Orders, Role, look, trace};
 use crate::filter::{self, Call};
 use crate::sys::fork::{Child, Side, fork, own_pidfd, split};
-use crate::sys::notify::{Answer, Notification, answer, still_waits, wake_on_same_processor};
-use crate::sys::shared_memory::{GuardianMemory, SLOTS, Slot};
+use crate::sys::notify::{Answer, Notification, Slot, answer, still_waits, wake_on_same_processor};
 
 /// After which another standby is tried to be made, and callers of openers are
 /// looked after.
@@ -58,7 +58,7 @@ impl<'a> Active<'a> {
             memory,
             listener,
             decider: Decider::new(orders, memory),
-            tally: Tally::new(memory),
+            tally: Tally::new(&memory.tally),
             held: BTreeSet::new(),
             openers: Vec::new(),
             trace: orders.ring.filter(|_| traces),
@@ -88,7 +88,7 @@ impl<'a> Active<'a> {
                 }
             }
         }
-        self.memory.released.fetch_add(1, Relaxed);
+        self.memory.tally.released.fetch_add(1, Relaxed);
         self.end_open(index, &notification);
     }
 
@@ -96,7 +96,7 @@ impl<'a> Active<'a> {
     /// that of a standby which it has made, and whose return this is.
     pub fn run(mut self, mut standby: Option<Child>) -> Option<Role> {
         if standby.is_none() {
-            self.memory.takeovers.fetch_add(1, Relaxed);
+            self.memory.tally.takeovers.fetch_add(1, Relaxed);
         }
         loop {
             if standby.is_none() {
@@ -162,7 +162,7 @@ impl<'a> Active<'a> {
             return self.finish(slot, notification.id, Answer::Continue);
         };
         if free.is_none() {
-            memory.crowded.fetch_add(1, Relaxed);
+            memory.tally.crowded.fetch_add(1, Relaxed);
             return self.finish(slot, notification.id, Answer::Continue);
         }
         self.decide(index, call, &notification);
@@ -282,7 +282,7 @@ impl<'a> Active<'a> {
 
     /// An open stays synchronous.
     fn leave(&self, index: usize, notification: &Notification) {
-        self.memory.left_synchronous.fetch_add(1, Relaxed);
+        self.memory.tally.left_synchronous.fetch_add(1, Relaxed);
         self.end(index, notification, Answer::Continue, Fate::Real);
     }
 

@@ -7,6 +7,7 @@ use refit_session::{EventRing, Knob, now_ns};
 
 use super::filesystems::Filesystems;
 use super::look::{self, OpenFile};
+use super::memory::GuardianMemory;
 use super::request::Request;
 use super::rules::Rules;
 use super::tally::Fate;
@@ -14,7 +15,6 @@ use super::{Orders, maps};
 use crate::filter::{AUDIT_ARCH_I386, Call};
 use crate::sys::disk::EmulatedDisk;
 use crate::sys::notify::{Answer, Notification};
-use crate::sys::shared_memory::Shared;
 
 /// Decides calls by the policy.
 pub struct Decider<'a> {
@@ -22,7 +22,7 @@ pub struct Decider<'a> {
     pub rules: Rules<'a>,
     /// What is known of devices.
     pub filesystems: Filesystems,
-    shared: &'a Shared,
+    memory: &'a GuardianMemory,
     disk: Option<(EmulatedDisk, &'a EventRing)>,
     /// The device of "/".
     root: u64,
@@ -71,12 +71,12 @@ pub fn counter_of(call: Call) -> Option<usize> {
 
 impl<'a> Decider<'a> {
     /// By these orders.
-    pub fn new(orders: Orders<'a>, shared: &'a Shared) -> Decider<'a> {
+    pub fn new(orders: Orders<'a>, memory: &'a GuardianMemory) -> Decider<'a> {
         let disk = orders.policy.disk.is_some().then_some(orders.ring);
         Decider {
-            rules: Rules::new(&orders.policy.rules, &shared.matched),
+            rules: Rules::new(&orders.policy.rules, &memory.tally.matched),
             filesystems: Filesystems::default(),
-            shared,
+            memory,
             root: orders.policy.root.0,
             disk: disk
                 .flatten()
@@ -88,9 +88,9 @@ impl<'a> Decider<'a> {
     pub fn note(&self, call: Call) {
         match call {
             Call::Seccomp => {
-                self.shared.listeners_refused.fetch_add(1, Relaxed);
+                self.memory.tally.listeners_refused.fetch_add(1, Relaxed);
             }
-            Call::Landlock => self.shared.landlocked.store(1, Relaxed),
+            Call::Landlock => self.memory.landlocked.store(1, Relaxed),
             _ => {}
         }
     }
@@ -118,12 +118,12 @@ impl<'a> Decider<'a> {
     /// Of an open with O_SYNC or O_DSYNC.
     pub fn of_open(&self, request: &Request, notification: &Notification, exe: &[u8]) -> Decision {
         // Which restrictions a program gave itself, nobody else can see.
-        let restricted = self.shared.landlocked.load(Relaxed) != 0;
+        let restricted = self.memory.landlocked.load(Relaxed) != 0;
         if self.by_path(exe) || self.rules.swapped(Knob::Sync, exe, None) {
             if !restricted && request.is_plain(notification.arch) {
                 return Decision::Open;
             }
-            self.shared.left_synchronous.fetch_add(1, Relaxed);
+            self.memory.tally.left_synchronous.fetch_add(1, Relaxed);
         }
         self.pass_disk_by(exe);
         REAL
@@ -131,7 +131,7 @@ impl<'a> Decider<'a> {
 
     fn pass_disk_by(&self, exe: &[u8]) {
         if self.rules.swapped(Knob::Disk, exe, None) {
-            self.shared.not_delayed.fetch_add(1, Relaxed);
+            self.memory.tally.not_delayed.fetch_add(1, Relaxed);
         }
     }
 
@@ -151,7 +151,7 @@ impl<'a> Decider<'a> {
         let path = if self.by_path(exe) {
             let path = look::shares_mounts(notification.tid).then(|| file.path());
             let Some(path) = path.flatten() else {
-                self.shared.path_unknown.fetch_add(1, Relaxed);
+                self.memory.tally.path_unknown.fetch_add(1, Relaxed);
                 return self.real(exe, None, Some(file.device), flushes);
             };
             Some(path)
@@ -208,7 +208,7 @@ impl<'a> Decider<'a> {
         };
         let by_path = self.by_path(exe);
         if by_path && !look::shares_mounts(notification.tid) {
-            self.shared.path_unknown.fetch_add(1, Relaxed);
+            self.memory.tally.path_unknown.fetch_add(1, Relaxed);
             return self.real(exe, None, None, true);
         }
         let off = |path: Option<&Path>| self.rules.swapped(Knob::Sync, exe, path);

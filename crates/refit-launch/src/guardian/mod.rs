@@ -13,6 +13,7 @@ mod filesystems;
 mod identity;
 mod look;
 mod maps;
+mod memory;
 mod opener;
 mod request;
 mod rules;
@@ -38,8 +39,9 @@ use crate::sys::fork::{
     Child, OrphansParent, Side, detach, fork_orphan, own_pidfd, split, use_batch_scheduling,
     use_normal_scheduling,
 };
-use crate::sys::shared_memory::GuardianMemory;
+use crate::sys::shared_memory::SharedMemory;
 use active::Active;
+use memory::{GuardianMemory, guardian_memory};
 
 /// What a guardian decides by.
 #[derive(Clone, Copy)]
@@ -52,7 +54,7 @@ pub struct Orders<'a> {
 
 /// refit's side of a guardian.
 pub struct Guardian {
-    memory: GuardianMemory,
+    memory: SharedMemory<GuardianMemory>,
     /// While it is not known that there is one.
     parent: Cell<Option<OrphansParent>>,
 }
@@ -64,7 +66,7 @@ impl Guardian {
     /// # Errors
     /// No memory, no process, no descriptor.
     pub fn start(orders: Orders<'_>) -> io::Result<(Guardian, [OwnedFd; 2])> {
-        let memory = GuardianMemory::new()?;
+        let memory = guardian_memory()?;
         let (to_active, active) = pair()?;
         let (to_standby, standby) = pair()?;
         // An orphan, so that nobody's wait(2) sees the guardian's end.
@@ -89,7 +91,7 @@ impl Guardian {
     /// What it has counted so far.
     #[must_use]
     pub fn counts(&self) -> GuardianCounts {
-        tally::counts(&self.memory)
+        tally::counts(&self.memory.tally)
     }
 }
 

@@ -27,8 +27,7 @@ use super::identity::{Identity, is_apart};
 use super::look;
 use super::request::{self, Request};
 use super::rules::Rules;
-use crate::sys::notify::{Answer, Notification, add_descriptor, answer, still_waits};
-use crate::sys::shared_memory::Slot;
+use crate::sys::notify::{Answer, Notification, Slot, add_descriptor, answer, still_waits};
 use refit_session::Knob;
 use refit_session::names::OPENER;
 

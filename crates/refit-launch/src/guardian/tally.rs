@@ -1,16 +1,77 @@
 //! What is counted of the calls that come to the guardian.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
-use refit_session::Counter;
 use refit_session::guardian::{ExecutableCounts, GuardianCounts};
+use refit_session::{CALLS, Counter};
 
-use crate::sys::shared_memory::{self, EXECUTABLES, SEEN, Shared};
+use crate::sys::shared_memory::shared;
 
-/// The active process's way into the counters; only one writes at a time.
+/// Executables that are told apart; the last one stands for all others.
+const EXECUTABLES: usize = 128;
+/// Threads and processes that are remembered as seen.
+const SEEN: usize = 1 << 15;
+/// Bytes of a path.
+const PATH: usize = 256;
+
+shared! {
+    /// Counters of one kind of call, as in the session page.
+    pub struct SharedCounter {
+        /// Calls that came.
+        pub seen: AtomicU64,
+        /// Answered with 0.
+        pub suppressed: AtomicU64,
+        /// Let through.
+        pub real: AtomicU64,
+        /// Nanoseconds that they were held.
+        pub waited_ns: AtomicU64,
+        /// Failed by the emulated disk.
+        pub injected: AtomicU64,
+    }
+
+    /// What one executable did.
+    pub struct Executable {
+        /// 0 free, 2 in use. Only the active process of the guardian writes.
+        pub state: AtomicU32,
+        /// Bytes of the path.
+        pub length: AtomicU32,
+        /// Its path as refit sees it.
+        pub path: [AtomicU64; PATH / 8],
+        /// Processes that made such a call.
+        pub processes: AtomicU64,
+        /// In the order of [`CALLS`].
+        pub calls: [SharedCounter; CALLS.len()],
+    }
+
+    /// What is counted, for refit to read.
+    pub struct TallyMemory {
+        /// By executable.
+        pub executables: [Executable; EXECUTABLES],
+        /// A set: thread or process, executable.
+        pub seen: [AtomicU64; SEEN],
+        /// Bit i: rule i decided a call.
+        pub matched: AtomicU64,
+        /// Calls that were real because their file could not be determined.
+        pub path_unknown: AtomicU64,
+        /// Opens whose writes the emulated disk does not delay.
+        pub not_delayed: AtomicU64,
+        /// Opens that stayed synchronous, as they could not be done exactly.
+        pub left_synchronous: AtomicU64,
+        /// Calls that found no slot, and were real.
+        pub crowded: AtomicU64,
+        /// Times that one process of the guardian took over from the other.
+        pub takeovers: AtomicU64,
+        /// Calls that were received and not answered when that happened.
+        pub released: AtomicU64,
+        /// Programs that wanted a listener of their own.
+        pub listeners_refused: AtomicU64,
+    }
+}
+
+/// The active process's access to the counters; only one writes at a time.
 pub struct Tally<'a> {
-    shared: &'a Shared,
+    shared: &'a TallyMemory,
     known: HashMap<Vec<u8>, usize>,
 }
 
@@ -27,14 +88,14 @@ pub enum Fate {
 
 impl Tally<'_> {
     /// Goes on where another process stopped.
-    pub fn new(shared: &Shared) -> Tally<'_> {
+    pub fn new(shared: &TallyMemory) -> Tally<'_> {
         let known = entries(shared).map(|(i, path)| (path, i)).collect();
         Tally { shared, known }
     }
 
     /// The entry of an executable.
     pub fn executable(&mut self, path: &[u8]) -> usize {
-        let path = &path[path.len().saturating_sub(shared_memory::PATH)..];
+        let path = &path[path.len().saturating_sub(PATH)..];
         if let Some(known) = self.known.get(path) {
             return *known;
         }
@@ -91,7 +152,7 @@ impl Tally<'_> {
     }
 }
 
-fn put_path(entry: &shared_memory::Executable, path: &[u8]) {
+fn put_path(entry: &Executable, path: &[u8]) {
     for (word, bytes) in entry.path.iter().zip(path.chunks(8)) {
         let mut all = [0; 8];
         all[..bytes.len()].copy_from_slice(bytes);
@@ -101,10 +162,8 @@ fn put_path(entry: &shared_memory::Executable, path: &[u8]) {
     entry.state.store(2, std::sync::atomic::Ordering::Release);
 }
 
-fn entries(shared: &Shared) -> impl Iterator<Item = (usize, Vec<u8>)> {
-    let used = |entry: &&shared_memory::Executable| {
-        entry.state.load(std::sync::atomic::Ordering::Acquire) == 2
-    };
+fn entries(shared: &TallyMemory) -> impl Iterator<Item = (usize, Vec<u8>)> {
+    let used = |entry: &&Executable| entry.state.load(std::sync::atomic::Ordering::Acquire) == 2;
     let entries = shared.executables.iter().take_while(used).enumerate();
     entries.map(|(i, entry)| {
         let words = entry.path.iter();
@@ -117,7 +176,7 @@ fn entries(shared: &Shared) -> impl Iterator<Item = (usize, Vec<u8>)> {
 }
 
 /// All that was counted so far.
-pub fn counts(shared: &Shared) -> GuardianCounts {
+pub fn counts(shared: &TallyMemory) -> GuardianCounts {
     let load = |n: &AtomicU64| n.load(Relaxed);
     let executables = entries(shared).map(|(i, path)| {
         let entry = &shared.executables[i];

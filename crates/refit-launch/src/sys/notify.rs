@@ -2,9 +2,30 @@
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering::Relaxed};
 
-use super::shared_memory::{NOTIFICATION, Slot};
+use super::shared_memory::shared;
+
+/// Room for a struct seccomp_notif, which may grow (SECCOMP_GET_NOTIF_SIZES).
+const NOTIFICATION: usize = 256;
+
+shared! {
+    /// One call that waits for its answer.
+    pub struct Slot {
+        /// As the kernel wrote it, all zeros when the slot is free: SECCOMP_IOCTL_
+        /// NOTIF_RECV writes here, so that an id that was received is on record
+        /// whatever happens to the receiver.
+        pub notification: [AtomicU64; NOTIFICATION / 8],
+        /// CLOCK_MONOTONIC, ns, when it came.
+        pub since_ns: AtomicU64,
+        /// The pid of who opens a file for it, 0: nobody (`guardian/opener.rs`).
+        pub opener: AtomicU32,
+        /// 1 + the index of its executable, 0: it was not counted yet.
+        pub executable: AtomicU32,
+        /// The program's descriptor of the file that was opened for it.
+        pub descriptor: AtomicI32,
+    }
+}
 
 /// One call of a program.
 #[derive(Clone, Copy, Debug)]
