@@ -45,7 +45,7 @@ pub const DIRECTORIES: [&str; 5] = [
     "/usr/local/lib",
 ];
 
-/// Where an allocator lies; `dir` is looked at first.
+/// The path of an allocator's library; `dir` is searched first.
 #[must_use]
 pub fn find(known: &Known, dir: Option<&Path>) -> Option<PathBuf> {
     dir.into_iter()

@@ -39,7 +39,7 @@ pub fn emulated(disk: &knobs::Disk) -> Result<Disk, LaunchError> {
 ///
 /// # Errors
 /// [`LaunchError::Profile`] when a profile cannot be read;
-/// [`LaunchError::FaultyDisk`] when it is no distribution.
+/// [`LaunchError::FaultyDisk`] when the disk fails flushes instead of delaying them.
 pub fn latencies(disk: &knobs::Disk) -> Result<Vec<u64>, LaunchError> {
     match emulated(disk)? {
         Disk::Latency(times) => Ok(times.to_vec()),

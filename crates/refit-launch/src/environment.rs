@@ -21,7 +21,7 @@ impl Environment {
             .map(|(_, value)| value.as_os_str())
     }
 
-    /// Sets a variable, in its place when it is there.
+    /// Sets a variable; one that exists keeps its position.
     pub fn set(&mut self, name: &str, value: impl Into<OsString>) {
         let value = value.into();
         match self.0.iter_mut().find(|(n, _)| n == name) {
@@ -34,8 +34,8 @@ impl Environment {
         self.0.retain(|(n, _)| n != name);
     }
 
-    /// GLIBC_TUNABLES holds many settings in one variable: ours go behind the
-    /// user's, and the last of a name wins (glibc elf/dl-tunables.c).
+    /// GLIBC_TUNABLES holds many settings in one variable: ours go after the
+    /// user's, and the last one of a name wins (glibc elf/dl-tunables.c).
     pub fn set_allocator_variable(&mut self, name: &str, value: &str) {
         match self.get(name) {
             Some(old) if name == "GLIBC_TUNABLES" && !old.is_empty() => {
@@ -71,8 +71,8 @@ impl Environment {
         }
     }
 
-    /// Adds a variable that means nothing, so that all have this many bytes
-    /// together, NULs included. What is larger stays as it is.
+    /// Adds a variable without a meaning, so that all together have this many bytes,
+    /// NULs included. A larger environment stays as it is.
     pub fn fill_up_to(&mut self, bytes: usize) {
         const NAME: &str = "REFIT_PADDING";
         self.remove(NAME);
@@ -90,7 +90,7 @@ impl Environment {
     }
 }
 
-/// An outer refit's library: the inner one takes its place.
+/// Whether it is the library of an outer refit, which the inner one replaces.
 fn is_our_library(path: &Path) -> bool {
     path.file_name() == Some(OsStr::new(refit_session::LIBRARY_NAME))
 }

@@ -3,38 +3,38 @@
 //! It looks at the architecture, then at the number, and only then, for the few
 //! calls that are ours, at arguments: so the kernel's table of actions that need
 //! no look (Linux 5.11, kernel/seccomp.c) leaves all other calls as fast as they
-//! were. What it does not know is allowed: a real call.
+//! were. Unknown calls are allowed: they are real.
 
 use libc::sock_filter;
 use refit_session::COOKIE;
 
-/// What becomes of the calls that wait for durability.
+/// How calls that wait for durability are answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Syncs {
-    /// They return 0, and nothing happens.
+    /// By the kernel, with 0, without any effect.
     Succeed,
-    /// The guardian answers each.
+    /// By the guardian.
     Ask,
 }
 
-/// What becomes of io_uring_setup.
+/// How io_uring_setup is answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rings {
     /// It is real.
     Leave,
-    /// ENOSYS: programs go on without a ring.
+    /// ENOSYS: programs continue without an io_uring.
     Deny,
 }
 
 /// What a filter does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Filter {
-    /// fsync and its kin.
+    /// fsync and the like.
     pub syncs: Syncs,
     /// io_uring_setup.
     pub rings: Rings,
-    /// Somebody listens: opens with O_SYNC, and what is only to be counted, go
-    /// to the guardian. Without one they are allowed.
+    /// There is a guardian: opens with O_SYNC, and calls that are only counted, go
+    /// to it. Without one they are allowed.
     pub listened: bool,
 }
 
@@ -136,7 +136,7 @@ pub enum Call {
     Landlock,
 }
 
-/// Which call it is; `None`: none of ours.
+/// The call of this number; `None` for one that no filter intercepts.
 #[must_use]
 pub fn call(arch: u32, number: u32) -> Option<Call> {
     let (calls, number) = match arch {
@@ -170,7 +170,7 @@ const PATH_BIT: u32 = libc::O_PATH.cast_unsigned();
 const MSYNC_BIT: u32 = libc::MS_SYNC.cast_unsigned();
 /// RWF_DSYNC | RWF_SYNC, pwritev2(2).
 const RWF_SYNC_BITS: u32 = 6;
-/// sync_file_range(2): the flags that there are.
+/// All flags of sync_file_range(2).
 const RANGE_FLAGS: u32 = 7;
 const PAGE: u32 = 4096;
 const NEGATIVE: u32 = 1 << 31;
@@ -212,14 +212,14 @@ fn jump(code: u32, k: u32, yes: u8, no: u8) -> sock_filter {
     }
 }
 
-/// A block for one call: it is entered with the number in the accumulator, and
-/// passed when that is another.
+/// A block for one call. The accumulator holds the number; for another number the
+/// block is skipped.
 fn when(number: u32, block: Vec<sock_filter>) -> Vec<sock_filter> {
     let length = u8::try_from(block.len()).expect("blocks are short");
     [vec![jump(EQUAL, number, 0, length)], block].concat()
 }
 
-/// Allows what carries refit's cookie in its last register.
+/// Allows calls that carry refit's cookie in its last register.
 fn unless_cookie() -> Vec<sock_filter> {
     vec![
         statement(LOAD, low(5)),
@@ -230,7 +230,7 @@ fn unless_cookie() -> Vec<sock_filter> {
     ]
 }
 
-/// Allows what has none of the bits in this argument.
+/// Allows calls with none of the bits in this argument.
 fn only_with(arg: usize, bits: u32) -> Vec<sock_filter> {
     vec![
         statement(LOAD, low(arg)),
@@ -239,7 +239,7 @@ fn only_with(arg: usize, bits: u32) -> Vec<sock_filter> {
     ]
 }
 
-/// Allows what has one of the bits in this argument.
+/// Allows calls with one of the bits in this argument.
 fn unless(arg: usize, bits: u32) -> Vec<sock_filter> {
     unless_at(low(arg), bits)
 }
@@ -285,8 +285,8 @@ impl Filter {
             Syncs::Ask => ASK,
         };
         let of_file = || [unless_ours(), unless(0, NEGATIVE)].concat();
-        // What the kernel would refuse, it shall refuse, as far as that can be
-        // seen from here.
+        // Arguments that the kernel would refuse are left to it, as far as they can be
+        // seen here.
         let [offset, length] = calls.sync_file_range_upper;
         let ranges = [
             only_with(calls.sync_file_range_flags, u32::MAX),
@@ -319,7 +319,7 @@ impl Filter {
             let checks = [only_with(flags, SYNC_BITS), unless(flags, PATH_BIT)].concat();
             all.extend(self.ask(number, checks));
         }
-        // Its flags lie in memory, where the preload has looked, or the guardian.
+        // Its flags are in memory: the preload or the guardian reads them.
         all.extend(self.ask(calls.openat2, unless_ours()));
         all.extend(self.ask(calls.pwritev2, only_with(5, RWF_SYNC_BITS)));
         if self.rings == Rings::Deny {
@@ -329,14 +329,14 @@ impl Filter {
         } else {
             all.extend(self.ask(calls.io_uring_setup, Vec::new()));
         }
-        // Two calls that the guardian only has to know of.
+        // Two calls that the guardian only notes.
         all.extend(self.ask(calls.seccomp, only_with(1, NEW_LISTENER)));
         all.extend(self.ask(calls.landlock_restrict_self, Vec::new()));
         all.push(statement(RETURN, ALLOW));
         all
     }
 
-    /// A block that sends a call to the guardian; none where nobody listens.
+    /// A block that sends a call to the guardian; none without a guardian.
     fn ask(&self, number: u32, checks: Vec<sock_filter>) -> Vec<sock_filter> {
         if self.listened {
             when(number, [checks, vec![statement(RETURN, ASK)]].concat())

@@ -1,4 +1,4 @@
-//! Programs that no_new_privs takes their privilege from.
+//! Programs that lose their privilege under no_new_privs.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -50,7 +50,7 @@ fn is_privileged(path: &PathBuf) -> bool {
     };
     let mode = meta.permissions().mode();
     let no_room: &mut [u8] = &mut [];
-    // Asked with no room, it says how long it is.
+    // With an empty buffer it returns the length.
     let capable = || rustix::fs::getxattr(path, "security.capability", no_room).is_ok();
     meta.is_file() && mode & 0o111 != 0 && (mode & 0o6000 != 0 || capable())
 }

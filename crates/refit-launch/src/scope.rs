@@ -1,11 +1,11 @@
-//! A path scope as the kernel will name its files.
+//! A path scope in the form in which the kernel names files.
 
 use std::ffi::OsStr;
 use std::path::{Component, Path, PathBuf};
 
 /// The pattern with the links in it resolved: an open file's path has none
-/// (proc_pid_fd(5)). What does not exist yet, and all from the first wildcard
-/// on, stays as it was given.
+/// (proc_pid_fd(5)). What does not exist yet, and everything from the first
+/// wildcard on, stays as it was given.
 pub fn resolved(pattern: &str) -> String {
     let is_tree = pattern.ends_with('/');
     let path = Path::new(pattern);
@@ -27,7 +27,7 @@ pub fn resolved(pattern: &str) -> String {
             .into_iter()
             .chain(names[kept..].iter().map(PathBuf::from))
             .collect();
-        // Its own stars would become wildcards; such a one matches as given.
+        // `*` in the resolved path would become a wildcard: the pattern stays as given.
         return match whole.to_str() {
             Some(text)
                 if text.matches(['*', '?']).count() == pattern.matches(['*', '?']).count() =>

@@ -3,8 +3,8 @@
 //! A filter reaches what no preload can: static programs, Go, 32-bit and setgid
 //! ones, and calls by number. It needs a right (seccomp(2)): CAP_SYS_ADMIN, or
 //! no_new_privs, which takes their privilege from setuid and setgid programs and
-//! is therefore never set unless it was asked for. What is refused is said, and
-//! the program starts without.
+//! is therefore never set unless the user requested it. A refusal is reported, and
+//! the program starts without a filter.
 
 use std::fmt;
 use std::io;
@@ -34,19 +34,19 @@ pub enum Backend {
     Seccomp,
 }
 
-/// By what a program's calls are reached.
+/// How a program's calls are reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reach {
     /// Preload, seccomp, or both.
     pub backend: Backend,
-    /// What becomes of io_uring_setup.
+    /// How io_uring_setup is answered.
     pub rings: Rings,
-    /// A filter is worth the privileges of setuid programs.
+    /// no_new_privs may be set, which takes the privileges of setuid programs.
     pub no_new_privs: bool,
 }
 
 impl Default for Reach {
-    /// Both, and nothing is given up.
+    /// Preload and seccomp, without no_new_privs.
     fn default() -> Reach {
         Reach {
             backend: Backend::Auto,
@@ -63,7 +63,7 @@ pub enum Refusal {
     NoPermission,
     /// Another listener is there already, as under another refit.
     ListenerTaken,
-    /// The kernel cannot do all that a guardian needs.
+    /// The kernel lacks something that a guardian needs.
     OldKernel,
     /// errno of seccomp(2).
     Kernel(i32),
@@ -92,20 +92,20 @@ impl fmt::Display for Refusal {
 /// What lies beneath a program that was started.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Beneath {
-    /// No filter, as nothing asked for one.
+    /// No filter, as no setting needs one.
     Nothing,
     /// A filter.
     Filter {
-        /// What becomes of fsync and its kin.
+        /// How fsync and the like are answered.
         syncs: Syncs,
-        /// The guardian hears of what the filter does not answer.
+        /// The guardian receives what the filter does not answer.
         listened: bool,
     },
     /// A filter was wanted and is not there.
     Refused(Refusal),
 }
 
-/// What this process may do, as the kernel tells it.
+/// What permits this process to install a filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Right {
     /// CAP_SYS_ADMIN.
@@ -116,7 +116,7 @@ pub enum Right {
     None,
 }
 
-/// By which right a filter may be installed.
+/// What permits this process to install a filter, as the kernel reports it.
 #[must_use]
 pub fn right() -> Right {
     let can = |set: CapabilitySet| set.contains(CapabilitySet::SYS_ADMIN);
@@ -153,7 +153,7 @@ pub fn kernel_suffices() -> bool {
     version >= (5, 19) && notify::fits()
 }
 
-/// The filter for these settings; `None`: none is of use.
+/// The filter for these settings; `None` where none is of use.
 #[must_use]
 pub fn wanted(launch: &Launch, reach: &Reach) -> Option<Filter> {
     let Reach { backend, rings, .. } = *reach;
@@ -179,7 +179,7 @@ enum Switched {
     On,
     /// None is.
     Off,
-    /// It depends.
+    /// It depends on the file or the executable.
     Some,
 }
 
@@ -187,8 +187,8 @@ enum Switched {
 fn switched(rules: &[SwitchRule]) -> Switched {
     let base = rules.iter().rposition(|rule| rule.scope.is_none());
     let on = base.is_none_or(|base| rules[base].on);
-    let behind = &rules[base.map_or(0, |base| base + 1)..];
-    match (on, behind.iter().any(|rule| rule.on != on)) {
+    let after = &rules[base.map_or(0, |base| base + 1)..];
+    match (on, after.iter().any(|rule| rule.on != on)) {
         (_, true) => Switched::Some,
         (true, false) => Switched::On,
         (false, false) => Switched::Off,
@@ -197,7 +197,7 @@ fn switched(rules: &[SwitchRule]) -> Switched {
 
 /// A filter that is to be installed, or why there is none.
 pub(crate) enum Plan {
-    /// Nothing asks for one.
+    /// No setting needs one.
     Nothing,
     /// It is ready.
     Ready {
@@ -205,10 +205,10 @@ pub(crate) enum Plan {
         filter: Filter,
         /// Done by the program's process before its exec.
         installation: Box<Installation>,
-        /// refit's side of who listens.
+        /// refit's side of the guardian.
         guardian: Guardian,
     },
-    /// It cannot be had.
+    /// It cannot be installed.
     Refused(Refusal),
 }
 
@@ -245,7 +245,7 @@ impl Begun {
         }
     }
 
-    /// `page` is where the program reads that it may ask.
+    /// `page` tells the program that there is a guardian.
     pub fn finish(self, page: Amendment) -> Plan {
         let filter = self.filter;
         let (guardian, sockets) = match self.guardian {
@@ -299,7 +299,7 @@ impl Plan {
 pub struct Seccomp(Rc<Plan>);
 
 impl Seccomp {
-    /// As planned.
+    /// With this plan.
     pub(crate) fn new(plan: Plan) -> Seccomp {
         Seccomp(Rc::new(plan))
     }
@@ -318,7 +318,7 @@ impl Seccomp {
         }
     }
 
-    /// What became of it, once the program was started.
+    /// Whether it was installed, once the program was started.
     #[must_use]
     pub fn beneath(&self) -> Beneath {
         match &*self.0 {

@@ -1,9 +1,9 @@
-//! What an executable file says of itself: system call instructions of its own,
+//! What an executable file contains: system call instructions of its own,
 //! a malloc of its own, and the sync calls that it imports.
 //!
-//! A preload sees calls through the C library only. What an executable asks of
-//! the kernel by its own `syscall` instruction (Go, hand-written assembly, a
-//! private runtime) is not seen, so it is said to be unknown instead of 0.
+//! A preload sees calls through the C library only. Calls that
+//! an executable makes with a `syscall` instruction of its own (Go, assembly, a
+//! private runtime) are not seen, and are reported as unknown instead of 0.
 
 use std::fs::{self, File};
 use std::io;
@@ -118,7 +118,7 @@ pub struct ElfFacts {
     pub library_path: Vec<String>,
 }
 
-/// Names behind which a call for durability can stand.
+/// Functions that can make data durable.
 const SYNC_NAMES: [&str; 10] = [
     "fsync",
     "fdatasync",

@@ -6,8 +6,8 @@ use std::path::Path;
 
 /// Processes below `proc` whose environment names `directory` as `REFIT_DIR`,
 /// and those without a terminal whose working directory, root, executable or an
-/// open file lies in it: a person who looks around there is none of them.
-/// Processes that may not be looked at are left out.
+/// open file lies in it: a person's shell in it does not count.
+/// Processes that may not be inspected are left out.
 #[must_use]
 pub fn uses_directory(proc: &Path, directory: &Path) -> Vec<u32> {
     let variable = [b"REFIT_DIR=", directory.as_os_str().as_bytes()].concat();
@@ -65,13 +65,13 @@ mod tests {
     fn a_process_is_found_by_its_directory_its_files_or_its_environment() {
         let dir = tempfile::tempdir().unwrap();
         let below = dir.path().join("0").display().to_string();
-        let beside = format!("{}x", dir.path().display());
+        let sibling = format!("{}x", dir.path().display());
         let log = fs::File::create(dir.path().join("log")).unwrap();
         let mut all = [
             cat("/nowhere", dir.path(), Stdio::null()),
             cat(&below, Path::new("/"), Stdio::null()),
             cat("/nowhere", Path::new("/"), log.into()),
-            cat(&beside, Path::new("/"), Stdio::null()),
+            cat(&sibling, Path::new("/"), Stdio::null()),
         ];
         let mut expected: Vec<u32> = all[..3].iter().map(Child::id).collect();
         expected.sort_unstable();
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_a_terminal_only_looks_around() {
+    fn a_process_with_a_terminal_does_not_count() {
         let proc = tempfile::tempdir().unwrap();
         let dir = tempfile::tempdir().unwrap();
         for (pid, tty) in [("7", "34816"), ("8", "0")] {

@@ -115,7 +115,7 @@ fn of_real_processes_what_they_share_counts_once() {
         })
         .collect();
     for cat in &mut cats {
-        // Behind its start.
+        // After its start.
         io::Write::write_all(cat.stdin.as_mut().unwrap(), b"x").unwrap();
         cat.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
     }

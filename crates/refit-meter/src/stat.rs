@@ -34,7 +34,7 @@ impl Stat {
         let name_end = text.iter().rposition(|byte| *byte == b')')?;
         let rest = str::from_utf8(&text[name_end + 1..]).ok()?;
         let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
-        // proc_pid_stat(5) counts from 1, and two fields are behind us.
+        // proc_pid_stat(5) counts from 1, and two fields were skipped.
         let number = |field: usize| fields.get(field - 3)?.parse().ok();
         Some(Stat {
             state: *fields.first()?.as_bytes().first()?,
@@ -54,7 +54,7 @@ impl Stat {
     }
 
     /// Its first thread has ended. The others of a process may go on: then they
-    /// count here, beside the first (kernel: delay_group_leader).
+    /// count here, next to the first (kernel: delay_group_leader).
     pub fn leader_ended(&self) -> bool {
         matches!(self.state, b'Z' | b'X' | b'x')
     }

@@ -59,7 +59,7 @@ pub fn descendants(proc: &Path, ancestor: u32) -> Vec<u32> {
 }
 
 /// The main process of a service: `leader`, which was started, while it lives.
-/// A daemon left it behind: then the process among `pids` whose parent is not
+/// Where it has become a daemon: the process among `pids` whose parent is not
 /// among them, the lowest of several.
 #[must_use]
 pub fn top_of(proc: &Path, pids: &[u32], leader: u32) -> Option<u32> {

@@ -18,8 +18,8 @@ pub struct Escape {
     pub calls: u64,
 }
 
-/// Calls on all files of a filesystem: how many filesystems one reaches, nobody
-/// knows.
+/// Calls on all files of a filesystem: how many filesystems one reaches is
+/// unknown.
 const WHOLE: [&str; 2] = ["sync", "syncfs"];
 /// The io_uring's own.
 const RING: &str = "io_uring(fsync)";

@@ -40,7 +40,7 @@ pub fn fixed(directory: &Path) -> BTreeMap<String, String> {
     .collect()
 }
 
-/// What may change, and then explains a lot.
+/// What may change during a comparison, and can explain a difference.
 pub fn changing() -> BTreeMap<String, String> {
     let thp = read("/sys/kernel/mm/transparent_hugepage/enabled");
     let marked = |text: String| {

@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn what_this_process_does_is_not_others() {
+    fn what_this_process_uses_does_not_count_as_others() {
         let before = MachineLoad::now(Some(0));
         // However little of a processor there is.
         while own_ns() < before.own_ns + 50_000_000 {

@@ -1,9 +1,9 @@
-//! Which processes belong to an instance, and how all of them are ended.
+//! The processes of an instance, and how all of them are ended.
 //!
 //! A cgroup of the comparison's own holds them, where one can be made: it keeps
 //! daemons that left their parents, and the kernel empties it at once. Elsewhere
-//! refit becomes the parent of orphans (PR_SET_CHILD_SUBREAPER) and follows the
-//! parents' lines.
+//! refit becomes the parent of orphans (PR_SET_CHILD_SUBREAPER) and reads who is
+//! whose parent.
 
 use std::cell::Cell;
 use std::fs;
@@ -19,13 +19,13 @@ use rustix::process::{
 /// The longest that the kernel takes to end what was killed.
 pub const DEATH: Duration = Duration::from_secs(10);
 
-/// Where the kernel tells of processes.
+/// The directory of the kernel's reports on processes.
 pub const PROC: &str = "/proc";
 
-/// Looks at /proc that have to agree that nobody is left.
+/// Reads of /proc that have to agree that no process is left.
 const LOOKS: usize = 4;
 
-/// Whose a process is.
+/// What a process is part of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
     /// The service that is measured.
@@ -51,8 +51,8 @@ impl Part {
     }
 }
 
-/// refit's own place in the unified hierarchy (cgroups(7)): there is one beside
-/// those of version 1 as well.
+/// refit's own cgroup in the unified hierarchy (cgroups(7)), which may exist next to
+/// those of version 1.
 fn own_cgroup() -> Option<PathBuf> {
     let mounts = fs::read_to_string("/proc/self/mounts").ok()?;
     let mount = mounts.lines().find_map(|line| {
@@ -87,7 +87,7 @@ fn remove_cgroup(path: &Path) {
     let _ = fs::remove_dir(path);
 }
 
-/// Ends and removes what a killed refit left behind.
+/// Ends the processes of a cgroup that a killed refit left, and removes it.
 pub fn kill_cgroup(name: &str) {
     if let Some(path) = own_cgroup().map(|own| own.join(name))
         && path.is_dir()
@@ -126,7 +126,7 @@ fn raw(pid: u32) -> Option<Pid> {
     i32::try_from(pid).ok().and_then(Pid::from_raw)
 }
 
-/// Asks a process to end.
+/// Sends SIGTERM.
 pub fn terminate(pid: u32) {
     if let Some(pid) = raw(pid) {
         // It ended meanwhile.
@@ -168,12 +168,12 @@ impl Tree {
             .into()
     }
 
-    /// Says which process of refit's is the service's first one.
+    /// Sets which child of refit is the service's first process.
     pub fn set_leader(&self, pid: Option<u32>) {
         self.leader.set(pid);
     }
 
-    /// Says which process of refit's is a tool.
+    /// Sets which child of refit is a hook.
     pub fn set_tool(&self, pid: Option<u32>) {
         self.tool.set(pid);
     }
@@ -201,8 +201,8 @@ impl Tree {
     }
 
     /// Whether every process of a part has ended. Without a cgroup one look at
-    /// /proc can miss a process whose parent ends meanwhile: it hangs on nobody
-    /// for that look. So it is looked again before that is believed.
+    /// /proc can miss a process whose parent ends meanwhile, as it has no parent at that
+    /// moment. So several looks have to agree.
     pub fn is_empty(&self, part: Part) -> bool {
         let looks = if self.cgroup.is_some() { 1 } else { LOOKS };
         (0..looks).all(|look| {
@@ -239,7 +239,7 @@ impl Tree {
         }
     }
 
-    /// Takes the end of orphans that refit became the parent of.
+    /// Reaps orphans that refit became the parent of.
     pub fn reap(&self) {
         if self.cgroup.is_some() {
             return;
@@ -269,7 +269,7 @@ impl Tree {
     }
 }
 
-/// It has not ended: who waits to be reaped has.
+/// Whether it has not ended; a zombie has.
 fn is_alive(pid: u32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit_once(") ")

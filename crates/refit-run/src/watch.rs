@@ -1,4 +1,4 @@
-//! One run: from a prepared program to its record.
+//! Observes a program while it runs, and makes the record of its run.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use refit_session::{Calls, Collected, Collector, Session};
 use crate::coverage::{Filter, Sources};
 use crate::report::{Metrics, Outcome, Run};
 
-/// Looks at a program while it runs.
+/// The observation of one run.
 pub struct Watch {
     collector: Collector,
     /// What each rule of the policy is for, in the order of the bits.
@@ -25,7 +25,7 @@ pub struct Watch {
 
 impl Watch {
     /// Call just before the program starts. `pressure`: read /proc/pressure
-    /// before and after, which costs a short program more than it tells.
+    /// before and after, which is not worth its cost for a short program.
     #[must_use]
     pub fn begin(prepared: &Prepared, pressure: bool) -> Watch {
         let reason = match prepared.target.as_ref().and_then(|target| target.reason) {
@@ -45,7 +45,8 @@ impl Watch {
         }
     }
 
-    /// Calls the kernel as a witness, also just before the program starts. It
+    /// Uses the kernel's tracepoints as a witness. Call it just before the program
+    /// starts, too. It
     /// costs the start about a millisecond, and the end tens of them unless they
     /// are left to [`Watch::close_in_background`].
     #[must_use]
@@ -135,7 +136,8 @@ impl Watch {
         })
     }
 
-    /// Nobody waits for the kernel to let go of what it was asked to watch.
+    /// Closes the witness in a process of its own: the kernel takes tens of
+    /// milliseconds for it.
     pub fn close_in_background(self) {
         if let Some(Ok(witness)) = self.witness {
             witness.close_in_background();

@@ -77,9 +77,9 @@ impl Collector {
         }
     }
 
-    /// Sets apart the files of users that nobody in the tree became: any user
-    /// may write into the directory of a root's session. Whoever drops its
-    /// privileges says so in its own image before it execs, and so before there
+    /// Separates the files of users that no process of the tree became: any user
+    /// may write into the directory of a root's session. A process that drops its
+    /// privileges notes the new user in its image before it execs, and so before there
     /// is a file of the user that it became.
     fn of_the_tree(&mut self, files: Vec<PathBuf>) -> (Vec<PathBuf>, Vec<PathBuf>) {
         let own = |user| user == 0 || user == geteuid().as_raw();
@@ -111,7 +111,8 @@ impl Collector {
         self.anybody |= !image.unreached.is_empty() || image.unreached_lost > 0;
     }
 
-    /// What was counted so far, with every image that is left.
+    /// What was counted so far, in the images that were folded and in those that are
+    /// there now.
     #[must_use]
     pub fn collect(&self) -> Collected {
         let mut all = self.clone();

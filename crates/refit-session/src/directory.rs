@@ -1,5 +1,5 @@
 //! The session directory: where the program finds its policy and leaves its
-//! counters. On tmpfs, under a name that nobody can guess.
+//! counters. On tmpfs, under an unguessable name.
 
 use std::cell::Cell;
 use std::fs::{self, DirBuilder, File};
@@ -184,8 +184,8 @@ fn remove_dir(path: &Path) {
     }
 }
 
-/// Removes this user's sessions that nobody watches and no process uses:
-/// what a killed refit, or a daemon that has ended since, left behind.
+/// Removes this user's sessions that no refit watches and no process uses: those
+/// of a killed refit, or of a daemon that has ended since.
 pub fn remove_abandoned() {
     let Ok(entries) = fs::read_dir(base()) else {
         return;
@@ -228,8 +228,8 @@ fn turn(path: &Path) -> Option<File> {
     Some(directory)
 }
 
-/// Opens an image file, and tells its owner. Neither links nor pipes that somebody
-/// may have put there are followed.
+/// Opens an image file, and returns its owner. Links and pipes that another user may
+/// have put there are not followed.
 pub(crate) fn open_image(path: &Path) -> Option<(File, u32)> {
     let file = File::options()
         .read(true)
@@ -276,7 +276,7 @@ fn is_abandoned(path: &Path) -> bool {
         (Some(pid), Some(namespace)) if namespace_of("self") == Some(namespace) => {
             test_kill_process(pid) == Err(rustix::io::Errno::SRCH)
         }
-        // Its number means nothing here.
+        // Its pid means nothing in this namespace.
         (Some(_), Some(namespace)) => sees_all_processes() && !lives(namespace),
         _ => is_old(),
     }

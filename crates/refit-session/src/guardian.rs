@@ -1,5 +1,5 @@
 //! What refit's guardian counts of the calls that a seccomp filter sends to it:
-//! plain numbers, between who counts and who reports.
+//! plain numbers, passed from the guardian to the report.
 
 use crate::image::Counter;
 use crate::page::CALLS;
@@ -23,9 +23,9 @@ pub struct GuardianCounts {
     pub executables: Vec<ExecutableCounts>,
     /// Bit i: rule i of the policy has decided a call.
     pub matched: u64,
-    /// Calls that were real as nobody could tell the file.
+    /// Calls that were real because their file could not be determined.
     pub path_unknown: u64,
-    /// Opens and writes that pass the emulated disk by.
+    /// Opens and writes that the emulated disk does not delay.
     pub not_delayed: u64,
     /// Opens that stayed synchronous, as they could not be done exactly.
     pub left_synchronous: u64,

@@ -89,9 +89,9 @@ pub struct Image {
     pub departed: u64,
     /// Programs that it started and that should have reported.
     pub execs: u64,
-    /// Calls that were real because nobody could tell the file.
+    /// Calls that were real because their file could not be determined.
     pub path_unknown: u64,
-    /// Opens whose writes pass the emulated disk by.
+    /// Opens whose writes the emulated disk does not delay.
     pub not_delayed: u64,
     /// Bit i: rule i decided a call.
     pub matched: u64,

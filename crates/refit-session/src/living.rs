@@ -9,8 +9,8 @@ use crate::image::Image;
 use crate::sys::lease::{Holders, is_held};
 
 /// The processes of an image that still map its file. Slots keep the pid of the
-/// dead until they are needed again, and of a child that went on to exec. Whose
-/// mappings cannot be read is believed. In another pid namespace none may be
+/// dead until they are needed again, and of a child that exec'ed. A process whose
+/// mappings cannot be read counts. In another pid namespace none may be
 /// found here: then all are named.
 pub(crate) fn living(image: &Image, file: &File, path: &Path) -> Vec<u32> {
     let name = path.file_name().unwrap_or_default().as_bytes();
@@ -42,7 +42,7 @@ mod tests {
     #[test]
     fn only_the_living_processes_of_an_image_are_named() {
         let me = std::process::id();
-        // It lives, but has nothing of ours mapped: it went on to exec.
+        // It lives, but maps nothing of ours: it exec'ed.
         let mut child = std::process::Command::new("cat")
             .stdin(std::process::Stdio::piped())
             .spawn()

@@ -11,8 +11,8 @@ pub const GUARDIAN: &CStr = c"refit-guardian";
 /// The name of the processes that open files for them.
 pub const OPENER: &CStr = c"refit-opener";
 
-/// A prefix and random digits. With nothing but the prefix somebody else's
-/// `refit-notes` would be taken for one that was left behind.
+/// A prefix and random digits. With nothing but the prefix a user's own
+/// `refit-notes` would be taken for a remainder of refit's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OwnName {
     /// What it begins with.

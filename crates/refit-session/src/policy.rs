@@ -54,7 +54,7 @@ pub struct Rule {
 pub enum Disk {
     /// The [`LATENCIES`] quantiles of a flush's duration in nanoseconds.
     Latency(Box<[u64; LATENCIES]>),
-    /// `error` where `when` says.
+    /// With `error`, as often as `when` defines.
     Fail {
         /// errno.
         error: u32,

@@ -1,5 +1,5 @@
-//! The process of the guardian that answers. One thread, and nothing in it waits
-//! but for the next thing to do.
+//! The process of the guardian that answers. It has one thread, which waits only
+//! for the next event.
 
 use std::collections::BTreeSet;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -20,17 +20,17 @@ use crate::filter::{self, Call};
 use crate::sys::fork::{Child, Side, fork, own_pidfd, split};
 use crate::sys::notify::{Answer, Notification, Slot, answer, still_waits, wake_on_same_processor};
 
-/// After which another standby is tried to be made, and callers of openers are
-/// looked after.
+/// The time between two attempts to fork a standby, and between two checks whether
+/// callers of openers still wait.
 const SOON_NS: u64 = 100_000_000;
 
-/// Of the counters, the first ones: calls that flush. The preload traces these.
+/// The first counters, those of calls that flush: the preload traces the same.
 const TRACED: usize = 6;
 
-/// Openers at once.
+/// The maximum of openers at one time.
 const MOST_OPENERS: usize = 64;
 
-/// All that it works with.
+/// The state of the active process.
 pub struct Active<'a> {
     memory: &'a GuardianMemory,
     listener: BorrowedFd<'a>,
@@ -45,8 +45,8 @@ pub struct Active<'a> {
 }
 
 impl<'a> Active<'a> {
-    /// Goes on where another process stopped: what that had received is the
-    /// kernel's, but for files that are being opened.
+    /// Continues where another process stopped: calls that were received go to the
+    /// kernel, except those for which a file is being opened.
     pub fn new(
         orders: Orders<'a>,
         memory: &'a GuardianMemory,
@@ -77,7 +77,7 @@ impl<'a> Active<'a> {
         match slot.opener.load(Acquire) {
             0 | OPENED | KERNELS => {}
             pid => {
-                // Its number may be another's by now.
+                // The pid may belong to another process by now.
                 let is_opener = look::name(pid).is_some_and(|name| {
                     [OPENER, GUARDIAN]
                         .map(std::ffi::CStr::to_bytes)
@@ -92,8 +92,8 @@ impl<'a> Active<'a> {
         self.end_open(index, &notification);
     }
 
-    /// Answers until no process has the filter any more: `None`. Another role is
-    /// that of a standby which it has made, and whose return this is.
+    /// Answers until no process has the filter any more, and returns `None`. A standby
+    /// that it forked returns from here too, with its role.
     pub fn run(mut self, mut standby: Option<Child>) -> Option<Role> {
         if standby.is_none() {
             self.memory.tally.takeovers.fetch_add(1, Relaxed);
@@ -103,7 +103,7 @@ impl<'a> Active<'a> {
                 standby = match own_pidfd().and_then(|own| Ok((split()?, own))) {
                     Ok((Side::Parent(child), _)) => Some(child),
                     Ok((Side::Child, own)) => return Some(Role::Standby(own)),
-                    // As many processes as may be: tried again soon.
+                    // The limit of processes is reached: it is tried again soon.
                     Err(_) => None,
                 };
             }
@@ -148,7 +148,7 @@ impl<'a> Active<'a> {
 
     fn take(&mut self) {
         let memory = self.memory;
-        // The last one is for calls that are answered at once.
+        // The last slot is for calls that are answered immediately.
         let free = memory.slots[..SLOTS - 1]
             .iter()
             .position(|slot| slot.read().is_none());
@@ -202,7 +202,7 @@ impl<'a> Active<'a> {
         }
     }
 
-    /// What becomes of a counted call.
+    /// Ends a counted call with this answer.
     fn end(&self, index: usize, notification: &Notification, with: Answer, fate: Fate) {
         self.end_after(index, notification, with, fate, 0);
     }
@@ -271,7 +271,7 @@ impl<'a> Active<'a> {
         };
         match started {
             Some(child) => {
-                // Only now it may do what can be seen.
+                // From now on the opener may act.
                 let pid = child.pid.as_raw_nonzero().get().cast_unsigned();
                 slot.opener.store(pid, Release);
                 self.openers.push((child, index));
@@ -280,13 +280,13 @@ impl<'a> Active<'a> {
         }
     }
 
-    /// An open stays synchronous.
+    /// Leaves an open synchronous.
     fn leave(&self, index: usize, notification: &Notification) {
         self.memory.tally.left_synchronous.fetch_add(1, Relaxed);
         self.end(index, notification, Answer::Continue, Fate::Real);
     }
 
-    /// `ended` says which of the openers have ended.
+    /// `ended[i]`: the opener number i has ended.
     fn end_opens(&mut self, ended: &[bool]) {
         for at in (0..ended.len()).rev() {
             let index = self.openers[at].1;
@@ -300,7 +300,7 @@ impl<'a> Active<'a> {
             } else if notification
                 .is_none_or(|notification| !still_waits(self.listener, notification.id))
             {
-                // Its caller was killed; or it is done, and ends by itself.
+                // Its caller was killed, or the opener is done and ends by itself.
                 if ![OPENED, KERNELS].contains(&self.memory.slots[index].opener.load(Acquire)) {
                     let _ = pidfd_send_signal(&self.openers[at].0.pidfd, Signal::KILL);
                 }

@@ -1,4 +1,4 @@
-//! What becomes of a call. Whatever is not certain is the kernel's.
+//! The decision about a call. Whatever is not certain goes to the kernel.
 
 use std::path::Path;
 use std::sync::atomic::Ordering::Relaxed;
@@ -28,17 +28,17 @@ pub struct Decider<'a> {
     root: u64,
 }
 
-/// What is to be done.
+/// What to do with a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// To say this now.
+    /// Answer it now.
     Now(Answer, Fate),
-    /// To let it through then (CLOCK_MONOTONIC).
+    /// Pass it to the kernel at this time (CLOCK_MONOTONIC).
     Hold {
         /// Nanoseconds.
         until_ns: u64,
     },
-    /// To open the file without O_SYNC.
+    /// Open the file without O_SYNC.
     Open,
 }
 
@@ -46,14 +46,14 @@ pub enum Decision {
 const REAL: Decision = Decision::Now(Answer::Continue, Fate::Real);
 const SUPPRESSED: Decision = Decision::Now(Answer::Value(0), Fate::Suppressed);
 
-/// sync_file_range(2): the flags that there are.
+/// All flags of sync_file_range(2).
 const RANGE_FLAGS: u64 = 7;
 
 /// The low half of an argument: an int.
 const INT: u64 = 0xffff_ffff;
 
 /// Number of a call among the counters ([`refit_session::CALLS`]);
-/// `None`: it is none that waits for durability.
+/// `None` for a call that does not wait for durability.
 pub fn counter_of(call: Call) -> Option<usize> {
     Some(match call {
         Call::Fsync => 0,
@@ -70,7 +70,7 @@ pub fn counter_of(call: Call) -> Option<usize> {
 }
 
 impl<'a> Decider<'a> {
-    /// By these orders.
+    /// With these orders.
     pub fn new(orders: Orders<'a>, memory: &'a GuardianMemory) -> Decider<'a> {
         let disk = orders.policy.disk.is_some().then_some(orders.ring);
         Decider {
@@ -84,7 +84,7 @@ impl<'a> Decider<'a> {
         }
     }
 
-    /// Remembers a call that only has to be known of.
+    /// Notes a call that is not counted.
     pub fn note(&self, call: Call) {
         match call {
             Call::Seccomp => {
@@ -95,7 +95,7 @@ impl<'a> Decider<'a> {
         }
     }
 
-    /// Of a call in this executable (a basename), other than an open.
+    /// The decision about a call of this executable (a basename), other than an open.
     pub fn of_call(&mut self, call: Call, notification: &Notification, exe: &[u8]) -> Decision {
         match call {
             Call::Fsync | Call::Fdatasync => self.of_file(notification, exe, true),
@@ -107,7 +107,7 @@ impl<'a> Decider<'a> {
             },
             Call::Msync => self.of_memory(notification, exe),
             Call::Pwritev2 => {
-                // Its data cannot be written for the program.
+                // The guardian cannot write the data for the program.
                 self.pass_disk_by(exe);
                 REAL
             }
@@ -115,9 +115,9 @@ impl<'a> Decider<'a> {
         }
     }
 
-    /// Of an open with O_SYNC or O_DSYNC.
+    /// The decision about an open with O_SYNC or O_DSYNC.
     pub fn of_open(&self, request: &Request, notification: &Notification, exe: &[u8]) -> Decision {
-        // Which restrictions a program gave itself, nobody else can see.
+        // Landlock restrictions of a program cannot be seen from outside.
         let restricted = self.memory.landlocked.load(Relaxed) != 0;
         if self.by_path(exe) || self.rules.swapped(Knob::Sync, exe, None) {
             if !restricted && request.is_plain(notification.arch) {
@@ -173,7 +173,7 @@ impl<'a> Decider<'a> {
         } else {
             (offset, length, flags)
         };
-        // What the kernel refuses, it refuses by itself (fs/sync.c).
+        // Invalid arguments are refused by the kernel itself (fs/sync.c).
         let signed = |n: u64| i64::try_from(n).ok();
         let end = signed(offset).zip(signed(length));
         let fits = end.is_some_and(|(offset, length)| offset.checked_add(length).is_some());
@@ -183,7 +183,7 @@ impl<'a> Decider<'a> {
         self.of_file(notification, exe, false)
     }
 
-    /// Of what covers files in and out of any scope of paths.
+    /// The decision about a call that covers files inside and outside of path scopes.
     fn of_all(&self, exe: &[u8], device: Option<u64>) -> Decision {
         if !self.by_path(exe) && self.rules.swapped(Knob::Sync, exe, None) {
             SUPPRESSED
@@ -226,8 +226,8 @@ impl<'a> Decider<'a> {
         }
     }
 
-    /// Of a real flush: the emulated disk may delay it, and fail it where it is
-    /// about a device (sync(2) cannot fail).
+    /// The decision about a real flush: the emulated disk may delay it, or fail it
+    /// unless it is sync(2), which cannot fail.
     fn real(
         &self,
         exe: &[u8],

@@ -1,8 +1,8 @@
 //! On which file systems a sync of a file succeeds, told by its device.
 //!
 //! Where a file system has no fsync of its own (proc, nsfs, tracefs …) the
-//! kernel answers EINVAL (fs/sync.c), and real calls cost nothing. So only those
-//! that are known to keep files are taken for such; all others stay real.
+//! kernel answers EINVAL (fs/sync.c), and real calls cost nothing. So only
+//! those that are known to store files are intercepted; all others stay real.
 
 use std::collections::HashMap;
 use std::fs;
@@ -35,7 +35,7 @@ const KNOWN: [&str; 24] = [
     "zfs",
 ];
 
-/// What is known of devices.
+/// What is known about devices.
 #[derive(Default)]
 pub struct Filesystems(HashMap<u64, bool>);
 
@@ -62,8 +62,8 @@ fn kind_of(mounts: &str, device: u64) -> Option<String> {
     let number = format!("{}:{}", libc::major(device), libc::minor(device));
     let mut mounts = mounts.lines();
     let mount = mounts.find(|mount| mount.split(' ').nth(2) == Some(&number))?;
-    let (_, behind) = mount.split_once(" - ")?;
-    behind.split(' ').next().map(str::to_owned)
+    let (_, after) = mount.split_once(" - ")?;
+    after.split(' ').next().map(str::to_owned)
 }
 
 #[cfg(test)]
@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_device_is_found_by_its_number_behind_optional_fields() {
+    fn a_device_is_found_by_its_number_after_optional_fields() {
         let mounts = "22 28 0:5 / /proc rw shared:5 - proc proc rw\n\
                       30 28 0:26 / /a\\040b rw shared:2 master:1 - btrfs /dev/x rw\n";
         assert_eq!(kind_of(mounts, libc::makedev(0, 26)).unwrap(), "btrfs");

@@ -1,4 +1,4 @@
-//! Who a thread is to the file system, and becoming that.
+//! The identity of a thread towards the file system, and how to assume it.
 
 use std::fs;
 use std::io;
@@ -10,14 +10,15 @@ use rustix::thread::{
     set_thread_groups, set_thread_res_gid, set_thread_res_uid,
 };
 
-/// What of a thread decides what it may open, and whose a new file is.
+/// The properties of a thread that decide what it may open, and who owns a new
+/// file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
     /// Real, effective, saved.
     uids: [u32; 3],
     gids: [u32; 3],
     groups: Vec<u32>,
-    /// CAP_DAC_OVERRIDE and its kin.
+    /// CAP_DAC_OVERRIDE and the like.
     effective: u64,
     umask: u32,
 }
@@ -51,13 +52,13 @@ impl Identity {
         })
     }
 
-    /// Of this process. To be asked before another root hides /proc.
+    /// Of this process. Call it before another root hides /proc.
     pub fn own() -> Option<Identity> {
         Identity::of(std::process::id())
     }
 
     /// Makes the calling process, which has one thread and is `own`, this one.
-    /// After an error it is nobody in particular.
+    /// After an error its identity is undefined.
     pub fn assume(&self, own: &Identity) -> io::Result<()> {
         rustix::process::umask(Mode::from_raw_mode(self.umask));
         if (Identity {
@@ -73,7 +74,7 @@ impl Identity {
         }
         let [real, effective, saved] = self.gids.map(Gid::from_raw);
         set_thread_res_gid(real, effective, saved)?;
-        // Or all capabilities would go with the user id 0 (capabilities(7)).
+        // Otherwise all capabilities would be lost with the user id 0 (capabilities(7)).
         set_keep_capabilities(true)?;
         let [real, effective, saved] = self.uids.map(Uid::from_raw);
         set_thread_res_uid(real, effective, saved)?;

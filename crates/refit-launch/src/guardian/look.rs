@@ -1,7 +1,7 @@
 //! What a waiting thread's call is about, read from /proc.
 //!
-//! Descriptors are looked at and never fetched (pidfd_getfd(2)): to close a copy
-//! writes an NFS file back, and waits for a FUSE server (the `flush` of
+//! Descriptors are only looked at, never fetched (pidfd_getfd(2)): closing a copy
+//! writes an NFS file back and waits for a FUSE server (the `flush` of
 //! fs/nfs/file.c and fs/fuse/file.c).
 
 use std::ffi::OsString;
@@ -11,11 +11,11 @@ use std::sync::OnceLock;
 
 use rustix::fs::{AtFlags, CWD, FileType, StatxFlags, readlinkat, statx};
 
-/// The mark behind the path of a file that has no name any more
+/// The mark after the path of a file that has no name any more
 /// (proc_pid_fd(5)).
 const DELETED: &[u8] = b" (deleted)";
 
-/// The executable of a thread as refit sees it; `None`: it cannot be told.
+/// The executable of a thread as refit sees it; `None` when it is unknown.
 pub fn executable(tid: u32) -> Option<Vec<u8>> {
     let mut path = link(&format!("/proc/{tid}/exe"))?;
     if path.ends_with(DELETED) {
@@ -43,7 +43,8 @@ pub fn name(pid: u32) -> Option<Vec<u8>> {
     Some(name)
 }
 
-/// Whether paths mean the same to the thread as to refit, but for its root.
+/// Whether the thread has refit's mounts, so that paths mean the same to both,
+/// except for its root.
 pub fn shares_mounts(tid: u32) -> bool {
     static OWN: OnceLock<Option<Vec<u8>>> = OnceLock::new();
     let own = OWN.get_or_init(|| link("/proc/self/ns/mnt"));
@@ -65,7 +66,7 @@ pub struct OpenFile {
 }
 
 impl OpenFile {
-    /// `None`: there is none, it was opened with O_PATH, or nobody can tell.
+    /// `None`: there is none, it was opened with O_PATH, or it is unknown.
     pub fn of(tid: u32, fd: i32) -> Option<OpenFile> {
         let entry = format!("/proc/{tid}/fd/{fd}");
         let itself = AtFlags::SYMLINK_NOFOLLOW;
@@ -74,7 +75,7 @@ impl OpenFile {
         if link.stx_mode & 0o700 == 0 {
             return None;
         }
-        // What the server of a network file system would say, does not matter.
+        // The answer of a network file system's server does not matter.
         let wanted = StatxFlags::TYPE | StatxFlags::NLINK;
         let seen = statx(CWD, &entry, AtFlags::STATX_DONT_SYNC, wanted).ok()?;
         Some(OpenFile {
@@ -85,7 +86,7 @@ impl OpenFile {
         })
     }
 
-    /// A file or a directory: of what is neither the kernel speaks for itself.
+    /// Whether it is a file or a directory. Calls on anything else go to the kernel.
     pub fn is_file(&self) -> bool {
         matches!(self.kind, FileType::RegularFile | FileType::Directory)
     }
@@ -96,7 +97,7 @@ impl OpenFile {
         if !path.starts_with(b"/") {
             path.clear();
         }
-        // A file may also be called that.
+        // A file's name may also end like that.
         if self.links == 0 && path.ends_with(DELETED) {
             path.truncate(path.len() - DELETED.len());
         }

@@ -1,8 +1,8 @@
 //! The guardian answers the calls that a seccomp filter sends to refit.
 //!
 //! It is two processes: the *active* one receives, decides and answers; the
-//! *standby* waits for the end of the other, lets the kernel do whatever had been
-//! received and not answered, and takes its place. So a killed guardian neither
+//! *standby* waits for the end of the other, passes every call that was received
+//! and not answered to the kernel, and replaces it. So a killed guardian neither
 //! makes a call fail nor leaves a thread waiting. (Were both killed at once, the
 //! kernel would answer ENOSYS: seccomp(2).) Both live for as long as a process
 //! has the filter, whatever becomes of refit.
@@ -43,7 +43,7 @@ use crate::sys::shared_memory::SharedMemory;
 use active::Active;
 use memory::{GuardianMemory, guardian_memory};
 
-/// What a guardian decides by.
+/// What a guardian decides with.
 #[derive(Clone, Copy)]
 pub struct Orders<'a> {
     /// The settings.
@@ -55,13 +55,13 @@ pub struct Orders<'a> {
 /// refit's side of a guardian.
 pub struct Guardian {
     memory: SharedMemory<GuardianMemory>,
-    /// While it is not known that there is one.
+    /// Until its fork is known to have succeeded.
     parent: Cell<Option<OrphansParent>>,
 }
 
 impl Guardian {
-    /// Begins to fork it. The sockets are where its processes await the listener;
-    /// without them they end.
+    /// Starts to fork it. Its processes wait at the other ends of the sockets for the
+    /// listener, and end when these are closed.
     ///
     /// # Errors
     /// No memory, no process, no descriptor.
@@ -82,8 +82,8 @@ impl Guardian {
         Ok((guardian, [to_active, to_standby]))
     }
 
-    /// Waits until it is forked, which should be done by now: before that no
-    /// program may depend on it. False: there was no process for it.
+    /// Waits until it is forked, which should have happened by now: no program may
+    /// depend on it before. False: the fork failed.
     pub fn await_fork(&self) -> bool {
         self.parent.take().is_none_or(OrphansParent::reap)
     }
@@ -117,9 +117,9 @@ fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
 
 /// What a process of the guardian is for.
 enum Role {
-    /// It answers; the standby, when there is one.
+    /// It answers. Holds the standby, if there is one.
     Active(Option<Child>),
-    /// It waits for the end of the active one, of which this is the pidfd.
+    /// It waits for the end of the active process. Holds the pidfd of that.
     Standby(OwnedFd),
 }
 
@@ -145,8 +145,8 @@ fn run(
     Ok(())
 }
 
-/// Until no process has the filter any more. A loop, so that no number of kills
-/// fills the stack.
+/// Runs until no process has the filter any more. A loop, so that no number of
+/// kills can fill the stack.
 fn serve(
     orders: Orders<'_>,
     memory: &GuardianMemory,
@@ -171,7 +171,7 @@ fn serve(
     }
 }
 
-/// The listener that a starting program sends; `None`: it does not start.
+/// The listener that a starting program sends; `None` when it does not start.
 fn await_listener(socket: BorrowedFd<'_>) -> io::Result<Option<OwnedFd>> {
     let mut byte = [0];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];

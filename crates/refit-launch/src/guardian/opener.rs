@@ -1,8 +1,8 @@
 //! Opens with O_SYNC or O_DSYNC where that is off: a process of its own opens
 //! the file without, exactly as the program would have, and hands it over.
 //!
-//! It answers successes alone. Whatever fails, is no plain file, or cannot be
-//! done in the same way (another user namespace, another label, a path through
+//! It answers only what succeeds. Whatever fails, is not a regular file, or cannot
+//! be done in the same way (another user namespace, another label, a path through
 //! /proc/self) had no effect and is left to the kernel, synchronous. It claims
 //! the call before it does anything that could be seen, so that a killed
 //! guardian's successor knows to wait for it: the same open, done twice, could
@@ -41,7 +41,7 @@ pub const KERNELS: u32 = u32::MAX - 1;
 pub struct Opening<'a> {
     /// The rules.
     pub rules: &'a Rules<'a>,
-    /// What is known of devices.
+    /// What is known about devices.
     pub filesystems: &'a mut Filesystems,
     /// Where the call waits.
     pub slot: &'a Slot,
@@ -49,13 +49,13 @@ pub struct Opening<'a> {
     pub listener: BorrowedFd<'a>,
     /// The call.
     pub notification: &'a Notification,
-    /// What it asks for.
+    /// What it requests.
     pub request: Request,
     /// Basename of its executable.
     pub exe: &'a [u8],
 }
 
-/// Why the kernel has to do it.
+/// Why the call is left to the kernel.
 enum Left {
     /// It fails, or the file's syncs are real.
     Kernels,
@@ -94,16 +94,16 @@ struct Directories {
 }
 
 impl Opening<'_> {
-    /// Does it; the process is of no use for anything else afterwards.
+    /// Opens the file. The process cannot be used for anything else afterwards.
     pub fn run(mut self) {
         let _ = rustix::thread::set_name(OPENER);
         let maker = getppid();
-        // Its maker looks there when this process has ended.
+        // The active process looks there when this one has ended.
         match self.try_run(maker) {
             Ok(descriptor) => {
                 self.slot.descriptor.store(descriptor, Release);
                 self.slot.opener.store(OPENED, Release);
-                // Its maker would, a little later.
+                // Otherwise the active process would, a little later.
                 answer(
                     self.listener,
                     self.notification.id,
@@ -127,7 +127,7 @@ impl Opening<'_> {
             return Err(Unclear);
         }
         let at = self.enter(&path)?;
-        // What was read until here was that thread's.
+        // The id is still valid, so what was read before is of that thread.
         if !still_waits(self.listener, self.notification.id) {
             return Err(Unclear);
         }
@@ -154,7 +154,7 @@ impl Opening<'_> {
         Ok(add?)
     }
 
-    /// Waits until its maker has noted it down, or was killed.
+    /// Waits until the active process has stored its pid, or was killed.
     fn claim(&self, maker: Option<Pid>) -> Result<(), Left> {
         while self.slot.opener.load(Acquire) != own_pid() {
             if getppid() != maker {
@@ -165,7 +165,7 @@ impl Opening<'_> {
         Ok(())
     }
 
-    /// Goes where the thread is.
+    /// Changes to the root, the directory and the identity of the thread.
     fn enter(&self, path: &CStr) -> Result<Directories, Left> {
         let tid = self.notification.tid;
         let directory =
@@ -180,7 +180,7 @@ impl Opening<'_> {
         let name = readlinkat(CWD, &root, Vec::new())?.into_bytes();
         let name = PathBuf::from(OsString::from_vec(name));
         let start = readlinkat(&own, base.as_raw_fd().to_string(), Vec::new())?;
-        // From outside of its root the kernel shows other paths.
+        // The kernel shows other paths to a process outside of that root.
         if !Path::new(OsStr::from_bytes(start.to_bytes())).starts_with(&name) {
             return Err(Unclear);
         }
@@ -195,7 +195,7 @@ impl Opening<'_> {
         })
     }
 
-    /// Which file it will be, by the path that refit knows it by.
+    /// The path, as refit sees it, of the file that will be opened.
     fn target(&mut self, path: &CStr, at: &Directories) -> Result<PathBuf, Left> {
         let exclusive = self.request.has(libc::O_CREAT | libc::O_EXCL);
         let follow = !exclusive && !self.request.has(libc::O_NOFOLLOW);
@@ -208,7 +208,7 @@ impl Opening<'_> {
                 (file, None)
             }
             Err(rustix::io::Errno::NOENT) if self.request.has(libc::O_CREAT) => {
-                // A link that leads nowhere yet.
+                // A dangling link.
                 if self.look(path, at, false).is_ok() {
                     return Err(Unclear);
                 }
@@ -243,7 +243,7 @@ impl Opening<'_> {
         openat2(&at.base, parent, flags, Mode::empty(), self.resolve())
     }
 
-    /// /proc/self/fd/1 and its kin would be the opener's own.
+    /// /proc/self/fd/1 and the like would be the opener's own.
     fn resolve(&self) -> ResolveFlags {
         ResolveFlags::from_bits_retain(self.request.resolve) | ResolveFlags::NO_MAGICLINKS
     }
@@ -287,7 +287,7 @@ fn split(path: &[u8]) -> Option<(&[u8], &[u8])> {
 }
 
 /// The kernel looks for a free descriptor before it creates or empties a file;
-/// here it comes after, so there has to be one for certain.
+/// here that comes later, so there has to be one for certain.
 fn has_room(tid: u32) -> bool {
     const SPARE: usize = 64;
     let limits = fs::read_to_string(format!("/proc/{tid}/limits")).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What an open asks for, wherever it says so.
+//! What an open requests, in registers or in memory.
 
 use std::ffi::CString;
 use std::fs::File;
@@ -7,7 +7,7 @@ use std::os::unix::fs::FileExt;
 use crate::filter::{AUDIT_ARCH_I386, Call, SYNC_BITS};
 use crate::sys::notify::Notification;
 
-/// An open, in the words of openat2(2).
+/// An open, in the terms of openat2(2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
     /// AT_FDCWD, or a descriptor of the thread's.
@@ -22,7 +22,7 @@ pub struct Request {
     pub resolve: u64,
 }
 
-/// What open(2) takes notice of; it ignores all other bits, which openat2(2)
+/// The flags that open(2) knows; it ignores all other bits, which openat2(2)
 /// would refuse (VALID_OPEN_FLAGS, linux/fcntl.h).
 const KNOWN: i32 = libc::O_ACCMODE
     | libc::O_CREAT
@@ -42,8 +42,8 @@ const KNOWN: i32 = libc::O_ACCMODE
     | libc::O_PATH
     | libc::O_TMPFILE;
 
-/// What 64-bit programs have without asking, and 32-bit ones only so: the same
-/// bit for both.
+/// O_LARGEFILE: implied in 64-bit programs, explicit in 32-bit ones. The same bit in
+/// both.
 const LARGEFILE: i32 = 0o100_000;
 
 /// Size of struct open_how in its first version, and the most that the kernel
@@ -52,7 +52,7 @@ const HOW: usize = 24;
 const MOST: usize = 4096;
 
 impl Request {
-    /// Of this call; `None`: it cannot be told, or is none.
+    /// Of this call; `None` when it is unknown, or is not an open.
     pub fn of(call: Call, notification: &Notification) -> Option<Request> {
         let [a, b, c, d, ..] = notification.args;
         let known = |flags: u64| flags as u32 & KNOWN.cast_unsigned();
@@ -77,7 +77,7 @@ impl Request {
                     .filter(|d| (HOW..=MOST).contains(d))?;
                 let mut how = vec![0; size];
                 memory(notification.tid)?.read_exact_at(&mut how, c).ok()?;
-                // What a later kernel put there, nobody knows here (E2BIG).
+                // Fields of a later kernel, which are unknown here (E2BIG).
                 if how[HOW..].iter().any(|byte| *byte != 0) {
                     return None;
                 }
@@ -92,7 +92,7 @@ impl Request {
                     mode: u32::try_from(word(1)).ok()?,
                     resolve: word(2),
                 };
-                // A mode without a use is refused.
+                // A mode without O_CREAT is refused.
                 let creates = request.has(libc::O_CREAT) || request.has(libc::O_TMPFILE);
                 if request.mode != 0 && !creates {
                     return None;
@@ -108,7 +108,7 @@ impl Request {
         self.flags & bits.cast_unsigned() == bits.cast_unsigned()
     }
 
-    /// Whether each write shall wait; with O_PATH there are none.
+    /// Whether each write waits. With O_PATH there are no writes.
     pub fn is_sync(&self) -> bool {
         self.flags & SYNC_BITS != 0 && !self.has(libc::O_PATH)
     }
@@ -130,7 +130,7 @@ pub fn path(tid: u32, at: u64) -> Option<CString> {
     const PAGE: u64 = 4096;
     let memory = memory(tid)?;
     let mut path = Vec::new();
-    // Page by page: what lies behind its end may not be readable.
+    // Page by page: what follows its end may not be readable.
     while path.len() < libc::PATH_MAX as usize {
         let from = at.checked_add(path.len() as u64)?;
         let mut part = vec![0; (PAGE - from % PAGE) as usize];
@@ -152,7 +152,7 @@ mod tests {
     fn notification(args: [u64; 6]) -> Notification {
         Notification {
             id: 1,
-            // Its own memory stands for the program's.
+            // The test's own memory stands for the program's.
             tid: std::process::id(),
             number: 0,
             arch: AUDIT_ARCH_X86_64,

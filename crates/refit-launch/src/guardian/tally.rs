@@ -75,7 +75,7 @@ pub struct Tally<'a> {
     known: HashMap<Vec<u8>, usize>,
 }
 
-/// How it went for one call.
+/// How one call ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// Let through.
@@ -87,7 +87,7 @@ pub enum Fate {
 }
 
 impl Tally<'_> {
-    /// Goes on where another process stopped.
+    /// Continues where another process stopped.
     pub fn new(shared: &TallyMemory) -> Tally<'_> {
         let known = entries(shared).map(|(i, path)| (path, i)).collect();
         Tally { shared, known }
@@ -139,7 +139,7 @@ impl Tally<'_> {
         false
     }
 
-    /// What became of a call.
+    /// Counts the end of a call.
     pub fn ended(&self, executable: usize, call: usize, fate: Fate, waited_ns: u64) {
         let counter = &self.shared.executables[executable].calls[call];
         let field = match fate {

@@ -1,4 +1,5 @@
-//! `disk.c` over the ring, as refit calls it for what the preload does not reach.
+//! `disk.c` on the shared memory of the event ring, for calls that the preload does
+//! not reach.
 
 use refit_session::DISK_SIZE;
 
@@ -32,7 +33,7 @@ impl EmulatedDisk {
     /// The errno with which the flush that begins now fails, or 0.
     pub fn fault(&self, ring: &EventRing) -> u32 {
         // SAFETY: the words have the struct's size and alignment; what the
-        // processes remember together lies at the ring's beginning, and is
+        // processes remember together is at the beginning of the ring's memory, and is
         // only accessed atomically.
         unsafe { refit_disk_fault(self.0.as_ptr().cast(), ring.start()) }
     }

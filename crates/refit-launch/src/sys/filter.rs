@@ -69,7 +69,7 @@ const WITHOUT_LISTENER: i32 = 2;
 const NOT_TAKEN: i32 = 3;
 
 impl Installation {
-    /// A filter and whom it tells.
+    /// A filter, and the guardian's processes that get its listener.
     pub fn new(
         filter: Vec<sock_filter>,
         without_listener: Option<Vec<sock_filter>>,

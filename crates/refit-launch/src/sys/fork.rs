@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt;
 
 use rustix::process::{Pid, PidfdFlags, WaitId, WaitIdOptions, getpid, pidfd_open, waitid};
 
-/// A child by a name that no other process can take.
+/// A child, named so that no other process can be mistaken for it.
 pub struct Child {
     /// Its number.
     pub pid: Pid,
@@ -95,7 +95,7 @@ impl OrphansParent {
     }
 }
 
-/// Whose side of a [`split`] it is.
+/// The process in which [`split`] returns.
 pub enum Side {
     /// The process that was there before.
     Parent(Child),
@@ -103,7 +103,7 @@ pub enum Side {
     Child,
 }
 
-/// Forks a process that goes on here, as its parent does: for those that
+/// Forks a process that continues here, as its parent does: for those that
 /// [`fork`] made, where there is no way back into refit's own code.
 ///
 /// # Errors
@@ -125,13 +125,13 @@ fn child(pid: libc::pid_t) -> io::Result<Child> {
     Ok(Child { pid, pidfd })
 }
 
-/// Names the calling process.
+/// The pidfd of the calling process.
 pub fn own_pidfd() -> io::Result<OwnedFd> {
     Ok(pidfd_open(getpid(), PidfdFlags::empty())?)
 }
 
 impl Child {
-    /// A process by its number, which is not ours to reap.
+    /// A process by its pid, which this one need not reap.
     pub fn adopt(pid: u32) -> io::Result<Child> {
         let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
         let pid = pid.ok_or(io::ErrorKind::NotFound)?;
@@ -139,7 +139,7 @@ impl Child {
         Ok(Child { pid, pidfd })
     }
 
-    /// Waits for its end, and forgets it.
+    /// Waits for its end.
     pub fn reap(self) {
         let reaped = || waitid(WaitId::PidFd(self.pidfd.as_fd()), WaitIdOptions::EXITED);
         // With SIGCHLD ignored the kernel has done it: ECHILD.
@@ -147,7 +147,7 @@ impl Child {
     }
 }
 
-/// Leaves refit's terminal, signals and descriptors behind, but for these.
+/// Gives up refit's terminal, signals and descriptors, except for these.
 pub fn detach(name: &CStr, keep: &[BorrowedFd<'_>]) {
     let mut kept: Vec<u32> = keep
         .iter()
@@ -180,8 +180,8 @@ pub fn detach(name: &CStr, keep: &[BorrowedFd<'_>]) {
     let _ = rustix::thread::set_current_timer_slack(std::num::NonZero::new(1));
 }
 
-/// Makes the calling process one that does not take the processor from whoever
-/// wakes it (sched(7), SCHED_BATCH). False: it has a policy that somebody chose.
+/// Lets the calling process not preempt the one that wakes it (sched(7),
+/// SCHED_BATCH). False: the user has set another policy, which stays.
 pub fn use_batch_scheduling() -> bool {
     // SAFETY: about the calling process alone.
     let usual = unsafe { libc::sched_getscheduler(0) } == libc::SCHED_OTHER;
@@ -191,7 +191,7 @@ pub fn use_batch_scheduling() -> bool {
     usual
 }
 
-/// Undoes it.
+/// Undoes [`use_batch_scheduling`].
 pub fn use_normal_scheduling() {
     set_policy(libc::SCHED_OTHER);
 }

@@ -1,4 +1,4 @@
-//! Signals that ask refit itself to end.
+//! Signals that request the end of refit itself.
 
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -25,8 +25,8 @@ pub(super) fn noted() -> usize {
     INTERRUPTIONS.load(Ordering::Relaxed)
 }
 
-/// How often somebody asked refit to end since [`count_interruptions`]: once
-/// means after what is under way, twice at once.
+/// How many requests to end refit received since [`count_interruptions`]: one means
+/// after the current step, two mean immediately.
 pub fn interruptions() -> usize {
     while let Some(info) = wait_signal(Duration::ZERO) {
         note_interruption(info.si_signo);

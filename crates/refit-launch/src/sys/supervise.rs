@@ -34,7 +34,7 @@ pub fn supervise(
     loop {
         match wait_signal(every) {
             None => {
-                // Not before: a short run has better things to do.
+                // Not earlier: it would only cost a short run time.
                 if began.elapsed() >= TICK {
                     member = member.or_else(GroupMember::start);
                 }

@@ -19,7 +19,7 @@ const LINGER: Duration = Duration::from_millis(100);
 pub struct Rings {
     /// One for each processor.
     mappings: Vec<Mapping>,
-    /// By processor; those of processes behind those of tracepoints.
+    /// By processor; those of processes after those of tracepoints.
     events: Vec<OwnedFd>,
 }
 

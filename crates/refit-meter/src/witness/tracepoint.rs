@@ -49,7 +49,7 @@ pub struct Tracepoint {
     directory: Option<Field>,
 }
 
-/// What an event says of itself.
+/// The contents of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
     /// Index of its tracepoint.
@@ -67,7 +67,7 @@ impl Tracepoint {
         TABLE[self.row].1
     }
 
-    /// Durable calls behind so many events.
+    /// The durable calls that so many events stand for.
     pub fn calls(&self, events: u64) -> u64 {
         match TABLE[self.row].2 {
             Counts::Half => events.div_ceil(2),

@@ -1,4 +1,4 @@
-//! Whether anybody still uses a file.
+//! Whether a file is still in use.
 
 use std::fs::File;
 use std::os::fd::AsRawFd;
@@ -25,8 +25,8 @@ pub fn is_held(file: &File, by: Holders) -> bool {
         Holders::Anybody => libc::F_WRLCK,
     };
     // SAFETY: the descriptor is open and the arguments are plain integers. The
-    // lease is given back at once. Who opens the file in between waits that long,
-    // and the kernel tells us by a signal (F_SETSIG), which has to be one that
+    // lease is given back at once. A process that opens the file in between waits that
+    // long, and the kernel notifies us by a signal (F_SETSIG), which has to be one that
     // does nothing: its default, SIGIO, kills.
     unsafe {
         if libc::fcntl(file.as_raw_fd(), F_SETSIG, libc::SIGURG) != 0 {

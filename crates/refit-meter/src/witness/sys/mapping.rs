@@ -10,7 +10,7 @@ pub struct Mapping {
     at: *mut u8,
     /// Bytes of the page before the records.
     page: usize,
-    /// Of the records, behind the first page.
+    /// Of the records, after the first page.
     size: usize,
     read: Vec<u8>,
     was_full: bool,

@@ -44,7 +44,7 @@ pub fn open_inode(mount: &File, inode: u32) -> io::Result<OwnedFd> {
         inode,
         generation: 0,
     };
-    // SAFETY: the handle has as many bytes behind its head as it says.
+    // SAFETY: the handle has as many bytes after its header as it declares.
     owned(unsafe {
         libc::syscall(
             libc::SYS_open_by_handle_at,
