@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use refit_launch::allocator::{KNOWN, Known, find};
-use refit_launch::place::{is_noexec, place_library, test_load};
+use refit_launch::library::{is_noexec, place_library, test_load};
 use refit_launch::seccomp::{Right, kernel_suffices, right};
 use refit_launch::thp::system_mode;
 use refit_session::{base, is_tmpfs};
