@@ -34,6 +34,7 @@ macro_rules! shipped {
 }
 
 shipped! {
+    "append-log"
     "dpkg-unpack"
     "fsync-loop"
     "index-loop"
@@ -54,6 +55,7 @@ shipped! {
     "ruby-threads"
     "scattered-code"
     "sqlite-insert"
+    "store-and-forward"
 }
 
 pub fn folder(name: &str) -> PathBuf {

@@ -33,7 +33,7 @@ pub struct Checker<'a> {
 }
 
 impl Checker<'_> {
-    fn wrong(&self, key: &str, problem: impl Into<String>) -> RecipeError {
+    pub(crate) fn wrong(&self, key: &str, problem: impl Into<String>) -> RecipeError {
         RecipeError::Key {
             file: self.name.to_owned(),
             key: key.to_owned(),

@@ -20,6 +20,16 @@ pub enum RecipeError {
         /// `, did you mean …?`, or nothing.
         near: String,
     },
+    /// It has no `[promise]`.
+    #[error(
+        "the recipe {name} has no [promise]: it does not say what its program acknowledges\n  these have one: {known}; docs/recipes.md describes how to write one"
+    )]
+    NoPromise {
+        /// The recipe.
+        name: String,
+        /// Shipped recipes with a promise.
+        known: String,
+    },
     /// A folder without the file.
     #[error("{} holds no recipe.toml\n  docs/recipes.md describes it; `refit recipes copy NAME` gives one to start from", path.display())]
     NoFile {

@@ -14,6 +14,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
 
 use crate::metrics::{Direction, LoadUnit, built_in};
+use crate::promise::Promise;
 use crate::records::SeriesRecord;
 
 /// recipe.toml in a recipe's folder. docs/recipes.md describes how it is run. What ends in (code)
@@ -55,6 +56,9 @@ pub struct RecipeFile {
     pub check: Check,
     /// exact answers, without statistics
     pub table: Option<Table>,
+    /// what the program acknowledges, and how to find it again after a power cut: for
+    /// `refit crash NAME`
+    pub promise: Option<Promise>,
     /// knobs of the configuration, by name: conf.NAME=VALUE
     #[serde(default)]
     pub conf: BTreeMap<String, Conf>,

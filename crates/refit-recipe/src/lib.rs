@@ -69,6 +69,7 @@ mod metrics;
 mod needs;
 mod output;
 mod ports;
+mod promise;
 mod recipe;
 mod records;
 mod running_hook;
@@ -88,6 +89,7 @@ pub use metrics::{
     COMMAND_METRICS, Direction, LOAD_METRICS, LoadUnit, SERVICE_METRICS, is_built_in_for,
 };
 pub use output::{LoadMetric, Source, Work, last_lines, read_metrics, read_operations};
+pub use promise::{Promise, parse_size};
 pub use recipe::Recipe;
 pub use records::{AnswerRecord, LoadMetricRecord, RecipeRecord, SeriesRecord, UnavailableRecord};
 pub use running_hook::RunningHook;

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::process::geteuid;
 
+use crate::file::Needs;
 use crate::recipe::Recipe;
 
 /// Directories of servers, which are not in a user's PATH.
@@ -27,10 +28,7 @@ pub fn path() -> String {
 }
 
 impl Recipe {
-    /// Why it cannot run here, with what to do about it; `None`: it can.
-    #[must_use]
-    pub fn missing(&self) -> Option<String> {
-        let needs = &self.file.needs;
+    fn lacks(&self, needs: &Needs, packages: &[String]) -> Option<String> {
         let path = path();
         let is_command =
             |name: &&String| !env::split_paths(&path).any(|dir| dir.join(name).is_file());
@@ -46,12 +44,30 @@ impl Recipe {
             .collect();
         missing.extend(needs.files.iter().filter(is_file).map(|n| &**n));
         if !missing.is_empty() {
-            let packages = self.file.packages.join(" ");
+            let packages = packages.join(" ");
             return Some(format!(
                 "the recipe {} needs {}\n  install it: apt install {packages}",
                 self.name(),
                 missing.join(", "),
             ));
+        }
+        None
+    }
+
+    /// Why its promise cannot be tested here, with what to do about it; `None`: it can.
+    #[must_use]
+    pub fn promise_missing(&self) -> Option<String> {
+        let promise = self.file.promise.as_ref()?;
+        self.lacks(&promise.needs, &promise.packages)
+            .or_else(|| self.missing())
+    }
+
+    /// Why it cannot run here, with what to do about it; `None`: it can.
+    #[must_use]
+    pub fn missing(&self) -> Option<String> {
+        let needs = &self.file.needs;
+        if let Some(missing) = self.lacks(needs, &self.file.packages) {
+            return Some(missing);
         }
         if needs.root && !geteuid().is_root() {
             return Some(format!(

@@ -14,6 +14,7 @@ use crate::file::{ConfEntry, RecipeFile};
 use crate::folder::{Folder, shipped_names};
 use crate::hook::Hook;
 use crate::output::{LoadMetric, Work};
+use crate::promise::Promise;
 use crate::records::{AnswerRecord, LoadMetricRecord, RecipeRecord};
 use crate::start::ServiceStart;
 
@@ -88,6 +89,7 @@ impl Recipe {
         checked.texts()?;
         checked.series()?;
         checked.conf()?;
+        checked.promise()?;
         Ok(Recipe {
             service: checked.service()?,
             metrics,
@@ -185,6 +187,7 @@ impl Recipe {
                 all.push(("service.start".to_owned(), &**start));
             }
         }
+        all.extend(file.promise.iter().flat_map(Promise::commands));
         for (name, conf) in &file.conf {
             for (value, entry) in &conf.values {
                 let both = [("command", &entry.command), ("inverse", &entry.inverse)];

@@ -151,3 +151,53 @@ fn every_recipe_that_refit_carries_can_be_read() {
         assert!(recipe.file.question.ja.is_some(), "{name}");
     }
 }
+
+const PROMISE: &str =
+    "[promise]\nabout = 'a'\nacknowledged = 'b'\ncheck = 'log:l'\nlength = '1s'\n";
+
+#[test]
+fn a_promise_says_how_it_acknowledges_and_how_large_its_disk_is() {
+    let recipe = read(&format!("{SMALL}{PROMISE}ack = 'fd:1'\nsize = '64M'\n")).unwrap();
+    let promise = recipe.promise().unwrap();
+    assert_eq!(promise.size.map(|size| size.0), Some(64 << 20));
+    assert!(
+        recipe
+            .commands()
+            .contains(&("promise.check".to_owned(), "log:l"))
+    );
+    for (more, words) in [
+        ("", "promise: write either `ack` or `ack-regex`"),
+        ("ack = 'fd:1'\nack-regex = 'x'\n", "promise: write either"),
+        ("ack-regex = '('\n", "promise.ack-regex"),
+        ("ack = 'fd:1'\ncuts = 0\n", "promise.cuts"),
+        ("ack = 'fd:1'\nsize = '1T'\n", "512M or 2G"),
+        ("ack = 'fd:1'\nalso = ['sync=of']\n", "promise.also"),
+    ] {
+        let error = refused(&format!("{SMALL}{PROMISE}{more}"));
+        assert!(error.contains(words), "{more}: {error}");
+    }
+    let kept = "ack = 'fd:1'\n[service]\nkeep = true\nstart = 'x'\nready = { unix = 's' }\n";
+    let error = refused(&format!("{SMALL}{PROMISE}{kept}"));
+    assert!(error.contains("service.keep"), "{error}");
+    let error = read(SMALL).unwrap().promise().unwrap_err().to_string();
+    assert!(
+        error.contains("no [promise]") && error.contains("append-log"),
+        "{error}"
+    );
+}
+
+#[test]
+fn sizes_have_a_unit_or_are_bytes() {
+    for (text, bytes) in [
+        ("4096", 4096),
+        ("64K", 64 << 10),
+        ("512M", 512 << 20),
+        ("2G", 2 << 30),
+    ] {
+        assert_eq!(crate::parse_size(text), Ok(bytes));
+    }
+    for text in ["", "0", "1000", "1T", "M", "-4096", "99999999999G"] {
+        let error = crate::parse_size(text).unwrap_err();
+        assert!(error.contains("512M or 2G"), "{text}: {error}");
+    }
+}
