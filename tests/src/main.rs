@@ -28,6 +28,7 @@ mod counters;
 mod coverage;
 mod crash;
 mod crash_acks;
+mod crash_recipes;
 mod crash_remains;
 mod crash_report;
 mod crash_words;
@@ -113,6 +114,7 @@ const TABLE: &[&[Test]] = &[
     coverage::TESTS,
     crash::TESTS,
     crash_acks::TESTS,
+    crash_recipes::TESTS,
     crash_remains::TESTS,
     crash_report::TESTS,
     crash_words::TESTS,

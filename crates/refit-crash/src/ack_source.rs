@@ -23,6 +23,79 @@ pub enum AckSource {
     Sync,
 }
 
+/// A source as it was written: ports of an instance are known only when it is made.
+#[derive(Clone, Debug)]
+pub struct AckText {
+    text: String,
+    is_regex: bool,
+}
+
+impl AckText {
+    /// As `--ack` takes it.
+    ///
+    /// # Errors
+    /// What to write.
+    pub fn source(text: &str) -> Result<AckText, String> {
+        let ack = AckText {
+            text: text.to_owned(),
+            is_regex: false,
+        };
+        // Any number is a port.
+        let parts = text.split("$REFIT_PORT_");
+        let name = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
+        let mut any = String::new();
+        for (index, part) in parts.enumerate() {
+            any += match index {
+                0 => part,
+                _ => part.trim_start_matches(name),
+            };
+            any += "1";
+        }
+        any.pop();
+        any.parse::<AckSource>()?;
+        Ok(ack)
+    }
+
+    /// As `--ack-regex` takes it.
+    ///
+    /// # Errors
+    /// The expression is invalid.
+    pub fn regex(text: &str) -> Result<AckText, String> {
+        AckSource::regex(text)?;
+        Ok(AckText {
+            text: text.to_owned(),
+            is_regex: true,
+        })
+    }
+
+    /// Whether refit sends mails.
+    #[must_use]
+    pub fn is_smtp(&self) -> bool {
+        !self.is_regex && self.text.starts_with("smtp:")
+    }
+
+    /// The source; `expand` replaces the names of ports.
+    ///
+    /// # Errors
+    /// What to write.
+    pub fn resolve(&self, expand: impl Fn(&str) -> String) -> Result<AckSource, String> {
+        if self.is_regex {
+            AckSource::regex(&self.text)
+        } else {
+            expand(&self.text).parse()
+        }
+    }
+}
+
+impl fmt::Display for AckText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_regex {
+            f.write_str("regex ")?;
+        }
+        f.write_str(&self.text)
+    }
+}
+
 /// The recipient of mails, where none is given.
 const RECIPIENT: &str = "refit@localhost";
 

@@ -14,6 +14,9 @@ pub enum CrashError {
     /// The program cannot be prepared.
     #[error(transparent)]
     Launch(#[from] refit_run::LaunchError),
+    /// A step of a recipe failed.
+    #[error(transparent)]
+    Instance(#[from] refit_recipe::InstanceError),
     /// A step failed.
     #[error("{what}: {error}")]
     Io {

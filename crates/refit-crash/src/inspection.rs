@@ -33,6 +33,10 @@ pub struct Inspection<'a> {
     pub check_timeout: Duration,
     /// What was acknowledged.
     pub acknowledgements: &'a [Acknowledgement],
+    /// The check starts in the mounted image.
+    pub starts_in_image: bool,
+    /// Variables for the check.
+    pub env: &'a [(String, String)],
     /// Bytes of the block that the medium writes as a whole.
     pub tear: u64,
 }
@@ -264,6 +268,8 @@ impl<'a> Inspector<'a> {
         let found = self.inspection.check.find(&CheckedImage {
             mount,
             acknowledged: &self.acknowledged,
+            dir: self.inspection.starts_in_image.then_some(&**mount),
+            env: self.inspection.env,
             timeout: self.inspection.check_timeout,
         });
         kill_all();

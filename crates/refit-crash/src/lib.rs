@@ -32,5 +32,5 @@ mod trial;
 
 pub use error::CrashError;
 pub use report::CrashReport;
-pub use request::Request;
+pub use request::{Program, Request, Typed};
 pub use trial::{Progress, crash, file_name as directory_name, machine_lacks, missing};

@@ -11,21 +11,25 @@ mod sync_calls;
 
 use std::fs::File;
 use std::path::Path;
+use std::rc::Rc;
 
 use refit_knobs::Launch;
-use refit_run::{End, Ended, Options, Prepared, Run, prepare};
+use refit_recipe::{ConfSteps, Hook, Instance, InstanceError, InstanceOptions, Location, Recipe};
+use refit_run::{End, Ended, Options, Prepared, Run, Tree, prepare};
 use rustix::fs::{CWD, Mode, OFlags, openat};
+use rustix::mount::{MountFlags, mount};
 use serde::{Deserialize, Serialize};
 
 pub use self::hooks::MOUNT;
-use self::hooks::{Hooks, PROGRAM, TIMEOUT};
+use self::hooks::{Hooks, TIMEOUT};
 use self::processes::Processes;
 use crate::ack_source::AckSource;
 use crate::acknowledgement::Acknowledgement;
 use crate::error::{CrashError, io_error};
 use crate::filesystem::is_full;
 use crate::record::now;
-use crate::request::Request;
+use crate::recording::Paths;
+use crate::request::{Program, Request};
 use crate::sys::process::kill_all;
 
 /// What a recorded run leaves, next to the record.
@@ -37,12 +41,14 @@ pub struct RecordedRun {
     pub to: u64,
     /// In the order in which they arrived.
     pub acknowledgements: Vec<Acknowledgement>,
+    /// Variables of the program and its hooks, for the check.
+    pub env: Vec<(String, String)>,
     /// What refit reached.
     pub run: Run,
 }
 
-/// Runs the program in the file system of `device`, at `mount`. `output` is the
-/// directory for what the program and its hooks print.
+/// Runs the program in the file system of `device`. `output` is the directory
+/// for what the program and its hooks print.
 ///
 /// # Errors
 /// A process could not be started, or failed; its output is in the error.
@@ -50,12 +56,43 @@ pub fn record_run(
     request: &Request,
     launch: &Launch,
     device: &Path,
-    mount: &Path,
+    paths: &Paths,
     output: &Path,
 ) -> Result<RecordedRun, CrashError> {
-    let run = run(request, launch, device, &Hooks { mount, output });
+    let instance = match &request.program {
+        Program::Command(_) => None,
+        Program::Recipe(recipe) => Some(instance(recipe, paths, output)?),
+    };
+    let hooks = Hooks {
+        mount: &paths.mount,
+        output,
+        instance: instance.as_ref(),
+    };
+    let run = run(request, launch, device, &hooks);
     kill_all();
     run
+}
+
+/// The recipe's instance is the recorded file system as a whole.
+fn instance(recipe: &Recipe, paths: &Paths, output: &Path) -> Result<Instance, CrashError> {
+    let tmpfs = paths.tmpfs();
+    let flags = MountFlags::NODEV | MountFlags::NOSUID;
+    mount("tmpfs", &tmpfs, "tmpfs", flags, None)
+        .map_err(|error| io_error("cannot mount a tmpfs")(error.into()))?;
+    let mount = paths.mount.display().to_string();
+    let options = InstanceOptions {
+        location: Location {
+            dir: paths.mount.clone(),
+            tmpfs,
+            recipe: paths.recipe(),
+            output: output.to_owned(),
+            base: paths.mount.clone(),
+        },
+        tree: Rc::new(Tree::in_own_namespace()),
+        brief: false,
+        env: vec![(MOUNT.to_owned(), mount)],
+    };
+    Ok(Instance::create(recipe, options)?)
 }
 
 fn run(
@@ -64,14 +101,24 @@ fn run(
     device: &Path,
     hooks: &Hooks,
 ) -> Result<RecordedRun, CrashError> {
-    if let Some(command) = &request.prepare {
-        hooks.run("--prepare", command, TIMEOUT * 5)?;
+    match (&request.program, hooks.instance) {
+        (Program::Command(typed), _) => {
+            if let Some(command) = &typed.prepare {
+                hooks.run("--prepare", command, TIMEOUT * 5)?;
+            }
+        }
+        (Program::Recipe(recipe), Some(instance)) => set_up(recipe, launch, instance)?,
+        (Program::Recipe(_), None) => unreachable!("a recipe has an instance"),
     }
     sync(hooks.mount, device)?;
-    let mut prepared = prepared(request, launch, hooks.mount)?;
+    let ack = request
+        .ack
+        .resolve(|text| hooks.expand(text))
+        .map_err(CrashError::Refused)?;
+    let mut prepared = prepared(request, launch, hooks, &ack)?;
     let from = now();
-    let mut processes = Processes::start(request, hooks, &mut prepared)?;
-    let ended = processes.wait(request, hooks, &prepared)?;
+    let mut processes = Processes::start(request, &ack, hooks, &mut prepared)?;
+    let ended = processes.wait(request, &ack, hooks, &prepared)?;
     let to = now();
     let acknowledgements = std::mem::take(&mut processes.reader.acknowledgements);
     let run = processes.watch.finish(&ended, &prepared.session);
@@ -91,8 +138,21 @@ fn run(
         from,
         to,
         acknowledgements,
+        env: hooks.env(),
         run,
     })
+}
+
+/// Setup, then the variant's configuration, then what the promise needs.
+fn set_up(recipe: &Recipe, launch: &Launch, instance: &Instance) -> Result<(), CrashError> {
+    instance.run_hook(Hook::Setup, || true)?;
+    let steps = ConfSteps::new(recipe, &launch.conf).map_err(InstanceError::from)?;
+    instance.apply(&steps)?;
+    let promise = recipe.promise().ok();
+    if let Some(command) = promise.and_then(|promise| promise.prepare.as_deref()) {
+        instance.run_command("promise.prepare", command, recipe.load_timeout, || true)?;
+    }
+    Ok(())
 }
 
 /// What was prepared is on the disk before the first cut. On xfs syncfs alone
@@ -108,21 +168,36 @@ fn sync(mount: &Path, device: &Path) -> Result<(), CrashError> {
         .map_err(io_error("cannot flush the disk"))
 }
 
-fn prepared(request: &Request, launch: &Launch, mount: &Path) -> Result<Prepared, CrashError> {
+fn prepared(
+    request: &Request,
+    launch: &Launch,
+    hooks: &Hooks,
+    ack: &AckSource,
+) -> Result<Prepared, CrashError> {
     let mut launch = launch.clone();
-    // The recorded disk has the latency.
+    // The recorded disk has the latency, and the instance the configuration.
     launch.disk = None;
-    let mount = mount.to_string_lossy().into_owned();
-    launch.env.retain(|(name, _)| name != MOUNT);
-    launch.env.push((MOUNT.to_owned(), mount));
+    launch.conf.clear();
+    let env = hooks.env();
+    launch
+        .env
+        .retain(|(name, _)| env.iter().all(|(own, _)| own != name));
+    launch.env.extend(env);
     let options = Options {
-        trace: matches!(request.ack, AckSource::Sync),
+        trace: matches!(ack, AckSource::Sync),
         allocator_dir: request.allocator_dir.clone(),
         reach: request.reach,
         seed: request.seed,
         ..Options::default()
     };
-    Ok(prepare(&launch, &options, &request.command)?)
+    let command = match (&request.program, hooks.instance) {
+        (Program::Command(typed), _) => typed.command.clone(),
+        (Program::Recipe(_), instance) => {
+            let words = instance.map(Instance::program).unwrap_or_default();
+            words.into_iter().map(Into::into).collect()
+        }
+    };
+    Ok(prepare(&launch, &options, &command)?)
 }
 
 fn silent(request: &Request, hooks: &Hooks, ended: &Ended) -> CrashError {
@@ -133,6 +208,6 @@ fn silent(request: &Request, hooks: &Hooks, ended: &Ended) -> CrashError {
     CrashError::Refused(format!(
         "no acknowledgement was received ({}); the program {how}; {}",
         request.ack,
-        hooks.last_lines(PROGRAM)
+        hooks.printed_by_program()
     ))
 }

@@ -27,6 +27,18 @@ pub struct Paths {
 }
 
 impl Paths {
+    /// A copy of the recipe's folder.
+    #[must_use]
+    pub fn recipe(&self) -> PathBuf {
+        self.directory.join("recipe")
+    }
+
+    /// A directory for what an instance has on tmpfs: it is empty after a cut.
+    #[must_use]
+    pub fn tmpfs(&self) -> PathBuf {
+        self.directory.join("tmpfs")
+    }
+
     /// Where the recorded disk is served.
     #[must_use]
     pub fn disk(&self) -> PathBuf {
@@ -121,9 +133,8 @@ fn on_disk(
             request.filesystem.kind.name(),
             request.filesystem.options
         )))?;
-    let run = isolated(|| {
-        recorded_run::record_run(request, launch, device.path(), &paths.mount, directory)
-    });
+    let run =
+        isolated(|| recorded_run::record_run(request, launch, device.path(), paths, directory));
     let unmounted = unmount(&paths.mount);
     let run = run?;
     unmounted.map_err(io_error("cannot unmount what the program wrote"))?;

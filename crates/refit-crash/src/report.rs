@@ -25,7 +25,10 @@ pub struct CrashReport {
     pub kind: String,
     /// The version that made it.
     pub refit: String,
-    /// The program.
+    /// The recipe, as it was typed; `None` for a command.
+    #[serde(default)]
+    pub recipe: Option<String>,
+    /// The program: the command, or what the recipe starts.
     pub command: Vec<String>,
     /// Beneath every mode.
     pub with: String,
@@ -352,6 +355,7 @@ mod tests {
             schema: SCHEMA,
             kind: "crash".to_owned(),
             refit: String::new(),
+            recipe: None,
             command: Vec::new(),
             with: String::new(),
             check: String::new(),

@@ -5,17 +5,40 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use refit_knobs::{Settings, Variant};
+use refit_recipe::Recipe;
 use refit_run::seccomp::Reach;
 
-use crate::ack_source::AckSource;
+use crate::ack_source::AckText;
 use crate::check::Check;
 use crate::filesystem::Filesystem;
+
+/// The program under study.
+#[derive(Clone, Debug)]
+pub enum Program {
+    /// A command that was typed.
+    Command(Typed),
+    /// A recipe with a promise, and its load ([`Recipe::promising`]).
+    Recipe(Box<Recipe>),
+}
+
+/// A command that was typed, and its hooks.
+#[derive(Clone, Debug)]
+pub struct Typed {
+    /// The command.
+    pub command: Vec<OsString>,
+    /// Shell command in the empty file system, before anything that is cut.
+    pub prepare: Option<String>,
+    /// Shell command that puts load on the command, which is then a service.
+    pub load: Option<String>,
+    /// Shell command that succeeds when the service can take its load.
+    pub ready: Option<String>,
+}
 
 /// One question: what does this program lose?
 #[derive(Clone, Debug)]
 pub struct Request {
     /// The program.
-    pub command: Vec<OsString>,
+    pub program: Program,
     /// What to try, in addition to the baseline.
     pub candidates: Vec<Variant>,
     /// Beneath every mode, the baseline too; its `disk=` is the latency of the
@@ -25,14 +48,8 @@ pub struct Request {
     pub check: Check,
     /// The check as it was typed.
     pub check_text: String,
-    /// Where acknowledgements come from.
-    pub ack: AckSource,
-    /// Shell command in the empty file system, before anything that is cut.
-    pub prepare: Option<String>,
-    /// Shell command that puts load on the program, which is then a service.
-    pub load: Option<String>,
-    /// Shell command that succeeds when the service can take its load.
-    pub ready: Option<String>,
+    /// Where acknowledgements come from. That of a recipe may hold `$REFIT_PORT_NAME`.
+    pub ack: AckText,
     /// Shell command that runs as long as the program.
     pub background: Option<String>,
     /// How long the run may last.
@@ -73,6 +90,6 @@ impl Request {
     /// The run ends when its time is over.
     #[must_use]
     pub fn is_open_ended(&self) -> bool {
-        self.stop || matches!(self.ack, AckSource::Smtp(_))
+        self.stop || self.ack.is_smtp()
     }
 }

@@ -156,6 +156,17 @@ impl Tree {
         }
     }
 
+    /// For instances in a pid namespace of which this process is the init: their orphans become
+    /// its children, and all of them end with it.
+    #[must_use]
+    pub fn in_own_namespace() -> Tree {
+        Tree {
+            cgroup: None,
+            tool: Cell::new(None),
+            leader: Cell::new(None),
+        }
+    }
+
     /// Words before a command that put it into its part.
     pub fn entering(&self, part: Part) -> Vec<String> {
         let Some(cgroup) = &self.cgroup else {

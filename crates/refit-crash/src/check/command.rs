@@ -23,6 +23,10 @@ pub struct CheckedImage<'a> {
     pub mount: &'a Path,
     /// A file of the acknowledged ids, a line each.
     pub acknowledged: &'a Path,
+    /// Where a recipe's check starts; `None`: where refit was started.
+    pub dir: Option<&'a Path>,
+    /// Variables of the program's run.
+    pub env: &'a [(String, String)],
     /// A check that takes longer is killed.
     pub timeout: Duration,
 }
@@ -37,7 +41,11 @@ struct Finished {
 /// Runs a program to its end or the timeout.
 fn run(mut command: Command, input: &[u8], image: &CheckedImage) -> io::Result<Finished> {
     let (mut output, mut errors) = (tempfile::tempfile()?, tempfile::tempfile()?);
+    if let Some(dir) = image.dir {
+        command.current_dir(dir);
+    }
     let mut child = command
+        .envs(image.env.iter().map(|(name, value)| (name, value)))
         .env("REFIT_MOUNT", image.mount)
         .env("REFIT_ACKED", image.acknowledged)
         .stdin(stored(input)?)

@@ -13,6 +13,8 @@ fn find(check: &str, make: impl FnOnce(&Path)) -> Found {
     let image = CheckedImage {
         mount: directory.path(),
         acknowledged: &acked,
+        dir: None,
+        env: &[],
         timeout: Duration::from_secs(5),
     };
     let check: Check = check.parse().expect("a check");

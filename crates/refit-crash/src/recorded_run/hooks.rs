@@ -2,11 +2,12 @@
 
 use std::fs::{self, File};
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use refit_recipe::Instance;
 use refit_run::with_first_signals;
 
 use crate::error::{CrashError, io_error};
@@ -18,8 +19,8 @@ pub const TIMEOUT: Duration = Duration::from_secs(60);
 /// The variable in which everyone finds the recorded file system.
 pub const MOUNT: &str = "REFIT_MOUNT";
 /// Files of what the program and the load print.
-pub const PROGRAM: &str = "program";
-pub const LOAD: &str = "load";
+const PROGRAM: &str = "program";
+const LOAD: &str = "load";
 
 /// Where hooks run.
 pub struct Hooks<'a> {
@@ -27,6 +28,8 @@ pub struct Hooks<'a> {
     pub mount: &'a Path,
     /// A directory for what they print.
     pub output: &'a Path,
+    /// Of a recipe.
+    pub instance: Option<&'a Instance>,
 }
 
 impl Hooks<'_> {
@@ -35,17 +38,50 @@ impl Hooks<'_> {
         let mut shell = Command::new("/bin/sh");
         shell
             .args(["-c", command])
-            .env(MOUNT, self.mount)
+            .envs(self.env())
             .process_group(0);
         shell.stdin(Stdio::null());
         with_first_signals(&mut shell);
         shell
     }
 
+    /// Variables of the program and of every hook.
+    pub fn env(&self) -> Vec<(String, String)> {
+        match self.instance {
+            Some(instance) => instance.env().to_vec(),
+            None => vec![(MOUNT.to_owned(), self.mount.display().to_string())],
+        }
+    }
+
+    /// The names of a recipe's ports and directories replaced by their values.
+    pub fn expand(&self, text: &str) -> String {
+        match self.instance {
+            Some(instance) => instance.expand(text),
+            None => text.to_owned(),
+        }
+    }
+
+    /// The file for what the program prints.
+    pub fn program_file(&self) -> Result<File, CrashError> {
+        create(&self.program_path())
+    }
+
+    /// Where a recipe's service finds its own output.
+    fn program_path(&self) -> PathBuf {
+        match self.instance {
+            Some(instance) => instance.service_log.clone(),
+            None => self.output.join(PROGRAM),
+        }
+    }
+
+    /// The file for what the load prints.
+    pub fn load_file(&self) -> Result<File, CrashError> {
+        self.file(LOAD)
+    }
+
     /// A file for what a process prints.
     pub fn file(&self, name: &str) -> Result<File, CrashError> {
-        let path = self.output.join(name);
-        File::create(&path).map_err(io_error(format!("cannot write {}", path.display())))
+        create(&self.output.join(name))
     }
 
     /// The same file twice, for standard output and error.
@@ -57,17 +93,14 @@ impl Hooks<'_> {
         Ok([file, second])
     }
 
-    /// The last lines that a process printed, for an error.
-    pub fn last_lines(&self, name: &str) -> String {
-        let text = fs::read(self.output.join(name)).unwrap_or_default();
-        let text = String::from_utf8_lossy(&text);
-        let lines: Vec<&str> = text.lines().rev().take(5).collect();
-        let lines: Vec<&str> = lines.into_iter().rev().collect();
-        if lines.is_empty() {
-            "it printed nothing".to_owned()
-        } else {
-            format!("it printed:\n  {}", lines.join("\n  "))
-        }
+    /// The last lines of the program, for an error.
+    pub fn printed_by_program(&self) -> String {
+        printed(&self.program_path())
+    }
+
+    /// The last lines of the load.
+    pub fn printed_by_load(&self) -> String {
+        printed(&self.output.join(LOAD))
     }
 
     /// Runs a hook that has to succeed.
@@ -96,7 +129,24 @@ impl Hooks<'_> {
         };
         Err(CrashError::Refused(format!(
             "{option} {command:?} {how}; {}",
-            self.last_lines(name)
+            printed(&self.output.join(name))
         )))
+    }
+}
+
+fn create(path: &Path) -> Result<File, CrashError> {
+    File::create(path).map_err(io_error(format!("cannot write {}", path.display())))
+}
+
+/// The last lines of a file, for an error.
+fn printed(path: &Path) -> String {
+    let text = fs::read(path).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    let lines: Vec<&str> = text.lines().rev().take(5).collect();
+    let lines: Vec<&str> = lines.into_iter().rev().collect();
+    if lines.is_empty() {
+        "it printed nothing".to_owned()
+    } else {
+        format!("it printed:\n  {}", lines.join("\n  "))
     }
 }

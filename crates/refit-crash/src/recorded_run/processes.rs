@@ -4,21 +4,22 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::process::{Child, Stdio};
+use std::process::{Child, ExitStatus, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use refit_recipe::{Instance, RunningHook, Service};
 use refit_run::{Ended, Prepared, Running, Watch};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::acknowledgement_pipe::AcknowledgementPipe;
-use super::hooks::{Hooks, LOAD, PROGRAM, TICK, TIMEOUT};
+use super::hooks::{Hooks, TICK, TIMEOUT};
 use super::mails::Mails;
 use super::sync_calls::SyncCalls;
 use crate::ack_source::{AckSource, LineReader};
 use crate::error::{CrashError, io_error};
-use crate::request::Request;
+use crate::request::{Program, Request, Typed};
 use crate::smtp;
 
 const READ_BYTES: usize = 64 << 10;
@@ -29,13 +30,54 @@ const READS_OF_A_FULL_PIPE: usize = (1 << 20) / READ_BYTES;
 /// How long a program may take to end when it was asked to.
 const END_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// What was started with settings beneath it.
+enum Started<'a> {
+    /// A command, or the load of a recipe without a service.
+    Command(Running),
+    /// The service of a recipe.
+    Service(Service, &'a Instance),
+}
+
+impl Started<'_> {
+    fn poll(&mut self) -> Option<Ended> {
+        match self {
+            Started::Command(running) => running.poll(),
+            Started::Service(service, _) => service.poll(),
+        }
+    }
+}
+
+/// What puts load on a service.
+enum Load {
+    Typed(Child),
+    Recipe(RunningHook),
+}
+
+impl Load {
+    fn poll(&mut self) -> Result<Option<ExitStatus>, CrashError> {
+        match self {
+            Load::Typed(child) => child.try_wait().map_err(io_error("cannot wait for --load")),
+            Load::Recipe(hook) => Ok(hook.poll()?),
+        }
+    }
+
+    /// Ends it with what it started. (A recipe's ends when it is dropped.)
+    fn kill(self) {
+        if let Load::Typed(child) = self {
+            kill_group(&child);
+        }
+    }
+}
+
 /// The program and the processes around it.
-pub struct Processes {
+pub struct Processes<'a> {
     /// What refit sees of it.
     pub watch: Watch,
-    program: Running,
+    program: Started<'a>,
     background: Option<Child>,
-    load: Option<Child>,
+    load: Option<Load>,
+    /// How the load is named in messages.
+    load_key: &'static str,
     mails: Option<Mails>,
     /// The acknowledgements' pipe, if there is one.
     pipe: Option<OwnedFd>,
@@ -45,17 +87,22 @@ pub struct Processes {
     copy: File,
 }
 
-impl Processes {
+impl<'a> Processes<'a> {
     /// Starts all of them, in the order in which they need one another.
     ///
     /// # Errors
     /// One of them cannot be started, or the program did not become ready.
     pub fn start(
         request: &Request,
-        hooks: &Hooks,
+        ack: &AckSource,
+        hooks: &Hooks<'a>,
         prepared: &mut Prepared,
-    ) -> Result<Processes, CrashError> {
-        let is_service = request.load.is_some() || matches!(request.ack, AckSource::Smtp(_));
+    ) -> Result<Processes<'a>, CrashError> {
+        let is_smtp = matches!(ack, AckSource::Smtp(_));
+        let is_service = match &request.program {
+            Program::Command(typed) => typed.load.is_some() || is_smtp,
+            Program::Recipe(recipe) => recipe.service.is_some(),
+        };
         let background = match &request.background {
             Some(command) => {
                 let [output, errors] = hooks.files("background")?;
@@ -65,63 +112,97 @@ impl Processes {
             }
             None => None,
         };
-        let pipe = AcknowledgementPipe::new(&request.ack)?;
-        let [output, errors] = pipe.files(&hooks.file(PROGRAM)?, !is_service)?;
+        let pipe = AcknowledgementPipe::new(ack)?;
+        let [output, errors] = pipe.files(&hooks.program_file()?, !is_service)?;
         pipe.open_in_next(!is_service)?;
         let null = File::open("/dev/null").map_err(io_error("cannot open /dev/null"))?;
         let watch = Watch::begin(prepared, false);
-        let program = prepared
-            .start([null, output, errors], None)
-            .map_err(|error| {
-                CrashError::Refused(format!(
-                    "cannot run {}: {error}",
-                    request.command[0].display()
-                ))
-            })?;
+        let program = match hooks.instance {
+            Some(instance) if is_service => {
+                let service = Service::start(instance, prepared, [null, output, errors])?;
+                Started::Service(service, instance)
+            }
+            instance => {
+                let directory = instance.map(|instance| &*instance.dir);
+                let started = prepared.start([null, output, errors], directory);
+                Started::Command(started.map_err(|error| {
+                    CrashError::Refused(format!("cannot run {}: {error}", name(request)))
+                })?)
+            }
+        };
         let mut processes = Processes {
             watch,
             program,
             background,
             load: None,
+            load_key: match &request.program {
+                Program::Command(_) => "--load",
+                Program::Recipe(_) => "the load",
+            },
             mails: None,
             pipe: None,
-            reader: LineReader::new(match &request.ack {
+            reader: LineReader::new(match ack {
                 AckSource::Regex(regex) => Some(regex.clone()),
                 _ => None,
             }),
             copy: hooks.file("acknowledged")?,
         };
         if is_service {
-            processes.wait_until_ready(request, hooks)?;
+            processes.wait_until_ready(request, ack, hooks)?;
         }
-        if let Some(command) = &request.load {
-            let [output, errors] = pipe.files(&hooks.file(LOAD)?, true)?;
+        let load = match &request.program {
+            Program::Command(typed) => typed.load.as_deref(),
+            Program::Recipe(recipe) => {
+                (is_service && !is_smtp).then_some(&*recipe.file.load.command)
+            }
+        };
+        if let Some(command) = load {
+            let files = pipe.files(&hooks.load_file()?, true)?;
             pipe.open_in_next(true)?;
-            let mut shell = hooks.shell(command);
-            let child = shell.stdout(output).stderr(errors).spawn();
-            processes.load = Some(child.map_err(io_error("cannot start --load"))?);
+            processes.load = Some(match hooks.instance {
+                Some(instance) => Load::Recipe(instance.start_command(command, files)?),
+                None => {
+                    let [output, errors] = files;
+                    let mut shell = hooks.shell(command);
+                    let child = shell.stdout(output).stderr(errors).spawn();
+                    Load::Typed(child.map_err(io_error("cannot start --load"))?)
+                }
+            });
         }
-        if let AckSource::Smtp(smtp) = &request.ack {
+        if let AckSource::Smtp(smtp) = ack {
             processes.mails = Some(Mails::start(smtp));
         }
         processes.pipe = pipe.reader();
         Ok(processes)
     }
 
-    fn wait_until_ready(&mut self, request: &Request, hooks: &Hooks) -> Result<(), CrashError> {
+    fn wait_until_ready(
+        &mut self,
+        request: &Request,
+        ack: &AckSource,
+        hooks: &Hooks,
+    ) -> Result<(), CrashError> {
+        let typed = match (&mut self.program, &request.program) {
+            (Started::Service(service, instance), _) => {
+                service.wait_ready(instance, || {})?;
+                return Ok(());
+            }
+            (Started::Command(_), Program::Recipe(_)) => return Ok(()),
+            (Started::Command(_), Program::Command(typed)) => typed,
+        };
         let began = Instant::now();
-        while !is_ready(request, hooks)? {
+        while !is_ready(typed, ack, hooks)? {
             if self.program.poll().is_some() {
                 return Err(CrashError::Refused(format!(
                     "the program ended before it was ready; {}",
-                    hooks.last_lines(PROGRAM)
+                    hooks.printed_by_program()
                 )));
             }
             if began.elapsed() > TIMEOUT {
                 return Err(CrashError::Refused(format!(
                     "the program was not ready after {} s; {}",
                     TIMEOUT.as_secs(),
-                    hooks.last_lines(PROGRAM)
+                    hooks.printed_by_program()
                 )));
             }
             sleep(20 * TICK);
@@ -137,12 +218,13 @@ impl Processes {
     pub fn wait(
         &mut self,
         request: &Request,
+        ack: &AckSource,
         hooks: &Hooks,
         prepared: &Prepared,
     ) -> Result<Ended, CrashError> {
         let began = Instant::now();
-        let mut calls = match (&request.ack, &prepared.event_ring) {
-            (AckSource::Sync, Some(board)) => Some(SyncCalls::new(board)),
+        let mut calls = match (ack, &prepared.event_ring) {
+            (AckSource::Sync, Some(ring)) => Some(SyncCalls::new(ring)),
             _ => None,
         };
         loop {
@@ -153,7 +235,7 @@ impl Processes {
             if let (Some(_), true) = (&program, is_service) {
                 return Err(CrashError::Refused(format!(
                     "the program ended during the load; {}",
-                    hooks.last_lines(PROGRAM)
+                    hooks.printed_by_program()
                 )));
             }
             if let Some(ended) = program {
@@ -170,7 +252,7 @@ impl Processes {
             {
                 return Err(CrashError::Refused(format!(
                     "a mail was not accepted: {failure}; {}",
-                    hooks.last_lines(PROGRAM)
+                    hooks.printed_by_program()
                 )));
             }
             if began.elapsed() >= request.length {
@@ -180,7 +262,7 @@ impl Processes {
                 return Err(CrashError::Refused(format!(
                     "{} did not end within {} s\n  give it more time with --for, or let --for end it: --for 10s --stop",
                     if self.load.is_some() {
-                        "--load"
+                        self.load_key
                     } else {
                         "the program"
                     },
@@ -195,15 +277,13 @@ impl Processes {
         let Some(load) = &mut self.load else {
             return Ok(false);
         };
-        match load
-            .try_wait()
-            .map_err(io_error("cannot wait for --load"))?
-        {
+        match load.poll()? {
             None => Ok(false),
             Some(status) if status.success() => Ok(true),
             Some(status) => Err(CrashError::Refused(format!(
-                "--load ended with {status}; {}",
-                hooks.last_lines(LOAD)
+                "{} ended with {status}; {}",
+                self.load_key,
+                hooks.printed_by_load()
             ))),
         }
     }
@@ -213,10 +293,28 @@ impl Processes {
         if let Some(mails) = self.mails.take() {
             mails.stop(&mut self.reader.acknowledgements);
         }
-        if let Some(load) = &self.load {
-            kill_group(load);
+        if let Some(load) = self.load.take() {
+            load.kill();
         }
-        self.program.terminate();
+        let program = match &mut self.program {
+            Started::Command(running) => running,
+            Started::Service(service, instance) => {
+                // It is no process of the service.
+                if let Some(mut background) = self.background.take() {
+                    kill_group(&background);
+                    // The tree may have waited for it.
+                    let _ = background.wait();
+                }
+                // How it ends does not matter: what it wrote is in the kernel.
+                let _ = service.stop(instance, || {});
+                let ended = service.poll().ok_or_else(|| {
+                    CrashError::Refused("the service could not be ended".to_owned())
+                })?;
+                self.read_rest(calls)?;
+                return Ok(ended);
+            }
+        };
+        program.terminate();
         let began = Instant::now();
         loop {
             self.read(calls)?;
@@ -224,8 +322,10 @@ impl Processes {
                 self.read_rest(calls)?;
                 return Ok(ended);
             }
-            if began.elapsed() > END_TIMEOUT {
-                self.program.kill();
+            if began.elapsed() > END_TIMEOUT
+                && let Started::Command(running) = &mut self.program
+            {
+                running.kill();
             }
         }
     }
@@ -287,22 +387,32 @@ impl Processes {
     }
 }
 
-impl Drop for Processes {
+impl Drop for Processes<'_> {
     fn drop(&mut self) {
-        for child in [&self.background, &self.load].into_iter().flatten() {
-            kill_group(child);
+        if let Some(background) = &self.background {
+            kill_group(background);
+        }
+        if let Some(load) = self.load.take() {
+            load.kill();
         }
     }
 }
 
-fn is_ready(request: &Request, hooks: &Hooks) -> Result<bool, CrashError> {
-    if let Some(command) = &request.ready {
+fn name(request: &Request) -> String {
+    match &request.program {
+        Program::Command(typed) => typed.command[0].display().to_string(),
+        Program::Recipe(recipe) => format!("`{}`", recipe.file.load.command),
+    }
+}
+
+fn is_ready(typed: &Typed, ack: &AckSource, hooks: &Hooks) -> Result<bool, CrashError> {
+    if let Some(command) = &typed.ready {
         let mut shell = hooks.shell(command);
         shell.stdout(Stdio::null()).stderr(Stdio::null());
         let status = shell.status().map_err(io_error("cannot start --ready"))?;
         return Ok(status.success());
     }
-    Ok(match &request.ack {
+    Ok(match ack {
         AckSource::Smtp(smtp) => smtp::is_open(&smtp.address),
         // The load waits for its server itself.
         _ => true,

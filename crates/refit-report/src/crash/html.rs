@@ -18,7 +18,7 @@ use crate::paint::Tone;
 /// The page.
 #[must_use]
 pub fn html(report: &CrashReport) -> String {
-    let command = format::command_line(&report.command);
+    let command = super::row::program(report);
     let styles = [
         include_str!("../html/style.css"),
         include_str!("html/style.css"),

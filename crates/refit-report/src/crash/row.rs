@@ -178,6 +178,14 @@ fn how(mode: &Mode, tally: &Tally) -> String {
     }
 }
 
+/// The recipe, or the command.
+pub fn program(report: &CrashReport) -> String {
+    match &report.recipe {
+        Some(recipe) => format::printable(recipe),
+        None => format::command_line(&report.command),
+    }
+}
+
 /// The command that mounts a state again.
 pub fn reopen(report: &CrashReport, mode: &Mode, state: &str) -> String {
     let path = format!("{}/{}/{state}", report.directory, mode.record.name);

@@ -113,6 +113,7 @@ pub fn report() -> CrashReport {
         schema: SCHEMA,
         kind: "crash".to_owned(),
         refit: "0.1.0".to_owned(),
+        recipe: None,
         command: ["python3", "writer.py", "400"].map(str::to_owned).into(),
         with: String::new(),
         check: "log:a.log".to_owned(),

@@ -5,7 +5,6 @@ use refit_crash::CrashReport;
 use super::notes::{classes, notes};
 use super::row::{rows, table};
 use crate::fold::fold;
-use crate::format;
 use crate::markdown::{code, grid, noted, origin};
 use crate::paint::Style;
 
@@ -14,7 +13,7 @@ use crate::paint::Style;
 pub fn terminal(report: &CrashReport, style: &Style) -> String {
     let rows = rows(report);
     let table = table(&rows).terminal(style);
-    let mut lines = fold(&format::command_line(&report.command), style.width);
+    let mut lines = fold(&super::row::program(report), style.width);
     lines.extend(table.lines);
     let classes = classes(&rows).filter(|_| !table.names_class);
     let notes = classes.into_iter().chain(notes(report, &rows));
@@ -27,7 +26,7 @@ pub fn terminal(report: &CrashReport, style: &Style) -> String {
 #[must_use]
 pub fn markdown(report: &CrashReport) -> String {
     let rows = rows(report);
-    let command = format::command_line(&report.command);
+    let command = super::row::program(report);
     [
         format!("**refit crash** {}\n\n", code(&command)),
         grid(&table(&rows).columns()),

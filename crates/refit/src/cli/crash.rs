@@ -10,14 +10,17 @@ use super::{OUTPUT, ReachArgs, SETTINGS, duration, seed};
 
 /// Simulate power cuts: is what was acknowledged still there?
 ///
-/// COMMAND runs on a recorded disk with a file system of its own, which it finds
-/// in $REFIT_MOUNT; your own disk is not touched. What that disk may hold after a
-/// power cut is then mounted, again and again, and --check finds which of the
+/// The program, a recipe's or COMMAND, runs on a recorded disk with a file system
+/// of its own; your own disk is not touched. What that disk may hold after a
+/// power cut is then mounted, again and again, and a check finds which of the
 /// acknowledged things are there. First a disk that ignores its flushes has to
 /// lose something, or nothing can be concluded; then the baseline is cut, then
-/// each VARIANT.
+/// each VARIANT; without one, those of the recipe.
 ///
-/// CHECK is a shell command that prints the id of each thing that is there
+/// RECIPE is the name of a shipped one or a folder, with a [promise]: what its
+/// program acknowledges, and how to find it again (refit recipes, docs/recipes.md).
+///
+/// COMMAND finds the recorded file system in $REFIT_MOUNT. CHECK is a shell command that prints the id of each thing that is there
 /// (`!ID`: in part), or one of: log:FILE[:REGEX], lines:FILE, mail:DIR,
 /// sqlite:FILE:QUERY, postgres:DIR:QUERY, with paths below $REFIT_MOUNT.
 ///
@@ -28,7 +31,7 @@ use super::{OUTPUT, ReachArgs, SETTINGS, duration, seed};
 #[derive(Args)]
 #[command(
     verbatim_doc_comment,
-    override_usage = "refit crash [OPTIONS] --check CHECK --ack SOURCE [VARIANT]... -- COMMAND [ARG]...\n       refit crash open STATE [-- COMMAND [ARG]...]"
+    override_usage = "refit crash [OPTIONS] RECIPE [VARIANT]...\n       refit crash [OPTIONS] --check CHECK --ack SOURCE [VARIANT]... -- COMMAND [ARG]...\n       refit crash open STATE [-- COMMAND [ARG]...]"
 )]
 pub struct CrashArgs {
     /// How to find what is there after a cut
@@ -69,7 +72,8 @@ pub struct CrashArgs {
     #[arg(long, value_name = "COMMAND", help_heading = "The recorded run")]
     pub background: Option<String>,
 
-    /// How long the run may last [default: 60s; 5s of mails]
+    /// How long the run may last [default: 60s; 5s of mails; or what the recipe
+    /// says]
     #[arg(long = "for", value_name = "TIME", value_parser = duration, help_heading = "The recorded run")]
     pub length: Option<Duration>,
 
@@ -82,14 +86,9 @@ pub struct CrashArgs {
     #[arg(long, value_name = "SETTINGS", help_heading = SETTINGS)]
     pub with: Vec<OsString>,
 
-    /// Cuts of each mode
-    #[arg(
-        long,
-        value_name = "N",
-        default_value_t = 300,
-        help_heading = "Disk and cuts"
-    )]
-    pub cuts: usize,
+    /// Cuts of each mode [default: 300, or what the recipe says]
+    #[arg(long, value_name = "N", help_heading = "Disk and cuts")]
+    pub cuts: Option<usize>,
 
     /// File system: ext4, xfs or btrfs
     #[arg(
@@ -114,12 +113,12 @@ pub struct CrashArgs {
     #[arg(long, value_name = "DIR", help_heading = "Disk and cuts")]
     pub mount: Option<PathBuf>,
 
-    /// Size of the disk
-    #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = size, help_heading = "Disk and cuts")]
-    pub size: u64,
+    /// Size of the disk [default: 1G, or what the recipe says]
+    #[arg(long, value_name = "SIZE", value_parser = refit_recipe::parse_size, help_heading = "Disk and cuts")]
+    pub size: Option<u64>,
 
     /// Largest size of a record
-    #[arg(long, value_name = "SIZE", default_value = "4G", value_parser = size, help_heading = "Disk and cuts")]
+    #[arg(long, value_name = "SIZE", default_value = "4G", value_parser = refit_recipe::parse_size, help_heading = "Disk and cuts")]
     pub record_size: u64,
 
     /// The block that the disk writes as a whole: 512 or 4096
@@ -146,6 +145,10 @@ pub struct CrashArgs {
     #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     pub html: Option<PathBuf>,
 
+    /// Run the commands of a recipe of your own without asking
+    #[arg(long)]
+    pub yes: bool,
+
     /// No progress on stderr
     #[arg(short, long, help_heading = OUTPUT)]
     pub quiet: bool,
@@ -164,20 +167,4 @@ pub struct CrashArgs {
     /// What to run
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,
-}
-
-/// Bytes, as 512M or 1G.
-fn size(text: &str) -> Result<u64, String> {
-    let invalid = || format!("invalid size {text:?}; write it as 512M or 2G");
-    let (number, shift) = match text.char_indices().last() {
-        Some((at, 'K')) => (&text[..at], 10),
-        Some((at, 'M')) => (&text[..at], 20),
-        Some((at, 'G')) => (&text[..at], 30),
-        _ => (text, 0),
-    };
-    let number: u64 = number.parse().map_err(|_| invalid())?;
-    number
-        .checked_mul(1 << shift)
-        .filter(|bytes| *bytes > 0 && bytes % 4096 == 0)
-        .ok_or_else(invalid)
 }

@@ -1,5 +1,7 @@
 //! `refit crash`: what a program loses at a power cut.
 
+mod request;
+
 use std::ffi::OsString;
 use std::fs::{self, File, Permissions};
 use std::io::{self, Write};
@@ -9,12 +11,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use refit_crash::ack_source::AckSource;
-use refit_crash::check::Check;
-use refit_crash::filesystem::Filesystem;
 use refit_crash::open::{StateName, open};
-use refit_crash::{CrashReport, Progress, Request, crash};
-use refit_knobs::{Settings, Variant};
+use refit_crash::{CrashReport, Progress, crash};
 use refit_session::names::OwnName;
 
 use rustix::fs::{FlockOperation, flock};
@@ -26,9 +24,6 @@ use crate::cli::CrashArgs;
 const LOST: u8 = 1;
 const TROUBLE: u8 = 2;
 
-/// The time limit of a run that ends by itself, and the length of one of mails.
-const LONGEST_RUN: Duration = Duration::from_secs(60);
-const MAILS: Duration = Duration::from_secs(5);
 /// Where records are stored without --record.
 const RECORDS: &str = "/var/tmp";
 const NAME: OwnName = OwnName {
@@ -53,7 +48,7 @@ pub fn main(args: &CrashArgs) -> ExitCode {
 }
 
 fn run(args: &CrashArgs) -> Result<u8> {
-    let mut request = request(args)?;
+    let mut request = request::plan(args)?;
     let json = args
         .json
         .as_deref()
@@ -101,123 +96,6 @@ fn create(option: &str, path: &Path) -> Result<File> {
             path.display()
         )
     })
-}
-
-fn request(args: &CrashArgs) -> Result<Request> {
-    let candidates = args
-        .variants
-        .iter()
-        .map(|word| Variant::parse_os(word))
-        .collect::<Result<Vec<_>, _>>()?;
-    if let Some(twice) = candidates
-        .iter()
-        .enumerate()
-        .find_map(|(at, one)| candidates[..at].contains(one).then_some(one))
-    {
-        bail!("the variant {twice} is given twice; name it once");
-    }
-    let Some(check_text) = args.check.clone() else {
-        bail!(
-            "no --check, which finds what is there after a cut\n  give a command that prints the id of each thing that is there, or for a log: --check log:FILE"
-        );
-    };
-    let check: Check = check_text
-        .parse()
-        .map_err(anyhow::Error::msg)
-        .context("--check")?;
-    let ack = match (&args.ack, &args.ack_regex) {
-        (Some(text), _) => text
-            .parse::<AckSource>()
-            .map_err(anyhow::Error::msg)
-            .context("--ack")?,
-        (None, Some(regex)) => AckSource::regex(regex)
-            .map_err(anyhow::Error::msg)
-            .context("--ack-regex")?,
-        (None, None) => bail!(
-            "no --ack, which says how the program acknowledges\n  take the lines that it prints (--ack fd:1), or --ack-regex, --ack smtp:HOST:PORT, --ack sync"
-        ),
-    };
-    if args.command.is_empty() {
-        bail!(
-            "no command to run\n  write it after `--`: refit crash --check … --ack … sync=off -- COMMAND"
-        );
-    }
-    if args.cuts == 0 {
-        bail!("--cuts 0: nothing would be checked; take at least 1");
-    }
-    let is_mail = matches!(ack, AckSource::Smtp(_));
-    if is_mail && args.load.is_some() {
-        bail!("--ack smtp is a load by itself; leave out --load");
-    }
-    let smallest = args.fs.smallest();
-    if args.size < smallest {
-        bail!(
-            "--size {}: a disk for {} needs at least {} bytes",
-            args.size,
-            args.fs.name(),
-            smallest
-        );
-    }
-    let mount = match &args.mount {
-        Some(mount) => Some(fs::canonicalize(mount).with_context(|| {
-            format!("--mount {}: name a directory that exists", mount.display())
-        })?),
-        None => None,
-    };
-    if let Some(mount) = &mount
-        && (!mount.is_dir() || mount == Path::new("/"))
-    {
-        bail!("--mount {}: name a directory other than /", mount.display());
-    }
-    Ok(Request {
-        command: args.command.clone(),
-        candidates,
-        with: Settings::parse(args.with.clone())?,
-        check,
-        check_text,
-        ack,
-        prepare: args.prepare.clone(),
-        load: args.load.clone(),
-        ready: args.ready.clone(),
-        background: args.background.clone(),
-        length: args
-            .length
-            .unwrap_or(if is_mail { MAILS } else { LONGEST_RUN }),
-        stop: args.stop,
-        filesystem: Filesystem {
-            kind: args.fs,
-            options: args.mount_options.clone(),
-        },
-        disk_bytes: args.size,
-        record_cap: args.record_size,
-        cuts: args.cuts,
-        tear: args.tear.parse().context("--tear")?,
-        check_timeout: args.check_timeout,
-        mount,
-        directory: PathBuf::new(),
-        seed: args.seed.unwrap_or_else(crate::cli::new_seed),
-        reach: args.reach.reach(),
-        options: options(args),
-        allocator_dir: args.allocator_dir.clone(),
-        workers: std::thread::available_parallelism().map_or(1, usize::from),
-    })
-}
-
-/// Options without a place of their own in a report.
-fn options(args: &CrashArgs) -> Vec<String> {
-    let timeout = format!("{}ms", args.check_timeout.as_millis());
-    let size = args.record_size.to_string();
-    let mut words: Vec<String> = ["--check-timeout", &timeout, "--record-size", &size]
-        .map(str::to_owned)
-        .into();
-    words.extend(args.reach.words());
-    if let Some(directory) = &args.allocator_dir {
-        words.extend([
-            "--allocator-dir".to_owned(),
-            directory.display().to_string(),
-        ]);
-    }
-    words
 }
 
 /// What is being done, a line each.

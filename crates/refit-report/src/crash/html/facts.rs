@@ -139,20 +139,24 @@ pub fn repeat(main: &mut Html, report: &CrashReport) {
 pub fn words(report: &CrashReport) -> Vec<String> {
     let mut words: Vec<String> = ["refit", "crash"].map(str::to_owned).into();
     let mut option = |name: &str, value: &str| words.extend([name, value].map(str::to_owned));
-    option("--check", &report.check);
-    match report.ack.strip_prefix("regex ") {
-        Some(regex) => option("--ack-regex", regex),
-        None => option("--ack", &report.ack),
-    }
-    for (name, value) in [
-        ("--load", &report.load),
-        ("--ready", &report.ready),
-        ("--prepare", &report.prepare),
-        ("--background", &report.background),
-    ] {
-        if let Some(value) = value {
-            option(name, value);
+    if report.recipe.is_none() {
+        option("--check", &report.check);
+        match report.ack.strip_prefix("regex ") {
+            Some(regex) => option("--ack-regex", regex),
+            None => option("--ack", &report.ack),
         }
+        for (name, value) in [
+            ("--load", &report.load),
+            ("--ready", &report.ready),
+            ("--prepare", &report.prepare),
+        ] {
+            if let Some(value) = value {
+                option(name, value);
+            }
+        }
+    }
+    if let Some(value) = &report.background {
+        option("--background", value);
     }
     if report.length_ns > 0 {
         let ms = report.length_ns / 1_000_000;
@@ -181,13 +185,17 @@ pub fn words(report: &CrashReport) -> Vec<String> {
     option("--json", "crash.json");
     option("--html", "crash.html");
     words.extend(report.options.iter().cloned());
-    if report.stop {
+    // The run of a recipe always ends after its time.
+    if report.stop && report.recipe.is_none() {
         words.push("--stop".to_owned());
     }
+    words.extend(report.recipe.clone());
     let candidates = report.modes.iter().filter(|m| m.role == Role::Candidate);
     words.extend(candidates.map(|mode| mode.name.clone()));
-    words.push("--".to_owned());
-    words.extend(report.command.iter().cloned());
+    if report.recipe.is_none() {
+        words.push("--".to_owned());
+        words.extend(report.command.iter().cloned());
+    }
     words
 }
 

@@ -1,0 +1,164 @@
+//! `refit crash RECIPE`: the folder that `refit compare` measures, cut.
+
+use std::fs;
+
+use crate::crash::{bad, crash, mode, require_lab, states};
+use crate::runner::{Outcome, Test};
+use crate::test;
+use crate::test_env::{TestEnv, described, expect_code};
+
+pub const TESTS: &[Test] = &[
+    test!(a_log_keeps_its_promise_and_without_syncs_not).limit_seconds(120),
+    test!(postfix_keeps_its_mail_unless_cleanup_does_not_sync).limit_seconds(240),
+    test!(each_conf_value_is_set_up_on_a_disk_of_its_own).limit_seconds(240),
+    test!(what_cannot_be_cut_is_named_with_what_to_type),
+    test!(the_commands_of_an_own_folder_are_agreed_to),
+];
+
+fn a_log_keeps_its_promise_and_without_syncs_not(env: &TestEnv) -> Outcome {
+    require_lab(env);
+    env.require_command("python3");
+    // Without a variant: those of the recipe.
+    let report = crash(env, 0, &["append-log", "--for", "2s", "--cuts", "60"]);
+    assert_eq!(report["recipe"], "append-log");
+    assert_eq!(report["check"], "log:log");
+    let baseline = mode(&report, "baseline");
+    assert_eq!((states(baseline).len(), bad(baseline)), (60, 0));
+    let off = mode(&report, "sync=off");
+    // Before its first line there is nothing to lose.
+    assert!(bad(off) > 20, "{} of 60 lose", bad(off));
+    let again = env.refit(&["report", "crash.json"]);
+    let text = String::from_utf8_lossy(&again.stdout);
+    assert!(text.starts_with("append-log\n"), "{text}");
+    Outcome::Pass
+}
+
+/// The load is refit's own, to a port that each instance chooses; a scope reaches cleanup alone.
+fn postfix_keeps_its_mail_unless_cleanup_does_not_sync(env: &TestEnv) -> Outcome {
+    require_lab(env);
+    for command in ["postfix", "smtp-source", "smtp-sink"] {
+        env.require_command(command);
+    }
+    let words = [
+        "postfix-cleanup",
+        "sync@exe:cleanup=off",
+        "conf.queue=tmpfs",
+    ];
+    let options = ["--for", "3s", "--cuts", "16"];
+    let report = crash(env, 0, &[&words[..], &options].concat());
+    assert_eq!(bad(mode(&report, "baseline")), 0);
+    for lossy in &words[1..] {
+        let mode = mode(&report, lossy);
+        assert_eq!(mode["class"], "loses-on-crash");
+        assert!(bad(mode) > 0, "{lossy}");
+    }
+    Outcome::Pass
+}
+
+/// SQLite's documentation says which of its settings lose the last row.
+fn each_conf_value_is_set_up_on_a_disk_of_its_own(env: &TestEnv) -> Outcome {
+    require_lab(env);
+    env.require_command("python3");
+    env.require_command("sqlite3");
+    let words = [
+        "sqlite-insert",
+        "conf.synchronous=extra",
+        "conf.journal=wal",
+    ];
+    let options = ["--for", "3s", "--cuts", "60"];
+    let report = crash(env, 1, &[&words[..], &options].concat());
+    assert!(
+        bad(mode(&report, "baseline")) > 0,
+        "FULL loses its last row"
+    );
+    for safe in &words[1..] {
+        let mode = mode(&report, safe);
+        assert_eq!((&*mode["class"].to_string(), bad(mode)), ("\"safe\"", 0));
+    }
+    Outcome::Pass
+}
+
+fn what_cannot_be_cut_is_named_with_what_to_type(env: &TestEnv) -> Outcome {
+    let cases: [(&[&str], &[&str]); 10] = [
+        (&[], &["nothing to cut", "refit crash append-log"]),
+        (
+            &["fsync-loop"],
+            &[
+                "fsync-loop has no [promise]",
+                "append-log",
+                "docs/recipes.md",
+            ],
+        ),
+        (
+            &["no-such"],
+            &["there is no recipe `no-such`", "append-log"],
+        ),
+        (&["append-log", "sync=of"], &["sync=of", "off"]),
+        (
+            &["append-log", "sync=off", "sync=off"],
+            &["sync=off", "twice"],
+        ),
+        (
+            &["postfix-cleanup", "conf.queue=disk"],
+            &["conf.queue=disk", "conf.queue=tmpfs"],
+        ),
+        (
+            &["--with", "conf.a=b", "append-log"],
+            &["conf.a=b", "none at all"],
+        ),
+        (
+            &["--check", "log:log", "append-log"],
+            &["--check is for commands", "refit recipes copy append-log"],
+        ),
+        (
+            &["append-log", "--", "true"],
+            &["has its own program", "leave out `-- true`"],
+        ),
+        (
+            &[
+                "--check", "log:a", "--ack", "fd:1", "conf.a=b", "--", "true",
+            ],
+            &[
+                "only recipes have conf settings",
+                "refit crash NAME conf.a=b",
+            ],
+        ),
+    ];
+    for (words, texts) in cases {
+        let output = env.refit(&[&["crash"], words].concat());
+        expect_code(&output, 2);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        for text in texts {
+            assert!(
+                errors.contains(text),
+                "{text:?} is not in {}",
+                described(&output)
+            );
+        }
+    }
+    Outcome::Pass
+}
+
+fn the_commands_of_an_own_folder_are_agreed_to(env: &TestEnv) -> Outcome {
+    let folder = env.subdir("mine");
+    fs::write(
+        format!("{folder}/recipe.toml"),
+        "name = \"mine\"\nquestion.en = \"?\"\n\
+         [load]\ncommand = \"true\"\noperations = 1\nunit = \"run\"\n\
+         [check]\ncommand = \"true\"\n\
+         [promise]\nabout = \"a\"\nacknowledged = \"b\"\nload = \"touch ran; echo 1\"\n\
+         ack = \"fd:1\"\ncheck = \"log:l\"\nlength = \"1s\"\n",
+    )
+    .expect("the directory is ours");
+    let output = env.refit(&["crash", "./mine"]);
+    expect_code(&output, 2);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    for text in ["promise.load", "touch ran; echo 1", "--yes"] {
+        assert!(
+            errors.contains(text),
+            "{text:?} is not in {}",
+            described(&output)
+        );
+    }
+    Outcome::Pass
+}
