@@ -53,8 +53,8 @@ gallery: ## run every recipe, and write docs/gallery.md
 	$(MAKE) all
 	scripts/gallery $(REFIT) $(if $(BUDGET),--budget $(BUDGET)) $(RECIPES)
 
-# NIGHT='--cuts 200 --programs append,postfix' makes it shorter. Not for a machine in use: two modes set vm.dirty_*.
-crash-night: ## cut the power of every program of crash/, as root, for hours, and write docs/crash-verdicts.md
+# NIGHT='--times 1 --recipes append-log,postfix-cleanup' makes it shorter. Not for a machine in use: two modes set vm.dirty_*.
+crash-night: ## cut the power of every recipe with a promise, as root, for hours, and write docs/crash-verdicts.md
 	scripts/setup crash
 	$(MAKE) all
 	scripts/crash-night $(REFIT) $(NIGHT)

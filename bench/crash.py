@@ -2,9 +2,7 @@
 
 import json
 import os
-import shlex
 import shutil
-import tomllib
 
 import process
 from backends import as_root
@@ -37,7 +35,7 @@ def plain(bench, root, name, words):
 
 
 def recorded(bench, name, words):
-    """The loop in the lab. Its one acknowledgement is found by anybody: the verdict is not what is asked for."""
+    """The loop on the recorded disk. Any check finds its one acknowledgement: the verdict is not the question."""
     loop = " ".join(words("$REFIT_MOUNT"))
     report = os.path.join(bench.memory, f"{name}.json")
     records = os.path.join(bench.disk, f"{name}.records")
@@ -85,24 +83,21 @@ def slowdown(name, title, count, size, every, goal):
     return part
 
 
-FOLDER = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "crash")
-# States a minute that are wished for.
-PROGRAMS = {"append": 2000, "sqlite-wal": 2000, "postfix": 300, "postgres": 60}
-OPTIONS = ["prepare", "ready", "load", "ack", "ack-regex", "check", "size"]
+# States a minute that are wished for: recipe, settings of its baseline.
+RECIPES = {("append-log", None): 2000, ("sqlite-insert", "conf.journal=wal"): 2000, ("postfix-cleanup", None): 300,
+           ("postgres-pgbench", None): 60}
 
 
-def lab(bench, name, program, cuts, seed):
-    """The baseline of one of the programs that `make crash-night` asks about."""
-    place = os.path.join(bench.disk, f"states-{name}")
-    mount, records, report = (os.path.join(place, part) for part in ("mount", "records", "report.json"))
-    os.makedirs(mount)
-    words = [bench.refit, "crash", "--quiet", "--for", f"{program['seconds']}s", "--stop", "--cuts", str(cuts),
-             "--seed", str(seed), "--mount", mount, "--record", records, "--json", report]
-    for option in OPTIONS:
-        if option in program:
-            words += [f"--{option}", program[option]]
-    words += ["--", *shlex.split(program["command"])]
-    process.output(words, env=bench.env, limit_s=900, codes=(0, 1), cwd=os.path.join(FOLDER, program.get("folder", name)))
+def baseline(bench, recipe, settings, cuts, seed):
+    """The baseline of a recipe, cut."""
+    place = os.path.join(bench.disk, f"states-{recipe}")
+    records, report = (os.path.join(place, part) for part in ("records", "report.json"))
+    os.makedirs(place)
+    words = [bench.refit, "crash", "--quiet", "--cuts", str(cuts), "--seed", str(seed), "--record", records, "--json", report]
+    if settings:
+        words += ["--with", settings]
+    # Without a variant all of the recipe's would be cut as well.
+    process.output([*words, recipe, "tz=UTC"], env=bench.env, limit_s=900, codes=(0, 1))
     with open(report, encoding="utf-8") as file:
         found = json.load(file)
     shutil.rmtree(place)
@@ -110,20 +105,18 @@ def lab(bench, name, program, cuts, seed):
 
 
 def states(bench):
-    """States per minute of real programs."""
+    """States per minute of recipes with a promise."""
     as_root()
-    with open(os.path.join(FOLDER, "programs.toml"), "rb") as file:
-        programs = tomllib.load(file)
-
     def measure(part, seed):
-        for name, goal in PROGRAMS.items():
-            mode = lab(bench, name, programs[name], 60 if bench.quick else 400, seed)
+        for (recipe, settings), goal in RECIPES.items():
+            name = f"{recipe} {settings}" if settings else recipe
+            mode = baseline(bench, recipe, settings, 60 if bench.quick else 400, seed)
             seconds, record, count = mode["checked_ns"] / 1e9, mode["record"], len(mode["states"])
             acknowledged = len(record["acknowledged_ns"])
             part.lines.append(
                 f"{name}: {count / seconds * 60:,.0f} states a minute (goal: {goal:,}); "
                 f"{record['stored_bytes'] / acknowledged:,.0f} bytes of record for each of {acknowledged:,} acknowledgements")
-            part.samples.append({"program": name, "states": count, "seconds": seconds,
+            part.samples.append({"recipe": name, "states": count, "seconds": seconds,
                                  "stored_bytes": record["stored_bytes"], "acknowledged": acknowledged})
 
     return Part("crash-states", "Crash states a minute, mounted and checked", measure)

@@ -1,3 +1,0 @@
-#!/bin/sh
-. ./path.sh
-exec pg_isready --quiet

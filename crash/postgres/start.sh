@@ -1,4 +1,0 @@
-#!/bin/sh
-set -eu
-. ./path.sh
-exec $AS_POSTGRES postgres
