@@ -171,7 +171,7 @@ pub fn svg(experiment: &Comparison) -> String {
     let right = WIDTH - MARGIN - runs::panel_width(experiment);
     match Frame::new(experiment, [top, bottom], right) {
         Some(frame) => {
-            let strip = Strip::new(experiment, &frame);
+            let strip = Strip::new(experiment, &frame, axis::ticks(&frame.scale));
             axis::draw(&mut svg, &frame, &strip);
             runs::draw(&mut svg, experiment, &frame, &strip);
             runs::intervals(&mut svg, experiment, &frame);

@@ -25,7 +25,7 @@ pub fn section(main: &mut Html, experiment: &Comparison) {
         section.leaf("p", &[], &about(experiment, &frame));
         chart::legend(section, experiment, |_| true);
         section.element("div", &[("class", "chart")], |chart| {
-            let strip = Strip::new(experiment, &frame);
+            let strip = Strip::new(experiment, &frame, axis::ticks(&frame.scale));
             let labels = strip.ticks.iter();
             let labels = labels.map(|(change, y)| (*y, axis::label(*change)));
             chart::labels(chart, HEIGHT, labels);

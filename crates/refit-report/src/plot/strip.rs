@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use refit_lab::experiment::{Experiment, RunRecord};
 
-use super::{Frame, axis};
+use super::Frame;
 use crate::format;
 
 /// The chart; what lies across is a part of the breadth, from 0 to 1.
@@ -67,8 +67,8 @@ impl Kind {
 }
 
 impl Strip {
-    /// All runs of an experiment.
-    pub fn new(experiment: &Experiment, frame: &Frame) -> Strip {
+    /// All runs of an experiment, with lines across at these changes.
+    pub fn new(experiment: &Experiment, frame: &Frame, ticks: Vec<f64>) -> Strip {
         let runs = &experiment.runs;
         let total = runs.len().max(1) as f64;
         let places: Vec<Option<[f64; 2]>> = runs
@@ -94,7 +94,7 @@ impl Strip {
             })
         });
         let margin = experiment.delta.abs().ln_1p();
-        let ticks = axis::ticks(&frame.scale).into_iter();
+        let ticks = ticks.into_iter();
         let first = match runs.first() {
             Some(run) if run.warmup => "warm-up",
             _ => "first run",
