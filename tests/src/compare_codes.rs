@@ -94,8 +94,8 @@ fn each_wrong_word_gets_a_sentence_and_2(env: &TestEnv) -> Outcome {
             &["--timeout", "soon", "sync=off"],
             "write a time as 90s, 3m or 500ms",
         ),
-        (&["--delta", "1", "sync=off"], "as 1% or 0.5%"),
-        (&["--precision=-1%", "sync=off"], "as 1% or 0.5%"),
+        (&["--delta", "1", "sync=off"], "for example 1% or 0.5%"),
+        (&["--precision=-1%", "sync=off"], "for example 1% or 0.5%"),
         (
             &["--seed", "lucky", "sync=off"],
             "write a number, as 7 or 0x5eed",
