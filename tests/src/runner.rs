@@ -46,7 +46,6 @@ impl Test {
     }
 
     /// Never while another test runs: it measures time, or changes something that all share.
-    #[allow(dead_code)] // no test needs it yet
     pub const fn alone(mut self) -> Self {
         self.alone = true;
         self

@@ -205,7 +205,8 @@ fn what_the_kernel_had_no_room_for_is_said(env: &TestEnv) -> Outcome {
     let ran = run(env, &["--", "python3", "-c", &script]);
     let seen = seen(env, &ran.report);
     let (calls, lost) = (number(&seen["calls"]), number(&seen["lost"]));
-    assert!(calls > 1_000, "{seen:#}");
+    // Other programs' calls on that processor take room in the ring too, so no number of ours is certain to fit.
+    assert!(calls > 0, "{seen:#}");
     assert!(
         lost > 0 && calls < CALLS && calls + lost >= CALLS,
         "{seen:#}"
