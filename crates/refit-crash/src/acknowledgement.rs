@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// One acknowledgement. Its time is taken by the receiver, later than the program
@@ -27,7 +28,7 @@ pub struct Found {
 }
 
 /// What a cut took of what was acknowledged.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Loss {
     /// Acknowledgements before the cut.
     pub acknowledged: usize,

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 use rustix::mount::{self, MountFlags, UnmountFlags};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{CrashError, io_error};
@@ -18,7 +19,7 @@ const UNMOUNT_TIMEOUT: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(2);
 
 /// A kind of file system.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
     /// Debian's default.
@@ -75,7 +76,7 @@ impl FromStr for Kind {
 }
 
 /// A file system with its mount options.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Filesystem {
     /// Its kind.
     pub kind: Kind,

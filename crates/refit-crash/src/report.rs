@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use refit_run::Run;
+use refit_run::{Run, stored_schema};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::acknowledgement::Loss;
@@ -16,10 +17,13 @@ pub const BASELINE: &str = "baseline";
 /// Name of the disk that ignores flushes.
 pub const CONTROL: &str = "control";
 
-/// The verdict of `refit crash` (docs/crash.schema.json). Times are nanoseconds.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+/// refit crash report
+///
+/// What `refit crash` writes with --json, and keeps as report.json with its records.
+/// Times are nanoseconds; those of a record are counted from its first entry.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct CrashReport {
-    /// [`SCHEMA`].
+    /// The version of this schema.
     pub schema: u32,
     /// `crash`.
     pub kind: String,
@@ -87,8 +91,14 @@ pub struct CrashReport {
     pub invalid: Option<String>,
 }
 
+/// docs/crash.schema.json.
+#[must_use]
+pub fn schema() -> serde_json::Value {
+    stored_schema::<CrashReport>()
+}
+
 /// What a mode is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
     /// The baseline's record on a disk that ignores flushes: it has to lose.
@@ -100,7 +110,7 @@ pub enum Role {
 }
 
 /// One mode: a recorded run and its cuts.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Mode {
     /// As it is printed: `baseline`, or the settings.
     pub name: String,
@@ -122,7 +132,7 @@ pub struct Mode {
 }
 
 /// One recorded run, in figures.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct RecordSummary {
     /// Name of its directory below the report's.
     pub name: String,
@@ -145,7 +155,7 @@ pub struct RecordSummary {
 }
 
 /// One state: what was there after a cut.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct State {
     /// Its name, for `refit crash open`.
     pub name: String,

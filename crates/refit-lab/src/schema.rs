@@ -1,9 +1,7 @@
 //! The JSON schema of results, made from the types that are written.
 
-use refit_run::RunReport;
-use schemars::generate::SchemaSettings;
-use schemars::transform::{RecursiveTransform, Transform};
-use schemars::{JsonSchema, Schema};
+use refit_run::{RunReport, stored_schema};
+use schemars::JsonSchema;
 use serde_json::Value;
 
 use crate::comparison::Comparison;
@@ -22,17 +20,5 @@ enum Stored {
 /// docs/result.schema.json.
 #[must_use]
 pub fn schema() -> Value {
-    let settings = SchemaSettings::draft2020_12().for_serialize();
-    let mut schema = settings.into_generator().into_root_schema_for::<Stored>();
-    RecursiveTransform(closed).transform(&mut schema);
-    schema.to_value()
-}
-
-/// A record has the fields that are documented, and no other.
-fn closed(schema: &mut Schema) {
-    if schema.get("properties").is_some() {
-        schema.insert("additionalProperties".to_owned(), Value::Bool(false));
-    }
-    // `uint64` and the like are not formats of JSON Schema.
-    schema.remove("format");
+    stored_schema::<Stored>()
 }
