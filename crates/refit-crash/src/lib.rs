@@ -19,6 +19,7 @@ pub mod image;
 mod inspection;
 mod isolated;
 pub mod open;
+mod paths;
 pub mod record;
 mod recorded_run;
 mod recorder;

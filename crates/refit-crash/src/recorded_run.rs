@@ -27,8 +27,8 @@ use crate::ack_source::AckSource;
 use crate::acknowledgement::Acknowledgement;
 use crate::error::{CrashError, io_error};
 use crate::filesystem::is_full;
+use crate::paths::Paths;
 use crate::record::now;
-use crate::recording::Paths;
 use crate::request::{Program, Request};
 use crate::sys::process::kill_all;
 

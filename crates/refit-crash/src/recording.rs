@@ -2,7 +2,7 @@
 
 use std::fs::{self, DirBuilder, File};
 use std::os::unix::fs::DirBuilderExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use refit_knobs::Launch;
 use refit_run::disk;
@@ -11,52 +11,12 @@ use crate::disk_server::DiskServer;
 use crate::error::{CrashError, io_error};
 use crate::filesystem::unmount;
 use crate::isolated::isolated;
+use crate::paths::Paths;
 use crate::record::RecordWriter;
 use crate::recorded_run::{self, RecordedRun};
 use crate::recorder::Recorder;
 use crate::request::Request;
 use crate::sys::loopback::Access;
-
-/// The directories of one request.
-#[derive(Clone, Debug)]
-pub struct Paths {
-    /// Of all records.
-    pub directory: PathBuf,
-    /// Where the program and the checks find the file system.
-    pub mount: PathBuf,
-}
-
-impl Paths {
-    /// A copy of the recipe's folder.
-    #[must_use]
-    pub fn recipe(&self) -> PathBuf {
-        self.directory.join("recipe")
-    }
-
-    /// A directory for what an instance has on tmpfs: it is empty after a cut.
-    #[must_use]
-    pub fn tmpfs(&self) -> PathBuf {
-        self.directory.join("tmpfs")
-    }
-
-    /// Where the recorded disk is served.
-    #[must_use]
-    pub fn disk(&self) -> PathBuf {
-        self.directory.join("disk")
-    }
-
-    /// The directory of one mode.
-    #[must_use]
-    pub fn mode(&self, name: &str) -> PathBuf {
-        self.directory.join(name)
-    }
-
-    /// The record of one mode.
-    #[must_use]
-    pub fn record(&self, name: &str) -> PathBuf {
-        self.mode(name).join("record")
-    }
-}
 
 /// Records one mode in the directory of its name.
 ///

@@ -16,9 +16,10 @@ use crate::error::{CrashError, io_error};
 use crate::filesystem::Kind as FsKind;
 use crate::inspection::{self, Inspection};
 use crate::isolated::isolated;
+use crate::paths::Paths;
 use crate::record::Kind;
 use crate::recorded_run::RecordedRun;
-use crate::recording::{self, Paths};
+use crate::recording;
 use crate::report::{BASELINE, CONTROL, CrashReport, Mode, RecordSummary, Role, SCHEMA, State};
 use crate::request::{Program, Request};
 

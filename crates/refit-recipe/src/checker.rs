@@ -275,4 +275,35 @@ impl Checker<'_> {
         }
         Ok(())
     }
+
+    pub fn promise(&self) -> Result<(), RecipeError> {
+        let Some(promise) = &self.file.promise else {
+            return Ok(());
+        };
+        let key = |key: &str| format!("promise.{key}");
+        if self.file.service.keep == Some(true) {
+            let problem = "`service.keep` starts the server once for all variants, and each of them is cut on a disk of its own; leave out one of the two";
+            return Err(self.wrong("promise", problem));
+        }
+        match (&promise.ack, &promise.ack_regex) {
+            (Some(_), None) => {}
+            (None, Some(text)) => {
+                Regex::new(text).map_err(|error| {
+                    self.wrong(
+                        &key("ack-regex"),
+                        format!("invalid regular expression `{text}`: {error}"),
+                    )
+                })?;
+            }
+            _ => return Err(self.wrong("promise", "write either `ack` or `ack-regex`")),
+        }
+        if promise.cuts == Some(0) {
+            return Err(self.wrong(&key("cuts"), "0 cuts show nothing; write at least 1"));
+        }
+        for settings in &promise.also {
+            refit_knobs::Settings::parse([settings.into()])
+                .map_err(|error| self.wrong(&key("also"), error.to_string()))?;
+        }
+        Ok(())
+    }
 }

@@ -5,7 +5,6 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::time::Duration;
 
 use refit_knobs::Class;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -14,7 +13,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
 
 use crate::metrics::{Direction, LoadUnit, built_in};
-use crate::promise::Promise;
+use crate::quantities::{Size, Time};
 use crate::records::SeriesRecord;
 
 /// recipe.toml in a recipe's folder. docs/recipes.md describes how it is run. What ends in (code)
@@ -242,6 +241,62 @@ pub struct Check {
     pub command: String,
 }
 
+/// what the program acknowledges, and how to find it again after a power cut
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+#[schemars(extend("oneOf" = [{ "required": ["ack"] }, { "required": ["ack-regex"] }]))]
+pub struct Promise {
+    /// the program, in one sentence
+    pub about: String,
+    /// what counts as acknowledged, in one sentence
+    pub acknowledged: String,
+    /// Debian's names of the packages that only the promise needs
+    #[serde(default)]
+    pub packages: Vec<String>,
+    /// what only the promise needs to be installed
+    #[serde(default)]
+    pub needs: Needs,
+    /// a command in the instance after service.setup and the variant's conf, before the program
+    /// starts
+    pub prepare: Option<String>,
+    /// the load, or without a service the program, where load.command does not acknowledge; it may
+    /// go on forever
+    pub load: Option<String>,
+    /// the source of acknowledgements, as --ack of `refit crash`; $REFIT_PORT_NAME is replaced
+    pub ack: Option<String>,
+    /// lines of the output that match, as --ack-regex of `refit crash` (code)
+    pub ack_regex: Option<String>,
+    /// how to find what is there after a cut, as --check of `refit crash`; paths are below
+    /// $REFIT_DIR
+    pub check: String,
+    /// the size of the recorded disk; default 1G
+    pub size: Option<Size>,
+    /// how long the run lasts, unless it ends earlier or --for is given
+    pub length: Time,
+    /// cuts of each mode where --cuts is not given; default 300
+    #[schemars(range(min = 1))]
+    pub cuts: Option<usize>,
+    /// settings for the baseline with which `make crash-night` repeats everything
+    #[serde(default)]
+    pub also: Vec<String>,
+    /// while files are flushed now and then, something acknowledged this long before is lost in
+    /// races only: `make crash-night` repeats the run until one was lost
+    pub race: Option<Time>,
+}
+
+impl Promise {
+    /// Its commands, with their keys. A check of refit's own is none.
+    pub(crate) fn commands(&self) -> impl Iterator<Item = (String, &str)> {
+        let all = [
+            ("prepare", self.prepare.as_deref()),
+            ("load", self.load.as_deref()),
+            ("check", Some(&*self.check)),
+        ];
+        all.into_iter()
+            .filter_map(|(key, command)| Some((format!("promise.{key}"), command?)))
+    }
+}
+
 /// exact answers, without statistics
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -349,45 +404,6 @@ impl JsonSchema for Conf {
             "then": { "minProperties": 2 },
         })
     }
-}
-
-/// as 90s, 3m or 500ms; more than nothing
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(try_from = "String")]
-#[schemars(extend(
-    "pattern" = r"^\s*\+?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\s*(ms|s|m|min|h)?\s*$",
-    "not" = { "pattern": r"^\s*\+?[0.]+([eE][+-]?[0-9]+)?\s*(ms|s|m|min|h)?\s*$" },
-))]
-pub struct Time(pub Duration);
-
-impl TryFrom<String> for Time {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Time, String> {
-        let time = parse_time(&text);
-        time.map(Time)
-            .ok_or_else(|| format!("invalid time `{text}`; write it as 90s, 3m or 500ms"))
-    }
-}
-
-/// Reads `90s`, `3m`, `500ms`.
-#[must_use]
-pub fn parse_time(text: &str) -> Option<Duration> {
-    const UNITS: [(&str, f64); 6] = [
-        ("ms", 1e-3),
-        ("min", 60.0),
-        ("s", 1.0),
-        ("m", 60.0),
-        ("h", 3600.0),
-        ("", 1.0),
-    ];
-    UNITS
-        .iter()
-        .find_map(|(unit, seconds)| {
-            let number: f64 = text.trim().strip_suffix(unit)?.trim().parse().ok()?;
-            Duration::try_from_secs_f64(number * seconds).ok()
-        })
-        .filter(|time| !time.is_zero())
 }
 
 /// The JSON Schema of recipe.toml.

@@ -69,7 +69,7 @@ mod metrics;
 mod needs;
 mod output;
 mod ports;
-mod promise;
+mod quantities;
 mod recipe;
 mod records;
 mod running_hook;
@@ -80,7 +80,7 @@ pub use available::{Available, available};
 pub use conf::{ConfAction, ConfError};
 pub use conf_steps::ConfSteps;
 pub use error::{InstanceError, RecipeError};
-pub use file::{Operations, RecipeFile, parse_time, schema};
+pub use file::{Operations, Promise, RecipeFile, schema};
 pub use folder::{Folder, FolderFile, shipped_names};
 pub use hook::Hook;
 pub use instance::{Instance, InstanceOptions, Location, open_up};
@@ -89,7 +89,7 @@ pub use metrics::{
     COMMAND_METRICS, Direction, LOAD_METRICS, LoadUnit, SERVICE_METRICS, is_built_in_for,
 };
 pub use output::{LoadMetric, Source, Work, last_lines, read_metrics, read_operations};
-pub use promise::{Promise, parse_size};
+pub use quantities::{parse_size, parse_time};
 pub use recipe::Recipe;
 pub use records::{AnswerRecord, LoadMetricRecord, RecipeRecord, SeriesRecord, UnavailableRecord};
 pub use running_hook::RunningHook;

@@ -10,11 +10,10 @@ use refit_knobs::{Class, Setting, Settings};
 use crate::checker::{Checker, DEFAULT_TIMEOUT, canonical};
 use crate::conf::{ConfAction, ConfError, action};
 use crate::error::RecipeError;
-use crate::file::{ConfEntry, RecipeFile};
+use crate::file::{ConfEntry, Promise, RecipeFile};
 use crate::folder::{Folder, shipped_names};
 use crate::hook::Hook;
 use crate::output::{LoadMetric, Work};
-use crate::promise::Promise;
 use crate::records::{AnswerRecord, LoadMetricRecord, RecipeRecord};
 use crate::start::ServiceStart;
 
@@ -245,6 +244,40 @@ impl Recipe {
             .conf()
             .and_then(|(name, value)| Some(self.entry(name, value)?.class));
         declared.unwrap_or_else(|| setting.class())
+    }
+
+    /// The recipe as its promise is tested: with the promise's load, where it has one.
+    ///
+    /// # Errors
+    /// [`RecipeError::NoPromise`].
+    pub fn promising(&self) -> Result<Recipe, RecipeError> {
+        let mut recipe = self.clone();
+        if let Some(load) = &self.promise()?.load {
+            Arc::make_mut(&mut recipe.file)
+                .load
+                .command
+                .clone_from(load);
+        }
+        Ok(recipe)
+    }
+
+    /// What the promise says, or what to do without one.
+    ///
+    /// # Errors
+    /// [`RecipeError::NoPromise`].
+    pub fn promise(&self) -> Result<&Promise, RecipeError> {
+        self.file.promise.as_ref().ok_or_else(|| {
+            let promising = shipped_names()
+                .filter_map(|name| Recipe::find(name).ok())
+                .filter(|recipe| recipe.file.promise.is_some());
+            RecipeError::NoPromise {
+                name: self.name().to_owned(),
+                known: promising
+                    .map(|recipe| recipe.name().to_owned())
+                    .collect::<Vec<_>>()
+                    .join(", "),
+            }
+        })
     }
 }
 
