@@ -196,11 +196,11 @@ static bool attend(struct client *client)
 
 static void welcome(int listener)
 {
-	struct timeval patience = { .tv_sec = 1 };
+	struct timeval timeout = { .tv_sec = 1 };
 	int fd = accept(listener, NULL, NULL);
 	if (fd < 0)
 		return;
-	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof timeout);
 	clients[client_count].fd = fd;
 	clients[client_count++].filled = 0;
 }

@@ -62,10 +62,10 @@ int main(int argc, char **argv)
 		.sin_addr = {htonl(INADDR_LOOPBACK)},
 	};
 	/* As a real client, which gives up some day. */
-	const struct timeval patience = {.tv_sec = 30};
+	const struct timeval timeout = {.tv_sec = 30};
 	int fd = socket(AF_INET, SOCK_DGRAM, 0);
 	if (fd < 0 || connect(fd, (struct sockaddr *)&there, sizeof there) != 0 ||
-	    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience) != 0)
+	    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout) != 0)
 		err(1, "port %s", argv[1]);
 
 	double *waited = calloc((size_t)count + 1, sizeof *waited); /* asked at, until answered */

@@ -83,7 +83,7 @@ fn under_refit(env: &TestEnv, setting: &str, words: &[String]) -> Traced {
 }
 
 /// Counts of a command under both settings; `never_off` are programs in which nothing can be suppressed.
-fn judge(what: &str, early: &Counts, never_off: bool, mut run: impl FnMut(&str) -> Traced) {
+fn compare(what: &str, early: &Counts, never_off: bool, mut run: impl FnMut(&str) -> Traced) {
     let on = run("sync=on");
     for field in ["seen", "real"] {
         let [refit, straced] = comparable(early, on.refit(field), on.straced());
@@ -111,7 +111,7 @@ fn of_cells_all_is_counted_and_only_the_real_is_passed_on(env: &TestEnv) -> Outc
             // aio_fsync has to complete through aio_error.
             let never_off = *group == "posix_aio";
             let what = format!("{}, {group}", program.name);
-            judge(&what, &early, never_off, |setting| {
+            compare(&what, &early, never_off, |setting| {
                 under_refit(env, setting, &program.words(env, group, setting))
             });
         }
@@ -134,7 +134,7 @@ fn of_programs_all_is_counted_and_only_the_real_is_passed_on(env: &TestEnv) -> O
         expect_code(&bare, 0);
         // O_DIRECT is another knob's.
         let never_off = words[0] == "direct_write";
-        judge(words[0], &Counts::new(), never_off, |setting| {
+        compare(words[0], &Counts::new(), never_off, |setting| {
             let traced = under_refit(env, setting, &named(setting, words));
             let [got, bare] =
                 [&traced.output, &bare].map(|output| String::from_utf8_lossy(&output.stdout));

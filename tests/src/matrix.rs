@@ -182,12 +182,12 @@ impl Seen {
                 row.missing.push(format!("{group}: {reason}"));
             }
             for (bare, got) in paired(&bare.cells, &got.cells) {
-                self.judge(row, bare, got);
+                self.compare(row, bare, got);
             }
         }
     }
 
-    fn judge(&mut self, row: &mut Row, bare: &Cell, got: &Cell) {
+    fn compare(&mut self, row: &mut Row, bare: &Cell, got: &Cell) {
         let (expected, by) = expected(&self.differences, row.backend.name, row.program, bare);
         if *got != expected {
             row.wrong.push(format!("{got}    (should be {expected})"));

@@ -42,7 +42,7 @@ fn each_way_to_be_ready_names_what_was_missing(env: &TestEnv) -> Outcome {
             "no line of log matches `up`",
         ),
         ("{ command = 'test -e up' }", "`test -e up` fails"),
-        // Its own patience is not asked for.
+        // Its own timeout is not reached.
         ("{ command = 'exec sleep 60' }", "`exec sleep 60` fails"),
     ] {
         let folder = late

@@ -34,9 +34,9 @@ pub struct TraceFile<'a> {
 impl<'a> TraceFile<'a> {
     /// Of all calls from the first one on.
     #[must_use]
-    pub fn new(board: &'a EventRing, file: File) -> Self {
+    pub fn new(event_ring: &'a EventRing, file: File) -> Self {
         Self {
-            trace: Trace::new(board),
+            trace: Trace::new(event_ring),
             to: BufWriter::new(file),
             failed: None,
         }

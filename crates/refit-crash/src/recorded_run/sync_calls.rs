@@ -12,9 +12,9 @@ pub struct SyncCalls<'a> {
 }
 
 impl<'a> SyncCalls<'a> {
-    pub fn new(board: &'a EventRing) -> SyncCalls<'a> {
+    pub fn new(event_ring: &'a EventRing) -> SyncCalls<'a> {
         SyncCalls {
-            trace: Trace::new(board),
+            trace: Trace::new(event_ring),
             count: 0,
         }
     }

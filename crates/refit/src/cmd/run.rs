@@ -114,11 +114,11 @@ fn start(mut plan: Plan) -> Result<ExitCode> {
         return Ok(not_started(&plan, prepared.session, &error));
     }
     let mut watch = Watch::begin(&prepared, plan.json.is_some()).with_witness();
-    let board = prepared.event_ring.as_ref();
+    let event_ring = prepared.event_ring.as_ref();
     let mut trace = plan
         .trace
         .take()
-        .and_then(|file| Some(TraceFile::new(board?, file)));
+        .and_then(|file| Some(TraceFile::new(event_ring?, file)));
     let every = if trace.is_some() { TRACE_TICK } else { TICK };
     let mut looked = Instant::now();
     let tick = || {

@@ -124,7 +124,7 @@ pub fn lost(event: &OwnedFd) -> u64 {
     }
 }
 
-/// What a [`keeper`] lets go of, and when.
+/// What a [`closer`] lets go of, and when.
 struct Kept {
     mappings: Vec<(*mut c_void, usize)>,
     events: Vec<OwnedFd>,
@@ -168,27 +168,27 @@ pub fn close_in_background(
     let stack = vec![0_u128; KEEPER_STACK / size_of::<u128>()].leak();
     // SAFETY: the stack is aligned, grows down from its end, and is nobody else's
     // for ever; nobody changes `kept` any more. 0: no signal at its end.
-    let keeper = unsafe {
+    let closer = unsafe {
         libc::clone(
-            keeper,
+            closer,
             stack.as_mut_ptr_range().end.cast(),
             libc::CLONE_VM,
             (&raw mut *kept).cast(),
         )
     };
-    if keeper < 0 {
+    if closer < 0 {
         // As many processes as may be: then the waiting is ours.
         kept.unmap();
     }
     for event in &kept.events {
         // SAFETY: this process's copy of the descriptor, which nobody uses any
-        // more; the keeper has its own.
+        // more; the closer has its own.
         unsafe { libc::close(event.as_raw_fd()) };
     }
 }
 
 /// Only system calls that cannot fail here: errno is the other process's.
-extern "C" fn keeper(kept: *mut c_void) -> libc::c_int {
+extern "C" fn closer(kept: *mut c_void) -> libc::c_int {
     // SAFETY: what `close_in_background` leaked, which nobody changes; its
     // descriptors are our own copies, its mappings nobody's any more.
     unsafe {
