@@ -145,8 +145,8 @@ pub struct CrashArgs {
     #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     pub html: Option<PathBuf>,
 
-    /// Run the commands of a recipe of your own without asking
-    #[arg(long)]
+    /// Run the commands of a recipe that is not part of refit without asking
+    #[arg(long, help_heading = "The recorded run")]
     pub yes: bool,
 
     /// No progress on stderr
