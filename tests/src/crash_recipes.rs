@@ -99,8 +99,8 @@ fn what_cannot_be_cut_is_named_with_what_to_type(env: &TestEnv) -> Outcome {
             &["sync=off", "twice"],
         ),
         (
-            &["postfix-cleanup", "conf.queue=disk"],
-            &["conf.queue=disk", "conf.queue=tmpfs"],
+            &["sqlite-insert", "conf.journal=disk"],
+            &["conf.journal=disk", "conf.journal=wal"],
         ),
         (
             &["--with", "conf.a=b", "append-log"],

@@ -88,7 +88,10 @@ fn one_start_serves_all_runs(env: &TestEnv) -> Outcome {
         .all(|e| e["metric"] != "ready");
     assert!(no_ready, "one start has no effect");
     let shown = printed(&output);
-    assert!(shown.contains("one start of the service served all runs"), "{shown}");
+    assert!(
+        shown.contains("one start of the service served all runs"),
+        "{shown}"
+    );
     assert!(shown.contains("the replicate"), "{shown}");
     let output = folder.check();
     expect_code(&output, 0);
