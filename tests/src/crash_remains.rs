@@ -13,6 +13,7 @@ use crate::test_env::{TestEnv, expect_code, wait_until};
 
 pub const TESTS: &[Test] = &[
     test!(a_state_opens_again),
+    test!(a_hostile_record_reaches_nothing_else),
     test!(a_killed_lab_leaves_nothing),
 ];
 
@@ -58,6 +59,92 @@ fn a_state_opens_again(env: &TestEnv) -> Outcome {
     assert!(!String::from_utf8_lossy(&output.stdout).contains("new"));
     nothing_is_left(&env.path("records"));
     Outcome::Pass
+}
+
+/// A record may come from somebody else: its report names a mount point, mount options and a shell's surroundings.
+fn a_hostile_record_reaches_nothing_else(env: &TestEnv) -> Outcome {
+    require_lab(env);
+    let program = env.program("append_log");
+    let command =
+        format!("{program} $REFIT_MOUNT/a.log 40 300; cp /bin/true $REFIT_MOUNT/ls; sync");
+    let report = crash_shell(
+        env,
+        0,
+        "--check log:a.log --ack fd:1 --size 64M --cuts 4",
+        &command,
+    );
+    let records = env.path("records");
+    let last = states(mode(&report, "baseline")).last().expect("cuts");
+    let name = format!(
+        "{records}/baseline/{}",
+        last["name"].as_str().expect("a name")
+    );
+    let open = |script: &str| env.refit(&["crash", "open", &name, "--", "sh", "-c", script]);
+    let stored = Path::new(&records).join("report.json");
+    let change = |path: &[&str], value: &str| {
+        let mut hostile = report.clone();
+        let mut at = &mut hostile;
+        for key in path {
+            at = &mut at[*key];
+        }
+        *at = value.into();
+        fs::write(&stored, hostile.to_string()).expect("writable");
+    };
+    // Their file system over ours, and a link out of the directory.
+    change(&["mount"], "/bin");
+    let elsewhere = env.subdir("elsewhere");
+    std::os::unix::fs::symlink(&elsewhere, Path::new(&records).join("open")).expect("writable");
+    let output =
+        open("pwd; ls -d /bin/sh; ./ls; PATH=.:/bin ls a.log; findmnt -no OPTIONS --target .");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    expect_code(&output, 0);
+    let lines: Vec<&str> = text.lines().collect();
+    let [place, shell, log, options] = lines[..] else {
+        panic!("{text}");
+    };
+    assert!(place.starts_with("/var/tmp/refit-crash-"), "{place}");
+    assert!(!Path::new(place).exists(), "{place} is left");
+    assert_eq!((shell, log), ("/bin/sh", "a.log"), "ours, not theirs");
+    for option in ["nosuid", "nodev", "noexec"] {
+        assert!(options.contains(option), "{options}");
+    }
+    assert_eq!(fs::read_dir(&elsewhere).expect("ours").count(), 0);
+    // A mount option that would make the kernel write to another device.
+    change(&["filesystem", "options"], "noatime,journal_path=/dev/vda");
+    refused(&open("true"), "journal_path=/dev/vda");
+    // What another user may have written is not mounted at all.
+    change(&["mount"], "/mnt");
+    let mode = Path::new(&records).join("baseline");
+    for (path, owner) in [
+        (Path::new(&records), 65534),
+        (&stored, 65534),
+        (&mode, 65534),
+        (&mode.join("record"), 65534),
+    ] {
+        std::os::unix::fs::chown(path, Some(owner), None).expect("root may");
+        refused(&open("true"), path.to_str().expect("text"));
+        std::os::unix::fs::chown(path, Some(0), None).expect("root may");
+    }
+    // A link or a FIFO in place of the record.
+    let record = mode.join("record");
+    let real = mode.join("real");
+    fs::rename(&record, &real).expect("ours");
+    std::os::unix::fs::symlink(&real, &record).expect("writable");
+    refused(&open("true"), "record");
+    fs::remove_file(&record).expect("ours");
+    env.run(&["mkfifo", record.to_str().expect("text")]);
+    refused(&open("true"), "record");
+    fs::remove_file(&record).expect("ours");
+    fs::rename(&real, &record).expect("ours");
+    expect_code(&open("true"), 0);
+    nothing_is_left(&records);
+    Outcome::Pass
+}
+
+fn refused(output: &std::process::Output, named: &str) {
+    expect_code(output, 2);
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(text.contains(named), "{text} does not name {named}");
 }
 
 /// No mount and no loop device of the lab whose records are here.

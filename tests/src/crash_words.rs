@@ -283,7 +283,7 @@ fn an_invalid_state_is_named(env: &TestEnv) -> Outcome {
     refused(
         env,
         &["open", "/no/such/baseline/c1-all-1"],
-        &["/no/such/report.json"],
+        &["no record: /no/such"],
     );
     let records = env.subdir("records");
     fs::write(format!("{records}/report.json"), "{\"schema\":1}").expect("writable");

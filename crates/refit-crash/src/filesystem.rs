@@ -135,12 +135,36 @@ impl Filesystem {
         text.lines().next().unwrap_or("").trim().to_owned()
     }
 
-    /// Mounts it; the kernel replays its journal where that is needed.
+    /// Mounts it; the kernel replays its journal where that is needed. Device nodes
+    /// and set-user-ID bits in it have no effect.
     ///
     /// # Errors
     /// The kernel's error.
     pub fn mount(&self, device: &Path, at: &Path) -> io::Result<()> {
-        let flags = MountFlags::NODEV | MountFlags::NOSUID | MountFlags::NOATIME;
+        self.mount_with(MountFlags::empty(), device, at)
+    }
+
+    /// As [`Filesystem::mount`], and nothing in it can be executed.
+    ///
+    /// # Errors
+    /// The kernel's error.
+    pub fn mount_noexec(&self, device: &Path, at: &Path) -> io::Result<()> {
+        self.mount_with(MountFlags::NOEXEC, device, at)
+    }
+
+    /// The mount option that names another device, if one does: the kernel would
+    /// read and write that one too (ext4(5), xfs(5), btrfs(5)).
+    #[must_use]
+    pub fn other_device(&self) -> Option<&str> {
+        let names = ["journal_dev", "journal_path", "logdev", "rtdev", "device"];
+        self.options.split(',').find(|option| {
+            let name = option.split('=').next().unwrap_or(option);
+            names.contains(&name)
+        })
+    }
+
+    fn mount_with(&self, more: MountFlags, device: &Path, at: &Path) -> io::Result<()> {
+        let flags = MountFlags::NODEV | MountFlags::NOSUID | MountFlags::NOATIME | more;
         let mut options: Vec<&str> = Vec::new();
         if self.kind == Kind::Xfs {
             // Images of one record have one UUID, and several are mounted at once.

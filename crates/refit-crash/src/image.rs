@@ -5,12 +5,12 @@
 //! *pending*: each part of it may have reached the medium or not, in any order,
 //! because a volatile cache that honours flushes may write back in any order.
 
-use std::collections::HashMap;
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::str::FromStr;
 
 use crate::record::{Entry, Kind, Record, SECTOR};
+use crate::sectors::Sectors;
 
 /// Which of the pending writes reached the medium.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -105,9 +105,11 @@ impl FromStr for Cut {
     }
 }
 
-/// Where a sector's content comes from: the index of an entry; `None` reads as
-/// zeroes.
-pub type Source = Option<u32>;
+/// A discard is torn into at most so many blocks: one entry of a few bytes can
+/// name the whole disk. A write is a chunk of [`crate::record::CHUNK`] bytes at most.
+const MOST_BLOCKS: u64 = 1 << 12;
+/// With more runs than these in an image an entry is no longer torn.
+const MOST_RUNS: usize = 1 << 22;
 
 /// A disk at a cut, as a difference to what is durable.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -117,7 +119,7 @@ pub struct Image {
     /// How many writes, discards and zeroings were pending.
     pub pending: usize,
     /// Sectors of the pending that are there.
-    pub extra: HashMap<u64, Source>,
+    pub extra: Sectors,
     /// Two images of one record with the same number hold the same, except
     /// where a write repeats what was there before.
     pub identity: u64,
@@ -166,14 +168,13 @@ pub fn image(record: &Record, cut: Cut, tear: u64) -> Image {
     let kept_in_order = random.below(pending.len() as u64 + 1);
     for (order, index) in (0_u64..).zip(pending) {
         let entry = &entries[index];
-        let blocks = Blocks::of(entry, tear);
+        let is_torn = image.extra.runs() < MOST_RUNS;
+        let blocks = Blocks::of(entry, if is_torn { tear } else { entry.length });
         let mut keep = |first: u64, end: u64, image: &mut Image| {
             (index, first, end).hash(&mut identity);
             let source = (entry.kind == Kind::Write)
                 .then(|| u32::try_from(index).expect("fewer than 2^26 entries"));
-            image
-                .extra
-                .extend((first..end).map(|sector| (sector, source)));
+            image.extra.set(first, end, source);
         };
         let (first, end) = (entry.sector(), entry.sector() + entry.sectors());
         match cut.choice {
@@ -215,10 +216,11 @@ struct Blocks {
 
 impl Blocks {
     fn of(entry: &Entry, tear: u64) -> Blocks {
+        let least = entry.sectors().div_ceil(MOST_BLOCKS).max(1);
         Blocks {
             at: entry.sector(),
             end: entry.sector() + entry.sectors(),
-            sectors: (tear / SECTOR).max(1),
+            sectors: least.max(tear / SECTOR).next_power_of_two(),
         }
     }
 }

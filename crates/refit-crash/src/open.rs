@@ -1,19 +1,30 @@
 //! One state again, mounted for a person to look at.
 
 use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::Read;
+use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+
+use rustix::fs::{CWD, Mode, OFlags, openat};
+use rustix::process::geteuid;
 
 use crate::disk_server::DiskServer;
 use crate::error::{CrashError, io_error};
 use crate::filesystem::unmount;
 use crate::image::Cut;
-use crate::inspection;
 use crate::isolated::isolated;
+use crate::record::Record;
 use crate::recorded_run::MOUNT;
+use crate::records::{REPORT, Records};
 use crate::report::CrashReport;
 use crate::states::States;
 use crate::sys::loopback::Access;
+
+/// Bytes; a report of 100,000 cuts has some 30 MB.
+const LONGEST_REPORT: u64 = 256 << 20;
 
 /// A state by its name: `DIRECTORY/MODE/CUT`.
 #[derive(Clone, Debug)]
@@ -58,43 +69,113 @@ impl StateName {
     }
 }
 
-/// Mounts the state where the check found it and runs the command there.
+/// Mounts the state in a directory of its own and runs the command there, or the
+/// user's shell. The record is not trusted: nothing in the state can be executed,
+/// device nodes and set-user-ID bits have no effect, and nothing outside that
+/// directory changes.
 ///
 /// # Errors
-/// The state cannot be served or mounted. The command's own code is the result.
-pub fn open(
-    state: &StateName,
-    report: &CrashReport,
-    command: &[OsString],
-) -> Result<i32, CrashError> {
+/// Another user could have written the record, or the state cannot be served or
+/// mounted. The command's own code is the result.
+pub fn open(state: &StateName, command: &[OsString]) -> Result<i32, CrashError> {
+    let untrusted = UntrustedRecord::open(state)?;
+    let filesystem = &untrusted.report.filesystem;
+    if let Some(option) = filesystem.other_device() {
+        return Err(CrashError::Refused(format!(
+            "{}: the mount option {option:?} names another device; remove it from the report",
+            state.directory.join(REPORT).display()
+        )));
+    }
+    let place = Records::private()?;
+    let mount = place.directory().join("mount");
+    fs::create_dir(&mount).map_err(io_error("cannot make the mount point"))?;
     isolated(|| {
-        let record = state.directory.join(&state.mode).join("record");
-        let at = state.directory.join("open");
-        let server = DiskServer::start(&at, || {
-            let mut states = States::new(inspection::open(&record)?, report.tear_bytes);
+        let server = DiskServer::start(&place.directory().join("disk"), || {
+            let mut states = States::new(untrusted.record()?, untrusted.report.tear_bytes);
             states.show(state.cut);
             Ok(states)
         })?;
         let device = server.attach(Access::Cached)?;
-        let mount = Path::new(&report.mount);
-        std::fs::create_dir_all(mount)
-            .map_err(io_error(format!("cannot make {}", report.mount)))?;
-        report
-            .filesystem
-            .mount(device.path(), mount)
+        filesystem
+            .mount_noexec(device.path(), &mount)
             .map_err(io_error("the state does not mount (dmesg says more)"))?;
         let (program, arguments) = command.split_first().expect("a command");
         let status = Command::new(program)
             .args(arguments)
-            .env(MOUNT, mount)
-            .current_dir(mount)
+            .env(MOUNT, &mount)
+            .current_dir(&mount)
             .status()
             .map_err(io_error(format!("cannot run {}", program.display())))?;
-        unmount(mount).map_err(io_error("the state is still in use"))?;
+        unmount(&mount).map_err(io_error("the state is still in use"))?;
         drop(device);
         server
             .end()
             .map_err(io_error("the state is still in use"))?;
         Ok(status.code().unwrap_or(128))
     })
+}
+
+/// A record and its report, opened: other files under the same names change nothing.
+struct UntrustedRecord {
+    report: CrashReport,
+    path: PathBuf,
+    file: File,
+}
+
+impl UntrustedRecord {
+    fn open(state: &StateName) -> Result<UntrustedRecord, CrashError> {
+        let directory = open_owned(CWD, &state.directory, OFlags::DIRECTORY, &state.directory)?;
+        let path = state.directory.join(REPORT);
+        let text = open_owned(&directory, Path::new(REPORT), OFlags::NOFOLLOW, &path)?;
+        let mut text = text.take(LONGEST_REPORT);
+        let mut bytes = Vec::new();
+        text.read_to_end(&mut bytes)
+            .map_err(io_error(format!("cannot read {}", path.display())))?;
+        let report = serde_json::from_slice(&bytes).map_err(|error| {
+            CrashError::Refused(format!(
+                "{} is not a report of refit crash: {error}",
+                path.display()
+            ))
+        })?;
+        let mode = state.directory.join(&state.mode);
+        let path = mode.join("record");
+        let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW;
+        let mode = open_owned(&directory, Path::new(&state.mode), flags, &mode)?;
+        let file = open_owned(&mode, Path::new("record"), OFlags::NOFOLLOW, &path)?;
+        Ok(UntrustedRecord { report, path, file })
+    }
+
+    fn record(&self) -> Result<Record, CrashError> {
+        let file = self.file.try_clone().map_err(io_error("cannot open"))?;
+        Record::read(file).map_err(|error| CrashError::Record {
+            path: self.path.clone(),
+            error,
+        })
+    }
+}
+
+/// Opens a file or directory that only this user can have written: the kernel is
+/// going to mount what is in it. `shown` is for messages.
+fn open_owned(at: impl AsFd, name: &Path, flags: OFlags, shown: &Path) -> Result<File, CrashError> {
+    // A FIFO would wait for its other end.
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | flags;
+    let failed = || io_error(format!("no record: {}", shown.display()));
+    let file = openat(at, name, flags, Mode::empty())
+        .map(File::from)
+        .map_err(|error| failed()(error.into()))?;
+    let about = file.metadata().map_err(failed())?;
+    let is_wanted =
+        about.is_dir() == flags.contains(OFlags::DIRECTORY) && (about.is_dir() || about.is_file());
+    let by_others = about.mode() & 0o002 != 0 || (about.mode() & 0o020 != 0 && about.gid() != 0);
+    let me = geteuid().as_raw();
+    if is_wanted && about.uid() == me && !by_others {
+        return Ok(file);
+    }
+    Err(CrashError::Refused(format!(
+        "{}: another user can write it (owner {}, mode {:o}), and a damaged file system on purpose can harm the kernel \
+         that mounts it; if you trust it, copy the directory: cp -r --no-preserve=all DIRECTORY /root/",
+        shown.display(),
+        about.uid(),
+        about.mode() & 0o7777,
+    )))
 }

@@ -6,8 +6,9 @@ use std::io;
 use std::ops::Range;
 
 use crate::fuse::Disk;
-use crate::image::{Cut, Image, Source, image};
+use crate::image::{Cut, Image, image};
 use crate::record::{Kind, Record, SECTOR};
+use crate::sectors::{Sectors, Source};
 
 /// Writes after the cut are stored in pages of this size.
 const PAGE: u64 = 4096;
@@ -21,8 +22,8 @@ const MOST_CACHED: usize = 64 << 20;
 pub struct States {
     record: Record,
     tear: u64,
-    /// What is durable: for each sector an entry's index and 1, or 0.
-    base: Vec<u32>,
+    /// What is durable.
+    base: Sectors,
     applied: usize,
     image: Image,
     written: HashMap<u64, Box<[u8]>>,
@@ -34,11 +35,10 @@ impl States {
     /// The empty disk; [`States::show`] chooses a state.
     #[must_use]
     pub fn new(record: Record, tear: u64) -> States {
-        let sectors = usize::try_from(record.size() / SECTOR).unwrap_or(0);
         States {
             record,
             tear,
-            base: vec![0; sectors],
+            base: Sectors::default(),
             applied: 0,
             image: Image::default(),
             written: HashMap::new(),
@@ -62,54 +62,87 @@ impl States {
 
     fn show_image(&mut self, image: Image) {
         if image.durable < self.applied {
-            self.base.fill(0);
+            self.base.clear();
             self.applied = 0;
         }
         for index in self.applied..image.durable {
             let entry = &self.record.entries()[index];
             let source = match entry.kind {
                 Kind::Flush => continue,
-                Kind::Write => u32::try_from(index + 1).expect("fewer than 2^26 entries"),
-                Kind::Discard | Kind::Zero => 0,
+                Kind::Write => Some(u32::try_from(index).expect("fewer than 2^26 entries")),
+                Kind::Discard | Kind::Zero => None,
             };
-            let first = usize::try_from(entry.sector()).unwrap_or(usize::MAX);
-            let count = usize::try_from(entry.sectors()).unwrap_or(0);
-            self.base[first..first + count].fill(source);
+            let first = entry.sector();
+            self.base.set(first, first + entry.sectors(), source);
         }
         self.applied = image.durable;
         self.image = image;
         self.written.clear();
     }
 
-    fn source(&self, sector: u64) -> Source {
-        match self.image.extra.get(&sector) {
-            Some(source) => *source,
-            None => self.base[usize::try_from(sector).unwrap_or(usize::MAX)].checked_sub(1),
+    /// Where a sector's content comes from, and the first sector after it for which
+    /// that may be another place.
+    fn source(&self, sector: u64) -> (Source, u64) {
+        let extra = self.image.extra.at(sector);
+        match extra.source {
+            Some(source) => (source, extra.end),
+            None => {
+                let base = self.base.at(sector);
+                (base.source.flatten(), base.end.min(extra.end))
+            }
         }
     }
 
-    /// Reads from the record alone, without later writes.
-    fn read_record(&mut self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
-        for (sector, to) in (offset / SECTOR..).zip(buffer.chunks_mut(SECTOR as usize)) {
-            let Some(index) = self.source(sector) else {
-                to.fill(0);
-                continue;
-            };
-            if !self.cache.contains_key(&index) {
-                let mut data = Vec::new();
-                self.record.data(index as usize, &mut data)?;
-                if self.cached + data.len() > MOST_CACHED {
-                    self.cache.clear();
-                    self.cached = 0;
-                }
-                self.cached += data.len();
-                self.cache.insert(index, data);
+    /// The data of a write.
+    fn data(&mut self, index: u32) -> io::Result<&[u8]> {
+        if !self.cache.contains_key(&index) {
+            let mut data = Vec::new();
+            self.record.data(index as usize, &mut data)?;
+            if self.cached + data.len() > MOST_CACHED {
+                self.cache.clear();
+                self.cached = 0;
             }
-            let entry = &self.record.entries()[index as usize];
-            let from = usize::try_from((sector - entry.sector()) * SECTOR).unwrap_or(usize::MAX);
-            to.copy_from_slice(&self.cache[&index][from..from + to.len()]);
+            self.cached += data.len();
+            self.cache.insert(index, data);
+        }
+        Ok(&self.cache[&index])
+    }
+
+    /// Reads from the record alone, without later writes. Both are whole sectors.
+    fn read_record(&mut self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        let mut sector = offset / SECTOR;
+        let mut rest = buffer;
+        while !rest.is_empty() {
+            let (source, end) = self.source(sector);
+            let count = (end - sector).min(rest.len() as u64 / SECTOR);
+            let bytes = usize::try_from(count * SECTOR).expect("no more than the buffer has");
+            let (to, after) = rest.split_at_mut(bytes);
+            match source {
+                None => to.fill(0),
+                Some(index) => {
+                    let first = self.record.entries()[index as usize].sector();
+                    let from = usize::try_from((sector - first) * SECTOR).expect("within a chunk");
+                    to.copy_from_slice(&self.data(index)?[from..from + bytes]);
+                }
+            }
+            sector += count;
+            rest = after;
         }
         Ok(())
+    }
+
+    /// The record has nothing in this page.
+    fn is_zero(&self, page: u64) -> bool {
+        let mut sector = page * PAGE / SECTOR;
+        let last = (sector + PAGE / SECTOR).min(self.record.size() / SECTOR);
+        while sector < last {
+            let (source, end) = self.source(sector);
+            if source.is_some() {
+                return false;
+            }
+            sector = end;
+        }
+        true
     }
 
     /// A page, to be written to.
@@ -192,10 +225,7 @@ impl Disk for States {
         is_of_sectors(offset, length)?;
         for (page, range) in Self::parts(offset, length) {
             // A discard of the whole disk must not become pages of zeroes.
-            let first = page * PAGE / SECTOR;
-            let last = (first + PAGE / SECTOR).min(self.record.size() / SECTOR);
-            let is_empty = |states: &Self| (first..last).all(|s| states.source(s).is_none());
-            if self.written.contains_key(&page) || !is_empty(self) {
+            if self.written.contains_key(&page) || !self.is_zero(page) {
                 self.page(page)?[range].fill(0);
             }
         }

@@ -66,7 +66,14 @@ impl Record {
     /// # Errors
     /// [`RecordError`]: nothing in the file is trusted.
     pub fn open(path: &Path) -> Result<Record, RecordError> {
-        let file = File::open(path)?;
+        Self::read(File::open(path)?)
+    }
+
+    /// As [`Record::open`], from an open file.
+    ///
+    /// # Errors
+    /// [`RecordError`].
+    pub fn read(file: File) -> Result<Record, RecordError> {
         let mut from = BufReader::with_capacity(1 << 20, file.try_clone()?);
         let size = file_header(&mut from)?;
         let mut record = Record {

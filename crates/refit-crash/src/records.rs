@@ -1,0 +1,157 @@
+//! The directory in which the records of one `refit crash` lie, and the removal of
+//! those that a killed refit left.
+
+use std::fs::{self, DirBuilder, File, Permissions};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use refit_run::OwnName;
+use rustix::fs::{FlockOperation, Mode, OFlags, flock};
+use rustix::process::geteuid;
+
+use crate::error::{CrashError, io_error};
+use crate::report::{CrashReport, State};
+
+/// Where directories are made that the user did not name.
+const PLACE: &str = "/var/tmp";
+const NAME: OwnName = OwnName {
+    prefix: "refit-crash-",
+    bytes: 6,
+};
+/// The report's file in a directory of records.
+pub const REPORT: &str = "report.json";
+/// A refit that has just made its directory may not have locked it yet.
+const NEW: Duration = Duration::from_secs(60);
+
+/// A directory that is removed when this is dropped, unless it is kept.
+#[derive(Debug)]
+pub struct Records {
+    directory: PathBuf,
+    /// Locked as long as refit or one of its processes lives.
+    _lock: File,
+    /// The user named it.
+    is_named: bool,
+    is_kept: bool,
+}
+
+impl Records {
+    /// Makes the directory that the user named, or one in /var/tmp. Others may enter
+    /// it: servers that drop root have to reach the file system in it.
+    ///
+    /// # Errors
+    /// It exists already, or cannot be made.
+    pub fn new(named: Option<&Path>) -> Result<Records, CrashError> {
+        let records = Self::make(named)?;
+        fs::set_permissions(&records.directory, Permissions::from_mode(0o711)).map_err(
+            io_error("cannot set the mode of the directory of the records"),
+        )?;
+        Ok(records)
+    }
+
+    /// Makes a directory in /var/tmp that nobody else may enter.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub(crate) fn private() -> Result<Records, CrashError> {
+        Self::make(None)
+    }
+
+    fn make(named: Option<&Path>) -> Result<Records, CrashError> {
+        remove_abandoned();
+        let path = match named {
+            Some(path) => path.to_owned(),
+            None => {
+                let name = NAME.make().map_err(io_error("cannot make a random name"))?;
+                Path::new(PLACE).join(name)
+            }
+        };
+        let what = match named {
+            Some(path) => format!(
+                "--record {}: name a directory that does not exist yet",
+                path.display()
+            ),
+            None => format!("cannot make a directory in {PLACE}"),
+        };
+        let mut builder = DirBuilder::new();
+        builder.mode(0o700).create(&path).map_err(io_error(what))?;
+        let opened = fs::canonicalize(&path).and_then(|directory| {
+            let lock = File::open(&directory)?;
+            flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
+            Ok((directory, lock))
+        });
+        let (directory, lock) =
+            opened.map_err(io_error(format!("cannot lock {}", path.display())))?;
+        Ok(Records {
+            directory,
+            _lock: lock,
+            is_named: named.is_some(),
+            is_kept: false,
+        })
+    }
+
+    /// Its path, absolute.
+    #[must_use]
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// Keeps the directory where a state with a loss can be opened again, or where
+    /// the user named it. Returns the bytes that it takes then.
+    #[must_use]
+    pub fn keep_if_needed(&mut self, report: &CrashReport) -> Option<u64> {
+        let mut states = report.modes.iter().flat_map(|mode| &mode.states);
+        self.is_kept = self.is_named || states.any(State::is_bad);
+        self.is_kept.then(|| size(&self.directory))
+    }
+}
+
+impl Drop for Records {
+    fn drop(&mut self) {
+        if !self.is_kept {
+            // What remains is in /var/tmp, under refit's name.
+            let _ = fs::remove_dir_all(&self.directory);
+        }
+    }
+}
+
+/// Removes what a killed refit of this user left: a directory of that name that is
+/// not locked and has no report.
+fn remove_abandoned() {
+    let entries = fs::read_dir(PLACE).into_iter().flatten().flatten();
+    for path in entries.map(|entry| entry.path()) {
+        let name = path.file_name().and_then(|name| name.to_str());
+        if name.is_some_and(|name| NAME.is_own(name)) && is_abandoned(&path) {
+            // The next start tries again.
+            let _ = fs::remove_dir_all(&path);
+        }
+    }
+}
+
+/// Anybody may put anything in /var/tmp: what another user put there, and what is
+/// not a directory, is neither opened nor removed.
+fn is_abandoned(path: &Path) -> bool {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let Ok(directory) = rustix::fs::open(path, flags, Mode::empty()).map(File::from) else {
+        return false;
+    };
+    let is_old_and_ours = directory.metadata().is_ok_and(|about| {
+        let age = about.modified().ok().and_then(|time| time.elapsed().ok());
+        about.uid() == geteuid().as_raw() && age.is_some_and(|age| age >= NEW)
+    });
+    // Shared: another refit that looks at the same moment holds nothing.
+    is_old_and_ours
+        && !path.join(REPORT).exists()
+        && flock(&directory, FlockOperation::NonBlockingLockShared).is_ok()
+}
+
+fn size(directory: &Path) -> u64 {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    entries
+        .map(|entry| match entry.metadata() {
+            Ok(about) if about.is_dir() => size(&entry.path()),
+            Ok(about) => about.len(),
+            Err(_) => 0,
+        })
+        .sum()
+}
