@@ -3,9 +3,9 @@
 
     bench/packed.py bench/gallery/postfix-cleanup.json.xz | refit report /dev/stdin
 
-A crash report lists when each acknowledgement and each flush came: up to 380,000 times in nanoseconds, of which refit,
-which is woken up for each of them, knows no more than tens of microseconds. They are stored as the steps from one to
-the next, in units of UNIT_NS; read() gives them back as times. All else is stored as it came.
+A crash report lists when each acknowledgement and each flush came: up to 380,000 times in nanoseconds, which are drawn
+over the seconds of a run. They are stored as the steps from one to the next, in milliseconds; read() gives them back as
+times. All else is stored as it came: ages of losses are computed before this, from what was measured.
 """
 
 import itertools
@@ -13,14 +13,14 @@ import json
 import lzma
 import sys
 
-# Ages of losses are computed before this, from what was measured; flushes are only counted and drawn.
-UNIT_NS = {"acknowledged_ns": 100_000, "flushed_ns": 1_000_000}
+TIMES = {"acknowledged_ns", "flushed_ns"}
+UNIT_NS = 1_000_000
 STRONGEST = 9 | lzma.PRESET_EXTREME
 
 
-def _steps(times, unit_ns):
-    rounded = [round(time / unit_ns) for time in times]
-    return {"unit_ns": unit_ns, "steps": [b - a for a, b in itertools.pairwise([0, *rounded])]}
+def _steps(times):
+    rounded = [round(time / UNIT_NS) for time in times]
+    return {"unit_ns": UNIT_NS, "steps": [b - a for a, b in itertools.pairwise([0, *rounded])]}
 
 
 def _times(value):
@@ -32,9 +32,7 @@ def _times(value):
 
 def _packed(value):
     if isinstance(value, dict):
-        return {
-            key: _steps(inner, UNIT_NS[key]) if key in UNIT_NS else _packed(inner) for key, inner in value.items()
-        }
+        return {key: _steps(inner) if key in TIMES else _packed(inner) for key, inner in value.items()}
     if isinstance(value, list):
         return [_packed(inner) for inner in value]
     return value
