@@ -16,6 +16,7 @@ mod compare_codes;
 mod compare_damaged;
 mod compare_files;
 mod compare_hooks;
+mod compare_in_effect;
 mod compare_outcome;
 mod compare_runs;
 mod compare_shown;
@@ -104,6 +105,7 @@ const TABLE: &[&[Test]] = &[
     compare_damaged::TESTS,
     compare_files::TESTS,
     compare_hooks::TESTS,
+    compare_in_effect::TESTS,
     compare_outcome::TESTS,
     compare_runs::TESTS,
     compare_shown::TESTS,

@@ -90,7 +90,7 @@ fn an_own_malloc_is_told(env: &TestEnv) -> Outcome {
     expect_code(&output, 0);
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(
-        said.contains("served by another library in: own_malloc"),
+        said.contains("own_malloc has a malloc of its own"),
         "{said}"
     );
     let doctor = env.refit(&["doctor", &program]);

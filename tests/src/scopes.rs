@@ -224,7 +224,11 @@ fn a_scope_that_matched_nothing_is_said(env: &TestEnv) -> Outcome {
         !said.iter().any(|said| said == "sync@exe:write_fsync"),
         "{said:?}"
     );
-    assert!(scoped.said.contains("matched nothing"), "{}", scoped.said);
+    assert!(
+        scoped.said.contains("nothing matched sync@exe:nobody"),
+        "{}",
+        scoped.said
+    );
     Outcome::Pass
 }
 

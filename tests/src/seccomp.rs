@@ -103,7 +103,7 @@ fn a_scope_is_for_its_program_alone(env: &TestEnv) -> Outcome {
     let other = run(env, &["sync@exe:another=off"], &[&program, &file]);
     assert_eq!((other.durable, other.fsyncs("real")), (1, 1));
     assert!(
-        other.said.contains("matched nothing: sync@exe:another"),
+        other.said.contains("nothing matched sync@exe:another"),
         "{}",
         other.said
     );

@@ -15,6 +15,7 @@ mod effects;
 mod error;
 pub mod experiment;
 mod gate;
+mod in_effect;
 mod length;
 mod metric;
 mod probe;

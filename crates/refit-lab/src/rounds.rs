@@ -20,6 +20,7 @@ use crate::error::LabError;
 use crate::experiment::{
     Environment, Experiment, PlanRecord, Role, RunRecord, SCHEMA, Samples, VariantRecord,
 };
+use crate::in_effect;
 use crate::length::{Length, typical_pair};
 use crate::request::Request;
 use crate::variants::{Variants, setting_records};
@@ -166,6 +167,7 @@ impl<'a> Rounds<'a> {
     ) -> Result<Option<LookPlan>, LabError> {
         let began = Instant::now();
         self.pair(index, rounds, progress)?;
+        in_effect::settle(&mut self.experiment);
         // What was not run to its end does not show how long the rest takes.
         if self.experiment.interrupted {
             return Ok(None);
@@ -343,6 +345,7 @@ impl<'a> Rounds<'a> {
         self.experiment.environment.after = fingerprint::changing();
         self.experiment.plan.took_s = self.began.elapsed().as_secs_f64();
         let others = now.others_since(self.load_before);
+        in_effect::settle(&mut self.experiment);
         let mut comparison = Comparison::new(self.experiment, &self.request.gates, others);
         comparison.warnings.extend(self.runner.warnings());
         let trouble = match self.runner.end() {

@@ -80,6 +80,7 @@ pub fn setting_records(settings: &Settings, recipe: Option<&Recipe>) -> Vec<Sett
     let record = |setting: &Setting| SettingRecord {
         setting: setting.clone(),
         class: class(setting),
+        in_effect: None,
     };
     settings.0.iter().map(record).collect()
 }

@@ -1,10 +1,11 @@
 //! What a reader has to know before trusting a table.
 
+use refit_run::InEffect;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::effects::Effects;
-use crate::experiment::{Experiment, Role, RunRecord, SettingRecord};
+use crate::experiment::{Experiment, Role, RunRecord};
 use crate::verdict::Verdict;
 
 /// Something that a reader has to know.
@@ -15,6 +16,9 @@ pub struct Warning {
     /// What to do about it.
     pub action: String,
 }
+
+/// Shows what a setting could be about.
+const SEE_THE_COMMAND: &str = "see what the command does: refit run -- COMMAND";
 
 /// A noise floor above this gets a warning.
 const NOISY: f64 = 0.05;
@@ -45,9 +49,9 @@ pub fn warnings(experiment: &Experiment, effects: &Effects, others: f64) -> Vec<
             "repeat it when nothing else runs",
         ));
     }
-    warnings.extend(no_syncs(experiment));
     warnings.extend(unreached(experiment));
-    scopes(experiment, &mut warnings);
+    warnings.extend(with_nowhere(experiment));
+    path_unknown(experiment, &mut warnings);
     warnings
 }
 
@@ -123,47 +127,22 @@ fn less_work_later(experiment: &Experiment) -> Option<Warning> {
     })
 }
 
-fn no_syncs(experiment: &Experiment) -> Option<Warning> {
-    let swaps_sync = |index: &usize| {
-        let settings = &experiment.variants[*index].settings;
-        settings.iter().any(SettingRecord::is_about_syncs)
-    };
-    // An open with O_SYNC is no sync call, and makes each write one.
-    let syncs = |run: &RunRecord| {
-        run.run.syncs(|calls| calls.seen) > 0 || run.run.totals.contains_key("open(O_SYNC)")
-    };
-    // A candidate may sync where the baseline does not: conf.… can ask for it.
-    let looked = |run: &&RunRecord| run.variant == 0 || swaps_sync(&run.variant);
-    let mut runs = experiment.runs.iter().filter(looked).peekable();
-    let never = runs.peek().is_some() && !runs.any(syncs);
-    (never && (0..experiment.variants.len()).any(|index| swaps_sync(&index))).then(|| {
-        warning(
-            "no sync call was seen, so sync=… has nothing to swap".to_owned(),
-            "see whether the command syncs at all: refit run -- COMMAND",
-        )
+/// Settings of all variants that were not in effect.
+fn with_nowhere(experiment: &Experiment) -> impl Iterator<Item = Warning> {
+    experiment.with.iter().filter_map(|with| {
+        let Some(InEffect::Nowhere(reason)) = &with.in_effect else {
+            return None;
+        };
+        let text = format!("--with {} is not in effect: {reason}", with.setting);
+        Some(warning(text, SEE_THE_COMMAND))
     })
 }
 
-/// Scopes that nothing matched in any run of their variant, and calls that a path
-/// scope could not be applied to.
-fn scopes(experiment: &Experiment, warnings: &mut Vec<Warning>) {
+/// Calls that a path scope could not be applied to.
+fn path_unknown(experiment: &Experiment, warnings: &mut Vec<Warning>) {
     for (index, variant) in experiment.variants.iter().enumerate() {
-        let runs = experiment.runs.iter().filter(|run| run.variant == index);
-        let coverage: Vec<_> = runs.map(|run| &run.run.coverage).collect();
-        let Some((first, rest)) = coverage.split_first() else {
-            continue;
-        };
-        let never = |scope: &&String| {
-            rest.iter()
-                .all(|coverage| coverage.unmatched_scopes.contains(scope))
-        };
-        for scope in first.unmatched_scopes.iter().filter(never) {
-            warnings.push(warning(
-                format!("{}: nothing matched {scope}", variant.name),
-                "see the names of what syncs, and where: refit run -- COMMAND",
-            ));
-        }
-        if coverage.iter().any(|coverage| coverage.path_unknown > 0) {
+        let mut runs = experiment.runs.iter().filter(|run| run.variant == index);
+        if runs.any(|run| run.run.coverage.path_unknown > 0) {
             warnings.push(warning(
                 format!(
                     "{}: some calls were real because their file could not be identified (a chroot, or no /proc)",

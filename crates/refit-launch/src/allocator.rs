@@ -54,6 +54,15 @@ pub fn find(known: &Known, dir: Option<&Path>) -> Option<PathBuf> {
         .find(|path| path.exists())
 }
 
+/// The C library.
+#[must_use]
+pub fn c_library() -> Option<PathBuf> {
+    let mut paths = DIRECTORIES
+        .iter()
+        .map(|dir| Path::new(dir).join("libc.so.6"));
+    paths.find(|path| path.exists())
+}
+
 /// The library that a `malloc=` setting preloads; `None` for glibc's own.
 ///
 /// # Errors

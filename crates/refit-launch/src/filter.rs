@@ -15,6 +15,8 @@ pub enum Syncs {
     Succeed,
     /// By the guardian.
     Ask,
+    /// They are real.
+    Leave,
 }
 
 /// How io_uring_setup is answered.
@@ -283,6 +285,7 @@ impl Filter {
         let syncs = match self.syncs {
             Syncs::Succeed => SUCCEED,
             Syncs::Ask => ASK,
+            Syncs::Leave => ALLOW,
         };
         let of_file = || [unless_ours(), unless(0, NEGATIVE)].concat();
         // Arguments that the kernel would refuse are left to it, as far as they can be

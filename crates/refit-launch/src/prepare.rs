@@ -14,7 +14,7 @@ use refit_session::{
 };
 
 use crate::environment::Environment;
-use crate::filter::Rings;
+use crate::filter::{Filter, Rings};
 use crate::seccomp::{Backend, Begun, Plan, Reach, Seccomp, inherited_filters, wanted};
 use crate::sys::ended::{Ended, StartError};
 use crate::sys::filter::Amendment;
@@ -45,6 +45,8 @@ pub struct Options {
     pub seed: u64,
     /// By what the program's calls are reached.
     pub reach: Reach,
+    /// The filter where no setting asks for one: [`ground`](crate::seccomp::ground).
+    pub ground: Option<Filter>,
 }
 
 impl Default for Options {
@@ -59,6 +61,7 @@ impl Default for Options {
             trace: false,
             seed: 0,
             reach: Reach::default(),
+            ground: None,
         }
     }
 }
@@ -97,17 +100,26 @@ fn rules(knob: Knob, switches: &[SwitchRule]) -> impl Iterator<Item = Rule> {
     })
 }
 
-fn scope_text(rule: &Rule) -> Option<String> {
-    let knob = match rule.knob {
-        Knob::Sync => "sync",
-        Knob::Odirect => "odirect",
-        Knob::Disk => "disk",
+/// What each rule of the policy is for, in its order.
+fn scopes(launch: &Launch) -> Vec<Option<String>> {
+    let switches = |knob, rules: &[SwitchRule]| {
+        let all = rules
+            .iter()
+            .map(|rule| scope_text(knob, rule.scope.as_ref()));
+        all.collect::<Vec<_>>()
     };
-    match (&rule.exe, &rule.path) {
-        (Some(name), _) => Some(format!("{knob}@exe:{name}")),
-        (None, Some(pattern)) => Some(format!("{knob}@{pattern}")),
-        (None, None) => None,
-    }
+    let disk = launch.disk.iter();
+    [
+        switches("sync", &launch.sync),
+        switches("odirect", &launch.odirect),
+        disk.map(|rule| scope_text("disk", rule.scope.as_ref()))
+            .collect(),
+    ]
+    .concat()
+}
+
+fn scope_text(knob: &str, scope: Option<&Scope>) -> Option<String> {
+    scope.map(|scope| format!("{knob}@{scope}"))
 }
 
 fn text(path: &Path) -> Result<String, SessionError> {
@@ -138,7 +150,9 @@ pub fn prepare(
     let (mut policy, event_ring) = policy(launch, options)?;
     let (flags, inherited_filters) = (policy.flags, policy.seccomp_filters);
     // First of all, as it takes the longest, and by itself.
-    let filter = wanted(launch, &options.reach).filter(|_| !options.bare);
+    let filter = wanted(launch, &options.reach)
+        .or(options.ground)
+        .filter(|_| !options.bare);
     policy.seccomp_filters += u32::from(filter.is_some());
     let begun = filter.map(|filter| {
         let no_new_privs = options.reach.no_new_privs;
@@ -159,7 +173,7 @@ pub fn prepare(
     policy.env = allocator_variables(launch)
         .map(|(name, value)| format!("{name}={value}"))
         .collect();
-    let scopes = policy.rules.iter().map(scope_text).collect();
+    let scopes = scopes(launch);
 
     let session = Session::create()?;
     if libraries.with_own && !options.bare {

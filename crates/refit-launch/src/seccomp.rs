@@ -173,6 +173,19 @@ pub fn wanted(launch: &Launch, reach: &Reach) -> Option<Filter> {
     }
 }
 
+/// The filter that a variant of a comparison has without a setting that asks for one: the
+/// most that any of its variants has, so that its price lies beneath all of them. It
+/// decides nothing: every call is real.
+#[must_use]
+pub fn ground<'a>(launches: impl Iterator<Item = &'a Launch>, reach: &Reach) -> Option<Filter> {
+    let filters: Vec<Filter> = launches.filter_map(|one| wanted(one, reach)).collect();
+    let asks = filters.iter().any(|filter| filter.syncs == Syncs::Ask);
+    filters.first().map(|filter| Filter {
+        syncs: if asks { Syncs::Ask } else { Syncs::Leave },
+        ..*filter
+    })
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Switched {
     /// Every sync is real.
@@ -259,7 +272,7 @@ impl Begun {
             listened: false,
             ..filter
         };
-        let without_listener = (filter.syncs == Syncs::Succeed).then(|| alone.instructions());
+        let without_listener = (filter.syncs != Syncs::Ask).then(|| alone.instructions());
         Plan::Ready {
             filter,
             installation: Box::new(Installation::new(
@@ -329,6 +342,8 @@ impl Seccomp {
                 installation,
                 ..
             } => match installation.installed() {
+                // It is there for its price alone.
+                _ if filter.syncs == Syncs::Leave => Beneath::Nothing,
                 Some(Installed::WithListener) => Beneath::Filter {
                     syncs: filter.syncs,
                     listened: true,
@@ -353,6 +368,20 @@ mod tests {
     fn launch(words: &[&str]) -> Launch {
         let words: Vec<_> = words.iter().map(std::ffi::OsString::from).collect();
         Settings::parse(words).unwrap().launch()
+    }
+
+    #[test]
+    fn the_ground_of_a_comparison_is_the_most_that_a_variant_has() {
+        for (variants, expected) in [
+            (&[&[][..], &["malloc=glibc"]][..], None),
+            (&[&[], &["sync=off"]], Some(Syncs::Leave)),
+            (&[&[], &["sync=off"], &["disk=8ms"]], Some(Syncs::Ask)),
+            (&[&[], &["sync@exe:a=off"]], Some(Syncs::Ask)),
+        ] {
+            let launches: Vec<Launch> = variants.iter().map(|words| launch(words)).collect();
+            let ground = ground(launches.iter(), &Reach::default());
+            assert_eq!(ground.map(|filter| filter.syncs), expected, "{variants:?}");
+        }
     }
 
     #[test]

@@ -17,7 +17,9 @@ use crate::row::rows;
 
 pub use conduct::summary;
 use conduct::{gates, interrupted, left_out, slot_effect};
-use verdicts::{confirmed, disqualified, inconclusive, ranges, secondary, unavailable, weight};
+use verdicts::{
+    confirmed, disqualified, in_part, inconclusive, ranges, secondary, unavailable, weight,
+};
 use waits::waiting;
 
 /// One line.
@@ -58,6 +60,7 @@ pub fn notes(experiment: &Comparison) -> Vec<Note> {
     notes.extend(ranges(experiment));
     for row in &rows {
         notes.extend(disqualified(row));
+        notes.extend(in_part(row));
         notes.extend(inconclusive(experiment, row));
     }
     let weights = rows.iter().filter_map(|row| weight(experiment, row));

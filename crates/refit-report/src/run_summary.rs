@@ -7,7 +7,9 @@ mod witness;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use refit_run::{Calls, FilterReport, OPENING, Proposal, Reason, RunReport, SettingReport, advice};
+use refit_run::{
+    Calls, FilterReport, InEffect, OPENING, Proposal, Reason, RunReport, SettingReport, advice,
+};
 
 use crate::format::{self, command_line, duration, file_name, number, plural};
 
@@ -168,6 +170,7 @@ fn swapped(report: &RunReport, lines: &mut Vec<String>) {
         .map(|setting| format!("{} ({})", setting.setting, setting.class))
         .collect();
     lines.push(format!("{}; {}", settings.join(" "), reached(report)));
+    lines.extend(report.settings.iter().filter_map(not_in_effect));
     swapped_syncs(report, lines);
     for (call, flag) in TAKEN_FLAGS {
         if let Some(calls) = report
@@ -189,6 +192,16 @@ fn swapped(report: &RunReport, lines: &mut Vec<String>) {
         .find(|s| s.setting.starts_with("malloc="))
     {
         malloc(report, &setting.setting, lines);
+    }
+}
+
+/// A setting that was in effect nowhere, or in some processes only.
+fn not_in_effect(setting: &SettingReport) -> Option<String> {
+    let name = &setting.setting;
+    match &setting.in_effect {
+        InEffect::Nowhere(reason) => Some(format!("{name} is not in effect: {reason}")),
+        InEffect::Partly(reason) => Some(format!("{name} is in effect in part: {reason}")),
+        InEffect::Everywhere | InEffect::Unknown => None,
     }
 }
 
@@ -214,7 +227,10 @@ fn swapped_syncs(report: &RunReport, lines: &mut Vec<String>) {
     }
     let real = by_call(&all, |calls| calls.real);
     let waited = sum(&all, |calls| calls.waited_ns);
-    let about_syncs = |s: &SettingReport| s.setting.starts_with("sync");
+    // Of one that is not in effect the reason is said already.
+    let about_syncs = |s: &SettingReport| {
+        s.setting.starts_with("sync") && !matches!(s.in_effect, InEffect::Nowhere(_))
+    };
     if !real.is_empty() {
         lines.push(format!("real: {real}; {}", waiting(report, waited)));
         if suppressed == 0 {
@@ -237,18 +253,11 @@ fn malloc(report: &RunReport, setting: &str, lines: &mut Vec<String>) {
     } else {
         file_name(wanted)
     };
-    let mut others = Vec::new();
     let mut served = 0_u64;
     for executable in &report.run.executables {
-        match &executable.malloc_object {
-            Some(object) if file_name(object).contains(wanted) => {
-                served = served.saturating_add(executable.processes);
-            }
-            object => others.push(format!(
-                "{} by {}",
-                file_name(&executable.executable),
-                object.as_deref().map_or("unknown", file_name)
-            )),
+        let object = executable.malloc_object.as_deref().map(file_name);
+        if object.is_some_and(|object| object.contains(wanted)) {
+            served = served.saturating_add(executable.processes);
         }
         if executable.deepbind {
             lines.push(format!(
@@ -262,12 +271,6 @@ fn malloc(report: &RunReport, setting: &str, lines: &mut Vec<String>) {
         number(served),
         plural(report.run.coverage.processes_reached, "process")
     ));
-    if !others.is_empty() {
-        lines.push(format!(
-            "malloc is served by another library in: {}",
-            some(&others)
-        ));
-    }
 }
 
 fn some(parts: &[String]) -> String {
@@ -287,7 +290,9 @@ fn some(parts: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use refit_run::{Coverage, ExecutableReport, Metrics, Outcome, Run, UnreachedProgram};
+    use refit_run::{
+        Coverage, ExecutableReport, InEffect, Metrics, Outcome, Run, UnreachedProgram,
+    };
 
     pub fn calls(seen: u64, suppressed: u64, waited_ns: u64) -> Calls {
         Calls {
@@ -329,6 +334,7 @@ mod tests {
                 .map(|(setting, class)| SettingReport {
                     setting: (*setting).to_owned(),
                     class: (*class).to_owned(),
+                    in_effect: InEffect::Everywhere,
                 })
                 .collect(),
             run: Run {

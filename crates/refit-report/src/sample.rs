@@ -224,6 +224,7 @@ pub fn setting(setting: &str, class: Class) -> SettingRecord {
     SettingRecord {
         setting: setting.parse().expect("it is a setting"),
         class,
+        in_effect: None,
     }
 }
 

@@ -103,6 +103,7 @@ mod tests {
     use refit_session::Calls;
 
     use super::*;
+    use crate::in_effect::InEffect;
     use crate::report::{Run, SCHEMA, SettingReport};
 
     /// Executables with the milliseconds that one fsync of each waited, in a run
@@ -179,6 +180,7 @@ mod tests {
         direct.settings.push(SettingReport {
             setting: "sync=off".to_owned(),
             class: "loses-on-crash".to_owned(),
+            in_effect: InEffect::Unknown,
         });
         assert!(settings(&direct).is_empty());
     }

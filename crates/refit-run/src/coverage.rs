@@ -173,10 +173,15 @@ impl Coverage {
 impl Sources<'_> {
     fn unmatched(&self) -> Vec<String> {
         let scopes = self.scopes.iter().enumerate();
-        scopes
-            .filter(|(i, _)| self.counted.matched >> i & 1 == 0)
-            .filter_map(|(_, scope)| scope.clone())
-            .collect()
+        let (matched, unmatched): (Vec<_>, Vec<_>) =
+            scopes.partition(|(i, _)| self.counted.matched >> i & 1 == 1);
+        let unmatched = unmatched.into_iter().filter_map(|(_, scope)| scope.clone());
+        // Of two equal ones the last decides for both.
+        let is_matched = |scope: &String| {
+            let mut matched = matched.iter();
+            matched.any(|(_, other)| other.as_ref() == Some(scope))
+        };
+        unmatched.filter(|scope| !is_matched(scope)).collect()
     }
 
     fn unknown(&self, executables: &[ExecutableReport]) -> Vec<Unknown> {

@@ -9,6 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::coverage::{Coverage, Sources};
+use crate::in_effect::InEffect;
 
 /// Version of the JSON schema (docs/result.schema.json).
 pub const SCHEMA: u32 = 1;
@@ -147,4 +148,6 @@ pub struct SettingReport {
     pub setting: String,
     /// What it risks.
     pub class: String,
+    /// In which processes it was in effect.
+    pub in_effect: InEffect,
 }

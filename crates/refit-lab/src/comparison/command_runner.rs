@@ -18,7 +18,7 @@ use crate::request::Request;
 use crate::warnings::Warning;
 use crate::writeback::Writeback;
 
-use super::runner::{Made, Runs, disk_seed, io_error, next_padding, unsettled};
+use super::runner::{Made, Runs, disk_seed, io_error, launches, next_padding, options, unsettled};
 
 /// Bytes of a failed run's stderr that are shown.
 const TAIL: u64 = 400;
@@ -27,6 +27,8 @@ const TAIL: u64 = 400;
 pub struct CommandRunner<'a> {
     request: &'a Request,
     launches: Vec<(Launch, Role)>,
+    /// The same for every run.
+    options: Options,
     environment_bytes: usize,
     padding: usize,
     rng: Rng,
@@ -50,13 +52,11 @@ impl<'a> CommandRunner<'a> {
     ) -> Result<Self, LabError> {
         let directory = request.fresh_copy.as_deref().unwrap_or(Path::new("."));
         let copies = request.fresh_copy.as_deref().map(Copies::new).transpose();
+        let launches = launches(settings, variants);
         let mut runner = CommandRunner {
             request,
-            launches: settings
-                .iter()
-                .zip(variants)
-                .map(|(settings, variant)| (settings.launch(), variant.role))
-                .collect(),
+            options: options(request, &launches),
+            launches,
             environment_bytes: 0,
             padding: 0,
             rng: Rng::new(request.seed ^ 0x7061_6464_696e_6721),
@@ -88,12 +88,10 @@ impl<'a> CommandRunner<'a> {
     ) -> Result<Prepared, LabError> {
         let (launch, role) = &self.launches[variant];
         let options = Options {
-            allocator_dir: self.request.allocator_dir.clone(),
             bare: *role == Role::Bare,
             environment_bytes,
             seed: disk_seed(self.request.seed, &self.prepared),
-            reach: self.request.reach,
-            ..Options::default()
+            ..self.options.clone()
         };
         Ok(prepare(launch, &options, &self.request.command)?)
     }

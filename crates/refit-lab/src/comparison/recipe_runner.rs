@@ -22,7 +22,7 @@ use refit_stats::Rng;
 
 use self::long_lived::LongLived;
 use self::phase::{Phase, RunError, failed, out};
-use super::runner::{Made, Runs, disk_seed, io_error, next_padding, unsettled};
+use super::runner::{Made, Runs, disk_seed, io_error, launches, next_padding, options, unsettled};
 use crate::copies::size;
 use crate::error::LabError;
 use crate::experiment::{AnswerRecord, LoadRecord, Role, VariantRecord};
@@ -35,6 +35,8 @@ pub struct RecipeRunner<'a> {
     request: &'a Request,
     recipe: &'a Recipe,
     launches: Vec<(Launch, Role)>,
+    /// The same for every run.
+    options: Options,
     directory: InstanceDirectory,
     environment_bytes: usize,
     padding: usize,
@@ -69,14 +71,12 @@ impl<'a> RecipeRunner<'a> {
             "cannot make a directory in {}",
             base.display()
         )))?;
+        let launches = launches(settings, variants);
         let mut runner = RecipeRunner {
             request,
             recipe,
-            launches: settings
-                .iter()
-                .zip(variants)
-                .map(|(settings, variant)| (settings.launch(), variant.role))
-                .collect(),
+            options: options(request, &launches),
+            launches,
             writeback: Writeback::new(&directory.path),
             directory,
             environment_bytes: 0,
@@ -120,12 +120,10 @@ impl<'a> RecipeRunner<'a> {
         launch.conf.clear();
         launch.env.extend(env.iter().cloned());
         let options = Options {
-            allocator_dir: self.request.allocator_dir.clone(),
             bare: *role == Role::Bare,
             environment_bytes,
             seed: disk_seed(self.request.seed, &self.prepared),
-            reach: self.request.reach,
-            ..Options::default()
+            ..self.options.clone()
         };
         let words: Vec<_> = words.into_iter().map(Into::into).collect();
         Ok(prepare(&launch, &options, &words)?)

@@ -3,11 +3,13 @@
 use std::cell::Cell;
 use std::io;
 
-use refit_run::Run;
+use refit_knobs::{Launch, Settings};
+use refit_run::{Options, Run, seccomp};
 use refit_stats::Rng;
 
 use crate::error::LabError;
-use crate::experiment::LoadRecord;
+use crate::experiment::{LoadRecord, Role, VariantRecord};
+use crate::request::Request;
 use crate::warnings::Warning;
 
 /// The environment varies by at most this many bytes from pair to pair.
@@ -77,6 +79,23 @@ pub trait Runs {
 
     /// What the runs showed that is in no record.
     fn warnings(&self) -> Option<Warning>;
+}
+
+/// What each variant needs, and what it is.
+pub fn launches(settings: &[Settings], variants: &[VariantRecord]) -> Vec<(Launch, Role)> {
+    let all = settings.iter().zip(variants);
+    all.map(|(settings, variant)| (settings.launch(), variant.role))
+        .collect()
+}
+
+/// What is the same for every run of these variants: the filter beneath them as well.
+pub fn options(request: &Request, launches: &[(Launch, Role)]) -> Options {
+    Options {
+        allocator_dir: request.allocator_dir.clone(),
+        reach: request.reach,
+        ground: seccomp::ground(launches.iter().map(|(launch, _)| launch), &request.reach),
+        ..Options::default()
+    }
 }
 
 /// By how much larger the environment of the next round pair is.

@@ -2,7 +2,7 @@
 
 use refit_knobs::{Class, Setting};
 use refit_recipe::AnswerRecord;
-use refit_run::Testimony;
+use refit_run::{InEffect, Testimony};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -28,6 +28,9 @@ pub struct SettingRecord {
     pub setting: Setting,
     /// What it risks; a recipe declares this for its own settings.
     pub class: Class,
+    /// In which processes of the program it was in effect; `None` where nothing has run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub in_effect: Option<InEffect>,
 }
 
 impl SettingRecord {

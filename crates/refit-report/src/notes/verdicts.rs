@@ -2,6 +2,7 @@
 
 use refit_lab::experiment::{Experiment, Role};
 use refit_lab::{Comparison, EffectRecord, Verdict};
+use refit_run::InEffect;
 use refit_stats::ADVISABLE_TIMES;
 
 use super::{Note, note};
@@ -98,6 +99,28 @@ pub fn disqualified(row: &Row) -> Option<Note> {
         Tone::Bad,
         format!("{}: {}", row.name, format::printable(reason)),
     ))
+}
+
+/// Settings of a candidate that were in effect in some processes only, or in none.
+pub fn in_part(row: &Row) -> Option<Note> {
+    if row.variant.disqualified.is_some() {
+        return None;
+    }
+    let settings = row.variant.settings.iter();
+    let reasons: Vec<String> = settings
+        .filter_map(|record| match &record.in_effect {
+            Some(InEffect::Partly(reason)) => Some(reason.clone()),
+            Some(InEffect::Nowhere(reason)) => {
+                Some(format!("{} is not in effect: {reason}", record.setting))
+            }
+            _ => None,
+        })
+        .map(|reason| format::printable(&reason))
+        .collect();
+    (!reasons.is_empty()).then(|| {
+        let text = format!("{}: {}", row.name, reasons.join("; "));
+        note("in effect in part:", Tone::Unsure, text)
+    })
 }
 
 /// What would make it conclusive.

@@ -1,6 +1,6 @@
 //! What was reached, what was not, and what cannot be said.
 
-use refit_run::{FilterReport, Reached, RunReport, UnreachedProgram};
+use refit_run::{FilterReport, InEffect, Reached, RunReport, UnreachedProgram};
 
 use super::some;
 use crate::format::{file_name, number, plural};
@@ -152,10 +152,17 @@ fn scopes(report: &RunReport, lines: &mut Vec<String>) {
             plural(coverage.not_delayed, "open or write")
         ));
     }
-    if !coverage.unmatched_scopes.is_empty() {
-        lines.push(format!(
-            "matched nothing: {}; --json names the executables and directories that were seen",
-            some(&coverage.unmatched_scopes)
-        ));
+    // Of a setting that is not in effect the reason is said already.
+    let said = |scope: &String| {
+        let mut settings = report.settings.iter();
+        settings.any(|setting| {
+            matches!(setting.in_effect, InEffect::Nowhere(_))
+                && setting.setting.starts_with(&format!("{scope}="))
+        })
+    };
+    let unmatched = coverage.unmatched_scopes.iter();
+    let unmatched: Vec<String> = unmatched.filter(|scope| !said(scope)).cloned().collect();
+    if !unmatched.is_empty() {
+        lines.push(format!("matched nothing: {}", some(&unmatched)));
     }
 }

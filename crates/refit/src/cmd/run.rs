@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use refit_knobs::Settings;
 use refit_launch::{Ended, Options, StartError, end_as, prepare, privileged};
-use refit_run::{RunReport, SCHEMA, SettingReport, TraceFile, Watch};
+use refit_run::{InEffect, RunReport, SCHEMA, SettingReport, TraceFile, Watch};
 use refit_session::{Session, remove_abandoned};
 
 use crate::cli::RunArgs;
@@ -190,6 +190,7 @@ fn finish(plan: Plan, session: Session, mut watch: Watch, ended: &Ended) -> ! {
             .map(|setting| SettingReport {
                 setting: setting.to_string(),
                 class: setting.class().to_string(),
+                in_effect: InEffect::of(setting, &run),
             })
             .collect(),
         run,

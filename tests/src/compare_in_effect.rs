@@ -1,0 +1,182 @@
+//! `refit compare`: equal ground beneath all variants, and no verdict for a swap that did not take.
+
+use serde_json::{Value, json};
+
+use crate::compared::{compare, effect, list, printed, variant};
+use crate::runner::{Outcome, Test};
+use crate::test;
+use crate::test_env::{TestEnv, expect_code};
+
+pub const TESTS: &[Test] = &[
+    test!(the_same_filter_lies_beneath_all_variants),
+    test!(without_syncs_no_setting_of_syncs_is_judged),
+    test!(a_swap_that_took_in_a_part_is_told),
+    test!(an_allocator_that_did_not_take_is_disqualified),
+    test!(what_cannot_be_seen_disqualifies_nothing),
+];
+
+/// A scope that matches nothing, of each knob that has one, and the knobs themselves.
+const IDLE: [(&str, &str); 6] = [
+    ("sync=off", "nothing asked for a sync"),
+    ("sync@exe:nosuch=off", "nothing matched sync@exe:nosuch"),
+    ("sync@/no/where/=off", "nothing matched sync@/no/where/"),
+    ("odirect=off", "nothing was opened with O_DIRECT"),
+    ("disk=8ms", "nothing asked for a sync"),
+    ("disk@exe:nosuch=8ms", "nothing matched disk@exe:nosuch"),
+];
+
+/// Why a variant is out; empty for one that is not.
+fn reason<'a>(result: &'a Value, name: &str) -> &'a str {
+    let reason = &variant(result, name).1["disqualified"];
+    reason.as_str().unwrap_or_default()
+}
+
+fn the_same_filter_lies_beneath_all_variants(env: &TestEnv) -> Outcome {
+    env.require_root();
+    // The preload reaches the one, and only a filter the other.
+    for program in [
+        "grep Seccomp /proc/self/status",
+        &env.program("static_seccomp"),
+    ] {
+        let words: Vec<&str> = program.split(' ').collect();
+        for settings in [
+            &["sync=off"][..],
+            &["sync=off", "disk=1us"],
+            &["sync@exe:nosuch=off"],
+        ] {
+            let args = [
+                &["--rounds", "16", "--same-output"],
+                settings,
+                &["--"],
+                &words,
+            ];
+            let (_, result) = compare(env, &args.concat());
+            for name in settings {
+                let why = reason(&result, name);
+                assert!(!why.contains("--same-output"), "{program}: {name}: {why}");
+            }
+        }
+    }
+    // A filter lies beneath the static one, and bare is without.
+    let bare = [
+        "--rounds",
+        "16",
+        "--same-output",
+        "--bare",
+        "sync@exe:nosuch=off",
+        "--",
+    ];
+    let (_, result) = compare(
+        env,
+        &[&bare[..], &[&*env.program("static_seccomp")]].concat(),
+    );
+    assert!(
+        reason(&result, "bare").contains("--same-output"),
+        "{result:#}"
+    );
+    Outcome::Pass
+}
+
+fn without_syncs_no_setting_of_syncs_is_judged(env: &TestEnv) -> Outcome {
+    let commands: [&[&str]; 10] = [
+        &["true"],
+        &["sh", "-c", ":"],
+        &["ls", "/"],
+        &["cat", "/etc/passwd"],
+        &["grep", "-c", "root", "/etc/passwd"],
+        &["sed", "s/a/b/", "/etc/passwd"],
+        &["awk", "BEGIN { print 1 }"],
+        &["sort", "/etc/passwd"],
+        &["head", "-c", "100000", "/dev/zero"],
+        &["sh", "-c", "true; true; true"],
+    ];
+    let settings: Vec<&str> = IDLE.iter().map(|(setting, _)| *setting).collect();
+    for command in commands {
+        let args = [&["--rounds", "16"], &settings[..], &["--"], command].concat();
+        let (output, result) = compare(env, &args);
+        // No candidate is left.
+        expect_code(&output, 2);
+        for effect in list(&result["effects"]) {
+            assert_eq!(effect["verdict"], Value::Null, "{command:?}: {effect}");
+        }
+        for (setting, why) in IDLE {
+            let expected = format!("not in effect: {why}");
+            assert_eq!(reason(&result, setting), expected, "{command:?}");
+            let settings = &variant(&result, setting).1["settings"];
+            assert_eq!(settings[0]["in_effect"], json!({ "nowhere": why }));
+            let line = format!("disqualified: {setting}: not in effect: {why}");
+            assert!(printed(&output).contains(&line), "{}", printed(&output));
+        }
+    }
+    Outcome::Pass
+}
+
+fn a_swap_that_took_in_a_part_is_told(env: &TestEnv) -> Outcome {
+    let own = env.program("own_malloc");
+    let script = format!("{own} {}", env.path("file"));
+    let args = ["--rounds", "16", "malloc=jemalloc", "--", "sh", "-c"];
+    let (output, result) = compare(env, &[&args[..], &[&*format!("{script}; true")]].concat());
+    expect_code(&output, 0);
+    let why = "own_malloc has a malloc of its own, which no library can replace";
+    let (_, candidate) = variant(&result, "malloc=jemalloc");
+    assert_eq!(
+        candidate["settings"][0]["in_effect"],
+        json!({ "partly": why })
+    );
+    assert!(effect(&result, "malloc=jemalloc", "wall")["verdict"].is_string());
+    let line = format!("in effect in part: malloc=jemalloc: {why}");
+    let printed = printed(&output).replace("\n  ", " ");
+    assert!(printed.contains(&line), "{printed}");
+    Outcome::Pass
+}
+
+fn an_allocator_that_did_not_take_is_disqualified(env: &TestEnv) -> Outcome {
+    let (linked, file) = (env.program("linked_jemalloc"), env.path("file"));
+    let args = [
+        "--rounds",
+        "16",
+        "malloc=glibc",
+        "malloc=mimalloc",
+        "--",
+        &linked,
+        &file,
+    ];
+    let (output, result) = compare(env, &args);
+    expect_code(&output, 0);
+    let why = reason(&result, "malloc=glibc").to_owned();
+    let links =
+        "not in effect: malloc is served by libjemalloc.so.2, which linked_jemalloc links; ";
+    assert!(why.starts_with(links), "{why}");
+    assert_eq!(reason(&result, "malloc=mimalloc"), "");
+    // What it advises helps.
+    let advised = why.trim_start_matches(links);
+    let setting = advised.split(' ').next().expect("it names a setting");
+    let (output, report) = env.refit_json(&["run", setting, "--", &linked, &file]);
+    expect_code(&output, 0);
+    let object = report["executables"][0]["malloc_object"].to_string();
+    assert!(object.contains("libc.so.6"), "{setting}: {object}");
+    assert_eq!(report["settings"][0]["in_effect"], "everywhere");
+    Outcome::Pass
+}
+
+fn what_cannot_be_seen_disqualifies_nothing(env: &TestEnv) -> Outcome {
+    // Syncs by its own instructions, which nothing reaches but a filter.
+    let (program, file) = (env.program("inline_asm_fsync"), env.path("file"));
+    let args = [
+        "--backend",
+        "preload",
+        "--rounds",
+        "16",
+        "sync=off",
+        "env.A=1",
+        "--",
+    ];
+    let (output, result) = compare(env, &[&args[..], &[&*program, &*file]].concat());
+    expect_code(&output, 0);
+    for name in ["sync=off", "env.A=1"] {
+        assert_eq!(reason(&result, name), "");
+        let settings = &variant(&result, name).1["settings"];
+        assert_eq!(settings[0]["in_effect"], "unknown", "{name}");
+    }
+    Outcome::Pass
+}
