@@ -19,6 +19,7 @@ pub const TESTS: &[Test] = &[
     test!(the_guardian_outlives_a_killed_refit),
     test!(the_program_sees_a_filter_and_no_new_descriptor),
     test!(a_program_that_cannot_start_leaves_no_guardian),
+    test!(a_filter_around_refit_that_refuses_ioctls_is_reported),
 ];
 
 fn json(path: &str) -> Value {
@@ -224,5 +225,30 @@ fn a_program_that_cannot_start_leaves_no_guardian(env: &TestEnv) -> Outcome {
         );
     }
     wait_until("no guardian to be left", || guardians(env).is_empty());
+    Outcome::Pass
+}
+
+/// Calls that nobody can receive would wait for ever.
+fn a_filter_around_refit_that_refuses_ioctls_is_reported(env: &TestEnv) -> Outcome {
+    env.require_root();
+    let (around, program) = (env.program("without_ioctl"), env.program("static_fsync"));
+    let (json_file, file) = (env.path("report.json"), env.path("file"));
+    let settings = ["--backend", "seccomp", "sync=off"];
+    let started = [&*around, &*refit_path(), "run", "--json", &json_file].map(str::to_owned);
+    let words = [&*program, &*file];
+    let all: Vec<&str> = started
+        .iter()
+        .map(String::as_str)
+        .chain(settings)
+        .chain(["--"])
+        .chain(words)
+        .collect();
+    let output = env.run(&all);
+    expect_code(&output, 0);
+    let refused = json(&json_file)["coverage"]["seccomp"]["refused"].clone();
+    assert!(
+        refused.as_str().is_some_and(|why| why.contains("ioctl")),
+        "{refused}"
+    );
     Outcome::Pass
 }

@@ -65,6 +65,8 @@ pub enum Refusal {
     ListenerTaken,
     /// The kernel lacks something that a guardian needs.
     OldKernel,
+    /// A seccomp filter around refit refuses the guardian's ioctls.
+    IoctlRefused,
     /// errno of seccomp(2).
     Kernel(i32),
     /// The guardian could not be started.
@@ -81,6 +83,9 @@ impl fmt::Display for Refusal {
                 f.write_str("a seccomp listener is there already, and the kernel allows but one")
             }
             Refusal::OldKernel => f.write_str("seccomp's notifications need Linux 5.19"),
+            Refusal::IoctlRefused => f.write_str(
+                "a seccomp filter around refit refuses the ioctl calls that answer notifications",
+            ),
             Refusal::Kernel(errno) => {
                 write!(f, "seccomp: {}", io::Error::from_raw_os_error(*errno))
             }
@@ -247,6 +252,8 @@ impl Begun {
             Err(Refusal::NoPermission)
         } else if !kernel_suffices() {
             Err(Refusal::OldKernel)
+        } else if !notify::is_allowed() {
+            Err(Refusal::IoctlRefused)
         } else {
             Guardian::start(Orders { policy, ring })
                 .map_err(|error| Refusal::NoGuardian(error.to_string()))

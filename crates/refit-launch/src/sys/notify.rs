@@ -68,6 +68,22 @@ pub fn fits() -> bool {
     result == 0 && sizes.iter().all(|size| usize::from(*size) <= NOTIFICATION)
 }
 
+/// Whether this process may make the ioctls of a listener. A seccomp filter around
+/// refit can refuse them: then calls would come, and nobody could receive them.
+pub fn is_allowed() -> bool {
+    const NO_DESCRIPTOR: i32 = -1;
+    let of_a_listener = [
+        libc::SECCOMP_IOCTL_NOTIF_RECV,
+        libc::SECCOMP_IOCTL_NOTIF_SEND,
+        libc::SECCOMP_IOCTL_NOTIF_ID_VALID,
+    ];
+    of_a_listener.iter().all(|request| {
+        // SAFETY: the kernel refuses the descriptor before it looks at the argument.
+        unsafe { libc::ioctl(NO_DESCRIPTOR, *request, 0) };
+        io::Error::last_os_error().raw_os_error() == Some(libc::EBADF)
+    })
+}
+
 impl Slot {
     /// Takes the next call into this slot, which must be free. `None`: its
     /// program was killed, or a signal handler interrupted it.
