@@ -1,5 +1,5 @@
 //! The guardian, two processes of refit's that answer for what no preload reaches: killed at random moments, one and
-//! the other, they never cost the program a call.
+//! the other, they never cost the program a call; nor does a stopped one.
 //!
 //! `REFIT_GUARDIAN_KILLS` says how many kills (`make test-guardian`: 10,000).
 
@@ -16,8 +16,11 @@ use crate::runner::{Outcome, Test};
 use crate::test_env::{TestEnv, refit_path, wait_for, wait_until};
 use crate::{sys, test};
 
-pub const TESTS: &[Test] =
-    &[test!(killed_again_and_again_it_never_costs_a_call).limit_seconds(3600)];
+pub const TESTS: &[Test] = &[
+    test!(killed_again_and_again_it_never_costs_a_call).limit_seconds(3600),
+    test!(a_stopped_one_is_replaced),
+    test!(it_is_not_all_in_one_session),
+];
 
 /// Calls under way at any time.
 const THREADS: &str = "24";
@@ -131,5 +134,91 @@ fn killed_again_and_again_it_never_costs_a_call(env: &TestEnv) -> Outcome {
         "{released} calls were in hand at {kills} kills"
     );
     wait_until("the guardian to end", || guardians(&refit).is_empty());
+    Outcome::Pass
+}
+
+/// A shell beneath refit that waits for a line and then becomes a static program which calls fsync once.
+struct Waiting {
+    refit: PathBuf,
+    json: String,
+    run: std::process::Child,
+}
+
+impl Waiting {
+    fn start(env: &TestEnv) -> Waiting {
+        env.require_root();
+        let refit = PathBuf::from(env.path("refit"));
+        fs::copy(refit_path(), &refit).expect("the directory is ours");
+        let (json, program, file) = (
+            env.path("report.json"),
+            env.program("static_fsync"),
+            env.path("f"),
+        );
+        let mut command = env.command(refit.to_str().expect("it is text"));
+        command.args(["run", "--quiet", "--json", &json, "--backend", "seccomp"]);
+        let script = format!("read line; exec {program} {file}");
+        command.args(["sync=off", "--", "/bin/sh", "-c", &script]);
+        let run = command.stdin(Stdio::piped()).spawn().expect("refit starts");
+        Waiting { refit, json, run }
+    }
+
+    /// The process that answers, and the one that watches it: its child.
+    fn guardians(&self) -> [u32; 2] {
+        wait_for("both processes of the guardian", || {
+            let pids = guardians(&self.refit);
+            let [first, second] = pids[..] else {
+                return None;
+            };
+            if stat_field(second, PARENT)? == first {
+                Some([first, second])
+            } else {
+                Some([second, first])
+            }
+        })
+    }
+
+    /// Lets the program go on; what was counted.
+    fn finish(mut self) -> Value {
+        drop(self.run.stdin.take());
+        let status = self.run.wait().expect("it is our child");
+        assert!(status.success(), "{status}");
+        let text = fs::read_to_string(&self.json).expect("refit wrote it");
+        serde_json::from_str(&text).expect("it is JSON")
+    }
+}
+
+/// Numbers of the fields that follow the name in /proc/PID/stat.
+const PARENT: usize = 1;
+const SESSION: usize = 3;
+
+fn stat_field(pid: u32, field: usize) -> Option<u32> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let fields = stat.rsplit_once(") ")?.1;
+    fields.split(' ').nth(field)?.parse().ok()
+}
+
+fn a_stopped_one_is_replaced(env: &TestEnv) -> Outcome {
+    let waiting = Waiting::start(env);
+    let [active, _] = waiting.guardians();
+    sys::send_signal(active.cast_signed(), libc::SIGSTOP);
+    let report = waiting.finish();
+    assert_eq!(report["totals"]["fsync"]["suppressed"], 1, "{report:#}");
+    assert_eq!(find(&report, "takeovers"), Some(1), "{report:#}");
+    Outcome::Pass
+}
+
+/// The answering one is in the program's session, so that the kernel schedules them together; the other is not, so
+/// that whoever kills that session leaves it.
+fn it_is_not_all_in_one_session(env: &TestEnv) -> Outcome {
+    let waiting = Waiting::start(env);
+    let session = |pid| stat_field(pid, SESSION);
+    let own = session(waiting.run.id());
+    let [active, standby] = waiting.guardians();
+    assert_eq!(session(active), own);
+    wait_until("the standby to leave the session", || {
+        session(standby).is_some_and(|of_standby| Some(of_standby) != own)
+    });
+    let report = waiting.finish();
+    assert_eq!(report["totals"]["fsync"]["suppressed"], 1, "{report:#}");
     Outcome::Pass
 }

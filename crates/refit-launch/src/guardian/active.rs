@@ -17,7 +17,7 @@ use super::request::Request;
 use super::tally::{Fate, Tally};
 use super::{Orders, Role, look, trace};
 use crate::filter::{self, Call};
-use crate::sys::fork::{Child, Side, fork, own_pidfd, split};
+use crate::sys::fork::{Child, Side, fork, split};
 use crate::sys::notify::{Answer, Notification, Slot, answer, still_waits, wake_on_same_processor};
 
 /// The time between two attempts to fork a standby, and between two checks whether
@@ -100,13 +100,14 @@ impl<'a> Active<'a> {
         }
         loop {
             if standby.is_none() {
-                standby = match own_pidfd().and_then(|own| Ok((split()?, own))) {
+                standby = match Child::own().and_then(|own| Ok((split()?, own))) {
                     Ok((Side::Parent(child), _)) => Some(child),
                     Ok((Side::Child, own)) => return Some(Role::Standby(own)),
                     // The limit of processes is reached: it is tried again soon.
                     Err(_) => None,
                 };
             }
+            self.memory.steps.fetch_add(1, Relaxed);
             let now = now_ns();
             self.let_go(now);
             let soon = (standby.is_none() || !self.openers.is_empty()).then_some(now + SOON_NS);

@@ -18,6 +18,8 @@ shared! {
         pub slots: [Slot; SLOTS],
         /// What was counted.
         pub tally: TallyMemory,
+        /// Counts what the active process did: the standby sees by it that it answers.
+        pub steps: AtomicU64,
         /// A program restricted its own access to files: opens are left alone.
         pub landlocked: AtomicU64,
     }

@@ -1,11 +1,12 @@
 //! The guardian answers the calls that a seccomp filter sends to refit.
 //!
 //! It is two processes: the *active* one receives, decides and answers; the
-//! *standby* waits for the end of the other, passes every call that was received
-//! and not answered to the kernel, and replaces it. So a killed guardian neither
-//! makes a call fail nor leaves a thread waiting. (Were both killed at once, the
-//! kernel would answer ENOSYS: seccomp(2).) Both live for as long as a process
-//! has the filter, whatever becomes of refit.
+//! *standby* waits until the other has ended or does not answer any more, passes
+//! every call that was received and not answered to the kernel, and replaces it.
+//! So a killed or stopped guardian neither makes a call fail nor leaves a thread
+//! waiting. (Were both killed at once, the kernel would answer ENOSYS:
+//! seccomp(2).) Both live for as long as a process has the filter, whatever
+//! becomes of refit.
 
 mod active;
 mod decision;
@@ -36,7 +37,7 @@ use rustix::net::{
 };
 
 use crate::sys::fork::{
-    Child, OrphansParent, Side, detach, fork_orphan, own_pidfd, split, use_batch_scheduling,
+    Child, OrphansParent, Side, detach, fork_orphan, split, use_batch_scheduling,
     use_normal_scheduling,
 };
 use crate::sys::shared_memory::SharedMemory;
@@ -119,8 +120,8 @@ fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
 enum Role {
     /// It answers. Holds the standby, if there is one.
     Active(Option<Child>),
-    /// It waits for the end of the active process. Holds the pidfd of that.
-    Standby(OwnedFd),
+    /// It watches the active process, which it holds.
+    Standby(Child),
 }
 
 /// The first active process, which makes the first standby.
@@ -134,7 +135,7 @@ fn run(
     // The listener comes from the program's process on its way to its exec: on one
     // processor two woken guardians would hold that up by a third of a millisecond.
     let batch = use_batch_scheduling();
-    let own = own_pidfd()?;
+    let own = Child::own()?;
     let (role, socket) = match split()? {
         Side::Parent(standby) => (Role::Active(Some(standby)), active),
         Side::Child => (Role::Standby(own), standby),
@@ -156,7 +157,7 @@ fn serve(
 ) {
     loop {
         let next = match role {
-            Role::Standby(active) => standby::wait(listener, active.as_fd()),
+            Role::Standby(active) => standby::wait(listener, &active, &memory.steps),
             Role::Active(standby) => {
                 if batch {
                     use_normal_scheduling();

@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt;
 
 use rustix::process::{Pid, PidfdFlags, WaitId, WaitIdOptions, getpid, pidfd_open, waitid};
 
-/// A child, named so that no other process can be mistaken for it.
+/// A child or another process, named so that no other process can be mistaken for it.
 pub struct Child {
     /// Its number.
     pub pid: Pid,
@@ -125,12 +125,12 @@ fn child(pid: libc::pid_t) -> io::Result<Child> {
     Ok(Child { pid, pidfd })
 }
 
-/// The pidfd of the calling process.
-pub fn own_pidfd() -> io::Result<OwnedFd> {
-    Ok(pidfd_open(getpid(), PidfdFlags::empty())?)
-}
-
 impl Child {
+    /// The calling process, for a child of it.
+    pub fn own() -> io::Result<Child> {
+        child(getpid().as_raw_nonzero().get())
+    }
+
     /// A process by its pid, which this one need not reap.
     pub fn adopt(pid: u32) -> io::Result<Child> {
         let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
@@ -147,7 +147,10 @@ impl Child {
     }
 }
 
-/// Gives up refit's terminal, signals and descriptors, except for these.
+/// Gives up refit's process group, signals and descriptors, except for these. The
+/// session stays refit's: with sched_autogroup_enabled the kernel schedules each
+/// session as one (sched(7)), and two processes that wait for each other all the
+/// time are slower in two of them.
 pub fn detach(name: &CStr, keep: &[BorrowedFd<'_>]) {
     let mut kept: Vec<u32> = keep
         .iter()
@@ -173,11 +176,16 @@ pub fn detach(name: &CStr, keep: &[BorrowedFd<'_>]) {
         std::mem::forget(null);
     }
     super::program::block_signals();
-    let _ = rustix::process::setsid();
+    let _ = rustix::process::setpgid(None, None);
     let _ = rustix::process::chdir("/");
     let _ = rustix::thread::set_name(name);
     // The default of 50 µs would be added to each wait (prctl(2)).
     let _ = rustix::thread::set_current_timer_slack(std::num::NonZero::new(1));
+}
+
+/// Makes the calling process, which leads no process group, leave its session.
+pub fn leave_session() {
+    let _ = rustix::process::setsid();
 }
 
 /// Lets the calling process not preempt the one that wakes it (sched(7),
