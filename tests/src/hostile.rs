@@ -18,6 +18,8 @@ pub const TESTS: &[Test] = &[
     test!(a_library_that_cannot_be_loaded_gives_125),
     test!(a_damaged_cache_heals_itself),
     test!(a_noexec_cache_falls_back_or_is_named),
+    test!(a_strict_umask_shuts_nobody_out),
+    test!(sessions_of_root_cannot_be_listed),
     test!(nothing_stays_behind_after_a_failed_start),
     test!(a_full_disk_for_json_is_said_and_changes_no_code),
     test!(a_small_file_size_limit_kills_nobody),
@@ -166,6 +168,58 @@ fn a_noexec_cache_falls_back_or_is_named(env: &TestEnv) -> Outcome {
         }
     }
     assert!(!Path::new(&env.path("out/touched")).exists());
+    Outcome::Pass
+}
+
+/// What drops root's privileges has to reach the library and the session, also when both were first made under a umask
+/// that forbids it, and when an earlier refit left them so.
+fn a_strict_umask_shuts_nobody_out(env: &TestEnv) -> Outcome {
+    for file in [refit_path(), env.program("fsync_once")] {
+        places::public(env, &file);
+    }
+    let script = "
+        mkdir out; chmod 1777 out
+        mount -t tmpfs tmpfs /run; mount -t tmpfs -o mode=755 tmpfs /var/lib
+        drop='setpriv --reuid=65534 --regid=65534 --clear-groups'
+        swapped() { # NAME: how a program without privileges was reached
+            ./refit run --quiet --json $1 --backend preload sync=off -- $drop ./fsync_once out/$1
+        }
+        (umask 077; swapped first)
+        (umask 027; swapped second)
+        chmod 0700 /var/lib/refit /var/lib/refit/lib /var/lib/refit/lib/* /run/refit
+        swapped third
+        find /var/lib/refit /run/refit -maxdepth 0 -printf '%m '";
+    let output = places::in_own_mounts(env, script).output();
+    let output = output.expect("unshare is there");
+    expect_code(&output, 0);
+    for name in ["first", "second", "third"] {
+        let text = fs::read_to_string(env.path(name)).expect("the script wrote it");
+        let report: Value = serde_json::from_str(&text).expect("the report is JSON");
+        assert_eq!(
+            report["totals"]["fsync"]["suppressed"], 1,
+            "{name}: {report:#}"
+        );
+    }
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "755 711 ");
+    Outcome::Pass
+}
+
+/// The names are what keeps another user from putting files there.
+fn sessions_of_root_cannot_be_listed(env: &TestEnv) -> Outcome {
+    places::public(env, &refit_path());
+    let script = "
+        mount -t tmpfs tmpfs /run
+        mkdir -m 0755 /run/refit
+        ./refit run -- sh -c 'ls /run/refit | wc -l
+            setpriv --reuid=65534 --regid=65534 --clear-groups ls /run/refit 2>&1 || echo $?'";
+    let output = places::in_own_mounts(env, script).output();
+    let output = output.expect("unshare is there");
+    expect_code(&output, 0);
+    let text = String::from_utf8_lossy(&output.stdout);
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines.len(), 3, "{text}");
+    assert_eq!((lines[0], lines[2]), ("1", "2"), "{text}");
+    assert!(lines[1].contains("Permission denied"), "{text}");
     Outcome::Pass
 }
 

@@ -66,18 +66,20 @@ pub fn place_library() -> Result<PathBuf, LaunchError> {
 }
 
 fn place_in(dir: &Path) -> Result<PathBuf, String> {
-    let root = geteuid().is_root();
     DirBuilder::new()
         .recursive(true)
-        .mode(if root { 0o755 } else { 0o700 })
+        .mode(0o700)
         .create(dir)
         .map_err(|error| error.to_string())?;
     ours_alone(dir)?;
+    if geteuid().is_root() {
+        open_to_all(dir).map_err(|error| error.to_string())?;
+    }
     if is_noexec(dir).map_err(|error| error.to_string())? {
         return Err("mounted noexec".to_owned());
     }
     let path = dir.join(LIBRARY_NAME);
-    if !fs::read(&path).is_ok_and(|bytes| bytes == LIBRARY) {
+    if !is_whole(&path) {
         write_whole(dir, &path).map_err(|error| error.to_string())?;
     }
     Ok(path)
@@ -93,6 +95,27 @@ fn ours_alone(dir: &Path) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// Programs that drop root load the library too, whatever umask it was placed under.
+/// Up to the directory named refit, or refit-0: what is above is not refit's.
+fn open_to_all(dir: &Path) -> io::Result<()> {
+    for at in dir.ancestors() {
+        if fs::symlink_metadata(at)?.mode() & 0o7777 != 0o755 {
+            fs::set_permissions(at, fs::Permissions::from_mode(0o755))?;
+        }
+        let name = at.file_name().and_then(|name| name.to_str());
+        if name.is_some_and(|name| name.starts_with("refit")) {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// The library is there, and can be loaded by all who can reach it.
+fn is_whole(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|about| about.mode() & 0o7777 == 0o755)
+        && fs::read(path).is_ok_and(|bytes| bytes == LIBRARY)
 }
 
 /// Temporary file and rename: a reader sees the old or the new, never a part.

@@ -23,6 +23,9 @@ pub(crate) const MOST_IMAGES: usize = 100_000;
 /// How long another refit that looks at the same session is waited for.
 const LONGEST_TURN: Duration = Duration::from_secs(1);
 const TMPFS_MAGIC: i64 = 0x0102_1994; // statfs(2)
+/// Where sessions are when no directory of this user's own is on tmpfs. Everybody
+/// may list it.
+const SHARED: &str = "/dev/shm";
 const NAME: OwnName = OwnName {
     prefix: "refit-",
     bytes: 16,
@@ -59,7 +62,26 @@ pub fn base() -> PathBuf {
             return dir.join("refit");
         }
     }
-    "/dev/shm".into()
+    SHARED.into()
+}
+
+/// Makes the directory of the sessions. Its mode is set, and a wrong one repaired:
+/// under a umask of 077 it would shut out what drops its privileges. Root's cannot be
+/// listed: who does not know a session's name can put nothing into it.
+fn make_base(base: &Path, mode: u32) -> io::Result<()> {
+    match DirBuilder::new().mode(0o700).create(base) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+        _ => {}
+    }
+    let about = fs::symlink_metadata(base)?;
+    if !about.is_dir() || about.uid() != geteuid().as_raw() {
+        let what = "it is not a directory of this user";
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, what));
+    }
+    if about.mode() & 0o7777 != mode {
+        fs::set_permissions(base, fs::Permissions::from_mode(mode))?;
+    }
+    Ok(())
 }
 
 /// Why there is no session.
@@ -96,12 +118,8 @@ impl Session {
         let base = base();
         let failed = failed(&base);
         let root = geteuid().is_root();
-        if !base.exists() {
-            let mode = if root { 0o755 } else { 0o700 };
-            DirBuilder::new()
-                .mode(mode)
-                .create(&base)
-                .map_err(&failed)?;
+        if base != Path::new(SHARED) {
+            make_base(&base, if root { 0o711 } else { 0o700 }).map_err(&failed)?;
         }
         let path = base.join(NAME.make().map_err(&failed)?);
         // Programs that drop their privileges enter, but cannot list.
