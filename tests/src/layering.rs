@@ -10,6 +10,7 @@ use crate::test_env::{TestEnv, source_dir};
 pub const TESTS: &[Test] = &[
     test!(crates_use_only_what_they_may),
     test!(unsafe_stands_in_sys_modules_only),
+    test!(one_file_prints),
 ];
 
 /// crate, and the crates of ours that it may use. A new crate needs a line.
@@ -41,6 +42,15 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ),
 ];
 
+/// Files that name stdout or stderr: the printer, which makes what others wrote
+/// printable; the bar, whose text is the printer's; and the runner, which gives a
+/// command of the user's own stderr in place of stdout.
+const PRINT: &[&str] = &[
+    "crates/refit/src/cmd/print.rs",
+    "crates/refit/src/cmd/progress.rs",
+    "crates/refit-lab/src/comparison/command_runner.rs",
+];
+
 /// The command itself, which may use all of them.
 const COMMAND: &str = "refit";
 
@@ -67,6 +77,26 @@ fn crates_use_only_what_they_may(_: &TestEnv) -> Outcome {
         faults.extend(faults_of(name, &declared, &imported));
     }
     assert!(faults.is_empty(), "{}", faults.join("\n"));
+    Outcome::Pass
+}
+
+fn one_file_prints(_: &TestEnv) -> Outcome {
+    let root = source_dir();
+    let words = ["println!", "print!", "stdout()", "stderr()"];
+    let mut found = Vec::new();
+    for package in entries(&root.join("crates")) {
+        for file in rust_files(&package.join("src")) {
+            let code = code_only(&read(&file));
+            if !file.ends_with("tests.rs") && words.iter().any(|word| code.contains(word)) {
+                let place = file.strip_prefix(&root).expect("found below the root");
+                found.push(place.display().to_string());
+            }
+        }
+    }
+    found.sort();
+    let mut expected = PRINT.to_vec();
+    expected.sort_unstable();
+    assert_eq!(found, expected, "who prints, and who may");
     Outcome::Pass
 }
 

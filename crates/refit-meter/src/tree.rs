@@ -5,6 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use refit_session::names::{GUARDIAN, OPENER};
+use refit_session::printable;
 
 use crate::stat::Stat;
 
@@ -78,17 +79,12 @@ pub fn top_of(proc: &Path, pids: &[u32], leader: u32) -> Option<u32> {
 }
 
 /// The name of a process, for messages: at most 15 bytes, of its own choice
-/// (proc_pid_comm(5)), so what would steer a terminal is shown as `?`.
+/// (proc_pid_comm(5)), and so [`printable`].
 #[must_use]
 pub fn process_name(proc: &Path, pid: u32) -> Option<String> {
     let bytes = fs::read(at(proc, pid).join("comm")).ok()?;
     let name = bytes.strip_suffix(b"\n").unwrap_or(&bytes);
-    let name = String::from_utf8_lossy(name);
-    Some(
-        name.chars()
-            .map(|c| if c.is_control() { '?' } else { c })
-            .collect(),
-    )
+    Some(printable(&String::from_utf8_lossy(name)))
 }
 
 #[cfg(test)]
@@ -170,7 +166,10 @@ mod tests {
     fn a_name_does_not_steer_the_terminal() {
         let proc = FakeProc::new();
         proc.write("7/comm", b"a\x1b[2J\nb\xff\n");
-        assert_eq!(process_name(proc.path(), 7).unwrap(), "a?[2J?b\u{fffd}");
+        assert_eq!(
+            process_name(proc.path(), 7).unwrap(),
+            "a\\u{1b}[2J\\nb\u{fffd}"
+        );
         assert_eq!(process_name(proc.path(), 8), None);
     }
 

@@ -6,6 +6,7 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 
+use refit_run::printable;
 use regex_lite::Regex;
 
 /// Where a metric is found in a load's output.
@@ -54,15 +55,10 @@ pub fn last_lines(path: &Path) -> String {
 }
 
 fn shown(text: &str) -> String {
-    let text: String = text
-        .chars()
-        .map(|c| if c.is_control() { ' ' } else { c })
-        .collect();
-    let text = text.trim();
-    if text.is_empty() {
-        String::new()
-    } else {
-        format!(": {text}")
+    // Its lines are one beside the other.
+    match text.replace(['\n', '\t'], " ").trim() {
+        "" => String::new(),
+        text => format!(": {}", printable(text)),
     }
 }
 

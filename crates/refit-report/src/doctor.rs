@@ -1,30 +1,15 @@
 //! What `refit doctor` prints: rows of a name and what was found, under headings.
 
-use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
+use refit_lab::DiskProfile;
+use refit_lab::experiment::Setting;
 use refit_run::machine::{Installed, Machine};
 use refit_run::reachability::{Kind, Malloc, Reachability, Syncs, Target};
 use refit_run::seccomp::Right;
 
-/// Rows of a name and what was found, under headings.
-#[derive(Debug, Default)]
-pub struct Page(pub String);
-
-impl Page {
-    /// Begins a group of rows.
-    pub fn heading(&mut self, text: &str) {
-        if !self.0.is_empty() {
-            self.0.push('\n');
-        }
-        let _ = writeln!(self.0, "{text}");
-    }
-
-    /// A row.
-    pub fn row(&mut self, name: &str, what: impl AsRef<str>) {
-        let _ = writeln!(self.0, "  {name:<14} {}", what.as_ref());
-    }
-}
+use crate::format::{duration, number};
+use crate::page::Page;
 
 /// What this machine allows.
 #[must_use]
@@ -107,7 +92,7 @@ pub fn machine(machine: &Machine) -> String {
 
     page.heading("directories from which no library can be loaded (noexec)");
     page.row("noexec", directories(&machine.noexec));
-    page.0
+    page.text()
 }
 
 fn installed(allocator: &Installed) -> String {
@@ -190,7 +175,7 @@ pub fn program(path: &Path, program: &Reachability) -> String {
             },
         );
     }
-    page.0
+    page.text()
 }
 
 fn syncs(syncs: Syncs) -> String {
@@ -235,5 +220,117 @@ fn calls(imports: &[String]) -> String {
         "none imported by the executable itself; its libraries may make some".to_owned()
     } else {
         imports.join(", ")
+    }
+}
+
+/// The percentiles of a `disk=` setting, by name and quantile.
+const PERCENTILES: [(&str, f64); 4] = [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99.9", 0.999)];
+
+/// What a flush costs, in figures and as the setting that emulates it; and the file
+/// that holds the profile, if there is one.
+#[must_use]
+pub fn disk(profile: &DiskProfile, stored: Option<&Path>) -> String {
+    let mut page = Page::default();
+    page.heading(&format!(
+        "{}: {} flushes in {}",
+        profile.directory,
+        number(profile.samples_ns.len()),
+        duration(profile.took_ns as f64)
+    ));
+    page.row("operation", &profile.operation);
+    for (name, known) in [
+        ("filesystem", &profile.filesystem),
+        ("device", &profile.device),
+    ] {
+        page.row(name, known.as_deref().unwrap_or("unknown"));
+    }
+    for (name, quantile) in PERCENTILES {
+        page.row(
+            name,
+            match profile.percentile(quantile) {
+                Ok(percentile) => format!(
+                    "{:<9} 95 % interval [{}, {}]",
+                    duration(percentile.value),
+                    duration(percentile.low),
+                    duration(percentile.high)
+                ),
+                Err(too_few) => too_few.to_string(),
+            },
+        );
+    }
+    page.row("max", duration(profile.max_ns() as f64));
+    page.row("stalls", stalls(profile));
+    page.row(
+        "note",
+        "these figures include delays by other processes that used the disk or the processors",
+    );
+    if profile.is_disk() {
+        page.row("setting", setting(profile));
+    } else {
+        page.row("no disk", no_disk(profile));
+    }
+    if let Some(path) = stored {
+        page.row("profile", format!("disk={}", path.display()));
+    }
+    page.text()
+}
+
+fn stalls(profile: &DiskProfile) -> String {
+    let stalls = profile.stalls();
+    match stalls.count {
+        0 => "none: no flush took 10 times the median".to_owned(),
+        count => format!(
+            "{count} took 10 times the median or longer, at most {} in a row: {:.1} % of all waiting",
+            stalls.in_a_row,
+            stalls.share * 100.0
+        ),
+    }
+}
+
+fn no_disk(profile: &DiskProfile) -> String {
+    if profile.in_memory {
+        "this file system is in memory: there is nothing to wait for, and nothing to emulate"
+            .to_owned()
+    } else {
+        "a flush returns faster than any device can answer: it does not wait for one (a file system in memory, \
+         barriers switched off, or a cache that answers for the disk)"
+            .to_owned()
+    }
+}
+
+/// The setting to type, with three significant digits.
+fn setting(profile: &DiskProfile) -> String {
+    let percentiles: Vec<String> = PERCENTILES
+        .iter()
+        .filter_map(|(name, quantile)| {
+            let percentile = profile.percentile(*quantile).ok()?;
+            Some(format!("{name}={}ns", three_digits(percentile.value)))
+        })
+        .collect();
+    let word = format!("disk={}", percentiles.join(","));
+    // Parsed and printed again: in the units that people write.
+    word.parse::<Setting>()
+        .map_or(word, |setting| setting.to_string())
+}
+
+fn three_digits(ns: f64) -> u64 {
+    let unit = 10_f64.powf((ns.log10().floor() - 2.0).max(0.0));
+    ((ns / unit).round() * unit) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_figure_keeps_three_digits() {
+        for (ns, rounded) in [
+            (7.0, 7),
+            (999.0, 999),
+            (1_234_567.0, 1_230_000),
+            (59_999_000_000.0, 60_000_000_000),
+        ] {
+            assert_eq!(three_digits(ns), rounded);
+        }
     }
 }

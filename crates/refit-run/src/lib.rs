@@ -30,6 +30,7 @@ pub use trace_file::TraceFile;
 pub use tree::Tree;
 pub use watch::Watch;
 
+pub use refit_knobs::Explanation;
 // Whoever makes runs gets all that they are made of from here: how a program is
 // launched, and what is read of it.
 pub use refit_launch::{
@@ -42,5 +43,5 @@ pub use refit_meter::{
 };
 pub use refit_session::{
     Calls, DirectoryReport, EventRing, ExecutableReport, OPENING, Trace, UnreachedProgram,
-    calls_by_kind, is_tmpfs, names::OwnName,
+    calls_by_kind, is_tmpfs, names::OwnName, printable,
 };

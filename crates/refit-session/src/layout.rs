@@ -5,6 +5,7 @@
 use crate::page::{
     CALL_SLOTS, DIRECTORIES, EVENTS, LATENCIES, QUEUES, RULES, SLOTS, TEXT, UNREACHED, USERS,
 };
+use crate::printable;
 
 #[repr(C)]
 pub struct CRule {
@@ -144,15 +145,11 @@ pub fn get_u64(bytes: &[u8], at: usize) -> u64 {
     u64::from_ne_bytes(bytes[at..at + 8].try_into().expect("eight bytes"))
 }
 
-/// A C string of at most `size` bytes. Control characters are replaced, so that
-/// no program's name can steer the terminal of the person who reads it.
+/// A C string of at most `size` bytes, [`printable`].
 pub fn get_text(bytes: &[u8], at: usize, size: usize) -> String {
     let field = &bytes[at..at + size];
     let end = field.iter().position(|byte| *byte == 0).unwrap_or(size);
-    String::from_utf8_lossy(&field[..end])
-        .chars()
-        .map(|c| if c.is_control() { '\u{fffd}' } else { c })
-        .collect()
+    printable(&String::from_utf8_lossy(&field[..end]))
 }
 
 /// The size of a text field.

@@ -16,6 +16,7 @@ mod living;
 pub mod names;
 mod page;
 mod policy;
+mod printable;
 mod sys;
 mod trace;
 
@@ -36,6 +37,7 @@ pub use policy::{
     DISK_SIZE, Disk, Knob, POLICY_COUNT, POLICY_DENY_RINGS, POLICY_FLAGS, POLICY_FOLLOW,
     POLICY_NOTIFIED, POLICY_SECCOMP_FILTERS, POLICY_TRACE, Policy, Rule, TooLong, When,
 };
+pub use printable::printable;
 // The library and the page are of one version: who places the one writes the other.
 pub use refit_preload::{LIBRARY, LIBRARY_HASH, LIBRARY_NAME};
 pub use sys::event_ring::EventRing;

@@ -9,8 +9,11 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::error::ErrorKind;
+use clap::builder::StyledStr;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, Command, FromArgMatches, Parser, Subcommand};
+
+use refit_run::printable;
 
 pub use compare::CompareArgs;
 pub use crash::CrashArgs;
@@ -217,8 +220,18 @@ fn usage_code() -> i32 {
     }
 }
 
-/// Prints clap's message, and ends.
-pub fn usage_error(error: &clap::Error) -> ! {
+/// Prints clap's message, with what was typed as words that a terminal only shows, and
+/// ends.
+pub fn usage_error(mut error: clap::Error) -> ! {
+    let typed: Vec<(ContextKind, ContextValue)> = error
+        .context()
+        // The usage is ours, and has lines.
+        .filter(|(kind, _)| *kind != ContextKind::Usage)
+        .map(|(kind, value)| (kind, shown(value)))
+        .collect();
+    for (kind, value) in typed {
+        error.insert(kind, value);
+    }
     // Nothing is left to do when even this cannot be printed.
     let _ = error.print();
     let code = match error.kind() {
@@ -226,4 +239,17 @@ pub fn usage_error(error: &clap::Error) -> ! {
         _ => usage_code(),
     };
     std::process::exit(code)
+}
+
+fn shown(value: &ContextValue) -> ContextValue {
+    let styled = |text: &StyledStr| StyledStr::from(printable(&text.to_string()));
+    match value {
+        ContextValue::String(text) => ContextValue::String(printable(text)),
+        ContextValue::Strings(all) => {
+            ContextValue::Strings(all.iter().map(|text| printable(text)).collect())
+        }
+        ContextValue::StyledStr(text) => ContextValue::StyledStr(styled(text)),
+        ContextValue::StyledStrs(all) => ContextValue::StyledStrs(all.iter().map(styled).collect()),
+        other => other.clone(),
+    }
 }

@@ -8,7 +8,7 @@ mod cmd;
 use cli::Verb;
 
 fn main() -> ExitCode {
-    let cli = cli::parse().unwrap_or_else(|error| cli::usage_error(&error));
+    let cli = cli::parse().unwrap_or_else(|error| cli::usage_error(error));
     match cli.verb {
         Verb::Run(args) => cmd::run::main(args),
         Verb::Compare(args) => cmd::compare::main(&args),

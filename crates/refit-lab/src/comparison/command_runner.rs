@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use refit_knobs::{Launch, Settings};
-use refit_run::{Options, Outcome, Prepared, Run, Watch, prepare, with_first_signals};
+use refit_run::{Options, Outcome, Prepared, Run, Watch, prepare, printable, with_first_signals};
 use refit_stats::Rng;
 
 use crate::copies::Copies;
@@ -196,15 +196,10 @@ impl<'a> CommandRunner<'a> {
             .seek(SeekFrom::Start(length.saturating_sub(TAIL)))?;
         let mut bytes = Vec::new();
         (&mut self.stderr).take(TAIL).read_to_end(&mut bytes)?;
-        let text: String = String::from_utf8_lossy(&bytes)
-            .chars()
-            .map(|c| if c.is_control() { ' ' } else { c })
-            .collect();
-        let text = text.trim();
-        Ok(if text.is_empty() {
-            String::new()
-        } else {
-            format!(" ({text})")
+        let text = String::from_utf8_lossy(&bytes).replace(['\n', '\t'], " ");
+        Ok(match text.trim() {
+            "" => String::new(),
+            text => format!(" ({})", printable(text)),
         })
     }
 

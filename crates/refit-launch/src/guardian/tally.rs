@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use refit_session::guardian::{ExecutableCounts, GuardianCounts};
-use refit_session::{CALLS, Counter};
+use refit_session::{CALLS, Counter, printable};
 
 use crate::sys::shared_memory::shared;
 
@@ -181,7 +181,7 @@ pub fn counts(shared: &TallyMemory) -> GuardianCounts {
     let executables = entries(shared).map(|(i, path)| {
         let entry = &shared.executables[i];
         ExecutableCounts {
-            executable: String::from_utf8_lossy(&path).replace(char::is_control, "\u{fffd}"),
+            executable: printable(&String::from_utf8_lossy(&path)),
             processes: load(&entry.processes),
             calls: std::array::from_fn(|i| Counter {
                 seen: load(&entry.calls[i].seen),

@@ -2,17 +2,18 @@
 
 mod request;
 
-use std::io::{self, Write};
 use std::process::ExitCode;
 
 use anyhow::Result;
 use refit_lab::experiment::Role;
 use refit_lab::{Comparison, GateAnswer, Verdict, compare};
 use refit_recipe::remove_abandoned_instances;
+use refit_report::terminal;
 use refit_session::remove_abandoned;
 
 use self::request::request;
-use super::output::{self, Output};
+use super::output::Output;
+use super::print;
 use super::progress::Bar;
 use crate::cli::CompareArgs;
 
@@ -26,10 +27,7 @@ const UNDECIDED: u8 = 3;
 pub fn main(args: &CompareArgs) -> ExitCode {
     match run(args) {
         Ok(code) => ExitCode::from(code),
-        Err(error) => {
-            let _ = writeln!(io::stderr(), "refit: {error:#}");
-            ExitCode::from(TROUBLE)
-        }
+        Err(error) => print::failed(&error, TROUBLE),
     }
 }
 
@@ -39,14 +37,14 @@ fn run(args: &CompareArgs) -> Result<u8> {
     remove_abandoned();
     remove_abandoned_instances(&request.dir);
     if let Some(cost) = refit_launch::privileged::cost(&request.reach) {
-        let _ = writeln!(io::stderr(), "refit: {cost}");
+        print::say(cost);
     }
     let mut bar = Bar::new(args.quiet, &output);
     let comparison = compare(&request, &mut bar);
     bar.finish();
     let comparison = comparison?;
     output.write(&comparison)?;
-    output::print(&comparison)?;
+    print::result(&terminal(&comparison, &print::style()))?;
     Ok(code(&comparison, args.strict))
 }
 

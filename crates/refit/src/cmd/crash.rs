@@ -3,9 +3,8 @@
 mod request;
 
 use std::ffi::OsString;
-use std::fs::{self, File};
-use std::io::{self, Write};
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
@@ -13,7 +12,8 @@ use refit_crash::open::{StateName, open};
 use refit_crash::records::{REPORT, Records};
 use refit_crash::{CrashReport, Progress, crash};
 
-use super::output;
+use super::print;
+use super::result_file::ResultFile;
 use crate::cli::CrashArgs;
 
 /// Exit codes: more was lost than the class allows; no verdict.
@@ -28,25 +28,18 @@ pub fn main(args: &CrashArgs) -> ExitCode {
     };
     match code {
         Ok(code) => ExitCode::from(code),
-        Err(error) => {
-            let _ = writeln!(io::stderr(), "refit: {error:#}");
-            ExitCode::from(TROUBLE)
-        }
+        Err(error) => print::failed(&error, TROUBLE),
     }
 }
 
 fn run(args: &CrashArgs) -> Result<u8> {
     let mut request = request::plan(args)?;
-    let json = args
-        .json
-        .as_deref()
-        .map(|path| create("--json", path))
-        .transpose()?;
-    let html = args
-        .html
-        .as_deref()
-        .map(|path| create("--html", path))
-        .transpose()?;
+    let file = |option, path: &Option<PathBuf>| {
+        let made = path.as_deref().map(ResultFile::create).transpose();
+        made.context(option)
+    };
+    let json = file("--json", &args.json)?;
+    let html = file("--html", &args.html)?;
     let missing = refit_crash::missing(&request);
     if !missing.is_empty() {
         return Err(refit_crash::CrashError::Missing(missing).into());
@@ -56,23 +49,19 @@ fn run(args: &CrashArgs) -> Result<u8> {
     let report = crash(&request, &mut Steps { quiet: args.quiet })?;
     let text = serde_json::to_string_pretty(&report)? + "\n";
     fs::write(records.directory().join(REPORT), &text).context("cannot write the report")?;
-    if let Some(mut file) = json {
-        file.write_all(text.as_bytes()).context("--json")?;
+    if let Some(file) = json {
+        file.write(text.as_bytes())?;
     }
-    if let Some(mut file) = html {
-        file.write_all(refit_report::crash::html(&report).as_bytes())
-            .context("--html")?;
+    if let Some(file) = html {
+        file.write(refit_report::crash::html(&report).as_bytes())?;
     }
-    io::stdout()
-        .write_all(refit_report::crash::terminal(&report, &output::style()).as_bytes())
-        .context("cannot write to stdout")?;
+    print::result(&refit_report::crash::terminal(&report, &print::style()))?;
     if let Some(bytes) = records.keep_if_needed(&report) {
-        let _ = writeln!(
-            io::stderr(),
-            "refit: the records are in {} ({} MB); remove it when you are done",
+        print::say(format_args!(
+            "the records are in {} ({} MB); remove it when you are done",
             records.directory().display(),
             bytes / 1_000_000
-        );
+        ));
     }
     Ok(code(&report))
 }
@@ -84,15 +73,6 @@ fn code(report: &CrashReport) -> u8 {
     u8::from(report.modes.iter().any(|mode| report.breaks_class(mode))) * LOST
 }
 
-fn create(option: &str, path: &Path) -> Result<File> {
-    File::create(path).with_context(|| {
-        format!(
-            "{option}: cannot write {}; name a file in a directory that exists",
-            path.display()
-        )
-    })
-}
-
 /// What is being done, a line each.
 struct Steps {
     quiet: bool,
@@ -101,7 +81,7 @@ struct Steps {
 impl Progress for Steps {
     fn step(&mut self, mode: &str, what: &str) {
         if !self.quiet {
-            let _ = writeln!(io::stderr(), "refit: {mode}: {what}");
+            print::say(format_args!("{mode}: {what}"));
         }
     }
 }

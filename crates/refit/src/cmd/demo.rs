@@ -1,8 +1,6 @@
 //! `refit demo`: what a swap does on this machine, with nothing to install.
 
-use std::fmt::Write as _;
 use std::fs;
-use std::io::{self, Write as _};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -12,10 +10,11 @@ use anyhow::{Context, Result, bail};
 use refit_knobs::Variant;
 use refit_lab::{Request, compare};
 use refit_launch::allocator::{KNOWN, find};
-use refit_report::terminal;
+use refit_report::demo::{self, LogMode};
 use tempfile::TempDir;
 
-use super::output::{Output, style};
+use super::output::Output;
+use super::print;
 use super::progress::Bar;
 use crate::cli::{DemoArgs, OutputArgs};
 
@@ -33,12 +32,13 @@ const SEED: u64 = 0x5eed;
 
 /// The modes of the log writer; whether a line then outlives the program, and a
 /// power cut. Four modes with four slices each take ten seconds.
-const MODES: [(&str, &str, &str); 4] = [
-    ("none", "no", "no"),
-    ("fflush", "yes", "no"),
-    ("fsync", "no", "no"),
-    ("both", "yes", "yes"),
+const MODES: [(&str, [bool; 2]); 4] = [
+    ("none", [false, false]),
+    ("fflush", [true, false]),
+    ("fsync", [false, false]),
+    ("both", [true, true]),
 ];
+const SLICES: usize = 4;
 const SLICE_MS: &str = "620";
 
 pub fn main(args: &DemoArgs) -> ExitCode {
@@ -49,16 +49,9 @@ pub fn main(args: &DemoArgs) -> ExitCode {
             "there is no demo `{other}`\n  type `refit demo` or `refit demo fsync`"
         )),
     };
-    match text.and_then(|text| {
-        io::stdout()
-            .write_all(text.as_bytes())
-            .context("cannot write to stdout")
-    }) {
+    match text.and_then(|text| print::result(&text)) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            let _ = writeln!(io::stderr(), "refit: {error:#}");
-            ExitCode::from(2)
-        }
+        Err(error) => print::failed(&error, 2),
     }
 }
 
@@ -74,26 +67,6 @@ fn install(dir: &Path, name: &str, program: &[u8]) -> Result<PathBuf> {
         .and_then(|()| fs::set_permissions(&path, fs::Permissions::from_mode(0o755)))
         .with_context(|| format!("cannot write {}", path.display()))?;
     Ok(path)
-}
-
-fn note_memory(dir: &Path, out: &mut String) {
-    if refit_session::is_tmpfs(dir) {
-        let _ = writeln!(
-            out,
-            "\nnote: {} is in memory, where a sync has nothing to do; name a directory on a disk: --dir",
-            dir.display()
-        );
-    }
-}
-
-fn median(values: &mut [f64]) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
-}
-
-/// The smallest and the largest of sorted values.
-fn range(sorted: &[f64]) -> (f64, f64) {
-    (sorted[0], sorted[sorted.len() - 1])
 }
 
 /// The mail queue under every swap that is installed here, as a comparison.
@@ -134,26 +107,19 @@ fn mailqueue(args: &DemoArgs) -> Result<String> {
     let mut bar = Bar::new(false, &output);
     let experiment = compare(&request, &mut bar);
     bar.finish();
-    let mut out = format!(
-        "A small mail queue: {messages} messages, each written, synced, renamed, and its directory synced.\n\n"
-    );
-    out.push_str(&terminal(&experiment?, &style()));
-    out.push_str(
-        "\nWhat sync=off risks: after a power cut, messages that were acknowledged are lost or torn.\n\n\
-         Next:  refit demo fsync                       what a log line costs on this disk\n       \
-         refit run -- YOUR COMMAND              what your program waits for; nothing is changed\n       \
-         refit compare sync=off -- YOUR COMMAND whether those waits matter\n\n\
-         The demo itself takes --budget and --dir; other options above are those of refit compare.\n",
-    );
-    if messages < MOST_MESSAGES {
-        let _ = writeln!(
-            out,
-            "\nnote: a run has {messages} messages instead of {MOST_MESSAGES}, so that enough runs fit into {}; for more: --budget",
-            seconds(args.budget)
-        );
+    let counts = [messages, MOST_MESSAGES];
+    let budget_s = args.budget.as_secs_f64();
+    let text = demo::mail_queue(&experiment?, &print::style(), counts, budget_s);
+    Ok(text + &in_memory(work.path()))
+}
+
+/// A note, where no disk is measured.
+fn in_memory(directory: &Path) -> String {
+    if refit_session::is_tmpfs(directory) {
+        demo::in_memory(directory)
+    } else {
+        String::new()
     }
-    note_memory(work.path(), &mut out);
-    Ok(out)
 }
 
 /// As many messages as one run may have, so that it takes no longer than `time`.
@@ -183,59 +149,29 @@ fn affordable_messages(program: &Path, work: &Path, time: Duration) -> Result<u3
     }
 }
 
-fn seconds(time: Duration) -> String {
-    format!("{} s", time.as_secs_f64())
-}
-
 fn fsync_matrix(args: &DemoArgs) -> Result<String> {
     let work = work_directory(args)?;
     let program = install(work.path(), "loglines", LOGLINES)?;
-    let mut times: [Vec<f64>; 4] = Default::default();
-    for slice in 0..4 {
-        for i in 0..4 {
-            // Every second slice in mirrored order.
-            let mode = if slice % 2 == 0 { i } else { 3 - i };
-            let log = work.path().join(format!("log-{slice}-{mode}"));
-            times[mode].push(ns_per_line(&program, &log, MODES[mode].0)?);
+    let mut modes = MODES.map(|(name, [outlives_program, outlives_cut])| LogMode {
+        name,
+        outlives_program,
+        outlives_cut,
+        ns_per_line: Vec::new(),
+    });
+    for slice in 0..SLICES {
+        let mut order: Vec<&mut LogMode> = modes.iter_mut().collect();
+        // Every second slice in mirrored order.
+        if slice % 2 == 1 {
+            order.reverse();
+        }
+        for mode in order {
+            let log = work.path().join(format!("log-{slice}-{}", mode.name));
+            let ns = ns_per_line(&program, &log, mode.name)?;
+            mode.ns_per_line.push(ns);
         }
     }
-    let mut out = format!(
-        "One log line after another, for ten seconds in all, on {}.\n\n\
-         {:<10}{:>14}   {:<26}{:>12}   outlives the program   outlives a power cut\n",
-        work.path().parent().unwrap_or(work.path()).display(),
-        "per line",
-        "median",
-        "range of 4 slices",
-        "lines/s"
-    );
-    for ((mode, program, power), times) in MODES.iter().zip(&mut times) {
-        let middle = median(times);
-        let (low, high) = range(times);
-        let _ = writeln!(
-            out,
-            "{mode:<10}{:>14}   {:<26}{:>12.0}   {program:<20}   {power}",
-            duration(middle),
-            format!("{} … {}", duration(low), duration(high)),
-            1e9 / middle,
-        );
-    }
-    out.push_str(
-        "\nnone: lines wait in the program's buffer. fflush: each line reaches the kernel. fsync alone does not\n\
-         write what is still in the buffer: it costs the same and makes nothing durable. both: each line is on the\n\
-         disk, if the disk does what it is told.\n",
-    );
-    note_memory(work.path(), &mut out);
-    Ok(out)
-}
-
-fn duration(ns: f64) -> String {
-    if ns < 1e3 {
-        format!("{ns:.0} ns")
-    } else if ns < 1e6 {
-        format!("{:.1} µs", ns / 1e3)
-    } else {
-        format!("{:.2} ms", ns / 1e6)
-    }
+    let directory = work.path().parent().unwrap_or(work.path());
+    Ok(demo::log_lines(directory, &modes) + &in_memory(work.path()))
 }
 
 fn ns_per_line(program: &Path, log: &Path, mode: &str) -> Result<f64> {

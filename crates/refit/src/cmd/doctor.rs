@@ -1,13 +1,13 @@
 //! `refit doctor`: what this machine allows, and what of a program can be
 //! reached. It changes nothing, except that `--probe-disk` writes a file.
 
-use std::io::{self, Write};
 use std::process::ExitCode;
 
 use refit_report::doctor;
 use refit_run::machine::Machine;
 use refit_run::reachability::{Reachability, find_in_path};
 
+use super::print;
 use crate::cli::DoctorArgs;
 
 pub fn main(args: &DoctorArgs) -> ExitCode {
@@ -26,17 +26,16 @@ pub fn main(args: &DoctorArgs) -> ExitCode {
                 (doctor::program(&path, &program), code)
             }
             None => {
-                let _ = writeln!(
-                    io::stderr(),
-                    "refit: there is no command `{}`\n  give a path, or a name that is in PATH: refit doctor sqlite3",
+                print::say(format_args!(
+                    "there is no command `{}`\n  give a path, or a name that is in PATH: refit doctor sqlite3",
                     name.display()
-                );
+                ));
                 return ExitCode::from(2);
             }
         },
     };
-    match io::stdout().write_all(text.as_bytes()) {
+    match print::result(&text) {
         Ok(()) => ExitCode::from(code),
-        Err(_) => ExitCode::from(2),
+        Err(error) => print::failed(&error, 2),
     }
 }

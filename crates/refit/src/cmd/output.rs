@@ -1,14 +1,14 @@
-//! Where a result goes: the terminal, and the files that were asked for.
+//! The files of a result: those that were asked for, and those that are read again.
 
 use std::fs;
-use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use refit_crash::CrashReport;
 use refit_lab::Comparison;
-use refit_report::{Style, crash, csv, html, markdown, svg, terminal};
+use refit_report::{crash, csv, html, markdown, svg};
 
+use super::result_file::{ResultFile, replace};
 use crate::cli::OutputArgs;
 
 /// The files of a result.
@@ -21,7 +21,7 @@ impl Output {
     /// asked for.
     pub fn open(args: &OutputArgs) -> Result<Output> {
         for path in args.files().into_iter().flatten() {
-            check(path)?;
+            ResultFile::create(path)?;
         }
         Ok(Output { args: args.clone() })
     }
@@ -76,87 +76,6 @@ impl Output {
             replace(path, crash::html(report).as_bytes())?;
         }
         Ok(())
-    }
-}
-
-/// Looks whether a file can be made where it was asked for.
-pub fn check(path: &Path) -> Result<()> {
-    let parent = path
-        .parent()
-        .filter(|parent| !parent.as_os_str().is_empty())
-        .unwrap_or(Path::new("."));
-    if !parent.is_dir() {
-        bail!(
-            "cannot write {}: there is no directory {}",
-            path.display(),
-            parent.display()
-        );
-    }
-    if path.is_dir() {
-        bail!(
-            "cannot write {}: it is a directory; name a file in it",
-            path.display()
-        );
-    }
-    Ok(())
-}
-
-/// Temporary file and rename: a reader sees the old or the new. Devices and
-/// pipes are written as they are.
-pub fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
-    let is_special = fs::metadata(path).is_ok_and(|meta| !meta.is_file());
-    let written = if is_special {
-        fs::write(path, bytes)
-    } else {
-        let mut name = path.file_name().unwrap_or_default().to_owned();
-        name.push(format!(".{}", std::process::id()));
-        let temporary = path.with_file_name(name);
-        fs::write(&temporary, bytes)
-            .and_then(|()| fs::rename(&temporary, path))
-            .inspect_err(|_| {
-                // What is left of it would only confuse.
-                let _ = fs::remove_file(&temporary);
-            })
-    };
-    written.with_context(|| format!("cannot write {}", path.display()))
-}
-
-/// The style of what goes to stdout.
-pub fn style() -> Style {
-    let terminal = io::stdout().is_terminal();
-    let columns = std::env::var("COLUMNS")
-        .ok()
-        .and_then(|text| text.parse().ok());
-    let width = if terminal {
-        rustix::termios::tcgetwinsize(io::stdout())
-            .map(|size| size.ws_col)
-            .ok()
-            .filter(|n| *n > 0)
-            .map(usize::from)
-    } else {
-        None
-    };
-    Style {
-        width: width.or(columns).unwrap_or(120),
-        colour: terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()),
-    }
-}
-
-/// The table, on stdout. A closed pipe is no failure: the reader has seen enough.
-pub fn print(comparison: &Comparison) -> Result<()> {
-    print_text(&terminal(comparison, &style()))
-}
-
-/// Text on stdout.
-pub fn print_text(text: &str) -> Result<()> {
-    match io::stdout()
-        .write_all(text.as_bytes())
-        .and_then(|()| io::stdout().flush())
-    {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(error).context("cannot write to stdout")
-        }
-        _ => Ok(()),
     }
 }
 

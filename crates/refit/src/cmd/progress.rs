@@ -1,14 +1,16 @@
 //! What the terminal shows while a comparison runs: the plan, what runs now, live
 //! estimates (never a verdict), and the time that is left.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use refit_lab::experiment::{Experiment, Role};
 use refit_lab::{Comparison, Progress};
+use refit_run::printable;
 
 use super::output::Output;
+use super::print;
 
 /// On a terminal a bar on stderr; elsewhere only the plan.
 pub struct Bar<'a> {
@@ -43,7 +45,7 @@ impl Bar<'_> {
         if !self.quiet {
             // Above the bar, where there is one.
             self.bar.suspend(|| {
-                let _ = writeln!(io::stderr(), "refit: {text}");
+                print::say(text);
             });
         }
     }
@@ -74,7 +76,7 @@ fn estimates(experiment: &Comparison) -> String {
             );
             Some(format!(
                 "{} {:+.1} %{interval}",
-                variant.name,
+                printable(&variant.name),
                 effect.change * 100.0
             ))
         })
@@ -123,10 +125,9 @@ impl Progress for Bar<'_> {
     fn runs(&mut self, experiment: &Experiment, variant: usize) {
         let name = &experiment.variants[variant].name;
         // The hidden baseline is not shown.
-        let name = if experiment.variants[variant].role == Role::Hidden {
-            "baseline"
-        } else {
-            name
+        let name = match experiment.variants[variant].role {
+            Role::Hidden => "baseline".to_owned(),
+            _ => printable(name),
         };
         self.bar.set_message(format!("{name}   {}", self.estimates));
         if experiment.plan.looks.is_empty() {

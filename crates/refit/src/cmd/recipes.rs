@@ -1,8 +1,6 @@
 //! `refit recipes`: lists, shows, copies and checks recipes.
 
-use std::fmt::Write as _;
 use std::fs;
-use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -12,10 +10,11 @@ use refit_lab::{Checked, Request, check_recipe};
 use refit_recipe::{
     Available, Folder, Recipe, available, remove_abandoned_instances, shipped_names,
 };
+use refit_report::Page;
 use refit_session::remove_abandoned;
 
-use super::output::print_text;
-use super::trust::{self, commands, plain};
+use super::print;
+use super::trust::{self, commands};
 use crate::cli::{RecipeCheckArgs, RecipeCopyArgs, RecipeNameArgs, RecipesArgs, RecipesVerb};
 
 pub fn main(args: &RecipesArgs) -> ExitCode {
@@ -28,68 +27,59 @@ pub fn main(args: &RecipesArgs) -> ExitCode {
     match result {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::from(1),
-        Err(error) => {
-            let _ = writeln!(io::stderr(), "refit: {error:#}");
-            ExitCode::from(2)
-        }
+        Err(error) => print::failed(&error, 2),
     }
 }
 
 fn list() -> Result<bool> {
     let width = shipped_names().map(str::len).max().unwrap_or(0);
-    let mut out = String::new();
+    let mut page = Page::default();
     for name in shipped_names() {
         let recipe = Recipe::find(name)?;
-        let _ = writeln!(out, "{name:width$}  {}", recipe.file.question.en);
+        page.line(0, format!("{name:width$}  {}", recipe.file.question.en));
         if let Some(missing) = recipe.missing() {
             let remedy = missing.lines().last().unwrap_or_default().trim();
-            let _ = writeln!(out, "{:width$}  cannot run here; {remedy}", "");
+            page.line(0, format!("{:width$}  cannot run here; {remedy}", ""));
         }
     }
-    out.push_str("\nrefit recipes show NAME      show what it runs\nrefit recipes check NAME     see whether it works here\nrefit compare NAME           compare its variants\n");
-    print_text(&out)?;
+    page.heading("refit recipes show NAME      show what it runs");
+    page.line(0, "refit recipes check NAME     see whether it works here");
+    page.line(0, "refit compare NAME           compare its variants");
+    print::result(&page.text())?;
     Ok(true)
 }
 
 fn show(args: &RecipeNameArgs) -> Result<bool> {
     let recipe = Recipe::find(&args.name)?;
-    let mut out = format!("{}\n{}\n", recipe.name(), plain(&recipe.file.question.en));
+    let mut page = Page::default();
+    page.heading(recipe.name());
+    page.line(0, &recipe.file.question.en);
     if let Some(answer) = &recipe.file.answer {
-        let _ = writeln!(out, "\n{}", plain(&answer.en));
+        page.heading(&answer.en);
     }
     if let Some(note) = &recipe.file.note {
-        let _ = writeln!(
-            out,
-            "\nnote: {}\nthen: {}",
-            plain(&note.title),
-            plain(&note.then)
-        );
+        page.heading(&format!("note: {}", note.title));
+        page.line(0, format!("then: {}", note.then));
     }
     if let Some(missing) = recipe.missing() {
-        let _ = writeln!(out, "\ncannot run here: {missing}");
+        page.line(0, "");
+        page.lines(0, &format!("cannot run here: {missing}"));
     }
+    page.heading("variants");
     let all = available(&recipe, &Settings::default(), None);
-    out.push_str("\nvariants\n");
     for entry in &recipe.file.variants {
-        let _ = writeln!(
-            out,
-            "  {}{}",
-            plain(&entry.settings),
-            class(&recipe, &entry.settings)
-        );
-        let _ = writeln!(out, "      {}", plain(&entry.why));
-        let unavailable = all
-            .unavailable
-            .iter()
-            .find(|u| u.settings == entry.settings);
+        let settings = &entry.settings;
+        page.line(1, format!("{settings}{}", class(&recipe, settings)));
+        page.line(3, &entry.why);
+        let unavailable = all.unavailable.iter().find(|u| u.settings == *settings);
         if let Some(unavailable) = unavailable {
             let reason = unavailable.reason.lines().next().unwrap_or_default();
-            let _ = writeln!(out, "      not available here: {}", plain(reason));
+            page.line(3, format!("not available here: {reason}"));
         }
     }
-    out.push_str("\ncommands\n");
-    out.push_str(&commands(&recipe));
-    print_text(&out)?;
+    page.heading("commands");
+    commands(&recipe, &mut page);
+    print::result(&page.text())?;
     Ok(true)
 }
 
@@ -125,11 +115,18 @@ fn copy(args: &RecipeCopyArgs) -> Result<bool> {
     } else {
         format!("./{}", to.display())
     };
-    print_text(&format!(
-        "{} written; next: refit compare {here}\n",
+    line(format!(
+        "{} written; next: refit compare {here}",
         to.display()
     ))?;
     Ok(true)
+}
+
+/// A result of one line.
+fn line(text: String) -> Result<()> {
+    let mut page = Page::default();
+    page.line(0, text);
+    print::result(&page.text())
 }
 
 fn check(args: &RecipeCheckArgs) -> Result<bool> {
@@ -149,7 +146,7 @@ fn check(args: &RecipeCheckArgs) -> Result<bool> {
             Ok(passed) => all_passed &= passed,
             // The others can still be tried.
             Err(error) => {
-                let _ = writeln!(io::stderr(), "refit: {error:#}");
+                print::say(format_args!("{error:#}"));
                 trouble = Some(name);
             }
         }
@@ -176,28 +173,22 @@ fn check_one(recipe: &Recipe, args: &RecipeCheckArgs) -> Result<bool> {
     };
     let name = recipe.name();
     let passed = check_recipe(&request, &mut |checked: &Checked| {
-        let seconds = checked.took.as_secs_f64();
-        let line = match &checked.outcome {
-            Ok(outcome) => format!(
-                "ok      {name}: {}: {} ({seconds:.1} s)\n",
-                checked.variant,
-                plain(outcome)
-            ),
-            Err(reason) => format!(
-                "FAILED  {name}: {}: {} ({seconds:.1} s)\n",
-                checked.variant,
-                plain(reason)
-            ),
+        let (word, text) = match &checked.outcome {
+            Ok(outcome) => ("ok     ", outcome),
+            Err(reason) => ("FAILED ", reason),
         };
+        let seconds = checked.took.as_secs_f64();
         // A closed pipe does not end the check: the exit code still reports it.
-        let _ = print_text(&line);
+        let _ = line(format!(
+            "{word} {name}: {}: {text} ({seconds:.1} s)",
+            checked.variant
+        ));
     })?;
     for unavailable in &request.unavailable {
         let reason = unavailable.reason.lines().next().unwrap_or_default();
-        print_text(&format!(
-            "skipped {name}: {}: {}\n",
-            plain(&unavailable.settings),
-            plain(reason)
+        line(format!(
+            "skipped {name}: {}: {reason}",
+            unavailable.settings
         ))?;
     }
     Ok(passed)

@@ -1,13 +1,13 @@
 //! `refit report`: draws stored comparisons and crash reports again.
 
-use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
-use refit_report::{crash, history};
+use refit_report::{crash, history, terminal};
 
 use super::output::{self, Output, Stored};
+use super::print;
 use crate::cli::ReportArgs;
 
 pub fn main(args: &ReportArgs) -> ExitCode {
@@ -18,10 +18,7 @@ pub fn main(args: &ReportArgs) -> ExitCode {
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            let _ = writeln!(io::stderr(), "refit: {error:#}");
-            ExitCode::from(2)
-        }
+        Err(error) => print::failed(&error, 2),
     }
 }
 
@@ -40,10 +37,12 @@ fn redraw(args: &ReportArgs) -> Result<()> {
     for path in &args.files {
         match output::read(path)? {
             Stored::Comparison(experiment) if args.output.any() => output.write(&experiment)?,
-            Stored::Comparison(experiment) => output::print(&experiment)?,
+            Stored::Comparison(experiment) => {
+                print::result(&terminal(&experiment, &print::style()))?;
+            }
             Stored::Crash(report) if args.output.any() => output.write_crash(&report)?,
             Stored::Crash(report) => {
-                output::print_text(&crash::terminal(&report, &output::style()))?
+                print::result(&crash::terminal(&report, &print::style()))?;
             }
         }
     }
@@ -74,5 +73,5 @@ fn log(dir: &PathBuf) -> Result<()> {
         );
     }
     all.sort_by_key(|(_, experiment)| experiment.started_unix);
-    output::print_text(&history(&all))
+    print::result(&history(&all))
 }

@@ -1,17 +1,19 @@
 //! `refit run`: run a command once, and report what happened.
 
 use std::fs::File;
-use std::io::{self, Write};
+use std::io;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use refit_knobs::Settings;
+use refit_knobs::{Setting, Settings};
 use refit_launch::{Ended, Options, StartError, end_as, prepare, privileged};
 use refit_run::{InEffect, RunReport, SCHEMA, SettingReport, TraceFile, Watch};
 use refit_session::{Session, remove_abandoned};
 
+use super::print::{self, say};
+use super::result_file::{ResultFile, stream};
 use crate::cli::RunArgs;
 
 /// refit's own failure before the start (env(1), timeout(1)).
@@ -26,7 +28,7 @@ struct Plan {
     settings: Settings,
     /// Opened before the start, so that a file that cannot be written stops
     /// everything while nothing has happened.
-    json: Option<File>,
+    json: Option<ResultFile>,
     trace: Option<File>,
 }
 
@@ -39,25 +41,15 @@ const TRACE_TICK: Duration = Duration::from_millis(1);
 pub fn main(args: RunArgs) -> ExitCode {
     match plan(args).and_then(|plan| plan.map_or(Ok(ExitCode::SUCCESS), start)) {
         Ok(code) => code,
-        Err(error) => {
-            say(&format!("{error:#}"));
-            ExitCode::from(OWN_FAILURE)
-        }
+        Err(error) => print::failed(&error, OWN_FAILURE),
     }
-}
-
-/// refit's own messages go to stderr; if that is closed they are lost.
-fn say(text: &str) {
-    let _ = writeln!(io::stderr(), "refit: {text}");
 }
 
 fn plan(args: RunArgs) -> Result<Option<Plan>> {
     let settings = Settings::parse(args.settings.clone())?;
     if args.explain {
-        let text = super::explain::text(&settings);
-        io::stdout()
-            .write_all(text.as_bytes())
-            .context("cannot write to stdout")?;
+        let settings: Vec<_> = settings.0.iter().map(Setting::explain).collect();
+        print::result(&refit_report::explanation(&settings))?;
         return Ok(None);
     }
     if args.command.is_empty() {
@@ -68,29 +60,14 @@ fn plan(args: RunArgs) -> Result<Option<Plan>> {
             .collect();
         bail!("no command to run\n  write it after `--`: refit run {typed}-- COMMAND");
     }
-    let json = match &args.json {
-        Some(path) => Some(create("--json", path)?),
-        None => None,
-    };
-    let trace = match &args.trace_sync {
-        Some(path) => Some(create("--trace-sync", path)?),
-        None => None,
-    };
+    let json = args.json.as_deref().map(ResultFile::create).transpose();
+    let trace = args.trace_sync.as_deref().map(stream).transpose();
     Ok(Some(Plan {
         args,
         settings,
-        json,
-        trace,
+        json: json.context("--json")?,
+        trace: trace.context("--trace-sync")?,
     }))
-}
-
-fn create(option: &str, path: &Path) -> Result<File> {
-    File::create(path).with_context(|| {
-        format!(
-            "{option}: cannot write {}; name a file in a directory that exists",
-            path.display()
-        )
-    })
 }
 
 fn start(mut plan: Plan) -> Result<ExitCode> {
@@ -106,7 +83,7 @@ fn start(mut plan: Plan) -> Result<ExitCode> {
         ..Options::default()
     };
     if let Some(cost) = privileged::cost(&options.reach) {
-        say(&cost);
+        say(cost);
     }
     let prepared = prepare(&plan.settings.launch(), &options, &plan.args.command)?;
     if !count {
@@ -146,16 +123,18 @@ fn finish_trace(trace: TraceFile, path: &Path) {
     let path = path.display();
     match trace.finish() {
         Ok(0) => {}
-        Ok(lost) => say(&format!(
+        Ok(lost) => say(format_args!(
             "--trace-sync: {path} lacks {lost} calls, which came faster than they could be written"
         )),
-        Err(error) => say(&format!("--trace-sync: {path} is not complete: {error}")),
+        Err(error) => say(format_args!(
+            "--trace-sync: {path} is not complete: {error}"
+        )),
     }
 }
 
 fn not_started(plan: &Plan, session: Session, error: &StartError) -> ExitCode {
     session.remove();
-    say(&format!(
+    say(format_args!(
         "cannot run {}: {error}",
         plan.args.command[0].display()
     ));
@@ -195,22 +174,19 @@ fn finish(plan: Plan, session: Session, mut watch: Watch, ended: &Ended) -> ! {
             .collect(),
         run,
     };
-    if let (Some(file), Some(path)) = (plan.json, &plan.args.json)
+    if let Some(file) = plan.json
         && let Err(error) = write_json(file, &report)
     {
-        say(&format!(
-            "--json: {} is not complete: {error}",
-            path.display()
-        ));
+        say(format_args!("--json: {error:#}"));
     }
     if !plan.args.quiet {
-        let _ = io::stderr().write_all(refit_report::run_summary(&report).as_bytes());
+        print::drawn(&refit_report::run_summary(&report));
     }
     end_as(ended.end)
 }
 
-fn write_json(mut file: File, report: &RunReport) -> io::Result<()> {
+fn write_json(file: ResultFile, report: &RunReport) -> Result<()> {
     let mut text = serde_json::to_string_pretty(report)?;
     text.push('\n');
-    file.write_all(text.as_bytes())
+    file.write(text.as_bytes())
 }

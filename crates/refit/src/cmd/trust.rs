@@ -1,14 +1,16 @@
 //! Consent: the commands of a recipe that is not refit's own are shown, and a person agrees to
 //! them, before they run for the first time and after each change.
 
-use std::fmt::Write as _;
 use std::fs;
-use std::io::{self, BufRead, IsTerminal, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use refit_recipe::{Folder, Recipe};
+use refit_report::Page;
 use rustix::process::geteuid;
+
+use super::print;
 
 /// The file that remembers what was agreed to; without it refit asks each time.
 fn memory() -> Option<PathBuf> {
@@ -44,30 +46,27 @@ pub fn agree(recipe: &Recipe, yes: bool) -> Result<()> {
     if known.lines().any(|line| line == print) {
         return Ok(());
     }
-    let mut err = io::stderr();
     let who = if geteuid().is_root() {
         "as root"
     } else {
         "as you"
     };
-    let _ = writeln!(
-        err,
-        "refit: {} runs these commands {who}, and the files that they name:",
+    print::say(format_args!(
+        "{} runs these commands {who}, and the files that they name:",
         origin.display()
-    );
-    let _ = write!(err, "{}", commands(recipe));
+    ));
+    let mut page = Page::default();
+    commands(recipe, &mut page);
+    print::drawn(&page.text());
     if !yes {
-        if !io::stdin().is_terminal() || !err.is_terminal() {
+        if !print::can_ask() {
             bail!(
                 "nobody agreed to the commands of {}\n  read them above, then agree: --yes",
                 origin.display()
             );
         }
-        let _ = write!(err, "refit: run them? [y/N] ");
-        let _ = err.flush();
-        let mut answer = String::new();
-        io::stdin().lock().read_line(&mut answer)?;
-        if !answer.trim().eq_ignore_ascii_case("y") && !answer.trim().eq_ignore_ascii_case("yes") {
+        let answer = print::ask("run them? [y/N]")?;
+        if !["y", "yes"].contains(&answer.trim().to_lowercase().as_str()) {
             bail!("not agreed; nothing was run");
         }
     }
@@ -84,20 +83,9 @@ pub fn agree(recipe: &Recipe, yes: bool) -> Result<()> {
 }
 
 /// Every command with its key, as it will run.
-pub fn commands(recipe: &Recipe) -> String {
-    let mut out = String::new();
+pub fn commands(recipe: &Recipe, page: &mut Page) {
     for (key, command) in recipe.commands() {
-        let _ = writeln!(out, "  {key}");
-        for line in command.lines() {
-            let _ = writeln!(out, "      {}", plain(line));
-        }
+        page.line(1, key);
+        page.lines(3, command);
     }
-    out
-}
-
-/// One line without what could move a cursor: folders come from anywhere.
-pub fn plain(text: &str) -> String {
-    text.chars()
-        .map(|c| if c.is_control() { ' ' } else { c })
-        .collect()
 }

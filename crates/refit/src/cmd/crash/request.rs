@@ -2,7 +2,6 @@
 
 use std::ffi::OsString;
 use std::fs;
-use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -15,7 +14,7 @@ use refit_knobs::{Settings, Variant};
 use refit_recipe::{Promise, Recipe, available};
 
 use crate::cli::CrashArgs;
-use crate::cmd::{recipes, trust};
+use crate::cmd::{print, recipes, trust};
 
 /// The time limit of a run that ends by itself, and the length of one of mails.
 const LONGEST_RUN: Duration = Duration::from_secs(60);
@@ -138,12 +137,10 @@ fn of_recipe(
     if variants.is_empty() {
         let all = available(recipe, with, args.allocator_dir.as_deref());
         for one in all.unavailable {
-            let _ = writeln!(
-                io::stderr(),
-                "refit: {} cannot be tried here: {}",
-                one.settings,
-                one.reason
-            );
+            print::say(format_args!(
+                "{} cannot be tried here: {}",
+                one.settings, one.reason
+            ));
         }
         variants = all.variants;
     }

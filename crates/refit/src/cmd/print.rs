@@ -1,0 +1,103 @@
+//! All that refit prints: results on stdout, its own words on stderr. Nothing else
+//! of the command writes to either.
+//!
+//! Results come drawn from refit-report, and hold no character of others that a
+//! terminal would obey; what is said here is made printable here.
+
+use std::fmt::Display;
+use std::io::{self, IsTerminal, Write};
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+use refit_report::Style;
+use refit_run::printable;
+
+/// The style of what goes to stdout.
+pub fn style() -> Style {
+    let terminal = io::stdout().is_terminal();
+    let columns = std::env::var("COLUMNS")
+        .ok()
+        .and_then(|text| text.parse().ok());
+    let width = if terminal {
+        rustix::termios::tcgetwinsize(io::stdout())
+            .map(|size| size.ws_col)
+            .ok()
+            .filter(|n| *n > 0)
+            .map(usize::from)
+    } else {
+        None
+    };
+    Style {
+        width: width.or(columns).unwrap_or(120),
+        colour: terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()),
+    }
+}
+
+/// A result, drawn, on stdout. A closed pipe is no failure: the reader has seen enough.
+pub fn result(text: &str) -> Result<()> {
+    match io::stdout()
+        .write_all(text.as_bytes())
+        .and_then(|()| io::stdout().flush())
+    {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(error).context("cannot write to stdout")
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A message on stderr, after `refit: `. Where that is closed it is lost.
+pub fn say(text: impl Display) {
+    drawn(&message(&text.to_string()));
+}
+
+/// What refit-report drew, on stderr.
+pub fn drawn(text: &str) {
+    let _ = io::stderr().write_all(text.as_bytes());
+}
+
+/// The error, and the code.
+pub fn failed(error: &anyhow::Error, code: u8) -> ExitCode {
+    say(format_args!("{error:#}"));
+    ExitCode::from(code)
+}
+
+/// Whether a person can be asked, and reads what is said.
+pub fn can_ask() -> bool {
+    io::stdin().is_terminal() && io::stderr().is_terminal()
+}
+
+/// The answer of a person, who sees the question on the same line.
+pub fn ask(question: &str) -> io::Result<String> {
+    drawn(&format!("refit: {question} "));
+    let mut answer = String::new();
+    io::stdin().read_line(&mut answer)?;
+    Ok(answer)
+}
+
+/// Lines after the first are indented, so that no value in a message can pass for
+/// a message of refit's.
+fn message(text: &str) -> String {
+    let mut out = String::from("refit: ");
+    for (i, line) in text.trim_end().split('\n').enumerate() {
+        if i > 0 && !line.starts_with("  ") {
+            out.push_str("  ");
+        }
+        out.push_str(&printable(line));
+        out.push('\n');
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_value_forges_a_message_or_steers_the_terminal() {
+        assert_eq!(
+            message("there is no `a\nrefit: done\u{1b}[2J`\n  type b\n"),
+            "refit: there is no `a\n  refit: done\\u{1b}[2J`\n  type b\n"
+        );
+    }
+}

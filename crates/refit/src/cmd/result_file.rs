@@ -1,0 +1,178 @@
+//! Files that a result is written into. Whoever else may write into the directory
+//! (/tmp) can neither have refit write through a link or into a file of theirs, nor
+//! guess the name of a temporary file.
+
+use std::ffi::OsStr;
+use std::fs::{self, File, Metadata, Permissions};
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use rustix::fs::OFlags;
+use rustix::process::geteuid;
+use tempfile::NamedTempFile;
+
+/// What becomes a file when it is written: until then the name holds what it held.
+pub enum ResultFile {
+    /// Written beside the name, under one that nobody can guess, and renamed.
+    New {
+        /// It has the owner and the mode of a new file.
+        temporary: NamedTempFile,
+        /// The name.
+        path: PathBuf,
+    },
+    /// A pipe, a terminal, a device and what a link names are written as they are.
+    InPlace(File, PathBuf),
+}
+
+impl ResultFile {
+    /// Looks whether it can be written, and makes ready for it.
+    ///
+    /// # Errors
+    /// No such directory, a directory of that name, one that cannot be written, or a
+    /// name that is a link or a device of another user where others may write.
+    pub fn create(path: &Path) -> Result<ResultFile> {
+        let parent = directory(path)?;
+        if path.is_dir() {
+            bail!(
+                "cannot write {}: it is a directory; name a file in it",
+                path.display()
+            );
+        }
+        let before = fs::metadata(path);
+        if path.is_symlink() || before.as_ref().is_ok_and(|meta| !meta.is_file()) {
+            return Ok(ResultFile::InPlace(stream(path)?, path.to_owned()));
+        }
+        // Whom a file was kept from is not shown the new one; else as the umask has it.
+        let mode = before.map_or(0o666, |meta| meta.mode() & 0o777);
+        let temporary = tempfile::Builder::new()
+            .prefix(".refit-")
+            .permissions(Permissions::from_mode(mode))
+            .tempfile_in(parent);
+        let temporary = match temporary {
+            Err(error) if error.kind() == ErrorKind::PermissionDenied && path.is_file() => {
+                return Ok(ResultFile::InPlace(stream(path)?, path.to_owned()));
+            }
+            made => made.with_context(|| format!("cannot write {}", path.display()))?,
+        };
+        Ok(ResultFile::New {
+            temporary,
+            path: path.to_owned(),
+        })
+    }
+
+    /// A reader sees the old or the new, never a part.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn write(self, bytes: &[u8]) -> Result<()> {
+        let (written, path) = match self {
+            ResultFile::InPlace(mut file, path) => (file.write_all(bytes), path),
+            ResultFile::New {
+                mut temporary,
+                path,
+            } => {
+                let written = temporary
+                    .write_all(bytes)
+                    .and_then(|()| Ok(temporary.persist(&path).map(drop)?));
+                (written, path)
+            }
+        };
+        written.with_context(|| format!("cannot write {}", path.display()))
+    }
+}
+
+/// Both in one.
+pub fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
+    ResultFile::create(path)?.write(bytes)
+}
+
+/// A file that grows while it is read, empty. A link is followed where it is this
+/// user's or root's, or where nobody else could have made it.
+///
+/// # Errors
+/// As for [`ResultFile::create`].
+pub fn stream(path: &Path) -> Result<File> {
+    let parent = fs::metadata(directory(path)?);
+    let link = fs::symlink_metadata(path).ok().filter(Metadata::is_symlink);
+    let mut follow = OFlags::NOFOLLOW;
+    if let Some(link) = &link {
+        refuse_foreign(path, &parent, link)?;
+        follow = OFlags::empty();
+    }
+    let failed = || format!("cannot write {}", path.display());
+    let file = File::options()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .custom_flags(follow.bits().cast_signed())
+        .open(path)
+        .with_context(failed)?;
+    let opened = file.metadata().with_context(failed)?;
+    if link.is_none() {
+        refuse_foreign(path, &parent, &opened)?;
+    }
+    if opened.is_file() {
+        file.set_len(0).with_context(failed)?;
+    }
+    Ok(file)
+}
+
+fn directory(path: &Path) -> Result<&Path> {
+    let parent = path
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty())
+        .unwrap_or(Path::new("."));
+    if path.file_name().is_none_or(OsStr::is_empty) || !parent.is_dir() {
+        bail!(
+            "cannot write {}: there is no directory {}",
+            path.display(),
+            parent.display()
+        );
+    }
+    Ok(parent)
+}
+
+/// What another user put where several may write was put there for refit to follow.
+fn refuse_foreign(path: &Path, parent: &io::Result<Metadata>, found: &Metadata) -> Result<()> {
+    let is_own = |uid: u32| uid == 0 || uid == geteuid().as_raw();
+    let is_shared = |parent: &Metadata| parent.mode() & 0o022 != 0 || !is_own(parent.uid());
+    if parent.as_ref().is_ok_and(is_shared) && !is_own(found.uid()) {
+        bail!(
+            "cannot write {}: it belongs to another user, in a directory where others may write; name another file",
+            path.display()
+        );
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_of_ones_own_is_followed() {
+        let dir = tempfile::tempdir().unwrap();
+        let [file, link] = ["file", "link"].map(|name| dir.path().join(name));
+        fs::write(&file, "longer than the new").unwrap();
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        replace(&link, b"new").unwrap();
+        assert_eq!(fs::read_to_string(&file).unwrap(), "new");
+        assert!(link.is_symlink());
+    }
+
+    #[test]
+    fn a_new_file_has_the_mode_of_any_and_nothing_is_left_of_a_failure() {
+        let dir = tempfile::tempdir().unwrap();
+        let [plain, out] = ["plain", "out"].map(|name| dir.path().join(name));
+        File::create(&plain).unwrap();
+        replace(&out, b"x").unwrap();
+        let mode = |path: &Path| fs::metadata(path).unwrap().mode();
+        assert_eq!(mode(&plain), mode(&out));
+        drop(ResultFile::create(&out).unwrap());
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2);
+        assert!(replace(dir.path(), b"x").is_err());
+        assert!(replace(&dir.path().join("no/file"), b"x").is_err());
+    }
+}
