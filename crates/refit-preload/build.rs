@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const SOURCES: [&str; 20] = [
+const SOURCES: [&str; 23] = [
     "start.c",
     "state.c",
     "next.c",
@@ -24,6 +24,9 @@ const SOURCES: [&str; 20] = [
     "io_uring.c",
     "syscall.c",
     "exec.c",
+    "filter.c",
+    "privileges.c",
+    "shell.c",
     "exec_environment.c",
     "departure.c",
     "target.c",

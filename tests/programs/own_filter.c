@@ -20,6 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <linux/capability.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -62,12 +63,18 @@ struct allowed {
 #define ANY_SPAWN                                                                                                    \
     ONE(mmap), ONE(munmap), ONE(clone), ONE(clone3), ONE(vfork), ONE(rt_sigprocmask), ONE(rt_sigaction), ONE(pipe2),  \
         ONE(read), ONE(write), ONE(close), ONE(execve), ONE(wait4), ONE(sched_getscheduler), {SYS_fcntl, F_SETFD}
+// A shell, which inherits the filter.
+#define ANY_SHELL                                                                                                    \
+    ANY_SPAWN, ONE(brk), ONE(arch_prctl), ONE(set_tid_address), ONE(set_robust_list), ONE(rseq), ONE(prlimit64),      \
+        ONE(getrandom), ONE(mprotect), ONE(openat), ONE(newfstatat), ONE(fstat), ONE(pread64), ONE(access),           \
+        ONE(faccessat2), ONE(getuid), ONE(geteuid), ONE(getgid), ONE(getegid), ONE(getpid), ONE(getppid), ONE(getcwd),\
+        ONE(rt_sigreturn), ONE(futex), ONE(lseek), {SYS_fcntl, F_SETFD}, {SYS_fcntl, F_DUPFD}, ONE(dup2), ONE(dup3), ONE(uname)
 #define ANY_FORK                                                                                                     \
     ONE(fork), ONE(clone), ONE(wait4), ONE(set_robust_list), ONE(gettid), ONE(set_tid_address), ONE(rt_sigprocmask)
 #define ANY_SETUP                                                                                                    \
     ONE(io_uring_setup), ONE(io_uring_register), ONE(mmap), ONE(munmap), ONE(madvise), ONE(close)
 
-enum { MOST = 28 };
+enum { MOST = 56 };
 
 struct test {
     const char *name;
@@ -200,6 +207,7 @@ static void prepare_exec(void)
 }
 CASE(execve, execve(program, program_argv, environ))
 CASE(execve_missing, execve("/nowhere/at/all", program_argv, environ))
+CASE(nr_execve, syscall(SYS_execve, program, program_argv, environ))
 CASE(execv, execv(program, program_argv))
 CASE(execvp, execvp(program_name, program_argv))
 CASE(execvpe, execvpe(program_name, program_argv, environ))
@@ -207,6 +215,11 @@ CASE(execl, execl(program, "program", (char *)NULL))
 CASE(execlp, execlp(program_name, "program", (char *)NULL))
 CASE(execle, execle(program, "program", (char *)NULL, environ))
 CASE(fexecve, fexecve(program_fd, program_argv, environ))
+
+// Of another user, as only that changes what refit does; EPERM where nobody may become one.
+static uid_t other = 65534;
+static struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
+static struct __user_cap_data_struct capabilities[2];
 
 static long waited(pid_t pid)
 {
@@ -250,6 +263,20 @@ static long call_vfork(void)
         _exit(1);
     }
     return waited(pid);
+}
+
+int capset(cap_user_header_t, cap_user_data_t);
+CASE(setuid, setuid(other))
+CASE(seteuid, seteuid(other))
+CASE(setreuid, setreuid(-1, other))
+CASE(setresuid, setresuid(-1, other, -1))
+CASE(nr_setuid, syscall(SYS_setuid, other))
+CASE(capset, capset(&header, capabilities))
+CASE(system, system("exit 3"))
+static long call_popen(void)
+{
+    FILE *stream = popen("exit 3", "r");
+    return stream ? pclose(stream) : -1;
 }
 
 #ifdef __GLIBC__
@@ -353,6 +380,15 @@ static const struct test tests[] = {
     LINE("execlp", execlp, prepare_exec, ONE(execve))
     LINE("execle", execle, prepare_exec, ONE(execve))
     LINE("fexecve", fexecve, prepare_exec, ONE(execveat))
+    LINE("setuid", setuid, NULL, ONE(setuid), ONE(rt_sigprocmask))
+    LINE("seteuid", seteuid, NULL, ONE(setresuid), ONE(rt_sigprocmask))
+    LINE("setreuid", setreuid, NULL, ONE(setreuid), ONE(rt_sigprocmask))
+    LINE("setresuid", setresuid, NULL, ONE(setresuid), ONE(rt_sigprocmask))
+    LINE("capset", capset, NULL, ONE(capset))
+    LINE("system", system, NULL, ANY_SHELL)
+    LINE("popen", popen, NULL, ANY_SHELL)
+    LINE("syscall:setuid", nr_setuid, NULL, ONE(setuid))
+    LINE("syscall:execve", nr_execve, prepare_exec, ONE(execve))
     LINE("posix_spawn", posix_spawn, prepare_exec, ANY_SPAWN)
     LINE("posix_spawnp", posix_spawnp, prepare_exec, ANY_SPAWN)
     LINE("fork", fork, NULL, ANY_FORK, ONE(fsync))

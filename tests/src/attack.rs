@@ -121,7 +121,7 @@ fn another_user_changes_nothing_in_a_session(env: &TestEnv) -> Outcome {
 /// All that begins a valid report (the session page's magic and version), and then the largest numbers.
 const FORGE: &str = "
     size=$(stat -c %s $images | head -n 1)
-    { printf '!refit01\\002\\000\\000\\000'; head -c $((size - 12)) /dev/zero | tr '\\000' '\\377'; } \\
+    { printf '!refit01\\003\\000\\000\\000'; head -c $((size - 12)) /dev/zero | tr '\\000' '\\377'; } \\
         >$session/images/forged";
 
 fn a_forged_report_counts_only_from_a_user_of_the_tree(env: &TestEnv) -> Outcome {

@@ -1,7 +1,7 @@
 //! The programs of tests/: each compiled once, kept under a name made of all that went into it.
 //!
 //! In tests/programs a C program may begin with `// build: [COMPILER] FLAGS…`; a directory with a `main.go` is a
-//! static Go program, a file in Rust a static one too. The executable's own name is the program's name, so that `exe:` scopes match it.
+//! Go program, static but for dynamic_go, a file in Rust a static one too. The executable's own name is the program's name, so that `exe:` scopes match it.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -135,13 +135,17 @@ fn fixtures_dir() -> PathBuf {
 const C_FLAGS: &[&str] = &["-std=gnu11", "-O1", "-g", "-Wall", "-Wextra", "-Werror"];
 
 impl Build {
-    /// A Go program, which is static.
+    /// A Go program, which is static, or by its name dynamic.
     pub fn of_go(name: &str, source: PathBuf) -> Self {
         Self {
             name: name.to_owned(),
             compiler: "go".to_owned(),
             sources: vec![source],
-            flags: Vec::new(),
+            flags: if name.starts_with("dynamic") {
+                vec!["-buildmode=pie".to_owned()]
+            } else {
+                Vec::new()
+            },
             libraries: Vec::new(),
         }
     }

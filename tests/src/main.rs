@@ -60,6 +60,7 @@ mod probe_disk;
 mod processes;
 mod programs;
 mod ran;
+mod reach;
 mod recipe_answers;
 mod recipe_files;
 mod recipe_folder;
@@ -138,6 +139,7 @@ const TABLE: &[&[Test]] = &[
     postfix_tables::TESTS,
     probe_disk::TESTS,
     programs::TESTS,
+    reach::TESTS,
     recipe_answers::TESTS,
     recipe_files::TESTS,
     recipe_verbs::TESTS,

@@ -207,10 +207,14 @@ fn the_program_sees_a_filter_and_no_new_descriptor(env: &TestEnv) -> Outcome {
     let bare = env.run(&listed);
     expect_code(&bare, 0);
     let bare = String::from_utf8_lossy(&bare.stdout).into_owned();
-    for setting in ["sync=off", "sync@exe:sh=off"] {
-        let seen = run(env, &[setting], &listed);
+    for settings in [
+        &["sync@exe:sh=off"][..],
+        &["--backend", "seccomp", "sync=off"],
+    ] {
+        let seen = run(env, settings, &listed);
         assert_eq!(seen.stdout, bare.replace("Seccomp:\t0", "Seccomp:\t2"));
     }
+    assert_eq!(run(env, &["sync=off"], &listed).stdout, bare);
     Outcome::Pass
 }
 

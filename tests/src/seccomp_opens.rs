@@ -106,7 +106,7 @@ fn in_a_chroot_names_are_the_chroots(env: &TestEnv) -> Outcome {
     expect_code(&bare, 0);
     fs::remove_dir_all(format!("{root}/dir")).expect("the directory is ours");
     fs::create_dir(format!("{root}/dir")).expect("the directory is ours");
-    let seen = run(env, &["sync=off"], &words);
+    let seen = run(env, &["--backend", "seccomp", "sync=off"], &words);
     let lines = |text: &str| text.lines().map(str::to_owned).collect::<Vec<_>>();
     differ_in_the_bit([
         lines(&String::from_utf8_lossy(&bare.stdout)),

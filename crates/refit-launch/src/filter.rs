@@ -6,7 +6,7 @@
 //! were. Unknown calls are allowed: they are real.
 
 use libc::sock_filter;
-use refit_session::COOKIE;
+use refit_session::{COOKIE, FILTER_IS_THERE};
 
 /// How calls that wait for durability are answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,6 +106,9 @@ const I386: Calls = Calls {
     seccomp: 354,
     landlock_restrict_self: 446,
 };
+
+/// mmap(2) of x86-64.
+const MMAP: u32 = 9;
 
 /// The calls that a filter can send to the guardian.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -214,6 +217,13 @@ fn jump(code: u32, k: u32, yes: u8, no: u8) -> sock_filter {
     }
 }
 
+/// An instruction as the session page holds it.
+#[must_use]
+pub fn to_policy(instruction: sock_filter) -> u64 {
+    let sock_filter { code, jt, jf, k } = instruction;
+    u64::from(code) | u64::from(jt) << 16 | u64::from(jf) << 24 | u64::from(k) << 32
+}
+
 /// A block for one call. The accumulator holds the number; for another number the
 /// block is skipped.
 fn when(number: u32, block: Vec<sock_filter>) -> Vec<sock_filter> {
@@ -230,6 +240,20 @@ fn unless_cookie() -> Vec<sock_filter> {
         jump(EQUAL, (COOKIE >> 32) as u32, 0, 1),
         statement(RETURN, ALLOW),
     ]
+}
+
+/// The answer to the question whether the filter is there: an mmap that fails
+/// anyway, with refit's cookie as its offset.
+fn presence() -> Vec<sock_filter> {
+    let answer = vec![
+        statement(LOAD, low(5)),
+        jump(EQUAL, COOKIE as u32, 0, 3),
+        statement(LOAD, high(5)),
+        jump(EQUAL, (COOKIE >> 32) as u32, 0, 1),
+        statement(RETURN, SUCCEED | FILTER_IS_THERE),
+        statement(RETURN, ALLOW),
+    ];
+    when(MMAP, answer)
 }
 
 /// Allows calls with none of the bits in this argument.
@@ -263,7 +287,12 @@ impl Filter {
         let wide = self.of(&X86_64, unless_cookie);
         let narrow = self.of(&I386, Vec::new);
         let x32 = self.ask(X32 | X32_PWRITEV2, only_with(4, RWF_SYNC_BITS));
-        let first = u8::try_from(x32.len() + 2 + wide.len()).ok();
+        let presence = if self.listened {
+            Vec::new()
+        } else {
+            presence()
+        };
+        let first = u8::try_from(x32.len() + 2 + presence.len() + wide.len()).ok();
         let mut all = vec![statement(LOAD, ARCH)];
         all.push(jump(EQUAL, AUDIT_ARCH_I386, 0, narrow.len() as u8 + 1));
         assert!(narrow.len() < 255, "a jump reaches that far");
@@ -274,6 +303,7 @@ impl Filter {
         all.push(statement(LOAD, NUMBER));
         all.extend(x32);
         all.push(statement(KEEP, !X32));
+        all.extend(presence);
         all.extend(wide);
         all.push(statement(RETURN, ALLOW));
         all

@@ -12,6 +12,8 @@ mod error;
 pub mod filter;
 mod guardian;
 pub mod library;
+pub mod own_syscalls;
+mod planned_filter;
 mod prepare;
 pub mod privileged;
 mod scope;

@@ -9,13 +9,14 @@ use std::time::Duration;
 
 use refit_knobs::{Launch, Scope, SwitchRule};
 use refit_session::{
-    EventRing, Knob, POLICY_COUNT, POLICY_DENY_RINGS, POLICY_FOLLOW, POLICY_NOTIFIED, POLICY_TRACE,
-    Policy, Rule, Session, SessionError,
+    EventRing, Knob, POLICY_COUNT, POLICY_DENY_RINGS, POLICY_FOLLOW, POLICY_TRACE, Policy, Rule,
+    Session, SessionError,
 };
 
 use crate::environment::Environment;
 use crate::filter::{Filter, Rings};
-use crate::seccomp::{Backend, Begun, Plan, Reach, Seccomp, inherited_filters, wanted};
+use crate::planned_filter::PlannedFilter;
+use crate::seccomp::{Backend, Reach, Seccomp, inherited_filters};
 use crate::sys::ended::{Ended, StartError};
 use crate::sys::filter::Amendment;
 use crate::sys::program::{Apart, Program};
@@ -149,22 +150,12 @@ pub fn prepare(
     let thp = thp::action(launch.thp)?;
     let (mut policy, event_ring) = policy(launch, options)?;
     let (flags, inherited_filters) = (policy.flags, policy.seccomp_filters);
-    // First of all, as it takes the longest, and by itself.
-    let filter = wanted(launch, &options.reach)
-        .or(options.ground)
-        .filter(|_| !options.bare);
-    policy.seccomp_filters += u32::from(filter.is_some());
-    let begun = filter.map(|filter| {
-        let no_new_privs = options.reach.no_new_privs;
-        Begun::begin(filter, no_new_privs, &policy, event_ring.as_ref())
-    });
-    if begun.is_some() {
-        policy.flags |= POLICY_NOTIFIED;
-    }
-    let libraries = Libraries::place(launch, options)?;
     let mut env = environment(launch);
-    let path = env.get("PATH").map(std::ffi::OsStr::to_owned);
-    let target = find_in_path(&command[0], path.as_deref()).map(|path| Target::look(&path));
+    let target = find_in_path(&command[0], env.get("PATH")).map(|path| Target::look(&path));
+    // First of all, as it takes the longest, and by itself.
+    let planned = PlannedFilter::of(launch, options, target.as_ref());
+    let begun = planned.begin(options, &mut policy, event_ring.as_ref());
+    let libraries = Libraries::place(launch, options)?;
     if !options.bare {
         libraries.preload(&mut env, target.as_ref());
     }
@@ -192,7 +183,7 @@ pub fn prepare(
         flags,
         inherited_filters,
     };
-    let seccomp = begun.map_or(Plan::Nothing, |begun| begun.finish(page));
+    let seccomp = begun.map_or_else(|| planned.without_guardian(), |begun| begun.finish(page));
     if let Some(bytes) = options.environment_bytes {
         env.fill_up_to(bytes);
     }
@@ -201,6 +192,7 @@ pub fn prepare(
         argv: words.collect(),
         envp: env.entries().map(|entry| c_string(&entry)).collect(),
         thp,
+        no_new_privs: planned.sets_no_new_privs(options),
         apart: None,
     };
     Ok(Prepared {
@@ -251,6 +243,7 @@ fn policy(launch: &Launch, options: &Options) -> Result<(Policy, Option<EventRin
         session: String::new(),
         env: Vec::new(),
         seccomp_filters: inherited_filters(),
+        filter: Vec::new(),
         root: (root.dev(), root.ino()),
         disk,
         seed: options.seed,

@@ -106,6 +106,9 @@ pub enum Beneath {
         /// The guardian receives what the filter does not answer.
         listened: bool,
     },
+    /// None beneath the program itself; the preload puts one, which the kernel
+    /// answers by itself, beneath each program that it cannot reach, at its exec.
+    AtExec,
     /// A filter was wanted and is not there.
     Refused(Refusal),
 }
@@ -213,10 +216,24 @@ fn switched(rules: &[SwitchRule]) -> Switched {
     }
 }
 
+/// This filter as the policy holds it, for the preload to install where it does
+/// not reach; `None` where a guardian is asked about syncs.
+#[must_use]
+pub(crate) fn at_exec(filter: &Filter) -> Option<Vec<u64>> {
+    let alone = Filter {
+        listened: false,
+        ..*filter
+    };
+    let instructions = alone.instructions().into_iter();
+    (filter.syncs != Syncs::Ask).then(|| instructions.map(crate::filter::to_policy).collect())
+}
+
 /// A filter that is to be installed, or why there is none.
 pub(crate) enum Plan {
     /// No setting needs one.
     Nothing,
+    /// The preload installs it where it is needed.
+    AtExec,
     /// It is ready.
     Ready {
         /// What it does.
@@ -309,7 +326,7 @@ impl Plan {
                 installation.policy.make(false);
                 None
             }
-            Plan::Nothing | Plan::Refused(_) => None,
+            Plan::Nothing | Plan::AtExec | Plan::Refused(_) => None,
         }
     }
 }
@@ -334,7 +351,7 @@ impl Seccomp {
     pub fn guardian_counts(&self) -> GuardianCounts {
         match &*self.0 {
             Plan::Ready { guardian, .. } => guardian.counts(),
-            Plan::Nothing | Plan::Refused(_) => GuardianCounts::default(),
+            Plan::Nothing | Plan::AtExec | Plan::Refused(_) => GuardianCounts::default(),
         }
     }
 
@@ -343,6 +360,7 @@ impl Seccomp {
     pub fn beneath(&self) -> Beneath {
         match &*self.0 {
             Plan::Nothing => Beneath::Nothing,
+            Plan::AtExec => Beneath::AtExec,
             Plan::Refused(refusal) => Beneath::Refused(refusal.clone()),
             Plan::Ready {
                 filter,

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use refit_session::REASONS;
 
+use crate::own_syscalls::has_own_syscalls;
 use crate::sys::target as sys;
 
 /// The kind of an executable file.
@@ -32,6 +33,8 @@ pub struct Target {
     pub kind: Kind,
     /// Why the preload cannot reach it; `None` when it can.
     pub reason: Option<&'static str>,
+    /// It makes system calls by instructions of its own, as Go does.
+    pub own_calls: bool,
     /// The named file is a script, and `path` its interpreter.
     pub script: bool,
     /// The ELF file that runs.
@@ -65,10 +68,20 @@ impl Target {
                 0 => None,
                 reason => REASONS.get(reason).copied(),
             },
+            own_calls: seen.own_calls != 0,
             script: seen.script != 0,
             path: PathBuf::from(OsStr::from_bytes(&text(&seen.path))),
             interpreter: String::from_utf8_lossy(&text(&seen.interpreter)).into_owned(),
         }
+    }
+
+    /// The preload sees all of its calls.
+    #[must_use]
+    pub fn is_seen_whole(&self) -> bool {
+        matches!(self.kind, Kind::Glibc | Kind::Musl)
+            && self.reason.is_none()
+            && !self.own_calls
+            && !has_own_syscalls(&self.path)
     }
 
     /// ld.so of this program would complain about our library, or the program

@@ -14,7 +14,7 @@ mod tree;
 mod usage;
 mod witness;
 
-pub use executable::{ElfFacts, has_own_syscalls};
+pub use executable::ElfFacts;
 pub use holders::uses_directory;
 pub use memory::{MemorySample, memory_available, memory_sample};
 pub use pressure::Pressure;

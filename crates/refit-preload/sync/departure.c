@@ -4,6 +4,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "filter.h"
 #include "state.h"
 
 #define ST_NOEXEC_FLAG 0x8 /* statfs(2), ST_NOEXEC */
@@ -128,26 +129,41 @@ static void note_user(void)
 	}
 }
 
+/* Of a file of an unknown kind another program may be the interpreter
+ * (binfmt_misc). What cannot be executed would leave the caller a filter for
+ * nothing. */
+static int needs_filter(const struct refit_target *target, int is_reached)
+{
+	return target->executable &&
+	       (!is_reached || target->own_calls ||
+		target->kind == REFIT_TARGET_UNKNOWN);
+}
+
 struct refit_departure refit_depart(const struct refit_target *target,
 				    uint32_t reason, char *const *envp,
 				    int replaces)
 {
 	struct refit_departure d = {NULL, 0, replaces};
+	int is_reached = reached(reason, envp);
+	uint32_t filtered =
+		needs_filter(target, is_reached) && refit_put_filter()
+			? REFIT_UNREACHED_FILTERED
+			: 0;
 	if (!refit.image) {
 		return d;
 	}
 	if (leaves(replaces)) {
 		refit_add(&refit.image->departed, 1);
 	}
-	if (reached(reason, envp)) {
+	if (is_reached) {
 		d.expected = 1;
 		refit_add(&refit.image->execs, 1);
 		note_user();
 	} else {
-		d.unreached = note_unreached(target->path,
-					     reason == REFIT_REASON_REACHED
-						     ? REFIT_REASON_ENVIRONMENT
-						     : reason);
+		if (reason == REFIT_REASON_REACHED) {
+			reason = REFIT_REASON_ENVIRONMENT;
+		}
+		d.unreached = note_unreached(target->path, reason | filtered);
 	}
 	return d;
 }

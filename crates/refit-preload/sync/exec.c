@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "departure.h"
+#include "exec.h"
 #include "exec_environment.h"
 #include "next.h"
 #include "state.h"
@@ -26,10 +27,10 @@
 extern char **environ;
 
 /* Defines the body of an exec function: fills env for the target and makes
- * CALL with `use` as the environment. A macro, because the room for the
- * entries is the stack of the calling function. LOOK looks at the target;
- * PATH names it where nobody may look. */
-#define WITH_ENVIRONMENT(LOOK, PATH, ENVP, REPLACES, CALL)                     \
+ * CALL, of type TYPE, with `use` as the environment. A macro, because the room
+ * for the entries is the stack of the calling function. LOOK looks at the
+ * target; PATH names it where nobody may look. */
+#define WITH_ENVIRONMENT(LOOK, PATH, ENVP, REPLACES, TYPE, CALL)               \
 	if (!refit.policy) {                                                   \
 		char *const *use = (ENVP);                                     \
 		return CALL;                                                   \
@@ -53,7 +54,7 @@ extern char **environ;
 	char *const *use = env.entries;                                        \
 	struct refit_departure departure =                                     \
 		refit_depart(&target, reason, use, (REPLACES));                \
-	int result = CALL;                                                     \
+	TYPE result = CALL;                                                    \
 	if ((REPLACES) || result != 0) {                                       \
 		refit_stay(departure);                                         \
 	}                                                                      \
@@ -103,18 +104,39 @@ static void look_in_path(const char *file, struct refit_target *out)
 	refit_target_look(AT_FDCWD, "", out);
 }
 
-static int raw_execve(const char *path, char *const *argv, char *const *envp)
+/* Without a path there is nothing to look at: the kernel says so. */
+long refit_execve(const char *path, char *const *argv, char *const *envp)
 {
-	return (int)prim_result(prim_syscall(SYS_execve, path, argv, envp, 0));
+	if (!path) {
+		return prim_syscall(SYS_execve, path, argv, envp, 0);
+	}
+	WITH_ENVIRONMENT(refit_target_look(AT_FDCWD, path, &target), path,
+			 envp, 1, long,
+			 prim_syscall(SYS_execve, path, argv, use, 0));
+}
+
+long refit_execveat(int dirfd, const char *path, char *const *argv,
+		    char *const *envp, int flags)
+{
+	if (!path) {
+		return prim_syscall6(SYS_execveat, dirfd, 0, (long)argv,
+				     (long)envp, flags, 0);
+	}
+	int by_fd = (flags & AT_EMPTY_PATH) && !*path;
+	WITH_ENVIRONMENT(by_fd ? refit_target_look_fd(dirfd, &target)
+			       : refit_target_look(dirfd, path, &target),
+			 path, envp, 1, long,
+			 prim_syscall6(SYS_execveat, dirfd, (long)path,
+				       (long)argv, (long)use, flags, 0));
 }
 
 EXPORT int execve(const char *path, char *const argv[], char *const envp[])
 {
+	if (!refit_next.execve) {
+		return (int)prim_result(refit_execve(path, argv, envp));
+	}
 	WITH_ENVIRONMENT(refit_target_look(AT_FDCWD, path, &target), path,
-			 envp, 1,
-			 refit_next.execve
-				 ? refit_next.execve(path, argv, use)
-				 : raw_execve(path, argv, use));
+			 envp, 1, int, refit_next.execve(path, argv, use));
 }
 
 EXPORT int execvpe(const char *file, char *const argv[], char *const envp[])
@@ -123,7 +145,7 @@ EXPORT int execvpe(const char *file, char *const argv[], char *const envp[])
 		errno = ENOSYS;
 		return -1;
 	}
-	WITH_ENVIRONMENT(look_in_path(file, &target), file, envp, 1,
+	WITH_ENVIRONMENT(look_in_path(file, &target), file, envp, 1, int,
 			 refit_next.execvpe(file, argv, use));
 }
 
@@ -148,20 +170,14 @@ EXPORT int fexecve(int fd, char *const argv[], char *const envp[])
 		errno = ENOSYS;
 		return -1;
 	}
-	WITH_ENVIRONMENT(refit_target_look_fd(fd, &target), "", envp, 1,
+	WITH_ENVIRONMENT(refit_target_look_fd(fd, &target), "", envp, 1, int,
 			 refit_next.fexecve(fd, argv, use));
 }
 
 EXPORT int execveat(int dirfd, const char *path, char *const argv[],
 		    char *const envp[], int flags)
 {
-	int by_fd = (flags & AT_EMPTY_PATH) && !*path;
-	WITH_ENVIRONMENT(by_fd ? refit_target_look_fd(dirfd, &target)
-			       : refit_target_look(dirfd, path, &target),
-			 path, envp, 1,
-			 (int)prim_result(prim_syscall6(
-				 SYS_execveat, dirfd, (long)path, (long)argv,
-				 (long)use, flags, 0)));
+	return (int)prim_result(refit_execveat(dirfd, path, argv, envp, flags));
 }
 
 EXPORT int posix_spawn(pid_t *pid, const char *path,
@@ -173,7 +189,7 @@ EXPORT int posix_spawn(pid_t *pid, const char *path,
 		return ENOSYS;
 	}
 	WITH_ENVIRONMENT(refit_target_look(AT_FDCWD, path, &target), path,
-			 envp, 0,
+			 envp, 0, int,
 			 refit_next.posix_spawn(pid, path, actions, attributes,
 						argv, use));
 }
@@ -186,7 +202,7 @@ EXPORT int posix_spawnp(pid_t *pid, const char *file,
 	if (!NEXT(posix_spawnp)) {
 		return ENOSYS;
 	}
-	WITH_ENVIRONMENT(look_in_path(file, &target), file, envp, 0,
+	WITH_ENVIRONMENT(look_in_path(file, &target), file, envp, 0, int,
 			 refit_next.posix_spawnp(pid, file, actions, attributes,
 						 argv, use));
 }

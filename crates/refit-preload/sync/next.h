@@ -34,6 +34,13 @@ struct iovec;
 	X(ssize_t, pwritev2, (int, const struct iovec *, int, off_t, int))     \
 	X(ssize_t, pwritev64v2, (int, const struct iovec *, int, off_t, int))  \
 	X(int, prctl, (int, ...))                                              \
+	X(int, setuid, (uid_t))                                                \
+	X(int, seteuid, (uid_t))                                               \
+	X(int, setreuid, (uid_t, uid_t))                                       \
+	X(int, setresuid, (uid_t, uid_t, uid_t))                               \
+	X(int, capset, (void *, const void *))                                 \
+	X(int, system, (const char *))                                         \
+	X(void *, popen, (const char *, const char *))                         \
 	X(int, execve, (const char *, char *const *, char *const *))           \
 	X(int, execvp, (const char *, char *const *))                          \
 	X(int, execvpe, (const char *, char *const *, char *const *))          \

@@ -6,7 +6,9 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include "filter.h"
 #include "next.h"
+#include "privileges.h"
 #include "state.h"
 
 /* Before the filter is there, so that no thread probes beneath it. */
@@ -31,6 +33,9 @@ long refit_seccomp(long nr, long a, long b, long c, long d, long e)
 				       : a == SECCOMP_SET_MODE_STRICT ||
 						 a == SECCOMP_SET_MODE_FILTER;
 	if (!installs) {
+		if (nr == SYS_prctl) {
+			refit_before_prctl(a, (unsigned long)b);
+		}
 		return prim_syscall6(nr, a, b, c, d, e, 0);
 	}
 	begin();
@@ -54,6 +59,7 @@ EXPORT int prctl(int option, ...)
 						      (long)a[2], (long)a[3]));
 	}
 	if (option != PR_SET_SECCOMP) {
+		refit_before_prctl(option, a[0]);
 		return refit_next.prctl(option, a[0], a[1], a[2], a[3]);
 	}
 	begin();
@@ -124,7 +130,9 @@ int refit_inherits_seccomp(const char *session)
 			}
 			close(fd);
 		}
-		more = (uint64_t)beneath > counted;
+		/* What another image has put beneath this one is ours too. */
+		more = (uint64_t)beneath > counted &&
+		       (uint64_t)beneath > (uint64_t)counted + (uint64_t)refit_has_filter();
 	}
 	errno = was;
 	return more;

@@ -18,12 +18,16 @@
 #include <stdint.h>
 
 #define REFIT_MAGIC 0x3130746966657221ull /* "!efit01" in memory order */
-#define REFIT_VERSION 2u
+#define REFIT_VERSION 3u
 
 /* In the last argument register of a real sync call that refit's own code
  * makes: refit's filters let it through first. It is no secret: whoever
  * sends it gets the kernel's answer. */
 #define REFIT_COOKIE 0x7469666572ull /* "refit" */
+
+/* What a filter of the policy answers to mmap(0, 0, 0, 0, -1, REFIT_COOKIE),
+ * which without it fails with EINVAL. */
+#define REFIT_FILTER_IS_THERE 130 /* EOWNERDEAD, which mmap never gives */
 
 /* What is counted, in the order of the counters: name in C, name in reports. */
 #define REFIT_CALLS(X)                                                         \
@@ -154,6 +158,7 @@ struct refit_event_ring {
 /* ---- the policy -------------------------------------------------------- */
 
 #define REFIT_RULES 64
+#define REFIT_FILTER 256
 #define REFIT_TEXT 8192
 
 enum {
@@ -178,12 +183,17 @@ struct refit_policy {
 	uint32_t session;  /* path of the session directory */
 	uint32_t env;      /* NAME=VALUE strings, ended by an empty one */
 	/* How many seccomp filters the program has at its start, refit's own
-	 * among them; what has more installed or inherited others. */
+	 * among them; what has more installed or inherited others, or has that
+	 * of this policy. */
 	uint32_t seccomp_filters;
 	/* Which directory is "/" to refit: in another root paths mean
 	 * nothing. */
 	uint64_t root_dev;
 	uint64_t root_ino;
+	/* The filter that goes beneath what the preload cannot reach, as struct
+	 * sock_filter (linux/filter.h); 0 instructions: none does. */
+	uint64_t filter_length;
+	uint64_t filter[REFIT_FILTER];
 	struct refit_disk disk;
 	struct refit_rule rules[REFIT_RULES];
 	char text[REFIT_TEXT];
@@ -208,10 +218,12 @@ struct refit_slot {
 /* An entry of a table that several processes fill. */
 enum refit_entry { REFIT_ENTRY_FREE, REFIT_ENTRY_CLAIMED, REFIT_ENTRY_VALID };
 
+#define REFIT_UNREACHED_FILTERED (1u << 16) /* a filter was put beneath it */
+
 /* A program that this image exec'ed and that the preload cannot reach. */
 struct refit_unreached {
 	uint32_t state;  /* enum refit_entry */
-	uint32_t reason; /* enum refit_reason */
+	uint32_t reason; /* enum refit_reason, and REFIT_UNREACHED_FILTERED */
 	uint64_t count;
 	char name[112]; /* the end of its path, NUL-terminated */
 };
@@ -239,6 +251,7 @@ enum {
 	REFIT_IMAGE_SHARED_SLOT = 1u << 4, /* more processes than slots */
 	REFIT_IMAGE_NO_EVENT_RING = 1u << 5, /* could not attach it */
 	REFIT_IMAGE_OWN_IO_URING = 1u << 6,    /* an io_uring without liburing */
+	REFIT_IMAGE_UNFILTERED = 1u << 7, /* no filter of the policy's beneath */
 };
 
 struct refit_image {

@@ -19,6 +19,7 @@
 #include <sys/auxv.h>
 
 #include "decision.h"
+#include "filter.h"
 #include "next.h"
 #include "own_seccomp.h"
 #include "session_page.h"
@@ -123,6 +124,9 @@ static void start_to_count(const char *session, const char *exe)
 		(refit.decision == REFIT_DECISION_OFF ? REFIT_IMAGE_SYNC_OFF
 						      : 0u) |
 		(refit.odirect_off ? REFIT_IMAGE_ODIRECT_OFF : 0u) |
+		(refit.policy->filter_length && !refit_has_filter()
+			 ? REFIT_IMAGE_UNFILTERED
+			 : 0u) |
 		(refit.policy->disk.event_ring >= 0 && !refit.event_ring
 			 ? REFIT_IMAGE_NO_EVENT_RING
 			 : 0u);

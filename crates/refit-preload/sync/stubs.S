@@ -43,6 +43,18 @@ syscall:
 	je	1f
 	cmpq	$SYS_prctl, %rdi
 	je	1f
+	cmpq	$SYS_execve, %rdi
+	je	1f
+	cmpq	$SYS_execveat, %rdi
+	je	1f
+	cmpq	$SYS_setuid, %rdi
+	je	1f
+	cmpq	$SYS_setreuid, %rdi
+	je	1f
+	cmpq	$SYS_setresuid, %rdi
+	je	1f
+	cmpq	$SYS_capset, %rdi
+	je	1f
 	movq	refit_next_syscall(%rip), %rax
 	testq	%rax, %rax
 	je	1f

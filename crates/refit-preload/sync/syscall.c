@@ -1,8 +1,10 @@
 /* syscall(2) by number. stubs.S jumps straight to the C library for numbers
  * that are not ours; the others come here. */
 #include "aio.h"
+#include "exec.h"
 #include "io_uring.h"
 #include "own_seccomp.h"
+#include "privileges.h"
 #include "sync.h"
 
 long refit_syscall(long nr, long a, long b, long c, long d, long e, long f)
@@ -50,6 +52,19 @@ static long dispatch(long nr, long a, long b, long c, long d, long e, long f)
 	case SYS_seccomp:
 	case SYS_prctl:
 		return refit_seccomp(nr, a, b, c, d, e);
+	case SYS_execve:
+		return refit_execve((const char *)a, (char *const *)b,
+				    (char *const *)c);
+	case SYS_execveat:
+		return refit_execveat((int)a, (const char *)b,
+				      (char *const *)c, (char *const *)d,
+				      (int)e);
+	case SYS_setuid:
+	case SYS_setreuid:
+	case SYS_setresuid:
+	case SYS_capset:
+		refit_before_by_number(nr, a, b);
+		return prim_syscall6(nr, a, b, c, d, e, f);
 	default:
 		return prim_syscall6(nr, a, b, c, d, e, f);
 	}

@@ -19,6 +19,7 @@
 #define HEADERS 32       /* program headers that are looked at */
 #define DYNAMIC 128      /* dynamic entries that are looked at */
 #define NEEDED 4         /* a sanitizer runtime is among the first libraries */
+#define NOTES 256        /* bytes of notes that are looked at */
 
 static long read_at(int fd, void *to, size_t size, uint64_t offset)
 {
@@ -91,6 +92,35 @@ static int needs_sanitizer(int fd, const Elf64_Phdr *headers, unsigned count,
 	return 0;
 }
 
+/* The Go linker leaves its build id in a note of this name, whether or not the
+ * C library is linked too (cmd/link/internal/ld/elf.go). */
+static int is_go(int fd, const Elf64_Phdr *notes)
+{
+	union {
+		Elf64_Nhdr header;
+		char bytes[NOTES];
+	} room;
+	size_t size = notes->p_filesz < NOTES ? notes->p_filesz : NOTES;
+	long got = read_at(fd, room.bytes, size, notes->p_offset);
+	size_t at = 0;
+	while (got > 0 && at + sizeof(Elf64_Nhdr) + 4 <= (size_t)got) {
+		const Elf64_Nhdr *note = (const void *)(room.bytes + at);
+		const char *name = room.bytes + at + sizeof *note;
+		if (note->n_namesz == 4 && name[0] == 'G' && name[1] == 'o' &&
+		    name[2] == '\0') {
+			return 1;
+		}
+		if (note->n_namesz > NOTES || note->n_descsz > NOTES) {
+			return 0;
+		}
+		size_t align = notes->p_align == 8 ? 8 : 4;
+		at += sizeof *note + ((note->n_namesz + 3u) & ~3u) +
+		      note->n_descsz;
+		at = (at + align - 1) / align * align;
+	}
+	return 0;
+}
+
 static void look_elf64(int fd, const Elf64_Ehdr *elf, struct refit_target *out)
 {
 	Elf64_Phdr headers[HEADERS];
@@ -123,6 +153,9 @@ static void look_elf64(int fd, const Elf64_Ehdr *elf, struct refit_target *out)
 		}
 	}
 	for (unsigned i = 0; i < count; i++) {
+		if (headers[i].p_type == PT_NOTE && is_go(fd, &headers[i])) {
+			out->own_calls = 1;
+		}
 		if (headers[i].p_type == PT_DYNAMIC) {
 			out->sanitizer = (uint32_t)needs_sanitizer(
 				fd, headers, count, &headers[i]);
@@ -231,6 +264,7 @@ static void look_open(int fd, struct refit_target *out, char *next, size_t room)
 	if (prim_syscall(SYS_fstat, fd, &st, 0, 0) < 0 || !S_ISREG(st.st_mode)) {
 		return;
 	}
+	out->executable = (st.st_mode & 0111) != 0;
 	if (look_once(fd, out, next, room) ||
 	    out->kind == REFIT_TARGET_UNKNOWN) {
 		return;
@@ -257,6 +291,7 @@ static void follow_scripts(char *next, struct refit_target *out)
 					       O_NOCTTY,
 				       0);
 		if (fd < 0) {
+			out->executable = fd == -EACCES;
 			return;
 		}
 		look_open((int)fd, out, next, sizeof out->path);
@@ -270,6 +305,8 @@ static void clear(struct refit_target *out)
 	out->reason = REFIT_REASON_REACHED;
 	out->script = 0;
 	out->sanitizer = 0;
+	out->executable = 0;
+	out->own_calls = 0;
 	out->path[0] = '\0';
 	for (size_t i = 0; i < sizeof out->interpreter; i++) {
 		out->interpreter[i] = '\0';
@@ -293,6 +330,8 @@ void refit_target_look(int dirfd, const char *path, struct refit_target *out)
 		SYS_openat, dirfd, path,
 		O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0);
 	if (fd < 0) {
+		/* Perhaps it may be executed, and not be read. */
+		out->executable = fd == -EACCES;
 		return;
 	}
 	look_open((int)fd, out, next, sizeof next);

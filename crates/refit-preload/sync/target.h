@@ -18,6 +18,8 @@ struct refit_target {
 	uint32_t reason; /* enum refit_reason: REACHED, or why the file is not */
 	uint32_t script; /* 1: path is the interpreter of a #! script */
 	uint32_t sanitizer;
+	uint32_t executable; /* 1: it is there, and somebody may execute it */
+	uint32_t own_calls;  /* 1: Go, which makes system calls by itself */
 	char path[256];        /* the ELF file that will run */
 	char interpreter[128]; /* its PT_INTERP, empty when static */
 };

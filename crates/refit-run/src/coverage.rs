@@ -3,11 +3,11 @@
 
 use std::path::Path;
 
-use refit_meter::has_own_syscalls;
+use refit_launch::own_syscalls::has_own_syscalls;
 use refit_session::guardian::GuardianCounts;
 use refit_session::{
-    CALLS, Collected, ExecutableReport, IMAGE_OWN_RING, IMAGE_OWN_SECCOMP, OPENING,
-    UnreachedProgram, is_zero, sum,
+    CALLS, Collected, ExecutableReport, IMAGE_OWN_RING, IMAGE_OWN_SECCOMP, IMAGE_UNFILTERED,
+    OPENING, UnreachedProgram, is_zero, sum,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -62,9 +62,20 @@ pub struct Coverage {
     pub seccomp: Option<FilterReport>,
 }
 
+/// Beneath what a filter is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FilterPlace {
+    /// The first program, and so all.
+    All,
+    /// Programs that the preload cannot reach, as far as it put one beneath them.
+    Unreached,
+}
+
 /// A filter that was installed.
 #[derive(Clone, Debug)]
 pub(crate) struct Filter {
+    /// Which programs have it.
+    pub beneath: FilterPlace,
     /// A guardian answers each call; otherwise the kernel, with 0.
     pub asks: bool,
     /// The guardian hears of what the kernel does not answer.
@@ -93,6 +104,10 @@ pub struct Reached {
     /// Opens with O_SYNC, and what else the kernel does not answer, come to the
     /// guardian; otherwise they are real and uncounted.
     pub heard: bool,
+    /// The preload put it beneath these programs alone, each at its exec;
+    /// otherwise it was beneath the first program, and so beneath all.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub at_exec: bool,
     /// Processes that the filter reached and the preload did not.
     pub processes: u64,
     /// Those that are known by name, and why the preload did not reach them.
@@ -146,7 +161,9 @@ impl Coverage {
             .map(|u| u.count);
         let seccomp = sources.filter_report(executables, &unreached);
         let (filtered, unreached) = match &seccomp {
-            Some(FilterReport::Installed(reached)) => (reached.processes, Vec::new()),
+            Some(FilterReport::Installed(reached)) => {
+                (reached.processes, beyond(unreached, &reached.programs))
+            }
             _ => (0, unreached),
         };
         let named = unreached.iter().map(|program| program.count);
@@ -170,6 +187,20 @@ impl Coverage {
     }
 }
 
+/// What is left of `all` without `some` of them.
+fn beyond(all: Vec<UnreachedProgram>, some: &[UnreachedProgram]) -> Vec<UnreachedProgram> {
+    let left = all.into_iter().map(|program| {
+        let same =
+            |one: &&UnreachedProgram| (&one.name, &one.reason) == (&program.name, &program.reason);
+        let known = some.iter().find(same).map_or(0, |one| one.count);
+        UnreachedProgram {
+            count: program.count.saturating_sub(known),
+            ..program
+        }
+    });
+    left.filter(|program| program.count > 0).collect()
+}
+
 impl Sources<'_> {
     fn unmatched(&self) -> Vec<String> {
         let scopes = self.scopes.iter().enumerate();
@@ -186,7 +217,10 @@ impl Sources<'_> {
 
     fn unknown(&self, executables: &[ExecutableReport]) -> Vec<Unknown> {
         let mut unknown = Vec::new();
-        let filtered = matches!(self.filter, Some(Ok(_)));
+        let filtered = |flags: u32| match self.filter {
+            Some(Ok(filter)) => filter.beneath == FilterPlace::All || flags & IMAGE_UNFILTERED == 0,
+            _ => false,
+        };
         for executable in executables {
             let mut add = |what: &str, count| {
                 unknown.push(Unknown {
@@ -205,7 +239,7 @@ impl Sources<'_> {
                 add("io_uring", rings.seen);
             }
             // A filter sees them as all others.
-            if !filtered && has_own_syscalls(Path::new(&executable.executable)) {
+            if !filtered(flags) && has_own_syscalls(Path::new(&executable.executable)) {
                 add("own syscall instructions", 1);
             }
             if flags & IMAGE_OWN_SECCOMP != 0 {
@@ -240,6 +274,17 @@ impl Sources<'_> {
             Ok(filter) => filter,
             Err(reason) => return Some(FilterReport::Refused(reason.clone())),
         };
+        let of_preload;
+        let unreached = match filter.beneath {
+            FilterPlace::All => unreached,
+            FilterPlace::Unreached => {
+                of_preload = self.counted.filtered_programs();
+                &of_preload
+            }
+        };
+        if filter.beneath == FilterPlace::Unreached && unreached.is_empty() {
+            return None;
+        }
         let is_filtered =
             |report: &&ExecutableReport| self.counted.executables[&report.executable].filtered > 0;
         let filtered: Vec<&ExecutableReport> = executables.iter().filter(is_filtered).collect();
@@ -262,6 +307,7 @@ impl Sources<'_> {
         Some(FilterReport::Installed(Box::new(Reached {
             answers: if filter.asks { "guardian" } else { "kernel" }.to_owned(),
             heard: filter.heard,
+            at_exec: filter.beneath == FilterPlace::Unreached,
             processes: sum(filtered.iter().map(|e| e.processes).chain(beyond)),
             programs: unreached.to_vec(),
             unmeasured: sum(real),
@@ -315,6 +361,7 @@ mod tests {
     #[test]
     fn what_the_filter_reached_is_reached() {
         let coverage = coverage(Ok(Filter {
+            beneath: FilterPlace::All,
             asks: true,
             heard: true,
             guardian: counts("/bin/one", 3, 7),

@@ -5,9 +5,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use refit_launch::allocator::DIRECTORIES;
+use refit_launch::own_syscalls::has_own_syscalls;
 use refit_launch::seccomp::{Right, kernel_suffices, right};
 pub use refit_launch::target::{Kind, Target, find_in_path};
-use refit_meter::{ElfFacts, has_own_syscalls};
+use refit_meter::ElfFacts;
 
 /// What refit can do beneath a program.
 #[derive(Clone, Debug)]

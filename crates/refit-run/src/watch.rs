@@ -7,9 +7,10 @@ use refit_launch::filter::Syncs;
 use refit_launch::seccomp::{Beneath, Seccomp};
 use refit_launch::{End, Ended, Prepared};
 use refit_meter::{Pressure, Testimony, Witness};
+use refit_session::guardian::GuardianCounts;
 use refit_session::{Calls, Collected, Collector, Session};
 
-use crate::coverage::{Filter, Sources};
+use crate::coverage::{Filter, FilterPlace, Sources};
 use crate::report::{Metrics, Outcome, Run};
 
 /// The observation of one run.
@@ -150,7 +151,14 @@ fn filter(seccomp: &Seccomp) -> Option<Result<Filter, String>> {
     match seccomp.beneath() {
         Beneath::Nothing => None,
         Beneath::Refused(refusal) => Some(Err(refusal.to_string())),
+        Beneath::AtExec => Some(Ok(Filter {
+            beneath: FilterPlace::Unreached,
+            asks: false,
+            heard: false,
+            guardian: GuardianCounts::default(),
+        })),
         Beneath::Filter { syncs, listened } => Some(Ok(Filter {
+            beneath: FilterPlace::All,
             asks: syncs == Syncs::Ask,
             heard: listened,
             guardian: seccomp.guardian_counts(),

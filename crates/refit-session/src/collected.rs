@@ -39,6 +39,8 @@ pub struct Collected {
     pub executables: BTreeMap<String, Executable>,
     /// Starts of programs that the preload cannot reach, by name and reason.
     pub unreached: BTreeMap<(String, &'static str), u64>,
+    /// Of these, those beneath which the preload put a filter.
+    pub filtered: BTreeMap<(String, &'static str), u64>,
     /// Such starts that found no room for their name.
     pub unreached_lost: u64,
     /// Images that reported.
@@ -66,11 +68,15 @@ impl Collected {
         self.not_delayed = self.not_delayed.saturating_add(image.not_delayed);
         self.matched |= image.matched;
         for unreached in &image.unreached {
-            let count = self
-                .unreached
-                .entry((unreached.name.clone(), unreached.reason))
-                .or_default();
-            *count = count.saturating_add(unreached.count);
+            let maps = [
+                Some(&mut self.unreached),
+                unreached.filtered.then_some(&mut self.filtered),
+            ];
+            for map in maps.into_iter().flatten() {
+                let key = (unreached.name.clone(), unreached.reason);
+                let count = map.entry(key).or_default();
+                *count = count.saturating_add(unreached.count);
+            }
         }
         let name = if image.executable.is_empty() {
             "?"
@@ -142,16 +148,26 @@ impl Collected {
     /// The records of what the preload did not reach.
     #[must_use]
     pub fn unreached_programs(&self) -> Vec<UnreachedProgram> {
-        self.unreached
-            .iter()
-            .filter(|(_, count)| **count > 0)
-            .map(|((name, reason), count)| UnreachedProgram {
-                name: name.clone(),
-                reason: (*reason).to_owned(),
-                count: *count,
-            })
-            .collect()
+        programs(&self.unreached)
     }
+
+    /// Of these, those beneath which the preload put a filter.
+    #[must_use]
+    pub fn filtered_programs(&self) -> Vec<UnreachedProgram> {
+        programs(&self.filtered)
+    }
+}
+
+fn programs(counts: &BTreeMap<(String, &'static str), u64>) -> Vec<UnreachedProgram> {
+    counts
+        .iter()
+        .filter(|(_, count)| **count > 0)
+        .map(|((name, reason), count)| UnreachedProgram {
+            name: name.clone(),
+            reason: (*reason).to_owned(),
+            count: *count,
+        })
+        .collect()
 }
 
 fn add_counter(sum: &mut Counter, more: &Counter) {

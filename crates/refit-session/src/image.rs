@@ -21,6 +21,12 @@ pub const IMAGE_SHARED_SLOT: u32 = 16;
 pub const IMAGE_NO_EVENT_RING: u32 = 32;
 /// The program set up an io_uring without liburing: what it submits is unseen.
 pub const IMAGE_OWN_RING: u32 = 64;
+/// No filter of the preload's was beneath the image when it started.
+pub const IMAGE_UNFILTERED: u32 = 128;
+
+/// Added to the reason of an entry: a filter was put beneath the program
+/// (`REFIT_UNREACHED_FILTERED`).
+pub(crate) const FILTERED: u32 = 1 << 16;
 
 /// State of an entry that can be read (`enum refit_entry`).
 pub(crate) const ENTRY_VALID: u32 = 2;
@@ -59,6 +65,8 @@ pub struct Unreached {
     pub name: String,
     /// One of [`REASONS`].
     pub reason: &'static str,
+    /// A filter was put beneath it.
+    pub filtered: bool,
     /// How often it was started.
     pub count: u64,
 }
@@ -175,7 +183,7 @@ impl Image {
 
 fn parse_unreached(bytes: &[u8], at: usize) -> Option<Unreached> {
     let count = get_u64(bytes, at + offset_of!(CUnreached, count));
-    let reason = get_u32(bytes, at + offset_of!(CUnreached, reason)) as usize;
+    let reason = get_u32(bytes, at + offset_of!(CUnreached, reason));
     if get_u32(bytes, at + offset_of!(CUnreached, state)) != ENTRY_VALID
         || count == 0
         || count > u64::from(u32::MAX)
@@ -188,7 +196,8 @@ fn parse_unreached(bytes: &[u8], at: usize) -> Option<Unreached> {
             at + offset_of!(CUnreached, name),
             field_size(|entry: &CUnreached| &entry.name),
         ),
-        reason: REASONS.get(reason)?,
+        reason: REASONS.get((reason & !FILTERED) as usize)?,
+        filtered: reason & FILTERED != 0,
         count,
     })
 }

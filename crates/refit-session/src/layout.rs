@@ -3,7 +3,8 @@
 //! written.
 
 use crate::page::{
-    CALL_SLOTS, DIRECTORIES, EVENTS, LATENCIES, QUEUES, RULES, SLOTS, TEXT, UNREACHED, USERS,
+    CALL_SLOTS, DIRECTORIES, EVENTS, FILTER, LATENCIES, QUEUES, RULES, SLOTS, TEXT, UNREACHED,
+    USERS,
 };
 use crate::printable;
 
@@ -73,6 +74,8 @@ pub struct CPolicy {
     pub seccomp_filters: u32,
     pub root_dev: u64,
     pub root_ino: u64,
+    pub filter_length: u64,
+    pub filter: [u64; FILTER],
     pub disk: CDisk,
     pub rules: [CRule; RULES],
     pub text: [u8; TEXT],

@@ -30,9 +30,10 @@ pub use directory::{Session, SessionError, base, is_tmpfs, remove_abandoned};
 pub use event::{Event, now_ns};
 pub use image::{
     Counter, Directory, IMAGE_DEEPBIND, IMAGE_NO_EVENT_RING, IMAGE_ODIRECT_OFF, IMAGE_OWN_RING,
-    IMAGE_OWN_SECCOMP, IMAGE_SHARED_SLOT, IMAGE_SIZE, IMAGE_SYNC_OFF, Image, Slot, Unreached,
+    IMAGE_OWN_SECCOMP, IMAGE_SHARED_SLOT, IMAGE_SIZE, IMAGE_SYNC_OFF, IMAGE_UNFILTERED, Image,
+    Slot, Unreached,
 };
-pub use page::{ANSWERS, CALLS, COOKIE, EVENTS, LATENCIES, REASONS};
+pub use page::{ANSWERS, CALLS, COOKIE, EVENTS, FILTER_IS_THERE, LATENCIES, REASONS};
 pub use policy::{
     DISK_SIZE, Disk, Knob, POLICY_COUNT, POLICY_DENY_RINGS, POLICY_FLAGS, POLICY_FOLLOW,
     POLICY_NOTIFIED, POLICY_SECCOMP_FILTERS, POLICY_TRACE, Policy, Rule, TooLong, When,

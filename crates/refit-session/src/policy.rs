@@ -3,7 +3,7 @@
 use std::mem::{offset_of, size_of};
 
 use crate::layout::{CDisk, CPolicy, CRule, put};
-use crate::page::{LATENCIES, MAGIC, RULES, TEXT, VERSION};
+use crate::page::{FILTER, LATENCIES, MAGIC, RULES, TEXT, VERSION};
 
 /// Make an image file and count (`REFIT_POLICY_COUNT`).
 pub const POLICY_COUNT: u32 = 1;
@@ -93,6 +93,9 @@ pub struct Policy {
     pub env: Vec<String>,
     /// Seccomp filters of the program at its start, refit's own among them.
     pub seccomp_filters: u32,
+    /// Instructions of the filter that the preload puts beneath what it cannot
+    /// reach, each as the eight bytes of a `struct sock_filter`; empty: none.
+    pub filter: Vec<u64>,
     /// Device and inode of "/".
     pub root: (u64, u64),
     /// The emulated disk.
@@ -111,7 +114,7 @@ impl Policy {
     /// The bytes of the `policy` file.
     ///
     /// # Errors
-    /// [`TooLong`] when there are more than [`RULES`] rules, an executable's
+    /// [`TooLong`] when there are more than [`RULES`] rules or [`FILTER`] instructions, an executable's
     /// name has more than 63 bytes, or the strings exceed [`TEXT`] bytes.
     pub fn to_bytes(&self) -> Result<Vec<u8>, TooLong> {
         let mut page = vec![0; size_of::<CPolicy>()];
@@ -135,7 +138,7 @@ impl Policy {
             .iter()
             .map(|rule| rule.path.as_deref().map_or(0, |path| put_text(&[path])))
             .collect();
-        if text.len() > TEXT || self.rules.len() > RULES {
+        if text.len() > TEXT || self.rules.len() > RULES || self.filter.len() > FILTER {
             return Err(TooLong);
         }
         put(&mut page, offset_of!(CPolicy, magic), &MAGIC.to_ne_bytes());
@@ -186,6 +189,16 @@ impl Policy {
             offset_of!(CPolicy, root_ino),
             &inode.to_ne_bytes(),
         );
+        let length = self.filter.len() as u64;
+        put(
+            &mut page,
+            offset_of!(CPolicy, filter_length),
+            &length.to_ne_bytes(),
+        );
+        for (i, instruction) in self.filter.iter().enumerate() {
+            let at = offset_of!(CPolicy, filter) + i * size_of::<u64>();
+            put(&mut page, at, &instruction.to_ne_bytes());
+        }
         put(&mut page, offset_of!(CPolicy, disk), &self.disk_bytes()[..]);
         put(&mut page, offset_of!(CPolicy, text), &text);
         Ok(page)

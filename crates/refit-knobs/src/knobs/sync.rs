@@ -64,14 +64,16 @@ const OFF: Texts = Texts {
         BY_NUMBER,
         SUBMITTED,
         "with the filter also statically linked, 32-bit, setuid and setgid programs, most Go programs among them, and \
-         system calls made by a program's own instructions: there fsync and its relatives, msync, and O_SYNC where \
-         refit can do the open exactly as the program would; not pwritev2, io_submit and io_uring",
+         system calls made by a program's own instructions: there fsync and its relatives, msync, and, where a \
+         guardian listens (scopes, `disk=`, `--backend seccomp`, or a first program that no preload reaches), O_SYNC \
+         where refit can do the open exactly as the program would; not pwritev2, io_submit and io_uring",
     ],
     not_covered: &[
         "aio_fsync and lio_listio: the real ones run, so that their completion stays true (counted)",
         OWN_RINGS,
         OWN_SECCOMP,
-        "without the filter: system calls made by an instruction of the program's own",
+        "without the filter: system calls made by an instruction of the program's own; also with it in a dynamic program \
+         that another one starts, unless by `--backend seccomp` (named)",
         "without the filter: statically linked, 32-bit, setuid and setgid programs, most Go programs among them (named)",
         "without the filter: programs built for another C library than glibc or musl (named)",
     ],

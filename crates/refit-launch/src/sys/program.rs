@@ -23,6 +23,8 @@ pub struct Program {
     pub envp: Vec<CString>,
     /// Done by the child before its exec.
     pub thp: Option<ThpAction>,
+    /// The child may install filters from then on, and gains no privileges.
+    pub no_new_privs: bool,
     /// In place of refit's own 0, 1 and 2, where it is not the user's to talk
     /// to: then it also gets a session of its own.
     pub apart: Option<Apart>,
@@ -211,6 +213,10 @@ unsafe fn become_program(
         {
             return error;
         }
+        if program.no_new_privs {
+            // Refused by no kernel since 3.5; then a filter is.
+            let _ = rustix::thread::set_no_new_privs(true);
+        }
         // The last thing before the exec: from here on it is the program's.
         if let Some(filter) = filter
             && let Err(error) = filter.install()
@@ -363,6 +369,7 @@ mod tests {
             argv: strings(argv),
             envp: strings(envp),
             thp: None,
+            no_new_privs: false,
             apart: None,
         }
     }

@@ -12,6 +12,8 @@ pub struct Seen {
     pub reason: u32,
     pub script: u32,
     pub sanitizer: u32,
+    pub executable: u32,
+    pub own_calls: u32,
     pub path: [u8; 256],
     pub interpreter: [u8; 128],
 }
@@ -27,6 +29,8 @@ pub fn look(path: &Path) -> Seen {
         reason: 0,
         script: 0,
         sanitizer: 0,
+        executable: 0,
+        own_calls: 0,
         path: [0; 256],
         interpreter: [0; 128],
     };

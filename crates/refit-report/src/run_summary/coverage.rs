@@ -64,11 +64,13 @@ fn filtered(report: &RunReport, lines: &mut Vec<String>) {
         ));
     }
     if !reached.heard {
-        lines.push(
+        let why = if reached.at_exec {
+            "their opens with O_SYNC are real, and not counted; --backend seccomp reaches them"
+        } else {
             "another seccomp listener is installed: opens with O_SYNC that the preload does not \
              reach are real, and not counted"
-                .to_owned(),
-        );
+        };
+        lines.push(why.to_owned());
     }
     for (n, word, what) in [
         (
@@ -113,7 +115,7 @@ fn unknown(report: &RunReport, lines: &mut Vec<String>) {
         lines.push(match unknown.what.as_str() {
             "io_uring" => format!("unknown: {where_} set up {}; syncs in it are not seen", plural(n, "io_uring ring")),
             "own syscall instructions" => {
-                format!("unknown: {where_} makes system calls by its own instructions; syncs among them are not seen")
+                format!("unknown: {where_} makes system calls by its own instructions; syncs among them are not seen (as root, --backend seccomp reaches them)")
             }
             "own seccomp filter" => format!("unknown: {where_} installed a seccomp filter; from then on the preload left its calls alone, and did not time them"),
             "never reported" => format!("unknown: {} should have reported and did not", plural(n, "program")),

@@ -65,7 +65,7 @@ fn mirror() -> Table {
         "refit_event_ring" CEventRing { flushes events ring }
         "refit_policy" CPolicy {
             magic version flags rule_count library preloads session env seccomp_filters
-            root_dev root_ino disk rules text
+            root_dev root_ino filter_length filter disk rules text
         }
         "refit_counter" CCounter { seen suppressed real waited_ns injected }
         "refit_slot" CSlot { pid pad32 pad calls }
@@ -81,12 +81,15 @@ fn mirror() -> Table {
         ("REFIT_MAGIC", MAGIC),
         ("REFIT_VERSION", VERSION.into()),
         ("REFIT_COOKIE", COOKIE),
+        ("REFIT_FILTER_IS_THERE", FILTER_IS_THERE.into()),
+        ("REFIT_UNREACHED_FILTERED", FILTERED.into()),
         ("REFIT_CALL_COUNT", CALLS.len() as u64),
         ("REFIT_CALL_SLOTS", CALL_SLOTS as u64),
         ("REFIT_REASON_COUNT", REASONS.len() as u64),
         ("REFIT_LATENCIES", LATENCIES as u64),
         ("REFIT_QUEUES", QUEUES as u64),
         ("REFIT_EVENTS", EVENTS as u64),
+        ("REFIT_FILTER", FILTER as u64),
         ("REFIT_RULES", RULES as u64),
         ("REFIT_TEXT", TEXT as u64),
         ("REFIT_DIRECTORIES", DIRECTORIES as u64),
@@ -125,6 +128,7 @@ fn mirror() -> Table {
         ("REFIT_IMAGE_SHARED_SLOT", IMAGE_SHARED_SLOT.into()),
         ("REFIT_IMAGE_NO_EVENT_RING", IMAGE_NO_EVENT_RING.into()),
         ("REFIT_IMAGE_OWN_IO_URING", IMAGE_OWN_RING.into()),
+        ("REFIT_IMAGE_UNFILTERED", IMAGE_UNFILTERED.into()),
         // This crate reads no entry but a valid one.
         ("REFIT_ENTRY_FREE", 0),
         ("REFIT_ENTRY_CLAIMED", 1),

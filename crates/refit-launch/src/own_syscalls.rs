@@ -1,0 +1,151 @@
+//! System call instructions of an executable's own.
+//!
+//! A preload sees calls through the C library only. Calls that an executable
+//! makes with a `syscall` instruction of its own (assembly, a private runtime, a
+//! crate that does without a C library) are reached by a filter, or else reported
+//! as unknown instead of 0.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use memchr::memmem;
+
+/// Bytes that are looked at together, and how many of them once more with the
+/// next ones: what belongs to one instruction is never cut.
+const CHUNK: usize = 32 * 1024;
+const OVERLAP: usize = 64;
+/// Program headers lie in the first page of every usual executable.
+const HEADERS: usize = 4096;
+
+/// x86-64 numbers of calls that make data durable, and of those under which
+/// such calls hide: msync, fsync, fdatasync, sync, io_submit, sync_file_range,
+/// syncfs, io_uring_setup, io_uring_enter (asm/unistd_64.h).
+const NUMBERS: [u32; 9] = [26, 74, 75, 162, 209, 277, 306, 425, 426];
+
+const SYSCALL: &[u8] = &[0x0f, 0x05];
+
+/// Whether the executable file at `path` seems to make durability calls by
+/// instructions of its own. `false` where it cannot be read.
+#[must_use]
+pub fn has_own_syscalls(path: &Path) -> bool {
+    let is_file = fs::metadata(path).is_ok_and(|meta| meta.is_file());
+    is_file && File::open(path).is_ok_and(|file| file_has(&file).unwrap_or(false))
+}
+
+/// Reads code piece by piece into one buffer: this happens at the end of each
+/// run, and executables are large.
+fn file_has(file: &File) -> io::Result<bool> {
+    let mut headers = vec![0; HEADERS];
+    let size = file.read_at(&mut headers, 0)?;
+    headers.truncate(size);
+    let mut chunk = vec![0; CHUNK];
+    for (mut at, end) in code(&headers) {
+        while at < end {
+            let want = usize::try_from(end - at).unwrap_or(CHUNK).min(CHUNK);
+            let got = file.read_at(&mut chunk[..want], at)?;
+            if code_has(&chunk[..got]) {
+                return Ok(true);
+            }
+            if got < CHUNK {
+                break;
+            }
+            at += (got - OVERLAP) as u64;
+        }
+    }
+    Ok(false)
+}
+
+/// Either one of our numbers is loaded into eax shortly before the instruction,
+/// or the result is compared with -4095 (all errors) shortly after it: a
+/// wrapper for any number, as in Go's runtime.
+fn code_has(code: &[u8]) -> bool {
+    memmem::find_iter(code, SYSCALL).any(|at| {
+        let before = &code[at.saturating_sub(32)..at];
+        let after = &code[at + 2..code.len().min(at + 2 + 8)];
+        let loads = before
+            .windows(5)
+            .any(|w| w[0] == 0xb8 && is_number(&w[1..5]))
+            || before
+                .windows(7)
+                .any(|w| w[..3] == [0x48, 0xc7, 0xc0] && is_number(&w[3..7]));
+        let wraps = after
+            .windows(6)
+            .any(|w| w == [0x48, 0x3d, 0x01, 0xf0, 0xff, 0xff]);
+        loads || wraps
+    })
+}
+
+fn is_number(bytes: &[u8]) -> bool {
+    let number = u32::from_le_bytes(bytes.try_into().expect("four bytes"));
+    NUMBERS.contains(&number)
+}
+
+/// Where the executable segments of a 64-bit ELF file begin and end.
+fn code(headers: &[u8]) -> impl Iterator<Item = (u64, u64)> {
+    let is_elf64 = headers.starts_with(&[0x7f, b'E', b'L', b'F', 2]);
+    let offset = u64_at(headers, 32).unwrap_or_default();
+    let count = u64_at(headers, 56).unwrap_or_default() & 0xffff; // e_phnum, 16 bits
+    (0..if is_elf64 { count } else { 0 }).filter_map(move |i| {
+        let header = usize::try_from(offset.checked_add(i * 56)?).ok()?;
+        let type_and_flags = u64_at(headers, header)?;
+        let is_load = type_and_flags & 0xffff_ffff == 1;
+        let is_executable = type_and_flags >> 32 & 1 != 0;
+        let start = u64_at(headers, header.checked_add(8)?)?;
+        let end = start.checked_add(u64_at(headers, header.checked_add(32)?)?)?;
+        (is_load && is_executable).then_some((start, end))
+    })
+}
+
+fn u64_at(file: &[u8], at: usize) -> Option<u64> {
+    let bytes = file.get(at..at.checked_add(8)?)?;
+    Some(u64::from_le_bytes(bytes.try_into().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_loaded_number_and_a_generic_wrapper_are_found() {
+        let fsync = [0xb8, 74, 0, 0, 0, 0x0f, 0x05, 0xc3];
+        let getpid = [0xb8, 39, 0, 0, 0, 0x0f, 0x05, 0xc3];
+        let wrapper = [0x0f, 0x05, 0x48, 0x3d, 0x01, 0xf0, 0xff, 0xff];
+        assert!(code_has(&fsync));
+        assert!(!code_has(&getpid));
+        assert!(code_has(&wrapper));
+        assert!(!code_has(&[0x0f, 0x05]));
+    }
+
+    #[test]
+    fn no_elf_file_has_none() {
+        assert!(!has_own_syscalls(Path::new("/etc/passwd")));
+        assert!(!has_own_syscalls(Path::new("/nonexistent")));
+    }
+
+    #[test]
+    fn a_damaged_executable_never_panics() {
+        let whole = fs::read("/bin/true").unwrap();
+        let mut state = 0x2545_f491_4f6c_dd1d_u64;
+        let mut random = |below: usize| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            usize::try_from(state % below as u64).unwrap()
+        };
+        assert!(code(&whole).next().is_some(), "/bin/true has code");
+        for _ in 0..500 {
+            let mut file = whole.clone();
+            // Headers and tables lie at the beginning; sizes get extreme values.
+            for _ in 0..4 {
+                let at = random(2_048);
+                file[at] = [0, 1, 0x7f, 0x80, 0xff][random(5)];
+            }
+            file.truncate(random(whole.len()) + 1);
+            let damaged = tempfile::NamedTempFile::new().unwrap();
+            fs::write(damaged.path(), &file).unwrap();
+            let _ = has_own_syscalls(damaged.path());
+        }
+    }
+}
