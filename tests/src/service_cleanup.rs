@@ -1,6 +1,7 @@
 //! Comparisons of services that are interrupted once, twice, or killed: nothing of them goes on, nothing stays.
 
 use std::fs;
+use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 
 use serde_json::Value;
@@ -18,6 +19,7 @@ pub const TESTS: &[Test] = &[
     test!(one_interruption_finishes_the_round_pair),
     test!(the_second_interruption_ends_the_window_at_once),
     test!(the_second_interruption_ends_every_phase_at_once),
+    test!(a_process_whose_first_thread_has_ended_is_ended_too),
     test!(what_a_killed_comparison_left_is_ended_and_removed_by_the_next),
     test!(what_a_killed_check_left_is_ended_and_removed_by_the_next),
     test!(nobody_removes_what_is_still_used),
@@ -183,6 +185,32 @@ fn hanging<'a>(env: &'a TestEnv, name: &str) -> RecipeFolder<'a> {
     RecipeFolder::service(env, name).text("load.command", &hangs)
 }
 
+/// exit(2) by number ends the first thread alone.
+const FIRST_THREAD_ENDS: &str = "python3 -c 'import ctypes, threading, time
+threading.Thread(target=time.sleep, args=(600,)).start()
+ctypes.CDLL(None).syscall(60, 0)'";
+
+fn a_process_whose_first_thread_has_ended_is_ended_too(env: &TestEnv) -> Outcome {
+    let program = env.program("line_service");
+    let start = format!(
+        "{FIRST_THREAD_ENDS} & echo $! >>{}; exec {program} serve $REFIT_PORT_LINE lines",
+        env.path("started")
+    );
+    let folder = RecipeFolder::service(env, "thread")
+        .text("service.start", &start)
+        .set("service.stop-timeout", "'2s'");
+    let output = folder.check();
+    folder.nothing_left();
+    let started = fs::read_to_string(env.path("started")).expect("the service was started");
+    assert!(!started.is_empty(), "{}", described(&output));
+    for pid in started.lines() {
+        wait_until(&described(&output), || {
+            !Path::new("/proc").join(pid).exists()
+        });
+    }
+    Outcome::Pass
+}
+
 fn what_a_killed_comparison_left_is_ended_and_removed_by_the_next(env: &TestEnv) -> Outcome {
     let next = RecipeFolder::command(env, "next");
     let program = env.program("line_service");
@@ -201,6 +229,13 @@ fn what_a_killed_comparison_left_is_ended_and_removed_by_the_next(env: &TestEnv)
         (
             "daemon",
             format!("{program} daemon $REFIT_PORT_LINE lines; true"),
+        ),
+        // Its files and its environment are shown for its second thread only.
+        (
+            "thread",
+            format!(
+                "cd /; {FIRST_THREAD_ENDS} & exec {program} serve $REFIT_PORT_LINE $REFIT_DIR/lines"
+            ),
         ),
     ] {
         let note = format!(

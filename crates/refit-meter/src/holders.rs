@@ -2,7 +2,9 @@
 
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+use crate::stat::Stat;
 
 /// Processes below `proc` whose environment names `directory` as `REFIT_DIR`,
 /// and those without a terminal whose working directory, root, executable or an
@@ -23,7 +25,7 @@ pub fn uses_directory(proc: &Path, directory: &Path) -> Vec<u32> {
     };
     let lies_in = |link: &Path| fs::read_link(link).is_ok_and(|path| path.starts_with(directory));
     let uses = |pid: &u32| {
-        let at = proc.join(pid.to_string());
+        let at = living_thread(proc.join(pid.to_string()));
         is_started_for_it(&at)
             || !has_terminal(&at)
                 && (["cwd", "root", "exe"]
@@ -38,6 +40,19 @@ pub fn uses_directory(proc: &Path, directory: &Path) -> Vec<u32> {
     let entries = fs::read_dir(proc).into_iter().flatten().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     pids.filter(uses).collect()
+}
+
+/// Where to look at a process: once its first thread has ended, the files and the
+/// environment are shown for the other threads only.
+fn living_thread(process: PathBuf) -> PathBuf {
+    let lives = |at: &Path| Stat::read(at).is_some_and(|stat| !stat.leader_ended());
+    if lives(&process) {
+        return process;
+    }
+    let threads = fs::read_dir(process.join("task"));
+    let mut threads = threads.into_iter().flatten().flatten();
+    let living = threads.find(|thread| lives(&thread.path()));
+    living.map_or(process, |thread| thread.path())
 }
 
 /// Field 7 of /proc/PID/stat, tty_nr, is 0 without one (proc(5)).

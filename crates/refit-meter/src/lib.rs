@@ -19,6 +19,6 @@ pub use holders::uses_directory;
 pub use memory::{MemorySample, memory_available, memory_sample};
 pub use pressure::Pressure;
 pub use sampler::MemorySampler;
-pub use tree::{descendants, process_name, top_of};
+pub use tree::{descendants, has_ended, process_name, top_of};
 pub use usage::{TreeUsage, tree_usage};
 pub use witness::{Caller, Directory, Testimony, Witness, Witnessed};

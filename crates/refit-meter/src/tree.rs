@@ -78,6 +78,13 @@ pub fn top_of(proc: &Path, pids: &[u32], leader: u32) -> Option<u32> {
     top.map(|(pid, _)| *pid)
 }
 
+/// Whether a process has ended, and perhaps waits to be reaped: all of it, for its
+/// other threads may go on when the first one has ended.
+#[must_use]
+pub fn has_ended(proc: &Path, pid: u32) -> bool {
+    Stat::read(&at(proc, pid)).is_none_or(|stat| stat.ended())
+}
+
 /// The name of a process, for messages: at most 15 bytes, of its own choice
 /// (proc_pid_comm(5)), and so [`printable`].
 #[must_use]

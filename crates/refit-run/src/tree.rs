@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use refit_meter::descendants;
+use refit_meter::{descendants, has_ended};
 use rustix::process::{
     Pid, Signal, WaitOptions, getpid, kill_process, set_child_subreaper, waitpid,
 };
@@ -107,11 +107,18 @@ fn empty(path: &Path) {
         if !killed {
             left.iter().for_each(|pid| kill(*pid));
         }
-        if left.is_empty() || began.elapsed() > DEATH {
+        // A process that is just ending is not listed any more, and the cgroup cannot be removed yet.
+        if (left.is_empty() && !is_populated(path)) || began.elapsed() > DEATH {
             return;
         }
         sleep(Duration::from_millis(2));
     }
+}
+
+/// cgroups(7), cgroup.events: also of the cgroups below it.
+fn is_populated(cgroup: &Path) -> bool {
+    let events = fs::read_to_string(cgroup.join("cgroup.events")).unwrap_or_default();
+    events.lines().any(|line| line == "populated 1")
 }
 
 fn procs(cgroup: &Path) -> Vec<u32> {
@@ -202,11 +209,14 @@ impl Tree {
         };
         let tools = self.tool.get().map(with_self).unwrap_or_default();
         match part {
-            Part::Tools => tools.into_iter().filter(|pid| is_alive(*pid)).collect(),
+            Part::Tools => tools
+                .into_iter()
+                .filter(|pid| !has_ended(proc, *pid))
+                .collect(),
             // Orphans are the service's: its daemons leave their parents.
             Part::Service => descendants(proc, getpid().as_raw_nonzero().get().unsigned_abs())
                 .into_iter()
-                .filter(|pid| !tools.contains(pid) && is_alive(*pid))
+                .filter(|pid| !tools.contains(pid) && !has_ended(proc, *pid))
                 .collect(),
         }
     }
@@ -278,11 +288,4 @@ impl Tree {
             let _ = set_child_subreaper(None);
         }
     }
-}
-
-/// Whether it has not ended; a zombie has.
-fn is_alive(pid: u32) -> bool {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    stat.rsplit_once(") ")
-        .is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
 }
