@@ -13,13 +13,14 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::runner::{Outcome, Test};
-use crate::test_env::{TestEnv, refit_path, wait_for, wait_until};
+use crate::test_env::{TestEnv, expect_code, refit_path, wait_for, wait_until};
 use crate::{sys, test};
 
 pub const TESTS: &[Test] = &[
     test!(killed_again_and_again_it_never_costs_a_call).limit_seconds(3600),
     test!(a_stopped_one_is_replaced),
     test!(it_is_not_all_in_one_session),
+    test!(memory_that_does_not_answer_holds_up_its_own_call_alone),
 ];
 
 /// Calls under way at any time.
@@ -220,5 +221,31 @@ fn it_is_not_all_in_one_session(env: &TestEnv) -> Outcome {
     });
     let report = waiting.finish();
     assert_eq!(report["totals"]["fsync"]["suppressed"], 1, "{report:#}");
+    Outcome::Pass
+}
+
+/// An openat2 whose flags are in a page of a file whose server does not answer.
+fn memory_that_does_not_answer_holds_up_its_own_call_alone(env: &TestEnv) -> Outcome {
+    env.require_root();
+    let (program, json) = (env.program("stuck_memory"), env.path("report.json"));
+    let place = env.subdir("place");
+    let settings = ["run", "--json", &json, "--backend", "seccomp", "sync=off"];
+    let output = env.refit(&[&settings[..], &["--", &program, &place]].concat());
+    if output.status.code() == Some(77) {
+        env.skip("FUSE is not allowed here");
+    }
+    expect_code(&output, 0);
+    let longest: u64 = String::from_utf8_lossy(&output.stdout)
+        .trim()
+        .parse()
+        .expect("it prints a number");
+    assert!(
+        longest < 1000,
+        "a call of another process took {longest} ms"
+    );
+    let text = fs::read_to_string(&json).expect("refit wrote it");
+    let report: Value = serde_json::from_str(&text).expect("it is JSON");
+    assert_eq!(report["totals"]["fsync"]["suppressed"], 100, "{report:#}");
+    assert_eq!(find(&report, "takeovers").unwrap_or_default(), 0);
     Outcome::Pass
 }

@@ -145,7 +145,7 @@ fn path_unknown(experiment: &Experiment, warnings: &mut Vec<Warning>) {
         if runs.any(|run| run.run.coverage.path_unknown > 0) {
             warnings.push(warning(
                 format!(
-                    "{}: some calls were real because their file could not be identified (a chroot, or no /proc)",
+                    "{}: some calls were real because their file could not be identified (a chroot, no /proc, or memory that cannot be read)",
                     variant.name
                 ),
                 "run refit as root: it then intercepts them through seccomp",

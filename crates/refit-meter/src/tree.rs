@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-use refit_session::names::{GUARDIAN, OPENER};
+use refit_session::names::{GUARDIAN, OPENER, READER};
 use refit_session::printable;
 
 use crate::stat::Stat;
@@ -19,7 +19,7 @@ pub(crate) fn at(proc: &Path, pid: u32) -> std::path::PathBuf {
 fn is_guardian(proc: &Path, pid: u32) -> bool {
     let exe = |whose: &Path| fs::read_link(whose.join("exe")).ok();
     process_name(proc, pid).is_some_and(|name| {
-        [GUARDIAN, OPENER].iter().any(|own| own.to_bytes() == name.as_bytes())
+        [GUARDIAN, OPENER, READER].iter().any(|own| own.to_bytes() == name.as_bytes())
     })
         // One that has ended has no executable any more.
         && exe(&at(proc, pid)).is_none_or(|theirs| Some(theirs) == exe(Path::new("/proc/self")))

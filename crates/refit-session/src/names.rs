@@ -10,6 +10,8 @@ use rustix::rand::{GetRandomFlags, getrandom};
 pub const GUARDIAN: &CStr = c"refit-guardian";
 /// The name of the processes that open files for them.
 pub const OPENER: &CStr = c"refit-opener";
+/// The name of those that read what calls point to.
+pub const READER: &CStr = c"refit-reader";
 
 /// A prefix and random digits. With nothing but the prefix a user's own
 /// `refit-notes` would be taken for a remainder of refit's.

@@ -13,6 +13,7 @@ use rustix::process::{Signal, pidfd_send_signal};
 use super::decision::{Decider, Decision, counter_of};
 use super::memory::{GuardianMemory, SLOTS};
 use super::opener::{KERNELS, OPENED, Opening};
+use super::reader::{self, Readers, Reading};
 use super::request::Request;
 use super::tally::{Fate, Tally};
 use super::{Orders, Role, look, trace};
@@ -40,6 +41,8 @@ pub struct Active<'a> {
     held: BTreeSet<(u64, usize)>,
     /// Processes that open files, and the slots of the calls.
     openers: Vec<(Child, usize)>,
+    /// Processes that read what calls point to.
+    readers: Readers,
     /// Where calls are traced.
     trace: Option<&'a EventRing>,
 }
@@ -61,6 +64,7 @@ impl<'a> Active<'a> {
             tally: Tally::new(&memory.tally),
             held: BTreeSet::new(),
             openers: Vec::new(),
+            readers: Readers::default(),
             trace: orders.ring.filter(|_| traces),
         };
         for index in 0..SLOTS {
@@ -110,9 +114,11 @@ impl<'a> Active<'a> {
             self.memory.steps.fetch_add(1, Relaxed);
             let now = now_ns();
             self.let_go(now);
+            self.assign_readers(now);
             let soon = (standby.is_none() || !self.openers.is_empty()).then_some(now + SOON_NS);
             let next = self.held.first().map(|(until, _)| *until);
-            let until = soon.into_iter().chain(next).min();
+            let reading = self.readers.next_ns();
+            let until = soon.into_iter().chain(next).chain(reading).min();
             let timeout = until.map(|until| {
                 let left = until.saturating_sub(now);
                 Timespec {
@@ -125,7 +131,10 @@ impl<'a> Active<'a> {
                 .iter()
                 .chain(self.openers.iter().map(|(child, _)| child));
             fds.extend(
-                others.map(|child| PollFd::from_borrowed_fd(child.pidfd.as_fd(), PollFlags::IN)),
+                others
+                    .map(|child| child.pidfd.as_fd())
+                    .chain(self.readers.events())
+                    .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)),
             );
             if poll(&mut fds, timeout.as_ref()).is_err() {
                 continue;
@@ -134,13 +143,17 @@ impl<'a> Active<'a> {
             let mut ended = fds[1..].iter().map(|fd| !fd.revents().is_empty());
             let standby_ended = standby.is_some() && ended.next() == Some(true);
             let ended: Vec<bool> = ended.collect();
+            let (ended, read) = ended.split_at(self.openers.len());
             drop(fds);
             if notification.contains(PollFlags::IN) {
                 self.take();
             } else if notification.contains(PollFlags::HUP) {
                 return None;
             }
-            self.end_opens(&ended);
+            self.end_opens(ended);
+            for (index, reading) in self.readers.collect(read) {
+                self.go_on(index, reading);
+            }
             if standby_ended && let Some(ended) = standby.take() {
                 ended.reap();
             }
@@ -166,12 +179,37 @@ impl<'a> Active<'a> {
             memory.tally.crowded.fetch_add(1, Relaxed);
             return self.finish(slot, notification.id, Answer::Continue);
         }
-        self.decide(index, call, &notification);
+        if reader::is_needed(call) {
+            self.readers.add(index, now_ns());
+        } else {
+            self.decide(index, call, &notification, Reading::Nothing);
+        }
     }
 
-    fn decide(&mut self, index: usize, call: Call, notification: &Notification) {
+    /// Calls that were not read in time go to the kernel; others to readers.
+    fn assign_readers(&mut self, now_ns: u64) {
+        self.readers.assign(self.memory, &mut self.decider);
+        for index in self.readers.overdue(now_ns) {
+            self.memory.tally.path_unknown.fetch_add(1, Relaxed);
+            self.go_on(index, Reading::Nothing);
+        }
+    }
+
+    /// Decides a call that was with a reader.
+    fn go_on(&mut self, index: usize, reading: Reading) {
+        let notification = self.memory.slots[index].read();
+        let call = |of: &Notification| filter::call(of.arch, of.number);
+        if let Some((notification, call)) = notification.and_then(|of| Some((of, call(&of)?))) {
+            self.decide(index, call, &notification, reading);
+        }
+    }
+
+    fn decide(&mut self, index: usize, call: Call, notification: &Notification, reading: Reading) {
         let slot = &self.memory.slots[index];
-        let request = Request::of(call, notification);
+        let request = match reading {
+            Reading::Open(request) => Some(request),
+            Reading::Nothing | Reading::Decided(_) => Request::of(call, notification),
+        };
         let opens = matches!(call, Call::Open | Call::Openat | Call::Openat2);
         if opens && !request.is_some_and(|request| request.is_sync()) {
             return self.finish(slot, notification.id, Answer::Continue);
@@ -189,9 +227,10 @@ impl<'a> Active<'a> {
         let Some(exe) = exe.as_deref().map(look::basename) else {
             return self.end(index, notification, Answer::Continue, Fate::Real);
         };
-        let decision = match request {
-            Some(request) => self.decider.of_open(&request, notification, exe),
-            None => self.decider.of_call(call, notification, exe),
+        let decision = match (request, reading) {
+            (Some(request), _) => self.decider.of_open(&request, notification, exe),
+            (None, Reading::Decided(decision)) => decision,
+            (None, _) => self.decider.of_call(call, notification, exe),
         };
         match (decision, request) {
             (Decision::Now(answer, fate), _) => self.end(index, notification, answer, fate),

@@ -42,6 +42,29 @@ pub enum Decision {
     Open,
 }
 
+impl Decision {
+    /// For another process of the guardian's; an open is not one of these.
+    pub fn words(self) -> [u64; 2] {
+        match self {
+            Decision::Now(_, Fate::Real) | Decision::Open => [1, 0],
+            Decision::Now(Answer::Error(errno), _) => [2, u64::from(errno.cast_unsigned())],
+            Decision::Now(..) => [3, 0],
+            Decision::Hold { until_ns } => [4, until_ns],
+        }
+    }
+
+    /// The reverse; `None` for others.
+    pub fn of_words([what, value]: [u64; 2]) -> Option<Decision> {
+        match what {
+            1 => Some(REAL),
+            2 => Some(Decision::Now(Answer::Error(value as i32), Fate::Injected)),
+            3 => Some(SUPPRESSED),
+            4 => Some(Decision::Hold { until_ns: value }),
+            _ => None,
+        }
+    }
+}
+
 /// The kernel does it.
 const REAL: Decision = Decision::Now(Answer::Continue, Fate::Real);
 const SUPPRESSED: Decision = Decision::Now(Answer::Value(0), Fate::Suppressed);
@@ -95,7 +118,8 @@ impl<'a> Decider<'a> {
         }
     }
 
-    /// The decision about a call of this executable (a basename), other than an open.
+    /// The decision about a call of this executable (a basename), other than an open
+    /// or an msync.
     pub fn of_call(&mut self, call: Call, notification: &Notification, exe: &[u8]) -> Decision {
         match call {
             Call::Fsync | Call::Fdatasync => self.of_file(notification, exe, true),
@@ -105,7 +129,6 @@ impl<'a> Decider<'a> {
                 Some(file) => self.of_all(exe, Some(file.device)),
                 None => REAL,
             },
-            Call::Msync => self.of_memory(notification, exe),
             Call::Pwritev2 => {
                 // The guardian cannot write the data for the program.
                 self.pass_disk_by(exe);
@@ -192,7 +215,8 @@ impl<'a> Decider<'a> {
         }
     }
 
-    fn of_memory(&mut self, notification: &Notification, exe: &[u8]) -> Decision {
+    /// The decision about an msync. It can take for ever: see `reader.rs`.
+    pub fn of_memory(&mut self, notification: &Notification, exe: &[u8]) -> Decision {
         let [from, length, flags, ..] = notification.args;
         // Other flags (MS_INVALIDATE) can make it fail.
         if flags & INT != u64::from(libc::MS_SYNC.cast_unsigned()) {

@@ -16,6 +16,7 @@ mod look;
 mod maps;
 mod memory;
 mod opener;
+mod reader;
 mod request;
 mod rules;
 mod standby;

@@ -52,7 +52,7 @@ const HOW: usize = 24;
 const MOST: usize = 4096;
 
 impl Request {
-    /// Of this call; `None` when it is unknown, or is not an open.
+    /// Of a call that has it in registers; `None` for any other.
     pub fn of(call: Call, notification: &Notification) -> Option<Request> {
         let [a, b, c, d, ..] = notification.args;
         let known = |flags: u64| flags as u32 & KNOWN.cast_unsigned();
@@ -71,36 +71,57 @@ impl Request {
                 mode: d as u32 & 0o7777,
                 resolve: 0,
             },
-            Call::Openat2 => {
-                let size = usize::try_from(d)
-                    .ok()
-                    .filter(|d| (HOW..=MOST).contains(d))?;
-                let mut how = vec![0; size];
-                memory(notification.tid)?.read_exact_at(&mut how, c).ok()?;
-                // Fields of a later kernel, which are unknown here (E2BIG).
-                if how[HOW..].iter().any(|byte| *byte != 0) {
-                    return None;
-                }
-                let word = |i: usize| {
-                    let bytes = how[8 * i..8 * i + 8].try_into();
-                    u64::from_ne_bytes(bytes.expect("eight bytes"))
-                };
-                let request = Request {
-                    directory: a as i32,
-                    path: b,
-                    flags: u32::try_from(word(0)).ok()?,
-                    mode: u32::try_from(word(1)).ok()?,
-                    resolve: word(2),
-                };
-                // A mode without O_CREAT is refused.
-                let creates = request.has(libc::O_CREAT) || request.has(libc::O_TMPFILE);
-                if request.mode != 0 && !creates {
-                    return None;
-                }
-                request
-            }
             _ => return None,
         })
+    }
+
+    /// What an openat2 requests; `None` when it is unknown, or the kernel refuses it.
+    /// It can take for ever: see `reader.rs`.
+    pub fn in_memory(notification: &Notification) -> Option<Request> {
+        let [directory, path, how_at, size, ..] = notification.args;
+        let size = usize::try_from(size)
+            .ok()
+            .filter(|size| (HOW..=MOST).contains(size))?;
+        let mut how = vec![0; size];
+        memory(notification.tid)?
+            .read_exact_at(&mut how, how_at)
+            .ok()?;
+        // Fields of a later kernel, which are unknown here (E2BIG).
+        if how[HOW..].iter().any(|byte| *byte != 0) {
+            return None;
+        }
+        let word = |i: usize| {
+            let bytes = how[8 * i..8 * i + 8].try_into();
+            u64::from_ne_bytes(bytes.expect("eight bytes"))
+        };
+        let request = Request {
+            directory: directory as i32,
+            path,
+            flags: u32::try_from(word(0)).ok()?,
+            mode: u32::try_from(word(1)).ok()?,
+            resolve: word(2),
+        };
+        // A mode without O_CREAT is refused.
+        let creates = request.has(libc::O_CREAT) || request.has(libc::O_TMPFILE);
+        (request.mode == 0 || creates).then_some(request)
+    }
+
+    /// For another process of the guardian's.
+    pub fn words(&self) -> [u64; 5] {
+        let directory = u64::from(self.directory.cast_unsigned());
+        let (flags, mode) = (u64::from(self.flags), u64::from(self.mode));
+        [directory, self.path, flags, mode, self.resolve]
+    }
+
+    /// The reverse.
+    pub fn of_words([directory, path, flags, mode, resolve]: [u64; 5]) -> Request {
+        Request {
+            directory: directory as i32,
+            path,
+            flags: flags as u32,
+            mode: mode as u32,
+            resolve,
+        }
     }
 
     /// Whether these bits are set.
@@ -125,7 +146,8 @@ fn memory(tid: u32) -> Option<File> {
     File::open(format!("/proc/{tid}/mem")).ok()
 }
 
-/// The path at this address; `None`: there is none, or it is too long.
+/// The path at this address; `None`: there is none, or it is too long. It can take
+/// for ever.
 pub fn path(tid: u32, at: u64) -> Option<CString> {
     const PAGE: u64 = 4096;
     let memory = memory(tid)?;
@@ -164,7 +186,8 @@ mod tests {
     fn openat2_is_read_from_memory() {
         let mut how = [0o4_010_101_u64, 0o640, 8, 0];
         let args = [5, 7, how.as_ptr().addr() as u64, 24, 0, 0];
-        let request = Request::of(Call::Openat2, &notification(args)).unwrap();
+        let of = |args| Request::in_memory(&notification(args));
+        let request = of(args).unwrap();
         let expected = Request {
             directory: 5,
             path: 7,
@@ -175,14 +198,13 @@ mod tests {
         assert_eq!(request, expected);
         assert!(request.is_sync() && request.is_plain(AUDIT_ARCH_X86_64));
         let larger = [5, 7, how.as_ptr().addr() as u64, 32, 0, 0];
-        let of = |args| Request::of(Call::Openat2, &notification(args));
         assert_eq!(of(larger), Some(expected));
         std::hint::black_box(&mut how)[3] = 1;
         assert_eq!(of(larger), None);
         std::hint::black_box(&mut how)[0] = 0o4_010_001;
         assert_eq!(of(args), None, "a mode, and nothing is created");
         let unreadable = [5, 7, 8, 24, 0, 0];
-        assert_eq!(Request::of(Call::Openat2, &notification(unreadable)), None);
+        assert_eq!(of(unreadable), None);
     }
 
     #[test]

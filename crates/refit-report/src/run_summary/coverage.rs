@@ -144,7 +144,7 @@ fn scopes(report: &RunReport, lines: &mut Vec<String>) {
     let coverage = &report.run.coverage;
     if coverage.path_unknown > 0 {
         lines.push(format!(
-            "real, since their file is unknown (a chroot, or no /proc): {}",
+            "real, since their file is unknown (a chroot, no /proc, or memory that cannot be read): {}",
             plural(coverage.path_unknown, "call")
         ));
     }
