@@ -1,6 +1,7 @@
 //! Words and files that are wrong: each gets a sentence and 2, and nothing runs. What nobody agreed to does not run.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 
 use crate::compared::{printed, said};
 use crate::recipe_folder::{RecipeFolder, base, finish, refit};
@@ -160,9 +161,20 @@ fn what_nobody_agreed_to_is_shown_and_does_not_run(env: &TestEnv) -> Outcome {
         }
     }
     folder.nothing_left();
-    // A file beside it that a command may run.
+    // What is different since is named: another text, another mode, a new file, a name that moves the cursor.
     env.file("mine/load.sh", "");
-    expect_code(&compare(&[]), 2);
+    env.file("mine/old", "");
+    expect_code(&compare(&["--yes"]), 0);
+    env.file("mine/load.sh", "\n");
+    env.file("mine/a\u{1b}[2Kb", "");
+    fs::remove_file(env.path("mine/old")).expect("it is ours");
+    let recipe = fs::Permissions::from_mode(0o755);
+    fs::set_permissions(env.path("mine/recipe.toml"), recipe).expect("it is ours");
+    let output = compare(&[]);
+    expect_code(&output, 2);
+    let changes = "refit: changed since you agreed to it:\n  a\\x1b[2Kb (new)\n  load.sh (changed)\n  \
+        old (removed)\n  recipe.toml (changed)\n";
+    assert!(said(&output).contains(changes), "{}", said(&output));
     Outcome::Pass
 }
 

@@ -1,10 +1,13 @@
 //! A recipe's folder: its files, wherever they come from.
 
+use std::collections::BTreeMap;
 use std::fs;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, Read};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+
+use rustix::fs::OFlags;
+use sha2::{Digest, Sha256};
 
 use crate::error::RecipeError;
 
@@ -25,7 +28,7 @@ pub struct ShippedFile {
 include!(concat!(env!("OUT_DIR"), "/shipped.rs"));
 
 /// One file of a folder.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FolderFile {
     /// Below the folder.
     pub path: PathBuf,
@@ -104,7 +107,11 @@ impl Folder {
                 });
             }
             let mut bytes = Vec::new();
-            fs::File::open(&path)
+            // What has become a pipe since is not waited for.
+            fs::File::options()
+                .read(true)
+                .custom_flags(OFlags::NONBLOCK.bits().cast_signed())
+                .open(&path)
                 .and_then(|file| file.take(MOST_BYTES).read_to_end(&mut bytes))
                 .map_err(failed)?;
             self.files.push(FolderFile {
@@ -142,11 +149,54 @@ impl Folder {
         Ok(())
     }
 
-    /// The same for the same files: what was agreed to is what runs.
+    /// By the name of each file, with unusual bytes escaped: its mode and the SHA-256
+    /// of its bytes.
     #[must_use]
-    pub fn fingerprint(&self) -> u64 {
-        let mut hasher = DefaultHasher::new();
-        self.files.hash(&mut hasher);
-        hasher.finish()
+    pub fn digests(&self) -> BTreeMap<String, String> {
+        let digest = |file: &FolderFile| {
+            let name = file.path.as_os_str().as_encoded_bytes();
+            let mode = if file.executable { 755 } else { 644 };
+            let hash = Sha256::digest(&file.bytes);
+            let hash: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
+            (name.escape_ascii().to_string(), format!("{mode} {hash}"))
+        };
+        self.files.iter().map(digest).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn folder(files: &[(&str, &str, bool)]) -> Folder {
+        let file = |(path, text, executable): &(&str, &str, bool)| FolderFile {
+            path: path.into(),
+            bytes: text.as_bytes().to_vec(),
+            executable: *executable,
+        };
+        Folder {
+            origin: None,
+            files: files.iter().map(file).collect(),
+        }
+    }
+
+    #[test]
+    fn digests_tell_names_modes_and_bytes_apart() {
+        let one = folder(&[("a", "abc", false)]).digests();
+        // FIPS 180-2, appendix B.1.
+        let abc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+        assert_eq!(one["a"], format!("644 {abc}"));
+        let others = [
+            folder(&[("b", "abc", false)]),
+            folder(&[("a", "abc", true)]),
+            folder(&[("a", "abd", false)]),
+            folder(&[("a", "abc", false), ("b", "", false)]),
+        ];
+        for other in others {
+            assert_ne!(other.digests(), one);
+        }
+        // A byte, and how it is escaped.
+        let escaped = folder(&[("\n", "", false), ("\\n", "", false)]).digests();
+        assert_eq!(escaped.len(), 2);
     }
 }
