@@ -13,6 +13,7 @@ pub const TESTS: &[Test] = &[
     test!(each_conf_value_is_set_up_on_a_disk_of_its_own).limit_seconds(240),
     test!(what_cannot_be_cut_is_named_with_what_to_type),
     test!(the_commands_of_an_own_folder_are_agreed_to),
+    test!(what_needs_root_says_what_to_type),
 ];
 
 fn a_log_keeps_its_promise_and_without_syncs_not(env: &TestEnv) -> Outcome {
@@ -139,17 +140,37 @@ fn what_cannot_be_cut_is_named_with_what_to_type(env: &TestEnv) -> Outcome {
     Outcome::Pass
 }
 
+/// A recipe with a promise, in the test's directory.
+const MINE: &str = "name = \"mine\"\nquestion.en = \"?\"\n\
+    [load]\ncommand = \"true\"\noperations = 1\nunit = \"run\"\n\
+    [check]\ncommand = \"true\"\n\
+    [promise]\nabout = \"a\"\nacknowledged = \"b\"\nload = \"touch ran; echo 1\"\n\
+    ack = \"fd:1\"\ncheck = \"log:l\"\nlength = \"1s\"\n";
+
+/// Each command names itself where it says what to type as root.
+fn what_needs_root_says_what_to_type(env: &TestEnv) -> Outcome {
+    if env.as_root() {
+        env.skip("it is about other users");
+    }
+    let file = format!("{}/recipe.toml", env.subdir("mine"));
+    fs::write(file, format!("{MINE}[needs]\nroot = true\n")).expect("the directory is ours");
+    let state = env.path("state");
+    for verb in ["crash", "compare", "recipes check"] {
+        let words = [verb.split(' ').collect::<Vec<_>>(), vec!["./mine", "--yes"]].concat();
+        let mut refit = env.refit_command(&words);
+        let output = refit.env("XDG_STATE_HOME", &state).output();
+        let output = output.expect("refit starts");
+        expect_code(&output, 2);
+        let typed = format!("sudo refit {verb} ./mine\n");
+        let text = described(&output);
+        assert!(text.contains(&typed), "{typed:?} is not in {text}");
+    }
+    Outcome::Pass
+}
+
 fn the_commands_of_an_own_folder_are_agreed_to(env: &TestEnv) -> Outcome {
     let folder = env.subdir("mine");
-    fs::write(
-        format!("{folder}/recipe.toml"),
-        "name = \"mine\"\nquestion.en = \"?\"\n\
-         [load]\ncommand = \"true\"\noperations = 1\nunit = \"run\"\n\
-         [check]\ncommand = \"true\"\n\
-         [promise]\nabout = \"a\"\nacknowledged = \"b\"\nload = \"touch ran; echo 1\"\n\
-         ack = \"fd:1\"\ncheck = \"log:l\"\nlength = \"1s\"\n",
-    )
-    .expect("the directory is ours");
+    fs::write(format!("{folder}/recipe.toml"), MINE).expect("the directory is ours");
     let output = env.refit(&["crash", "./mine"]);
     expect_code(&output, 2);
     let errors = String::from_utf8_lossy(&output.stderr);

@@ -81,7 +81,11 @@ impl<'a> Rounds<'a> {
     /// # Errors
     /// What is missing, or excludes another setting.
     pub fn new(request: &'a Request, is_confirmation: bool) -> Result<Self, LabError> {
-        if let Some(missing) = request.recipe.as_ref().and_then(Recipe::missing) {
+        if let Some(missing) = request
+            .recipe
+            .as_ref()
+            .and_then(|recipe| recipe.missing("compare"))
+        {
             return Err(LabError::Missing(missing));
         }
         let Variants { records, settings } = Variants::compared(request)?;

@@ -59,19 +59,20 @@ impl Recipe {
     pub fn promise_missing(&self) -> Option<String> {
         let promise = self.file.promise.as_ref()?;
         self.lacks(&promise.needs, &promise.packages)
-            .or_else(|| self.missing())
+            .or_else(|| self.missing("crash"))
     }
 
-    /// Why it cannot run here, with what to do about it; `None`: it can.
+    /// Why it cannot run here, with what to do about it; `None`: it can. `verb`: the
+    /// command of refit that was typed.
     #[must_use]
-    pub fn missing(&self) -> Option<String> {
+    pub fn missing(&self, verb: &str) -> Option<String> {
         let needs = &self.file.needs;
         if let Some(missing) = self.lacks(needs, &self.file.packages) {
             return Some(missing);
         }
         if needs.root && !geteuid().is_root() {
             return Some(format!(
-                "the recipe {} needs root: its server starts as root\n  in a virtual machine or container of your own: sudo refit compare {}",
+                "the recipe {} needs root: its server starts as root\n  in a virtual machine or container of your own: sudo refit {verb} {}",
                 self.name(),
                 self.typed(),
             ));

@@ -34,7 +34,7 @@ pub fn check(request: &Request, told: &mut dyn FnMut(&Checked)) -> Result<bool, 
     let Some(recipe) = &request.recipe else {
         return Ok(true);
     };
-    if let Some(missing) = recipe.missing() {
+    if let Some(missing) = recipe.missing("recipes check") {
         return Err(LabError::Missing(missing));
     }
     let variants = Variants::tried(request)?;

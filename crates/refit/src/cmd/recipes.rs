@@ -37,7 +37,7 @@ fn list() -> Result<bool> {
     for name in shipped_names() {
         let recipe = Recipe::find(name)?;
         page.line(0, format!("{name:width$}  {}", recipe.file.question.en));
-        if let Some(missing) = recipe.missing() {
+        if let Some(missing) = recipe.missing("compare") {
             let remedy = missing.lines().last().unwrap_or_default().trim();
             page.line(0, format!("{:width$}  cannot run here; {remedy}", ""));
         }
@@ -61,7 +61,7 @@ fn show(args: &RecipeNameArgs) -> Result<bool> {
         page.heading(&format!("note: {}", note.title));
         page.line(0, format!("then: {}", note.then));
     }
-    if let Some(missing) = recipe.missing() {
+    if let Some(missing) = recipe.missing("compare") {
         page.line(0, "");
         page.lines(0, &format!("cannot run here: {missing}"));
     }

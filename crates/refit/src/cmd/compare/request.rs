@@ -147,7 +147,7 @@ fn of_recipe(
     if recipe.is_exact() {
         refuse_options_of_statistics(args, recipe)?;
     }
-    if let Some(missing) = recipe.missing() {
+    if let Some(missing) = recipe.missing("compare") {
         bail!(missing);
     }
     if !typed.is_empty() {
