@@ -53,6 +53,7 @@ mod mapd;
 mod matrix;
 mod odirect;
 mod own_filter;
+mod pipes;
 mod places;
 mod postfix;
 mod postfix_tables;
@@ -135,6 +136,7 @@ const TABLE: &[&[Test]] = &[
     odirect::TESTS,
     own_filter::TESTS,
     mapd::TESTS,
+    pipes::TESTS,
     postfix::TESTS,
     postfix_tables::TESTS,
     probe_disk::TESTS,

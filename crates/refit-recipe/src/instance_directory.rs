@@ -11,7 +11,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use refit_run::tree::{DEATH, PROC, kill_cgroup};
-use refit_run::{OwnName, Tree, uses_directory};
+use refit_run::{OwnName, Tree, open_own, uses_directory};
 use rustix::fs::{FlockOperation, flock};
 use rustix::process::{Pid, Signal, geteuid, kill_process};
 
@@ -167,10 +167,10 @@ fn kill_users(path: &Path) {
 /// Whether no process holds its lock. Where there is no lock file its maker is between two steps,
 /// died there, or works elsewhere (`--dir`): the age decides.
 fn is_abandoned(main: &Path, path: &Path) -> bool {
-    match File::open(main.join("lock")) {
+    match open_own(&main.join("lock")) {
         // Shared: another refit that looks at the same moment holds nothing.
-        Ok(lock) => flock(&lock, FlockOperation::NonBlockingLockShared).is_ok(),
-        Err(_) => fs::metadata(path)
+        Some(lock) => flock(&lock, FlockOperation::NonBlockingLockShared).is_ok(),
+        None => fs::metadata(path)
             .and_then(|meta| meta.modified())
             .is_ok_and(|time| time.elapsed().is_ok_and(|age| age.as_secs() > 24 * 3600)),
     }

@@ -43,5 +43,5 @@ pub use refit_meter::{
 };
 pub use refit_session::{
     Calls, DirectoryReport, EventRing, ExecutableReport, OPENING, Trace, UnreachedProgram,
-    calls_by_kind, is_tmpfs, names::OwnName, printable,
+    calls_by_kind, is_tmpfs, names::OwnName, open_own, printable,
 };

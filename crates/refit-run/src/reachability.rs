@@ -143,7 +143,7 @@ fn library(name: &str, needed_by: &Path, library_path: &[String]) -> Option<Path
     });
     own.chain(DIRECTORIES.iter().map(PathBuf::from))
         .map(|directory| directory.join(name))
-        .find(|path| path.exists())
+        .find(|path| path.is_file())
 }
 
 #[cfg(test)]

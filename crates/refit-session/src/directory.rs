@@ -235,7 +235,7 @@ fn remove_if_abandoned(path: &Path) {
 /// user of the files that it opens to look, for both. `None` where the session is
 /// gone, or the other one takes too long; a later run looks again.
 fn turn(path: &Path) -> Option<File> {
-    let directory = File::open(path).ok()?;
+    let directory = open_own(path)?;
     let began = Instant::now();
     while flock(&directory, FlockOperation::NonBlockingLockExclusive).is_err() {
         if began.elapsed() > LONGEST_TURN {
@@ -244,6 +244,25 @@ fn turn(path: &Path) -> Option<File> {
         sleep(Duration::from_millis(1));
     }
     Some(directory)
+}
+
+/// Opens a file or directory of this user. Where another user can write, the name
+/// may be a link, or a pipe that an open would wait for: `None`.
+#[must_use]
+pub fn open_own(path: &Path) -> Option<File> {
+    let is_own =
+        |meta: &fs::Metadata| (meta.is_file() || meta.is_dir()) && meta.uid() == geteuid().as_raw();
+    // Before as well: opening a device can act on it.
+    if !fs::symlink_metadata(path).is_ok_and(|meta| is_own(&meta)) {
+        return None;
+    }
+    let mut options = File::options();
+    options.read(true);
+    options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
+    let file = options.open(path).ok()?;
+    file.metadata()
+        .is_ok_and(|meta| is_own(&meta))
+        .then_some(file)
 }
 
 /// Opens an image file, and returns its owner. Links and pipes that another user may
@@ -260,7 +279,7 @@ pub(crate) fn open_image(path: &Path) -> Option<(File, u32)> {
 
 /// Whether any process still maps a file of the session at `path`.
 fn is_in_use(path: &Path) -> bool {
-    let held = |file: &Path, by| File::open(file).is_ok_and(|file| is_held(&file, by));
+    let held = |file: &Path, by| open_own(file).is_some_and(|file| is_held(&file, by));
     let images = fs::read_dir(path.join("images"))
         .into_iter()
         .flatten()
@@ -278,7 +297,7 @@ fn is_abandoned(path: &Path) -> bool {
             .and_then(|meta| meta.modified())
             .is_ok_and(|time| time.elapsed().is_ok_and(|age| age.as_secs() > 60))
     };
-    let Ok(lock) = File::open(path.join("lock")) else {
+    let Some(lock) = open_own(&path.join("lock")) else {
         return is_old();
     };
     if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {

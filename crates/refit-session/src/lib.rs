@@ -26,7 +26,7 @@ pub use calls::{
 };
 pub use collected::{Collected, Executable};
 pub use collector::Collector;
-pub use directory::{Session, SessionError, base, is_tmpfs, remove_abandoned};
+pub use directory::{Session, SessionError, base, is_tmpfs, open_own, remove_abandoned};
 pub use event::{Event, now_ns};
 pub use image::{
     Counter, Directory, IMAGE_DEEPBIND, IMAGE_NO_EVENT_RING, IMAGE_ODIRECT_OFF, IMAGE_OWN_RING,

@@ -20,6 +20,13 @@ pub fn main(args: &DoctorArgs) -> ExitCode {
             (doctor::machine(&machine), 0)
         }
         Some(name) => match find_in_path(name, std::env::var_os("PATH").as_deref()) {
+            Some(path) if !path.is_file() => {
+                print::say(format_args!(
+                    "{} is not a regular file\n  name a program: refit doctor sqlite3",
+                    path.display()
+                ));
+                return ExitCode::from(2);
+            }
             Some(path) => {
                 let program = Reachability::of(&path);
                 let code = u8::from(!program.is_reached());

@@ -61,6 +61,8 @@ fn log(dir: &PathBuf) -> Result<()> {
         if path
             .extension()
             .is_some_and(|extension| extension == "json")
+            // A pipe would be waited for.
+            && path.is_file()
             && let Ok(Stored::Comparison(experiment)) = output::read(&path)
         {
             all.push((path, *experiment));
