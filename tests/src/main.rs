@@ -87,6 +87,7 @@ mod signals;
 mod smoke;
 mod strace;
 mod sys;
+mod sysctls;
 mod terminal;
 mod test_env;
 mod traced;
@@ -137,6 +138,7 @@ const TABLE: &[&[Test]] = &[
     own_filter::TESTS,
     mapd::TESTS,
     pipes::TESTS,
+    sysctls::TESTS,
     postfix::TESTS,
     postfix_tables::TESTS,
     probe_disk::TESTS,
