@@ -100,11 +100,6 @@ fn each_wrong_word_gets_a_sentence_and_2(env: &TestEnv) -> Outcome {
             &["--seed", "lucky", "sync=off"],
             "write a number, as 7 or 0x5eed",
         ),
-        (&["--rounds", "2", "sync=off"], "give it more: --rounds 12"),
-        (
-            &["--rounds", "13", "sync=off", "env.A=1"],
-            "give it more: --rounds 14",
-        ),
         (&["baseline"], "leave it out"),
         (&["bare"], "--bare"),
         (&["snyc=off"], "did you mean `sync=off`?"),
@@ -144,11 +139,6 @@ fn each_wrong_word_gets_a_sentence_and_2(env: &TestEnv) -> Outcome {
         &["--shell", "sync=off", "--", "echo", "a"],
         "refit compare --shell",
     );
-    // What it said to type is right.
-    let args = [
-        "compare", "--quiet", "--rounds", "14", "sync=off", "env.A=1", "--", "true",
-    ];
-    expect_code(&env.refit(&args), 0);
     Outcome::Pass
 }
 

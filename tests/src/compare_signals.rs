@@ -1,4 +1,4 @@
-//! `refit compare`: interrupted once, twice, and beyond remedy.
+//! `refit compare`: interrupted once, twice, and beyond remedy; by each signal that asks it to end.
 
 use std::fs;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::process::{Child, Output, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::compared::{effect, list, pairs, printed};
+use crate::compared::{effect, list, pairs, printed, said};
 use crate::processes::status_line;
 use crate::result::expect_valid;
 use crate::runner::{Outcome, Test};
@@ -16,7 +16,8 @@ use crate::{sys, test};
 
 pub const TESTS: &[Test] = &[
     test!(one_interruption_finishes_the_round_pair),
-    test!(an_interruption_of_the_warm_up_leaves_no_estimate),
+    test!(each_signal_prints_what_there_is_and_has_its_code),
+    test!(an_interruption_of_the_warm_up_shows_its_runs),
     test!(the_second_interruption_ends_it_at_once),
     test!(ctrl_c_in_a_hook_ends_it_with_a_result),
     test!(ctrl_c_before_the_first_run_leaves_no_copies),
@@ -41,8 +42,12 @@ fn start(env: &TestEnv, options: &[&str], script: &str) -> Child {
 }
 
 fn interrupt(child: &Child) {
+    send(child, libc::SIGINT);
+}
+
+fn send(child: &Child, signal: i32) {
     let pid = i32::try_from(child.id()).expect("process ids are ints");
-    sys::send_signal(pid, libc::SIGINT);
+    sys::send_signal(pid, signal);
 }
 
 fn lines(env: &TestEnv, name: &str) -> usize {
@@ -79,7 +84,9 @@ fn one_interruption_finishes_the_round_pair(env: &TestEnv) -> Outcome {
     });
     interrupt(&child);
     let output = end(child);
-    expect_code(&output, 0);
+    expect_code(&output, 130);
+    let words = "interrupted: this round pair is finished first; once more ends it at once";
+    assert_eq!(said(&output).matches(words).count(), 1, "{}", said(&output));
     let result = result(env);
     assert_eq!(result["interrupted"], true);
     let runs = list(&result["runs"]);
@@ -101,9 +108,47 @@ fn one_interruption_finishes_the_round_pair(env: &TestEnv) -> Outcome {
     Outcome::Pass
 }
 
-fn an_interruption_of_the_warm_up_leaves_no_estimate(env: &TestEnv) -> Outcome {
+fn each_signal_prints_what_there_is_and_has_its_code(env: &TestEnv) -> Outcome {
+    let log = env.path("log");
+    // The candidate is far away from the baseline only in the second script.
+    let equal = format!("echo >>{log}; exec sleep 0.02");
+    let apart = format!("echo >>{log}; exec sleep 0.${{A:-0}}3");
+    let stops = |signal, options: &[&str], script: &str, code| {
+        let _ = (
+            fs::remove_file(&log),
+            fs::remove_file(env.path("result.json")),
+        );
+        let child = start(env, options, script);
+        wait_until("four round pairs", || lines(env, "log") >= 6 * 5);
+        send(&child, signal);
+        let output = end(child);
+        expect_code(&output, code);
+        let result = result(env);
+        assert_eq!(result["interrupted"], true);
+        let pairs = effect(&result, "env.A=1", "wall")["pairs"].as_u64();
+        assert!(pairs >= Some(4), "{pairs:?}");
+        let text = printed(&output);
+        assert!(
+            text.contains("interrupted:") && text.contains("env.A=1"),
+            "{text}"
+        );
+    };
+    stops(libc::SIGTERM, &[], &equal, 143);
+    stops(libc::SIGHUP, &["--strict"], &equal, 129);
+    stops(libc::SIGINT, &["--gate", "wall<+1%"], &equal, 3);
+    // What is settled is an answer.
+    stops(libc::SIGTERM, &[], &apart, 0);
+    stops(libc::SIGTERM, &["--gate", "wall<-50%"], &apart, 1);
+    Outcome::Pass
+}
+
+fn an_interruption_of_the_warm_up_shows_its_runs(env: &TestEnv) -> Outcome {
     let [log, go] = ["log", "go"].map(|name| env.path(name));
-    for (options, code) in [(&["--budget", "1s"][..], 0), (&["--strict"], 3)] {
+    for (options, code) in [
+        (&["--budget", "90s"][..], 130),
+        (&["--strict"], 130),
+        (&["--gate", "wall<+1%"], 3),
+    ] {
         let _ = (fs::remove_file(&log), fs::remove_file(&go));
         // The warm-up cannot be over before it is interrupted.
         let waits = format!("echo >>{log}; until test -e {go}; do sleep 0.01; done");
@@ -115,12 +160,18 @@ fn an_interruption_of_the_warm_up_leaves_no_estimate(env: &TestEnv) -> Outcome {
         expect_code(&output, code);
         let result = result(env);
         assert_eq!(result["interrupted"], true);
-        assert_eq!(list(&result["runs"]).len(), 6);
-        assert_eq!(result["effects"], json!([]));
+        let runs = list(&result["runs"]);
+        assert_eq!((runs.len(), &result["plan"]["pairs"]), (6, &json!(1)));
+        assert!(runs.iter().all(|run| run["warmup"] == false));
+        let wall = effect(&result, "env.A=1", "wall");
+        assert_eq!(
+            (&wall["interval"], &wall["pairs"]),
+            (&json!(null), &json!(1))
+        );
+        let text = printed(&output);
         assert!(
-            printed(&output).contains("interrupted:"),
-            "{}",
-            printed(&output)
+            text.contains("interrupted:") && text.contains("wall ranged: baseline"),
+            "{text}"
         );
     }
     Outcome::Pass
@@ -155,7 +206,8 @@ fn the_second_interruption_ends_it_at_once(env: &TestEnv) -> Outcome {
         );
         interrupt(&child);
         let output = end(child);
-        expect_code(&output, 0);
+        expect_code(&output, 130);
+        assert!(said(&output).contains("interrupted again: it ends now"));
         assert!(status_line(pid, "State").is_none());
         let result = result(env);
         assert_eq!(result["interrupted"], true);
@@ -200,7 +252,7 @@ fn ctrl_c_in_a_hook_ends_it_with_a_result(env: &TestEnv) -> Outcome {
     wait_until("tail", || tails() == 1);
     terminal.type_in(CTRL_C);
     let (status, shown) = terminal.finish();
-    assert_eq!(status.code(), Some(0), "{shown}");
+    assert_eq!(status.code(), Some(130), "{shown}");
     let result = result(env);
     assert_eq!(
         (&result["interrupted"], &result["plan"]["pairs"]),
@@ -240,7 +292,7 @@ fn ctrl_c_before_the_first_run_leaves_no_copies(env: &TestEnv) -> Outcome {
     wait_until("tail", || children_named(terminal.pid(), "tail") == 1);
     terminal.type_in(CTRL_C);
     let (status, shown) = terminal.finish();
-    assert_eq!(status.code(), Some(0), "{shown}");
+    assert_eq!(status.code(), Some(130), "{shown}");
     assert_eq!(list(&result(env)["runs"]).len(), 0);
     let entries = fs::read_dir(env.dir())
         .expect("the directory is ours")

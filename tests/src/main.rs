@@ -14,6 +14,7 @@ mod chromium;
 mod compare;
 mod compare_codes;
 mod compare_damaged;
+mod compare_few;
 mod compare_files;
 mod compare_hooks;
 mod compare_in_effect;
@@ -106,6 +107,7 @@ const TABLE: &[&[Test]] = &[
     compare::TESTS,
     compare_codes::TESTS,
     compare_damaged::TESTS,
+    compare_few::TESTS,
     compare_files::TESTS,
     compare_hooks::TESTS,
     compare_in_effect::TESTS,

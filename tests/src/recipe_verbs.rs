@@ -108,6 +108,16 @@ fn expect_shown(output: &Output, recipe: &Value) {
         }
     }
     assert!(head.contains(text(&recipe["question"]["en"])), "{shown}");
+    // A recipe of three minutes needs not say so.
+    let budget = match recipe["budget"]
+        .as_str()
+        .unwrap_or("3m")
+        .split_at_checked(1)
+    {
+        Some((minutes, "m")) => format!("budget of a comparison: {minutes} min 0 s"),
+        _ => "budget of a comparison: ".to_owned(),
+    };
+    assert!(head.contains(&budget), "{budget}: {shown}");
     for variant in recipe["variant"].as_array().into_iter().flatten() {
         for key in ["settings", "why"] {
             assert!(head.contains(text(&variant[key])), "{variant}: {shown}");

@@ -1,5 +1,7 @@
 //! Makes a comparison: the rounds, the runs with a witness, and the winner once more.
 
+use std::time::Instant;
+
 use refit_run::count_interruptions;
 use refit_stats::Measure;
 
@@ -18,6 +20,7 @@ use crate::warnings::Warning;
 /// [`LabError`]. A candidate that fails is not an error: it is disqualified.
 pub fn compare(request: &Request, progress: &mut dyn Progress) -> Result<Comparison, LabError> {
     count_interruptions();
+    let began = Instant::now();
     let mut rounds = Rounds::new(request, false)?;
     rounds.run(progress)?;
     rounds.call_witness(progress);
@@ -26,9 +29,10 @@ pub fn compare(request: &Request, progress: &mut dyn Progress) -> Result<Compari
     let (mut comparison, _runner) = rounds.conclude();
     if request.confirm
         && !comparison.experiment.interrupted
+        && comparison.experiment.failed.is_none()
         && let Some(winner) = winner(&comparison)
     {
-        match confirm(request, &comparison, winner, progress) {
+        match confirm(request, &comparison, winner, began, progress) {
             Ok(again) => comparison.confirmation = Some(Box::new(again)),
             // What was measured before is not lost with it.
             Err(error) => comparison.warnings.push(Warning {
@@ -46,11 +50,13 @@ fn confirm(
     request: &Request,
     comparison: &Comparison,
     winner: usize,
+    began: Instant,
     progress: &mut dyn Progress,
 ) -> Result<Comparison, LabError> {
     let again = Request {
         candidates: vec![request.candidates[winner - 1].clone()],
         seed: request.seed.wrapping_add(1),
+        budget: request.budget.saturating_sub(began.elapsed()),
         rounds: Some(2 * PAIRS_OF_CONFIRMATION),
         confirm: false,
         bare: false,

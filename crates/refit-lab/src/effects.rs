@@ -3,7 +3,10 @@
 
 use std::ops::{Deref, DerefMut};
 
-use refit_stats::{Effect, MAX_PAIRS, PairSample, Remedy, estimate, slot_effect, verdict};
+use refit_stats::{
+    Effect, MAX_PAIRS, Method, PairSample, Remedy, estimate, p_value, pairs_needed, slot_effect,
+    standing, verdict,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -28,6 +31,9 @@ pub struct EffectRecord {
     /// Lower and upper end of the interval, as relative changes; `null` where
     /// there were too few round pairs.
     pub interval: Option<[f64; 2]>,
+    /// The interval is Student's, of fewer round pairs than signed ranks need.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub early: bool,
     /// `null` for the hidden baseline and for `bare`.
     pub verdict: Option<Verdict>,
     /// The candidate is proven better.
@@ -38,6 +44,23 @@ pub struct EffectRecord {
     pub slot_effect: Option<f64>,
     /// Round pairs that it rests on.
     pub pairs: usize,
+    /// How likely such a difference or a larger one is by chance alone; only of a
+    /// candidate's metrics beside the main one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p_value: Option<f64>,
+    /// Whether that difference stands when it is taken into account how many metrics
+    /// there are (Holm's correction, over all candidates): the others are not printed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stands: Option<bool>,
+}
+
+impl EffectRecord {
+    /// Whether a difference is proven that may be printed: of the main metric, or one
+    /// that stands.
+    #[must_use]
+    pub fn is_difference(&self) -> bool {
+        self.verdict.is_some_and(Verdict::is_difference) && self.stands != Some(false)
+    }
 }
 
 impl Effects {
@@ -63,11 +86,12 @@ impl Effects {
                     continue;
                 }
                 let samples = samples(experiment, variant, metric);
-                if let Some(effect) = estimate(&samples, experiment.plan.alpha) {
+                if let Some(effect) = estimate(&samples, experiment.plan.levels()) {
                     records.push(record(experiment, variant, metric, &samples, &effect));
                 }
             }
         }
+        correct(experiment, &mut records);
         Effects(records)
     }
 
@@ -84,7 +108,9 @@ impl Effects {
     pub fn noise_floor(&self, experiment: &Experiment) -> Option<f64> {
         let mut variants = experiment.variants.iter();
         let hidden = variants.position(|variant| variant.role == Role::Hidden)?;
-        let [low, high] = self.get(hidden, &experiment.main)?.interval?;
+        let effect = self.get(hidden, &experiment.main)?;
+        // That one is wide for its few round pairs, and not for the noise.
+        let [low, high] = effect.interval.filter(|_| !effect.early)?;
         Some(low.abs().max(high.abs()))
     }
 }
@@ -156,6 +182,9 @@ fn record(
             let (low, high) = interval.changes();
             [low, high]
         }),
+        early: effect
+            .interval
+            .is_some_and(|interval| interval.method == Method::Student),
         verdict: is_candidate.then(|| Verdict::new(verdict, metric.measure)),
         gain: is_candidate && verdict.is_gain(metric.measure),
         pairs_needed: match verdict {
@@ -166,5 +195,27 @@ fn record(
         },
         slot_effect: slot_effect(samples, experiment.plan.alpha).map(|effect| effect.change()),
         pairs: effect.pairs,
+        p_value: (is_candidate && *metric.name != *experiment.main).then(|| p_value(samples)),
+        stands: None,
+    }
+}
+
+/// Thirteen metrics at 5 % each would differ by chance alone in every other comparison:
+/// marks what stands. The looks that were taken are paid for as in the intervals.
+fn correct(experiment: &Experiment, records: &mut [EffectRecord]) {
+    let plan = &experiment.plan;
+    let each = if plan.pairs >= pairs_needed(plan.alpha) {
+        plan.alpha
+    } else {
+        plan.early_alpha
+    };
+    let variants = experiment.variants.iter();
+    let candidates = variants.filter(|variant| variant.role == Role::Candidate);
+    let level = each * candidates.count() as f64;
+    let p_values: Vec<f64> = records.iter().filter_map(|record| record.p_value).collect();
+    let stand = standing(&p_values, level);
+    let beside = records.iter_mut().filter(|record| record.p_value.is_some());
+    for (record, stands) in beside.zip(stand) {
+        record.stands = Some(stands);
     }
 }

@@ -74,18 +74,6 @@ pub enum LabError {
         /// What to type next.
         remedy: String,
     },
-    /// Fewer rounds were asked for than any verdict needs.
-    #[error(
-        "--rounds allows {pairs} round pairs; a verdict needs {needed}\n  give it more: --rounds {rounds}"
-    )]
-    TooFewRounds {
-        /// What it allows.
-        pairs: usize,
-        /// The least.
-        needed: usize,
-        /// The value to type.
-        rounds: usize,
-    },
     /// There is no room for the copies.
     #[error(
         "--fresh-copy needs about {needed_mib} MiB for all runs, and {free_mib} MiB are free\n  copies are kept until the end; give fewer rounds: --rounds N"

@@ -6,10 +6,11 @@ mod variant;
 
 use std::collections::BTreeMap;
 
+use refit_stats::Levels;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use self::samples::{LoadRecord, RunRecord, Samples, ServiceRecord};
+pub use self::samples::{INCOMPLETE, LoadRecord, RunRecord, Samples, ServiceRecord};
 pub use self::variant::{Role, SettingRecord, VariantRecord};
 pub use refit_knobs::{Class, Setting};
 pub use refit_recipe::{
@@ -59,6 +60,13 @@ pub struct Experiment {
     pub runs: Samples,
     /// It was interrupted before the end of its plan.
     pub interrupted: bool,
+    /// What failed and ended it before the end of its plan: of the baseline, or of refit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failed: Option<String>,
+}
+
+fn is_zero(number: &f64) -> bool {
+    *number == 0.0
 }
 
 fn wall() -> String {
@@ -73,6 +81,9 @@ pub struct PlanRecord {
     /// Two-sided error of each interval, so that all verdicts together hold at
     /// 95 %.
     pub alpha: f64,
+    /// The same of an interval of fewer round pairs than signed ranks need: Student's.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub early_alpha: f64,
     /// Round pairs that were completed, without the warm-up.
     pub pairs: usize,
     /// Which look ended it, from 1; 0 before the first.
@@ -92,6 +103,17 @@ pub struct Environment {
     pub before: BTreeMap<String, String>,
     /// At the end.
     pub after: BTreeMap<String, String>,
+}
+
+impl PlanRecord {
+    /// The errors of its intervals.
+    #[must_use]
+    pub fn levels(&self) -> Levels {
+        Levels {
+            ranks: self.alpha,
+            early: self.early_alpha,
+        }
+    }
 }
 
 impl Experiment {

@@ -193,6 +193,9 @@ mod tests {
             pairs_needed: None,
             slot_effect: None,
             pairs: 8,
+            early: false,
+            p_value: None,
+            stands: None,
         }
     }
 

@@ -3,22 +3,35 @@
 
 use std::time::{Duration, Instant};
 
-use refit_stats::{DEFAULT_LOOKS, LookPlan, MAX_PAIRS, OVERALL_ALPHA, plan_looks};
+use refit_stats::{
+    DEFAULT_LOOKS, FEWEST_PAIRS, LookPlan, MAX_PAIRS, fewest_for_ranks, pairs_needed, plan_looks,
+};
 
 use crate::effects::{EffectRecord, Effects};
-use crate::error::LabError;
 use crate::experiment::{Experiment, Role, RunRecord};
 use crate::gate::GateAnswer;
 use crate::request::Request;
 use crate::verdict::Verdict;
+use crate::witness_runs::witnessed;
 
 /// Round pairs of a confirmation.
 pub const PAIRS_OF_CONFIRMATION: usize = 8;
-/// Where a run takes longer than this, the plan is the shortest that can earn a verdict.
+/// Variants of a confirmation: the baseline, the winner, the hidden baseline.
+const VARIANTS_OF_CONFIRMATION: usize = 3;
+/// Where a run takes longer than this, there is one look after the early ones.
 const LONG_RUN: Duration = Duration::from_secs(20);
 /// The plan uses this share of the time that is left, so that its last look comes
 /// before the end.
 const USABLE: f64 = 0.95;
+/// No round pair begins that would probably end after this share of the budget …
+const LATEST_PAIR: f64 = 1.02;
+/// … and none goes on that would end after this one: the machine became slower.
+const LATEST_RUN: f64 = 1.08;
+/// What comes after the rounds may take this share of the time that is left.
+const MOST_RESERVED: f64 = 0.5;
+/// A verdict of an early look waits for the exact interval when that is so near: it
+/// costs little, and is much narrower.
+const SOON: Duration = Duration::from_secs(5);
 /// Round pairs below which a wanted precision does not end a comparison.
 const PAIRS_FOR_PRECISION: usize = 8;
 
@@ -27,6 +40,10 @@ pub struct Length<'a> {
     request: &'a Request,
     began: Instant,
     is_confirmation: bool,
+    /// What the runs after the rounds will probably take.
+    reserved: Duration,
+    /// The times of the last two round pairs.
+    pairs: [Duration; 2],
 }
 
 impl<'a> Length<'a> {
@@ -36,63 +53,78 @@ impl<'a> Length<'a> {
             request,
             began: Instant::now(),
             is_confirmation,
+            reserved: Duration::ZERO,
+            pairs: [Duration::ZERO; 2],
         }
     }
 
-    /// The fewest round pairs that can earn a verdict.
-    ///
-    /// # Errors
-    /// [`LabError::TooFewRounds`], before anything runs: fewer were asked for.
-    pub fn fewest_pairs(&self) -> Result<usize, LabError> {
-        let needed = LookPlan::shortest(self.request.candidates.len().max(1)).looks[0];
-        match self.request.rounds.map(|rounds| rounds / 2) {
-            Some(pairs) if pairs < needed && !self.is_confirmation => {
-                Err(too_few_rounds(pairs, needed))
-            }
-            _ => Ok(needed),
-        }
+    /// The fewest round pairs that are worth the room on a disk: those of a first
+    /// verdict, or what was asked for.
+    pub fn fewest_pairs(&self) -> usize {
+        self.asked().unwrap_or(FEWEST_PAIRS).min(FEWEST_PAIRS)
+    }
+
+    /// Round pairs that were asked for. There is no half of one.
+    fn asked(&self) -> Option<usize> {
+        self.request.rounds.map(|rounds| (rounds / 2).max(1))
     }
 
     /// The looks, from what a round pair takes. A plan of no round pairs means that
-    /// the warm-up has to serve as the measurement.
-    ///
-    /// # Errors
-    /// [`LabError::TooFewRounds`].
-    pub fn plan(&self, experiment: &Experiment, pair: Duration) -> Result<LookPlan, LabError> {
-        if self.is_confirmation {
-            return Ok(LookPlan {
-                looks: vec![PAIRS_OF_CONFIRMATION],
-                alpha: OVERALL_ALPHA,
-            });
-        }
+    /// the warm-up has to serve as the measurement; one of fewer than three earns no
+    /// verdict, and shows what was measured.
+    pub fn plan(&mut self, experiment: &Experiment, pair: Duration) -> LookPlan {
+        self.pairs = [pair; 2];
         let candidates = experiment.candidates().count().max(1);
-        let left = self.request.budget.saturating_sub(self.began.elapsed());
-        let in_budget = (USABLE * left.as_secs_f64() / pair.as_secs_f64().max(1e-6)) as usize;
-        let asked = self.request.rounds.map(|rounds| rounds / 2);
-        let most = asked.unwrap_or(MAX_PAIRS).min(MAX_PAIRS);
-        let pairs = most.min(in_budget);
         let runs = u32::try_from(2 * experiment.variants.len()).unwrap_or(u32::MAX);
-        let plan = if pair / runs > LONG_RUN {
-            let shortest = LookPlan::shortest(candidates);
-            let needed = shortest.looks[0];
-            if needed <= pairs {
-                Ok(shortest)
-            } else {
-                Err(needed)
-            }
-        } else {
-            plan_looks(pairs, candidates, DEFAULT_LOOKS).map_err(|error| error.needed)
-        };
-        match plan {
-            Ok(plan) => Ok(plan),
-            // What the time allows is measured and shown. It earns no verdict, and
-            // the report names the time that would.
-            Err(_) if in_budget < most => Ok(LookPlan {
-                looks: vec![pairs],
-                alpha: OVERALL_ALPHA / candidates as f64,
-            }),
-            Err(needed) => Err(too_few_rounds(pairs, needed)),
+        let run = pair / runs;
+        let left = self.request.budget.saturating_sub(self.began.elapsed());
+        self.reserved = (run * self.runs_after(experiment)).min(left.mul_f64(MOST_RESERVED));
+        let left = left.saturating_sub(self.reserved);
+        let in_budget = (USABLE * left.as_secs_f64() / pair.as_secs_f64().max(1e-6)) as usize;
+        if self.is_confirmation {
+            return LookPlan::once(PAIRS_OF_CONFIRMATION.min(in_budget), 1);
         }
+        let pairs = self
+            .asked()
+            .unwrap_or(MAX_PAIRS)
+            .min(MAX_PAIRS)
+            .min(in_budget);
+        let plan = if run > LONG_RUN {
+            plan_looks(pairs.min(fewest_for_ranks(candidates)), candidates, 1)
+        } else {
+            plan_looks(pairs, candidates, DEFAULT_LOOKS)
+        };
+        plan.unwrap_or_else(|_| LookPlan::once(pairs, candidates))
+    }
+
+    /// Runs of a witness and of a confirmation.
+    fn runs_after(&self, experiment: &Experiment) -> u32 {
+        let confirmed = match self.request.confirm {
+            // One more for its warm-up.
+            true => 2 * (PAIRS_OF_CONFIRMATION + 1) * VARIANTS_OF_CONFIRMATION,
+            false => 0,
+        };
+        u32::try_from(witnessed(experiment).len() + confirmed).unwrap_or(u32::MAX)
+    }
+
+    /// A round pair took so long.
+    pub fn pair_took(&mut self, time: Duration) {
+        self.pairs = [self.pairs[1], time];
+    }
+
+    /// Whether another round pair fits into the budget. The faster of the last two is
+    /// what it will take: a stall in one of them is no rule.
+    pub fn has_time_for_pair(&self) -> bool {
+        self.fits(self.pairs[0].min(self.pairs[1]), LATEST_PAIR)
+    }
+
+    /// Whether so much more of a round pair that has begun fits into it.
+    pub fn has_time_for(&self, rest: Duration) -> bool {
+        self.fits(rest, LATEST_RUN)
+    }
+
+    fn fits(&self, time: Duration, latest: f64) -> bool {
+        self.began.elapsed() + time + self.reserved <= self.request.budget.mul_f64(latest)
     }
 
     /// Whether the end depends on this metric.
@@ -121,15 +153,26 @@ impl<'a> Length<'a> {
         })
     }
 
-    /// Whether the plan or the time is at its end, or a look settled everything.
+    /// Whether the plan is at its end, or a look settled everything.
     pub fn is_enough(&self, plan: &LookPlan, experiment: &Experiment, effects: &Effects) -> bool {
         let pairs = experiment.plan.pairs;
         let last = plan.looks.last().copied().unwrap_or_default();
-        let over = self.began.elapsed() > self.request.budget && !self.is_confirmation;
         let is_look = plan.look_after(pairs).is_some();
         pairs >= last
-            || over
-            || (is_look && self.request.precision.is_none() && self.is_settled(experiment, effects))
+            || (is_look
+                && self.request.precision.is_none()
+                && !self.is_exact_soon(plan, pairs)
+                && self.is_settled(experiment, effects))
+    }
+
+    /// Whether this look is an early one, and the first exact one follows at once.
+    fn is_exact_soon(&self, plan: &LookPlan, pairs: usize) -> bool {
+        let exact = pairs_needed(plan.levels.ranks);
+        let first = plan.looks.iter().find(|look| **look >= exact);
+        first.is_some_and(|first| {
+            let missing = u32::try_from(first.saturating_sub(pairs)).unwrap_or(u32::MAX);
+            pairs < exact && self.pairs[1].saturating_mul(missing) <= SOON
+        })
     }
 
     /// Every candidate has a verdict on the main metric, and every gate an answer.
@@ -151,14 +194,6 @@ fn of_candidates<'a>(
     experiment
         .candidates()
         .filter_map(move |(index, _)| effects.get(index, metric))
-}
-
-fn too_few_rounds(pairs: usize, needed: usize) -> LabError {
-    LabError::TooFewRounds {
-        pairs,
-        needed,
-        rounds: 2 * needed,
-    }
 }
 
 /// What later round pairs will take, from a warm-up that took `whole`: twice its

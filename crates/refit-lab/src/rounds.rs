@@ -18,7 +18,8 @@ use crate::comparison::runner::{Made, Runs};
 use crate::effects::Effects;
 use crate::error::LabError;
 use crate::experiment::{
-    Environment, Experiment, PlanRecord, Role, RunRecord, SCHEMA, Samples, VariantRecord,
+    Environment, Experiment, INCOMPLETE, PlanRecord, Role, RunRecord, SCHEMA, Samples,
+    VariantRecord,
 };
 use crate::in_effect;
 use crate::length::{Length, typical_pair};
@@ -56,6 +57,10 @@ pub struct Rounds<'a> {
     load_before: MachineLoad,
     /// How often each variant failed.
     failures: BTreeMap<usize, usize>,
+    /// What the last run of each variant took, with what came before and after it.
+    took: BTreeMap<usize, Duration>,
+    /// The budget was used up in the middle of a round pair.
+    is_late: bool,
 }
 
 /// Where in the experiment a run stands.
@@ -108,19 +113,35 @@ impl<'a> Rounds<'a> {
             length: Length::new(request, is_confirmation),
             began: Instant::now(),
             failures: BTreeMap::new(),
+            took: BTreeMap::new(),
+            is_late: false,
         })
     }
 
-    /// Makes the runs.
+    /// Makes the runs. What fails after a run that counts ends the comparison, and is
+    /// kept with what was measured.
     ///
     /// # Errors
-    /// What ends the whole comparison.
+    /// What ends the whole comparison before anything was measured.
     pub fn run(&mut self, progress: &mut dyn Progress) -> Result<(), LabError> {
-        if self.experiment.is_exact() {
-            return self.answer(progress);
+        let made = if self.experiment.is_exact() {
+            self.answer(progress)
+        } else {
+            self.compare(progress)
+        };
+        self.count_what_there_is();
+        match made {
+            Err(error) if self.experiment.runs.counted(0).next().is_some() => {
+                self.experiment.failed = Some(error.to_string());
+                Ok(())
+            }
+            made => made,
         }
+    }
+
+    fn compare(&mut self, progress: &mut dyn Progress) -> Result<(), LabError> {
         // One more for the warm-up.
-        self.check_room(self.length.fewest_pairs()? + 1)?;
+        self.check_room(self.length.fewest_pairs() + 1)?;
         progress.begins(&self.experiment);
         let mut estimates = Estimates::new(self.request);
         let mut schedule = Schedule::new(self.request.seed, self.experiment.variants.len())
@@ -136,7 +157,9 @@ impl<'a> Rounds<'a> {
             if self.is_over() {
                 break;
             }
+            let began = Instant::now();
             self.pair(index, rounds, progress)?;
+            self.length.pair_took(began.elapsed());
             self.experiment.plan.pairs = self.experiment.runs.complete_pairs();
             let is_look = plan.look_after(self.experiment.plan.pairs).is_some();
             if is_look || estimates.are_due() {
@@ -162,7 +185,7 @@ impl<'a> Rounds<'a> {
     }
 
     /// The first round pair, which does not count, and the plan that is made from what
-    /// it took. `None` where nothing is left to run.
+    /// it took. `None` where nothing is left to run; then it is what was measured.
     fn warm_up(
         &mut self,
         index: usize,
@@ -173,25 +196,40 @@ impl<'a> Rounds<'a> {
         self.pair(index, rounds, progress)?;
         in_effect::settle(&mut self.experiment);
         // What was not run to its end does not show how long the rest takes.
-        if self.experiment.interrupted {
+        if self.experiment.interrupted || self.is_late {
             return Ok(None);
         }
         let pair = typical_pair(&self.experiment, began.elapsed());
-        let plan = self.length.plan(&self.experiment, pair)?;
+        let plan = self.length.plan(&self.experiment, pair);
         let most = plan.looks.last().copied().unwrap_or_default();
         self.check_room(most)?;
         self.experiment.plan.looks.clone_from(&plan.looks);
-        self.experiment.plan.alpha = plan.alpha;
+        self.experiment.plan.alpha = plan.levels.ranks;
+        self.experiment.plan.early_alpha = plan.levels.early;
         if most == 0 {
             // There is no time for another round pair.
-            self.experiment.runs.count_warmup();
-            self.experiment.plan.looks = vec![1];
-            self.experiment.plan.pairs = self.experiment.runs.complete_pairs();
             return Ok(None);
         }
         let longest = pair * u32::try_from(most).unwrap_or(u32::MAX);
         progress.planned(&self.experiment, longest);
         Ok(Some(plan))
+    }
+
+    /// Without another round pair the warm-up is what was measured, or the runs of a
+    /// round pair that was not completed.
+    fn count_what_there_is(&mut self) {
+        let Experiment { runs, plan, .. } = &mut self.experiment;
+        if runs.complete_pairs() > 0 {
+            return;
+        }
+        runs.count_warmup();
+        plan.pairs = runs.complete_pairs();
+        if plan.pairs == 0 {
+            runs.count_incomplete();
+        }
+        if plan.looks.iter().all(|look| *look == 0) {
+            plan.looks = vec![1];
+        }
     }
 
     fn check_room(&self, pairs: usize) -> Result<(), LabError> {
@@ -202,7 +240,10 @@ impl<'a> Rounds<'a> {
     /// Whether nothing is left to be compared, or the user wants no more runs.
     fn is_over(&self) -> bool {
         let none_left = self.experiment.candidates().next().is_none();
-        self.experiment.interrupted || (none_left && !self.request.candidates.is_empty())
+        self.experiment.interrupted
+            || self.is_late
+            || !self.length.has_time_for_pair()
+            || (none_left && !self.request.candidates.is_empty())
     }
 
     fn has_enough(&mut self, plan: &LookPlan, effects: &Effects) -> bool {
@@ -224,15 +265,15 @@ impl<'a> Rounds<'a> {
     ) -> Result<(), LabError> {
         let first = self.experiment.runs.len();
         self.runner.next_pair();
-        let is_complete = self.both_rounds(pair, &rounds, progress)?;
+        let made = self.both_rounds(pair, &rounds, progress);
         self.experiment.interrupted |= interruptions() > 0;
         let runs = &mut self.experiment.runs[first..];
         // A disqualified variant costs the others nothing more.
         let variants = &self.experiment.variants;
         let costs =
             |run: &RunRecord| run.failure.is_some() && variants[run.variant].disqualified.is_none();
-        let reason = if !is_complete {
-            "its round pair was not completed"
+        let reason = if !matches!(made, Ok(true)) {
+            INCOMPLETE
         } else if runs.iter().any(costs) {
             "another run of its round pair failed"
         } else {
@@ -241,7 +282,7 @@ impl<'a> Rounds<'a> {
         for run in runs.iter_mut().filter(|run| run.failure.is_none()) {
             run.failure = Some(reason.to_owned());
         }
-        Ok(())
+        made.map(drop)
     }
 
     /// Whether every run was made.
@@ -256,12 +297,17 @@ impl<'a> Rounds<'a> {
                 if self.experiment.variants[variant].disqualified.is_some() {
                     continue;
                 }
-                if interruptions() > 1 {
+                let rest = self.rest(&order[slot..], &rounds[round + 1..]);
+                self.is_late |= !self.length.has_time_for(rest);
+                if interruptions() > 1 || self.is_late {
                     return Ok(false);
                 }
                 progress.runs(&self.experiment, variant);
                 let at_s = self.began.elapsed().as_secs_f64();
-                let made = match self.runner.run(variant) {
+                let made = self.runner.run(variant);
+                let took = self.began.elapsed().as_secs_f64() - at_s;
+                self.took.insert(variant, Duration::from_secs_f64(took));
+                let made = match made {
                     // Ctrl-C reaches the hooks too: they have the terminal.
                     Err(LabError::Io { .. }) if interruptions() > 0 => return Ok(false),
                     made => made?,
@@ -277,6 +323,14 @@ impl<'a> Rounds<'a> {
             }
         }
         Ok(interruptions() < 2)
+    }
+
+    /// What these runs will take, by what the last of each variant took.
+    fn rest(&self, order: &[usize], mirror: &[Vec<usize>]) -> Duration {
+        let runs = order.iter().chain(mirror.iter().flatten());
+        let remaining =
+            runs.filter(|variant| self.experiment.variants[**variant].disqualified.is_none());
+        remaining.filter_map(|variant| self.took.get(variant)).sum()
     }
 
     fn record(&mut self, at: At, made: Made) -> Result<(), LabError> {
@@ -434,6 +488,7 @@ fn planned(request: &Request, variants: Vec<VariantRecord>) -> Experiment {
         variants,
         runs: Samples::default(),
         interrupted: false,
+        failed: None,
     }
 }
 

@@ -15,7 +15,7 @@ pub fn call_witness(
     starts: &mut dyn FnMut(&Experiment, usize),
 ) {
     let variants = witnessed(experiment);
-    if variants.is_empty() || experiment.interrupted {
+    if variants.is_empty() || experiment.interrupted || experiment.failed.is_some() {
         return;
     }
     // Where there is no witness, the runs would be for nothing.
@@ -38,7 +38,7 @@ pub fn call_witness(
 
 /// The candidates that swap syncs, and the baseline with them: where the baseline
 /// never synced, a candidate without syncs proves nothing.
-fn witnessed(experiment: &Experiment) -> Vec<usize> {
+pub fn witnessed(experiment: &Experiment) -> Vec<usize> {
     // Of one server that stays up the witness cannot tell the runs apart.
     if experiment.recipe.as_ref().is_some_and(|r| r.is_kept) {
         return Vec::new();

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use refit_run::interruptions;
 
 /// How long all the waits of a comparison that end without a quiet machine may take
-/// together. While another program writes without a pause, every run would wait, and
+/// together, or a twentieth of its budget where that is less. While another program writes without a pause, every run would wait, and
 /// nothing would be gained.
 const LONGEST_IN_VAIN: Duration = Duration::from_secs(10);
 /// Dirty bytes above the level at the start that do not matter.
@@ -25,11 +25,12 @@ pub struct Writeback {
 
 impl Writeback {
     /// Writes back what is dirty now, and takes what stays as the level.
-    pub fn new(directory: &Path) -> Writeback {
+    /// A twentieth of the budget may be waited in vain.
+    pub fn new(directory: &Path, budget: Duration) -> Writeback {
         let mut writeback = Writeback {
             filesystem: File::open(directory).ok(),
             level_bytes: 0,
-            left: LONGEST_IN_VAIN,
+            left: LONGEST_IN_VAIN.min(budget / 20),
         };
         writeback.write_back();
         writeback.level_bytes = dirty_bytes();

@@ -26,7 +26,9 @@ pub use error::LaunchError;
 pub use prepare::{Options, Prepared, prepare};
 pub use sys::ended::{End, Ended, StartError, Usage};
 pub use sys::fork::check_single_thread;
-pub use sys::interruption::{count_interruptions, doze, interruptions};
+pub use sys::interruption::{
+    count_interruptions, doze, interrupting_signal, interruptions, on_interruption,
+};
 pub use sys::program::with_first_signals;
 pub use sys::running::Running;
 pub use sys::supervise::end_as;

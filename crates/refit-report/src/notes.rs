@@ -16,7 +16,7 @@ use crate::paint::{Style, Tone};
 use crate::row::rows;
 
 pub use conduct::summary;
-use conduct::{gates, interrupted, left_out, slot_effect};
+use conduct::{failed, gates, interrupted, left_out, slot_effect};
 use verdicts::{
     confirmed, disqualified, in_part, inconclusive, ranges, secondary, unavailable, weight,
 };
@@ -67,6 +67,7 @@ pub fn notes(experiment: &Comparison) -> Vec<Note> {
     notes.extend(weights);
     notes.push(note("", Tone::Plain, summary(experiment)));
     notes.extend(witness::witness(experiment));
+    notes.extend(failed(experiment));
     notes.extend(interrupted(experiment));
     notes.extend(left_out(experiment));
     notes.extend(slot_effect(experiment));

@@ -138,6 +138,9 @@ fn effect(
         pairs_needed: None,
         slot_effect: None,
         pairs: 14,
+        early: false,
+        p_value: None,
+        stands: None,
     }
 }
 
@@ -216,6 +219,7 @@ fn made(variants: &[(&str, Role, Class, f64, f64)], pairs: usize, seed: u64) -> 
         unavailable: Vec::new(),
         runs: runs.into_iter().collect(),
         interrupted: false,
+        failed: None,
     };
     Comparison::unfinished(experiment, Effects::default())
 }

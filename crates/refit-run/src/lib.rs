@@ -35,7 +35,8 @@ pub use refit_knobs::Explanation;
 // launched, and what is read of it.
 pub use refit_launch::{
     End, Ended, LaunchError, Options, Prepared, Running, StartError, Usage, check_single_thread,
-    count_interruptions, disk, doze, interruptions, prepare, seccomp, with_first_signals,
+    count_interruptions, disk, doze, interrupting_signal, interruptions, on_interruption, prepare,
+    seccomp, with_first_signals,
 };
 pub use refit_meter::{
     Caller, Directory, MemorySample, MemorySampler, Pressure, Testimony, TreeUsage, Witness,

@@ -8,7 +8,7 @@
 #[allow(dead_code)] // each user of it uses another part
 mod sim;
 
-use refit_stats::{DEFAULT_LOOKS, LookPlan, plan_looks};
+use refit_stats::{DEFAULT_LOOKS, Levels, LookPlan, fewest_for_ranks, plan_looks};
 use sim::{Machine, Noise, SHARED_VM, Tally, compare, tally};
 
 /// Three minutes of a 0.4 s command: 450 runs are 75 round pairs of three variants, one of them warm-up.
@@ -86,6 +86,24 @@ fn main() {
             },
             1,
         ),
+        (
+            "two speeds",
+            Noise {
+                two_speeds: 0.3,
+                white: 0.003,
+                ..silent
+            },
+            1,
+        ),
+        (
+            "layout",
+            Noise {
+                layout: 0.05,
+                white: 0.003,
+                ..silent
+            },
+            1,
+        ),
         ("3 candidates", SHARED_VM, 3),
     ];
 
@@ -142,12 +160,48 @@ fn main() {
         );
     }
 
+    println!(
+        "\nFew round pairs, Student's interval with all of the error. No effect: false; ×2 and +20 %: told.\n"
+    );
+    println!(
+        "| machine | 3 pairs: false | 4 pairs: false | 5 pairs: false | ×2 within 4 | ×2 of 3 | +20 % within 8 |"
+    );
+    println!("|---|---|---|---|---|---|---|");
+    for (name, noise, candidates) in machines {
+        let few = |pairs, ratio: f64| {
+            tally(
+                noise,
+                &plan(pairs, candidates),
+                candidates,
+                ratio.ln(),
+                comparisons,
+            )
+        };
+        let false_after = |pairs| {
+            let t = few(pairs, 1.0);
+            t.percent(t.wrong)
+        };
+        let [three, four, five] = [3, 4, 5].map(false_after);
+        // As part of a long plan, with a tenth of the error.
+        let told = |ratio: f64, within| {
+            let t = few(PAIRS, ratio);
+            t.percent(t.within(within))
+        };
+        let of_three = few(3, 2.0);
+        println!(
+            "| {name} | {three:.1} % | {four:.1} % | {five:.1} % | {:.1} % | {:.1} % | {:.1} % |",
+            told(2.0, 4),
+            of_three.percent(of_three.within(3)),
+            told(1.2, 8),
+        );
+    }
+
     println!("\nOther plans on the shared VM: wrong or missed, and mean time.\n");
     println!("| looks after | level each | no effect | −1 % | −2 % | −5 % | −50 % |");
     println!("|---|---|---|---|---|---|---|");
-    let fixed = |looks: &[usize], alpha| LookPlan {
+    let fixed = |looks: &[usize], ranks| LookPlan {
         looks: looks.to_vec(),
-        alpha,
+        levels: Levels { ranks, early: 0.0 },
     };
     for plan in [
         plan(PAIRS, 1),
@@ -155,9 +209,9 @@ fn main() {
         fixed(&[7, 24, 41, 57, 74], 0.0158),
         fixed(&[7, 13, 23, 41, 74], 0.0158),
         fixed(&[74], 0.05),
-        LookPlan::shortest(1),
+        plan(fewest_for_ranks(1), 1),
     ] {
-        print!("| {:?} | {:.4} ", plan.looks, plan.alpha);
+        print!("| {:?} | {:.4} ", plan.looks, plan.levels.ranks);
         for ratio in [1.0_f64, 0.99, 0.98, 0.95, 0.5] {
             let t = tally(SHARED_VM, &plan, 1, ratio.ln(), comparisons / 2);
             let share = if ratio == 1.0 {
@@ -182,10 +236,7 @@ fn mean_pairs(tally: &Tally) -> f64 {
 
 /// Median width in percent, of two variants as is usual.
 fn typical_width() -> f64 {
-    let plan = LookPlan {
-        looks: vec![12],
-        alpha: 0.05,
-    };
+    let plan = LookPlan::once(12, 1);
     let mut widths: Vec<f64> = (0..1000)
         .filter_map(|seed| {
             let outcomes = compare(&mut Machine::new(SHARED_VM, 0.0, seed), &plan, 1, 0.0, seed);

@@ -2,7 +2,8 @@
 //! words it has earned. Pure functions: no input or output, no clock, no dependencies, no global state.
 //!
 //! Promises: the same seed and samples give the same answer; an interval holds at the level that it states,
-//! whatever the noise, as long as that noise is symmetric once mirrored; a verdict is wrong in at most one
+//! whatever the noise, as long as that noise is symmetric once mirrored (and about normal, where there are too
+//! few round pairs for ranks); a verdict is wrong in at most one
 //! comparison of twenty, the looks taken on the way and all candidates included.
 //!
 //! Refuses: an interval that the number of round pairs cannot carry (`None`, never a guess), dropping
@@ -20,15 +21,22 @@ mod rng;
 mod schedule;
 mod signed_rank;
 mod slot;
+mod standing;
+mod student;
 mod verdict;
 
-pub use effect::{Effect, Interval, NotPositive, PairSample, estimate, noise_floor};
+pub use effect::{
+    Effect, FEWEST_PAIRS, Interval, LEAST_SPREAD, Levels, Method, NotPositive, PairSample,
+    estimate, noise_floor, p_value,
+};
 pub use looks::{
-    DEFAULT_LOOKS, LookPlan, MAX_LOOKS, MAX_PAIRS, OVERALL_ALPHA, TooFewPairs, plan_looks,
+    DEFAULT_LOOKS, LookPlan, MAX_LOOKS, MAX_PAIRS, OVERALL_ALPHA, TooFewPairs, fewest_for_ranks,
+    plan_looks,
 };
 pub use percentile::{Percentile, PercentileError, percentile, samples_needed};
 pub use rng::Rng;
 pub use schedule::{RoundPair, Schedule};
 pub use signed_rank::pairs_needed;
 pub use slot::slot_effect;
+pub use standing::standing;
 pub use verdict::{ADVISABLE_TIMES, DEFAULT_DELTA, Measure, Remedy, Verdict, verdict};

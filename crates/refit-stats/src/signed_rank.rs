@@ -51,6 +51,16 @@ pub(crate) fn bound(n: usize, alpha: f64) -> Option<Bound> {
     best
 }
 
+/// The least two-sided error at which the interval of these values leaves out 0; 1 where it never does.
+pub(crate) fn p_value(values: &[f64]) -> f64 {
+    let averages = walsh_averages(values);
+    let below = averages.iter().filter(|average| **average <= 0.0).count();
+    let above = averages.iter().filter(|average| **average >= 0.0).count();
+    let extreme = below.min(above);
+    let tail: f64 = lower_half(values.len()).iter().take(extreme + 1).sum();
+    (2.0 * tail).min(1.0)
+}
+
 /// P(T = t) for t up to half of the largest value; beyond, T is symmetric. Adding the i-th smallest value
 /// adds rank i to T or nothing, each with probability ½.
 fn lower_half(n: usize) -> Vec<f64> {

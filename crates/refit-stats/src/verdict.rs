@@ -5,8 +5,9 @@
 //! Otherwise an interval on one side of 0 decides, and everything else is inconclusive and says what would
 //! help. "No difference was found" is not among the verdicts.
 
-use crate::effect::{Effect, Interval};
+use crate::effect::{Effect, Interval, Method};
 use crate::signed_rank::pairs_needed;
+use crate::student::two_sided_quantile;
 
 /// Differences up to 1 % are `same`, unless the user says otherwise.
 pub const DEFAULT_DELTA: f64 = 0.01;
@@ -51,6 +52,9 @@ pub enum Remedy {
     },
 }
 
+/// Degrees of freedom with which Student's t is as good as normal.
+const MANY: usize = 1000;
+
 /// More round pairs are no advice when they are over this many times those already run.
 pub const ADVISABLE_TIMES: usize = 10;
 
@@ -75,7 +79,7 @@ impl Verdict {
 pub fn verdict(effect: &Effect, delta: f64) -> Verdict {
     let margin = delta.ln_1p();
     let Some(interval) = effect.interval else {
-        return Verdict::Inconclusive(Remedy::RoundPairs(pairs_needed(effect.alpha)));
+        return Verdict::Inconclusive(Remedy::RoundPairs(pairs_needed(effect.levels.ranks)));
     };
     if -margin <= interval.low && interval.high <= margin {
         Verdict::Same
@@ -92,11 +96,22 @@ pub fn verdict(effect: &Effect, delta: f64) -> Verdict {
 /// from 0 or to its distance from the nearer margin, whichever is easier: δ for an estimate of 0, δ/2 for one
 /// halfway. The next estimate scatters too, but mostly away from that worst case: in simulations 72–90 %
 /// were settled by the advised number, so nothing is added to it.
+///
+/// Student's interval of a few round pairs is much wider than the root alone would have it: what counts is how
+/// wide that of ranks would be with the same spread.
 fn remedy(effect: &Effect, interval: &Interval, margin: f64) -> Remedy {
     let point = effect.log_ratio.abs();
-    let half_width = interval.half_width();
+    let levels = effect.levels;
+    let half_width = match interval.method {
+        Method::SignedRanks => interval.half_width(),
+        Method::Student => {
+            let early = two_sided_quantile(levels.early, effect.pairs - 1);
+            interval.half_width() * two_sided_quantile(levels.ranks, MANY) / early
+        }
+    };
     let times = (half_width / point.max(margin - point)).powi(2).max(1.0);
     let pairs = ((effect.pairs as f64 * times).ceil() as usize).saturating_add(1);
+    let pairs = pairs.max(pairs_needed(levels.ranks));
     if times <= ADVISABLE_TIMES as f64 {
         Remedy::RoundPairs(pairs)
     } else {
@@ -117,12 +132,16 @@ mod tests {
             low,
             high,
             level: 0.95,
+            method: Method::SignedRanks,
         });
         let effect = Effect {
             log_ratio: 0.5 * (low + high),
             interval,
             pairs: 20,
-            alpha: 0.05,
+            levels: crate::Levels {
+                ranks: 0.05,
+                early: 0.0,
+            },
         };
         verdict(&effect, DEFAULT_DELTA)
     }

@@ -60,7 +60,7 @@ impl<'a> CommandRunner<'a> {
             environment_bytes: 0,
             padding: 0,
             rng: Rng::new(request.seed ^ 0x7061_6464_696e_6721),
-            writeback: Writeback::new(directory),
+            writeback: Writeback::new(directory, request.budget),
             unsettled: 0,
             prepared: Cell::new(0),
             copies: copies.map_err(io_error(&format!("cannot copy {}", directory.display())))?,

@@ -77,7 +77,7 @@ impl<'a> RecipeRunner<'a> {
             recipe,
             options: options(request, &launches),
             launches,
-            writeback: Writeback::new(&directory.path),
+            writeback: Writeback::new(&directory.path, request.budget),
             directory,
             environment_bytes: 0,
             padding: 0,

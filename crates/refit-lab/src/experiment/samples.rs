@@ -8,6 +8,9 @@ use refit_run::{Calls, MemorySample, Pressure, Run};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
+/// Why a run does not count that did not fail.
+pub const INCOMPLETE: &str = "its round pair was not completed";
+
 /// Every run, in the order in which they were made.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
@@ -100,7 +103,16 @@ impl Samples {
     /// How many round pairs count.
     #[must_use]
     pub fn complete_pairs(&self) -> usize {
-        self.counted(0).filter(|run| run.round == 0).count()
+        self.counted(0).filter(|run| run.round == 1).count()
+    }
+
+    /// Makes runs count of which only the round pair was not completed.
+    pub fn count_incomplete(&mut self) {
+        for run in &mut self.0 {
+            if run.failure.as_deref() == Some(INCOMPLETE) {
+                run.failure = None;
+            }
+        }
     }
 
     /// Makes the warm-up a round pair like any other.

@@ -1,17 +1,43 @@
 //! Signals that request the end of refit itself.
 
 use std::mem::MaybeUninit;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use super::program::block_signals;
 
 static INTERRUPTIONS: AtomicUsize = AtomicUsize::new(0);
 
+/// The first of them; 0 before it.
+static SIGNAL: AtomicI32 = AtomicI32::new(0);
+
+type Notice = Box<dyn Fn(usize) + Send + Sync>;
+static NOTICE: OnceLock<Notice> = OnceLock::new();
+
+/// Counts it. The signals are blocked and waited for, so this runs in no signal handler.
 pub(super) fn note_interruption(signal: i32) {
     if [libc::SIGINT, libc::SIGTERM, libc::SIGHUP].contains(&signal) {
-        INTERRUPTIONS.fetch_add(1, Ordering::Relaxed);
+        let before = INTERRUPTIONS.fetch_add(1, Ordering::Relaxed);
+        if before == 0 {
+            SIGNAL.store(signal, Ordering::Relaxed);
+        }
+        if let Some(notice) = NOTICE.get() {
+            notice(before + 1);
+        }
     }
+}
+
+/// Calls `notice` with the number of each interruption as soon as it is taken. The
+/// first call of this decides.
+pub fn on_interruption(notice: impl Fn(usize) + Send + Sync + 'static) {
+    // A second one is a mistake of refit, and no reason to fail.
+    let _ = NOTICE.set(Box::new(notice));
+}
+
+/// The signal of the first interruption.
+pub fn interrupting_signal() -> Option<i32> {
+    Some(SIGNAL.load(Ordering::Relaxed)).filter(|signal| *signal != 0)
 }
 
 /// From now on SIGINT and its kin end nothing by themselves: they are counted.

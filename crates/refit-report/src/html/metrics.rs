@@ -28,7 +28,8 @@ pub fn section(main: &mut Html, experiment: &Comparison) {
     }
     super::section(main, "Every metric", |section| {
         let text = "Medians over the runs that count, each with its change from the baseline and its \
-                    verdict. Metrics that were always 0 are left out.";
+                    verdict. Of the metrics beside the main one, a difference has a word only if it stands \
+                    after Holm’s correction for their number. Metrics that were always 0 are left out.";
         section.leaf("p", &[], text);
         scrolled(section, "every metric by variant", |section| {
             section.element("table", &[("class", "data")], |table| {
@@ -72,17 +73,13 @@ fn line(tr: &mut Html, experiment: &Comparison, rows: &[&Row], metric: &Metric) 
             else {
                 return;
             };
-            let says = match effect.verdict {
-                Some(verdict) if verdict.is_difference() => {
-                    if effect.gain {
-                        Tone::Good
-                    } else {
-                        Tone::Bad
-                    }
-                }
-                _ => Tone::Plain,
+            let says = match (effect.is_difference(), effect.gain) {
+                (true, true) => Tone::Good,
+                (true, false) => Tone::Bad,
+                (false, _) => Tone::Plain,
             };
-            let word = effect.verdict.map_or("", Verdict::word);
+            let shown = |verdict: &Verdict| effect.is_difference() || !verdict.is_difference();
+            let word = effect.verdict.filter(shown).map_or("", Verdict::word);
             let text = format!("{} {word}", format::percent_short(effect.change));
             let class = format!("small {}", tone(says));
             td.leaf("span", &[("class", &class)], text.trim_end());

@@ -51,6 +51,12 @@ pub fn summary(experiment: &Comparison) -> String {
     parts.join("; ")
 }
 
+/// What ended it before its plan.
+pub fn failed(experiment: &Experiment) -> Option<Note> {
+    let text = experiment.failed.as_deref()?.lines().next()?;
+    Some(note("failed:", Tone::Bad, format::printable(text)))
+}
+
 /// How far it came.
 pub fn interrupted(experiment: &Experiment) -> Option<Note> {
     let plan = &experiment.plan;

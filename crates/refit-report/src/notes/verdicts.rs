@@ -3,7 +3,7 @@
 use refit_lab::experiment::{Experiment, Role};
 use refit_lab::{Comparison, EffectRecord, Verdict};
 use refit_run::InEffect;
-use refit_stats::ADVISABLE_TIMES;
+use refit_stats::{ADVISABLE_TIMES, FEWEST_PAIRS};
 
 use super::{Note, note};
 use crate::format;
@@ -69,7 +69,9 @@ pub fn secondary(experiment: &Comparison, row: &Row) -> Option<Note> {
         let effects = metrics
             .iter()
             .filter_map(|name| experiment.effects.get(row.index, name));
-        let shown = effects.filter(|effect| effect.verdict == Some(verdict));
+        // What is only one of many metrics that chance moved is left out.
+        let shown =
+            effects.filter(|effect| effect.verdict == Some(verdict) && effect.is_difference());
         let texts: Vec<String> = shown
             .map(|effect| changed(experiment, row, effect))
             .collect();
@@ -143,8 +145,12 @@ pub fn inconclusive(experiment: &Experiment, row: &Row) -> Option<Note> {
 pub fn ranges(experiment: &Comparison) -> Option<Note> {
     let metric = experiment.main_metric();
     let rows = rows(experiment);
-    let unbounded = |row: &Row| row.effect.is_some_and(|effect| effect.interval.is_none());
-    if !rows.iter().any(unbounded) {
+    // Without a single round pair there is not even an effect.
+    let unbounded = |row: &Row| match row.effect {
+        Some(effect) => effect.interval.is_none(),
+        None => row.variant.is_candidate(),
+    };
+    if !rows.iter().any(unbounded) || experiment.runs.is_empty() {
         return None;
     }
     let of = |row: &Row| {
@@ -161,12 +167,20 @@ pub fn ranges(experiment: &Comparison) -> Option<Note> {
         })
     };
     let all: Vec<String> = rows.iter().filter_map(of).collect();
-    let pairs = format::plural(experiment.plan.pairs, "round pair");
-    let text = format!(
-        "an interval needs more than {pairs}; {} ranged: {}",
-        metric.name,
-        all.join(", ")
-    );
+    if all.is_empty() {
+        return None;
+    }
+    let few = match experiment.plan.pairs {
+        0 => format!(
+            "a verdict needs {FEWEST_PAIRS} round pairs, and none was completed: --budget {}",
+            format::option_time(time_for(experiment, FEWEST_PAIRS))
+        ),
+        made => format!(
+            "an interval needs more than {}",
+            format::plural(made, "round pair")
+        ),
+    };
+    let text = format!("{few}; {} ranged: {}", metric.name, all.join(", "));
     Some(note("too few runs:", Tone::Unsure, text))
 }
 
@@ -177,6 +191,13 @@ fn less_noise(experiment: &Experiment) -> String {
         None => "a longer command",
     };
     format!("try a quieter machine, {longer}, or a larger --delta")
+}
+
+/// Seconds for so many round pairs and the warm-up, by what the runs took.
+fn time_for(experiment: &Experiment, pairs: usize) -> f64 {
+    let run_s = experiment.plan.took_s / experiment.runs.len().max(1) as f64;
+    let runs = 2 * experiment.variants.len() * pairs.saturating_add(1);
+    run_s * runs as f64
 }
 
 fn remedy(experiment: &Experiment, effect: &EffectRecord, needed: usize) -> String {

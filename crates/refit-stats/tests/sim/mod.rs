@@ -1,6 +1,8 @@
 //! A simulated machine, and whole comparisons on it: what `examples/calibration.rs` prints and
 //! `tests/calibration.rs` holds.
 
+use std::collections::BTreeMap;
+
 use refit_stats::{
     DEFAULT_DELTA, Effect, LookPlan, PairSample, Remedy, Rng, Schedule, Verdict, estimate, verdict,
 };
@@ -22,6 +24,10 @@ pub struct Noise {
     pub candidate_skew: f64,
     /// Share of runs that are disturbed by exponential noise of mean 10 %.
     pub outliers: f64,
+    /// What a run at the machine's lower speed takes longer; every other run is one, by chance.
+    pub two_speeds: f64,
+    /// Standard deviation of what the memory layout of a round pair does to each variant in both rounds.
+    pub layout: f64,
     /// What the first run of a round pays.
     pub first_slot: f64,
     /// The clock's step, relative to the command's time; 0 is none.
@@ -37,6 +43,8 @@ pub const SHARED_VM: Noise = Noise {
     heavy: 0.0,
     skew: 0.0,
     candidate_skew: 0.0,
+    two_speeds: 0.0,
+    layout: 0.0,
     first_slot: 0.0,
     tick: 0.0,
 };
@@ -64,6 +72,15 @@ impl Machine {
         }
     }
 
+    /// What the layout of the next round pair does to a variant.
+    pub fn layout(&mut self) -> f64 {
+        if self.noise.layout > 0.0 {
+            self.noise.layout * normal(&mut self.rng)
+        } else {
+            0.0
+        }
+    }
+
     /// The time of the next run, of a program that takes `e^log_time` on a silent machine.
     pub fn run(&mut self, log_time: f64, candidate: bool, first: bool) -> f64 {
         let (noise, rng) = (self.noise, &mut self.rng);
@@ -75,6 +92,9 @@ impl Machine {
         log += noise.skew * exponential(rng);
         if noise.heavy > 0.0 {
             log += noise.heavy * normal(rng) / exponential(rng).sqrt();
+        }
+        if noise.two_speeds > 0.0 && rng.unit() < 0.5 {
+            log += noise.two_speeds;
         }
         if candidate {
             log += noise.candidate_skew * exponential(rng) - self.centre;
@@ -131,11 +151,13 @@ pub fn compare(
     let mut advice = vec![None; candidates];
     for (pair, round_pair) in Schedule::new(seed, variants).enumerate() {
         let mut times = vec![[0.0; 2]; variants];
+        let layouts: Vec<f64> = times.iter().map(|_| machine.layout()).collect();
         for (round, order) in round_pair.rounds().iter().enumerate() {
             for (slot, &variant) in order.iter().enumerate() {
                 let candidate = (1..=candidates).contains(&variant);
                 let log_time = if candidate { effect } else { 0.0 };
-                times[variant][round] = machine.run(log_time, candidate, slot == 0);
+                times[variant][round] =
+                    machine.run(log_time + layouts[variant], candidate, slot == 0);
             }
         }
         if pair == 0 {
@@ -151,7 +173,7 @@ pub fn compare(
         }
         let outcomes: Vec<Outcome> = (samples.iter().zip(&mut advice))
             .map(|(samples, advice)| {
-                let effect = estimate(samples, plan.alpha).expect("a look has samples");
+                let effect = estimate(samples, plan.levels).expect("a look has samples");
                 let verdict = verdict(&effect, DEFAULT_DELTA);
                 if let Verdict::Inconclusive(remedy) = verdict {
                     advice.get_or_insert(remedy);
@@ -185,11 +207,18 @@ pub struct Tally {
     pub inconclusive: u32,
     /// Round pairs run, warm-up not counted.
     pub pairs: u32,
+    /// Comparisons in which all candidates were settled, by the number of their round pairs.
+    pub ended: BTreeMap<usize, u32>,
 }
 
 impl Tally {
     pub fn percent(&self, count: u32) -> f64 {
         100.0 * f64::from(count) / f64::from(self.comparisons)
+    }
+
+    /// Comparisons that were settled within so many round pairs.
+    pub fn within(&self, pairs: usize) -> u32 {
+        self.ended.range(..=pairs).map(|(_, count)| count).sum()
     }
 }
 
@@ -221,6 +250,9 @@ pub fn tally(
         tally.wrong += u32::from(outcomes.iter().any(wrong));
         tally.covered += u32::from(outcomes.iter().all(covers));
         tally.pairs += outcomes[0].effect.pairs as u32;
+        if outcomes.iter().all(|o| o.verdict.is_settled()) {
+            *tally.ended.entry(outcomes[0].effect.pairs).or_default() += 1;
+        }
         for outcome in &outcomes {
             match outcome.verdict {
                 Verdict::Same => tally.same += 1,

@@ -25,7 +25,9 @@ use super::{OUTPUT, OutputArgs, ReachArgs, SETTINGS, duration, seed};
 ///
 /// Exit codes: 0 done; 1 a gate failed; 2 usage error or trouble with the
 /// environment, or the baseline or every candidate failed; 3 inconclusive, with
-/// --strict.
+/// --strict. Interrupted before there is an answer: 130 (Ctrl-C), 143 (SIGTERM),
+/// 129 (SIGHUP), or 3 with a gate that is undecided. What was measured is printed
+/// and stored in any case.
 #[derive(Args)]
 #[command(
     verbatim_doc_comment,
@@ -44,7 +46,8 @@ pub struct CompareArgs {
     #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Measuring")]
     pub budget: Option<Duration>,
 
-    /// At most this many rounds (every variant once), not counting the warm-up
+    /// At most this many rounds (every variant once), at least two, not counting
+    /// the warm-up
     #[arg(long, value_name = "N", help_heading = "Measuring")]
     pub rounds: Option<usize>,
 

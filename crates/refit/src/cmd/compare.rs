@@ -4,11 +4,12 @@ mod request;
 
 use std::process::ExitCode;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use refit_lab::experiment::Role;
 use refit_lab::{Comparison, GateAnswer, Verdict, compare};
 use refit_recipe::remove_abandoned_instances;
 use refit_report::terminal;
+use refit_run::{interrupting_signal, on_interruption};
 use refit_session::remove_abandoned;
 
 use self::request::request;
@@ -40,12 +41,24 @@ fn run(args: &CompareArgs) -> Result<u8> {
         print::say(cost);
     }
     let mut bar = Bar::new(args.quiet, &output);
+    on_interruption(bar.notice());
     let comparison = compare(&request, &mut bar);
     bar.finish();
     let comparison = comparison?;
+    // The table first: a full disk cannot take it away. And a terminal that is gone
+    // cannot take the files away.
+    let printed = print::result(&terminal(&comparison, &print::style()));
     output.write(&comparison)?;
-    print::result(&terminal(&comparison, &print::style()))?;
-    Ok(code(&comparison, args.strict))
+    printed?;
+    match &comparison.failed {
+        Some(failed) => bail!("{failed}"),
+        None => Ok(code(&comparison, args.strict)),
+    }
+}
+
+/// As a shell reports a program that the signal ended: 130 after Ctrl-C.
+fn interrupted(signal: i32) -> u8 {
+    128 + u8::try_from(signal).unwrap_or_default()
 }
 
 /// The answer of the whole comparison.
@@ -59,21 +72,34 @@ fn code(comparison: &Comparison, strict: bool) -> u8 {
     if answers(GateAnswer::Failed) {
         return FAILED;
     }
-    // Nothing is open where everything is exact.
+    // Nothing is open where everything is exact, and was answered twice.
     if comparison.is_exact() {
-        return 0;
+        return match interrupting_signal() {
+            Some(signal) if comparison.plan.pairs == 0 => interrupted(signal),
+            _ => 0,
+        };
     }
-    let has_verdict = |index: usize| {
+    let open = match comparison.gates.is_empty() {
+        true if !were_any => comparison.interrupted,
+        true => is_open(comparison),
+        false => answers(GateAnswer::Undecided),
+    };
+    // A confirmation that was cut short confirms nothing.
+    let again = comparison.confirmation.as_deref();
+    let cut_short = again.is_some_and(|again| again.interrupted && is_open(again));
+    match interrupting_signal() {
+        Some(_) if open && !comparison.gates.is_empty() => UNDECIDED,
+        Some(signal) if open || cut_short => interrupted(signal),
+        _ if strict && open => UNDECIDED,
+        _ => 0,
+    }
+}
+
+/// Whether a candidate has no verdict on the main metric.
+fn is_open(comparison: &Comparison) -> bool {
+    comparison.candidates().any(|(index, _)| {
         let effect = comparison.effects.get(index, &comparison.main);
         let verdict = effect.and_then(|effect| effect.verdict);
-        verdict.is_some_and(Verdict::is_settled)
-    };
-    let open = if comparison.gates.is_empty() {
-        comparison
-            .candidates()
-            .any(|(index, _)| !has_verdict(index))
-    } else {
-        answers(GateAnswer::Undecided)
-    };
-    if strict && open { UNDECIDED } else { 0 }
+        !verdict.is_some_and(Verdict::is_settled)
+    })
 }

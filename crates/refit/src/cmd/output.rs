@@ -46,13 +46,14 @@ impl Output {
             (&args.html, html),
             (&args.svg, svg),
         ];
-        self.write_json(comparison)?;
+        let mut written = self.write_json(comparison);
         for (path, draw) in formats {
             if let Some(path) = path {
-                replace(path, draw(comparison).as_bytes())?;
+                // One that cannot be written takes no other with it.
+                written = written.and(replace(path, draw(comparison).as_bytes()));
             }
         }
-        Ok(())
+        written
     }
 }
 

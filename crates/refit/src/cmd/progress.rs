@@ -41,6 +41,21 @@ impl Bar<'_> {
         self.bar.finish_and_clear();
     }
 
+    /// What an interruption does, in words, as soon as it comes.
+    pub fn notice(&self) -> impl Fn(usize) + Send + Sync + 'static {
+        let (bar, quiet) = (self.bar.clone(), self.quiet);
+        move |interruptions| {
+            let text = match interruptions {
+                1 => "interrupted: this round pair is finished first; once more ends it at once",
+                2 => "interrupted again: it ends now",
+                _ => return,
+            };
+            if !quiet {
+                bar.suspend(|| print::say(text));
+            }
+        }
+    }
+
     fn say(&self, text: &str) {
         if !self.quiet {
             // Above the bar, where there is one.
@@ -51,7 +66,8 @@ impl Bar<'_> {
     }
 }
 
-fn minutes(time: Duration) -> String {
+/// `45 s`, `3 min 0 s`.
+pub fn minutes(time: Duration) -> String {
     let seconds = time.as_secs_f64().ceil();
     if seconds < 60.0 {
         format!("{seconds} s")

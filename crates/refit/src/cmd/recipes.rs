@@ -14,6 +14,7 @@ use refit_report::Page;
 use refit_session::remove_abandoned;
 
 use super::print;
+use super::progress::minutes;
 use super::trust::{self, commands};
 use crate::cli::{RecipeCheckArgs, RecipeCopyArgs, RecipeNameArgs, RecipesArgs, RecipesVerb};
 
@@ -77,6 +78,12 @@ fn show(args: &RecipeNameArgs) -> Result<bool> {
             page.line(3, format!("not available here: {reason}"));
         }
     }
+    let budget = minutes(recipe.budget.unwrap_or(Request::default().budget));
+    page.line(0, "");
+    page.line(
+        0,
+        format!("budget of a comparison: {budget} (another: --budget TIME)"),
+    );
     page.heading("commands");
     commands(&recipe, &mut page);
     print::result(&page.text())?;

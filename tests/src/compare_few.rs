@@ -1,0 +1,142 @@
+//! `refit compare`: with little time, it shows what there is, and keeps to that time.
+
+use serde_json::json;
+
+use crate::compared::{compare, effect, list, number, printed, said};
+use crate::runner::{Outcome, Test};
+use crate::test;
+use crate::test_env::{TestEnv, expect_code};
+
+pub const TESTS: &[Test] = &[
+    test!(three_round_pairs_tell_a_large_effect),
+    test!(two_round_pairs_show_ranges_and_what_is_missing),
+    test!(a_budget_that_ends_in_the_warm_up_shows_its_runs),
+    test!(a_budget_is_kept_by_a_program_that_becomes_slower),
+];
+
+/// Sleeps for so long as the variable says, which the baseline does not have.
+const SLEEPS: &str = "exec sleep ${SHORT:-0.2}";
+
+fn three_round_pairs_tell_a_large_effect(env: &TestEnv) -> Outcome {
+    let args = [
+        "--rounds",
+        "6",
+        "env.SHORT=0.02",
+        "env.A=1",
+        "--",
+        "sh",
+        "-c",
+        SLEEPS,
+    ];
+    let (output, result) = compare(env, &args);
+    expect_code(&output, 0);
+    assert_eq!(result["plan"]["looks"], json!([3]));
+    let short = effect(&result, "env.SHORT=0.02", "wall");
+    assert_eq!(
+        (&short["verdict"], &short["pairs"]),
+        (&json!("faster"), &json!(3))
+    );
+    assert_eq!(short["early"], true);
+    let equal = effect(&result, "env.A=1", "wall");
+    assert_eq!(equal["verdict"], "inconclusive", "{equal}");
+    assert!(equal["interval"].is_array(), "{equal}");
+    let text = printed(&output);
+    assert!(
+        text.contains("faster") && text.contains("inconclusive: env.A=1:"),
+        "{text}"
+    );
+    Outcome::Pass
+}
+
+fn two_round_pairs_show_ranges_and_what_is_missing(env: &TestEnv) -> Outcome {
+    for (rounds, strict, code) in [("4", &[][..], 0), ("5", &["--strict"], 3)] {
+        let args = [
+            "--rounds",
+            rounds,
+            "env.SHORT=0.02",
+            "--",
+            "sh",
+            "-c",
+            SLEEPS,
+        ];
+        let (output, result) = compare(env, &[strict, &args].concat());
+        expect_code(&output, code);
+        assert_eq!(result["plan"]["pairs"], 2);
+        let short = effect(&result, "env.SHORT=0.02", "wall");
+        assert_eq!(
+            (&short["verdict"], &short["interval"]),
+            (&json!("inconclusive"), &json!(null))
+        );
+        let text = printed(&output);
+        for words in [
+            "too few runs: an interval needs more than 2 round pairs; wall ranged: baseline 2",
+            "inconclusive: env.SHORT=0.02: about 6 round pairs",
+            "--rounds 12",
+        ] {
+            assert!(text.contains(words), "{words}: {text}");
+        }
+        assert!(!said(&output).contains("needs"), "{}", said(&output));
+    }
+    Outcome::Pass
+}
+
+fn a_budget_that_ends_in_the_warm_up_shows_its_runs(env: &TestEnv) -> Outcome {
+    // Three variants: one of two rounds has time, or not even that.
+    for budget in ["750ms", "50ms"] {
+        // This seed begins with the baseline.
+        let args = [
+            "--seed", "1", "--budget", budget, "env.A=1", "--", "sh", "-c", SLEEPS,
+        ];
+        let (output, result) = compare(env, &args);
+        expect_code(&output, 0);
+        let runs = list(&result["runs"]);
+        assert!((1..6).contains(&runs.len()), "{}", runs.len());
+        assert_eq!(
+            (&result["effects"], &result["plan"]["pairs"]),
+            (&json!([]), &json!(0))
+        );
+        assert!(
+            runs.iter().all(|run| run["failure"].is_null()),
+            "{}",
+            result["runs"]
+        );
+        let text = printed(&output);
+        let words = "a verdict needs 3 round pairs, and none was completed: --budget";
+        assert!(
+            text.contains(words) && text.contains("wall ranged:"),
+            "{text}"
+        );
+    }
+    Outcome::Pass
+}
+
+/// From the 20th run on it sleeps thirty times as long.
+fn a_budget_is_kept_by_a_program_that_becomes_slower(env: &TestEnv) -> Outcome {
+    let log = env.path("log");
+    let script =
+        format!("echo >>{log}; test $(wc -l <{log}) -lt 20 && exec sleep 0.01; exec sleep 0.3");
+    let args = [
+        "--budget",
+        "4s",
+        "--precision",
+        "0.0001%",
+        "env.A=1",
+        "--",
+        "sh",
+        "-c",
+        &script,
+    ];
+    let (output, result) = compare(env, &args);
+    expect_code(&output, 0);
+    let plan = &result["plan"];
+    assert!(number(&plan["took_s"]) <= 1.1 * 4.0, "{plan}");
+    let planned = list(&plan["looks"]).last().map(number);
+    assert!(
+        planned > Some(10.0) && number(&plan["pairs"]) >= 3.0,
+        "{plan}"
+    );
+    assert!(number(&plan["pairs"]) < 10.0, "{plan}");
+    // The rest of its round pair would have ended too late.
+    assert!(printed(&output).contains("env.A=1"), "{}", printed(&output));
+    Outcome::Pass
+}
