@@ -2,8 +2,11 @@
 
 #include <stddef.h>
 
-/* A queue that is busy for longer has been overwritten: it is ignored. */
-#define LONGEST_NS 600000000000ull
+/* The maximum of the longest flushes that a queue is busy for, counted from now.
+ * A flush runs and the next one waits: that is two, and a few more where
+ * processes are interrupted while they join. Whatever is busy for longer was
+ * written by a program of the tree, and is ignored. */
+#define MOST_FLUSHES 8
 
 /* splitmix64, of Steele, Lea and Flood (OOPSLA 2014): number n of a
  * sequence. */
@@ -58,6 +61,12 @@ static struct refit_queue *queue_of(struct refit_flushes *flushes, uint64_t devi
 	return &flushes->queues[REFIT_QUEUES - 1];
 }
 
+/* Quantiles ascend (refit-launch/src/disk/quantiles.rs). */
+static uint64_t longest_ns(const struct refit_disk *disk)
+{
+	return disk->latency_ns[REFIT_LATENCIES - 1];
+}
+
 static uint64_t next_service(const struct refit_disk *disk,
 			     struct refit_flushes *flushes)
 {
@@ -67,7 +76,7 @@ static uint64_t next_service(const struct refit_disk *disk,
 
 uint64_t refit_disk_until(const struct refit_disk *disk,
 			  struct refit_flushes *flushes, uint64_t device,
-			  uint64_t began_ns)
+			  uint64_t began_ns, uint64_t now_ns)
 {
 	if (disk->kind != REFIT_DISK_LATENCY) {
 		return began_ns;
@@ -77,7 +86,12 @@ uint64_t refit_disk_until(const struct refit_disk *disk,
 	uint64_t service_ns = 0;
 	for (;;) {
 		uint64_t start_ns = began_ns;
-		if (busy_ns > began_ns && busy_ns - began_ns < LONGEST_NS) {
+		int is_busy = busy_ns > began_ns;
+		if (is_busy && busy_ns > now_ns) {
+			is_busy = (busy_ns - now_ns) / MOST_FLUSHES <=
+				  longest_ns(disk);
+		}
+		if (is_busy) {
 			/* A flush that has not begun serves this call too: file
 			 * systems and the block layer merge what waits. */
 			if (__atomic_load_n(&queue->from_ns,

@@ -12,10 +12,10 @@ uint32_t refit_disk_fault(const struct refit_disk *disk,
 			  struct refit_flushes *flushes);
 
 /* The time, CLOCK_MONOTONIC in ns, at which a flush that began at began_ns is
- * done: one queue for each device, one flush at a time; those that come while
- * one runs share the next. */
+ * done, as seen at now_ns: one queue for each device, one flush at a time; those
+ * that come while one runs share the next. */
 uint64_t refit_disk_until(const struct refit_disk *disk,
 			  struct refit_flushes *flushes, uint64_t device,
-			  uint64_t began_ns);
+			  uint64_t began_ns, uint64_t now_ns);
 
 #endif

@@ -124,7 +124,8 @@ static long real(struct refit_counter *c, enum refit_decision decision,
 		if (emulated && record.result == 0) {
 			wait_until(refit_disk_until(
 				&refit.policy->disk, refit.flushes,
-				device_of(f->fd), record.began_ns));
+				device_of(f->fd), record.began_ns,
+				prim_clock_ns()));
 		}
 	}
 	record.ended_ns = prim_clock_ns();

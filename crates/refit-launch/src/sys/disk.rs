@@ -12,6 +12,7 @@ unsafe extern "C" {
         flushes: *mut libc::c_void,
         device: u64,
         began_ns: u64,
+        now_ns: u64,
     ) -> u64;
 }
 
@@ -38,11 +39,17 @@ impl EmulatedDisk {
         unsafe { refit_disk_fault(self.0.as_ptr().cast(), ring.start()) }
     }
 
-    /// When a flush of this device is done that began then, both in nanoseconds
-    /// of CLOCK_MONOTONIC.
-    pub fn until(&self, ring: &EventRing, device: u64, began_ns: u64) -> u64 {
+    /// When a flush of this device is done that begins now, both in nanoseconds of
+    /// CLOCK_MONOTONIC.
+    pub fn until(&self, ring: &EventRing, device: u64, now_ns: u64) -> u64 {
+        self.until_after(ring, device, now_ns, now_ns)
+    }
+
+    /// The same of a flush that began before.
+    fn until_after(&self, ring: &EventRing, device: u64, began_ns: u64, now_ns: u64) -> u64 {
+        let (disk, flushes) = (self.0.as_ptr().cast(), ring.start());
         // SAFETY: as in `fault`.
-        unsafe { refit_disk_until(self.0.as_ptr().cast(), ring.start(), device, began_ns) }
+        unsafe { refit_disk_until(disk, flushes, device, began_ns, now_ns) }
     }
 }
 
@@ -135,15 +142,26 @@ mod tests {
     }
 
     #[test]
-    fn a_scribbled_queue_makes_nobody_wait() {
+    fn a_program_cannot_keep_the_disk_busy() {
         let ring = EventRing::create().unwrap();
         let disk = emulated(Disk::Latency(Box::new([1000; LATENCIES])), 1);
-        // SAFETY: the first queue's two words, behind the number of flushes.
-        unsafe {
-            let words = ring.start().cast::<u64>();
-            words.add(1).write_volatile(8);
-            words.add(2).write_volatile(u64::MAX - 5);
+        let busy_until = |ns| {
+            // SAFETY: the first queue's three words, after the number of flushes.
+            unsafe {
+                let words = ring.start().cast::<u64>();
+                words.add(1).write_volatile(8);
+                words.add(2).write_volatile(ns);
+                words.add(3).write_volatile(ns - 1000);
+            }
+        };
+        for far in [u64::MAX - 5, 600_000_000_000, 5_000 + 9_000] {
+            busy_until(far);
+            assert_eq!(disk.until(&ring, 8, 5_000), 6_000, "{far}");
         }
-        assert_eq!(disk.until(&ring, 8, 5_000), 6_000);
+        busy_until(5_000 + 4_000);
+        assert_eq!(disk.until(&ring, 8, 5_000), 9_000);
+        // Others flushed while a long real call ran, from 5,000 to 100,000.
+        busy_until(101_000);
+        assert_eq!(disk.until_after(&ring, 8, 5_000, 100_000), 101_000);
     }
 }
