@@ -18,6 +18,7 @@ pub const TESTS: &[Test] = &[
     test!(a_child_without_privileges_or_environment_does_not_sync),
     test!(an_emulated_disk_delays_and_fails_static_programs),
     test!(by_seccomp_alone_calls_are_counted_and_stay),
+    test!(a_program_counts_once_however_it_is_named),
     test!(rings_can_be_denied),
 ];
 
@@ -228,6 +229,19 @@ fn by_seccomp_alone_calls_are_counted_and_stay(env: &TestEnv) -> Outcome {
             "{}",
             seen.said
         );
+    }
+    Outcome::Pass
+}
+
+fn a_program_counts_once_however_it_is_named(env: &TestEnv) -> Outcome {
+    let file = env.path("file");
+    fs::copy(env.program("static_fsync"), env.path("program")).expect("both are ours");
+    std::os::unix::fs::symlink("program", env.path("link")).expect("the directory is ours");
+    for name in ["./program", "./link", &env.path("link")] {
+        let seen = run(env, &["--backend", "seccomp"], &[name, &file]);
+        let coverage = &seen.report["coverage"];
+        assert_eq!(coverage["processes_seen"], 1, "{name}: {coverage:#}");
+        assert_eq!(coverage["processes_reached"], 1, "{name}: {coverage:#}");
     }
     Outcome::Pass
 }

@@ -290,9 +290,11 @@ impl Sources<'_> {
         let filtered: Vec<&ExecutableReport> = executables.iter().filter(is_filtered).collect();
         // A program that was started twice, and forked, is known by both.
         let known = |program: &UnreachedProgram| {
+            // As it was typed by who started it.
+            let name = program.name.strip_prefix("./").unwrap_or(&program.name);
             let of_name = filtered
                 .iter()
-                .filter(|e| e.executable.ends_with(&program.name));
+                .filter(|e| Path::new(&e.executable).ends_with(name));
             sum(of_name.map(|e| e.processes))
         };
         let beyond = unreached
@@ -343,9 +345,13 @@ mod tests {
 
     /// A run with two static programs.
     fn coverage(filter: Result<Filter, String>) -> Coverage {
+        coverage_of(&["/bin/one", "/bin/two"], filter)
+    }
+
+    fn coverage_of(names: &[&str], filter: Result<Filter, String>) -> Coverage {
         let mut counted = Collected::default();
-        for name in ["/bin/one", "/bin/two"] {
-            counted.unreached.insert((name.to_owned(), "static"), 1);
+        for name in names {
+            counted.unreached.insert(((*name).to_owned(), "static"), 1);
         }
         if let Ok(filter) = &filter {
             counted.add_guardian(&filter.guardian);
@@ -376,6 +382,22 @@ mod tests {
         };
         assert_eq!((reached.processes, reached.programs.len()), (4, 2));
         assert_eq!(reached.unmeasured, 1);
+    }
+
+    #[test]
+    fn a_relative_name_is_that_of_the_same_program() {
+        let processes_seen = |name: &str| {
+            let filter = Filter {
+                beneath: FilterPlace::All,
+                asks: true,
+                heard: true,
+                guardian: counts("/bin/one", 1, 7),
+            };
+            coverage_of(&[name], Ok(filter)).processes_seen
+        };
+        assert_eq!(processes_seen("./one"), 1);
+        assert_eq!(processes_seen("/bin/one"), 1);
+        assert_eq!(processes_seen("ne"), 2, "another program");
     }
 
     #[test]

@@ -35,7 +35,10 @@ impl Watch {
         };
         let mut collector = Collector::new(&prepared.session.path, reason.is_none());
         if let (Some(target), Some(reason)) = (&prepared.target, reason) {
-            collector.add_unreached(&target.path.display().to_string(), reason);
+            // As the guardian names it.
+            let path = std::fs::canonicalize(&target.path);
+            let path = path.unwrap_or_else(|_| target.path.clone());
+            collector.add_unreached(&path.display().to_string(), reason);
         }
         Watch {
             collector,
