@@ -5,12 +5,14 @@
 //! crate that does without a C library) are reached by a filter, or else reported
 //! as unknown instead of 0.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use memchr::memmem;
+use rustix::fs::{Mode, OFlags};
 
 /// Bytes that are looked at together, and how many of them once more with the
 /// next ones: what belongs to one instruction is never cut.
@@ -26,23 +28,66 @@ const NUMBERS: [u32; 9] = [26, 74, 75, 162, 209, 277, 306, 425, 426];
 
 const SYSCALL: &[u8] = &[0x0f, 0x05];
 
+/// Bytes of code that one search reads: a browser's executable has 200 MB. A program
+/// of another user may name a sparse file of terabytes as its executable.
+const MOST: u64 = 1 << 29;
+
 /// Whether the executable file at `path` seems to make durability calls by
 /// instructions of its own. `false` where it cannot be read.
 #[must_use]
 pub fn has_own_syscalls(path: &Path) -> bool {
-    let is_file = fs::metadata(path).is_ok_and(|meta| meta.is_file());
-    is_file && File::open(path).is_ok_and(|file| file_has(&file).unwrap_or(false))
+    Search::default().finds(path)
+}
+
+/// A search through one or several files, which together are read up to a limit.
+#[derive(Debug)]
+pub struct Search {
+    left: u64,
+}
+
+impl Default for Search {
+    fn default() -> Search {
+        Search { left: MOST }
+    }
+}
+
+impl Search {
+    /// As [`has_own_syscalls`]; `true` as well where the limit was reached, and nothing
+    /// is known of the rest.
+    pub fn finds(&mut self, path: &Path) -> bool {
+        open_regular(path)
+            .and_then(|file| file_has(&file, &mut self.left))
+            .unwrap_or(false)
+    }
+}
+
+/// Opens nothing but a regular file: a FIFO would wait for its other end, and a device
+/// may act when it is opened.
+fn open_regular(path: &Path) -> io::Result<File> {
+    let found = File::from(rustix::fs::open(
+        path,
+        OFlags::PATH | OFlags::CLOEXEC,
+        Mode::empty(),
+    )?);
+    if !found.metadata()?.is_file() {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    File::open(format!("/proc/self/fd/{}", found.as_raw_fd()))
 }
 
 /// Reads code piece by piece into one buffer: this happens at the end of each
 /// run, and executables are large.
-fn file_has(file: &File) -> io::Result<bool> {
+fn file_has(file: &File, left: &mut u64) -> io::Result<bool> {
     let mut headers = vec![0; HEADERS];
     let size = file.read_at(&mut headers, 0)?;
     headers.truncate(size);
     let mut chunk = vec![0; CHUNK];
     for (mut at, end) in code(&headers) {
         while at < end {
+            if *left < CHUNK as u64 {
+                return Ok(true);
+            }
+            *left -= CHUNK as u64;
             let want = usize::try_from(end - at).unwrap_or(CHUNK).min(CHUNK);
             let got = file.read_at(&mut chunk[..want], at)?;
             if code_has(&chunk[..got]) {
@@ -105,6 +150,8 @@ fn u64_at(file: &[u8], at: usize) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]
@@ -122,6 +169,26 @@ mod tests {
     fn no_elf_file_has_none() {
         assert!(!has_own_syscalls(Path::new("/etc/passwd")));
         assert!(!has_own_syscalls(Path::new("/nonexistent")));
+    }
+
+    #[test]
+    fn a_sparse_executable_ends_the_search() {
+        let mut headers = vec![0_u8; 64 + 56];
+        headers[..5].copy_from_slice(&[0x7f, b'E', b'L', b'F', 2]);
+        headers[32] = 64; // e_phoff
+        headers[56] = 1; // e_phnum
+        let load = [1_u64 | 1 << 32, 0, 0, 0, 1 << 43];
+        for (field, number) in load.into_iter().enumerate() {
+            headers[64 + 8 * field..][..8].copy_from_slice(&number.to_le_bytes());
+        }
+        let sparse = tempfile::NamedTempFile::new().unwrap();
+        fs::write(sparse.path(), &headers).unwrap();
+        sparse.as_file().set_len(1 << 43).unwrap();
+        let mut search = Search { left: 1 << 20 };
+        assert!(search.finds(sparse.path()));
+        // Nothing is left for another file.
+        assert!(search.finds(Path::new("/bin/true")));
+        assert!(!has_own_syscalls(Path::new("/bin/true")));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use refit_launch::own_syscalls::has_own_syscalls;
+use refit_launch::own_syscalls::Search;
 use refit_session::guardian::GuardianCounts;
 use refit_session::{
     CALLS, Collected, ExecutableReport, IMAGE_OWN_RING, IMAGE_OWN_SECCOMP, IMAGE_UNFILTERED,
@@ -221,6 +221,7 @@ impl Sources<'_> {
             Some(Ok(filter)) => filter.beneath == FilterPlace::All || flags & IMAGE_UNFILTERED == 0,
             _ => false,
         };
+        let mut search = Search::default();
         for executable in executables {
             let mut add = |what: &str, count| {
                 unknown.push(Unknown {
@@ -239,7 +240,7 @@ impl Sources<'_> {
                 add("io_uring", rings.seen);
             }
             // A filter sees them as all others.
-            if !filtered(flags) && has_own_syscalls(Path::new(&executable.executable)) {
+            if !filtered(flags) && search.finds(Path::new(&executable.executable)) {
                 add("own syscall instructions", 1);
             }
             if flags & IMAGE_OWN_SECCOMP != 0 {
