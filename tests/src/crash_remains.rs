@@ -250,7 +250,7 @@ fn dead_sessions() -> Vec<PathBuf> {
         let namespace = noted.split_whitespace().nth(1);
         namespace.is_some_and(|number| !alive.contains(&number.parse().expect("a number")))
     };
-    ["/run/refit", "/dev/shm"]
+    ["/run/refit", "/dev/shm/refit"]
         .into_iter()
         .filter_map(|base| fs::read_dir(base).ok())
         .flatten()

@@ -267,7 +267,7 @@ fn a_full_disk_for_json_is_said_and_changes_no_code(env: &TestEnv) -> Outcome {
     expect_code(&full, 7);
     let said = stderr(&full);
     assert!(
-        said.contains("--json: /dev/full") && said.contains("No space left"),
+        said.contains("--json: ") && said.contains("/dev/full") && said.contains("No space left"),
         "{said}"
     );
     assert!(Path::new(&file).exists());

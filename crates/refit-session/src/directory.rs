@@ -55,6 +55,11 @@ pub fn base() -> PathBuf {
         if is_tmpfs(Path::new("/run")) {
             return "/run/refit".into();
         }
+        // Anybody may have made something of that name first.
+        let own = Path::new(SHARED).join("refit");
+        if fs::symlink_metadata(&own).map_or(true, |about| about.is_dir() && about.uid() == 0) {
+            return own;
+        }
     } else if let Some(dir) = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from) {
         let ours = fs::metadata(&dir)
             .is_ok_and(|meta| meta.uid() == uid.as_raw() && meta.mode() & 0o077 == 0);
