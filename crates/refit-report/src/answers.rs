@@ -2,9 +2,11 @@
 
 use refit_lab::experiment::{AnswerRecord, Experiment, Role, VariantRecord};
 
+use refit_run::printable;
+
 use crate::fold::fold;
-use crate::format;
 use crate::paint::Tone;
+use crate::table::Column;
 
 /// Whether the answers are the whole result.
 pub fn is_exact(experiment: &Experiment) -> bool {
@@ -65,14 +67,14 @@ fn of_question(experiment: &Experiment, variants: &[&VariantRecord], question: &
     }
     let all = groups.len() == 1 && groups[0].2.len() == variants.len() && variants.len() > 1;
     let line = |(answer, then, names): (&str, Option<&str>, Vec<&str>)| Line {
-        question: format::printable(question),
-        answer: format::printable(answer),
+        question: question.to_owned(),
+        answer: answer.to_owned(),
         variants: if all {
             "all".to_owned()
         } else {
-            format::printable(&names.join(", "))
+            names.join(", ")
         },
-        then: then.map(format::printable),
+        then: then.map(str::to_owned),
         differs: then.is_some_and(|then| then != answer),
     };
     groups.into_iter().map(line).collect()
@@ -85,8 +87,42 @@ fn find<'a>(answers: &'a [AnswerRecord], question: &str) -> Option<&'a str> {
 
 /// Whose answers the column `then` holds.
 pub fn note(experiment: &Experiment) -> Option<String> {
-    let note = experiment.recipe.as_ref()?.note.as_ref()?;
-    Some(format::printable(note))
+    experiment.recipe.as_ref()?.note.clone()
+}
+
+/// The answers as a table, each question at its first one; no columns where nothing was
+/// asked.
+pub fn columns(experiment: &Experiment) -> Vec<Column> {
+    let lines = lines(experiment);
+    if lines.is_empty() {
+        return Vec::new();
+    }
+    let cells = |of: fn(&Line) -> &str| lines.iter().map(move |line| of(line).to_owned());
+    let mut before = "";
+    let questions = lines.iter().map(|line| {
+        let known = std::mem::replace(&mut before, &line.question);
+        if known == line.question {
+            String::new()
+        } else {
+            line.question.clone()
+        }
+    });
+    let mut columns = vec![
+        Column::words("question", questions),
+        Column::code("answer", cells(|line| &line.answer)),
+        Column::words("given by", cells(|line| &line.variants)),
+    ];
+    if let Some(note) = note(experiment) {
+        let signs = lines.iter().map(|line| match (&line.then, line.differs) {
+            (None, _) => (String::new(), Tone::Plain),
+            (Some(_), true) => ("≠".to_owned(), Tone::Unsure),
+            (Some(_), false) => ("=".to_owned(), Tone::Plain),
+        });
+        columns.push(Column::verdicts("", signs));
+        let then = cells(|line| line.then.as_deref().unwrap_or_default());
+        columns.push(Column::code(&format!("then: {note}"), then));
+    }
+    columns
 }
 
 /// For a terminal: each question, and beneath it its answers.
@@ -112,7 +148,7 @@ pub fn terminal(experiment: &Experiment, width: usize, colour: bool) -> Vec<Stri
             };
             // What fits keeps its columns.
             let folded = if text.chars().count() <= width {
-                vec![text]
+                vec![printable(&text)]
             } else {
                 fold(&text, width)
             };

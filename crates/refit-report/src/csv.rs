@@ -3,7 +3,9 @@
 use refit_lab::experiment::{Experiment, Outcome, Role, RunRecord};
 use refit_lab::{Comparison, Metric, Unit};
 
-use crate::row::is_unseen;
+use refit_run::printable;
+
+use crate::row::{is_unseen, median};
 
 /// One row for each run, in the order of the runs, those of the confirmation
 /// last. What a run does not have, or nobody could see, is empty.
@@ -20,6 +22,7 @@ pub fn csv(experiment: &Comparison) -> String {
         "at_s",
         "failure",
         "exit",
+        "ratio",
     ];
     let metrics = experiment.metrics();
     let titles = fixed.into_iter().map(str::to_owned);
@@ -75,6 +78,7 @@ fn row(
         format!("{:.3}", record.at_s),
         record.failure.clone().unwrap_or_default(),
         exit,
+        ratio(experiment, record).map_or(String::new(), |ratio| format!("{ratio:.6}")),
     ];
     let seen = |metric: &&Metric| !is_unseen(experiment, record.variant, metric);
     let metrics = metrics.iter().map(|metric| {
@@ -86,17 +90,29 @@ fn row(
     line(fixed.into_iter().chain(metrics))
 }
 
+/// Of the run's main metric to the baseline's median.
+fn ratio(experiment: &Experiment, record: &RunRecord) -> Option<f64> {
+    let metric = experiment.main_metric();
+    let base = median(experiment, 0, &metric).filter(|base| *base > 0.0)?;
+    Some(metric.of(record)? / base)
+}
+
 fn line(fields: impl Iterator<Item = String>) -> String {
     let fields: Vec<String> = fields.map(|field| quoted(&field)).collect();
     fields.join(",") + "\n"
 }
 
+/// One field. A program that opens the file would run text that begins like a formula:
+/// an apostrophe before it says that it is text. Numbers stay numbers.
 fn quoted(field: &str) -> String {
-    if field.contains(|c: char| matches!(c, ',' | '"') || c.is_control()) {
-        let printable = crate::format::printable(field);
-        format!("\"{}\"", printable.replace('"', "\"\""))
+    let field = printable(field);
+    let is_formula = field.starts_with(['=', '+', '-', '@', '＝', '＋', '－', '＠'])
+        && field.parse::<f64>().is_err();
+    let text = if is_formula { "'" } else { "" }.to_owned() + &field;
+    if text.contains([',', '"']) || text != field {
+        format!("\"{}\"", text.replace('"', "\"\""))
     } else {
-        field.to_owned()
+        text
     }
 }
 
@@ -114,10 +130,10 @@ mod tests {
         assert_eq!(
             lines[..2],
             [
-                "variant,role,pair,round,slot,warmup,confirmation,at_s,failure,exit,wall_ns,user_ns,system_ns,\
+                "variant,role,pair,round,slot,warmup,confirmation,at_s,failure,exit,ratio,wall_ns,user_ns,system_ns,\
                  max_rss_bytes,minor_faults,major_faults,voluntary_switches,involuntary_switches,written_bytes,\
                  psi_cpu_us,psi_io_us,psi_memory_us,syncs,sync_wait_ns",
-                "malloc=jemalloc,candidate,0,0,0,true,false,0.000,,0,433200630,90000000,30000000,\
+                "malloc=jemalloc,candidate,0,0,0,true,false,0.000,,0,1.050781,433200630,90000000,30000000,\
                  46137344,9000,0,0,0,4194304,,,,812,243600000",
             ]
         );
@@ -130,7 +146,7 @@ mod tests {
         for line in &lines {
             assert_eq!(
                 line.matches(',').count(),
-                9 + experiment.metrics().len(),
+                10 + experiment.metrics().len(),
                 "{line}"
             );
         }
@@ -143,7 +159,7 @@ mod tests {
         let text = csv(&sample::service());
         let lines: Vec<&str> = text.lines().collect();
         assert!(
-            lines[0].contains(",exit,rate_per_second,p99_ns,ready_ns,cpu_ns,written_bytes,"),
+            lines[0].contains(",exit,ratio,rate_per_second,p99_ns,ready_ns,cpu_ns,written_bytes,"),
             "{}",
             lines[0]
         );
@@ -155,6 +171,21 @@ mod tests {
     fn commas_quotes_and_lines_stay_within_their_field() {
         assert_eq!(quoted("env.A=1,2"), "\"env.A=1,2\"");
         assert_eq!(quoted("said \"no\"\n"), "\"said \"\"no\"\"\\n\"");
+        assert_eq!(quoted("a\u{1b}[2J\u{202e}"), r"a\u{1b}[2J\u{202e}");
         assert_eq!(quoted("exit code 1"), "exit code 1");
+    }
+
+    #[test]
+    fn no_text_is_a_formula_and_every_number_is_a_number() {
+        for (field, cell) in [
+            ("=1+1", "\"'=1+1\""),
+            ("@SUM(A1,\"x\")", "\"'@SUM(A1,\"\"x\"\")\""),
+            ("-cmd", "\"'-cmd\""),
+            ("-1.2", "-1.2"),
+            ("+3e9", "+3e9"),
+            ("sync=off", "sync=off"),
+        ] {
+            assert_eq!(quoted(field), cell);
+        }
     }
 }

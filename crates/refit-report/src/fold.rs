@@ -1,12 +1,14 @@
 //! Lines that fit.
 
-/// `text` in lines of at most `width` characters, broken at spaces, the later
+use refit_run::printable;
+
+/// `text`, printable, in lines of at most `width` characters, broken at spaces, the later
 /// lines indented by two. A percent sign stays with its number; a word that is
 /// longer than a line is left whole, since it may be a path to copy.
 pub fn fold(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     let mut line = String::new();
-    for word in words(text) {
+    for word in words(&printable(text)) {
         let length = line.chars().count();
         if line.trim().is_empty() {
             line.push_str(&word);

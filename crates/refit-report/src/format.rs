@@ -3,6 +3,7 @@
 use std::fmt::Display;
 
 use refit_lab::Unit;
+use refit_run::printable;
 
 /// A minus sign as wide as a plus.
 const MINUS: char = '\u{2212}';
@@ -165,6 +166,19 @@ fn signed(change: f64, decimals: usize) -> String {
     format!("{sign}{}{fraction} %", grouped(whole))
 }
 
+/// A change of twice or half and more, as a factor: `9.7×`, `1,200×`; of a rate, whose
+/// ratio grows where a time's shrinks, too.
+pub fn factor(change: f64) -> Option<String> {
+    let ratio = 1.0 + change;
+    let factor = if ratio < 1.0 { 1.0 / ratio } else { ratio };
+    let text = match factor {
+        _ if !factor.is_finite() || factor < 2.0 || ratio <= 0.0 => return None,
+        _ if factor < 9.95 => format!("{factor:.1}"),
+        _ => count(factor),
+    };
+    Some(format!("{text}×"))
+}
+
 /// A size of changes, without a sign: `0.7 %`, `1 %`.
 pub fn magnitude(change: f64) -> String {
     let percent = change.abs() * 100.0;
@@ -228,22 +242,6 @@ pub fn command_line(words: &[String]) -> String {
     printable(&quoted.join(" "))
 }
 
-/// Without control characters, which could move a terminal's cursor or end a
-/// line: they are shown as Rust writes them.
-pub fn printable(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        if c.is_control()
-            || matches!(c, '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-        {
-            out.extend(c.escape_default());
-        } else {
-            out.push(c);
-        }
-    }
-    out
-}
-
 /// At most `width` characters; what is left out is left out of the middle,
 /// since names differ at their ends.
 pub fn shortened(text: &str, width: usize) -> String {
@@ -276,6 +274,25 @@ mod tests {
             (1_200e9, "20.0 min"),
         ] {
             assert_eq!(duration(ns), text);
+        }
+    }
+
+    #[test]
+    fn twice_and_more_is_a_factor() {
+        for (change, text) in [
+            (-0.898, Some("9.8×")),
+            (-0.9, Some("10×")),
+            (-0.5, Some("2.0×")),
+            (-0.49, None),
+            (0.99, None),
+            (1.0, Some("2.0×")),
+            (12.33, Some("13×")),
+            (1299.0, Some("1,300×")),
+            (-1.0, None),
+            (f64::NAN, None),
+            (-3.0, None),
+        ] {
+            assert_eq!(factor(change).as_deref(), text, "{change}");
         }
     }
 
@@ -344,7 +361,6 @@ mod tests {
 
     #[test]
     fn nothing_in_a_record_moves_the_cursor() {
-        assert_eq!(printable("a\u{1b}[2Jb\nc"), "a\\u{1b}[2Jb\\nc");
         let words = ["./it's".to_owned(), "a b".to_owned()];
         assert_eq!(command_line(&words), r"'./it'\''s' 'a b'");
     }

@@ -81,7 +81,7 @@ fn log(experiments: &[&(PathBuf, Comparison)]) -> String {
                 interval: shown.interval.clone(),
                 verdict: verdict(shown, again.is_some()),
                 kept: kept(row.variant, &experiments[i + 1..]),
-                file: format::printable(&path.display().to_string()),
+                file: path.display().to_string(),
             }
         }));
     }

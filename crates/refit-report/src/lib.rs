@@ -6,6 +6,7 @@
 
 mod answers;
 mod bar;
+mod calls;
 pub mod crash;
 mod csv;
 pub mod demo;

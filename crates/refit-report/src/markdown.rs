@@ -4,11 +4,12 @@ use std::fmt::Write;
 
 use refit_lab::Comparison;
 use refit_lab::experiment::Experiment;
+use refit_run::printable;
 
-use crate::answers::{is_exact, lines, note};
+use crate::answers::{columns, is_exact};
 use crate::format;
 use crate::notes::{Note, notes, with};
-use crate::row::table;
+use crate::row::{rows, table};
 use crate::series::{Series, tables};
 use crate::table::{Column, Kind};
 use crate::title::{question, reasons, subject};
@@ -26,9 +27,13 @@ pub fn markdown(experiment: &Comparison) -> String {
     }
     if !is_exact(experiment) {
         out.push('\n');
-        out.push_str(&grid(&table(experiment).columns()));
+        out.push_str(&grid(&table(experiment, &rows(experiment)).columns()));
     }
-    out.push_str(&exact(experiment));
+    let exact = columns(experiment);
+    if !exact.is_empty() {
+        out.push('\n');
+        out.push_str(&grid(&exact.iter().collect::<Vec<_>>()));
+    }
     out.push('\n');
     for shown in tables(experiment) {
         out.push_str(&series(&shown));
@@ -64,7 +69,7 @@ pub fn grid(columns: &[&Column]) -> String {
             let text = &column.cells[row].0;
             match column.kind {
                 _ if text.is_empty() => String::new(),
-                Kind::Code => code(text),
+                Kind::Code | Kind::Variant => code(text),
                 Kind::Verdict => format!("**{}**", escaped(text)),
                 // An interval keeps its brackets.
                 Kind::Numbers => text.replace('|', r"\|"),
@@ -87,46 +92,8 @@ pub fn noted(notes: &[Note]) -> String {
 
 /// Who made it, and when.
 pub fn origin(refit: &str, started: u64) -> String {
-    let refit = escaped(&format::printable(refit));
+    let refit = escaped(refit);
     format!("- refit {refit}, {} UTC\n", format::date(started))
-}
-
-/// Nothing where nothing was asked.
-fn exact(experiment: &Experiment) -> String {
-    let lines = lines(experiment);
-    if lines.is_empty() {
-        return String::new();
-    }
-    let mut out = "\n| question | answer | given by |".to_owned();
-    let then = note(experiment);
-    let _ = match &then {
-        Some(note) => writeln!(out, " then: {} |\n|:--|:--|:--|:--|", escaped(note)),
-        None => writeln!(out, "\n|:--|:--|:--|"),
-    };
-    let mut before = "";
-    for line in &lines {
-        let question = if line.question == before {
-            String::new()
-        } else {
-            escaped(&line.question)
-        };
-        before = &line.question;
-        let _ = write!(
-            out,
-            "| {question} | {} | {} |",
-            code(&line.answer),
-            escaped(&line.variants)
-        );
-        let _ = match (&then, &line.then) {
-            (None, _) => writeln!(out),
-            (Some(_), None) => writeln!(out, " |"),
-            (Some(_), Some(then)) => {
-                let sign = if line.differs { "**≠**" } else { "=" };
-                writeln!(out, " {sign} {} |", code(then))
-            }
-        };
-    }
-    out
 }
 
 /// Metrics side by side: below each value its effect.
@@ -153,13 +120,14 @@ fn series(series: &Series) -> String {
 fn machine(experiment: &Experiment) -> Option<String> {
     let fixed = experiment.environment.fixed.iter();
     let parts: Vec<String> = fixed
-        .map(|(name, value)| format::printable(&format!("{name} {value}")))
+        .map(|(name, value)| format!("{name} {value}"))
         .collect();
     (!parts.is_empty()).then(|| parts.join("; "))
 }
 
 /// A code span, fenced by more backticks than it holds in a row.
 pub fn code(text: &str) -> String {
+    let text = printable(text);
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
     let fence = "`".repeat(longest + 1);
     let space = if longest > 0 { " " } else { "" };
@@ -170,7 +138,7 @@ pub fn code(text: &str) -> String {
 /// What Markdown would read as its own.
 pub fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
+    for c in printable(text).chars() {
         if matches!(
             c,
             '\\' | '`' | '*' | '_' | '<' | '>' | '|' | '[' | ']' | '#' | '@'

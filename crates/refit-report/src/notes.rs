@@ -8,10 +8,10 @@ mod witness;
 
 use refit_lab::experiment::Experiment;
 use refit_lab::{Comparison, Warning};
+use refit_run::printable;
 
 use crate::answers::is_exact;
 use crate::fold::fold;
-use crate::format;
 use crate::paint::{Style, Tone};
 use crate::row::rows;
 
@@ -107,13 +107,7 @@ pub fn with(experiment: &Experiment) -> Option<Note> {
     let parts: Vec<String> = experiment
         .with
         .iter()
-        .map(|with| {
-            format!(
-                "{} ({})",
-                format::printable(&with.setting.to_string()),
-                with.class
-            )
-        })
+        .map(|with| format!("{} ({})", with.setting, with.class))
         .collect();
     (!parts.is_empty()).then(|| {
         note(
@@ -127,18 +121,14 @@ pub fn with(experiment: &Experiment) -> Option<Note> {
 /// One line of these parts.
 pub fn note(label: &str, tone: Tone, text: String) -> Note {
     Note {
-        label: label.to_owned(),
+        label: printable(label),
         tone,
-        text,
+        text: printable(&text),
     }
 }
 
 fn warning(warning: &Warning) -> Note {
-    let text = format!(
-        "{}; {}",
-        format::printable(&warning.text),
-        format::printable(&warning.action)
-    );
+    let text = format!("{}; {}", warning.text, warning.action);
     note("warning:", Tone::Unsure, text)
 }
 

@@ -17,7 +17,7 @@ use crate::bar::{Scale, changes};
 use crate::fold::fold;
 use crate::format;
 use crate::notes::{summary, with};
-use crate::row::{is_kept, is_service, median};
+use crate::row::{is_kept, is_service, median, with_noise};
 use crate::svg::{Anchor, Font, Svg};
 use crate::title::{question, subject, title};
 use strip::Strip;
@@ -145,8 +145,8 @@ pub fn svg(experiment: &Comparison) -> String {
     }
     let subtitles = subtitles(experiment);
     let caveat = caveat(experiment);
-    let legend = legend::lines(experiment);
-    let top = 44.0 + LINE * (subtitles.len() + legend.len() + 1) as f64 + 44.0;
+    let rows = with_noise(experiment);
+    let top = 44.0 + LINE * (subtitles.len() + rows.len() + 1) as f64 + 44.0;
     let bottom = top + HEIGHT_OF_RUNS;
     let below = curve::drawn(experiment).count() as f64 * curve::HEIGHT;
     let height = bottom + below + 48.0 + LINE * caveat.len() as f64;
@@ -167,7 +167,7 @@ pub fn svg(experiment: &Comparison) -> String {
             &format::shortened(line, CAVEAT),
         );
     }
-    legend::draw(&mut svg, experiment, &legend, y);
+    legend::draw(&mut svg, experiment, &rows, y);
     let right = WIDTH - MARGIN - runs::panel_width(experiment);
     match Frame::new(experiment, [top, bottom], right) {
         Some(frame) => {
@@ -221,7 +221,7 @@ fn caveat(experiment: &Comparison) -> Vec<String> {
     );
     [what, origin]
         .iter()
-        .flat_map(|text| fold(&format::printable(text), CAVEAT))
+        .flat_map(|text| fold(text, CAVEAT))
         .collect()
 }
 

@@ -14,7 +14,7 @@ use crate::table::{Column, Table};
 
 /// What a comparison is about, by the name of its metric.
 pub fn main_metric(experiment: &Experiment) -> String {
-    format::printable(&experiment.main_metric().name)
+    experiment.main_metric().name.into_owned()
 }
 
 /// Whether the processes of a service are measured, and not those of a command.
@@ -48,8 +48,7 @@ pub fn side_titles(experiment: &Experiment) -> [&'static str; 2] {
 pub fn value(experiment: &Experiment, metric: &Metric, value: f64) -> String {
     match &experiment.recipe {
         Some(recipe) if metric.unit == Unit::PerSecond && metric.name == "rate" => {
-            let unit = format::printable(&recipe.unit);
-            format!("{} {unit}/s", format::per_second(value))
+            format!("{} {}/s", format::per_second(value), recipe.unit)
         }
         _ => format::value(value, metric.unit),
     }
@@ -71,7 +70,7 @@ pub struct Row<'a> {
     pub change: String,
     /// `[−59.9 %, −57.2 %]`.
     pub interval: String,
-    /// `faster`, `same (±1 %)`, `disqualified` …
+    /// `9.7× faster`, `same (±1 %)`, `disqualified` …
     pub verdict: String,
     /// What the verdict says.
     pub tone: Tone,
@@ -92,9 +91,35 @@ pub fn rows(experiment: &Comparison) -> Vec<Row<'_>> {
         .collect()
 }
 
-/// The rows as a table.
-pub fn table<'a>(experiment: &'a Comparison) -> Table<'a> {
-    let rows = rows(experiment);
+/// The rows of variants that were not disqualified.
+pub fn counting(experiment: &Comparison) -> Vec<Row<'_>> {
+    let mut rows = rows(experiment);
+    rows.retain(|row| row.variant.disqualified.is_none());
+    rows
+}
+
+/// All rows with names that explain themselves, and that of the hidden baseline: what an
+/// effect of nothing looks like today.
+pub fn with_noise(experiment: &Comparison) -> Vec<Row<'_>> {
+    let mut all = rows(experiment);
+    for row in all.iter_mut().filter(|row| row.variant.role == Role::Bare) {
+        row.name = format!("{}: the program without refit", row.name);
+    }
+    let mut variants = experiment.variants.iter().enumerate();
+    let hidden = variants.find(|(_, variant)| variant.role == Role::Hidden);
+    all.extend(hidden.map(|(index, variant)| Row {
+        name: "a second baseline: today's noise".to_owned(),
+        value: String::new(),
+        verdict: String::new(),
+        tone: Tone::Plain,
+        sides: Default::default(),
+        ..row(experiment, index, variant)
+    }));
+    all
+}
+
+/// Rows as a table.
+pub fn table<'a>(experiment: &Experiment, rows: &[Row<'a>]) -> Table<'a> {
     let cells =
         |of: for<'b> fn(&'b Row<'a>) -> &'b str| rows.iter().map(move |row| of(row).to_owned());
     let [side, syncs] = side_titles(experiment);
@@ -136,7 +161,7 @@ fn row<'a>(experiment: &'a Comparison, index: usize, variant: &'a VariantRecord)
         index,
         variant,
         effect,
-        name: format::printable(&variant.name),
+        name: variant.name.clone(),
         value: of(Some(experiment.main_metric())),
         change: effect.map_or(String::new(), |effect| format::percent(effect.change)),
         interval: effect.map_or(String::new(), |effect| format::interval(effect.interval)),
@@ -186,9 +211,17 @@ fn verdict(
         ),
         Verdict::Inconclusive => (word.to_string(), Tone::Unsure),
         _ => (
-            word.to_string(),
+            difference(effect, word),
             if effect.gain { Tone::Good } else { Tone::Bad },
         ),
+    }
+}
+
+/// `faster`; `9.7× faster` where it is twice and more.
+pub fn difference(effect: &EffectRecord, word: Verdict) -> String {
+    match format::factor(effect.change) {
+        Some(factor) => format!("{factor} {word}"),
+        None => word.to_string(),
     }
 }
 

@@ -4,17 +4,19 @@ mod coverage;
 mod waits;
 mod witness;
 
-use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use refit_run::{
-    Calls, FilterReport, InEffect, OPENING, Proposal, Reason, RunReport, SettingReport, advice,
+    FilterReport, InEffect, Proposal, Reason, RunReport, SettingReport, advice, printable,
 };
 
-use crate::format::{self, command_line, duration, file_name, number, plural};
+use crate::calls::{by_call, sum};
+use crate::format::{command_line, duration, file_name, number, plural};
 
 /// At most this many executables and names in a list.
 const MOST: usize = 8;
+/// Every kind of call.
+const ALL: usize = usize::MAX;
 
 /// The lines that follow a run, each beginning with `refit: `.
 #[must_use]
@@ -28,42 +30,9 @@ pub fn run_summary(report: &RunReport) -> String {
     lines.extend(witness::lines(report));
     coverage::lines(report, &mut lines);
     lines.iter().fold(String::new(), |mut all, line| {
-        let _ = writeln!(all, "refit: {}", format::printable(line));
+        let _ = writeln!(all, "refit: {}", printable(line));
         all
     })
-}
-
-fn is_sync(name: &str) -> bool {
-    !OPENING.contains(&name)
-}
-
-fn sum(calls: &BTreeMap<String, Calls>, field: fn(&Calls) -> u64) -> u64 {
-    calls
-        .iter()
-        .filter(|(name, _)| is_sync(name))
-        .map(|(_, calls)| field(calls))
-        .fold(0, u64::saturating_add)
-}
-
-/// Without those that only show how a file was opened.
-fn syncs(calls: &BTreeMap<String, Calls>) -> BTreeMap<String, Calls> {
-    let kept = calls.iter().filter(|(name, _)| is_sync(name));
-    kept.map(|(name, calls)| (name.clone(), *calls)).collect()
-}
-
-/// `fdatasync 8,000 · fsync 12`, the most first.
-fn by_call(calls: &BTreeMap<String, Calls>, field: fn(&Calls) -> u64) -> String {
-    let mut parts: Vec<_> = calls
-        .iter()
-        .map(|(name, calls)| (field(calls), name.as_str()))
-        .filter(|(n, _)| *n > 0)
-        .collect();
-    parts.sort_by(|a, b| b.cmp(a));
-    parts
-        .iter()
-        .map(|(n, name)| format!("{name} {}", number(*n)))
-        .collect::<Vec<_>>()
-        .join(" · ")
 }
 
 fn reached(report: &RunReport) -> String {
@@ -129,7 +98,7 @@ fn observed(report: &RunReport, lines: &mut Vec<String>) {
             "{} {}: {}; {}; nothing was changed",
             plural(seen, "sync call"),
             waiting(report, waited),
-            by_call(&syncs(&report.run.totals), |calls| calls.seen),
+            by_call(&report.run.totals, |calls| calls.seen, ALL),
             reached(report)
         ));
         waits::lines(report, |calls| calls.seen, lines);
@@ -213,20 +182,20 @@ const TAKEN_FLAGS: [(&str, &str); 3] = [
 ];
 
 fn swapped_syncs(report: &RunReport, lines: &mut Vec<String>) {
-    let all = syncs(&report.run.totals);
-    let seen = sum(&all, |calls| calls.seen);
-    let suppressed = sum(&all, |calls| calls.suppressed);
+    let all = &report.run.totals;
+    let seen = sum(all, |calls| calls.seen);
+    let suppressed = sum(all, |calls| calls.suppressed);
     if suppressed > 0 {
         lines.push(format!(
             "suppressed {} of {}: {}",
             number(suppressed),
             plural(seen, "sync call"),
-            by_call(&all, |calls| calls.suppressed)
+            by_call(all, |calls| calls.suppressed, ALL)
         ));
         waits::lines(report, |calls| calls.suppressed, lines);
     }
-    let real = by_call(&all, |calls| calls.real);
-    let waited = sum(&all, |calls| calls.waited_ns);
+    let real = by_call(all, |calls| calls.real, ALL);
+    let waited = sum(all, |calls| calls.waited_ns);
     // Of one that is not in effect the reason is said already.
     let about_syncs = |s: &SettingReport| {
         s.setting.starts_with("sync") && !matches!(s.in_effect, InEffect::Nowhere(_))
@@ -289,9 +258,11 @@ fn some(parts: &[String]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
     use refit_run::{
-        Coverage, ExecutableReport, InEffect, Metrics, Outcome, Run, UnreachedProgram,
+        Calls, Coverage, ExecutableReport, InEffect, Metrics, Outcome, Run, UnreachedProgram,
     };
 
     pub fn calls(seen: u64, suppressed: u64, waited_ns: u64) -> Calls {

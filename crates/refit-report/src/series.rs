@@ -54,14 +54,14 @@ fn table(experiment: &Comparison, series: &SeriesRecord) -> Series {
         let cells = metrics
             .iter()
             .map(|metric| cell(experiment, variant, metric));
-        let name = format::printable(&experiment.variants[variant].name);
+        let name = experiment.variants[variant].name.clone();
         (name, cells.collect())
     };
     Series {
-        title: format::printable(&series.title),
+        title: series.title.clone(),
         metrics: metrics
             .iter()
-            .map(|metric| format::printable(&metric.name))
+            .map(|metric| metric.name.to_string())
             .collect(),
         lines: variants(experiment).map(line).collect(),
     }

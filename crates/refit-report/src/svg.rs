@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use refit_run::printable;
+
 /// One picture that is being drawn. What comes later lies above.
 pub struct Svg {
     width: f64,
@@ -219,16 +221,16 @@ pub fn number(value: f64) -> String {
     }
 }
 
-/// As it may stand in content and attributes; what XML forbids is replaced.
+/// As it may stand in content and attributes; what XML forbids is written out.
 pub fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
+    for c in printable(text).chars() {
         match c {
             '&' => out.push_str("&amp;"),
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
             '"' => out.push_str("&quot;"),
-            c if c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}') => out.push('\u{fffd}'),
+            '\u{fffe}' | '\u{ffff}' => out.push('\u{fffd}'),
             c => out.push(c),
         }
     }
@@ -259,7 +261,7 @@ mod tests {
         let document = svg.finish("<t>");
         assert!(document.contains(
             "<text x=\"1\" y=\"2\" font-size=\"9\" fill=\"#000\" text-anchor=\"end\" font-weight=\"bold\">\
-             &lt;/text&gt;\u{fffd}&amp;&quot;</text>"
+             &lt;/text&gt;\\u{1b}&amp;&quot;</text>"
         ));
         assert!(document.contains("<title>&lt;t&gt;</title>"));
     }

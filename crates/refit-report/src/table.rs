@@ -1,5 +1,7 @@
 //! One table for every format: what its columns are is said once.
 
+use refit_run::printable;
+
 use crate::bar::Bars;
 use crate::paint::{Style, Tone};
 
@@ -21,11 +23,16 @@ pub enum Kind {
     Numbers,
     /// What can be typed.
     Code,
+    /// The same, with the colour of its variant where there are colours.
+    Variant,
     /// What the row comes to, by its tone.
     Verdict,
 }
 
-/// A column: its title and one cell for each row.
+/// Texts below a cell, each with its class on a page.
+pub type Lines = Vec<(String, &'static str)>;
+
+/// A column: its title and one cell for each row, printable.
 pub struct Column {
     /// Above it.
     pub title: String,
@@ -34,7 +41,9 @@ pub struct Column {
     /// Of each row.
     pub cells: Vec<(String, Tone)>,
     /// What a page shows below each cell, where there is anything.
-    pub below: Vec<(String, Tone)>,
+    pub below: Vec<Lines>,
+    /// The class of its title on a page, where the column has a colour.
+    pub class: String,
 }
 
 impl Column {
@@ -60,20 +69,27 @@ impl Column {
 
     /// Verdicts with a tone each.
     pub fn verdicts(title: &str, cells: impl Iterator<Item = (String, Tone)>) -> Column {
-        Column {
-            title: title.to_owned(),
-            kind: Kind::Verdict,
-            cells: cells.collect(),
-            below: Vec::new(),
+        let (texts, tones): (Vec<String>, Vec<Tone>) = cells.unzip();
+        let mut column = Column::of(Kind::Verdict, title, texts.into_iter());
+        for (cell, tone) in column.cells.iter_mut().zip(tones) {
+            cell.1 = tone;
         }
+        column
     }
 
-    fn of(kind: Kind, title: &str, cells: impl Iterator<Item = String>) -> Column {
+    /// With this below its cells.
+    pub fn over(self, below: Vec<Lines>) -> Column {
+        Column { below, ..self }
+    }
+
+    /// Of any kind.
+    pub fn of(kind: Kind, title: &str, cells: impl Iterator<Item = String>) -> Column {
         Column {
-            title: title.to_owned(),
+            title: printable(title),
             kind,
-            cells: cells.map(|cell| (cell, Tone::Plain)).collect(),
+            cells: cells.map(|cell| (printable(&cell), Tone::Plain)).collect(),
             below: Vec::new(),
+            class: String::new(),
         }
     }
 

@@ -6,7 +6,7 @@ use crate::answers;
 use crate::fold::fold;
 use crate::notes::{classes, notes, with};
 use crate::paint::Style;
-use crate::row::table;
+use crate::row::{rows, table};
 use crate::series;
 use crate::title::title;
 
@@ -18,7 +18,7 @@ pub fn terminal(experiment: &Comparison, style: &Style) -> String {
     let is_exact = answers::is_exact(experiment);
     let mut names_class = false;
     if !is_exact {
-        let table = table(experiment).terminal(style);
+        let table = table(experiment, &rows(experiment)).terminal(style);
         lines.extend(table.lines);
         names_class = table.names_class;
     }
@@ -139,7 +139,7 @@ mod tests {
         };
         let painted = terminal(&sample::experiment(), &style);
         for part in [
-            "\u{1b}[32mfaster\u{1b}[0m",
+            "\u{1b}[32m2.4× faster\u{1b}[0m",
             "\u{1b}[33minconclusive\u{1b}[0m",
             "\u{1b}[33mwarning:\u{1b}[0m the",
         ] {

@@ -7,7 +7,7 @@ use crate::format;
 /// The command's words, or the recipe's name.
 pub fn subject(experiment: &Experiment) -> String {
     match &experiment.recipe {
-        Some(recipe) => format::printable(&recipe.name),
+        Some(recipe) => recipe.name.clone(),
         None => format::command_line(&experiment.command),
     }
 }
@@ -15,7 +15,7 @@ pub fn subject(experiment: &Experiment) -> String {
 /// What a recipe is to answer.
 pub fn question(experiment: &Experiment) -> Option<String> {
     let question = &experiment.recipe.as_ref()?.question;
-    Some(format::printable(question)).filter(|question| !question.is_empty())
+    Some(question.clone()).filter(|question| !question.is_empty())
 }
 
 /// Both, on one line.
@@ -29,13 +29,13 @@ pub fn title(experiment: &Experiment) -> String {
 /// Why a recipe's variant is worth trying.
 pub fn why(experiment: &Experiment, variant: &VariantRecord) -> Option<String> {
     let why = experiment.recipe.as_ref()?.why.get(&variant.name)?;
-    Some(format::printable(why)).filter(|why| !why.is_empty())
+    Some(why.clone()).filter(|why| !why.is_empty())
 }
 
 /// The same of every variant that has a reason, with its name.
 pub fn reasons(experiment: &Experiment) -> Vec<(String, String)> {
     let variants = experiment.variants.iter();
     variants
-        .filter_map(|variant| Some((format::printable(&variant.name), why(experiment, variant)?)))
+        .filter_map(|variant| Some((variant.name.clone(), why(experiment, variant)?)))
         .collect()
 }

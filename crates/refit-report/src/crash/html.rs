@@ -40,7 +40,13 @@ fn sections(main: &mut Html, report: &CrashReport) {
         section.leaf("p", &[], question);
         let mut table = table(&rows);
         // The class stands below the name.
-        table.name.below = table.extras.pop().map_or(Vec::new(), |class| class.cells);
+        let classes = table.extras.pop().into_iter().flat_map(|class| class.cells);
+        let below = classes.map(|(text, tone)| match tone {
+            _ if text.is_empty() => Vec::new(),
+            Tone::Plain => vec![(text, "class")],
+            _ => vec![(text, "class risk")],
+        });
+        table.name.below = below.collect();
         // On a phone the verdict is to be seen without scrolling.
         let first = [&table.name, &table.verdict];
         let rest = table.numbers.iter().chain(&table.extras);

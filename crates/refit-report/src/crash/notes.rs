@@ -15,7 +15,7 @@ pub fn notes(report: &CrashReport, rows: &[Row]) -> Vec<Note> {
     if let Some(why) = &report.invalid {
         let text = format!(
             "{}; let the program write and acknowledge for longer, or see that --check prints only what it finds",
-            format::printable(why)
+            why
         );
         return vec![
             note("INVALID RUN:", Tone::Bad, text),
@@ -106,7 +106,7 @@ fn manners(row: &Row) -> Vec<String> {
     }
     let mut states = mode.states.iter();
     if let Some(why) = states.find_map(|state| state.unmountable.as_ref()) {
-        parts.push(format!("the kernel reported: {}", format::printable(why)));
+        parts.push(format!("the kernel reported: {}", why));
     }
     parts
 }
@@ -170,18 +170,18 @@ fn place(report: &CrashReport) -> String {
     let filesystem = &report.filesystem;
     let options = match filesystem.options.as_str() {
         "" => String::new(),
-        options => format!(" ({})", format::printable(options)),
+        options => format!(" ({})", options),
     };
     let made = match report.mkfs.as_str() {
         "" => String::new(),
-        version => format!(" by {}", format::printable(version)),
+        version => format!(" by {}", version),
     };
     format!(
         "{}{options} of {}{made}, torn in blocks of {} bytes; {}; seed {}",
         filesystem.kind.name(),
         format::bytes(report.disk_bytes as f64),
         report.tear_bytes,
-        format::printable(&report.kernel),
+        report.kernel,
         format::seed(report.seed)
     )
 }
@@ -205,27 +205,28 @@ pub fn gaps(coverage: &Coverage) -> Vec<String> {
         .unreached
         .iter()
         .map(|program| {
-            let name = format::printable(&program.name);
-            let reason = format::printable(&program.reason);
+            let name = &program.name;
+            let reason = &program.reason;
             format!("{name} ({reason}) was started {}", times(program.count))
         })
         .collect();
     for unknown in &coverage.unknown {
-        let at = unknown.executable.as_ref().map_or(String::new(), |name| {
-            format!(" in {}", format::printable(name))
-        });
-        let what = format::printable(&unknown.what);
+        let at = unknown
+            .executable
+            .as_ref()
+            .map_or(String::new(), |name| format!(" in {}", name));
+        let what = &unknown.what;
         parts.push(format!("{what}{at} ({})", times(unknown.count)));
     }
     for scope in &coverage.unmatched_scopes {
-        parts.push(format!("nothing matched {}", format::printable(scope)));
+        parts.push(format!("nothing matched {}", scope));
     }
     if coverage.path_unknown > 0 {
         let calls = times(coverage.path_unknown);
         parts.push(format!("the file of a call is unknown ({calls})"));
     }
     if let Some(FilterReport::Refused(why)) = &coverage.seccomp {
-        parts.push(format!("no seccomp: {}", format::printable(why)));
+        parts.push(format!("no seccomp: {}", why));
     }
     parts
 }

@@ -83,7 +83,7 @@ fn row<'a>(report: &CrashReport, mode: &'a Mode) -> Row<'a> {
     let (lost, of) = tally.worst;
     Row {
         mode,
-        name: format::printable(&mode.name),
+        name: mode.name.clone(),
         worst: match lost {
             0 => "0".to_owned(),
             _ => format!("{} of {}", number(lost), number(of)),
@@ -96,7 +96,7 @@ fn row<'a>(report: &CrashReport, mode: &'a Mode) -> Row<'a> {
         cuts: number(tally.cuts),
         acknowledged: number(mode.record.acknowledged_ns.len()),
         class: if is_candidate {
-            format::printable(&mode.class)
+            mode.class.clone()
         } else {
             String::new()
         },
@@ -181,7 +181,7 @@ fn how(mode: &Mode, tally: &Tally) -> String {
 /// The recipe, or the command.
 pub fn program(report: &CrashReport) -> String {
     match &report.recipe {
-        Some(recipe) => format::printable(recipe),
+        Some(recipe) => recipe.clone(),
         None => format::command_line(&report.command),
     }
 }

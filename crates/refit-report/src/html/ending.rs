@@ -5,9 +5,9 @@ use refit_lab::Comparison;
 use refit_lab::experiment::Experiment;
 
 use super::colour;
-use super::markup::{Html, part};
+use super::markup::{At, Html};
 use crate::format;
-use crate::row::{Row, is_service, median, rows};
+use crate::row::{Row, counting, is_service, median};
 
 /// Title, metric, what it is.
 const PANELS: [[&str; 3]; 4] = [
@@ -38,11 +38,7 @@ pub fn section(main: &mut Html, experiment: &Comparison) {
     if !is_service(experiment) {
         return;
     }
-    let rows = rows(experiment);
-    let rows: Vec<&Row> = rows
-        .iter()
-        .filter(|row| row.variant.disqualified.is_none())
-        .collect();
+    let rows = counting(experiment);
     super::section(main, "Memory at the end", |section| {
         let text = "Medians over the runs that count, at the end of the measured window; a thin line reaches from \
                     the smallest of them to the largest. Each panel has its own scale; in the proportional one \
@@ -97,7 +93,7 @@ impl<'a> Bar<'a> {
     }
 }
 
-fn bars(figure: &mut Html, experiment: &Experiment, rows: &[&Row], name: &str) {
+fn bars(figure: &mut Html, experiment: &Experiment, rows: &[Row], name: &str) {
     let bars: Vec<Bar> = rows
         .iter()
         .filter_map(|row| Bar::of(experiment, row, name))
@@ -130,9 +126,8 @@ fn bars(figure: &mut Html, experiment: &Experiment, rows: &[&Row], name: &str) {
 fn draw(svg: &mut Html, bar: &Bar, at: impl Fn(f64) -> f64) {
     let mut area = |class: &str, bytes: f64| {
         let [left, right] = [at(bytes.min(0.0)), at(bytes.max(0.0))];
-        let (x, width) = (part(left), part(right - left));
-        let place = [("class", class), ("x", &x), ("width", &width)];
-        svg.void("rect", &[&place[..], &[("height", "12")]].concat());
+        let size = [At::Part(right - left), At::Px(12.0)];
+        svg.rect(class, [At::Part(left), At::Px(0.0)], size);
     };
     if let Some(median) = bar.median {
         area("bar-all", median);
@@ -140,11 +135,8 @@ fn draw(svg: &mut Html, bar: &Bar, at: impl Fn(f64) -> f64) {
     if let Some(main) = bar.main {
         area("bar-main", main);
     }
-    if bar.spread().is_some()
-        && let Some(range) = bar.range
-    {
-        let [low, high] = range.map(|bytes| part(at(bytes)));
-        let ends = [("x1", &*low), ("x2", &high), ("y1", "6"), ("y2", "6")];
-        svg.void("line", &[&[("class", "spread")], &ends[..]].concat());
+    if let (Some(_), Some(range)) = (bar.spread(), bar.range) {
+        let [low, high] = range.map(|bytes| [At::Part(at(bytes)), At::Px(6.0)]);
+        svg.line("spread", low, high);
     }
 }

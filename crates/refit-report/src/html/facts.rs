@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use refit_lab::Comparison;
 use refit_lab::experiment::{Experiment, Role};
 
-use super::grid::grid;
+use super::grid;
 use super::markup::Html;
 use super::section;
 use crate::format;
@@ -117,11 +117,11 @@ pub fn environment(main: &mut Html, experiment: &Experiment) {
     }
     section(main, "The machine", |section| {
         let fixed = environment.fixed.iter();
-        let columns = [
-            Column::words("", fixed.clone().map(|(name, _)| name.clone())),
-            Column::words("", fixed.map(|(_, value)| value.clone())),
-        ];
-        grid(section, "the machine", "facts", &columns.each_ref());
+        grid::facts(
+            section,
+            "the machine",
+            fixed.map(|(name, value)| (&**name, &**value)),
+        );
         if !moving.is_empty() {
             let names = || moving.iter().map(|name| (*name).clone());
             let at = |title, values: &BTreeMap<String, String>| {
@@ -134,7 +134,7 @@ pub fn environment(main: &mut Html, experiment: &Experiment) {
                 at("before", &environment.before),
                 at("after", &environment.after),
             ];
-            grid(section, "its load", "facts", &columns.each_ref());
+            grid::grid(section, "its load", "facts", &columns.each_ref());
         }
     });
 }

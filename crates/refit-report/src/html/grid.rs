@@ -8,16 +8,41 @@ use crate::table::{Column, Kind};
 /// A table of the class `data` and this one, in a box that scrolls. The first
 /// column names the rows; without titles there is no line for them.
 pub fn grid(section: &mut Html, about: &str, class: &str, columns: &[&Column]) {
+    coloured(section, about, class, columns, &[]);
+}
+
+/// Names and what they have.
+pub fn facts<'a>(section: &mut Html, about: &str, facts: impl Iterator<Item = (&'a str, &'a str)>) {
+    let (names, values): (Vec<&str>, Vec<&str>) = facts.unzip();
+    let column = |words: Vec<&str>| Column::words("", words.into_iter().map(str::to_owned));
+    let columns = [column(names), column(values)];
+    grid(section, about, "facts", &columns.each_ref());
+}
+
+/// The same table whose rows have the colour of a variant each: by class, which the
+/// cells with a dot show.
+pub fn coloured(
+    section: &mut Html,
+    about: &str,
+    class: &str,
+    columns: &[&Column],
+    colours: &[String],
+) {
     let rows = columns.first().map_or(0, |column| column.cells.len());
     let class = format!("data {class}");
     scrolled(section, about, |section| {
         section.element("table", &[("class", class.trim_end())], |table| {
             if columns.iter().any(|column| !column.title.is_empty()) {
-                titles(table, columns.iter().map(|c| (c.kind, &*c.title)));
+                table.element("thead", &[], |head| {
+                    head.element("tr", &[], |tr| {
+                        columns.iter().for_each(|column| title(tr, column));
+                    });
+                });
             }
             table.element("tbody", &[], |body| {
                 for row in 0..rows {
-                    body.element("tr", &[], |tr| {
+                    let colour = colours.get(row).map(|colour| ("class", &**colour));
+                    body.element("tr", colour.as_slice(), |tr| {
                         for (i, column) in columns.iter().enumerate() {
                             cell(tr, i == 0, column, row);
                         }
@@ -28,17 +53,19 @@ pub fn grid(section: &mut Html, about: &str, class: &str, columns: &[&Column]) {
     });
 }
 
-/// The line of titles.
-pub fn titles<'a>(table: &mut Html, titles: impl Iterator<Item = (Kind, &'a str)>) {
-    table.element("thead", &[], |head| {
-        head.element("tr", &[], |tr| {
-            for (kind, title) in titles {
-                match kind {
-                    Kind::Numbers => tr.leaf("th", &[("class", "number")], title),
-                    _ => tr.leaf("th", &[], title),
-                }
-            }
-        });
+fn title(tr: &mut Html, column: &Column) {
+    let number = match column.kind {
+        Kind::Numbers => "number ",
+        _ => "",
+    };
+    let class = format!("{number}{}", column.class);
+    tr.classed("th", class.trim_end(), |th| {
+        if column.class.is_empty() {
+            th.text(&column.title);
+        } else {
+            th.leaf("span", &[("class", "dot")], "");
+            th.leaf("code", &[], &column.title);
+        }
     });
 }
 
@@ -50,30 +77,29 @@ fn cell(tr: &mut Html, is_name: bool, column: &Column, row: usize) {
         (Kind::Words, says) if *says != Tone::Plain => tone(*says),
         _ => "",
     };
-    let attributes = match (is_name, class) {
-        (true, _) => ("scope", "row"),
-        (false, class) => ("class", class),
-    };
-    let name = if is_name { "th" } else { "td" };
-    let attributes = [attributes];
-    let attributes = if attributes[0].1.is_empty() {
-        &[][..]
-    } else {
-        &attributes
-    };
-    tr.element(name, attributes, |td| {
+    let content = |td: &mut Html| {
         match column.kind {
             _ if text.is_empty() => {}
             Kind::Code => td.leaf("code", &[], text),
+            Kind::Variant => {
+                td.leaf("span", &[("class", "dot")], "");
+                td.leaf("code", &[], text);
+            }
             Kind::Verdict => td.leaf("strong", &[("class", tone(*says))], text),
             _ => td.text(text),
         }
-        if let Some((text, says)) = column.below.get(row).filter(|(text, _)| !text.is_empty()) {
-            let class = match says {
-                Tone::Plain => "class",
-                _ => "class risk",
-            };
-            td.leaf("span", &[("class", class)], text);
-        }
-    });
+        below(td, column, row);
+    };
+    if is_name {
+        tr.element("th", &[("scope", "row")], content);
+    } else {
+        tr.classed("td", class, content);
+    }
+}
+
+/// What stands below a cell.
+pub fn below(td: &mut Html, column: &Column, row: usize) {
+    for (text, class) in column.below.get(row).iter().flat_map(|below| below.iter()) {
+        td.leaf("span", &[("class", class)], text);
+    }
 }

@@ -2,7 +2,6 @@
 
 use std::fmt::Write;
 
-use crate::format;
 use crate::svg::{escaped, number};
 
 /// A piece of a page.
@@ -32,6 +31,12 @@ impl Html {
         }
     }
 
+    /// An element of this class; of none where it is empty.
+    pub fn classed(&mut self, name: &'static str, class: &str, content: impl FnOnce(&mut Html)) {
+        let class = Some(("class", class)).filter(|(_, class)| !class.is_empty());
+        self.element(name, class.as_slice(), content);
+    }
+
     /// An element that holds nothing but text.
     pub fn leaf(&mut self, name: &'static str, attributes: &[Attribute], text: &str) {
         self.element(name, attributes, |html| html.text(text));
@@ -47,13 +52,45 @@ impl Html {
     fn open(&mut self, name: &'static str, attributes: &[Attribute]) {
         let _ = write!(self.0, "<{name}");
         for (key, value) in attributes {
-            let _ = write!(self.0, " {key}=\"{}\"", escaped(&format::printable(value)));
+            let _ = write!(self.0, " {key}=\"{}\"", escaped(value));
         }
+    }
+
+    /// A line of a picture.
+    pub fn line(&mut self, class: &str, [x1, y1]: Place, [x2, y2]: Place) {
+        let [x1, y1, x2, y2] = [x1, y1, x2, y2].map(At::text);
+        let ends = [("x1", &*x1), ("y1", &y1), ("x2", &x2), ("y2", &y2)];
+        self.void("line", &[&[("class", class)], &ends[..]].concat());
+    }
+
+    /// An area with its upper left corner there.
+    pub fn rect(&mut self, class: &str, [x, y]: Place, [width, height]: Place) {
+        let [x, y, width, height] = [x, y, width, height].map(At::text);
+        let size = [("width", &*width), ("height", &height)];
+        let place = [("class", class), ("x", &*x), ("y", &y)];
+        self.void("rect", &[&place[..], &size[..]].concat());
+    }
+
+    /// A dot of this radius.
+    pub fn circle(&mut self, class: &str, [x, y]: Place, radius: &str) {
+        let [x, y] = [x, y].map(At::text);
+        let place = [("class", class), ("cx", &*x), ("cy", &y), ("r", radius)];
+        self.void("circle", &place);
+    }
+
+    /// A text in a picture, held at its `start`, `middle` or `end`.
+    pub fn label(&mut self, [x, y]: Place, anchor: &str, text: &str) {
+        let [x, y] = [x, y].map(At::text);
+        self.leaf(
+            "text",
+            &[("x", &x), ("y", &y), ("text-anchor", anchor)],
+            text,
+        );
     }
 
     /// Text of any origin. A percent sign stays with its number.
     pub fn text(&mut self, text: &str) {
-        let text = escaped(&format::printable(text));
+        let text = escaped(text);
         self.0.push_str(&text.replace(" %", "\u{a0}%"));
     }
 
@@ -79,6 +116,27 @@ impl Html {
     /// The whole.
     pub fn finish(self) -> String {
         self.0
+    }
+}
+
+/// Where something lies in a picture, to the right or below.
+#[derive(Clone, Copy)]
+pub enum At {
+    /// In pixels.
+    Px(f64),
+    /// As a part of the breadth, from 0 to 1.
+    Part(f64),
+}
+
+/// To the right, and below.
+pub type Place = [At; 2];
+
+impl At {
+    fn text(self) -> String {
+        match self {
+            At::Px(px) => number(px),
+            At::Part(breadth) => part(breadth),
+        }
     }
 }
 

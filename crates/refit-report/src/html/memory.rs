@@ -6,10 +6,10 @@ use refit_lab::Comparison;
 use refit_lab::experiment::Experiment;
 use refit_run::MemorySample;
 
-use super::markup::{Html, part};
+use super::markup::{At, Html};
 use super::{chart, colour};
 use crate::format;
-use crate::row::rows;
+use crate::row::counting;
 use crate::svg::number;
 use course::{Course, Points};
 
@@ -26,9 +26,8 @@ type Whose = (&'static str, fn(&MemorySample) -> u64);
 /// A chart for the whole service, or one for the main process and one for all
 /// others.
 pub fn section(main: &mut Html, experiment: &Comparison) {
-    let rows = rows(experiment);
-    let shown = rows.iter().filter(|row| row.variant.disqualified.is_none());
-    let courses: Vec<Course> = shown
+    let courses: Vec<Course> = counting(experiment)
+        .iter()
         .filter_map(|row| Course::of(experiment, row.index))
         .collect();
     if courses.is_empty() {
@@ -123,9 +122,8 @@ fn draw(charts: &mut Html, experiment: &Experiment, courses: &[Course], (title, 
                 let attributes = [("height", &*height), ("role", "img"), ("aria-label", &name)];
                 field.element("svg", &attributes, |svg| {
                     for bytes in &ticks {
-                        let y = number(frame.y(*bytes));
-                        let place = [("x2", "100%"), ("y1", &*y), ("y2", &*y)];
-                        svg.void("line", &[&[("class", "grid")], &place[..]].concat());
+                        let y = At::Px(frame.y(*bytes));
+                        svg.line("grid", [At::Px(0.0), y], [At::Part(1.0), y]);
                     }
                     dots(svg, experiment, courses, &frame);
                     lines(svg, experiment, courses, &frame);
@@ -144,8 +142,7 @@ fn dots(svg: &mut Html, experiment: &Experiment, courses: &[Course], frame: &Fra
         let class = format!("sample {}", colour::class(experiment, course.variant));
         for point in course.all() {
             let [x, y] = frame.place(point);
-            let place = [("cx", &*part(x)), ("cy", &number(y)), ("r", "2")];
-            svg.void("circle", &[&[("class", &*class)], &place[..]].concat());
+            svg.circle(&class, [At::Part(x), At::Px(y)], "2");
         }
     }
 }
@@ -183,12 +180,8 @@ fn ends(field: &mut Html, operations: f64) {
                 (_, true) => "end",
                 _ => "middle",
             };
-            let x = part(at);
-            svg.leaf(
-                "text",
-                &[("x", &x), ("y", "14"), ("text-anchor", anchor)],
-                &format::count(*tick),
-            );
+            let place = [At::Part(at), At::Px(14.0)];
+            svg.label(place, anchor, &format::count(*tick));
         }
     });
 }

@@ -1,20 +1,18 @@
 //! Every metric of every variant, with its effect where there is one.
 
-use refit_lab::{Comparison, Metric, Verdict};
+use refit_lab::{Comparison, Metric};
 
+use super::grid::grid;
 use super::markup::Html;
-use super::{colour, scrolled, tone};
+use super::{colour, tone};
 use crate::format;
 use crate::paint::Tone;
-use crate::row::{Row, is_unseen, median, rows, value};
+use crate::row::{Row, counting, difference, is_unseen, median, value};
+use crate::table::{Column, Lines};
 
 /// The table, without metrics that no variant has.
 pub fn section(main: &mut Html, experiment: &Comparison) {
-    let rows = rows(experiment);
-    let rows: Vec<&Row> = rows
-        .iter()
-        .filter(|row| row.variant.disqualified.is_none())
-        .collect();
+    let rows = counting(experiment);
     let metrics = experiment.metrics();
     let known = |metric: &&Metric| {
         let medians = rows
@@ -26,63 +24,57 @@ pub fn section(main: &mut Html, experiment: &Comparison) {
     if shown.is_empty() {
         return;
     }
+    let about = |metric: &&Metric| vec![(metric.about.to_string(), "small")];
+    let names = shown.iter().map(|metric| metric.name.to_string());
+    let mut columns = vec![Column::words("metric", names).over(shown.iter().map(about).collect())];
+    columns.extend(rows.iter().map(|row| of_variant(experiment, row, &shown)));
     super::section(main, "Every metric", |section| {
         let text = "Medians over the runs that count, each with its change from the baseline and its \
                     verdict. Of the metrics beside the main one, a difference has a word only if it stands \
                     after Holm’s correction for their number. Metrics that were always 0 are left out.";
         section.leaf("p", &[], text);
-        scrolled(section, "every metric by variant", |section| {
-            section.element("table", &[("class", "data")], |table| {
-                table.element("thead", &[], |head| {
-                    head.element("tr", &[], |tr| {
-                        tr.leaf("th", &[], "metric");
-                        for row in &rows {
-                            let class = format!("number {}", colour::class(experiment, row.index));
-                            tr.element("th", &[("class", &class)], |th| {
-                                th.leaf("span", &[("class", "dot")], "");
-                                th.leaf("code", &[], &row.name);
-                            });
-                        }
-                    });
-                });
-                table.element("tbody", &[], |body| {
-                    for metric in &shown {
-                        body.element("tr", &[], |tr| line(tr, experiment, &rows, metric));
-                    }
-                });
-            });
-        });
+        let columns: Vec<&Column> = columns.iter().collect();
+        grid(section, "every metric by variant", "", &columns);
     });
 }
 
-fn line(tr: &mut Html, experiment: &Comparison, rows: &[&Row], metric: &Metric) {
-    tr.element("th", &[("scope", "row")], |th| {
-        th.text(&metric.name);
-        th.leaf("span", &[("class", "small")], &metric.about);
+fn of_variant(experiment: &Comparison, row: &Row, metrics: &[&Metric]) -> Column {
+    let cells = metrics.iter().map(|metric| {
+        let median = median(experiment, row.index, metric);
+        median.map_or("unknown".to_owned(), |median| {
+            value(experiment, metric, median)
+        })
     });
-    for row in rows {
-        tr.element("td", &[("class", "number")], |td| {
-            let median = median(experiment, row.index, metric);
-            td.text(&median.map_or("unknown".to_owned(), |median| {
-                value(experiment, metric, median)
-            }));
-            let Some(effect) = experiment
-                .effects
-                .get(row.index, &metric.name)
-                .filter(|_| row.index > 0 && !is_unseen(experiment, row.index, metric))
-            else {
-                return;
-            };
-            let says = match (effect.is_difference(), effect.gain) {
-                (true, true) => Tone::Good,
-                (true, false) => Tone::Bad,
-                (false, _) => Tone::Plain,
-            };
-            let shown = |verdict: &Verdict| effect.is_difference() || !verdict.is_difference();
-            let word = effect.verdict.filter(shown).map_or("", Verdict::word);
-            let text = format!("{} {word}", format::percent_short(effect.change));
-            let class = format!("small {}", tone(says));
-            td.leaf("span", &[("class", &class)], text.trim_end());
-        });
+    let effects = metrics.iter().map(|metric| effect(experiment, row, metric));
+    Column {
+        class: colour::class(experiment, row.index),
+        ..Column::numbers(&row.name, cells).over(effects.collect())
     }
+}
+
+fn effect(experiment: &Comparison, row: &Row, metric: &Metric) -> Lines {
+    let effect = experiment
+        .effects
+        .get(row.index, &metric.name)
+        .filter(|_| row.index > 0 && !is_unseen(experiment, row.index, metric));
+    let Some(effect) = effect else {
+        return Lines::new();
+    };
+    let says = match (effect.is_difference(), effect.gain) {
+        (true, true) => Tone::Good,
+        (true, false) => Tone::Bad,
+        (false, _) => Tone::Plain,
+    };
+    let word = match effect.verdict {
+        Some(verdict) if effect.is_difference() => difference(effect, verdict),
+        Some(verdict) if !verdict.is_difference() => verdict.to_string(),
+        _ => String::new(),
+    };
+    let class = match tone(says) {
+        "good" => "small good",
+        "bad" => "small bad",
+        _ => "small plain",
+    };
+    let text = format!("{} {word}", format::percent_short(effect.change));
+    vec![(text.trim_end().to_owned(), class)]
 }

@@ -5,7 +5,7 @@ use refit_lab::experiment::Experiment;
 use refit_lab::{Comparison, Metric};
 use refit_stats::Measure;
 
-use super::markup::{Html, part};
+use super::markup::{At, Html, part};
 use super::{chart, colour};
 use crate::plot::strip::{Kind, Mark, Strip};
 use crate::plot::{Frame, NO_BASELINE, axis};
@@ -65,31 +65,26 @@ fn about(experiment: &Experiment, frame: &Frame) -> String {
 }
 
 fn draw(svg: &mut Html, experiment: &Experiment, metric: &Metric, strip: &Strip) {
+    let [left, right] = [At::Px(0.0), At::Part(1.0)];
     let [upper, lower] = strip.band;
-    let [y, height] = [upper, lower - upper].map(number);
-    let band = [("width", "100%"), ("y", &*y), ("height", &height)];
-    svg.void("rect", &[&[("class", "band")], &band[..]].concat());
+    let breadth = [right, At::Px(lower - upper)];
+    svg.rect("band", [left, At::Px(upper)], breadth);
     for (change, y) in &strip.ticks {
-        let y = number(*y);
         let class = if axis::is_zero(*change) {
             "zero"
         } else {
             "grid"
         };
-        let place = [("class", class), ("x2", "100%"), ("y1", &y), ("y2", &y)];
-        svg.void("line", &place);
+        svg.line(class, [left, At::Px(*y)], [right, At::Px(*y)]);
     }
     if strip.warm_up > 0.0 {
-        let (width, height) = (part(strip.warm_up), number(HEIGHT));
-        let place = [("class", "warm"), ("width", &*width), ("height", &height)];
-        svg.void("rect", &place);
+        let size = [At::Part(strip.warm_up), At::Px(HEIGHT)];
+        svg.rect("warm", [left, At::Px(0.0)], size);
     }
-    for (variant, [from, to]) in &strip.pairs {
+    for (variant, ends) in &strip.pairs {
         let class = format!("pair {}", colour::class(experiment, *variant));
-        let [x1, x2] = [from[0], to[0]].map(part);
-        let [y1, y2] = [from[1], to[1]].map(number);
-        let ends = [("x1", &*x1), ("y1", &y1), ("x2", &x2), ("y2", &y2)];
-        svg.void("line", &[&[("class", &*class)], &ends[..]].concat());
+        let [from, to] = ends.map(|[x, y]| [At::Part(x), At::Px(y)]);
+        svg.line(&class, from, to);
     }
     for mark in &strip.marks {
         dot(svg, experiment, metric, mark);

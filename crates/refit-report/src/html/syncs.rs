@@ -4,34 +4,21 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use refit_lab::Comparison;
 use refit_lab::experiment::Experiment;
-use refit_run::{Calls, OPENING};
+use refit_run::Calls;
 
-use super::grid::titles;
+use super::colour;
+use super::grid::coloured;
 use super::markup::Html;
-use super::{colour, scrolled};
+use crate::calls::{sum, syncs};
 use crate::format;
-use crate::row::{Row, is_unseen, middle, rows, waits as calls};
-use crate::table::Kind;
-
-/// Those that wait for durability.
-fn syncs(calls: &BTreeMap<String, Calls>) -> impl Iterator<Item = (&String, &Calls)> {
-    let calls = calls.iter();
-    calls.filter(|(name, calls)| !OPENING.contains(&name.as_str()) && calls.seen > 0)
-}
+use crate::row::{Row, counting, is_unseen, middle, waits as calls};
+use crate::table::{Column, Kind, Lines};
 
 /// The median over a variant's runs; a run without the executable has none.
 fn median(experiment: &Experiment, variant: usize, executable: &str, of: fn(&Calls) -> u64) -> f64 {
     let runs = experiment.runs.counted(variant);
-    let values = runs.map(|run| {
-        let calls = calls(run);
-        let syncs = calls
-            .get(executable)
-            .into_iter()
-            .flat_map(|calls| syncs(calls));
-        syncs
-            .map(|(_, calls)| of(calls))
-            .fold(0, u64::saturating_add) as f64
-    });
+    let values =
+        runs.map(|run| calls(run).get(executable).map_or(0, |calls| sum(calls, of)) as f64);
     middle(values.collect()).unwrap_or(0.0)
 }
 
@@ -41,20 +28,15 @@ pub fn section(main: &mut Html, experiment: &Comparison) {
         let metric = experiment.metric("syncs");
         metric.is_some_and(|metric| is_unseen(experiment, row.index, &metric))
     };
-    let rows = rows(experiment);
-    let rows: Vec<&Row> = rows
-        .iter()
-        .filter(|row| row.variant.disqualified.is_none() && !unseen(row))
-        .collect();
+    let mut rows = counting(experiment);
+    rows.retain(|row| !unseen(row));
     let mut kinds: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
-    for run in rows
+    let runs = rows
         .iter()
-        .flat_map(|row| experiment.runs.counted(row.index))
-    {
-        for (executable, calls) in calls(run) {
-            for (kind, _) in syncs(calls) {
-                kinds.entry(executable).or_default().insert(kind);
-            }
+        .flat_map(|row| experiment.runs.counted(row.index));
+    for (executable, calls) in runs.flat_map(calls) {
+        for (kind, _) in syncs(calls) {
+            kinds.entry(executable).or_default().insert(kind);
         }
     }
     if kinds.is_empty() {
@@ -68,59 +50,55 @@ pub fn section(main: &mut Html, experiment: &Comparison) {
         waits.fold(0.0, f64::max)
     };
     blocks.sort_by(|(a, _), (b, _)| waited(b).total_cmp(&waited(a)));
+    // The executable is named in the first line of its block.
+    let lines = || {
+        blocks
+            .iter()
+            .flat_map(|block| rows.iter().enumerate().map(move |line| (block, line)))
+    };
+    let first = |i: usize, text: &str| {
+        if i == 0 {
+            text.to_owned()
+        } else {
+            String::new()
+        }
+    };
+    let kinds = lines().map(|((_, kinds), (i, _))| -> Lines {
+        let kinds: Vec<&str> = kinds.iter().copied().filter(|_| i == 0).collect();
+        vec![(kinds.join(", "), "small")]
+    });
+    let number = |title: &str, of: fn(&Calls) -> u64, shown: fn(f64) -> String| {
+        let medians = lines().map(|((name, _), (_, row))| median(experiment, row.index, name, of));
+        Column::numbers(title, medians.map(shown))
+    };
+    let columns = [
+        Column::code(
+            "executable",
+            lines().map(|((name, _), (i, _))| first(i, name)),
+        )
+        .over(kinds.collect()),
+        Column::of(
+            Kind::Variant,
+            "variant",
+            lines().map(|(_, (_, row))| row.name.clone()),
+        ),
+        number("calls", |calls| calls.seen, format::count),
+        number("suppressed", |calls| calls.suppressed, format::count),
+        number("waited", |calls| calls.waited_ns, format::duration),
+    ];
+    let colours: Vec<String> = lines()
+        .map(|(_, (_, row))| colour::class(experiment, row.index))
+        .collect();
     super::section(main, "Waiting for the disk", |section| {
         let text = "Calls that ask for durability, by executable: medians over the runs that count. \
                     Suppressed calls did not reach the kernel.";
         section.leaf("p", &[], text);
-        scrolled(section, "sync calls by executable", |section| {
-            section.element("table", &[("class", "data")], |table| {
-                let words = ["executable", "variant"].map(|title| (Kind::Words, title));
-                let numbers = ["calls", "suppressed", "waited"].map(|title| (Kind::Numbers, title));
-                titles(table, words.into_iter().chain(numbers));
-                for (executable, kinds) in &blocks {
-                    table.element("tbody", &[], |body| {
-                        block(body, experiment, &rows, executable, kinds)
-                    });
-                }
-            });
-        });
-    });
-}
-
-fn block(
-    body: &mut Html,
-    experiment: &Experiment,
-    rows: &[&Row],
-    executable: &str,
-    kinds: &BTreeSet<&str>,
-) {
-    for (i, row) in rows.iter().enumerate() {
-        body.element(
-            "tr",
-            &[("class", &colour::class(experiment, row.index))],
-            |tr| {
-                if i == 0 {
-                    let span = rows.len().to_string();
-                    tr.element("th", &[("rowspan", &span), ("scope", "rowgroup")], |th| {
-                        th.leaf("code", &[], executable);
-                        let kinds: Vec<&str> = kinds.iter().copied().collect();
-                        th.leaf("span", &[("class", "small")], &kinds.join(", "));
-                    });
-                }
-                tr.element("td", &[], |td| {
-                    td.leaf("span", &[("class", "dot")], "");
-                    td.leaf("code", &[], &row.name);
-                });
-                let of = |field| median(experiment, row.index, executable, field);
-                let cells = [
-                    format::count(of(|calls| calls.seen)),
-                    format::count(of(|calls| calls.suppressed)),
-                    format::duration(of(|calls| calls.waited_ns)),
-                ];
-                for cell in cells {
-                    tr.leaf("td", &[("class", "number")], &cell);
-                }
-            },
+        coloured(
+            section,
+            "sync calls by executable",
+            "",
+            &columns.each_ref(),
+            &colours,
         );
-    }
+    });
 }

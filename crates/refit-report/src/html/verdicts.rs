@@ -4,57 +4,122 @@ use refit_lab::experiment::{Experiment, Role};
 use refit_lab::{Comparison, EffectRecord};
 use refit_stats::{Measure, OVERALL_ALPHA};
 
-use super::markup::{Html, part};
+use super::grid::below;
+use super::markup::{At, Html};
 use super::{colour, tone};
 use crate::bar::{Scale, changes};
 use crate::format;
-use crate::row::{Row, main_metric, rows, side_titles};
+use crate::row::{Row, table as columns_of, with_noise};
 use crate::svg::number;
+use crate::table::{Column, Kind, Lines};
 use crate::title::why;
 
 /// Height of a bar, in pixels.
 const HEIGHT: f64 = 26.0;
 
+/// The class of each column: of its title, and what its cells have beside it.
+const CLASSES: [[&str; 2]; 7] = [
+    ["name", ""],
+    ["number", " value"],
+    ["number", " change"],
+    ["bar", ""],
+    ["verdict", ""],
+    ["number side", ""],
+    ["side", ""],
+];
+
 /// One row for each variant; on a phone each is a block.
 pub fn table(section: &mut Html, experiment: &Comparison) {
-    let rows = rows(experiment);
-    let noise = hidden(experiment);
-    let effects = rows.iter().filter_map(|row| row.effect).chain(noise);
+    let rows = with_noise(experiment);
+    let effects = rows.iter().filter_map(|row| row.effect);
     let bars = Bars {
         scale: Scale::around(effects.flat_map(changes), experiment.delta),
         delta: experiment.delta,
     };
-    let sides = side_titles(experiment);
+    let mut table = columns_of(experiment, &rows);
+    // The class stands below the name.
+    table.extras.pop();
+    table.name.below = rows.iter().map(|row| about(experiment, row)).collect();
+    let columns = table.columns();
+    let columns: Vec<(&Column, [&str; 2])> = columns.into_iter().zip(CLASSES).collect();
     section.element("table", &[("class", "verdicts")], |table| {
         table.leaf("caption", &[], &caption(experiment));
         table.element("thead", &[], |head| {
             head.element("tr", &[], |tr| {
-                let th =
-                    |tr: &mut Html, class, text: &str| tr.leaf("th", &[("class", class)], text);
-                th(tr, "name", "variant");
-                th(tr, "number", &main_metric(experiment));
-                th(tr, "number", "vs baseline");
-                tr.element("th", &[("class", "bar")], |th| {
-                    th.text(&format!(
-                        "{} interval",
-                        format::magnitude(1.0 - OVERALL_ALPHA)
-                    ));
-                    bars.ends(th);
-                });
-                th(tr, "verdict", "verdict");
-                th(tr, "number side", sides[0]);
-                th(tr, "side", sides[1]);
+                for (column, [class, _]) in &columns {
+                    tr.classed("th", class, |th| {
+                        th.text(&column.title);
+                        if *class == "bar" {
+                            bars.ends(th);
+                        }
+                    });
+                }
             });
         });
         table.element("tbody", &[], |body| {
-            for shown in &rows {
-                row(body, experiment, shown, &bars);
-            }
-            if let Some(effect) = noise {
-                today(body, experiment, effect, &bars);
+            for (i, row) in rows.iter().enumerate() {
+                let noise = match row.variant.role {
+                    Role::Hidden => "noise ",
+                    _ => "",
+                };
+                let class = format!("{noise}{}", colour::class(experiment, row.index));
+                body.element("tr", &[("class", &class)], |tr| {
+                    for (column, classes) in &columns {
+                        cell(tr, column, &classes.concat(), i, |td, text| {
+                            bars.draw(td, row.effect, text);
+                        });
+                    }
+                });
             }
         });
     });
+}
+
+/// What stands below a variant's name.
+fn about(experiment: &Experiment, row: &Row) -> Lines {
+    let risk = match row.class.as_str() {
+        "safe" => "class",
+        _ => "class risk",
+    };
+    let why = why(experiment, row.variant).unwrap_or_default();
+    let mut lines = vec![(row.class.clone(), risk), (why, "why")];
+    lines.retain(|(text, _)| !text.is_empty());
+    lines
+}
+
+fn cell(
+    tr: &mut Html,
+    column: &Column,
+    class: &str,
+    row: usize,
+    bar: impl FnOnce(&mut Html, &str),
+) {
+    let (text, says) = &column.cells[row];
+    let title = (class.ends_with("side")).then_some(("data-title", &*column.title));
+    match column.kind {
+        Kind::Code => tr.element("th", &[("class", class), ("scope", "row")], |th| {
+            th.leaf("span", &[("class", "dot")], "");
+            th.leaf("code", &[], text);
+            below(th, column, row);
+        }),
+        Kind::Verdict => tr.classed("td", class, |td| {
+            if !text.is_empty() {
+                td.leaf("strong", &[("class", tone(*says))], text);
+            }
+        }),
+        _ if class == "bar" => tr.classed("td", class, |td| {
+            bar(td, text);
+            if !text.is_empty() {
+                td.leaf("span", &[("class", "ends")], text);
+            }
+        }),
+        // On a phone there are no titles above it.
+        _ => tr.leaf(
+            "td",
+            &[&[("class", class)], title.as_slice()].concat(),
+            text,
+        ),
+    }
 }
 
 /// What the bars mean.
@@ -72,82 +137,6 @@ fn caption(experiment: &Experiment) -> String {
     )
 }
 
-fn row(body: &mut Html, experiment: &Experiment, row: &Row, bars: &Bars) {
-    let colour = colour::class(experiment, row.index);
-    body.element("tr", &[("class", &colour)], |tr| {
-        tr.element("th", &[("class", "name"), ("scope", "row")], |th| {
-            th.leaf("span", &[("class", "dot")], "");
-            th.leaf("code", &[], &row.name);
-            if !row.class.is_empty() {
-                let risk = if row.class == "safe" {
-                    "class"
-                } else {
-                    "class risk"
-                };
-                th.text(" ");
-                th.leaf("span", &[("class", risk)], &row.class);
-            }
-            if row.variant.role == Role::Bare {
-                th.leaf("span", &[("class", "why")], "the program without refit");
-            }
-            if let Some(why) = why(experiment, row.variant) {
-                th.leaf("span", &[("class", "why")], &why);
-            }
-        });
-        cell(tr, "number value", &row.value);
-        cell(tr, "number change", &row.change);
-        interval(tr, row.effect, &row.interval, bars);
-        tr.element("td", &[("class", "verdict")], |td| {
-            if row.verdict.is_empty() {
-                return;
-            }
-            td.leaf("strong", &[("class", tone(row.tone))], &row.verdict);
-        });
-        for (i, (title, text)) in side_titles(experiment).iter().zip(&row.sides).enumerate() {
-            let class = if i == 0 { "number side" } else { "side" };
-            // On a phone there are no titles above it.
-            let attributes = [("class", class), ("data-title", *title)];
-            tr.leaf("td", &attributes, text);
-        }
-    });
-}
-
-fn cell(tr: &mut Html, class: &str, text: &str) {
-    tr.leaf("td", &[("class", class)], text);
-}
-
-/// The hidden baseline: what an effect of nothing looks like today.
-fn hidden(experiment: &Comparison) -> Option<&EffectRecord> {
-    let variants = &mut experiment.variants.iter();
-    let hidden = variants.position(|variant| variant.role == Role::Hidden)?;
-    experiment.effects.get(hidden, &experiment.main)
-}
-
-fn today(body: &mut Html, experiment: &Experiment, effect: &EffectRecord, bars: &Bars) {
-    let class = format!("noise {}", colour::class(experiment, effect.variant));
-    body.element("tr", &[("class", &class)], |tr| {
-        tr.element("th", &[("class", "name"), ("scope", "row")], |th| {
-            th.leaf("span", &[("class", "dot")], "");
-            th.text("a second baseline: today's noise");
-        });
-        cell(tr, "number value", "");
-        cell(tr, "number change", &format::percent(effect.change));
-        interval(tr, Some(effect), &format::interval(effect.interval), bars);
-        for class in ["verdict", "number side", "side"] {
-            cell(tr, class, "");
-        }
-    });
-}
-
-fn interval(tr: &mut Html, effect: Option<&EffectRecord>, text: &str, bars: &Bars) {
-    tr.element("td", &[("class", "bar")], |td| {
-        bars.draw(td, effect, text);
-        if !text.is_empty() {
-            td.leaf("span", &[("class", "ends")], text);
-        }
-    });
-}
-
 /// What all bars of a table share.
 struct Bars {
     scale: Scale,
@@ -163,24 +152,17 @@ impl Bars {
     fn ends(&self, th: &mut Html) {
         th.element("svg", &[("height", "14"), ("aria-hidden", "true")], |svg| {
             let mut text = |at: f64, anchor: &str, text: &str| {
-                let at = part(at);
-                svg.leaf(
-                    "text",
-                    &[("x", &at), ("y", "11"), ("text-anchor", anchor)],
-                    text,
-                );
+                svg.label([At::Part(at), At::Px(11.0)], anchor, text);
             };
             let zero = self.at(0.0);
             text(zero, "middle", "0");
             if zero > 0.3 {
-                text(
-                    0.0,
-                    "start",
-                    &format::percent_short(self.scale.low.exp_m1()),
-                );
+                let low = format::percent_short(self.scale.low.exp_m1());
+                text(0.0, "start", &low);
             }
             if zero < 0.7 {
-                text(1.0, "end", &format::percent_short(self.scale.high.exp_m1()));
+                let high = format::percent_short(self.scale.high.exp_m1());
+                text(1.0, "end", &high);
             }
         });
     }
@@ -192,59 +174,29 @@ impl Bars {
             Some(effect) => format!("{} {text}", format::percent(effect.change)),
             None => "no effect".to_owned(),
         };
-        let [height, middle] = [HEIGHT, HEIGHT / 2.0].map(number);
+        let height = number(HEIGHT);
         let attributes = [
             ("height", &*height),
             ("role", "img"),
             ("aria-label", &label),
         ];
         td.element("svg", &attributes, |svg| {
+            let (height, middle) = (At::Px(HEIGHT), At::Px(HEIGHT / 2.0));
+            let at = |change: f64| At::Part(self.at(change));
             let margin = self.delta.abs().ln_1p();
-            let left = self.scale.part(-margin);
-            let (x, width) = (part(left), part(self.scale.part(margin) - left));
-            let band = [
-                ("class", "band"),
-                ("x", &*x),
-                ("width", &width),
-                ("height", &height),
-            ];
-            svg.void("rect", &band);
-            let zero = part(self.at(0.0));
-            svg.void(
-                "line",
-                &[
-                    ("class", "zero"),
-                    ("x1", &zero),
-                    ("x2", &zero),
-                    ("y2", &height),
-                ],
-            );
+            let [left, right] = [-margin, margin].map(|log| self.scale.part(log));
+            let band = [At::Part(right - left), height];
+            svg.rect("band", [At::Part(left), At::Px(0.0)], band);
+            svg.line("zero", [at(0.0), At::Px(0.0)], [at(0.0), height]);
             let Some(effect) = effect else {
                 return;
             };
-            let place = part(self.at(effect.change));
-            let stem = [("class", "stem"), ("x1", &*zero), ("x2", &place)];
-            svg.void(
-                "line",
-                &[&stem[..], &[("y1", &middle), ("y2", &middle)]].concat(),
-            );
-            if let Some(ends) = effect.interval {
-                let [low, high] = ends.map(|change| part(self.at(change)));
-                let ends = [
-                    ("x1", &*low),
-                    ("x2", &high),
-                    ("y1", &middle),
-                    ("y2", &middle),
-                ];
-                svg.void("line", &[&[("class", "reach")], &ends[..]].concat());
+            let place = [at(effect.change), middle];
+            svg.line("stem", [at(0.0), middle], place);
+            if let Some([low, high]) = effect.interval {
+                svg.line("reach", [at(low), middle], [at(high), middle]);
             }
-            let place = [
-                ("class", "estimate"),
-                ("cx", &*place),
-                ("cy", &middle),
-                ("r", "5.5"),
-            ];
-            svg.void("circle", &place);
+            svg.circle("estimate", place, "5.5");
         });
     }
 }

@@ -54,7 +54,7 @@ pub fn summary(experiment: &Comparison) -> String {
 /// What ended it before its plan.
 pub fn failed(experiment: &Experiment) -> Option<Note> {
     let text = experiment.failed.as_deref()?.lines().next()?;
-    Some(note("failed:", Tone::Bad, format::printable(text)))
+    Some(note("failed:", Tone::Bad, text.to_owned()))
 }
 
 /// How far it came.
@@ -120,12 +120,12 @@ pub fn slot_effect(experiment: &Comparison) -> Option<Note> {
 pub fn gates(experiment: &Comparison) -> Vec<Note> {
     let mut notes: Vec<Note> = Vec::new();
     for record in &experiment.gates {
-        let label = format!("gate {}:", format::printable(&record.gate.to_string()));
+        let label = format!("gate {}:", record.gate);
         let name = experiment
             .variants
             .get(record.variant)
             .map_or("?", |variant| &variant.name);
-        let text = format!("{} {}", format::printable(name), record.answer);
+        let text = format!("{} {}", name, record.answer);
         let tone = match record.answer {
             GateAnswer::Passed => Tone::Good,
             GateAnswer::Failed => Tone::Bad,

@@ -49,7 +49,7 @@ fn beside(experiment: &Experiment) -> Vec<String> {
 
 /// `syncs −100 %`; `syncs 0 → 1,405` where there was nothing to be a percentage of.
 fn changed(experiment: &Experiment, row: &Row, effect: &EffectRecord) -> String {
-    let name = format::printable(&effect.metric);
+    let name = &effect.metric;
     let from_nothing = experiment.metric(&effect.metric).and_then(|metric| {
         let of = |variant| median(experiment, variant, &metric);
         (of(0)? == 0.0 && effect.change > 0.0).then_some(())?;
@@ -84,11 +84,7 @@ pub fn secondary(experiment: &Comparison, row: &Row) -> Option<Note> {
 /// Variants of a recipe that this machine cannot try.
 pub fn unavailable(experiment: &Experiment) -> impl Iterator<Item = Note> {
     experiment.unavailable.iter().map(|variant| {
-        let text = format!(
-            "{}: {}",
-            format::printable(&variant.settings),
-            format::printable(&variant.reason)
-        );
+        let text = format!("{}: {}", variant.settings, variant.reason);
         note("unavailable:", Tone::Unsure, text)
     })
 }
@@ -99,7 +95,7 @@ pub fn disqualified(row: &Row) -> Option<Note> {
     Some(note(
         "disqualified:",
         Tone::Bad,
-        format!("{}: {}", row.name, format::printable(reason)),
+        format!("{}: {}", row.name, reason),
     ))
 }
 
@@ -117,7 +113,6 @@ pub fn in_part(row: &Row) -> Option<Note> {
             }
             _ => None,
         })
-        .map(|reason| format::printable(&reason))
         .collect();
     (!reasons.is_empty()).then(|| {
         let text = format!("{}: {}", row.name, reasons.join("; "));
@@ -355,7 +350,7 @@ mod tests {
         experiment.confirmation = Some(Box::new(sample::confirmation()));
         has(
             &experiment,
-            "confirmation: sync=off −58.1 % [−59.0 %, −57.0 %] faster (8 new round pairs, seed 0x5eee); \
+            "confirmation: sync=off −58.1 % [−59.0 %, −57.0 %] 2.4× faster (8 new round pairs, seed 0x5eee); \
              report this number: the one above was picked for being the best",
         );
         let again = experiment.confirmation.as_deref_mut().unwrap();

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use refit_lab::experiment::{Experiment, RunRecord};
-use refit_run::{Calls, ExecutableReport, OPENING};
+use refit_run::{Calls, ExecutableReport};
 
 use super::{Note, note};
+use crate::calls::{by_call, sum};
 use crate::format;
 use crate::paint::Tone;
 use crate::row::{middle, waits};
@@ -42,7 +43,7 @@ pub fn waiting(experiment: &Experiment) -> Option<Note> {
         .take(MOST)
         .map(|(waited, name, kinds)| {
             let place = place(&runs, name).map_or(String::new(), |place| format!(", {place}"));
-            let name = format::printable(format::file_name(name));
+            let name = format::file_name(name);
             format!("{name} {} ({kinds}){place}", format::duration(*waited))
         })
         .collect();
@@ -51,21 +52,8 @@ pub fn waiting(experiment: &Experiment) -> Option<Note> {
 
 /// Nanoseconds waited by one executable in one run, and its two most frequent calls.
 fn summed(calls: &BTreeMap<String, Calls>) -> (f64, String) {
-    let mut kinds: Vec<(u64, &str)> = calls
-        .iter()
-        .filter(|(kind, calls)| !OPENING.contains(&kind.as_str()) && calls.seen > 0)
-        .map(|(kind, calls)| (calls.seen, kind.as_str()))
-        .collect();
-    kinds.sort_by(|a, b| b.cmp(a));
-    let waited = calls
-        .values()
-        .map(|calls| calls.waited_ns)
-        .fold(0, u64::saturating_add);
-    let kinds = kinds
-        .iter()
-        .take(2)
-        .map(|(n, kind)| format!("{kind} {}", format::count(*n as f64)));
-    (waited as f64, kinds.collect::<Vec<_>>().join(" · "))
+    let waited = sum(calls, |calls| calls.waited_ns);
+    (waited as f64, by_call(calls, |calls| calls.seen, 2))
 }
 
 /// Where most of it was: `98 % of it in …/queue/incoming/`. Each run of a service has directories of its own, so
@@ -90,7 +78,7 @@ fn place(runs: &[&RunRecord], executable: &str) -> Option<String> {
         format!(
             "{:.0} % of it in {}",
             (100.0 * waited / all).min(100.0),
-            format::printable(&place)
+            place
         )
     })
 }

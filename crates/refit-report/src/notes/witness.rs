@@ -23,7 +23,7 @@ pub fn witness(experiment: &Experiment) -> Option<Note> {
             Testimony::Seen(seen) => {
                 let what = if filesystems.is_none() {
                     let at = seen.filesystems.join(", ");
-                    format!(" durable calls reached {}", format::printable(&at))
+                    format!(" durable calls reached {}", at)
                 } else {
                     String::new()
                 };
@@ -31,7 +31,7 @@ pub fn witness(experiment: &Experiment) -> Option<Note> {
                 seen_part(variant, seen, &what)
             }
             Testimony::Unavailable(reason) => {
-                format!("not available: {}", format::printable(reason))
+                format!("not available: {}", reason)
             }
         };
         // One reason for all.
@@ -46,7 +46,7 @@ fn seen_part(variant: &VariantRecord, seen: &Witnessed, what: &str) -> String {
     let lost = if seen.lost > 0 { "at least " } else { "" };
     let with = match variant.settings.as_slice() {
         [] => "at the baseline ".to_owned(),
-        _ => format!("with {} ", format::printable(&variant.name)),
+        _ => format!("with {} ", variant.name),
     };
     // What still arrives is what the setting did not reach.
     let callers = if variant.settings.is_empty() {
@@ -63,7 +63,7 @@ fn seen_part(variant: &VariantRecord, seen: &Witnessed, what: &str) -> String {
 fn callers(all: &[Caller]) -> String {
     let named = all.iter().take(MOST).map(|caller| {
         let path = caller.executable.as_deref().unwrap_or("?");
-        let name = format::printable(format::file_name(path));
+        let name = format::file_name(path);
         let worker = if caller.io_uring_worker {
             ", io_uring worker"
         } else {

@@ -68,7 +68,7 @@ pub fn svg(experiment: &Comparison) -> String {
     let origin = format!(
         "{}; refit {}, {} UTC",
         summary(experiment),
-        format::printable(&experiment.refit),
+        experiment.refit,
         format::date(experiment.started_unix)
     );
     line(MARGIN, y, SMALL, &origin, 150);

@@ -32,7 +32,7 @@ pub fn drawn(experiment: &Experiment) -> impl Iterator<Item = &SeriesRecord> {
 pub fn draw(svg: &mut Svg, experiment: &Comparison, series: &SeriesRecord, top: f64) {
     let title = format!(
         "{} (both scales logarithmic; a bar is the interval of one ratio to the baseline, not of all at once)",
-        format::printable(&series.title)
+        series.title
     );
     svg.text([LEFT, top + 16.0], Anchor::Start, SMALL, &title);
     let curves: Vec<(usize, Vec<Point>)> = series::variants(experiment)

@@ -2,7 +2,8 @@
 
 use refit_run::{Calls, ExecutableReport, RunReport};
 
-use super::{MOST, by_call, sum, syncs};
+use super::{ALL, MOST};
+use crate::calls::{by_call, sum};
 use crate::format::{duration, file_name};
 
 /// Directories named beside an executable.
@@ -25,7 +26,7 @@ pub fn lines(report: &RunReport, field: fn(&Calls) -> u64, lines: &mut Vec<Strin
         return;
     }
     for executable in busy.iter().take(MOST) {
-        let count = by_call(&syncs(&executable.calls), field);
+        let count = by_call(&executable.calls, field, ALL);
         let count = if count.is_empty() {
             "0".to_owned()
         } else {

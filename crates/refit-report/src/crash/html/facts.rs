@@ -7,7 +7,7 @@ use refit_run::{Outcome, Run};
 use crate::crash::notes::gaps;
 use crate::crash::row::Row;
 use crate::format;
-use crate::html::grid::grid;
+use crate::html::grid::{self, grid};
 use crate::html::markup::Html;
 use crate::html::{self, section};
 use crate::table::Column;
@@ -232,23 +232,17 @@ pub fn machine(main: &mut Html, report: &CrashReport) {
         ("seed of the cuts", format::seed(report.seed)),
         ("records", report.directory.clone()),
     ];
-    let own = own.iter().map(|(name, value)| (*name, value));
+    let own = own.iter().map(|(name, value)| (*name, &**value));
     // The kernel is there already; of the records' own disk nothing depends.
     let told = ["kernel", "directory", "filesystem"];
-    let machine = report.machine.iter().map(|(name, value)| (&**name, value));
+    let machine = report
+        .machine
+        .iter()
+        .map(|(name, value)| (&**name, &**value));
     let machine = machine.filter(|(name, _)| !told.contains(name));
-    let facts: Vec<(&str, &String)> = own.chain(machine).filter(|(_, v)| !v.is_empty()).collect();
+    let facts = own.chain(machine).filter(|(_, value)| !value.is_empty());
     section(main, "Machine and file system", |section| {
-        let columns = [
-            Column::words("", facts.iter().map(|(name, _)| (*name).to_owned())),
-            Column::words("", facts.iter().map(|(_, value)| (*value).clone())),
-        ];
-        grid(
-            section,
-            "machine and file system",
-            "facts",
-            &columns.each_ref(),
-        );
+        grid::facts(section, "machine and file system", facts);
     });
 }
 

@@ -59,7 +59,7 @@ pub fn worst(figure: &mut Html, report: &CrashReport, row: &Row) {
 fn why(state: &State) -> Option<String> {
     let words = state.unmountable.as_ref().or(state.broken.as_ref())?;
     // A check may say a lot.
-    Some(format::shortened(&format::printable(words), 200))
+    Some(format::shortened(words, 200))
 }
 
 fn chosen<'a>(row: &Row<'a>) -> Vec<(String, &'a State)> {

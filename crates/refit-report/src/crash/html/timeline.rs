@@ -8,7 +8,7 @@ use refit_crash::report::{Harm, Mode, State};
 use crate::crash::row::age;
 use crate::format;
 use crate::html::chart;
-use crate::html::markup::{Html, part};
+use crate::html::markup::{At, Html, part};
 use crate::svg::number;
 
 /// Columns of a picture: what lies closer together shares a mark, and thousands
@@ -132,10 +132,9 @@ impl Scale {
 
 fn ages_of(svg: &mut Html, mode: &Mode, span: &Span, scale: &Scale) {
     for step in &scale.steps {
-        let y = number(scale.y(*step));
+        let y = At::Px(scale.y(*step));
         let class = if *step == 0.0 { "zero" } else { "grid" };
-        let place = [("class", class), ("x2", "100%"), ("y1", &y), ("y2", &y)];
-        svg.void("line", &place);
+        svg.line(class, [At::Px(0.0), y], [At::Part(1.0), y]);
     }
     everything(svg, mode, span, scale);
     for state in worst_of_columns(mode, span) {
@@ -151,16 +150,9 @@ fn everything(svg: &mut Html, mode: &Mode, span: &Span, scale: &Scale) {
     let end = span.from_ns.saturating_add(span.length_ns);
     let left = end.saturating_sub(*first) as f64;
     let reach = left.min(scale.most);
-    let x = [*first, first.saturating_add(reach as u64)].map(|at| part(span.part(at)));
-    let y = [0.0, reach].map(|age| number(scale.y(age)));
-    let line = [
-        ("class", "all-of-it"),
-        ("x1", &*x[0]),
-        ("y1", &y[0]),
-        ("x2", &x[1]),
-        ("y2", &y[1]),
-    ];
-    svg.void("line", &line);
+    let place = |at: u64, age: f64| [At::Part(span.part(at)), At::Px(scale.y(age))];
+    let last = first.saturating_add(reach as u64);
+    svg.line("all-of-it", place(*first, 0.0), place(last, reach));
 }
 
 /// Of the cuts that share a column the one with the worst harm, and of these the
@@ -185,7 +177,8 @@ fn mark(svg: &mut Html, state: &State, span: &Span, scale: &Scale) {
     };
     let x = part(span.part(state.at_ns));
     let oldest = state.loss.oldest_ns.unwrap_or(0) as f64;
-    let top = number(scale.y(oldest).min(HEIGHT - LEAST));
+    let height = scale.y(oldest).min(HEIGHT - LEAST);
+    let top = number(height);
     let line = [
         ("class", class),
         ("x1", &*x),
@@ -195,8 +188,8 @@ fn mark(svg: &mut Html, state: &State, span: &Span, scale: &Scale) {
     ];
     svg.element("line", &line, |line| line.leaf("title", &[], &told(state)));
     if class == "hole" {
-        let place = [("class", "ring"), ("cx", &*x), ("cy", &top), ("r", "3")];
-        svg.void("circle", &place);
+        let at = At::Part(span.part(state.at_ns));
+        svg.circle("ring", [at, At::Px(height)], "3");
     }
 }
 
@@ -208,7 +201,7 @@ pub fn told(state: &State) -> String {
         .map_or(String::new(), |ns| format!(", the oldest {} old", age(ns)));
     format!(
         "{}: {} of {} lost{oldest}",
-        format::printable(&state.name),
+        state.name,
         format::number(loss.lost),
         format::number(loss.acknowledged)
     )
@@ -278,7 +271,6 @@ fn lane(svg: &mut Html, class: &str, y: f64, columns: usize, path: &str) {
 /// The time since the run began.
 fn time(svg: &mut Html, length_ns: u64, total: f64) {
     let length = length_ns as f64;
-    let y = number(total - 4.0);
     for step in chart::steps(length, 1.0) {
         let at = if length > 0.0 { step / length } else { 0.0 };
         let anchor = match at {
@@ -286,9 +278,7 @@ fn time(svg: &mut Html, length_ns: u64, total: f64) {
             _ if at > 0.96 => "end",
             _ => "middle",
         };
-        let x = part(at);
-        let place = [("x", &*x), ("y", &y), ("text-anchor", anchor)];
-        svg.leaf("text", &place, &short(step));
+        svg.label([At::Part(at), At::Px(total - 4.0)], anchor, &short(step));
     }
 }
 
