@@ -29,7 +29,12 @@ impl PlannedFilter {
         let Some(filter) = filter.filter(|_| !options.bare) else {
             return PlannedFilter::Nothing;
         };
-        let later = at_exec(&filter).filter(|_| target.is_none_or(Target::is_seen_whole));
+        // A comparison's other variants have one beneath everything.
+        let elsewhere = options
+            .ground
+            .is_some_and(|ground| ground.syncs == Syncs::Ask);
+        let later =
+            at_exec(&filter).filter(|_| !elsewhere && target.is_none_or(Target::is_seen_whole));
         match later {
             None => PlannedFilter::AtStart(filter),
             Some(_) if right() == Right::None && !options.reach.no_new_privs => {
