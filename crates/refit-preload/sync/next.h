@@ -52,16 +52,19 @@ struct iovec;
 	  (pid_t *, const char *, const void *, const void *, char *const *,   \
 	   char *const *))
 
-/* Of librt (before glibc 2.34) and liburing, which may come with a dlopen. */
-#define REFIT_NEXT_LATER(X)                                                    \
+/* Of librt (before glibc 2.34), which may come with a dlopen. */
+#define REFIT_NEXT_AIO(X)                                                      \
 	X(int, aio_fsync, (int, struct aiocb *))                               \
 	X(int, aio_fsync64, (int, struct aiocb *))                             \
 	X(int, lio_listio, (int, struct aiocb *const *, int, void *))          \
-	X(int, lio_listio64, (int, struct aiocb *const *, int, void *))        \
+	X(int, lio_listio64, (int, struct aiocb *const *, int, void *))
+
+/* Of liburing, the same. io_uring_submit is in all its versions. */
+#define REFIT_NEXT_URING(X)                                                    \
+	X(int, io_uring_submit, (void *))                                      \
 	X(int, io_uring_queue_init_params, (unsigned, void *, void *))         \
 	X(int, io_uring_queue_init_mem,                                        \
 	  (unsigned, void *, void *, void *, size_t))                          \
-	X(int, io_uring_submit, (void *))                                      \
 	X(int, io_uring_submit_and_wait, (void *, unsigned))                   \
 	X(int, io_uring_submit_and_wait_timeout,                               \
 	  (void *, void *, unsigned, void *, void *))                          \
@@ -71,7 +74,8 @@ struct iovec;
 struct refit_next {
 #define X(type, name, args) type(*name) args;
 	REFIT_NEXT(X)
-	REFIT_NEXT_LATER(X)
+	REFIT_NEXT_AIO(X)
+	REFIT_NEXT_URING(X)
 #undef X
 	int foreign_execvp; /* another preload has an execvp and no execvpe */
 };
@@ -87,7 +91,7 @@ void refit_find_next(void);
 	(LIKELY(refit_next.name != NULL) ? refit_next.name                     \
 					 : (refit_find_next(), refit_next.name))
 
-/* Looks up those of REFIT_NEXT_LATER that are still missing, also in the scope
+/* Looks up those of AIO and liburing that are still missing, also in the scope
  * of the library that contains the address caller. */
 void refit_find_later(const void *caller);
 
