@@ -11,12 +11,13 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Signal, pidfd_send_signal};
 
 use super::decision::{Decider, Decision, counter_of};
+use super::look::{self, Threads};
 use super::memory::{GuardianMemory, SLOTS};
 use super::opener::{KERNELS, OPENED, Opening};
 use super::reader::{self, Readers, Reading};
 use super::request::Request;
 use super::tally::{Fate, Tally};
-use super::{Orders, Role, look, trace};
+use super::{Orders, Role, trace};
 use crate::filter::{self, Call};
 use crate::sys::fork::{Child, Side, fork, split};
 use crate::sys::notify::{Answer, Notification, Slot, answer, still_waits, wake_on_same_processor};
@@ -43,6 +44,8 @@ pub struct Active<'a> {
     openers: Vec<(Child, usize)>,
     /// Processes that read what calls point to.
     readers: Readers,
+    /// The threads that called last.
+    threads: Threads,
     /// Where calls are traced.
     trace: Option<&'a EventRing>,
 }
@@ -65,6 +68,7 @@ impl<'a> Active<'a> {
             held: BTreeSet::new(),
             openers: Vec::new(),
             readers: Readers::default(),
+            threads: Threads::new(),
             trace: orders.ring.filter(|_| traces),
         };
         for index in 0..SLOTS {
@@ -214,23 +218,25 @@ impl<'a> Active<'a> {
         if opens && !request.is_some_and(|request| request.is_sync()) {
             return self.finish(slot, notification.id, Answer::Continue);
         }
-        let exe = look::executable(notification.tid);
         let Some(counter) = counter_of(call) else {
             self.decider.note(call);
             return self.finish(slot, notification.id, Answer::Continue);
         };
-        let executable = self.tally.executable(exe.as_deref().unwrap_or(b"?"));
-        let process = || look::process(notification.tid).unwrap_or(notification.tid);
+        let thread = self.threads.of(notification.tid);
+        let path = thread.as_ref().map_or(&b"?"[..], |(_, path)| path);
+        let executable = self.tally.executable(path);
+        let process = || thread.as_ref().and_then(|(thread, _)| thread.process());
         self.tally
             .seen(executable, counter, notification.tid, process);
         slot.executable.store(executable as u32 + 1, Relaxed);
-        let Some(exe) = exe.as_deref().map(look::basename) else {
+        let Some((thread, exe)) = thread else {
             return self.end(index, notification, Answer::Continue, Fate::Real);
         };
+        let exe = look::basename(&exe);
         let decision = match (request, reading) {
             (Some(request), _) => self.decider.of_open(&request, notification, exe),
             (None, Reading::Decided(decision)) => decision,
-            (None, _) => self.decider.of_call(call, notification, exe),
+            (None, _) => self.decider.of_call(call, notification, thread, exe),
         };
         match (decision, request) {
             (Decision::Now(answer, fate), _) => self.end(index, notification, answer, fate),

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use refit_session::{EventRing, Knob, now_ns};
 
 use super::filesystems::Filesystems;
-use super::look::{self, OpenFile};
+use super::look::{OpenFile, Thread};
 use super::memory::GuardianMemory;
 use super::request::Request;
 use super::rules::Rules;
@@ -120,12 +120,18 @@ impl<'a> Decider<'a> {
 
     /// The decision about a call of this executable (a basename), other than an open
     /// or an msync.
-    pub fn of_call(&mut self, call: Call, notification: &Notification, exe: &[u8]) -> Decision {
+    pub fn of_call(
+        &mut self,
+        call: Call,
+        notification: &Notification,
+        thread: &Thread,
+        exe: &[u8],
+    ) -> Decision {
         match call {
-            Call::Fsync | Call::Fdatasync => self.of_file(notification, exe, true),
-            Call::SyncFileRange => self.of_range(notification, exe),
+            Call::Fsync | Call::Fdatasync => self.of_file(notification, thread, exe, true),
+            Call::SyncFileRange => self.of_range(notification, thread, exe),
             Call::Sync => self.of_all(exe, None),
-            Call::Syncfs => match OpenFile::of(notification.tid, notification.args[0] as i32) {
+            Call::Syncfs => match OpenFile::of(thread, notification.args[0] as i32) {
                 Some(file) => self.of_all(exe, Some(file.device)),
                 None => REAL,
             },
@@ -163,16 +169,22 @@ impl<'a> Decider<'a> {
     }
 
     /// `flushes`: it reaches the device, and so the emulated one.
-    fn of_file(&mut self, notification: &Notification, exe: &[u8], flushes: bool) -> Decision {
-        let Some(file) = OpenFile::of(notification.tid, notification.args[0] as i32) else {
+    fn of_file(
+        &mut self,
+        notification: &Notification,
+        thread: &Thread,
+        exe: &[u8],
+        flushes: bool,
+    ) -> Decision {
+        let Some(file) = OpenFile::of(thread, notification.args[0] as i32) else {
             return REAL;
         };
-        let succeeds = file.is_file() && self.filesystems.sync_files(file.device, notification.tid);
+        let succeeds = file.is_file() && self.filesystems.sync_files(file.device, thread.tid);
         if !succeeds {
             return REAL;
         }
         let path = if self.by_path(exe) {
-            let path = look::shares_mounts(notification.tid).then(|| file.path());
+            let path = thread.shares_mounts().then(|| file.path());
             let Some(path) = path.flatten() else {
                 self.memory.tally.path_unknown.fetch_add(1, Relaxed);
                 return self.real(exe, None, Some(file.device), flushes);
@@ -188,7 +200,7 @@ impl<'a> Decider<'a> {
         }
     }
 
-    fn of_range(&mut self, notification: &Notification, exe: &[u8]) -> Decision {
+    fn of_range(&mut self, notification: &Notification, thread: &Thread, exe: &[u8]) -> Decision {
         let [_, offset, length, flags, ..] = notification.args;
         let join = |low: usize| notification.args[low] & INT | notification.args[low + 1] << 32;
         let (offset, length, flags) = if notification.arch == AUDIT_ARCH_I386 {
@@ -203,7 +215,7 @@ impl<'a> Decider<'a> {
         if !fits || flags & INT > RANGE_FLAGS {
             return REAL;
         }
-        self.of_file(notification, exe, false)
+        self.of_file(notification, thread, exe, false)
     }
 
     /// The decision about a call that covers files inside and outside of path scopes.
@@ -216,7 +228,12 @@ impl<'a> Decider<'a> {
     }
 
     /// The decision about an msync. It can take for ever: see `reader.rs`.
-    pub fn of_memory(&mut self, notification: &Notification, exe: &[u8]) -> Decision {
+    pub fn of_memory(
+        &mut self,
+        notification: &Notification,
+        thread: &Thread,
+        exe: &[u8],
+    ) -> Decision {
         let [from, length, flags, ..] = notification.args;
         // Other flags (MS_INVALIDATE) can make it fail.
         if flags & INT != u64::from(libc::MS_SYNC.cast_unsigned()) {
@@ -231,7 +248,7 @@ impl<'a> Decider<'a> {
             return REAL;
         };
         let by_path = self.by_path(exe);
-        if by_path && !look::shares_mounts(notification.tid) {
+        if by_path && !thread.shares_mounts() {
             self.memory.tally.path_unknown.fetch_add(1, Relaxed);
             return self.real(exe, None, None, true);
         }

@@ -24,7 +24,7 @@ use rustix::process::{Pid, chroot, fchdir, getpid, getppid};
 
 use super::filesystems::Filesystems;
 use super::identity::{Identity, is_apart};
-use super::look;
+use super::look::Thread;
 use super::request::{self, Request};
 use super::rules::Rules;
 use crate::sys::notify::{Answer, Notification, Slot, add_descriptor, answer, still_waits};
@@ -123,10 +123,11 @@ impl Opening<'_> {
         let identity = Identity::of(tid).ok_or(Unclear)?;
         let own = Identity::own().ok_or(Unclear)?;
         let by_path = self.rules.by_path(Knob::Sync, self.exe);
-        if is_apart(tid) || !has_room(tid) || (by_path && !look::shares_mounts(tid)) {
+        let shares_mounts = Thread::open(tid).ok_or(Unclear)?.shares_mounts();
+        if is_apart(tid) || !has_room(tid) || (by_path && !shares_mounts) {
             return Err(Unclear);
         }
-        let at = self.enter(&path)?;
+        let at = self.enter(&path, shares_mounts)?;
         // The id is still valid, so what was read before is of that thread.
         if !still_waits(self.listener, self.notification.id) {
             return Err(Unclear);
@@ -166,7 +167,7 @@ impl Opening<'_> {
     }
 
     /// Changes to the root, the directory and the identity of the thread.
-    fn enter(&self, path: &CStr) -> Result<Directories, Left> {
+    fn enter(&self, path: &CStr, shares_mounts: bool) -> Result<Directories, Left> {
         let tid = self.notification.tid;
         let directory =
             |path: &str| openat(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty());
@@ -184,7 +185,7 @@ impl Opening<'_> {
         if !Path::new(OsStr::from_bytes(start.to_bytes())).starts_with(&name) {
             return Err(Unclear);
         }
-        if name != Path::new("/") || !look::shares_mounts(tid) {
+        if name != Path::new("/") || !shares_mounts {
             fchdir(directory(&root)?)?;
             chroot(".")?;
         }

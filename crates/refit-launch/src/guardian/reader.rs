@@ -17,9 +17,10 @@ use rustix::process::{
 };
 
 use super::decision::{Decider, Decision};
+use super::look::{Thread, basename};
 use super::memory::GuardianMemory;
+use super::pair;
 use super::request::Request;
-use super::{look, pair};
 use crate::filter::{self, Call};
 use crate::sys::fork::{Child, fork};
 use crate::sys::notify::{Notification, Slot};
@@ -265,8 +266,9 @@ fn read(notification: &Notification, decider: &mut Decider<'_>) -> Option<Readin
     match filter::call(notification.arch, notification.number)? {
         Call::Openat2 => Request::in_memory(notification).map(Reading::Open),
         Call::Msync => {
-            let exe = look::executable(notification.tid)?;
-            let decision = decider.of_memory(notification, look::basename(&exe));
+            let thread = Thread::open(notification.tid)?;
+            let exe = thread.executable()?;
+            let decision = decider.of_memory(notification, &thread, basename(&exe));
             Some(Reading::Decided(decision))
         }
         _ => None,

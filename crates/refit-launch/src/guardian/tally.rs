@@ -111,12 +111,18 @@ impl Tally<'_> {
     }
 
     /// A call of this kind came from this thread.
-    pub fn seen(&self, executable: usize, call: usize, tid: u32, process: impl Fn() -> u32) {
+    pub fn seen(
+        &self,
+        executable: usize,
+        call: usize,
+        tid: u32,
+        process: impl Fn() -> Option<u32>,
+    ) {
         let entry = &self.shared.executables[executable];
         entry.calls[call].seen.fetch_add(1, Relaxed);
         // Threads and processes in one set, told apart by a bit.
         let key = |id: u32, what: u64| what << 63 | (executable as u64 + 1) << 32 | u64::from(id);
-        if self.is_new(key(tid, 0)) && self.is_new(key(process(), 1)) {
+        if self.is_new(key(tid, 0)) && self.is_new(key(process().unwrap_or(tid), 1)) {
             entry.processes.fetch_add(1, Relaxed);
         }
     }

@@ -2,7 +2,7 @@
 
 use refit_session::{ANSWERS, CALLS, Event, now_ns};
 
-use super::look::{self, OpenFile};
+use super::look::{OpenFile, Thread, basename};
 use super::tally::Fate;
 use crate::filter::{Call, call};
 use crate::sys::notify::{Answer, Notification};
@@ -15,13 +15,15 @@ pub fn event(
     fate: Fate,
     since_ns: u64,
 ) -> Event {
-    let exe = look::executable(notification.tid).unwrap_or_default();
+    let thread = Thread::open(notification.tid);
+    let thread = thread.as_ref();
+    let exe = thread.and_then(Thread::executable).unwrap_or_default();
     let at_ns = now_ns();
     Event {
         turn: 0,
         at_ns,
         took_ns: at_ns.saturating_sub(since_ns),
-        pid: look::process(notification.tid).unwrap_or(notification.tid),
+        pid: thread.and_then(Thread::process).unwrap_or(notification.tid),
         call: CALLS[counter],
         answer: ANSWERS[match fate {
             Fate::Real => 0,
@@ -33,18 +35,20 @@ pub fn event(
             Answer::Value(_) => Some(0),
             Answer::Error(errno) => Some(-errno),
         },
-        executable: String::from_utf8_lossy(look::basename(&exe)).into_owned(),
-        path: path(notification),
+        executable: String::from_utf8_lossy(basename(&exe)).into_owned(),
+        path: thread
+            .map(|thread| path(notification, thread))
+            .unwrap_or_default(),
     }
 }
 
 /// Of the file that the call is about by its descriptor.
-fn path(notification: &Notification) -> String {
+fn path(notification: &Notification, thread: &Thread) -> String {
     let of_file = matches!(
         call(notification.arch, notification.number),
         Some(Call::Fsync | Call::Fdatasync | Call::Syncfs | Call::SyncFileRange | Call::Pwritev2)
     );
-    let file = of_file.then(|| OpenFile::of(notification.tid, notification.args[0] as i32));
+    let file = of_file.then(|| OpenFile::of(thread, notification.args[0] as i32));
     let path = file.flatten().and_then(|file| file.path());
     path.map(|path| path.to_string_lossy().into_owned())
         .unwrap_or_default()
