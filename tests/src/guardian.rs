@@ -1,7 +1,7 @@
 //! The guardian, two processes of refit's that answer for what no preload reaches: killed at random moments, one and
 //! the other, they never cost the program a call; nor does a stopped one.
 //!
-//! `REFIT_GUARDIAN_KILLS` says how many kills (`make test-guardian`: 10,000).
+//! `REFIT_GUARDIAN_KILLS` is the number of kills (`make test-guardian`: 10,000).
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
@@ -70,7 +70,7 @@ fn killed_again_and_again_it_never_costs_a_call(env: &TestEnv) -> Outcome {
     fs::copy(refit_path(), &refit).expect("the directory is ours");
     let (json, file) = (env.path("report.json"), env.path("f"));
     let mut command = env.command(refit.to_str().expect("it is text"));
-    // The emulated disk holds each call for a while: whoever is killed has some in hand.
+    // The emulated disk holds each call for a while, so that some are under way at each kill.
     command.args(["run", "--quiet", "--json", &json, "disk=1ms", "--"]);
     command.args([&stress, THREADS, &file]);
     let mut run = command
@@ -78,10 +78,11 @@ fn killed_again_and_again_it_never_costs_a_call(env: &TestEnv) -> Outcome {
         .stdout(Stdio::piped())
         .spawn()
         .expect("refit starts");
-    let mut said = BufReader::new(run.stdout.take().expect("it is piped"));
+    let mut output = BufReader::new(run.stdout.take().expect("it is piped"));
     let mut line = String::new();
-    said.read_line(&mut line)
-        .expect("the program says that it is ready");
+    output
+        .read_line(&mut line)
+        .expect("the program prints that it is ready");
     assert_eq!(line, "ready\n");
 
     let mut random = 0x9e37_79b9_7f4a_7c15_u64 ^ u64::from(std::process::id());
@@ -106,7 +107,7 @@ fn killed_again_and_again_it_never_costs_a_call(env: &TestEnv) -> Outcome {
     }
     drop(run.stdin.take());
     let mut counts = String::new();
-    said.read_to_string(&mut counts).expect("it is text");
+    output.read_to_string(&mut counts).expect("it is text");
     let status = run.wait().expect("it is our child");
     assert!(status.success(), "{status}");
     let numbers: Vec<u64> = counts
@@ -121,7 +122,7 @@ fn killed_again_and_again_it_never_costs_a_call(env: &TestEnv) -> Outcome {
     let of = |name| find(&report, name).unwrap_or_default();
     let (takeovers, released) = (of("takeovers"), of("released"));
     println!(
-        "{kills} kills: {takeovers} of the active process, {released} calls in its hand then; {calls} calls, \
+        "{kills} kills: {takeovers} of the active process, {released} calls under way then; {calls} calls, \
          {eintr} EINTR"
     );
     assert!(calls > kills, "{counts}");
@@ -132,7 +133,7 @@ fn killed_again_and_again_it_never_costs_a_call(env: &TestEnv) -> Outcome {
     );
     assert!(
         released * 100 >= kills,
-        "{released} calls were in hand at {kills} kills"
+        "{released} calls were under way at {kills} kills"
     );
     wait_until("the guardian to end", || guardians(&refit).is_empty());
     Outcome::Pass

@@ -13,7 +13,7 @@ use rustix::process::{Signal, pidfd_send_signal};
 use super::decision::{Decider, Decision, counter_of};
 use super::look::{self, Threads};
 use super::memory::{GuardianMemory, SLOTS};
-use super::opener::{KERNELS, OPENED, Opening};
+use super::opener::{LEFT_TO_KERNEL, OPENED, Opening};
 use super::reader::{self, Readers, Reading};
 use super::request::Request;
 use super::tally::{Fate, Tally};
@@ -83,7 +83,7 @@ impl<'a> Active<'a> {
             return slot.clear();
         };
         match slot.opener.load(Acquire) {
-            0 | OPENED | KERNELS => {}
+            0 | OPENED | LEFT_TO_KERNEL => {}
             pid => {
                 // The pid may belong to another process by now.
                 let is_opener = look::name(pid).is_some_and(|name| {
@@ -117,7 +117,7 @@ impl<'a> Active<'a> {
             }
             self.memory.steps.fetch_add(1, Relaxed);
             let now = now_ns();
-            self.let_go(now);
+            self.release_held(now);
             self.assign_readers(now);
             let soon = (standby.is_none() || !self.openers.is_empty()).then_some(now + SOON_NS);
             let next = self.held.first().map(|(until, _)| *until);
@@ -150,7 +150,7 @@ impl<'a> Active<'a> {
             let (ended, read) = ended.split_at(self.openers.len());
             drop(fds);
             if notification.contains(PollFlags::IN) {
-                self.take();
+                self.receive();
             } else if notification.contains(PollFlags::HUP) {
                 return None;
             }
@@ -164,7 +164,8 @@ impl<'a> Active<'a> {
         }
     }
 
-    fn take(&mut self) {
+    /// Receives one call, and answers it or passes it on.
+    fn receive(&mut self) {
         let memory = self.memory;
         // The last slot is for calls that are answered immediately.
         let free = memory.slots[..SLOTS - 1]
@@ -281,8 +282,8 @@ impl<'a> Active<'a> {
         slot.clear();
     }
 
-    /// Held calls whose time has come.
-    fn let_go(&mut self, now_ns: u64) {
+    /// Passes held calls to the kernel whose time has come.
+    fn release_held(&mut self, now_ns: u64) {
         while let Some((until, index)) = self.held.first().copied()
             && until <= now_ns
         {
@@ -346,8 +347,10 @@ impl<'a> Active<'a> {
             } else if notification
                 .is_none_or(|notification| !still_waits(self.listener, notification.id))
             {
-                // Its caller was killed, or the opener is done and ends by itself.
-                if ![OPENED, KERNELS].contains(&self.memory.slots[index].opener.load(Acquire)) {
+                // Its caller was killed; or the opener is done and about to end.
+                if ![OPENED, LEFT_TO_KERNEL]
+                    .contains(&self.memory.slots[index].opener.load(Acquire))
+                {
                     let _ = pidfd_send_signal(&self.openers[at].0.pidfd, Signal::KILL);
                 }
             }
@@ -366,7 +369,7 @@ impl<'a> Active<'a> {
                     Fate::Suppressed,
                 );
             }
-            KERNELS => self.end(index, notification, Answer::Continue, Fate::Real),
+            LEFT_TO_KERNEL => self.end(index, notification, Answer::Continue, Fate::Real),
             _ => self.leave(index, notification),
         }
     }

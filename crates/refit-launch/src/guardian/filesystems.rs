@@ -1,4 +1,4 @@
-//! On which file systems a sync of a file succeeds, told by its device.
+//! Which file systems have an fsync that succeeds, by their devices.
 //!
 //! Where a file system has no fsync of its own (proc, nsfs, tracefs …) the
 //! kernel answers EINVAL (fs/sync.c), and real calls cost nothing. So only
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_and_proc_differ_here_too() {
+    fn files_in_memory_are_synced_and_those_of_proc_are_not() {
         use std::os::unix::fs::MetadataExt;
         let mut all = Filesystems::default();
         let mut asks = |path| {

@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_is_nobody() {
+    fn a_status_that_is_not_understood_gives_no_identity() {
         for (from, to) in [
             ("\t5\t6\t5", "\t5\t6\t9"),
             ("Umask", "Mask"),
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn one_can_be_oneself() {
+    fn a_process_can_assume_its_own_identity() {
         let own = Identity::own().unwrap();
         own.assume(&own).unwrap();
         assert!(!is_apart(std::process::id()));

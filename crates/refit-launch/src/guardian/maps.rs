@@ -13,7 +13,7 @@ pub struct SharedFile {
 }
 
 /// The files whose pages an msync of this range writes. `None`: the kernel would
-/// refuse it (ENOMEM: a part of it is not mapped), or it cannot be told.
+/// refuse it (ENOMEM: a part of it is not mapped), or it is unknown.
 pub fn shared_files(tid: u32, from: u64, length: u64) -> Option<Vec<SharedFile>> {
     let maps = fs::read_to_string(format!("/proc/{tid}/maps")).ok()?;
     parse(&maps, from, length)
@@ -71,7 +71,7 @@ mod tests {
 ";
 
     #[test]
-    fn a_range_is_all_that_it_touches() {
+    fn every_mapping_that_a_range_touches_counts() {
         let files = |from, length| {
             let files = parse(MAPS, from, length)?;
             let paths = files
@@ -84,7 +84,7 @@ mod tests {
         assert_eq!(files(0x1000, 0x3001).unwrap(), ["/a b", "/c"]);
         assert!(files(0x3000, 0x1000).unwrap().is_empty());
         for (from, length) in [
-            (0x1000, 0x5000), // a hole behind it
+            (0x1000, 0x5000), // a hole after it
             (0x0000, 0x2000), // and before
             (0x6000, 1),
             (0x1001, 1), // not on a page

@@ -35,7 +35,7 @@ use refit_session::names::OPENER;
 /// descriptor, and the call is to be answered with it.
 pub const OPENED: u32 = u32::MAX;
 /// The same: the open fails, or the file's syncs are real.
-pub const KERNELS: u32 = u32::MAX - 1;
+pub const LEFT_TO_KERNEL: u32 = u32::MAX - 1;
 
 /// One call, and how to decide it.
 pub struct Opening<'a> {
@@ -58,7 +58,7 @@ pub struct Opening<'a> {
 /// Why the call is left to the kernel.
 enum Left {
     /// It fails, or the file's syncs are real.
-    Kernels,
+    ToKernel,
     /// It is not certain to be the same.
     Unclear,
 }
@@ -81,7 +81,7 @@ fn fails(errno: rustix::io::Errno) -> Left {
     if errno == rustix::io::Errno::LOOP {
         Unclear
     } else {
-        Left::Kernels
+        Left::ToKernel
     }
 }
 
@@ -110,8 +110,8 @@ impl Opening<'_> {
                     Answer::Value(descriptor),
                 );
             }
-            Err(Left::Kernels) if self.claim(maker).is_ok() => {
-                self.slot.opener.store(KERNELS, Release);
+            Err(Left::ToKernel) if self.claim(maker).is_ok() => {
+                self.slot.opener.store(LEFT_TO_KERNEL, Release);
             }
             Err(_) => {}
         }
@@ -135,7 +135,7 @@ impl Opening<'_> {
         identity.assume(&own)?;
         let target = self.target(&path, &at)?;
         if !self.rules.swapped(Knob::Sync, self.exe, Some(&target)) {
-            return Err(Left::Kernels);
+            return Err(Left::ToKernel);
         }
         self.claim(maker)?;
         if !still_waits(self.listener, self.notification.id) {
@@ -201,7 +201,7 @@ impl Opening<'_> {
         let exclusive = self.request.has(libc::O_CREAT | libc::O_EXCL);
         let follow = !exclusive && !self.request.has(libc::O_NOFOLLOW);
         let (file, name) = match self.look(path, at, follow) {
-            Ok(_) if exclusive => return Err(Left::Kernels),
+            Ok(_) if exclusive => return Err(Left::ToKernel),
             Ok(file) => {
                 if kind_of(&file)? != FileType::RegularFile {
                     return Err(Unclear);

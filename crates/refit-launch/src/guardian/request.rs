@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn bits_that_open_ignores_are_no_part_of_it() {
+    fn bits_that_open_ignores_are_left_out() {
         let args = [7, 1 << 31 | 1 << 40 | 0o10_002, 0o170_644, 0, 0, 0];
         let request = Request::of(Call::Open, &notification(args)).unwrap();
         assert_eq!((request.flags, request.mode), (0o10_002, 0o644));
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_ends_where_it_ends() {
+    fn a_path_is_read_up_to_its_end() {
         let text = c"/some/where";
         let me = std::process::id();
         assert_eq!(path(me, text.as_ptr().addr() as u64).unwrap(), *text);

@@ -8,7 +8,7 @@ use refit_session::{CALLS, Counter, printable};
 
 use crate::sys::shared_memory::shared;
 
-/// Executables that are told apart; the last one stands for all others.
+/// Executables that have an entry of their own; the last entry is for all others.
 const EXECUTABLES: usize = 128;
 /// Threads and processes that are remembered as seen.
 const SEEN: usize = 1 << 15;
@@ -120,7 +120,7 @@ impl Tally<'_> {
     ) {
         let entry = &self.shared.executables[executable];
         entry.calls[call].seen.fetch_add(1, Relaxed);
-        // Threads and processes in one set, told apart by a bit.
+        // One set of threads and processes; a bit distinguishes them.
         let key = |id: u32, what: u64| what << 63 | (executable as u64 + 1) << 32 | u64::from(id);
         if self.is_new(key(tid, 0)) && self.is_new(key(process().unwrap_or(tid), 1)) {
             entry.processes.fetch_add(1, Relaxed);

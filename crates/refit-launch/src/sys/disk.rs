@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn faults_come_when_they_are_said_to() {
+    fn faults_come_as_the_setting_demands() {
         assert_eq!(faults(When::Always, 0, 3), [1, 2, 3]);
         assert_eq!(faults(When::Every(3), 0, 10), [3, 6, 9]);
         assert_eq!(faults(When::After(7), 0, 10), [8, 9, 10]);

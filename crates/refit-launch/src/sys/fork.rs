@@ -60,8 +60,8 @@ pub fn fork(work: impl FnOnce() -> i32) -> io::Result<Child> {
 /// The parent of an orphan: it ends as soon as it has forked that.
 pub struct OrphansParent(libc::pid_t);
 
-/// Runs `work` in a process that is nobody's child. Nobody waits for it here: it
-/// is on its way when its parent was reaped.
+/// Runs `work` in a process whose parent ends at once. This does not wait for it:
+/// it has been forked when its parent was reaped.
 ///
 /// # Errors
 /// As [`fork`].

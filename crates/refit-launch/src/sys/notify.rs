@@ -126,8 +126,8 @@ impl Slot {
     }
 }
 
-/// Answers a call. That it is gone already is no error.
-pub fn answer(listener: BorrowedFd<'_>, id: u64, answer: Answer) -> bool {
+/// Answers a call, unless it does not wait any more.
+pub fn answer(listener: BorrowedFd<'_>, id: u64, answer: Answer) {
     let mut response = [0_u64; NOTIFICATION / 8];
     response[0] = id;
     let (value, error, flags) = match answer {
@@ -138,13 +138,13 @@ pub fn answer(listener: BorrowedFd<'_>, id: u64, answer: Answer) -> bool {
     response[1] = value.cast_unsigned();
     response[2] = u64::from(error.cast_unsigned()) | flags << 32;
     // SAFETY: a struct seccomp_notif_resp (id, val, error, flags) with zeros
-    // behind it, as large as `fits` checked.
+    // after it, as large as `fits` checked.
     unsafe {
         libc::ioctl(
             listener.as_raw_fd(),
             libc::SECCOMP_IOCTL_NOTIF_SEND,
             response.as_ptr(),
-        ) == 0
+        );
     }
 }
 

@@ -1,4 +1,4 @@
-//! A parent that nobody notices: the program has the signals, the descriptors
+//! A transparent parent: the program has the signals, the descriptors
 //! and the process group that it would have had without refit.
 //!
 //! Signals of the terminal reach the whole foreground group, the program
@@ -83,7 +83,7 @@ fn mirror_stop(pid: libc::pid_t, signal: i32) {
 
 /// What another process sent to refit alone is meant for the program. What the
 /// kernel sent (SI_KERNEL: the terminal), or somebody to the whole group, has
-/// reached it by itself.
+/// reached it already.
 fn forward(pid: libc::pid_t, info: &libc::siginfo_t, member: Option<&mut GroupMember>) {
     // SAFETY: si_pid is valid for signals that a process sent (sigaction(2)).
     let from_another = info.si_code <= 0 && unsafe { info.si_pid() } != pid;
