@@ -169,6 +169,13 @@ pub fn program(path: &Path, program: &Reachability) -> String {
                 Syncs::Filter(_) => {
                     "it makes system calls by instructions of its own: the filter reaches the syncs among them"
                 }
+                _ if program.takes_filter && program.target.own_calls => {
+                    "it is Go, which makes system calls by instructions of its own: a filter reaches the syncs among them"
+                }
+                _ if program.takes_filter => {
+                    "it makes system calls by instructions of its own: a filter reaches the syncs among them where \
+                     refit starts it; where another program does, that needs a path or program scope, or --backend seccomp"
+                }
                 _ => {
                     "it makes system calls by instructions of its own: syncs among them are not seen by the preload"
                 }

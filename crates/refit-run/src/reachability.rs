@@ -23,6 +23,8 @@ pub struct Reachability {
     pub sync_imports: Vec<String>,
     /// It makes system calls by instructions of its own.
     pub has_own_syscalls: bool,
+    /// A filter may be put beneath it where it is the first program.
+    pub takes_filter: bool,
 }
 
 /// By what a program's sync calls are reached.
@@ -76,7 +78,8 @@ impl Reachability {
             _ => Malloc::Unreached,
         };
         Reachability {
-            has_own_syscalls: has_own_syscalls(&target.path),
+            has_own_syscalls: target.own_calls || has_own_syscalls(&target.path),
+            takes_filter: filter_reaches(target.reason.unwrap_or_default()),
             syncs,
             malloc,
             sync_imports: elf.sync_imports,
