@@ -13,6 +13,7 @@ use crate::{places, test};
 pub const TESTS: &[Test] = &[
     test!(another_user_changes_nothing_in_a_session),
     test!(a_forged_report_counts_only_from_a_user_of_the_tree),
+    test!(many_files_hide_no_report),
     test!(a_full_session_is_unknown_and_not_wrong),
 ];
 
@@ -134,6 +135,17 @@ fn a_forged_report_counts_only_from_a_user_of_the_tree(env: &TestEnv) -> Outcome
     let dropped = "sh -c 'setpriv --reuid=65534 --clear-groups true; exec \"$@\"' sh";
     let (_, report, _) = attacked(env, ON_RUN, dropped, FORGE);
     assert!(fsyncs(&report) > 1 << 60, "{report:#}");
+    Outcome::Pass
+}
+
+fn many_files_hide_no_report(env: &TestEnv) -> Outcome {
+    // The newest come first when the directory is read.
+    let attack = "cd $session/images; seq 120000 | xargs touch; try made test -e 120000";
+    let (_, report, tried) = attacked(env, ON_RUN, "", attack);
+    assert_eq!(tried, "made 0\n");
+    // The shell's report is older than the files, those of its commands are newer.
+    assert_eq!(report["coverage"]["processes_reached"], 4, "{report:#}");
+    assert_eq!(fsyncs(&report), 3, "{report:#}");
     Outcome::Pass
 }
 

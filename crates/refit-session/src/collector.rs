@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use rustix::process::geteuid;
 
 use crate::collected::Collected;
-use crate::directory::{MOST_IMAGES, open_image};
+use crate::directory::{image_files, open_image};
 use crate::image::{IMAGE_SIZE, Image};
 use crate::living::living;
 use crate::sys::lease::{Holders, is_held};
@@ -61,7 +61,7 @@ impl Collector {
     /// Folds the files of the dead into the total and removes them, when there
     /// are many: a build starts thousands of programs.
     pub fn fold_dead(&mut self) {
-        let files: Vec<PathBuf> = self.files().collect();
+        let files: Vec<PathBuf> = image_files(&self.images).collect();
         if files.len() <= FOLD_ABOVE {
             return;
         }
@@ -121,7 +121,7 @@ impl Collector {
     }
 
     fn read_images(&mut self) {
-        let files: Vec<PathBuf> = self.files().collect();
+        let files: Vec<PathBuf> = image_files(&self.images).collect();
         let (ours, strange) = self.of_the_tree(files);
         let reports = strange.iter().filter_map(|path| open_image(path));
         self.collected.foreign = reports.filter_map(|(file, _)| read(&file)).count() as u64;
@@ -140,11 +140,6 @@ impl Collector {
                 }
             }
         }
-    }
-
-    fn files(&self) -> impl Iterator<Item = PathBuf> {
-        let entries = fs::read_dir(&self.images).into_iter().flatten().flatten();
-        entries.take(MOST_IMAGES).map(|entry| entry.path())
     }
 
     fn add(&mut self, image: Image, alive: Vec<u32>) {

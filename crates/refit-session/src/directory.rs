@@ -2,6 +2,7 @@
 //! counters. On tmpfs, under an unguessable name.
 
 use std::cell::Cell;
+use std::collections::HashMap;
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
@@ -17,9 +18,9 @@ use crate::names::OwnName;
 use crate::policy::Policy;
 use crate::sys::lease::{Holders, is_held};
 
-/// Image files beyond this number are not read: only a program that works
+/// Image files of one user beyond this number are not read: only a program that works
 /// against its own report makes as many.
-pub(crate) const MOST_IMAGES: usize = 100_000;
+const MOST_IMAGES: usize = 100_000;
 /// How long another refit that looks at the same session is waited for.
 const LONGEST_TURN: Duration = Duration::from_secs(1);
 const TMPFS_MAGIC: i64 = 0x0102_1994; // statfs(2)
@@ -282,16 +283,28 @@ pub(crate) fn open_image(path: &Path) -> Option<(File, u32)> {
     (meta.is_file() && meta.size() == IMAGE_SIZE as u64).then(|| (file, meta.uid()))
 }
 
+/// The files in a session's `images` that may be reports. Each user has a number of
+/// their own, so that nobody's files hide those of another user.
+pub(crate) fn image_files(images: &Path) -> impl Iterator<Item = PathBuf> + use<> {
+    let mut of_user: HashMap<u32, usize> = HashMap::new();
+    let entries = fs::read_dir(images).into_iter().flatten().flatten();
+    entries.filter_map(move |entry| {
+        let about = entry.metadata().ok()?;
+        if !about.is_file() || about.size() != IMAGE_SIZE as u64 {
+            return None;
+        }
+        let count = of_user.entry(about.uid()).or_default();
+        *count += 1;
+        (*count <= MOST_IMAGES).then(|| entry.path())
+    })
+}
+
 /// Whether any process still maps a file of the session at `path`.
 fn is_in_use(path: &Path) -> bool {
     let held = |file: &Path, by| open_own(file).is_some_and(|file| is_held(&file, by));
-    let images = fs::read_dir(path.join("images"))
-        .into_iter()
-        .flatten()
-        .flatten();
     held(&path.join("policy"), Holders::Anybody)
-        || images.take(MOST_IMAGES).any(|entry| {
-            open_image(&entry.path()).is_some_and(|(file, _)| is_held(&file, Holders::Writers))
+        || image_files(&path.join("images")).any(|image| {
+            open_image(&image).is_some_and(|(file, _)| is_held(&file, Holders::Writers))
         })
 }
 
