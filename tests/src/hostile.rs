@@ -23,6 +23,7 @@ pub const TESTS: &[Test] = &[
     test!(nothing_stays_behind_after_a_failed_start),
     test!(a_full_disk_for_json_is_said_and_changes_no_code),
     test!(a_small_file_size_limit_kills_nobody),
+    test!(a_small_stack_is_named),
 ];
 
 fn stderr(output: &Output) -> String {
@@ -297,5 +298,21 @@ fn a_small_file_size_limit_kills_nobody(env: &TestEnv) -> Outcome {
         let output = env.refit(&[words, &["sh", "-c", &format!("{beyond}; echo $?")]].concat());
         assert_eq!(String::from_utf8_lossy(&output.stdout), "153\n");
     }
+    Outcome::Pass
+}
+
+fn a_small_stack_is_named(env: &TestEnv) -> Outcome {
+    let file = env.path("touched");
+    for (words, code) in [("run sync=off --", 125), ("compare sync=off --", 2)] {
+        let script = format!("ulimit -s 16; exec {} {words} touch {file}", refit_path());
+        let output = env.run(&["bash", "-c", &script]);
+        expect_code(&output, code);
+        let wanted = "refit: the limit of the stack is 16 KiB and refit needs 128: ulimit -s 128\n";
+        assert_eq!(stderr(&output), wanted);
+    }
+    assert!(!Path::new(&file).exists());
+    let script = format!("ulimit -s 128; exec {} run -- touch {file}", refit_path());
+    expect_code(&env.run(&["bash", "-c", &script]), 0);
+    assert!(Path::new(&file).exists());
     Outcome::Pass
 }

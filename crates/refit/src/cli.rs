@@ -212,7 +212,7 @@ pub struct DemoArgs {
 }
 
 /// Exit code of a usage error: `run` keeps 1 and 2 for the program.
-fn usage_code() -> i32 {
+pub fn usage_code() -> u8 {
     if std::env::args_os().nth(1).is_some_and(|verb| verb == "run") {
         125
     } else {
@@ -236,7 +236,7 @@ pub fn usage_error(mut error: clap::Error) -> ! {
     let _ = error.print();
     let code = match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => 0,
-        _ => usage_code(),
+        _ => usage_code().into(),
     };
     std::process::exit(code)
 }

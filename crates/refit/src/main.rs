@@ -2,12 +2,21 @@
 
 use std::process::ExitCode;
 
+use anyhow::{Result, ensure};
+use rustix::process::{Resource, getrlimit};
+
 mod cli;
 mod cmd;
 
 use cli::Verb;
 
+/// Bytes of stack on which every command works; with half of it most do not.
+const LEAST_STACK: u64 = 128 << 10;
+
 fn main() -> ExitCode {
+    if let Err(error) = check_stack() {
+        return cmd::print::failed(&error, cli::usage_code());
+    }
     let cli = cli::parse().unwrap_or_else(|error| cli::usage_error(error));
     match cli.verb {
         Verb::Run(args) => cmd::run::main(args),
@@ -18,4 +27,17 @@ fn main() -> ExitCode {
         Verb::Doctor(args) => cmd::doctor::main(&args),
         Verb::Demo(args) => cmd::demo::main(&args),
     }
+}
+
+/// An overflow would end refit by a signal.
+fn check_stack() -> Result<()> {
+    let limit = getrlimit(Resource::Stack).current.unwrap_or(u64::MAX);
+    ensure!(
+        limit >= LEAST_STACK,
+        "the limit of the stack is {} KiB and refit needs {}: ulimit -s {}",
+        limit >> 10,
+        LEAST_STACK >> 10,
+        LEAST_STACK >> 10
+    );
+    Ok(())
 }
