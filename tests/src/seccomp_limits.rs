@@ -110,7 +110,7 @@ fn an_inner_refit_finds_the_listener_taken(env: &TestEnv) -> Outcome {
     );
     assert_eq!(outer.durable, 0, "{}", outer.said);
     assert_eq!(
-        json(&inner)["coverage"]["seccomp"]["installed"]["heard"],
+        json(&inner)["coverage"]["seccomp"]["installed"]["has_listener"],
         false
     );
     assert!(

@@ -82,7 +82,7 @@ fn one_start_serves_all_runs(env: &TestEnv) -> Outcome {
             "{run}"
         );
     }
-    assert_eq!(result["recipe"]["is_kept"], true);
+    assert_eq!(result["recipe"]["keeps_service"], true);
     let no_ready = list(&result["effects"])
         .iter()
         .all(|e| e["metric"] != "ready");

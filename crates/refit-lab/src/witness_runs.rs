@@ -18,7 +18,7 @@ pub fn call_witness(
     if variants.is_empty() || experiment.interrupted || experiment.failed.is_some() {
         return;
     }
-    // Where there is no witness, the runs would be for nothing.
+    // Without a witness these runs would show nothing.
     let unavailable = Witness::begin().map(drop).err();
     runner.call_witness();
     for variant in variants {
@@ -39,8 +39,8 @@ pub fn call_witness(
 /// The candidates that swap syncs, and the baseline with them: where the baseline
 /// never synced, a candidate without syncs proves nothing.
 pub fn witnessed(experiment: &Experiment) -> Vec<usize> {
-    // Of one server that stays up the witness cannot tell the runs apart.
-    if experiment.recipe.as_ref().is_some_and(|r| r.is_kept) {
+    // The witness cannot tell the runs of one server apart.
+    if experiment.recipe.as_ref().is_some_and(|r| r.keeps_service) {
         return Vec::new();
     }
     let about_syncs =

@@ -261,7 +261,7 @@ impl Instance {
         (free < FULL_BYTES).then_some(&*self.base)
     }
 
-    /// Removes what lies on tmpfs, which is memory: it goes with its run.
+    /// Removes what lies on tmpfs, which is memory: it is freed at the end of its run.
     pub fn free_tmpfs(&self) {
         let _ = remove(&self.tmpfs);
     }

@@ -124,7 +124,7 @@ impl Recipe {
 
     /// All runs load the same start of its service.
     #[must_use]
-    pub fn is_kept(&self) -> bool {
+    pub fn keeps_service(&self) -> bool {
         self.service.as_ref().is_some_and(|service| service.keep)
     }
 
@@ -148,7 +148,7 @@ impl Recipe {
             question: self.file.question.en.clone(),
             unit: self.file.load.unit.clone(),
             is_service: self.service.is_some(),
-            is_kept: self.is_kept(),
+            keeps_service: self.keeps_service(),
             metrics: metrics
                 .map(|(name, entry)| LoadMetricRecord {
                     name: name.clone(),

@@ -22,7 +22,7 @@ pub struct RecipeRecord {
     pub is_service: bool,
     /// One start of the service served all runs: the round is the replicate, not the start.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub is_kept: bool,
+    pub keeps_service: bool,
     /// What is read from the load's output.
     pub metrics: Vec<LoadMetricRecord>,
     /// Metrics that are read side by side.

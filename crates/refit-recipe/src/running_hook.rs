@@ -51,11 +51,11 @@ impl RunningHook {
 impl Drop for RunningHook {
     fn drop(&mut self) {
         if !self.has_ended {
-            self.tree.kill(Part::Tools);
+            self.tree.kill(Part::Hooks);
             let _ = self.child.kill();
             let _ = self.child.wait();
         }
-        self.tree.set_tool(None);
+        self.tree.set_hook(None);
     }
 }
 
@@ -70,7 +70,7 @@ impl Instance {
         command: &str,
         output: [File; 2],
     ) -> Result<RunningHook, InstanceError> {
-        let words = self.words(Part::Tools, command);
+        let words = self.words(Part::Hooks, command);
         let [stdout, stderr] = output;
         let mut process = Command::new(&words[0]);
         process
@@ -86,7 +86,7 @@ impl Instance {
         let child = with_first_signals(&mut process)
             .spawn()
             .map_err(InstanceError::io(format!("cannot run `{command}`")))?;
-        self.tree.set_tool(Some(child.id()));
+        self.tree.set_hook(Some(child.id()));
         Ok(RunningHook {
             child,
             tree: Rc::clone(&self.tree),

@@ -300,13 +300,13 @@ impl Instance {
     /// # Errors
     /// [`InstanceError::Outlived`].
     pub fn expect_no_processes(&self) -> Result<(), InstanceError> {
-        let left = [Part::Tools, Part::Service].map(|part| self.tree.members(part));
+        let left = [Part::Hooks, Part::Service].map(|part| self.tree.members(part));
         let left = left.concat();
         if left.is_empty() {
             return Ok(());
         }
         let names = names(&left);
-        self.tree.kill(Part::Tools);
+        self.tree.kill(Part::Hooks);
         self.tree.kill(Part::Service);
         Err(InstanceError::Outlived { names })
     }

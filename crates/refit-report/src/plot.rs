@@ -17,7 +17,7 @@ use crate::bar::{Scale, changes};
 use crate::fold::fold;
 use crate::format;
 use crate::notes::{summary, with};
-use crate::row::{is_kept, is_service, median, with_noise};
+use crate::row::{is_service, keeps_service, median, with_noise};
 use crate::svg::{Anchor, Font, Svg};
 use crate::title::{question, subject, title};
 use strip::Strip;
@@ -204,7 +204,7 @@ fn caveat(experiment: &Comparison) -> Vec<String> {
         "Each dot is one run{}, in the order of the runs; a line joins the two of a round pair; \
          a cross is a run that does not count. Variants within the band (±{}) count as the same. In {level} of \
          comparisons all intervals hold at once; all numbers are of this machine and this day.",
-        if is_kept(experiment) {
+        if keeps_service(experiment) {
             " of one service that was started once"
         } else if is_service(experiment) {
             " of a freshly started service"

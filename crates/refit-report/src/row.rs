@@ -24,9 +24,9 @@ pub fn is_service(experiment: &Experiment) -> bool {
 }
 
 /// Whether one start of it served all runs.
-pub fn is_kept(experiment: &Experiment) -> bool {
+pub fn keeps_service(experiment: &Experiment) -> bool {
     let recipe = experiment.recipe.as_ref();
-    recipe.is_some_and(|recipe| recipe.is_kept)
+    recipe.is_some_and(|recipe| recipe.keeps_service)
 }
 
 /// Title and metric of what stands beside the main one, before the syncs.

@@ -45,9 +45,9 @@ pub struct Coverage {
     pub processes_reached: u64,
     /// By name and reason.
     pub unreached: Vec<UnreachedProgram>,
-    /// What cannot be said.
+    /// What is unknown.
     pub unknown: Vec<Unknown>,
-    /// Calls that were real because the file of a path scope could not be told.
+    /// Calls that were real because the file of a path scope could not be determined.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub path_unknown: u64,
     /// Opens with O_SYNC and writes with RWF_SYNC that an emulated disk did not
@@ -62,7 +62,7 @@ pub struct Coverage {
     pub seccomp: Option<FilterReport>,
 }
 
-/// Beneath what a filter is.
+/// Which programs have the filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FilterPlace {
     /// The first program, and so all.
@@ -78,8 +78,8 @@ pub(crate) struct Filter {
     pub beneath: FilterPlace,
     /// A guardian answers each call; otherwise the kernel, with 0.
     pub asks: bool,
-    /// The guardian hears of what the kernel does not answer.
-    pub heard: bool,
+    /// The guardian is asked about what the kernel does not answer.
+    pub has_listener: bool,
     /// What the guardian counted.
     pub guardian: GuardianCounts,
 }
@@ -103,7 +103,7 @@ pub struct Reached {
     pub answers: String,
     /// Opens with O_SYNC, and what else the kernel does not answer, come to the
     /// guardian; otherwise they are real and uncounted.
-    pub heard: bool,
+    pub has_listener: bool,
     /// The preload put it beneath these programs alone, each at its exec;
     /// otherwise it was beneath the first program, and so beneath all.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -309,7 +309,7 @@ impl Sources<'_> {
         });
         Some(FilterReport::Installed(Box::new(Reached {
             answers: if filter.asks { "guardian" } else { "kernel" }.to_owned(),
-            heard: filter.heard,
+            has_listener: filter.has_listener,
             at_exec: filter.beneath == FilterPlace::Unreached,
             processes: sum(filtered.iter().map(|e| e.processes).chain(beyond)),
             programs: unreached.to_vec(),
@@ -370,7 +370,7 @@ mod tests {
         let coverage = coverage(Ok(Filter {
             beneath: FilterPlace::All,
             asks: true,
-            heard: true,
+            has_listener: true,
             guardian: counts("/bin/one", 3, 7),
         }));
         assert_eq!(
@@ -391,7 +391,7 @@ mod tests {
             let filter = Filter {
                 beneath: FilterPlace::All,
                 asks: true,
-                heard: true,
+                has_listener: true,
                 guardian: counts("/bin/one", 1, 7),
             };
             coverage_of(&[name], Ok(filter)).processes_seen

@@ -81,7 +81,7 @@ pub struct Run {
     pub totals: BTreeMap<String, Calls>,
     /// By executable, the most syncs first.
     pub executables: Vec<ExecutableReport>,
-    /// What goes on.
+    /// Processes of the program that outlive the run.
     pub survivors: Vec<Survivor>,
     /// What the kernel saw; `None` where it was not asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -16,7 +16,7 @@ use rustix::process::{
     Pid, Signal, WaitOptions, getpid, kill_process, set_child_subreaper, waitpid,
 };
 
-/// The longest that the kernel takes to end what was killed.
+/// The longest time in which the kernel ends a killed process.
 pub const DEATH: Duration = Duration::from_secs(10);
 
 /// The directory of the kernel's reports on processes.
@@ -31,14 +31,15 @@ pub enum Part {
     /// The service that is measured.
     Service,
     /// What sets it up, loads, checks and stops it.
-    Tools,
+    Hooks,
 }
 
 /// The processes of a comparison's instances.
 pub struct Tree {
     cgroup: Option<PathBuf>,
-    /// Started now.
-    tool: Cell<Option<u32>>,
+    /// The hook that runs now, a child of refit.
+    hook: Cell<Option<u32>>,
+    /// The service's first process, a child of refit.
     leader: Cell<Option<u32>>,
 }
 
@@ -46,7 +47,7 @@ impl Part {
     fn name(self) -> &'static str {
         match self {
             Part::Service => "service",
-            Part::Tools => "tools",
+            Part::Hooks => "hooks",
         }
     }
 }
@@ -67,7 +68,7 @@ fn own_cgroup() -> Option<PathBuf> {
 fn make_cgroup(name: &str) -> Option<PathBuf> {
     let path = own_cgroup()?.join(name);
     fs::create_dir(&path).ok()?;
-    let made = [Part::Service, Part::Tools]
+    let made = [Part::Service, Part::Hooks]
         .iter()
         .all(|part| fs::create_dir(path.join(part.name())).is_ok());
     // Moving a process needs the right to write here, and in refit's own.
@@ -81,7 +82,7 @@ fn make_cgroup(name: &str) -> Option<PathBuf> {
 }
 
 fn remove_cgroup(path: &Path) {
-    for part in [Part::Service, Part::Tools] {
+    for part in [Part::Service, Part::Hooks] {
         let _ = fs::remove_dir(path.join(part.name()));
     }
     let _ = fs::remove_dir(path);
@@ -102,7 +103,7 @@ fn empty(path: &Path) {
     loop {
         // Since Linux 5.14; it reaches the cgroups below as well.
         let killed = fs::write(path.join("cgroup.kill"), "1").is_ok();
-        let parts = [Part::Service, Part::Tools].map(|part| procs(&path.join(part.name())));
+        let parts = [Part::Service, Part::Hooks].map(|part| procs(&path.join(part.name())));
         let left = parts.concat();
         if !killed {
             left.iter().for_each(|pid| kill(*pid));
@@ -158,7 +159,7 @@ impl Tree {
         }
         Tree {
             cgroup,
-            tool: Cell::new(None),
+            hook: Cell::new(None),
             leader: Cell::new(None),
         }
     }
@@ -169,7 +170,7 @@ impl Tree {
     pub fn in_own_namespace() -> Tree {
         Tree {
             cgroup: None,
-            tool: Cell::new(None),
+            hook: Cell::new(None),
             leader: Cell::new(None),
         }
     }
@@ -192,8 +193,8 @@ impl Tree {
     }
 
     /// Sets which child of refit is a hook.
-    pub fn set_tool(&self, pid: Option<u32>) {
-        self.tool.set(pid);
+    pub fn set_hook(&self, pid: Option<u32>) {
+        self.hook.set(pid);
     }
 
     /// The processes of a part that have not ended.
@@ -207,16 +208,16 @@ impl Tree {
             all.push(pid);
             all
         };
-        let tools = self.tool.get().map(with_self).unwrap_or_default();
+        let hooks = self.hook.get().map(with_self).unwrap_or_default();
         match part {
-            Part::Tools => tools
+            Part::Hooks => hooks
                 .into_iter()
                 .filter(|pid| !has_ended(proc, *pid))
                 .collect(),
             // Orphans are the service's: its daemons leave their parents.
             Part::Service => descendants(proc, getpid().as_raw_nonzero().get().unsigned_abs())
                 .into_iter()
-                .filter(|pid| !tools.contains(pid) && !has_ended(proc, *pid))
+                .filter(|pid| !hooks.contains(pid) && !has_ended(proc, *pid))
                 .collect(),
         }
     }
@@ -270,7 +271,7 @@ impl Tree {
             .split_whitespace()
             .filter_map(|word| word.parse().ok())
         {
-            let known = [self.leader.get(), self.tool.get()].contains(&Some(pid));
+            let known = [self.leader.get(), self.hook.get()].contains(&Some(pid));
             if !known && let Some(pid) = raw(pid) {
                 let _ = waitpid(Some(pid), WaitOptions::NOHANG);
             }
@@ -284,7 +285,7 @@ impl Tree {
             remove_cgroup(cgroup);
         } else {
             self.kill(Part::Service);
-            self.kill(Part::Tools);
+            self.kill(Part::Hooks);
             let _ = set_child_subreaper(None);
         }
     }

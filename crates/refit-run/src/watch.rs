@@ -20,7 +20,7 @@ pub struct Watch {
     scopes: Vec<Option<String>>,
     seccomp: Seccomp,
     pressure: Option<Pressure>,
-    /// Or why there is none.
+    /// The witness, or why there is none.
     witness: Option<Result<Witness, String>>,
 }
 
@@ -50,9 +50,8 @@ impl Watch {
     }
 
     /// Uses the kernel's tracepoints as a witness. Call it just before the program
-    /// starts, too. It
-    /// costs the start about a millisecond, and the end tens of them unless they
-    /// are left to [`Watch::close_in_background`].
+    /// starts, too. The start takes about a millisecond longer, and the end tens of
+    /// milliseconds, unless [`Watch::close_in_background`] is called.
     #[must_use]
     pub fn with_witness(self) -> Watch {
         Watch {
@@ -157,13 +156,13 @@ fn filter(seccomp: &Seccomp) -> Option<Result<Filter, String>> {
         Beneath::AtExec => Some(Ok(Filter {
             beneath: FilterPlace::Unreached,
             asks: false,
-            heard: false,
+            has_listener: false,
             guardian: GuardianCounts::default(),
         })),
         Beneath::Filter { syncs, listened } => Some(Ok(Filter {
             beneath: FilterPlace::All,
             asks: syncs == Syncs::Ask,
-            heard: listened,
+            has_listener: listened,
             guardian: seccomp.guardian_counts(),
         })),
     }

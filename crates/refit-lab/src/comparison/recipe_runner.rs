@@ -91,7 +91,7 @@ impl<'a> RecipeRunner<'a> {
             answers: BTreeMap::new(),
             long_lived: None,
         };
-        if recipe.is_kept() {
+        if recipe.keeps_service() {
             long_lived::check(&runner.launches, variants)?;
         }
         // What is missing is reported now, and the largest environment is known.
@@ -251,7 +251,7 @@ impl Runs for RecipeRunner<'_> {
     }
 
     fn check_room(&self, runs: usize) -> Result<(), LabError> {
-        let instances = if self.recipe.is_kept() { 1 } else { runs };
+        let instances = if self.recipe.keeps_service() { 1 } else { runs };
         let needed = self.instance_bytes.saturating_mul(instances as u64);
         let free = self.directory.free_bytes();
         if needed > free / 10 * 9 {
@@ -273,19 +273,19 @@ impl Runs for RecipeRunner<'_> {
     }
 
     fn run(&mut self, variant: usize) -> Result<Made, LabError> {
-        if self.recipe.is_kept() {
+        if self.recipe.keeps_service() {
             return self.run_long_lived(variant);
         }
         let instance = self.directory.instance(self.recipe, self.brief)?;
         let made = self.all(variant, &instance);
-        self.directory.tree.kill(Part::Tools);
+        self.directory.tree.kill(Part::Hooks);
         instance.free_tmpfs();
         self.instance_bytes = self.instance_bytes.max(size(&instance.dir).unwrap_or(0));
         made
     }
 
     fn children_ns(&self) -> Option<u64> {
-        let parts = [Part::Service, Part::Tools].map(|part| self.directory.tree.cpu_ns(part));
+        let parts = [Part::Service, Part::Hooks].map(|part| self.directory.tree.cpu_ns(part));
         let sum = |[user, system]: [u64; 2]| user.saturating_add(system);
         Some(sum(parts[0]?).saturating_add(sum(parts[1]?)))
     }

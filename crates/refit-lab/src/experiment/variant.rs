@@ -14,7 +14,7 @@ pub enum Role {
     Baseline,
     /// Something to try.
     Candidate,
-    /// The program without refit: its effect is refit's own weight.
+    /// The program without refit: its effect is the overhead of refit.
     Bare,
     /// A second baseline: its effect is today's noise.
     Hidden,

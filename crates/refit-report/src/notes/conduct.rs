@@ -7,7 +7,7 @@ use super::{Note, note};
 use crate::answers::is_exact;
 use crate::format;
 use crate::paint::Tone;
-use crate::row::is_kept;
+use crate::row::keeps_service;
 
 /// `14 round pairs, seed 0x5eed; noise floor today 0.7 % …; look 2 of 5`.
 pub fn summary(experiment: &Comparison) -> String {
@@ -24,7 +24,7 @@ pub fn summary(experiment: &Comparison) -> String {
         format::plural(plan.pairs, "round pair"),
         format::seed(experiment.seed)
     )];
-    if is_kept(experiment) {
+    if keeps_service(experiment) {
         parts.push(
             "one start of the service served all runs: the replicate is the round, not the start"
                 .to_owned(),

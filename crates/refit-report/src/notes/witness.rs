@@ -12,13 +12,13 @@ const MOST: usize = 3;
 
 /// The baseline's durable calls and those of each variant about syncs.
 pub fn witness(experiment: &Experiment) -> Option<Note> {
-    let heard = experiment
+    let testimonies = experiment
         .variants
         .iter()
         .filter_map(|variant| Some((variant, variant.witness.as_ref()?)));
     let mut parts: Vec<String> = Vec::new();
     let mut filesystems = None;
-    for (variant, testimony) in heard {
+    for (variant, testimony) in testimonies {
         let part = match testimony {
             Testimony::Seen(seen) => {
                 let what = if filesystems.is_none() {

@@ -63,7 +63,7 @@ fn filtered(report: &RunReport, lines: &mut Vec<String>) {
             programs(&reached.programs)
         ));
     }
-    if !reached.heard {
+    if !reached.has_listener {
         let why = if reached.at_exec {
             "their opens with O_SYNC are real, and not counted; --backend seccomp reaches them"
         } else {

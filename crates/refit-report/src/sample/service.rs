@@ -78,7 +78,7 @@ fn recipe() -> RecipeRecord {
         question: "Does Postfix get faster when cleanup no longer waits for its fsync?".to_owned(),
         unit: "mail".to_owned(),
         is_service: true,
-        is_kept: false,
+        keeps_service: false,
         is_exact: false,
         note: None,
         then: BTreeMap::new(),

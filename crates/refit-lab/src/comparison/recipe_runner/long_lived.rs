@@ -52,7 +52,7 @@ impl RecipeRunner<'_> {
     pub(super) fn run_long_lived(&mut self, variant: usize) -> Result<Made, LabError> {
         let mut made = Made::nothing();
         let ran = self.try_long_lived(variant, &mut made);
-        self.directory.tree.kill(Part::Tools);
+        self.directory.tree.kill(Part::Hooks);
         match ran {
             Ok(()) => {}
             Err(RunError::Failed(failure)) => made.set_failure(failure.reason, failure.at_once),
@@ -118,7 +118,7 @@ impl RecipeRunner<'_> {
         self.loaded(variant, instance, watched, Duration::ZERO, made)?;
         made.run = watched.watch.so_far(began.elapsed());
         change(steps.inverses(), service)?;
-        let left = self.directory.tree.members(Part::Tools);
+        let left = self.directory.tree.members(Part::Hooks);
         if left.is_empty() {
             return Ok(());
         }
@@ -159,7 +159,7 @@ fn change<'s>(
     Ok(())
 }
 
-/// Whatever is wrong with it, nothing of it goes on.
+/// Ends it, whatever is wrong with it: no process of it is left.
 fn give_up(service: LongLived) {
     let LongLived { instance, watched } = service;
     let Watched {

@@ -37,7 +37,7 @@ impl RecipeRunner<'_> {
             prepared,
             ..
         } = watched;
-        // Whatever happened, nothing of it goes on.
+        // Whatever happened, no process of it is left.
         let stopped = if loaded.is_ok() {
             service.stop(instance, || watch.tick())
         } else {
