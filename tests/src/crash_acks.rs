@@ -9,7 +9,7 @@ use crate::test_env::TestEnv;
 
 pub const TESTS: &[Test] = &[
     test!(sync_calls_are_acknowledgements),
-    test!(a_load_on_a_server_is_heard),
+    test!(acknowledgements_of_a_load_on_a_server_are_read),
     test!(mails_are_acknowledged),
 ];
 
@@ -32,7 +32,7 @@ fn sync_calls_are_acknowledgements(env: &TestEnv) -> Outcome {
     Outcome::Pass
 }
 
-fn a_load_on_a_server_is_heard(env: &TestEnv) -> Outcome {
+fn acknowledgements_of_a_load_on_a_server_are_read(env: &TestEnv) -> Outcome {
     require_lab(env);
     // The server appends what arrives in its pipe; the load is told when it is durable.
     let server = env.file(

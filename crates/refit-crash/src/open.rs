@@ -98,7 +98,7 @@ pub fn open(state: &StateName, command: &[OsString]) -> Result<i32, CrashError> 
         let device = server.attach(Access::Cached)?;
         filesystem
             .mount_noexec(device.path(), &mount)
-            .map_err(io_error("the state does not mount (dmesg says more)"))?;
+            .map_err(io_error("the state does not mount (dmesg shows why)"))?;
         let (program, arguments) = command.split_first().expect("a command");
         let status = Command::new(program)
             .args(arguments)

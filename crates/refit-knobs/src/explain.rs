@@ -118,5 +118,5 @@ const EXE_SCOPE: &[&str] = &[
 const PATH_SCOPE: &[&str] = &[
     "with a `/` at its end the path is the tree below it; `*` and `?` match within a name, `**` across names; links in it \
      are resolved when the run starts; of several matching settings the last one counts",
-    "where a file's path cannot be told, as in a chroot without root, the call is real (counted)",
+    "where a file's path cannot be determined, as in a chroot without root, the call is real (counted)",
 ];

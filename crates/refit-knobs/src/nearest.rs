@@ -5,13 +5,13 @@ pub(crate) type Known = (&'static str, &'static [&'static str]);
 
 /// The known word that `typed` most likely stands for, if there is one.
 ///
-/// In this order: the word or an alias in another case; the word behind a prefix (`glibc.malloc.arena_max`);
+/// In this order: the word or an alias in another case; the word after a prefix (`glibc.malloc.arena_max`);
 /// the only word that begins so (`dirty`); the word at the smallest edit distance.
 pub(crate) fn nearest(
     typed: &str,
     known: impl Iterator<Item = Known> + Clone,
 ) -> Option<&'static str> {
-    // The longest known word has 30 bytes; anything much longer is no slip of the finger.
+    // The longest known word has 30 bytes; anything much longer is not a typing error.
     if typed.len() > 60 {
         return None;
     }

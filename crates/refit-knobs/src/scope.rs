@@ -1,6 +1,6 @@
 //! What a setting is for, where it is not for everything.
 //!
-//! A scope ends at the first `=` behind it; one that is part of it is written `\=`. As with `\+`, backslashes
+//! A scope ends at the first `=` after it; one that is part of it is written `\=`. As with `\+`, backslashes
 //! directly before a `=` stand for half as many, the odd one being that of `\=`; any other backslash is itself.
 
 use std::fmt;

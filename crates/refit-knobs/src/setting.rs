@@ -198,7 +198,7 @@ fn scope_cut_short(word: &Word, error: SettingError) -> SettingError {
         return error;
     };
     let typed = scope::unescape(typed);
-    // A path with more of them is no slip.
+    // A path with more of them is not a typing error.
     let mut ends = word.value.match_indices('=').take(16);
     let meant = ends.find_map(|(end, _)| {
         let scope = Scope::new(&format!("{typed}={}", &word.value[..end]))?;

@@ -36,7 +36,7 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// While it goes on: with the effects that were estimated last.
+    /// Before its end: with the effects that were estimated last.
     #[must_use]
     pub fn unfinished(experiment: Experiment, effects: Effects) -> Comparison {
         Comparison {

@@ -146,7 +146,7 @@ fn both<'a>(runs: &[&'a RunRecord], variant: usize) -> Option<[&'a RunRecord; 2]
     pair.iter().all(|run| run.failure.is_none()).then_some(pair)
 }
 
-/// What each complete round pair says of a variant against the baseline.
+/// The ratio of a variant to the baseline in each complete round pair.
 fn samples(experiment: &Experiment, variant: usize, metric: &Metric) -> Vec<PairSample> {
     let mut samples = Vec::new();
     for runs in experiment.runs.chunk_by(|a, b| a.pair == b.pair) {

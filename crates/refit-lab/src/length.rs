@@ -1,5 +1,5 @@
-//! How long a comparison goes on: after how many round pairs it looks for verdicts,
-//! and when it has enough.
+//! The length of a comparison: after how many round pairs it looks for verdicts,
+//! and when it ends.
 
 use std::time::{Duration, Instant};
 

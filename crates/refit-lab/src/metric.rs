@@ -270,7 +270,7 @@ mod tests {
         }
     }
 
-    /// The recipe's checker goes by these lists.
+    /// The check of a recipe's file reads these lists.
     #[test]
     fn recipes_know_the_names_of_all_metrics() {
         let names = |table: &[Metric]| -> Vec<String> {

@@ -35,7 +35,7 @@ const ESTIMATES_EVERY: Duration = Duration::from_millis(300);
 /// … and the time between two of them is at least this many times what one takes.
 const ESTIMATES_SHARE: u32 = 20;
 
-/// Is called as a comparison goes on; draws it or does not.
+/// Receives the progress of a comparison.
 pub trait Progress {
     /// Before anything runs.
     fn begins(&mut self, experiment: &Experiment);
@@ -194,7 +194,7 @@ impl<'a> Rounds<'a> {
     ) -> Result<Option<LookPlan>, LabError> {
         let began = Instant::now();
         self.pair(index, rounds, progress)?;
-        in_effect::settle(&mut self.experiment);
+        in_effect::record_what_was_in_effect(&mut self.experiment);
         // What was not run to its end does not show how long the rest takes.
         if self.experiment.interrupted || self.is_late {
             return Ok(None);
@@ -403,7 +403,7 @@ impl<'a> Rounds<'a> {
         self.experiment.environment.after = fingerprint::changing();
         self.experiment.plan.took_s = self.began.elapsed().as_secs_f64();
         let others = now.others_since(self.load_before);
-        in_effect::settle(&mut self.experiment);
+        in_effect::record_what_was_in_effect(&mut self.experiment);
         let mut comparison = Comparison::new(self.experiment, &self.request.gates, others);
         comparison.warnings.extend(self.runner.warnings());
         let trouble = match self.runner.end() {

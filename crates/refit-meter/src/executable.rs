@@ -8,7 +8,7 @@ fn u64_at(file: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_le_bytes(bytes.try_into().ok()?))
 }
 
-/// What the dynamic symbols of an executable say.
+/// What the dynamic section of an executable contains.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ElfFacts {
     /// It defines malloc, which then wins over any preload.

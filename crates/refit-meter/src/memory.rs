@@ -21,7 +21,7 @@ pub struct MemorySample {
     pub at_ms: u64,
     /// Processes whose memory is in the sums.
     pub processes: u64,
-    /// Processes that have memory, but would not show it: with any, the sums are
+    /// Processes whose memory could not be read: with any, the sums are
     /// lower bounds.
     pub unreadable: u64,
     /// PSS of the main process.
@@ -98,8 +98,8 @@ fn shown_in(directory: PathBuf, stat: &Stat, pid: u32) -> Option<PathBuf> {
 ///
 /// While it is read, the kernel holds the lock under which the process maps and
 /// unmaps, for a time that grows with its memory: see [`crate::MemorySampler`]. A
-/// child between vfork(2) and exec has all of its parent's memory, and shows it
-/// a second time.
+/// child between vfork(2) and exec has all of its parent's memory, which is then
+/// counted a second time.
 #[must_use]
 pub fn memory_sample(proc: &Path, pids: &[u32], parent: u32) -> MemorySample {
     let began = Instant::now();

@@ -1,4 +1,4 @@
-//! Memory over time, at a price that the measured program does not feel.
+//! Memory over time, read so rarely that the measured program is not slowed.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ const SHARE: u32 = 100;
 const MOST: usize = 2000;
 
 /// Takes samples of a tree's memory. A slow reading, which is one that may stop
-/// the program itself, makes for a long pause.
+/// the program itself, is followed by a long pause.
 #[derive(Clone, Debug)]
 pub struct MemorySampler {
     window: Instant,
@@ -22,7 +22,7 @@ pub struct MemorySampler {
     last: Option<(Instant, Duration)>,
     /// Times the usual pause: doubled whenever the samples are thinned out.
     spacing: u32,
-    /// In the order of time.
+    /// In order of time.
     pub samples: Vec<MemorySample>,
 }
 
@@ -46,7 +46,7 @@ impl MemorySampler {
     }
 
     /// Takes one, see [`memory_sample`]. `began` is before `pids` were looked
-    /// for: that is a part of the price. Where no process is left, there is
+    /// for: that is a part of the cost. Where no process is left, there is
     /// nothing to keep.
     pub fn sample(&mut self, began: Instant, proc: &Path, pids: &[u32], parent: u32) {
         let at = Instant::now().saturating_duration_since(self.window);
@@ -70,7 +70,7 @@ impl MemorySampler {
         if self.samples.len() <= MOST {
             return;
         }
-        // The peak must not fall out.
+        // The peak has to stay.
         let all = std::mem::take(&mut self.samples);
         let peak = (0..all.len()).max_by_key(|index| all[*index].pss_bytes());
         let kept = all.into_iter().enumerate();
@@ -143,7 +143,7 @@ mod tests {
     fn many_samples_are_thinned_out_evenly_and_keep_their_peak() {
         let mut sampler = sampler();
         for at in 0..=MOST as u64 {
-            // The peak is at an odd place, which would go.
+            // The peak is at an odd place, which thinning out removes.
             sampler.keep(sample(at, if at == 777 { 9 } else { at % 7 }));
         }
         assert_eq!(sampler.spacing, 2);
@@ -152,7 +152,7 @@ mod tests {
         let expected = (0..=MOST as u64).filter(|at| at % 2 == 0 || *at == 777);
         assert!(times.eq(expected));
         let before = sampler.samples.len();
-        // Of equal ones not every one is the peak.
+        // Of equal samples one is the peak.
         for at in 0..=MOST as u64 {
             sampler.keep(sample(at, 9));
         }

@@ -1,4 +1,4 @@
-//! Which processes there are: lines of descent, names, the one at the top.
+//! The processes of the machine: who descends from whom, names, the one at the top.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

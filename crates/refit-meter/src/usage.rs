@@ -19,7 +19,7 @@ const ATTEMPTS: usize = 5;
 /// a parent that ignores SIGCHLD) are lost with their end, see wait(2).
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, PartialEq, Eq)]
 pub struct TreeUsage {
-    /// Processor time in the programs. The kernel cuts each process's to 10 ms.
+    /// Processor time in the programs. The kernel rounds that of each process down to 10 ms.
     pub user_ns: u64,
     /// Processor time in the kernel, likewise.
     pub system_ns: u64,
@@ -35,7 +35,7 @@ pub struct TreeUsage {
 }
 
 impl TreeUsage {
-    /// What came since `before`. Less than the truth where a process ended in
+    /// The difference to `before`. Too small where a process ended in
     /// between that nobody waited for.
     #[must_use]
     pub fn since(&self, before: &TreeUsage) -> TreeUsage {
@@ -76,16 +76,16 @@ impl TreeUsage {
     }
 }
 
-/// Sum over `pids`. Those that wait to be reaped still have theirs; those that
-/// were waited for are in their parents'.
+/// Sum over `pids`. Processes that wait to be reaped are in it; those that
+/// were reaped are in the values of their parents.
 #[must_use]
 pub fn tree_usage(proc: &Path, pids: &[u32]) -> TreeUsage {
     let mut usage = TreeUsage::default();
     for _ in 0..ATTEMPTS {
         let read;
         (usage, read) = read_once(proc, pids);
-        // Who was reaped while we read may be counted twice, in its own and in
-        // its parent's, or not at all.
+        // A process that is reaped meanwhile may be counted twice, with its own and with
+        // its parent's values, or not at all.
         if read.iter().all(|pid| at(proc, *pid).exists()) {
             break;
         }
@@ -115,7 +115,7 @@ fn read_once(proc: &Path, pids: &[u32]) -> (TreeUsage, Vec<u32>) {
 
 /// All threads, the ended ones included, and children that were waited for: the
 /// kernel adds a child's to its parent's when it is waited for (kernel/exit.c,
-/// wait_task_zombie; fs/proc/base.c, do_io_accounting). It wants the right to
+/// wait_task_zombie; fs/proc/base.c, do_io_accounting). It needs the right to
 /// trace the process.
 fn written_bytes(directory: &Path) -> Option<u64> {
     let text = fs::read_to_string(directory.join("io")).ok()?;
@@ -196,7 +196,7 @@ mod tests {
 
     #[test]
     fn what_a_real_child_used_stays_when_it_was_waited_for() {
-        // On a disk: /tmp may be a tmpfs, whose writes are none.
+        // On a disk: /tmp may be a tmpfs, whose writes are not counted.
         let dir = tempfile::tempdir_in("/var/tmp").unwrap();
         let burn = "sh -c 'i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done;
             dd if=/dev/zero of=file bs=1M count=2 2>/dev/null'; echo; read x";

@@ -1,5 +1,5 @@
 //! Whether a setting was in effect in the processes of a run. A swap that did not
-//! take is no swap, and earns no verdict.
+//! take is not a swap, and earns no verdict.
 
 use std::path::Path;
 

@@ -52,7 +52,7 @@ pub enum Malloc {
     OwnExport,
     /// musl: allocators are built for glibc.
     Musl,
-    /// What it is now: nothing can be preloaded.
+    /// The same as without refit: nothing can be preloaded.
     Unreached,
 }
 

@@ -258,7 +258,7 @@ fn names_are_read_as_they_are_printed() {
     }
 }
 
-/// 72 bytes of a file can say that a disk of 1 TiB was discarded.
+/// A record of 72 bytes can state that a disk of 1 TiB was discarded.
 #[test]
 fn a_discard_of_a_large_disk_takes_little_memory() {
     let file = tempfile::NamedTempFile::new().expect("a file");

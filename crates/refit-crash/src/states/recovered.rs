@@ -30,8 +30,8 @@ fn sample() -> (Record, Run) {
     )
 }
 
-/// Debian keeps them where users do not look.
-fn tool(name: &str) -> Command {
+/// A program of e2fsprogs; Debian installs them in /sbin, which is not in a user's PATH.
+fn e2fsprogs(name: &str) -> Command {
     let path = PathBuf::from("/sbin").join(name);
     Command::new(if path.exists() { path } else { name.into() })
 }
@@ -43,7 +43,7 @@ fn recovered(states: &mut States, cut: Cut, directory: &Path) -> Vec<u64> {
     states.read(0, &mut disk).expect("readable");
     let (image, log) = (directory.join("image"), directory.join("a.log"));
     fs::write(&image, disk).expect("writable");
-    let repaired = tool("e2fsck")
+    let repaired = e2fsprogs("e2fsck")
         .arg("-fy")
         .arg(&image)
         .output()
@@ -52,7 +52,7 @@ fn recovered(states: &mut States, cut: Cut, directory: &Path) -> Vec<u64> {
     assert!(repaired.status.code() <= Some(1), "{cut}: {repaired:?}");
     let _ = fs::remove_file(&log);
     let dump = format!("dump /a.log {}", log.display());
-    tool("debugfs")
+    e2fsprogs("debugfs")
         .args(["-R", &dump])
         .arg(&image)
         .output()

@@ -66,7 +66,7 @@ const COVERS: &[&str] = &[
 ];
 
 const NOT_COVERED: &[&str] = &[
-    "block devices and whatever else is no regular file: never touched",
+    "block devices and whatever else is not a regular file: never touched",
     "processes with an io_uring ring set up for polled I/O (IOPOLL): its writes would fail on a file that is \
      not direct",
     "files opened through io_uring; O_DIRECT set by syscall(SYS_fcntl), or by an instruction of the program's own",

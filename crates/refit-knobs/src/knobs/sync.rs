@@ -53,7 +53,7 @@ const OFF: Texts = Texts {
            more under load), acknowledged or not, in any order, and can leave files torn; errors of writing back (EIO, ENOSPC, \
            EDQUOT at a sync) are not seen by the program. A crash of the program alone loses nothing",
     backend: "a preloaded library; a cheap probe instead of each call (sync_file_range(fd, 0, 0, 0) for descriptors, \
-              msync with MS_ASYNC for mappings) lets a bad descriptor or range still fail as the kernel says. Beneath \
+              msync with MS_ASYNC for mappings) lets a bad descriptor or range still fail with the kernel's error. Beneath \
               it, as root or with --no-new-privs, a seccomp filter for what no preload reaches: without a scope and \
               without `disk=` it answers 0 by itself, otherwise it asks refit about each call",
     covers: &[

@@ -85,12 +85,12 @@ impl Behaviour for HugePages {
                 "the kernel uses huge pages only where the program asks for them with madvise(MADV_HUGEPAGE)",
                 "prctl can only take huge pages away: this holds where the system's mode is `always` and the kernel's \
                  PR_SET_THP_DISABLE knows the EXCEPT_ADVISED flag, or where the mode is `madvise` anyway; elsewhere \
-                 refit refuses and says why",
+                 refit refuses and gives the reason",
             ),
             Thp::Always => (
                 "the kernel uses huge pages wherever it can",
                 "no prctl grants huge pages to one process: unless the system's mode is `always` refit refuses \
-                 and says why; for the heap alone, `malloc=glibc:hugetlb=1` or `malloc=jemalloc:thp:always` may do",
+                 and gives the reason; for the heap alone, `malloc=glibc:hugetlb=1` or `malloc=jemalloc:thp:always` may do",
             ),
         };
         Prose {

@@ -14,9 +14,9 @@ use serde::de::{self, Deserializer, Visitor};
 
 use super::quantiles::MAX_NS;
 
-/// What the field `kind` says.
+/// The value of the field `kind`.
 pub const KIND: &str = "disk-profile";
-/// What the field `schema` says.
+/// The value of the field `schema`.
 pub const SCHEMA: u64 = 1;
 /// No profile is longer: 16 MiB.
 const MAX_BYTES: u64 = 16 << 20;
@@ -28,12 +28,12 @@ pub enum ProfileProblem {
     #[error("cannot be read: {0}")]
     Unreadable(io::Error),
     /// A directory, a pipe, a device.
-    #[error("is no regular file")]
+    #[error("is not a regular file")]
     NotAFile,
     /// More than 16 MiB.
     #[error("has more than 16 MiB")]
     TooLong,
-    /// Bytes that are no text.
+    /// Bytes that are not text.
     #[error("is not UTF-8")]
     NotUtf8,
     /// It ends in the middle.
@@ -46,7 +46,7 @@ pub enum ProfileProblem {
     #[error("is damaged: {0}")]
     Damaged(serde_json::Error),
     /// Something else of refit's, or of anyone's.
-    #[error("is no profile of a disk: its `kind` is {0}, not `disk-profile`")]
+    #[error("is not a profile of a disk: its `kind` is {0}, not `disk-profile`")]
     Kind(String),
     /// Another version's.
     #[error("has schema {0}, and this refit reads 1")]
@@ -204,7 +204,7 @@ mod tests {
             ),
             (
                 instead("disk-profile", "compare"),
-                "is no profile of a disk: its `kind` is `compare`, not `disk-profile`",
+                "is not a profile of a disk: its `kind` is `compare`, not `disk-profile`",
             ),
             (
                 instead("disk-profile", "\\n\\u0000"),
@@ -212,7 +212,7 @@ mod tests {
             ),
             (
                 instead("kind", "sort"),
-                "is no profile of a disk: its `kind` is missing, not `disk-profile`",
+                "is not a profile of a disk: its `kind` is missing, not `disk-profile`",
             ),
             (
                 instead("\"schema\":1", "\"schema\":2"),
@@ -242,8 +242,8 @@ mod tests {
     fn only_a_short_regular_file_is_read() {
         let dir = tempfile::tempdir().unwrap();
         let said = |path: &Path| read(path).unwrap_err().to_string();
-        assert_eq!(said(dir.path()), "is no regular file");
-        assert_eq!(said(Path::new("/dev/zero")), "is no regular file");
+        assert_eq!(said(dir.path()), "is not a regular file");
+        assert_eq!(said(Path::new("/dev/zero")), "is not a regular file");
         assert!(said(&dir.path().join("none")).starts_with("cannot be read: No such file"));
         let pipe = dir.path().join("pipe");
         rustix::fs::mknodat(
@@ -254,7 +254,7 @@ mod tests {
             0,
         )
         .unwrap();
-        assert_eq!(said(&pipe), "is no regular file");
+        assert_eq!(said(&pipe), "is not a regular file");
         let long = dir.path().join("long");
         File::create(&long).unwrap().set_len(MAX_BYTES + 1).unwrap();
         assert_eq!(said(&long), "has more than 16 MiB");

@@ -1,4 +1,4 @@
-//! Who belongs to whom: the processes that descend from those that refit started.
+//! The processes that descend from those that refit started.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -48,7 +48,7 @@ impl Lineage {
         self.workers.contains(&thread)
     }
 
-    /// Learns from what happened, in order of time.
+    /// Takes the next record; records come in order of time.
     pub fn learn(&mut self, record: Record) {
         match record {
             Record::Forked { process, parent } if process == parent => {

@@ -32,7 +32,7 @@ use record::Record;
 use ring::Rings;
 use tracepoint::Tracepoint;
 
-/// What the witness says of one run.
+/// What the witness reports of one run.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Testimony {
@@ -80,7 +80,7 @@ pub struct Caller {
     pub calls: u64,
 }
 
-/// Where durable calls went.
+/// A directory, and the durable calls for the files in it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Directory {
     /// Its path as refit sees it; `null` if it is gone, or not to be seen.
@@ -93,13 +93,13 @@ pub struct Directory {
     pub calls: u64,
 }
 
-/// A witness at work. Dropping it takes the kernel tens of milliseconds: see
+/// A witness that watches. Dropping it takes the kernel tens of milliseconds: see
 /// [`Witness::close_in_background`].
 pub struct Witness {
     tracepoints: Vec<Tracepoint>,
     rings: Rings,
     account: Account,
-    /// Read, and maybe younger than what another processor has still to tell.
+    /// Records that were read, and may be newer than some that are still in the ring of another processor.
     young: Vec<(u64, Record)>,
 }
 
@@ -130,7 +130,7 @@ impl Witness {
         // are read one after the other: what is older than this is complete.
         let complete = now_ns();
         self.read();
-        self.settle(complete);
+        self.take_records_before(complete);
     }
 
     fn read(&mut self) {
@@ -139,7 +139,7 @@ impl Witness {
             .read(|bytes| young.extend(record::parse(bytes, &self.tracepoints)));
     }
 
-    fn settle(&mut self, before_ns: u64) {
+    fn take_records_before(&mut self, before_ns: u64) {
         self.young.sort_by_key(|(time, _)| *time);
         let n = self.young.partition_point(|(time, _)| *time < before_ns);
         for (_, record) in self.young.drain(..n) {
@@ -152,7 +152,7 @@ impl Witness {
     #[must_use]
     pub fn finish(&mut self, leader: u32) -> Witnessed {
         self.read();
-        self.settle(u64::MAX);
+        self.take_records_before(u64::MAX);
         let mut filesystems: Vec<String> = Vec::new();
         for tracepoint in &self.tracepoints {
             if filesystems.last().map(String::as_str) != Some(tracepoint.filesystem()) {

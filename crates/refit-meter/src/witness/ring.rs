@@ -9,7 +9,7 @@ use super::sys::{self, Mapping};
 use super::tracepoint::Tracepoint;
 
 /// Bytes for the records of each processor: a power of two pages, which the kernel
-/// gives one by one, so that each of them is felt at the start.
+/// allocates one by one: a larger ring makes the start slower.
 const RING_BYTES: usize = 256 << 10;
 
 /// How long the events of a run outlive it, idle.
@@ -88,9 +88,9 @@ impl Rings {
         lost.fold(0, u64::saturating_add)
     }
 
-    /// The kernel takes its time over the last event of a tracepoint, and no other
-    /// can be opened meanwhile. All go to a process of its own, which keeps them
-    /// for a moment longer, so that a next run does not wait either.
+    /// The kernel needs tens of milliseconds to close the last event of a tracepoint,
+    /// and no other can be opened meanwhile. A process of its own closes them, a
+    /// moment later, so that a run that starts soon after does not wait either.
     pub fn close_in_background(self) {
         let mappings = self.mappings.into_iter().map(Mapping::into_raw);
         sys::close_in_background(mappings.collect(), self.events, LINGER);

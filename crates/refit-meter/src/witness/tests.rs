@@ -130,7 +130,7 @@ fn a_number_that_is_used_again_is_another_process() {
     ring.sync(11, 11);
     ring.fork(50, 11, 11).sync(11, 11);
     assert_eq!(ring.of(10).calls, 0);
-    // Its end was not told: the new one's parent decides.
+    // Its end was not recorded: the parent of the new one decides.
     let mut ring = Written::default();
     ring.fork(1, 10, 10)
         .fork(10, 11, 11)
@@ -179,7 +179,7 @@ fn damaged_records_end_the_reading_and_nothing_else() {
     }
 }
 
-/// Syncs a file twice, whose name we tell it.
+/// Syncs a file twice; its name is written to it.
 fn child() -> std::process::Child {
     Command::new("sh")
         .args([
@@ -227,7 +227,7 @@ fn the_kernel_is_asked_for_real() {
     assert_eq!(witness.finish(other.id()).calls, 2);
 }
 
-/// Whether the file lies where something is to be seen.
+/// Whether the file lies on a filesystem that is watched.
 fn is_watched(path: &std::path::Path, seen: &Witnessed) -> bool {
     let kind = Command::new("stat")
         .args(["-f", "-c", "%T"])
@@ -235,7 +235,7 @@ fn is_watched(path: &std::path::Path, seen: &Witnessed) -> bool {
         .output()
         .unwrap();
     let kind = String::from_utf8(kind.stdout).unwrap();
-    // stat(1) says ext2/ext3 for all three.
+    // stat(1) prints ext2/ext3 for all three.
     let kind = kind.trim().replace("ext2/ext3", "ext4");
     seen.filesystems.contains(&kind)
 }

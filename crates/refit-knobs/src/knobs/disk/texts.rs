@@ -106,8 +106,8 @@ fn fail(error: &str, when: When) -> Prose {
     ];
     Prose {
         swaps: format!("{which} with {error}; the others reach the disk"),
-        risk: "the program is told that its data is not safe, and what it does then is the point: many stop, some lose data \
-               or corrupt it by trying again. Until the kernel has written the data back by itself (about 30 s, and more \
+        risk: "the program learns that its data is not safe: many stop then, and some lose data or corrupt it by trying \
+               again. Until the kernel has written the data back by itself (about 30 s, and more \
                under load), a power cut really takes it",
         backend: BACKEND,
         covers: &[

@@ -1,4 +1,4 @@
-//! Perf events: opening, and letting go.
+//! Perf events: opening and closing them.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -124,14 +124,14 @@ pub fn lost(event: &OwnedFd) -> u64 {
     }
 }
 
-/// What a [`closer`] lets go of, and when.
-struct Kept {
+/// What a [`closer`] releases, and when.
+struct Handover {
     mappings: Vec<(*mut c_void, usize)>,
     events: Vec<OwnedFd>,
     pause: libc::timespec,
 }
 
-impl Kept {
+impl Handover {
     fn unmap(&self) {
         for (at, length) in &self.mappings {
             // SAFETY: a mapping that `Mapping::into_raw` gave away.
@@ -141,23 +141,22 @@ impl Kept {
 }
 
 /// Bytes of its stack: it makes system calls, and nothing else.
-const KEEPER_STACK: usize = 16 * 1024;
+const CLOSER_STACK: usize = 16 * 1024;
 
-/// Starts a process that holds nothing but these, and ends with them after a
-/// while, so that the waiting of the kernel is its own. It is of no process group
-/// or terminal of ours, tells nobody of its end, and pins no directory. The events
-/// are stopped before.
+/// Starts a process that holds nothing but these, stops the events, and ends after
+/// `after`: then it, and not refit, waits for the kernel. It has a session of its
+/// own, no terminal, sends no signal at its end, and its directory is `/`.
 ///
-/// It shares our memory, since to copy it and to take it down again would cost more
-/// than all else that it does: what it needs of that is never given back (some
-/// 16 KiB), and goes when both have ended.
+/// It shares refit's memory, because copying that would cost more than everything
+/// else that it does. The memory that it uses (some 16 KiB) is not freed before both
+/// have ended.
 pub fn close_in_background(
     mappings: Vec<(*mut c_void, usize)>,
     mut events: Vec<OwnedFd>,
     after: Duration,
 ) {
     events.sort_unstable_by_key(AsRawFd::as_raw_fd);
-    let kept = Box::leak(Box::new(Kept {
+    let handover = Box::leak(Box::new(Handover {
         mappings,
         events,
         pause: libc::timespec {
@@ -165,22 +164,22 @@ pub fn close_in_background(
             tv_nsec: after.subsec_nanos().into(),
         },
     }));
-    let stack = vec![0_u128; KEEPER_STACK / size_of::<u128>()].leak();
+    let stack = vec![0_u128; CLOSER_STACK / size_of::<u128>()].leak();
     // SAFETY: the stack is aligned, grows down from its end, and is nobody else's
-    // for ever; nobody changes `kept` any more. 0: no signal at its end.
+    // for ever; nobody changes `handover` any more. 0: no signal at its end.
     let closer = unsafe {
         libc::clone(
             closer,
             stack.as_mut_ptr_range().end.cast(),
             libc::CLONE_VM,
-            (&raw mut *kept).cast(),
+            (&raw mut *handover).cast(),
         )
     };
     if closer < 0 {
         // As many processes as may be: then the waiting is ours.
-        kept.unmap();
+        handover.unmap();
     }
-    for event in &kept.events {
+    for event in &handover.events {
         // SAFETY: this process's copy of the descriptor, which nobody uses any
         // more; the closer has its own.
         unsafe { libc::close(event.as_raw_fd()) };
@@ -188,15 +187,15 @@ pub fn close_in_background(
 }
 
 /// Only system calls that cannot fail here: errno is the other process's.
-extern "C" fn closer(kept: *mut c_void) -> libc::c_int {
+extern "C" fn closer(handover: *mut c_void) -> libc::c_int {
     // SAFETY: what `close_in_background` leaked, which nobody changes; its
     // descriptors are our own copies, its mappings nobody's any more.
     unsafe {
-        let kept = &*kept.cast::<Kept>();
+        let handover = &*handover.cast::<Handover>();
         libc::setsid();
         libc::chdir(c"/".as_ptr());
         let mut first = 0;
-        for fd in kept.events.iter().map(AsRawFd::as_raw_fd) {
+        for fd in handover.events.iter().map(AsRawFd::as_raw_fd) {
             if fd > first {
                 libc::syscall(libc::SYS_close_range, first, fd - 1, 0);
             }
@@ -204,8 +203,8 @@ extern "C" fn closer(kept: *mut c_void) -> libc::c_int {
             first = fd + 1;
         }
         libc::syscall(libc::SYS_close_range, first, libc::c_uint::MAX, 0);
-        kept.unmap();
-        libc::nanosleep(&raw const kept.pause, ptr::null_mut());
+        handover.unmap();
+        libc::nanosleep(&raw const handover.pause, ptr::null_mut());
         libc::_exit(0)
     }
 }
