@@ -33,11 +33,17 @@ fn what_is_no_result_is_refused_by_name(env: &TestEnv) -> Outcome {
     for (name, sentence) in [
         ("newer", "has schema 99, and this refit knows 1"),
         ("nameless", "it has no `schema`"),
-        ("kind", "holds a `garden`, not a comparison"),
-        ("run", "holds a `run`, not a comparison"),
+        (
+            "kind",
+            "holds a `garden`, neither a comparison nor a crash report",
+        ),
+        (
+            "run",
+            "holds a `run`, neither a comparison nor a crash report",
+        ),
         ("runs", "is damaged"),
         ("half", "is not JSON"),
-        ("list", "is no result of refit"),
+        ("list", "is not a result of refit"),
         ("empty", "is not JSON"),
         ("missing", "cannot read"),
     ] {

@@ -10,23 +10,26 @@ use super::{OUTPUT, ReachArgs, SETTINGS, duration, seed};
 
 /// Simulate power cuts: is what was acknowledged still there?
 ///
-/// The program, a recipe's or COMMAND, runs on a recorded disk with a file system
-/// of its own; your own disk is not touched. What that disk may hold after a
-/// power cut is then mounted, again and again, and a check finds which of the
-/// acknowledged things are there. First a disk that ignores its flushes has to
-/// lose something, or nothing can be concluded; then the baseline is cut, then
-/// each VARIANT; without one, those of the recipe.
+/// The program runs on a disk that refit records, with a file system of its own;
+/// your own disk is not touched. For many moments of the run refit then mounts an
+/// image that this disk may hold after a power cut, and a check finds which of
+/// the acknowledged items are there. The first mode is a control: a disk that
+/// ignores flushes has to lose something, or the check could not see a loss.
+/// Then the power of the baseline is cut, and of each VARIANT (without one, of
+/// those of the recipe).
 ///
-/// RECIPE is the name of a shipped one or a folder, with a [promise]: what its
-/// program acknowledges, and how to find it again (refit recipes, docs/recipes.md).
+/// RECIPE is a name that `refit recipes` lists or a folder of your own (./NAME).
+/// Its [promise] defines what the program acknowledges and how a check finds it
+/// (docs/recipes.md).
 ///
-/// COMMAND finds the recorded file system in $REFIT_MOUNT. CHECK is a shell command that prints the id of each thing that is there
-/// (`!ID`: in part), or one of: log:FILE[:REGEX], lines:FILE, mail:DIR,
-/// sqlite:FILE:QUERY, postgres:DIR:QUERY, with paths below $REFIT_MOUNT.
+/// COMMAND is a program of your own. $REFIT_MOUNT is where the recorded file
+/// system is mounted. CHECK is a shell command that prints the id of each item
+/// that is there (`!ID`: in part), or one of: log:FILE[:REGEX], lines:FILE,
+/// mail:DIR, sqlite:FILE:QUERY, postgres:DIR:QUERY, with paths below $REFIT_MOUNT.
 ///
-/// `refit crash open STATE` mounts one state again, in a shell.
+/// `refit crash open STATE` mounts one image again, in a shell.
 ///
-/// Exit codes: 0 nothing was lost that its class forbids; 1 something was;
+/// Exit codes: 0 no loss that the class of its variant forbids; 1 such a loss;
 /// 2 no verdict: wrong usage, a failure, or an INVALID RUN.
 #[derive(Args)]
 #[command(
@@ -72,8 +75,8 @@ pub struct CrashArgs {
     #[arg(long, value_name = "COMMAND", help_heading = "The recorded run")]
     pub background: Option<String>,
 
-    /// How long the run may last [default: 60s; 5s of mails; or what the recipe
-    /// says]
+    /// How long the run may last [default: 60s; 5s of mails; or as in the
+    /// recipe]
     #[arg(long = "for", value_name = "TIME", value_parser = duration, help_heading = "The recorded run")]
     pub length: Option<Duration>,
 
@@ -86,7 +89,7 @@ pub struct CrashArgs {
     #[arg(long, value_name = "SETTINGS", help_heading = SETTINGS)]
     pub with: Vec<OsString>,
 
-    /// Cuts of each mode [default: 300, or what the recipe says]
+    /// Cuts of each mode [default: 300, or as in the recipe]
     #[arg(long, value_name = "N", help_heading = "Disk and cuts")]
     pub cuts: Option<usize>,
 
@@ -113,7 +116,7 @@ pub struct CrashArgs {
     #[arg(long, value_name = "DIR", help_heading = "Disk and cuts")]
     pub mount: Option<PathBuf>,
 
-    /// Size of the disk [default: 1G, or what the recipe says]
+    /// Size of the disk [default: 1G, or as in the recipe]
     #[arg(long, value_name = "SIZE", value_parser = refit_recipe::parse_size, help_heading = "Disk and cuts")]
     pub size: Option<u64>,
 

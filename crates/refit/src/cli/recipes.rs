@@ -8,7 +8,8 @@ use super::SETTINGS;
 
 /// List, show, copy and check recipes: services under load, described by folders
 ///
-/// `refit compare NAME` measures one.
+/// Without a command, list them. `refit compare NAME` measures the variants of one
+/// of them; `refit crash NAME` cuts its power, if it has a [promise].
 #[derive(Args)]
 #[command(verbatim_doc_comment)]
 pub struct RecipesArgs {

@@ -96,7 +96,7 @@ pub fn read(path: &Path) -> Result<Stored> {
         serde_json::from_str(&text).with_context(|| format!("{} is not JSON", path.display()))?;
     let Some(schema) = value.get("schema").and_then(serde_json::Value::as_u64) else {
         bail!(
-            "{} is no result of refit: it has no `schema`",
+            "{} is not a result of refit: it has no `schema`",
             path.display()
         );
     };
@@ -105,14 +105,14 @@ pub fn read(path: &Path) -> Result<Stored> {
         Some("compare") => refit_lab::experiment::SCHEMA,
         Some("crash") => refit_crash::report::SCHEMA,
         _ => bail!(
-            "{} holds a `{}`, not a comparison and no crash report\n  make one: refit compare --json FILE …, or refit crash --json FILE …",
+            "{} holds a `{}`, neither a comparison nor a crash report\n  make one: refit compare --json FILE …, or refit crash --json FILE …",
             path.display(),
             kind.unwrap_or("?")
         ),
     };
     if schema != u64::from(known) {
         bail!(
-            "{} has schema {schema}, and this refit knows {known}\n  use the refit that wrote it (its field `refit` says which)",
+            "{} has schema {schema}, and this refit knows {known}\n  use the refit that wrote it (its field `refit` is the version)",
             path.display()
         );
     }

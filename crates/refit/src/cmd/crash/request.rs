@@ -116,7 +116,7 @@ fn recipe(args: &CrashArgs) -> Result<Option<(Recipe, &[OsString])>> {
     ];
     if let Some((option, _)) = of_commands.iter().find(|(_, given)| *given) {
         bail!(
-            "{option} is for commands: a recipe says that in [promise]\n  change a copy of it: refit recipes copy {name}"
+            "{option} is for commands: a recipe sets that in [promise]\n  change a copy of it: refit recipes copy {name}"
         );
     }
     Ok(Some((Recipe::find(name)?, rest)))
@@ -173,7 +173,7 @@ fn of_command(args: &CrashArgs) -> Result<Subject> {
     };
     if args.ack.is_none() && args.ack_regex.is_none() {
         bail!(
-            "no --ack, which says how the program acknowledges\n  take the lines that it prints (--ack fd:1), or --ack-regex, --ack smtp:HOST:PORT, --ack sync"
+            "no --ack, which is how the program acknowledges\n  take the lines that it prints (--ack fd:1), or --ack-regex, --ack smtp:HOST:PORT, --ack sync"
         );
     }
     let ack = ack(args.ack.as_deref(), args.ack_regex.as_deref())?;
