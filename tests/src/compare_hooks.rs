@@ -3,14 +3,17 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
+use std::process::Stdio;
 
-use crate::compared::{compare, list, number, printed, runs_of};
+use crate::compared::{compare, list, number, printed, runs_of, said};
 use crate::runner::{Outcome, Test};
 use crate::terminal::Terminal;
 use crate::test;
 use crate::test_env::{TestEnv, described, expect_code};
 
 pub const TESTS: &[Test] = &[
+    test!(each_run_reads_the_input_from_its_beginning),
+    test!(a_suggestion_carries_what_the_run_needs),
     test!(hooks_run_once_around_each_run),
     test!(a_slow_prepare_is_not_timed),
     test!(each_run_starts_in_a_fresh_copy),
@@ -194,7 +197,7 @@ fn copies_that_would_not_fit_are_refused(env: &TestEnv) -> Outcome {
 fn a_pipeline_is_one_word_for_the_shell(env: &TestEnv) -> Outcome {
     let out = env.path("out");
     let pipeline = format!("printf 'a b' | wc -c | tr -d ' ' >{out}");
-    let args = ["--shell", "--rounds", "12", "sync=off", "--", &pipeline];
+    let args = ["--shell", "--rounds", "12", "env.A=1", "--", &pipeline];
     let (output, result) = compare(env, &args);
     expect_code(&output, 0);
     assert_eq!(
@@ -202,7 +205,7 @@ fn a_pipeline_is_one_word_for_the_shell(env: &TestEnv) -> Outcome {
         "3\n"
     );
     assert_eq!(list(&result["command"])[..2], ["sh", "-c"]);
-    let run = &runs_of(&result, "sync=off")[0];
+    let run = &runs_of(&result, "env.A=1")[0];
     assert!(
         number(&run["coverage"]["processes_reached"]) >= 3.0,
         "{run}"
@@ -266,5 +269,83 @@ fn programs_and_hooks_get_signals_as_refit_does(env: &TestEnv) -> Outcome {
     let usual = printed(&usual);
     assert_eq!(usual.lines().count(), 2);
     assert_eq!(text, usual.repeat(3 * 6 * 7));
+    Outcome::Pass
+}
+
+fn each_run_reads_the_input_from_its_beginning(env: &TestEnv) -> Outcome {
+    let rows = env.file("rows", "one\ntwo\n");
+    let seen = env.path("seen");
+    let script = format!("cat >>{seen}; echo . >>{seen}");
+    let args = [
+        "--input", "rows", "--rounds", "12", "env.A=1", "--", "sh", "-c", &script,
+    ];
+    let (output, result) = compare(env, &args);
+    expect_code(&output, 0);
+    assert_eq!(result["input"], "rows");
+    let runs = list(&result["runs"]).len();
+    let read = std::fs::read_to_string(&seen).expect("the command wrote it");
+    assert_eq!(read, "one\ntwo\n.\n".repeat(runs));
+
+    let output = env.refit(&["run", "--quiet", "--input", &rows, "--", "cat"]);
+    expect_code(&output, 0);
+    assert_eq!(output.stdout, b"one\ntwo\n");
+    for (verb, code) in [("compare", 2), ("run", 125)] {
+        for (path, why) in [
+            ("nowhere", "cannot read nowhere"),
+            (".", "not a regular file"),
+        ] {
+            let output = env.refit(&[verb, "--input", path, "env.A=1", "--", "true"]);
+            expect_code(&output, code);
+            let text = said(&output);
+            assert!(text.contains("--input: ") && text.contains(why), "{text}");
+        }
+    }
+    Outcome::Pass
+}
+
+fn a_suggestion_carries_what_the_run_needs(env: &TestEnv) -> Outcome {
+    let program = env.program("write_fsync");
+    let rows = env.file("rows", "one\n");
+    let inside = env.subdir("inside");
+    let suggested = |script: &str, stdin: Stdio| {
+        let output = env
+            .refit_command(&["run", "--", "sh", "-c", script, "sh", "out"])
+            .current_dir(&inside)
+            .stdin(stdin)
+            .output()
+            .expect("refit starts");
+        let _ = std::fs::remove_file(format!("{inside}/out"));
+        said(&output)
+    };
+    let busy = format!("{program} 50 out && cat");
+    let file = || Stdio::from(std::fs::File::open(&rows).expect("it is there"));
+    let text = suggested(&busy, file());
+    let options = format!("--fresh-copy . --prepare 'rm -rf out' --input {rows} sync");
+    assert!(
+        text.contains(&format!("try   refit compare {options}")),
+        "{text}"
+    );
+    let text = suggested(&busy, Stdio::piped());
+    assert!(
+        text.contains("--input FILE sync") && text.contains("store its standard input"),
+        "{text}"
+    );
+    let text = suggested(&busy, Stdio::null());
+    assert!(
+        text.contains("try   refit compare") && !text.contains("--input"),
+        "{text}"
+    );
+    let elsewhere = format!("{program} 50 {}", env.path("elsewhere"));
+    let text = suggested(&elsewhere, Stdio::null());
+    assert!(text.contains("try   refit compare sync"), "{text}");
+    let text = suggested(&format!("{busy}; exit 3"), Stdio::null());
+    let why = "is suggested: the command failed with exit code 3";
+    assert!(text.contains(why) && !text.contains("try "), "{text}");
+
+    let spent = env.file("spent", "x");
+    let script = format!("{program} 50 {}; rm \"$1\"", env.path("elsewhere"));
+    let output = env.refit(&["run", "--", "sh", "-c", &script, "sh", &spent]);
+    let why = format!("the command removed {spent}");
+    assert!(said(&output).contains(&why), "{}", said(&output));
     Outcome::Pass
 }

@@ -116,6 +116,15 @@ fn a_fault_comes_when_it_is_due_and_the_kernel_is_not_asked(env: &TestEnv) -> Ou
         let traced = run(env, &[setting], &[&program, &half, &file, "2"]);
         assert_eq!(traced.errors(), [expected, &tail].concat(), "{setting}");
         let failed = expected.iter().filter(|error| **error != 0).count();
+        let error = setting.split([':', ',']).nth(1).expect("it names one");
+        let told = format!("failed with {error} {failed} of ");
+        let calls = format!(": fsync {failed}");
+        assert_eq!(
+            traced.said.contains(&told) && traced.said.contains(&calls),
+            failed > 0,
+            "{}",
+            traced.said
+        );
         assert_eq!(
             traced.total("injected"),
             failed as u64,

@@ -34,6 +34,9 @@ pub struct Experiment {
     pub started_unix: u64,
     /// The command's words; of a recipe its name.
     pub command: Vec<String>,
+    /// What each run of the command read as standard input; `None` for nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input: Option<String>,
     /// The metric that the comparison is about.
     #[serde(default = "wall")]
     pub main: String,

@@ -109,8 +109,8 @@ const OF_COMMANDS: &[Metric] = &[
     metric!("psi-cpu", Amount, Microseconds, Stepped, "tasks of the machine waited for a processor", |r| r.run.metrics.pressure.map(|p| p.cpu_us as f64)),
     metric!("psi-io", Amount, Microseconds, Stepped, "tasks of the machine waited for I/O", |r| r.run.metrics.pressure.map(|p| p.io_us as f64)),
     metric!("psi-memory", Amount, Microseconds, Stepped, "tasks of the machine waited for memory", |r| r.run.metrics.pressure.map(|p| p.memory_us as f64)),
-    metric!("syncs", Amount, Count, Stepped, "real sync calls (refit's counters)", |r| Some(r.run.syncs(|c| c.real) as f64)),
-    metric!("sync-wait", Amount, Nanoseconds, Stepped, "time in real sync calls (refit's counters)", |r| Some(r.run.syncs(|c| c.waited_ns) as f64)),
+    metric!("syncs", Amount, Count, Stepped, "real sync calls (refit's counters)", |r| counted(r, |c| c.real)),
+    metric!("sync-wait", Amount, Nanoseconds, Stepped, "time in real sync calls (refit's counters)", |r| counted(r, |c| c.waited_ns)),
 ];
 
 /// Of any recipe.
@@ -141,6 +141,11 @@ const OF_SERVICES: &[Metric] = &[
     metric!("vsz", Amount, Bytes, Stepped, "address space at the window's end", |r| end(r).map(|m| m.vsz_bytes as f64)),
     metric!("memory-used", Amount, Bytes, Difference, "how much less was available on the machine than before the start", |r| service(r)?.memory_used_bytes.map(|n| n as f64)),
 ];
+
+/// One field of a command's sync calls; `None` where they could not be seen.
+fn counted(run: &RunRecord, field: fn(&Calls) -> u64) -> Option<f64> {
+    (!run.run.are_syncs_unknown()).then(|| run.run.syncs(field) as f64)
+}
 
 fn service(run: &RunRecord) -> Option<&ServiceRecord> {
     run.load.as_ref()?.service.as_ref()

@@ -45,6 +45,8 @@ pub struct Request {
     pub conclude: Option<String>,
     /// Each run starts in a fresh copy of this directory.
     pub fresh_copy: Option<PathBuf>,
+    /// What each run reads as standard input; otherwise /dev/null.
+    pub input: Option<PathBuf>,
     /// A run that takes longer is killed, and its variant is disqualified.
     pub timeout: Option<Duration>,
     /// Shell command after each run; the variant is disqualified when it fails.
@@ -80,6 +82,7 @@ impl Default for Request {
             prepare: None,
             conclude: None,
             fresh_copy: None,
+            input: None,
             timeout: None,
             check: None,
             same_output: false,

@@ -469,6 +469,10 @@ fn planned(request: &Request, variants: Vec<VariantRecord>) -> Experiment {
             Some(recipe) => vec![recipe.name().to_owned()],
             None => words(&request.command),
         },
+        input: request
+            .input
+            .as_ref()
+            .map(|path| path.display().to_string()),
         main: recipe.map_or("wall", Recipe::main).to_owned(),
         recipe: recipe.map(Recipe::record),
         unavailable: request.unavailable.clone(),

@@ -279,7 +279,7 @@ fn syncs(experiment: &Experiment, variant: usize) -> String {
         return String::new();
     };
     let metric = experiment.metric("syncs");
-    if metric.is_some_and(|metric| is_unseen(experiment, variant, &metric)) {
+    if metric.is_some_and(|metric| median(experiment, variant, &metric).is_none()) {
         "unknown".to_owned()
     } else if suppressed > 0.0 {
         format!(

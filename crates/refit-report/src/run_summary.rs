@@ -7,7 +7,8 @@ mod witness;
 use std::fmt::Write;
 
 use refit_run::{
-    FilterReport, InEffect, Proposal, Reason, RunReport, SettingReport, advice, printable,
+    Advice, FilterReport, InEffect, Input, Proposal, Reason, RunReport, SettingReport, advice,
+    printable,
 };
 
 use crate::calls::{by_call, sum};
@@ -89,10 +90,12 @@ fn observed(report: &RunReport, lines: &mut Vec<String>) {
     let seen = sum(&report.run.totals, |calls| calls.seen);
     let waited = sum(&report.run.totals, |calls| calls.waited_ns);
     if seen == 0 {
-        lines.push(format!(
-            "no sync calls seen; {}; nothing was changed",
-            reached(report)
-        ));
+        let none = match report.run.coverage.processes_reached {
+            0 if report.run.are_syncs_unknown() => "sync calls unknown",
+            _ if report.run.are_syncs_unknown() => "no sync calls seen in what was reached",
+            _ => "no sync calls seen",
+        };
+        lines.push(format!("{none}; {}; nothing was changed", reached(report)));
     } else {
         lines.push(format!(
             "{} {}: {}; {}; nothing was changed",
@@ -113,18 +116,31 @@ fn observed(report: &RunReport, lines: &mut Vec<String>) {
 }
 
 fn worth_trying(report: &RunReport, lines: &mut Vec<String>) {
-    for proposal in advice(report) {
+    let Advice {
+        proposals,
+        obstacle,
+        options,
+    } = advice(report);
+    for proposal in proposals {
         let Proposal { setting, class, .. } = &proposal;
-        lines.push(match (proposal.reason, proposal.comparison) {
-            (Reason::Direct, _) => format!(
+        lines.push(match (proposal.reason, proposal.comparison, &obstacle) {
+            (Reason::Direct, ..) => format!(
                 "some files bypass the page cache (O_DIRECT): {setting} removes that ({class})"
             ),
-            (Reason::SyncsWait, Some(duration)) => format!(
-                "try   refit compare {setting} -- {}    ({class}; about {} s)",
+            (Reason::SyncsWait, _, Some(obstacle)) => {
+                format!("no comparison with {setting} is suggested: {obstacle}")
+            }
+            (Reason::SyncsWait, Some(duration), None) => format!(
+                "try   refit compare {} -- {}    ({class}; about {} s{})",
+                command_line(&[&options[..], std::slice::from_ref(setting)].concat()),
                 command_line(&report.command),
-                duration.as_nanos().div_ceil(1_000_000_000)
+                duration.as_nanos().div_ceil(1_000_000_000),
+                match report.repetition.input {
+                    Some(Input::Stream) => "; store its standard input in FILE before",
+                    _ => "",
+                }
             ),
-            (Reason::SyncsWait, None) => format!(
+            (Reason::SyncsWait, None, None) => format!(
                 "try   refit run {setting} -- {}    ({class})",
                 command_line(&report.command)
             ),
@@ -194,6 +210,14 @@ fn swapped_syncs(report: &RunReport, lines: &mut Vec<String>) {
         ));
         waits::lines(report, |calls| calls.suppressed, lines);
     }
+    let injected = by_call(all, |calls| calls.injected, ALL);
+    if !injected.is_empty() {
+        lines.push(format!(
+            "failed with {} of {}: {injected}",
+            fault(report),
+            plural(seen, "sync call")
+        ));
+    }
     let real = by_call(all, |calls| calls.real, ALL);
     let waited = sum(all, |calls| calls.waited_ns);
     // Of one that is not in effect the reason is said already.
@@ -208,6 +232,17 @@ fn swapped_syncs(report: &RunReport, lines: &mut Vec<String>) {
     } else if seen == 0 && report.settings.iter().any(about_syncs) && !uncounted(report) {
         lines.push("no sync calls seen".to_owned());
     }
+}
+
+/// `EIO 3`: the error of the emulated disk, and how often it was returned.
+fn fault(report: &RunReport) -> String {
+    let settings = report.settings.iter();
+    let error = settings
+        .filter_map(|setting| setting.setting.split_once("=fail:"))
+        .map(|(_, fault)| fault.split(',').next().unwrap_or_default())
+        .next_back();
+    let failed = sum(&report.run.totals, |calls| calls.injected);
+    format!("{} {}", error.unwrap_or("an error"), number(failed))
 }
 
 /// Which object served malloc, by the number of executables.
@@ -262,7 +297,8 @@ mod tests {
 
     use super::*;
     use refit_run::{
-        Calls, Coverage, ExecutableReport, InEffect, Metrics, Outcome, Run, UnreachedProgram,
+        Calls, Coverage, ExecutableReport, InEffect, Metrics, Outcome, Repetition, Run,
+        UnreachedProgram,
     };
 
     pub fn calls(seen: u64, suppressed: u64, waited_ns: u64) -> Calls {
@@ -308,6 +344,7 @@ mod tests {
                     in_effect: InEffect::Everywhere,
                 })
                 .collect(),
+            repetition: Repetition::default(),
             run: Run {
                 metrics: Metrics {
                     wall_ns: 1_460_000_000,

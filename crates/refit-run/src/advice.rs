@@ -39,9 +39,29 @@ pub struct Proposal {
     pub comparison: Option<Duration>,
 }
 
+/// What is worth trying.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Advice {
+    /// The settings.
+    pub proposals: Vec<Proposal>,
+    /// Why a comparison of them would not do what this run did.
+    pub obstacle: Option<String>,
+    /// What `refit compare` needs in order to do it.
+    pub options: Vec<String>,
+}
+
 /// What is worth trying after a run with no settings; nothing otherwise.
 #[must_use]
-pub fn advice(report: &RunReport) -> Vec<Proposal> {
+pub fn advice(report: &RunReport) -> Advice {
+    let repetition = &report.repetition;
+    Advice {
+        proposals: proposals(report),
+        obstacle: repetition.obstacle(report.run.exit),
+        options: repetition.options(),
+    }
+}
+
+fn proposals(report: &RunReport) -> Vec<Proposal> {
     if !report.settings.is_empty() {
         return Vec::new();
     }
@@ -104,6 +124,7 @@ mod tests {
 
     use super::*;
     use crate::in_effect::InEffect;
+    use crate::repetition::Repetition;
     use crate::report::{Run, SCHEMA, SettingReport};
 
     /// Executables with the milliseconds that one fsync of each waited, in a run
@@ -137,12 +158,13 @@ mod tests {
             refit: "0".to_owned(),
             command: vec!["a".to_owned()],
             settings: Vec::new(),
+            repetition: Repetition::default(),
             run,
         }
     }
 
     fn settings(report: &RunReport) -> Vec<String> {
-        let all = advice(report).into_iter();
+        let all = advice(report).proposals.into_iter();
         all.map(|one| one.setting).collect()
     }
 
@@ -166,7 +188,8 @@ mod tests {
 
     #[test]
     fn a_comparison_is_proposed_where_it_ends_soon() {
-        let duration = |wall_ms| advice(&report(wall_ms, &[("/a", wall_ms)]))[0].comparison;
+        let duration =
+            |wall_ms| advice(&report(wall_ms, &[("/a", wall_ms)])).proposals[0].comparison;
         assert_eq!(duration(1000), Some(Duration::from_secs(54)));
         assert_eq!(duration(3400), None);
     }

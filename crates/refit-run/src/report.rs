@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::coverage::{Coverage, Sources};
 use crate::in_effect::InEffect;
+use crate::repetition::Repetition;
 
 /// Version of the JSON schema (docs/result.schema.json).
 pub const SCHEMA: u32 = 1;
@@ -62,6 +63,9 @@ pub struct RunReport {
     pub command: Vec<String>,
     /// Each setting with its class.
     pub settings: Vec<SettingReport>,
+    /// What a repetition of the command has to restore.
+    #[serde(default)]
+    pub repetition: Repetition,
     /// The run itself.
     #[serde(flatten)]
     pub run: Run,
@@ -130,6 +134,14 @@ impl Run {
             survivors: Vec::new(),
             witness: None,
         }
+    }
+
+    /// Whether it may have made sync calls that nobody saw: none was counted, and some
+    /// processes were not reached.
+    #[must_use]
+    pub fn are_syncs_unknown(&self) -> bool {
+        let is_partial = self.coverage.processes_reached < self.coverage.processes_seen;
+        is_partial && self.syncs(|calls| calls.seen) == 0
     }
 
     /// One field, summed over the calls that wait for durability.

@@ -109,8 +109,12 @@ impl<'a> CommandRunner<'a> {
         } else {
             null()
         };
+        let stdin = match &self.request.input {
+            Some(path) => File::open(path).map_err(io_error("cannot open the file of --input"))?,
+            None => null().map_err(io_error(failed))?,
+        };
         Ok([
-            null().map_err(io_error(failed))?,
+            stdin,
             stdout.map_err(io_error(failed))?,
             self.stderr.try_clone().map_err(io_error(failed))?,
         ])

@@ -79,6 +79,10 @@ pub struct CompareArgs {
     #[arg(long, value_name = "DIR", help_heading = "Each run")]
     pub fresh_copy: Option<PathBuf>,
 
+    /// Give each run FILE as its standard input, from its beginning
+    #[arg(long, value_name = "FILE", help_heading = "Each run")]
+    pub input: Option<PathBuf>,
+
     /// Kill a run that takes longer, and disqualify its variant
     #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Each run")]
     pub timeout: Option<Duration>,

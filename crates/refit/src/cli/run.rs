@@ -54,6 +54,10 @@ pub struct RunArgs {
     #[arg(long, value_name = "SEED", value_parser = seed, help_heading = SETTINGS)]
     pub seed: Option<u64>,
 
+    /// Give the command FILE as its standard input
+    #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
+    pub input: Option<PathBuf>,
+
     /// Look for allocators in DIR first
     #[arg(long, value_name = "DIR", help_heading = SETTINGS)]
     pub allocator_dir: Option<PathBuf>,

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use refit_knobs::{Setting, Settings};
 use refit_launch::{Ended, Options, StartError, end_as, prepare, privileged};
-use refit_run::{InEffect, RunReport, SCHEMA, SettingReport, TraceFile, Watch};
+use refit_run::{Before, InEffect, RunReport, SCHEMA, SettingReport, TraceFile, Watch};
 use refit_session::{Session, remove_abandoned};
 
 use super::print::{self, say};
@@ -47,6 +47,9 @@ pub fn main(args: RunArgs) -> ExitCode {
 
 fn plan(args: RunArgs) -> Result<Option<Plan>> {
     let settings = Settings::parse(args.settings.clone())?;
+    if let Some(path) = &args.input {
+        read_from(path)?;
+    }
     if args.explain {
         let settings: Vec<_> = settings.0.iter().map(Setting::explain).collect();
         print::result(&refit_report::explanation(&settings))?;
@@ -68,6 +71,12 @@ fn plan(args: RunArgs) -> Result<Option<Plan>> {
         json: json.context("--json")?,
         trace: trace.context("--trace-sync")?,
     }))
+}
+
+/// Makes the file the standard input of refit, and so of the program.
+fn read_from(path: &Path) -> Result<()> {
+    let file = super::input::open(path)?;
+    rustix::stdio::dup2_stdin(file).context("--input: cannot make it the standard input")
 }
 
 fn start(mut plan: Plan) -> Result<ExitCode> {
@@ -105,12 +114,13 @@ fn start(mut plan: Plan) -> Result<ExitCode> {
             looked = Instant::now();
         }
     };
+    let before = Before::look(&plan.args.command);
     match prepared.run(every, tick) {
         Ok(ended) => {
             if let (Some(trace), Some(path)) = (trace, &plan.args.trace_sync) {
                 finish_trace(trace, path);
             }
-            finish(plan, prepared.session, watch, &ended)
+            finish(plan, prepared.session, watch, &ended, before)
         }
         Err(error) => {
             watch.close_in_background();
@@ -146,7 +156,7 @@ fn not_started(plan: &Plan, session: Session, error: &StartError) -> ExitCode {
 }
 
 /// The program has ended: refit reports, and ends in the same way.
-fn finish(plan: Plan, session: Session, mut watch: Watch, ended: &Ended) -> ! {
+fn finish(plan: Plan, session: Session, mut watch: Watch, ended: &Ended, before: Before) -> ! {
     let run = watch.finish(ended, &session);
     watch.close_in_background();
     if run.survivors.is_empty() {
@@ -172,6 +182,7 @@ fn finish(plan: Plan, session: Session, mut watch: Watch, ended: &Ended) -> ! {
                 in_effect: InEffect::of(setting, &run),
             })
             .collect(),
+        repetition: before.compare(&run),
         run,
     };
     if let Some(file) = plan.json

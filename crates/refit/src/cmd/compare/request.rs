@@ -9,7 +9,7 @@ use refit_lab::Request;
 use refit_recipe::{Available, Recipe, available};
 
 use crate::cli::{CompareArgs, new_seed};
-use crate::cmd::{recipes, trust};
+use crate::cmd::{input, recipes, trust};
 
 /// The request, or the first mistake in it. Asks whether a recipe that refit does not
 /// carry may run.
@@ -32,6 +32,9 @@ pub fn request(args: &CompareArgs) -> Result<Request> {
             unavailable: Vec::new(),
         },
     };
+    if let Some(path) = &args.input {
+        input::open(path)?;
+    }
     if variants.is_empty() && !args.bare {
         bail!(
             "nothing to compare the baseline with\n  name a variant: refit compare sync=off -- COMMAND"
@@ -56,6 +59,7 @@ pub fn request(args: &CompareArgs) -> Result<Request> {
         prepare: args.prepare.clone(),
         conclude: args.conclude.clone(),
         fresh_copy: args.fresh_copy.clone(),
+        input: args.input.clone(),
         timeout: args.timeout,
         check: args.check.clone(),
         same_output: args.same_output,
@@ -91,6 +95,7 @@ fn refuse_options_of_commands(args: &CompareArgs, recipe: &str) -> Result<()> {
         ("--prepare", args.prepare.is_some()),
         ("--conclude", args.conclude.is_some()),
         ("--fresh-copy", args.fresh_copy.is_some()),
+        ("--input", args.input.is_some()),
         ("--timeout", args.timeout.is_some()),
         ("--check", args.check.is_some()),
         ("--same-output", args.same_output),
