@@ -2,12 +2,16 @@
 
 use serde_json::{Value, json};
 
-use crate::compared::{compare, effect, list, number, pairs, printed, runs_of, variant, witnessed};
+use crate::compared::{
+    compare, effect, list, number, pairs, printed, runs_of, said, variant, witnessed,
+};
 use crate::runner::{Outcome, Test};
 use crate::test;
 use crate::test_env::{TestEnv, expect_code};
 
 pub const TESTS: &[Test] = &[
+    test!(another_program_is_compared_with_the_commands_own),
+    test!(a_variant_has_the_last_word_over_with),
     test!(each_second_round_mirrors_the_first),
     test!(the_seed_alone_decides_the_order),
     test!(every_variant_stands_on_the_same_library),
@@ -179,6 +183,67 @@ fn settings_of_with_lie_under_everything(env: &TestEnv) -> Outcome {
     assert!(
         text.contains("sync=off (loses-on-crash) under every variant"),
         "{text}"
+    );
+    Outcome::Pass
+}
+
+/// A script in the test's directory.
+fn script(env: &TestEnv, name: &str, text: &str) {
+    use std::os::unix::fs::PermissionsExt;
+    let path = env.file(name, &format!("#!/bin/sh\n{text}\n"));
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).expect("it is ours");
+}
+
+fn another_program_is_compared_with_the_commands_own(env: &TestEnv) -> Outcome {
+    let log = env.path("log");
+    script(env, "new", &format!("echo $0 $* >>{log}; sleep 0.1"));
+    script(env, "old", &format!("echo $0 $* >>{log}"));
+    let args = ["--rounds", "40", "program=./old", "--", "./new", "a", "b c"];
+    let (output, result) = compare(env, &args);
+    expect_code(&output, 0);
+    assert_eq!(
+        effect(&result, "program=./old", "wall")["verdict"],
+        "faster"
+    );
+    let (_, old) = variant(&result, "program=./old");
+    assert_eq!(old["class"], "changes-behaviour");
+    assert_eq!(old["settings"][0]["in_effect"], "everywhere");
+    let text = std::fs::read_to_string(&log).expect("each run wrote there");
+    let ran = |line: &str| text.lines().filter(|ran| *ran == line).count();
+    assert_eq!(ran("./old a b c"), runs_of(&result, "program=./old").len());
+    assert_eq!(
+        ran("./old a b c") + ran("./new a b c"),
+        list(&result["runs"]).len(),
+        "{text}"
+    );
+    let recipe = env.refit(&["compare", "fsync-loop", "program=./old"]);
+    expect_code(&recipe, 2);
+    assert!(said(&recipe).contains("a recipe has its own commands"));
+    Outcome::Pass
+}
+
+fn a_variant_has_the_last_word_over_with(env: &TestEnv) -> Outcome {
+    let log = env.path("log");
+    let command = format!("echo $BIN >>{log}");
+    let args = [
+        "--with",
+        "env.BIN=./old",
+        "--rounds",
+        "12",
+        "env.BIN=./new",
+        "--",
+        "sh",
+        "-c",
+        &command,
+    ];
+    let (output, result) = compare(env, &args);
+    expect_code(&output, 0);
+    let text = std::fs::read_to_string(&log).expect("each run wrote there");
+    let ran = |value: &str| text.lines().filter(|ran| *ran == value).count();
+    let runs = runs_of(&result, "env.BIN=./new").len();
+    assert_eq!(
+        (ran("./new"), ran("./old")),
+        (runs, list(&result["runs"]).len() - runs)
     );
     Outcome::Pass
 }

@@ -84,6 +84,7 @@ mod service_outcomes;
 mod service_runs;
 mod service_variants;
 mod service_words;
+mod settings_refused;
 mod signals;
 mod smoke;
 mod strace;
@@ -165,6 +166,7 @@ const TABLE: &[&[Test]] = &[
     service_runs::TESTS,
     service_variants::TESTS,
     service_words::TESTS,
+    settings_refused::TESTS,
     signals::TESTS,
     smoke::TESTS,
     transparency::TESTS,

@@ -185,6 +185,7 @@ fn prepared(
     launch.env.extend(env);
     let options = Options {
         trace: matches!(ack, AckSource::Sync),
+        of_recipe: matches!(request.program, Program::Recipe(_)),
         allocator_dir: request.allocator_dir.clone(),
         reach: request.reach,
         seed: request.seed,

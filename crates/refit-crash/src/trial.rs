@@ -210,12 +210,7 @@ impl<'a, P: Progress> Trial<'a, P> {
         settings: &Settings,
     ) -> Result<Recorded, CrashError> {
         self.progress.step(name, "recording");
-        let all = self
-            .request
-            .with
-            .join(settings)
-            .map_err(|error| CrashError::Refused(error.to_string()))?;
-        let launch = all.launch();
+        let launch = self.request.with.join(settings).launch();
         let run = recording::record(self.request, &launch, &self.paths, &file_name(name))?;
         let recorded = Recorded {
             name: name.to_owned(),

@@ -7,6 +7,7 @@ pub(crate) mod env;
 pub(crate) mod malloc;
 pub(crate) mod odirect;
 pub(crate) mod preload;
+pub(crate) mod program;
 pub(crate) mod switch;
 pub(crate) mod sync;
 pub(crate) mod thp;
@@ -53,6 +54,7 @@ knobs! {
     Disk(disk::Device) = disk,
     Malloc(malloc::Malloc) = malloc,
     Thp(thp::HugePages) = thp,
+    Program(program::Executable) = program,
     Tz(tz::Zone) = tz,
     Env(env::Variable) = env,
     Preload(preload::Library) = preload,

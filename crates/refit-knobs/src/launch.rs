@@ -17,6 +17,10 @@ pub struct Launch {
     pub malloc: Option<Allocator>,
     /// Transparent huge pages.
     pub thp: Option<Thp>,
+    /// What runs in place of the command's first word.
+    pub program: Option<String>,
+    /// The time zone, for TZ.
+    pub tz: Option<String>,
     /// Variables to set, in command order; no name occurs twice, here or in [`Allocator::env`].
     pub env: Vec<(String, String)>,
     /// Further libraries to preload, in command order.

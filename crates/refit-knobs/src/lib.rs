@@ -27,6 +27,7 @@ pub use explain::{Class, Explanation};
 pub use knob::Knob;
 pub use knobs::KNOBS;
 pub use launch::{Allocator, AllocatorKind, Disk, DiskRule, Launch, SwitchRule, Thp, When};
+pub use nearest::near;
 pub use scope::{ExeName, ExeNameProblem, PathProblem, Scope};
 pub use setting::Setting;
 pub use settings::{Settings, Variant};

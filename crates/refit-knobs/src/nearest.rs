@@ -75,6 +75,24 @@ fn at_a_small_distance(typed: &str, known: impl Iterator<Item = Known>) -> Optio
         .map(|(.., name)| name)
 }
 
+/// The names nearest to one that is not among them, the nearest first; of a name with slashes its last part
+/// counts as well.
+#[must_use]
+pub fn near<'a>(typed: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    const MOST: usize = 3;
+    let typed = typed.to_lowercase();
+    let limit = typed.chars().count().div_ceil(3).min(3);
+    let slips = |name: &str| {
+        let name = name.to_lowercase();
+        let last = name.rsplit('/').next().unwrap_or_default();
+        distance(&typed, &name).min(distance(&typed, last))
+    };
+    let mut near: Vec<_> = names.map(|name| (slips(name), name.len(), name)).collect();
+    near.retain(|(slips, ..)| *slips <= limit);
+    near.sort_unstable();
+    near.into_iter().take(MOST).map(|(.., name)| name).collect()
+}
+
 fn common_prefix(a: &str, b: &str) -> usize {
     a.chars().zip(b.chars()).take_while(|(a, b)| a == b).count()
 }
@@ -113,6 +131,20 @@ mod tests {
         ] {
             assert_eq!(distance(a, b), slips, "{a} {b}");
         }
+    }
+
+    #[test]
+    fn the_nearest_names_come_first() {
+        let names = [
+            "Asia/Tokyo",
+            "Europe/Paris",
+            "Europe/Berlin",
+            "right/Asia/Tokyo",
+        ];
+        let near = |typed| near(typed, names.into_iter());
+        assert_eq!(near("tokio"), ["Asia/Tokyo", "right/Asia/Tokyo"]);
+        assert_eq!(near("Europe/Berln"), ["Europe/Berlin"]);
+        assert_eq!(near("Phobos"), [""; 0]);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use crate::knobs::malloc::allocator::{Chosen, Opt};
 use crate::knobs::malloc::takes::Takes;
 use crate::knobs::malloc::{ALLOCATORS, Malloc};
 use crate::knobs::switch::{Kind, Switch};
-use crate::knobs::{Value, conf, disk, env, odirect, preload, sync, thp, tz};
+use crate::knobs::{Value, conf, disk, env, odirect, preload, program, sync, thp, tz};
 use crate::scope::{PathProblem, plain};
 use crate::{Disk, Hint, KNOBS, Scope, Setting, Settings, Thp, Variant, When, joined};
 
@@ -117,6 +117,7 @@ fn any_value() -> impl Strategy<Value = Value> {
         any_library().prop_map(|library| Value::Malloc(Malloc::Path(library))),
         thp.prop_map(|mode| Value::Thp(thp::HugePages { mode })),
         tricky("[^\0]{1,20}", &[]).prop_map(|zone| Value::Tz(tz::Zone { zone })),
+        tricky("[^\0]{1,20}", &[]).prop_map(|path| Value::Program(program::Executable { path })),
         variable.prop_map(|(name, value)| Value::Env(env::Variable { name, value })),
         any_library().prop_map(Value::Preload),
         ("[a-z0-9_-]{1,9}", tricky("[^\0]{0,20}", &[]))
@@ -135,7 +136,7 @@ fn any_setting() -> impl Strategy<Value = Setting> {
 fn any_settings() -> impl Strategy<Value = Settings> {
     prop::collection::vec(any_setting(), 1..6).prop_map(|some| {
         some.into_iter().fold(Settings::default(), |all, next| {
-            all.join(&Settings(vec![next])).unwrap_or(all)
+            all.join(&Settings(vec![next]))
         })
     })
 }
@@ -334,7 +335,9 @@ proptest! {
             prop_assert_eq!(parsed.class(), settings.iter().map(Setting::class).max().unwrap_or(crate::Class::Safe));
             let launch = parsed.launch();
             let of_malloc = launch.malloc.iter().flat_map(|malloc| &malloc.env);
-            let mut names: Vec<_> = launch.env.iter().chain(of_malloc).map(|(name, _)| name).collect();
+            let tz = launch.tz.iter().map(|_| "TZ");
+            let variables = launch.env.iter().chain(of_malloc).map(|(name, _)| name.as_str());
+            let mut names: Vec<_> = variables.chain(tz).collect();
             let all = names.len();
             names.sort();
             names.dedup();

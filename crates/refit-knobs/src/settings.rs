@@ -24,10 +24,13 @@ impl Settings {
         Self::agreeing(settings)
     }
 
-    /// These and then more of them, refused where two cannot both hold. Of matching `sync` or `odirect` settings
-    /// the last one counts, so `more` has the last word there.
-    pub fn join(&self, more: &Self) -> Result<Self, SettingError> {
-        Self::agreeing(self.0.iter().chain(&more.0).cloned().collect())
+    /// These and then more of them, which have the last word: one of these that could not hold beside them is left
+    /// out, and of matching `sync` or `odirect` settings the last one counts.
+    #[must_use]
+    pub fn join(&self, more: &Self) -> Self {
+        let replaced = |one: &&Setting| more.0.iter().any(|other| excludes(one, other));
+        let kept = self.0.iter().filter(|one| !replaced(one));
+        Self(kept.chain(&more.0).cloned().collect())
     }
 
     pub(crate) fn agreeing(settings: Vec<Setting>) -> Result<Self, SettingError> {
@@ -81,13 +84,7 @@ impl Settings {
     fn refuse_shared_variables(&self) -> Result<(), SettingError> {
         let mut seen: HashMap<String, &Setting> = HashMap::new();
         for second in &self.0 {
-            let mut launch = Launch::default();
-            second.apply(&mut launch);
-            let variables = launch
-                .env
-                .into_iter()
-                .chain(launch.malloc.into_iter().flat_map(|malloc| malloc.env));
-            for (variable, _) in variables {
+            for variable in variables(second) {
                 if let Some(first) = seen.insert(variable.clone(), second) {
                     let (first, second) = (first.to_string(), second.to_string());
                     return Err(SettingError::SameVariable {
@@ -100,6 +97,23 @@ impl Settings {
         }
         Ok(())
     }
+}
+
+/// The variables that a setting sets.
+fn variables(setting: &Setting) -> Vec<String> {
+    let mut launch = Launch::default();
+    setting.apply(&mut launch);
+    let tz = launch.tz.map(|zone| ("TZ".to_owned(), zone));
+    let of_malloc = launch.malloc.into_iter().flat_map(|malloc| malloc.env);
+    let all = launch.env.into_iter().chain(tz).chain(of_malloc);
+    all.map(|(name, _)| name).collect()
+}
+
+/// Whether only one of them could hold.
+fn excludes(one: &Setting, other: &Setting) -> bool {
+    let is_repeat = one.knob().once && one.target() == other.target();
+    let others = variables(other);
+    is_repeat || variables(one).iter().any(|name| others.contains(name))
 }
 
 impl fmt::Display for Settings {

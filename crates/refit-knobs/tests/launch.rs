@@ -44,7 +44,9 @@ fn everything_keeps_its_order() {
             env: pairs(&[("MALLOC_CONF", "narenas:2,dirty_decay_ms:0")]),
         }),
         thp: Some(Thp::Never),
-        env: pairs(&[("TZ", "right/Japan"), ("LANG", ""), ("A", "=x")]),
+        program: None,
+        tz: Some("right/Japan".to_owned()),
+        env: pairs(&[("LANG", ""), ("A", "=x")]),
         preload: vec![PathBuf::from("/b.so"), PathBuf::from("/a.so")],
         conf: pairs(&[("queue", "tmpfs")]),
     };

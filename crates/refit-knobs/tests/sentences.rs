@@ -81,7 +81,7 @@ fn each_refusal_has_its_sentence() {
         ),
         (
             "a/b=c",
-            "there is no knob `a/b` (there are sync, odirect, disk, malloc, thp, tz, env, preload, conf); write it as in `sync=off`",
+            "there is no knob `a/b` (there are sync, odirect, disk, malloc, thp, program, tz, env, preload, conf); write it as in `sync=off`",
         ),
         (
             "ls",
@@ -101,7 +101,7 @@ fn each_refusal_has_its_sentence() {
         ),
         (
             "syn=drop",
-            "there is no knob `syn` (there are sync, odirect, disk, malloc, thp, tz, env, preload, conf); did you mean `sync=off`?",
+            "there is no knob `syn` (there are sync, odirect, disk, malloc, thp, program, tz, env, preload, conf); did you mean `sync=off`?",
         ),
         (
             "sync=of",
@@ -173,7 +173,7 @@ fn each_refusal_has_its_sentence() {
         ),
         (
             "sync@/a+b/=off+maloc=jemalloc",
-            "there is no knob `maloc` (there are sync, odirect, disk, malloc, thp, tz, env, preload, conf); did you mean `malloc=jemalloc`?",
+            "there is no knob `maloc` (there are sync, odirect, disk, malloc, thp, program, tz, env, preload, conf); did you mean `malloc=jemalloc`?",
         ),
         (
             "disk@/a/=8",
@@ -429,7 +429,7 @@ fn each_disk_that_is_none_has_its_sentence() {
         ),
         (
             "disk=8ms+sycn=off",
-            "there is no knob `sycn` (there are sync, odirect, disk, malloc, thp, tz, env, preload, conf); did you mean `sync=off`?",
+            "there is no knob `sycn` (there are sync, odirect, disk, malloc, thp, program, tz, env, preload, conf); did you mean `sync=off`?",
         ),
     ] {
         assert_eq!(

@@ -1,7 +1,6 @@
 use std::io;
 use std::path::PathBuf;
 
-use refit_knobs::SettingError;
 use refit_run::LaunchError;
 
 use crate::gate::GateError;
@@ -47,9 +46,6 @@ pub enum LabError {
         /// What to type next.
         remedy: &'static str,
     },
-    /// Settings that exclude each other.
-    #[error(transparent)]
-    Setting(#[from] SettingError),
     /// The program could not be exec'ed.
     #[error("cannot run {command}: {cause}")]
     Start {

@@ -93,7 +93,7 @@ impl<'a> Rounds<'a> {
         {
             return Err(LabError::Missing(missing));
         }
-        let Variants { records, settings } = Variants::compared(request)?;
+        let Variants { records, settings } = Variants::compared(request);
         let experiment = planned(request, records);
         for gate in &request.gates {
             gate.check(&experiment)?;

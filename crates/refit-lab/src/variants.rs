@@ -3,7 +3,6 @@
 use refit_knobs::{Setting, Settings};
 use refit_recipe::Recipe;
 
-use crate::error::LabError;
 use crate::experiment::{Role, SettingRecord, VariantRecord};
 use crate::request::Request;
 
@@ -15,33 +14,27 @@ pub struct Variants {
 }
 
 impl Variants {
-    /// The baseline and the candidates.
-    ///
-    /// # Errors
-    /// [`LabError::Setting`]: `--with` excludes a candidate.
-    pub fn tried(request: &Request) -> Result<Variants, LabError> {
+    /// The baseline and the candidates, which have the last word over `--with`.
+    pub fn tried(request: &Request) -> Variants {
         let mut variants = Variants {
             records: Vec::new(),
             settings: Vec::new(),
         };
         variants.add(request, "baseline", Role::Baseline);
         for candidate in &request.candidates {
-            let settings = request.with.join(candidate.settings())?;
+            let settings = request.with.join(candidate.settings());
             let own = candidate.settings();
             let name = candidate.to_string();
             let record = record(&name, Role::Candidate, own, request.recipe.as_ref());
             variants.records.push(record);
             variants.settings.push(settings);
         }
-        Ok(variants)
+        variants
     }
 
     /// … and what a comparison adds: `bare`, and the hidden second baseline.
-    ///
-    /// # Errors
-    /// [`LabError::Setting`]: `--with` excludes a candidate.
-    pub fn compared(request: &Request) -> Result<Variants, LabError> {
-        let mut variants = Variants::tried(request)?;
+    pub fn compared(request: &Request) -> Variants {
+        let mut variants = Variants::tried(request);
         if request.bare {
             variants.add(request, "bare", Role::Bare);
         }
@@ -49,7 +42,7 @@ impl Variants {
         if !request.recipe.as_ref().is_some_and(Recipe::is_exact) {
             variants.add(request, "baseline again", Role::Hidden);
         }
-        Ok(variants)
+        variants
     }
 
     fn add(&mut self, request: &Request, name: &str, role: Role) {

@@ -25,6 +25,22 @@ pub enum LaunchError {
         /// The Debian package that holds it.
         package: &'static str,
     },
+    /// The installed allocator has no such option.
+    #[error("{reason}\n  leave it out, or name another library: malloc=/path/lib.so")]
+    AllocatorOption {
+        /// Which, and who says so.
+        reason: String,
+    },
+    /// This machine has no such time zone.
+    #[error("tz={zone}: there is no such time zone in {}\n  {hint}", directory.display())]
+    NoZone {
+        /// As it was given.
+        zone: String,
+        /// What to type instead.
+        hint: String,
+        /// Where it was looked for.
+        directory: PathBuf,
+    },
     /// A library to be preloaded cannot be read.
     #[error("cannot read {}: {cause}\n  name a shared library that this user can read", path.display())]
     LibraryUnreadable {
@@ -85,6 +101,14 @@ pub enum LaunchError {
     ConfOfNobody {
         /// The setting's text.
         setting: String,
+    },
+    /// A recipe starts its own programs.
+    #[error(
+        "program={program}: a recipe has its own commands\n  change a copy of it: refit recipes copy NAME"
+    )]
+    ProgramOfRecipe {
+        /// As it was given.
+        program: String,
     },
     /// `thp=` asks for what a process cannot be given here.
     #[error("{0}")]

@@ -6,6 +6,7 @@
 //! that a failure of refit is reported, and never replaces the program's own end.
 
 pub mod allocator;
+mod allocator_options;
 pub mod disk;
 mod environment;
 mod error;
@@ -21,6 +22,7 @@ pub mod seccomp;
 mod sys;
 pub mod target;
 pub mod thp;
+mod zone;
 
 pub use error::LaunchError;
 pub use prepare::{Options, Prepared, prepare};

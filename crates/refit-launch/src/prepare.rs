@@ -23,7 +23,7 @@ use crate::sys::program::{Apart, Program};
 use crate::sys::running::{Running, measure};
 use crate::sys::supervise::supervise;
 use crate::target::{Kind, Target, find_in_path};
-use crate::{LaunchError, allocator, disk, library, scope, thp};
+use crate::{LaunchError, allocator, allocator_options, disk, library, scope, thp, zone};
 
 /// How to launch, besides the settings.
 #[derive(Clone, Debug)]
@@ -42,6 +42,8 @@ pub struct Options {
     pub environment_bytes: Option<usize>,
     /// Each sync call is written to the event ring.
     pub trace: bool,
+    /// The command is a recipe's own, which `program=` cannot replace.
+    pub of_recipe: bool,
     /// Seed of the emulated disk's draws.
     pub seed: u64,
     /// By what the program's calls are reached.
@@ -60,6 +62,7 @@ impl Default for Options {
             bare: false,
             environment_bytes: None,
             trace: false,
+            of_recipe: false,
             seed: 0,
             reach: Reach::default(),
             ground: None,
@@ -147,7 +150,9 @@ pub fn prepare(
             setting: format!("conf.{name}={value}"),
         });
     }
+    let command = replaced(command, launch, options)?;
     let thp = thp::action(launch.thp)?;
+    launch.tz.iter().try_for_each(|zone| zone::check(zone))?;
     let (mut policy, event_ring) = policy(launch, options)?;
     let (flags, inherited_filters) = (policy.flags, policy.seccomp_filters);
     let mut env = environment(launch);
@@ -204,6 +209,24 @@ pub fn prepare(
         preloads: libraries.with_own,
         seccomp: Seccomp::new(seccomp),
     })
+}
+
+/// The command with the program of the settings.
+fn replaced(
+    command: &[OsString],
+    launch: &Launch,
+    options: &Options,
+) -> Result<Vec<OsString>, LaunchError> {
+    let mut command = command.to_vec();
+    if let (Some(program), Some(first)) = (&launch.program, command.first_mut()) {
+        if options.of_recipe {
+            return Err(LaunchError::ProgramOfRecipe {
+                program: program.clone(),
+            });
+        }
+        *first = program.into();
+    }
+    Ok(command)
 }
 
 /// What the program is told, without its paths, and the memory that its processes
@@ -275,7 +298,9 @@ impl Libraries {
         let mut further = Vec::new();
         if let Some(malloc) = &launch.malloc {
             let directory = options.allocator_dir.as_deref();
-            further.extend(allocator::library(malloc, directory)?);
+            let library = allocator::library(malloc, directory)?;
+            allocator_options::check(malloc, library.as_deref())?;
+            further.extend(library);
         }
         further.extend(launch.preload.iter().cloned());
         let libraries = Libraries {
@@ -318,6 +343,9 @@ fn environment(launch: &Launch) -> Environment {
     let mut env = Environment::inherited();
     for (name, value) in &launch.env {
         env.set(name, value);
+    }
+    if let Some(zone) = &launch.tz {
+        env.set("TZ", zone);
     }
     for (name, value) in allocator_variables(launch) {
         env.set_allocator_variable(name, value);

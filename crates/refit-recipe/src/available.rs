@@ -45,13 +45,14 @@ fn look(
         SettingError::UnknownKnob { knob, .. } => format!("this refit has no knob `{knob}`"),
         error => error.to_string(),
     })?;
-    let joined = with.join(variant.settings()).map_err(|e| e.to_string())?;
+    let joined = with.join(variant.settings());
     let mut launch = joined.launch();
     for (name, value) in std::mem::take(&mut launch.conf) {
         recipe.conf(&name, &value).map_err(|e| e.to_string())?;
     }
     let options = Options {
         allocator_dir: allocator_dir.map(Path::to_owned),
+        of_recipe: true,
         ..Options::default()
     };
     let prepared = prepare(&launch, &options, &["true".into()]).map_err(|e| e.to_string())?;

@@ -56,6 +56,10 @@ impl InEffect {
             } => of_malloc(&malloc, run),
             // The kernel granted it before the start, and hands it down.
             Launch { thp: Some(_), .. } => InEffect::Everywhere,
+            // What runs is what was exec'ed.
+            Launch {
+                program: Some(_), ..
+            } => InEffect::Everywhere,
             _ => InEffect::Unknown,
         }
     }

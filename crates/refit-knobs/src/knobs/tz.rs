@@ -61,13 +61,15 @@ impl Behaviour for Zone {
                 "programs that read /etc/localtime themselves",
             ],
             notes: vec![
-                "the C library takes a zone that it cannot find for UTC, without a word".to_owned(),
+                "the C library takes a zone that it cannot find for UTC, without a word; refit refuses one that \
+                 this machine does not have"
+                    .to_owned(),
                 "zones below right/ count leap seconds".to_owned(),
             ],
         }
     }
 
     fn apply(&self, _: Option<&Scope>, launch: &mut Launch) {
-        launch.env.push(("TZ".to_owned(), self.zone.clone()));
+        launch.tz = Some(self.zone.clone());
     }
 }

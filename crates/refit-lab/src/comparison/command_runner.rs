@@ -284,7 +284,11 @@ impl Runs for CommandRunner<'_> {
             Err(error) => {
                 prepared.session.remove();
                 return Err(LabError::Start {
-                    command: self.request.command[0].display().to_string(),
+                    command: self.launches[variant]
+                        .0
+                        .program
+                        .clone()
+                        .unwrap_or_else(|| self.request.command[0].display().to_string()),
                     cause: error.0,
                 });
             }

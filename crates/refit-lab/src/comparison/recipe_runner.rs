@@ -123,6 +123,7 @@ impl<'a> RecipeRunner<'a> {
             bare: *role == Role::Bare,
             environment_bytes,
             seed: disk_seed(self.request.seed, &self.prepared),
+            of_recipe: true,
             ..self.options.clone()
         };
         let words: Vec<_> = words.into_iter().map(Into::into).collect();

@@ -34,7 +34,7 @@ use super::{OUTPUT, OutputArgs, ReachArgs, SETTINGS, duration, seed};
     override_usage = "refit compare [OPTIONS] VARIANT... -- COMMAND [ARG]...\n       refit compare [OPTIONS] RECIPE [VARIANT]..."
 )]
 pub struct CompareArgs {
-    /// Settings under the baseline and every variant
+    /// Settings under the baseline and every variant, unless a variant sets the same
     #[arg(long, value_name = "SETTINGS", help_heading = SETTINGS)]
     pub with: Vec<OsString>,
 

@@ -22,6 +22,7 @@ use super::{OUTPUT, REACH, SETTINGS, seed};
 ///   disk=fail:EIO        real syncs fail; `,every=N`, `,after=N` or `,p=0.01`
 ///   malloc=NAME[:opts]   glibc, jemalloc, mimalloc, tcmalloc or /path/lib.so
 ///   thp=MODE             never, madvise or always
+///   program=PATH         another executable in place of the command's first word
 ///   tz=ZONE, env.NAME=VALUE, preload=/path/lib.so
 ///
 /// `refit run --explain SETTING` describes what a setting covers and risks.

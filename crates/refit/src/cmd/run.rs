@@ -32,6 +32,14 @@ struct Plan {
     trace: Option<File>,
 }
 
+impl Plan {
+    /// What runs.
+    fn program(&self) -> String {
+        let typed = || self.args.command[0].display().to_string();
+        self.settings.launch().program.unwrap_or_else(typed)
+    }
+}
+
 /// How often refit reads what was recorded while the program runs, and while it is
 /// traced: the witness and the event ring have room for what any program can do in
 /// between.
@@ -144,10 +152,7 @@ fn finish_trace(trace: TraceFile, path: &Path) {
 
 fn not_started(plan: &Plan, session: Session, error: &StartError) -> ExitCode {
     session.remove();
-    say(format_args!(
-        "cannot run {}: {error}",
-        plan.args.command[0].display()
-    ));
+    say(format_args!("cannot run {}: {error}", plan.program()));
     ExitCode::from(if error.0.kind() == io::ErrorKind::NotFound {
         NOT_FOUND
     } else {
