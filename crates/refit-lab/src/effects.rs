@@ -172,7 +172,7 @@ fn record(
     samples: &[PairSample],
     effect: &Effect,
 ) -> EffectRecord {
-    let is_candidate = experiment.variants[variant].role == Role::Candidate;
+    let is_candidate = experiment.variants[variant].is_candidate();
     let verdict = verdict(effect, experiment.delta);
     EffectRecord {
         variant,
