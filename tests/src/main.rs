@@ -18,6 +18,7 @@ mod compare_few;
 mod compare_files;
 mod compare_hooks;
 mod compare_in_effect;
+mod compare_kept;
 mod compare_outcome;
 mod compare_runs;
 mod compare_shown;
@@ -112,6 +113,7 @@ const TABLE: &[&[Test]] = &[
     compare_files::TESTS,
     compare_hooks::TESTS,
     compare_in_effect::TESTS,
+    compare_kept::TESTS,
     compare_outcome::TESTS,
     compare_runs::TESTS,
     compare_shown::TESTS,

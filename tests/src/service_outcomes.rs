@@ -125,11 +125,25 @@ fn a_number_that_is_not_found_names_its_pattern_and_the_output(env: &TestEnv) ->
     Outcome::Pass
 }
 
-/// Room is asked for before it is needed.
+/// Room is asked for before it is needed, as soon as the first instance shows how much that is. What its round pair
+/// took is printed all the same.
 fn instances_that_would_not_fit_are_refused(env: &TestEnv) -> Outcome {
     let sparse = "truncate -s 20T big 2>/dev/null || truncate -s 1T big";
     let large = RecipeFolder::command(env, "large").text("service.setup", sparse);
-    let text = large.refused(&["--rounds", "12"]);
+    let (output, result) = large.compare(&["--rounds", "12"]);
+    expect_code(&output, 2);
+    assert!(
+        printed(&output).contains("too few runs:"),
+        "{}",
+        printed(&output)
+    );
+    let failed = result["failed"].as_str().unwrap_or_default();
+    assert!(
+        failed.starts_with("the instances of all runs need about"),
+        "{failed}"
+    );
+    large.nothing_left();
+    let text = said(&output);
     assert!(
         text.contains("the instances of all runs need about"),
         "{text}"

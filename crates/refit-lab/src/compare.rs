@@ -6,6 +6,7 @@ use refit_run::count_interruptions;
 use refit_stats::Measure;
 
 use crate::comparison::Comparison;
+use crate::comparison::runner::Runs;
 use crate::error::LabError;
 use crate::experiment::Experiment;
 use crate::length::PAIRS_OF_CONFIRMATION;
@@ -13,20 +14,29 @@ use crate::request::Request;
 use crate::rounds::{Progress, Rounds};
 use crate::warnings::Warning;
 
+/// What the runs left on disks. It is deleted when this is dropped, which can take
+/// longer than a run: print first.
+pub struct Remains<'a> {
+    _runner: Box<dyn Runs + 'a>,
+}
+
 /// Makes a comparison. `progress` is called after every round pair, and may store
 /// what there is.
 ///
 /// # Errors
 /// [`LabError`]. A candidate that fails is not an error: it is disqualified.
-pub fn compare(request: &Request, progress: &mut dyn Progress) -> Result<Comparison, LabError> {
+pub fn compare<'a>(
+    request: &'a Request,
+    progress: &mut dyn Progress,
+) -> Result<(Comparison, Remains<'a>), LabError> {
     count_interruptions();
     let began = Instant::now();
     let mut rounds = Rounds::new(request, false)?;
     rounds.run(progress)?;
     rounds.call_witness(progress);
-    // What the runs left on disks is deleted with the runner. It stays until the end:
-    // deleting it would slow a confirmation.
-    let (mut comparison, _runner) = rounds.conclude();
+    // What the runs left on disks stays until the end: deleting it would slow a
+    // confirmation.
+    let (mut comparison, runner) = rounds.conclude();
     if request.confirm
         && !comparison.experiment.interrupted
         && comparison.experiment.failed.is_none()
@@ -41,7 +51,7 @@ pub fn compare(request: &Request, progress: &mut dyn Progress) -> Result<Compari
             }),
         }
     }
-    Ok(comparison)
+    Ok((comparison, Remains { _runner: runner }))
 }
 
 /// The winner against the baseline once more, with a fresh seed: choosing the best of

@@ -29,7 +29,7 @@ mod warnings;
 mod witness_runs;
 mod writeback;
 
-pub use compare::compare;
+pub use compare::{Remains, compare};
 pub use comparison::Comparison;
 pub use comparison::check::{Checked, check as check_recipe};
 pub use effects::{EffectRecord, Effects};

@@ -131,12 +131,20 @@ impl<'a> Rounds<'a> {
         };
         self.count_what_there_is();
         match made {
-            Err(error) if self.experiment.runs.counted(0).next().is_some() => {
+            Err(error) if self.outlasts(&error) => {
                 self.experiment.failed = Some(error.to_string());
                 Ok(())
             }
             made => made,
         }
+    }
+
+    /// Whether what was measured is worth something in spite of this error. A baseline
+    /// that fails before a single round pair is complete is none.
+    fn outlasts(&self, error: &LabError) -> bool {
+        let any = self.experiment.runs.counted(0).next().is_some();
+        let is_baseline = matches!(error, LabError::Baseline { .. });
+        any && (!is_baseline || self.experiment.plan.pairs > 0)
     }
 
     fn compare(&mut self, progress: &mut dyn Progress) -> Result<(), LabError> {
@@ -297,8 +305,10 @@ impl<'a> Rounds<'a> {
                 if self.experiment.variants[variant].disqualified.is_some() {
                     continue;
                 }
+                // One run of each variant there is in any case: less would show nothing.
                 let rest = self.rest(&order[slot..], &rounds[round + 1..]);
-                self.is_late |= !self.length.has_time_for(rest);
+                let is_first = pair == 0 && round == 0;
+                self.is_late |= !is_first && !self.length.has_time_for(rest);
                 if interruptions() > 1 || self.is_late {
                     return Ok(false);
                 }

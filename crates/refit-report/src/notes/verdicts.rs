@@ -300,6 +300,18 @@ mod tests {
     }
 
     #[test]
+    fn a_side_metric_that_does_not_stand_among_all_is_left_out() {
+        let mut experiment = sample::experiment();
+        sample::effect_mut(&mut experiment, 1, "max-rss").stands = Some(false);
+        has(&experiment, "sync=off  less: syncs −100 %, written −35 %");
+        sample::effect_mut(&mut experiment, 1, "max-rss").stands = Some(true);
+        has(
+            &experiment,
+            "sync=off  less: syncs −100 %, written −35 %; more: max-rss +12 %",
+        );
+    }
+
+    #[test]
     fn the_remedy_fits_what_ended_it() {
         let mut experiment = sample::experiment();
         has(

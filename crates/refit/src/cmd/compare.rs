@@ -44,7 +44,7 @@ fn run(args: &CompareArgs) -> Result<u8> {
     on_interruption(bar.notice());
     let comparison = compare(&request, &mut bar);
     bar.finish();
-    let comparison = comparison?;
+    let (comparison, _remains) = comparison?;
     // The table first: a full disk cannot take it away. And a terminal that is gone
     // cannot take the files away.
     let printed = print::result(&terminal(&comparison, &print::style()));

@@ -42,14 +42,14 @@ const SLICES: usize = 4;
 const SLICE_MS: &str = "620";
 
 pub fn main(args: &DemoArgs) -> ExitCode {
-    let text = match args.what.as_deref() {
+    let shown = match args.what.as_deref() {
         None => mailqueue(args),
-        Some("fsync") => fsync_matrix(args),
+        Some("fsync") => fsync_matrix(args).and_then(|text| print::result(&text)),
         Some(other) => Err(anyhow::anyhow!(
             "there is no demo `{other}`\n  type `refit demo` or `refit demo fsync`"
         )),
     };
-    match text.and_then(|text| print::result(&text)) {
+    match shown {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => print::failed(&error, 2),
     }
@@ -70,7 +70,7 @@ fn install(dir: &Path, name: &str, program: &[u8]) -> Result<PathBuf> {
 }
 
 /// The mail queue under every swap that is installed here, as a comparison.
-fn mailqueue(args: &DemoArgs) -> Result<String> {
+fn mailqueue(args: &DemoArgs) -> Result<()> {
     let work = work_directory(args)?;
     let program = install(work.path(), "mailqueue", MAILQUEUE)?;
     // Each run gets a queue of its own, and none is deleted before the end:
@@ -109,8 +109,9 @@ fn mailqueue(args: &DemoArgs) -> Result<String> {
     bar.finish();
     let counts = [messages, MOST_MESSAGES];
     let budget_s = args.budget.as_secs_f64();
-    let text = demo::mail_queue(&experiment?, &print::style(), counts, budget_s);
-    Ok(text + &in_memory(work.path()))
+    let (experiment, _remains) = experiment?;
+    let text = demo::mail_queue(&experiment, &print::style(), counts, budget_s);
+    print::result(&(text + &in_memory(work.path())))
 }
 
 /// A note, where no disk is measured.
