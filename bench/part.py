@@ -9,6 +9,10 @@ from typing import Callable
 import process
 
 
+# Why refit leaves out runs that did not fail: the budget was over.
+INCOMPLETE = "its round pair was not completed"
+
+
 @dataclass
 class Part:
     name: str
@@ -45,7 +49,7 @@ def compared(bench, command, variant, seed, *options, env=None):
     with open(result, encoding="utf-8") as file:
         record = json.load(file)
     out = [f"{v['name']}: {v['disqualified']}" for v in record["variants"] if v["disqualified"]]
-    lost = [run["failure"] for run in record["runs"] if run["failure"]]
+    lost = [run["failure"] for run in record["runs"] if run["failure"] not in (None, INCOMPLETE)]
     if out or lost:
         raise process.Failed(f"{' '.join(words)}: {(out or lost)[0]}")
     return seconds, record

@@ -102,6 +102,16 @@ def kill(group):
         _alive.discard(group)
 
 
+@contextlib.contextmanager
+def running(words, env):
+    """A program that runs until it is not needed any more."""
+    pid = start(words, env)
+    try:
+        yield
+    finally:
+        kill(pid)
+
+
 def timed(words, env, log, **places):
     """Nanoseconds from before the start of a program that must succeed until its end."""
     began = time.perf_counter_ns()
