@@ -45,6 +45,7 @@ mod family;
 mod fixture;
 mod guardian;
 mod hostile;
+mod hostile_text;
 mod index_loop;
 mod layering;
 mod leap_second;
@@ -134,6 +135,7 @@ const TABLE: &[&[Test]] = &[
     endurance::TESTS,
     guardian::TESTS,
     hostile::TESTS,
+    hostile_text::TESTS,
     index_loop::TESTS,
     layering::TESTS,
     leap_second::TESTS,

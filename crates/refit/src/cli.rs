@@ -5,6 +5,7 @@ mod crash;
 mod recipes;
 mod run;
 
+use std::error::Error;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -14,6 +15,8 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, Command, FromArgMatches, Parser, Subcommand};
 
 use refit_run::printable;
+
+use crate::cmd::print;
 
 pub use compare::CompareArgs;
 pub use crash::CrashArgs;
@@ -231,6 +234,13 @@ pub fn usage_error(mut error: clap::Error) -> ! {
         .collect();
     for (kind, value) in typed {
         error.insert(kind, value);
+    }
+    // A parser of ours repeats the value in its sentence, which is no context.
+    let reason = error.source().map(ToString::to_string).unwrap_or_default();
+    if printable(&reason) != reason {
+        let text = error.render().to_string();
+        print::drawn(&text.replace(&reason, &printable(&reason)));
+        std::process::exit(usage_code().into());
     }
     // Nothing is left to do when even this cannot be printed.
     let _ = error.print();

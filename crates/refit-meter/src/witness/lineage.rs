@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
+use refit_session::printable;
+
 use super::record::Record;
 
 /// The kernel's names of an io_uring's threads (io_uring/io-wq.c, sqpoll.c).
@@ -68,7 +70,8 @@ impl Lineage {
                 if let Some(member) = self.members.get_mut(&process)
                     && member.awaits_executable
                 {
-                    member.executable = Some(path.into());
+                    // Named as refit's own counts name it.
+                    member.executable = Some(printable(&path).into());
                     member.awaits_executable = false;
                 }
             }

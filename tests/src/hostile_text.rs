@@ -1,0 +1,238 @@
+//! Names, recipes and files of others: what they hold is shown, and steers nothing; what they
+//! point at is not written.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, lchown, symlink};
+use std::path::Path;
+use std::process::Output;
+
+use crate::compared::{printed, said};
+use crate::runner::{Outcome, Test};
+use crate::test;
+use crate::test_env::{TestEnv, expect_code};
+
+pub const TESTS: &[Test] = &[
+    test!(an_executable_s_name_steers_no_terminal),
+    test!(a_typed_word_forges_no_line),
+    test!(a_recipe_hides_none_of_its_commands),
+    test!(what_a_check_prints_forges_no_result),
+    test!(a_stored_name_is_shown_in_every_format),
+    test!(a_link_of_another_user_is_not_followed),
+    test!(a_link_of_ones_own_is_followed_and_a_mode_is_kept),
+];
+
+/// Clears the screen, turns the direction, adds a line.
+const NAME: &str = "a\u{1b}[2J\u{202e}\u{9b}1mb\nrefit: forged";
+const SHOWN: &str = r"a\u{1b}[2J\u{202e}\u{9b}1mb\nrefit: forged";
+
+fn expect_harmless(output: &Output) {
+    for text in [printed(output), said(output)] {
+        let hidden = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}' || c == '\u{200b}';
+        assert!(!text.contains(hidden), "{text:?}");
+        let forged = text
+            .lines()
+            .find(|line| line.starts_with("refit: forged") || line.starts_with("ok      forged"));
+        assert_eq!(forged, None, "{text:?}");
+    }
+}
+
+/// A program of that name that syncs its argument.
+fn evil(env: &TestEnv) -> String {
+    let path = env.dir().join(NAME);
+    fs::copy("/bin/sync", &path).expect("/bin/sync can be copied");
+    path.to_str().expect("a path in UTF-8").to_owned()
+}
+
+fn an_executable_s_name_steers_no_terminal(env: &TestEnv) -> Outcome {
+    let (evil, file) = (evil(env), env.file("file", "x"));
+    let script = "\"$1\" \"$2\"; sync \"$2\"";
+    let words = ["--", "sh", "-c", script, "sh", &evil, &file];
+    for settings in [&[][..], &["sync=off"], &["malloc=glibc"]] {
+        let output = env.refit(&[&["run"], settings, &words].concat());
+        expect_harmless(&output);
+        assert!(said(&output).contains(SHOWN), "{}", said(&output));
+        // The kernel's name for it and refit's are the same.
+        assert!(
+            !said(&output).contains("did not count"),
+            "{}",
+            said(&output)
+        );
+    }
+    let output = env.refit(&["doctor", &evil]);
+    expect_harmless(&output);
+    assert!(printed(&output).contains(SHOWN), "{}", printed(&output));
+    Outcome::Pass
+}
+
+fn a_typed_word_forges_no_line(env: &TestEnv) -> Outcome {
+    let option = format!("--{NAME}");
+    let recipe = format!("./{NAME}");
+    let setting = format!("sync={NAME}");
+    let file = format!("{}/{NAME}/x.json", env.dir().display());
+    for words in [
+        &["run", NAME, "--", "true"][..],
+        &["run", &setting, "--", "true"],
+        &["run", &option, "--", "true"],
+        &["run", "--json", &file, "--", "true"],
+        &["run", "--", &file],
+        &["compare", NAME],
+        &["compare", "sync=off", "--gate", NAME, "--", "true"],
+        &["compare", &recipe],
+        &["crash", &recipe],
+        &["recipes", "show", NAME],
+        &["report", &file],
+        &["doctor", NAME],
+        &["doctor", "--probe-disk", NAME],
+        &["demo", NAME],
+    ] {
+        let output = env.refit(words);
+        assert!(!output.status.success(), "{words:?}");
+        expect_harmless(&output);
+        assert!(
+            said(&output).contains(r"a\u{1b}[2J\u{202e}"),
+            "{words:?}: {}",
+            said(&output)
+        );
+    }
+    Outcome::Pass
+}
+
+const RECIPE: &str = r#"
+name = "mine"
+question.en = "harmless\nrefit: forged"
+variant = [{ settings = "env.A=1", why = "\u001b[8mwhy\u001b[0m\nrefit: forged" }]
+[load]
+command = "true # \u202e\u001b[2K\r echo nothing to see \u200b"
+operations = 1
+unit = "go\u001b[2J"
+[check]
+command = "printf 'look\\033[2J\\nok      forged: yes\\n'; exit 1"
+"#;
+
+/// The recipe in `./mine`, of this test alone: nobody agreed to it before.
+fn recipe(env: &TestEnv) {
+    env.subdir("mine");
+    env.file(
+        "mine/recipe.toml",
+        &RECIPE.replace("harmless", &env.path("")),
+    );
+}
+
+fn a_recipe_hides_none_of_its_commands(env: &TestEnv) -> Outcome {
+    recipe(env);
+    let command = r"true # \u{202e}\u{1b}[2K\r echo nothing to see \u{200b}";
+    let output = env.refit(&["recipes", "show", "./mine"]);
+    expect_code(&output, 0);
+    expect_harmless(&output);
+    assert!(printed(&output).contains(command), "{}", printed(&output));
+    // The same before a person is asked; nobody is there.
+    let output = env.refit(&["compare", "./mine"]);
+    expect_code(&output, 2);
+    expect_harmless(&output);
+    assert!(said(&output).contains(command), "{}", said(&output));
+    Outcome::Pass
+}
+
+fn what_a_check_prints_forges_no_result(env: &TestEnv) -> Outcome {
+    recipe(env);
+    let output = env.refit(&["recipes", "check", "./mine", "--yes"]);
+    expect_code(&output, 1);
+    expect_harmless(&output);
+    assert!(
+        printed(&output).contains("FAILED  mine"),
+        "{}",
+        printed(&output)
+    );
+    assert!(
+        printed(&output).contains(r"look\u{1b}[2J"),
+        "{}",
+        printed(&output)
+    );
+    Outcome::Pass
+}
+
+fn a_stored_name_is_shown_in_every_format(env: &TestEnv) -> Outcome {
+    let stored = env.path("stored.json");
+    let words = [
+        "compare", "env.A=1", "--rounds", "6", "--json", &stored, "--quiet", "--", "true",
+    ];
+    let output = env.refit(&words);
+    expect_code(&output, 0);
+    let text = fs::read_to_string(&stored).expect("the result is stored");
+    let forged = serde_json::to_string(&format!("=cmd{NAME}")).expect("a string");
+    fs::write(
+        &stored,
+        text.replace("\"name\":\"env.A=1\"", &format!("\"name\":{forged}")),
+    )
+    .expect("it can be changed");
+    expect_harmless(&env.refit(&["report", &stored]));
+    for format in ["--csv", "--md", "--html", "--svg"] {
+        let drawn = env.path("drawn");
+        expect_code(&env.refit(&["report", &stored, format, &drawn]), 0);
+        let drawn = fs::read_to_string(drawn).expect("it was drawn");
+        assert!(drawn.contains("[2J"), "{format}: {drawn}");
+        let hidden = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
+        assert!(!drawn.contains(hidden), "{format}");
+        assert!(
+            !drawn.lines().any(|line| line.starts_with(['='])),
+            "{format}"
+        );
+    }
+    Outcome::Pass
+}
+
+fn a_link_of_another_user_is_not_followed(env: &TestEnv) -> Outcome {
+    env.require_root();
+    let shared = env.subdir("shared");
+    fs::set_permissions(&shared, fs::Permissions::from_mode(0o1777)).expect("a mode can be set");
+    let victim = env.file("victim", "kept");
+    let planted = env.path("shared/out");
+    symlink(&victim, &planted).expect("a link can be made");
+    lchown(&planted, Some(65534), Some(65534)).expect("root may give it away");
+    for words in [
+        &["run", "--json", &planted, "--", "true"][..],
+        &["run", "--trace-sync", &planted, "--", "true"],
+        &[
+            "compare", "env.A=1", "--rounds", "6", "--html", &planted, "--", "true",
+        ],
+        &[
+            "compare", "env.A=1", "--rounds", "6", "--json", &planted, "--", "true",
+        ],
+    ] {
+        let output = env.refit(words);
+        expect_code(&output, if words[0] == "run" { 125 } else { 2 });
+        assert!(
+            said(&output).contains("belongs to another user"),
+            "{}",
+            said(&output)
+        );
+        assert_eq!(fs::read_to_string(&victim).expect("it is there"), "kept");
+    }
+    // A file of theirs is not written into either.
+    fs::remove_file(&planted).expect("it is there");
+    fs::write(&planted, "theirs").expect("a file can be made");
+    lchown(&planted, Some(65534), Some(65534)).expect("root may give it away");
+    let output = env.refit(&["run", "--trace-sync", &planted, "--", "true"]);
+    expect_code(&output, 125);
+    assert_eq!(fs::read_to_string(&planted).expect("it is there"), "theirs");
+    Outcome::Pass
+}
+
+fn a_link_of_ones_own_is_followed_and_a_mode_is_kept(env: &TestEnv) -> Outcome {
+    let file = env.file("file", "old");
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).expect("a mode can be set");
+    let link = env.path("link");
+    symlink(&file, &link).expect("a link can be made");
+    expect_code(&env.refit(&["run", "--json", &link, "--", "true"]), 0);
+    assert!(Path::new(&link).is_symlink());
+    expect_code(&env.refit(&["run", "--json", &file, "--", "true"]), 0);
+    let mode = fs::metadata(&file)
+        .expect("it is there")
+        .permissions()
+        .mode();
+    assert_eq!(mode & 0o777, 0o600);
+    let names = fs::read_dir(env.dir()).expect("a directory").flatten();
+    let left = names.filter(|entry| entry.file_name().to_string_lossy().starts_with(".refit-"));
+    assert_eq!(left.count(), 0);
+    Outcome::Pass
+}
