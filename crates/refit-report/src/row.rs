@@ -123,6 +123,10 @@ pub fn table<'a>(experiment: &Experiment, rows: &[Row<'a>]) -> Table<'a> {
     let cells =
         |of: for<'b> fn(&'b Row<'a>) -> &'b str| rows.iter().map(move |row| of(row).to_owned());
     let [side, syncs] = side_titles(experiment);
+    // Of small programs the kernel does not tell the memory: a column of it says nothing.
+    let is_known = |row: &Row| !["", "unknown"].contains(&&*row.sides[0]);
+    let is_known = rows.iter().any(is_known);
+    let side = is_known.then(|| Column::numbers(side, cells(|row| &row.sides[0])));
     let level = format!("{} interval", format::magnitude(1.0 - OVERALL_ALPHA));
     let verdicts = rows.iter().map(|row| (row.verdict.clone(), row.tone));
     Table {
@@ -137,11 +141,13 @@ pub fn table<'a>(experiment: &Experiment, rows: &[Row<'a>]) -> Table<'a> {
             experiment.delta,
         )),
         verdict: Column::verdicts("verdict", verdicts),
-        extras: vec![
-            Column::numbers(side, cells(|row| &row.sides[0])),
-            Column::words(syncs, cells(|row| &row.sides[1])),
-            Column::words("class", cells(|row| &row.class)),
-        ],
+        extras: side
+            .into_iter()
+            .chain([
+                Column::words(syncs, cells(|row| &row.sides[1])),
+                Column::words("class", cells(|row| &row.class)),
+            ])
+            .collect(),
     }
 }
 
@@ -373,6 +379,22 @@ mod tests {
             [&rows[0].sides[0], &rows[1].sides[0]],
             ["unknown", "38 MiB"]
         );
+    }
+
+    #[test]
+    fn what_is_unknown_of_all_has_no_column() {
+        let mut experiment = sample::experiment();
+        let titles = |experiment: &Comparison| {
+            let rows = rows(experiment);
+            let table = table(experiment, &rows);
+            let columns = table.extras.into_iter();
+            columns.map(|column| column.title).collect::<Vec<_>>()
+        };
+        assert_eq!(titles(&experiment), ["max RSS", "syncs", "class"]);
+        for run in experiment.runs.iter_mut() {
+            run.run.metrics.usage.max_rss_bytes = None;
+        }
+        assert_eq!(titles(&experiment), ["syncs", "class"]);
     }
 
     #[test]
