@@ -99,6 +99,43 @@ fn syncs_are_answered_and_their_probes_are_not() {
 }
 
 #[test]
+fn a_filter_without_a_listener_says_that_it_is_there() {
+    const I386_MMAP: u32 = 90;
+    for syncs in [Syncs::Succeed, Syncs::Leave] {
+        let alone = filter(syncs, Rings::Leave, false);
+        assert!(alone.len() <= 256, "the policy has room: {}", alone.len());
+        let asked = |arch, number, offset| answer(&alone, arch, number, with(5, offset));
+        let is_there = SUCCEED | FILTER_IS_THERE;
+        assert_eq!(asked(AUDIT_ARCH_X86_64, MMAP, COOKIE), is_there);
+        for other in [
+            0,
+            4096,
+            COOKIE & 0xffff_ffff,
+            COOKIE >> 32 << 32,
+            COOKIE + 1,
+        ] {
+            assert_eq!(asked(AUDIT_ARCH_X86_64, MMAP, other), ALLOW);
+        }
+        assert_eq!(asked(AUDIT_ARCH_I386, I386_MMAP, COOKIE), ALLOW);
+    }
+    let listened = filter(Syncs::Ask, Rings::Leave, true);
+    assert_eq!(
+        answer(&listened, AUDIT_ARCH_X86_64, MMAP, with(5, COOKIE)),
+        ALLOW
+    );
+}
+
+#[test]
+fn an_instruction_has_the_bytes_of_the_kernels() {
+    let instruction = jump(EQUAL, 0x0102_0304, 5, 6);
+    let bytes = to_policy(instruction).to_ne_bytes();
+    // struct sock_filter (linux/filter.h): code, jt, jf, k.
+    assert_eq!(bytes[..2], (EQUAL as u16).to_ne_bytes());
+    assert_eq!(bytes[2..4], [5, 6]);
+    assert_eq!(bytes[4..], 0x0102_0304_u32.to_ne_bytes());
+}
+
+#[test]
 fn the_cookie_is_let_through_and_its_halves_are_not() {
     let filter = filter(Syncs::Succeed, Rings::Leave, true);
     let says = |arch, number, value| answer(&filter, arch, number, with(5, value));
