@@ -27,13 +27,16 @@ mod recording;
 pub mod records;
 pub mod report;
 mod request;
+mod requirements;
 mod sectors;
 mod smtp;
 mod states;
 mod sys;
+pub mod tally;
 mod trial;
 
 pub use error::CrashError;
 pub use report::CrashReport;
 pub use request::{Program, Request, Typed};
-pub use trial::{Progress, crash, file_name as directory_name, machine_lacks, missing};
+pub use requirements::{machine_lacks, missing};
+pub use trial::{Progress, crash, file_name as directory_name};

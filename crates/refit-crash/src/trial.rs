@@ -13,7 +13,6 @@ use refit_knobs::{Class, Settings};
 
 use crate::cuts;
 use crate::error::{CrashError, io_error};
-use crate::filesystem::Kind as FsKind;
 use crate::inspection::{self, Inspection};
 use crate::isolated::isolated;
 use crate::paths::Paths;
@@ -22,6 +21,7 @@ use crate::recorded_run::RecordedRun;
 use crate::recording;
 use crate::report::{BASELINE, CONTROL, CrashReport, Mode, RecordSummary, Role, SCHEMA, State};
 use crate::request::{Program, Request};
+use crate::requirements::missing;
 
 /// Cuts of the control. It has to show a loss; its losses are not counted.
 const CONTROL_CUTS: usize = 12;
@@ -42,50 +42,6 @@ pub fn crash(request: &Request, progress: &mut impl Progress) -> Result<CrashRep
         return Err(CrashError::Missing(missing));
     }
     isolated(|| Trial::new(request, progress)?.run())
-}
-
-/// What the machine lacks for this request.
-#[must_use]
-pub fn missing(request: &Request) -> Vec<String> {
-    let mut missing = machine_lacks(request.filesystem.kind);
-    if let Some(program) = request.check.program()
-        && !is_installed(&program)
-    {
-        missing.push(format!(
-            "{} is not installed; the check needs it",
-            program.display()
-        ));
-    }
-    missing
-}
-
-/// What the machine lacks for any simulated power cut.
-#[must_use]
-pub fn machine_lacks(kind: FsKind) -> Vec<String> {
-    let mut missing = Vec::new();
-    if !rustix::process::geteuid().is_root() {
-        missing.push("root is needed to mount file systems".to_owned());
-        return missing;
-    }
-    for (path, what) in [("/dev/fuse", "FUSE"), ("/dev/loop-control", "loop devices")] {
-        let opened = fs::File::options().read(true).write(true).open(path);
-        if let Err(error) = opened {
-            missing.push(format!("{what}: {path}: {error}"));
-        }
-    }
-    let mkfs = format!("mkfs.{}", kind.name());
-    if !is_installed(mkfs.as_ref()) {
-        missing.push(format!("{mkfs} is not installed"));
-    }
-    missing
-}
-
-fn is_installed(program: &std::path::Path) -> bool {
-    if program.is_absolute() {
-        return program.exists();
-    }
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).any(|dir| dir.join(program).exists())
 }
 
 struct Trial<'a, P> {

@@ -3,14 +3,15 @@
 //! The comments of the fields are the descriptions in docs/recipe.schema.json. What ends in
 //! "(code)" is checked by refit only: a schema cannot express it.
 
-use std::collections::BTreeMap;
-use std::fmt;
+mod conf;
 
-use refit_knobs::Class;
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::de::{self, MapAccess, Visitor};
-use serde::{Deserialize, Deserializer};
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
 use serde_json::{Value, json};
+
+pub use conf::{Conf, ConfEntry};
 
 use crate::metrics::{Direction, LoadUnit, built_in};
 use crate::quantities::{Size, Time};
@@ -318,92 +319,6 @@ pub struct VariantEntry {
     pub settings: String,
     /// why the variant is worth trying
     pub why: String,
-}
-
-/// A knob of the configuration: what it is, and its values.
-#[derive(Clone, Debug, Default)]
-pub struct Conf {
-    /// What it is.
-    pub about: String,
-    /// By name.
-    pub values: BTreeMap<String, ConfEntry>,
-}
-
-/// an edit, or a command with its inverse
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(extend("oneOf" = [
-    { "required": ["file", "to"], "properties": { "command": false, "inverse": false } },
-    {
-        "required": ["command", "inverse"],
-        "properties": { "file": false, "from": false, "to": false },
-    },
-]))]
-pub struct ConfEntry {
-    /// what the value risks
-    pub class: Class,
-    /// the file to edit, in the instance's directory
-    #[schemars(extend("not" = { "pattern": r"^/|(^|/)\.\.(/|$)" }))]
-    pub file: Option<String>,
-    /// whole lines that stand in the file once and are replaced; without them `to` is added at
-    /// the end
-    #[schemars(length(min = 1))]
-    pub from: Option<String>,
-    /// the lines that replace them
-    #[schemars(length(min = 1))]
-    pub to: Option<String>,
-    /// a command that makes the change
-    pub command: Option<String>,
-    /// a command that takes the change back
-    pub inverse: Option<String>,
-}
-
-impl<'de> Deserialize<'de> for Conf {
-    /// By hand: apart from `about` every key is a value, and a wrong one keeps its line.
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Conf, D::Error> {
-        struct Table;
-        impl<'de> Visitor<'de> for Table {
-            type Value = Conf;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a table with `about` and values")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Conf, A::Error> {
-                let mut conf = Conf::default();
-                while let Some(key) = map.next_key::<String>()? {
-                    if key == "about" {
-                        conf.about = map.next_value()?;
-                    } else {
-                        conf.values.insert(key, map.next_value()?);
-                    }
-                }
-                if conf.values.is_empty() {
-                    return Err(de::Error::custom("a knob needs at least one value"));
-                }
-                Ok(conf)
-            }
-        }
-        deserializer.deserialize_map(Table)
-    }
-}
-
-impl JsonSchema for Conf {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "Conf".into()
-    }
-
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        json_schema!({
-            "description": "a knob: `about`, and its values by name",
-            "type": "object",
-            "properties": { "about": { "description": "what the knob is", "type": "string" } },
-            "additionalProperties": generator.subschema_for::<ConfEntry>(),
-            "minProperties": 1,
-            "if": { "required": ["about"] },
-            "then": { "minProperties": 2 },
-        })
-    }
 }
 
 /// The JSON Schema of recipe.toml.

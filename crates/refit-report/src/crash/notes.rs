@@ -1,7 +1,8 @@
 //! The sentences beneath the table: what it takes to believe it, or not to.
 
 use refit_crash::CrashReport;
-use refit_crash::report::{Harm, Role, Tally};
+use refit_crash::report::{Harm, Role};
+use refit_crash::tally::Tally;
 use refit_run::{Coverage, FilterReport};
 
 use super::row::{Row, age, plural_images, reopen, takes_everything};

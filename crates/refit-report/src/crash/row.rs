@@ -1,7 +1,8 @@
 //! What is said of one mode, the same in every format.
 
 use refit_crash::CrashReport;
-use refit_crash::report::{Harm, Mode, Role, Tally};
+use refit_crash::report::{Harm, Mode, Role};
+use refit_crash::tally::Tally;
 
 use crate::format::{self, number};
 use crate::paint::Tone;
