@@ -1,4 +1,4 @@
-# Debian 12; elsewhere scripts/setup says what it misses. `make help` lists the targets.
+# Debian 12; elsewhere scripts/setup names what it misses. `make help` lists the targets.
 CARGO  ?= cargo
 PREFIX ?= /usr/local
 TARGET := $(or $(CARGO_TARGET_DIR),target)/x86_64-unknown-linux-gnu
@@ -47,7 +47,7 @@ bench: ## side by side with peers
 	$(MAKE) all
 	bench/run
 
-# BUDGET=3m is for each recipe; without it each takes what it says itself.
+# BUDGET=3m is for each recipe; without it each has its own.
 gallery: ## run every recipe, and write docs/gallery.md
 	scripts/setup test
 	$(MAKE) all

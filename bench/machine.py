@@ -31,7 +31,7 @@ def read(path):
         return ""
 
 
-def said(words):
+def output(words):
     """The first line of a command's output, or nothing."""
     try:
         done = subprocess.run(words, capture_output=True, text=True, check=False, cwd=REPOSITORY)
@@ -48,14 +48,14 @@ def initdb():
 
 def commit():
     """The commit, and whether what is on disk (but for what this program writes) is that commit."""
-    head = said(["git", "rev-parse", "HEAD"])
+    head = output(["git", "rev-parse", "HEAD"])
     changes = ["git", "status", "--porcelain", "--", ".", ":!bench/RESULTS.md", ":!bench/results"]
-    dirty = bool(said(changes))
+    dirty = bool(output(changes))
     return head or "unknown", dirty
 
 
 def mount(path):
-    options = said(["findmnt", "-n", "-o", "FSTYPE,OPTIONS", "-T", path])
+    options = output(["findmnt", "-n", "-o", "FSTYPE,OPTIONS", "-T", path])
     return re.sub(r"\s+", " ", options) or "unknown"
 
 
@@ -88,11 +88,11 @@ def fingerprint(disk, memory, refit):
     with open(refit, "rb") as file:
         digest = hashlib.sha256(file.read()).hexdigest()
     ram = re.search(r"MemTotal:\s+(\d+)", read("/proc/meminfo"))
-    hypervisor = said(["systemd-detect-virt", "--vm"])
+    hypervisor = output(["systemd-detect-virt", "--vm"])
     table = {
         "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
         "commit": head + (" with uncommitted changes" if dirty else ""),
-        "refit": f"{said([refit, '--version'])}, sha256 {digest[:16]}",
+        "refit": f"{output([refit, '--version'])}, sha256 {digest[:16]}",
         "CPU": processor() + (f" (virtual machine: {hypervisor})" if hypervisor else ""),
         "cores": str(os.cpu_count()),
         "memory": f"{int(ram[1]) / 2**20:.1f} GiB" if ram else "unknown",
@@ -103,5 +103,5 @@ def fingerprint(disk, memory, refit):
         "user": "root" if os.geteuid() == 0 else "not root",
     }
     for name, words in VERSIONS.items():
-        table[name] = said([initdb() if word == "@initdb" else word for word in words]) or "not there"
+        table[name] = output([initdb() if word == "@initdb" else word for word in words]) or "not there"
     return table

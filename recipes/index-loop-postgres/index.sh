@@ -12,7 +12,7 @@ case $1 in
 add)
 	status=0
 	client -c "CREATE INDEX CONCURRENTLY $2 ON orders ($columns)" || status=$?
-	# One that failed half-way stays behind: no plan uses it, every write maintains it, and IF NOT EXISTS takes it for there.
+	# One that failed half-way is not removed: no plan uses it, every write maintains it, and IF NOT EXISTS takes it for there.
 	if [ "$(client -c "SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass('$2')")" = f ]; then
 		client -c "DROP INDEX CONCURRENTLY $2"
 		echo "CREATE INDEX CONCURRENTLY left $2 INVALID; it was dropped" >&2

@@ -1,5 +1,5 @@
 #!/bin/sh
-# $REFIT_OPERATIONS orders come in, a hundred to a transaction; behind each hundred a customer looks at his last
+# $REFIT_OPERATIONS orders come in, a hundred to a transaction; after each hundred a customer looks at his last
 # twenty. The server's clock is asked in the client's own session, so that no start of a client is in it.
 set -eu
 . "$REFIT_RECIPE/server.sh"

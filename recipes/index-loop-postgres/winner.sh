@@ -4,10 +4,10 @@
 # usage: sh winner.sh NAME CLIENT…          CLIENT… is psql with what it needs to reach the database
 #        sh winner.sh customer_day psql shop                to be read
 #        sh winner.sh customer_day psql shop | psql shop    to be done
-#        sh winner.sh customer_day psql shop >>schema.sql   for sqldef, behind its exported schema
+#        sh winner.sh customer_day psql shop >>schema.sql   for sqldef, after its exported schema
 #
 # The catalog decides, and not a parser of SQL: where an index of these columns is there already, under any name, nothing
-# is to be done. An INVALID one, which CREATE INDEX CONCURRENTLY leaves behind when it fails, is none.
+# is to be done. An INVALID one, which CREATE INDEX CONCURRENTLY leaves when it fails, does not count.
 set -eu
 if [ $# -lt 2 ]; then
 	sed -n '4,7s/^# \{0,1\}//p' "$0" >&2

@@ -1,6 +1,6 @@
-"""Orders come in, a hundred to a transaction; behind each hundred a customer looks at his last twenty.
+"""Orders come in, a hundred to a transaction; after each hundred a customer looks at his last twenty.
 
-usage: load.py COUNT FIRST: so many orders behind row FIRST of ./shop.db, and what was read to ./answers.
+usage: load.py COUNT FIRST: so many orders after row FIRST of ./shop.db, and what was read to ./answers.
 """
 
 import sqlite3

@@ -4,7 +4,7 @@
 # usage: sh winner.sh NAME FILE
 #        sh winner.sh customer_day shop.db                       to be read
 #        sh winner.sh customer_day shop.db | sqlite3 shop.db     to be done
-#        sh winner.sh customer_day shop.db >>schema.sql          for sqldef, behind its exported schema
+#        sh winner.sh customer_day shop.db >>schema.sql          for sqldef, after its exported schema
 #
 # The catalog decides, and not a parser of SQL: where an index of these columns is there already, under any name, nothing
 # is to be done. A partial one (WHERE) is none.

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Ends the server. An index that nobody uses and everybody maintains is not left behind.
+# Ends the server. An index that nobody uses and everybody maintains does not stay.
 set -eu
 . "$REFIT_RECIPE/server.sh"
 ignored=$(client -BN -e "SELECT DISTINCT index_name FROM information_schema.STATISTICS WHERE table_schema = 'shop' AND ignored = 'YES'")

@@ -4,7 +4,7 @@
 # usage: sh winner.sh NAME CLIENT…          CLIENT… is mariadb with what it needs to reach the database
 #        sh winner.sh customer_day mariadb shop                   to be read
 #        sh winner.sh customer_day mariadb shop | mariadb shop    to be done
-#        sh winner.sh customer_day mariadb shop >>schema.sql      for sqldef, behind its exported schema
+#        sh winner.sh customer_day mariadb shop >>schema.sql      for sqldef, after its exported schema
 #
 # The catalog decides, and not a parser of SQL: where an index of these columns is there already, under any name, nothing
 # is to be done. One that is IGNORED is not left so: no plan uses it, every write maintains it, and sqldef cannot read it.

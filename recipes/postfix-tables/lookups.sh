@@ -1,5 +1,5 @@
 #!/bin/sh
-# Asks the table for all keys, in one process as Postfix's daemons do, and says how fast its answers are, and how many
+# Asks the table for all keys, in one process as Postfix's daemons do, and prints how fast its answers are, and how many
 # of them are those of the table it stands for. What that means is a kind's own: randmap's answer has to be one of its
 # members, upcase's is the same but for its case.
 set -eu

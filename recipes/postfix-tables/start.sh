@@ -6,7 +6,7 @@ if [ -e use-mapd ]; then
 	mkfifo ready
 	# Not Postfix's child: its master does not expect any that it did not start.
 	(./mapd "$REFIT_PORT_MAPD" users users.rb >ready & echo $! >mapd.pid)
-	# Without a word it has ended, and said why.
+	# No line: it has ended, and its log has the reason.
 	read -r _ <ready || exit 1
 fi
 

@@ -1,5 +1,5 @@
 #!/bin/sh
-# The same answers from every JIT compiler, and MJIT did what its variant says: without a compiler or Ruby's header it
+# The same answers from every JIT compiler, and MJIT did what its variant asks for: without a compiler or Ruby's header it
 # would only have interpreted.
 set -eu
 fail() {

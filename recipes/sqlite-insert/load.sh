@@ -1,5 +1,5 @@
 #!/bin/sh
-# Each INSERT is a transaction of its own, as in a program that never heard of BEGIN.
+# Each INSERT is a transaction of its own, as in a program that does not use BEGIN.
 set -eu
 . ./sqlite.conf
 # -init: nobody's ~/.sqliterc.

@@ -26,13 +26,13 @@ for step; do
 		smtp-source -s 5 -m "${step#hold:}" -l 2000 -f a@refit.test -t b@held.test "$address:2525" ;;
 	purge) # and gives up
 		postsuper -c "$dir/conf" -d ALL hold ;;
-	by-hand:*) # To whom. postdrop is setgid, and so reads /etc/postfix whatever the environment says.
+	by-hand:*) # To whom. postdrop is setgid, and so reads /etc/postfix whatever is in the environment.
 		unshare --mount sh -eu -c '
 			mount --bind "$1" /etc/postfix
 			printf "Subject: by hand\n\nby hand\n" | sendmail -f a@refit.test "$2"
 		' sh "$dir/conf" "${step#by-hand:}" ;;
 	drain)
-		# Twice: a mail about another enters behind our back while the other one is still there.
+		# Twice: a mail about another is added unseen while the other one is still there.
 		while [ -n "$(on_their_way && on_their_way)" ]; do sleep 0.05; done ;;
 	stop) # postfix(1) waits for the master only
 		postfix -c "$dir/conf" stop
