@@ -12,6 +12,7 @@ pub const TESTS: &[Test] = &[
     test!(without_syncs_no_setting_of_syncs_is_judged),
     test!(a_swap_that_took_in_a_part_is_told),
     test!(an_allocator_that_did_not_take_is_disqualified),
+    test!(debians_redis_keeps_the_allocator_that_it_links),
     test!(what_cannot_be_seen_disqualifies_nothing),
 ];
 
@@ -156,6 +157,30 @@ fn an_allocator_that_did_not_take_is_disqualified(env: &TestEnv) -> Outcome {
     let object = report["executables"][0]["malloc_object"].to_string();
     assert!(object.contains("libc.so.6"), "{setting}: {object}");
     assert_eq!(report["settings"][0]["in_effect"], "everywhere");
+    Outcome::Pass
+}
+
+fn debians_redis_keeps_the_allocator_that_it_links(env: &TestEnv) -> Outcome {
+    env.require_command("redis-server");
+    let libc = "malloc=/usr/lib/x86_64-linux-gnu/libc.so.6";
+    let args = [
+        "--rounds",
+        "16",
+        "malloc=glibc",
+        libc,
+        "--",
+        "redis-server",
+        "--version",
+    ];
+    let (output, result) = compare(env, &args);
+    expect_code(&output, 0);
+    let why = reason(&result, "malloc=glibc");
+    assert!(
+        why.contains("malloc is served by libjemalloc.so.2") && why.contains(libc),
+        "{why}"
+    );
+    let (_, advised) = variant(&result, libc);
+    assert_eq!(advised["settings"][0]["in_effect"], "everywhere");
     Outcome::Pass
 }
 
