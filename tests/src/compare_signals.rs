@@ -17,6 +17,7 @@ use crate::{sys, test};
 pub const TESTS: &[Test] = &[
     test!(one_interruption_finishes_the_round_pair),
     test!(each_signal_prints_what_there_is_and_has_its_code),
+    test!(a_signal_that_it_was_started_to_ignore_interrupts_nothing),
     test!(an_interruption_of_the_warm_up_shows_its_runs),
     test!(the_second_interruption_ends_it_at_once),
     test!(ctrl_c_in_a_hook_ends_it_with_a_result),
@@ -140,6 +141,29 @@ fn each_signal_prints_what_there_is_and_has_its_code(env: &TestEnv) -> Outcome {
     // What is settled is an answer.
     stops(libc::SIGTERM, &[], &apart, 10, 0);
     stops(libc::SIGTERM, &["--gate", "wall<+50%"], &apart, 10, 1);
+    Outcome::Pass
+}
+
+/// As nohup(1) starts it.
+fn a_signal_that_it_was_started_to_ignore_interrupts_nothing(env: &TestEnv) -> Outcome {
+    let log = env.path("log");
+    let script = format!(
+        "trap '' HUP; exec {} compare --json result.json --rounds 12 --precision 0.0001% env.A=1 -- sh -c 'echo >>{log}; sleep 0.02'",
+        crate::test_env::refit_path()
+    );
+    let mut shell = env.command("sh");
+    shell.args(["-c", &script]);
+    shell.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = shell.spawn().expect("there is a shell");
+    wait_until("a run", || lines(env, "log") >= 8);
+    send(&child, libc::SIGHUP);
+    let output = end(child);
+    expect_code(&output, 0);
+    let result = result(env);
+    assert_eq!(
+        (&result["interrupted"], &result["plan"]["pairs"]),
+        (&json!(false), &json!(6))
+    );
     Outcome::Pass
 }
 

@@ -17,7 +17,8 @@ static NOTICE: OnceLock<Notice> = OnceLock::new();
 
 /// Counts it. The signals are blocked and waited for, so this runs in no signal handler.
 pub(super) fn note_interruption(signal: i32) {
-    if [libc::SIGINT, libc::SIGTERM, libc::SIGHUP].contains(&signal) {
+    let asks = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP].contains(&signal);
+    if asks && !is_ignored(signal) {
         let before = INTERRUPTIONS.fetch_add(1, Ordering::Relaxed);
         if before == 0 {
             SIGNAL.store(signal, Ordering::Relaxed);
@@ -25,6 +26,18 @@ pub(super) fn note_interruption(signal: i32) {
         if let Some(notice) = NOTICE.get() {
             notice(before + 1);
         }
+    }
+}
+
+/// Whether refit was started with this signal ignored, as nohup(1) does with SIGHUP. A
+/// blocked signal is kept for sigtimedwait(2) even then (kernel/signal.c, `sig_ignored`).
+fn is_ignored(signal: i32) -> bool {
+    // SAFETY: without a new action the call only fills `old`, which is ours; all zero
+    // bytes are a valid sigaction.
+    unsafe {
+        let mut old: libc::sigaction = std::mem::zeroed();
+        libc::sigaction(signal, std::ptr::null(), &raw mut old) == 0
+            && old.sa_sigaction == libc::SIG_IGN
     }
 }
 
