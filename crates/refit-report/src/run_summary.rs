@@ -4,6 +4,8 @@ mod coverage;
 mod waits;
 mod witness;
 
+pub use witness::who;
+
 use std::fmt::Write;
 
 use refit_run::{

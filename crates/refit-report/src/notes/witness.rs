@@ -6,6 +6,7 @@ use refit_run::{Caller, Testimony, Witnessed};
 use super::{Note, note};
 use crate::format;
 use crate::paint::Tone;
+use crate::run_summary::who;
 
 /// Callers of a variant that are named.
 const MOST: usize = 3;
@@ -61,21 +62,16 @@ fn seen_part(variant: &VariantRecord, seen: &Witnessed, what: &str) -> String {
 }
 
 fn callers(all: &[Caller]) -> String {
-    let named = all.iter().take(MOST).map(|caller| {
-        let path = caller.executable.as_deref().unwrap_or("?");
-        let name = format::file_name(path);
-        let worker = if caller.io_uring_worker {
-            ", io_uring worker"
-        } else {
-            ""
-        };
-        format!("{name}{worker}")
-    });
-    let named: Vec<String> = named.collect();
-    match all.len().saturating_sub(MOST) {
-        _ if named.is_empty() => String::new(),
-        0 => format!(" ({})", named.join("; ")),
-        more => format!(" ({}; and {more} more)", named.join("; ")),
+    let named = all.iter().take(MOST);
+    let mut named: Vec<String> = named
+        .map(|caller| who(caller.executable.as_deref(), caller.io_uring_worker))
+        .collect();
+    if all.len() > MOST {
+        named.push(format!("and {} more", all.len() - MOST));
+    }
+    match named.as_slice() {
+        [] => String::new(),
+        named => format!(" ({})", named.join("; ")),
     }
 }
 
@@ -120,7 +116,7 @@ mod tests {
         assert_eq!(
             text(&experiment),
             "at the baseline 1,812 durable calls reached ext4; \
-             with sync=off 100 (fio, io_uring worker; fio)"
+             with sync=off 100 (fio (io_uring worker); fio)"
         );
     }
 

@@ -29,18 +29,22 @@ pub fn ticks(scale: &Scale) -> Vec<f64> {
             .find(|step| (high - low) / *step <= MOST as f64);
         return even(fits.unwrap_or(&STEPS[STEPS.len() - 1]));
     }
-    let powers = |mantissas: &[f64]| -> Vec<f64> {
-        let ratios =
-            (-12..=12).flat_map(|n| mantissas.iter().map(move |m| m * 10.0_f64.powi(n) - 1.0));
-        ratios
-            .filter(|change| (low..=high).contains(change))
-            .collect()
+    let ratios = powers(1.0 + low, 1.0 + high);
+    ratios.into_iter().map(|ratio| ratio - 1.0).collect()
+}
+
+/// Round values between two: 1, 2 and 5 of each power of ten, or the powers alone where
+/// these are many.
+pub fn powers(low: f64, high: f64) -> Vec<f64> {
+    let of = |mantissas: &[f64]| -> Vec<f64> {
+        let all = (-12..=18).flat_map(|n| mantissas.iter().map(move |m| m * 10.0_f64.powi(n)));
+        all.filter(|tick| (low..=high).contains(tick)).collect()
     };
-    let fine = powers(&[1.0, 2.0, 5.0]);
+    let fine = of(&[1.0, 2.0, 5.0]);
     if fine.len() <= MOST + 3 {
         fine
     } else {
-        powers(&[1.0])
+        of(&[1.0])
     }
 }
 

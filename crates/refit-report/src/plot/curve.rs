@@ -3,6 +3,7 @@
 use refit_lab::experiment::{Experiment, SeriesRecord};
 use refit_lab::{Comparison, Metric};
 
+use super::axis::powers;
 use super::{Anchor, GREY, LEFT, MARGIN, SMALL, TEXT, WIDTH, colour};
 use crate::format;
 use crate::row::{median, value};
@@ -68,7 +69,7 @@ pub fn draw(svg: &mut Svg, experiment: &Comparison, series: &SeriesRecord, top: 
         .metrics
         .first()
         .and_then(|name| experiment.metric(name));
-    for tick in ticks(low, high) {
+    for tick in powers(low, high) {
         svg.line([LEFT, y(tick)], [WIDTH - MARGIN, y(tick)], "#e4e4e4", &[]);
         if let Some(metric) = &unit {
             let label = value(experiment, metric, tick);
@@ -154,20 +155,6 @@ fn span(values: impl Iterator<Item = f64>) -> Option<[f64; 2]> {
     })
 }
 
-/// Round values: 1, 2 and 5 of each power of ten, or the powers alone where these are many.
-fn ticks(low: f64, high: f64) -> Vec<f64> {
-    let powers = |mantissas: &[f64]| -> Vec<f64> {
-        let all = (-12..=18).flat_map(|n| mantissas.iter().map(move |m| m * 10.0_f64.powi(n)));
-        all.filter(|tick| (low..=high).contains(tick)).collect()
-    };
-    let fine = powers(&[1.0, 2.0, 5.0]);
-    if fine.len() <= 12 {
-        fine
-    } else {
-        powers(&[1.0])
-    }
-}
-
 fn axis_label(at: f64) -> String {
     if at.fract() == 0.0 {
         format::count(at)
@@ -223,8 +210,8 @@ mod tests {
 
     #[test]
     fn ticks_are_round() {
-        assert_eq!(ticks(1.7, 23.0), [2.0, 5.0, 10.0, 20.0]);
-        assert_eq!(ticks(0.5, 0.5), [0.5]);
+        assert_eq!(powers(1.7, 23.0), [2.0, 5.0, 10.0, 20.0]);
+        assert_eq!(powers(0.5, 0.5), [0.5]);
         assert_eq!(span(std::iter::empty()), None);
     }
 }

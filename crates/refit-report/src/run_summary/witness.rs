@@ -66,7 +66,8 @@ fn testimony(report: &RunReport, seen: &Witnessed, about_syncs: bool) -> Vec<Str
     lines
 }
 
-fn who(executable: Option<&str>, io_uring_worker: bool) -> String {
+/// A caller by its executable.
+pub fn who(executable: Option<&str>, io_uring_worker: bool) -> String {
     let name = executable.map_or("?", file_name);
     if io_uring_worker {
         format!("{name} (io_uring worker)")
