@@ -191,7 +191,7 @@ fn what_refit_did_not_name_it_does_not_remove(env: &TestEnv) -> Outcome {
     }
     expect_code(&env.refit(&["run", "--quiet", "--", "true"]), 0);
     let words = [
-        "compare", "--quiet", "--rounds", "12", "sync=off", "--", "true",
+        "compare", "--quiet", "--rounds", "12", "env.A=1", "--", "true",
     ];
     expect_code(&env.refit(&words), 0);
     for directory in &foreign {

@@ -138,7 +138,7 @@ sh "$REFIT_RECIPE/winner.sh" none shop.db 2>&1 || echo "code $?"
          -- nothing is to be done: customer_day (customer_id, created_at) is there \
          winner.sh: another index has the name customer_day: (customer_id) code 1 \
          winner.sh: none.db is no SQLite file with a table orders code 1 \
-         winner.sh: there is no index none; there are: customer customer_day status  code 2"
+         winner.sh: there is no index none; there are: customer customer_day status code 2"
     );
     Outcome::Pass
 }

@@ -221,8 +221,8 @@ fn a_file_that_is_no_profile_starts_nothing(env: &TestEnv) -> Outcome {
     let deep = format!("{{\"samples_ns\":{}", "[".repeat(200_000));
     for (path, part) in [
         (env.path("gone"), "No such file"),
-        (env.subdir("directory"), "no regular file"),
-        (pipe, "no regular file"),
+        (env.subdir("directory"), "not a regular file"),
+        (pipe, "not a regular file"),
         (env.file("empty", ""), "cut short"),
         (env.file("deep", &deep), "is damaged"),
         (

@@ -53,7 +53,10 @@ fn a_declared_knob_acts_on_its_variant_alone_and_shows_its_class(env: &TestEnv) 
     ] {
         let (_, record) = variant(&result, name);
         assert_eq!(record["class"], class);
-        assert!(shown.contains(&format!("{class}: {name}")), "{shown}");
+        // Below the table, or in it where that is broad enough.
+        let is_shown = shown.contains(&format!("{class}: {name}"))
+            || (shown.lines()).any(|line| line.starts_with(name) && line.ends_with(class));
+        assert!(is_shown, "{shown}");
     }
     Outcome::Pass
 }

@@ -6,6 +6,7 @@ use refit_run::InEffect;
 use refit_stats::{ADVISABLE_TIMES, FEWEST_PAIRS};
 
 use super::{Note, note};
+use crate::answers;
 use crate::format;
 use crate::paint::Tone;
 use crate::row::{Row, is_service, main_metric, median, rows, value};
@@ -145,7 +146,8 @@ pub fn ranges(experiment: &Comparison) -> Option<Note> {
         Some(effect) => effect.interval.is_none(),
         None => row.variant.is_candidate(),
     };
-    if !rows.iter().any(unbounded) || experiment.runs.is_empty() {
+    // Exact answers are compared, and not measured.
+    if answers::is_exact(experiment) || !rows.iter().any(unbounded) || experiment.runs.is_empty() {
         return None;
     }
     let of = |row: &Row| {

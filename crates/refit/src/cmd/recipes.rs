@@ -184,6 +184,8 @@ fn check_one(recipe: &Recipe, args: &RecipeCheckArgs) -> Result<bool> {
             Ok(outcome) => ("ok     ", outcome),
             Err(reason) => ("FAILED ", reason),
         };
+        // What a check prints may have several lines.
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
         let seconds = checked.took.as_secs_f64();
         // A closed pipe does not end the check: the exit code still reports it.
         let _ = line(format!(
