@@ -1,10 +1,12 @@
 //! Whether a setting was in effect in the processes of a run. A swap that did not
 //! take is not a swap, and earns no verdict.
 
+use std::fs;
 use std::path::Path;
 
 use refit_knobs::{Allocator, AllocatorKind, Disk, Launch, Setting, Settings};
 use refit_launch::allocator::{self, KNOWN};
+use refit_meter::ElfFacts;
 use refit_session::{Calls, ExecutableReport, OPENING, sum};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -127,11 +129,13 @@ fn of_disk(disk: &Disk, run: &Run) -> InEffect {
 fn of_malloc(malloc: &Allocator, run: &Run) -> InEffect {
     let mut served = 0_u64;
     let mut others = Vec::new();
+    let mut hidden = false;
     for executable in &run.executables {
         match &executable.malloc_object {
             Some(object) if is_allocator(&malloc.kind, object) => {
                 served = served.saturating_add(executable.processes);
             }
+            Some(object) if is_address_only(executable, object) => hidden = true,
             Some(object) => others.push(served_by(executable, object, &malloc.kind)),
             // Only the filter reached it, or it could not tell.
             None => {}
@@ -143,10 +147,18 @@ fn of_malloc(malloc: &Allocator, run: &Run) -> InEffect {
     match (served, reason.is_empty()) {
         (0, true) => InEffect::Unknown,
         (_, true) => InEffect::Everywhere,
-        (0, false) if !hides_something(&run.coverage) => InEffect::Nowhere(reason),
+        (0, false) if !hidden && !hides_something(&run.coverage) => InEffect::Nowhere(reason),
         (0, false) => InEffect::Unknown,
         (_, false) => InEffect::Partly(reason),
     }
+}
+
+/// Whether the program only lends malloc its address: in an executable at a fixed
+/// address that takes the address of malloc, this is an entry of its own linkage table
+/// (ELF x86-64 psABI, "Function Addresses"), which leads to whoever really serves it.
+fn is_address_only(executable: &ExecutableReport, object: &str) -> bool {
+    object == executable.executable
+        && fs::read(object).is_ok_and(|file| !ElfFacts::read(&file).exports_malloc)
 }
 
 /// Whether the object that serves malloc is this allocator.
