@@ -1,5 +1,5 @@
-//! Which settings were in effect in the runs of their variant. A candidate of which
-//! none was is no variant of the program, and is disqualified.
+//! Which settings were in effect in the runs of their variant. A candidate is
+//! disqualified when none of its settings was.
 
 use refit_run::InEffect;
 

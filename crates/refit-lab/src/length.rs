@@ -64,7 +64,7 @@ impl<'a> Length<'a> {
         self.asked().unwrap_or(FEWEST_PAIRS).min(FEWEST_PAIRS)
     }
 
-    /// Round pairs that were asked for. There is no half of one.
+    /// Round pairs that `--rounds` asks for, at least one.
     fn asked(&self) -> Option<usize> {
         self.request.rounds.map(|rounds| (rounds / 2).max(1))
     }

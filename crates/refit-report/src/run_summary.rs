@@ -222,7 +222,7 @@ fn swapped_syncs(report: &RunReport, lines: &mut Vec<String>) {
     }
     let real = by_call(all, |calls| calls.real, ALL);
     let waited = sum(all, |calls| calls.waited_ns);
-    // Of one that is not in effect the reason is said already.
+    // A setting that is not in effect has been reported with its reason.
     let about_syncs = |s: &SettingReport| {
         s.setting.starts_with("sync") && !matches!(s.in_effect, InEffect::Nowhere(_))
     };

@@ -154,7 +154,7 @@ fn scopes(report: &RunReport, lines: &mut Vec<String>) {
             plural(coverage.not_delayed, "open or write")
         ));
     }
-    // Of a setting that is not in effect the reason is said already.
+    // Of a setting that is not in effect the reason has been reported.
     let said = |scope: &String| {
         let mut settings = report.settings.iter();
         settings.any(|setting| {

@@ -2,7 +2,7 @@
 //! of the command writes to either.
 //!
 //! Results come drawn from refit-report, and hold no character of others that a
-//! terminal would obey; what is said here is made printable here.
+//! terminal would obey; every message is made printable here.
 
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
@@ -62,7 +62,7 @@ pub fn failed(error: &anyhow::Error, code: u8) -> ExitCode {
     ExitCode::from(code)
 }
 
-/// Whether a person can be asked, and reads what is said.
+/// Whether a person can be asked, and reads what is asked.
 pub fn can_ask() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }
