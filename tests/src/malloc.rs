@@ -14,6 +14,7 @@ pub const TESTS: &[Test] = &[
     test!(options_reach_the_allocator_by_its_own_variable),
     test!(allocator_dir_comes_first),
     test!(an_own_malloc_is_told),
+    test!(an_address_of_malloc_in_the_program_is_no_malloc_of_its_own),
     test!(two_hundred_starts_of_each_kind_neither_hang_nor_crash).limit_seconds(400),
 ];
 
@@ -97,6 +98,31 @@ fn an_own_malloc_is_told(env: &TestEnv) -> Outcome {
     expect_code(&doctor, 0);
     let said = String::from_utf8_lossy(&doctor.stdout);
     assert!(said.contains("a malloc of its own"), "{said}");
+    Outcome::Pass
+}
+
+/// As Debian's python3 has one.
+fn an_address_of_malloc_in_the_program_is_no_malloc_of_its_own(env: &TestEnv) -> Outcome {
+    let program = env.program("malloc_address");
+    let address = env.run(&[&program]);
+    expect_code(&address, 0);
+    assert!(
+        address.stdout.starts_with(b"0x4"),
+        "not at a fixed address: {}",
+        described(&address)
+    );
+    for (setting, library) in ALLOCATORS {
+        let setting = format!("malloc={setting}");
+        for words in [vec![program.as_str()], vec!["/usr/bin/python3", "-c", ""]] {
+            let line = [vec!["run", &setting, "--"], words].concat();
+            let (output, report) = env.refit_json(&line);
+            expect_code(&output, 0);
+            let object = report["executables"][0]["malloc_object"].to_string();
+            assert!(object.contains(library), "{line:?}: {object}");
+            let summary = String::from_utf8_lossy(&output.stderr);
+            assert!(summary.contains("in 1 of 1 process"), "{summary}");
+        }
+    }
     Outcome::Pass
 }
 

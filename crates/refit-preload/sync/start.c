@@ -28,6 +28,11 @@
 /* As in next.c. */
 __asm__(".symver dlsym,dlsym@GLIBC_2.2.5");
 
+/* musl has none. */
+__asm__(".symver dladdr1,dladdr1@GLIBC_2.3.3");
+extern int dladdr1(const void *, Dl_info *, void **, int)
+	__attribute__((weak));
+
 extern char **environ;
 
 /* fork handlers: the name differs between libcs, so both are weak. */
@@ -66,6 +71,7 @@ static void find_executable(char *to, size_t size)
 struct owner_search {
 	uintptr_t address;
 	struct refit_image *image;
+	int is_program;
 };
 
 static int is_owner(struct dl_phdr_info *object, size_t size, void *argument)
@@ -79,9 +85,10 @@ static int is_owner(struct dl_phdr_info *object, size_t size, void *argument)
 		    search->address - start < part->p_memsz) {
 			struct refit_image *image = search->image;
 			/* The program itself has no name here. */
-			const char *name = object->dlpi_name[0]
-						   ? object->dlpi_name
-						   : image->executable;
+			search->is_program = !object->dlpi_name[0];
+			const char *name = search->is_program
+						   ? image->executable
+						   : object->dlpi_name;
 			prim_copy(image->malloc_object, name,
 				  sizeof image->malloc_object);
 			return 1;
@@ -90,15 +97,31 @@ static int is_owner(struct dl_phdr_info *object, size_t size, void *argument)
 	return 0;
 }
 
+/* An executable at a fixed address that takes the address of malloc has this
+ * function's address in its own linkage table (ELF x86-64 psABI, "Function
+ * Addresses"): its symbol has a value and is still undefined. */
+static int is_undefined(void *address)
+{
+	Dl_info about;
+	const ElfW(Sym) *symbol = NULL;
+	return dladdr1 &&
+	       dladdr1(address, &about, (void **)&symbol, RTLD_DL_SYMENT) &&
+	       symbol && symbol->st_shndx == SHN_UNDEF;
+}
+
 /* Not by dladdr, which reads every symbol of the C library: 0.1 ms for each
  * program that is started. */
 static void find_malloc(struct refit_image *image)
 {
-	struct owner_search search = {
-		(uintptr_t)dlsym(RTLD_DEFAULT, "malloc"), image};
-	if (search.address) {
-		dl_iterate_phdr(is_owner, &search);
+	void *address = dlsym(RTLD_DEFAULT, "malloc");
+	struct owner_search search = {(uintptr_t)address, image, 0};
+	if (!address || !dl_iterate_phdr(is_owner, &search) ||
+	    !search.is_program || !is_undefined(address)) {
+		return;
 	}
+	/* All other objects come after us. */
+	search.address = (uintptr_t)dlsym(RTLD_NEXT, "malloc");
+	dl_iterate_phdr(is_owner, &search);
 }
 
 /* Under a filter that answers every sync with 0 (systemd-nspawn

@@ -153,9 +153,10 @@ fn of_malloc(malloc: &Allocator, run: &Run) -> InEffect {
     }
 }
 
-/// Whether the program only lends malloc its address: in an executable at a fixed
-/// address that takes the address of malloc, this is an entry of its own linkage table
-/// (ELF x86-64 psABI, "Function Addresses"), which leads to whoever really serves it.
+/// Whether the program only lends malloc its address, as the preload knows with glibc,
+/// not with musl: in an executable at a fixed address that takes the address of malloc,
+/// this is an entry of its own linkage table (ELF x86-64 psABI, "Function Addresses"),
+/// which leads to whoever really serves it.
 fn is_address_only(executable: &ExecutableReport, object: &str) -> bool {
     object == executable.executable
         && fs::read(object).is_ok_and(|file| !ElfFacts::read(&file).exports_malloc)
