@@ -45,6 +45,7 @@ mod family;
 mod fixture;
 mod guardian;
 mod hostile;
+mod hostile_files;
 mod hostile_text;
 mod index_loop;
 mod layering;
@@ -135,6 +136,7 @@ const TABLE: &[&[Test]] = &[
     endurance::TESTS,
     guardian::TESTS,
     hostile::TESTS,
+    hostile_files::TESTS,
     hostile_text::TESTS,
     index_loop::TESTS,
     layering::TESTS,

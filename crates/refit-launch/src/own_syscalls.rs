@@ -7,11 +7,10 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use rustix::fs::{Mode, OFlags};
+use refit_session::open_regular;
 
 /// Bytes that are looked at together, and how many of them once more with the
 /// next ones: what belongs to one instruction is never cut.
@@ -59,20 +58,6 @@ impl Search {
             .and_then(|file| file_has(&file, &mut self.left))
             .unwrap_or(false)
     }
-}
-
-/// Opens nothing but a regular file: a FIFO would wait for its other end, and a device
-/// may act when it is opened.
-fn open_regular(path: &Path) -> io::Result<File> {
-    let found = File::from(rustix::fs::open(
-        path,
-        OFlags::PATH | OFlags::CLOEXEC,
-        Mode::empty(),
-    )?);
-    if !found.metadata()?.is_file() {
-        return Err(io::ErrorKind::InvalidInput.into());
-    }
-    File::open(format!("/proc/self/fd/{}", found.as_raw_fd()))
 }
 
 /// Reads code piece by piece into one buffer: this happens at the end of each

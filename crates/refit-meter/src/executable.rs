@@ -1,7 +1,11 @@
 //! What an executable file contains: a malloc of its own, the sync calls that it
 //! imports, and what it is linked with.
 
+use std::io::{self, Read};
+use std::path::Path;
+
 use object::{Object, ObjectSection, ObjectSymbol};
+use refit_session::open_regular;
 
 fn u64_at(file: &[u8], at: usize) -> Option<u64> {
     let bytes = file.get(at..at.checked_add(8)?)?;
@@ -42,7 +46,24 @@ const DT_NEEDED: u64 = 1;
 const DT_RPATH: u64 = 15;
 const DT_RUNPATH: u64 = 29;
 
+/// Bytes of a file that are read: a browser's executable has 200 MB, and a sparse file may claim terabytes.
+const MOST: u64 = 1 << 29;
+
 impl ElfFacts {
+    /// Of the regular file at `path`.
+    ///
+    /// # Errors
+    /// It is none, it cannot be read, or it is larger than 512 MiB.
+    pub fn of(path: &Path) -> io::Result<ElfFacts> {
+        let mut file = open_regular(path)?;
+        if file.metadata()?.len() > MOST {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes)?;
+        Ok(ElfFacts::read(&bytes))
+    }
+
     /// Reads the bytes of an ELF file; nothing is known of any other.
     #[must_use]
     pub fn read(file: &[u8]) -> ElfFacts {

@@ -21,8 +21,10 @@ const struct refit_policy *refit_map_policy(const char *session)
 	char path[512];
 	char *end = prim_copy(path, session, sizeof path - 8);
 	prim_copy(end, "/policy", 8);
+	/* Where the session is gone, a FIFO of that name may be somebody else's. */
 	long fd = prim_syscall(SYS_openat, AT_FDCWD, path,
-			       O_RDONLY | O_CLOEXEC | O_NOFOLLOW, 0);
+			       O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK,
+			       0);
 	if (fd < 0) {
 		return NULL;
 	}

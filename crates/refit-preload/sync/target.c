@@ -265,8 +265,12 @@ static void look_open(int fd, struct refit_target *out, char *next, size_t room)
 		return;
 	}
 	out->executable = (st.st_mode & 0111) != 0;
-	if (look_once(fd, out, next, room) ||
-	    out->kind == REFIT_TARGET_UNKNOWN) {
+	if (look_once(fd, out, next, room)) {
+		/* The kernel would not come to the interpreter. */
+		next[0] = out->executable ? next[0] : '\0';
+		return;
+	}
+	if (out->kind == REFIT_TARGET_UNKNOWN) {
 		return;
 	}
 	/* Of several reasons the strongest is named: a static or foreign file
@@ -281,17 +285,30 @@ static void look_open(int fd, struct refit_target *out, char *next, size_t room)
 	}
 }
 
+/* An open alone may wake who waits at a FIFO's other end, or start a watchdog:
+ * the kernel opens nothing but regular files for an exec (may_open in
+ * fs/namei.c), and so do we. What may be executed and not be read fails here,
+ * after its mode was seen. */
+static long open_regular(int dirfd, const char *path, struct refit_target *out)
+{
+	struct stat st;
+	out->executable = 0;
+	if (prim_syscall(SYS_newfstatat, dirfd, path, &st, 0) < 0 ||
+	    !S_ISREG(st.st_mode)) {
+		return -1;
+	}
+	out->executable = (st.st_mode & 0111) != 0;
+	return prim_syscall(SYS_openat, dirfd, path,
+			    O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0);
+}
+
 static void follow_scripts(char *next, struct refit_target *out)
 {
 	for (int depth = 0; depth < SCRIPT_DEPTH && next[0]; depth++) {
 		out->script = 1;
 		prim_copy(out->path, next, sizeof out->path);
-		long fd = prim_syscall(SYS_openat, AT_FDCWD, out->path,
-				       O_RDONLY | O_CLOEXEC | O_NONBLOCK |
-					       O_NOCTTY,
-				       0);
+		long fd = open_regular(AT_FDCWD, out->path, out);
 		if (fd < 0) {
-			out->executable = fd == -EACCES;
 			return;
 		}
 		look_open((int)fd, out, next, sizeof out->path);
@@ -326,12 +343,8 @@ void refit_target_look(int dirfd, const char *path, struct refit_target *out)
 	char next[sizeof out->path];
 	clear(out);
 	prim_copy(out->path, path, sizeof out->path);
-	long fd = prim_syscall(
-		SYS_openat, dirfd, path,
-		O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0);
+	long fd = open_regular(dirfd, path, out);
 	if (fd < 0) {
-		/* Perhaps it may be executed, and not be read. */
-		out->executable = fd == -EACCES;
 		return;
 	}
 	look_open((int)fd, out, next, sizeof next);

@@ -1,7 +1,6 @@
 //! Whether a setting was in effect in the processes of a run. A swap that did not
 //! take is not a swap, and earns no verdict.
 
-use std::fs;
 use std::path::Path;
 
 use refit_knobs::{Allocator, AllocatorKind, Disk, Launch, Setting, Settings};
@@ -159,7 +158,7 @@ fn of_malloc(malloc: &Allocator, run: &Run) -> InEffect {
 /// which leads to whoever really serves it.
 fn is_address_only(executable: &ExecutableReport, object: &str) -> bool {
     object == executable.executable
-        && fs::read(object).is_ok_and(|file| !ElfFacts::read(&file).exports_malloc)
+        && ElfFacts::of(Path::new(object)).is_ok_and(|facts| !facts.exports_malloc)
 }
 
 /// Whether the object that serves malloc is this allocator.

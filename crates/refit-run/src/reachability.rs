@@ -1,7 +1,6 @@
 //! What of a program can be reached, told from its file before it runs.
 
 use std::collections::{HashSet, VecDeque};
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use refit_launch::allocator::DIRECTORIES;
@@ -61,8 +60,7 @@ impl Reachability {
     #[must_use]
     pub fn of(path: &Path) -> Reachability {
         let target = Target::look(path);
-        let elf =
-            fs::read(&target.path).map_or_else(|_| ElfFacts::default(), |f| ElfFacts::read(&f));
+        let elf = ElfFacts::of(&target.path).unwrap_or_default();
         let syncs = match (target.reason, target.kind) {
             (_, Kind::Unknown) => Syncs::Unknown,
             (None, _) => Syncs::Preload,
@@ -123,8 +121,9 @@ fn linked_allocator(program: &Path, elf: &ElfFacts) -> Option<PathBuf> {
             let Some(path) = library(name, &file, &elf.library_path) else {
                 continue;
             };
-            let Ok(bytes) = fs::read(&path) else { continue };
-            let facts = ElfFacts::read(&bytes);
+            let Ok(facts) = ElfFacts::of(&path) else {
+                continue;
+            };
             if facts.exports_malloc {
                 return Some(path);
             }
@@ -151,6 +150,8 @@ fn library(name: &str, needed_by: &Path, library_path: &[String]) -> Option<Path
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

@@ -17,6 +17,7 @@ pub mod names;
 mod page;
 mod policy;
 mod printable;
+mod regular_file;
 mod sys;
 mod trace;
 
@@ -39,6 +40,7 @@ pub use policy::{
     POLICY_NOTIFIED, POLICY_SECCOMP_FILTERS, POLICY_TRACE, Policy, Rule, TooLong, When,
 };
 pub use printable::printable;
+pub use regular_file::open_regular;
 // The library and the page are of one version: who places the one writes the other.
 pub use refit_preload::{LIBRARY, LIBRARY_HASH, LIBRARY_NAME};
 pub use sys::event_ring::EventRing;
