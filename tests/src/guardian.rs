@@ -139,33 +139,41 @@ fn killed_again_and_again_it_never_costs_a_call(env: &TestEnv) -> Outcome {
     Outcome::Pass
 }
 
-/// A shell beneath refit that waits for a line and then becomes a static program which calls fsync once.
-struct Waiting {
+/// A shell beneath refit that waits for a line and then becomes a static program.
+pub struct Waiting {
     refit: PathBuf,
     json: String,
     run: std::process::Child,
 }
 
 impl Waiting {
-    fn start(env: &TestEnv) -> Waiting {
+    /// The words are a line of shell.
+    pub fn start(env: &TestEnv, words: &str) -> Waiting {
         env.require_root();
         let refit = PathBuf::from(env.path("refit"));
         fs::copy(refit_path(), &refit).expect("the directory is ours");
-        let (json, program, file) = (
-            env.path("report.json"),
-            env.program("static_fsync"),
-            env.path("f"),
-        );
+        let json = env.path("report.json");
         let mut command = env.command(refit.to_str().expect("it is text"));
         command.args(["run", "--quiet", "--json", &json, "--backend", "seccomp"]);
-        let script = format!("read line; exec {program} {file}");
+        let script = format!("read line; exec {words}");
         command.args(["sync=off", "--", "/bin/sh", "-c", &script]);
         let run = command.stdin(Stdio::piped()).spawn().expect("refit starts");
         Waiting { refit, json, run }
     }
 
+    /// A program which calls fsync once.
+    fn to_sync(env: &TestEnv) -> Waiting {
+        let words = [env.program("static_fsync"), env.path("f")].join(" ");
+        Waiting::start(env, &words)
+    }
+
+    /// Lets the program begin.
+    pub fn begin(&mut self) {
+        drop(self.run.stdin.take());
+    }
+
     /// The process that answers, and the one that watches it: its child.
-    fn guardians(&self) -> [u32; 2] {
+    pub fn guardians(&self) -> [u32; 2] {
         wait_for("both processes of the guardian", || {
             let pids = guardians(&self.refit);
             let [first, second] = pids[..] else {
@@ -180,8 +188,8 @@ impl Waiting {
     }
 
     /// Lets the program go on; what was counted.
-    fn finish(mut self) -> Value {
-        drop(self.run.stdin.take());
+    pub fn finish(mut self) -> Value {
+        self.begin();
         let status = self.run.wait().expect("it is our child");
         assert!(status.success(), "{status}");
         let text = fs::read_to_string(&self.json).expect("refit wrote it");
@@ -200,7 +208,7 @@ fn stat_field(pid: u32, field: usize) -> Option<u32> {
 }
 
 fn a_stopped_one_is_replaced(env: &TestEnv) -> Outcome {
-    let waiting = Waiting::start(env);
+    let waiting = Waiting::to_sync(env);
     let [active, _] = waiting.guardians();
     sys::send_signal(active.cast_signed(), libc::SIGSTOP);
     let report = waiting.finish();
@@ -212,7 +220,7 @@ fn a_stopped_one_is_replaced(env: &TestEnv) -> Outcome {
 /// The answering one is in the program's session, so that the kernel schedules them together; the other is not, so
 /// that whoever kills that session leaves it.
 fn it_is_not_all_in_one_session(env: &TestEnv) -> Outcome {
-    let waiting = Waiting::start(env);
+    let waiting = Waiting::to_sync(env);
     let session = |pid| stat_field(pid, SESSION);
     let own = session(waiting.run.id());
     let [active, standby] = waiting.guardians();

@@ -56,6 +56,7 @@ mod malloc;
 mod mapd;
 mod matrix;
 mod odirect;
+mod openers;
 mod own_filter;
 mod pipes;
 mod places;
@@ -144,6 +145,7 @@ const TABLE: &[&[Test]] = &[
     malloc::TESTS,
     library::TESTS,
     odirect::TESTS,
+    openers::TESTS,
     own_filter::TESTS,
     mapd::TESTS,
     pipes::TESTS,

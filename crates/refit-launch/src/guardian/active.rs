@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 use refit_session::names::{GUARDIAN, OPENER};
 use refit_session::{EventRing, POLICY_TRACE, now_ns};
@@ -82,19 +82,12 @@ impl<'a> Active<'a> {
         let Some(notification) = slot.read() else {
             return slot.clear();
         };
-        match slot.opener.load(Acquire) {
-            0 | OPENED | LEFT_TO_KERNEL => {}
-            pid => {
-                // The pid may belong to another process by now.
-                let is_opener = look::name(pid).is_some_and(|name| {
-                    [OPENER, GUARDIAN]
-                        .map(std::ffi::CStr::to_bytes)
-                        .contains(&&*name)
-                });
-                if let (true, Ok(child)) = (is_opener, Child::adopt(pid)) {
-                    return self.openers.push((child, index));
-                }
-            }
+        let opener = match slot.opener.load(Acquire) {
+            0 | OPENED | LEFT_TO_KERNEL => None,
+            pid => adopt_opener(pid),
+        };
+        if let Some(opener) = opener.or_else(|| adopt_keeper(slot)) {
+            return self.openers.push((opener, index));
         }
         self.memory.tally.released.fetch_add(1, Relaxed);
         self.end_open(index, &notification);
@@ -341,8 +334,10 @@ impl<'a> Active<'a> {
             if ended[at] {
                 let (child, _) = self.openers.swap_remove(at);
                 child.reap();
-                if let Some(notification) = notification {
-                    self.end_open(index, &notification);
+                match (notification, adopt_keeper(&self.memory.slots[index])) {
+                    (Some(_), Some(keeper)) => self.openers.push((keeper, index)),
+                    (Some(notification), None) => self.end_open(index, &notification),
+                    (None, _) => {}
                 }
             } else if notification
                 .is_none_or(|notification| !still_waits(self.listener, notification.id))
@@ -372,5 +367,20 @@ impl<'a> Active<'a> {
             LEFT_TO_KERNEL => self.end(index, notification, Answer::Continue, Fate::Real),
             _ => self.leave(index, notification),
         }
+    }
+}
+
+/// A process that opens a file. The pid may belong to another one by now.
+fn adopt_opener(pid: u32) -> Option<Child> {
+    let names = [OPENER, GUARDIAN].map(std::ffi::CStr::to_bytes);
+    let is_opener = look::name(pid).is_some_and(|name| names.contains(&&*name));
+    Child::adopt(pid).ok().filter(|_| is_opener)
+}
+
+/// The process that goes on for a killed opener, once.
+fn adopt_keeper(slot: &Slot) -> Option<Child> {
+    match slot.keeper.swap(0, AcqRel) {
+        0 => None,
+        pid => adopt_opener(pid),
     }
 }

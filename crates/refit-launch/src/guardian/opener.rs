@@ -6,7 +6,8 @@
 //! /proc/self) had no effect and is left to the kernel, synchronous. It claims
 //! the call before it does anything that could be seen, so that a killed
 //! guardian's successor knows to wait for it: the same open, done twice, could
-//! fail with EEXIST.
+//! fail with EEXIST. For the same reason another process ([`Keeper`]) completes
+//! what it has begun where it is killed itself after it created a file.
 
 use std::ffi::{CStr, OsStr, OsString};
 use std::fs;
@@ -27,6 +28,7 @@ use super::identity::{Identity, is_apart};
 use super::look::Thread;
 use super::request::{self, Request};
 use super::rules::Rules;
+use crate::sys::keeper::Keeper;
 use crate::sys::notify::{Answer, Notification, Slot, add_descriptor, answer, still_waits};
 use refit_session::Knob;
 use refit_session::names::OPENER;
@@ -101,8 +103,6 @@ impl Opening<'_> {
         // The active process looks there when this one has ended.
         match self.try_run(maker) {
             Ok(descriptor) => {
-                self.slot.descriptor.store(descriptor, Release);
-                self.slot.opener.store(OPENED, Release);
                 // Otherwise the active process would, a little later.
                 answer(
                     self.listener,
@@ -133,7 +133,7 @@ impl Opening<'_> {
             return Err(Unclear);
         }
         identity.assume(&own)?;
-        let target = self.target(&path, &at)?;
+        let (target, creates) = self.target(&path, &at)?;
         if !self.rules.swapped(Knob::Sync, self.exe, Some(&target)) {
             return Err(Left::ToKernel);
         }
@@ -141,18 +141,46 @@ impl Opening<'_> {
         if !still_waits(self.listener, self.notification.id) {
             return Err(Unclear);
         }
-        let file = self.open(&path, &at).map_err(fails)?;
+        let keeper = if creates {
+            Some(self.start_keeper()?)
+        } else {
+            None
+        };
+        let given = match self.open(&path, &at) {
+            Ok(file) => self.give(file.as_fd()),
+            Err(errno) => Err(fails(errno)),
+        };
+        // Who opens the file next, or unmounts it, meets no other user of it.
+        if let Some(keeper) = keeper {
+            keeper.dismiss();
+        }
+        given
+    }
+
+    /// Gives the program a descriptor of the file. A process that is killed
+    /// between the two steps costs it a second descriptor.
+    fn give(&self, file: BorrowedFd<'_>) -> Result<i32, Left> {
         if kind_of(&file)? != FileType::RegularFile {
             return Err(Unclear);
         }
         let close_on_exec = self.request.has(libc::O_CLOEXEC);
-        let add = add_descriptor(
-            self.listener,
-            self.notification.id,
-            file.as_fd(),
-            close_on_exec,
-        );
-        Ok(add?)
+        let id = self.notification.id;
+        let descriptor = add_descriptor(self.listener, id, file, close_on_exec)?;
+        self.slot.descriptor.store(descriptor, Release);
+        self.slot.opener.store(OPENED, Release);
+        Ok(descriptor)
+    }
+
+    fn start_keeper(&self) -> Result<Keeper, Left> {
+        let own = own_pid();
+        let keeper = Keeper::start(|file| {
+            // Otherwise it was killed when this was done, or left to the kernel.
+            if self.slot.opener.load(Acquire) == own {
+                let _ = self.give(file);
+            }
+        })?;
+        self.slot.keeper.store(keeper.pid.cast_unsigned(), Release);
+        Ok(keeper)
     }
 
     /// Waits until the active process has stored its pid, or was killed.
@@ -196,8 +224,9 @@ impl Opening<'_> {
         })
     }
 
-    /// The path, as refit sees it, of the file that will be opened.
-    fn target(&mut self, path: &CStr, at: &Directories) -> Result<PathBuf, Left> {
+    /// The path, as refit sees it, of the file that will be opened, and whether it
+    /// will be created.
+    fn target(&mut self, path: &CStr, at: &Directories) -> Result<(PathBuf, bool), Left> {
         let exclusive = self.request.has(libc::O_CREAT | libc::O_EXCL);
         let follow = !exclusive && !self.request.has(libc::O_NOFOLLOW);
         let (file, name) = match self.look(path, at, follow) {
@@ -228,7 +257,7 @@ impl Opening<'_> {
         let inside = Path::new(seen).strip_prefix("/").map_err(|_| Unclear)?;
         let mut target = at.root.join(inside);
         target.extend(name.map(OsStr::from_bytes));
-        Ok(target)
+        Ok((target, name.is_some()))
     }
 
     fn look(&self, path: &CStr, at: &Directories, follow: bool) -> rustix::io::Result<OwnedFd> {
@@ -272,7 +301,7 @@ fn own_pid() -> u32 {
     getpid().as_raw_nonzero().get().cast_unsigned()
 }
 
-fn kind_of(file: &OwnedFd) -> Result<FileType, Left> {
+fn kind_of(file: &impl AsFd) -> Result<FileType, Left> {
     let seen = statx(file, c"", AtFlags::EMPTY_PATH, StatxFlags::TYPE)?;
     Ok(FileType::from_raw_mode(seen.stx_mode.into()))
 }

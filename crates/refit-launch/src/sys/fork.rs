@@ -15,7 +15,7 @@ pub struct Child {
     pub pidfd: OwnedFd,
 }
 
-extern "C" fn run_and_exit<F: FnOnce() -> i32>(work: F) -> ! {
+pub(super) extern "C" fn run_and_exit<F: FnOnce() -> i32>(work: F) -> ! {
     // A panic must not unwind into refit's own code, which the child shares:
     // it ends at this function's border (extern "C").
     let code = work();

@@ -8,6 +8,7 @@ pub mod filter;
 pub mod fork;
 mod group;
 pub mod interruption;
+pub mod keeper;
 pub mod notify;
 pub mod pattern;
 pub mod program;
