@@ -17,13 +17,16 @@ pub const TESTS: &[Test] = &[
     test!(less_work_the_second_time_is_told),
 ];
 
+/// As many round pairs as ranks need, however long one takes: no early look ends it.
+const FIXED_LENGTH: [&str; 4] = ["--rounds", "16", "--precision", "0.0001%"];
+
 fn a_large_effect_is_told_with_its_interval(env: &TestEnv) -> Outcome {
     const SYNCS: u64 = 60;
     let program = env.program("write_fsync");
     let command = [program.as_str(), &SYNCS.to_string(), &env.path("file")];
     let (output, result) = compare(
         env,
-        &[&["--rounds", "40", "sync=off", "--"], &command[..]].concat(),
+        &[&FIXED_LENGTH[..], &["sync=off", "--"], &command].concat(),
     );
     expect_code(&output, 0);
     let told = effect(&result, "sync=off", "wall");
@@ -92,7 +95,10 @@ fn a_large_effect_is_told_with_its_interval(env: &TestEnv) -> Outcome {
 }
 
 fn two_equal_variants_get_a_word_and_the_second_baseline_no_name(env: &TestEnv) -> Outcome {
-    let (output, result) = compare(env, &["--rounds", "12", "env.FOO=1", "--", "true"]);
+    let (output, result) = compare(
+        env,
+        &[&FIXED_LENGTH[..], &["env.FOO=1", "--", "true"]].concat(),
+    );
     expect_code(&output, 0);
     let words = ["faster", "slower", "same", "inconclusive"];
     let verdict = effect(&result, "env.FOO=1", "wall")["verdict"].clone();
@@ -109,7 +115,7 @@ fn two_equal_variants_get_a_word_and_the_second_baseline_no_name(env: &TestEnv) 
     assert_eq!(hidden.len(), 1);
     let name = hidden[0]["name"].as_str().expect("a name is text");
     assert!(effect(&result, name, "wall")["verdict"].is_null());
-    assert!(number(&effect(&result, name, "wall")["pairs"]) >= 6.0);
+    assert_eq!(effect(&result, name, "wall")["pairs"], 8);
     assert!(!text.contains(name), "{text}");
     assert!(!String::from_utf8_lossy(&output.stderr).contains(name));
     assert!(text.contains("noise floor today"), "{text}");
@@ -163,22 +169,13 @@ fn a_winner_is_confirmed_with_a_fresh_seed(env: &TestEnv) -> Outcome {
 }
 
 fn a_confirmation_that_fails_takes_no_result_with_it(env: &TestEnv) -> Outcome {
-    const RUNS: usize = 6 * 7;
+    const RUNS: usize = 6 * 9;
     let log = env.path("log");
     let script = format!(
-        "echo >>{log}; test $(wc -l <{log}) -le {RUNS} || exit 5; test -n \"$FAST\" || exec sleep 0.3"
+        "echo >>{log}; test $(wc -l <{log}) -le {RUNS} || exit 5; test -n \"$FAST\" || exec sleep 0.2"
     );
-    let args = [
-        "--confirm",
-        "--rounds",
-        "12",
-        "env.FAST=1",
-        "--",
-        "sh",
-        "-c",
-        &script,
-    ];
-    let (output, result) = compare(env, &args);
+    let args = ["--confirm", "env.FAST=1", "--", "sh", "-c", &script];
+    let (output, result) = compare(env, &[&FIXED_LENGTH[..], &args].concat());
     expect_code(&output, 0);
     assert_eq!(effect(&result, "env.FAST=1", "wall")["verdict"], "faster");
     assert_eq!(list(&result["runs"]).len(), RUNS);

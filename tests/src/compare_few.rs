@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::compared::{compare, effect, list, number, printed, said};
+use crate::compared::{compare, effect, list, number, printed, said, undecided};
 use crate::runner::{Outcome, Test};
 use crate::test;
 use crate::test_env::{TestEnv, expect_code};
@@ -18,20 +18,15 @@ pub const TESTS: &[Test] = &[
 const SLEEPS: &str = "exec sleep ${SHORT:-0.2}";
 
 fn three_round_pairs_tell_a_large_effect(env: &TestEnv) -> Outcome {
-    let args = [
-        "--rounds",
-        "6",
-        "env.SHORT=0.02",
-        "env.A=1",
-        "--",
-        "sh",
-        "-c",
-        SLEEPS,
-    ];
-    let (output, result) = compare(env, &args);
+    let script = format!(
+        "test -z \"$SHORT\" || exec sleep $SHORT; {}",
+        undecided(env, 300)
+    );
+    let args = ["--rounds", "6", "env.SHORT=0.03", "env.A=1"];
+    let (output, result) = compare(env, &[&args[..], &["--", "sh", "-c", &script]].concat());
     expect_code(&output, 0);
     assert_eq!(result["plan"]["looks"], json!([3]));
-    let short = effect(&result, "env.SHORT=0.02", "wall");
+    let short = effect(&result, "env.SHORT=0.03", "wall");
     assert_eq!(
         (&short["verdict"], &short["pairs"]),
         (&json!("faster"), &json!(3))
@@ -69,7 +64,7 @@ fn two_round_pairs_show_ranges_and_what_is_missing(env: &TestEnv) -> Outcome {
         );
         let text = printed(&output);
         for words in [
-            "too few runs: an interval needs more than 2 round pairs; wall ranged: baseline 2",
+            "too few runs: an interval needs more than 2 round pairs; wall ranged: baseline ",
             "inconclusive: env.SHORT=0.02: about 6 round pairs",
             "--rounds 12",
         ] {
@@ -100,8 +95,8 @@ fn a_budget_that_ends_in_the_warm_up_shows_its_runs(env: &TestEnv) -> Outcome {
         let text = printed(&output);
         for words in [
             "a verdict needs 3 round pairs, and none was completed: --budget",
-            "wall ranged: baseline 2",
-            ", env.A=1 2",
+            "wall ranged: baseline ",
+            ", env.A=1 ",
         ] {
             assert!(text.contains(words), "{words}: {text}");
         }
@@ -109,14 +104,17 @@ fn a_budget_that_ends_in_the_warm_up_shows_its_runs(env: &TestEnv) -> Outcome {
     Outcome::Pass
 }
 
-/// From the 20th run on it sleeps thirty times as long.
+/// From the 20th run on it sleeps fifty times as long.
 fn a_budget_is_kept_by_a_program_that_becomes_slower(env: &TestEnv) -> Outcome {
+    const SLOW_S: f64 = 0.5;
+    const BUDGET_S: f64 = 6.0;
     let log = env.path("log");
-    let script =
-        format!("echo >>{log}; test $(wc -l <{log}) -lt 20 && exec sleep 0.01; exec sleep 0.3");
+    let script = format!(
+        "echo >>{log}; test $(wc -l <{log}) -lt 20 && exec sleep 0.01; exec sleep {SLOW_S}"
+    );
     let args = [
         "--budget",
-        "4s",
+        "6s",
         "--precision",
         "0.0001%",
         "env.A=1",
@@ -128,13 +126,15 @@ fn a_budget_is_kept_by_a_program_that_becomes_slower(env: &TestEnv) -> Outcome {
     let (output, result) = compare(env, &args);
     expect_code(&output, 0);
     let plan = &result["plan"];
-    assert!(number(&plan["took_s"]) <= 1.1 * 4.0, "{plan}");
-    let planned = list(&plan["looks"]).last().map(number);
+    // How long a run really takes, nobody knows before: the last one began when there was time for it.
+    let last = list(&result["runs"]).last().expect("it made runs");
     assert!(
-        planned > Some(10.0) && number(&plan["pairs"]) >= 3.0,
-        "{plan}"
+        number(&last["at_s"]) + SLOW_S <= 1.1 * BUDGET_S,
+        "{last} {plan}"
     );
-    assert!(number(&plan["pairs"]) < 10.0, "{plan}");
+    let planned = list(&plan["looks"]).last().map(number);
+    let made = number(&plan["pairs"]);
+    assert!((3.0..6.0).contains(&made) && planned > Some(made), "{plan}");
     // The rest of its round pair would have ended too late.
     assert!(printed(&output).contains("env.A=1"), "{}", printed(&output));
     Outcome::Pass

@@ -80,10 +80,9 @@ fn who_fails_differs_or_hangs_is_out_and_the_others_go_on(env: &TestEnv) -> Outc
     }
     assert_eq!(reason(&result, "sync=off"), "");
     assert_eq!(effect(&result, "sync=off", "wall")["verdict"], "faster");
-    assert_eq!(
-        result["plan"]["pairs"].as_u64().map(|pairs| pairs >= 6),
-        Some(true)
-    );
+    // The warm-up, and round pairs enough for a verdict: the failures of others did not end it.
+    let made = runs_of(&result, "sync=off").len();
+    assert!(made >= 2 * (1 + 3), "{made} runs");
     Outcome::Pass
 }
 

@@ -6,7 +6,7 @@ use std::process::{Child, Output, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::compared::{effect, list, pairs, printed, said};
+use crate::compared::{effect, list, pairs, printed, said, undecided};
 use crate::processes::status_line;
 use crate::result::expect_valid;
 use crate::runner::{Outcome, Test};
@@ -68,7 +68,8 @@ fn end(child: Child) -> Output {
 
 fn one_interruption_finishes_the_round_pair(env: &TestEnv) -> Outcome {
     let log = env.path("log");
-    let child = start(env, &[], &format!("echo >>{log}; exec sleep 0.02"));
+    let script = format!("echo >>{log}; {}", undecided(env, 40));
+    let child = start(env, &[], &script);
     // What was measured is stored all the time, as it will be at the end.
     wait_until("a stored round pair", || {
         Path::new(&env.path("result.json")).exists()
@@ -112,7 +113,7 @@ fn one_interruption_finishes_the_round_pair(env: &TestEnv) -> Outcome {
 fn each_signal_prints_what_there_is_and_has_its_code(env: &TestEnv) -> Outcome {
     let log = env.path("log");
     // The candidate is far away from the baseline only in the second script, which earns it a verdict by ranks.
-    let equal = format!("echo >>{log}; exec sleep 0.02");
+    let equal = format!("echo >>{log}; {}", undecided(env, 40));
     let apart = format!("echo >>{log}; exec sleep 0.${{A:+2}}01");
     let stops = |signal, options: &[&str], script: &str, made: usize, code| {
         let _ = (

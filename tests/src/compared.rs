@@ -25,6 +25,17 @@ pub fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
+/// A script whose candidate `env.A=1` takes half as long as the others, then twice as long, by turns of a round pair:
+/// whatever else the machine does, it earns no verdict.
+pub fn undecided(env: &TestEnv, milliseconds: u32) -> String {
+    let (log, seconds) = (env.path("turns"), f64::from(milliseconds) / 1000.0);
+    let [half, twice] = [seconds / 2.0, seconds * 2.0];
+    format!(
+        "test -n \"$A\" || exec sleep {seconds}; echo >>{log}
+        case $((($(wc -l <{log}) - 1) / 2 % 2)) in 0) exec sleep {half};; *) exec sleep {twice};; esac"
+    )
+}
+
 /// The variant's record, and its number.
 #[track_caller]
 pub fn variant<'a>(result: &'a Value, name: &str) -> (usize, &'a Value) {
