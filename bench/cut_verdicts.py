@@ -104,7 +104,7 @@ def verdict(tally, role, may_lose):
 def load():
     """What is stored, by recipe, settings of its baseline and file system, then by environment: the runs in order."""
     found = {}
-    for path in sorted(RESULTS.glob("*.json.xz")):
+    for path in sorted(RESULTS.glob("*.packed")):
         stored = packed.read(path)
         filesystem = stored["report"]["filesystem"]
         place = " ".join(filter(None, [filesystem["kind"], filesystem["options"]]))

@@ -74,7 +74,7 @@ LD_PRELOAD.
 
 def document(comparisons, fingerprint, command):
     lines = ["# Results: refit beside its peers", "", f"Written by `{command}`; all raw samples, in run order, "
-             "are in `results/RAW.json.xz` (`packed.py` prints it).", "", _grid([["", ""], *([k, v] for k, v in fingerprint.items())]), "",
+             "are in `results/RAW.packed` (`packed.py` prints it).", "", _grid([["", ""], *([k, v] for k, v in fingerprint.items())]), "",
              METHOD]
     return "\n".join(lines + [comparison(one) for one in comparisons])
 

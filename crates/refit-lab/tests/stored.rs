@@ -16,15 +16,16 @@ fn gallery() -> Vec<PathBuf> {
     let mut files: Vec<_> = entries
         .map(|entry| entry.expect("it can be read").path())
         .collect();
-    files.retain(|path| path.to_string_lossy().ends_with(".json.xz"));
+    files.retain(|path| path.to_string_lossy().ends_with(".packed"));
     files.sort();
     assert!(files.len() > 20, "{files:?}");
     files
 }
 
 fn unpacked(path: &Path) -> Value {
-    let output = Command::new("xz").arg("-dc").arg(path).output();
-    let output = output.expect("xz is installed (apt install xz-utils)");
+    let reader = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bench/packed.py");
+    let output = Command::new("python3").arg(reader).arg(path).output();
+    let output = output.expect("python3 is installed (apt install python3)");
     assert!(output.status.success(), "{}", path.display());
     let mut result: Value = serde_json::from_slice(&output.stdout).expect("it is JSON");
     // scripts/gallery adds this; it is no part of a result.
