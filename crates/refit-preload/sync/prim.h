@@ -113,6 +113,13 @@ static inline const char *prim_env(char *const *envp, const char *name)
 	return NULL;
 }
 
+/* By one instruction, so that neither a signal nor a switch to another process
+ * comes between; other threads must not write there. */
+static inline void prim_add_one(uint64_t *n)
+{
+	__asm__("incq %0" : "+m"(*n) : : "cc");
+}
+
 /* CLOCK_MONOTONIC in nanoseconds. Where the vDSO cannot read the clock it is a
  * system call. */
 static inline uint64_t prim_clock_ns(void)

@@ -18,7 +18,7 @@
 #include <stdint.h>
 
 #define REFIT_MAGIC 0x3130746966657221ull /* "!efit01" in memory order */
-#define REFIT_VERSION 3u
+#define REFIT_VERSION 4u
 
 /* In the last argument register of a real sync call that refit's own code
  * makes: refit's filters let it through first. It is no secret: whoever
@@ -200,14 +200,17 @@ struct refit_policy {
 };
 
 struct refit_counter {
-	uint64_t seen;       /* calls that asked for durability */
+	/* Calls that asked for durability, in two parts, so that what is
+	 * suppressed is counted by one addition. */
 	uint64_t suppressed; /* answered without the kernel's work */
+	uint64_t not_suppressed;
 	uint64_t real;       /* passed on to the kernel */
 	uint64_t waited_ns;  /* time spent in the real ones */
 	uint64_t injected;   /* failed by the emulated disk */
 };
 
-/* One process. Slot 0 is the sum of the dead ones. */
+/* One process. Slot 0 is the sum of the dead ones, and of those that find no
+ * other; slot 1 is the exec'ed process's, and never another's. */
 struct refit_slot {
 	uint32_t pid; /* 0: free */
 	uint32_t pad32;

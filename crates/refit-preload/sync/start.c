@@ -159,6 +159,10 @@ static void start_to_count(const char *session, const char *exe)
 	image->version = REFIT_VERSION;
 	__atomic_store_n(&image->magic, REFIT_MAGIC, __ATOMIC_RELEASE);
 	refit.image = image;
+	const char *answer = dlsym(RTLD_DEFAULT, "__libc_single_threaded");
+	if (answer) {
+		refit.single_threaded = answer;
+	}
 	refit.owner = (uint32_t)prim_syscall(SYS_geteuid, 0, 0, 0, 0);
 	refit_take_slot(0);
 	if (__register_atfork) {

@@ -5,15 +5,16 @@ static struct refit_mark mark_without_wipe;
 static struct refit_flushes own_flushes;
 
 struct refit_state refit = {.mark = &mark_without_wipe,
-			    .flushes = &own_flushes};
+			    .flushes = &own_flushes,
+			    .single_threaded = ""};
 
 /* Adds a dead process's counters to the total in slot 0. */
 static void fold(struct refit_slot *dead)
 {
 	struct refit_slot *total = &refit.image->slots[0];
 	for (int i = 0; i < REFIT_CALL_COUNT; i++) {
-		uint64_t *from = &dead->calls[i].seen;
-		uint64_t *to = &total->calls[i].seen;
+		uint64_t *from = &dead->calls[i].suppressed;
+		uint64_t *to = &total->calls[i].suppressed;
 		for (size_t f = 0;
 		     f < sizeof dead->calls[i] / sizeof(uint64_t); f++) {
 			refit_add(&to[f], __atomic_exchange_n(&from[f], 0,
@@ -22,12 +23,12 @@ static void fold(struct refit_slot *dead)
 	}
 }
 
-/* A free slot, or one whose process is dead; when all are alive, one of theirs:
- * the sums stay right, only the division between processes is lost. */
+/* A free slot, or one whose process is dead; when all are alive, the total: the
+ * sums stay right, only the division between processes is lost. */
 static struct refit_slot *find_slot(uint32_t pid)
 {
 	struct refit_image *image = refit.image;
-	for (int i = 1; i < REFIT_SLOTS; i++) {
+	for (int i = 2; i < REFIT_SLOTS; i++) {
 		struct refit_slot *slot = &image->slots[i];
 		uint32_t owner = __atomic_load_n(&slot->pid, __ATOMIC_RELAXED);
 		int dead = owner != 0 &&
@@ -43,7 +44,7 @@ static struct refit_slot *find_slot(uint32_t pid)
 		}
 	}
 	refit_flag(REFIT_IMAGE_SHARED_SLOT);
-	return &image->slots[1 + pid % (REFIT_SLOTS - 1)];
+	return &image->slots[0];
 }
 
 struct refit_slot *refit_take_slot(uint32_t forked)
@@ -54,7 +55,13 @@ struct refit_slot *refit_take_slot(uint32_t forked)
 	 * such a child counts into the total. */
 	if (!refit.own_seccomp) {
 		pid = (uint32_t)prim_syscall(SYS_getpid, 0, 0, 0, 0);
-		slot = find_slot(pid);
+		if (forked) {
+			slot = find_slot(pid);
+		} else {
+			slot = &refit.image->slots[1];
+			slot->pid = pid;
+			refit.first_slot = slot;
+		}
 	}
 	refit_add(&refit.image->forked, forked);
 	refit.mark->pid = pid;
@@ -69,6 +76,11 @@ void refit_in_forked_child(void)
 		refit.mark->slot = NULL;
 		refit_take_slot(1);
 	}
+}
+
+void refit_suppressed_by_several(enum refit_call call)
+{
+	refit_add(&refit_counter(call)->suppressed, 1);
 }
 
 /* For stubs.S. */

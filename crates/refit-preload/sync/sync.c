@@ -139,18 +139,23 @@ static long real(struct refit_counter *c, enum refit_decision decision,
 	return record.result;
 }
 
-static void suppressed(struct refit_counter *c, enum refit_call call, int fd)
+static __attribute__((noinline)) void trace_suppressed(enum refit_call call, int fd)
 {
-	refit_suppressed(c);
+	uint64_t now = prim_clock_ns();
+	refit_record(&(struct refit_call_record){
+		.call = call,
+		.answer = REFIT_ANSWER_SUPPRESSED,
+		.fd = fd,
+		.began_ns = now,
+		.ended_ns = now,
+	});
+}
+
+static inline void suppressed(enum refit_call call, int fd)
+{
+	refit_suppressed(call);
 	if (UNLIKELY(refit_traces())) {
-		uint64_t now = prim_clock_ns();
-		refit_record(&(struct refit_call_record){
-			.call = call,
-			.answer = REFIT_ANSWER_SUPPRESSED,
-			.fd = fd,
-			.began_ns = now,
-			.ended_ns = now,
-		});
+		trace_suppressed(call, fd);
 	}
 }
 
@@ -160,26 +165,40 @@ static long ask(const struct flush *f)
 	return prim_syscall(f->nr, f->a[0], f->a[1], f->a[2], f->a[3]);
 }
 
-long refit_fsync(enum refit_call call, long nr, int fd)
+static __attribute__((noinline)) long fsync_in_kernel(enum refit_call call,
+						      long nr, int fd,
+						      enum refit_decision decision)
 {
 	const struct flush f = {call, nr, {fd, 0, 0, 0}, fd, 1};
-	enum refit_decision decision = refit_decide(fd);
-	if (UNLIKELY(decision == REFIT_DECISION_ASK)) {
+	if (decision == REFIT_DECISION_ASK) {
 		return ask(&f);
 	}
 	struct refit_counter *c = refit_counter(call);
-	refit_seen(c);
+	refit_not_suppressed(c);
+	return real(c, decision, &f);
+}
+
+/* In line: most of what it takes is a system call of 0.1 us. */
+static inline long sync_file(enum refit_call call, long nr, int fd)
+{
+	enum refit_decision decision = refit_decide(fd);
 	if (LIKELY(decision == REFIT_DECISION_OFF)) {
 		long probe = prim_syscall(SYS_sync_file_range, fd, 0, 0, 0);
 		if (LIKELY(probe == 0)) {
-			suppressed(c, call, fd);
+			suppressed(call, fd);
 			return 0;
 		}
 		if (probe == -EBADF) {
+			refit_not_suppressed(refit_counter(call));
 			return -EBADF;
 		}
 	}
-	return real(c, decision, &f);
+	return fsync_in_kernel(call, nr, fd, decision);
+}
+
+long refit_fsync(enum refit_call call, long nr, int fd)
+{
+	return sync_file(call, nr, fd);
 }
 
 long refit_syncfs(int fd)
@@ -191,17 +210,18 @@ long refit_syncfs(int fd)
 		return ask(&f);
 	}
 	struct refit_counter *c = refit_counter(f.call);
-	refit_seen(c);
 	if (decision == REFIT_DECISION_OFF) {
 		long probe = prim_syscall(SYS_sync_file_range, fd, 0, 0, 0);
 		if (probe == 0 || probe == -ESPIPE) {
-			suppressed(c, f.call, fd);
+			suppressed(f.call, fd);
 			return 0;
 		}
 		if (probe == -EBADF) {
+			refit_not_suppressed(c);
 			return -EBADF;
 		}
 	}
+	refit_not_suppressed(c);
 	return real(c, decision, &f);
 }
 
@@ -224,18 +244,19 @@ long refit_sync_file_range(int fd, off64_t offset, off64_t size, unsigned flags)
 		return ask(&f);
 	}
 	struct refit_counter *c = refit_counter(f.call);
-	refit_seen(c);
 	if (decision == REFIT_DECISION_OFF && !(flags & ~known)) {
 		long probe = prim_syscall(SYS_sync_file_range, fd, offset, size,
 					  0);
 		if (probe == 0) {
-			suppressed(c, f.call, fd);
+			suppressed(f.call, fd);
 			return 0;
 		}
 		if (probe == -EBADF || probe == -ESPIPE || probe == -EINVAL) {
+			refit_not_suppressed(c);
 			return probe;
 		}
 	}
+	refit_not_suppressed(c);
 	return real(c, decision, &f);
 }
 
@@ -254,18 +275,19 @@ long refit_msync(void *address, size_t size, int flags)
 		return ask(&f);
 	}
 	struct refit_counter *c = refit_counter(f.call);
-	refit_seen(c);
 	if (decision == REFIT_DECISION_OFF && !(flags & MS_ASYNC)) {
 		long probe = prim_syscall(SYS_msync, address, size,
 					  (flags & ~MS_SYNC) | MS_ASYNC, 0);
 		if (probe == 0) {
-			suppressed(c, f.call, -1);
+			suppressed(f.call, -1);
 			return 0;
 		}
 		if (probe == -EINVAL || probe == -ENOMEM || probe == -EBUSY) {
+			refit_not_suppressed(c);
 			return probe;
 		}
 	}
+	refit_not_suppressed(c);
 	return real(c, decision, &f);
 }
 
@@ -278,12 +300,12 @@ void refit_sync(void)
 		ask(&f);
 		return;
 	}
-	struct refit_counter *c = refit_counter(f.call);
-	refit_seen(c);
 	if (decision == REFIT_DECISION_OFF) {
-		suppressed(c, f.call, -1);
+		suppressed(f.call, -1);
 		return;
 	}
+	struct refit_counter *c = refit_counter(f.call);
+	refit_not_suppressed(c);
 	real(c, decision, &f);
 }
 
@@ -295,12 +317,10 @@ int refit_sync_is_off(int fd)
 
 int refit_counted(enum refit_call call, int is_suppressed)
 {
-	struct refit_counter *c = refit_counter(call);
-	refit_seen(c);
 	if (is_suppressed) {
-		refit_suppressed(c);
+		refit_suppressed(call);
 	} else {
-		refit_real(c);
+		refit_seen_and_real(call);
 	}
 	return is_suppressed;
 }
@@ -308,14 +328,14 @@ int refit_counted(enum refit_call call, int is_suppressed)
 EXPORT int fsync(int fd)
 {
 	cancellation_point();
-	return (int)prim_result(refit_fsync(REFIT_CALL_FSYNC, SYS_fsync, fd));
+	return (int)prim_result(sync_file(REFIT_CALL_FSYNC, SYS_fsync, fd));
 }
 
 EXPORT int fdatasync(int fd)
 {
 	cancellation_point();
 	return (int)prim_result(
-		refit_fsync(REFIT_CALL_FDATASYNC, SYS_fdatasync, fd));
+		sync_file(REFIT_CALL_FDATASYNC, SYS_fdatasync, fd));
 }
 
 EXPORT void sync(void)

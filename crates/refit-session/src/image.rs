@@ -224,9 +224,11 @@ fn parse_slot(bytes: &[u8], at: usize) -> Slot {
     };
     for (i, counter) in slot.calls.iter_mut().enumerate() {
         let at = at + offset_of!(CSlot, calls) + i * size_of::<CCounter>();
+        let suppressed = get_u64(bytes, at + offset_of!(CCounter, suppressed));
+        let rest = get_u64(bytes, at + offset_of!(CCounter, not_suppressed));
         *counter = Counter {
-            seen: get_u64(bytes, at + offset_of!(CCounter, seen)),
-            suppressed: get_u64(bytes, at + offset_of!(CCounter, suppressed)),
+            seen: suppressed.saturating_add(rest),
+            suppressed,
             real: get_u64(bytes, at + offset_of!(CCounter, real)),
             waited_ns: get_u64(bytes, at + offset_of!(CCounter, waited_ns)),
             injected: get_u64(bytes, at + offset_of!(CCounter, injected)),

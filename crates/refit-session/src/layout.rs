@@ -83,8 +83,8 @@ pub struct CPolicy {
 
 #[repr(C)]
 pub struct CCounter {
-    pub seen: u64,
     pub suppressed: u64,
+    pub not_suppressed: u64,
     pub real: u64,
     pub waited_ns: u64,
     pub injected: u64,

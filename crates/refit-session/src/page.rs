@@ -4,7 +4,7 @@
 /// First eight bytes of a policy and of an image file.
 pub const MAGIC: u64 = 0x3130_7469_6665_7221;
 /// Version of the layout.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 /// In the last argument register of a sync call that refit's own code makes
 /// (`REFIT_COOKIE`).
 pub const COOKIE: u64 = 0x74_6966_6572;

@@ -67,7 +67,7 @@ fn mirror() -> Table {
             magic version flags rule_count library preloads session env seccomp_filters
             root_dev root_ino filter_length filter disk rules text
         }
-        "refit_counter" CCounter { seen suppressed real waited_ns injected }
+        "refit_counter" CCounter { suppressed not_suppressed real waited_ns injected }
         "refit_slot" CSlot { pid pad32 pad calls }
         "refit_unreached" CUnreached { state reason count name }
         "refit_directory" CDirectory { state pad count waited_ns path }
