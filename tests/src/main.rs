@@ -40,6 +40,7 @@ mod deadline;
 mod differences;
 mod directories;
 mod disk;
+mod doctor_process;
 mod endurance;
 mod family;
 mod fixture;
@@ -134,6 +135,7 @@ const TABLE: &[&[Test]] = &[
     database_counters::TESTS,
     directories::TESTS,
     disk::TESTS,
+    doctor_process::TESTS,
     endurance::TESTS,
     guardian::TESTS,
     hostile::TESTS,

@@ -4,10 +4,14 @@
 //!
 //! Read-only: nothing here changes a program.
 
+mod arch;
 mod executable;
 mod holders;
+mod loaded;
+mod mappings;
 mod memory;
 mod pressure;
+mod process_facts;
 mod sampler;
 mod stat;
 mod tree;
@@ -16,8 +20,11 @@ mod witness;
 
 pub use executable::ElfFacts;
 pub use holders::uses_directory;
+pub use loaded::{Bound, Import, LoadedObject, MALLOC_FAMILY, NotLoaded, loaded_objects};
+pub use mappings::{Mapping, mappings};
 pub use memory::{MemorySample, memory_available, memory_sample};
 pub use pressure::Pressure;
+pub use process_facts::{Life, ProcessFacts, process_facts};
 pub use sampler::MemorySampler;
 pub use tree::{descendants, has_ended, process_name, top_of};
 pub use usage::{TreeUsage, tree_usage};

@@ -54,7 +54,7 @@ struct Rollup {
 }
 
 /// The value of a line such as `Pss:    1234 kB`, in bytes.
-fn kib(text: &str, name: &str) -> Option<u64> {
+pub(crate) fn kib(text: &str, name: &str) -> Option<u64> {
     let mut lines = text
         .lines()
         .filter_map(|line| line.strip_prefix(name)?.strip_prefix(':'));

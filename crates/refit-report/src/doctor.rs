@@ -115,7 +115,7 @@ fn directories(noexec: &[PathBuf]) -> String {
     }
 }
 
-fn kind(target: &Target) -> String {
+pub(crate) fn kind(target: &Target) -> String {
     let what = match target.kind {
         Kind::Unknown => "not a program that can be read",
         Kind::Glibc => "dynamic, glibc, 64-bit",
@@ -185,7 +185,7 @@ pub fn program(path: &Path, program: &Reachability) -> String {
     page.text()
 }
 
-fn syncs(syncs: Syncs) -> String {
+pub(crate) fn syncs(syncs: Syncs) -> String {
     match syncs {
         Syncs::Preload => "reached by the preload".to_owned(),
         Syncs::Filter(reason) => {
@@ -202,7 +202,7 @@ fn syncs(syncs: Syncs) -> String {
     }
 }
 
-fn malloc(malloc: &Malloc) -> String {
+pub(crate) fn malloc(malloc: &Malloc) -> String {
     match malloc {
         Malloc::Swapped => {
             "swapped; libraries opened with RTLD_DEEPBIND keep the C library's".to_owned()

@@ -21,6 +21,7 @@ mod notes;
 mod page;
 mod paint;
 mod plot;
+pub mod process;
 mod row;
 mod run_summary;
 mod series;

@@ -4,7 +4,7 @@
 //! [`Watch`] observes a prepared program and ends in a [`Run`]; [`Tree`] knows
 //! the processes of a service and ends them; [`fingerprint`] and [`machine_load`]
 //! describe the machine meanwhile. [`machine`] and [`reachability`] tell before a
-//! run what can be swapped.
+//! run what can be swapped, [`process`] of a program that runs.
 
 mod advice;
 mod coverage;
@@ -13,6 +13,8 @@ pub mod fingerprint;
 mod in_effect;
 pub mod machine;
 pub mod machine_load;
+pub mod process;
+mod process_variables;
 pub mod reachability;
 mod repetition;
 mod report;

@@ -149,16 +149,19 @@ fn seed(text: &str) -> Result<u64, String> {
     number.ok_or_else(|| "write a number, as 7 or 0x5eed".to_owned())
 }
 
-/// Show what this machine allows, what of a command refit reaches, or what a
-/// flush costs on a disk
+/// Show what this machine allows, what of a command refit reaches, who serves
+/// malloc in a running process, or what a flush costs on a disk
 ///
-/// Exit codes: 0; 1 when the command's syncs cannot be reached, or flushes wait
-/// for no disk; 2 when there is no such command or directory.
+/// A process is read while it runs; it is neither stopped nor changed.
+///
+/// Exit codes: 0; 1 when the command's syncs cannot be reached, when it cannot be
+/// read who serves malloc, or flushes wait for no disk; 2 when there is no such
+/// command, process or directory.
 #[derive(Args)]
 #[command(verbatim_doc_comment)]
 pub struct DoctorArgs {
-    /// A program, by name or path
-    #[arg(value_name = "COMMAND", conflicts_with = "probe_disk")]
+    /// A program, by name or path; or the number of a process
+    #[arg(value_name = "COMMAND|PID", conflicts_with = "probe_disk")]
     pub command: Option<OsString>,
 
     /// Write and flush lines to a new file in DIR for a few seconds; print how

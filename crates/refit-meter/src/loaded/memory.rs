@@ -1,0 +1,54 @@
+//! The memory of another process, read while it runs.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use crate::tree::at;
+
+/// Open for reading only; the process does not notice, and is never stopped.
+pub struct Memory(File);
+
+impl Memory {
+    /// # Errors
+    /// No right to it (ptrace(2), PTRACE_MODE_ATTACH_FSCREDS).
+    pub fn open(proc: &Path, pid: u32) -> io::Result<Memory> {
+        File::open(at(proc, pid).join("mem")).map(Memory)
+    }
+
+    /// `None` where not all of it is mapped, or it is more than `most` bytes: nothing there is trusted.
+    pub fn bytes(&self, address: u64, length: u64, most: u64) -> Option<Vec<u8>> {
+        let length = usize::try_from(length).ok().filter(|_| length <= most)?;
+        let mut bytes = vec![0; length];
+        self.0.read_exact_at(&mut bytes, address).ok()?;
+        Some(bytes)
+    }
+
+    /// A number of eight bytes.
+    pub fn word(&self, address: u64) -> Option<u64> {
+        let mut bytes = [0; 8];
+        self.0.read_exact_at(&mut bytes, address).ok()?;
+        Some(u64::from_le_bytes(bytes))
+    }
+
+    /// A number of four bytes.
+    pub fn half(&self, address: u64) -> Option<u32> {
+        let mut bytes = [0; 4];
+        self.0.read_exact_at(&mut bytes, address).ok()?;
+        Some(u32::from_le_bytes(bytes))
+    }
+
+    /// Whether a text that ends with a zero byte lies there.
+    pub fn is_text(&self, address: u64, text: &str) -> bool {
+        let length = text.len() as u64;
+        self.bytes(address, length + 1, length + 1)
+            .is_some_and(|bytes| bytes.split_last() == Some((&0, text.as_bytes())))
+    }
+}
+
+/// The number of eight bytes at an offset of a table.
+pub fn word_at(table: &[u8], at: usize) -> Option<u64> {
+    let bytes = table.get(at..at.checked_add(8)?)?;
+    Some(u64::from_le_bytes(bytes.try_into().ok()?))
+}

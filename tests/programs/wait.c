@@ -1,0 +1,14 @@
+// Allocates, prints `ready`, waits for the end of its input.
+#include <stdio.h>
+#include <stdlib.h>
+
+int main(void)
+{
+    char *block = malloc(100);
+    if (block == NULL || puts("ready") == EOF || fflush(stdout) != 0)
+        return 1;
+    while (getchar() != EOF) {
+    }
+    free(block);
+    return 0;
+}

@@ -1,0 +1,2 @@
+// build: musl-gcc
+#include "wait.c"

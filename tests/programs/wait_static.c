@@ -1,0 +1,2 @@
+// build: -static
+#include "wait.c"
