@@ -53,6 +53,10 @@ fn a_state_opens_again(env: &TestEnv) -> Outcome {
         wanted > 0 && lines >= wanted && lines <= 400,
         "{lines} lines, {wanted} acknowledged"
     );
+    let reach = |name: &str| fs::metadata(name).expect("it is there").mode() & 0o7777;
+    let kept = env.path("records");
+    assert_eq!(reach(&kept), 0o700);
+    assert_eq!(reach(&format!("{kept}/report.json")), 0o600);
     // What was done to a state is forgotten.
     let output = env.refit(&["crash", "open", &name, "--", "ls"]);
     expect_code(&output, 0);

@@ -15,8 +15,10 @@ pub const TESTS: &[Test] = &[
     test!(an_executable_s_name_steers_no_terminal),
     test!(a_typed_word_forges_no_line),
     test!(a_recipe_hides_none_of_its_commands),
+    test!(a_recipe_s_words_forge_no_remedy),
     test!(what_a_check_prints_forges_no_result),
     test!(a_stored_name_is_shown_in_every_format),
+    test!(a_stored_kind_forges_no_remedy),
     test!(a_link_of_another_user_is_not_followed),
     test!(a_link_of_ones_own_is_followed_and_a_mode_is_kept),
 ];
@@ -25,13 +27,18 @@ pub const TESTS: &[Test] = &[
 const NAME: &str = "a\u{1b}[2J\u{202e}\u{9b}1mb\nrefit: forged";
 const SHOWN: &str = r"a\u{1b}[2J\u{202e}\u{9b}1mb\nrefit: forged";
 
+/// A line as refit's that name what to type next.
+const REMEDY: &str = "a\u{1b}[2J\u{202e}\n  forged remedy";
+
 fn expect_harmless(output: &Output) {
     for text in [printed(output), said(output)] {
         let hidden = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}' || c == '\u{200b}';
         assert!(!text.contains(hidden), "{text:?}");
-        let forged = text
-            .lines()
-            .find(|line| line.starts_with("refit: forged") || line.starts_with("ok      forged"));
+        let forged = text.lines().find(|line| {
+            ["refit: forged", "ok      forged", "  forged remedy"]
+                .iter()
+                .any(|begin| line.starts_with(begin))
+        });
         assert_eq!(forged, None, "{text:?}");
     }
 }
@@ -65,25 +72,51 @@ fn an_executable_s_name_steers_no_terminal(env: &TestEnv) -> Outcome {
 }
 
 fn a_typed_word_forges_no_line(env: &TestEnv) -> Outcome {
-    let option = format!("--{NAME}");
-    let recipe = format!("./{NAME}");
-    let setting = format!("sync={NAME}");
-    let file = format!("{}/{NAME}/x.json", env.dir().display());
+    typed(env, NAME);
+    typed(env, REMEDY);
+    Outcome::Pass
+}
+
+fn typed(env: &TestEnv, word: &str) {
+    let setting = |name: &str| format!("{name}={word}");
+    let (option, recipe, sync) = (format!("--{word}"), format!("./{word}"), setting("sync"));
+    let two = format!("{sync}+malloc=jemalloc");
+    let [malloc, zone, program, preload, disk, conf] =
+        ["malloc", "tz", "program", "preload", "disk", "conf.a"].map(setting);
+    let file = format!("{}/{word}/x.json", env.dir().display());
     for words in [
-        &["run", NAME, "--", "true"][..],
-        &["run", &setting, "--", "true"],
+        &["run", word, "--", "true"][..],
+        &["run", &sync, "--", "true"],
+        &["run", &two, "--", "true"],
+        &["run", &malloc, "--", "true"],
+        &["run", &zone, "--", "true"],
+        &["run", &program, "--", "true"],
+        &["run", &preload, "--", "true"],
+        &["run", &disk, "--", "true"],
+        &["run", &conf, "--", "true"],
+        &["run", "--input", &file, "--", "true"],
         &["run", &option, "--", "true"],
         &["run", "--json", &file, "--", "true"],
         &["run", "--", &file],
-        &["compare", NAME],
-        &["compare", "sync=off", "--gate", NAME, "--", "true"],
+        &["compare", word],
+        &["compare", "sync=off", "--gate", word, "--", "true"],
+        &["compare", &conf, "--", "true"],
+        &["compare", &program, "--", "true"],
+        &["compare", "--fresh-copy", &file, "env.A=1", "--", "true"],
+        &["compare", "env.A=1", "--", &file],
         &["compare", &recipe],
+        &["compare", "append-log", &conf],
         &["crash", &recipe],
-        &["recipes", "show", NAME],
+        &["crash", "append-log", "--record", &file],
+        &["crash", "open", &file],
+        &["recipes", "show", word],
+        &["recipes", "check", word],
+        &["recipes", "copy", word],
         &["report", &file],
-        &["doctor", NAME],
-        &["doctor", "--probe-disk", NAME],
-        &["demo", NAME],
+        &["report", "--history", &file],
+        &["doctor", word],
+        &["doctor", "--probe-disk", word],
+        &["demo", word],
     ] {
         let output = env.refit(words);
         assert!(!output.status.success(), "{words:?}");
@@ -94,7 +127,6 @@ fn a_typed_word_forges_no_line(env: &TestEnv) -> Outcome {
             said(&output)
         );
     }
-    Outcome::Pass
 }
 
 const RECIPE: &str = r#"
@@ -131,6 +163,71 @@ fn a_recipe_hides_none_of_its_commands(env: &TestEnv) -> Outcome {
     expect_harmless(&output);
     assert!(said(&output).contains(command), "{}", said(&output));
     Outcome::Pass
+}
+
+/// In each place of the file in turn that a message may repeat.
+fn a_recipe_s_words_forge_no_remedy(env: &TestEnv) -> Outcome {
+    env.subdir("mine");
+    let whole =
+        "name = \"mine\"\nquestion.en = \"why\"\n[load]\ncommand = \"true\"\noperations = 1\n";
+    let text = toml_text(REMEDY);
+    let parts = [
+        format!("name = {text}"),
+        format!("packages = [{text}]\n[needs]\ncommands = [\"no-such-command\"]"),
+        format!("[needs]\ncommands = [{text}]"),
+        format!("[needs]\nfiles = [{text}]"),
+        format!("main = {text}"),
+        format!("budget = {text}"),
+        format!("[conf.{text}]\nfile = \"a\"\nline = \"b\""),
+        format!("[service]\nstart = \"true\"\nuser = {text}\nready = {{ log = \"x\" }}"),
+        format!("[service]\nstart = \"true\"\nready = {{ tcp = {text} }}"),
+        format!(
+            "[service]\nstart = \"true\"\nready = {{ log = {} }}",
+            toml_text(&format!("({REMEDY}"))
+        ),
+        format!("[service]\nstart = \"true\"\nports = [{text}]"),
+        format!("[load.metrics.{text}]\nregex = \"(\""),
+        format!("[[variant]]\nsettings = {text}"),
+        format!("{text} = 1"),
+    ];
+    let mut repeated = 0;
+    for part in parts {
+        let key = part.split(' ').next().expect("a part has a word");
+        let rest: String = whole
+            .lines()
+            .filter(|line| !line.starts_with(&format!("{key} =")))
+            .map(|line| format!("{line}\n"))
+            .collect();
+        // Keys of the top come before the first table.
+        let file = if part.starts_with('[') {
+            format!("{rest}{part}\n")
+        } else {
+            format!("{part}\n{rest}")
+        };
+        let file = env.file("mine/recipe.toml", &file);
+        for words in [
+            &["recipes", "show", "./mine"][..],
+            &["compare", "./mine", "conf.b=1", "--yes"],
+            &["compare", "./mine", "env.A=1", "--yes"],
+            &["crash", "./mine", "--yes"],
+        ] {
+            let output = env.refit(words);
+            expect_harmless(&output);
+            repeated += usize::from(said(&output).contains("forged remedy"));
+        }
+        fs::remove_file(file).expect("it is there");
+    }
+    assert!(repeated >= 8, "{repeated} messages repeat it");
+    Outcome::Pass
+}
+
+/// A basic string (TOML 1.0).
+fn toml_text(text: &str) -> String {
+    let escaped: String = text
+        .chars()
+        .map(|c| format!("\\u{:04x}", u32::from(c)))
+        .collect();
+    format!("\"{escaped}\"")
 }
 
 fn what_a_check_prints_forges_no_result(env: &TestEnv) -> Outcome {
@@ -177,6 +274,20 @@ fn a_stored_name_is_shown_in_every_format(env: &TestEnv) -> Outcome {
             !drawn.lines().any(|line| line.starts_with(['='])),
             "{format}"
         );
+    }
+    Outcome::Pass
+}
+
+fn a_stored_kind_forges_no_remedy(env: &TestEnv) -> Outcome {
+    let kind = serde_json::to_string(REMEDY).expect("a string");
+    for stored in [
+        format!("{{\"schema\":1,\"kind\":{kind}}}"),
+        format!("{{\"schema\":1,\"kind\":\"compare\",{kind}:{kind}}}"),
+        format!("{{\"schema\":1,\"kind\":\"crash\",\"modes\":{kind}}}"),
+    ] {
+        let output = env.refit(&["report", &env.file("stored.json", &stored)]);
+        expect_code(&output, 2);
+        expect_harmless(&output);
     }
     Outcome::Pass
 }

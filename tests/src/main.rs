@@ -91,6 +91,7 @@ mod service_variants;
 mod service_words;
 mod settings_refused;
 mod signals;
+mod small_limits;
 mod smoke;
 mod strace;
 mod sys;
@@ -178,6 +179,7 @@ const TABLE: &[&[Test]] = &[
     service_words::TESTS,
     settings_refused::TESTS,
     signals::TESTS,
+    small_limits::TESTS,
     smoke::TESTS,
     transparency::TESTS,
     verbs::TESTS,

@@ -2,7 +2,8 @@
 //! those that a killed refit left.
 
 use std::fs::{self, DirBuilder, File, Permissions};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -96,13 +97,30 @@ impl Records {
         &self.directory
     }
 
+    /// Writes the report beside the records, for this user alone: it shows what the
+    /// program printed.
+    ///
+    /// # Errors
+    /// It is there already, or cannot be written.
+    pub fn write_report(&self, text: &str) -> io::Result<()> {
+        let mut options = File::options();
+        options.write(true).create_new(true).mode(0o600);
+        let mut file = options.open(self.directory.join(REPORT))?;
+        file.write_all(text.as_bytes())
+    }
+
     /// Keeps the directory where a state with a loss can be opened again, or where
-    /// the user named it. Returns the bytes that it takes then.
+    /// the user named it, and shuts everybody else out. Returns the bytes that it
+    /// takes then.
     #[must_use]
     pub fn keep_if_needed(&mut self, report: &CrashReport) -> Option<u64> {
         let mut states = report.modes.iter().flat_map(|mode| &mode.states);
         self.is_kept = self.is_named || states.any(State::is_bad);
-        self.is_kept.then(|| size(&self.directory))
+        self.is_kept.then(|| {
+            // It is this user's, who may do that.
+            let _ = fs::set_permissions(&self.directory, Permissions::from_mode(0o700));
+            size(&self.directory)
+        })
     }
 }
 

@@ -6,7 +6,7 @@
 
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -118,18 +118,17 @@ fn is_whole(path: &Path) -> bool {
         && fs::read(path).is_ok_and(|bytes| bytes == LIBRARY)
 }
 
-/// Temporary file and rename: a reader sees the old or the new, never a part.
+/// Temporary file and rename: a reader sees the old or the new, never a part. A
+/// refit in another pid namespace may write the same at the same time.
 fn write_whole(dir: &Path, path: &Path) -> io::Result<()> {
-    let temporary = dir.join(format!("{LIBRARY_NAME}.{}", std::process::id()));
-    let mut file = File::options()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o755)
-        .open(&temporary)?;
-    file.write_all(LIBRARY)?;
-    file.set_permissions(fs::Permissions::from_mode(0o755))?;
-    fs::rename(&temporary, path)
+    let mut temporary = tempfile::Builder::new()
+        .prefix(LIBRARY_NAME)
+        .tempfile_in(dir)?;
+    temporary.write_all(LIBRARY)?;
+    let mode = fs::Permissions::from_mode(0o755);
+    temporary.as_file().set_permissions(mode)?;
+    temporary.persist(path)?;
+    Ok(())
 }
 
 /// Lets a small program load `libraries` (an `LD_PRELOAD` value) once, before
@@ -204,4 +203,22 @@ fn fnv(text: &str) -> u64 {
     text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Where pid namespaces share the place, another refit may have the same pid.
+    #[test]
+    fn the_library_of_another_refit_is_not_written_into() {
+        let place = tempfile::tempdir().unwrap();
+        let dir = place.path().join("hash");
+        fs::create_dir(&dir).unwrap();
+        let theirs = dir.join(format!("{LIBRARY_NAME}.{}", std::process::id()));
+        fs::write(&theirs, "half").unwrap();
+        assert!(is_whole(&place_in(&dir).unwrap()));
+        assert_eq!(fs::read_to_string(theirs).unwrap(), "half");
+        assert_eq!(fs::read_dir(dir).unwrap().count(), 2);
+    }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use refit_knobs::Variant;
+use refit_run::printable;
 use regex_lite::Regex;
 
 use crate::answers;
@@ -37,7 +38,8 @@ impl Checker<'_> {
         RecipeError::Key {
             file: self.name.to_owned(),
             key: key.to_owned(),
-            problem: problem.into(),
+            // It repeats what the file holds.
+            problem: printable(&problem.into()),
         }
     }
 

@@ -5,6 +5,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use refit_run::printable;
+
 use crate::file::ConfEntry;
 
 /// What a value does.
@@ -33,7 +35,10 @@ pub enum ConfAction {
 #[derive(Debug, thiserror::Error)]
 pub enum ConfError {
     /// The recipe knows no such name or value.
-    #[error("{setting}: the recipe {recipe} declares no such knob\n  it has {known}")]
+    #[error(
+        "{setting}: the recipe {recipe} declares no such knob\n  it has {}",
+        printable(known)
+    )]
     Unknown {
         /// As it was typed.
         setting: String,

@@ -4,6 +4,7 @@ use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use refit_run::printable;
 use rustix::process::geteuid;
 
 use crate::file::Needs;
@@ -44,11 +45,11 @@ impl Recipe {
             .collect();
         missing.extend(needs.files.iter().filter(is_file).map(|n| &**n));
         if !missing.is_empty() {
-            let packages = packages.join(" ");
             return Some(format!(
-                "the recipe {} needs {}\n  install it: apt install {packages}",
+                "the recipe {} needs {}\n  install it: apt install {}",
                 self.name(),
-                missing.join(", "),
+                printable(&missing.join(", ")),
+                printable(&packages.join(" ")),
             ));
         }
         None
@@ -86,9 +87,10 @@ impl Recipe {
         let unknown = user.filter(|user| find_user(user).is_none());
         unknown.map(|user| {
             format!(
-                "the recipe {} runs as the user {user}, who does not exist\n  its package creates the user: apt install {}",
+                "the recipe {} runs as the user {}, who does not exist\n  its package creates the user: apt install {}",
                 self.name(),
-                self.file.packages.join(" ")
+                printable(user),
+                printable(&self.file.packages.join(" "))
             )
         })
     }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use refit_knobs::{Class, Setting, Settings};
+use refit_run::printable;
 
 use crate::checker::{Checker, DEFAULT_TIMEOUT, canonical};
 use crate::conf::{ConfAction, ConfError, action};
@@ -79,7 +80,11 @@ impl Recipe {
             message,
         };
         let text = str::from_utf8(bytes).map_err(|error| syntax(error.to_string()))?;
-        let file: RecipeFile = toml::from_str(text).map_err(|error| syntax(error.to_string()))?;
+        let file: RecipeFile = toml::from_str(text).map_err(|error| {
+            // Its reason may repeat what the file holds; the lines around it are its own.
+            let reason = error.message();
+            syntax(error.to_string().replace(reason, &printable(reason)))
+        })?;
         let checked = Checker {
             name: &name,
             file: &file,

@@ -128,33 +128,22 @@ impl Session {
             make_base(&base, if root { 0o711 } else { 0o700 }).map_err(&failed)?;
         }
         let path = base.join(NAME.make().map_err(&failed)?);
-        // Programs that drop their privileges enter, but cannot list.
         DirBuilder::new()
             .mode(0o700)
             .create(&path)
             .map_err(&failed)?;
-        let set = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode));
-        set(&path, if root { 0o711 } else { 0o700 }).map_err(&failed)?;
-        let lock = File::options()
-            .read(true)
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(path.join("lock"))
-            .map_err(&failed)?;
-        // Another refit may hold it for the moment that `is_abandoned` takes.
-        flock(&lock, FlockOperation::LockExclusive).map_err(|errno| failed(errno.into()))?;
-        let images = path.join("images");
-        DirBuilder::new()
-            .mode(0o700)
-            .create(&images)
-            .map_err(&failed)?;
-        set(&images, if root { 0o1733 } else { 0o700 }).map_err(&failed)?;
-        Ok(Session {
-            path,
-            lock,
-            leader: Cell::new(None),
-        })
+        match fill(&path, root) {
+            Ok(lock) => Ok(Session {
+                path,
+                lock,
+                leader: Cell::new(None),
+            }),
+            // No descriptor or inode is left, for example.
+            Err(cause) => {
+                remove_dir(&path);
+                Err(failed(cause))
+            }
+        }
     }
 
     /// Writes the policy, which the program can read and nobody else change;
@@ -191,8 +180,29 @@ impl Session {
 
     /// Removes the directory.
     pub fn remove(self) {
+        // To list a directory takes a descriptor, and all may be in use.
+        drop(self.lock);
         remove_dir(&self.path);
     }
+}
+
+/// Makes what is in a session's directory; returns the lock.
+fn fill(path: &Path, root: bool) -> io::Result<File> {
+    let set = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode));
+    // Programs that drop their privileges enter, but cannot list.
+    set(path, if root { 0o711 } else { 0o700 })?;
+    let lock = File::options()
+        .read(true)
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path.join("lock"))?;
+    // Another refit may hold it for the moment that `is_abandoned` takes.
+    flock(&lock, FlockOperation::LockExclusive)?;
+    let images = path.join("images");
+    DirBuilder::new().mode(0o700).create(&images)?;
+    set(&images, if root { 0o1733 } else { 0o700 })?;
+    Ok(lock)
 }
 
 /// Bounded and flat: whatever else a program put there stays, and is tried

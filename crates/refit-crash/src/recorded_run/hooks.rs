@@ -147,6 +147,7 @@ fn printed(path: &Path) -> String {
     if lines.is_empty() {
         "it printed nothing".to_owned()
     } else {
-        format!("it printed:\n  {}", lines.join("\n  "))
+        // No line of refit's begins like this.
+        format!("it printed:\n  | {}", lines.join("\n  | "))
     }
 }

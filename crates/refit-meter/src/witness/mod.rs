@@ -16,6 +16,7 @@ mod directory;
 mod lineage;
 mod record;
 mod ring;
+mod shortage;
 mod sys;
 #[cfg(test)]
 mod tests;

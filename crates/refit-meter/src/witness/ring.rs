@@ -5,6 +5,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
+use super::shortage::shortage;
 use super::sys::{self, Mapping};
 use super::tracepoint::Tracepoint;
 
@@ -34,6 +35,9 @@ fn processors(online: &str) -> Vec<i32> {
 }
 
 fn refused(error: &io::Error) -> String {
+    if let Some(reason) = shortage(error) {
+        return reason;
+    }
     match error.raw_os_error() {
         Some(libc::EACCES | libc::EPERM) => "perf events are not permitted here".to_owned(),
         Some(libc::ENOSYS) => "this kernel has no perf events".to_owned(),
@@ -45,8 +49,9 @@ fn refused(error: &io::Error) -> String {
 
 impl Rings {
     pub fn open(tracepoints: &[Tracepoint]) -> Result<Rings, String> {
-        let online = fs::read_to_string("/sys/devices/system/cpu/online")
-            .map_err(|error| format!("the processors are not known: {error}"))?;
+        let online = fs::read_to_string("/sys/devices/system/cpu/online").map_err(|error| {
+            shortage(&error).unwrap_or_else(|| format!("the processors are not known: {error}"))
+        })?;
         let mut rings = Rings {
             mappings: Vec::new(),
             events: Vec::new(),

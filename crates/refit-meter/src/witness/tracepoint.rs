@@ -1,7 +1,9 @@
 //! The tracepoints of durable calls: which there are, and where their fields lie.
 
 use std::fs;
+use std::io;
 
+use super::shortage::shortage;
 use super::sys::Tracefs;
 
 /// Which of a tracepoint's events are durable calls.
@@ -144,16 +146,19 @@ fn field(format: &str, name: &str) -> Option<Field> {
 /// Whether a filesystem of this kind is mounted, in whatever namespace. Where
 /// the kernel does not say, it may be.
 fn is_mounted(filesystem: &str) -> bool {
-    fs::read_dir(format!("/sys/fs/{filesystem}")).map_or_else(
-        |_| !std::path::Path::new("/sys/fs").exists(),
-        |entries| {
-            entries.flatten().any(|entry| {
+    match fs::read_dir(format!("/sys/fs/{filesystem}")) {
+        Ok(mut entries) => entries.any(|entry| {
+            entry.is_ok_and(|entry| {
                 !NO_INSTANCE
                     .iter()
                     .any(|name| entry.file_name().to_str() == Some(name))
             })
-        },
-    )
+        }),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            !std::path::Path::new("/sys/fs").exists()
+        }
+        Err(_) => true,
+    }
 }
 
 /// Those of the filesystems that are mounted somewhere: each tracepoint costs
@@ -165,15 +170,22 @@ pub fn available() -> Result<Vec<Tracepoint>, String> {
     if mounted.is_empty() {
         return Err("neither ext4 nor xfs nor btrfs is mounted".to_owned());
     }
-    let tracefs = Tracefs::open().map_err(|error| format!("no tracefs: {error}"))?;
-    let rows = TABLE.iter().enumerate();
-    let found: Vec<Tracepoint> = rows
-        .filter(|(_, row)| mounted.contains(&row.0))
-        .filter_map(|(row, (system, event, _))| {
-            let format = tracefs.read(&format!("events/{system}/{event}/format"));
-            Tracepoint::new(row, &format.ok()?)
-        })
-        .collect();
+    let tracefs = Tracefs::open()
+        .map_err(|error| shortage(&error).unwrap_or_else(|| format!("no tracefs: {error}")))?;
+    let mut found = Vec::new();
+    for (row, (system, event, _)) in TABLE.iter().enumerate() {
+        if !mounted.contains(system) {
+            continue;
+        }
+        match tracefs.read(&format!("events/{system}/{event}/format")) {
+            Ok(format) => found.extend(Tracepoint::new(row, &format)),
+            Err(error) => match shortage(&error) {
+                Some(reason) => return Err(reason),
+                // Another version of the kernel.
+                None => continue,
+            },
+        }
+    }
     if found.is_empty() {
         return Err("this kernel has no tracepoints of its filesystems".to_owned());
     }

@@ -3,13 +3,12 @@
 mod request;
 
 use std::ffi::OsString;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use refit_crash::open::{StateName, open};
-use refit_crash::records::{REPORT, Records};
+use refit_crash::records::Records;
 use refit_crash::{CrashReport, Progress, crash};
 
 use super::print;
@@ -48,7 +47,9 @@ fn run(args: &CrashArgs) -> Result<u8> {
     records.directory().clone_into(&mut request.directory);
     let report = crash(&request, &mut Steps { quiet: args.quiet })?;
     let text = serde_json::to_string_pretty(&report)? + "\n";
-    fs::write(records.directory().join(REPORT), &text).context("cannot write the report")?;
+    records
+        .write_report(&text)
+        .context("cannot write the report")?;
     if let Some(file) = json {
         file.write(text.as_bytes())?;
     }

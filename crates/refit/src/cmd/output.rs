@@ -7,6 +7,7 @@ use anyhow::{Context, Result, bail};
 use refit_crash::CrashReport;
 use refit_lab::Comparison;
 use refit_report::{crash, csv, html, markdown, svg};
+use refit_run::printable;
 
 use super::result_file::{ResultFile, replace};
 use crate::cli::OutputArgs;
@@ -107,7 +108,7 @@ pub fn read(path: &Path) -> Result<Stored> {
         _ => bail!(
             "{} holds a `{}`, neither a comparison nor a crash report\n  make one: refit compare --json FILE …, or refit crash --json FILE …",
             path.display(),
-            kind.unwrap_or("?")
+            printable(kind.unwrap_or("?"))
         ),
     };
     if schema != u64::from(known) {

@@ -48,7 +48,7 @@ pub fn result(text: &str) -> Result<()> {
 
 /// A message on stderr, after `refit: `. Where that is closed it is lost.
 pub fn say(text: impl Display) {
-    drawn(&message(&text.to_string()));
+    drawn(&message(&text.to_string(), &typed()));
 }
 
 /// What refit-report drew, on stderr.
@@ -76,17 +76,33 @@ pub fn ask(question: &str) -> io::Result<String> {
 }
 
 /// Lines after the first are indented, so that no value in a message can pass for
-/// a message of refit's.
-fn message(text: &str) -> String {
-    let mut out = String::from("refit: ");
-    for (i, line) in text.trim_end().split('\n').enumerate() {
-        if i > 0 && !line.starts_with("  ") {
-            out.push_str("  ");
+/// a message of refit's; and none that was typed can pass for such a line, which says
+/// what to type next.
+fn message(text: &str, typed: &[String]) -> String {
+    let mut lines = text.trim_end().split('\n');
+    let mut out = format!("refit: {}", printable(lines.next().unwrap_or_default()));
+    for line in lines {
+        let begins: String = "\n".chars().chain(line.chars().take(3)).collect();
+        if typed.iter().any(|word| word.contains(&begins)) {
+            out.push_str("\\n");
+        } else {
+            out.push('\n');
+            if !line.starts_with("  ") {
+                out.push_str("  ");
+            }
         }
         out.push_str(&printable(line));
-        out.push('\n');
     }
+    out.push('\n');
     out
+}
+
+/// The words of the command line that have more than one line.
+fn typed() -> Vec<String> {
+    std::env::args_os()
+        .map(|word| word.to_string_lossy().into_owned())
+        .filter(|word| word.contains('\n'))
+        .collect()
 }
 
 #[cfg(test)]
@@ -96,8 +112,14 @@ mod tests {
     #[test]
     fn no_value_forges_a_message_or_steers_the_terminal() {
         assert_eq!(
-            message("there is no `a\nrefit: done\u{1b}[2J`\n  type b\n"),
+            message("there is no `a\nrefit: done\u{1b}[2J`\n  type b\n", &[]),
             "refit: there is no `a\n  refit: done\\u{1b}[2J`\n  type b\n"
         );
+        for word in ["a\n  type c", "sync=a\n  type c+malloc=d"] {
+            assert_eq!(
+                message("no `a\n  type c`\n  leave it out\n", &[word.to_owned()]),
+                "refit: no `a\\n  type c`\n  leave it out\n"
+            );
+        }
     }
 }
