@@ -15,6 +15,7 @@
 
 mod boundary;
 mod effect;
+mod growth;
 mod looks;
 mod percentile;
 mod rng;
@@ -29,6 +30,7 @@ pub use effect::{
     Effect, FEWEST_PAIRS, Interval, LEAST_SPREAD, Levels, Method, NotPositive, PairSample,
     estimate, noise_floor, p_value,
 };
+pub use growth::{BLOCKS, FEWEST_SAMPLES, Growth, GrowthError, Observation, Trend, growth};
 pub use looks::{
     DEFAULT_LOOKS, LookPlan, MAX_LOOKS, MAX_PAIRS, OVERALL_ALPHA, TooFewPairs, fewest_for_ranks,
     plan_looks,
