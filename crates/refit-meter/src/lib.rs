@@ -8,8 +8,10 @@ mod arch;
 mod executable;
 mod holders;
 mod loaded;
+mod mapping_classes;
 mod mappings;
 mod memory;
+mod pages;
 mod pressure;
 mod process_facts;
 mod sampler;
@@ -21,8 +23,12 @@ mod witness;
 pub use executable::ElfFacts;
 pub use holders::uses_directory;
 pub use loaded::{Bound, Import, LoadedObject, MALLOC_FAMILY, NotLoaded, loaded_objects};
+pub use mapping_classes::{
+    ClassBytes, MAPPING_CLASSES, MappedMemory, MappingClass, class_of, mapped_memory,
+};
 pub use mappings::{Mapping, mappings};
 pub use memory::{MemorySample, memory_available, memory_sample};
+pub use pages::{CopiedBytes, HugeExposure, SharedPages, huge_exposure};
 pub use pressure::Pressure;
 pub use process_facts::{Life, ProcessFacts, process_facts};
 pub use sampler::MemorySampler;

@@ -1,0 +1,297 @@
+//! Memory of one process by what its mappings are for: heap, stacks, files, and the rest.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use crate::mappings::Mapping;
+use crate::memory::kib;
+use crate::tree::at;
+
+/// What a mapping is for, as far as the kernel can tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum MappingClass {
+    /// `[heap]`: what brk(2) moves, most of glibc's malloc in a program without threads.
+    Heap,
+    /// Stacks of threads, the first one's included.
+    Stack,
+    /// Private memory without a file: other allocators, glibc's further arenas, and mmap(2) itself.
+    Anonymous,
+    /// What a file holds: programs, libraries, files that are read through memory.
+    File,
+    /// Private copies of a file's pages: data of programs and libraries.
+    FileCopy,
+    /// Shared memory without a file on a disk (shm_open(3), memfd_create(2), MAP_SHARED with MAP_ANONYMOUS).
+    Shared,
+}
+
+/// All classes, in the order in which they are shown.
+pub const MAPPING_CLASSES: [MappingClass; 6] = [
+    MappingClass::Heap,
+    MappingClass::Stack,
+    MappingClass::Anonymous,
+    MappingClass::File,
+    MappingClass::FileCopy,
+    MappingClass::Shared,
+];
+
+/// Memory of one class.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ClassBytes {
+    /// Mappings.
+    pub mappings: u64,
+    /// Resident.
+    pub rss_bytes: u64,
+    /// Resident, shared proportionally.
+    pub pss_bytes: u64,
+    /// In transparent huge pages.
+    pub huge_bytes: u64,
+}
+
+/// Memory of one process.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MappedMemory {
+    classes: [ClassBytes; MAPPING_CLASSES.len()],
+}
+
+impl MappedMemory {
+    /// Of one class.
+    #[must_use]
+    pub fn of(&self, class: MappingClass) -> ClassBytes {
+        self.classes[class as usize]
+    }
+
+    /// Resident memory, all of it.
+    #[must_use]
+    pub fn rss_bytes(&self) -> u64 {
+        self.classes.iter().map(|class| class.rss_bytes).sum()
+    }
+
+    /// Proportional memory, all of it.
+    #[must_use]
+    pub fn pss_bytes(&self) -> u64 {
+        self.classes.iter().map(|class| class.pss_bytes).sum()
+    }
+
+    fn add(&mut self, class: MappingClass, fields: &Fields) {
+        // A page of a file that was written privately is in the mapping of the file.
+        let copied = match class {
+            MappingClass::File => fields.anonymous.min(fields.rss),
+            _ => 0,
+        };
+        let copied_pss = proportional(fields.pss, copied, fields.rss);
+        let sum = &mut self.classes[class as usize];
+        sum.mappings += 1;
+        sum.rss_bytes = sum.rss_bytes.saturating_add(fields.rss - copied);
+        sum.pss_bytes = sum
+            .pss_bytes
+            .saturating_add(fields.pss.saturating_sub(copied_pss));
+        sum.huge_bytes = sum.huge_bytes.saturating_add(fields.huge);
+        let copies = &mut self.classes[MappingClass::FileCopy as usize];
+        copies.rss_bytes = copies.rss_bytes.saturating_add(copied);
+        copies.pss_bytes = copies.pss_bytes.saturating_add(copied_pss);
+    }
+}
+
+/// The part of a PSS that belongs to `part` of `all` resident bytes.
+fn proportional(pss: u64, part: u64, all: u64) -> u64 {
+    if all == 0 {
+        return 0;
+    }
+    let share = u128::from(pss) * u128::from(part) / u128::from(all);
+    u64::try_from(share).unwrap_or(u64::MAX)
+}
+
+/// A guard below a thread's stack is a page; at most this is still one (pthread_attr_setguardsize(3)).
+const MOST_GUARD: u64 = 64 << 10;
+
+/// What a mapping is for, with the one below it.
+///
+/// A stack of pthread_create(3) has a guard, which nothing may touch, right below (glibc, nptl/allocatestack.c; musl
+/// likewise). glibc names stacks and arenas where the kernel lets it (prctl(2), PR_SET_VMA_ANON_NAME).
+#[must_use]
+pub fn class_of(mapping: &Mapping, below: Option<&Mapping>) -> MappingClass {
+    let name = mapping.name.to_string_lossy();
+    let starts = |start: &str| name.starts_with(start);
+    if mapping.is_file() {
+        let is_memory = [
+            "/memfd:",
+            "/dev/shm/",
+            "/SYSV",
+            "/dev/zero",
+            "/anon_hugepage",
+        ];
+        return match is_memory.iter().any(|start| starts(start)) {
+            true => MappingClass::Shared,
+            false => MappingClass::File,
+        };
+    }
+    let is_guard = |below: &Mapping| {
+        !below.is_file()
+            && below.end == mapping.start
+            && below.bytes() <= MOST_GUARD
+            && below.permissions == *b"---p"
+    };
+    match () {
+        () if starts("[heap]") => MappingClass::Heap,
+        () if starts("[stack") || starts("[anon: glibc: pthread stack") => MappingClass::Stack,
+        () if starts("[anon:") => MappingClass::Anonymous,
+        () if starts("[") => MappingClass::File,
+        () if mapping.permissions[..2] == *b"rw" && below.is_some_and(is_guard) => {
+            MappingClass::Stack
+        }
+        () => MappingClass::Anonymous,
+    }
+}
+
+/// What smaps tells of one mapping, in bytes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Fields {
+    pub rss: u64,
+    pub pss: u64,
+    pub anonymous: u64,
+    pub huge: u64,
+    /// It may not be given huge pages (VmFlags nh).
+    pub never_huge: bool,
+}
+
+/// Reads /proc/PID/smaps (proc_pid_smaps(5)), which costs the process more than smaps_rollup: the kernel holds the
+/// lock of its mappings for a part of the time, and writes a thousand bytes for each.
+///
+/// # Errors
+/// No such process, or no right to read it (ptrace(2), PTRACE_MODE_READ).
+pub fn mapped_memory(proc: &Path, pid: u32) -> io::Result<MappedMemory> {
+    let mut memory = MappedMemory::default();
+    for (class, _, fields) in classified(proc, pid)? {
+        memory.add(class, &fields);
+    }
+    Ok(memory)
+}
+
+/// Every mapping, what it is for, and what smaps tells of it.
+pub(crate) fn classified(
+    proc: &Path,
+    pid: u32,
+) -> io::Result<Vec<(MappingClass, Mapping, Fields)>> {
+    let text = fs::read(at(proc, pid).join("smaps"))?;
+    let mut found: Vec<(MappingClass, Mapping, Fields)> = Vec::new();
+    for line in text.split(|byte| *byte == b'\n') {
+        if let Some(mapping) = Mapping::parse(line) {
+            let below = found.last().map(|(_, below, _)| below);
+            found.push((class_of(&mapping, below), mapping, Fields::default()));
+        } else if let Some((_, _, fields)) = found.last_mut() {
+            fields.read(&String::from_utf8_lossy(line));
+        }
+    }
+    Ok(found)
+}
+
+impl Fields {
+    fn read(&mut self, line: &str) {
+        for (name, field) in [
+            ("Rss", &mut self.rss),
+            ("Pss", &mut self.pss),
+            ("Anonymous", &mut self.anonymous),
+            ("AnonHugePages", &mut self.huge),
+        ] {
+            *field = kib(line, name).unwrap_or(*field);
+        }
+        let flags = line.strip_prefix("VmFlags:");
+        self.never_huge |=
+            flags.is_some_and(|flags| flags.split_whitespace().any(|flag| flag == "nh"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stat::FakeProc;
+
+    const SMAPS: &str = "\
+1000-3000 rw-p 00000000 fe:01 7 /lib/a.so
+Rss: 8 kB
+Pss: 6 kB
+Anonymous: 4 kB
+5000-9000 rw-p 00000000 00:00 0 [heap]
+Rss: 16 kB
+Pss: 16 kB
+AnonHugePages: 0 kB
+VmFlags: rd wr
+10000-11000 ---p 00000000 00:00 0
+Rss: 0 kB
+11000-91000 rw-p 00000000 00:00 0
+Rss: 12 kB
+Pss: 12 kB
+a0000-b0000 ---p 00000000 00:00 0
+c0000-d0000 rw-p 00000000 00:00 0
+Rss: 20 kB
+Pss: 10 kB
+AnonHugePages: 2048 kB
+e0000-f0000 rw-s 00000000 00:05 9 /memfd:x (deleted)
+Rss: 24 kB
+Pss: 12 kB
+7ff0-7ff8 rw-p 00000000 00:00 0 [stack]
+Rss: 28 kB
+Pss: 28 kB
+";
+
+    #[test]
+    fn every_byte_has_a_class() {
+        let proc = FakeProc::new();
+        proc.write("3/smaps", SMAPS);
+        let memory = mapped_memory(proc.path(), 3).unwrap();
+        let kib = |class| {
+            let bytes = memory.of(class);
+            (bytes.mappings, bytes.rss_bytes >> 10, bytes.pss_bytes >> 10)
+        };
+        assert_eq!(kib(MappingClass::Heap), (1, 16, 16));
+        assert_eq!(kib(MappingClass::Stack), (2, 40, 40));
+        assert_eq!(kib(MappingClass::Anonymous), (3, 20, 10));
+        assert_eq!(kib(MappingClass::File), (1, 4, 3));
+        assert_eq!(kib(MappingClass::FileCopy), (0, 4, 3));
+        assert_eq!(kib(MappingClass::Shared), (1, 24, 12));
+        assert_eq!(memory.of(MappingClass::Anonymous).huge_bytes, 2 << 20);
+        assert_eq!(
+            (memory.rss_bytes() >> 10, memory.pss_bytes() >> 10),
+            (108, 84)
+        );
+        assert!(mapped_memory(proc.path(), 4).is_err());
+    }
+
+    #[test]
+    fn the_classes_of_a_real_process_are_its_resident_memory() {
+        let mut child = std::process::Command::new("sleep")
+            .arg("60")
+            .spawn()
+            .unwrap();
+        let proc = Path::new("/proc");
+        let stat = || fs::read_to_string(at(proc, child.id()).join("stat")).unwrap();
+        while !stat().contains("(sleep) S") {
+            std::thread::yield_now();
+        }
+        let memory = mapped_memory(proc, child.id()).unwrap();
+        let rollup = fs::read_to_string(at(proc, child.id()).join("smaps_rollup")).unwrap();
+        let rss = rollup.lines().find_map(|line| kib(line, "Rss")).unwrap();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(memory.rss_bytes(), rss);
+        assert!(
+            memory.of(MappingClass::Stack).rss_bytes > 0
+                && memory.of(MappingClass::File).rss_bytes > 0
+        );
+    }
+
+    #[test]
+    fn stacks_of_threads_are_told_from_other_mappings() {
+        let line = |text: &str| Mapping::parse(text.as_bytes()).unwrap();
+        let guard = line("1000-2000 ---p 00000000 00:00 0 ");
+        let arena = line("2000-23000 rw-p 00000000 00:00 0 ");
+        let reserve = line("23000-4000000 ---p 00000000 00:00 0 ");
+        let next = line("4000000-4021000 rw-p 00000000 00:00 0 ");
+        assert_eq!(class_of(&arena, Some(&guard)), MappingClass::Stack);
+        assert_eq!(class_of(&arena, None), MappingClass::Anonymous);
+        assert_eq!(class_of(&next, Some(&reserve)), MappingClass::Anonymous);
+        let named = line("2000-23000 rw-p 00000000 00:00 0 [anon: glibc: malloc arena]");
+        assert_eq!(class_of(&named, Some(&guard)), MappingClass::Anonymous);
+    }
+}
