@@ -51,6 +51,13 @@ impl Setting {
         self.scope.as_ref()
     }
 
+    /// `KNOB@SCOPE`, as a run names a scope that matched nothing; `None` where it means everything.
+    #[must_use]
+    pub fn scoped_knob(&self) -> Option<String> {
+        let scope = self.scope()?;
+        Some(format!("{}@{scope}", self.knob().name))
+    }
+
     /// Name and value of a `conf.NAME=VALUE`, whose meaning and class a recipe declares.
     #[must_use]
     pub fn conf(&self) -> Option<(&str, &str)> {

@@ -7,7 +7,6 @@ mod colour;
 mod ending;
 mod facts;
 pub mod grid;
-pub mod markup;
 mod memory;
 mod metrics;
 mod strip;
@@ -19,10 +18,10 @@ use refit_lab::experiment::Experiment;
 
 use crate::answers::is_exact;
 use crate::format;
+use crate::markup::Markup;
 use crate::notes::{Note, notes, summary, with};
 use crate::paint::Tone;
 use crate::title::{question, subject, title};
-use markup::Html;
 
 /// The page.
 #[must_use]
@@ -37,8 +36,8 @@ pub fn html(experiment: &Comparison) -> String {
 }
 
 /// A document with these style sheets.
-pub fn page(title: &str, styles: &[&str], content: impl FnOnce(&mut Html)) -> String {
-    let mut page = Html::default();
+pub fn page(title: &str, styles: &[&str], content: impl FnOnce(&mut Markup)) -> String {
+    let mut page = Markup::default();
     page.element("html", &[("lang", "en")], |page| {
         page.element("head", &[], |head| {
             head.void("meta", &[("charset", "utf-8")]);
@@ -58,7 +57,7 @@ pub fn page(title: &str, styles: &[&str], content: impl FnOnce(&mut Html)) -> St
     format!("<!DOCTYPE html>\n{}\n", page.finish())
 }
 
-fn header(body: &mut Html, experiment: &Experiment) {
+fn header(body: &mut Markup, experiment: &Experiment) {
     let tool = "refit compare";
     body.element("header", &[], |header| match question(experiment) {
         Some(question) => {
@@ -76,7 +75,7 @@ fn header(body: &mut Html, experiment: &Experiment) {
     });
 }
 
-fn sections(main: &mut Html, experiment: &Comparison) {
+fn sections(main: &mut Markup, experiment: &Comparison) {
     main.element("section", &[("class", "result")], |section| {
         if let Some(with) = with(experiment) {
             section.leaf("p", &[], &format!("{} {}", with.label, with.text));
@@ -113,7 +112,7 @@ fn sections(main: &mut Html, experiment: &Comparison) {
 }
 
 /// A part of the page, under its heading.
-pub fn section(main: &mut Html, title: &str, content: impl FnOnce(&mut Html)) {
+pub fn section(main: &mut Markup, title: &str, content: impl FnOnce(&mut Markup)) {
     main.element("section", &[], |section| {
         section.leaf("h2", &[], title);
         content(section);
@@ -121,7 +120,7 @@ pub fn section(main: &mut Html, title: &str, content: impl FnOnce(&mut Html)) {
 }
 
 /// The command, to be copied.
-pub fn repeat(main: &mut Html, words: &[String], about: &str) {
+pub fn repeat(main: &mut Markup, words: &[String], about: &str) {
     section(main, "To repeat it", |section| {
         scrolled(section, "command", |section| {
             section.element("pre", &[], |pre| {
@@ -134,7 +133,7 @@ pub fn repeat(main: &mut Html, words: &[String], about: &str) {
 }
 
 /// What may be broader than a phone scrolls in a box of its own.
-pub fn scrolled(section: &mut Html, about: &str, content: impl FnOnce(&mut Html)) {
+pub fn scrolled(section: &mut Markup, about: &str, content: impl FnOnce(&mut Markup)) {
     let attributes = [
         ("class", "scroll"),
         ("role", "region"),
@@ -145,7 +144,7 @@ pub fn scrolled(section: &mut Html, about: &str, content: impl FnOnce(&mut Html)
 }
 
 /// What has to be known, warnings first.
-pub fn noted(section: &mut Html, notes: Vec<Note>) {
+pub fn noted(section: &mut Markup, notes: Vec<Note>) {
     let (warnings, others): (Vec<Note>, Vec<Note>) =
         notes.into_iter().partition(|note| note.label == "warning:");
     for warning in &warnings {
@@ -158,7 +157,7 @@ pub fn noted(section: &mut Html, notes: Vec<Note>) {
     list(section, &others);
 }
 
-fn list(section: &mut Html, notes: &[Note]) {
+fn list(section: &mut Markup, notes: &[Note]) {
     section.element("ul", &[("class", "notes")], |list| {
         for note in notes {
             list.element("li", &[], |item| {
@@ -184,7 +183,7 @@ pub fn tone(tone: Tone) -> &'static str {
 }
 
 /// Who made it, and when.
-pub fn footer(body: &mut Html, refit: &str, started: u64) {
+pub fn footer(body: &mut Markup, refit: &str, started: u64) {
     let text = format!(
         "refit {refit}, {} UTC. All numbers are of this machine and this day.",
         format::date(started)

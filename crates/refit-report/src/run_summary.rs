@@ -1,6 +1,5 @@
 //! What is printed after a run: what waited, what was swapped, what was not reached.
 
-mod coverage;
 mod waits;
 mod witness;
 
@@ -9,11 +8,12 @@ pub use witness::who;
 use std::fmt::Write;
 
 use refit_run::{
-    Advice, FilterReport, InEffect, Input, Proposal, Reason, RunReport, SettingReport, advice,
-    printable,
+    Advice, AllocatorKind, FilterReport, InEffect, Input, Proposal, Reason, RunReport,
+    SettingReport, advice, is_allocator, printable,
 };
 
 use crate::calls::{by_call, sum};
+use crate::coverage;
 use crate::format::{command_line, duration, file_name, number, plural};
 
 /// At most this many executables and names in a list.
@@ -31,7 +31,7 @@ pub fn run_summary(report: &RunReport) -> String {
         swapped(report, &mut lines);
     }
     lines.extend(witness::lines(report));
-    coverage::lines(report, &mut lines);
+    lines.extend(coverage::lines(report));
     lines.iter().fold(String::new(), |mut all, line| {
         let _ = writeln!(all, "refit: {}", printable(line));
         all
@@ -173,12 +173,8 @@ fn swapped(report: &RunReport, lines: &mut Vec<String>) {
             ));
         }
     }
-    if let Some(setting) = report
-        .settings
-        .iter()
-        .find(|s| s.setting.starts_with("malloc="))
-    {
-        malloc(report, &setting.setting, lines);
+    if let Some(wanted) = report.settings.iter().find_map(SettingReport::allocator) {
+        malloc(report, &wanted, lines);
     }
 }
 
@@ -223,15 +219,13 @@ fn swapped_syncs(report: &RunReport, lines: &mut Vec<String>) {
     let real = by_call(all, |calls| calls.real, ALL);
     let waited = sum(all, |calls| calls.waited_ns);
     // A setting that is not in effect has been reported with its reason.
-    let about_syncs = |s: &SettingReport| {
-        s.setting.starts_with("sync") && !matches!(s.in_effect, InEffect::Nowhere(_))
-    };
+    let swaps_syncs = report.settings.iter().any(SettingReport::swaps_syncs);
     if !real.is_empty() {
         lines.push(format!("real: {real}; {}", waiting(report, waited)));
         if suppressed == 0 {
             waits::lines(report, |calls| calls.real, lines);
         }
-    } else if seen == 0 && report.settings.iter().any(about_syncs) && !uncounted(report) {
+    } else if seen == 0 && swaps_syncs && !uncounted(report) {
         lines.push("no sync calls seen".to_owned());
     }
 }
@@ -240,29 +234,18 @@ fn swapped_syncs(report: &RunReport, lines: &mut Vec<String>) {
 fn fault(report: &RunReport) -> String {
     let settings = report.settings.iter();
     let error = settings
-        .filter_map(|setting| setting.setting.split_once("=fail:"))
-        .map(|(_, fault)| fault.split(',').next().unwrap_or_default())
+        .filter_map(SettingReport::injected_error)
         .next_back();
     let failed = sum(&report.run.totals, |calls| calls.injected);
     format!("{} {}", error.unwrap_or("an error"), number(failed))
 }
 
 /// Which object served malloc, by the number of executables.
-fn malloc(report: &RunReport, setting: &str, lines: &mut Vec<String>) {
-    let wanted = setting
-        .trim_start_matches("malloc=")
-        .split(':')
-        .next()
-        .unwrap_or_default();
-    let wanted = if wanted == "glibc" {
-        "libc"
-    } else {
-        file_name(wanted)
-    };
+fn malloc(report: &RunReport, wanted: &AllocatorKind, lines: &mut Vec<String>) {
     let mut served = 0_u64;
     for executable in &report.run.executables {
-        let object = executable.malloc_object.as_deref().map(file_name);
-        if object.is_some_and(|object| object.contains(wanted)) {
+        let object = executable.malloc_object.as_deref();
+        if object.is_some_and(|object| is_allocator(wanted, object)) {
             served = served.saturating_add(executable.processes);
         }
         if executable.deepbind {
@@ -272,25 +255,18 @@ fn malloc(report: &RunReport, setting: &str, lines: &mut Vec<String>) {
             ));
         }
     }
+    let name = match wanted {
+        AllocatorKind::Glibc => "libc",
+        AllocatorKind::Jemalloc => "jemalloc",
+        AllocatorKind::Mimalloc => "mimalloc",
+        AllocatorKind::Tcmalloc => "tcmalloc",
+        AllocatorKind::Path(path) => file_name(path.to_str().unwrap_or("it")),
+    };
     lines.push(format!(
-        "malloc is served by {wanted} in {} of {}",
+        "malloc is served by {name} in {} of {}",
         number(served),
         plural(report.run.coverage.processes_reached, "process")
     ));
-}
-
-fn some(parts: &[String]) -> String {
-    let shown = parts
-        .iter()
-        .take(MOST)
-        .cloned()
-        .collect::<Vec<_>>()
-        .join(", ");
-    if parts.len() > MOST {
-        format!("{shown} and {} more (--json names all)", parts.len() - MOST)
-    } else {
-        shown
-    }
 }
 
 #[cfg(test)]
@@ -324,7 +300,7 @@ mod tests {
         }
     }
 
-    pub fn report(settings: &[(&str, &str)], executables: Vec<ExecutableReport>) -> RunReport {
+    pub fn report(settings: &[&str], executables: Vec<ExecutableReport>) -> RunReport {
         let mut totals: BTreeMap<String, Calls> = BTreeMap::new();
         for (name, calls) in executables.iter().flat_map(|e| &e.calls) {
             let total = totals.entry(name.clone()).or_default();
@@ -340,11 +316,7 @@ mod tests {
             command: vec!["./import.sh".to_owned(), "it's".to_owned()],
             settings: settings
                 .iter()
-                .map(|(setting, class)| SettingReport {
-                    setting: (*setting).to_owned(),
-                    class: (*class).to_owned(),
-                    in_effect: InEffect::Everywhere,
-                })
+                .map(|text| SettingReport::new(text.parse().unwrap(), InEffect::Everywhere))
                 .collect(),
             repetition: Repetition::default(),
             run: Run {
@@ -388,7 +360,7 @@ mod tests {
     #[test]
     fn a_swapped_run_says_what_was_suppressed_and_who_was_not_reached() {
         let one = executable("/usr/bin/import", "fsync", calls(1_000, 999, 3_000_000));
-        let mut report = report(&[("sync=off", "loses-on-crash")], vec![one]);
+        let mut report = report(&["sync=off"], vec![one]);
         report.run.coverage.processes_seen = 51;
         report.run.coverage.unreached = vec![UnreachedProgram {
             name: "/usr/sbin/ldconfig".to_owned(),

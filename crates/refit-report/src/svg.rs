@@ -1,14 +1,12 @@
 //! Scalable Vector Graphics, as little of it as a chart needs.
 
-use std::fmt::Write;
-
-use refit_run::printable;
+use crate::markup::{Attribute, Markup, number};
 
 /// One picture that is being drawn. What comes later lies above.
 pub struct Svg {
     width: f64,
     height: f64,
-    body: String,
+    body: Markup,
 }
 
 /// Where a text is held.
@@ -43,7 +41,7 @@ impl Svg {
         let mut svg = Svg {
             width,
             height,
-            body: String::new(),
+            body: Markup::default(),
         };
         svg.element(
             "rect",
@@ -57,12 +55,9 @@ impl Svg {
     }
 
     /// An element without content.
-    pub fn element(&mut self, name: &str, attributes: &[(&str, &str)]) {
-        let _ = write!(self.body, "<{name}");
-        for (key, value) in attributes {
-            let _ = write!(self.body, " {key}=\"{}\"", escaped(value));
-        }
-        self.body.push_str("/>\n");
+    fn element(&mut self, name: &'static str, attributes: &[Attribute]) {
+        self.body.void(name, attributes);
+        self.body.end_line();
     }
 
     /// A straight line.
@@ -71,7 +66,7 @@ impl Svg {
         [x1, y1]: [f64; 2],
         [x2, y2]: [f64; 2],
         stroke: &str,
-        more: &[(&str, &str)],
+        more: &[Attribute],
     ) {
         let ends = [number(x1), number(y1), number(x2), number(y2)];
         let mut attributes = vec![
@@ -86,13 +81,7 @@ impl Svg {
     }
 
     /// A filled rectangle between two corners.
-    pub fn area(
-        &mut self,
-        [x1, y1]: [f64; 2],
-        [x2, y2]: [f64; 2],
-        fill: &str,
-        more: &[(&str, &str)],
-    ) {
+    pub fn area(&mut self, [x1, y1]: [f64; 2], [x2, y2]: [f64; 2], fill: &str, more: &[Attribute]) {
         let sides = [
             number(x1.min(x2)),
             number(y1.min(y2)),
@@ -111,7 +100,7 @@ impl Svg {
     }
 
     /// A dot.
-    pub fn dot(&mut self, [x, y]: [f64; 2], radius: f64, more: &[(&str, &str)]) {
+    pub fn dot(&mut self, [x, y]: [f64; 2], radius: f64, more: &[Attribute]) {
         let place = [number(x), number(y), number(radius)];
         let mut attributes = vec![("cx", &*place[0]), ("cy", &place[1]), ("r", &place[2])];
         attributes.extend(more);
@@ -140,13 +129,7 @@ impl Svg {
     }
 
     /// Lines that look alike, as one path.
-    pub fn lines(
-        &mut self,
-        class: &str,
-        colour: &str,
-        more: &[(&str, &str)],
-        ends: &[[[f64; 2]; 2]],
-    ) {
+    pub fn lines(&mut self, class: &str, colour: &str, more: &[Attribute], ends: &[[[f64; 2]; 2]]) {
         let lines = ends.iter().map(|ends| {
             let [[x1, y1], [x2, y2]] = ends.map(|place| place.map(number));
             format!("M{x1} {y1}L{x2} {y2}")
@@ -159,7 +142,7 @@ impl Svg {
         &mut self,
         class: &str,
         stroke: &str,
-        more: &[(&str, &str)],
+        more: &[Attribute],
         parts: impl Iterator<Item = String>,
     ) {
         let path: String = parts.collect();
@@ -182,72 +165,46 @@ impl Svg {
             Anchor::Middle => "middle",
             Anchor::End => "end",
         };
-        let weight = if font.bold {
-            " font-weight=\"bold\""
-        } else {
-            ""
-        };
-        let _ = writeln!(
-            self.body,
-            "<text x=\"{}\" y=\"{}\" font-size=\"{}\" fill=\"{}\" text-anchor=\"{anchor}\"{weight}>{}</text>",
-            number(x),
-            number(y),
-            number(font.size),
-            font.fill,
-            escaped(text)
-        );
+        let place = [x, y, font.size].map(number);
+        let mut attributes = vec![
+            ("x", &*place[0]),
+            ("y", &place[1]),
+            ("font-size", &place[2]),
+            ("fill", font.fill),
+            ("text-anchor", anchor),
+        ];
+        if font.bold {
+            attributes.push(("font-weight", "bold"));
+        }
+        self.body
+            .element("text", &attributes, |inner| inner.plain(text));
+        self.body.end_line();
     }
 
     /// The whole document.
     pub fn finish(self, title: &str) -> String {
         let (width, height) = (number(self.width), number(self.height));
-        format!(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
-             viewBox=\"0 0 {width} {height}\" font-family=\"{FAMILIES}\">\n<title>{}</title>\n{}</svg>\n",
-            escaped(title),
-            self.body
-        )
+        let sheet = format!("0 0 {width} {height}");
+        let attributes = [
+            ("xmlns", "http://www.w3.org/2000/svg"),
+            ("width", &*width),
+            ("height", &height),
+            ("viewBox", &sheet),
+            ("font-family", FAMILIES),
+        ];
+        let mut document = Markup::default();
+        document.element("svg", &attributes, |svg| {
+            svg.end_line();
+            svg.element("title", &[], |inner| inner.plain(title));
+            svg.append(&self.body);
+        });
+        document.finish()
     }
-}
-
-/// A coordinate: tenths of a pixel are enough, and the same everywhere.
-pub fn number(value: f64) -> String {
-    let text = format!("{value:.1}");
-    let text = text.trim_end_matches(".0");
-    if text == "-0" {
-        "0".to_owned()
-    } else {
-        text.to_owned()
-    }
-}
-
-/// As it may stand in content and attributes; what XML forbids is written out.
-pub fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in printable(text).chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\u{fffe}' | '\u{ffff}' => out.push('\u{fffd}'),
-            c => out.push(c),
-        }
-    }
-    out
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn coordinates_are_short_and_never_minus_zero() {
-        assert_eq!(
-            [0.0, -0.001, 1.5, 2.0, 10.06, 20.0].map(number),
-            ["0", "0", "1.5", "2", "10.1", "20"]
-        );
-    }
 
     #[test]
     fn text_cannot_leave_its_element() {

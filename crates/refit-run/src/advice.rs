@@ -200,11 +200,10 @@ mod tests {
         let opens = BTreeMap::from([("open(O_DIRECT)".to_owned(), Calls::default())]);
         direct.run.totals = opens;
         assert_eq!(settings(&direct), ["odirect=off"]);
-        direct.settings.push(SettingReport {
-            setting: "sync=off".to_owned(),
-            class: "loses-on-crash".to_owned(),
-            in_effect: InEffect::Unknown,
-        });
+        direct.settings.push(SettingReport::new(
+            "sync=off".parse().unwrap(),
+            InEffect::Unknown,
+        ));
         assert!(settings(&direct).is_empty());
     }
 }

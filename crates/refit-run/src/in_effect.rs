@@ -38,11 +38,10 @@ impl InEffect {
     /// Of a setting in a run that has ended.
     #[must_use]
     pub fn of(setting: &Setting, run: &Run) -> InEffect {
-        if let Some(scope) = setting.scope() {
-            let scope = format!("{}@{scope}", setting.knob().name);
-            if run.coverage.unmatched_scopes.contains(&scope) {
-                return unless_hidden(run, format!("nothing matched {scope}"));
-            }
+        if let Some(scope) = setting.scoped_knob()
+            && run.coverage.unmatched_scopes.contains(&scope)
+        {
+            return unless_hidden(run, format!("nothing matched {scope}"));
         }
         let settings = Settings(vec![setting.clone()]);
         match settings.launch() {
@@ -162,7 +161,8 @@ fn is_address_only(executable: &ExecutableReport, object: &str) -> bool {
 }
 
 /// Whether the object that serves malloc is this allocator.
-fn is_allocator(kind: &AllocatorKind, object: &str) -> bool {
+#[must_use]
+pub fn is_allocator(kind: &AllocatorKind, object: &str) -> bool {
     let name = file_name(object);
     let known = |wanted: &str| {
         let mut all = KNOWN.iter().filter(|known| known.name == wanted);

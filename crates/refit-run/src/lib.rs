@@ -26,7 +26,7 @@ mod watch;
 pub use advice::{Advice, Proposal, Reason, advice};
 pub use coverage::{Coverage, FilterReport, Reached, Unknown};
 pub use escape::{Escape, escaped};
-pub use in_effect::InEffect;
+pub use in_effect::{InEffect, is_allocator};
 pub use repetition::{Before, Input, Repetition};
 pub use report::{Metrics, Outcome, Run, RunReport, SCHEMA, SettingReport, Survivor};
 pub use schema::stored_schema;
@@ -34,7 +34,7 @@ pub use trace_file::TraceFile;
 pub use tree::Tree;
 pub use watch::Watch;
 
-pub use refit_knobs::Explanation;
+pub use refit_knobs::{AllocatorKind, Explanation};
 // Whoever makes runs gets all that they are made of from here: how a program is
 // launched, and what is read of it.
 pub use refit_launch::{

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use refit_knobs::{AllocatorKind, Class, Disk, Launch, Setting, Settings};
 use refit_launch::Usage;
 use refit_meter::{Pressure, Testimony};
 use refit_session::{Calls, ExecutableReport, OPENING, sum};
@@ -157,9 +158,48 @@ impl Run {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct SettingReport {
     /// Its canonical text.
-    pub setting: String,
+    #[schemars(with = "String")]
+    pub setting: Setting,
     /// What it risks.
-    pub class: String,
+    pub class: Class,
     /// In which processes it was in effect.
     pub in_effect: InEffect,
+}
+
+impl SettingReport {
+    /// Of a setting of the command line, whose class is its knob's.
+    #[must_use]
+    pub fn new(setting: Setting, in_effect: InEffect) -> SettingReport {
+        let class = setting.class();
+        SettingReport {
+            setting,
+            class,
+            in_effect,
+        }
+    }
+
+    fn launch(&self) -> Launch {
+        Settings(vec![self.setting.clone()]).launch()
+    }
+
+    /// Whether it swaps sync calls, and was in effect as far as is known.
+    #[must_use]
+    pub fn swaps_syncs(&self) -> bool {
+        self.setting.knob().name == "sync" && !matches!(self.in_effect, InEffect::Nowhere(_))
+    }
+
+    /// The allocator that it asks for.
+    #[must_use]
+    pub fn allocator(&self) -> Option<AllocatorKind> {
+        Some(self.launch().malloc?.kind)
+    }
+
+    /// The name of the error that its emulated disk returns.
+    #[must_use]
+    pub fn injected_error(&self) -> Option<&'static str> {
+        match self.launch().disk?.disk {
+            Disk::Fail { errno, .. } => Some(errno.1),
+            _ => None,
+        }
+    }
 }

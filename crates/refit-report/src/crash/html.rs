@@ -11,8 +11,8 @@ use super::notes::notes;
 use super::row::{Row, rows, table};
 use crate::format;
 use crate::html::grid::grid;
-use crate::html::markup::Html;
 use crate::html::{footer, noted, page, section, tone};
+use crate::markup::Markup;
 use crate::paint::Tone;
 
 /// The page.
@@ -33,7 +33,7 @@ pub fn html(report: &CrashReport) -> String {
     })
 }
 
-fn sections(main: &mut Html, report: &CrashReport) {
+fn sections(main: &mut Markup, report: &CrashReport) {
     let rows = rows(report);
     main.element("section", &[("class", "result")], |section| {
         let question = "Does what was acknowledged before a simulated power cut survive it?";
@@ -64,7 +64,7 @@ fn sections(main: &mut Html, report: &CrashReport) {
     facts::machine(main, report);
 }
 
-fn timelines(main: &mut Html, report: &CrashReport, rows: &[Row]) {
+fn timelines(main: &mut Markup, report: &CrashReport, rows: &[Row]) {
     section(main, "What each cut left", |section| {
         let text = "Each mode's run from left to right, in time since its start. A mark stands where the power was cut; its height is \
                     the age of the oldest lost acknowledgement at that moment (each picture has its own scale). A \

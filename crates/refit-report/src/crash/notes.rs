@@ -3,9 +3,9 @@
 use refit_crash::CrashReport;
 use refit_crash::report::{Harm, Role};
 use refit_crash::tally::Tally;
-use refit_run::{Coverage, FilterReport};
 
 use super::row::{Row, age, plural_images, reopen, takes_everything};
+use crate::coverage::gaps;
 use crate::format::{self, number};
 use crate::notes::{Note, note};
 use crate::paint::Tone;
@@ -192,49 +192,10 @@ fn unreached(row: &Row) -> Option<Note> {
     let coverage = &row.mode.run.as_ref()?.coverage;
     let parts = gaps(coverage);
     let text = format!(
-        "the run with {} was not reached completely: {}",
+        "not everything was reached in the run with {}: {}",
         row.name,
         parts.join("; ")
     );
     (row.mode.role == Role::Candidate && !parts.is_empty())
         .then(|| note("warning:", Tone::Unsure, text))
-}
-
-/// What was not reached, and what cannot be said.
-pub fn gaps(coverage: &Coverage) -> Vec<String> {
-    let mut parts: Vec<String> = coverage
-        .unreached
-        .iter()
-        .map(|program| {
-            let name = &program.name;
-            let reason = &program.reason;
-            format!("{name} ({reason}) was started {}", times(program.count))
-        })
-        .collect();
-    for unknown in &coverage.unknown {
-        let at = unknown
-            .executable
-            .as_ref()
-            .map_or(String::new(), |name| format!(" in {}", name));
-        let what = &unknown.what;
-        parts.push(format!("{what}{at} ({})", times(unknown.count)));
-    }
-    for scope in &coverage.unmatched_scopes {
-        parts.push(format!("nothing matched {}", scope));
-    }
-    if coverage.path_unknown > 0 {
-        let calls = times(coverage.path_unknown);
-        parts.push(format!("the file of a call is unknown ({calls})"));
-    }
-    if let Some(FilterReport::Refused(why)) = &coverage.seccomp {
-        parts.push(format!("no seccomp: {}", why));
-    }
-    parts
-}
-
-fn times(n: u64) -> String {
-    match n {
-        1 => "once".to_owned(),
-        _ => format!("{} times", format::count(n as f64)),
-    }
 }

@@ -3,12 +3,12 @@
 use refit_lab::experiment::Experiment;
 
 use super::grid::grid;
-use super::markup::Html;
 use crate::answers::columns;
+use crate::markup::Markup;
 use crate::table::Column;
 
 /// Nothing where nothing was asked.
-pub fn section(main: &mut Html, experiment: &Experiment) {
+pub fn section(main: &mut Markup, experiment: &Experiment) {
     let columns = columns(experiment);
     if columns.is_empty() {
         return;

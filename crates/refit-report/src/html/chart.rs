@@ -3,11 +3,11 @@
 use refit_lab::experiment::{Experiment, Role};
 
 use super::colour;
-use super::markup::Html;
-use crate::svg::number;
+use crate::markup::Markup;
+use crate::markup::number;
 
 /// Which colour is which variant, of those that are wanted.
-pub fn legend(section: &mut Html, experiment: &Experiment, wanted: impl Fn(usize) -> bool) {
+pub fn legend(section: &mut Markup, experiment: &Experiment, wanted: impl Fn(usize) -> bool) {
     section.element("ul", &[("class", "legend")], |list| {
         for (i, variant) in experiment.variants.iter().enumerate() {
             if !wanted(i) {
@@ -25,7 +25,7 @@ pub fn legend(section: &mut Html, experiment: &Experiment, wanted: impl Fn(usize
 }
 
 /// The labels left of a chart of this height, each at its own.
-pub fn labels(chart: &mut Html, height: f64, labels: impl Iterator<Item = (f64, String)>) {
+pub fn labels(chart: &mut Markup, height: f64, labels: impl Iterator<Item = (f64, String)>) {
     let height = number(height);
     let attributes = [
         ("class", "labels"),

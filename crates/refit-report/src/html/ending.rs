@@ -5,8 +5,8 @@ use refit_lab::Comparison;
 use refit_lab::experiment::Experiment;
 
 use super::colour;
-use super::markup::{At, Html};
 use crate::format;
+use crate::markup::{At, Markup};
 use crate::row::{Row, counting, is_service, median};
 
 /// Title, metric, what it is.
@@ -34,7 +34,7 @@ const PANELS: [[&str; 3]; 4] = [
 ];
 
 /// The bars, each panel on its own scale.
-pub fn section(main: &mut Html, experiment: &Comparison) {
+pub fn section(main: &mut Markup, experiment: &Comparison) {
     if !is_service(experiment) {
         return;
     }
@@ -93,7 +93,7 @@ impl<'a> Bar<'a> {
     }
 }
 
-fn bars(figure: &mut Html, experiment: &Experiment, rows: &[Row], name: &str) {
+fn bars(figure: &mut Markup, experiment: &Experiment, rows: &[Row], name: &str) {
     let bars: Vec<Bar> = rows
         .iter()
         .filter_map(|row| Bar::of(experiment, row, name))
@@ -123,7 +123,7 @@ fn bars(figure: &mut Html, experiment: &Experiment, rows: &[Row], name: &str) {
     });
 }
 
-fn draw(svg: &mut Html, bar: &Bar, at: impl Fn(f64) -> f64) {
+fn draw(svg: &mut Markup, bar: &Bar, at: impl Fn(f64) -> f64) {
     let mut area = |class: &str, bytes: f64| {
         let [left, right] = [at(bytes.min(0.0)), at(bytes.max(0.0))];
         let size = [At::Part(right - left), At::Px(12.0)];

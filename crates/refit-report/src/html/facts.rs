@@ -6,13 +6,13 @@ use refit_lab::Comparison;
 use refit_lab::experiment::{Experiment, Role};
 
 use super::grid;
-use super::markup::Html;
 use super::section;
 use crate::format;
+use crate::markup::Markup;
 use crate::table::Column;
 
 /// The command, to be copied.
-pub fn repeat(main: &mut Html, experiment: &Comparison) {
+pub fn repeat(main: &mut Markup, experiment: &Comparison) {
     let about = match &experiment.recipe {
         Some(_) => {
             "The seed fixes the order of the runs, not their times: on another day or machine the numbers differ."
@@ -81,7 +81,7 @@ fn time(seconds: f64) -> String {
 }
 
 /// Runs that do not count, with their reasons.
-pub fn failures(main: &mut Html, experiment: &Comparison) {
+pub fn failures(main: &mut Markup, experiment: &Comparison) {
     let mut reasons: BTreeMap<(&str, &str), usize> = BTreeMap::new();
     for run in experiment.runs.iter() {
         let variant = experiment.variants.get(run.variant);
@@ -105,7 +105,7 @@ pub fn failures(main: &mut Html, experiment: &Comparison) {
 }
 
 /// The machine.
-pub fn environment(main: &mut Html, experiment: &Experiment) {
+pub fn environment(main: &mut Markup, experiment: &Experiment) {
     let environment = &experiment.environment;
     let moving: BTreeSet<&String> = environment
         .before

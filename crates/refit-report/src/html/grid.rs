@@ -1,18 +1,22 @@
 //! Tables of columns, as every format has them.
 
-use super::markup::Html;
 use super::{scrolled, tone};
+use crate::markup::Markup;
 use crate::paint::Tone;
 use crate::table::{Column, Kind};
 
 /// A table of the class `data` and this one, in a box that scrolls. The first
 /// column names the rows; without titles there is no line for them.
-pub fn grid(section: &mut Html, about: &str, class: &str, columns: &[&Column]) {
+pub fn grid(section: &mut Markup, about: &str, class: &str, columns: &[&Column]) {
     coloured(section, about, class, columns, &[]);
 }
 
 /// Names and what they have.
-pub fn facts<'a>(section: &mut Html, about: &str, facts: impl Iterator<Item = (&'a str, &'a str)>) {
+pub fn facts<'a>(
+    section: &mut Markup,
+    about: &str,
+    facts: impl Iterator<Item = (&'a str, &'a str)>,
+) {
     let (names, values): (Vec<&str>, Vec<&str>) = facts.unzip();
     let column = |words: Vec<&str>| Column::words("", words.into_iter().map(str::to_owned));
     let columns = [column(names), column(values)];
@@ -22,7 +26,7 @@ pub fn facts<'a>(section: &mut Html, about: &str, facts: impl Iterator<Item = (&
 /// The same table whose rows have the colour of a variant each: by class, which the
 /// cells with a dot show.
 pub fn coloured(
-    section: &mut Html,
+    section: &mut Markup,
     about: &str,
     class: &str,
     columns: &[&Column],
@@ -53,7 +57,7 @@ pub fn coloured(
     });
 }
 
-fn title(tr: &mut Html, column: &Column) {
+fn title(tr: &mut Markup, column: &Column) {
     let number = match column.kind {
         Kind::Numbers => "number ",
         _ => "",
@@ -69,7 +73,7 @@ fn title(tr: &mut Html, column: &Column) {
     });
 }
 
-fn cell(tr: &mut Html, is_name: bool, column: &Column, row: usize) {
+fn cell(tr: &mut Markup, is_name: bool, column: &Column, row: usize) {
     let (text, says) = &column.cells[row];
     let class = match (column.kind, says) {
         (Kind::Numbers, _) => "number",
@@ -77,7 +81,7 @@ fn cell(tr: &mut Html, is_name: bool, column: &Column, row: usize) {
         (Kind::Words, says) if *says != Tone::Plain => tone(*says),
         _ => "",
     };
-    let content = |td: &mut Html| {
+    let content = |td: &mut Markup| {
         match column.kind {
             _ if text.is_empty() => {}
             Kind::Code => td.leaf("code", &[], text),
@@ -98,7 +102,7 @@ fn cell(tr: &mut Html, is_name: bool, column: &Column, row: usize) {
 }
 
 /// What stands below a cell.
-pub fn below(td: &mut Html, column: &Column, row: usize) {
+pub fn below(td: &mut Markup, column: &Column, row: usize) {
     for (text, class) in column.below.get(row).iter().flat_map(|below| below.iter()) {
         td.leaf("span", &[("class", class)], text);
     }

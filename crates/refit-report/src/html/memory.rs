@@ -6,11 +6,11 @@ use refit_lab::Comparison;
 use refit_lab::experiment::Experiment;
 use refit_run::MemorySample;
 
-use super::markup::{At, Html};
 use super::{chart, colour};
 use crate::format;
+use crate::markup::number;
+use crate::markup::{At, Markup};
 use crate::row::counting;
-use crate::svg::number;
 use course::{Course, Points};
 
 const HEIGHT: f64 = 200.0;
@@ -25,7 +25,7 @@ type Whose = (&'static str, fn(&MemorySample) -> u64);
 
 /// A chart for the whole service, or one for the main process and one for all
 /// others.
-pub fn section(main: &mut Html, experiment: &Comparison) {
+pub fn section(main: &mut Markup, experiment: &Comparison) {
     let courses: Vec<Course> = counting(experiment)
         .iter()
         .filter_map(|row| Course::of(experiment, row.index))
@@ -107,7 +107,7 @@ impl Frame {
     }
 }
 
-fn draw(charts: &mut Html, experiment: &Experiment, courses: &[Course], (title, of): Whose) {
+fn draw(charts: &mut Markup, experiment: &Experiment, courses: &[Course], (title, of): Whose) {
     let frame = Frame::new(courses, of);
     charts.element("figure", &[], |figure| {
         figure.leaf("figcaption", &[], title);
@@ -134,7 +134,7 @@ fn draw(charts: &mut Html, experiment: &Experiment, courses: &[Course], (title, 
     });
 }
 
-fn dots(svg: &mut Html, experiment: &Experiment, courses: &[Course], frame: &Frame) {
+fn dots(svg: &mut Markup, experiment: &Experiment, courses: &[Course], frame: &Frame) {
     if courses.iter().flat_map(Course::all).count() > MOST_DOTS {
         return;
     }
@@ -148,7 +148,7 @@ fn dots(svg: &mut Html, experiment: &Experiment, courses: &[Course], frame: &Fra
 }
 
 /// Stretched with the screen, which a line bears and a dot does not.
-fn lines(svg: &mut Html, experiment: &Experiment, courses: &[Course], frame: &Frame) {
+fn lines(svg: &mut Markup, experiment: &Experiment, courses: &[Course], frame: &Frame) {
     let area = format!("0 0 {} {}", number(BREADTH), number(HEIGHT));
     let stretched = [("viewBox", &*area), ("preserveAspectRatio", "none")];
     svg.element("svg", &stretched, |svg| {
@@ -170,7 +170,7 @@ fn label(bytes: f64) -> String {
 }
 
 /// Operations at the edges and between them.
-fn ends(field: &mut Html, operations: f64) {
+fn ends(field: &mut Markup, operations: f64) {
     field.element("svg", &[("height", "18"), ("aria-hidden", "true")], |svg| {
         let ticks = chart::steps(operations, 1.0);
         for (i, tick) in ticks.iter().enumerate() {

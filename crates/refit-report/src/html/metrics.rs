@@ -3,15 +3,15 @@
 use refit_lab::{Comparison, Metric};
 
 use super::grid::grid;
-use super::markup::Html;
 use super::{colour, tone};
 use crate::format;
+use crate::markup::Markup;
 use crate::paint::Tone;
 use crate::row::{Row, counting, difference, is_unseen, median, value};
 use crate::table::{Column, Lines};
 
 /// The table, without metrics that no variant has.
-pub fn section(main: &mut Html, experiment: &Comparison) {
+pub fn section(main: &mut Markup, experiment: &Comparison) {
     let rows = counting(experiment);
     let metrics = experiment.metrics();
     let known = |metric: &&Metric| {

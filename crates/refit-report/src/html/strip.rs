@@ -5,18 +5,18 @@ use refit_lab::experiment::Experiment;
 use refit_lab::{Comparison, Metric};
 use refit_stats::Measure;
 
-use super::markup::{At, Html, part};
 use super::{chart, colour};
+use crate::markup::number;
+use crate::markup::{At, Markup, part};
 use crate::plot::strip::{Kind, Mark, Strip};
 use crate::plot::{Frame, NO_BASELINE, axis};
 use crate::row::{self, is_service};
-use crate::svg::number;
 
 const HEIGHT: f64 = 300.0;
 const MARGIN: f64 = 8.0;
 
 /// The chart under its heading.
-pub fn section(main: &mut Html, experiment: &Comparison) {
+pub fn section(main: &mut Markup, experiment: &Comparison) {
     super::section(main, "Every run", |section| {
         let Some(frame) = Frame::new(experiment, [MARGIN, HEIGHT - MARGIN], 0.0) else {
             section.leaf("p", &[], NO_BASELINE);
@@ -64,7 +64,7 @@ fn about(experiment: &Experiment, frame: &Frame) -> String {
     )
 }
 
-fn draw(svg: &mut Html, experiment: &Experiment, metric: &Metric, strip: &Strip) {
+fn draw(svg: &mut Markup, experiment: &Experiment, metric: &Metric, strip: &Strip) {
     let [left, right] = [At::Px(0.0), At::Part(1.0)];
     let [upper, lower] = strip.band;
     let breadth = [right, At::Px(lower - upper)];
@@ -92,7 +92,7 @@ fn draw(svg: &mut Html, experiment: &Experiment, metric: &Metric, strip: &Strip)
 }
 
 /// A run with its value, shown where the pointer rests.
-fn dot(svg: &mut Html, experiment: &Experiment, metric: &Metric, mark: &Mark) {
+fn dot(svg: &mut Markup, experiment: &Experiment, metric: &Metric, mark: &Mark) {
     let class = format!(
         "{} {}",
         mark.kind.class(),

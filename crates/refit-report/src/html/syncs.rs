@@ -8,9 +8,9 @@ use refit_run::Calls;
 
 use super::colour;
 use super::grid::coloured;
-use super::markup::Html;
 use crate::calls::{sum, syncs};
 use crate::format;
+use crate::markup::Markup;
 use crate::row::{Row, counting, is_unseen, middle, waits as calls};
 use crate::table::{Column, Kind, Lines};
 
@@ -23,7 +23,7 @@ fn median(experiment: &Experiment, variant: usize, executable: &str, of: fn(&Cal
 }
 
 /// One block of rows for each executable that syncs under any variant.
-pub fn section(main: &mut Html, experiment: &Comparison) {
+pub fn section(main: &mut Markup, experiment: &Comparison) {
     let unseen = |row: &Row| {
         let metric = experiment.metric("syncs");
         metric.is_some_and(|metric| is_unseen(experiment, row.index, &metric))

@@ -5,12 +5,12 @@ use refit_lab::{Comparison, EffectRecord};
 use refit_stats::{Measure, OVERALL_ALPHA};
 
 use super::grid::below;
-use super::markup::{At, Html};
 use super::{colour, tone};
 use crate::bar::{Scale, changes};
 use crate::format;
+use crate::markup::number;
+use crate::markup::{At, Markup};
 use crate::row::{Row, table as columns_of, with_noise};
-use crate::svg::number;
 use crate::table::{Column, Kind, Lines};
 use crate::title::why;
 
@@ -29,7 +29,7 @@ const CLASSES: [[&str; 2]; 7] = [
 ];
 
 /// One row for each variant; on a phone each is a block.
-pub fn table(section: &mut Html, experiment: &Comparison) {
+pub fn table(section: &mut Markup, experiment: &Comparison) {
     let rows = with_noise(experiment);
     let effects = rows.iter().filter_map(|row| row.effect);
     let bars = Bars {
@@ -88,11 +88,11 @@ fn about(experiment: &Experiment, row: &Row) -> Lines {
 }
 
 fn cell(
-    tr: &mut Html,
+    tr: &mut Markup,
     column: &Column,
     class: &str,
     row: usize,
-    bar: impl FnOnce(&mut Html, &str),
+    bar: impl FnOnce(&mut Markup, &str),
 ) {
     let (text, says) = &column.cells[row];
     let title = (class.ends_with("side")).then_some(("data-title", &*column.title));
@@ -149,7 +149,7 @@ impl Bars {
     }
 
     /// Both ends of the scale and its 0, where they do not touch.
-    fn ends(&self, th: &mut Html) {
+    fn ends(&self, th: &mut Markup) {
         th.element("svg", &[("height", "14"), ("aria-hidden", "true")], |svg| {
             let mut text = |at: f64, anchor: &str, text: &str| {
                 svg.label([At::Part(at), At::Px(11.0)], anchor, text);
@@ -167,7 +167,7 @@ impl Bars {
         });
     }
 
-    fn draw(&self, td: &mut Html, effect: Option<&EffectRecord>, text: &str) {
+    fn draw(&self, td: &mut Markup, effect: Option<&EffectRecord>, text: &str) {
         let is_a_change = |change: f64| change > -1.0 && change.is_finite();
         let effect = effect.filter(|effect| changes(effect).all(is_a_change));
         let label = match effect {

@@ -2,7 +2,7 @@
 
 use refit_run::{Escape, RunReport, Testimony, Witnessed, escaped};
 
-use super::some;
+use crate::coverage::some;
 use crate::format::{file_name, number, plural};
 
 /// The lines of a run's witness.
@@ -10,7 +10,7 @@ pub fn lines(report: &RunReport) -> Vec<String> {
     let about_syncs = report
         .settings
         .iter()
-        .any(|s| s.setting.starts_with("sync"));
+        .any(|s| s.setting.knob().name == "sync");
     match &report.run.witness {
         None => Vec::new(),
         // It matters to whom a call was to be kept from the disk.
@@ -111,7 +111,7 @@ mod tests {
         }))
     }
 
-    const OFF: &[(&str, &str)] = &[("sync=off", "loses-on-crash")];
+    const OFF: &[&str] = &["sync=off"];
 
     #[test]
     fn the_witness_agrees() {

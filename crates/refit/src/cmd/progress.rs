@@ -7,6 +7,7 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use refit_lab::experiment::{Experiment, Role};
 use refit_lab::{Comparison, Progress};
+use refit_report::{at_most, estimates};
 use refit_run::printable;
 
 use super::output::Output;
@@ -66,40 +67,6 @@ impl Bar<'_> {
     }
 }
 
-/// `45 s`, `3 min 0 s`.
-pub fn minutes(time: Duration) -> String {
-    let seconds = time.as_secs_f64().ceil();
-    if seconds < 60.0 {
-        format!("{seconds} s")
-    } else {
-        format!("{} min {} s", (seconds / 60.0).floor(), seconds % 60.0)
-    }
-}
-
-/// `sync=off −58.5 % [−59.9, −57.2]`, for each candidate.
-fn estimates(experiment: &Comparison) -> String {
-    let shown = experiment
-        .variants
-        .iter()
-        .enumerate()
-        .filter(|(_, v)| v.role == Role::Candidate);
-    let parts: Vec<String> = shown
-        .filter_map(|(index, variant)| {
-            let effect = experiment.effects.get(index, &experiment.main)?;
-            let interval = effect.interval.map_or_else(
-                || " (no interval yet)".to_owned(),
-                |[low, high]| format!(" [{:+.1}, {:+.1}]", low * 100.0, high * 100.0),
-            );
-            Some(format!(
-                "{} {:+.1} %{interval}",
-                printable(&variant.name),
-                effect.change * 100.0
-            ))
-        })
-        .collect();
-    parts.join("   ").replace('-', "−")
-}
-
 impl Progress for Bar<'_> {
     fn begins(&mut self, experiment: &Experiment) {
         let names: Vec<&str> = experiment
@@ -111,7 +78,7 @@ impl Progress for Bar<'_> {
         self.say(&format!(
             "comparing {} and a hidden second baseline; at most {}",
             names.join(", "),
-            minutes(Duration::from_secs_f64(experiment.plan.budget_s))
+            at_most(Duration::from_secs_f64(experiment.plan.budget_s))
         ));
     }
 
@@ -125,7 +92,7 @@ impl Progress for Bar<'_> {
         self.say(&format!(
             "plan: looks after {} round pairs; at most {}",
             looks.join(", "),
-            minutes(longest)
+            at_most(longest)
         ));
         let pairs = experiment.plan.looks.last().copied().unwrap_or(1);
         self.bar

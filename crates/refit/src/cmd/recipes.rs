@@ -10,11 +10,10 @@ use refit_lab::{Checked, Request, check_recipe};
 use refit_recipe::{
     Available, Folder, Recipe, available, remove_abandoned_instances, shipped_names,
 };
-use refit_report::Page;
+use refit_report::{Page, at_most};
 use refit_session::remove_abandoned;
 
 use super::print;
-use super::progress::minutes;
 use super::trust::{self, commands};
 use crate::cli::{RecipeCheckArgs, RecipeCopyArgs, RecipeNameArgs, RecipesArgs, RecipesVerb};
 
@@ -78,7 +77,7 @@ fn show(args: &RecipeNameArgs) -> Result<bool> {
             page.line(3, format!("not available here: {reason}"));
         }
     }
-    let budget = minutes(recipe.budget.unwrap_or(Request::default().budget));
+    let budget = at_most(recipe.budget.unwrap_or(Request::default().budget));
     page.line(0, "");
     page.line(
         0,

@@ -181,11 +181,7 @@ fn finish(plan: Plan, session: Session, mut watch: Watch, ended: &Ended, before:
             .settings
             .0
             .iter()
-            .map(|setting| SettingReport {
-                setting: setting.to_string(),
-                class: setting.class().to_string(),
-                in_effect: InEffect::of(setting, &run),
-            })
+            .map(|setting| SettingReport::new(setting.clone(), InEffect::of(setting, &run)))
             .collect(),
         repetition: before.compare(&run),
         run,

@@ -4,16 +4,16 @@ use refit_crash::CrashReport;
 use refit_crash::report::Role;
 use refit_run::{Outcome, Run};
 
-use crate::crash::notes::gaps;
+use crate::coverage::gaps;
 use crate::crash::row::Row;
 use crate::format;
 use crate::html::grid::{self, grid};
-use crate::html::markup::Html;
 use crate::html::{self, section};
+use crate::markup::Markup;
 use crate::table::Column;
 
 /// What refit reached of the program.
-pub fn reached(main: &mut Html, rows: &[Row]) {
+pub fn reached(main: &mut Markup, rows: &[Row]) {
     let runs: Vec<(&Row, &Run)> = rows
         .iter()
         .filter_map(|row| Some((row, row.mode.run.as_ref()?)))
@@ -59,7 +59,7 @@ fn unreached(run: &Run) -> String {
 }
 
 /// What may be concluded, and what may not.
-pub fn meaning(main: &mut Html, report: &CrashReport, rows: &[Row]) {
+pub fn meaning(main: &mut Markup, report: &CrashReport, rows: &[Row]) {
     section(main, "What this proves, and what it does not", |section| {
         section.element("dl", &[("class", "meaning")], |list| {
             for (title, text) in [
@@ -129,7 +129,7 @@ fn missing(report: &CrashReport) -> String {
 }
 
 /// The command, to be copied.
-pub fn repeat(main: &mut Html, report: &CrashReport) {
+pub fn repeat(main: &mut Markup, report: &CrashReport) {
     let about = "The seed fixes how cuts are drawn from a record. The record differs each time, since the \
                  program is run again.";
     html::repeat(main, &words(report), about);
@@ -212,7 +212,7 @@ fn size(bytes: u64) -> String {
 }
 
 /// Where it was.
-pub fn machine(main: &mut Html, report: &CrashReport) {
+pub fn machine(main: &mut Markup, report: &CrashReport) {
     let filesystem = &report.filesystem;
     let options = match filesystem.options.as_str() {
         "" => "the defaults",

@@ -6,11 +6,11 @@ use refit_crash::report::{Harm, Role, State};
 use crate::crash::row::{Row, age, reopen};
 use crate::format::{self, number};
 use crate::html::grid::grid;
-use crate::html::markup::Html;
+use crate::markup::Markup;
 use crate::table::Column;
 
 /// For each kind of harm the worst state, below the picture.
-pub fn worst(figure: &mut Html, report: &CrashReport, row: &Row) {
+pub fn worst(figure: &mut Markup, report: &CrashReport, row: &Row) {
     let states = chosen(row);
     if row.mode.role == Role::Control || states.is_empty() {
         return;

@@ -8,8 +8,8 @@ use refit_crash::report::{Harm, Mode, State};
 use crate::crash::row::age;
 use crate::format;
 use crate::html::chart;
-use crate::html::markup::{At, Html, part};
-use crate::svg::number;
+use crate::markup::number;
+use crate::markup::{At, Markup, part};
 
 /// Columns of a picture: what lies closer together shares a mark, and thousands
 /// of cuts take no more room than these.
@@ -30,7 +30,7 @@ const LANES: [(&str, &str, Option<Harm>); 4] = [
 ];
 
 /// What the marks mean.
-pub fn legend(section: &mut Html) {
+pub fn legend(section: &mut Markup) {
     section.element("ul", &[("class", "legend marks")], |list| {
         for (class, words) in [
             ("newest", "only the newest lost"),
@@ -65,7 +65,7 @@ impl Span {
 }
 
 /// The picture.
-pub fn draw(figure: &mut Html, mode: &Mode) {
+pub fn draw(figure: &mut Markup, mode: &Mode) {
     let record = &mode.record;
     let span = Span {
         from_ns: record.from_ns,
@@ -130,7 +130,7 @@ impl Scale {
     }
 }
 
-fn ages_of(svg: &mut Html, mode: &Mode, span: &Span, scale: &Scale) {
+fn ages_of(svg: &mut Markup, mode: &Mode, span: &Span, scale: &Scale) {
     for step in &scale.steps {
         let y = At::Px(scale.y(*step));
         let class = if *step == 0.0 { "zero" } else { "grid" };
@@ -143,7 +143,7 @@ fn ages_of(svg: &mut Html, mode: &Mode, span: &Span, scale: &Scale) {
 }
 
 /// How old the first acknowledgement is, as far as the scale reaches.
-fn everything(svg: &mut Html, mode: &Mode, span: &Span, scale: &Scale) {
+fn everything(svg: &mut Markup, mode: &Mode, span: &Span, scale: &Scale) {
     let Some(first) = mode.record.acknowledged_ns.iter().min() else {
         return;
     };
@@ -169,7 +169,7 @@ fn worst_of_columns<'a>(mode: &'a Mode, span: &Span) -> Vec<&'a State> {
     columns.into_values().collect()
 }
 
-fn mark(svg: &mut Html, state: &State, span: &Span, scale: &Scale) {
+fn mark(svg: &mut Markup, state: &State, span: &Span, scale: &Scale) {
     let class = match state {
         _ if state.unmountable.is_some() || state.broken.is_some() => "all",
         _ if state.loss.is_hole => "hole",
@@ -226,7 +226,7 @@ const BROAD: usize = 120;
 const FULL: f64 = 12.0;
 
 /// How many of these times there are in each broad column, as a part of the most.
-fn density(svg: &mut Html, class: &str, y: f64, times: &[u64], span: &Span) {
+fn density(svg: &mut Markup, class: &str, y: f64, times: &[u64], span: &Span) {
     let mut counts = [0_usize; BROAD];
     for at in times {
         let column = span.part(*at) * BROAD as f64;
@@ -244,7 +244,7 @@ fn density(svg: &mut Html, class: &str, y: f64, times: &[u64], span: &Span) {
 }
 
 /// A tick for each of these columns.
-fn ticks(svg: &mut Html, class: &str, y: f64, columns: &[usize]) {
+fn ticks(svg: &mut Markup, class: &str, y: f64, columns: &[usize]) {
     let path: String = columns
         .iter()
         .map(|column| format!("M{column}.5 0v{FULL}"))
@@ -253,7 +253,7 @@ fn ticks(svg: &mut Html, class: &str, y: f64, columns: &[usize]) {
 }
 
 /// A path in columns that reach over the whole breadth.
-fn lane(svg: &mut Html, class: &str, y: f64, columns: usize, path: &str) {
+fn lane(svg: &mut Markup, class: &str, y: f64, columns: usize, path: &str) {
     let (y, size) = (number(y), number(FULL));
     let sheet = format!("0 0 {columns} {FULL}");
     let attributes = [
@@ -269,7 +269,7 @@ fn lane(svg: &mut Html, class: &str, y: f64, columns: usize, path: &str) {
 }
 
 /// The time since the run began.
-fn time(svg: &mut Html, length_ns: u64, total: f64) {
+fn time(svg: &mut Markup, length_ns: u64, total: f64) {
     let length = length_ns as f64;
     for step in chart::steps(length, 1.0) {
         let at = if length > 0.0 { step / length } else { 0.0 };

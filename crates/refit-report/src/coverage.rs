@@ -1,17 +1,39 @@
 //! What was reached, what was not, and what cannot be said.
 
-use refit_run::{FilterReport, InEffect, Reached, RunReport, UnreachedProgram};
+use refit_run::{Coverage, FilterReport, InEffect, Reached, RunReport, Unknown, UnreachedProgram};
 
-use super::some;
 use crate::format::{file_name, number, plural};
 
-/// The lines about the run's coverage.
-pub fn lines(report: &RunReport, lines: &mut Vec<String>) {
-    unreached(report, lines);
-    filtered(report, lines);
-    unknown(report, lines);
-    scopes(report, lines);
-    survivors(report, lines);
+/// At most this many names in a list.
+const MOST: usize = 8;
+
+/// The lines about a run's coverage.
+pub fn lines(report: &RunReport) -> Vec<String> {
+    let coverage = &report.run.coverage;
+    // Of a setting that is not in effect the reason has been reported.
+    let is_reported = |scope: &String| {
+        let mut settings = report.settings.iter();
+        settings.any(|setting| {
+            matches!(setting.in_effect, InEffect::Nowhere(_))
+                && setting.setting.scoped_knob().as_ref() == Some(scope)
+        })
+    };
+    let mut lines = unreached(coverage);
+    lines.extend(filtered(coverage));
+    lines.extend(unknown(coverage));
+    lines.extend(scopes(coverage, is_reported));
+    lines.extend(survivors(report));
+    lines
+}
+
+/// What was not reached, and what cannot be known.
+pub fn gaps(coverage: &Coverage) -> Vec<String> {
+    let all = [
+        unreached(coverage),
+        unknown(coverage),
+        scopes(coverage, |_| false),
+    ];
+    all.concat()
 }
 
 /// `ldconfig (static) ×50`
@@ -30,8 +52,8 @@ fn programs(programs: &[UnreachedProgram]) -> String {
     some(&parts)
 }
 
-fn unreached(report: &RunReport, lines: &mut Vec<String>) {
-    let coverage = &report.run.coverage;
+fn unreached(coverage: &Coverage) -> Vec<String> {
+    let mut lines = Vec::new();
     if !coverage.unreached.is_empty() {
         lines.push(format!(
             "not reached, run as without refit: {}",
@@ -45,12 +67,14 @@ fn unreached(report: &RunReport, lines: &mut Vec<String>) {
             "seccomp, which would reach them, is not available: {reason}"
         ));
     }
+    lines
 }
 
 /// What seccomp reached, and what went other than it should.
-fn filtered(report: &RunReport, lines: &mut Vec<String>) {
-    let Some(FilterReport::Installed(reached)) = &report.run.coverage.seccomp else {
-        return;
+fn filtered(coverage: &Coverage) -> Vec<String> {
+    let mut lines = Vec::new();
+    let Some(FilterReport::Installed(reached)) = &coverage.seccomp else {
+        return lines;
     };
     if !reached.programs.is_empty() {
         let uncounted = if answers_uncounted(reached) {
@@ -98,6 +122,7 @@ fn filtered(report: &RunReport, lines: &mut Vec<String>) {
             lines.push(format!("{} {what}", plural(n, word)));
         }
     }
+    lines
 }
 
 /// Whether syncs of what only the filter reached are not in the counts.
@@ -105,43 +130,57 @@ pub fn answers_uncounted(reached: &Reached) -> bool {
     reached.answers == "kernel"
 }
 
-fn unknown(report: &RunReport, lines: &mut Vec<String>) {
-    for unknown in &report.run.coverage.unknown {
+fn unknown(coverage: &Coverage) -> Vec<String> {
+    let line = |unknown: &Unknown| {
         let n = unknown.count;
-        let where_ = unknown
+        let program = unknown
             .executable
             .as_deref()
             .map_or("some program", file_name);
-        lines.push(match unknown.what.as_str() {
-            "io_uring" => format!("unknown: {where_} set up {}; syncs in it are not seen", plural(n, "io_uring ring")),
+        match unknown.what.as_str() {
+            "io_uring" => format!(
+                "unknown: {program} set up {}; syncs in it are not seen",
+                plural(n, "io_uring ring")
+            ),
             "own syscall instructions" => {
-                format!("unknown: {where_} makes system calls by its own instructions; syncs among them are not seen (as root, --backend seccomp reaches them)")
+                format!(
+                    "unknown: {program} makes system calls by its own instructions; syncs among them are not seen (as root, --backend seccomp reaches them)"
+                )
             }
-            "own seccomp filter" => format!("unknown: {where_} installed a seccomp filter; from then on the preload left its calls alone, and did not time them"),
-            "never reported" => format!("unknown: {} should have reported and did not", plural(n, "program")),
-            "foreign report" => format!("unknown: {} of a user that no program of this run ran as; not counted", plural(n, "report")),
-            _ => format!("unknown: {} not reached, of unknown name", plural(n, "program")),
-        });
-    }
+            "own seccomp filter" => format!(
+                "unknown: {program} installed a seccomp filter; from then on the preload left its calls alone, and did not time them"
+            ),
+            "never reported" => format!(
+                "unknown: {} should have reported and did not",
+                plural(n, "program")
+            ),
+            "foreign report" => format!(
+                "unknown: {} of a user that no program of this run ran as; not counted",
+                plural(n, "report")
+            ),
+            _ => format!(
+                "unknown: {} not reached, of unknown name",
+                plural(n, "program")
+            ),
+        }
+    };
+    coverage.unknown.iter().map(line).collect()
 }
 
-fn survivors(report: &RunReport, lines: &mut Vec<String>) {
+fn survivors(report: &RunReport) -> Option<String> {
     let parts: Vec<String> = report
         .run
         .survivors
         .iter()
         .map(|s| format!("{} (pid {})", file_name(&s.executable), s.pid))
         .collect();
-    if !parts.is_empty() {
-        lines.push(format!(
-            "still running, as they were started: {}",
-            some(&parts)
-        ));
-    }
+    let text = format!("still running, as they were started: {}", some(&parts));
+    (!parts.is_empty()).then_some(text)
 }
 
-fn scopes(report: &RunReport, lines: &mut Vec<String>) {
-    let coverage = &report.run.coverage;
+/// Calls whose file is unknown, and scopes that matched nothing.
+fn scopes(coverage: &Coverage, is_reported: impl Fn(&String) -> bool) -> Vec<String> {
+    let mut lines = Vec::new();
     if coverage.path_unknown > 0 {
         lines.push(format!(
             "real, since their file is unknown (a chroot, no /proc, or memory that cannot be read): {}",
@@ -154,17 +193,28 @@ fn scopes(report: &RunReport, lines: &mut Vec<String>) {
             plural(coverage.not_delayed, "open or write")
         ));
     }
-    // Of a setting that is not in effect the reason has been reported.
-    let said = |scope: &String| {
-        let mut settings = report.settings.iter();
-        settings.any(|setting| {
-            matches!(setting.in_effect, InEffect::Nowhere(_))
-                && setting.setting.starts_with(&format!("{scope}="))
-        })
-    };
     let unmatched = coverage.unmatched_scopes.iter();
-    let unmatched: Vec<String> = unmatched.filter(|scope| !said(scope)).cloned().collect();
+    let unmatched: Vec<String> = unmatched
+        .filter(|scope| !is_reported(scope))
+        .cloned()
+        .collect();
     if !unmatched.is_empty() {
         lines.push(format!("matched nothing: {}", some(&unmatched)));
+    }
+    lines
+}
+
+/// The first names of a list, and how many more there are.
+pub fn some(parts: &[String]) -> String {
+    let shown = parts
+        .iter()
+        .take(MOST)
+        .cloned()
+        .collect::<Vec<_>>()
+        .join(", ");
+    if parts.len() > MOST {
+        format!("{shown} and {} more (--json names all)", parts.len() - MOST)
+    } else {
+        shown
     }
 }

@@ -1,23 +1,23 @@
-//! Elements that close and texts that stay texts.
+//! The one writer of HTML and SVG: elements that close, and texts that stay texts.
 
 use std::fmt::Write;
 
-use crate::svg::{escaped, number};
+use refit_run::printable;
 
-/// A piece of a page.
+/// A piece of a page or of a picture.
 #[derive(Default)]
-pub struct Html(String);
+pub struct Markup(String);
 
 /// Name and value of an attribute.
 pub type Attribute<'a> = (&'static str, &'a str);
 
-impl Html {
+impl Markup {
     /// An element with whatever `content` puts into it.
     pub fn element(
         &mut self,
         name: &'static str,
         attributes: &[Attribute],
-        content: impl FnOnce(&mut Html),
+        content: impl FnOnce(&mut Markup),
     ) {
         self.open(name, attributes);
         self.0.push('>');
@@ -32,7 +32,7 @@ impl Html {
     }
 
     /// An element of this class; of none where it is empty.
-    pub fn classed(&mut self, name: &'static str, class: &str, content: impl FnOnce(&mut Html)) {
+    pub fn classed(&mut self, name: &'static str, class: &str, content: impl FnOnce(&mut Markup)) {
         let class = Some(("class", class)).filter(|(_, class)| !class.is_empty());
         self.element(name, class.as_slice(), content);
     }
@@ -94,6 +94,21 @@ impl Html {
         self.0.push_str(&text.replace(" %", "\u{a0}%"));
     }
 
+    /// Text of any origin, as it is.
+    pub fn plain(&mut self, text: &str) {
+        self.0.push_str(&escaped(text));
+    }
+
+    /// The end of a line.
+    pub fn end_line(&mut self) {
+        self.0.push('\n');
+    }
+
+    /// Another piece.
+    pub fn append(&mut self, other: &Markup) {
+        self.0.push_str(&other.0);
+    }
+
     /// A sentence, in which an option is not broken after its dashes.
     pub fn prose(&mut self, text: &str) {
         for (i, word) in text.split(' ').enumerate() {
@@ -147,13 +162,48 @@ pub fn part(part: f64) -> String {
     format!("{}%", number(percent.clamp(0.0, 100.0)))
 }
 
+/// A coordinate: tenths of a pixel are enough, and the same everywhere.
+pub fn number(value: f64) -> String {
+    let text = format!("{value:.1}");
+    let text = text.trim_end_matches(".0");
+    if text == "-0" {
+        "0".to_owned()
+    } else {
+        text.to_owned()
+    }
+}
+
+/// As it may stand in content and attributes; what XML forbids is written out.
+pub fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in printable(text).chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\u{fffe}' | '\u{ffff}' => out.push('\u{fffd}'),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
+    fn coordinates_are_short_and_never_minus_zero() {
+        assert_eq!(
+            [0.0, -0.001, 1.5, 2.0, 10.06, 20.0].map(number),
+            ["0", "0", "1.5", "2", "10.1", "20"]
+        );
+    }
+
+    #[test]
     fn nothing_leaves_its_element() {
-        let mut html = Html::default();
+        let mut html = Markup::default();
         html.leaf("p", &[("title", "\"><script>")], "</p>\u{1b}&\u{202e}");
         assert_eq!(
             html.finish(),
