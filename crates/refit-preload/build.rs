@@ -1,5 +1,5 @@
-//! Builds `librefit-sync.so` and leaves it in `OUT_DIR`, where `lib.rs` embeds
-//! it; and a static library of what refit itself has to see in the same way as the
+//! Builds `librefit-sync.so` and the spawner and leaves them in `OUT_DIR`, where
+//! `lib.rs` embeds them; and a static library of what refit itself has to see in the same way as the
 //! preload does: executables, patterns of paths, the emulated disk.
 
 use std::env;
@@ -55,6 +55,7 @@ fn compiler(sources: &[&str]) -> cc::Build {
 
 fn main() {
     println!("cargo::rerun-if-changed=sync");
+    println!("cargo::rerun-if-changed=spawn");
     println!("cargo::rerun-if-changed=build.rs");
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
 
@@ -88,6 +89,25 @@ fn main() {
     println!("cargo::rustc-env=REFIT_LIBRARY_HASH={:016x}", fnv(&bytes));
 
     compiler(&["target.c", "pattern.c", "disk.c"]).compile("refit_target");
+    link_spawner(&out.join("refit-spawn"));
+}
+
+/// A program of one page: no C library, no start-up code, nothing to relocate.
+fn link_spawner(path: &Path) {
+    let mut build = compiler(&["../spawn/spawn.c"]);
+    build.cargo_metadata(false).pic(false);
+    let objects = build.compile_intermediates();
+    let linker = build.get_compiler();
+    let status = Command::new(linker.path())
+        .args(linker.args())
+        .args(["-static", "-no-pie", "-nostdlib", "-nostartfiles"])
+        .args(["-Wl,-z,noseparate-code", "-Wl,-z,norelro"])
+        .args(["-Wl,-z,noexecstack", "-Wl,--build-id=none", "-s", "-o"])
+        .arg(path)
+        .args(&objects)
+        .status()
+        .expect("run the C linker");
+    assert!(status.success(), "linking the spawner failed: {status}");
 }
 
 /// FNV-1a, 64 bits: names a directory, guards nothing.

@@ -19,6 +19,7 @@ mod compare_files;
 mod compare_hooks;
 mod compare_in_effect;
 mod compare_kept;
+mod compare_memory;
 mod compare_outcome;
 mod compare_runs;
 mod compare_shown;
@@ -119,6 +120,7 @@ const TABLE: &[&[Test]] = &[
     compare_hooks::TESTS,
     compare_in_effect::TESTS,
     compare_kept::TESTS,
+    compare_memory::TESTS,
     compare_outcome::TESTS,
     compare_runs::TESTS,
     compare_shown::TESTS,

@@ -198,6 +198,7 @@ pub fn prepare(
         envp: env.entries().map(|entry| c_string(&entry)).collect(),
         thp,
         no_new_privs: planned.sets_no_new_privs(options),
+        measured: false,
         apart: None,
     };
     Ok(Prepared {
@@ -387,6 +388,7 @@ impl Prepared {
         tick: impl FnMut(),
     ) -> Result<Ended, StartError> {
         self.set_apart(files, directory);
+        self.program.measured = true;
         measure(
             &self.program,
             self.seccomp.installation(),

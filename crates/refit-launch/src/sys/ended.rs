@@ -7,6 +7,8 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::spawner::SPAWNER_PEAK_KIB;
+
 /// How the program ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
@@ -29,8 +31,9 @@ pub struct Usage {
     /// Processor time in the kernel.
     pub system_ns: u64,
     /// Resident memory of the *largest* process at its peak; not a sum. The kernel
-    /// counts what refit itself had in memory at the exec (exec_mmap in fs/exec.c),
-    /// so what is not above that is not known: `None`.
+    /// counts what the image before had in memory at the exec (exec_mmap in
+    /// fs/exec.c): the spawner's few pages where the run was measured, else refit's
+    /// own. What is not above that is not known: `None`.
     pub max_rss_bytes: Option<u64>,
     /// Page faults without I/O.
     pub minor_faults: u64,
@@ -72,7 +75,11 @@ fn own_peak_kib() -> libc::c_long {
     }
 }
 
-fn usage(raw: &libc::rusage) -> Usage {
+fn usage(raw: &libc::rusage, spawned: bool) -> Usage {
+    let before_kib = match spawned {
+        true => SPAWNER_PEAK_KIB,
+        false => own_peak_kib(),
+    };
     let nanoseconds = |t: libc::timeval| {
         t.tv_sec.unsigned_abs() * 1_000_000_000 + t.tv_usec.unsigned_abs() * 1_000
     };
@@ -80,7 +87,7 @@ fn usage(raw: &libc::rusage) -> Usage {
         user_ns: nanoseconds(raw.ru_utime),
         system_ns: nanoseconds(raw.ru_stime),
         max_rss_bytes: Some(raw.ru_maxrss)
-            .filter(|kib| *kib > own_peak_kib())
+            .filter(|kib| *kib > before_kib)
             .map(|kib| kib.unsigned_abs() * 1024),
         minor_faults: raw.ru_minflt.unsigned_abs(),
         major_faults: raw.ru_majflt.unsigned_abs(),
@@ -90,7 +97,8 @@ fn usage(raw: &libc::rusage) -> Usage {
     }
 }
 
-pub(super) fn child_change(pid: libc::pid_t) -> Option<Change> {
+/// `spawned`: the image before was the spawner's and not refit's.
+pub(super) fn child_change(pid: libc::pid_t, spawned: bool) -> Option<Change> {
     let mut status = 0;
     loop {
         // SAFETY: all zeros is a rusage.
@@ -110,13 +118,13 @@ pub(super) fn child_change(pid: libc::pid_t) -> Option<Change> {
         if libc::WIFEXITED(status) {
             return Some(Change::Ended(
                 End::Exited(libc::WEXITSTATUS(status)),
-                usage(&raw),
+                usage(&raw, spawned),
             ));
         }
         if libc::WIFSIGNALED(status) {
             return Some(Change::Ended(
                 End::Signaled(libc::WTERMSIG(status)),
-                usage(&raw),
+                usage(&raw, spawned),
             ));
         }
         if libc::WIFSTOPPED(status) {

@@ -14,6 +14,7 @@ pub mod pattern;
 pub mod program;
 pub mod running;
 pub mod shared_memory;
+mod spawner;
 pub mod supervise;
 pub mod target;
 pub mod thp;

@@ -10,9 +10,11 @@ use std::process::Command;
 use std::ptr;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::time::Instant;
 
 use super::ended::StartError;
 use super::filter::Installation;
+use super::spawner::Spawner;
 use crate::thp::ThpAction;
 
 /// What is exec'ed.
@@ -25,6 +27,9 @@ pub struct Program {
     pub thp: Option<ThpAction>,
     /// The child may install filters from then on, and gains no privileges.
     pub no_new_privs: bool,
+    /// Its peak memory is of interest, also where that is less than refit's own: it
+    /// is started from the [`Spawner`].
+    pub measured: bool,
     /// In place of refit's own 0, 1 and 2, where it is not the user's to talk
     /// to: then it also gets a session of its own.
     pub apart: Option<Apart>,
@@ -169,7 +174,7 @@ impl Program {
     pub fn replace(&self, filter: Option<&Installation>) -> StartError {
         let mut arguments = Arguments::of(self);
         // SAFETY: the arguments are this program's.
-        unsafe { become_program(self, filter, &mut arguments) }.into()
+        unsafe { become_program(self, filter, None, &mut arguments) }.into()
     }
 }
 
@@ -180,6 +185,7 @@ impl Program {
 unsafe fn become_program(
     program: &Program,
     filter: Option<&Installation>,
+    spawner: Option<&Spawner>,
     arguments: &mut Arguments,
 ) -> io::Error {
     // SAFETY: all that is passed outlives the calls, which keep nothing.
@@ -195,9 +201,6 @@ unsafe fn become_program(
             }
         }
         if let Some(apart) = &program.apart {
-            // A group of its own, and no terminal: one that reads from a terminal
-            // in the background is stopped, and nobody would continue it.
-            libc::setsid();
             for (fd, file) in (0..).zip(&apart.files) {
                 // Above 2, so that none is overwritten before its turn.
                 libc::dup2(file.as_raw_fd(), fd);
@@ -222,6 +225,15 @@ unsafe fn become_program(
             && let Err(error) = filter.install()
         {
             return error;
+        }
+        if let Some(spawner) = spawner {
+            // The program's session is made there.
+            spawner.exec(&arguments.envp);
+        }
+        if program.apart.is_some() {
+            // A group of its own, and no terminal: one that reads from a terminal
+            // in the background is stopped, and nobody would continue it.
+            libc::setsid();
         }
         arguments.exec()
     }
@@ -270,6 +282,7 @@ pub fn with_first_signals(command: &mut Command) -> &mut Command {
 struct Start<'a> {
     program: &'a Program,
     filter: Option<&'a Installation>,
+    spawner: Option<&'a Spawner>,
     arguments: Arguments,
     mask: libc::sigset_t,
     child_was_ignored: bool,
@@ -286,10 +299,24 @@ extern "C" fn child(start: *mut libc::c_void) -> libc::c_int {
             libc::signal(libc::SIGCHLD, libc::SIG_IGN);
         }
         libc::sigprocmask(libc::SIG_SETMASK, &raw const start.mask, ptr::null_mut());
-        let error = become_program(start.program, start.filter, &mut start.arguments);
+        let error = become_program(
+            start.program,
+            start.filter,
+            start.spawner,
+            &mut start.arguments,
+        );
         start.error = Some(error);
         libc::_exit(127)
     }
+}
+
+/// A program's process.
+pub(super) struct Started {
+    pub pid: libc::pid_t,
+    /// Just before it was made.
+    pub began: Instant,
+    /// The image before the program's was the spawner's and not refit's.
+    pub spawned: bool,
 }
 
 /// Starts the child as vfork does, but on a stack of its own: no page tables
@@ -299,13 +326,25 @@ fn start(
     filter: Option<&Installation>,
     mask: libc::sigset_t,
     child_was_ignored: bool,
-) -> Result<libc::pid_t, StartError> {
+) -> Result<Started, StartError> {
     const STACK: usize = 64 * 1024;
     let mut stack = vec![0_u128; STACK / size_of::<u128>()];
+    let arguments = Arguments::of(program);
+    let spawner = match program.measured {
+        true => {
+            let apart = program.apart.as_ref();
+            let directory = apart.and_then(|apart| apart.directory.as_deref());
+            Spawner::of(&arguments.files, directory, &arguments.argv)
+        }
+        false => None,
+    };
+    let thp = program.thp.map(|_| super::thp::before());
+    let began = Instant::now();
     let mut start = Start {
         program,
         filter,
-        arguments: Arguments::of(program),
+        spawner: spawner.as_ref(),
+        arguments,
         mask,
         child_was_ignored,
         error: None,
@@ -325,12 +364,22 @@ fn start(
     if pid < 0 {
         return Err(io::Error::last_os_error().into());
     }
+    if let Some(thp) = thp {
+        thp.restore();
+    }
     if let Some(error) = start.error {
         // SAFETY: reaps the child that just said that it ends.
         unsafe { libc::waitpid(pid, ptr::null_mut(), 0) };
         return Err(error.into());
     }
-    Ok(pid)
+    match spawner.and_then(|spawner| spawner.started(pid)) {
+        Some(started) => started,
+        None => Ok(Started {
+            pid,
+            began,
+            spawned: false,
+        }),
+    }
 }
 
 /// Starts the program. With SIGCHLD ignored the kernel would reap it for us
@@ -338,7 +387,7 @@ fn start(
 pub(super) fn launch(
     program: &Program,
     filter: Option<&Installation>,
-) -> Result<libc::pid_t, StartError> {
+) -> Result<Started, StartError> {
     let mask = block_signals();
     // SAFETY: sets a disposition on the only thread.
     let before = unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
@@ -370,13 +419,14 @@ mod tests {
             envp: strings(envp),
             thp: None,
             no_new_privs: false,
+            measured: false,
             apart: None,
         }
     }
 
     /// Its exit code.
     fn run(program: &Program) -> Result<i32, StartError> {
-        let pid = launch(program, None)?;
+        let pid = launch(program, None)?.pid;
         let mut status = 0;
         // SAFETY: our child, and a place for its status.
         assert_eq!(unsafe { libc::waitpid(pid, &raw mut status, 0) }, pid);

@@ -6,23 +6,28 @@ use super::TICK;
 use super::ended::{Change, Ended, StartError, child_change};
 use super::filter::Installation;
 use super::interruption::{note_interruption, noted, wait_signal};
-use super::program::{Program, launch};
+use super::program::{Program, Started, launch};
 
 /// A program that was started apart and may still run.
 pub struct Running {
     pid: libc::pid_t,
     began: Instant,
+    spawned: bool,
     ended: Option<Ended>,
 }
 
 impl Running {
     /// Starts it.
     pub fn start(program: &Program, filter: Option<&Installation>) -> Result<Running, StartError> {
-        let began = Instant::now();
-        let pid = launch(program, filter)?;
+        let Started {
+            pid,
+            began,
+            spawned,
+        } = launch(program, filter)?;
         Ok(Running {
             pid,
             began,
+            spawned,
             ended: None,
         })
     }
@@ -36,7 +41,7 @@ impl Running {
     /// How it ended, if it has.
     pub fn poll(&mut self) -> Option<Ended> {
         while self.ended.is_none() {
-            match child_change(self.pid)? {
+            match child_change(self.pid, self.spawned)? {
                 Change::Ended(end, usage) => {
                     self.ended = Some(Ended {
                         end,

@@ -28,7 +28,7 @@ pub fn supervise(
     mut tick: impl FnMut(),
 ) -> Result<Ended, StartError> {
     let began = Instant::now();
-    let pid = launch(program, filter)?;
+    let pid = launch(program, filter)?.pid;
     started(pid.unsigned_abs());
     let mut member = None;
     loop {
@@ -41,7 +41,7 @@ pub fn supervise(
                 tick();
             }
             Some(info) if info.si_signo == libc::SIGCHLD => {
-                while let Some(change) = child_change(pid) {
+                while let Some(change) = child_change(pid, false) {
                     match change {
                         Change::Ended(end, usage) => {
                             return Ok(Ended {

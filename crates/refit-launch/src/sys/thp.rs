@@ -19,6 +19,33 @@ pub fn try_disable(except_advised: bool) -> io::Result<()> {
     Ok(())
 }
 
+/// What PR_GET_THP_DISABLE returns: 0, or 1 and the flags it was set with.
+pub struct Before(i32);
+
+/// The state before a child that shares refit's memory changes it: the kernel
+/// keeps it with the memory, not with the process (MMF_DISABLE_THP).
+pub fn before() -> Before {
+    // SAFETY: plain integers; the kernel checks them.
+    Before(unsafe { libc::prctl(libc::PR_GET_THP_DISABLE, 0_u64, 0_u64, 0_u64, 0_u64) })
+}
+
+impl Before {
+    /// Brings it back, so that the next program gets huge pages as refit got them.
+    pub fn restore(&self) {
+        let flags = u64::from(self.0.unsigned_abs());
+        // SAFETY: plain integers; the kernel checks them.
+        unsafe {
+            libc::prctl(
+                libc::PR_SET_THP_DISABLE,
+                flags & 1,
+                flags & !1,
+                0_u64,
+                0_u64,
+            )
+        };
+    }
+}
+
 /// Takes huge pages away from this process and what it starts; async-signal-safe.
 pub fn disable(except_advised: bool) -> io::Result<()> {
     let flags = if except_advised {
