@@ -90,7 +90,12 @@ fn a_pipe_in_place_of_the_session_holds_nobody_up(env: &TestEnv) -> Outcome {
         format!("LD_PRELOAD={library}"),
         format!("REFIT_SESSION={session}"),
     ];
-    let output = env.run(&["timeout", "10", "env", &variables[0], &variables[1], "true"]);
-    expect_code(&output, 0);
+    let filtered = env.program("static_filtered_start");
+    let (program, file) = (env.program("fsync_once"), env.path("file"));
+    for words in [&["true"][..], &[&*filtered, &*program, &*file]] {
+        let before = ["timeout", "10", "env", &variables[0], &variables[1]];
+        let output = env.run(&[&before[..], words].concat());
+        expect_code(&output, 0);
+    }
     Outcome::Pass
 }

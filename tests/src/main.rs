@@ -57,6 +57,7 @@ mod mailer;
 mod malloc;
 mod mapd;
 mod matrix;
+mod namespaces;
 mod odirect;
 mod openers;
 mod own_filter;
@@ -149,6 +150,7 @@ const TABLE: &[&[Test]] = &[
     leap_second::TESTS,
     malloc::TESTS,
     library::TESTS,
+    namespaces::TESTS,
     odirect::TESTS,
     openers::TESTS,
     own_filter::TESTS,

@@ -101,7 +101,8 @@ static long filters_in(int fd)
  * musl's. */
 static int open_to_read(const char *path)
 {
-	return refit_next.open ? refit_next.open(path, O_RDONLY | O_CLOEXEC)
+	return refit_next.open ? refit_next.open(path, O_RDONLY | O_CLOEXEC |
+							       O_NONBLOCK)
 			       : -1;
 }
 

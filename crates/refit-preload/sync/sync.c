@@ -87,10 +87,12 @@ static long fault(const struct flush *f)
 	return probe ? 0 : -(long)refit_disk_fault(disk, refit.flushes);
 }
 
+/* Without a policy, as in a user namespace where its owner is nobody, it is not
+ * ours to decide: a filter beneath is. */
 static long in_kernel(const struct flush *f)
 {
 	return prim_syscall6(f->nr, f->a[0], f->a[1], f->a[2], f->a[3], 0,
-			     REFIT_COOKIE);
+			     refit.policy ? (long)REFIT_COOKIE : 0);
 }
 
 /* The call as the kernel does it, on the emulated disk where there is one. */
