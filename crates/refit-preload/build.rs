@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const SOURCES: [&str; 23] = [
+const SOURCES: [&str; 24] = [
     "start.c",
     "state.c",
     "next.c",
@@ -22,6 +22,7 @@ const SOURCES: [&str; 23] = [
     "open.c",
     "aio.c",
     "io_uring.c",
+    "own_ring.c",
     "syscall.c",
     "exec.c",
     "filter.c",

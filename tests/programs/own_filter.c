@@ -188,6 +188,14 @@ CASE(nr_io_submit, syscall(SYS_io_submit, context, 1L, sync_blocks))
 // Its parameters: ten words and two tables (io_uring_setup(2)).
 static unsigned setup_parameters[30];
 CASE(nr_io_uring_setup, opened(syscall(SYS_io_uring_setup, 4, setup_parameters)))
+CASE(nr_io_uring_enter, syscall(SYS_io_uring_enter, -1, 1, 0, 0, NULL, 0))
+static void *map_nothing(void *(*map)(void *, size_t, int, int, int, off_t))
+{
+    return map(NULL, 0, PROT_READ, MAP_PRIVATE, fd, 0);
+}
+CASE(mmap, map_nothing(mmap) == MAP_FAILED ? -1 : 0)
+CASE(munmap, munmap(NULL, 0))
+CASE(nr_munmap, syscall(SYS_munmap, NULL, 0))
 CASE(nr_seccomp, syscall(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, &(unsigned){SECCOMP_RET_ALLOW}))
 CASE(prctl, prctl(PR_GET_DUMPABLE, 0, 0, 0, 0))
 CASE(nr_prctl, syscall(SYS_prctl, PR_GET_DUMPABLE, 0, 0, 0, 0))
@@ -286,6 +294,7 @@ int __openat_2(int, const char *, int);
 int __openat64_2(int, const char *, int);
 #define FEWER (FLAGS & ~O_CREAT)
 CASE(libc_sync_file_range, sync_file_range(fd, 0, 0, 7))
+CASE(mmap64, map_nothing(mmap64) == MAP_FAILED ? -1 : 0)
 CASE(open64, opened(open64(file, FLAGS, 0600)))
 CASE(openat64, opened(openat64(dirfd, "own", FLAGS, 0600)))
 CASE(open_2, opened(__open_2(file, FEWER)))
@@ -370,6 +379,8 @@ static const struct test tests[] = {
     LINE("aio_fsync", aio_fsync, NULL, ANY_THREAD, ONE(fsync), ONE(fdatasync))
     LINE("lio_listio", lio_listio, NULL, ANY_THREAD)
     LINE("prctl", prctl, NULL, ONE(prctl))
+    LINE("mmap", mmap, NULL, ONE(mmap))
+    LINE("munmap", munmap, NULL, ONE(munmap))
     LINE("dlopen", dlopen, NULL, ONE(brk), ONE(mmap))
     LINE("execve", execve, prepare_exec, ONE(execve))
     LINE("execve:missing", execve_missing, prepare_exec, ONE(execve))
@@ -406,10 +417,13 @@ static const struct test tests[] = {
     LINE("syscall:pwritev2", nr_pwritev2, NULL, ONE(pwritev2))
     LINE("syscall:io_submit", nr_io_submit, prepare_context, ONE(io_submit))
     LINE("syscall:io_uring_setup", nr_io_uring_setup, NULL, ONE(io_uring_setup))
+    LINE("syscall:io_uring_enter", nr_io_uring_enter, NULL, ONE(io_uring_enter))
+    LINE("syscall:munmap", nr_munmap, NULL, ONE(munmap))
     LINE("syscall:seccomp", nr_seccomp, NULL, ONE(seccomp))
     LINE("syscall:prctl", nr_prctl, NULL, ONE(prctl))
 #ifdef __GLIBC__
     LINE("sync_file_range", libc_sync_file_range, NULL, ONE(sync_file_range))
+    LINE("mmap64", mmap64, NULL, ONE(mmap))
     LINE("open64", open64, NULL, ANY_OPEN)
     LINE("openat64", openat64, NULL, ONE(openat))
     LINE("__open_2", open_2, NULL, ANY_OPEN)

@@ -61,6 +61,7 @@ mod namespaces;
 mod odirect;
 mod openers;
 mod own_filter;
+mod own_rings;
 mod pipes;
 mod places;
 mod postfix;
@@ -154,6 +155,7 @@ const TABLE: &[&[Test]] = &[
     odirect::TESTS,
     openers::TESTS,
     own_filter::TESTS,
+    own_rings::TESTS,
     mapd::TESTS,
     pipes::TESTS,
     sysctls::TESTS,

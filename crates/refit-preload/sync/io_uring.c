@@ -5,6 +5,7 @@
 
 #include "decision.h"
 #include "next.h"
+#include "own_ring.h"
 #include "sync.h"
 
 #define SYNC_BITS (O_SYNC | O_DSYNC)
@@ -52,11 +53,12 @@ long refit_io_uring_setup(long entries, void *parameters)
 		return -ENOSYS;
 	}
 	long ring = prim_syscall(SYS_io_uring_setup, entries, parameters, 0, 0);
-	/* The flags are the third word (io_uring_setup(2)); the kernel has
-	 * read them when it returns a descriptor. */
+	/* The kernel has read and filled the parameters when it returns a
+	 * descriptor. */
 	if (ring >= 0) {
-		ring_set_up(((const unsigned *)parameters)[2]);
-		refit_flag(REFIT_IMAGE_OWN_IO_URING);
+		const struct io_uring_params *p = parameters;
+		ring_set_up(p->flags);
+		refit_own_ring_set_up((int)ring, p->flags, p);
 	}
 	return ring;
 }
@@ -166,7 +168,7 @@ static void swap_sync(struct io_uring_sqe *sqe)
 	}
 }
 
-static void swap(struct io_uring_sqe *sqe)
+void refit_swap_entry(struct io_uring_sqe *sqe)
 {
 	int is_registered = (sqe->flags & IOSQE_FIXED_FILE) != 0;
 	switch (sqe->opcode) {
@@ -201,7 +203,8 @@ static void swap_pending(const struct io_uring *ring)
 {
 	unsigned shift = ring->setup_flags & IORING_SETUP_SQE128 ? 1 : 0;
 	for (unsigned i = ring->sqe_head; i != ring->sqe_tail; i++) {
-		swap(&ring->sqes[(i & *ring->mask) << shift]);
+		refit_swap_entry(
+			&ring->sqes[(i & *ring->mask) << shift]);
 	}
 }
 

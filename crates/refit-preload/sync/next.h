@@ -33,6 +33,9 @@ struct iovec;
 	X(int, fcntl64, (int, int, ...))                                       \
 	X(ssize_t, pwritev2, (int, const struct iovec *, int, off_t, int))     \
 	X(ssize_t, pwritev64v2, (int, const struct iovec *, int, off_t, int))  \
+	X(void *, mmap, (void *, size_t, int, int, int, off_t))                \
+	X(void *, mmap64, (void *, size_t, int, int, int, off_t))              \
+	X(int, munmap, (void *, size_t))                                       \
 	X(int, prctl, (int, ...))                                              \
 	X(int, setuid, (uid_t))                                                \
 	X(int, seteuid, (uid_t))                                               \

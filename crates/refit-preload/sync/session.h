@@ -253,8 +253,7 @@ enum {
 	REFIT_IMAGE_OWN_SECCOMP = 1u << 3, /* installed its own filter */
 	REFIT_IMAGE_SHARED_SLOT = 1u << 4, /* more processes than slots */
 	REFIT_IMAGE_NO_EVENT_RING = 1u << 5, /* could not attach it */
-	REFIT_IMAGE_OWN_IO_URING = 1u << 6,    /* an io_uring without liburing */
-	REFIT_IMAGE_UNFILTERED = 1u << 7, /* no filter of the policy's beneath */
+	REFIT_IMAGE_UNFILTERED = 1u << 6, /* no filter of the policy's beneath */
 };
 
 struct refit_image {
@@ -269,6 +268,7 @@ struct refit_image {
 	uint64_t path_unknown;     /* real calls, as the path was not known */
 	uint64_t not_delayed;      /* opens whose writes bypass the emulated disk */
 	uint64_t matched;          /* bit i: rule i decided a call */
+	uint64_t rings_unseen;     /* io_urings: what they are given is not seen */
 	char executable[256];      /* /proc/self/exe, or what the kernel ran */
 	char malloc_object[256];   /* the object that serves malloc */
 	uint32_t users[REFIT_USERS]; /* that exec'ed, but the owner; 0 ends */

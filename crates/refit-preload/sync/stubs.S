@@ -37,6 +37,12 @@ syscall:
 	je	1f
 	cmpq	$SYS_io_uring_setup, %rdi
 	je	1f
+	cmpq	$SYS_io_uring_enter, %rdi
+	je	1f
+	cmpq	$SYS_munmap, %rdi
+	je	1f
+	cmpq	$SYS_mremap, %rdi
+	je	1f
 	cmpq	$SYS_io_submit, %rdi
 	je	1f
 	cmpq	$SYS_seccomp, %rdi

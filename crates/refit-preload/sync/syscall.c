@@ -3,6 +3,7 @@
 #include "aio.h"
 #include "exec.h"
 #include "io_uring.h"
+#include "own_ring.h"
 #include "own_seccomp.h"
 #include "privileges.h"
 #include "sync.h"
@@ -47,6 +48,12 @@ static long dispatch(long nr, long a, long b, long c, long d, long e, long f)
 				     refit_pwritev2_flags((int)a, (int)f));
 	case SYS_io_uring_setup:
 		return refit_io_uring_setup(a, (void *)b);
+	case SYS_io_uring_enter:
+		return refit_io_uring_enter(a, b, c, d, e, f);
+	case SYS_munmap:
+	case SYS_mremap:
+		refit_forget_mapping((const void *)a, (size_t)b);
+		return prim_syscall6(nr, a, b, c, d, e, f);
 	case SYS_io_submit:
 		return refit_io_submit((void *)a, b, (struct iocb **)c);
 	case SYS_seccomp:

@@ -45,7 +45,7 @@ pub fn machine(machine: &Machine) -> String {
         "session page",
         format!("{}{note}", machine.session.display()),
     );
-    let rings = "syncs are reached in rings that liburing fills, and in no others";
+    let rings = "syncs are reached in rings that liburing or one thread through syscall(3) submits to, and in no others";
     page.row(
         "io_uring",
         match machine.io_uring_disabled.as_deref() {

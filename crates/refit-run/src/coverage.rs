@@ -6,8 +6,8 @@ use std::path::Path;
 use refit_launch::own_syscalls::Search;
 use refit_session::guardian::GuardianCounts;
 use refit_session::{
-    CALLS, Collected, ExecutableReport, IMAGE_OWN_RING, IMAGE_OWN_SECCOMP, IMAGE_UNFILTERED,
-    OPENING, UnreachedProgram, is_zero, sum,
+    CALLS, Collected, ExecutableReport, IMAGE_OWN_SECCOMP, IMAGE_UNFILTERED, OPENING,
+    UnreachedProgram, is_zero, sum,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -232,12 +232,12 @@ impl Sources<'_> {
             };
             let known = &self.counted.executables[&executable.executable];
             let flags = known.flags;
-            // What goes through liburing is seen when it is submitted, where the
-            // preload is.
-            if let Some(rings) = executable.calls.get("io_uring_setup")
-                && (flags & IMAGE_OWN_RING != 0 || known.filtered > 0)
-            {
-                add("io_uring", rings.seen);
+            // What the C library or liburing submits is seen there, where the preload is.
+            let rings = executable.calls.get("io_uring_setup");
+            let rings = rings.filter(|_| known.filtered > 0);
+            match rings.map_or(known.rings_unseen, |rings| rings.seen) {
+                0 => {}
+                unseen => add("io_uring", unseen),
             }
             // A filter sees them as all others.
             if !filtered(flags) && search.finds(Path::new(&executable.executable)) {

@@ -16,6 +16,8 @@ pub struct Executable {
     pub calls: [Counter; CALLS.len()],
     /// `IMAGE_*` bits.
     pub flags: u32,
+    /// io_urings whose submissions are not seen.
+    pub rings_unseen: u64,
     /// The object that serves malloc, empty when unknown.
     pub malloc_object: String,
     /// Processes that only the filter reached.
@@ -86,6 +88,7 @@ impl Collected {
         let executable = self.executables.entry(name.to_owned()).or_default();
         executable.processes = executable.processes.saturating_add(processes(&image));
         executable.flags |= image.flags;
+        executable.rings_unseen = executable.rings_unseen.saturating_add(image.rings_unseen);
         executable.malloc_object.clone_from(&image.malloc_object);
         for directory in image.directories {
             let (count, waited_ns) = executable.directories.entry(directory.path).or_default();

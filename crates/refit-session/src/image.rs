@@ -19,10 +19,8 @@ pub const IMAGE_OWN_SECCOMP: u32 = 8;
 pub const IMAGE_SHARED_SLOT: u32 = 16;
 /// The image could not attach the event ring.
 pub const IMAGE_NO_EVENT_RING: u32 = 32;
-/// The program set up an io_uring without liburing: what it submits is unseen.
-pub const IMAGE_OWN_RING: u32 = 64;
 /// No filter of the preload's was beneath the image when it started.
-pub const IMAGE_UNFILTERED: u32 = 128;
+pub const IMAGE_UNFILTERED: u32 = 64;
 
 /// Added to the reason of an entry: a filter was put beneath the program
 /// (`REFIT_UNREACHED_FILTERED`).
@@ -103,6 +101,8 @@ pub struct Image {
     pub not_delayed: u64,
     /// Bit i: rule i decided a call.
     pub matched: u64,
+    /// io_urings whose submissions are not seen.
+    pub rings_unseen: u64,
     /// Path of the executable, empty when unknown.
     pub executable: String,
     /// The object that serves malloc, empty when unknown.
@@ -141,6 +141,7 @@ impl Image {
             path_unknown: get_u64(bytes, offset_of!(CImage, path_unknown)),
             not_delayed: get_u64(bytes, offset_of!(CImage, not_delayed)),
             matched: get_u64(bytes, offset_of!(CImage, matched)),
+            rings_unseen: get_u64(bytes, offset_of!(CImage, rings_unseen)),
             executable: get_text(
                 bytes,
                 offset_of!(CImage, executable),

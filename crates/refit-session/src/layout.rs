@@ -128,6 +128,7 @@ pub struct CImage {
     pub path_unknown: u64,
     pub not_delayed: u64,
     pub matched: u64,
+    pub rings_unseen: u64,
     pub executable: [u8; 256],
     pub malloc_object: [u8; 256],
     pub users: [u32; USERS],

@@ -30,9 +30,8 @@ pub use collector::Collector;
 pub use directory::{Session, SessionError, base, is_tmpfs, open_own, remove_abandoned};
 pub use event::{Event, now_ns};
 pub use image::{
-    Counter, Directory, IMAGE_DEEPBIND, IMAGE_NO_EVENT_RING, IMAGE_ODIRECT_OFF, IMAGE_OWN_RING,
-    IMAGE_OWN_SECCOMP, IMAGE_SHARED_SLOT, IMAGE_SIZE, IMAGE_SYNC_OFF, IMAGE_UNFILTERED, Image,
-    Slot, Unreached,
+    Counter, Directory, IMAGE_DEEPBIND, IMAGE_NO_EVENT_RING, IMAGE_ODIRECT_OFF, IMAGE_OWN_SECCOMP,
+    IMAGE_SHARED_SLOT, IMAGE_SIZE, IMAGE_SYNC_OFF, IMAGE_UNFILTERED, Image, Slot, Unreached,
 };
 pub use page::{ANSWERS, CALLS, COOKIE, EVENTS, FILTER_IS_THERE, LATENCIES, REASONS};
 pub use policy::{

@@ -1,4 +1,5 @@
-// The durability operations of io_uring, with bare system calls. Result: the completion's, -errno on failure.
+// The durability operations of io_uring, through syscall(). Result: the completion's; where it is an errno, that is in
+// the note.
 #define _GNU_SOURCE
 #include "cell.h"
 
@@ -52,7 +53,7 @@ static void told(const char *interface, const char *kind, struct io_uring_sqe op
     errno = KEPT;
     int result = completed(operation), after = errno;
     snprintf(note, sizeof note, "completed=%s", result_name(result));
-    cell(interface, kind, result < 0 ? -1 : result, after, note);
+    cell(interface, kind, result < 0 ? 0 : result, after, note);
 }
 
 static void each_kind(void)

@@ -103,6 +103,5 @@ const OPENS: &str = "O_SYNC and O_DSYNC in open, open64, openat, openat64, opena
 const WRITES: &str = "RWF_SYNC and RWF_DSYNC in pwritev2";
 const BY_NUMBER: &str = "the same calls by number through the C library's syscall()";
 
-const SUBMITTED: &str = "syncs and synchronous writes and opens that liburing's io_uring_submit and its kin hand over; FSYNC and FDSYNC in io_submit";
-const OWN_RINGS: &str =
-    "an io_uring that a program fills without liburing: counted, what goes through it is not seen";
+const SUBMITTED: &str = "syncs and synchronous writes and opens in an io_uring that liburing's io_uring_submit and its kin hand over, or that one thread of the program submits by number through the C library's syscall(); FSYNC and FDSYNC in io_submit";
+const OWN_RINGS: &str = "an io_uring that the kernel reads by itself (SQPOLL), that several threads submit to without liburing, or that is submitted to by an instruction of the program's own (fio): counted, what goes through it is not seen";

@@ -73,7 +73,7 @@ fn mirror() -> Table {
         "refit_directory" CDirectory { state pad count waited_ns path }
         "refit_image" CImage {
             magic version pid flags unreached_lost forked departed execs path_unknown
-            not_delayed matched executable malloc_object users unreached directories slots
+            not_delayed matched rings_unseen executable malloc_object users unreached directories slots
         }
     }
     let fails = |when| written(Some(Disk::Fail { error: 5, when })).1;
@@ -127,7 +127,6 @@ fn mirror() -> Table {
         ("REFIT_IMAGE_OWN_SECCOMP", IMAGE_OWN_SECCOMP.into()),
         ("REFIT_IMAGE_SHARED_SLOT", IMAGE_SHARED_SLOT.into()),
         ("REFIT_IMAGE_NO_EVENT_RING", IMAGE_NO_EVENT_RING.into()),
-        ("REFIT_IMAGE_OWN_IO_URING", IMAGE_OWN_RING.into()),
         ("REFIT_IMAGE_UNFILTERED", IMAGE_UNFILTERED.into()),
         // This crate reads no entry but a valid one.
         ("REFIT_ENTRY_FREE", 0),
