@@ -129,7 +129,7 @@ fn a_winner_is_confirmed_with_a_fresh_seed(env: &TestEnv) -> Outcome {
         "--seed",
         "7",
         "--rounds",
-        "40",
+        "16",
         "env.A=1",
         "sync=off",
         "--",
@@ -194,7 +194,7 @@ fn a_confirmation_that_fails_takes_no_result_with_it(env: &TestEnv) -> Outcome {
 }
 
 fn a_wanted_precision_ends_it_and_nothing_else_does(env: &TestEnv) -> Outcome {
-    let script = "test -n \"$A\" || exec sleep 0.15";
+    let script = "test -n \"$A\" || exec sleep 0.08";
     let pairs = |args: &[&str]| {
         let command = ["env.A=1", "--", "sh", "-c", script];
         let (output, result) = compare(env, &[args, &command].concat());

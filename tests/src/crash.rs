@@ -136,7 +136,17 @@ fn a_synced_log_loses_nothing_and_without_syncs_everything(env: &TestEnv) -> Out
     let off = mode(&report, "sync=off");
     assert_eq!(suppressed(off), 1500);
     assert_eq!(off["class"], "loses-on-crash");
-    assert!(bad(off) >= 300, "{} of 310 lose", bad(off));
+    // How many cuts come before anything was acknowledged depends on how soon the program starts.
+    let promised = states(off)
+        .iter()
+        .filter(|state| number(&state["loss"]["acknowledged"]) > 0)
+        .count();
+    let lost = bad(off);
+    assert!(
+        promised >= 155 && lost * 310 >= promised * 300,
+        "{lost} lose of {promised} of {} that could",
+        states(off).len()
+    );
     let control = mode(&report, "control");
     assert!(
         bad(control) >= 10,

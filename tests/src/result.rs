@@ -94,7 +94,11 @@ fn results_of_recipes_are_valid(env: &TestEnv) -> Outcome {
     assert_eq!(result["unavailable"][0]["settings"], "later=1");
     assert_eq!(result["unavailable"].as_array().map(Vec::len), Some(1));
     assert_eq!(result["variants"][1]["class"], "bounded-loss");
-    let load = &result["runs"][0]["load"];
+    // A window of this length can pass while refit itself does not run, and has no sample then.
+    let runs = result["runs"].as_array().expect("runs");
+    let is_sampled = |run: &Value| run.pointer("/load/service/memory/0").is_some();
+    let sampled = runs.iter().position(is_sampled).expect("a sample");
+    let load = &runs[sampled]["load"];
     assert_eq!(load["operations"], 5);
     assert_eq!(load["values"], json!({"p50": 2.5e6}));
     assert_eq!(load["outcome"], "all done");
@@ -105,7 +109,6 @@ fn results_of_recipes_are_valid(env: &TestEnv) -> Outcome {
         service["end"]["parent_pss_bytes"].as_u64() > Some(0),
         "{load:#}"
     );
-    assert!(!service["memory"].as_array().expect("samples").is_empty());
 
     for place in [
         "",
@@ -117,7 +120,7 @@ fn results_of_recipes_are_valid(env: &TestEnv) -> Outcome {
         refuses_more(&result, place);
     }
     for place in ["service", "service/end", "service/memory/0"] {
-        refuses_more(&result, &format!("/runs/0/load/{place}"));
+        refuses_more(&result, &format!("/runs/{sampled}/load/{place}"));
     }
 
     let (output, result) =

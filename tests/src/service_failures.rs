@@ -1,8 +1,9 @@
 //! Services that do not start, stay or end: what is said of them, who is out, and that nothing of them goes on.
 
 use std::net::TcpListener;
+use std::process::{Child, Stdio};
 
-use crate::compared::printed;
+use crate::compared::{printed, said};
 use crate::recipe_folder::RecipeFolder;
 use crate::runner::{Outcome, Test};
 use crate::test;
@@ -33,7 +34,7 @@ fn a_server_that_never_gets_ready_is_out_with_its_last_words(env: &TestEnv) -> O
 fn each_way_to_be_ready_names_what_was_missing(env: &TestEnv) -> Outcome {
     // Long enough for a shell to start and print a line.
     let late = RecipeFolder::service(env, "late").set("service.ready-timeout", "'3s'");
-    for (ready, wanted) in [
+    let ways = [
         ("{ tcp = 'line' }", "nobody listens on port line"),
         ("{ unix = 'run/socket' }", "nobody listens on run/socket"),
         ("{ log = '^up$' }", "no line of its output matches `^up$`"),
@@ -44,17 +45,37 @@ fn each_way_to_be_ready_names_what_was_missing(env: &TestEnv) -> Outcome {
         ("{ command = 'test -e up' }", "`test -e up` fails"),
         // Its own timeout is not reached.
         ("{ command = 'exec sleep 60' }", "`exec sleep 60` fails"),
-    ] {
-        let folder = late
-            .clone()
-            .starting_with("echo not yet; exec sleep 600")
-            .set("service.ready", ready);
-        let said = folder.refused(&[]);
+    ];
+    // All at once: each of them does nothing but wait.
+    let waiting: Vec<(String, &str, Child)> = ways
+        .iter()
+        .enumerate()
+        .map(|(number, (ready, wanted))| {
+            let name = format!("late-{number}");
+            let mut refit = RecipeFolder::service(env, &name)
+                .set("service.ready-timeout", "'3s'")
+                .starting_with("echo not yet; exec sleep 600")
+                .set("service.ready", ready)
+                .comparison(&[]);
+            refit.stdout(Stdio::piped()).stderr(Stdio::piped());
+            (name, *wanted, refit.spawn().expect("refit starts"))
+        })
+        .collect();
+    let names: Vec<String> = waiting.iter().map(|(name, ..)| name.clone()).collect();
+    for (name, wanted, refit) in waiting {
+        let output = refit.wait_with_output().expect("it is our child");
+        expect_code(&output, 2);
+        assert!(output.stdout.is_empty(), "{}", described(&output));
+        let said = said(&output);
         let all = format!(
             "the baseline failed: the service was not ready within 3 s ({wanted}): not yet"
         );
         assert!(said.contains(&all), "{said}");
-        assert!(said.contains("refit recipes check ./late"), "{said}");
+        let next = format!("refit recipes check ./{name}");
+        assert!(said.contains(&next), "{said}");
+    }
+    for name in names {
+        RecipeFolder::service(env, &name).nothing_left();
     }
     // Or it ends by itself.
     let gone = late

@@ -129,7 +129,7 @@ fn written_bytes(directory: &Path) -> Option<u64> {
 mod tests {
     use super::*;
     use crate::stat::FakeProc;
-    use std::io::Read;
+    use std::io::{Read, Write};
     use std::process::{Command, Stdio};
 
     const IO: &str =
@@ -198,7 +198,7 @@ mod tests {
     fn what_a_real_child_used_stays_when_it_was_waited_for() {
         // On a disk: /tmp may be a tmpfs, whose writes are not counted.
         let dir = tempfile::tempdir_in("/var/tmp").unwrap();
-        let burn = "sh -c 'i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done;
+        let burn = "read x; sh -c 'i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done;
             dd if=/dev/zero of=file bs=1M count=2 2>/dev/null'; echo; read x";
         let mut shell = Command::new("sh");
         shell.args(["-c", burn]).current_dir(dir.path());
@@ -208,6 +208,7 @@ mod tests {
             .spawn()
             .unwrap();
         let before = tree_usage(Path::new("/proc"), &[shell.id()]);
+        shell.stdin.as_mut().unwrap().write_all(b"\n").unwrap();
         shell.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
         let used = tree_usage(Path::new("/proc"), &[shell.id()]).since(&before);
         assert!(used.user_ns >= 2 * TICK_NS, "{used:?}");

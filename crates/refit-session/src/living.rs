@@ -36,17 +36,25 @@ pub(crate) fn living(image: &Image, file: &File, path: &Path) -> Vec<u32> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{Read, Write};
+
     use super::*;
     use crate::image::Slot;
+    use crate::sys::lease::no_other_starts;
 
     #[test]
     fn only_the_living_processes_of_an_image_are_named() {
+        let _alone = no_other_starts();
         let me = std::process::id();
-        // It lives, but maps nothing of ours: it exec'ed.
+        // It lives, but maps nothing of ours: it exec'ed, or it could not answer.
         let mut child = std::process::Command::new("cat")
             .stdin(std::process::Stdio::piped())
+            .stdout(std::process::Stdio::piped())
             .spawn()
             .unwrap();
+        let (mut input, mut output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+        input.write_all(b".").unwrap();
+        output.read_exact(&mut [0]).unwrap();
         let slots = [0, 1 << 30, child.id(), me].map(|pid| Slot {
             pid,
             ..Slot::default()
@@ -64,7 +72,7 @@ mod tests {
         assert_eq!(living(&image(&slots[..2]), &reader, &mapped), [1 << 30]);
         drop(file);
         assert!(living(&image(&slots[..2]), &reader, &mapped).is_empty());
-        drop(child.stdin.take());
+        drop(input);
         child.wait().unwrap();
     }
 }

@@ -11,6 +11,7 @@ use super::*;
 use crate::image::*;
 use crate::page::*;
 use crate::policy::*;
+use crate::sys::lease::no_other_starts;
 
 /// What there is, by name, as text: `REFIT_MAGIC`, `sizeof refit_rule`,
 /// `refit_rule.exe at`, `refit_rule.exe size`, `call 0`.
@@ -148,6 +149,7 @@ fn mirror() -> Table {
 }
 
 fn output(command: &mut Command) -> String {
+    let _alone = no_other_starts();
     let output = command.output().unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{command:?}: {errors}");

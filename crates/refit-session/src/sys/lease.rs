@@ -40,6 +40,16 @@ pub fn is_held(file: &File, by: Holders) -> bool {
     false
 }
 
+/// For a test that starts a process, which holds all descriptors of the other tests
+/// until its exec; and for one in which nobody may hold a file.
+#[cfg(test)]
+pub fn no_other_starts() -> std::sync::MutexGuard<'static, ()> {
+    static STARTS: std::sync::Mutex<()> = std::sync::Mutex::new(());
+    STARTS
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -67,6 +77,7 @@ mod tests {
 
     #[test]
     fn a_mapped_file_counts_as_held_and_an_unused_one_does_not() {
+        let _alone = no_other_starts();
         let file = tempfile::NamedTempFile::new_in("/dev/shm").unwrap();
         let reader = File::open(file.path()).unwrap();
         assert!(
