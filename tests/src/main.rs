@@ -104,6 +104,7 @@ mod test_env;
 mod traced;
 mod transparency;
 mod verbs;
+mod watch;
 mod witness;
 
 use std::process::ExitCode;
@@ -189,6 +190,7 @@ const TABLE: &[&[Test]] = &[
     smoke::TESTS,
     transparency::TESTS,
     verbs::TESTS,
+    watch::TESTS,
     witness::TESTS,
 ];
 

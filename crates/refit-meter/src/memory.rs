@@ -1,13 +1,13 @@
 //! What the processes of a tree have in memory.
 
 use std::fs;
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Instant;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::process_memory::{rollup_text, shown_in};
 use crate::stat::Stat;
 use crate::tree::at;
 
@@ -76,22 +76,6 @@ fn rollup(text: &str) -> Option<Rollup> {
     })
 }
 
-/// Where a process's memory is shown, if it has any: not in its own directory
-/// when its first thread has ended and others go on (fs/proc/task_mmu.c, the mm
-/// is the task's).
-fn shown_in(directory: PathBuf, stat: &Stat, pid: u32) -> Option<PathBuf> {
-    if !stat.leader_ended() {
-        return Some(directory);
-    }
-    let own = pid.to_string();
-    let threads = fs::read_dir(directory.join("task"))
-        .into_iter()
-        .flatten()
-        .flatten();
-    let mut others = threads.filter(|entry| *entry.file_name() != *own);
-    others.next().map(|entry| entry.path())
-}
-
 /// Sums of /proc/PID/smaps_rollup (proc.rst; Linux 4.14) over `pids`, with the
 /// PSS of `parent`, one of them, told apart. Processes that ended, and kernel
 /// threads, have no memory. `at_ms` is the caller's.
@@ -120,11 +104,9 @@ impl MemorySample {
         let Some(shown) = shown_in(directory, &stat, pid) else {
             return;
         };
-        let text = match fs::read_to_string(shown.join("smaps_rollup")) {
-            Ok(text) => text,
-            // It has no memory, or none any more.
-            Err(error) if error.raw_os_error() == Some(libc::ESRCH) => return,
-            Err(error) if error.kind() == io::ErrorKind::NotFound && !shown.exists() => return,
+        let text = match rollup_text(&shown) {
+            Ok(Some(text)) => text,
+            Ok(None) => return,
             Err(_) => return self.unreadable += 1,
         };
         if stat.leader_ended() {

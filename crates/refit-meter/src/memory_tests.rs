@@ -116,7 +116,7 @@ fn of_real_processes_what_they_share_counts_once() {
         .collect();
     for cat in &mut cats {
         // After its start.
-        io::Write::write_all(cat.stdin.as_mut().unwrap(), b"x").unwrap();
+        std::io::Write::write_all(cat.stdin.as_mut().unwrap(), b"x").unwrap();
         cat.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
     }
     let pids: Vec<u32> = cats.iter().map(std::process::Child::id).collect();

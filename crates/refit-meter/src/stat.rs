@@ -19,7 +19,12 @@ pub(crate) struct Stat {
     pub children_user: u64,
     pub children_system: u64,
     pub threads: u64,
+    /// Ticks after the machine's start. A process of the same number that started
+    /// later is another.
+    pub started: u64,
     pub virtual_bytes: u64,
+    /// What the kernel has counted so far; each thread may hold back a few pages.
+    pub resident_pages: u64,
 }
 
 impl Stat {
@@ -28,7 +33,7 @@ impl Stat {
         Stat::parse(&fs::read(directory.join("stat")).ok()?)
     }
 
-    fn parse(text: &[u8]) -> Option<Stat> {
+    pub fn parse(text: &[u8]) -> Option<Stat> {
         // A name may hold spaces, parentheses and bytes that are no UTF-8. No
         // field after it has a parenthesis.
         let name_end = text.iter().rposition(|byte| *byte == b')')?;
@@ -49,8 +54,20 @@ impl Stat {
             children_user: number(16)?,
             children_system: number(17)?,
             threads: number(20)?,
+            started: number(22)?,
             virtual_bytes: number(23)?,
+            resident_pages: number(24)?,
         })
+    }
+
+    /// The name in the same text: at most 15 bytes of the process's own choice.
+    pub fn name(text: &[u8]) -> &[u8] {
+        let begin = text.iter().position(|byte| *byte == b'(');
+        let end = text.iter().rposition(|byte| *byte == b')');
+        begin
+            .zip(end)
+            .and_then(|(begin, end)| text.get(begin + 1..end))
+            .unwrap_or_default()
     }
 
     /// Its first thread has ended. The others of a process may go on: then they
@@ -116,6 +133,9 @@ mod tests {
             assert_eq!((stat.state, stat.parent), (b'S', 77), "{name}");
             assert_eq!((stat.minor_faults, stat.children_system), (1, 8));
             assert_eq!((stat.threads, stat.virtual_bytes), (1, 4096));
+            assert_eq!((stat.started, stat.resident_pages), (99, 7));
+            let text = fs::read(proc.path().join("5/stat")).unwrap();
+            assert_eq!(Stat::name(&text), name.as_bytes());
         }
     }
 
@@ -123,7 +143,7 @@ mod tests {
     fn garbage_is_no_process() {
         let good = b"5 (a) S 1 0 0 0 -1 0 1 2 3 4 5 6 7 8 20 0 1 0 99 4096 7 0\n";
         assert!(Stat::parse(good).is_some());
-        for end in 0..=good.len() - b"4096 7 0\n".len() {
+        for end in 0..=good.len() - b"7 0\n".len() {
             assert_eq!(Stat::parse(&good[..end]), None, "{end}");
         }
         for text in [

@@ -32,6 +32,7 @@ mod svg;
 mod table;
 mod terminal;
 mod title;
+pub mod watch;
 
 #[cfg(test)]
 mod sample;

@@ -19,6 +19,7 @@ pub mod reachability;
 mod repetition;
 mod report;
 mod schema;
+pub mod series;
 mod trace_file;
 pub mod tree;
 mod watch;
@@ -43,8 +44,9 @@ pub use refit_launch::{
     seccomp, with_first_signals,
 };
 pub use refit_meter::{
-    Caller, Directory, MemorySample, MemorySampler, Pressure, Testimony, TreeUsage, Witness,
-    Witnessed, memory_available, memory_sample, process_name, top_of, tree_usage, uses_directory,
+    Caller, Directory, Memory, MemorySample, MemorySampler, Pressure, Testimony, TreeUsage,
+    Witness, Witnessed, memory_available, memory_sample, process_name, top_of, tree_usage,
+    uses_directory,
 };
 pub use refit_session::{
     Calls, DirectoryReport, EventRing, ExecutableReport, OPENING, Trace, UnreachedProgram,

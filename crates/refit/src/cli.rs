@@ -4,6 +4,7 @@ mod compare;
 mod crash;
 mod recipes;
 mod run;
+mod watch;
 
 use std::error::Error;
 use std::ffi::OsString;
@@ -22,6 +23,7 @@ pub use compare::CompareArgs;
 pub use crash::CrashArgs;
 pub use recipes::{RecipeCheckArgs, RecipeCopyArgs, RecipeNameArgs, RecipesArgs, RecipesVerb};
 pub use run::{ReachArgs, RunArgs};
+pub use watch::WatchArgs;
 
 // The headings of long help texts.
 const SETTINGS: &str = "Settings";
@@ -62,6 +64,7 @@ pub fn parse() -> Result<Cli, clap::Error> {
 #[derive(Subcommand)]
 pub enum Verb {
     Run(RunArgs),
+    Watch(WatchArgs),
     Compare(Box<CompareArgs>),
     Report(ReportArgs),
     Recipes(RecipesArgs),

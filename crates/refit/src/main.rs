@@ -20,6 +20,7 @@ fn main() -> ExitCode {
     let cli = cli::parse().unwrap_or_else(|error| cli::usage_error(error));
     match cli.verb {
         Verb::Run(args) => cmd::run::main(args),
+        Verb::Watch(args) => cmd::watch::main(&args),
         Verb::Compare(args) => cmd::compare::main(&args),
         Verb::Report(args) => cmd::report::main(&args),
         Verb::Recipes(args) => cmd::recipes::main(&args),

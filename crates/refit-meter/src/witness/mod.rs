@@ -14,6 +14,7 @@
 mod account;
 mod directory;
 mod lineage;
+mod reader;
 mod record;
 mod ring;
 mod shortage;
@@ -21,6 +22,7 @@ mod sys;
 #[cfg(test)]
 mod tests;
 mod tracepoint;
+mod waits;
 
 use std::collections::BTreeMap;
 
@@ -29,9 +31,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use account::Account;
-use record::Record;
-use ring::Rings;
-use tracepoint::Tracepoint;
+use reader::Reader;
+use tracepoint::Which;
+
+pub use waits::{ProcessSyncs, SyncWatch};
 
 /// What the witness reports of one run.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -97,11 +100,8 @@ pub struct Directory {
 /// A witness that watches. Dropping it takes the kernel tens of milliseconds: see
 /// [`Witness::close_in_background`].
 pub struct Witness {
-    tracepoints: Vec<Tracepoint>,
-    rings: Rings,
+    reader: Reader,
     account: Account,
-    /// Records that were read, and may be newer than some that are still in the ring of another processor.
-    young: Vec<(u64, Record)>,
 }
 
 impl Witness {
@@ -111,16 +111,9 @@ impl Witness {
     /// # Errors
     /// Why there is none here, for people: no root, an old kernel …
     pub fn begin() -> Result<Witness, String> {
-        if !rustix::process::geteuid().is_root() {
-            return Err("only root can ask the kernel".to_owned());
-        }
-        let tracepoints = tracepoint::available()?;
-        let rings = Rings::open(&tracepoints)?;
         Ok(Witness {
-            tracepoints,
-            rings,
+            reader: Reader::begin(Which::Calls)?,
             account: Account::new(std::process::id()),
-            young: Vec::new(),
         })
     }
 
@@ -129,40 +122,23 @@ impl Witness {
     pub fn tick(&mut self) {
         // A record is written a moment after its time was taken, and the rings
         // are read one after the other: what is older than this is complete.
-        let complete = now_ns();
-        self.read();
-        self.take_records_before(complete);
-    }
-
-    fn read(&mut self) {
-        let young = &mut self.young;
-        self.rings
-            .read(|bytes| young.extend(record::parse(bytes, &self.tracepoints)));
+        self.take_records_before(now_ns());
     }
 
     fn take_records_before(&mut self, before_ns: u64) {
-        self.young.sort_by_key(|(time, _)| *time);
-        let n = self.young.partition_point(|(time, _)| *time < before_ns);
-        for (_, record) in self.young.drain(..n) {
-            self.account.take(record);
-        }
+        let account = &mut self.account;
+        self.reader
+            .read_before(before_ns, |_, record| account.take(record));
     }
 
     /// What the tree below `leader`, a process that this one started, did since
     /// the beginning.
     #[must_use]
     pub fn finish(&mut self, leader: u32) -> Witnessed {
-        self.read();
         self.take_records_before(u64::MAX);
-        let mut filesystems: Vec<String> = Vec::new();
-        for tracepoint in &self.tracepoints {
-            if filesystems.last().map(String::as_str) != Some(tracepoint.filesystem()) {
-                filesystems.push(tracepoint.filesystem().to_owned());
-            }
-        }
-        let mut seen = self.account.of(leader, &self.tracepoints);
-        seen.filesystems = filesystems;
-        seen.lost = self.rings.lost();
+        let mut seen = self.account.of(leader, &self.reader.tracepoints);
+        seen.filesystems = self.reader.filesystems();
+        seen.lost = self.reader.rings.lost();
         seen
     }
 
@@ -170,6 +146,6 @@ impl Witness {
     /// waits until no processor can still be inside a tracepoint (2 × 36 ms for
     /// ext4), and the user need not.
     pub fn close_in_background(self) {
-        self.rings.close_in_background();
+        self.reader.rings.close_in_background();
     }
 }

@@ -16,12 +16,24 @@ enum Counts {
     Waiting,
     /// Every second, for the same reason where no field tells them apart.
     Half,
+    /// None: it is the end of a call that another tracepoint of its filesystem counts.
+    End,
+}
+
+/// What is watched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Which {
+    /// Durable calls.
+    Calls,
+    /// Their ends as well, where the filesystem has such a tracepoint: how long they took.
+    CallsAndEnds,
 }
 
 /// Filesystem, tracepoint, what counts. The events of one filesystem stand
 /// together.
 const TABLE: &[(&str, &str, Counts)] = &[
     ("ext4", "ext4_sync_file_enter", Counts::All),
+    ("ext4", "ext4_sync_file_exit", Counts::End),
     ("ext4", "ext4_sync_fs", Counts::Waiting),
     ("xfs", "xfs_file_fsync", Counts::All),
     ("xfs", "xfs_dir_fsync", Counts::All),
@@ -74,7 +86,20 @@ impl Tracepoint {
         match TABLE[self.row].2 {
             Counts::Half => events.div_ceil(2),
             Counts::All | Counts::Waiting => events,
+            Counts::End => 0,
         }
+    }
+
+    /// Whether its events are the ends of calls.
+    pub fn is_end(&self) -> bool {
+        TABLE[self.row].2 == Counts::End
+    }
+
+    /// Whether the ends of its calls are among the events of `all`.
+    pub fn is_timed(&self, all: &[Tracepoint]) -> bool {
+        let has_end =
+            |other: &Tracepoint| other.is_end() && other.filesystem() == self.filesystem();
+        TABLE[self.row].2 == Counts::All && all.iter().any(has_end)
     }
 
     /// From the event's `format` file.
@@ -163,7 +188,7 @@ fn is_mounted(filesystem: &str) -> bool {
 
 /// Those of the filesystems that are mounted somewhere: each tracepoint costs
 /// some time to watch.
-pub fn available() -> Result<Vec<Tracepoint>, String> {
+pub fn available(which: Which) -> Result<Vec<Tracepoint>, String> {
     let mut mounted: Vec<&str> = TABLE.iter().map(|row| row.0).collect();
     mounted.dedup();
     mounted.retain(|filesystem| is_mounted(filesystem));
@@ -173,8 +198,9 @@ pub fn available() -> Result<Vec<Tracepoint>, String> {
     let tracefs = Tracefs::open()
         .map_err(|error| shortage(&error).unwrap_or_else(|| format!("no tracefs: {error}")))?;
     let mut found = Vec::new();
-    for (row, (system, event, _)) in TABLE.iter().enumerate() {
-        if !mounted.contains(system) {
+    for (row, (system, event, counts)) in TABLE.iter().enumerate() {
+        let is_wanted = which == Which::CallsAndEnds || *counts != Counts::End;
+        if !mounted.contains(system) || !is_wanted {
             continue;
         }
         match tracefs.read(&format!("events/{system}/{event}/format")) {
@@ -218,11 +244,33 @@ format:
 \tfield:int wait;\toffset:12;\tsize:4;\tsigned:1;
 ";
 
+    const EXIT: &str = "\
+name: ext4_sync_file_exit
+ID: 1014
+format:
+\tfield:dev_t dev;\toffset:8;\tsize:4;\tsigned:0;
+\tfield:ino_t ino;\toffset:16;\tsize:8;\tsigned:0;
+\tfield:int ret;\toffset:24;\tsize:4;\tsigned:1;
+";
+
     pub fn ext4() -> Vec<Tracepoint> {
         vec![
             Tracepoint::new(0, EXT4).unwrap(),
-            Tracepoint::new(1, SYNC_FS).unwrap(),
+            Tracepoint::new(2, SYNC_FS).unwrap(),
         ]
+    }
+
+    /// With the ends of the calls.
+    pub fn ext4_with_ends() -> Vec<Tracepoint> {
+        let mut all = ext4();
+        all.push(Tracepoint::new(1, EXIT).unwrap());
+        all
+    }
+
+    pub fn sync_file_end() -> Vec<u8> {
+        let mut raw = vec![0; 28];
+        raw[..2].copy_from_slice(&1014_u16.to_ne_bytes());
+        raw
     }
 
     pub fn sync_file(device: u32, parent: u64) -> Vec<u8> {
@@ -259,9 +307,14 @@ format:
         assert_eq!(event(&raw, &tracepoints), None);
         raw[12] = 1;
         assert_eq!(event(&raw, &tracepoints).unwrap().tracepoint, 1);
-        assert!(Tracepoint::new(1, EXT4).is_none(), "no such field here");
-        assert!(Tracepoint::new(4, "").is_none(), "no number");
-        let xfs = Tracepoint::new(4, "ID: 1").unwrap();
+        assert!(Tracepoint::new(2, EXT4).is_none(), "no such field here");
+        assert!(Tracepoint::new(5, "").is_none(), "no number");
+        let xfs = Tracepoint::new(5, "ID: 1").unwrap();
         assert_eq!([0, 1, 2, 5].map(|n| xfs.calls(n)), [0, 1, 1, 3]);
+        let all = ext4_with_ends();
+        assert_eq!(all[2].calls(7), 0);
+        let timed = |one: &Tracepoint| one.is_timed(&all);
+        assert!(timed(&all[0]) && !timed(&all[1]) && !timed(&xfs));
+        assert!(!ext4()[0].is_timed(&ext4()));
     }
 }

@@ -14,3 +14,4 @@ pub mod report;
 pub mod result_file;
 pub mod run;
 pub mod trust;
+pub mod watch;

@@ -1,0 +1,207 @@
+//! The end of a watch: what grew, what is missing, and what watching took.
+
+use refit_run::printable;
+use refit_run::series::{Series, Witnessing, growth};
+
+use super::columns::signed_bytes;
+use crate::format::{bytes, duration, file_name, number, plural};
+
+/// At most this many services are told of.
+const MOST: usize = 5;
+
+/// Lines for stderr, each beginning with `refit: `.
+#[must_use]
+pub fn summary(series: &Series) -> String {
+    let mut lines = Vec::new();
+    waits(series, &mut lines);
+    growths(series, &mut lines);
+    missing(series, &mut lines);
+    lines.push(cost(series));
+    lines
+        .iter()
+        .map(|line| format!("refit: {}\n", printable(line)))
+        .collect()
+}
+
+/// Calls, microseconds of one group over all samples.
+fn total(series: &Series, group: usize) -> (u64, u64) {
+    let of_group = series
+        .samples
+        .iter()
+        .flat_map(|sample| &sample.groups)
+        .filter(|one| one.group == group);
+    of_group
+        .filter_map(|one| one.syncs.as_ref())
+        .fold((0, 0), |(calls, busy), syncs| {
+            (
+                calls.saturating_add(syncs.calls),
+                busy.saturating_add(syncs.busy_us),
+            )
+        })
+}
+
+/// Time that all samples are of, in microseconds.
+fn lasted(series: &Series) -> u64 {
+    series
+        .samples
+        .iter()
+        .map(|sample| sample.lasted_us)
+        .fold(0, u64::saturating_add)
+}
+
+fn waits(series: &Series, lines: &mut Vec<String>) {
+    let lasted_us = lasted(series);
+    let mut all: Vec<(u64, u64, usize)> = (0..series.groups.len())
+        .map(|group| {
+            let (calls, busy) = total(series, group);
+            (busy, calls, group)
+        })
+        .filter(|(_, calls, _)| *calls > 0)
+        .collect();
+    all.sort_unstable_by_key(|(busy, calls, _)| std::cmp::Reverse((*busy, *calls)));
+    for (busy, calls, group) in all.into_iter().take(MOST) {
+        let name = &series.groups[group].name;
+        let share = super::columns::share(busy, lasted_us);
+        let of = duration(lasted_us as f64 * 1e3);
+        lines.push(format!(
+            "{name}: {} waited {share} of {of}{}",
+            plural(calls, "sync call"),
+            who(series, group)
+        ));
+    }
+}
+
+/// `, 97 % of it cleanup, in /var/spool/postfix/incoming`
+fn who(series: &Series, group: usize) -> String {
+    let mut callers = std::collections::BTreeMap::<&str, u64>::new();
+    let mut directories = std::collections::BTreeMap::<&str, u64>::new();
+    let of_group = series
+        .samples
+        .iter()
+        .flat_map(|sample| &sample.groups)
+        .filter(|one| one.group == group);
+    for syncs in of_group.filter_map(|one| one.syncs.as_ref()) {
+        for caller in &syncs.callers {
+            *callers.entry(file_name(&caller.executable)).or_default() += caller.calls;
+        }
+        for directory in &syncs.directories {
+            if let Some(path) = &directory.path {
+                *directories.entry(path).or_default() += directory.calls;
+            }
+        }
+    }
+    let all: u64 = callers.values().sum();
+    let most = |of: &std::collections::BTreeMap<&str, u64>| {
+        of.iter()
+            .max_by_key(|(_, calls)| **calls)
+            .map(|(name, calls)| ((*name).to_owned(), *calls))
+    };
+    let mut text = String::new();
+    if let Some((name, calls)) = most(&callers) {
+        text += &match calls {
+            _ if calls == all => format!(", all of {name}"),
+            _ => format!(", {} of them {name}", number(calls)),
+        };
+    }
+    if let Some((path, _)) = most(&directories) {
+        text += &format!(", most in {path}");
+    }
+    text
+}
+
+fn growths(series: &Series, lines: &mut Vec<String>) {
+    let mut all: Vec<_> = (0..series.groups.len())
+        .filter_map(|group| Some((growth(series, group)?, group)))
+        .filter(|(growth, _)| growth.is_certain())
+        .collect();
+    all.sort_by(|(a, _), (b, _)| b.bytes_per_hour.abs().total_cmp(&a.bytes_per_hour.abs()));
+    for (growth, group) in all.into_iter().take(MOST) {
+        let [low, high] = growth.interval.map(signed_bytes);
+        lines.push(format!(
+            "{}: PSS {} per hour [{low}, {high}]",
+            series.groups[group].name,
+            signed_bytes(growth.bytes_per_hour)
+        ));
+    }
+}
+
+fn missing(series: &Series, lines: &mut Vec<String>) {
+    if let Witnessing::Unavailable(reason) = &series.witness {
+        lines.push(format!("sync calls are unknown: {reason}"));
+    }
+    let Some(last) = series.samples.last() else {
+        lines.push("nothing was sampled".to_owned());
+        return;
+    };
+    if last.lost > 0 {
+        lines.push(format!(
+            "{} of the kernel's records were lost: the counts of sync calls are lower bounds",
+            number(last.lost)
+        ));
+    }
+    let unreadable: u64 = last.groups.iter().map(|one| one.unreadable).sum();
+    if unreadable > 0 {
+        lines.push(format!(
+            "the memory of {} may not be read by this user (≥): run refit as root, or as theirs",
+            plural(unreadable, "process")
+        ));
+    }
+    let unread: u64 = last.groups.iter().map(|one| one.unread).sum();
+    if unread > 0 {
+        lines.push(format!(
+            "the memory of {} was not read yet (≥): the budget did not suffice",
+            plural(unread, "process")
+        ));
+    }
+    let vsz: u64 = last
+        .groups
+        .iter()
+        .map(|one| one.vsz_bytes)
+        .fold(0, u64::saturating_add);
+    if vsz > 0 {
+        lines.push(format!(
+            "VSZ, {} at the end, is address space; most of it is not memory",
+            bytes(vsz as f64)
+        ));
+    }
+}
+
+fn cost(series: &Series) -> String {
+    let share = series.cost.share().map_or("unknown".to_owned(), |share| {
+        format!("{:.1} %", share * 100.0)
+    });
+    let intervals = plural(series.samples.len(), "sample");
+    format!("{intervals}; refit used {share} of a core")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample;
+    use super::*;
+
+    #[test]
+    fn the_end_names_waits_growth_what_is_missing_and_the_cost() {
+        let expected = "\
+refit: postfix: 12,240 sync calls waited 8.0 % of 60.0 s, all of cleanup, most in /var/spool/postfix/incoming
+refit: postfix: PSS +35 MiB per hour [+35 MiB, +35 MiB]
+refit: the memory of 1 process may not be read by this user (≥): run refit as root, or as theirs
+refit: VSZ, 22 GiB at the end, is address space; most of it is not memory
+refit: 60 samples; refit used 0.4 % of a core
+";
+        assert_eq!(summary(&sample::machine()), expected);
+    }
+
+    #[test]
+    fn without_root_sync_calls_are_unknown() {
+        let mut series = sample::machine();
+        series.witness = Witnessing::Unavailable("only root can ask the kernel".to_owned());
+        series.samples.clear();
+        series.cost.wall_us = 0;
+        let text = summary(&series);
+        assert_eq!(
+            text,
+            "refit: sync calls are unknown: only root can ask the kernel\nrefit: nothing was sampled\n\
+             refit: 0 samples; refit used unknown of a core\n"
+        );
+    }
+}

@@ -1,0 +1,20 @@
+//! What already runs, watched over time without touching it: who waits for durable
+//! writes, where memory is, and how it grows.
+//!
+//! [`Watcher`] reads; [`Series`] is the record. Nothing is stopped, traced or written to.
+
+mod budget;
+mod groups;
+mod growth;
+mod known;
+mod readings;
+mod record;
+mod sync_shares;
+mod watcher;
+
+pub use growth::{Growth, growth};
+pub use record::{
+    Caller as SyncCaller, Cost, Group, GroupKind, GroupSample, SERIES_SCHEMA, Sample, Series,
+    SyncDirectory, Syncs, Witnessing,
+};
+pub use watcher::{Target, Watcher};

@@ -1,0 +1,171 @@
+//! The record of a watch: what `refit watch --json` stores.
+
+use refit_meter::{Memory, Pressure};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Version of the JSON schema (docs/series.schema.json).
+pub const SERIES_SCHEMA: u32 = 1;
+
+/// What was watched, over time.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Series {
+    /// Version of this schema.
+    #[schemars(extend("const" = SERIES_SCHEMA))]
+    pub schema: u32,
+    /// Always `watch`.
+    #[schemars(extend("const" = "watch"))]
+    pub kind: String,
+    /// Version of refit.
+    pub refit: String,
+    /// When it began, in seconds since 1970 (UTC).
+    pub started_unix: u64,
+    /// What was to be watched, as it was typed; empty for the whole machine.
+    pub target: Vec<String>,
+    /// The time between two samples that was asked for.
+    pub interval_ms: u64,
+    /// Whether durable calls were seen.
+    pub witness: Witnessing,
+    /// What the samples are of.
+    pub groups: Vec<Group>,
+    /// In order of time.
+    pub samples: Vec<Sample>,
+    /// What watching took.
+    pub cost: Cost,
+}
+
+/// Whether the kernel testifies to durable calls.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Witnessing {
+    /// On these kinds of filesystem.
+    Filesystems(Vec<String>),
+    /// It does not, and why: all counts are unknown.
+    Unavailable(String),
+}
+
+/// A service, or a tree of processes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Group {
+    /// For people: the unit's, or its first process's.
+    pub name: String,
+    /// What holds it together.
+    pub kind: GroupKind,
+    /// The control group's path below its hierarchy.
+    pub cgroup: Option<String>,
+    /// The process at its top.
+    pub pid: Option<u32>,
+}
+
+/// What holds the processes of a group together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum GroupKind {
+    /// A control group: a unit of systemd, a container.
+    Cgroup,
+    /// They descend from one process.
+    Tree,
+    /// Threads of the kernel, which work for loop devices and libaio.
+    Kernel,
+}
+
+/// All groups at one moment.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Sample {
+    /// Milliseconds since the watch began.
+    pub at_ms: u64,
+    /// Microseconds since the sample before, 0 for the first. Counts and waits are of
+    /// this time.
+    pub lasted_us: u64,
+    /// In which some task of the whole machine waited; `null` without PSI.
+    pub pressure: Option<Pressure>,
+    /// Records for which the kernel had no room, since the beginning: above 0 all
+    /// counts of durable calls are lower bounds.
+    pub lost: u64,
+    /// Groups that have processes, or had calls.
+    pub groups: Vec<GroupSample>,
+}
+
+/// A group at one moment.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct GroupSample {
+    /// Index of the group.
+    pub group: usize,
+    /// Processes, without those that wait to be reaped.
+    pub processes: u64,
+    /// Resident memory, read at this moment; what processes share counts in each.
+    pub rss_bytes: u64,
+    /// Address space, of which most need not be memory.
+    pub vsz_bytes: u64,
+    /// The last readings of the processes' memory, summed; `null` where none was read.
+    pub memory: Option<Memory>,
+    /// The age of the oldest of these readings.
+    pub memory_age_ms: u64,
+    /// Processes whose memory was not read yet, to keep watching cheap: with any, the
+    /// sums are lower bounds.
+    pub unread: u64,
+    /// Processes whose memory may not be read: with any, the sums are lower bounds.
+    pub unreadable: u64,
+    /// What the group's cgroup is charged with, caches of files included.
+    pub charged_bytes: Option<u64>,
+    /// The most that it was charged with since it was made.
+    pub charged_peak_bytes: Option<u64>,
+    /// The time in which some task of its cgroup waited; `null` without PSI of version 2.
+    pub pressure: Option<Pressure>,
+    /// Its durable calls; `null` where they are unknown.
+    pub syncs: Option<Syncs>,
+}
+
+/// Durable calls since the sample before.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Syncs {
+    /// Calls that reached a filesystem.
+    pub calls: u64,
+    /// Those among them whose filesystem does not tell how long they took.
+    pub untimed: u64,
+    /// Microseconds that they waited, summed over threads.
+    pub waited_us: u64,
+    /// Microseconds in which at least one thread waited.
+    pub busy_us: u64,
+    /// By executable, the longest waits first; at most eight.
+    pub callers: Vec<Caller>,
+    /// By directory of the file, the most calls first; at most five.
+    pub directories: Vec<SyncDirectory>,
+}
+
+/// Who made durable calls.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Caller {
+    /// The executable, or the process's name.
+    pub executable: String,
+    /// Calls.
+    pub calls: u64,
+    /// Microseconds that they waited, summed over threads.
+    pub waited_us: u64,
+}
+
+/// A directory whose files were synced.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SyncDirectory {
+    /// Its path; `null` if it is gone, or not to be seen.
+    pub path: Option<String>,
+    /// Calls.
+    pub calls: u64,
+}
+
+/// What watching took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Cost {
+    /// Processor time of refit, in the kernel too.
+    pub cpu_us: u64,
+    /// The time in which it was used.
+    pub wall_us: u64,
+}
+
+impl Cost {
+    /// The share of one core; `None` before any time has passed.
+    #[must_use]
+    pub fn share(&self) -> Option<f64> {
+        (self.wall_us > 0).then(|| self.cpu_us as f64 / self.wall_us as f64)
+    }
+}
