@@ -5,6 +5,7 @@
 //! Read-only: nothing here changes a program.
 
 mod arch;
+mod cgroup;
 mod executable;
 mod holders;
 mod loaded;
@@ -22,6 +23,7 @@ mod tree;
 mod usage;
 mod witness;
 
+pub use cgroup::{Cgroups, Charged, Membership};
 pub use executable::ElfFacts;
 pub use holders::uses_directory;
 pub use loaded::{Bound, Import, LoadedObject, MALLOC_FAMILY, NotLoaded, loaded_objects};

@@ -35,6 +35,11 @@ pub fn html(experiment: &Comparison) -> String {
     })
 }
 
+/// The part of the style sheet that gives variants and services their colours.
+pub fn colour_rules() -> String {
+    colour::rules()
+}
+
 /// A document with these style sheets.
 pub fn page(title: &str, styles: &[&str], content: impl FnOnce(&mut Markup)) -> String {
     let mut page = Markup::default();

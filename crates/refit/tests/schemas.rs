@@ -15,6 +15,7 @@ type Schema = fn() -> Value;
 const SCHEMAS: &[(&str, Schema)] = &[
     ("recipe.schema.json", refit_recipe::schema),
     ("result.schema.json", refit_lab::schema),
+    ("series.schema.json", refit_run::series::schema),
     ("crash.schema.json", refit_crash::report::schema),
 ];
 

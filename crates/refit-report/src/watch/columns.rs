@@ -61,13 +61,7 @@ pub fn lines(series: &Series) -> String {
         return String::new();
     };
     let time = clock(series.started_unix.saturating_add(sample.at_ms / 1000));
-    let mut groups: Vec<&GroupSample> = sample.groups.iter().filter(|one| is_shown(one)).collect();
-    groups.sort_by_key(|one| {
-        let syncs = one.syncs.as_ref();
-        let busy = syncs.map_or(0, |syncs| syncs.busy_us / 10_000);
-        let pss = one.memory.map_or(one.rss_bytes, |memory| memory.pss_bytes);
-        std::cmp::Reverse((busy, pss, std::cmp::Reverse(one.group)))
-    });
+    let groups = ordered(sample);
     let several = groups.len() > 1;
     let mut out = String::new();
     if several {
@@ -77,6 +71,18 @@ pub fn lines(series: &Series) -> String {
         out.push_str(&line(&cells(series, sample, group, &time, several)));
     }
     out
+}
+
+/// Those that waited longest first, and then the largest.
+pub fn ordered(sample: &Sample) -> Vec<&GroupSample> {
+    let mut groups: Vec<&GroupSample> = sample.groups.iter().filter(|one| is_shown(one)).collect();
+    groups.sort_by_key(|one| {
+        let syncs = one.syncs.as_ref();
+        let busy = syncs.map_or(0, |syncs| syncs.busy_us / 10_000);
+        let pss = one.memory.map_or(one.rss_bytes, |memory| memory.pss_bytes);
+        std::cmp::Reverse((busy, pss, std::cmp::Reverse(one.group)))
+    });
+    groups
 }
 
 /// The kernel's own threads only where they made calls.
@@ -130,7 +136,10 @@ fn cells(
     time: &str,
     several: bool,
 ) -> Vec<String> {
-    let name = &series.groups[group.group].name;
+    let name = series
+        .groups
+        .get(group.group)
+        .map_or("?", |group| &group.name);
     let lasted = sample.lasted_us;
     let pressure = group.pressure.or(sample.pressure.filter(|_| !several));
     let own = group.pressure.is_some();
@@ -150,7 +159,7 @@ fn cells(
     };
     vec![
         time.to_owned(),
-        name.clone(),
+        name.to_owned(),
         number(group.processes),
         group
             .syncs

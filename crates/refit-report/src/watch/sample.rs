@@ -38,6 +38,7 @@ fn group_sample(group: usize, mib: u64, calls: u64) -> GroupSample {
         vsz_bytes: 100 * mib * MIB / 1000 * 1024,
         memory: Some(memory(mib)),
         memory_age_ms: 0,
+        fresh: 1,
         unread: 0,
         unreadable: group as u64,
         charged_bytes: None,
@@ -94,5 +95,6 @@ pub fn machine() -> Series {
             cpu_us: 240_000,
             wall_us: 60_000_000,
         },
+        largest_process_bytes: None,
     }
 }

@@ -12,15 +12,26 @@ const MOST: usize = 5;
 /// Lines for stderr, each beginning with `refit: `.
 #[must_use]
 pub fn summary(series: &Series) -> String {
+    let lines = facts(series).into_iter();
+    lines
+        .map(|line| format!("refit: {}\n", printable(&line)))
+        .collect()
+}
+
+/// The same as sentences.
+pub fn facts(series: &Series) -> Vec<String> {
     let mut lines = Vec::new();
     waits(series, &mut lines);
     growths(series, &mut lines);
+    if let Some(largest) = series.largest_process_bytes {
+        lines.push(format!(
+            "the largest process had {} resident at its peak",
+            bytes(largest as f64)
+        ));
+    }
     missing(series, &mut lines);
     lines.push(cost(series));
     lines
-        .iter()
-        .map(|line| format!("refit: {}\n", printable(line)))
-        .collect()
 }
 
 /// Calls, microseconds of one group over all samples.

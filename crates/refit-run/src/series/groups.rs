@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use refit_meter::{Cgroups, Membership};
 use refit_session::printable;
 
 use super::known::Processes;
@@ -17,6 +18,8 @@ pub struct Groups {
     target: Target,
     proc: PathBuf,
     pub all: Vec<Group>,
+    /// Of those that are a cgroup.
+    pub cgroups: BTreeMap<usize, Membership>,
     kernel: Option<usize>,
 }
 
@@ -33,6 +36,7 @@ impl Groups {
             target,
             proc: proc.to_owned(),
             all: Vec::new(),
+            cgroups: BTreeMap::new(),
             kernel: None,
         }
     }
@@ -96,6 +100,9 @@ impl Groups {
         if known.is_kernel() {
             return Found::Group(self.kernel());
         }
+        if let Some(service) = self.service(pid) {
+            return Found::Group(service);
+        }
         let now = known.process.parent;
         // A parent that has ended has left it to init.
         let parent = if now <= 1 {
@@ -106,12 +113,7 @@ impl Groups {
         let has_parent =
             parent > 1 && (processes.0.contains_key(&parent) || parents.contains_key(&parent));
         if has_parent {
-            let group = self.of(parent, processes, parents, depth + 1);
-            if group.is_some() || !self.is_machine() {
-                return Found::Group(group);
-            }
-            // refit's own child, or what was left to init.
-            return Found::Group(None);
+            return Found::Group(self.of(parent, processes, parents, depth + 1));
         }
         if !self.is_machine() {
             return Found::Group(None);
@@ -120,6 +122,50 @@ impl Groups {
             return Found::Group(self.of(1, processes, parents, depth + 1));
         }
         Found::Top(pid)
+    }
+
+    /// The process that is watched now, where it could not be known before.
+    pub fn set_root(&mut self, pid: u32) {
+        self.target = Target::Processes(vec![pid]);
+    }
+
+    /// The group of its cgroup, where cgroups are what is watched.
+    fn service(&mut self, pid: u32) -> Option<Option<usize>> {
+        let unit = match &self.target {
+            Target::Processes(_) => return None,
+            Target::Cgroup(path) => Some(path.clone()),
+            Target::Machine => None,
+        };
+        let service = Cgroups::service(&self.proc, pid);
+        if let Some(unit) = unit {
+            let is_inside = |path: &str| {
+                path.strip_prefix(&unit)
+                    .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+            };
+            return Some(service.filter(|one| is_inside(&one.path)).map(|one| {
+                let mut whole = one;
+                whole.path = unit;
+                self.cgroup(whole)
+            }));
+        }
+        service.map(|one| Some(self.cgroup(one)))
+    }
+
+    fn cgroup(&mut self, of: Membership) -> usize {
+        let known = self.cgroups.iter().find(|(_, one)| one.path == of.path);
+        if let Some((index, _)) = known {
+            return *index;
+        }
+        let name = of.path.rsplit('/').next().unwrap_or_default();
+        let name = name.strip_suffix(".service").unwrap_or(name);
+        self.all.push(Group {
+            name: printable(name),
+            kind: GroupKind::Cgroup,
+            cgroup: Some(printable(&of.path)),
+            pid: None,
+        });
+        self.cgroups.insert(self.all.len() - 1, of);
+        self.all.len() - 1
     }
 
     fn is_machine(&self) -> bool {
@@ -271,6 +317,37 @@ mod tests {
         groups.assign(&mut processes, &BTreeMap::new());
         assert_eq!(groups.all.len(), 2);
         assert_eq!(processes.0[&9].group, processes.0[&1].group);
+    }
+
+    #[test]
+    fn a_unit_is_its_cgroup_and_what_is_below_it() {
+        let proc = tempfile::tempdir().unwrap();
+        for (pid, path) in [
+            (5, "/system.slice/a.service"),
+            (6, "/system.slice/a.service/sub"),
+            (7, "/system.slice/a.service2"),
+            (8, "/"),
+        ] {
+            let directory = proc.path().join(pid.to_string());
+            std::fs::create_dir(&directory).unwrap();
+            std::fs::write(directory.join("cgroup"), format!("0::{path}\n")).unwrap();
+        }
+        let rows = table(&[(5, 1, "a"), (6, 1, "a"), (7, 1, "b"), (8, 7, "b")]);
+        let mut processes = Processes::default();
+        processes.update(rows.clone());
+        let unit = Target::Cgroup("/system.slice/a.service".to_owned());
+        let mut groups = Groups::new(unit, proc.path());
+        groups.assign(&mut processes, &BTreeMap::new());
+        let decided =
+            |processes: &Processes| [5, 6, 7, 8].map(|pid| processes.0[&pid].group.flatten());
+        assert_eq!(decided(&processes), [Some(0), Some(0), None, None]);
+        assert_eq!(groups.all[0].name, "a");
+        let mut processes = Processes::default();
+        processes.update(rows);
+        let mut groups = Groups::new(Target::Machine, proc.path());
+        groups.assign(&mut processes, &BTreeMap::new());
+        // Whose cgroup holds no service belongs to its parent's.
+        assert_eq!(decided(&processes), [Some(0), Some(0), Some(1), Some(1)]);
     }
 
     #[test]

@@ -29,8 +29,9 @@ impl Growth {
     }
 }
 
-/// Growth of a group's PSS over the samples in which all its readable processes were
-/// read; `None` with fewer than eight.
+/// Growth of a group's PSS over the samples for which any of its memory was read, and all
+/// that may be read had been; `None` with fewer than eight. The others would repeat old
+/// readings.
 #[must_use]
 pub fn growth(series: &Series, group: usize) -> Option<Growth> {
     let points: Vec<(f64, f64)> = series
@@ -38,7 +39,7 @@ pub fn growth(series: &Series, group: usize) -> Option<Growth> {
         .iter()
         .filter_map(|sample| {
             let one = sample.groups.iter().find(|one| one.group == group)?;
-            let memory = one.memory.filter(|_| one.unread == 0)?;
+            let memory = one.memory.filter(|_| one.unread == 0 && one.fresh > 0)?;
             let at = sample.at_ms.saturating_sub(one.memory_age_ms);
             Some((at as f64, memory.pss_bytes as f64))
         })

@@ -10,11 +10,12 @@ mod known;
 mod readings;
 mod record;
 mod sync_shares;
+mod thinning;
 mod watcher;
 
 pub use growth::{Growth, growth};
 pub use record::{
     Caller as SyncCaller, Cost, Group, GroupKind, GroupSample, SERIES_SCHEMA, Sample, Series,
-    SyncDirectory, Syncs, Witnessing,
+    SyncDirectory, Syncs, Witnessing, schema,
 };
 pub use watcher::{Target, Watcher};

@@ -3,9 +3,16 @@
 use refit_meter::{Memory, Pressure};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// Version of the JSON schema (docs/series.schema.json).
 pub const SERIES_SCHEMA: u32 = 1;
+
+/// The JSON Schema of a stored series (docs/series.schema.json).
+#[must_use]
+pub fn schema() -> Value {
+    crate::schema::stored_schema::<Series>()
+}
 
 /// What was watched, over time.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -32,6 +39,10 @@ pub struct Series {
     pub samples: Vec<Sample>,
     /// What watching took.
     pub cost: Cost,
+    /// Of a command that was started and has ended: the most that its largest process,
+    /// short-lived ones included, had resident (wait4(2)); `null` where that is not
+    /// known.
+    pub largest_process_bytes: Option<u64>,
 }
 
 /// Whether the kernel testifies to durable calls.
@@ -101,6 +112,8 @@ pub struct GroupSample {
     pub memory: Option<Memory>,
     /// The age of the oldest of these readings.
     pub memory_age_ms: u64,
+    /// Processes whose memory was read since the sample before.
+    pub fresh: u64,
     /// Processes whose memory was not read yet, to keep watching cheap: with any, the
     /// sums are lower bounds.
     pub unread: u64,

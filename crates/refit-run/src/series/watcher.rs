@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use refit_meter::{Pressure, ProcessSyncs, ProcessTable, SyncWatch};
+use refit_meter::{Cgroups, Pressure, ProcessSyncs, ProcessTable, SyncWatch};
+
+use crate::tree::PROC;
 
 use super::budget::{Budget, processor_time};
 use super::groups::Groups;
@@ -12,10 +14,8 @@ use super::known::{Known, Processes};
 use super::readings;
 use super::record::{Caller, Cost, Group, GroupSample, Sample, SyncDirectory, Syncs, Witnessing};
 use super::sync_shares::{covered, sum};
+use super::thinning::{MOST_CALLERS, MOST_DIRECTORIES};
 
-/// Callers and directories that a sample names.
-const MOST_CALLERS: usize = 8;
-const MOST_DIRECTORIES: usize = 5;
 /// Scanning all processes may use so much of the budget; the rest is for their memory.
 const SCANNING: f64 = 0.7;
 
@@ -24,8 +24,30 @@ const SCANNING: f64 = 0.7;
 pub enum Target {
     /// The trees of these processes.
     Processes(Vec<u32>),
+    /// What is in this cgroup and below it: a path below its hierarchy.
+    Cgroup(String),
     /// Everything.
     Machine,
+}
+
+impl Target {
+    /// A unit of systemd, by its name.
+    ///
+    /// # Errors
+    /// Why it is not found.
+    pub fn unit(name: &str) -> Result<Target, String> {
+        if let Some(path) = Cgroups::of(Path::new(PROC)).find_unit(name) {
+            return Ok(Target::Cgroup(path));
+        }
+        // sd_booted(3)
+        Err(if Path::new("/run/systemd/system").is_dir() {
+            format!("there is no running unit `{name}`")
+        } else {
+            format!(
+                "`{name}` is no process's number, and systemd does not run here, so that it is no unit"
+            )
+        })
+    }
 }
 
 /// Watches. Call [`Watcher::tick`] ten times a second, and [`Watcher::sample`] when it is
@@ -43,6 +65,9 @@ pub struct Watcher {
     last: Option<Instant>,
     next: Instant,
     pressure: Option<Pressure>,
+    cgroups: Cgroups,
+    /// The totals of cgroups at the sample before.
+    cgroup_pressure: BTreeMap<usize, Pressure>,
 }
 
 /// The calls of one group while they are put together.
@@ -61,7 +86,7 @@ impl Watcher {
     /// # Errors
     /// /proc cannot be read.
     pub fn begin(target: Target, interval: Duration, share: f64) -> std::io::Result<Watcher> {
-        let proc = Path::new("/proc");
+        let proc = Path::new(PROC);
         let budget = Budget::begin(share);
         let table = ProcessTable::open(proc)?;
         let syncs = SyncWatch::begin();
@@ -78,7 +103,14 @@ impl Watcher {
             last: None,
             next: now,
             pressure: None,
+            cgroups: Cgroups::of(proc),
+            cgroup_pressure: BTreeMap::new(),
         })
+    }
+
+    /// Watches the tree of this process, and nothing else.
+    pub fn set_root(&mut self, pid: u32) {
+        self.groups.set_root(pid);
     }
 
     /// Whether durable calls are seen.
@@ -136,7 +168,7 @@ impl Watcher {
         let scanning = processor_time().saturating_sub(before);
         readings::read(&mut self.processes, &self.proc, &self.budget, self.interval);
         let mut tallies = self.tallies(syncs, &parents);
-        let groups = self.group_samples(&mut tallies);
+        let groups = self.group_samples(began, &mut tallies);
         let pressure = Pressure::of_machine(&self.proc);
         let sample = Sample {
             at_ms: millis(began.saturating_duration_since(self.began)),
@@ -200,19 +232,38 @@ impl Watcher {
         )
     }
 
-    fn group_samples(&mut self, tallies: &mut BTreeMap<usize, Tally>) -> Vec<GroupSample> {
+    fn group_samples(
+        &mut self,
+        began: Instant,
+        tallies: &mut BTreeMap<usize, Tally>,
+    ) -> Vec<GroupSample> {
         let mut all: BTreeMap<usize, GroupSample> = BTreeMap::new();
         let now = Instant::now();
         for known in self.processes.living().filter(|known| !known.is_kernel()) {
             if let Some(group) = known.group.flatten() {
                 all.entry(group)
                     .or_insert_with(|| empty(group))
-                    .add(known, now);
+                    .add(known, began, now);
             }
         }
         for group in tallies.keys() {
             all.entry(*group).or_insert_with(|| empty(*group));
         }
+        let mut pressures = BTreeMap::new();
+        for (group, of) in &self.groups.cgroups {
+            let Some(sample) = all.get_mut(group) else {
+                continue;
+            };
+            let charged = self.cgroups.charged(of);
+            sample.charged_bytes = charged.now_bytes;
+            sample.charged_peak_bytes = charged.peak_bytes;
+            if let Some(total) = charged.pressure {
+                let before = self.cgroup_pressure.get(group);
+                sample.pressure = before.map(|before| total.since(*before));
+                pressures.insert(*group, total);
+            }
+        }
+        self.cgroup_pressure = pressures;
         let is_seen = self.syncs.is_ok();
         for (group, sample) in &mut all {
             let tally = tallies.remove(group).unwrap_or_default();
@@ -237,6 +288,7 @@ fn empty(group: usize) -> GroupSample {
         vsz_bytes: 0,
         memory: None,
         memory_age_ms: 0,
+        fresh: 0,
         unread: 0,
         unreadable: 0,
         charged_bytes: None,
@@ -247,13 +299,14 @@ fn empty(group: usize) -> GroupSample {
 }
 
 impl GroupSample {
-    fn add(&mut self, known: &Known, now: Instant) {
+    fn add(&mut self, known: &Known, began: Instant, now: Instant) {
         let process = &known.process;
         self.processes += 1;
         self.rss_bytes = self.rss_bytes.saturating_add(process.rss_bytes);
         self.vsz_bytes = self.vsz_bytes.saturating_add(process.vsz_bytes);
         if let Some((memory, read)) = &known.memory {
             self.memory.get_or_insert_default().add(memory);
+            self.fresh += u64::from(*read >= began);
             if process.rss_bytes != known.rss_when_read {
                 let age = millis(now.saturating_duration_since(*read));
                 self.memory_age_ms = self.memory_age_ms.max(age);

@@ -1,6 +1,7 @@
 //! `refit watch`.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
@@ -12,33 +13,68 @@ const OUTPUT: &str = "Output";
 
 /// Watch what already runs: who waits for the disk, where memory is, how it grows
 ///
-///   refit watch            every service of this machine
-///   refit watch PID…       the trees of these processes
+///   refit watch               every service of this machine
+///   refit watch PID…          the trees of these processes
+///   refit watch UNIT          a running unit of systemd
+///   refit watch -- COMMAND    a command, until it ends; lines go to stderr
 ///
 /// Nothing is stopped, traced or written to. A line for each service and
 /// interval; at the end, what grew and what watching took. As root durable calls
 /// are counted and timed by the kernel's own tracepoints; other users see the
 /// memory of their own processes.
 ///
-/// Exit codes: 0; 2 when there is nothing to watch.
+/// Exit codes: 0; 2 when there is nothing to watch, or a file cannot be written;
+/// of a command its own, as with run.
 #[derive(Args)]
-#[command(verbatim_doc_comment)]
+#[command(
+    verbatim_doc_comment,
+    override_usage = "refit watch [OPTIONS] [PID]... | UNIT\n       refit watch [OPTIONS] -- COMMAND [ARG]..."
+)]
 pub struct WatchArgs {
-    /// Processes, by number
-    #[arg(value_name = "PID")]
+    /// Processes, by number, or the name of a unit
+    #[arg(value_name = "PID|UNIT", conflicts_with = "command")]
     pub what: Vec<OsString>,
 
     /// Print lines, also on a terminal
     #[arg(long, help_heading = OUTPUT)]
     pub batch: bool,
 
+    /// Write all samples (docs/series.schema.json)
+    #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
+    pub json: Option<PathBuf>,
+
+    /// Write one self-contained HTML page
+    #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
+    pub html: Option<PathBuf>,
+
+    /// Draw memory by part over time, with the sync waits beneath it, as SVG
+    #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
+    pub svg: Option<PathBuf>,
+
     /// End after TIME, as in 10s or 5m; without it Ctrl-C ends it
-    #[arg(long = "for", value_name = "TIME", value_parser = duration, help_heading = SAMPLING)]
+    #[arg(
+        long = "for",
+        value_name = "TIME",
+        value_parser = duration,
+        conflicts_with = "command",
+        help_heading = SAMPLING
+    )]
     pub time: Option<Duration>,
 
     /// The time between two samples
     #[arg(long, value_name = "TIME", value_parser = interval, default_value = "1s", help_heading = SAMPLING)]
     pub interval: Duration,
+
+    /// A command to start, and its arguments
+    #[arg(last = true, value_name = "COMMAND")]
+    pub command: Vec<OsString>,
+}
+
+impl WatchArgs {
+    /// All that can be asked for.
+    pub fn files(&self) -> [&Option<PathBuf>; 3] {
+        [&self.json, &self.html, &self.svg]
+    }
 }
 
 /// The shortest interval: what is read in less is mostly the reading.

@@ -17,10 +17,10 @@ use super::result_file::{ResultFile, stream};
 use crate::cli::RunArgs;
 
 /// refit's own failure before the start (env(1), timeout(1)).
-const OWN_FAILURE: u8 = 125;
+pub const OWN_FAILURE: u8 = 125;
 /// The command was found but cannot be executed, or was not found.
-const NOT_EXECUTABLE: u8 = 126;
-const NOT_FOUND: u8 = 127;
+pub const NOT_EXECUTABLE: u8 = 126;
+pub const NOT_FOUND: u8 = 127;
 
 /// What was typed, understood.
 struct Plan {

@@ -1,0 +1,248 @@
+//! Control groups of both versions: which one a process is in, what is charged to it, and
+//! how long its tasks waited (cgroups(7), cgroup-v2.rst, cgroup-v1/memory.rst).
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::pressure::Pressure;
+
+/// A unit's directory does not lie deeper below its hierarchy.
+const DEEPEST: usize = 8;
+
+/// Where the hierarchies are mounted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Cgroups {
+    unified: Option<PathBuf>,
+    /// systemd's own on version 1, without a controller.
+    named: Option<PathBuf>,
+    memory: Option<PathBuf>,
+}
+
+/// Which service a process belongs to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Membership {
+    /// The path below the hierarchy that tells services apart, cut after the unit.
+    pub path: String,
+    /// Its path below the memory controller of version 1.
+    memory: Option<String>,
+}
+
+/// What a cgroup has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Charged {
+    /// Memory that is charged to it, caches of files included.
+    pub now_bytes: Option<u64>,
+    /// The most that was.
+    pub peak_bytes: Option<u64>,
+    /// Of version 2.
+    pub pressure: Option<Pressure>,
+}
+
+impl Cgroups {
+    /// As the mounts of `proc` (proc_pid_mounts(5)) show them.
+    #[must_use]
+    pub fn of(proc: &Path) -> Cgroups {
+        let mounts = fs::read_to_string(proc.join("self/mounts")).unwrap_or_default();
+        let mut found = Cgroups::default();
+        for line in mounts.lines() {
+            let fields: Vec<&str> = line.split(' ').collect();
+            let [_, place, kind, options, ..] = fields[..] else {
+                continue;
+            };
+            let has = |option: &str| options.split(',').any(|one| one == option);
+            let slot = match kind {
+                "cgroup2" => &mut found.unified,
+                "cgroup" if has("name=systemd") => &mut found.named,
+                "cgroup" if has("memory") => &mut found.memory,
+                _ => continue,
+            };
+            slot.get_or_insert_with(|| PathBuf::from(place));
+        }
+        found
+    }
+
+    /// The service that a process belongs to; `None` where its cgroup is the root of
+    /// the hierarchy or a mere slice, which hold no service, or cannot be read.
+    #[must_use]
+    pub fn service(proc: &Path, pid: u32) -> Option<Membership> {
+        let text = fs::read_to_string(proc.join(pid.to_string()).join("cgroup")).ok()?;
+        let of = |controllers: &dyn Fn(&str) -> bool| {
+            text.lines().find_map(|line| {
+                let (_, rest) = line.split_once(':')?;
+                let (names, path) = rest.split_once(':')?;
+                controllers(names).then_some(path)
+            })
+        };
+        let unified = of(&|names| names.is_empty()).and_then(service_path);
+        let path =
+            unified.or_else(|| of(&|names| names == "name=systemd").and_then(service_path))?;
+        let memory = of(&|names| names.split(',').any(|name| name == "memory"));
+        Some(Membership {
+            path: path.to_owned(),
+            memory: memory.and_then(service_path).map(str::to_owned),
+        })
+    }
+
+    /// The path of a unit, such as `postfix.service` or `postfix`, below its
+    /// hierarchy. One that has no processes has no cgroup.
+    #[must_use]
+    pub fn find_unit(&self, name: &str) -> Option<String> {
+        let names: BTreeSet<String> = match name.rsplit_once('.') {
+            Some((_, "service" | "scope" | "slice")) => [name.to_owned()].into(),
+            _ => ["service", "scope"]
+                .map(|kind| format!("{name}.{kind}"))
+                .into(),
+        };
+        let hierarchies = [&self.unified, &self.named].into_iter().flatten();
+        hierarchies
+            .filter_map(|root| {
+                let found = below(root, &names, DEEPEST)?;
+                let path = found.strip_prefix(root).ok()?;
+                Some(format!("/{}", path.display()))
+            })
+            .next()
+    }
+
+    /// What a service's cgroup has. What cannot be read is `None`.
+    #[must_use]
+    pub fn charged(&self, of: &Membership) -> Charged {
+        let inside = |root: &PathBuf, path: &str| root.join(path.trim_start_matches('/'));
+        let number = |directory: &Path, file: &str| {
+            let text = fs::read_to_string(directory.join(file)).ok()?;
+            text.trim().parse().ok()
+        };
+        let mut charged = Charged::default();
+        if let Some(directory) = self.unified.as_ref().map(|root| inside(root, &of.path)) {
+            charged.now_bytes = number(&directory, "memory.current");
+            // Since Linux 5.19.
+            charged.peak_bytes = number(&directory, "memory.peak");
+            charged.pressure = Pressure::of_cgroup(&directory);
+        }
+        if let (None, Some(root), Some(path)) = (charged.now_bytes, &self.memory, &of.memory) {
+            let directory = inside(root, path);
+            charged.now_bytes = number(&directory, "memory.usage_in_bytes");
+            charged.peak_bytes = number(&directory, "memory.max_usage_in_bytes");
+        }
+        charged
+    }
+}
+
+/// The first directory of one of these names.
+fn below(directory: &Path, names: &BTreeSet<String>, depth: usize) -> Option<PathBuf> {
+    let entries = fs::read_dir(directory).ok()?.flatten();
+    let mut directories: Vec<PathBuf> = entries
+        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
+        .map(|entry| entry.path())
+        .collect();
+    directories.sort();
+    let named = |path: &&PathBuf| {
+        path.file_name()
+            .and_then(|name| name.to_str())
+            .is_some_and(|name| names.contains(name))
+    };
+    directories.iter().find(named).cloned().or_else(|| {
+        let depth = depth.checked_sub(1)?;
+        directories
+            .iter()
+            .find_map(|path| below(path, names, depth))
+    })
+}
+
+/// Up to the last unit; the whole path where there is none (a container's); nothing of a
+/// root or a slice.
+fn service_path(path: &str) -> Option<&str> {
+    let is_unit = |part: &str| part.ends_with(".service") || part.ends_with(".scope");
+    let mut end = None;
+    let mut at = 0;
+    for part in path.split('/') {
+        at += part.len();
+        if is_unit(part) {
+            end = Some(at);
+        }
+        at += 1;
+    }
+    match end {
+        Some(end) => Some(&path[..end]),
+        None if path == "/" || path.ends_with(".slice") || path.starts_with("/..") => None,
+        None => Some(path),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stat::FakeProc;
+
+    #[test]
+    fn a_service_is_a_unit_or_a_container_and_no_slice() {
+        for (path, expected) in [
+            (
+                "/system.slice/postfix.service",
+                Some("/system.slice/postfix.service"),
+            ),
+            (
+                "/system.slice/pg.service/workers",
+                Some("/system.slice/pg.service"),
+            ),
+            (
+                "/user.slice/user-0.slice/user@0.service/app.slice/a.scope/b",
+                Some("/user.slice/user-0.slice/user@0.service/app.slice/a.scope"),
+            ),
+            ("/docker/0123abcd", Some("/docker/0123abcd")),
+            ("/", None),
+            ("/system.slice", None),
+            ("/../other", None),
+        ] {
+            assert_eq!(service_path(path), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn both_versions_are_read() {
+        let root = FakeProc::new();
+        let place = |name: &str| root.path().join(name).display().to_string();
+        root.write("self/mounts", format!(
+            "cgroup2 {} cgroup2 rw 0 0\ncgroup {} cgroup rw,memory 0 0\ncgroup {} cgroup rw,xattr,name=systemd 0 0\ntmpfs /x tmpfs rw 0 0\n",
+            place("unified"), place("memory"), place("systemd")
+        ));
+        let cgroups = Cgroups::of(root.path());
+        assert!(cgroups.unified.is_some() && cgroups.memory.is_some() && cgroups.named.is_some());
+        root.write("5/cgroup", "4:memory:/system.slice/a.service\n1:name=systemd:/system.slice/a.service\n0::/system.slice/a.service\n");
+        root.write("6/cgroup", "0::/b\n");
+        root.write("7/cgroup", "4:memory:/x\n0::/\n");
+        root.write("8/cgroup", "garbage");
+        let of = |pid| Cgroups::service(root.path(), pid);
+        assert_eq!((of(7), of(8), of(9)), (None, None, None));
+        // Version 2 has no memory controller here.
+        root.write(
+            "memory/system.slice/a.service/memory.usage_in_bytes",
+            "4096\n",
+        );
+        root.write(
+            "memory/system.slice/a.service/memory.max_usage_in_bytes",
+            "8192\n",
+        );
+        let first = of(5).unwrap();
+        assert_eq!(first.path, "/system.slice/a.service");
+        let expected = Charged {
+            now_bytes: Some(4096),
+            peak_bytes: Some(8192),
+            pressure: None,
+        };
+        assert_eq!(cgroups.charged(&first), expected);
+        root.write("unified/b/memory.current", "5\n");
+        root.write("unified/b/memory.peak", "x\n");
+        let second = cgroups.charged(&of(6).unwrap());
+        assert_eq!((second.now_bytes, second.peak_bytes), (Some(5), None));
+        root.write("systemd/system.slice/a.service/cgroup.procs", "5\n");
+        for name in ["a", "a.service"] {
+            assert_eq!(
+                cgroups.find_unit(name).as_deref(),
+                Some("/system.slice/a.service")
+            );
+        }
+        assert_eq!(cgroups.find_unit("b"), None);
+        assert_eq!(Cgroups::of(Path::new("/nowhere")), Cgroups::default());
+    }
+}

@@ -1,0 +1,118 @@
+//! The series while it is recorded, and the files and words that come of it.
+
+use std::time::{Instant, SystemTime};
+
+use anyhow::{Context, Result};
+use refit_report::watch;
+use refit_run::series::{SERIES_SCHEMA, Series, Target, Watcher};
+
+use super::SHARE;
+use crate::cli::WatchArgs;
+use crate::cmd::print;
+use crate::cmd::result_file::{ResultFile, replace};
+
+/// Lines between two headings.
+const HEADING_EVERY: usize = 40;
+
+/// A watch that goes on.
+pub struct Recording<'a> {
+    args: &'a WatchArgs,
+    watcher: Watcher,
+    pub series: Series,
+    printed: usize,
+}
+
+impl<'a> Recording<'a> {
+    /// Looks first whether every file can be written that was asked for.
+    pub fn begin(args: &'a WatchArgs, target: Target) -> Result<Recording<'a>> {
+        for path in args.files().into_iter().flatten() {
+            ResultFile::create(path)?;
+        }
+        let watcher = Watcher::begin(target, args.interval, SHARE).context("cannot read /proc")?;
+        let started = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        let words = args.what.iter().chain(&args.command);
+        let series = Series {
+            schema: SERIES_SCHEMA,
+            kind: "watch".to_owned(),
+            refit: env!("CARGO_PKG_VERSION").to_owned(),
+            started_unix: started.map_or(0, |since| since.as_secs()),
+            target: words
+                .map(|word| word.to_string_lossy().into_owned())
+                .collect(),
+            interval_ms: u64::try_from(args.interval.as_millis()).unwrap_or(u64::MAX),
+            witness: watcher.witness(),
+            groups: Vec::new(),
+            samples: Vec::new(),
+            cost: watcher.cost(),
+            largest_process_bytes: None,
+        };
+        Ok(Recording {
+            args,
+            watcher,
+            series,
+            printed: 0,
+        })
+    }
+
+    /// Watches the tree of this process.
+    pub fn set_root(&mut self, pid: u32) {
+        self.watcher.set_root(pid);
+    }
+
+    pub fn is_due(&self) -> bool {
+        self.watcher.due(Instant::now())
+    }
+
+    pub fn has_processes(&self) -> bool {
+        self.watcher.has_processes()
+    }
+
+    pub fn tick(&mut self) {
+        self.watcher.tick();
+    }
+
+    pub fn sample(&mut self) {
+        let sample = self.watcher.sample();
+        self.watcher.groups().clone_into(&mut self.series.groups);
+        self.series.cost = self.watcher.cost();
+        self.series.add(sample);
+    }
+
+    /// The lines of the last sample, below a heading now and then.
+    pub fn lines(&mut self) -> String {
+        let lines = watch::lines(&self.series);
+        let before = self.printed;
+        self.printed += lines.lines().count();
+        let is_due = before / HEADING_EVERY != self.printed / HEADING_EVERY;
+        match before == 0 || is_due {
+            true => watch::heading() + &lines,
+            false => lines,
+        }
+    }
+
+    /// Writes what was asked for, and tells what came of it.
+    pub fn finish(mut self) -> Result<()> {
+        self.series.cost = self.watcher.cost();
+        self.watcher.close_in_background();
+        let written = write(self.args, &self.series);
+        print::drawn(&watch::summary(&self.series));
+        written
+    }
+}
+
+/// Each file, whatever became of the others.
+fn write(args: &WatchArgs, series: &Series) -> Result<()> {
+    let json = || Ok::<_, anyhow::Error>(serde_json::to_string(series)? + "\n");
+    let texts = [
+        (&args.json, args.json.as_ref().map(|_| json()).transpose()?),
+        (&args.html, args.html.as_ref().map(|_| watch::html(series))),
+        (&args.svg, args.svg.as_ref().map(|_| watch::svg(series))),
+    ];
+    let mut written = Ok(());
+    for (path, text) in texts {
+        if let (Some(path), Some(text)) = (path, text) {
+            written = written.and(replace(path, text.as_bytes()));
+        }
+    }
+    written
+}
