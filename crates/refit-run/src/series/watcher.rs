@@ -17,7 +17,7 @@ use super::sync_shares::{covered, sum};
 use super::thinning::{MOST_CALLERS, MOST_DIRECTORIES};
 
 /// Scanning all processes may use so much of the budget; the rest is for their memory.
-const SCANNING: f64 = 0.7;
+const SCANNING: f64 = 0.4;
 
 /// What is watched.
 #[derive(Clone, Debug, PartialEq, Eq)]
