@@ -99,6 +99,15 @@ impl Svg {
         self.element("rect", &attributes);
     }
 
+    /// A filled area between these corners.
+    pub fn polygon(&mut self, corners: &[[f64; 2]], fill: &str, more: &[Attribute]) {
+        let corners = corners.iter().map(|place| place.map(number).join(","));
+        let points = corners.collect::<Vec<_>>().join(" ");
+        let mut attributes = vec![("points", &*points), ("fill", fill)];
+        attributes.extend(more);
+        self.element("polygon", &attributes);
+    }
+
     /// A dot.
     pub fn dot(&mut self, [x, y]: [f64; 2], radius: f64, more: &[Attribute]) {
         let place = [number(x), number(y), number(radius)];

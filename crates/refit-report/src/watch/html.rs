@@ -7,9 +7,8 @@ use super::parts::{Part, Parts, time_ticks};
 use super::summary::facts;
 use crate::format;
 use crate::html::grid::grid;
-use crate::html::markup::{At, Html};
 use crate::html::{chart, colour_rules, footer, page, section};
-use crate::svg::number;
+use crate::markup::{At, Markup, number};
 use crate::table::Column;
 
 const MEMORY: f64 = 240.0;
@@ -47,7 +46,7 @@ fn class(part: &Part) -> String {
     })
 }
 
-fn sections(main: &mut Html, series: &Series) {
+fn sections(main: &mut Markup, series: &Series) {
     main.element("section", &[("class", "result")], |section| {
         section.element("ul", &[("class", "notes")], |list| {
             for fact in facts(series) {
@@ -70,7 +69,7 @@ fn sections(main: &mut Html, series: &Series) {
     section(main, "At the end", |section| table(section, series));
 }
 
-fn legend(section: &mut Html, parts: &[Part]) {
+fn legend(section: &mut Markup, parts: &[Part]) {
     section.element("ul", &[("class", "legend")], |list| {
         for part in parts {
             list.element("li", &[("class", &class(part))], |item| {
@@ -83,12 +82,12 @@ fn legend(section: &mut Html, parts: &[Part]) {
 
 /// A chart with lines across at these values, below them the times.
 fn frame(
-    section: &mut Html,
+    section: &mut Markup,
     name: &str,
     height: f64,
     span: f64,
     across: &[(f64, String)],
-    content: impl FnOnce(&mut Html),
+    content: impl FnOnce(&mut Markup),
 ) {
     section.element("div", &[("class", "chart")], |chart| {
         chart::labels(chart, height, across.iter().cloned());
@@ -134,7 +133,7 @@ fn points<'a>(values: impl Iterator<Item = (&'a f64, f64)>, span: f64) -> String
     points.collect::<Vec<_>>().join(" ")
 }
 
-fn memory(section: &mut Html, parts: &Parts) {
+fn memory(section: &mut Markup, parts: &Parts) {
     let stack = parts.stacked();
     let most = stack
         .last()
@@ -183,7 +182,7 @@ fn memory(section: &mut Html, parts: &Parts) {
     );
 }
 
-fn waits(section: &mut Html, parts: &Parts) {
+fn waits(section: &mut Markup, parts: &Parts) {
     let y = |share: f64| WAITS - 1.0 - share * (WAITS - 8.0);
     let across = [(0.0, "0"), (0.5, "50 %"), (1.0, "100 %")]
         .map(|(share, text)| (y(share), text.to_owned()));
@@ -212,7 +211,7 @@ fn waits(section: &mut Html, parts: &Parts) {
     );
 }
 
-fn table(section: &mut Html, series: &Series) {
+fn table(section: &mut Markup, series: &Series) {
     let Some(last) = series.samples.last() else {
         section.leaf("p", &[], "Nothing was sampled.");
         return;

@@ -6,7 +6,7 @@ use super::parts::{Part, Parts, time_ticks};
 use crate::format;
 use crate::html::chart::steps;
 use crate::plot::COLOURS;
-use crate::svg::{Anchor, Font, Svg, number};
+use crate::svg::{Anchor, Font, Svg};
 
 const WIDTH: f64 = 1000.0;
 const LEFT: f64 = 84.0;
@@ -94,20 +94,11 @@ fn memory(svg: &mut Svg, parts: &Parts, x: &dyn Fn(f64) -> f64) {
         svg.text([LEFT - 8.0, y(bytes) + 4.0], Anchor::End, SMALL, &text);
     }
     for (part, (below, above)) in parts.memory.iter().zip(&stack) {
-        let at = |(seconds, bytes): (&f64, &f64)| {
-            format!("{},{}", number(x(*seconds)), number(y(*bytes)))
-        };
+        let at = |(seconds, bytes): (&f64, &f64)| [x(*seconds), y(*bytes)];
         let upper = parts.seconds.iter().zip(above).map(at);
         let lower = parts.seconds.iter().zip(below).rev().map(at);
-        let points: Vec<String> = upper.chain(lower).collect();
-        svg.element(
-            "polygon",
-            &[
-                ("points", &points.join(" ")),
-                ("fill", colour(part)),
-                ("opacity", "0.85"),
-            ],
-        );
+        let corners: Vec<[f64; 2]> = upper.chain(lower).collect();
+        svg.polygon(&corners, colour(part), &[("opacity", "0.85")]);
     }
 }
 
