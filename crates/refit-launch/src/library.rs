@@ -98,15 +98,17 @@ fn ours_alone(dir: &Path) -> Result<(), String> {
 }
 
 /// Programs that drop root load the library too, whatever umask it was placed under.
-/// Up to the directory named refit, or refit-0: what is above is not refit's.
+/// Up to the directory named refit, or refit-0: what is above is not refit's. Where none
+/// has such a name, only `dir` is.
 fn open_to_all(dir: &Path) -> io::Result<()> {
-    for at in dir.ancestors() {
+    let is_refits = |at: &Path| {
+        let name = at.file_name().and_then(|name| name.to_str());
+        name.is_some_and(|name| name.starts_with("refit"))
+    };
+    let above = dir.ancestors().position(is_refits).unwrap_or(0);
+    for at in dir.ancestors().take(above + 1) {
         if fs::symlink_metadata(at)?.mode() & 0o7777 != 0o755 {
             fs::set_permissions(at, fs::Permissions::from_mode(0o755))?;
-        }
-        let name = at.file_name().and_then(|name| name.to_str());
-        if name.is_some_and(|name| name.starts_with("refit")) {
-            break;
         }
     }
     Ok(())
@@ -208,6 +210,31 @@ fn fnv(text: &str) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_not_refits_keeps_its_mode() {
+        let outside = tempfile::tempdir().unwrap();
+        let mode = |path: &Path| fs::metadata(path).unwrap().mode() & 0o7777;
+        for (dir, opened) in [
+            ("a/b", &["a/b"][..]),
+            ("a/refit-0/b", &["a/refit-0", "a/refit-0/b"]),
+        ] {
+            let made = outside.path().join(dir);
+            fs::create_dir_all(&made).unwrap();
+            let all = made.ancestors().take_while(|at| *at != outside.path());
+            let all: Vec<&Path> = all.chain([outside.path()]).collect();
+            for at in &all {
+                fs::set_permissions(at, fs::Permissions::from_mode(0o700)).unwrap();
+            }
+            open_to_all(&made).unwrap();
+            for at in all {
+                let is_opened = opened
+                    .iter()
+                    .any(|opened| at == outside.path().join(opened));
+                assert_eq!(mode(at), if is_opened { 0o755 } else { 0o700 }, "{at:?}");
+            }
+        }
+    }
 
     /// Where pid namespaces share the place, another refit may have the same pid.
     #[test]
