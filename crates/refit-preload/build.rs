@@ -1,43 +1,80 @@
-//! Builds `librefit-sync.so` and the spawner and leaves them in `OUT_DIR`, where
-//! `lib.rs` embeds them; and a static library of what refit itself has to see in the same way as the
-//! preload does: executables, patterns of paths, the emulated disk.
+//! Builds the libraries that go beneath a program and the spawner, and leaves them in
+//! `OUT_DIR`, where `lib.rs` embeds them; and a static library of what refit itself has to see in the
+//! same way as the preload does: executables, patterns of paths, the emulated disk.
 
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const SOURCES: [&str; 24] = [
-    "start.c",
-    "state.c",
-    "next.c",
-    "session_page.c",
-    "decision.c",
-    "own_seccomp.c",
-    "path.c",
-    "pattern.c",
-    "disk.c",
-    "call_record.c",
-    "sync.c",
-    "open.c",
-    "aio.c",
-    "io_uring.c",
-    "own_ring.c",
-    "syscall.c",
-    "exec.c",
-    "filter.c",
-    "privileges.c",
-    "shell.c",
-    "exec_environment.c",
-    "departure.c",
-    "target.c",
-    "stubs.S",
-];
+/// One shared object.
+struct Library {
+    /// Its sources, and the list of its exports, lie in this directory, ...
+    directory: &'static str,
+    sources: &'static [&'static str],
+    /// ... but for these, of `sync/`.
+    shared: &'static [&'static str],
+}
 
-fn compiler(sources: &[&str]) -> cc::Build {
+const SYNC: Library = Library {
+    directory: "sync",
+    sources: &[
+        "start.c",
+        "state.c",
+        "next.c",
+        "executable.c",
+        "session_file.c",
+        "session_page.c",
+        "decision.c",
+        "own_seccomp.c",
+        "path.c",
+        "pattern.c",
+        "disk.c",
+        "call_record.c",
+        "sync.c",
+        "open.c",
+        "aio.c",
+        "io_uring.c",
+        "own_ring.c",
+        "syscall.c",
+        "exec.c",
+        "filter.c",
+        "privileges.c",
+        "shell.c",
+        "exec_environment.c",
+        "departure.c",
+        "target.c",
+        "stubs.S",
+    ],
+    shared: &[],
+};
+
+const HEAP: Library = Library {
+    directory: "heap",
+    sources: &[
+        "start.c",
+        "allocate.c",
+        "beneath.c",
+        "counters.c",
+        "early.c",
+        "own_memory.c",
+        "shadow.c",
+    ],
+    shared: &["executable.c", "session_file.c"],
+};
+
+const HEAP_NEW: Library = Library {
+    directory: "heap_new",
+    sources: &["operators.c"],
+    shared: &[],
+};
+
+fn compiler(files: impl IntoIterator<Item = PathBuf>) -> cc::Build {
     let mut build = cc::Build::new();
     build
-        .files(sources.iter().map(|name| Path::new("sync").join(name)))
+        .files(files)
+        .include("sync")
+        .include("heap")
         .std("c11")
         .define("_GNU_SOURCE", None)
         .pic(true)
@@ -54,48 +91,71 @@ fn compiler(sources: &[&str]) -> cc::Build {
     build
 }
 
+impl Library {
+    fn files(&self) -> impl Iterator<Item = PathBuf> {
+        let own = self.sources.iter();
+        let own = own.map(|name| Path::new(self.directory).join(name));
+        own.chain(self.shared.iter().map(|name| Path::new("sync").join(name)))
+    }
+
+    /// Leaves it in `out`, and returns what it contains.
+    fn build(&self, out: &Path) -> Vec<u8> {
+        let name = format!("librefit-{}.so", self.directory.replace('_', "-"));
+        let mut build = compiler(self.files());
+        build.cargo_metadata(false);
+        // It defines malloc: what the compiler knows of that function would make
+        // calls of itself of its body.
+        build
+            .flag("-fno-builtin-malloc")
+            .flag("-fno-builtin-calloc");
+        let objects = build.compile_intermediates();
+        // cc makes archives only (rust-lang/cc-rs issue 594), so the link is ours.
+        let linker = build.get_compiler();
+        let status = Command::new(linker.path())
+            // refit itself is static, and cc passes that on.
+            .args(linker.args().iter().filter(|flag| *flag != "-static"))
+            .args(["-shared", "-Wl,-z,now"])
+            // Two segments instead of five, and no mprotect: 0.03 ms less for each
+            // program that is started. Relro would guard nothing here: the pointers
+            // to the next functions are writable data anyway.
+            .args(["-Wl,-z,noseparate-code", "-Wl,-z,norelro"])
+            .arg("-Wl,-z,noexecstack")
+            .arg(format!("-Wl,-soname,{name}"))
+            .arg(format!(
+                "-Wl,--version-script={}/exports.map",
+                self.directory
+            ))
+            .arg("-s")
+            .arg("-o")
+            .arg(out.join(&name))
+            .args(&objects)
+            .status()
+            .expect("run the C linker");
+        assert!(status.success(), "linking {name} failed: {status}");
+        fs::read(out.join(name)).expect("the linker wrote it")
+    }
+}
+
 fn main() {
-    println!("cargo::rerun-if-changed=sync");
+    let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
+    let libraries = [SYNC, HEAP, HEAP_NEW];
+    let mut bytes = Vec::new();
+    for library in &libraries {
+        println!("cargo::rerun-if-changed={}", library.directory);
+        bytes.extend(library.build(&out));
+    }
     println!("cargo::rerun-if-changed=spawn");
     println!("cargo::rerun-if-changed=build.rs");
-    let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
-
-    let mut shared = compiler(&SOURCES);
-    shared.cargo_metadata(false);
-    let objects = shared.compile_intermediates();
-    // cc makes archives only (rust-lang/cc-rs issue 594), so the link is ours.
-    let linker = shared.get_compiler();
-    let status = Command::new(linker.path())
-        // refit itself is static, and cc passes that on.
-        .args(linker.args().iter().filter(|flag| *flag != "-static"))
-        .args(["-shared", "-Wl,-z,now"])
-        // Two segments instead of five, and no mprotect: 0.03 ms less for each
-        // program that is started. Relro would guard nothing here: the pointers
-        // to the next functions are writable data anyway.
-        .args(["-Wl,-z,noseparate-code", "-Wl,-z,norelro"])
-        .args(["-Wl,-z,noexecstack", "-Wl,-soname,librefit-sync.so"])
-        .arg("-Wl,--version-script=sync/exports.map")
-        .arg("-s")
-        .arg("-o")
-        .arg(out.join("librefit-sync.so"))
-        .args(&objects)
-        .status()
-        .expect("run the C linker");
-    assert!(
-        status.success(),
-        "linking librefit-sync.so failed: {status}"
-    );
-
-    let bytes = fs::read(out.join("librefit-sync.so")).expect("the linker wrote it");
     println!("cargo::rustc-env=REFIT_LIBRARY_HASH={:016x}", fnv(&bytes));
 
-    compiler(&["target.c", "pattern.c", "disk.c"]).compile("refit_target");
+    let seen_by_refit = ["target.c", "pattern.c", "disk.c"];
+    compiler(seen_by_refit.map(|name| Path::new("sync").join(name))).compile("refit_target");
     link_spawner(&out.join("refit-spawn"));
 }
 
 /// A program of one page: no C library, no start-up code, nothing to relocate.
 fn link_spawner(path: &Path) {
-    let mut build = compiler(&["../spawn/spawn.c"]);
+    let mut build = compiler([PathBuf::from("spawn/spawn.c")]);
     build.cargo_metadata(false).pic(false);
     let objects = build.compile_intermediates();
     let linker = build.get_compiler();

@@ -1,5 +1,5 @@
-//! The preload as a file: what it shows to other people's processes, what it needs of them, and when it asks the
-//! dynamic linker for anything.
+//! The preloads as files: what they show to other people's processes, what they need of them, and when
+//! the dynamic linker is asked for anything.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -10,8 +10,8 @@ use crate::test;
 use crate::test_env::{TestEnv, expect_code, source_dir};
 
 pub const TESTS: &[Test] = &[
-    test!(it_exports_what_its_map_lists_and_nothing_else),
-    test!(it_needs_no_glibc_newer_than_2_17),
+    test!(they_export_what_their_maps_list_and_nothing_else),
+    test!(they_need_no_glibc_newer_than_2_17),
     test!(it_looks_nothing_up_once_the_program_runs),
     test!(it_looks_up_a_plugins_liburing_once),
     test!(it_leaves_no_message_of_the_dynamic_linker),
@@ -31,6 +31,16 @@ fn library(env: &TestEnv) -> String {
         .to_owned()
 }
 
+/// Where the others lie, each with the directory of its source.
+fn libraries(env: &TestEnv) -> [(&'static str, String); 3] {
+    let sync = library(env);
+    let directories = ["sync", "heap", "heap_new"];
+    directories.map(|directory| {
+        let name = format!("librefit-{}.so", directory.replace('_', "-"));
+        (directory, sync.replace("librefit-sync.so", &name))
+    })
+}
+
 fn stdout_of(env: &TestEnv, words: &[&str]) -> String {
     env.require_command(words[0]);
     let output = env.run(words);
@@ -38,44 +48,51 @@ fn stdout_of(env: &TestEnv, words: &[&str]) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-fn it_exports_what_its_map_lists_and_nothing_else(env: &TestEnv) -> Outcome {
-    let map = source_dir().join("crates/refit-preload/sync/exports.map");
-    let map = fs::read_to_string(map).expect("the map is part of the source");
-    let (_, listed) = map.split_once("global:").expect("it has a global part");
-    let (listed, _) = listed.split_once("local:").expect("and a local one");
-    let listed: BTreeSet<&str> = listed
-        .split(';')
-        .map(str::trim)
-        .filter(|name| !name.is_empty())
-        .collect();
-    assert!(listed.contains("fsync") && listed.len() > 30, "{listed:?}");
+fn they_export_what_their_maps_list_and_nothing_else(env: &TestEnv) -> Outcome {
+    for (directory, library) in libraries(env) {
+        let map = format!("crates/refit-preload/{directory}/exports.map");
+        let map = fs::read_to_string(source_dir().join(map)).expect("it is part of the source");
+        let (_, listed) = map.split_once("global:").expect("it has a global part");
+        let (listed, _) = listed.split_once("local:").expect("and a local one");
+        let listed: BTreeSet<&str> = listed
+            .split(';')
+            .map(str::trim)
+            .filter(|name| !name.is_empty())
+            .collect();
+        assert!(listed.len() > 10, "{listed:?}");
 
-    let symbols = stdout_of(env, &["nm", "-D", "--defined-only", &library(env)]);
-    let exported: BTreeSet<&str> = symbols
-        .lines()
-        .filter_map(|line| line.split(' ').nth(2))
-        .map(|symbol| symbol.split('@').next().unwrap_or_default())
-        .collect();
-    assert_eq!(exported, listed);
+        let symbols = stdout_of(env, &["nm", "-D", "--defined-only", &library]);
+        let exported: BTreeSet<&str> = symbols
+            .lines()
+            .filter_map(|line| line.split(' ').nth(2))
+            .map(|symbol| symbol.split('@').next().unwrap_or_default())
+            .collect();
+        assert_eq!(exported, listed, "{directory}");
+    }
     Outcome::Pass
 }
 
-fn it_needs_no_glibc_newer_than_2_17(env: &TestEnv) -> Outcome {
-    let versions = stdout_of(env, &["readelf", "-V", "-W", &library(env)]);
-    let needed: BTreeSet<&str> = versions
-        .lines()
-        .filter_map(|line| line.split_once("Name: "))
-        .filter_map(|(_, rest)| rest.split(' ').next())
-        .collect();
-    assert!(needed.contains("GLIBC_2.2.5"), "{versions}");
-    for name in needed {
-        let version: Vec<u32> = name
-            .strip_prefix("GLIBC_")
-            .unwrap_or_else(|| panic!("no version of glibc: {name}"))
-            .split('.')
-            .map(|part| part.parse().expect("versions are numbers"))
+fn they_need_no_glibc_newer_than_2_17(env: &TestEnv) -> Outcome {
+    for (directory, library) in libraries(env) {
+        let versions = stdout_of(env, &["readelf", "-V", "-W", &library]);
+        let needed: BTreeSet<&str> = versions
+            .lines()
+            .filter_map(|line| line.split_once("Name: "))
+            .filter_map(|(_, rest)| rest.split(' ').next())
             .collect();
-        assert!(version[..] < NEWEST[..] || version == NEWEST, "{name}");
+        assert!(needed.contains("GLIBC_2.2.5"), "{versions}");
+        for name in needed {
+            let version: Vec<u32> = name
+                .strip_prefix("GLIBC_")
+                .unwrap_or_else(|| panic!("no version of glibc: {name}"))
+                .split('.')
+                .map(|part| part.parse().expect("versions are numbers"))
+                .collect();
+            assert!(
+                version[..] < NEWEST[..] || version == NEWEST,
+                "{directory}: {name}"
+            );
+        }
     }
     Outcome::Pass
 }

@@ -46,6 +46,7 @@ mod endurance;
 mod family;
 mod fixture;
 mod guardian;
+mod heap;
 mod hostile;
 mod hostile_files;
 mod hostile_text;
@@ -144,6 +145,7 @@ const TABLE: &[&[Test]] = &[
     doctor_process::TESTS,
     endurance::TESTS,
     guardian::TESTS,
+    heap::TESTS,
     hostile::TESTS,
     hostile_files::TESTS,
     hostile_text::TESTS,

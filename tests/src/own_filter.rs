@@ -15,8 +15,13 @@ pub const TESTS: &[Test] = &[
     test!(a_filter_that_the_kernel_refused_changes_nothing),
 ];
 
-/// Exported, and in no library of this machine under a name that the program could be linked to.
-const IN_NO_LIBRARY: [&str; 2] = ["openat2", "io_uring_queue_init_mem"];
+/// Exported, and in no library of this machine under a name that the program could be linked to; the last one is for
+/// refit's other library.
+const IN_NO_LIBRARY: [&str; 3] = [
+    "openat2",
+    "io_uring_queue_init_mem",
+    "refit_sync_has_own_seccomp",
+];
 
 /// Each way in which a program can install a filter through its C library.
 const HOW: [&str; 3] = ["prctl", "seccomp", "prctl-by-number"];

@@ -90,9 +90,10 @@ impl Environment {
     }
 }
 
-/// Whether it is the library of an outer refit, which the inner one replaces.
+/// Whether it is a library of an outer refit, which the inner one replaces.
 fn is_our_library(path: &Path) -> bool {
-    path.file_name() == Some(OsStr::new(refit_session::LIBRARY_NAME))
+    let mut ours = refit_session::LIBRARIES.iter();
+    ours.any(|library| path.file_name() == Some(OsStr::new(library.name)))
 }
 
 #[cfg(test)]

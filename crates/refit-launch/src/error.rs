@@ -8,6 +8,9 @@ use crate::disk::profile::ProfileProblem;
 /// Why nothing was started. Each message ends with what to do next.
 #[derive(Debug, thiserror::Error)]
 pub enum LaunchError {
+    /// The heap cannot be counted by a filter.
+    #[error("--heap needs the preloaded library\n  leave --backend=seccomp out")]
+    HeapWithoutPreload,
     /// A disk whose flushes fail where only a latency makes sense.
     #[error("disk=fail: faults cannot be recorded; take a latency, as disk=4ms")]
     FaultyDisk,

@@ -1,4 +1,4 @@
-//! Where refit's library lies: a path that `ld.so` of every program in the tree
+//! Where refit's libraries lie: paths that `ld.so` of every program in the tree
 //! can open, for as long as any of them may exec.
 //!
 //! The directory is named by the library's hash and never deleted by a run: a
@@ -10,7 +10,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use refit_session::{LIBRARY, LIBRARY_HASH, LIBRARY_NAME};
+use refit_session::{LIBRARIES, LIBRARY_HASH};
 use rustix::fs::StatVfsMountFlags;
 use rustix::process::geteuid;
 
@@ -48,15 +48,15 @@ pub fn is_noexec(path: &Path) -> io::Result<bool> {
         .contains(StatVfsMountFlags::NOEXEC))
 }
 
-/// Places the library and returns its path.
+/// Places the libraries and returns their directory.
 ///
 /// # Errors
 /// [`LaunchError::NoPlace`] with the reason for each place that was tried.
-pub fn place_library() -> Result<PathBuf, LaunchError> {
+pub fn place_libraries() -> Result<PathBuf, LaunchError> {
     let mut reasons = Vec::new();
     for dir in candidates() {
         match place_in(&dir) {
-            Ok(path) => return Ok(path),
+            Ok(()) => return Ok(dir),
             Err(reason) => reasons.push(format!("{}: {reason}", dir.display())),
         }
     }
@@ -65,7 +65,7 @@ pub fn place_library() -> Result<PathBuf, LaunchError> {
     })
 }
 
-fn place_in(dir: &Path) -> Result<PathBuf, String> {
+fn place_in(dir: &Path) -> Result<(), String> {
     DirBuilder::new()
         .recursive(true)
         .mode(0o700)
@@ -78,11 +78,13 @@ fn place_in(dir: &Path) -> Result<PathBuf, String> {
     if is_noexec(dir).map_err(|error| error.to_string())? {
         return Err("mounted noexec".to_owned());
     }
-    let path = dir.join(LIBRARY_NAME);
-    if !is_whole(&path) {
-        write_whole(dir, &path).map_err(|error| error.to_string())?;
+    for library in &LIBRARIES {
+        let path = dir.join(library.name);
+        if !is_whole(&path, library.bytes) {
+            write_whole(&path, library.bytes).map_err(|error| error.to_string())?;
+        }
     }
-    Ok(path)
+    Ok(())
 }
 
 /// Another user who could write here could put code into the program.
@@ -115,18 +117,19 @@ fn open_to_all(dir: &Path) -> io::Result<()> {
 }
 
 /// The library is there, and can be loaded by all who can reach it.
-fn is_whole(path: &Path) -> bool {
+fn is_whole(path: &Path, whole: &[u8]) -> bool {
     fs::metadata(path).is_ok_and(|about| about.mode() & 0o7777 == 0o755)
-        && fs::read(path).is_ok_and(|bytes| bytes == LIBRARY)
+        && fs::read(path).is_ok_and(|bytes| bytes == whole)
 }
 
 /// Temporary file and rename: a reader sees the old or the new, never a part. A
 /// refit in another pid namespace may write the same at the same time.
-fn write_whole(dir: &Path, path: &Path) -> io::Result<()> {
+fn write_whole(path: &Path, whole: &[u8]) -> io::Result<()> {
+    let directory = path.parent().expect("it lies in one");
     let mut temporary = tempfile::Builder::new()
-        .prefix(LIBRARY_NAME)
-        .tempfile_in(dir)?;
-    temporary.write_all(LIBRARY)?;
+        .prefix("librefit")
+        .tempfile_in(directory)?;
+    temporary.write_all(whole)?;
     let mode = fs::Permissions::from_mode(0o755);
     temporary.as_file().set_permissions(mode)?;
     temporary.persist(path)?;
@@ -134,13 +137,13 @@ fn write_whole(dir: &Path, path: &Path) -> io::Result<()> {
 }
 
 /// Lets a small program load `libraries` (an `LD_PRELOAD` value) once, before
-/// the user's program does. The result is remembered next to refit's library,
-/// by the identity of each file.
+/// the user's program does. The result is remembered in `directory`, that of refit's
+/// own, by the identity of each file.
 ///
 /// # Errors
 /// [`LaunchError::LibraryUnreadable`], or [`LaunchError::TestLoad`] when ld.so
 /// printed anything or the program did not end with 0.
-pub fn test_load(library: &Path, libraries: &[PathBuf]) -> Result<(), LaunchError> {
+pub fn test_load(directory: &Path, libraries: &[PathBuf]) -> Result<(), LaunchError> {
     let mut identity = String::new();
     for path in libraries {
         let meta = File::open(path)
@@ -158,7 +161,7 @@ pub fn test_load(library: &Path, libraries: &[PathBuf]) -> Result<(), LaunchErro
             meta.ctime()
         ));
     }
-    let remembered = library.with_file_name(format!(
+    let remembered = directory.join(format!(
         "loaded-{}-{:016x}",
         geteuid().as_raw(),
         fnv(&identity)
@@ -242,10 +245,16 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let dir = place.path().join("hash");
         fs::create_dir(&dir).unwrap();
-        let theirs = dir.join(format!("{LIBRARY_NAME}.{}", std::process::id()));
-        fs::write(&theirs, "half").unwrap();
-        assert!(is_whole(&place_in(&dir).unwrap()));
-        assert_eq!(fs::read_to_string(theirs).unwrap(), "half");
-        assert_eq!(fs::read_dir(dir).unwrap().count(), 2);
+        let theirs = LIBRARIES.map(|library| {
+            let theirs = dir.join(format!("{}.{}", library.name, std::process::id()));
+            fs::write(&theirs, "half").unwrap();
+            theirs
+        });
+        place_in(&dir).unwrap();
+        for (library, theirs) in LIBRARIES.iter().zip(theirs) {
+            assert!(is_whole(&dir.join(library.name), library.bytes));
+            assert_eq!(fs::read_to_string(theirs).unwrap(), "half");
+        }
+        assert_eq!(fs::read_dir(dir).unwrap().count(), 2 * LIBRARIES.len());
     }
 }

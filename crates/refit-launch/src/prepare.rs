@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use refit_knobs::{Launch, Scope, SwitchRule};
 use refit_session::{
-    EventRing, Knob, POLICY_COUNT, POLICY_DENY_RINGS, POLICY_FOLLOW, POLICY_TRACE, Policy, Rule,
-    Session, SessionError,
+    EventRing, HEAP, HEAP_NEW, Knob, POLICY_COUNT, POLICY_DENY_RINGS, POLICY_FOLLOW, POLICY_TRACE,
+    Policy, Rule, SYNC, Session, SessionError,
 };
 
 use crate::environment::Environment;
@@ -44,6 +44,8 @@ pub struct Options {
     pub trace: bool,
     /// The command is a recipe's own, which `program=` cannot replace.
     pub of_recipe: bool,
+    /// Processes count what malloc gives out.
+    pub heap: bool,
     /// Seed of the emulated disk's draws.
     pub seed: u64,
     /// By what the program's calls are reached.
@@ -63,6 +65,7 @@ impl Default for Options {
             environment_bytes: None,
             trace: false,
             of_recipe: false,
+            heap: false,
             seed: 0,
             reach: Reach::default(),
             ground: None,
@@ -84,6 +87,8 @@ pub struct Prepared {
     pub scopes: Vec<Option<String>>,
     /// refit's library is among what reaches the program.
     pub preloads: bool,
+    /// The heap library is among it, too.
+    pub heap: bool,
     /// The filter beneath it.
     pub seccomp: Seccomp,
 }
@@ -164,8 +169,8 @@ pub fn prepare(
     if !options.bare {
         libraries.preload(&mut env, target.as_ref());
     }
-    policy.library = text(&libraries.own)?;
-    policy.preloads = libraries.further_text()?;
+    policy.library = texts(&libraries.own)?;
+    policy.preloads = texts(&libraries.further)?;
     policy.env = allocator_variables(launch)
         .map(|(name, value)| format!("{name}={value}"))
         .collect();
@@ -208,6 +213,7 @@ pub fn prepare(
         event_ring,
         scopes,
         preloads: libraries.with_own,
+        heap: options.heap && !options.bare,
         seccomp: Seccomp::new(seccomp),
     })
 }
@@ -285,8 +291,8 @@ fn write_policy(session: &Session, policy: &mut Policy) -> Result<File, SessionE
 /// What is preloaded.
 struct Libraries {
     /// refit's own.
-    own: PathBuf,
-    /// Whether that is among them.
+    own: Vec<PathBuf>,
+    /// Whether they are among them.
     with_own: bool,
     /// The allocator's, and those that the user named.
     further: Vec<PathBuf>,
@@ -295,7 +301,13 @@ struct Libraries {
 impl Libraries {
     /// Places refit's own, finds the others, and loads all of them once.
     fn place(launch: &Launch, options: &Options) -> Result<Libraries, LaunchError> {
-        let own = library::place_library()?;
+        let with_own = options.reach.backend != Backend::Seccomp;
+        if options.heap && !with_own {
+            return Err(LaunchError::HeapWithoutPreload);
+        }
+        let directory = library::place_libraries()?;
+        let heap = options.heap.then_some(HEAP);
+        let own = [SYNC].into_iter().chain(heap);
         let mut further = Vec::new();
         if let Some(malloc) = &launch.malloc {
             let directory = options.allocator_dir.as_deref();
@@ -304,20 +316,28 @@ impl Libraries {
             further.extend(library);
         }
         further.extend(launch.preload.iter().cloned());
+        if options.heap && further.iter().any(|path| names_operator_new(path)) {
+            further.insert(0, directory.join(HEAP_NEW.name));
+        }
         let libraries = Libraries {
-            own,
-            with_own: options.reach.backend != Backend::Seccomp,
+            own: own.map(|library| directory.join(library.name)).collect(),
+            with_own,
             further,
         };
-        library::test_load(&libraries.own, &libraries.all())?;
+        library::test_load(&directory, &libraries.all())?;
         Ok(libraries)
     }
 
+    /// refit's own, where they reach the program.
+    fn own(&self) -> &[PathBuf] {
+        match self.with_own {
+            true => &self.own,
+            false => &[],
+        }
+    }
+
     fn all(&self) -> Vec<PathBuf> {
-        let own = self.with_own.then(|| self.own.clone());
-        own.into_iter()
-            .chain(self.further.iter().cloned())
-            .collect()
+        [self.own(), &self.further].concat()
     }
 
     fn preload(&self, env: &mut Environment, target: Option<&Target>) {
@@ -325,18 +345,23 @@ impl Libraries {
         match target {
             Some(target) if target.rejects_library() => env.preload(&[]),
             // What else there is was made for glibc: musl's ld.so would refuse it.
-            Some(target) if target.kind == Kind::Musl => {
-                env.preload(&all[..usize::from(self.with_own)]);
-            }
+            Some(target) if target.kind == Kind::Musl => env.preload(self.own()),
             _ => env.preload(&all),
         }
     }
+}
 
-    /// As the policy holds them.
-    fn further_text(&self) -> Result<String, SessionError> {
-        let texts = self.further.iter().map(|path| text(path));
-        Ok(texts.collect::<Result<Vec<_>, _>>()?.join(":"))
-    }
+/// Whether a library defines, or uses, the C++ operator new (its mangled name in the
+/// Itanium C++ ABI).
+fn names_operator_new(path: &Path) -> bool {
+    const NAME: &[u8] = b"_Znwm\0";
+    std::fs::read(path).is_ok_and(|bytes| bytes.windows(NAME.len()).any(|part| part == NAME))
+}
+
+/// Paths as the policy holds them.
+fn texts(paths: &[PathBuf]) -> Result<String, SessionError> {
+    let texts = paths.iter().map(|path| text(path));
+    Ok(texts.collect::<Result<Vec<_>, _>>()?.join(":"))
 }
 
 /// The program's environment, but for what is preloaded.

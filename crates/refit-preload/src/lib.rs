@@ -1,14 +1,39 @@
-//! The library that goes beneath a program, and the spawner of measured runs, as
-//! bytes. The C sources lie in `sync/` and `spawn/`.
+//! The libraries that go beneath a program, and the spawner of measured runs, as
+//! bytes. The C sources lie in `sync/`, `heap/`, `heap_new/` and `spawn/`.
 
-/// `librefit-sync.so`: a shared object for x86-64 glibc and musl.
-pub static LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/librefit-sync.so"));
+/// A shared object for x86-64 glibc and musl.
+#[derive(Clone, Copy, Debug)]
+pub struct Library {
+    /// The file name under which it is placed.
+    pub name: &'static str,
+    /// What the file contains.
+    pub bytes: &'static [u8],
+}
 
-/// The file name under which the library is placed.
-pub const LIBRARY_NAME: &str = "librefit-sync.so";
+/// Counts, answers and delays durability calls, and follows the program into what it
+/// starts.
+pub static SYNC: Library = Library {
+    name: "librefit-sync.so",
+    bytes: include_bytes!(concat!(env!("OUT_DIR"), "/librefit-sync.so")),
+};
 
-/// A hash of the library in 16 hexadecimal digits: names the directory that it
-/// is placed in, so that two versions of refit never share one.
+/// Counts what malloc gives out.
+pub static HEAP: Library = Library {
+    name: "librefit-heap.so",
+    bytes: include_bytes!(concat!(env!("OUT_DIR"), "/librefit-heap.so")),
+};
+
+/// Counts what the C++ operators of an allocator give out, for [`HEAP`].
+pub static HEAP_NEW: Library = Library {
+    name: "librefit-heap-new.so",
+    bytes: include_bytes!(concat!(env!("OUT_DIR"), "/librefit-heap-new.so")),
+};
+
+/// All of them.
+pub static LIBRARIES: [Library; 3] = [SYNC, HEAP, HEAP_NEW];
+
+/// A hash of the libraries in 16 hexadecimal digits: names the directory that they
+/// are placed in, so that two versions of refit never share one.
 pub const LIBRARY_HASH: &str = env!("REFIT_LIBRARY_HASH");
 
 /// A static program of one page, which starts the program of a measured run.

@@ -14,13 +14,18 @@
 static int visible_here(void)
 {
 	struct statfs fs;
-	const char *library = refit_policy_text(refit.policy->library);
-	if (prim_syscall(SYS_statfs, library, &fs, 0, 0) < 0 ||
+	char path[512];
+	/* All of ours lie in one directory. */
+	prim_copy(path, refit_policy_text(refit.policy->library), sizeof path);
+	char *end;
+	for (end = path; *end && *end != ':'; end++) {
+	}
+	*end = '\0';
+	if (prim_syscall(SYS_statfs, path, &fs, 0, 0) < 0 ||
 	    (fs.f_flags & ST_NOEXEC_FLAG)) {
 		return 0;
 	}
-	char path[512];
-	char *end = prim_copy(path, refit_policy_text(refit.policy->session),
+	end = prim_copy(path, refit_policy_text(refit.policy->session),
 			      sizeof path - 8);
 	prim_copy(end, "/policy", 8);
 	return prim_syscall(SYS_faccessat, AT_FDCWD, path, R_OK, 0) == 0;

@@ -44,7 +44,7 @@ static int holds_address(struct dl_phdr_info *object, size_t size, void *argumen
 
 /* Whether one object holds both. Not by dladdr, which reads every symbol of the
  * C library: 0.03 ms for each program that is started. */
-static int same_object(const void *one, const void *other)
+int refit_same_object(const void *one, const void *other)
 {
 	struct object_search first = {.address = one};
 	struct object_search second = {.address = other};
@@ -77,7 +77,7 @@ void refit_find_next(void)
 	refit_find_dlopen();
 	refit_next.foreign_execvp =
 		refit_next.execvp && refit_next.execvpe &&
-		!same_object(*(void **)&refit_next.execvp,
+		!refit_same_object(*(void **)&refit_next.execvp,
 			     *(void **)&refit_next.execvpe);
 	/* Takes the message about what was not found: the program would read
 	 * it as one about a call of its own. */
@@ -91,7 +91,7 @@ void refit_find_next(void)
 static void *in_scope(void *scope, const char *name)
 {
 	void *found = dlsym(scope, name);
-	return found && !same_object(found, &refit_next) ? found : NULL;
+	return found && !refit_same_object(found, &refit_next) ? found : NULL;
 }
 
 void refit_find_later(const void *caller)

@@ -85,6 +85,9 @@ struct refit_next {
 
 extern struct refit_next refit_next;
 
+/* Whether one loaded object holds both addresses. */
+int refit_same_object(const void *one, const void *other);
+
 /* Looks all of them up, unless that was done before. */
 void refit_find_next(void);
 

@@ -178,8 +178,8 @@ struct refit_policy {
 	uint32_t flags;
 	uint32_t rule_count;
 	/* Offsets into text, each a NUL-terminated string. */
-	uint32_t library;  /* path of this library */
-	uint32_t preloads; /* refit's further LD_PRELOAD entries, ':' between */
+	uint32_t library;  /* refit's own LD_PRELOAD entries, ':' between */
+	uint32_t preloads; /* what refit adds further, the same */
 	uint32_t session;  /* path of the session directory */
 	uint32_t env;      /* NAME=VALUE strings, ended by an empty one */
 	/* How many seccomp filters the program has at its start, refit's own

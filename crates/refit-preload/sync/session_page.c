@@ -2,11 +2,11 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/shm.h>
 #include <sys/stat.h>
 
 #include "prim.h"
+#include "session_file.h"
 
 static void *map(long fd, size_t size, int protection)
 {
@@ -46,53 +46,10 @@ const struct refit_policy *refit_map_policy(const char *session)
 	return policy;
 }
 
-static char *put_hex(char *to, uint64_t n)
-{
-	for (int shift = 60; shift >= 0; shift -= 4) {
-		*to++ = "0123456789abcdef"[(n >> shift) & 15];
-	}
-	return to;
-}
-
-/* The image file has a name that nobody can guess or take first, no other user
- * can open it, and every page is allocated now, so that a full file system can
- * never become a SIGBUS in the program. */
 struct refit_image *refit_map_image(const char *session)
 {
-	struct rlimit most;
-	/* Beyond it fallocate would raise SIGXFSZ, which kills. */
-	if (prim_syscall(SYS_prlimit64, 0, RLIMIT_FSIZE, NULL, &most) < 0 ||
-	    most.rlim_cur < sizeof(struct refit_image)) {
-		return NULL;
-	}
-	char path[512];
-	uint64_t random[2] = {0, 0};
-	if (prim_syscall(SYS_getrandom, random, sizeof random,
-			 1 /* GRND_NONBLOCK */, 0) != sizeof random) {
-		random[0] = prim_clock_ns();
-		random[1] = (uint64_t)(uintptr_t)path;
-	}
-	char *end = prim_copy(path, session, sizeof path - 64);
-	end = prim_copy(end, "/images/", 9);
-	end = put_hex(end, random[0]);
-	end = put_hex(end, random[1]);
-	*end = '\0';
-	long fd = prim_syscall(SYS_openat, AT_FDCWD, path,
-			       O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW |
-				       O_CLOEXEC,
-			       0600);
-	if (fd < 0) {
-		return NULL;
-	}
-	struct refit_image *image = NULL;
-	if (prim_syscall(SYS_fallocate, fd, 0, 0, sizeof *image) == 0) {
-		image = map(fd, sizeof *image, PROT_READ | PROT_WRITE);
-	}
-	if (!image) {
-		prim_syscall(SYS_unlinkat, AT_FDCWD, path, 0, 0);
-	}
-	prim_syscall(SYS_close, fd, 0, 0, 0);
-	return image;
+	size_t size = sizeof(struct refit_image);
+	return refit_map_session_file(session, size, size);
 }
 
 struct refit_event_ring *refit_map_event_ring(int id)

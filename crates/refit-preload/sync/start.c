@@ -16,9 +16,9 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <link.h>
-#include <sys/auxv.h>
 
 #include "decision.h"
+#include "executable.h"
 #include "filter.h"
 #include "next.h"
 #include "own_seccomp.h"
@@ -41,61 +41,6 @@ extern int __register_atfork(void (*)(void), void (*)(void), void (*)(void),
 extern int pthread_atfork(void (*)(void), void (*)(void), void (*)(void))
 	__attribute__((weak));
 extern void *__dso_handle __attribute__((visibility("hidden")));
-/* /proc/self/exe, so that a script matches its interpreter. In a chroot without
- * /proc the kernel's AT_EXECFN will do, unless that is a script's name. */
-static void find_executable(char *to, size_t size)
-{
-	long n = prim_syscall(SYS_readlinkat, AT_FDCWD, "/proc/self/exe", to,
-			      size - 1);
-	if (n > 0) {
-		to[n] = '\0';
-		return;
-	}
-	to[0] = '\0';
-	const char *name = (const char *)getauxval(AT_EXECFN);
-	if (!name) {
-		return;
-	}
-	char magic[4] = "";
-	long fd = prim_syscall(SYS_openat, AT_FDCWD, name,
-			       O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);
-	if (fd >= 0) {
-		prim_syscall(SYS_read, fd, magic, 4, 0);
-		prim_syscall(SYS_close, fd, 0, 0, 0);
-	}
-	if (magic[0] == 0x7f && magic[1] == 'E') {
-		prim_copy(to, name, size);
-	}
-}
-
-struct owner_search {
-	uintptr_t address;
-	struct refit_image *image;
-	int is_program;
-};
-
-static int is_owner(struct dl_phdr_info *object, size_t size, void *argument)
-{
-	(void)size;
-	struct owner_search *search = argument;
-	for (unsigned i = 0; i < object->dlpi_phnum; i++) {
-		const ElfW(Phdr) *part = &object->dlpi_phdr[i];
-		uintptr_t start = object->dlpi_addr + part->p_vaddr;
-		if (part->p_type == PT_LOAD && search->address >= start &&
-		    search->address - start < part->p_memsz) {
-			struct refit_image *image = search->image;
-			/* The program itself has no name here. */
-			search->is_program = !object->dlpi_name[0];
-			const char *name = search->is_program
-						   ? image->executable
-						   : object->dlpi_name;
-			prim_copy(image->malloc_object, name,
-				  sizeof image->malloc_object);
-			return 1;
-		}
-	}
-	return 0;
-}
 
 /* An executable at a fixed address that takes the address of malloc has this
  * function's address in its own linkage table (ELF x86-64 psABI, "Function
@@ -109,19 +54,25 @@ static int is_undefined(void *address)
 	       symbol && symbol->st_shndx == SHN_UNDEF;
 }
 
-/* Not by dladdr, which reads every symbol of the C library: 0.1 ms for each
- * program that is started. */
+/* The heap library, where it was preloaded too: the allocator beneath it. */
+extern void *refit_heap_malloc_beneath(void) __attribute__((weak));
+
 static void find_malloc(struct refit_image *image)
 {
-	void *address = dlsym(RTLD_DEFAULT, "malloc");
-	struct owner_search search = {(uintptr_t)address, image, 0};
-	if (!address || !dl_iterate_phdr(is_owner, &search) ||
-	    !search.is_program || !is_undefined(address)) {
-		return;
+	void *malloc = dlsym(RTLD_DEFAULT, "malloc");
+	char *to = image->malloc_object;
+	size_t size = sizeof image->malloc_object;
+	if (refit_name_object(malloc, image->executable, to, size) &&
+	    is_undefined(malloc)) {
+		/* All other objects come after us. */
+		malloc = dlsym(RTLD_NEXT, "malloc");
+		refit_name_object(malloc, image->executable, to, size);
 	}
-	/* All other objects come after us. */
-	search.address = (uintptr_t)dlsym(RTLD_NEXT, "malloc");
-	dl_iterate_phdr(is_owner, &search);
+	if (refit_heap_malloc_beneath &&
+	    refit_same_object(malloc, (void *)refit_heap_malloc_beneath)) {
+		refit_name_object(refit_heap_malloc_beneath(),
+				  image->executable, to, size);
+	}
 }
 
 /* Under a filter that answers every sync with 0 (systemd-nspawn
@@ -173,14 +124,38 @@ static void start_to_count(const char *session, const char *exe)
 	}
 }
 
+static const char *session_directory(void)
+{
+	const char *session = prim_env(environ, "REFIT_SESSION=");
+	return session && session[0] == '/' ? session : NULL;
+}
+
+/* Looked at once: it takes 18 us. */
+static int inherits_seccomp(const char *session)
+{
+	static int looked, inherits;
+	if (!looked) {
+		refit_find_next();
+		inherits = refit_inherits_seccomp(session);
+		looked = 1;
+	}
+	return inherits;
+}
+
+/* For the heap library, whose constructor may run before ours. */
+EXPORT int refit_sync_has_own_seccomp(void);
+
+int refit_sync_has_own_seccomp(void)
+{
+	const char *session = session_directory();
+	return refit.own_seccomp || (session && inherits_seccomp(session));
+}
+
 __attribute__((constructor)) static void construct(void)
 {
 	refit_find_next();
-	const char *session = prim_env(environ, "REFIT_SESSION=");
-	if (!session || session[0] != '/') {
-		return;
-	}
-	if (refit_inherits_seccomp(session)) {
+	const char *session = session_directory();
+	if (!session || inherits_seccomp(session)) {
 		return;
 	}
 	refit.policy = refit_map_policy(session);
@@ -188,7 +163,7 @@ __attribute__((constructor)) static void construct(void)
 		return;
 	}
 	char exe[256];
-	find_executable(exe, sizeof exe);
+	refit_find_executable(exe, sizeof exe);
 	prim_copy(refit.name, prim_basename(exe), sizeof refit.name);
 	refit.event_ring = refit_map_event_ring(refit.policy->disk.event_ring);
 	if (refit.event_ring) {

@@ -1,5 +1,6 @@
 //! What is printed after a run: what waited, what was swapped, what was not reached.
 
+mod heap;
 mod waits;
 mod witness;
 
@@ -30,6 +31,11 @@ pub fn run_summary(report: &RunReport) -> String {
     } else {
         swapped(report, &mut lines);
     }
+    report
+        .run
+        .heap
+        .iter()
+        .for_each(|heap| heap::lines(heap, &mut lines));
     lines.extend(witness::lines(report));
     lines.extend(coverage::lines(report));
     lines.iter().fold(String::new(), |mut all, line| {
@@ -334,6 +340,7 @@ mod tests {
                 totals,
                 executables,
                 survivors: Vec::new(),
+                heap: None,
                 witness: None,
             },
         }

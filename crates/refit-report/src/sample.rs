@@ -270,6 +270,7 @@ fn run(variant: &str, wall_ns: u64) -> Run {
         totals: totals.into_iter().filter(|_| variant != "bare").collect(),
         executables: Vec::new(),
         survivors: Vec::new(),
+        heap: None,
         witness: None,
     }
 }

@@ -48,6 +48,9 @@ pub use refit_meter::{
     Witness, Witnessed, memory_available, memory_sample, process_name, top_of, tree_usage,
     uses_directory,
 };
+pub use refit_session::heap::{
+    ExecutableHeap, HeapReport, HeapSize, LargestHeap, SizeClass, UncountedHeap,
+};
 pub use refit_session::{
     Calls, DirectoryReport, EventRing, ExecutableReport, OPENING, Trace, UnreachedProgram,
     calls_by_kind, is_tmpfs, names::OwnName, open_own, printable,

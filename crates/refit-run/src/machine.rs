@@ -4,10 +4,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use refit_launch::allocator::{KNOWN, Known, find};
-use refit_launch::library::{is_noexec, place_library, test_load};
+use refit_launch::library::{is_noexec, place_libraries, test_load};
 use refit_launch::seccomp::{Right, kernel_suffices, right};
 use refit_launch::thp::system_mode;
-use refit_session::{base, is_tmpfs};
+use refit_session::{SYNC, base, is_tmpfs};
 
 /// What was found.
 #[derive(Debug)]
@@ -53,9 +53,11 @@ impl Machine {
     #[must_use]
     pub fn look(allocator_dir: Option<&Path>) -> Machine {
         let uname = rustix::system::uname();
-        let library = place_library();
+        let directory = place_libraries();
+        let library = directory.map(|directory| directory.join(SYNC.name));
         let loads = library.as_ref().ok().map(|library| {
-            test_load(library, std::slice::from_ref(library)).map_err(|error| error.to_string())
+            let directory = library.parent().expect("it lies in one");
+            test_load(directory, std::slice::from_ref(library)).map_err(|error| error.to_string())
         });
         let session = base();
         let allocators = KNOWN.into_iter().map(|known| {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use refit_knobs::{AllocatorKind, Class, Disk, Launch, Setting, Settings};
 use refit_launch::Usage;
 use refit_meter::{Pressure, Testimony};
+use refit_session::heap::HeapReport;
 use refit_session::{Calls, ExecutableReport, OPENING, sum};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -88,6 +89,9 @@ pub struct Run {
     pub executables: Vec<ExecutableReport>,
     /// Processes of the program that outlive the run.
     pub survivors: Vec<Survivor>,
+    /// What was counted of the heap; `None` where it was not asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub heap: Option<HeapReport>,
     /// What the kernel saw; `None` where it was not asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub witness: Option<Testimony>,
@@ -114,6 +118,7 @@ impl Run {
                     executable: executable.clone(),
                 })
                 .collect(),
+            heap: None,
             witness: None,
         }
     }
@@ -133,6 +138,7 @@ impl Run {
             totals: BTreeMap::new(),
             executables: Vec::new(),
             survivors: Vec::new(),
+            heap: None,
             witness: None,
         }
     }

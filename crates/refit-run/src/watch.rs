@@ -20,6 +20,8 @@ pub struct Watch {
     scopes: Vec<Option<String>>,
     seccomp: Seccomp,
     pressure: Option<Pressure>,
+    /// The program counts what malloc gives out.
+    heap: bool,
     /// The witness, or why there is none.
     witness: Option<Result<Witness, String>>,
 }
@@ -45,6 +47,7 @@ impl Watch {
             scopes: prepared.scopes.clone(),
             seccomp: prepared.seccomp.clone(),
             pressure: pressure.then(Pressure::now).flatten(),
+            heap: prepared.heap,
             witness: None,
         }
     }
@@ -107,6 +110,7 @@ impl Watch {
             pressure,
         };
         Run {
+            heap: self.heap.then(|| self.collector.heap()),
             witness: self.testimony(session),
             ..self.record(exit, metrics)
         }

@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use rustix::process::geteuid;
 
 use crate::collected::Collected;
-use crate::directory::{image_files, open_image};
+use crate::directory::{heap_files, image_files, open_image};
+use crate::heap::{CountedHeap, HeapImage, HeapReport};
 use crate::image::{IMAGE_SIZE, Image};
 use crate::living::living;
 use crate::sys::lease::{Holders, is_held};
@@ -21,6 +22,7 @@ const FOLD_ABOVE: usize = 64;
 pub struct Collector {
     images: PathBuf,
     collected: Collected,
+    heap: CountedHeap,
     /// Users whom a program of the tree became.
     users: BTreeSet<u32>,
     /// A program that refit did not reach may have become anybody.
@@ -61,6 +63,7 @@ impl Collector {
     /// Folds the files of the dead into the total and removes them, when there
     /// are many: a build starts thousands of programs.
     pub fn fold_dead(&mut self) {
+        self.fold_dead_heaps();
         let files: Vec<PathBuf> = image_files(&self.images).collect();
         if files.len() <= FOLD_ABOVE {
             return;
@@ -75,6 +78,42 @@ impl Collector {
                 self.add(image, Vec::new());
             }
         }
+    }
+
+    fn fold_dead_heaps(&mut self) {
+        let files: Vec<PathBuf> = heap_files(&self.images).collect();
+        if files.len() <= FOLD_ABOVE {
+            return;
+        }
+        for path in self.of_the_tree(files).0 {
+            if let Some((file, _)) = open_image(&path)
+                && !is_held(&file, Holders::Writers)
+                && let Some(image) = HeapImage::read(&file)
+                && fs::remove_file(&path).is_ok()
+            {
+                self.heap.add(image);
+            }
+        }
+    }
+
+    /// The heaps of the processes that are there now, and of those that ended.
+    fn heap_images(&mut self) -> Vec<HeapImage> {
+        let files = heap_files(&self.images).collect();
+        let ours = self.of_the_tree(files).0;
+        let files = ours.iter().filter_map(|path| open_image(path));
+        files
+            .filter_map(|(file, _)| HeapImage::read(&file))
+            .collect()
+    }
+
+    /// What was counted of heaps so far.
+    #[must_use]
+    pub fn heap(&self) -> HeapReport {
+        let mut all = self.clone();
+        for image in all.heap_images() {
+            all.heap.add(image);
+        }
+        all.heap.report()
     }
 
     /// Separates the files of users that no process of the tree became: any user

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use rustix::fs::{FlockOperation, flock};
 use rustix::process::{Pid, geteuid, test_kill_process};
 
+use crate::heap::file::HEAP_SIZE;
 use crate::image::IMAGE_SIZE;
 use crate::names::OwnName;
 use crate::policy::Policy;
@@ -281,7 +282,7 @@ pub fn open_own(path: &Path) -> Option<File> {
         .then_some(file)
 }
 
-/// Opens an image file, and returns its owner. Links and pipes that another user may
+/// Opens a report of a process, and returns its owner. Links and pipes that another user may
 /// have put there are not followed.
 pub(crate) fn open_image(path: &Path) -> Option<(File, u32)> {
     let file = File::options()
@@ -290,17 +291,27 @@ pub(crate) fn open_image(path: &Path) -> Option<(File, u32)> {
         .open(path)
         .ok()?;
     let meta = file.metadata().ok()?;
-    (meta.is_file() && meta.size() == IMAGE_SIZE as u64).then(|| (file, meta.uid()))
+    let is_report = meta.is_file() && [IMAGE_SIZE as u64, HEAP_SIZE].contains(&meta.size());
+    is_report.then(|| (file, meta.uid()))
 }
 
 /// The files in a session's `images` that may be reports. Each user has a number of
 /// their own, so that nobody's files hide those of another user.
 pub(crate) fn image_files(images: &Path) -> impl Iterator<Item = PathBuf> + use<> {
+    files_of_size(images, IMAGE_SIZE as u64)
+}
+
+/// The same of those that the heap library made.
+pub(crate) fn heap_files(images: &Path) -> impl Iterator<Item = PathBuf> + use<> {
+    files_of_size(images, HEAP_SIZE)
+}
+
+fn files_of_size(images: &Path, size: u64) -> impl Iterator<Item = PathBuf> + use<> {
     let mut of_user: HashMap<u32, usize> = HashMap::new();
     let entries = fs::read_dir(images).into_iter().flatten().flatten();
     entries.filter_map(move |entry| {
         let about = entry.metadata().ok()?;
-        if !about.is_file() || about.size() != IMAGE_SIZE as u64 {
+        if !about.is_file() || about.size() != size {
             return None;
         }
         let count = of_user.entry(about.uid()).or_default();

@@ -2,7 +2,7 @@
 //! with its policy page and image files ([`Session`], [`Policy`], [`Image`]), the
 //! ring of traced calls ([`EventRing`], [`Trace`]), and what the guardian counts.
 //!
-//! The C side of the page is `sync/session.h` of refit-preload.
+//! The C side is `sync/session.h` and `heap/heap_page.h` of refit-preload.
 
 mod calls;
 mod collected;
@@ -10,6 +10,7 @@ mod collector;
 mod directory;
 mod event;
 pub mod guardian;
+pub mod heap;
 mod image;
 mod layout;
 mod living;
@@ -41,6 +42,6 @@ pub use policy::{
 pub use printable::printable;
 pub use regular_file::open_regular;
 // The library and the page are of one version: who places the one writes the other.
-pub use refit_preload::{LIBRARY, LIBRARY_HASH, LIBRARY_NAME, SPAWNER};
+pub use refit_preload::{HEAP, HEAP_NEW, LIBRARIES, LIBRARY_HASH, SPAWNER, SYNC};
 pub use sys::event_ring::EventRing;
 pub use trace::Trace;

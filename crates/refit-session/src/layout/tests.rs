@@ -1,5 +1,6 @@
-//! The header and its mirror compared: every number, offset, size and text of
-//! `sync/session.h`, as a compiler has them, with those of this crate.
+//! The headers and their mirrors compared: every number, offset, size and text of
+//! `sync/session.h` and `heap/heap_page.h`, as a compiler has them, with those of this
+//! crate.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,6 +9,7 @@ use std::path::Path;
 use std::process::Command;
 
 use super::*;
+use crate::heap::layout as heap;
 use crate::image::*;
 use crate::page::*;
 use crate::policy::*;
@@ -18,11 +20,11 @@ use crate::sys::lease::no_other_starts;
 type Table = BTreeMap<String, String>;
 
 fn header() -> String {
-    let path = concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/../refit-preload/sync/session.h"
-    );
-    fs::read_to_string(path).unwrap()
+    let headers = ["sync/session.h", "heap/heap_page.h"].map(|name| {
+        let libraries = Path::new(env!("CARGO_MANIFEST_DIR")).join("../refit-preload");
+        fs::read_to_string(libraries.join(name)).unwrap()
+    });
+    headers.concat()
 }
 
 fn size_of_field<T, F>(_: impl Fn(&T) -> &F) -> usize {
@@ -77,6 +79,21 @@ fn mirror() -> Table {
             not_delayed matched rings_unseen executable malloc_object users unreached directories slots
         }
     }
+    structs! { table:
+        "refit_heap_class" heap::CClass { allocations frees requested usable }
+        "refit_heap_slot" heap::CSlot {
+            is_shared allocated pending_requested pending_usable pending_blocks pad classes
+        }
+        "refit_heap_size" heap::CSize { requested usable blocks }
+        "refit_heap_region" heap::CRegion { at size }
+        "refit_heap_process" heap::CProcess {
+            pid forked slots_used inherited unknown_frees untracked vanished live peak regions
+        }
+        "refit_heap_ended" heap::CEnded { processes allocations frees allocated live peak }
+        "refit_heap_header" heap::CHeader {
+            magic flags lost forked ended executable malloc_object
+        }
+    }
     let fails = |when| written(Some(Disk::Fail { error: 5, when })).1;
     let numbers = [
         ("REFIT_MAGIC", MAGIC),
@@ -129,6 +146,20 @@ fn mirror() -> Table {
         ("REFIT_IMAGE_SHARED_SLOT", IMAGE_SHARED_SLOT.into()),
         ("REFIT_IMAGE_NO_EVENT_RING", IMAGE_NO_EVENT_RING.into()),
         ("REFIT_IMAGE_UNFILTERED", IMAGE_UNFILTERED.into()),
+        ("REFIT_HEAP_MAGIC", heap::MAGIC),
+        ("REFIT_HEAP_PAGE", heap::PAGE as u64),
+        ("REFIT_HEAP_CLASSES", heap::CLASSES as u64),
+        ("REFIT_HEAP_SLOTS", heap::SLOTS as u64),
+        ("REFIT_HEAP_PROCESSES", heap::PROCESSES as u64),
+        ("REFIT_HEAP_REGIONS", heap::REGIONS as u64),
+        ("REFIT_HEAP_FINE_CLASSES", heap::FINE_CLASSES as u64),
+        ("REFIT_HEAP_FINE_BYTES", heap::FINE_BYTES),
+        ("REFIT_HEAP_LAG", heap::LAG),
+        ("REFIT_HEAP_OTHER_MALLOC", heap::OTHER_MALLOC.into()),
+        ("REFIT_HEAP_NO_USABLE", heap::NO_USABLE.into()),
+        ("REFIT_HEAP_LIMITED", heap::LIMITED.into()),
+        ("REFIT_HEAP_OLD_KERNEL", heap::OLD_KERNEL.into()),
+        ("REFIT_HEAP_NEW_UNSEEN", heap::NEW_UNSEEN.into()),
         // This crate reads no entry but a valid one.
         ("REFIT_ENTRY_FREE", 0),
         ("REFIT_ENTRY_CLAIMED", 1),

@@ -47,6 +47,11 @@ pub struct RunArgs {
     #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     pub json: Option<PathBuf>,
 
+    /// Count what malloc gives out, exactly: live bytes as requested and as usable,
+    /// blocks, size classes (docs/memory.md)
+    #[arg(long, help_heading = OUTPUT)]
+    pub heap: bool,
+
     /// Write each sync call to FILE as it is made, one JSON line each
     #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     pub trace_sync: Option<PathBuf>,

@@ -71,6 +71,9 @@ fn plan(args: RunArgs) -> Result<Option<Plan>> {
             .collect();
         bail!("no command to run\n  write it after `--`: refit run {typed}-- COMMAND");
     }
+    if args.heap && args.quiet && args.json.is_none() {
+        bail!("--heap has nowhere to report\n  leave --quiet out, or add --json FILE");
+    }
     let json = args.json.as_deref().map(ResultFile::create).transpose();
     let trace = args.trace_sync.as_deref().map(stream).transpose();
     Ok(Some(Plan {
@@ -95,6 +98,7 @@ fn start(mut plan: Plan) -> Result<ExitCode> {
         follow_env: !plan.args.no_follow_env,
         allocator_dir: plan.args.allocator_dir.clone(),
         trace: plan.trace.is_some(),
+        heap: plan.args.heap,
         reach: plan.args.reach.reach(),
         seed: plan.args.seed.unwrap_or_else(crate::cli::new_seed),
         ..Options::default()

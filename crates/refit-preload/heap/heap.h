@@ -1,0 +1,34 @@
+/* The state of the library. */
+#ifndef REFIT_HEAP_H
+#define REFIT_HEAP_H
+
+#include <stddef.h>
+
+enum refit_heap_state {
+	REFIT_HEAP_NEW,     /* nothing was called yet */
+	REFIT_HEAP_FINDING, /* the allocator beneath is being looked up, or it
+			     * is found out whether calls come to us */
+	REFIT_HEAP_OFF,     /* calls are passed on, and nothing else */
+	REFIT_HEAP_COUNTING,
+};
+
+extern int refit_heap_state;
+
+/* Leaves the state REFIT_HEAP_NEW. */
+void refit_heap_begin(void);
+
+/* Whether the address space of the program is limited: then it would lack what
+ * the counting takes. */
+int refit_heap_is_limited(void);
+
+/* For the library of the C++ operators: whether a function is of the object that
+ * malloc is of; a block was given out, or is about to be taken back. What malloc
+ * has counted already is left alone. */
+int refit_heap_is_of_allocator(const void *function);
+void refit_heap_note(void *block, size_t size);
+void refit_heap_forget(void *block);
+
+/* For the sync library: the allocator's malloc. */
+void *refit_heap_malloc_beneath(void);
+
+#endif

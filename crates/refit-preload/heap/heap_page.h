@@ -1,0 +1,106 @@
+/* What the heap library and refit share: one file for each exec'ed image, in the
+ * images directory of the session (sync/session.h), told apart by its size. The
+ * image makes and maps it; refit only reads it, and trusts nothing in it.
+ *
+ * Each process of the image has a block. Its counters are kept twice: in private
+ * memory, which a forked child inherits as it was at the fork, and here, where
+ * they outlive the process. The file is sparse: a page is allocated before it is
+ * first written.
+ *
+ * src/heap/layout.rs of refit-session mirrors all of it; a test compares every
+ * name, offset, size and number.
+ */
+#ifndef REFIT_HEAP_PAGE_H
+#define REFIT_HEAP_PAGE_H
+
+#include <stdint.h>
+
+#define REFIT_HEAP_MAGIC 0x3170616568746672ull /* "rftheap1" in memory order */
+
+#define REFIT_HEAP_PAGE 4096
+#define REFIT_HEAP_CLASSES 126
+/* Slot 0 holds what was inherited at a fork, and belongs to all threads that
+ * found no other; each of the others to one thread. */
+#define REFIT_HEAP_SLOTS 31
+#define REFIT_HEAP_PROCESSES 256
+#define REFIT_HEAP_REGIONS 24
+
+/* Requests up to 512 bytes in steps of 8, then four classes for each doubling;
+ * the last one has no end. */
+#define REFIT_HEAP_FINE_CLASSES 64
+#define REFIT_HEAP_FINE_BYTES 512
+
+struct refit_heap_class {
+	uint64_t allocations; /* ever made */
+	uint64_t frees;
+	uint64_t requested; /* bytes, live */
+	uint64_t usable;    /* bytes, live: malloc_usable_size(3) */
+};
+
+struct refit_heap_slot {
+	uint64_t is_shared; /* by threads */
+	uint64_t allocated; /* bytes ever requested */
+	/* Not yet added to the live size of the process; private memory only. */
+	uint64_t pending_requested;
+	uint64_t pending_usable;
+	uint64_t pending_blocks;
+	uint64_t pad[3];
+	struct refit_heap_class classes[REFIT_HEAP_CLASSES];
+};
+
+struct refit_heap_size {
+	uint64_t requested; /* bytes */
+	uint64_t usable;    /* bytes */
+	uint64_t blocks;
+};
+
+/* Memory of the library's own in the process. */
+struct refit_heap_region {
+	uint64_t at;
+	uint64_t size; /* bytes of address space; 0: none */
+};
+
+struct refit_heap_process {
+	uint32_t pid; /* 0: free */
+	uint32_t forked; /* from a process of the same image */
+	uint64_t slots_used; /* no slot from here on was ever used */
+	uint64_t inherited;  /* blocks at the fork, counted as negative frees */
+	uint64_t unknown_frees; /* of blocks that were never counted */
+	uint64_t untracked; /* blocks that could not be counted */
+	uint64_t vanished; /* whose address was given out again */
+	struct refit_heap_size live; /* exact to REFIT_HEAP_LAG for each thread */
+	struct refit_heap_size peak; /* of the usable bytes, the same */
+	struct refit_heap_region regions[REFIT_HEAP_REGIONS];
+};
+
+#define REFIT_HEAP_LAG 4096 /* bytes */
+
+/* Processes whose block another one has taken over. */
+struct refit_heap_ended {
+	uint64_t processes;
+	uint64_t allocations;
+	uint64_t frees;
+	uint64_t allocated;
+	struct refit_heap_size live; /* at their end */
+	struct refit_heap_size peak; /* of the greatest of them */
+};
+
+enum {
+	REFIT_HEAP_OTHER_MALLOC = 1u << 0, /* the program has one of its own */
+	REFIT_HEAP_NO_USABLE = 1u << 1,    /* the allocator tells no sizes */
+	REFIT_HEAP_LIMITED = 1u << 2,      /* RLIMIT_AS or RLIMIT_DATA: off */
+	REFIT_HEAP_OLD_KERNEL = 1u << 3,   /* cannot tell forks apart: off */
+	REFIT_HEAP_NEW_UNSEEN = 1u << 4,   /* operator new bypasses malloc */
+};
+
+struct refit_heap_header {
+	uint64_t magic;
+	uint32_t flags;
+	uint32_t lost; /* forked processes that found no block */
+	uint64_t forked;
+	struct refit_heap_ended ended;
+	char executable[256];
+	char malloc_object[256]; /* that serves malloc */
+};
+
+#endif

@@ -1,0 +1,125 @@
+/* When the library is loaded: makes its file, or switches itself off. */
+#include <dlfcn.h>
+#include <sys/mman.h>
+
+#include "beneath.h"
+#include "counters.h"
+#include "early.h"
+#include "executable.h"
+#include "heap.h"
+#include "own_seccomp_of_sync.h"
+#include "session_file.h"
+
+/* As in beneath.c. */
+__asm__(".symver dlsym,dlsym@GLIBC_2.2.5");
+__asm__(".symver dlerror,dlerror@GLIBC_2.2.5");
+
+extern char **environ;
+
+/* The header, and of the first process its own page, slot 0 and the slot of its
+ * first thread: what every image needs. */
+#define ALLOCATED_AT_START ((size_t)4 * REFIT_HEAP_PAGE)
+
+static struct refit_heap_mark *map_mark(void)
+{
+	long at = prim_syscall6(SYS_mmap, 0, REFIT_HEAP_PAGE,
+				PROT_READ | PROT_WRITE,
+				MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if ((unsigned long)at > -4096ul) {
+		return NULL;
+	}
+	/* Linux 4.14 */
+	if (prim_syscall(SYS_madvise, at, REFIT_HEAP_PAGE,
+			 18 /* MADV_WIPEONFORK */, 0) != 0) {
+		prim_syscall(SYS_munmap, at, REFIT_HEAP_PAGE, 0, 0);
+		return NULL;
+	}
+	return (struct refit_heap_mark *)at;
+}
+
+static int set_state(int state)
+{
+	return __atomic_exchange_n(&refit_heap_state, state, __ATOMIC_ACQ_REL);
+}
+
+/* Whether the program's calls come to us: its own malloc would go before ours. The
+ * address alone does not tell, it may be that of a stub in the program. */
+static int malloc_is_ours(void)
+{
+	void *(*serves)(size_t);
+	void (*takes_back)(void *);
+	*(void **)&serves = dlsym(RTLD_DEFAULT, "malloc");
+	*(void **)&takes_back = dlsym(RTLD_DEFAULT, "free");
+	int before = set_state(REFIT_HEAP_FINDING);
+	void *block = serves ? serves(1) : NULL;
+	int is_ours = block && refit_is_early(block);
+	if (block && !is_ours && takes_back) {
+		takes_back(block);
+	}
+	set_state(before);
+	return is_ours;
+}
+
+/* Why this image is not counted, as a flag; 0: it is. */
+static uint32_t reason_against(void)
+{
+	if (!malloc_is_ours()) {
+		return REFIT_HEAP_OTHER_MALLOC;
+	}
+	return refit_heap_is_limited() ? REFIT_HEAP_LIMITED : 0;
+}
+
+/* What is not seen of an image that is counted. */
+static uint32_t gaps(void)
+{
+	struct refit_object allocator =
+		refit_object_of(*(void **)&refit_beneath.malloc);
+	uint32_t flags = 0;
+	if (refit_beneath.hides_usable) {
+		flags |= REFIT_HEAP_NO_USABLE;
+	}
+	if (refit_is_in(allocator, dlsym(RTLD_DEFAULT, "_Znwm"))) {
+		flags |= REFIT_HEAP_NEW_UNSEEN;
+	}
+	dlerror(); /* as in beneath.c */
+	return flags;
+}
+
+static uint32_t start_to_count(struct refit_heap_file *file)
+{
+	uint32_t reason = reason_against();
+	if (reason) {
+		return reason;
+	}
+	struct refit_heap_mark *mark = map_mark();
+	if (!mark) {
+		return REFIT_HEAP_OLD_KERNEL;
+	}
+	refit_heap_watch_threads();
+	refit_heap_publish(file, mark);
+	return gaps();
+}
+
+__attribute__((constructor)) static void construct(void)
+{
+	refit_heap_begin();
+	const char *session = prim_env(environ, "REFIT_SESSION=");
+	struct refit_heap_file *file =
+		session && session[0] == '/' && !refit_has_own_seccomp()
+			? refit_map_session_file(session, sizeof *file,
+						 ALLOCATED_AT_START)
+			: NULL;
+	if (!file) {
+		set_state(REFIT_HEAP_OFF);
+		return;
+	}
+	struct refit_heap_header *header = &file->header;
+	refit_find_executable(header->executable, sizeof header->executable);
+	refit_name_object(*(void **)&refit_beneath.malloc, header->executable,
+			  header->malloc_object, sizeof header->malloc_object);
+	header->flags = start_to_count(file);
+	if (!refit_heap.file) {
+		set_state(REFIT_HEAP_OFF);
+	}
+	__atomic_store_n(&header->magic, REFIT_HEAP_MAGIC, __ATOMIC_RELEASE);
+}

@@ -1,0 +1,13 @@
+/* Files that a process makes in the session, where refit reads them. */
+#ifndef REFIT_SESSION_FILE_H
+#define REFIT_SESSION_FILE_H
+
+#include <stddef.h>
+
+/* Makes a file of this size in the session's images and maps it, zeroed. Its first
+ * `allocated` bytes (at least 1) may be written at once; on a full file system the
+ * others could end the program with SIGBUS. NULL when it cannot be had. */
+void *refit_map_session_file(const char *session, size_t size,
+			     size_t allocated);
+
+#endif

@@ -1,0 +1,117 @@
+//! What malloc gave out: how much was live, and what the allocator's rounding took.
+
+use refit_run::{ExecutableHeap, HeapReport, HeapSize, SizeClass};
+
+use super::MOST;
+use crate::coverage::some;
+use crate::format::{bytes, file_name, number, plural};
+
+/// At most this many executables and size classes.
+const MOST_EXECUTABLES: usize = 3;
+const MOST_CLASSES: usize = 3;
+
+pub fn lines(heap: &HeapReport, lines: &mut Vec<String>) {
+    for executable in heap.executables.iter().take(MOST_EXECUTABLES) {
+        of_executable(executable, lines);
+    }
+    if heap.executables.len() > MOST_EXECUTABLES {
+        let more = heap.executables.len() - MOST_EXECUTABLES;
+        lines.push(format!(
+            "heap: {} more (--json names all)",
+            plural(more, "executable")
+        ));
+    }
+    if heap.executables.is_empty() {
+        lines.push("heap: unknown: no process was counted".to_owned());
+    }
+    let uncounted = heap.uncounted.iter().map(|one| {
+        let name = file_name(&one.executable);
+        format!("{name} ×{} ({})", number(one.processes), one.reason)
+    });
+    let uncounted: Vec<String> = uncounted.collect();
+    if !uncounted.is_empty() {
+        lines.push(format!("heap not counted: {}", some(&uncounted)));
+    }
+}
+
+fn of_executable(executable: &ExecutableHeap, lines: &mut Vec<String>) {
+    let largest = &executable.largest;
+    let name = file_name(&executable.executable);
+    let which = match executable.processes {
+        0 | 1 => String::new(),
+        n => format!(", the largest of {}", plural(n, "process")),
+    };
+    lines.push(format!(
+        "heap of {name}{which}: at its peak {}; at its end {}; {}, {} in all",
+        size(&largest.peak),
+        size(&largest.end),
+        plural(executable.allocations, "allocation"),
+        bytes(executable.allocated_bytes as f64)
+    ));
+    let wasteful = wasteful(&largest.classes);
+    if !wasteful.is_empty() {
+        lines.push(format!(
+            "  rounding at its end, the most first: {}",
+            wasteful.join(", ")
+        ));
+    }
+    let counts = [
+        (executable.untracked, "blocks not counted"),
+        (
+            executable.vanished,
+            "blocks freed by functions that are not seen",
+        ),
+    ];
+    let counts = counts.into_iter().filter(|(count, _)| *count > 0);
+    let gaps = counts
+        .map(|(count, what)| format!("{} {what}", number(count)))
+        .chain(executable.gaps.iter().take(MOST).cloned());
+    let gaps: Vec<String> = gaps.collect();
+    if !gaps.is_empty() {
+        lines.push(format!("  not exact: {}", gaps.join("; ")));
+    }
+}
+
+/// `1.2 MiB requested in 10,000 blocks, 1.4 MiB usable (14 % rounding)`.
+fn size(size: &HeapSize) -> String {
+    if size.blocks == 0 {
+        return "nothing".to_owned();
+    }
+    let share = 100.0 * size.internal_bytes() as f64 / size.usable_bytes.max(1) as f64;
+    format!(
+        "{} requested in {}, {} usable ({share:.0} % rounding)",
+        bytes(size.requested_bytes as f64),
+        plural(size.blocks, "block"),
+        bytes(size.usable_bytes as f64)
+    )
+}
+
+fn wasteful(classes: &[SizeClass]) -> Vec<String> {
+    let mut classes: Vec<&SizeClass> = classes.iter().collect();
+    classes.retain(|class| class.live.internal_bytes() >= 4096);
+    classes.sort_by_key(|class| std::cmp::Reverse(class.live.internal_bytes()));
+    let classes = classes.into_iter().take(MOST_CLASSES);
+    classes
+        .map(|class| {
+            format!(
+                "{} bytes ×{}: {} of {}",
+                range(class),
+                number(class.live.blocks),
+                bytes(class.live.internal_bytes() as f64),
+                bytes(class.live.usable_bytes as f64)
+            )
+        })
+        .collect()
+}
+
+/// `17–24`, in bytes.
+fn range(class: &SizeClass) -> String {
+    let from = match class.above_bytes {
+        0 => 0,
+        above => above + 1,
+    };
+    match class.up_to_bytes {
+        Some(to) => format!("{}–{}", number(from), number(to)),
+        None => format!("{} and more", number(from)),
+    }
+}

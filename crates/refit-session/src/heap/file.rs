@@ -1,0 +1,289 @@
+//! The heap file of one exec'ed image.
+
+use std::fs::File;
+use std::mem::{offset_of, size_of};
+use std::os::unix::fs::FileExt;
+
+use super::layout::{
+    CClass, CEnded, CHeader, CLASSES, CProcess, CRegion, CSize, CSlot, FINE_BYTES, FINE_CLASSES,
+    MAGIC, PAGE, PROCESSES, REGIONS, SLOTS,
+};
+use super::report::{HeapSize, SizeClass};
+use crate::layout::{field_size, get_text, get_u32, get_u64};
+
+/// Size of a heap file in bytes.
+pub(crate) const HEAP_SIZE: u64 = (PAGE + PROCESSES * BLOCK) as u64;
+
+/// A process and its slots.
+const BLOCK: usize = PAGE * (1 + SLOTS);
+
+/// Memory of the library's own in a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Region {
+    /// Its first address.
+    pub at: u64,
+    /// Bytes of address space.
+    pub size: u64,
+}
+
+/// What one process counted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HeapProcess {
+    /// As the process saw it.
+    pub pid: u32,
+    /// It was forked from another process of the image.
+    pub is_forked: bool,
+    /// Allocations that it made.
+    pub allocations: u64,
+    /// Blocks that it freed.
+    pub frees: u64,
+    /// Bytes that it ever requested.
+    pub allocated_bytes: u64,
+    /// What is live now.
+    pub live: HeapSize,
+    /// What was live when the most bytes were usable.
+    pub peak: HeapSize,
+    /// Frees of blocks that were never counted.
+    pub unknown_frees: u64,
+    /// Blocks that could not be counted.
+    pub untracked: u64,
+    /// Blocks that were freed by a function that is not seen.
+    pub vanished: u64,
+    /// Live blocks by requested size, smallest first; empty classes are left out.
+    pub classes: Vec<SizeClass>,
+    /// Memory of the library's own.
+    pub regions: Vec<Region>,
+}
+
+/// What the processes of one image counted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HeapImage {
+    /// See [`super::layout`].
+    pub flags: u32,
+    /// Forked processes that found no room.
+    pub lost: u64,
+    /// Path of the executable, empty when unknown.
+    pub executable: String,
+    /// The object that serves malloc.
+    pub malloc_object: String,
+    /// Sums of processes whose room another one has.
+    pub ended: Ended,
+    /// The others, that which was exec'ed first.
+    pub processes: Vec<HeapProcess>,
+}
+
+/// Processes whose room another one has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ended {
+    /// How many.
+    pub processes: u64,
+    /// Allocations that they made.
+    pub allocations: u64,
+    /// Blocks that they freed.
+    pub frees: u64,
+    /// Bytes that they requested.
+    pub allocated_bytes: u64,
+}
+
+fn size_at(bytes: &[u8], at: usize) -> HeapSize {
+    let field = |offset| get_u64(bytes, at + offset);
+    HeapSize {
+        requested_bytes: positive(field(offset_of!(CSize, requested))),
+        usable_bytes: positive(field(offset_of!(CSize, usable))),
+        blocks: positive(field(offset_of!(CSize, blocks))),
+    }
+}
+
+/// Sums of signed changes, modulo 2^64: what is below 0 was damaged, or is another
+/// thread's free that was counted before the allocation.
+fn positive(sum: u64) -> u64 {
+    u64::try_from(sum.cast_signed()).unwrap_or(0)
+}
+
+/// The requests of a class: more than the first, up to the second; 0 to 8 in the
+/// first class, and without end in the last.
+fn bounds(class: usize) -> (u64, Option<u64>) {
+    let end = |class: usize| {
+        if class < FINE_CLASSES {
+            8 * (class as u64 + 1)
+        } else {
+            let coarse = class - FINE_CLASSES;
+            let quarter = FINE_BYTES << (coarse / 4) >> 2;
+            quarter * (5 + (coarse % 4) as u64)
+        }
+    };
+    let from = class.checked_sub(1).map_or(0, end);
+    (from, (class + 1 < CLASSES).then(|| end(class)))
+}
+
+impl HeapImage {
+    /// Reads a heap file. Nothing in it is trusted: the program, or another user with
+    /// a file of his own, may have written anything.
+    ///
+    /// Returns `None` when it is not one, or its constructor has not finished.
+    #[must_use]
+    pub fn read(file: &File) -> Option<HeapImage> {
+        let header = page(file, 0)?;
+        if get_u64(&header, offset_of!(CHeader, magic)) != MAGIC {
+            return None;
+        }
+        let text = |at, size| get_text(&header, at, size);
+        let ended = offset_of!(CHeader, ended);
+        let ended = |field| get_u64(&header, ended + field);
+        let forks = get_u64(&header, offset_of!(CHeader, forked));
+        // The room is searched from its beginning: beyond that many there is none.
+        let most = usize::try_from(forks).map_or(PROCESSES, |forks| PROCESSES.min(forks + 1));
+        Some(HeapImage {
+            flags: get_u32(&header, offset_of!(CHeader, flags)),
+            lost: get_u32(&header, offset_of!(CHeader, lost)).into(),
+            executable: text(
+                offset_of!(CHeader, executable),
+                field_size(|header: &CHeader| &header.executable),
+            ),
+            malloc_object: text(
+                offset_of!(CHeader, malloc_object),
+                field_size(|header: &CHeader| &header.malloc_object),
+            ),
+            ended: Ended {
+                processes: ended(offset_of!(CEnded, processes)),
+                allocations: ended(offset_of!(CEnded, allocations)),
+                frees: ended(offset_of!(CEnded, frees)),
+                allocated_bytes: ended(offset_of!(CEnded, allocated)),
+            },
+            processes: (0..most)
+                .filter_map(|index| HeapProcess::read(file, index))
+                .collect(),
+        })
+    }
+}
+
+fn page(file: &File, number: usize) -> Option<[u8; PAGE]> {
+    let mut bytes = [0; PAGE];
+    file.read_exact_at(&mut bytes, (number * PAGE) as u64)
+        .ok()?;
+    Some(bytes)
+}
+
+impl HeapProcess {
+    fn read(file: &File, index: usize) -> Option<HeapProcess> {
+        let first = 1 + index * (1 + SLOTS);
+        let bytes = page(file, first)?;
+        let field = |at| get_u64(&bytes, at);
+        let pid = get_u32(&bytes, offset_of!(CProcess, pid));
+        if pid == 0 {
+            return None;
+        }
+        let used = field(offset_of!(CProcess, slots_used));
+        let used = usize::try_from(used).map_or(SLOTS, |used| used.min(SLOTS));
+        let inherited = field(offset_of!(CProcess, inherited));
+        let regions = (0..REGIONS).map(|i| {
+            let at = offset_of!(CProcess, regions) + i * size_of::<CRegion>();
+            Region {
+                at: field(at + offset_of!(CRegion, at)),
+                size: field(at + offset_of!(CRegion, size)),
+            }
+        });
+        let mut process = HeapProcess {
+            pid,
+            is_forked: get_u32(&bytes, offset_of!(CProcess, forked)) != 0,
+            peak: size_at(&bytes, offset_of!(CProcess, peak)),
+            unknown_frees: field(offset_of!(CProcess, unknown_frees)),
+            untracked: field(offset_of!(CProcess, untracked)),
+            vanished: field(offset_of!(CProcess, vanished)),
+            regions: regions.filter(|region| region.size > 0).collect(),
+            ..HeapProcess::default()
+        };
+        process.add_slots(file, first + 1, used, inherited);
+        Some(process)
+    }
+
+    /// Sums of what its threads counted.
+    fn add_slots(&mut self, file: &File, first: usize, used: usize, inherited: u64) {
+        let mut sums = [[0_u64; 4]; CLASSES];
+        for slot in (0..used).filter_map(|slot| page(file, first + slot)) {
+            let allocated = get_u64(&slot, offset_of!(CSlot, allocated));
+            self.allocated_bytes = self.allocated_bytes.wrapping_add(allocated);
+            for (class, sum) in sums.iter_mut().enumerate() {
+                let at = offset_of!(CSlot, classes) + class * size_of::<CClass>();
+                let fields = [
+                    offset_of!(CClass, allocations),
+                    offset_of!(CClass, frees),
+                    offset_of!(CClass, requested),
+                    offset_of!(CClass, usable),
+                ];
+                for (field, sum) in fields.into_iter().zip(sum) {
+                    *sum = sum.wrapping_add(get_u64(&slot, at + field));
+                }
+            }
+        }
+        self.frees = inherited;
+        for (class, [allocations, frees, requested, usable]) in sums.into_iter().enumerate() {
+            self.allocations = self.allocations.wrapping_add(allocations);
+            self.frees = self.frees.wrapping_add(frees);
+            let size = HeapSize {
+                requested_bytes: positive(requested),
+                usable_bytes: positive(usable),
+                blocks: positive(allocations.wrapping_sub(frees)),
+            };
+            self.live.add(size);
+            if allocations > 0 || size.blocks > 0 {
+                let (above_bytes, up_to_bytes) = bounds(class);
+                self.classes.push(SizeClass {
+                    above_bytes,
+                    up_to_bytes,
+                    allocations,
+                    live: size,
+                });
+            }
+        }
+        self.frees = positive(self.frees);
+        // What is pending in the threads is not in it.
+        if self.peak.usable_bytes < self.live.usable_bytes {
+            self.peak = self.live;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    #[test]
+    fn the_classes_meet_and_double_every_four() {
+        assert_eq!(bounds(0), (0, Some(8)));
+        assert_eq!(bounds(63), (504, Some(512)));
+        assert_eq!(bounds(64), (512, Some(640)));
+        assert_eq!(bounds(67), (896, Some(1024)));
+        assert_eq!(bounds(68), (1024, Some(1280)));
+        assert_eq!(bounds(CLASSES - 1), (20 << 20, None));
+        for class in 1..CLASSES {
+            assert_eq!(Some(bounds(class).0), bounds(class - 1).1);
+        }
+    }
+
+    #[test]
+    fn a_file_of_random_bytes_never_panics() {
+        let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+        let mut random = || {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            state
+        };
+        let mut file = tempfile::tempfile().unwrap();
+        let pages = 1 + 3 * (1 + SLOTS);
+        let bytes: Vec<u8> = (0..pages * PAGE).map(|_| random() as u8).collect();
+        file.write_all(&MAGIC.to_ne_bytes()).unwrap();
+        file.write_all(&bytes[8..]).unwrap();
+        file.set_len(HEAP_SIZE).unwrap();
+        let image = HeapImage::read(&file).unwrap();
+        assert_eq!(image.processes.len(), 3);
+        assert!(!image.executable.chars().any(char::is_control));
+        file.set_len(PAGE as u64).unwrap();
+        assert!(HeapImage::read(&file).unwrap().processes.is_empty());
+        file.set_len(100).unwrap();
+        assert_eq!(HeapImage::read(&file), None);
+    }
+}

@@ -1,0 +1,100 @@
+//! The structs as `heap/heap_page.h` of refit-preload lays them out: see
+//! [`crate::layout`].
+
+/// First eight bytes of a heap file.
+pub const MAGIC: u64 = 0x3170_6165_6874_6672;
+/// Bytes of a page; a header, a process and a slot have one each.
+pub const PAGE: usize = 4096;
+/// Size classes.
+pub const CLASSES: usize = 126;
+/// Slots of a process.
+pub const SLOTS: usize = 31;
+/// Processes of an image.
+pub const PROCESSES: usize = 256;
+/// Regions of the library's own memory.
+pub const REGIONS: usize = 24;
+/// Classes of 8 bytes each.
+pub const FINE_CLASSES: usize = 64;
+/// The largest request of those.
+pub const FINE_BYTES: u64 = 512;
+/// How far a peak may be off, for each thread, in bytes.
+#[cfg(test)]
+pub const LAG: u64 = 4096;
+
+/// The program has a malloc of its own, which goes before a preloaded one.
+pub const OTHER_MALLOC: u32 = 1;
+/// The allocator does not tell how much of a block is usable.
+pub const NO_USABLE: u32 = 2;
+/// The address space is limited.
+pub const LIMITED: u32 = 4;
+/// The kernel cannot wipe a page at fork.
+pub const OLD_KERNEL: u32 = 8;
+/// C++ operators of the allocator's own were not counted.
+pub const NEW_UNSEEN: u32 = 16;
+
+#[repr(C)]
+pub struct CClass {
+    pub allocations: u64,
+    pub frees: u64,
+    pub requested: u64,
+    pub usable: u64,
+}
+
+#[repr(C)]
+pub struct CSlot {
+    pub is_shared: u64,
+    pub allocated: u64,
+    pub pending_requested: u64,
+    pub pending_usable: u64,
+    pub pending_blocks: u64,
+    pub pad: [u64; 3],
+    pub classes: [CClass; CLASSES],
+}
+
+#[repr(C)]
+pub struct CSize {
+    pub requested: u64,
+    pub usable: u64,
+    pub blocks: u64,
+}
+
+#[repr(C)]
+pub struct CRegion {
+    pub at: u64,
+    pub size: u64,
+}
+
+#[repr(C)]
+pub struct CProcess {
+    pub pid: u32,
+    pub forked: u32,
+    pub slots_used: u64,
+    pub inherited: u64,
+    pub unknown_frees: u64,
+    pub untracked: u64,
+    pub vanished: u64,
+    pub live: CSize,
+    pub peak: CSize,
+    pub regions: [CRegion; REGIONS],
+}
+
+#[repr(C)]
+pub struct CEnded {
+    pub processes: u64,
+    pub allocations: u64,
+    pub frees: u64,
+    pub allocated: u64,
+    pub live: CSize,
+    pub peak: CSize,
+}
+
+#[repr(C)]
+pub struct CHeader {
+    pub magic: u64,
+    pub flags: u32,
+    pub lost: u32,
+    pub forked: u64,
+    pub ended: CEnded,
+    pub executable: [u8; 256],
+    pub malloc_object: [u8; 256],
+}

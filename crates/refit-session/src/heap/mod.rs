@@ -1,0 +1,11 @@
+//! What the heap library counts: one file for each exec'ed image, beside the image
+//! files of the sync library and told apart from them by its size.
+
+mod counted;
+pub(crate) mod file;
+pub(crate) mod layout;
+mod report;
+
+pub use counted::CountedHeap;
+pub use file::{HeapImage, HeapProcess, Region};
+pub use report::{ExecutableHeap, HeapReport, HeapSize, LargestHeap, SizeClass, UncountedHeap};

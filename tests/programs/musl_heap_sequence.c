@@ -1,0 +1,3 @@
+// build: musl-gcc
+// heap_sequence, with musl.
+#include "heap_sequence.c"

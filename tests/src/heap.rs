@@ -1,0 +1,282 @@
+//! `run --heap`: what is counted equals what programs know that they allocated, above each allocator, in threads
+//! and forked children; and the programs go on as without it.
+
+use std::collections::BTreeMap;
+use std::process::Output;
+
+use serde_json::Value;
+
+use crate::ran::{base, number};
+use crate::runner::{Outcome, Test};
+use crate::test;
+use crate::test_env::{TestEnv, described, expect_code};
+
+pub const TESTS: &[Test] = &[
+    test!(a_known_sequence_is_counted_exactly_above_each_allocator),
+    test!(a_known_sequence_is_counted_exactly_with_musl),
+    test!(threads_that_free_each_others_blocks_are_counted_exactly),
+    test!(a_forked_child_has_what_it_inherited_and_what_it_did),
+    test!(totals_are_those_of_memcheck),
+    test!(each_image_of_a_tree_is_counted_across_exec),
+    test!(a_limited_address_space_is_left_alone),
+    test!(what_cannot_be_counted_is_told),
+    test!(real_programs_print_the_same),
+];
+
+const ALLOCATORS: [&str; 4] = ["glibc", "jemalloc", "mimalloc", "tcmalloc"];
+
+/// Allocations, frees, bytes ever requested, and what is live: bytes requested, bytes usable, blocks.
+type Counts = [u64; 6];
+
+fn printed(output: &Output) -> Vec<Counts> {
+    let text = String::from_utf8_lossy(&output.stdout);
+    let lines = text.lines().map(|line| {
+        let numbers = line
+            .split(' ')
+            .map(|word| word.parse().expect("the programs print numbers"));
+        numbers.collect::<Vec<_>>().try_into().expect("six of them")
+    });
+    lines.collect()
+}
+
+fn executable<'a>(report: &'a Value, name: &str) -> &'a Value {
+    let all = report["heap"]["executables"].as_array();
+    let all = all.unwrap_or_else(|| panic!("no heap in {report:#}"));
+    let found = all.iter().find(|entry| base(&entry["executable"]) == name);
+    found.unwrap_or_else(|| panic!("no {name} in {report:#}"))
+}
+
+/// What refit counted: sums over all processes of the program, and what was live at the end of the largest.
+fn counted(report: &Value, name: &str) -> Counts {
+    let entry = executable(report, name);
+    let sums = ["allocations", "frees", "allocated_bytes"].map(|field| number(&entry[field]));
+    let end = &entry["largest"]["end"];
+    let live = ["requested_bytes", "usable_bytes", "blocks"].map(|field| number(&end[field]));
+    let classes = entry["largest"]["classes"].as_array().expect("a list");
+    let of_classes = |field| {
+        classes
+            .iter()
+            .map(|class| number(&class["live"][field]))
+            .sum::<u64>()
+    };
+    assert_eq!(of_classes("blocks"), live[2], "{entry:#}");
+    assert_eq!(of_classes("requested_bytes"), live[0], "{entry:#}");
+    [sums[0], sums[1], sums[2], live[0], live[1], live[2]]
+}
+
+/// Runs the program; the last argument is its number of steps. The program passes its own tests without refit too.
+fn run(env: &TestEnv, settings: &[&str], program: &str, words: &[&str]) -> (Vec<Counts>, Value) {
+    let path = env.program(program);
+    expect_code(&env.run(&[&[path.as_str()], words].concat()), 0);
+    let args = [&["run", "--heap"], settings, &["--", &path], words].concat();
+    let (output, report) = env.refit_json(&args);
+    expect_code(&output, 0);
+    (printed(&output), report)
+}
+
+/// What the steps of a program add to what it counts and prints without any.
+fn added(
+    env: &TestEnv,
+    settings: &[&str],
+    program: &str,
+    words: &[&str],
+    steps: &str,
+) -> [Counts; 2] {
+    let [more, none] = [steps, "0"].map(|steps| {
+        let words = [words, &[steps]].concat();
+        let (printed, report) = run(env, settings, program, &words);
+        [printed[printed.len() - 1], counted(&report, program)]
+    });
+    let difference =
+        |which: usize| std::array::from_fn(|i| more[which][i].wrapping_sub(none[which][i]));
+    [difference(0), difference(1)]
+}
+
+fn is_exact(env: &TestEnv, settings: &[&str], program: &str, words: &[&str], steps: &str) {
+    let [truth, counted] = added(env, settings, program, words, steps);
+    assert!(truth.iter().all(|count| *count > 0), "{truth:?}");
+    assert_eq!(truth, counted, "{program} {words:?} with {settings:?}");
+}
+
+fn a_known_sequence_is_counted_exactly_above_each_allocator(env: &TestEnv) -> Outcome {
+    for allocator in ALLOCATORS {
+        let setting = format!("malloc={allocator}");
+        is_exact(env, &[&setting], "heap_sequence", &[], "20000");
+    }
+    is_exact(env, &["malloc=glibc:check=0"], "heap_sequence", &[], "3001");
+    Outcome::Pass
+}
+
+fn a_known_sequence_is_counted_exactly_with_musl(env: &TestEnv) -> Outcome {
+    is_exact(env, &[], "musl_heap_sequence", &[], "20000");
+    Outcome::Pass
+}
+
+/// 8 threads have counters of their own; of 64 some share them.
+fn threads_that_free_each_others_blocks_are_counted_exactly(env: &TestEnv) -> Outcome {
+    for allocator in ALLOCATORS {
+        let setting = format!("malloc={allocator}");
+        for (threads, blocks) in [("8", "20000"), ("64", "3000")] {
+            is_exact(env, &[&setting], "heap_threads", &[threads], blocks);
+        }
+    }
+    Outcome::Pass
+}
+
+fn a_forked_child_has_what_it_inherited_and_what_it_did(env: &TestEnv) -> Outcome {
+    for allocator in ALLOCATORS {
+        let setting = format!("malloc={allocator}");
+        let [(more, report), (_, none)] =
+            ["9000", "0"].map(|n| run(env, &[&setting], "heap_fork", &[n]));
+        let [child, parent] = more[..] else {
+            panic!("both print: {more:?}")
+        };
+        let (all, none) = (counted(&report, "heap_fork"), counted(&none, "heap_fork"));
+        let got: Counts = std::array::from_fn(|i| all[i].wrapping_sub(none[i]));
+        // The sums are of both; the child is the larger one.
+        assert_eq!(
+            got[..3],
+            [0, 1, 2].map(|i| child[i] + parent[i]),
+            "{allocator}"
+        );
+        assert_eq!(got[3..], child[3..], "{allocator}");
+        assert!(child.iter().all(|count| *count > 0), "{child:?}");
+        assert_eq!(executable(&report, "heap_fork")["processes"], 2);
+    }
+    Outcome::Pass
+}
+
+/// What is usable is left out: memcheck has an allocator of its own. It counts an allocation that fails.
+fn totals_are_those_of_memcheck(env: &TestEnv) -> Outcome {
+    env.require_command("valgrind");
+    let program = env.program("heap_sequence");
+    let memchecks = ["2000", "0"].map(|steps| {
+        let output = env.run(&["valgrind", &program, steps, "X"]);
+        expect_code(&output, 0);
+        let text = String::from_utf8_lossy(&output.stderr).replace(',', "");
+        let line = text
+            .lines()
+            .find_map(|line| Some(line.split_once("total heap usage: ")?.1));
+        let words = line.unwrap_or_else(|| panic!("no total in {text}"));
+        let numbers = words.split(' ').filter_map(|word| word.parse().ok());
+        numbers.collect::<Vec<u64>>()
+    });
+    let [more, none] = memchecks;
+    let counts = ["2000", "0"].map(|steps| {
+        let (_, report) = run(env, &[], "heap_sequence", &[steps, "X"]);
+        counted(&report, "heap_sequence")
+    });
+    let counted: Counts = std::array::from_fn(|i| counts[0][i] - counts[1][i]);
+    let difference: Vec<u64> = more.iter().zip(&none).map(|(a, b)| a - b).collect();
+    assert_eq!(difference, counted[..3]);
+    assert!(counted[0] > 1000, "{counted:?}");
+    Outcome::Pass
+}
+
+fn each_image_of_a_tree_is_counted_across_exec(env: &TestEnv) -> Outcome {
+    let program = env.program("heap_sequence");
+    let script = format!("for i in 1 2 3; do env -i {program} 500; done; exec {program} 500");
+    let (output, report) = env.refit_json(&["run", "--heap", "--", "sh", "-c", &script]);
+    expect_code(&output, 0);
+    let (_, one) = env.refit_json(&["run", "--heap", "--", &program, "500"]);
+    let [four, one] = [report, one].map(|report| {
+        let entry = executable(&report, "heap_sequence").clone();
+        ["processes", "allocations", "allocated_bytes"].map(|field| number(&entry[field]))
+    });
+    assert_eq!(four, one.map(|count| 4 * count));
+    assert!(one[1] > 200, "{one:?}");
+    Outcome::Pass
+}
+
+fn a_limited_address_space_is_left_alone(env: &TestEnv) -> Outcome {
+    let program = env.program("heap_sequence");
+    let script = format!("ulimit -v 200000; exec {program} 500");
+    let (output, report) = env.refit_json(&["run", "--heap", "--", "sh", "-c", &script]);
+    expect_code(&output, 0);
+    let uncounted = &report["heap"]["uncounted"][0];
+    assert_eq!(
+        base(&uncounted["executable"]),
+        "heap_sequence",
+        "{report:#}"
+    );
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        told.contains("heap not counted: heap_sequence ×1 (its address space is limited"),
+        "{told}"
+    );
+    Outcome::Pass
+}
+
+fn what_cannot_be_counted_is_told(env: &TestEnv) -> Outcome {
+    let output = env.refit(&[
+        "run",
+        "--heap",
+        "--",
+        &env.program("own_malloc"),
+        &env.path("f"),
+    ]);
+    expect_code(&output, 0);
+    let told = described(&output);
+    assert!(
+        told.contains("own_malloc ×1 (it has a malloc of its own)"),
+        "{told}"
+    );
+    let output = env.refit(&["run", "--heap", "--", &env.program("static_true")]);
+    expect_code(&output, 0);
+    let told = described(&output);
+    assert!(
+        told.contains("heap: unknown: no process was counted"),
+        "{told}"
+    );
+    let output = env.refit(&["run", "--heap", "--quiet", "--", "true"]);
+    expect_code(&output, 125);
+    let output = env.refit(&["run", "--heap", "--backend=seccomp", "--", "true"]);
+    expect_code(&output, 125);
+    assert!(described(&output).contains("--backend=seccomp"));
+    Outcome::Pass
+}
+
+const RUBY: &str = "a = (1..3000).map { |i| 'x' * i }; \
+     pids = 5.times.map { |i| fork { a.map!(&:upcase); exit!(a.sum(&:size) == 4501500 ? i : 99) } }; \
+     puts pids.map { |pid| Process.wait2(pid)[1].exitstatus }.inspect; \
+     puts 20.times.map { |i| Thread.new { a.map(&:size).sum + i } }.map(&:value).inspect";
+const PYTHON: &str = "import json, threading, subprocess, ctypes\n\
+     x = json.loads(json.dumps([{str(i): ['a' * i]} for i in range(2000)]))\n\
+     t = [threading.Thread(target=lambda: json.dumps(x)) for _ in range(8)]\n\
+     [a.start() for a in t]; [a.join() for a in t]\n\
+     print(len(json.dumps(x)), subprocess.run(['echo', 'hi'], capture_output=True).stdout)";
+
+fn real_programs_print_the_same(env: &TestEnv) -> Outcome {
+    let commands: [&[&str]; 4] = [
+        &["/usr/bin/ruby", "-e", RUBY],
+        &["/usr/bin/python3", "-c", PYTHON],
+        &[
+            "/usr/bin/perl",
+            "-e",
+            "print join ' ', map { 'y' x $_ } 1..999",
+        ],
+        &[
+            "/bin/sh",
+            "-c",
+            "ls / | sort -r | sed s/a/b/ | awk '{print length($0)}'",
+        ],
+    ];
+    for words in commands {
+        let bare = env.run(words);
+        expect_code(&bare, 0);
+        for allocator in ALLOCATORS {
+            let setting = format!("malloc={allocator}");
+            let (output, report) =
+                env.refit_json(&[&["run", "--heap", &setting, "--"], words].concat());
+            expect_code(&output, 0);
+            assert_eq!(output.stdout, bare.stdout, "{words:?} with {setting}");
+            assert_eq!(report["heap"].get("uncounted"), None, "{report:#}");
+            let odd: BTreeMap<&str, &Value> = ["untracked", "vanished", "unknown_frees", "gaps"]
+                .into_iter()
+                .filter_map(|field| Some((field, report["heap"]["executables"][0].get(field)?)))
+                .collect();
+            assert!(odd.is_empty(), "{words:?} with {setting}: {odd:?}");
+        }
+    }
+    Outcome::Pass
+}
