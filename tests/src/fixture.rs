@@ -1,7 +1,8 @@
 //! The programs of tests/: each compiled once, kept under a name made of all that went into it.
 //!
-//! In tests/programs a C program may begin with `// build: [COMPILER] FLAGS…`; a directory with a `main.go` is a
-//! Go program, static but for dynamic_go, a file in Rust a static one too. The executable's own name is the program's name, so that `exe:` scopes match it.
+//! In tests/programs a C program may begin with `// build: [COMPILER] FLAGS…`; a directory with a `main.go` is a static
+//! Go program, and a file in Rust is a static one too. The executable's own name is the program's name, so that `exe:`
+//! scopes match it.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -12,6 +13,10 @@ use std::process::{Command, ExitCode};
 
 use crate::cells;
 use crate::test_env::source_dir;
+
+/// A static Go program, and its name where it is built as a dynamic one.
+const STATIC_GO: &str = "static_go";
+const DYNAMIC_GO: &str = "dynamic_go";
 
 /// Why there is no such program.
 pub enum Missing {
@@ -36,7 +41,8 @@ pub struct Build {
 /// The executable of program `name` of tests/programs, compiled now if need be.
 pub fn program(name: &str) -> Result<PathBuf, Missing> {
     let dir = source_dir().join("tests/programs");
-    let go = dir.join(name).join("main.go");
+    let folder = if name == DYNAMIC_GO { STATIC_GO } else { name };
+    let go = dir.join(folder).join("main.go");
     if go.exists() {
         return executable(&Build::of_go(name, go));
     }
@@ -120,6 +126,7 @@ fn names() -> Vec<String> {
             path.is_dir() || is_source("c") || is_source("rs")
         })
         .filter_map(|path| Some(path.file_stem()?.to_str()?.to_owned()))
+        .chain([DYNAMIC_GO.to_owned()])
         .collect();
     names.sort();
     names
@@ -135,13 +142,13 @@ fn fixtures_dir() -> PathBuf {
 const C_FLAGS: &[&str] = &["-std=gnu11", "-O1", "-g", "-Wall", "-Wextra", "-Werror"];
 
 impl Build {
-    /// A Go program, which is static, or by its name dynamic.
+    /// A Go program: static, but for [`DYNAMIC_GO`].
     pub fn of_go(name: &str, source: PathBuf) -> Self {
         Self {
             name: name.to_owned(),
             compiler: "go".to_owned(),
             sources: vec![source],
-            flags: if name.starts_with("dynamic") {
+            flags: if name == DYNAMIC_GO {
                 vec!["-buildmode=pie".to_owned()]
             } else {
                 Vec::new()

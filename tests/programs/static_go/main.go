@@ -1,4 +1,4 @@
-// Opens the file named by the first argument, writes, fsyncs by os.File.Sync. Static: Go makes its own system calls.
+// Opens the file named by the first argument, writes, fsyncs by os.File.Sync. Go makes its own system calls, static or not.
 package main
 
 import (
