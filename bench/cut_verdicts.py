@@ -98,7 +98,7 @@ def verdict(tally, role, may_lose):
         return "the check can see a loss"
     if role == "baseline":
         return "**the program itself loses**"
-    return "**loses**, as its class says" if may_lose else "**LOSES WHAT ITS CLASS FORBIDS**"
+    return "**loses**, as its class allows" if may_lose else "**LOSES WHAT ITS CLASS FORBIDS**"
 
 
 def load():

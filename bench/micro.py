@@ -47,9 +47,9 @@ def expect(what, got, wanted):
 
 def loop_ns(bench, words, env, round_name):
     """Runs a loop program; the numbers that it prints."""
-    said = os.path.join(bench.memory, f"loop-{round_name}")
-    process.timed(words, env, f"{said}.log", stdout=said)
-    with open(said, encoding="ascii") as file:
+    output = os.path.join(bench.memory, f"loop-{round_name}")
+    process.timed(words, env, f"{output}.log", stdout=output)
+    with open(output, encoding="ascii") as file:
         return [float(word) for word in file.read().split()]
 
 

@@ -1,4 +1,4 @@
-"""A part of the bench that is no table of ratios: it says its results in its own words."""
+"""A part of the bench whose result is not a table of ratios, but lines of its own."""
 
 import json
 import os

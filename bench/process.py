@@ -126,14 +126,14 @@ def timed(words, env, log, **places):
 
 
 def output(words, env=None, limit_s=RUN_LIMIT_S, codes=(0,), **more):
-    """What a command says, outside of any timing; it has to end with one of the codes."""
+    """The output of a command, outside of any timing; it has to end with one of the codes."""
     child = subprocess.Popen(
         words, env=env, text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
         stderr=subprocess.PIPE, process_group=0, **more
     )
     _alive.add(child.pid)
     try:
-        said, complained = child.communicate(timeout=limit_s)
+        stdout, stderr = child.communicate(timeout=limit_s)
     except BaseException as error:
         kill(child.pid)  # with all its children
         if isinstance(error, subprocess.TimeoutExpired):
@@ -141,8 +141,8 @@ def output(words, env=None, limit_s=RUN_LIMIT_S, codes=(0,), **more):
         raise
     _alive.discard(child.pid)
     if child.returncode not in codes:
-        raise Failed(f"{' '.join(words)}: exit code {child.returncode}\n{complained[-600:]}")
-    return said
+        raise Failed(f"{' '.join(words)}: exit code {child.returncode}\n{stderr[-600:]}")
+    return stdout
 
 
 def settle():

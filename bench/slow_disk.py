@@ -24,27 +24,27 @@ def slow_disk(bench, seed):
     """The words before a command that is to see the slow disk, and where it is mounted."""
     place = os.path.join(bench.disk, "slow")
     os.makedirs(place, exist_ok=True)
-    says, said = os.pipe()
+    reader, writer = os.pipe()
     words = [shutil.which("unshare"), "--mount", "--propagation", "private", sys.executable,
              f"{SOURCES}/slow_server.py", place, str(seed)]
     log = os.path.join(bench.memory, "slow_server.log")
-    pid = process.start(words, bench.env, log, stdout=f"/proc/self/fd/{said}")
+    pid = process.start(words, bench.env, log, stdout=f"/proc/self/fd/{writer}")
     try:
-        os.close(said)
-        ready, _, _ = select.select([says], [], [], READY_LIMIT_S)
-        if not ready or not os.read(says, 16).startswith(b"ready"):
+        os.close(writer)
+        ready, _, _ = select.select([reader], [], [], READY_LIMIT_S)
+        if not ready or not os.read(reader, 16).startswith(b"ready"):
             with open(log, encoding="utf-8", errors="replace") as file:
                 raise process.Skipped(f"no FUSE here: {file.read()[-300:].strip() or 'the server did not start'}")
         yield [shutil.which("nsenter"), "--mount", f"--target={pid}", "--"], place
     finally:
-        os.close(says)
+        os.close(reader)
         process.kill(pid)
 
 
 def flushes(bench, prefix, file):
     """How long each took, in ns."""
-    said = process.output([*prefix, compiled(bench, "flush_loop"), file, str(60 if bench.quick else FLUSHES)], env=bench.env)
-    return [int(word) for word in said.split()]
+    times = process.output([*prefix, compiled(bench, "flush_loop"), file, str(60 if bench.quick else FLUSHES)], env=bench.env)
+    return [int(word) for word in times.split()]
 
 
 def quantile(values, share):

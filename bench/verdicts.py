@@ -57,9 +57,9 @@ def calibration(bench):
     def measure(part, _):
         if not shutil.which("cargo"):
             raise process.Skipped("no cargo to build the simulation with")
-        said = process.output([*words, "--", str(count)], cwd=machine.REPOSITORY)
-        part.lines = [said.rstrip("\n"), ""]
-        part.samples = [{"round": 0, "output": said}]
+        output = process.output([*words, "--", str(count)], cwd=machine.REPOSITORY)
+        part.lines = [output.rstrip("\n"), ""]
+        part.samples = [{"round": 0, "output": output}]
         part.notes = [f"written by `{' '.join([*words, '--', str(count)])}`; its seeds are 0 to {count - 1}"]
 
     return Part("calibration", "How often a comparison is wrong, on simulated machines", measure)
@@ -176,7 +176,7 @@ def _covers(found):
 
 
 def verdict_time(bench):
-    """An effect of a known size: who says what about it, and when."""
+    """An effect of a known size: which tool reports it, and when."""
     repeats, milliseconds = bench.times(5, 1), 30 if bench.quick else 100
 
     def measure(part, seed):
@@ -191,8 +191,8 @@ def verdict_time(bench):
             tasks = [(more, tool) for more in sizes for tool in (_by_refit, _by_hyperfine)]
             for more, tool in chance.sample(tasks, len(tasks)):
                 _progress(part, len(part.samples), repeats * len(EFFECTS) * 2)
-                said = tool(bench, command, more, seed + repeat, hyperfine)
-                part.samples.append({"round": repeat, "more": more, **said})
+                answer = tool(bench, command, more, seed + repeat, hyperfine)
+                part.samples.append({"round": repeat, "more": more, **answer})
         _progress(part, None, 0)
         _tell_times(part)
         part.notes += [
@@ -233,7 +233,7 @@ def _by_hyperfine(bench, command, more, _seed, hyperfine):
 def _tell_times(part):
     rows = []
     for more in EFFECTS:
-        for tool, answers in (("refit compare", _refit_said), ("hyperfine", _hyperfine_said)):
+        for tool, answers in (("refit compare", _refit_answers), ("hyperfine", _hyperfine_answers)):
             samples = [s for s in part.samples if s["more"] == more and s["tool"] == tool]
             rows.append([f"+{more} %" if more else "none", tool, _seconds([s["seconds"] for s in samples]),
                          *answers(samples)])
@@ -241,7 +241,7 @@ def _tell_times(part):
     part.lines = _grid(head, *rows)
 
 
-def _refit_said(samples):
+def _refit_answers(samples):
     words = [sample["effect"]["verdict"] for sample in samples]
     first = samples[0]["effect"]
     low, high = first["interval"]
@@ -249,7 +249,7 @@ def _refit_said(samples):
     return counted, f"{_change(first['change'])} [{_change(low)}, {_change(high)}] {first['verdict']}"
 
 
-def _hyperfine_said(samples):
+def _hyperfine_answers(samples):
     slower = sum(sample["slower"] for sample in samples)
     apart = sum(sample["ratio"] - sample["sigma"] > 1 for sample in samples)
     first = samples[0]

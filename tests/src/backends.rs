@@ -141,11 +141,11 @@ impl Backend {
         let output = env.refit(&args);
         expect_code(&output, 0);
         // The price is named even by a quiet refit.
-        let said = String::from_utf8_lossy(&output.stderr);
-        let mut said = said
+        let messages = String::from_utf8_lossy(&output.stderr);
+        let mut messages = messages
             .lines()
             .filter(|line| !at_a_price || !line.starts_with("refit: no_new"));
-        assert_eq!(said.next(), None, "{args:?}");
+        assert_eq!(messages.next(), None, "{args:?}");
         let text = fs::read_to_string(&json).expect("refit wrote its report");
         let report: Value = serde_json::from_str(&text).expect("the report is JSON");
         let suppressed = suppressed(&report);

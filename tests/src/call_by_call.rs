@@ -7,12 +7,12 @@ use serde_json::Value;
 use crate::strace::Trace;
 use crate::test_env::{TestEnv, expect_code, refit_path};
 
-/// What it did, and what both said of it.
+/// What it did, and what both reported of it.
 pub struct CallByCall {
     /// The program's own words.
     pub stdout: String,
     /// refit's.
-    pub said: String,
+    pub messages: String,
     pub report: Value,
     /// The lines of `--trace-sync`, in order.
     pub calls: Vec<Value>,
@@ -39,7 +39,7 @@ pub fn run(env: &TestEnv, followed: &str, settings: &[&str], command: &[&str]) -
     let text = |path: &str| fs::read_to_string(path).expect("refit wrote it");
     CallByCall {
         stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
-        said: String::from_utf8_lossy(&output.stderr).into_owned(),
+        messages: String::from_utf8_lossy(&output.stderr).into_owned(),
         report: serde_json::from_str(&text(&json)).expect("the report is JSON"),
         calls: text(&file)
             .lines()

@@ -110,7 +110,7 @@ fn every_process_has_the_library(env: &TestEnv) -> Outcome {
         .spawn()
         .expect("setpriv and env are there");
     wait_until("chromium to start", || {
-        fs::read_to_string(&log).is_ok_and(|said| said.contains("DevTools listening"))
+        fs::read_to_string(&log).is_ok_and(|messages| messages.contains("DevTools listening"))
     });
     // The renderer comes a moment after the door is open.
     let kinds = wait_for(
@@ -131,8 +131,8 @@ fn every_process_has_the_library(env: &TestEnv) -> Outcome {
     );
     let _ = browser.wait();
     // What its sandbox says when a call comes that it does not know.
-    let said = fs::read_to_string(&log).expect("it was written");
-    assert!(!said.contains("seccomp-bpf failure"), "{said}");
+    let messages = fs::read_to_string(&log).expect("it was written");
+    assert!(!messages.contains("seccomp-bpf failure"), "{messages}");
     Outcome::Pass
 }
 

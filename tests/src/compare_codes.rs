@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::json;
 
-use crate::compared::{compare, effect, list, printed, said};
+use crate::compared::{compare, effect, list, messages, printed};
 use crate::runner::{Outcome, Test};
 use crate::test;
 use crate::test_env::{TestEnv, described, expect_code};
@@ -145,7 +145,7 @@ fn each_wrong_word_gets_a_sentence_and_2(env: &TestEnv) -> Outcome {
 #[track_caller]
 fn expect_sentence(env: &TestEnv, words: &[&str], sentence: &str) {
     let output = env.refit(&[&["compare"], words].concat());
-    let text = said(&output);
+    let text = messages(&output);
     assert!(
         text.contains(sentence) && output.stdout.is_empty(),
         "{words:?}: {}",

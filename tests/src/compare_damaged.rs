@@ -50,14 +50,14 @@ fn what_is_no_result_is_refused_by_name(env: &TestEnv) -> Outcome {
         let file = format!("{name}.json");
         let output = env.refit(&["report", &file]);
         expect_code(&output, 2);
-        let said = String::from_utf8_lossy(&output.stderr);
+        let messages = String::from_utf8_lossy(&output.stderr);
         assert!(
-            said.contains(&file) && said.contains(sentence),
-            "{name}: {said}"
+            messages.contains(&file) && messages.contains(sentence),
+            "{name}: {messages}"
         );
         assert!(
-            output.stdout.is_empty() && said.starts_with("refit: "),
-            "{name}: {said}"
+            output.stdout.is_empty() && messages.starts_with("refit: "),
+            "{name}: {messages}"
         );
     }
     expect_code(&env.refit(&["report"]), 2);

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::compared::{compare, effect, list, number, printed, said, undecided};
+use crate::compared::{compare, effect, list, messages, number, printed, undecided};
 use crate::runner::{Outcome, Test};
 use crate::test;
 use crate::test_env::{TestEnv, expect_code};
@@ -70,7 +70,11 @@ fn two_round_pairs_show_ranges_and_what_is_missing(env: &TestEnv) -> Outcome {
         ] {
             assert!(text.contains(words), "{words}: {text}");
         }
-        assert!(!said(&output).contains("needs"), "{}", said(&output));
+        assert!(
+            !messages(&output).contains("needs"),
+            "{}",
+            messages(&output)
+        );
     }
     Outcome::Pass
 }

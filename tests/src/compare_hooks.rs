@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Stdio;
 
-use crate::compared::{compare, list, number, printed, runs_of, said};
+use crate::compared::{compare, list, messages, number, printed, runs_of};
 use crate::runner::{Outcome, Test};
 use crate::terminal::Terminal;
 use crate::test;
@@ -184,9 +184,9 @@ fn copies_that_would_not_fit_are_refused(env: &TestEnv) -> Outcome {
     ];
     let output = env.refit(&args);
     expect_code(&output, 2);
-    let said = String::from_utf8_lossy(&output.stderr);
+    let messages = String::from_utf8_lossy(&output.stderr);
     assert!(
-        said.contains("--fresh-copy needs about"),
+        messages.contains("--fresh-copy needs about"),
         "{}",
         described(&output)
     );
@@ -296,7 +296,7 @@ fn each_run_reads_the_input_from_its_beginning(env: &TestEnv) -> Outcome {
         ] {
             let output = env.refit(&[verb, "--input", path, "env.A=1", "--", "true"]);
             expect_code(&output, code);
-            let text = said(&output);
+            let text = messages(&output);
             assert!(text.contains("--input: ") && text.contains(why), "{text}");
         }
     }
@@ -315,7 +315,7 @@ fn a_suggestion_carries_what_the_run_needs(env: &TestEnv) -> Outcome {
             .output()
             .expect("refit starts");
         let _ = std::fs::remove_file(format!("{inside}/out"));
-        said(&output)
+        messages(&output)
     };
     let busy = format!("{program} 50 out && cat");
     let file = || Stdio::from(std::fs::File::open(&rows).expect("it is there"));
@@ -346,6 +346,6 @@ fn a_suggestion_carries_what_the_run_needs(env: &TestEnv) -> Outcome {
     let script = format!("{program} 50 {}; rm \"$1\"", env.path("elsewhere"));
     let output = env.refit(&["run", "--", "sh", "-c", &script, "sh", &spent]);
     let why = format!("the command removed {spent}");
-    assert!(said(&output).contains(&why), "{}", said(&output));
+    assert!(messages(&output).contains(&why), "{}", messages(&output));
     Outcome::Pass
 }

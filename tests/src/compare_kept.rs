@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use serde_json::{Value, json};
 
 use crate::compare_files::report;
-use crate::compared::{compare, effect, list, number, printed, said};
+use crate::compared::{compare, effect, list, messages, number, printed};
 use crate::result::expect_valid;
 use crate::runner::{Outcome, Test};
 use crate::test;
@@ -43,7 +43,7 @@ fn a_baseline_that_fails_later_ends_it_with_what_there_is(env: &TestEnv) -> Outc
     let output = env.refit(&[&args[..], &options].concat());
     expect_code(&output, 2);
     let failed = "the baseline failed: exit code 3 (full)";
-    assert!(said(&output).contains(failed), "{}", described(&output));
+    assert!(messages(&output).contains(failed), "{}", described(&output));
     let text = printed(&output);
     for words in ["failed: the baseline failed", "faster", "4 round pairs"] {
         assert!(text.contains(words), "{words}: {text}");
@@ -84,7 +84,7 @@ fn a_full_disk_takes_neither_the_table_nor_other_files(env: &TestEnv) -> Outcome
         printed(&output)
     );
     let words = "cannot write /dev/full: No space left on device";
-    assert!(said(&output).contains(words), "{}", said(&output));
+    assert!(messages(&output).contains(words), "{}", messages(&output));
     let csv = fs::read_to_string(env.path("runs.csv")).expect("it was written");
     assert!(csv.lines().count() > 18, "{csv}");
     Outcome::Pass
@@ -109,9 +109,9 @@ fn an_output_that_is_gone_takes_no_file(env: &TestEnv) -> Outcome {
     let output = refit.stdout(full).output().expect("refit starts");
     expect_code(&output, 2);
     assert!(
-        said(&output).contains("cannot write to stdout"),
+        messages(&output).contains("cannot write to stdout"),
         "{}",
-        said(&output)
+        messages(&output)
     );
     assert_eq!(stored(env)["plan"]["pairs"], 3);
     Outcome::Pass

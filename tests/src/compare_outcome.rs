@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::compared::{compare, effect, list, printed, runs_of, said, variant};
+use crate::compared::{compare, effect, list, messages, printed, runs_of, variant};
 use crate::runner::{Outcome, Test};
 use crate::test;
 use crate::test_env::{TestEnv, described, expect_code};
@@ -125,9 +125,9 @@ fn what_differs_is_the_candidate_whoever_ran_first(env: &TestEnv) -> Outcome {
     let output = env.refit(&[&args[..], &["cat", "/proc/sys/kernel/random/uuid"]].concat());
     expect_code(&output, 2);
     assert!(
-        said(&output).contains("the baseline failed: printed something else"),
+        messages(&output).contains("the baseline failed: printed something else"),
         "{}",
-        said(&output)
+        messages(&output)
     );
     Outcome::Pass
 }
@@ -158,9 +158,9 @@ fn the_check_judges_each_run(env: &TestEnv) -> Outcome {
     let output = env.refit(&args);
     expect_code(&output, 2);
     assert!(
-        said(&output).contains("--check failed"),
+        messages(&output).contains("--check failed"),
         "{}",
-        said(&output)
+        messages(&output)
     );
     Outcome::Pass
 }
@@ -201,7 +201,7 @@ fn a_baseline_that_fails_ends_it_with_its_own_words(env: &TestEnv) -> Outcome {
     let fails = ["sh", "-c", "echo cannot find my hat >&2; exit 4"];
     let output = env.refit(&[&["compare", "sync=off", "--"], &fails[..]].concat());
     expect_code(&output, 2);
-    let text = said(&output);
+    let text = messages(&output);
     assert!(
         text.contains("the baseline failed: exit code 4 (cannot find my hat)"),
         "{text}"
@@ -210,18 +210,18 @@ fn a_baseline_that_fails_ends_it_with_its_own_words(env: &TestEnv) -> Outcome {
         text.contains("refit run -- COMMAND") && output.stdout.is_empty(),
         "{text}"
     );
-    // Whichever variant comes first, what cannot start is said by name.
+    // Whichever variant comes first, what cannot start is named.
     let output = env.refit(&["compare", "sync=off", "--", "no-such-command-anywhere"]);
     expect_code(&output, 2);
     assert!(
-        said(&output).contains("cannot run no-such-command-anywhere"),
+        messages(&output).contains("cannot run no-such-command-anywhere"),
         "{}",
         described(&output)
     );
     Outcome::Pass
 }
 
-/// One run of a hundred may fail; its round pair is left out, and said to be.
+/// One run of a hundred may fail; its round pair is left out, and reported.
 fn now_and_then_a_failed_run_costs_its_round_pair_only(env: &TestEnv) -> Outcome {
     let log = env.path("log");
     let script = format!("echo >>{log}; test $(wc -l <{log}) -ne 20");

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::compared::{
-    compare, effect, list, number, pairs, printed, runs_of, said, variant, witnessed,
+    compare, effect, list, messages, number, pairs, printed, runs_of, variant, witnessed,
 };
 use crate::runner::{Outcome, Test};
 use crate::test;
@@ -218,7 +218,7 @@ fn another_program_is_compared_with_the_commands_own(env: &TestEnv) -> Outcome {
     );
     let recipe = env.refit(&["compare", "fsync-loop", "program=./old"]);
     expect_code(&recipe, 2);
-    assert!(said(&recipe).contains("a recipe has its own commands"));
+    assert!(messages(&recipe).contains("a recipe has its own commands"));
     Outcome::Pass
 }
 

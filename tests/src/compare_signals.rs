@@ -6,7 +6,7 @@ use std::process::{Child, Output, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::compared::{effect, list, pairs, printed, said, undecided};
+use crate::compared::{effect, list, messages, pairs, printed, undecided};
 use crate::processes::status_line;
 use crate::result::expect_valid;
 use crate::runner::{Outcome, Test};
@@ -88,7 +88,12 @@ fn one_interruption_finishes_the_round_pair(env: &TestEnv) -> Outcome {
     let output = end(child);
     expect_code(&output, 130);
     let words = "interrupted: this round pair is finished first; once more ends it at once";
-    assert_eq!(said(&output).matches(words).count(), 1, "{}", said(&output));
+    assert_eq!(
+        messages(&output).matches(words).count(),
+        1,
+        "{}",
+        messages(&output)
+    );
     let result = result(env);
     assert_eq!(result["interrupted"], true);
     let runs = list(&result["runs"]);
@@ -233,7 +238,7 @@ fn the_second_interruption_ends_it_at_once(env: &TestEnv) -> Outcome {
         interrupt(&child);
         let output = end(child);
         expect_code(&output, 130);
-        assert!(said(&output).contains("interrupted again: it ends now"));
+        assert!(messages(&output).contains("interrupted again: it ends now"));
         assert!(status_line(pid, "State").is_none());
         let result = result(env);
         assert_eq!(result["interrupted"], true);

@@ -20,8 +20,8 @@ pub fn printed(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// What it said beside its result.
-pub fn said(output: &Output) -> String {
+/// What it printed on stderr, apart from its result.
+pub fn messages(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 

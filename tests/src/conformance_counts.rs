@@ -76,8 +76,12 @@ fn comparable(early: &Counts, mut refit: Counts, mut straced: Counts) -> [Counts
 fn under_refit(env: &TestEnv, setting: &str, words: &[String]) -> Traced {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let traced = traced::run(env, &[setting], &words);
-    let said = &traced.output.stderr;
-    assert!(said.is_empty(), "{words:?}: {}", described(&traced.output));
+    let messages = &traced.output.stderr;
+    assert!(
+        messages.is_empty(),
+        "{words:?}: {}",
+        described(&traced.output)
+    );
     traced.all_reached();
     traced
 }

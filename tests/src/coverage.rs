@@ -83,7 +83,7 @@ fn what_is_not_seen_is_named_or_unknown(env: &TestEnv) -> Outcome {
     } else {
         "2 sync calls "
     };
-    assert!(ran.said.contains(counted), "{}", ran.said);
+    assert!(ran.messages.contains(counted), "{}", ran.messages);
 
     let control = run(env, &[], &["sh", "-ec", &format!("{children}\n:")]);
     assert_eq!(control.real_fsyncs(), 0);
@@ -95,9 +95,9 @@ fn what_is_not_seen_is_named_or_unknown(env: &TestEnv) -> Outcome {
         control.report
     );
     for word in ["unknown", "io_uring", "inline", "helper", "fopen", "fsync"] {
-        assert!(!control.said.contains(word), "{}", control.said);
+        assert!(!control.messages.contains(word), "{}", control.messages);
     }
-    assert!(control.said.contains("no sync calls seen"));
+    assert!(control.messages.contains("no sync calls seen"));
     Outcome::Pass
 }
 
@@ -136,7 +136,7 @@ fn is_named(env: &TestEnv, name: &str, reason: &str) -> Outcome {
         assert_eq!(ran.unreached(name, reason), 1);
         assert!(ran.executable(name).is_none(), "{:#}", ran.report);
         let nowhere = format!("sync=off is not in effect: not reached: {name} ({reason})");
-        assert!(ran.said.contains(&nowhere), "{}", ran.said);
+        assert!(ran.messages.contains(&nowhere), "{}", ran.messages);
         assert_eq!(ran.stdout.as_bytes(), bare.stdout);
     }
     Outcome::Pass
@@ -178,7 +178,7 @@ fn a_musl_program_is_reached_and_given_no_allocator(env: &TestEnv) -> Outcome {
         assert_eq!(ran.real_fsyncs(), 0, "{words:?}");
         assert_eq!(ran.fsyncs("musl_fsync", "suppressed"), 1);
         let other = "malloc is served by ld-musl-x86_64.so.1 in musl_fsync";
-        assert!(ran.said.contains(other), "{}", ran.said);
+        assert!(ran.messages.contains(other), "{}", ran.messages);
     }
     Outcome::Pass
 }
@@ -287,13 +287,13 @@ fn another_malloc_is_told(env: &TestEnv) -> Outcome {
     };
     let plain = told("fsync_once");
     assert!(object(&plain, "fsync_once").starts_with("libjemalloc"));
-    assert!(!plain.said.contains("otherwise"), "{}", plain.said);
-    assert!(!plain.said.contains("DEEPBIND"), "{}", plain.said);
+    assert!(!plain.messages.contains("otherwise"), "{}", plain.messages);
+    assert!(!plain.messages.contains("DEEPBIND"), "{}", plain.messages);
 
     let own = told("own_malloc");
     assert!(!own.stdout.contains("served 0"), "{}", own.stdout);
     assert_eq!(object(&own, "own_malloc"), "own_malloc");
-    assert!(own.said.contains("own_malloc has a malloc of its own"));
+    assert!(own.messages.contains("own_malloc has a malloc of its own"));
 
     let deep = told("deepbind");
     assert_eq!(
@@ -301,7 +301,7 @@ fn another_malloc_is_told(env: &TestEnv) -> Outcome {
         true
     );
     assert!(
-        deep.said
+        deep.messages
             .contains("deepbind opened a library with RTLD_DEEPBIND")
     );
     Outcome::Pass

@@ -215,7 +215,7 @@ fn a_flush_each_second_loses_what_was_safe(env: &TestEnv) -> Outcome {
     let prepare = "cd $REFIT_MOUNT && mkdir spool box && \
                    python3 -c 'for n in range(1, 2001): open(f\"spool/{n}\", \"w\").write(\"item\\n\" * 1200)'";
     let command = format!("cd $REFIT_MOUNT && seq 2000 && exec {program} 2000 1000");
-    let mut said = String::new();
+    let mut messages = String::new();
     for _ in 0..5 {
         let words = [
             "--check",
@@ -245,7 +245,7 @@ fn a_flush_each_second_loses_what_was_safe(env: &TestEnv) -> Outcome {
         let off = mode(&report, "sync=off");
         assert!(suppressed(off) >= 4000);
         let lossy = bad(off);
-        said = format!("{lossy} of 60 cuts lose");
+        messages = format!("{lossy} of 60 cuts lose");
         if lossy > 0 {
             let oldest = states(off)
                 .iter()
@@ -255,7 +255,7 @@ fn a_flush_each_second_loses_what_was_safe(env: &TestEnv) -> Outcome {
             return Outcome::Pass;
         }
     }
-    panic!("five runs, and none lost anything: {said}");
+    panic!("five runs, and none lost anything: {messages}");
 }
 
 fn a_check_that_always_says_yes_is_found(env: &TestEnv) -> Outcome {
@@ -302,13 +302,13 @@ fn checks_may_have_much_to_say(env: &TestEnv) -> Outcome {
     ];
     let report = crash(env, 1, &words);
     let baseline = mode(&report, "baseline");
-    let said: usize = states(baseline)
+    let messages: usize = states(baseline)
         .iter()
         .filter_map(|state| state["broken"].as_str())
         .map(str::len)
         .sum();
     assert_eq!(states(baseline).len(), 300);
-    assert!(said > 4 * 65536, "{said} bytes");
+    assert!(messages > 4 * 65536, "{messages} bytes");
     Outcome::Pass
 }
 

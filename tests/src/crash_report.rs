@@ -56,7 +56,7 @@ fn a_crash_report_is_valid_and_drawn_again(env: &TestEnv) -> Outcome {
     let text = String::from_utf8_lossy(&shown.stdout);
     for words in [
         "no loss found in",
-        "loses, as its class says",
+        "loses, as its class allows",
         "refit crash open",
     ] {
         assert!(text.contains(words), "{words} is not in\n{text}");
@@ -69,7 +69,7 @@ fn a_crash_report_is_valid_and_drawn_again(env: &TestEnv) -> Outcome {
     );
     let read = |path: &str| fs::read_to_string(env.path(path)).expect("it was written");
     assert_eq!(read("first.html"), read("again.html"));
-    assert!(read("first.html").contains("loses, as its class says"));
+    assert!(read("first.html").contains("loses, as its class allows"));
     assert!(read("a.md").contains("| `sync=off` |"), "{}", read("a.md"));
     Outcome::Pass
 }
@@ -102,17 +102,22 @@ fn what_is_no_crash_report_is_refused_by_name(env: &TestEnv) -> Outcome {
         let file = format!("{name}.json");
         let output = report(env, &[&file]);
         expect_code(&output, 2);
-        let said = String::from_utf8_lossy(&output.stderr);
+        let messages = String::from_utf8_lossy(&output.stderr);
         assert!(
-            said.starts_with("refit: ") && said.contains(&file) && said.contains(sentence),
-            "{name}: {said}"
+            messages.starts_with("refit: ")
+                && messages.contains(&file)
+                && messages.contains(sentence),
+            "{name}: {messages}"
         );
         assert!(output.stdout.is_empty());
     }
     let output = report(env, &["crash.json", "--csv", "a.csv"]);
     expect_code(&output, 2);
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(said.contains("--csv: a crash report is drawn as"), "{said}");
+    let messages = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        messages.contains("--csv: a crash report is drawn as"),
+        "{messages}"
+    );
     Outcome::Pass
 }
 

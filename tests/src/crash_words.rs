@@ -17,7 +17,7 @@ pub const TESTS: &[Test] = &[
     test!(what_was_abandoned_is_removed),
 ];
 
-fn said(output: &Output) -> String {
+fn messages(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
@@ -26,7 +26,7 @@ fn refused(env: &TestEnv, words: &[&str], texts: &[&str]) {
     expect_code(&output, 2);
     for text in texts {
         assert!(
-            said(&output).contains(text),
+            messages(&output).contains(text),
             "{text:?} is not in {}",
             described(&output)
         );
@@ -181,7 +181,7 @@ fn refused_with_devices(env: &TestEnv, nodes: &str, words: &[&str], texts: &[&st
     let output = env.run(&[&shell[..], words].concat());
     expect_code(&output, 2);
     for text in texts {
-        assert!(said(&output).contains(text), "{}", described(&output));
+        assert!(messages(&output).contains(text), "{}", described(&output));
     }
 }
 

@@ -49,9 +49,9 @@ fn each_flush_takes_as_long_as_it_is_said_to(env: &TestEnv) -> Outcome {
     assert!(traced.total("waited_ns") >= 60 * MS, "{:#}", traced.report);
     assert_eq!(traced.trace.calls.len(), 20, "and each is real");
     assert!(
-        traced.said.contains("disk=3ms (changes-behaviour)"),
+        traced.messages.contains("disk=3ms (changes-behaviour)"),
         "{}",
-        traced.said
+        traced.messages
     );
     Outcome::Pass
 }
@@ -120,10 +120,10 @@ fn a_fault_comes_when_it_is_due_and_the_kernel_is_not_asked(env: &TestEnv) -> Ou
         let told = format!("failed with {error} {failed} of ");
         let calls = format!(": fsync {failed}");
         assert_eq!(
-            traced.said.contains(&told) && traced.said.contains(&calls),
+            traced.messages.contains(&told) && traced.messages.contains(&calls),
             failed > 0,
             "{}",
-            traced.said
+            traced.messages
         );
         assert_eq!(
             traced.total("injected"),
@@ -163,6 +163,10 @@ fn writes_that_pass_the_disk_by_are_counted(env: &TestEnv) -> Outcome {
     let traced = run(env, &["disk=1ms"], &[&program, &env.file("f", "")]);
     let passed = traced.report["coverage"]["not_delayed"].as_u64();
     assert!(passed.is_some_and(|n| n > 0), "{:#}", traced.report);
-    assert!(traced.said.contains("not delayed: "), "{}", traced.said);
+    assert!(
+        traced.messages.contains("not delayed: "),
+        "{}",
+        traced.messages
+    );
     Outcome::Pass
 }

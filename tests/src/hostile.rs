@@ -40,9 +40,12 @@ fn a_wrong_word_is_refused_before_anything_runs(env: &TestEnv) -> Outcome {
     ] {
         let output = env.refit(&["run", word, "--", "touch", &file]);
         expect_code(&output, 125);
-        let said = stderr(&output);
-        assert!(said.starts_with("refit: "), "{said}");
-        assert!(said.contains(named) && said.contains(offered), "{said}");
+        let messages = stderr(&output);
+        assert!(messages.starts_with("refit: "), "{messages}");
+        assert!(
+            messages.contains(named) && messages.contains(offered),
+            "{messages}"
+        );
         assert!(!Path::new(&file).exists(), "{word} ran the command");
     }
     expect_code(
@@ -98,8 +101,11 @@ fn a_library_that_cannot_be_loaded_gives_125(env: &TestEnv) -> Outcome {
         let word = format!("preload={library}");
         let output = env.refit(&["run", &word, "--", "touch", &file]);
         expect_code(&output, 125);
-        let said = stderr(&output);
-        assert!(said.contains(library) && said.contains(reason), "{said}");
+        let messages = stderr(&output);
+        assert!(
+            messages.contains(library) && messages.contains(reason),
+            "{messages}"
+        );
         assert!(!Path::new(&file).exists());
     }
     Outcome::Pass
@@ -161,11 +167,11 @@ fn a_noexec_cache_falls_back_or_is_named(env: &TestEnv) -> Outcome {
         ("both", &["/mnt/cache/refit/", "/var/tmp/refit-65534/"][..]),
         ("root", &["/var/lib/refit/lib/"]),
     ] {
-        let said = read(name);
-        assert_eq!(read(&format!("{name}.code")), "125\n", "{said}");
-        assert!(said.contains("noexec"), "{said}");
+        let messages = read(name);
+        assert_eq!(read(&format!("{name}.code")), "125\n", "{messages}");
+        assert!(messages.contains("noexec"), "{messages}");
         for place in places {
-            assert!(said.contains(place), "{place} is not in: {said}");
+            assert!(messages.contains(place), "{place} is not in: {messages}");
         }
     }
     assert!(!Path::new(&env.path("out/touched")).exists());
@@ -238,10 +244,10 @@ fn nothing_stays_behind_after_a_failed_start(env: &TestEnv) -> Outcome {
     let output = places::in_own_mounts(env, &script).output();
     let output = output.expect("unshare is there");
     expect_code(&output, 0);
-    let said = String::from_utf8_lossy(&output.stdout);
-    let mut lines = said.lines();
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    let mut lines = stdout.lines();
     let session = lines.next().unwrap_or_default();
-    assert!(session.starts_with("/run/refit/refit-"), "{said}");
+    assert!(session.starts_with("/run/refit/refit-"), "{stdout}");
     let codes: Vec<&str> = lines.collect();
     assert_eq!(
         codes,
@@ -266,10 +272,12 @@ fn a_full_disk_for_json_is_said_and_changes_no_code(env: &TestEnv) -> Outcome {
         &script,
     ]);
     expect_code(&full, 7);
-    let said = stderr(&full);
+    let messages = stderr(&full);
     assert!(
-        said.contains("--json: ") && said.contains("/dev/full") && said.contains("No space left"),
-        "{said}"
+        messages.contains("--json: ")
+            && messages.contains("/dev/full")
+            && messages.contains("No space left"),
+        "{messages}"
     );
     assert!(Path::new(&file).exists());
     let nowhere = env.path("missing/json");

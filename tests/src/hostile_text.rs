@@ -6,7 +6,7 @@ use std::os::unix::fs::{PermissionsExt, lchown, symlink};
 use std::path::Path;
 use std::process::Output;
 
-use crate::compared::{printed, said};
+use crate::compared::{messages, printed};
 use crate::runner::{Outcome, Test};
 use crate::test;
 use crate::test_env::{TestEnv, expect_code};
@@ -31,7 +31,7 @@ const SHOWN: &str = r"a\u{1b}[2J\u{202e}\u{9b}1mb\nrefit: forged";
 const REMEDY: &str = "a\u{1b}[2J\u{202e}\n  forged remedy";
 
 fn expect_harmless(output: &Output) {
-    for text in [printed(output), said(output)] {
+    for text in [printed(output), messages(output)] {
         let hidden = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}' || c == '\u{200b}';
         assert!(!text.contains(hidden), "{text:?}");
         let forged = text.lines().find(|line| {
@@ -57,12 +57,12 @@ fn an_executable_s_name_steers_no_terminal(env: &TestEnv) -> Outcome {
     for settings in [&[][..], &["sync=off"], &["malloc=glibc"]] {
         let output = env.refit(&[&["run"], settings, &words].concat());
         expect_harmless(&output);
-        assert!(said(&output).contains(SHOWN), "{}", said(&output));
+        assert!(messages(&output).contains(SHOWN), "{}", messages(&output));
         // The kernel's name for it and refit's are the same.
         assert!(
-            !said(&output).contains("did not count"),
+            !messages(&output).contains("did not count"),
             "{}",
-            said(&output)
+            messages(&output)
         );
     }
     let output = env.refit(&["doctor", &evil]);
@@ -122,9 +122,9 @@ fn typed(env: &TestEnv, word: &str) {
         assert!(!output.status.success(), "{words:?}");
         expect_harmless(&output);
         assert!(
-            said(&output).contains(r"a\u{1b}[2J\u{202e}"),
+            messages(&output).contains(r"a\u{1b}[2J\u{202e}"),
             "{words:?}: {}",
-            said(&output)
+            messages(&output)
         );
     }
 }
@@ -161,7 +161,7 @@ fn a_recipe_hides_none_of_its_commands(env: &TestEnv) -> Outcome {
     let output = env.refit(&["compare", "./mine"]);
     expect_code(&output, 2);
     expect_harmless(&output);
-    assert!(said(&output).contains(command), "{}", said(&output));
+    assert!(messages(&output).contains(command), "{}", messages(&output));
     Outcome::Pass
 }
 
@@ -213,7 +213,7 @@ fn a_recipe_s_words_forge_no_remedy(env: &TestEnv) -> Outcome {
         ] {
             let output = env.refit(words);
             expect_harmless(&output);
-            repeated += usize::from(said(&output).contains("forged remedy"));
+            repeated += usize::from(messages(&output).contains("forged remedy"));
         }
         fs::remove_file(file).expect("it is there");
     }
@@ -313,9 +313,9 @@ fn a_link_of_another_user_is_not_followed(env: &TestEnv) -> Outcome {
         let output = env.refit(words);
         expect_code(&output, if words[0] == "run" { 125 } else { 2 });
         assert!(
-            said(&output).contains("belongs to another user"),
+            messages(&output).contains("belongs to another user"),
             "{}",
-            said(&output)
+            messages(&output)
         );
         assert_eq!(fs::read_to_string(&victim).expect("it is there"), "kept");
     }

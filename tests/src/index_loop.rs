@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::compared::{list, printed, said, variant};
+use crate::compared::{list, messages, printed, variant};
 use crate::recipe_folder::{base, finish, refit};
 use crate::recipes::{check, recipe, require, text};
 use crate::remains::nothing_left;
@@ -241,9 +241,9 @@ fn an_old_server_is_named(env: &TestEnv) -> Outcome {
     let output = finish(refit.env("PATH", format!("{path}:{usual}")));
     require(env, "index-loop", &output);
     expect_code(&output, 2);
-    let said = said(&output);
+    let messages = messages(&output);
     assert!(
-        said.contains("MariaDB 10.5.29 has no IGNORED indexes; it takes 10.6 or later"),
+        messages.contains("MariaDB 10.5.29 has no IGNORED indexes; it takes 10.6 or later"),
         "{}",
         described(&output)
     );

@@ -35,8 +35,8 @@ fn the_named_allocator_is_mapped_and_reported(env: &TestEnv) -> Outcome {
         assert!(maps.contains(library), "{library} is not in {maps}");
         let object = report["executables"][0]["malloc_object"].to_string();
         assert!(object.contains(library), "{object}");
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(said.contains("in 1 of 1 process"), "{said}");
+        let messages = String::from_utf8_lossy(&output.stderr);
+        assert!(messages.contains("in 1 of 1 process"), "{messages}");
     }
     Outcome::Pass
 }
@@ -89,15 +89,15 @@ fn an_own_malloc_is_told(env: &TestEnv) -> Outcome {
     let file = env.path("file");
     let output = env.refit(&["run", "malloc=jemalloc", "--", &program, &file]);
     expect_code(&output, 0);
-    let said = String::from_utf8_lossy(&output.stderr);
+    let messages = String::from_utf8_lossy(&output.stderr);
     assert!(
-        said.contains("own_malloc has a malloc of its own"),
-        "{said}"
+        messages.contains("own_malloc has a malloc of its own"),
+        "{messages}"
     );
     let doctor = env.refit(&["doctor", &program]);
     expect_code(&doctor, 0);
-    let said = String::from_utf8_lossy(&doctor.stdout);
-    assert!(said.contains("a malloc of its own"), "{said}");
+    let messages = String::from_utf8_lossy(&doctor.stdout);
+    assert!(messages.contains("a malloc of its own"), "{messages}");
     Outcome::Pass
 }
 

@@ -246,10 +246,10 @@ fn a_script_that_cannot_be_used_is_refused_at_once(env: &TestEnv) -> Outcome {
         let port = free_port().to_string();
         let output = env.run(&[&program, "-t", "300", &port, "table", &path]);
         expect_code(&output, 1);
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        let messages = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(
-            said.contains(expected) && said.contains("bad.rb"),
-            "{script}: {said}"
+            messages.contains(expected) && messages.contains("bad.rb"),
+            "{script}: {messages}"
         );
     }
     let output = env.run(&[&program, "-m", "much", "1", "table", "x.rb"]);

@@ -30,17 +30,17 @@ fn hold(env: &TestEnv, scripts: &[String]) {
             env.skip(&format!("not here: {script}: {}", described(&bare)));
         }
         let real = run(env, &["tz=UTC"], &words);
-        assert_eq!(real.durable, 1, "{script}: {}", real.said);
+        assert_eq!(real.durable, 1, "{script}: {}", real.messages);
         for settings in SETTINGS {
             let off = run(env, settings, &words);
-            assert_eq!(off.durable, 0, "{settings:?} {script}: {}", off.said);
+            assert_eq!(off.durable, 0, "{settings:?} {script}: {}", off.messages);
             // What answered without a count is unknown, and not real.
             let coverage = &off.report["coverage"];
             assert!(
                 coverage["processes_reached"] == coverage["processes_seen"]
                     || !coverage["unknown"].as_array().is_none_or(Vec::is_empty),
                 "{settings:?} {script}: {}",
-                off.said
+                off.messages
             );
         }
     }

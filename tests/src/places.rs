@@ -17,8 +17,8 @@ pub fn chroot(env: &TestEnv, name: &str, programs: &[&str]) -> String {
     for program in programs {
         let output = env.run(&["ldd", program]);
         expect_code(&output, 0);
-        let said = String::from_utf8_lossy(&output.stdout);
-        let libraries = said
+        let stdout = String::from_utf8_lossy(&output.stdout);
+        let libraries = stdout
             .split_whitespace()
             .filter(|word| word.starts_with('/'))
             .map(|path| (path, format!("{root}{path}")));

@@ -160,9 +160,9 @@ fn left_running_it_keeps_its_settings_and_its_session(env: &TestEnv) -> Outcome 
         survivors.iter().eq(&running),
         "{survivors:?}\nand in truth: {running:?}"
     );
-    let said = String::from_utf8_lossy(&output.stderr);
+    let messages = String::from_utf8_lossy(&output.stderr);
     let named = |line: &str| line.contains("still running") && line.contains("cleanup (pid ");
-    assert!(said.lines().any(named), "{said}");
+    assert!(messages.lines().any(named), "{messages}");
 
     // Another run leaves alone what is in use.
     env.report(&["run", "--", "true"]);

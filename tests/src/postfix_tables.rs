@@ -273,8 +273,11 @@ fn mail_waits_for_a_script_and_is_not_lost(env: &TestEnv) -> Outcome {
     fs::write(instance.path("users.rb"), "def lookup(").expect("it is ours");
     let output = instance.command("start.sh").output().expect("sh is there");
     expect_code(&output, 1);
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(said.contains("users.rb: the script raised"), "{said}");
+    let messages = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(
+        messages.contains("users.rb: the script raised"),
+        "{messages}"
+    );
     instance.expect_gone();
     Outcome::Pass
 }
@@ -301,8 +304,11 @@ fn headers_of_another_version_are_refused(env: &TestEnv) -> Outcome {
     let refused = |variables: &[(&str, &str)], expected: &[&str]| {
         let output = headers(variables);
         expect_code(&output, 1);
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(expected.iter().all(|word| said.contains(word)), "{said}");
+        let messages = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(
+            expected.iter().all(|word| messages.contains(word)),
+            "{messages}"
+        );
         assert!(output.stdout.is_empty(), "{}", described(&output));
     };
     let kept = env.subdir("headers");

@@ -119,8 +119,8 @@ fn an_interrupted_probe_leaves_nothing(env: &TestEnv) -> Outcome {
         let output = child.wait_with_output().expect("it is our child");
         expect_code(&output, 2);
         assert_eq!(output.status.signal(), None);
-        let said = text(&output.stderr);
-        assert!(said.contains("interrupted after "), "{said}");
+        let messages = text(&output.stderr);
+        assert!(messages.contains("interrupted after "), "{messages}");
         assert_eq!(
             files(&disk),
             <[&Path; 0]>::default(),
@@ -201,10 +201,10 @@ fn refused(env: &TestEnv, disk: &str) -> Output {
     let output = env.refit(&["run", disk, "--", "touch", &started]);
     expect_code(&output, 125);
     assert!(!Path::new(&started).exists(), "{disk}");
-    let said = text(&output.stderr);
+    let messages = text(&output.stderr);
     assert!(
-        said.contains("refit doctor --probe-disk DIR --json FILE"),
-        "{said}"
+        messages.contains("refit doctor --probe-disk DIR --json FILE"),
+        "{messages}"
     );
     output
 }
@@ -256,10 +256,10 @@ fn a_file_that_is_no_profile_starts_nothing(env: &TestEnv) -> Outcome {
         (result, "`run`, not `disk-profile`"),
     ] {
         let output = refused(env, &format!("disk={path}"));
-        let said = text(&output.stderr);
+        let messages = text(&output.stderr);
         assert!(
-            said.contains(&path) && said.contains(part),
-            "{part}: {said}"
+            messages.contains(&path) && messages.contains(part),
+            "{part}: {messages}"
         );
     }
     Outcome::Pass

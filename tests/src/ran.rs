@@ -1,4 +1,4 @@
-//! One run seen from three sides: what refit said to people, what it wrote as JSON, and what strace saw.
+//! One run seen from three sides: what refit printed, what it wrote as JSON, and what strace saw.
 
 use std::fs;
 use std::process::Output;
@@ -12,7 +12,7 @@ use crate::test_env::{TestEnv, expect_code, refit_path};
 pub struct Ran {
     pub stdout: String,
     /// refit's own lines.
-    pub said: String,
+    pub messages: String,
     pub report: Value,
     pub trace: Trace,
 }
@@ -37,10 +37,10 @@ impl Ran {
     pub fn new(output: &Output, trace: Trace, json: &str) -> Self {
         let [stdout, stderr] = [&output.stdout, &output.stderr]
             .map(|bytes| String::from_utf8_lossy(bytes).into_owned());
-        let said = stderr.lines().filter(|line| line.starts_with("refit: "));
+        let messages = stderr.lines().filter(|line| line.starts_with("refit: "));
         let json = fs::read_to_string(json).expect("refit wrote its report");
         Self {
-            said: said.map(|line| format!("{line}\n")).collect(),
+            messages: messages.map(|line| format!("{line}\n")).collect(),
             stdout,
             report: serde_json::from_str(&json).expect("the report is JSON"),
             trace,
@@ -63,8 +63,10 @@ impl Ran {
         } else {
             String::new()
         };
-        let named = self.said.contains(&format!("{program} ({reason}){times}"));
-        assert_eq!(named, count > 0, "{}{:#}", self.said, self.report);
+        let named = self
+            .messages
+            .contains(&format!("{program} ({reason}){times}"));
+        assert_eq!(named, count > 0, "{}{:#}", self.messages, self.report);
         count
     }
 
@@ -74,8 +76,8 @@ impl Ran {
             .list("/coverage/unknown")
             .iter()
             .any(|entry| entry["what"] == what && base(&entry["executable"]) == program);
-        let in_text = self.said.contains(&format!("unknown: {program} "));
-        assert_eq!(in_json, in_text, "{}{:#}", self.said, self.report);
+        let in_text = self.messages.contains(&format!("unknown: {program} "));
+        assert_eq!(in_json, in_text, "{}{:#}", self.messages, self.report);
         in_json
     }
 

@@ -41,7 +41,7 @@ fn expect_all_reached(seen: &Seen) {
     let coverage = &seen.report["coverage"];
     assert_eq!(coverage["processes_reached"], coverage["processes_seen"]);
     assert_eq!(coverage["unreached"], Value::Array(Vec::new()));
-    assert_eq!(seen.durable, 0, "{}", seen.said);
+    assert_eq!(seen.durable, 0, "{}", seen.messages);
 }
 
 fn what_the_preload_reaches_has_no_filter(env: &TestEnv) -> Outcome {
@@ -94,10 +94,10 @@ fn a_filter_goes_beneath_what_is_not_reached_alone(env: &TestEnv) -> Outcome {
     names.sort_unstable();
     assert_eq!(names, expected);
     assert!(
-        seen.said
+        seen.messages
             .contains("their opens with O_SYNC are real, and not counted"),
         "{}",
-        seen.said
+        seen.messages
     );
     // Dynamic: the preload is there, and Go makes its system calls by itself.
     let go = format!("{} {file}; {FILTERS}", env.program("dynamic_go"));
@@ -130,7 +130,12 @@ fn every_way_to_start_a_program_is_seen(env: &TestEnv) -> Outcome {
             .collect();
         let seen = run(env, &["sync=off"], &words);
         expect_all_reached(&seen);
-        assert_eq!(seen.installed("processes"), 1, "{words:?}: {}", seen.said);
+        assert_eq!(
+            seen.installed("processes"),
+            1,
+            "{words:?}: {}",
+            seen.messages
+        );
     }
     Outcome::Pass
 }
@@ -155,7 +160,7 @@ fn a_shell_without_our_variables_is_reached(env: &TestEnv) -> Outcome {
     expect_all_reached(&seen);
     // The same with the preload alone.
     let alone = run(env, &["--backend", "preload", "sync=off"], &words);
-    assert_eq!(alone.durable, 2, "{}", alone.said);
+    assert_eq!(alone.durable, 2, "{}", alone.messages);
     Outcome::Pass
 }
 
@@ -166,7 +171,11 @@ fn an_exec_that_cannot_succeed_leaves_no_filter(env: &TestEnv) -> Outcome {
     fs::set_permissions(&closed, fs::Permissions::from_mode(0o644)).expect("it is ours");
     let words = [&*env.program("exec_ways"), "failing", &*closed];
     let seen = run(env, &["sync=off"], &words);
-    assert_eq!(seen.stdout, "1 1\nSeccomp_filters:\t0\n", "{}", seen.said);
+    assert_eq!(
+        seen.stdout, "1 1\nSeccomp_filters:\t0\n",
+        "{}",
+        seen.messages
+    );
     expect_all_reached(&seen);
     Outcome::Pass
 }
@@ -208,11 +217,19 @@ fn a_call_by_an_instruction_is_named_with_what_helps(env: &TestEnv) -> Outcome {
     let script = format!("{program} {file}; :");
     let words = ["sh", "-c", &*script];
     let seen = run(env, &["sync=off"], &words);
-    assert_eq!(seen.durable, 1, "{}", seen.said);
-    assert!(seen.said.contains("inline_asm_fsync"), "{}", seen.said);
-    assert!(seen.said.contains("--backend seccomp"), "{}", seen.said);
+    assert_eq!(seen.durable, 1, "{}", seen.messages);
+    assert!(
+        seen.messages.contains("inline_asm_fsync"),
+        "{}",
+        seen.messages
+    );
+    assert!(
+        seen.messages.contains("--backend seccomp"),
+        "{}",
+        seen.messages
+    );
     let helped = run(env, &["--backend", "seccomp", "sync=off"], &words);
-    assert_eq!(helped.durable, 0, "{}", helped.said);
+    assert_eq!(helped.durable, 0, "{}", helped.messages);
     let output = env.refit(&[&["run", "--quiet", "sync=off", "--"], &words[..]].concat());
     expect_code(&output, 0);
     Outcome::Pass

@@ -148,12 +148,12 @@ fn what_is_not_exact_is_out(env: &TestEnv) -> Outcome {
         described(&output)
     );
     // A baseline that is not exact ends it.
-    let said = folder
+    let messages = folder
         .text("table.command", "printf 'time\\t%s\\n' $(date +%N)")
         .refused(&[]);
     assert!(
-        said.contains("the baseline failed: `time` was answered `"),
-        "{said}"
+        messages.contains("the baseline failed: `time` was answered `"),
+        "{messages}"
     );
     Outcome::Pass
 }
@@ -191,13 +191,13 @@ fn nothing_steers_statistics_that_there_are_not(env: &TestEnv) -> Outcome {
         &["--confirm"],
         &["--budget", "1m"],
     ] {
-        let said = folder.refused(options);
+        let messages = folder.refused(options);
         assert!(
-            said.contains(&format!(
+            messages.contains(&format!(
                 "{}: the recipe asking gives exact answers",
                 options[0]
             )),
-            "{said}"
+            "{messages}"
         );
     }
     Outcome::Pass

@@ -7,7 +7,7 @@ use std::process::{Command, Output};
 
 use serde_json::Value;
 
-use crate::compared::{effect, printed, said, variant};
+use crate::compared::{effect, messages, printed, variant};
 use crate::remains::nothing_left;
 use crate::result::expect_valid;
 use crate::test_env::{TestEnv, described, expect_code, refit_path};
@@ -186,14 +186,14 @@ impl<'a> RecipeFolder<'a> {
         refit(self.env, &[&args, options, &[&folder]].concat())
     }
 
-    /// `refit compare`, which has to fail before there is a result, and leaves nothing; what it said.
+    /// `refit compare`, which has to fail before there is a result, and leaves nothing; what it printed on stderr.
     #[track_caller]
     pub fn refused(&self, options: &[&str]) -> String {
         let output = finish(&mut self.comparison(options));
         expect_code(&output, 2);
         assert!(output.stdout.is_empty(), "{}", described(&output));
         nothing_left(self.env, &self.name);
-        said(&output)
+        messages(&output)
     }
 }
 

@@ -6,7 +6,7 @@ use std::process::Output;
 
 use serde_json::Value;
 
-use crate::compared::{printed, said};
+use crate::compared::{messages, printed};
 use crate::recipe_folder::finish;
 use crate::recipes::{SHIPPED, check, folder, recipe, require, text};
 use crate::runner::{Outcome, Test};
@@ -57,7 +57,7 @@ fn a_list_names_each_and_what_is_missing(env: &TestEnv) -> Outcome {
     let output = finish(poor.env("PATH", env.path("empty")));
     expect_code(&output, 2);
     assert!(
-        said(&output).contains("the recipe fsync-loop needs gcc\n"),
+        messages(&output).contains("the recipe fsync-loop needs gcc\n"),
         "{}",
         described(&output)
     );
@@ -173,12 +173,16 @@ inverse = "and back"
     assert!(shown.contains("not available here: "), "{shown}");
     let missing = env.refit(&["recipes", "show", "./none"]);
     expect_code(&missing, 2);
-    assert!(said(&missing).contains("./none"), "{}", described(&missing));
+    assert!(
+        messages(&missing).contains("./none"),
+        "{}",
+        described(&missing)
+    );
     env.subdir("empty");
     let empty = env.refit(&["recipes", "show", "./empty"]);
     expect_code(&empty, 2);
     assert!(
-        said(&empty).contains("./empty holds no recipe.toml\n"),
+        messages(&empty).contains("./empty holds no recipe.toml\n"),
         "{}",
         described(&empty)
     );
@@ -196,12 +200,15 @@ fn an_unknown_name_names_those_there_are(env: &TestEnv) -> Outcome {
     ] {
         let output = env.refit(args);
         expect_code(&output, 2);
-        let said = said(&output);
-        assert!(said.contains("there is no recipe `none`\n"), "{said}");
-        assert!(said.contains(&SHIPPED.join(", ")), "{said}");
+        let messages = messages(&output);
+        assert!(
+            messages.contains("there is no recipe `none`\n"),
+            "{messages}"
+        );
+        assert!(messages.contains(&SHIPPED.join(", ")), "{messages}");
     }
     assert!(!Path::new(&env.path("none")).exists());
-    let near = said(&env.refit(&["recipes", "show", "mine"]));
+    let near = messages(&env.refit(&["recipes", "show", "mine"]));
     assert!(near.contains("did you mean the folder `./mine`?"), "{near}");
     Outcome::Pass
 }
@@ -259,16 +266,20 @@ fn a_copy_is_the_folder(env: &TestEnv) -> Outcome {
     for there in ["own-copy", "file"] {
         let output = env.refit(&["recipes", "copy", "sqlite-insert", there]);
         expect_code(&output, 2);
-        let said = said(&output);
+        let messages = messages(&output);
         assert!(
-            said.contains(&format!("{there} is there already")),
-            "{said}"
+            messages.contains(&format!("{there} is there already")),
+            "{messages}"
         );
     }
     assert!(files(Path::new(&elsewhere)) == before);
     let output = env.refit(&["recipes", "copy", "./own-copy"]);
     expect_code(&output, 2);
-    assert!(said(&output).contains("cp -r"), "{}", described(&output));
+    assert!(
+        messages(&output).contains("cp -r"),
+        "{}",
+        described(&output)
+    );
     Outcome::Pass
 }
 
@@ -277,7 +288,7 @@ fn a_copy_runs_unasked_until_it_is_changed(env: &TestEnv) -> Outcome {
     let output = check(env, "./copy", &[]);
     require(env, "fsync-loop", &output);
     expect_code(&output, 0);
-    assert!(said(&output).is_empty(), "{}", described(&output));
+    assert!(messages(&output).is_empty(), "{}", described(&output));
     // What a command runs is as much as the command.
     let script = env.path("copy/setup.sh");
     let before = fs::read_to_string(&script).expect("it was copied");
@@ -288,16 +299,24 @@ fn a_copy_runs_unasked_until_it_is_changed(env: &TestEnv) -> Outcome {
     let output = check(env, "./copy", &[]);
     expect_code(&output, 2);
     for command in commands(&recipe("fsync-loop")) {
-        assert!(said(&output).contains(&command), "{}", described(&output));
+        assert!(
+            messages(&output).contains(&command),
+            "{}",
+            described(&output)
+        );
     }
-    assert!(said(&output).contains("--yes"), "{}", described(&output));
+    assert!(
+        messages(&output).contains("--yes"),
+        "{}",
+        described(&output)
+    );
     assert!(!Path::new(&env.path("ran")).exists());
     expect_code(&check(env, "./copy", &["--yes"]), 0);
     assert!(Path::new(&env.path("ran")).exists());
     // Agreed to once, it runs until the next change.
     let output = check(env, "./copy", &[]);
     expect_code(&output, 0);
-    assert!(said(&output).is_empty(), "{}", described(&output));
+    assert!(messages(&output).is_empty(), "{}", described(&output));
     fs::write(&script, before + "\n").expect("the test's directory is ours");
     expect_code(&check(env, "./copy", &[]), 2);
     Outcome::Pass

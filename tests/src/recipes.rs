@@ -6,7 +6,7 @@ use std::process::Output;
 
 use serde_json::Value;
 
-use crate::compared::{list, printed, said};
+use crate::compared::{list, messages, printed};
 use crate::recipe_folder::{base, finish, refit};
 use crate::remains::nothing_left;
 use crate::runner::{Outcome, Test};
@@ -83,8 +83,8 @@ pub fn check(env: &TestEnv, name: &str, more: &[&str]) -> Output {
 
 /// Skips the test where the recipe cannot run: something is not installed, or it needs root.
 pub fn require(env: &TestEnv, name: &str, output: &Output) {
-    let said = said(output);
-    if let Some(remedy) = said.lines().find(|line| line.contains("apt install")) {
+    let messages = messages(output);
+    if let Some(remedy) = messages.lines().find(|line| line.contains("apt install")) {
         env.skip(&format!("{name}: {}", remedy.trim()));
     }
 }
@@ -96,7 +96,7 @@ fn works(env: &TestEnv, name: &str) -> Outcome {
     if recipe["needs"]["root"] == true && !env.as_root() {
         expect_code(&output, 2);
         assert!(
-            said(&output).contains("needs root"),
+            messages(&output).contains("needs root"),
             "{}",
             described(&output)
         );

@@ -30,8 +30,8 @@ fn pg_test_fsync_measures_every_method(env: &TestEnv) -> Outcome {
     };
     let script = format!("exec {bin}/pg_test_fsync -s 1 -f file");
     let kinds = ["fsync", "fdatasync", "open(O_SYNC)"];
-    let said = same_in(&[&["sync=off"]], env, "pg", &script, &kinds, methods);
-    println!("{said}");
+    let messages = same_in(&[&["sync=off"]], env, "pg", &script, &kinds, methods);
+    println!("{messages}");
     for method in [
         "open_datasync",
         "fdatasync",
@@ -39,7 +39,7 @@ fn pg_test_fsync_measures_every_method(env: &TestEnv) -> Outcome {
         "open_sync",
         "16 * 1kB open_sync writes",
     ] {
-        assert!(said.contains(&format!("{method} true\n")), "{said}");
+        assert!(messages.contains(&format!("{method} true\n")), "{messages}");
     }
     Outcome::Pass
 }
@@ -75,7 +75,7 @@ echo 'SELECT @@innodb_flush_method, COUNT(*) FROM t' | mariadb $client d
 mariadb-admin $client shutdown
 wait $!
 grep -c ERROR log || :"#;
-    let said = same(env, "mariadb", script, &["fdatasync"], all);
-    assert!(said.contains("O_DIRECT\t20\n0\n"), "{said}");
+    let messages = same(env, "mariadb", script, &["fdatasync"], all);
+    assert!(messages.contains("O_DIRECT\t20\n0\n"), "{messages}");
     Outcome::Pass
 }

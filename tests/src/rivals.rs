@@ -94,8 +94,8 @@ cd out
 find . -printf '%p %y %m %s %n %l\n' | sort
 cat tree/a/[0-9]*"#;
     env.require_command("tar");
-    let said = same(env, "tar", script, &[], all);
-    assert!(said.contains("./tree/a/link l 777"), "{said}");
+    let messages = same(env, "tar", script, &[], all);
+    assert!(messages.contains("./tree/a/link l 777"), "{messages}");
     Outcome::Pass
 }
 
@@ -117,13 +117,13 @@ exec /usr/bin/python3 -m unittest -q test.test_os test.test_posix test.test_mmap
             .map(|line| format!("{}\n", line.split(" in ").next().unwrap_or_default()))
             .collect()
     };
-    let said = same(env, "python", script, &["fsync", "msync"], verdict);
-    println!("{said}");
-    let ran = said
+    let messages = same(env, "python", script, &["fsync", "msync"], verdict);
+    println!("{messages}");
+    let ran = messages
         .split_whitespace()
         .filter_map(|word| word.parse().ok())
         .next();
-    assert!(ran > Some(1000), "{said}");
+    assert!(ran > Some(1000), "{messages}");
     Outcome::Pass
 }
 
@@ -198,12 +198,12 @@ dd if=/dev/zero of=file count=1 conv=fsync status=none"#;
             println!("{program} is not installed");
             continue;
         }
-        let said = same(env, program, script, &["fsync"], all);
-        println!("{program}: {said}");
+        let messages = same(env, program, script, &["fsync"], all);
+        println!("{program}: {messages}");
         let wrong = ["nvalid argument", "EINVAL", "EBADF", "sync failed"];
         assert!(
-            wrong.iter().any(|word| said.contains(word)),
-            "{program}: {said}"
+            wrong.iter().any(|word| messages.contains(word)),
+            "{program}: {messages}"
         );
         tried += 1;
     }
@@ -284,8 +284,8 @@ fakeroot sh -ec '
 dpkg-deb -c thing.deb
 tar -tvf owners.tar --numeric-owner | cut -c1-30
 cksum < thing.deb"#;
-    let said = same(env, "fakeroot", script, &["fsync"], all);
-    assert!(said.contains("5/6"), "{said}");
+    let messages = same(env, "fakeroot", script, &["fsync"], all);
+    assert!(messages.contains("5/6"), "{messages}");
     Outcome::Pass
 }
 
@@ -307,7 +307,7 @@ fn fakechroot_finds_the_same_files(env: &TestEnv) -> Outcome {
          fakechroot chroot $PWD/root /cat /file\n\
          fakechroot chroot $PWD/root /sh -c '/sync /file; exec /cat /file'"
     );
-    let said = same(env, "fakechroot", &script, &["fsync"], all);
-    assert!(said.contains("inside\ninside\n"), "{said}");
+    let messages = same(env, "fakechroot", &script, &["fsync"], all);
+    assert!(messages.contains("inside\ninside\n"), "{messages}");
     Outcome::Pass
 }

@@ -298,27 +298,29 @@ fn run_in_child(test: &Test, root: &Path) -> Result<Verdict> {
     running().retain(|(running, _)| *running != pid);
     let status = child.wait().context("reap the test")?;
 
-    let mut said =
+    let mut messages =
         String::from_utf8_lossy(&fs::read(&output_path).context("read the output")?).into_owned();
     if let Err(error) = work.close() {
         eprintln!("refit-tests: {}: {error}", test.name());
     }
-    let skip = said
+    let skip = messages
         .lines()
         .rev()
         .find_map(|line| line.strip_prefix("skip: "))
         .map(str::to_owned);
     Ok(match (in_time, status.code()) {
         (true, Some(0)) if left.is_empty() => Verdict::Passed,
-        (true, Some(0)) => Verdict::Failed(format!("{said}left running: {}\n", left.join("; "))),
+        (true, Some(0)) => {
+            Verdict::Failed(format!("{messages}left running: {}\n", left.join("; ")))
+        }
         (true, Some(SKIPPED)) => Verdict::Skipped(skip.unwrap_or_default()),
         _ => {
             if !in_time {
-                said += &format!("killed after {deadline}; running: {}\n", left.join("; "));
+                messages += &format!("killed after {deadline}; running: {}\n", left.join("; "));
             } else if status.code() != Some(101) {
-                said += &format!("the test ended with {status}\n");
+                messages += &format!("the test ended with {status}\n");
             }
-            Verdict::Failed(said)
+            Verdict::Failed(messages)
         }
     })
 }

@@ -25,7 +25,7 @@ struct Scoped {
     /// `inside fsync suppressed`: who was asked, of each call in order.
     answers: Vec<(String, String, String)>,
     trace: Trace,
-    said: String,
+    messages: String,
     report: Value,
 }
 
@@ -43,7 +43,7 @@ fn run(env: &TestEnv, settings: &[&str], command: &[&str]) -> Scoped {
         lines: ran.stdout.lines().map(str::to_owned).collect(),
         answers: answers.collect(),
         trace: ran.trace,
-        said: ran.said,
+        messages: ran.messages,
         report: ran.report,
     }
 }
@@ -185,9 +185,9 @@ fn in_another_root_the_call_is_real_and_said_so(env: &TestEnv) -> Outcome {
     scoped.strace_agrees();
     assert_eq!(scoped.report["coverage"]["path_unknown"], 1);
     assert!(
-        scoped.said.contains("their file is unknown"),
+        scoped.messages.contains("their file is unknown"),
         "{}",
-        scoped.said
+        scoped.messages
     );
     Outcome::Pass
 }
@@ -209,7 +209,7 @@ fn a_scope_that_matched_nothing_is_said(env: &TestEnv) -> Outcome {
     ];
     let scoped = run(env, &settings, &[&program, "1", &file]);
     let unmatched = [format!("sync@{outside}/"), "sync@exe:nobody".to_owned()];
-    let said = scoped.report["coverage"]["unmatched_scopes"]
+    let messages = scoped.report["coverage"]["unmatched_scopes"]
         .as_array()
         .cloned()
         .unwrap_or_default();
@@ -217,17 +217,19 @@ fn a_scope_that_matched_nothing_is_said(env: &TestEnv) -> Outcome {
     assert!(
         unmatched
             .iter()
-            .all(|scope| said.iter().any(|said| said == scope.as_str())),
-        "{said:?}"
+            .all(|scope| messages.iter().any(|messages| messages == scope.as_str())),
+        "{messages:?}"
     );
     assert!(
-        !said.iter().any(|said| said == "sync@exe:write_fsync"),
-        "{said:?}"
+        !messages
+            .iter()
+            .any(|messages| messages == "sync@exe:write_fsync"),
+        "{messages:?}"
     );
     assert!(
-        scoped.said.contains("nothing matched sync@exe:nobody"),
+        scoped.messages.contains("nothing matched sync@exe:nobody"),
         "{}",
-        scoped.said
+        scoped.messages
     );
     Outcome::Pass
 }

@@ -35,7 +35,7 @@ const STATIC: &[&str] = &[
 /// A report, and how many durable calls the kernel saw.
 pub struct Seen {
     pub report: Value,
-    pub said: String,
+    pub messages: String,
     pub stdout: String,
     pub durable: u64,
 }
@@ -54,7 +54,7 @@ pub fn run(env: &TestEnv, settings: &[&str], words: &[&str]) -> Seen {
     };
     Seen {
         durable,
-        said: String::from_utf8_lossy(&output.stderr).into_owned(),
+        messages: String::from_utf8_lossy(&output.stderr).into_owned(),
         stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
         report,
     }
@@ -78,10 +78,10 @@ fn programs_that_no_preload_reaches_do_not_sync(env: &TestEnv) -> Outcome {
         let words = [&*program, &*file];
         // The control: without a swap the same program does sync.
         let real = run(env, &["tz=UTC"], &words);
-        assert_eq!(real.durable, 1, "{name}: {}", real.said);
+        assert_eq!(real.durable, 1, "{name}: {}", real.messages);
 
         let off = run(env, &["sync=off"], &words);
-        assert_eq!(off.durable, 0, "{name}: {}", off.said);
+        assert_eq!(off.durable, 0, "{name}: {}", off.messages);
         let coverage = &off.report["coverage"];
         assert_eq!(coverage["processes_reached"], coverage["processes_seen"]);
         assert_eq!(coverage["unreached"], Value::Array(Vec::new()));
@@ -90,7 +90,7 @@ fn programs_that_no_preload_reaches_do_not_sync(env: &TestEnv) -> Outcome {
         let scope = format!("sync@exe:{name}=off");
         for settings in [&[&*scope][..], &["--backend", "seccomp", "sync=off"]] {
             let asked = run(env, settings, &words);
-            assert_eq!(asked.durable, 0, "{name} {settings:?}: {}", asked.said);
+            assert_eq!(asked.durable, 0, "{name} {settings:?}: {}", asked.messages);
             // A program that the preload reaches too is counted there.
             assert_eq!(asked.fsyncs("suppressed"), 1, "{:#}", asked.report);
             assert_eq!(asked.fsyncs("real"), 0);
@@ -104,17 +104,17 @@ fn a_scope_is_for_its_program_alone(env: &TestEnv) -> Outcome {
     let other = run(env, &["sync@exe:another=off"], &[&program, &file]);
     assert_eq!((other.durable, other.fsyncs("real")), (1, 1));
     assert!(
-        other.said.contains("nothing matched sync@exe:another"),
+        other.messages.contains("nothing matched sync@exe:another"),
         "{}",
-        other.said
+        other.messages
     );
     let dynamic = env.program("fsync_once");
     let script = format!("{dynamic} {file}; {program} {file}");
     for (scoped, suppressed) in [("fsync_once", 1), ("static_fsync", 1), ("f", 0)] {
         let scope = format!("sync@exe:{scoped}=off");
         let seen = run(env, &[&scope], &["sh", "-c", &script]);
-        assert_eq!(seen.fsyncs("suppressed"), suppressed, "{}", seen.said);
-        assert_eq!(seen.durable, 2 - suppressed, "{}", seen.said);
+        assert_eq!(seen.fsyncs("suppressed"), suppressed, "{}", seen.messages);
+        assert_eq!(seen.durable, 2 - suppressed, "{}", seen.messages);
     }
     Outcome::Pass
 }
@@ -125,7 +125,7 @@ fn a_path_scope_holds_in_static_programs_and_chroots(env: &TestEnv) -> Outcome {
     let scope = format!("sync@{inside}/=off");
     for (directory, durable) in [(&inside, 0), (&outside, 1)] {
         let seen = run(env, &[&scope], &[&program, &format!("{directory}/f")]);
-        assert_eq!(seen.durable, durable, "{}", seen.said);
+        assert_eq!(seen.durable, durable, "{}", seen.messages);
         assert_eq!(seen.fsyncs("suppressed"), 1 - durable);
     }
     // What the program calls /f is another file outside.
@@ -136,7 +136,7 @@ fn a_path_scope_holds_in_static_programs_and_chroots(env: &TestEnv) -> Outcome {
         ("sync@/f=off".to_owned(), 1),
     ] {
         let seen = run(env, &[&scope], &[&chroot, &root]);
-        assert_eq!(seen.durable, durable, "{scope}: {}", seen.said);
+        assert_eq!(seen.durable, durable, "{scope}: {}", seen.messages);
         assert_eq!(seen.report["coverage"].get("path_unknown"), None);
     }
     Outcome::Pass
@@ -152,7 +152,7 @@ fn a_setgid_program_keeps_its_group_and_does_not_sync(env: &TestEnv) -> Outcome 
         let base = format!("sync@exe:{name}=off");
         for settings in ["sync=off", &base] {
             let seen = run(env, &[settings], &[&program, &file]);
-            assert_eq!(seen.durable, 0, "{name} {settings}: {}", seen.said);
+            assert_eq!(seen.durable, 0, "{name} {settings}: {}", seen.messages);
             // Of a static program the C library does not say that it is secure.
             assert!(seen.stdout.ends_with("egid=50\n"), "{}", seen.stdout);
         }
@@ -190,7 +190,7 @@ fn a_child_without_privileges_or_environment_does_not_sync(env: &TestEnv) -> Out
             &["sync@exe:static_fsync=off", "sync@exe:drop_privileges=off"],
         ] {
             let seen = run(env, settings, &words);
-            assert_eq!(seen.durable, 0, "{words:?}: {}", seen.said);
+            assert_eq!(seen.durable, 0, "{words:?}: {}", seen.messages);
         }
     }
     Outcome::Pass
@@ -201,10 +201,10 @@ fn an_emulated_disk_delays_and_fails_static_programs(env: &TestEnv) -> Outcome {
     // Two processes, each of two flushes; a pipe and a closed descriptor reach no disk.
     let words = [&*program, "2", &*file, "2"];
     let failed = run(env, &["disk=fail:EIO,every=2"], &words);
-    assert_eq!(failed.stdout, "0 5 0 5 22 9 \n", "{}", failed.said);
+    assert_eq!(failed.stdout, "0 5 0 5 22 9 \n", "{}", failed.messages);
     assert_eq!((failed.fsyncs("injected"), failed.durable), (2, 2));
     let slow = run(env, &["disk=40ms"], &words);
-    assert_eq!(slow.stdout, "0 0 0 0 22 9 \n", "{}", slow.said);
+    assert_eq!(slow.stdout, "0 0 0 0 22 9 \n", "{}", slow.messages);
     let waited = slow.fsyncs("waited_ns");
     assert!(
         (4 * 40_000_000..1_000_000_000).contains(&waited),
@@ -220,14 +220,19 @@ fn by_seccomp_alone_calls_are_counted_and_stay(env: &TestEnv) -> Outcome {
     let file = env.path("file");
     for name in ["fsync_once", "static_fsync"] {
         let seen = run(env, &["--backend", "seccomp"], &[&env.program(name), &file]);
-        assert_eq!((seen.durable, seen.fsyncs("real")), (1, 1), "{}", seen.said);
+        assert_eq!(
+            (seen.durable, seen.fsyncs("real")),
+            (1, 1),
+            "{}",
+            seen.messages
+        );
         assert_eq!(seen.report["coverage"]["backend"], "seccomp");
         assert_eq!(*seen.installed("unmeasured"), 1);
         assert!(
-            seen.said
+            seen.messages
                 .contains("1 sync call waited for a time that seccomp cannot measure"),
             "{}",
-            seen.said
+            seen.messages
         );
     }
     Outcome::Pass
@@ -256,13 +261,17 @@ fn rings_can_be_denied(env: &TestEnv) -> Outcome {
         let args = ["run", "--backend", backend, "--io-uring", "deny", "--"];
         let output = env.refit(&[&args[..], &[&program, &file]].concat());
         expect_code(&output, 3);
-        let said = String::from_utf8_lossy(&output.stderr);
+        let messages = String::from_utf8_lossy(&output.stderr);
         assert!(
-            said.contains("io_uring_setup: Function not implemented"),
-            "{said}"
+            messages.contains("io_uring_setup: Function not implemented"),
+            "{messages}"
         );
     }
     let counted = run(env, &["--backend", "seccomp"], &[&program, &file]);
-    assert!(counted.said.contains("1 io_uring ring"), "{}", counted.said);
+    assert!(
+        counted.messages.contains("1 io_uring ring"),
+        "{}",
+        counted.messages
+    );
     Outcome::Pass
 }

@@ -1,4 +1,4 @@
-//! Where a filter cannot be had, or could be in the way: it is said, and the program goes on.
+//! Where a filter cannot be installed, or could be in the way: that is reported, and the program goes on.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -46,12 +46,12 @@ fn without_the_right_to_a_filter_it_is_said(env: &TestEnv) -> Outcome {
         "./refit run --json report.json sync=off -- ./static_fsync f",
     );
     expect_code(&output, 0);
-    let said = String::from_utf8_lossy(&output.stderr);
+    let messages = String::from_utf8_lossy(&output.stderr);
     for line in [
         "not reached, run as without refit: static_fsync (static)",
         "seccomp, which would reach them, is not available: no permission for seccomp; --no-new-privs would allow it",
     ] {
-        assert!(said.contains(line), "{said}");
+        assert!(messages.contains(line), "{messages}");
     }
     let report = json(&env.path("report.json"));
     assert_eq!(report["coverage"]["processes_reached"], 0);
@@ -66,9 +66,12 @@ fn a_user_can_have_a_filter_for_the_privileges_of_others(env: &TestEnv) -> Outco
          ./refit run --no-new-privs --json report.json $settings -- ./static_fsync f || exit; done",
     );
     expect_code(&output, 0);
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(said.contains("no_new_privs is set: "), "{said}");
-    assert!(said.contains("reached 1 of 1 process by seccomp"), "{said}");
+    let messages = String::from_utf8_lossy(&output.stderr);
+    assert!(messages.contains("no_new_privs is set: "), "{messages}");
+    assert!(
+        messages.contains("reached 1 of 1 process by seccomp"),
+        "{messages}"
+    );
     let report = json(&env.path("report.json"));
     assert_eq!(report["totals"]["fsync"]["suppressed"], 1, "{report:#}");
     Outcome::Pass
@@ -93,7 +96,7 @@ fn an_inner_refit_finds_the_listener_taken(env: &TestEnv) -> Outcome {
             &file,
         ],
     );
-    assert_eq!(outer.durable, 1, "{}", outer.said);
+    assert_eq!(outer.durable, 1, "{}", outer.messages);
     let refused = json(&inner)["coverage"]["seccomp"]["refused"].clone();
     assert!(
         refused.as_str().is_some_and(|why| why.contains("listener")),
@@ -108,15 +111,17 @@ fn an_inner_refit_finds_the_listener_taken(env: &TestEnv) -> Outcome {
             &refit, "run", "--json", &inner, "sync=off", "--", &program, &file,
         ],
     );
-    assert_eq!(outer.durable, 0, "{}", outer.said);
+    assert_eq!(outer.durable, 0, "{}", outer.messages);
     assert_eq!(
         json(&inner)["coverage"]["seccomp"]["installed"]["has_listener"],
         false
     );
     assert!(
-        outer.said.contains("another seccomp listener is installed"),
+        outer
+            .messages
+            .contains("another seccomp listener is installed"),
         "{}",
-        outer.said
+        outer.messages
     );
     Outcome::Pass
 }
@@ -179,9 +184,9 @@ fn the_guardian_outlives_a_killed_refit(env: &TestEnv) -> Outcome {
         .stdout(Stdio::piped())
         .spawn()
         .expect("refit was built");
-    let mut said = BufReader::new(refit.stdout.take().expect("it is piped"));
+    let mut stdout = BufReader::new(refit.stdout.take().expect("it is piped"));
     let mut line = String::new();
-    said.read_line(&mut line).expect("it is text");
+    stdout.read_line(&mut line).expect("it is text");
     assert_eq!(line, "up\n");
     wait_until("both processes of the guardian", || {
         guardians(env).len() == 2
@@ -192,7 +197,7 @@ fn the_guardian_outlives_a_killed_refit(env: &TestEnv) -> Outcome {
     refit.wait().expect("it is our child");
     std::io::Write::write_all(&mut input, b"\n").expect("the shell reads it");
     line.clear();
-    said.read_line(&mut line).expect("it is text");
+    stdout.read_line(&mut line).expect("it is text");
     assert_eq!(line, "0 5 22 9 \n");
     wait_until("the guardian to end", || guardians(env).is_empty());
     Outcome::Pass

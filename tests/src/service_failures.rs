@@ -1,9 +1,10 @@
-//! Services that do not start, stay or end: what is said of them, who is out, and that nothing of them goes on.
+//! Services that do not start, stay or end: what is reported of them, which variant is disqualified, and that nothing of
+//! them keeps running.
 
 use std::net::TcpListener;
 use std::process::{Child, Stdio};
 
-use crate::compared::{printed, said};
+use crate::compared::{messages, printed};
 use crate::recipe_folder::RecipeFolder;
 use crate::runner::{Outcome, Test};
 use crate::test;
@@ -66,13 +67,13 @@ fn each_way_to_be_ready_names_what_was_missing(env: &TestEnv) -> Outcome {
         let output = refit.wait_with_output().expect("it is our child");
         expect_code(&output, 2);
         assert!(output.stdout.is_empty(), "{}", described(&output));
-        let said = said(&output);
+        let messages = messages(&output);
         let all = format!(
             "the baseline failed: the service was not ready within 3 s ({wanted}): not yet"
         );
-        assert!(said.contains(&all), "{said}");
+        assert!(messages.contains(&all), "{messages}");
         let next = format!("refit recipes check ./{name}");
-        assert!(said.contains(&next), "{said}");
+        assert!(messages.contains(&next), "{messages}");
     }
     for name in names {
         RecipeFolder::service(env, &name).nothing_left();
@@ -81,9 +82,9 @@ fn each_way_to_be_ready_names_what_was_missing(env: &TestEnv) -> Outcome {
     let gone = late
         .set("service.ready-timeout", "'1h'")
         .text("service.start", "echo no license >&2; exit 4");
-    let said = gone.refused(&[]);
+    let messages = gone.refused(&[]);
     let all = "the service ended with exit code 4 before it was ready: no license";
-    assert!(said.contains(all), "{said}");
+    assert!(messages.contains(all), "{messages}");
     Outcome::Pass
 }
 
@@ -167,10 +168,10 @@ fn a_port_that_is_taken_is_in_the_servers_words(env: &TestEnv) -> Outcome {
     let folder = RecipeFolder::service(env, "taken")
         .text("service.start", &start)
         .set("service.ready", "{ log = 'listening' }");
-    let said = folder.refused(&[]);
+    let messages = folder.refused(&[]);
     let all = format!(
         "the service ended with exit code 1 before it was ready: {port}: Address already in use"
     );
-    assert!(said.contains(&all), "{said}");
+    assert!(messages.contains(&all), "{messages}");
     Outcome::Pass
 }

@@ -145,7 +145,7 @@ fn a_run_that_fails_costs_the_start(env: &TestEnv) -> Outcome {
     assert_eq!(count(env, &starts("kept")), 1 + failed);
     let effect = effect(&result, "conf.slow=yes", "rate");
     assert!(!effect["interval"].is_null(), "{effect}");
-    // A server that is gone is said with its last words.
+    // A server that is gone is reported with the last lines that it wrote.
     let dies = kept(env, "dies").set(
         "conf.slow.yes",
         "{ class = 'safe', command = 'kill $(cat pid)', inverse = 'true' }",
@@ -163,14 +163,14 @@ fn a_run_that_fails_costs_the_start(env: &TestEnv) -> Outcome {
 
 fn what_needs_a_start_of_its_own_is_refused(env: &TestEnv) -> Outcome {
     let folder = kept(env, "kept").variants(&["sync=off"]);
-    let said = folder.refused(&[]);
+    let messages = folder.refused(&[]);
     assert!(
-        said.contains("sync=off: the recipe keeps one server for all runs")
-            && said.contains("--with"),
-        "{said}"
+        messages.contains("sync=off: the recipe keeps one server for all runs")
+            && messages.contains("--with"),
+        "{messages}"
     );
-    let said = kept(env, "kept").refused(&["--bare"]);
-    assert!(said.contains("leave out --bare"), "{said}");
+    let messages = kept(env, "kept").refused(&["--bare"]);
+    assert!(messages.contains("leave out --bare"), "{messages}");
     Outcome::Pass
 }
 

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::compared::{printed, said};
+use crate::compared::{messages, printed};
 use crate::places::in_own_mounts;
 use crate::recipe_folder::{RecipeFolder, finish, refit};
 use crate::runner::{Outcome, Test};
@@ -33,7 +33,7 @@ fn what_is_not_installed_makes_an_apt_line(env: &TestEnv) -> Outcome {
     assert!(text.ends_with(&all), "{text}");
     let output = folder.check();
     expect_code(&output, 2);
-    assert!(said(&output).contains(&all), "{}", described(&output));
+    assert!(messages(&output).contains(&all), "{}", described(&output));
     let show = finish(&mut refit(env, &["recipes", "show", "./needs"]));
     expect_code(&show, 0);
     assert!(printed(&show).contains(apt), "{}", described(&show));
@@ -143,7 +143,7 @@ fn instances_that_would_not_fit_are_refused(env: &TestEnv) -> Outcome {
         "{failed}"
     );
     large.nothing_left();
-    let text = said(&output);
+    let text = messages(&output);
     assert!(
         text.contains("the instances of all runs need about"),
         "{text}"
@@ -172,17 +172,17 @@ fn a_full_disk_is_said_and_left_empty(env: &TestEnv) -> Outcome {
         let script = format!(
             "mkdir -p state base /var/lib/refit; mount --bind state /var/lib/refit
             mount -t tmpfs -o {mount} tmpfs base
-            {} compare --yes --dir base {folder} 2>said && code=0 || code=$?
+            {} compare --yes --dir base {folder} 2>messages && code=0 || code=$?
             ls -A base >left; exit $code",
             refit_path()
         );
         let output = finish(&mut in_own_mounts(env, &script));
         expect_code(&output, 2);
-        let [said, left] = ["said", "left"]
+        let [messages, left] = ["messages", "left"]
             .map(|name| fs::read_to_string(env.path(name)).expect("the script wrote it"));
         assert!(
-            words.iter().any(|words| said.contains(words)),
-            "{mount}: {said}"
+            words.iter().any(|words| messages.contains(words)),
+            "{mount}: {messages}"
         );
         assert_eq!(left, "", "{mount}");
     }

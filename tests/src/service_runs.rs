@@ -191,9 +191,9 @@ fn operations_can_be_read_from_the_output(env: &TestEnv) -> Outcome {
         assert_eq!(run["load"]["operations"], 17);
     }
     let silent = folder.text("load.command", "echo nothing was done");
-    let said = silent.refused(&[]);
+    let messages = silent.refused(&[]);
     for words in ["load.operations: `^([0-9]+) done`", ": nothing was done\n"] {
-        assert!(said.contains(words), "{said}");
+        assert!(messages.contains(words), "{messages}");
     }
     Outcome::Pass
 }

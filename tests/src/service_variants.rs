@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::compared::{effect, list, number, printed, runs_of, said, variant};
+use crate::compared::{effect, list, messages, number, printed, runs_of, variant};
 use crate::recipe_folder::{RecipeFolder, base, finish, refit};
 use crate::runner::{Outcome, Test};
 use crate::test;
@@ -129,7 +129,11 @@ fn what_this_refit_cannot_try_is_listed_and_the_rest_is_tried(env: &TestEnv) -> 
     let args = ["compare", "--yes", "--dir", &dir, "./later", "future=8ms"];
     let output = finish(&mut refit(env, &args));
     expect_code(&output, 2);
-    assert!(said(&output).contains("future"), "{}", described(&output));
+    assert!(
+        messages(&output).contains("future"),
+        "{}",
+        described(&output)
+    );
     Outcome::Pass
 }
 
@@ -180,7 +184,7 @@ fn a_recipe_without_a_server_measures_its_load(env: &TestEnv) -> Outcome {
     assert_eq!(result["main"], "syncs");
     assert_eq!(effect(&result, "sync=off", "syncs")["verdict"], "less");
     assert!(
-        said(&output).contains("runs these commands"),
+        messages(&output).contains("runs these commands"),
         "{}",
         described(&output)
     );

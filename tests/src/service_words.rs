@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-use crate::compared::{printed, said};
+use crate::compared::{messages, printed};
 use crate::recipe_folder::{RecipeFolder, base, finish, refit};
 use crate::runner::{Outcome, Test};
 use crate::terminal::Terminal;
@@ -58,7 +58,7 @@ fn an_edit_whose_line_is_not_there_names_file_and_line(env: &TestEnv) -> Outcome
         let output = finish(&mut folder.comparison(&["--rounds", "12"]));
         expect_code(&output, 2);
         folder.nothing_left();
-        let text = printed(&output) + &said(&output);
+        let text = printed(&output) + &messages(&output);
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
         for part in [": conf.dir=root: ", "/etc/conf", problem] {
             assert!(text.contains(part), "{part} is not in: {text}");
@@ -67,7 +67,11 @@ fn an_edit_whose_line_is_not_there_names_file_and_line(env: &TestEnv) -> Outcome
         assert!(text.contains(&line) == problem.contains("times"), "{text}");
         let output = folder.check();
         expect_code(&output, 2);
-        assert!(said(&output).contains(problem), "{}", described(&output));
+        assert!(
+            messages(&output).contains(problem),
+            "{}",
+            described(&output)
+        );
         folder.nothing_left();
     }
     Outcome::Pass
@@ -86,7 +90,7 @@ fn an_unknown_knob_names_those_there_are(env: &TestEnv) -> Outcome {
             let args = ["compare", "--yes", "--dir", &dir, "./knobs"];
             let output = finish(&mut refit(env, &[&args, words].concat()));
             expect_code(&output, 2);
-            let text = said(&output);
+            let text = messages(&output);
             let all = "the recipe knobs declares no such knob\n  it has conf.log=off, conf.queue=disk|tmpfs";
             let named = text.contains(&format!("{}: {all}", word.trim_start_matches("sync=off+")));
             assert!(named, "{words:?}: {}", described(&output));
@@ -104,7 +108,7 @@ fn what_is_for_commands_is_refused_with_a_recipe(env: &TestEnv) -> Outcome {
         let output = finish(&mut refit(env, &[&["compare", "--yes"], words].concat()));
         expect_code(&output, 2);
         assert!(
-            said(&output).contains(sentence),
+            messages(&output).contains(sentence),
             "{words:?}: {}",
             described(&output)
         );
@@ -152,7 +156,7 @@ fn what_nobody_agreed_to_is_shown_and_does_not_run(env: &TestEnv) -> Outcome {
         fs::write(env.path("mine/recipe.toml"), toml).expect("it is ours");
         let output = compare(&[]);
         expect_code(&output, 2);
-        let text = said(&output);
+        let text = messages(&output);
         for part in commands.iter().chain([&&*note, &"then agree: --yes\n"]) {
             assert!(text.contains(part), "{part} is not in: {text}");
         }
@@ -162,7 +166,10 @@ fn what_nobody_agreed_to_is_shown_and_does_not_run(env: &TestEnv) -> Outcome {
             let output = compare(more);
             expect_code(&output, 0);
             expected += 42;
-            assert_eq!((runs(), said(&output).contains(&note)), (expected, shown));
+            assert_eq!(
+                (runs(), messages(&output).contains(&note)),
+                (expected, shown)
+            );
         }
     }
     folder.nothing_left();
@@ -179,7 +186,7 @@ fn what_nobody_agreed_to_is_shown_and_does_not_run(env: &TestEnv) -> Outcome {
     expect_code(&output, 2);
     let changes = "refit: changed since you agreed to it:\n  a\\x1b[2Kb (new)\n  load.sh (changed)\n  \
         old (removed)\n  recipe.toml (changed)\n";
-    assert!(said(&output).contains(changes), "{}", said(&output));
+    assert!(messages(&output).contains(changes), "{}", messages(&output));
     Outcome::Pass
 }
 

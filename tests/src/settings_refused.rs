@@ -1,6 +1,6 @@
 //! What a setting asks for and this machine does not have is refused before anything starts.
 
-use crate::compared::said;
+use crate::compared::messages;
 use crate::runner::{Outcome, Test};
 use crate::test;
 use crate::test_env::{TestEnv, expect_code};
@@ -19,9 +19,9 @@ fn expect_refused(env: &TestEnv, args: &[&str], sentence: &str) {
         let output = env.refit(&[&[verb], args, &["--", "touch", &proof]].concat());
         expect_code(&output, code);
         assert!(
-            said(&output).contains(sentence),
+            messages(&output).contains(sentence),
             "{verb}: {}",
-            said(&output)
+            messages(&output)
         );
         assert!(!std::path::Path::new(&proof).exists(), "{verb} {args:?}");
     }
@@ -80,16 +80,16 @@ fn a_program_that_is_not_there_is_named(env: &TestEnv) -> Outcome {
     let output = env.refit(&["run", "program=./nowhere", "--", "true"]);
     expect_code(&output, 127);
     assert!(
-        said(&output).contains("cannot run ./nowhere"),
+        messages(&output).contains("cannot run ./nowhere"),
         "{}",
-        said(&output)
+        messages(&output)
     );
     let output = env.refit(&["compare", "program=./nowhere", "--", "true"]);
     expect_code(&output, 2);
     assert!(
-        said(&output).contains("cannot run ./nowhere"),
+        messages(&output).contains("cannot run ./nowhere"),
         "{}",
-        said(&output)
+        messages(&output)
     );
     Outcome::Pass
 }

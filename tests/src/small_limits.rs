@@ -19,10 +19,10 @@ fn by_limit(text: &str) -> BTreeMap<u64, (i32, u64, Vec<String>)> {
     let mut all = BTreeMap::new();
     let mut last = 0;
     for line in text.lines() {
-        if let Some(said) = line.strip_prefix("> ") {
+        if let Some(messages) = line.strip_prefix("> ") {
             let entry: &mut (i32, u64, Vec<String>) =
                 all.get_mut(&last).expect("a head comes first");
-            entry.2.push(said.to_owned());
+            entry.2.push(messages.to_owned());
         } else {
             let words: Vec<&str> = line.split(' ').collect();
             let [limit, code, left] = words[..] else {
@@ -65,11 +65,11 @@ fn swept(env: &TestEnv, limits: &str, words: &str) -> BTreeMap<u64, (i32, u64, V
 
 /// Every end is one of these codes, and a code of refit's own comes with a sentence.
 fn as_it_must(seen: &BTreeMap<u64, (i32, u64, Vec<String>)>, what: &str) {
-    for (limit, (code, left, said)) in seen {
-        let about = format!("{what}, limit {limit}: code {code}, {left} left, {said:#?}");
+    for (limit, (code, left, messages)) in seen {
+        let about = format!("{what}, limit {limit}: code {code}, {left} left, {messages:#?}");
         assert!([0, 125, 126].contains(code), "{about}");
         assert_eq!(*left, 0, "{about}");
-        let own = said.iter().any(|line| line.starts_with("refit: "));
+        let own = messages.iter().any(|line| line.starts_with("refit: "));
         assert!(*code == 0 || own, "{about}");
     }
 }
@@ -86,9 +86,9 @@ fn few_descriptors_are_named(env: &TestEnv) -> Outcome {
         as_it_must(&seen, settings);
         assert_eq!(seen[&64].0, 0, "{seen:?}");
         let mut named = 0;
-        for (limit, (code, _, said)) in &seen {
+        for (limit, (code, _, messages)) in &seen {
             // A machine where it is there or not, whatever the limit.
-            let line = said
+            let line = messages
                 .iter()
                 .find(|line| line.contains("witness: not available"));
             let Some(line) = line.filter(|_| *code == 0) else {
@@ -99,7 +99,10 @@ fn few_descriptors_are_named(env: &TestEnv) -> Outcome {
                 .2
                 .iter()
                 .any(|line| line.contains("witness: not available"));
-            assert!(limited || !there, "{settings}, limit {limit}: {said:#?}");
+            assert!(
+                limited || !there,
+                "{settings}, limit {limit}: {messages:#?}"
+            );
             named += usize::from(limited || !there);
         }
         // With more processes of its own refit does not come to the witness.
@@ -144,12 +147,12 @@ fn little_memory_is_named(env: &TestEnv) -> Outcome {
         let mut seen = swept(env, "$(seq 3000 300 30000) 200000", &words);
         seen.retain(|_, (code, ..)| *code != 77);
         assert!(seen.len() > 10, "{seen:?}");
-        for (limit, (code, left, said)) in &seen {
-            let about = format!("{settings}, {limit} KiB: code {code}, {left} left, {said:#?}");
+        for (limit, (code, left, messages)) in &seen {
+            let about = format!("{settings}, {limit} KiB: code {code}, {left} left, {messages:#?}");
             // 127: ld.so has no room for the program.
             assert!([0, 125, 126, 127].contains(code), "{about}");
             assert_eq!(*left, 0, "{about}");
-            assert!(*code == 0 || !said.is_empty(), "{about}");
+            assert!(*code == 0 || !messages.is_empty(), "{about}");
         }
         assert_eq!(seen[&200_000].0, 0, "{seen:?}");
     }

@@ -24,7 +24,7 @@ pub struct Running {
     place: tempfile::TempDir,
 }
 
-/// What it did, and what both said of it.
+/// What it did, and what both reported of it.
 pub struct Traced {
     pub output: Output,
     pub trace: Trace,

@@ -254,10 +254,10 @@ fn quiet_runs_in_refits_own_process(env: &TestEnv) -> Outcome {
             .expect("refit was built");
         let started = child.id();
         let output = child.wait_with_output().expect("it is our child");
-        let said = String::from_utf8_lossy(&output.stdout);
+        let stdout = String::from_utf8_lossy(&output.stdout);
         (
             started,
-            said.trim().parse::<u32>().expect("sh says its pid"),
+            stdout.trim().parse::<u32>().expect("sh says its pid"),
         )
     };
     let (started, program) = pids(&["--quiet"]);

@@ -97,8 +97,8 @@ fn doctor_says_what_of_a_program_can_be_reached(env: &TestEnv) -> Outcome {
     assert!(page.contains("script         runs /bin/sh"), "{page}");
     let missing = env.refit(&["doctor", "no-such-command"]);
     expect_code(&missing, 2);
-    let said = String::from_utf8_lossy(&missing.stderr);
-    assert!(said.contains("`no-such-command`"), "{said}");
+    let messages = String::from_utf8_lossy(&missing.stderr);
+    assert!(messages.contains("`no-such-command`"), "{messages}");
     Outcome::Pass
 }
 
@@ -172,8 +172,8 @@ fn huge_pages_are_taken_away_as_far_as_a_process_may_ask(env: &TestEnv) -> Outco
         expect_code(&always, 0);
     } else {
         expect_code(&always, 125);
-        let said = String::from_utf8_lossy(&always.stderr);
-        assert!(said.contains("can only be given less"), "{said}");
+        let messages = String::from_utf8_lossy(&always.stderr);
+        assert!(messages.contains("can only be given less"), "{messages}");
     }
     Outcome::Pass
 }
@@ -193,11 +193,14 @@ fn variables_and_libraries_reach_the_program(env: &TestEnv) -> Outcome {
         "env; cat /proc/self/maps",
     ]);
     expect_code(&output, 0);
-    let said = String::from_utf8_lossy(&output.stdout);
+    let stdout = String::from_utf8_lossy(&output.stdout);
     for line in ["TZ=right/Japan", "GREETING=a=b c"] {
-        assert!(said.lines().any(|l| l == line), "{line} is not in {said}");
+        assert!(
+            stdout.lines().any(|l| l == line),
+            "{line} is not in {stdout}"
+        );
     }
-    assert!(said.contains("libjemalloc"), "{}", described(&output));
+    assert!(stdout.contains("libjemalloc"), "{}", described(&output));
     Outcome::Pass
 }
 

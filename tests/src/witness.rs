@@ -61,8 +61,8 @@ fn run(env: &TestEnv, words: &[&str]) -> Ran {
     Ran::new(&output, Trace::default(), &json)
 }
 
-fn witness_lines(said: &str) -> Vec<&str> {
-    let lines = said.lines();
+fn witness_lines(messages: &str) -> Vec<&str> {
+    let lines = messages.lines();
     lines
         .filter_map(|line| line.strip_prefix("refit: witness: "))
         .collect()
@@ -84,8 +84,8 @@ fn the_witness_counts_what_strace_counts(env: &TestEnv) -> Outcome {
     assert_eq!(seen["calls"], 77, "{seen:#}");
     assert_eq!(events(seen, "write_fsync", false), 77);
     assert_eq!(ran.fsyncs("write_fsync", "real"), 77);
-    let [line] = witness_lines(&ran.said)[..] else {
-        panic!("{}", ran.said);
+    let [line] = witness_lines(&ran.messages)[..] else {
+        panic!("{}", ran.messages);
     };
     assert!(line.starts_with("77 durable calls reached "), "{line}");
     assert!(line.ends_with("(write_fsync 77)"), "{line}");
@@ -114,8 +114,8 @@ fn with_sync_off_nothing_reaches_the_filesystem(env: &TestEnv) -> Outcome {
     let seen_off = seen(env, &off.report);
     assert_eq!(off.fsyncs("write_fsync", "suppressed"), 25);
     assert_eq!(seen_off["calls"], 0, "{seen_off:#}");
-    let [line] = witness_lines(&off.said)[..] else {
-        panic!("{}", off.said);
+    let [line] = witness_lines(&off.messages)[..] else {
+        panic!("{}", off.messages);
     };
     assert!(line.starts_with("0 durable calls reached "), "{line}");
     // It is not blind.
@@ -142,11 +142,15 @@ fn writes_of_o_dsync_and_msync_are_seen(env: &TestEnv) -> Outcome {
     let dd = seen(env, &written.report);
     assert_eq!(events(dd, "dd", false), 12, "{dd:#}");
     let escaped = "that refit did not count: dd (writes to O_SYNC files) 12";
-    assert!(written.said.contains(escaped), "{}", written.said);
+    assert!(written.messages.contains(escaped), "{}", written.messages);
     let mapped = run(env, &["--", &env.program("msync_write"), "9", "mapped"]);
     let msync = seen(env, &mapped.report);
     assert_eq!(events(msync, "msync_write", false), 9, "{msync:#}");
-    assert!(!mapped.said.contains("did not count"), "{}", mapped.said);
+    assert!(
+        !mapped.messages.contains("did not count"),
+        "{}",
+        mapped.messages
+    );
     Outcome::Pass
 }
 
@@ -162,8 +166,8 @@ fn an_io_uring_s_sync_is_seen_and_named(env: &TestEnv) -> Outcome {
         assert!(ran.unknown("io_uring_fsync", "io_uring"));
         assert_eq!(seen["calls"], 1, "{seen:#}");
         assert_eq!(events(seen, "io_uring_fsync", true), 1, "{seen:#}");
-        let [line] = witness_lines(&ran.said)[..] else {
-            panic!("{}", ran.said);
+        let [line] = witness_lines(&ran.messages)[..] else {
+            panic!("{}", ran.messages);
         };
         let escaped = "that refit did not count: io_uring_fsync (io_uring worker) 1";
         assert!(line.ends_with(escaped), "{line}");
@@ -211,8 +215,8 @@ fn what_the_kernel_had_no_room_for_is_said(env: &TestEnv) -> Outcome {
         lost > 0 && calls < CALLS && calls + lost >= CALLS,
         "{seen:#}"
     );
-    let [line] = witness_lines(&ran.said)[..] else {
-        panic!("{}", ran.said);
+    let [line] = witness_lines(&ran.messages)[..] else {
+        panic!("{}", ran.messages);
     };
     assert!(line.starts_with("at least "), "{line}");
     Outcome::Pass
@@ -314,16 +318,16 @@ fn without_root_it_is_said_where_it_matters(env: &TestEnv) -> Outcome {
     };
     let off = nobody(&["sync=off"]);
     expect_code(&off, 0);
-    let said = String::from_utf8_lossy(&off.stderr).into_owned();
+    let messages = String::from_utf8_lossy(&off.stderr).into_owned();
     assert_eq!(
-        witness_lines(&said),
+        witness_lines(&messages),
         ["not available: only root can ask the kernel"],
-        "{said}"
+        "{messages}"
     );
     let observed = nobody(&[]);
     expect_code(&observed, 0);
-    let said = String::from_utf8_lossy(&observed.stderr).into_owned();
-    assert!(!said.contains("witness"), "{said}");
+    let messages = String::from_utf8_lossy(&observed.stderr).into_owned();
+    assert!(!messages.contains("witness"), "{messages}");
     Outcome::Pass
 }
 
@@ -372,7 +376,7 @@ fn xfs_and_btrfs_are_watched_too(env: &TestEnv) -> Outcome {
         };
         assert_eq!(of(file), 15, "{seen:#}");
         assert_eq!(of(whole), 1, "{seen:#}");
-        assert!(!ran.said.contains("did not count"), "{}", ran.said);
+        assert!(!ran.messages.contains("did not count"), "{}", ran.messages);
     }
     if tried == 0 {
         env.skip("no mkfs.xfs, no mkfs.btrfs, or no loop device");

@@ -214,8 +214,8 @@ fn correct(experiment: &Experiment, records: &mut [EffectRecord]) {
     let level = each * candidates.count() as f64;
     let p_values: Vec<f64> = records.iter().filter_map(|record| record.p_value).collect();
     let stand = standing(&p_values, level);
-    let beside = records.iter_mut().filter(|record| record.p_value.is_some());
-    for (record, stands) in beside.zip(stand) {
+    let compared = records.iter_mut().filter(|record| record.p_value.is_some());
+    for (record, stands) in compared.zip(stand) {
         record.stands = Some(stands);
     }
 }

@@ -17,7 +17,7 @@ use refit_session::guardian::GuardianCounts;
 use rustix::thread::{CapabilitySet, SecureComputingMode, capabilities, secure_computing_mode};
 
 use crate::filter::{Filter, Rings, Syncs};
-use crate::guardian::{Guardian, Orders};
+use crate::guardian::{Configuration, Guardian};
 use crate::sys::filter::{Amendment, Installation, Installed};
 use crate::sys::notify;
 use refit_session::EventRing;
@@ -276,7 +276,7 @@ impl Begun {
         } else if !notify::is_allowed() {
             Err(Refusal::IoctlRefused)
         } else {
-            Guardian::start(Orders { policy, ring })
+            Guardian::start(Configuration { policy, ring })
                 .map_err(|error| Refusal::NoGuardian(error.to_string()))
         };
         Begun {

@@ -16,8 +16,8 @@ use super::memory::{GuardianMemory, SLOTS};
 use super::opener::{LEFT_TO_KERNEL, OPENED, Opening};
 use super::reader::{self, Readers, Reading};
 use super::request::Request;
-use super::tally::{Fate, Tally};
-use super::{Orders, Role, trace};
+use super::tally::{Outcome, Tally};
+use super::{Configuration, Role, trace};
 use crate::filter::{self, Call};
 use crate::sys::fork::{Child, Side, fork, split};
 use crate::sys::notify::{Answer, Notification, Slot, answer, still_waits, wake_on_same_processor};
@@ -54,22 +54,22 @@ impl<'a> Active<'a> {
     /// Continues where another process stopped: calls that were received go to the
     /// kernel, except those for which a file is being opened.
     pub fn new(
-        orders: Orders<'a>,
+        configuration: Configuration<'a>,
         memory: &'a GuardianMemory,
         listener: BorrowedFd<'a>,
     ) -> Active<'a> {
         wake_on_same_processor(listener);
-        let traces = orders.policy.flags & POLICY_TRACE != 0;
+        let traces = configuration.policy.flags & POLICY_TRACE != 0;
         let mut active = Active {
             memory,
             listener,
-            decider: Decider::new(orders, memory),
+            decider: Decider::new(configuration, memory),
             tally: Tally::new(&memory.tally),
             held: BTreeSet::new(),
             openers: Vec::new(),
             readers: Readers::default(),
             threads: Threads::new(),
-            trace: orders.ring.filter(|_| traces),
+            trace: configuration.ring.filter(|_| traces),
         };
         for index in 0..SLOTS {
             active.inherit(index);
@@ -224,7 +224,7 @@ impl<'a> Active<'a> {
             .seen(executable, counter, notification.tid, process);
         slot.executable.store(executable as u32 + 1, Relaxed);
         let Some((thread, exe)) = thread else {
-            return self.end(index, notification, Answer::Continue, Fate::Real);
+            return self.end(index, notification, Answer::Continue, Outcome::Real);
         };
         let exe = look::basename(&exe);
         let decision = match (request, reading) {
@@ -233,18 +233,20 @@ impl<'a> Active<'a> {
             (None, _) => self.decider.of_call(call, notification, thread, exe),
         };
         match (decision, request) {
-            (Decision::Now(answer, fate), _) => self.end(index, notification, answer, fate),
+            (Decision::Now(answer, outcome), _) => self.end(index, notification, answer, outcome),
             (Decision::Hold { until_ns }, _) => {
                 self.held.insert((until_ns, index));
             }
             (Decision::Open, Some(request)) => self.open(index, notification, request, exe),
-            (Decision::Open, None) => self.end(index, notification, Answer::Continue, Fate::Real),
+            (Decision::Open, None) => {
+                self.end(index, notification, Answer::Continue, Outcome::Real)
+            }
         }
     }
 
     /// Ends a counted call with this answer.
-    fn end(&self, index: usize, notification: &Notification, with: Answer, fate: Fate) {
-        self.end_after(index, notification, with, fate, 0);
+    fn end(&self, index: usize, notification: &Notification, with: Answer, outcome: Outcome) {
+        self.end_after(index, notification, with, outcome, 0);
     }
 
     fn end_after(
@@ -252,7 +254,7 @@ impl<'a> Active<'a> {
         index: usize,
         notification: &Notification,
         with: Answer,
-        fate: Fate,
+        outcome: Outcome,
         held_ns: u64,
     ) {
         let slot = &self.memory.slots[index];
@@ -261,10 +263,16 @@ impl<'a> Active<'a> {
             (counter, slot.executable.load(Relaxed).checked_sub(1))
         {
             self.tally
-                .ended(executable as usize, counter, fate, held_ns);
+                .ended(executable as usize, counter, outcome, held_ns);
             if let Some(ring) = self.trace.filter(|_| counter < TRACED) {
                 let since_ns = slot.since_ns.load(Relaxed);
-                ring.trace(&trace::event(notification, counter, with, fate, since_ns));
+                ring.trace(&trace::event(
+                    notification,
+                    counter,
+                    with,
+                    outcome,
+                    since_ns,
+                ));
             }
         }
         self.finish(slot, notification.id, with);
@@ -284,7 +292,13 @@ impl<'a> Active<'a> {
             let slot = &self.memory.slots[index];
             if let Some(notification) = slot.read() {
                 let held_ns = now_ns.saturating_sub(slot.since_ns.load(Relaxed));
-                self.end_after(index, &notification, Answer::Continue, Fate::Real, held_ns);
+                self.end_after(
+                    index,
+                    &notification,
+                    Answer::Continue,
+                    Outcome::Real,
+                    held_ns,
+                );
             }
         }
     }
@@ -323,7 +337,7 @@ impl<'a> Active<'a> {
     /// Leaves an open synchronous.
     fn leave(&self, index: usize, notification: &Notification) {
         self.memory.tally.left_synchronous.fetch_add(1, Relaxed);
-        self.end(index, notification, Answer::Continue, Fate::Real);
+        self.end(index, notification, Answer::Continue, Outcome::Real);
     }
 
     /// `ended[i]`: the opener number i has ended.
@@ -361,10 +375,10 @@ impl<'a> Active<'a> {
                     index,
                     notification,
                     Answer::Value(descriptor),
-                    Fate::Suppressed,
+                    Outcome::Suppressed,
                 );
             }
-            LEFT_TO_KERNEL => self.end(index, notification, Answer::Continue, Fate::Real),
+            LEFT_TO_KERNEL => self.end(index, notification, Answer::Continue, Outcome::Real),
             _ => self.leave(index, notification),
         }
     }

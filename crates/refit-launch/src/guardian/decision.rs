@@ -10,8 +10,8 @@ use super::look::{OpenFile, Thread};
 use super::memory::GuardianMemory;
 use super::request::Request;
 use super::rules::Rules;
-use super::tally::Fate;
-use super::{Orders, maps};
+use super::tally::Outcome;
+use super::{Configuration, maps};
 use crate::filter::{AUDIT_ARCH_I386, Call};
 use crate::sys::disk::EmulatedDisk;
 use crate::sys::notify::{Answer, Notification};
@@ -32,7 +32,7 @@ pub struct Decider<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
     /// Answer it now.
-    Now(Answer, Fate),
+    Now(Answer, Outcome),
     /// Pass it to the kernel at this time (CLOCK_MONOTONIC).
     Hold {
         /// Nanoseconds.
@@ -46,7 +46,7 @@ impl Decision {
     /// For another process of the guardian's; an open is not one of these.
     pub fn words(self) -> [u64; 2] {
         match self {
-            Decision::Now(_, Fate::Real) | Decision::Open => [1, 0],
+            Decision::Now(_, Outcome::Real) | Decision::Open => [1, 0],
             Decision::Now(Answer::Error(errno), _) => [2, u64::from(errno.cast_unsigned())],
             Decision::Now(..) => [3, 0],
             Decision::Hold { until_ns } => [4, until_ns],
@@ -57,7 +57,10 @@ impl Decision {
     pub fn of_words([what, value]: [u64; 2]) -> Option<Decision> {
         match what {
             1 => Some(REAL),
-            2 => Some(Decision::Now(Answer::Error(value as i32), Fate::Injected)),
+            2 => Some(Decision::Now(
+                Answer::Error(value as i32),
+                Outcome::Injected,
+            )),
             3 => Some(SUPPRESSED),
             4 => Some(Decision::Hold { until_ns: value }),
             _ => None,
@@ -66,8 +69,8 @@ impl Decision {
 }
 
 /// The kernel does it.
-const REAL: Decision = Decision::Now(Answer::Continue, Fate::Real);
-const SUPPRESSED: Decision = Decision::Now(Answer::Value(0), Fate::Suppressed);
+const REAL: Decision = Decision::Now(Answer::Continue, Outcome::Real);
+const SUPPRESSED: Decision = Decision::Now(Answer::Value(0), Outcome::Suppressed);
 
 /// All flags of sync_file_range(2).
 const RANGE_FLAGS: u64 = 7;
@@ -93,17 +96,21 @@ pub fn counter_of(call: Call) -> Option<usize> {
 }
 
 impl<'a> Decider<'a> {
-    /// With these orders.
-    pub fn new(orders: Orders<'a>, memory: &'a GuardianMemory) -> Decider<'a> {
-        let disk = orders.policy.disk.is_some().then_some(orders.ring);
+    /// With this configuration.
+    pub fn new(configuration: Configuration<'a>, memory: &'a GuardianMemory) -> Decider<'a> {
+        let disk = configuration
+            .policy
+            .disk
+            .is_some()
+            .then_some(configuration.ring);
         Decider {
-            rules: Rules::new(&orders.policy.rules, &memory.tally.matched),
+            rules: Rules::new(&configuration.policy.rules, &memory.tally.matched),
             filesystems: Filesystems::default(),
             memory,
-            root: orders.policy.root.0,
+            root: configuration.policy.root.0,
             disk: disk
                 .flatten()
-                .map(|ring| (EmulatedDisk::new(&orders.policy.disk_bytes()), ring)),
+                .map(|ring| (EmulatedDisk::new(&configuration.policy.disk_bytes()), ring)),
         }
     }
 
@@ -284,7 +291,7 @@ impl<'a> Decider<'a> {
         }
         match device.map_or(0, |_| disk.fault(ring)) {
             0 => {}
-            errno => return Decision::Now(Answer::Error(errno as i32), Fate::Injected),
+            errno => return Decision::Now(Answer::Error(errno as i32), Outcome::Injected),
         }
         let now = now_ns();
         match disk.until(ring, device.unwrap_or(self.root), now) {

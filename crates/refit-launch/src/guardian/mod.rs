@@ -47,7 +47,7 @@ use memory::{GuardianMemory, guardian_memory};
 
 /// What a guardian decides with.
 #[derive(Clone, Copy)]
-pub struct Orders<'a> {
+pub struct Configuration<'a> {
     /// The settings.
     pub policy: &'a Policy,
     /// What the emulated disk remembers, and traced calls.
@@ -67,13 +67,13 @@ impl Guardian {
     ///
     /// # Errors
     /// No memory, no process, no descriptor.
-    pub fn start(orders: Orders<'_>) -> io::Result<(Guardian, [OwnedFd; 2])> {
+    pub fn start(configuration: Configuration<'_>) -> io::Result<(Guardian, [OwnedFd; 2])> {
         let memory = guardian_memory()?;
         let (to_active, active) = pair()?;
         let (to_standby, standby) = pair()?;
         // An orphan, so that nobody's wait(2) sees the guardian's end.
         let parent = fork_orphan(|| {
-            run(orders, &memory, &active, &standby)
+            run(configuration, &memory, &active, &standby)
                 .err()
                 .map_or(0, code)
         })?;
@@ -127,7 +127,7 @@ enum Role {
 
 /// The first active process, which makes the first standby.
 fn run(
-    orders: Orders<'_>,
+    configuration: Configuration<'_>,
     memory: &GuardianMemory,
     active: &OwnedFd,
     standby: &OwnedFd,
@@ -142,7 +142,7 @@ fn run(
         Side::Child => (Role::Standby(own), standby),
     };
     if let Some(listener) = await_listener(socket.as_fd())? {
-        serve(orders, memory, listener.as_fd(), role, batch);
+        serve(configuration, memory, listener.as_fd(), role, batch);
     }
     Ok(())
 }
@@ -150,7 +150,7 @@ fn run(
 /// Runs until no process has the filter any more. A loop, so that no number of
 /// kills can fill the stack.
 fn serve(
-    orders: Orders<'_>,
+    configuration: Configuration<'_>,
     memory: &GuardianMemory,
     listener: BorrowedFd<'_>,
     mut role: Role,
@@ -163,7 +163,7 @@ fn serve(
                 if batch {
                     use_normal_scheduling();
                 }
-                Active::new(orders, memory, listener).run(standby)
+                Active::new(configuration, memory, listener).run(standby)
             }
         };
         match next {

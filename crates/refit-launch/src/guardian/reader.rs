@@ -278,7 +278,7 @@ fn read(notification: &Notification, decider: &mut Decider<'_>) -> Option<Readin
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::guardian::tally::Fate;
+    use crate::guardian::tally::Outcome;
     use crate::sys::notify::Answer;
 
     #[test]
@@ -291,9 +291,9 @@ mod tests {
             resolve: 8,
         };
         let decided = [
-            Decision::Now(Answer::Continue, Fate::Real),
-            Decision::Now(Answer::Value(0), Fate::Suppressed),
-            Decision::Now(Answer::Error(libc::EIO), Fate::Injected),
+            Decision::Now(Answer::Continue, Outcome::Real),
+            Decision::Now(Answer::Value(0), Outcome::Suppressed),
+            Decision::Now(Answer::Error(libc::EIO), Outcome::Injected),
             Decision::Hold { until_ns: 7 },
         ];
         let all = [Reading::Nothing, Reading::Open(request)].into_iter();

@@ -77,7 +77,7 @@ pub struct Tally<'a> {
 
 /// How one call ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
+pub enum Outcome {
     /// Let through.
     Real,
     /// Answered with 0.
@@ -146,12 +146,12 @@ impl Tally<'_> {
     }
 
     /// Counts the end of a call.
-    pub fn ended(&self, executable: usize, call: usize, fate: Fate, waited_ns: u64) {
+    pub fn ended(&self, executable: usize, call: usize, outcome: Outcome, waited_ns: u64) {
         let counter = &self.shared.executables[executable].calls[call];
-        let field = match fate {
-            Fate::Real => &counter.real,
-            Fate::Suppressed => &counter.suppressed,
-            Fate::Injected => &counter.injected,
+        let field = match outcome {
+            Outcome::Real => &counter.real,
+            Outcome::Suppressed => &counter.suppressed,
+            Outcome::Injected => &counter.injected,
         };
         field.fetch_add(1, Relaxed);
         counter.waited_ns.fetch_add(waited_ns, Relaxed);

@@ -3,7 +3,7 @@
 use refit_session::{ANSWERS, CALLS, Event, now_ns};
 
 use super::look::{OpenFile, Thread, basename};
-use super::tally::Fate;
+use super::tally::Outcome;
 use crate::filter::{Call, call};
 use crate::sys::notify::{Answer, Notification};
 
@@ -12,7 +12,7 @@ pub fn event(
     notification: &Notification,
     counter: usize,
     with: Answer,
-    fate: Fate,
+    outcome: Outcome,
     since_ns: u64,
 ) -> Event {
     let thread = Thread::open(notification.tid);
@@ -25,10 +25,10 @@ pub fn event(
         took_ns: at_ns.saturating_sub(since_ns),
         pid: thread.and_then(Thread::process).unwrap_or(notification.tid),
         call: CALLS[counter],
-        answer: ANSWERS[match fate {
-            Fate::Real => 0,
-            Fate::Suppressed => 1,
-            Fate::Injected => 2,
+        answer: ANSWERS[match outcome {
+            Outcome::Real => 0,
+            Outcome::Suppressed => 1,
+            Outcome::Injected => 2,
         }],
         result: match with {
             Answer::Continue => None,

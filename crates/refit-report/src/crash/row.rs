@@ -122,7 +122,7 @@ fn verdict(report: &CrashReport, mode: &Mode, tally: &Tally) -> (String, Tone) {
         Role::Candidate if found && report.breaks_class(mode) => {
             ("LOSES WHAT ITS CLASS FORBIDS", Tone::Bad)
         }
-        Role::Candidate if found && mode.may_lose => ("loses, as its class says", Tone::Unsure),
+        Role::Candidate if found && mode.may_lose => ("loses, as its class allows", Tone::Unsure),
         Role::Candidate if found => ("loses as the baseline does", Tone::Unsure),
         _ => {
             let words = format!("no loss found in {}", plural_images(tally.images));

@@ -34,7 +34,7 @@ const DIFFERENCES: [Verdict; 4] = [
     Verdict::More,
 ];
 
-fn beside(experiment: &Experiment) -> Vec<String> {
+fn secondary_metrics(experiment: &Experiment) -> Vec<String> {
     let built_in: &[&str] = match is_service(experiment) {
         true => &OF_SERVICES,
         false => &OF_COMMANDS,
@@ -65,7 +65,7 @@ fn changed(experiment: &Experiment, row: &Row, effect: &EffectRecord) -> String 
 /// What else changed, in one line: `less: syncs −100 %; more: max-rss +12 %`.
 pub fn secondary(experiment: &Comparison, row: &Row) -> Option<Note> {
     row.effect?;
-    let metrics = beside(experiment);
+    let metrics = secondary_metrics(experiment);
     let with = |verdict: Verdict| {
         let effects = metrics
             .iter()
