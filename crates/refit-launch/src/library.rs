@@ -242,7 +242,8 @@ mod tests {
     /// Where pid namespaces share the place, another refit may have the same pid.
     #[test]
     fn the_library_of_another_refit_is_not_written_into() {
-        let place = tempfile::tempdir().unwrap();
+        // Whose mode is set ends at this name.
+        let place = tempfile::Builder::new().prefix("refit-").tempdir().unwrap();
         let dir = place.path().join("hash");
         fs::create_dir(&dir).unwrap();
         let theirs = LIBRARIES.map(|library| {
