@@ -8,8 +8,8 @@ columns; the second holds the columns: all numbers that stand under the same key
 thirds of what the same JSON takes in xz. A number comes back as it was, except:
 
 - a float is rounded to ten digits, more than any clock or counter here knows;
-- the times of acknowledgements and flushes of a crash report, up to 380,000 in nanoseconds, are rounded to
-  milliseconds: they are drawn over the seconds of a run. Ages of losses are computed before this, from what was measured;
+- the times of acknowledgements and flushes of a crash report, up to 380,000 in nanoseconds, are rounded to 10 ms: they
+  are drawn in 120 columns over 8 s and more. Ages of losses are computed before this, from what was measured;
 - the hash of an image becomes its number in order of appearance. The records are not stored; that two states of one
   record have the same image is.
 """
@@ -23,7 +23,7 @@ import sys
 from decimal import Decimal
 
 TIMES = {"acknowledged_ns", "flushed_ns"}
-UNIT_NS = 1_000_000
+UNIT_NS = 10_000_000
 FLOAT_DIGITS = 10
 # A state of a crash report repeats its time in its name.
 NAME = re.compile(r"c(\d+)-(\w+)-(\d+)")

@@ -9,6 +9,9 @@ use std::path::Path;
 
 use serde_json::Value;
 
+/// Columns of a line.
+const WIDTH: usize = 120;
+
 type Schema = fn() -> Value;
 
 /// File below docs/, and what it has to hold.
@@ -27,7 +30,7 @@ fn the_schemas_of_docs_are_those_of_the_types() {
             .join(name);
         let mut schema = schema();
         on_one_line(&mut schema);
-        let made = serde_json::to_string_pretty(&schema).unwrap() + "\n";
+        let made = laid_out(&schema, 0) + "\n";
         if env::var_os("REFIT_WRITE_SCHEMAS").is_some() {
             fs::write(&path, made).unwrap();
             continue;
@@ -52,4 +55,33 @@ fn on_one_line(schema: &mut Value) {
         Value::Array(all) => all.iter_mut().for_each(on_one_line),
         _ => {}
     }
+}
+
+/// As JSON; what fits into a line is not broken.
+fn laid_out(value: &Value, indent: usize) -> String {
+    let line = value.to_string();
+    if indent + line.chars().count() <= WIDTH {
+        return line;
+    }
+    let inner = " ".repeat(indent + 2);
+    let (parts, [open, close]): (Vec<String>, _) = match value {
+        Value::Object(entries) => {
+            let entries = entries.iter().map(|(key, value)| {
+                let key = Value::from(key.as_str());
+                format!("{inner}{key}: {}", laid_out(value, indent + 2))
+            });
+            (entries.collect(), ["{", "}"])
+        }
+        Value::Array(all) => {
+            let all = all.iter();
+            let all = all.map(|value| format!("{inner}{}", laid_out(value, indent + 2)));
+            (all.collect(), ["[", "]"])
+        }
+        _ => return line,
+    };
+    format!(
+        "{open}\n{}\n{}{close}",
+        parts.join(",\n"),
+        " ".repeat(indent)
+    )
 }
