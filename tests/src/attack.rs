@@ -7,7 +7,7 @@ use std::process::Output;
 use serde_json::Value;
 
 use crate::runner::{Outcome, Test};
-use crate::test_env::{TestEnv, described, expect_code, refit_path};
+use crate::test_env::{TestEnv, described, expect_code, refit_path, source_dir};
 use crate::{places, test};
 
 pub const TESTS: &[Test] = &[
@@ -120,20 +120,34 @@ fn another_user_changes_nothing_in_a_session(env: &TestEnv) -> Outcome {
 }
 
 /// All that begins a valid report (the session page's magic and version), and then the largest numbers.
-const FORGE: &str = "
-    size=$(stat -c %s $images | head -n 1)
-    { printf '!refit01\\003\\000\\000\\000'; head -c $((size - 12)) /dev/zero | tr '\\000' '\\377'; } \\
-        >$session/images/forged";
+fn forge() -> String {
+    let header = source_dir().join("crates/refit-preload/sync/session.h");
+    let header = fs::read_to_string(header).expect("it is part of the source");
+    let version: u32 = header
+        .lines()
+        .find_map(|line| {
+            line.strip_prefix("#define REFIT_VERSION ")?
+                .trim_end_matches('u')
+                .parse()
+                .ok()
+        })
+        .expect("the page has a version");
+    format!(
+        "size=$(stat -c %s $images | head -n 1)
+        {{ printf '!refit01\\{version:03o}\\000\\000\\000'; head -c $((size - 12)) /dev/zero | tr '\\000' '\\377'; }} \\
+            >$session/images/forged"
+    )
+}
 
 fn a_forged_report_counts_only_from_a_user_of_the_tree(env: &TestEnv) -> Outcome {
-    let (_, report, _) = attacked(env, ON_RUN, "", FORGE);
+    let (_, report, _) = attacked(env, ON_RUN, "", &forge());
     assert_eq!(fsyncs(&report), 3, "{report:#}");
     assert_eq!(report["coverage"]["processes_seen"], 4, "{report:#}");
     assert_eq!(unknown(&report), [("foreign report".to_owned(), 1)]);
 
     // The control: the same file is taken for true where a program of the tree became that user.
     let dropped = "sh -c 'setpriv --reuid=65534 --clear-groups true; exec \"$@\"' sh";
-    let (_, report, _) = attacked(env, ON_RUN, dropped, FORGE);
+    let (_, report, _) = attacked(env, ON_RUN, dropped, &forge());
     assert!(fsyncs(&report) > 1 << 60, "{report:#}");
     Outcome::Pass
 }
