@@ -58,6 +58,7 @@ const HEAP: Library = Library {
         "counters.c",
         "early.c",
         "own_memory.c",
+        "process_block.c",
         "shadow.c",
     ],
     shared: &["executable.c", "session_file.c"],

@@ -14,6 +14,9 @@ use crate::test_env::{TestEnv, described, expect_code};
 pub const TESTS: &[Test] = &[
     test!(a_known_sequence_is_counted_exactly_above_each_allocator),
     test!(a_known_sequence_is_counted_exactly_with_musl),
+    test!(operators_new_and_delete_are_counted_exactly),
+    test!(more_children_than_there_is_room_for_are_summed),
+    test!(a_comparison_has_columns_of_the_heap),
     test!(threads_that_free_each_others_blocks_are_counted_exactly),
     test!(a_forked_child_has_what_it_inherited_and_what_it_did),
     test!(totals_are_those_of_memcheck),
@@ -109,6 +112,62 @@ fn a_known_sequence_is_counted_exactly_above_each_allocator(env: &TestEnv) -> Ou
 
 fn a_known_sequence_is_counted_exactly_with_musl(env: &TestEnv) -> Outcome {
     is_exact(env, &[], "musl_heap_sequence", &[], "20000");
+    Outcome::Pass
+}
+
+/// glibc's C++ library calls malloc; the other allocators have operators of their own.
+fn operators_new_and_delete_are_counted_exactly(env: &TestEnv) -> Outcome {
+    for allocator in ALLOCATORS {
+        let setting = format!("malloc={allocator}");
+        is_exact(env, &[&setting], "heap_operators", &[], "3000");
+    }
+    Outcome::Pass
+}
+
+/// A shell forks for each of these: the room of those that ended is used again, and nothing of them is lost.
+fn more_children_than_there_is_room_for_are_summed(env: &TestEnv) -> Outcome {
+    let entries = ["600", "0"].map(|times| {
+        let script = format!("i=0; while [ $i -lt {times} ]; do i=$((i+1)); (a=$i); done; true");
+        let (output, report) = env.refit_json(&["run", "--heap", "--", "/bin/sh", "-c", &script]);
+        expect_code(&output, 0);
+        assert_eq!(report["heap"].get("uncounted"), None, "{report:#}");
+        let shells = report["heap"]["executables"][0].clone();
+        ["processes", "allocations", "frees"].map(|field| number(&shells[field]))
+    });
+    let [many, one] = entries;
+    assert_eq!([many[0], one[0]], [601, 1]);
+    assert!(
+        many[1] > one[1] + 600 && many[2] <= many[1],
+        "{many:?} {one:?}"
+    );
+    Outcome::Pass
+}
+
+fn a_comparison_has_columns_of_the_heap(env: &TestEnv) -> Outcome {
+    let program = env.program("heap_sequence");
+    let json = env.path("compared.json");
+    let args = [
+        "compare",
+        "--heap",
+        "--rounds",
+        "2",
+        "--json",
+        &json,
+        "malloc=jemalloc",
+        "--",
+        &program,
+        "3000",
+    ];
+    let output = env.refit(&args);
+    expect_code(&output, 0);
+    let text = std::fs::read_to_string(&json).expect("refit wrote its result");
+    let result: Value = serde_json::from_str(&text).expect("it is JSON");
+    for metric in ["heap-requested", "heap-usable", "allocations"] {
+        let effects = result["effects"].as_array().expect("a list");
+        let is_it = |effect: &&Value| effect["metric"] == metric && effect["variant"] == 1;
+        let effect = effects.iter().find(is_it);
+        assert!(effect.is_some(), "no {metric} in {effects:#?}");
+    }
     Outcome::Pass
 }
 

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use refit_recipe::{Direction, LoadUnit};
-use refit_run::{Calls, MemorySample};
+use refit_run::{Calls, ExecutableHeap, MemorySample};
 use refit_stats::Measure;
 
 use crate::experiment::{Experiment, LoadMetricRecord, RunRecord, ServiceRecord};
@@ -94,6 +94,11 @@ macro_rules! metric {
     };
 }
 
+/// The executable whose process had the largest heap.
+fn heap(record: &RunRecord) -> Option<&ExecutableHeap> {
+    record.run.heap.as_ref()?.executables.first()
+}
+
 /// Every metric of a command. The first is the main metric of such a comparison.
 #[rustfmt::skip]
 const OF_COMMANDS: &[Metric] = &[
@@ -101,6 +106,11 @@ const OF_COMMANDS: &[Metric] = &[
     metric!("user", Amount, Nanoseconds, Stepped, "processor time in programs (waited-for processes)", |r| Some(r.run.metrics.usage.user_ns as f64)),
     metric!("system", Amount, Nanoseconds, Stepped, "processor time in the kernel (waited-for processes)", |r| Some(r.run.metrics.usage.system_ns as f64)),
     metric!("max-rss", Amount, Bytes, Stepped, "resident memory of the largest process (wait4)", |r| r.run.metrics.usage.max_rss_bytes.map(|n| n as f64)),
+    metric!("heap-requested", Amount, Bytes, Stepped, "live bytes as requested, at the peak of the largest heap (--heap)", |r| heap(r).map(|one| one.largest.peak.requested_bytes as f64)),
+    metric!("heap-usable", Amount, Bytes, Stepped, "the same with the allocator's rounding", |r| heap(r).map(|one| one.largest.peak.usable_bytes as f64)),
+    metric!("heap-rounding", Amount, Bytes, Stepped, "usable but not requested, at the same moment", |r| heap(r).map(|one| one.largest.peak.internal_bytes() as f64)),
+    metric!("heap-left", Amount, Bytes, Stepped, "live bytes as requested, at the end of that process", |r| heap(r).map(|one| one.largest.end.requested_bytes as f64)),
+    metric!("allocations", Amount, Count, Stepped, "blocks that malloc gave out, in all processes (--heap)", |r| r.run.heap.as_ref().map(|heap| heap.allocations() as f64)),
     metric!("minor-faults", Amount, Count, Stepped, "page faults without I/O", |r| Some(r.run.metrics.usage.minor_faults as f64)),
     metric!("major-faults", Amount, Count, Stepped, "page faults with I/O", |r| Some(r.run.metrics.usage.major_faults as f64)),
     metric!("voluntary-switches", Amount, Count, Stepped, "context switches to wait", |r| Some(r.run.metrics.usage.voluntary_switches as f64)),

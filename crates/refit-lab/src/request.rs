@@ -29,6 +29,8 @@ pub struct Request {
     pub with: Settings,
     /// Whether to add a variant without refit.
     pub bare: bool,
+    /// Whether the processes of a command count what malloc gives out.
+    pub heap: bool,
     /// How long it may take.
     pub budget: Duration,
     /// At most this many rounds, the warm-up not counted.
@@ -74,6 +76,7 @@ impl Default for Request {
             candidates: Vec::new(),
             with: Settings::default(),
             bare: false,
+            heap: false,
             budget: Duration::from_secs(180),
             rounds: None,
             precision: None,

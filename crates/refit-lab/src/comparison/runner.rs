@@ -93,6 +93,7 @@ pub fn options(request: &Request, launches: &[(Launch, Role)]) -> Options {
     Options {
         allocator_dir: request.allocator_dir.clone(),
         reach: request.reach,
+        heap: request.heap,
         ground: seccomp::ground(launches.iter().map(|(launch, _)| launch), &request.reach),
         ..Options::default()
     }

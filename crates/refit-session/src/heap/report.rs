@@ -109,6 +109,12 @@ pub struct HeapReport {
 }
 
 impl HeapReport {
+    /// Allocations of all processes.
+    #[must_use]
+    pub fn allocations(&self) -> u64 {
+        crate::sum(self.executables.iter().map(|one| one.allocations))
+    }
+
     /// Processes whose heap was counted.
     #[must_use]
     pub fn processes(&self) -> u64 {

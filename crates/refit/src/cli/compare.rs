@@ -42,6 +42,11 @@ pub struct CompareArgs {
     #[arg(long, help_heading = "Measuring")]
     pub bare: bool,
 
+    /// Count what malloc gives out in each run of a command: metrics heap-requested,
+    /// heap-usable, heap-rounding, heap-left and allocations (docs/memory.md)
+    #[arg(long, help_heading = "Measuring")]
+    pub heap: bool,
+
     /// How long the comparison may take [default: 3m, or as in the recipe]
     #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Measuring")]
     pub budget: Option<Duration>,

@@ -40,6 +40,11 @@ pub fn request(args: &CompareArgs) -> Result<Request> {
             "nothing to compare the baseline with\n  name a variant: refit compare sync=off -- COMMAND"
         );
     }
+    if args.heap && recipe.is_some() {
+        bail!(
+            "--heap counts in the runs of a command, not of a recipe\n  leave it out, or compare a command: refit compare --heap SETTINGS -- COMMAND"
+        );
+    }
     let defaults = Request::default();
     let budget = recipe.as_ref().and_then(|recipe| recipe.budget);
     Ok(Request {
@@ -51,6 +56,7 @@ pub fn request(args: &CompareArgs) -> Result<Request> {
         candidates: variants,
         with,
         bare: args.bare,
+        heap: args.heap,
         budget: args.budget.or(budget).unwrap_or(defaults.budget),
         rounds: args.rounds,
         precision: args.precision,
