@@ -3,14 +3,27 @@
 use std::io::{Read, Write};
 use std::process::{Child, Command, Output, Stdio};
 
+use serde_json::Value;
+
+use crate::ran::number;
 use crate::runner::{Outcome, Test};
+use crate::terminal::Terminal;
 use crate::test;
-use crate::test_env::{TestEnv, described, expect_code};
+use crate::test_env::{TestEnv, described, expect_code, refit_path, wait_until};
 
 pub const TESTS: &[Test] = &[
     test!(a_tree_has_its_memory_and_its_sync_calls),
     test!(words_that_name_nothing_are_refused),
     test!(the_end_of_what_is_watched_ends_the_watch),
+    test!(a_leak_grows_at_its_rate).alone(),
+    test!(a_thousand_threads_and_ten_forks_stay_within_the_budget).alone(),
+    test!(a_command_keeps_its_output_and_its_end),
+    test!(a_hostile_name_is_shown_and_not_obeyed),
+    test!(a_zombie_has_no_memory),
+    test!(the_live_view_ends_by_q_and_puts_the_terminal_back),
+    test!(the_live_view_puts_the_terminal_back_after_a_signal),
+    test!(a_terminal_without_a_size_gets_lines),
+    test!(fifty_connections_of_postgres_are_one_service).limit_seconds(120),
 ];
 
 /// A program that waits for a line twice: at its start, and at its end.
@@ -97,7 +110,9 @@ fn a_tree_has_its_memory_and_its_sync_calls(env: &TestEnv) -> Outcome {
 
 fn words_that_name_nothing_are_refused(env: &TestEnv) -> Outcome {
     for (words, expected) in [
-        (&["0"][..], "`0` is not the number of a process"),
+        (&["0"][..], "there is no process 0"),
+        (&["no-such-unit"], "no-such-unit"),
+        (&["1", "x"], "`x` is not the number of a process"),
         (&["999999999"], "there is no process 999999999"),
         (&["--interval", "1ms"], "the shortest interval is 100ms"),
         (&["--for", "soon"], "write a time as"),
@@ -118,5 +133,300 @@ fn the_end_of_what_is_watched_ends_the_watch(env: &TestEnv) -> Outcome {
     expect_code(&output, 0);
     let (_, said) = text(&output);
     assert!(said.contains("all that was watched has ended"), "{said}");
+    Outcome::Pass
+}
+
+/// Watches to the end; the series.
+fn series(env: &TestEnv, words: &[&str]) -> Value {
+    let json = env.path("series.json");
+    let output = env.refit(&[&["watch", "--batch", "--json", &json], words].concat());
+    expect_code(&output, 0);
+    let text = std::fs::read_to_string(&json).expect("it was written");
+    serde_json::from_str(&text).expect("it is JSON")
+}
+
+fn program(env: &TestEnv, name: &str, words: &[&str]) -> Waiting {
+    let mut command = env.command(&env.program(name));
+    command.args(words);
+    Waiting::start(command)
+}
+
+/// Of the only group in each sample: when, and a value.
+fn points(series: &Value, of: impl Fn(&Value) -> f64) -> Vec<(f64, f64)> {
+    let samples = series["samples"].as_array().expect("a list").iter();
+    samples
+        .map(|sample| (number(&sample["at_ms"]) as f64, of(&sample["groups"][0])))
+        .collect()
+}
+
+/// 64 KiB each 100 ms are 2250 MiB an hour; what the line at the end says has to be within 5 %.
+fn a_leak_grows_at_its_rate(env: &TestEnv) -> Outcome {
+    let leak = program(env, "steady_leak", &["65536"]);
+    let output = env.refit(&[
+        "watch",
+        "--batch",
+        "--interval",
+        "500ms",
+        "--for",
+        "12s",
+        &leak.pid(),
+    ]);
+    leak.end();
+    expect_code(&output, 0);
+    let (_, said) = text(&output);
+    let line = said
+        .lines()
+        .find(|line| line.contains("PSS +"))
+        .unwrap_or_else(|| panic!("no growth: {said}"));
+    let rate = line
+        .split("PSS +")
+        .nth(1)
+        .and_then(|rest| rest.split(" GiB").next());
+    let rate: f64 = rate
+        .and_then(|text| text.parse().ok())
+        .unwrap_or_else(|| panic!("{line}"));
+    let truth = 65536.0 * 10.0 * 3600.0 / f64::from(1 << 30);
+    assert!(
+        (rate / truth - 1.0).abs() < 0.05,
+        "{rate} GiB/h, and it leaks {truth}: {said}"
+    );
+    Outcome::Pass
+}
+
+fn a_thousand_threads_and_ten_forks_stay_within_the_budget(env: &TestEnv) -> Outcome {
+    let tree = program(env, "threads_and_forks", &["1000", "10"]);
+    let series = series(env, &["--for", "10s", &tree.pid()]);
+    tree.end();
+    let last = &series["samples"]
+        .as_array()
+        .expect("a list")
+        .last()
+        .expect("samples")["groups"][0];
+    assert_eq!(number(&last["processes"]), 11, "{last:#}");
+    assert_eq!(number(&last["unread"]), 0, "{last:#}");
+    // Each thread has a page of its stack.
+    let pss = number(&last["memory"]["pss_bytes"]);
+    assert!(pss > 1000 * 4096, "{last:#}");
+    let part = |name: &str| number(&last["memory"][name]);
+    let sum = part("pss_anonymous_bytes") + part("pss_file_bytes") + part("pss_shared_bytes");
+    assert!(pss.abs_diff(sum) <= 11 * 4096, "{last:#}");
+    let cost = &series["cost"];
+    let share = number(&cost["cpu_us"]) as f64 / number(&cost["wall_us"]) as f64;
+    // 1 % and what may be spent in advance, which is 30 ms of 10 s; the last reading and the
+    // last sample may lie above it.
+    assert!(share < 0.016, "{share} of a core: {cost}");
+    Outcome::Pass
+}
+
+fn a_command_keeps_its_output_and_its_end(env: &TestEnv) -> Outcome {
+    let script = "echo out; head -c 30000000 /dev/zero | tail -c 30000000 >/dev/null; exit 7";
+    let output = env.refit(&["watch", "--", "sh", "-c", script]);
+    expect_code(&output, 7);
+    let (out, said) = text(&output);
+    assert_eq!(out, "out\n");
+    // tail(1) keeps all of it, and ends before it can be sampled.
+    let peak = said
+        .lines()
+        .find(|line| line.contains("resident at its peak"));
+    let peak = peak.unwrap_or_else(|| panic!("{said}"));
+    assert!(peak.contains(" had 3") && peak.contains("MiB"), "{peak}");
+    let output = env.refit(&["watch", "--", "sh", "-c", "kill -TERM $$"]);
+    assert_eq!(
+        std::os::unix::process::ExitStatusExt::signal(&output.status),
+        Some(15)
+    );
+    expect_code(&env.refit(&["watch", "--", "./no-such-program"]), 127);
+    Outcome::Pass
+}
+
+fn a_hostile_name_is_shown_and_not_obeyed(env: &TestEnv) -> Outcome {
+    let name = env.path("a\u{1b}[2J) S 1 (b");
+    std::os::unix::fs::symlink("/bin/sh", &name).expect("the test's directory is ours");
+    let mut command = env.command(&name);
+    command.args(["-c", "echo; read x"]);
+    let hostile = Waiting::start(command);
+    let json = env.path("series.json");
+    let html = env.path("page.html");
+    let words = [
+        "watch",
+        "--for",
+        "1s",
+        "--json",
+        &json,
+        "--html",
+        &html,
+        &hostile.pid(),
+    ];
+    let output = env.refit(&words);
+    hostile.end();
+    expect_code(&output, 0);
+    let (lines, said) = text(&output);
+    assert!(lines.contains("a\\u{1b}[2J) S 1 ("), "{lines}");
+    let page = std::fs::read_to_string(&html).expect("it was written");
+    for shown in [lines, said, page] {
+        assert!(!shown.contains('\u{1b}'), "{shown:?}");
+    }
+    Outcome::Pass
+}
+
+fn a_zombie_has_no_memory(env: &TestEnv) -> Outcome {
+    // The shell becomes a program that waits for none of its children.
+    let tree = shell(env, "true & true & echo; exec cat");
+    let series = series(env, &["--for", "1s", &tree.pid()]);
+    tree.end();
+    let processes = points(&series, |group| number(&group["processes"]) as f64);
+    assert_eq!(
+        processes.last().map(|(_, count)| *count),
+        Some(1.0),
+        "{series:#}"
+    );
+    assert_eq!(number(&series["samples"][0]["groups"][0]["unreadable"]), 0);
+    Outcome::Pass
+}
+
+/// The escape sequences for the alternate screen, on and off.
+const SCREEN: [&str; 2] = ["\u{1b}[?1049h", "\u{1b}[?1049l"];
+
+fn live(env: &TestEnv, tree: &Waiting) -> Terminal {
+    // A terminal of no size has no room for a view.
+    let script = "stty rows 30 cols 180 && exec \"$@\"";
+    let mut command = env.command("sh");
+    command.args(["-c", script, "sh", &refit_path(), "watch", &tree.pid()]);
+    command.args(["--interval", "200ms"]).env("TERM", "xterm");
+    Terminal::start(command)
+}
+
+fn the_live_view_ends_by_q_and_puts_the_terminal_back(env: &TestEnv) -> Outcome {
+    let tree = shell(env, "echo; read x");
+    let mut terminal = live(env, &tree);
+    terminal.wait_for(SCREEN[0]);
+    terminal.wait_for("service");
+    terminal.wait_for("Enter");
+    terminal.type_in("\r");
+    terminal.wait_for("process");
+    terminal.wait_for(&tree.pid());
+    terminal.type_in("\r");
+    terminal.wait_for("heap");
+    terminal.type_in("q");
+    terminal.wait_for(SCREEN[1]);
+    terminal.wait_for("% of a core");
+    let (status, _) = terminal.finish();
+    assert_eq!(status.code(), Some(0));
+    tree.end();
+    Outcome::Pass
+}
+
+fn the_live_view_puts_the_terminal_back_after_a_signal(env: &TestEnv) -> Outcome {
+    let tree = shell(env, "echo; read x");
+    let mut terminal = live(env, &tree);
+    terminal.wait_for("service");
+    let pid = terminal.pid().to_string();
+    expect_code(&env.run(&["kill", "-TERM", &pid]), 0);
+    terminal.wait_for(SCREEN[1]);
+    terminal.finish();
+    tree.end();
+    Outcome::Pass
+}
+
+fn a_terminal_without_a_size_gets_lines(env: &TestEnv) -> Outcome {
+    let tree = shell(env, "echo; read x");
+    let mut command = env.refit_command(&["watch", &tree.pid(), "--for", "1s"]);
+    command.env("TERM", "xterm");
+    let mut terminal = Terminal::start(command);
+    terminal.wait_for("growth/h");
+    let (status, shown) = terminal.finish();
+    assert_eq!(status.code(), Some(0));
+    assert!(!shown.contains(SCREEN[0]), "{shown}");
+    tree.end();
+    Outcome::Pass
+}
+
+fn fifty_connections_of_postgres_are_one_service(env: &TestEnv) -> Outcome {
+    let find = env.run(&[
+        "sh",
+        "-c",
+        "ls /usr/lib/postgresql/*/bin/postgres 2>/dev/null | tail -1",
+    ]);
+    let postgres = String::from_utf8_lossy(&find.stdout).trim().to_owned();
+    if postgres.is_empty() || env.as_root() {
+        env.skip("needs PostgreSQL, and a user other than root");
+    }
+    let bin = postgres.trim_end_matches("/postgres");
+    let data = env.path("data");
+    expect_code(
+        &env.run(&[&format!("{bin}/initdb"), "-A", "trust", "-D", &data]),
+        0,
+    );
+    let socket = env.path("");
+    let mut server = env.command(&postgres);
+    server.args([
+        "-D",
+        &data,
+        "-k",
+        &socket,
+        "-c",
+        "listen_addresses=",
+        "-c",
+        "max_connections=60",
+    ]);
+    let mut server = server
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("it starts");
+    let psql = format!("{bin}/psql");
+    let connect = ["-h", &*socket, "-d", "postgres"];
+    wait_until("PostgreSQL", || {
+        env.run(&[&[&*psql], &connect[..], &["-c", "select 1"]].concat())
+            .status
+            .success()
+    });
+    let mut clients: Vec<Child> = (0..50)
+        .map(|_| {
+            let mut client = env.command(&psql);
+            client
+                .args(connect)
+                .stdin(Stdio::piped())
+                .stdout(Stdio::piped());
+            let mut client = client.spawn().expect("it starts");
+            let query = b"select count(*) from pg_class;\n";
+            client
+                .stdin
+                .as_mut()
+                .expect("it is piped")
+                .write_all(query)
+                .expect("it reads");
+            client
+                .stdout
+                .as_mut()
+                .expect("it is piped")
+                .read_exact(&mut [0])
+                .expect("it answers");
+            client
+        })
+        .collect();
+    let series = series(env, &["--for", "8s", &server.id().to_string()]);
+    for client in &mut clients {
+        drop(client.stdin.take());
+        client.wait().expect("it is our child");
+    }
+    expect_code(&env.run(&["kill", "-INT", &server.id().to_string()]), 0);
+    server.wait().expect("it is our child");
+    let last = &series["samples"]
+        .as_array()
+        .expect("a list")
+        .last()
+        .expect("samples")["groups"][0];
+    // The postmaster, its helpers and fifty backends.
+    assert!(number(&last["processes"]) > 50, "{last:#}");
+    assert_eq!(number(&last["unreadable"]), 0, "{last:#}");
+    let (pss, rss) = (
+        number(&last["memory"]["pss_bytes"]),
+        number(&last["rss_bytes"]),
+    );
+    assert!(
+        pss > 0 && rss > 3 * pss,
+        "what they share counts once: {last:#}"
+    );
     Outcome::Pass
 }

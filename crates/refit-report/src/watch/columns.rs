@@ -120,7 +120,8 @@ pub fn is_partial(group: &GroupSample) -> bool {
     group.unread + group.unreadable > 0
 }
 
-fn bound(value: u64, is_lower_bound: bool) -> String {
+/// A sum, marked where it is a lower bound.
+pub fn bound(value: u64, is_lower_bound: bool) -> String {
     let value = bytes(value as f64);
     if is_lower_bound {
         format!("≥{value}")
@@ -217,7 +218,7 @@ pub fn share(part_us: u64, lasted_us: u64) -> String {
 }
 
 /// `+12 MiB`, where it is certain that something grows or shrinks; `±0` where not.
-fn per_hour(series: &Series, group: usize) -> String {
+pub fn per_hour(series: &Series, group: usize) -> String {
     match growth(series, group) {
         None => NONE.to_owned(),
         Some(growth) if !growth.is_certain() => "±0".to_owned(),

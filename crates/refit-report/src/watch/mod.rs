@@ -1,8 +1,10 @@
 //! What `refit watch` shows of a [`Series`].
 
+mod advice;
 mod columns;
 mod html;
 mod parts;
+mod screen;
 mod summary;
 mod svg;
 
@@ -11,8 +13,10 @@ use refit_run::series::{Series, Witnessing};
 use crate::format;
 use parts::Parts;
 
+pub use advice::advice;
 pub use columns::{heading, lines};
 pub use html::html;
+pub use screen::{Detail, Input, Mappings, Screen, View};
 pub use summary::summary;
 pub use svg::svg;
 

@@ -35,7 +35,7 @@ pub fn facts(series: &Series) -> Vec<String> {
 }
 
 /// Calls, microseconds of one group over all samples.
-fn total(series: &Series, group: usize) -> (u64, u64) {
+pub fn total(series: &Series, group: usize) -> (u64, u64) {
     let of_group = series
         .samples
         .iter()
@@ -52,7 +52,7 @@ fn total(series: &Series, group: usize) -> (u64, u64) {
 }
 
 /// Time that all samples are of, in microseconds.
-fn lasted(series: &Series) -> u64 {
+pub fn lasted(series: &Series) -> u64 {
     series
         .samples
         .iter()

@@ -183,8 +183,14 @@ impl Groups {
 
     fn make(&mut self, top: u32, processes: &Processes) -> Option<usize> {
         let known = processes.0.get(&top)?;
+        let name = printable(&known.process.name);
+        let is_taken = self.all.iter().any(|group| group.name == name);
         self.all.push(Group {
-            name: printable(&known.process.name),
+            name: if is_taken {
+                format!("{name} {top}")
+            } else {
+                name
+            },
             kind: GroupKind::Tree,
             cgroup: None,
             pid: Some(top),
@@ -357,5 +363,11 @@ mod tests {
         let mut groups = Groups::new(Target::Machine, nowhere());
         groups.assign(&mut processes, &BTreeMap::new());
         assert_eq!(groups.all[0].name, "a\\u{1b}[2J");
+        processes.update(table(&[(9, 1, "a\u{1b}[2J"), (12, 1, "a\u{1b}[2J")]));
+        groups.assign(&mut processes, &BTreeMap::new());
+        assert_eq!(
+            groups.all[1].name, "a\\u{1b}[2J 12",
+            "two of a name are told apart"
+        );
     }
 }

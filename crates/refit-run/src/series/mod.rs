@@ -7,6 +7,7 @@ mod budget;
 mod groups;
 mod growth;
 mod known;
+mod mapping_sizes;
 mod readings;
 mod record;
 mod sync_shares;
@@ -14,8 +15,9 @@ mod thinning;
 mod watcher;
 
 pub use growth::{Growth, growth};
+pub use mapping_sizes::mapping_sizes;
 pub use record::{
     Caller as SyncCaller, Cost, Group, GroupKind, GroupSample, SERIES_SCHEMA, Sample, Series,
     SyncDirectory, Syncs, Witnessing, schema,
 };
-pub use watcher::{Target, Watcher};
+pub use watcher::{Member, Target, Watcher};

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use refit_meter::{Cgroups, Pressure, ProcessSyncs, ProcessTable, SyncWatch};
+use refit_meter::{Cgroups, Memory, Pressure, ProcessSyncs, ProcessTable, SyncWatch};
 
 use crate::tree::PROC;
 
@@ -68,6 +68,23 @@ pub struct Watcher {
     cgroups: Cgroups,
     /// The totals of cgroups at the sample before.
     cgroup_pressure: BTreeMap<usize, Pressure>,
+}
+
+/// A process of a group.
+#[derive(Clone, Debug)]
+pub struct Member {
+    /// Its number.
+    pub pid: u32,
+    /// Printable.
+    pub name: String,
+    /// Its threads.
+    pub threads: u64,
+    /// Resident memory.
+    pub rss_bytes: u64,
+    /// Address space.
+    pub vsz_bytes: u64,
+    /// The last reading; `None` where it was not read.
+    pub memory: Option<Memory>,
 }
 
 /// The calls of one group while they are put together.
@@ -139,6 +156,27 @@ impl Watcher {
     #[must_use]
     pub fn groups(&self) -> &[Group] {
         &self.groups.all
+    }
+
+    /// The processes of a group, those with the most memory first.
+    #[must_use]
+    pub fn members(&self, group: usize) -> Vec<Member> {
+        let living = self.processes.living();
+        let members = living.filter(|known| known.group.flatten() == Some(group));
+        let mut members: Vec<Member> = members
+            .map(|known| Member {
+                pid: known.process.pid,
+                name: refit_session::printable(&known.process.name),
+                threads: known.process.threads,
+                rss_bytes: known.process.rss_bytes,
+                vsz_bytes: known.process.vsz_bytes,
+                memory: known.memory.map(|(memory, _)| memory),
+            })
+            .collect();
+        members.sort_by_key(|one| {
+            std::cmp::Reverse(one.memory.map_or(one.rss_bytes, |memory| memory.pss_bytes))
+        });
+        members
     }
 
     /// What watching has taken.

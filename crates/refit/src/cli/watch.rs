@@ -18,10 +18,11 @@ const OUTPUT: &str = "Output";
 ///   refit watch UNIT          a running unit of systemd
 ///   refit watch -- COMMAND    a command, until it ends; lines go to stderr
 ///
-/// Nothing is stopped, traced or written to. A line for each service and
-/// interval; at the end, what grew and what watching took. As root durable calls
-/// are counted and timed by the kernel's own tracepoints; other users see the
-/// memory of their own processes.
+/// Nothing is stopped, traced or written to. On a terminal a live view, with its
+/// keys below it; elsewhere a line for each service and interval. At the end,
+/// what waited, what grew and what watching took. As root durable calls are
+/// counted and timed by the kernel's own tracepoints; other users see the memory
+/// of their own processes.
 ///
 /// Exit codes: 0; 2 when there is nothing to watch, or a file cannot be written;
 /// of a command its own, as with run.
@@ -35,7 +36,7 @@ pub struct WatchArgs {
     #[arg(value_name = "PID|UNIT", conflicts_with = "command")]
     pub what: Vec<OsString>,
 
-    /// Print lines, also on a terminal
+    /// Print lines, also on a terminal, in place of the live view
     #[arg(long, help_heading = OUTPUT)]
     pub batch: bool,
 

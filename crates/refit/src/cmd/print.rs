@@ -62,6 +62,16 @@ pub fn failed(error: &anyhow::Error, code: u8) -> ExitCode {
     ExitCode::from(code)
 }
 
+/// Whether a person sees what goes to stdout on a screen, and has a keyboard.
+pub fn is_interactive() -> bool {
+    let is_dumb = std::env::var_os("TERM").is_none_or(|name| name.is_empty() || name == "dumb");
+    let has_size = || {
+        let size = rustix::termios::tcgetwinsize(io::stdout());
+        size.is_ok_and(|size| size.ws_col > 0 && size.ws_row > 0)
+    };
+    !is_dumb && io::stdin().is_terminal() && has_size()
+}
+
 /// Whether a person can be asked, and reads what is asked.
 pub fn can_ask() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()

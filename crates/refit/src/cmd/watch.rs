@@ -2,6 +2,7 @@
 //! command until it ends.
 
 mod command;
+mod live;
 mod recording;
 
 use std::ffi::OsString;
@@ -36,6 +37,10 @@ fn watch(args: &WatchArgs) -> Result<()> {
     let target = target(&args.what)?;
     count_interruptions();
     let mut recording = Recording::begin(args, target)?;
+    if !args.batch && print::is_interactive() {
+        let shown = live::show(&mut recording, args.time);
+        return recording.finish().and(shown);
+    }
     let began = Instant::now();
     loop {
         let over = args.time.is_some_and(|time| began.elapsed() >= time);

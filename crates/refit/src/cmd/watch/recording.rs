@@ -4,7 +4,7 @@ use std::time::{Instant, SystemTime};
 
 use anyhow::{Context, Result};
 use refit_report::watch;
-use refit_run::series::{SERIES_SCHEMA, Series, Target, Watcher};
+use refit_run::series::{Member, SERIES_SCHEMA, Series, Target, Watcher};
 
 use super::SHARE;
 use crate::cli::WatchArgs;
@@ -78,6 +78,11 @@ impl<'a> Recording<'a> {
         self.series.add(sample);
     }
 
+    /// The processes of a group.
+    pub fn members(&self, group: usize) -> Vec<Member> {
+        self.watcher.members(group)
+    }
+
     /// The lines of the last sample, below a heading now and then.
     pub fn lines(&mut self) -> String {
         let lines = watch::lines(&self.series);
@@ -96,6 +101,8 @@ impl<'a> Recording<'a> {
         self.watcher.close_in_background();
         let written = write(self.args, &self.series);
         print::drawn(&watch::summary(&self.series));
+        let recipes: Vec<&str> = refit_recipe::shipped_names().collect();
+        print::drawn(&watch::advice(&self.series, &recipes));
         written
     }
 }
