@@ -4,7 +4,7 @@ PREFIX ?= /usr/local
 TARGET := $(or $(CARGO_TARGET_DIR),target)/x86_64-unknown-linux-gnu
 REFIT  := $(TARGET)/release/refit
 
-.PHONY: all demo test test-chromium test-crash test-guardian conformance bench gallery crash-night install help
+.PHONY: all demo test test-chromium test-crash test-guardian test-hostile conformance bench gallery crash-night install help
 
 all: ## build the release binary
 	$(CARGO) build --locked --release -p refit
@@ -31,10 +31,18 @@ conformance: ## compare each call with the kernel's answer, and write docs/confo
 	$(CARGO) run --locked -p refit-tests -- --conformance >$(TARGET)/conformance.md
 	mv $(TARGET)/conformance.md docs/conformance.md
 
-test-guardian: ## 10,000 kills of the guardian at random moments, as root
+# Each line `counted:` has the kills of each kind, and the calls or rows beneath them.
+test-guardian: ## 10,000 kills of the guardian, and 10,000 of all of refit beneath databases and dpkg, as root
 	scripts/setup test
 	$(MAKE) all
-	REFIT_GUARDIAN_KILLS=10000 $(CARGO) run --locked -p refit-tests -- guardian::killed_again_and_again
+	REFIT_GUARDIAN_KILLS=10000 $(CARGO) run --locked -p refit-tests -- guardian::killed_again_and_again kills::
+
+# The last line counts: passed, failed, skipped. The same tests are in `make test`.
+test-hostile: ## other users, hostile programs and files, limits, sandboxes, kills: all that attacks, as root
+	scripts/setup hostile
+	$(MAKE) all
+	$(CARGO) run --locked -p refit-tests -- attack:: hostile small_limits:: namespaces:: sandboxes:: openers:: \
+		own_filter:: seccomp_limits:: guardian:: kills:: endurance:: rivals:: crash_remains:: recipe_folder::
 
 test-crash: ## simulated power cuts, and whether the lab's tests notice a broken lab, as root
 	scripts/setup test

@@ -13,6 +13,7 @@ use crate::{places, test};
 pub const TESTS: &[Test] = &[
     test!(another_user_changes_nothing_in_a_session),
     test!(a_forged_report_counts_only_from_a_user_of_the_tree),
+    test!(another_user_reaches_no_process),
     test!(many_files_hide_no_report),
     test!(a_full_session_is_unknown_and_not_wrong),
 ];
@@ -39,6 +40,7 @@ fn attacked(env: &TestEnv, mounts: &str, words: &str, attack: &str) -> (Output, 
         {} run --quiet --json report.json -- {words} sh -c '{PROGRAM}' &
         refit=$!
         read session <up
+        echo $refit $(pgrep -P $refit) >pids
         nobody sh attack $session $session/images/* >tried || echo $? >>tried
         echo >go
         wait $refit
@@ -149,6 +151,30 @@ fn a_forged_report_counts_only_from_a_user_of_the_tree(env: &TestEnv) -> Outcome
     let dropped = "sh -c 'setpriv --reuid=65534 --clear-groups true; exec \"$@\"' sh";
     let (_, report, _) = attacked(env, ON_RUN, dropped, &forge());
     assert!(fsyncs(&report) > 1 << 60, "{report:#}");
+    Outcome::Pass
+}
+
+/// By signals, and by what /proc shows of a process.
+fn another_user_reaches_no_process(env: &TestEnv) -> Outcome {
+    let attack = "
+        for pid in $(cat pids); do
+            for signal in STOP TERM KILL; do try $signal kill -$signal $pid; done
+            for file in mem environ maps fd/0 stack syscall root/run; do
+                try $file head -c 1 /proc/$pid/$file
+            done
+            try fds ls /proc/$pid/fd
+            try oom sh -c \"echo 1000 >/proc/$pid/oom_score_adj\"
+            try limits prlimit --pid $pid --nofile=0
+            try priority renice 19 $pid
+        done";
+    let (output, report, tried) = attacked(env, ON_RUN, "", attack);
+    assert!(output.stderr.is_empty(), "{}", described(&output));
+    let tried: Vec<&str> = tried.lines().collect();
+    // refit, and the shell beneath it.
+    assert!(tried.len() >= 2 * 14, "{tried:?}");
+    let done: Vec<_> = tried.iter().filter(|line| line.ends_with(" 0")).collect();
+    assert!(done.is_empty(), "{done:?}");
+    assert_eq!(fsyncs(&report), 3, "{report:#}");
     Outcome::Pass
 }
 

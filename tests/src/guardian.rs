@@ -5,7 +5,7 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::thread::sleep;
 use std::time::Duration;
@@ -26,7 +26,7 @@ pub const TESTS: &[Test] = &[
 /// Calls under way at any time.
 const THREADS: &str = "24";
 
-fn kills_wanted() -> u64 {
+pub fn kills_wanted() -> u64 {
     let wanted = std::env::var("REFIT_GUARDIAN_KILLS").ok();
     wanted.map_or(150, |text| {
         text.parse().expect("REFIT_GUARDIAN_KILLS is a number")
@@ -34,7 +34,12 @@ fn kills_wanted() -> u64 {
 }
 
 /// The living guardian processes of this copy of refit, oldest first.
-fn guardians(refit: &PathBuf) -> Vec<u32> {
+fn guardians(refit: &Path) -> Vec<u32> {
+    named(refit, "refit-guardian")
+}
+
+/// The living processes of that name of this copy of refit, oldest first.
+pub fn named(refit: &Path, name: &str) -> Vec<u32> {
     let entries = fs::read_dir("/proc").expect("/proc is mounted").flatten();
     let mut pids: Vec<u32> = entries
         .filter_map(|entry| {
@@ -43,7 +48,7 @@ fn guardians(refit: &PathBuf) -> Vec<u32> {
             let exe = fs::read_link(entry.path().join("exe")).ok()?;
             let stat = fs::read_to_string(entry.path().join("stat")).ok()?;
             let is_alive = !stat.rsplit(')').next()?.trim_start().starts_with('Z');
-            (comm.trim_end() == "refit-guardian" && exe == *refit && is_alive).then_some(pid)
+            (comm.trim_end() == name && exe == *refit && is_alive).then_some(pid)
         })
         .collect();
     pids.sort_unstable();
@@ -122,7 +127,7 @@ fn killed_again_and_again_it_never_costs_a_call(env: &TestEnv) -> Outcome {
     let of = |name| find(&report, name).unwrap_or_default();
     let (takeovers, released) = (of("takeovers"), of("released"));
     println!(
-        "{kills} kills: {takeovers} of the active process, {released} calls under way then; {calls} calls, \
+        "counted: {kills} kills: {takeovers} of the active process, {released} calls under way then; {calls} calls, \
          {eintr} EINTR"
     );
     assert!(calls > kills, "{counts}");
@@ -198,10 +203,10 @@ impl Waiting {
 }
 
 /// Numbers of the fields that follow the name in /proc/PID/stat.
-const PARENT: usize = 1;
+pub const PARENT: usize = 1;
 const SESSION: usize = 3;
 
-fn stat_field(pid: u32, field: usize) -> Option<u32> {
+pub fn stat_field(pid: u32, field: usize) -> Option<u32> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let fields = stat.rsplit_once(") ")?.1;
     fields.split(' ').nth(field)?.parse().ok()

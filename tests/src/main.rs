@@ -51,6 +51,7 @@ mod hostile;
 mod hostile_files;
 mod hostile_text;
 mod index_loop;
+mod kills;
 mod layering;
 mod leap_second;
 mod library;
@@ -82,6 +83,7 @@ mod result;
 mod rival_servers;
 mod rivals;
 mod runner;
+mod sandboxes;
 mod scopes;
 mod seccomp;
 mod seccomp_limits;
@@ -150,6 +152,7 @@ const TABLE: &[&[Test]] = &[
     hostile_files::TESTS,
     hostile_text::TESTS,
     index_loop::TESTS,
+    kills::TESTS,
     layering::TESTS,
     leap_second::TESTS,
     malloc::TESTS,
@@ -175,6 +178,7 @@ const TABLE: &[&[Test]] = &[
     result::TESTS,
     rival_servers::TESTS,
     rivals::TESTS,
+    sandboxes::TESTS,
     scopes::TESTS,
     seccomp::TESTS,
     seccomp_limits::TESTS,

@@ -22,7 +22,7 @@ const SETTINGS: [&[&str]; 3] = [
 ];
 
 /// Each script syncs a file once, by a dynamic program; so it does without a swap, and not with one.
-fn hold(env: &TestEnv, scripts: &[String]) {
+pub fn hold(env: &TestEnv, scripts: &[String]) {
     for script in scripts {
         let words = ["sh", "-ec", script];
         let bare = env.run(&words);
@@ -47,7 +47,7 @@ fn hold(env: &TestEnv, scripts: &[String]) {
 }
 
 /// The program, with a file that every user may write; as one command.
-fn sync_once(env: &TestEnv) -> String {
+pub fn sync_once(env: &TestEnv) -> String {
     let all = |path: &str, mode| {
         fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("it is ours");
     };

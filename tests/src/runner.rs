@@ -109,7 +109,8 @@ struct Failures {
 }
 
 enum Verdict {
-    Passed,
+    /// With what it counted: its lines that begin with `counted: `.
+    Passed(Vec<String>),
     Failed(String),
     Skipped(String),
 }
@@ -177,9 +178,10 @@ impl Totals {
         let seconds = took.as_secs_f64();
         let name = test.name();
         match verdict {
-            Verdict::Passed => {
+            Verdict::Passed(counted) => {
                 self.passed += 1;
                 println!("ok {name} ({seconds:.1} s)");
+                counted.iter().for_each(|line| println!("    {line}"));
             }
             Verdict::Skipped(reason) => {
                 self.skipped += 1;
@@ -309,7 +311,11 @@ fn run_in_child(test: &Test, root: &Path) -> Result<Verdict> {
         .find_map(|line| line.strip_prefix("skip: "))
         .map(str::to_owned);
     Ok(match (in_time, status.code()) {
-        (true, Some(0)) if left.is_empty() => Verdict::Passed,
+        (true, Some(0)) if left.is_empty() => {
+            let counted = messages.lines();
+            let counted = counted.filter(|line| line.starts_with("counted: "));
+            Verdict::Passed(counted.map(str::to_owned).collect())
+        }
         (true, Some(0)) => {
             Verdict::Failed(format!("{messages}left running: {}\n", left.join("; ")))
         }

@@ -1,0 +1,353 @@
+//! refit's processes killed at random moments beneath real databases and dpkg: every row that was acknowledged is there,
+//! and no other.
+//!
+//! `REFIT_GUARDIAN_KILLS` is the number of kills beneath all of them together (`make test-guardian`: 10,000). A guardian
+//! has two processes, of which one at a time is killed: without both nobody can answer.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
+
+use crate::guardian::{PARENT, kills_wanted, named, stat_field};
+use crate::runner::{Outcome, Test};
+use crate::test_env::{TestEnv, refit_path, source_dir, wait_until};
+use crate::{sys, test};
+
+pub const TESTS: &[Test] = &[
+    test!(sqlite_and_files_lose_no_row).limit_seconds(3600),
+    test!(dpkg_loses_no_file).limit_seconds(3600),
+    test!(postgresql_loses_no_row).limit_seconds(3600),
+    test!(mariadb_loses_no_row).limit_seconds(3600),
+];
+
+/// A program, as shell scripts in tests/src/kills, by function: `prepare`; `serve`, which becomes the server, `ready`
+/// and `stop`; `load ROUND`, which prints the name of each row when it was acknowledged; `found`, which prints the names
+/// of all that are there.
+struct Program {
+    script: &'static str,
+    /// What it needs.
+    commands: &'static [&'static str],
+    is_server: bool,
+    /// The recipe whose lab is killed.
+    recipe: &'static str,
+}
+
+fn sqlite_and_files_lose_no_row(env: &TestEnv) -> Outcome {
+    killed(
+        env,
+        &Program {
+            script: "sqlite.sh",
+            commands: &["sqlite3", "python3", "dd"],
+            is_server: false,
+            recipe: "sqlite-insert",
+        },
+    )
+}
+
+fn dpkg_loses_no_file(env: &TestEnv) -> Outcome {
+    killed(
+        env,
+        &Program {
+            script: "dpkg.sh",
+            commands: &["dpkg", "dpkg-deb"],
+            is_server: false,
+            recipe: "dpkg-unpack",
+        },
+    )
+}
+
+fn postgresql_loses_no_row(env: &TestEnv) -> Outcome {
+    killed(
+        env,
+        &Program {
+            script: "postgresql.sh",
+            commands: &["psql", "setpriv"],
+            is_server: true,
+            recipe: "postgres-pgbench",
+        },
+    )
+}
+
+fn mariadb_loses_no_row(env: &TestEnv) -> Outcome {
+    killed(
+        env,
+        &Program {
+            script: "mariadb.sh",
+            commands: &["mariadbd", "mariadb", "mariadb-install-db", "setpriv"],
+            is_server: true,
+            recipe: "mariadb-commits",
+        },
+    )
+}
+
+/// Numbers that differ from run to run.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % limit
+    }
+}
+
+struct Killer<'a> {
+    env: &'a TestEnv,
+    program: &'a Program,
+    /// A copy, so that no other test's processes are taken for this one's.
+    refit: PathBuf,
+    random: Random,
+    /// How often each kind of process was killed.
+    killed: BTreeMap<&'static str, u64>,
+}
+
+fn killed(env: &TestEnv, program: &Program) -> Outcome {
+    env.require_root();
+    for command in program.commands {
+        env.require_command(command);
+    }
+    let refit = PathBuf::from(env.path("refit"));
+    fs::copy(refit_path(), &refit).expect("the directory is ours");
+    let mut killer = Killer {
+        env,
+        program,
+        refit,
+        random: Random(0x9e37_79b9_7f4a_7c15 ^ u64::from(std::process::id())),
+        killed: BTreeMap::new(),
+    };
+    let wanted = kills_wanted() / 4;
+    killer.run_to_its_end("prepare");
+    let mut round = 0;
+    while killer.sum() < wanted - wanted / 50 {
+        round += 1;
+        killer.round(round);
+    }
+    let (acknowledged, found) = (killer.rows("acknowledged"), killer.found());
+    let labs = wanted / 50;
+    env.subdir("lab");
+    for _ in 0..labs {
+        killer.kill_lab();
+    }
+    // It takes long.
+    if labs > 0 {
+        killer.expect_no_lab();
+    }
+    let kinds: Vec<String> = killer
+        .killed
+        .iter()
+        .map(|(kind, count)| format!("{count} {kind}"))
+        .collect();
+    println!(
+        "counted: {}: killed {}; {} rows acknowledged, {} found",
+        program.script.trim_end_matches(".sh"),
+        kinds.join(", "),
+        acknowledged.len(),
+        found.len()
+    );
+    assert!(!acknowledged.is_empty());
+    let lost: Vec<_> = acknowledged
+        .iter()
+        .filter(|row| !found.contains(*row))
+        .collect();
+    assert!(lost.is_empty(), "lost: {lost:?}");
+    assert_eq!(acknowledged.len(), found.len());
+    Outcome::Pass
+}
+
+impl Killer<'_> {
+    fn sum(&self) -> u64 {
+        self.killed.values().sum()
+    }
+
+    /// A function of the script.
+    fn shell(&self, words: &str) -> Vec<String> {
+        let script = source_dir()
+            .join("tests/src/kills")
+            .join(self.program.script);
+        let line = format!(
+            ". {}; cd {}; {words}",
+            script.display(),
+            self.env.dir().display()
+        );
+        ["sh", "-ec", &line].map(str::to_owned).to_vec()
+    }
+
+    fn command(&self, words: &str) -> Command {
+        let words = self.shell(words);
+        let mut command = self.env.command(&words[0]);
+        command.args(&words[1..]).stdin(Stdio::null());
+        command
+    }
+
+    fn run_to_its_end(&self, words: &str) -> String {
+        let output = self.command(words).output().expect("sh starts");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{words}: {} {said}", output.status);
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    /// The program once beneath refit, whose processes are killed meanwhile.
+    fn round(&mut self, round: u64) {
+        let load = format!("load {round}");
+        let beneath = if self.program.is_server {
+            "serve"
+        } else {
+            &load
+        };
+        let mut refit = Command::new(&self.refit);
+        refit.current_dir(self.env.dir()).stdin(Stdio::null());
+        // The emulated disk holds each call for a while; without it opens with O_SYNC are the opener's.
+        let setting = ["disk=300us", "sync=off"][usize::try_from(round % 2).expect("0 or 1")];
+        refit.args(["run", "--backend", "seccomp", setting, "--"]);
+        refit.args(self.shell(beneath));
+        let acknowledged = || {
+            let mut options = File::options();
+            let file = options.create(true).append(true);
+            file.open(self.env.path("acknowledged"))
+                .expect("the directory is ours")
+        };
+        let said = File::create(self.env.path("said")).expect("the directory is ours");
+        refit.stderr(said);
+        let mut works: Child;
+        let mut run: Child;
+        if self.program.is_server {
+            run = refit.stdout(Stdio::null()).spawn().expect("refit starts");
+            self.run_to_its_end("ready");
+            let mut client = self.command(&load);
+            works = client.stdout(acknowledged()).spawn().expect("sh starts");
+        } else {
+            // Its end is told by a pipe that all its processes hold: refit may be dead by then.
+            let mut reader = Command::new("cat");
+            works = reader
+                .stdin(Stdio::piped())
+                .stdout(acknowledged())
+                .spawn()
+                .expect("cat starts");
+            let pipe = works.stdin.take().expect("it is piped");
+            run = refit.stdout(pipe).spawn().expect("refit starts");
+        }
+        drop(refit);
+        let refit_dies_after = self.random.below(60);
+        let mut kills = 0;
+        let status = loop {
+            if let Some(status) = works.try_wait().expect("it is our child") {
+                break status;
+            }
+            kills += u64::from(self.kill_one());
+            if kills == refit_dies_after {
+                self.kill_refit(&mut run);
+            }
+        };
+        let said = || fs::read_to_string(self.env.path("said")).unwrap_or_default();
+        assert!(status.success(), "round {round}: {status}: {}", said());
+        if self.program.is_server {
+            self.run_to_its_end("stop");
+        }
+        run.wait().expect("it is our child");
+        wait_until("the guardian to end", || {
+            named(&self.refit, "refit-guardian").is_empty()
+        });
+    }
+
+    fn count(&mut self, kind: &'static str) {
+        *self.killed.entry(kind).or_default() += 1;
+    }
+
+    fn kill_refit(&mut self, run: &mut Child) {
+        if run.try_wait().expect("it is our child").is_none() {
+            run.kill().expect("it is our child");
+            self.count("refit");
+        }
+    }
+
+    /// Kills one process of the guardian, if it is complete.
+    fn kill_one(&mut self) -> bool {
+        sleep(Duration::from_micros(self.random.below(2000)));
+        let kind = ["active", "standby", "opener", "reader"]
+            [usize::try_from(self.random.below(4)).expect("it is small")];
+        let victim = match kind {
+            "opener" => named(&self.refit, "refit-opener").first().copied(),
+            "reader" => named(&self.refit, "refit-reader").first().copied(),
+            _ => self.guardian(kind == "active"),
+        };
+        let Some(victim) = victim else {
+            return false;
+        };
+        sys::kill_hard(victim.cast_signed());
+        // Or both of the guardian's would be killed before the one is replaced.
+        wait_until("the killed one to be gone", || {
+            ["refit-guardian", "refit-opener", "refit-reader"]
+                .iter()
+                .all(|name| !named(&self.refit, name).contains(&victim))
+        });
+        self.count(kind);
+        true
+    }
+
+    /// One of the two processes, while both are there.
+    fn guardian(&self, active: bool) -> Option<u32> {
+        let [first, second] = named(&self.refit, "refit-guardian")[..] else {
+            return None;
+        };
+        let second_is_child = stat_field(second, PARENT)? == first;
+        Some(if second_is_child == active {
+            first
+        } else {
+            second
+        })
+    }
+
+    fn rows(&self, file: &str) -> Vec<String> {
+        let text = fs::read_to_string(self.env.path(file)).expect("it was written");
+        let mut rows: Vec<String> = text.lines().map(str::to_owned).collect();
+        rows.sort_unstable();
+        rows
+    }
+
+    fn found(&self) -> std::collections::BTreeSet<String> {
+        let text = self.run_to_its_end("found");
+        text.lines().map(str::to_owned).collect()
+    }
+
+    /// A comparison of the recipe, killed somewhere between its start and its runs.
+    fn kill_lab(&mut self) {
+        let recipe = self.program.recipe;
+        let words = ["compare", recipe, "env.A=1", "--rounds", "6", "--quiet"];
+        let mut lab = self.lab(&words).spawn().expect("refit starts");
+        sleep(Duration::from_millis(50 + self.random.below(3000)));
+        if lab.try_wait().expect("it is our child").is_none() {
+            lab.kill().expect("it is our child");
+            self.count("lab");
+        }
+        lab.wait().expect("it is our child");
+    }
+
+    fn lab(&self, words: &[&str]) -> Command {
+        let mut lab = Command::new(&self.refit);
+        lab.current_dir(self.env.dir()).args(words);
+        lab.args(["--dir", &self.env.path("lab")]);
+        lab.stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        lab
+    }
+
+    /// The next one removes what the killed ones left, and then its own. A directory whose maker was killed before it
+    /// locked it may be another's in the making, and stays for a day.
+    fn expect_no_lab(&self) {
+        let check = ["recipes", "check", self.program.recipe];
+        let status = self.lab(&check).status().expect("refit starts");
+        assert_eq!(status.code(), Some(0), "{}", self.program.recipe);
+        let left = fs::read_dir(self.env.path("lab")).expect("it is ours");
+        let left: Vec<PathBuf> = left
+            .flatten()
+            .map(|entry| entry.path())
+            .filter(|path| path.join("lock").exists())
+            .collect();
+        assert_eq!(left, Vec::<PathBuf>::new());
+    }
+}
