@@ -1,6 +1,7 @@
 //! What was run: the variants, the plan, the machine, and every run. Nothing here
 //! is concluded from the runs; that is [`crate::Effects`] and what follows from them.
 
+mod planned;
 mod samples;
 mod variant;
 

@@ -2,38 +2,30 @@
 //! image, until there is enough.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
-use std::path::PathBuf;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
-use refit_recipe::Recipe;
+use refit_run::fingerprint;
 use refit_run::machine_load::MachineLoad;
-use refit_run::{fingerprint, interruptions};
-use refit_stats::{LookPlan, OVERALL_ALPHA, Schedule};
+use refit_stats::{LookPlan, Schedule};
 
 use crate::comparison::Comparison;
 use crate::comparison::command_runner::CommandRunner;
 use crate::comparison::recipe_runner::RecipeRunner;
-use crate::comparison::runner::{Made, Runs};
+use crate::comparison::runner::Runs;
 use crate::effects::Effects;
 use crate::error::LabError;
-use crate::experiment::{
-    Environment, Experiment, INCOMPLETE, PlanRecord, Role, RunRecord, SCHEMA, Samples,
-    VariantRecord,
-};
+use crate::experiment::Experiment;
 use crate::in_effect;
 use crate::length::{Length, typical_pair};
 use crate::request::Request;
-use crate::variants::{Variants, setting_records};
+use crate::variants::Variants;
 use crate::warnings::Warning;
 use crate::witness_runs;
 
-/// A variant that failed this often is disqualified.
-const MOST_FAILURES: usize = 3;
-/// Live estimates are made at most this often: they cost time between runs.
-const ESTIMATES_EVERY: Duration = Duration::from_millis(300);
-/// … and the time between two of them is at least this many times what one takes.
-const ESTIMATES_SHARE: u32 = 20;
+mod live_estimates;
+mod round_pair;
+
+use live_estimates::LiveEstimates;
 
 /// Receives the progress of a comparison.
 pub trait Progress {
@@ -63,23 +55,6 @@ pub struct Rounds<'a> {
     is_late: bool,
 }
 
-/// Where in the experiment a run stands.
-struct At {
-    variant: usize,
-    pair: usize,
-    round: usize,
-    slot: usize,
-    at_s: f64,
-}
-
-/// Live estimates, made no more often than they may cost.
-struct Estimates {
-    effects: Effects,
-    made: Instant,
-    pause: Duration,
-    least: Duration,
-}
-
 impl<'a> Rounds<'a> {
     /// Prepares every variant; nothing has run yet.
     ///
@@ -94,7 +69,7 @@ impl<'a> Rounds<'a> {
             return Err(LabError::Missing(missing));
         }
         let Variants { records, settings } = Variants::compared(request);
-        let experiment = planned(request, records);
+        let experiment = Experiment::planned(request, records);
         for gate in &request.gates {
             gate.check(&experiment)?;
         }
@@ -151,7 +126,7 @@ impl<'a> Rounds<'a> {
         // One more for the warm-up.
         self.check_room(self.length.fewest_pairs() + 1)?;
         progress.begins(&self.experiment);
-        let mut estimates = Estimates::new(self.request);
+        let mut estimates = LiveEstimates::new(self.request);
         let mut schedule = Schedule::new(self.request.seed, self.experiment.variants.len())
             .map(|pair| pair.rounds())
             .enumerate();
@@ -264,142 +239,6 @@ impl<'a> Rounds<'a> {
         self.length.is_enough(plan, &self.experiment, effects)
     }
 
-    /// One round pair. A failed run costs the whole of it.
-    fn pair(
-        &mut self,
-        pair: usize,
-        rounds: [Vec<usize>; 2],
-        progress: &mut dyn Progress,
-    ) -> Result<(), LabError> {
-        let first = self.experiment.runs.len();
-        self.runner.next_pair();
-        let made = self.both_rounds(pair, &rounds, progress);
-        self.experiment.interrupted |= interruptions() > 0;
-        let runs = &mut self.experiment.runs[first..];
-        // A disqualified variant costs the others nothing more.
-        let variants = &self.experiment.variants;
-        let costs =
-            |run: &RunRecord| run.failure.is_some() && variants[run.variant].disqualified.is_none();
-        let reason = if !matches!(made, Ok(true)) {
-            INCOMPLETE
-        } else if runs.iter().any(costs) {
-            "another run of its round pair failed"
-        } else {
-            return Ok(());
-        };
-        for run in runs.iter_mut().filter(|run| run.failure.is_none()) {
-            run.failure = Some(reason.to_owned());
-        }
-        made.map(drop)
-    }
-
-    /// Whether every run was made.
-    fn both_rounds(
-        &mut self,
-        pair: usize,
-        rounds: &[Vec<usize>; 2],
-        progress: &mut dyn Progress,
-    ) -> Result<bool, LabError> {
-        for (round, order) in rounds.iter().enumerate() {
-            for (slot, &variant) in order.iter().enumerate() {
-                if self.experiment.variants[variant].disqualified.is_some() {
-                    continue;
-                }
-                // One run of each variant there is in any case: less would show nothing.
-                let rest = self.rest(&order[slot..], &rounds[round + 1..]);
-                let is_first = pair == 0 && round == 0;
-                self.is_late |= !is_first && !self.length.has_time_for(rest);
-                if interruptions() > 1 || self.is_late {
-                    return Ok(false);
-                }
-                progress.runs(&self.experiment, variant);
-                let at_s = self.began.elapsed().as_secs_f64();
-                let made = self.runner.run(variant);
-                let took = self.began.elapsed().as_secs_f64() - at_s;
-                self.took.insert(variant, Duration::from_secs_f64(took));
-                let made = match made {
-                    // Ctrl-C reaches the hooks too: they have the terminal.
-                    Err(LabError::Io { .. }) if interruptions() > 0 => return Ok(false),
-                    made => made?,
-                };
-                let at = At {
-                    variant,
-                    pair,
-                    round,
-                    slot,
-                    at_s,
-                };
-                self.record(at, made)?;
-            }
-        }
-        Ok(interruptions() < 2)
-    }
-
-    /// What these runs will take, by what the last of each variant took.
-    fn rest(&self, order: &[usize], mirror: &[Vec<usize>]) -> Duration {
-        let runs = order.iter().chain(mirror.iter().flatten());
-        let remaining =
-            runs.filter(|variant| self.experiment.variants[**variant].disqualified.is_none());
-        remaining.filter_map(|variant| self.took.get(variant)).sum()
-    }
-
-    fn record(&mut self, at: At, made: Made) -> Result<(), LabError> {
-        let variant = &mut self.experiment.variants[at.variant];
-        if let Some(load) = &made.load
-            && variant.answers.is_empty()
-        {
-            variant.answers.clone_from(&load.answers);
-        }
-        self.experiment.runs.push(RunRecord {
-            variant: at.variant,
-            pair: at.pair,
-            round: at.round,
-            slot: at.slot,
-            warmup: at.pair == 0,
-            at_s: at.at_s,
-            failure: made.failure.clone(),
-            load: made.load,
-            run: made.run,
-        });
-        match made.failure {
-            Some(reason) => self.failed(at.variant, &reason, made.at_once),
-            None => Ok(()),
-        }
-    }
-
-    /// Disqualifies a variant that failed too often. Without a baseline the comparison
-    /// ends.
-    fn failed(&mut self, variant: usize, reason: &str, at_once: bool) -> Result<(), LabError> {
-        let failures = self.failures.entry(variant).or_default();
-        *failures += 1;
-        let failures = *failures;
-        if interruptions() > 1 {
-            return Ok(());
-        }
-        let role = self.experiment.variants[variant].role;
-        let is_baseline = matches!(role, Role::Baseline | Role::Hidden);
-        let is_last = at_once || failures >= MOST_FAILURES || self.experiment.is_exact();
-        if is_baseline && (is_last || self.experiment.runs.len() == 1) {
-            return Err(LabError::Baseline {
-                reason: reason.to_owned(),
-                remedy: match &self.request.recipe {
-                    Some(recipe) => format!(
-                        "a comparison needs a service that works by itself: refit recipes check {}",
-                        recipe.typed()
-                    ),
-                    None => {
-                        "a comparison needs a command that succeeds by itself: refit run -- COMMAND"
-                            .to_owned()
-                    }
-                },
-            });
-        }
-        if is_last {
-            self.experiment.variants[variant].disqualified = Some(reason.to_owned());
-        }
-        Ok(())
-    }
-
     /// One more run of each variant that is about syncs, not measured.
     pub fn call_witness(&mut self, progress: &mut dyn Progress) {
         let mut starts = |experiment: &Experiment, variant| progress.runs(experiment, variant);
@@ -426,87 +265,4 @@ impl<'a> Rounds<'a> {
         }));
         (comparison, self.runner)
     }
-}
-
-impl Estimates {
-    fn new(request: &Request) -> Estimates {
-        // A wanted precision is checked as often as it may cost.
-        let least = match request.precision {
-            Some(_) => Duration::ZERO,
-            None => ESTIMATES_EVERY,
-        };
-        Estimates {
-            effects: Effects::default(),
-            made: Instant::now(),
-            pause: least,
-            least,
-        }
-    }
-
-    fn are_due(&self) -> bool {
-        self.made.elapsed() > self.pause
-    }
-
-    /// Of the metrics on which the end depends.
-    fn make(&mut self, rounds: &mut Rounds, progress: &mut dyn Progress) {
-        let began = Instant::now();
-        let experiment = &mut rounds.experiment;
-        experiment.plan.took_s = rounds.began.elapsed().as_secs_f64();
-        self.effects = Effects::of_metrics(experiment, |name| {
-            rounds.length.depends_on(experiment, name)
-        });
-        let comparison = Comparison::unfinished(experiment.clone(), self.effects.clone());
-        progress.pair_done(&comparison);
-        self.made = Instant::now();
-        self.pause = self.least.max(began.elapsed() * ESTIMATES_SHARE);
-    }
-}
-
-/// The experiment before its first run.
-fn planned(request: &Request, variants: Vec<VariantRecord>) -> Experiment {
-    let recipe = request.recipe.as_ref();
-    let directory = match recipe {
-        Some(_) => request.dir.clone(),
-        None => std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/")),
-    };
-    let started = SystemTime::UNIX_EPOCH.elapsed();
-    Experiment {
-        schema: SCHEMA,
-        kind: "compare".to_owned(),
-        refit: env!("CARGO_PKG_VERSION").to_owned(),
-        started_unix: started.map_or(0, |since| since.as_secs()),
-        command: match recipe {
-            Some(recipe) => vec![recipe.name().to_owned()],
-            None => words(&request.command),
-        },
-        input: request
-            .input
-            .as_ref()
-            .map(|path| path.display().to_string()),
-        main: recipe.map_or("wall", Recipe::main).to_owned(),
-        recipe: recipe.map(Recipe::record),
-        unavailable: request.unavailable.clone(),
-        with: setting_records(&request.with, recipe),
-        seed: request.seed,
-        delta: request.delta,
-        plan: PlanRecord {
-            alpha: OVERALL_ALPHA,
-            budget_s: request.budget.as_secs_f64(),
-            ..PlanRecord::default()
-        },
-        environment: Environment {
-            fixed: fingerprint::fixed(&directory),
-            before: fingerprint::changing(),
-            after: BTreeMap::new(),
-        },
-        variants,
-        runs: Samples::default(),
-        interrupted: false,
-        failed: None,
-    }
-}
-
-fn words(command: &[OsString]) -> Vec<String> {
-    let words = command.iter().map(|word| word.to_string_lossy());
-    words.map(std::borrow::Cow::into_owned).collect()
 }
