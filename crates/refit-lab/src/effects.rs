@@ -4,8 +4,8 @@
 use std::ops::{Deref, DerefMut};
 
 use refit_stats::{
-    Effect, MAX_PAIRS, Method, PairSample, Remedy, estimate, p_value, pairs_needed, slot_effect,
-    standing, verdict,
+    Effect, MAX_PAIRS, Method, PairSample, Remedy, estimate, estimate_from_both, p_value,
+    pairs_needed, slot_effect, standing, verdict,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -34,6 +34,9 @@ pub struct EffectRecord {
     /// The interval is Student's, of fewer round pairs than signed ranks need.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub early: bool,
+    /// The interval is of the ratios to both baselines, the hidden one too.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub both_baselines: bool,
     /// `null` for the hidden baseline and for `bare`.
     pub verdict: Option<Verdict>,
     /// The candidate is proven better.
@@ -78,6 +81,8 @@ impl Effects {
             return Effects(records);
         }
         let metrics = experiment.metrics();
+        let hidden = hidden(experiment);
+        let is_main = |metric: &Metric| *metric.name == *experiment.main;
         for variant in 1..experiment.variants.len() {
             // Without refit nothing counts the calls.
             let is_counted = experiment.variants[variant].role != Role::Bare;
@@ -85,9 +90,19 @@ impl Effects {
                 if !is_counted && ["syncs", "sync-wait"].contains(&&*metric.name) {
                     continue;
                 }
-                let samples = samples(experiment, variant, metric);
-                if let Some(effect) = estimate(&samples, experiment.plan.levels()) {
-                    records.push(record(experiment, variant, metric, &samples, &effect));
+                let samples = |baseline| samples(experiment, [baseline, variant], metric);
+                let first = samples(0);
+                let levels = experiment.plan.levels();
+                let effect = match hidden {
+                    Some(hidden)
+                        if is_main(metric) && experiment.variants[variant].is_candidate() =>
+                    {
+                        estimate_from_both(&first, &samples(hidden), levels)
+                    }
+                    _ => estimate(&first, levels),
+                };
+                if let Some(effect) = effect {
+                    records.push(record(experiment, variant, metric, &first, &effect));
                 }
             }
         }
@@ -106,9 +121,7 @@ impl Effects {
     /// the hidden second baseline leaves possible; `None` with too few round pairs.
     #[must_use]
     pub fn noise_floor(&self, experiment: &Experiment) -> Option<f64> {
-        let mut variants = experiment.variants.iter();
-        let hidden = variants.position(|variant| variant.role == Role::Hidden)?;
-        let effect = self.get(hidden, &experiment.main)?;
+        let effect = self.get(hidden(experiment)?, &experiment.main)?;
         // That one is wide for its few round pairs, and not for the noise.
         let [low, high] = effect.interval.filter(|_| !effect.early)?;
         Some(low.abs().max(high.abs()))
@@ -135,6 +148,12 @@ impl FromIterator<EffectRecord> for Effects {
     }
 }
 
+/// The hidden second baseline.
+fn hidden(experiment: &Experiment) -> Option<usize> {
+    let mut variants = experiment.variants.iter();
+    variants.position(|variant| variant.role == Role::Hidden)
+}
+
 /// Both runs of a variant in a round pair, if both count.
 fn both<'a>(runs: &[&'a RunRecord], variant: usize) -> Option<[&'a RunRecord; 2]> {
     let of = |round: usize| {
@@ -146,12 +165,16 @@ fn both<'a>(runs: &[&'a RunRecord], variant: usize) -> Option<[&'a RunRecord; 2]
     pair.iter().all(|run| run.failure.is_none()).then_some(pair)
 }
 
-/// The ratio of a variant to the baseline in each complete round pair.
-fn samples(experiment: &Experiment, variant: usize, metric: &Metric) -> Vec<PairSample> {
+/// The ratio of a variant to a baseline in each complete round pair.
+fn samples(
+    experiment: &Experiment,
+    [baseline, variant]: [usize; 2],
+    metric: &Metric,
+) -> Vec<PairSample> {
     let mut samples = Vec::new();
     for runs in experiment.runs.chunk_by(|a, b| a.pair == b.pair) {
         let runs: Vec<&RunRecord> = runs.iter().filter(|run| !run.warmup).collect();
-        let (Some(base), Some(other)) = (both(&runs, 0), both(&runs, variant)) else {
+        let (Some(base), Some(other)) = (both(&runs, baseline), both(&runs, variant)) else {
             continue;
         };
         let value = |run: &RunRecord| metric.for_ratio(run);
@@ -174,6 +197,7 @@ fn record(
 ) -> EffectRecord {
     let is_candidate = experiment.variants[variant].is_candidate();
     let verdict = verdict(effect, experiment.delta);
+    let is_made_by = |method| effect.interval.is_some_and(|made| made.method == method);
     EffectRecord {
         variant,
         metric: metric.name.clone().into_owned(),
@@ -182,9 +206,8 @@ fn record(
             let (low, high) = interval.changes();
             [low, high]
         }),
-        early: effect
-            .interval
-            .is_some_and(|interval| interval.method == Method::Student),
+        early: is_made_by(Method::Student),
+        both_baselines: is_made_by(Method::SignedRanksOfBoth),
         verdict: is_candidate.then(|| Verdict::new(verdict, metric.measure)),
         gain: is_candidate && verdict.is_gain(metric.measure),
         pairs_needed: match verdict {

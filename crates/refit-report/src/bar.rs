@@ -135,6 +135,7 @@ mod tests {
             slot_effect: None,
             pairs: 8,
             early: false,
+            both_baselines: false,
             p_value: None,
             stands: None,
         }

@@ -139,6 +139,7 @@ fn effect(
         slot_effect: None,
         pairs: 14,
         early: false,
+        both_baselines: false,
         p_value: None,
         stands: None,
     }

@@ -111,6 +111,8 @@ pub struct Levels {
 pub enum Method {
     /// Exact for any symmetric noise.
     SignedRanks,
+    /// Of the ratios to two equal baselines together, about exact likewise.
+    SignedRanksOfBoth,
     /// For noise that is about normal.
     Student,
 }

@@ -13,6 +13,7 @@
 //! the runs; at each look [`estimate`] and [`verdict`] say whether it is settled. `examples/calibration.rs`
 //! simulates whole comparisons and prints how often all this is wrong.
 
+mod both_baselines;
 mod boundary;
 mod effect;
 mod growth;
@@ -26,6 +27,7 @@ mod standing;
 mod student;
 mod verdict;
 
+pub use both_baselines::estimate_from_both;
 pub use effect::{
     Effect, FEWEST_PAIRS, Interval, LEAST_SPREAD, Levels, Method, NotPositive, PairSample,
     estimate, noise_floor, p_value,

@@ -103,7 +103,7 @@ fn remedy(effect: &Effect, interval: &Interval, margin: f64) -> Remedy {
     let point = effect.log_ratio.abs();
     let levels = effect.levels;
     let half_width = match interval.method {
-        Method::SignedRanks => interval.half_width(),
+        Method::SignedRanks | Method::SignedRanksOfBoth => interval.half_width(),
         Method::Student => {
             let early = two_sided_quantile(levels.early, effect.pairs - 1);
             interval.half_width() * two_sided_quantile(levels.ranks, MANY) / early

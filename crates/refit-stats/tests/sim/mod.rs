@@ -4,7 +4,8 @@
 use std::collections::BTreeMap;
 
 use refit_stats::{
-    DEFAULT_DELTA, Effect, LookPlan, PairSample, Remedy, Rng, Schedule, Verdict, estimate, verdict,
+    DEFAULT_DELTA, Effect, LookPlan, PairSample, Remedy, Rng, Schedule, Verdict,
+    estimate_from_both, verdict,
 };
 
 /// What disturbs the logarithm of a run's time. All 0 is a silent machine.
@@ -147,7 +148,7 @@ pub fn compare(
     seed: u64,
 ) -> Vec<Outcome> {
     let variants = candidates + 2;
-    let mut samples = vec![Vec::new(); candidates];
+    let mut samples = vec![[Vec::new(), Vec::new()]; candidates];
     let mut advice = vec![None; candidates];
     for (pair, round_pair) in Schedule::new(seed, variants).enumerate() {
         let mut times = vec![[0.0; 2]; variants];
@@ -164,16 +165,19 @@ pub fn compare(
             continue;
         }
         for candidate in 1..=candidates {
-            let first = round_pair.runs_before(0, candidate);
-            let sample = PairSample::new(times[0], times[candidate], first);
-            samples[candidate - 1].push(sample.expect("times are positive"));
+            for (samples, baseline) in samples[candidate - 1].iter_mut().zip([0, variants - 1]) {
+                let first = round_pair.runs_before(baseline, candidate);
+                let sample = PairSample::new(times[baseline], times[candidate], first);
+                samples.push(sample.expect("times are positive"));
+            }
         }
         if plan.look_after(pair).is_none() {
             continue;
         }
         let outcomes: Vec<Outcome> = (samples.iter().zip(&mut advice))
-            .map(|(samples, advice)| {
-                let effect = estimate(samples, plan.levels).expect("a look has samples");
+            .map(|([first, second], advice)| {
+                let effect = estimate_from_both(first, second, plan.levels);
+                let effect = effect.expect("a look has samples");
                 let verdict = verdict(&effect, DEFAULT_DELTA);
                 if let Verdict::Inconclusive(remedy) = verdict {
                     advice.get_or_insert(remedy);
