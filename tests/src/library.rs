@@ -7,7 +7,7 @@ use std::fs;
 use crate::cells::Program;
 use crate::runner::{Outcome, Test};
 use crate::test;
-use crate::test_env::{TestEnv, expect_code, source_dir};
+use crate::test_env::{TestEnv, expect_code, refit_path, source_dir};
 
 pub const TESTS: &[Test] = &[
     test!(they_export_what_their_maps_list_and_nothing_else),
@@ -15,6 +15,7 @@ pub const TESTS: &[Test] = &[
     test!(it_looks_nothing_up_once_the_program_runs),
     test!(it_looks_up_a_plugins_liburing_once),
     test!(it_leaves_no_message_of_the_dynamic_linker),
+    test!(it_starts_a_program_without_an_allocation),
 ];
 
 /// The newest glibc that it may need: that of the oldest systems still in use (enterprise Linux 7).
@@ -178,6 +179,26 @@ fn it_looks_up_a_plugins_liburing_once(env: &TestEnv) -> Outcome {
     let (few, many) = (lookups(env, "10"), lookups(env, "1000"));
     assert!(few > 0, "the plugin was opened without a lookup");
     assert_eq!(few, many, "lookups of 10 and of 1000 submits");
+    Outcome::Pass
+}
+
+/// A lookup that fails is the C library's first allocation in a small program: brk(2), and a random number.
+fn it_starts_a_program_without_an_allocation(env: &TestEnv) -> Outcome {
+    env.require_command("strace");
+    let log = env.path("log");
+    let calls = |under: &[&str]| {
+        let strace = ["strace", "-qq", "-e", "trace=brk,getrandom", "-o", &log];
+        let words = [under, &strace, &["true"]].concat();
+        expect_code(&env.run(&words), 0);
+        fs::read_to_string(&log)
+            .expect("strace wrote it")
+            .lines()
+            .count()
+    };
+    let under = [&*refit_path(), "run", "--quiet", "sync=off", "--"];
+    let (bare, with) = (calls(&[]), calls(&under));
+    assert!(bare > 0, "ld.so asks for the break");
+    assert_eq!(with, bare);
     Outcome::Pass
 }
 

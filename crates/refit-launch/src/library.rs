@@ -5,7 +5,7 @@
 //! missing or noexec preload makes ld.so complain on the *program's* stderr.
 
 use std::fs::{self, DirBuilder, File};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -118,8 +118,27 @@ fn open_to_all(dir: &Path) -> io::Result<()> {
 
 /// The library is there, and can be loaded by all who can reach it.
 fn is_whole(path: &Path, whole: &[u8]) -> bool {
-    fs::metadata(path).is_ok_and(|about| about.mode() & 0o7777 == 0o755)
-        && fs::read(path).is_ok_and(|bytes| bytes == whole)
+    File::open(path)
+        .and_then(|file| holds(&file, whole))
+        .unwrap_or(false)
+}
+
+/// Whether the file has this content and may be loaded by all. Read in pieces, as this is
+/// done at each start, and memory for all of it would be that many page faults.
+fn holds(mut file: &File, content: &[u8]) -> io::Result<bool> {
+    let about = file.metadata()?;
+    if about.mode() & 0o7777 != 0o755 || about.len() != content.len() as u64 {
+        return Ok(false);
+    }
+    let mut piece = [0; 8192];
+    for expected in content.chunks(piece.len()) {
+        let read = &mut piece[..expected.len()];
+        file.read_exact(read)?;
+        if read != expected {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// Temporary file and rename: a reader sees the old or the new, never a part. A

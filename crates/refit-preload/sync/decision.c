@@ -66,6 +66,16 @@ static enum refit_decision real_or_disk(int emulated)
 						     : REFIT_DECISION_DISK;
 }
 
+int refit_has_executables(void)
+{
+	for (uint32_t i = 0; i < rule_count(); i++) {
+		if (refit.policy->rules[i].exe[0]) {
+			return 1;
+		}
+	}
+	return 0;
+}
+
 void refit_decide_for_image(const char *exe)
 {
 	for (uint32_t i = 0; i < rule_count(); i++) {

@@ -6,6 +6,9 @@
 
 #include "state.h"
 
+/* Whether a rule of the policy is for some executables only. */
+int refit_has_executables(void);
+
 /* From the policy, for the executable of this name. */
 void refit_decide_for_image(const char *exe);
 

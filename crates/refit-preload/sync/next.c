@@ -53,6 +53,13 @@ int refit_same_object(const void *one, const void *other)
 	return first.found && second.found && first.base == second.base;
 }
 
+static int is_liburing(struct dl_phdr_info *object, size_t size, void *argument)
+{
+	(void)size;
+	(void)argument;
+	return prim_after(prim_basename(object->dlpi_name), "liburing") != NULL;
+}
+
 void *refit_find_dlopen(void)
 {
 	refit_next_dlopen = dlsym(RTLD_NEXT, "dlopen");
@@ -68,8 +75,10 @@ void refit_find_next(void)
 	*(void **)&refit_next.name = dlsym(RTLD_NEXT, #name);
 	REFIT_NEXT(X)
 	REFIT_NEXT_AIO(X)
-	/* To find nothing takes long: 3 us. */
-	if (dlsym(RTLD_NEXT, "io_uring_submit")) {
+	/* To find nothing takes long, and is the C library's first allocation:
+	 * three system calls and two page faults. In a library of another name
+	 * they are found when they are called. */
+	if (dl_iterate_phdr(is_liburing, NULL)) {
 		REFIT_NEXT_URING(X)
 	}
 #undef X

@@ -162,8 +162,11 @@ __attribute__((constructor)) static void construct(void)
 	if (!refit.policy) {
 		return;
 	}
-	char exe[256];
-	refit_find_executable(exe, sizeof exe);
+	char exe[256] = "";
+	if (refit.policy->flags & (REFIT_POLICY_COUNT | REFIT_POLICY_TRACE) ||
+	    refit_has_executables()) {
+		refit_find_executable(exe, sizeof exe);
+	}
 	prim_copy(refit.name, prim_basename(exe), sizeof refit.name);
 	refit.event_ring = refit_map_event_ring(refit.policy->disk.event_ring);
 	if (refit.event_ring) {
