@@ -68,10 +68,9 @@ static void find_malloc(struct refit_image *image)
 		malloc = dlsym(RTLD_NEXT, "malloc");
 		refit_name_object(malloc, image->executable, to, size);
 	}
-	if (refit_heap_malloc_beneath &&
-	    refit_same_object(malloc, (void *)refit_heap_malloc_beneath)) {
-		refit_name_object(refit_heap_malloc_beneath(),
-				  image->executable, to, size);
+	void *(*beneath)(void) = refit_heap_malloc_beneath;
+	if (beneath && refit_same_object(malloc, *(void **)&beneath)) {
+		refit_name_object(beneath(), image->executable, to, size);
 	}
 }
 
