@@ -5,11 +5,16 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What refit measures of a command, and of a recipe whose load is the program.
-pub const COMMAND_METRICS: [&str; 14] = [
+pub const COMMAND_METRICS: [&str; 19] = [
     "wall",
     "user",
     "system",
     "max-rss",
+    "heap-requested",
+    "heap-usable",
+    "heap-rounding",
+    "heap-left",
+    "allocations",
     "minor-faults",
     "major-faults",
     "voluntary-switches",
@@ -143,7 +148,7 @@ mod tests {
         assert!(is_built_in_for("rate", true) && is_built_in_for("rate", false));
         assert!(is_built_in_for("pss", true) && !is_built_in_for("pss", false));
         assert!(!is_built_in_for("wall", true) && is_built_in_for("wall", false));
-        assert_eq!(built_in().len(), 24);
+        assert_eq!(built_in().len(), 29);
     }
 
     #[test]
