@@ -59,6 +59,7 @@ mod mailer;
 mod malloc;
 mod mapd;
 mod matrix;
+mod memory_growth;
 mod namespaces;
 mod odirect;
 mod openers;
@@ -163,6 +164,7 @@ const TABLE: &[&[Test]] = &[
     own_filter::TESTS,
     own_rings::TESTS,
     mapd::TESTS,
+    memory_growth::TESTS,
     pipes::TESTS,
     sysctls::TESTS,
     postfix::TESTS,

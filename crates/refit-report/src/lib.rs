@@ -19,6 +19,7 @@ mod history;
 mod html;
 mod markdown;
 mod markup;
+pub mod memory_growth;
 mod notes;
 mod page;
 mod paint;

@@ -44,8 +44,9 @@ pub use refit_launch::{
     seccomp, with_first_signals,
 };
 pub use refit_meter::{
-    Caller, Directory, Memory, MemorySample, MemorySampler, Pressure, Testimony, TreeUsage,
-    Witness, Witnessed, memory_available, memory_sample, process_name, top_of, tree_usage,
+    Caller, Directory, MappedMemory, MappingClass, Memory, MemorySample, MemorySampler, Pressure,
+    SharedPages, Testimony, TreeUsage, Witness, Witnessed, descendants, has_ended, huge_exposure,
+    mapped_memory, memory_available, memory_sample, process_name, top_of, tree_usage,
     uses_directory,
 };
 pub use refit_session::heap::{

@@ -18,6 +18,7 @@ mod boundary;
 mod effect;
 mod growth;
 mod looks;
+mod memory_growth;
 mod percentile;
 mod rng;
 mod schedule;
@@ -36,6 +37,9 @@ pub use growth::{BLOCKS, FEWEST_SAMPLES, Growth, GrowthError, Observation, Trend
 pub use looks::{
     DEFAULT_LOOKS, LookPlan, MAX_LOOKS, MAX_PAIRS, OVERALL_ALPHA, TooFewPairs, fewest_for_ranks,
     plan_looks,
+};
+pub use memory_growth::{
+    GrowingPart, MemoryGrowth, MemoryPoint, MemoryVerdict, Part, memory_growth,
 };
 pub use percentile::{Percentile, PercentileError, percentile, samples_needed};
 pub use rng::Rng;

@@ -66,6 +66,17 @@ pub struct WatchArgs {
     #[arg(long, value_name = "TIME", value_parser = interval, default_value = "1s", help_heading = SAMPLING)]
     pub interval: Duration,
 
+    /// Tell which part of the memory of one process and its children grows with
+    /// the work: a shell command that prints how many operations were done so
+    /// far; its first number counts
+    #[arg(
+        long,
+        value_name = "COMMAND",
+        conflicts_with_all = ["command", "json", "html", "svg"],
+        help_heading = "Growth"
+    )]
+    pub per: Option<String>,
+
     /// A command to start, and its arguments
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,

@@ -2,6 +2,7 @@
 //! command until it ends.
 
 mod command;
+mod growth;
 mod live;
 mod recording;
 
@@ -26,6 +27,9 @@ const TICK: Duration = Duration::from_millis(50);
 pub fn main(args: &WatchArgs) -> ExitCode {
     if !args.command.is_empty() {
         return command::main(args);
+    }
+    if let Some(per) = &args.per {
+        return growth::main(args, per);
     }
     match watch(args) {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,0 +1,173 @@
+//! What `refit watch PID --per` prints: which part of a program's memory grows with its work.
+
+use refit_lab::MemoryWatch;
+use refit_stats::{FEWEST_SAMPLES, Growth, GrowthError, MemoryGrowth, MemoryVerdict, Part, Trend};
+
+use crate::format::{bytes, count, plural};
+use crate::page::Page;
+
+/// One line of a sample.
+#[must_use]
+pub fn line(watch: &MemoryWatch) -> String {
+    let Some(point) = watch.points().last() else {
+        return String::new();
+    };
+    let all: f64 = point.parts.iter().map(|(_, bytes)| bytes).sum();
+    let parts = point.parts.iter().filter(|(_, size)| *size >= 1024.0);
+    let parts: Vec<String> = parts
+        .map(|(part, size)| format!("{} {}", name(*part), bytes(*size)))
+        .collect();
+    format!(
+        "{:>12} operations {:>9}: {}\n",
+        count(point.operations),
+        bytes(all),
+        parts.join(", ")
+    )
+}
+
+/// The verdict with its evidence.
+#[must_use]
+pub fn verdict(watch: &MemoryWatch) -> String {
+    let mut page = Page::default();
+    match watch.judge() {
+        Ok(found) => {
+            page.heading(&format!("verdict: {}", words(&found)));
+            page.folded("next", next(found.verdict));
+            evidence(&mut page, watch, &found);
+        }
+        Err(error) => {
+            page.heading("verdict: none yet");
+            page.folded("because", &refusal(error));
+        }
+    }
+    if watch.unreadable() > 0 {
+        let unread = plural(watch.unreadable(), "process");
+        page.folded(
+            "missing",
+            &format!("{unread} of the tree may not be read by this user: sizes are lower bounds"),
+        );
+    }
+    page.text()
+}
+
+fn evidence(page: &mut Page, watch: &MemoryWatch, found: &MemoryGrowth) {
+    page.row("all", slope(&found.whole));
+    for part in &found.parts {
+        let share = format!("{:.0} % of what grows", part.share * 100.0);
+        page.row(name(part.part), format!("{}; {share}", slope(&part.growth)));
+        if let (Part::Stacks, Some((first, last))) = (part.part, watch.stacks()) {
+            page.row(
+                "",
+                format!(
+                    "{} at first, {} at the end",
+                    plural(first, "stack"),
+                    count(last as f64)
+                ),
+            );
+        }
+    }
+    page.folded(
+        "from",
+        &format!(
+            "{} over {} operations, after a warm-up of a third; without what a counting shim would tell, live and free \
+             memory of an allocator are one",
+            plural(found.whole.samples, "sample"),
+            count(found.whole.operations)
+        ),
+    );
+}
+
+/// `grows by 48 B an operation [45 B, 52 B]`.
+fn slope(growth: &Growth) -> String {
+    let trend = match growth.trend {
+        Trend::Grows => "grows",
+        Trend::Falls => "falls",
+        Trend::Settles => "fills up",
+        Trend::Steps => "made one step",
+        Trend::Level => "level",
+        Trend::Unclear => "unclear",
+    };
+    format!(
+        "{trend}: {} an operation, {:.0} % interval [{}, {}]",
+        bytes(growth.slope),
+        growth.level * 100.0,
+        bytes(growth.low),
+        bytes(growth.high)
+    )
+}
+
+fn words(found: &MemoryGrowth) -> &'static str {
+    match found.verdict {
+        MemoryVerdict::None if found.whole.trend == Trend::Steps => "no growth, but one step",
+        MemoryVerdict::None => "no growth",
+        MemoryVerdict::LeakOrLogicalGrowth => "a leak, or data that the program still needs",
+        MemoryVerdict::InternalFragmentation => "internal fragmentation",
+        MemoryVerdict::ExternalFragmentation => "external fragmentation",
+        MemoryVerdict::Retained => "memory that the allocator keeps",
+        MemoryVerdict::Heap
+            if found
+                .parts
+                .first()
+                .is_some_and(|part| part.part == Part::Anonymous) =>
+        {
+            "private mappings (mmap, or an allocator's)"
+        }
+        MemoryVerdict::Heap => "the heap (leak, needed data, or fragmentation)",
+        MemoryVerdict::Stacks => "stacks of threads",
+        MemoryVerdict::PageCache => "pages of mapped files",
+        MemoryVerdict::SharedMemory => "shared memory",
+        MemoryVerdict::CopyOnWrite => "pages copied after a fork",
+        MemoryVerdict::HugePages => "untouched parts of huge pages",
+        MemoryVerdict::Settles => "no lasting growth seen: it fills up",
+        MemoryVerdict::Unclear => "cannot be told yet",
+    }
+}
+
+fn next(verdict: MemoryVerdict) -> &'static str {
+    match verdict {
+        MemoryVerdict::None => "nothing; more operations would find slower growth",
+        MemoryVerdict::LeakOrLogicalGrowth => "see who allocates it",
+        MemoryVerdict::InternalFragmentation
+        | MemoryVerdict::ExternalFragmentation
+        | MemoryVerdict::Retained
+        | MemoryVerdict::Heap => {
+            "compare allocators: refit compare malloc=jemalloc malloc=glibc:arena_max=2 -- COMMAND"
+        }
+        MemoryVerdict::Stacks => "count the threads, and who starts them: ls /proc/PID/task",
+        MemoryVerdict::PageCache => {
+            "the kernel takes such pages back when it needs memory; see which files: /proc/PID/maps"
+        }
+        MemoryVerdict::SharedMemory => "see which segments and files: /proc/PID/maps",
+        MemoryVerdict::CopyOnWrite => "prepare before the fork what the children would write to",
+        MemoryVerdict::HugePages => "compare without them: refit compare thp=never -- COMMAND",
+        MemoryVerdict::Settles | MemoryVerdict::Unclear => "watch longer, over more operations",
+    }
+}
+
+fn name(part: Part) -> &'static str {
+    match part {
+        Part::Live => "live",
+        Part::Internal => "internal",
+        Part::External => "external",
+        Part::Retained => "retained",
+        Part::Heap => "heap",
+        Part::Anonymous => "mappings",
+        Part::Stacks => "stacks",
+        Part::File => "files",
+        Part::Shared => "shared",
+        Part::Copied => "copied",
+        Part::Untouched => "huge, unused",
+    }
+}
+
+fn refusal(error: GrowthError) -> String {
+    match error {
+        GrowthError::TooFewSamples(count) => {
+            format!("there are {}, and {FEWEST_SAMPLES} are needed", plural(count, "sample"))
+        }
+        GrowthError::NoOperations => {
+            "the count of operations did not rise all the time: growth is told against the work that is done".to_owned()
+        }
+        GrowthError::NotFinite | GrowthError::TooStrict => "the samples are no numbers".to_owned(),
+    }
+}
