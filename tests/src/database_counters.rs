@@ -126,7 +126,7 @@ fn of_mariadb_with_liburing_nothing_is_unknown(env: &TestEnv) -> Outcome {
 }
 
 /// Gives a directory to the user of a server; skips the test where there is no such user. Its ids.
-fn give_to(env: &TestEnv, user: &str, dir: &str) -> [u32; 2] {
+pub fn give_to(env: &TestEnv, user: &str, dir: &str) -> [u32; 2] {
     let users = fs::read_to_string("/etc/passwd").expect("every system has users");
     let Some(ids) = users.lines().find_map(|line| {
         let fields: Vec<&str> = line.split(':').collect();

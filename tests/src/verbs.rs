@@ -93,6 +93,7 @@ fn doctor_says_what_of_a_program_can_be_reached(env: &TestEnv) -> Outcome {
         "{page}"
     );
     let script = env.file("script", "#!/bin/sh\ntrue\n");
+    expect_code(&env.run(&["chmod", "+x", &script]), 0);
     let page = stdout(env, &["doctor", &script], 0);
     assert!(page.contains("script         runs /bin/sh"), "{page}");
     let missing = env.refit(&["doctor", "no-such-command"]);

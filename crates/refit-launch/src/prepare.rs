@@ -203,7 +203,7 @@ pub fn prepare(
         envp: env.entries().map(|entry| c_string(&entry)).collect(),
         thp,
         no_new_privs: planned.sets_no_new_privs(options),
-        measured: false,
+        own_peak: false,
         apart: None,
     };
     Ok(Prepared {
@@ -401,7 +401,9 @@ impl Prepared {
     }
 
     /// Runs the program to its end or to the timeout, with these as standard
-    /// input, output and error, in a process group of its own.
+    /// input, output and error, in a process group of its own. With `own_peak` it is
+    /// started so that a small peak memory is known too; the kernel's witness does not
+    /// know such a program as refit's child.
     ///
     /// # Errors
     /// The exec failed; the session is still there.
@@ -410,10 +412,11 @@ impl Prepared {
         files: [File; 3],
         directory: Option<&Path>,
         timeout: Option<Duration>,
+        own_peak: bool,
         tick: impl FnMut(),
     ) -> Result<Ended, StartError> {
         self.set_apart(files, directory);
-        self.program.measured = true;
+        self.program.own_peak = own_peak;
         measure(
             &self.program,
             self.seccomp.installation(),

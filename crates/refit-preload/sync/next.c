@@ -53,11 +53,22 @@ int refit_same_object(const void *one, const void *other)
 	return first.found && second.found && first.base == second.base;
 }
 
-static int is_liburing(struct dl_phdr_info *object, size_t size, void *argument)
+/* Of glibc's loader (link.h). */
+#pragma weak _r_debug
+
+/* From the loader's own list: fakechroot's dl_iterate_phdr writes to the names of
+ * the objects that it visits, and that of the loader lies in read-only memory. */
+static int may_have_liburing(void)
 {
-	(void)size;
-	(void)argument;
-	return prim_after(prim_basename(object->dlpi_name), "liburing") != NULL;
+	if (!&_r_debug) {
+		return 1;
+	}
+	const struct link_map *object = _r_debug.r_map;
+	while (object &&
+	       !prim_after(prim_basename(object->l_name), "liburing")) {
+		object = object->l_next;
+	}
+	return object != NULL;
 }
 
 void *refit_find_dlopen(void)
@@ -78,7 +89,7 @@ void refit_find_next(void)
 	/* To find nothing takes long, and is the C library's first allocation:
 	 * three system calls and two page faults. In a library of another name
 	 * they are found when they are called. */
-	if (dl_iterate_phdr(is_liburing, NULL)) {
+	if (may_have_liburing()) {
 		REFIT_NEXT_URING(X)
 	}
 #undef X

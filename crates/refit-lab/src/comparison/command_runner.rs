@@ -276,9 +276,13 @@ impl Runs for CommandRunner<'_> {
         if self.witness {
             watch = watch.with_witness();
         }
-        let ended = prepared.measure(files, directory.as_deref(), self.request.timeout, || {
-            watch.tick()
-        });
+        let ended = prepared.measure(
+            files,
+            directory.as_deref(),
+            self.request.timeout,
+            !self.witness,
+            || watch.tick(),
+        );
         let ended = match ended {
             Ok(ended) => ended,
             Err(error) => {

@@ -29,7 +29,7 @@ pub struct Program {
     pub no_new_privs: bool,
     /// Its peak memory is of interest, also where that is less than refit's own: it
     /// is started from the [`Spawner`].
-    pub measured: bool,
+    pub own_peak: bool,
     /// In place of refit's own 0, 1 and 2, where it is not the user's to talk
     /// to: then it also gets a session of its own.
     pub apart: Option<Apart>,
@@ -330,7 +330,7 @@ fn start(
     const STACK: usize = 64 * 1024;
     let mut stack = vec![0_u128; STACK / size_of::<u128>()];
     let arguments = Arguments::of(program);
-    let spawner = match program.measured {
+    let spawner = match program.own_peak {
         true => {
             let apart = program.apart.as_ref();
             let directory = apart.and_then(|apart| apart.directory.as_deref());
@@ -419,7 +419,7 @@ mod tests {
             envp: strings(envp),
             thp: None,
             no_new_privs: false,
-            measured: false,
+            own_peak: false,
             apart: None,
         }
     }

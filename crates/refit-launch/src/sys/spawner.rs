@@ -170,7 +170,7 @@ mod tests {
                 envp: Vec::new(),
                 thp: None,
                 no_new_privs: false,
-                measured: true,
+                own_peak: true,
                 apart: None,
             };
             let mut running = Running::start(&program, None).expect("it starts");

@@ -25,7 +25,10 @@ impl RecipeRunner<'_> {
             watch = watch.with_witness();
         }
         let timeout = self.recipe.load_timeout;
-        let ended = prepared.measure(files, Some(&instance.dir), Some(timeout), || watch.tick());
+        let own_peak = !self.witness;
+        let ended = prepared.measure(files, Some(&instance.dir), Some(timeout), own_peak, || {
+            watch.tick()
+        });
         let ended = match ended {
             Ok(ended) => ended,
             Err(error) => {

@@ -50,6 +50,10 @@ fn run(
                     screen.take(input, &recording.series, &detail);
                     if screen.view() != before {
                         detail.mappings = mappings(screen.view());
+                        // An empty screen between two views. Not by Terminal::clear, which asks the
+                        // terminal where its cursor is.
+                        let empty = terminal.draw(|_| ());
+                        empty.context("cannot draw on the terminal")?;
                     }
                     changed = true;
                 }
