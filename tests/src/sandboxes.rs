@@ -91,7 +91,7 @@ fn refit_works_inside_of_bubblewrap(env: &TestEnv) -> Outcome {
     let refit = refit_path();
     let script = format!(
         "exec bwrap --ro-bind / / --bind {dir} {dir} --dev /dev --proc /proc --tmpfs /dev/shm --tmpfs /var/tmp \
-        --bind {dir} {dir} --unshare-pid --setenv HOME {dir} {refit} run --quiet --json {json} sync=off -- {sync}"
+        --bind {dir} {dir} --ro-bind {refit} {refit} --unshare-pid --setenv HOME {dir} {refit} run --quiet --json {json} sync=off -- {sync}"
     );
     let bare = env.run(&["bwrap", "--ro-bind", "/", "/", "true"]);
     if !bare.status.success() {
