@@ -10,7 +10,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use refit_session::{LIBRARIES, LIBRARY_HASH};
+use refit_session::{LIBRARY_HASH, Library};
 use rustix::fs::StatVfsMountFlags;
 use rustix::process::geteuid;
 
@@ -48,14 +48,15 @@ pub fn is_noexec(path: &Path) -> io::Result<bool> {
         .contains(StatVfsMountFlags::NOEXEC))
 }
 
-/// Places the libraries and returns their directory.
+/// Places these libraries and returns their directory: what is not needed is not
+/// looked at, as this is done at each start.
 ///
 /// # Errors
 /// [`LaunchError::NoPlace`] with the reason for each place that was tried.
-pub fn place_libraries() -> Result<PathBuf, LaunchError> {
+pub fn place_libraries(libraries: &[Library]) -> Result<PathBuf, LaunchError> {
     let mut reasons = Vec::new();
     for dir in candidates() {
-        match place_in(&dir) {
+        match place_in(&dir, libraries) {
             Ok(()) => return Ok(dir),
             Err(reason) => reasons.push(format!("{}: {reason}", dir.display())),
         }
@@ -65,7 +66,7 @@ pub fn place_libraries() -> Result<PathBuf, LaunchError> {
     })
 }
 
-fn place_in(dir: &Path) -> Result<(), String> {
+fn place_in(dir: &Path, libraries: &[Library]) -> Result<(), String> {
     DirBuilder::new()
         .recursive(true)
         .mode(0o700)
@@ -78,7 +79,7 @@ fn place_in(dir: &Path) -> Result<(), String> {
     if is_noexec(dir).map_err(|error| error.to_string())? {
         return Err("mounted noexec".to_owned());
     }
-    for library in &LIBRARIES {
+    for library in libraries {
         let path = dir.join(library.name);
         if !is_whole(&path, library.bytes) {
             write_whole(&path, library.bytes).map_err(|error| error.to_string())?;
@@ -231,6 +232,8 @@ fn fnv(text: &str) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use refit_session::LIBRARIES;
+
     use super::*;
 
     #[test]
@@ -270,7 +273,7 @@ mod tests {
             fs::write(&theirs, "half").unwrap();
             theirs
         });
-        place_in(&dir).unwrap();
+        place_in(&dir, &LIBRARIES).unwrap();
         for (library, theirs) in LIBRARIES.iter().zip(theirs) {
             assert!(is_whole(&dir.join(library.name), library.bytes));
             assert_eq!(fs::read_to_string(theirs).unwrap(), "half");

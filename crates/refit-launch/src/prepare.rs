@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use refit_knobs::{Launch, Scope, SwitchRule};
 use refit_session::{
-    EventRing, HEAP, HEAP_NEW, Knob, POLICY_COUNT, POLICY_DENY_RINGS, POLICY_FOLLOW, POLICY_TRACE,
-    Policy, Rule, SYNC, Session, SessionError,
+    EventRing, HEAP, HEAP_NEW, Knob, LIBRARIES, Library, POLICY_COUNT, POLICY_DENY_RINGS,
+    POLICY_FOLLOW, POLICY_TRACE, Policy, Rule, SYNC, Session, SessionError,
 };
 
 use crate::environment::Environment;
@@ -305,7 +305,8 @@ impl Libraries {
         if options.heap && !with_own {
             return Err(LaunchError::HeapWithoutPreload);
         }
-        let directory = library::place_libraries()?;
+        let placed: &[Library] = if options.heap { &LIBRARIES } else { &[SYNC] };
+        let directory = library::place_libraries(placed)?;
         let heap = options.heap.then_some(HEAP);
         let own = [SYNC].into_iter().chain(heap);
         let mut further = Vec::new();

@@ -7,7 +7,7 @@ use refit_launch::allocator::{KNOWN, Known, find};
 use refit_launch::library::{is_noexec, place_libraries, test_load};
 use refit_launch::seccomp::{Right, kernel_suffices, right};
 use refit_launch::thp::system_mode;
-use refit_session::{SYNC, base, is_tmpfs};
+use refit_session::{LIBRARIES, SYNC, base, is_tmpfs};
 
 /// What was found.
 #[derive(Debug)]
@@ -53,7 +53,7 @@ impl Machine {
     #[must_use]
     pub fn look(allocator_dir: Option<&Path>) -> Machine {
         let uname = rustix::system::uname();
-        let directory = place_libraries();
+        let directory = place_libraries(&LIBRARIES);
         let library = directory.map(|directory| directory.join(SYNC.name));
         let loads = library.as_ref().ok().map(|library| {
             let directory = library.parent().expect("it lies in one");
