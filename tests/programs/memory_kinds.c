@@ -89,7 +89,9 @@ static void waste(void)
     }
 }
 
-// Blocks that shrink where they are leave holes that are too small for those after them.
+// Blocks that shrink where they are leave holes that are too small for those after them. As the holes become larger,
+// blocks of the other kind move into them: over the operations 15 to 90 resident memory grows by a tenth less than this
+// truth, and later as it says (/proc/PID/statm, two seeds).
 static void fragments(void)
 {
     static size_t more;
