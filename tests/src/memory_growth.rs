@@ -44,10 +44,11 @@ const KINDS: &[Kind] = &[
         "the heap (leak, needed data, or fragmentation)",
         None,
     ),
+    // Its truth is an upper bound: see the program.
     (
         "external",
         "the heap (leak, needed data, or fragmentation)",
-        Some(("heap", "live+external")),
+        None,
     ),
     (
         "retained",
@@ -183,9 +184,7 @@ fn fault(env: &TestEnv, kind: &Kind, seed: u64) -> Option<String> {
     let found = line
         .split_once("grows: ")
         .map_or(f64::NAN, |(_, rest)| bytes(rest));
-    // Of external fragmentation the truth is an upper bound: see the program.
-    let within = if *kind == "external" { 0.25 } else { 0.1 };
-    let is_near = (found / truth - 1.0).abs() <= within;
+    let is_near = (found / truth - 1.0).abs() <= 0.1;
     (!is_near).then(|| format!("{kind}, {head}: {found} for {truth} bytes an operation: {page}"))
 }
 
