@@ -6,8 +6,6 @@ pub mod command_runner;
 pub mod recipe_runner;
 pub mod runner;
 
-use std::ops::{Deref, DerefMut};
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -62,20 +60,5 @@ impl Comparison {
             effects,
             experiment,
         }
-    }
-}
-
-/// What is drawn of a comparison is mostly what was run.
-impl Deref for Comparison {
-    type Target = Experiment;
-
-    fn deref(&self) -> &Experiment {
-        &self.experiment
-    }
-}
-
-impl DerefMut for Comparison {
-    fn deref_mut(&mut self) -> &mut Experiment {
-        &mut self.experiment
     }
 }

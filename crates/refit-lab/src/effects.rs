@@ -1,8 +1,6 @@
 //! What the runs prove: for each candidate and metric a ratio to the baseline, with
 //! its interval and its verdict. A pure function of the [`Experiment`].
 
-use std::ops::{Deref, DerefMut};
-
 use refit_stats::{
     Effect, MAX_PAIRS, Method, PairSample, Remedy, estimate, estimate_from_both, p_value,
     pairs_needed, slot_effect, standing, verdict,
@@ -110,6 +108,16 @@ impl Effects {
         Effects(records)
     }
 
+    /// All of them: by variant, then by metric.
+    pub fn iter(&self) -> std::slice::Iter<'_, EffectRecord> {
+        self.0.iter()
+    }
+
+    /// The same, to be changed.
+    pub fn iter_mut(&mut self) -> std::slice::IterMut<'_, EffectRecord> {
+        self.0.iter_mut()
+    }
+
     /// The effect of a variant on a metric.
     #[must_use]
     pub fn get(&self, variant: usize, metric: &str) -> Option<&EffectRecord> {
@@ -125,20 +133,6 @@ impl Effects {
         // That one is wide for its few round pairs, and not for the noise.
         let [low, high] = effect.interval.filter(|_| !effect.early)?;
         Some(low.abs().max(high.abs()))
-    }
-}
-
-impl Deref for Effects {
-    type Target = [EffectRecord];
-
-    fn deref(&self) -> &[EffectRecord] {
-        &self.0
-    }
-}
-
-impl DerefMut for Effects {
-    fn deref_mut(&mut self) -> &mut [EffectRecord] {
-        &mut self.0
     }
 }
 
@@ -172,7 +166,7 @@ fn samples(
     metric: &Metric,
 ) -> Vec<PairSample> {
     let mut samples = Vec::new();
-    for runs in experiment.runs.chunk_by(|a, b| a.pair == b.pair) {
+    for runs in experiment.runs.as_slice().chunk_by(|a, b| a.pair == b.pair) {
         let runs: Vec<&RunRecord> = runs.iter().filter(|run| !run.warmup).collect();
         let (Some(base), Some(other)) = (both(&runs, baseline), both(&runs, variant)) else {
             continue;

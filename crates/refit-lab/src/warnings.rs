@@ -116,7 +116,7 @@ fn changed_machine(experiment: &Experiment, warnings: &mut Vec<Warning>) {
 
 fn less_work_later(experiment: &Experiment) -> Option<Warning> {
     // Whichever variant came first has done the work for all.
-    let (first, later) = experiment.runs.split_first()?;
+    let (first, later) = experiment.runs.as_slice().split_first()?;
     let same = later.iter().filter(|run| run.variant == first.variant);
     let slowest = same.map(|run| run.run.metrics.wall_ns).max()?;
     (first.run.metrics.wall_ns / 2 > slowest).then(|| {

@@ -104,7 +104,7 @@ fn a_stored_comparison_opens_and_its_effects_follow_from_its_runs() {
         // A difference of either sign has no ratio; early versions compared it all the same.
         let compared = |effect: &&EffectRecord| effect.metric != "memory-used";
         let stored = comparison.effects.iter().filter(compared);
-        assert_eq!(effects.len(), stored.clone().count(), "{name}");
+        assert_eq!(effects.iter().len(), stored.clone().count(), "{name}");
         for then in stored {
             let now = effects.get(then.variant, &then.metric);
             let follows = |now: &EffectRecord| match now.both_baselines == then.both_baselines {

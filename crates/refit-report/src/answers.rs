@@ -171,7 +171,7 @@ mod tests {
 
     /// `(question, answer)` of each variant in its order, and a note about the first candidate.
     fn answered() -> refit_lab::Comparison {
-        let mut experiment = sample::service();
+        let mut comparison = sample::service();
         let of = |answers: [&str; 2]| {
             let both = ["how", "why"].into_iter().zip(answers);
             let record = |(question, answer): (&str, &str)| AnswerRecord {
@@ -180,21 +180,21 @@ mod tests {
             };
             both.map(record).collect::<Vec<_>>()
         };
-        for variant in &mut experiment.variants {
+        for variant in &mut comparison.experiment.variants {
             variant.answers = of(["slowly", "| it `is`"]);
         }
-        experiment.variants[1].answers = of(["fast", "| it `is`"]);
-        let name = experiment.variants[1].name.clone();
-        let recipe = experiment.recipe.as_mut().unwrap();
+        comparison.experiment.variants[1].answers = of(["fast", "| it `is`"]);
+        let name = comparison.experiment.variants[1].name.clone();
+        let recipe = comparison.experiment.recipe.as_mut().unwrap();
         recipe.note = Some("a note (1999)".to_owned());
         recipe.then.insert(name, of(["slowly", "| it `is`"]));
-        experiment
+        comparison
     }
 
     #[test]
     fn who_gave_an_answer_stands_beside_it() {
-        let experiment = answered();
-        let lines = lines(&experiment);
+        let comparison = answered();
+        let lines = lines(&comparison.experiment);
         assert_eq!(lines.len(), 4);
         assert_eq!(
             lines[0].variants,
@@ -208,29 +208,29 @@ mod tests {
 
     #[test]
     fn every_format_shows_them() {
-        let mut experiment = answered();
+        let mut comparison = answered();
         for exact in [false, true] {
-            experiment.recipe.as_mut().unwrap().is_exact = exact;
-            let text = terminal(&experiment, 100, false).join("\n");
+            comparison.experiment.recipe.as_mut().unwrap().is_exact = exact;
+            let text = terminal(&comparison.experiment, 100, false).join("\n");
             assert!(
                 text.contains("fast    sync@exe:cleanup=off  ≠ then: slowly"),
                 "{text}"
             );
             assert!(text.contains("1 of 2 answers"), "{text}");
-            let page = crate::html(&experiment);
+            let page = crate::html(&comparison);
             assert!(page.contains("Exact answers"));
             assert_eq!(page.contains("verdicts\">"), !exact);
-            let table = crate::markdown(&experiment);
+            let table = crate::markdown(&comparison);
             assert!(table.contains(r"| `` \| it `is` `` |"), "{table}");
             assert_eq!(table.contains("vs baseline"), !exact);
         }
-        assert!(crate::svg(&experiment).contains("≠ then: slowly"));
+        assert!(crate::svg(&comparison).contains("≠ then: slowly"));
     }
 
     #[test]
     fn no_line_is_wider_than_the_terminal() {
         for width in [60, 80, 120] {
-            for line in terminal(&answered(), width, false) {
+            for line in terminal(&answered().experiment, width, false) {
                 assert!(line.chars().count() <= width, "{width}: {line}");
             }
         }

@@ -10,7 +10,7 @@ use crate::row::{is_unseen, median};
 /// One row for each run, in the order of the runs, those of the confirmation
 /// last. What a run does not have, or nobody could see, is empty.
 #[must_use]
-pub fn csv(experiment: &Comparison) -> String {
+pub fn csv(comparison: &Comparison) -> String {
     let fixed = [
         "variant",
         "role",
@@ -24,14 +24,14 @@ pub fn csv(experiment: &Comparison) -> String {
         "exit",
         "ratio",
     ];
-    let metrics = experiment.metrics();
+    let metrics = comparison.experiment.metrics();
     let titles = fixed.into_iter().map(str::to_owned);
     let mut lines = vec![line(titles.chain(metrics.iter().map(column)))];
-    let runs = experiment.runs.iter();
-    lines.extend(runs.map(|run| row(experiment, &metrics, run, false)));
-    if let Some(again) = &experiment.confirmation {
-        let runs = again.runs.iter();
-        lines.extend(runs.map(|run| row(again, &metrics, run, true)));
+    let runs = comparison.experiment.runs.iter();
+    lines.extend(runs.map(|run| row(&comparison.experiment, &metrics, run, false)));
+    if let Some(again) = &comparison.confirmation {
+        let runs = again.experiment.runs.iter();
+        lines.extend(runs.map(|run| row(&again.experiment, &metrics, run, true)));
     }
     lines.concat()
 }
@@ -123,9 +123,9 @@ mod tests {
 
     #[test]
     fn every_run_has_a_row_with_every_metric() {
-        let mut experiment = sample::experiment();
-        experiment.confirmation = Some(Box::new(sample::confirmation()));
-        let text = csv(&experiment);
+        let mut comparison = sample::experiment();
+        comparison.confirmation = Some(Box::new(sample::confirmation()));
+        let text = csv(&comparison);
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(
             lines[..2],
@@ -138,16 +138,16 @@ mod tests {
                  46137344,,,,,,9000,0,0,0,4194304,,,,812,243600000",
             ]
         );
-        let again = experiment
+        let again = comparison
             .confirmation
             .as_ref()
-            .map_or(0, |again| again.runs.len());
-        assert!(experiment.runs.len() > 100 && again > 10);
-        assert_eq!(lines.len(), 1 + experiment.runs.len() + again);
+            .map_or(0, |again| again.experiment.runs.len());
+        assert!(comparison.experiment.runs.len() > 100 && again > 10);
+        assert_eq!(lines.len(), 1 + comparison.experiment.runs.len() + again);
         for line in &lines {
             assert_eq!(
                 line.matches(',').count(),
-                10 + experiment.metrics().len(),
+                10 + comparison.experiment.metrics().len(),
                 "{line}"
             );
         }

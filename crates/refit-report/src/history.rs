@@ -19,11 +19,11 @@ use crate::table::{self, Column};
 #[must_use]
 pub fn history(experiments: &[(PathBuf, Comparison)]) -> String {
     let mut sorted: Vec<&(PathBuf, Comparison)> = experiments.iter().collect();
-    sorted.sort_by_key(|(path, experiment)| (experiment.started_unix, path));
+    sorted.sort_by_key(|(path, experiment)| (experiment.experiment.started_unix, path));
     let mut commands: Vec<&[String]> = Vec::new();
     for (_, experiment) in &sorted {
-        if !commands.contains(&experiment.command.as_slice()) {
-            commands.push(&experiment.command);
+        if !commands.contains(&experiment.experiment.command.as_slice()) {
+            commands.push(&experiment.experiment.command);
         }
     }
     let mut out = String::new();
@@ -31,7 +31,7 @@ pub fn history(experiments: &[(PathBuf, Comparison)]) -> String {
         let of: Vec<_> = sorted
             .iter()
             .copied()
-            .filter(|(_, e)| e.command == **command)
+            .filter(|(_, e)| e.experiment.command == **command)
             .collect();
         let _ = write!(
             out,
@@ -72,7 +72,7 @@ fn log(experiments: &[&(PathBuf, Comparison)]) -> String {
             let again = confirmed.iter().find(|again| again.name == row.name);
             let shown: &Row = again.unwrap_or(row);
             Entry {
-                date: format::date(experiment.started_unix),
+                date: format::date(experiment.experiment.started_unix),
                 change: row.name.clone(),
                 baseline: rows
                     .first()
@@ -121,7 +121,12 @@ fn kept(variant: &VariantRecord, later: &[&(PathBuf, Comparison)]) -> &'static s
     };
     match later {
         [] => "open",
-        _ if later.iter().any(|(_, experiment)| has_all(experiment)) => "kept",
+        _ if later
+            .iter()
+            .any(|(_, experiment)| has_all(&experiment.experiment)) =>
+        {
+            "kept"
+        }
         _ => "not kept",
     }
 }
@@ -135,9 +140,9 @@ mod tests {
     fn what_a_later_comparison_stands_on_was_kept() {
         let first = sample::experiment();
         let mut second = sample::experiment();
-        second.started_unix += 86_400;
-        second.with = first.variants[1].settings.clone();
-        second.variants.remove(1);
+        second.experiment.started_unix += 86_400;
+        second.experiment.with = first.experiment.variants[1].settings.clone();
+        second.experiment.variants.remove(1);
         second.confirmation = None;
         second.effects = (second
             .effects
@@ -148,13 +153,19 @@ mod tests {
         for effect in second.effects.iter_mut() {
             effect.variant -= 1;
         }
-        second.runs = (second.runs.iter().filter(|run| run.variant != 1).cloned()).collect();
-        for run in second.runs.iter_mut() {
+        second.experiment.runs = (second
+            .experiment
+            .runs
+            .iter()
+            .filter(|run| run.variant != 1)
+            .cloned())
+        .collect();
+        for run in second.experiment.runs.as_mut_slice().iter_mut() {
             run.variant -= usize::from(run.variant > 1);
         }
         let mut other = sample::experiment();
-        other.command = vec!["make".to_owned(), "test".to_owned()];
-        other.started_unix += 90_000;
+        other.experiment.command = vec!["make".to_owned(), "test".to_owned()];
+        other.experiment.started_unix += 90_000;
         other.confirmation = Some(Box::new(sample::confirmation()));
         let files = [("b.json", second), ("c.json", other), ("a.json", first)];
         let files = files.map(|(path, experiment)| (PathBuf::from(path), experiment));

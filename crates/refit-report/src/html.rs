@@ -25,13 +25,17 @@ use crate::title::{question, subject, title};
 
 /// The page.
 #[must_use]
-pub fn html(experiment: &Comparison) -> String {
-    let title = format!("refit compare: {}", title(experiment));
+pub fn html(comparison: &Comparison) -> String {
+    let title = format!("refit compare: {}", title(&comparison.experiment));
     let styles = [include_str!("html/style.css"), &colour::rules()];
     page(&title, &styles, |body| {
-        header(body, experiment);
-        body.element("main", &[], |main| sections(main, experiment));
-        footer(body, &experiment.refit, experiment.started_unix);
+        header(body, &comparison.experiment);
+        body.element("main", &[], |main| sections(main, comparison));
+        footer(
+            body,
+            &comparison.experiment.refit,
+            comparison.experiment.started_unix,
+        );
     })
 }
 
@@ -80,19 +84,19 @@ fn header(body: &mut Markup, experiment: &Experiment) {
     });
 }
 
-fn sections(main: &mut Markup, experiment: &Comparison) {
+fn sections(main: &mut Markup, comparison: &Comparison) {
     main.element("section", &[("class", "result")], |section| {
-        if let Some(with) = with(experiment) {
+        if let Some(with) = with(&comparison.experiment) {
             section.leaf("p", &[], &format!("{} {}", with.label, with.text));
         }
-        if !is_exact(experiment) {
+        if !is_exact(&comparison.experiment) {
             scrolled(section, "verdicts", |section| {
-                verdicts::table(section, experiment)
+                verdicts::table(section, comparison)
             });
         }
-        noted(section, notes(experiment));
+        noted(section, notes(comparison));
     });
-    if let Some(again) = &experiment.confirmation {
+    if let Some(again) = &comparison.confirmation {
         section(main, "Confirmation", |section| {
             let text = "The winner was compared with the baseline once more, with a new seed. It was picked for \
                         being the best, so this is the number to report.";
@@ -103,17 +107,17 @@ fn sections(main: &mut Markup, experiment: &Comparison) {
             section.leaf("p", &[("class", "small")], &summary(again));
         });
     }
-    answers::section(main, experiment);
-    if !is_exact(experiment) {
-        strip::section(main, experiment);
-        memory::section(main, experiment);
-        ending::section(main, experiment);
-        syncs::section(main, experiment);
-        metrics::section(main, experiment);
+    answers::section(main, &comparison.experiment);
+    if !is_exact(&comparison.experiment) {
+        strip::section(main, comparison);
+        memory::section(main, comparison);
+        ending::section(main, comparison);
+        syncs::section(main, comparison);
+        metrics::section(main, comparison);
     }
-    facts::repeat(main, experiment);
-    facts::failures(main, experiment);
-    facts::environment(main, experiment);
+    facts::repeat(main, comparison);
+    facts::failures(main, &comparison.experiment);
+    facts::environment(main, &comparison.experiment);
 }
 
 /// A part of the page, under its heading.

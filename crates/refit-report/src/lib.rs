@@ -59,18 +59,18 @@ mod tests {
     use refit_lab::experiment::{Class, Samples};
 
     /// Draws a record, as a file may hold it, in every format.
-    fn draw(experiment: &Comparison) {
+    fn draw(comparison: &Comparison) {
         let style = |width| Style {
             width,
             colour: false,
         };
         let mut texts: Vec<String> = [0, 60, 200]
             .into_iter()
-            .map(|width| terminal(experiment, &style(width)))
+            .map(|width| terminal(comparison, &style(width)))
             .collect();
-        texts.extend([markdown(experiment), csv(experiment), svg(experiment)]);
-        texts.push(html(experiment));
-        texts.push(history(&[(PathBuf::from("a.json"), experiment.clone())]));
+        texts.extend([markdown(comparison), csv(comparison), svg(comparison)]);
+        texts.push(html(comparison));
+        texts.push(history(&[(PathBuf::from("a.json"), comparison.clone())]));
         for text in texts {
             assert!(!text.contains("NaN") && !text.contains("inf"), "{text}");
             assert!(!text.contains(|c: char| c.is_control() && c != '\n'));
@@ -79,40 +79,46 @@ mod tests {
 
     #[test]
     fn no_record_is_too_strange_to_be_drawn() {
-        let mut experiment = sample::experiment();
-        experiment.refit = "\u{7}".to_owned();
-        experiment.variants[1].name = "a\u{1b}[2J\n".to_owned();
-        experiment.with = vec![sample::setting("env.WORD=\r", Class::ChangesBehaviour)];
-        experiment.warnings[0].text = "\u{9b}".to_owned();
-        experiment.seed = u64::MAX;
-        experiment.started_unix = u64::MAX;
-        experiment.delta = -7.0;
-        experiment.plan.pairs = usize::MAX;
-        experiment.plan.took_s = 1e300;
-        for (i, effect) in experiment.effects.iter_mut().enumerate() {
+        let mut comparison = sample::experiment();
+        comparison.experiment.refit = "\u{7}".to_owned();
+        comparison.experiment.variants[1].name = "a\u{1b}[2J\n".to_owned();
+        comparison.experiment.with = vec![sample::setting("env.WORD=\r", Class::ChangesBehaviour)];
+        comparison.warnings[0].text = "\u{9b}".to_owned();
+        comparison.experiment.seed = u64::MAX;
+        comparison.experiment.started_unix = u64::MAX;
+        comparison.experiment.delta = -7.0;
+        comparison.experiment.plan.pairs = usize::MAX;
+        comparison.experiment.plan.took_s = 1e300;
+        for (i, effect) in comparison.effects.iter_mut().enumerate() {
             effect.variant = [0, 1, 2, 3, 999][i % 5];
             effect.change = [-1.0, -3.0, 1e308, -1e308][i % 4];
             effect.interval = [Some([1e308, -1e308]), Some([-1.0, 0.0]), None][i % 3];
             effect.pairs_needed = Some(usize::MAX);
         }
-        for (i, run) in experiment.runs.iter_mut().enumerate() {
+        for (i, run) in comparison
+            .experiment
+            .runs
+            .as_mut_slice()
+            .iter_mut()
+            .enumerate()
+        {
             run.variant = [0, 1, 999][i % 3];
             run.run.metrics.wall_ns = [0, u64::MAX, 1][i % 3];
             run.pair = usize::MAX;
         }
-        experiment.gates = sample::gates();
-        experiment.gates[0].variant = 999;
-        draw(&experiment);
-        experiment.variants.clear();
-        draw(&experiment);
-        experiment.command.clear();
-        experiment.runs = Samples::default();
-        draw(&experiment);
+        comparison.gates = sample::gates();
+        comparison.gates[0].variant = 999;
+        draw(&comparison);
+        comparison.experiment.variants.clear();
+        draw(&comparison);
+        comparison.experiment.command.clear();
+        comparison.experiment.runs = Samples::default();
+        draw(&comparison);
     }
 
     #[test]
     fn no_service_is_too_strange_to_be_drawn() {
-        let mut experiment = sample::service();
+        let mut comparison = sample::service();
         let most = refit_run::MemorySample {
             at_ms: u64::MAX,
             processes: u64::MAX,
@@ -124,7 +130,13 @@ mod tests {
             swap_pss_bytes: u64::MAX,
             cost_us: u64::MAX,
         };
-        for (i, run) in experiment.runs.iter_mut().enumerate() {
+        for (i, run) in comparison
+            .experiment
+            .runs
+            .as_mut_slice()
+            .iter_mut()
+            .enumerate()
+        {
             let load = run.load.as_mut().unwrap();
             load.operations = [0, u64::MAX, 1][i % 3];
             load.window_ns = [u64::MAX, 0][i % 2];
@@ -142,14 +154,14 @@ mod tests {
                 calls.waited_ns = u64::MAX;
             }
         }
-        draw(&experiment);
+        draw(&comparison);
         for main in ["p99", "pss", "no such metric", "sync-wait"] {
-            experiment.main = main.to_owned();
-            draw(&experiment);
+            comparison.experiment.main = main.to_owned();
+            draw(&comparison);
         }
-        for run in experiment.runs.iter_mut() {
+        for run in comparison.experiment.runs.as_mut_slice().iter_mut() {
             run.load = None;
         }
-        draw(&experiment);
+        draw(&comparison);
     }
 }

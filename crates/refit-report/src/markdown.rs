@@ -16,36 +16,45 @@ use crate::title::{question, reasons, subject};
 
 /// GitHub's Markdown.
 #[must_use]
-pub fn markdown(experiment: &Comparison) -> String {
+pub fn markdown(comparison: &Comparison) -> String {
     let mut out = String::new();
-    let _ = writeln!(out, "**refit compare** {}", code(&subject(experiment)));
-    if let Some(question) = question(experiment) {
+    let _ = writeln!(
+        out,
+        "**refit compare** {}",
+        code(&subject(&comparison.experiment))
+    );
+    if let Some(question) = question(&comparison.experiment) {
         let _ = writeln!(out, "{}", escaped(&question));
     }
-    if let Some(with) = with(experiment) {
+    if let Some(with) = with(&comparison.experiment) {
         let _ = writeln!(out, "{} {}", with.label, escaped(&with.text));
     }
-    if !is_exact(experiment) {
+    if !is_exact(&comparison.experiment) {
         out.push('\n');
-        out.push_str(&grid(&table(experiment, &rows(experiment)).columns()));
+        out.push_str(&grid(
+            &table(&comparison.experiment, &rows(comparison)).columns(),
+        ));
     }
-    let exact = columns(experiment);
+    let exact = columns(&comparison.experiment);
     if !exact.is_empty() {
         out.push('\n');
         out.push_str(&grid(&exact.iter().collect::<Vec<_>>()));
     }
     out.push('\n');
-    for shown in tables(experiment) {
+    for shown in tables(comparison) {
         out.push_str(&series(&shown));
     }
-    for (name, why) in reasons(experiment) {
+    for (name, why) in reasons(&comparison.experiment) {
         let _ = writeln!(out, "- {}: {}", code(&name), escaped(&why));
     }
-    out.push_str(&noted(&notes(experiment)));
-    if let Some(machine) = machine(experiment) {
+    out.push_str(&noted(&notes(comparison)));
+    if let Some(machine) = machine(&comparison.experiment) {
         let _ = writeln!(out, "- **machine:** {}", escaped(&machine));
     }
-    out.push_str(&origin(&experiment.refit, experiment.started_unix));
+    out.push_str(&origin(
+        &comparison.experiment.refit,
+        comparison.experiment.started_unix,
+    ));
     out
 }
 
@@ -170,9 +179,9 @@ mod tests {
         assert_eq!(code("env.A=x|y"), r"`env.A=x\|y`");
         assert_eq!(code("a``b"), "``` a``b ```");
         assert_eq!(escaped("wall<+2% *a_b*"), r"wall\<+2% \*a\_b\*");
-        let mut experiment = sample::experiment();
-        experiment.variants[1].name = "env.A=x|`\n| y".to_owned();
-        let text = markdown(&experiment);
+        let mut comparison = sample::experiment();
+        comparison.experiment.variants[1].name = "env.A=x|`\n| y".to_owned();
+        let text = markdown(&comparison);
         let table: Vec<&str> = text.lines().filter(|line| line.starts_with('|')).collect();
         assert_eq!(table.len(), 7);
         for line in table {

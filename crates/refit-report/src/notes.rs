@@ -47,47 +47,49 @@ impl Note {
 }
 
 /// All notes in their order, warnings last.
-pub fn notes(experiment: &Comparison) -> Vec<Note> {
-    let rows = rows(experiment);
+pub fn notes(comparison: &Comparison) -> Vec<Note> {
+    let rows = rows(comparison);
     let mut notes = Vec::new();
-    if !is_exact(experiment) {
-        notes.extend(waiting(experiment));
+    if !is_exact(&comparison.experiment) {
+        notes.extend(waiting(&comparison.experiment));
     }
     for row in &rows {
-        notes.extend(secondary(experiment, row));
+        notes.extend(secondary(comparison, row));
     }
-    notes.extend(unavailable(experiment));
-    notes.extend(ranges(experiment));
+    notes.extend(unavailable(&comparison.experiment));
+    notes.extend(ranges(comparison));
     for row in &rows {
         notes.extend(disqualified(row));
         notes.extend(in_part(row));
-        notes.extend(inconclusive(experiment, row));
+        notes.extend(inconclusive(&comparison.experiment, row));
     }
-    let weights = rows.iter().filter_map(|row| weight(experiment, row));
+    let weights = rows
+        .iter()
+        .filter_map(|row| weight(&comparison.experiment, row));
     notes.extend(weights);
-    notes.push(note("", Tone::Plain, summary(experiment)));
-    notes.extend(witness::witness(experiment));
-    notes.extend(failed(experiment));
-    notes.extend(interrupted(experiment));
-    notes.extend(left_out(experiment));
-    notes.extend(slot_effect(experiment));
-    notes.extend(gates(experiment));
-    if let Some(confirmation) = &experiment.confirmation {
+    notes.push(note("", Tone::Plain, summary(comparison)));
+    notes.extend(witness::witness(&comparison.experiment));
+    notes.extend(failed(&comparison.experiment));
+    notes.extend(interrupted(&comparison.experiment));
+    notes.extend(left_out(&comparison.experiment));
+    notes.extend(slot_effect(comparison));
+    notes.extend(gates(comparison));
+    if let Some(confirmation) = &comparison.confirmation {
         notes.extend(confirmed(confirmation));
         let warnings = confirmation.warnings.iter();
         notes.extend(
             warnings
-                .filter(|w| !experiment.warnings.contains(w))
+                .filter(|w| !comparison.warnings.contains(w))
                 .map(warning),
         );
     }
-    notes.extend(experiment.warnings.iter().map(warning));
+    notes.extend(comparison.warnings.iter().map(warning));
     notes
 }
 
 /// Each candidate's class, where a table has no column for it.
-pub fn classes(experiment: &Comparison) -> Option<Note> {
-    let rows = rows(experiment);
+pub fn classes(comparison: &Comparison) -> Option<Note> {
+    let rows = rows(comparison);
     let mut parts: Vec<(&str, String)> = Vec::new();
     for row in rows.iter().filter(|row| !row.class.is_empty()) {
         match parts.iter_mut().find(|(class, _)| *class == row.class) {
@@ -137,17 +139,17 @@ mod tests {
     use super::*;
     use crate::sample;
 
-    pub fn texts(experiment: &Comparison) -> Vec<String> {
+    pub fn texts(comparison: &Comparison) -> Vec<String> {
         let line = |note: Note| {
             format!("{} {}", note.label, note.text)
                 .trim_start()
                 .to_owned()
         };
-        notes(experiment).into_iter().map(line).collect()
+        notes(comparison).into_iter().map(line).collect()
     }
 
-    pub fn has(experiment: &Comparison, line: &str) {
-        let lines = texts(experiment);
+    pub fn has(comparison: &Comparison, line: &str) {
+        let lines = texts(comparison);
         assert!(
             lines.iter().any(|l| l == line),
             "{line}\nis not in\n{}",
@@ -157,15 +159,15 @@ mod tests {
 
     #[test]
     fn warnings_come_last_and_those_of_the_confirmation_too() {
-        let mut experiment = sample::experiment();
+        let mut comparison = sample::experiment();
         let mut again = sample::confirmation();
-        again.warnings = experiment.warnings.clone();
+        again.warnings = comparison.warnings.clone();
         again.warnings.push(Warning {
             text: "the governor changed".to_owned(),
             action: "repeat it".to_owned(),
         });
-        experiment.confirmation = Some(Box::new(again));
-        let lines = texts(&experiment);
+        comparison.confirmation = Some(Box::new(again));
+        let lines = texts(&comparison);
         assert_eq!(
             lines[lines.len() - 2..],
             [
@@ -177,13 +179,13 @@ mod tests {
 
     #[test]
     fn classes_are_grouped_and_settings_of_all_are_named() {
-        let experiment = sample::experiment();
+        let comparison = sample::experiment();
         assert_eq!(
-            classes(&experiment).unwrap().text,
+            classes(&comparison).unwrap().text,
             "loses-on-crash: sync=off; safe: malloc=jemalloc, thp=never"
         );
         assert_eq!(
-            with(&experiment).unwrap().text,
+            with(&comparison.experiment).unwrap().text,
             "disk=8ms (changes-behaviour) under every variant"
         );
     }

@@ -88,9 +88,9 @@ pub struct Frame {
 impl Frame {
     /// With room for every run that counts and for every interval; `None`
     /// without a counted run of the baseline.
-    pub fn new(experiment: &Comparison, [top, bottom]: [f64; 2], right: f64) -> Option<Frame> {
-        let metric = experiment.main_metric();
-        let base = median(experiment, 0, &metric).filter(|base| *base > 0.0)?;
+    pub fn new(comparison: &Comparison, [top, bottom]: [f64; 2], right: f64) -> Option<Frame> {
+        let metric = comparison.experiment.main_metric();
+        let base = median(&comparison.experiment, 0, &metric).filter(|base| *base > 0.0)?;
         let scale = Scale {
             low: 0.0,
             high: 0.0,
@@ -103,21 +103,24 @@ impl Frame {
             base,
             metric,
         };
-        frame.scale = frame.scale_of(experiment);
+        frame.scale = frame.scale_of(comparison);
         Some(frame)
     }
 
-    fn scale_of(&self, experiment: &Comparison) -> Scale {
-        let runs =
-            (0..experiment.variants.len()).flat_map(|variant| experiment.runs.counted(variant));
+    fn scale_of(&self, comparison: &Comparison) -> Scale {
+        let runs = (0..comparison.experiment.variants.len())
+            .flat_map(|variant| comparison.experiment.runs.counted(variant));
         let runs = runs
             .filter_map(|run| self.metric.of(run))
             .map(|value| self.log(value).exp_m1());
-        let shown = experiment
+        let shown = comparison
             .effects
             .iter()
-            .filter(|effect| effect.metric == experiment.main);
-        let scale = Scale::around(runs.chain(shown.flat_map(changes)), experiment.delta);
+            .filter(|effect| effect.metric == comparison.experiment.main);
+        let scale = Scale::around(
+            runs.chain(shown.flat_map(changes)),
+            comparison.experiment.delta,
+        );
         let room = 0.06 * (scale.high - scale.low);
         Scale {
             low: scale.low - room,
@@ -139,23 +142,23 @@ impl Frame {
 /// The picture. Without a counted run of the baseline there is nothing to
 /// compare with, and it says so.
 #[must_use]
-pub fn svg(experiment: &Comparison) -> String {
-    if is_exact(experiment) {
-        return answers::svg(experiment);
+pub fn svg(comparison: &Comparison) -> String {
+    if is_exact(&comparison.experiment) {
+        return answers::svg(comparison);
     }
-    let subtitles = subtitles(experiment);
-    let caveat = caveat(experiment);
-    let rows = with_noise(experiment);
+    let subtitles = subtitles(&comparison.experiment);
+    let caveat = caveat(comparison);
+    let rows = with_noise(comparison);
     let top = 44.0 + LINE * (subtitles.len() + rows.len() + 1) as f64 + 44.0;
     let bottom = top + HEIGHT_OF_RUNS;
-    let below = curve::drawn(experiment).count() as f64 * curve::HEIGHT;
+    let below = curve::drawn(&comparison.experiment).count() as f64 * curve::HEIGHT;
     let height = bottom + below + 48.0 + LINE * caveat.len() as f64;
     let mut svg = Svg::new(WIDTH, height);
     svg.text(
         [MARGIN, 32.0],
         Anchor::Start,
         HEAD,
-        &format::shortened(&subject(experiment), 84),
+        &format::shortened(&subject(&comparison.experiment), 84),
     );
     let mut y = 44.0;
     for line in &subtitles {
@@ -167,29 +170,29 @@ pub fn svg(experiment: &Comparison) -> String {
             &format::shortened(line, CAVEAT),
         );
     }
-    legend::draw(&mut svg, experiment, &rows, y);
-    let right = WIDTH - MARGIN - runs::panel_width(experiment);
-    match Frame::new(experiment, [top, bottom], right) {
+    legend::draw(&mut svg, &comparison.experiment, &rows, y);
+    let right = WIDTH - MARGIN - runs::panel_width(comparison);
+    match Frame::new(comparison, [top, bottom], right) {
         Some(frame) => {
-            let strip = Strip::new(experiment, &frame, axis::ticks(&frame.scale));
+            let strip = Strip::new(&comparison.experiment, &frame, axis::ticks(&frame.scale));
             axis::draw(&mut svg, &frame, &strip);
-            runs::draw(&mut svg, experiment, &frame, &strip);
-            runs::intervals(&mut svg, experiment, &frame);
+            runs::draw(&mut svg, &comparison.experiment, &frame, &strip);
+            runs::intervals(&mut svg, comparison, &frame);
         }
         None => {
             let middle = [WIDTH / 2.0, f64::midpoint(top, bottom)];
             svg.text(middle, Anchor::Middle, TEXT, NO_BASELINE);
         }
     }
-    for (i, series) in curve::drawn(experiment).enumerate() {
+    for (i, series) in curve::drawn(&comparison.experiment).enumerate() {
         let top = bottom + 28.0 + i as f64 * curve::HEIGHT;
-        curve::draw(&mut svg, experiment, series, top);
+        curve::draw(&mut svg, comparison, series, top);
     }
     for (i, line) in caveat.iter().enumerate() {
         let y = height - 14.0 - LINE * (caveat.len() - 1 - i) as f64;
         svg.text([MARGIN, y], Anchor::Start, SMALL, line.trim());
     }
-    svg.finish(&format!("refit compare: {}", title(experiment)))
+    svg.finish(&format!("refit compare: {}", title(&comparison.experiment)))
 }
 
 /// Lines beneath the title.
@@ -198,26 +201,26 @@ fn subtitles(experiment: &Experiment) -> Vec<String> {
     question(experiment).into_iter().chain(with).collect()
 }
 
-fn caveat(experiment: &Comparison) -> Vec<String> {
+fn caveat(comparison: &Comparison) -> Vec<String> {
     let level = format::magnitude(1.0 - OVERALL_ALPHA);
     let what = format!(
         "Each dot is one run{}, in the order of the runs; a line joins the two of a round pair; \
          a cross is a run that does not count. Variants within the band (±{}) count as the same. In {level} of \
          comparisons all intervals hold at once; all numbers are of this machine and this day.",
-        if keeps_service(experiment) {
+        if keeps_service(&comparison.experiment) {
             " of one service that was started once"
-        } else if is_service(experiment) {
+        } else if is_service(&comparison.experiment) {
             " of a freshly started service"
         } else {
             ""
         },
-        format::magnitude(experiment.delta)
+        format::magnitude(comparison.experiment.delta)
     );
     let origin = format!(
         "{}; refit {}, {} UTC",
-        summary(experiment),
-        experiment.refit,
-        format::date(experiment.started_unix)
+        summary(comparison),
+        comparison.experiment.refit,
+        format::date(comparison.experiment.started_unix)
     );
     [what, origin]
         .iter()
@@ -242,9 +245,9 @@ mod tests {
 
     #[test]
     fn every_run_that_counts_is_drawn_and_every_pair_joined() {
-        let mut experiment = sample::experiment();
-        experiment.runs[20].failure = Some("exit code 1".to_owned());
-        let text = svg(&experiment);
+        let mut comparison = sample::experiment();
+        comparison.experiment.runs.as_mut_slice()[20].failure = Some("exit code 1".to_owned());
+        let text = svg(&comparison);
         let document = Document::parse(&text).unwrap();
         let marks = |class: &str| -> usize {
             let paths = document
@@ -256,7 +259,7 @@ mod tests {
                 .sum()
         };
         let counted: usize = (0..6)
-            .map(|variant| experiment.runs.counted(variant).count())
+            .map(|variant| comparison.experiment.runs.counted(variant).count())
             .sum();
         assert_eq!(counted, 14 * 2 * 6 - 1);
         assert_eq!(marks("run"), counted);
@@ -264,15 +267,18 @@ mod tests {
         assert_eq!(marks("warmup"), 12);
         assert_eq!(marks("failed"), 2);
         assert_eq!(with_class(&document, "interval"), 5);
-        assert_eq!(text, svg(&experiment));
+        assert_eq!(text, svg(&comparison));
     }
 
     #[test]
     fn everything_lies_on_the_sheet() {
-        let mut experiment = sample::experiment();
+        let mut comparison = sample::experiment();
         // A warm-up far beyond the scale is drawn at its edge.
-        experiment.runs[0].run.metrics.wall_ns *= 1000;
-        let text = svg(&experiment);
+        comparison.experiment.runs.as_mut_slice()[0]
+            .run
+            .metrics
+            .wall_ns *= 1000;
+        let text = svg(&comparison);
         let document = Document::parse(&text).unwrap();
         let height: f64 = document
             .root_element()
@@ -307,18 +313,18 @@ mod tests {
 
     #[test]
     fn a_command_of_any_words_gives_a_document() {
-        let mut experiment = sample::experiment();
-        experiment.command = vec!["<&\">\u{1}".to_owned(), "x".repeat(500)];
-        experiment.variants[1].name = "env.A=</svg>\u{0}".to_owned();
-        Document::parse(&svg(&experiment)).unwrap();
+        let mut comparison = sample::experiment();
+        comparison.experiment.command = vec!["<&\">\u{1}".to_owned(), "x".repeat(500)];
+        comparison.experiment.variants[1].name = "env.A=</svg>\u{0}".to_owned();
+        Document::parse(&svg(&comparison)).unwrap();
     }
 
     #[test]
     fn without_a_run_it_says_so() {
-        let mut experiment = sample::experiment();
-        experiment.runs = Samples::default();
-        experiment.effects = Effects::default();
-        let text = svg(&experiment);
+        let mut comparison = sample::experiment();
+        comparison.experiment.runs = Samples::default();
+        comparison.effects = Effects::default();
+        let text = svg(&comparison);
         assert!(text.contains("no run of the baseline counts yet"));
         Document::parse(&text).unwrap();
     }

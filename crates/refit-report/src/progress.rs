@@ -10,18 +10,21 @@ use crate::format;
 /// `sync=off −58.5 % [−59.9 %, −57.2 %]`, for each candidate that has an estimate.
 #[must_use]
 pub fn estimates(comparison: &Comparison) -> String {
-    let parts = comparison.candidates().filter_map(|(index, variant)| {
-        let effect = comparison.effects.get(index, &comparison.main)?;
-        let interval = match effect.interval {
-            None => "(no interval yet)".to_owned(),
-            ends => format::interval(ends),
-        };
-        let name = printable(&variant.name);
-        Some(format!(
-            "{name} {} {interval}",
-            format::percent(effect.change)
-        ))
-    });
+    let parts = comparison
+        .experiment
+        .candidates()
+        .filter_map(|(index, variant)| {
+            let effect = comparison.effects.get(index, &comparison.experiment.main)?;
+            let interval = match effect.interval {
+                None => "(no interval yet)".to_owned(),
+                ends => format::interval(ends),
+            };
+            let name = printable(&variant.name);
+            Some(format!(
+                "{name} {} {interval}",
+                format::percent(effect.change)
+            ))
+        });
     parts.collect::<Vec<_>>().join("   ")
 }
 

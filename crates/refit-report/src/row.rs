@@ -83,29 +83,29 @@ pub struct Row<'a> {
 
 /// The baseline first, then the candidates, then `bare`. The hidden baseline
 /// is told of in the notes.
-pub fn rows(experiment: &Comparison) -> Vec<Row<'_>> {
-    let variants = experiment.variants.iter().enumerate();
+pub fn rows(comparison: &Comparison) -> Vec<Row<'_>> {
+    let variants = comparison.experiment.variants.iter().enumerate();
     variants
         .filter(|(_, variant)| variant.role != Role::Hidden)
-        .map(|(index, variant)| row(experiment, index, variant))
+        .map(|(index, variant)| row(comparison, index, variant))
         .collect()
 }
 
 /// The rows of variants that were not disqualified.
-pub fn counting(experiment: &Comparison) -> Vec<Row<'_>> {
-    let mut rows = rows(experiment);
+pub fn counting(comparison: &Comparison) -> Vec<Row<'_>> {
+    let mut rows = rows(comparison);
     rows.retain(|row| row.variant.disqualified.is_none());
     rows
 }
 
 /// All rows with names that explain themselves, and that of the hidden baseline: what an
 /// effect of nothing looks like today.
-pub fn with_noise(experiment: &Comparison) -> Vec<Row<'_>> {
-    let mut all = rows(experiment);
+pub fn with_noise(comparison: &Comparison) -> Vec<Row<'_>> {
+    let mut all = rows(comparison);
     for row in all.iter_mut().filter(|row| row.variant.role == Role::Bare) {
         row.name = format!("{}: the program without refit", row.name);
     }
-    let mut variants = experiment.variants.iter().enumerate();
+    let mut variants = comparison.experiment.variants.iter().enumerate();
     let hidden = variants.find(|(_, variant)| variant.role == Role::Hidden);
     all.extend(hidden.map(|(index, variant)| Row {
         name: "a second baseline: today's noise".to_owned(),
@@ -113,7 +113,7 @@ pub fn with_noise(experiment: &Comparison) -> Vec<Row<'_>> {
         verdict: String::new(),
         tone: Tone::Plain,
         sides: Default::default(),
-        ..row(experiment, index, variant)
+        ..row(comparison, index, variant)
     }));
     all
 }
@@ -155,12 +155,12 @@ fn row<'a>(experiment: &'a Comparison, index: usize, variant: &'a VariantRecord)
     let is_out = variant.disqualified.is_some();
     let effect = experiment
         .effects
-        .get(index, &experiment.main)
+        .get(index, &experiment.experiment.main)
         .filter(|_| variant.role != Role::Baseline && !is_out);
-    let (verdict, tone) = verdict(experiment, variant, effect);
+    let (verdict, tone) = verdict(&experiment.experiment, variant, effect);
     // A variant that is out has no numbers: fast and wrong is wrong.
     let of = |metric: Option<Metric>| match metric {
-        Some(metric) if !is_out => shown(experiment, index, &metric),
+        Some(metric) if !is_out => shown(&experiment.experiment, index, &metric),
         _ => String::new(),
     };
     Row {
@@ -168,17 +168,19 @@ fn row<'a>(experiment: &'a Comparison, index: usize, variant: &'a VariantRecord)
         variant,
         effect,
         name: variant.name.clone(),
-        value: of(Some(experiment.main_metric())),
+        value: of(Some(experiment.experiment.main_metric())),
         change: effect.map_or(String::new(), |effect| format::percent(effect.change)),
         interval: effect.map_or(String::new(), |effect| format::interval(effect.interval)),
         verdict,
         tone,
         sides: [
-            of(experiment.metric(side(experiment)[1])),
+            of(experiment
+                .experiment
+                .metric(side(&experiment.experiment)[1])),
             if is_out {
                 String::new()
             } else {
-                syncs(experiment, index)
+                syncs(&experiment.experiment, index)
             },
         ],
         class: match variant.role {
@@ -321,14 +323,14 @@ mod tests {
 
     #[test]
     fn no_class_stands_for_another() {
-        let mut experiment = sample::experiment();
-        let variant = &mut experiment.variants[1];
+        let mut comparison = sample::experiment();
+        let variant = &mut comparison.experiment.variants[1];
         variant.class = Class::ChangesBehaviour;
         let mut also =
             |setting: &str, class: Class| variant.settings.push(sample::setting(setting, class));
         also("disk=8ms", Class::ChangesBehaviour);
         also("malloc=jemalloc", Class::Safe);
-        let rows = rows(&experiment);
+        let rows = rows(&comparison);
         assert_eq!(rows[1].class, "changes-behaviour, loses-on-crash");
     }
 
@@ -341,8 +343,8 @@ mod tests {
 
     #[test]
     fn the_hidden_baseline_has_no_row_and_what_bare_synced_is_unknown() {
-        let experiment = sample::experiment();
-        let rows = rows(&experiment);
+        let comparison = sample::experiment();
+        let rows = rows(&comparison);
         let names: Vec<&str> = rows.iter().map(|row| row.name.as_str()).collect();
         assert_eq!(
             names,
@@ -360,21 +362,26 @@ mod tests {
 
     #[test]
     fn what_it_is_about_is_not_said_twice() {
-        let mut experiment = sample::service();
-        assert_eq!(side_titles(&experiment), ["PSS", "syncs"]);
-        assert_eq!(rows(&experiment)[1].sides[0], "44 MiB");
-        experiment.main = "pss".to_owned();
-        assert_eq!(side_titles(&experiment), ["rate", "syncs"]);
-        assert_eq!(rows(&experiment)[1].sides[0], "1,004 mail/s");
-        assert_eq!(rows(&experiment)[1].value, "44 MiB");
+        let mut comparison = sample::service();
+        assert_eq!(side_titles(&comparison.experiment), ["PSS", "syncs"]);
+        assert_eq!(rows(&comparison)[1].sides[0], "44 MiB");
+        comparison.experiment.main = "pss".to_owned();
+        assert_eq!(side_titles(&comparison.experiment), ["rate", "syncs"]);
+        assert_eq!(rows(&comparison)[1].sides[0], "1,004 mail/s");
+        assert_eq!(rows(&comparison)[1].value, "44 MiB");
     }
 
     #[test]
     fn what_one_run_does_not_have_is_unknown() {
-        let mut experiment = sample::experiment();
-        let last = experiment.runs.iter_mut().rfind(|run| run.variant == 0);
+        let mut comparison = sample::experiment();
+        let last = comparison
+            .experiment
+            .runs
+            .as_mut_slice()
+            .iter_mut()
+            .rfind(|run| run.variant == 0);
         last.unwrap().run.metrics.usage.max_rss_bytes = None;
-        let rows = rows(&experiment);
+        let rows = rows(&comparison);
         assert_eq!(
             [&rows[0].sides[0], &rows[1].sides[0]],
             ["unknown", "38 MiB"]
@@ -383,25 +390,25 @@ mod tests {
 
     #[test]
     fn what_is_unknown_of_all_has_no_column() {
-        let mut experiment = sample::experiment();
-        let titles = |experiment: &Comparison| {
-            let rows = rows(experiment);
-            let table = table(experiment, &rows);
+        let mut comparison = sample::experiment();
+        let titles = |comparison: &Comparison| {
+            let rows = rows(comparison);
+            let table = table(&comparison.experiment, &rows);
             let columns = table.extras.into_iter();
             columns.map(|column| column.title).collect::<Vec<_>>()
         };
-        assert_eq!(titles(&experiment), ["max RSS", "syncs", "class"]);
-        for run in experiment.runs.iter_mut() {
+        assert_eq!(titles(&comparison), ["max RSS", "syncs", "class"]);
+        for run in comparison.experiment.runs.as_mut_slice().iter_mut() {
             run.run.metrics.usage.max_rss_bytes = None;
         }
-        assert_eq!(titles(&experiment), ["syncs", "class"]);
+        assert_eq!(titles(&comparison), ["syncs", "class"]);
     }
 
     #[test]
     fn a_variant_that_is_out_has_no_numbers() {
-        let mut experiment = sample::experiment();
-        experiment.variants[1].disqualified = Some("exit code 1".to_owned());
-        let row = &rows(&experiment)[1];
+        let mut comparison = sample::experiment();
+        comparison.experiment.variants[1].disqualified = Some("exit code 1".to_owned());
+        let row = &rows(&comparison)[1];
         assert_eq!(row.verdict, "disqualified");
         assert!(row.effect.is_none());
         assert_eq!(

@@ -53,11 +53,11 @@ const VARIANTS: [(&str, Role, Class, f64, f64); 6] = [
 
 /// Three candidates, `bare` and the hidden baseline; 14 round pairs of 74.
 pub fn experiment() -> Comparison {
-    let mut experiment = made(&VARIANTS, 14, 0x5eed);
-    experiment.plan.looks = vec![8, 14, 24, 42, 74];
-    experiment.plan.look = 2;
-    experiment.plan.alpha = 0.0047;
-    experiment.effects = Effects::from_iter([
+    let mut comparison = made(&VARIANTS, 14, 0x5eed);
+    comparison.experiment.plan.looks = vec![8, 14, 24, 42, 74];
+    comparison.experiment.plan.look = 2;
+    comparison.experiment.plan.alpha = 0.0047;
+    comparison.effects = Effects::from_iter([
         effect(1, "wall", -0.585, [-0.599, -0.572], Some(Faster)),
         effect(1, "syncs", -0.9988, [-0.9988, -0.9988], Some(Less)),
         effect(1, "written", -0.351, [-0.37, -0.33], Some(Less)),
@@ -70,28 +70,28 @@ pub fn experiment() -> Comparison {
         effect(4, "wall", -0.003, [-0.008, 0.002], None),
         effect(5, "wall", 0.001, [-0.004, 0.007], None),
     ]);
-    effect_mut(&mut experiment, 3, "wall").pairs_needed = Some(31);
-    experiment.warnings = vec![Warning {
+    effect_mut(&mut comparison, 3, "wall").pairs_needed = Some(31);
+    comparison.warnings = vec![Warning {
         text: "the load of the machine went from 0.3 to 4.1".to_owned(),
         action: "repeat it when nothing else runs".to_owned(),
     }];
-    experiment
+    comparison
 }
 
 /// `sync=off` once more.
 pub fn confirmation() -> Comparison {
     let variants = [VARIANTS[0], VARIANTS[1], VARIANTS[5]];
-    let mut experiment = made(&variants, 8, 0x5eee);
-    experiment.plan.looks = vec![8];
-    experiment.plan.look = 1;
-    experiment.effects = Effects::from_iter([
+    let mut comparison = made(&variants, 8, 0x5eee);
+    comparison.experiment.plan.looks = vec![8];
+    comparison.experiment.plan.look = 1;
+    comparison.effects = Effects::from_iter([
         effect(1, "wall", -0.581, [-0.59, -0.57], Some(Faster)),
         effect(2, "wall", 0.0, [-0.005, 0.004], None),
     ]);
-    for effect in experiment.effects.iter_mut() {
+    for effect in comparison.effects.iter_mut() {
         effect.pairs = 8;
     }
-    experiment
+    comparison
 }
 
 /// One gate, with an answer for each candidate.

@@ -39,22 +39,24 @@ pub fn all(experiment: &Experiment) -> &[SeriesRecord] {
 }
 
 /// Every series; without runs that count there is nothing to tell.
-pub fn tables(experiment: &Comparison) -> Vec<Series> {
-    if experiment.runs.counted(0).next().is_none() {
+pub fn tables(comparison: &Comparison) -> Vec<Series> {
+    if comparison.experiment.runs.counted(0).next().is_none() {
         return Vec::new();
     }
-    let all = all(experiment).iter();
-    all.map(|series| table(experiment, series)).collect()
+    let all = all(&comparison.experiment).iter();
+    all.map(|series| table(comparison, series)).collect()
 }
 
-fn table(experiment: &Comparison, series: &SeriesRecord) -> Series {
+fn table(comparison: &Comparison, series: &SeriesRecord) -> Series {
     let names = series.metrics.iter();
-    let metrics: Vec<Metric> = names.filter_map(|name| experiment.metric(name)).collect();
+    let metrics: Vec<Metric> = names
+        .filter_map(|name| comparison.experiment.metric(name))
+        .collect();
     let line = |variant: usize| {
         let cells = metrics
             .iter()
-            .map(|metric| cell(experiment, variant, metric));
-        let name = experiment.variants[variant].name.clone();
+            .map(|metric| cell(comparison, variant, metric));
+        let name = comparison.experiment.variants[variant].name.clone();
         (name, cells.collect())
     };
     Series {
@@ -63,19 +65,19 @@ fn table(experiment: &Comparison, series: &SeriesRecord) -> Series {
             .iter()
             .map(|metric| metric.name.to_string())
             .collect(),
-        lines: variants(experiment).map(line).collect(),
+        lines: variants(&comparison.experiment).map(line).collect(),
     }
 }
 
-fn cell(experiment: &Comparison, variant: usize, metric: &Metric) -> Cell {
-    let median = median(experiment, variant, metric);
-    let effect = experiment
+fn cell(comparison: &Comparison, variant: usize, metric: &Metric) -> Cell {
+    let median = median(&comparison.experiment, variant, metric);
+    let effect = comparison
         .effects
         .get(variant, &metric.name)
         .filter(|_| variant > 0);
     Cell {
         value: median.map_or("unknown".to_owned(), |median| {
-            value(experiment, metric, median)
+            value(&comparison.experiment, metric, median)
         }),
         effect: effect.map_or(String::new(), |effect| {
             let change = format::percent(effect.change);
@@ -91,14 +93,14 @@ mod tests {
 
     #[test]
     fn a_series_is_told_of_every_variant_with_its_intervals() {
-        let mut experiment = sample::service();
-        assert!(tables(&experiment).is_empty());
-        experiment.recipe.as_mut().unwrap().series = vec![SeriesRecord {
+        let mut comparison = sample::service();
+        assert!(tables(&comparison).is_empty());
+        comparison.experiment.recipe.as_mut().unwrap().series = vec![SeriesRecord {
             title: "how | long".to_owned(),
             metrics: vec!["p99".to_owned(), "pss".to_owned(), "gone".to_owned()],
             at: Vec::new(),
         }];
-        let tables = tables(&experiment);
+        let tables = tables(&comparison);
         assert_eq!(tables[0].metrics, ["p99", "pss"]);
         let (name, cells) = &tables[0].lines[0];
         assert_eq!(
@@ -109,7 +111,7 @@ mod tests {
         let (_, cells) = &tables[0].lines[1];
         assert!(cells[0].effect.ends_with(" %]"), "{}", cells[0].effect);
 
-        let text = markdown(&experiment);
+        let text = markdown(&comparison);
         assert!(
             text.contains("| how \\| long | p99 | pss |\n|:--|--:|--:|\n"),
             "{text}"
@@ -119,17 +121,17 @@ mod tests {
             width,
             colour: false,
         };
-        let text = terminal(&experiment, &style(300));
+        let text = terminal(&comparison, &style(300));
         assert!(
             text.contains("how | long, p99: baseline 23.4 ms · "),
             "{text}"
         );
-        let text = terminal(&experiment, &style(60));
+        let text = terminal(&comparison, &style(60));
         let folded = "how | long, pss: baseline 44 MiB · sync@exe:cleanup=off 44\n  MiB +0.4 %";
         assert!(text.contains(folded), "{text}");
 
-        experiment.variants[1].disqualified = Some("exit code 1".to_owned());
-        let left = super::tables(&experiment);
+        comparison.experiment.variants[1].disqualified = Some("exit code 1".to_owned());
+        let left = super::tables(&comparison);
         assert_eq!(left[0].lines.len(), tables[0].lines.len() - 1);
     }
 }

@@ -12,23 +12,31 @@ use crate::title::title;
 
 /// The table, and what has to be known with it; every line ends with a newline.
 #[must_use]
-pub fn terminal(experiment: &Comparison, style: &Style) -> String {
-    let mut lines = fold(&title(experiment), style.width);
-    lines.extend(with(experiment).iter().flat_map(|note| note.lines(style)));
-    let is_exact = answers::is_exact(experiment);
+pub fn terminal(comparison: &Comparison, style: &Style) -> String {
+    let mut lines = fold(&title(&comparison.experiment), style.width);
+    lines.extend(
+        with(&comparison.experiment)
+            .iter()
+            .flat_map(|note| note.lines(style)),
+    );
+    let is_exact = answers::is_exact(&comparison.experiment);
     let mut names_class = false;
     if !is_exact {
-        let table = table(experiment, &rows(experiment)).terminal(style);
+        let table = table(&comparison.experiment, &rows(comparison)).terminal(style);
         lines.extend(table.lines);
         names_class = table.names_class;
     }
-    lines.extend(answers::terminal(experiment, style.width, style.colour));
-    let classes = classes(experiment).filter(|_| !names_class);
+    lines.extend(answers::terminal(
+        &comparison.experiment,
+        style.width,
+        style.colour,
+    ));
+    let classes = classes(comparison).filter(|_| !names_class);
     lines.extend(classes.iter().flat_map(|note| note.lines(style)));
-    for series in series::tables(experiment) {
+    for series in series::tables(comparison) {
         lines.extend(side_by_side(&series).flat_map(|line| fold(&line, style.width)));
     }
-    let notes = notes(experiment);
+    let notes = notes(comparison);
     lines.extend(notes.iter().flat_map(|note| note.lines(style)));
     lines.push(String::new());
     lines.join("\n")
@@ -98,14 +106,15 @@ mod tests {
 
     #[test]
     fn no_line_is_wider_than_the_terminal_and_none_loses_its_verdict() {
-        let mut experiment = sample::experiment();
-        experiment.variants[2].name = "sync@exe:cleanup=off+malloc=jemalloc:dirty".to_owned();
-        experiment.gates = sample::gates();
-        experiment.confirmation = Some(Box::new(sample::confirmation()));
+        let mut comparison = sample::experiment();
+        comparison.experiment.variants[2].name =
+            "sync@exe:cleanup=off+malloc=jemalloc:dirty".to_owned();
+        comparison.gates = sample::gates();
+        comparison.confirmation = Some(Box::new(sample::confirmation()));
         for width in 60..=220 {
-            for experiment in [&experiment, &sample::experiment()] {
+            for one in [&comparison, &sample::experiment()] {
                 let text = terminal(
-                    experiment,
+                    one,
                     &Style {
                         width,
                         colour: false,
@@ -115,7 +124,7 @@ mod tests {
                     assert!(line.chars().count() <= width, "{width}: {line}");
                     assert_eq!(line, line.trim_end());
                 }
-                for variant in &experiment.variants[1..4] {
+                for variant in &one.experiment.variants[1..4] {
                     assert!(text.contains(&variant.name), "{width}: {text}");
                 }
                 for words in [

@@ -1,7 +1,6 @@
 //! The runs of a comparison, as they were made.
 
 use std::collections::BTreeMap;
-use std::ops::{Deref, DerefMut};
 
 use refit_recipe::AnswerRecord;
 use refit_run::{Calls, MemorySample, Pressure, Run};
@@ -93,6 +92,34 @@ impl Samples {
         self.0.push(run);
     }
 
+    /// All of them.
+    #[must_use]
+    pub fn as_slice(&self) -> &[RunRecord] {
+        &self.0
+    }
+
+    /// The same, to be changed.
+    pub fn as_mut_slice(&mut self) -> &mut [RunRecord] {
+        &mut self.0
+    }
+
+    /// One after the other.
+    pub fn iter(&self) -> std::slice::Iter<'_, RunRecord> {
+        self.0.iter()
+    }
+
+    /// How many there are, with those that do not count.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether no run was made.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// The runs of one variant that count, in order: those of complete round
     /// pairs after the warm-up.
     pub fn counted(&self, variant: usize) -> impl Iterator<Item = &RunRecord> {
@@ -120,20 +147,6 @@ impl Samples {
         for run in &mut self.0 {
             run.warmup = false;
         }
-    }
-}
-
-impl Deref for Samples {
-    type Target = [RunRecord];
-
-    fn deref(&self) -> &[RunRecord] {
-        &self.0
-    }
-}
-
-impl DerefMut for Samples {
-    fn deref_mut(&mut self) -> &mut [RunRecord] {
-        &mut self.0
     }
 }
 

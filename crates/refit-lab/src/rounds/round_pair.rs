@@ -33,7 +33,7 @@ impl Rounds<'_> {
         self.runner.next_pair();
         let made = self.both_rounds(pair, &rounds, progress);
         self.experiment.interrupted |= interruptions() > 0;
-        let runs = &mut self.experiment.runs[first..];
+        let runs = &mut self.experiment.runs.as_mut_slice()[first..];
         // A disqualified variant costs the others nothing more.
         let variants = &self.experiment.variants;
         let costs =

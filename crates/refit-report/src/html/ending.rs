@@ -34,11 +34,11 @@ const PANELS: [[&str; 3]; 4] = [
 ];
 
 /// The bars, each panel on its own scale.
-pub fn section(main: &mut Markup, experiment: &Comparison) {
-    if !is_service(experiment) {
+pub fn section(main: &mut Markup, comparison: &Comparison) {
+    if !is_service(&comparison.experiment) {
         return;
     }
-    let rows = counting(experiment);
+    let rows = counting(comparison);
     super::section(main, "Memory at the end", |section| {
         let text = "Medians over the runs that count, at the end of the measured window; a thin line reaches from \
                     the smallest of them to the largest. Each panel has its own scale; in the proportional one \
@@ -51,7 +51,7 @@ pub fn section(main: &mut Markup, experiment: &Comparison) {
                         caption.text(title);
                         caption.leaf("span", &[("class", "small")], about);
                     });
-                    bars(figure, experiment, &rows, metric);
+                    bars(figure, &comparison.experiment, &rows, metric);
                 });
             }
         });

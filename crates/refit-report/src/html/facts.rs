@@ -12,8 +12,8 @@ use crate::markup::Markup;
 use crate::table::Column;
 
 /// The command, to be copied.
-pub fn repeat(main: &mut Markup, experiment: &Comparison) {
-    let about = match &experiment.recipe {
+pub fn repeat(main: &mut Markup, comparison: &Comparison) {
+    let about = match &comparison.experiment.recipe {
         Some(_) => {
             "The seed fixes the order of the runs, not their times: on another day or machine the numbers differ."
         }
@@ -22,31 +22,32 @@ pub fn repeat(main: &mut Markup, experiment: &Comparison) {
              checked (--prepare, --check, --fresh-copy …) is not stored in the result: add these options."
         }
     };
-    super::repeat(main, &compare(experiment), about);
+    super::repeat(main, &compare(comparison), about);
 }
 
 /// As it would be typed.
-fn compare(experiment: &Comparison) -> Vec<String> {
+fn compare(comparison: &Comparison) -> Vec<String> {
     let mut words: Vec<String> = ["refit", "compare"].map(str::to_owned).into();
     let mut option = |name: &str, value: String| words.extend([name.to_owned(), value]);
-    for with in &experiment.with {
+    for with in &comparison.experiment.with {
         option("--with", with.setting.to_string());
     }
-    let gates = experiment.gates.iter().map(|gate| gate.gate.to_string());
+    let gates = comparison.gates.iter().map(|gate| gate.gate.to_string());
     let gates: BTreeSet<String> = gates.collect();
     for gate in gates {
         option("--gate", gate);
     }
     option(
         "--delta",
-        format::magnitude(experiment.delta).replace(' ', ""),
+        format::magnitude(comparison.experiment.delta).replace(' ', ""),
     );
-    option("--budget", time(experiment.plan.budget_s));
-    option("--seed", format::seed(experiment.seed));
+    option("--budget", time(comparison.experiment.plan.budget_s));
+    option("--seed", format::seed(comparison.experiment.seed));
     option("--json", "result.json".to_owned());
     option("--html", "result.html".to_owned());
     let has = |role: Role| {
-        experiment
+        comparison
+            .experiment
             .variants
             .iter()
             .any(|variant| variant.role == role)
@@ -54,18 +55,18 @@ fn compare(experiment: &Comparison) -> Vec<String> {
     if has(Role::Bare) {
         words.push("--bare".to_owned());
     }
-    if experiment.confirmation.is_some() {
+    if comparison.confirmation.is_some() {
         words.push("--confirm".to_owned());
     }
-    if let Some(recipe) = &experiment.recipe {
+    if let Some(recipe) = &comparison.experiment.recipe {
         words.push(recipe.folder.as_ref().unwrap_or(&recipe.name).clone());
     }
-    let candidates = experiment.variants.iter();
+    let candidates = comparison.experiment.variants.iter();
     let candidates = candidates.filter(|variant| variant.role == Role::Candidate);
     words.extend(candidates.map(|variant| variant.name.clone()));
-    if experiment.recipe.is_none() {
+    if comparison.experiment.recipe.is_none() {
         words.push("--".to_owned());
-        words.extend(experiment.command.iter().cloned());
+        words.extend(comparison.experiment.command.iter().cloned());
     }
     words
 }
@@ -81,7 +82,7 @@ fn time(seconds: f64) -> String {
 }
 
 /// Runs that do not count, with their reasons.
-pub fn failures(main: &mut Markup, experiment: &Comparison) {
+pub fn failures(main: &mut Markup, experiment: &Experiment) {
     let mut reasons: BTreeMap<(&str, &str), usize> = BTreeMap::new();
     for run in experiment.runs.iter() {
         let variant = experiment.variants.get(run.variant);

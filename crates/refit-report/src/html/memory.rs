@@ -25,10 +25,10 @@ type Whose = (&'static str, fn(&MemorySample) -> u64);
 
 /// A chart for the whole service, or one for the main process and one for all
 /// others.
-pub fn section(main: &mut Markup, experiment: &Comparison) {
-    let courses: Vec<Course> = counting(experiment)
+pub fn section(main: &mut Markup, comparison: &Comparison) {
+    let courses: Vec<Course> = counting(comparison)
         .iter()
-        .filter_map(|row| Course::of(experiment, row.index))
+        .filter_map(|row| Course::of(&comparison.experiment, row.index))
         .collect();
     if courses.is_empty() {
         return;
@@ -44,17 +44,17 @@ pub fn section(main: &mut Markup, experiment: &Comparison) {
         false => &[("The process", |sample| sample.parent_pss_bytes)],
     };
     super::section(main, "Memory over operations", |section| {
-        section.leaf("p", &[], &about(experiment));
+        section.leaf("p", &[], &about(&comparison.experiment));
         if unreadable {
             let text =
                 "The memory of some processes could not be read: what is drawn is a lower bound.";
             section.element("p", &[], |p| p.leaf("strong", &[("class", "unsure")], text));
         }
         let has_course = |variant: usize| courses.iter().any(|course| course.variant == variant);
-        chart::legend(section, experiment, has_course);
+        chart::legend(section, &comparison.experiment, has_course);
         section.element("div", &[("class", "charts")], |charts_box| {
             for whose in charts {
-                draw(charts_box, experiment, &courses, *whose);
+                draw(charts_box, &comparison.experiment, &courses, *whose);
             }
         });
     });

@@ -11,13 +11,13 @@ use crate::row::{Row, counting, difference, is_unseen, median, value};
 use crate::table::{Column, Lines};
 
 /// The table, without metrics that no variant has.
-pub fn section(main: &mut Markup, experiment: &Comparison) {
-    let rows = counting(experiment);
-    let metrics = experiment.metrics();
+pub fn section(main: &mut Markup, comparison: &Comparison) {
+    let rows = counting(comparison);
+    let metrics = comparison.experiment.metrics();
     let known = |metric: &&Metric| {
         let medians = rows
             .iter()
-            .filter_map(|row| median(experiment, row.index, metric));
+            .filter_map(|row| median(&comparison.experiment, row.index, metric));
         medians.fold(0.0, f64::max) > 0.0
     };
     let shown: Vec<&Metric> = metrics.iter().filter(known).collect();
@@ -27,7 +27,7 @@ pub fn section(main: &mut Markup, experiment: &Comparison) {
     let about = |metric: &&Metric| vec![(metric.about.to_string(), "small")];
     let names = shown.iter().map(|metric| metric.name.to_string());
     let mut columns = vec![Column::words("metric", names).over(shown.iter().map(about).collect())];
-    columns.extend(rows.iter().map(|row| of_variant(experiment, row, &shown)));
+    columns.extend(rows.iter().map(|row| of_variant(comparison, row, &shown)));
     super::section(main, "Every metric", |section| {
         let text = "Medians over the runs that count, each with its change from the baseline and its \
                     verdict. Of the metrics beside the main one, a difference has a word only if it stands \
@@ -38,25 +38,25 @@ pub fn section(main: &mut Markup, experiment: &Comparison) {
     });
 }
 
-fn of_variant(experiment: &Comparison, row: &Row, metrics: &[&Metric]) -> Column {
+fn of_variant(comparison: &Comparison, row: &Row, metrics: &[&Metric]) -> Column {
     let cells = metrics.iter().map(|metric| {
-        let median = median(experiment, row.index, metric);
+        let median = median(&comparison.experiment, row.index, metric);
         median.map_or("unknown".to_owned(), |median| {
-            value(experiment, metric, median)
+            value(&comparison.experiment, metric, median)
         })
     });
-    let effects = metrics.iter().map(|metric| effect(experiment, row, metric));
+    let effects = metrics.iter().map(|metric| effect(comparison, row, metric));
     Column {
-        class: colour::class(experiment, row.index),
+        class: colour::class(&comparison.experiment, row.index),
         ..Column::numbers(&row.name, cells).over(effects.collect())
     }
 }
 
-fn effect(experiment: &Comparison, row: &Row, metric: &Metric) -> Lines {
-    let effect = experiment
+fn effect(comparison: &Comparison, row: &Row, metric: &Metric) -> Lines {
+    let effect = comparison
         .effects
         .get(row.index, &metric.name)
-        .filter(|_| row.index > 0 && !is_unseen(experiment, row.index, metric));
+        .filter(|_| row.index > 0 && !is_unseen(&comparison.experiment, row.index, metric));
     let Some(effect) = effect else {
         return Lines::new();
     };

@@ -16,16 +16,16 @@ const HEIGHT: f64 = 300.0;
 const MARGIN: f64 = 8.0;
 
 /// The chart under its heading.
-pub fn section(main: &mut Markup, experiment: &Comparison) {
+pub fn section(main: &mut Markup, comparison: &Comparison) {
     super::section(main, "Every run", |section| {
-        let Some(frame) = Frame::new(experiment, [MARGIN, HEIGHT - MARGIN], 0.0) else {
+        let Some(frame) = Frame::new(comparison, [MARGIN, HEIGHT - MARGIN], 0.0) else {
             section.leaf("p", &[], NO_BASELINE);
             return;
         };
-        section.leaf("p", &[], &about(experiment, &frame));
-        chart::legend(section, experiment, |_| true);
+        section.leaf("p", &[], &about(&comparison.experiment, &frame));
+        chart::legend(section, &comparison.experiment, |_| true);
         section.element("div", &[("class", "chart")], |chart| {
-            let strip = Strip::new(experiment, &frame, axis::ticks(&frame.scale));
+            let strip = Strip::new(&comparison.experiment, &frame, axis::ticks(&frame.scale));
             let labels = strip.ticks.iter();
             let labels = labels.map(|(change, y)| (*y, axis::label(*change)));
             chart::labels(chart, HEIGHT, labels);
@@ -34,7 +34,7 @@ pub fn section(main: &mut Markup, experiment: &Comparison) {
                 let name = "every run in order, as a ratio to the baseline's median";
                 let attributes = [("height", &*height), ("role", "img"), ("aria-label", name)];
                 field.element("svg", &attributes, |svg| {
-                    draw(svg, experiment, &frame.metric, &strip)
+                    draw(svg, &comparison.experiment, &frame.metric, &strip)
                 });
                 field.element("p", &[("class", "axis")], |axis| {
                     for end in &strip.ends {
@@ -100,7 +100,7 @@ fn dot(svg: &mut Markup, experiment: &Experiment, metric: &Metric, mark: &Mark) 
     );
     let (x, y) = (part(mark.place[0]), number(mark.place[1]));
     let name = experiment.variants.get(mark.variant);
-    let value = metric.of(&experiment.runs[mark.run]);
+    let value = metric.of(&experiment.runs.as_slice()[mark.run]);
     let title = format!(
         "run {}: {} {}",
         mark.run + 1,

@@ -23,17 +23,17 @@ fn median(experiment: &Experiment, variant: usize, executable: &str, of: fn(&Cal
 }
 
 /// One block of rows for each executable that syncs under any variant.
-pub fn section(main: &mut Markup, experiment: &Comparison) {
+pub fn section(main: &mut Markup, comparison: &Comparison) {
     let unseen = |row: &Row| {
-        let metric = experiment.metric("syncs");
-        metric.is_some_and(|metric| is_unseen(experiment, row.index, &metric))
+        let metric = comparison.experiment.metric("syncs");
+        metric.is_some_and(|metric| is_unseen(&comparison.experiment, row.index, &metric))
     };
-    let mut rows = counting(experiment);
+    let mut rows = counting(comparison);
     rows.retain(|row| !unseen(row));
     let mut kinds: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     let runs = rows
         .iter()
-        .flat_map(|row| experiment.runs.counted(row.index));
+        .flat_map(|row| comparison.experiment.runs.counted(row.index));
     for (executable, calls) in runs.flat_map(calls) {
         for (kind, _) in syncs(calls) {
             kinds.entry(executable).or_default().insert(kind);
@@ -44,9 +44,11 @@ pub fn section(main: &mut Markup, experiment: &Comparison) {
     }
     let mut blocks: Vec<(&str, BTreeSet<&str>)> = kinds.into_iter().collect();
     let waited = |executable: &str| {
-        let waits = rows
-            .iter()
-            .map(|row| median(experiment, row.index, executable, |calls| calls.waited_ns));
+        let waits = rows.iter().map(|row| {
+            median(&comparison.experiment, row.index, executable, |calls| {
+                calls.waited_ns
+            })
+        });
         waits.fold(0.0, f64::max)
     };
     blocks.sort_by(|(a, _), (b, _)| waited(b).total_cmp(&waited(a)));
@@ -68,7 +70,8 @@ pub fn section(main: &mut Markup, experiment: &Comparison) {
         vec![(kinds.join(", "), "small")]
     });
     let number = |title: &str, of: fn(&Calls) -> u64, shown: fn(f64) -> String| {
-        let medians = lines().map(|((name, _), (_, row))| median(experiment, row.index, name, of));
+        let medians = lines()
+            .map(|((name, _), (_, row))| median(&comparison.experiment, row.index, name, of));
         Column::numbers(title, medians.map(shown))
     };
     let columns = [
@@ -87,7 +90,7 @@ pub fn section(main: &mut Markup, experiment: &Comparison) {
         number("waited", |calls| calls.waited_ns, format::duration),
     ];
     let colours: Vec<String> = lines()
-        .map(|(_, (_, row))| colour::class(experiment, row.index))
+        .map(|(_, (_, row))| colour::class(&comparison.experiment, row.index))
         .collect();
     super::section(main, "Waiting for the disk", |section| {
         let text = "Calls that ask for durability, by executable: medians over the runs that count. \

@@ -25,9 +25,9 @@ fn write(name: &str, page: &str) {
 
 #[test]
 fn a_service_has_all_of_its_parts() {
-    let mut experiment = sample::service();
-    experiment.warnings = sample::experiment().warnings;
-    let page = html(&experiment);
+    let mut comparison = sample::service();
+    comparison.warnings = sample::experiment().warnings;
+    let page = html(&comparison);
     write("service.html", &page);
     for text in [
         "Does Postfix get faster",
@@ -49,18 +49,20 @@ fn a_service_has_all_of_its_parts() {
         assert_eq!(with_class(document, "memory").len(), 2 * 4);
         assert_eq!(with_class(document, "bar-all").len(), 4 * 4);
         assert_eq!(with_class(document, "warning").len(), 1);
-        let counted: usize = (0..5).map(|i| experiment.runs.counted(i).count()).sum();
+        let counted: usize = (0..5)
+            .map(|i| comparison.experiment.runs.counted(i).count())
+            .sum();
         assert_eq!(with_class(document, "run").len(), counted);
     });
 }
 
 #[test]
 fn a_command_has_no_memory_over_operations() {
-    let mut experiment = sample::experiment();
-    experiment.confirmation = Some(Box::new(sample::confirmation()));
-    experiment.gates = sample::gates();
-    experiment.runs[20].failure = Some("exit code 1".to_owned());
-    let page = html(&experiment);
+    let mut comparison = sample::experiment();
+    comparison.confirmation = Some(Box::new(sample::confirmation()));
+    comparison.gates = sample::gates();
+    comparison.experiment.runs.as_mut_slice()[20].failure = Some("exit code 1".to_owned());
+    let page = html(&comparison);
     write("command.html", &page);
     parsed(&page, |document| {
         assert_eq!(with_class(document, "memory").len(), 0);
@@ -91,37 +93,42 @@ fn it_needs_nothing_from_elsewhere() {
 
 /// Puts `text` wherever a record has words.
 fn hostile(text: &str) -> refit_lab::Comparison {
-    let mut experiment = sample::service();
+    let mut comparison = sample::service();
     let own = || text.to_owned();
-    let why = experiment.variants.iter().map(|_| (own(), own())).collect();
-    let recipe = experiment.recipe.as_mut().unwrap();
+    let why = comparison
+        .experiment
+        .variants
+        .iter()
+        .map(|_| (own(), own()))
+        .collect();
+    let recipe = comparison.experiment.recipe.as_mut().unwrap();
     (recipe.name, recipe.question, recipe.unit) = (own(), own(), own());
     recipe.folder = Some(own());
     recipe.metrics[0].about = own();
     recipe.metrics[0].name = own();
     recipe.why = why;
-    experiment.command = vec![own()];
-    experiment.refit = own();
-    for variant in &mut experiment.variants[1..] {
+    comparison.experiment.command = vec![own()];
+    comparison.experiment.refit = own();
+    for variant in &mut comparison.experiment.variants[1..] {
         variant.name = own();
     }
-    experiment.variants[3].disqualified = Some(own());
-    experiment.unavailable[0].settings = own();
-    experiment.unavailable[0].reason = own();
-    experiment.with = vec![sample::setting(
+    comparison.experiment.variants[3].disqualified = Some(own());
+    comparison.experiment.unavailable[0].settings = own();
+    comparison.experiment.unavailable[0].reason = own();
+    comparison.experiment.with = vec![sample::setting(
         &format!("env.WORD={}", text.replace('\0', "")),
         Class::ChangesBehaviour,
     )];
-    experiment.gates = sample::gates();
-    experiment.gates[0].gate = format!("{}<+2%", text.replace(['<', '>'], ""))
+    comparison.gates = sample::gates();
+    comparison.gates[0].gate = format!("{}<+2%", text.replace(['<', '>'], ""))
         .parse()
         .unwrap();
     let warning = refit_lab::Warning {
         text: own(),
         action: own(),
     };
-    experiment.warnings = vec![warning];
-    let environment = &mut experiment.environment;
+    comparison.warnings = vec![warning];
+    let environment = &mut comparison.experiment.environment;
     for facts in [
         &mut environment.fixed,
         &mut environment.before,
@@ -129,7 +136,7 @@ fn hostile(text: &str) -> refit_lab::Comparison {
     ] {
         facts.insert(own(), own());
     }
-    for run in experiment.runs.iter_mut() {
+    for run in comparison.experiment.runs.as_mut_slice().iter_mut() {
         let load = run.load.as_mut().unwrap();
         load.outcome = own();
         load.values.insert(own(), 3.0);
@@ -144,9 +151,9 @@ fn hostile(text: &str) -> refit_lab::Comparison {
             .unwrap();
         service.calls = [(own(), [(own(), *calls)].into())].into();
     }
-    experiment.runs[12].failure = Some(own());
-    experiment.confirmation = Some(Box::new(experiment.clone()));
-    experiment
+    comparison.experiment.runs.as_mut_slice()[12].failure = Some(own());
+    comparison.confirmation = Some(Box::new(comparison.clone()));
+    comparison
 }
 
 #[test]

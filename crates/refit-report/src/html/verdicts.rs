@@ -29,21 +29,24 @@ const CLASSES: [[&str; 2]; 7] = [
 ];
 
 /// One row for each variant; on a phone each is a block.
-pub fn table(section: &mut Markup, experiment: &Comparison) {
-    let rows = with_noise(experiment);
+pub fn table(section: &mut Markup, comparison: &Comparison) {
+    let rows = with_noise(comparison);
     let effects = rows.iter().filter_map(|row| row.effect);
     let bars = Bars {
-        scale: Scale::around(effects.flat_map(changes), experiment.delta),
-        delta: experiment.delta,
+        scale: Scale::around(effects.flat_map(changes), comparison.experiment.delta),
+        delta: comparison.experiment.delta,
     };
-    let mut table = columns_of(experiment, &rows);
+    let mut table = columns_of(&comparison.experiment, &rows);
     // The class stands below the name.
     table.extras.pop();
-    table.name.below = rows.iter().map(|row| about(experiment, row)).collect();
+    table.name.below = rows
+        .iter()
+        .map(|row| about(&comparison.experiment, row))
+        .collect();
     let columns = table.columns();
     let columns: Vec<(&Column, [&str; 2])> = columns.into_iter().zip(CLASSES).collect();
     section.element("table", &[("class", "verdicts")], |table| {
-        table.leaf("caption", &[], &caption(experiment));
+        table.leaf("caption", &[], &caption(&comparison.experiment));
         table.element("thead", &[], |head| {
             head.element("tr", &[], |tr| {
                 for (column, [class, _]) in &columns {
@@ -62,7 +65,10 @@ pub fn table(section: &mut Markup, experiment: &Comparison) {
                     Role::Hidden => "noise ",
                     _ => "",
                 };
-                let class = format!("{noise}{}", colour::class(experiment, row.index));
+                let class = format!(
+                    "{noise}{}",
+                    colour::class(&comparison.experiment, row.index)
+                );
                 body.element("tr", &[("class", &class)], |tr| {
                     for (column, classes) in &columns {
                         cell(tr, column, &classes.concat(), i, |td, text| {

@@ -10,38 +10,41 @@ use crate::paint::Tone;
 use crate::row::keeps_service;
 
 /// `14 round pairs, seed 0x5eed; noise floor today 0.7 % …; look 2 of 5`.
-pub fn summary(experiment: &Comparison) -> String {
-    if is_exact(experiment) {
-        let runs = match experiment.plan.pairs {
+pub fn summary(comparison: &Comparison) -> String {
+    if is_exact(&comparison.experiment) {
+        let runs = match comparison.experiment.plan.pairs {
             0 => "not every variant was run twice",
             _ => "each variant was run twice, in mirrored order, and gave the same answers",
         };
-        return format!("{runs}; seed {}", format::seed(experiment.seed));
+        return format!("{runs}; seed {}", format::seed(comparison.experiment.seed));
     }
-    let plan = &experiment.plan;
+    let plan = &comparison.experiment.plan;
     let mut parts = vec![format!(
         "{}, seed {}",
         format::plural(plan.pairs, "round pair"),
-        format::seed(experiment.seed)
+        format::seed(comparison.experiment.seed)
     )];
-    if keeps_service(experiment) {
+    if keeps_service(&comparison.experiment) {
         parts.push(
             "one start of the service served all runs: the replicate is the round, not the start"
                 .to_owned(),
         );
     }
-    if experiment
+    if comparison
+        .experiment
         .variants
         .iter()
         .any(|variant| variant.role == Role::Hidden)
     {
-        parts.push(match experiment.effects.noise_floor(experiment) {
-            Some(floor) => format!(
-                "noise floor today {} (a hidden second baseline)",
-                format::magnitude(floor)
-            ),
-            None => "noise floor unknown (too few round pairs)".to_owned(),
-        });
+        parts.push(
+            match comparison.effects.noise_floor(&comparison.experiment) {
+                Some(floor) => format!(
+                    "noise floor today {} (a hidden second baseline)",
+                    format::magnitude(floor)
+                ),
+                None => "noise floor unknown (too few round pairs)".to_owned(),
+            },
+        );
     }
     match (plan.look, plan.looks.len()) {
         (_, 0) => {}
@@ -94,9 +97,9 @@ pub fn left_out(experiment: &Experiment) -> Option<Note> {
 }
 
 /// What the position within a round does to a run.
-pub fn slot_effect(experiment: &Comparison) -> Option<Note> {
-    let of = |effect: &&EffectRecord| effect.metric == experiment.main;
-    let mut certain: Vec<f64> = experiment
+pub fn slot_effect(comparison: &Comparison) -> Option<Note> {
+    let of = |effect: &&EffectRecord| effect.metric == comparison.experiment.main;
+    let mut certain: Vec<f64> = comparison
         .effects
         .iter()
         .filter(of)
@@ -117,11 +120,12 @@ pub fn slot_effect(experiment: &Comparison) -> Option<Note> {
 }
 
 /// Each gate with its answers.
-pub fn gates(experiment: &Comparison) -> Vec<Note> {
+pub fn gates(comparison: &Comparison) -> Vec<Note> {
     let mut notes: Vec<Note> = Vec::new();
-    for record in &experiment.gates {
+    for record in &comparison.gates {
         let label = format!("gate {}:", record.gate);
-        let name = experiment
+        let name = comparison
+            .experiment
             .variants
             .get(record.variant)
             .map_or("?", |variant| &variant.name);
@@ -158,45 +162,45 @@ mod tests {
 
     #[test]
     fn failed_runs_are_counted_aloud() {
-        let mut experiment = sample::experiment();
-        let last = experiment.runs.len() - 1;
-        experiment.runs[last].failure = Some("exit code 1".to_owned());
+        let mut comparison = sample::experiment();
+        let last = comparison.experiment.runs.len() - 1;
+        comparison.experiment.runs.as_mut_slice()[last].failure = Some("exit code 1".to_owned());
         has(
-            &experiment,
+            &comparison,
             "left out: 1 run, since another run of the same round pair failed (--csv gives the reason)",
         );
     }
 
     #[test]
     fn gates_and_a_slot_effect_have_a_line_each() {
-        let mut experiment = sample::experiment();
-        experiment.gates = sample::gates();
+        let mut comparison = sample::experiment();
+        comparison.gates = sample::gates();
         for variant in [1, 2] {
-            sample::effect_mut(&mut experiment, variant, "wall").slot_effect =
+            sample::effect_mut(&mut comparison, variant, "wall").slot_effect =
                 Some(0.004 * variant as f64);
         }
         has(
-            &experiment,
+            &comparison,
             "gate wall<+2%: sync=off passed; malloc=jemalloc passed; thp=never undecided",
         );
         has(
-            &experiment,
+            &comparison,
             "slot effect: +0.4 % to +0.8 % for running later in a round; mirrored rounds cancel it",
         );
-        let gates = gates(&experiment);
+        let gates = gates(&comparison);
         assert_eq!(gates[0].tone, Tone::Unsure);
     }
 
     #[test]
     fn what_is_not_known_yet_is_said() {
-        let mut experiment = sample::experiment();
-        for effect in experiment.effects.iter_mut() {
+        let mut comparison = sample::experiment();
+        for effect in comparison.effects.iter_mut() {
             effect.interval = None;
         }
-        experiment.plan.look = 0;
-        experiment.plan.pairs = 3;
+        comparison.experiment.plan.look = 0;
+        comparison.experiment.plan.pairs = 3;
         assert_eq!(
-            summary(&experiment),
+            summary(&comparison),
             "3 round pairs, seed 0x5eed; noise floor unknown (too few round pairs); before the first look"
         );
     }

@@ -63,18 +63,18 @@ fn changed(experiment: &Experiment, row: &Row, effect: &EffectRecord) -> String 
 }
 
 /// What else changed, in one line: `less: syncs −100 %; more: max-rss +12 %`.
-pub fn secondary(experiment: &Comparison, row: &Row) -> Option<Note> {
+pub fn secondary(comparison: &Comparison, row: &Row) -> Option<Note> {
     row.effect?;
-    let metrics = secondary_metrics(experiment);
+    let metrics = secondary_metrics(&comparison.experiment);
     let with = |verdict: Verdict| {
         let effects = metrics
             .iter()
-            .filter_map(|name| experiment.effects.get(row.index, name));
+            .filter_map(|name| comparison.effects.get(row.index, name));
         // What is only one of many metrics that chance moved is left out.
         let shown =
             effects.filter(|effect| effect.verdict == Some(verdict) && effect.is_difference());
         let texts: Vec<String> = shown
-            .map(|effect| changed(experiment, row, effect))
+            .map(|effect| changed(&comparison.experiment, row, effect))
             .collect();
         (!texts.is_empty()).then(|| format!("{verdict}: {}", texts.join(", ")))
     };
@@ -138,20 +138,24 @@ pub fn inconclusive(experiment: &Experiment, row: &Row) -> Option<Note> {
 }
 
 /// What was measured of each variant, where there are too few round pairs for an interval.
-pub fn ranges(experiment: &Comparison) -> Option<Note> {
-    let metric = experiment.main_metric();
-    let rows = rows(experiment);
+pub fn ranges(comparison: &Comparison) -> Option<Note> {
+    let metric = comparison.experiment.main_metric();
+    let rows = rows(comparison);
     // Without a single round pair there is not even an effect.
     let unbounded = |row: &Row| match row.effect {
         Some(effect) => effect.interval.is_none(),
         None => row.variant.is_candidate(),
     };
     // Exact answers are compared, and not measured.
-    if answers::is_exact(experiment) || !rows.iter().any(unbounded) || experiment.runs.is_empty() {
+    if answers::is_exact(&comparison.experiment)
+        || !rows.iter().any(unbounded)
+        || comparison.experiment.runs.is_empty()
+    {
         return None;
     }
     let of = |row: &Row| {
-        let values = experiment
+        let values = comparison
+            .experiment
             .runs
             .counted(row.index)
             .filter_map(|run| metric.of(run));
@@ -159,7 +163,7 @@ pub fn ranges(experiment: &Comparison) -> Option<Note> {
             (low.min(value), high.max(value))
         });
         (low <= high).then(|| {
-            let [low, high] = [low, high].map(|end| value(experiment, &metric, end));
+            let [low, high] = [low, high].map(|end| value(&comparison.experiment, &metric, end));
             format!("{} {low} to {high}", row.name)
         })
     };
@@ -167,10 +171,10 @@ pub fn ranges(experiment: &Comparison) -> Option<Note> {
     if all.is_empty() {
         return None;
     }
-    let few = match experiment.plan.pairs {
+    let few = match comparison.experiment.plan.pairs {
         0 => format!(
             "a verdict needs {FEWEST_PAIRS} round pairs, and none was completed: --budget {}",
-            format::option_time(time_for(experiment, FEWEST_PAIRS))
+            format::option_time(time_for(&comparison.experiment, FEWEST_PAIRS))
         ),
         made => format!(
             "an interval needs more than {}",
@@ -261,7 +265,7 @@ pub fn confirmed(again: &Comparison) -> Vec<Note> {
             let source = format!(
                 "{}, seed {}",
                 format::plural(effect.pairs, "new round pair"),
-                format::seed(again.seed)
+                format::seed(again.experiment.seed)
             );
             let advice = if effect.gain {
                 "report this number: the one above was picked for being the best"
@@ -286,58 +290,58 @@ mod tests {
 
     #[test]
     fn what_was_not_there_before_is_a_count_and_no_percentage() {
-        let mut experiment = sample::experiment();
-        for run in experiment.runs.iter_mut() {
+        let mut comparison = sample::experiment();
+        for run in comparison.experiment.runs.as_mut_slice().iter_mut() {
             let syncs = if run.variant == 1 { 1405 } else { 0 };
             for calls in run.run.totals.values_mut() {
                 calls.real = syncs;
             }
         }
-        let effect = sample::effect_mut(&mut experiment, 1, "syncs");
+        let effect = sample::effect_mut(&mut comparison, 1, "syncs");
         (effect.change, effect.verdict) = (1405.13, Some(Verdict::More));
         has(
-            &experiment,
+            &comparison,
             "sync=off  less: written −35 %; more: syncs 0 → 1,405, max-rss +12 %",
         );
     }
 
     #[test]
     fn a_side_metric_that_does_not_stand_among_all_is_left_out() {
-        let mut experiment = sample::experiment();
-        sample::effect_mut(&mut experiment, 1, "max-rss").stands = Some(false);
-        has(&experiment, "sync=off  less: syncs −100 %, written −35 %");
-        sample::effect_mut(&mut experiment, 1, "max-rss").stands = Some(true);
+        let mut comparison = sample::experiment();
+        sample::effect_mut(&mut comparison, 1, "max-rss").stands = Some(false);
+        has(&comparison, "sync=off  less: syncs −100 %, written −35 %");
+        sample::effect_mut(&mut comparison, 1, "max-rss").stands = Some(true);
         has(
-            &experiment,
+            &comparison,
             "sync=off  less: syncs −100 %, written −35 %; more: max-rss +12 %",
         );
     }
 
     #[test]
     fn the_remedy_fits_what_ended_it() {
-        let mut experiment = sample::experiment();
+        let mut comparison = sample::experiment();
         has(
-            &experiment,
+            &comparison,
             "inconclusive: thp=never: about 31 round pairs (2 min) would probably settle it: --budget 3m",
         );
-        experiment.plan.budget_s = 600.0;
+        comparison.experiment.plan.budget_s = 600.0;
         has(
-            &experiment,
+            &comparison,
             "inconclusive: thp=never: about 31 round pairs (2 min) would probably settle it: --rounds 62",
         );
-        experiment.interrupted = true;
+        comparison.experiment.interrupted = true;
         has(
-            &experiment,
+            &comparison,
             "inconclusive: thp=never: about 31 round pairs (2 min) would probably settle it: let it run to its end",
         );
         has(
-            &experiment,
+            &comparison,
             "interrupted: 14 of up to 74 round pairs were completed",
         );
-        let effect = sample::effect_mut(&mut experiment, 3, "wall");
+        let effect = sample::effect_mut(&mut comparison, 3, "wall");
         effect.pairs_needed = Some(9000);
         has(
-            &experiment,
+            &comparison,
             "inconclusive: thp=never: it would take about 9,000 round pairs (10 h); \
              try a quieter machine, a longer command, or a larger --delta",
         );
@@ -345,14 +349,15 @@ mod tests {
 
     #[test]
     fn a_variant_that_is_out_is_named_with_its_reason_only() {
-        let mut experiment = sample::experiment();
-        experiment.variants[1].disqualified = Some("exit code 1 (disk\nfull)".to_owned());
+        let mut comparison = sample::experiment();
+        comparison.experiment.variants[1].disqualified =
+            Some("exit code 1 (disk\nfull)".to_owned());
         has(
-            &experiment,
+            &comparison,
             "disqualified: sync=off: exit code 1 (disk\\nfull)",
         );
         assert!(
-            !texts(&experiment)
+            !texts(&comparison)
                 .iter()
                 .any(|line| line.starts_with("sync=off"))
         );
@@ -360,18 +365,18 @@ mod tests {
 
     #[test]
     fn the_number_to_report_is_the_confirmed_one() {
-        let mut experiment = sample::experiment();
-        experiment.confirmation = Some(Box::new(sample::confirmation()));
+        let mut comparison = sample::experiment();
+        comparison.confirmation = Some(Box::new(sample::confirmation()));
         has(
-            &experiment,
+            &comparison,
             "confirmation: sync=off −58.1 % [−59.0 %, −57.0 %] 2.4× faster (8 new round pairs, seed 0x5eee); \
              report this number: the one above was picked for being the best",
         );
-        let again = experiment.confirmation.as_deref_mut().unwrap();
+        let again = comparison.confirmation.as_deref_mut().unwrap();
         let effect = sample::effect_mut(again, 1, "wall");
         (effect.gain, effect.verdict) = (false, Some(Verdict::Inconclusive));
         has(
-            &experiment,
+            &comparison,
             "confirmation: sync=off −58.1 % [−59.0 %, −57.0 %] inconclusive (8 new round pairs, seed 0x5eee); \
              the gain above is not confirmed",
         );

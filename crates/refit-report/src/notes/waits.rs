@@ -101,8 +101,8 @@ mod tests {
 
     #[test]
     fn it_names_who_waits_and_where() {
-        let mut experiment = sample::experiment();
-        for run in experiment.runs.iter_mut() {
+        let mut comparison = sample::experiment();
+        for run in comparison.experiment.runs.as_mut_slice().iter_mut() {
             let directory = |path: &str, waited_ns| DirectoryReport {
                 path: path.to_owned(),
                 count: 1,
@@ -121,7 +121,7 @@ mod tests {
             }];
         }
         assert_eq!(
-            waiting(&experiment).map(|note| note.text),
+            waiting(&comparison.experiment).map(|note| note.text),
             Some("import 244 ms (fsync 812), 82 % of it in …/data/db/".to_owned())
         );
     }

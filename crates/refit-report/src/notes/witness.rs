@@ -104,17 +104,18 @@ mod tests {
 
     #[test]
     fn the_baseline_is_said_beside_what_was_suppressed() {
-        let mut experiment = sample::experiment();
-        assert!(witness(&experiment).is_none());
-        experiment.variants[0].witness = seen(&[("/a", false, 1_812)]);
-        experiment.variants[1].witness = seen(&[]);
+        let mut comparison = sample::experiment();
+        assert!(witness(&comparison.experiment).is_none());
+        comparison.experiment.variants[0].witness = seen(&[("/a", false, 1_812)]);
+        comparison.experiment.variants[1].witness = seen(&[]);
         assert_eq!(
-            text(&experiment),
+            text(&comparison.experiment),
             "at the baseline 1,812 durable calls reached ext4; with sync=off 0"
         );
-        experiment.variants[1].witness = seen(&[("/b/fio", true, 99), ("/b/fio", false, 1)]);
+        comparison.experiment.variants[1].witness =
+            seen(&[("/b/fio", true, 99), ("/b/fio", false, 1)]);
         assert_eq!(
-            text(&experiment),
+            text(&comparison.experiment),
             "at the baseline 1,812 durable calls reached ext4; \
              with sync=off 100 (fio (io_uring worker); fio)"
         );
@@ -122,10 +123,10 @@ mod tests {
 
     #[test]
     fn one_reason_is_said_once() {
-        let mut experiment = sample::experiment();
-        for variant in &mut experiment.variants {
+        let mut comparison = sample::experiment();
+        for variant in &mut comparison.experiment.variants {
             variant.witness = Some(Testimony::Unavailable("only root".to_owned()));
         }
-        assert_eq!(text(&experiment), "not available: only root");
+        assert_eq!(text(&comparison.experiment), "not available: only root");
     }
 }

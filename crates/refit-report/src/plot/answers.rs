@@ -15,19 +15,19 @@ const COLUMNS: [f64; 3] = [MARGIN + 18.0, 400.0, 700.0];
 const ROOM: [usize; 3] = [56, 48, 38];
 
 /// One sheet, as high as it has to be.
-pub fn svg(experiment: &Comparison) -> String {
-    let lines = lines(experiment);
+pub fn svg(comparison: &Comparison) -> String {
+    let lines = lines(&comparison.experiment);
     let mut groups = lines.chunk_by(|a, b| a.question == b.question).peekable();
     let height = (LINE - 3.0) * lines.len() as f64 + (LINE + 3.0) * groups.clone().count() as f64;
-    let note = note(experiment);
+    let note = note(&comparison.experiment);
     let mut svg = Svg::new(WIDTH, 150.0 + height);
     let mut y = 32.0;
     let mut line = |x: f64, y: f64, font: Font, text: &str, room: usize| {
         let text = format::shortened(text, room);
         svg.text([x, y], Anchor::Start, font, &text);
     };
-    line(MARGIN, y, HEAD, &subject(experiment), 84);
-    if let Some(text) = question(experiment) {
+    line(MARGIN, y, HEAD, &subject(&comparison.experiment), 84);
+    if let Some(text) = question(&comparison.experiment) {
         y += LINE + 4.0;
         line(MARGIN, y, SMALL, &text, 150);
     }
@@ -67,10 +67,10 @@ pub fn svg(experiment: &Comparison) -> String {
     y += LINE;
     let origin = format!(
         "{}; refit {}, {} UTC",
-        summary(experiment),
-        experiment.refit,
-        format::date(experiment.started_unix)
+        summary(comparison),
+        comparison.experiment.refit,
+        format::date(comparison.experiment.started_unix)
     );
     line(MARGIN, y, SMALL, &origin, 150);
-    svg.finish(&format!("refit compare: {}", title(experiment)))
+    svg.finish(&format!("refit compare: {}", title(&comparison.experiment)))
 }

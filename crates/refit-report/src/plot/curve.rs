@@ -30,14 +30,14 @@ pub fn drawn(experiment: &Experiment) -> impl Iterator<Item = &SeriesRecord> {
 }
 
 /// Draws a series with its upper edge at `top`.
-pub fn draw(svg: &mut Svg, experiment: &Comparison, series: &SeriesRecord, top: f64) {
+pub fn draw(svg: &mut Svg, comparison: &Comparison, series: &SeriesRecord, top: f64) {
     let title = format!(
         "{} (both scales logarithmic; a bar is the interval of one ratio to the baseline, not of all at once)",
         series.title
     );
     svg.text([LEFT, top + 16.0], Anchor::Start, SMALL, &title);
-    let curves: Vec<(usize, Vec<Point>)> = series::variants(experiment)
-        .map(|variant| (variant, points(experiment, series, variant)))
+    let curves: Vec<(usize, Vec<Point>)> = series::variants(&comparison.experiment)
+        .map(|variant| (variant, points(comparison, series, variant)))
         .collect();
     let all = || curves.iter().flat_map(|(_, points)| points);
     let values = all().flat_map(|point| {
@@ -68,11 +68,11 @@ pub fn draw(svg: &mut Svg, experiment: &Comparison, series: &SeriesRecord, top: 
     let unit = series
         .metrics
         .first()
-        .and_then(|name| experiment.metric(name));
+        .and_then(|name| comparison.experiment.metric(name));
     for tick in powers(low, high) {
         svg.line([LEFT, y(tick)], [WIDTH - MARGIN, y(tick)], "#e4e4e4", &[]);
         if let Some(metric) = &unit {
-            let label = value(experiment, metric, tick);
+            let label = value(&comparison.experiment, metric, tick);
             svg.text([LEFT - 8.0, y(tick) + 4.0], Anchor::End, TEXT, &label);
         }
     }
@@ -91,7 +91,7 @@ pub fn draw(svg: &mut Svg, experiment: &Comparison, series: &SeriesRecord, top: 
         );
     }
     for (variant, points) in &curves {
-        let stroke = colour(experiment, *variant);
+        let stroke = colour(&comparison.experiment, *variant);
         for two in points.windows(2) {
             let ends = [
                 [x(two[0].at), y(two[0].value)],
@@ -123,25 +123,31 @@ pub fn draw(svg: &mut Svg, experiment: &Comparison, series: &SeriesRecord, top: 
     }
 }
 
-fn points(experiment: &Comparison, series: &SeriesRecord, variant: usize) -> Vec<Point> {
+fn points(comparison: &Comparison, series: &SeriesRecord, variant: usize) -> Vec<Point> {
     let places = series.metrics.iter().zip(&series.at);
-    let known =
-        places.filter_map(|(name, at)| point(experiment, &experiment.metric(name)?, variant, *at));
+    let known = places.filter_map(|(name, at)| {
+        point(
+            comparison,
+            &comparison.experiment.metric(name)?,
+            variant,
+            *at,
+        )
+    });
     known.collect()
 }
 
 /// None of what is not more than nothing: it has no place on a logarithmic scale.
-fn point(experiment: &Comparison, metric: &Metric, variant: usize, at: f64) -> Option<Point> {
+fn point(comparison: &Comparison, metric: &Metric, variant: usize, at: f64) -> Option<Point> {
     let is_place = |value: &f64| value.is_finite() && *value > 0.0;
-    let base = median(experiment, 0, metric).filter(is_place)?;
-    let effect = experiment
+    let base = median(&comparison.experiment, 0, metric).filter(is_place)?;
+    let effect = comparison
         .effects
         .get(variant, &metric.name)
         .filter(|_| variant > 0);
     let ends = effect.and_then(|effect| effect.interval);
     Some(Point {
         at: Some(at).filter(is_place)?,
-        value: median(experiment, variant, metric).filter(is_place)?,
+        value: median(&comparison.experiment, variant, metric).filter(is_place)?,
         ends: ends
             .map(|ends| ends.map(|change| base * (1.0 + change)))
             .filter(|ends| ends.iter().all(is_place)),
@@ -171,7 +177,7 @@ mod tests {
 
     #[test]
     fn every_variant_has_a_curve_and_the_sheet_has_room_for_it() {
-        let mut experiment = sample::service();
+        let mut comparison = sample::service();
         let height = |text: &str| {
             let document = Document::parse(text).unwrap();
             document
@@ -181,13 +187,13 @@ mod tests {
                 .parse::<f64>()
                 .unwrap()
         };
-        let plain = height(&svg(&experiment));
-        experiment.recipe.as_mut().unwrap().series = vec![SeriesRecord {
+        let plain = height(&svg(&comparison));
+        comparison.experiment.recipe.as_mut().unwrap().series = vec![SeriesRecord {
             title: "by size".to_owned(),
             metrics: vec!["p99".to_owned(), "rate".to_owned()],
             at: vec![10.0, 4000.0],
         }];
-        let text = svg(&experiment);
+        let text = svg(&comparison);
         let document = Document::parse(&text).unwrap();
         assert_eq!(height(&text), plain + HEIGHT);
         let with_class = |class: &str| {
@@ -196,7 +202,7 @@ mod tests {
                 .filter(|node| node.attribute("class") == Some(class))
                 .count()
         };
-        let shown = series::variants(&experiment).count();
+        let shown = series::variants(&comparison.experiment).count();
         assert!(shown > 1);
         assert_eq!(
             (with_class("curve"), with_class("point")),

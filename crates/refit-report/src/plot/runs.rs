@@ -21,13 +21,13 @@ const PANEL: f64 = 330.0;
 const GAP: f64 = 16.0;
 
 /// Effects that have an interval to draw.
-fn shown(experiment: &Comparison) -> Vec<(&EffectRecord, [f64; 2])> {
+fn shown(comparison: &Comparison) -> Vec<(&EffectRecord, [f64; 2])> {
     let takes_part = |effect: &&EffectRecord| {
-        let variant = experiment.variants.get(effect.variant);
-        effect.metric == experiment.main
+        let variant = comparison.experiment.variants.get(effect.variant);
+        effect.metric == comparison.experiment.main
             && variant.is_some_and(|variant| variant.disqualified.is_none())
     };
-    let effects = experiment.effects.iter().filter(takes_part);
+    let effects = comparison.effects.iter().filter(takes_part);
     let is_a_change = |change: f64| change > -1.0 && change.is_finite();
     effects
         .filter_map(|effect| Some((effect, effect.interval?)))
@@ -40,8 +40,8 @@ fn slot(intervals: usize) -> f64 {
 }
 
 /// What the intervals take at the right.
-pub fn panel_width(experiment: &Comparison) -> f64 {
-    match shown(experiment).len() {
+pub fn panel_width(comparison: &Comparison) -> f64 {
+    match shown(comparison).len() {
         0 => 0.0,
         n => GAP + slot(n) * n as f64,
     }
@@ -91,8 +91,8 @@ pub fn draw(svg: &mut Svg, experiment: &Experiment, frame: &Frame, strip: &Strip
 }
 
 /// Each interval as a band with its estimate, right of the runs and on their scale.
-pub fn intervals(svg: &mut Svg, experiment: &Comparison, frame: &Frame) {
-    let shown = shown(experiment);
+pub fn intervals(svg: &mut Svg, comparison: &Comparison, frame: &Frame) {
+    let shown = shown(comparison);
     if shown.is_empty() {
         return;
     }
@@ -109,7 +109,7 @@ pub fn intervals(svg: &mut Svg, experiment: &Comparison, frame: &Frame) {
     svg.text([left, frame.top - 12.0], Anchor::Start, SMALL, &title);
     for (i, (effect, [low, high])) in shown.iter().enumerate() {
         let x = left + slot * (i as f64 + 0.5);
-        let fill = colour(experiment, effect.variant);
+        let fill = colour(&comparison.experiment, effect.variant);
         let (upper, lower) = (frame.y(high.ln_1p()), frame.y(low.ln_1p()));
         let half = slot * 0.22;
         let look = [("class", "interval"), ("opacity", "0.3")];
@@ -124,7 +124,7 @@ pub fn intervals(svg: &mut Svg, experiment: &Comparison, frame: &Frame) {
         }
         svg.dot([x, frame.y(effect.change.ln_1p())], 4.5, &[("fill", fill)]);
         if slot >= LABELLED {
-            let is_hidden = experiment.variants[effect.variant].role == Role::Hidden;
+            let is_hidden = comparison.experiment.variants[effect.variant].role == Role::Hidden;
             let label = if is_hidden {
                 "noise".to_owned()
             } else {

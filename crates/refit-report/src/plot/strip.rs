@@ -79,7 +79,7 @@ impl Strip {
                 Some([(i as f64 + 0.5) / total, y])
             })
             .collect();
-        let joined = joined(runs).into_iter();
+        let joined = joined(runs.as_slice()).into_iter();
         let pairs = joined.filter_map(|(first, second, variant)| {
             Some((variant, [places[first]?, places[second]?]))
         });
@@ -95,7 +95,7 @@ impl Strip {
         });
         let margin = experiment.delta.abs().ln_1p();
         let ticks = ticks.into_iter();
-        let first = match runs.first() {
+        let first = match runs.as_slice().first() {
             Some(run) if run.warmup => "warm-up",
             _ => "first run",
         };

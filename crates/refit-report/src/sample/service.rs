@@ -35,16 +35,16 @@ const VARIANTS: [(&str, Role, Class, f64, f64); 5] = [
 
 /// Three candidates of a mail server, 10 round pairs.
 pub fn service() -> Comparison {
-    let mut experiment = made(&VARIANTS, 10, 0x5e1f);
-    experiment.command = vec!["postfix-cleanup".to_owned()];
-    experiment.main = "rate".to_owned();
-    experiment.with.clear();
-    experiment.recipe = Some(recipe());
-    experiment.unavailable = vec![UnavailableRecord {
+    let mut comparison = made(&VARIANTS, 10, 0x5e1f);
+    comparison.experiment.command = vec!["postfix-cleanup".to_owned()];
+    comparison.experiment.main = "rate".to_owned();
+    comparison.experiment.with.clear();
+    comparison.experiment.recipe = Some(recipe());
+    comparison.experiment.unavailable = vec![UnavailableRecord {
         settings: "malloc=tcmalloc".to_owned(),
         reason: "libtcmalloc is not installed".to_owned(),
     }];
-    experiment.effects = Effects::from_iter([
+    comparison.effects = Effects::from_iter([
         effect(1, "rate", 1.459, [1.38, 1.53], Some(Faster)),
         effect(1, "p99", -0.61, [-0.66, -0.55], Some(Faster)),
         effect(1, "syncs", -0.9997, [-0.9997, -0.9997], Some(Less)),
@@ -55,20 +55,20 @@ pub fn service() -> Comparison {
         effect(3, "pss", 0.21, [0.2, 0.22], Some(More)),
         effect(4, "rate", -0.002, [-0.02, 0.016], None),
     ]);
-    for effect in experiment.effects.iter_mut() {
+    for effect in comparison.effects.iter_mut() {
         effect.gain = match effect.metric.as_str() {
             "rate" => effect.verdict == Some(Faster),
             _ => effect.gain,
         };
         effect.pairs = 10;
     }
-    for run in experiment.runs.iter_mut() {
+    for run in comparison.experiment.runs.as_mut_slice().iter_mut() {
         let rate = run.run.metrics.wall_ns as f64 / 1e6;
         let name = VARIANTS[run.variant].0;
         run.load = Some(load(name, rate, run.pair));
         run.run.metrics = refit_run::Metrics::default();
     }
-    experiment
+    comparison
 }
 
 fn recipe() -> RecipeRecord {

@@ -50,7 +50,7 @@ fn run(args: &CompareArgs) -> Result<u8> {
     let printed = print::result(&terminal(&comparison, &print::style()));
     output.write(&comparison)?;
     printed?;
-    match &comparison.failed {
+    match &comparison.experiment.failed {
         Some(failed) => bail!("{failed}"),
         None => Ok(code(&comparison, args.strict)),
     }
@@ -64,8 +64,12 @@ fn interrupted(signal: i32) -> u8 {
 /// The answer of the whole comparison.
 fn code(comparison: &Comparison, strict: bool) -> u8 {
     let is_candidate = |role: Role| role == Role::Candidate;
-    let were_any = comparison.variants.iter().any(|v| is_candidate(v.role));
-    if were_any && comparison.candidates().next().is_none() {
+    let were_any = comparison
+        .experiment
+        .variants
+        .iter()
+        .any(|v| is_candidate(v.role));
+    if were_any && comparison.experiment.candidates().next().is_none() {
         return TROUBLE;
     }
     let answers = |answer: GateAnswer| comparison.gates.iter().any(|gate| gate.answer == answer);
@@ -73,20 +77,20 @@ fn code(comparison: &Comparison, strict: bool) -> u8 {
         return FAILED;
     }
     // Nothing is open where everything is exact, and was answered twice.
-    if comparison.is_exact() {
+    if comparison.experiment.is_exact() {
         return match interrupting_signal() {
-            Some(signal) if comparison.plan.pairs == 0 => interrupted(signal),
+            Some(signal) if comparison.experiment.plan.pairs == 0 => interrupted(signal),
             _ => 0,
         };
     }
     let open = match comparison.gates.is_empty() {
-        true if !were_any => comparison.interrupted,
+        true if !were_any => comparison.experiment.interrupted,
         true => is_open(comparison),
         false => answers(GateAnswer::Undecided),
     };
     // A confirmation that was cut short confirms nothing.
     let again = comparison.confirmation.as_deref();
-    let cut_short = again.is_some_and(|again| again.interrupted && is_open(again));
+    let cut_short = again.is_some_and(|again| again.experiment.interrupted && is_open(again));
     match interrupting_signal() {
         Some(_) if open && !comparison.gates.is_empty() => UNDECIDED,
         Some(signal) if open || cut_short => interrupted(signal),
@@ -97,8 +101,8 @@ fn code(comparison: &Comparison, strict: bool) -> u8 {
 
 /// Whether a candidate has no verdict on the main metric.
 fn is_open(comparison: &Comparison) -> bool {
-    comparison.candidates().any(|(index, _)| {
-        let effect = comparison.effects.get(index, &comparison.main);
+    comparison.experiment.candidates().any(|(index, _)| {
+        let effect = comparison.effects.get(index, &comparison.experiment.main);
         let verdict = effect.and_then(|effect| effect.verdict);
         !verdict.is_some_and(Verdict::is_settled)
     })

@@ -74,6 +74,6 @@ fn log(dir: &PathBuf) -> Result<()> {
             dir.display()
         );
     }
-    all.sort_by_key(|(_, experiment)| experiment.started_unix);
+    all.sort_by_key(|(_, experiment)| experiment.experiment.started_unix);
     print::result(&history(&all))
 }

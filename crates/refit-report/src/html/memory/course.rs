@@ -59,8 +59,8 @@ mod tests {
 
     #[test]
     fn operations_are_evenly_spread_and_the_end_is_their_end() {
-        let mut experiment = sample::service();
-        for run in experiment.runs.iter_mut() {
+        let mut comparison = sample::service();
+        for run in comparison.experiment.runs.as_mut_slice().iter_mut() {
             let load = run.load.as_mut().unwrap();
             (load.operations, load.window_ns) = (1000, 4_000_000_000);
             let service = load.service.as_mut().unwrap();
@@ -69,7 +69,7 @@ mod tests {
                 sample.at_ms = at_ms;
             }
         }
-        let course = Course::of(&experiment, 1).unwrap();
+        let course = Course::of(&comparison.experiment, 1).unwrap();
         let at: Vec<f64> = course.median().iter().map(|(at, _)| *at).collect();
         assert_eq!(at, [0.0, 250.0, 1000.0, 1000.0]);
         assert_eq!(course.all().count(), 20 * 4);
@@ -84,11 +84,11 @@ mod tests {
 
     #[test]
     fn without_samples_there_is_no_course() {
-        let mut experiment = sample::service();
-        for run in experiment.runs.iter_mut() {
+        let mut comparison = sample::service();
+        for run in comparison.experiment.runs.as_mut_slice().iter_mut() {
             let service = run.load.as_mut().unwrap().service.as_mut().unwrap();
             service.memory.clear();
         }
-        assert!(Course::of(&experiment, 1).is_none());
+        assert!(Course::of(&comparison.experiment, 1).is_none());
     }
 }
