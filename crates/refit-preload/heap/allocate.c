@@ -105,65 +105,98 @@ static inline size_t counts(struct refit_block block)
 						    : block.usable;
 }
 
+/* Of functions that call none of the others: see replaced(). */
+#define NO_TURN UINT64_MAX
+
 /* A block was noted at an address that is given out again. musl's calloc, for one,
  * calls malloc: then that was a part of this allocation, during which `turn` has
  * changed. Else it was freed by a function that we do not see. */
 static __attribute__((noinline)) void replaced(struct refit_block before,
 					       uint64_t turn)
 {
-	if (turn != refit_heap_turn()) {
-		refit_heap_retract(before.requested, counts(before));
+	if (turn != NO_TURN && turn != refit_heap_turn()) {
+		refit_heap_change_anywhere(before.requested, counts(before),
+					   REFIT_HEAP_RETRACTED);
 	} else {
-		refit_heap_uncount(before.requested, counts(before));
+		refit_heap_change_anywhere(before.requested, counts(before),
+					   REFIT_HEAP_TAKEN);
 		REFIT_HEAP_NOTE(vanished);
 	}
 }
 
-static inline void *note_since(void *block, size_t requested, uint64_t turn)
+/* Of a block that the short form cannot tell, or at whose address one was noted. */
+static __attribute__((noinline)) void *
+note_otherwise(void *block, struct refit_block sizes, uint64_t turn)
 {
-	if (UNLIKELY(!block || state_now() != REFIT_HEAP_COUNTING)) {
-		return block;
-	}
-	struct refit_block sizes = {requested, usable_of(block, requested)};
 	int kept;
 	struct refit_block before = refit_shadow_put(block, sizes, &kept);
-	if (UNLIKELY(!kept)) {
+	if (!kept) {
 		REFIT_HEAP_NOTE(untracked);
 		return block;
 	}
-	if (UNLIKELY(before.usable)) {
+	if (before.usable) {
 		replaced(before, turn);
 	}
-	refit_heap_count(requested, counts(sizes));
+	refit_heap_change_anywhere(sizes.requested, counts(sizes),
+				   REFIT_HEAP_GIVEN);
 	return block;
 }
 
-/* Of functions that call none of the others. */
+/* While counting. */
+static inline __attribute__((always_inline)) void *
+note_counting(void *block, size_t requested, uint64_t turn)
+{
+	if (UNLIKELY(!block)) {
+		return block;
+	}
+	struct refit_block sizes = {requested, usable_of(block, requested)};
+	if (UNLIKELY(!refit_shadow_put_short(block, sizes))) {
+		return note_otherwise(block, sizes, turn);
+	}
+	refit_heap_change(requested, counts(sizes), REFIT_HEAP_GIVEN);
+	return block;
+}
+
+static __attribute__((noinline)) void *
+note_since(void *block, size_t requested, uint64_t turn)
+{
+	return state_now() == REFIT_HEAP_COUNTING
+		       ? note_counting(block, requested, turn)
+		       : block;
+}
+
 static inline void *note(void *block, size_t requested)
 {
-	return note_since(block, requested, refit_heap_turn());
+	return note_since(block, requested, NO_TURN);
 }
 
 /* Before the block is given back: afterwards it may be another thread's. */
-static inline void forget(void *block)
+static void forget(void *block)
 {
-	if (UNLIKELY(state_now() != REFIT_HEAP_COUNTING)) {
+	if (state_now() != REFIT_HEAP_COUNTING) {
 		return;
 	}
 	struct refit_block sizes = refit_shadow_take(block);
-	if (LIKELY(sizes.usable)) {
-		refit_heap_uncount(sizes.requested, counts(sizes));
+	if (sizes.usable) {
+		refit_heap_change_anywhere(sizes.requested, counts(sizes),
+					   REFIT_HEAP_TAKEN);
 	} else {
 		REFIT_HEAP_NOTE(unknown_frees);
 	}
 }
 
+static __attribute__((noinline)) void *malloc_otherwise(size_t size)
+{
+	return is_ready() ? note(refit_beneath.malloc(size), size)
+			  : refit_early_allocate(size);
+}
+
 EXPORT void *malloc(size_t size)
 {
-	if (!is_ready()) {
-		return refit_early_allocate(size);
+	if (UNLIKELY(state_now() != REFIT_HEAP_COUNTING)) {
+		return malloc_otherwise(size);
 	}
-	return note(refit_beneath.malloc(size), size);
+	return note_counting(refit_beneath.malloc(size), size, NO_TURN);
 }
 
 EXPORT void *calloc(size_t number, size_t size)
@@ -180,13 +213,26 @@ EXPORT void *calloc(size_t number, size_t size)
 			  turn);
 }
 
+static __attribute__((noinline)) void free_otherwise(void *block)
+{
+	if (block && !refit_is_early(block) && is_ready()) {
+		forget(block);
+		refit_beneath.free(block);
+	}
+}
+
 EXPORT void free(void *block)
 {
-	if (UNLIKELY(!block || refit_is_early(block) || !is_ready())) {
-		return;
+	if (LIKELY(state_now() == REFIT_HEAP_COUNTING)) {
+		struct refit_block sizes = refit_shadow_take_short(block);
+		if (LIKELY(sizes.usable)) {
+			refit_heap_change(sizes.requested, counts(sizes),
+					  REFIT_HEAP_TAKEN);
+			refit_beneath.free(block);
+			return;
+		}
 	}
-	forget(block);
-	refit_beneath.free(block);
+	free_otherwise(block);
 }
 
 static void *from_early(void *block, size_t size)
@@ -221,7 +267,8 @@ EXPORT void *realloc(void *block, size_t size)
 		return NULL;
 	}
 	if (LIKELY(before.usable)) {
-		refit_heap_uncount(before.requested, counts(before));
+		refit_heap_change(before.requested, counts(before),
+				  REFIT_HEAP_TAKEN);
 	} else {
 		REFIT_HEAP_NOTE(unknown_frees);
 	}

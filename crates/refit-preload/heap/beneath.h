@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "prim.h"
+
 #define REFIT_BENEATH(X)                                                       \
 	X(void *, malloc, (size_t))                                            \
 	X(void *, calloc, (size_t, size_t))                                    \
@@ -40,7 +42,7 @@ enum refit_tells_usable {
 };
 
 /* NULL before they were looked up, and where nobody defines such a function. */
-extern struct refit_beneath refit_beneath;
+extern HIDDEN struct refit_beneath refit_beneath;
 
 void refit_find_beneath(void);
 

@@ -13,10 +13,7 @@ static struct refit_heap_mark mark_at_start;
 
 struct refit_heap_counters refit_heap = {.mark = &mark_at_start};
 
-/* Static thread-local storage: a preloaded library always gets it, without a
- * call of __tls_get_addr, which could allocate. */
-static __thread struct refit_heap_slot *mine
-	__attribute__((tls_model("initial-exec")));
+REFIT_INITIAL_EXEC __thread struct refit_heap_slot *refit_heap_mine;
 
 /* Whether a slot belongs to a thread. Private, as the counters are. */
 static uint8_t taken[REFIT_HEAP_SLOTS] = {1};
@@ -29,7 +26,7 @@ static inline ptrdiff_t distance_to_file(void)
 {
 	ptrdiff_t distance = refit_heap.mark->distance;
 	return LIKELY(distance != 0) ? distance
-				     : refit_heap_find_distance(mine, taken);
+				     : refit_heap_find_distance(refit_heap_mine, taken);
 }
 
 /* ---- slots -------------------------------------------------------------- */
@@ -37,7 +34,7 @@ static inline ptrdiff_t distance_to_file(void)
 static struct refit_heap_slot *take_slot(ptrdiff_t distance)
 {
 	struct refit_heap_block *own = refit_heap.own;
-	mine = &own->slots[0];
+	refit_heap_mine = &own->slots[0];
 	for (uint64_t i = 1; i < REFIT_HEAP_SLOTS; i++) {
 		uint8_t free = 0;
 		if (!__atomic_compare_exchange_n(&taken[i], &free, 1, 0,
@@ -60,26 +57,19 @@ static struct refit_heap_slot *take_slot(ptrdiff_t distance)
 		if (distance && used < i + 1) {
 			*refit_elsewhere(&own->process.slots_used, distance) = i + 1;
 		}
-		mine = &own->slots[i];
+		refit_heap_mine = &own->slots[i];
 		if (set_specific) {
 			/* Of the first 32 keys none needs memory. */
-			set_specific(key, mine);
+			set_specific(key, refit_heap_mine);
 		}
 		break;
 	}
-	return mine;
+	return refit_heap_mine;
 }
 
 /* ---- counting ----------------------------------------------------------- */
 
-static int64_t magnitude(uint64_t n)
-{
-	return (int64_t)n < 0 ? -(int64_t)n : (int64_t)n;
-}
-
-/* Adds what one thread has pending to the size of the process. */
-static void __attribute__((noinline)) settle(struct refit_heap_slot *slot,
-					     ptrdiff_t distance)
+void __attribute__((noinline)) refit_heap_settle(struct refit_heap_slot *slot)
 {
 	struct refit_heap_process *process = &refit_heap.own->process;
 	uint64_t pending[3] = {
@@ -91,10 +81,11 @@ static void __attribute__((noinline)) settle(struct refit_heap_slot *slot,
 				    __ATOMIC_RELAXED),
 	};
 	struct refit_heap_size now = {
-		refit_add_shared(&process->live.requested, pending[0], distance),
-		refit_add_shared(&process->live.usable, pending[1], distance),
-		refit_add_shared(&process->live.blocks, pending[2], distance),
+		refit_add_shared(&process->live.requested, pending[0], 0),
+		refit_add_shared(&process->live.usable, pending[1], 0),
+		refit_add_shared(&process->live.blocks, pending[2], 0),
 	};
+	ptrdiff_t distance = refit_heap.mark->distance;
 	if ((int64_t)now.usable > (int64_t)refit_load(&process->peak.usable)) {
 		refit_copy_words(&process->peak, &now, sizeof now);
 		refit_copy_words(refit_elsewhere(&process->peak, distance), &now,
@@ -102,80 +93,49 @@ static void __attribute__((noinline)) settle(struct refit_heap_slot *slot,
 	}
 }
 
-static inline unsigned class_of(size_t size)
+static void add(const struct refit_heap_slot *slot, uint64_t *field, uint64_t n,
+		ptrdiff_t distance)
 {
-	if (LIKELY(size <= REFIT_HEAP_FINE_BYTES)) {
-		return (unsigned)((size - (size != 0)) >> 3);
+	if (slot->is_shared || !distance) {
+		refit_add_shared(field, n, distance);
+	} else {
+		refit_add_own(field, n, distance);
 	}
-	uint64_t last = size - 1;
-	unsigned power = 63u - (unsigned)__builtin_clzll(last);
-	unsigned class = REFIT_HEAP_FINE_CLASSES + (power - 9) * 4 +
-			 ((unsigned)(last >> (power - 2)) & 3);
-	return class < REFIT_HEAP_CLASSES ? class : REFIT_HEAP_CLASSES - 1;
 }
 
-enum change { GIVEN, TAKEN, RETRACTED };
-
-static inline __attribute__((always_inline)) void
-change(size_t requested, size_t usable, enum change change)
+void __attribute__((noinline))
+refit_heap_change_anywhere(size_t requested, size_t usable,
+			   enum refit_heap_change change)
 {
 	ptrdiff_t distance = distance_to_file();
-	struct refit_heap_slot *slot = mine;
-	if (UNLIKELY(!slot)) {
+	struct refit_heap_slot *slot = refit_heap_mine;
+	if (!slot) {
 		slot = take_slot(distance);
 	}
-	uint64_t sign = change == GIVEN ? 1 : (uint64_t)-1;
-	struct refit_heap_class *class = &slot->classes[class_of(requested)];
-	uint64_t *number = change == TAKEN ? &class->frees : &class->allocations;
-	uint64_t more = change == RETRACTED ? (uint64_t)-1 : 1;
-	if (UNLIKELY(slot->is_shared)) {
-		refit_add_shared(number, more, distance);
-		refit_add_shared(&class->requested, requested * sign, distance);
-		refit_add_shared(&class->usable, usable * sign, distance);
-		if (change != TAKEN) {
-			refit_add_shared(&slot->allocated, requested * sign,
-				   distance);
-		}
-		refit_add_shared(&slot->pending_requested, requested * sign, 0);
-		refit_add_shared(&slot->pending_blocks, sign, 0);
-		refit_add_shared(&slot->pending_usable, usable * sign, 0);
+	uint64_t sign = change == REFIT_HEAP_GIVEN ? 1 : (uint64_t)-1;
+	struct refit_heap_class *class =
+		&slot->classes[refit_heap_class_of(requested)];
+	if (change == REFIT_HEAP_TAKEN) {
+		add(slot, &class->frees, 1, distance);
 	} else {
-		refit_add_own(number, more, distance);
-		refit_add_own(&class->requested, requested * sign, distance);
-		refit_add_own(&class->usable, usable * sign, distance);
-		if (change != TAKEN) {
-			refit_add_own(&slot->allocated, requested * sign, distance);
-		}
-		slot->pending_requested += requested * sign;
-		slot->pending_blocks += sign;
-		slot->pending_usable += usable * sign;
+		add(slot, &class->allocations, sign, distance);
+		add(slot, &slot->allocated, requested * sign, distance);
 	}
-	if (UNLIKELY(magnitude(refit_load(&slot->pending_usable)) >=
-		     REFIT_HEAP_LAG)) {
-		settle(slot, distance);
+	add(slot, &class->requested, requested * sign, distance);
+	add(slot, &class->usable, usable * sign, distance);
+	add(slot, &slot->pending_requested, requested * sign, 0);
+	add(slot, &slot->pending_blocks, sign, 0);
+	add(slot, &slot->pending_usable, usable * sign, 0);
+	if (refit_heap_is_unsettled(refit_load(&slot->pending_usable))) {
+		refit_heap_settle(slot);
 	}
-}
-
-void refit_heap_count(size_t requested, size_t usable)
-{
-	change(requested, usable, GIVEN);
-}
-
-void refit_heap_uncount(size_t requested, size_t usable)
-{
-	change(requested, usable, TAKEN);
-}
-
-void refit_heap_retract(size_t requested, size_t usable)
-{
-	change(requested, usable, RETRACTED);
 }
 
 uint64_t refit_heap_turn(void)
 {
 	/* Requests of no bytes are in the first class. */
-	return mine ? refit_load(&mine->allocated) +
-			      refit_load(&mine->classes[0].allocations)
+	return refit_heap_mine ? refit_load(&refit_heap_mine->allocated) +
+			      refit_load(&refit_heap_mine->classes[0].allocations)
 		    : 0;
 }
 
@@ -204,12 +164,18 @@ void refit_heap_add_region(const void *at, size_t size)
 
 /* ---- start and end ------------------------------------------------------ */
 
+/* A load that follows a store to an address with the same last 12 bits is held up
+ * as if it might be that of the load: so a counter and its copy in the file do not
+ * have them in common. */
+#define OFF_THE_FILE ((size_t)2112)
+
 int refit_heap_map_counters(void)
 {
-	refit_heap.own = refit_own_memory(sizeof *refit_heap.own);
-	if (!refit_heap.own) {
+	char *memory = refit_own_memory(sizeof *refit_heap.own + OFF_THE_FILE);
+	if (!memory) {
 		return 0;
 	}
+	refit_heap.own = (struct refit_heap_block *)(memory + OFF_THE_FILE);
 	refit_heap.own->slots[0].is_shared = 1;
 	refit_heap.own->process.slots_used = 2;
 	refit_own_memory_is_ready();
@@ -232,7 +198,7 @@ void refit_heap_publish(struct refit_heap_file *file,
 static void end_of_thread(void *slot)
 {
 	struct refit_heap_block *own = refit_heap.own;
-	mine = NULL;
+	refit_heap_mine = NULL;
 	uint64_t index = (uint64_t)((struct refit_heap_slot *)slot - own->slots);
 	__atomic_store_n(&taken[index], 0, __ATOMIC_RELEASE);
 }

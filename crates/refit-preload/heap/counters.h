@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "field.h"
 #include "heap_page.h"
 #include "prim.h"
 
@@ -39,7 +40,7 @@ struct refit_heap_counters {
 	struct refit_heap_mark *mark;
 };
 
-extern struct refit_heap_counters refit_heap;
+extern HIDDEN struct refit_heap_counters refit_heap;
 
 /* Maps the private counters; 0 when that fails. */
 int refit_heap_map_counters(void);
@@ -51,12 +52,74 @@ void refit_heap_publish(struct refit_heap_file *file,
 /* Frees a thread's slot when it ends. Called in the constructor. */
 void refit_heap_watch_threads(void);
 
-/* A block of so many bytes was given out, or taken back. */
-void refit_heap_count(size_t requested, size_t usable);
-void refit_heap_uncount(size_t requested, size_t usable);
+/* This thread's counters; NULL: it has none yet. Static thread-local storage: a
+ * preloaded library always gets it, without a call of __tls_get_addr, which could
+ * allocate. */
+#define REFIT_INITIAL_EXEC __attribute__((tls_model("initial-exec")))
+extern HIDDEN REFIT_INITIAL_EXEC __thread struct refit_heap_slot
+	*refit_heap_mine;
 
-/* An allocation that was counted was a part of another one. */
-void refit_heap_retract(size_t requested, size_t usable);
+enum refit_heap_change {
+	REFIT_HEAP_GIVEN,
+	REFIT_HEAP_TAKEN,
+	/* An allocation that was counted was a part of another one. */
+	REFIT_HEAP_RETRACTED,
+};
+
+/* Where this thread or process has no counters of its own yet. */
+void refit_heap_change_anywhere(size_t requested, size_t usable,
+				enum refit_heap_change change);
+
+/* Adds what this thread has pending to the size of the process. */
+void refit_heap_settle(struct refit_heap_slot *slot);
+
+static inline unsigned refit_heap_class_of(size_t size)
+{
+	if (LIKELY(size <= REFIT_HEAP_FINE_BYTES)) {
+		return (unsigned)((size - (size != 0)) >> 3);
+	}
+	uint64_t last = size - 1;
+	unsigned power = 63u - (unsigned)__builtin_clzll(last);
+	unsigned class = REFIT_HEAP_FINE_CLASSES + (power - 9) * 4 +
+			 ((unsigned)(last >> (power - 2)) & 3);
+	return class < REFIT_HEAP_CLASSES ? class : REFIT_HEAP_CLASSES - 1;
+}
+
+/* Whether so much is pending that the size of the process is to be told. */
+static inline int refit_heap_is_unsettled(uint64_t pending)
+{
+	return pending + (REFIT_HEAP_LAG - 1) > 2 * (REFIT_HEAP_LAG - 1);
+}
+
+/* A block of so many bytes was given out, or taken back. */
+static inline __attribute__((always_inline)) void
+refit_heap_change(size_t requested, size_t usable, enum refit_heap_change change)
+{
+	ptrdiff_t distance = refit_heap.mark->distance;
+	struct refit_heap_slot *slot = refit_heap_mine;
+	if (UNLIKELY(!distance || !slot || slot->is_shared)) {
+		refit_heap_change_anywhere(requested, usable, change);
+		return;
+	}
+	struct refit_heap_class *class =
+		&slot->classes[refit_heap_class_of(requested)];
+	uint64_t sign = change == REFIT_HEAP_GIVEN ? 1 : (uint64_t)-1;
+	if (change == REFIT_HEAP_TAKEN) {
+		refit_add_own(&class->frees, 1, distance);
+	} else {
+		refit_add_own(&class->allocations, sign, distance);
+		refit_add_own(&slot->allocated, requested * sign, distance);
+	}
+	refit_add_own(&class->requested, requested * sign, distance);
+	refit_add_own(&class->usable, usable * sign, distance);
+	refit_add_private(&slot->pending_requested, requested * sign);
+	refit_add_private(&slot->pending_blocks, sign);
+	uint64_t pending =
+		refit_add_private(&slot->pending_usable, usable * sign);
+	if (UNLIKELY(refit_heap_is_unsettled(pending))) {
+		refit_heap_settle(slot);
+	}
+}
 
 /* Changes with each allocation that this thread counts. */
 uint64_t refit_heap_turn(void);

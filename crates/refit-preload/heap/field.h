@@ -29,11 +29,18 @@ static inline uint64_t refit_add_shared(uint64_t *field, uint64_t n, ptrdiff_t d
 	return sum;
 }
 
-/* Fields that one thread writes. */
-static inline void refit_add_own(uint64_t *field, uint64_t n, ptrdiff_t distance)
+/* Fields that one thread writes, and that are in private memory only. */
+static inline uint64_t refit_add_private(uint64_t *field, uint64_t n)
 {
 	uint64_t sum = refit_load(field) + n;
 	__atomic_store_n(field, sum, __ATOMIC_RELAXED);
+	return sum;
+}
+
+/* Fields that one thread writes. */
+static inline void refit_add_own(uint64_t *field, uint64_t n, ptrdiff_t distance)
+{
+	uint64_t sum = refit_add_private(field, n);
 	__atomic_store_n(refit_elsewhere(field, distance), sum, __ATOMIC_RELAXED);
 }
 

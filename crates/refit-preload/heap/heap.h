@@ -4,6 +4,8 @@
 
 #include <stddef.h>
 
+#include "prim.h"
+
 enum refit_heap_state {
 	REFIT_HEAP_NEW,     /* nothing was called yet */
 	REFIT_HEAP_FINDING, /* the allocator beneath is being looked up, or it
@@ -12,7 +14,7 @@ enum refit_heap_state {
 	REFIT_HEAP_COUNTING,
 };
 
-extern int refit_heap_state;
+extern HIDDEN int refit_heap_state;
 
 /* Leaves the state REFIT_HEAP_NEW. */
 void refit_heap_begin(void);

@@ -68,7 +68,8 @@ struct refit_heap_process {
 	uint64_t unknown_frees; /* of blocks that were never counted */
 	uint64_t untracked; /* blocks that could not be counted */
 	uint64_t vanished; /* whose address was given out again */
-	struct refit_heap_size live; /* exact to REFIT_HEAP_LAG for each thread */
+	/* Private memory only; exact to REFIT_HEAP_LAG for each thread. */
+	struct refit_heap_size live;
 	struct refit_heap_size peak; /* of the usable bytes, the same */
 	struct refit_heap_region regions[REFIT_HEAP_REGIONS];
 };

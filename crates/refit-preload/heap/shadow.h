@@ -1,14 +1,105 @@
 /* What was requested, and what is usable, of each live block, without a header:
- * one byte beside each 8 bytes of heap, in a table of three levels. */
+ * one byte beside each 8 bytes of heap, in a table of three levels.
+ *
+ * Addresses of a program are below 2^47 (Linux gives higher ones only to who asks
+ * for them). The top level is static; the others come as they are needed, and
+ * stay. The bytes of a block are written by whoever owns the block alone.
+ *
+ * How a block that begins at a byte is written there, with the sizes in bytes:
+ *   0          no block begins here
+ *   1 … 9      usable is 8, requested is 0 … 8
+ *   0x7f       usable in the next 7 bytes, requested in the 8 after them
+ *   0x80 | n   usable is 8 n, the next byte is usable - requested
+ * A block of n usable bytes owns n / 8 bytes of the table, and no form needs
+ * more of them than its block has.
+ */
 #ifndef REFIT_HEAP_SHADOW_H
 #define REFIT_HEAP_SHADOW_H
 
 #include <stddef.h>
+#include <stdint.h>
+
+#include "prim.h"
+
+#define REFIT_SHADOW_ADDRESS_BITS 47
+#define REFIT_SHADOW_LEAF_BITS 20 /* a leaf describes 1 MiB */
+#define REFIT_SHADOW_MIDDLE_BITS 14
+#define REFIT_SHADOW_TOP_BITS                                                  \
+	(REFIT_SHADOW_ADDRESS_BITS - REFIT_SHADOW_MIDDLE_BITS -                \
+	 REFIT_SHADOW_LEAF_BITS)
+
+#define REFIT_SHADOW_LONG_FORM 0x7f
+#define REFIT_SHADOW_SHORT_FORM 0x80
+/* What the short form can tell. */
+#define REFIT_SHADOW_SHORT_USABLE 1016
+#define REFIT_SHADOW_SHORT_SLACK 255
 
 struct refit_block {
 	size_t requested;
 	size_t usable; /* 0: no such block */
 };
+
+struct refit_shadow_middle {
+	uint8_t *leaves[1 << REFIT_SHADOW_MIDDLE_BITS];
+};
+
+extern HIDDEN struct refit_shadow_middle
+	*refit_shadow_top[1 << REFIT_SHADOW_TOP_BITS];
+
+/* Where a block is written; NULL when nothing near it was. */
+static inline uint8_t *refit_shadow_find(const void *at)
+{
+	uintptr_t address = (uintptr_t)at;
+	if (UNLIKELY(address >> REFIT_SHADOW_ADDRESS_BITS)) {
+		return NULL;
+	}
+	uintptr_t leaf_index = address >> REFIT_SHADOW_LEAF_BITS;
+	struct refit_shadow_middle *middle = __atomic_load_n(
+		&refit_shadow_top[leaf_index >> REFIT_SHADOW_MIDDLE_BITS],
+		__ATOMIC_ACQUIRE);
+	if (UNLIKELY(!middle)) {
+		return NULL;
+	}
+	leaf_index &= ((uintptr_t)1 << REFIT_SHADOW_MIDDLE_BITS) - 1;
+	uint8_t *leaf = __atomic_load_n(&middle->leaves[leaf_index],
+					__ATOMIC_ACQUIRE);
+	if (UNLIKELY(!leaf)) {
+		return NULL;
+	}
+	address &= ((uintptr_t)1 << REFIT_SHADOW_LEAF_BITS) - 1;
+	return leaf + (address >> 3);
+}
+
+/* The usual form of a new block, in one store. 0: it is not to be had so. */
+static inline int refit_shadow_put_short(const void *at,
+					 struct refit_block block)
+{
+	size_t slack = block.usable - block.requested;
+	uint8_t *entry = refit_shadow_find(at);
+	if (UNLIKELY(!entry || entry[0] || block.usable <= 8 ||
+		     block.usable > REFIT_SHADOW_SHORT_USABLE ||
+		     slack > REFIT_SHADOW_SHORT_SLACK)) {
+		return 0;
+	}
+	uint16_t both = (uint16_t)(REFIT_SHADOW_SHORT_FORM |
+				   (block.usable >> 3) | (slack << 8));
+	__builtin_memcpy(entry, &both, sizeof both);
+	return 1;
+}
+
+/* Takes out a block of the usual form; of others, and where there is none, usable
+ * is 0. */
+static inline struct refit_block refit_shadow_take_short(const void *at)
+{
+	uint8_t *entry = refit_shadow_find(at);
+	if (UNLIKELY(!entry || !(entry[0] & REFIT_SHADOW_SHORT_FORM))) {
+		return (struct refit_block){0, 0};
+	}
+	size_t usable = (size_t)(entry[0] & 0x7f) << 3;
+	struct refit_block block = {usable - entry[1], usable};
+	__builtin_memset(entry, 0, 2);
+	return block;
+}
 
 /* Notes a block, and returns what was noted at its address before. 0 in `kept`
  * when there is no memory for the table, or the address is not one of a

@@ -18,6 +18,9 @@
 #endif
 
 #define EXPORT __attribute__((visibility("default")))
+/* Of a variable that another file of the library defines: reached without the
+ * global offset table. */
+#define HIDDEN __attribute__((visibility("hidden")))
 #define LIKELY(x) __builtin_expect(!!(x), 1)
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
 
