@@ -50,10 +50,11 @@ test-crash: ## simulated power cuts, and whether the lab's tests notice a broken
 	$(CARGO) run --locked -p refit-tests -- crash
 	scripts/crash-mutants
 
+# Each part is stored as it ends. RESUME=1 leaves out what this commit has measured; PARTS='fsync launch' are measured.
 bench: ## side by side with peers
 	scripts/setup bench
 	$(MAKE) all
-	bench/run
+	bench/run $(if $(RESUME),--resume) $(PARTS)
 
 # BUDGET=3m is for each recipe; without it each has its own.
 gallery: ## run every recipe, and write docs/gallery.md

@@ -1,12 +1,13 @@
 """What was measured on, and what was measured: a flat table of names and texts."""
 
-import datetime
 import glob
 import hashlib
 import os
 import platform
 import re
+import resource
 import subprocess
+import time
 
 REPOSITORY = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 VERSIONS = {
@@ -47,11 +48,11 @@ def initdb():
 
 
 def commit():
-    """The commit, and whether what is on disk (but for what this program writes) is that commit."""
-    head = output(["git", "rev-parse", "HEAD"])
-    changes = ["git", "status", "--porcelain", "--", ".", ":!bench/RESULTS.md", ":!bench/results"]
-    dirty = bool(output(changes))
-    return head or "unknown", dirty
+    """The last commit that changed anything but what this program writes, so that storing results does not make them
+    old; and whether what is on disk is that commit."""
+    but_results = ["--", ".", ":!bench/RESULTS.md", ":!bench/results"]
+    head = output(["git", "log", "-1", "--format=%H", *but_results]) or "unknown"
+    return head + (" with uncommitted changes" if output(["git", "status", "--porcelain", *but_results]) else "")
 
 
 def mount(path):
@@ -82,16 +83,45 @@ def load():
     return read("/proc/loadavg").strip()
 
 
+class Busy:
+    """How much of the processors others use, from now on. The load average would count what is measured."""
+
+    def __init__(self):
+        self.before = self._now()
+        self.average = load()
+        # Of earlier sittings of the same part: their length, and what others used in it, in seconds.
+        self.earlier = [0.0, 0.0, 0.0]
+
+    @staticmethod
+    def _now():
+        """In seconds: the time; the processors' time in use, without and of what the hypervisor gave to other machines;
+        the own processor time, of all that was started and waited for besides."""
+        # proc(5): user nice system idle iowait irq softirq steal, in USER_HZ.
+        ticks = [int(word) / os.sysconf("SC_CLK_TCK") for word in read("/proc/stat").split("\n")[0].split()[1:9]]
+        own = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+        used = sum(ticks[:3]) + sum(ticks[5:7])
+        return time.monotonic(), used, ticks[7], sum(usage.ru_utime + usage.ru_stime for usage in own)
+
+    def so_far(self):
+        """The seconds that it measured, and those of processors that others used, and that were stolen."""
+        span, used, stolen, own = (now - before for now, before in zip(self._now(), self.before))
+        here = [span, max(0.0, used - own), stolen]
+        return [now + before for now, before in zip(here, self.earlier)]
+
+    def shares(self):
+        """For a part's record: the load averages, and the shares of all processors."""
+        span, others, stolen = self.so_far()
+        capacity = span * os.cpu_count()
+        return {"before": self.average, "after": load(), "others": others / capacity, "stolen": stolen / capacity}
+
+
 def fingerprint(disk, memory, refit):
-    """All but the load, which is read before and after."""
-    head, dirty = commit()
+    """What stays the same from part to part."""
     with open(refit, "rb") as file:
         digest = hashlib.sha256(file.read()).hexdigest()
     ram = re.search(r"MemTotal:\s+(\d+)", read("/proc/meminfo"))
     hypervisor = output(["systemd-detect-virt", "--vm"])
     table = {
-        "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
-        "commit": head + (" with uncommitted changes" if dirty else ""),
         "refit": f"{output([refit, '--version'])}, sha256 {digest[:16]}",
         "CPU": processor() + (f" (virtual machine: {hypervisor})" if hypervisor else ""),
         "cores": str(os.cpu_count()),

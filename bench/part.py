@@ -25,12 +25,13 @@ class Part:
     rounds: int = 0
     failure: str = ""
     skipped: bool = False
-    seconds: float = 0.0
+    seconds: float = 0.0  # of all sittings
+    seed: int = 0  # of an earlier sitting, with which it goes on
 
     def conduct(self, seed):
         began = time.monotonic()
         self.measure(self, seed)
-        self.seconds = time.monotonic() - began
+        self.seconds += time.monotonic() - began
 
 
 def timed_output(words, env, cwd):
@@ -55,9 +56,14 @@ def compared(bench, command, variant, seed, *options, env=None):
     return seconds, record
 
 
+NOTHING = {"verdict": "inconclusive", "change": None, "interval": None}
+
+
 def effect(record, variant=1):
-    """What a comparison found of a variant's time; variant 1 is the candidate, 2 the hidden baseline."""
-    return next(e for e in record["effects"] if e["variant"] == variant and e["metric"] == "wall")
+    """What a comparison found of a variant's time; variant 1 is the candidate, 2 the hidden baseline. Where its budget
+    was too short for one round pair, it found nothing."""
+    found = (e for e in record["effects"] if e["variant"] == variant and e["metric"] == "wall")
+    return next(found, NOTHING)
 
 
 def kept(record):

@@ -119,7 +119,7 @@ class Sqlite(Program):
 
 class Git(Program):
     commits = 200
-    rounds = 16
+    rounds = 24
 
     def __init__(self, name, title, config, suppresses):
         self.name, self.title, self.config, self.suppresses = name, title, config, suppresses
@@ -153,6 +153,7 @@ class Git(Program):
 
 class Initdb(Program):
     name, title = "initdb", "PostgreSQL initdb"
+    rounds = 24
     bytes_per_run = 48 * 2**20
 
     def unavailable(self, bench):
@@ -177,7 +178,7 @@ class Initdb(Program):
 class Dpkg(Program):
     name, title = "dpkg", "dpkg --unpack of libboost1.74-dev and manpages-dev, fresh root"
     packages = ("libboost1.74-dev", "manpages-dev")
-    rounds = 10
+    rounds = 14
     bytes_per_run = 180 * 2**20
     files = 10_000
 

@@ -3,8 +3,6 @@
 import estimate
 from part import Part
 
-SCHEMA = 1
-
 
 def _number(value, unit=""):
     digits = 0 if abs(value) >= 1000 else 1 if abs(value) >= 100 else 2 if abs(value) >= 1 else 3
@@ -59,6 +57,11 @@ def _counts(one):
 
 
 METHOD = """\
+Each part says when it was measured, at which commit and beside what: the processors' time that others used
+is that of /proc/stat, less that of the bench and of all that it started and waited for; stolen is what the
+hypervisor gave to other machines. Both are shares of all processors. The load average counts what is
+measured, too.
+
 All rows of a table ran interleaved (`calibration`, `aa` and `verdict-time` say themselves what they did):
 each round runs every row once in a random order, the next round runs that order backwards, and one round
 before them is not counted. An effect is the Hodges–Lehmann estimate (the median of all averages of two) over
@@ -72,21 +75,24 @@ LD_PRELOAD.
 """
 
 
-def document(comparisons, fingerprint, command):
-    lines = ["# Results: refit beside its peers", "", f"Written by `{command}`; all raw samples, in run order, "
-             "are in `results/RAW.packed` (`packed.py` prints it).", "", _grid([["", ""], *([k, v] for k, v in fingerprint.items())]), "",
-             METHOD]
-    return "\n".join(lines + [comparison(one) for one in comparisons])
+def document(parts):
+    """RESULTS.md, from the stored parts in their order."""
+    # What was measured last speaks for all; a part says where it differs.
+    environment = max(parts, key=lambda part: part["date"])["environment"]
+    rows = [["", ""], *([name, value] for name, value in environment.items())]
+    lines = ["# Results: refit beside its peers", "",
+             "Written by `make bench`, part by part; all raw samples of a part, in run order, are in "
+             "`results/PART.packed` (`packed.py` prints it).", "", _grid(rows), "", METHOD]
+    return "\n".join(lines + [_section(part, environment) for part in parts])
 
 
-def raw(comparisons, fingerprint, command, seed):
-    """Every sample, in run order."""
-    return {
-        "schema": SCHEMA, "kind": "bench", "commit": fingerprint["commit"], "command": command, "seed": seed,
-        "environment": fingerprint,
-        "comparisons": [
-            {"name": one.name, "title": one.title, "unit": one.unit, "rounds": one.rounds, "seconds": one.seconds,
-             "failure": one.failure, "notes": one.notes, "samples": one.samples}
-            for one in comparisons
-        ],
-    }
+def _section(part, environment):
+    title, text = part["text"].split("\n", 1)
+    load = part["load"]
+    used = "not recorded" if load["others"] is None else f"{load['others']:.1%} of the processors"
+    stolen = "" if load["stolen"] is None else f", stolen {load['stolen']:.1%}"
+    others = [f"{name} {value}" for name, value in part["environment"].items() if environment.get(name) != value]
+    elsewhere = f" On: {'; '.join(others)}." if others else ""
+    averages = " and ".join(" ".join(load[when].split(" ")[:3]) for when in ("before", "after"))
+    return (f"{title}\n\n*{part['date']}, commit {part['commit']}, {part['refit']}, seed {part['seed']}. "
+            f"Used by others: {used}{stolen}; load average before and after {averages}.{elsewhere}*\n{text}")

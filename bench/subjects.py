@@ -13,8 +13,9 @@ OPENING = ("open(O_SYNC)", "open(O_DIRECT)", "fcntl(O_DIRECT)", "io_uring_setup"
 class Bench:
     """What all comparisons share: the refit under test, the directories, the number of rounds."""
 
-    def __init__(self, refit, scratch, cache, rounds, quick):
-        self.disk, self.memory, self.cache = scratch.disk, scratch.memory, cache
+    def __init__(self, refit, scratch, work, rounds, quick):
+        self.disk, self.memory, self.cache = scratch.disk, scratch.memory, os.path.join(work, "debs")
+        self.busy = self.journal = None  # of the part that is measured, and of one that takes long
         self._rounds, self.quick = rounds, quick
         self.left = []  # directories of comparisons that have ended
         self.refit = os.path.join(scratch.disk, "refit")

@@ -19,6 +19,7 @@ STATED_ERROR = 0.05  # of a comparison, all looks and candidates included
 MOST_ERROR = 0.075  # where the upper end of the share's interval may be
 EQUAL = "REFITBENCH"  # set for all, and set again to the same value by the variant
 EFFECTS = (0, 2, 20)  # per cent more work
+EQUAL_COUNT, EQUAL_BUDGET_S = 304, 3
 
 
 def _progress(part, number, count):
@@ -67,7 +68,7 @@ def calibration(bench):
 
 def equal_variants(bench):
     """Real comparisons of a command with itself, every other group of them beside a load."""
-    count, budget = bench.times(304, 8), "3s" if bench.quick else "6s"
+    count, budget = bench.times(EQUAL_COUNT, 8), f"{EQUAL_BUDGET_S}s"
     env = dict(bench.env, **{EQUAL: "1"})
     variant = f"env.{EQUAL}=1"
 
@@ -75,23 +76,41 @@ def equal_variants(bench):
         _expect_equal(bench, variant, env)
         commands, load = _short_commands(bench), _load(bench)
         names = list(commands)
-        for number in range(count):
-            _progress(part, number, count)
+        plan = {"part": part.name, "count": count, "budget": budget}
+        part.samples, part.seed = bench.journal.begin(plan, seed)
+        if part.samples:
+            bench.busy.earlier = part.samples[-1]["busy"]
+            part.seconds = bench.busy.earlier[0]
+            print(f"bench: {part.name} goes on after {len(part.samples)} of {count}", file=sys.stderr)
+        for number in range(len(part.samples), count):
             name, beside = names[number % len(names)], number // len(names) % 2 == 1
             with process.running(load, bench.env) if beside else contextlib.nullcontext():
-                took, record = compared(bench, commands[name], variant, seed + number, "--budget", budget, env=env)
-            facts = {"round": number, "command": name, "beside": beside, "seconds": took, "load": machine.load()}
-            part.samples.append({**facts, **kept(record)})
-        _progress(part, None, count)
+                took, record = compared(bench, commands[name], variant, part.seed + number, "--budget", budget, env=env)
+            sample = {"round": number, "command": name, "beside": beside, "seconds": took, "load": machine.load(),
+                      "busy": bench.busy.so_far(), **kept(record)}
+            bench.journal.add(sample)
+            part.samples.append(sample)
+            _told(sample, count)
+        bench.journal.end()
         _tell_errors(part, names)
         part.notes += [
             f"`refit compare {variant} --budget {budget} -- COMMAND`, where {EQUAL}=1 is in the environment already: "
             "the environments of all runs are the same to the byte, but for the name of the session",
             "commands: " + "; ".join(f"{name}: `{' '.join(words)}`" for name, words in commands.items()),
-            f"beside a load: `{' '.join(load)}` runs all the while",
+            f"beside a load: `{' '.join(load)}` runs all the while; it is not among what others used",
         ]
 
     return Part("aa", f"{count} comparisons of a command with itself, on this machine", measure)
+
+
+def _told(sample, count):
+    """One line for each comparison as it ends."""
+    found = sample["effect"]
+    interval = " to ".join(map(_change, found["interval"])) if found["interval"] else "no interval"
+    beside = ", beside a load" if sample["beside"] else ""
+    change = "" if found["change"] is None else f" {_change(found['change'])}"
+    print(f"aa: {sample['round'] + 1} of {count}, {sample['command']}{beside}: {found['verdict']}{change} ({interval}) in "
+          f"{sample['seconds']:.1f} s", file=sys.stderr, flush=True)
 
 
 def _load(bench):
@@ -149,7 +168,7 @@ def _tell_errors(part, names):
     word = "contradicted" if low > STATED_ERROR else "not contradicted"
     goal = "met" if wrong / count <= STATED_ERROR and high <= MOST_ERROR else "missed"
     slower = sum(s["effect"]["verdict"] == "slower" for s in _false(part.samples))
-    changes = [s["effect"]["change"] for s in part.samples]
+    changes = [s["effect"]["change"] for s in part.samples if s["effect"]["change"] is not None] or [0.0]
     above = sum(change > 0 for change in changes)
     part.lines += [
         f"False verdicts: **{wrong} of {count}**, {wrong / count:.1%} [{low:.1%}, {high:.1%}] "
@@ -304,3 +323,5 @@ def harness(bench):
 
 
 VERDICTS = {"calibration": calibration, "aa": equal_variants, "verdict-time": verdict_time, "harness": harness}
+# In seconds, where the plan says more than the last time. A comparison ends soon after its budget, or long before.
+EXPECTED_S = {"aa": EQUAL_COUNT * EQUAL_BUDGET_S * 1.05}

@@ -8,6 +8,7 @@
 
 mod attack;
 mod backends;
+mod bench;
 mod call_by_call;
 mod cells;
 mod chromium;
@@ -118,6 +119,7 @@ use runner::{Options, Test};
 /// Every test there is. A new file of tests is one `mod` line and one line here.
 const TABLE: &[&[Test]] = &[
     attack::TESTS,
+    bench::TESTS,
     chromium::TESTS,
     compare::TESTS,
     compare_codes::TESTS,
