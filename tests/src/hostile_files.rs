@@ -64,9 +64,9 @@ fn who_waits_at_a_pipe_is_not_woken(env: &TestEnv) -> Outcome {
     let fifo = env.path("fifo");
     expect_code(&env.run(&["mkfifo", &fifo]), 0);
     let script = script(env, "script", &fifo, "755");
-    // The writer gets a signal where the other end came and went.
+    // The writer gets a signal where the other end came and went. Asleep it can only be where it opens the pipe.
     let waits = format!(
-        "(trap '' PIPE; echo kept >{fifo}; echo $? >written) & sleep 0.2
+        "(trap '' PIPE; echo kept >{fifo}; echo $? >written) & until grep -q '^State:.S' /proc/$!/status; do :; done
         {refit} run -- {script} 2>/dev/null; {refit} run -- sh -c '{script}; {fifo}; :' 2>/dev/null
         {refit} run malloc=glibc -- sh -c '{script}; :' 2>/dev/null
         timeout 10 {refit} doctor {script} >/dev/null 2>&1; test $? -ne 124 || echo doctor hangs

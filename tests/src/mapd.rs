@@ -6,7 +6,6 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
 
 use crate::processes::{children, status_line};
 use crate::recipes::folder;
@@ -19,6 +18,9 @@ pub const TESTS: &[Test] = &[
     test!(a_script_that_cannot_be_used_is_refused_at_once),
     test!(its_memory_stays_flat).limit_seconds(120),
 ];
+
+/// For a script: what hangs longer is ended by the test's own limit.
+const NO_LIMIT_MS: &str = "3600000";
 
 const FAILING: &str = r#"
 def lookup(key)
@@ -149,18 +151,23 @@ fn ask(stream: &mut TcpStream, request: &str) -> String {
 
 fn only_nil_is_not_found_and_a_script_that_fails_is_asked_again(env: &TestEnv) -> Outcome {
     let program = Mapd::build(env);
-    let mapd = Mapd::start(
-        env,
-        &program,
-        &["-t", "300", "-m", "8", "-n", "1000"],
-        FAILING,
-    );
+    let mapd = Mapd::start(env, &program, &["-t", "300"], FAILING);
+    let mut stream = mapd.connect();
+    let too_long = "TEMP the script took too long";
+    assert_eq!(ask(&mut stream, "table loop"), too_long);
+    // On a busy machine another lookup may take as long.
+    wait_until("an answer after one that took too long", || {
+        ask(&mut stream, "table a b") == "OK A B"
+    });
+    drop(mapd);
+
+    let options = ["-t", NO_LIMIT_MS, "-m", "8", "-n", "1000"];
+    let mapd = Mapd::start(env, &program, &options, FAILING);
     let mut stream = mapd.connect();
     let longest = format!("OK {}", "x".repeat(99_997));
     for (key, expected) in [
         ("nil", "NOTFOUND "),
         ("hello", "OK HELLO"),
-        ("loop", "TEMP the script took too long"),
         ("a b", "OK A B"),
         (
             "eat",
@@ -189,13 +196,8 @@ fn only_nil_is_not_found_and_a_script_that_fails_is_asked_again(env: &TestEnv) -
         ("a\0b", "PERM a key is 1 to 8192 bytes without NUL"),
         ("", "PERM a key is 1 to 8192 bytes without NUL"),
     ] {
-        let began = Instant::now();
-        assert_eq!(
-            ask(&mut stream, &format!("table {key}")),
-            expected,
-            "{key:?}"
-        );
-        assert!(began.elapsed() < Duration::from_secs(3), "{key}");
+        let answer = ask(&mut stream, &format!("table {key}"));
+        assert_eq!(answer, expected, "{key:?}");
     }
     assert_eq!(
         ask(&mut stream, "other key"),
@@ -236,15 +238,19 @@ fn only_nil_is_not_found_and_a_script_that_fails_is_asked_again(env: &TestEnv) -
 
 fn a_script_that_cannot_be_used_is_refused_at_once(env: &TestEnv) -> Outcome {
     let program = Mapd::build(env);
-    for (script, expected) in [
-        ("def lookup(key", "(SyntaxError)"),
-        ("raise 'no'", "the script raised no (RuntimeError)"),
-        ("loop {}", "the script takes too long to load"),
-        ("1", "the script defines no method lookup(key)"),
+    for (script, limit_ms, expected) in [
+        ("def lookup(key", NO_LIMIT_MS, "(SyntaxError)"),
+        (
+            "raise 'no'",
+            NO_LIMIT_MS,
+            "the script raised no (RuntimeError)",
+        ),
+        ("loop {}", "300", "the script takes too long to load"),
+        ("1", NO_LIMIT_MS, "the script defines no method lookup(key)"),
     ] {
         let path = readable(env, "bad.rb", script);
         let port = free_port().to_string();
-        let output = env.run(&[&program, "-t", "300", &port, "table", &path]);
+        let output = env.run(&[&program, "-t", limit_ms, &port, "table", &path]);
         expect_code(&output, 1);
         let messages = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(
@@ -270,7 +276,8 @@ fn its_memory_stays_flat(env: &TestEnv) -> Outcome {
     let program = Mapd::build(env);
     let script = fs::read_to_string(folder("postfix-tables").join("users.rb"));
     let script = script.expect("the recipe has it");
-    let mapd = Mapd::start(env, &program, &["-n", "1000000000", "-t", "20000"], &script);
+    let options = ["-n", "1000000000", "-t", NO_LIMIT_MS];
+    let mapd = Mapd::start(env, &program, &options, &script);
     let worker = mapd.worker();
     let rss_kib = || -> u64 {
         let line = status_line(worker, "VmRSS").expect("the first process is still there");
