@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <malloc.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,6 +25,7 @@ static size_t size; // what an operation is about, in bytes
 static char *area;  // for what copies, and for huge pages
 static size_t area_used;
 static int file = -1;
+static sem_t stack_is_filled;
 
 static uint64_t below(uint64_t limit)
 {
@@ -131,7 +133,7 @@ static void *thread(void *bytes)
 {
     size_t deep = (size_t)bytes;
     filled(__builtin_alloca(deep), deep);
-    __atomic_fetch_add(&stacks, deep, __ATOMIC_RELEASE);
+    sem_post(&stack_is_filled);
     while (pause() < 0) {
     }
     return NULL;
@@ -139,12 +141,11 @@ static void *thread(void *bytes)
 
 static void threads(void)
 {
-    unsigned long before = __atomic_load_n(&stacks, __ATOMIC_ACQUIRE);
     pthread_t id;
     if (pthread_create(&id, NULL, thread, (void *)size) != 0)
         exit(1);
-    while (__atomic_load_n(&stacks, __ATOMIC_ACQUIRE) == before)
-        usleep(100);
+    sem_wait(&stack_is_filled);
+    stacks += size;
 }
 
 static void maps(void)
@@ -184,7 +185,7 @@ static const struct {
     unsigned most; // operations at once
 } KINDS[] = {
     {"none", none, 40}, {"leak", leak, 40},       {"logical", logical, 40}, {"internal", waste, 40},
-    {"external", fragments, 6}, {"retained", keeps, 2}, {"stacks", threads, 2}, {"maps", maps, 10},
+    {"external", fragments, 6}, {"retained", keeps, 2}, {"stacks", threads, 8}, {"maps", maps, 10},
     {"file", file_maps, 10}, {"cow", copies, 10}, {"thp", huge, 1},
 };
 

@@ -2,13 +2,14 @@
 //! apart by what the kernel alone tells. A leak, internal and external fragmentation, and what an allocator keeps are
 //! all the heap here: only a counting shim tells them apart.
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, Stdio};
 
 use crate::runner::{Outcome, Test};
 use crate::sys::send_signal;
 use crate::test;
-use crate::test_env::{TestEnv, described, expect_code, refit_path, wait_until};
+use crate::test_env::{TestEnv, described, expect_code};
 
 pub const TESTS: &[Test] = &[
     test!(each_kind_of_growth_is_told).limit_seconds(300),
@@ -70,50 +71,55 @@ const KINDS: &[Kind] = &[
     ),
 ];
 /// Of each program.
-const SAMPLES: usize = 45;
+const SAMPLES: usize = 30;
 
 /// A program of known truth, which does some operations for each line that it gets.
 struct Known {
     child: Child,
-    steps: ChildStdin,
+    /// Open for both ends, so that nobody waits for the other.
+    _pipes: [File; 2],
+    /// Its seed and its size.
+    head: String,
+    /// Lets it do some operations, and prints their count when they are done.
+    per: String,
+    /// What it prints of them.
     answers: String,
 }
 
 impl Known {
     fn start(env: &TestEnv, kind: &str, seed: u64) -> Known {
-        let answers = env.path(&format!("{kind}-{seed}"));
-        let file = std::fs::File::create(&answers).expect("the test's directory is ours");
+        let path = |name: &str| env.path(&format!("{kind}-{seed}.{name}"));
+        let [steps, answered, answers] = ["steps", "answered", "answers"].map(path);
+        let pipes = [&steps, &answered].map(|path| {
+            expect_code(&env.run(&["mkfifo", path]), 0);
+            let pipe = File::options().read(true).write(true).open(path);
+            pipe.expect("it was just made")
+        });
+        // It sees the end of its steps when this end is closed.
+        let steps_end = File::open(&steps).expect("it was just made");
+        let answered_end = pipes[1].try_clone().expect("descriptors are left");
         let mut command = env.command(&env.program("memory_kinds"));
-        command.args([
-            kind,
-            &seed.to_string(),
-            &env.path(&format!("{kind}-{seed}.mapped")),
-        ]);
-        let child = command.stdin(Stdio::piped()).stdout(file).spawn();
-        let mut child = child.expect("it was just compiled");
-        let steps = child.stdin.take().expect("it is piped");
-        let mut known = Known {
+        command.args([kind, &seed.to_string(), &path("mapped")]);
+        command.stdin(steps_end).stdout(answered_end);
+        let child = command.spawn().expect("it was just compiled");
+        // Nothing follows until a step is asked for.
+        let mut head = String::new();
+        let read = BufReader::new(&pipes[1]).read_line(&mut head);
+        read.expect("it prints text");
+        let per = format!("echo >{steps}; read -r line <{answered}; echo $line | tee -a {answers}");
+        Known {
             child,
-            steps,
+            _pipes: pipes,
+            head,
+            per,
             answers,
-        };
-        known.step();
-        wait_until("the first answer", || known.lines().len() > 1);
-        known
-    }
-
-    fn step(&mut self) {
-        self.steps.write_all(b"\n").expect("it reads");
-    }
-
-    fn lines(&self) -> Vec<String> {
-        let text = std::fs::read_to_string(&self.answers).expect("it is ours");
-        text.lines().map(str::to_owned).collect()
+        }
     }
 
     /// Bytes of the terms (`live+external`) for each operation, after a third of them.
     fn truth(&self, terms: &str) -> f64 {
-        let lines = self.lines();
+        let text = fs::read_to_string(&self.answers).expect("it is ours");
+        let lines: Vec<&str> = text.lines().collect();
         let numbers = |line: &str| {
             let (operations, truths) = line.split_once(' ').expect("a count and terms");
             let number = |text: &str| text.parse::<f64>().expect("a number");
@@ -125,8 +131,8 @@ impl Known {
             (number(operations), terms.split('+').map(truth).sum::<f64>())
         };
         let (first, last) = (
-            numbers(&lines[1 + lines.len() / 3]),
-            numbers(&lines[lines.len() - 1]),
+            numbers(lines[lines.len() / 3]),
+            numbers(lines[lines.len() - 1]),
         );
         (last.1 - first.1) / (last.0 - first.0)
     }
@@ -139,21 +145,16 @@ impl Drop for Known {
     }
 }
 
-/// What refit says of it after so many samples; the program does its operations between them.
-fn watched(env: &TestEnv, known: &mut Known, samples: usize) -> String {
-    let per = format!("tail -n 1 {}", known.answers);
+/// What refit says of it after so many samples.
+fn watched(env: &TestEnv, known: &Known, per: &str, samples: usize) -> String {
     let pid = known.child.id().to_string();
-    let mut refit = Command::new(refit_path());
-    refit
-        .current_dir(env.dir())
-        .args(["watch", &pid, "--interval", "100ms", "--per", &per]);
+    let mut refit = env.refit_command(&["watch", &pid, "--interval", "100ms", "--per", per]);
     let mut refit = refit.stdout(Stdio::piped()).spawn().expect("refit starts");
     let mut lines = BufReader::new(refit.stdout.take().expect("it is piped"));
     for _ in 0..samples {
         let mut line = String::new();
         lines.read_line(&mut line).expect("it prints text");
         assert!(line.contains(" operations "), "{line:?}");
-        known.step();
     }
     send_signal(
         i32::try_from(refit.id()).expect("process ids are ints"),
@@ -168,10 +169,10 @@ fn watched(env: &TestEnv, known: &mut Known, samples: usize) -> String {
 /// What is wrong with the answer for one program; `None`: nothing.
 fn fault(env: &TestEnv, kind: &Kind, seed: u64) -> Option<String> {
     let (kind, verdict, slopes) = kind;
-    let mut known = Known::start(env, kind, seed);
-    let page = watched(env, &mut known, SAMPLES);
+    let known = Known::start(env, kind, seed);
+    let page = watched(env, &known, &known.per, SAMPLES);
     let told = page.lines().find_map(|line| line.strip_prefix("verdict: "));
-    let head = &known.lines()[0];
+    let head = known.head.trim_end();
     if told != Some(verdict) {
         return Some(format!("{kind}, {head}: {page}"));
     }
@@ -211,8 +212,8 @@ fn fresh_seed() -> u64 {
 
 fn has_huge_pages() -> bool {
     let mode =
-        std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled").unwrap_or_default();
-    let own = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled").unwrap_or_default();
+    let own = fs::read_to_string("/proc/self/status").unwrap_or_default();
     !mode.contains("[never]") && own.contains("THP_enabled:\t1")
 }
 
@@ -300,25 +301,13 @@ fn words_that_count_nothing_are_refused(env: &TestEnv) -> Outcome {
 }
 
 fn too_few_samples_give_no_verdict(env: &TestEnv) -> Outcome {
-    let mut known = Known::start(env, "leak", 1);
-    let page = watched(env, &mut known, 5);
+    let known = Known::start(env, "leak", 1);
+    let page = watched(env, &known, &known.per, 5);
     assert!(page.contains("verdict: none yet"), "{page}");
     assert!(page.contains("and 27 are needed"), "{page}");
     // Nothing is done: there is nothing to tell growth against.
-    let own = known.child.id().to_string();
-    let output = env.refit(&[
-        "watch",
-        &own,
-        "--per",
-        "echo 7",
-        "--interval",
-        "100ms",
-        "--for",
-        "5s",
-    ]);
-    expect_code(&output, 0);
-    let page = described(&output);
-    let no_work = page.contains("the count of operations did not rise");
-    assert!(no_work || page.contains("27 are needed"), "{page}");
+    let page = watched(env, &known, "echo 7", 27);
+    let no_work = "the count of operations did not rise";
+    assert!(page.contains(no_work), "{page}");
     Outcome::Pass
 }
