@@ -250,7 +250,7 @@ fn less_work_the_second_time_is_told(env: &TestEnv) -> Outcome {
     }
     let clean = format!("rm -f {built}");
     let args = ["--rounds", "12", "--prepare", &clean];
-    let each_time = build("0.2");
+    let each_time = build("0.1");
     let command = ["env.A=1", "--", "sh", "-c", &each_time];
     let (_, result) = compare(env, &[&args[..], &command].concat());
     assert!(

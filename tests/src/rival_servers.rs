@@ -1,6 +1,6 @@
 //! Database servers, as in `rivals`.
 
-use crate::rivals::{all, same, same_in};
+use crate::rivals::{Script, all, same, same_at_once};
 use crate::runner::{Outcome, Test};
 use crate::test_env::TestEnv;
 use crate::{database_counters, test};
@@ -28,9 +28,14 @@ fn pg_test_fsync_measures_every_method(env: &TestEnv) -> Outcome {
         }
         shown
     };
-    let script = format!("exec {bin}/pg_test_fsync -s 1 -f file");
-    let kinds = ["fsync", "fdatasync", "open(O_SYNC)"];
-    let messages = same_in(&[&["sync=off"]], env, "pg", &script, &kinds, methods);
+    // It tries each method for a second.
+    let script = Script {
+        name: "pg",
+        text: &format!("exec {bin}/pg_test_fsync -s 1 -f file"),
+        kinds: &["fsync", "fdatasync", "open(O_SYNC)"],
+        shown: methods,
+    };
+    let messages = same_at_once(env, &[&["sync=off"]], &script);
     println!("{messages}");
     for method in [
         "open_datasync",

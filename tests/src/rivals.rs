@@ -25,9 +25,16 @@ const MODES: &[&[&str]] = &[&["sync=on"], &["sync=off"], &["sync=off", "odirect=
 /// And root can tell it to leave the preload out.
 const ROOTS_MODES: &[&[&str]] = &[&["--backend", "seccomp", "sync=off"]];
 
-/// Runs a shell script in a directory of its own, without refit and then in each mode: it must succeed, and what
-/// `shown` makes of its stdout and stderr must be the same each time. Where sync is off, calls of these kinds must
-/// have been suppressed.
+/// A shell script that must succeed in a directory of its own, without refit and then in each mode: what `shown` makes
+/// of its stdout and stderr must be the same each time. Where sync is off, calls of these kinds must have been
+/// suppressed.
+pub struct Script<'a> {
+    pub name: &'a str,
+    pub text: &'a str,
+    pub kinds: &'a [&'a str],
+    pub shown: fn(&str) -> String,
+}
+
 pub fn same(
     env: &TestEnv,
     name: &str,
@@ -35,48 +42,74 @@ pub fn same(
     kinds: &[&str],
     shown: fn(&str) -> String,
 ) -> String {
-    same_in(MODES, env, name, script, kinds, shown)
+    let script = Script {
+        name,
+        text: script,
+        kinds,
+        shown,
+    };
+    let bare = script.bare(env);
+    for mode in modes(env, MODES) {
+        let got = script.beneath(env, mode);
+        assert!(got == bare, "{mode:?}: {got}\nwithout refit: {bare}");
+    }
+    bare
 }
 
-pub fn same_in(
-    modes: &[&[&str]],
-    env: &TestEnv,
-    name: &str,
-    script: &str,
-    kinds: &[&str],
-    shown: fn(&str) -> String,
-) -> String {
-    let run = |mode: &str, before: &[&str]| {
-        let dir = env.subdir(&format!("{name}-{mode}"));
-        let words = [before, &["env", "-C", &dir, "sh", "-ec", script]].concat();
+/// The same with all modes at once: for what waits, and has nothing in common.
+pub fn same_at_once(env: &TestEnv, some: &[&[&str]], script: &Script) -> String {
+    std::thread::scope(|scope| {
+        let bare = scope.spawn(|| script.bare(env));
+        let modes = modes(env, some);
+        let others: Vec<_> = modes
+            .map(|mode| scope.spawn(move || (mode, script.beneath(env, mode))))
+            .collect();
+        let bare = bare.join().expect("its assertions hold");
+        for other in others {
+            let (mode, got) = other.join().expect("its assertions hold");
+            assert!(got == bare, "{mode:?}: {got}\nwithout refit: {bare}");
+        }
+        bare
+    })
+}
+
+fn modes<'a>(env: &TestEnv, some: &'a [&'a [&'a str]]) -> impl Iterator<Item = &'a [&'a str]> {
+    let roots = ROOTS_MODES.iter().filter({
+        let as_root = env.as_root();
+        move |_| as_root
+    });
+    some.iter().chain(roots).copied()
+}
+
+impl Script<'_> {
+    fn run(&self, env: &TestEnv, mode: &str, before: &[&str]) -> String {
+        let dir = env.subdir(&format!("{}-{mode}", self.name));
+        let words = [before, &["env", "-C", &dir, "sh", "-ec", self.text]].concat();
         let output = env.run(&words);
         expect_code(&output, 0);
-        let [out, err] =
-            [&output.stdout, &output.stderr].map(|bytes| shown(&String::from_utf8_lossy(bytes)));
+        let shown = |bytes: &[u8]| (self.shown)(&String::from_utf8_lossy(bytes));
+        let [out, err] = [&output.stdout, &output.stderr].map(|bytes| shown(bytes));
         format!("{out}--- stderr\n{err}").replace(&dir, "DIRECTORY")
-    };
-    let bare = run("bare", &[]);
-    let refit = refit_path();
-    let roots = ROOTS_MODES.iter().filter(|_| env.as_root());
-    for mode in modes.iter().chain(roots) {
-        let json = env.path("report.json");
-        let before = [
-            &[&refit, "run", "--quiet", "--json", &json][..],
-            mode,
-            &["--"],
-        ]
-        .concat();
-        let got = run(&mode.join("+"), &before);
-        assert!(got == bare, "{mode:?}: {got}\nwithout refit: {bare}");
+    }
+
+    fn bare(&self, env: &TestEnv) -> String {
+        self.run(env, "bare", &[])
+    }
+
+    fn beneath(&self, env: &TestEnv, mode: &[&str]) -> String {
+        let (refit, name) = (refit_path(), mode.join("+"));
+        let json = env.path(&format!("{}-{name}.json", self.name));
+        let options = [&refit, "run", "--quiet", "--json", &json];
+        let got = self.run(env, &name, &[&options[..], mode, &["--"]].concat());
         let text = fs::read_to_string(&json).expect("refit wrote its report");
         let report: serde_json::Value = serde_json::from_str(&text).expect("it is JSON");
-        for kind in kinds {
+        for kind in self.kinds {
             let suppressed = number(&report["totals"][kind]["suppressed"]);
             let is_off = mode.contains(&"sync=off");
             assert_eq!(suppressed > 0, is_off, "{kind}, {mode:?}: {report:#}");
         }
+        got
     }
-    bare
 }
 
 pub fn all(text: &str) -> String {

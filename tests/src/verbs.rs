@@ -232,7 +232,7 @@ fn the_demo_ends_with_a_table_on_a_slow_disk(env: &TestEnv) -> Outcome {
     env.require_root();
     let (refit, dir) = (refit_path(), env.dir().display().to_string());
     let disk = ["run", "--quiet", "--backend", "seccomp", "disk=10ms", "--"];
-    let demo = [refit.as_str(), "demo", "--dir", &dir];
+    let demo = [refit.as_str(), "demo", "--budget", "30s", "--dir", &dir];
     let table = stdout(env, &[&disk[..], &demo].concat(), 0);
     is_table_of_the_demo(&table);
     // What one run may cost is measured first.
@@ -242,7 +242,8 @@ fn the_demo_ends_with_a_table_on_a_slow_disk(env: &TestEnv) -> Outcome {
 
 fn the_demo_ends_with_a_table_on_a_busy_machine(env: &TestEnv) -> Outcome {
     let _loops: Vec<BusyLoop> = (0..4).map(|_| BusyLoop::start()).collect();
-    let table = stdout(env, &["demo", "--dir", &env.dir().display().to_string()], 0);
+    let dir = env.dir().display().to_string();
+    let table = stdout(env, &["demo", "--budget", "30s", "--dir", &dir], 0);
     is_table_of_the_demo(&table);
     Outcome::Pass
 }
