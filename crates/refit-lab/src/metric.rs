@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use refit_recipe::{Direction, LoadUnit};
-use refit_run::{Calls, ExecutableHeap, MemorySample};
+use refit_run::{Calls, ExecutableHeap, MemorySample, Usage};
 use refit_stats::Measure;
 
 use crate::experiment::{Experiment, LoadMetricRecord, RunRecord, ServiceRecord};
@@ -53,7 +53,7 @@ enum Value {
 
 impl Unit {
     /// Values below this are counted as this much, so that a ratio to nothing
-    /// exists and is not made of the clock's steps. (The kernel accounts
+    /// exists and is not made of the clock's steps. (The kernel divides
     /// processor time by ticks of some milliseconds.)
     fn least(self) -> f64 {
         match self {
@@ -94,6 +94,16 @@ macro_rules! metric {
     };
 }
 
+/// Processor time in nanoseconds of which the kernel knows the halves. It measures the sum, and
+/// divides it as its ticks fell (kernel/sched/cputime.c, `cputime_adjust`): a run of one tick is all
+/// `user` or all `system`. This is 10 ticks of the slowest clock that Linux has, CONFIG_HZ_100.
+const DIVIDED_FROM_NS: u64 = 100_000_000;
+
+/// One half of the processor time; `None` of a run that was too short for its ticks to tell.
+fn divided(usage: &Usage, half: u64) -> Option<f64> {
+    (usage.processor_ns() >= DIVIDED_FROM_NS).then_some(half as f64)
+}
+
 /// The executable whose process had the largest heap.
 fn heap(record: &RunRecord) -> Option<&ExecutableHeap> {
     record.run.heap.as_ref()?.executables.first()
@@ -103,19 +113,20 @@ fn heap(record: &RunRecord) -> Option<&ExecutableHeap> {
 #[rustfmt::skip]
 const OF_COMMANDS: &[Metric] = &[
     metric!("wall", Duration, Nanoseconds, Exact, "from start to end", |r| Some(r.run.metrics.wall_ns as f64)),
-    metric!("user", Amount, Nanoseconds, Stepped, "processor time in programs (waited-for processes)", |r| Some(r.run.metrics.usage.user_ns as f64)),
-    metric!("system", Amount, Nanoseconds, Stepped, "processor time in the kernel (waited-for processes)", |r| Some(r.run.metrics.usage.system_ns as f64)),
-    metric!("max-rss", Amount, Bytes, Stepped, "resident memory of the largest process (wait4)", |r| r.run.metrics.usage.max_rss_bytes.map(|n| n as f64)),
+    metric!("cpu", Amount, Nanoseconds, Exact, "processor time (waited-for processes)", |r| Some(usage(r).processor_ns() as f64)),
+    metric!("user", Amount, Nanoseconds, Stepped, "processor time in programs (waited-for processes)", |r| divided(usage(r), usage(r).user_ns)),
+    metric!("system", Amount, Nanoseconds, Stepped, "processor time in the kernel (waited-for processes)", |r| divided(usage(r), usage(r).system_ns)),
+    metric!("max-rss", Amount, Bytes, Stepped, "resident memory of the largest process (wait4)", |r| usage(r).max_rss_bytes.map(|n| n as f64)),
     metric!("heap-requested", Amount, Bytes, Stepped, "live bytes as requested, at the peak of the largest heap (--heap)", |r| heap(r).map(|one| one.largest.peak.requested_bytes as f64)),
     metric!("heap-usable", Amount, Bytes, Stepped, "the same with the allocator's rounding", |r| heap(r).map(|one| one.largest.peak.usable_bytes as f64)),
     metric!("heap-rounding", Amount, Bytes, Stepped, "usable but not requested, at the same moment", |r| heap(r).map(|one| one.largest.peak.internal_bytes() as f64)),
     metric!("heap-left", Amount, Bytes, Stepped, "live bytes as requested, at the end of that process", |r| heap(r).map(|one| one.largest.end.requested_bytes as f64)),
     metric!("allocations", Amount, Count, Stepped, "blocks that malloc gave out, in all processes (--heap)", |r| r.run.heap.as_ref().map(|heap| heap.allocations() as f64)),
-    metric!("minor-faults", Amount, Count, Stepped, "page faults without I/O", |r| Some(r.run.metrics.usage.minor_faults as f64)),
-    metric!("major-faults", Amount, Count, Stepped, "page faults with I/O", |r| Some(r.run.metrics.usage.major_faults as f64)),
-    metric!("voluntary-switches", Amount, Count, Stepped, "context switches to wait", |r| Some(r.run.metrics.usage.voluntary_switches as f64)),
-    metric!("involuntary-switches", Amount, Count, Stepped, "context switches by the kernel", |r| Some(r.run.metrics.usage.involuntary_switches as f64)),
-    metric!("written", Amount, Bytes, Stepped, "bytes written towards a disk", |r| Some(r.run.metrics.usage.written_bytes as f64)),
+    metric!("minor-faults", Amount, Count, Stepped, "page faults without I/O", |r| Some(usage(r).minor_faults as f64)),
+    metric!("major-faults", Amount, Count, Stepped, "page faults with I/O", |r| Some(usage(r).major_faults as f64)),
+    metric!("voluntary-switches", Amount, Count, Stepped, "context switches to wait", |r| Some(usage(r).voluntary_switches as f64)),
+    metric!("involuntary-switches", Amount, Count, Stepped, "context switches by the kernel", |r| Some(usage(r).involuntary_switches as f64)),
+    metric!("written", Amount, Bytes, Stepped, "bytes written towards a disk", |r| Some(usage(r).written_bytes as f64)),
     metric!("psi-cpu", Amount, Microseconds, Stepped, "tasks of the machine waited for a processor", |r| r.run.metrics.pressure.map(|p| p.cpu_us as f64)),
     metric!("psi-io", Amount, Microseconds, Stepped, "tasks of the machine waited for I/O", |r| r.run.metrics.pressure.map(|p| p.io_us as f64)),
     metric!("psi-memory", Amount, Microseconds, Stepped, "tasks of the machine waited for memory", |r| r.run.metrics.pressure.map(|p| p.memory_us as f64)),
@@ -151,6 +162,10 @@ const OF_SERVICES: &[Metric] = &[
     metric!("vsz", Amount, Bytes, Stepped, "address space at the window's end", |r| end(r).map(|m| m.vsz_bytes as f64)),
     metric!("memory-used", Amount, Bytes, Difference, "how much less was available on the machine than before the start", |r| service(r)?.memory_used_bytes.map(|n| n as f64)),
 ];
+
+fn usage(run: &RunRecord) -> &Usage {
+    &run.run.metrics.usage
+}
 
 /// One field of a command's sync calls; `None` where they could not be seen.
 fn counted(run: &RunRecord, field: fn(&Calls) -> u64) -> Option<f64> {
@@ -283,6 +298,17 @@ mod tests {
             names.dedup();
             assert_eq!(names.len(), all);
         }
+    }
+
+    #[test]
+    fn processor_time_of_a_few_ticks_has_no_halves() {
+        let mut usage = Usage {
+            user_ns: 3_032_000,
+            ..Usage::default()
+        };
+        assert_eq!(divided(&usage, usage.system_ns), None);
+        usage.system_ns = DIVIDED_FROM_NS - usage.user_ns;
+        assert_eq!(divided(&usage, usage.user_ns), Some(3_032_000.0));
     }
 
     /// The check of a recipe's file reads these lists.

@@ -5,8 +5,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What refit measures of a command, and of a recipe whose load is the program.
-pub const COMMAND_METRICS: [&str; 19] = [
+pub const COMMAND_METRICS: [&str; 20] = [
     "wall",
+    "cpu",
     "user",
     "system",
     "max-rss",

@@ -130,11 +130,11 @@ mod tests {
         assert_eq!(
             lines[..2],
             [
-                "variant,role,pair,round,slot,warmup,confirmation,at_s,failure,exit,ratio,wall_ns,user_ns,system_ns,\
+                "variant,role,pair,round,slot,warmup,confirmation,at_s,failure,exit,ratio,wall_ns,cpu_ns,user_ns,system_ns,\
                  max_rss_bytes,heap_requested_bytes,heap_usable_bytes,heap_rounding_bytes,heap_left_bytes,allocations,\
                  minor_faults,major_faults,voluntary_switches,involuntary_switches,written_bytes,\
                  psi_cpu_us,psi_io_us,psi_memory_us,syncs,sync_wait_ns",
-                "malloc=jemalloc,candidate,0,0,0,true,false,0.000,,0,1.050781,433200630,90000000,30000000,\
+                "malloc=jemalloc,candidate,0,0,0,true,false,0.000,,0,1.050781,433200630,120000000,90000000,30000000,\
                  46137344,,,,,,9000,0,0,0,4194304,,,,812,243600000",
             ]
         );

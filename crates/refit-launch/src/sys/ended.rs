@@ -26,9 +26,10 @@ pub struct StartError(#[from] pub io::Error);
 /// What a program and all that it waited for took (wait4(2)).
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, PartialEq, Eq, JsonSchema)]
 pub struct Usage {
-    /// Processor time in the programs.
+    /// Processor time in the programs, as the kernel's ticks divided it: an estimate, which is all
+    /// or nothing in a run of one tick (kernel/sched/cputime.c, `cputime_adjust`).
     pub user_ns: u64,
-    /// Processor time in the kernel.
+    /// Processor time in the kernel, likewise.
     pub system_ns: u64,
     /// Resident memory of the *largest* process at its peak; not a sum. The kernel
     /// counts what the image before had in memory at the exec (exec_mmap in
@@ -45,6 +46,14 @@ pub struct Usage {
     pub involuntary_switches: u64,
     /// Bytes that were to be written to a disk (ru_oublock × 512).
     pub written_bytes: u64,
+}
+
+impl Usage {
+    /// Processor time, in nanoseconds. The kernel measures this sum; it only estimates the halves.
+    #[must_use]
+    pub fn processor_ns(&self) -> u64 {
+        self.user_ns.saturating_add(self.system_ns)
+    }
 }
 
 /// A program that has ended.

@@ -13,9 +13,10 @@ use crate::row::{Row, is_service, main_metric, median, rows, value};
 
 /// Metrics beside the main one that are worth a word where they changed: of a
 /// command.
-const OF_COMMANDS: [&str; 7] = [
+const OF_COMMANDS: [&str; 8] = [
     "syncs",
     "written",
+    "cpu",
     "user",
     "system",
     "max-rss",
