@@ -22,6 +22,7 @@ mod compare_in_effect;
 mod compare_kept;
 mod compare_memory;
 mod compare_outcome;
+mod compare_prove;
 mod compare_runs;
 mod compare_shown;
 mod compare_signals;
@@ -131,6 +132,7 @@ const TABLE: &[&[Test]] = &[
     compare_kept::TESTS,
     compare_memory::TESTS,
     compare_outcome::TESTS,
+    compare_prove::TESTS,
     compare_runs::TESTS,
     compare_shown::TESTS,
     compare_signals::TESTS,

@@ -3,13 +3,13 @@
 //! Promises, beside those of the crate: a loss of the program itself is told
 //! before a variant is blamed, and how little a zero says is told with it.
 
-mod html;
-mod notes;
-mod row;
+pub(crate) mod html;
+pub(crate) mod notes;
+pub(crate) mod row;
 mod text;
 
 #[cfg(test)]
-mod sample;
+pub mod sample;
 #[cfg(test)]
 mod tests;
 

@@ -3,9 +3,9 @@
 
 mod answers;
 pub mod chart;
-mod colour;
+pub mod colour;
 mod ending;
-mod facts;
+pub mod facts;
 pub mod grid;
 mod memory;
 mod metrics;
@@ -66,7 +66,8 @@ pub fn page(title: &str, styles: &[&str], content: impl FnOnce(&mut Markup)) -> 
     format!("<!DOCTYPE html>\n{}\n", page.finish())
 }
 
-fn header(body: &mut Markup, experiment: &Experiment) {
+/// What was asked.
+pub fn header(body: &mut Markup, experiment: &Experiment) {
     let tool = "refit compare";
     body.element("header", &[], |header| match question(experiment) {
         Some(question) => {
@@ -96,6 +97,14 @@ fn sections(main: &mut Markup, comparison: &Comparison) {
         }
         noted(section, notes(comparison));
     });
+    details(main, comparison);
+    facts::repeat(main, comparison, &[]);
+    facts::failures(main, &comparison.experiment);
+    facts::environment(main, &comparison.experiment);
+}
+
+/// The runs behind the verdicts.
+pub fn details(main: &mut Markup, comparison: &Comparison) {
     if let Some(again) = &comparison.confirmation {
         section(main, "Confirmation", |section| {
             let text = "The winner was compared with the baseline once more, with a new seed. It was picked for \
@@ -115,9 +124,6 @@ fn sections(main: &mut Markup, comparison: &Comparison) {
         syncs::section(main, comparison);
         metrics::section(main, comparison);
     }
-    facts::repeat(main, comparison);
-    facts::failures(main, &comparison.experiment);
-    facts::environment(main, &comparison.experiment);
 }
 
 /// A part of the page, under its heading.

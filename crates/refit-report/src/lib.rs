@@ -26,6 +26,7 @@ mod paint;
 mod plot;
 pub mod process;
 mod progress;
+pub mod proof;
 mod row;
 mod run_summary;
 mod series;
@@ -47,6 +48,7 @@ pub use crate::page::Page;
 pub use crate::paint::Style;
 pub use crate::plot::svg;
 pub use crate::progress::{at_most, estimates};
+pub use crate::proof::{Compared, Proof};
 pub use crate::run_summary::run_summary;
 pub use crate::terminal::terminal;
 

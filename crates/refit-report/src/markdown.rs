@@ -126,7 +126,7 @@ fn series(series: &Series) -> String {
 }
 
 /// Every number is one of a machine.
-fn machine(experiment: &Experiment) -> Option<String> {
+pub fn machine(experiment: &Experiment) -> Option<String> {
     let fixed = experiment.environment.fixed.iter();
     let parts: Vec<String> = fixed
         .map(|(name, value)| format!("{name} {value}"))

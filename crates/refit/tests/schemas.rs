@@ -17,7 +17,7 @@ type Schema = fn() -> Value;
 /// File below docs/, and what it has to hold.
 const SCHEMAS: &[(&str, Schema)] = &[
     ("recipe.schema.json", refit_recipe::schema),
-    ("result.schema.json", refit_lab::schema),
+    ("result.schema.json", refit_report::proof::schema),
     ("series.schema.json", refit_run::series::schema),
     ("crash.schema.json", refit_crash::report::schema),
 ];

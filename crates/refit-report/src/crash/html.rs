@@ -57,11 +57,16 @@ fn sections(main: &mut Markup, report: &CrashReport) {
         notes.retain(|note| note.label != "worst state:");
         noted(section, notes);
     });
-    timelines(main, report, &rows);
-    facts::reached(main, &rows);
-    facts::meaning(main, report, &rows);
+    details(main, report, &rows);
     facts::repeat(main, report);
     facts::machine(main, report);
+}
+
+/// The cuts behind the verdicts, and what they mean.
+pub fn details(main: &mut Markup, report: &CrashReport, rows: &[Row]) {
+    timelines(main, report, rows);
+    facts::reached(main, rows);
+    facts::meaning(main, report, rows);
 }
 
 fn timelines(main: &mut Markup, report: &CrashReport, rows: &[Row]) {

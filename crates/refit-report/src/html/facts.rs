@@ -11,8 +11,8 @@ use crate::format;
 use crate::markup::Markup;
 use crate::table::Column;
 
-/// The command, to be copied.
-pub fn repeat(main: &mut Markup, comparison: &Comparison) {
+/// The command, to be copied, with `more` options.
+pub fn repeat(main: &mut Markup, comparison: &Comparison, more: &[String]) {
     let about = match &comparison.experiment.recipe {
         Some(_) => {
             "The seed fixes the order of the runs, not their times: on another day or machine the numbers differ."
@@ -22,11 +22,11 @@ pub fn repeat(main: &mut Markup, comparison: &Comparison) {
              checked (--prepare, --check, --fresh-copy …) is not stored in the result: add these options."
         }
     };
-    super::repeat(main, &compare(comparison), about);
+    super::repeat(main, &compare(comparison, more), about);
 }
 
 /// As it would be typed.
-fn compare(comparison: &Comparison) -> Vec<String> {
+fn compare(comparison: &Comparison, more: &[String]) -> Vec<String> {
     let mut words: Vec<String> = ["refit", "compare"].map(str::to_owned).into();
     let mut option = |name: &str, value: String| words.extend([name.to_owned(), value]);
     for with in &comparison.experiment.with {
@@ -58,6 +58,7 @@ fn compare(comparison: &Comparison) -> Vec<String> {
     if comparison.confirmation.is_some() {
         words.push("--confirm".to_owned());
     }
+    words.extend(more.iter().cloned());
     if let Some(recipe) = &comparison.experiment.recipe {
         words.push(recipe.folder.as_ref().unwrap_or(&recipe.name).clone());
     }

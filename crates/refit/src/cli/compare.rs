@@ -23,8 +23,9 @@ use super::{OUTPUT, OutputArgs, ReachArgs, SETTINGS, duration, seed};
 /// load on it, and a check of the result. Without variants, those of the recipe
 /// are compared.
 ///
-/// Exit codes: 0 done; 1 a gate failed; 2 usage error or trouble with the
-/// environment, or the baseline or every candidate failed; 3 inconclusive, with
+/// Exit codes: 0 done; 1 a gate failed, or a cut took what the class of its variant
+/// forbids; 2 usage error or trouble with the environment, or the baseline or every
+/// candidate failed, or --prove could cut nothing; 3 inconclusive, with
 /// --strict. Interrupted before there is an answer: 130 (Ctrl-C), 143 (SIGTERM),
 /// 129 (SIGHUP), or 3 with a gate that is undecided. What was measured is printed
 /// and stored in any case.
@@ -103,6 +104,16 @@ pub struct CompareArgs {
     /// Run the winner against the baseline once more, with a fresh seed
     #[arg(long, help_heading = "Measuring")]
     pub confirm: bool,
+
+    /// Afterwards cut the power of the baseline and of every variant whose class risks
+    /// data, as `refit crash` does: one table of gain and loss. Of a recipe with a
+    /// [promise]; needs root, FUSE and loop devices
+    #[arg(long, help_heading = "Power cuts")]
+    pub prove: bool,
+
+    /// Cuts of each of them [default: 300, or as in the recipe]
+    #[arg(long, value_name = "N", help_heading = "Power cuts")]
+    pub cuts: Option<usize>,
 
     /// Limit for every candidate, for example 'wall<+2%'
     #[arg(long = "gate", value_name = "GATE", help_heading = "Verdicts")]

@@ -1,5 +1,6 @@
 //! `refit compare`: which variant is better, by how much, and how certain that is.
 
+mod prove;
 mod request;
 
 use std::process::ExitCode;
@@ -8,7 +9,7 @@ use anyhow::{Result, bail};
 use refit_lab::experiment::Role;
 use refit_lab::{Comparison, GateAnswer, Verdict, compare};
 use refit_recipe::remove_abandoned_instances;
-use refit_report::terminal;
+use refit_report::Compared;
 use refit_run::{interrupting_signal, on_interruption};
 use refit_session::remove_abandoned;
 
@@ -35,6 +36,7 @@ pub fn main(args: &CompareArgs) -> ExitCode {
 fn run(args: &CompareArgs) -> Result<u8> {
     let request = request(args)?;
     let output = Output::open(&args.output)?;
+    prove::warn(args, request.recipe.as_ref());
     remove_abandoned();
     remove_abandoned_instances(&request.dir);
     if let Some(cost) = refit_launch::privileged::cost(&request.reach) {
@@ -44,16 +46,41 @@ fn run(args: &CompareArgs) -> Result<u8> {
     on_interruption(bar.notice());
     let comparison = compare(&request, &mut bar);
     bar.finish();
-    let (comparison, _remains) = comparison?;
+    let (comparison, remains) = comparison?;
+    let mut compared = Compared {
+        comparison,
+        proof: None,
+    };
+    let mut proof_code = 0;
+    if let (true, Some(recipe), None) = (
+        args.prove,
+        &request.recipe,
+        &compared.comparison.experiment.failed,
+    ) {
+        // Stored already, in case that nothing comes of the cuts.
+        output.write(&compared)?;
+        drop(remains);
+        let (proof, code) = prove::prove(args, recipe, &compared.comparison);
+        compared.proof = Some(proof);
+        proof_code = code;
+    }
     // The table first: a full disk cannot take it away. And a terminal that is gone
     // cannot take the files away.
-    let printed = print::result(&terminal(&comparison, &print::style()));
-    output.write(&comparison)?;
+    let printed = print::result(&compared.terminal(&print::style()));
+    output.write(&compared)?;
     printed?;
-    match &comparison.experiment.failed {
-        Some(failed) => bail!("{failed}"),
-        None => Ok(code(&comparison, args.strict)),
+    let comparison = &compared.comparison;
+    if let Some(failed) = &comparison.experiment.failed {
+        bail!("{failed}");
     }
+    Ok(
+        match (code(comparison, args.strict), interrupting_signal()) {
+            // Cuts that were interrupted say nothing.
+            (0, Some(signal)) if proof_code == TROUBLE => interrupted(signal),
+            (0, _) => proof_code,
+            (code, _) => code,
+        },
+    )
 }
 
 /// As a shell reports a program that the signal ended: 130 after Ctrl-C.

@@ -5,9 +5,9 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use refit_crash::CrashReport;
-use refit_lab::Comparison;
-use refit_report::{crash, csv, html, markdown, svg};
+use refit_report::{Compared, crash, csv, svg};
 use refit_run::printable;
+use serde::Serialize;
 
 use super::result_file::{ResultFile, replace};
 use crate::cli::OutputArgs;
@@ -28,7 +28,7 @@ impl Output {
     }
 
     /// The JSON alone, after each round pair: what was measured is never lost.
-    pub fn write_json(&self, comparison: &Comparison) -> Result<()> {
+    pub fn write_json(&self, comparison: &impl Serialize) -> Result<()> {
         let Some(path) = &self.args.json else {
             return Ok(());
         };
@@ -38,20 +38,20 @@ impl Output {
     }
 
     /// Everything that was asked for.
-    pub fn write(&self, comparison: &Comparison) -> Result<()> {
-        type Draw = fn(&Comparison) -> String;
+    pub fn write(&self, compared: &Compared) -> Result<()> {
+        type Draw = fn(&Compared) -> String;
         let args = &self.args;
         let formats: [(_, Draw); 4] = [
-            (&args.csv, csv),
-            (&args.md, markdown),
-            (&args.html, html),
-            (&args.svg, svg),
+            (&args.csv, |compared| csv(&compared.comparison)),
+            (&args.md, Compared::markdown),
+            (&args.html, Compared::html),
+            (&args.svg, |compared| svg(&compared.comparison)),
         ];
-        let mut written = self.write_json(comparison);
+        let mut written = self.write_json(compared);
         for (path, draw) in formats {
             if let Some(path) = path {
                 // One that cannot be written takes no other with it.
-                written = written.and(replace(path, draw(comparison).as_bytes()));
+                written = written.and(replace(path, draw(compared).as_bytes()));
             }
         }
         written
@@ -84,7 +84,7 @@ impl Output {
 /// What a stored result is of.
 pub enum Stored {
     /// `refit compare`
-    Comparison(Box<Comparison>),
+    Comparison(Box<Compared>),
     /// `refit crash`
     Crash(Box<CrashReport>),
 }

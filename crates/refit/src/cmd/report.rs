@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
-use refit_report::{crash, history, terminal};
+use refit_report::{crash, history};
 
 use super::output::{self, Output, Stored};
 use super::print;
@@ -36,9 +36,9 @@ fn redraw(args: &ReportArgs) -> Result<()> {
     }
     for path in &args.files {
         match output::read(path)? {
-            Stored::Comparison(experiment) if args.output.any() => output.write(&experiment)?,
-            Stored::Comparison(experiment) => {
-                print::result(&terminal(&experiment, &print::style()))?;
+            Stored::Comparison(compared) if args.output.any() => output.write(&compared)?,
+            Stored::Comparison(compared) => {
+                print::result(&compared.terminal(&print::style()))?;
             }
             Stored::Crash(report) if args.output.any() => output.write_crash(&report)?,
             Stored::Crash(report) => {
@@ -63,9 +63,9 @@ fn log(dir: &PathBuf) -> Result<()> {
             .is_some_and(|extension| extension == "json")
             // A pipe would be waited for.
             && path.is_file()
-            && let Ok(Stored::Comparison(experiment)) = output::read(&path)
+            && let Ok(Stored::Comparison(compared)) = output::read(&path)
         {
-            all.push((path, *experiment));
+            all.push((path, compared.comparison));
         }
     }
     if all.is_empty() {

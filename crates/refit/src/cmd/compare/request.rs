@@ -8,6 +8,7 @@ use refit_knobs::{Settings, Variant};
 use refit_lab::Request;
 use refit_recipe::{Available, Recipe, available};
 
+use super::prove;
 use crate::cli::{CompareArgs, new_seed};
 use crate::cmd::{input, recipes, trust};
 
@@ -17,6 +18,7 @@ pub fn request(args: &CompareArgs) -> Result<Request> {
     let with = Settings::parse(args.with.clone())?;
     let (recipe, words) = subject(args)?;
     let typed = candidates(words)?;
+    prove::refuse(args, recipe.as_ref())?;
     if recipe.is_none() && args.command.is_empty() {
         bail!(
             "no command to compare\n  write it after `--`: refit compare sync=off -- COMMAND\n  or name a recipe first: refit compare NAME    (refit recipes lists them)"

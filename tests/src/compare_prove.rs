@@ -1,0 +1,170 @@
+//! `refit compare RECIPE --prove`: what is gained and what is lost, in one table.
+
+use crate::crash::require_lab;
+use crate::runner::{Outcome, Test};
+use crate::test;
+use crate::test_env::{TestEnv, described, expect_code};
+
+pub const TESTS: &[Test] = &[
+    test!(one_table_holds_gain_and_loss).limit_seconds(240),
+    test!(a_safe_variant_is_not_cut).limit_seconds(120),
+    test!(without_root_the_measured_table_is_printed).limit_seconds(120),
+    test!(what_cannot_be_proven_is_refused_before_anything_runs),
+];
+
+/// Little of the load, so that the rounds are many.
+fn quick(env: &TestEnv) -> String {
+    let folder = env.path("append");
+    expect_code(&env.refit(&["recipes", "copy", "append-log", &folder]), 0);
+    let file = format!("{folder}/recipe.toml");
+    let text = std::fs::read_to_string(&file).expect("copied");
+    let text = text
+        .replace("name = \"append-log\"", "name = \"append\"")
+        .replace("operations = 2000", "operations = 40")
+        .replace("length = \"8s\"", "length = \"1s\"");
+    std::fs::write(&file, text).expect("writable");
+    folder
+}
+
+fn one_table_holds_gain_and_loss(env: &TestEnv) -> Outcome {
+    require_lab(env);
+    env.require_command("python3");
+    let folder = quick(env);
+    let words = [
+        "compare",
+        &folder,
+        "sync=off",
+        "malloc=glibc",
+        "--yes",
+        "--prove",
+        "--cuts",
+        "24",
+        "--rounds",
+        "12",
+        "--quiet",
+    ];
+    let files = ["--json", "a.json", "--html", "a.html", "--md", "a.md"];
+    let output = env.refit(&[&words[..], &files].concat());
+    expect_code(&output, 0);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let answer = text.lines().next().unwrap_or_default();
+    assert!(answer.contains("`sync=off`"), "{answer}");
+    assert!(answer.contains("lost everything"), "{answer}");
+    assert_eq!(text.matches("lossy images").count(), 1, "{text}");
+    let json = std::fs::read_to_string(env.path("a.json")).expect("written");
+    let stored: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    assert_eq!(stored["kind"], "compare");
+    let modes = stored["proof"]["cut"]["modes"].as_array().expect("modes");
+    let names: Vec<&str> = modes
+        .iter()
+        .filter_map(|mode| mode["name"].as_str())
+        .collect();
+    assert_eq!(names, ["control", "baseline", "sync=off"]);
+    // The same again, from the file.
+    let again = env.refit(&["report", "a.json"]);
+    assert_eq!(String::from_utf8_lossy(&again.stdout), text);
+    let page = std::fs::read_to_string(env.path("a.html")).expect("written");
+    assert!(page.contains("Gain and loss") && page.contains("class=\"answer\""));
+    let first = std::fs::read_to_string(env.path("a.md")).expect("written");
+    assert!(
+        first.starts_with("`sync=off` ") || first.starts_with("no "),
+        "{first}"
+    );
+    Outcome::Pass
+}
+
+fn a_safe_variant_is_not_cut(env: &TestEnv) -> Outcome {
+    env.require_command("python3");
+    let folder = quick(env);
+    let words = [
+        "compare",
+        &folder,
+        "malloc=glibc",
+        "--yes",
+        "--prove",
+        "--rounds",
+        "2",
+    ];
+    let output = env.refit(&words);
+    expect_code(&output, 0);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(
+        text.contains("no variant that is left risks data"),
+        "{text}"
+    );
+    assert!(!text.contains("no loss found"), "{text}");
+    Outcome::Pass
+}
+
+fn without_root_the_measured_table_is_printed(env: &TestEnv) -> Outcome {
+    env.require_command("python3");
+    let folder = quick(env);
+    let words = [
+        "compare", &folder, "sync=off", "--yes", "--prove", "--rounds", "2",
+    ];
+    let mut command = env.refit_command(&words);
+    if env.as_root() {
+        // A machine without the crash lab's programs, for root.
+        std::fs::create_dir(env.path("bin")).expect("new");
+        for program in [
+            "sh", "env", "python3", "cat", "grep", "cmp", "seq", "wc", "sort", "mkdir", "rm",
+        ] {
+            let found = ["/usr/bin", "/bin"].map(|dir| format!("{dir}/{program}"));
+            if let Some(found) = found
+                .iter()
+                .find(|path| std::path::Path::new(path).exists())
+            {
+                std::os::unix::fs::symlink(found, env.path(&format!("bin/{program}")))
+                    .expect("new");
+            }
+        }
+        command.env("PATH", env.path("bin"));
+    }
+    let output = command.output().expect("refit runs");
+    expect_code(&output, 2);
+    let shown = described(&output);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.contains("line/s"), "{shown}");
+    assert!(
+        text.contains("what a power cut takes was not tested"),
+        "{shown}"
+    );
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        errors.contains("simulated power cuts cannot be made here"),
+        "{shown}"
+    );
+    assert!(errors.contains("measured all the same"), "{shown}");
+    Outcome::Pass
+}
+
+fn what_cannot_be_proven_is_refused_before_anything_runs(env: &TestEnv) -> Outcome {
+    let cases: [(&[&str], &[&str]); 4] = [
+        (
+            &["--prove", "sync=off", "--", "true"],
+            &["--prove needs a recipe", "refit compare append-log --prove"],
+        ),
+        (
+            &["fsync-loop", "--prove"],
+            &["fsync-loop has no [promise]", "append-log"],
+        ),
+        (&["append-log", "--cuts", "5"], &["--cuts is for --prove"]),
+        (
+            &["append-log", "--prove", "--cuts", "0"],
+            &["--cuts 0", "at least 1"],
+        ),
+    ];
+    for (words, texts) in cases {
+        let output = env.refit(&[&["compare"], words].concat());
+        expect_code(&output, 2);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        for text in texts {
+            assert!(
+                errors.contains(text),
+                "{text:?} is not in {}",
+                described(&output)
+            );
+        }
+    }
+    Outcome::Pass
+}
