@@ -13,7 +13,7 @@ from typing import Callable
 import estimate
 import machine
 
-TRUSTED_LEVEL = 0.9  # below it an interval earns no word
+TRUSTED_LEVEL = 0.9  # below it an interval gets no verdict
 
 @dataclass(frozen=True)
 class Variant:

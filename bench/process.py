@@ -159,7 +159,7 @@ def settle():
 
 def settle_discards(directory):
     """Waits, at most DISCARDS_CAP_S, until the disk beneath was told of everything that was deleted: a file system
-    mounted with `discard` does so behind its commits (Documentation/admin-guide/iostats.rst, field 12)."""
+    mounted with `discard` does so after its commits (Documentation/admin-guide/iostats.rst, field 12)."""
     os.sync()
     device = os.stat(directory).st_dev
     counts = f"/sys/dev/block/{os.major(device)}:{os.minor(device)}/stat"

@@ -19,7 +19,7 @@ if [ -z "$columns" ]; then
 	exit 2
 fi
 if [ ! -f "$2" ] || [ "$(sqlite3 -readonly "$2" "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'orders'")" != 1 ]; then
-	echo "winner.sh: $2 is no SQLite file with a table orders" >&2
+	echo "winner.sh: $2 is not an SQLite file with a table orders" >&2
 	exit 1
 fi
 sqlite3 -readonly -separator "$(printf '\t')" "$2" "SELECT name, group_concat(column, ', ') FROM

@@ -45,9 +45,9 @@ apt() {
 		-o Dir::State::Lists="$work/lists" -o Dir::Cache::Archives="$work/archives" -o Dir::Cache::pkgcache= \
 		-o Dir::Cache::srcpkgcache= -o APT::Sandbox::User=root "$@" >"$work/log" 2>&1
 }
-said() { grep '^[EW]:' "$work/log" | tail -n 3; }
-apt update || fail "apt-get update with this line failed: $lines: $(said)"
-(cd "$work" && apt source --download-only "postfix=$version") || fail "apt has no source package of postfix $version: $(said)"
+errors() { grep '^[EW]:' "$work/log" | tail -n 3; }
+apt update || fail "apt-get update with this line failed: $lines: $(errors)"
+(cd "$work" && apt source --download-only "postfix=$version") || fail "apt has no source package of postfix $version: $(errors)"
 # apt has checked it against the signed index.
 dpkg-source --no-check -x "$work"/postfix_*.dsc "$work/source" >"$work/log" 2>&1 || fail "$(cat "$work/log")"
 check "$work/source"

@@ -232,7 +232,7 @@ static long number(const char *text)
 	errno = 0;
 	long value = strtol(text, &end, 10);
 	if (end == text || *end != '\0' || errno != 0 || value <= 0 || value > 1000000000)
-		errx(2, "%s is no number from 1 to 1000000000", text);
+		errx(2, "%s is not a number from 1 to 1000000000", text);
 	return value;
 }
 

@@ -229,7 +229,11 @@ impl Cell {
             return None;
         }
         let mut words = line.splitn(5, ' ').map(str::to_owned);
-        let mut word = || words.next().unwrap_or_else(|| panic!("{line} is no cell"));
+        let mut word = || {
+            words
+                .next()
+                .unwrap_or_else(|| panic!("{line} is not a cell"))
+        };
         let (interface, kind, result, errno) = (word(), word(), word(), word());
         Some(Self {
             interface,

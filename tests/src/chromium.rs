@@ -1,5 +1,5 @@
 //! Chromium as an ordinary user, with its sandbox: many processes, a zygote, seccomp filters of its own, no
-//! filesystem in its renderers. A browser of 300 MB is no part of `make test`: `make test-chromium`.
+//! filesystem in its renderers. A browser of 300 MB is not part of `make test`: `make test-chromium`.
 
 use std::fs;
 use std::os::unix::fs::chown;

@@ -1,4 +1,4 @@
-//! `refit report` and files that are no results, or results no more.
+//! `refit report` and files that are not results, or are so no longer.
 
 use std::fs;
 

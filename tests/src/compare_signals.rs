@@ -262,7 +262,7 @@ fn the_second_interruption_ends_it_at_once(env: &TestEnv) -> Outcome {
     Outcome::Pass
 }
 
-/// A hook has the terminal, and so Ctrl-C ends it too; that is no failure of the hook.
+/// A hook has the terminal, and so Ctrl-C ends it too; that is not a failure of the hook.
 fn ctrl_c_in_a_hook_ends_it_with_a_result(env: &TestEnv) -> Outcome {
     let log = env.path("log");
     let hook = format!("echo >>{log}; test $(wc -l <{log}) -lt 22 || exec tail -f /dev/null");

@@ -64,14 +64,14 @@ pub fn runs_of<'a>(result: &'a Value, name: &str) -> Vec<&'a Value> {
 pub fn list(value: &Value) -> &Vec<Value> {
     value
         .as_array()
-        .unwrap_or_else(|| panic!("{value} is no list"))
+        .unwrap_or_else(|| panic!("{value} is not a list"))
 }
 
 #[track_caller]
 pub fn number(value: &Value) -> f64 {
     value
         .as_f64()
-        .unwrap_or_else(|| panic!("{value} is no number"))
+        .unwrap_or_else(|| panic!("{value} is not a number"))
 }
 
 /// The runs of each round pair, in their order.

@@ -47,7 +47,7 @@ pub fn states(mode: &Value) -> &Vec<Value> {
 pub fn number(value: &Value) -> u64 {
     value
         .as_u64()
-        .unwrap_or_else(|| panic!("{value} is no count"))
+        .unwrap_or_else(|| panic!("{value} is not a count"))
 }
 
 /// Before the first acknowledgement no promise can be broken.

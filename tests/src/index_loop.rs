@@ -39,7 +39,7 @@ fn write(env: &TestEnv, recipe: &Value) {
     fs::write(env.path("copy/recipe.toml"), file).expect("the test's directory is ours");
 }
 
-/// What the script printed, line by line behind one another.
+/// What the script printed, line by line, one after the other.
 fn outcome(env: &TestEnv, name: &str, script: &str) -> String {
     write(env, &with_end(env, name, script));
     let output = check(env, "./copy", &["--yes"]);
@@ -137,7 +137,7 @@ sh "$REFIT_RECIPE/winner.sh" none shop.db 2>&1 || echo "code $?"
         "CREATE INDEX customer_day ON orders (customer_id, created_at); \
          -- nothing is to be done: customer_day (customer_id, created_at) is there \
          winner.sh: another index has the name customer_day: (customer_id) code 1 \
-         winner.sh: none.db is no SQLite file with a table orders code 1 \
+         winner.sh: none.db is not an SQLite file with a table orders code 1 \
          winner.sh: there is no index none; there are: customer customer_day status code 2"
     );
     Outcome::Pass

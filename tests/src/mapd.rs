@@ -222,7 +222,7 @@ fn only_nil_is_not_found_and_a_script_that_fails_is_asked_again(env: &TestEnv) -
     }
     assert_ne!(mapd.worker(), second);
 
-    // What is no request ends that connection, and none other.
+    // What is not a request ends that connection, and no other.
     let mut other = mapd.connect();
     other.write_all(b"what?").expect("it reads");
     assert_eq!(other.read(&mut [0]).expect("it was closed"), 0);
@@ -261,7 +261,7 @@ fn a_script_that_cannot_be_used_is_refused_at_once(env: &TestEnv) -> Outcome {
     let output = env.run(&[&program, "-m", "much", "1", "table", "x.rb"]);
     expect_code(&output, 2);
     assert!(
-        described(&output).contains("much is no number"),
+        described(&output).contains("much is not a number"),
         "{}",
         described(&output)
     );

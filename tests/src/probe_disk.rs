@@ -134,7 +134,7 @@ fn an_interrupted_probe_leaves_nothing(env: &TestEnv) -> Outcome {
 fn memory_is_no_disk(env: &TestEnv) -> Outcome {
     let place = Path::new("/dev/shm");
     if !sys::is_memory_filesystem(place).unwrap_or(false) {
-        env.skip("/dev/shm is no tmpfs");
+        env.skip("/dev/shm is not tmpfs");
     }
     let memory = tempfile::tempdir_in(place).expect("anyone may write there");
     let directory = memory.path().to_str().expect("it is text");

@@ -72,7 +72,7 @@ pub fn recipe(name: &str) -> Value {
 pub fn text(value: &Value) -> &str {
     value
         .as_str()
-        .unwrap_or_else(|| panic!("{value} is no text"))
+        .unwrap_or_else(|| panic!("{value} is not text"))
 }
 
 pub fn check(env: &TestEnv, name: &str, more: &[&str]) -> Output {
@@ -142,7 +142,7 @@ fn brief(recipe: &Value) -> u64 {
     brief
 }
 
-/// The outcome, without the seconds behind it, has the number as a word.
+/// The outcome, without the seconds after it, has the number as a word.
 fn promises(outcome: &str, number: u64) -> bool {
     let (outcome, _) = outcome.rsplit_once(" (").expect("it ends with the seconds");
     let words = outcome.split(|c: char| !c.is_ascii_alphanumeric());

@@ -138,7 +138,7 @@ fn refuses_more(result: &Value, place: &str) {
     refuses_more_by("result.schema.json", result, place);
 }
 
-/// One key more at this place is no result.
+/// With one key more at this place it is not a result.
 #[track_caller]
 pub fn refuses_more_by(name: &str, result: &Value, place: &str) {
     let (schemas, index) = schema_of(name);

@@ -96,7 +96,7 @@ fn a_server_that_dies_under_load_is_named(env: &TestEnv) -> Outcome {
     folder.clone().text("service.start", &dying).expect_broken_is_out(
         "the service ended during load.command, exit code 3: listening on PORT no strength left for line 9",
     );
-    // A load that sees nothing of it is no proof.
+    // A load that sees nothing of it does not prove anything.
     let load = format!("{program} load $REFIT_PORT_LINE");
     let careless = format!(
         "{load} 10; test ! -e broken || {{ kill -9 $(cat pid); while {load} 0; do :; done; }}; true"

@@ -55,7 +55,7 @@ fn one_start_serves_all_runs(env: &TestEnv) -> Outcome {
     let (output, result) = folder.compare(&["--rounds", "12"]);
     expect_code(&output, 0);
     assert_eq!(count(env, &starts("kept")), 1);
-    // Before each run of the variant, and back behind it.
+    // Before each run of the variant, and back after it.
     let runs = runs_of(&result, "conf.slow=yes");
     assert_eq!(count(env, "noted"), 2 * runs.len());
     // Its command had done its work when the window began, and nobody else's.

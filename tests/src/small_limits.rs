@@ -1,5 +1,5 @@
 //! refit under small resource limits and on full file systems: it does its work or names the limit. It leaves nothing
-//! behind, hangs nowhere, and dies of no signal; nor does the program because of it.
+//! behind, hangs nowhere, and is killed by no signal; nor is the program because of it.
 
 use std::collections::BTreeMap;
 

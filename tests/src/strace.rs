@@ -108,7 +108,7 @@ impl Call {
     /// The part of the arguments where flags are, with no file's name that could look like one.
     pub fn flags(&self) -> &str {
         let how = match self.name.as_str() {
-            // Behind the struct's known fields strace prints the bytes that it does not know.
+            // After the struct's known fields strace prints the bytes that it does not know.
             "openat2" => self.args.rsplit_once("{flags="),
             _ => None,
         };

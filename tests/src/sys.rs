@@ -20,7 +20,7 @@ pub fn kill_hard(pid: i32) {
     send_signal(pid, libc::SIGKILL);
 }
 
-/// Sends `signal` as kill(2) does; a process that is gone already is no error.
+/// Sends `signal` as kill(2) does; a process that has ended already is not an error.
 pub fn send_signal(pid: i32, signal: i32) {
     assert!(
         pid != 0 && pid != -1,

@@ -65,7 +65,7 @@ impl Inspection<'_> {
     /// Looks at each of the cuts, `workers` at once.
     ///
     /// # Errors
-    /// An image could not be looked at; a bad one is no error.
+    /// An image could not be inspected. A damaged image is a result, and not an error.
     pub fn cut(&self, cuts: &[Cut], workers: usize) -> Result<Vec<State>, CrashError> {
         let most = self.filesystem.kind.at_once().min(cuts.len());
         let workers = workers.clamp(1, most.max(1));

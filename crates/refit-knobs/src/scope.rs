@@ -122,7 +122,7 @@ impl PathProblem {
     }
 }
 
-/// The same path without `//`, `.` and `..`, as far as that can be said without looking at any link.
+/// The same path without `//`, `.` and `..`, as far as it is known without resolving links.
 pub(crate) fn plain(path: &str) -> String {
     let mut names: Vec<&str> = Vec::new();
     for name in path.split('/') {

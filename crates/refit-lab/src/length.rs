@@ -113,7 +113,7 @@ impl<'a> Length<'a> {
     }
 
     /// Whether another round pair fits into the budget. The faster of the last two is
-    /// what it will take: a stall in one of them is no rule.
+    /// what it will take: a stall in one of them need not come again.
     pub fn has_time_for_pair(&self) -> bool {
         self.fits(self.pairs[0].min(self.pairs[1]), LATEST_PAIR)
     }
@@ -197,7 +197,7 @@ fn of_candidates<'a>(
 }
 
 /// What later round pairs will take, from a warm-up that took `whole`: twice its
-/// faster round, as a stall in one of them is no rule, without the variants that were
+/// faster round, as a stall in one of them need not come again, without the variants that were
 /// disqualified.
 pub fn typical_pair(experiment: &Experiment, whole: Duration) -> Duration {
     let runs = &experiment.runs;

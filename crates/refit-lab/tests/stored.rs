@@ -28,7 +28,7 @@ fn unpacked(path: &Path) -> Value {
     let output = output.expect("python3 is installed (apt install python3)");
     assert!(output.status.success(), "{}", path.display());
     let mut result: Value = serde_json::from_slice(&output.stdout).expect("it is JSON");
-    // scripts/gallery adds this; it is no part of a result.
+    // scripts/gallery adds this; it is not part of a result.
     let fields = result.as_object_mut().expect("it is an object");
     fields.remove("source_commit");
     result

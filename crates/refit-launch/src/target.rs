@@ -12,7 +12,7 @@ use crate::sys::target as sys;
 /// The kind of an executable file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Cannot be read, or is no program.
+    /// Cannot be read, or is not a program.
     Unknown,
     /// Dynamic, glibc.
     Glibc,

@@ -74,7 +74,7 @@ pub enum NotLoaded {
     NoMemory,
     /// The kernel refuses it (ptrace(2), PTRACE_MODE_ATTACH), or the process is gone.
     Refused(io::Error),
-    /// The loader has not begun, or its list kept changing, or is no list.
+    /// The loader has not begun, or its list kept changing, or is not a list.
     NoList,
 }
 

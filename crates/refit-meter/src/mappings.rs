@@ -36,7 +36,7 @@ impl Mapping {
         self.end.saturating_sub(self.start)
     }
 
-    /// `None` where it is no such line.
+    /// `None` where the line is not one of /proc/PID/maps.
     pub(crate) fn parse(line: &[u8]) -> Option<Mapping> {
         let mut fields = line.splitn(6, |byte| *byte == b' ');
         let mut next = || fields.next();

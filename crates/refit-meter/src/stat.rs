@@ -34,7 +34,7 @@ impl Stat {
     }
 
     pub fn parse(text: &[u8]) -> Option<Stat> {
-        // A name may hold spaces, parentheses and bytes that are no UTF-8. No
+        // A name may hold spaces, parentheses and bytes that are not UTF-8. No
         // field after it has a parenthesis.
         let name_end = text.iter().rposition(|byte| *byte == b')')?;
         let rest = str::from_utf8(&text[name_end + 1..]).ok()?;

@@ -1,6 +1,6 @@
 /* Counts what C++ allocates above an allocator that has its own operators new and
  * delete. Preloaded only where one does: elsewhere they call malloc, and a
- * program that loads the C++ library later would find no operator behind these.
+ * program that loads the C++ library later would find no operator after these.
  */
 #include <dlfcn.h>
 #include <stddef.h>

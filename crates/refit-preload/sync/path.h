@@ -12,8 +12,8 @@
 /* Writes the name of the descriptor's link in /proc. */
 void refit_fd_link(int fd, char link[REFIT_FD_LINK]);
 
-/* The path of an open file, NUL-terminated, and its length. 0: it is no file
- * with a path. -1: it cannot be known here (another root, no /proc, or a
+/* The path of an open file, NUL-terminated, and its length. 0: it is not a
+ * file with a path. -1: it cannot be known here (another root, no /proc, or a
  * seccomp filter of the program's own). */
 long refit_path_of(int fd, char path[REFIT_PATH]);
 

@@ -21,7 +21,7 @@
 #define REFIT_VERSION 4u
 
 /* In the last argument register of a real sync call that refit's own code
- * makes: refit's filters let it through first. It is no secret: whoever
+ * makes: refit's filters let it through first. It is not a secret: whoever
  * sends it gets the kernel's answer. */
 #define REFIT_COOKIE 0x7469666572ull /* "refit" */
 

@@ -63,7 +63,7 @@ pub struct RecipeFile {
     #[serde(default)]
     pub conf: BTreeMap<String, Conf>,
     /// what `refit compare NAME` tries; settings that this refit does not know are unavailable,
-    /// which is no error
+    /// which is not an error
     #[serde(default, rename = "variant")]
     pub variants: Vec<VariantEntry>,
 }

@@ -1,4 +1,4 @@
-//! What was reached, what was not, and what cannot be said.
+//! What was reached, what was not, and what is unknown.
 
 use refit_run::{Coverage, FilterReport, InEffect, Reached, RunReport, Unknown, UnreachedProgram};
 

@@ -119,7 +119,7 @@ fn words(found: &MemoryGrowth) -> &'static str {
         MemoryVerdict::CopyOnWrite => "pages copied after a fork",
         MemoryVerdict::HugePages => "untouched parts of huge pages",
         MemoryVerdict::Settles => "no lasting growth seen: it fills up",
-        MemoryVerdict::Unclear => "cannot be told yet",
+        MemoryVerdict::Unclear => "not known yet",
     }
 }
 
@@ -166,8 +166,8 @@ fn refusal(error: GrowthError) -> String {
             format!("there are {}, and {FEWEST_SAMPLES} are needed", plural(count, "sample"))
         }
         GrowthError::NoOperations => {
-            "the count of operations did not rise all the time: growth is told against the work that is done".to_owned()
+            "the count of operations did not rise all the time: growth is measured against the work that is done".to_owned()
         }
-        GrowthError::NotFinite | GrowthError::TooStrict => "the samples are no numbers".to_owned(),
+        GrowthError::NotFinite | GrowthError::TooStrict => "a sample is not a finite number".to_owned(),
     }
 }

@@ -1,4 +1,4 @@
-//! One table for every format: what its columns are is said once.
+//! One table for every format: its columns are defined once.
 
 use refit_run::printable;
 
@@ -9,7 +9,7 @@ use crate::paint::{Style, Tone};
 const GAP: &str = "  ";
 /// Of the lines below a row's name, where the name has one of its own.
 pub const INDENT: &str = "  ";
-/// A bar narrower than this says nothing, a wider one nothing more.
+/// A narrower bar shows nothing, a wider one nothing more.
 const BAR: std::ops::RangeInclusive<usize> = 17..=41;
 
 /// How a column's cells are set.
@@ -107,7 +107,7 @@ impl Column {
 ///
 /// On a terminal no line of it is wider than the terminal. Where there is less
 /// room, columns go from the right; the class, which is the last of them, is
-/// said elsewhere then. What is never dropped: the name, the numbers, the verdict.
+/// shown elsewhere then. What is never dropped: the name, the numbers, the verdict.
 pub struct Table<'a> {
     /// Of each row.
     pub name: Column,
@@ -125,7 +125,7 @@ pub struct Table<'a> {
 pub struct Shown {
     /// Its lines.
     pub lines: Vec<String>,
-    /// Whether they say the class of each row.
+    /// Whether they have the class of each row.
     pub names_class: bool,
 }
 
@@ -177,7 +177,7 @@ impl Table<'_> {
 
     fn layout(&self, room: usize) -> Layout {
         for stacked in [false, true] {
-            // The name's line says the class.
+            // The name's line has the class.
             let most = self.extras.len() - usize::from(stacked);
             // A bar is worth one column, and no more.
             let bars = match (&self.bars, stacked) {

@@ -146,6 +146,6 @@ mod tests {
             .find(|one| one.known.name == "jemalloc");
         let jemalloc = jemalloc.expect("it is known by name");
         assert_eq!(jemalloc.path.as_deref(), Some(own.as_path()));
-        assert_eq!(jemalloc.version, None, "it is no package's file");
+        assert_eq!(jemalloc.version, None, "it belongs to no package");
     }
 }

@@ -35,7 +35,7 @@ pub enum Syncs {
     Filter(&'static str),
     /// By nothing that this user may do.
     Unreached(&'static str),
-    /// The file cannot be read, or is no program.
+    /// The file cannot be read, or is not a program.
     Unknown,
 }
 

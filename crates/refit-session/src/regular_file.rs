@@ -11,7 +11,7 @@ use rustix::fs::{Mode, OFlags};
 /// and a device may act when it is opened.
 ///
 /// # Errors
-/// It is no regular file (`InvalidInput`), or cannot be opened.
+/// `InvalidInput` where it is not a regular file; else why it cannot be opened.
 pub fn open_regular(path: &Path) -> io::Result<File> {
     let found = File::from(rustix::fs::open(
         path,

@@ -17,7 +17,7 @@ use crate::student::{two_sided_quantile, two_sided_tail};
 pub const FEWEST_PAIRS: usize = 3;
 
 /// The least standard deviation of a round pair's log-ratio that Student's interval counts with. Three equal
-/// numbers are no proof of a machine without noise: a coarse clock, or one memory layout, gives them too.
+/// numbers do not prove that a machine has no noise: a coarse clock, or one memory layout, gives them too.
 pub const LEAST_SPREAD: f64 = 0.02;
 
 /// What one round pair says of one candidate against the baseline.

@@ -1,6 +1,6 @@
 //! Whether a quantity grows with the work that was done: memory against requests served, and not against time.
 //!
-//! Samples of a running program are no independent draws: they wander, step, saw with a garbage collector, and rise
+//! Samples of a running program are not independent draws: they wander, step, saw with a garbage collector, and rise
 //! while caches fill. So the first third is warm-up and never looked at; what follows is cut into [`BLOCKS`] blocks, of
 //! which only the medians count; and growth has to come *again and again*: the interval is the exact one of Wilcoxon's
 //! signed ranks for the slopes from each block to the next. Of a random walk without drift these are independent and

@@ -55,7 +55,7 @@ pub enum Remedy {
 /// Degrees of freedom with which Student's t is as good as normal.
 const MANY: usize = 1000;
 
-/// More round pairs are no advice when they are over this many times those already run.
+/// More round pairs are not advised when they are over this many times those already run.
 pub const ADVISABLE_TIMES: usize = 10;
 
 impl Verdict {

@@ -12,7 +12,7 @@ fn at_most_one_of_twenty_is_called_growing_that_is_not() {
     for (name, noise) in KINDS {
         let (grows, covers) = rates(*noise, 0.0, PROGRAMS, 11);
         assert!(grows <= 0.05, "{name}: {grows}");
-        // Steps and filling are movement: there is no slope to cover.
+        // Programs of these two kinds move, but not at a steady rate: no slope is the true one.
         if !matches!(noise, Noise::Steps(_) | Noise::Filling(_)) {
             let least = if matches!(noise, Noise::Walk) {
                 0.92

@@ -152,14 +152,14 @@ fn seed(text: &str) -> Result<u64, String> {
     number.ok_or_else(|| "write a number, as 7 or 0x5eed".to_owned())
 }
 
-/// Show what this machine allows, what of a command refit reaches, who serves
-/// malloc in a running process, or what a flush costs on a disk
+/// Show what this machine allows, what of a command refit reaches, which
+/// allocator a running process uses, or what a flush costs on a disk
 ///
 /// A process is read while it runs; it is neither stopped nor changed.
 ///
 /// Exit codes: 0; 1 when the command's syncs cannot be reached, when it cannot be
-/// read who serves malloc, or flushes wait for no disk; 2 when there is no such
-/// command, process or directory.
+/// read which allocator a process uses, or when flushes wait for no disk; 2 when
+/// there is no such command, process or directory.
 #[derive(Args)]
 #[command(verbatim_doc_comment)]
 pub struct DoctorArgs {
@@ -241,7 +241,7 @@ pub fn usage_error(mut error: clap::Error) -> ! {
     for (kind, value) in typed {
         error.insert(kind, value);
     }
-    // A parser of ours repeats the value in its sentence, which is no context.
+    // A parser of ours repeats the value in its sentence, and not in the error's context.
     let reason = error.source().map(ToString::to_string).unwrap_or_default();
     if printable(&reason) != reason {
         let text = error.render().to_string();

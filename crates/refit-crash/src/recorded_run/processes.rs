@@ -299,7 +299,7 @@ impl<'a> Processes<'a> {
         let program = match &mut self.program {
             Started::Command(running) => running,
             Started::Service(service, instance) => {
-                // It is no process of the service.
+                // Stopping the service does not end it: it does not belong to the service.
                 if let Some(mut background) = self.background.take() {
                     kill_group(&background);
                     // The tree may have waited for it.

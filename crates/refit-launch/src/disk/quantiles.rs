@@ -89,7 +89,7 @@ mod tests {
                     low <= given && given <= high,
                     "{points:?}: p{percentile} between {low} and {high}"
                 );
-                // Where the slope changes between the neighbours, only that much can be said.
+                // Where the slope changes between these two, only the bounds are known.
                 let found = low * (high / low).powf(part);
                 let apart = (found / given - 1.0).abs();
                 assert!(

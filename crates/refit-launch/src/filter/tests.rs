@@ -62,24 +62,24 @@ fn syncs_are_answered_and_their_probes_are_not() {
         for listened in [true, false] {
             let filter = filter(syncs, Rings::Leave, listened);
             for (arch, more, (files, sync, range, msync)) in FAMILIES {
-                let says = |number: u32, args| answer(&filter, arch, number | more, args);
+                let action = |number: u32, args| answer(&filter, arch, number | more, args);
                 for file in files {
-                    assert_eq!(says(file, with(0, 3)), expected);
-                    assert_eq!(says(file, with(0, u64::MAX)), ALLOW, "fd -1");
-                    assert_eq!(says(file, with(0, 0xffff_fffe)), ALLOW, "fd -2");
+                    assert_eq!(action(file, with(0, 3)), expected);
+                    assert_eq!(action(file, with(0, u64::MAX)), ALLOW, "fd -1");
+                    assert_eq!(action(file, with(0, 0xffff_fffe)), ALLOW, "fd -2");
                 }
-                assert_eq!(says(sync, with(0, u64::MAX)), expected);
+                assert_eq!(action(sync, with(0, u64::MAX)), expected);
                 let flags = if arch == AUDIT_ARCH_I386 { 5 } else { 3 };
-                assert_eq!(says(range, with(flags, 2)), expected);
-                assert_eq!(says(range, with(flags, 0)), ALLOW, "a probe");
+                assert_eq!(action(range, with(flags, 2)), expected);
+                assert_eq!(action(range, with(flags, 0)), ALLOW, "a probe");
                 assert_eq!(
-                    says(range, with(flags, 1 << 32)),
+                    action(range, with(flags, 1 << 32)),
                     ALLOW,
                     "flags have 32 bits"
                 );
-                assert_eq!(says(range, with(flags, 8)), ALLOW, "no such flag");
+                assert_eq!(action(range, with(flags, 8)), ALLOW, "no such flag");
                 assert_eq!(
-                    says(range, {
+                    action(range, {
                         let mut negative = with(flags, 2);
                         negative[2] = if flags == 5 { 1 << 31 } else { 1 << 63 };
                         negative
@@ -87,12 +87,12 @@ fn syncs_are_answered_and_their_probes_are_not() {
                     ALLOW
                 );
                 let mapping = |flags| [0x1000, 1, flags, 0, 0, 0];
-                assert_eq!(says(msync, mapping(4)), expected);
-                assert_eq!(says(msync, mapping(6)), expected, "MS_INVALIDATE");
+                assert_eq!(action(msync, mapping(4)), expected);
+                assert_eq!(action(msync, mapping(6)), expected, "MS_INVALIDATE");
                 for flags in [1, 5, 0x84] {
-                    assert_eq!(says(msync, mapping(flags)), ALLOW, "flags {flags:x}");
+                    assert_eq!(action(msync, mapping(flags)), ALLOW, "flags {flags:x}");
                 }
-                assert_eq!(says(msync, [0x1001, 1, 4, 0, 0, 0]), ALLOW, "no page");
+                assert_eq!(action(msync, [0x1001, 1, 4, 0, 0, 0]), ALLOW, "no page");
             }
         }
     }
@@ -138,16 +138,16 @@ fn an_instruction_has_the_bytes_of_the_kernels() {
 #[test]
 fn the_cookie_is_let_through_and_its_halves_are_not() {
     let filter = filter(Syncs::Succeed, Rings::Leave, true);
-    let says = |arch, number, value| answer(&filter, arch, number, with(5, value));
+    let action = |arch, number, value| answer(&filter, arch, number, with(5, value));
     for number in [74, 75, 162, 306] {
-        assert_eq!(says(AUDIT_ARCH_X86_64, number, COOKIE), ALLOW);
+        assert_eq!(action(AUDIT_ARCH_X86_64, number, COOKIE), ALLOW);
         for other in [0, COOKIE & 0xffff_ffff, COOKIE >> 32 << 32, COOKIE + 1] {
-            assert_eq!(says(AUDIT_ARCH_X86_64, number, other), SUCCEED);
+            assert_eq!(action(AUDIT_ARCH_X86_64, number, other), SUCCEED);
         }
     }
     // An i386 program's last register may hold anything.
-    assert_eq!(says(AUDIT_ARCH_I386, 118, COOKIE), SUCCEED);
-    assert_eq!(says(AUDIT_ARCH_X86_64, 437, COOKIE), ALLOW);
+    assert_eq!(action(AUDIT_ARCH_I386, 118, COOKIE), SUCCEED);
+    assert_eq!(action(AUDIT_ARCH_X86_64, 437, COOKIE), ALLOW);
 }
 
 #[test]
@@ -191,14 +191,14 @@ fn synchronous_writes_are_asked_about_by_their_flags() {
 #[test]
 fn rings_are_denied_only_where_that_was_asked_for() {
     for arch in [AUDIT_ARCH_X86_64, AUDIT_ARCH_I386] {
-        let says = |rings, listened| {
+        let action = |rings, listened| {
             let filter = filter(Syncs::Succeed, rings, listened);
             answer(&filter, arch, 425, with(0, 8))
         };
-        assert_eq!(says(Rings::Deny, true), ENOSYS);
-        assert_eq!(says(Rings::Deny, false), ENOSYS);
-        assert_eq!(says(Rings::Leave, true), ASK);
-        assert_eq!(says(Rings::Leave, false), ALLOW);
+        assert_eq!(action(Rings::Deny, true), ENOSYS);
+        assert_eq!(action(Rings::Deny, false), ENOSYS);
+        assert_eq!(action(Rings::Leave, true), ASK);
+        assert_eq!(action(Rings::Leave, false), ALLOW);
     }
 }
 

@@ -51,7 +51,7 @@ impl Keeper {
     pub fn dismiss(self) {
         // SAFETY: numbers only; it is our child, and not waited for yet.
         unsafe { libc::kill(self.pid, libc::SIGKILL) };
-        // SAFETY: as above; there is no status to write.
+        // SAFETY: as above; the status is not wanted, and a null pointer is allowed for it (wait(2)).
         while unsafe { libc::waitpid(self.pid, std::ptr::null_mut(), 0) } < 0
             && io::Error::last_os_error().kind() == io::ErrorKind::Interrupted
         {}

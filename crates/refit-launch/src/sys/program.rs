@@ -89,8 +89,8 @@ const DEFAULT_PATH: &[u8] = b"/bin:/usr/bin";
 /// What a file without a known format is run by (execvp(3)).
 const SHELL: &CStr = c"/bin/sh";
 
-/// What execve(2) needs, made before the clone: between that and the exec there
-/// is no memory to be had, and nothing of refit's, its `environ` least of all,
+/// What execve(2) needs, made before the clone: between that and the exec
+/// memory cannot be allocated, and nothing of refit's, its `environ` least of all,
 /// may change under its other threads.
 struct Arguments {
     /// The files to try, in order, as env(1) would find them: in the PATH that the
@@ -368,7 +368,7 @@ fn start(
         thp.restore();
     }
     if let Some(error) = start.error {
-        // SAFETY: reaps the child that just said that it ends.
+        // SAFETY: reaps the child that has just reported that it ends.
         unsafe { libc::waitpid(pid, ptr::null_mut(), 0) };
         return Err(error.into());
     }

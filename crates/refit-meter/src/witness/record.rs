@@ -10,7 +10,7 @@ const SAMPLE: u32 = 9;
 const MMAP2: u32 = 10;
 /// Of a COMM record: the name changed because of an exec.
 const MISC_COMM_EXEC: u16 = 1 << 13;
-/// Process, thread and time end each record that is no sample
+/// Process, thread and time end each record other than a sample
 /// (`sample_id_all`); time is its last word.
 const TIME_BYTES: usize = 8;
 const ID_BYTES: usize = 16;

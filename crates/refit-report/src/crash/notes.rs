@@ -53,7 +53,7 @@ pub fn classes(rows: &[Row]) -> Option<Note> {
     (!all.is_empty()).then(|| note("class:", Tone::Plain, all.join("; ")))
 }
 
-/// Said before any variant is blamed.
+/// Printed first: what the baseline loses is not the fault of a variant.
 fn own_loss(rows: &[Row]) -> Option<Note> {
     let row = rows.iter().find(|row| row.mode.role == Role::Baseline)?;
     let tally = &row.tally;
@@ -133,11 +133,11 @@ fn zeros(rows: &[Row]) -> Option<Note> {
     let zeros = rows.iter().filter(|row| {
         row.mode.role != Role::Control && row.tally.bad_images == 0 && row.tally.images > 0
     });
-    let said: Vec<String> = zeros.map(|row| strength(&row.name, &row.tally)).collect();
-    (!said.is_empty()).then(|| {
+    let each: Vec<String> = zeros.map(|row| strength(&row.name, &row.tally)).collect();
+    (!each.is_empty()).then(|| {
         let text = format!(
             "{}. That does not prove that none is possible",
-            said.join("; ")
+            each.join("; ")
         );
         note("no loss found:", Tone::Plain, text)
     })
@@ -146,7 +146,7 @@ fn zeros(rows: &[Row]) -> Option<Note> {
 fn strength(name: &str, tally: &Tally) -> String {
     let cuts = format::plural(tally.cuts, "cut");
     let pending = if tally.with_pending == 0 {
-        "no write was pending at any of them, so this says little".to_owned()
+        "no write was pending at any of them, so this shows little".to_owned()
     } else {
         let share = tally.with_pending as f64 / tally.cuts.max(1) as f64;
         format!("writes pending at {} of them", format::magnitude(share))

@@ -1,4 +1,4 @@
-//! What is said of one mode, the same in every format.
+//! What is shown of one mode, the same in every format.
 
 use refit_crash::CrashReport;
 use refit_crash::report::{Harm, Mode, Role};
@@ -167,15 +167,15 @@ pub fn takes_everything(mode: &Mode) -> bool {
 }
 
 fn how(mode: &Mode, tally: &Tally) -> String {
-    let said: Vec<String> = HARMS
+    let counts: Vec<String> = HARMS
         .iter()
         .filter_map(|(harm, word)| Some(format!("{} {word}", number(*tally.harms.get(harm)?))))
         .collect();
-    match said.as_slice() {
+    match counts.as_slice() {
         [] if takes_everything(mode) => "everything".to_owned(),
         [] if tally.harms.contains_key(&Harm::Lost) => "newest only".to_owned(),
         [] => "–".to_owned(),
-        _ => said.join(", "),
+        _ => counts.join(", "),
     }
 }
 

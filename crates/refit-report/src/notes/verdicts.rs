@@ -1,4 +1,4 @@
-//! What is to be said of one candidate.
+//! The notes on one candidate.
 
 use refit_lab::experiment::{Experiment, Role};
 use refit_lab::{Comparison, EffectRecord, Verdict};

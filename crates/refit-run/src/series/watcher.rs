@@ -44,7 +44,7 @@ impl Target {
             format!("there is no running unit `{name}`")
         } else {
             format!(
-                "`{name}` is no process's number, and systemd does not run here, so that it is no unit"
+                "`{name}` is not the number of a process, and not a unit either: systemd does not run here"
             )
         })
     }

@@ -102,7 +102,7 @@ pub struct CrashArgs {
     )]
     pub fs: refit_crash::filesystem::Kind,
 
-    /// Its mount options, as after mount -o
+    /// Its mount options, as for mount -o
     #[arg(
         long,
         value_name = "OPTIONS",

@@ -20,7 +20,7 @@ const OUTPUT: &str = "Output";
 ///
 /// Nothing is stopped, traced or written to. On a terminal a live view, with its
 /// keys below it; elsewhere a line for each service and interval. At the end,
-/// what waited, what grew and what watching took. As root durable calls are
+/// what waited, what grew and what watching itself cost. As root durable calls are
 /// counted and timed by the kernel's own tracepoints; other users see the memory
 /// of their own processes.
 ///

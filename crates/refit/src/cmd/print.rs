@@ -33,7 +33,7 @@ pub fn style() -> Style {
     }
 }
 
-/// A result, drawn, on stdout. A closed pipe is no failure: the reader has seen enough.
+/// A result, drawn, on stdout. A closed pipe is not a failure: the reader has seen enough.
 pub fn result(text: &str) -> Result<()> {
     match io::stdout()
         .write_all(text.as_bytes())

@@ -80,8 +80,8 @@ impl Chosen {
     /// What there is to say about this option with this value.
     pub(super) fn note(&self) -> Option<String> {
         let note = self.option.note.as_ref()?;
-        let said = note.when.is_empty() || note.when.contains(&self.value.as_str());
-        said.then(|| format!("{}: {}", self.option.name, note.text))
+        let applies = note.when.is_empty() || note.when.contains(&self.value.as_str());
+        applies.then(|| format!("{}: {}", self.option.name, note.text))
     }
 }
 

@@ -114,7 +114,7 @@ fn covered(report: &CrashReport) -> String {
 
 fn missing(report: &CrashReport) -> String {
     let speed = if report.with.contains("disk=") {
-        format!("the disk was as fast as {} says", report.with)
+        format!("the disk was as fast as {} sets it", report.with)
     } else {
         "a flush of the recorded disk takes almost no time, so ages carry over to another disk and numbers of lost items \
          do not (--with disk=8ms emulates a slow one)"
