@@ -12,6 +12,7 @@ pub const TESTS: &[Test] = &[
     test!(a_log_keeps_its_promise_and_without_syncs_not).limit_seconds(120),
     test!(postfix_keeps_its_mail_unless_cleanup_does_not_sync).limit_seconds(240),
     test!(each_conf_value_is_set_up_on_a_disk_of_its_own).limit_seconds(240),
+    test!(a_bound_is_kept_or_found_to_be_wrong).limit_seconds(240),
     test!(what_cannot_be_cut_is_named_with_what_to_type),
     test!(the_commands_of_an_own_folder_are_agreed_to),
     test!(what_needs_root_says_what_to_type),
@@ -77,6 +78,64 @@ fn each_conf_value_is_set_up_on_a_disk_of_its_own(env: &TestEnv) -> Outcome {
         let mode = mode(&report, safe);
         assert_eq!((&*mode["class"].to_string(), bad(mode)), ("\"safe\"", 0));
     }
+    Outcome::Pass
+}
+
+/// A log that acknowledges each line at once and syncs it within 150 ms; one of its two bounds
+/// is wrong.
+fn a_bound_is_kept_or_found_to_be_wrong(env: &TestEnv) -> Outcome {
+    require_lab(env);
+    env.require_command("python3");
+    let folder = env.subdir("late");
+    let log = "import os, sys, time\n\
+        late = os.path.exists('late')\n\
+        log = os.open('log', os.O_WRONLY | os.O_CREAT | os.O_APPEND)\n\
+        os.fsync(os.open('.', os.O_RDONLY))\n\
+        synced = time.monotonic()\n\
+        for n in range(10**9):\n\
+        \x20   os.write(log, b'%d\\n' % n)\n\
+        \x20   if not late or time.monotonic() > synced + 0.15:\n\
+        \x20       os.fsync(log)\n\
+        \x20       synced = time.monotonic()\n\
+        \x20   os.write(1, b'%d\\n' % n)\n\
+        \x20   time.sleep(0.002)\n";
+    env.file("late/log.py", log);
+    let conf = |name: &str, bound: &str| {
+        format!(
+            "[conf.late.{name}]\nclass = \"bounded-loss\"\nbound = \"{bound}\"\n\
+             command = \"touch late\"\ninverse = \"rm late\"\n"
+        )
+    };
+    let recipe = format!(
+        "name = \"late\"\nquestion.en = \"?\"\n\
+         [load]\ncommand = \"true\"\noperations = 1\nunit = \"line\"\n\
+         [check]\ncommand = \"true\"\n\
+         [promise]\nabout = \"a\"\nacknowledged = \"b\"\n\
+         load = \"exec python3 $REFIT_RECIPE/log.py\"\n\
+         ack = \"fd:1\"\ncheck = \"log:log\"\nlength = \"2s\"\n\
+         [conf.late]\nabout = \"when it syncs\"\n{}{}{}",
+        conf("ordered", "newest-only"),
+        conf("wide", "60s"),
+        conf("wrong", "10ms"),
+    );
+    env.file("late/recipe.toml", &recipe);
+    let names = ["conf.late=ordered", "conf.late=wide", "conf.late=wrong"];
+    let words = [&[&*folder, "--yes", "--cuts", "40"], &names[..]].concat();
+    let report = crash(env, 1, &words);
+    for name in names {
+        assert!(bad(mode(&report, name)) > 0, "{name} loses something");
+    }
+    let again = env.refit(&["report", "crash.json"]);
+    let text = String::from_utf8_lossy(&again.stdout).replace("\n  ", " ");
+    for (name, bound) in [("ordered", "newest-only"), ("wide", "60s")] {
+        let kept = format!("bound: {bound} of conf.late={name}: kept in ");
+        assert!(text.contains(&kept), "{kept:?} is not in {text}");
+    }
+    assert!(
+        text.contains("bound: 10ms of conf.late=wrong: broken in "),
+        "{text}"
+    );
+    assert_eq!(text.matches("BREAKS ITS BOUND").count(), 1, "{text}");
     Outcome::Pass
 }
 

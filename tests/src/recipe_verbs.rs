@@ -101,6 +101,8 @@ fn expect_shown(output: &Output, recipe: &Value) {
     let (head, tail) = shown
         .split_once("\ncommands\n")
         .expect("they have a heading");
+    // A line of a script is not a command.
+    let tail = tail.split("\nfile ").next().unwrap_or_default();
     let lines: Vec<&str> = tail.lines().map(str::trim).collect();
     for command in commands(recipe) {
         for line in command.lines().map(str::trim) {
@@ -127,7 +129,25 @@ fn expect_shown(output: &Output, recipe: &Value) {
 
 fn what_is_shown_is_all_that_runs(env: &TestEnv) -> Outcome {
     for name in SHIPPED {
-        expect_shown(&env.refit(&["recipes", "show", name]), &recipe(name));
+        let output = env.refit(&["recipes", "show", name]);
+        expect_shown(&output, &recipe(name));
+        let shown = printed(&output);
+        for entry in fs::read_dir(folder(name)).expect("shipped") {
+            let path = entry.expect("readable").path();
+            if path.extension().is_some_and(|ending| ending == "sh") {
+                let script = fs::read_to_string(&path).expect("text");
+                let line = script
+                    .lines()
+                    .next_back()
+                    .expect("a line")
+                    .replace('\t', "    ");
+                assert!(
+                    shown.contains(&line),
+                    "{line} of {}: {shown}",
+                    path.display()
+                );
+            }
+        }
     }
     Outcome::Pass
 }
@@ -171,6 +191,26 @@ inverse = "and back"
         );
     }
     assert!(shown.contains("not available here: "), "{shown}");
+    let bounded = file.replace("bounded-loss\"", "bounded-loss\"\nbound = \"600ms\"");
+    env.file("mine/recipe.toml", &bounded);
+    env.file("mine/script.sh", "echo \u{1b}[2J\n");
+    let shown = printed(&env.refit(&["recipes", "show", "./mine"]));
+    assert!(
+        shown.contains("conf.a=b   (bounded-loss: 600ms)\n"),
+        "{shown}"
+    );
+    assert!(
+        shown.contains("file script.sh\n  echo \\u{1b}[2J\n"),
+        "{shown}"
+    );
+    env.file("mine/recipe.toml", &bounded.replace("bounded-loss", "safe"));
+    let refused = env.refit(&["recipes", "show", "./mine"]);
+    expect_code(&refused, 2);
+    let words = messages(&refused);
+    assert!(
+        words.contains("conf.a.b") && words.contains("`bound` is for the class"),
+        "{words}"
+    );
     let missing = env.refit(&["recipes", "show", "./none"]);
     expect_code(&missing, 2);
     assert!(

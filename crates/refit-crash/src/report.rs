@@ -120,6 +120,9 @@ pub struct Mode {
     pub class: String,
     /// Its class allows a cut to take what was acknowledged.
     pub may_lose: bool,
+    /// How much the recipe claims that a cut takes at most.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bound: Option<BoundRecord>,
     /// What was recorded.
     pub record: RecordSummary,
     /// What refit reached of the program.
@@ -129,6 +132,16 @@ pub struct Mode {
     pub checked_ns: u64,
     /// Each state that was looked at.
     pub states: Vec<State>,
+}
+
+/// A bound as a recipe declares it.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct BoundRecord {
+    /// As it is written: `600ms`, `newest-only`.
+    pub text: String,
+    /// What was acknowledged longer than this before the cut must not be lost; `None`:
+    /// however much is lost, nothing newer than it may be there.
+    pub oldest_ns: Option<u64>,
 }
 
 /// One recorded run, in figures.
@@ -238,6 +251,29 @@ impl CrashReport {
         self.modes.iter().find(|mode| mode.role == Role::Baseline)
     }
 
+    /// The states that break the mode's bound: something older was lost, or lost in
+    /// another manner than from the newest on. A manner that the baseline has too is not
+    /// the bound's.
+    #[must_use]
+    pub fn beyond_bound<'a>(&self, mode: &'a Mode) -> Vec<&'a State> {
+        let Some(bound) = &mode.bound else {
+            return Vec::new();
+        };
+        let own = self.baseline().map(Mode::harms).unwrap_or_default();
+        let breaks = |state: &&State| {
+            let mut beyond = state.harms();
+            let is_lost = beyond.remove(&Harm::Lost);
+            match beyond.is_empty() {
+                false => !beyond.is_subset(&own),
+                true => {
+                    let oldest = state.loss.oldest_ns;
+                    is_lost && bound.oldest_ns.is_some_and(|most| oldest > Some(most))
+                }
+            }
+        };
+        mode.states.iter().filter(breaks).collect()
+    }
+
     /// A cut took more than the mode's class allows. A candidate is not blamed for
     /// a harm that the baseline has too.
     #[must_use]
@@ -245,6 +281,7 @@ impl CrashReport {
         match mode.role {
             Role::Control => false,
             Role::Baseline => mode.states.iter().any(State::is_bad),
+            Role::Candidate if mode.bound.is_some() => !self.beyond_bound(mode).is_empty(),
             Role::Candidate if mode.may_lose => false,
             Role::Candidate => {
                 let own = self.baseline().map(Mode::harms).unwrap_or_default();
@@ -282,6 +319,7 @@ pub(crate) mod tests {
             role,
             class: "safe".to_owned(),
             may_lose: false,
+            bound: None,
             record: RecordSummary::default(),
             run: None,
             checked_ns: 0,
@@ -337,5 +375,26 @@ pub(crate) mod tests {
         report.modes[2].may_lose = true;
         report.modes[0].states[0].loss.lost = 0;
         assert_eq!(blamed(&report), [false, true, false, false]);
+        // A bound: of age, and of manner.
+        let bound = |oldest_ns| {
+            Some(BoundRecord {
+                text: String::new(),
+                oldest_ns,
+            })
+        };
+        report.modes[1].may_lose = true;
+        for (oldest_ns, broken) in [
+            (Some(5), [false, false, true, false]),
+            (Some(4), [false, true, true, false]),
+            (None, [false, false, true, false]),
+        ] {
+            for mode in &mut report.modes[1..] {
+                mode.bound = bound(oldest_ns);
+            }
+            assert_eq!(blamed(&report), broken, "{oldest_ns:?}");
+        }
+        // Holes that the baseline has too.
+        report.modes[0].states[0].loss.is_hole = true;
+        assert!(!report.breaks_class(&report.modes[2]));
     }
 }

@@ -10,6 +10,7 @@ use std::path::Path;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use refit_knobs::{Class, Settings};
+use refit_recipe::Bound;
 
 use crate::cuts;
 use crate::error::{CrashError, io_error};
@@ -19,7 +20,9 @@ use crate::paths::Paths;
 use crate::record::Kind;
 use crate::recorded_run::RecordedRun;
 use crate::recording;
-use crate::report::{BASELINE, CONTROL, CrashReport, Mode, RecordSummary, Role, SCHEMA, State};
+use crate::report::{
+    BASELINE, BoundRecord, CONTROL, CrashReport, Mode, RecordSummary, Role, SCHEMA, State,
+};
 use crate::request::{Program, Request};
 use crate::requirements::missing;
 
@@ -264,6 +267,7 @@ impl<'a, P: Progress> Trial<'a, P> {
                 .unwrap_or(Class::Safe)
                 .to_string(),
             may_lose: self.may_lose(&recorded.settings),
+            bound: self.bound(&recorded.settings),
             record: self.summary(recorded)?,
             run: (role != Role::Control).then(|| recorded.run.run.clone()),
             checked_ns: u64::try_from(checked.as_nanos()).unwrap_or(u64::MAX),
@@ -285,6 +289,20 @@ impl<'a, P: Progress> Trial<'a, P> {
     fn may_lose(&self, settings: &Settings) -> bool {
         self.classes(settings)
             .any(|class| matches!(class, Class::LosesOnCrash | Class::BoundedLoss))
+    }
+
+    fn bound(&self, settings: &Settings) -> Option<BoundRecord> {
+        let Program::Recipe(recipe) = &self.request.program else {
+            return None;
+        };
+        let bound = recipe.bound(settings)?;
+        Some(BoundRecord {
+            text: bound.to_string(),
+            oldest_ns: match bound {
+                Bound::Age(age) => Some(u64::try_from(age.as_nanos()).unwrap_or(u64::MAX)),
+                Bound::NewestOnly => None,
+            },
+        })
     }
 
     fn summary(&self, recorded: &Recorded) -> Result<RecordSummary, CrashError> {

@@ -5,6 +5,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use refit_knobs::Class;
 use refit_run::printable;
 
 use crate::file::ConfEntry;
@@ -81,6 +82,9 @@ pub fn action(entry: &ConfEntry) -> Result<ConfAction, &'static str> {
         inverse,
         ..
     } = entry.clone();
+    if entry.bound.is_some() && entry.class != Class::BoundedLoss {
+        return Err("`bound` is for the class bounded-loss");
+    }
     match (file, from, to, command, inverse) {
         (Some(file), from, Some(to), None, None) => {
             if from.as_ref().is_some_and(String::is_empty) || to.is_empty() {

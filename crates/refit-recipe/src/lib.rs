@@ -56,6 +56,7 @@
 
 pub mod answers;
 mod available;
+mod bound;
 mod checker;
 mod conf;
 mod conf_steps;
@@ -77,6 +78,7 @@ mod service;
 mod start;
 
 pub use available::{Available, available};
+pub use bound::Bound;
 pub use conf::{ConfAction, ConfError};
 pub use conf_steps::ConfSteps;
 pub use error::{InstanceError, RecipeError};

@@ -8,6 +8,7 @@ use std::time::Duration;
 use refit_knobs::{Class, Setting, Settings};
 use refit_run::printable;
 
+use crate::bound::Bound;
 use crate::checker::{Checker, DEFAULT_TIMEOUT, canonical};
 use crate::conf::{ConfAction, ConfError, action};
 use crate::error::RecipeError;
@@ -249,6 +250,25 @@ impl Recipe {
             .conf()
             .and_then(|(name, value)| Some(self.entry(name, value)?.class));
         declared.unwrap_or_else(|| setting.class())
+    }
+
+    /// The bound that is declared of these settings: the widest of them. `None` where one of
+    /// them may lose data without a bound, or none may lose any.
+    #[must_use]
+    pub fn bound(&self, settings: &Settings) -> Option<Bound> {
+        let risky = settings.0.iter().filter(|setting| {
+            matches!(
+                self.class_of(setting),
+                Class::LosesOnCrash | Class::BoundedLoss
+            )
+        });
+        let bounds: Option<Vec<Bound>> = risky
+            .map(|setting| {
+                let (name, value) = setting.conf()?;
+                self.entry(name, value)?.bound
+            })
+            .collect();
+        bounds?.into_iter().max()
     }
 
     /// The recipe as its promise is tested: with the promise's load, where it has one.

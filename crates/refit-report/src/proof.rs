@@ -20,6 +20,7 @@ use refit_lab::Comparison;
 use refit_run::{RunReport, stored_schema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use crate::Style;
 
@@ -38,8 +39,9 @@ pub struct Compared {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Proof {
-    /// The baseline and each variant whose class risks data, cut.
-    Cut(Box<CrashReport>),
+    /// The baseline and each variant whose class risks data, cut: a report of `refit crash`, as
+    /// docs/crash.schema.json describes it.
+    Cut(#[schemars(with = "Map<String, Value>")] Box<CrashReport>),
     /// Why nothing was cut.
     NotCut(String),
 }
@@ -86,6 +88,6 @@ enum Stored {
 
 /// docs/result.schema.json.
 #[must_use]
-pub fn schema() -> serde_json::Value {
+pub fn schema() -> Value {
     stored_schema::<Stored>()
 }

@@ -8,6 +8,8 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{self, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
+use crate::bound::Bound;
+
 /// A knob of the configuration: what it is, and its values.
 #[derive(Clone, Debug, Default)]
 pub struct Conf {
@@ -30,6 +32,9 @@ pub struct Conf {
 pub struct ConfEntry {
     /// what the value risks
     pub class: Class,
+    /// how much a power cut takes at most, of a value of class bounded-loss (code); the crash lab
+    /// judges it
+    pub bound: Option<Bound>,
     /// the file to edit, in the instance's directory
     #[schemars(extend("not" = { "pattern": r"^/|(^|/)\.\.(/|$)" }))]
     pub file: Option<String>,

@@ -1,5 +1,7 @@
 //! The sentences beneath the table: what it takes to believe it, or not to.
 
+use std::collections::BTreeSet;
+
 use refit_crash::CrashReport;
 use refit_crash::report::{Harm, Role};
 use refit_crash::tally::Tally;
@@ -25,6 +27,7 @@ pub fn notes(report: &CrashReport, rows: &[Row]) -> Vec<Note> {
     }
     notes.extend(own_loss(rows));
     notes.extend(rows.iter().filter_map(manner));
+    notes.extend(rows.iter().filter_map(|row| bound(report, row)));
     notes.extend(zeros(rows));
     notes.extend(rows.iter().filter_map(|row| worst(report, row)));
     notes.push(note("", Tone::Plain, place(report)));
@@ -79,6 +82,25 @@ fn manner(row: &Row) -> Option<Note> {
     let text = manners(row).join("; ");
     (row.mode.role == Role::Candidate && row.tally.bad_images > 0)
         .then(|| note(&format!("{}:", row.name), Tone::Plain, text))
+}
+
+/// Whether the bound that the recipe declares was kept; a state that breaks it can be opened.
+fn bound(report: &CrashReport, row: &Row) -> Option<Note> {
+    let bound = row.mode.bound.as_ref()?;
+    let broken = report.beyond_bound(row.mode);
+    let images: BTreeSet<&str> = broken.iter().map(|state| &*state.image).collect();
+    let all = plural_images(row.tally.images);
+    let worst = broken.iter().max_by_key(|state| state.loss.oldest_ns);
+    let (tone, text) = match worst {
+        None => (Tone::Plain, format!("kept in {all}")),
+        Some(state) => {
+            let open = reopen(report, row.mode, &state.name);
+            let broken = number(images.len());
+            (Tone::Bad, format!("broken in {broken} of {all}: {open}"))
+        }
+    };
+    let text = format!("{} of {}: {text}", bound.text, row.name);
+    Some(note("bound:", tone, text))
 }
 
 /// A window is only true where just the newest is gone.

@@ -119,8 +119,9 @@ fn verdict(report: &CrashReport, mode: &Mode, tally: &Tally) -> (String, Tone) {
         _ if tally.images == 0 => ("no cut was made", Tone::Unsure),
         _ if !found && tally.worst.1 == 0 => ("nothing was acknowledged", Tone::Unsure),
         Role::Baseline if found => ("the program itself loses", Tone::Bad),
-        Role::Candidate if found && report.breaks_class(mode) => {
-            ("LOSES WHAT ITS CLASS FORBIDS", Tone::Bad)
+        Role::Candidate if found && report.breaks_class(mode) => (beyond(mode), Tone::Bad),
+        Role::Candidate if found && mode.bound.is_some() => {
+            ("loses within its bound", Tone::Unsure)
         }
         Role::Candidate if found && mode.may_lose => ("loses, as its class allows", Tone::Unsure),
         Role::Candidate if found => ("loses as the baseline does", Tone::Unsure),
@@ -136,6 +137,14 @@ fn verdict(report: &CrashReport, mode: &Mode, tally: &Tally) -> (String, Tone) {
         }
     };
     (words.to_owned(), tone)
+}
+
+/// What a mode that loses too much does.
+pub fn beyond(mode: &Mode) -> &'static str {
+    match mode.bound {
+        Some(_) => "BREAKS ITS BOUND",
+        None => "LOSES WHAT ITS CLASS FORBIDS",
+    }
 }
 
 /// `212 images`.

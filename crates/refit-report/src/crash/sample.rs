@@ -74,6 +74,7 @@ pub fn mode(name: &str, role: Role, cuts: usize, rule: Rule) -> Mode {
         role,
         class: class.to_owned(),
         may_lose,
+        bound: None,
         record: RecordSummary {
             name: if role == Role::Control {
                 "baseline".to_owned()

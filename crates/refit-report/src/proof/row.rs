@@ -90,10 +90,13 @@ impl Row<'_> {
 
     fn verdict(&self) -> (String, Tone) {
         let loss = match (&self.loss, self.manner) {
-            (Some(_), _) if self.breaks_class => "LOSES WHAT ITS CLASS FORBIDS",
+            (Some(loss), _) if self.breaks_class => crash_row::beyond(loss.mode),
             (Some(loss), _) if loss.tally.images == 0 => "no cut was made",
             (Some(loss), Some(Manner::Nothing)) if loss.tally.worst.1 == 0 => {
                 "nothing was acknowledged"
+            }
+            (Some(loss), Some(manner)) if loss.mode.bound.is_some() && manner > Manner::Nothing => {
+                "loses within its bound"
             }
             (_, Some(manner)) => manner.words(),
             _ => NOT_CUT,

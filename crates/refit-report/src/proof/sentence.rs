@@ -89,7 +89,7 @@ fn part(row: &Row, measure: Measure, report: Option<&CrashReport>) -> String {
     };
     let gain = format!("{name} {}", gives(effect, measure));
     match (report, &row.loss) {
-        (Some(_), Some(_)) => format!("{gain} and {}", takes(row)),
+        (Some(_), Some(_)) => format!("{gain} and {}{}", takes(row), bound(row)),
         (Some(_), None) if !risks_data(row) => {
             format!("{gain} ({}, not cut)", row.gain.variant.class)
         }
@@ -132,6 +132,20 @@ fn takes(row: &Row) -> String {
         Manner::Everything => "lost everything".to_owned(),
         Manner::Damaged => format!("left damage in {} of {images}", number(tally.bad_images)),
     }
+}
+
+/// How that compares with what the recipe claims.
+fn bound(row: &Row) -> String {
+    let mode = row.loss.as_ref().map(|loss| loss.mode);
+    let Some(bound) = mode.and_then(|mode| mode.bound.as_ref()) else {
+        return String::new();
+    };
+    let word = if row.breaks_class {
+        "BREAKING"
+    } else {
+        "within"
+    };
+    format!(", {word} its bound ({})", bound.text)
 }
 
 fn items(n: usize) -> String {

@@ -60,10 +60,13 @@ fn answer(compared: &Compared) -> String {
 #[test]
 fn one_table_holds_what_is_gained_and_what_is_risked() {
     let compared = compared();
-    golden("proof-160.txt", &at(&compared, 160));
     golden("proof-120.txt", &at(&compared, 120));
-    golden("proof-60.txt", &at(&compared, 60));
-    golden("proof.md", &compared.markdown());
+    let narrow = at(&compared, 60);
+    let block = "conf.queue=tmpfs (loses-on-crash)\n  3.1× faster; loses everything\n  vs baseline +213.0 %; 95 % interval";
+    assert!(narrow.contains(block), "{narrow}");
+    let row = "| `conf.queue=tmpfs` | +213.0 % | [+199.0 %, +225.0 %] | 373 of 373 | 1.86 s | 38 of 40 | \
+               **3.1× faster; loses everything** | 1,294 mail/s | 44 MiB | loses-on-crash |\n";
+    assert!(compared.markdown().contains(row), "{}", compared.markdown());
     for width in 60..=200 {
         for line in at(&compared, width).lines() {
             // A command to copy is not broken.
@@ -280,4 +283,31 @@ fn it_is_stored_and_read_again() {
     };
     let before = serde_json::to_string(&plain.comparison).unwrap();
     assert_eq!(serde_json::to_string(&plain).unwrap(), before);
+}
+
+#[test]
+fn a_bound_is_told_to_be_kept_or_broken() {
+    for (oldest_ms, says, verdict) in [
+        (
+            400,
+            "within its bound (x)",
+            "2.5× faster; loses within its bound",
+        ),
+        (
+            399,
+            "BREAKING its bound (x)",
+            "2.5× faster; BREAKS ITS BOUND",
+        ),
+    ] {
+        let mut compared = compared();
+        report_of(&mut compared).modes[2].bound = Some(refit_crash::report::BoundRecord {
+            text: "x".to_owned(),
+            oldest_ns: Some(oldest_ms * 1_000_000),
+        });
+        let text = at(&compared, 200);
+        assert!(text.contains(says) && text.contains(verdict), "{text}");
+        let is_kept = text.contains("bound: x of sync@exe:cleanup=off: kept in 40 images");
+        assert_eq!(is_kept, oldest_ms == 400, "{text}");
+        assert_eq!(text.contains("broken in "), !is_kept, "{text}");
+    }
 }

@@ -85,15 +85,37 @@ fn show(args: &RecipeNameArgs) -> Result<bool> {
     );
     page.heading("commands");
     commands(&recipe, &mut page);
+    files(&recipe, &mut page);
     print::result(&page.text())?;
     Ok(true)
 }
 
+/// The class of some settings, and the bound that is declared of them.
 fn class(recipe: &Recipe, settings: &str) -> String {
-    Variant::parse(settings).map_or_else(
-        |_| String::new(),
-        |variant| format!("   ({})", recipe.class(variant.settings())),
-    )
+    let Ok(variant) = Variant::parse(settings) else {
+        return String::new();
+    };
+    let class = recipe.class(variant.settings());
+    match recipe.bound(variant.settings()) {
+        Some(bound) => format!("   ({class}: {bound})"),
+        None => format!("   ({class})"),
+    }
+}
+
+/// The files that the commands name; not the recipe, which has been shown, nor its
+/// description.
+fn files(recipe: &Recipe, page: &mut Page) {
+    for file in &recipe.folder.files {
+        let name = file.path.display().to_string();
+        if ["recipe.toml", "README.md", "picture.svg"].contains(&&*name) {
+            continue;
+        }
+        page.heading(&format!("file {name}"));
+        match std::str::from_utf8(&file.bytes) {
+            Ok(text) => page.lines(1, &text.replace('\t', "    ")),
+            Err(_) => page.line(1, format!("{} bytes that are no text", file.bytes.len())),
+        }
+    }
 }
 
 fn copy(args: &RecipeCopyArgs) -> Result<bool> {
