@@ -403,9 +403,19 @@ mod tests {
         let lock = File::open(path.join("lock")).unwrap();
         flock(&lock, FlockOperation::LockExclusive).unwrap();
         let policy = File::open(path.join("policy")).unwrap();
+        let (tell, told) = std::sync::mpsc::channel();
         std::thread::scope(|scope| {
-            scope.spawn(|| remove_if_abandoned(&path));
-            sleep(Duration::from_millis(20));
+            let path = &path;
+            scope.spawn(move || {
+                tell.send(rustix::thread::gettid()).unwrap();
+                remove_if_abandoned(path);
+            });
+            // It sleeps only while it waits for its turn.
+            let thread = told.recv().unwrap().as_raw_nonzero();
+            let stat = format!("/proc/self/task/{thread}/stat");
+            while fs::read_to_string(&stat).is_ok_and(|stat| !stat.contains(") S ")) {
+                std::thread::yield_now();
+            }
             drop((policy, lock));
             drop(turn);
         });
