@@ -13,8 +13,10 @@ mod error;
 pub mod filter;
 mod guardian;
 pub mod library;
+mod options;
 pub mod own_syscalls;
 mod planned_filter;
+mod policy_rules;
 mod prepare;
 pub mod privileged;
 mod scope;
@@ -25,12 +27,14 @@ pub mod thp;
 mod zone;
 
 pub use error::LaunchError;
-pub use prepare::{Options, Prepared, prepare};
-pub use sys::ended::{End, Ended, StartError, Usage};
+pub use options::Options;
+pub use prepare::{Prepared, prepare};
+pub use sys::ended::{End, Ended, Usage};
+pub use sys::first_signals::with_first_signals;
 pub use sys::fork::check_single_thread;
 pub use sys::interruption::{
     count_interruptions, doze, interrupting_signal, interruptions, on_interruption,
 };
-pub use sys::program::with_first_signals;
 pub use sys::running::Running;
+pub use sys::started::StartError;
 pub use sys::supervise::end_as;

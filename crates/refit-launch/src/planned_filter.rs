@@ -6,7 +6,7 @@ use refit_knobs::Launch;
 use refit_session::{EventRing, POLICY_NOTIFIED, Policy};
 
 use crate::filter::{Filter, Syncs};
-use crate::prepare::Options;
+use crate::options::Options;
 use crate::seccomp::{Begun, Plan, Refusal, Right, at_exec, right, wanted};
 use crate::target::Target;
 

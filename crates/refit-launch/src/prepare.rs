@@ -7,71 +7,26 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use refit_knobs::{Launch, Scope, SwitchRule};
+use refit_knobs::{Launch, SwitchRule};
 use refit_session::{
     EventRing, HEAP, HEAP_NEW, Knob, LIBRARIES, Library, POLICY_COUNT, POLICY_DENY_RINGS,
-    POLICY_FOLLOW, POLICY_TRACE, Policy, Rule, SYNC, Session, SessionError,
+    POLICY_FOLLOW, POLICY_TRACE, Policy, SYNC, Session, SessionError,
 };
 
 use crate::environment::Environment;
-use crate::filter::{Filter, Rings};
+use crate::filter::Rings;
+use crate::options::Options;
 use crate::planned_filter::PlannedFilter;
-use crate::seccomp::{Backend, Reach, Seccomp, inherited_filters};
-use crate::sys::ended::{Ended, StartError};
+use crate::policy_rules::{rules, scopes};
+use crate::seccomp::{Backend, Seccomp, inherited_filters};
+use crate::sys::ended::Ended;
 use crate::sys::filter::Amendment;
 use crate::sys::program::{Apart, Program};
 use crate::sys::running::{Running, measure};
+use crate::sys::started::StartError;
 use crate::sys::supervise::supervise;
 use crate::target::{Kind, Target, find_in_path};
-use crate::{LaunchError, allocator, allocator_options, disk, library, scope, thp, zone};
-
-/// How to launch, besides the settings.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// Processes count their calls for refit.
-    pub count: bool,
-    /// Variables that a parent scrubbed are put back at exec.
-    pub follow_env: bool,
-    /// Looked at first for allocators.
-    pub allocator_dir: Option<PathBuf>,
-    /// Nothing of refit goes beneath the program.
-    pub bare: bool,
-    /// The environment is filled up to this many bytes: its size moves the
-    /// stack, and that alone can make a program faster or slower (Mytkowicz et
-    /// al., ASPLOS 2009).
-    pub environment_bytes: Option<usize>,
-    /// Each sync call is written to the event ring.
-    pub trace: bool,
-    /// The command is a recipe's own, which `program=` cannot replace.
-    pub of_recipe: bool,
-    /// Processes count what malloc gives out.
-    pub heap: bool,
-    /// Seed of the emulated disk's draws.
-    pub seed: u64,
-    /// By what the program's calls are reached.
-    pub reach: Reach,
-    /// The filter where no setting asks for one: [`ground`](crate::seccomp::ground).
-    pub ground: Option<Filter>,
-}
-
-impl Default for Options {
-    /// Counting, following, and nothing special.
-    fn default() -> Options {
-        Options {
-            count: true,
-            follow_env: true,
-            allocator_dir: None,
-            bare: false,
-            environment_bytes: None,
-            trace: false,
-            of_recipe: false,
-            heap: false,
-            seed: 0,
-            reach: Reach::default(),
-            ground: None,
-        }
-    }
-}
+use crate::{LaunchError, allocator, allocator_options, disk, library, thp, zone};
 
 /// A program that is ready to start.
 pub struct Prepared {
@@ -91,44 +46,6 @@ pub struct Prepared {
     pub heap: bool,
     /// The filter beneath it.
     pub seccomp: Seccomp,
-}
-
-fn rules(knob: Knob, switches: &[SwitchRule]) -> impl Iterator<Item = Rule> {
-    switches.iter().map(move |switch| {
-        let (exe, path) = match &switch.scope {
-            None => (None, None),
-            Some(Scope::Exe(name)) => (Some(name.to_string()), None),
-            Some(Scope::Path(pattern)) => (None, Some(scope::resolved(pattern))),
-        };
-        Rule {
-            knob,
-            exe,
-            path,
-            on: switch.on,
-        }
-    })
-}
-
-/// What each rule of the policy is for, in its order.
-fn scopes(launch: &Launch) -> Vec<Option<String>> {
-    let switches = |knob, rules: &[SwitchRule]| {
-        let all = rules
-            .iter()
-            .map(|rule| scope_text(knob, rule.scope.as_ref()));
-        all.collect::<Vec<_>>()
-    };
-    let disk = launch.disk.iter();
-    [
-        switches("sync", &launch.sync),
-        switches("odirect", &launch.odirect),
-        disk.map(|rule| scope_text("disk", rule.scope.as_ref()))
-            .collect(),
-    ]
-    .concat()
-}
-
-fn scope_text(knob: &str, scope: Option<&Scope>) -> Option<String> {
-    scope.map(|scope| format!("{knob}@{scope}"))
 }
 
 fn text(path: &Path) -> Result<String, SessionError> {

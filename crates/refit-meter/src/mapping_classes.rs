@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 
 use crate::mappings::Mapping;
-use crate::memory::kib;
+use crate::process_memory::kib;
 use crate::tree::at;
 
 /// What a mapping is for, as far as the kernel can tell.

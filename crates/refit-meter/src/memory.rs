@@ -7,7 +7,7 @@ use std::time::Instant;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::process_memory::{rollup_text, shown_in};
+use crate::process_memory::{kib, rollup_text, shown_in};
 use crate::stat::Stat;
 use crate::tree::at;
 
@@ -51,21 +51,6 @@ struct Rollup {
     rss: u64,
     pss: u64,
     swap_pss: u64,
-}
-
-/// The value of a line such as `Pss:    1234 kB`, in bytes.
-pub(crate) fn kib(text: &str, name: &str) -> Option<u64> {
-    let mut lines = text
-        .lines()
-        .filter_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
-    let number: u64 = lines
-        .next()?
-        .trim()
-        .strip_suffix("kB")?
-        .trim_end()
-        .parse()
-        .ok()?;
-    Some(number.saturating_mul(1024))
 }
 
 fn rollup(text: &str) -> Option<Rollup> {

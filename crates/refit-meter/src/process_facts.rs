@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::memory::kib;
+use crate::process_memory::kib;
 use crate::stat::Stat;
 use crate::tree::{at, process_name};
 

@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::memory::kib;
 use crate::stat::Stat;
 use crate::tree::at;
 
@@ -77,6 +76,21 @@ pub(crate) fn shown_in(directory: PathBuf, stat: &Stat, pid: u32) -> Option<Path
         .flatten();
     let mut others = threads.filter(|entry| *entry.file_name() != *own);
     others.next().map(|entry| entry.path())
+}
+
+/// The value of a line such as `Pss:    1234 kB`, in bytes.
+pub(crate) fn kib(text: &str, name: &str) -> Option<u64> {
+    let mut lines = text
+        .lines()
+        .filter_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+    let number: u64 = lines
+        .next()?
+        .trim()
+        .strip_suffix("kB")?
+        .trim_end()
+        .parse()
+        .ok()?;
+    Some(number.saturating_mul(1024))
 }
 
 /// The text of smaps_rollup, `Ok(None)` where there is no memory (any more).

@@ -125,7 +125,8 @@ mod tests {
     use super::*;
     use crate::in_effect::InEffect;
     use crate::repetition::Repetition;
-    use crate::report::{Run, SCHEMA, SettingReport};
+    use crate::report::{SCHEMA, SettingReport};
+    use crate::run::Run;
 
     /// Executables with the milliseconds that one fsync of each waited, in a run
     /// of `wall_ms`.

@@ -3,7 +3,7 @@
 use refit_meter::{Caller, Witnessed};
 use refit_session::{ExecutableReport, OPENING};
 
-use crate::report::Run;
+use crate::run::Run;
 
 /// Durable calls that reached a filesystem, and that refit did not count.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::coverage::{Coverage, FilterReport};
-use crate::report::Run;
+use crate::run::Run;
 
 /// In which processes of a program a setting was in effect.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

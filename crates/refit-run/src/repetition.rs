@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::report::{Outcome, Run};
+use crate::run::{Outcome, Run};
 
 /// Words of a command that are looked at as paths.
 const WORDS: usize = 64;

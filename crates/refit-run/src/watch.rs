@@ -11,7 +11,7 @@ use refit_session::guardian::GuardianCounts;
 use refit_session::{Calls, Collected, Collector, Session};
 
 use crate::coverage::{Filter, FilterPlace, Sources};
-use crate::report::{Metrics, Outcome, Run};
+use crate::run::{Metrics, Outcome, Run};
 
 /// The observation of one run.
 pub struct Watch {

@@ -1,6 +1,5 @@
 //! How a program ended, and what it took.
 
-use std::io;
 use std::mem::zeroed;
 use std::time::Duration;
 
@@ -17,11 +16,6 @@ pub enum End {
     /// This signal killed it.
     Signaled(i32),
 }
-
-/// The program could not be exec'ed; `errno` of the exec.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct StartError(#[from] pub io::Error);
 
 /// What a program and all that it waited for took (wait4(2)).
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, PartialEq, Eq, JsonSchema)]

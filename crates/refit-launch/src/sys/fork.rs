@@ -175,7 +175,7 @@ pub fn detach(name: &CStr, keep: &[BorrowedFd<'_>]) {
         // Stays open, so that nothing else becomes 0, 1 or 2.
         std::mem::forget(null);
     }
-    super::program::block_signals();
+    super::first_signals::block_signals();
     let _ = rustix::process::setpgid(None, None);
     let _ = rustix::process::chdir("/");
     let _ = rustix::thread::set_name(name);

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use super::program::block_signals;
+use super::first_signals::block_signals;
 
 static INTERRUPTIONS: AtomicUsize = AtomicUsize::new(0);
 

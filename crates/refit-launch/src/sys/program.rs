@@ -3,18 +3,15 @@
 use std::ffi::{CStr, CString};
 use std::fs::File;
 use std::io;
-use std::mem::{MaybeUninit, zeroed};
 use std::os::fd::AsRawFd;
-use std::os::unix::process::CommandExt;
-use std::process::Command;
 use std::ptr;
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use super::ended::StartError;
 use super::filter::Installation;
+use super::first_signals::{CLOSED_AT_START, IGNORED, WAS_DEFAULT, block_signals};
 use super::spawner::Spawner;
+use super::started::{StartError, Started};
 use crate::thp::ThpAction;
 
 /// What is exec'ed.
@@ -42,39 +39,6 @@ pub struct Apart {
     /// Where it runs; `None`: where refit runs.
     pub directory: Option<CString>,
 }
-
-// Rust's start-up code ignores SIGPIPE and opens /dev/null where 0, 1 or 2 are
-// closed (library/std/src/sys/pal/unix/mod.rs). We ignore SIGXFSZ, so that under
-// a small `ulimit -f` our own files fail to be written and do not kill us. The
-// program gets what refit got.
-const IGNORED: [i32; 2] = [libc::SIGPIPE, libc::SIGXFSZ];
-static WAS_DEFAULT: [AtomicBool; 2] = [AtomicBool::new(true), AtomicBool::new(true)];
-static CLOSED_AT_START: AtomicU8 = AtomicU8::new(0);
-
-extern "C" fn remember_start() {
-    // SAFETY: called once by the C library before main, on the only thread;
-    // `action` is written before it is read, and nobody else sets dispositions.
-    unsafe {
-        let mut action: libc::sigaction = zeroed();
-        for (signal, was_default) in IGNORED.iter().zip(&WAS_DEFAULT) {
-            if libc::sigaction(*signal, ptr::null(), &raw mut action) == 0 {
-                was_default.store(action.sa_sigaction != libc::SIG_IGN, Ordering::Relaxed);
-            }
-        }
-        libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
-        for fd in 0..3 {
-            if libc::fcntl(fd, libc::F_GETFD) < 0 {
-                CLOSED_AT_START.fetch_or(1 << fd, Ordering::Relaxed);
-            }
-        }
-    }
-}
-
-// SAFETY: an entry of .init_array is a function that the C library calls before
-// main; remember_start needs nothing that main sets up.
-#[unsafe(link_section = ".init_array")]
-#[used]
-static REMEMBER_START: extern "C" fn() = remember_start;
 
 fn pointers(strings: &[CString]) -> Vec<*const libc::c_char> {
     strings
@@ -239,44 +203,6 @@ unsafe fn become_program(
     }
 }
 
-/// The mask that refit was started with: a program gets it, however many
-/// programs refit starts with all signals blocked.
-static FIRST_MASK: OnceLock<libc::sigset_t> = OnceLock::new();
-
-/// Blocks all signals for as long as refit lives; returns the mask as it was at
-/// the first call.
-pub(super) fn block_signals() -> libc::sigset_t {
-    // SAFETY: both sets are written by the calls before they are read.
-    let before = unsafe {
-        let mut all = MaybeUninit::uninit();
-        let mut before = MaybeUninit::uninit();
-        libc::sigfillset(all.as_mut_ptr());
-        libc::sigprocmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr());
-        before.assume_init()
-    };
-    *FIRST_MASK.get_or_init(|| before)
-}
-
-/// The command gets signals as refit got them, not as refit has them now.
-pub fn with_first_signals(command: &mut Command) -> &mut Command {
-    let reset = || {
-        for (signal, was_default) in IGNORED.iter().zip(&WAS_DEFAULT) {
-            if was_default.load(Ordering::Relaxed) {
-                // SAFETY: SIG_DFL installs no handler.
-                unsafe { libc::signal(*signal, libc::SIG_DFL) };
-            }
-        }
-        if let Some(mask) = FIRST_MASK.get() {
-            // SAFETY: the set was written before it was kept.
-            unsafe { libc::sigprocmask(libc::SIG_SETMASK, mask, ptr::null_mut()) };
-        }
-        Ok(())
-    };
-    // SAFETY: between fork and exec it calls signal and sigprocmask alone, both
-    // async-signal-safe, and reads what nobody writes any more.
-    unsafe { command.pre_exec(reset) }
-}
-
 /// What the child needs, and where it leaves the errno of a failed exec. Parent
 /// and child share their memory until the exec.
 struct Start<'a> {
@@ -308,15 +234,6 @@ extern "C" fn child(start: *mut libc::c_void) -> libc::c_int {
         start.error = Some(error);
         libc::_exit(127)
     }
-}
-
-/// A program's process.
-pub(super) struct Started {
-    pub pid: libc::pid_t,
-    /// Just before it was made.
-    pub began: Instant,
-    /// The image before the program's was the spawner's and not refit's.
-    pub spawned: bool,
 }
 
 /// Starts the child as vfork does, but on a stack of its own: no page tables
@@ -405,6 +322,8 @@ pub(super) fn launch(
 mod tests {
     use std::sync::atomic::AtomicUsize;
     use std::thread;
+
+    use std::sync::atomic::AtomicBool;
 
     use super::*;
 

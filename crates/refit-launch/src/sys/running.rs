@@ -3,10 +3,11 @@
 use std::time::{Duration, Instant};
 
 use super::TICK;
-use super::ended::{Change, Ended, StartError, child_change};
+use super::ended::{Change, Ended, child_change};
 use super::filter::Installation;
 use super::interruption::{note_interruption, noted, wait_signal};
-use super::program::{Program, Started, launch};
+use super::program::{Program, launch};
+use super::started::{StartError, Started};
 
 /// A program that was started apart and may still run.
 pub struct Running {

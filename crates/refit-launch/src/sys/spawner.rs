@@ -15,8 +15,7 @@ use refit_session::{SPAWNER, now_ns};
 use rustix::fs::{Access, MemfdFlags, access, memfd_create};
 use rustix::pipe::{PipeFlags, pipe_with};
 
-use super::ended::StartError;
-use super::program::Started;
+use super::started::{StartError, Started};
 
 /// The most memory that the spawner has at its exec, in KiB: one page of code, those of
 /// the stack, and what the kernel's counters may be off by (a test measures it).

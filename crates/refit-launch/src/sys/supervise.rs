@@ -12,11 +12,12 @@ use std::ptr;
 use std::time::{Duration, Instant};
 
 use super::TICK;
-use super::ended::{Change, End, Ended, StartError, child_change};
+use super::ended::{Change, End, Ended, child_change};
 use super::filter::Installation;
 use super::group::GroupMember;
 use super::interruption::wait_signal;
 use super::program::{Program, launch};
+use super::started::StartError;
 
 /// Starts the program and stays until it ends. `started` gets its pid; `tick`
 /// is called this often while it runs.

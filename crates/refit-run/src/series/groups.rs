@@ -8,7 +8,7 @@ use refit_session::printable;
 
 use super::known::Processes;
 use super::record::{Group, GroupKind};
-use super::watcher::Target;
+use super::target::Target;
 
 /// A chain of parents is not longer.
 const DEEPEST: usize = 200;

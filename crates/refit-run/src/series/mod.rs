@@ -11,6 +11,7 @@ mod mapping_sizes;
 mod readings;
 mod record;
 mod sync_shares;
+mod target;
 mod thinning;
 mod watcher;
 
@@ -20,4 +21,5 @@ pub use record::{
     Caller as SyncCaller, Cost, Group, GroupKind, GroupSample, SERIES_SCHEMA, Sample, Series,
     SyncDirectory, Syncs, Witnessing, schema,
 };
-pub use watcher::{Member, Target, Watcher};
+pub use target::Target;
+pub use watcher::{Member, Watcher};

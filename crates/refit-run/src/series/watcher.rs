@@ -14,41 +14,11 @@ use super::known::{Known, Processes};
 use super::readings;
 use super::record::{Caller, Cost, Group, GroupSample, Sample, SyncDirectory, Syncs, Witnessing};
 use super::sync_shares::{covered, sum};
+use super::target::Target;
 use super::thinning::{MOST_CALLERS, MOST_DIRECTORIES};
 
 /// Scanning all processes may use so much of the budget; the rest is for their memory.
 const SCANNING: f64 = 0.4;
-
-/// What is watched.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Target {
-    /// The trees of these processes.
-    Processes(Vec<u32>),
-    /// What is in this cgroup and below it: a path below its hierarchy.
-    Cgroup(String),
-    /// Everything.
-    Machine,
-}
-
-impl Target {
-    /// A unit of systemd, by its name.
-    ///
-    /// # Errors
-    /// Why it is not found.
-    pub fn unit(name: &str) -> Result<Target, String> {
-        if let Some(path) = Cgroups::of(Path::new(PROC)).find_unit(name) {
-            return Ok(Target::Cgroup(path));
-        }
-        // sd_booted(3)
-        Err(if Path::new("/run/systemd/system").is_dir() {
-            format!("there is no running unit `{name}`")
-        } else {
-            format!(
-                "`{name}` is not the number of a process, and not a unit either: systemd does not run here"
-            )
-        })
-    }
-}
 
 /// Watches. Call [`Watcher::tick`] ten times a second, and [`Watcher::sample`] when it is
 /// [`Watcher::due`].
