@@ -138,7 +138,7 @@ impl MemoryWatch {
     ///
     /// # Errors
     /// [`GrowthError`].
-    pub fn judge(&self) -> Result<MemoryGrowth, GrowthError> {
+    pub fn result(&self) -> Result<MemoryGrowth, GrowthError> {
         let first = self.points.first().map_or(0.0, |point| {
             point.parts.iter().map(|(_, bytes)| bytes).sum()
         });
@@ -209,7 +209,7 @@ mod tests {
             "{sum}"
         );
         assert_eq!((watch.stacks(), watch.unreadable()), (Some((1, 1)), 0));
-        assert_eq!(watch.judge(), Err(GrowthError::TooFewSamples(1)));
+        assert_eq!(watch.result(), Err(GrowthError::TooFewSamples(1)));
         child.kill().expect("it lives");
         child.wait().expect("it is ours");
         assert!(matches!(watch.sample(2.0), Err(NoSample::Ended(_))));

@@ -29,7 +29,7 @@ pub fn line(watch: &MemoryWatch) -> String {
 #[must_use]
 pub fn verdict(watch: &MemoryWatch) -> String {
     let mut page = Page::default();
-    match watch.judge() {
+    match watch.result() {
         Ok(found) => {
             page.heading(&format!("verdict: {}", words(&found)));
             page.folded("next", next(found.verdict));

@@ -78,7 +78,7 @@ pub struct Loading<'a> {
 /// Those among `set` that are about allocators or libraries.
 #[must_use]
 pub fn variables(set: &[(String, String)], loading: &Loading) -> Vec<Variable> {
-    let judged = set.iter().filter_map(|(name, value)| {
+    let checked = set.iter().filter_map(|(name, value)| {
         let effect = if name == "LD_PRELOAD" && !value.is_empty() {
             loading.preload(value)
         } else if name == "GLIBC_TUNABLES" && !value.contains(MALLOC_TUNABLES) {
@@ -92,7 +92,7 @@ pub fn variables(set: &[(String, String)], loading: &Loading) -> Vec<Variable> {
             effect,
         })
     });
-    judged.collect()
+    checked.collect()
 }
 
 fn reader(name: &str) -> Option<Allocator> {

@@ -86,7 +86,7 @@ impl<'a> Active<'a> {
             0 | OPENED | LEFT_TO_KERNEL => None,
             pid => adopt_opener(pid),
         };
-        if let Some(opener) = opener.or_else(|| adopt_keeper(slot)) {
+        if let Some(opener) = opener.or_else(|| adopt_standby(slot)) {
             return self.openers.push((opener, index));
         }
         self.memory.tally.released.fetch_add(1, Relaxed);
@@ -348,8 +348,8 @@ impl<'a> Active<'a> {
             if ended[at] {
                 let (child, _) = self.openers.swap_remove(at);
                 child.reap();
-                match (notification, adopt_keeper(&self.memory.slots[index])) {
-                    (Some(_), Some(keeper)) => self.openers.push((keeper, index)),
+                match (notification, adopt_standby(&self.memory.slots[index])) {
+                    (Some(_), Some(standby)) => self.openers.push((standby, index)),
                     (Some(notification), None) => self.end_open(index, &notification),
                     (None, _) => {}
                 }
@@ -392,8 +392,8 @@ fn adopt_opener(pid: u32) -> Option<Child> {
 }
 
 /// The process that goes on for a killed opener, once.
-fn adopt_keeper(slot: &Slot) -> Option<Child> {
-    match slot.keeper.swap(0, AcqRel) {
+fn adopt_standby(slot: &Slot) -> Option<Child> {
+    match slot.standby.swap(0, AcqRel) {
         0 => None,
         pid => adopt_opener(pid),
     }

@@ -6,7 +6,7 @@
 //! /proc/self) had no effect and is left to the kernel, synchronous. It claims
 //! the call before it does anything that could be seen, so that a killed
 //! guardian's successor knows to wait for it: the same open, done twice, could
-//! fail with EEXIST. For the same reason another process ([`Keeper`]) completes
+//! fail with EEXIST. For the same reason another process ([`Standby`]) completes
 //! what it has begun where it is killed itself after it created a file.
 
 use std::ffi::{CStr, OsStr, OsString};
@@ -28,8 +28,8 @@ use super::identity::{Identity, is_apart};
 use super::look::Thread;
 use super::request::{self, Request};
 use super::rules::Rules;
-use crate::sys::keeper::Keeper;
 use crate::sys::notify::{Answer, Notification, Slot, add_descriptor, answer, still_waits};
+use crate::sys::standby::Standby;
 use refit_session::Knob;
 use refit_session::names::OPENER;
 
@@ -141,8 +141,8 @@ impl Opening<'_> {
         if !still_waits(self.listener, self.notification.id) {
             return Err(Unclear);
         }
-        let keeper = if creates {
-            Some(self.start_keeper()?)
+        let standby = if creates {
+            Some(self.start_standby()?)
         } else {
             None
         };
@@ -151,8 +151,8 @@ impl Opening<'_> {
             Err(errno) => Err(fails(errno)),
         };
         // Who opens the file next, or unmounts it, meets no other user of it.
-        if let Some(keeper) = keeper {
-            keeper.dismiss();
+        if let Some(standby) = standby {
+            standby.dismiss();
         }
         given
     }
@@ -171,16 +171,18 @@ impl Opening<'_> {
         Ok(descriptor)
     }
 
-    fn start_keeper(&self) -> Result<Keeper, Left> {
+    fn start_standby(&self) -> Result<Standby, Left> {
         let own = own_pid();
-        let keeper = Keeper::start(|file| {
+        let standby = Standby::start(|file| {
             // Otherwise it was killed when this was done, or left to the kernel.
             if self.slot.opener.load(Acquire) == own {
                 let _ = self.give(file);
             }
         })?;
-        self.slot.keeper.store(keeper.pid.cast_unsigned(), Release);
-        Ok(keeper)
+        self.slot
+            .standby
+            .store(standby.pid.cast_unsigned(), Release);
+        Ok(standby)
     }
 
     /// Waits until the active process has stored its pid, or was killed.

@@ -21,7 +21,7 @@ shared! {
         /// The pid of who opens a file for it, 0: nobody (`guardian/opener.rs`).
         pub opener: AtomicU32,
         /// The pid of who goes on where the opener is killed, 0: nobody.
-        pub keeper: AtomicU32,
+        pub standby: AtomicU32,
         /// 1 + the index of its executable, 0: it was not counted yet.
         pub executable: AtomicU32,
         /// The program's descriptor of the file that was opened for it.
@@ -120,7 +120,7 @@ impl Slot {
     /// Makes the slot free.
     pub fn clear(&self) {
         self.opener.store(0, Relaxed);
-        self.keeper.store(0, Relaxed);
+        self.standby.store(0, Relaxed);
         self.executable.store(0, Relaxed);
         self.descriptor.store(0, Relaxed);
         for word in self.notification.iter().rev() {

@@ -9,18 +9,18 @@ use super::fork::{Child, run_and_exit};
 
 /// A process that shares the descriptors of the one that started it, and goes on where that is killed. A file is in the
 /// table as soon as it was made: open(2) is not left between the two, whatever signal comes.
-pub struct Keeper {
+pub struct Standby {
     /// Its number.
     pub pid: i32,
 }
 
-impl Keeper {
+impl Standby {
     /// Starts it. When this process has ended, it runs `go_on` with the first file that this process opened from now
     /// on, if it is still open.
     ///
     /// # Errors
     /// There can be no more processes or descriptors.
-    pub fn start(go_on: impl FnOnce(BorrowedFd<'_>)) -> io::Result<Keeper> {
+    pub fn start(go_on: impl FnOnce(BorrowedFd<'_>)) -> io::Result<Standby> {
         // The table is shared: it is closed with the last of the two.
         let own = Child::own()?.pidfd.into_raw_fd();
         // SAFETY: it was just opened, and nobody closes it.
@@ -43,7 +43,7 @@ impl Keeper {
         match unsafe { libc::syscall(libc::SYS_clone, flags, 0, 0, 0, 0) } {
             0 => run_and_exit(work),
             -1 => Err(io::Error::last_os_error()),
-            pid => Ok(Keeper { pid: pid as i32 }),
+            pid => Ok(Standby { pid: pid as i32 }),
         }
     }
 
