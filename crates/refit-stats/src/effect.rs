@@ -62,6 +62,11 @@ impl PairSample {
         })
     }
 
+    /// ln(candidate / baseline) of each round.
+    pub(crate) fn log_ratios(&self) -> [f64; 2] {
+        self.log_ratios
+    }
+
     /// The mean log-ratio of both rounds: what position and linear drift do cancels.
     pub(crate) fn log_ratio(&self) -> f64 {
         0.5 * (self.log_ratios[0] + self.log_ratios[1])
@@ -111,7 +116,7 @@ pub struct Levels {
 pub enum Method {
     /// Exact for any symmetric noise.
     SignedRanks,
-    /// Of the ratios to two equal baselines together, about exact likewise.
+    /// Of the ratios to two equal baselines in each round, about exact likewise.
     SignedRanksOfBoth,
     /// For noise that is about normal.
     Student,

@@ -9,11 +9,12 @@
 //! them: a tenth of the error is spent on looks after 3, 4 and 6, with Student's interval, which such an effect
 //! is far outside of.
 //!
-//! The looks are spaced by equal *ratios* from the first possible one to the last affordable one: 8, 14, 24,
-//! 42, 74. A large effect is told in the first seconds, and no comparison runs on for longer than that ratio
-//! beyond what it needed. On the simulated shared machine of `examples/calibration.rs` (0.4 s command, at most
-//! 3 min) these looks take 10, 22, 31 and 54 s on average for a gain of 50, 5, 2 and 1 %; equal steps at
-//! Pocock's textbook level (15, 30, 45, 60, 74) take 38, 39, 43 and 57 s. They miss 0.7 and 0.8 % of the last.
+//! The looks are spaced by equal *ratios* from the first possible one to the last affordable one: 8, 11, 15,
+//! 21, 29, 39, 54, 74. A large effect is told in the first seconds, and no comparison runs on for longer than
+//! that ratio beyond what it needed. On the simulated shared machine of `examples/calibration.rs` (0.4 s command,
+//! at most 3 min) these looks take 10, 21, 26 and 40 s on average for a gain of 50, 5, 2 and 1 %, and 49 s
+//! where there is none; five of them 10, 22, 27, 43 and 53 s; equal steps at Pocock's textbook level (15, 30,
+//! 45, 60, 74) 38, 38, 39, 49 and 55 s. They miss 0.8, 0.9 and 1.1 % of the gains of 1 %.
 
 use std::fmt;
 
@@ -25,7 +26,7 @@ use crate::signed_rank::pairs_needed;
 pub const OVERALL_ALPHA: f64 = 0.05;
 
 /// Looks to plan unless the user says otherwise.
-pub const DEFAULT_LOOKS: usize = 5;
+pub const DEFAULT_LOOKS: usize = 8;
 
 /// The most looks that are planned; beyond, each costs more certainty than it saves time.
 pub const MAX_LOOKS: usize = 10;

@@ -1,6 +1,9 @@
 //! Student's t for whole degrees of freedom: the distribution in closed form (Abramowitz and Stegun, *Handbook of
 //! Mathematical Functions*, 26.7.3 and 26.7.4), its quantile by bisection.
 
+/// Degrees of freedom with which Student's t is as good as normal.
+pub(crate) const MANY: usize = 1000;
+
 /// P(|T| > |t|) with `freedom` degrees of freedom, which has to be above 0.
 pub(crate) fn two_sided_tail(t: f64, freedom: usize) -> f64 {
     let angle = (t.abs() / (freedom as f64).sqrt()).atan();

@@ -7,7 +7,7 @@
 
 use crate::effect::{Effect, Interval, Method};
 use crate::signed_rank::pairs_needed;
-use crate::student::two_sided_quantile;
+use crate::student::{MANY, two_sided_quantile};
 
 /// Differences up to 1 % are `same`, unless the user says otherwise.
 pub const DEFAULT_DELTA: f64 = 0.01;
@@ -51,9 +51,6 @@ pub enum Remedy {
         half_width: f64,
     },
 }
-
-/// Degrees of freedom with which Student's t is as good as normal.
-const MANY: usize = 1000;
 
 /// More round pairs are not advised when they are over this many times those already run.
 pub const ADVISABLE_TIMES: usize = 10;

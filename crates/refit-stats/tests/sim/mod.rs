@@ -115,17 +115,14 @@ impl Machine {
     }
 }
 
-/// The pseudomedian that candidate noise gives to a round pair: the true effect of no effect.
+/// The pseudomedian that candidate noise gives to the ratio of two runs: the true effect of no effect.
 pub fn centre(noise: Noise) -> f64 {
     if noise.candidate_skew == 0.0 {
         return 0.0;
     }
     let mut machine = Machine::new(noise, 0.0, 99);
-    let mut pair = || {
-        let mut log = |candidate| machine.run(0.0, candidate, false).ln();
-        0.5 * (log(true) + log(true) - log(false) - log(false))
-    };
-    let mut averages: Vec<f64> = (0..400_000).map(|_| 0.5 * (pair() + pair())).collect();
+    let mut ratio = || machine.run(0.0, true, false).ln() - machine.run(0.0, false, false).ln();
+    let mut averages: Vec<f64> = (0..400_000).map(|_| 0.5 * (ratio() + ratio())).collect();
     averages.sort_by(f64::total_cmp);
     averages[averages.len() / 2]
 }
