@@ -67,10 +67,11 @@ def effect(record, variant=1):
 
 
 def kept(record):
-    """Of a comparison, what its answer follows from: seed, plan, and each run's variant and time in run order."""
+    """Of a comparison, what its answer follows from: seed, plan, and each run's variant and time in run order, to four
+    digits."""
     return {
         "seed": record["seed"], "plan": record["plan"], "effect": effect(record), "hidden": effect(record, 2),
         "warnings": [warning["text"] for warning in record["warnings"]],
         "order": "".join(str(run["variant"]) for run in record["runs"]),
-        "wall_us": [round(run["metrics"]["wall_ns"] / 1000, 1) for run in record["runs"]],
+        "wall_us": [float(f"{run['metrics']['wall_ns'] / 1000:.4g}") for run in record["runs"]],
     }
