@@ -10,6 +10,8 @@ thirds of what the same JSON takes in xz. A number comes back as it was, except:
 - a float is rounded to ten digits, more than any clock or counter here knows;
 - the times of acknowledgements and flushes of a crash report, up to 380,000 in nanoseconds, are rounded to 10 ms: they
   are drawn in 120 columns over 8 s and more. Ages of losses are computed before this, from what was measured;
+- when a run began is rounded to 1 ms, when memory was read to 10 ms, and what the reading cost to 10 µs: nothing is
+  computed from them;
 - the hash of an image becomes its number in order of appearance. The records are not stored; that two states of one
   record have the same image is.
 """
@@ -24,6 +26,7 @@ from decimal import Decimal
 
 TIMES = {"acknowledged_ns", "flushed_ns"}
 UNIT_NS = 10_000_000
+DIGITS = {"at_s": 3, "at_ms": -1, "cost_us": -1}
 FLOAT_DIGITS = 10
 # A state of a crash report repeats its time in its name.
 NAME = re.compile(r"c(\d+)-(\w+)-(\d+)")
@@ -50,6 +53,8 @@ def _rounded(value):
     if not isinstance(value, dict):
         return value
     kept = {key: _rounded(inner) for key, inner in value.items()}
+    for key in DIGITS.keys() & kept.keys():
+        kept[key] = round(kept[key], DIGITS[key])
     for key in TIMES & kept.keys():
         kept[key] = [round(time / UNIT_NS) * UNIT_NS for time in kept[key]]
     if isinstance(kept.get("states"), list):

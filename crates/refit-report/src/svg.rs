@@ -169,19 +169,22 @@ impl Svg {
 
     /// One line of text whose baseline is at `y`.
     pub fn text(&mut self, [x, y]: [f64; 2], anchor: Anchor, font: Font, text: &str) {
-        let anchor = match anchor {
-            Anchor::Start => "start",
-            Anchor::Middle => "middle",
-            Anchor::End => "end",
-        };
+        if text.is_empty() {
+            return;
+        }
         let place = [x, y, font.size].map(number);
         let mut attributes = vec![
             ("x", &*place[0]),
             ("y", &place[1]),
             ("font-size", &place[2]),
             ("fill", font.fill),
-            ("text-anchor", anchor),
         ];
+        match anchor {
+            // SVG's own.
+            Anchor::Start => {}
+            Anchor::Middle => attributes.push(("text-anchor", "middle")),
+            Anchor::End => attributes.push(("text-anchor", "end")),
+        }
         if font.bold {
             attributes.push(("font-weight", "bold"));
         }
