@@ -12,8 +12,9 @@ thirds of what the same JSON takes in xz. A number comes back as it was, except:
   are drawn in 120 columns over 8 s and more. Ages of losses are computed before this, from what was measured;
 - when a run began is rounded to 1 ms, when memory was read to 10 ms, and what the reading cost to 10 µs: nothing is
   computed from them;
-- the hash of an image becomes its number in order of appearance. The records are not stored; that two states of one
-  record have the same image is.
+- the moment of a cut is rounded to 0.1 ms, as in the name of its state, and the age of a loss to five digits;
+- the hash of an image, and the number of a state in its name, become their order of appearance. The records are not
+  stored, so no state can be opened by them; that two states of one record have the same image is.
 """
 
 import itertools
@@ -26,6 +27,7 @@ from decimal import Decimal
 
 TIMES = {"acknowledged_ns", "flushed_ns"}
 UNIT_NS = 10_000_000
+CUT_DIGITS = -5
 DIGITS = {"at_s": 3, "at_ms": -1, "cost_us": -1}
 FLOAT_DIGITS = 10
 # A state of a crash report repeats its time in its name.
@@ -36,12 +38,15 @@ STRONGEST = 9 | lzma.PRESET_EXTREME
 NUMBERS = [{"id": lzma.FILTER_LZMA2, "preset": STRONGEST, "lc": 0, "lp": 0, "pb": 0, "dict_size": 1 << 20}]
 
 
-def _state(state, images):
-    time, kind, number = NAME.fullmatch(state["name"]).groups()
+def _state(number, state, images):
+    time, kind, _ = NAME.fullmatch(state["name"]).groups()
     if int(time) != state["at_ns"]:
         raise ValueError(f"the name {state['name']} is not of {state['at_ns']} ns")
     image = images.setdefault(state["image"], len(images))
-    return state | {"name": [kind, int(number)], "image": image}
+    kept = state | {"name": [kind, number], "at_ns": round(state["at_ns"], CUT_DIGITS), "image": image}
+    if state["loss"] and state["loss"]["oldest_ns"]:
+        kept["loss"] = state["loss"] | {"oldest_ns": int(float(f"{state['loss']['oldest_ns']:.5g}"))}
+    return kept
 
 
 def _rounded(value):
@@ -59,7 +64,7 @@ def _rounded(value):
         kept[key] = [round(time / UNIT_NS) * UNIT_NS for time in kept[key]]
     if isinstance(kept.get("states"), list):
         images = {}
-        kept["states"] = [_state(state, images) for state in kept["states"]]
+        kept["states"] = [_state(number, state, images) for number, state in enumerate(kept["states"])]
     return kept
 
 
