@@ -12,7 +12,7 @@ thirds of what the same JSON takes in xz. A number comes back as it was, except:
   are drawn in 120 columns over 8 s and more. Ages of losses are computed before this, from what was measured;
 - when a run began is rounded to 1 ms, when memory was read to 10 ms, and what the reading cost to 10 µs: nothing is
   computed from them;
-- the moment of a cut is rounded to 0.1 ms, as in the name of its state, and the age of a loss to five digits;
+- the moment of a cut is rounded to 0.1 ms, as in the name of its state, and the age of a loss up to the next 0.1 ms;
 - the hash of an image, and the number of a state in its name, become their order of appearance. The records are not
   stored, so no state can be opened by them; that two states of one record have the same image is.
 """
@@ -28,6 +28,7 @@ from decimal import Decimal
 TIMES = {"acknowledged_ns", "flushed_ns"}
 UNIT_NS = 10_000_000
 CUT_DIGITS = -5
+AGE_NS = 100_000
 DIGITS = {"at_s": 3, "at_ms": -1, "cost_us": -1}
 FLOAT_DIGITS = 10
 # A state of a crash report repeats its time in its name.
@@ -45,7 +46,7 @@ def _state(number, state, images):
     image = images.setdefault(state["image"], len(images))
     kept = state | {"name": [kind, number], "at_ns": round(state["at_ns"], CUT_DIGITS), "image": image}
     if state["loss"] and state["loss"]["oldest_ns"]:
-        kept["loss"] = state["loss"] | {"oldest_ns": int(float(f"{state['loss']['oldest_ns']:.5g}"))}
+        kept["loss"] = state["loss"] | {"oldest_ns": -(-state["loss"]["oldest_ns"] // AGE_NS) * AGE_NS}
     return kept
 
 
