@@ -44,11 +44,15 @@ pub fn named(refit: &Path, name: &str) -> Vec<u32> {
     let mut pids: Vec<u32> = entries
         .filter_map(|entry| {
             let pid = entry.file_name().to_str()?.parse().ok()?;
+            // First, since most differ in it and the next two are slower.
             let comm = fs::read_to_string(entry.path().join("comm")).ok()?;
+            if comm.trim_end() != name {
+                return None;
+            }
             let exe = fs::read_link(entry.path().join("exe")).ok()?;
             let stat = fs::read_to_string(entry.path().join("stat")).ok()?;
             let is_alive = !stat.rsplit(')').next()?.trim_start().starts_with('Z');
-            (comm.trim_end() == name && exe == *refit && is_alive).then_some(pid)
+            (exe == *refit && is_alive).then_some(pid)
         })
         .collect();
     pids.sort_unstable();
@@ -103,6 +107,7 @@ fn killed_again_and_again_it_never_costs_a_call(env: &TestEnv) -> Outcome {
             let pids = guardians(&refit);
             (pids.len() == 2).then_some(pids)
         });
+        // Waits for nothing: it chooses the moment of the kill.
         sleep(Duration::from_micros(draw(2000)));
         let victim = both[usize::try_from(draw(2)).expect("0 or 1")];
         sys::kill_hard(victim.cast_signed());
@@ -204,7 +209,7 @@ impl Waiting {
 
 /// Numbers of the fields that follow the name in /proc/PID/stat.
 pub const PARENT: usize = 1;
-const SESSION: usize = 3;
+pub const SESSION: usize = 3;
 
 pub fn stat_field(pid: u32, field: usize) -> Option<u32> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;

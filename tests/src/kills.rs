@@ -12,8 +12,9 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use crate::guardian::{PARENT, kills_wanted, named, stat_field};
+use crate::guardian_processes::{is_alive, short_lived, standby};
 use crate::runner::{Outcome, Test};
-use crate::test_env::{TestEnv, refit_path, source_dir, wait_until};
+use crate::test_env::{TestEnv, expect_code, refit_path, source_dir, wait_until};
 use crate::{sys, test};
 
 pub const TESTS: &[Test] = &[
@@ -23,9 +24,12 @@ pub const TESTS: &[Test] = &[
     test!(mariadb_loses_no_row).limit_seconds(3600),
 ];
 
+/// Few, so that there are many rounds; and many, since a round takes long to begin and to end.
+const MOST_IN_A_ROUND: u64 = 60;
+
 /// A program, as shell scripts in tests/src/kills, by function: `prepare`; `serve`, which becomes the server, `ready`
-/// and `stop`; `load ROUND`, which prints the name of each row when it was acknowledged; `found`, which prints the names
-/// of all that are there.
+/// and `stop`; `load ROUND`, which prints the name of each row when it was acknowledged, and ends when there is a file
+/// `enough`; `found`, which prints the names of all that are there.
 struct Program {
     script: &'static str,
     /// What it needs.
@@ -35,51 +39,55 @@ struct Program {
     recipe: &'static str,
 }
 
-fn sqlite_and_files_lose_no_row(env: &TestEnv) -> Outcome {
-    killed(
-        env,
-        &Program {
-            script: "sqlite.sh",
-            commands: &["sqlite3", "python3", "dd"],
+impl Program {
+    const fn alone(
+        script: &'static str,
+        recipe: &'static str,
+        commands: &'static [&'static str],
+    ) -> Program {
+        Program {
+            script,
+            recipe,
+            commands,
             is_server: false,
-            recipe: "sqlite-insert",
-        },
-    )
+        }
+    }
+
+    const fn server(
+        script: &'static str,
+        recipe: &'static str,
+        commands: &'static [&'static str],
+    ) -> Program {
+        Program {
+            is_server: true,
+            ..Program::alone(script, recipe, commands)
+        }
+    }
+}
+
+fn sqlite_and_files_lose_no_row(env: &TestEnv) -> Outcome {
+    let commands = &["sqlite3", "python3", "dd"];
+    killed(env, &Program::alone("sqlite.sh", "sqlite-insert", commands))
 }
 
 fn dpkg_loses_no_file(env: &TestEnv) -> Outcome {
-    killed(
-        env,
-        &Program {
-            script: "dpkg.sh",
-            commands: &["dpkg", "dpkg-deb"],
-            is_server: false,
-            recipe: "dpkg-unpack",
-        },
-    )
+    let commands = &["dpkg", "dpkg-deb"];
+    killed(env, &Program::alone("dpkg.sh", "dpkg-unpack", commands))
 }
 
 fn postgresql_loses_no_row(env: &TestEnv) -> Outcome {
+    let commands = &["psql", "setpriv"];
     killed(
         env,
-        &Program {
-            script: "postgresql.sh",
-            commands: &["psql", "setpriv"],
-            is_server: true,
-            recipe: "postgres-pgbench",
-        },
+        &Program::server("postgresql.sh", "postgres-pgbench", commands),
     )
 }
 
 fn mariadb_loses_no_row(env: &TestEnv) -> Outcome {
+    let commands = &["mariadbd", "mariadb", "mariadb-install-db", "setpriv"];
     killed(
         env,
-        &Program {
-            script: "mariadb.sh",
-            commands: &["mariadbd", "mariadb", "mariadb-install-db", "setpriv"],
-            is_server: true,
-            recipe: "mariadb-commits",
-        },
+        &Program::server("mariadb.sh", "mariadb-commits", commands),
     )
 }
 
@@ -101,6 +109,8 @@ struct Killer<'a> {
     /// A copy, so that no other test's processes are taken for this one's.
     refit: PathBuf,
     random: Random,
+    /// The guardian's process that answered at the last look.
+    active: Option<u32>,
     /// How often each kind of process was killed.
     killed: BTreeMap<&'static str, u64>,
 }
@@ -117,24 +127,21 @@ fn killed(env: &TestEnv, program: &Program) -> Outcome {
         program,
         refit,
         random: Random(0x9e37_79b9_7f4a_7c15 ^ u64::from(std::process::id())),
+        active: None,
         killed: BTreeMap::new(),
     };
     let wanted = kills_wanted() / 4;
+    let labs = wanted / 50;
     killer.run_to_its_end("prepare");
     let mut round = 0;
-    while killer.sum() < wanted - wanted / 50 {
+    while killer.sum() < wanted - labs {
         round += 1;
-        killer.round(round);
+        killer.round(round, (wanted / 4).clamp(1, MOST_IN_A_ROUND));
     }
     let (acknowledged, found) = (killer.rows("acknowledged"), killer.found());
-    let labs = wanted / 50;
     env.subdir("lab");
     for _ in 0..labs {
         killer.kill_lab();
-    }
-    // It takes long.
-    if labs > 0 {
-        killer.expect_no_lab();
     }
     let kinds: Vec<String> = killer
         .killed
@@ -155,6 +162,10 @@ fn killed(env: &TestEnv, program: &Program) -> Outcome {
         .collect();
     assert!(lost.is_empty(), "lost: {lost:?}");
     assert_eq!(acknowledged.len(), found.len());
+    // It takes long.
+    if labs > 0 {
+        killer.expect_no_lab();
+    }
     Outcome::Pass
 }
 
@@ -190,8 +201,10 @@ impl Killer<'_> {
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
-    /// The program once beneath refit, whose processes are killed meanwhile.
-    fn round(&mut self, round: u64) {
+    /// The program once beneath refit, whose processes are killed meanwhile, at least so often.
+    fn round(&mut self, round: u64, wanted: u64) {
+        let enough = self.env.path("enough");
+        let _ = fs::remove_file(&enough);
         let load = format!("load {round}");
         let beneath = if self.program.is_server {
             "serve"
@@ -231,19 +244,26 @@ impl Killer<'_> {
             run = refit.stdout(pipe).spawn().expect("refit starts");
         }
         drop(refit);
-        let refit_dies_after = self.random.below(60);
+        let refit_dies_after = self.random.below(wanted);
         let mut kills = 0;
         let status = loop {
             if let Some(status) = works.try_wait().expect("it is our child") {
                 break status;
             }
-            kills += u64::from(self.kill_one());
+            if !self.kill_one() {
+                continue;
+            }
             if kills == refit_dies_after {
                 self.kill_refit(&mut run);
+            }
+            kills += 1;
+            if kills == wanted {
+                File::create(&enough).expect("the directory is ours");
             }
         };
         let said = || fs::read_to_string(self.env.path("said")).unwrap_or_default();
         assert!(status.success(), "round {round}: {status}: {}", said());
+        assert!(kills >= wanted, "round {round} ended early: {}", said());
         if self.program.is_server {
             self.run_to_its_end("stop");
         }
@@ -266,39 +286,47 @@ impl Killer<'_> {
 
     /// Kills one process of the guardian, if it is complete.
     fn kill_one(&mut self) -> bool {
+        // Waits for nothing: it chooses the moment of the kill.
         sleep(Duration::from_micros(self.random.below(2000)));
+        let Some(active) = self.active() else {
+            return false;
+        };
         let kind = ["active", "standby", "opener", "reader"]
             [usize::try_from(self.random.below(4)).expect("it is small")];
+        let standby = standby(active);
         let victim = match kind {
-            "opener" => named(&self.refit, "refit-opener").first().copied(),
-            "reader" => named(&self.refit, "refit-reader").first().copied(),
-            _ => self.guardian(kind == "active"),
+            "opener" => short_lived(active, "refit-opener"),
+            "reader" => short_lived(active, "refit-reader"),
+            "active" => standby.map(|_| active),
+            _ => standby,
         };
         let Some(victim) = victim else {
             return false;
         };
         sys::kill_hard(victim.cast_signed());
         // Or both of the guardian's would be killed before the one is replaced.
-        wait_until("the killed one to be gone", || {
-            ["refit-guardian", "refit-opener", "refit-reader"]
-                .iter()
-                .all(|name| !named(&self.refit, name).contains(&victim))
-        });
+        let ended = sys::ended_within(victim, Duration::from_secs(20));
+        assert!(ended.unwrap_or(true), "{kind} {victim} was not killed");
+        if kind == "active" {
+            self.active = standby;
+        }
         self.count(kind);
         true
     }
 
-    /// One of the two processes, while both are there.
-    fn guardian(&self, active: bool) -> Option<u32> {
-        let [first, second] = named(&self.refit, "refit-guardian")[..] else {
-            return None;
-        };
-        let second_is_child = stat_field(second, PARENT)? == first;
-        Some(if second_is_child == active {
-            first
-        } else {
-            second
-        })
+    /// The guardian's process that answers: the one that was killed is replaced by its child. Looking at all processes
+    /// each time would take longer than all else.
+    fn active(&mut self) -> Option<u32> {
+        if !self
+            .active
+            .is_some_and(|pid| is_alive(pid, "refit-guardian"))
+        {
+            let all = named(&self.refit, "refit-guardian");
+            let is_parent =
+                |pid: &u32| stat_field(*pid, PARENT).is_some_and(|parent| !all.contains(&parent));
+            self.active = all.iter().copied().find(is_parent);
+        }
+        self.active
     }
 
     fn rows(&self, file: &str) -> Vec<String> {
@@ -318,6 +346,7 @@ impl Killer<'_> {
         let recipe = self.program.recipe;
         let words = ["compare", recipe, "env.A=1", "--rounds", "6", "--quiet"];
         let mut lab = self.lab(&words).spawn().expect("refit starts");
+        // Waits for nothing: it chooses the moment of the kill.
         sleep(Duration::from_millis(50 + self.random.below(3000)));
         if lab.try_wait().expect("it is our child").is_none() {
             lab.kill().expect("it is our child");
@@ -337,17 +366,34 @@ impl Killer<'_> {
     }
 
     /// The next one removes what the killed ones left, and then its own. A directory whose maker was killed before it
-    /// locked it may be another's in the making, and stays for a day.
+    /// locked it may be another's in the making, and stays for a minute.
     fn expect_no_lab(&self) {
         let check = ["recipes", "check", self.program.recipe];
-        let status = self.lab(&check).status().expect("refit starts");
-        assert_eq!(status.code(), Some(0), "{}", self.program.recipe);
-        let left = fs::read_dir(self.env.path("lab")).expect("it is ours");
-        let left: Vec<PathBuf> = left
-            .flatten()
-            .map(|entry| entry.path())
-            .filter(|path| path.join("lock").exists())
-            .collect();
-        assert_eq!(left, Vec::<PathBuf>::new());
+        for is_late in [false, true] {
+            let left = self.labs();
+            let status = self.lab(&check).status().expect("refit starts");
+            assert_eq!(status.code(), Some(0), "{}", self.program.recipe);
+            assert!(is_late || !left.is_empty(), "nothing was left to remove");
+            for path in self.labs() {
+                let inside = fs::read_dir(&path).expect("it is ours").flatten();
+                let inside: Vec<_> = inside.map(|entry| entry.file_name()).collect();
+                assert!(
+                    inside.iter().all(|name| name == "unheld"),
+                    "{path:?}: {inside:?}"
+                );
+                expect_code(
+                    &self
+                        .env
+                        .run(&["touch", "-d", "2 minutes ago", path.to_str().expect("text")]),
+                    0,
+                );
+            }
+        }
+        assert_eq!(self.labs(), Vec::<PathBuf>::new());
+    }
+
+    fn labs(&self) -> Vec<PathBuf> {
+        let labs = fs::read_dir(self.env.path("lab")).expect("it is ours");
+        labs.flatten().map(|entry| entry.path()).collect()
     }
 }

@@ -48,6 +48,7 @@ mod endurance;
 mod family;
 mod fixture;
 mod guardian;
+mod guardian_processes;
 mod heap;
 mod hostile;
 mod hostile_files;

@@ -74,7 +74,7 @@ fn interruptions() -> libc::sigset_t {
     set
 }
 
-/// Waits until the child `pid` has ended, without reaping it (its id, and its group's, stay taken).
+/// Waits until the process `pid` has ended; a child is not reaped (its id, and its group's, stay taken).
 /// False when it has not ended within `limit`.
 pub fn ended_within(pid: u32, limit: Duration) -> io::Result<bool> {
     // SAFETY: pidfd_open takes two integers; a result that is not negative is a fresh descriptor.

@@ -27,6 +27,13 @@ const NAME: OwnName = OwnName {
     bytes: 6,
 };
 
+/// A directory without a lock is at most so old while it is made, which takes microseconds; a
+/// slower maker reports that it is gone.
+const IN_THE_MAKING: Duration = Duration::from_secs(60);
+/// One on tmpfs whose lock is not below this base was last changed so long ago at most, while it
+/// is in use.
+const ELSEWHERE: Duration = Duration::from_secs(24 * 3600);
+
 /// The directories of one comparison.
 pub struct InstanceDirectory {
     /// On a disk; removed at the end.
@@ -119,7 +126,7 @@ impl Drop for InstanceDirectory {
         self.tree.kill_all();
         // What cannot be removed stays, and the next refit tries again.
         let _ = remove(&self.tmpfs);
-        let _ = remove(&self.path);
+        let _ = remove_with_lock(&self.path);
     }
 }
 
@@ -143,10 +150,23 @@ pub fn remove_abandoned_instances(base: &Path) {
             if is_abandoned(&main, &path) {
                 kill_cgroup(name);
                 kill_users(&path);
-                let _ = remove(&path);
+                let _ = remove_with_lock(&path);
             }
         }
     }
+}
+
+/// The lock goes last: without it what is left would seem to be in the making, and stay.
+fn remove_with_lock(path: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(path)? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            remove(&entry.path())?;
+        } else if entry.file_name() != "lock" {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    remove(path)
 }
 
 /// Kills the users of a directory and waits for their end: they could write what is being removed.
@@ -164,14 +184,19 @@ fn kill_users(path: &Path) {
     }
 }
 
-/// Whether no process holds its lock. Where there is no lock file its maker is between two steps,
-/// died there, or works elsewhere (`--dir`): the age decides.
+/// Whether no process holds its lock. Where there is no lock file the age decides: its maker is
+/// between two steps or died there, or works elsewhere (`--dir`).
 fn is_abandoned(main: &Path, path: &Path) -> bool {
+    let limit = if path == main {
+        IN_THE_MAKING
+    } else {
+        ELSEWHERE
+    };
     match open_own(&main.join("lock")) {
         // Shared: another refit that looks at the same moment holds nothing.
         Some(lock) => flock(&lock, FlockOperation::NonBlockingLockShared).is_ok(),
         None => fs::metadata(path)
             .and_then(|meta| meta.modified())
-            .is_ok_and(|time| time.elapsed().is_ok_and(|age| age.as_secs() > 24 * 3600)),
+            .is_ok_and(|time| time.elapsed().is_ok_and(|age| age > limit)),
     }
 }

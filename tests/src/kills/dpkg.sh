@@ -1,4 +1,4 @@
-# A package of its own for each round.
+# One package after the other.
 prepare() {
     mkdir -p root/var/lib/dpkg/info root/var/lib/dpkg/updates packages
     : >root/var/lib/dpkg/status
@@ -6,22 +6,26 @@ prepare() {
 }
 
 load() {
-    tree=packages/p$1
-    mkdir -p "$tree/DEBIAN" "$tree/usr/share/p$1"
-    printf 'Package: p%s\nVersion: 1\nArchitecture: all\nMaintainer: x <x@x>\nDescription: x\n' "$1" >"$tree/DEBIAN/control"
-    for n in $(seq 60); do
-        echo "$1 $n" >"$tree/usr/share/p$1/$n"
+    package=0
+    until [ -e enough ]; do
+        package=$((package + 1))
+        name=p$1-$package
+        tree=packages/$name
+        mkdir -p "$tree/DEBIAN" "$tree/usr/share/$name"
+        printf 'Package: %s\nVersion: 1\nArchitecture: all\nMaintainer: x <x@x>\nDescription: x\n' "$name" \
+            >"$tree/DEBIAN/control"
+        for n in $(seq 60); do
+            echo "$name $n" >"$tree/usr/share/$name/$n"
+        done
+        dpkg-deb --root-owner-group -Znone -b "$tree" "$tree.deb" >/dev/null
+        dpkg --refuse-unsafe-io --log=/dev/null --root="$PWD/root" --force-bad-path --force-script-chrootless \
+            -i "$tree.deb" >/dev/null
+        seq 60 | sed "s/^/$name /"
     done
-    dpkg-deb --root-owner-group -Znone -b "$tree" "$tree.deb" >/dev/null
-    dpkg --refuse-unsafe-io --log=/dev/null --root="$PWD/root" --force-bad-path --force-script-chrootless \
-        -i "$tree.deb" >/dev/null
-    seq 60 | sed "s/^/$1 /"
 }
 
 found() {
-    for package in packages/*.deb; do
-        name=$(basename "$package" .deb)
-        dpkg-query --admindir="$PWD/root/var/lib/dpkg" -W -f '${Status}\n' "$name" | grep -qx 'install ok installed'
-    done
-    cat root/usr/share/p*/*
+    installed=$(dpkg-query --admindir="$PWD/root/var/lib/dpkg" -W -f '${Status}\n' | grep -cx 'install ok installed')
+    [ "$installed" = "$(ls packages | grep -c '\.deb$')" ]
+    find root/usr/share -type f -exec cat {} +
 }

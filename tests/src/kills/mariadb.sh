@@ -1,7 +1,7 @@
-# Its log is opened with O_DSYNC.
+# Its log is opened with O_DSYNC. What clients print is whole lines, since one file takes it from all (--unbuffered).
 export TMPDIR=$PWD
 as='setpriv --reuid=mysql --regid=mysql --init-groups'
-sql="mariadb --no-defaults --socket=$PWD/socket -BN test"
+sql="mariadb --no-defaults --socket=$PWD/socket -BN --unbuffered test"
 options="--no-defaults --datadir=$PWD/data --socket=$PWD/socket --pid-file=$PWD/pid --tmpdir=$PWD --skip-networking \
     --skip-grant-tables --innodb-use-native-aio=0 --innodb-flush-method=O_DSYNC --innodb-log-file-size=16M"
 
@@ -30,10 +30,18 @@ ready() {
     until [ -e pid ] && mariadb-admin --no-defaults --socket="$PWD/socket" ping >/dev/null 2>&1; do sleep 0.05; done
 }
 
+rows() {
+    n=0
+    until [ -e enough ]; do
+        n=$((n + 1))
+        echo "INSERT INTO t VALUES ('$1 $n'); SELECT '$1 $n';"
+    done
+}
+
 load() {
     all=
     for client in 1 2 3 4; do
-        seq 60 | sed "s/.*/INSERT INTO t VALUES ('$1 $client &'); SELECT '$1 $client &';/" | $sql &
+        rows "$1 $client" | $sql &
         all="$all $!"
     done
     for client in $all; do wait "$client"; done

@@ -26,10 +26,18 @@ ready() {
     until [ -e data/postmaster.pid ] && $sql -c 'SELECT 1' >/dev/null 2>&1; do sleep 0.05; done
 }
 
+rows() {
+    n=0
+    until [ -e enough ]; do
+        n=$((n + 1))
+        echo "INSERT INTO t VALUES ('$1 $n') RETURNING id;"
+    done
+}
+
 load() {
     all=
     for client in 1 2 3 4; do
-        seq 100 | sed "s/.*/INSERT INTO t VALUES ('$1 $client &') RETURNING id;/" | $sql -f - &
+        rows "$1 $client" | $sql -f - &
         all="$all $!"
     done
     for client in $all; do wait "$client"; done

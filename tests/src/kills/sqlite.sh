@@ -5,32 +5,45 @@ prepare() {
     truncate -s 1M mapped
 }
 
+rows() {
+    n=0
+    until [ -e enough ]; do
+        n=$((n + 1))
+        echo "INSERT INTO t VALUES ('row $1 $n'); SELECT 'row $1 $n';"
+    done
+}
+
 load() {
-    seq 150 | sed "s/.*/INSERT INTO t VALUES ('row $1 &'); SELECT 'row $1 &';/" | sqlite3 -bail t.db &
+    rows "$1" | sqlite3 -bail t.db &
     rows=$!
-    for n in $(seq 40); do
+    n=0
+    until [ -e enough ]; do
+        n=$((n + 1))
         echo "$n" | dd of="files/$1-$n" oflag=dsync conv=excl,notrunc status=none
         echo "file $1 $n"
     done &
     files=$!
     python3 -c '
 import mmap, os, sys
-at = int(sys.argv[1]) * 100
+at = int(sys.argv[1]) * 8192
 with open("mapped", "r+b") as file, mmap.mmap(file.fileno(), 0) as memory:
-    for n in range(1, 100):
-        memory[at + n] = 1
+    n = 0
+    while not os.path.exists("enough"):
+        n += 1
+        place = at + 1 + n % 8191
+        is_new = memory[place] == 0
+        memory[place] = 1
         memory.flush()
-        os.write(1, b"byte %d\n" % (at + n))
+        if is_new:
+            os.write(1, b"byte %d\n" % place)
 ' "$1" &
     wait $rows && wait $files && wait $!
 }
 
 found() {
     sqlite3 t.db 'PRAGMA integrity_check; SELECT id FROM t' | grep -vx ok
-    for file in files/*; do
-        name=${file#files/}
-        [ "$(cat "$file")" = "${name#*-}" ] && echo "file ${name%-*} ${name#*-}"
-    done
+    # An empty file has no line.
+    grep -r '' files | sed -n 's,^files/\(.*\)-\(.*\):\2$,file \1 \2,p'
     python3 -c '
 for at, byte in enumerate(open("mapped", "rb").read()):
     if byte:
