@@ -41,8 +41,9 @@ test-guardian: ## 10,000 kills of the guardian, and 10,000 of all of refit benea
 test-hostile: ## other users, hostile programs and files, limits, sandboxes, kills: all that attacks, as root
 	scripts/setup hostile
 	$(MAKE) all
-	$(CARGO) run --locked -p refit-tests -- attack:: hostile small_limits:: namespaces:: sandboxes:: openers:: \
-		own_filter:: seccomp_limits:: guardian:: kills:: endurance:: rivals:: crash_remains:: recipe_folder::
+	$(CARGO) run --locked -p refit-tests -- --strict attack:: hostile small_limits:: namespaces:: sandboxes:: openers:: \
+		own_filter:: seccomp_limits:: guardian:: kills:: endurance:: rivals:: crash_remains:: pipes:: service_cleanup:: \
+		crash_words::what_was_abandoned doctor_process::
 
 test-crash: ## simulated power cuts, and whether the lab's tests notice a broken lab, as root
 	scripts/setup test

@@ -127,11 +127,11 @@ pub fn run(table: &[&[Test]], options: &Options) -> Result<bool> {
             is_named || options.filters.is_empty() && !test.when_named
         })
         .collect();
-    ensure!(
-        !chosen.is_empty(),
-        "no test's name contains {}",
-        options.filters.join(" or ")
-    );
+    let names: Vec<&str> = chosen.iter().map(|test| test.name()).collect();
+    for filter in &options.filters {
+        let is_used = names.iter().any(|name| name.contains(filter.as_str()));
+        ensure!(is_used, "no test's name contains {filter}");
+    }
     if options.list {
         chosen.iter().for_each(|test| println!("{}", test.name()));
         return Ok(true);

@@ -151,3 +151,24 @@ fn printed(path: &Path) -> String {
         format!("it printed:\n  | {}", lines.join("\n  | "))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_line_of_a_hook_passes_for_one_of_refits() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("setup");
+        fs::write(
+            &file,
+            "1\n2\nrefit: nothing was lost\n  type this\n\r\n  \nlast",
+        )
+        .unwrap();
+        assert_eq!(
+            printed(&file),
+            "it printed:\n  | refit: nothing was lost\n  |   type this\n  | \n  |   \n  | last"
+        );
+        assert_eq!(printed(&dir.path().join("none")), "it printed nothing");
+    }
+}
