@@ -48,6 +48,12 @@ const DT_RUNPATH: u64 = 29;
 
 /// Bytes of a file that are read: a browser's executable has 200 MB, and a sparse file may claim terabytes.
 const MOST: u64 = 1 << 29;
+/// Limit to the names of symbols that are looked through, in bytes: each of some millions may
+/// be as long as the file.
+const MOST_NAMES: usize = 1 << 30;
+/// Limits to the dynamic section: its entries, and the length of a text (PATH_MAX).
+const MOST_ENTRIES: usize = 4096;
+const LONGEST: usize = 4096;
 
 impl ElfFacts {
     /// Of the regular file at `path`.
@@ -71,8 +77,16 @@ impl ElfFacts {
         let Ok(elf) = object::File::parse(file) else {
             return facts;
         };
+        let mut left = MOST_NAMES;
         for symbol in elf.dynamic_symbols() {
-            let Ok(name) = symbol.name() else { continue };
+            let name = symbol.name();
+            // One without an end was looked for in all of them.
+            let length = name.as_ref().map_or(file.len(), |name| name.len());
+            let Some(rest) = left.checked_sub(length) else {
+                break;
+            };
+            left = rest;
+            let Ok(name) = name else { continue };
             if name == "malloc" && !symbol.is_undefined() {
                 facts.exports_malloc = true;
             }
@@ -94,12 +108,13 @@ impl ElfFacts {
         let (Some(entries), Some(strings)) = (data(".dynamic"), data(".dynstr")) else {
             return;
         };
-        for at in (0..entries.len()).step_by(16) {
+        for at in (0..entries.len()).step_by(16).take(MOST_ENTRIES) {
             let (Some(tag), Some(offset)) = (u64_at(entries, at), u64_at(entries, at + 8)) else {
                 return;
             };
             let text = || {
                 let bytes = strings.get(usize::try_from(offset).ok()?..)?;
+                let bytes = &bytes[..bytes.len().min(LONGEST)];
                 let end = bytes.iter().position(|byte| *byte == 0)?;
                 std::str::from_utf8(&bytes[..end]).ok()
             };
@@ -131,6 +146,59 @@ mod tests {
             facts.needed
         );
         assert!(!facts.exports_malloc);
+    }
+
+    /// An executable with these symbols of the name at 0, and names without an end.
+    fn with_endless_names(symbols: u64, names: usize) -> Vec<u8> {
+        let at = 64 + 3 * 64;
+        let size = symbols * 24;
+        let mut file = b"\x7fELF\x02\x01\x01".to_vec();
+        file.resize(64, 0);
+        let header: [(usize, &[u8]); 6] = [
+            (16, &[3, 0, 62, 0, 1]), // e_type, e_machine, e_version
+            (40, &[64]),             // e_shoff
+            (52, &[64]),             // e_ehsize
+            (58, &[64]),             // e_shentsize
+            (60, &[3]),              // e_shnum
+            (62, &[2]),              // e_shstrndx
+        ];
+        for (place, bytes) in header {
+            file[place..place + bytes.len()].copy_from_slice(bytes);
+        }
+        // sh_type, sh_offset, sh_size, sh_link, sh_entsize: SHT_NULL, SHT_DYNSYM, SHT_STRTAB.
+        let sections = [
+            (0, 0, 0, 0, 0),
+            (11, at, size, 2, 24),
+            (3, at + size, names as u64, 0, 0),
+        ];
+        for (kind, offset, size, link, entry) in sections {
+            let mut section = [0_u64; 8];
+            section[0] = kind << 32;
+            (section[3], section[4]) = (offset, size);
+            (section[5], section[7]) = (link, entry);
+            file.extend(section.iter().flat_map(|word| word.to_le_bytes()));
+        }
+        file.extend((0..symbols).flat_map(|_| [0_u8; 24]));
+        file.resize(file.len() + names, b'A');
+        file
+    }
+
+    #[test]
+    fn names_without_an_end_are_not_looked_for_again_and_again() {
+        let small = with_endless_names(3, 100);
+        let elf = object::File::parse(&*small).unwrap();
+        assert!(
+            elf.dynamic_symbols().count() > 0
+                && elf.dynamic_symbols().all(|one| one.name().is_err())
+        );
+        let file = with_endless_names(100_000, 16 << 20);
+        let before = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+        let _ = ElfFacts::read(&file);
+        let after = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+        assert!(
+            after.tv_sec - before.tv_sec < 5,
+            "{after:?} after {before:?}"
+        );
     }
 
     #[test]

@@ -3,12 +3,13 @@
 use std::fs;
 use std::io::Read;
 use std::os::fd::OwnedFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use refit_session::names::{GUARDIAN, OPENER, READER};
 use rustix::fs::{Mode, OFlags, open, openat};
 
 use crate::stat::Stat;
+use crate::tree::is_guardian;
 
 /// A process. Its number and start together are unique since the machine started.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,6 +36,7 @@ pub struct Process {
 /// What another user may not see (the mount options hidepid=1 and 2 of proc) is left out.
 #[derive(Debug)]
 pub struct ProcessTable {
+    path: PathBuf,
     proc: OwnedFd,
     page: u64,
     buffer: Vec<u8>,
@@ -48,6 +50,7 @@ impl ProcessTable {
     pub fn open(proc: &Path) -> std::io::Result<ProcessTable> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         Ok(ProcessTable {
+            path: proc.to_owned(),
             proc: open(proc, flags, Mode::empty())?,
             page: rustix::param::page_size() as u64,
             buffer: Vec::with_capacity(4096),
@@ -65,9 +68,12 @@ impl ProcessTable {
             .collect();
         pids.sort_unstable();
         let own = [GUARDIAN, OPENER, READER].map(|name| name.to_string_lossy());
-        let all = pids.into_iter().filter_map(|pid| self.one(pid));
-        all.filter(|process| !own.iter().any(|name| *name == process.name))
-            .collect()
+        let mut all: Vec<Process> = pids.into_iter().filter_map(|pid| self.one(pid)).collect();
+        // Anybody may choose such a name, and only then the executable is asked for.
+        all.retain(|process| {
+            !(own.iter().any(|name| *name == process.name) && is_guardian(&self.path, process.pid))
+        });
+        all
     }
 
     fn one(&mut self, pid: u32) -> Option<Process> {
@@ -99,7 +105,12 @@ mod tests {
         let proc = FakeProc::new();
         proc.process(7, "a) R 1 (b", 'S', 1);
         proc.process(3, "ended", 'Z', 7);
-        proc.process(5, "refit-guardian", 'S', 1);
+        for (pid, executable) in [(5, std::env::current_exe().unwrap()), (6, "/bin/sh".into())] {
+            proc.process(pid, "refit-guardian", 'S', 1);
+            proc.write(&format!("{pid}/comm"), "refit-guardian\n");
+            let link = proc.path().join(format!("{pid}/exe"));
+            std::os::unix::fs::symlink(executable, link).unwrap();
+        }
         proc.write("9/comm", "without a stat");
         proc.write("11/stat", "garbage");
         proc.write("uptime", "1 1");
@@ -108,10 +119,16 @@ mod tests {
             .iter()
             .map(|one| (one.pid, &*one.name, one.ended))
             .collect();
-        assert_eq!(seen, [(3, "ended", true), (7, "a) R 1 (b", false)]);
-        assert_eq!((read[1].started, read[1].parent), (99, 1));
-        assert_eq!(read[1].rss_bytes, 7 * rustix::param::page_size() as u64);
-        assert_eq!(read[1].vsz_bytes, 4096);
+        // Of refit's name alone, and of its executable as well.
+        let expected = [
+            (3, "ended", true),
+            (6, "refit-guardian", false),
+            (7, "a) R 1 (b", false),
+        ];
+        assert_eq!(seen, expected);
+        assert_eq!((read[2].started, read[2].parent), (99, 1));
+        assert_eq!(read[2].rss_bytes, 7 * rustix::param::page_size() as u64);
+        assert_eq!(read[2].vsz_bytes, 4096);
     }
 
     #[test]

@@ -16,7 +16,7 @@ pub(crate) fn at(proc: &Path, pid: u32) -> std::path::PathBuf {
 
 /// Whether a process is refit's own, and no part of any program: it has such a
 /// name, and runs refit's own executable.
-fn is_guardian(proc: &Path, pid: u32) -> bool {
+pub(crate) fn is_guardian(proc: &Path, pid: u32) -> bool {
     let exe = |whose: &Path| fs::read_link(whose.join("exe")).ok();
     process_name(proc, pid).is_some_and(|name| {
         [GUARDIAN, OPENER, READER].iter().any(|own| own.to_bytes() == name.as_bytes())

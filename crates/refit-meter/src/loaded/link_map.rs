@@ -39,7 +39,7 @@ const AT_PHNUM: u64 = 5;
 pub fn program(memory: &Memory, auxv: &[u8]) -> Option<Program> {
     let headers = crate::process_facts::auxiliary(auxv, AT_PHDR)?;
     let count = crate::process_facts::auxiliary(auxv, AT_PHNUM)?;
-    let table = memory.bytes(headers, count * HEADER, MOST_HEADERS * HEADER)?;
+    let table = memory.bytes(headers, count.checked_mul(HEADER)?, MOST_HEADERS * HEADER)?;
     let (mut own, mut first, mut dynamic, mut has_loader) = (None, None, None, false);
     for header in table.chunks_exact(HEADER as usize) {
         // p_type, p_flags; p_offset; p_vaddr.

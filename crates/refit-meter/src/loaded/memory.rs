@@ -1,5 +1,6 @@
 //! The memory of another process, read while it runs.
 
+use std::cell::Cell;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -8,34 +9,52 @@ use std::path::Path;
 use crate::tree::at;
 
 /// Open for reading only; the process does not notice, and is never stopped.
-pub struct Memory(File);
+pub struct Memory {
+    file: File,
+    /// Bytes that may still be read.
+    left: Cell<u64>,
+}
+
+/// Limit to all that is read of a process: its lists may lead in circles. The largest
+/// programs have some tens of MB of relocations and symbols.
+const MOST: u64 = 512 << 20;
+/// What a read counts at least, so that their number is limited too.
+const LEAST: u64 = 256;
 
 impl Memory {
     /// # Errors
     /// No right to it (ptrace(2), PTRACE_MODE_ATTACH_FSCREDS).
     pub fn open(proc: &Path, pid: u32) -> io::Result<Memory> {
-        File::open(at(proc, pid).join("mem")).map(Memory)
+        let file = File::open(at(proc, pid).join("mem"))?;
+        let left = Cell::new(MOST);
+        Ok(Memory { file, left })
+    }
+
+    fn read(&self, bytes: &mut [u8], address: u64) -> Option<()> {
+        let cost = LEAST.max(bytes.len() as u64);
+        self.left.set(self.left.get().checked_sub(cost)?);
+        self.file.read_exact_at(bytes, address).ok()
     }
 
     /// `None` where not all of it is mapped, or it is more than `most` bytes: nothing there is trusted.
     pub fn bytes(&self, address: u64, length: u64, most: u64) -> Option<Vec<u8>> {
         let length = usize::try_from(length).ok().filter(|_| length <= most)?;
         let mut bytes = vec![0; length];
-        self.0.read_exact_at(&mut bytes, address).ok()?;
+        self.read(&mut bytes, address)?;
         Some(bytes)
     }
 
     /// A number of eight bytes.
     pub fn word(&self, address: u64) -> Option<u64> {
         let mut bytes = [0; 8];
-        self.0.read_exact_at(&mut bytes, address).ok()?;
+        self.read(&mut bytes, address)?;
         Some(u64::from_le_bytes(bytes))
     }
 
     /// A number of four bytes.
     pub fn half(&self, address: u64) -> Option<u32> {
         let mut bytes = [0; 4];
-        self.0.read_exact_at(&mut bytes, address).ok()?;
+        self.read(&mut bytes, address)?;
         Some(u32::from_le_bytes(bytes))
     }
 

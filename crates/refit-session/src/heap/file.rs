@@ -132,7 +132,8 @@ impl HeapImage {
         let ended = |field| get_u64(&header, ended + field);
         let forks = get_u64(&header, offset_of!(CHeader, forked));
         // The room is searched from its beginning: beyond that many there is none.
-        let most = usize::try_from(forks).map_or(PROCESSES, |forks| PROCESSES.min(forks + 1));
+        let most = usize::try_from(forks)
+            .map_or(PROCESSES, |forks| PROCESSES.min(forks.saturating_add(1)));
         Some(HeapImage {
             flags: get_u32(&header, offset_of!(CHeader, flags)),
             lost: get_u32(&header, offset_of!(CHeader, lost)).into(),
@@ -281,6 +282,10 @@ mod tests {
         let image = HeapImage::read(&file).unwrap();
         assert_eq!(image.processes.len(), 3);
         assert!(!image.executable.chars().any(char::is_control));
+        // No count of forks hides those that are there.
+        let forked = offset_of!(CHeader, forked) as u64;
+        file.write_all_at(&u64::MAX.to_ne_bytes(), forked).unwrap();
+        assert_eq!(HeapImage::read(&file).unwrap().processes.len(), 3);
         file.set_len(PAGE as u64).unwrap();
         assert!(HeapImage::read(&file).unwrap().processes.is_empty());
         file.set_len(100).unwrap();
