@@ -20,6 +20,7 @@ pub const TESTS: &[Test] = &[
     test!(what_is_no_program_is_named),
     test!(a_process_of_another_user_names_what_is_missing),
     test!(the_process_is_not_disturbed),
+    test!(memory_that_does_not_answer_holds_nobody_up),
 ];
 
 /// A program that waits for the end of its input.
@@ -461,5 +462,28 @@ fn the_process_is_not_disturbed(env: &TestEnv) -> Outcome {
     );
     expect_code(&output, 0);
     assert_eq!(trace.count("ptrace"), 0);
+    Outcome::Pass
+}
+
+/// What waits for a FUSE server that has the request cannot be killed.
+fn memory_that_does_not_answer_holds_nobody_up(env: &TestEnv) -> Outcome {
+    env.require_root();
+    if !std::path::Path::new("/dev/fuse").exists() {
+        env.skip("there is no /dev/fuse");
+    }
+    let process = started(
+        env,
+        &env.program("stuck_process"),
+        &[&env.subdir("place")],
+        &[],
+    );
+    let output = env.refit(&["doctor", &process.pid()]);
+    expect_code(&output, 2);
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        text.contains("gave no answer within 20 s"),
+        "{}",
+        described(&output)
+    );
     Outcome::Pass
 }

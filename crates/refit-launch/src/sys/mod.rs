@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+pub mod answer;
 pub mod disk;
 pub mod ended;
 pub mod filter;

@@ -4,7 +4,9 @@
 
 use std::ffi::OsStr;
 use std::process::ExitCode;
+use std::time::Duration;
 
+use refit_launch::answer_within;
 use refit_report::{doctor, process};
 use refit_run::machine::Machine;
 use refit_run::process::{NoProcess, NotLoaded, Process};
@@ -12,6 +14,10 @@ use refit_run::reachability::{Reachability, find_in_path};
 
 use super::print;
 use crate::cli::DoctorArgs;
+
+/// How long a process is looked at. Its memory may lie on a file system that does not
+/// answer, or hold lists without end: it is written by others.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 pub fn main(args: &DoctorArgs) -> ExitCode {
     if let Some(directory) = &args.probe_disk {
@@ -61,8 +67,8 @@ fn pid(word: &OsStr) -> Option<&str> {
 
 fn running(word: &str) -> ExitCode {
     // No process has a number that is not one of 31 bits (proc(5), pid_max).
-    let looked = match word.parse() {
-        Ok(pid) if pid > 0 => Process::look(pid),
+    let pid: u32 = match word.parse() {
+        Ok(pid) if pid > 0 => pid,
         _ => {
             print::say(format_args!(
                 "there is no process {word}\n  ps -e lists the processes; a command of this name: refit doctor ./{word}"
@@ -70,22 +76,53 @@ fn running(word: &str) -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    match looked {
-        Ok(found) => {
-            let is_told = matches!(found.serving, Ok(_) | Err(NotLoaded::Static));
-            match print::result(&process::process(&found)) {
-                Ok(()) => ExitCode::from(u8::from(!is_told)),
+    let answer = answer_within(PATIENCE, || {
+        let (code, text) = look(pid);
+        [&[code], text.as_bytes()].concat()
+    });
+    match answer {
+        Ok(Some(answer)) => {
+            let text = String::from_utf8_lossy(&answer[1..]);
+            if answer[0] == REFUSED {
+                print::say(text);
+                return ExitCode::from(REFUSED);
+            }
+            match print::result(&text) {
+                Ok(()) => ExitCode::from(answer[0]),
                 Err(error) => print::failed(&error, 2),
             }
+        }
+        Ok(None) => {
+            print::say(format_args!(
+                "process {pid} cannot be read: its memory gave no answer within {} s\n  a file that it maps may lie where nobody answers: cat /proc/{pid}/maps",
+                PATIENCE.as_secs()
+            ));
+            ExitCode::from(2)
+        }
+        Err(error) => {
+            print::say(format_args!("cannot look at process {pid}: {error}"));
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// The exit code with a message in place of a page.
+const REFUSED: u8 = 2;
+
+/// The page of a process and the exit code, or a message with [`REFUSED`].
+fn look(pid: u32) -> (u8, String) {
+    match Process::look(pid) {
+        Ok(found) => {
+            let is_told = matches!(found.serving, Ok(_) | Err(NotLoaded::Static));
+            (u8::from(!is_told), process::process(&found))
         }
         Err(error) => {
             let next = match &error {
                 NoProcess::Thread { pid, .. } => format!("refit doctor {pid}"),
-                NoProcess::Unreadable { .. } => format!("sudo refit doctor {word}"),
+                NoProcess::Unreadable { .. } => format!("sudo refit doctor {pid}"),
                 _ => "ps -e lists the processes: refit doctor PID".to_owned(),
             };
-            print::say(format_args!("{error}\n  {next}"));
-            ExitCode::from(2)
+            (REFUSED, format!("{error}\n  {next}"))
         }
     }
 }
