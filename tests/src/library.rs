@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::fs;
 
 use crate::cells::Program;
+use crate::places;
 use crate::runner::{Outcome, Test};
 use crate::test;
 use crate::test_env::{TestEnv, expect_code, refit_path, source_dir};
@@ -16,6 +17,8 @@ pub const TESTS: &[Test] = &[
     test!(it_looks_up_a_plugins_liburing_once),
     test!(it_leaves_no_message_of_the_dynamic_linker),
     test!(it_starts_a_program_without_an_allocation),
+    test!(it_looks_for_filters_once_a_call_depends_on_them),
+    test!(it_looks_for_filters_before_proc_is_out_of_reach),
 ];
 
 /// The newest glibc that it may need: that of the oldest systems still in use (enterprise Linux 7).
@@ -34,6 +37,8 @@ fn library(env: &TestEnv) -> String {
 
 /// Where the others lie, each with the directory of its source.
 fn libraries(env: &TestEnv) -> [(&'static str, String); 3] {
+    // Those that count the heap are placed by a run that does.
+    expect_code(&env.refit(&["run", "--heap", "--", "true"]), 0);
     let sync = library(env);
     let directories = ["sync", "heap", "heap_new"];
     directories.map(|directory| {
@@ -199,6 +204,67 @@ fn it_starts_a_program_without_an_allocation(env: &TestEnv) -> Outcome {
     let (bare, with) = (calls(&[]), calls(&under));
     assert!(bare > 0, "ld.so asks for the break");
     assert_eq!(with, bare);
+    Outcome::Pass
+}
+
+/// The lines of strace(1) with these calls of a command under refit, which counts nothing.
+fn calls_of(env: &TestEnv, calls: &str, command: &[&str]) -> Vec<String> {
+    env.require_command("strace");
+    let (log, trace) = (env.path("calls"), format!("trace={calls}"));
+    let under = [&*refit_path(), "run", "--quiet", "sync=off", "--"];
+    let strace = [
+        "strace",
+        "-f",
+        "-qq",
+        "-e",
+        &trace,
+        "-e",
+        "signal=none",
+        "-o",
+        &log,
+    ];
+    expect_code(&env.run(&[&under, &strace[..], command].concat()), 0);
+    let log = fs::read_to_string(&log).expect("strace wrote it");
+    log.lines().map(str::to_owned).collect()
+}
+
+/// To read /proc/self/status takes longer than all else that it does at a start.
+fn it_looks_for_filters_once_a_call_depends_on_them(env: &TestEnv) -> Outcome {
+    let looks = |command: &[&str]| {
+        let opened = calls_of(env, "open,openat", command);
+        assert!(!opened.is_empty(), "{command:?} loads a library");
+        let looks = opened
+            .iter()
+            .filter(|line| line.contains("/proc/self/status"));
+        looks.count()
+    };
+    let script = "/bin/true; /bin/true; (/bin/true); :";
+    let fsync = [env.program("fsync_once"), env.path("file")];
+    assert_eq!(looks(&["true"]), 0, "it asks for no sync");
+    assert_eq!(looks(&[&fsync[0], &fsync[1]]), 1, "fsync");
+    for shell in ["sh", "bash"] {
+        assert_eq!(
+            looks(&[shell, "-c", script]),
+            1,
+            "{shell}: its children need not"
+        );
+    }
+    Outcome::Pass
+}
+
+fn it_looks_for_filters_before_proc_is_out_of_reach(env: &TestEnv) -> Outcome {
+    let (program, root) = (env.program("chroot_fsync"), env.subdir("root"));
+    let privileged = places::privileged(env);
+    let words = [privileged, &[&*program, &root]].concat();
+    let synced = calls_of(env, "fsync,chroot", &words);
+    assert!(
+        synced.iter().any(|line| line.contains("chroot(")),
+        "{synced:#?}"
+    );
+    assert!(
+        !synced.iter().any(|line| line.contains("fsync(")),
+        "{synced:#?}"
+    );
     Outcome::Pass
 }
 

@@ -141,7 +141,7 @@ long refit_io_submit(void *context, long count, struct iocb **blocks)
 {
 	struct iocb *list[MOST], copies[MOST];
 	unsigned char swapped[MOST] = {0};
-	size_t known = count > 0 && !refit.own_seccomp
+	size_t known = count > 0 && !refit_beneath_own_seccomp()
 			       ? read_blocks(blocks, count, list, copies)
 			       : 0;
 	for (size_t i = 0; i < known; i++) {

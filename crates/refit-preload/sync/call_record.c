@@ -132,7 +132,7 @@ static void trace(const struct refit_call_record *record)
 
 void refit_record(const struct refit_call_record *record)
 {
-	if (refit.own_seccomp) {
+	if (refit_beneath_own_seccomp()) {
 		return;
 	}
 	if (refit.traces) {

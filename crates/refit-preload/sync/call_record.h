@@ -16,7 +16,7 @@ struct refit_call_record {
 
 static inline int refit_traces(void)
 {
-	return refit.traces && !refit.own_seccomp;
+	return refit.traces && !refit_beneath_own_seccomp();
 }
 
 /* Adds the wait to the file's directory, and traces the call. */

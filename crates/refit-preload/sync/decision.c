@@ -115,7 +115,7 @@ enum refit_decision refit_decide_by_file(int fd)
 
 enum refit_decision refit_decide_for_all(void)
 {
-	if (UNLIKELY(refit.own_seccomp)) {
+	if (refit_beneath_own_seccomp()) {
 		return refit_decide_unseen();
 	}
 	if (LIKELY(!refit.by_path)) {

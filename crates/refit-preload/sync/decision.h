@@ -24,7 +24,7 @@ static inline enum refit_decision refit_decide_unseen(void)
 
 static inline enum refit_decision refit_decide(int fd)
 {
-	if (UNLIKELY(refit.own_seccomp)) {
+	if (refit_beneath_own_seccomp()) {
 		return refit_decide_unseen();
 	}
 	return LIKELY(!refit.by_path) ? refit.decision
@@ -38,14 +38,14 @@ enum refit_decision refit_decide_for_all(void);
 static inline int refit_all_off(void)
 {
 	return !refit.by_path && refit.decision == REFIT_DECISION_OFF &&
-	       !refit.own_seccomp;
+	       !refit_beneath_own_seccomp();
 }
 
 /* Whether O_DIRECT is taken from any file. */
 static inline int refit_strips_some_direct(void)
 {
 	return (refit.odirect_off || refit.direct_by_path) &&
-	       !refit.own_seccomp;
+	       !refit_beneath_own_seccomp();
 }
 
 /* Whether O_DIRECT is taken from this one. */

@@ -36,7 +36,7 @@ uint32_t refit_reason_not_reached(const struct refit_target *target)
 	if (target->reason != REFIT_REASON_REACHED) {
 		return target->reason;
 	}
-	if (refit.own_seccomp) {
+	if (refit_beneath_own_seccomp()) {
 		return REFIT_REASON_OWN_SECCOMP;
 	}
 	return visible_here() ? REFIT_REASON_REACHED
@@ -113,7 +113,7 @@ static int reached(uint32_t reason, char *const *envp)
 static int leaves(int replaces)
 {
 	return replaces && refit.mark->slot && refit.mark->forked &&
-	       (refit.own_seccomp ||
+	       (refit_beneath_own_seccomp() ||
 		refit.mark->pid ==
 			(uint32_t)prim_syscall(SYS_getpid, 0, 0, 0, 0));
 }

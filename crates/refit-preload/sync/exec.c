@@ -36,7 +36,7 @@ extern char **environ;
 		return CALL;                                                   \
 	}                                                                      \
 	struct refit_target target;                                            \
-	if (refit.own_seccomp) {                                               \
+	if (refit_beneath_own_seccomp()) {                                               \
 		refit_target_only_name((PATH), &target);                       \
 	} else {                                                               \
 		LOOK;                                                          \

@@ -29,7 +29,7 @@ static long install(unsigned flags)
 
 int refit_wants_filter(void)
 {
-	return refit.policy && !refit.own_seccomp &&
+	return refit.policy && !refit_beneath_own_seccomp() &&
 	       refit.policy->filter_length > 0 &&
 	       refit.policy->filter_length <= REFIT_FILTER;
 }

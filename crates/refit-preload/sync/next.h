@@ -36,6 +36,7 @@ struct iovec;
 	X(void *, mmap, (void *, size_t, int, int, int, off_t))                \
 	X(void *, mmap64, (void *, size_t, int, int, int, off_t))              \
 	X(int, munmap, (void *, size_t))                                       \
+	X(int, chroot, (const char *))                                         \
 	X(int, prctl, (int, ...))                                              \
 	X(int, setuid, (uid_t))                                                \
 	X(int, seteuid, (uid_t))                                               \

@@ -83,7 +83,7 @@ static int strip_direct(int fd)
  * stays as it was. */
 static int open_again(int fd, int flags)
 {
-	if (refit.own_seccomp || !is_regular(fd) ||
+	if (refit_beneath_own_seccomp() || !is_regular(fd) ||
 	    refit_decide_by_file(fd) != REFIT_DECISION_OFF) {
 		return 0;
 	}
@@ -156,7 +156,7 @@ long refit_openat2(int dirfd, const char *path, const void *how, size_t size)
 	} copy;
 	struct iovec to = {&copy, size};
 	struct iovec from = {(void *)(uintptr_t)how, size};
-	if (refit.own_seccomp || size < sizeof copy.how || size > sizeof copy) {
+	if (refit_beneath_own_seccomp() || size < sizeof copy.how || size > sizeof copy) {
 		return prim_syscall(SYS_openat2, dirfd, path, how, size);
 	}
 	long pid = prim_syscall(SYS_getpid, 0, 0, 0, 0);

@@ -75,7 +75,7 @@ void refit_own_ring_set_up(int fd, unsigned flags,
 			   const struct io_uring_params *p)
 {
 	add_unseen(1);
-	if (!refit.policy || refit.own_seccomp) {
+	if (!refit.policy || refit_beneath_own_seccomp()) {
 		return;
 	}
 	if (!rings) {
@@ -273,7 +273,7 @@ long refit_io_uring_enter(long fd, long count, long wait, long flags,
 	static int unknown;
 	struct own_ring *ring = NULL;
 	unsigned head = 0, n = (unsigned)count;
-	if (n && refit.policy && !refit.own_seccomp) {
+	if (n && refit.policy && !refit_beneath_own_seccomp()) {
 		int by_index = flags & IORING_ENTER_REGISTERED_RING;
 		ring = by_index ? NULL : find((int)fd);
 		if (!ring && !__atomic_exchange_n(&unknown, 1, __ATOMIC_RELAXED)) {

@@ -52,7 +52,7 @@ long refit_path_of(int fd, char path[REFIT_PATH])
 		path[0] = '\0';
 		return 0;
 	}
-	if (!refit.policy || refit.own_seccomp || !is_our_root()) {
+	if (!refit.policy || refit_beneath_own_seccomp() || !is_our_root()) {
 		return -1;
 	}
 	char link[REFIT_FD_LINK];

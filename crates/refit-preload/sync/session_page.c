@@ -1,19 +1,30 @@
 #include "session_page.h"
 
 #include <fcntl.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/shm.h>
 #include <sys/stat.h>
 
+#include "own_seccomp.h"
 #include "prim.h"
 #include "session_file.h"
 
 static void *map(long fd, size_t size, int protection)
 {
 	long at = prim_syscall6(SYS_mmap, 0, (long)size, protection,
-				fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED,
-				fd, 0);
+				MAP_PRIVATE | (fd < 0 ? MAP_ANONYMOUS : 0), fd,
+				0);
 	return (unsigned long)at > -4096ul ? NULL : (void *)at;
+}
+
+/* As ld.so does it: that of glibc from 2.33 to 2.38 by newfstatat(2). */
+static long look_at(long fd, struct stat *st)
+{
+	unsigned glibc = refit_glibc();
+	return glibc >= 33 && glibc <= 38
+		       ? prim_syscall(SYS_newfstatat, fd, "", st, AT_EMPTY_PATH)
+		       : prim_syscall(SYS_fstat, fd, st, 0, 0);
 }
 
 const struct refit_policy *refit_map_policy(const char *session)
@@ -30,9 +41,9 @@ const struct refit_policy *refit_map_policy(const char *session)
 	}
 	struct stat st;
 	const struct refit_policy *policy = NULL;
-	uint32_t me = (uint32_t)prim_syscall(SYS_geteuid, 0, 0, 0, 0);
+	uint32_t me = (uint32_t)getauxval(AT_EUID);
 	/* A page that another user could truncate would kill us with SIGBUS. */
-	if (prim_syscall(SYS_fstat, fd, &st, 0, 0) == 0 &&
+	if (look_at(fd, &st) == 0 &&
 	    S_ISREG(st.st_mode) && (st.st_uid == 0 || st.st_uid == me) &&
 	    st.st_size == sizeof *policy) {
 		policy = map(fd, sizeof *policy, PROT_READ);
@@ -44,6 +55,20 @@ const struct refit_policy *refit_map_policy(const char *session)
 		return NULL;
 	}
 	return policy;
+}
+
+int refit_starts_in_our_root(void)
+{
+	struct stat st;
+	long fd = prim_syscall(SYS_openat, AT_FDCWD, "/", O_RDONLY | O_CLOEXEC,
+			       0);
+	int is_ours = fd >= 0 && look_at(fd, &st) == 0 &&
+		      st.st_dev == refit.policy->root_dev &&
+		      st.st_ino == refit.policy->root_ino;
+	if (fd >= 0) {
+		prim_syscall(SYS_close, fd, 0, 0, 0);
+	}
+	return is_ours;
 }
 
 struct refit_image *refit_map_image(const char *session)

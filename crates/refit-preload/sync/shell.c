@@ -21,7 +21,7 @@ static struct refit_departure about_to_start(void)
 	if (!refit.policy) {
 		return (struct refit_departure){0};
 	}
-	if (refit.own_seccomp) {
+	if (refit_beneath_own_seccomp()) {
 		refit_target_only_name(SHELL, &target);
 	} else {
 		refit_target_look(AT_FDCWD, SHELL, &target);

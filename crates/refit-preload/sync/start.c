@@ -74,14 +74,6 @@ static void find_malloc(struct refit_image *image)
 	}
 }
 
-/* Under a filter that answers every sync with 0 (systemd-nspawn
- * --suppress-sync) a probe says nothing. */
-static int probes_are_false(void)
-{
-	return (refit.decision == REFIT_DECISION_OFF || refit.by_path) &&
-	       prim_syscall(SYS_sync_file_range, -1, 0, 0, 0) != -EBADF;
-}
-
 static void start_to_count(const char *session, const char *exe)
 {
 	struct refit_image *image = refit_map_image(session);
@@ -147,35 +139,53 @@ EXPORT int refit_sync_has_own_seccomp(void);
 int refit_sync_has_own_seccomp(void)
 {
 	const char *session = session_directory();
-	return refit.own_seccomp || (session && inherits_seccomp(session));
+	return refit_beneath_own_seccomp() ||
+	       (session && inherits_seccomp(session));
+}
+
+/* Whether the program is asked nothing before its first intercepted call: then it
+ * is soon enough to look for filters there. */
+static int asks_nothing(void)
+{
+	return !(refit.policy->flags &
+		 (REFIT_POLICY_COUNT | REFIT_POLICY_TRACE)) &&
+	       refit.policy->disk.event_ring < 0 && !refit_has_executables() &&
+	       refit_starts_in_our_root();
 }
 
 __attribute__((constructor)) static void construct(void)
 {
 	refit_find_next();
 	const char *session = session_directory();
-	if (!session || inherits_seccomp(session)) {
+	int later = refit_may_look_later();
+	if (!session || (!later && inherits_seccomp(session))) {
 		return;
 	}
-	refit.policy = refit_map_policy(session);
-	if (!refit.policy) {
+	const struct refit_policy *policy = refit_map_policy(session);
+	refit.policy = policy;
+	later = later && policy && asks_nothing();
+	if (!policy || (!later && inherits_seccomp(session))) {
+		refit.policy = NULL;
 		return;
 	}
 	char exe[256] = "";
-	if (refit.policy->flags & (REFIT_POLICY_COUNT | REFIT_POLICY_TRACE) ||
+	if (policy->flags & (REFIT_POLICY_COUNT | REFIT_POLICY_TRACE) ||
 	    refit_has_executables()) {
 		refit_find_executable(exe, sizeof exe);
 	}
 	prim_copy(refit.name, prim_basename(exe), sizeof refit.name);
-	refit.event_ring = refit_map_event_ring(refit.policy->disk.event_ring);
+	refit.event_ring = refit_map_event_ring(policy->disk.event_ring);
 	if (refit.event_ring) {
 		refit.flushes = &refit.event_ring->flushes;
 	}
-	refit.traces = refit.event_ring &&
-		       refit.policy->flags & REFIT_POLICY_TRACE;
+	refit.traces = refit.event_ring && policy->flags & REFIT_POLICY_TRACE;
 	refit_decide_for_image(prim_basename(exe));
-	if (refit.policy->flags & REFIT_POLICY_COUNT) {
+	if (policy->flags & REFIT_POLICY_COUNT) {
 		start_to_count(session, exe);
 	}
-	refit.own_seccomp = probes_are_false();
+	if (later) {
+		refit_look_later();
+	} else {
+		refit.own_seccomp = refit_probes_are_false();
+	}
 }

@@ -53,7 +53,7 @@ struct refit_slot *refit_take_slot(uint32_t forked)
 	struct refit_slot *slot = &refit.image->slots[0];
 	/* A filter of the program's own may kill for getpid(2) and kill(2):
 	 * such a child counts into the total. */
-	if (!refit.own_seccomp) {
+	if (!refit_beneath_own_seccomp()) {
 		pid = (uint32_t)prim_syscall(SYS_getpid, 0, 0, 0, 0);
 		if (forked) {
 			slot = find_slot(pid);

@@ -39,7 +39,8 @@ struct refit_state {
 	int direct_by_path;
 	uint64_t matched; /* as in the image, before there is one */
 	int traces;       /* each call is written to the event ring */
-	int own_seccomp;  /* see own_seccomp.h */
+	int own_seccomp;  /* filters of the program, as far as they were seen, or
+			   * REFIT_SECCOMP_UNKNOWN: see own_seccomp.h */
 	int iopoll;       /* has an IOPOLL io_uring, which needs O_DIRECT */
 	/* The C library's answer whether this process has one thread
 	 * (__libc_single_threaded, glibc 2.32), or to a 0. */
@@ -49,6 +50,18 @@ struct refit_state {
 };
 
 extern struct refit_state refit;
+
+/* In refit.own_seccomp, beside a number: nobody looked yet for inherited ones. */
+#define REFIT_SECCOMP_UNKNOWN (1 << 30)
+
+/* Looks, where nobody did: before the first call of which it depends. */
+int refit_look_for_own_seccomp(void);
+
+/* Whether the program has a seccomp filter of its own (own_seccomp.h). */
+static inline int refit_beneath_own_seccomp(void)
+{
+	return UNLIKELY(refit.own_seccomp) && refit_look_for_own_seccomp();
+}
 
 /* Takes a slot for this process. */
 struct refit_slot *refit_take_slot(uint32_t forked);

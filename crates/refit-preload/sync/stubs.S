@@ -49,6 +49,10 @@ syscall:
 	je	1f
 	cmpq	$SYS_prctl, %rdi
 	je	1f
+	cmpq	$SYS_chroot, %rdi
+	je	1f
+	cmpq	$SYS_pivot_root, %rdi
+	je	1f
 	cmpq	$SYS_execve, %rdi
 	je	1f
 	cmpq	$SYS_execveat, %rdi

@@ -99,7 +99,7 @@ static long in_kernel(const struct flush *f)
 static long real(struct refit_counter *c, enum refit_decision decision,
 		 const struct flush *f)
 {
-	if (refit.own_seccomp) {
+	if (refit_beneath_own_seccomp()) {
 		refit_real(c);
 		return in_kernel(f);
 	}
@@ -119,7 +119,7 @@ static long real(struct refit_counter *c, enum refit_decision decision,
 	} else {
 		record.result = in_kernel(f);
 		/* Another thread may have installed a filter meanwhile. */
-		if (refit.own_seccomp) {
+		if (refit_beneath_own_seccomp()) {
 			refit_real(c);
 			return record.result;
 		}

@@ -59,6 +59,10 @@ static long dispatch(long nr, long a, long b, long c, long d, long e, long f)
 	case SYS_seccomp:
 	case SYS_prctl:
 		return refit_seccomp(nr, a, b, c, d, e);
+	case SYS_chroot:
+	case SYS_pivot_root:
+		refit_beneath_own_seccomp();
+		return prim_syscall6(nr, a, b, c, d, e, f);
 	case SYS_execve:
 		return refit_execve((const char *)a, (char *const *)b,
 				    (char *const *)c);
