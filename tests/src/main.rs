@@ -103,6 +103,7 @@ mod settings_refused;
 mod signals;
 mod small_limits;
 mod smoke;
+mod start_cost;
 mod strace;
 mod sys;
 mod sysctls;
@@ -163,6 +164,7 @@ const TABLE: &[&[Test]] = &[
     leap_second::TESTS,
     malloc::TESTS,
     library::TESTS,
+    start_cost::TESTS,
     namespaces::TESTS,
     odirect::TESTS,
     openers::TESTS,

@@ -93,7 +93,7 @@ pub fn prepare(
         .collect();
     let scopes = scopes(launch);
 
-    let session = Session::create()?;
+    let session = Session::create(options.count || options.heap)?;
     if libraries.with_own && !options.bare {
         env.set("REFIT_SESSION", session.path.as_os_str());
     }

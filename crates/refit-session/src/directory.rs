@@ -7,6 +7,7 @@ use std::fs::{self, DirBuilder, File};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -117,11 +118,11 @@ fn failed(path: &Path) -> impl Fn(io::Error) -> SessionError {
 }
 
 impl Session {
-    /// Makes an empty session.
+    /// Makes an empty session, with a place for what its processes count where they do.
     ///
     /// # Errors
     /// [`SessionError::Create`].
-    pub fn create() -> Result<Session, SessionError> {
+    pub fn create(counts: bool) -> Result<Session, SessionError> {
         let base = base();
         let failed = failed(&base);
         let root = geteuid().is_root();
@@ -133,7 +134,7 @@ impl Session {
             .mode(0o700)
             .create(&path)
             .map_err(&failed)?;
-        match fill(&path, root) {
+        match fill(&path, root, counts) {
             Ok(lock) => Ok(Session {
                 path,
                 lock,
@@ -169,7 +170,7 @@ impl Session {
     pub fn note_leader(&self, pid: u32) {
         self.leader.set(Some(pid));
         // Only the cleaning of a later run reads it; a failure delays that.
-        let namespace = namespace_of("self").map_or(String::new(), |ino| ino.to_string());
+        let namespace = own_namespace().map_or(String::new(), |ino| ino.to_string());
         let _ = (&self.lock).write_all(format!("{pid} {namespace}\n").as_bytes());
     }
 
@@ -188,7 +189,7 @@ impl Session {
 }
 
 /// Makes what is in a session's directory; returns the lock.
-fn fill(path: &Path, root: bool) -> io::Result<File> {
+fn fill(path: &Path, root: bool, counts: bool) -> io::Result<File> {
     let set = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode));
     // Programs that drop their privileges enter, but cannot list.
     set(path, if root { 0o711 } else { 0o700 })?;
@@ -200,9 +201,11 @@ fn fill(path: &Path, root: bool) -> io::Result<File> {
         .open(path.join("lock"))?;
     // Another refit may hold it for the moment that `is_abandoned` takes.
     flock(&lock, FlockOperation::LockExclusive)?;
-    let images = path.join("images");
-    DirBuilder::new().mode(0o700).create(&images)?;
-    set(&images, if root { 0o1733 } else { 0o700 })?;
+    if counts {
+        let images = path.join("images");
+        DirBuilder::new().mode(0o700).create(&images)?;
+        set(&images, if root { 0o1733 } else { 0o700 })?;
+    }
     Ok(lock)
 }
 
@@ -349,7 +352,7 @@ fn is_abandoned(path: &Path) -> bool {
         .and_then(|pid| Pid::from_raw(pid.parse().ok()?));
     let namespace = words.next().and_then(|number| number.parse().ok());
     match (leader, namespace) {
-        (Some(pid), Some(namespace)) if namespace_of("self") == Some(namespace) => {
+        (Some(pid), Some(namespace)) if own_namespace() == Some(namespace) => {
             test_kill_process(pid) == Err(rustix::io::Errno::SRCH)
         }
         // Its pid means nothing in this namespace.
@@ -367,9 +370,16 @@ fn namespace_of(process: &str) -> Option<u64> {
     Some(about.ino())
 }
 
+/// That of this process, which never changes: a process can only choose one for its
+/// children (setns(2)).
+fn own_namespace() -> Option<u64> {
+    static NUMBER: OnceLock<Option<u64>> = OnceLock::new();
+    *NUMBER.get_or_init(|| namespace_of("self"))
+}
+
 /// From a namespace within another one there may be users that it does not see.
 fn sees_all_processes() -> bool {
-    namespace_of("self") == Some(FIRST_NAMESPACE)
+    own_namespace() == Some(FIRST_NAMESPACE)
 }
 
 /// Whether a pid namespace has a process of this user; those of others do not

@@ -1,0 +1,58 @@
+//! What a start beneath refit costs, in counts that depend neither on the machine's speed nor on what else it does:
+//! the system calls of refit before it becomes the program, and those that the library adds to the program's.
+
+use std::fs;
+
+use crate::places;
+use crate::runner::{Outcome, Test};
+use crate::test;
+use crate::test_env::{TestEnv, described, refit_path};
+
+pub const TESTS: &[Test] = &[test!(a_quiet_start_makes_few_system_calls)];
+
+/// Of refit: 163 were measured, and a few more may be needed. The session of the run before is removed meanwhile.
+const OF_REFIT: usize = 168;
+/// Of ld.so for the library, and of the library itself: 13 were measured.
+const OF_LIBRARY: usize = 14;
+
+/// The system calls in a log of strace(1), before and after the second execve. Without those by which a debug build
+/// looks at a descriptor that it closes.
+fn calls(log: &str) -> (usize, usize) {
+    let calls: Vec<&str> = log
+        .lines()
+        .filter(|line| line.contains('(') && !line.contains("F_GETFD"))
+        .collect();
+    let is_exec =
+        |(at, line): (usize, &&str)| (line.starts_with("execve(") && at > 0).then_some(at);
+    let split = calls.iter().enumerate().find_map(is_exec).unwrap_or(0);
+    (split, calls.len() - split)
+}
+
+fn a_quiet_start_makes_few_system_calls(env: &TestEnv) -> Outcome {
+    env.require_command("strace");
+    let start = format!("{} run --quiet sync=off -- /bin/true", refit_path());
+    // No other test's sessions are there.
+    let script = format!(
+        "mount -t tmpfs none /run\n{start}\n{start}\n\
+         strace -qq -o with {start}\nstrace -qq -o bare /bin/true"
+    );
+    let output = places::in_own_mounts(env, &script)
+        .output()
+        .expect("sh runs");
+    assert!(output.status.success(), "{}", described(&output));
+    let log = |name: &str| fs::read_to_string(env.path(name)).expect("strace wrote it");
+    let (refit, program) = calls(&log("with"));
+    let (_, bare) = calls(&log("bare"));
+    assert!(refit > 0 && bare > 0, "refit {refit}, bare {bare}");
+    assert!(
+        refit <= OF_REFIT,
+        "refit makes {refit} calls:\n{}",
+        log("with")
+    );
+    assert!(
+        program <= bare + OF_LIBRARY,
+        "the program makes {program} calls, bare {bare}:\n{}",
+        log("with")
+    );
+    Outcome::Pass
+}
