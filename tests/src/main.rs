@@ -63,6 +63,7 @@ mod malloc;
 mod mapd;
 mod matrix;
 mod memory_growth;
+mod memory_identity;
 mod namespaces;
 mod odirect;
 mod openers;
@@ -172,6 +173,7 @@ const TABLE: &[&[Test]] = &[
     own_rings::TESTS,
     mapd::TESTS,
     memory_growth::TESTS,
+    memory_identity::TESTS,
     pipes::TESTS,
     sysctls::TESTS,
     postfix::TESTS,

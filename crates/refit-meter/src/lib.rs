@@ -12,6 +12,8 @@ mod loaded;
 mod mapping_classes;
 mod mappings;
 mod memory;
+mod memory_parts;
+mod page_use;
 mod pages;
 mod pressure;
 mod process_facts;
@@ -32,6 +34,7 @@ pub use mapping_classes::{
 };
 pub use mappings::{Mapping, mappings};
 pub use memory::{MemorySample, memory_available, memory_sample};
+pub use memory_parts::{CountedProcess, MEMORY_PARTS, MemoryPart, MemoryParts, PartBytes};
 pub use pages::{CopiedBytes, HugeExposure, SharedPages, huge_exposure};
 pub use pressure::Pressure;
 pub use process_facts::{Life, ProcessFacts, process_facts};

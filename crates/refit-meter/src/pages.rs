@@ -13,7 +13,7 @@ use crate::process_facts::auxiliary;
 use crate::tree::at;
 
 /// Bits of an entry of pagemap.
-const PRESENT: u64 = 1 << 63;
+pub(crate) const PRESENT: u64 = 1 << 63;
 const FILE: u64 = 1 << 61;
 const EXCLUSIVE: u64 = 1 << 56;
 /// Of one huge page on x86-64, and on arm64 with pages of 4 KiB; with larger ones the kernel makes larger ones, and
@@ -22,12 +22,12 @@ const HUGE: u64 = 2 << 20;
 /// Entries that are read at once.
 const CHUNK: usize = 8192;
 /// A mapping with more address space is not looked at page by page.
-const MOST_BYTES: u64 = 64 << 30;
+pub(crate) const MOST_BYTES: u64 = 64 << 30;
 /// Huge pages whose content is looked at, of each mapping.
 const SAMPLED: usize = 8;
 
 /// Bytes of a page, as the kernel tells this process (getauxval(3), AT_PAGESZ).
-fn page() -> u64 {
+pub(crate) fn page() -> u64 {
     static PAGE: OnceLock<u64> = OnceLock::new();
     *PAGE.get_or_init(|| {
         let auxv = std::fs::read("/proc/self/auxv").unwrap_or_default();

@@ -102,6 +102,7 @@ struct refit_heap_header {
 	struct refit_heap_ended ended;
 	char executable[256];
 	char malloc_object[256]; /* that serves malloc */
+	uint64_t shadow; /* where the table of live blocks is (shadow.c) */
 };
 
 #endif

@@ -9,6 +9,7 @@
 #include "heap.h"
 #include "own_seccomp_of_sync.h"
 #include "session_file.h"
+#include "shadow.h"
 
 /* As in beneath.c. */
 __asm__(".symver dlsym,dlsym@GLIBC_2.2.5");
@@ -117,6 +118,7 @@ __attribute__((constructor)) static void construct(void)
 	refit_find_executable(header->executable, sizeof header->executable);
 	refit_name_object(*(void **)&refit_beneath.malloc, header->executable,
 			  header->malloc_object, sizeof header->malloc_object);
+	header->shadow = (uintptr_t)refit_shadow_top;
 	header->flags = start_to_count(file);
 	if (!refit_heap.file) {
 		set_state(REFIT_HEAP_OFF);

@@ -1,6 +1,7 @@
 //! What is printed after a run: what waited, what was swapped, what was not reached.
 
 mod heap;
+mod identity;
 mod waits;
 mod witness;
 
@@ -36,6 +37,9 @@ pub fn run_summary(report: &RunReport) -> String {
         .heap
         .iter()
         .for_each(|heap| heap::lines(heap, &mut lines));
+    if report.run.heap.is_some() {
+        identity::lines(report.run.memory.as_ref(), &mut lines);
+    }
     lines.extend(witness::lines(report));
     lines.extend(coverage::lines(report));
     lines.iter().fold(String::new(), |mut all, line| {
@@ -341,6 +345,7 @@ mod tests {
                 executables,
                 survivors: Vec::new(),
                 heap: None,
+                memory: None,
                 witness: None,
             },
         }

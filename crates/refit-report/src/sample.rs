@@ -272,6 +272,7 @@ fn run(variant: &str, wall_ns: u64) -> Run {
         executables: Vec::new(),
         survivors: Vec::new(),
         heap: None,
+        memory: None,
         witness: None,
     }
 }

@@ -10,6 +10,7 @@ mod advice;
 mod coverage;
 mod escape;
 pub mod fingerprint;
+mod identity;
 mod in_effect;
 pub mod machine;
 pub mod machine_load;
@@ -28,6 +29,7 @@ mod watch;
 pub use advice::{Advice, Proposal, Reason, advice};
 pub use coverage::{Coverage, FilterReport, Reached, Unknown};
 pub use escape::{Escape, escaped};
+pub use identity::{IdentityTerm, MemoryIdentity};
 pub use in_effect::{InEffect, is_allocator};
 pub use repetition::{Before, Input, Repetition};
 pub use report::{RunReport, SCHEMA, SettingReport};
@@ -46,10 +48,10 @@ pub use refit_launch::{
     seccomp, with_first_signals,
 };
 pub use refit_meter::{
-    Caller, Directory, MappedMemory, MappingClass, Memory, MemorySample, MemorySampler, Pressure,
-    SharedPages, Testimony, TreeUsage, Witness, Witnessed, descendants, has_ended, huge_exposure,
-    mapped_memory, memory_available, memory_sample, process_name, top_of, tree_usage,
-    uses_directory,
+    Caller, Directory, MEMORY_PARTS, MappedMemory, MappingClass, Memory, MemorySample,
+    MemorySampler, Pressure, SharedPages, Testimony, TreeUsage, Witness, Witnessed, descendants,
+    has_ended, huge_exposure, mapped_memory, memory_available, memory_sample, process_name, top_of,
+    tree_usage, uses_directory,
 };
 pub use refit_session::heap::{
     ExecutableHeap, HeapReport, HeapSize, LargestHeap, SizeClass, UncountedHeap,

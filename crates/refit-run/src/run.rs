@@ -10,6 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::coverage::{Coverage, Sources};
+use crate::identity::MemoryIdentity;
 
 /// What a run took. [`Usage`] is what wait4(2) tells of the first process and of
 /// all that it waited for; daemons are not in it.
@@ -63,6 +64,10 @@ pub struct Run {
     /// What was counted of the heap; `None` where it was not asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub heap: Option<HeapReport>,
+    /// What memory consisted of when it was the most; `None` where the heap was not counted, or the program ended before
+    /// it was read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<MemoryIdentity>,
     /// What the kernel saw; `None` where it was not asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub witness: Option<Testimony>,
@@ -90,6 +95,7 @@ impl Run {
                 })
                 .collect(),
             heap: None,
+            memory: None,
             witness: None,
         }
     }
@@ -110,6 +116,7 @@ impl Run {
             executables: Vec::new(),
             survivors: Vec::new(),
             heap: None,
+            memory: None,
             witness: None,
         }
     }

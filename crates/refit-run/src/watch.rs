@@ -11,6 +11,7 @@ use refit_session::guardian::GuardianCounts;
 use refit_session::{Calls, Collected, Collector, Session};
 
 use crate::coverage::{Filter, FilterPlace, Sources};
+use crate::identity::IdentityReader;
 use crate::run::{Metrics, Outcome, Run};
 
 /// The observation of one run.
@@ -22,6 +23,7 @@ pub struct Watch {
     pressure: Option<Pressure>,
     /// The program counts what malloc gives out.
     heap: bool,
+    identity: Option<IdentityReader>,
     /// The witness, or why there is none.
     witness: Option<Result<Witness, String>>,
 }
@@ -48,6 +50,7 @@ impl Watch {
             seccomp: prepared.seccomp.clone(),
             pressure: pressure.then(Pressure::now).flatten(),
             heap: prepared.heap,
+            identity: prepared.heap.then(IdentityReader::begin),
             witness: None,
         }
     }
@@ -66,6 +69,9 @@ impl Watch {
     /// Call now and then while the program runs.
     pub fn tick(&mut self) {
         self.collector.fold_dead();
+        if let Some(identity) = &mut self.identity {
+            identity.tick(&self.collector);
+        }
         if let Some(Ok(witness)) = &mut self.witness {
             witness.tick();
         }
@@ -111,6 +117,7 @@ impl Watch {
         };
         Run {
             heap: self.heap.then(|| self.collector.heap()),
+            memory: self.identity.take().and_then(IdentityReader::finish),
             witness: self.testimony(session),
             ..self.record(exit, metrics)
         }

@@ -96,8 +96,8 @@ impl Collector {
         }
     }
 
-    /// The heaps of the processes that are there now, and of those that ended.
-    fn heap_images(&mut self) -> Vec<HeapImage> {
+    /// The heaps of the processes that are there now, and of those that ended and are not folded.
+    pub fn heap_images(&mut self) -> Vec<HeapImage> {
         let files = heap_files(&self.images).collect();
         let ours = self.of_the_tree(files).0;
         let files = ours.iter().filter_map(|path| open_image(path));

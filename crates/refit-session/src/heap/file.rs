@@ -2,11 +2,11 @@
 
 use std::fs::File;
 use std::mem::{offset_of, size_of};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 
 use super::layout::{
     CClass, CEnded, CHeader, CLASSES, CProcess, CRegion, CSize, CSlot, FINE_BYTES, FINE_CLASSES,
-    MAGIC, PAGE, PROCESSES, REGIONS, SLOTS,
+    LIMITED, MAGIC, OLD_KERNEL, OTHER_MALLOC, PAGE, PROCESSES, REGIONS, SLOTS,
 };
 use super::report::{HeapSize, SizeClass};
 use crate::layout::{field_size, get_text, get_u32, get_u64};
@@ -62,6 +62,10 @@ pub struct HeapImage {
     pub flags: u32,
     /// Forked processes that found no room.
     pub lost: u64,
+    /// Device (`major << 32 | minor`) and inode of the file: each of its processes maps it.
+    pub file: (u64, u64),
+    /// Where each of its processes has the table of its live blocks: see [`super::each_noted`].
+    pub shadow: u64,
     /// Path of the executable, empty when unknown.
     pub executable: String,
     /// The object that serves malloc.
@@ -117,6 +121,12 @@ fn bounds(class: usize) -> (u64, Option<u64>) {
 }
 
 impl HeapImage {
+    /// Whether its processes count.
+    #[must_use]
+    pub fn is_counted(&self) -> bool {
+        self.flags & (OTHER_MALLOC | LIMITED | OLD_KERNEL) == 0
+    }
+
     /// Reads a heap file. Nothing in it is trusted: the program, or another user with
     /// a file of his own, may have written anything.
     ///
@@ -137,6 +147,8 @@ impl HeapImage {
         Some(HeapImage {
             flags: get_u32(&header, offset_of!(CHeader, flags)),
             lost: get_u32(&header, offset_of!(CHeader, lost)).into(),
+            file: identity(file)?,
+            shadow: get_u64(&header, offset_of!(CHeader, shadow)),
             executable: text(
                 offset_of!(CHeader, executable),
                 field_size(|header: &CHeader| &header.executable),
@@ -156,6 +168,12 @@ impl HeapImage {
                 .collect(),
         })
     }
+}
+
+fn identity(file: &File) -> Option<(u64, u64)> {
+    let meta = file.metadata().ok()?;
+    let (major, minor) = (libc::major(meta.dev()), libc::minor(meta.dev()));
+    Some(((u64::from(major) << 32) | u64::from(minor), meta.ino()))
 }
 
 fn page(file: &File, number: usize) -> Option<[u8; PAGE]> {

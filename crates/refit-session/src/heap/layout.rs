@@ -97,4 +97,5 @@ pub struct CHeader {
     pub ended: CEnded,
     pub executable: [u8; 256],
     pub malloc_object: [u8; 256],
+    pub shadow: u64,
 }

@@ -5,7 +5,9 @@ mod counted;
 pub(crate) mod file;
 pub(crate) mod layout;
 mod report;
+mod shadow;
 
 pub use counted::CountedHeap;
 pub use file::{HeapImage, HeapProcess, Region};
 pub use report::{ExecutableHeap, HeapReport, HeapSize, LargestHeap, SizeClass, UncountedHeap};
+pub use shadow::{LEAF_SPAN, Noted, each_noted};

@@ -91,7 +91,7 @@ fn mirror() -> Table {
         }
         "refit_heap_ended" heap::CEnded { processes allocations frees allocated live peak }
         "refit_heap_header" heap::CHeader {
-            magic flags lost forked ended executable malloc_object
+            magic flags lost forked ended executable malloc_object shadow
         }
     }
     let fails = |when| written(Some(Disk::Fail { error: 5, when })).1;

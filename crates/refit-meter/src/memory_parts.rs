@@ -1,0 +1,290 @@
+//! Resident memory of a process whose heap is counted, by what it is for: parts that add up to what the kernel calls
+//! resident, and what is left over.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use refit_session::heap::Region;
+
+use crate::mapping_classes::{Fields, MappingClass, classified};
+use crate::mappings::Mapping;
+use crate::page_use::PageUses;
+use crate::pages::{MOST_BYTES, PRESENT, page};
+use crate::process_memory::{MemoryReading, process_memory};
+use crate::tree::at;
+
+/// What resident memory is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MemoryPart {
+    /// Bytes that were requested from malloc, of live blocks.
+    Live,
+    /// Bytes of live blocks beyond what was requested.
+    Rounding,
+    /// glibc's headers before live blocks.
+    Headers,
+    /// Free bytes on pages with a part of a live block.
+    Fragments,
+    /// Pages of the allocator's without any live block.
+    Retained,
+    /// Stacks.
+    Stacks,
+    /// Private memory elsewhere.
+    Mappings,
+    /// Pages of mapped files.
+    Files,
+    /// Private copies of such pages.
+    FileCopies,
+    /// Shared memory.
+    Shared,
+    /// What counting takes.
+    Counting,
+}
+
+/// All parts, as they are shown: the name, what it is, and how it is known.
+pub const MEMORY_PARTS: [(MemoryPart, &str, &str, &str); 11] = [
+    (
+        MemoryPart::Live,
+        "live",
+        "requested from malloc and not freed",
+        "counted; pagemap",
+    ),
+    (
+        MemoryPart::Rounding,
+        "rounding",
+        "of live blocks, beyond what was requested",
+        "malloc_usable_size; pagemap",
+    ),
+    (
+        MemoryPart::Headers,
+        "headers",
+        "glibc's, before live blocks",
+        "8 bytes a block, 16 where it is mapped",
+    ),
+    (
+        MemoryPart::Fragments,
+        "fragments",
+        "free, on pages with a live block",
+        "pagemap, less the above",
+    ),
+    (
+        MemoryPart::Retained,
+        "retained",
+        "pages of the allocator's without a live block",
+        "pagemap",
+    ),
+    (
+        MemoryPart::Stacks,
+        "stacks",
+        "stacks of threads",
+        "smaps: right above a guard",
+    ),
+    (
+        MemoryPart::Mappings,
+        "mappings",
+        "private memory that is not malloc's",
+        "smaps, less the above",
+    ),
+    (MemoryPart::Files, "files", "pages of mapped files", "smaps"),
+    (
+        MemoryPart::FileCopies,
+        "file copies",
+        "private copies of such pages",
+        "smaps: Anonymous",
+    ),
+    (MemoryPart::Shared, "shared", "shared memory", "smaps"),
+    (
+        MemoryPart::Counting,
+        "counting",
+        "refit's own",
+        "its own regions, in smaps",
+    ),
+];
+
+/// Memory of one part, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct PartBytes {
+    /// Resident.
+    pub rss: u64,
+    /// Of a page that n processes map, 1/n.
+    pub pss: f64,
+}
+
+/// Where a process keeps what it counts.
+#[derive(Clone, Copy, Debug)]
+pub struct CountedProcess<'a> {
+    /// Process id.
+    pub pid: u32,
+    /// Device (`major << 32 | minor`) and inode of the file with its counters, which it maps.
+    pub file: (u64, u64),
+    /// The table of its live blocks.
+    pub shadow: u64,
+    /// Memory of the counting library's own.
+    pub regions: &'a [Region],
+    /// glibc serves its malloc.
+    pub is_glibc: bool,
+}
+
+/// Resident memory of one process.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct MemoryParts {
+    /// By the kernel's own sum, which is read before the parts.
+    pub rss_bytes: u64,
+    /// The same, where a page that n processes map counts 1/n.
+    pub pss_bytes: u64,
+    /// Bytes requested of live blocks, wherever they are.
+    pub requested_bytes: u64,
+    parts: [PartBytes; MEMORY_PARTS.len()],
+}
+
+/// glibc maps the heaps of further arenas at multiples of this (malloc/arena.c, HEAP_MAX_SIZE: twice the largest
+/// threshold of mmap, 32 MiB).
+const ARENA: u64 = 64 << 20;
+
+impl MemoryParts {
+    /// Of one part.
+    #[must_use]
+    pub fn of(&self, part: MemoryPart) -> PartBytes {
+        self.parts[part as usize]
+    }
+
+    /// What the kernel calls resident and no part has; negative where the parts are more.
+    #[must_use]
+    pub fn unexplained_bytes(&self) -> i64 {
+        let sum: u64 = self.parts.iter().map(|part| part.rss).sum();
+        self.rss_bytes.cast_signed() - sum.cast_signed()
+    }
+
+    /// Reads the memory of a process. It goes on meanwhile: what it maps or frees between two readings is left over.
+    /// Returns `None` when it has ended, or maps another image's counters: it has exec'ed.
+    ///
+    /// # Errors
+    /// No right to read it (ptrace(2), PTRACE_MODE_ATTACH).
+    pub fn read(proc: &Path, counted: &CountedProcess) -> io::Result<Option<MemoryParts>> {
+        let memory = match process_memory(proc, counted.pid) {
+            MemoryReading::Read(memory) => memory,
+            MemoryReading::None => return Ok(None),
+            MemoryReading::Unreadable => return Err(io::ErrorKind::PermissionDenied.into()),
+        };
+        let mapped = classified(proc, counted.pid)?;
+        if !mapped
+            .iter()
+            .any(|(_, mapping, _)| mapping.file == counted.file)
+        {
+            return Ok(None);
+        }
+        let mut parts = MemoryParts {
+            rss_bytes: memory.rss_bytes,
+            pss_bytes: memory.pss_bytes,
+            ..MemoryParts::default()
+        };
+        let own = mapped
+            .iter()
+            .filter(|(_, mapping, _)| counted.owns(mapping));
+        let own: u64 = own.map(|(_, _, fields)| fields.rss).sum();
+        // Every leaf of the table has a page at least.
+        let most = own / page();
+        let uses = PageUses::read(proc, counted.pid, counted.shadow, most, counted.is_glibc)?;
+        parts.requested_bytes = uses.requested_bytes;
+        let pagemap = File::open(at(proc, counted.pid).join("pagemap"))?;
+        for (class, mapping, fields) in mapped.iter().filter(|(_, _, fields)| fields.rss > 0) {
+            match class {
+                _ if counted.owns(mapping) => parts.add(MemoryPart::Counting, fields.rss, fields),
+                MappingClass::File | MappingClass::FileCopy => {
+                    let copied = fields.anonymous.min(fields.rss);
+                    parts.add(MemoryPart::FileCopies, copied, fields);
+                    parts.add(MemoryPart::Files, fields.rss - copied, fields);
+                }
+                MappingClass::Shared => parts.add(MemoryPart::Shared, fields.rss, fields),
+                _ => {
+                    let other = match class {
+                        MappingClass::Stack => MemoryPart::Stacks,
+                        _ => MemoryPart::Mappings,
+                    };
+                    let malloc = counted.reach(*class, mapping, &uses);
+                    parts.add_pages(&pagemap, mapping, fields, &uses, (malloc, other))?;
+                }
+            }
+        }
+        Ok(Some(parts))
+    }
+
+    fn add(&mut self, part: MemoryPart, bytes: u64, of: &Fields) {
+        let sum = &mut self.parts[part as usize];
+        sum.rss = sum.rss.saturating_add(bytes);
+        sum.pss += bytes as f64 * of.pss as f64 / of.rss.max(1) as f64;
+    }
+
+    /// The pages of one mapping. Those without a live block are the allocator's in a part of it, and `other` elsewhere.
+    fn add_pages(
+        &mut self,
+        pagemap: &File,
+        mapping: &Mapping,
+        fields: &Fields,
+        uses: &PageUses,
+        (malloc, other): (Option<(u64, u64)>, MemoryPart),
+    ) -> io::Result<()> {
+        if mapping.bytes() > MOST_BYTES {
+            return Ok(());
+        }
+        let mut entries = vec![0_u8; 1 << 16];
+        let mut sums = [0; MEMORY_PARTS.len()];
+        let mut address = mapping.start;
+        while address < mapping.end {
+            let wanted = ((mapping.end - address) / page() * 8).min(entries.len() as u64);
+            let read = pagemap.read_at(&mut entries[..wanted as usize], address / page() * 8)?;
+            // It was unmapped meanwhile.
+            if read < 8 {
+                break;
+            }
+            for entry in entries[..read - read % 8].chunks_exact(8) {
+                let entry = u64::from_ne_bytes(entry.try_into().expect("eight bytes"));
+                if entry & PRESENT != 0 {
+                    let there = uses.of(address);
+                    let left = page() - u64::from(there.used());
+                    let rest = match malloc {
+                        _ if there.used() > 0 => MemoryPart::Fragments,
+                        Some((start, end)) if (start..end).contains(&address) => {
+                            MemoryPart::Retained
+                        }
+                        _ => other,
+                    };
+                    sums[MemoryPart::Live as usize] += u64::from(there.requested);
+                    sums[MemoryPart::Rounding as usize] += u64::from(there.rounding);
+                    sums[MemoryPart::Headers as usize] += u64::from(there.headers);
+                    sums[rest as usize] += left;
+                }
+                address += page();
+            }
+        }
+        for (part, ..) in MEMORY_PARTS {
+            self.add(part, sums[part as usize], fields);
+        }
+        Ok(())
+    }
+}
+
+impl CountedProcess<'_> {
+    /// The mapping is for counting only.
+    fn owns(&self, mapping: &Mapping) -> bool {
+        let holds = |region: &Region| {
+            let end = region.at.saturating_add(region.size);
+            region.at < mapping.end && mapping.start < end
+        };
+        mapping.file == self.file || (!mapping.is_file() && self.regions.iter().any(holds))
+    }
+
+    /// The part of a mapping whose pages are the allocator's.
+    fn reach(&self, class: MappingClass, mapping: &Mapping, uses: &PageUses) -> Option<(u64, u64)> {
+        let whole = Some((mapping.start, mapping.end));
+        match class {
+            MappingClass::Heap => whole,
+            MappingClass::Stack => None,
+            // Elsewhere glibc gives each block a mapping of its own.
+            _ if self.is_glibc && !mapping.start.is_multiple_of(ARENA) => None,
+            _ if self.is_glibc => uses.reach(mapping.start, mapping.end).and(whole),
+            _ => uses.reach(mapping.start, mapping.end),
+        }
+    }
+}

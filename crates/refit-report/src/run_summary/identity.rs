@@ -1,0 +1,101 @@
+//! What resident memory consisted of, when it was the most.
+
+use refit_run::{IdentityTerm, MEMORY_PARTS, MemoryIdentity};
+
+use crate::format::{bytes, duration, file_name, plural};
+
+pub fn lines(memory: Option<&MemoryIdentity>, lines: &mut Vec<String>) {
+    let Some(memory) = memory else {
+        lines.push("memory: unknown: the program ended before it was read".to_owned());
+        return;
+    };
+    let several = match memory.processes {
+        0 | 1 => String::new(),
+        n => format!(
+            ", the largest of {} that have {} together (PSS)",
+            plural(n, "process"),
+            bytes(memory.tree_pss_bytes as f64)
+        ),
+    };
+    lines.push(format!(
+        "memory of {}{several}, after {}, the most of {}: {} resident",
+        file_name(&memory.executable),
+        duration(memory.at_ms as f64 * 1e6),
+        plural(memory.readings, "reading"),
+        bytes(memory.rss_bytes as f64)
+    ));
+    let mut terms: Vec<&IdentityTerm> = memory.terms.iter().collect();
+    terms.sort_by_key(|term| std::cmp::Reverse(term.rss_bytes));
+    let is_shown = |term: &&&IdentityTerm| term.rss_bytes > 0;
+    for term in terms.iter().filter(is_shown) {
+        let known = MEMORY_PARTS.iter().find(|(_, name, ..)| *name == term.term);
+        let (what, source) = known.map_or(("", ""), |(_, _, what, source)| (*what, *source));
+        lines.push(line(term.rss_bytes as f64, &term.term, what, source));
+    }
+    let unexplained = memory.unexplained_bytes as f64;
+    let share = 100.0 * unexplained / memory.rss_bytes.max(1) as f64;
+    let moved = match memory.moved_bytes {
+        0 => String::new(),
+        moved => format!("; the heap changed by {} meanwhile", bytes(moved as f64)),
+    };
+    lines.push(format!(
+        "  {:>9}  unexplained ({share:.1} %{moved})",
+        signed(unexplained)
+    ));
+    if memory.not_resident_bytes > 0 {
+        lines.push(format!(
+            "  and {} that were requested and never touched, or are swapped out",
+            bytes(memory.not_resident_bytes as f64)
+        ));
+    }
+}
+
+fn line(size: f64, name: &str, what: &str, source: &str) -> String {
+    format!("  {:>9}  {name}: {what} ({source})", bytes(size))
+}
+
+fn signed(size: f64) -> String {
+    let sign = if size < 0.0 { "−" } else { "" };
+    format!("{sign}{}", bytes(size.abs()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_largest_term_comes_first_and_the_rest_is_shown() {
+        let term = |name: &str, mib: u64| IdentityTerm {
+            term: name.to_owned(),
+            rss_bytes: mib << 20,
+            tree_pss_bytes: mib << 20,
+        };
+        let memory = MemoryIdentity {
+            at_ms: 2400,
+            readings: 7,
+            processes: 3,
+            tree_pss_bytes: 90 << 20,
+            pid: 5,
+            executable: "/usr/bin/ruby".to_owned(),
+            rss_bytes: 61 << 20,
+            terms: vec![term("files", 11), term("live", 50), term("shared", 0)],
+            unexplained_bytes: -4096,
+            requested_bytes: 0,
+            not_resident_bytes: 1 << 20,
+            moved_bytes: 0,
+        };
+        let mut found = Vec::new();
+        lines(Some(&memory), &mut found);
+        let expected = [
+            "memory of ruby, the largest of 3 processes that have 90 MiB together (PSS), after 2.40 s, the most of 7 \
+             readings: 61 MiB resident",
+            "     50 MiB  live: requested from malloc and not freed (counted; pagemap)",
+            "     11 MiB  files: pages of mapped files (smaps)",
+            "   −4.0 KiB  unexplained (-0.0 %)",
+            "  and 1.0 MiB that were requested and never touched, or are swapped out",
+        ];
+        assert_eq!(found, expected);
+        lines(None, &mut found);
+        assert!(found[5].starts_with("memory: unknown"), "{found:?}");
+    }
+}

@@ -1,0 +1,206 @@
+//! What resident memory consists of while a program runs whose heap is counted (`--heap`).
+
+use std::path::Path;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use refit_knobs::AllocatorKind;
+use refit_meter::{CountedProcess, MEMORY_PARTS, MemoryPart, MemoryParts};
+use refit_session::Collector;
+use refit_session::heap::{HeapImage, HeapProcess};
+use rustix::time::{ClockId, clock_gettime};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::in_effect::is_allocator;
+
+/// The shortest time between two readings.
+const PAUSE: Duration = Duration::from_millis(50);
+/// A reading that took t of a processor is followed by a pause of this many t: at most 1 % of one core.
+const SHARE: u32 = 100;
+
+/// What memory consists of, at the reading at which it was the most.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, PartialEq, JsonSchema)]
+pub struct MemoryIdentity {
+    /// Milliseconds from the start to this reading.
+    pub at_ms: u64,
+    /// Readings while the program ran: what was between them is not known.
+    pub readings: u64,
+    /// Processes whose heap is counted, at this reading.
+    pub processes: u64,
+    /// PSS of all these processes, by the kernel's sum.
+    pub tree_pss_bytes: u64,
+    /// That of them with the most resident memory.
+    pub pid: u32,
+    /// Its executable.
+    pub executable: String,
+    /// Its resident memory, by the kernel's sum.
+    pub rss_bytes: u64,
+    /// What that consists of.
+    pub terms: Vec<IdentityTerm>,
+    /// Resident memory that no term has; negative where the terms are more, since the program goes on while it is read.
+    pub unexplained_bytes: i64,
+    /// Bytes requested of its live blocks, by its counters ...
+    pub requested_bytes: u64,
+    /// ... of which these were never touched, or are swapped out, and so are not resident.
+    pub not_resident_bytes: u64,
+    /// How much the counters changed while it was read.
+    pub moved_bytes: u64,
+}
+
+/// One term of resident memory.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, PartialEq, JsonSchema)]
+pub struct IdentityTerm {
+    /// `live`, `rounding`, `headers`, `fragments`, `retained`, `stacks`, `mappings`, `files`, `file copies`, `shared` or
+    /// `counting` (docs/memory.md).
+    pub term: String,
+    /// Resident memory of the process.
+    pub rss_bytes: u64,
+    /// PSS of all processes whose heap is counted.
+    pub tree_pss_bytes: u64,
+}
+
+/// Reads the memory of a program's processes now and then, in a thread of its own: whoever waits for the program does
+/// not wait for this.
+#[derive(Debug)]
+pub struct IdentityReader {
+    began: Instant,
+    due: Instant,
+    reading: Option<JoinHandle<(Option<MemoryIdentity>, Duration)>>,
+    readings: u64,
+    most: Option<MemoryIdentity>,
+}
+
+impl IdentityReader {
+    pub fn begin() -> IdentityReader {
+        let began = Instant::now();
+        IdentityReader {
+            began,
+            due: began,
+            reading: None,
+            readings: 0,
+            most: None,
+        }
+    }
+
+    /// Begins a reading when it is time for one.
+    pub fn tick(&mut self, collector: &Collector) {
+        if self.reading.as_ref().is_some_and(JoinHandle::is_finished) {
+            self.take();
+        }
+        if self.reading.is_none() && Instant::now() >= self.due {
+            let (mut collector, began) = (collector.clone(), self.began);
+            let reading = std::thread::Builder::new().spawn(move || {
+                let images = collector.heap_images();
+                let found = MemoryIdentity::of(Path::new("/proc"), &images, began);
+                let found = found.map(|found| found.moved_since(&collector.heap_images()));
+                (found, processor_time_of_thread())
+            });
+            // Without a thread there is no reading.
+            self.reading = reading.ok();
+        }
+    }
+
+    fn take(&mut self) {
+        let Some(reading) = self.reading.take() else {
+            return;
+        };
+        let Ok((found, cost)) = reading.join() else {
+            return;
+        };
+        self.due = Instant::now() + PAUSE.max(cost.saturating_mul(SHARE));
+        if let Some(found) = found {
+            self.readings += 1;
+            let most = self.most.as_ref().map_or(0, |most| most.tree_pss_bytes);
+            if found.tree_pss_bytes >= most {
+                self.most = Some(found);
+            }
+        }
+    }
+
+    /// The reading at which memory was the most; `None` when the program ended before there was one.
+    pub fn finish(mut self) -> Option<MemoryIdentity> {
+        self.take();
+        let readings = self.readings;
+        self.most.map(|most| MemoryIdentity { readings, ..most })
+    }
+}
+
+impl MemoryIdentity {
+    /// Of the processes of these images that live. Those that may not be read are left out.
+    fn of(proc: &Path, images: &[HeapImage], began: Instant) -> Option<MemoryIdentity> {
+        let mut identity = MemoryIdentity {
+            at_ms: u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
+            ..MemoryIdentity::default()
+        };
+        let mut tree = [0.0; MEMORY_PARTS.len()];
+        let mut largest: Option<MemoryParts> = None;
+        for (image, process) in images
+            .iter()
+            .filter(|image| image.is_counted())
+            .flat_map(|image| image.processes.iter().map(move |process| (image, process)))
+        {
+            let counted = CountedProcess {
+                pid: process.pid,
+                file: image.file,
+                shadow: image.shadow,
+                regions: &process.regions,
+                is_glibc: is_allocator(&AllocatorKind::Glibc, &image.malloc_object),
+            };
+            let Ok(Some(parts)) = MemoryParts::read(proc, &counted) else {
+                continue;
+            };
+            identity.processes += 1;
+            identity.tree_pss_bytes = identity.tree_pss_bytes.saturating_add(parts.pss_bytes);
+            for (sum, (part, ..)) in tree.iter_mut().zip(MEMORY_PARTS) {
+                *sum += parts.of(part).pss;
+            }
+            if largest
+                .as_ref()
+                .is_none_or(|most| parts.rss_bytes > most.rss_bytes)
+            {
+                identity.describe(image, process, &parts);
+                largest = Some(parts);
+            }
+        }
+        let largest = largest?;
+        identity.terms = MEMORY_PARTS
+            .iter()
+            .zip(tree)
+            .map(|((part, name, ..), tree)| IdentityTerm {
+                term: (*name).to_owned(),
+                rss_bytes: largest.of(*part).rss,
+                tree_pss_bytes: tree as u64,
+            })
+            .collect();
+        Some(identity)
+    }
+
+    fn describe(&mut self, image: &HeapImage, process: &HeapProcess, parts: &MemoryParts) {
+        self.pid = process.pid;
+        self.executable.clone_from(&image.executable);
+        self.rss_bytes = parts.rss_bytes;
+        self.unexplained_bytes = parts.unexplained_bytes();
+        self.requested_bytes = process.live.requested_bytes;
+        let resident = parts.of(MemoryPart::Live).rss;
+        self.not_resident_bytes = parts.requested_bytes.saturating_sub(resident);
+    }
+
+    fn moved_since(self, images: &[HeapImage]) -> MemoryIdentity {
+        let mut processes = images.iter().flat_map(|image| &image.processes);
+        let after = processes.find(|process| process.pid == self.pid);
+        let moved = after.map_or(0, |process| {
+            self.requested_bytes.abs_diff(process.live.requested_bytes)
+        });
+        MemoryIdentity {
+            moved_bytes: moved,
+            ..self
+        }
+    }
+}
+
+fn processor_time_of_thread() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    let nanoseconds = u32::try_from(time.tv_nsec).unwrap_or(0);
+    Duration::new(time.tv_sec.unsigned_abs(), nanoseconds)
+}

@@ -1,0 +1,165 @@
+//! `run --heap`: the terms of resident memory are those of a program whose parts are known, of sizes that come from a
+//! seed that nobody has seen before, and add up to what the kernel calls resident.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::ran::number;
+use crate::runner::{Outcome, Test};
+use crate::test;
+use crate::test_env::{TestEnv, refit_path};
+
+pub const TESTS: &[Test] = &[
+    test!(the_terms_are_the_known_parts_and_add_up).limit_seconds(600),
+    test!(the_terms_hold_above_other_allocators).limit_seconds(900),
+    test!(twenty_fresh_seeds_add_up)
+        .limit_seconds(7200)
+        .when_named(),
+];
+
+/// What the program prints, and its memory as refit read it after that.
+struct Read {
+    truth: BTreeMap<String, f64>,
+    memory: Value,
+}
+
+impl Read {
+    /// Of a term, less than `without` of the same term.
+    fn grown(&self, without: &Read, term: &str) -> f64 {
+        self.term(term) - without.term(term)
+    }
+
+    fn term(&self, term: &str) -> f64 {
+        let terms = self.memory["terms"].as_array().expect("a list");
+        let found = terms.iter().find(|one| one["term"] == term);
+        number(&found.unwrap_or_else(|| panic!("no {term}"))["rss_bytes"]) as f64
+    }
+}
+
+/// Holds the program until it has been read after it printed.
+fn read(env: &TestEnv, settings: &[&str], seed: u64) -> Read {
+    for hold in [4, 16, 64, 256] {
+        let json = env.path("run.json");
+        let mut refit = Command::new(refit_path());
+        refit.current_dir(env.dir()).args(["run", "--heap"]);
+        refit.args(settings).args(["--json", &json, "--"]);
+        refit.args([
+            env.program("memory_parts"),
+            seed.to_string(),
+            env.path("mapped"),
+        ]);
+        refit.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let began = Instant::now();
+        let mut refit = refit.spawn().expect("refit starts");
+        let mut truth = String::new();
+        BufReader::new(refit.stdout.take().expect("it is piped"))
+            .read_line(&mut truth)
+            .expect("it prints text");
+        let ready = began.elapsed();
+        sleep(Duration::from_secs(hold));
+        drop(refit.stdin.take());
+        assert!(refit.wait().expect("it is our child").success());
+        let report: Value =
+            serde_json::from_slice(&fs::read(&json).expect("it was written")).expect("it is JSON");
+        let memory = report["memory"].clone();
+        // Nothing changes after that: the last reading is kept, as none is larger.
+        if memory.is_object() && u128::from(number(&memory["at_ms"])) >= ready.as_millis() {
+            let words = truth
+                .split_whitespace()
+                .filter_map(|word| word.split_once('='));
+            let truth = words.map(|(term, bytes)| {
+                let bytes = bytes.parse().expect("the program prints numbers");
+                (term.to_owned(), bytes)
+            });
+            return Read {
+                truth: truth.collect(),
+                memory,
+            };
+        }
+    }
+    panic!("it was never read after it had all its memory");
+}
+
+/// What is wrong; nothing where each of `terms` grew within 5 % of the truth and the sum is within 2 %.
+fn faults(env: &TestEnv, settings: &[&str], seed: u64, terms: &[&str]) -> Vec<String> {
+    let without = read(env, settings, 0);
+    let with = read(env, settings, seed);
+    let mut faults = Vec::new();
+    for term in terms {
+        let truth = with.truth[*term] - without.truth[*term];
+        assert!(truth > 1e6, "{term}: {truth}");
+        let found = with.grown(&without, term);
+        if (found / truth - 1.0).abs() > 0.05 {
+            faults.push(format!("{term}: {found} for {truth}"));
+        }
+    }
+    let untouched = with.memory["not_resident_bytes"]
+        .as_f64()
+        .expect("a number");
+    if (untouched / with.truth["untouched"] - 1.0).abs() > 0.05 {
+        faults.push(format!("not resident: {untouched} for {:?}", with.truth));
+    }
+    for read in [&with, &without] {
+        let unexplained = read.memory["unexplained_bytes"].as_f64().expect("a number");
+        let resident = number(&read.memory["rss_bytes"]) as f64;
+        if unexplained.abs() > 0.02 * resident {
+            faults.push(format!("unexplained: {unexplained} of {resident}"));
+        }
+    }
+    if !faults.is_empty() {
+        faults.push(format!("seed {seed} {settings:?}: {:#}", with.memory));
+    }
+    faults
+}
+
+const ALL: [&str; 9] = [
+    "live",
+    "rounding",
+    "headers",
+    "fragments",
+    "retained",
+    "stacks",
+    "mappings",
+    "files",
+    "shared",
+];
+/// What another allocator than glibc does with what is freed is not known to the program.
+const OF_ANY_ALLOCATOR: [&str; 5] = ["live", "rounding", "stacks", "files", "shared"];
+
+fn fresh_seed() -> u64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    1 + u64::from(since.expect("it is after 1970").subsec_nanos())
+}
+
+fn the_terms_are_the_known_parts_and_add_up(env: &TestEnv) -> Outcome {
+    let seed = fresh_seed();
+    println!("seed {seed}");
+    let faults = faults(env, &[], seed, &ALL);
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+    Outcome::Pass
+}
+
+fn the_terms_hold_above_other_allocators(env: &TestEnv) -> Outcome {
+    for allocator in ["malloc=jemalloc", "malloc=mimalloc", "malloc=tcmalloc"] {
+        let seed = fresh_seed();
+        println!("{allocator}: seed {seed}");
+        let faults = faults(env, &[allocator], seed, &OF_ANY_ALLOCATOR);
+        assert!(faults.is_empty(), "{}", faults.join("\n"));
+    }
+    Outcome::Pass
+}
+
+fn twenty_fresh_seeds_add_up(env: &TestEnv) -> Outcome {
+    let first = fresh_seed();
+    let faults: Vec<String> = (first..first + 20)
+        .flat_map(|seed| faults(env, &[], seed, &ALL))
+        .collect();
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+    Outcome::Pass
+}
