@@ -160,23 +160,19 @@ fn memory(section: &mut Markup, parts: &Parts) {
         &across,
         |svg| {
             for (part, (below, above)) in parts.memory.iter().zip(&stack) {
-                let upper = parts
-                    .seconds
-                    .iter()
-                    .zip(above.iter().map(|bytes| y(*bytes)));
-                let lower = parts
-                    .seconds
-                    .iter()
-                    .zip(below.iter().map(|bytes| y(*bytes)))
-                    .rev();
-                let points = points(upper.chain(lower), parts.span());
-                svg.void(
-                    "polygon",
-                    &[
-                        ("class", &format!("part {}", class(part))),
-                        ("points", &points),
-                    ],
-                );
+                for run in &parts.known {
+                    let at = |index: usize, bytes: &[f64]| (&parts.seconds[index], y(bytes[index]));
+                    let upper = run.clone().map(|index| at(index, above));
+                    let lower = run.clone().rev().map(|index| at(index, below));
+                    let points = points(upper.chain(lower), parts.span());
+                    svg.void(
+                        "polygon",
+                        &[
+                            ("class", &format!("part {}", class(part))),
+                            ("points", &points),
+                        ],
+                    );
+                }
             }
         },
     );

@@ -1,7 +1,9 @@
 //! What the pictures of a series show: memory by part, and the waits, over time.
 
+use std::ops::Range;
+
 use refit_run::Memory;
-use refit_run::series::{GroupSample, Series};
+use refit_run::series::{GroupSample, Sample, Series};
 
 use crate::format;
 
@@ -21,6 +23,8 @@ pub struct Part {
 pub struct Parts {
     /// Seconds since the beginning, of each sample.
     pub seconds: Vec<f64>,
+    /// Samples in a row at which the memory of what has a colour is known: between them the picture has a gap.
+    pub known: Vec<Range<usize>>,
     /// In the order in which they are stacked, from below.
     pub memory: Vec<Part>,
     /// Only of those that waited.
@@ -108,6 +112,7 @@ impl Parts {
                 .iter()
                 .map(|sample| sample.at_ms as f64 / 1000.0)
                 .collect(),
+            known: known(series, &shown),
             memory,
             waits: waits
                 .filter(|part| part.values.iter().any(|value| *value > 0.0))
@@ -138,6 +143,30 @@ impl Parts {
     }
 }
 
+/// Runs of samples in which none of the groups that have a colour lacks its memory. One whose memory was never read is
+/// not shown at all; of the others together a part may be missing.
+fn known(series: &Series, shown: &[usize]) -> Vec<Range<usize>> {
+    let mut coloured = shown[..shown.len().min(MOST)].to_vec();
+    coloured.retain(|group| most_of(series, *group) > 0);
+    let is_known = |sample: &Sample| {
+        let lacks = |one: &GroupSample| {
+            coloured.contains(&one.group) && one.processes > 0 && one.memory.is_none()
+        };
+        !sample.groups.iter().any(lacks)
+    };
+    let mut runs: Vec<Range<usize>> = Vec::new();
+    for (index, _) in (0..)
+        .zip(&series.samples)
+        .filter(|(_, sample)| is_known(sample))
+    {
+        match runs.last_mut() {
+            Some(run) if run.end == index => run.end += 1,
+            _ => runs.push(index..index + 1),
+        }
+    }
+    runs
+}
+
 /// Groups by the most memory that they had.
 fn shown(series: &Series) -> Vec<usize> {
     let mut most: Vec<(u64, usize)> = (0..series.groups.len())
@@ -163,7 +192,7 @@ fn most_of(series: &Series, group: usize) -> u64 {
 fn services(series: &Series, shown: &[usize]) -> Vec<Part> {
     let values = |groups: &[usize]| -> Vec<f64> {
         let of = |one: &GroupSample| one.memory.filter(|_| groups.contains(&one.group));
-        let sum = |sample: &refit_run::series::Sample| {
+        let sum = |sample: &Sample| {
             sample
                 .groups
                 .iter()
@@ -237,6 +266,27 @@ mod tests {
         let parts = Parts::of(&one);
         assert_eq!(parts.memory.len(), 4, "nothing is swapped out");
         assert_eq!(parts.title, "Memory of postfix");
+    }
+
+    #[test]
+    fn what_was_not_read_is_a_gap_and_not_nothing() {
+        let mut series = sample::machine();
+        let known = |series: &Series| -> Vec<(usize, usize)> {
+            let runs = Parts::of(series).known.into_iter();
+            runs.map(|run| (run.start, run.end)).collect()
+        };
+        assert_eq!(known(&series), [(0, 60)]);
+        series.samples[10].groups[0].memory = None;
+        assert_eq!(known(&series), [(0, 10), (11, 60)]);
+        // It has ended: then nothing is known.
+        series.samples[10].groups[0].processes = 0;
+        assert_eq!(known(&series), [(0, 60)]);
+        // It may never be read, and is not shown.
+        for sample in &mut series.samples {
+            sample.groups[0].memory = None;
+            sample.groups[0].processes = 4;
+        }
+        assert_eq!(known(&series), [(0, 60)]);
     }
 
     #[test]

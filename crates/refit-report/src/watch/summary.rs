@@ -182,7 +182,23 @@ fn cost(series: &Series) -> String {
         format!("{:.1} %", share * 100.0)
     });
     let intervals = plural(series.samples.len(), "sample");
-    format!("{intervals}; refit used {share} of a core")
+    format!("{intervals}{}; refit used {share} of a core", apart(series))
+}
+
+/// How far apart samples are, where that is more than what was asked for: reading took longer, or two became one.
+fn apart(series: &Series) -> String {
+    let mut apart: Vec<u64> = series.samples.iter().map(|one| one.lasted_us).collect();
+    apart.retain(|lasted_us| *lasted_us > 0);
+    apart.sort_unstable();
+    let asked_us = series.interval_ms.saturating_mul(1000);
+    match apart.get(apart.len() / 2) {
+        Some(median_us) if *median_us > asked_us.saturating_add(asked_us / 2) => format!(
+            ", mostly {} apart instead of {}",
+            duration(*median_us as f64 * 1e3),
+            duration(asked_us as f64 * 1e3)
+        ),
+        _ => String::new(),
+    }
 }
 
 #[cfg(test)]
@@ -200,6 +216,17 @@ refit: VSZ, 22 GiB at the end, is address space; most of it is not memory
 refit: 60 samples; refit used 0.4 % of a core
 ";
         assert_eq!(summary(&sample::machine()), expected);
+    }
+
+    #[test]
+    fn samples_that_are_rarer_than_asked_for_are_told() {
+        let mut series = sample::machine();
+        for sample in &mut series.samples {
+            sample.lasted_us *= 4;
+        }
+        let text = summary(&series);
+        let expected = "refit: 60 samples, mostly 4.00 s apart instead of 1.00 s; refit used 0.4 % of a core\n";
+        assert!(text.ends_with(expected), "{text}");
     }
 
     #[test]

@@ -94,11 +94,13 @@ fn memory(svg: &mut Svg, parts: &Parts, x: &dyn Fn(f64) -> f64) {
         svg.text([LEFT - 8.0, y(bytes) + 4.0], Anchor::End, SMALL, &text);
     }
     for (part, (below, above)) in parts.memory.iter().zip(&stack) {
-        let at = |(seconds, bytes): (&f64, &f64)| [x(*seconds), y(*bytes)];
-        let upper = parts.seconds.iter().zip(above).map(at);
-        let lower = parts.seconds.iter().zip(below).rev().map(at);
-        let corners: Vec<[f64; 2]> = upper.chain(lower).collect();
-        svg.polygon(&corners, colour(part), &[("opacity", "0.85")]);
+        for run in &parts.known {
+            let at = |index: usize, bytes: &[f64]| [x(parts.seconds[index]), y(bytes[index])];
+            let upper = run.clone().map(|index| at(index, above));
+            let lower = run.clone().rev().map(|index| at(index, below));
+            let corners: Vec<[f64; 2]> = upper.chain(lower).collect();
+            svg.polygon(&corners, colour(part), &[("opacity", "0.85")]);
+        }
     }
 }
 
@@ -153,6 +155,9 @@ mod tests {
             .descendants()
             .filter(|node| node.has_tag_name("polygon"));
         assert_eq!(polygons.count(), 2);
+        let mut series = sample::machine();
+        series.samples[10].groups[0].memory = None;
+        assert_eq!(svg(&series).matches("<polygon").count(), 4, "a gap in each");
         let waits = document
             .descendants()
             .find(|node| node.attribute("class") == Some("waits"))
