@@ -50,6 +50,7 @@ mod fixture;
 mod guardian;
 mod guardian_processes;
 mod heap;
+mod heap_stacks;
 mod hostile;
 mod hostile_files;
 mod hostile_text;
@@ -156,6 +157,7 @@ const TABLE: &[&[Test]] = &[
     endurance::TESTS,
     guardian::TESTS,
     heap::TESTS,
+    heap_stacks::TESTS,
     hostile::TESTS,
     hostile_files::TESTS,
     hostile_text::TESTS,

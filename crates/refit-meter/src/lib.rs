@@ -7,6 +7,7 @@
 mod arch;
 mod cgroup;
 mod executable;
+mod heap_paths;
 mod holders;
 mod loaded;
 mod mapping_classes;
@@ -27,6 +28,7 @@ mod witness;
 
 pub use cgroup::{Cgroups, Charged, Membership};
 pub use executable::ElfFacts;
+pub use heap_paths::{CallPath, HeapPaths, heap_paths};
 pub use holders::uses_directory;
 pub use loaded::{Bound, Import, LoadedObject, MALLOC_FAMILY, NotLoaded, loaded_objects};
 pub use mapping_classes::{

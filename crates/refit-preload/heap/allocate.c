@@ -7,8 +7,10 @@
  *  - No locks, threads or stdio; own memory comes from mmap. The functions may be
  *    called wherever malloc may.
  *  - After the start no system calls are made but mmap(2) and madvise(2) for own
- *    memory, and getpid(2) and kill(2) with signal 0 in a forked child; beneath a
- *    seccomp filter of the program's own only those that the memory needs.
+ *    memory, getpid(2) and kill(2) with signal 0 in a forked child, and, once in
+ *    512 KiB, those of a sample: process_vm_readv(2) of the own stack, and to read
+ *    /proc/self/maps. Beneath a seccomp filter of the program's own only those that
+ *    the memory needs.
  *  - Where something cannot be counted, it is not, and that is counted.
  */
 #include <errno.h>
@@ -20,6 +22,7 @@
 #include "heap.h"
 #include "own_seccomp_of_sync.h"
 #include "prim.h"
+#include "samples.h"
 #include "shadow.h"
 
 int refit_heap_state;
@@ -137,8 +140,10 @@ note_otherwise(void *block, struct refit_block sizes, uint64_t turn)
 	if (before.usable) {
 		replaced(before, turn);
 	}
-	refit_heap_change_anywhere(sizes.requested, counts(sizes),
-				   REFIT_HEAP_GIVEN);
+	if (refit_heap_change_anywhere(sizes.requested, counts(sizes),
+				       REFIT_HEAP_GIVEN)) {
+		refit_sample(block, sizes);
+	}
 	return block;
 }
 
@@ -153,7 +158,10 @@ note_counting(void *block, size_t requested, uint64_t turn)
 	if (UNLIKELY(!refit_shadow_put_short(block, sizes))) {
 		return note_otherwise(block, sizes, turn);
 	}
-	refit_heap_change(requested, counts(sizes), REFIT_HEAP_GIVEN);
+	if (UNLIKELY(refit_heap_change(requested, counts(sizes),
+				       REFIT_HEAP_GIVEN))) {
+		refit_sample(block, sizes);
+	}
 	return block;
 }
 

@@ -93,17 +93,15 @@ void __attribute__((noinline)) refit_heap_settle(struct refit_heap_slot *slot)
 	}
 }
 
-static void add(const struct refit_heap_slot *slot, uint64_t *field, uint64_t n,
-		ptrdiff_t distance)
+static uint64_t add(const struct refit_heap_slot *slot, uint64_t *field,
+		    uint64_t n, ptrdiff_t distance)
 {
-	if (slot->is_shared || !distance) {
-		refit_add_shared(field, n, distance);
-	} else {
-		refit_add_own(field, n, distance);
-	}
+	return slot->is_shared || !distance
+		       ? refit_add_shared(field, n, distance)
+		       : refit_add_own(field, n, distance);
 }
 
-void __attribute__((noinline))
+int __attribute__((noinline))
 refit_heap_change_anywhere(size_t requested, size_t usable,
 			   enum refit_heap_change change)
 {
@@ -115,11 +113,13 @@ refit_heap_change_anywhere(size_t requested, size_t usable,
 	uint64_t sign = change == REFIT_HEAP_GIVEN ? 1 : (uint64_t)-1;
 	struct refit_heap_class *class =
 		&slot->classes[refit_heap_class_of(requested)];
+	int is_due = 0;
 	if (change == REFIT_HEAP_TAKEN) {
 		add(slot, &class->frees, 1, distance);
 	} else {
 		add(slot, &class->allocations, sign, distance);
-		add(slot, &slot->allocated, requested * sign, distance);
+		is_due = add(slot, &slot->allocated, requested * sign,
+			     distance) >= refit_load(&slot->sample_at);
 	}
 	add(slot, &class->requested, requested * sign, distance);
 	add(slot, &class->usable, usable * sign, distance);
@@ -129,6 +129,7 @@ refit_heap_change_anywhere(size_t requested, size_t usable,
 	if (refit_heap_is_unsettled(refit_load(&slot->pending_usable))) {
 		refit_heap_settle(slot);
 	}
+	return is_due;
 }
 
 uint64_t refit_heap_turn(void)
@@ -193,6 +194,9 @@ void refit_heap_publish(struct refit_heap_file *file,
 	mark->distance = distance;
 	refit_heap.file = file;
 	refit_heap.mark = mark;
+	for (int i = 0; i < REFIT_HEAP_SLOTS; i++) {
+		refit_heap.own->slots[i].sample_at = 0;
+	}
 }
 
 static void end_of_thread(void *slot)

@@ -24,6 +24,7 @@ struct refit_heap_file {
 		char page[REFIT_HEAP_PAGE];
 	};
 	struct refit_heap_block processes[REFIT_HEAP_PROCESSES];
+	struct refit_heap_samples samples;
 };
 
 /* Lies in a page that fork wipes (MADV_WIPEONFORK). */
@@ -66,8 +67,9 @@ enum refit_heap_change {
 	REFIT_HEAP_RETRACTED,
 };
 
-/* Where this thread or process has no counters of its own yet. */
-void refit_heap_change_anywhere(size_t requested, size_t usable,
+/* Where this thread or process has no counters of its own yet. Not 0: the block is
+ * to be kept as a sample. */
+int refit_heap_change_anywhere(size_t requested, size_t usable,
 				enum refit_heap_change change);
 
 /* Adds what this thread has pending to the size of the process. */
@@ -91,24 +93,26 @@ static inline int refit_heap_is_unsettled(uint64_t pending)
 	return pending + (REFIT_HEAP_LAG - 1) > 2 * (REFIT_HEAP_LAG - 1);
 }
 
-/* A block of so many bytes was given out, or taken back. */
-static inline __attribute__((always_inline)) void
+/* A block of so many bytes was given out, or taken back. Not 0: it is to be kept as
+ * a sample. */
+static inline __attribute__((always_inline)) int
 refit_heap_change(size_t requested, size_t usable, enum refit_heap_change change)
 {
 	ptrdiff_t distance = refit_heap.mark->distance;
 	struct refit_heap_slot *slot = refit_heap_mine;
 	if (UNLIKELY(!distance || !slot || slot->is_shared)) {
-		refit_heap_change_anywhere(requested, usable, change);
-		return;
+		return refit_heap_change_anywhere(requested, usable, change);
 	}
 	struct refit_heap_class *class =
 		&slot->classes[refit_heap_class_of(requested)];
 	uint64_t sign = change == REFIT_HEAP_GIVEN ? 1 : (uint64_t)-1;
+	int is_due = 0;
 	if (change == REFIT_HEAP_TAKEN) {
 		refit_add_own(&class->frees, 1, distance);
 	} else {
 		refit_add_own(&class->allocations, sign, distance);
-		refit_add_own(&slot->allocated, requested * sign, distance);
+		is_due = refit_add_own(&slot->allocated, requested * sign,
+				       distance) >= slot->sample_at;
 	}
 	refit_add_own(&class->requested, requested * sign, distance);
 	refit_add_own(&class->usable, usable * sign, distance);
@@ -119,6 +123,7 @@ refit_heap_change(size_t requested, size_t usable, enum refit_heap_change change
 	if (UNLIKELY(refit_heap_is_unsettled(pending))) {
 		refit_heap_settle(slot);
 	}
+	return is_due;
 }
 
 /* Changes with each allocation that this thread counts. */

@@ -38,10 +38,11 @@ static inline uint64_t refit_add_private(uint64_t *field, uint64_t n)
 }
 
 /* Fields that one thread writes. */
-static inline void refit_add_own(uint64_t *field, uint64_t n, ptrdiff_t distance)
+static inline uint64_t refit_add_own(uint64_t *field, uint64_t n, ptrdiff_t distance)
 {
 	uint64_t sum = refit_add_private(field, n);
 	__atomic_store_n(refit_elsewhere(field, distance), sum, __ATOMIC_RELAXED);
+	return sum;
 }
 
 /* Single words, none of which is ever seen half written. */

@@ -44,7 +44,11 @@ struct refit_heap_slot {
 	uint64_t pending_requested;
 	uint64_t pending_usable;
 	uint64_t pending_blocks;
-	uint64_t pad[3];
+	/* The next sample is due at so many bytes allocated, and was drawn with
+	 * this interval; private memory only. */
+	uint64_t sample_at;
+	uint64_t sample_interval;
+	uint64_t pad;
 	struct refit_heap_class classes[REFIT_HEAP_CLASSES];
 };
 
@@ -84,6 +88,38 @@ struct refit_heap_ended {
 	uint64_t allocated;
 	struct refit_heap_size live; /* at their end */
 	struct refit_heap_size peak; /* of the greatest of them */
+};
+
+#define REFIT_HEAP_SAMPLES 1024
+#define REFIT_HEAP_STACK 16320		  /* bytes */
+#define REFIT_HEAP_OBJECTS 65536	  /* bytes */
+#define REFIT_HEAP_INTERVAL (512u << 10) /* bytes; doubled while room runs out */
+
+/* A live block, and where it was allocated. */
+struct refit_heap_sample {
+	uint64_t is_complete;
+	uint64_t requested; /* bytes */
+	uint64_t interval;  /* one in so many bytes is a sample: see samples.h */
+	uint64_t instruction;
+	uint64_t stack_pointer;
+	uint64_t frame_pointer;
+	uint64_t stack_bytes;
+	char stack[REFIT_HEAP_STACK]; /* from the stack pointer on */
+	uint64_t pad;
+};
+
+struct refit_heap_samples {
+	uint64_t interval; /* 0: none are taken */
+	uint64_t lost;
+	uint64_t is_listing;
+	uint64_t objects_bytes;
+	/* Which process a sample is of, from 1 on; 0: it is free. */
+	uint32_t owner[REFIT_HEAP_SAMPLES];
+	char pad[4064];
+	/* Those lines of /proc/PID/maps that have code, of the process that
+	 * took a sample last, more or less. */
+	char objects[REFIT_HEAP_OBJECTS];
+	struct refit_heap_sample sample[REFIT_HEAP_SAMPLES];
 };
 
 enum {

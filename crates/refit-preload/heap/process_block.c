@@ -4,6 +4,7 @@
 
 #include "field.h"
 #include "own_seccomp_of_sync.h"
+#include "samples.h"
 
 #define MADV_POPULATE_WRITE_NUMBER 23 /* Linux 5.14 */
 
@@ -48,6 +49,7 @@ static void fold(struct refit_heap_block *dead)
 		}
 	}
 	refit_add_shared(&ended->frees, refit_load(&dead->process.inherited), 0);
+	refit_samples_release(dead);
 	add_size(&ended->live, &live);
 	/* Two processes may do this at once: then one peak of two is kept. */
 	if (refit_load(&dead->process.peak.usable) > refit_load(&ended->peak.usable)) {
@@ -123,6 +125,7 @@ static void inherit(const struct refit_heap_slot *kept, uint8_t *taken)
 			to->usable += still.usable;
 		}
 		slot->allocated = 0;
+		slot->sample_at = 0;
 		slot->pending_requested = 0;
 		slot->pending_usable = 0;
 		slot->pending_blocks = 0;

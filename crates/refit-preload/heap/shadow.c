@@ -4,6 +4,7 @@
 
 #include "own_memory.h"
 #include "prim.h"
+#include "samples.h"
 
 #define LEAF_BYTES ((size_t)1 << (REFIT_SHADOW_LEAF_BITS - 3))
 /* What begins at the end of a leaf is written beyond it. */
@@ -64,6 +65,14 @@ static struct refit_block read_block(const uint8_t *entry)
 		    : (struct refit_block){0, 0};
 }
 
+static void write_long(uint8_t *entry, struct refit_block block, uint8_t form)
+{
+	uint64_t usable = (uint64_t)block.usable << 8 | form;
+	uint64_t requested = block.requested;
+	__builtin_memcpy(entry, &usable, 8);
+	__builtin_memcpy(entry + 8, &requested, 8);
+}
+
 static void write_block(uint8_t *entry, struct refit_block block)
 {
 	size_t slack = block.usable - block.requested;
@@ -74,38 +83,40 @@ static void write_block(uint8_t *entry, struct refit_block block)
 	} else if (block.usable <= 8) {
 		entry[0] = (uint8_t)(block.requested + 1);
 	} else {
-		uint64_t usable = (uint64_t)block.usable << 8 | REFIT_SHADOW_LONG_FORM;
-		uint64_t requested = block.requested;
-		__builtin_memcpy(entry, &usable, 8);
-		__builtin_memcpy(entry + 8, &requested, 8);
+		write_long(entry, block, REFIT_SHADOW_LONG_FORM);
 	}
 }
 
 /* All bytes that the block has: another one may begin at any of them. */
-static struct refit_block take_block(uint8_t *entry)
+static struct refit_block take_block(uint8_t *entry, const void *at)
 {
-	struct refit_block block = read_block(entry);
-	size_t bytes = entry[0] & REFIT_SHADOW_SHORT_FORM	 ? 2
-		       : entry[0] == REFIT_SHADOW_LONG_FORM ? 16
-						 : 1;
+	uint8_t form = entry[0];
+	int is_sample = refit_shadow_is_sample(form);
+	struct refit_block block = is_sample ? (struct refit_block){0, 0}
+					     : read_block(entry);
+	size_t bytes = form & REFIT_SHADOW_SHORT_FORM	      ? 2
+		       : form == REFIT_SHADOW_LONG_FORM ||
+				       form == REFIT_SHADOW_LONG_SAMPLE
+			       ? 16
+			       : 1;
 	__builtin_memset(entry, 0, bytes);
-	return block;
+	return is_sample ? refit_sample_take(at) : block;
 }
 
 struct refit_block refit_shadow_put(const void *at, struct refit_block block,
 				    int *kept)
 {
 	uint8_t *entry = refit_shadow_find(at);
-	if (UNLIKELY(!entry)) {
+	if (!entry) {
 		entry = make(at);
 	}
 	*kept = entry != NULL;
-	if (UNLIKELY(!entry)) {
-		return (struct refit_block){0, 0};
-	}
 	struct refit_block before = {0, 0};
-	if (UNLIKELY(entry[0])) {
-		before = take_block(entry);
+	if (!entry) {
+		return before;
+	}
+	if (entry[0]) {
+		before = take_block(entry, at);
 	}
 	write_block(entry, block);
 	return before;
@@ -114,14 +125,26 @@ struct refit_block refit_shadow_put(const void *at, struct refit_block block,
 struct refit_block refit_shadow_take(const void *at)
 {
 	uint8_t *entry = refit_shadow_find(at);
-	if (UNLIKELY(!entry)) {
-		return (struct refit_block){0, 0};
+	return entry ? take_block(entry, at) : (struct refit_block){0, 0};
+}
+
+void refit_shadow_mark_sampled(const void *at)
+{
+	uint8_t *entry = refit_shadow_find(at);
+	struct refit_block block = take_block(entry, at);
+	if (block.usable >= 128) {
+		write_long(entry, block, REFIT_SHADOW_LONG_SAMPLE);
+	} else {
+		entry[0] = REFIT_SHADOW_SHORT_SAMPLE;
 	}
-	return take_block(entry);
 }
 
 struct refit_block refit_shadow_look(const void *at)
 {
 	const uint8_t *entry = refit_shadow_find(at);
-	return entry ? read_block(entry) : (struct refit_block){0, 0};
+	if (!entry) {
+		return (struct refit_block){0, 0};
+	}
+	return refit_shadow_is_sample(entry[0]) ? refit_sample_look(at)
+						: read_block(entry);
 }

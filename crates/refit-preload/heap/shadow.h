@@ -8,6 +8,8 @@
  * How a block that begins at a byte is written there, with the sizes in bytes:
  *   0          no block begins here
  *   1 … 9      usable is 8, requested is 0 … 8
+ *   0x7d       as 0x7f, and it is a sample (samples.h)
+ *   0x7e       a sample of less than 128 usable bytes: its sizes are there alone
  *   0x7f       usable in the next 7 bytes, requested in the 8 after them
  *   0x80 | n   usable is 8 n, the next byte is usable - requested
  * A block of n usable bytes owns n / 8 bytes of the table, and no form needs
@@ -28,6 +30,8 @@
 	(REFIT_SHADOW_ADDRESS_BITS - REFIT_SHADOW_MIDDLE_BITS -                \
 	 REFIT_SHADOW_LEAF_BITS)
 
+#define REFIT_SHADOW_LONG_SAMPLE 0x7d
+#define REFIT_SHADOW_SHORT_SAMPLE 0x7e
 #define REFIT_SHADOW_LONG_FORM 0x7f
 #define REFIT_SHADOW_SHORT_FORM 0x80
 /* What the short form can tell. */
@@ -38,6 +42,12 @@ struct refit_block {
 	size_t requested;
 	size_t usable; /* 0: no such block */
 };
+
+static inline int refit_shadow_is_sample(uint8_t form)
+{
+	return form == REFIT_SHADOW_SHORT_SAMPLE ||
+	       form == REFIT_SHADOW_LONG_SAMPLE;
+}
 
 struct refit_shadow_middle {
 	uint8_t *leaves[1 << REFIT_SHADOW_MIDDLE_BITS];
@@ -109,6 +119,9 @@ struct refit_block refit_shadow_put(const void *at, struct refit_block block,
 
 /* Takes a block out of the table. */
 struct refit_block refit_shadow_take(const void *at);
+
+/* The sizes of a block are from now on those of its sample. */
+void refit_shadow_mark_sampled(const void *at);
 
 /* The block there, which stays. */
 struct refit_block refit_shadow_look(const void *at);

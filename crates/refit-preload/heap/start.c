@@ -8,6 +8,7 @@
 #include "executable.h"
 #include "heap.h"
 #include "own_seccomp_of_sync.h"
+#include "samples.h"
 #include "session_file.h"
 #include "shadow.h"
 
@@ -98,6 +99,7 @@ static uint32_t start_to_count(struct refit_heap_file *file)
 	}
 	refit_heap_watch_threads();
 	refit_heap_publish(file, mark);
+	refit_samples_begin();
 	return gaps();
 }
 

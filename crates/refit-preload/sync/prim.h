@@ -53,6 +53,22 @@ static inline long prim_result(long result)
 	return result;
 }
 
+/* Where an unwinder begins: in the function that this stands in. */
+struct prim_place {
+	uint64_t instruction;
+	uint64_t stack;
+	uint64_t frame;
+};
+
+static inline __attribute__((always_inline)) struct prim_place prim_place(void)
+{
+	struct prim_place here;
+	__asm__ volatile("leaq 0(%%rip), %0\n\tmovq %%rsp, %1\n\tmovq %%rbp, %2"
+			 : "=r"(here.instruction), "=r"(here.stack),
+			   "=r"(here.frame));
+	return here;
+}
+
 static inline int prim_equal(const char *a, const char *b)
 {
 	while (*a && *a == *b) {

@@ -15,6 +15,7 @@ pub mod doctor;
 mod explanation;
 mod fold;
 mod format;
+mod heap_paths;
 mod history;
 mod html;
 mod markdown;
@@ -41,6 +42,7 @@ mod sample;
 
 pub use crate::csv::csv;
 pub use crate::explanation::explanation;
+pub use crate::heap_paths::{flame_graph, folded};
 pub use crate::history::history;
 pub use crate::html::html;
 pub use crate::markdown::markdown;

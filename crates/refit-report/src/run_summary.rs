@@ -40,6 +40,8 @@ pub fn run_summary(report: &RunReport) -> String {
     if report.run.heap.is_some() {
         identity::lines(report.run.memory.as_ref(), &mut lines);
     }
+    let executables = report.heap_paths.iter().take(heap::MOST_EXECUTABLES);
+    executables.for_each(|one| crate::heap_paths::lines(one, &mut lines));
     lines.extend(witness::lines(report));
     lines.extend(coverage::lines(report));
     lines.iter().fold(String::new(), |mut all, line| {
@@ -329,6 +331,7 @@ mod tests {
                 .map(|text| SettingReport::new(text.parse().unwrap(), InEffect::Everywhere))
                 .collect(),
             repetition: Repetition::default(),
+            heap_paths: Vec::new(),
             run: Run {
                 metrics: Metrics {
                     wall_ns: 1_460_000_000,

@@ -99,6 +99,22 @@ impl Svg {
         self.element("rect", &attributes);
     }
 
+    /// The same, with a text that appears when it is pointed at.
+    pub fn titled_area(&mut self, from: [f64; 2], to: [f64; 2], fill: &str, title: &str) {
+        let sides = [from[0], to[1], to[0] - from[0], from[1] - to[1]].map(number);
+        let attributes = [
+            ("x", &*sides[0]),
+            ("y", &sides[1]),
+            ("width", &sides[2]),
+            ("height", &sides[3]),
+            ("fill", fill),
+        ];
+        self.body.element("rect", &attributes, |inner| {
+            inner.element("title", &[], |inner| inner.plain(title));
+        });
+        self.body.end_line();
+    }
+
     /// A filled area between these corners.
     pub fn polygon(&mut self, corners: &[[f64; 2]], fill: &str, more: &[Attribute]) {
         let corners = corners.iter().map(|place| place.map(number).join(","));

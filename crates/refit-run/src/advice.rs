@@ -160,6 +160,7 @@ mod tests {
             command: vec!["a".to_owned()],
             settings: Vec::new(),
             repetition: Repetition::default(),
+            heap_paths: Vec::new(),
             run,
         }
     }

@@ -1,6 +1,7 @@
 //! What is known of a run when it has ended: one record, printed or as JSON.
 
 use refit_knobs::{AllocatorKind, Class, Disk, Launch, Setting, Settings};
+use refit_meter::HeapPaths;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -29,6 +30,9 @@ pub struct RunReport {
     /// What a repetition of the command has to restore.
     #[serde(default)]
     pub repetition: Repetition,
+    /// Who allocated what was live at the end, by executable: estimated from samples.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub heap_paths: Vec<HeapPaths>,
     /// The run itself.
     #[serde(flatten)]
     pub run: Run,

@@ -6,7 +6,7 @@ use std::time::Duration;
 use refit_launch::filter::Syncs;
 use refit_launch::seccomp::{Beneath, Seccomp};
 use refit_launch::{End, Ended, Prepared};
-use refit_meter::{Pressure, Testimony, Witness};
+use refit_meter::{HeapPaths, Pressure, Testimony, Witness, heap_paths};
 use refit_session::guardian::GuardianCounts;
 use refit_session::{Calls, Collected, Collector, Session};
 
@@ -120,6 +120,15 @@ impl Watch {
             memory: self.identity.take().and_then(IdentityReader::finish),
             witness: self.testimony(session),
             ..self.record(exit, metrics)
+        }
+    }
+
+    /// Who allocated what is live in the processes whose heaps were counted. Call before the session is removed.
+    #[must_use]
+    pub fn heap_paths(&self) -> Vec<HeapPaths> {
+        match self.heap {
+            true => heap_paths(&self.collector.heap_samples()),
+            false => Vec::new(),
         }
     }
 

@@ -9,7 +9,7 @@ use rustix::process::geteuid;
 
 use crate::collected::Collected;
 use crate::directory::{heap_files, image_files, open_image};
-use crate::heap::{CountedHeap, HeapImage, HeapReport};
+use crate::heap::{CountedHeap, HeapImage, HeapReport, HeapSamples};
 use crate::image::{IMAGE_SIZE, Image};
 use crate::living::living;
 use crate::sys::lease::{Holders, is_held};
@@ -17,12 +17,17 @@ use crate::sys::lease::{Holders, is_held};
 /// During the run the dead are folded when there are more files than this.
 const FOLD_ABOVE: usize = 64;
 
+/// Of the dead, no more samples than this are kept: 16 KiB each.
+const MOST_SAMPLES: usize = 4096;
+
 /// What a session's images have counted so far.
 #[derive(Clone, Debug, Default)]
 pub struct Collector {
     images: PathBuf,
     collected: Collected,
     heap: CountedHeap,
+    /// Of those that were folded.
+    samples: Vec<HeapSamples>,
     /// Users whom a program of the tree became.
     users: BTreeSet<u32>,
     /// A program that refit did not reach may have become anybody.
@@ -89,9 +94,12 @@ impl Collector {
             if let Some((file, _)) = open_image(&path)
                 && !is_held(&file, Holders::Writers)
                 && let Some(image) = HeapImage::read(&file)
-                && fs::remove_file(&path).is_ok()
             {
-                self.heap.add(image);
+                let samples = HeapSamples::read(&file);
+                if fs::remove_file(&path).is_ok() {
+                    self.heap.add(image);
+                    samples.into_iter().for_each(|samples| self.keep(samples));
+                }
             }
         }
     }
@@ -104,6 +112,30 @@ impl Collector {
         files
             .filter_map(|(file, _)| HeapImage::read(&file))
             .collect()
+    }
+
+    fn keep(&mut self, mut samples: HeapSamples) {
+        let kept: usize = self.samples.iter().map(|one| one.samples.len()).sum();
+        let room = MOST_SAMPLES.saturating_sub(kept);
+        let too_many = samples.samples.len().saturating_sub(room);
+        samples.samples.truncate(room);
+        samples.lost = samples.lost.saturating_add(too_many as u64);
+        if !samples.samples.is_empty() || samples.lost > 0 {
+            self.samples.push(samples);
+        }
+    }
+
+    /// Where the live blocks of the processes that are there now were allocated, and of
+    /// those that ended.
+    #[must_use]
+    pub fn heap_samples(&self) -> Vec<HeapSamples> {
+        let mut all = self.clone();
+        let files = heap_files(&self.images).collect();
+        let ours = all.of_the_tree(files).0;
+        let files = ours.iter().filter_map(|path| open_image(path));
+        let there = files.filter_map(|(file, _)| HeapSamples::read(&file));
+        all.samples.extend(there);
+        all.samples
     }
 
     /// What was counted of heaps so far.

@@ -7,7 +7,7 @@ use crate::coverage::some;
 use crate::format::{bytes, file_name, number, plural};
 
 /// At most this many executables and size classes.
-const MOST_EXECUTABLES: usize = 3;
+pub const MOST_EXECUTABLES: usize = 3;
 const MOST_CLASSES: usize = 3;
 
 pub fn lines(heap: &HeapReport, lines: &mut Vec<String>) {

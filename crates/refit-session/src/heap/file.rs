@@ -5,14 +5,17 @@ use std::mem::{offset_of, size_of};
 use std::os::unix::fs::{FileExt, MetadataExt};
 
 use super::layout::{
-    CClass, CEnded, CHeader, CLASSES, CProcess, CRegion, CSize, CSlot, FINE_BYTES, FINE_CLASSES,
-    LIMITED, MAGIC, OLD_KERNEL, OTHER_MALLOC, PAGE, PROCESSES, REGIONS, SLOTS,
+    CClass, CEnded, CHeader, CLASSES, CProcess, CRegion, CSamples, CSize, CSlot, FINE_BYTES,
+    FINE_CLASSES, LIMITED, MAGIC, OLD_KERNEL, OTHER_MALLOC, PAGE, PROCESSES, REGIONS, SLOTS,
 };
 use super::report::{HeapSize, SizeClass};
 use crate::layout::{field_size, get_text, get_u32, get_u64};
 
 /// Size of a heap file in bytes.
-pub(crate) const HEAP_SIZE: u64 = (PAGE + PROCESSES * BLOCK) as u64;
+pub(crate) const HEAP_SIZE: u64 = (SAMPLES_AT + size_of::<CSamples>()) as u64;
+
+/// Where the samples begin.
+pub(super) const SAMPLES_AT: usize = PAGE + PROCESSES * BLOCK;
 
 /// A process and its slots.
 const BLOCK: usize = PAGE * (1 + SLOTS);

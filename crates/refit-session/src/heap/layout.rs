@@ -13,6 +13,15 @@ pub const SLOTS: usize = 31;
 pub const PROCESSES: usize = 256;
 /// Regions of the library's own memory.
 pub const REGIONS: usize = 24;
+/// Samples of an image.
+pub const SAMPLES: usize = 1024;
+/// What is kept of a stack, in bytes.
+pub const STACK: usize = 16320;
+/// Room for the lines of /proc/PID/maps, in bytes.
+pub const OBJECTS: usize = 65536;
+/// One in so many bytes is a sample, at first.
+#[cfg(test)]
+pub const INTERVAL: u64 = 512 << 10;
 /// Classes of 8 bytes each.
 pub const FINE_CLASSES: usize = 64;
 /// The largest request of those.
@@ -47,7 +56,9 @@ pub struct CSlot {
     pub pending_requested: u64,
     pub pending_usable: u64,
     pub pending_blocks: u64,
-    pub pad: [u64; 3],
+    pub sample_at: u64,
+    pub sample_interval: u64,
+    pub pad: u64,
     pub classes: [CClass; CLASSES],
 }
 
@@ -98,4 +109,29 @@ pub struct CHeader {
     pub executable: [u8; 256],
     pub malloc_object: [u8; 256],
     pub shadow: u64,
+}
+
+#[repr(C)]
+pub struct CSample {
+    pub is_complete: u64,
+    pub requested: u64,
+    pub interval: u64,
+    pub instruction: u64,
+    pub stack_pointer: u64,
+    pub frame_pointer: u64,
+    pub stack_bytes: u64,
+    pub stack: [u8; STACK],
+    pub pad: u64,
+}
+
+#[repr(C)]
+pub struct CSamples {
+    pub interval: u64,
+    pub lost: u64,
+    pub is_listing: u64,
+    pub objects_bytes: u64,
+    pub owner: [u32; SAMPLES],
+    pub pad: [u8; 4064],
+    pub objects: [u8; OBJECTS],
+    pub sample: [CSample; SAMPLES],
 }

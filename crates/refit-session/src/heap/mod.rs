@@ -5,9 +5,11 @@ mod counted;
 pub(crate) mod file;
 pub(crate) mod layout;
 mod report;
+mod samples;
 mod shadow;
 
 pub use counted::CountedHeap;
 pub use file::{HeapImage, HeapProcess, Region};
 pub use report::{ExecutableHeap, HeapReport, HeapSize, LargestHeap, SizeClass, UncountedHeap};
+pub use samples::{HeapSamples, Sample};
 pub use shadow::{LEAF_SPAN, Noted, each_noted};

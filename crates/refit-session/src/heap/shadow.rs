@@ -5,6 +5,9 @@ const ADDRESS_BITS: u32 = 47;
 const LEAF_BITS: u32 = 20;
 const MIDDLE_BITS: u32 = 14;
 const LONG_FORM: u8 = 0x7f;
+const LONG_SAMPLE: u8 = 0x7d;
+/// At most 1,024 of a process, and each of less than 128 bytes: they are left out.
+const SHORT_SAMPLE: u8 = 0x7e;
 const SHORT_FORM: u8 = 0x80;
 const LEAF_TAIL: usize = 64;
 
@@ -98,8 +101,8 @@ fn blocks(start: u64, from: u64, leaf: &[u8], each: &mut impl FnMut(Noted)) -> u
 /// Requested and usable bytes of the block that is written here.
 fn block(entry: &[u8]) -> Option<(u64, u64)> {
     match entry[0] {
-        0 => None,
-        LONG_FORM => Some((number(&entry[8..16]), number(&entry[..8]) >> 8)),
+        0 | SHORT_SAMPLE => None,
+        LONG_FORM | LONG_SAMPLE => Some((number(&entry[8..16]), number(&entry[..8]) >> 8)),
         form if form & SHORT_FORM != 0 => {
             let usable = u64::from(form & !SHORT_FORM) * 8;
             Some((usable.saturating_sub(entry[1].into()), usable))
@@ -129,6 +132,8 @@ mod tests {
             format!("#define LEAF_TAIL {LEAF_TAIL}\n"),
             format!("#define REFIT_SHADOW_LONG_FORM {LONG_FORM:#x}\n"),
             format!("#define REFIT_SHADOW_SHORT_FORM {SHORT_FORM:#x}\n"),
+            format!("#define REFIT_SHADOW_LONG_SAMPLE {LONG_SAMPLE:#x}\n"),
+            format!("#define REFIT_SHADOW_SHORT_SAMPLE {SHORT_SAMPLE:#x}\n"),
         ] {
             assert!(text.contains(&line), "{line}");
         }
@@ -156,6 +161,9 @@ mod tests {
         leaf[100..108].copy_from_slice(&(8192_u64 << 8 | 0x7f).to_ne_bytes());
         leaf[108..116].copy_from_slice(&5000_u64.to_ne_bytes());
         leaf[120] = 0x81; // inside the block: not another one
+        leaf[2000] = 0x7e; // a sample whose sizes are elsewhere
+        leaf[2004..2012].copy_from_slice(&(136_u64 << 8 | 0x7d).to_ne_bytes());
+        leaf[2012..2020].copy_from_slice(&130_u64.to_ne_bytes());
         let last = LEAF_BYTES - 1;
         leaf[last..last + 8].copy_from_slice(&((1_u64 << 21) << 8 | 0x7f).to_ne_bytes());
         leaf[last + 8..last + 16].copy_from_slice(&(1_u64 << 20).to_ne_bytes());
@@ -174,6 +182,7 @@ mod tests {
                 block(2, 0, 8),
                 block(3, 6, 24),
                 block(100, 5000, 8192),
+                block(2004, 130, 136),
                 block(last as u64, 1 << 20, 1 << 21),
             ]
         );

@@ -82,7 +82,8 @@ fn mirror() -> Table {
     structs! { table:
         "refit_heap_class" heap::CClass { allocations frees requested usable }
         "refit_heap_slot" heap::CSlot {
-            is_shared allocated pending_requested pending_usable pending_blocks pad classes
+            is_shared allocated pending_requested pending_usable pending_blocks
+            sample_at sample_interval pad classes
         }
         "refit_heap_size" heap::CSize { requested usable blocks }
         "refit_heap_region" heap::CRegion { at size }
@@ -90,6 +91,13 @@ fn mirror() -> Table {
             pid forked slots_used inherited unknown_frees untracked vanished live peak regions
         }
         "refit_heap_ended" heap::CEnded { processes allocations frees allocated live peak }
+        "refit_heap_sample" heap::CSample {
+            is_complete requested interval instruction stack_pointer frame_pointer stack_bytes
+            stack pad
+        }
+        "refit_heap_samples" heap::CSamples {
+            interval lost is_listing objects_bytes owner pad objects sample
+        }
         "refit_heap_header" heap::CHeader {
             magic flags lost forked ended executable malloc_object shadow
         }
@@ -154,6 +162,10 @@ fn mirror() -> Table {
         ("REFIT_HEAP_REGIONS", heap::REGIONS as u64),
         ("REFIT_HEAP_FINE_CLASSES", heap::FINE_CLASSES as u64),
         ("REFIT_HEAP_FINE_BYTES", heap::FINE_BYTES),
+        ("REFIT_HEAP_SAMPLES", heap::SAMPLES as u64),
+        ("REFIT_HEAP_STACK", heap::STACK as u64),
+        ("REFIT_HEAP_OBJECTS", heap::OBJECTS as u64),
+        ("REFIT_HEAP_INTERVAL", heap::INTERVAL),
         ("REFIT_HEAP_LAG", heap::LAG),
         ("REFIT_HEAP_OTHER_MALLOC", heap::OTHER_MALLOC.into()),
         ("REFIT_HEAP_NO_USABLE", heap::NO_USABLE.into()),

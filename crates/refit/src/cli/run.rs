@@ -52,6 +52,11 @@ pub struct RunArgs {
     #[arg(long, help_heading = OUTPUT)]
     pub heap: bool,
 
+    /// Write who allocated what is live at the end to FILE, as a flame graph if it ends
+    /// with .svg, else as folded text (docs/memory.md)
+    #[arg(long, value_name = "FILE", requires = "heap", help_heading = OUTPUT)]
+    pub heap_stacks: Option<PathBuf>,
+
     /// Write each sync call to FILE as it is made, one JSON line each
     #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     pub trace_sync: Option<PathBuf>,

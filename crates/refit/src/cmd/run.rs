@@ -30,6 +30,7 @@ struct Plan {
     /// everything while nothing has happened.
     json: Option<ResultFile>,
     trace: Option<File>,
+    stacks: Option<ResultFile>,
 }
 
 impl Plan {
@@ -71,16 +72,21 @@ fn plan(args: RunArgs) -> Result<Option<Plan>> {
             .collect();
         bail!("no command to run\n  write it after `--`: refit run {typed}-- COMMAND");
     }
-    if args.heap && args.quiet && args.json.is_none() {
-        bail!("--heap has nowhere to report\n  leave --quiet out, or add --json FILE");
+    if args.heap && args.quiet && args.json.is_none() && args.heap_stacks.is_none() {
+        bail!(
+            "--heap has nowhere to report\n  leave --quiet out, or add --json FILE or --heap-stacks FILE"
+        );
     }
     let json = args.json.as_deref().map(ResultFile::create).transpose();
     let trace = args.trace_sync.as_deref().map(stream).transpose();
+    let stacks = args.heap_stacks.as_deref();
+    let stacks = stacks.map(ResultFile::create).transpose();
     Ok(Some(Plan {
         args,
         settings,
         json: json.context("--json")?,
         trace: trace.context("--trace-sync")?,
+        stacks: stacks.context("--heap-stacks")?,
     }))
 }
 
@@ -92,7 +98,8 @@ fn read_from(path: &Path) -> Result<()> {
 
 fn start(mut plan: Plan) -> Result<ExitCode> {
     remove_abandoned();
-    let count = !plan.args.quiet || plan.json.is_some() || plan.trace.is_some();
+    let has_file = plan.json.is_some() || plan.trace.is_some() || plan.stacks.is_some();
+    let count = !plan.args.quiet || has_file;
     let options = Options {
         count,
         follow_env: !plan.args.no_follow_env,
@@ -167,6 +174,7 @@ fn not_started(plan: &Plan, session: Session, error: &StartError) -> ExitCode {
 /// The program has ended: refit reports, and ends in the same way.
 fn finish(plan: Plan, session: Session, mut watch: Watch, ended: &Ended, before: Before) -> ! {
     let run = watch.finish(ended, &session);
+    let heap_paths = watch.heap_paths();
     watch.close_in_background();
     if run.survivors.is_empty() {
         session.remove();
@@ -188,12 +196,22 @@ fn finish(plan: Plan, session: Session, mut watch: Watch, ended: &Ended, before:
             .map(|setting| SettingReport::new(setting.clone(), InEffect::of(setting, &run)))
             .collect(),
         repetition: before.compare(&run),
+        heap_paths,
         run,
     };
     if let Some(file) = plan.json
         && let Err(error) = write_json(file, &report)
     {
         say(format_args!("--json: {error:#}"));
+    }
+    if let (Some(file), Some(path)) = (plan.stacks, &plan.args.heap_stacks) {
+        let drawn = match path.extension() {
+            Some(extension) if extension == "svg" => refit_report::flame_graph(&report.heap_paths),
+            _ => refit_report::folded(&report.heap_paths),
+        };
+        if let Err(error) = file.write(drawn.as_bytes()) {
+            say(format_args!("--heap-stacks: {error:#}"));
+        }
     }
     if !plan.args.quiet {
         print::drawn(&refit_report::run_summary(&report));

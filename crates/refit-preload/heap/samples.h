@@ -1,0 +1,31 @@
+/* Where live blocks were allocated: of one allocation for each REFIT_HEAP_INTERVAL
+ * bytes, on average, the registers and the top of the stack are kept until the
+ * block is freed. refit unwinds them later, outside of the program.
+ *
+ * Each requested byte is chosen with the same probability, by draws from an
+ * exponential distribution, so that no pattern of sizes is favoured. An allocation
+ * of n bytes is kept with the probability 1 - exp(-n / interval), and stands for
+ * n divided by that.
+ */
+#ifndef REFIT_HEAP_SAMPLES_H
+#define REFIT_HEAP_SAMPLES_H
+
+#include "counters.h"
+#include "shadow.h"
+
+/* A block was given out, whose thread has allocated enough. */
+void refit_sample(const void *block, struct refit_block sizes);
+
+/* Sizes of a block that was kept. The table of blocks does not have them. */
+struct refit_block refit_sample_look(const void *block);
+
+/* The same; the sample is given up. */
+struct refit_block refit_sample_take(const void *block);
+
+/* Those of a process that is dead. */
+void refit_samples_release(const struct refit_heap_block *place);
+
+/* In the constructor, with the file. */
+void refit_samples_begin(void);
+
+#endif

@@ -1,0 +1,3 @@
+// build: musl-gcc
+// heap_leak, with musl.
+#include "heap_leak.c"
