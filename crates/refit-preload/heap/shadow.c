@@ -131,6 +131,9 @@ struct refit_block refit_shadow_take(const void *at)
 void refit_shadow_mark_sampled(const void *at)
 {
 	uint8_t *entry = refit_shadow_find(at);
+	if (!entry) {
+		return;
+	}
 	struct refit_block block = take_block(entry, at);
 	if (block.usable >= 128) {
 		write_long(entry, block, REFIT_SHADOW_LONG_SAMPLE);
