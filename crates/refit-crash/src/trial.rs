@@ -287,8 +287,7 @@ impl<'a, P: Progress> Trial<'a, P> {
     }
 
     fn may_lose(&self, settings: &Settings) -> bool {
-        self.classes(settings)
-            .any(|class| matches!(class, Class::LosesOnCrash | Class::BoundedLoss))
+        self.classes(settings).any(Class::risks_data)
     }
 
     fn bound(&self, settings: &Settings) -> Option<BoundRecord> {

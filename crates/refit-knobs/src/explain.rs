@@ -31,6 +31,12 @@ impl Class {
         Class::LosesOnCrash,
         Class::ChangesBehaviour,
     ];
+
+    /// Whether a power cut may take what the program acknowledged.
+    #[must_use]
+    pub fn risks_data(self) -> bool {
+        matches!(self, Class::BoundedLoss | Class::LosesOnCrash)
+    }
 }
 
 impl fmt::Display for Class {

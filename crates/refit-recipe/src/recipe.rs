@@ -256,12 +256,7 @@ impl Recipe {
     /// them may lose data without a bound, or none may lose any.
     #[must_use]
     pub fn bound(&self, settings: &Settings) -> Option<Bound> {
-        let risky = settings.0.iter().filter(|setting| {
-            matches!(
-                self.class_of(setting),
-                Class::LosesOnCrash | Class::BoundedLoss
-            )
-        });
+        let risky = (settings.0.iter()).filter(|setting| self.class_of(setting).risks_data());
         let bounds: Option<Vec<Bound>> = risky
             .map(|setting| {
                 let (name, value) = setting.conf()?;

@@ -64,6 +64,14 @@ pub struct VariantRecord {
 }
 
 impl VariantRecord {
+    /// Whether a power cut may take what was acknowledged, by the class of any of its settings.
+    #[must_use]
+    pub fn risks_data(&self) -> bool {
+        self.settings
+            .iter()
+            .any(|setting| setting.class.risks_data())
+    }
+
     /// Whether it is a candidate that was not disqualified.
     #[must_use]
     pub fn is_candidate(&self) -> bool {

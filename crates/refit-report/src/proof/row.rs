@@ -2,7 +2,7 @@
 
 use refit_crash::CrashReport;
 use refit_crash::report::{Harm, Role as ModeRole};
-use refit_lab::experiment::{Class, Role};
+use refit_lab::experiment::Role;
 use refit_lab::{Comparison, EffectRecord, Verdict};
 use refit_stats::Measure;
 
@@ -186,12 +186,6 @@ pub fn effect<'a>(row: &Row<'a>) -> Option<(&'a EffectRecord, Verdict)> {
     let effect = row.gain.effect?;
     let is_candidate = row.gain.variant.role == Role::Candidate;
     Some((effect, effect.verdict?)).filter(|_| is_candidate)
-}
-
-/// Whether a cut is what tells the variant's risk: its class allows a loss.
-pub fn risks_data(row: &Row) -> bool {
-    let mut settings = row.gain.variant.settings.iter();
-    settings.any(|setting| matches!(setting.class, Class::LosesOnCrash | Class::BoundedLoss))
 }
 
 /// The cuts, where there were any.

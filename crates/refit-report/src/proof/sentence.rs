@@ -6,7 +6,7 @@ use refit_stats::Measure;
 
 use super::Proof;
 use super::front::{places, unbeaten};
-use super::row::{Manner, Row, cuts, effect, risks_data};
+use super::row::{Manner, Row, cuts, effect};
 use crate::crash::row::{age, plural_images};
 use crate::format::{self, number};
 
@@ -90,7 +90,7 @@ fn part(row: &Row, measure: Measure, report: Option<&CrashReport>) -> String {
     let gain = format!("{name} {}", gives(effect, measure));
     match (report, &row.loss) {
         (Some(_), Some(_)) => format!("{gain} and {}{}", takes(row), bound(row)),
-        (Some(_), None) if !risks_data(row) => {
+        (Some(_), None) if !row.gain.variant.risks_data() => {
             format!("{gain} ({}, not cut)", row.gain.variant.class)
         }
         (Some(_), None) => format!("{gain} (not cut)"),

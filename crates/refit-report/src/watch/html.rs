@@ -1,6 +1,6 @@
 //! A series as one page: no network, no script, light and dark.
 
-use refit_run::series::{GroupSample, Series};
+use refit_run::series::{GroupSample, Sample, Series};
 
 use super::columns::{is_partial, rate, share, signed_bytes, waited};
 use super::parts::{Part, Parts, time_ticks};
@@ -66,7 +66,7 @@ fn sections(main: &mut Markup, series: &Series) {
             waits(section, &parts);
         }
     });
-    section(main, "At the end", |section| table(section, series));
+    section(main, "At the last sample", |section| table(section, series));
 }
 
 fn legend(section: &mut Markup, parts: &[Part]) {
@@ -207,8 +207,15 @@ fn waits(section: &mut Markup, parts: &Parts) {
     );
 }
 
+/// The last sample in which a process ran: after a command that has ended nothing is left to be read.
+fn last(series: &Series) -> Option<&Sample> {
+    let has_process = |sample: &&Sample| sample.groups.iter().any(|one| one.processes > 0);
+    let samples = || series.samples.iter().rev();
+    samples().find(has_process).or_else(|| samples().next())
+}
+
 fn table(section: &mut Markup, series: &Series) {
-    let Some(last) = series.samples.last() else {
+    let Some(last) = last(series) else {
         section.leaf("p", &[], "Nothing was sampled.");
         return;
     };
@@ -272,6 +279,19 @@ fn table(section: &mut Markup, series: &Series) {
 mod tests {
     use super::super::sample;
     use super::*;
+
+    #[test]
+    fn the_table_is_of_the_last_sample_with_a_process() {
+        let mut series = sample::machine();
+        let before = html(&series);
+        let mut after = series.samples.last().unwrap().clone();
+        for one in &mut after.groups {
+            (one.processes, one.rss_bytes, one.memory) = (0, 0, None);
+        }
+        series.samples.push(after);
+        let table = |page: &str| page.split("At the last sample").nth(1).unwrap().to_owned();
+        assert_eq!(table(&html(&series)), table(&before));
+    }
 
     #[test]
     fn the_page_is_drawn_whatever_the_series_holds() {

@@ -14,7 +14,6 @@ use refit_crash::CrashReport;
 use refit_crash::filesystem::Kind;
 use refit_crash::machine_lacks;
 use refit_lab::Comparison;
-use refit_lab::experiment::{Class, VariantRecord};
 use refit_recipe::Recipe;
 use refit_report::Proof;
 use refit_run::{doze, interruptions};
@@ -63,7 +62,7 @@ pub fn prove(args: &CompareArgs, recipe: &Recipe, comparison: &Comparison) -> (P
     let names: Vec<&str> = comparison
         .experiment
         .candidates()
-        .filter(|(_, variant)| risks_data(variant))
+        .filter(|(_, variant)| variant.risks_data())
         .map(|(_, variant)| &*variant.name)
         .collect();
     if names.is_empty() {
@@ -84,11 +83,6 @@ pub fn prove(args: &CompareArgs, recipe: &Recipe, comparison: &Comparison) -> (P
         }
         Err(error) => (Proof::NotCut(format!("{error:#}")), super::TROUBLE),
     }
-}
-
-fn risks_data(variant: &VariantRecord) -> bool {
-    let mut settings = variant.settings.iter();
-    settings.any(|setting| matches!(setting.class, Class::LosesOnCrash | Class::BoundedLoss))
 }
 
 /// `refit crash` with what was typed for the comparison. The commands of the recipe have
