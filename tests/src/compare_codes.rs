@@ -79,7 +79,7 @@ fn each_wrong_word_gets_a_sentence_and_2(env: &TestEnv) -> Outcome {
         (&["--gate", "wall", "sync=off"][..], "--gate 'wall<+2%'"),
         (
             &["--gate", "iowait<1%", "sync=off"],
-            "the metrics are wall, user",
+            "the metrics are wall, cpu, user",
         ),
         (&["--gate", "wall<2", "sync=off"], "a change in percent"),
         (
