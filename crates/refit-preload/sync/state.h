@@ -54,8 +54,8 @@ extern struct refit_state refit;
 /* In refit.own_seccomp, beside a number: nobody looked yet for inherited ones. */
 #define REFIT_SECCOMP_UNKNOWN (1 << 30)
 
-/* Looks, where nobody did: before the first call of which it depends. */
-int refit_look_for_own_seccomp(void);
+/* Looks, where nobody did: before the first call that depends on it. */
+__attribute__((cold)) int refit_look_for_own_seccomp(void);
 
 /* Whether the program has a seccomp filter of its own (own_seccomp.h). */
 static inline int refit_beneath_own_seccomp(void)

@@ -180,8 +180,10 @@ static __attribute__((noinline)) long fsync_in_kernel(enum refit_call call,
 	return real(c, decision, &f);
 }
 
-/* In line: most of what it takes is a system call of 0.1 us. */
-static inline long sync_file(enum refit_call call, long nr, int fd)
+/* In line: most of what it takes is a system call of 0.1 us, and a call of this
+ * function, which the compiler would rather make, is a tenth of that. */
+static inline __attribute__((always_inline)) long
+sync_file(enum refit_call call, long nr, int fd)
 {
 	enum refit_decision decision = refit_decide(fd);
 	if (LIKELY(decision == REFIT_DECISION_OFF)) {
