@@ -50,8 +50,7 @@ pub fn places(rows: &[Row], measure: Measure) -> Vec<Option<Place>> {
 }
 
 fn loss(row: &Row) -> Option<(Manner, u64)> {
-    let images = row.loss.as_ref()?.tally.images;
-    Some((row.manner?, row.oldest_ns())).filter(|_| images > 0)
+    Some((row.manner?, row.oldest_ns()))
 }
 
 /// Indices of the rows that nothing beats, the least risky first; the baseline, which

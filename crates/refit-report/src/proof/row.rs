@@ -22,7 +22,7 @@ pub struct Row<'a> {
     pub gain: row::Row<'a>,
     /// What cuts took of it; `None` where it was not cut.
     pub loss: Option<crash_row::Row<'a>>,
-    /// The manner of the worst loss, if it was cut.
+    /// The manner of the worst loss; `None` where no cut could show any.
     pub manner: Option<Manner>,
     /// It lost more than its class allows.
     pub breaks_class: bool,
@@ -44,16 +44,19 @@ pub enum Manner {
 }
 
 impl Manner {
-    fn of(row: &crash_row::Row) -> Manner {
+    /// `None`: without an image, or an acknowledgement, nobody can see a loss.
+    fn of(row: &crash_row::Row) -> Option<Manner> {
         let harms = &row.tally.harms;
         let has = |harm: Harm| harms.contains_key(&harm);
-        match () {
+        Some(match () {
+            () if row.tally.images == 0 => return None,
             () if has(Harm::Damaged) || has(Harm::Unmountable) => Manner::Damaged,
             () if takes_everything(row.mode) => Manner::Everything,
             () if has(Harm::Hole) || has(Harm::Resurrected) => Manner::Holes,
             () if has(Harm::Lost) => Manner::Newest,
+            () if row.tally.worst.1 == 0 => return None,
             () => Manner::Nothing,
-        }
+        })
     }
 
     /// As it stands in a verdict.
@@ -92,9 +95,7 @@ impl Row<'_> {
         let loss = match (&self.loss, self.manner) {
             (Some(loss), _) if self.breaks_class => crash_row::beyond(loss.mode),
             (Some(loss), _) if loss.tally.images == 0 => "no cut was made",
-            (Some(loss), Some(Manner::Nothing)) if loss.tally.worst.1 == 0 => {
-                "nothing was acknowledged"
-            }
+            (Some(_), None) => "nothing was acknowledged",
             (Some(loss), Some(manner)) if loss.mode.bound.is_some() && manner > Manner::Nothing => {
                 "loses within its bound"
             }
@@ -134,7 +135,7 @@ pub fn rows<'a>(comparison: &'a Comparison, report: Option<&'a CrashReport>) -> 
         let at = cut.iter().position(|row| row.mode.name == gain.name);
         let loss = at.map(|at| cut.swap_remove(at));
         Row {
-            manner: loss.as_ref().map(Manner::of),
+            manner: loss.as_ref().and_then(Manner::of),
             breaks_class: loss
                 .as_ref()
                 .zip(report)

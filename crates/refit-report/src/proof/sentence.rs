@@ -21,6 +21,8 @@ pub fn sentence(comparison: &Comparison, proof: &Proof, rows: &[Row]) -> String 
         Some(report) if report.invalid.is_none() => {
             let mut front = unbeaten(&places(rows, measure));
             front.retain(|index| *index != 0);
+            let untold = |i: &usize| rows[*i].loss.is_some() && rows[*i].manner.is_none();
+            front.extend(gaining(rows).into_iter().filter(untold));
             front
         }
         // Nothing is known of the risks, so nobody is beaten by less of it.
@@ -115,10 +117,16 @@ fn gives(effect: &EffectRecord, measure: Measure) -> String {
 
 /// `lost at most 0.4 s in 200 images, newest only`.
 fn takes(row: &Row) -> String {
-    let Some((loss, manner)) = row.loss.as_ref().zip(row.manner) else {
+    let Some(loss) = &row.loss else {
         return String::new();
     };
     let tally = &loss.tally;
+    let Some(manner) = row.manner else {
+        return match tally.images {
+            0 => "was not cut".to_owned(),
+            _ => "acknowledged nothing that a cut could take".to_owned(),
+        };
+    };
     let images = plural_images(tally.images);
     let lost = format!(
         "lost at most {} ({}) in {images}",
@@ -136,7 +144,8 @@ fn takes(row: &Row) -> String {
 
 /// How that compares with what the recipe claims.
 fn bound(row: &Row) -> String {
-    let mode = row.loss.as_ref().map(|loss| loss.mode);
+    let known = row.loss.as_ref().filter(|_| row.manner.is_some());
+    let mode = known.map(|loss| loss.mode);
     let Some(bound) = mode.and_then(|mode| mode.bound.as_ref()) else {
         return String::new();
     };

@@ -211,6 +211,30 @@ fn an_invalid_run_concludes_nothing_of_a_loss() {
 }
 
 #[test]
+fn without_an_acknowledgement_no_loss_is_denied() {
+    let mut compared = compared();
+    let nobody = |_, _| Loss::default();
+    for (cuts, told, verdict) in [
+        (
+            60,
+            "acknowledged nothing that a cut could take",
+            "nothing was acknowledged",
+        ),
+        (0, "was not cut", "no cut was made"),
+    ] {
+        let mode = mode("conf.queue=tmpfs", ModeRole::Candidate, cuts, nobody);
+        report_of(&mut compared).modes[3] = mode;
+        let answer = answer(&compared);
+        assert!(
+            answer.ends_with(&format!("`conf.queue=tmpfs` gives 3.1× and {told}")),
+            "{answer}"
+        );
+        assert!(!answer.contains("lost nothing"), "{answer}");
+        assert!(at(&compared, 200).contains(&format!("3.1× faster; {verdict}")));
+    }
+}
+
+#[test]
 fn the_program_s_own_loss_is_part_of_the_answer() {
     let mut compared = compared();
     let own = mode("baseline", ModeRole::Baseline, 60, |at, _| newest(at, 5));
