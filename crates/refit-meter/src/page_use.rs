@@ -9,6 +9,9 @@ use refit_session::heap::{LEAF_SPAN, Noted, each_noted};
 use crate::pages::{PRESENT, page};
 use crate::tree::at;
 
+/// The table is the program's memory, and may claim any blocks: no more spans than this are kept (128 GiB of heap,
+/// 384 MiB here). What lies beyond is not told apart.
+const MOST_SPANS: usize = 1 << 17;
 /// Pages whose entries are read at once.
 const PAGES: u64 = 512;
 
@@ -86,7 +89,9 @@ impl PageUses {
         let mut at = from;
         while at < to {
             let end = to.min((at / page() + 1) * page());
-            let span = self.span(at / LEAF_SPAN);
+            let Some(span) = self.span(at / LEAF_SPAN) else {
+                return;
+            };
             let there = &mut span[((at % LEAF_SPAN) / page()) as usize];
             // The program changed the table while it was read: a page is never more than full.
             let room = page().saturating_sub(there.used().into());
@@ -95,8 +100,8 @@ impl PageUses {
         }
     }
 
-    /// Nearly always the last one, or the one after it.
-    fn span(&mut self, number: u64) -> &mut [PageUse] {
+    /// Nearly always the last one, or the one after it. `None`: it would be one too many.
+    fn span(&mut self, number: u64) -> Option<&mut [PageUse]> {
         let index = match self.spans.last() {
             Some((last, _)) if *last == number => self.spans.len() - 1,
             _ => self.spans.partition_point(|(span, _)| *span < number),
@@ -106,11 +111,14 @@ impl PageUses {
             .get(index)
             .is_none_or(|(span, _)| *span != number)
         {
+            if self.spans.len() == MOST_SPANS {
+                return None;
+            }
             let pages = (LEAF_SPAN / page()) as usize;
             let none = vec![PageUse::default(); pages];
             self.spans.insert(index, (number, none));
         }
-        &mut self.spans[index].1
+        Some(&mut self.spans[index].1)
     }
 
     /// What lies on the page at this address.
@@ -203,6 +211,20 @@ mod tests {
         assert_eq!(uses.reach(0, at), Some((4 * LEAF_SPAN, 5 * LEAF_SPAN)));
         assert_eq!(uses.reach(5 * LEAF_SPAN, 6 * LEAF_SPAN), None);
         assert_eq!(header_of(page() + 16, 3 * page()), 16);
+    }
+
+    #[test]
+    fn a_forged_block_takes_no_more_memory_than_a_large_heap() {
+        let mut uses = PageUses::default();
+        let block = Noted::Block {
+            at: 0,
+            requested: 1 << 46,
+            usable: 1 << 46,
+        };
+        uses.note(block, false);
+        assert_eq!(uses.spans.len(), MOST_SPANS);
+        assert_eq!(uses.of(page()).requested, page() as u32);
+        assert_eq!(uses.requested_bytes, 1 << 46);
     }
 
     #[test]
