@@ -129,9 +129,10 @@ struct Process {
 
 impl Process {
     fn of(maps: &[u8]) -> Process {
+        let mut budget = object_file::MOST_BYTES;
         let mut objects: Vec<ObjectFile> = maps
             .split(|byte| *byte == b'\n')
-            .filter_map(ObjectFile::of_line)
+            .filter_map(|line| ObjectFile::of_line(line, &mut budget))
             .collect();
         let mut unwinder = UnwinderX86_64::new();
         for module in objects.iter_mut().filter_map(ObjectFile::take_module) {
@@ -204,5 +205,110 @@ impl Process {
             }
         }
         (addresses, Some("[deeper]".to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, File};
+    use std::os::unix::fs::MetadataExt;
+    use std::process::Command;
+
+    use super::*;
+
+    /// splitmix64.
+    struct Random(u64);
+
+    impl Random {
+        fn next(&mut self) -> u64 {
+            self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+            let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            z ^ (z >> 27)
+        }
+
+        fn below(&mut self, end: u64) -> u64 {
+            self.next() % end
+        }
+    }
+
+    /// Registers and a stack that point anywhere, mostly into code.
+    fn sample(random: &mut Random, code: &[std::ops::Range<u64>]) -> Sample {
+        let somewhere = |random: &mut Random| match random.below(8) {
+            0 => random.next(),
+            1 => u64::MAX - random.below(64),
+            _ => {
+                let range = &code[random.below(code.len() as u64) as usize];
+                range.start + random.below(range.end - range.start)
+            }
+        };
+        let words = (0..random.below(64))
+            .map(|_| somewhere(random))
+            .collect::<Vec<u64>>();
+        Sample {
+            process: 1,
+            requested_bytes: random.next(),
+            interval_bytes: random.next(),
+            registers: [0; 3].map(|_| somewhere(random)),
+            stack: words.iter().flat_map(|word| word.to_ne_bytes()).collect(),
+        }
+    }
+
+    fn paths(random: &mut Random, objects: &[u8], samples: usize) -> u64 {
+        let process = Process::of(objects);
+        let code: Vec<_> = process.objects.iter().map(|o| o.range.clone()).collect();
+        let image = HeapSamples {
+            objects: objects.to_vec(),
+            samples: (0..samples).map(|_| sample(random, &code)).collect(),
+            ..HeapSamples::default()
+        };
+        heap_paths(&[image]).iter().map(HeapPaths::samples).sum()
+    }
+
+    #[test]
+    fn whatever_a_program_wrote_as_its_samples_is_read() {
+        let mut maps = Command::new("sh");
+        maps.args(["-c", "cat /proc/$$/maps"]);
+        let maps = maps.output().unwrap().stdout;
+        let maps = String::from_utf8(maps).unwrap();
+        let has_code = |line: &&str| line.contains(" r-xp ") && line.contains(" /");
+        let objects: Vec<&str> = maps.lines().filter(has_code).collect();
+        let random = &mut Random(7);
+        assert_eq!(paths(random, objects.join("\n").as_bytes(), 3000), 3000);
+
+        // Files that no compiler wrote.
+        let fields: Vec<&str> = objects[0].split_whitespace().collect();
+        let [range, permissions, offset, device, _, path] = fields[..] else {
+            panic!("{fields:?}");
+        };
+        let good = fs::read(path).unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("broken.so");
+        let mut unwound = 0;
+        for round in 0..100 {
+            let mut content = good.clone();
+            for _ in 0..1 << random.below(16) {
+                let at = match random.below(4) {
+                    0 => random.below(4096),
+                    _ => random.below(good.len() as u64),
+                };
+                content[at as usize] = random.next() as u8;
+            }
+            content.truncate(match round % 8 {
+                7 => random.below(good.len() as u64) as usize,
+                _ => good.len(),
+            });
+            // Its beginning is that of an ELF file.
+            let kept = content.len().min(64);
+            content[..kept].copy_from_slice(&good[..kept]);
+            fs::write(&path, &content).unwrap();
+            let inode = File::open(&path).unwrap().metadata().unwrap().ino();
+            let path = path.display();
+            let line = format!("{range} {permissions} {offset} {device} {inode} {path}");
+            assert_eq!(paths(random, line.as_bytes(), 50), 50);
+            let object =
+                ObjectFile::of_line(line.as_bytes(), &mut good.len().try_into().unwrap()).unwrap();
+            unwound += usize::from(object.is_unwound);
+        }
+        assert!(unwound > 0, "no broken file was unwound");
     }
 }

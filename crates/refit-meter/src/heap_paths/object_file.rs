@@ -12,8 +12,8 @@ use refit_session::{open_regular, printable};
 
 use crate::mappings::Mapping;
 
-/// Larger files are passed over.
-const MOST_BYTES: u64 = 1 << 30;
+/// Of all files of a process together. What is beyond is passed over.
+pub const MOST_BYTES: u64 = 1 << 30;
 
 /// One mapping of code.
 pub struct ObjectFile {
@@ -31,8 +31,8 @@ pub struct ObjectFile {
 }
 
 impl ObjectFile {
-    /// From a line of /proc/PID/maps; `None` where it is none.
-    pub fn of_line(line: &[u8]) -> Option<ObjectFile> {
+    /// From a line of /proc/PID/maps; `None` where it is none. What is read of its file is taken from `budget`.
+    pub fn of_line(line: &[u8], budget: &mut u64) -> Option<ObjectFile> {
         let mapping = Mapping::parse(line)?;
         let name = mapping.name.file_name().unwrap_or(mapping.name.as_os_str());
         let mut object = ObjectFile {
@@ -43,7 +43,7 @@ impl ObjectFile {
             module: None,
             functions: Vec::new(),
         };
-        if let Some(content) = content(&mapping)
+        if let Some(content) = content(&mapping, budget)
             && let Ok(elf) = ElfFile64::parse(&*content)
         {
             object.read(&elf, offset(line)?);
@@ -130,16 +130,17 @@ fn offset(line: &[u8]) -> Option<u64> {
 }
 
 /// The same file as was mapped: another one may have its name by now.
-fn content(mapping: &Mapping) -> Option<Vec<u8>> {
+fn content(mapping: &Mapping, budget: &mut u64) -> Option<Vec<u8>> {
     if !mapping.is_file() || !mapping.name.is_absolute() {
         return None;
     }
     let file: File = open_regular(&mapping.name).ok()?;
     let about = file.metadata().ok()?;
-    if about.ino() != mapping.file.1 || about.len() > MOST_BYTES {
+    if about.ino() != mapping.file.1 || about.len() > *budget {
         return None;
     }
     let mut content = Vec::new();
-    file.take(MOST_BYTES).read_to_end(&mut content).ok()?;
+    file.take(*budget).read_to_end(&mut content).ok()?;
+    *budget = budget.saturating_sub(content.len() as u64);
     Some(content)
 }
