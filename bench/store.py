@@ -32,9 +32,7 @@ class Store:
             "failure": one.failure, "skipped": one.skipped, "text": render.comparison(one), "notes": one.notes,
             "samples": one.samples,
         }
-        temporary = f"{self._path(one.name)}.new"
-        packed.write(temporary, part)
-        os.replace(temporary, self._path(one.name))
+        packed.write(self._path(one.name), part)
         self.parts[one.name] = part
         self.draw()
 

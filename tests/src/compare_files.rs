@@ -264,6 +264,9 @@ fn every_stored_result_can_be_drawn(env: &TestEnv) -> Outcome {
         let entries = fs::read_dir(bench.join(folder)).expect("it is part of the source");
         for entry in entries {
             let packed = entry.expect("it can be listed").path();
+            if packed.extension().is_none_or(|ending| ending != "packed") {
+                continue;
+            }
             let mut reader = Command::new("python3");
             reader.arg(bench.join("packed.py")).arg(&packed);
             let output = reader.output().expect("python3 starts");
