@@ -255,7 +255,7 @@ mod tests {
                 .filter(|node| node.attribute("class") == Some(class));
             paths
                 .filter_map(|node| node.attribute("d"))
-                .map(|d| d.matches('M').count())
+                .map(|d| d.matches('m').count())
                 .sum()
         };
         let counted: usize = (0..6)
@@ -298,9 +298,14 @@ mod tests {
                 }
             }
             let path = node.attribute("d").unwrap_or_default().replace("h0", "");
-            for place in path.split(['M', 'L']).filter(|place| !place.is_empty()) {
-                let mark: Vec<f64> = place.split(' ').map(|n| n.parse().unwrap()).collect();
-                let [x, y] = mark[..] else { panic!("{mark:?}") };
+            let (mut x, mut y) = (0.0, 0.0);
+            for place in path.split(['m', 'l']).filter(|place| !place.is_empty()) {
+                let place = place.replace('-', " -");
+                let steps = place.split_whitespace().map(|n| n.parse::<f64>().unwrap());
+                let [right, down] = steps.collect::<Vec<_>>()[..] else {
+                    panic!("{place}")
+                };
+                (x, y) = (x + right, y + down);
                 assert!(
                     (0.0..=WIDTH).contains(&x) && (0.0..=height).contains(&y),
                     "{node:?}"

@@ -1,5 +1,7 @@
 //! Scalable Vector Graphics, as little of it as a chart needs.
 
+use std::fmt::Write;
+
 use crate::markup::{Attribute, Markup, number};
 
 /// One picture that is being drawn. What comes later lies above.
@@ -34,6 +36,30 @@ pub struct Font {
 /// Families with all signs that are used here; the last one any system has.
 const FAMILIES: &str =
     "DejaVu Sans, Verdana, Liberation Sans, Noto Sans, Arial, Helvetica, sans-serif";
+
+/// What a path is drawn through, each place relative to the one before: short, and exact because all are whole tenths
+/// of a pixel.
+#[derive(Default)]
+struct Path {
+    text: String,
+    at: [i64; 2],
+}
+
+impl Path {
+    /// `m` or `l` to this place.
+    fn to(&mut self, command: char, place: [f64; 2]) {
+        let place = place.map(|coordinate| (coordinate * 10.0).round() as i64);
+        let [x, y] = [place[0] - self.at[0], place[1] - self.at[1]];
+        let [x, y] = [x, y].map(|tenths| number(tenths as f64 / 10.0));
+        let space = if y.starts_with('-') { "" } else { " " };
+        let _ = write!(self.text, "{command}{x}{space}{y}");
+        self.at = place;
+    }
+}
+
+/// Of most texts; stands once, at the root.
+const SIZE: &str = "12";
+const FILL: &str = "#222222";
 
 impl Svg {
     /// An empty white sheet, in pixels.
@@ -141,42 +167,38 @@ impl Svg {
         opacity: &str,
         places: &[[f64; 2]],
     ) {
-        let dots = places
-            .iter()
-            .map(|[x, y]| format!("M{} {}h0", number(*x), number(*y)));
+        let mut path = Path::default();
+        for place in places {
+            path.to('m', *place);
+            path.text.push_str("h0");
+        }
         let width = number(2.0 * radius);
         let look = [
             ("stroke-width", &*width),
             ("stroke-linecap", "round"),
             ("opacity", opacity),
         ];
-        self.path(class, colour, &look, dots);
+        self.path(class, colour, &look, &path);
     }
 
     /// Lines that look alike, as one path.
     pub fn lines(&mut self, class: &str, colour: &str, more: &[Attribute], ends: &[[[f64; 2]; 2]]) {
-        let lines = ends.iter().map(|ends| {
-            let [[x1, y1], [x2, y2]] = ends.map(|place| place.map(number));
-            format!("M{x1} {y1}L{x2} {y2}")
-        });
-        self.path(class, colour, more, lines);
+        let mut path = Path::default();
+        for [from, to] in ends {
+            path.to('m', *from);
+            path.to('l', *to);
+        }
+        self.path(class, colour, more, &path);
     }
 
     /// A path that is not filled; none where it has no parts.
-    fn path(
-        &mut self,
-        class: &str,
-        stroke: &str,
-        more: &[Attribute],
-        parts: impl Iterator<Item = String>,
-    ) {
-        let path: String = parts.collect();
-        if !path.is_empty() {
+    fn path(&mut self, class: &str, stroke: &str, more: &[Attribute], path: &Path) {
+        if !path.text.is_empty() {
             let mut attributes = vec![
                 ("class", class),
                 ("stroke", stroke),
                 ("fill", "none"),
-                ("d", &path),
+                ("d", &path.text),
             ];
             attributes.extend(more);
             self.element("path", &attributes);
@@ -189,12 +211,13 @@ impl Svg {
             return;
         }
         let place = [x, y, font.size].map(number);
-        let mut attributes = vec![
-            ("x", &*place[0]),
-            ("y", &place[1]),
-            ("font-size", &place[2]),
-            ("fill", font.fill),
-        ];
+        let mut attributes = vec![("x", &*place[0]), ("y", &place[1])];
+        if place[2] != SIZE {
+            attributes.push(("font-size", &place[2]));
+        }
+        if font.fill != FILL {
+            attributes.push(("fill", font.fill));
+        }
         match anchor {
             // SVG's own.
             Anchor::Start => {}
@@ -219,6 +242,8 @@ impl Svg {
             ("height", &height),
             ("viewBox", &sheet),
             ("font-family", FAMILIES),
+            ("font-size", SIZE),
+            ("fill", FILL),
         ];
         let mut document = Markup::default();
         document.element("svg", &attributes, |svg| {

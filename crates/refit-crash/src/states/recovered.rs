@@ -2,6 +2,7 @@
 //! more than a mount does.)
 
 use std::fs;
+use std::io::Seek;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -22,7 +23,15 @@ struct Run {
 }
 
 fn sample() -> (Record, Run) {
-    let record = Record::open(&Path::new(SAMPLE).join("record")).expect("whole");
+    let mut record = tempfile::tempfile().expect("a file");
+    let unpacked = Command::new("gzip")
+        .arg("-dc")
+        .arg(Path::new(SAMPLE).join("record.gz"))
+        .stdout(record.try_clone().expect("another descriptor"))
+        .status();
+    assert!(unpacked.expect("gzip").success());
+    record.rewind().expect("a file of its own");
+    let record = Record::read(record).expect("whole");
     let text = fs::read_to_string(Path::new(SAMPLE).join("recorded_run.json")).expect("readable");
     (
         record,
