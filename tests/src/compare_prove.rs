@@ -2,11 +2,13 @@
 
 use crate::crash::require_lab;
 use crate::runner::{Outcome, Test};
+use crate::terminal::{CTRL_C, Terminal};
 use crate::test;
-use crate::test_env::{TestEnv, described, expect_code};
+use crate::test_env::{TestEnv, described, expect_code, expect_refused};
 
 pub const TESTS: &[Test] = &[
     test!(one_table_holds_gain_and_loss).limit_seconds(240),
+    test!(ctrl_c_ends_the_power_cuts_and_prints_what_was_measured).limit_seconds(120),
     test!(a_safe_variant_is_not_cut).limit_seconds(120),
     test!(without_root_the_measured_table_is_printed).limit_seconds(120),
     test!(what_cannot_be_proven_is_refused_before_anything_runs),
@@ -70,6 +72,29 @@ fn one_table_holds_gain_and_loss(env: &TestEnv) -> Outcome {
         first.starts_with("`sync=off` ") || first.starts_with("no "),
         "{first}"
     );
+    Outcome::Pass
+}
+
+fn ctrl_c_ends_the_power_cuts_and_prints_what_was_measured(env: &TestEnv) -> Outcome {
+    require_lab(env);
+    env.require_command("python3");
+    let folder = quick(env);
+    let words = [
+        "compare", &folder, "sync=off", "--yes", "--prove", "--cuts", "4000", "--rounds", "2",
+    ];
+    let mut terminal = Terminal::start(env.refit_command(&words));
+    terminal.wait_for("control: ");
+    terminal.type_in(CTRL_C);
+    let (status, shown) = terminal.finish();
+    assert_eq!(status.code(), Some(130), "{shown}");
+    for text in [
+        "interrupted: the power cuts end now; what was measured is printed",
+        "interrupted during the power cuts",
+        "line/s",
+    ] {
+        assert!(shown.contains(text), "{text:?} is not in {shown}");
+    }
+    assert!(!shown.contains("round pair is finished"), "{shown}");
     Outcome::Pass
 }
 
@@ -155,16 +180,7 @@ fn what_cannot_be_proven_is_refused_before_anything_runs(env: &TestEnv) -> Outco
         ),
     ];
     for (words, texts) in cases {
-        let output = env.refit(&[&["compare"], words].concat());
-        expect_code(&output, 2);
-        let errors = String::from_utf8_lossy(&output.stderr);
-        for text in texts {
-            assert!(
-                errors.contains(text),
-                "{text:?} is not in {}",
-                described(&output)
-            );
-        }
+        expect_refused(env, &[&["compare"], words].concat(), texts);
     }
     Outcome::Pass
 }

@@ -6,7 +6,7 @@ use std::process::Output;
 use crate::crash::require_lab;
 use crate::runner::{Outcome, Test};
 use crate::test;
-use crate::test_env::{TestEnv, described, expect_code, refit_path};
+use crate::test_env::{TestEnv, described, expect_code, expect_refused, refit_path};
 
 pub const TESTS: &[Test] = &[
     test!(wrong_words_are_named),
@@ -22,16 +22,7 @@ fn messages(output: &Output) -> String {
 }
 
 fn refused(env: &TestEnv, words: &[&str], texts: &[&str]) {
-    let output = env.refit(&[&["crash"], words].concat());
-    expect_code(&output, 2);
-    for text in texts {
-        assert!(
-            messages(&output).contains(text),
-            "{text:?} is not in {}",
-            described(&output)
-        );
-    }
-    assert!(output.stdout.is_empty(), "{}", described(&output));
+    expect_refused(env, &[&["crash"], words].concat(), texts);
 }
 
 fn wrong_words_are_named(env: &TestEnv) -> Outcome {

@@ -196,8 +196,12 @@ impl Killer<'_> {
 
     fn run_to_its_end(&self, words: &str) -> String {
         let output = self.command(words).output().expect("sh starts");
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{words}: {} {said}", output.status);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            output.status.success(),
+            "{words}: {} {errors}",
+            output.status
+        );
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
@@ -223,8 +227,8 @@ impl Killer<'_> {
             file.open(self.env.path("acknowledged"))
                 .expect("the directory is ours")
         };
-        let said = File::create(self.env.path("said")).expect("the directory is ours");
-        refit.stderr(said);
+        let messages = File::create(self.env.path("messages")).expect("the directory is ours");
+        refit.stderr(messages);
         let mut works: Child;
         let mut run: Child;
         if self.program.is_server {
@@ -261,9 +265,9 @@ impl Killer<'_> {
                 File::create(&enough).expect("the directory is ours");
             }
         };
-        let said = || fs::read_to_string(self.env.path("said")).unwrap_or_default();
-        assert!(status.success(), "round {round}: {status}: {}", said());
-        assert!(kills >= wanted, "round {round} ended early: {}", said());
+        let messages = || fs::read_to_string(self.env.path("messages")).unwrap_or_default();
+        assert!(status.success(), "round {round}: {status}: {}", messages());
+        assert!(kills >= wanted, "round {round} ended early: {}", messages());
         if self.program.is_server {
             self.run_to_its_end("stop");
         }

@@ -1,15 +1,17 @@
 //! `run --heap`: the terms of resident memory are those of a program whose parts are known, of sizes that come from a
 //! seed that nobody has seen before, and add up to what the kernel calls resident.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::deadline::Deadline;
 use crate::ran::number;
 use crate::runner::{Outcome, Test};
 use crate::test;
@@ -22,6 +24,9 @@ pub const TESTS: &[Test] = &[
         .limit_seconds(7200)
         .when_named(),
 ];
+
+/// A reading that takes 1 s of a processor is followed by a pause of 100 s.
+const LONGEST_PAUSE: Duration = Duration::from_secs(250);
 
 /// What the program prints, and its memory as refit read it after that.
 struct Read {
@@ -44,46 +49,56 @@ impl Read {
 
 /// Holds the program until it has been read after it printed.
 fn read(env: &TestEnv, settings: &[&str], seed: u64) -> Read {
-    for hold in [4, 16, 64, 256] {
-        let json = env.path("run.json");
-        let mut refit = Command::new(refit_path());
-        refit.current_dir(env.dir()).args(["run", "--heap"]);
-        refit.args(settings).args(["--json", &json, "--"]);
-        refit.args([
-            env.program("memory_parts"),
-            seed.to_string(),
-            env.path("mapped"),
-        ]);
-        refit.stdin(Stdio::piped()).stdout(Stdio::piped());
-        let began = Instant::now();
-        let mut refit = refit.spawn().expect("refit starts");
-        let mut truth = String::new();
-        BufReader::new(refit.stdout.take().expect("it is piped"))
-            .read_line(&mut truth)
-            .expect("it prints text");
-        let ready = began.elapsed();
-        sleep(Duration::from_secs(hold));
-        drop(refit.stdin.take());
-        assert!(refit.wait().expect("it is our child").success());
-        let report: Value =
-            serde_json::from_slice(&fs::read(&json).expect("it was written")).expect("it is JSON");
-        let memory = report["memory"].clone();
-        // Nothing changes after that: the last reading is kept, as none is larger.
-        if memory.is_object() && u128::from(number(&memory["at_ms"])) >= ready.as_millis() {
-            let words = truth
-                .split_whitespace()
-                .filter_map(|word| word.split_once('='));
-            let truth = words.map(|(term, bytes)| {
-                let bytes = bytes.parse().expect("the program prints numbers");
-                (term.to_owned(), bytes)
-            });
-            return Read {
-                truth: truth.collect(),
-                memory,
-            };
-        }
+    let json = env.path("run.json");
+    let mut refit = Command::new(refit_path());
+    refit.current_dir(env.dir()).args(["run", "--heap"]);
+    refit.args(settings).args(["--json", &json, "--"]);
+    refit.args([
+        env.program("memory_parts"),
+        seed.to_string(),
+        env.path("mapped"),
+    ]);
+    refit.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut refit = refit.spawn().expect("refit starts");
+    let mut truth = String::new();
+    BufReader::new(refit.stdout.take().expect("it is piped"))
+        .read_line(&mut truth)
+        .expect("it prints text");
+    // Nothing changes after that: the last reading is kept, as none is larger.
+    wait_for_reading(refit.id());
+    drop(refit.stdin.take());
+    assert!(refit.wait().expect("it is our child").success());
+    let report: Value =
+        serde_json::from_slice(&fs::read(&json).expect("it was written")).expect("it is JSON");
+    let memory = report["memory"].clone();
+    let words = truth
+        .split_whitespace()
+        .filter_map(|word| word.split_once('='));
+    let truth = words.map(|(term, bytes)| {
+        let bytes = bytes.parse().expect("the program prints numbers");
+        (term.to_owned(), bytes)
+    });
+    Read {
+        truth: truth.collect(),
+        memory,
     }
-    panic!("it was never read after it had all its memory");
+}
+
+/// Waits until refit has begun a reading, and ended it: each is made by a thread of its own.
+fn wait_for_reading(refit: u32) {
+    let threads = || -> BTreeSet<OsString> {
+        let tasks = fs::read_dir(format!("/proc/{refit}/task")).expect("refit runs");
+        let names = tasks.filter_map(|task| Some(task.ok()?.file_name()));
+        names.collect()
+    };
+    let before = threads();
+    let mut reading = BTreeSet::new();
+    let mut deadline = Deadline::after(LONGEST_PAUSE);
+    while reading.is_empty() || !threads().is_disjoint(&reading) {
+        reading.extend(threads().difference(&before).cloned());
+        assert!(!deadline.is_over(), "no reading within {deadline}");
+        sleep(Duration::from_millis(1));
+    }
 }
 
 /// What is wrong; nothing where each of `terms` grew within 5 % of the truth and the sum is within 2 %.

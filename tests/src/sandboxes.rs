@@ -134,13 +134,13 @@ fn without_its_usual_places_it_works_or_names_one(env: &TestEnv) -> Outcome {
             let output = places::in_own_mounts(env, &script)
                 .output()
                 .expect("unshare is there");
-            let said = String::from_utf8_lossy(&output.stderr);
+            let errors = String::from_utf8_lossy(&output.stderr);
             let about = format!("{settings} without {places}: {}", described(&output));
             match output.status.code() {
-                Some(0) => assert!(said.contains("sync"), "{about}"),
+                Some(0) => assert!(errors.contains("sync"), "{about}"),
                 Some(125) => assert!(
-                    said.starts_with("refit: ")
-                        && places.split(' ').any(|place| said.contains(place)),
+                    errors.starts_with("refit: ")
+                        && places.split(' ').any(|place| errors.contains(place)),
                     "{about}"
                 ),
                 _ => panic!("{about}"),

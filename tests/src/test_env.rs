@@ -217,6 +217,21 @@ pub fn expect_code(output: &Output, code: i32) {
     );
 }
 
+/// Running refit with these words is a usage error: its message has each of the texts, and nothing is on stdout.
+pub fn expect_refused(env: &TestEnv, words: &[&str], texts: &[&str]) {
+    let output = env.refit(words);
+    expect_code(&output, 2);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    for text in texts {
+        assert!(
+            errors.contains(text),
+            "{text:?} is not in {}",
+            described(&output)
+        );
+    }
+    assert!(output.stdout.is_empty(), "{}", described(&output));
+}
+
 /// The exit status and both streams, for a message.
 pub fn described(output: &Output) -> String {
     let [stdout, stderr] =

@@ -90,7 +90,7 @@ fn a_tree_has_its_memory_and_its_sync_calls(env: &TestEnv) -> Outcome {
     tree.go_on();
     let output = refit.wait_with_output().expect("it is our child");
     expect_code(&output, 0);
-    let (lines, said) = text(&output);
+    let (lines, messages) = text(&output);
     let last = lines.lines().last().expect("lines");
     let words: Vec<&str> = last.split_whitespace().collect();
     assert_eq!((words[1], words[2]), ("sh", "1"), "{}", described(&output));
@@ -98,12 +98,12 @@ fn a_tree_has_its_memory_and_its_sync_calls(env: &TestEnv) -> Outcome {
         last.contains("KiB") && last.trim_end().ends_with("MiB"),
         "{last}"
     );
-    assert!(said.contains("% of a core"), "{said}");
-    if env.as_root() && !said.contains("unknown") {
-        assert!(said.contains("sh: 40 sync calls waited"), "{said}");
-        assert!(said.contains("all of write_fsync"), "{said}");
+    assert!(messages.contains("% of a core"), "{messages}");
+    if env.as_root() && !messages.contains("unknown") {
+        assert!(messages.contains("sh: 40 sync calls waited"), "{messages}");
+        assert!(messages.contains("all of write_fsync"), "{messages}");
     } else {
-        assert!(said.contains("sync calls are unknown: "), "{said}");
+        assert!(messages.contains("sync calls are unknown: "), "{messages}");
         assert!(last.contains("unknown"), "{last}");
     }
     tree.end();
@@ -121,8 +121,8 @@ fn words_that_name_nothing_are_refused(env: &TestEnv) -> Outcome {
     ] {
         let output = env.refit(&[&["watch"], words].concat());
         expect_code(&output, 2);
-        let (_, said) = text(&output);
-        assert!(said.contains(expected), "{said}");
+        let (_, messages) = text(&output);
+        assert!(messages.contains(expected), "{messages}");
     }
     Outcome::Pass
 }
@@ -133,8 +133,11 @@ fn the_end_of_what_is_watched_ends_the_watch(env: &TestEnv) -> Outcome {
     tree.end();
     let output = refit.wait_with_output().expect("it is our child");
     expect_code(&output, 0);
-    let (_, said) = text(&output);
-    assert!(said.contains("all that was watched has ended"), "{said}");
+    let (_, messages) = text(&output);
+    assert!(
+        messages.contains("all that was watched has ended"),
+        "{messages}"
+    );
     Outcome::Pass
 }
 
@@ -175,11 +178,11 @@ fn a_leak_grows_at_its_rate(env: &TestEnv) -> Outcome {
     ]);
     leak.end();
     expect_code(&output, 0);
-    let (_, said) = text(&output);
-    let line = said
+    let (_, messages) = text(&output);
+    let line = messages
         .lines()
         .find(|line| line.contains("PSS +"))
-        .unwrap_or_else(|| panic!("no growth: {said}"));
+        .unwrap_or_else(|| panic!("no growth: {messages}"));
     let rate = line
         .split("PSS +")
         .nth(1)
@@ -190,7 +193,7 @@ fn a_leak_grows_at_its_rate(env: &TestEnv) -> Outcome {
     let truth = 65536.0 * 10.0 * 3600.0 / f64::from(1 << 30);
     assert!(
         (rate / truth - 1.0).abs() < 0.05,
-        "{rate} GiB/h, and it leaks {truth}: {said}"
+        "{rate} GiB/h, and it leaks {truth}: {messages}"
     );
     Outcome::Pass
 }
@@ -224,13 +227,13 @@ fn a_command_keeps_its_output_and_its_end(env: &TestEnv) -> Outcome {
     let script = "echo out; head -c 30000000 /dev/zero | tail -c 30000000 >/dev/null; exit 7";
     let output = env.refit(&["watch", "--", "sh", "-c", script]);
     expect_code(&output, 7);
-    let (out, said) = text(&output);
+    let (out, messages) = text(&output);
     assert_eq!(out, "out\n");
     // tail(1) keeps all of it, and ends before it can be sampled.
-    let peak = said
+    let peak = messages
         .lines()
         .find(|line| line.contains("resident at its peak"));
-    let peak = peak.unwrap_or_else(|| panic!("{said}"));
+    let peak = peak.unwrap_or_else(|| panic!("{messages}"));
     assert!(peak.contains(" had 3") && peak.contains("MiB"), "{peak}");
     let output = env.refit(&["watch", "--", "sh", "-c", "kill -TERM $$"]);
     assert_eq!(
@@ -262,10 +265,10 @@ fn a_hostile_name_is_shown_and_not_obeyed(env: &TestEnv) -> Outcome {
     let output = env.refit(&words);
     hostile.end();
     expect_code(&output, 0);
-    let (lines, said) = text(&output);
+    let (lines, messages) = text(&output);
     assert!(lines.contains("a\\u{1b}[2J) S 1 ("), "{lines}");
     let page = std::fs::read_to_string(&html).expect("it was written");
-    for shown in [lines, said, page] {
+    for shown in [lines, messages, page] {
         assert!(!shown.contains('\u{1b}'), "{shown:?}");
     }
     Outcome::Pass

@@ -5,8 +5,8 @@
 #include "counters.h"
 #include "process_block.h"
 
-/* Each line is written behind the last one that has code, and stays if it has some:
- * no memory is needed, and little stack. */
+/* Keeps the lines of executable mappings. Each line is appended to those that are kept, and the next
+ * one overwrites it if it is not executable: no memory is allocated, and little stack is used. */
 static uint64_t copy_lines(long fd, char *to, uint64_t size)
 {
 	char chunk[1024];

@@ -184,8 +184,9 @@ fn kill_users(path: &Path) {
     }
 }
 
-/// Whether no process holds its lock. Where there is no lock file the age decides: its maker is
-/// between two steps or died there, or works elsewhere (`--dir`).
+/// Whether no process holds its lock. A directory without a lock file is abandoned when it is old: the
+/// refit that made it may be about to write that file, may have died before it did, or has the lock in
+/// another directory (`--dir`).
 fn is_abandoned(main: &Path, path: &Path) -> bool {
     let limit = if path == main {
         IN_THE_MAKING

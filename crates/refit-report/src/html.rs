@@ -103,7 +103,7 @@ fn sections(main: &mut Markup, comparison: &Comparison) {
     facts::environment(main, &comparison.experiment);
 }
 
-/// The runs behind the verdicts.
+/// The single runs from which the verdicts were computed.
 pub fn details(main: &mut Markup, comparison: &Comparison) {
     if let Some(again) = &comparison.confirmation {
         section(main, "Confirmation", |section| {

@@ -83,14 +83,14 @@ fn mails_are_found_whole_or_in_part() {
 
 #[test]
 fn invalid_checks_are_refused() {
-    for (text, said) in [
+    for (text, message) in [
         ("sqlite:t.db", "has no query"),
         ("log:/var/log/x", "below $REFIT_MOUNT"),
         ("log:../x", "below $REFIT_MOUNT"),
         ("log:x:(", "("),
     ] {
         let error = text.parse::<Check>().expect_err(text);
-        assert!(error.contains(said), "{error}");
+        assert!(error.contains(message), "{error}");
     }
     assert!(matches!("ls: x".parse(), Ok(Check::Command(_))));
 }

@@ -227,8 +227,8 @@ mod tests {
                 "is damaged: duplicate field `kind`",
             ),
         ] {
-            let said = parse(text.as_bytes()).unwrap_err().to_string();
-            assert!(said.contains(sentence), "{said}\nfor {text}");
+            let error = parse(text.as_bytes()).unwrap_err().to_string();
+            assert!(error.contains(sentence), "{error}\nfor {text}");
         }
         // What does not matter may be nested as deep as it likes.
         assert_eq!(parse(nested.as_bytes()).unwrap().len(), 4);
@@ -241,10 +241,10 @@ mod tests {
     #[test]
     fn only_a_short_regular_file_is_read() {
         let dir = tempfile::tempdir().unwrap();
-        let said = |path: &Path| read(path).unwrap_err().to_string();
-        assert_eq!(said(dir.path()), "is not a regular file");
-        assert_eq!(said(Path::new("/dev/zero")), "is not a regular file");
-        assert!(said(&dir.path().join("none")).starts_with("cannot be read: No such file"));
+        let error_of = |path: &Path| read(path).unwrap_err().to_string();
+        assert_eq!(error_of(dir.path()), "is not a regular file");
+        assert_eq!(error_of(Path::new("/dev/zero")), "is not a regular file");
+        assert!(error_of(&dir.path().join("none")).starts_with("cannot be read: No such file"));
         let pipe = dir.path().join("pipe");
         rustix::fs::mknodat(
             rustix::fs::CWD,
@@ -254,17 +254,17 @@ mod tests {
             0,
         )
         .unwrap();
-        assert_eq!(said(&pipe), "is not a regular file");
+        assert_eq!(error_of(&pipe), "is not a regular file");
         let long = dir.path().join("long");
         File::create(&long).unwrap().set_len(MAX_BYTES + 1).unwrap();
-        assert_eq!(said(&long), "has more than 16 MiB");
+        assert_eq!(error_of(&long), "has more than 16 MiB");
         File::options()
             .write(true)
             .open(&long)
             .unwrap()
             .set_len(MAX_BYTES)
             .unwrap();
-        assert!(said(&long).starts_with("is not JSON"));
+        assert!(error_of(&long).starts_with("is not JSON"));
     }
 
     /// xorshift64 (Marsaglia 2003).

@@ -62,7 +62,7 @@ fn sections(main: &mut Markup, report: &CrashReport) {
     facts::machine(main, report);
 }
 
-/// The cuts behind the verdicts, and what they mean.
+/// The single cuts from which the verdicts were computed, and what the columns mean.
 pub fn details(main: &mut Markup, report: &CrashReport, rows: &[Row]) {
     timelines(main, report, rows);
     facts::reached(main, rows);

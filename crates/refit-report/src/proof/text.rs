@@ -44,7 +44,7 @@ pub fn terminal(comparison: &Comparison, proof: &Proof, style: &Style) -> String
     lines.join("\n")
 }
 
-/// Where there is no room for a table, some lines for each variant.
+/// Some lines for each variant, for a terminal that is narrower than the table.
 fn blocks(table: &Table, rows: &[Row], style: &Style) -> Vec<String> {
     let mut lines = Vec::new();
     for (at, row) in rows.iter().enumerate() {
@@ -60,14 +60,14 @@ fn blocks(table: &Table, rows: &[Row], style: &Style) -> Vec<String> {
             painted.map(|line| format!("{INDENT}{line}")).collect()
         };
         lines.extend(indented(verdict, *tone));
-        let said = table
+        let columns = table
             .numbers
             .iter()
             .chain(&table.extras[..table.extras.len() - 1]);
-        let cells = said.filter_map(|column| {
+        let cells = columns.filter_map(|column| {
             let text = &column.cells[at].0;
-            let is_said = !["", "–"].contains(&&**text);
-            is_said.then(|| format!("{} {text}", column.title))
+            let has_value = !["", "–"].contains(&&**text);
+            has_value.then(|| format!("{} {text}", column.title))
         });
         let cells: Vec<String> = cells.collect();
         lines.extend(indented(&cells.join("; "), Tone::Plain));

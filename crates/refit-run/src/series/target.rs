@@ -28,7 +28,7 @@ impl Target {
         }
         // sd_booted(3)
         Err(if Path::new("/run/systemd/system").is_dir() {
-            format!("there is no running unit `{name}`")
+            format!("no unit `{name}` is running")
         } else {
             format!(
                 "`{name}` is not the number of a process, and not a unit either: systemd does not run here"

@@ -60,6 +60,7 @@ fn run(args: &CompareArgs) -> Result<u8> {
         // Stored already, in case that nothing comes of the cuts.
         output.write(&compared)?;
         drop(remains);
+        bar.power_cuts_begin();
         let (proof, code) = prove::prove(args, recipe, &compared.comparison);
         compared.proof = Some(proof);
         proof_code = code;

@@ -2,6 +2,8 @@
 //! estimates (never a verdict), and the time that is left.
 
 use std::io::{self, IsTerminal};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -19,6 +21,8 @@ pub struct Bar<'a> {
     estimates: String,
     quiet: bool,
     output: &'a Output,
+    /// The measurement is over, and `--prove` cuts the power.
+    cuts: Arc<AtomicBool>,
 }
 
 impl Bar<'_> {
@@ -34,7 +38,13 @@ impl Bar<'_> {
             estimates: String::new(),
             quiet,
             output,
+            cuts: Arc::default(),
         }
+    }
+
+    /// From here on an interruption ends power cuts, not rounds.
+    pub fn power_cuts_begin(&self) {
+        self.cuts.store(true, Ordering::Relaxed);
     }
 
     /// Takes the bar off the screen.
@@ -44,11 +54,14 @@ impl Bar<'_> {
 
     /// What an interruption does, in words, as soon as it comes.
     pub fn notice(&self) -> impl Fn(usize) + Send + Sync + 'static {
-        let (bar, quiet) = (self.bar.clone(), self.quiet);
+        let (bar, quiet, cuts) = (self.bar.clone(), self.quiet, self.cuts.clone());
         move |interruptions| {
-            let text = match interruptions {
-                1 => "interrupted: this round pair is finished first; once more ends it at once",
-                2 => "interrupted again: it ends now",
+            let text = match (interruptions, cuts.load(Ordering::Relaxed)) {
+                (1, false) => {
+                    "interrupted: this round pair is finished first; once more ends it at once"
+                }
+                (2, false) => "interrupted again: it ends now",
+                (1, true) => "interrupted: the power cuts end now; what was measured is printed",
                 _ => return,
             };
             if !quiet {
