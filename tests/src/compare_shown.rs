@@ -131,6 +131,9 @@ fn progress_shows_estimates_and_never_a_verdict(env: &TestEnv) -> Outcome {
     let (status, shown) = Terminal::start(command).finish();
     assert_eq!(status.code(), Some(0), "{shown}");
     let table = fs::read_to_string(env.path("out")).expect("the shell made it");
+    let answer = table.lines().next().unwrap_or_default();
+    assert!(answer.contains("`env.SLOW=1` is "), "{table}");
+    assert!(answer.contains(" slower (wall +"), "{table}");
     assert!(
         table.contains("slower") && !table.contains('\u{1b}'),
         "{table}"

@@ -61,6 +61,8 @@ fn a_crash_report_is_valid_and_drawn_again(env: &TestEnv) -> Outcome {
     ] {
         assert!(text.contains(words), "{words} is not in\n{text}");
     }
+    let answer = "the program itself lost nothing in ";
+    assert!(text.starts_with(answer), "{text}");
     let widest = text.lines().map(|line| line.chars().count()).max();
     assert!(widest <= Some(100), "{text}");
     expect_code(
@@ -71,6 +73,9 @@ fn a_crash_report_is_valid_and_drawn_again(env: &TestEnv) -> Outcome {
     assert_eq!(read("first.html"), read("again.html"));
     assert!(read("first.html").contains("loses, as its class allows"));
     assert!(read("a.md").contains("| `sync=off` |"), "{}", read("a.md"));
+    assert!(read("a.md").starts_with(answer), "{}", read("a.md"));
+    let paragraph = format!("<p class=\"answer\">{answer}");
+    assert!(read("first.html").contains(&paragraph));
     Outcome::Pass
 }
 

@@ -6,6 +6,7 @@
 pub(crate) mod html;
 pub(crate) mod notes;
 pub(crate) mod row;
+pub(crate) mod sentence;
 mod text;
 
 #[cfg(test)]

@@ -21,6 +21,7 @@ use crate::format;
 use crate::markup::Markup;
 use crate::notes::{Note, notes, summary, with};
 use crate::paint::Tone;
+use crate::sentence::{paragraph, sentence};
 use crate::title::{question, subject, title};
 
 /// The page.
@@ -87,6 +88,7 @@ pub fn header(body: &mut Markup, experiment: &Experiment) {
 
 fn sections(main: &mut Markup, comparison: &Comparison) {
     main.element("section", &[("class", "result")], |section| {
+        paragraph(section, &sentence(comparison));
         if let Some(with) = with(&comparison.experiment) {
             section.leaf("p", &[], &format!("{} {}", with.label, with.text));
         }

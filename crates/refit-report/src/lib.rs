@@ -30,6 +30,7 @@ mod progress;
 pub mod proof;
 mod row;
 mod run_summary;
+mod sentence;
 mod series;
 mod svg;
 mod table;

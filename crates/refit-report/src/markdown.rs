@@ -10,6 +10,7 @@ use crate::answers::{columns, is_exact};
 use crate::format;
 use crate::notes::{Note, notes, with};
 use crate::row::{rows, table};
+use crate::sentence::{in_markdown, sentence};
 use crate::series::{Series, tables};
 use crate::table::{Column, Kind};
 use crate::title::{question, reasons, subject};
@@ -17,7 +18,7 @@ use crate::title::{question, reasons, subject};
 /// GitHub's Markdown.
 #[must_use]
 pub fn markdown(comparison: &Comparison) -> String {
-    let mut out = String::new();
+    let mut out = format!("{}\n\n", in_markdown(&sentence(comparison)));
     let _ = writeln!(
         out,
         "**refit compare** {}",

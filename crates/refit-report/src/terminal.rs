@@ -7,13 +7,15 @@ use crate::fold::fold;
 use crate::notes::{classes, notes, with};
 use crate::paint::Style;
 use crate::row::{rows, table};
+use crate::sentence::sentence;
 use crate::series;
 use crate::title::title;
 
-/// The table, and what has to be known with it; every line ends with a newline.
+/// The answer, the table, and what has to be known with it; every line ends with a newline.
 #[must_use]
 pub fn terminal(comparison: &Comparison, style: &Style) -> String {
-    let mut lines = fold(&title(&comparison.experiment), style.width);
+    let mut lines = fold(&sentence(comparison), style.width);
+    lines.extend(fold(&title(&comparison.experiment), style.width));
     lines.extend(
         with(&comparison.experiment)
             .iter()
@@ -96,7 +98,7 @@ mod tests {
     #[test]
     fn at_150_columns_there_is_room_for_everything() {
         let text = at(150);
-        let head = text.lines().nth(2).unwrap();
+        let head = text.lines().nth(3).unwrap();
         for title in [
             "wall", "interval", "−60 %", "verdict", "max RSS", "syncs", "class",
         ] {

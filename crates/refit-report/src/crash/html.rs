@@ -9,11 +9,13 @@ use refit_crash::CrashReport;
 
 use super::notes::notes;
 use super::row::{Row, rows, table};
+use super::sentence::sentence;
 use crate::format;
 use crate::html::grid::grid;
 use crate::html::{footer, noted, page, section, tone};
 use crate::markup::Markup;
 use crate::paint::Tone;
+use crate::sentence::paragraph;
 
 /// The page.
 #[must_use]
@@ -36,6 +38,7 @@ pub fn html(report: &CrashReport) -> String {
 fn sections(main: &mut Markup, report: &CrashReport) {
     let rows = rows(report);
     main.element("section", &[("class", "result")], |section| {
+        paragraph(section, &sentence(report, &rows));
         let question = "Does what was acknowledged before a simulated power cut survive it?";
         section.leaf("p", &[], question);
         let mut table = table(&rows);

@@ -3,7 +3,9 @@
 use refit_lab::experiment::Class;
 use refit_stats::Measure;
 
-use super::row::{Manner, Row, effect};
+use super::row::{Row, effect};
+use crate::crash::sentence::Manner;
+use crate::sentence;
 
 /// A variant's place between gain and loss.
 #[derive(Clone, Copy, Debug)]
@@ -28,7 +30,7 @@ pub fn places(rows: &[Row], measure: Measure) -> Vec<Option<Place>> {
             (1.0, None, false)
         } else {
             let (effect, _) = effect(row)?;
-            let factor = |change| Row::factor(measure, change);
+            let factor = |change| sentence::factor(measure, change);
             let ends = effect.interval.map(|ends| {
                 let [a, b] = ends.map(factor);
                 [a.min(b), a.max(b)]

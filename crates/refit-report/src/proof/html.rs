@@ -14,6 +14,7 @@ use crate::html::grid::coloured;
 use crate::html::{self, colour, facts, footer, header, noted, page, section};
 use crate::markup::Markup;
 use crate::notes::with;
+use crate::sentence::paragraph;
 use crate::table::{Column, Kind, Lines};
 use crate::title::{title, why};
 
@@ -46,16 +47,7 @@ pub fn html(comparison: &Comparison, proof: &Proof) -> String {
 
 fn answer(main: &mut Markup, comparison: &Comparison, proof: &Proof, rows: &[Row]) {
     main.element("section", &[("class", "result")], |section| {
-        section.element("p", &[("class", "answer")], |p| {
-            let text = sentence(comparison, proof, rows);
-            for (i, part) in text.split('`').enumerate() {
-                if i % 2 == 0 {
-                    p.text(part);
-                } else {
-                    p.leaf("code", &[], part);
-                }
-            }
-        });
+        paragraph(section, &sentence(comparison, proof, rows));
         if let Some(with) = with(&comparison.experiment) {
             section.leaf("p", &[], &format!("{} {}", with.label, with.text));
         }

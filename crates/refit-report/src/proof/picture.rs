@@ -5,9 +5,10 @@ use refit_lab::Comparison;
 use refit_stats::Measure;
 
 use super::front::{Place, places, unbeaten};
-use super::row::{Manner, Row};
+use super::row::Row;
 use crate::bar::Scale;
 use crate::crash::row::age;
+use crate::crash::sentence::Manner;
 use crate::format;
 use crate::html::{chart, colour};
 use crate::markup::{At, Markup, number};

@@ -1,13 +1,13 @@
 //! A variant with what it gains and what it risks, the same in every format.
 
 use refit_crash::CrashReport;
-use refit_crash::report::{Harm, Role as ModeRole};
+use refit_crash::report::Role as ModeRole;
 use refit_lab::experiment::Role;
 use refit_lab::{Comparison, EffectRecord, Verdict};
-use refit_stats::Measure;
 
 use super::Proof;
-use crate::crash::row::{self as crash_row, takes_everything};
+use crate::crash::row as crash_row;
+use crate::crash::sentence::Manner;
 use crate::format;
 use crate::paint::Tone;
 use crate::row::{self, main_metric, side_titles};
@@ -28,37 +28,7 @@ pub struct Row<'a> {
     pub breaks_class: bool,
 }
 
-/// In which manner cuts took data, the worst last.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Manner {
-    /// No loss was found.
-    Nothing,
-    /// Only the newest is lost.
-    Newest,
-    /// Something older is lost, and something newer is there; or something is back.
-    Holes,
-    /// The loss reaches back to the first acknowledgement.
-    Everything,
-    /// Something is there in part, or the whole is unusable.
-    Damaged,
-}
-
 impl Manner {
-    /// `None`: without an image, or an acknowledgement, nobody can see a loss.
-    fn of(row: &crash_row::Row) -> Option<Manner> {
-        let harms = &row.tally.harms;
-        let has = |harm: Harm| harms.contains_key(&harm);
-        Some(match () {
-            () if row.tally.images == 0 => return None,
-            () if has(Harm::Damaged) || has(Harm::Unmountable) => Manner::Damaged,
-            () if takes_everything(row.mode) => Manner::Everything,
-            () if has(Harm::Hole) || has(Harm::Resurrected) => Manner::Holes,
-            () if has(Harm::Lost) => Manner::Newest,
-            () if row.tally.worst.1 == 0 => return None,
-            () => Manner::Nothing,
-        })
-    }
-
     /// As it stands in a verdict.
     fn words(self) -> &'static str {
         match self {
@@ -72,14 +42,6 @@ impl Manner {
 }
 
 impl Row<'_> {
-    /// How many times as good as the baseline, from a change of the metric.
-    pub fn factor(measure: Measure, change: f64) -> f64 {
-        match measure {
-            Measure::Rate => 1.0 + change,
-            Measure::Duration | Measure::Amount => 1.0 / (1.0 + change),
-        }
-    }
-
     /// Age of the oldest loss, in nanoseconds.
     pub fn oldest_ns(&self) -> u64 {
         let tally = self.loss.as_ref().map(|loss| &loss.tally);

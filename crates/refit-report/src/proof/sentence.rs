@@ -1,17 +1,16 @@
 //! The answer in a sentence.
 
 use refit_crash::CrashReport;
-use refit_lab::{Comparison, EffectRecord, Verdict};
+use refit_lab::{Comparison, Verdict};
+use refit_run::printable;
 use refit_stats::Measure;
 
 use super::Proof;
 use super::front::{places, unbeaten};
-use super::row::{Manner, Row, cuts, effect};
-use crate::crash::row::{age, plural_images};
-use crate::format::{self, number};
-
-/// More variants than this are left to the table.
-const MOST: usize = 4;
+use super::row::{Row, cuts, effect};
+use crate::crash::sentence::{self as crash, Manner};
+use crate::format;
+use crate::sentence::{MOST, gives};
 
 /// What each variant that nothing beats gives and takes; without one, that nothing gains.
 pub fn sentence(comparison: &Comparison, proof: &Proof, rows: &[Row]) -> String {
@@ -59,7 +58,7 @@ pub fn sentence(comparison: &Comparison, proof: &Proof, rows: &[Row]) -> String 
         }
         Proof::Cut(_) => {}
     }
-    parts.join("; ")
+    printable(&parts.join("; "))
 }
 
 /// Candidates with a proven gain, in their order.
@@ -89,76 +88,24 @@ fn part(row: &Row, measure: Measure, report: Option<&CrashReport>) -> String {
     let Some((effect, _)) = effect(row).filter(|(effect, _)| effect.gain) else {
         return format!("{name} {}", takes(row));
     };
-    let gain = format!("{name} {}", gives(effect, measure));
+    let gives = gives(effect, measure);
+    let change = format::percent(effect.change);
     match (report, &row.loss) {
-        (Some(_), Some(_)) => format!("{gain} and {}{}", takes(row), bound(row)),
-        (Some(_), None) if !row.gain.variant.risks_data() => {
-            format!("{gain} ({}, not cut)", row.gain.variant.class)
+        (Some(_), Some(loss)) => {
+            let judged = crash::judged(loss, row.breaks_class);
+            format!("{name} {gives} ({change}) and {}{judged}", takes(row))
         }
-        (Some(_), None) => format!("{gain} (not cut)"),
-        (None, _) => gain,
+        (Some(_), None) if !row.gain.variant.risks_data() => {
+            let class = row.gain.variant.class;
+            format!("{name} {gives} ({change}; {class}, not cut)")
+        }
+        (Some(_), None) => format!("{name} {gives} ({change}; not cut)"),
+        (None, _) => format!("{name} {gives} ({change})"),
     }
 }
 
-/// `gives 1.9×`; of an amount `takes 20 % less`.
-fn gives(effect: &EffectRecord, measure: Measure) -> String {
-    let factor = Row::factor(measure, effect.change);
-    let text = match factor {
-        _ if !factor.is_finite() => "unknown".to_owned(),
-        _ if factor < 1.095 => format!("{factor:.2}"),
-        _ if factor < 9.95 => format!("{factor:.1}"),
-        _ => format::count(factor),
-    };
-    match measure {
-        Measure::Amount => format!("takes {} less", format::magnitude(effect.change)),
-        Measure::Rate | Measure::Duration => format!("gives {text}×"),
-    }
-}
-
-/// `lost at most 0.4 s in 200 images, newest only`.
 fn takes(row: &Row) -> String {
-    let Some(loss) = &row.loss else {
-        return String::new();
-    };
-    let tally = &loss.tally;
-    let Some(manner) = row.manner else {
-        return match tally.images {
-            0 => "was not cut".to_owned(),
-            _ => "acknowledged nothing that a cut could take".to_owned(),
-        };
-    };
-    let images = plural_images(tally.images);
-    let lost = format!(
-        "lost at most {} ({}) in {images}",
-        tally.oldest_ns.map_or("nothing".to_owned(), age),
-        items(tally.worst.0)
-    );
-    match manner {
-        Manner::Nothing => format!("lost nothing in {images}"),
-        Manner::Newest => format!("{lost}, newest only"),
-        Manner::Holes => format!("{lost}, with holes"),
-        Manner::Everything => "lost everything".to_owned(),
-        Manner::Damaged => format!("left damage in {} of {images}", number(tally.bad_images)),
-    }
-}
-
-/// How that compares with what the recipe claims.
-fn bound(row: &Row) -> String {
-    let known = row.loss.as_ref().filter(|_| row.manner.is_some());
-    let mode = known.map(|loss| loss.mode);
-    let Some(bound) = mode.and_then(|mode| mode.bound.as_ref()) else {
-        return String::new();
-    };
-    let word = if row.breaks_class {
-        "BREAKING"
-    } else {
-        "within"
-    };
-    format!(", {word} its bound ({})", bound.text)
-}
-
-fn items(n: usize) -> String {
-    format::plural(n, "item")
+    row.loss.as_ref().map_or(String::new(), crash::takes)
 }
 
 /// What the program loses by itself is no variant's fault.

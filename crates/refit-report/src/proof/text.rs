@@ -11,6 +11,7 @@ use crate::fold::fold;
 use crate::markdown::{code, escaped, grid, noted, origin};
 use crate::notes::{Note, classes, with};
 use crate::paint::{Style, Tone};
+use crate::sentence::in_markdown;
 use crate::table::{INDENT, Table};
 use crate::title::{subject, title};
 
@@ -79,22 +80,10 @@ fn blocks(table: &Table, rows: &[Row], style: &Style) -> Vec<String> {
 pub fn markdown(comparison: &Comparison, proof: &Proof) -> String {
     let rows = rows(comparison, cuts(proof));
     let answer = sentence(comparison, proof, &rows);
-    // Names between backticks stay code; what Markdown would read as its own does not.
-    let answer: Vec<String> = answer
-        .split('`')
-        .enumerate()
-        .map(|(i, part)| {
-            if i % 2 == 0 {
-                escaped(part)
-            } else {
-                code(part)
-            }
-        })
-        .collect();
     let with = with(&comparison.experiment)
         .map(|with| format!("{} {}\n", with.label, escaped(&with.text)));
     [
-        format!("{}\n\n", answer.concat()),
+        format!("{}\n\n", in_markdown(&answer)),
         format!(
             "**refit compare** {} \\-\\-prove\n",
             code(&subject(&comparison.experiment))
