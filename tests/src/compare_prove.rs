@@ -1,14 +1,18 @@
 //! `refit compare RECIPE --prove`: what is gained and what is lost, in one table.
 
+use std::process::Stdio;
+
 use crate::crash::require_lab;
+use crate::crash_remains::processes_of;
 use crate::runner::{Outcome, Test};
 use crate::terminal::{CTRL_C, Terminal};
 use crate::test;
-use crate::test_env::{TestEnv, described, expect_code, expect_refused};
+use crate::test_env::{TestEnv, described, expect_code, expect_refused, wait_until};
 
 pub const TESTS: &[Test] = &[
     test!(one_table_holds_gain_and_loss).limit_seconds(240),
     test!(ctrl_c_ends_the_power_cuts_and_prints_what_was_measured).limit_seconds(120),
+    test!(killed_it_ends_the_cuts_too).limit_seconds(120),
     test!(a_safe_variant_is_not_cut).limit_seconds(120),
     test!(without_root_the_measured_table_is_printed).limit_seconds(120),
     test!(what_cannot_be_proven_is_refused_before_anything_runs),
@@ -95,6 +99,30 @@ fn ctrl_c_ends_the_power_cuts_and_prints_what_was_measured(env: &TestEnv) -> Out
         assert!(shown.contains(text), "{text:?} is not in {shown}");
     }
     assert!(!shown.contains("round pair is finished"), "{shown}");
+    Outcome::Pass
+}
+
+/// SIGKILL leaves no time to end anything: the kernel has to.
+fn killed_it_ends_the_cuts_too(env: &TestEnv) -> Outcome {
+    require_lab(env);
+    env.require_command("python3");
+    let folder = quick(env);
+    let words = [
+        "compare", &folder, "sync=off", "--yes", "--prove", "--cuts", "5000", "--rounds", "2",
+        "--quiet",
+    ];
+    let mut refit = env
+        .refit_command(&words)
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("refit starts");
+    let cutting = "\0crash\0--yes\0--quiet\0--cuts\x005000\0--ends-with\0";
+    wait_until("the power is cut", || !processes_of(cutting).is_empty());
+    refit.kill().expect("it runs");
+    refit.wait().expect("it ended");
+    wait_until("nothing is cut any more", || {
+        processes_of(&folder).is_empty()
+    });
     Outcome::Pass
 }
 

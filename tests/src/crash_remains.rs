@@ -169,7 +169,7 @@ fn remains(records: &str) -> Vec<String> {
 }
 
 /// Processes that were started with this path.
-fn processes_of(records: &str) -> Vec<String> {
+pub fn processes_of(records: &str) -> Vec<String> {
     let all = fs::read_dir("/proc").expect("/proc is mounted");
     let commands = all.filter_map(|entry| {
         let path = entry.expect("readable").path().join("cmdline");

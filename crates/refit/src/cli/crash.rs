@@ -163,6 +163,10 @@ pub struct CrashArgs {
     #[command(flatten)]
     pub reach: ReachArgs,
 
+    /// End when this process, which started refit, ends (for compare --prove)
+    #[arg(long, value_name = "PID", hide = true)]
+    pub ends_with: Option<i32>,
+
     /// What to try, in addition to the baseline
     #[arg(value_name = "VARIANT")]
     pub variants: Vec<OsString>,

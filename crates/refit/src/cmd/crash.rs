@@ -10,6 +10,7 @@ use anyhow::{Context, Result, bail};
 use refit_crash::open::{StateName, open};
 use refit_crash::records::Records;
 use refit_crash::{CrashReport, Progress, crash};
+use rustix::process::{Signal, getppid, set_parent_process_death_signal};
 
 use super::print;
 use super::result_file::ResultFile;
@@ -31,7 +32,21 @@ pub fn main(args: &CrashArgs) -> ExitCode {
     }
 }
 
+/// Whatever ends the process that started this one ends this one too, SIGKILL included, and
+/// with it the processes, mounts and loop devices of the lab (prctl(2), PR_SET_PDEATHSIG).
+fn end_with(parent: i32) -> Result<()> {
+    set_parent_process_death_signal(Some(Signal::KILL)).context("prctl")?;
+    // It may have ended before the call above.
+    if getppid().map(|pid| pid.as_raw_nonzero().get()) != Some(parent) {
+        bail!("the process {parent} that started this one has ended");
+    }
+    Ok(())
+}
+
 fn run(args: &CrashArgs) -> Result<u8> {
+    if let Some(parent) = args.ends_with {
+        end_with(parent)?;
+    }
     let mut request = request::plan(args)?;
     let file = |option, path: &Option<PathBuf>| {
         let made = path.as_deref().map(ResultFile::create).transpose();

@@ -104,6 +104,7 @@ fn words(args: &CompareArgs, recipe: &Recipe, names: &[&str]) -> Vec<OsString> {
     if let Some(directory) = &args.allocator_dir {
         words.extend(["--allocator-dir".into(), directory.into()]);
     }
+    words.extend(["--ends-with".into(), std::process::id().to_string().into()]);
     words.extend(args.reach.words().into_iter().map(OsString::from));
     words.push(recipe.typed().into());
     words.extend(names.iter().map(OsString::from));
