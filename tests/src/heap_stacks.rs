@@ -13,6 +13,7 @@ pub const TESTS: &[Test] = &[
     test!(what_was_freed_before_or_after_a_fork_is_not_live),
     test!(objects_without_names_or_unwind_tables_are_told),
     test!(a_flame_graph_and_folded_text_are_written),
+    test!(an_unwind_table_without_an_end_holds_nobody_up),
 ];
 
 const ALLOCATORS: [&str; 4] = ["glibc", "jemalloc", "mimalloc", "tcmalloc"];
@@ -178,5 +179,18 @@ fn a_flame_graph_and_folded_text_are_written(env: &TestEnv) -> Outcome {
     }
     let output = env.refit(&["run", "--heap-stacks", &env.path("g"), "--", "true"]);
     expect_code(&output, 125);
+    Outcome::Pass
+}
+
+/// 20 s is refit's patience. The program ends at once.
+fn an_unwind_table_without_an_end_holds_nobody_up(env: &TestEnv) -> Outcome {
+    let program = env.program("endless_unwind");
+    let (output, report) = env.refit_json(&["run", "--heap", "--", &program]);
+    expect_code(&output, 0);
+    let told = described(&output);
+    assert!(told.contains("not unwound within 20 s"), "{told}");
+    assert!(report["heap_paths"].is_null(), "{report:#}");
+    let live = number(&report["heap"]["executables"][0]["largest"]["end"]["requested_bytes"]);
+    assert!(live >= 64 << 20, "{live}");
     Outcome::Pass
 }

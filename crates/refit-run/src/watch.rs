@@ -123,13 +123,17 @@ impl Watch {
         }
     }
 
-    /// Who allocated what is live in the processes whose heaps were counted. Call before the session is removed.
+    /// Whether heaps are counted.
+    #[must_use]
+    pub fn counts_heap(&self) -> bool {
+        self.heap
+    }
+
+    /// Who allocated what is live in the processes whose heaps were counted. Call before the session is removed. The
+    /// program decides how long this takes: it may be for ever.
     #[must_use]
     pub fn heap_paths(&self) -> Vec<HeapPaths> {
-        match self.heap {
-            true => heap_paths(&self.collector.heap_samples()),
-            false => Vec::new(),
-        }
+        heap_paths(&self.collector.heap_samples())
     }
 
     /// What the images and the guardian have counted, and the filter.

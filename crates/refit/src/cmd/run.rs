@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use refit_knobs::{Setting, Settings};
-use refit_launch::{Ended, Options, StartError, end_as, prepare, privileged};
-use refit_run::{Before, InEffect, RunReport, SCHEMA, SettingReport, TraceFile, Watch};
+use refit_launch::{Ended, Options, StartError, answer_within, end_as, prepare, privileged};
+use refit_run::{Before, HeapPaths, InEffect, RunReport, SCHEMA, SettingReport, TraceFile, Watch};
 use refit_session::{Session, remove_abandoned};
 
 use super::print::{self, say};
@@ -46,6 +46,9 @@ impl Plan {
 /// between.
 const TICK: Duration = Duration::from_millis(50);
 const TRACE_TICK: Duration = Duration::from_millis(1);
+
+/// How long the stacks of allocations are unwound.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 pub fn main(args: RunArgs) -> ExitCode {
     match plan(args).and_then(|plan| plan.map_or(Ok(ExitCode::SUCCESS), start)) {
@@ -171,10 +174,31 @@ fn not_started(plan: &Plan, session: Session, error: &StartError) -> ExitCode {
     })
 }
 
+/// Who allocated what is live, as far as that can be told: the stacks and the files with their functions are what the
+/// program left, and may have no end.
+fn heap_paths(watch: &Watch) -> Vec<HeapPaths> {
+    if !watch.counts_heap() {
+        return Vec::new();
+    }
+    let read = || serde_json::to_vec(&watch.heap_paths()).unwrap_or_default();
+    let why = match answer_within(PATIENCE, read) {
+        Ok(Some(answer)) => match serde_json::from_slice(&answer) {
+            Ok(paths) => return paths,
+            Err(error) => error.to_string(),
+        },
+        Ok(None) => format!("they were not unwound within {} s", PATIENCE.as_secs()),
+        Err(error) => error.to_string(),
+    };
+    say(format_args!(
+        "--heap: the stacks of what is live cannot be read: {why}"
+    ));
+    Vec::new()
+}
+
 /// The program has ended: refit reports, and ends in the same way.
 fn finish(plan: Plan, session: Session, mut watch: Watch, ended: &Ended, before: Before) -> ! {
     let run = watch.finish(ended, &session);
-    let heap_paths = watch.heap_paths();
+    let heap_paths = heap_paths(&watch);
     watch.close_in_background();
     if run.survivors.is_empty() {
         session.remove();
