@@ -16,6 +16,7 @@ pub const TESTS: &[Test] = &[
     test!(a_service_is_waited_for_in_each_way),
     test!(a_daemon_is_followed_and_ended),
     test!(a_run_holds_what_its_window_held),
+    test!(copies_after_a_fork_are_those_that_were_written),
     test!(operations_can_be_read_from_the_output),
     test!(instances_stay_until_the_end),
     test!(two_at_once_do_not_collide),
@@ -176,6 +177,40 @@ fn list_of_calls(calls: &Value) -> Vec<(String, u64, u64, u64)> {
         (name, of("seen"), of("real"), of("suppressed"))
     });
     rows.collect()
+}
+
+/// Of 4000 pages each of two children writes to 600 and the parent to 800 others: 2000 are there twice.
+fn copies_after_a_fork_are_those_that_were_written(env: &TestEnv) -> Outcome {
+    let program = env.program("fork_copies");
+    let folder = |forks: &str| {
+        RecipeFolder::service(env, "forks")
+            .text("service.start", &format!("exec {program} {forks}"))
+            .set("service.ready", "{ log = 'forked' }")
+            .text("load.warmup", "true")
+            .text("load.command", "seq 10 >lines")
+    };
+    for (forks, pages) in [("4000 800 600", 2000.0), ("4000 0 0", 0.0)] {
+        let (output, result) = folder(forks).compare(&["--rounds", "6", "--html", "forks.html"]);
+        expect_code(&output, 0);
+        let runs = list(&result["runs"]);
+        assert!(runs.len() >= 18);
+        for run in runs {
+            let service = &run["load"]["service"];
+            let copied = service["fork_copies_bytes"].as_f64().expect("a number") / 4096.0;
+            // And the pages of stack and libraries that fork and write(2) need.
+            assert!(
+                (pages..pages + 100.0).contains(&copied),
+                "{copied} pages: {service:#}"
+            );
+        }
+        let page = fs::read_to_string(env.path("forks.html")).expect("it was written");
+        assert!(page.contains("Copied after fork"));
+    }
+    let (_, result) = RecipeFolder::service(env, "no-forks").compare(&["--rounds", "6"]);
+    for run in list(&result["runs"]) {
+        assert_eq!(run["load"]["service"]["fork_copies_bytes"], 0, "{run:#}");
+    }
+    Outcome::Pass
 }
 
 fn operations_can_be_read_from_the_output(env: &TestEnv) -> Outcome {

@@ -160,6 +160,7 @@ const OF_SERVICES: &[Metric] = &[
     metric!("pss-peak", Amount, Bytes, Stepped, "the highest of at least 20 samples", |r| service(r)?.peak_pss_bytes().map(|n| n as f64)),
     metric!("rss", Amount, Bytes, Stepped, "resident memory at the window's end, shared pages counted in each process", |r| end(r).map(|m| m.rss_bytes as f64)),
     metric!("vsz", Amount, Bytes, Stepped, "address space at the window's end", |r| end(r).map(|m| m.vsz_bytes as f64)),
+    metric!("fork-copies", Amount, Bytes, Stepped, "copies of pages that were shared after a fork, at the window's end (pagemap)", |r| service(r)?.fork_copies_bytes.map(|n| n as f64)),
     metric!("memory-used", Amount, Bytes, Difference, "how much less was available on the machine than before the start", |r| service(r)?.memory_used_bytes.map(|n| n as f64)),
 ];
 

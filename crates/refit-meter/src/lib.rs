@@ -7,6 +7,7 @@
 mod arch;
 mod cgroup;
 mod executable;
+mod fork_copies;
 mod heap_paths;
 mod holders;
 mod loaded;
@@ -28,6 +29,7 @@ mod witness;
 
 pub use cgroup::{Cgroups, Charged, Membership};
 pub use executable::ElfFacts;
+pub use fork_copies::fork_copies;
 pub use heap_paths::{CallPath, HeapPaths, heap_paths};
 pub use holders::uses_directory;
 pub use loaded::{Bound, Import, LoadedObject, MALLOC_FAMILY, NotLoaded, loaded_objects};

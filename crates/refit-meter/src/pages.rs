@@ -70,6 +70,21 @@ fn each_page(
     Ok(())
 }
 
+/// Each anonymous page of private mappings that is in memory: its address, and whether this process alone maps it.
+pub(crate) fn each_own_page(
+    proc: &Path,
+    pid: u32,
+    mut look: impl FnMut(u64, bool),
+) -> io::Result<()> {
+    each_page(proc, pid, |_, _, _, entries, start| {
+        for (address, entry) in (start..).step_by(page() as usize).zip(entries) {
+            if entry & PRESENT != 0 && entry & FILE == 0 {
+                look(address, entry & EXCLUSIVE != 0);
+            }
+        }
+    })
+}
+
 /// The pages that a process shared with its parent or children at one moment: what fork(2) left shared, until one of
 /// them writes.
 #[derive(Clone, Debug, Default)]

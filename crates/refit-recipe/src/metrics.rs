@@ -32,7 +32,7 @@ pub const COMMAND_METRICS: [&str; 20] = [
 pub const LOAD_METRICS: [&str; 1] = ["rate"];
 
 /// What refit measures of a service over the measured window.
-pub const SERVICE_METRICS: [&str; 15] = [
+pub const SERVICE_METRICS: [&str; 16] = [
     "ready",
     "cpu",
     "written",
@@ -47,6 +47,7 @@ pub const SERVICE_METRICS: [&str; 15] = [
     "pss-peak",
     "rss",
     "vsz",
+    "fork-copies",
     "memory-used",
 ];
 

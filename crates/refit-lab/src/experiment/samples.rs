@@ -81,6 +81,10 @@ pub struct ServiceRecord {
     pub memory: Vec<MemorySample>,
     /// Memory at its end.
     pub end: MemorySample,
+    /// Memory that exists more than once then, as processes forked from one another wrote to pages that they shared
+    /// (pagemap); `None` where a process could not be read.
+    #[serde(default)]
+    pub fork_copies_bytes: Option<u64>,
     /// By how much less memory was available on the machine at the window's end
     /// than before the start; may be negative, as others use memory too.
     pub memory_used_bytes: Option<i64>,

@@ -1,4 +1,4 @@
-//! Memory at the end of the window: four numbers that are often taken for one
+//! Memory at the end of the window: five numbers that are often taken for one
 //! another.
 
 use refit_lab::Comparison;
@@ -9,8 +9,11 @@ use crate::format;
 use crate::markup::{At, Markup};
 use crate::row::{Row, counting, is_service, median};
 
+/// Only of services that fork.
+const OF_FORKS: &str = "fork-copies";
+
 /// Title, metric, what it is.
-const PANELS: [[&str; 3]; 4] = [
+const PANELS: [[&str; 3]; 5] = [
     [
         "Address space",
         "vsz",
@@ -25,6 +28,11 @@ const PANELS: [[&str; 3]; 4] = [
         "Proportional",
         "pss",
         "PSS: shared memory is divided among the processes that share it",
+    ],
+    [
+        "Copied after fork",
+        OF_FORKS,
+        "copies of pages that processes shared after a fork until one of them wrote: a part of PSS",
     ],
     [
         "Used on the machine",
@@ -46,6 +54,10 @@ pub fn section(main: &mut Markup, comparison: &Comparison) {
         section.leaf("p", &[], text);
         section.element("div", &[("class", "panels")], |panels| {
             for [title, metric, about] in PANELS {
+                if metric == OF_FORKS && !rows.iter().any(|row| forks(&comparison.experiment, row))
+                {
+                    continue;
+                }
                 panels.element("figure", &[], |figure| {
                     figure.element("figcaption", &[], |caption| {
                         caption.text(title);
@@ -56,6 +68,13 @@ pub fn section(main: &mut Markup, comparison: &Comparison) {
             }
         });
     });
+}
+
+/// A run of the variant has such copies.
+fn forks(experiment: &Experiment, row: &Row) -> bool {
+    let metric = experiment.metric(OF_FORKS);
+    let mut runs = experiment.runs.counted(row.index);
+    metric.is_some_and(|metric| runs.any(|run| metric.of(run).is_some_and(|bytes| bytes > 0.0)))
 }
 
 /// The runs of one variant.

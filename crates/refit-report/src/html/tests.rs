@@ -47,7 +47,7 @@ fn a_service_has_all_of_its_parts() {
         assert_eq!(with_class(document, "estimate").len(), 4);
         // Two charts, since there are children; without the hidden baseline.
         assert_eq!(with_class(document, "memory").len(), 2 * 4);
-        assert_eq!(with_class(document, "bar-all").len(), 4 * 4);
+        assert_eq!(with_class(document, "bar-all").len(), 5 * 4);
         assert_eq!(with_class(document, "warning").len(), 1);
         let counted: usize = (0..5)
             .map(|i| comparison.experiment.runs.counted(i).count())

@@ -141,6 +141,7 @@ fn service_record(variant: &str, window_s: f64, pair: usize) -> ServiceRecord {
         ]),
         end: memory[24].clone(),
         memory,
+        fork_copies_bytes: Some((6 << 20) + (pair << 12) as u64),
         memory_used_bytes: Some((95 << 20) - (pair << 18) as i64),
     }
 }

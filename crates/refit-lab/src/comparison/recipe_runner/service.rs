@@ -5,7 +5,9 @@ use std::time::{Duration, Instant};
 
 use refit_recipe::{Hook, Instance, Service, last_lines};
 use refit_run::tree::{PROC, Part};
-use refit_run::{MemorySampler, Prepared, Watch, memory_available, memory_sample, top_of};
+use refit_run::{
+    MemorySampler, Prepared, Watch, fork_copies, memory_available, memory_sample, top_of,
+};
 
 use super::RecipeRunner;
 use super::phase::{Phase, RunError, out};
@@ -120,6 +122,7 @@ impl RecipeRunner<'_> {
         let available = memory_available(Path::new(PROC));
         let (members, parent) = members();
         let end = memory_sample(Path::new(PROC), &members, parent);
+        let copies = fork_copies(Path::new(PROC), &members);
         let mut record = match self.load_record(&instance.hook_text(), window) {
             Ok(record) => record,
             Err(reason) => return out(reason),
@@ -134,6 +137,7 @@ impl RecipeRunner<'_> {
             ready_ns: u64::try_from(ready.as_nanos()).unwrap_or(u64::MAX),
             memory: sampler.samples,
             end,
+            fork_copies_bytes: copies.ok().filter(|_| !members.is_empty()),
             memory_used_bytes: watched
                 .available
                 .zip(available)
