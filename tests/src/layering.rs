@@ -37,8 +37,18 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ),
     ("refit-crash", &["refit-knobs", "refit-run", "refit-recipe"]),
     (
+        "refit-services",
+        &["refit-knobs", "refit-run", "refit-recipe"],
+    ),
+    (
         "refit-report",
-        &["refit-stats", "refit-run", "refit-lab", "refit-crash"],
+        &[
+            "refit-stats",
+            "refit-run",
+            "refit-lab",
+            "refit-crash",
+            "refit-services",
+        ],
     ),
 ];
 

@@ -6,6 +6,7 @@
 // This is a command: its report belongs on stdout.
 #![allow(clippy::print_stdout)]
 
+mod apply;
 mod attack;
 mod backends;
 mod bench;
@@ -123,6 +124,7 @@ use runner::{Options, Test};
 
 /// Every test there is. A new file of tests is one `mod` line and one line here.
 const TABLE: &[&[Test]] = &[
+    apply::TESTS,
     attack::TESTS,
     bench::TESTS,
     chromium::TESTS,

@@ -32,6 +32,7 @@ mod row;
 mod run_summary;
 mod sentence;
 mod series;
+pub mod services;
 mod svg;
 mod table;
 mod terminal;

@@ -43,9 +43,9 @@ pub use refit_knobs::{AllocatorKind, Explanation};
 // Whoever makes runs gets all that they are made of from here: how a program is
 // launched, and what is read of it.
 pub use refit_launch::{
-    End, Ended, LaunchError, Options, Prepared, Running, StartError, Usage, check_single_thread,
-    count_interruptions, disk, doze, interrupting_signal, interruptions, on_interruption, prepare,
-    seccomp, with_first_signals,
+    End, Ended, LaunchError, Options, Prepared, Running, StartError, Usage, allocator,
+    check_single_thread, count_interruptions, disk, doze, interrupting_signal, interruptions,
+    on_interruption, prepare, seccomp, with_first_signals,
 };
 pub use refit_meter::{
     CallPath, Caller, Directory, HeapPaths, MEMORY_PARTS, MappedMemory, MappingClass, Memory,

@@ -4,6 +4,7 @@ mod compare;
 mod crash;
 mod recipes;
 mod run;
+mod services;
 mod watch;
 
 use std::error::Error;
@@ -23,6 +24,7 @@ pub use compare::CompareArgs;
 pub use crash::CrashArgs;
 pub use recipes::{RecipeCheckArgs, RecipeCopyArgs, RecipeNameArgs, RecipesArgs, RecipesVerb};
 pub use run::{ReachArgs, RunArgs};
+pub use services::{ApplyArgs, PlanArgs, RevertArgs, StatusArgs};
 pub use watch::WatchArgs;
 
 // The headings of long help texts.
@@ -69,6 +71,10 @@ pub enum Verb {
     Report(ReportArgs),
     Recipes(RecipesArgs),
     Crash(Box<CrashArgs>),
+    Plan(PlanArgs),
+    Apply(ApplyArgs),
+    Status(StatusArgs),
+    Revert(RevertArgs),
     Doctor(DoctorArgs),
     Demo(DemoArgs),
 }

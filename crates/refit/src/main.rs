@@ -25,6 +25,10 @@ fn main() -> ExitCode {
         Verb::Report(args) => cmd::report::main(&args),
         Verb::Recipes(args) => cmd::recipes::main(&args),
         Verb::Crash(args) => cmd::crash::main(&args),
+        Verb::Plan(args) => cmd::services::plan(&args),
+        Verb::Apply(args) => cmd::services::apply(&args),
+        Verb::Status(args) => cmd::services::status(&args),
+        Verb::Revert(args) => cmd::services::revert(&args),
         Verb::Doctor(args) => cmd::doctor::main(&args),
         Verb::Demo(args) => cmd::demo::main(&args),
     }

@@ -13,5 +13,6 @@ pub mod recipes;
 pub mod report;
 pub mod result_file;
 pub mod run;
+pub mod services;
 pub mod trust;
 pub mod watch;

@@ -1,0 +1,153 @@
+//! What `refit plan`, `apply`, `status` and `revert` print of a change.
+
+use refit_services::{Changed, FileState, Layer, Phase, Plan, Reverted, ServiceStatus, Status};
+
+use crate::page::Page;
+
+/// What would be done.
+#[must_use]
+pub fn planned(plan: &Plan) -> String {
+    let change = &plan.change;
+    let mut page = Page::default();
+    page.heading(&format!("{} ({})", change.service, change.kind));
+    page.row(
+        "settings",
+        format!("{}   ({})", change.settings.join(" "), plan.class),
+    );
+    for dir in &change.directories {
+        page.row("make", dir);
+    }
+    for library in &change.libraries {
+        page.row("copy", format!("{} to {}", library.from, library.path));
+        page.row("", format!("sha256 {}", library.sha256));
+    }
+    for edit in &change.files {
+        page.line(0, "");
+        difference(
+            &mut page,
+            &edit.path,
+            edit.before.as_ref(),
+            edit.after.as_ref(),
+        );
+    }
+    if !plan.commands.is_empty() {
+        page.heading("then");
+        plan.commands
+            .iter()
+            .for_each(|command| page.line(1, command));
+    }
+    if !plan.notes.is_empty() {
+        page.heading("notes");
+        plan.notes.iter().for_each(|note| page.line(1, note));
+    }
+    page.text()
+}
+
+/// What is applied.
+#[must_use]
+pub fn stated(status: &Status) -> String {
+    let mut page = Page::default();
+    if status.services.is_empty() {
+        page.line(0, "nothing is applied");
+    }
+    for one in &status.services {
+        service(&mut page, one);
+    }
+    page.text()
+}
+
+fn service(page: &mut Page, one: &ServiceStatus) {
+    let state = match (one.phase, one.drift) {
+        (Phase::Applied, false) => "applied",
+        (Phase::Applied, true) => "applied, and differs now",
+        (Phase::Applying, _) => "interrupted while it was applied",
+        (Phase::Reverting, _) => "interrupted while it was reverted",
+    };
+    let trial = if one.trial { ", until a reboot" } else { "" };
+    page.heading(&format!("{}: {state}{trial}", one.service));
+    page.row("settings", one.settings.join(" "));
+    for check in &one.checks {
+        let layer = match check.layer {
+            Layer::File => "file",
+            Layer::Loaded => "loaded",
+            Layer::Effective => "effective",
+        };
+        let text = match check.holds {
+            Some(true) => format!("ok: {} {}", check.key, check.expected),
+            Some(false) => format!(
+                "DIFFERS: {}: expected {}, found {}",
+                check.key, check.expected, check.found
+            ),
+            None => format!("unknown: {}: {}", check.key, check.found),
+        };
+        page.row(layer, text);
+    }
+    if one.phase != Phase::Applied {
+        page.row("next", format!("refit revert {}", one.service));
+    }
+}
+
+/// What was taken back.
+#[must_use]
+pub fn reverted(done: &Reverted) -> String {
+    let change = &done.record.change;
+    let mut page = Page::default();
+    page.line(
+        0,
+        format!("{}: reverted {}", change.service, change.settings.join(" ")),
+    );
+    for path in &done.untouched {
+        page.line(1, format!("{path} was as before already"));
+    }
+    page.text()
+}
+
+/// What stands against a revert: what refit changed, and what somebody else did since.
+#[must_use]
+pub fn conflict(changed: &[Changed]) -> String {
+    let mut page = Page::default();
+    for file in changed {
+        page.heading("refit changed:");
+        difference(
+            &mut page,
+            &file.path,
+            file.before.as_ref(),
+            file.after.as_ref(),
+        );
+        page.line(0, "since then somebody else changed:");
+        difference(
+            &mut page,
+            &file.path,
+            file.after.as_ref(),
+            file.now.as_ref(),
+        );
+    }
+    page.text()
+}
+
+/// Lines that are not there before or after, between those that begin and end both.
+fn difference(page: &mut Page, path: &str, old: Option<&FileState>, new: Option<&FileState>) {
+    let text = |state: Option<&FileState>| {
+        let bytes = state.map(FileState::bytes).unwrap_or_default();
+        String::from_utf8_lossy(&bytes).into_owned()
+    };
+    let head = |state: Option<&FileState>| match state {
+        Some(state) => format!("{path} ({})", state.access()),
+        None => format!("{path} (not there)"),
+    };
+    page.line(0, format!("--- {}", head(old)));
+    page.line(0, format!("+++ {}", head(new)));
+    let (old, new) = (text(old), text(new));
+    let (old, new): (Vec<&str>, Vec<&str>) = (old.split('\n').collect(), new.split('\n').collect());
+    let same =
+        |pairs: &mut dyn Iterator<Item = (&&str, &&str)>| pairs.take_while(|(a, b)| a == b).count();
+    let first = same(&mut old.iter().zip(&new));
+    let rest = old.len().min(new.len()) - first;
+    let last = same(&mut old.iter().rev().zip(new.iter().rev()).take(rest));
+    for line in &old[first..old.len() - last] {
+        page.line(0, format!("-{line}"));
+    }
+    for line in &new[first..new.len() - last] {
+        page.line(0, format!("+{line}"));
+    }
+}

@@ -1,0 +1,174 @@
+//! Making a change: remember, edit, check, take up, verify.
+
+use std::time::{Duration, Instant, SystemTime};
+
+use refit_knobs::Settings;
+
+use crate::library;
+use crate::plan::plan;
+use crate::record::VERSION;
+use crate::revert::take_back;
+use crate::status::{Check, drifts, file_checks};
+use crate::store::Store;
+use crate::{Error, Phase, Plan, Record, System};
+
+/// How long a service may take to load what it was started with.
+const LOADED_WITHIN: Duration = Duration::from_secs(10);
+
+/// What was done.
+pub enum Applied {
+    /// All of it is applied already.
+    Nothing {
+        /// The service.
+        service: String,
+    },
+    /// The change, and what was seen of it afterwards.
+    Done {
+        /// What was written.
+        record: Box<Record>,
+        /// Of the running service; empty for a tree.
+        checks: Vec<Check>,
+    },
+}
+
+/// Makes settings permanent on a service.
+///
+/// # Errors
+/// Where it could not be done, or did not take effect; all is then as before, but for
+/// [`Error::Stuck`].
+pub fn apply(
+    system: &System,
+    word: &str,
+    settings: &Settings,
+    trial: bool,
+) -> Result<Applied, Error> {
+    if let Some(service) = is_applied(system, word, settings, trial)? {
+        return Ok(Applied::Nothing { service });
+    }
+    let store = Store::to_change(system)?;
+    // Another refit may have been faster.
+    refuse_other(system, &store, word)?;
+    let plan = plan(system, word, settings, trial)?;
+    let mut record = Record {
+        version: VERSION,
+        change: plan.change.clone(),
+        phase: Phase::Applying,
+        since_unix: now(),
+    };
+    store.save(&record)?;
+    match put_into_effect(system, &plan) {
+        Ok(checks) => {
+            record.phase = Phase::Applied;
+            record.since_unix = now();
+            store.save(&record)?;
+            Ok(Applied::Done {
+                record: Box::new(record),
+                checks,
+            })
+        }
+        Err(cause) => Err(match take_back(system, &store, record) {
+            Ok(_) => Error::TakenBack(Box::new(cause)),
+            Err(revert) => Error::Stuck {
+                service: plan.change.service,
+                cause: Box::new(cause),
+                revert: Box::new(revert),
+            },
+        }),
+    }
+}
+
+/// The service, where exactly this is applied to it, and all files are so.
+///
+/// # Errors
+/// [`Error::OtherChange`], [`Error::Interrupted`], [`Error::Drifted`].
+pub fn is_applied(
+    system: &System,
+    word: &str,
+    settings: &Settings,
+    trial: bool,
+) -> Result<Option<String>, Error> {
+    let (kind, service) = crate::kind::kind_of(system, word)?;
+    let Some(record) = Store::to_read(system)?.load(&service)? else {
+        return Ok(None);
+    };
+    let wanted = settings.0.iter().map(ToString::to_string);
+    let change = &record.change;
+    if record.phase != Phase::Applied {
+        return Err(Error::Interrupted { service });
+    }
+    if !wanted.eq(change.settings.iter().cloned()) || trial != change.trial {
+        return Err(Error::OtherChange {
+            service,
+            settings: change.settings.join(" "),
+        });
+    }
+    let mut checks = file_checks(system, &record)?;
+    if system.is_live() {
+        checks.extend(kind.checks(change)?);
+    }
+    if drifts(&checks) {
+        return Err(Error::Drifted { service });
+    }
+    Ok(Some(service))
+}
+
+fn refuse_other(system: &System, store: &Store, word: &str) -> Result<(), Error> {
+    let (_, service) = crate::kind::kind_of(system, word)?;
+    match store.load(&service)? {
+        None => Ok(()),
+        Some(record) if record.phase != Phase::Applied => Err(Error::Interrupted { service }),
+        Some(record) => Err(Error::OtherChange {
+            service,
+            settings: record.change.settings.join(" "),
+        }),
+    }
+}
+
+fn put_into_effect(system: &System, plan: &Plan) -> Result<Vec<Check>, Error> {
+    let change = &plan.change;
+    for (file, content) in change.libraries.iter().zip(&plan.contents) {
+        library::place(system, file, content)?;
+    }
+    for dir in &change.directories {
+        library::make_directory(&system.path(dir)?)?;
+    }
+    for edit in &change.files {
+        let path = system.path(&edit.path)?;
+        match &edit.after {
+            Some(state) => state.write(&path)?,
+            None => crate::file_state::remove(&path)?,
+        }
+    }
+    if !system.is_live() {
+        return Ok(Vec::new());
+    }
+    plan.kind.gate(change)?;
+    plan.kind.activate(change)?;
+    let began = Instant::now();
+    loop {
+        let checks = plan.kind.checks(change)?;
+        if !drifts(&checks) {
+            return Ok(checks);
+        }
+        if began.elapsed() > LOADED_WITHIN {
+            return Err(Error::NotInEffect {
+                service: change.service.clone(),
+                reason: reasons(&checks),
+            });
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn reasons(checks: &[Check]) -> String {
+    let failed = checks.iter().filter(|check| check.holds == Some(false));
+    let texts: Vec<String> = failed
+        .map(|check| format!("{} {}: {}", check.key, check.expected, check.found))
+        .collect();
+    texts.join("; ")
+}
+
+pub fn now() -> u64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    since.map_or(0, |since| since.as_secs())
+}

@@ -1,0 +1,127 @@
+//! Why a service is not changed.
+
+use std::io;
+use std::path::PathBuf;
+
+use crate::FileState;
+
+/// A file that is neither as it was before the change nor as the change left it.
+#[derive(Clone, Debug)]
+pub struct Changed {
+    /// Its path.
+    pub path: String,
+    /// Before the change.
+    pub before: Option<FileState>,
+    /// As the change left it.
+    pub after: Option<FileState>,
+    /// As it is now.
+    pub now: Option<FileState>,
+}
+
+/// What went wrong.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)] // each variant's message is its description
+pub enum Error {
+    #[error("--root {}", path.display())]
+    Root { path: PathBuf, cause: io::Error },
+    #[error("{} is a symbolic link; refit does not edit what lies beyond one", path.display())]
+    Link { path: PathBuf },
+    #[error("{} is not a regular file", path.display())]
+    NotRegular { path: PathBuf },
+    #[error("{} can be written by other users: a library below it could be replaced\n  chown root, chmod go-w", path.display())]
+    NotAlone { path: PathBuf },
+    #[error("{}", path.display())]
+    File {
+        path: PathBuf,
+        #[source]
+        cause: io::Error,
+    },
+    #[error("{} is there already, and is not refit's\n  move it away, then apply again", path.display())]
+    InTheWay { path: PathBuf },
+    #[error(
+        "changing a service of this machine needs root\n  sudo refit …, or --root DIR for a tree of your own"
+    )]
+    NotRoot,
+    #[error("systemd does not run here, so no service can be changed\n  for an image: --root DIR")]
+    NoSystemd,
+    #[error("there is no service `{word}`{place}\n  list them: {list}")]
+    UnknownService {
+        word: String,
+        place: String,
+        list: String,
+    },
+    #[error("`{setting}` cannot be applied to {service}; what can: {known}")]
+    UnknownSetting {
+        setting: String,
+        service: String,
+        known: &'static str,
+    },
+    #[error("{service}: {reason}")]
+    NotReached {
+        service: String,
+        reason: &'static str,
+    },
+    #[error("nothing to apply: name settings, as in\n  refit plan {service} malloc=jemalloc")]
+    NoSettings { service: String },
+    #[error("malloc={name}: no {file} in {searched}\n  apt install {package}")]
+    NoAllocator {
+        name: &'static str,
+        file: &'static str,
+        searched: String,
+        package: &'static str,
+    },
+    #[error("{path} is not a shared library of this machine's kind")]
+    NotALibrary { path: String },
+    #[error(
+        "{service} has the change `{settings}` already\n  take it back first: refit revert {service}"
+    )]
+    OtherChange { service: String, settings: String },
+    #[error(
+        "a change of {service} was interrupted\n  take back what it did: refit revert {service}"
+    )]
+    Interrupted { service: String },
+    #[error("{service} has no change of refit's\n  list all: refit status")]
+    NoChange { service: String },
+    #[error("{service} was applied, and differs from it now\n  see what: refit status {service}")]
+    Drifted { service: String },
+    #[error("another refit is changing services now; try again when it has ended")]
+    Busy,
+    #[error("{} is a record that this refit cannot read: {reason}", path.display())]
+    BadRecord { path: PathBuf, reason: String },
+    #[error("{} changed after refit wrote it; nothing was reverted", paths(.0))]
+    Conflict(Vec<Changed>),
+    #[error("{path} is not the library that refit put there; nothing was reverted")]
+    LibraryChanged { path: String },
+    #[error("{command}: {output}")]
+    Command { command: String, output: String },
+    #[error("{service} was started with the change, but it is not in effect: {reason}")]
+    NotInEffect { service: String, reason: String },
+    #[error("not applied, and all was taken back: {0}")]
+    TakenBack(Box<Error>),
+    #[error(
+        "not applied: {cause}\n  taking it back failed too: {revert}\n  when that is mended: refit revert {service}"
+    )]
+    Stuck {
+        service: String,
+        cause: Box<Error>,
+        revert: Box<Error>,
+    },
+}
+
+fn paths(all: &[Changed]) -> String {
+    let paths: Vec<&str> = all.iter().map(|changed| &*changed.path).collect();
+    paths.join(", ")
+}
+
+impl Error {
+    /// refit's exit code: 1 the change did not hold, 2 usage or environment, 3 a person must
+    /// decide.
+    #[must_use]
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Error::Conflict(_) | Error::LibraryChanged { .. } | Error::Drifted { .. } => 3,
+            Error::TakenBack(_) | Error::Stuck { .. } | Error::NotInEffect { .. } => 1,
+            _ => 2,
+        }
+    }
+}

@@ -1,0 +1,3 @@
+//! One file for each kind of service.
+
+pub mod systemd_unit;

@@ -1,0 +1,32 @@
+//! Makes settings permanent on a service, and takes them back.
+//!
+//! Promises: what will be edited is recorded before it is edited, so that a process that is
+//! killed anywhere leaves files that are whole, and a record by which [`revert`] restores all
+//! of them: bytes, mode, owner, extended attributes, absent files and directories. A file that
+//! somebody else changed in between is not touched: [`Error::Conflict`].
+//!
+//! A kind of service is one file in `kinds/` and its line in the table of `kind.rs`.
+
+mod apply;
+mod error;
+mod file_state;
+mod kind;
+mod kinds;
+mod library;
+mod plan;
+mod processes;
+mod record;
+mod revert;
+mod status;
+mod store;
+mod system;
+mod systemd;
+
+pub use apply::{Applied, apply, is_applied};
+pub use error::{Changed, Error};
+pub use file_state::FileState;
+pub use plan::{Change, FileEdit, Plan, plan};
+pub use record::{Phase, Record};
+pub use revert::{Reverted, revert};
+pub use status::{Check, Layer, ServiceStatus, Status, status};
+pub use system::System;

@@ -1,0 +1,193 @@
+//! Libraries for services: copied to /usr/lib/refit, below a name of their content.
+//!
+//! Not below /var/lib: hardened units cannot execute there (Debian's redis has
+//! `NoExecPaths=/`), nor below /home, /root or /tmp, which units often do not see.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use refit_knobs::AllocatorKind;
+use refit_run::allocator::{DIRECTORIES, KNOWN, Known};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::file_state::{hex, remove, sync_directory};
+use crate::store::Store;
+use crate::{Error, FileState, System};
+
+const PLACE: &str = "/usr/lib/refit";
+
+/// A library that is placed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LibraryFile {
+    /// Where it is placed.
+    pub path: String,
+    /// Of its content.
+    pub sha256: String,
+    /// What was copied.
+    pub from: String,
+}
+
+/// What a setting names.
+pub enum Wanted<'a> {
+    Path(&'a PathBuf),
+    Allocator(&'a AllocatorKind),
+}
+
+/// The library that is meant, and its content; `None` for the C library's own allocator.
+///
+/// # Errors
+/// [`Error::NoAllocator`], [`Error::NotALibrary`], or why it cannot be read.
+pub fn find(system: &System, wanted: Wanted) -> Result<Option<(LibraryFile, Vec<u8>)>, Error> {
+    let from = match wanted {
+        Wanted::Path(path) | Wanted::Allocator(AllocatorKind::Path(path)) => {
+            path.to_string_lossy().into_owned()
+        }
+        Wanted::Allocator(AllocatorKind::Glibc) => return Ok(None),
+        Wanted::Allocator(AllocatorKind::Jemalloc) => installed(system, "jemalloc")?,
+        Wanted::Allocator(AllocatorKind::Mimalloc) => installed(system, "mimalloc")?,
+        Wanted::Allocator(AllocatorKind::Tcmalloc) => installed(system, "tcmalloc")?,
+    };
+    let Some(content) = system.read(&from)? else {
+        return Err(Error::File {
+            path: system.path(&from)?,
+            cause: io::ErrorKind::NotFound.into(),
+        });
+    };
+    if !is_shared_object(&content) {
+        return Err(Error::NotALibrary { path: from });
+    }
+    let sha256 = hex(&Sha256::digest(&content));
+    let name = from.rsplit('/').next().unwrap_or(&from);
+    let file = LibraryFile {
+        path: format!("{PLACE}/{}/{name}", &sha256[..16]),
+        sha256,
+        from,
+    };
+    Ok(Some((file, content)))
+}
+
+/// ELF, 64 bits, little-endian, `ET_DYN`, and the machine of refit itself (elf(5)).
+fn is_shared_object(content: &[u8]) -> bool {
+    let machine: u16 = if cfg!(target_arch = "aarch64") {
+        183
+    } else {
+        62
+    };
+    content.len() > 64
+        && content.starts_with(b"\x7fELF\x02\x01")
+        && content[16..18] == [3, 0]
+        && content[18..20] == machine.to_le_bytes()
+}
+
+fn installed(system: &System, name: &str) -> Result<String, Error> {
+    let known: &Known = KNOWN
+        .iter()
+        .find(|known| known.name == name)
+        .expect("every kind has a row");
+    for dir in DIRECTORIES {
+        for file in known.files {
+            let path = format!("{dir}/{file}");
+            if system.path(&path).is_ok_and(|path| path.is_file()) {
+                return Ok(path);
+            }
+        }
+    }
+    Err(Error::NoAllocator {
+        name: known.name,
+        file: known.files[0],
+        searched: DIRECTORIES.join(", "),
+        package: known.package,
+    })
+}
+
+/// Places it, for good. Where it is already, it is left as it is.
+///
+/// # Errors
+/// [`Error::NotAlone`], [`Error::InTheWay`], [`Error::File`].
+pub fn place(system: &System, file: &LibraryFile, content: &[u8]) -> Result<(), Error> {
+    let path = system.path(&file.path)?;
+    let dir = path.parent().expect("it has one");
+    let above = dir.parent().expect("it has one");
+    for dir in [above, dir] {
+        make_directory(dir)?;
+    }
+    system.is_ours_alone(&file.path)?;
+    remove(&crate::file_state::temporary(&path))?;
+    match FileState::read(&path)? {
+        None => FileState::own(content.to_vec()).write(&path),
+        Some(there) if there.bytes() == content => Ok(()),
+        Some(_) => Err(Error::InTheWay { path }),
+    }
+}
+
+/// Makes a directory that is there perhaps, for good.
+pub fn make_directory(dir: &Path) -> Result<(), Error> {
+    use std::os::unix::fs::PermissionsExt;
+    let made = fs::create_dir(dir)
+        // Whatever the umask is.
+        .and_then(|()| fs::set_permissions(dir, fs::Permissions::from_mode(0o755)));
+    match made {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        Ok(()) => sync_directory(dir),
+        Err(cause) => Err(Error::File {
+            path: dir.to_owned(),
+            cause,
+        }),
+    }
+}
+
+/// Whether it is there with its content; `None` where it is not there.
+///
+/// # Errors
+/// [`Error::NotRegular`], [`Error::File`].
+pub fn is_whole(system: &System, file: &LibraryFile) -> Result<Option<bool>, Error> {
+    let found = FileState::read(&system.path(&file.path)?)?;
+    Ok(found.map(|found| hex(&Sha256::digest(found.bytes())) == file.sha256))
+}
+
+/// Removes it where no other service has it.
+///
+/// # Errors
+/// [`Error::File`], or why the records cannot be read.
+pub fn withdraw(
+    system: &System,
+    store: &Store,
+    service: &str,
+    file: &LibraryFile,
+) -> Result<(), Error> {
+    let path = system.path(&file.path)?;
+    remove(&crate::file_state::temporary(&path))?;
+    let has_it = |record: &crate::Record| {
+        record.change.service != service
+            && record
+                .change
+                .libraries
+                .iter()
+                .any(|other| other.path == file.path)
+    };
+    if store.all()?.iter().any(has_it) {
+        return Ok(());
+    }
+    remove(&path)?;
+    // Those of other contents may be there.
+    for dir in path.ancestors().skip(1).take(2) {
+        remove_directory(dir)?;
+    }
+    Ok(())
+}
+
+/// Removes a directory that is empty, for good.
+pub fn remove_directory(dir: &Path) -> Result<(), Error> {
+    match fs::remove_dir(dir) {
+        Ok(()) => sync_directory(dir),
+        Err(error) => match error.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::DirectoryNotEmpty => Ok(()),
+            _ => Err(Error::File {
+                path: dir.to_owned(),
+                cause: error,
+            }),
+        },
+    }
+}

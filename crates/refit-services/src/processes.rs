@@ -1,0 +1,82 @@
+//! The processes of a unit, and what they have in effect.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::systemd::Unit;
+
+/// What was read of a process.
+pub struct Process {
+    /// Its id.
+    pub pid: u32,
+    maps: String,
+    environment: Vec<u8>,
+}
+
+impl Process {
+    fn read(pid: u32) -> Option<Process> {
+        let of = |name: &str| fs::read(format!("/proc/{pid}/{name}"));
+        Some(Process {
+            pid,
+            maps: String::from_utf8_lossy(&of("maps").ok()?).into_owned(),
+            environment: of("environ").ok()?,
+        })
+    }
+
+    /// Whether code of this library is mapped. Where a unit forbids to execute it, a line
+    /// without `x` stays although ld.so refused it.
+    pub fn executes(&self, path: &str) -> bool {
+        self.maps.lines().any(|line| {
+            let mut words = line.split_ascii_whitespace();
+            let is_code = words.nth(1).is_some_and(|right| right.contains('x'));
+            is_code && line.ends_with(path)
+        })
+    }
+
+    /// Whether it still has the environment that it was started with: a program may write its
+    /// title there (redis does). systemd sets `INVOCATION_ID` for each service.
+    pub fn tells_variables(&self) -> bool {
+        self.variable("INVOCATION_ID").is_some()
+    }
+
+    /// A variable that it was started with.
+    pub fn variable(&self, name: &str) -> Option<String> {
+        let all = self.environment.split(|byte| *byte == 0);
+        let text = all.map(|entry| String::from_utf8_lossy(entry));
+        let mut pairs = text.filter_map(|entry| {
+            let (key, value) = entry.split_once('=')?;
+            (key == name).then(|| value.to_owned())
+        });
+        pairs.next()
+    }
+}
+
+/// The processes of a unit that run now: those of its cgroup, and of cgroups below it.
+pub fn processes_of(unit: &Unit) -> Vec<Process> {
+    let mut pids = Vec::new();
+    if unit.cgroup.len() > 1 {
+        // cgroup v2; v1 with a hierarchy of systemd's own; both.
+        for mount in [
+            "/sys/fs/cgroup",
+            "/sys/fs/cgroup/systemd",
+            "/sys/fs/cgroup/unified",
+        ] {
+            collect(&PathBuf::from(format!("{mount}{}", unit.cgroup)), &mut pids);
+        }
+    }
+    pids.push(unit.main_pid);
+    pids.retain(|pid| *pid != 0);
+    pids.sort_unstable();
+    pids.dedup();
+    pids.into_iter().filter_map(Process::read).collect()
+}
+
+fn collect(dir: &Path, pids: &mut Vec<u32>) {
+    let listed = fs::read_to_string(dir.join("cgroup.procs")).unwrap_or_default();
+    pids.extend(listed.lines().filter_map(|line| line.parse::<u32>().ok()));
+    for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            collect(&entry.path(), pids);
+        }
+    }
+}

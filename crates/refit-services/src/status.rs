@@ -1,0 +1,168 @@
+//! What is applied, and whether it still is: in the files, in what the service has loaded,
+//! and in its processes.
+
+use serde::Serialize;
+
+use crate::kind::kind_named;
+use crate::library;
+use crate::revert::service_with_record;
+use crate::store::Store;
+use crate::{Error, FileState, Phase, Record, System};
+
+/// Where something can differ from what was applied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Layer {
+    /// Files.
+    File,
+    /// What the service manager has read.
+    Loaded,
+    /// What the processes do.
+    Effective,
+}
+
+/// One thing that was looked at.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Check {
+    /// Where.
+    pub layer: Layer,
+    /// What.
+    pub key: String,
+    /// As it was applied.
+    pub expected: String,
+    /// As it is.
+    pub found: String,
+    /// `None`: that cannot be told.
+    pub holds: Option<bool>,
+}
+
+/// A service with a change.
+#[derive(Clone, Debug, Serialize)]
+pub struct ServiceStatus {
+    /// The service.
+    pub service: String,
+    /// Its kind.
+    pub kind: String,
+    /// As they print.
+    pub settings: Vec<String>,
+    /// Whether a reboot takes it back.
+    pub trial: bool,
+    /// How far the change came.
+    pub phase: Phase,
+    /// Whether anything differs from what was applied.
+    pub drift: bool,
+    /// When the phase began, in seconds since 1970.
+    pub since_unix: u64,
+    /// Everything that was looked at.
+    pub checks: Vec<Check>,
+}
+
+/// Of all services, or of one.
+#[derive(Clone, Debug, Serialize)]
+pub struct Status {
+    /// Of the format.
+    pub version: u32,
+    /// Those with a change.
+    pub services: Vec<ServiceStatus>,
+}
+
+impl Status {
+    /// Whether all that was applied is so.
+    #[must_use]
+    pub fn is_as_applied(&self) -> bool {
+        self.services
+            .iter()
+            .all(|one| !one.drift && one.phase == Phase::Applied)
+    }
+}
+
+/// Looks; changes nothing. Without `word`, at every service with a change.
+///
+/// # Errors
+/// [`Error::Busy`] while a change is being made, or what cannot be read.
+pub fn status(system: &System, word: Option<&str>) -> Result<Status, Error> {
+    let store = Store::to_read(system)?;
+    let word = word
+        .map(|word| service_with_record(system, word))
+        .transpose()?;
+    let word = word.as_deref();
+    let mut services = Vec::new();
+    for record in store.all()? {
+        if word.is_some_and(|word| word != record.change.service) {
+            continue;
+        }
+        let mut checks = file_checks(system, &record)?;
+        if let (true, Some(kind)) = (system.is_live(), kind_named(&record.change.kind)) {
+            checks.extend(kind.checks(&record.change)?);
+        }
+        let change = record.change;
+        services.push(ServiceStatus {
+            service: change.service,
+            kind: change.kind,
+            settings: change.settings,
+            trial: change.trial,
+            phase: record.phase,
+            drift: drifts(&checks),
+            since_unix: record.since_unix,
+            checks,
+        });
+    }
+    if let (Some(word), true) = (word, services.is_empty()) {
+        return Err(Error::NoChange {
+            service: word.to_owned(),
+        });
+    }
+    Ok(Status {
+        version: crate::record::VERSION,
+        services,
+    })
+}
+
+/// Whether anything is known to differ.
+pub fn drifts(checks: &[Check]) -> bool {
+    checks.iter().any(|check| check.holds == Some(false))
+}
+
+/// The files of a change, and its libraries.
+pub fn file_checks(system: &System, record: &Record) -> Result<Vec<Check>, Error> {
+    let mut checks = Vec::new();
+    for edit in &record.change.files {
+        let now = FileState::read(&system.path(&edit.path)?)?;
+        let found = match &now {
+            now if *now == edit.after => "as applied".to_owned(),
+            now if *now == edit.before => "as before the change".to_owned(),
+            None => "not there".to_owned(),
+            Some(now) => {
+                let same = edit
+                    .after
+                    .as_ref()
+                    .is_some_and(|after| after.bytes() == now.bytes());
+                let what = if same { "" } else { "other content, " };
+                format!("{what}{}", now.access())
+            }
+        };
+        checks.push(Check {
+            layer: Layer::File,
+            key: edit.path.clone(),
+            expected: "as applied".to_owned(),
+            holds: Some(now == edit.after),
+            found,
+        });
+    }
+    for file in &record.change.libraries {
+        let whole = library::is_whole(system, file)?;
+        checks.push(Check {
+            layer: Layer::File,
+            key: file.path.clone(),
+            expected: "as applied".to_owned(),
+            found: match whole {
+                Some(true) => "as applied",
+                Some(false) => "other content",
+                None => "not there",
+            }
+            .to_owned(),
+            holds: Some(whole == Some(true)),
+        });
+    }
+    Ok(checks)
+}

@@ -1,0 +1,95 @@
+//! `refit plan`, `apply`, `status`, `revert`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::{OUTPUT, SETTINGS};
+
+/// Show what applying settings to a service would change, and change nothing
+///
+/// Exit codes: 0; 2 when these settings cannot be applied to this service.
+#[derive(Args)]
+#[command(verbatim_doc_comment)]
+pub struct PlanArgs {
+    /// The service, as systemctl knows it
+    #[arg(value_name = "SERVICE")]
+    pub service: String,
+
+    /// Settings, as in `refit run`: malloc=jemalloc preload=/PATH/LIB.so env.NAME=VALUE
+    #[arg(value_name = "SETTINGS")]
+    pub settings: Vec<OsString>,
+
+    /// Below /run only, so that a reboot takes the change back
+    #[arg(long, help_heading = SETTINGS)]
+    pub trial: bool,
+
+    #[command(flatten)]
+    pub tree: TreeArgs,
+}
+
+/// Make settings permanent on a service, and see that its processes have them
+///
+/// What is edited is recorded first: `refit revert SERVICE` restores it byte for
+/// byte. A change that does not take effect is taken back at once.
+///
+/// Exit codes: 0, also when nothing is left to do; 1 when the change did not take
+/// effect and was taken back; 2 when it cannot be made; 3 when what was applied
+/// before differs now.
+#[derive(Args)]
+#[command(verbatim_doc_comment)]
+pub struct ApplyArgs {
+    #[command(flatten)]
+    pub plan: PlanArgs,
+
+    /// Do not ask
+    #[arg(long)]
+    pub yes: bool,
+}
+
+/// Show what is applied, and what differs from it: in the files, in what systemd has
+/// loaded, in the processes
+///
+/// Exit codes: 0; 1 with --check when anything differs; 2 when it cannot be read.
+#[derive(Args)]
+#[command(verbatim_doc_comment)]
+pub struct StatusArgs {
+    /// The service; the default is all that have a change
+    #[arg(value_name = "SERVICE")]
+    pub service: Option<String>,
+
+    /// Exit with 1 when anything differs from what was applied
+    #[arg(long)]
+    pub check: bool,
+
+    /// Print JSON
+    #[arg(long, help_heading = OUTPUT)]
+    pub json: bool,
+
+    #[command(flatten)]
+    pub tree: TreeArgs,
+}
+
+/// Take a change back: bytes, mode, owner, files and directories that were not there
+///
+/// Exit codes: 0; 2 when there is none; 3 when a file was changed by somebody else
+/// since: nothing is reverted then.
+#[derive(Args)]
+#[command(verbatim_doc_comment)]
+pub struct RevertArgs {
+    /// The service
+    #[arg(value_name = "SERVICE")]
+    pub service: String,
+
+    #[command(flatten)]
+    pub tree: TreeArgs,
+}
+
+/// Which files.
+#[derive(Args)]
+pub struct TreeArgs {
+    /// The tree below DIR, an image for example, in place of this machine: files only
+    #[arg(long, value_name = "DIR")]
+    pub root: Option<PathBuf>,
+}

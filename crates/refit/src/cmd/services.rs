@@ -1,0 +1,119 @@
+//! `refit plan`, `apply`, `status`, `revert`: a change of a service.
+
+use std::fmt::Display;
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+use refit_knobs::Settings;
+use refit_report::services::{conflict, planned, reverted, stated};
+use refit_services::{Applied, Error, System};
+
+use super::print;
+use crate::cli::{ApplyArgs, PlanArgs, RevertArgs, StatusArgs};
+
+pub fn plan(args: &PlanArgs) -> ExitCode {
+    ended(try_plan(args))
+}
+
+pub fn apply(args: &ApplyArgs) -> ExitCode {
+    ended(try_apply(args))
+}
+
+pub fn status(args: &StatusArgs) -> ExitCode {
+    ended(try_status(args))
+}
+
+pub fn revert(args: &RevertArgs) -> ExitCode {
+    ended(try_revert(args))
+}
+
+fn ended(result: Result<u8>) -> ExitCode {
+    let error = match result {
+        Ok(code) => return ExitCode::from(code),
+        Err(error) => error,
+    };
+    let of_service = error.downcast_ref::<Error>();
+    if let Some(Error::Conflict(changed)) = of_service {
+        print::drawn(&conflict(changed));
+    }
+    print::failed(&error, of_service.map_or(2, Error::exit_code))
+}
+
+fn try_plan(args: &PlanArgs) -> Result<u8> {
+    let (system, settings) = read(args)?;
+    if let Some(service) =
+        refit_services::is_applied(&system, &args.service, &settings, args.trial)?
+    {
+        return nothing_to_do(&service);
+    }
+    let plan = refit_services::plan(&system, &args.service, &settings, args.trial)?;
+    print::result(&planned(&plan))?;
+    Ok(0)
+}
+
+fn try_apply(args: &ApplyArgs) -> Result<u8> {
+    let (system, settings) = read(&args.plan)?;
+    let (word, trial) = (&args.plan.service, args.plan.trial);
+    if let Some(service) = refit_services::is_applied(&system, word, &settings, trial)? {
+        return nothing_to_do(&service);
+    }
+    let plan = refit_services::plan(&system, word, &settings, trial)?;
+    print::drawn(&planned(&plan));
+    if !args.yes {
+        if !print::can_ask() {
+            bail!("nobody agreed to this change\n  read it above, then agree: --yes");
+        }
+        if print::ask("apply this? [y/N]")?.trim() != "y" {
+            bail!("not applied");
+        }
+    }
+    match refit_services::apply(&system, word, &settings, trial)? {
+        Applied::Nothing { service } => nothing_to_do(&service),
+        Applied::Done { record, .. } => {
+            let service = &record.change.service;
+            let how = if system.is_live() {
+                "applied, and in effect where it says so"
+            } else {
+                "applied in the tree"
+            };
+            one_line(format_args!(
+                "{service}: {how}; see refit status {service}, take back by refit revert {service}"
+            ))
+        }
+    }
+}
+
+fn nothing_to_do(service: &str) -> Result<u8> {
+    one_line(format_args!("{service}: nothing to do"))
+}
+
+fn one_line(text: impl Display) -> Result<u8> {
+    let mut page = refit_report::Page::default();
+    page.line(0, text.to_string());
+    print::result(&page.text())?;
+    Ok(0)
+}
+
+fn try_status(args: &StatusArgs) -> Result<u8> {
+    let system = System::new(args.tree.root.as_deref())?;
+    let status = refit_services::status(&system, args.service.as_deref())?;
+    let text = if args.json {
+        serde_json::to_string_pretty(&status)? + "\n"
+    } else {
+        stated(&status)
+    };
+    print::result(&text)?;
+    Ok(u8::from(args.check && !status.is_as_applied()))
+}
+
+fn try_revert(args: &RevertArgs) -> Result<u8> {
+    let system = System::new(args.tree.root.as_deref())?;
+    let done = refit_services::revert(&system, &args.service)?;
+    print::result(&reverted(&done))?;
+    Ok(0)
+}
+
+fn read(args: &PlanArgs) -> Result<(System, Settings)> {
+    let settings = Settings::parse(args.settings.clone())?;
+    Ok((System::new(args.tree.root.as_deref())?, settings))
+}

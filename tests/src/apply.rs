@@ -1,0 +1,279 @@
+//! `refit plan`, `apply`, `status` and `revert` in a tree (`--root`): no systemd, no root.
+
+use std::collections::BTreeMap;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::path::Path;
+use std::process::Output;
+
+use crate::runner::{Outcome, Test};
+use crate::test;
+use crate::test_env::{TestEnv, expect_code};
+
+pub const TESTS: &[Test] = &[
+    test!(a_change_is_made_and_taken_back_byte_for_byte),
+    test!(applied_twice_is_nothing_to_do),
+    test!(an_edit_of_somebody_else_is_kept_and_shown),
+    test!(bad_words_change_nothing),
+    test!(a_record_that_cannot_be_written_changes_nothing),
+    test!(a_library_of_two_services_goes_with_the_second),
+    test!(links_do_not_lead_out_of_the_tree),
+];
+
+const UNIT: &str = "usr/lib/systemd/system/a.service";
+pub const DROP_IN: &str = "etc/systemd/system/a.service.d/90-refit.conf";
+
+/// A tree with two units and a library; its path.
+pub fn tree(env: &TestEnv, name: &str) -> String {
+    let root = env.subdir(name);
+    let at = |path: &str| Path::new(&root).join(path);
+    for dir in [
+        "usr/lib/systemd/system",
+        "etc/systemd/system",
+        "lib",
+        "var/lib",
+    ] {
+        fs::create_dir_all(at(dir)).expect("the tree is ours");
+    }
+    fs::write(at(UNIT), "[Service]\nExecStart=/bin/a\n").expect("likewise");
+    fs::write(
+        at("usr/lib/systemd/system/b.service"),
+        "[Service]\nExecStart=/bin/b\nEnvironment=\"LD_PRELOAD=/first.so\"\n",
+    )
+    .expect("likewise");
+    // As long as a page, so that nothing is written in one piece by luck.
+    let mut library = b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x03\0\x3e\0".to_vec();
+    library.resize(5000, 7);
+    fs::write(at("lib/one.so"), library).expect("likewise");
+    root
+}
+
+/// Every file and directory of a tree but refit's own state, with mode, owner and content.
+pub fn listing(root: &str) -> BTreeMap<String, (u32, u32, u32, Vec<u8>)> {
+    let mut found = BTreeMap::new();
+    let mut left = vec![Path::new(root).to_owned()];
+    while let Some(dir) = left.pop() {
+        for entry in fs::read_dir(&dir).expect("the tree is ours") {
+            let path = entry.expect("readable").path();
+            let inside = path.strip_prefix(root).expect("below it");
+            if inside == Path::new("var/lib/refit") {
+                continue;
+            }
+            let meta = fs::symlink_metadata(&path).expect("it is there");
+            let content = if meta.is_dir() {
+                left.push(path.clone());
+                Vec::new()
+            } else {
+                fs::read(&path).unwrap_or_default()
+            };
+            let about = (meta.mode(), meta.uid(), meta.gid(), content);
+            found.insert(inside.display().to_string(), about);
+        }
+    }
+    found
+}
+
+pub const SETTINGS: [&str; 2] = ["preload=/lib/one.so", "env.WORD=a b%c\"d\\"];
+
+pub fn words<'a>(verb: &'a str, root: &'a str, more: &[&'a str]) -> Vec<&'a str> {
+    [&[verb, "--root", root], more].concat()
+}
+
+fn apply(env: &TestEnv, root: &str, service: &str) -> Output {
+    let more = ["--yes", service, SETTINGS[0], SETTINGS[1]];
+    env.refit(&words("apply", root, &more))
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn a_change_is_made_and_taken_back_byte_for_byte(env: &TestEnv) -> Outcome {
+    let root = tree(env, "tree");
+    let before = listing(&root);
+    let planned = env.refit(&words("plan", &root, &["b", SETTINGS[0], SETTINGS[1]]));
+    expect_code(&planned, 0);
+    assert_eq!(listing(&root), before, "a plan changes nothing");
+    assert!(
+        stdout(&planned).contains("/first.so:/usr/lib/refit/"),
+        "{}",
+        stdout(&planned)
+    );
+
+    expect_code(&apply(env, &root, "b"), 0);
+    let text = fs::read_to_string(Path::new(&root).join(DROP_IN.replace("a.s", "b.s")))
+        .expect("the drop-in");
+    assert!(
+        text.contains("Environment=\"WORD=a b%%c\\\"d\\\\\"\n"),
+        "{text}"
+    );
+    let library = text
+        .split_once("/first.so:")
+        .and_then(|(_, rest)| rest.split_once('"'))
+        .map(|(path, _)| path)
+        .expect("it preloads after what was preloaded");
+    let placed = Path::new(&root).join(&library[1..]);
+    assert_eq!(
+        fs::read(&placed).expect("placed"),
+        fs::read(format!("{root}/lib/one.so")).expect("made above")
+    );
+    let status = env.refit(&words("status", &root, &["--check"]));
+    expect_code(&status, 0);
+    assert!(
+        stdout(&status).contains("b.service: applied\n"),
+        "{}",
+        stdout(&status)
+    );
+    expect_code(&env.refit(&words("revert", &root, &["b"])), 0);
+    assert_eq!(listing(&root), before);
+    let status = env.refit(&words("status", &root, &[]));
+    assert_eq!(stdout(&status), "nothing is applied\n");
+    Outcome::Pass
+}
+
+fn applied_twice_is_nothing_to_do(env: &TestEnv) -> Outcome {
+    let root = tree(env, "tree");
+    expect_code(&apply(env, &root, "a"), 0);
+    let after = listing(&root);
+    let again = apply(env, &root, "a.service");
+    expect_code(&again, 0);
+    assert_eq!(stdout(&again), "a.service: nothing to do\n");
+    let other = env.refit(&words("apply", &root, &["--yes", "a", "tz=UTC"]));
+    expect_code(&other, 2);
+    assert!(
+        stderr(&other).contains("refit revert a.service"),
+        "{}",
+        stderr(&other)
+    );
+    assert_eq!(listing(&root), after);
+    Outcome::Pass
+}
+
+fn an_edit_of_somebody_else_is_kept_and_shown(env: &TestEnv) -> Outcome {
+    let root = tree(env, "tree");
+    let before = listing(&root);
+    expect_code(&apply(env, &root, "a"), 0);
+    let place = Path::new(&root).join(DROP_IN);
+    let ours = fs::read(&place).expect("applied");
+    fs::write(&place, b"[Service]\r\nEnvironment=X=\xff\r\n").expect("the tree is ours");
+    let edited = listing(&root);
+    let status = env.refit(&words("status", &root, &["--check"]));
+    expect_code(&status, 1);
+    assert!(stdout(&status).contains("DIFFERS"), "{}", stdout(&status));
+    let refused = env.refit(&words("revert", &root, &["a"]));
+    expect_code(&refused, 3);
+    let shown = stderr(&refused);
+    for part in [
+        "+Environment=\"WORD",
+        "-Environment=\"WORD",
+        "+Environment=X=",
+    ] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+    expect_code(&apply(env, &root, "a"), 3);
+    assert_eq!(listing(&root), edited, "nothing was reverted");
+
+    fs::write(&place, &ours).expect("likewise");
+    fs::set_permissions(&place, Permissions::from_mode(0o600)).expect("likewise");
+    expect_code(&env.refit(&words("revert", &root, &["a"])), 3);
+    // A purge, or `systemctl revert`, takes the drop-in away.
+    fs::remove_dir_all(place.parent().expect("it has one")).expect("likewise");
+    expect_code(&env.refit(&words("status", &root, &["--check"])), 1);
+    let gone = env.refit(&words("revert", &root, &["a"]));
+    expect_code(&gone, 0);
+    assert!(
+        stdout(&gone).contains("was as before already"),
+        "{}",
+        stdout(&gone)
+    );
+    assert_eq!(listing(&root), before);
+    Outcome::Pass
+}
+
+fn bad_words_change_nothing(env: &TestEnv) -> Outcome {
+    let root = tree(env, "tree");
+    fs::create_dir_all(format!("{root}/usr/lib/systemd/system")).expect("the tree is ours");
+    fs::write(format!("{root}/usr/lib/systemd/system/postfix.service"), "").expect("likewise");
+    let before = listing(&root);
+    for (rest, named) in [
+        (&["nosuch", "tz=UTC"][..], "`nosuch`"),
+        (&["../a", "tz=UTC"], "`../a`"),
+        (&["a", "sync=off"], "`sync=off`"),
+        (&["a", "conf.x=y"], "`conf.x=y`"),
+        (&["a", "maloc=jemalloc"], "`maloc`"),
+        (&["a", "malloc=jemalloc"], "apt install libjemalloc2"),
+        (&["a", "preload=/lib/none.so"], "none.so"),
+        (
+            &["a", "preload=/usr/lib/systemd/system/a.service"],
+            "shared library",
+        ),
+        (&["a"], "nothing to apply"),
+        (&["postfix", "tz=UTC"], "clears the environment"),
+    ] {
+        for verb in ["plan", "apply"] {
+            let output = env.refit(&words(verb, &root, rest));
+            expect_code(&output, 2);
+            assert!(
+                stderr(&output).contains(named),
+                "{rest:?}: {}",
+                stderr(&output)
+            );
+        }
+    }
+    let unasked = env.refit(&words("apply", &root, &["a", "tz=UTC"]));
+    expect_code(&unasked, 2);
+    assert!(stderr(&unasked).contains("--yes"));
+    expect_code(&env.refit(&words("revert", &root, &["a"])), 2);
+    expect_code(&env.refit(&words("status", &root, &["a"])), 2);
+    expect_code(&env.refit(&["status", "--root", "/nonexistent"]), 2);
+    assert_eq!(listing(&root), before);
+    assert!(!Path::new(&root).join("var/lib/refit").exists());
+    Outcome::Pass
+}
+
+fn a_record_that_cannot_be_written_changes_nothing(env: &TestEnv) -> Outcome {
+    let root = tree(env, "tree");
+    let before = listing(&root);
+    // A file where the directory of the records has to be made.
+    fs::write(format!("{root}/var/lib/refit"), "").expect("the tree is ours");
+    expect_code(&apply(env, &root, "a"), 2);
+    fs::remove_file(format!("{root}/var/lib/refit")).expect("likewise");
+    assert_eq!(listing(&root), before);
+    Outcome::Pass
+}
+
+fn a_library_of_two_services_goes_with_the_second(env: &TestEnv) -> Outcome {
+    let root = tree(env, "tree");
+    let before = listing(&root);
+    let place = Path::new(&root).join("usr/lib/refit");
+    for service in ["a", "b"] {
+        expect_code(&apply(env, &root, service), 0);
+    }
+    expect_code(&env.refit(&words("revert", &root, &["a"])), 0);
+    assert!(place.is_dir());
+    expect_code(&env.refit(&words("status", &root, &["--check"])), 0);
+    expect_code(&env.refit(&words("revert", &root, &["b"])), 0);
+    assert_eq!(listing(&root), before);
+    Outcome::Pass
+}
+
+fn links_do_not_lead_out_of_the_tree(env: &TestEnv) -> Outcome {
+    let root = tree(env, "tree");
+    let outside = env.subdir("outside");
+    fs::remove_dir(format!("{root}/etc/systemd/system")).expect("it is empty");
+    symlink(&outside, format!("{root}/etc/systemd/system")).expect("the tree is ours");
+    let refused = apply(env, &root, "a");
+    expect_code(&refused, 2);
+    assert!(
+        stderr(&refused).contains("symbolic link"),
+        "{}",
+        stderr(&refused)
+    );
+    assert_eq!(fs::read_dir(&outside).expect("ours").count(), 0);
+    assert!(!Path::new(&root).join("usr/lib/refit").exists());
+    Outcome::Pass
+}
