@@ -29,6 +29,27 @@ pub struct Line {
     pub differs: bool,
 }
 
+impl Line {
+    /// What the note says of it, after a sign that tells whether it is the same.
+    pub fn note(&self) -> Option<String> {
+        let then = self.then.as_ref()?;
+        Some(format!("{} then: {then}", self.sign()))
+    }
+
+    fn sign(&self) -> &'static str {
+        if self.differs { "≠" } else { "=" }
+    }
+
+    /// What differs stands out.
+    pub fn tone(&self) -> Tone {
+        if self.differs {
+            Tone::Unsure
+        } else {
+            Tone::Plain
+        }
+    }
+}
+
 /// Questions in the order in which they were asked; of each, answers in the order
 /// of the variants that gave them first.
 pub fn lines(experiment: &Experiment) -> Vec<Line> {
@@ -113,10 +134,9 @@ pub fn columns(experiment: &Experiment) -> Vec<Column> {
         Column::words("given by", cells(|line| &line.variants)),
     ];
     if let Some(note) = note(experiment) {
-        let signs = lines.iter().map(|line| match (&line.then, line.differs) {
-            (None, _) => (String::new(), Tone::Plain),
-            (Some(_), true) => ("≠".to_owned(), Tone::Unsure),
-            (Some(_), false) => ("=".to_owned(), Tone::Plain),
+        let signs = lines.iter().map(|line| {
+            let sign = line.then.as_ref().map_or("", |_| line.sign());
+            (sign.to_owned(), line.tone())
         });
         columns.push(Column::verdicts("", signs));
         let then = cells(|line| line.then.as_deref().unwrap_or_default());
@@ -137,15 +157,8 @@ pub fn terminal(experiment: &Experiment, width: usize, colour: bool) -> Vec<Stri
         for line in group {
             let padding = " ".repeat(longest.saturating_sub(line.answer.chars().count()));
             let mut text = format!("  {}{padding}  {}", line.answer, line.variants);
-            if let Some(then) = &line.then {
-                let sign = if line.differs { "≠" } else { "=" };
-                text += &format!("  {sign} then: {then}");
-            }
-            let tone = if line.differs {
-                Tone::Unsure
-            } else {
-                Tone::Plain
-            };
+            text.extend(line.note().map(|note| format!("  {note}")));
+            let tone = line.tone();
             // What fits keeps its columns.
             let folded = if text.chars().count() <= width {
                 vec![printable(&text)]
@@ -225,6 +238,39 @@ mod tests {
             assert_eq!(table.contains("vs baseline"), !exact);
         }
         assert!(crate::svg(&comparison).contains("≠ then: slowly"));
+    }
+
+    #[test]
+    fn the_columns_of_the_picture_do_not_touch() {
+        let mut comparison = answered();
+        let long = "an answer of many digits 0123456789 ".repeat(4);
+        comparison.experiment.variants[1].answers[0].answer = long;
+        comparison.experiment.recipe.as_mut().unwrap().is_exact = true;
+        let picture = crate::svg(&comparison);
+        let document = roxmltree::Document::parse(&picture).unwrap();
+        let texts = document
+            .descendants()
+            .filter(|node| node.has_tag_name("text"));
+        let texts: Vec<(f64, f64, f64)> = texts
+            .map(|node| {
+                let number = |name| {
+                    node.attribute(name)
+                        .map(|value| value.parse::<f64>().unwrap())
+                };
+                let letters = node.text().unwrap_or_default().chars().count() as f64;
+                // A digit of DejaVu Sans, the broadest of the fonts, takes 0.636 of its height.
+                let end =
+                    number("x").unwrap() + 0.636 * number("font-size").unwrap_or(12.0) * letters;
+                (number("y").unwrap(), number("x").unwrap(), end)
+            })
+            .collect();
+        let mut beside = 0;
+        for pair in texts.windows(2).filter(|pair| pair[0].0 == pair[1].0) {
+            assert!(pair[0].2 < pair[1].1, "{pair:?}");
+            assert!(pair[1].2 < 960.0, "{pair:?}");
+            beside += 1;
+        }
+        assert!(beside >= 5, "{texts:?}");
     }
 
     #[test]

@@ -20,7 +20,6 @@ use crate::notes::{summary, with};
 use crate::row::{is_service, keeps_service, median, with_noise};
 use crate::svg::{Anchor, Font, Svg};
 use crate::title::{question, subject, title};
-use strip::Strip;
 
 const WIDTH: f64 = 960.0;
 const MARGIN: f64 = 24.0;
@@ -174,9 +173,7 @@ pub fn svg(comparison: &Comparison) -> String {
     let right = WIDTH - MARGIN - runs::panel_width(comparison);
     match Frame::new(comparison, [top, bottom], right) {
         Some(frame) => {
-            let strip = Strip::new(&comparison.experiment, &frame, axis::ticks(&frame.scale));
-            axis::draw(&mut svg, &frame, &strip);
-            runs::draw(&mut svg, &comparison.experiment, &frame, &strip);
+            runs::draw(&mut svg, &comparison.experiment, &frame);
             runs::intervals(&mut svg, comparison, &frame);
         }
         None => {

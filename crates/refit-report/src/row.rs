@@ -10,7 +10,7 @@ use refit_stats::OVERALL_ALPHA;
 use crate::bar::Bars;
 use crate::format;
 use crate::paint::Tone;
-use crate::table::{Column, Table};
+use crate::table::{Column, Content, Table};
 
 /// What a comparison is about, by the name of its metric.
 pub fn main_metric(experiment: &Experiment) -> String {
@@ -126,26 +126,27 @@ pub fn table<'a>(experiment: &Experiment, rows: &[Row<'a>]) -> Table<'a> {
     // Of small programs the kernel does not tell the memory: a column of it says nothing.
     let is_known = |row: &Row| !["", "unknown"].contains(&&*row.sides[0]);
     let is_known = rows.iter().any(is_known);
-    let side = is_known.then(|| Column::numbers(side, cells(|row| &row.sides[0])));
+    let side =
+        is_known.then(|| Column::numbers(side, cells(|row| &row.sides[0])).with(Content::Side));
     let level = format!("{} interval", format::magnitude(1.0 - OVERALL_ALPHA));
     let verdicts = rows.iter().map(|row| (row.verdict.clone(), row.tone));
     Table {
-        name: Column::code("variant", cells(|row| &row.name)),
+        name: Column::code("variant", cells(|row| &row.name)).with(Content::Name),
         numbers: vec![
-            Column::numbers(&main_metric(experiment), cells(|row| &row.value)),
-            Column::numbers("vs baseline", cells(|row| &row.change)),
-            Column::numbers(&level, cells(|row| &row.interval)),
+            Column::numbers(&main_metric(experiment), cells(|row| &row.value)).with(Content::Value),
+            Column::numbers("vs baseline", cells(|row| &row.change)).with(Content::Change),
+            Column::numbers(&level, cells(|row| &row.interval)).with(Content::Interval),
         ],
         bars: Some(Bars::new(
             rows.iter().map(|row| row.effect),
             experiment.delta,
         )),
-        verdict: Column::verdicts("verdict", verdicts),
+        verdict: Column::verdicts("verdict", verdicts).with(Content::Verdict),
         extras: side
             .into_iter()
             .chain([
-                Column::words(syncs, cells(|row| &row.sides[1])),
-                Column::words("class", cells(|row| &row.class)),
+                Column::words(syncs, cells(|row| &row.sides[1])).with(Content::Side),
+                Column::words("class", cells(|row| &row.class)).with(Content::Class),
             ])
             .collect(),
     }

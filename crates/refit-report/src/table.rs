@@ -29,6 +29,28 @@ pub enum Kind {
     Verdict,
 }
 
+/// What a column of a comparison's table holds: pages and pictures set each of them in its own way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Content {
+    /// The name of a variant.
+    Name,
+    /// The main metric.
+    Value,
+    /// Its change relative to the baseline.
+    Change,
+    /// The interval of that.
+    Interval,
+    /// What it comes to.
+    Verdict,
+    /// Another metric.
+    Side,
+    /// What the setting risks.
+    Class,
+    /// Anything else.
+    #[default]
+    Other,
+}
+
 /// Texts below a cell, each with its class on a page.
 pub type Lines = Vec<(String, &'static str)>;
 
@@ -38,6 +60,8 @@ pub struct Column {
     pub title: String,
     /// Its cells are all of one kind.
     pub kind: Kind,
+    /// What it holds.
+    pub content: Content,
     /// Of each row.
     pub cells: Vec<(String, Tone)>,
     /// What a page shows below each cell, where there is anything.
@@ -77,6 +101,11 @@ impl Column {
         column
     }
 
+    /// Holds this.
+    pub fn with(self, content: Content) -> Column {
+        Column { content, ..self }
+    }
+
     /// With this below its cells.
     pub fn over(self, below: Vec<Lines>) -> Column {
         Column { below, ..self }
@@ -87,6 +116,7 @@ impl Column {
         Column {
             title: printable(title),
             kind,
+            content: Content::Other,
             cells: cells.map(|cell| (printable(&cell), Tone::Plain)).collect(),
             below: Vec::new(),
             class: String::new(),

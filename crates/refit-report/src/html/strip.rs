@@ -8,7 +8,7 @@ use refit_stats::Measure;
 use super::{chart, colour};
 use crate::markup::number;
 use crate::markup::{At, Markup, part};
-use crate::plot::strip::{Kind, Mark, Strip};
+use crate::plot::strip::{Kind, Mark, Painter, Strip};
 use crate::plot::{Frame, NO_BASELINE, axis};
 use crate::row::{self, is_service};
 
@@ -34,7 +34,11 @@ pub fn section(main: &mut Markup, comparison: &Comparison) {
                 let name = "every run in order, as a ratio to the baseline's median";
                 let attributes = [("height", &*height), ("role", "img"), ("aria-label", name)];
                 field.element("svg", &attributes, |svg| {
-                    draw(svg, &comparison.experiment, &frame.metric, &strip)
+                    strip.draw(&mut Page {
+                        svg,
+                        experiment: &comparison.experiment,
+                        metric: &frame.metric,
+                    });
                 });
                 field.element("p", &[("class", "axis")], |axis| {
                     for end in &strip.ends {
@@ -64,30 +68,48 @@ fn about(experiment: &Experiment, frame: &Frame) -> String {
     )
 }
 
-fn draw(svg: &mut Markup, experiment: &Experiment, metric: &Metric, strip: &Strip) {
-    let [left, right] = [At::Px(0.0), At::Part(1.0)];
-    let [upper, lower] = strip.band;
-    let breadth = [right, At::Px(lower - upper)];
-    svg.rect("band", [left, At::Px(upper)], breadth);
-    for (change, y) in &strip.ticks {
-        let class = if axis::is_zero(*change) {
+/// A picture on the page, as broad as that is.
+struct Page<'a> {
+    svg: &'a mut Markup,
+    experiment: &'a Experiment,
+    metric: &'a Metric,
+}
+
+const LEFT: At = At::Px(0.0);
+const RIGHT: At = At::Part(1.0);
+
+impl Painter for Page<'_> {
+    fn band(&mut self, [upper, lower]: [f64; 2]) {
+        let breadth = [RIGHT, At::Px(lower - upper)];
+        self.svg.rect("band", [LEFT, At::Px(upper)], breadth);
+    }
+
+    fn line(&mut self, change: f64, y: f64) {
+        let class = if axis::is_zero(change) {
             "zero"
         } else {
             "grid"
         };
-        svg.line(class, [left, At::Px(*y)], [right, At::Px(*y)]);
+        self.svg.line(class, [LEFT, At::Px(y)], [RIGHT, At::Px(y)]);
     }
-    if strip.warm_up > 0.0 {
-        let size = [At::Part(strip.warm_up), At::Px(HEIGHT)];
-        svg.rect("warm", [left, At::Px(0.0)], size);
+
+    fn warm_up(&mut self, part: f64) {
+        let size = [At::Part(part), At::Px(HEIGHT)];
+        self.svg.rect("warm", [LEFT, At::Px(0.0)], size);
     }
-    for (variant, ends) in &strip.pairs {
-        let class = format!("pair {}", colour::class(experiment, *variant));
-        let [from, to] = ends.map(|[x, y]| [At::Part(x), At::Px(y)]);
-        svg.line(&class, from, to);
+
+    fn pairs(&mut self, variant: usize, pairs: &[[[f64; 2]; 2]]) {
+        let class = format!("pair {}", colour::class(self.experiment, variant));
+        for ends in pairs {
+            let [from, to] = ends.map(|[x, y]| [At::Part(x), At::Px(y)]);
+            self.svg.line(&class, from, to);
+        }
     }
-    for mark in &strip.marks {
-        dot(svg, experiment, metric, mark);
+
+    fn marks(&mut self, _: usize, _: Kind, marks: &[&Mark]) {
+        for mark in marks {
+            dot(self.svg, self.experiment, self.metric, mark);
+        }
     }
 }
 

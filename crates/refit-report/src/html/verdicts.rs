@@ -11,22 +11,25 @@ use crate::format;
 use crate::markup::number;
 use crate::markup::{At, Markup};
 use crate::row::{Row, table as columns_of, with_noise};
-use crate::table::{Column, Kind, Lines};
+use crate::table::{Column, Content, Kind, Lines};
 use crate::title::why;
 
 /// Height of a bar, in pixels.
 const HEIGHT: f64 = 26.0;
 
-/// The class of each column: of its title, and what its cells have beside it.
-const CLASSES: [[&str; 2]; 7] = [
-    ["name", ""],
-    ["number", " value"],
-    ["number", " change"],
-    ["bar", ""],
-    ["verdict", ""],
-    ["number side", ""],
-    ["side", ""],
-];
+/// The class of a column's title, and what its cells have in addition.
+fn classes(column: &Column) -> [&'static str; 2] {
+    match (column.content, column.kind) {
+        (Content::Name, _) => ["name", ""],
+        (Content::Value, _) => ["number", " value"],
+        (Content::Change, _) => ["number", " change"],
+        // The interval is drawn.
+        (Content::Interval, _) => ["bar", ""],
+        (Content::Verdict, _) => ["verdict", ""],
+        (_, Kind::Numbers) => ["number side", ""],
+        _ => ["side", ""],
+    }
+}
 
 /// One row for each variant; on a phone each is a block.
 pub fn table(section: &mut Markup, comparison: &Comparison) {
@@ -37,22 +40,23 @@ pub fn table(section: &mut Markup, comparison: &Comparison) {
         delta: comparison.experiment.delta,
     };
     let mut table = columns_of(&comparison.experiment, &rows);
-    // The class stands below the name.
-    table.extras.pop();
+    // It stands below the name.
+    table
+        .extras
+        .retain(|column| column.content != Content::Class);
     table.name.below = rows
         .iter()
         .map(|row| about(&comparison.experiment, row))
         .collect();
     let columns = table.columns();
-    let columns: Vec<(&Column, [&str; 2])> = columns.into_iter().zip(CLASSES).collect();
     section.element("table", &[("class", "verdicts")], |table| {
         table.leaf("caption", &[], &caption(&comparison.experiment));
         table.element("thead", &[], |head| {
             head.element("tr", &[], |tr| {
-                for (column, [class, _]) in &columns {
-                    tr.classed("th", class, |th| {
+                for column in &columns {
+                    tr.classed("th", classes(column)[0], |th| {
                         th.text(&column.title);
-                        if *class == "bar" {
+                        if column.content == Content::Interval {
                             bars.ends(th);
                         }
                     });
@@ -70,8 +74,8 @@ pub fn table(section: &mut Markup, comparison: &Comparison) {
                     colour::class(&comparison.experiment, row.index)
                 );
                 body.element("tr", &[("class", &class)], |tr| {
-                    for (column, classes) in &columns {
-                        cell(tr, column, &classes.concat(), i, |td, text| {
+                    for column in &columns {
+                        cell(tr, column, i, |td, text| {
                             bars.draw(td, row.effect, text);
                         });
                     }
@@ -93,27 +97,22 @@ fn about(experiment: &Experiment, row: &Row) -> Lines {
     lines
 }
 
-fn cell(
-    tr: &mut Markup,
-    column: &Column,
-    class: &str,
-    row: usize,
-    bar: impl FnOnce(&mut Markup, &str),
-) {
+fn cell(tr: &mut Markup, column: &Column, row: usize, bar: impl FnOnce(&mut Markup, &str)) {
     let (text, says) = &column.cells[row];
-    let title = (class.ends_with("side")).then_some(("data-title", &*column.title));
-    match column.kind {
-        Kind::Code => tr.element("th", &[("class", class), ("scope", "row")], |th| {
+    let class = &*classes(column).concat();
+    let title = (column.content == Content::Side).then_some(("data-title", &*column.title));
+    match column.content {
+        Content::Name => tr.element("th", &[("class", class), ("scope", "row")], |th| {
             th.leaf("span", &[("class", "dot")], "");
             th.leaf("code", &[], text);
             below(th, column, row);
         }),
-        Kind::Verdict => tr.classed("td", class, |td| {
+        Content::Verdict => tr.classed("td", class, |td| {
             if !text.is_empty() {
                 td.leaf("strong", &[("class", tone(*says))], text);
             }
         }),
-        _ if class == "bar" => tr.classed("td", class, |td| {
+        Content::Interval => tr.classed("td", class, |td| {
             bar(td, text);
             if !text.is_empty() {
                 td.leaf("span", &[("class", "ends")], text);

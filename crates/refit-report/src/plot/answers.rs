@@ -3,20 +3,61 @@
 use refit_lab::Comparison;
 
 use super::{HEAD, LINE, MARGIN, SMALL, TEXT, WIDTH};
-use crate::answers::{lines, note};
+use crate::answers::{Line, lines, note};
 use crate::format;
 use crate::notes::summary;
 use crate::svg::{Anchor, Font, Svg};
 use crate::title::{question, subject, title};
 
-/// Where the columns begin: the answer, who gave it, what the note says.
-const COLUMNS: [f64; 3] = [MARGIN + 18.0, 400.0, 700.0];
-/// Characters that fit into each.
-const ROOM: [usize; 3] = [56, 48, 38];
+/// Where the answers begin.
+const LEFT: f64 = MARGIN + 18.0;
+/// Between two columns.
+const GAP: f64 = 16.0;
+/// Breadth of a character for each pixel of its height: more than most letters take, and what digits take in the broadest
+/// of the fonts.
+const BREADTH: f64 = 0.64;
+
+/// A column of the answers.
+struct Column {
+    x: f64,
+    /// Characters that fit.
+    room: usize,
+}
+
+/// The answer, who gave it, what the note says: each as broad as its longest text, and where that is too much for the
+/// sheet, the broadest ones shorter.
+fn columns(lines: &[Line]) -> [Column; 3] {
+    let widest = |size: f64, text: &dyn Fn(&Line) -> String| {
+        let lengths = lines.iter().map(|line| text(line).chars().count());
+        lengths.max().unwrap_or(0) as f64 * size * BREADTH
+    };
+    let wanted = [
+        widest(TEXT.size, &|line| line.answer.clone()),
+        widest(SMALL.size, &|line| line.variants.clone()),
+        widest(SMALL.size, &|line| line.note().unwrap_or_default()),
+    ];
+    let mut narrowest_first = [0, 1, 2];
+    narrowest_first.sort_by(|a, b| wanted[*a].total_cmp(&wanted[*b]));
+    let mut left = WIDTH - MARGIN - LEFT - 2.0 * GAP;
+    let mut breadths = wanted;
+    for (done, column) in narrowest_first.into_iter().enumerate() {
+        breadths[column] = wanted[column].min(left / (3 - done) as f64);
+        left -= breadths[column];
+    }
+    let sizes = [TEXT.size, SMALL.size, SMALL.size];
+    let mut x = LEFT;
+    std::array::from_fn(|i| {
+        let room = (breadths[i] / (sizes[i] * BREADTH)).round() as usize;
+        let column = Column { x, room };
+        x += breadths[i] + GAP;
+        column
+    })
+}
 
 /// One sheet, as high as it has to be.
 pub fn svg(comparison: &Comparison) -> String {
     let lines = lines(&comparison.experiment);
+    let [answers, variants, notes] = columns(&lines);
     let mut groups = lines.chunk_by(|a, b| a.question == b.question).peekable();
     let height = (LINE - 3.0) * lines.len() as f64 + (LINE + 3.0) * groups.clone().count() as f64;
     let note = note(&comparison.experiment);
@@ -42,22 +83,15 @@ pub fn svg(comparison: &Comparison) -> String {
         line(MARGIN, y, bold, &group[0].question, 120);
         for answer in group {
             y += LINE - 3.0;
-            line(COLUMNS[0], y, TEXT, &answer.answer, ROOM[0]);
-            line(COLUMNS[1], y, SMALL, &answer.variants, ROOM[1]);
-            let Some(then) = &answer.then else { continue };
-            let (sign, fill) = if answer.differs {
-                ("≠", "#b34700")
+            line(answers.x, y, TEXT, &answer.answer, answers.room);
+            line(variants.x, y, SMALL, &answer.variants, variants.room);
+            let Some(note) = answer.note() else { continue };
+            let fill = if answer.differs {
+                "#b34700"
             } else {
-                ("=", SMALL.fill)
+                SMALL.fill
             };
-            let font = Font { fill, ..SMALL };
-            line(
-                COLUMNS[2],
-                y,
-                font,
-                &format!("{sign} then: {then}"),
-                ROOM[2],
-            );
+            line(notes.x, y, Font { fill, ..SMALL }, &note, notes.room);
         }
     }
     if let Some(note) = note {

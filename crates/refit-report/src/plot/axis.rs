@@ -3,7 +3,7 @@
 use refit_stats::Measure;
 
 use super::strip::Strip;
-use super::{Anchor, Frame, GREY, LEFT, MARGIN, SMALL, TEXT, WIDTH};
+use super::{Anchor, Frame, LEFT, SMALL};
 use crate::bar::Scale;
 use crate::format;
 use crate::svg::Svg;
@@ -48,8 +48,7 @@ pub fn powers(low: f64, high: f64) -> Vec<f64> {
     }
 }
 
-/// Lines across, their labels, the margin within which variants are the same,
-/// and the number of runs.
+/// What height stands for, and the number of runs.
 pub fn draw(svg: &mut Svg, frame: &Frame, strip: &Strip) {
     let better = match frame.metric.measure {
         Measure::Rate => "; higher is better",
@@ -60,20 +59,6 @@ pub fn draw(svg: &mut Svg, frame: &Frame, strip: &Strip) {
         frame.metric.name
     );
     svg.text([LEFT, frame.top - 12.0], Anchor::Start, SMALL, &title);
-    // On into the intervals, which have the same scale.
-    let edge = WIDTH - MARGIN;
-    let [upper, lower] = strip.band;
-    svg.area(
-        [LEFT, upper],
-        [edge, lower],
-        "#000000",
-        &[("opacity", "0.06")],
-    );
-    for (change, y) in &strip.ticks {
-        let stroke = if is_zero(*change) { GREY } else { "#e4e4e4" };
-        svg.line([LEFT, *y], [edge, *y], stroke, &[]);
-        svg.text([LEFT - 8.0, y + 4.0], Anchor::End, TEXT, &label(*change));
-    }
     let below = frame.bottom + 18.0;
     let [first, last] = &strip.ends;
     svg.text([LEFT, below], Anchor::Start, SMALL, first);

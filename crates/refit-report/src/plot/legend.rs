@@ -6,28 +6,32 @@ use super::{Anchor, Font, GREY, LINE, MARGIN, SMALL, TEXT, colour};
 use crate::format;
 use crate::row::{Row, table};
 use crate::svg::Svg;
-use crate::table::Column;
+use crate::table::{Column, Content};
 
 /// Characters of a variant's name.
 const NAME: usize = 46;
-/// Where the columns stand: the name, three numbers, the verdict, the class.
-const PLACES: [(Anchor, f64); 6] = [
-    (Anchor::Start, MARGIN + 20.0),
-    (Anchor::End, 440.0),
-    (Anchor::End, 540.0),
-    (Anchor::End, 694.0),
-    (Anchor::Start, 712.0),
-    (Anchor::Start, 822.0),
-];
+/// Where a column stands; there is no room for other metrics.
+fn place(column: &Column) -> Option<(Anchor, f64)> {
+    Some(match column.content {
+        Content::Name => (Anchor::Start, MARGIN + 20.0),
+        Content::Value => (Anchor::End, 440.0),
+        Content::Change => (Anchor::End, 540.0),
+        Content::Interval => (Anchor::End, 694.0),
+        Content::Verdict => (Anchor::Start, 712.0),
+        Content::Class => (Anchor::Start, 822.0),
+        Content::Side | Content::Other => return None,
+    })
+}
 
 /// Below `y`: a line of titles, then one for each row.
 pub fn draw(svg: &mut Svg, experiment: &Experiment, rows: &[Row], y: f64) {
     let table = table(experiment, rows);
-    let first = [&table.name].into_iter().chain(&table.numbers);
-    let last = [&table.verdict].into_iter().chain(table.extras.last());
-    let columns: Vec<&Column> = first.chain(last).collect();
+    let columns = table.columns();
     let mut line = |y: f64, font: Font, of: &dyn Fn(&Column) -> String| {
-        for (column, (anchor, x)) in columns.iter().zip(PLACES) {
+        for column in &columns {
+            let Some((anchor, x)) = place(column) else {
+                continue;
+            };
             let text = format::shortened(&of(column), NAME);
             svg.text([x, y], anchor, font, &text);
         }

@@ -1,13 +1,11 @@
 //! The runs themselves, and what was concluded from them.
 
-use std::collections::BTreeSet;
-
 use refit_lab::experiment::{Experiment, Role};
 use refit_lab::{Comparison, EffectRecord};
 use refit_stats::OVERALL_ALPHA;
 
-use super::strip::{Kind, Strip};
-use super::{Anchor, Frame, LEFT, MARGIN, SMALL, WIDTH, colour};
+use super::strip::{Kind, Mark, Painter, Strip};
+use super::{Anchor, Frame, GREY, LEFT, MARGIN, SMALL, TEXT, WIDTH, axis, colour};
 use crate::bar::changes;
 use crate::format;
 use crate::svg::Svg;
@@ -47,47 +45,101 @@ pub fn panel_width(comparison: &Comparison) -> f64 {
     }
 }
 
-/// Every run: dots for those that count, faint ones for the warm-up, crosses
-/// for those that failed.
-pub fn draw(svg: &mut Svg, experiment: &Experiment, frame: &Frame, strip: &Strip) {
-    let x = |part: f64| LEFT + part * (frame.right - LEFT);
-    let on_sheet = |[part, y]: [f64; 2]| [x(part), y];
-    if strip.warm_up > 0.0 {
-        let corner = [x(strip.warm_up), frame.bottom];
-        let faint = [("opacity", "0.04")];
-        svg.area([LEFT, frame.top], corner, "#000000", &faint);
+/// The sheet of `--svg`.
+struct Sheet<'a> {
+    svg: &'a mut Svg,
+    experiment: &'a Experiment,
+    frame: &'a Frame,
+    /// Of a dot.
+    radius: f64,
+}
+
+impl Sheet<'_> {
+    fn x(&self, part: f64) -> f64 {
+        LEFT + part * (self.frame.right - LEFT)
     }
-    let variants: BTreeSet<usize> = strip.marks.iter().map(|mark| mark.variant).collect();
-    for variant in &variants {
-        let pairs = strip.pairs.iter().filter(|(of, _)| of == variant);
-        let ends: Vec<[[f64; 2]; 2]> = pairs.map(|(_, ends)| ends.map(on_sheet)).collect();
-        let look = [("opacity", "0.35")];
-        svg.lines("pair", colour(experiment, *variant), &look, &ends);
+
+    fn on_sheet(&self, [part, y]: [f64; 2]) -> [f64; 2] {
+        [self.x(part), y]
     }
-    let radius = if strip.marks.len() <= 240 { 3.4 } else { 2.4 };
-    for variant in &variants {
-        let of = |kind: Kind| -> Vec<[f64; 2]> {
-            let marks = strip.marks.iter();
-            marks
-                .filter(|mark| mark.variant == *variant && mark.kind == kind)
-                .map(|mark| on_sheet(mark.place))
-                .collect()
+}
+
+impl Painter for Sheet<'_> {
+    fn band(&mut self, [upper, lower]: [f64; 2]) {
+        // On into the intervals, which have the same scale.
+        let faint = [("opacity", "0.06")];
+        let corner = [WIDTH - MARGIN, lower];
+        self.svg.area([LEFT, upper], corner, "#000000", &faint);
+    }
+
+    fn line(&mut self, change: f64, y: f64) {
+        let stroke = if axis::is_zero(change) {
+            GREY
+        } else {
+            "#e4e4e4"
         };
-        let colour = colour(experiment, *variant);
-        for (kind, opacity) in [(Kind::WarmUp, "0.3"), (Kind::Counted, "0.85")] {
-            svg.dots(kind.class(), radius, colour, opacity, &of(kind));
-        }
-        let crosses = of(Kind::Failed).into_iter().flat_map(|[x, y]| {
-            let (left, right, top, bottom) = (x - radius, x + radius, y - radius, y + radius);
-            [
-                [[left, top], [right, bottom]],
-                [[left, bottom], [right, top]],
-            ]
-        });
-        let look = [("stroke-width", "1.5")];
-        let crosses: Vec<_> = crosses.collect();
-        svg.lines(Kind::Failed.class(), colour, &look, &crosses);
+        self.svg.line([LEFT, y], [WIDTH - MARGIN, y], stroke, &[]);
+        let label = axis::label(change);
+        self.svg
+            .text([LEFT - 8.0, y + 4.0], Anchor::End, TEXT, &label);
     }
+
+    fn warm_up(&mut self, part: f64) {
+        let corner = [self.x(part), self.frame.bottom];
+        let faint = [("opacity", "0.04")];
+        self.svg
+            .area([LEFT, self.frame.top], corner, "#000000", &faint);
+    }
+
+    fn pairs(&mut self, variant: usize, pairs: &[[[f64; 2]; 2]]) {
+        let ends = pairs
+            .iter()
+            .map(|ends| ends.map(|place| self.on_sheet(place)));
+        let ends: Vec<[[f64; 2]; 2]> = ends.collect();
+        let look = [("opacity", "0.35")];
+        self.svg
+            .lines("pair", colour(self.experiment, variant), &look, &ends);
+    }
+
+    /// Dots for what counts, faint ones for the warm-up, crosses for what failed.
+    fn marks(&mut self, variant: usize, kind: Kind, marks: &[&Mark]) {
+        let (class, radius) = (kind.class(), self.radius);
+        let colour = colour(self.experiment, variant);
+        let places = marks.iter().map(|mark| self.on_sheet(mark.place));
+        let places: Vec<[f64; 2]> = places.collect();
+        let opacity = match kind {
+            Kind::WarmUp => "0.3",
+            Kind::Counted => "0.85",
+            Kind::Failed => {
+                let crosses = places.into_iter().flat_map(|[x, y]| {
+                    let (left, right, top, bottom) =
+                        (x - radius, x + radius, y - radius, y + radius);
+                    [
+                        [[left, top], [right, bottom]],
+                        [[left, bottom], [right, top]],
+                    ]
+                });
+                let crosses: Vec<_> = crosses.collect();
+                let look = [("stroke-width", "1.5")];
+                self.svg.lines(class, colour, &look, &crosses);
+                return;
+            }
+        };
+        self.svg.dots(class, radius, colour, opacity, &places);
+    }
+}
+
+/// All runs, with what stands around them.
+pub fn draw(svg: &mut Svg, experiment: &Experiment, frame: &Frame) {
+    let strip = Strip::new(experiment, frame, axis::ticks(&frame.scale));
+    axis::draw(svg, frame, &strip);
+    let radius = if strip.marks.len() <= 240 { 3.4 } else { 2.4 };
+    strip.draw(&mut Sheet {
+        svg,
+        experiment,
+        frame,
+        radius,
+    });
 }
 
 /// Each interval as a band with its estimate, right of the runs and on their scale.
@@ -130,8 +182,11 @@ pub fn intervals(svg: &mut Svg, comparison: &Comparison, frame: &Frame) {
             } else {
                 format::percent(effect.change)
             };
-            let y = if upper - 8.0 > frame.top + 8.0 {
-                upper - 8.0
+            // No line of the axis that stands out goes through it.
+            let above = upper - 8.0;
+            let is_crossed = (above - SMALL.size - 1.0..above + 3.0).contains(&frame.y(0.0));
+            let y = if above > frame.top + 8.0 && !is_crossed {
+                above
             } else {
                 lower + 16.0
             };

@@ -1,7 +1,7 @@
-//! Every run in the order in which it was made, as geometry: the sheet of `--svg`
-//! and the page draw it, each in units of its own.
+//! Every run in the order in which it was made: what lies where, and what is drawn before what. The sheet of `--svg` and
+//! the page are a [`Painter`] each, with units and looks of their own.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use refit_lab::experiment::{Experiment, RunRecord};
 
@@ -22,6 +22,20 @@ pub struct Strip {
     pub ticks: Vec<(f64, f64)>,
     /// What stands below the first run, and below the last one.
     pub ends: [String; 2],
+}
+
+/// What draws a strip's parts; what it draws later lies above.
+pub trait Painter {
+    /// The margin within which variants are the same: its upper and its lower edge.
+    fn band(&mut self, edges: [f64; 2]);
+    /// A line across, at this change.
+    fn line(&mut self, change: f64, y: f64);
+    /// The warm-up, which takes this part of the breadth.
+    fn warm_up(&mut self, part: f64);
+    /// The round pairs of a variant.
+    fn pairs(&mut self, variant: usize, pairs: &[[[f64; 2]; 2]]);
+    /// The runs of a variant that are of this kind.
+    fn marks(&mut self, variant: usize, kind: Kind, marks: &[&Mark]);
 }
 
 /// A run.
@@ -48,6 +62,8 @@ pub enum Kind {
 }
 
 impl Kind {
+    const ALL: [Kind; 3] = [Kind::WarmUp, Kind::Counted, Kind::Failed];
+
     fn of(run: &RunRecord) -> Kind {
         match run {
             run if run.failure.is_some() => Kind::Failed,
@@ -67,6 +83,30 @@ impl Kind {
 }
 
 impl Strip {
+    /// Draws all of it but its words.
+    pub fn draw(&self, painter: &mut impl Painter) {
+        painter.band(self.band);
+        for (change, y) in &self.ticks {
+            painter.line(*change, *y);
+        }
+        if self.warm_up > 0.0 {
+            painter.warm_up(self.warm_up);
+        }
+        let variants: BTreeSet<usize> = self.marks.iter().map(|mark| mark.variant).collect();
+        for variant in &variants {
+            let pairs = self.pairs.iter().filter(|(of, _)| of == variant);
+            let pairs: Vec<[[f64; 2]; 2]> = pairs.map(|(_, ends)| *ends).collect();
+            painter.pairs(*variant, &pairs);
+        }
+        for variant in variants {
+            for kind in Kind::ALL {
+                let marks = self.marks.iter();
+                let marks = marks.filter(|mark| mark.variant == variant && mark.kind == kind);
+                painter.marks(variant, kind, &marks.collect::<Vec<_>>());
+            }
+        }
+    }
+
     /// All runs of an experiment, with lines across at these changes.
     pub fn new(experiment: &Experiment, frame: &Frame, ticks: Vec<f64>) -> Strip {
         let runs = &experiment.runs;
