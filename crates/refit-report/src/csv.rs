@@ -5,7 +5,7 @@ use refit_lab::{Comparison, Metric, Unit};
 
 use refit_run::printable;
 
-use crate::row::{is_unseen, median};
+use crate::values::{is_unseen, median};
 
 /// One row for each run, in the order of the runs, those of the confirmation
 /// last. What a run does not have, or nobody could see, is empty.

@@ -7,9 +7,9 @@ use refit_lab::Comparison;
 use crate::format;
 use crate::page::Page;
 use crate::paint::Style;
-use crate::row::middle;
 use crate::table::{Column, lines};
 use crate::terminal::terminal;
+use crate::values::middle;
 
 /// The comparison of a mail queue, with what it is of and what to type next. Each run
 /// had `messages` of the `most` that a faster disk allows in `budget_s`.

@@ -37,6 +37,7 @@ mod svg;
 mod table;
 mod terminal;
 mod title;
+mod values;
 pub mod watch;
 
 #[cfg(test)]

@@ -17,9 +17,10 @@ use crate::bar::{Scale, changes};
 use crate::fold::fold;
 use crate::format;
 use crate::notes::{summary, with};
-use crate::row::{is_service, keeps_service, median, with_noise};
+use crate::row::{is_service, keeps_service, with_noise};
 use crate::svg::{Anchor, Font, Svg};
 use crate::title::{question, subject, title};
+use crate::values::median;
 
 const WIDTH: f64 = 960.0;
 const MARGIN: f64 = 24.0;

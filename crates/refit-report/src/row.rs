@@ -1,16 +1,14 @@
 //! A variant as every format shows it.
 
-use std::collections::BTreeMap;
-
-use refit_lab::experiment::{Class, Experiment, Role, RunRecord, VariantRecord};
-use refit_lab::{Comparison, EffectRecord, Metric, Unit, Verdict};
-use refit_run::Calls;
+use refit_lab::experiment::{Class, Experiment, Role, VariantRecord};
+use refit_lab::{Comparison, EffectRecord, Metric, Verdict};
 use refit_stats::OVERALL_ALPHA;
 
 use crate::bar::Bars;
 use crate::format;
 use crate::paint::Tone;
 use crate::table::{Column, Content, Table};
+use crate::values::{shown, syncs};
 
 /// What a comparison is about, by the name of its metric.
 pub fn main_metric(experiment: &Experiment) -> String {
@@ -42,16 +40,6 @@ fn side(experiment: &Experiment) -> [&'static str; 2] {
 /// Titles of what stands beside the main metric.
 pub fn side_titles(experiment: &Experiment) -> [&'static str; 2] {
     [side(experiment)[0], "syncs"]
-}
-
-/// A value of a metric in its unit; a recipe's rate counts what the recipe says.
-pub fn value(experiment: &Experiment, metric: &Metric, value: f64) -> String {
-    match &experiment.recipe {
-        Some(recipe) if metric.unit == Unit::PerSecond && metric.name == "rate" => {
-            format!("{} {}/s", format::per_second(value), recipe.unit)
-        }
-        _ => format::value(value, metric.unit),
-    }
 }
 
 /// One line of a table.
@@ -234,89 +222,6 @@ pub fn difference(effect: &EffectRecord, word: Verdict) -> String {
     }
 }
 
-/// The median of a metric over the runs of a variant that count; `None`
-/// without such runs, and where one of them does not have it.
-pub fn median(experiment: &Experiment, variant: usize, metric: &Metric) -> Option<f64> {
-    if is_unseen(experiment, variant, metric) {
-        return None;
-    }
-    let runs = experiment.runs.counted(variant);
-    let values: Option<Vec<f64>> = runs.map(|run| metric.of(run)).collect();
-    middle(values?)
-}
-
-/// Without refit nobody counts the calls: they are unknown and not 0.
-pub fn is_unseen(experiment: &Experiment, variant: usize, metric: &Metric) -> bool {
-    let bare = experiment
-        .variants
-        .get(variant)
-        .is_some_and(|variant| variant.role == Role::Bare);
-    bare && ["syncs", "sync-wait"].contains(&&*metric.name)
-}
-
-/// The median.
-pub fn middle(mut values: Vec<f64>) -> Option<f64> {
-    values.sort_unstable_by(f64::total_cmp);
-    let upper = *values.get(values.len() / 2)?;
-    let lower = values[(values.len() - 1) / 2];
-    Some(f64::midpoint(lower, upper))
-}
-
-fn shown(experiment: &Experiment, variant: usize, metric: &Metric) -> String {
-    match median(experiment, variant, metric) {
-        Some(median) => value(experiment, metric, median),
-        None if experiment.runs.counted(variant).next().is_none() => String::new(),
-        None => "unknown".to_owned(),
-    }
-}
-
-/// One field of a run's calls that wait for durability: of a service those of
-/// the measured window.
-fn syncs_of(run: &RunRecord, field: fn(&Calls) -> u64) -> u64 {
-    let service = run.load.as_ref().and_then(|load| load.service.as_ref());
-    service.map_or_else(|| run.run.syncs(field), |service| service.syncs(field))
-}
-
-/// `812`, `0 (812 suppressed)`, `unknown`.
-fn syncs(experiment: &Experiment, variant: usize) -> String {
-    let of = |field: fn(&Calls) -> u64| {
-        let runs = experiment.runs.counted(variant);
-        middle(runs.map(|run| syncs_of(run, field) as f64).collect())
-    };
-    let (Some(real), Some(suppressed)) = (of(|calls| calls.real), of(|calls| calls.suppressed))
-    else {
-        return String::new();
-    };
-    let metric = experiment.metric("syncs");
-    if metric.is_some_and(|metric| median(experiment, variant, &metric).is_none()) {
-        "unknown".to_owned()
-    } else if suppressed > 0.0 {
-        format!(
-            "{} ({} suppressed)",
-            format::count(real),
-            format::count(suppressed)
-        )
-    } else {
-        format::count(real)
-    }
-}
-
-/// Calls of one run, by executable: of a service those of the window.
-pub fn waits(run: &RunRecord) -> BTreeMap<&str, &BTreeMap<String, Calls>> {
-    match run.load.as_ref().and_then(|load| load.service.as_ref()) {
-        Some(service) => {
-            let calls = service.calls.iter();
-            calls.map(|(name, calls)| (name.as_str(), calls)).collect()
-        }
-        None => {
-            let executables = run.run.executables.iter();
-            executables
-                .map(|executable| (executable.executable.as_str(), &executable.calls))
-                .collect()
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -333,13 +238,6 @@ mod tests {
         also("malloc=jemalloc", Class::Safe);
         let rows = rows(&comparison);
         assert_eq!(rows[1].class, "changes-behaviour, loses-on-crash");
-    }
-
-    #[test]
-    fn the_median_of_an_even_number_lies_between() {
-        assert_eq!(middle(vec![4.0, 1.0, 3.0, 2.0]), Some(2.5));
-        assert_eq!(middle(vec![9.0, 1.0, 3.0]), Some(3.0));
-        assert_eq!(middle(Vec::new()), None);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use refit_lab::experiment::{Experiment, Role, SeriesRecord};
 use refit_lab::{Comparison, Metric};
 
 use crate::format;
-use crate::row::{median, value};
+use crate::values::{median, value};
 
 /// One series as a table: a line for each variant, a column for each metric.
 pub struct Series {

@@ -7,7 +7,8 @@ use refit_lab::experiment::Experiment;
 use super::colour;
 use crate::format;
 use crate::markup::{At, Markup};
-use crate::row::{Row, counting, is_service, median};
+use crate::row::{Row, counting, is_service};
+use crate::values::median;
 
 /// Only of services that fork.
 const OF_FORKS: &str = "fork-copies";

@@ -7,8 +7,9 @@ use super::{colour, tone};
 use crate::format;
 use crate::markup::Markup;
 use crate::paint::Tone;
-use crate::row::{Row, counting, difference, is_unseen, median, value};
+use crate::row::{Row, counting, difference};
 use crate::table::{Column, Lines};
+use crate::values::{is_unseen, median, value};
 
 /// The table, without metrics that no variant has.
 pub fn section(main: &mut Markup, comparison: &Comparison) {

@@ -10,7 +10,8 @@ use crate::markup::number;
 use crate::markup::{At, Markup, part};
 use crate::plot::strip::{Kind, Mark, Painter, Strip};
 use crate::plot::{Frame, NO_BASELINE, axis};
-use crate::row::{self, is_service};
+use crate::row::is_service;
+use crate::values::value;
 
 const HEIGHT: f64 = 300.0;
 const MARGIN: f64 = 8.0;
@@ -122,12 +123,12 @@ fn dot(svg: &mut Markup, experiment: &Experiment, metric: &Metric, mark: &Mark) 
     );
     let (x, y) = (part(mark.place[0]), number(mark.place[1]));
     let name = experiment.variants.get(mark.variant);
-    let value = metric.of(&experiment.runs.as_slice()[mark.run]);
+    let found = metric.of(&experiment.runs.as_slice()[mark.run]);
     let title = format!(
         "run {}: {} {}",
         mark.run + 1,
         name.map_or("?", |variant| &variant.name),
-        value.map_or(String::new(), |value| row::value(experiment, metric, value))
+        found.map_or(String::new(), |found| value(experiment, metric, found))
     );
     if mark.kind == Kind::Failed {
         let place = [("x", &*x), ("y", &y), ("overflow", "visible")];

@@ -11,8 +11,9 @@ use super::grid::coloured;
 use crate::calls::{sum, syncs};
 use crate::format;
 use crate::markup::Markup;
-use crate::row::{Row, counting, is_unseen, middle, waits as calls};
+use crate::row::{Row, counting};
 use crate::table::{Column, Kind, Lines};
+use crate::values::{is_unseen, middle, waits as calls};
 
 /// The median over a variant's runs; a run without the executable has none.
 fn median(experiment: &Experiment, variant: usize, executable: &str, of: fn(&Calls) -> u64) -> f64 {

@@ -9,7 +9,8 @@ use super::{Note, note};
 use crate::answers;
 use crate::format;
 use crate::paint::Tone;
-use crate::row::{Row, is_service, main_metric, median, rows, value};
+use crate::row::{Row, is_service, main_metric, rows};
+use crate::values::{median, value};
 
 /// Metrics beside the main one that are worth a word where they changed: of a
 /// command.

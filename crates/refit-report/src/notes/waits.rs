@@ -9,7 +9,7 @@ use super::{Note, note};
 use crate::calls::{by_call, sum};
 use crate::format;
 use crate::paint::Tone;
-use crate::row::{middle, waits};
+use crate::values::{middle, waits};
 
 /// Executables named, and directories of each.
 const MOST: usize = 3;

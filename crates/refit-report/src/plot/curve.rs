@@ -6,9 +6,9 @@ use refit_lab::{Comparison, Metric};
 use super::axis::powers;
 use super::{Anchor, GREY, LEFT, MARGIN, SMALL, TEXT, WIDTH, colour};
 use crate::format;
-use crate::row::{median, value};
 use crate::series;
 use crate::svg::Svg;
+use crate::values::{median, value};
 
 /// Of one series, its title and its axis included.
 pub const HEIGHT: f64 = 380.0;
