@@ -41,14 +41,15 @@ class Column:
 
 @dataclass(frozen=True)
 class Goal:
-    """What a row should be in a column. Nothing fails when it is not."""
+    """What a row should be in a column. Nothing fails when it is not; `tried` is then told."""
 
     row: str
     column: int
     text: str
     at_most: float | None = None
     at_least: float | None = None
-    noise_row: str | None = None  # not slower than the base, but for what this row differs from it
+    noise_row: str | None = None  # not slower than the base; equal is what differs as little as this row
+    tried: str = ""
 
     def verdict(self, table):
         effect = table[self.row][self.column]
@@ -60,11 +61,18 @@ class Goal:
             return _word(effect.low >= self.at_least, effect.high < self.at_least)
         noise = table[self.noise_row][self.column]
         limit = max(noise.high, 1 / noise.low)  # noise has no side
-        return _word(effect.high <= limit, effect.low > limit)
+        return _word(effect.high <= limit, effect.low > 1)
+
+    def told(self, table):
+        """The goal, and what became of it."""
+        verdict = self.verdict(table)
+        tried = f" Tried: {self.tried}." if verdict == "missed" and self.tried else ""
+        return f"goal, {self.row}: {self.text}: **{verdict}**.{tried}"
 
 
 def _word(met, missed):
-    return "met" if met else "missed" if missed else "undecided"
+    """Noise makes an interval wide, and its own limit too: a whole interval on the wrong side is never met."""
+    return "missed" if missed else "met" if met else "undecided"
 
 
 @dataclass

@@ -8,6 +8,7 @@ import sys
 
 import process
 import subjects
+import tried
 from comparison import Column, Comparison, Goal, Variant
 
 CHUNKS = 25
@@ -96,7 +97,7 @@ def fsync(bench):
         [one(name, *way) for name, way in ways.items()],
         [Column("÷ eatmydata", "eatmydata"), Column("over the raw probe", raw, "over")],
         [
-            Goal(name, 0, "at most 0.7 × libeatmydata", at_most=0.7)
+            Goal(name, 0, "at most 0.7 × libeatmydata", at_most=0.7, tried=tried.FSYNC)
             for name in ways if name.startswith("refit")
         ],
         bench.rounds(40, 4), notes,
@@ -165,7 +166,7 @@ def open_close(bench):
         list(ways), [one(name, *way) for name, way in ways.items()],
         [Column("÷ bare", "bare"), Column("over bare", "bare", "over")],
         [
-            Goal(name, 0, "at most 1.03 × bare", at_most=1.03)
+            Goal(name, 0, "at most 1.03 × bare", at_most=1.03, tried=tried.OPEN)
             for name in ways if name.startswith("refit")
         ],
         bench.rounds(60, 4), ["libeatmydata by LD_PRELOAD"],
@@ -195,8 +196,9 @@ def launch(bench):
         "launch", "Launch and wait for `true`", "ms", list(ways),
         [one(*way) for way in ways.items()], [Column("over bare", "true", "over")],
         [
-            Goal("refit run sync=off -- true", 0, "at most 1.05 ms over bare", at_most=1.05),
-            Goal("refit run --quiet sync=off -- true", 0, "at most 0.90 ms over bare", at_most=0.90),
+            Goal("refit run sync=off -- true", 0, "at most 1.05 ms over bare", at_most=1.05, tried=tried.LAUNCH),
+            Goal("refit run --quiet sync=off -- true", 0, "at most 0.90 ms over bare", at_most=0.90,
+                 tried=tried.LAUNCH),
         ],
         bench.rounds(400, 40),
         [f"posix_spawn and waitid from Python {sys.version.split()[0]}; stderr to /dev/null"],
@@ -231,7 +233,8 @@ def starts(bench):
         [one(*way) for way in ways.items()],
         [Column("over bare", "bare", "over"), Column("÷ eatmydata", "eatmydata")],
         [
-            Goal(name, 1, "not slower than eatmydata beyond noise", noise_row="eatmydata again (noise)")
+            Goal(name, 1, "not slower than eatmydata beyond noise", noise_row="eatmydata again (noise)",
+                 tried=tried.STARTS)
             for name in ways if name.startswith("refit")
         ],
         bench.rounds(40, 4), ["the launch of eatmydata or refit itself is divided by their number"],

@@ -14,7 +14,7 @@ OPTIONS = {"listen_addresses": "", "wal_level": "minimal", "max_wal_senders": "0
 
 
 class Pgbench(Program):
-    rounds = 8
+    rounds = 10
     bytes_per_run = 320 * 2**20
 
     def __init__(self, clients, transactions):
@@ -129,4 +129,4 @@ class Server:
             return file.read()[-600:]
 
 
-PROGRAMS = [Pgbench(1, 4000), Pgbench(8, 2000)]
+PROGRAMS = [Pgbench(1, 3000), Pgbench(8, 1500)]

@@ -41,7 +41,7 @@ def comparison(one):
     lines += [_grid(rows), ""]
     lines.append(f"{one.rounds} rounds, mirrored pairs: {some.pairs}, intervals at {some.level:.1%}, "
                  f"{one.seconds:.0f} s in all.")
-    lines += [f"- goal, {goal.row}: {goal.text}: **{goal.verdict(table)}**" for goal in one.goals]
+    lines += [f"- {goal.told(table)}" for goal in one.goals]
     lines += [f"- {note}" for note in one.notes + _counts(one)]
     return "\n".join([*lines, ""])
 
@@ -70,7 +70,8 @@ signed-rank one, at the level that stands below the table. A row "again" is its 
 interval is the noise of this machine on that day. Before each run of a whole program `sync` is called and
 Dirty and Writeback fall below 4 MiB, for 5 s at most. Nothing on disk is deleted before the end. "÷" is a
 ratio of times unless it says speed. A goal is *met* or *missed* when the whole interval says so, else
-*undecided*; no timing makes this program fail. eatmydata is Debian's wrapper, where a table does not say
+*undecided*; "not slower beyond noise" is missed when it lies above 1, met when it ends where that of the row
+"again" does, or before. No timing makes this program fail. eatmydata is Debian's wrapper, where a table does not say
 LD_PRELOAD.
 """
 

@@ -20,6 +20,12 @@ MOST_ERROR = 0.075  # where the upper end of the share's interval may be
 EQUAL = "REFITBENCH"  # set for all, and set again to the same value by the variant
 EFFECTS = (0, 2, 20)  # per cent more work
 EQUAL_COUNT, EQUAL_BUDGET_S = 304, 3
+# Before both baselines and single runs counted.
+EARLIER_SAME = ("Before: 28 of 54, 51.9% [37.8%, 65.7%] within 8 s (this part at commit e2290ad, three of these commands, "
+                "nothing beside); 24 of 200, 12.0% [7.8%, 17.3%] within 6 s (python, awk, sh and gzip on another machine "
+                "of the kind, beside a light load; only these counts are known).")
+EARLIER = "e2290ad, 2026-11-21"  # verdict-time, as stored there: the seconds of each repeat
+EARLIER_S = {0: [12.47, 12.33], 2: [5.36, 11.90, 5.37, 5.36, 12.47], 20: [5.52, 5.68, 5.72, 5.73, 5.61]}
 
 
 def _progress(part, number, count):
@@ -93,11 +99,15 @@ def equal_variants(bench):
             _told(sample, count)
         bench.journal.end()
         _tell_errors(part, names)
+        for sample in part.samples:
+            if not _is_false(sample):
+                del sample["order"], sample["wall_us"]
         part.notes += [
             f"`refit compare {variant} --budget {budget} -- COMMAND`, where {EQUAL}=1 is in the environment already: "
             "the environments of all runs are the same to the byte, but for the name of the session",
             "commands: " + "; ".join(f"{name}: `{' '.join(words)}`" for name, words in commands.items()),
             f"beside a load: `{' '.join(load)}` runs all the while; it is not among what others used",
+            "stored: every run of the false ones, and of all comparisons the seed, the plan and what was found",
         ]
 
     return Part("aa", f"{count} comparisons of a command with itself, on this machine", measure)
@@ -174,7 +184,9 @@ def _tell_errors(part, names):
         f"False verdicts: **{wrong} of {count}**, {wrong / count:.1%} [{low:.1%}, {high:.1%}] "
         f"(95 %, Clopper and Pearson); stated: at most {STATED_ERROR:.0%}, **{word}**; the goal of an upper end of at "
         f"most {MOST_ERROR:.1%} is {goal}. {slower} of them were `slower`; of all estimates {above} were above zero, "
-        f"the mean is {100 * statistics.mean(changes):+.2f} %.", ""]
+        f"the mean is {100 * statistics.mean(changes):+.2f} %.", "",
+        f"`same` was earned by {_share(sum(s['effect']['verdict'] == 'same' for s in part.samples), count)} within "
+        f"{EQUAL_BUDGET_S} s. {EARLIER_SAME}", ""]
     part.notes += [
         f"false: {s['command']}, seed {s['seed']}: {s['effect']['verdict']}, {_change(s['effect']['change'])} "
         f"[{', '.join(map(_change, s['effect']['interval']))}] after {s['plan']['pairs']} round pairs"
@@ -184,8 +196,17 @@ def _tell_errors(part, names):
         part.notes.append(f"in {settling} of them something else was writing to the disk")
 
 
+def _share(successes, trials):
+    low, high = estimate.binomial_interval(successes, trials)
+    return f"{successes} of {trials}, {successes / trials:.1%} [{low:.1%}, {high:.1%}]"
+
+
+def _is_false(sample):
+    return sample["effect"]["verdict"] in ("faster", "slower")
+
+
 def _false(samples):
-    return [sample for sample in samples if sample["effect"]["verdict"] in ("faster", "slower")]
+    return [sample for sample in samples if _is_false(sample)]
 
 
 def _covers(found):
@@ -228,8 +249,10 @@ def verdict_time(bench):
 
 
 def _by_refit(bench, command, more, seed, _):
-    seconds, record = compared(bench, command, f"env.MORE={more}", seed)
-    return {"tool": "refit compare", "seconds": seconds, **kept(record)}
+    options = ("--budget", "10s") if bench.quick else ()
+    seconds, record = compared(bench, command, f"env.MORE={more}", seed, *options)
+    measuring_s = sum(run["metrics"]["wall_ns"] for run in record["runs"]) / 1e9
+    return {"tool": "refit compare", "seconds": seconds, "busy_share": measuring_s / seconds, **kept(record)}
 
 
 def _by_hyperfine(bench, command, more, _seed, hyperfine):
@@ -258,14 +281,30 @@ def _tell_times(part):
                          *answers(samples)])
     head = ["true effect", "tool", "time, median (range)", "answers", "the first of them"]
     part.lines = _grid(head, *rows)
+    by_refit = [s for s in part.samples if s["tool"] == "refit compare"]
+    for more, earlier in EARLIER_S.items():
+        now = [s["seconds"] for s in by_refit if s["more"] == more]
+        ratio = estimate.median(now) / estimate.median(earlier)
+        part.notes.append(f"goal, half the time of {EARLIER}, +{more} %: {_seconds(now)}, then {_seconds(earlier)}, "
+                          f"÷ {ratio:.2f}: **{_halved(now, earlier)}** (not side by side)")
+    busy = estimate.median([s["busy_share"] for s in by_refit])
+    part.notes.append(f"the runs themselves are {busy:.1%} of a comparison's time (median); the rest are refit's start, "
+                      "what comes between two runs, and the report")
+
+
+def _halved(now, earlier):
+    """By the ranges: there are few repeats."""
+    if max(now) <= 0.5 * min(earlier):
+        return "met"
+    return "missed" if min(now) > 0.5 * max(earlier) else "undecided"
 
 
 def _refit_answers(samples):
     words = [sample["effect"]["verdict"] for sample in samples]
     first = samples[0]["effect"]
-    low, high = first["interval"]
+    interval = ", ".join(map(_change, first["interval"])) if first["interval"] else "no interval"
     counted = ", ".join(f"{word} {words.count(word)} of {len(words)}" for word in sorted(set(words)))
-    return counted, f"{_change(first['change'])} [{_change(low)}, {_change(high)}] {first['verdict']}"
+    return counted, f"{_change(first['change'])} [{interval}] {first['verdict']}"
 
 
 def _hyperfine_answers(samples):

@@ -8,7 +8,10 @@ use crate::runner::{Outcome, Test};
 use crate::test;
 use crate::test_env::{TestEnv, refit_path, source_dir, wait_until};
 
-pub const TESTS: &[Test] = &[test!(a_killed_bench_goes_on_where_it_was)];
+pub const TESTS: &[Test] = &[
+    test!(a_killed_bench_goes_on_where_it_was),
+    test!(a_goal_is_missed_where_the_whole_interval_is),
+];
 
 /// `long` waits in its second sample until its standard input ends.
 const SCRIPT: &str = "\
@@ -114,5 +117,42 @@ fn a_killed_bench_goes_on_where_it_was(env: &TestEnv) -> Outcome {
     let of = column("of");
     assert_eq!(of[0], of[1]);
     assert_ne!(of[1], of[2], "two sittings, each with a seed of its own");
+    Outcome::Pass
+}
+
+/// Intervals of the noise and of refit, as ratios to the peer.
+const GOALS: &str = "\
+import sys
+sys.dont_write_bytecode = True
+sys.path[:0] = [sys.argv[1]]
+from comparison import Goal
+from estimate import Effect
+
+def word(noise, refit):
+    table = {name: [Effect(1, *ends, 0.95, 12)] for name, ends in (('noise', noise), ('refit', refit))}
+    goal = Goal('refit', 0, 'not slower', noise_row='noise', tried='all')
+    return goal.told(table)
+
+print(word((0.966, 1.075), (1.034, 1.140)))
+print(word((0.8, 1.3), (1.01, 1.2)))
+print(word((0.957, 1.049), (0.945, 1.052)))
+print(word((0.917, 1.001), (0.951, 1.055)))
+";
+
+fn a_goal_is_missed_where_the_whole_interval_is(env: &TestEnv) -> Outcome {
+    env.require_command("python3");
+    let mut python = Command::new("python3");
+    python.args(["-c", GOALS]).arg(source_dir().join("bench"));
+    let output = python.output().expect("python3 is there");
+    let told = String::from_utf8_lossy(&output.stdout);
+    let goal = "goal, refit: not slower";
+    assert_eq!(
+        told,
+        format!(
+            "{goal}: **missed**. Tried: all.\n{goal}: **missed**. Tried: all.\n\
+             {goal}: **undecided**.\n{goal}: **met**.\n"
+        ),
+        "{output:?}"
+    );
     Outcome::Pass
 }
