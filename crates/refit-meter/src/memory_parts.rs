@@ -234,9 +234,9 @@ impl MemoryParts {
         while address < mapping.end {
             let wanted = ((mapping.end - address) / page() * 8).min(entries.len() as u64);
             let read = pagemap.read_at(&mut entries[..wanted as usize], address / page() * 8)?;
-            // It was unmapped meanwhile.
+            // The process ended: what is unmapped reads as zeros (fs/proc/task_mmu.c, pagemap_read).
             if read < 8 {
-                break;
+                return Err(io::ErrorKind::NotFound.into());
             }
             for entry in entries[..read - read % 8].chunks_exact(8) {
                 let entry = u64::from_ne_bytes(entry.try_into().expect("eight bytes"));
@@ -286,5 +286,31 @@ impl CountedProcess<'_> {
             _ if self.is_glibc => uses.reach(mapping.start, mapping.end).and(whole),
             _ => uses.reach(mapping.start, mapping.end),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_that_ends_while_it_is_read_has_no_parts() {
+        let mut child = std::process::Command::new("sleep")
+            .arg("600")
+            .spawn()
+            .unwrap();
+        let proc = Path::new("/proc");
+        let mapped = classified(proc, child.id()).unwrap();
+        let pagemap = File::open(at(proc, child.id()).join("pagemap")).unwrap();
+        let (_, mapping, fields) = mapped.iter().find(|(_, _, fields)| fields.rss > 0).unwrap();
+        let read = || {
+            let mut parts = MemoryParts::default();
+            let class = (None, MemoryPart::Mappings);
+            parts.add_pages(&pagemap, mapping, fields, &PageUses::default(), class)
+        };
+        assert!(read().is_ok());
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(read().unwrap_err().kind(), io::ErrorKind::NotFound);
     }
 }

@@ -33,7 +33,8 @@ pub fn lines(memory: Option<&MemoryIdentity>, lines: &mut Vec<String>) {
         lines.push(line(term.rss_bytes as f64, &term.term, what, source));
     }
     let unexplained = memory.unexplained_bytes as f64;
-    let share = 100.0 * unexplained / memory.rss_bytes.max(1) as f64;
+    // The sign stands before the bytes.
+    let share = 100.0 * unexplained.abs() / memory.rss_bytes.max(1) as f64;
     let moved = match memory.moved_bytes {
         0 => String::new(),
         moved => format!("; the heap changed by {} meanwhile", bytes(moved as f64)),
@@ -91,7 +92,7 @@ mod tests {
              readings: 61 MiB resident",
             "     50 MiB  live: requested from malloc and not freed (counted; pagemap)",
             "     11 MiB  files: pages of mapped files (smaps)",
-            "   −4.0 KiB  unexplained (-0.0 %)",
+            "   −4.0 KiB  unexplained (0.0 %)",
             "  and 1.0 MiB that were requested and never touched, or are swapped out",
         ];
         assert_eq!(found, expected);
