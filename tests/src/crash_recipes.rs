@@ -12,6 +12,7 @@ pub const TESTS: &[Test] = &[
     test!(a_log_keeps_its_promise_and_without_syncs_not).limit_seconds(120),
     test!(postfix_keeps_its_mail_unless_cleanup_does_not_sync).limit_seconds(240),
     test!(each_conf_value_is_set_up_on_a_disk_of_its_own).limit_seconds(240),
+    test!(redis_loses_within_the_bound_that_its_recipe_declares).limit_seconds(240),
     test!(a_bound_is_kept_or_found_to_be_wrong).limit_seconds(240),
     test!(what_cannot_be_cut_is_named_with_what_to_type),
     test!(the_commands_of_an_own_folder_are_agreed_to),
@@ -32,7 +33,9 @@ fn a_log_keeps_its_promise_and_without_syncs_not(env: &TestEnv) -> Outcome {
     assert!(bad(off) > 20, "{} of 60 lose", bad(off));
     let again = env.refit(&["report", "crash.json"]);
     let text = String::from_utf8_lossy(&again.stdout);
-    assert!(text.starts_with("append-log\n"), "{text}");
+    let answer = "the program itself lost nothing in ";
+    assert!(text.starts_with(answer), "{text}");
+    assert!(text.contains("\nappend-log\n"), "{text}");
     Outcome::Pass
 }
 
@@ -78,6 +81,24 @@ fn each_conf_value_is_set_up_on_a_disk_of_its_own(env: &TestEnv) -> Outcome {
         let mode = mode(&report, safe);
         assert_eq!((&*mode["class"].to_string(), bad(mode)), ("\"safe\"", 0));
     }
+    Outcome::Pass
+}
+
+fn redis_loses_within_the_bound_that_its_recipe_declares(env: &TestEnv) -> Outcome {
+    require_lab(env);
+    env.require_command("redis-server");
+    let everysec = "conf.appendfsync=everysec";
+    let words = ["redis-aof", everysec, "--for", "4s", "--cuts", "40"];
+    let report = crash(env, 0, &words);
+    assert_eq!(bad(mode(&report, "baseline")), 0);
+    assert!(bad(mode(&report, everysec)) > 0, "it loses something");
+    let again = env.refit(&["report", "crash.json"]);
+    let text = String::from_utf8_lossy(&again.stdout).replace("\n  ", " ");
+    assert!(text.contains(", within its bound (2s)"), "{text}");
+    assert!(
+        text.contains("bound: 2s of conf.appendfsync=everysec: kept in "),
+        "{text}"
+    );
     Outcome::Pass
 }
 

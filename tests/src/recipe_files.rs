@@ -95,7 +95,7 @@ const ACCEPTED: &[Edit] = &[
     ),
     (
         "# end",
-        "[conf.a.b]\nclass = 'bounded-loss'\nfile = 'f'\nfrom = 'x'\nto = 'y'",
+        "[conf.a.b]\nclass = 'bounded-loss'\nbound = '600ms'\nfile = 'f'\nfrom = 'x'\nto = 'y'",
     ),
     (
         "# end",
@@ -108,6 +108,14 @@ const ACCEPTED: &[Edit] = &[
 ];
 
 const REFUSED: &[Edit] = &[
+    (
+        "# end",
+        "[conf.a.b]\nclass = 'bounded-loss'\nfile = 'f'\nfrom = 'x'\nto = 'y'",
+    ),
+    (
+        "# end",
+        "[conf.a.b]\nclass = 'safe'\nbound = '1s'\nfile = 'f'\nfrom = 'x'\nto = 'y'",
+    ),
     ("# end", "[table]"),
     ("# end", "[table]\ncommand = 'true'\nonly = 'yes'"),
     ("# end", "[service]\nkeep = true"),

@@ -11,7 +11,7 @@ use crate::recipe_folder::finish;
 use crate::recipes::{SHIPPED, check, folder, recipe, require, text};
 use crate::runner::{Outcome, Test};
 use crate::test;
-use crate::test_env::{TestEnv, described, expect_code};
+use crate::test_env::{TestEnv, described, expect_code, expect_refused};
 
 pub const TESTS: &[Test] = &[
     test!(a_list_names_each_and_what_is_missing),
@@ -168,6 +168,7 @@ unit = "go"
 command = "look"
 [conf.a.b]
 class = "bounded-loss"
+bound = "600ms"
 command = "there"
 inverse = "and back"
 "#;
@@ -183,7 +184,7 @@ inverse = "and back"
         "look",
         "there",
         "and back",
-        "conf.a=b   (bounded-loss)",
+        "conf.a=b   (bounded-loss: 600ms)",
     ] {
         assert!(
             shown.lines().any(|shown| shown.trim() == line),
@@ -191,26 +192,19 @@ inverse = "and back"
         );
     }
     assert!(shown.contains("not available here: "), "{shown}");
-    let bounded = file.replace("bounded-loss\"", "bounded-loss\"\nbound = \"600ms\"");
-    env.file("mine/recipe.toml", &bounded);
     env.file("mine/script.sh", "echo \u{1b}[2J\n");
     let shown = printed(&env.refit(&["recipes", "show", "./mine"]));
-    assert!(
-        shown.contains("conf.a=b   (bounded-loss: 600ms)\n"),
-        "{shown}"
-    );
     assert!(
         shown.contains("file script.sh\n  echo \\u{1b}[2J\n"),
         "{shown}"
     );
-    env.file("mine/recipe.toml", &bounded.replace("bounded-loss", "safe"));
-    let refused = env.refit(&["recipes", "show", "./mine"]);
-    expect_code(&refused, 2);
-    let words = messages(&refused);
-    assert!(
-        words.contains("conf.a.b") && words.contains("`bound` is for the class"),
-        "{words}"
-    );
+    for (from, to, words) in [
+        ("bounded-loss", "safe", "`bound` is for the class"),
+        ("bound = \"600ms\"\n", "", "declares its `bound`"),
+    ] {
+        env.file("mine/recipe.toml", &file.replace(from, to));
+        expect_refused(env, &["recipes", "show", "./mine"], &["conf.a.b", words]);
+    }
     let missing = env.refit(&["recipes", "show", "./none"]);
     expect_code(&missing, 2);
     assert!(

@@ -48,6 +48,7 @@ shipped! {
     "postfix-cleanup"
     "postfix-tables"
     "postgres-pgbench"
+    "redis-aof"
     "rsyslog-lease"
     "rsyslog-sync"
     "ruby-forks"

@@ -80,7 +80,7 @@ fn results_of_recipes_are_valid(env: &TestEnv) -> Outcome {
         .text("check.command", "echo all done")
         .set(
             "conf.a.b",
-            "{ class = 'bounded-loss', command = 'touch b', inverse = 'rm b' }",
+            "{ class = 'bounded-loss', bound = 'newest-only', command = 'touch b', inverse = 'rm b' }",
         )
         .variants(&["conf.a=b", "later=1"]);
     let (output, result) = tiny.compare(&["--quiet", "--rounds", "12", "--bare"]);

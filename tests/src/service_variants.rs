@@ -26,7 +26,7 @@ fn a_declared_knob_acts_on_its_variant_alone_and_shows_its_class(env: &TestEnv) 
         )
         .set(
             "conf.where.there",
-            "{ class = 'bounded-loss', file = 'conf', from = 'dir = $REFIT_DIR/here', to = 'dir = there' }",
+            "{ class = 'bounded-loss', bound = '1s', file = 'conf', from = 'dir = $REFIT_DIR/here', to = 'dir = there' }",
         )
         .set(
             "conf.index.on",

@@ -85,6 +85,11 @@ pub fn action(entry: &ConfEntry) -> Result<ConfAction, &'static str> {
     if entry.bound.is_some() && entry.class != Class::BoundedLoss {
         return Err("`bound` is for the class bounded-loss");
     }
+    if entry.bound.is_none() && entry.class == Class::BoundedLoss {
+        return Err(
+            "a value of class bounded-loss declares its `bound`, a time as 600ms or newest-only; without one it is loses-on-crash",
+        );
+    }
     match (file, from, to, command, inverse) {
         (Some(file), from, Some(to), None, None) => {
             if from.as_ref().is_some_and(String::is_empty) || to.is_empty() {

@@ -41,7 +41,9 @@ fn answer(comparison: &Comparison) -> String {
     });
     let same = with(|_, verdict| verdict == Verdict::Same);
     let open = with(|_, verdict| verdict == Verdict::Inconclusive);
-    let is_early = |row: &&Row| row.effect.is_some_and(|effect| effect.verdict.is_none());
+    let is_early = |row: &&Row| {
+        row.variant.disqualified.is_none() && row.effect.and_then(|e| e.verdict).is_none()
+    };
     let early: Vec<&Row> = rows.iter().filter(is_early).collect();
     let out: Vec<&Row> = (rows.iter())
         .filter(|row| row.variant.disqualified.is_some())
@@ -73,8 +75,11 @@ fn answer(comparison: &Comparison) -> String {
     }
     if !early.is_empty() {
         let so_far = |row: &&&Row| format!("`{}` {metric} {}", row.name, row.change);
-        let so_far: Vec<String> = early.iter().take(MOST).map(|row| so_far(&row)).collect();
-        parts.push(format!("so far {}", so_far.join(", ")));
+        let known = early.iter().filter(|row| !row.change.is_empty());
+        let so_far: Vec<String> = known.take(MOST).map(|row| so_far(&row)).collect();
+        if !so_far.is_empty() {
+            parts.push(format!("so far {}", so_far.join(", ")));
+        }
     }
     if !same.is_empty() {
         let makes = if same.len() == 1 { "makes" } else { "make" };
@@ -238,6 +243,11 @@ mod tests {
         assert!(
             text.contains("so far `malloc=jemalloc` wall −0.5 %"),
             "{text}"
+        );
+        comparison.effects = refit_lab::Effects::default();
+        assert_eq!(
+            sentence(&comparison),
+            "too few runs for a verdict; `thp=never` is disqualified"
         );
         comparison.experiment.variants.truncate(1);
         let text = sentence(&comparison);

@@ -28,7 +28,8 @@ pub struct Conf {
         "required": ["command", "inverse"],
         "properties": { "file": false, "from": false, "to": false },
     },
-]))]
+], "if" = { "properties": { "class": { "const": "bounded-loss" } } },
+"then" = { "required": ["bound"] }, "else" = { "properties": { "bound": false } }))]
 pub struct ConfEntry {
     /// what the value risks
     pub class: Class,

@@ -102,7 +102,14 @@ pub fn judged(row: &Row, breaks_class: bool) -> String {
     let mode = row.mode;
     match (&mode.bound, Manner::of(row)) {
         (_, None) => String::new(),
-        (Some(bound), _) if breaks_class => format!(", BREAKING its bound ({})", bound.text),
+        (Some(bound), _) if breaks_class => {
+            let most = bound.oldest_ns.unwrap_or(u64::MAX);
+            let beyond = row.tally.oldest_ns.filter(|oldest| *oldest > most);
+            let by = beyond.map_or(String::new(), |oldest| {
+                format!(" by {}", age(oldest - most))
+            });
+            format!(", BREAKING its bound ({}){by}", bound.text)
+        }
         (Some(bound), _) => format!(", within its bound ({})", bound.text),
         (None, _) if breaks_class => format!(", which its class ({}) forbids", mode.class),
         (None, _) => String::new(),

@@ -324,7 +324,7 @@ fn a_bound_is_told_to_be_kept_or_broken() {
         ),
         (
             399,
-            "BREAKING its bound (x)",
+            "BREAKING its bound (x) by 1.00 ms",
             "2.5× faster; BREAKS ITS BOUND",
         ),
     ] {
