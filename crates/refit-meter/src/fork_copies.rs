@@ -16,7 +16,7 @@ use crate::tree::{at, has_ended};
 /// AT_RANDOM of getauxval(3): where the kernel put 16 random bytes at exec. Forked processes have the same ones.
 const AT_RANDOM: u64 = 25;
 /// Looking at all pages of a tree may take so long.
-const LONGEST: Duration = Duration::from_secs(2);
+const LONGEST: Duration = Duration::from_secs(10);
 
 /// Anonymous pages that are there, by ascending address, and whether no other process maps them.
 type Pages = Vec<(u64, bool)>;
@@ -36,7 +36,7 @@ struct Forked {
 /// them only read, as well), and a page that a child shares with children of its own counts once for all of them. 0 where none forked without exec.
 ///
 /// # Errors
-/// No right to read a process (ptrace(2), PTRACE_MODE_ATTACH), or it would take longer than 2 s.
+/// No right to read a process (ptrace(2), PTRACE_MODE_ATTACH), or it would take longer than 10 s.
 pub fn fork_copies(proc: &Path, pids: &[u32]) -> io::Result<u64> {
     let until = Instant::now() + LONGEST;
     let mut all = Vec::new();
