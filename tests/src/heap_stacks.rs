@@ -10,6 +10,7 @@ use crate::test_env::{TestEnv, described, expect_code};
 pub const TESTS: &[Test] = &[
     test!(the_function_that_leaks_most_has_its_share),
     test!(above_each_allocator_and_with_musl_a_leak_has_a_name),
+    test!(functions_have_the_names_that_their_language_gives),
     test!(what_was_freed_before_or_after_a_fork_is_not_live),
     test!(objects_without_names_or_unwind_tables_are_told),
     test!(a_flame_graph_and_folded_text_are_written),
@@ -92,6 +93,18 @@ fn above_each_allocator_and_with_musl_a_leak_has_a_name(env: &TestEnv) -> Outcom
     let program = env.program("musl_heap_leak");
     let (estimated, truth) = leaked(env, &[], &[&program, "48", "5"], "musl_heap_leak");
     assert!(estimated[0] > truth[0] / 2, "musl: {estimated:?} {truth:?}");
+    Outcome::Pass
+}
+
+fn functions_have_the_names_that_their_language_gives(env: &TestEnv) -> Outcome {
+    let program = env.program("heap_leak_names");
+    let (output, report) = env.refit_json(&["run", "--heap", "--", &program]);
+    expect_code(&output, 0);
+    let paths = paths(&report, "heap_leak_names");
+    for name in ["storage::Cache<char>::grow", "storage::grown"] {
+        let mib = through(paths, name) >> 20;
+        assert!((16..=50).contains(&mib), "{name} {mib}: {paths:#}");
+    }
     Outcome::Pass
 }
 

@@ -10,6 +10,7 @@ use object::read::elf::ElfFile64;
 use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol, SymbolKind};
 use refit_session::{open_regular, printable};
 
+use super::function_name::function_name;
 use crate::mappings::Mapping;
 
 /// Of all files of a process together. What is beyond is passed over.
@@ -100,7 +101,7 @@ impl ObjectFile {
                 Some((
                     symbol.address(),
                     symbol.size(),
-                    printable(symbol.name().ok()?),
+                    symbol.name().ok()?.to_owned(),
                 ))
             })
             .collect();
@@ -117,7 +118,9 @@ impl ObjectFile {
         let at = address.wrapping_sub(self.bias);
         let after = self.functions.partition_point(|(first, ..)| *first <= at);
         match after.checked_sub(1).map(|index| &self.functions[index]) {
-            Some((first, size, name)) if *size == 0 || at - first < *size => (name.clone(), true),
+            Some((first, size, name)) if *size == 0 || at - first < *size => {
+                (function_name(name), true)
+            }
             _ => (format!("{}+{at:#x}", self.name), false),
         }
     }
