@@ -116,6 +116,7 @@ mod traced;
 mod transparency;
 mod verbs;
 mod watch;
+mod watch_strange;
 mod witness;
 
 use std::process::ExitCode;
@@ -212,6 +213,7 @@ const TABLE: &[&[Test]] = &[
     transparency::TESTS,
     verbs::TESTS,
     watch::TESTS,
+    watch_strange::TESTS,
     witness::TESTS,
 ];
 

@@ -7,7 +7,6 @@ mod live;
 mod recording;
 
 use std::ffi::OsString;
-use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -39,6 +38,11 @@ pub fn main(args: &WatchArgs) -> ExitCode {
 
 fn watch(args: &WatchArgs) -> Result<()> {
     let target = target(&args.what)?;
+    if matches!(target, Target::Machine) && hides_processes() {
+        print::say(
+            "/proc hides what other users run from this one (hidepid, proc(5)): it is not in what follows",
+        );
+    }
     count_interruptions();
     let mut recording = Recording::begin(args, target)?;
     if !args.batch && print::is_interactive() {
@@ -65,15 +69,34 @@ fn watch(args: &WatchArgs) -> Result<()> {
     recording.finish()
 }
 
+/// The directory alone is there with hidepid=noaccess as well.
+fn is_shown(pid: u32) -> bool {
+    std::fs::read(format!("/proc/{pid}/stat")).is_ok()
+}
+
+/// /proc is mounted so that it shows a user their own processes alone (proc(5), hidepid). Members of the group that it
+/// names, and processes with CAP_SYS_PTRACE, see all.
+fn hides_processes() -> bool {
+    if is_shown(1) {
+        return false;
+    }
+    let text = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    let mut mounts = text.lines().filter_map(|line| line.split_once(" - proc "));
+    mounts.any(|(mount, options)| {
+        mount.split(' ').nth(4) == Some("/proc") && options.contains("hidepid=")
+    })
+}
+
 /// Numbers of processes, or the name of a unit.
 fn target(words: &[OsString]) -> Result<Target> {
     let mut pids = Vec::new();
     for word in words {
         let text = word.to_string_lossy();
         match text.parse::<u32>() {
-            Ok(pid) if pid > 0 && Path::new("/proc").join(pid.to_string()).exists() => {
-                pids.push(pid)
-            }
+            Ok(pid) if pid > 0 && is_shown(pid) => pids.push(pid),
+            Ok(pid) if hides_processes() => bail!(
+                "/proc shows no process {pid} to this user: there is none, or it is hidden (hidepid, proc(5))\n  watch it as root: sudo refit watch {pid}"
+            ),
             Ok(pid) => bail!("there is no process {pid}\n  find one: pgrep -a NAME"),
             Err(_) if words.len() > 1 => {
                 bail!(

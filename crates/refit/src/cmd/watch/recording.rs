@@ -18,6 +18,7 @@ const HEADING_EVERY: usize = 40;
 pub struct Recording<'a> {
     args: &'a WatchArgs,
     watcher: Watcher,
+    of_machine: bool,
     pub series: Series,
     printed: usize,
 }
@@ -28,6 +29,7 @@ impl<'a> Recording<'a> {
         for path in args.files().into_iter().flatten() {
             ResultFile::create(path)?;
         }
+        let of_machine = matches!(target, Target::Machine);
         let watcher = Watcher::begin(target, args.interval, SHARE).context("cannot read /proc")?;
         let started = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         let words = args.what.iter().chain(&args.command);
@@ -49,6 +51,7 @@ impl<'a> Recording<'a> {
         Ok(Recording {
             args,
             watcher,
+            of_machine,
             series,
             printed: 0,
         })
@@ -63,8 +66,9 @@ impl<'a> Recording<'a> {
         self.watcher.due(Instant::now())
     }
 
+    /// Whether there is, or can be again, something to watch.
     pub fn has_processes(&self) -> bool {
-        self.watcher.has_processes()
+        self.of_machine || self.watcher.has_processes()
     }
 
     pub fn tick(&mut self) {
