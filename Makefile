@@ -4,7 +4,7 @@ PREFIX ?= /usr/local
 TARGET := $(or $(CARGO_TARGET_DIR),target)/x86_64-unknown-linux-gnu
 REFIT  := $(TARGET)/release/refit
 
-.PHONY: all demo test test-chromium test-crash test-guardian test-hostile conformance bench gallery crash-night install help
+.PHONY: all demo test test-chromium test-crash test-guardian test-hostile test-services conformance bench gallery crash-night install help
 
 all: ## build the release binary
 	$(CARGO) build --locked --release -p refit
@@ -44,6 +44,13 @@ test-hostile: ## other users, hostile programs and files, limits, sandboxes, kil
 	$(CARGO) run --locked -p refit-tests -- --strict attack:: hostile small_limits:: namespaces:: sandboxes:: openers:: \
 		own_filter:: seccomp_limits:: guardian:: kills:: endurance:: rivals:: crash_remains:: pipes:: service_cleanup:: \
 		crash_words::what_was_abandoned doctor_process::
+
+# A container with systemd, in /var/tmp/refit-booted; `scripts/booted down --wipe` removes it.
+test-services: ## apply and revert changes of real services on a Debian that systemd boots, as root
+	scripts/setup services
+	$(MAKE) all
+	scripts/booted up
+	$(CARGO) run --locked -p refit-tests -- --strict apply:: apply_kills:: apply_booted::; status=$$?; scripts/booted down; exit $$status
 
 test-crash: ## simulated power cuts, and whether the lab's tests notice a broken lab, as root
 	scripts/setup test

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, Permissions};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 use std::process::Output;
@@ -48,8 +49,9 @@ pub fn tree(env: &TestEnv, name: &str) -> String {
     root
 }
 
-/// Every file and directory of a tree but refit's own state, with mode, owner and content.
-pub fn listing(root: &str) -> BTreeMap<String, (u32, u32, u32, Vec<u8>)> {
+/// Every file and directory of a tree but refit's own state, with mode, owner and a hash
+/// of the content.
+pub fn listing(root: &str) -> BTreeMap<String, (u32, u32, u32, u64)> {
     let mut found = BTreeMap::new();
     let mut left = vec![Path::new(root).to_owned()];
     while let Some(dir) = left.pop() {
@@ -66,7 +68,9 @@ pub fn listing(root: &str) -> BTreeMap<String, (u32, u32, u32, Vec<u8>)> {
             } else {
                 fs::read(&path).unwrap_or_default()
             };
-            let about = (meta.mode(), meta.uid(), meta.gid(), content);
+            let mut hasher = DefaultHasher::new();
+            content.hash(&mut hasher);
+            let about = (meta.mode(), meta.uid(), meta.gid(), hasher.finish());
             found.insert(inside.display().to_string(), about);
         }
     }

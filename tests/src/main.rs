@@ -7,6 +7,8 @@
 #![allow(clippy::print_stdout)]
 
 mod apply;
+mod apply_booted;
+mod apply_kills;
 mod attack;
 mod backends;
 mod bench;
@@ -126,6 +128,8 @@ use runner::{Options, Test};
 /// Every test there is. A new file of tests is one `mod` line and one line here.
 const TABLE: &[&[Test]] = &[
     apply::TESTS,
+    apply_booted::TESTS,
+    apply_kills::TESTS,
     attack::TESTS,
     bench::TESTS,
     chromium::TESTS,

@@ -1,0 +1,175 @@
+//! Real services of a Debian 12 that systemd boots: `scripts/booted`. Only by `make test-services`.
+
+use std::process::Output;
+
+use crate::runner::{Outcome, Test};
+use crate::test;
+use crate::test_env::{TestEnv, expect_code, refit_path, source_dir};
+
+pub const TESTS: &[Test] = &[
+    test!(each_service_is_changed_verified_and_taken_back)
+        .alone()
+        .when_named()
+        .limit_seconds(600),
+    test!(what_a_sandbox_hides_is_taken_back_at_once)
+        .alone()
+        .when_named()
+        .limit_seconds(300),
+    test!(a_reboot_keeps_a_change_and_takes_a_trial_back)
+        .alone()
+        .when_named()
+        .limit_seconds(300),
+];
+
+const LIBRARY: &str = "preload=/usr/lib/x86_64-linux-gnu/libeatmydata.so.1.3.0";
+
+fn booted(env: &TestEnv, words: &[&str]) -> Output {
+    let script = source_dir().join("scripts/booted");
+    let mut command = env.command(&script.to_string_lossy());
+    command.args(words).output().expect("scripts/booted runs")
+}
+
+/// Booted before the tests, since what a test starts ends with it.
+fn up(env: &TestEnv) {
+    inside(env, 0, &["true"]);
+    let binary = refit_path();
+    expect_code(&booted(env, &["put", &binary, "/usr/local/bin/refit"]), 0);
+}
+
+/// Runs a command inside; its output, where it ends with this code.
+fn inside(env: &TestEnv, code: i32, words: &[&str]) -> String {
+    let output = booted(env, &[&["x"], words].concat());
+    expect_code(&output, code);
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// Each file below the places that refit writes to, with mode, owner and content.
+fn files(env: &TestEnv) -> String {
+    let list = "find /etc /usr/lib/refit /run/systemd/system -printf '%p %m %U:%G %y %l\\n' 2>/dev/null | sort; \
+                find /etc -type f -print0 | sort -z | xargs -0 sha256sum";
+    inside(env, 0, &["sh", "-c", list])
+}
+
+fn each_service_is_changed_verified_and_taken_back(env: &TestEnv) -> Outcome {
+    up(env);
+    let before = files(env);
+    for service in ["redis-server", "nginx", "rsyslog", "cron", "mariadb"] {
+        let apply = [
+            "refit",
+            "apply",
+            "--yes",
+            service,
+            LIBRARY,
+            "env.WORD=a b%c",
+        ];
+        inside(env, 0, &apply);
+        assert!(
+            inside(env, 0, &apply).contains("nothing to do"),
+            "{service}"
+        );
+        let status = inside(env, 0, &["refit", "status", "--check", service]);
+        assert!(
+            status.contains("ok: executable mapping /usr/lib/refit/"),
+            "{status}"
+        );
+        // What refit reports is so in the process itself.
+        let maps = "cat /proc/$(systemctl show -p MainPID --value $0)/maps";
+        let maps = inside(env, 0, &["sh", "-c", maps, service]);
+        let is_mapped = |line: &str| line.contains("r-xp") && line.contains("/usr/lib/refit/");
+        assert!(maps.lines().any(is_mapped), "{service}: {maps}");
+        // An administrator takes the drop-in away, and its change stays loaded.
+        let path = format!("/etc/systemd/system/{service}.service.d/90-refit.conf");
+        inside(env, 0, &["mv", &path, "/root/kept"]);
+        inside(env, 1, &["refit", "status", "--check", service]);
+        inside(env, 3, &apply);
+        inside(env, 0, &["mv", "/root/kept", &path]);
+        inside(env, 0, &["refit", "revert", service]);
+        inside(env, 0, &["systemctl", "is-active", service]);
+        let maps = "! grep /usr/lib/refit /proc/$(systemctl show -p MainPID --value $0)/maps";
+        inside(env, 0, &["sh", "-c", maps, service]);
+        println!("{service}: applied, applied again, drift seen, reverted");
+    }
+    assert_eq!(files(env), before);
+    for (words, named) in [
+        (["nosuch", "tz=UTC"], "no service"),
+        (["postfix", LIBRARY], "clears the environment"),
+        (
+            ["postgresql@15-main", LIBRARY],
+            "get their environment from",
+        ),
+    ] {
+        let all = [&["x", "refit", "apply", "--yes"], &words[..]].concat();
+        let output = booted(env, &all);
+        expect_code(&output, 2);
+        assert!(
+            String::from_utf8_lossy(&output.stderr).contains(named),
+            "{words:?}"
+        );
+    }
+    let output = booted(
+        env,
+        &[
+            "x", "-u", "nobody", "refit", "apply", "--yes", "cron", "tz=UTC",
+        ],
+    );
+    expect_code(&output, 2);
+    assert!(String::from_utf8_lossy(&output.stderr).contains("needs root"));
+    assert_eq!(files(env), before);
+    Outcome::Pass
+}
+
+/// ld.so refuses the library and the service runs on: only the mappings tell.
+fn what_a_sandbox_hides_is_taken_back_at_once(env: &TestEnv) -> Outcome {
+    up(env);
+    let dir = "/etc/systemd/system/cron.service.d";
+    let hides = "mkdir -p $0 && printf '[Service]\\nInaccessiblePaths=-/usr/lib/refit\\n' >$0/10-own.conf && \
+                 systemctl daemon-reload";
+    inside(env, 0, &["sh", "-c", hides, dir]);
+    let before = files(env);
+    let output = booted(env, &["x", "refit", "apply", "--yes", "cron", LIBRARY]);
+    expect_code(&output, 1);
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(text.contains("not in effect: executable mapping"), "{text}");
+    assert_eq!(files(env), before);
+    inside(env, 0, &["systemctl", "is-active", "cron"]);
+    assert_eq!(inside(env, 0, &["refit", "status"]), "nothing is applied\n");
+    inside(
+        env,
+        0,
+        &[
+            "sh",
+            "-c",
+            "rm -r $0 && systemctl daemon-reload && systemctl restart cron",
+            dir,
+        ],
+    );
+    Outcome::Pass
+}
+
+fn a_reboot_keeps_a_change_and_takes_a_trial_back(env: &TestEnv) -> Outcome {
+    up(env);
+    let before = files(env);
+    inside(env, 0, &["refit", "apply", "--yes", "nginx", LIBRARY]);
+    inside(
+        env,
+        0,
+        &["refit", "apply", "--yes", "--trial", "cron", LIBRARY],
+    );
+    inside(env, 0, &["refit", "status", "--check"]);
+    expect_code(&booted(env, &["reboot"]), 0);
+    inside(env, 0, &["refit", "status", "--check", "nginx"]);
+    let taken = inside(env, 1, &["refit", "status", "--check", "cron"]);
+    assert!(taken.contains("as before the change"), "{taken}");
+    for service in ["nginx", "cron"] {
+        inside(env, 0, &["refit", "revert", service]);
+    }
+    // What is in /run is new after a reboot.
+    let etc = |all: &str| {
+        all.lines()
+            .filter(|line| !line.starts_with("/run"))
+            .collect::<Vec<_>>()
+            .join("\n")
+    };
+    assert_eq!(etc(&files(env)), etc(&before));
+    Outcome::Pass
+}

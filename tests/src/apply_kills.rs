@@ -1,0 +1,130 @@
+//! kill -9 before and after each system call of `refit apply` and `refit revert` that changes a file.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+use crate::apply::{DROP_IN, SETTINGS, listing, tree, words};
+use crate::runner::{Outcome, Test};
+use crate::sys::kill_point::{KillPoint, run_to};
+use crate::test;
+use crate::test_env::{TestEnv, expect_code, refit_path};
+
+pub const TESTS: &[Test] = &[
+    test!(killed_while_it_is_applied).limit_seconds(300),
+    test!(killed_while_it_is_reverted).limit_seconds(300),
+];
+
+const APPLY: [&str; 4] = ["--yes", "a", SETTINGS[0], SETTINGS[1]];
+
+fn refit(env: &TestEnv, words: &[&str]) -> Command {
+    let mut command = env.command(&refit_path());
+    command.args(words).stdin(Stdio::null());
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    command
+}
+
+fn killed(env: &TestEnv, words: &[&str], point: Option<KillPoint>) -> usize {
+    let (calls, was_killed) = run_to(&mut refit(env, words), point).expect("it is traced");
+    assert_eq!(was_killed, point.is_some(), "{point:?} of {words:?}");
+    calls
+}
+
+/// The word of `status` for the service; `None` where it has no change.
+fn phase(env: &TestEnv, root: &str) -> Option<String> {
+    let output = env.refit(&words("status", root, &["--json"]));
+    expect_code(&output, 0);
+    let status: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let phase = status["services"].get(0)?["phase"].as_str();
+    Some(phase.expect("a word").to_owned())
+}
+
+/// What refit keeps for itself, without the lock.
+fn kept(root: &str) -> Vec<String> {
+    let dir = Path::new(root).join("var/lib/refit/changes");
+    let mut names: Vec<String> = fs::read_dir(dir)
+        .expect("made by the first apply")
+        .map(|entry| {
+            entry
+                .expect("readable")
+                .file_name()
+                .to_string_lossy()
+                .into_owned()
+        })
+        .collect();
+    names.retain(|name| name != "lock");
+    names
+}
+
+/// A sweep: each verb on a tree as it is before it, killed at each point.
+fn sweep(env: &TestEnv, verb: &str) -> Outcome {
+    let reference = tree(env, "reference");
+    let before = listing(&reference);
+    let apply = words("apply", &reference, &APPLY);
+    let of_apply = killed(env, &apply, None);
+    let after = listing(&reference);
+    let of_revert = killed(env, &words("revert", &reference, &["a"]), None);
+    assert_eq!(listing(&reference), before);
+    let calls = if verb == "apply" { of_apply } else { of_revert };
+    assert!(calls > 10, "{calls} calls of {verb} were seen");
+
+    let mut seen = std::collections::BTreeMap::new();
+    let points = (1..=calls).flat_map(|n| [KillPoint::Before(n), KillPoint::After(n)]);
+    let mut kills = 0;
+    for point in points {
+        let root = tree(env, "tree");
+        let apply = words("apply", &root, &APPLY);
+        let revert = words("revert", &root, &["a"]);
+        if verb == "revert" {
+            expect_code(&env.refit(&apply), 0);
+            killed(env, &revert, Some(point));
+        } else {
+            killed(env, &apply, Some(point));
+        }
+        kills += 1;
+        let now = listing(&root);
+        assert!(
+            now.get(DROP_IN)
+                .is_none_or(|file| Some(file) == after.get(DROP_IN)),
+            "{point:?}: a part of a drop-in"
+        );
+        let phase = phase(env, &root);
+        *seen.entry(phase.clone()).or_insert(0) += 1;
+        match phase.as_deref() {
+            None => assert_eq!(now, before, "{point:?}: status names no change"),
+            Some("applied") => assert_eq!(now, after, "{point:?}: status calls it applied"),
+            Some(_) => {
+                let check = env.refit(&words("status", &root, &["--check"]));
+                expect_code(&check, 1);
+                expect_code(&env.refit(&apply), 2);
+                assert_eq!(listing(&root), now, "{point:?}: refused, and changed");
+            }
+        }
+        if phase.is_some() {
+            expect_code(&env.refit(&revert), 0);
+        }
+        assert_eq!(listing(&root), before, "{point:?}: reverted");
+        expect_code(&env.refit(&apply), 0);
+        assert_eq!(listing(&root), after, "{point:?}: applied again");
+        assert_eq!(kept(&root), ["a.service.json"], "{point:?}");
+        expect_code(&env.refit(&revert), 0);
+        assert_eq!(listing(&root), before, "{point:?}: reverted again");
+        assert!(kept(&root).is_empty(), "{point:?}: {:?}", kept(&root));
+        fs::remove_dir_all(&root).expect("the tree is ours");
+    }
+    println!(
+        "counted: {verb}: {calls} calls that change files, {kills} kills; status after them: {seen:?}"
+    );
+    assert!(kills == 2 * calls && seen.len() > 1, "{seen:?}");
+    Outcome::Pass
+}
+
+fn killed_while_it_is_applied(env: &TestEnv) -> Outcome {
+    sweep(env, "apply")
+}
+
+fn killed_while_it_is_reverted(env: &TestEnv) -> Outcome {
+    sweep(env, "revert")
+}

@@ -1,0 +1,108 @@
+//! Kills a program exactly before or after one of its system calls that change files, by ptrace.
+
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+/// Where a program is killed: at the nth such call, from 1.
+#[derive(Clone, Copy, Debug)]
+pub enum KillPoint {
+    Before(usize),
+    After(usize),
+}
+
+/// Those that make, write, rename, remove or re-own.
+const CHANGING: [i64; 21] = [
+    libc::SYS_write,
+    libc::SYS_pwrite64,
+    libc::SYS_writev,
+    libc::SYS_rename,
+    libc::SYS_renameat,
+    libc::SYS_renameat2,
+    libc::SYS_unlink,
+    libc::SYS_unlinkat,
+    libc::SYS_mkdir,
+    libc::SYS_mkdirat,
+    libc::SYS_rmdir,
+    libc::SYS_chmod,
+    libc::SYS_fchmod,
+    libc::SYS_fchmodat,
+    libc::SYS_chown,
+    libc::SYS_fchown,
+    libc::SYS_fchownat,
+    libc::SYS_fsetxattr,
+    libc::SYS_ftruncate,
+    libc::SYS_link,
+    libc::SYS_symlink,
+];
+
+/// Runs a program of one thread, which starts no others, to its end or to this point; how many of
+/// the calls it began, and whether it was killed.
+pub fn run_to(command: &mut Command, point: Option<KillPoint>) -> io::Result<(usize, bool)> {
+    // SAFETY: between fork and exec this one system call is made, which takes no pointer that is
+    // used.
+    unsafe {
+        command.pre_exec(|| match libc::ptrace(libc::PTRACE_TRACEME, 0, 0, 0) {
+            -1 => Err(io::Error::last_os_error()),
+            _ => Ok(()),
+        });
+    }
+    let mut child = command.spawn()?;
+    let pid = i32::try_from(child.id()).expect("process ids are ints");
+    let mut status = 0;
+    let mut begun = 0;
+    let (mut is_set, mut is_inside, mut changes) = (false, false, false);
+    loop {
+        // SAFETY: `status` is writable for the whole call.
+        if unsafe { libc::waitpid(pid, &raw mut status, 0) } != pid {
+            return Err(io::Error::last_os_error());
+        }
+        if !libc::WIFSTOPPED(status) {
+            // It is reaped; `child` has nothing to wait for, and only its pipes are left.
+            let killed = libc::WIFSIGNALED(status);
+            drop(child.stdin.take());
+            return Ok((begun, killed));
+        }
+        if !is_set {
+            let options = libc::PTRACE_O_TRACESYSGOOD | libc::PTRACE_O_EXITKILL;
+            // SAFETY: the options are passed by value.
+            unsafe { libc::ptrace(libc::PTRACE_SETOPTIONS, pid, 0, options) };
+            is_set = true;
+        } else if libc::WSTOPSIG(status) == libc::SIGTRAP | 0x80 {
+            // At the exit the number is not told: it is of the call that was entered last.
+            let is_entry = !is_inside;
+            is_inside = is_entry;
+            if is_entry {
+                changes = is_changing(pid)?;
+                begun += usize::from(changes);
+            }
+            let is_meant = match point {
+                Some(KillPoint::Before(n)) => is_entry && changes && begun == n,
+                Some(KillPoint::After(n)) => !is_entry && changes && begun == n,
+                None => false,
+            };
+            if is_meant {
+                // At an entry stop the call is not made any more.
+                super::kill_hard(pid);
+            }
+        }
+        // SAFETY: no pointer is passed; signals of the program are not delivered, as none is awaited.
+        unsafe { libc::ptrace(libc::PTRACE_SYSCALL, pid, 0, 0) };
+    }
+}
+
+/// Whether the call that `pid` enters changes a file.
+fn is_changing(pid: i32) -> io::Result<bool> {
+    // SAFETY: all-zero bytes are valid registers, which are plain data.
+    let mut registers: libc::user_regs_struct = unsafe { std::mem::zeroed() };
+    // SAFETY: `registers` is writable for the whole call.
+    if unsafe { libc::ptrace(libc::PTRACE_GETREGS, pid, 0, &raw mut registers) } == -1 {
+        return Err(io::Error::last_os_error());
+    }
+    let call = registers.orig_rax.cast_signed();
+    // What is printed changes no file; nor does an open that only reads.
+    let is_printed = [libc::SYS_write, libc::SYS_writev].contains(&call) && registers.rdi <= 2;
+    let makes = u64::from((libc::O_CREAT | libc::O_TRUNC).cast_unsigned());
+    let is_made = call == libc::SYS_openat && registers.rdx & makes != 0;
+    Ok(is_made || (CHANGING.contains(&call) && !is_printed))
+}
