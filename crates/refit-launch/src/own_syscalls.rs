@@ -7,10 +7,11 @@
 
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use refit_session::open_regular;
+use rustix::buffer::spare_capacity;
+use rustix::io::pread;
 
 /// Bytes that are looked at together, and how many of them once more with the
 /// next ones: what belongs to one instruction is never cut.
@@ -63,21 +64,24 @@ impl Search {
 /// Reads code piece by piece into one buffer: this happens at the end of each
 /// run, and executables are large.
 fn file_has(file: &File, left: &mut u64) -> io::Result<bool> {
-    let mut headers = vec![0; HEADERS];
-    let size = file.read_at(&mut headers, 0)?;
-    headers.truncate(size);
-    let mut chunk = vec![0; CHUNK];
+    let mut headers = Vec::with_capacity(HEADERS);
+    pread(file, spare_capacity(&mut headers), 0)?;
     for (mut at, end) in code(&headers) {
+        let length = usize::try_from(end - at).unwrap_or(CHUNK);
+        let mut chunk = Vec::with_capacity(length.min(CHUNK));
         while at < end {
             if *left < CHUNK as u64 {
                 return Ok(true);
             }
             *left -= CHUNK as u64;
-            let want = usize::try_from(end - at).unwrap_or(CHUNK).min(CHUNK);
-            let got = file.read_at(&mut chunk[..want], at)?;
-            if code_has(&chunk[..got]) {
+            chunk.clear();
+            pread(file, spare_capacity(&mut chunk), at)?;
+            // What follows is no code.
+            chunk.truncate(usize::try_from(end - at).unwrap_or(CHUNK));
+            if code_has(&chunk) {
                 return Ok(true);
             }
+            let got = chunk.len();
             if got < CHUNK {
                 break;
             }
@@ -107,22 +111,32 @@ fn code_has(code: &[u8]) -> bool {
     })
 }
 
-/// Where the instruction is in the code. Written so that it becomes vector code:
-/// libraries that search bytes ask first what the processor can do, which takes
-/// 0.1 ms in some virtual machines, and this is done at each start of a program.
+/// Where the instruction is in the code. Eight bytes are compared at once: libraries
+/// that search bytes ask first what the processor can do, which takes 0.1 ms in some
+/// virtual machines, and this is done at each start of a program.
 fn syscalls(code: &[u8]) -> impl Iterator<Item = usize> {
     const BLOCK: usize = 64;
-    let is_there = |at: &usize| code.get(*at..at + 2) == Some(&SYSCALL);
-    let has_one = |start: &usize| {
-        let Some(block) = code.get(*start..start + BLOCK + 1) else {
+    const WORD: usize = size_of::<u64>();
+    let repeated = |byte: u8| u64::from_ne_bytes([byte; WORD]);
+    let is_there = |at: &usize| code.get(*at..at + SYSCALL.len()) == Some(&SYSCALL);
+    let may_hold_one = move |start: &usize| {
+        let Some(block) = code[*start..].first_chunk::<{ BLOCK + 1 }>() else {
             return true;
         };
-        let pairs = block.iter().zip(&block[1..]);
-        pairs.fold(false, |found, (first, second)| {
-            found | ((*first == SYSCALL[0]) & (*second == SYSCALL[1]))
-        })
+        let word =
+            |at: usize| u64::from_ne_bytes(block[at..at + WORD].try_into().expect("eight bytes"));
+        let mut zeros = 0;
+        // Not step_by, whose checks of each index stay at opt-level s.
+        for i in 0..BLOCK / WORD {
+            let first = word(i * WORD) ^ repeated(SYSCALL[0]);
+            let second = word(i * WORD + 1) ^ repeated(SYSCALL[1]);
+            let differs = first | second;
+            // The highest bit of the lowest byte that is 0, if one is.
+            zeros |= differs.wrapping_sub(repeated(0x01)) & !differs & repeated(0x80);
+        }
+        zeros != 0
     };
-    let blocks = (0..code.len()).step_by(BLOCK).filter(has_one);
+    let blocks = (0..code.len()).step_by(BLOCK).filter(may_hold_one);
     blocks.flat_map(move |start| (start..start + BLOCK).filter(is_there))
 }
 
