@@ -8,12 +8,17 @@ use crate::runner::{Outcome, Test};
 use crate::test;
 use crate::test_env::{TestEnv, described, refit_path};
 
-pub const TESTS: &[Test] = &[test!(a_quiet_start_makes_few_system_calls)];
+pub const TESTS: &[Test] = &[
+    test!(a_quiet_start_makes_few_system_calls),
+    test!(a_counted_start_makes_few_system_calls),
+];
 
 /// Of refit: 163 were measured, and a few more may be needed. The session of the run before is removed meanwhile.
 const OF_REFIT: usize = 168;
 /// Of ld.so for the library, and of the library itself: 13 were measured.
 const OF_LIBRARY: usize = 14;
+/// The same where calls are counted: 27 were measured.
+const OF_COUNTING_LIBRARY: usize = 27;
 
 /// The system calls in a log of strace(1), before and after the second execve. Without those by which a debug build
 /// looks at a descriptor that it closes.
@@ -53,6 +58,38 @@ fn a_quiet_start_makes_few_system_calls(env: &TestEnv) -> Outcome {
         program <= bare + OF_LIBRARY,
         "the program makes {program} calls, bare {bare}:\n{}",
         log("with")
+    );
+    Outcome::Pass
+}
+
+fn a_counted_start_makes_few_system_calls(env: &TestEnv) -> Outcome {
+    env.require_command("strace");
+    let traced = |log: &str, prefix: &[&str]| {
+        let words = ["strace", "-qq", "-o", log, "/bin/true"];
+        let all: Vec<&str> = prefix.iter().chain(&words).copied().collect();
+        let output = env.command(all[0]).args(&all[1..]).output();
+        let output = output.expect("it runs");
+        assert!(output.status.success(), "{}", described(&output));
+        fs::read_to_string(env.path(log)).expect("strace wrote it")
+    };
+    let bare = traced("bare", &[]);
+    let with = traced(
+        "with",
+        &[
+            &refit_path(),
+            "run",
+            "-q",
+            "--json",
+            "report",
+            "sync=off",
+            "--",
+        ],
+    );
+    let (bare, calls) = (bare.lines().count(), with.lines().count());
+    assert!(bare > 0 && with.contains("/images/"), "{with}");
+    assert!(
+        calls <= bare + OF_COUNTING_LIBRARY,
+        "the program makes {calls} calls, bare {bare}:\n{with}"
     );
     Outcome::Pass
 }

@@ -18,7 +18,7 @@
 #include <stdint.h>
 
 #define REFIT_MAGIC 0x3130746966657221ull /* "!efit01" in memory order */
-#define REFIT_VERSION 4u
+#define REFIT_VERSION 5u
 
 /* In the last argument register of a real sync call that refit's own code
  * makes: refit's filters let it through first. It is not a secret: whoever
@@ -54,7 +54,7 @@ enum refit_call {
 	REFIT_CALL_COUNT
 };
 
-#define REFIT_CALL_SLOTS 16 /* room for REFIT_CALL_COUNT, fixed by the layout */
+#define REFIT_CALL_SLOTS 15 /* room for REFIT_CALL_COUNT, fixed by the layout */
 
 /* Why an exec'ed program is not reached: name in C, name in reports. */
 #define REFIT_REASONS(X)                                                       \
@@ -214,7 +214,7 @@ struct refit_counter {
 struct refit_slot {
 	uint32_t pid; /* 0: free */
 	uint32_t pad32;
-	uint64_t pad[7];
+	uint64_t pad[4];
 	struct refit_counter calls[REFIT_CALL_SLOTS];
 };
 
@@ -272,9 +272,10 @@ struct refit_image {
 	char executable[256];      /* /proc/self/exe, or what the kernel ran */
 	char malloc_object[256];   /* the object that serves malloc */
 	uint32_t users[REFIT_USERS]; /* that exec'ed, but the owner; 0 ends */
+	/* With the first two in the first page: most programs write no other. */
+	struct refit_slot slots[REFIT_SLOTS];
 	struct refit_unreached unreached[REFIT_UNREACHED];
 	struct refit_directory directories[REFIT_DIRECTORIES];
-	struct refit_slot slots[REFIT_SLOTS];
 };
 
 #endif

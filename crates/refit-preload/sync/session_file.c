@@ -45,7 +45,9 @@ void *refit_map_session_file(const char *session, size_t size,
 		return NULL;
 	}
 	long at = -1;
-	if (prim_syscall(SYS_ftruncate, fd, size, 0, 0) == 0 &&
+	/* fallocate(2) makes the file as long as what it allocates. */
+	if ((allocated == size ||
+	     prim_syscall(SYS_ftruncate, fd, size, 0, 0) == 0) &&
 	    prim_syscall(SYS_fallocate, fd, 0, 0, allocated) == 0) {
 		at = prim_syscall6(SYS_mmap, 0, (long)size,
 				   PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);

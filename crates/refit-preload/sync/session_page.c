@@ -71,6 +71,11 @@ int refit_starts_in_our_root(void)
 	return is_ours;
 }
 
+/* Each page takes each exec'ed program a microsecond or two: all of them are
+ * allocated here, so that no write finds the file system full. */
+_Static_assert(sizeof(struct refit_image) <= 4 * 4096, "four pages");
+_Static_assert(offsetof(struct refit_image, slots[2]) <= 4096, "one is written");
+
 struct refit_image *refit_map_image(const char *session)
 {
 	size_t size = sizeof(struct refit_image);

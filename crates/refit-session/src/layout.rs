@@ -94,7 +94,7 @@ pub struct CCounter {
 pub struct CSlot {
     pub pid: u32,
     pub pad32: u32,
-    pub pad: [u64; 7],
+    pub pad: [u64; 4],
     pub calls: [CCounter; CALL_SLOTS],
 }
 
@@ -132,9 +132,9 @@ pub struct CImage {
     pub executable: [u8; 256],
     pub malloc_object: [u8; 256],
     pub users: [u32; USERS],
+    pub slots: [CSlot; SLOTS],
     pub unreached: [CUnreached; UNREACHED],
     pub directories: [CDirectory; DIRECTORIES],
-    pub slots: [CSlot; SLOTS],
 }
 
 pub fn put(page: &mut [u8], at: usize, bytes: &[u8]) {

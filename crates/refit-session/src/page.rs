@@ -4,15 +4,15 @@
 /// First eight bytes of a policy and of an image file.
 pub const MAGIC: u64 = 0x3130_7469_6665_7221;
 /// Version of the layout.
-pub const VERSION: u32 = 4;
+pub const VERSION: u32 = 5;
 /// In the last argument register of a sync call that refit's own code makes
 /// (`REFIT_COOKIE`).
 pub const COOKIE: u64 = 0x74_6966_6572;
 /// errno with which a filter that the preload installed answers the question
 /// whether it is there (`REFIT_FILTER_IS_THERE`).
 pub const FILTER_IS_THERE: u32 = 130;
-/// Counters in a slot; the last ones are unused.
-pub const CALL_SLOTS: usize = 16;
+/// Counters in a slot.
+pub const CALL_SLOTS: usize = 15;
 /// Rules in a policy.
 pub const RULES: usize = 64;
 /// Instructions of a filter in a policy.

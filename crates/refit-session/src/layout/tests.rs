@@ -76,7 +76,7 @@ fn mirror() -> Table {
         "refit_directory" CDirectory { state pad count waited_ns path }
         "refit_image" CImage {
             magic version pid flags unreached_lost forked departed execs path_unknown
-            not_delayed matched rings_unseen executable malloc_object users unreached directories slots
+            not_delayed matched rings_unseen executable malloc_object users slots unreached directories
         }
     }
     structs! { table:
