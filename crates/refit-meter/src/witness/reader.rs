@@ -21,8 +21,8 @@ impl Reader {
         if !rustix::process::geteuid().is_root() {
             return Err("only root can ask the kernel".to_owned());
         }
-        let tracepoints = tracepoint::available(which)?;
-        let rings = Rings::open(&tracepoints)?;
+        let (tracepoints, tracefs) = tracepoint::available(which)?;
+        let rings = Rings::open(&tracepoints, tracefs)?;
         Ok(Reader {
             tracepoints,
             rings,

@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use super::shortage::shortage;
-use super::sys::{self, Mapping};
+use super::sys::{self, Mapping, Tracefs};
 use super::tracepoint::Tracepoint;
 
 /// Bytes for the records of each processor: a power of two pages, which the kernel
@@ -22,6 +22,8 @@ pub struct Rings {
     mappings: Vec<Mapping>,
     /// By processor; those of processes after those of tracepoints.
     events: Vec<OwnedFd>,
+    /// Held, so that its end comes after the program's.
+    tracefs: Tracefs,
 }
 
 /// Processors that run; `0-3,8`.
@@ -48,13 +50,14 @@ fn refused(error: &io::Error) -> String {
 }
 
 impl Rings {
-    pub fn open(tracepoints: &[Tracepoint]) -> Result<Rings, String> {
+    pub fn open(tracepoints: &[Tracepoint], tracefs: Tracefs) -> Result<Rings, String> {
         let online = fs::read_to_string("/sys/devices/system/cpu/online").map_err(|error| {
             shortage(&error).unwrap_or_else(|| format!("the processors are not known: {error}"))
         })?;
         let mut rings = Rings {
             mappings: Vec::new(),
             events: Vec::new(),
+            tracefs,
         };
         for processor in processors(&online) {
             rings
@@ -99,6 +102,8 @@ impl Rings {
     pub fn close_in_background(self) {
         let mappings = self.mappings.into_iter().map(Mapping::into_raw);
         sys::close_in_background(mappings.collect(), self.events, LINGER);
+        // The process has a copy, and ends it in our place unless it was faster.
+        drop(self.tracefs);
     }
 }
 

@@ -187,8 +187,8 @@ fn is_mounted(filesystem: &str) -> bool {
 }
 
 /// Those of the filesystems that are mounted somewhere: each tracepoint costs
-/// some time to watch.
-pub fn available(which: Which) -> Result<Vec<Tracepoint>, String> {
+/// some time to watch. And where they were read: see [`Tracefs`].
+pub fn available(which: Which) -> Result<(Vec<Tracepoint>, Tracefs), String> {
     let mut mounted: Vec<&str> = TABLE.iter().map(|row| row.0).collect();
     mounted.dedup();
     mounted.retain(|filesystem| is_mounted(filesystem));
@@ -215,7 +215,7 @@ pub fn available(which: Which) -> Result<Vec<Tracepoint>, String> {
     if found.is_empty() {
         return Err("this kernel has no tracepoints of its filesystems".to_owned());
     }
-    Ok(found)
+    Ok((found, tracefs))
 }
 
 #[cfg(test)]
