@@ -15,6 +15,10 @@ pub const TESTS: &[Test] = &[
         .alone()
         .when_named()
         .limit_seconds(300),
+    test!(a_service_that_failed_is_not_started)
+        .alone()
+        .when_named()
+        .limit_seconds(120),
     test!(a_reboot_keeps_a_change_and_takes_a_trial_back)
         .alone()
         .when_named()
@@ -143,6 +147,28 @@ fn what_a_sandbox_hides_is_taken_back_at_once(env: &TestEnv) -> Outcome {
             dir,
         ],
     );
+    Outcome::Pass
+}
+
+fn a_service_that_failed_is_not_started(env: &TestEnv) -> Outcome {
+    up(env);
+    let unit = "printf '[Service]\nExecStart=/bin/sh -c \"echo >>/root/starts; exit 1\"\n' >$0 && \
+                systemctl daemon-reload && systemctl start dies; \
+                while [ $(systemctl is-active dies) != failed ]; do sleep 0.1; done";
+    inside(
+        env,
+        0,
+        &["sh", "-c", unit, "/etc/systemd/system/dies.service"],
+    );
+    inside(env, 0, &["refit", "apply", "--yes", "dies", "env.WORD=a"]);
+    inside(env, 0, &["refit", "revert", "dies"]);
+    assert_eq!(
+        inside(env, 0, &["cat", "/root/starts"]),
+        "\n",
+        "once, by the test"
+    );
+    let remove = "rm /etc/systemd/system/dies.service /root/starts; systemctl reset-failed; systemctl daemon-reload";
+    inside(env, 0, &["sh", "-c", remove]);
     Outcome::Pass
 }
 

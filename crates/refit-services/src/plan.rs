@@ -30,6 +30,8 @@ pub struct Change {
     pub settings: Vec<String>,
     /// Whether a reboot takes it back.
     pub trial: bool,
+    /// Whether the service ran before: where it fails now, it is started again.
+    pub was_active: bool,
     /// Directories that are made, from the outermost.
     pub directories: Vec<String>,
     /// Libraries that are placed.

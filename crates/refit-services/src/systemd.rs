@@ -226,13 +226,17 @@ pub fn show(name: &str) -> Result<Unit, Error> {
     })
 }
 
-/// Whether a unit runs, or does not although it should.
+/// Whether a unit runs, or failed since it ran. One that somebody stopped stays so.
 ///
 /// # Errors
 /// [`Error::Command`].
-pub fn is_to_run(name: &str) -> Result<bool, Error> {
+pub fn is_to_run(name: &str, was_active: bool) -> Result<bool, Error> {
     let shown = property(&systemctl(&["show", "-p", "ActiveState", name])?);
-    Ok(shown("ActiveState") != "inactive")
+    Ok(match &*shown("ActiveState") {
+        "inactive" => false,
+        "failed" => was_active,
+        _ => true,
+    })
 }
 
 fn property(shown: &str) -> impl Fn(&str) -> String + use<> {

@@ -147,6 +147,7 @@ impl Kind for SystemdUnit {
                 kind: self.name().to_owned(),
                 settings,
                 trial,
+                was_active: unit.is_active,
                 directories: Vec::new(),
                 libraries,
                 files: vec![FileEdit {
@@ -181,7 +182,7 @@ impl Kind for SystemdUnit {
 
     fn activate(&self, change: &Change) -> Result<(), Error> {
         systemd::systemctl(&["daemon-reload"])?;
-        if systemd::is_to_run(&change.service)? {
+        if systemd::is_to_run(&change.service, change.was_active)? {
             // More than a few starts within seconds are refused until this.
             systemd::systemctl(&["reset-failed", &change.service])?;
             systemd::systemctl(&["restart", &change.service])?;
