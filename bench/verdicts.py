@@ -235,6 +235,8 @@ def verdict_time(bench):
                 part.samples.append({"round": repeat, "more": more, **answer})
         _progress(part, None, 0)
         _tell_times(part)
+        if not bench.quick:  # the same command as then
+            _tell_goals(part)
         part.notes += [
             f"the command: `{' '.join(command)}`, about {milliseconds} ms; MORE=2 in its environment makes its loop"
             " 2 % longer",
@@ -281,15 +283,18 @@ def _tell_times(part):
                          *answers(samples)])
     head = ["true effect", "tool", "time, median (range)", "answers", "the first of them"]
     part.lines = _grid(head, *rows)
+    busy = estimate.median([s["busy_share"] for s in part.samples if s["tool"] == "refit compare"])
+    part.notes.append(f"the runs themselves are {busy:.1%} of a comparison's time (median); the rest are refit's start, "
+                      "what comes between two runs, and the report")
+
+
+def _tell_goals(part):
     by_refit = [s for s in part.samples if s["tool"] == "refit compare"]
     for more, earlier in EARLIER_S.items():
         now = [s["seconds"] for s in by_refit if s["more"] == more]
         ratio = estimate.median(now) / estimate.median(earlier)
         part.notes.append(f"goal, half the time of {EARLIER}, +{more} %: {_seconds(now)}, then {_seconds(earlier)}, "
                           f"÷ {ratio:.2f}: **{_halved(now, earlier)}** (not side by side)")
-    busy = estimate.median([s["busy_share"] for s in by_refit])
-    part.notes.append(f"the runs themselves are {busy:.1%} of a comparison's time (median); the rest are refit's start, "
-                      "what comes between two runs, and the report")
 
 
 def _halved(now, earlier):
