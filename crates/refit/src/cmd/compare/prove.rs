@@ -16,7 +16,7 @@ use refit_crash::machine_lacks;
 use refit_lab::Comparison;
 use refit_recipe::Recipe;
 use refit_report::Proof;
-use refit_run::{doze, interruptions};
+use refit_run::{doze, interruptions, with_first_signals};
 
 use crate::cli::CompareArgs;
 use crate::cmd::print;
@@ -115,12 +115,14 @@ fn cut(words: &[OsString]) -> Result<CrashReport> {
     let directory = tempfile::tempdir().context("cannot make a temporary directory")?;
     let json = directory.path().join("crash.json");
     let refit = std::env::current_exe().context("cannot find refit itself")?;
-    let ended = run(Command::new(refit)
+    let mut command = Command::new(refit);
+    command
         .args(words)
         .arg("--json")
         .arg(&json)
         .stdin(Stdio::null())
-        .stdout(Stdio::null()))?;
+        .stdout(Stdio::null());
+    let ended = run(with_first_signals(&mut command))?;
     let Some(ended) = ended else {
         bail!("interrupted during the power cuts");
     };
