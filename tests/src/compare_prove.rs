@@ -13,6 +13,7 @@ pub const TESTS: &[Test] = &[
     test!(one_table_holds_gain_and_loss).limit_seconds(240),
     test!(ctrl_c_ends_the_power_cuts_and_prints_what_was_measured).limit_seconds(120),
     test!(killed_it_ends_the_cuts_too).limit_seconds(120),
+    test!(a_recorded_service_can_be_asked_to_end).limit_seconds(120),
     test!(a_safe_variant_is_not_cut).limit_seconds(120),
     test!(without_root_the_measured_table_is_printed).limit_seconds(120),
     test!(what_cannot_be_proven_is_refused_before_anything_runs),
@@ -22,14 +23,18 @@ pub const TESTS: &[Test] = &[
 fn quick(env: &TestEnv) -> String {
     let folder = env.path("append");
     expect_code(&env.refit(&["recipes", "copy", "append-log", &folder]), 0);
+    edit(&folder, |text| {
+        text.replace("name = \"append-log\"", "name = \"append\"")
+            .replace("operations = 2000", "operations = 40")
+            .replace("length = \"8s\"", "length = \"1s\"")
+    });
+    folder
+}
+
+fn edit(folder: &str, edited: impl FnOnce(String) -> String) {
     let file = format!("{folder}/recipe.toml");
     let text = std::fs::read_to_string(&file).expect("copied");
-    let text = text
-        .replace("name = \"append-log\"", "name = \"append\"")
-        .replace("operations = 2000", "operations = 40")
-        .replace("length = \"8s\"", "length = \"1s\"");
-    std::fs::write(&file, text).expect("writable");
-    folder
+    std::fs::write(&file, edited(text)).expect("writable");
 }
 
 fn one_table_holds_gain_and_loss(env: &TestEnv) -> Outcome {
@@ -123,6 +128,33 @@ fn killed_it_ends_the_cuts_too(env: &TestEnv) -> Outcome {
     wait_until("nothing is cut any more", || {
         processes_of(&folder).is_empty()
     });
+    Outcome::Pass
+}
+
+/// A refit that measures services blocks all signals. The server's mask is read from outside: dash(1) clears its own.
+fn a_recorded_service_can_be_asked_to_end(env: &TestEnv) -> Outcome {
+    require_lab(env);
+    env.require_command("redis-server");
+    let folder = env.path("redis");
+    expect_code(&env.refit(&["recipes", "copy", "redis-aof", &folder]), 0);
+    let masks = env.path("masks");
+    let server = "$(redis-cli -s socket info server | tr -d '\\r' | sed -n s/process_id://p)";
+    let note = format!("load = \"grep SigBlk /proc/{server}/status >>{masks}; exec");
+    edit(&folder, |text| {
+        let text = text
+            .replace("name = \"redis-aof\"", "name = \"redis\"")
+            .replace("operations = 10000", "operations = 500")
+            .replace("length = \"8s\"", "length = \"1s\"");
+        let (measured, cut) = text.split_once("[promise]").expect("a promise");
+        format!("{measured}[promise]{}", cut.replace("load = \"exec", &note))
+    });
+    let words = [
+        "compare", &folder, "sync=off", "--yes", "--prove", "--cuts", "1", "--rounds", "2",
+    ];
+    expect_code(&env.refit(&words), 0);
+    let masks = std::fs::read_to_string(masks).expect("the load ran");
+    let masks: Vec<&str> = masks.lines().collect();
+    assert_eq!(masks, ["SigBlk:\t0000000000000000"; 2]);
     Outcome::Pass
 }
 
