@@ -138,8 +138,9 @@ fn side_metrics_are_named_where_they_stand_among_all(env: &TestEnv) -> Outcome {
     let text = printed(&output);
     let line = |name: &str| {
         let start = format!("{name} ");
-        let mut lines = text.lines().skip(5).filter(|line| line.starts_with(&start));
-        lines.next().unwrap_or_default().to_owned()
+        let mut lines = text.lines().skip_while(|line| !line.starts_with("class "));
+        let found = lines.find(|line| line.starts_with(&start));
+        found.unwrap_or_default().to_owned()
     };
     let (mut raw, mut stand) = (0, 0);
     for (name, index) in [("sync=off", 1), ("env.A=1", 2)] {

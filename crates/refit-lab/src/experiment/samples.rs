@@ -83,7 +83,7 @@ pub struct ServiceRecord {
     pub end: MemorySample,
     /// Memory that exists more than once then, as processes forked from one another wrote to pages that they shared
     /// (pagemap); `None` where a process could not be read.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fork_copies_bytes: Option<u64>,
     /// By how much less memory was available on the machine at the window's end
     /// than before the start; may be negative, as others use memory too.
