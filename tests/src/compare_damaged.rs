@@ -35,11 +35,11 @@ fn what_is_no_result_is_refused_by_name(env: &TestEnv) -> Outcome {
         ("nameless", "it has no `schema`"),
         (
             "kind",
-            "holds a `garden`, neither a comparison nor a crash report",
+            "holds a `garden`, not a comparison, a crash report or a watch",
         ),
         (
             "run",
-            "holds a `run`, neither a comparison nor a crash report",
+            "holds a `run`, not a comparison, a crash report or a watch",
         ),
         ("runs", "is damaged"),
         ("half", "is not JSON"),

@@ -16,6 +16,7 @@ mod call_by_call;
 mod cells;
 mod chromium;
 mod compare;
+mod compare_allocators;
 mod compare_codes;
 mod compare_damaged;
 mod compare_few;
@@ -118,6 +119,8 @@ mod traced;
 mod transparency;
 mod verbs;
 mod watch;
+mod watch_end;
+mod watch_recipe;
 mod watch_strange;
 mod witness;
 
@@ -134,6 +137,7 @@ const TABLE: &[&[Test]] = &[
     bench::TESTS,
     chromium::TESTS,
     compare::TESTS,
+    compare_allocators::TESTS,
     compare_codes::TESTS,
     compare_damaged::TESTS,
     compare_few::TESTS,
@@ -217,6 +221,8 @@ const TABLE: &[&[Test]] = &[
     transparency::TESTS,
     verbs::TESTS,
     watch::TESTS,
+    watch_end::TESTS,
+    watch_recipe::TESTS,
     watch_strange::TESTS,
     witness::TESTS,
 ];

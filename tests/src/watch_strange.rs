@@ -20,7 +20,7 @@ pub const TESTS: &[Test] = &[
 ];
 
 /// A program that prints a line when it is ready, and ends with its input.
-fn start(env: &TestEnv, words: &[&str]) -> (Child, String) {
+pub fn start(env: &TestEnv, words: &[&str]) -> (Child, String) {
     let mut command = env.command(words[0]);
     let command = command.args(&words[1..]).stdin(Stdio::piped());
     let mut child = command.stdout(Stdio::piped()).spawn().expect("it starts");
@@ -31,7 +31,7 @@ fn start(env: &TestEnv, words: &[&str]) -> (Child, String) {
     (child, line)
 }
 
-fn end(mut child: Child) {
+pub fn end(mut child: Child) {
     drop(child.stdin.take());
     child.wait().expect("it is our child");
 }

@@ -39,6 +39,14 @@ pub struct Charged {
     pub pressure: Option<Pressure>,
 }
 
+impl Membership {
+    /// Of a cgroup below the unified hierarchy.
+    #[must_use]
+    pub fn unified(path: String) -> Membership {
+        Membership { path, memory: None }
+    }
+}
+
 impl Cgroups {
     /// As the mounts of `proc` (proc_pid_mounts(5)) show them.
     #[must_use]
@@ -82,6 +90,14 @@ impl Cgroups {
             path: path.to_owned(),
             memory: memory.and_then(service_path).map(str::to_owned),
         })
+    }
+
+    /// The path of a process below the unified hierarchy, as it stands there.
+    #[must_use]
+    pub fn unified_path(proc: &Path, pid: u32) -> Option<String> {
+        let text = fs::read_to_string(proc.join(pid.to_string()).join("cgroup")).ok()?;
+        let path = text.lines().find_map(|line| line.strip_prefix("0::"))?;
+        Some(path.to_owned())
     }
 
     /// The path of a unit, such as `postfix.service` or `postfix`, below its

@@ -1,4 +1,4 @@
-//! Which variants of a recipe can be tried here.
+//! Which variants of a recipe, and which allocators, can be tried here.
 
 use std::path::Path;
 
@@ -22,12 +22,41 @@ pub struct Available {
 /// error.
 #[must_use]
 pub fn available(recipe: &Recipe, with: &Settings, allocator_dir: Option<&Path>) -> Available {
+    let settings = recipe.file.variants.iter().map(|entry| &*entry.settings);
+    sorted_out(settings, Some(recipe), with, allocator_dir)
+}
+
+/// Allocators, and of each the options that decide how much freed memory it keeps.
+const ALLOCATORS: [&str; 9] = [
+    "malloc=glibc:arena_max=2",
+    "malloc=glibc:trim_threshold=131072",
+    "malloc=jemalloc",
+    "malloc=jemalloc:dirty_decay_ms:0",
+    "malloc=jemalloc:background_thread:true",
+    "malloc=mimalloc",
+    "malloc=mimalloc:decommit_delay=0",
+    "malloc=tcmalloc",
+    "malloc=tcmalloc:release_rate=10",
+];
+
+/// Which allocators and options of theirs can be tried, for `compare --memory`.
+#[must_use]
+pub fn allocators(with: &Settings, allocator_dir: Option<&Path>) -> Available {
+    sorted_out(ALLOCATORS.into_iter(), None, with, allocator_dir)
+}
+
+fn sorted_out<'a>(
+    settings: impl Iterator<Item = &'a str>,
+    recipe: Option<&Recipe>,
+    with: &Settings,
+    allocator_dir: Option<&Path>,
+) -> Available {
     let mut all = Available::default();
-    for entry in &recipe.file.variants {
-        match look(recipe, &entry.settings, with, allocator_dir) {
+    for settings in settings {
+        match look(recipe, settings, with, allocator_dir) {
             Ok(variant) => all.variants.push(variant),
             Err(reason) => all.unavailable.push(UnavailableRecord {
-                settings: entry.settings.clone(),
+                settings: settings.to_owned(),
                 reason,
             }),
         }
@@ -36,7 +65,7 @@ pub fn available(recipe: &Recipe, with: &Settings, allocator_dir: Option<&Path>)
 }
 
 fn look(
-    recipe: &Recipe,
+    recipe: Option<&Recipe>,
     settings: &str,
     with: &Settings,
     allocator_dir: Option<&Path>,
@@ -48,11 +77,13 @@ fn look(
     let joined = with.join(variant.settings());
     let mut launch = joined.launch();
     for (name, value) in std::mem::take(&mut launch.conf) {
-        recipe.conf(&name, &value).map_err(|e| e.to_string())?;
+        if let Some(recipe) = recipe {
+            recipe.conf(&name, &value).map_err(|e| e.to_string())?;
+        }
     }
     let options = Options {
         allocator_dir: allocator_dir.map(Path::to_owned),
-        of_recipe: true,
+        of_recipe: recipe.is_some(),
         ..Options::default()
     };
     let prepared = prepare(&launch, &options, &["true".into()]).map_err(|e| e.to_string())?;

@@ -21,7 +21,7 @@ use crate::recipe::Recipe;
 
 /// Where instances lie unless the user names another directory: a disk on most machines.
 pub const DEFAULT_BASE: &str = "/var/tmp";
-const TMPFS: &str = "/dev/shm";
+pub(crate) const TMPFS: &str = "/dev/shm";
 const NAME: OwnName = OwnName {
     prefix: "refit-lab-",
     bytes: 6,
@@ -38,7 +38,7 @@ const ELSEWHERE: Duration = Duration::from_secs(24 * 3600);
 pub struct InstanceDirectory {
     /// On a disk; removed at the end.
     pub path: PathBuf,
-    tmpfs: PathBuf,
+    pub(crate) tmpfs: PathBuf,
     _lock: File,
     /// The processes of its instances.
     pub tree: Rc<Tree>,
@@ -84,6 +84,7 @@ impl InstanceDirectory {
             made: 0,
         };
         recipe.folder.write(&directory.recipe())?;
+        directory.record(recipe.name())?;
         Ok(directory)
     }
 
@@ -134,26 +135,31 @@ impl Drop for InstanceDirectory {
 pub fn remove_abandoned_instances(base: &Path) {
     // The lock of both lies below `base`, and goes with it: last.
     for dir in [Path::new(TMPFS), base] {
-        for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
-            let path = entry.path();
-            let name = entry.file_name();
-            let is_ours = fs::symlink_metadata(&path)
-                .is_ok_and(|meta| meta.is_dir() && meta.uid() == geteuid().as_raw());
-            let Some(name) = name.to_str().filter(|name| NAME.is_own(name) && is_ours) else {
-                continue;
-            };
+        for (name, path) in own_directories(dir) {
             let main = if dir == base {
                 path.clone()
             } else {
-                base.join(name)
+                base.join(&name)
             };
             if is_abandoned(&main, &path) {
-                kill_cgroup(name);
+                kill_cgroup(&name);
                 kill_users(&path);
                 let _ = remove_with_lock(&path);
             }
         }
     }
+}
+
+/// Name and path of each directory of this user that a comparison made in this one.
+pub(crate) fn own_directories(dir: &Path) -> impl Iterator<Item = (String, PathBuf)> + use<> {
+    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
+    entries.filter_map(|entry| {
+        let path = entry.path();
+        let name = entry.file_name().into_string().ok()?;
+        let is_ours = fs::symlink_metadata(&path)
+            .is_ok_and(|meta| meta.is_dir() && meta.uid() == geteuid().as_raw());
+        (NAME.is_own(&name) && is_ours).then_some((name, path))
+    })
 }
 
 /// The lock goes last: without it what is left would seem to be in the making, and stay.
@@ -187,7 +193,7 @@ fn kill_users(path: &Path) {
 /// Whether no process holds its lock. A directory without a lock file is abandoned when it is old: the
 /// refit that made it may be about to write that file, may have died before it did, or has the lock in
 /// another directory (`--dir`).
-fn is_abandoned(main: &Path, path: &Path) -> bool {
+pub(crate) fn is_abandoned(main: &Path, path: &Path) -> bool {
     let limit = if path == main {
         IN_THE_MAKING
     } else {

@@ -73,11 +73,12 @@ mod ports;
 mod quantities;
 mod recipe;
 mod records;
+mod running;
 mod running_hook;
 mod service;
 mod start;
 
-pub use available::{Available, available};
+pub use available::{Available, allocators, available};
 pub use bound::Bound;
 pub use conf::{ConfAction, ConfError};
 pub use conf_steps::ConfSteps;
@@ -94,6 +95,7 @@ pub use output::{LoadMetric, Source, Work, last_lines, read_metrics, read_operat
 pub use quantities::{parse_size, parse_time};
 pub use recipe::Recipe;
 pub use records::{AnswerRecord, LoadMetricRecord, RecipeRecord, SeriesRecord, UnavailableRecord};
+pub use running::running;
 pub use running_hook::RunningHook;
 pub use service::{Service, how_it_ended, names};
 pub use start::{Ready, ServiceStart};

@@ -1,6 +1,7 @@
 //! What stands beneath a table: everything that a reader needs in order to
 //! believe it, or not to.
 
+mod allocators;
 mod conduct;
 mod verdicts;
 mod waits;
@@ -56,6 +57,7 @@ pub fn notes(comparison: &Comparison) -> Vec<Note> {
     for row in &rows {
         notes.extend(secondary(comparison, row));
     }
+    notes.extend(allocators::allocators(comparison));
     notes.extend(unavailable(&comparison.experiment));
     notes.extend(ranges(comparison));
     for row in &rows {

@@ -5,6 +5,7 @@ mod identity;
 mod waits;
 mod witness;
 
+pub use identity::huge_pages;
 pub use witness::who;
 
 use std::fmt::Write;

@@ -5,7 +5,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use refit_knobs::AllocatorKind;
-use refit_meter::{CountedProcess, MEMORY_PARTS, MemoryPart, MemoryParts};
+use refit_meter::{CountedProcess, MEMORY_PARTS, MemoryPart, MemoryParts, huge_exposure};
 use refit_session::Collector;
 use refit_session::heap::{HeapImage, HeapProcess};
 use rustix::time::{ClockId, clock_gettime};
@@ -46,6 +46,10 @@ pub struct MemoryIdentity {
     pub not_resident_bytes: u64,
     /// How much the counters changed while it was read.
     pub moved_bytes: u64,
+    /// What transparent huge pages wherever they fit would add to its resident memory at most; `null` where that could
+    /// not be read.
+    #[serde(default)]
+    pub huge_pages_could_add_bytes: Option<u64>,
 }
 
 /// One term of resident memory.
@@ -164,6 +168,8 @@ impl MemoryIdentity {
             }
         }
         let largest = largest?;
+        let exposure = huge_exposure(proc, identity.pid).ok();
+        identity.huge_pages_could_add_bytes = exposure.map(|huge| huge.could_add_bytes);
         identity.terms = MEMORY_PARTS
             .iter()
             .zip(tree)

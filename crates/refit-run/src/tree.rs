@@ -175,6 +175,22 @@ impl Tree {
         }
     }
 
+    /// Whether a cgroup of its own, below refit's, holds the processes.
+    pub fn has_cgroup(&self) -> bool {
+        self.cgroup.is_some()
+    }
+
+    /// In the tree of this name: the part of a process with this path of a cgroup, and the path of the part's own.
+    pub(crate) fn part_of<'a>(name: &str, path: &'a str) -> Option<(Part, &'a str)> {
+        let [service, hooks] = [Part::Service, Part::Hooks].map(|part| {
+            let own = format!("/{name}/{}", part.name());
+            let end = path.find(&own)? + own.len();
+            let is_whole = matches!(path.as_bytes().get(end), None | Some(b'/'));
+            is_whole.then_some((part, &path[..end]))
+        });
+        service.or(hooks)
+    }
+
     /// Words before a command that put it into its part.
     pub fn entering(&self, part: Part) -> Vec<String> {
         let Some(cgroup) = &self.cgroup else {

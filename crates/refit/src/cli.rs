@@ -115,13 +115,13 @@ impl OutputArgs {
     }
 }
 
-/// Print stored comparisons and crash reports again, or list them by date
+/// Print stored comparisons, crash reports and watches again, or list comparisons by date
 ///
 /// Exit code: 0, or 2 when a file cannot be read or written.
 #[derive(Args)]
 #[command(verbatim_doc_comment)]
 pub struct ReportArgs {
-    /// Results that `refit compare --json` or `refit crash --json` wrote
+    /// Results that `refit compare`, `crash` or `watch` wrote with --json
     #[arg(value_name = "FILE")]
     pub files: Vec<PathBuf>,
 

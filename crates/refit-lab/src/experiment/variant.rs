@@ -1,6 +1,6 @@
 //! The variants of a comparison.
 
-use refit_knobs::{Class, Setting};
+use refit_knobs::{AllocatorKind, Class, Setting, Settings};
 use refit_recipe::AnswerRecord;
 use refit_run::{InEffect, Testimony};
 use schemars::JsonSchema;
@@ -38,6 +38,12 @@ impl SettingRecord {
     #[must_use]
     pub fn is_about_syncs(&self) -> bool {
         self.setting.knob().name == "sync"
+    }
+
+    /// The allocator that it asks for.
+    #[must_use]
+    pub fn allocator(&self) -> Option<AllocatorKind> {
+        Some(Settings(vec![self.setting.clone()]).launch().malloc?.kind)
     }
 }
 

@@ -49,6 +49,18 @@ pub fn lines(memory: Option<&MemoryIdentity>, lines: &mut Vec<String>) {
             bytes(memory.not_resident_bytes as f64)
         ));
     }
+    if let Some(huge) = huge_pages(memory.huge_pages_could_add_bytes) {
+        lines.push(format!("  {huge}"));
+    }
+}
+
+/// What more huge pages would cost, where they would cost anything.
+pub fn huge_pages(could_add_bytes: Option<u64>) -> Option<String> {
+    let added = could_add_bytes.filter(|added| *added > 0)?;
+    Some(format!(
+        "with transparent huge pages wherever they fit (`always`) up to {} more would be resident",
+        bytes(added as f64)
+    ))
 }
 
 fn line(size: f64, name: &str, what: &str, source: &str) -> String {
@@ -84,6 +96,7 @@ mod tests {
             requested_bytes: 0,
             not_resident_bytes: 1 << 20,
             moved_bytes: 0,
+            huge_pages_could_add_bytes: Some(98 << 20),
         };
         let mut found = Vec::new();
         lines(Some(&memory), &mut found);
@@ -94,9 +107,10 @@ mod tests {
             "     11 MiB  files: pages of mapped files (smaps)",
             "   −4.0 KiB  unexplained (0.0 %)",
             "  and 1.0 MiB that were requested and never touched, or are swapped out",
+            "  with transparent huge pages wherever they fit (`always`) up to 98 MiB more would be resident",
         ];
         assert_eq!(found, expected);
         lines(None, &mut found);
-        assert!(found[5].starts_with("memory: unknown"), "{found:?}");
+        assert!(found[6].starts_with("memory: unknown"), "{found:?}");
     }
 }

@@ -8,6 +8,7 @@ mod screen;
 mod summary;
 mod svg;
 
+use refit_run::printable;
 use refit_run::series::{Series, Witnessing};
 
 use crate::format;
@@ -22,6 +23,17 @@ pub use svg::svg;
 
 #[cfg(test)]
 mod sample;
+
+/// A stored series: its last sample, and what came of it.
+#[must_use]
+pub fn terminal(series: &Series) -> String {
+    let title = printable(&title(series));
+    let mut text = format!("{title}\n\n{}{}\n", heading(), lines(series));
+    for fact in summary::facts(series) {
+        text += &format!("{}\n", printable(&fact));
+    }
+    text
+}
 
 /// What was watched.
 fn subject(series: &Series) -> String {

@@ -96,5 +96,6 @@ pub fn machine() -> Series {
             wall_us: 60_000_000,
         },
         largest_process_bytes: None,
+        huge_pages: Vec::new(),
     }
 }

@@ -5,6 +5,7 @@ use refit_run::series::{Series, Witnessing, growth};
 
 use super::columns::signed_bytes;
 use crate::format::{bytes, duration, file_name, number, plural};
+use crate::run_summary::huge_pages;
 
 /// At most this many services are told of.
 const MOST: usize = 5;
@@ -28,6 +29,12 @@ pub fn facts(series: &Series) -> Vec<String> {
             "the largest process had {} resident at its peak",
             bytes(largest as f64)
         ));
+    }
+    for one in &series.huge_pages {
+        if let Some(text) = huge_pages(Some(one.could_add_bytes)) {
+            let name = &series.groups[one.group].name;
+            lines.push(format!("{name} ({}): {text}", one.pid));
+        }
     }
     missing(series, &mut lines);
     lines.push(cost(series));

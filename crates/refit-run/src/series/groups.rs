@@ -15,8 +15,8 @@ const DEEPEST: usize = 200;
 
 /// The groups, in the order in which they were found.
 pub struct Groups {
-    target: Target,
-    proc: PathBuf,
+    pub(super) target: Target,
+    pub(super) proc: PathBuf,
     pub all: Vec<Group>,
     /// Of those that are a cgroup.
     pub cgroups: BTreeMap<usize, Membership>,
@@ -24,10 +24,12 @@ pub struct Groups {
 }
 
 /// What the walk up the parents found.
-enum Found {
+pub(super) enum Found {
     Group(Option<usize>),
     /// The process at the top of a tree.
     Top(u32),
+    /// It is on the way into a cgroup.
+    NotYet,
 }
 
 impl Groups {
@@ -69,6 +71,7 @@ impl Groups {
         let group = match found {
             Found::Group(group) => group,
             Found::Top(top) => self.make(top, processes),
+            Found::NotYet => return None,
         };
         if let Some(known) = processes.0.get_mut(&pid) {
             known.group = Some(group);
@@ -104,6 +107,9 @@ impl Groups {
             return Found::Group(service);
         }
         let now = known.process.parent;
+        if let Some(found) = self.instance(pid, now) {
+            return found;
+        }
         // A parent that has ended has left it to init.
         let parent = if now <= 1 {
             parents.get(&pid).copied().unwrap_or(now)
@@ -132,7 +138,7 @@ impl Groups {
     /// The group of its cgroup, where cgroups are what is watched.
     fn service(&mut self, pid: u32) -> Option<Option<usize>> {
         let unit = match &self.target {
-            Target::Processes(_) => return None,
+            Target::Processes(_) | Target::Instances(_) => return None,
             Target::Cgroup(path) => Some(path.clone()),
             Target::Machine => None,
         };
@@ -152,12 +158,16 @@ impl Groups {
     }
 
     fn cgroup(&mut self, of: Membership) -> usize {
+        let name = of.path.rsplit('/').next().unwrap_or_default();
+        let name = name.strip_suffix(".service").unwrap_or(name).to_owned();
+        self.cgroup_called(of, &name)
+    }
+
+    pub(super) fn cgroup_called(&mut self, of: Membership, name: &str) -> usize {
         let known = self.cgroups.iter().find(|(_, one)| one.path == of.path);
         if let Some((index, _)) = known {
             return *index;
         }
-        let name = of.path.rsplit('/').next().unwrap_or_default();
-        let name = name.strip_suffix(".service").unwrap_or(name);
         self.all.push(Group {
             name: printable(name),
             kind: GroupKind::Cgroup,

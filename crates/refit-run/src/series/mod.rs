@@ -9,6 +9,7 @@ mod growth;
 mod known;
 mod mapping_sizes;
 mod readings;
+mod recipe_groups;
 mod record;
 mod sync_shares;
 mod target;
@@ -18,8 +19,8 @@ mod watcher;
 pub use growth::{Growth, growth};
 pub use mapping_sizes::mapping_sizes;
 pub use record::{
-    Caller as SyncCaller, Cost, Group, GroupKind, GroupSample, SERIES_SCHEMA, Sample, Series,
-    SyncDirectory, Syncs, Witnessing, schema,
+    Caller as SyncCaller, Cost, Group, GroupKind, GroupSample, HugePages, SERIES_SCHEMA, Sample,
+    Series, SyncDirectory, Syncs, Witnessing, schema,
 };
-pub use target::Target;
+pub use target::{Instances, Target};
 pub use watcher::{Member, Watcher};

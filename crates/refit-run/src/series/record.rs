@@ -43,6 +43,34 @@ pub struct Series {
     /// short-lived ones included, had resident (wait4(2)); `null` where that is not
     /// known.
     pub largest_process_bytes: Option<u64>,
+    /// Of named processes, units and recipes: what transparent huge pages would add, read once
+    /// at the end.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub huge_pages: Vec<HugePages>,
+}
+
+impl Series {
+    /// Whether every sample is of a group that there is: a file may hold anything.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        let mut of_samples = self.samples.iter().flat_map(|sample| &sample.groups);
+        of_samples.all(|one| one.group < self.groups.len())
+            && self
+                .huge_pages
+                .iter()
+                .all(|one| one.group < self.groups.len())
+    }
+}
+
+/// What transparent huge pages wherever they fit would add to a process.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct HugePages {
+    /// Index of its group.
+    pub group: usize,
+    /// The process of the group with the most memory.
+    pub pid: u32,
+    /// What they would add to its resident memory at most.
+    pub could_add_bytes: u64,
 }
 
 /// Whether the kernel testifies to durable calls.

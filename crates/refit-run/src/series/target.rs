@@ -13,8 +13,22 @@ pub enum Target {
     Processes(Vec<u32>),
     /// What is in this cgroup and below it: a path below its hierarchy.
     Cgroup(String),
+    /// What a recipe runs.
+    Instances(Instances),
     /// Everything.
     Machine,
+}
+
+/// The instances of a recipe that a refit runs, one after the other or side by side.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Instances {
+    /// The recipe's name.
+    pub recipe: String,
+    /// The refit that started them.
+    pub refit: u32,
+    /// The name of the cgroup that holds them, where one could be made; else they descend from
+    /// that refit.
+    pub cgroup: Option<String>,
 }
 
 impl Target {

@@ -174,6 +174,7 @@ mod tests {
             samples: Vec::new(),
             cost: Cost::default(),
             largest_process_bytes: None,
+            huge_pages: Vec::new(),
         };
         let count = 5003;
         for at in 0..count {

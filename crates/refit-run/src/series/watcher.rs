@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use refit_meter::{Cgroups, Memory, Pressure, ProcessSyncs, ProcessTable, SyncWatch};
+use refit_meter::{
+    Cgroups, Memory, Pressure, ProcessSyncs, ProcessTable, SyncWatch, huge_exposure,
+};
 
 use crate::tree::PROC;
 
@@ -12,13 +14,18 @@ use super::budget::{Budget, processor_time};
 use super::groups::Groups;
 use super::known::{Known, Processes};
 use super::readings;
-use super::record::{Caller, Cost, Group, GroupSample, Sample, SyncDirectory, Syncs, Witnessing};
+use super::record::{
+    Caller, Cost, Group, GroupSample, HugePages, Sample, SyncDirectory, Syncs, Witnessing,
+};
 use super::sync_shares::{covered, sum};
 use super::target::Target;
 use super::thinning::{MOST_CALLERS, MOST_DIRECTORIES};
 
 /// Scanning all processes may use so much of the budget; the rest is for their memory.
 const SCANNING: f64 = 0.4;
+
+/// Groups whose largest process is looked into at the end.
+const MOST_LOOKED_INTO: usize = 5;
 
 /// Watches. Call [`Watcher::tick`] ten times a second, and [`Watcher::sample`] when it is
 /// [`Watcher::due`].
@@ -149,15 +156,38 @@ impl Watcher {
         members
     }
 
+    /// What transparent huge pages would add to the largest process of each of the first groups.
+    /// Reads every entry of its page table, which takes several times as long as a sample.
+    #[must_use]
+    pub fn huge_pages(&self) -> Vec<HugePages> {
+        let largest = (0..self.groups.all.len()).filter_map(|group| {
+            let pid = self.members(group).first()?.pid;
+            let could_add_bytes = huge_exposure(&self.proc, pid).ok()?.could_add_bytes;
+            Some(HugePages {
+                group,
+                pid,
+                could_add_bytes,
+            })
+        });
+        largest.take(MOST_LOOKED_INTO).collect()
+    }
+
     /// What watching has taken.
     #[must_use]
     pub fn cost(&self) -> Cost {
         self.budget.cost()
     }
 
-    /// Whether anything that is watched still lives.
+    /// Whether anything that is watched still lives. Between two runs of a recipe the refit that
+    /// makes them does.
     #[must_use]
     pub fn has_processes(&self) -> bool {
+        if let Some(refit) = self.groups.refit() {
+            return self
+                .processes
+                .living()
+                .any(|known| known.process.pid == refit);
+        }
         self.processes
             .living()
             .any(|known| known.group.flatten().is_some())

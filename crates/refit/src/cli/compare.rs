@@ -48,6 +48,12 @@ pub struct CompareArgs {
     #[arg(long, help_heading = "Measuring")]
     pub heap: bool,
 
+    /// Which allocator takes the least memory, and what that costs in time: without
+    /// variants, compare the allocators of this machine and their options that give
+    /// memory back (docs/memory.md)
+    #[arg(long, help_heading = "Measuring")]
+    pub memory: bool,
+
     /// How long the comparison may take [default: 3m, or as in the recipe]
     #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Measuring")]
     pub budget: Option<Duration>,

@@ -16,6 +16,7 @@ const OUTPUT: &str = "Output";
 ///   refit watch               every service of this machine
 ///   refit watch PID…          the trees of these processes
 ///   refit watch UNIT          a running unit of systemd
+///   refit watch RECIPE        what a comparison or check of this recipe runs now
 ///   refit watch -- COMMAND    a command, until it ends; lines go to stderr
 ///
 /// Nothing is stopped, traced or written to. On a terminal a live view, with its
@@ -29,11 +30,11 @@ const OUTPUT: &str = "Output";
 #[derive(Args)]
 #[command(
     verbatim_doc_comment,
-    override_usage = "refit watch [OPTIONS] [PID]... | UNIT\n       refit watch [OPTIONS] -- COMMAND [ARG]..."
+    override_usage = "refit watch [OPTIONS] [PID]... | UNIT | RECIPE\n       refit watch [OPTIONS] -- COMMAND [ARG]..."
 )]
 pub struct WatchArgs {
-    /// Processes, by number, or the name of a unit
-    #[arg(value_name = "PID|UNIT", conflicts_with = "command")]
+    /// Processes, by number, or the name of a unit or of a recipe
+    #[arg(value_name = "PID|UNIT|RECIPE", conflicts_with = "command")]
     pub what: Vec<OsString>,
 
     /// Print lines, also on a terminal, in place of the live view

@@ -5,8 +5,9 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use refit_crash::CrashReport;
-use refit_report::{Compared, crash, csv, svg};
+use refit_report::{Compared, crash, csv, svg, watch};
 use refit_run::printable;
+use refit_run::series::{SERIES_SCHEMA, Series};
 use serde::Serialize;
 
 use super::result_file::{ResultFile, replace};
@@ -81,15 +82,40 @@ impl Output {
     }
 }
 
+impl Output {
+    /// The same of a series, which has its page and its chart.
+    pub fn write_series(&self, series: &Series) -> Result<()> {
+        let args = &self.args;
+        for (option, path) in [
+            ("--json", &args.json),
+            ("--csv", &args.csv),
+            ("--md", &args.md),
+        ] {
+            if path.is_some() {
+                bail!("{option}: a watch is drawn as --html or --svg");
+            }
+        }
+        let page = args.html.as_ref().map(|path| (path, watch::html(series)));
+        let chart = args.svg.as_ref().map(|path| (path, watch::svg(series)));
+        let mut written = Ok(());
+        for (path, text) in [page, chart].into_iter().flatten() {
+            written = written.and(replace(path, text.as_bytes()));
+        }
+        written
+    }
+}
+
 /// What a stored result is of.
 pub enum Stored {
     /// `refit compare`
     Comparison(Box<Compared>),
     /// `refit crash`
     Crash(Box<CrashReport>),
+    /// `refit watch`
+    Series(Box<Series>),
 }
 
-/// Reads a stored comparison or crash report.
+/// Reads a stored comparison, crash report or watch.
 pub fn read(path: &Path) -> Result<Stored> {
     let text =
         fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
@@ -105,8 +131,9 @@ pub fn read(path: &Path) -> Result<Stored> {
     let known = match kind {
         Some("compare") => refit_lab::experiment::SCHEMA,
         Some("crash") => refit_crash::report::SCHEMA,
+        Some("watch") => SERIES_SCHEMA,
         _ => bail!(
-            "{} holds a `{}`, neither a comparison nor a crash report\n  make one: refit compare --json FILE …, or refit crash --json FILE …",
+            "{} holds a `{}`, not a comparison, a crash report or a watch\n  make one: refit compare --json FILE …, refit crash --json FILE … or refit watch --json FILE …",
             path.display(),
             printable(kind.unwrap_or("?"))
         ),
@@ -121,6 +148,13 @@ pub fn read(path: &Path) -> Result<Stored> {
     if kind == Some("crash") {
         let report = serde_json::from_value(value).with_context(damaged)?;
         return Ok(Stored::Crash(report));
+    }
+    if kind == Some("watch") {
+        let series: Box<Series> = serde_json::from_value(value).with_context(damaged)?;
+        if !series.is_whole() {
+            bail!("{}: a sample is of a group that it lacks", damaged());
+        }
+        return Ok(Stored::Series(series));
     }
     let comparison = serde_json::from_value(value).with_context(damaged)?;
     Ok(Stored::Comparison(comparison))

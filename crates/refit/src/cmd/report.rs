@@ -1,10 +1,10 @@
-//! `refit report`: draws stored comparisons and crash reports again.
+//! `refit report`: draws stored comparisons, crash reports and watches again.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
-use refit_report::{crash, history};
+use refit_report::{crash, history, watch};
 
 use super::output::{self, Output, Stored};
 use super::print;
@@ -44,6 +44,8 @@ fn redraw(args: &ReportArgs) -> Result<()> {
             Stored::Crash(report) => {
                 print::result(&crash::terminal(&report, &print::style()))?;
             }
+            Stored::Series(series) if args.output.any() => output.write_series(&series)?,
+            Stored::Series(series) => print::result(&watch::terminal(&series))?,
         }
     }
     Ok(())

@@ -5,18 +5,19 @@ mod command;
 mod growth;
 mod live;
 mod recording;
+mod target;
 
-use std::ffi::OsString;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, anyhow, bail};
+use anyhow::Result;
 use refit_run::series::Target;
 use refit_run::{count_interruptions, doze, interruptions};
 
 use super::print;
 use crate::cli::WatchArgs;
 use recording::Recording;
+use target::{hides_processes, target};
 
 /// Of one core, that watching may take.
 const SHARE: f64 = 0.01;
@@ -67,51 +68,4 @@ fn watch(args: &WatchArgs) -> Result<()> {
         recording.tick();
     }
     recording.finish()
-}
-
-/// The directory alone is there with hidepid=noaccess as well.
-fn is_shown(pid: u32) -> bool {
-    std::fs::read(format!("/proc/{pid}/stat")).is_ok()
-}
-
-/// /proc is mounted so that it shows a user their own processes alone (proc(5), hidepid). Members of the group that it
-/// names, and processes with CAP_SYS_PTRACE, see all.
-fn hides_processes() -> bool {
-    if is_shown(1) {
-        return false;
-    }
-    let text = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-    let mut mounts = text.lines().filter_map(|line| line.split_once(" - proc "));
-    mounts.any(|(mount, options)| {
-        mount.split(' ').nth(4) == Some("/proc") && options.contains("hidepid=")
-    })
-}
-
-/// Numbers of processes, or the name of a unit.
-fn target(words: &[OsString]) -> Result<Target> {
-    let mut pids = Vec::new();
-    for word in words {
-        let text = word.to_string_lossy();
-        match text.parse::<u32>() {
-            Ok(pid) if pid > 0 && is_shown(pid) => pids.push(pid),
-            Ok(pid) if hides_processes() => bail!(
-                "/proc shows no process {pid} to this user: there is none, or it is hidden (hidepid, proc(5))\n  watch it as root: sudo refit watch {pid}"
-            ),
-            Ok(pid) => bail!("there is no process {pid}\n  find one: pgrep -a NAME"),
-            Err(_) if words.len() > 1 => {
-                bail!(
-                    "`{text}` is not the number of a process\n  name processes by number, or one unit alone: refit watch {text}"
-                )
-            }
-            Err(_) => {
-                return Target::unit(&text).map_err(|reason| {
-                    anyhow!("{reason}\n  name a process: refit watch $(pgrep -o {text})")
-                });
-            }
-        }
-    }
-    Ok(match pids.is_empty() {
-        true => Target::Machine,
-        false => Target::Processes(pids),
-    })
 }

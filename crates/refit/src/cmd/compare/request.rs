@@ -6,7 +6,7 @@ use std::fs;
 use anyhow::{Context, Result, bail};
 use refit_knobs::{Settings, Variant};
 use refit_lab::Request;
-use refit_recipe::{Available, Recipe, available};
+use refit_recipe::{Available, Recipe, allocators, available};
 
 use super::prove;
 use crate::cli::{CompareArgs, new_seed};
@@ -29,6 +29,7 @@ pub fn request(args: &CompareArgs) -> Result<Request> {
         unavailable,
     } = match &recipe {
         Some(recipe) => of_recipe(recipe, args, &with, typed)?,
+        None if args.memory && typed.is_empty() => of_memory(args, &with)?,
         None => Available {
             variants: typed,
             unavailable: Vec::new(),
@@ -169,10 +170,26 @@ fn of_recipe(
             unavailable: Vec::new(),
         });
     }
+    if args.memory {
+        return of_memory(args, with);
+    }
     let all = available(recipe, with, args.allocator_dir.as_deref());
     if let (true, Some(one)) = (all.variants.is_empty(), all.unavailable.first()) {
         bail!(
             "none of the recipe's variants can be tried here: {}: {}",
+            one.settings,
+            one.reason
+        );
+    }
+    Ok(all)
+}
+
+/// The allocators of this machine.
+fn of_memory(args: &CompareArgs, with: &Settings) -> Result<Available> {
+    let all = allocators(with, args.allocator_dir.as_deref());
+    if let (true, Some(one)) = (all.variants.is_empty(), all.unavailable.first()) {
+        bail!(
+            "--memory: no allocator can be tried here: {}: {}",
             one.settings,
             one.reason
         );

@@ -1,0 +1,126 @@
+//! What the end of `refit watch` tells, and `refit report` of it later.
+
+use std::fs;
+use std::process::{Output, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::ran::number;
+use crate::runner::{Outcome, Test};
+use crate::test;
+use crate::test_env::{TestEnv, described, expect_code};
+use crate::watch_strange::{end, start};
+
+pub const TESTS: &[Test] = &[
+    test!(what_huge_pages_would_add_is_told),
+    test!(a_stored_watch_is_drawn_again),
+];
+
+/// Windows of 2 MiB of which one page is touched, and what the rest of them is.
+const WINDOWS: u64 = 37;
+const REST: u64 = WINDOWS * ((2 << 20) - 4096);
+/// Of the program's other mappings.
+const OTHERS: u64 = 4 << 20;
+
+fn json(env: &TestEnv, name: &str) -> Value {
+    let text = fs::read_to_string(env.path(name)).expect("it was written");
+    serde_json::from_str(&text).expect("it is JSON")
+}
+
+/// Under --heap, with its input open for so long; what huge pages would add.
+fn run_for(env: &TestEnv, program: &str, seconds: u64) -> Option<(Output, u64)> {
+    let (windows, file) = (WINDOWS.to_string(), env.path("run.json"));
+    let mut run = env.refit_command(&["run", "--heap", "--json", &file, "--", program, &windows]);
+    let run = run.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let run = run.stderr(Stdio::piped()).spawn().expect("refit starts");
+    sleep(Duration::from_secs(seconds));
+    let output = run.wait_with_output().expect("it is our child");
+    expect_code(&output, 0);
+    let added = json(env, "run.json")["memory"]["huge_pages_could_add_bytes"].as_u64();
+    added.map(|added| (output, added))
+}
+
+fn what_huge_pages_would_add_is_told(env: &TestEnv) -> Outcome {
+    let program = env.program("sparse_pages");
+    let windows = WINDOWS.to_string();
+    let (child, _) = start(env, &[&program, &windows]);
+    let (pid, file) = (child.id().to_string(), env.path("series.json"));
+    let output = env.refit(&["watch", "--batch", "--for", "1s", "--json", &file, &pid]);
+    end(child);
+    expect_code(&output, 0);
+    let found = &json(env, "series.json")["huge_pages"][0];
+    assert_eq!(found["pid"].to_string(), pid);
+    let added = number(&found["could_add_bytes"]);
+    assert!(
+        (REST..REST + OTHERS).contains(&added),
+        "{added} and not {REST}"
+    );
+    let text = String::from_utf8_lossy(&output.stderr);
+    let told = format!("sparse_pages ({pid}): with transparent huge pages wherever they fit");
+    assert!(text.contains(&told), "{}", described(&output));
+
+    // Memory is read while the program runs, and rarely on a machine that has no time.
+    let (output, added) = [1, 4, 16]
+        .into_iter()
+        .find_map(|seconds| run_for(env, &program, seconds))
+        .expect("it is read within 16 seconds");
+    assert!(
+        (REST..REST + OTHERS).contains(&added),
+        "{added} and not {REST}"
+    );
+    let text = String::from_utf8_lossy(&output.stderr);
+    let told = "with transparent huge pages wherever they fit (`always`) up to 7";
+    assert!(text.contains(told), "{}", described(&output));
+    Outcome::Pass
+}
+
+fn a_stored_watch_is_drawn_again(env: &TestEnv) -> Outcome {
+    let (child, _) = start(env, &[&env.program("sparse_pages"), "1"]);
+    let (pid, file, page) = (
+        child.id().to_string(),
+        env.path("a.json"),
+        env.path("a.html"),
+    );
+    let words = ["watch", "--batch", "--for", "1s", "--interval", "200ms"];
+    let output = env.refit(&[&words[..], &["--json", &file, "--html", &page, &pid]].concat());
+    end(child);
+    expect_code(&output, 0);
+    let again = env.refit(&["report", &file]);
+    expect_code(&again, 0);
+    let text = String::from_utf8_lossy(&again.stdout);
+    let title = format!("refit watch: sparse_pages ({pid})");
+    assert!(text.starts_with(&title), "{}", described(&again));
+    let live = String::from_utf8_lossy(&output.stdout);
+    let last = live.lines().last().expect("lines");
+    assert!(text.contains(last), "{last}: {}", described(&again));
+    let told = String::from_utf8_lossy(&output.stderr);
+    for line in told.lines().filter_map(|line| line.strip_prefix("refit: ")) {
+        assert!(text.contains(line), "{line}: {}", described(&again));
+    }
+    let (drawn, chart) = (env.path("b.html"), env.path("b.svg"));
+    let output = env.refit(&["report", "--html", &drawn, "--svg", &chart, &file]);
+    expect_code(&output, 0);
+    let read = |path: &str| fs::read_to_string(path).expect("it was written");
+    assert_eq!(read(&drawn), read(&page));
+    assert!(read(&chart).starts_with("<svg"));
+    let refused = env.refit(&["report", "--md", &env.path("b.md"), &file]);
+    expect_code(&refused, 2);
+    let text = String::from_utf8_lossy(&refused.stderr);
+    assert!(
+        text.contains("--md: a watch is drawn as --html or --svg"),
+        "{text}"
+    );
+    // A file may hold anything.
+    let broken = read(&file).replace("\"group\":0", "\"group\":7");
+    let broken = env.file("broken.json", &broken);
+    let refused = env.refit(&["report", &broken]);
+    expect_code(&refused, 2);
+    let text = String::from_utf8_lossy(&refused.stderr);
+    assert!(
+        text.contains("is damaged: a sample is of a group"),
+        "{text}"
+    );
+    Outcome::Pass
+}
