@@ -63,18 +63,18 @@ fn laid_out(value: &Value, indent: usize) -> String {
     if indent + line.chars().count() <= WIDTH {
         return line;
     }
-    let inner = " ".repeat(indent + 2);
+    let inner = " ".repeat(indent + 1);
     let (parts, [open, close]): (Vec<String>, _) = match value {
         Value::Object(entries) => {
             let entries = entries.iter().map(|(key, value)| {
                 let key = Value::from(key.as_str());
-                format!("{inner}{key}: {}", laid_out(value, indent + 2))
+                format!("{inner}{key}: {}", laid_out(value, indent + 1))
             });
             (entries.collect(), ["{", "}"])
         }
         Value::Array(all) => {
             let all = all.iter();
-            let all = all.map(|value| format!("{inner}{}", laid_out(value, indent + 2)));
+            let all = all.map(|value| format!("{inner}{}", laid_out(value, indent + 1)));
             (all.collect(), ["[", "]"])
         }
         _ => return line,
