@@ -8,11 +8,12 @@ or 0.0 in place of every number, and how the columns are read, is a line of `tex
 folder hardly differ there. FILE begins with the digest of its line. Both are read with `xz -dc`, and both together take
 half of what the same JSON takes in xz. A number comes back as it was, except:
 
-- a float is rounded to ten digits, more than any clock or counter here knows;
-- the times of acknowledgements and flushes of a crash report, up to 380,000 in nanoseconds, are rounded to 10 ms: they
-  are drawn in 120 columns over 8 s and more. Ages of losses are computed before this, from what was measured;
-- when a run began is rounded to 1 ms, when memory was read to 10 ms, and what the reading cost to 10 µs: nothing is
-  computed from them;
+- a float is rounded to seven digits: no two runs agree in as many;
+- of the times of acknowledgements and flushes of a crash report, up to 380,000 in nanoseconds, how many fell into each
+  50 ms is stored; they come back in order, evenly spread over them. They are drawn in 120 columns over 8 s and more.
+  Ages of losses are computed before this, from what was measured;
+- when a run began is rounded to 1 ms, when memory was read to 10 ms, what the reading cost to 0.1 ms, and RSS and VSZ
+  while a service ran to 64 KiB: nothing is computed from them;
 - the moment of a cut is rounded to 0.1 ms, as in the name of its state, and the age of a loss up to the next 0.1 ms;
 - the hash of an image, and the number of a state in its name, become their order of appearance. The records are not
   stored, so no state can be opened by them; that two states of one record have the same image is.
@@ -30,17 +31,21 @@ import sys
 from decimal import Decimal
 
 TIMES = {"acknowledged_ns", "flushed_ns"}
-UNIT_NS = 10_000_000
+UNIT_NS = 50_000_000
 CUT_DIGITS = -5
 AGE_NS = 100_000
-DIGITS = {"at_s": 3, "at_ms": -1, "cost_us": -1}
-FLOAT_DIGITS = 10
+DIGITS = {"at_s": 3, "at_ms": -1, "cost_us": -2}
+MEMORY = {"rss_bytes", "vsz_bytes"}
+UNIT_BYTES = 65_536
+FLOAT_DIGITS = 7
 # A state of a crash report repeats its time in its name.
 NAME = re.compile(r"c(\d+)-(\w+)-(\d+)")
 COMPACT = {"ensure_ascii": False, "separators": (",", ":")}
 STRONGEST = 9 | lzma.PRESET_EXTREME
 TEXTS = "texts.xz"
 DIGEST_BYTES = 6
+# The length of the header of a column with repeated numbers.
+REPEATED = 3
 # A byte of a column says nothing about the next.
 NUMBERS = [{"id": lzma.FILTER_LZMA2, "preset": STRONGEST, "lc": 0, "lp": 0, "pb": 0, "dict_size": 1 << 20}]
 
@@ -68,15 +73,27 @@ def _rounded(value):
     for key in DIGITS.keys() & kept.keys():
         kept[key] = round(kept[key], DIGITS[key])
     for key in TIMES & kept.keys():
-        kept[key] = [round(time / UNIT_NS) * UNIT_NS for time in kept[key]]
+        kept[key] = sorted(time // UNIT_NS * UNIT_NS for time in kept[key])
+    moments = kept.get("memory")
+    for moment in moments if isinstance(moments, list) else []:
+        for key in MEMORY & moment.keys():
+            moment[key] = round(moment[key] / UNIT_BYTES) * UNIT_BYTES
     if isinstance(kept.get("states"), list):
         images = {}
         kept["states"] = [_state(number, state, images) for number, state in enumerate(kept["states"])]
     return kept
 
 
+def _spread(times):
+    """As many in each unit of time, at equal distances."""
+    units = ((start, len(list(times))) for start, times in itertools.groupby(times))
+    return [start + (2 * number + 1) * UNIT_NS // (2 * count) for start, count in units for number in range(count)]
+
+
 def _restored(fields):
-    """A state as `refit crash` writes it; every other object as it is."""
+    """A record and a state as `refit crash` writes them; every other object as it is."""
+    for key in TIMES & fields.keys():
+        fields[key] = _spread(fields[key])
     if fields.keys() >= {"name", "at_ns", "image"}:
         kind, number = fields["name"]
         fields |= {"name": f"c{fields['at_ns']}-{kind}-{number}", "image": f"{fields['image']:016x}"}
@@ -99,7 +116,7 @@ def _bytes(numbers, width):
     return b"".join(bytes(number >> shift & 255 for number in numbers) for shift in range(8 * width - 8, -1, -8))
 
 
-def _column(values):
+def _whole(values):
     """Whole numbers without a common offset, factor and power of ten: how to undo that, and their bytes."""
     decimals = [Decimal(repr(value)) for value in values]
     exponent = min(0, *(decimal.as_tuple().exponent for decimal in decimals)) if decimals else 0
@@ -111,17 +128,41 @@ def _column(values):
         numbers = [(number - least) // factor for number in numbers]
         width = (max(numbers).bit_length() + 7) // 8
         encodings.append(([exponent, least, factor, is_steps, width], _bytes(numbers, width)))
-    return min(encodings, key=lambda encoding: len(lzma.compress(encoding[1], filters=NUMBERS)))
+    return min(encodings, key=_compressed)
 
 
-def _values(header, count, data):
+def _column(values):
+    """As they are; or, where that is shorter, what follows each other once, and then how often."""
+    plain = _whole(values)
+    runs = [(value, len(list(run))) for value, run in itertools.groupby(values)]
+    if len(runs) > len(values) / 2:
+        return plain
+    (once, data), (times, more) = (_whole(numbers) for numbers in zip(*runs))
+    return min(plain, ([len(runs), once, times], data + more), key=_compressed)
+
+
+def _compressed(encoding):
+    return len(lzma.compress(encoding[1], filters=NUMBERS))
+
+
+def _undone(header, count, data):
+    """The numbers, and the data after them."""
     exponent, least, factor, is_steps, width = header
     numbers = [0] * count
     for plane in range(width):
         numbers = [number << 8 | byte for number, byte in zip(numbers, data[plane * count : (plane + 1) * count])]
     numbers = [number * factor + least for number in numbers]
     whole = itertools.accumulate(numbers) if is_steps else numbers
-    return [f"{number}e{exponent}" if exponent else number for number in whole]
+    return [f"{number}e{exponent}" if exponent else number for number in whole], data[count * width :]
+
+
+def _values(header, count, data):
+    if len(header) != REPEATED:
+        return _undone(header, count, data)
+    runs, once, times = header
+    values, data = _undone(once, runs, data)
+    counts, data = _undone(times, runs, data)
+    return [value for value, times in zip(values, counts) for _ in range(times)], data
 
 
 def _texts(folder):
@@ -175,11 +216,10 @@ def read(path):
         return number
 
     _numbers(skeleton, counted)
-    columns, start = {}, 0
+    columns = {}
     for (where, count), header in zip(counts.items(), headers, strict=True):
-        end = start + count * header[-1]
-        columns[where] = iter(_values(header, count, data[start:end]))
-        start = end
+        values, data = _values(header, count, data)
+        columns[where] = iter(values)
     result = _numbers(skeleton, lambda where, _: where[-1](next(columns[where])))
     return json.loads(json.dumps(result), object_hook=_restored)
 

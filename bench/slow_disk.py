@@ -42,9 +42,9 @@ def slow_disk(bench, seed):
 
 
 def flushes(bench, prefix, file):
-    """How long each took, in ns, to the microsecond: the rest is noise, and would be stored."""
+    """How long each took, in ns, to the microsecond, shortest first: noise and the order would be stored for nothing."""
     times = process.output([*prefix, compiled(bench, "flush_loop"), file, str(60 if bench.quick else FLUSHES)], env=bench.env)
-    return [round(int(word), -3) for word in times.split()]
+    return sorted(round(int(word), -3) for word in times.split())
 
 
 def quantile(values, share):
@@ -78,7 +78,7 @@ def part(bench):
                     probe = [bench.refit, "doctor", "--probe-disk", place, "--json", profile]
                     process.output([*there, *probe], env=bench.env)
                     with open(profile, encoding="utf-8") as record:
-                        sampled = [round(ns, -3) for ns in json.load(record)["samples_ns"]]
+                        sampled = sorted(round(ns, -3) for ns in json.load(record)["samples_ns"])
                 else:
                     order = order[::-1]
                 emulated = bench.quiet(f"disk={profile}", "--seed", str(chance.randrange(2**32)))
