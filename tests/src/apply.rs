@@ -19,6 +19,8 @@ pub const TESTS: &[Test] = &[
     test!(a_record_that_cannot_be_written_changes_nothing),
     test!(a_library_of_two_services_goes_with_the_second),
     test!(links_do_not_lead_out_of_the_tree),
+    test!(a_trial_moves_to_etc_when_it_is_confirmed),
+    test!(what_was_not_confirmed_is_taken_back),
 ];
 
 const UNIT: &str = "usr/lib/systemd/system/a.service";
@@ -261,6 +263,102 @@ fn a_library_of_two_services_goes_with_the_second(env: &TestEnv) -> Outcome {
     assert!(place.is_dir());
     expect_code(&env.refit(&words("status", &root, &["--check"])), 0);
     expect_code(&env.refit(&words("revert", &root, &["b"])), 0);
+    assert_eq!(listing(&root), before);
+    Outcome::Pass
+}
+
+pub const UNTIL_CONFIRMED: [&str; 5] = [
+    "--yes",
+    "--confirm-within=1h",
+    "a",
+    SETTINGS[0],
+    SETTINGS[1],
+];
+const TIMER: &str = "run/systemd/system/refit-undo-a.timer";
+
+fn a_trial_moves_to_etc_when_it_is_confirmed(env: &TestEnv) -> Outcome {
+    let root = tree(env, "tree");
+    let before = listing(&root);
+    expect_code(
+        &env.refit(&words("apply", &root, &["--yes", "a", "tz=UTC"])),
+        0,
+    );
+    let confirm = words("confirm", &root, &["a"]);
+    assert!(stdout(&env.refit(&confirm)).contains("nothing to do"));
+    expect_code(&env.refit(&words("revert", &root, &["a"])), 0);
+    for until in ["--trial", "--confirm-within=1h"] {
+        let apply = words("apply", &root, &["--yes", until, "a", SETTINGS[1]]);
+        expect_code(&env.refit(&apply), 0);
+        assert!(stdout(&env.refit(&apply)).contains("nothing to do"));
+        let at = |base: &str| fs::read(Path::new(&root).join(DROP_IN.replacen("etc", base, 1)));
+        let trial = at("run").expect("a trial");
+        assert!(at("etc").is_err());
+        assert_eq!(Path::new(&root).join(TIMER).exists(), until != "--trial");
+        expect_code(&env.refit(&words("status", &root, &["--check"])), 0);
+
+        // Somebody else's edit is not confirmed.
+        let place = Path::new(&root).join(DROP_IN.replacen("etc", "run", 1));
+        fs::write(&place, "[Service]\n").expect("the tree is ours");
+        expect_code(&env.refit(&confirm), 3);
+        fs::write(&place, &trial).expect("likewise");
+
+        expect_code(&env.refit(&confirm), 0);
+        assert_eq!(at("etc").expect("it stays"), trial);
+        assert!(at("run").is_err() && !Path::new(&root).join(TIMER).exists());
+        let status = env.refit(&words("status", &root, &["--check"]));
+        expect_code(&status, 0);
+        assert!(
+            stdout(&status).contains("a.service: applied\n"),
+            "{}",
+            stdout(&status)
+        );
+        assert!(stdout(&env.refit(&confirm)).contains("nothing to do"));
+        let unconfirmed = words("revert", &root, &["--unconfirmed", "a"]);
+        assert!(stdout(&env.refit(&unconfirmed)).contains("nothing to do"));
+        assert_eq!(at("etc").expect("it stays"), trial);
+        expect_code(&env.refit(&words("revert", &root, &["a"])), 0);
+        assert_eq!(listing(&root), before);
+    }
+    Outcome::Pass
+}
+
+fn what_was_not_confirmed_is_taken_back(env: &TestEnv) -> Outcome {
+    let root = tree(env, "tree");
+    let before = listing(&root);
+    let confirm = words("confirm", &root, &["a"]);
+    expect_code(&env.refit(&confirm), 2);
+    for bad in [
+        &["--confirm-within=3s"][..],
+        &["--trial", "--confirm-within=1h"],
+    ] {
+        let all = [bad, &["a", "tz=UTC"]].concat();
+        expect_code(&env.refit(&words("plan", &root, &all)), 2);
+    }
+    let apply = words("apply", &root, &UNTIL_CONFIRMED);
+    expect_code(&env.refit(&apply), 0);
+    expect_code(
+        &env.refit(&words("revert", &root, &["--unconfirmed", "a"])),
+        0,
+    );
+    assert_eq!(listing(&root), before);
+
+    expect_code(&env.refit(&apply), 0);
+    fs::remove_dir_all(format!("{root}/run")).expect("as a reboot does");
+    let status = env.refit(&words("status", &root, &["--check"]));
+    expect_code(&status, 1);
+    assert!(
+        stdout(&status).contains("as after a reboot"),
+        "{}",
+        stdout(&status)
+    );
+    let late = env.refit(&confirm);
+    expect_code(&late, 2);
+    assert!(
+        stderr(&late).contains("as after a reboot"),
+        "{}",
+        stderr(&late)
+    );
+    expect_code(&env.refit(&words("revert", &root, &["a"])), 0);
     assert_eq!(listing(&root), before);
     Outcome::Pass
 }

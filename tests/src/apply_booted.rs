@@ -19,6 +19,10 @@ pub const TESTS: &[Test] = &[
         .alone()
         .when_named()
         .limit_seconds(120),
+    test!(what_is_not_confirmed_takes_itself_back)
+        .alone()
+        .when_named()
+        .limit_seconds(600),
     test!(a_reboot_keeps_a_change_and_takes_a_trial_back)
         .alone()
         .when_named()
@@ -197,5 +201,89 @@ fn a_reboot_keeps_a_change_and_takes_a_trial_back(env: &TestEnv) -> Outcome {
             .join("\n")
     };
     assert_eq!(etc(&files(env)), etc(&before));
+    Outcome::Pass
+}
+
+/// Waits inside until this shell condition holds: 900 looks.
+fn wait_inside(env: &TestEnv, condition: &str) {
+    let wait = "for i in $(seq 900); do eval \"$0\" && exit 0; sleep 0.1; done; exit 1";
+    inside(env, 0, &["sh", "-c", wait, condition]);
+}
+
+/// No refit process waits: systemd's timer does, whatever is reloaded meanwhile.
+fn what_is_not_confirmed_takes_itself_back(env: &TestEnv) -> Outcome {
+    up(env);
+    let before = files(env);
+    let apply = |service, within| {
+        let within = format!("--confirm-within={within}");
+        let words = ["refit", "apply", "--yes", &within, service, LIBRARY];
+        inside(env, 0, &words);
+    };
+    let is_mapped =
+        "grep -q r-xp.*/usr/lib/refit/ /proc/$(systemctl show -p MainPID --value cron)/maps";
+    apply("cron", "60s");
+    let at = "sed -n s/OnCalendar=@//p /run/systemd/system/refit-undo-cron.timer";
+    let at = inside(env, 0, &["sh", "-c", at]);
+    inside(env, 0, &["sh", "-c", is_mapped]);
+    inside(env, 0, &["refit", "status", "--check", "cron"]);
+    // The installed refit is not needed.
+    inside(env, 0, &["mv", "/usr/local/bin/refit", "/root/refit"]);
+    // A relative time would begin anew with each reload, and never end.
+    wait_inside(
+        env,
+        "systemctl daemon-reload; sleep 2; test ! -e /usr/lib/refit",
+    );
+    let late = inside(
+        env,
+        0,
+        &["sh", "-c", "echo $(($(date +%s) - $0))", at.trim()],
+    );
+    let late: i64 = late.trim().parse().expect("seconds");
+    assert!(late >= 0, "{late} s after its time");
+    inside(env, 0, &["mv", "/root/refit", "/usr/local/bin/refit"]);
+    inside(env, 0, &["sh", "-c", &format!("! {is_mapped}")]);
+    inside(env, 0, &["systemctl", "is-active", "cron"]);
+    wait_inside(
+        env,
+        "test $(systemctl show -p ActiveState --value refit-undo-cron.service) = inactive",
+    );
+    assert_eq!(files(env), before);
+    assert_eq!(inside(env, 0, &["refit", "status"]), "nothing is applied\n");
+    println!(
+        "counted: not confirmed: taken back {late} s after its time, with daemon-reloads all the while"
+    );
+
+    // Confirmed: its time passes, and a reboot.
+    apply("cron", "45s");
+    let pid = "systemctl show -p MainPID --value cron";
+    let main = inside(env, 0, &["sh", "-c", pid]);
+    inside(env, 0, &["systemctl", "daemon-reload"]);
+    inside(env, 0, &["refit", "confirm", "cron"]);
+    assert_eq!(
+        inside(env, 0, &["sh", "-c", pid]),
+        main,
+        "it was not restarted"
+    );
+    apply("rsyslog", "1h");
+    inside(env, 0, &["sleep", "50"]);
+    inside(env, 0, &["refit", "status", "--check", "cron"]);
+    expect_code(&booted(env, &["reboot"]), 0);
+    inside(env, 0, &["refit", "status", "--check", "cron"]);
+    inside(env, 0, &["sh", "-c", is_mapped]);
+
+    // Rebooted before it was confirmed.
+    let gone = inside(env, 1, &["refit", "status", "--check", "rsyslog"]);
+    assert!(gone.contains("as after a reboot"), "{gone}");
+    let maps = "! grep /usr/lib/refit /proc/$(systemctl show -p MainPID --value rsyslog)/maps";
+    inside(env, 0, &["sh", "-c", maps]);
+    inside(env, 2, &["refit", "confirm", "rsyslog"]);
+    for service in ["cron", "rsyslog"] {
+        inside(env, 0, &["refit", "revert", service]);
+    }
+    let kept = |all: &str| {
+        let lines = all.lines().filter(|line| !line.starts_with("/run"));
+        lines.collect::<Vec<_>>().join("\n")
+    };
+    assert_eq!(kept(&files(env)), kept(&before));
     Outcome::Pass
 }

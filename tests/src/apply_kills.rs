@@ -1,12 +1,13 @@
-//! kill -9 before and after each system call of `refit apply` and `refit revert` that changes a file.
+//! kill -9 before and after each system call of `refit apply`, `confirm` and `revert` that changes a file.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use crate::apply::{DROP_IN, SETTINGS, listing, tree, words};
+use crate::apply::{DROP_IN, SETTINGS, UNTIL_CONFIRMED, tree, words};
 use crate::runner::{Outcome, Test};
 use crate::sys::kill_point::{KillPoint, run_to};
 use crate::test;
@@ -14,10 +15,21 @@ use crate::test_env::{TestEnv, expect_code, refit_path};
 
 pub const TESTS: &[Test] = &[
     test!(killed_while_it_is_applied).limit_seconds(300),
+    test!(killed_while_it_is_applied_until_confirmed).limit_seconds(300),
+    test!(killed_while_it_is_confirmed).limit_seconds(300),
     test!(killed_while_it_is_reverted).limit_seconds(300),
 ];
 
 const APPLY: [&str; 4] = ["--yes", "a", SETTINGS[0], SETTINGS[1]];
+
+/// All files of a tree; of the timer not the content, which is a time.
+fn listing(root: &str) -> BTreeMap<String, (u32, u32, u32, u64)> {
+    let mut found = crate::apply::listing(root);
+    if let Some(timer) = found.get_mut("run/systemd/system/refit-undo-a.timer") {
+        timer.3 = 0;
+    }
+    found
+}
 
 fn refit(env: &TestEnv, words: &[&str]) -> Command {
     let mut command = env.command(&refit_path());
@@ -59,10 +71,10 @@ fn kept(root: &str) -> Vec<String> {
 }
 
 /// A sweep: each verb on a tree as it is before it, killed at each point.
-fn sweep(env: &TestEnv, verb: &str) -> Outcome {
+fn sweep(env: &TestEnv, verb: &str, how: &[&str]) -> Outcome {
     let reference = tree(env, "reference");
     let before = listing(&reference);
-    let apply = words("apply", &reference, &APPLY);
+    let apply = words("apply", &reference, how);
     let of_apply = killed(env, &apply, None);
     let after = listing(&reference);
     let of_revert = killed(env, &words("revert", &reference, &["a"]), None);
@@ -70,12 +82,12 @@ fn sweep(env: &TestEnv, verb: &str) -> Outcome {
     let calls = if verb == "apply" { of_apply } else { of_revert };
     assert!(calls > 10, "{calls} calls of {verb} were seen");
 
-    let mut seen = std::collections::BTreeMap::new();
+    let mut seen = BTreeMap::new();
     let points = (1..=calls).flat_map(|n| [KillPoint::Before(n), KillPoint::After(n)]);
     let mut kills = 0;
     for point in points {
         let root = tree(env, "tree");
-        let apply = words("apply", &root, &APPLY);
+        let apply = words("apply", &root, how);
         let revert = words("revert", &root, &["a"]);
         if verb == "revert" {
             expect_code(&env.refit(&apply), 0);
@@ -122,9 +134,63 @@ fn sweep(env: &TestEnv, verb: &str) -> Outcome {
 }
 
 fn killed_while_it_is_applied(env: &TestEnv) -> Outcome {
-    sweep(env, "apply")
+    sweep(env, "apply", &APPLY)
+}
+
+fn killed_while_it_is_applied_until_confirmed(env: &TestEnv) -> Outcome {
+    sweep(env, "apply", &UNTIL_CONFIRMED)
+}
+
+/// Whatever confirmation is interrupted goes on, and can be taken back.
+fn killed_while_it_is_confirmed(env: &TestEnv) -> Outcome {
+    let reference = tree(env, "reference");
+    let before = listing(&reference);
+    expect_code(&env.refit(&words("apply", &reference, &UNTIL_CONFIRMED)), 0);
+    let trial = listing(&reference);
+    let calls = killed(env, &words("confirm", &reference, &["a"]), None);
+    let kept = listing(&reference);
+    assert!(calls > 10 && kept != trial, "{calls} calls were seen");
+    let mut seen = BTreeMap::new();
+    let points = (1..=calls).flat_map(|n| [KillPoint::Before(n), KillPoint::After(n)]);
+    for (point, next) in points.flat_map(|point| [(point, "confirm"), (point, "revert")]) {
+        let root = tree(env, "tree");
+        expect_code(&env.refit(&words("apply", &root, &UNTIL_CONFIRMED)), 0);
+        let confirm = words("confirm", &root, &["a"]);
+        killed(env, &confirm, Some(point));
+        let now = listing(&root);
+        let etc = now.get(DROP_IN);
+        assert!(
+            etc.is_none() || etc == kept.get(DROP_IN),
+            "{point:?}: a part of a drop-in"
+        );
+        let run = DROP_IN.replacen("etc", "run", 1);
+        assert!(
+            etc.is_some() || now.contains_key(&run),
+            "{point:?}: neither"
+        );
+        let phase = phase(env, &root).expect("there is a change at every point");
+        match &*phase {
+            "applied" => assert!(now == trial || now == kept, "{point:?}"),
+            _ => expect_code(&env.refit(&words("status", &root, &["--check"])), 1),
+        }
+        *seen.entry(phase).or_insert(0) += 1;
+        if next == "confirm" {
+            expect_code(&env.refit(&confirm), 0);
+            assert_eq!(listing(&root), kept, "{point:?}: confirmed again");
+            expect_code(&env.refit(&words("status", &root, &["--check"])), 0);
+        }
+        expect_code(&env.refit(&words("revert", &root, &["a"])), 0);
+        assert_eq!(listing(&root), before, "{point:?}: reverted after {next}");
+        fs::remove_dir_all(&root).expect("the tree is ours");
+    }
+    println!(
+        "counted: confirm: {calls} calls that change files, {} kills; status after them: {seen:?}",
+        4 * calls
+    );
+    assert!(seen.len() > 1, "{seen:?}");
+    Outcome::Pass
 }
 
 fn killed_while_it_is_reverted(env: &TestEnv) -> Outcome {
-    sweep(env, "revert")
+    sweep(env, "revert", &APPLY)
 }

@@ -17,11 +17,11 @@ pub fn planned(plan: &Plan) -> String {
     for dir in &change.directories {
         page.row("make", dir);
     }
-    for library in &change.libraries {
+    for library in change.placed() {
         page.row("copy", format!("{} to {}", library.from, library.path));
         page.row("", format!("sha256 {}", library.sha256));
     }
-    for edit in &change.files {
+    for edit in change.edits() {
         page.line(0, "");
         difference(
             &mut page,
@@ -58,12 +58,18 @@ pub fn stated(status: &Status) -> String {
 
 fn service(page: &mut Page, one: &ServiceStatus) {
     let state = match (one.phase, one.drift) {
+        _ if one.taken_back => "not kept, and its files are gone, as after a reboot",
         (Phase::Applied, false) => "applied",
         (Phase::Applied, true) => "applied, and differs now",
         (Phase::Applying, _) => "interrupted while it was applied",
+        (Phase::Confirming, _) => "interrupted while it was confirmed",
         (Phase::Reverting, _) => "interrupted while it was reverted",
     };
-    let trial = if one.trial { ", until a reboot" } else { "" };
+    let trial = match one.unconfirmed_until_unix {
+        _ if one.taken_back || !one.trial => String::new(),
+        None => ", until a reboot".to_owned(),
+        Some(at) => format!(", until {} unless it is confirmed", utc(at)),
+    };
     page.heading(&format!("{}: {state}{trial}", one.service));
     page.row("settings", one.settings.join(" "));
     for check in &one.checks {
@@ -82,9 +88,27 @@ fn service(page: &mut Page, one: &ServiceStatus) {
         };
         page.row(layer, text);
     }
-    if one.phase != Phase::Applied {
+    if one.phase == Phase::Confirming || one.unconfirmed_until_unix.is_some() && !one.taken_back {
+        page.row("next", format!("refit confirm {}", one.service));
+    }
+    if one.phase != Phase::Applied || one.taken_back {
         page.row("next", format!("refit revert {}", one.service));
     }
+}
+
+/// Seconds since 1970 as a date. Days are counted from March of the year 0, so that a leap day
+/// is the last of its year.
+fn utc(unix: u64) -> String {
+    let (days, seconds) = (unix / 86_400 + 719_468, unix % 86_400);
+    let (era, day) = (days / 146_097, days % 146_097);
+    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let date = day - (153 * month + 2) / 5 + 1;
+    let month = if month < 10 { month + 3 } else { month - 9 };
+    let year = year + 400 * era + u64::from(month <= 2);
+    let (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+    format!("{year}-{month:02}-{date:02} {hour:02}:{minute:02}:{second:02} UTC")
 }
 
 /// What was taken back.
@@ -149,5 +173,20 @@ fn difference(page: &mut Page, path: &str, old: Option<&FileState>, new: Option<
     }
     for line in &new[first..new.len() - last] {
         page.line(0, format!("+{line}"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn dates_are_those_of_date_1() {
+        for (unix, text) in [
+            (0, "1970-01-01 00:00:00 UTC"),
+            (951_868_799, "2000-02-29 23:59:59 UTC"),
+            (1_709_251_200, "2024-03-01 00:00:00 UTC"),
+            (1_798_761_599, "2026-12-31 23:59:59 UTC"),
+        ] {
+            assert_eq!(super::utc(unix), text);
+        }
     }
 }

@@ -4,13 +4,15 @@ use std::time::{Duration, Instant, SystemTime};
 
 use refit_knobs::Settings;
 
+use crate::kind::Kind;
 use crate::library;
 use crate::plan::plan;
 use crate::record::VERSION;
 use crate::revert::take_back;
-use crate::status::{Check, drifts, file_checks};
+use crate::status::{Check, drifts, file_checks, live_checks};
 use crate::store::Store;
-use crate::{Error, Phase, Plan, Record, System};
+use crate::undo::{self, Until};
+use crate::{Change, Error, Phase, Plan, Record, System};
 
 /// How long a service may take to load what it was started with.
 const LOADED_WITHIN: Duration = Duration::from_secs(10);
@@ -40,15 +42,15 @@ pub fn apply(
     system: &System,
     word: &str,
     settings: &Settings,
-    trial: bool,
+    until: Until,
 ) -> Result<Applied, Error> {
-    if let Some(service) = is_applied(system, word, settings, trial)? {
+    if let Some(service) = is_applied(system, word, settings, until)? {
         return Ok(Applied::Nothing { service });
     }
     let store = Store::to_change(system)?;
     // Another refit may have been faster.
     refuse_other(system, &store, word)?;
-    let plan = plan(system, word, settings, trial)?;
+    let plan = plan(system, word, settings, until)?;
     let mut record = Record {
         version: VERSION,
         change: plan.change.clone(),
@@ -66,7 +68,7 @@ pub fn apply(
                 checks,
             })
         }
-        Err(cause) => Err(match take_back(system, &store, record) {
+        Err(cause) => Err(match take_back(system, &store, record, false) {
             Ok(_) => Error::TakenBack(Box::new(cause)),
             Err(revert) => Error::Stuck {
                 service: plan.change.service,
@@ -85,9 +87,9 @@ pub fn is_applied(
     system: &System,
     word: &str,
     settings: &Settings,
-    trial: bool,
+    until: Until,
 ) -> Result<Option<String>, Error> {
-    let (kind, service) = crate::kind::kind_of(system, word)?;
+    let (_, service) = crate::kind::kind_of(system, word)?;
     let Some(record) = Store::to_read(system)?.load(&service)? else {
         return Ok(None);
     };
@@ -96,16 +98,16 @@ pub fn is_applied(
     if record.phase != Phase::Applied {
         return Err(Error::Interrupted { service });
     }
-    if !wanted.eq(change.settings.iter().cloned()) || trial != change.trial {
+    let is_same = until.is_trial() == change.trial
+        && matches!(until, Until::Confirmed(_)) == change.undo.is_some();
+    if !is_same || !wanted.eq(change.settings.iter().cloned()) {
         return Err(Error::OtherChange {
             service,
             settings: change.settings.join(" "),
         });
     }
     let mut checks = file_checks(system, &record)?;
-    if system.is_live() {
-        checks.extend(kind.checks(change)?);
-    }
+    checks.extend(live_checks(system, &record)?);
     if drifts(&checks) {
         return Err(Error::Drifted { service });
     }
@@ -126,13 +128,13 @@ fn refuse_other(system: &System, store: &Store, word: &str) -> Result<(), Error>
 
 fn put_into_effect(system: &System, plan: &Plan) -> Result<Vec<Check>, Error> {
     let change = &plan.change;
-    for (file, content) in change.libraries.iter().zip(&plan.contents) {
+    for (file, content) in change.placed().zip(&plan.contents) {
         library::place(system, file, content)?;
     }
     for dir in &change.directories {
         library::make_directory(&system.path(dir)?)?;
     }
-    for edit in &change.files {
+    for edit in change.edits() {
         let path = system.path(&edit.path)?;
         match &edit.after {
             Some(state) => state.write(&path)?,
@@ -143,10 +145,17 @@ fn put_into_effect(system: &System, plan: &Plan) -> Result<Vec<Check>, Error> {
         return Ok(Vec::new());
     }
     plan.kind.gate(change)?;
+    undo::start(change)?;
     plan.kind.activate(change)?;
+    in_effect(plan.kind, change)
+}
+
+/// Waits until all of a change is in effect; what was seen.
+pub fn in_effect(kind: &dyn Kind, change: &Change) -> Result<Vec<Check>, Error> {
     let began = Instant::now();
     loop {
-        let checks = plan.kind.checks(change)?;
+        let mut checks = kind.checks(change)?;
+        checks.extend(change.undo.as_ref().map(undo::check).transpose()?);
         if !drifts(&checks) {
             return Ok(checks);
         }

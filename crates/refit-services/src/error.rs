@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use crate::FileState;
 
@@ -80,6 +81,12 @@ pub enum Error {
         "a change of {service} was interrupted\n  take back what it did: refit revert {service}"
     )]
     Interrupted { service: String },
+    #[error("--confirm-within has to be {} s at least: a restart has to fit into it", least.as_secs())]
+    TooShort { least: Duration },
+    #[error(
+        "{service}: the change was not confirmed, and its files are gone, as after a reboot\n  forget it: refit revert {service}"
+    )]
+    TakenBackBefore { service: String },
     #[error("{service} has no change of refit's\n  list all: refit status")]
     NoChange { service: String },
     #[error("{service} was applied, and differs from it now\n  see what: refit status {service}")]

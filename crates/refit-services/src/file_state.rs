@@ -53,6 +53,15 @@ impl FileState {
         }
     }
 
+    /// Likewise, mode 0755.
+    #[must_use]
+    pub fn executable(bytes: Vec<u8>) -> FileState {
+        FileState {
+            mode: 0o755,
+            ..FileState::own(bytes)
+        }
+    }
+
     /// This file with other bytes.
     #[must_use]
     pub fn with_bytes(&self, bytes: Vec<u8>) -> FileState {

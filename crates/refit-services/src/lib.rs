@@ -8,6 +8,7 @@
 //! A kind of service is one file in `kinds/` and its line in the table of `kind.rs`.
 
 mod apply;
+mod confirm;
 mod error;
 mod file_state;
 mod kind;
@@ -21,12 +22,15 @@ mod status;
 mod store;
 mod system;
 mod systemd;
+mod undo;
 
 pub use apply::{Applied, apply, is_applied};
+pub use confirm::confirm;
 pub use error::{Changed, Error};
 pub use file_state::FileState;
 pub use plan::{Change, FileEdit, Plan, plan};
 pub use record::{Phase, Record};
-pub use revert::{Reverted, revert};
+pub use revert::{Reverted, revert, revert_unconfirmed};
 pub use status::{Check, Layer, ServiceStatus, Status, status};
 pub use system::System;
+pub use undo::{Undo, Until};

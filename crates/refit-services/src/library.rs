@@ -58,14 +58,30 @@ pub fn find(system: &System, wanted: Wanted) -> Result<Option<(LibraryFile, Vec<
     if !is_shared_object(&content) {
         return Err(Error::NotALibrary { path: from });
     }
-    let sha256 = hex(&Sha256::digest(&content));
-    let name = from.rsplit('/').next().unwrap_or(&from);
-    let file = LibraryFile {
+    let name = from.rsplit('/').next().unwrap_or(&from).to_owned();
+    Ok(Some((named(from, &name, &content), content)))
+}
+
+fn named(from: String, name: &str, content: &[u8]) -> LibraryFile {
+    let sha256 = hex(&Sha256::digest(content));
+    LibraryFile {
         path: format!("{PLACE}/{}/{name}", &sha256[..16]),
         sha256,
         from,
-    };
-    Ok(Some((file, content)))
+    }
+}
+
+/// refit itself, which takes a change back whatever becomes of the installed one.
+pub fn own_program(from: &Path) -> Result<(LibraryFile, Vec<u8>), Error> {
+    // Also where the file was replaced or removed since this process began.
+    let content = fs::read("/proc/self/exe").map_err(|cause| Error::File {
+        path: from.to_owned(),
+        cause,
+    })?;
+    Ok((
+        named(from.to_string_lossy().into_owned(), "refit", &content),
+        content,
+    ))
 }
 
 /// ELF, 64 bits, little-endian, `ET_DYN`, and the machine of refit itself (elf(5)).
@@ -116,7 +132,7 @@ pub fn place(system: &System, file: &LibraryFile, content: &[u8]) -> Result<(), 
     system.is_ours_alone(&file.path)?;
     remove(&crate::file_state::temporary(&path))?;
     match FileState::read(&path)? {
-        None => FileState::own(content.to_vec()).write(&path),
+        None => FileState::executable(content.to_vec()).write(&path),
         Some(there) if there.bytes() == content => Ok(()),
         Some(_) => Err(Error::InTheWay { path }),
     }
@@ -161,11 +177,7 @@ pub fn withdraw(
     remove(&crate::file_state::temporary(&path))?;
     let has_it = |record: &crate::Record| {
         record.change.service != service
-            && record
-                .change
-                .libraries
-                .iter()
-                .any(|other| other.path == file.path)
+            && record.change.placed().any(|other| other.path == file.path)
     };
     if store.all()?.iter().any(has_it) {
         return Ok(());

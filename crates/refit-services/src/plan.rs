@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::file_state::temporary;
 use crate::kind::{Kind, kind_of};
 use crate::library::LibraryFile;
+use crate::undo::{self, Undo, Until};
 use crate::{Error, FileState, System};
 
 /// One file of the configuration.
@@ -40,6 +41,23 @@ pub struct Change {
     pub files: Vec<FileEdit>,
     /// Variables that the service's processes will have.
     pub variables: Vec<(String, String)>,
+    /// What takes it back unless it is confirmed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub undo: Option<Undo>,
+}
+
+impl Change {
+    /// All files that are edited, those that take it back last.
+    pub fn edits(&self) -> impl Iterator<Item = &FileEdit> {
+        let of_undo = self.undo.iter().flat_map(|undo| &undo.files);
+        self.files.iter().chain(of_undo)
+    }
+
+    /// All files that are placed by their content.
+    pub fn placed(&self) -> impl Iterator<Item = &LibraryFile> {
+        let of_undo = self.undo.iter().flat_map(|undo| &undo.program);
+        self.libraries.iter().chain(of_undo)
+    }
 }
 
 /// A change, and what to know before it is made.
@@ -52,7 +70,7 @@ pub struct Plan {
     pub commands: Vec<String>,
     /// What it does not cover, and what surprises in such a service.
     pub notes: Vec<String>,
-    /// Content of the libraries, in their order.
+    /// Content of what is placed, in its order.
     pub(crate) contents: Vec<Vec<u8>>,
     pub(crate) kind: &'static dyn Kind,
 }
@@ -61,13 +79,16 @@ pub struct Plan {
 ///
 /// # Errors
 /// Where it cannot be done: [`Error`] says why.
-pub fn plan(system: &System, word: &str, settings: &Settings, trial: bool) -> Result<Plan, Error> {
+pub fn plan(system: &System, word: &str, settings: &Settings, until: Until) -> Result<Plan, Error> {
     let (kind, service) = kind_of(system, word)?;
     if settings.is_empty() {
         return Err(Error::NoSettings { service });
     }
-    let mut plan = kind.plan(system, &service, settings, trial)?;
-    for edit in &plan.change.files {
+    let mut plan = kind.plan(system, &service, settings, until.is_trial())?;
+    if let Until::Confirmed(within) = until {
+        undo::add(system, &mut plan, within)?;
+    }
+    for edit in plan.change.edits() {
         let path = system.path(&edit.path)?;
         let new = temporary(&path);
         if new.symlink_metadata().is_ok() {
@@ -79,9 +100,9 @@ pub fn plan(system: &System, word: &str, settings: &Settings, trial: bool) -> Re
 }
 
 /// Directories above the change's files that are not there, from the outermost.
-fn missing(system: &System, change: &Change) -> Result<Vec<String>, Error> {
+pub fn missing(system: &System, change: &Change) -> Result<Vec<String>, Error> {
     let mut found = Vec::new();
-    for edit in &change.files {
+    for edit in change.edits() {
         let mut above = edit.path.as_str();
         let mut of_this = Vec::new();
         while let Some((dir, _)) = above.rsplit_once('/')

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::Change;
+use crate::{Change, Error, FileState, System};
 
 /// How far a change came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -12,6 +12,8 @@ pub enum Phase {
     Applying,
     /// It was made, and was in effect.
     Applied,
+    /// It is being moved to where it stays, or that was interrupted.
+    Confirming,
     /// It is being taken back, or that was interrupted.
     Reverting,
 }
@@ -27,6 +29,21 @@ pub struct Record {
     pub phase: Phase,
     /// When that began, in seconds since 1970.
     pub since_unix: u64,
+}
+
+impl Record {
+    /// Whether a change that nobody confirmed is gone from the files: after a reboot.
+    ///
+    /// # Errors
+    /// Where they cannot be read.
+    pub fn is_taken_back(&self, system: &System) -> Result<bool, Error> {
+        for edit in self.change.edits() {
+            if FileState::read(&system.path(&edit.path)?)? != edit.before {
+                return Ok(false);
+            }
+        }
+        Ok(self.change.trial && self.phase == Phase::Applied)
+    }
 }
 
 /// Of [`Record::version`].

@@ -4,7 +4,7 @@ use crate::file_state::{remove, temporary};
 use crate::kind::{kind_named, kind_of};
 use crate::library;
 use crate::store::Store;
-use crate::{Changed, Error, FileState, Phase, Record, System};
+use crate::{Changed, Error, FileState, Phase, Record, System, undo};
 
 /// What was done.
 pub struct Reverted {
@@ -31,12 +31,30 @@ pub fn revert(system: &System, word: &str) -> Result<Reverted, Error> {
     let Some(record) = store.load(&service)? else {
         return Err(Error::NoChange { service });
     };
-    take_back(system, &store, record)
+    take_back(system, &store, record, false)
+}
+
+/// Takes back a change that was not confirmed, as its timer asks. Where it was confirmed or
+/// reverted, nothing is left to do.
+///
+/// # Errors
+/// As [`revert`].
+pub fn revert_unconfirmed(system: &System, word: &str) -> Result<Option<Reverted>, Error> {
+    let store = Store::to_change(system)?;
+    match store.load(&service_of(&store.all()?, system, word)?)? {
+        Some(record) if record.change.undo.is_some() => {
+            take_back(system, &store, record, true).map(Some)
+        }
+        _ => Ok(None),
+    }
 }
 
 /// A service that is gone, with its package perhaps, is known by its record.
 pub fn service_with_record(system: &System, word: &str) -> Result<String, Error> {
-    let records = Store::to_read(system)?.all()?;
+    service_of(&Store::to_read(system)?.all()?, system, word)
+}
+
+fn service_of(records: &[Record], system: &System, word: &str) -> Result<String, Error> {
     let is_meant = |name: &str| name == word || name.strip_suffix(".service") == Some(word);
     let by_record = records
         .iter()
@@ -47,13 +65,19 @@ pub fn service_with_record(system: &System, word: &str) -> Result<String, Error>
     }
 }
 
-pub fn take_back(system: &System, store: &Store, mut record: Record) -> Result<Reverted, Error> {
+/// Takes back all of a record. A unit cannot stop itself: `by_timer`.
+pub fn take_back(
+    system: &System,
+    store: &Store,
+    mut record: Record,
+    by_timer: bool,
+) -> Result<Reverted, Error> {
     let change = record.change.clone();
     let conflicts = conflicts(system, &record)?;
     if !conflicts.is_empty() {
         return Err(Error::Conflict(conflicts));
     }
-    for file in &change.libraries {
+    for file in change.placed() {
         // One that is not whole was never seen by a service while the change is being made.
         if library::is_whole(system, file)? == Some(false) {
             return Err(Error::LibraryChanged {
@@ -64,7 +88,7 @@ pub fn take_back(system: &System, store: &Store, mut record: Record) -> Result<R
     record.phase = Phase::Reverting;
     store.save(&record)?;
     let mut untouched = Vec::new();
-    for edit in &change.files {
+    for edit in change.edits() {
         let path = system.path(&edit.path)?;
         if path.parent().is_some_and(|dir| dir.is_dir()) {
             remove(&temporary(&path))?;
@@ -81,12 +105,15 @@ pub fn take_back(system: &System, store: &Store, mut record: Record) -> Result<R
     for dir in change.directories.iter().rev() {
         library::remove_directory(&system.path(dir)?)?;
     }
-    if system.is_live()
-        && let Some(kind) = kind_named(&change.kind)
-    {
-        kind.activate(&change)?;
+    if system.is_live() {
+        if let Some(undo) = &change.undo {
+            undo::stop(undo, by_timer);
+        }
+        if let Some(kind) = kind_named(&change.kind) {
+            kind.activate(&change)?;
+        }
     }
-    for file in &change.libraries {
+    for file in change.placed() {
         library::withdraw(system, store, &change.service, file)?;
     }
     store.forget(&change.service)?;
@@ -96,7 +123,7 @@ pub fn take_back(system: &System, store: &Store, mut record: Record) -> Result<R
 /// Files that somebody else changed.
 pub fn conflicts(system: &System, record: &Record) -> Result<Vec<Changed>, Error> {
     let mut found = Vec::new();
-    for edit in &record.change.files {
+    for edit in record.change.edits() {
         let now = FileState::read(&system.path(&edit.path)?)?;
         if now != edit.before && now != edit.after {
             found.push(Changed {

@@ -7,7 +7,7 @@ use crate::kind::kind_named;
 use crate::library;
 use crate::revert::service_with_record;
 use crate::store::Store;
-use crate::{Error, FileState, Phase, Record, System};
+use crate::{Error, FileState, Phase, Record, System, undo};
 
 /// Where something can differ from what was applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -47,6 +47,10 @@ pub struct ServiceStatus {
     pub settings: Vec<String>,
     /// Whether a reboot takes it back.
     pub trial: bool,
+    /// When it takes itself back unless it is confirmed, in seconds since 1970.
+    pub unconfirmed_until_unix: Option<u64>,
+    /// Whether its files are gone, as a reboot leaves a trial.
+    pub taken_back: bool,
     /// How far the change came.
     pub phase: Phase,
     /// Whether anything differs from what was applied.
@@ -92,15 +96,16 @@ pub fn status(system: &System, word: Option<&str>) -> Result<Status, Error> {
             continue;
         }
         let mut checks = file_checks(system, &record)?;
-        if let (true, Some(kind)) = (system.is_live(), kind_named(&record.change.kind)) {
-            checks.extend(kind.checks(&record.change)?);
-        }
+        checks.extend(live_checks(system, &record)?);
+        let taken_back = record.is_taken_back(system)?;
         let change = record.change;
         services.push(ServiceStatus {
             service: change.service,
             kind: change.kind,
             settings: change.settings,
             trial: change.trial,
+            unconfirmed_until_unix: change.undo.map(|undo| undo.at_unix),
+            taken_back,
             phase: record.phase,
             drift: drifts(&checks),
             since_unix: record.since_unix,
@@ -123,10 +128,23 @@ pub fn drifts(checks: &[Check]) -> bool {
     checks.iter().any(|check| check.holds == Some(false))
 }
 
+/// What a live service has of a change.
+pub fn live_checks(system: &System, record: &Record) -> Result<Vec<Check>, Error> {
+    let change = &record.change;
+    let mut checks = Vec::new();
+    if system.is_live() {
+        if let Some(kind) = kind_named(&change.kind) {
+            checks.extend(kind.checks(change)?);
+        }
+        checks.extend(change.undo.as_ref().map(undo::check).transpose()?);
+    }
+    Ok(checks)
+}
+
 /// The files of a change, and its libraries.
 pub fn file_checks(system: &System, record: &Record) -> Result<Vec<Check>, Error> {
     let mut checks = Vec::new();
-    for edit in &record.change.files {
+    for edit in record.change.edits() {
         let now = FileState::read(&system.path(&edit.path)?)?;
         let found = match &now {
             now if *now == edit.after => "as applied".to_owned(),
@@ -149,7 +167,7 @@ pub fn file_checks(system: &System, record: &Record) -> Result<Vec<Check>, Error
             found,
         });
     }
-    for file in &record.change.libraries {
+    for file in record.change.placed() {
         let whole = library::is_whole(system, file)?;
         checks.push(Check {
             layer: Layer::File,

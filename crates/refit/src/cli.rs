@@ -24,7 +24,7 @@ pub use compare::CompareArgs;
 pub use crash::CrashArgs;
 pub use recipes::{RecipeCheckArgs, RecipeCopyArgs, RecipeNameArgs, RecipesArgs, RecipesVerb};
 pub use run::{ReachArgs, RunArgs};
-pub use services::{ApplyArgs, PlanArgs, RevertArgs, StatusArgs};
+pub use services::{ApplyArgs, ConfirmArgs, PlanArgs, RevertArgs, StatusArgs};
 pub use watch::WatchArgs;
 
 // The headings of long help texts.
@@ -73,6 +73,7 @@ pub enum Verb {
     Crash(Box<CrashArgs>),
     Plan(PlanArgs),
     Apply(ApplyArgs),
+    Confirm(ConfirmArgs),
     Status(StatusArgs),
     Revert(RevertArgs),
     Doctor(DoctorArgs),

@@ -27,6 +27,7 @@ fn main() -> ExitCode {
         Verb::Crash(args) => cmd::crash::main(&args),
         Verb::Plan(args) => cmd::services::plan(&args),
         Verb::Apply(args) => cmd::services::apply(&args),
+        Verb::Confirm(args) => cmd::services::confirm(&args),
         Verb::Status(args) => cmd::services::status(&args),
         Verb::Revert(args) => cmd::services::revert(&args),
         Verb::Doctor(args) => cmd::doctor::main(&args),

@@ -116,12 +116,15 @@ impl Kind for SystemdUnit {
                 "a trial: the drop-in lies below /run, and a reboot takes it back".to_owned(),
             );
         }
-        let base = if trial { "/run" } else { "/etc" };
-        let path = format!("{base}/systemd/system/{service}.d/{FILE}");
-        let place = system.path(&path)?;
-        if FileState::read(&place)?.is_some() {
-            return Err(Error::InTheWay { path: place });
+        let path_in = |base| format!("{base}/systemd/system/{service}.d/{FILE}");
+        // One in /etc would hide one in /run.
+        for base in ["/etc", "/run"] {
+            let path = system.path(&path_in(base))?;
+            if FileState::read(&path)?.is_some() {
+                return Err(Error::InTheWay { path });
+            }
         }
+        let path = path_in(if trial { "/run" } else { "/etc" });
         let settings: Vec<String> = settings.0.iter().map(ToString::to_string).collect();
         let text = drop_in(service, &settings, &variables);
         let mut commands = Vec::new();
@@ -156,6 +159,7 @@ impl Kind for SystemdUnit {
                     after: Some(FileState::own(text.into_bytes())),
                 }],
                 variables,
+                undo: None,
             },
             class,
             commands,

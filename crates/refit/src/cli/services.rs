@@ -1,11 +1,12 @@
-//! `refit plan`, `apply`, `status`, `revert`.
+//! `refit plan`, `apply`, `confirm`, `status`, `revert`.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args;
 
-use super::{OUTPUT, SETTINGS};
+use super::{OUTPUT, SETTINGS, duration};
 
 /// Show what applying settings to a service would change, and change nothing
 ///
@@ -24,6 +25,10 @@ pub struct PlanArgs {
     /// Below /run only, so that a reboot takes the change back
     #[arg(long, help_heading = SETTINGS)]
     pub trial: bool,
+
+    /// Take the change back after TIME, and at a reboot, unless `refit confirm` keeps it
+    #[arg(long, value_name = "TIME", value_parser = duration, conflicts_with = "trial", help_heading = SETTINGS)]
+    pub confirm_within: Option<Duration>,
 
     #[command(flatten)]
     pub tree: TreeArgs,
@@ -46,6 +51,22 @@ pub struct ApplyArgs {
     /// Do not ask
     #[arg(long)]
     pub yes: bool,
+}
+
+/// Keep a change that was applied with --confirm-within or --trial
+///
+/// Exit codes: 0, also when it stays already; 1 when it does not take effect where it
+/// stays; 2 when there is none, or it was taken back; 3 when it differs from what was
+/// applied.
+#[derive(Args)]
+#[command(verbatim_doc_comment)]
+pub struct ConfirmArgs {
+    /// The service
+    #[arg(value_name = "SERVICE")]
+    pub service: String,
+
+    #[command(flatten)]
+    pub tree: TreeArgs,
 }
 
 /// Show what is applied, and what differs from it: in the files, in what systemd has
@@ -81,6 +102,10 @@ pub struct RevertArgs {
     /// The service
     #[arg(value_name = "SERVICE")]
     pub service: String,
+
+    /// Only a change that waits to be confirmed: the timer of --confirm-within runs this
+    #[arg(long)]
+    pub unconfirmed: bool,
 
     #[command(flatten)]
     pub tree: TreeArgs,

@@ -1,4 +1,4 @@
-//! `refit plan`, `apply`, `status`, `revert`: a change of a service.
+//! `refit plan`, `apply`, `confirm`, `status`, `revert`: a change of a service.
 
 use std::fmt::Display;
 use std::process::ExitCode;
@@ -6,10 +6,10 @@ use std::process::ExitCode;
 use anyhow::{Result, bail};
 use refit_knobs::Settings;
 use refit_report::services::{conflict, planned, reverted, stated};
-use refit_services::{Applied, Error, System};
+use refit_services::{Applied, Error, System, Until};
 
 use super::print;
-use crate::cli::{ApplyArgs, PlanArgs, RevertArgs, StatusArgs};
+use crate::cli::{ApplyArgs, ConfirmArgs, PlanArgs, RevertArgs, StatusArgs};
 
 pub fn plan(args: &PlanArgs) -> ExitCode {
     ended(try_plan(args))
@@ -17,6 +17,10 @@ pub fn plan(args: &PlanArgs) -> ExitCode {
 
 pub fn apply(args: &ApplyArgs) -> ExitCode {
     ended(try_apply(args))
+}
+
+pub fn confirm(args: &ConfirmArgs) -> ExitCode {
+    ended(try_confirm(args))
 }
 
 pub fn status(args: &StatusArgs) -> ExitCode {
@@ -42,22 +46,22 @@ fn ended(result: Result<u8>) -> ExitCode {
 fn try_plan(args: &PlanArgs) -> Result<u8> {
     let (system, settings) = read(args)?;
     if let Some(service) =
-        refit_services::is_applied(&system, &args.service, &settings, args.trial)?
+        refit_services::is_applied(&system, &args.service, &settings, until(args))?
     {
         return nothing_to_do(&service);
     }
-    let plan = refit_services::plan(&system, &args.service, &settings, args.trial)?;
+    let plan = refit_services::plan(&system, &args.service, &settings, until(args))?;
     print::result(&planned(&plan))?;
     Ok(0)
 }
 
 fn try_apply(args: &ApplyArgs) -> Result<u8> {
     let (system, settings) = read(&args.plan)?;
-    let (word, trial) = (&args.plan.service, args.plan.trial);
-    if let Some(service) = refit_services::is_applied(&system, word, &settings, trial)? {
+    let (word, until) = (&args.plan.service, until(&args.plan));
+    if let Some(service) = refit_services::is_applied(&system, word, &settings, until)? {
         return nothing_to_do(&service);
     }
-    let plan = refit_services::plan(&system, word, &settings, trial)?;
+    let plan = refit_services::plan(&system, word, &settings, until)?;
     print::drawn(&planned(&plan));
     if !args.yes {
         if !print::can_ask() {
@@ -67,7 +71,7 @@ fn try_apply(args: &ApplyArgs) -> Result<u8> {
             bail!("not applied");
         }
     }
-    match refit_services::apply(&system, word, &settings, trial)? {
+    match refit_services::apply(&system, word, &settings, until)? {
         Applied::Nothing { service } => nothing_to_do(&service),
         Applied::Done { record, .. } => {
             let service = &record.change.service;
@@ -76,8 +80,12 @@ fn try_apply(args: &ApplyArgs) -> Result<u8> {
             } else {
                 "applied in the tree"
             };
+            let next = match &record.change.undo {
+                Some(_) => "keep it in time by refit confirm",
+                None => "take back by refit revert",
+            };
             one_line(format_args!(
-                "{service}: {how}; see refit status {service}, take back by refit revert {service}"
+                "{service}: {how}; see refit status {service}, {next} {service}"
             ))
         }
     }
@@ -106,8 +114,30 @@ fn try_status(args: &StatusArgs) -> Result<u8> {
     Ok(u8::from(args.check && !status.is_as_applied()))
 }
 
+fn try_confirm(args: &ConfirmArgs) -> Result<u8> {
+    let system = System::new(args.tree.root.as_deref())?;
+    match refit_services::confirm(&system, &args.service)? {
+        (service, false) => nothing_to_do(&service),
+        (service, true) => one_line(format_args!("{service}: confirmed; it stays")),
+    }
+}
+
+fn until(args: &PlanArgs) -> Until {
+    match args.confirm_within {
+        Some(within) => Until::Confirmed(within),
+        None if args.trial => Until::Reboot,
+        None => Until::Reverted,
+    }
+}
+
 fn try_revert(args: &RevertArgs) -> Result<u8> {
     let system = System::new(args.tree.root.as_deref())?;
+    if args.unconfirmed {
+        return match refit_services::revert_unconfirmed(&system, &args.service)? {
+            Some(done) => print::result(&reverted(&done)).map(|()| 0),
+            None => nothing_to_do(&args.service),
+        };
+    }
     let done = refit_services::revert(&system, &args.service)?;
     print::result(&reverted(&done))?;
     Ok(0)

@@ -1,0 +1,158 @@
+//! What takes a change back that nobody confirms: a timer and a unit below /run, and a copy of
+//! refit that the unit runs.
+//!
+//! Its time is absolute: systemd begins a relative one anew at every daemon-reload. A reboot
+//! removes all that is below /run, the change itself too.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::apply::now;
+use crate::library::{self, LibraryFile};
+use crate::status::{Check, Layer};
+use crate::{Change, Error, FileEdit, FileState, Plan, System, systemd};
+
+/// Until when a change stays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Until {
+    /// It is reverted.
+    Reverted,
+    /// A reboot.
+    Reboot,
+    /// This has passed, or a reboot, unless it is confirmed.
+    Confirmed(Duration),
+}
+
+impl Until {
+    /// Whether a reboot takes it back.
+    #[must_use]
+    pub fn is_trial(self) -> bool {
+        self != Until::Reverted
+    }
+}
+
+/// Of a change that takes itself back.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Undo {
+    /// When, in seconds since 1970.
+    pub at_unix: u64,
+    /// The units, without `.timer` and `.service`.
+    pub unit: String,
+    /// The files of the units.
+    pub files: Vec<FileEdit>,
+    /// The copy of refit; `None` in a tree, where nothing runs.
+    pub program: Option<LibraryFile>,
+}
+
+/// A restart has to fit into it.
+const LEAST: Duration = Duration::from_secs(10);
+
+/// Lets a planned trial take itself back.
+///
+/// # Errors
+/// [`Error::TooShort`], [`Error::InTheWay`], or why refit's own file cannot be read.
+pub fn add(system: &System, plan: &mut Plan, within: Duration) -> Result<(), Error> {
+    if within < LEAST {
+        return Err(Error::TooShort { least: LEAST });
+    }
+    let change = &mut plan.change;
+    let service = &change.service;
+    let own = std::env::current_exe().map_err(|cause| Error::File {
+        path: "/proc/self/exe".into(),
+        cause,
+    })?;
+    let mut command = own.to_string_lossy().into_owned();
+    let mut program = None;
+    if system.is_live() {
+        let (file, content) = library::own_program(&own)?;
+        command.clone_from(&file.path);
+        program = Some(file);
+        plan.contents.push(content);
+    }
+    let at_unix = now() + within.as_secs();
+    let unit = format!(
+        "refit-undo-{}",
+        service.strip_suffix(".service").unwrap_or(service)
+    );
+    let head = format!("[Unit]\nDescription=Takes back what refit applied to {service}\n");
+    // Seconds since 1970: systemd.time(7). 3: a person must decide.
+    let timer = format!("{head}[Timer]\nOnCalendar=@{at_unix}\nAccuracySec=1s\n");
+    let run = format!(
+        "{head}StartLimitIntervalSec=0\n[Service]\nType=oneshot\nExecStart={} revert --unconfirmed {}\n\
+         Restart=on-failure\nRestartSec=5s\nRestartPreventExitStatus=3\n",
+        systemd::quoted(&command),
+        systemd::quoted(service)
+    );
+    let mut files = Vec::new();
+    for (kind, text) in [("service", run), ("timer", timer)] {
+        let path = format!("/run/systemd/system/{unit}.{kind}");
+        let place = system.path(&path)?;
+        if FileState::read(&place)?.is_some() {
+            return Err(Error::InTheWay { path: place });
+        }
+        files.push(FileEdit {
+            path,
+            before: None,
+            after: Some(FileState::own(text.into_bytes())),
+        });
+    }
+    if system.is_live() {
+        plan.commands
+            .insert(1, format!("systemctl start {unit}.timer"));
+    }
+    plan.notes.push(format!(
+        "it takes itself back {} s after it is applied, unless: refit confirm {service}",
+        within.as_secs()
+    ));
+    change.undo = Some(Undo {
+        at_unix,
+        unit,
+        files,
+        program,
+    });
+    Ok(())
+}
+
+/// Starts the timer, before the service sees the change. For a live system.
+///
+/// # Errors
+/// [`Error::Command`].
+pub fn start(change: &Change) -> Result<(), Error> {
+    if let Some(undo) = &change.undo {
+        systemd::systemctl(&["daemon-reload"])?;
+        systemd::systemctl(&["start", &format!("{}.timer", undo.unit)])?;
+    }
+    Ok(())
+}
+
+/// Stops the timer, and its unit unless that is the caller. After a reboot there are none.
+pub fn stop(undo: &Undo, is_caller: bool) {
+    let timer = format!("{}.timer", undo.unit);
+    let service = format!("{}.service", undo.unit);
+    let units: &[&str] = if is_caller {
+        &[&timer]
+    } else {
+        &[&timer, &service]
+    };
+    for verb in ["stop", "reset-failed"] {
+        let _ = systemd::systemctl(&[&[verb], units].concat());
+    }
+}
+
+/// Whether the timer still counts: one whose time was over when it was started never ends.
+///
+/// # Errors
+/// [`Error::Command`].
+pub fn check(undo: &Undo) -> Result<Check, Error> {
+    let key = format!("{}.timer", undo.unit);
+    let found = systemd::systemctl(&["show", "-p", "SubState", "--value", &key])?;
+    let found = found.trim().to_owned();
+    Ok(Check {
+        layer: Layer::Loaded,
+        key,
+        expected: "waiting".to_owned(),
+        holds: Some(found == "waiting"),
+        found,
+    })
+}
