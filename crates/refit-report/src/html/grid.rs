@@ -97,7 +97,13 @@ fn cell(tr: &mut Markup, is_name: bool, column: &Column, row: usize) {
     if is_name {
         tr.element("th", &[("scope", "row")], content);
     } else {
-        tr.classed("td", class, content);
+        // Where there is no line of titles, a style sheet writes them into the cells.
+        let all = [("class", class), ("data-title", &*column.title)];
+        let attributes: Vec<_> = all
+            .into_iter()
+            .filter(|(_, value)| !value.is_empty())
+            .collect();
+        tr.element("td", &attributes, content);
     }
 }
 

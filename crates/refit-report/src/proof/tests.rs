@@ -105,6 +105,29 @@ fn the_answer_is_the_first_line_of_every_format() {
     });
 }
 
+#[test]
+fn on_a_narrow_page_each_value_stands_beside_the_name_of_its_column() {
+    page("proof.html", &compared(), |document| {
+        let table = document.descendants().find(|node| {
+            let classes = node.attribute("class").unwrap_or("");
+            node.has_tag_name("table") && classes.contains("proof-verdicts")
+        });
+        let cells = table.unwrap().descendants();
+        let titles: Vec<_> = cells
+            .filter(|cell| cell.has_tag_name("td"))
+            .map(|cell| cell.attribute("data-title").unwrap_or_default())
+            .collect();
+        assert_eq!(titles.len() % 4, 0, "{titles:?}");
+        let rows: Vec<&[&str]> = titles.chunks(titles.len() / 4).collect();
+        assert!(rows.iter().all(|row| row == &rows[0]), "{rows:?}");
+        assert!(
+            rows[0].contains(&"worst loss") && !rows[0].contains(&""),
+            "{rows:?}"
+        );
+    });
+    assert!(include_str!("style.css").contains("content: attr(data-title)"));
+}
+
 /// A page is well-formed, and written where REFIT_SAMPLE_HTML says: to be looked at.
 fn page(name: &str, compared: &Compared, check: impl FnOnce(&Document)) {
     let page = compared.html();
