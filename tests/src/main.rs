@@ -86,6 +86,7 @@ mod reach;
 mod recipe_answers;
 mod recipe_files;
 mod recipe_folder;
+mod recipe_new;
 mod recipe_verbs;
 mod recipes;
 mod remains;
@@ -196,6 +197,7 @@ const TABLE: &[&[Test]] = &[
     reach::TESTS,
     recipe_answers::TESTS,
     recipe_files::TESTS,
+    recipe_new::TESTS,
     recipe_verbs::TESTS,
     recipes::TESTS,
     recipes::EACH,

@@ -33,6 +33,13 @@ pub struct Checker<'a> {
     pub file: &'a RecipeFile,
 }
 
+/// What is wrong with the name of a recipe, if anything.
+pub fn invalid_name(name: &str) -> Option<String> {
+    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    let is_valid = !name.is_empty() && name.chars().all(plain);
+    (!is_valid).then(|| format!("invalid name `{name}`; use lower case, digits and `-`"))
+}
+
 impl Checker<'_> {
     pub(crate) fn wrong(&self, key: &str, problem: impl Into<String>) -> RecipeError {
         RecipeError::Key {
@@ -62,12 +69,7 @@ impl Checker<'_> {
 
     pub fn texts(&self) -> Result<(), RecipeError> {
         let file = self.file;
-        let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-        if file.name.is_empty() || !file.name.chars().all(plain) {
-            let problem = format!(
-                "invalid name `{}`; use lower case, digits and `-`",
-                file.name
-            );
+        if let Some(problem) = invalid_name(&file.name) {
             return Err(self.wrong("name", problem));
         }
         let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';

@@ -130,12 +130,18 @@ impl Folder {
         file.map(|file| &*file.bytes)
     }
 
-    /// Writes all files below `to`, which must not exist.
+    /// Writes all files below `to`, which must not exist: all of them or nothing.
     ///
     /// # Errors
     /// The kernel's error.
     pub fn write(&self, to: &Path) -> io::Result<()> {
         fs::DirBuilder::new().mode(0o755).create(to)?;
+        self.write_files(to).inspect_err(|_| {
+            let _ = fs::remove_dir_all(to);
+        })
+    }
+
+    fn write_files(&self, to: &Path) -> io::Result<()> {
         for file in &self.files {
             let path = to.join(&file.path);
             if let Some(parent) = path.parent() {
@@ -198,5 +204,17 @@ mod tests {
         // A byte, and how it is escaped.
         let escaped = folder(&[("\n", "", false), ("\\n", "", false)]).digests();
         assert_eq!(escaped.len(), 2);
+    }
+    #[test]
+    fn what_cannot_be_written_whole_is_not_written() {
+        let dir = tempfile::tempdir().unwrap();
+        let to = dir.path().join("new");
+        folder(&[("a", "", false), ("a", "", false)])
+            .write(&to)
+            .unwrap_err();
+        assert!(!to.exists());
+        fs::create_dir(&to).unwrap();
+        folder(&[("a", "", false)]).write(&to).unwrap_err();
+        assert!(to.is_dir());
     }
 }

@@ -77,6 +77,7 @@ mod running;
 mod running_hook;
 mod service;
 mod start;
+mod template;
 
 pub use available::{Available, allocators, available};
 pub use bound::Bound;
@@ -99,3 +100,4 @@ pub use running::running;
 pub use running_hook::RunningHook;
 pub use service::{Service, how_it_ended, names};
 pub use start::{Ready, ServiceStart};
+pub use template::{from_template, template_names};

@@ -22,7 +22,9 @@ use crate::cmd::print;
 
 pub use compare::CompareArgs;
 pub use crash::CrashArgs;
-pub use recipes::{RecipeCheckArgs, RecipeCopyArgs, RecipeNameArgs, RecipesArgs, RecipesVerb};
+pub use recipes::{
+    RecipeCheckArgs, RecipeCopyArgs, RecipeNameArgs, RecipeNewArgs, RecipesArgs, RecipesVerb,
+};
 pub use run::{ReachArgs, RunArgs};
 pub use services::{ApplyArgs, ConfirmArgs, PlanArgs, RevertArgs, StatusArgs};
 pub use watch::WatchArgs;

@@ -2,11 +2,12 @@
 
 use std::path::PathBuf;
 
+use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
 
 use super::SETTINGS;
 
-/// List, show, copy and check recipes: services under load, described by folders
+/// List, show, copy, write and check recipes: services under load, described by folders
 ///
 /// Without a command, list them. `refit compare NAME` measures the variants of one
 /// of them; `refit crash NAME` cuts its power, if it has a [promise].
@@ -23,6 +24,7 @@ pub enum RecipesVerb {
     List,
     Show(RecipeNameArgs),
     Copy(RecipeCopyArgs),
+    New(RecipeNewArgs),
     Check(RecipeCheckArgs),
 }
 
@@ -44,6 +46,23 @@ pub struct RecipeCopyArgs {
     /// The new folder; it must not exist yet [default: ./NAME]
     #[arg(value_name = "DIR")]
     pub dir: Option<PathBuf>,
+}
+
+/// Write a commented recipe of your own from a template, into the folder ./NAME
+///
+/// It is a shipped recipe under another name, runs at once, and is changed from there:
+/// command, an own log that is synced after each line; daemon, a Redis; database, a
+/// PostgreSQL; mail, a Postfix.
+#[derive(Args)]
+#[command(verbatim_doc_comment)]
+pub struct RecipeNewArgs {
+    /// The new folder, in the current directory: lower case, digits and `-`
+    #[arg(value_name = "NAME")]
+    pub name: String,
+
+    /// What it measures
+    #[arg(long, value_name = "KIND", value_parser = PossibleValuesParser::new(refit_recipe::template_names()))]
+    pub template: String,
 }
 
 /// Run each variant once, briefly, to see whether it works on this machine

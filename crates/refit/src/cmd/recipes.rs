@@ -1,27 +1,30 @@
-//! `refit recipes`: lists, shows, copies and checks recipes.
+//! `refit recipes`: lists, shows, copies, writes and checks recipes.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use refit_knobs::{Settings, Variant};
 use refit_lab::{Checked, Request, check_recipe};
 use refit_recipe::{
-    Available, Folder, Recipe, available, remove_abandoned_instances, shipped_names,
+    Available, Folder, Recipe, available, from_template, remove_abandoned_instances, shipped_names,
 };
 use refit_report::{Page, at_most};
 use refit_session::remove_abandoned;
 
 use super::print;
 use super::trust::{self, commands};
-use crate::cli::{RecipeCheckArgs, RecipeCopyArgs, RecipeNameArgs, RecipesArgs, RecipesVerb};
+use crate::cli::{
+    RecipeCheckArgs, RecipeCopyArgs, RecipeNameArgs, RecipeNewArgs, RecipesArgs, RecipesVerb,
+};
 
 pub fn main(args: &RecipesArgs) -> ExitCode {
     let result = match &args.verb {
         None | Some(RecipesVerb::List) => list(),
         Some(RecipesVerb::Show(args)) => show(args),
         Some(RecipesVerb::Copy(args)) => copy(args),
+        Some(RecipesVerb::New(args)) => new(args),
         Some(RecipesVerb::Check(args)) => check(args),
     };
     match result {
@@ -128,16 +131,11 @@ fn copy(args: &RecipeCopyArgs) -> Result<bool> {
         .dir
         .clone()
         .unwrap_or_else(|| PathBuf::from(&args.name));
-    if to.exists() {
-        bail!(
-            "{} is there already; name another directory: refit recipes copy {} DIR",
-            to.display(),
-            args.name
-        );
-    }
-    folder
-        .write(&to)
-        .with_context(|| format!("cannot write {}", to.display()))?;
+    let remedy = format!(
+        "name another directory: refit recipes copy {} DIR",
+        args.name
+    );
+    write(&folder, &to, &remedy)?;
     let here = if to.is_absolute() || to.starts_with("..") || to.starts_with(".") {
         to.display().to_string()
     } else {
@@ -148,6 +146,31 @@ fn copy(args: &RecipeCopyArgs) -> Result<bool> {
         to.display()
     ))?;
     Ok(true)
+}
+
+fn new(args: &RecipeNewArgs) -> Result<bool> {
+    let RecipeNewArgs { name, template } = args;
+    let Some(folder) = from_template(template, name) else {
+        bail!("there is no template `{template}`");
+    };
+    let remedy = format!("choose another name: refit recipes new NAME --template {template}");
+    let folder = folder.map_err(|error| anyhow!("{error}\n  {remedy}"))?;
+    write(&folder, Path::new(name), &remedy)?;
+    // Nobody else wrote what it runs.
+    trust::remember_own(&Recipe::find(&format!("./{name}"))?);
+    line(format!(
+        "{name} written; next: refit recipes check ./{name}, then refit compare ./{name}"
+    ))?;
+    Ok(true)
+}
+
+/// Writes a folder where there is nothing yet.
+fn write(folder: &Folder, to: &Path, remedy: &str) -> Result<()> {
+    if to.symlink_metadata().is_ok() {
+        bail!("{} is there already; {remedy}", to.display());
+    }
+    let failed = || format!("cannot write {}", to.display());
+    folder.write(to).with_context(failed)
 }
 
 /// A result of one line.

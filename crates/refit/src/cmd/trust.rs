@@ -42,10 +42,7 @@ pub fn agree(recipe: &Recipe, yes: bool) -> Result<()> {
     if Folder::shipped(recipe.name()).is_some_and(|folder| folder.files.iter().eq(own)) {
         return Ok(());
     }
-    let mine = Agreement {
-        folder: place(origin),
-        files: recipe.folder.digests(),
-    };
+    let mine = Agreement::of(origin, recipe);
     let known = remembered();
     if known.iter().any(|agreement| agreement.files == mine.files) {
         return Ok(());
@@ -87,6 +84,13 @@ pub fn agree(recipe: &Recipe, yes: bool) -> Result<()> {
     Ok(())
 }
 
+/// A folder that refit itself has just written runs unasked until it is changed.
+pub fn remember_own(recipe: &Recipe) {
+    if let Some(origin) = &recipe.folder.origin {
+        remember(&Agreement::of(origin, recipe));
+    }
+}
+
 /// What somebody agreed to: a line of the file.
 #[derive(Serialize, Deserialize)]
 struct Agreement {
@@ -97,6 +101,13 @@ struct Agreement {
 }
 
 impl Agreement {
+    fn of(origin: &Path, recipe: &Recipe) -> Agreement {
+        Agreement {
+            folder: place(origin),
+            files: recipe.folder.digests(),
+        }
+    }
+
     /// Each file that is different, and how.
     fn changes_since<'a>(&'a self, before: &'a Agreement) -> Vec<(&'a str, &'static str)> {
         let names: BTreeSet<&String> = self.files.keys().chain(before.files.keys()).collect();
