@@ -121,6 +121,7 @@ mod transparency;
 mod verbs;
 mod watch;
 mod watch_end;
+mod watch_heap;
 mod watch_recipe;
 mod watch_strange;
 mod witness;
@@ -224,6 +225,7 @@ const TABLE: &[&[Test]] = &[
     verbs::TESTS,
     watch::TESTS,
     watch_end::TESTS,
+    watch_heap::TESTS,
     watch_recipe::TESTS,
     watch_strange::TESTS,
     witness::TESTS,

@@ -4,7 +4,7 @@
 use refit_run::printable;
 use refit_run::series::{GroupSample, Sample, Series, Syncs, growth};
 
-use crate::format::{bytes, number, per_second, shortened};
+use crate::format::{bytes, number, per_second, plural, shortened};
 
 /// Heading and width of each column; the first two are aligned left.
 const COLUMNS: [(&str, usize); 15] = [
@@ -69,6 +69,14 @@ pub fn lines(series: &Series) -> String {
     }
     for group in groups {
         out.push_str(&line(&cells(series, sample, group, &time, several)));
+    }
+    if let Some(heap) = sample.heap {
+        out.push_str(&format!(
+            "{time}  heap: {} requested in {}, {} usable\n",
+            bytes(heap.requested_bytes as f64),
+            plural(heap.blocks, "block"),
+            bytes(heap.usable_bytes as f64)
+        ));
     }
     out
 }

@@ -48,6 +48,47 @@ const KINDS: [Kind; 5] = [
     ("swapped out (beside PSS)", |memory| memory.swap_bytes),
 ];
 
+/// Anonymous memory, the first of these parts, cut into what is live, its rounding, and the rest. What was requested and
+/// never touched is not memory: no part is larger than what there is.
+fn heap_parts(series: &Series, mut all: Vec<Part>) -> Vec<Part> {
+    let anonymous = all.remove(0).values;
+    let cut = |of: fn(f64, f64, f64) -> f64| -> Vec<f64> {
+        let samples = series.samples.iter().zip(&anonymous);
+        let values = samples.map(|(sample, all)| {
+            let heap = sample.heap.unwrap_or_default();
+            let live = (heap.requested_bytes as f64).min(*all);
+            let usable = (heap.usable_bytes as f64).min(*all).max(live);
+            of(live, usable, *all)
+        });
+        values.collect()
+    };
+    let parts = [
+        ("live, as requested", cut(|live, _, _| live)),
+        (
+            "rounding of live blocks",
+            cut(|live, usable, _| usable - live),
+        ),
+        (
+            "free heap, stacks, other anonymous",
+            cut(|_, usable, all| all - usable),
+        ),
+    ];
+    let parts = parts
+        .into_iter()
+        .enumerate()
+        .map(|(colour, (name, values))| Part {
+            name: name.to_owned(),
+            values,
+            colour: Some(colour),
+        });
+    let mut parts: Vec<Part> = parts.collect();
+    for part in all {
+        let colour = part.colour.map(|colour| colour + 2);
+        parts.push(Part { colour, ..part });
+    }
+    parts
+}
+
 impl Parts {
     pub fn of(series: &Series) -> Parts {
         let shown = shown(series);
@@ -83,6 +124,11 @@ impl Parts {
                     colour: Some(colour),
                 };
                 let all = KINDS.iter().enumerate().map(kind);
+                let all: Vec<Part> = match series.samples.iter().any(|one| one.heap.is_some()) {
+                    true => heap_parts(series, all.collect()),
+                    false => all.collect(),
+                };
+                let all = all.into_iter();
                 let memory = all.filter(|part| part.values.iter().any(|value| *value > 0.0));
                 (memory.collect(), format!("Memory of {}", name(only)))
             }
@@ -244,8 +290,34 @@ fn round(value: f64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use refit_run::series::LiveHeap;
+
     use super::super::sample;
     use super::*;
+
+    #[test]
+    fn a_counted_heap_cuts_anonymous_memory_and_exceeds_it_nowhere() {
+        let mut series = sample::machine();
+        series.groups.truncate(1);
+        let mib = |count: u64| count << 20;
+        for sample in &mut series.samples {
+            sample.groups.truncate(1);
+        }
+        let heap = |requested, usable| LiveHeap {
+            requested_bytes: mib(requested),
+            usable_bytes: mib(usable),
+            ..LiveHeap::default()
+        };
+        series.samples[0].heap = Some(heap(50, 55));
+        series.samples[1].heap = Some(heap(500, 600));
+        let parts = Parts::of(&series).memory;
+        let at = |sample: usize| -> Vec<u64> {
+            let first = parts[..3].iter();
+            first.map(|part| part.values[sample] as u64 >> 20).collect()
+        };
+        assert_eq!([at(0), at(1), at(2)], [[50, 5, 25], [80, 0, 0], [0, 0, 80]]);
+        assert_eq!(parts[3].name, "mapped files");
+    }
 
     #[test]
     fn several_services_are_stacked_and_one_is_told_by_kind() {

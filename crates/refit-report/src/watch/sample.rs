@@ -79,6 +79,7 @@ pub fn machine() -> Series {
             }),
             lost: 0,
             groups: vec![one, group_sample(1, 120, 0)],
+            heap: None,
         }
     });
     Series {

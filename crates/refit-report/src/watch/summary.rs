@@ -1,7 +1,7 @@
 //! The end of a watch: what grew, what is missing, and what watching took.
 
 use refit_run::printable;
-use refit_run::series::{Series, Witnessing, growth};
+use refit_run::series::{Growth, Series, Witnessing, growth, heap_growth};
 
 use super::columns::signed_bytes;
 use crate::format::{bytes, duration, file_name, number, plural};
@@ -24,6 +24,7 @@ pub fn facts(series: &Series) -> Vec<String> {
     let mut lines = Vec::new();
     waits(series, &mut lines);
     growths(series, &mut lines);
+    heap(series, &mut lines);
     if let Some(largest) = series.largest_process_bytes {
         lines.push(format!(
             "the largest process had {} resident at its peak",
@@ -141,6 +142,35 @@ fn growths(series: &Series, lines: &mut Vec<String>) {
             signed_bytes(growth.bytes_per_hour)
         ));
     }
+}
+
+/// Such a part of what is live is not told: the counting library's table takes an eighth of it, and every heap has free parts.
+const SMALL: f64 = 4.0;
+
+/// What is live against what else there is: which of them grows.
+fn heap(series: &Series, lines: &mut Vec<String>) {
+    let Some([live, rest]) = heap_growth(series, 0) else {
+        return;
+    };
+    let told = |one: &Growth| {
+        let [low, high] = one.interval.map(signed_bytes);
+        format!(
+            "{} per hour [{low}, {high}]",
+            signed_bytes(one.bytes_per_hour)
+        )
+    };
+    // The table of live blocks grows with them.
+    let table = live.interval[1].max(0.0) / SMALL;
+    let rest_grows = rest.interval[0] > table;
+    lines.push(match (live.interval[0] > 0.0, rest_grows) {
+        (true, false) => format!("heap: what is live grows, {}: a leak, or data that is needed", told(&live)),
+        (false, true) => format!(
+            "heap: what is live does not grow, what lies beside it does, {}: fragments, free memory that is kept, or memory that is not malloc's; refit run --heap tells these apart",
+            told(&rest)
+        ),
+        (true, true) => format!("heap: what is live grows, {}, and what lies beside it, {}", told(&live), told(&rest)),
+        (false, false) => "heap: nothing grows for certain".to_owned(),
+    });
 }
 
 fn missing(series: &Series, lines: &mut Vec<String>) {

@@ -47,6 +47,25 @@ pub fn growth(series: &Series, group: usize) -> Option<Growth> {
     line(&points)
 }
 
+/// Growth of the bytes that are live as they were requested, and of what the group has beside
+/// all that is usable of these blocks: free parts of the heap, and what is not malloc's.
+#[must_use]
+pub fn heap_growth(series: &Series, group: usize) -> Option<[Growth; 2]> {
+    let points = series.samples.iter().filter_map(|sample| {
+        let one = sample.groups.iter().find(|one| one.group == group)?;
+        let memory = one.memory.filter(|_| one.unread == 0 && one.fresh > 0)?;
+        let heap = sample.heap?;
+        let rest = memory.pss_bytes as f64 - heap.usable_bytes as f64;
+        Some((sample.at_ms as f64, heap.requested_bytes as f64, rest))
+    });
+    let points: Vec<(f64, f64, f64)> = points.collect();
+    let of = |value: fn(&(f64, f64, f64)) -> f64| {
+        let points: Vec<_> = points.iter().map(|one| (one.0, value(one))).collect();
+        line(&points)
+    };
+    Some([of(|one| one.1)?, of(|one| one.2)?])
+}
+
 const MS_PER_HOUR: f64 = 3_600_000.0;
 
 /// `points`: milliseconds and bytes.

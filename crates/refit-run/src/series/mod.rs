@@ -7,6 +7,7 @@ mod budget;
 mod groups;
 mod growth;
 mod known;
+mod live_heap;
 mod mapping_sizes;
 mod readings;
 mod recipe_groups;
@@ -16,11 +17,11 @@ mod target;
 mod thinning;
 mod watcher;
 
-pub use growth::{Growth, growth};
+pub use growth::{Growth, growth, heap_growth};
 pub use mapping_sizes::mapping_sizes;
 pub use record::{
-    Caller as SyncCaller, Cost, Group, GroupKind, GroupSample, HugePages, SERIES_SCHEMA, Sample,
-    Series, SyncDirectory, Syncs, Witnessing, schema,
+    Caller as SyncCaller, Cost, Group, GroupKind, GroupSample, HugePages, LiveHeap, SERIES_SCHEMA,
+    Sample, Series, SyncDirectory, Syncs, Witnessing, schema,
 };
 pub use target::{Instances, Target};
 pub use watcher::{Member, Watcher};

@@ -50,6 +50,13 @@ pub struct Series {
 }
 
 impl Series {
+    /// Adds what is live to the last sample.
+    pub fn set_heap(&mut self, heap: Option<LiveHeap>) {
+        if let Some(last) = self.samples.last_mut() {
+            last.heap = heap;
+        }
+    }
+
     /// Whether every sample is of a group that there is: a file may hold anything.
     #[must_use]
     pub fn is_whole(&self) -> bool {
@@ -123,6 +130,22 @@ pub struct Sample {
     pub lost: u64,
     /// Groups that have processes, or had calls.
     pub groups: Vec<GroupSample>,
+    /// With `--heap`: what is live in all processes of the command whose heap is counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub heap: Option<LiveHeap>,
+}
+
+/// What malloc has given out and did not get back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LiveHeap {
+    /// Processes whose heap is counted; what is live in others is not known.
+    pub processes: u64,
+    /// Bytes as they were requested.
+    pub requested_bytes: u64,
+    /// Bytes of these blocks that are usable, the allocator's rounding included.
+    pub usable_bytes: u64,
+    /// Blocks.
+    pub blocks: u64,
 }
 
 /// A group at one moment.

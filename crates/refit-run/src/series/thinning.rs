@@ -157,6 +157,7 @@ mod tests {
                     ..Syncs::default()
                 }),
             }],
+            heap: None,
         }
     }
 

@@ -218,6 +218,7 @@ impl Watcher {
                 .map(|(now, then)| now.since(then)),
             lost: self.syncs.as_ref().map_or(0, SyncWatch::lost),
             groups,
+            heap: None,
         };
         self.pressure = pressure;
         self.last = Some(began);

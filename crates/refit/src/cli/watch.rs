@@ -63,6 +63,10 @@ pub struct WatchArgs {
     )]
     pub time: Option<Duration>,
 
+    /// Of a command: count what malloc gives out, and how it grows (docs/memory.md)
+    #[arg(long, requires = "command", help_heading = SAMPLING)]
+    pub heap: bool,
+
     /// The time between two samples
     #[arg(long, value_name = "TIME", value_parser = interval, default_value = "1s", help_heading = SAMPLING)]
     pub interval: Duration,

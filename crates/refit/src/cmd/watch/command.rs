@@ -1,5 +1,5 @@
-//! `refit watch -- COMMAND`: starts it as `run` does, with nothing swapped and nothing
-//! beneath it.
+//! `refit watch -- COMMAND`: starts it as `run` does, with nothing swapped; with --heap the counting
+//! libraries are beneath it.
 
 use std::io;
 use std::process::ExitCode;
@@ -7,8 +7,8 @@ use std::process::ExitCode;
 use anyhow::Result;
 use refit_knobs::Launch;
 use refit_launch::{Options, end_as, prepare};
-use refit_run::series::Target;
-use refit_session::remove_abandoned;
+use refit_run::series::{LiveHeap, Target};
+use refit_session::{Collector, remove_abandoned};
 
 use super::TICK;
 use super::recording::Recording;
@@ -26,11 +26,15 @@ pub fn main(args: &WatchArgs) -> ExitCode {
 fn run(args: &WatchArgs) -> Result<ExitCode> {
     remove_abandoned();
     let options = Options {
-        count: false,
+        count: args.heap,
+        heap: args.heap,
         ..Options::default()
     };
     let prepared = prepare(&Launch::default(), &options, &args.command)?;
     let mut recording = Recording::begin(args, Target::Processes(Vec::new()))?;
+    let mut collector = args
+        .heap
+        .then(|| Collector::new(&prepared.session.path, true));
     let mut started = false;
     let tick = || {
         recording.tick();
@@ -40,6 +44,9 @@ fn run(args: &WatchArgs) -> Result<ExitCode> {
         }
         if started && recording.is_due() {
             recording.sample();
+            recording
+                .series
+                .set_heap(collector.as_mut().and_then(LiveHeap::read));
             // The program's output is its own.
             print::drawn(&recording.lines());
         }

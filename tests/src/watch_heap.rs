@@ -1,0 +1,98 @@
+//! `refit watch --heap -- COMMAND`: what is live, in each sample.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::process::Stdio;
+use std::thread::sleep;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::ran::number;
+use crate::runner::{Outcome, Test};
+use crate::test;
+use crate::test_env::{TestEnv, described, expect_code};
+
+pub const TESTS: &[Test] = &[
+    test!(a_leak_is_what_is_live).limit_seconds(60),
+    test!(what_is_kept_free_is_not_live).limit_seconds(60),
+];
+
+/// How often the program goes on, and how soon again.
+const STEPS: usize = 120;
+const PACE: Duration = Duration::from_millis(100);
+
+/// Of a program of known growth (tests/programs/memory_kinds.c): the truth of this term at the end, bytes requested in
+/// each sample, and what the end tells.
+fn watched(env: &TestEnv, kind: &str, term: &str) -> (u64, Vec<u64>, String) {
+    let (seed, json) = (std::process::id().to_string(), env.path("series.json"));
+    let words = ["watch", "--heap", "--batch", "--interval", "100ms"];
+    let program = env.program("memory_kinds");
+    let of = [
+        "--json",
+        &json,
+        "--",
+        &program,
+        kind,
+        &seed,
+        &env.path("mapped"),
+    ];
+    let mut refit = env.refit_command(&[&words[..], &of].concat());
+    let refit = refit.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut refit = refit.stderr(Stdio::piped()).spawn().expect("refit starts");
+    let mut steps = refit.stdin.take().expect("it is piped");
+    let answers = refit.stdout.take().expect("it is piped");
+    let mut answers = BufReader::new(answers)
+        .lines()
+        .map(|line| line.expect("text"));
+    answers.next().expect("it tells its seed");
+    let mut last = String::new();
+    for _ in 0..STEPS {
+        steps.write_all(b"\n").expect("it reads");
+        last = answers.next().expect("it answers");
+        sleep(PACE);
+    }
+    sleep(10 * PACE);
+    drop(steps);
+    let output = refit.wait_with_output().expect("it is our child");
+    expect_code(&output, 0);
+    let mut truths = last.split(' ');
+    let truth = truths.find_map(|word| word.strip_prefix(term)?.strip_prefix('='));
+    let truth = truth.and_then(|text| text.parse().ok());
+    let text = fs::read_to_string(&json).expect("it was written");
+    let series: Value = serde_json::from_str(&text).expect("it is JSON");
+    let samples = series["samples"].as_array().expect("a list").iter();
+    let heaps = samples
+        .map(|sample| &sample["heap"])
+        .filter(|heap| heap.is_object());
+    let live = heaps.map(|heap| {
+        let [requested, usable] = ["requested_bytes", "usable_bytes"].map(|key| number(&heap[key]));
+        assert!(requested <= usable && number(&heap["blocks"]) > 0, "{heap}");
+        requested
+    });
+    let live: Vec<u64> = live.collect();
+    assert!(live.len() >= 10, "{}", described(&output));
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(told.contains("  heap: "), "{told}");
+    (truth.expect("a number"), live, told)
+}
+
+fn a_leak_is_what_is_live(env: &TestEnv) -> Outcome {
+    let (leaked, live, told) = watched(env, "leak", "live");
+    let most = live.iter().max().copied().unwrap_or(0);
+    assert!(leaked > 100_000, "{leaked}");
+    let is_that = most >= leaked && most <= leaked + leaked / 20 + (1 << 20);
+    assert!(is_that, "{most} of {leaked}: {told}");
+    assert!(told.contains("heap: what is live grows, +"), "{told}");
+    assert!(told.contains("]: a leak, or data that is needed"), "{told}");
+    Outcome::Pass
+}
+
+fn what_is_kept_free_is_not_live(env: &TestEnv) -> Outcome {
+    let (kept, live, told) = watched(env, "retained", "retained");
+    let last = live.last().copied().unwrap_or(0);
+    assert!(kept > 1 << 20 && last < kept / 2, "{last}, {kept}: {told}");
+    let expected = "what is live does not grow, what lies beside it does, +";
+    assert!(told.contains(expected), "{told}");
+    Outcome::Pass
+}
