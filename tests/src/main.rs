@@ -48,6 +48,7 @@ mod differences;
 mod directories;
 mod disk;
 mod doctor_process;
+mod doctor_process_access;
 mod endurance;
 mod family;
 mod fixture;
@@ -94,6 +95,7 @@ mod result;
 mod rival_servers;
 mod rivals;
 mod runner;
+mod rust_code;
 mod sandboxes;
 mod scopes;
 mod seccomp;
@@ -123,8 +125,10 @@ mod watch;
 mod watch_end;
 mod watch_heap;
 mod watch_recipe;
+mod watch_live;
 mod watch_strange;
 mod witness;
+mod witness_remains;
 
 use std::process::ExitCode;
 
@@ -167,6 +171,7 @@ const TABLE: &[&[Test]] = &[
     directories::TESTS,
     disk::TESTS,
     doctor_process::TESTS,
+    doctor_process_access::TESTS,
     endurance::TESTS,
     guardian::TESTS,
     heap::TESTS,
@@ -227,8 +232,10 @@ const TABLE: &[&[Test]] = &[
     watch_end::TESTS,
     watch_heap::TESTS,
     watch_recipe::TESTS,
+    watch_live::TESTS,
     watch_strange::TESTS,
     witness::TESTS,
+    witness_remains::TESTS,
 ];
 
 const HELP: &str = "\

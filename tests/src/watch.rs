@@ -9,9 +9,8 @@ use serde_json::Value;
 use crate::database_counters::give_to;
 use crate::ran::number;
 use crate::runner::{Outcome, Test};
-use crate::terminal::Terminal;
 use crate::test;
-use crate::test_env::{TestEnv, described, expect_code, refit_path, wait_until};
+use crate::test_env::{TestEnv, described, expect_code, wait_until};
 
 pub const TESTS: &[Test] = &[
     test!(a_tree_has_its_memory_and_its_sync_calls),
@@ -22,14 +21,11 @@ pub const TESTS: &[Test] = &[
     test!(a_command_keeps_its_output_and_its_end),
     test!(a_hostile_name_is_shown_and_not_obeyed),
     test!(a_zombie_has_no_memory),
-    test!(the_live_view_ends_by_q_and_puts_the_terminal_back),
-    test!(the_live_view_puts_the_terminal_back_after_a_signal),
-    test!(a_terminal_without_a_size_gets_lines),
     test!(fifty_connections_of_postgres_are_one_service).limit_seconds(120),
 ];
 
 /// A program that waits for a line twice: at its start, and at its end.
-struct Waiting(Child);
+pub struct Waiting(Child);
 
 impl Waiting {
     fn start(mut command: Command) -> Waiting {
@@ -43,7 +39,7 @@ impl Waiting {
         Waiting(child)
     }
 
-    fn pid(&self) -> String {
+    pub fn pid(&self) -> String {
         self.0.id().to_string()
     }
 
@@ -52,13 +48,13 @@ impl Waiting {
         stdin.write_all(b"\n").expect("it reads");
     }
 
-    fn end(mut self) {
+    pub fn end(mut self) {
         drop(self.0.stdin.take());
         self.0.wait().expect("it is our child");
     }
 }
 
-fn shell(env: &TestEnv, script: &str) -> Waiting {
+pub fn shell(env: &TestEnv, script: &str) -> Waiting {
     let mut command = env.command("sh");
     command.args(["-c", script]);
     Waiting::start(command)
@@ -286,63 +282,6 @@ fn a_zombie_has_no_memory(env: &TestEnv) -> Outcome {
         "{series:#}"
     );
     assert_eq!(number(&series["samples"][0]["groups"][0]["unreadable"]), 0);
-    Outcome::Pass
-}
-
-/// The escape sequences for the alternate screen, on and off.
-const SCREEN: [&str; 2] = ["\u{1b}[?1049h", "\u{1b}[?1049l"];
-
-fn live(env: &TestEnv, tree: &Waiting) -> Terminal {
-    // A terminal of no size has no room for a view.
-    let script = "stty rows 30 cols 180 && exec \"$@\"";
-    let mut command = env.command("sh");
-    command.args(["-c", script, "sh", &refit_path(), "watch", &tree.pid()]);
-    command.args(["--interval", "200ms"]).env("TERM", "xterm");
-    Terminal::start(command)
-}
-
-fn the_live_view_ends_by_q_and_puts_the_terminal_back(env: &TestEnv) -> Outcome {
-    let tree = shell(env, "echo; read x");
-    let mut terminal = live(env, &tree);
-    terminal.wait_for(SCREEN[0]);
-    terminal.wait_for("service");
-    terminal.wait_for("Enter");
-    terminal.type_in("\r");
-    terminal.wait_for("process");
-    terminal.wait_for(&tree.pid());
-    terminal.type_in("\r");
-    terminal.wait_for("heap");
-    terminal.type_in("q");
-    terminal.wait_for(SCREEN[1]);
-    terminal.wait_for("% of a core");
-    let (status, _) = terminal.finish();
-    assert_eq!(status.code(), Some(0));
-    tree.end();
-    Outcome::Pass
-}
-
-fn the_live_view_puts_the_terminal_back_after_a_signal(env: &TestEnv) -> Outcome {
-    let tree = shell(env, "echo; read x");
-    let mut terminal = live(env, &tree);
-    terminal.wait_for("service");
-    let pid = terminal.pid().to_string();
-    expect_code(&env.run(&["kill", "-TERM", &pid]), 0);
-    terminal.wait_for(SCREEN[1]);
-    terminal.finish();
-    tree.end();
-    Outcome::Pass
-}
-
-fn a_terminal_without_a_size_gets_lines(env: &TestEnv) -> Outcome {
-    let tree = shell(env, "echo; read x");
-    let mut command = env.refit_command(&["watch", &tree.pid(), "--for", "1s"]);
-    command.env("TERM", "xterm");
-    let mut terminal = Terminal::start(command);
-    terminal.wait_for("growth/h");
-    let (status, shown) = terminal.finish();
-    assert_eq!(status.code(), Some(0));
-    assert!(!shown.contains(SCREEN[0]), "{shown}");
-    tree.end();
     Outcome::Pass
 }
 
