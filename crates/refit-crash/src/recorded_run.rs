@@ -4,6 +4,7 @@
 //! program leaves behind ends.
 
 mod acknowledgement_pipe;
+mod arrivals;
 mod hooks;
 mod mails;
 mod processes;
@@ -120,7 +121,7 @@ fn run(
     let mut processes = Processes::start(request, &ack, hooks, &mut prepared)?;
     let ended = processes.wait(request, &ack, hooks, &prepared)?;
     let to = now();
-    let acknowledgements = std::mem::take(&mut processes.reader.acknowledgements);
+    let acknowledgements = std::mem::take(&mut processes.arrivals.reader.acknowledgements);
     let run = processes.watch.finish(&ended, &prepared.session);
     let is_full = is_full(hooks.mount);
     kill_all();

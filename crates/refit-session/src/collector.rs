@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use rustix::process::geteuid;
 
 use crate::collected::Collected;
-use crate::directory::{heap_files, image_files, open_image};
 use crate::heap::{CountedHeap, HeapImage, HeapReport, HeapSamples};
 use crate::image::{IMAGE_SIZE, Image};
+use crate::image_files::{heap_files, image_files, open_image};
 use crate::living::living;
 use crate::sys::lease::{Holders, is_held};
 

@@ -4,6 +4,7 @@
 //!
 //! The C side is `sync/session.h` and `heap/heap_page.h` of refit-preload.
 
+mod abandoned;
 mod calls;
 mod collected;
 mod collector;
@@ -12,28 +13,32 @@ mod event;
 pub mod guardian;
 pub mod heap;
 mod image;
+mod image_files;
 mod layout;
 mod living;
 pub mod names;
 mod page;
+mod pid_namespace;
 mod policy;
 mod printable;
 mod regular_file;
 mod sys;
 mod trace;
 
+pub use abandoned::remove_abandoned;
 pub use calls::{
     Calls, DirectoryReport, ExecutableReport, OPENING, UnreachedProgram, calls_by_kind, is_zero,
     sum,
 };
 pub use collected::{Collected, Executable};
 pub use collector::Collector;
-pub use directory::{Session, SessionError, base, is_tmpfs, open_own, remove_abandoned};
+pub use directory::{Session, SessionError, base, is_tmpfs};
 pub use event::{Event, now_ns};
 pub use image::{
     Counter, Directory, IMAGE_DEEPBIND, IMAGE_NO_EVENT_RING, IMAGE_ODIRECT_OFF, IMAGE_OWN_SECCOMP,
     IMAGE_SHARED_SLOT, IMAGE_SIZE, IMAGE_SYNC_OFF, IMAGE_UNFILTERED, Image, Slot, Unreached,
 };
+pub use image_files::open_own;
 pub use page::{ANSWERS, CALLS, COOKIE, EVENTS, FILTER_IS_THERE, LATENCIES, REASONS};
 pub use policy::{
     DISK_SIZE, Disk, Knob, POLICY_COUNT, POLICY_DENY_RINGS, POLICY_FLAGS, POLICY_FOLLOW,

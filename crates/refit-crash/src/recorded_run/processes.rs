@@ -2,30 +2,23 @@
 //! end, while refit reads what they acknowledge.
 
 use std::fs::File;
-use std::io;
-use std::os::fd::OwnedFd;
 use std::process::{Child, ExitStatus, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use refit_recipe::{Instance, RunningHook, Service};
 use refit_run::{Ended, Prepared, Running, Watch};
-use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::acknowledgement_pipe::AcknowledgementPipe;
+use super::arrivals::Arrivals;
 use super::hooks::{Hooks, TICK, TIMEOUT};
 use super::mails::Mails;
 use super::sync_calls::SyncCalls;
-use crate::ack_source::{AckSource, LineReader};
+use crate::ack_source::AckSource;
 use crate::error::{CrashError, io_error};
 use crate::request::{Program, Request, Typed};
 use crate::smtp;
-
-const READ_BYTES: usize = 64 << 10;
-/// A pipe holds at most 1 MiB, unless root asks for more. Without a limit a process that outlives the program could
-/// write forever.
-const READS_OF_A_FULL_PIPE: usize = (1 << 20) / READ_BYTES;
 
 /// How long a program may take to end when it was asked to.
 const END_TIMEOUT: Duration = Duration::from_secs(10);
@@ -79,12 +72,8 @@ pub struct Processes<'a> {
     /// How the load is named in messages.
     load_key: &'static str,
     mails: Option<Mails>,
-    /// The acknowledgements' pipe, if there is one.
-    pipe: Option<OwnedFd>,
-    /// What was acknowledged.
-    pub reader: LineReader,
-    /// A copy of what was read from the pipe, for errors.
-    copy: File,
+    /// What they acknowledge.
+    pub arrivals: Arrivals,
 }
 
 impl<'a> Processes<'a> {
@@ -140,12 +129,7 @@ impl<'a> Processes<'a> {
                 Program::Recipe(_) => "the load",
             },
             mails: None,
-            pipe: None,
-            reader: LineReader::new(match ack {
-                AckSource::Regex(regex) => Some(regex.clone()),
-                _ => None,
-            }),
-            copy: hooks.file("acknowledged")?,
+            arrivals: Arrivals::new(ack, hooks.file("acknowledged")?),
         };
         if is_service {
             processes.wait_until_ready(request, ack, hooks)?;
@@ -172,7 +156,7 @@ impl<'a> Processes<'a> {
         if let AckSource::Smtp(smtp) = ack {
             processes.mails = Some(Mails::start(smtp));
         }
-        processes.pipe = pipe.reader();
+        processes.arrivals.pipe = pipe.reader();
         Ok(processes)
     }
 
@@ -228,7 +212,7 @@ impl<'a> Processes<'a> {
             _ => None,
         };
         loop {
-            self.read(&mut calls)?;
+            self.arrivals.read(&mut calls)?;
             self.watch.tick();
             let program = self.program.poll();
             let is_service = self.load.is_some() || self.mails.is_some();
@@ -239,7 +223,7 @@ impl<'a> Processes<'a> {
                 )));
             }
             if let Some(ended) = program {
-                self.read_rest(&mut calls)?;
+                self.arrivals.read_rest(&mut calls)?;
                 return Ok(ended);
             }
             if self.has_load_ended(hooks)? {
@@ -248,7 +232,7 @@ impl<'a> Processes<'a> {
             if let Some(failure) = self
                 .mails
                 .as_mut()
-                .and_then(|mails| mails.drain(&mut self.reader.acknowledgements))
+                .and_then(|mails| mails.drain(&mut self.arrivals.reader.acknowledgements))
             {
                 return Err(CrashError::Refused(format!(
                     "a mail was not accepted: {failure}; {}",
@@ -291,7 +275,7 @@ impl<'a> Processes<'a> {
     /// Ends the load and the program. Nothing from here on is cut.
     fn end(&mut self, calls: &mut Option<SyncCalls>) -> Result<Ended, CrashError> {
         if let Some(mails) = self.mails.take() {
-            mails.stop(&mut self.reader.acknowledgements);
+            mails.stop(&mut self.arrivals.reader.acknowledgements);
         }
         if let Some(load) = self.load.take() {
             load.kill();
@@ -310,16 +294,16 @@ impl<'a> Processes<'a> {
                 let ended = service.poll().ok_or_else(|| {
                     CrashError::Refused("the service could not be ended".to_owned())
                 })?;
-                self.read_rest(calls)?;
+                self.arrivals.read_rest(calls)?;
                 return Ok(ended);
             }
         };
         program.terminate();
         let began = Instant::now();
         loop {
-            self.read(calls)?;
+            self.arrivals.read(calls)?;
             if let Some(ended) = self.program.poll() {
-                self.read_rest(calls)?;
+                self.arrivals.read_rest(calls)?;
                 return Ok(ended);
             }
             if began.elapsed() > END_TIMEOUT
@@ -328,62 +312,6 @@ impl<'a> Processes<'a> {
                 running.kill();
             }
         }
-    }
-
-    /// Takes the acknowledgements that have arrived, or waits a moment.
-    fn read(&mut self, calls: &mut Option<SyncCalls>) -> Result<(), CrashError> {
-        self.read_pipe()?;
-        if let Some(calls) = calls {
-            calls.drain(&mut self.reader.acknowledgements);
-        }
-        Ok(())
-    }
-
-    /// Takes what was acknowledged after the last look and before the program's end.
-    fn read_rest(&mut self, calls: &mut Option<SyncCalls>) -> Result<(), CrashError> {
-        for _ in 0..READS_OF_A_FULL_PIPE {
-            if !self.read_pipe()? {
-                break;
-            }
-        }
-        if let Some(calls) = calls {
-            calls.finish(&mut self.reader.acknowledgements);
-        }
-        Ok(())
-    }
-
-    /// Whether there was something to read.
-    fn read_pipe(&mut self) -> Result<bool, CrashError> {
-        let Some(pipe) = &self.pipe else {
-            sleep(TICK);
-            return Ok(false);
-        };
-        let failed = |error| io_error("cannot read acknowledgements")(error);
-        let mut polled = [PollFd::new(pipe, PollFlags::IN)];
-        let tick = rustix::time::Timespec {
-            tv_sec: 0,
-            tv_nsec: 1_000_000,
-        };
-        match poll(&mut polled, Some(&tick)) {
-            Ok(0) | Err(rustix::io::Errno::INTR) => return Ok(false),
-            Ok(_) => {}
-            Err(error) => return Err(failed(error.into())),
-        }
-        let mut buffer = [0; READ_BYTES];
-        match rustix::io::read(pipe, &mut buffer) {
-            Ok(0) => {
-                self.pipe = None;
-                return Ok(false);
-            }
-            Ok(length) => {
-                self.reader.read(&buffer[..length]);
-                // Only errors show it.
-                let _ = io::Write::write_all(&mut self.copy, &buffer[..length]);
-            }
-            Err(rustix::io::Errno::INTR) => {}
-            Err(error) => return Err(failed(error.into())),
-        }
-        Ok(true)
     }
 }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 pub mod answer;
 pub mod disk;
 pub mod ended;
+mod exec_arguments;
 pub mod filter;
 pub mod first_signals;
 pub mod fork;

@@ -1,6 +1,6 @@
 //! A program, and the moment between clone and exec.
 
-use std::ffi::{CStr, CString};
+use std::ffi::CString;
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
@@ -8,6 +8,7 @@ use std::ptr;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
+use super::exec_arguments::Arguments;
 use super::filter::Installation;
 use super::first_signals::{CLOSED_AT_START, IGNORED, WAS_DEFAULT, block_signals};
 use super::spawner::Spawner;
@@ -40,103 +41,10 @@ pub struct Apart {
     pub directory: Option<CString>,
 }
 
-fn pointers(strings: &[CString]) -> Vec<*const libc::c_char> {
-    strings
-        .iter()
-        .map(|s| s.as_ptr())
-        .chain([ptr::null()])
-        .collect()
-}
-
-/// Where execvp(3) looks when there is no PATH (glibc, `_CS_PATH`).
-const DEFAULT_PATH: &[u8] = b"/bin:/usr/bin";
-/// What a file without a known format is run by (execvp(3)).
-const SHELL: &CStr = c"/bin/sh";
-
-/// What execve(2) needs, made before the clone: between that and the exec
-/// memory cannot be allocated, and nothing of refit's, its `environ` least of all,
-/// may change under its other threads.
-struct Arguments {
-    /// The files to try, in order, as env(1) would find them: in the PATH that the
-    /// program will have.
-    files: Vec<CString>,
-    argv: Vec<*const libc::c_char>,
-    /// For a script without `#!`: the shell, the file, the other arguments.
-    shell_argv: Vec<*const libc::c_char>,
-    envp: Vec<*const libc::c_char>,
-}
-
-impl Arguments {
-    /// They point into the program, which has to outlive them.
-    fn of(program: &Program) -> Arguments {
-        let argv = pointers(&program.argv);
-        let mut shell_argv = vec![SHELL.as_ptr(), ptr::null()];
-        shell_argv.extend(&argv[1..]);
-        Arguments {
-            files: files(&program.argv[0], &program.envp),
-            argv,
-            shell_argv,
-            envp: pointers(&program.envp),
-        }
-    }
-
-    /// execvpe(3). Returns only on failure. Async-signal-safe.
-    ///
-    /// # Safety
-    /// The program that these are of is still there.
-    unsafe fn exec(&mut self) -> io::Error {
-        let mut denied = None;
-        let mut last = io::Error::from_raw_os_error(libc::ENOENT);
-        for file in &self.files {
-            // SAFETY: the arrays end with NULL and point to strings that end with
-            // NUL, which the program and `files` hold.
-            last = unsafe {
-                libc::execve(file.as_ptr(), self.argv.as_ptr(), self.envp.as_ptr());
-                let error = io::Error::last_os_error();
-                if error.raw_os_error() == Some(libc::ENOEXEC) {
-                    self.shell_argv[1] = file.as_ptr();
-                    libc::execve(SHELL.as_ptr(), self.shell_argv.as_ptr(), self.envp.as_ptr());
-                    io::Error::last_os_error()
-                } else {
-                    error
-                }
-            };
-            match last.raw_os_error() {
-                Some(libc::EACCES) => denied = Some(libc::EACCES),
-                Some(
-                    libc::ENOENT | libc::ESTALE | libc::ENOTDIR | libc::ENODEV | libc::ETIMEDOUT,
-                ) => {}
-                _ => return last,
-            }
-        }
-        denied.map_or(last, io::Error::from_raw_os_error)
-    }
-}
-
-/// The files that a name may stand for.
-fn files(name: &CStr, envp: &[CString]) -> Vec<CString> {
-    let bytes = name.to_bytes();
-    if bytes.is_empty() {
-        return Vec::new();
-    }
-    if bytes.contains(&b'/') {
-        return vec![name.to_owned()];
-    }
-    let path = envp
-        .iter()
-        .find_map(|entry| entry.to_bytes().strip_prefix(b"PATH="));
-    let directories = path.unwrap_or(DEFAULT_PATH).split(|byte| *byte == b':');
-    let file = |directory: &[u8]| {
-        let separator: &[u8] = if directory.is_empty() { b"" } else { b"/" };
-        CString::new([directory, separator, bytes].concat()).ok()
-    };
-    directories.filter_map(file).collect()
-}
-
 impl Program {
     /// Becomes the program. Returns only on failure.
     pub fn replace(&self, filter: Option<&Installation>) -> StartError {
-        let mut arguments = Arguments::of(self);
+        let mut arguments = Arguments::of(&self.argv, &self.envp);
         // SAFETY: the arguments are this program's.
         unsafe { become_program(self, filter, None, &mut arguments) }.into()
     }
@@ -246,7 +154,7 @@ fn start(
 ) -> Result<Started, StartError> {
     const STACK: usize = 64 * 1024;
     let mut stack = vec![0_u128; STACK / size_of::<u128>()];
-    let arguments = Arguments::of(program);
+    let arguments = Arguments::of(&program.argv, &program.envp);
     let spawner = match program.own_peak {
         true => {
             let apart = program.apart.as_ref();
@@ -350,20 +258,6 @@ mod tests {
         // SAFETY: our child, and a place for its status.
         assert_eq!(unsafe { libc::waitpid(pid, &raw mut status, 0) }, pid);
         Ok(libc::WEXITSTATUS(status))
-    }
-
-    #[test]
-    fn a_name_is_looked_for_as_execvp_does() {
-        let listed = |name: &str, envp: &[&str]| {
-            let name = CString::new(name).expect("no NUL in it");
-            let all = files(&name, &strings(envp)).into_iter();
-            all.map(|file| file.into_string().expect("text"))
-                .collect::<Vec<_>>()
-        };
-        assert_eq!(listed("a", &["PATH=/x::/y/"]), ["/x/a", "a", "/y//a"]);
-        assert_eq!(listed("a", &["LD_PATH=/x"]), ["/bin/a", "/usr/bin/a"]);
-        assert_eq!(listed("./a", &["PATH=/x"]), ["./a"]);
-        assert_eq!(listed("", &["PATH=/x"]), [""; 0]);
     }
 
     #[test]

@@ -18,6 +18,7 @@ mod reader;
 mod record;
 mod ring;
 mod shortage;
+mod sync_watch;
 mod sys;
 #[cfg(test)]
 mod tests;
@@ -34,7 +35,8 @@ use account::Account;
 use reader::Reader;
 use tracepoint::Which;
 
-pub use waits::{ProcessSyncs, SyncWatch};
+pub use sync_watch::SyncWatch;
+pub use waits::ProcessSyncs;
 
 /// What the witness reports of one run.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]

@@ -1,0 +1,36 @@
+//! Which pid namespace a process is in.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::sync::OnceLock;
+
+/// PROC_PID_INIT_INO, include/linux/proc_ns.h
+const FIRST_NAMESPACE: u64 = 0xEFFF_FFFC;
+
+/// The pid namespace of a process, by its number or `self`.
+pub fn namespace_of(process: &str) -> Option<u64> {
+    let about = fs::metadata(format!("/proc/{process}/ns/pid")).ok()?;
+    Some(about.ino())
+}
+
+/// That of this process, which never changes: a process can only choose one for its
+/// children (setns(2)).
+pub fn own_namespace() -> Option<u64> {
+    static NUMBER: OnceLock<Option<u64>> = OnceLock::new();
+    *NUMBER.get_or_init(|| namespace_of("self"))
+}
+
+/// From a namespace within another one there may be users that it does not see.
+pub fn sees_all_processes() -> bool {
+    own_namespace() == Some(FIRST_NAMESPACE)
+}
+
+/// Whether a pid namespace has a process of this user; those of others do not
+/// say, and this user's sessions are not theirs.
+pub fn lives(namespace: u64) -> bool {
+    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+    processes
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .filter(|name| name.bytes().all(|byte| byte.is_ascii_digit()))
+        .any(|pid| namespace_of(&pid) == Some(namespace))
+}
