@@ -35,6 +35,7 @@ const SYNC: Library = Library {
         "open.c",
         "aio.c",
         "io_uring.c",
+        "io_uring_entry.c",
         "own_ring.c",
         "syscall.c",
         "exec.c",
@@ -62,6 +63,7 @@ const HEAP: Library = Library {
         "process_block.c",
         "samples.c",
         "shadow.c",
+        "state.c",
     ],
     shared: &["executable.c", "session_file.c"],
 };

@@ -146,7 +146,8 @@ void refit_heap_note_in_process(size_t field)
 	refit_add_shared((uint64_t *)(process + field), 1, distance_to_file());
 }
 
-void refit_heap_add_region(const void *at, size_t size)
+/* Tells refit of memory that is the library's own. */
+static void add_region(const void *at, size_t size)
 {
 	struct refit_heap_region *regions = refit_heap.own->process.regions;
 	ptrdiff_t distance = refit_heap.mark->distance;
@@ -179,7 +180,7 @@ int refit_heap_map_counters(void)
 	refit_heap.own = (struct refit_heap_block *)(memory + OFF_THE_FILE);
 	refit_heap.own->slots[0].is_shared = 1;
 	refit_heap.own->process.slots_used = 2;
-	refit_own_memory_is_ready();
+	refit_own_memory_tell(add_region);
 	return 1;
 }
 

@@ -134,7 +134,4 @@ void refit_heap_note_in_process(size_t field);
 #define REFIT_HEAP_NOTE(name)                                                  \
 	refit_heap_note_in_process(offsetof(struct refit_heap_process, name))
 
-/* Tells refit of memory that is the library's own. */
-void refit_heap_add_region(const void *at, size_t size);
-
 #endif

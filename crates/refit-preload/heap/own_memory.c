@@ -2,8 +2,9 @@
 
 #include <sys/mman.h>
 
-#include "counters.h"
+#include "heap_page.h"
 #include "own_seccomp_of_sync.h"
+#include "prim.h"
 
 /* Each region is twice the size of the one before, so that few are needed. What
  * is not written is not resident. */
@@ -16,7 +17,7 @@ static struct {
 } regions[REGIONS];
 
 static size_t current;
-static int can_tell;
+static refit_region_listener *listener;
 
 static size_t size_of_region(size_t i)
 {
@@ -57,8 +58,8 @@ static char *region(size_t i)
 		prim_syscall(SYS_munmap, made, size_of_region(i), 0, 0);
 		return at;
 	}
-	if (can_tell) {
-		refit_heap_add_region(made, size_of_region(i));
+	if (listener) {
+		listener(made, size_of_region(i));
 	}
 	return made;
 }
@@ -85,10 +86,10 @@ void *refit_own_memory(size_t size)
 	}
 }
 
-void refit_own_memory_is_ready(void)
+void refit_own_memory_tell(refit_region_listener *to)
 {
-	can_tell = 1;
+	listener = to;
 	for (size_t i = 0; i <= current; i++) {
-		refit_heap_add_region(regions[i].at, size_of_region(i));
+		to(regions[i].at, size_of_region(i));
 	}
 }

@@ -8,7 +8,9 @@
 /* Zeroed, at a multiple of 64; NULL when the kernel has none. */
 void *refit_own_memory(size_t size);
 
-/* The counters are there, so that regions can be told of. */
-void refit_own_memory_is_ready(void);
+typedef void refit_region_listener(const void *at, size_t size);
+
+/* Tells of each region that is mapped, and of those that are mapped already. */
+void refit_own_memory_tell(refit_region_listener *to);
 
 #endif

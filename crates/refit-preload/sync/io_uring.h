@@ -7,9 +7,4 @@
 /* io_uring_setup by number: both arguments are the program's. */
 long refit_io_uring_setup(long entries, void *parameters);
 
-struct io_uring_sqe;
-
-/* Swaps an operation that is about to be submitted, and counts it. */
-void refit_swap_entry(struct io_uring_sqe *sqe);
-
 #endif

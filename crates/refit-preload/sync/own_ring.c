@@ -5,7 +5,7 @@
 #include <stdarg.h>
 #include <sys/mman.h>
 
-#include "io_uring.h"
+#include "io_uring_entry.h"
 #include "next.h"
 #include "state.h"
 

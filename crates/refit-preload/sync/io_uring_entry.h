@@ -1,0 +1,10 @@
+/* An operation in the submission queue of an io_uring. */
+#ifndef REFIT_IO_URING_ENTRY_H
+#define REFIT_IO_URING_ENTRY_H
+
+struct io_uring_sqe;
+
+/* Swaps an operation that is about to be submitted, and counts it. */
+void refit_swap_entry(struct io_uring_sqe *sqe);
+
+#endif
