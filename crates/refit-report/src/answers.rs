@@ -2,11 +2,9 @@
 
 use refit_lab::experiment::{AnswerRecord, Experiment, Role, VariantRecord};
 
-use refit_run::printable;
-
 use crate::fold::fold;
 use crate::paint::Tone;
-use crate::table::Column;
+use crate::table::{self, Column, GAP, INDENT};
 
 /// Whether the answers are the whole result.
 pub fn is_exact(experiment: &Experiment) -> bool {
@@ -145,6 +143,11 @@ pub fn columns(experiment: &Experiment) -> Vec<Column> {
     columns
 }
 
+/// What the note says of an answer, to stand beside it.
+fn noted(line: &Line) -> (String, Tone) {
+    (line.note().unwrap_or_default(), line.tone())
+}
+
 /// For a terminal: each question, and beneath it its answers.
 pub fn terminal(experiment: &Experiment, width: usize, colour: bool) -> Vec<String> {
     let all = lines(experiment);
@@ -152,20 +155,22 @@ pub fn terminal(experiment: &Experiment, width: usize, colour: bool) -> Vec<Stri
     for group in all.chunk_by(|a, b| a.question == b.question) {
         let questions = fold(&group[0].question, width);
         shown.extend(questions.iter().map(|line| Tone::Head.paint(line, colour)));
-        let longest = group.iter().map(|line| line.answer.chars().count()).max();
-        let longest = longest.unwrap_or(0).min(width / 2);
+        let columns = [
+            Column::words("", group.iter().map(|line| line.answer.clone())),
+            Column::words("", group.iter().map(|line| line.variants.clone())),
+            Column::verdicts("", group.iter().map(noted)),
+        ];
+        let columns: Vec<&Column> = columns.iter().collect();
+        if INDENT.len() + table::width(&columns) <= width {
+            let rows = table::rows(&columns, colour);
+            shown.extend(rows.iter().map(|row| format!("{INDENT}{row}")));
+            continue;
+        }
         for line in group {
-            let padding = " ".repeat(longest.saturating_sub(line.answer.chars().count()));
-            let mut text = format!("  {}{padding}  {}", line.answer, line.variants);
-            text.extend(line.note().map(|note| format!("  {note}")));
-            let tone = line.tone();
-            // What fits keeps its columns.
-            let folded = if text.chars().count() <= width {
-                vec![printable(&text)]
-            } else {
-                fold(&text, width)
-            };
-            shown.extend(folded.iter().map(|line| tone.paint(line, colour)));
+            let parts = [&line.answer, &line.variants, &noted(line).0];
+            let text = format!("{INDENT}{}", parts.map(String::as_str).join(GAP));
+            let folded = fold(text.trim_end(), width).into_iter();
+            shown.extend(folded.map(|part| line.tone().paint(&part, colour)));
         }
     }
     if let Some(note) = note(experiment) {
@@ -226,7 +231,9 @@ mod tests {
             comparison.experiment.recipe.as_mut().unwrap().is_exact = exact;
             let text = terminal(&comparison.experiment, 100, false).join("\n");
             assert!(
-                text.contains("fast    sync@exe:cleanup=off  ≠ then: slowly"),
+                text.contains(
+                    "fast    sync@exe:cleanup=off                         ≠ then: slowly"
+                ),
                 "{text}"
             );
             assert!(text.contains("1 of 2 answers"), "{text}");

@@ -6,7 +6,7 @@ use crate::bar::Bars;
 use crate::paint::{Style, Tone};
 
 /// Between two columns.
-const GAP: &str = "  ";
+pub const GAP: &str = "  ";
 /// Of the lines below a row's name, where the name has one of its own.
 pub const INDENT: &str = "  ";
 /// A narrower bar shows nothing, a wider one nothing more.
@@ -259,22 +259,27 @@ impl Table<'_> {
 }
 
 /// Characters that the columns take.
-fn width(columns: &[&Column]) -> usize {
+pub fn width(columns: &[&Column]) -> usize {
     let gaps = GAP.len() * columns.len().saturating_sub(1);
     columns.iter().map(|column| column.width()).sum::<usize>() + gaps
 }
 
 /// Columns that line up: their titles, then the rows.
 pub fn lines(columns: &[&Column], colour: bool) -> Vec<String> {
-    let rows = columns.first().map_or(0, |column| column.cells.len());
     let head = line(columns, colour, |column| (&column.title, Tone::Head));
+    [head].into_iter().chain(rows(columns, colour)).collect()
+}
+
+/// The rows alone.
+pub fn rows(columns: &[&Column], colour: bool) -> Vec<String> {
+    let count = columns.first().map_or(0, |column| column.cells.len());
     let row = |i: usize| {
         line(columns, colour, |column| {
             let (text, tone) = &column.cells[i];
             (text, *tone)
         })
     };
-    [head].into_iter().chain((0..rows).map(row)).collect()
+    (0..count).map(row).collect()
 }
 
 fn line<'a>(
