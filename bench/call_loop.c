@@ -7,21 +7,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
-static double now_ns(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
-}
-
-static int by_value(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-	return (x > y) - (x < y);
-}
+#include "timing.h"
 
 int main(int argc, char **argv)
 {
@@ -39,7 +27,6 @@ int main(int argc, char **argv)
 				return 4;
 		taken[chunk] = (now_ns() - began) / (double)calls;
 	}
-	qsort(taken, (size_t)chunks, sizeof *taken, by_value);
-	printf("%.3f\n", taken[chunks / 2]);
+	printf("%.3f\n", median(taken, chunks));
 	return 0;
 }

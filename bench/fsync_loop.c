@@ -9,8 +9,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "timing.h"
 
 #ifndef __x86_64__
 #error "the probe below is written for x86-64"
@@ -25,25 +26,6 @@ static long probe(int fd)
 			 : "D"((long)fd), "S"(0L), "d"(0L), "r"(flags)
 			 : "rcx", "r11", "memory");
 	return result;
-}
-
-static double now_ns(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
-}
-
-static int by_value(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-	return (x > y) - (x < y);
-}
-
-static double median(double *values, int count)
-{
-	qsort(values, (size_t)count, sizeof *values, by_value);
-	return values[count / 2];
 }
 
 int main(int argc, char **argv)

@@ -6,21 +6,9 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
-static double now_ns(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
-}
-
-static int by_value(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-	return (x > y) - (x < y);
-}
+#include "timing.h"
 
 int main(int argc, char **argv)
 {
@@ -40,7 +28,6 @@ int main(int argc, char **argv)
 		}
 		ns[chunk] = (now_ns() - began) / (double)calls;
 	}
-	qsort(ns, (size_t)chunks, sizeof *ns, by_value);
-	printf("%.3f\n", ns[chunks / 2]);
+	printf("%.3f\n", median(ns, chunks));
 	return 0;
 }

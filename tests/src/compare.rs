@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::compared::{compare, effect, list, number, pairs, printed, variant};
+use crate::compared::{compare, compare_shell, effect, list, number, pairs, printed, variant};
 use crate::runner::{Outcome, Test};
 use crate::test;
 use crate::test_env::{TestEnv, expect_code};
@@ -151,17 +151,7 @@ fn a_winner_is_confirmed_with_a_fresh_seed(env: &TestEnv) -> Outcome {
     assert!(text.contains("confirmation: sync=off"), "{text}");
     // Nothing gained, nothing to confirm.
     let slower = "test -z \"$A\" || exec sleep 0.3";
-    let args = [
-        "--confirm",
-        "--rounds",
-        "12",
-        "env.A=1",
-        "--",
-        "sh",
-        "-c",
-        slower,
-    ];
-    let (output, result) = compare(env, &args);
+    let (output, result) = compare_shell(env, "--confirm --rounds 12 env.A=1", slower);
     expect_code(&output, 0);
     assert_eq!(effect(&result, "env.A=1", "wall")["verdict"], "slower");
     assert!(result["confirmation"].is_null());

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::compared::{compare, effect, list, messages, number, printed, undecided};
+use crate::compared::{compare, compare_shell, effect, list, messages, number, printed, undecided};
 use crate::runner::{Outcome, Test};
 use crate::test;
 use crate::test_env::{TestEnv, expect_code};
@@ -116,18 +116,7 @@ fn a_budget_is_kept_by_a_program_that_becomes_slower(env: &TestEnv) -> Outcome {
     let script = format!(
         "echo >>{log}; test $(wc -l <{log}) -lt 20 && exec sleep 0.01; exec sleep {SLOW_S}"
     );
-    let args = [
-        "--budget",
-        "6s",
-        "--precision",
-        "0.0001%",
-        "env.A=1",
-        "--",
-        "sh",
-        "-c",
-        &script,
-    ];
-    let (output, result) = compare(env, &args);
+    let (output, result) = compare_shell(env, "--budget 6s --precision 0.0001% env.A=1", &script);
     expect_code(&output, 0);
     let plan = &result["plan"];
     // How long a run really takes, nobody knows before: the last one began when there was time for it.

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Stdio;
 
-use crate::compared::{compare, list, messages, number, printed, runs_of};
+use crate::compared::{compare, compare_shell, list, messages, number, printed, runs_of};
 use crate::runner::{Outcome, Test};
 use crate::terminal::Terminal;
 use crate::test;
@@ -276,10 +276,7 @@ fn each_run_reads_the_input_from_its_beginning(env: &TestEnv) -> Outcome {
     let rows = env.file("rows", "one\ntwo\n");
     let seen = env.path("seen");
     let script = format!("cat >>{seen}; echo . >>{seen}");
-    let args = [
-        "--input", "rows", "--rounds", "12", "env.A=1", "--", "sh", "-c", &script,
-    ];
-    let (output, result) = compare(env, &args);
+    let (output, result) = compare_shell(env, "--input rows --rounds 12 env.A=1", &script);
     expect_code(&output, 0);
     assert_eq!(result["input"], "rows");
     let runs = list(&result["runs"]).len();

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::compared::{compare, list, printed, runs_of, variant};
+use crate::compared::{compare, compare_shell, list, printed, runs_of, variant};
 use crate::runner::{Outcome, Test};
 use crate::test;
 use crate::test_env::{TestEnv, expect_code};
@@ -93,17 +93,7 @@ fn a_measured_program_is_refits_child_in_a_session_of_its_own(env: &TestEnv) -> 
 /// its exec: it stayed on for all later runs.
 fn thp_never_stays_with_its_variant(env: &TestEnv) -> Outcome {
     let script = "grep THP_enabled: /proc/self/status >>seen";
-    let args = [
-        "--quiet",
-        "--rounds",
-        "6",
-        "thp=never",
-        "--",
-        "sh",
-        "-c",
-        script,
-    ];
-    let (output, result) = compare(env, &args);
+    let (output, result) = compare_shell(env, "--quiet --rounds 6 thp=never", script);
     expect_code(&output, 0);
     let (never, _) = variant(&result, "thp=never");
     assert!(runs_of(&result, "thp=never").len() >= 6);

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::compared::{compare, effect, list, messages, printed, runs_of, variant};
+use crate::compared::{compare, compare_shell, effect, list, messages, printed, runs_of, variant};
 use crate::runner::{Outcome, Test};
 use crate::test;
 use crate::test_env::{TestEnv, described, expect_code};
@@ -225,20 +225,7 @@ fn a_baseline_that_fails_ends_it_with_its_own_words(env: &TestEnv) -> Outcome {
 fn now_and_then_a_failed_run_costs_its_round_pair_only(env: &TestEnv) -> Outcome {
     let log = env.path("log");
     let script = format!("echo >>{log}; test $(wc -l <{log}) -ne 20");
-    let (output, result) = compare(
-        env,
-        &[
-            "--rounds",
-            "16",
-            "--precision",
-            "0.0001%",
-            "env.A=1",
-            "--",
-            "sh",
-            "-c",
-            &script,
-        ],
-    );
+    let (output, result) = compare_shell(env, "--rounds 16 --precision 0.0001% env.A=1", &script);
     expect_code(&output, 0);
     assert_eq!(result["plan"]["pairs"], 8);
     let runs = list(&result["runs"]);

@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 
 use crate::compared::{
-    compare, effect, list, messages, number, pairs, printed, runs_of, variant, witnessed,
+    compare, compare_shell, effect, list, messages, number, pairs, printed, runs_of, variant,
+    witnessed,
 };
 use crate::runner::{Outcome, Test};
 use crate::test;
@@ -82,10 +83,7 @@ fn every_variant_stands_on_the_same_library(env: &TestEnv) -> Outcome {
         "echo \"$LD_PRELOAD\" >>{log}; {program} {}",
         env.path("file")
     );
-    let args = [
-        "--bare", "--rounds", "14", "sync=off", "env.A=1", "--", "sh", "-c", &script,
-    ];
-    let (output, result) = compare(env, &args);
+    let (output, result) = compare_shell(env, "--bare --rounds 14 sync=off env.A=1", &script);
     expect_code(&output, 0);
     let (bare, _) = variant(&result, "bare");
     let text = std::fs::read_to_string(&log).expect("each run wrote there");
@@ -225,18 +223,11 @@ fn another_program_is_compared_with_the_commands_own(env: &TestEnv) -> Outcome {
 fn a_variant_has_the_last_word_over_with(env: &TestEnv) -> Outcome {
     let log = env.path("log");
     let command = format!("echo $BIN >>{log}");
-    let args = [
-        "--with",
-        "env.BIN=./old",
-        "--rounds",
-        "12",
-        "env.BIN=./new",
-        "--",
-        "sh",
-        "-c",
+    let (output, result) = compare_shell(
+        env,
+        "--with env.BIN=./old --rounds 12 env.BIN=./new",
         &command,
-    ];
-    let (output, result) = compare(env, &args);
+    );
     expect_code(&output, 0);
     let text = std::fs::read_to_string(&log).expect("each run wrote there");
     let ran = |value: &str| text.lines().filter(|ran| *ran == value).count();

@@ -15,6 +15,12 @@ pub fn compare(env: &TestEnv, args: &[&str]) -> (Output, Value) {
     (output, result)
 }
 
+/// The same of a shell's command; words are parted by spaces.
+pub fn compare_shell(env: &TestEnv, words: &str, command: &str) -> (Output, Value) {
+    let words: Vec<&str> = words.split_whitespace().collect();
+    compare(env, &[&words[..], &["--", "sh", "-c", command]].concat())
+}
+
 /// What a comparison printed.
 pub fn printed(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()

@@ -18,7 +18,7 @@ use crate::verdict::Verdict;
 pub struct Effects(Vec<EffectRecord>);
 
 /// A variant's metric against the baseline's.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct EffectRecord {
     /// Index into `variants`.
     pub variant: usize,

@@ -188,15 +188,8 @@ mod tests {
             metric: "wall".to_owned(),
             change: f64::midpoint(low, high),
             interval: Some([low, high]),
-            verdict: None,
-            gain: false,
-            pairs_needed: None,
-            slot_effect: None,
             pairs: 8,
-            early: false,
-            both_baselines: false,
-            p_value: None,
-            stands: None,
+            ..EffectRecord::default()
         }
     }
 

@@ -54,16 +54,21 @@ fn innermost(path: &CallPath) -> String {
     format!("{}{more}", functions.join(" < "))
 }
 
+/// The executable and the functions of a path, the outermost first.
+fn callers<'a>(executable: &'a HeapPaths, path: &'a CallPath) -> impl Iterator<Item = &'a str> {
+    let frames = path.frames.iter().map(String::as_str);
+    [file_name(&executable.executable)]
+        .into_iter()
+        .chain(frames)
+}
+
 /// One line for each path: its functions, the outermost first, between semicolons, and its bytes.
 #[must_use]
 pub fn folded(executables: &[HeapPaths]) -> String {
     let mut lines = String::new();
     for executable in executables {
         for path in &executable.paths {
-            let frames = path.frames.iter().map(String::as_str);
-            let all: Vec<String> = [file_name(&executable.executable)]
-                .into_iter()
-                .chain(frames)
+            let all: Vec<String> = callers(executable, path)
                 .map(|name| name.replace(';', ":"))
                 .collect();
             lines.push_str(&format!("{} {}\n", all.join(";"), path.bytes));
@@ -83,16 +88,8 @@ const FILLS: [&str; 6] = [
     "#f2a65a", "#eec170", "#f58549", "#f7b267", "#e8985e", "#f4845f",
 ];
 
-const TITLE: Font = Font {
-    size: 17.0,
-    fill: "#333333",
-    bold: true,
-};
-const NAME: Font = Font {
-    size: 11.0,
-    fill: "#222222",
-    bold: false,
-};
+const TITLE: Font = Font::bold(17.0, "#333333");
+const NAME: Font = Font::plain(11.0, "#222222");
 
 /// A function, and those that it called.
 #[derive(Default)]
@@ -126,9 +123,7 @@ pub fn flame_graph(executables: &[HeapPaths]) -> String {
     let mut all = Called::default();
     for executable in executables {
         for path in &executable.paths {
-            let frames = path.frames.iter().map(String::as_str);
-            let executable = [file_name(&executable.executable)];
-            all.add(executable.into_iter().chain(frames), path.bytes);
+            all.add(callers(executable, path), path.bytes);
         }
     }
     let bottom = TOP + LINE * (all.depth().max(1) as f64);

@@ -34,21 +34,9 @@ const CAVEAT: usize = 150;
 
 const INK: &str = "#222222";
 const GREY: &str = "#666666";
-const TEXT: Font = Font {
-    size: 12.0,
-    fill: INK,
-    bold: false,
-};
-const SMALL: Font = Font {
-    size: 11.0,
-    fill: GREY,
-    bold: false,
-};
-const HEAD: Font = Font {
-    size: 17.0,
-    fill: INK,
-    bold: true,
-};
+const TEXT: Font = Font::plain(12.0, INK);
+const SMALL: Font = Font::plain(11.0, GREY);
+const HEAD: Font = Font::bold(17.0, INK);
 
 /// The colours of Okabe and Ito that stand out on white, and two more: told
 /// apart by colour-blind people too.

@@ -135,13 +135,8 @@ fn effect(
         interval: Some(interval),
         verdict,
         gain: matches!(verdict, Some(Faster | Less)),
-        pairs_needed: None,
-        slot_effect: None,
         pairs: 14,
-        early: false,
-        both_baselines: false,
-        p_value: None,
-        stands: None,
+        ..EffectRecord::default()
     }
 }
 

@@ -33,6 +33,26 @@ pub struct Font {
     pub bold: bool,
 }
 
+impl Font {
+    /// Of this height and colour.
+    pub const fn plain(size: f64, fill: &'static str) -> Font {
+        Font {
+            size,
+            fill,
+            bold: false,
+        }
+    }
+
+    /// The same, heavy.
+    pub const fn bold(size: f64, fill: &'static str) -> Font {
+        Font {
+            size,
+            fill,
+            bold: true,
+        }
+    }
+}
+
 /// Families with all signs that are used here; the last one any system has.
 const FAMILIES: &str =
     "DejaVu Sans, Verdana, Liberation Sans, Noto Sans, Arial, Helvetica, sans-serif";
@@ -262,11 +282,7 @@ mod tests {
     #[test]
     fn text_cannot_leave_its_element() {
         let mut svg = Svg::new(10.0, 10.0);
-        let font = Font {
-            size: 9.0,
-            fill: "#000",
-            bold: true,
-        };
+        let font = Font::bold(9.0, "#000");
         svg.text([1.0, 2.0], Anchor::End, font, "</text>\u{1b}&\"");
         let document = svg.finish("<t>");
         assert!(document.contains(
