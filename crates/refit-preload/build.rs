@@ -58,6 +58,7 @@ const HEAP: Library = Library {
         "beneath.c",
         "counters.c",
         "early.c",
+        "file_pages.c",
         "object_list.c",
         "own_memory.c",
         "process_block.c",

@@ -50,6 +50,16 @@ fn end(child: Child) -> Output {
     child.wait_with_output().expect("it is our child")
 }
 
+/// The end of a comparison that SIGINT ends: nothing of it is left, and what was measured is stored.
+fn interrupted(env: &TestEnv, folder: &RecipeFolder, child: Child) -> (Output, Value) {
+    let output = end(child);
+    expect_code(&output, 130);
+    folder.nothing_left();
+    let result = result(env);
+    assert_eq!(result["interrupted"], true);
+    (output, result)
+}
+
 /// Sends SIGINT, and waits until refit has taken it.
 fn interrupt(child: &Child) {
     let pid = i32::try_from(child.id()).expect("process ids are ints");
@@ -76,11 +86,7 @@ fn one_interruption_finishes_the_round_pair(env: &TestEnv) -> Outcome {
     // However late it arrives, there are too few for a verdict.
     wait_until("the warm-up", || started(env, "once").len() >= 6);
     interrupt(&child);
-    let output = end(child);
-    expect_code(&output, 130);
-    folder.nothing_left();
-    let result = result(env);
-    assert_eq!(result["interrupted"], true);
+    let (output, result) = interrupted(env, &folder, child);
     let runs = list(&result["runs"]);
     assert_eq!(
         (runs.len() % 6, runs.len()),
@@ -107,11 +113,7 @@ fn the_second_interruption_ends_the_window_at_once(env: &TestEnv) -> Outcome {
     let lives = || status_line(server, "State").is_some();
     assert!(lives(), "one interruption kills no run");
     interrupt(&child);
-    let output = end(child);
-    expect_code(&output, 130);
-    folder.nothing_left();
-    let result = result(env);
-    assert_eq!(result["interrupted"], true);
+    let (_, result) = interrupted(env, &folder, child);
     let runs = list(&result["runs"]);
     let counted = runs.iter().filter(|run| run["failure"].is_null()).count();
     assert_eq!((runs.len(), counted), (15, 12));

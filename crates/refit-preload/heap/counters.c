@@ -4,6 +4,7 @@
 #include <pthread.h>
 
 #include "field.h"
+#include "file_pages.h"
 #include "own_memory.h"
 #include "process_block.h"
 

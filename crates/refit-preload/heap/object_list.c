@@ -3,7 +3,7 @@
 #include <fcntl.h>
 
 #include "counters.h"
-#include "process_block.h"
+#include "file_pages.h"
 
 /* Keeps the lines of executable mappings. Each line is appended to those that are kept, and the next
  * one overwrites it if it is not executable: no memory is allocated, and little stack is used. */

@@ -1,21 +1,9 @@
 #include "process_block.h"
 
-#include <sys/mman.h>
-
 #include "field.h"
+#include "file_pages.h"
 #include "own_seccomp_of_sync.h"
 #include "samples.h"
-
-#define MADV_POPULATE_WRITE_NUMBER 23 /* Linux 5.14 */
-
-/* Pages of the file are written only when they are there: on a full file system
- * the kernel would end the program with SIGBUS. */
-int refit_heap_allocate(const void *page, size_t size)
-{
-	return !refit_has_own_seccomp() &&
-	       prim_syscall(SYS_madvise, page, size, MADV_POPULATE_WRITE_NUMBER,
-			    0) == 0;
-}
 
 static void add_size(struct refit_heap_size *to,
 		     const struct refit_heap_size *more)

@@ -4,9 +4,6 @@
 
 #include "counters.h"
 
-/* Pages of the file are written only when they are there. 0: they cannot be had. */
-int refit_heap_allocate(const void *page, size_t size);
-
 /* Copies the private counters to the file, but for the pid. */
 void refit_heap_copy_to_file(ptrdiff_t distance);
 

@@ -2,10 +2,10 @@
 
 #include <sys/uio.h>
 
+#include "file_pages.h"
 #include "object_list.h"
 #include "own_memory.h"
 #include "own_seccomp_of_sync.h"
-#include "process_block.h"
 
 /* What this process knows of its samples. A child has those of its parent. */
 static struct {

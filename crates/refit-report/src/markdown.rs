@@ -10,7 +10,7 @@ use crate::answers::{columns, is_exact};
 use crate::format;
 use crate::notes::{Note, notes, with};
 use crate::row::{rows, table};
-use crate::sentence::{in_markdown, sentence};
+use crate::sentence::sentence;
 use crate::series::{Series, tables};
 use crate::table::{Column, Kind};
 use crate::title::{question, reasons, subject};
@@ -133,6 +133,16 @@ pub fn machine(experiment: &Experiment) -> Option<String> {
         .map(|(name, value)| format!("{name} {value}"))
         .collect();
     (!parts.is_empty()).then(|| parts.join("; "))
+}
+
+/// A sentence: names between backticks stay code; what Markdown would read as its own does not.
+pub fn in_markdown(sentence: &str) -> String {
+    let parts = sentence.split('`').enumerate();
+    let parts = parts.map(|(i, part)| match i % 2 {
+        0 => escaped(part),
+        _ => code(part),
+    });
+    parts.collect()
 }
 
 /// A code span, fenced by more backticks than it holds in a row.

@@ -7,7 +7,6 @@ use refit_stats::Measure;
 
 use crate::answers::{self, is_exact};
 use crate::format;
-use crate::markdown::{code, escaped};
 use crate::markup::Markup;
 use crate::row::{Row, main_metric, rows};
 
@@ -116,16 +115,6 @@ pub fn factor(measure: Measure, change: f64) -> f64 {
         Measure::Rate => 1.0 + change,
         Measure::Duration | Measure::Amount => 1.0 / (1.0 + change),
     }
-}
-
-/// In Markdown: names between backticks stay code; what it would read as its own does not.
-pub fn in_markdown(sentence: &str) -> String {
-    let parts = sentence.split('`').enumerate();
-    let parts = parts.map(|(i, part)| match i % 2 {
-        0 => escaped(part),
-        _ => code(part),
-    });
-    parts.collect()
 }
 
 /// On a page.

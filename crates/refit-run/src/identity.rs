@@ -12,7 +12,7 @@ use rustix::time::{ClockId, clock_gettime};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::in_effect::is_allocator;
+use crate::allocator_object::is_allocator;
 
 /// The shortest time between two readings.
 const PAUSE: Duration = Duration::from_millis(50);

@@ -4,12 +4,13 @@
 use std::path::Path;
 
 use refit_knobs::{Allocator, AllocatorKind, Disk, Launch, Setting, Settings};
-use refit_launch::allocator::{self, KNOWN};
+use refit_launch::allocator;
 use refit_meter::ElfFacts;
 use refit_session::{Calls, ExecutableReport, OPENING, sum};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::allocator_object::is_allocator;
 use crate::coverage::{Coverage, FilterReport};
 use crate::run::Run;
 
@@ -158,28 +159,6 @@ fn of_malloc(malloc: &Allocator, run: &Run) -> InEffect {
 fn is_address_only(executable: &ExecutableReport, object: &str) -> bool {
     object == executable.executable
         && ElfFacts::of(Path::new(object)).is_ok_and(|facts| !facts.exports_malloc)
-}
-
-/// Whether the object that serves malloc is this allocator.
-#[must_use]
-pub fn is_allocator(kind: &AllocatorKind, object: &str) -> bool {
-    let name = file_name(object);
-    let known = |wanted: &str| {
-        let mut all = KNOWN.iter().filter(|known| known.name == wanted);
-        // Another version is the same allocator.
-        all.any(|known| name.contains(&format!("lib{}", known.name)))
-    };
-    match kind {
-        AllocatorKind::Glibc => name.starts_with("libc.so") || name.starts_with("libc-"),
-        AllocatorKind::Jemalloc => known("jemalloc"),
-        AllocatorKind::Mimalloc => known("mimalloc"),
-        AllocatorKind::Tcmalloc => known("tcmalloc"),
-        AllocatorKind::Path(path) => {
-            let real = |path: &Path| path.canonicalize().ok();
-            path == Path::new(object)
-                || real(path).is_some_and(|path| real(Path::new(object)) == Some(path))
-        }
-    }
 }
 
 /// Who serves malloc instead, and what would help.

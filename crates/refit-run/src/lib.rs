@@ -7,6 +7,7 @@
 //! run what can be swapped, [`process`] of a program that runs.
 
 mod advice;
+mod allocator_object;
 mod coverage;
 mod escape;
 pub mod fingerprint;
@@ -27,10 +28,11 @@ pub mod tree;
 mod watch;
 
 pub use advice::{Advice, Proposal, Reason, advice};
+pub use allocator_object::is_allocator;
 pub use coverage::{Coverage, FilterReport, Reached, Unknown};
 pub use escape::{Escape, escaped};
 pub use identity::{IdentityTerm, MemoryIdentity};
-pub use in_effect::{InEffect, is_allocator};
+pub use in_effect::InEffect;
 pub use repetition::{Before, Input, Repetition};
 pub use report::{RunReport, SCHEMA, SettingReport};
 pub use run::{Metrics, Outcome, Run, Survivor};

@@ -6,9 +6,8 @@ use super::notes::{classes, notes};
 use super::row::{rows, table};
 use super::sentence::sentence;
 use crate::fold::fold;
-use crate::markdown::{code, grid, noted, origin};
+use crate::markdown::{code, grid, in_markdown, noted, origin};
 use crate::paint::Style;
-use crate::sentence::in_markdown;
 
 /// The answer, the table, and what has to be known with it; every line ends with a newline.
 #[must_use]

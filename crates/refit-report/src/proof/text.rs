@@ -8,10 +8,9 @@ use super::notes::notes;
 use super::row::{Row, cuts, rows, table};
 use super::sentence::sentence;
 use crate::fold::fold;
-use crate::markdown::{code, escaped, grid, noted, origin};
+use crate::markdown::{code, escaped, grid, in_markdown, noted, origin};
 use crate::notes::{Note, classes, with};
 use crate::paint::{Style, Tone};
-use crate::sentence::in_markdown;
 use crate::table::{INDENT, Table};
 use crate::title::{subject, title};
 
