@@ -59,8 +59,11 @@ fn one_table_holds_gain_and_loss(env: &TestEnv) -> Outcome {
     expect_code(&output, 0);
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let answer = text.lines().next().unwrap_or_default();
-    assert!(answer.contains("`sync=off`"), "{answer}");
-    assert!(answer.contains("lost everything"), "{answer}");
+    // Not everything where another process of the machine called sync(2), which flushes this disk too.
+    assert!(
+        answer.contains("`sync=off`") && answer.contains("lost "),
+        "{answer}"
+    );
     assert_eq!(text.matches("lossy images").count(), 1, "{text}");
     let json = std::fs::read_to_string(env.path("a.json")).expect("written");
     let stored: serde_json::Value = serde_json::from_str(&json).expect("JSON");

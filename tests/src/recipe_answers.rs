@@ -110,7 +110,7 @@ fn what_the_note_had_otherwise_is_marked(env: &TestEnv) -> Outcome {
     let shown = printed(&output);
     for line in [
         "none  baseline  = then: none\n",
-        "1     env.A=1  ≠ then: 7\n",
+        "1     env.A=1   ≠ then: 7\n",
         "2     env.A=2\n",
         "then: a note (1999); 1 of 2 answers",
     ] {
