@@ -1,14 +1,18 @@
 //! Which processes work in a directory.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::OFlags;
+
 use crate::stat::Stat;
 
 /// Processes below `proc` whose environment names `directory` as `REFIT_DIR`,
-/// and those without a terminal whose working directory, root, executable or an
-/// open file lies in it: a person's shell in it does not count.
+/// and those without a terminal whose working directory, root, executable or a file
+/// that is open for writing lies in it: a person's shell in it does not count, nor
+/// who only reads there, as a backup does or another refit that looks at its lock.
 /// Processes that may not be inspected are left out.
 #[must_use]
 pub fn uses_directory(proc: &Path, directory: &Path) -> Vec<u32> {
@@ -35,7 +39,7 @@ pub fn uses_directory(proc: &Path, directory: &Path) -> Vec<u32> {
                         .into_iter()
                         .flatten()
                         .flatten()
-                        .any(|fd| lies_in(&fd.path())))
+                        .any(|fd| lies_in(&fd.path()) && is_writable(&at, &fd.file_name())))
     };
     let entries = fs::read_dir(proc).into_iter().flatten().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
@@ -53,6 +57,18 @@ fn living_thread(process: PathBuf) -> PathBuf {
     let mut threads = threads.into_iter().flatten().flatten();
     let living = threads.find(|thread| lives(&thread.path()));
     living.map_or(process, |thread| thread.path())
+}
+
+/// Whether the process opened a descriptor for writing: the last octal digits of its
+/// `flags:` are the access mode (proc(5), fdinfo).
+fn is_writable(process: &Path, descriptor: &OsStr) -> bool {
+    let info = fs::read_to_string(process.join("fdinfo").join(descriptor)).unwrap_or_default();
+    let mut lines = info.lines();
+    let flags = lines.find_map(|line| line.strip_prefix("flags:"));
+    let flags = flags.and_then(|flags| u32::from_str_radix(flags.trim(), 8).ok());
+    flags.is_some_and(|flags| {
+        OFlags::from_bits_retain(flags).intersects(OFlags::WRONLY | OFlags::RDWR)
+    })
 }
 
 /// Field 7 of /proc/PID/stat, tty_nr, is 0 without one (proc(5)).
@@ -82,11 +98,13 @@ mod tests {
         let below = dir.path().join("0").display().to_string();
         let sibling = format!("{}x", dir.path().display());
         let log = fs::File::create(dir.path().join("log")).unwrap();
+        let read = fs::File::open(dir.path().join("log")).unwrap();
         let mut all = [
             cat("/nowhere", dir.path(), Stdio::null()),
             cat(&below, Path::new("/"), Stdio::null()),
             cat("/nowhere", Path::new("/"), log.into()),
             cat(&sibling, Path::new("/"), Stdio::null()),
+            cat("/nowhere", Path::new("/"), read.into()),
         ];
         let mut expected: Vec<u32> = all[..3].iter().map(Child::id).collect();
         expected.sort_unstable();
