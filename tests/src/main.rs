@@ -38,6 +38,7 @@ mod counters;
 mod coverage;
 mod crash;
 mod crash_acks;
+mod crash_outside;
 mod crash_recipes;
 mod crash_remains;
 mod crash_report;
@@ -163,6 +164,7 @@ const TABLE: &[&[Test]] = &[
     coverage::TESTS,
     crash::TESTS,
     crash_acks::TESTS,
+    crash_outside::TESTS,
     crash_recipes::TESTS,
     crash_remains::TESTS,
     crash_report::TESTS,

@@ -5,6 +5,7 @@
 
 mod acknowledgement_pipe;
 mod arrivals;
+mod clock;
 mod hooks;
 mod mails;
 mod processes;
@@ -16,7 +17,7 @@ use std::rc::Rc;
 
 use refit_knobs::Launch;
 use refit_recipe::{ConfSteps, Hook, Instance, InstanceError, InstanceOptions, Location, Recipe};
-use refit_run::{End, Ended, Options, Prepared, Run, Tree, prepare};
+use refit_run::{End, Ended, Options, OutsideSyncs, Prepared, Run, Tree, prepare};
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use rustix::mount::{MountFlags, mount};
 use serde::{Deserialize, Serialize};
@@ -46,6 +47,8 @@ pub struct RecordedRun {
     pub env: Vec<(String, String)>,
     /// What refit reached.
     pub run: Run,
+    /// Calls of sync(2) and syncfs(2) from outside, where they could be watched.
+    pub outside_syncs: Option<u64>,
 }
 
 /// Runs the program in the file system of `device`. `output` is the directory
@@ -123,6 +126,7 @@ fn run(
     let to = now();
     let acknowledgements = std::mem::take(&mut processes.arrivals.reader.acknowledgements);
     let run = processes.watch.finish(&ended, &prepared.session);
+    let outside_syncs = processes.outside_syncs.take().map(OutsideSyncs::finish);
     let is_full = is_full(hooks.mount);
     kill_all();
     prepared.session.remove();
@@ -141,6 +145,7 @@ fn run(
         acknowledgements,
         env: hooks.env(),
         run,
+        outside_syncs,
     })
 }
 

@@ -165,6 +165,10 @@ pub struct RecordSummary {
     pub acknowledged_ns: Vec<u64>,
     /// When each flush was answered, after the record's first entry.
     pub flushed_ns: Vec<u64>,
+    /// Calls of sync(2) and syncfs(2) by processes that are not the program's, which
+    /// flushed the recorded disk in that time; absent where they could not be watched.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outside_syncs: Option<u64>,
 }
 
 /// One state: what was there after a cut.

@@ -319,6 +319,7 @@ impl<'a, P: Progress> Trial<'a, P> {
                 .iter()
                 .map(|one| one.at.saturating_sub(first))
                 .collect(),
+            outside_syncs: run.outside_syncs,
             ..RecordSummary::default()
         };
         for (index, entry) in record.entries().iter().enumerate() {

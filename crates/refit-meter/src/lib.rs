@@ -47,4 +47,6 @@ pub use process_table::{Process, ProcessTable};
 pub use sampler::MemorySampler;
 pub use tree::{descendants, has_ended, process_name, top_of};
 pub use usage::{TreeUsage, tree_usage};
-pub use witness::{Caller, Directory, ProcessSyncs, SyncWatch, Testimony, Witness, Witnessed};
+pub use witness::{
+    Caller, Directory, OutsideSyncs, ProcessSyncs, SyncWatch, Testimony, Witness, Witnessed,
+};

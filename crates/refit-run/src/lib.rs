@@ -51,9 +51,9 @@ pub use refit_launch::{
 };
 pub use refit_meter::{
     CallPath, Caller, Directory, HeapPaths, MEMORY_PARTS, MappedMemory, MappingClass, Memory,
-    MemorySample, MemorySampler, Pressure, SharedPages, Testimony, TreeUsage, Witness, Witnessed,
-    descendants, fork_copies, has_ended, huge_exposure, mapped_memory, memory_available,
-    memory_sample, process_name, top_of, tree_usage, uses_directory,
+    MemorySample, MemorySampler, OutsideSyncs, Pressure, SharedPages, Testimony, TreeUsage,
+    Witness, Witnessed, descendants, fork_copies, has_ended, huge_exposure, mapped_memory,
+    memory_available, memory_sample, process_name, top_of, tree_usage, uses_directory,
 };
 pub use refit_session::heap::{
     ExecutableHeap, HeapReport, HeapSize, LargestHeap, SizeClass, UncountedHeap,

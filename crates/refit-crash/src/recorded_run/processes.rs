@@ -7,11 +7,12 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use refit_recipe::{Instance, RunningHook, Service};
-use refit_run::{Ended, Prepared, Running, Watch};
+use refit_run::{Ended, OutsideSyncs, Prepared, Running, Watch};
 use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::acknowledgement_pipe::AcknowledgementPipe;
 use super::arrivals::Arrivals;
+use super::clock::Clock;
 use super::hooks::{Hooks, TICK, TIMEOUT};
 use super::mails::Mails;
 use super::sync_calls::SyncCalls;
@@ -66,6 +67,8 @@ impl Load {
 pub struct Processes<'a> {
     /// What refit sees of it.
     pub watch: Watch,
+    /// Who else flushes the recorded disk, where that can be watched.
+    pub outside_syncs: Option<OutsideSyncs>,
     program: Started<'a>,
     background: Option<Child>,
     load: Option<Load>,
@@ -121,6 +124,7 @@ impl<'a> Processes<'a> {
         };
         let mut processes = Processes {
             watch,
+            outside_syncs: OutsideSyncs::begin(hooks.mount).ok(),
             program,
             background,
             load: None,
@@ -206,14 +210,18 @@ impl<'a> Processes<'a> {
         hooks: &Hooks,
         prepared: &Prepared,
     ) -> Result<Ended, CrashError> {
-        let began = Instant::now();
+        let mut clock = Clock::start(request);
         let mut calls = match (ack, &prepared.event_ring) {
             (AckSource::Sync, Some(ring)) => Some(SyncCalls::new(ring)),
             _ => None,
         };
         loop {
             self.arrivals.read(&mut calls)?;
+            clock.tick(!self.arrivals.reader.acknowledgements.is_empty());
             self.watch.tick();
+            if let Some(outside_syncs) = &mut self.outside_syncs {
+                outside_syncs.tick();
+            }
             let program = self.program.poll();
             let is_service = self.load.is_some() || self.mails.is_some();
             if let (Some(_), true) = (&program, is_service) {
@@ -239,7 +247,7 @@ impl<'a> Processes<'a> {
                     hooks.printed_by_program()
                 )));
             }
-            if began.elapsed() >= request.length {
+            if clock.is_over() {
                 if request.is_open_ended() {
                     break;
                 }

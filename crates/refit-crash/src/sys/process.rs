@@ -2,12 +2,14 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::OnceLock;
 
 use libc::c_int;
 use refit_run::check_single_thread;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{PidfdFlags, getpid, pidfd_open};
 
 /// The exit code of a process of refit's after a panic.
 const PANICKED: i32 = 101;
@@ -71,14 +73,19 @@ fn code(status: c_int) -> i32 {
 /// This process has other threads, or no process is free.
 pub fn fork(work: impl FnOnce() -> i32) -> io::Result<Child> {
     check_single_thread()?;
+    let parent = pidfd_open(getpid(), PidfdFlags::empty())?;
     // SAFETY: there is one thread, so the child finds no lock that another thread
     // holds. It never returns from here.
     match unsafe { libc::fork() } {
         -1 => Err(io::Error::last_os_error()),
         0 => {
-            // SAFETY: takes a number. If the parent ended meanwhile, the init of
-            // this namespace ends too, and with it this process.
+            // SAFETY: takes a number.
             unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
+            if has_ended(&parent) {
+                // SAFETY: ends the process, as the kernel would have done.
+                unsafe { libc::_exit(PANICKED) }
+            }
+            drop(parent);
             // A panic must not unwind into what belongs to the parent.
             let code = catch_unwind(AssertUnwindSafe(work)).unwrap_or(PANICKED);
             // SAFETY: ends the process, without the exit handlers of the parent.
@@ -86,6 +93,14 @@ pub fn fork(work: impl FnOnce() -> i32) -> io::Result<Child> {
         }
         pid => Ok(Child { pid, status: None }),
     }
+}
+
+/// Whether the process ended before the kernel was told to kill this one with it
+/// (pidfd_open(2): readable then). Its number would not tell: a parent outside of the
+/// pid namespace is 0, ended or not.
+fn has_ended(process: &OwnedFd) -> bool {
+    let mut readable = [PollFd::new(process, PollFlags::IN)];
+    poll(&mut readable, Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
 }
 
 /// From now on mounts are this process's and its children's own.

@@ -14,6 +14,7 @@
 mod account;
 mod directory;
 mod lineage;
+mod outside_syncs;
 mod reader;
 mod record;
 mod ring;
@@ -35,6 +36,7 @@ use account::Account;
 use reader::Reader;
 use tracepoint::Which;
 
+pub use outside_syncs::OutsideSyncs;
 pub use sync_watch::SyncWatch;
 pub use waits::ProcessSyncs;
 

@@ -68,6 +68,8 @@ pub struct Tracepoint {
 pub struct Event {
     /// Index of its tracepoint.
     pub tracepoint: usize,
+    /// The kernel's `dev_t` of the filesystem, where the tracepoint tells it.
+    pub device: Option<u32>,
     /// The kernel's `dev_t` and the inode of the directory that holds the file.
     pub directory: Option<(u32, u64)>,
 }
@@ -88,6 +90,11 @@ impl Tracepoint {
             Counts::All | Counts::Waiting => events,
             Counts::End => 0,
         }
+    }
+
+    /// Whether its calls write back a whole filesystem, as sync(2) and syncfs(2) do.
+    pub fn is_of_filesystem(&self) -> bool {
+        self.name().ends_with("_sync_fs")
     }
 
     /// Whether its events are the ends of calls.
@@ -120,15 +127,12 @@ impl Tracepoint {
         let waits = self
             .wait
             .is_none_or(|field| number(raw, field).is_some_and(|wait| wait != 0));
-        let directory = match (self.device, self.directory) {
-            (Some(device), Some(directory)) => number(raw, device)
-                .and_then(|device| u32::try_from(device).ok())
-                .zip(number(raw, directory)),
-            _ => None,
-        };
+        let value = |field: Option<Field>| number(raw, field?);
+        let device = value(self.device).and_then(|device| u32::try_from(device).ok());
         waits.then_some(Event {
             tracepoint: index,
-            directory,
+            device,
+            directory: device.zip(value(self.directory)),
         })
     }
 }
@@ -286,6 +290,7 @@ format:
         let tracepoints = ext4();
         let expected = Event {
             tracepoint: 0,
+            device: Some(0xfe_0000),
             directory: Some((0xfe_0000, 7)),
         };
         assert_eq!(

@@ -44,6 +44,7 @@ pub fn notes(report: &CrashReport, rows: &[Row]) -> Vec<Note> {
         "your disk itself, other kernels and file systems, cuts at other moments".to_owned(),
     ));
     notes.extend(rows.iter().filter_map(unreached));
+    notes.extend(rows.iter().filter_map(flushed_by_others));
     notes
 }
 
@@ -220,4 +221,16 @@ fn unreached(row: &Row) -> Option<Note> {
     );
     (row.mode.role == Role::Candidate && !parts.is_empty())
         .then(|| note("warning:", Tone::Unsure, text))
+}
+
+/// sync(2) writes back every file system of the machine, the recorded one too.
+fn flushed_by_others(row: &Row) -> Option<Note> {
+    let calls = row.mode.record.outside_syncs.filter(|calls| *calls > 0)?;
+    let text = format!(
+        "{} of other processes of this machine flushed the disk in the run with {}: without them it may lose \
+         more; repeat it when nothing else calls sync(2)",
+        format::plural(calls, "sync call"),
+        row.name
+    );
+    Some(note("warning:", Tone::Unsure, text))
 }

@@ -89,6 +89,7 @@ pub fn mode(name: &str, role: Role, cuts: usize, rule: Rule) -> Mode {
             stored_bytes: 700_000,
             acknowledged_ns: (FIRST_MS..LENGTH_MS).step_by(5).map(|ms| ms * MS).collect(),
             flushed_ns: (FIRST_MS..LENGTH_MS).step_by(5).map(|ms| ms * MS).collect(),
+            outside_syncs: None,
         },
         run: (role != Role::Control).then(|| Run {
             exit: refit_run::Outcome::Code(0),

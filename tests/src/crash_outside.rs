@@ -1,0 +1,84 @@
+//! `refit crash` where other processes of the machine flush the recorded disk.
+
+use std::fs::{self, File};
+use std::path::PathBuf;
+use std::process::Command;
+
+use crate::crash::{mode, number, require_lab};
+use crate::runner::{Outcome, Test};
+use crate::test;
+use crate::test_env::TestEnv;
+
+pub const TESTS: &[Test] = &[test!(the_sync_calls_of_others_are_told).limit_seconds(180)];
+
+/// The recorded file system, as a process sees it that has it mounted.
+fn recorded(mount: &str) -> Option<PathBuf> {
+    let processes = fs::read_dir("/proc").expect("/proc is mounted");
+    processes.flatten().find_map(|process| {
+        let mounts = fs::read_to_string(process.path().join("mountinfo")).ok()?;
+        let is_there = mounts
+            .lines()
+            .any(|line| line.split(' ').nth(4) == Some(mount));
+        is_there.then(|| {
+            process
+                .path()
+                .join("root")
+                .join(mount.trim_start_matches('/'))
+        })
+    })
+}
+
+fn the_sync_calls_of_others_are_told(env: &TestEnv) -> Outcome {
+    require_lab(env);
+    let program = env.program("append_log");
+    let command = format!("{program} $REFIT_MOUNT/a.log 1500 300");
+    let records = env.path("records");
+    let words = [
+        "crash",
+        "--json",
+        "crash.json",
+        "--record",
+        &records,
+        "--check",
+        "log:a.log",
+        "--ack",
+        "fd:1",
+        "--size",
+        "64M",
+        "--cuts",
+        "20",
+        "sync=off",
+        "--",
+        "sh",
+        "-c",
+        &command,
+    ];
+    let output = File::create(env.path("out")).expect("it can be made");
+    let mut refit = env.refit_command(&words);
+    let mut child = refit.stdout(output).spawn().expect("refit starts");
+    let mount = format!("{records}/mount");
+    let mut calls = 0;
+    let status = loop {
+        if let Some(status) = child.try_wait().expect("it is ours") {
+            break status;
+        }
+        // syncfs(2) of this disk alone; sync(2) would do the same with all.
+        if let Some(directory) = recorded(&mount) {
+            let sync = Command::new("sync").arg("-f").arg(directory).status();
+            calls += u64::from(sync.is_ok_and(|status| status.success()));
+        }
+    };
+    let out = fs::read_to_string(env.path("out")).expect("it is text");
+    assert_eq!(status.code(), Some(0), "{out}");
+    let text = fs::read_to_string(env.path("crash.json")).expect("refit wrote it");
+    let report = serde_json::from_str(&text).expect("it is JSON");
+    for name in ["baseline", "sync=off"] {
+        let seen = number(&mode(&report, name)["record"]["outside_syncs"]);
+        assert!(seen > 0 && calls >= seen, "{name}: {seen} of {calls}");
+    }
+    assert!(
+        out.contains("of other processes of this machine flushed the disk"),
+        "{out}"
+    );
+    Outcome::Pass
+}
