@@ -255,8 +255,9 @@ fn two_at_once_do_not_collide(env: &TestEnv) -> Outcome {
         .text("load.drain", &format!("echo $REFIT_PORT_LINE >>{log}"));
     // As many runs as that, whatever they show.
     let length = ["--rounds", "12", "--precision", "0.0001%"];
-    let commands = [(); 2].map(|()| folder.comparison(&length).spawn());
-    for child in commands {
+    // Each writes the recipe: both are written before one reads it.
+    let commands = [(); 2].map(|()| folder.comparison(&length));
+    for child in commands.map(|mut command| command.spawn()) {
         expect_code(
             &child
                 .and_then(Child::wait_with_output)

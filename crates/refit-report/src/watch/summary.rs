@@ -147,6 +147,10 @@ fn growths(series: &Series, lines: &mut Vec<String>) {
 /// Such a part of what is live is not told: the counting library's table takes an eighth of it, and every heap has free parts.
 const SMALL: f64 = 4.0;
 
+/// Such a part of the growth beside it is not told of what is live: between two samples a program has a few blocks more
+/// or fewer, and in a short watch that may look like growth.
+const NEGLIGIBLE: f64 = 100.0;
+
 /// What is live against what else there is: which of them grows.
 fn heap(series: &Series, lines: &mut Vec<String>) {
     let Some([live, rest]) = heap_growth(series, 0) else {
@@ -162,10 +166,11 @@ fn heap(series: &Series, lines: &mut Vec<String>) {
     // The table of live blocks grows with them.
     let table = live.interval[1].max(0.0) / SMALL;
     let rest_grows = rest.interval[0] > table;
-    lines.push(match (live.interval[0] > 0.0, rest_grows) {
+    let live_grows = live.interval[0] > rest.interval[0].max(0.0) / NEGLIGIBLE;
+    lines.push(match (live_grows, rest_grows) {
         (true, false) => format!("heap: what is live grows, {}: a leak, or data that is needed", told(&live)),
         (false, true) => format!(
-            "heap: what is live does not grow, what lies beside it does, {}: fragments, free memory that is kept, or memory that is not malloc's; refit run --heap tells these apart",
+            "heap: what grows is not what is live but what lies beside it, {}: fragments, free memory that is kept, or memory that is not malloc's; refit run --heap tells these apart",
             told(&rest)
         ),
         (true, true) => format!("heap: what is live grows, {}, and what lies beside it, {}", told(&live), told(&rest)),
