@@ -74,7 +74,8 @@ fn the_sync_calls_of_others_are_told(env: &TestEnv) -> Outcome {
     let report = serde_json::from_str(&text).expect("it is JSON");
     for name in ["baseline", "sync=off"] {
         let seen = number(&mode(&report, name)["record"]["outside_syncs"]);
-        assert!(seen > 0 && calls >= seen, "{name}: {seen} of {calls}");
+        // At least these; other processes of the machine may call sync(2) too.
+        assert!(seen > 0 && calls > 0, "{name}: {seen}, ours {calls}");
     }
     assert!(
         out.contains("of other processes of this machine flushed the disk"),
