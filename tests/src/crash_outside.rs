@@ -1,15 +1,18 @@
-//! `refit crash` where other processes of the machine flush the recorded disk.
+//! `refit crash` where other processes of the machine reach the lab's disks.
 
 use std::fs::{self, File};
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
-use crate::crash::{mode, number, require_lab};
+use crate::crash::{bad, crash_shell, mode, number, require_lab, states};
 use crate::runner::{Outcome, Test};
 use crate::test;
 use crate::test_env::TestEnv;
 
-pub const TESTS: &[Test] = &[test!(the_sync_calls_of_others_are_told).limit_seconds(180)];
+pub const TESTS: &[Test] = &[
+    test!(the_sync_calls_of_others_are_told).limit_seconds(180),
+    test!(who_maps_an_image_keeps_nothing_of_it_for_the_next).limit_seconds(180),
+];
 
 /// The recorded file system, as a process sees it that has it mounted.
 fn recorded(mount: &str) -> Option<PathBuf> {
@@ -33,26 +36,10 @@ fn the_sync_calls_of_others_are_told(env: &TestEnv) -> Outcome {
     let program = env.program("append_log");
     let command = format!("{program} $REFIT_MOUNT/a.log 1500 300");
     let records = env.path("records");
-    let words = [
-        "crash",
-        "--json",
-        "crash.json",
-        "--record",
-        &records,
-        "--check",
-        "log:a.log",
-        "--ack",
-        "fd:1",
-        "--size",
-        "64M",
-        "--cuts",
-        "20",
-        "sync=off",
-        "--",
-        "sh",
-        "-c",
-        &command,
-    ];
+    let words = format!(
+        "crash --json crash.json --record {records} --check log:a.log --ack fd:1 --size 64M --cuts 20 sync=off -- sh -c"
+    );
+    let words: Vec<&str> = words.split(' ').chain([&*command]).collect();
     let output = File::create(env.path("out")).expect("it can be made");
     let mut refit = env.refit_command(&words);
     let mut child = refit.stdout(output).spawn().expect("refit starts");
@@ -81,5 +68,28 @@ fn the_sync_calls_of_others_are_told(env: &TestEnv) -> Outcome {
         out.contains("of other processes of this machine flushed the disk"),
         "{out}"
     );
+    Outcome::Pass
+}
+
+/// The kernel leaves a page of a device in its cache while a process maps it or works with it, whoever asks it to drop
+/// the device's pages.
+fn who_maps_an_image_keeps_nothing_of_it_for_the_next(env: &TestEnv) -> Outcome {
+    require_lab(env);
+    let records = env.path("records");
+    let mut mapper = Command::new(env.program("map_disks"))
+        .arg(format!("{records}/states-"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    let command = format!("{} $REFIT_MOUNT/a.log 600 300", env.program("append_log"));
+    let words = "--check log:a.log --ack fd:1 --size 64M --cuts 60";
+    let report = crash_shell(env, 0, words, &command);
+    drop(mapper.stdin.take());
+    let mapped = mapper.wait_with_output().expect("it is ours").stdout;
+    assert!(!mapped.is_empty(), "no image was mapped");
+    let baseline = mode(&report, "baseline");
+    assert_eq!(states(baseline).len(), 60);
+    assert_eq!(bad(baseline), 0, "a synced log loses nothing: {report}");
     Outcome::Pass
 }

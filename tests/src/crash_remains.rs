@@ -200,24 +200,10 @@ fn a_killed_lab_leaves_nothing(env: &TestEnv) -> Outcome {
         ("acked-1", command.as_str()),
     ] {
         let _ = fs::remove_dir_all(&records);
-        let words = [
-            "crash",
-            "--quiet",
-            "--record",
-            &records,
-            "--check",
-            "log:a.log",
-            "--ack",
-            "fd:1",
-            "--size",
-            "64M",
-            "--cuts",
-            "2000",
-            "--",
-            "sh",
-            "-c",
-            command,
-        ];
+        let words = format!(
+            "crash --quiet --record {records} --check log:a.log --ack fd:1 --size 64M --cuts 2000 -- sh -c"
+        );
+        let words: Vec<&str> = words.split(' ').chain([command]).collect();
         let mut refit: Child = env
             .refit_command(&words)
             .stdin(Stdio::null())

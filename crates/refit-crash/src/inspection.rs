@@ -1,7 +1,7 @@
 //! Looks into the images of one record, on all cores.
 
 use std::fs::{self, File};
-use std::io::{self, BufWriter, Write};
+use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -193,7 +193,6 @@ impl Seen {
 struct Inspector<'a> {
     inspection: &'a Inspection<'a>,
     server: &'a DiskServer,
-    device: Loop,
     record: Record,
     acknowledged: PathBuf,
 }
@@ -207,7 +206,6 @@ impl<'a> Inspector<'a> {
         Ok(Inspector {
             inspection,
             server,
-            device: server.attach(Access::Cached)?,
             record: open(&inspection.record)?,
             acknowledged: inspection.paths.directory.join(format!("acked-{number}")),
         })
@@ -244,14 +242,15 @@ impl<'a> Inspector<'a> {
         to.flush().map_err(failed())
     }
 
-    /// The device holds this image, and no cache holds any of the last one.
-    fn choose(&self, name: &str) -> io::Result<()> {
-        // What is dirty belongs to the last one.
-        self.device.forget()?;
-        self.server.command(name)?;
-        // Opening drops the file's pages; the device's own go last, for they are read from those.
-        File::open(self.server.disk())?;
-        self.device.forget()
+    /// A device that holds this image. Each image has its own: a device's pages stay in the page cache
+    /// while somebody else works with them (BLKFLSBUF leaves these out; mm/truncate.c: mapping_evict_folio),
+    /// and the file system of the next image would start from them.
+    fn device(&self, name: &str) -> Result<Loop, CrashError> {
+        self.server
+            .command(name)
+            .map_err(io_error(format!("cannot serve the image {name}")))?;
+        // Opening the file drops what is cached of it.
+        self.server.attach(Access::Cached)
     }
 
     /// Mounts an image, checks it, unmounts it.
@@ -259,10 +258,9 @@ impl<'a> Inspector<'a> {
         if name == END {
             self.write_acknowledged(u64::MAX)?;
         }
-        self.choose(name)
-            .map_err(io_error(format!("cannot serve the image {name}")))?;
+        let device = self.device(name)?;
         let mount = &self.inspection.paths.mount;
-        if let Err(error) = self.inspection.filesystem.mount(self.device.path(), mount) {
+        if let Err(error) = self.inspection.filesystem.mount(device.path(), mount) {
             return Ok(Seen(Err(error.to_string())));
         }
         let found = self.inspection.check.find(&CheckedImage {

@@ -8,8 +8,6 @@ use std::path::{Path, PathBuf};
 const LOOP_CLR_FD: libc::Ioctl = 0x4C01;
 const LOOP_CONFIGURE: libc::Ioctl = 0x4C0A;
 const LOOP_CTL_GET_FREE: libc::Ioctl = 0x4C82;
-/// include/uapi/linux/fs.h
-const BLKFLSBUF: libc::Ioctl = 0x1261;
 const LO_FLAGS_AUTOCLEAR: u32 = 4;
 const LO_FLAGS_DIRECT_IO: u32 = 16;
 /// Another process may take the free device first.
@@ -95,19 +93,6 @@ impl Loop {
             }
         }
         Err(last)
-    }
-
-    /// Drops the device's pages from the page cache: the file beneath it holds
-    /// something else now.
-    ///
-    /// # Errors
-    /// The device is gone.
-    pub fn forget(&self) -> io::Result<()> {
-        // SAFETY: the ioctl takes no argument.
-        if unsafe { libc::ioctl(self.device.as_raw_fd(), BLKFLSBUF, 0) } < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        Ok(())
     }
 
     /// The device's name.
