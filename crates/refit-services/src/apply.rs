@@ -1,15 +1,17 @@
 //! Making a change: remember, edit, check, take up, verify.
 
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use refit_knobs::Settings;
 
+use crate::check::{Check, drifts};
 use crate::kind::Kind;
+use crate::kinds::kind_of;
 use crate::library;
 use crate::plan::plan;
-use crate::record::VERSION;
+use crate::record::{VERSION, now};
 use crate::revert::take_back;
-use crate::status::{Check, drifts, file_checks, live_checks};
+use crate::status::{file_checks, live_checks};
 use crate::store::Store;
 use crate::undo::{self, Until};
 use crate::{Change, Error, Phase, Plan, Record, System};
@@ -49,7 +51,7 @@ pub fn apply(
     }
     let store = Store::to_change(system)?;
     // Another refit may have been faster.
-    refuse_other(system, &store, word)?;
+    let kind = refuse_other(system, &store, word)?;
     let plan = plan(system, word, settings, until)?;
     let mut record = Record {
         version: VERSION,
@@ -58,7 +60,7 @@ pub fn apply(
         since_unix: now(),
     };
     store.save(&record)?;
-    match put_into_effect(system, &plan) {
+    match put_into_effect(system, kind, &plan) {
         Ok(checks) => {
             record.phase = Phase::Applied;
             record.since_unix = now();
@@ -89,7 +91,7 @@ pub fn is_applied(
     settings: &Settings,
     until: Until,
 ) -> Result<Option<String>, Error> {
-    let (_, service) = crate::kind::kind_of(system, word)?;
+    let (_, service) = kind_of(system, word)?;
     let Some(record) = Store::to_read(system)?.load(&service)? else {
         return Ok(None);
     };
@@ -114,10 +116,11 @@ pub fn is_applied(
     Ok(Some(service))
 }
 
-fn refuse_other(system: &System, store: &Store, word: &str) -> Result<(), Error> {
-    let (_, service) = crate::kind::kind_of(system, word)?;
+/// The kind of the service, which has no change.
+fn refuse_other(system: &System, store: &Store, word: &str) -> Result<&'static dyn Kind, Error> {
+    let (kind, service) = kind_of(system, word)?;
     match store.load(&service)? {
-        None => Ok(()),
+        None => Ok(kind),
         Some(record) if record.phase != Phase::Applied => Err(Error::Interrupted { service }),
         Some(record) => Err(Error::OtherChange {
             service,
@@ -126,7 +129,7 @@ fn refuse_other(system: &System, store: &Store, word: &str) -> Result<(), Error>
     }
 }
 
-fn put_into_effect(system: &System, plan: &Plan) -> Result<Vec<Check>, Error> {
+fn put_into_effect(system: &System, kind: &dyn Kind, plan: &Plan) -> Result<Vec<Check>, Error> {
     let change = &plan.change;
     for (file, content) in change.placed().zip(&plan.contents) {
         library::place(system, file, content)?;
@@ -144,10 +147,10 @@ fn put_into_effect(system: &System, plan: &Plan) -> Result<Vec<Check>, Error> {
     if !system.is_live() {
         return Ok(Vec::new());
     }
-    plan.kind.gate(change)?;
+    kind.gate(change)?;
     undo::start(change)?;
-    plan.kind.activate(change)?;
-    in_effect(plan.kind, change)
+    kind.activate(change)?;
+    in_effect(kind, change)
 }
 
 /// Waits until all of a change is in effect; what was seen.
@@ -175,9 +178,4 @@ fn reasons(checks: &[Check]) -> String {
         .map(|check| format!("{} {}: {}", check.key, check.expected, check.found))
         .collect();
     texts.join("; ")
-}
-
-pub fn now() -> u64 {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    since.map_or(0, |since| since.as_secs())
 }

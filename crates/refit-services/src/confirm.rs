@@ -1,12 +1,14 @@
 //! Keeping a trial: what lies below /run moves to /etc, and nothing takes it back any more.
 
-use crate::apply::{in_effect, now};
+use crate::apply::in_effect;
+use crate::check::drifts;
 use crate::file_state::{remove, temporary};
-use crate::kind::kind_named;
+use crate::kinds::kind_named;
 use crate::library::{self, remove_directory};
 use crate::plan::missing;
+use crate::record::now;
 use crate::revert::{conflicts, service_with_record};
-use crate::status::{drifts, file_checks, live_checks};
+use crate::status::{file_checks, live_checks};
 use crate::store::Store;
 use crate::{Change, Error, FileState, Phase, Record, System, undo};
 

@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::FileState;
+use crate::{FileError, FileState};
 
 /// A file that is neither as it was before the change nor as the change left it.
 #[derive(Clone, Debug)]
@@ -27,16 +27,10 @@ pub enum Error {
     Root { path: PathBuf, cause: io::Error },
     #[error("{} is a symbolic link; refit does not edit what lies beyond one", path.display())]
     Link { path: PathBuf },
-    #[error("{} is not a regular file", path.display())]
-    NotRegular { path: PathBuf },
     #[error("{} can be written by other users: a library below it could be replaced\n  chown root, chmod go-w", path.display())]
     NotAlone { path: PathBuf },
-    #[error("{}", path.display())]
-    File {
-        path: PathBuf,
-        #[source]
-        cause: io::Error,
-    },
+    #[error(transparent)]
+    File(#[from] FileError),
     #[error("{} is there already, and is not refit's\n  move it away, then apply again", path.display())]
     InTheWay { path: PathBuf },
     #[error(

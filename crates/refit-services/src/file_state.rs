@@ -10,7 +10,29 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{XattrFlags, fsetxattr, lgetxattr, llistxattr};
 use serde::{Deserialize, Serialize};
 
-use crate::Error;
+/// Why a file is not read or written.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)] // each variant's message is its description
+pub enum FileError {
+    #[error("{} is not a regular file", path.display())]
+    NotRegular { path: PathBuf },
+    #[error("{}", path.display())]
+    Failed {
+        path: PathBuf,
+        #[source]
+        cause: io::Error,
+    },
+}
+
+impl FileError {
+    /// What failed at `path`: for `map_err`.
+    pub fn at(path: &Path) -> impl Fn(io::Error) -> FileError {
+        |cause| FileError::Failed {
+            path: path.to_owned(),
+            cause,
+        }
+    }
+}
 
 /// Bytes as a record holds them: text where they are, so that a person can read it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -89,28 +111,25 @@ impl FileState {
     /// The file at `path`, `None` where there is none.
     ///
     /// # Errors
-    /// [`Error::NotRegular`], or what the reads report.
-    pub fn read(path: &Path) -> Result<Option<FileState>, Error> {
-        let failed = |cause| Error::File {
-            path: path.to_owned(),
-            cause,
-        };
+    /// [`FileError::NotRegular`], or what the reads report.
+    pub fn read(path: &Path) -> Result<Option<FileState>, FileError> {
+        let failed = FileError::at(path);
         let meta = match fs::symlink_metadata(path) {
             Ok(meta) => meta,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(failed(error)),
         };
         if !meta.is_file() {
-            return Err(Error::NotRegular {
+            return Err(FileError::NotRegular {
                 path: path.to_owned(),
             });
         }
         Ok(Some(FileState {
-            content: fs::read(path).map_err(failed)?.into(),
+            content: fs::read(path).map_err(&failed)?.into(),
             mode: meta.mode() & 0o7777,
             uid: meta.uid(),
             gid: meta.gid(),
-            xattrs: xattrs(path).map_err(failed)?,
+            xattrs: xattrs(path).map_err(&failed)?,
         }))
     }
 
@@ -118,16 +137,13 @@ impl FileState {
     /// whoever looks after a power cut.
     ///
     /// # Errors
-    /// [`Error::File`]. The file at `path` is then the old one.
-    pub fn write(&self, path: &Path) -> Result<(), Error> {
+    /// [`FileError::Failed`]. The file at `path` is then the old one.
+    pub fn write(&self, path: &Path) -> Result<(), FileError> {
         let new = temporary(path);
         let written = self.write_to(&new).and_then(|()| fs::rename(&new, path));
         if let Err(cause) = written {
             let _ = fs::remove_file(&new);
-            return Err(Error::File {
-                path: path.to_owned(),
-                cause,
-            });
+            return Err(FileError::at(path)(cause));
         }
         sync_directory(path)
     }
@@ -159,26 +175,20 @@ pub fn temporary(path: &Path) -> PathBuf {
 }
 
 /// Removes a file, which may be gone already, for good.
-pub fn remove(path: &Path) -> Result<(), Error> {
+pub fn remove(path: &Path) -> Result<(), FileError> {
     match fs::remove_file(path) {
         Ok(()) => sync_directory(path),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        Err(cause) => Err(Error::File {
-            path: path.to_owned(),
-            cause,
-        }),
+        Err(cause) => Err(FileError::at(path)(cause)),
     }
 }
 
 /// What was made or removed at `path` is so after a power cut too.
-pub fn sync_directory(path: &Path) -> Result<(), Error> {
+pub fn sync_directory(path: &Path) -> Result<(), FileError> {
     let parent = path.parent().unwrap_or(Path::new("/"));
     File::open(parent)
         .and_then(|dir| dir.sync_all())
-        .map_err(|cause| Error::File {
-            path: parent.to_owned(),
-            cause,
-        })
+        .map_err(FileError::at(parent))
 }
 
 /// Those that the kernel or a security module gives to each new file by itself are not a

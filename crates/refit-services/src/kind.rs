@@ -3,11 +3,10 @@
 
 use refit_knobs::Settings;
 
-use crate::kinds::systemd_unit;
-use crate::status::Check;
+use crate::check::Check;
 use crate::{Change, Error, Plan, System};
 
-/// A kind of service. A file of `kinds/` and a line of [`KINDS`].
+/// A kind of service. A file of `kinds/`.
 pub(crate) trait Kind: Sync {
     /// Its name in records and tables.
     fn name(&self) -> &'static str;
@@ -32,37 +31,4 @@ pub(crate) trait Kind: Sync {
 
     /// What the service has loaded, and what its processes do. For a live system.
     fn checks(&self, change: &Change) -> Result<Vec<Check>, Error>;
-}
-
-/// The last one takes every word.
-static KINDS: [&dyn Kind; 1] = [&systemd_unit::SystemdUnit];
-
-/// The kind of a service, and its full name.
-///
-/// # Errors
-/// [`Error::UnknownService`].
-pub(crate) fn kind_of(system: &System, word: &str) -> Result<(&'static dyn Kind, String), Error> {
-    for kind in KINDS {
-        if let Some(service) = kind.find(system, word)? {
-            return Ok((kind, service));
-        }
-    }
-    let (place, list) = if system.is_live() {
-        (String::new(), "systemctl list-units --type=service --all")
-    } else {
-        (
-            " in this tree".to_owned(),
-            "systemctl --root=DIR list-unit-files",
-        )
-    };
-    Err(Error::UnknownService {
-        word: word.to_owned(),
-        place,
-        list: list.to_owned(),
-    })
-}
-
-/// The kind that a record names.
-pub(crate) fn kind_named(name: &str) -> Option<&'static dyn Kind> {
-    KINDS.into_iter().find(|kind| kind.name() == name)
 }

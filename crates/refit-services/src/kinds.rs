@@ -1,3 +1,39 @@
-//! One file for each kind of service.
+//! The kinds of services: one file of `kinds/` for each, and its line in the table.
 
-pub mod systemd_unit;
+mod systemd_unit;
+
+use crate::kind::Kind;
+use crate::{Error, System};
+
+/// The last one takes every word.
+static KINDS: [&dyn Kind; 1] = [&systemd_unit::SystemdUnit];
+
+/// The kind of a service, and its full name.
+///
+/// # Errors
+/// [`Error::UnknownService`].
+pub(crate) fn kind_of(system: &System, word: &str) -> Result<(&'static dyn Kind, String), Error> {
+    for kind in KINDS {
+        if let Some(service) = kind.find(system, word)? {
+            return Ok((kind, service));
+        }
+    }
+    let (place, list) = if system.is_live() {
+        (String::new(), "systemctl list-units --type=service --all")
+    } else {
+        (
+            " in this tree".to_owned(),
+            "systemctl --root=DIR list-unit-files",
+        )
+    };
+    Err(Error::UnknownService {
+        word: word.to_owned(),
+        place,
+        list: list.to_owned(),
+    })
+}
+
+/// The kind that a record names.
+pub(crate) fn kind_named(name: &str) -> Option<&'static dyn Kind> {
+    KINDS.into_iter().find(|kind| kind.name() == name)
+}

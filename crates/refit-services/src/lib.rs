@@ -5,9 +5,11 @@
 //! of them: bytes, mode, owner, extended attributes, absent files and directories. A file that
 //! somebody else changed in between is not touched: [`Error::Conflict`].
 //!
-//! A kind of service is one file in `kinds/` and its line in the table of `kind.rs`.
+//! A kind of service is one file in `kinds/` and its line in the table of `kinds.rs`.
 
 mod apply;
+mod change;
+mod check;
 mod confirm;
 mod error;
 mod file_state;
@@ -25,12 +27,14 @@ mod systemd;
 mod undo;
 
 pub use apply::{Applied, apply, is_applied};
+pub use change::{Change, FileEdit, LibraryFile, Plan, Undo};
+pub use check::{Check, Layer};
 pub use confirm::confirm;
 pub use error::{Changed, Error};
-pub use file_state::FileState;
-pub use plan::{Change, FileEdit, Plan, plan};
+pub use file_state::{FileError, FileState};
+pub use plan::plan;
 pub use record::{Phase, Record};
 pub use revert::{Reverted, revert, revert_unconfirmed};
-pub use status::{Check, Layer, ServiceStatus, Status, status};
+pub use status::{ServiceStatus, Status, status};
 pub use system::System;
-pub use undo::{Undo, Until};
+pub use undo::Until;

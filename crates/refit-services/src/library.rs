@@ -9,25 +9,13 @@ use std::path::{Path, PathBuf};
 
 use refit_knobs::AllocatorKind;
 use refit_run::allocator::{DIRECTORIES, KNOWN, Known};
-use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::file_state::{hex, remove, sync_directory};
 use crate::store::Store;
-use crate::{Error, FileState, System};
+use crate::{Error, FileError, FileState, LibraryFile, System};
 
 const PLACE: &str = "/usr/lib/refit";
-
-/// A library that is placed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LibraryFile {
-    /// Where it is placed.
-    pub path: String,
-    /// Of its content.
-    pub sha256: String,
-    /// What was copied.
-    pub from: String,
-}
 
 /// What a setting names.
 pub enum Wanted<'a> {
@@ -50,10 +38,8 @@ pub fn find(system: &System, wanted: Wanted) -> Result<Option<(LibraryFile, Vec<
         Wanted::Allocator(AllocatorKind::Tcmalloc) => installed(system, "tcmalloc")?,
     };
     let Some(content) = system.read(&from)? else {
-        return Err(Error::File {
-            path: system.path(&from)?,
-            cause: io::ErrorKind::NotFound.into(),
-        });
+        let path = system.path(&from)?;
+        return Err(FileError::at(&path)(io::ErrorKind::NotFound.into()).into());
     };
     if !is_shared_object(&content) {
         return Err(Error::NotALibrary { path: from });
@@ -74,10 +60,7 @@ fn named(from: String, name: &str, content: &[u8]) -> LibraryFile {
 /// refit itself, which takes a change back whatever becomes of the installed one.
 pub fn own_program(from: &Path) -> Result<(LibraryFile, Vec<u8>), Error> {
     // Also where the file was replaced or removed since this process began.
-    let content = fs::read("/proc/self/exe").map_err(|cause| Error::File {
-        path: from.to_owned(),
-        cause,
-    })?;
+    let content = fs::read("/proc/self/exe").map_err(FileError::at(from))?;
     Ok((
         named(from.to_string_lossy().into_owned(), "refit", &content),
         content,
@@ -132,14 +115,14 @@ pub fn place(system: &System, file: &LibraryFile, content: &[u8]) -> Result<(), 
     system.is_ours_alone(&file.path)?;
     remove(&crate::file_state::temporary(&path))?;
     match FileState::read(&path)? {
-        None => FileState::executable(content.to_vec()).write(&path),
+        None => Ok(FileState::executable(content.to_vec()).write(&path)?),
         Some(there) if there.bytes() == content => Ok(()),
         Some(_) => Err(Error::InTheWay { path }),
     }
 }
 
 /// Makes a directory that is there perhaps, for good.
-pub fn make_directory(dir: &Path) -> Result<(), Error> {
+pub fn make_directory(dir: &Path) -> Result<(), FileError> {
     use std::os::unix::fs::PermissionsExt;
     let made = fs::create_dir(dir)
         // Whatever the umask is.
@@ -147,17 +130,14 @@ pub fn make_directory(dir: &Path) -> Result<(), Error> {
     match made {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
         Ok(()) => sync_directory(dir),
-        Err(cause) => Err(Error::File {
-            path: dir.to_owned(),
-            cause,
-        }),
+        Err(cause) => Err(FileError::at(dir)(cause)),
     }
 }
 
 /// Whether it is there with its content; `None` where it is not there.
 ///
 /// # Errors
-/// [`Error::NotRegular`], [`Error::File`].
+/// [`Error::File`].
 pub fn is_whole(system: &System, file: &LibraryFile) -> Result<Option<bool>, Error> {
     let found = FileState::read(&system.path(&file.path)?)?;
     Ok(found.map(|found| hex(&Sha256::digest(found.bytes())) == file.sha256))
@@ -191,15 +171,12 @@ pub fn withdraw(
 }
 
 /// Removes a directory that is empty, for good.
-pub fn remove_directory(dir: &Path) -> Result<(), Error> {
+pub fn remove_directory(dir: &Path) -> Result<(), FileError> {
     match fs::remove_dir(dir) {
         Ok(()) => sync_directory(dir),
         Err(error) => match error.kind() {
             io::ErrorKind::NotFound | io::ErrorKind::DirectoryNotEmpty => Ok(()),
-            _ => Err(Error::File {
-                path: dir.to_owned(),
-                cause: error,
-            }),
+            _ => Err(FileError::at(dir)(error)),
         },
     }
 }

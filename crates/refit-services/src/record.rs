@@ -1,5 +1,7 @@
 //! What is remembered of a change.
 
+use std::time::SystemTime;
+
 use serde::{Deserialize, Serialize};
 
 use crate::{Change, Error, FileState, System};
@@ -48,3 +50,9 @@ impl Record {
 
 /// Of [`Record::version`].
 pub const VERSION: u32 = 1;
+
+/// In seconds since 1970.
+pub fn now() -> u64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    since.map_or(0, |since| since.as_secs())
+}

@@ -1,7 +1,7 @@
 //! Taking a change back: to the bytes, or not at all.
 
 use crate::file_state::{remove, temporary};
-use crate::kind::{kind_named, kind_of};
+use crate::kinds::{kind_named, kind_of};
 use crate::library;
 use crate::store::Store;
 use crate::{Changed, Error, FileState, Phase, Record, System, undo};

@@ -3,38 +3,12 @@
 
 use serde::Serialize;
 
-use crate::kind::kind_named;
+use crate::check::{Check, Layer, drifts};
+use crate::kinds::kind_named;
 use crate::library;
 use crate::revert::service_with_record;
 use crate::store::Store;
 use crate::{Error, FileState, Phase, Record, System, undo};
-
-/// Where something can differ from what was applied.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Layer {
-    /// Files.
-    File,
-    /// What the service manager has read.
-    Loaded,
-    /// What the processes do.
-    Effective,
-}
-
-/// One thing that was looked at.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Check {
-    /// Where.
-    pub layer: Layer,
-    /// What.
-    pub key: String,
-    /// As it was applied.
-    pub expected: String,
-    /// As it is.
-    pub found: String,
-    /// `None`: that cannot be told.
-    pub holds: Option<bool>,
-}
 
 /// A service with a change.
 #[derive(Clone, Debug, Serialize)]
@@ -121,11 +95,6 @@ pub fn status(system: &System, word: Option<&str>) -> Result<Status, Error> {
         version: crate::record::VERSION,
         services,
     })
-}
-
-/// Whether anything is known to differ.
-pub fn drifts(checks: &[Check]) -> bool {
-    checks.iter().any(|check| check.holds == Some(false))
 }
 
 /// What a live service has of a change.

@@ -9,7 +9,7 @@ use rustix::fs::{FlockOperation, flock};
 
 use crate::file_state::{remove, sync_directory};
 use crate::record::VERSION;
-use crate::{Error, FileState, Record, System};
+use crate::{Error, FileError, FileState, Record, System};
 
 const PLACE: &str = "/var/lib/refit/changes";
 
@@ -75,17 +75,14 @@ impl Store {
     /// # Errors
     /// As [`Store::load`].
     pub fn all(&self) -> Result<Vec<Record>, Error> {
-        let failed = |cause| Error::File {
-            path: self.dir.clone(),
-            cause,
-        };
+        let failed = FileError::at(&self.dir);
         let entries = match fs::read_dir(&self.dir) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            other => other.map_err(failed)?,
+            other => other.map_err(&failed)?,
         };
         let mut names = Vec::new();
         for entry in entries {
-            let name = entry.map_err(failed)?.file_name();
+            let name = entry.map_err(&failed)?.file_name();
             let name = name.to_string_lossy().into_owned();
             if let Some(service) = name.strip_suffix(".json") {
                 names.push(service.to_owned());
@@ -110,7 +107,7 @@ impl Store {
         remove(&crate::file_state::temporary(&path))?;
         let mut text = serde_json::to_vec_pretty(record).expect("a record is JSON");
         text.push(b'\n');
-        FileState::own(text).write(&path)
+        Ok(FileState::own(text).write(&path)?)
     }
 
     /// Removes the record of a service, for good.
@@ -120,7 +117,7 @@ impl Store {
     pub fn forget(&self, service: &str) -> Result<(), Error> {
         let path = self.file(service);
         remove(&crate::file_state::temporary(&path))?;
-        remove(&path)
+        Ok(remove(&path)?)
     }
 }
 
@@ -132,11 +129,8 @@ fn make(dir: &Path, mode: u32) -> Result<(), Error> {
         .recursive(true)
         .mode(mode)
         .create(dir)
-        .map_err(|cause| Error::File {
-            path: dir.to_owned(),
-            cause,
-        })?;
-    sync_directory(dir)
+        .map_err(FileError::at(dir))?;
+    Ok(sync_directory(dir)?)
 }
 
 fn lock(dir: &Path, how: FlockOperation, make: bool) -> Result<Option<File>, Error> {
@@ -153,14 +147,11 @@ fn lock(dir: &Path, how: FlockOperation, make: bool) -> Result<Option<File>, Err
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
             return Err(Error::NotRoot);
         }
-        Err(cause) => return Err(Error::File { path, cause }),
+        Err(cause) => return Err(FileError::at(&path)(cause).into()),
     };
     match flock(&file, how) {
         Ok(()) => Ok(Some(file)),
         Err(rustix::io::Errno::WOULDBLOCK) => Err(Error::Busy),
-        Err(errno) => Err(Error::File {
-            path,
-            cause: errno.into(),
-        }),
+        Err(errno) => Err(FileError::at(&path)(errno.into()).into()),
     }
 }

@@ -8,7 +8,7 @@ use std::path::{Component, Path, PathBuf};
 use rustix::fs::{Mode, OFlags, ResolveFlags, openat2};
 use rustix::io::Errno;
 
-use crate::Error;
+use crate::{Error, FileError};
 
 /// Where the files lie, and whether services run there.
 #[derive(Clone, Debug)]
@@ -99,21 +99,18 @@ impl System {
     /// # Errors
     /// [`Error::File`].
     pub fn read(&self, absolute: &str) -> Result<Option<Vec<u8>>, Error> {
-        let failed = |cause| Error::File {
-            path: absolute.into(),
-            cause,
-        };
+        let failed = FileError::at(Path::new(absolute));
         let top = self.root.as_deref().unwrap_or(Path::new("/"));
-        let top = File::open(top).map_err(failed)?;
+        let top = File::open(top).map_err(&failed)?;
         let how = OFlags::RDONLY | OFlags::CLOEXEC;
         let opened = openat2(top, absolute, how, Mode::empty(), ResolveFlags::IN_ROOT);
         let mut file = match opened {
             Ok(file) => File::from(file),
             Err(Errno::NOENT | Errno::NOTDIR) => return Ok(None),
-            Err(errno) => return Err(failed(errno.into())),
+            Err(errno) => return Err(failed(errno.into()).into()),
         };
         let mut bytes = Vec::new();
-        file.read_to_end(&mut bytes).map_err(failed)?;
+        file.read_to_end(&mut bytes).map_err(&failed)?;
         Ok(Some(bytes))
     }
 }

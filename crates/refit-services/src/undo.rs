@@ -4,14 +4,12 @@
 //! Its time is absolute: systemd begins a relative one anew at every daemon-reload. A reboot
 //! removes all that is below /run, the change itself too.
 
+use std::path::Path;
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
-
-use crate::apply::now;
-use crate::library::{self, LibraryFile};
-use crate::status::{Check, Layer};
-use crate::{Change, Error, FileEdit, FileState, Plan, System, systemd};
+use crate::check::{Check, Layer};
+use crate::record::now;
+use crate::{Change, Error, FileEdit, FileError, FileState, Plan, System, Undo, library, systemd};
 
 /// Until when a change stays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,19 +30,6 @@ impl Until {
     }
 }
 
-/// Of a change that takes itself back.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Undo {
-    /// When, in seconds since 1970.
-    pub at_unix: u64,
-    /// The units, without `.timer` and `.service`.
-    pub unit: String,
-    /// The files of the units.
-    pub files: Vec<FileEdit>,
-    /// The copy of refit; `None` in a tree, where nothing runs.
-    pub program: Option<LibraryFile>,
-}
-
 /// A restart has to fit into it.
 const LEAST: Duration = Duration::from_secs(10);
 
@@ -58,10 +43,7 @@ pub fn add(system: &System, plan: &mut Plan, within: Duration) -> Result<(), Err
     }
     let change = &mut plan.change;
     let service = &change.service;
-    let own = std::env::current_exe().map_err(|cause| Error::File {
-        path: "/proc/self/exe".into(),
-        cause,
-    })?;
+    let own = std::env::current_exe().map_err(FileError::at(Path::new("/proc/self/exe")))?;
     let mut command = own.to_string_lossy().into_owned();
     let mut program = None;
     if system.is_live() {

@@ -6,10 +6,10 @@ use std::fmt::Write;
 
 use refit_knobs::Settings;
 
+use crate::check::{Check, Layer};
 use crate::kind::Kind;
 use crate::library::{self, Wanted};
 use crate::processes::{Process, processes_of};
-use crate::status::{Check, Layer};
 use crate::systemd::{self, Unit};
 use crate::{Change, Error, FileEdit, FileState, Plan, System};
 
@@ -165,7 +165,6 @@ impl Kind for SystemdUnit {
             commands,
             notes,
             contents,
-            kind: self,
         })
     }
 

@@ -1,0 +1,94 @@
+//! What a change of a service consists of, as a record holds it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::FileState;
+
+/// One file of the configuration.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileEdit {
+    /// As services know it.
+    pub path: String,
+    /// `None`: there is no file.
+    pub before: Option<FileState>,
+    /// Likewise.
+    pub after: Option<FileState>,
+}
+
+/// A library or program that is placed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LibraryFile {
+    /// Where it is placed.
+    pub path: String,
+    /// Of its content.
+    pub sha256: String,
+    /// What was copied.
+    pub from: String,
+}
+
+/// Of a change that takes itself back.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Undo {
+    /// When, in seconds since 1970.
+    pub at_unix: u64,
+    /// The units, without `.timer` and `.service`.
+    pub unit: String,
+    /// The files of the units.
+    pub files: Vec<FileEdit>,
+    /// The copy of refit; `None` in a tree, where nothing runs.
+    pub program: Option<LibraryFile>,
+}
+
+/// What a change consists of.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Change {
+    /// The service, by its full name.
+    pub service: String,
+    /// Its kind.
+    pub kind: String,
+    /// As they print.
+    pub settings: Vec<String>,
+    /// Whether a reboot takes it back.
+    pub trial: bool,
+    /// Whether the service ran before: where it fails now, it is started again.
+    pub was_active: bool,
+    /// Directories that are made, from the outermost.
+    pub directories: Vec<String>,
+    /// Libraries that are placed.
+    pub libraries: Vec<LibraryFile>,
+    /// Files that are edited.
+    pub files: Vec<FileEdit>,
+    /// Variables that the service's processes will have.
+    pub variables: Vec<(String, String)>,
+    /// What takes it back unless it is confirmed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub undo: Option<Undo>,
+}
+
+impl Change {
+    /// All files that are edited, those that take it back last.
+    pub fn edits(&self) -> impl Iterator<Item = &FileEdit> {
+        let of_undo = self.undo.iter().flat_map(|undo| &undo.files);
+        self.files.iter().chain(of_undo)
+    }
+
+    /// All files that are placed by their content.
+    pub fn placed(&self) -> impl Iterator<Item = &LibraryFile> {
+        let of_undo = self.undo.iter().flat_map(|undo| &undo.program);
+        self.libraries.iter().chain(of_undo)
+    }
+}
+
+/// A change, and what to know before it is made.
+pub struct Plan {
+    /// What it consists of.
+    pub change: Change,
+    /// Its class.
+    pub class: refit_knobs::Class,
+    /// The commands that put it into effect, for people.
+    pub commands: Vec<String>,
+    /// What it does not cover, and what surprises in such a service.
+    pub notes: Vec<String>,
+    /// Content of what is placed, in its order.
+    pub(crate) contents: Vec<Vec<u8>>,
+}
