@@ -94,6 +94,13 @@ static __attribute__((noinline)) void replaced(struct refit_block before,
 	}
 }
 
+static void sample(const void *block, struct refit_block sizes)
+{
+	if (refit_sample(block, sizes)) {
+		refit_shadow_mark_sampled(block);
+	}
+}
+
 /* Of a block that the short form cannot tell, or at whose address one was noted. */
 static __attribute__((noinline)) void *
 note_otherwise(void *block, struct refit_block sizes, uint64_t turn)
@@ -109,7 +116,7 @@ note_otherwise(void *block, struct refit_block sizes, uint64_t turn)
 	}
 	if (refit_heap_change_anywhere(sizes.requested, counts(sizes),
 				       REFIT_HEAP_GIVEN)) {
-		refit_sample(block, sizes);
+		sample(block, sizes);
 	}
 	return block;
 }
@@ -127,7 +134,7 @@ note_counting(void *block, size_t requested, uint64_t turn)
 	}
 	if (UNLIKELY(refit_heap_change(requested, counts(sizes),
 				       REFIT_HEAP_GIVEN))) {
-		refit_sample(block, sizes);
+		sample(block, sizes);
 	}
 	return block;
 }

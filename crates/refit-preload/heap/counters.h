@@ -60,6 +60,12 @@ void refit_heap_watch_threads(void);
 extern HIDDEN REFIT_INITIAL_EXEC __thread struct refit_heap_slot
 	*refit_heap_mine;
 
+/* The sizes of a block of the program. */
+struct refit_block {
+	size_t requested;
+	size_t usable; /* 0: no such block */
+};
+
 enum refit_heap_change {
 	REFIT_HEAP_GIVEN,
 	REFIT_HEAP_TAKEN,

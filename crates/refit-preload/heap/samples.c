@@ -142,15 +142,15 @@ static void list_objects(void)
 	}
 }
 
-static __attribute__((noinline)) void keep(const void *block,
-					   struct refit_block sizes,
-					   uint64_t interval)
+static __attribute__((noinline)) int keep(const void *block,
+					  struct refit_block sizes,
+					  uint64_t interval)
 {
 	size_t i = claim(block, sizes);
 	if (i == REFIT_HEAP_SAMPLES) {
 		__atomic_fetch_add(&refit_heap.file->samples.lost, 1,
 				   __ATOMIC_RELAXED);
-		return;
+		return 0;
 	}
 	struct refit_heap_sample *sample = &refit_heap.file->samples.sample[i];
 	struct prim_place here = prim_place();
@@ -161,19 +161,19 @@ static __attribute__((noinline)) void keep(const void *block,
 	sample->frame_pointer = here.frame;
 	sample->stack_bytes =
 		copy_stack(sample->stack, here.stack, sizeof sample->stack);
-	refit_shadow_mark_sampled(block);
 	__atomic_store_n(&sample->is_complete, 1, __ATOMIC_RELEASE);
 	spread(i);
 	list_objects();
+	return 1;
 }
 
-void __attribute__((noinline))
+int __attribute__((noinline))
 refit_sample(const void *block, struct refit_block sizes)
 {
 	struct refit_heap_slot *slot = refit_heap_mine;
 	if (!kept || !refit_heap.mark->distance || refit_has_own_seccomp()) {
 		slot->sample_at = UINT64_MAX;
-		return;
+		return 0;
 	}
 	uint64_t allocated = refit_load(&slot->allocated);
 	uint64_t due = refit_load(&slot->sample_at);
@@ -181,12 +181,12 @@ refit_sample(const void *block, struct refit_block sizes)
 		/* The thread's first allocation. */
 		draw(slot, allocated - sizes.requested);
 		if (allocated < refit_load(&slot->sample_at)) {
-			return;
+			return 0;
 		}
 	}
 	uint64_t interval = slot->sample_interval;
 	draw(slot, allocated);
-	keep(block, sizes, interval);
+	return keep(block, sizes, interval);
 }
 
 /* ---- what was kept ------------------------------------------------------ */

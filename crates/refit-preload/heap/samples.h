@@ -11,10 +11,10 @@
 #define REFIT_HEAP_SAMPLES_H
 
 #include "counters.h"
-#include "shadow.h"
 
-/* A block was given out, whose thread has allocated enough. */
-void refit_sample(const void *block, struct refit_block sizes);
+/* A block was given out, whose thread has allocated enough. Not 0: it is kept, and the
+ * table of blocks is to be told (refit_shadow_mark_sampled). */
+int refit_sample(const void *block, struct refit_block sizes);
 
 /* Sizes of a block that was kept. The table of blocks does not have them. */
 struct refit_block refit_sample_look(const void *block);

@@ -21,7 +21,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "prim.h"
+#include "counters.h"
 
 #define REFIT_SHADOW_ADDRESS_BITS 47
 #define REFIT_SHADOW_LEAF_BITS 20 /* a leaf describes 1 MiB */
@@ -37,11 +37,6 @@
 /* What the short form can tell. */
 #define REFIT_SHADOW_SHORT_USABLE 1016
 #define REFIT_SHADOW_SHORT_SLACK 255
-
-struct refit_block {
-	size_t requested;
-	size_t usable; /* 0: no such block */
-};
 
 static inline int refit_shadow_is_sample(uint8_t form)
 {

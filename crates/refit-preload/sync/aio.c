@@ -11,6 +11,8 @@
 #include <sys/uio.h>
 
 #include "next.h"
+#include "own_seccomp.h"
+#include "slot.h"
 #include "sync.h"
 
 /* ---- the C library's ----------------------------------------------------- */

@@ -3,7 +3,7 @@
 #ifndef REFIT_CALL_RECORD_H
 #define REFIT_CALL_RECORD_H
 
-#include "state.h"
+#include "own_seccomp.h"
 
 struct refit_call_record {
 	enum refit_call call;

@@ -4,7 +4,7 @@
 #ifndef REFIT_DECISION_H
 #define REFIT_DECISION_H
 
-#include "state.h"
+#include "own_seccomp.h"
 
 /* Whether a rule of the policy is for some executables only. */
 int refit_has_executables(void);

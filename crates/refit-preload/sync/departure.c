@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "filter.h"
-#include "state.h"
+#include "own_seccomp.h"
 
 #define ST_NOEXEC_FLAG 0x8 /* statfs(2), ST_NOEXEC */
 

@@ -19,7 +19,7 @@
 #include "exec.h"
 #include "exec_environment.h"
 #include "next.h"
-#include "state.h"
+#include "own_seccomp.h"
 #include "target.h"
 
 #define ENVIRONMENT_MAX 1024 /* entries; a larger one passes unchanged */

@@ -4,14 +4,7 @@
 #include <linux/seccomp.h>
 #include <sys/prctl.h>
 
-#include "state.h"
-
-int refit_has_filter(void)
-{
-	/* Fails with EINVAL where no filter answers it: nothing is mapped. */
-	return prim_syscall6(SYS_mmap, 0, 0, 0, 0, -1, (long)REFIT_COOKIE) ==
-	       -REFIT_FILTER_IS_THERE;
-}
+#include "own_seccomp.h"
 
 /* seccomp(2): 0, or the number of a thread that cannot have it, or -errno. */
 static long install(unsigned flags)

@@ -12,9 +12,6 @@
  * for a call that asks for it. */
 int refit_wants_filter(void);
 
-/* Whether the kernel has it for the calling task, however it came there. */
-int refit_has_filter(void);
-
 /* Puts it beneath the calling task, unless it is there. Returns whether it is
  * there now. Async-signal-safe. */
 int refit_put_filter(void);

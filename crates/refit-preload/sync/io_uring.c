@@ -6,6 +6,7 @@
 #include "io_uring_entry.h"
 #include "next.h"
 #include "own_ring.h"
+#include "slot.h"
 #include "sync.h"
 
 /* The head of liburing's struct io_uring, the same since 2.0 (liburing.h). */

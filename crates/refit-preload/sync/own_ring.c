@@ -7,7 +7,7 @@
 
 #include "io_uring_entry.h"
 #include "next.h"
-#include "state.h"
+#include "own_seccomp.h"
 
 /* Flags with which the queue is as it is read here (io_uring_setup(2)); headers
  * may be older. */

@@ -1,72 +1,22 @@
 #include "own_seccomp.h"
 
 #include <fcntl.h>
-#include <linux/seccomp.h>
-#include <stdarg.h>
-#include <sys/prctl.h>
 #include <unistd.h>
 
-#include "decision.h"
-#include "filter.h"
 #include "next.h"
-#include "privileges.h"
-#include "state.h"
 
-/* Before the filter is there, so that no thread probes beneath it. */
-static void begin(void)
+void refit_begin_own_seccomp(void)
 {
 	__atomic_fetch_add(&refit.own_seccomp, 1, __ATOMIC_RELAXED);
 }
 
-/* Libraries also call with a bad address, only to see what the kernel has. */
-static void end(int failed)
+void refit_end_own_seccomp(int failed)
 {
 	if (failed) {
 		__atomic_fetch_sub(&refit.own_seccomp, 1, __ATOMIC_RELAXED);
 	} else {
 		refit_flag(REFIT_IMAGE_OWN_SECCOMP);
 	}
-}
-
-long refit_seccomp(long nr, long a, long b, long c, long d, long e)
-{
-	int installs = nr == SYS_prctl ? a == PR_SET_SECCOMP
-				       : a == SECCOMP_SET_MODE_STRICT ||
-						 a == SECCOMP_SET_MODE_FILTER;
-	if (!installs) {
-		if (nr == SYS_prctl) {
-			refit_before_prctl(a, (unsigned long)b);
-		}
-		return prim_syscall6(nr, a, b, c, d, e, 0);
-	}
-	begin();
-	long result = prim_syscall6(nr, a, b, c, d, e, 0);
-	end(result < 0);
-	return result;
-}
-
-EXPORT int prctl(int option, ...)
-{
-	unsigned long a[4];
-	va_list args;
-	va_start(args, option);
-	for (int i = 0; i < 4; i++) {
-		a[i] = va_arg(args, unsigned long);
-	}
-	va_end(args);
-	if (!refit_next.prctl) {
-		return (int)prim_result(refit_seccomp(SYS_prctl, option,
-						      (long)a[0], (long)a[1],
-						      (long)a[2], (long)a[3]));
-	}
-	if (option != PR_SET_SECCOMP) {
-		refit_before_prctl(option, a[0]);
-		return refit_next.prctl(option, a[0], a[1], a[2], a[3]);
-	}
-	begin();
-	int result = refit_next.prctl(option, a[0], a[1], a[2], a[3]);
-	end(result < 0);
-	return result;
 }
 
 /* ---- what was inherited -------------------------------------------------- */
@@ -107,6 +57,13 @@ static int open_to_read(const char *path)
 	return refit_next.open ? refit_next.open(path, O_RDONLY | O_CLOEXEC |
 							       O_NONBLOCK)
 			       : -1;
+}
+
+int refit_has_filter(void)
+{
+	/* Fails with EINVAL where no filter answers it: nothing is mapped. */
+	return prim_syscall6(SYS_mmap, 0, 0, 0, 0, -1, (long)REFIT_COOKIE) ==
+	       -REFIT_FILTER_IS_THERE;
 }
 
 /* What another image has put beneath this one is ours too. */
@@ -175,7 +132,7 @@ int refit_look_for_own_seccomp(void)
 	prim_syscall(SYS_close, fd, 0, 0, 0);
 	if (are_more(beneath, refit.policy->seccomp_filters) ||
 	    refit_probes_are_false()) {
-		begin();
+		refit_begin_own_seccomp();
 	}
 	known = __atomic_and_fetch(&refit.own_seccomp, ~REFIT_SECCOMP_UNKNOWN,
 				   __ATOMIC_RELAXED);

@@ -14,8 +14,27 @@
 #ifndef REFIT_OWN_SECCOMP_H
 #define REFIT_OWN_SECCOMP_H
 
-/* seccomp(2) and prctl(2), by number: -errno on failure. */
-long refit_seccomp(long nr, long a, long b, long c, long d, long e);
+#include "state.h"
+
+/* Before a call that installs one: so no thread probes beneath it. */
+void refit_begin_own_seccomp(void);
+
+/* After it. Libraries also call with a bad address, only to see what the kernel
+ * has. */
+void refit_end_own_seccomp(int failed);
+
+/* Looks, where nobody did: before the first call that depends on it. */
+__attribute__((cold)) int refit_look_for_own_seccomp(void);
+
+/* Whether the program has a seccomp filter of its own. */
+static inline int refit_beneath_own_seccomp(void)
+{
+	return UNLIKELY(refit.own_seccomp) && refit_look_for_own_seccomp();
+}
+
+/* Whether the kernel has refit's filter (filter.h) for the calling task, however
+ * it came there: it is none of the program's own. */
+int refit_has_filter(void);
 
 /* Whether this image started beneath more filters than refit counted when it
  * started the program. Reads /proc by the calls with which ld.so reads a
@@ -33,7 +52,7 @@ unsigned refit_glibc(void);
  * only calls may be made that ld.so has made. */
 int refit_may_look_later(void);
 
-/* Has refit_beneath_own_seccomp (state.h) look when it is asked. Call it after
+/* Has refit_beneath_own_seccomp look when it is asked. Call it after
  * everything else is known. */
 void refit_look_later(void);
 

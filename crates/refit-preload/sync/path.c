@@ -3,7 +3,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include "state.h"
+#include "own_seccomp.h"
 
 /* In another root the same words name another file (chroot(2),
  * pivot_root(2)). */

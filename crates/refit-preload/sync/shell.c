@@ -8,7 +8,7 @@
 
 #include "departure.h"
 #include "next.h"
-#include "state.h"
+#include "own_seccomp.h"
 #include "target.h"
 
 #define SHELL "/bin/sh" /* _PATH_BSHELL of both C libraries */

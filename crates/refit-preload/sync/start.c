@@ -23,7 +23,7 @@
 #include "next.h"
 #include "own_seccomp.h"
 #include "session_page.h"
-#include "state.h"
+#include "slot.h"
 
 /* As in next.c. */
 __asm__(".symver dlsym,dlsym@GLIBC_2.2.5");

@@ -18,6 +18,7 @@
 #include "call_record.h"
 #include "decision.h"
 #include "disk.h"
+#include "slot.h"
 
 /* Cancellation points stay cancellation points; sync and syncfs are none.
  * Before glibc 2.34 the function was in libpthread, under this version. */

@@ -5,6 +5,7 @@
 #include "io_uring.h"
 #include "own_ring.h"
 #include "own_seccomp.h"
+#include "prctl.h"
 #include "privileges.h"
 #include "sync.h"
 
