@@ -18,6 +18,7 @@ mod fuse;
 pub mod image;
 mod inspection;
 mod isolated;
+pub mod mode;
 pub mod open;
 mod paths;
 pub mod record;

@@ -12,7 +12,8 @@ use rustix::fs::{FlockOperation, Mode, OFlags, flock};
 use rustix::process::geteuid;
 
 use crate::error::{CrashError, io_error};
-use crate::report::{CrashReport, State};
+use crate::mode::State;
+use crate::report::CrashReport;
 
 /// Where directories are made that the user did not name.
 const PLACE: &str = "/var/tmp";

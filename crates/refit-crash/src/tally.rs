@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use crate::report::{Harm, Mode, State};
+use crate::mode::{Harm, Mode, State};
 
 /// The counts. Images are counted once each, however many cuts left
 /// them: those tell nothing new.
@@ -64,8 +64,8 @@ impl Mode {
 
 #[cfg(test)]
 mod tests {
-    use crate::report::tests::{mode, state};
-    use crate::report::{Harm, Role};
+    use crate::mode::samples::{mode, state};
+    use crate::mode::{Harm, Role};
 
     #[test]
     fn an_image_counts_once() {

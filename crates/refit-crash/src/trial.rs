@@ -16,13 +16,12 @@ use crate::cuts;
 use crate::error::{CrashError, io_error};
 use crate::inspection::{self, Inspection};
 use crate::isolated::isolated;
+use crate::mode::{BoundRecord, Mode, RecordSummary, Role, State};
 use crate::paths::Paths;
 use crate::record::Kind;
 use crate::recorded_run::RecordedRun;
 use crate::recording;
-use crate::report::{
-    BASELINE, BoundRecord, CONTROL, CrashReport, Mode, RecordSummary, Role, SCHEMA, State,
-};
+use crate::report::{BASELINE, CONTROL, CrashReport, SCHEMA};
 use crate::request::{Program, Request};
 use crate::requirements::missing;
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use refit_crash::CrashReport;
-use refit_crash::report::{Harm, Role};
+use refit_crash::mode::{Harm, Role};
 use refit_crash::tally::Tally;
 
 use super::row::{Row, age, plural_images, reopen, takes_everything};

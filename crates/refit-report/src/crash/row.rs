@@ -1,7 +1,7 @@
 //! What is shown of one mode, the same in every format.
 
 use refit_crash::CrashReport;
-use refit_crash::report::{Harm, Mode, Role};
+use refit_crash::mode::{Harm, Mode, Role};
 use refit_crash::tally::Tally;
 
 use crate::format::{self, number};

@@ -3,7 +3,8 @@
 use refit_crash::CrashReport;
 use refit_crash::acknowledgement::Loss;
 use refit_crash::filesystem::{Filesystem, Kind};
-use refit_crash::report::{Mode, RecordSummary, Role, SCHEMA, State};
+use refit_crash::mode::{Mode, RecordSummary, Role, State};
+use refit_crash::report::SCHEMA;
 use refit_run::Run;
 
 const MS: u64 = 1_000_000;

@@ -1,7 +1,7 @@
 //! The answer in a sentence: what cuts took of the program, and of each variant.
 
 use refit_crash::CrashReport;
-use refit_crash::report::{Harm, Role};
+use refit_crash::mode::{Harm, Role};
 use refit_run::printable;
 
 use super::row::{Row, age, plural_images, takes_everything};

@@ -1,7 +1,7 @@
 use std::path::Path;
 
 use refit_crash::CrashReport;
-use refit_crash::report::Role;
+use refit_crash::mode::Role;
 use roxmltree::{Document, Node};
 
 use super::{html, markdown, sample, terminal};

@@ -1,7 +1,7 @@
 //! A variant with what it gains and what it risks, the same in every format.
 
 use refit_crash::CrashReport;
-use refit_crash::report::Role as ModeRole;
+use refit_crash::mode::Role as ModeRole;
 use refit_lab::experiment::Role;
 use refit_lab::{Comparison, EffectRecord, Verdict};
 

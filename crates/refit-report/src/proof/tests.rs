@@ -1,7 +1,7 @@
 use std::path::Path;
 
 use refit_crash::acknowledgement::Loss;
-use refit_crash::report::{Harm, Role as ModeRole};
+use refit_crash::mode::{Harm, Role as ModeRole};
 use refit_stats::Measure;
 use roxmltree::Document;
 
@@ -352,7 +352,7 @@ fn a_bound_is_told_to_be_kept_or_broken() {
         ),
     ] {
         let mut compared = compared();
-        report_of(&mut compared).modes[2].bound = Some(refit_crash::report::BoundRecord {
+        report_of(&mut compared).modes[2].bound = Some(refit_crash::mode::BoundRecord {
             text: "x".to_owned(),
             oldest_ns: Some(oldest_ms * 1_000_000),
         });

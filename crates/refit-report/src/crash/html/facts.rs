@@ -1,7 +1,7 @@
 //! What it takes to believe a report, to doubt it, and to make it again.
 
 use refit_crash::CrashReport;
-use refit_crash::report::Role;
+use refit_crash::mode::Role;
 use refit_run::{Outcome, Run};
 
 use crate::coverage::gaps;

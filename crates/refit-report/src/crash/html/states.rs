@@ -1,7 +1,7 @@
 //! The states that are worth a look, with the command that mounts each again.
 
 use refit_crash::CrashReport;
-use refit_crash::report::{Harm, Role, State};
+use refit_crash::mode::{Harm, Role, State};
 
 use crate::crash::row::{Row, age, reopen};
 use crate::format::{self, number};

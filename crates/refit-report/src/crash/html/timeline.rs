@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use refit_crash::report::{Harm, Mode, State};
+use refit_crash::mode::{Harm, Mode, State};
 
 use crate::crash::row::age;
 use crate::format;
