@@ -196,7 +196,7 @@ fn read(source: &Path) -> Result<String, Missing> {
         .map_err(|error| Missing::Broken(format!("{}: {error}", source.display())))
 }
 
-/// The source, with the text of what it includes from its own directory after it.
+/// The source, with the text of all that it includes from its own directory after it.
 fn read_with_includes(source: &Path) -> Result<String, Missing> {
     let mut text = read(source)?;
     let included: Vec<String> = text
@@ -205,7 +205,7 @@ fn read_with_includes(source: &Path) -> Result<String, Missing> {
         .map(str::to_owned)
         .collect();
     for file in included {
-        text += &read(&source.with_file_name(file))?;
+        text += &read_with_includes(&source.with_file_name(file))?;
     }
     Ok(text)
 }
