@@ -2,7 +2,6 @@
 
 use std::collections::{HashMap, HashSet};
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// One acknowledgement. Its time is taken by the receiver, later than the program
@@ -28,7 +27,8 @@ pub struct Found {
 }
 
 /// What a cut took of what was acknowledged.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Loss {
     /// Acknowledgements before the cut.
     pub acknowledged: usize,

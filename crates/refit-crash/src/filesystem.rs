@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 use rustix::mount::{self, MountFlags, UnmountFlags};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{CrashError, io_error};
@@ -19,7 +18,8 @@ const UNMOUNT_TIMEOUT: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(2);
 
 /// A kind of file system.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
     /// Debian's default.
@@ -76,7 +76,8 @@ impl FromStr for Kind {
 }
 
 /// A file system with its mount options.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Filesystem {
     /// Its kind.
     pub kind: Kind,

@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 
 use refit_run::Run;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::acknowledgement::Loss;
 
 /// What a mode is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
     /// The baseline's record on a disk that ignores flushes: it has to lose.
@@ -21,7 +21,8 @@ pub enum Role {
 }
 
 /// One mode: a recorded run and its cuts.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Mode {
     /// As it is printed: `baseline`, or the settings.
     pub name: String,
@@ -46,7 +47,8 @@ pub struct Mode {
 }
 
 /// A bound as a recipe declares it.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BoundRecord {
     /// As it is written: `600ms`, `newest-only`.
     pub text: String,
@@ -56,7 +58,8 @@ pub struct BoundRecord {
 }
 
 /// One recorded run, in figures.
-#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RecordSummary {
     /// Name of its directory below the report's.
     pub name: String,
@@ -83,7 +86,8 @@ pub struct RecordSummary {
 }
 
 /// One state: what was there after a cut.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct State {
     /// Its name, for `refit crash open`.
     pub name: String,

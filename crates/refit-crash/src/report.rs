@@ -2,8 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use refit_run::stored_schema;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::filesystem::Filesystem;
@@ -21,7 +19,8 @@ pub const CONTROL: &str = "control";
 ///
 /// What `refit crash` writes with --json, and keeps as report.json with its records.
 /// Times are nanoseconds; those of a record are counted from its first entry.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CrashReport {
     /// The version of this schema.
     pub schema: u32,
@@ -92,9 +91,10 @@ pub struct CrashReport {
 }
 
 /// docs/crash.schema.json.
+#[cfg(feature = "schema")]
 #[must_use]
 pub fn schema() -> serde_json::Value {
-    stored_schema::<CrashReport>()
+    refit_run::stored_schema::<CrashReport>()
 }
 
 impl CrashReport {

@@ -6,7 +6,6 @@ pub mod command_runner;
 pub mod recipe_runner;
 pub mod runner;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::effects::Effects;
@@ -16,7 +15,8 @@ use crate::times::{TimesRecord, times};
 use crate::warnings::{Warning, warnings};
 
 /// A whole comparison.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Comparison {
     /// What was run.
     #[serde(flatten)]

@@ -5,7 +5,6 @@ use refit_stats::{
     Effect, MAX_PAIRS, Method, PairSample, Remedy, estimate, estimate_from_both, p_value,
     pairs_needed, slot_effect, standing, verdict,
 };
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::experiment::{Experiment, Role, RunRecord};
@@ -13,12 +12,14 @@ use crate::metric::Metric;
 use crate::verdict::Verdict;
 
 /// The effects of the candidates, of `bare`, and of the hidden second baseline.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]
 pub struct Effects(Vec<EffectRecord>);
 
 /// A variant's metric against the baseline's.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct EffectRecord {
     /// Index into `variants`.
     pub variant: usize,

@@ -8,7 +8,6 @@ mod variant;
 use std::collections::BTreeMap;
 
 use refit_stats::Levels;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use self::samples::{INCOMPLETE, LoadRecord, RunRecord, Samples, ServiceRecord};
@@ -21,13 +20,14 @@ pub use refit_recipe::{
 pub use refit_run::{Outcome, SCHEMA};
 
 /// One experiment: what was to be compared, how, where, and what was measured.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Experiment {
     /// Version of this schema.
-    #[schemars(extend("const" = SCHEMA))]
+    #[cfg_attr(feature = "schema", schemars(extend("const" = SCHEMA)))]
     pub schema: u32,
     /// Always `compare`.
-    #[schemars(extend("const" = "compare"))]
+    #[cfg_attr(feature = "schema", schemars(extend("const" = "compare")))]
     pub kind: String,
     /// Version of refit.
     pub refit: String,
@@ -78,7 +78,8 @@ fn wall() -> String {
 }
 
 /// How many round pairs were planned and made.
-#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PlanRecord {
     /// Numbers of completed round pairs after which a verdict was possible.
     pub looks: Vec<usize>,
@@ -99,7 +100,8 @@ pub struct PlanRecord {
 }
 
 /// The machine, as far as it can explain a difference.
-#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Environment {
     /// What does not change during a comparison.
     pub fixed: BTreeMap<String, String>,

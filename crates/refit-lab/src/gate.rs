@@ -3,7 +3,6 @@
 use std::fmt;
 use std::str::FromStr;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::effects::{EffectRecord, Effects};
@@ -107,7 +106,8 @@ impl fmt::Display for Gate {
 }
 
 /// The answer of a gate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum GateAnswer {
     /// The whole interval is on the right side.
@@ -149,10 +149,11 @@ impl Gate {
 }
 
 /// The answer of a gate for one candidate.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct GateRecord {
     /// As it was typed.
-    #[schemars(with = "String")]
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub gate: Gate,
     /// Index into `variants`.
     pub variant: usize,

@@ -1,12 +1,12 @@
 //! The times of each variant, as hyperfine stores them: its scripts read our results.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::experiment::{Experiment, Outcome, RunRecord};
 
 /// What hyperfine writes for a command; times in seconds.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TimesRecord {
     /// The variant.
     pub command: String,

@@ -3,11 +3,11 @@
 use std::fmt;
 
 use refit_stats::Measure;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What an interval proves of a candidate's metric.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
     /// A shorter time, or a higher rate.

@@ -1,7 +1,6 @@
 //! What a reader has to know before trusting a table.
 
 use refit_run::InEffect;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::effects::Effects;
@@ -9,7 +8,8 @@ use crate::experiment::{Experiment, Role, RunRecord};
 use crate::verdict::Verdict;
 
 /// Something that a reader has to know.
-#[derive(Clone, Debug, Serialize, Deserialize, PartialEq, Eq, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq, Eq)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Warning {
     /// What was seen.
     pub text: String,

@@ -12,7 +12,6 @@ use framehop::x86_64::{CacheX86_64, UnwindRegsX86_64, UnwinderX86_64};
 use framehop::{FrameAddress, Unwinder};
 use refit_session::heap::{HeapSamples, Sample};
 use refit_session::printable;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use object_file::ObjectFile;
@@ -23,7 +22,8 @@ const MOST_FRAMES: usize = 256;
 const OWN_OBJECTS: &str = "librefit-heap";
 
 /// One way from the start of a thread to an allocation.
-#[derive(Clone, Debug, Default, Serialize, Deserialize, PartialEq, Eq, JsonSchema)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, PartialEq, Eq)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CallPath {
     /// Functions, the outermost first. One without a name is `object+0x…`; what ends a path before its start stands in
     /// brackets.
@@ -35,7 +35,8 @@ pub struct CallPath {
 }
 
 /// Who allocated what is live in the processes of one executable.
-#[derive(Clone, Debug, Default, Serialize, Deserialize, PartialEq, Eq, JsonSchema)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, PartialEq, Eq)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HeapPaths {
     /// Path of the executable, as the program saw it.
     pub executable: String,

@@ -4,7 +4,6 @@ use std::fs;
 use std::path::Path;
 use std::time::Instant;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::process_memory::{kib, rollup_text, shown_in};
@@ -15,7 +14,8 @@ use crate::tree::at;
 /// proportional set size: a page that n processes map counts 1/n in each, so
 /// the sum over a tree counts it once. Page tables and kernel stacks are in none
 /// of it.
-#[derive(Clone, Debug, Default, Serialize, Deserialize, PartialEq, Eq, JsonSchema)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, PartialEq, Eq)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MemorySample {
     /// Milliseconds since the window began.
     pub at_ms: u64,

@@ -4,7 +4,6 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::stat::Stat;
@@ -12,7 +11,8 @@ use crate::tree::at;
 
 /// The memory of a process: sums of /proc/PID/smaps_rollup (proc.rst; Linux 4.14), and its
 /// page tables. In bytes.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, PartialEq, Eq, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, PartialEq, Eq)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Memory {
     /// Resident memory; what processes share counts in each.
     pub rss_bytes: u64,

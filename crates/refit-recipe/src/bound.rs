@@ -3,15 +3,15 @@
 use std::fmt;
 use std::time::Duration;
 
-use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::quantities::parse_time;
 
 /// only the newest may be lost: `newest-only`, or of these what is younger than a time, as 600ms
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(try_from = "String")]
-#[schemars(with = "String", extend("pattern" = r"^(newest-only|[0-9.]+(ms|s|m|min|h)?)$"))]
+#[cfg_attr(feature = "schema", schemars(with = "String", extend("pattern" = r"^(newest-only|[0-9.]+(ms|s|m|min|h)?)$")))]
 pub enum Bound {
     /// What is older than this before the cut is there.
     Age(Duration),

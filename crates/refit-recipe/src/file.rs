@@ -1,30 +1,33 @@
-//! recipe.toml as it is written, and its JSON Schema.
+//! recipe.toml as it is written.
 //!
 //! The comments of the fields are the descriptions in docs/recipe.schema.json. What ends in
 //! "(code)" is checked by refit only: a schema cannot express it.
 
 mod conf;
+#[cfg(feature = "schema")]
+mod schema;
 
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value, json};
 
 pub use conf::{Conf, ConfEntry};
+#[cfg(feature = "schema")]
+pub use schema::schema;
 
-use crate::metrics::{Direction, LoadUnit, built_in};
+use crate::metrics::{Direction, LoadUnit};
 use crate::quantities::{Size, Time};
 use crate::records::SeriesRecord;
 
 /// recipe.toml in a recipe's folder. docs/recipes.md describes how it is run. What ends in (code)
 /// is checked by refit only.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
-#[schemars(title = "refit recipe")]
+#[cfg_attr(feature = "schema", schemars(title = "refit recipe"))]
 pub struct RecipeFile {
     /// the name of the folder
-    #[schemars(regex(pattern = r"^[a-z0-9-]+$"))]
+    #[cfg_attr(feature = "schema", schemars(regex(pattern = r"^[a-z0-9-]+$")))]
     pub name: String,
     /// what the recipe is to answer
     pub question: Text,
@@ -69,7 +72,8 @@ pub struct RecipeFile {
 }
 
 /// a text in two languages
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Text {
     /// English
@@ -79,7 +83,8 @@ pub struct Text {
 }
 
 /// what an operator once wrote
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Note {
     /// its subject and its date
@@ -89,7 +94,8 @@ pub struct Note {
 }
 
 /// what has to be installed
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Needs {
     /// the recipe cannot run as another user than root
@@ -100,25 +106,26 @@ pub struct Needs {
     pub commands: Vec<String>,
     /// absolute paths; globs work
     #[serde(default)]
-    #[schemars(inner(regex(pattern = r"^/")))]
+    #[cfg_attr(feature = "schema", schemars(inner(regex(pattern = r"^/"))))]
     pub files: Vec<String>,
 }
 
 /// a private instance of a server
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-#[schemars(extend("dependentRequired" = {
+#[cfg_attr(feature = "schema", schemars(extend("dependentRequired" = {
     "start": ["ready"],
     "ready": ["start"],
     "keep": ["start"],
     "stop": ["start"],
     "ready-timeout": ["start"],
     "stop-timeout": ["start"],
-}))]
+})))]
 pub struct Service {
     /// names of free ports on 127.0.0.1: $REFIT_PORT_NAME
     #[serde(default)]
-    #[schemars(inner(regex(pattern = r"^[a-z0-9_]+$")))]
+    #[cfg_attr(feature = "schema", schemars(inner(regex(pattern = r"^[a-z0-9_]+$"))))]
     pub ports: Vec<String>,
     /// the user that every command runs as when refit runs as root
     pub user: Option<String>,
@@ -140,9 +147,10 @@ pub struct Service {
 }
 
 /// when the service is ready: exactly one of tcp, unix, log and command
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
-#[schemars(extend(
+#[cfg_attr(feature = "schema", schemars(extend(
     "oneOf" = [
         { "required": ["tcp"] },
         { "required": ["unix"] },
@@ -150,7 +158,7 @@ pub struct Service {
         { "required": ["command"] },
     ],
     "dependentRequired" = { "file": ["log"] },
-))]
+)))]
 pub struct ReadyEntry {
     /// a process listens on this port, one of service.ports (code)
     pub tcp: Option<String>,
@@ -165,12 +173,13 @@ pub struct ReadyEntry {
 }
 
 /// what is done to the service, or the program itself
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
-#[schemars(extend(
+#[cfg_attr(feature = "schema", schemars(extend(
     "if" = { "required": ["brief"] },
     "then" = { "properties": { "operations": { "type": "integer" } } },
-))]
+)))]
 pub struct Load {
     /// a command before the measured window
     pub warmup: Option<String>,
@@ -181,7 +190,7 @@ pub struct Load {
     /// how many operations: a number, or where the output of command prints it
     pub operations: Operations,
     /// the number of operations in `refit recipes check`
-    #[schemars(range(min = 1))]
+    #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
     pub brief: Option<u64>,
     /// one operation, in the singular
     pub unit: String,
@@ -189,25 +198,27 @@ pub struct Load {
     pub timeout: Option<Time>,
     /// metrics in the output of command, by name; a name is none of refit's own
     #[serde(default)]
-    #[schemars(extend("propertyNames" = { "not": { "enum": built_in() } }))]
+    #[cfg_attr(feature = "schema", schemars(extend("propertyNames" = { "not": { "enum": crate::metrics::built_in() } })))]
     pub metrics: BTreeMap<String, MetricEntry>,
 }
 
 /// how many operations a load does
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(
     untagged,
     expecting = "operations: a number, or { regex = \"(\\\\d+) done\" }"
 )]
 pub enum Operations {
     /// a number, which is $REFIT_OPERATIONS
-    Number(#[schemars(range(min = 1))] u64),
+    Number(#[cfg_attr(feature = "schema", schemars(range(min = 1)))] u64),
     /// the output of the load prints it
     Read(OperationsRegex),
 }
 
 /// where the output prints the number of operations
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct OperationsRegex {
     /// a regular expression, ^ and $ at each line; its first group is the number (code)
@@ -215,14 +226,15 @@ pub struct OperationsRegex {
 }
 
 /// one metric of the load: regex or pointer
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
-#[schemars(extend("oneOf" = [{ "required": ["regex"] }, { "required": ["pointer"] }]))]
+#[cfg_attr(feature = "schema", schemars(extend("oneOf" = [{ "required": ["regex"] }, { "required": ["pointer"] }])))]
 pub struct MetricEntry {
     /// a regular expression, ^ and $ at each line; its first group is the value (code)
     pub regex: Option<String>,
     /// a JSON Pointer (RFC 6901) into an output that is JSON
-    #[schemars(regex(pattern = r"^/"))]
+    #[cfg_attr(feature = "schema", schemars(regex(pattern = r"^/")))]
     pub pointer: Option<String>,
     /// the unit of the value
     pub unit: LoadUnit,
@@ -235,7 +247,8 @@ pub struct MetricEntry {
 }
 
 /// what the result has to be
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Check {
     /// a command that exits with 0 and prints the same in every run of every variant
@@ -243,9 +256,10 @@ pub struct Check {
 }
 
 /// what the program acknowledges, and how to find it again after a power cut
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-#[schemars(extend("oneOf" = [{ "required": ["ack"] }, { "required": ["ack-regex"] }]))]
+#[cfg_attr(feature = "schema", schemars(extend("oneOf" = [{ "required": ["ack"] }, { "required": ["ack-regex"] }])))]
 pub struct Promise {
     /// the program, in one sentence
     pub about: String,
@@ -275,7 +289,7 @@ pub struct Promise {
     /// how long the run lasts, unless it ends earlier or --for is given
     pub length: Time,
     /// cuts of each mode where --cuts is not given; default 300
-    #[schemars(range(min = 1))]
+    #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
     pub cuts: Option<usize>,
     /// settings for the baseline with which `make crash-night` repeats everything
     #[serde(default)]
@@ -299,7 +313,8 @@ impl Promise {
 }
 
 /// exact answers, without statistics
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Table {
     /// a command that prints lines QUESTION<TAB>ANSWER, the same in every run of a variant
@@ -312,49 +327,12 @@ pub struct Table {
 }
 
 /// a variant worth trying
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct VariantEntry {
     /// settings as on the command line
     pub settings: String,
     /// why the variant is worth trying
     pub why: String,
-}
-
-/// The JSON Schema of recipe.toml.
-#[must_use]
-pub fn schema() -> Value {
-    let mut schema = schemars::schema_for!(RecipeFile).to_value();
-    without_null(&mut schema);
-    schema
-}
-
-/// TOML has no null: what is optional is left out.
-fn without_null(schema: &mut Value) {
-    match schema {
-        Value::Object(entries) => {
-            if let Some(Value::Array(types)) = entries.get_mut("type") {
-                types.retain(|name| name != "null");
-                if let [only] = &types[..] {
-                    let only = only.clone();
-                    entries.insert("type".to_owned(), only);
-                }
-            }
-            if let Some(Value::Array(all)) = entries.get_mut("anyOf") {
-                all.retain(|one| *one != json!({ "type": "null" }));
-                if let [Value::Object(only)] = &all[..] {
-                    let only = only.clone();
-                    entries.remove("anyOf");
-                    entries.extend(only);
-                }
-            }
-            // An optional key has no default of null either.
-            if entries.get("default") == Some(&Value::Null) {
-                entries.remove("default");
-            }
-            entries.values_mut().for_each(without_null);
-        }
-        Value::Array(all) => all.iter_mut().for_each(without_null),
-        _ => {}
-    }
 }

@@ -4,7 +4,7 @@
 //!
 //! [`Recipe::find`] reads and checks one; nothing of it runs before an instance is made.
 //! [`Recipe::missing`] tells what is not installed, [`available`] which variants can be tried.
-//! docs/recipes.md describes the format for people, [`schema`] for machines.
+//! docs/recipes.md describes the format for people, its JSON Schema for machines.
 //!
 //! # An instance
 //!
@@ -84,7 +84,9 @@ pub use bound::Bound;
 pub use conf::{ConfAction, ConfError};
 pub use conf_steps::ConfSteps;
 pub use error::{InstanceError, RecipeError};
-pub use file::{Operations, Promise, RecipeFile, schema};
+#[cfg(feature = "schema")]
+pub use file::schema;
+pub use file::{Operations, Promise, RecipeFile};
 pub use folder::{Folder, FolderFile, shipped_names};
 pub use hook::Hook;
 pub use instance::{Instance, InstanceOptions, Location, open_up};

@@ -1,7 +1,6 @@
 //! Metrics by name: those that refit measures itself in the runs of a recipe, and the units of
 //! those that a load reports.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What refit measures of a command, and of a recipe whose load is the program.
@@ -72,7 +71,8 @@ pub fn built_in() -> Vec<&'static str> {
 }
 
 /// The unit in which a load prints a metric.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum LoadUnit {
     /// A duration in nanoseconds.
     #[serde(rename = "ns")]
@@ -131,7 +131,8 @@ impl LoadUnit {
 }
 
 /// Which values of a metric are the better ones.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Direction {
     /// The lower ones.

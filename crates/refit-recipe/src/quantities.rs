@@ -2,16 +2,16 @@
 
 use std::time::Duration;
 
-use schemars::JsonSchema;
 use serde::Deserialize;
 
 /// as 90s, 3m or 500ms; more than nothing
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(try_from = "String")]
-#[schemars(extend(
+#[cfg_attr(feature = "schema", schemars(extend(
     "pattern" = r"^\s*\+?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\s*(ms|s|m|min|h)?\s*$",
     "not" = { "pattern": r"^\s*\+?[0.]+([eE][+-]?[0-9]+)?\s*(ms|s|m|min|h)?\s*$" },
-))]
+)))]
 pub struct Time(pub Duration);
 
 impl TryFrom<String> for Time {
@@ -45,9 +45,10 @@ pub fn parse_time(text: &str) -> Option<Duration> {
 }
 
 /// as 512M or 2G: a multiple of 4096 bytes, without a unit in bytes
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(try_from = "String")]
-#[schemars(extend("pattern" = r"^[0-9]+[KMG]?$"))]
+#[cfg_attr(feature = "schema", schemars(extend("pattern" = r"^[0-9]+[KMG]?$")))]
 pub struct Size(pub u64);
 
 impl TryFrom<String> for Size {

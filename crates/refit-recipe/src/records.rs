@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::metrics::{Direction, LoadUnit};
 
 /// A recipe, as far as a reader of the result needs it.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RecipeRecord {
     /// Its name.
     pub name: String,
@@ -42,7 +42,8 @@ pub struct RecipeRecord {
 }
 
 /// One line of an exact table.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AnswerRecord {
     /// The question.
     pub question: String,
@@ -51,22 +52,24 @@ pub struct AnswerRecord {
 }
 
 /// metrics to be read side by side: percentiles, or one metric at several sizes
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct SeriesRecord {
     /// what they are
     pub title: String,
     /// names of load.metrics, or of refit's own (code)
-    #[schemars(length(min = 1))]
+    #[cfg_attr(feature = "schema", schemars(length(min = 1)))]
     pub metrics: Vec<String>,
     /// where each of them lies on the axis of a curve: rising, as many as metrics (code)
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(extend("items" = { "type": "number", "exclusiveMinimum": 0 }))]
+    #[cfg_attr(feature = "schema", schemars(extend("items" = { "type": "number", "exclusiveMinimum": 0 })))]
     pub at: Vec<f64>,
 }
 
 /// A metric that a recipe reads from its load's output.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LoadMetricRecord {
     /// Its name.
     pub name: String,
@@ -79,7 +82,8 @@ pub struct LoadMetricRecord {
 }
 
 /// A variant of a recipe that cannot be tried here.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct UnavailableRecord {
     /// The settings as the recipe has them.
     pub settings: String,

@@ -17,15 +17,13 @@ mod tests;
 
 use refit_crash::CrashReport;
 use refit_lab::Comparison;
-use refit_run::{RunReport, stored_schema};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 
 use crate::Style;
 
 /// What `refit compare` stores.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Compared {
     /// What was measured.
     #[serde(flatten)]
@@ -36,12 +34,19 @@ pub struct Compared {
 }
 
 /// What `--prove` came to.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Proof {
     /// The baseline and each variant whose class risks data, cut: a report of `refit crash`, as
     /// docs/crash.schema.json describes it.
-    Cut(#[schemars(with = "Map<String, Value>")] Box<CrashReport>),
+    Cut(
+        #[cfg_attr(
+            feature = "schema",
+            schemars(with = "serde_json::Map<String, serde_json::Value>")
+        )]
+        Box<CrashReport>,
+    ),
     /// Why nothing was cut.
     NotCut(String),
 }
@@ -78,16 +83,18 @@ impl Compared {
 /// refit result
 ///
 /// What refit writes with --json: one run, or a comparison of variants.
-#[derive(JsonSchema)]
+#[cfg(feature = "schema")]
+#[derive(schemars::JsonSchema)]
 #[schemars(untagged)]
 #[expect(dead_code, reason = "a schema is made of it, and no value")]
 enum Stored {
-    Run(RunReport),
+    Run(refit_run::RunReport),
     Comparison(Compared),
 }
 
 /// docs/result.schema.json.
+#[cfg(feature = "schema")]
 #[must_use]
-pub fn schema() -> Value {
-    stored_schema::<Stored>()
+pub fn schema() -> serde_json::Value {
+    refit_run::stored_schema::<Stored>()
 }

@@ -5,24 +5,24 @@ mod sources;
 
 use refit_session::guardian::GuardianCounts;
 use refit_session::{UnreachedProgram, is_zero};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use sources::Sources;
 
 /// Something that cannot be observed, and so is not 0.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Unknown {
     /// `io_uring`, `own syscall instructions`, `own seccomp filter`,
     /// `never reported`, `unnamed` or `foreign report`.
-    #[schemars(extend("enum" = [
+    #[cfg_attr(feature = "schema", schemars(extend("enum" = [
         "io_uring",
         "own syscall instructions",
         "own seccomp filter",
         "never reported",
         "unnamed",
         "foreign report",
-    ]))]
+    ])))]
     pub what: String,
     /// Where, when that is known.
     pub executable: Option<String>,
@@ -32,10 +32,11 @@ pub struct Unknown {
 
 /// What refit reached of the tree. A process counts once for each program that
 /// it ran.
-#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Coverage {
     /// What intercepted the calls.
-    #[schemars(extend("enum" = ["preload", "seccomp", "preload and seccomp"]))]
+    #[cfg_attr(feature = "schema", schemars(extend("enum" = ["preload", "seccomp", "preload and seccomp"])))]
     pub backend: String,
     /// Processes that refit knows of.
     pub processes_seen: u64,
@@ -83,7 +84,8 @@ pub(crate) struct Filter {
 }
 
 /// What became of a filter.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum FilterReport {
     /// It was there.
@@ -93,11 +95,12 @@ pub enum FilterReport {
 }
 
 /// What a filter reached.
-#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Reached {
     /// Who answers fsync and its kin: `guardian`, or `kernel`, with 0 and
     /// uncounted.
-    #[schemars(extend("enum" = ["kernel", "guardian"]))]
+    #[cfg_attr(feature = "schema", schemars(extend("enum" = ["kernel", "guardian"])))]
     pub answers: String,
     /// Opens with O_SYNC, and what else the kernel does not answer, come to the
     /// guardian; otherwise they are real and uncounted.

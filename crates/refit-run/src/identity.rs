@@ -9,7 +9,6 @@ use refit_meter::{CountedProcess, MEMORY_PARTS, MemoryPart, MemoryParts, huge_ex
 use refit_session::Collector;
 use refit_session::heap::{HeapImage, HeapProcess};
 use rustix::time::{ClockId, clock_gettime};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::allocator_object::is_allocator;
@@ -20,7 +19,8 @@ const PAUSE: Duration = Duration::from_millis(50);
 const SHARE: u32 = 100;
 
 /// What memory consists of, at the reading at which it was the most.
-#[derive(Clone, Debug, Default, Serialize, Deserialize, PartialEq, JsonSchema)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, PartialEq)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MemoryIdentity {
     /// Milliseconds from the start to this reading.
     pub at_ms: u64,
@@ -53,7 +53,8 @@ pub struct MemoryIdentity {
 }
 
 /// One term of resident memory.
-#[derive(Clone, Debug, Default, Serialize, Deserialize, PartialEq, JsonSchema)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, PartialEq)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct IdentityTerm {
     /// `live`, `rounding`, `headers`, `fragments`, `retained`, `stacks`, `mappings`, `files`, `file copies`, `shared` or
     /// `counting` (docs/memory.md).

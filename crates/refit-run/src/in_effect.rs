@@ -7,7 +7,6 @@ use refit_knobs::{Allocator, AllocatorKind, Disk, Launch, Setting, Settings};
 use refit_launch::allocator;
 use refit_meter::ElfFacts;
 use refit_session::{Calls, ExecutableReport, OPENING, sum};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::allocator_object::is_allocator;
@@ -15,7 +14,8 @@ use crate::coverage::{Coverage, FilterReport};
 use crate::run::Run;
 
 /// In which processes of a program a setting was in effect.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum InEffect {
     /// In all that refit knows of.

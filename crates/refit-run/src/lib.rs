@@ -21,6 +21,7 @@ pub mod reachability;
 mod repetition;
 mod report;
 mod run;
+#[cfg(feature = "schema")]
 mod schema;
 pub mod series;
 mod trace_file;
@@ -36,6 +37,7 @@ pub use in_effect::InEffect;
 pub use repetition::{Before, Input, Repetition};
 pub use report::{RunReport, SCHEMA, SettingReport};
 pub use run::{Metrics, Outcome, Run, Survivor};
+#[cfg(feature = "schema")]
 pub use schema::stored_schema;
 pub use trace_file::TraceFile;
 pub use tree::Tree;
@@ -55,10 +57,12 @@ pub use refit_meter::{
     Witness, Witnessed, descendants, fork_copies, has_ended, huge_exposure, mapped_memory,
     memory_available, memory_sample, process_name, top_of, tree_usage, uses_directory,
 };
+#[cfg(feature = "schema")]
+pub use refit_session::calls_by_kind;
 pub use refit_session::heap::{
     ExecutableHeap, HeapReport, HeapSize, LargestHeap, SizeClass, UncountedHeap,
 };
 pub use refit_session::{
     Calls, DirectoryReport, EventRing, ExecutableReport, OPENING, Trace, UnreachedProgram,
-    calls_by_kind, is_tmpfs, names::OwnName, open_own, printable,
+    is_tmpfs, names::OwnName, open_own, printable,
 };

@@ -6,7 +6,6 @@ use std::fs;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::run::{Outcome, Run};
@@ -18,7 +17,8 @@ const MOST_ENTRIES: usize = 2_000;
 const MOST_BYTES: u64 = 64 << 20;
 
 /// What a program had as standard input.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Input {
     /// A file, by its path.
@@ -28,7 +28,8 @@ pub enum Input {
 }
 
 /// What a repetition of a command has to restore, as far as it can be seen.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Repetition {
     /// The standard input, unless it is a terminal or /dev/null.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -2,7 +2,6 @@
 
 use refit_knobs::{AllocatorKind, Class, Disk, Launch, Setting, Settings};
 use refit_meter::HeapPaths;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::in_effect::InEffect;
@@ -13,13 +12,14 @@ use crate::run::Run;
 pub const SCHEMA: u32 = 1;
 
 /// What is known of one run.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RunReport {
     /// Version of this schema.
-    #[schemars(extend("const" = SCHEMA))]
+    #[cfg_attr(feature = "schema", schemars(extend("const" = SCHEMA)))]
     pub schema: u32,
     /// Always `run`.
-    #[schemars(extend("const" = "run"))]
+    #[cfg_attr(feature = "schema", schemars(extend("const" = "run")))]
     pub kind: String,
     /// Version of refit.
     pub refit: String,
@@ -39,10 +39,11 @@ pub struct RunReport {
 }
 
 /// A setting as it was used.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SettingReport {
     /// Its canonical text.
-    #[schemars(with = "String")]
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub setting: Setting,
     /// What it risks.
     pub class: Class,

@@ -6,7 +6,6 @@ use refit_launch::Usage;
 use refit_meter::{Pressure, Testimony};
 use refit_session::heap::HeapReport;
 use refit_session::{Calls, ExecutableReport, OPENING, sum};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::coverage::{Coverage, Sources};
@@ -14,7 +13,8 @@ use crate::identity::MemoryIdentity;
 
 /// What a run took. [`Usage`] is what wait4(2) tells of the first process and of
 /// all that it waited for; daemons are not in it.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, PartialEq, Eq, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, PartialEq, Eq)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Metrics {
     /// From the start of the program to its end, CLOCK_MONOTONIC.
     pub wall_ns: u64,
@@ -27,7 +27,8 @@ pub struct Metrics {
 }
 
 /// A process that outlives the run, and keeps what it had.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Survivor {
     /// As the process saw it.
     pub pid: u32,
@@ -36,7 +37,8 @@ pub struct Survivor {
 }
 
 /// How the program ended.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
     /// It exited with this code.
@@ -46,7 +48,8 @@ pub enum Outcome {
 }
 
 /// One execution of a command: the same record in `run` and in `compare`.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Run {
     /// How it ended.
     pub exit: Outcome,
@@ -55,7 +58,10 @@ pub struct Run {
     /// What was reached.
     pub coverage: Coverage,
     /// Sums over all executables.
-    #[schemars(schema_with = "refit_session::calls_by_kind")]
+    #[cfg_attr(
+        feature = "schema",
+        schemars(schema_with = "refit_session::calls_by_kind")
+    )]
     pub totals: BTreeMap<String, Calls>,
     /// By executable, the most syncs first.
     pub executables: Vec<ExecutableReport>,

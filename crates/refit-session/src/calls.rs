@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
 use crate::image::Counter;
 use crate::page::CALLS;
 
 /// The calls of one kind.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, PartialEq, Eq, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, PartialEq, Eq)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Calls {
     /// Calls that asked for durability.
     pub seen: u64,
@@ -42,8 +42,9 @@ pub fn is_zero(n: &u64) -> bool {
 }
 
 /// The schema of calls by kind; kinds that did not occur are left out.
-pub fn calls_by_kind(generator: &mut SchemaGenerator) -> Schema {
-    json_schema!({
+#[cfg(feature = "schema")]
+pub fn calls_by_kind(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    schemars::json_schema!({
         "type": "object",
         "propertyNames": { "enum": CALLS },
         "additionalProperties": generator.subschema_for::<Calls>(),
@@ -51,14 +52,15 @@ pub fn calls_by_kind(generator: &mut SchemaGenerator) -> Schema {
 }
 
 /// One executable of the tree.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ExecutableReport {
     /// Path, as the program saw it.
     pub executable: String,
     /// Processes that ran it.
     pub processes: u64,
     /// By kind of call; kinds that did not occur are left out.
-    #[schemars(schema_with = "calls_by_kind")]
+    #[cfg_attr(feature = "schema", schemars(schema_with = "calls_by_kind"))]
     pub calls: BTreeMap<String, Calls>,
     /// The object that served malloc, `null` when unknown.
     pub malloc_object: Option<String>,
@@ -70,7 +72,8 @@ pub struct ExecutableReport {
 }
 
 /// A directory in whose files sync calls waited.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DirectoryReport {
     /// The (end of the) path.
     pub path: String,
@@ -81,7 +84,8 @@ pub struct DirectoryReport {
 }
 
 /// A program that was started and not reached.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct UnreachedProgram {
     /// The (end of the) path of its executable.
     pub name: String,

@@ -26,9 +26,10 @@ mod sys;
 mod trace;
 
 pub use abandoned::remove_abandoned;
+#[cfg(feature = "schema")]
+pub use calls::calls_by_kind;
 pub use calls::{
-    Calls, DirectoryReport, ExecutableReport, OPENING, UnreachedProgram, calls_by_kind, is_zero,
-    sum,
+    Calls, DirectoryReport, ExecutableReport, OPENING, UnreachedProgram, is_zero, sum,
 };
 pub use collected::{Collected, Executable};
 pub use collector::Collector;

@@ -4,19 +4,20 @@ use std::collections::BTreeMap;
 
 use refit_recipe::AnswerRecord;
 use refit_run::{Calls, MemorySample, Pressure, Run};
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
 /// Why a run does not count that did not fail.
 pub const INCOMPLETE: &str = "its round pair was not completed";
 
 /// Every run, in the order in which they were made.
-#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]
 pub struct Samples(Vec<RunRecord>);
 
 /// One run of one variant.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RunRecord {
     /// Index into `variants`.
     pub variant: usize,
@@ -41,7 +42,8 @@ pub struct RunRecord {
 }
 
 /// What a recipe's load did in one run.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LoadRecord {
     /// How many operations.
     pub operations: u64,
@@ -60,7 +62,8 @@ pub struct LoadRecord {
 }
 
 /// What a service took over the measured window.
-#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ServiceRecord {
     /// From its start until it was ready, in nanoseconds; 0 where it was kept from another run.
     pub ready_ns: u64,
@@ -75,7 +78,7 @@ pub struct ServiceRecord {
     /// Waiting of the whole machine.
     pub pressure: Option<Pressure>,
     /// Calls of the window by executable and kind.
-    #[schemars(schema_with = "calls_by_executable")]
+    #[cfg_attr(feature = "schema", schemars(schema_with = "calls_by_executable"))]
     pub calls: BTreeMap<String, BTreeMap<String, Calls>>,
     /// Memory over the window.
     pub memory: Vec<MemorySample>,
@@ -160,8 +163,9 @@ impl FromIterator<RunRecord> for Samples {
     }
 }
 
-fn calls_by_executable(generator: &mut SchemaGenerator) -> Schema {
-    json_schema!({
+#[cfg(feature = "schema")]
+fn calls_by_executable(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    schemars::json_schema!({
         "type": "object",
         "additionalProperties": refit_run::calls_by_kind(generator),
     })

@@ -3,11 +3,11 @@
 use refit_knobs::{AllocatorKind, Class, Setting, Settings};
 use refit_recipe::AnswerRecord;
 use refit_run::{InEffect, Testimony};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What a variant is in a comparison.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
     /// The program with everything `on`.
@@ -21,10 +21,11 @@ pub enum Role {
 }
 
 /// A setting as it was used.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SettingRecord {
     /// Its canonical text.
-    #[schemars(with = "String")]
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub setting: Setting,
     /// What it risks; a recipe declares this for its own settings.
     pub class: Class,
@@ -48,7 +49,8 @@ impl SettingRecord {
 }
 
 /// One variant.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct VariantRecord {
     /// As it was typed, in canonical text; `baseline`, `bare`.
     pub name: String,

@@ -3,7 +3,6 @@
 use std::mem::zeroed;
 use std::time::Duration;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::spawner::SPAWNER_PEAK_KIB;
@@ -18,7 +17,8 @@ pub enum End {
 }
 
 /// What a program and all that it waited for took (wait4(2)).
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, PartialEq, Eq, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, PartialEq, Eq)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Usage {
     /// Processor time in the programs, as the kernel's ticks divided it: an estimate, which is all
     /// or nothing in a run of one tick (kernel/sched/cputime.c, `cputime_adjust`).

@@ -29,7 +29,6 @@ mod waits;
 use std::collections::BTreeMap;
 
 use refit_session::now_ns;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use account::Account;
@@ -41,7 +40,8 @@ pub use sync_watch::SyncWatch;
 pub use waits::ProcessSyncs;
 
 /// What the witness reports of one run.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Testimony {
     /// It watched.
@@ -51,7 +51,8 @@ pub enum Testimony {
 }
 
 /// The durable calls of a process tree that reached a filesystem.
-#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Witnessed {
     /// Kinds of filesystem that were watched: those with an instance mounted
     /// anywhere on the machine when the run began.
@@ -76,7 +77,8 @@ pub struct Witnessed {
 }
 
 /// Who made durable calls.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Caller {
     /// The executable as the process sees it, `null` if it is not known.
     pub executable: Option<String>,
@@ -89,7 +91,8 @@ pub struct Caller {
 }
 
 /// A directory, and the durable calls for the files in it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Directory {
     /// Its path as refit sees it; `null` if it is gone, or not to be seen.
     pub path: Option<String>,

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use refit_knobs::Class;
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{self, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
@@ -20,16 +19,17 @@ pub struct Conf {
 }
 
 /// an edit, or a command with its inverse
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
-#[schemars(extend("oneOf" = [
+#[cfg_attr(feature = "schema", schemars(extend("oneOf" = [
     { "required": ["file", "to"], "properties": { "command": false, "inverse": false } },
     {
         "required": ["command", "inverse"],
         "properties": { "file": false, "from": false, "to": false },
     },
 ], "if" = { "properties": { "class": { "const": "bounded-loss" } } },
-"then" = { "required": ["bound"] }, "else" = { "properties": { "bound": false } }))]
+"then" = { "required": ["bound"] }, "else" = { "properties": { "bound": false } })))]
 pub struct ConfEntry {
     /// what the value risks
     pub class: Class,
@@ -37,14 +37,14 @@ pub struct ConfEntry {
     /// judges it
     pub bound: Option<Bound>,
     /// the file to edit, in the instance's directory
-    #[schemars(extend("not" = { "pattern": r"^/|(^|/)\.\.(/|$)" }))]
+    #[cfg_attr(feature = "schema", schemars(extend("not" = { "pattern": r"^/|(^|/)\.\.(/|$)" })))]
     pub file: Option<String>,
     /// whole lines that stand in the file once and are replaced; without them `to` is added at
     /// the end
-    #[schemars(length(min = 1))]
+    #[cfg_attr(feature = "schema", schemars(length(min = 1)))]
     pub from: Option<String>,
     /// the lines that replace them
-    #[schemars(length(min = 1))]
+    #[cfg_attr(feature = "schema", schemars(length(min = 1)))]
     pub to: Option<String>,
     /// a command that makes the change
     pub command: Option<String>,
@@ -82,13 +82,14 @@ impl<'de> Deserialize<'de> for Conf {
     }
 }
 
-impl JsonSchema for Conf {
+#[cfg(feature = "schema")]
+impl schemars::JsonSchema for Conf {
     fn schema_name() -> std::borrow::Cow<'static, str> {
         "Conf".into()
     }
 
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        json_schema!({
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({
             "description": "a knob: `about`, and its values by name",
             "type": "object",
             "properties": { "about": { "description": "what the knob is", "type": "string" } },

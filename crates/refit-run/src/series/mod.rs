@@ -19,9 +19,11 @@ mod watcher;
 
 pub use growth::{Growth, growth, heap_growth};
 pub use mapping_sizes::mapping_sizes;
+#[cfg(feature = "schema")]
+pub use record::schema;
 pub use record::{
     Caller as SyncCaller, Cost, Group, GroupKind, GroupSample, HugePages, LiveHeap, SERIES_SCHEMA,
-    Sample, Series, SyncDirectory, Syncs, Witnessing, schema,
+    Sample, Series, SyncDirectory, Syncs, Witnessing,
 };
 pub use target::{Instances, Target};
 pub use watcher::{Member, Watcher};

@@ -1,27 +1,27 @@
 //! The record of a watch: what `refit watch --json` stores.
 
 use refit_meter::{Memory, Pressure};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 /// Version of the JSON schema (docs/series.schema.json).
 pub const SERIES_SCHEMA: u32 = 1;
 
 /// The JSON Schema of a stored series (docs/series.schema.json).
+#[cfg(feature = "schema")]
 #[must_use]
-pub fn schema() -> Value {
+pub fn schema() -> serde_json::Value {
     crate::schema::stored_schema::<Series>()
 }
 
 /// What was watched, over time.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Series {
     /// Version of this schema.
-    #[schemars(extend("const" = SERIES_SCHEMA))]
+    #[cfg_attr(feature = "schema", schemars(extend("const" = SERIES_SCHEMA)))]
     pub schema: u32,
     /// Always `watch`.
-    #[schemars(extend("const" = "watch"))]
+    #[cfg_attr(feature = "schema", schemars(extend("const" = "watch")))]
     pub kind: String,
     /// Version of refit.
     pub refit: String,
@@ -70,7 +70,8 @@ impl Series {
 }
 
 /// What transparent huge pages wherever they fit would add to a process.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HugePages {
     /// Index of its group.
     pub group: usize,
@@ -81,7 +82,8 @@ pub struct HugePages {
 }
 
 /// Whether the kernel testifies to durable calls.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Witnessing {
     /// On these kinds of filesystem.
@@ -91,7 +93,8 @@ pub enum Witnessing {
 }
 
 /// A service, or a tree of processes.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Group {
     /// For people: the unit's, or its first process's.
     pub name: String,
@@ -104,7 +107,8 @@ pub struct Group {
 }
 
 /// What holds the processes of a group together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum GroupKind {
     /// A control group: a unit of systemd, a container.
@@ -116,7 +120,8 @@ pub enum GroupKind {
 }
 
 /// All groups at one moment.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Sample {
     /// Milliseconds since the watch began.
     pub at_ms: u64,
@@ -136,7 +141,8 @@ pub struct Sample {
 }
 
 /// What malloc has given out and did not get back.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LiveHeap {
     /// Processes whose heap is counted; what is live in others is not known.
     pub processes: u64,
@@ -149,7 +155,8 @@ pub struct LiveHeap {
 }
 
 /// A group at one moment.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct GroupSample {
     /// Index of the group.
     pub group: usize,
@@ -181,7 +188,8 @@ pub struct GroupSample {
 }
 
 /// Durable calls since the sample before.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Syncs {
     /// Calls that reached a filesystem.
     pub calls: u64,
@@ -198,7 +206,8 @@ pub struct Syncs {
 }
 
 /// Who made durable calls.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Caller {
     /// The executable, or the process's name.
     pub executable: String,
@@ -209,7 +218,8 @@ pub struct Caller {
 }
 
 /// A directory whose files were synced.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SyncDirectory {
     /// Its path; `null` if it is gone, or not to be seen.
     pub path: Option<String>,
@@ -218,7 +228,8 @@ pub struct SyncDirectory {
 }
 
 /// What watching took.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Cost {
     /// Processor time of refit, in the kernel too.
     pub cpu_us: u64,

@@ -1,10 +1,10 @@
 //! The records of what was counted.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Blocks of the heap.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, PartialEq, Eq, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, PartialEq, Eq)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HeapSize {
     /// Bytes that the program asked for.
     pub requested_bytes: u64,
@@ -30,7 +30,8 @@ impl HeapSize {
 }
 
 /// Requests of similar size.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize, PartialEq, Eq, JsonSchema)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize, PartialEq, Eq)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SizeClass {
     /// Requests of more bytes than this; requests of 0 bytes are in the first class ...
     pub above_bytes: u64,
@@ -43,7 +44,8 @@ pub struct SizeClass {
 }
 
 /// The process of an executable with the largest heap.
-#[derive(Clone, Debug, Default, Serialize, Deserialize, PartialEq, Eq, JsonSchema)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, PartialEq, Eq)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LargestHeap {
     /// As the process saw it.
     pub pid: u32,
@@ -56,7 +58,8 @@ pub struct LargestHeap {
 }
 
 /// All processes of one executable.
-#[derive(Clone, Debug, Default, Serialize, Deserialize, PartialEq, Eq, JsonSchema)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, PartialEq, Eq)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ExecutableHeap {
     /// Path, as the program saw it.
     pub executable: String,
@@ -88,7 +91,8 @@ pub struct ExecutableHeap {
 }
 
 /// Processes that were not counted.
-#[derive(Clone, Debug, Serialize, Deserialize, PartialEq, Eq, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq, Eq)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct UncountedHeap {
     /// Their executable.
     pub executable: String,
@@ -99,7 +103,8 @@ pub struct UncountedHeap {
 }
 
 /// What was counted in the heaps of all processes that were reached.
-#[derive(Clone, Debug, Default, Serialize, Deserialize, PartialEq, Eq, JsonSchema)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, PartialEq, Eq)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HeapReport {
     /// By executable, the largest heap first.
     pub executables: Vec<ExecutableHeap>,
