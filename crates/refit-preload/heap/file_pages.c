@@ -5,8 +5,8 @@
 
 #define MADV_POPULATE_WRITE_NUMBER 23 /* Linux 5.14 */
 
-/* Pages of the file are written only when they are there: on a full file system
- * the kernel would end the program with SIGBUS. */
+/* To write a page that is not allocated would end the program with SIGBUS when the
+ * file system is full. */
 int refit_heap_allocate(const void *page, size_t size)
 {
 	return !refit_has_own_seccomp() &&

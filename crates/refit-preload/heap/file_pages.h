@@ -4,7 +4,8 @@
 
 #include <stddef.h>
 
-/* Pages of the file are written only when they are there. 0: they cannot be had. */
+/* Allocates pages of the file, as has to be done before they are written. 0: that
+ * failed. */
 int refit_heap_allocate(const void *page, size_t size);
 
 #endif

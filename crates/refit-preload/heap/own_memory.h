@@ -10,7 +10,8 @@ void *refit_own_memory(size_t size);
 
 typedef void refit_region_listener(const void *at, size_t size);
 
-/* Tells of each region that is mapped, and of those that are mapped already. */
+/* Has `to` called for each region: at once for those that are mapped already, and
+ * later when one is mapped. */
 void refit_own_memory_tell(refit_region_listener *to);
 
 #endif

@@ -150,7 +150,7 @@ pub fn remove_abandoned_instances(base: &Path) {
     }
 }
 
-/// Name and path of each directory of this user that a comparison made in this one.
+/// Name and path of each directory in `dir` that a comparison of this user made.
 pub(crate) fn own_directories(dir: &Path) -> impl Iterator<Item = (String, PathBuf)> + use<> {
     let entries = fs::read_dir(dir).into_iter().flatten().flatten();
     entries.filter_map(|entry| {

@@ -11,13 +11,15 @@ use refit_run::series::Instances;
 
 use crate::instance_directory::{InstanceDirectory, TMPFS, is_abandoned, own_directories};
 
-/// In the directory on tmpfs, which is at the same place whatever `--dir` was.
+/// Name of the record. It lies in the comparison's directory on tmpfs, whose place does not depend
+/// on `--dir`.
 const RECORD: &str = "comparison";
-/// A path is not longer (`PATH_MAX`), and neither is what stands before it.
+/// More bytes of a record are not read: its path has 4096 at most (`PATH_MAX`), and so have the
+/// lines before it.
 const MOST: u64 = 2 * 4096;
 
 impl InstanceDirectory {
-    /// Tells [`running`] of it.
+    /// Writes the record of this comparison, by which [`running`] finds it.
     pub(crate) fn record(&self, recipe: &str) -> io::Result<()> {
         let kind = if self.tree.has_cgroup() {
             "cgroup"

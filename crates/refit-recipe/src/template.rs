@@ -1,5 +1,5 @@
-//! Recipes of one's own to start from: a shipped one under another name, with a comment before
-//! each part of its recipe.toml. It tells what to change there.
+//! Templates for new recipes. A template is a shipped recipe; the new recipe is a copy of it under
+//! another name, where a comment before each part of recipe.toml tells what to change.
 
 use crate::checker::invalid_name;
 use crate::error::RecipeError;
@@ -14,7 +14,7 @@ const TEMPLATES: &[(&str, &str)] = &[
     ("mail", "postfix-cleanup"),
 ];
 
-/// What stands before the first line that begins like this.
+/// Beginnings of lines of recipe.toml, and the comment to write before the first such line.
 const COMMENTS: &[(&str, &str)] = &[
     (
         "question.en",
@@ -66,10 +66,11 @@ pub fn template_names() -> impl Iterator<Item = &'static str> {
     TEMPLATES.iter().map(|(template, _)| *template)
 }
 
-/// A folder for a recipe of this name; `None` where there is no such template.
+/// The folder of a new recipe with the name `name`, made from `template`; `None` if there is no
+/// template of that name.
 ///
 /// # Errors
-/// [`RecipeError::Key`] where the name cannot be one.
+/// [`RecipeError::Key`] if `name` is not valid as the name of a recipe.
 pub fn from_template(template: &str, name: &str) -> Option<Result<Folder, RecipeError>> {
     let (_, shipped) = TEMPLATES.iter().find(|(known, _)| *known == template)?;
     let mut folder = Folder::shipped(shipped)?;
@@ -80,7 +81,7 @@ pub fn from_template(template: &str, name: &str) -> Option<Result<Folder, Recipe
             problem,
         }));
     }
-    // What was measured of the shipped one does not hold for this one.
+    // It reports what was measured with the shipped recipe.
     folder
         .files
         .retain(|file| !file.path.ends_with("README.md"));

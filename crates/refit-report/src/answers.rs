@@ -143,7 +143,7 @@ pub fn columns(experiment: &Experiment) -> Vec<Column> {
     columns
 }
 
-/// What the note says of an answer, to stand beside it.
+/// The text and tone of an answer's note, for the column next to the answer.
 fn noted(line: &Line) -> (String, Tone) {
     (line.note().unwrap_or_default(), line.tone())
 }

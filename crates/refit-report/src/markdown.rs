@@ -135,7 +135,8 @@ pub fn machine(experiment: &Experiment) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join("; "))
 }
 
-/// A sentence: names between backticks stay code; what Markdown would read as its own does not.
+/// A sentence for Markdown: names between backticks stay code, and all other characters that are
+/// markup in Markdown are escaped.
 pub fn in_markdown(sentence: &str) -> String {
     let parts = sentence.split('`').enumerate();
     let parts = parts.map(|(i, part)| match i % 2 {

@@ -34,7 +34,7 @@ pub struct Font {
 }
 
 impl Font {
-    /// Of this height and colour.
+    /// Of normal weight; `size`: height in pixels.
     pub const fn plain(size: f64, fill: &'static str) -> Font {
         Font {
             size,
@@ -43,7 +43,7 @@ impl Font {
         }
     }
 
-    /// The same, heavy.
+    /// Of bold weight.
     pub const fn bold(size: f64, fill: &'static str) -> Font {
         Font {
             size,

@@ -180,7 +180,8 @@ impl Tree {
         self.cgroup.is_some()
     }
 
-    /// In the tree of this name: the part of a process with this path of a cgroup, and the path of the part's own.
+    /// Which part of the tree `name` a process belongs to whose cgroup has the path `path`, and the path of that
+    /// part's cgroup; `None` if it belongs to neither.
     pub(crate) fn part_of<'a>(name: &str, path: &'a str) -> Option<(Part, &'a str)> {
         let [service, hooks] = [Part::Service, Part::Hooks].map(|part| {
             let own = format!("/{name}/{}", part.name());

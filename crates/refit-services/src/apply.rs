@@ -153,7 +153,7 @@ fn put_into_effect(system: &System, kind: &dyn Kind, plan: &Plan) -> Result<Vec<
     in_effect(kind, change)
 }
 
-/// Waits until all of a change is in effect; what was seen.
+/// Waits until all of a change is in effect; returns the last checks.
 pub fn in_effect(kind: &dyn Kind, change: &Change) -> Result<Vec<Check>, Error> {
     let began = Instant::now();
     loop {

@@ -26,7 +26,7 @@ pub struct LibraryFile {
     pub from: String,
 }
 
-/// Of a change that takes itself back.
+/// By what a change takes itself back unless it is confirmed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Undo {
     /// When, in seconds since 1970.
@@ -60,13 +60,13 @@ pub struct Change {
     pub files: Vec<FileEdit>,
     /// Variables that the service's processes will have.
     pub variables: Vec<(String, String)>,
-    /// What takes it back unless it is confirmed.
+    /// By what it takes itself back; `None` if it stays without a confirmation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub undo: Option<Undo>,
 }
 
 impl Change {
-    /// All files that are edited, those that take it back last.
+    /// All files that are edited: the service's first, then the units that take the change back.
     pub fn edits(&self) -> impl Iterator<Item = &FileEdit> {
         let of_undo = self.undo.iter().flat_map(|undo| &undo.files);
         self.files.iter().chain(of_undo)
@@ -89,6 +89,6 @@ pub struct Plan {
     pub commands: Vec<String>,
     /// What it does not cover, and what surprises in such a service.
     pub notes: Vec<String>,
-    /// Content of what is placed, in its order.
+    /// The content of each file of [`Change::placed`], in the same order.
     pub(crate) contents: Vec<Vec<u8>>,
 }

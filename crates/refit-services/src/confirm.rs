@@ -64,7 +64,8 @@ pub fn confirm(system: &System, word: &str) -> Result<(String, bool), Error> {
     Ok((service, true))
 }
 
-/// Adds to a record the files that stay, so that a revert from here on takes back both.
+/// Adds the files below /etc to a record, so that from here on a revert takes back these and those
+/// below /run.
 fn begin(system: &System, record: &mut Record) -> Result<(), Error> {
     if record.is_taken_back(system)? {
         return Err(Error::TakenBackBefore {
@@ -95,7 +96,7 @@ fn begin(system: &System, record: &mut Record) -> Result<(), Error> {
     Ok(())
 }
 
-/// Moves the files; the change that is left.
+/// Moves the files from /run to /etc; returns the change as it is from then on.
 fn keep(system: &System, change: &Change) -> Result<Change, Error> {
     let mut kept = Change {
         trial: false,

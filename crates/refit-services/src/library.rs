@@ -57,9 +57,9 @@ fn named(from: String, name: &str, content: &[u8]) -> LibraryFile {
     }
 }
 
-/// refit itself, which takes a change back whatever becomes of the installed one.
+/// A copy of refit itself: it takes a change back even if the installed refit is gone by then.
 pub fn own_program(from: &Path) -> Result<(LibraryFile, Vec<u8>), Error> {
-    // Also where the file was replaced or removed since this process began.
+    // This is right even if the file was replaced or removed since this process began.
     let content = fs::read("/proc/self/exe").map_err(FileError::at(from))?;
     Ok((
         named(from.to_string_lossy().into_owned(), "refit", &content),

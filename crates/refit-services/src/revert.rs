@@ -65,7 +65,8 @@ fn service_of(records: &[Record], system: &System, word: &str) -> Result<String,
     }
 }
 
-/// Takes back all of a record. A unit cannot stop itself: `by_timer`.
+/// Takes back all of a record. `by_timer`: this process runs in the unit that the timer started,
+/// which must not stop itself.
 pub fn take_back(
     system: &System,
     store: &Store,

@@ -97,7 +97,7 @@ pub fn status(system: &System, word: Option<&str>) -> Result<Status, Error> {
     })
 }
 
-/// What a live service has of a change.
+/// What a running service has loaded of a change, and whether its processes have it.
 pub fn live_checks(system: &System, record: &Record) -> Result<Vec<Check>, Error> {
     let change = &record.change;
     let mut checks = Vec::new();

@@ -30,10 +30,10 @@ impl Until {
     }
 }
 
-/// A restart has to fit into it.
+/// The least time to confirm a change in: a restart has to fit into it.
 const LEAST: Duration = Duration::from_secs(10);
 
-/// Lets a planned trial take itself back.
+/// Adds to a planned trial the units that take it back unless it is confirmed in time.
 ///
 /// # Errors
 /// [`Error::TooShort`], [`Error::InTheWay`], or why refit's own file cannot be read.
@@ -58,7 +58,7 @@ pub fn add(system: &System, plan: &mut Plan, within: Duration) -> Result<(), Err
         service.strip_suffix(".service").unwrap_or(service)
     );
     let head = format!("[Unit]\nDescription=Takes back what refit applied to {service}\n");
-    // Seconds since 1970: systemd.time(7). 3: a person must decide.
+    // `@`: seconds since 1970 (systemd.time(7)). Exit code 3: a person must decide, so no new try.
     let timer = format!("{head}[Timer]\nOnCalendar=@{at_unix}\nAccuracySec=1s\n");
     let run = format!(
         "{head}StartLimitIntervalSec=0\n[Service]\nType=oneshot\nExecStart={} revert --unconfirmed {}\n\
@@ -122,7 +122,7 @@ pub fn stop(undo: &Undo, is_caller: bool) {
     }
 }
 
-/// Whether the timer still counts: one whose time was over when it was started never ends.
+/// Whether the timer still waits. One whose time was over when it was started never elapses.
 ///
 /// # Errors
 /// [`Error::Command`].

@@ -44,12 +44,12 @@ fn remove_if_abandoned(path: &Path) {
     }
 }
 
-/// How long another refit that looks at the same session is waited for.
+/// How long to wait for another refit that examines the same session.
 const LONGEST_TURN: Duration = Duration::from_secs(1);
 
-/// Held by the one refit that looks at a session: a second one would count as a
-/// user of the files that it opens to look, for both. `None` where the session is
-/// gone, or the other one takes too long; a later run looks again.
+/// A lock for the one refit that examines a session. Of two at once each would take
+/// the other for a user of the session, since both open its files. `None` if the
+/// session is gone, or the other one takes too long; a later run examines it again.
 fn turn(path: &Path) -> Option<File> {
     let directory = open_own(path)?;
     let began = Instant::now();
@@ -72,7 +72,7 @@ fn is_in_use(path: &Path) -> bool {
 }
 
 fn is_abandoned(path: &Path) -> bool {
-    // Its maker is between two steps, or died there; age decides.
+    // Without a lock file, or with an empty one, its maker is at work or has died: age decides.
     let is_old = || {
         fs::metadata(path)
             .and_then(|meta| meta.modified())
@@ -139,7 +139,7 @@ mod tests {
             drop(turn);
         });
         assert!(!path.exists());
-        // Whoever takes too long is waited for no longer.
+        // One that takes too long is not waited for.
         fs::create_dir(&path).unwrap();
         let _held = super::turn(&path).unwrap();
         remove_if_abandoned(&path);

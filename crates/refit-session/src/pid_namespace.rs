@@ -20,13 +20,13 @@ pub fn own_namespace() -> Option<u64> {
     *NUMBER.get_or_init(|| namespace_of("self"))
 }
 
-/// From a namespace within another one there may be users that it does not see.
+/// Whether this is the first pid namespace: from any other one, processes outside are not seen.
 pub fn sees_all_processes() -> bool {
     own_namespace() == Some(FIRST_NAMESPACE)
 }
 
-/// Whether a pid namespace has a process of this user; those of others do not
-/// say, and this user's sessions are not theirs.
+/// Whether a pid namespace has a process of this user. The namespaces of other users'
+/// processes cannot be read, and those do not use this user's sessions.
 pub fn lives(namespace: u64) -> bool {
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
     processes

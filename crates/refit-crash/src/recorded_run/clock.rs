@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use crate::request::Request;
 
-/// How long the first acknowledgement is waited for when the run is shorter: programs
-/// begin late on a busy machine.
+/// How long the first acknowledgement is waited for at least, however short the run is to be:
+/// programs begin late on a busy machine.
 const FIRST: Duration = Duration::from_secs(20);
 
 /// The time of a run. Where its length ends it, it begins with the first

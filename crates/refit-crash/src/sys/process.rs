@@ -96,8 +96,8 @@ pub fn fork(work: impl FnOnce() -> i32) -> io::Result<Child> {
 }
 
 /// Whether the process ended before the kernel was told to kill this one with it
-/// (pidfd_open(2): readable then). Its number would not tell: a parent outside of the
-/// pid namespace is 0, ended or not.
+/// (pidfd_open(2): readable then). getppid(2) would not tell: for a parent outside of
+/// the pid namespace it returns 0, whether that has ended or not.
 fn has_ended(process: &OwnedFd) -> bool {
     let mut readable = [PollFd::new(process, PollFlags::IN)];
     poll(&mut readable, Some(&Timespec::default())).is_ok_and(|ready| ready > 0)

@@ -58,9 +58,9 @@ pub fn wanted(launch: &Launch, reach: &Reach) -> Option<Filter> {
     }
 }
 
-/// The filter that a variant of a comparison has without a setting that asks for one: the
-/// most that any of its variants has, so that its price lies beneath all of them. It
-/// decides nothing: every call is real.
+/// The filter for those variants of a comparison whose own settings need none. It costs what the
+/// filter of another variant costs, so that the overhead is the same in all of them, and
+/// suppresses nothing: every call is real. `None` if no variant needs a filter.
 #[must_use]
 pub fn ground<'a>(launches: impl Iterator<Item = &'a Launch>, reach: &Reach) -> Option<Filter> {
     let filters: Vec<Filter> = launches.filter_map(|one| wanted(one, reach)).collect();

@@ -15,7 +15,7 @@ fn pointers(strings: &[CString]) -> Vec<*const libc::c_char> {
 /// Where execvp(3) looks when there is no PATH (glibc, `_CS_PATH`).
 const DEFAULT_PATH: &[u8] = b"/bin:/usr/bin";
 
-/// What a file without a known format is run by (execvp(3)).
+/// The shell that runs a file whose format the kernel does not know (execvp(3)).
 const SHELL: &CStr = c"/bin/sh";
 
 /// What execve(2) needs, made before the clone: between that and the exec
@@ -49,7 +49,7 @@ impl Arguments {
     /// execvpe(3). Returns only on failure. Async-signal-safe.
     ///
     /// # Safety
-    /// The words and variables that these are of are still there.
+    /// The words and variables that these arguments were made of still exist.
     pub unsafe fn exec(&mut self) -> io::Error {
         let mut denied = None;
         let mut last = io::Error::from_raw_os_error(libc::ENOENT);

@@ -11,7 +11,7 @@ use super::reader::Reader;
 use super::record::Record;
 use super::tracepoint::Which;
 
-/// What the kernel calls a process that the reader's pid namespace does not hold
+/// The number that the kernel reports for a process outside of the reader's pid namespace
 /// (kernel/events/core.c, `perf_event_pid_type`).
 const OUTSIDE: u32 = 0;
 

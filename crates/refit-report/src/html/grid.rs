@@ -5,13 +5,13 @@ use crate::markup::Markup;
 use crate::paint::Tone;
 use crate::table::{Column, Kind};
 
-/// A table of the class `data` and this one, in a box that scrolls. The first
-/// column names the rows; without titles there is no line for them.
+/// A table of the class `data` and of `class`, in a box that scrolls. The first
+/// column names the rows. Where no column has a title there is no header row.
 pub fn grid(section: &mut Markup, about: &str, class: &str, columns: &[&Column]) {
     coloured(section, about, class, columns, &[]);
 }
 
-/// Names and what they have.
+/// A table of two columns without titles: names and values.
 pub fn facts<'a>(
     section: &mut Markup,
     about: &str,
@@ -23,8 +23,8 @@ pub fn facts<'a>(
     grid(section, about, "facts", &columns.each_ref());
 }
 
-/// The same table whose rows have the colour of a variant each: by class, which the
-/// cells with a dot show.
+/// A [`grid`] whose rows have classes: the class of a variant gives the dots in its row
+/// the variant's colour.
 pub fn coloured(
     section: &mut Markup,
     about: &str,
@@ -97,7 +97,7 @@ fn cell(tr: &mut Markup, is_name: bool, column: &Column, row: usize) {
     if is_name {
         tr.element("th", &[("scope", "row")], content);
     } else {
-        // Where there is no line of titles, a style sheet writes them into the cells.
+        // On a narrow screen a style sheet hides the header row and shows this title in the cell.
         let all = [("class", class), ("data-title", &*column.title)];
         let attributes: Vec<_> = all
             .into_iter()

@@ -48,8 +48,9 @@ const KINDS: [Kind; 5] = [
     ("swapped out (beside PSS)", |memory| memory.swap_bytes),
 ];
 
-/// Anonymous memory, the first of these parts, cut into what is live, its rounding, and the rest. What was requested and
-/// never touched is not memory: no part is larger than what there is.
+/// Divides anonymous memory, the first of these parts, into the bytes of live blocks, the rounding of these blocks, and
+/// the rest. A program may request more than it ever touches, so live blocks and rounding are limited to the anonymous
+/// memory that there is.
 fn heap_parts(series: &Series, mut all: Vec<Part>) -> Vec<Part> {
     let anonymous = all.remove(0).values;
     let cut = |of: fn(f64, f64, f64) -> f64| -> Vec<f64> {

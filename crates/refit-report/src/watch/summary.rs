@@ -144,14 +144,15 @@ fn growths(series: &Series, lines: &mut Vec<String>) {
     }
 }
 
-/// Such a part of what is live is not told: the counting library's table takes an eighth of it, and every heap has free parts.
+/// Growth of the rest is reported where it is more than a fourth of the growth of live blocks: the counting library's table
+/// grows by an eighth of what they do, and every heap has free parts.
 const SMALL: f64 = 4.0;
 
-/// Such a part of the growth beside it is not told of what is live: between two samples a program has a few blocks more
-/// or fewer, and in a short watch that may look like growth.
+/// Growth of live blocks is reported where it is more than a hundredth of the growth of the rest: between two samples a
+/// program has a few blocks more or fewer, and in a short watch that may look like growth.
 const NEGLIGIBLE: f64 = 100.0;
 
-/// What is live against what else there is: which of them grows.
+/// Which of the two grows: live blocks, or the rest of the process's memory.
 fn heap(series: &Series, lines: &mut Vec<String>) {
     let Some([live, rest]) = heap_growth(series, 0) else {
         return;
@@ -163,7 +164,7 @@ fn heap(series: &Series, lines: &mut Vec<String>) {
             signed_bytes(one.bytes_per_hour)
         )
     };
-    // The table of live blocks grows with them.
+    // See SMALL: the table of live blocks grows with them.
     let table = live.interval[1].max(0.0) / SMALL;
     let rest_grows = rest.interval[0] > table;
     let live_grows = live.interval[0] > rest.interval[0].max(0.0) / NEGLIGIBLE;

@@ -21,11 +21,11 @@ pub(crate) struct Sources<'a> {
     pub scopes: &'a [Option<String>],
 }
 
-/// A report that may have no process of the tree as its author.
+/// A report that perhaps no process of the tree has written.
 const FOREIGN: &str = "foreign report";
 
 impl Coverage {
-    /// Of a run whose `executables` are those that were counted.
+    /// The coverage of a run; `executables`: those that were counted.
     pub(crate) fn of(sources: &Sources, executables: &[ExecutableReport]) -> Coverage {
         let counted = sources.counted;
         let unknown = sources.unknown(executables);
@@ -167,7 +167,7 @@ impl Sources<'_> {
         let filtered: Vec<&ExecutableReport> = executables.iter().filter(is_filtered).collect();
         // A program that was started twice, and forked, is known by both.
         let known = |program: &UnreachedProgram| {
-            // As it was typed by who started it.
+            // The name is as the program's parent wrote it.
             let name = program.name.strip_prefix("./").unwrap_or(&program.name);
             let of_name = filtered
                 .iter()

@@ -28,7 +28,7 @@ pub(super) enum Found {
     Group(Option<usize>),
     /// The process at the top of a tree.
     Top(u32),
-    /// It is on the way into a cgroup.
+    /// It is to be moved into a cgroup, and is not in it yet.
     NotYet,
 }
 

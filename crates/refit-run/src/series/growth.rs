@@ -47,8 +47,9 @@ pub fn growth(series: &Series, group: usize) -> Option<Growth> {
     line(&points)
 }
 
-/// Growth of the bytes that are live as they were requested, and of what the group has beside
-/// all that is usable of these blocks: free parts of the heap, and what is not malloc's.
+/// Growth of the requested bytes of all live blocks, and growth of the rest of the group's memory
+/// (PSS without the usable bytes of live blocks): free parts of the heap, and memory that is not
+/// malloc's.
 #[must_use]
 pub fn heap_growth(series: &Series, group: usize) -> Option<[Growth; 2]> {
     let points = series.samples.iter().filter_map(|sample| {

@@ -117,7 +117,7 @@ impl Kind for SystemdUnit {
             );
         }
         let path_in = |base| format!("{base}/systemd/system/{service}.d/{FILE}");
-        // One in /etc would hide one in /run.
+        // systemd reads a drop-in in /etc instead of one of the same name in /run.
         for base in ["/etc", "/run"] {
             let path = system.path(&path_in(base))?;
             if FileState::read(&path)?.is_some() {

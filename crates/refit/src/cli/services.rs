@@ -55,9 +55,9 @@ pub struct ApplyArgs {
 
 /// Keep a change that was applied with --confirm-within or --trial
 ///
-/// Exit codes: 0, also when it stays already; 1 when it does not take effect where it
-/// stays; 2 when there is none, or it was taken back; 3 when it differs from what was
-/// applied.
+/// Exit codes: 0, also when it was confirmed before; 1 when it is not in effect any more
+/// once its files are in /etc; 2 when there is no change, or it was taken back; 3 when it
+/// differs from what was applied.
 #[derive(Args)]
 #[command(verbatim_doc_comment)]
 pub struct ConfirmArgs {
