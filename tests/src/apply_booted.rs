@@ -204,13 +204,13 @@ fn a_reboot_keeps_a_change_and_takes_a_trial_back(env: &TestEnv) -> Outcome {
     Outcome::Pass
 }
 
-/// Waits inside until this shell condition holds: 900 looks.
+/// Waits inside until this shell condition holds; fails after 900 tries.
 fn wait_inside(env: &TestEnv, condition: &str) {
     let wait = "for i in $(seq 900); do eval \"$0\" && exit 0; sleep 0.1; done; exit 1";
     inside(env, 0, &["sh", "-c", wait, condition]);
 }
 
-/// No refit process waits: systemd's timer does, whatever is reloaded meanwhile.
+/// No process of refit waits for the time: systemd's timer does, also when systemd is reloaded meanwhile.
 fn what_is_not_confirmed_takes_itself_back(env: &TestEnv) -> Outcome {
     up(env);
     let before = files(env);
@@ -222,17 +222,14 @@ fn what_is_not_confirmed_takes_itself_back(env: &TestEnv) -> Outcome {
     let is_mapped =
         "grep -q r-xp.*/usr/lib/refit/ /proc/$(systemctl show -p MainPID --value cron)/maps";
     apply("cron", "60s");
-    let at = "sed -n s/OnCalendar=@//p /run/systemd/system/refit-undo-cron.timer";
-    let at = inside(env, 0, &["sh", "-c", at]);
+    let timer_at = "sed -n s/OnCalendar=@//p /run/systemd/system/refit-undo-cron.timer";
+    let at = inside(env, 0, &["sh", "-c", timer_at]);
     inside(env, 0, &["sh", "-c", is_mapped]);
     inside(env, 0, &["refit", "status", "--check", "cron"]);
     // The installed refit is not needed.
     inside(env, 0, &["mv", "/usr/local/bin/refit", "/root/refit"]);
     // A relative time would begin anew with each reload, and never end.
-    wait_inside(
-        env,
-        "systemctl daemon-reload; sleep 2; test ! -e /usr/lib/refit",
-    );
+    wait_inside(env, "systemctl daemon-reload; test ! -e /usr/lib/refit");
     let late = inside(
         env,
         0,
@@ -255,6 +252,7 @@ fn what_is_not_confirmed_takes_itself_back(env: &TestEnv) -> Outcome {
 
     // Confirmed: its time passes, and a reboot.
     apply("cron", "45s");
+    let until = inside(env, 0, &["sh", "-c", timer_at]);
     let pid = "systemctl show -p MainPID --value cron";
     let main = inside(env, 0, &["sh", "-c", pid]);
     inside(env, 0, &["systemctl", "daemon-reload"]);
@@ -265,7 +263,8 @@ fn what_is_not_confirmed_takes_itself_back(env: &TestEnv) -> Outcome {
         "it was not restarted"
     );
     apply("rsyslog", "1h");
-    inside(env, 0, &["sleep", "50"]);
+    let is_over = format!("test $(date +%s) -gt $(({} + 2))", until.trim());
+    wait_inside(env, &is_over);
     inside(env, 0, &["refit", "status", "--check", "cron"]);
     expect_code(&booted(env, &["reboot"]), 0);
     inside(env, 0, &["refit", "status", "--check", "cron"]);

@@ -9,7 +9,7 @@ use crate::compared::{compare, effect, list, messages, number, printed};
 use crate::result::expect_valid;
 use crate::runner::{Outcome, Test};
 use crate::test;
-use crate::test_env::{TestEnv, described, expect_code};
+use crate::test_env::{TestEnv, described, expect_code, expect_message, expect_printed};
 
 pub const TESTS: &[Test] = &[
     test!(a_baseline_that_fails_later_ends_it_with_what_there_is),
@@ -63,12 +63,7 @@ fn a_baseline_that_fails_later_ends_it_with_what_there_is(env: &TestEnv) -> Outc
         assert!(effect["interval"].is_array(), "{effect}");
     }
     let again = report(env, &["result.json"]);
-    expect_code(&again, 0);
-    assert!(
-        printed(&again).contains("failed: the baseline failed"),
-        "{}",
-        printed(&again)
-    );
+    expect_printed(&again, 0, "failed: the baseline failed");
     Outcome::Pass
 }
 
@@ -83,12 +78,7 @@ fn a_full_disk_takes_neither_the_table_nor_other_files(env: &TestEnv) -> Outcome
         "6",
     ];
     let output = env.refit(&[&args[..], &["env.A=1", "--", "true"]].concat());
-    expect_code(&output, 2);
-    assert!(
-        printed(&output).contains("3 round pairs"),
-        "{}",
-        printed(&output)
-    );
+    expect_printed(&output, 2, "3 round pairs");
     let words = "cannot write /dev/full: No space left on device";
     assert!(messages(&output).contains(words), "{}", messages(&output));
     let csv = fs::read_to_string(env.path("runs.csv")).expect("it was written");
@@ -113,12 +103,7 @@ fn an_output_that_is_gone_takes_no_file(env: &TestEnv) -> Outcome {
         .expect("Linux has it");
     let mut refit = env.refit_command(&args);
     let output = refit.stdout(full).output().expect("refit starts");
-    expect_code(&output, 2);
-    assert!(
-        messages(&output).contains("cannot write to stdout"),
-        "{}",
-        messages(&output)
-    );
+    expect_message(&output, 2, "cannot write to stdout");
     assert_eq!(stored(env)["plan"]["pairs"], 3);
     Outcome::Pass
 }

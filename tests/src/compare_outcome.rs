@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::compared::{compare, compare_shell, effect, list, messages, printed, runs_of, variant};
 use crate::runner::{Outcome, Test};
 use crate::test;
-use crate::test_env::{TestEnv, described, expect_code};
+use crate::test_env::{TestEnv, expect_code, expect_message};
 
 pub const TESTS: &[Test] = &[
     test!(who_fails_differs_or_hangs_is_out_and_the_others_go_on),
@@ -123,12 +123,7 @@ fn what_differs_is_the_candidate_whoever_ran_first(env: &TestEnv) -> Outcome {
         "--",
     ];
     let output = env.refit(&[&args[..], &["cat", "/proc/sys/kernel/random/uuid"]].concat());
-    expect_code(&output, 2);
-    assert!(
-        messages(&output).contains("the baseline failed: printed something else"),
-        "{}",
-        messages(&output)
-    );
+    expect_message(&output, 2, "the baseline failed: printed something else");
     Outcome::Pass
 }
 
@@ -156,12 +151,7 @@ fn the_check_judges_each_run(env: &TestEnv) -> Outcome {
         "compare", "--check", "false", "--rounds", "12", "env.A=1", "--", "true",
     ];
     let output = env.refit(&args);
-    expect_code(&output, 2);
-    assert!(
-        messages(&output).contains("--check failed"),
-        "{}",
-        messages(&output)
-    );
+    expect_message(&output, 2, "--check failed");
     Outcome::Pass
 }
 
@@ -212,12 +202,7 @@ fn a_baseline_that_fails_ends_it_with_its_own_words(env: &TestEnv) -> Outcome {
     );
     // Whichever variant comes first, what cannot start is named.
     let output = env.refit(&["compare", "sync=off", "--", "no-such-command-anywhere"]);
-    expect_code(&output, 2);
-    assert!(
-        messages(&output).contains("cannot run no-such-command-anywhere"),
-        "{}",
-        described(&output)
-    );
+    expect_message(&output, 2, "cannot run no-such-command-anywhere");
     Outcome::Pass
 }
 

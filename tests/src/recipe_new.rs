@@ -3,12 +3,14 @@
 use std::fs;
 use std::path::Path;
 
-use crate::compared::{messages, printed};
+use crate::compared::printed;
 use crate::recipe_folder::{base, finish, refit};
 use crate::recipes::{check, recipe, require};
 use crate::runner::{Outcome, Test};
 use crate::test;
-use crate::test_env::{TestEnv, described, expect_code, expect_refused};
+use crate::test_env::{
+    TestEnv, described, expect_code, expect_message, expect_printed, expect_refused,
+};
 
 pub const TESTS: &[Test] = &[
     test!(a_command_works_unasked_and_is_compared).limit_seconds(300),
@@ -18,7 +20,7 @@ pub const TESTS: &[Test] = &[
     test!(what_is_refused_writes_nothing),
 ];
 
-/// Writes it as the name of its template, and checks it.
+/// Writes a recipe from a template, and checks it. `shipped`: the recipe that the template is made of.
 fn works(env: &TestEnv, template: &str, shipped: &str) {
     let name = format!("my-{template}");
     let args = ["recipes", "new", &name, "--template", template];
@@ -29,12 +31,7 @@ fn works(env: &TestEnv, template: &str, shipped: &str) {
     let output = check(env, &format!("./{name}"), &[]);
     require(env, shipped, &output);
     if recipe(shipped)["needs"]["root"] == true && !env.as_root() {
-        expect_code(&output, 2);
-        assert!(
-            messages(&output).contains("needs root"),
-            "{}",
-            described(&output)
-        );
+        expect_message(&output, 2, "needs root");
         return;
     }
     expect_code(&output, 0);
@@ -51,23 +48,13 @@ fn a_command_works_unasked_and_is_compared(env: &TestEnv) -> Outcome {
     let base = base(env);
     let args = ["compare", "./my-command", "--dir", &base, "--rounds", "2"];
     let output = finish(&mut refit(env, &args));
-    expect_code(&output, 0);
-    assert!(
-        printed(&output).contains("\nsync=off "),
-        "{}",
-        described(&output)
-    );
-    // Changed, it is somebody's own, and asks.
+    expect_printed(&output, 0, "\nsync=off ");
+    // Once it is changed, refit asks before it runs its commands.
     let file = env.path("my-command/recipe.toml");
     let text = fs::read_to_string(&file).expect("it was written");
     fs::write(&file, text + "\n").expect("the test's directory is ours");
     let output = check(env, "./my-command", &[]);
-    expect_code(&output, 2);
-    assert!(
-        messages(&output).contains("--yes"),
-        "{}",
-        described(&output)
-    );
+    expect_message(&output, 2, "--yes");
     Outcome::Pass
 }
 

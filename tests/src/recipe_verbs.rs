@@ -11,7 +11,7 @@ use crate::recipe_folder::finish;
 use crate::recipes::{SHIPPED, check, folder, recipe, require, text};
 use crate::runner::{Outcome, Test};
 use crate::test;
-use crate::test_env::{TestEnv, described, expect_code, expect_refused};
+use crate::test_env::{TestEnv, described, expect_code, expect_message, expect_refused};
 
 pub const TESTS: &[Test] = &[
     test!(a_list_names_each_and_what_is_missing),
@@ -55,12 +55,7 @@ fn a_list_names_each_and_what_is_missing(env: &TestEnv) -> Outcome {
     );
     let mut poor = env.refit_command(&["recipes", "check", "fsync-loop"]);
     let output = finish(poor.env("PATH", env.path("empty")));
-    expect_code(&output, 2);
-    assert!(
-        messages(&output).contains("the recipe fsync-loop needs gcc\n"),
-        "{}",
-        described(&output)
-    );
+    expect_message(&output, 2, "the recipe fsync-loop needs gcc\n");
     Outcome::Pass
 }
 
@@ -206,20 +201,10 @@ inverse = "and back"
         expect_refused(env, &["recipes", "show", "./mine"], &["conf.a.b", words]);
     }
     let missing = env.refit(&["recipes", "show", "./none"]);
-    expect_code(&missing, 2);
-    assert!(
-        messages(&missing).contains("./none"),
-        "{}",
-        described(&missing)
-    );
+    expect_message(&missing, 2, "./none");
     env.subdir("empty");
     let empty = env.refit(&["recipes", "show", "./empty"]);
-    expect_code(&empty, 2);
-    assert!(
-        messages(&empty).contains("./empty holds no recipe.toml\n"),
-        "{}",
-        described(&empty)
-    );
+    expect_message(&empty, 2, "./empty holds no recipe.toml\n");
     Outcome::Pass
 }
 
@@ -308,12 +293,7 @@ fn a_copy_is_the_folder(env: &TestEnv) -> Outcome {
     }
     assert!(files(Path::new(&elsewhere)) == before);
     let output = env.refit(&["recipes", "copy", "./own-copy"]);
-    expect_code(&output, 2);
-    assert!(
-        messages(&output).contains("cp -r"),
-        "{}",
-        described(&output)
-    );
+    expect_message(&output, 2, "cp -r");
     Outcome::Pass
 }
 

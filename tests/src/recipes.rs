@@ -11,7 +11,7 @@ use crate::recipe_folder::{base, finish, refit};
 use crate::remains::nothing_left;
 use crate::runner::{Outcome, Test};
 use crate::test;
-use crate::test_env::{TestEnv, described, expect_code, source_dir};
+use crate::test_env::{TestEnv, described, expect_code, expect_message, source_dir};
 
 pub const TESTS: &[Test] = &[
     test!(the_table_is_the_directory),
@@ -95,12 +95,7 @@ fn works(env: &TestEnv, name: &str) -> Outcome {
     let output = check(env, name, &[]);
     require(env, name, &output);
     if recipe["needs"]["root"] == true && !env.as_root() {
-        expect_code(&output, 2);
-        assert!(
-            messages(&output).contains("needs root"),
-            "{}",
-            described(&output)
-        );
+        expect_message(&output, 2, "needs root");
         return Outcome::Pass;
     }
     let brief = brief(&recipe);

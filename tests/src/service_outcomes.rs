@@ -7,7 +7,9 @@ use crate::places::in_own_mounts;
 use crate::recipe_folder::{RecipeFolder, finish, refit};
 use crate::runner::{Outcome, Test};
 use crate::test;
-use crate::test_env::{TestEnv, described, expect_code, refit_path};
+use crate::test_env::{
+    TestEnv, described, expect_code, expect_message, expect_printed, refit_path,
+};
 
 pub const TESTS: &[Test] = &[
     test!(what_is_not_installed_makes_an_apt_line),
@@ -32,11 +34,9 @@ fn what_is_not_installed_makes_an_apt_line(env: &TestEnv) -> Outcome {
     let text = folder.refused(&[]);
     assert!(text.ends_with(&all), "{text}");
     let output = folder.check();
-    expect_code(&output, 2);
-    assert!(messages(&output).contains(&all), "{}", described(&output));
+    expect_message(&output, 2, &all);
     let show = finish(&mut refit(env, &["recipes", "show", "./needs"]));
-    expect_code(&show, 0);
-    assert!(printed(&show).contains(apt), "{}", described(&show));
+    expect_printed(&show, 0, apt);
     assert!(!fs::exists(env.path("ran")).expect("it is ours"));
     Outcome::Pass
 }
@@ -131,12 +131,7 @@ fn instances_that_would_not_fit_are_refused(env: &TestEnv) -> Outcome {
     let sparse = "truncate -s 20T big 2>/dev/null || truncate -s 1T big";
     let large = RecipeFolder::command(env, "large").text("service.setup", sparse);
     let (output, result) = large.compare(&["--rounds", "12"]);
-    expect_code(&output, 2);
-    assert!(
-        printed(&output).contains("too few runs:"),
-        "{}",
-        printed(&output)
-    );
+    expect_printed(&output, 2, "too few runs:");
     let failed = result["failed"].as_str().unwrap_or_default();
     assert!(
         failed.starts_with("the instances of all runs need about"),

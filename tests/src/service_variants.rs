@@ -6,7 +6,7 @@ use crate::compared::{effect, list, messages, number, printed, runs_of, variant}
 use crate::recipe_folder::{RecipeFolder, base, finish, refit};
 use crate::runner::{Outcome, Test};
 use crate::test;
-use crate::test_env::{TestEnv, described, expect_code};
+use crate::test_env::{TestEnv, described, expect_code, expect_message};
 
 pub const TESTS: &[Test] = &[
     test!(a_declared_knob_acts_on_its_variant_alone_and_shows_its_class),
@@ -128,12 +128,7 @@ fn what_this_refit_cannot_try_is_listed_and_the_rest_is_tried(env: &TestEnv) -> 
     let dir = base(env);
     let args = ["compare", "--yes", "--dir", &dir, "./later", "future=8ms"];
     let output = finish(&mut refit(env, &args));
-    expect_code(&output, 2);
-    assert!(
-        messages(&output).contains("future"),
-        "{}",
-        described(&output)
-    );
+    expect_message(&output, 2, "future");
     Outcome::Pass
 }
 

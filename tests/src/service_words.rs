@@ -8,7 +8,7 @@ use crate::recipe_folder::{RecipeFolder, base, finish, refit};
 use crate::runner::{Outcome, Test};
 use crate::terminal::Terminal;
 use crate::test;
-use crate::test_env::{TestEnv, described, expect_code};
+use crate::test_env::{TestEnv, described, expect_code, expect_message};
 
 pub const TESTS: &[Test] = &[
     test!(an_unknown_key_is_named_with_its_line),
@@ -66,12 +66,7 @@ fn an_edit_whose_line_is_not_there_names_file_and_line(env: &TestEnv) -> Outcome
         let line = format!("dir = {}/", base(env));
         assert!(text.contains(&line) == problem.contains("times"), "{text}");
         let output = folder.check();
-        expect_code(&output, 2);
-        assert!(
-            messages(&output).contains(problem),
-            "{}",
-            described(&output)
-        );
+        expect_message(&output, 2, problem);
         folder.nothing_left();
     }
     Outcome::Pass

@@ -3,7 +3,7 @@
 use crate::compared::messages;
 use crate::runner::{Outcome, Test};
 use crate::test;
-use crate::test_env::{TestEnv, expect_code};
+use crate::test_env::{TestEnv, expect_code, expect_message};
 
 pub const TESTS: &[Test] = &[
     test!(a_zone_that_is_not_there_is_refused_with_those_of_a_similar_name),
@@ -78,18 +78,8 @@ fn an_option_that_the_allocator_refuses_is_refused(env: &TestEnv) -> Outcome {
 
 fn a_program_that_is_not_there_is_named(env: &TestEnv) -> Outcome {
     let output = env.refit(&["run", "program=./nowhere", "--", "true"]);
-    expect_code(&output, 127);
-    assert!(
-        messages(&output).contains("cannot run ./nowhere"),
-        "{}",
-        messages(&output)
-    );
+    expect_message(&output, 127, "cannot run ./nowhere");
     let output = env.refit(&["compare", "program=./nowhere", "--", "true"]);
-    expect_code(&output, 2);
-    assert!(
-        messages(&output).contains("cannot run ./nowhere"),
-        "{}",
-        messages(&output)
-    );
+    expect_message(&output, 2, "cannot run ./nowhere");
     Outcome::Pass
 }

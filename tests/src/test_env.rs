@@ -217,17 +217,35 @@ pub fn expect_code(output: &Output, code: i32) {
     );
 }
 
+/// Fails the test unless the command exited with this code and printed this text on stdout.
+#[track_caller]
+pub fn expect_printed(output: &Output, code: i32, text: &str) {
+    expect_code(output, code);
+    expect_text(output, &output.stdout, text);
+}
+
+/// Fails the test unless the command exited with this code and printed this text on stderr.
+#[track_caller]
+pub fn expect_message(output: &Output, code: i32, text: &str) {
+    expect_code(output, code);
+    expect_text(output, &output.stderr, text);
+}
+
+#[track_caller]
+fn expect_text(output: &Output, stream: &[u8], text: &str) {
+    assert!(
+        String::from_utf8_lossy(stream).contains(text),
+        "{text:?} is not in {}",
+        described(output)
+    );
+}
+
 /// Running refit with these words is a usage error: its message has each of the texts, and nothing is on stdout.
 pub fn expect_refused(env: &TestEnv, words: &[&str], texts: &[&str]) {
     let output = env.refit(words);
     expect_code(&output, 2);
-    let errors = String::from_utf8_lossy(&output.stderr);
     for text in texts {
-        assert!(
-            errors.contains(text),
-            "{text:?} is not in {}",
-            described(&output)
-        );
+        expect_text(&output, &output.stderr, text);
     }
     assert!(output.stdout.is_empty(), "{}", described(&output));
 }

@@ -29,7 +29,7 @@ fn json(env: &TestEnv, name: &str) -> Value {
     serde_json::from_str(&text).expect("it is JSON")
 }
 
-/// Under --heap, with its input open for so long; what huge pages would add.
+/// Runs the program under --heap, and ends it by its input after so long: what huge pages would add, if it was read.
 fn run_for(env: &TestEnv, program: &str, seconds: u64) -> Option<(Output, u64)> {
     let (windows, file) = (WINDOWS.to_string(), env.path("run.json"));
     let mut run = env.refit_command(&["run", "--heap", "--json", &file, "--", program, &windows]);

@@ -18,7 +18,7 @@ pub const TESTS: &[Test] = &[
     test!(what_is_kept_free_is_not_live).limit_seconds(60),
 ];
 
-/// How often the program goes on, and how soon again.
+/// Steps of the program, and the pause after each: it has to grow while time passes.
 const STEPS: usize = 120;
 const PACE: Duration = Duration::from_millis(100);
 

@@ -53,7 +53,7 @@ fn a_killed_refit_leaves_nothing_open(env: &TestEnv) -> Outcome {
             .stderr(Stdio::null());
         let mut refit = refit.spawn().expect("refit is there");
         let watches = || watchers(env).contains(&format!("/proc/{}", refit.id()));
-        // Every other one not before it watches: how soon it does, the machine decides.
+        // Every other refit is killed only after it has begun to watch, however long that takes here.
         if kill % 2 == 0 {
             wait_until("refit to watch", watches);
         }

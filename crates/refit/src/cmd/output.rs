@@ -1,7 +1,7 @@
 //! The files of a result: those that were asked for, and those that are read again.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use refit_crash::CrashReport;
@@ -63,15 +63,12 @@ impl Output {
     /// The same of a crash report, which has fewer forms.
     pub fn write_crash(&self, report: &CrashReport) -> Result<()> {
         let args = &self.args;
-        for (option, path) in [
+        let refused = [
             ("--json", &args.json),
             ("--csv", &args.csv),
             ("--svg", &args.svg),
-        ] {
-            if path.is_some() {
-                bail!("{option}: a crash report is drawn as --md or --html");
-            }
-        }
+        ];
+        refuse(refused, "a crash report is drawn as --md or --html")?;
         if let Some(path) = &args.md {
             replace(path, crash::markdown(report).as_bytes())?;
         }
@@ -86,15 +83,12 @@ impl Output {
     /// The same of a series, which has its page and its chart.
     pub fn write_series(&self, series: &Series) -> Result<()> {
         let args = &self.args;
-        for (option, path) in [
+        let refused = [
             ("--json", &args.json),
             ("--csv", &args.csv),
             ("--md", &args.md),
-        ] {
-            if path.is_some() {
-                bail!("{option}: a watch is drawn as --html or --svg");
-            }
-        }
+        ];
+        refuse(refused, "a watch is drawn as --html or --svg")?;
         let page = args.html.as_ref().map(|path| (path, watch::html(series)));
         let chart = args.svg.as_ref().map(|path| (path, watch::svg(series)));
         let mut written = Ok(());
@@ -102,6 +96,14 @@ impl Output {
             written = written.and(replace(path, text.as_bytes()));
         }
         written
+    }
+}
+
+/// Fails where one of these options was given, by telling which to give instead.
+fn refuse(options: [(&str, &Option<PathBuf>); 3], instead: &str) -> Result<()> {
+    match options.iter().find(|(_, path)| path.is_some()) {
+        Some((option, _)) => bail!("{option}: {instead}"),
+        None => Ok(()),
     }
 }
 
