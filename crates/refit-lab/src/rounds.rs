@@ -146,7 +146,10 @@ impl<'a> Rounds<'a> {
             self.experiment.plan.pairs = self.experiment.runs.complete_pairs();
             let is_look = plan.look_after(self.experiment.plan.pairs).is_some();
             if is_look || estimates.are_due() {
-                estimates.make(self, progress);
+                self.experiment.plan.took_s = self.began.elapsed().as_secs_f64();
+                estimates.make(&self.experiment, &self.length, |comparison| {
+                    progress.pair_done(comparison);
+                });
             }
             if self.has_enough(&plan, &estimates.effects) {
                 break;

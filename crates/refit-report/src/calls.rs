@@ -21,6 +21,9 @@ pub fn sum(calls: &BTreeMap<String, Calls>, field: fn(&Calls) -> u64) -> u64 {
         .fold(0, u64::saturating_add)
 }
 
+/// For [`by_call`]: every kind of call.
+pub const ALL: usize = usize::MAX;
+
 /// `fdatasync 8,000 · fsync 12`: at most so many, the most first.
 pub fn by_call(calls: &BTreeMap<String, Calls>, field: fn(&Calls) -> u64, most: usize) -> String {
     let parts = syncs(calls).map(|(name, calls)| (field(calls), name));

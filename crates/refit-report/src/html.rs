@@ -4,6 +4,7 @@
 mod answers;
 pub mod chart;
 pub mod colour;
+pub mod elements;
 mod ending;
 pub mod facts;
 pub mod grid;
@@ -19,10 +20,10 @@ use refit_lab::experiment::Experiment;
 use crate::answers::is_exact;
 use crate::format;
 use crate::markup::Markup;
-use crate::notes::{Note, notes, summary, with};
-use crate::paint::Tone;
+use crate::notes::{notes, summary, with};
 use crate::sentence::{paragraph, sentence};
 use crate::title::{question, subject, title};
+use elements::{noted, scrolled, section};
 
 /// The page.
 #[must_use]
@@ -125,77 +126,6 @@ pub fn details(main: &mut Markup, comparison: &Comparison) {
         ending::section(main, comparison);
         syncs::section(main, comparison);
         metrics::section(main, comparison);
-    }
-}
-
-/// A part of the page, under its heading.
-pub fn section(main: &mut Markup, title: &str, content: impl FnOnce(&mut Markup)) {
-    main.element("section", &[], |section| {
-        section.leaf("h2", &[], title);
-        content(section);
-    });
-}
-
-/// The command, to be copied.
-pub fn repeat(main: &mut Markup, words: &[String], about: &str) {
-    section(main, "To repeat it", |section| {
-        scrolled(section, "command", |section| {
-            section.element("pre", &[], |pre| {
-                let line = format::command_line(words);
-                pre.element("code", &[], |code| code.prose(&line));
-            });
-        });
-        section.element("p", &[("class", "small")], |p| p.prose(about));
-    });
-}
-
-/// What may be broader than a phone scrolls in a box of its own.
-pub fn scrolled(section: &mut Markup, about: &str, content: impl FnOnce(&mut Markup)) {
-    let attributes = [
-        ("class", "scroll"),
-        ("role", "region"),
-        ("aria-label", about),
-        ("tabindex", "0"),
-    ];
-    section.element("div", &attributes, content);
-}
-
-/// What has to be known, warnings first.
-pub fn noted(section: &mut Markup, notes: Vec<Note>) {
-    let (warnings, others): (Vec<Note>, Vec<Note>) =
-        notes.into_iter().partition(|note| note.label == "warning:");
-    for warning in &warnings {
-        section.element("div", &[("class", "warning"), ("role", "note")], |warn| {
-            warn.leaf("strong", &[], "Warning");
-            warn.text(" ");
-            warn.prose(&warning.text);
-        });
-    }
-    list(section, &others);
-}
-
-fn list(section: &mut Markup, notes: &[Note]) {
-    section.element("ul", &[("class", "notes")], |list| {
-        for note in notes {
-            list.element("li", &[], |item| {
-                let label = note.label.trim();
-                if !label.is_empty() {
-                    item.leaf("strong", &[("class", tone(note.tone))], label);
-                    item.text(" ");
-                }
-                item.prose(&note.text);
-            });
-        }
-    });
-}
-
-/// The class of a word that says this.
-pub fn tone(tone: Tone) -> &'static str {
-    match tone {
-        Tone::Plain | Tone::Head => "plain",
-        Tone::Good => "good",
-        Tone::Bad => "bad",
-        Tone::Unsure => "unsure",
     }
 }
 

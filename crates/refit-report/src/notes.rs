@@ -3,49 +3,26 @@
 
 mod allocators;
 mod conduct;
+mod note;
 mod verdicts;
 mod waits;
 mod witness;
 
 use refit_lab::experiment::Experiment;
 use refit_lab::{Comparison, Warning};
-use refit_run::printable;
 
 use crate::answers::is_exact;
-use crate::fold::fold;
-use crate::paint::{Style, Tone};
+use crate::paint::Tone;
 use crate::row::rows;
 
 pub use conduct::summary;
+pub use note::{Note, note};
+
 use conduct::{failed, gates, interrupted, left_out, slot_effect};
 use verdicts::{
     confirmed, disqualified, in_part, inconclusive, ranges, secondary, unavailable, weight,
 };
 use waits::waiting;
-
-/// One line.
-pub struct Note {
-    /// What it is about, with its punctuation; may be empty.
-    pub label: String,
-    /// What the label says.
-    pub tone: Tone,
-    /// The line itself.
-    pub text: String,
-}
-
-impl Note {
-    /// In lines that fit, its label painted.
-    pub fn lines(&self, style: &Style) -> Vec<String> {
-        if self.label.is_empty() {
-            return fold(&self.text, style.width);
-        }
-        let mut lines = fold(&format!("{} {}", self.label, self.text), style.width);
-        if let Some(rest) = lines[0].strip_prefix(&self.label) {
-            lines[0] = self.tone.paint(&self.label, style.colour) + rest;
-        }
-        lines
-    }
-}
 
 /// All notes in their order, warnings last.
 pub fn notes(comparison: &Comparison) -> Vec<Note> {
@@ -120,15 +97,6 @@ pub fn with(experiment: &Experiment) -> Option<Note> {
             format!("{} under every variant", parts.join(" ")),
         )
     })
-}
-
-/// One line of these parts.
-pub fn note(label: &str, tone: Tone, text: String) -> Note {
-    Note {
-        label: printable(label),
-        tone,
-        text: printable(&text),
-    }
 }
 
 fn warning(warning: &Warning) -> Note {

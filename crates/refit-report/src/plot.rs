@@ -4,128 +4,30 @@
 mod answers;
 pub mod axis;
 mod curve;
+pub mod frame;
 mod legend;
 mod runs;
 pub mod strip;
 
-use refit_lab::experiment::{Experiment, Role};
-use refit_lab::{Comparison, Metric};
+use refit_lab::Comparison;
+use refit_lab::experiment::Experiment;
 use refit_stats::OVERALL_ALPHA;
 
 use crate::answers::is_exact;
-use crate::bar::{Scale, changes};
 use crate::fold::fold;
 use crate::format;
 use crate::notes::{summary, with};
 use crate::row::{is_service, keeps_service, with_noise};
-use crate::svg::{Anchor, Font, Svg};
+use crate::svg::{Anchor, Svg};
 use crate::title::{question, subject, title};
-use crate::values::median;
+use frame::{Frame, HEAD, LINE, MARGIN, SMALL, TEXT, WIDTH};
 
-const WIDTH: f64 = 960.0;
-const MARGIN: f64 = 24.0;
-/// Where the runs begin: room for the labels of the axis.
-const LEFT: f64 = 84.0;
 const HEIGHT_OF_RUNS: f64 = 340.0;
-/// Of each line of the legend and of the caveat.
-const LINE: f64 = 20.0;
 /// Characters of the caveat that fit on one line.
 const CAVEAT: usize = 150;
 
-const INK: &str = "#222222";
-const GREY: &str = "#666666";
-const TEXT: Font = Font::plain(12.0, INK);
-const SMALL: Font = Font::plain(11.0, GREY);
-const HEAD: Font = Font::bold(17.0, INK);
-
-/// The colours of Okabe and Ito that stand out on white, and two more: told
-/// apart by colour-blind people too.
-pub const COLOURS: [&str; 8] = [
-    "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#882255", "#999933",
-];
-
-/// A variant's colour.
-fn colour(experiment: &Experiment, variant: usize) -> &'static str {
-    match experiment.variants.get(variant).map(|variant| variant.role) {
-        Some(Role::Candidate) => COLOURS[variant.saturating_sub(1) % COLOURS.len()],
-        Some(Role::Hidden) => "#b4b4b4",
-        Some(Role::Bare) => "#7a5c3e",
-        _ => "#333333",
-    }
-}
-
 /// In place of the runs, where there is nothing to compare with.
 pub const NO_BASELINE: &str = "no run of the baseline counts yet";
-
-/// Where things lie.
-pub struct Frame {
-    /// Upper edge of the runs.
-    pub top: f64,
-    /// Lower edge.
-    pub bottom: f64,
-    /// Right edge of the runs.
-    right: f64,
-    /// Logarithms of ratios that the height stands for.
-    pub scale: Scale,
-    /// Median of the baseline, in the metric's unit.
-    base: f64,
-    /// What is drawn.
-    pub metric: Metric,
-}
-
-impl Frame {
-    /// With room for every run that counts and for every interval; `None`
-    /// without a counted run of the baseline.
-    pub fn new(comparison: &Comparison, [top, bottom]: [f64; 2], right: f64) -> Option<Frame> {
-        let metric = comparison.experiment.main_metric();
-        let base = median(&comparison.experiment, 0, &metric).filter(|base| *base > 0.0)?;
-        let scale = Scale {
-            low: 0.0,
-            high: 0.0,
-        };
-        let mut frame = Frame {
-            top,
-            bottom,
-            right,
-            scale,
-            base,
-            metric,
-        };
-        frame.scale = frame.scale_of(comparison);
-        Some(frame)
-    }
-
-    fn scale_of(&self, comparison: &Comparison) -> Scale {
-        let runs = (0..comparison.experiment.variants.len())
-            .flat_map(|variant| comparison.experiment.runs.counted(variant));
-        let runs = runs
-            .filter_map(|run| self.metric.of(run))
-            .map(|value| self.log(value).exp_m1());
-        let shown = comparison
-            .effects
-            .iter()
-            .filter(|effect| effect.metric == comparison.experiment.main);
-        let scale = Scale::around(
-            runs.chain(shown.flat_map(changes)),
-            comparison.experiment.delta,
-        );
-        let room = 0.06 * (scale.high - scale.low);
-        Scale {
-            low: scale.low - room,
-            high: scale.high + room,
-        }
-    }
-
-    /// Where a logarithm of a ratio lies.
-    pub fn y(&self, log: f64) -> f64 {
-        self.bottom - self.scale.part(log) * (self.bottom - self.top)
-    }
-
-    /// Logarithm of a value's ratio to the baseline's median.
-    pub fn log(&self, value: f64) -> f64 {
-        (value.max(f64::MIN_POSITIVE) / self.base).ln()
-    }
-}
 
 /// The picture. Without a counted run of the baseline there is nothing to
 /// compare with, and it says so.

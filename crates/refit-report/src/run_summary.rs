@@ -15,14 +15,9 @@ use refit_run::{
     SettingReport, advice, is_allocator, printable,
 };
 
-use crate::calls::{by_call, sum};
+use crate::calls::{ALL, by_call, sum};
 use crate::coverage;
 use crate::format::{command_line, duration, file_name, number, plural};
-
-/// At most this many executables and names in a list.
-const MOST: usize = 8;
-/// Every kind of call.
-const ALL: usize = usize::MAX;
 
 /// The lines that follow a run, each beginning with `refit: `.
 #[must_use]

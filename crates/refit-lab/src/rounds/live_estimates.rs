@@ -2,9 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use super::{Progress, Rounds};
 use crate::comparison::Comparison;
 use crate::effects::Effects;
+use crate::experiment::Experiment;
+use crate::length::Length;
 use crate::request::Request;
 
 /// Live estimates are made at most this often: they cost time between runs.
@@ -40,16 +41,17 @@ impl LiveEstimates {
         self.made.elapsed() > self.pause
     }
 
-    /// Of the metrics on which the end depends.
-    pub(super) fn make(&mut self, rounds: &mut Rounds, progress: &mut dyn Progress) {
+    /// Of the metrics on which the end depends. What `show` takes counts as their cost.
+    pub(super) fn make(
+        &mut self,
+        experiment: &Experiment,
+        length: &Length,
+        show: impl FnOnce(&Comparison),
+    ) {
         let began = Instant::now();
-        let experiment = &mut rounds.experiment;
-        experiment.plan.took_s = rounds.began.elapsed().as_secs_f64();
-        self.effects = Effects::of_metrics(experiment, |name| {
-            rounds.length.depends_on(experiment, name)
-        });
+        self.effects = Effects::of_metrics(experiment, |name| length.depends_on(experiment, name));
         let comparison = Comparison::unfinished(experiment.clone(), self.effects.clone());
-        progress.pair_done(&comparison);
+        show(&comparison);
         self.made = Instant::now();
         self.pause = self.least.max(began.elapsed() * ESTIMATES_SHARE);
     }

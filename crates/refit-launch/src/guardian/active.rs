@@ -10,14 +10,15 @@ use refit_session::{EventRing, POLICY_TRACE, now_ns};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Signal, pidfd_send_signal};
 
-use super::decision::{Decider, Decision, counter_of};
+use super::decision::{Configuration, Decider, Decision, counter_of};
 use super::look::{self, Threads};
 use super::memory::{GuardianMemory, SLOTS};
 use super::opener::{LEFT_TO_KERNEL, OPENED, Opening};
 use super::reader::{self, Readers, Reading};
 use super::request::Request;
+use super::standby::Role;
 use super::tally::{Outcome, Tally};
-use super::{Configuration, Role, trace};
+use super::trace;
 use crate::filter::{self, Call};
 use crate::sys::fork::{Child, Side, fork, split};
 use crate::sys::notify::{Answer, Notification, Slot, answer, still_waits, wake_on_same_processor};

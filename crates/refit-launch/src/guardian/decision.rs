@@ -3,18 +3,27 @@
 use std::path::Path;
 use std::sync::atomic::Ordering::Relaxed;
 
-use refit_session::{EventRing, Knob, now_ns};
+use refit_session::{EventRing, Knob, Policy, now_ns};
 
 use super::filesystems::Filesystems;
 use super::look::{OpenFile, Thread};
+use super::maps;
 use super::memory::GuardianMemory;
 use super::request::Request;
 use super::rules::Rules;
 use super::tally::Outcome;
-use super::{Configuration, maps};
 use crate::filter::{AUDIT_ARCH_I386, Call};
 use crate::sys::disk::EmulatedDisk;
 use crate::sys::notify::{Answer, Notification};
+
+/// What a guardian decides with.
+#[derive(Clone, Copy)]
+pub struct Configuration<'a> {
+    /// The settings.
+    pub policy: &'a Policy,
+    /// What the emulated disk remembers, and traced calls.
+    pub ring: Option<&'a EventRing>,
+}
 
 /// Decides calls by the policy.
 pub struct Decider<'a> {

@@ -19,40 +19,29 @@ mod opener;
 mod reader;
 mod request;
 mod rules;
+mod sockets;
 mod standby;
 mod tally;
 mod trace;
 
 use std::cell::Cell;
 use std::io;
-use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use refit_session::guardian::GuardianCounts;
 use refit_session::names::GUARDIAN;
-use refit_session::{EventRing, Policy};
-use rustix::io::{IoSliceMut, retry_on_intr};
-use rustix::net::{
-    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SocketFlags, SocketType,
-    recvmsg, socketpair,
-};
 
 use crate::sys::fork::{
     Child, OrphansParent, Side, detach, fork_orphan, split, use_batch_scheduling,
     use_normal_scheduling,
 };
 use crate::sys::shared_memory::SharedMemory;
+pub use decision::Configuration;
+
 use active::Active;
 use memory::{GuardianMemory, guardian_memory};
-
-/// What a guardian decides with.
-#[derive(Clone, Copy)]
-pub struct Configuration<'a> {
-    /// The settings.
-    pub policy: &'a Policy,
-    /// What the emulated disk remembers, and traced calls.
-    pub ring: Option<&'a EventRing>,
-}
+use sockets::{await_listener, pair};
+use standby::Role;
 
 /// refit's side of a guardian.
 pub struct Guardian {
@@ -107,24 +96,6 @@ fn code(error: io::Error) -> i32 {
     error.raw_os_error().unwrap_or(1)
 }
 
-fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
-    let kind = SocketType::SEQPACKET;
-    Ok(socketpair(
-        AddressFamily::UNIX,
-        kind,
-        SocketFlags::CLOEXEC,
-        None,
-    )?)
-}
-
-/// What a process of the guardian is for.
-enum Role {
-    /// It answers. Holds the standby, if there is one.
-    Active(Option<Child>),
-    /// It watches the active process, which it holds.
-    Standby(Child),
-}
-
 /// The first active process, which makes the first standby.
 fn run(
     configuration: Configuration<'_>,
@@ -171,18 +142,4 @@ fn serve(
             Some(next) => role = next,
         }
     }
-}
-
-/// The listener that a starting program sends; `None` when it does not start.
-fn await_listener(socket: BorrowedFd<'_>) -> io::Result<Option<OwnedFd>> {
-    let mut byte = [0];
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-    let mut control = RecvAncillaryBuffer::new(&mut space);
-    let mut parts = [IoSliceMut::new(&mut byte)];
-    retry_on_intr(|| recvmsg(socket, &mut parts, &mut control, RecvFlags::CMSG_CLOEXEC))?;
-    let received = control.drain().find_map(|message| match message {
-        RecvAncillaryMessage::ScmRights(mut files) => files.next(),
-        _ => None,
-    });
-    Ok(received)
 }

@@ -19,8 +19,8 @@ use rustix::process::{
 use super::decision::{Decider, Decision};
 use super::look::{Thread, basename};
 use super::memory::GuardianMemory;
-use super::pair;
 use super::request::Request;
+use super::sockets::pair;
 use crate::filter::{self, Call};
 use crate::sys::fork::{Child, fork};
 use crate::sys::notify::{Notification, Slot};

@@ -7,7 +7,6 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Signal, pidfd_send_signal};
 
-use super::Role;
 use crate::sys::fork::{Child, leave_session};
 
 /// The time between two looks at the active process, and the time that it has to
@@ -20,6 +19,14 @@ const GRACE: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 100_000_000,
 };
+
+/// What a process of the guardian is for.
+pub enum Role {
+    /// It answers. Holds the standby, if there is one.
+    Active(Option<Child>),
+    /// It watches the active process, which it holds.
+    Standby(Child),
+}
 
 /// Waits for the end of the active process, and ends it where it answers no more;
 /// `None` when no process has the filter any more. `steps` changes whenever the

@@ -2,6 +2,7 @@
 
 use refit_lab::experiment::Experiment;
 
+use super::elements;
 use super::grid::grid;
 use crate::answers::columns;
 use crate::markup::Markup;
@@ -13,7 +14,7 @@ pub fn section(main: &mut Markup, experiment: &Experiment) {
     if columns.is_empty() {
         return;
     }
-    super::section(main, "Exact answers", |section| {
+    elements::section(main, "Exact answers", |section| {
         let text = "All runs of a variant gave the same answers; a variant whose runs differed was disqualified.";
         section.leaf("p", &[], text);
         let columns: Vec<&Column> = columns.iter().collect();

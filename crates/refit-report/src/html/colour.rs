@@ -2,7 +2,7 @@
 
 use refit_lab::experiment::{Experiment, Role};
 
-use crate::plot::COLOURS;
+use crate::plot::frame::COLOURS;
 
 /// The same hues where the sheet is dark.
 const AT_NIGHT: [&str; COLOURS.len()] = [

@@ -4,7 +4,7 @@
 use refit_lab::Comparison;
 use refit_lab::experiment::Experiment;
 
-use super::colour;
+use super::{colour, elements};
 use crate::format;
 use crate::markup::{At, Markup};
 use crate::row::{Row, counting, is_service};
@@ -48,7 +48,7 @@ pub fn section(main: &mut Markup, comparison: &Comparison) {
         return;
     }
     let rows = counting(comparison);
-    super::section(main, "Memory at the end", |section| {
+    elements::section(main, "Memory at the end", |section| {
         let text = "Medians over the runs that count, at the end of the measured window; a thin line reaches from \
                     the smallest of them to the largest. Each panel has its own scale; in the proportional one \
                     the dark part is the main process.";

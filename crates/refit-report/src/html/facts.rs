@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use refit_lab::Comparison;
 use refit_lab::experiment::{Experiment, Role};
 
+use super::elements::{self, section};
 use super::grid;
-use super::section;
 use crate::format;
 use crate::markup::Markup;
 use crate::table::Column;
@@ -22,7 +22,7 @@ pub fn repeat(main: &mut Markup, comparison: &Comparison, more: &[String]) {
              checked (--prepare, --check, --fresh-copy …) is not stored in the result: add these options."
         }
     };
-    super::repeat(main, &compare(comparison, more), about);
+    elements::repeat(main, &compare(comparison, more), about);
 }
 
 /// As it would be typed.

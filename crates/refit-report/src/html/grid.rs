@@ -1,6 +1,6 @@
 //! Tables of columns, as every format has them.
 
-use super::{scrolled, tone};
+use super::elements::{scrolled, tone};
 use crate::markup::Markup;
 use crate::paint::Tone;
 use crate::table::{Column, Kind};

@@ -6,7 +6,7 @@ use refit_lab::Comparison;
 use refit_lab::experiment::Experiment;
 use refit_run::MemorySample;
 
-use super::{chart, colour};
+use super::{chart, colour, elements};
 use crate::format;
 use crate::markup::number;
 use crate::markup::{At, Markup};
@@ -43,7 +43,7 @@ pub fn section(main: &mut Markup, comparison: &Comparison) {
         ],
         false => &[("The process", |sample| sample.parent_pss_bytes)],
     };
-    super::section(main, "Memory over operations", |section| {
+    elements::section(main, "Memory over operations", |section| {
         section.leaf("p", &[], &about(&comparison.experiment));
         if unreadable {
             let text =

@@ -2,8 +2,9 @@
 
 use refit_lab::{Comparison, Metric};
 
+use super::colour;
+use super::elements::{self, tone};
 use super::grid::grid;
-use super::{colour, tone};
 use crate::format;
 use crate::markup::Markup;
 use crate::paint::Tone;
@@ -29,7 +30,7 @@ pub fn section(main: &mut Markup, comparison: &Comparison) {
     let names = shown.iter().map(|metric| metric.name.to_string());
     let mut columns = vec![Column::words("metric", names).over(shown.iter().map(about).collect())];
     columns.extend(rows.iter().map(|row| of_variant(comparison, row, &shown)));
-    super::section(main, "Every metric", |section| {
+    elements::section(main, "Every metric", |section| {
         let text = "Medians over the runs that count, each with its change from the baseline and its \
                     verdict. Of the metrics beside the main one, a difference has a word only if it stands \
                     after Holm’s correction for their number. Metrics that were always 0 are left out.";

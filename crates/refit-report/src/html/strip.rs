@@ -5,11 +5,12 @@ use refit_lab::experiment::Experiment;
 use refit_lab::{Comparison, Metric};
 use refit_stats::Measure;
 
-use super::{chart, colour};
+use super::{chart, colour, elements};
 use crate::markup::number;
 use crate::markup::{At, Markup, part};
+use crate::plot::frame::Frame;
 use crate::plot::strip::{Kind, Mark, Painter, Strip};
-use crate::plot::{Frame, NO_BASELINE, axis};
+use crate::plot::{NO_BASELINE, axis};
 use crate::row::is_service;
 use crate::values::value;
 
@@ -18,7 +19,7 @@ const MARGIN: f64 = 8.0;
 
 /// The chart under its heading.
 pub fn section(main: &mut Markup, comparison: &Comparison) {
-    super::section(main, "Every run", |section| {
+    elements::section(main, "Every run", |section| {
         let Some(frame) = Frame::new(comparison, [MARGIN, HEIGHT - MARGIN], 0.0) else {
             section.leaf("p", &[], NO_BASELINE);
             return;

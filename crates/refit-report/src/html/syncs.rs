@@ -6,8 +6,8 @@ use refit_lab::Comparison;
 use refit_lab::experiment::Experiment;
 use refit_run::Calls;
 
-use super::colour;
 use super::grid::coloured;
+use super::{colour, elements};
 use crate::calls::{sum, syncs};
 use crate::format;
 use crate::markup::Markup;
@@ -93,7 +93,7 @@ pub fn section(main: &mut Markup, comparison: &Comparison) {
     let colours: Vec<String> = lines()
         .map(|(_, (_, row))| colour::class(&comparison.experiment, row.index))
         .collect();
-    super::section(main, "Waiting for the disk", |section| {
+    elements::section(main, "Waiting for the disk", |section| {
         let text = "Calls that ask for durability, by executable: medians over the runs that count. \
                     Suppressed calls did not reach the kernel.";
         section.leaf("p", &[], text);

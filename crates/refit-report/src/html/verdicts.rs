@@ -4,8 +4,9 @@ use refit_lab::experiment::{Experiment, Role};
 use refit_lab::{Comparison, EffectRecord};
 use refit_stats::{Measure, OVERALL_ALPHA};
 
+use super::colour;
+use super::elements::tone;
 use super::grid::below;
-use super::{colour, tone};
 use crate::bar::{Scale, changes};
 use crate::format;
 use crate::markup::number;

@@ -3,7 +3,7 @@
 use refit_lab::{Comparison, EffectRecord, Verdict};
 use refit_run::AllocatorKind;
 
-use super::{Note, note};
+use super::note::{Note, note};
 use crate::format;
 use crate::paint::Tone;
 use crate::row::{Row, counting, is_service, main_metric};

@@ -3,7 +3,7 @@
 use refit_lab::experiment::{Experiment, Role};
 use refit_lab::{Comparison, EffectRecord, GateAnswer};
 
-use super::{Note, note};
+use super::note::{Note, note};
 use crate::answers::is_exact;
 use crate::format;
 use crate::paint::Tone;

@@ -5,7 +5,7 @@ use refit_lab::{Comparison, EffectRecord, Verdict};
 use refit_run::InEffect;
 use refit_stats::{ADVISABLE_TIMES, FEWEST_PAIRS};
 
-use super::{Note, note};
+use super::note::{Note, note};
 use crate::answers;
 use crate::format;
 use crate::paint::Tone;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use refit_lab::experiment::{Experiment, RunRecord};
 use refit_run::{Calls, ExecutableReport};
 
-use super::{Note, note};
+use super::note::{Note, note};
 use crate::calls::{by_call, sum};
 use crate::format;
 use crate::paint::Tone;

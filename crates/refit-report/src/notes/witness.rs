@@ -3,7 +3,7 @@
 use refit_lab::experiment::{Experiment, VariantRecord};
 use refit_run::{Caller, Testimony, Witnessed};
 
-use super::{Note, note};
+use super::note::{Note, note};
 use crate::format;
 use crate::paint::Tone;
 use crate::run_summary::who;

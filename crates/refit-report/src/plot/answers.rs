@@ -2,7 +2,7 @@
 
 use refit_lab::Comparison;
 
-use super::{HEAD, LINE, MARGIN, SMALL, TEXT, WIDTH};
+use super::frame::{HEAD, LINE, MARGIN, SMALL, TEXT, WIDTH};
 use crate::answers::{Line, lines, note};
 use crate::format;
 use crate::notes::summary;

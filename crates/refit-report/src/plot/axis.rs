@@ -2,10 +2,11 @@
 
 use refit_stats::Measure;
 
+use super::frame::{Frame, LEFT, SMALL};
 use super::strip::Strip;
-use super::{Anchor, Frame, LEFT, SMALL};
 use crate::bar::Scale;
 use crate::format;
+use crate::svg::Anchor;
 use crate::svg::Svg;
 
 /// Steps between relative changes.

@@ -4,9 +4,10 @@ use refit_lab::experiment::{Experiment, SeriesRecord};
 use refit_lab::{Comparison, Metric};
 
 use super::axis::powers;
-use super::{Anchor, GREY, LEFT, MARGIN, SMALL, TEXT, WIDTH, colour};
+use super::frame::{GREY, LEFT, MARGIN, SMALL, TEXT, WIDTH, colour};
 use crate::format;
 use crate::series;
+use crate::svg::Anchor;
 use crate::svg::Svg;
 use crate::values::{median, value};
 

@@ -2,10 +2,11 @@
 
 use refit_lab::experiment::{Experiment, Role};
 
-use super::{Anchor, Font, GREY, LINE, MARGIN, SMALL, TEXT, colour};
+use super::frame::{GREY, LINE, MARGIN, SMALL, TEXT, colour};
 use crate::format;
 use crate::row::{Row, table};
 use crate::svg::Svg;
+use crate::svg::{Anchor, Font};
 use crate::table::{Column, Content};
 
 /// Characters of a variant's name.

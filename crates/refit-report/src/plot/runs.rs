@@ -4,10 +4,12 @@ use refit_lab::experiment::{Experiment, Role};
 use refit_lab::{Comparison, EffectRecord};
 use refit_stats::OVERALL_ALPHA;
 
+use super::axis;
+use super::frame::{Frame, GREY, LEFT, MARGIN, SMALL, TEXT, WIDTH, colour};
 use super::strip::{Kind, Mark, Painter, Strip};
-use super::{Anchor, Frame, GREY, LEFT, MARGIN, SMALL, TEXT, WIDTH, axis, colour};
 use crate::bar::changes;
 use crate::format;
+use crate::svg::Anchor;
 use crate::svg::Svg;
 
 /// Of one interval, and the least with room for its number.

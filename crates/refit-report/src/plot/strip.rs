@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use refit_lab::experiment::{Experiment, RunRecord};
 
-use super::Frame;
+use super::frame::Frame;
 use crate::format;
 
 /// The chart; what lies across is a part of the breadth, from 0 to 1.

@@ -2,13 +2,14 @@
 
 use refit_run::{ExecutableHeap, HeapReport, HeapSize, SizeClass};
 
-use super::MOST;
 use crate::coverage::some;
 use crate::format::{bytes, file_name, number, plural};
 
 /// At most this many executables and size classes.
 pub const MOST_EXECUTABLES: usize = 3;
 const MOST_CLASSES: usize = 3;
+/// Names in the list of what was not counted.
+const MOST_GAPS: usize = 8;
 
 pub fn lines(heap: &HeapReport, lines: &mut Vec<String>) {
     for executable in heap.executables.iter().take(MOST_EXECUTABLES) {
@@ -65,7 +66,7 @@ fn of_executable(executable: &ExecutableHeap, lines: &mut Vec<String>) {
     let counts = counts.into_iter().filter(|(count, _)| *count > 0);
     let gaps = counts
         .map(|(count, what)| format!("{} {what}", number(count)))
-        .chain(executable.gaps.iter().take(MOST).cloned());
+        .chain(executable.gaps.iter().take(MOST_GAPS).cloned());
     let gaps: Vec<String> = gaps.collect();
     if !gaps.is_empty() {
         lines.push(format!("  not exact: {}", gaps.join("; ")));

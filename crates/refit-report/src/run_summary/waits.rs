@@ -2,10 +2,11 @@
 
 use refit_run::{Calls, ExecutableReport, RunReport};
 
-use super::{ALL, MOST};
-use crate::calls::{by_call, sum};
+use crate::calls::{ALL, by_call, sum};
 use crate::format::{duration, file_name};
 
+/// Executables in the list.
+const MOST_EXECUTABLES: usize = 8;
 /// Directories named beside an executable.
 const DIRECTORIES: usize = 3;
 
@@ -25,7 +26,7 @@ pub fn lines(report: &RunReport, field: fn(&Calls) -> u64, lines: &mut Vec<Strin
         }
         return;
     }
-    for executable in busy.iter().take(MOST) {
+    for executable in busy.iter().take(MOST_EXECUTABLES) {
         let count = by_call(&executable.calls, field, ALL);
         let count = if count.is_empty() {
             "0".to_owned()
@@ -38,10 +39,10 @@ pub fn lines(report: &RunReport, field: fn(&Calls) -> u64, lines: &mut Vec<Strin
             waited(executable)
         ));
     }
-    if busy.len() > MOST {
+    if busy.len() > MOST_EXECUTABLES {
         lines.push(format!(
             "  and {} more executables (--json names all)",
-            busy.len() - MOST
+            busy.len() - MOST_EXECUTABLES
         ));
     }
 }

@@ -6,8 +6,9 @@ use super::columns::{is_partial, rate, share, signed_bytes, waited};
 use super::parts::{Part, Parts, time_ticks};
 use super::summary::facts;
 use crate::format;
+use crate::html::elements::section;
 use crate::html::grid::grid;
-use crate::html::{chart, colour_rules, footer, page, section};
+use crate::html::{chart, colour_rules, footer, page};
 use crate::markup::{At, Markup, number};
 use crate::table::Column;
 
@@ -42,7 +43,7 @@ pub fn html(series: &Series) -> String {
 
 fn class(part: &Part) -> String {
     part.colour.map_or("hidden-base".to_owned(), |index| {
-        format!("v{}", index % crate::plot::COLOURS.len())
+        format!("v{}", index % crate::plot::frame::COLOURS.len())
     })
 }
 

@@ -5,7 +5,7 @@ use refit_run::series::Series;
 use super::parts::{Part, Parts, time_ticks};
 use crate::format;
 use crate::html::chart::steps;
-use crate::plot::COLOURS;
+use crate::plot::frame::COLOURS;
 use crate::svg::{Anchor, Font, Svg};
 
 const WIDTH: f64 = 1000.0;

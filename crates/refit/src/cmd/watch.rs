@@ -8,7 +8,7 @@ mod recording;
 mod target;
 
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anyhow::Result;
 use refit_run::series::Target;
@@ -16,13 +16,8 @@ use refit_run::{count_interruptions, doze, interruptions};
 
 use super::print;
 use crate::cli::WatchArgs;
-use recording::Recording;
+use recording::{Recording, TICK};
 use target::{hides_processes, target};
-
-/// Of one core, that watching may take.
-const SHARE: f64 = 0.01;
-/// How often the kernel's records are read.
-const TICK: Duration = Duration::from_millis(50);
 
 pub fn main(args: &WatchArgs) -> ExitCode {
     if !args.command.is_empty() {

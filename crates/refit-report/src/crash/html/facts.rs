@@ -7,8 +7,8 @@ use refit_run::{Outcome, Run};
 use crate::coverage::gaps;
 use crate::crash::row::Row;
 use crate::format;
+use crate::html::elements::{self, section};
 use crate::html::grid::{self, grid};
-use crate::html::{self, section};
 use crate::markup::Markup;
 use crate::table::Column;
 
@@ -132,7 +132,7 @@ fn missing(report: &CrashReport) -> String {
 pub fn repeat(main: &mut Markup, report: &CrashReport) {
     let about = "The seed fixes how cuts are drawn from a record. The record differs each time, since the \
                  program is run again.";
-    html::repeat(main, &words(report), about);
+    elements::repeat(main, &words(report), about);
 }
 
 /// As it would be typed.

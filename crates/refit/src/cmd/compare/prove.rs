@@ -18,6 +18,7 @@ use refit_recipe::Recipe;
 use refit_report::Proof;
 use refit_run::{doze, interruptions, with_first_signals};
 
+use super::exit_code::{FAILED, TROUBLE};
 use crate::cli::CompareArgs;
 use crate::cmd::print;
 
@@ -74,14 +75,14 @@ pub fn prove(args: &CompareArgs, recipe: &Recipe, comparison: &Comparison) -> (P
         false => missing(recipe),
     };
     if let Some(why) = missing {
-        return (Proof::NotCut(why), super::TROUBLE);
+        return (Proof::NotCut(why), TROUBLE);
     }
     match cut(&words(args, recipe, &names)) {
         Ok(report) => {
             let code = code(&report);
             (Proof::Cut(Box::new(report)), code)
         }
-        Err(error) => (Proof::NotCut(format!("{error:#}")), super::TROUBLE),
+        Err(error) => (Proof::NotCut(format!("{error:#}")), TROUBLE),
     }
 }
 
@@ -159,8 +160,8 @@ fn read(json: &Path) -> Result<CrashReport> {
 fn code(report: &CrashReport) -> u8 {
     let mut modes = report.modes.iter();
     match &report.invalid {
-        Some(_) => super::TROUBLE,
-        None if modes.any(|mode| report.breaks_class(mode)) => super::FAILED,
+        Some(_) => TROUBLE,
+        None if modes.any(|mode| report.breaks_class(mode)) => FAILED,
         None => 0,
     }
 }

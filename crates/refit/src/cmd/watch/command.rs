@@ -10,8 +10,7 @@ use refit_launch::{Options, end_as, prepare};
 use refit_run::series::{LiveHeap, Target};
 use refit_session::{Collector, remove_abandoned};
 
-use super::TICK;
-use super::recording::Recording;
+use super::recording::{Recording, TICK};
 use crate::cli::WatchArgs;
 use crate::cmd::print;
 use crate::cmd::run::{NOT_EXECUTABLE, NOT_FOUND, OWN_FAILURE};

@@ -8,7 +8,7 @@ use refit_lab::{MemoryWatch, NoSample};
 use refit_report::memory_growth;
 use refit_run::{count_interruptions, doze, interruptions};
 
-use super::SHARE;
+use super::recording::SHARE;
 use crate::cli::WatchArgs;
 use crate::cmd::print;
 

@@ -10,8 +10,7 @@ use refit_report::watch::{Detail, Input, Mappings, Screen, View};
 use refit_run::interruptions;
 use refit_run::series::mapping_sizes;
 
-use super::TICK;
-use super::recording::Recording;
+use super::recording::{Recording, TICK};
 
 /// Shows it until `q`, an interruption, the end of the time or of all that is watched.
 pub fn show(recording: &mut Recording, time: Option<Duration>) -> Result<()> {

@@ -1,18 +1,22 @@
 //! The series while it is recorded, and the files and words that come of it.
 
-use std::time::{Instant, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Context, Result};
 use refit_report::watch;
 use refit_run::series::{Member, SERIES_SCHEMA, Series, Target, Watcher};
 
-use super::SHARE;
 use crate::cli::WatchArgs;
 use crate::cmd::print;
 use crate::cmd::result_file::{ResultFile, replace};
 
 /// Lines between two headings.
 const HEADING_EVERY: usize = 40;
+
+/// The share of one core that watching may take.
+pub const SHARE: f64 = 0.01;
+/// How often the kernel's records are read.
+pub const TICK: Duration = Duration::from_millis(50);
 
 /// A watch that goes on.
 pub struct Recording<'a> {
