@@ -2,9 +2,10 @@
 
 use std::process::Output;
 
+use crate::locations::source_dir;
 use crate::runner::{Outcome, Test};
 use crate::test;
-use crate::test_env::{TestEnv, expect_code, refit_path, source_dir};
+use crate::test_env::{TestEnv, expect_code, refit_path};
 
 pub const TESTS: &[Test] = &[
     test!(each_service_is_changed_verified_and_taken_back)

@@ -6,8 +6,9 @@ use std::process::Output;
 
 use serde_json::Value;
 
+use crate::locations::source_dir;
 use crate::runner::{Outcome, Test};
-use crate::test_env::{TestEnv, described, expect_code, refit_path, source_dir};
+use crate::test_env::{TestEnv, described, expect_code, refit_path};
 use crate::{places, test};
 
 pub const TESTS: &[Test] = &[

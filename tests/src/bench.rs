@@ -4,9 +4,10 @@
 use std::fs;
 use std::process::{Command, Stdio};
 
+use crate::locations::source_dir;
 use crate::runner::{Outcome, Test};
 use crate::test;
-use crate::test_env::{TestEnv, refit_path, source_dir, wait_until};
+use crate::test_env::{TestEnv, refit_path, wait_until};
 
 pub const TESTS: &[Test] = &[
     test!(a_killed_bench_goes_on_where_it_was),

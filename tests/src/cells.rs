@@ -4,7 +4,8 @@ use std::fs;
 use std::path::PathBuf;
 
 use crate::fixture::{Build, Missing, executable};
-use crate::test_env::{TestEnv, described, expect_code, source_dir};
+use crate::locations::source_dir;
+use crate::test_env::{TestEnv, described, expect_code};
 
 /// One kind of program.
 pub struct Program {
@@ -138,6 +139,12 @@ pub struct Answers {
     pub cells: Vec<Cell>,
     /// Why there are none.
     pub missing: Option<String>,
+}
+
+/// All of them, compiled now if need be, with their names.
+pub fn executables() -> impl Iterator<Item = (Result<PathBuf, Missing>, String)> {
+    let programs = PROGRAMS.iter();
+    programs.map(|program| (program.executable(), format!("cells, {}", program.name)))
 }
 
 impl Program {

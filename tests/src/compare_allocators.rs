@@ -1,8 +1,8 @@
 //! `refit compare --memory`: the allocators of this machine, and options of theirs, by the memory they take.
 
 use crate::compared::{list, printed};
-use crate::result::expect_valid;
 use crate::runner::{Outcome, Test};
+use crate::schema::expect_valid;
 use crate::test;
 use crate::test_env::{TestEnv, described, expect_code};
 

@@ -6,10 +6,11 @@ use std::process::{Command, Output};
 use serde_json::Value;
 
 use crate::compared::{list, number, printed};
-use crate::result::expect_valid;
+use crate::locations::source_dir;
 use crate::runner::{Outcome, Test};
+use crate::schema::expect_valid;
 use crate::test;
-use crate::test_env::{TestEnv, described, expect_code, source_dir};
+use crate::test_env::{TestEnv, described, expect_code};
 
 pub const TESTS: &[Test] = &[
     test!(every_format_is_written_and_drawn_again_the_same),

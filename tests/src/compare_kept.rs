@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use crate::compare_files::report;
 use crate::compared::{compare, effect, list, messages, number, printed};
-use crate::result::expect_valid;
 use crate::runner::{Outcome, Test};
+use crate::schema::expect_valid;
 use crate::test;
 use crate::test_env::{TestEnv, described, expect_code, expect_message, expect_printed};
 

@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 
 use crate::compared::{effect, list, messages, pairs, printed, undecided};
 use crate::processes::status_line;
-use crate::result::expect_valid;
 use crate::runner::{Outcome, Test};
+use crate::schema::expect_valid;
 use crate::terminal::{CTRL_C, Terminal};
 use crate::test_env::{TestEnv, expect_code, wait_for, wait_for_file, wait_until};
 use crate::{sys, test};

@@ -4,7 +4,7 @@ use std::process::Output;
 
 use serde_json::Value;
 
-use crate::result::expect_valid;
+use crate::schema::expect_valid;
 use crate::test_env::TestEnv;
 
 /// A comparison that succeeds at least in writing its result, which has to be as documented.

@@ -9,9 +9,10 @@ use std::process::ExitCode;
 
 use crate::backends::Backend;
 use crate::cells::{Answers, Cell, Program};
+use crate::locations::source_dir;
 use crate::matrix::{self, Matrix, Row, expected, paired};
 use crate::runner::{self, Outcome, Test};
-use crate::test_env::{TestEnv, source_dir};
+use crate::test_env::TestEnv;
 use crate::{conformance_document as document, differences, test};
 
 pub const TESTS: &[Test] = &[

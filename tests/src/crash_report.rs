@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use crate::compare_damaged::{numbers, random};
 use crate::compare_files::report;
 use crate::crash::{crash, require_lab};
-use crate::result::{expect_valid_by, refuses_more_by};
 use crate::runner::{Outcome, Test};
+use crate::schema::{expect_valid_by, refuses_more_by};
 use crate::test;
 use crate::test_env::{TestEnv, described, expect_code};
 

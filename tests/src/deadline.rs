@@ -9,7 +9,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
-use crate::runner::work_root;
+use crate::locations::work_root;
 use crate::sys;
 
 /// However slow the machine is, a limit grows no further than this.

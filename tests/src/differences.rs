@@ -5,8 +5,8 @@ use std::fs;
 use serde::Deserialize;
 
 use crate::cells::{Cell, Program};
+use crate::locations::source_dir;
 use crate::sys;
-use crate::test_env::source_dir;
 
 /// One entry. Of `backends`, `programs`, `interfaces` and `kinds` each may end in `*`.
 #[derive(Debug, Deserialize)]

@@ -11,8 +11,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-use crate::cells;
-use crate::test_env::source_dir;
+use crate::locations::source_dir;
 
 /// A static Go program, and its name where it is built as a dynamic one.
 const STATIC_GO: &str = "static_go";
@@ -94,14 +93,12 @@ pub fn executable(build: &Build) -> Result<PathBuf, Missing> {
     Ok(executable)
 }
 
-/// `--programs`: compiles all, so that a run without compilers (another user's) finds them ready.
-pub fn compile_all() -> ExitCode {
+/// `--programs`: compiles all, and `others` with them, so that a run without compilers (another user's) finds them
+/// ready.
+pub fn compile_all(others: impl Iterator<Item = (Result<PathBuf, Missing>, String)>) -> ExitCode {
     let mut status = ExitCode::SUCCESS;
     let programs = names().into_iter().map(|name| (program(&name), name));
-    let cells = cells::PROGRAMS
-        .iter()
-        .map(|program| (program.executable(), format!("cells, {}", program.name)));
-    for (made, name) in programs.chain(cells) {
+    for (made, name) in programs.chain(others) {
         match made {
             Ok(path) => println!("{}", path.display()),
             Err(Missing::Compiler(reason)) => println!("skipped {name}: {reason}"),
@@ -134,7 +131,7 @@ fn names() -> Vec<String> {
 
 fn fixtures_dir() -> PathBuf {
     std::env::var_os("REFIT_FIXTURES").map_or_else(
-        || crate::test_env::target_dir().join("fixtures"),
+        || crate::locations::target_dir().join("fixtures"),
         PathBuf::from,
     )
 }

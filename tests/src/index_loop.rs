@@ -5,11 +5,11 @@ use std::fs;
 use serde_json::Value;
 
 use crate::compared::{list, messages, printed, variant};
-use crate::recipe_folder::{base, finish, refit};
+use crate::recipe_folder::{finish, refit};
 use crate::recipes::{check, recipe, require, text};
-use crate::remains::nothing_left;
-use crate::result::expect_valid;
+use crate::remains::{base, nothing_left};
 use crate::runner::{Outcome, Test};
+use crate::schema::expect_valid;
 use crate::test;
 use crate::test_env::{TestEnv, described, expect_code};
 

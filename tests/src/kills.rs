@@ -15,8 +15,9 @@ use std::time::Duration;
 
 use crate::guardian::{PARENT, kills_wanted, named, stat_field};
 use crate::guardian_processes::{is_alive, short_lived, standby};
+use crate::locations::source_dir;
 use crate::runner::{Outcome, Test};
-use crate::test_env::{TestEnv, refit_path, source_dir, wait_until};
+use crate::test_env::{TestEnv, refit_path, wait_until};
 use crate::{sys, test};
 
 pub const TESTS: &[Test] = &[

@@ -3,10 +3,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::locations::source_dir;
 use crate::runner::{Outcome, Test};
 use crate::rust_code::{code_only, has_word};
 use crate::test;
-use crate::test_env::{TestEnv, source_dir};
+use crate::test_env::TestEnv;
 
 pub const TESTS: &[Test] = &[
     test!(crates_use_only_what_they_may),

@@ -5,10 +5,11 @@ use std::collections::BTreeSet;
 use std::fs;
 
 use crate::cells::Program;
+use crate::locations::source_dir;
 use crate::places;
 use crate::runner::{Outcome, Test};
 use crate::test;
-use crate::test_env::{TestEnv, expect_code, refit_path, source_dir};
+use crate::test_env::{TestEnv, expect_code, refit_path};
 
 pub const TESTS: &[Test] = &[
     test!(they_export_what_their_maps_list_and_nothing_else),

@@ -65,6 +65,7 @@ mod kills;
 mod layering;
 mod leap_second;
 mod library;
+mod locations;
 mod mailer;
 mod malloc;
 mod mapd;
@@ -98,6 +99,7 @@ mod rivals;
 mod runner;
 mod rust_code;
 mod sandboxes;
+mod schema;
 mod scopes;
 mod seccomp;
 mod seccomp_limits;
@@ -273,7 +275,7 @@ fn main() -> ExitCode {
                     return ExitCode::from(2);
                 }
             },
-            "--programs" => return fixture::compile_all(),
+            "--programs" => return fixture::compile_all(cells::executables()),
             "--conformance" => return conformance::print_document(),
             "--one" => {
                 return args

@@ -5,9 +5,10 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::process::Output;
 
+use crate::locations::source_dir;
 use crate::runner::{Outcome, Test};
 use crate::test;
-use crate::test_env::{TestEnv, described, expect_code, refit_path, source_dir};
+use crate::test_env::{TestEnv, described, expect_code, refit_path};
 
 pub const TESTS: &[Test] = &[
     test!(no_intercepted_function_makes_a_call_of_its_own).limit_seconds(120),

@@ -5,7 +5,8 @@ use std::os::unix::fs::chown;
 use std::process::Output;
 
 use crate::crash::require_lab;
-use crate::recipe_folder::{RecipeFolder, base};
+use crate::recipe_folder::RecipeFolder;
+use crate::remains::base;
 use crate::runner::{Outcome, Test};
 use crate::test;
 use crate::test_env::{TestEnv, described, expect_code, refit_path};

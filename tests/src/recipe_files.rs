@@ -5,10 +5,11 @@ use std::fs;
 use boon::{Compiler, SchemaIndex, Schemas};
 use serde_json::Value;
 
+use crate::locations::source_dir;
 use crate::recipes::SHIPPED;
 use crate::runner::{Outcome, Test};
 use crate::test;
-use crate::test_env::{TestEnv, described, expect_code, source_dir};
+use crate::test_env::{TestEnv, described, expect_code};
 
 pub const TESTS: &[Test] = &[
     test!(every_shipped_recipe_is_valid),

@@ -8,8 +8,8 @@ use std::process::{Command, Output};
 use serde_json::Value;
 
 use crate::compared::{effect, messages, printed, variant};
-use crate::remains::nothing_left;
-use crate::result::expect_valid;
+use crate::remains::{base, nothing_left, starts};
+use crate::schema::expect_valid;
 use crate::test_env::{TestEnv, described, expect_code, refit_path};
 
 /// A folder with a recipe.toml. Keys stand there as `service.start`, in no table.
@@ -195,18 +195,6 @@ impl<'a> RecipeFolder<'a> {
         nothing_left(self.env, &self.name);
         messages(&output)
     }
-}
-
-/// Where the service of this name notes its starts, in the test's directory.
-pub fn starts(name: &str) -> String {
-    format!("starts.{name}")
-}
-
-/// Where instances lie: nobody else's do.
-pub fn base(env: &TestEnv) -> String {
-    let base = env.path("base");
-    let _ = fs::create_dir(&base);
-    base
 }
 
 /// Refit, which remembers in the test's directory what was agreed to: as root among mounts of its own, where

@@ -4,8 +4,9 @@ use std::fs;
 use std::path::Path;
 
 use crate::compared::printed;
-use crate::recipe_folder::{base, finish, refit};
+use crate::recipe_folder::{finish, refit};
 use crate::recipes::{check, recipe, require};
+use crate::remains::base;
 use crate::runner::{Outcome, Test};
 use crate::test;
 use crate::test_env::{

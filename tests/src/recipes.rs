@@ -7,11 +7,12 @@ use std::process::Output;
 use serde_json::Value;
 
 use crate::compared::{list, messages, printed};
-use crate::recipe_folder::{base, finish, refit};
-use crate::remains::nothing_left;
+use crate::locations::source_dir;
+use crate::recipe_folder::{finish, refit};
+use crate::remains::{base, nothing_left};
 use crate::runner::{Outcome, Test};
 use crate::test;
-use crate::test_env::{TestEnv, described, expect_code, expect_message, source_dir};
+use crate::test_env::{TestEnv, described, expect_code, expect_message};
 
 pub const TESTS: &[Test] = &[
     test!(the_table_is_the_directory),

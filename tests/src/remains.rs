@@ -4,8 +4,19 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::processes::status_line;
-use crate::recipe_folder::{base, starts};
 use crate::test_env::TestEnv;
+
+/// Where the service of this name notes its starts, in the test's directory.
+pub fn starts(name: &str) -> String {
+    format!("starts.{name}")
+}
+
+/// Where instances lie: nobody else's do.
+pub fn base(env: &TestEnv) -> String {
+    let base = env.path("base");
+    let _ = fs::create_dir(&base);
+    base
+}
 
 /// What each start of a service noted: its pid, its directory, its directory on tmpfs.
 pub fn started(env: &TestEnv, name: &str) -> Vec<(u32, PathBuf, PathBuf)> {

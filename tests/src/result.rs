@@ -1,45 +1,18 @@
 //! The JSON result: valid against the schema that is shipped, and complete.
 
-use boon::{Compiler, SchemaIndex, Schemas};
 use serde_json::{Value, json};
 
 use crate::recipe_folder::RecipeFolder;
 use crate::runner::{Outcome, Test};
+use crate::schema::{expect_valid, refuses_more, schema};
 use crate::test;
-use crate::test_env::{TestEnv, expect_code, source_dir};
+use crate::test_env::{TestEnv, expect_code};
 
 pub const TESTS: &[Test] = &[
     test!(every_kind_of_result_is_valid),
     test!(results_of_recipes_are_valid),
     test!(the_schema_refuses_what_is_not_documented),
 ];
-
-/// A shipped schema, and a place to compile it into.
-fn schema_of(name: &str) -> (Schemas, SchemaIndex) {
-    let file = source_dir().join("docs").join(name);
-    let mut schemas = Schemas::new();
-    let index = Compiler::new()
-        .compile(&file.display().to_string(), &mut schemas)
-        .expect("the schema is a schema");
-    (schemas, index)
-}
-
-fn schema() -> (Schemas, SchemaIndex) {
-    schema_of("result.schema.json")
-}
-
-#[track_caller]
-pub fn expect_valid(result: &Value) {
-    expect_valid_by("result.schema.json", result);
-}
-
-#[track_caller]
-pub fn expect_valid_by(name: &str, result: &Value) {
-    let (schemas, index) = schema_of(name);
-    if let Err(error) = schemas.validate(result, index) {
-        panic!("{error:#}\n{result:#}");
-    }
-}
 
 fn every_kind_of_result_is_valid(env: &TestEnv) -> Outcome {
     let file = env.path("file");
@@ -131,23 +104,6 @@ fn results_of_recipes_are_valid(env: &TestEnv) -> Outcome {
     assert_eq!(load["operations"], 10);
     assert_eq!(load.get("service"), None);
     Outcome::Pass
-}
-
-#[track_caller]
-fn refuses_more(result: &Value, place: &str) {
-    refuses_more_by("result.schema.json", result, place);
-}
-
-/// With one key more at this place it is not a result.
-#[track_caller]
-pub fn refuses_more_by(name: &str, result: &Value, place: &str) {
-    let (schemas, index) = schema_of(name);
-    let mut more = result.clone();
-    let object = more.pointer_mut(place).and_then(Value::as_object_mut);
-    object
-        .unwrap_or_else(|| panic!("no object {place}"))
-        .insert("more".to_owned(), json!(1));
-    assert!(schemas.validate(&more, index).is_err(), "{place}");
 }
 
 fn the_schema_refuses_what_is_not_documented(env: &TestEnv) -> Outcome {

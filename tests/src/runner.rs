@@ -10,9 +10,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 
 use crate::deadline::Deadline;
+use crate::locations::work_root;
 use crate::test_env::{SKIPPED, TestEnv};
 use crate::{processes, sys};
 
@@ -351,19 +352,6 @@ fn clean_up_when_interrupted() {
         }
         std::process::exit(128 + signal)
     });
-}
-
-/// Where the tests' directories are made: on a disk, since much of what is tested means nothing on tmpfs.
-pub fn work_root() -> Result<PathBuf> {
-    let root =
-        PathBuf::from(std::env::var_os("REFIT_TEST_DIR").unwrap_or_else(|| "/var/tmp".into()));
-    if sys::is_memory_filesystem(&root).with_context(|| format!("look at {}", root.display()))? {
-        bail!(
-            "{} is only memory; set REFIT_TEST_DIR to a directory on a disk",
-            root.display()
-        );
-    }
-    Ok(root)
 }
 
 fn user_name() -> String {

@@ -8,10 +8,10 @@ use serde_json::Value;
 
 use crate::compared::{list, printed};
 use crate::processes::status_line;
-use crate::recipe_folder::{RecipeFolder, base, finish, refit};
-use crate::remains::{left_behind, started};
-use crate::result::expect_valid;
+use crate::recipe_folder::{RecipeFolder, finish, refit};
+use crate::remains::{base, left_behind, started};
 use crate::runner::{Outcome, Test};
+use crate::schema::expect_valid;
 use crate::test_env::{TestEnv, described, expect_code, wait_until};
 use crate::{sys, test};
 

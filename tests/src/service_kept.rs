@@ -3,7 +3,8 @@
 use std::fs;
 
 use crate::compared::{effect, list, number, printed, runs_of, variant};
-use crate::recipe_folder::{RecipeFolder, starts};
+use crate::recipe_folder::RecipeFolder;
+use crate::remains::starts;
 use crate::runner::{Outcome, Test};
 use crate::test;
 use crate::test_env::{TestEnv, described, expect_code};

@@ -3,7 +3,8 @@
 use std::fs;
 
 use crate::compared::{effect, list, messages, number, printed, runs_of, variant};
-use crate::recipe_folder::{RecipeFolder, base, finish, refit};
+use crate::recipe_folder::{RecipeFolder, finish, refit};
+use crate::remains::base;
 use crate::runner::{Outcome, Test};
 use crate::test;
 use crate::test_env::{TestEnv, described, expect_code, expect_message};

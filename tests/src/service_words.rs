@@ -4,7 +4,8 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
 use crate::compared::{messages, printed};
-use crate::recipe_folder::{RecipeFolder, base, finish, refit};
+use crate::recipe_folder::{RecipeFolder, finish, refit};
+use crate::remains::base;
 use crate::runner::{Outcome, Test};
 use crate::terminal::Terminal;
 use crate::test;

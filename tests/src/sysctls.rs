@@ -5,8 +5,9 @@ use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::process::Stdio;
 
+use crate::locations::source_dir;
 use crate::runner::{Outcome, Test};
-use crate::test_env::{TestEnv, source_dir, wait_until};
+use crate::test_env::{TestEnv, wait_until};
 use crate::{sys, test};
 
 pub const TESTS: &[Test] = &[test!(changed_sysctls_are_put_back_whatever_ends_the_script)];

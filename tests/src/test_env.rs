@@ -2,7 +2,6 @@
 //!
 //! Paths are `String`s, because tests use them as words of a command line.
 
-use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -12,6 +11,7 @@ use anyhow::{Context, Result};
 
 use crate::deadline::Deadline;
 use crate::fixture::{self, Missing};
+use crate::locations::target_dir;
 use crate::strace::Trace;
 use crate::sys;
 
@@ -190,21 +190,6 @@ pub fn refit_path() -> String {
         path.display()
     );
     text_path(&path)
-}
-
-/// The source tree: recipes, manifests, programs.
-pub fn source_dir() -> PathBuf {
-    let built_from = || OsString::from(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
-    PathBuf::from(std::env::var_os("REFIT_SOURCE").unwrap_or_else(built_from))
-}
-
-/// Cargo's target directory: this executable lies in a profile's directory below it.
-pub fn target_dir() -> PathBuf {
-    let own = std::env::current_exe().expect("/proc is mounted");
-    own.ancestors()
-        .nth(2)
-        .expect("cargo puts executables two levels below its target")
-        .to_owned()
 }
 
 /// Fails the test, with all that the command printed, unless it exited with this code.

@@ -6,7 +6,8 @@ use std::process::{Child, Stdio};
 use serde_json::Value;
 
 use crate::ran::number;
-use crate::recipe_folder::{RecipeFolder, base, finish, refit};
+use crate::recipe_folder::{RecipeFolder, finish, refit};
+use crate::remains::base;
 use crate::runner::{Outcome, Test};
 use crate::test;
 use crate::test_env::{TestEnv, described, expect_code, wait_until};

@@ -340,9 +340,9 @@ fn a_comparison_ends_with_the_witness(env: &TestEnv) -> Outcome {
         "{line}"
     );
     assert!(line.ends_with("; with sync=off 0"), "{line}");
-    crate::result::expect_valid(&result);
+    crate::schema::expect_valid(&result);
     let ran = run(env, &["--", &program, "3", "file"]);
     assert_eq!(seen(env, &ran.report)["calls"], 3);
-    crate::result::expect_valid(&ran.report);
+    crate::schema::expect_valid(&ran.report);
     Outcome::Pass
 }

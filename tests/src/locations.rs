@@ -1,0 +1,36 @@
+//! Where the tests find what they need, and where they make their directories.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, bail};
+
+use crate::sys;
+
+/// The source tree: recipes, manifests, programs.
+pub fn source_dir() -> PathBuf {
+    let built_from = || OsString::from(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
+    PathBuf::from(std::env::var_os("REFIT_SOURCE").unwrap_or_else(built_from))
+}
+
+/// Cargo's target directory: this executable lies in a profile's directory below it.
+pub fn target_dir() -> PathBuf {
+    let own = std::env::current_exe().expect("/proc is mounted");
+    own.ancestors()
+        .nth(2)
+        .expect("cargo puts executables two levels below its target")
+        .to_owned()
+}
+
+/// Where the tests' directories are made: on a disk, since much of what is tested means nothing on tmpfs.
+pub fn work_root() -> Result<PathBuf> {
+    let root =
+        PathBuf::from(std::env::var_os("REFIT_TEST_DIR").unwrap_or_else(|| "/var/tmp".into()));
+    if sys::is_memory_filesystem(&root).with_context(|| format!("look at {}", root.display()))? {
+        bail!(
+            "{} is only memory; set REFIT_TEST_DIR to a directory on a disk",
+            root.display()
+        );
+    }
+    Ok(root)
+}
