@@ -5,57 +5,27 @@ mod long_lived;
 mod phase;
 mod program;
 mod service;
+mod state;
 mod window;
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
-use std::time::Duration;
 
-use refit_knobs::{Launch, Settings};
-use refit_recipe::{
-    ConfSteps, Hook, Instance, InstanceDirectory, Recipe, Work, answers, read_metrics,
-    read_operations,
-};
+use refit_knobs::Settings;
+use refit_recipe::{ConfSteps, Hook, Instance, InstanceDirectory, Recipe};
 use refit_run::tree::Part;
-use refit_run::{Options, Prepared, interruptions, prepare};
 use refit_stats::Rng;
 
-use self::long_lived::LongLived;
-use self::phase::{Phase, RunError, failed, out};
-use super::runner::{Made, Runs, disk_seed, io_error, launches, next_padding, options, unsettled};
+pub use self::state::RecipeRunner;
+
+use self::phase::{Phase, RunError, out};
+use super::runner::{Made, Runs, io_error, launches, next_padding, options, unsettled};
 use crate::copies::size;
 use crate::error::LabError;
-use crate::experiment::{AnswerRecord, LoadRecord, Role, VariantRecord};
+use crate::experiment::VariantRecord;
 use crate::request::Request;
 use crate::warnings::Warning;
 use crate::writeback::Writeback;
-
-/// Runs variants of a recipe.
-pub struct RecipeRunner<'a> {
-    request: &'a Request,
-    recipe: &'a Recipe,
-    launches: Vec<(Launch, Role)>,
-    /// The same for every run.
-    options: Options,
-    directory: InstanceDirectory,
-    environment_bytes: usize,
-    padding: usize,
-    rng: Rng,
-    writeback: Writeback,
-    unsettled: usize,
-    /// How many programs were prepared so far.
-    prepared: Cell<u32>,
-    /// What the baseline's check printed.
-    expected_outcome: Option<String>,
-    /// Of the largest instance so far.
-    instance_bytes: u64,
-    witness: bool,
-    brief: bool,
-    /// What each variant answered, the hidden baseline as the baseline.
-    answers: BTreeMap<usize, Vec<AnswerRecord>>,
-    /// The one service of all runs, where the recipe has `service.keep`.
-    long_lived: Option<LongLived>,
-}
 
 impl<'a> RecipeRunner<'a> {
     /// `brief`: as much work as a check needs.
@@ -108,28 +78,6 @@ impl<'a> RecipeRunner<'a> {
         Ok(runner)
     }
 
-    fn prepare(
-        &self,
-        variant: usize,
-        env: &[(String, String)],
-        words: Vec<String>,
-        environment_bytes: Option<usize>,
-    ) -> Result<Prepared, LabError> {
-        let (launch, role) = &self.launches[variant];
-        let mut launch = launch.clone();
-        launch.conf.clear();
-        launch.env.extend(env.iter().cloned());
-        let options = Options {
-            bare: *role == Role::Bare,
-            environment_bytes,
-            seed: disk_seed(self.request.seed, &self.prepared),
-            of_recipe: true,
-            ..self.options.clone()
-        };
-        let words: Vec<_> = words.into_iter().map(Into::into).collect();
-        Ok(prepare(&launch, &options, &words)?)
-    }
-
     fn all(&mut self, variant: usize, instance: &Instance) -> Result<Made, LabError> {
         let mut made = Made::nothing();
         match self.all_phases(variant, instance, &mut made) {
@@ -150,12 +98,6 @@ impl<'a> RecipeRunner<'a> {
         }
     }
 
-    fn wait_for_writeback(&mut self) {
-        if !self.writeback.wait() {
-            self.unsettled += 1;
-        }
-    }
-
     /// Setup, then the configuration. A check also takes the configuration back once.
     fn set_up(&self, variant: usize, instance: &Instance) -> Phase<()> {
         instance.run_hook(Hook::Setup, || true)?;
@@ -170,79 +112,6 @@ impl<'a> RecipeRunner<'a> {
             instance.apply(&steps)?;
         }
         Ok(())
-    }
-
-    fn load_record(&self, text: &str, window: Duration) -> Result<LoadRecord, String> {
-        let operations = match &self.recipe.work {
-            Work::Number(full, brief) => {
-                if self.brief {
-                    *brief
-                } else {
-                    *full
-                }
-            }
-            Work::Read(regex) => read_operations(regex, text)?,
-        };
-        Ok(LoadRecord {
-            operations,
-            window_ns: u64::try_from(window.as_nanos()).unwrap_or(u64::MAX),
-            values: read_metrics(&self.recipe.metrics, text)?,
-            outcome: String::new(),
-            answers: Vec::new(),
-            service: None,
-        })
-    }
-
-    /// Drain and check: what came out, equal for all variants; then the table, equal for
-    /// all runs of one.
-    fn outcome(
-        &mut self,
-        variant: usize,
-        instance: &Instance,
-        record: &mut LoadRecord,
-    ) -> Phase<()> {
-        record.outcome = self.checked(variant, instance)?;
-        if self.recipe.file.table.is_none() {
-            return Ok(());
-        }
-        instance.run_hook(Hook::Table, || true)?;
-        let text = instance.hook_text();
-        let answers = match answers::read(&text) {
-            Ok(answers) => answers,
-            Err(problem) => return out(format!("table.command: {problem}")),
-        };
-        let of = match self.launches[variant].1 {
-            Role::Hidden => 0,
-            _ => variant,
-        };
-        let first = self.answers.entry(of).or_insert_with(|| answers.clone());
-        if let Some(difference) = answers::difference(first, &answers) {
-            return out(difference);
-        }
-        record.answers = answers;
-        Ok(())
-    }
-
-    fn checked(&mut self, variant: usize, instance: &Instance) -> Phase<String> {
-        instance.run_hook(Hook::Drain, || true)?;
-        if let Err(error) = instance.run_hook(Hook::Check, || true) {
-            return match RunError::from(error) {
-                RunError::Failed(failure) if interruptions() > 1 => failed(failure.reason),
-                RunError::Failed(failure) => out(failure.reason),
-                error => Err(error),
-            };
-        }
-        let outcome = instance.hook_text();
-        let outcome = outcome.trim().to_owned();
-        if matches!(self.launches[variant].1, Role::Baseline | Role::Hidden) {
-            self.expected_outcome.get_or_insert_with(|| outcome.clone());
-        }
-        match &self.expected_outcome {
-            Some(expected) if *expected != outcome => out(format!(
-                "another outcome than the baseline's: `{outcome}`, not `{expected}`"
-            )),
-            _ => Ok(outcome),
-        }
     }
 }
 

@@ -8,21 +8,14 @@
 use std::time::{Duration, Instant};
 
 use refit_knobs::Launch;
-use refit_recipe::{ConfSteps, Hook, Instance, names};
+use refit_recipe::{ConfSteps, Hook, names};
 use refit_run::tree::Part;
 
-use super::RecipeRunner;
 use super::phase::{Phase, RunError, failed};
-use super::service::Watched;
+use super::state::{LongLived, RecipeRunner, Watched};
 use crate::comparison::runner::Made;
 use crate::error::LabError;
 use crate::experiment::{Role, VariantRecord};
-
-/// A service between two runs.
-pub struct LongLived {
-    instance: Instance,
-    watched: Watched,
-}
 
 /// Only what a command changes can differ between variants of one server.
 pub fn check(launches: &[(Launch, Role)], variants: &[VariantRecord]) -> Result<(), LabError> {

@@ -3,8 +3,8 @@
 use refit_recipe::{Hook, Instance, how_it_ended, last_lines};
 use refit_run::{End, Watch};
 
-use super::RecipeRunner;
 use super::phase::{Phase, failed, out};
+use super::state::RecipeRunner;
 use crate::comparison::runner::Made;
 use crate::error::LabError;
 

@@ -5,24 +5,13 @@ use std::time::{Duration, Instant};
 
 use refit_recipe::{Hook, Instance, Service, last_lines};
 use refit_run::tree::{PROC, Part};
-use refit_run::{
-    MemorySampler, Prepared, Watch, fork_copies, memory_available, memory_sample, top_of,
-};
+use refit_run::{MemorySampler, Watch, fork_copies, memory_available, memory_sample, top_of};
 
-use super::RecipeRunner;
 use super::phase::{Phase, RunError, out};
+use super::state::{RecipeRunner, Watched};
 use super::window::Moment;
 use crate::comparison::runner::Made;
 use crate::experiment::ServiceRecord;
-
-/// A service, and what looks at it.
-pub struct Watched {
-    pub service: Service,
-    pub watch: Watch,
-    pub prepared: Prepared,
-    /// Memory of the machine before it.
-    available: Option<u64>,
-}
 
 impl RecipeRunner<'_> {
     pub(super) fn with_service(
