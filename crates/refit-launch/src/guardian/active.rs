@@ -3,9 +3,8 @@
 
 use std::collections::BTreeSet;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-use refit_session::names::{GUARDIAN, OPENER};
 use refit_session::{EventRing, POLICY_TRACE, now_ns};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Signal, pidfd_send_signal};
@@ -13,7 +12,7 @@ use rustix::process::{Signal, pidfd_send_signal};
 use super::decision::{Configuration, Decider, Decision, counter_of};
 use super::look::{self, Threads};
 use super::memory::{GuardianMemory, SLOTS};
-use super::opener::{LEFT_TO_KERNEL, OPENED, Opening};
+use super::opener::{LEFT_TO_KERNEL, OPENED, Opening, adopt_opener, adopt_standby};
 use super::reader::{self, Readers, Reading};
 use super::request::Request;
 use super::standby::Role;
@@ -382,20 +381,5 @@ impl<'a> Active<'a> {
             LEFT_TO_KERNEL => self.end(index, notification, Answer::Continue, Outcome::Real),
             _ => self.leave(index, notification),
         }
-    }
-}
-
-/// A process that opens a file. The pid may belong to another one by now.
-fn adopt_opener(pid: u32) -> Option<Child> {
-    let names = [OPENER, GUARDIAN].map(std::ffi::CStr::to_bytes);
-    let is_opener = look::name(pid).is_some_and(|name| names.contains(&&*name));
-    Child::adopt(pid).ok().filter(|_| is_opener)
-}
-
-/// The process that goes on for a killed opener, once.
-fn adopt_standby(slot: &Slot) -> Option<Child> {
-    match slot.standby.swap(0, AcqRel) {
-        0 => None,
-        pid => adopt_opener(pid),
     }
 }

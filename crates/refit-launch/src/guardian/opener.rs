@@ -15,7 +15,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering::{Acquire, Release};
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};
 
 use rustix::fs::{
     AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, StatxFlags, openat, openat2, readlinkat,
@@ -25,19 +25,35 @@ use rustix::process::{Pid, chroot, fchdir, getpid, getppid};
 
 use super::filesystems::Filesystems;
 use super::identity::{Identity, is_apart};
-use super::look::Thread;
+use super::look::{self, Thread};
 use super::request::{self, Request};
 use super::rules::Rules;
+use crate::sys::fork::Child;
 use crate::sys::notify::{Answer, Notification, Slot, add_descriptor, answer, still_waits};
 use crate::sys::standby::Standby;
 use refit_session::Knob;
-use refit_session::names::OPENER;
+use refit_session::names::{GUARDIAN, OPENER};
 
 /// In [`Slot::opener`] in place of the opener's pid: the program has its
 /// descriptor, and the call is to be answered with it.
 pub const OPENED: u32 = u32::MAX;
 /// The same: the open fails, or the file's syncs are real.
 pub const LEFT_TO_KERNEL: u32 = u32::MAX - 1;
+
+/// A process that opens a file. The pid may belong to another one by now.
+pub fn adopt_opener(pid: u32) -> Option<Child> {
+    let names = [OPENER, GUARDIAN].map(CStr::to_bytes);
+    let is_opener = look::name(pid).is_some_and(|name| names.contains(&&*name));
+    Child::adopt(pid).ok().filter(|_| is_opener)
+}
+
+/// The process that goes on for a killed opener, once.
+pub fn adopt_standby(slot: &Slot) -> Option<Child> {
+    match slot.standby.swap(0, AcqRel) {
+        0 => None,
+        pid => adopt_opener(pid),
+    }
+}
 
 /// One call, and how to decide it.
 pub struct Opening<'a> {
