@@ -13,9 +13,9 @@ const COLUMNS: [(&str, usize); 15] = [
     ("procs", 5),
     ("syncs/s", 7),
     ("waited", 8),
-    ("psi:cpu", 7),
-    ("psi:io", 7),
-    ("psi:mem", 7),
+    ("psi:cpu", 8),
+    ("psi:io", 8),
+    ("psi:mem", 8),
     ("PSS", 9),
     ("USS", 9),
     ("RSS", 9),
@@ -261,10 +261,10 @@ mod tests {
         let series = sample::machine();
         let text = heading() + &lines(&series);
         let expected = "\
-time      service             procs  syncs/s    waited  psi:cpu   psi:io  psi:mem        PSS        USS        RSS       swap     tables     growth/h        VSZ
-20:53:20  (machine)               6        –         –     10 %     25 %      0 %   ≥220 MiB          –          –          –          –            –          –
-20:53:20  postfix                 4      204     8.0 %        –        –        –    100 MiB     90 MiB    200 MiB        0 B    1.0 MiB      +35 MiB     10 GiB
-20:53:20  app\\u{1b}[2J            2        0       0 %        –        –        –   ≥120 MiB   ≥108 MiB    240 MiB       ≥0 B   ≥1.2 MiB           ±0     12 GiB
+time      service             procs  syncs/s    waited   psi:cpu    psi:io   psi:mem        PSS        USS        RSS       swap     tables     growth/h        VSZ
+20:53:20  (machine)               6        –         –      10 %      25 %       0 %   ≥220 MiB          –          –          –          –            –          –
+20:53:20  postfix                 4      204     8.0 %         –         –         –    100 MiB     90 MiB    200 MiB        0 B    1.0 MiB      +35 MiB     10 GiB
+20:53:20  app\\u{1b}[2J            2        0       0 %         –         –         –   ≥120 MiB   ≥108 MiB    240 MiB       ≥0 B   ≥1.2 MiB           ±0     12 GiB
 ";
         assert_eq!(text, expected);
     }
@@ -279,6 +279,17 @@ time      service             procs  syncs/s    waited  psi:cpu   psi:io  psi:me
         let text = lines(&series);
         assert_eq!(text.matches("unknown").count(), 6, "{text}");
         assert!(text.contains("(25 %)"), "the machine's pressure: {text}");
+    }
+
+    #[test]
+    fn the_machine_s_smallest_pressure_has_room() {
+        let mut series = sample::machine();
+        let sample = series.samples.last_mut().expect("it has samples");
+        sample.groups.truncate(1);
+        let pressure = sample.pressure.as_mut().expect("it has a pressure");
+        pressure.io_us = 1;
+        let text = lines(&series);
+        assert!(text.contains(" (<0.1 %) "), "{text}");
     }
 
     #[test]
