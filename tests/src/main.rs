@@ -8,6 +8,7 @@
 
 mod apply;
 mod apply_booted;
+mod apply_evidence;
 mod apply_kills;
 mod attack;
 mod backends;
@@ -141,6 +142,7 @@ use runner::{Options, Test};
 const TABLE: &[&[Test]] = &[
     apply::TESTS,
     apply_booted::TESTS,
+    apply_evidence::TESTS,
     apply_kills::TESTS,
     attack::TESTS,
     bench::TESTS,

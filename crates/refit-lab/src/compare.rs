@@ -3,7 +3,6 @@
 use std::time::Instant;
 
 use refit_run::count_interruptions;
-use refit_stats::Measure;
 
 use crate::comparison::Comparison;
 use crate::comparison::runner::Runs;
@@ -40,7 +39,7 @@ pub fn compare<'a>(
     if request.confirm
         && !comparison.experiment.interrupted
         && comparison.experiment.failed.is_none()
-        && let Some(winner) = winner(&comparison)
+        && let Some(winner) = comparison.winner()
     {
         match confirm(request, &comparison, winner, began, progress) {
             Ok(again) => comparison.confirmation = Some(Box::new(again)),
@@ -107,23 +106,4 @@ impl Progress for Within<'_> {
         self.whole.confirmation = Some(Box::new(comparison.clone()));
         self.progress.pair_done(&self.whole);
     }
-}
-
-/// The candidate that gains most, if one gains at all.
-fn winner(comparison: &Comparison) -> Option<usize> {
-    let experiment = &comparison.experiment;
-    // As a gain: a higher rate is the better one.
-    let is_rate = experiment.main_metric().measure == Measure::Rate;
-    let gains = experiment.candidates().filter_map(|(index, _)| {
-        let effect = comparison.effects.get(index, &experiment.main)?;
-        let change = if is_rate {
-            -effect.change
-        } else {
-            effect.change
-        };
-        effect.gain.then_some((index, change))
-    });
-    gains
-        .min_by(|(_, a), (_, b)| a.total_cmp(b))
-        .map(|(index, _)| index)
 }

@@ -6,6 +6,7 @@ pub mod command_runner;
 pub mod recipe_runner;
 pub mod runner;
 
+use refit_stats::Measure;
 use serde::{Deserialize, Serialize};
 
 use crate::effects::Effects;
@@ -60,5 +61,25 @@ impl Comparison {
             effects,
             experiment,
         }
+    }
+
+    /// The candidate that gains most, by index, if one gains at all.
+    #[must_use]
+    pub fn winner(&self) -> Option<usize> {
+        let experiment = &self.experiment;
+        // As a gain: a higher rate is the better one.
+        let is_rate = experiment.main_metric().measure == Measure::Rate;
+        let gains = experiment.candidates().filter_map(|(index, _)| {
+            let effect = self.effects.get(index, &experiment.main)?;
+            let change = if is_rate {
+                -effect.change
+            } else {
+                effect.change
+            };
+            effect.gain.then_some((index, change))
+        });
+        gains
+            .min_by(|(_, a), (_, b)| a.total_cmp(b))
+            .map(|(index, _)| index)
     }
 }

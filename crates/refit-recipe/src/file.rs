@@ -41,6 +41,10 @@ pub struct RecipeFile {
     pub main: Option<String>,
     /// how long a comparison may take when --budget is not given
     pub budget: Option<Time>,
+    /// the service of a machine that the recipe stands for, as systemctl knows it: what
+    /// `refit plan --from RESULT` changes
+    #[serde(rename = "applies-to")]
+    pub applies_to: Option<String>,
     /// where the question comes from
     pub note: Option<Note>,
     /// what has to be installed

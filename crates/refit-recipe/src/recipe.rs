@@ -170,6 +170,7 @@ impl Recipe {
                 .iter()
                 .map(|entry| (canonical(&entry.settings), entry.why.clone()))
                 .collect(),
+            applies_to: self.file.applies_to.clone(),
             is_exact: self.is_exact(),
             note: (self.file.note.as_ref())
                 .filter(|_| !self.then.is_empty())

@@ -30,6 +30,9 @@ pub struct RecipeRecord {
     pub series: Vec<SeriesRecord>,
     /// Why each of its variants is worth trying, by canonical text.
     pub why: BTreeMap<String, String>,
+    /// The service of a machine that it stands for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub applies_to: Option<String>,
     /// Its whole result is a table of exact answers: nothing is measured.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_exact: bool,

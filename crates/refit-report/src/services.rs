@@ -1,7 +1,11 @@
 //! What `refit plan`, `apply`, `status` and `revert` print of a change.
 
-use refit_services::{Changed, FileState, Layer, Phase, Plan, Reverted, ServiceStatus, Status};
+use refit_lab::{Comparison, EffectRecord};
+use refit_services::{
+    Changed, Evidence, FileState, Layer, Phase, Plan, Reverted, ServiceStatus, Status,
+};
 
+use crate::format;
 use crate::page::Page;
 
 /// What would be done.
@@ -14,6 +18,7 @@ pub fn planned(plan: &Plan) -> String {
         "settings",
         format!("{}   ({})", change.settings.join(" "), plan.class),
     );
+    evidence(&mut page, change.evidence.as_ref());
     for dir in &change.directories {
         page.row("make", dir);
     }
@@ -72,6 +77,7 @@ fn service(page: &mut Page, one: &ServiceStatus) {
     };
     page.heading(&format!("{}: {state}{trial}", one.service));
     page.row("settings", one.settings.join(" "));
+    evidence(page, one.evidence.as_ref());
     for check in &one.checks {
         let layer = match check.layer {
             Layer::File => "file",
@@ -94,6 +100,34 @@ fn service(page: &mut Page, one: &ServiceStatus) {
     if one.phase != Phase::Applied || one.taken_back {
         page.row("next", format!("refit revert {}", one.service));
     }
+}
+
+fn evidence(page: &mut Page, evidence: Option<&Evidence>) {
+    let Some(evidence) = evidence else { return };
+    page.folded("gain", &evidence.gain);
+    if let Some(loss) = &evidence.loss {
+        page.folded("power cuts", loss);
+    }
+    page.folded("evidence", &evidence.files.join(" "));
+}
+
+/// What the winner of a comparison gains: `rate +58.5 % [+57.2 %, +59.9 %]`. Measured again,
+/// it is that number.
+#[must_use]
+pub fn gain(comparison: &Comparison, effect: &EffectRecord) -> String {
+    let mut text = format!("{} {}", effect.metric, format::percent(effect.change));
+    if let Some([low, high]) = effect.interval {
+        let ends = [low, high].map(format::percent);
+        text += &format!(" [{}]", ends.join(", "));
+    }
+    if comparison.confirmation.is_some() {
+        text += " when measured again";
+    }
+    let command = format::command_line(&comparison.experiment.command);
+    format!(
+        "{text}, {command}, {}",
+        utc(comparison.experiment.started_unix)
+    )
 }
 
 /// Seconds since 1970 as a date. Days are counted from March of the year 0, so that a leap day

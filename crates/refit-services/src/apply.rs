@@ -2,13 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use refit_knobs::Settings;
-
 use crate::check::{Check, drifts};
 use crate::kind::Kind;
 use crate::kinds::kind_of;
 use crate::library;
-use crate::plan::plan;
+use crate::plan::{Request, plan};
 use crate::record::{VERSION, now};
 use crate::revert::take_back;
 use crate::status::{file_checks, live_checks};
@@ -40,19 +38,14 @@ pub enum Applied {
 /// # Errors
 /// Where it could not be done, or did not take effect; all is then as before, but for
 /// [`Error::Stuck`].
-pub fn apply(
-    system: &System,
-    word: &str,
-    settings: &Settings,
-    until: Until,
-) -> Result<Applied, Error> {
-    if let Some(service) = is_applied(system, word, settings, until)? {
+pub fn apply(system: &System, request: &Request) -> Result<Applied, Error> {
+    if let Some(service) = is_applied(system, request)? {
         return Ok(Applied::Nothing { service });
     }
     let store = Store::to_change(system)?;
     // Another refit may have been faster.
-    let kind = refuse_other(system, &store, word)?;
-    let plan = plan(system, word, settings, until)?;
+    let kind = refuse_other(system, &store, &request.word)?;
+    let plan = plan(system, request)?;
     let mut record = Record {
         version: VERSION,
         change: plan.change.clone(),
@@ -85,17 +78,13 @@ pub fn apply(
 ///
 /// # Errors
 /// [`Error::OtherChange`], [`Error::Interrupted`], [`Error::Drifted`].
-pub fn is_applied(
-    system: &System,
-    word: &str,
-    settings: &Settings,
-    until: Until,
-) -> Result<Option<String>, Error> {
-    let (_, service) = kind_of(system, word)?;
+pub fn is_applied(system: &System, request: &Request) -> Result<Option<String>, Error> {
+    let (_, service) = kind_of(system, &request.word)?;
     let Some(record) = Store::to_read(system)?.load(&service)? else {
         return Ok(None);
     };
-    let wanted = settings.0.iter().map(ToString::to_string);
+    let wanted = request.settings.0.iter().map(ToString::to_string);
+    let until = request.until;
     let change = &record.change;
     if record.phase != Phase::Applied {
         return Err(Error::Interrupted { service });

@@ -39,6 +39,18 @@ pub struct Undo {
     pub program: Option<LibraryFile>,
 }
 
+/// What was measured before a change, as its record keeps it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Evidence {
+    /// The stored results.
+    pub files: Vec<String>,
+    /// What was gained, in words.
+    pub gain: String,
+    /// What simulated power cuts took, in words; `None` where none were made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loss: Option<String>,
+}
+
 /// What a change consists of.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Change {
@@ -63,6 +75,9 @@ pub struct Change {
     /// By what it takes itself back; `None` if it stays without a confirmation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub undo: Option<Undo>,
+    /// `None` where none was named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub evidence: Option<Evidence>,
 }
 
 impl Change {

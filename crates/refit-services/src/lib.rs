@@ -27,12 +27,12 @@ mod systemd;
 mod undo;
 
 pub use apply::{Applied, apply, is_applied};
-pub use change::{Change, FileEdit, LibraryFile, Plan, Undo};
+pub use change::{Change, Evidence, FileEdit, LibraryFile, Plan, Undo};
 pub use check::{Check, Layer};
 pub use confirm::confirm;
 pub use error::{Changed, Error};
 pub use file_state::{FileError, FileState};
-pub use plan::plan;
+pub use plan::{Request, plan};
 pub use record::{Phase, Record};
 pub use revert::{Reverted, revert, revert_unconfirmed};
 pub use status::{ServiceStatus, Status, status};

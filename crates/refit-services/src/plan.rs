@@ -5,18 +5,32 @@ use refit_knobs::Settings;
 use crate::file_state::temporary;
 use crate::kinds::kind_of;
 use crate::undo::{self, Until};
-use crate::{Change, Error, Plan, System};
+use crate::{Change, Error, Evidence, Plan, System};
+
+/// What is asked for.
+pub struct Request {
+    /// The service, as it was typed.
+    pub word: String,
+    /// What it is to have.
+    pub settings: Settings,
+    /// For how long.
+    pub until: Until,
+    /// What was measured of it.
+    pub evidence: Option<Evidence>,
+}
 
 /// What applying these settings to a service would do. Nothing is changed.
 ///
 /// # Errors
 /// Where it cannot be done: [`Error`] says why.
-pub fn plan(system: &System, word: &str, settings: &Settings, until: Until) -> Result<Plan, Error> {
-    let (kind, service) = kind_of(system, word)?;
+pub fn plan(system: &System, request: &Request) -> Result<Plan, Error> {
+    let (kind, service) = kind_of(system, &request.word)?;
+    let (settings, until) = (&request.settings, request.until);
     if settings.is_empty() {
         return Err(Error::NoSettings { service });
     }
     let mut plan = kind.plan(system, &service, settings, until.is_trial())?;
+    plan.change.evidence.clone_from(&request.evidence);
     if let Until::Confirmed(within) = until {
         undo::add(system, &mut plan, within)?;
     }

@@ -8,7 +8,7 @@ use crate::kinds::kind_named;
 use crate::library;
 use crate::revert::service_with_record;
 use crate::store::Store;
-use crate::{Error, FileState, Phase, Record, System, undo};
+use crate::{Error, Evidence, FileState, Phase, Record, System, undo};
 
 /// A service with a change.
 #[derive(Clone, Debug, Serialize)]
@@ -29,6 +29,9 @@ pub struct ServiceStatus {
     pub phase: Phase,
     /// Whether anything differs from what was applied.
     pub drift: bool,
+    /// What was measured before it was applied.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub evidence: Option<Evidence>,
     /// When the phase began, in seconds since 1970.
     pub since_unix: u64,
     /// Everything that was looked at.
@@ -82,6 +85,7 @@ pub fn status(system: &System, word: Option<&str>) -> Result<Status, Error> {
             taken_back,
             phase: record.phase,
             drift: drifts(&checks),
+            evidence: change.evidence,
             since_unix: record.since_unix,
             checks,
         });

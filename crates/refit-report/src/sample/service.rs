@@ -79,6 +79,7 @@ fn recipe() -> RecipeRecord {
         unit: "mail".to_owned(),
         is_service: true,
         keeps_service: false,
+        applies_to: None,
         is_exact: false,
         note: None,
         then: BTreeMap::new(),

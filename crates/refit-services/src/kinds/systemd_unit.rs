@@ -160,6 +160,7 @@ impl Kind for SystemdUnit {
                 }],
                 variables,
                 undo: None,
+                evidence: None,
             },
             class,
             commands,

@@ -14,13 +14,18 @@ use super::{OUTPUT, SETTINGS, duration};
 #[derive(Args)]
 #[command(verbatim_doc_comment)]
 pub struct PlanArgs {
-    /// The service, as systemctl knows it
-    #[arg(value_name = "SERVICE")]
-    pub service: String,
+    /// The service, as systemctl knows it; with --from the default is the one that the recipe
+    /// stands for
+    #[arg(value_name = "SERVICE", required_unless_present = "from")]
+    pub service: Option<String>,
 
     /// Settings, as in `refit run`: malloc=jemalloc preload=/PATH/LIB.so env.NAME=VALUE
     #[arg(value_name = "SETTINGS")]
     pub settings: Vec<OsString>,
+
+    /// The settings of the winner of a comparison, stored by `refit compare --json`
+    #[arg(long, value_name = "RESULT", conflicts_with = "settings", help_heading = SETTINGS)]
+    pub from: Option<PathBuf>,
 
     /// Below /run only, so that a reboot takes the change back
     #[arg(long, help_heading = SETTINGS)]

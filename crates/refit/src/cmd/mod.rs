@@ -4,6 +4,7 @@ pub mod compare;
 pub mod crash;
 pub mod demo;
 pub mod doctor;
+pub mod evidence;
 pub mod input;
 pub mod output;
 pub mod print;

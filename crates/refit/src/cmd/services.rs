@@ -6,9 +6,9 @@ use std::process::ExitCode;
 use anyhow::{Result, bail};
 use refit_knobs::Settings;
 use refit_report::services::{conflict, planned, reverted, stated};
-use refit_services::{Applied, Error, System, Until};
+use refit_services::{Applied, Error, Request, System, Until};
 
-use super::print;
+use super::{evidence, print};
 use crate::cli::{ApplyArgs, ConfirmArgs, PlanArgs, RevertArgs, StatusArgs};
 
 pub fn plan(args: &PlanArgs) -> ExitCode {
@@ -44,24 +44,21 @@ fn ended(result: Result<u8>) -> ExitCode {
 }
 
 fn try_plan(args: &PlanArgs) -> Result<u8> {
-    let (system, settings) = read(args)?;
-    if let Some(service) =
-        refit_services::is_applied(&system, &args.service, &settings, until(args))?
-    {
+    let (system, request) = read(args)?;
+    if let Some(service) = refit_services::is_applied(&system, &request)? {
         return nothing_to_do(&service);
     }
-    let plan = refit_services::plan(&system, &args.service, &settings, until(args))?;
+    let plan = refit_services::plan(&system, &request)?;
     print::result(&planned(&plan))?;
     Ok(0)
 }
 
 fn try_apply(args: &ApplyArgs) -> Result<u8> {
-    let (system, settings) = read(&args.plan)?;
-    let (word, until) = (&args.plan.service, until(&args.plan));
-    if let Some(service) = refit_services::is_applied(&system, word, &settings, until)? {
+    let (system, request) = read(&args.plan)?;
+    if let Some(service) = refit_services::is_applied(&system, &request)? {
         return nothing_to_do(&service);
     }
-    let plan = refit_services::plan(&system, word, &settings, until)?;
+    let plan = refit_services::plan(&system, &request)?;
     print::drawn(&planned(&plan));
     if !args.yes {
         if !print::can_ask() {
@@ -71,7 +68,7 @@ fn try_apply(args: &ApplyArgs) -> Result<u8> {
             bail!("not applied");
         }
     }
-    match refit_services::apply(&system, word, &settings, until)? {
+    match refit_services::apply(&system, &request)? {
         Applied::Nothing { service } => nothing_to_do(&service),
         Applied::Done { record, .. } => {
             let service = &record.change.service;
@@ -143,7 +140,15 @@ fn try_revert(args: &RevertArgs) -> Result<u8> {
     Ok(0)
 }
 
-fn read(args: &PlanArgs) -> Result<(System, Settings)> {
-    let settings = Settings::parse(args.settings.clone())?;
-    Ok((System::new(args.tree.root.as_deref())?, settings))
+fn read(args: &PlanArgs) -> Result<(System, Request)> {
+    let mut request = Request {
+        word: args.service.clone().unwrap_or_default(),
+        settings: Settings::parse(args.settings.clone())?,
+        until: until(args),
+        evidence: None,
+    };
+    if let Some(path) = &args.from {
+        evidence::take(path, &mut request)?;
+    }
+    Ok((System::new(args.tree.root.as_deref())?, request))
 }

@@ -1,0 +1,107 @@
+//! `--from RESULT`: the winner of a stored comparison, and what was measured of it.
+
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+use refit_knobs::Settings;
+use refit_lab::{Comparison, EffectRecord};
+use refit_report::Compared;
+use refit_report::services::gain;
+use refit_services::{Evidence, Request};
+
+use super::output::{self, Stored};
+
+/// Completes what is asked for with the winner of a result, and where no service was named
+/// with the one that its recipe stands for.
+///
+/// # Errors
+/// Where there is no winner, or nothing tells the service.
+pub fn take(path: &Path, request: &mut Request) -> Result<()> {
+    let Stored::Comparison(compared) = output::read(path)? else {
+        bail!(
+            "{} is not a comparison, so it has no winner\n  make one: refit compare --json FILE …",
+            path.display()
+        );
+    };
+    let Compared { comparison, .. } = &*compared;
+    if request.word.is_empty() {
+        request.word = service(path, comparison)?;
+    }
+    let Some(winner) = comparison.winner() else {
+        bail!(
+            "no variant in {} is proven better than the baseline{}\n  name what you want all the same: refit plan {} SETTINGS",
+            path.display(),
+            verdicts(comparison),
+            request.word
+        );
+    };
+    let variant = &comparison.experiment.variants[winner];
+    let effect = confirmed(comparison, winner);
+    let Some(effect) = effect.filter(|effect| effect.gain) else {
+        bail!(
+            "`{}` seemed to gain in {}, and measured again it is {}\n  compare longer: refit compare --budget TIME --json FILE …",
+            variant.name,
+            path.display(),
+            effect.map_or("not proven", word)
+        );
+    };
+    let settings = variant.settings.iter();
+    request.settings = Settings(settings.map(|record| record.setting.clone()).collect());
+    let place = path
+        .canonicalize()
+        .with_context(|| format!("cannot read {}", path.display()))?;
+    request.evidence = Some(Evidence {
+        files: vec![place.display().to_string()],
+        gain: gain(comparison, effect),
+        loss: None,
+    });
+    Ok(())
+}
+
+/// The service that the recipe stands for.
+fn service(path: &Path, comparison: &Comparison) -> Result<String> {
+    let recipe = comparison.experiment.recipe.as_ref();
+    if let Some(service) = recipe.and_then(|recipe| recipe.applies_to.clone()) {
+        return Ok(service);
+    }
+    let what = match recipe {
+        Some(recipe) => format!(
+            "the recipe {}, which names no service of a machine (applies-to in its recipe.toml)",
+            recipe.name
+        ),
+        None => "a command, which is no service".to_owned(),
+    };
+    bail!(
+        "{} compares {what}\n  name the service: refit plan --from {0} SERVICE",
+        path.display()
+    );
+}
+
+/// The effect of the winner: where it was measured again, that one.
+fn confirmed(comparison: &Comparison, winner: usize) -> Option<&EffectRecord> {
+    let (comparison, at) = match &comparison.confirmation {
+        // The baseline is the first.
+        Some(again) => (&**again, 1),
+        None => (comparison, winner),
+    };
+    comparison.effects.get(at, &comparison.experiment.main)
+}
+
+fn word(effect: &EffectRecord) -> &'static str {
+    effect.verdict.map_or("too short", |verdict| verdict.word())
+}
+
+/// `: \`a\` same, \`b\` inconclusive`.
+fn verdicts(comparison: &Comparison) -> String {
+    let experiment = &comparison.experiment;
+    let told = experiment.candidates().map(|(index, variant)| {
+        let effect = comparison.effects.get(index, &experiment.main);
+        let word = effect.map_or("without a verdict", word);
+        format!("`{}` {word}", variant.name)
+    });
+    let told: Vec<String> = told.collect();
+    if told.is_empty() {
+        return String::new();
+    }
+    format!(": {}", told.join(", "))
+}

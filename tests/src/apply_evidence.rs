@@ -1,0 +1,110 @@
+//! `refit plan --from RESULT` and `apply --from RESULT`: what was measured is what is applied.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::apply::{listing, tree, words};
+use crate::runner::{Outcome, Test};
+use crate::test;
+use crate::test_env::{TestEnv, expect_code, expect_message, expect_printed};
+
+pub const TESTS: &[Test] = &[
+    test!(the_winner_is_applied_to_what_its_recipe_stands_for).limit_seconds(120),
+    test!(a_result_without_a_winner_changes_nothing).limit_seconds(120),
+];
+
+/// A recipe whose load waits unless FAST is set.
+fn measured(env: &TestEnv) -> Value {
+    let folder = env.subdir("waits");
+    let recipe = r#"
+name = "waits"
+question.en = "Does it wait?"
+applies-to = "a"
+[load]
+command = 'test -n "$FAST" || sleep 0.05'
+operations = 1
+unit = "start"
+[check]
+command = "true"
+"#;
+    fs::write(format!("{folder}/recipe.toml"), recipe).expect("the folder is ours");
+    let words = ["compare", &folder, "env.FAST=1", "env.OTHER=1", "--yes"];
+    let more = ["--rounds", "12", "--confirm", "--json", "r.json", "--quiet"];
+    expect_code(&env.refit(&[&words[..], &more].concat()), 0);
+    let text = fs::read_to_string(env.path("r.json")).expect("written");
+    serde_json::from_str(&text).expect("JSON")
+}
+
+/// A copy of a result in which something differs; its path.
+fn edited(env: &TestEnv, result: &Value, name: &str, edit: impl FnOnce(&mut Value)) -> String {
+    let mut result = result.clone();
+    edit(&mut result);
+    fs::write(env.path(name), result.to_string()).expect("the directory is ours");
+    env.path(name)
+}
+
+fn the_winner_is_applied_to_what_its_recipe_stands_for(env: &TestEnv) -> Outcome {
+    let root = tree(env, "tree");
+    measured(env);
+    let planned = env.refit(&words("plan", &root, &["--from", "r.json"]));
+    expect_printed(&planned, 0, "+Environment=\"FAST=1\"\n");
+    for text in ["a.service (systemd unit)", "when measured again, waits, 20"] {
+        expect_printed(&planned, 0, text);
+    }
+    let apply = words("apply", &root, &["--from", "r.json", "--yes"]);
+    expect_code(&env.refit(&apply), 0);
+    expect_printed(&env.refit(&apply), 0, "nothing to do");
+    let status = env.refit(&words("status", &root, &["--check"]));
+    expect_printed(&status, 0, &env.path("r.json"));
+    expect_code(&env.refit(&words("revert", &root, &["a"])), 0);
+    // Another service by name.
+    let other = env.refit(&words("plan", &root, &["--from", "r.json", "b"]));
+    expect_printed(&other, 0, "b.service (systemd unit)");
+    Outcome::Pass
+}
+
+fn a_result_without_a_winner_changes_nothing(env: &TestEnv) -> Outcome {
+    let root = tree(env, "tree");
+    let before = listing(&root);
+    let result = measured(env);
+    let of_nothing = edited(env, &result, "nothing.json", |result| {
+        result["recipe"]["applies_to"] = Value::Null;
+    });
+    let of_command = edited(env, &result, "command.json", |result| {
+        result["recipe"] = Value::Null;
+    });
+    let refuted = edited(env, &result, "refuted.json", |result| {
+        for effect in result["confirmation"]["effects"]
+            .as_array_mut()
+            .expect("some")
+        {
+            effect["gain"] = json!(false);
+            effect["verdict"] = json!("inconclusive");
+        }
+    });
+    let nobody = edited(env, &result, "nobody.json", |result| {
+        for effect in result["effects"].as_array_mut().expect("some") {
+            effect["gain"] = json!(false);
+        }
+    });
+    let watch = ["watch", "--json", "watch.json", "--", "sleep", "1"];
+    expect_code(&env.refit(&watch), 0);
+    for (file, named) in [
+        (&*of_nothing, "the recipe waits, which names no service"),
+        (&of_command, "plan --from"),
+        (&refuted, "measured again it is inconclusive"),
+        (&nobody, "no variant in"),
+        ("watch.json", "is not a comparison"),
+        ("none.json", "cannot read none.json"),
+    ] {
+        for verb in ["plan", "apply"] {
+            expect_message(&env.refit(&words(verb, &root, &["--from", file])), 2, named);
+        }
+    }
+    let both = words("plan", &root, &["--from", "r.json", "a", "tz=UTC"]);
+    expect_message(&env.refit(&both), 2, "cannot be used with");
+    expect_code(&env.refit(&words("plan", &root, &[])), 2);
+    assert_eq!(listing(&root), before);
+    Outcome::Pass
+}
