@@ -14,8 +14,9 @@ use serde::{Deserialize, Serialize};
 use crate::error::{CrashError, io_error};
 
 /// A process may use a mount for a moment longer.
-const UNMOUNT_TIMEOUT: Duration = Duration::from_secs(10);
-const PAUSE: Duration = Duration::from_millis(2);
+pub const UNMOUNT_TIMEOUT: Duration = Duration::from_secs(10);
+/// Between two looks.
+pub const PAUSE: Duration = Duration::from_millis(2);
 
 /// A kind of file system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -271,7 +271,9 @@ impl<'a> Inspector<'a> {
             timeout: self.inspection.check_timeout,
         });
         kill_all();
-        unmount(mount).map_err(io_error("cannot unmount an image after its check"))?;
+        unmount(mount)
+            .and_then(|()| device.wait_until_unmounted())
+            .map_err(io_error("cannot unmount an image after its check"))?;
         let found = found.map_err(io_error("the check cannot run"))?;
         Ok(Seen(Ok(found)))
     }

@@ -95,7 +95,7 @@ fn on_disk(
         )))?;
     let run =
         isolated(|| recorded_run::record_run(request, launch, device.path(), paths, directory));
-    let unmounted = unmount(&paths.mount);
+    let unmounted = unmount(&paths.mount).and_then(|()| device.wait_until_unmounted());
     let run = run?;
     unmounted.map_err(io_error("cannot unmount what the program wrote"))?;
     Ok(run)

@@ -3,7 +3,12 @@
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::Instant;
+
+use crate::filesystem::{PAUSE, UNMOUNT_TIMEOUT};
 
 const LOOP_CLR_FD: libc::Ioctl = 0x4C01;
 const LOOP_CONFIGURE: libc::Ioctl = 0x4C0A;
@@ -93,6 +98,29 @@ impl Loop {
             }
         }
         Err(last)
+    }
+
+    /// Waits until no file system on the device is mounted, and everything of it was written: unmounting
+    /// removes one mount, and a mount of it in another namespace lives on while a process holds a file in it,
+    /// one that looks into /proc/PID/root too. An exclusive open fails until then (open(2): O_EXCL).
+    ///
+    /// # Errors
+    /// It stays mounted.
+    pub fn wait_until_unmounted(&self) -> io::Result<()> {
+        let began = Instant::now();
+        let mut exclusive = OpenOptions::new();
+        exclusive.read(true).custom_flags(libc::O_EXCL);
+        loop {
+            match exclusive.open(&self.path) {
+                Err(error)
+                    if error.raw_os_error() == Some(libc::EBUSY)
+                        && began.elapsed() < UNMOUNT_TIMEOUT =>
+                {
+                    sleep(PAUSE);
+                }
+                result => return result.map(drop),
+            }
+        }
     }
 
     /// The device's name.
