@@ -3,24 +3,22 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::process::Stdio;
-use std::thread::sleep;
-use std::time::Duration;
 
 use serde_json::Value;
 
 use crate::ran::number;
 use crate::runner::{Outcome, Test};
 use crate::test;
-use crate::test_env::{TestEnv, described, expect_code};
+use crate::test_env::TestEnv;
 
 pub const TESTS: &[Test] = &[
     test!(a_leak_is_what_is_live).limit_seconds(60),
     test!(what_is_kept_free_is_not_live).limit_seconds(60),
 ];
 
-/// Steps of the program, and the pause after each: it has to grow while time passes.
-const STEPS: usize = 120;
-const PACE: Duration = Duration::from_millis(100);
+/// The samples between which the program grows, and its steps after each.
+const SAMPLES: usize = 12;
+const STEPS: usize = 10;
 
 /// Of a program of known growth (tests/programs/memory_kinds.c): the truth of this term at the end, bytes requested in
 /// each sample, and what the end tells.
@@ -45,17 +43,37 @@ fn watched(env: &TestEnv, kind: &str, term: &str) -> (u64, Vec<u64>, String) {
     let mut answers = BufReader::new(answers)
         .lines()
         .map(|line| line.expect("text"));
+    let lines = refit.stderr.take().expect("it is piped");
+    let mut lines = BufReader::new(lines)
+        .lines()
+        .map(|line| line.expect("text"));
+    let mut told = Vec::new();
+    let mut sample = || {
+        for line in lines.by_ref() {
+            let is_sample = line.contains("  heap: ");
+            told.push(line);
+            if is_sample {
+                return;
+            }
+        }
+    };
     answers.next().expect("it tells its seed");
     let mut last = String::new();
-    for _ in 0..STEPS {
-        steps.write_all(b"\n").expect("it reads");
-        last = answers.next().expect("it answers");
-        sleep(PACE);
+    for _ in 0..SAMPLES {
+        sample();
+        for _ in 0..STEPS {
+            steps.write_all(b"\n").expect("it reads");
+            last = answers.next().expect("it answers");
+        }
     }
-    sleep(10 * PACE);
+    // The first of them may have been read before the last step.
+    sample();
+    sample();
     drop(steps);
-    let output = refit.wait_with_output().expect("it is our child");
-    expect_code(&output, 0);
+    told.extend(lines);
+    let status = refit.wait().expect("it is our child");
+    let told = told.join("\n");
+    assert!(status.success(), "{status}: {told}");
     let mut truths = last.split(' ');
     let truth = truths.find_map(|word| word.strip_prefix(term)?.strip_prefix('='));
     let truth = truth.and_then(|text| text.parse().ok());
@@ -71,9 +89,7 @@ fn watched(env: &TestEnv, kind: &str, term: &str) -> (u64, Vec<u64>, String) {
         requested
     });
     let live: Vec<u64> = live.collect();
-    assert!(live.len() >= 10, "{}", described(&output));
-    let told = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(told.contains("  heap: "), "{told}");
+    assert!(live.len() >= SAMPLES, "{told}");
     (truth.expect("a number"), live, told)
 }
 

@@ -35,7 +35,7 @@ fn start(env: &TestEnv, folder: &RecipeFolder, started: usize) -> Child {
 }
 
 /// Watches for a second; the service's group at the end.
-fn watched(env: &TestEnv, what: &str) -> Value {
+fn watched(env: &TestEnv, name: &str, what: &str) -> Value {
     let json = env.path("series.json");
     let words = ["watch", "--batch", "--for", "1s", "--json", &json, what];
     let output = finish(&mut refit(env, &words));
@@ -43,7 +43,7 @@ fn watched(env: &TestEnv, what: &str) -> Value {
     let text = fs::read_to_string(&json).expect("it was written");
     let series: Value = serde_json::from_str(&text).expect("it is JSON");
     let groups = series["groups"].as_array().expect("a list");
-    let index = groups.iter().position(|group| group["name"] == "watched");
+    let index = groups.iter().position(|group| group["name"] == name);
     let index = index.unwrap_or_else(|| panic!("{}", described(&output)));
     let samples = series["samples"].as_array().expect("a list");
     let all = samples.last().expect("samples")["groups"].as_array();
@@ -61,10 +61,13 @@ fn refused(env: &TestEnv, what: &str) -> String {
 fn what_a_recipe_runs_is_found_by_its_name(env: &TestEnv) -> Outcome {
     let (loading, go) = (env.path("loading"), env.path("go"));
     let wait = format!("echo >>{loading}; until test -e {go}; do sleep 0.1; done; seq 10 >numbers");
-    let folder = RecipeFolder::service(env, "watched").text("load.command", &wait);
+    // Another run of this test is a refit of the same user, too.
+    let name = format!("watched-{}", std::process::id());
+    let path = format!("./{name}");
+    let folder = RecipeFolder::service(env, &name).text("load.command", &wait);
     let first = start(env, &folder, 1);
-    for what in ["watched", "./watched", &first.id().to_string()] {
-        let group = watched(env, what);
+    for what in [&name, &path, &first.id().to_string()] {
+        let group = watched(env, &name, what);
         assert!(number(&group["processes"]) > 0, "{what}: {group:#}");
         assert!(
             number(&group["memory"]["pss_bytes"]) > 0,
@@ -72,11 +75,9 @@ fn what_a_recipe_runs_is_found_by_its_name(env: &TestEnv) -> Outcome {
         );
     }
     let second = start(env, &folder, 2);
-    let message = refused(env, "watched");
-    assert!(
-        message.contains("the recipe watched runs 2 times"),
-        "{message}"
-    );
+    let message = refused(env, &name);
+    let expected = format!("the recipe {name} runs 2 times");
+    assert!(message.contains(&expected), "{message}");
     for check in [&first, &second] {
         let word = format!("refit watch {}", check.id());
         assert!(message.contains(&word), "{word}: {message}");
@@ -86,9 +87,10 @@ fn what_a_recipe_runs_is_found_by_its_name(env: &TestEnv) -> Outcome {
         check.wait_with_output().expect("it is our child");
     }
     folder.nothing_left();
-    let message = refused(env, "./watched");
-    let expected =
-        "no refit of this user runs the recipe watched now\n  start it: refit compare ./watched";
-    assert!(message.contains(expected), "{message}");
+    let message = refused(env, &path);
+    let expected = format!(
+        "no refit of this user runs the recipe {name} now\n  start it: refit compare {path}"
+    );
+    assert!(message.contains(&expected), "{message}");
     Outcome::Pass
 }

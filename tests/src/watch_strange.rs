@@ -90,7 +90,6 @@ fn processes_that_end_while_they_are_read_are_not_called_unreadable(env: &TestEn
     let (samples, _) = watched(env, &tree, "5s");
     std::fs::write(&stop, "").expect("the test's directory is ours");
     end(tree);
-    assert!(samples.len() >= 4, "{samples:#?}");
     let most = samples.iter().map(|one| number(&one["processes"])).max();
     assert!(most >= Some(4), "{samples:#?}");
     for sample in &samples {
