@@ -29,8 +29,7 @@ use elements::{noted, scrolled, section};
 #[must_use]
 pub fn html(comparison: &Comparison) -> String {
     let title = format!("refit compare: {}", title(&comparison.experiment));
-    let styles = [include_str!("html/style.css"), &colour::rules()];
-    page(&title, &styles, |body| {
+    page(&title, &[], |body| {
         header(body, &comparison.experiment);
         body.element("main", &[], |main| sections(main, comparison));
         footer(
@@ -41,12 +40,7 @@ pub fn html(comparison: &Comparison) -> String {
     })
 }
 
-/// The part of the style sheet that gives variants and services their colours.
-pub fn colour_rules() -> String {
-    colour::rules()
-}
-
-/// A document with these style sheets.
+/// A document, with these style sheets after those of every page.
 pub fn page(title: &str, styles: &[&str], content: impl FnOnce(&mut Markup)) -> String {
     let mut page = Markup::default();
     page.element("html", &[("lang", "en")], |page| {
@@ -59,7 +53,8 @@ pub fn page(title: &str, styles: &[&str], content: impl FnOnce(&mut Markup)) -> 
                 &[("name", "color-scheme"), ("content", "light dark")],
             );
             head.leaf("title", &[], title);
-            for style in styles {
+            let common = [&*colour::rules(), include_str!("html/style.css")];
+            for style in common.iter().chain(styles) {
                 head.style(style);
             }
         });

@@ -10,6 +10,7 @@ mod notes;
 mod picture;
 mod row;
 mod sentence;
+mod svg;
 mod text;
 
 #[cfg(test)]
@@ -77,6 +78,16 @@ impl Compared {
             None => crate::html(&self.comparison),
             Some(proof) => html::html(&self.comparison, proof),
         }
+    }
+
+    /// The picture: gain and loss of each variant where it was cut, else every run.
+    #[must_use]
+    pub fn svg(&self) -> String {
+        let drawn = match &self.proof {
+            Some(proof @ Proof::Cut(report)) => svg::svg(&self.comparison, proof, report),
+            _ => None,
+        };
+        drawn.unwrap_or_else(|| crate::svg(&self.comparison))
     }
 }
 

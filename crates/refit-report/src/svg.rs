@@ -54,7 +54,7 @@ impl Font {
 }
 
 /// Families with all signs that are used here; the last one any system has.
-const FAMILIES: &str =
+pub const FAMILIES: &str =
     "DejaVu Sans, Verdana, Liberation Sans, Noto Sans, Arial, Helvetica, sans-serif";
 
 /// What a path is drawn through, each place relative to the one before: short, and exact because all are whole tenths

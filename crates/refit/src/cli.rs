@@ -101,7 +101,7 @@ pub struct OutputArgs {
     #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     pub html: Option<PathBuf>,
 
-    /// Draw every run as SVG: its order against its ratio
+    /// Draw every run as SVG, its order against its ratio; with --prove gain against loss
     #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     pub svg: Option<PathBuf>,
 }

@@ -22,10 +22,7 @@ use crate::sentence::paragraph;
 #[must_use]
 pub fn html(report: &CrashReport) -> String {
     let command = super::row::program(report);
-    let styles = [
-        include_str!("../html/style.css"),
-        include_str!("html/style.css"),
-    ];
+    let styles = [include_str!("html/style.css")];
     page(&format!("refit crash: {command}"), &styles, |body| {
         body.element("header", &[], |header| {
             header.leaf("p", &[("class", "of")], "refit crash");

@@ -19,14 +19,15 @@ pub fn class(experiment: &Experiment, variant: usize) -> String {
     }
 }
 
-/// The part of the style sheet that makes them.
+/// The style sheet of all colours and axes.
 pub fn rules() -> String {
     let rules = |colours: [&str; COLOURS.len()]| -> String {
         let rule = |(i, colour)| format!(".v{i} {{ --c: {colour}; }}\n");
         colours.into_iter().enumerate().map(rule).collect()
     };
     format!(
-        "{}@media screen and (prefers-color-scheme: dark) {{\n{}}}\n",
+        "{}{}@media screen and (prefers-color-scheme: dark) {{\n{}}}\n",
+        include_str!("common.css"),
         rules(COLOURS),
         rules(AT_NIGHT)
     )

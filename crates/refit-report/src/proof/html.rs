@@ -4,10 +4,11 @@
 use refit_crash::CrashReport;
 use refit_lab::Comparison;
 
+use super::Proof;
 use super::notes::{notes, without_commands};
+use super::picture::{self, STYLE as PICTURE};
 use super::row::{Row, cuts, rows, table};
 use super::sentence::sentence;
-use super::{Proof, picture};
 use crate::crash;
 use crate::format;
 use crate::html::elements::{noted, section};
@@ -22,10 +23,9 @@ use crate::title::{title, why};
 /// The page.
 pub fn html(comparison: &Comparison, proof: &Proof) -> String {
     let styles = [
-        include_str!("../html/style.css"),
-        &html::colour_rules(),
         include_str!("../crash/html/style.css"),
         include_str!("style.css"),
+        PICTURE,
     ];
     let rows = rows(comparison, cuts(proof));
     page(

@@ -20,36 +20,35 @@ const AGES: f64 = 190.0;
 const LANE: f64 = 34.0;
 /// Of the axis below.
 const AXIS: f64 = 42.0;
-const HEIGHT: f64 = 3.0 * LANE + AGES + AXIS;
+pub(super) const HEIGHT: f64 = 3.0 * LANE + AGES + AXIS;
 /// The ages that the part shows, in nanoseconds: a millisecond to a hundred seconds.
 const LEAST_AGE: f64 = 1e6;
 const MOST_AGE: f64 = 1e11;
 /// So far from the edges, as a part of the breadth.
 const MARGIN: f64 = 0.04;
 
-/// The picture with its legend; nothing where nothing can be placed.
+/// What its elements look like.
+pub(super) const STYLE: &str = include_str!("picture.css");
+
+/// What a reader has to know.
+pub(super) const ABOUT: &str = "The further to the right, the greater the gain; the further up, the worse what a power cut took. A \
+    line through a mark is its interval. A ring: something older was lost while something newer survived. Hollow: safe \
+    by its class, and not cut. The dashed line joins the variants that nothing beats: more gain is there only for more \
+    risk.";
+
+/// The picture with its legend, as a part of a page.
 pub fn draw(section: &mut Markup, comparison: &Comparison, rows: &[Row]) {
-    let metric = comparison.experiment.main_metric();
-    let places = places(rows, metric.measure);
-    if places.iter().flatten().count() < 2 {
+    let Some(places) = drawn(comparison, rows) else {
         section.leaf(
             "p",
             &[],
             "No variant has both a gain and a loss to be drawn.",
         );
         return;
-    }
-    let text = "The further to the right, the greater the gain; the further up, the worse what a power cut took. A \
-                line through a mark is its interval. A ring: something older was lost while something newer \
-                survived. Hollow: safe by its class, and not cut. The dashed line joins the variants that nothing \
-                beats: more gain is there only for more risk.";
-    section.leaf("p", &[], text);
-    let has_place = |index: usize| {
-        let at = rows.iter().position(|row| row.gain.index == index);
-        at.is_some_and(|at| places[at].is_some())
     };
-    chart::legend(section, &comparison.experiment, has_place);
-    let scale = scale(&places);
+    section.leaf("p", &[], ABOUT);
+    let wanted = |variant| has_place(rows, &places, variant);
+    chart::legend(section, &comparison.experiment, wanted);
     section.element("div", &[("class", "chart plane")], |chart| {
         chart::labels(chart, HEIGHT, labels());
         chart.element("div", &[("class", "field")], |field| {
@@ -57,17 +56,41 @@ pub fn draw(section: &mut Markup, comparison: &Comparison, rows: &[Row]) {
             let about = "gain and loss of each variant";
             let attributes = [("height", &*size), ("role", "img"), ("aria-label", about)];
             field.element("svg", &attributes, |svg| {
-                frame(svg, &scale, metric.measure, &metric.name);
-                front(svg, &scale, &places);
-                for (row, place) in rows.iter().zip(&places) {
-                    if let Some(place) = place {
-                        let class = colour::class(&comparison.experiment, row.gain.index);
-                        mark(svg, &scale, row, place, &class);
-                    }
-                }
+                field_of(svg, comparison, rows, &places);
             });
         });
     });
+}
+
+/// Where each row lies; `None` where there are not two that can be drawn.
+pub(super) fn drawn(comparison: &Comparison, rows: &[Row]) -> Option<Vec<Option<Place>>> {
+    let places = places(rows, comparison.experiment.main_metric().measure);
+    (places.iter().flatten().count() >= 2).then_some(places)
+}
+
+/// Whether this variant is drawn.
+pub(super) fn has_place(rows: &[Row], places: &[Option<Place>], variant: usize) -> bool {
+    let at = rows.iter().position(|row| row.gain.index == variant);
+    at.is_some_and(|at| places[at].is_some())
+}
+
+/// Axis, lanes and marks; across, in parts of the breadth of what holds them.
+pub(super) fn field_of(
+    svg: &mut Markup,
+    comparison: &Comparison,
+    rows: &[Row],
+    places: &[Option<Place>],
+) {
+    let metric = comparison.experiment.main_metric();
+    let scale = scale(places);
+    frame(svg, &scale, metric.measure, &metric.name);
+    front(svg, &scale, places);
+    for (row, place) in rows.iter().zip(places) {
+        if let Some(place) = place {
+            let class = colour::class(&comparison.experiment, row.gain.index);
+            mark(svg, &scale, row, place, &class);
+        }
+    }
 }
 
 /// From the smallest factor to the largest, with 1 among them.
@@ -106,7 +129,8 @@ fn y_of_age(ns: f64) -> f64 {
     2.0 * LANE + AGES - 8.0 - part * (AGES - 16.0)
 }
 
-fn labels() -> impl Iterator<Item = (f64, String)> {
+/// Names of the lanes and ages, each at its height.
+pub(super) fn labels() -> impl Iterator<Item = (f64, String)> {
     let lanes = [
         (Manner::Damaged, "damaged"),
         (Manner::Everything, "everything"),

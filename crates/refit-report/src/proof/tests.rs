@@ -139,6 +139,33 @@ fn page(name: &str, compared: &Compared, check: impl FnOnce(&Document)) {
 }
 
 #[test]
+fn the_picture_is_a_file_of_its_own() {
+    let compared = compared();
+    let picture = compared.svg();
+    if let Some(directory) = std::env::var_os("REFIT_SAMPLE_HTML") {
+        std::fs::write(Path::new(&directory).join("proof.svg"), &picture).unwrap();
+    }
+    let document = Document::parse(&picture).unwrap();
+    let text: String = document
+        .descendants()
+        .filter_map(|node| node.text())
+        .collect();
+    let text = text.replace('\u{a0}', " ");
+    let answer = answer(&compared);
+    for word in answer
+        .split(' ')
+        .chain(["conf.queue=tmpfs", "everything", "2×"])
+    {
+        assert!(text.contains(word), "{word}: {text}");
+    }
+    // Of an uncut comparison, every run.
+    let mut uncut = compared;
+    uncut.proof = Some(Proof::NotCut("no root".to_owned()));
+    assert_eq!(uncut.svg(), crate::svg(&uncut.comparison));
+    assert_ne!(uncut.svg(), picture);
+}
+
+#[test]
 fn the_picture_has_a_mark_for_each_variant_and_joins_what_nothing_beats() {
     let mut compared = compared();
     let count = |document: &Document, class: &str| {

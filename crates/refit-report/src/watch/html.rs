@@ -8,7 +8,7 @@ use super::summary::facts;
 use crate::format;
 use crate::html::elements::section;
 use crate::html::grid::grid;
-use crate::html::{chart, colour_rules, footer, page};
+use crate::html::{chart, footer, page};
 use crate::markup::{At, Markup, number};
 use crate::table::Column;
 
@@ -23,12 +23,7 @@ const UNKNOWN: &str = "unknown";
 #[must_use]
 pub fn html(series: &Series) -> String {
     let title = super::title(series);
-    let rules = colour_rules();
-    let styles = [
-        include_str!("../html/style.css"),
-        include_str!("style.css"),
-        &rules,
-    ];
+    let styles = [include_str!("style.css")];
     page(&title, &styles, |body| {
         body.element("header", &[], |header| {
             header.leaf("p", &[("class", "of")], "refit watch");

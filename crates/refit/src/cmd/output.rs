@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use refit_crash::CrashReport;
-use refit_report::{Compared, crash, csv, svg, watch};
+use refit_report::{Compared, crash, csv, watch};
 use refit_run::printable;
 use refit_run::series::{SERIES_SCHEMA, Series};
 use serde::Serialize;
@@ -46,7 +46,7 @@ impl Output {
             (&args.csv, |compared| csv(&compared.comparison)),
             (&args.md, Compared::markdown),
             (&args.html, Compared::html),
-            (&args.svg, |compared| svg(&compared.comparison)),
+            (&args.svg, Compared::svg),
         ];
         let mut written = self.write_json(compared);
         for (path, draw) in formats {

@@ -1,0 +1,132 @@
+//! The picture of gain and loss as a file of its own, which follows the reader's light or dark
+//! screen.
+
+use refit_crash::CrashReport;
+use refit_lab::Comparison;
+use refit_lab::experiment::Role;
+
+use super::Proof;
+use super::picture::{ABOUT, HEIGHT, STYLE, drawn, field_of, has_place, labels};
+use super::row::rows;
+use super::sentence::sentence;
+use crate::fold::fold;
+use crate::format::shortened;
+use crate::html::colour;
+use crate::markup::{At, Markup, Place, number};
+use crate::svg::FAMILIES;
+use crate::title::title;
+
+/// In pixels, as all that follows.
+const WIDTH: f64 = 900.0;
+const MARGIN: f64 = 20.0;
+/// Of the names of ages and lanes.
+const LABELS: f64 = 76.0;
+const LINE: f64 = 20.0;
+/// Characters that fit into a line of the answer, and of what stands below.
+const ANSWER: usize = 118;
+const BELOW: usize = 132;
+/// Names of variants in a line.
+const NAMES: usize = 3;
+/// Characters of such a name.
+const NAME: usize = 36;
+
+/// The picture; `None` where fewer than two variants have both a gain and a loss.
+pub fn svg(comparison: &Comparison, proof: &Proof, report: &CrashReport) -> Option<String> {
+    let rows = rows(comparison, Some(report));
+    let places = drawn(comparison, &rows)?;
+    let answer = sentence(comparison, proof, &rows).replace('`', "");
+    let answer = fold(&answer, ANSWER);
+    let names = names(comparison, |variant| has_place(&rows, &places, variant));
+    let below = fold(ABOUT, BELOW);
+    let answered = 58.0 + LINE * answer.len() as f64;
+    let named = answered + LINE * names.len().div_ceil(NAMES) as f64;
+    let top = named + 16.0;
+    let height = top + HEIGHT + 8.0 + LINE * below.len() as f64 + MARGIN / 2.0;
+
+    let title = title(&comparison.experiment);
+    Some(sheet(&title, height, |svg| {
+        text(svg, "picture-head", [MARGIN, 34.0], &shortened(&title, 90));
+        lines(svg, "picture-answer", 60.0, &answer);
+        for (index, (class, name)) in names.iter().enumerate() {
+            let column = (index % NAMES) as f64 * (WIDTH - 2.0 * MARGIN) / NAMES as f64;
+            let y = answered + LINE * (index / NAMES) as f64;
+            svg.element("g", &[("class", class)], |group| {
+                group.circle("place", at([MARGIN + column + 6.0, y + 4.0]), "6");
+                let place = [MARGIN + column + 18.0, y + 8.0];
+                text(group, "picture-name", place, name);
+            });
+        }
+        for (y, label) in labels() {
+            svg.label(at([MARGIN + LABELS - 8.0, top + y + 4.0]), "end", &label);
+        }
+        let field = [
+            ("x", &*number(MARGIN + LABELS)),
+            ("y", &number(top)),
+            ("width", &number(WIDTH - 2.0 * MARGIN - LABELS)),
+            ("height", &number(HEIGHT)),
+        ];
+        svg.element("svg", &field, |field| {
+            field_of(field, comparison, &rows, &places);
+        });
+        lines(svg, "", top + HEIGHT + LINE, &below);
+    }))
+}
+
+/// The document, with its style.
+fn sheet(title: &str, height: f64, content: impl FnOnce(&mut Markup)) -> String {
+    let (width, height) = (number(WIDTH), number(height));
+    let attributes = [
+        ("xmlns", "http://www.w3.org/2000/svg"),
+        ("width", &*width),
+        ("height", &height),
+        ("viewBox", &format!("0 0 {width} {height}")),
+        ("font-family", FAMILIES),
+        ("font-size", "16"),
+    ];
+    let mut document = Markup::default();
+    document.element("svg", &attributes, |svg| {
+        svg.leaf(
+            "title",
+            &[],
+            &format!("gain and loss of each variant: {title}"),
+        );
+        svg.style(&colour::rules());
+        svg.style(STYLE);
+        svg.rect("sheet", at([0.0, 0.0]), [At::Part(1.0); 2]);
+        content(svg);
+    });
+    document.finish()
+}
+
+/// Class and name of each variant that is drawn.
+fn names(comparison: &Comparison, is_drawn: impl Fn(usize) -> bool) -> Vec<(String, String)> {
+    let experiment = &comparison.experiment;
+    let variants = experiment.variants.iter().enumerate();
+    variants
+        .filter(|(index, variant)| variant.role != Role::Hidden && is_drawn(*index))
+        .map(|(index, variant)| {
+            let class = colour::class(experiment, index);
+            (class, shortened(&variant.name, NAME))
+        })
+        .collect()
+}
+
+fn lines(svg: &mut Markup, class: &str, from: f64, lines: &[String]) {
+    for (index, line) in lines.iter().enumerate() {
+        text(
+            svg,
+            class,
+            [MARGIN, from + LINE * index as f64],
+            line.trim_start(),
+        );
+    }
+}
+
+fn text(svg: &mut Markup, class: &str, [x, y]: [f64; 2], text: &str) {
+    let [x, y] = [x, y].map(number);
+    svg.leaf("text", &[("class", class), ("x", &x), ("y", &y)], text);
+}
+
+fn at(place: [f64; 2]) -> Place {
+    place.map(At::Px)
+}
