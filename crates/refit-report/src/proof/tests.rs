@@ -151,7 +151,7 @@ fn the_picture_is_a_file_of_its_own() {
         .filter_map(|node| node.text())
         .collect();
     let text = text.replace('\u{a0}', " ");
-    let answer = answer(&compared);
+    let answer = answer(&compared).replace('`', "");
     for word in answer
         .split(' ')
         .chain(["conf.queue=tmpfs", "everything", "2×"])
