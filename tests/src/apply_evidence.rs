@@ -46,10 +46,14 @@ fn edited(env: &TestEnv, result: &Value, name: &str, edit: impl FnOnce(&mut Valu
 
 fn the_winner_is_applied_to_what_its_recipe_stands_for(env: &TestEnv) -> Outcome {
     let root = tree(env, "tree");
-    measured(env);
+    let result = measured(env);
     let planned = env.refit(&words("plan", &root, &["--from", "r.json"]));
+    assert!(!String::from_utf8_lossy(&planned.stdout).contains("not as then"));
     expect_printed(&planned, 0, "+Environment=\"FAST=1\"\n");
-    for text in ["a.service (systemd unit)", "when measured again, waits, 20"] {
+    for text in [
+        "a.service (systemd unit)",
+        "when measured again (noise floor",
+    ] {
         expect_printed(&planned, 0, text);
     }
     let apply = words("apply", &root, &["--from", "r.json", "--yes"]);
@@ -58,6 +62,25 @@ fn the_winner_is_applied_to_what_its_recipe_stands_for(env: &TestEnv) -> Outcome
     let status = env.refit(&words("status", &root, &["--check"]));
     expect_printed(&status, 0, &env.path("r.json"));
     expect_code(&env.refit(&words("revert", &root, &["a"])), 0);
+    // Measured with another refit on another kernel, or on one that is not known.
+    let other = edited(env, &result, "other.json", |result| {
+        result["refit"] = json!("0.0.0-x");
+        result["environment"]["fixed"]["kernel"] = json!("1.2.3-x");
+        let fixed = &mut result["environment"]["fixed"];
+        fixed.as_object_mut().expect("some").remove("cpu");
+    });
+    let apply = words("apply", &root, &["--from", &other, "--yes"]);
+    expect_code(&env.refit(&apply), 0);
+    let status = words("status", &root, &[]);
+    let status = String::from_utf8_lossy(&env.refit(&status).stdout).into_owned();
+    for text in ["1.2.3-x", "0.0.0-x"] {
+        assert!(status.contains(text), "{status}");
+    }
+    assert!(!status.contains("cpu:"), "{status}");
+    let json = env.refit(&words("status", &root, &["--json"]));
+    expect_printed(&json, 0, "refit: measured with 0.0.0-x, here is ");
+    expect_code(&env.refit(&words("revert", &root, &["a"])), 0);
+
     // Another service by name.
     let other = env.refit(&words("plan", &root, &["--from", "r.json", "b"]));
     expect_printed(&other, 0, "b.service (systemd unit)");

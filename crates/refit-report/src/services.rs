@@ -105,8 +105,8 @@ fn service(page: &mut Page, one: &ServiceStatus) {
 fn evidence(page: &mut Page, evidence: Option<&Evidence>) {
     let Some(evidence) = evidence else { return };
     page.folded("gain", &evidence.gain);
-    if let Some(loss) = &evidence.loss {
-        page.folded("power cuts", loss);
+    if !evidence.differs.is_empty() {
+        page.folded("not as then", &evidence.differs.join("; "));
     }
     page.folded("evidence", &evidence.files.join(" "));
 }
@@ -120,14 +120,21 @@ pub fn gain(comparison: &Comparison, effect: &EffectRecord) -> String {
         let ends = [low, high].map(format::percent);
         text += &format!(" [{}]", ends.join(", "));
     }
-    if comparison.confirmation.is_some() {
+    let again = comparison.confirmation.as_deref();
+    if again.is_some() {
         text += " when measured again";
     }
-    let command = format::command_line(&comparison.experiment.command);
-    format!(
-        "{text}, {command}, {}",
-        utc(comparison.experiment.started_unix)
-    )
+    let floors = [again, Some(comparison)].into_iter().flatten();
+    let mut floors = floors.filter_map(|one| one.effects.noise_floor(&one.experiment));
+    if let Some(floor) = floors.next() {
+        text += &format!(" (noise floor {})", format::magnitude(floor));
+    }
+    let experiment = &comparison.experiment;
+    for with in &experiment.with {
+        text += &format!(", with {} beneath", with.setting);
+    }
+    let command = format::command_line(&experiment.command);
+    format!("{text}, {command}, {}", utc(experiment.started_unix))
 }
 
 /// Seconds since 1970 as a date. Days are counted from March of the year 0, so that a leap day

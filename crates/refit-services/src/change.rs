@@ -46,9 +46,9 @@ pub struct Evidence {
     pub files: Vec<String>,
     /// What was gained, in words.
     pub gain: String,
-    /// What simulated power cuts took, in words; `None` where none were made.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub loss: Option<String>,
+    /// What was different then, in words: another kernel, another version of refit.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub differs: Vec<String>,
 }
 
 /// What a change consists of.

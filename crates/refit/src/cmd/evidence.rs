@@ -4,9 +4,10 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use refit_knobs::Settings;
-use refit_lab::{Comparison, EffectRecord};
+use refit_lab::{Comparison, EffectRecord, Experiment};
 use refit_report::Compared;
 use refit_report::services::gain;
+use refit_run::fingerprint;
 use refit_services::{Evidence, Request};
 
 use super::output::{self, Stored};
@@ -53,7 +54,7 @@ pub fn take(path: &Path, request: &mut Request) -> Result<()> {
     request.evidence = Some(Evidence {
         files: vec![place.display().to_string()],
         gain: gain(comparison, effect),
-        loss: None,
+        differs: differences(&comparison.experiment),
     });
     Ok(())
 }
@@ -85,6 +86,26 @@ fn confirmed(comparison: &Comparison, winner: usize) -> Option<&EffectRecord> {
         None => (comparison, winner),
     };
     comparison.effects.get(at, &comparison.experiment.main)
+}
+
+/// What of the machine can change a result. Its memory is not the same at each start.
+const COMPARED: [&str; 4] = ["kernel", "cpu", "cores", "filesystem"];
+
+/// What was different when it was measured.
+fn differences(experiment: &Experiment) -> Vec<String> {
+    let then = &experiment.environment.fixed;
+    let directory = then.get("directory").map_or("/", String::as_str);
+    let now = fingerprint::fixed(Path::new(directory));
+    let of_machine = COMPARED.into_iter().filter_map(|key| {
+        let (then, now) = (then.get(key)?, now.get(key)?);
+        Some((key, then.as_str(), now.as_str()))
+    });
+    let refit = ("refit", &*experiment.refit, env!("CARGO_PKG_VERSION"));
+    let all = of_machine
+        .chain([refit])
+        .filter(|(_, then, now)| then != now);
+    all.map(|(key, then, now)| format!("{key}: measured with {then}, here is {now}"))
+        .collect()
 }
 
 fn word(effect: &EffectRecord) -> &'static str {
