@@ -14,22 +14,26 @@ pub const TESTS: &[Test] = &[
     test!(a_result_without_a_winner_changes_nothing).limit_seconds(120),
 ];
 
-/// A recipe whose load waits unless FAST is set.
+/// A recipe whose load prints a cost, the same on a busy machine, which is half with HALF.
 fn measured(env: &TestEnv) -> Value {
-    let folder = env.subdir("waits");
+    let folder = env.subdir("costs");
     let recipe = r#"
-name = "waits"
-question.en = "Does it wait?"
+name = "costs"
+question.en = "What does it cost?"
 applies-to = "a"
+main = "cost"
 [load]
-command = 'test -n "$FAST" || sleep 0.05'
+command = 'test -n "$HALF" && echo cost=1 || echo cost=2'
 operations = 1
 unit = "start"
+[load.metrics.cost]
+regex = "cost=([0-9])"
+unit = "ms"
 [check]
 command = "true"
 "#;
     fs::write(format!("{folder}/recipe.toml"), recipe).expect("the folder is ours");
-    let words = ["compare", &folder, "env.FAST=1", "env.OTHER=1", "--yes"];
+    let words = ["compare", &folder, "env.HALF=1", "env.OTHER=1", "--yes"];
     let more = ["--rounds", "12", "--confirm", "--json", "r.json", "--quiet"];
     expect_code(&env.refit(&[&words[..], &more].concat()), 0);
     let text = fs::read_to_string(env.path("r.json")).expect("written");
@@ -49,7 +53,7 @@ fn the_winner_is_applied_to_what_its_recipe_stands_for(env: &TestEnv) -> Outcome
     let result = measured(env);
     let planned = env.refit(&words("plan", &root, &["--from", "r.json"]));
     assert!(!String::from_utf8_lossy(&planned.stdout).contains("not as then"));
-    expect_printed(&planned, 0, "+Environment=\"FAST=1\"\n");
+    expect_printed(&planned, 0, "+Environment=\"HALF=1\"\n");
     for text in [
         "a.service (systemd unit)",
         "when measured again (noise floor",
@@ -114,7 +118,7 @@ fn a_result_without_a_winner_changes_nothing(env: &TestEnv) -> Outcome {
     let watch = ["watch", "--json", "watch.json", "--", "sleep", "1"];
     expect_code(&env.refit(&watch), 0);
     for (file, named) in [
-        (&*of_nothing, "the recipe waits, which names no service"),
+        (&*of_nothing, "the recipe costs, which names no service"),
         (&of_command, "plan --from"),
         (&refuted, "measured again it is inconclusive"),
         (&nobody, "no variant in"),
