@@ -8,7 +8,7 @@ use crate::test;
 use crate::test_env::{TestEnv, expect_code};
 
 pub const TESTS: &[Test] = &[
-    test!(three_round_pairs_tell_a_large_effect),
+    test!(three_round_pairs_tell_a_large_effect).limit_seconds(120),
     test!(two_round_pairs_show_ranges_and_what_is_missing),
     test!(a_budget_that_ends_in_the_warm_up_shows_its_runs),
     test!(a_budget_is_kept_by_a_program_that_becomes_slower),
@@ -20,13 +20,13 @@ const SLEEPS: &str = "exec sleep ${SHORT:-0.2}";
 fn three_round_pairs_tell_a_large_effect(env: &TestEnv) -> Outcome {
     let script = format!(
         "test -z \"$SHORT\" || exec sleep $SHORT; {}",
-        undecided(env, 300)
+        undecided(env, 800)
     );
-    let args = ["--rounds", "6", "env.SHORT=0.03", "env.A=1"];
+    let args = ["--rounds", "6", "env.SHORT=0.01", "env.A=1"];
     let (output, result) = compare(env, &[&args[..], &["--", "sh", "-c", &script]].concat());
     expect_code(&output, 0);
     assert_eq!(result["plan"]["looks"], json!([3]));
-    let short = effect(&result, "env.SHORT=0.03", "wall");
+    let short = effect(&result, "env.SHORT=0.01", "wall");
     assert_eq!(
         (&short["verdict"], &short["pairs"]),
         (&json!("faster"), &json!(3))
