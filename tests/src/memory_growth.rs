@@ -45,7 +45,7 @@ const KINDS: &[Kind] = &[
         "the heap (leak, needed data, or fragmentation)",
         None,
     ),
-    // Its truth is an upper bound: see the program.
+    // Its truth is an upper bound, up to an eighth above what is found: see the program.
     (
         "external",
         "the heap (leak, needed data, or fragmentation)",
