@@ -122,13 +122,13 @@ mod tests {
     use crate::sample;
     use refit_lab::Effects;
     use refit_lab::experiment::Samples;
-    use roxmltree::Document;
+    use roxmltree::{Document, Node};
 
-    fn with_class(document: &Document, class: &str) -> usize {
-        document
-            .descendants()
-            .filter(|node| node.attribute("class") == Some(class))
-            .count()
+    fn with_class<'a>(document: &'a Document, class: &str) -> impl Iterator<Item = Node<'a, 'a>> {
+        document.descendants().filter(move |node| {
+            let classes = node.attribute("class").unwrap_or_default();
+            classes.split(' ').any(|one| one == class)
+        })
     }
 
     #[test]
@@ -138,23 +138,21 @@ mod tests {
         let text = svg(&comparison);
         let document = Document::parse(&text).unwrap();
         let marks = |class: &str| -> usize {
-            let paths = document
-                .descendants()
-                .filter(|node| node.attribute("class") == Some(class));
-            paths
-                .filter_map(|node| node.attribute("d"))
-                .map(|d| d.matches('m').count())
-                .sum()
+            let paths = with_class(&document, class).filter_map(|node| node.attribute("d"));
+            paths.map(|d| d.matches('m').count()).sum()
         };
         let counted: usize = (0..6)
             .map(|variant| comparison.experiment.runs.counted(variant).count())
             .sum();
         assert_eq!(counted, 14 * 2 * 6 - 1);
-        assert_eq!(marks("run"), counted);
-        assert_eq!(marks("pair"), 14 * 6 - 1);
+        // A pair's line has a dot at both ends.
+        assert_eq!((marks("pair"), marks("run")), (14 * 6 - 1, 1));
+        assert_eq!(2 * marks("pair") + marks("run"), counted);
+        let dotted = text.matches("marker:url(#dot").count();
+        assert_eq!((dotted, text.matches("<marker id").count()), (6, 6));
         assert_eq!(marks("warmup"), 12);
         assert_eq!(marks("failed"), 2);
-        assert_eq!(with_class(&document, "interval"), 5);
+        assert_eq!(with_class(&document, "interval").count(), 5);
         assert_eq!(text, svg(&comparison));
     }
 
@@ -201,7 +199,8 @@ mod tests {
                 seen += 1;
             }
         }
-        assert!(seen > 300);
+        // Two for each pair, and the warm-up.
+        assert!(seen > 2 * 14 * 6 + 12);
     }
 
     #[test]

@@ -9,7 +9,26 @@ pub struct Svg {
     width: f64,
     height: f64,
     body: Markup,
+    /// Shapes that paths put at their corners.
+    markers: Markup,
+    markers_made: usize,
+    /// What elements look like, as CSS: most look like others, and so each look stands once, in the style sheet.
+    looks: Vec<String>,
 }
+
+/// Attributes that CSS takes too, all of our own making.
+const LOOKS: [&str; 10] = [
+    "fill",
+    "font-size",
+    "font-weight",
+    "marker",
+    "opacity",
+    "stroke",
+    "stroke-linecap",
+    "stroke-opacity",
+    "stroke-width",
+    "text-anchor",
+];
 
 /// Where a text is held.
 #[derive(Clone, Copy)]
@@ -88,6 +107,9 @@ impl Svg {
             width,
             height,
             body: Markup::default(),
+            markers: Markup::default(),
+            markers_made: 0,
+            looks: Vec::new(),
         };
         svg.element(
             "rect",
@@ -102,28 +124,37 @@ impl Svg {
 
     /// An element without content.
     fn element(&mut self, name: &'static str, attributes: &[Attribute]) {
-        self.body.void(name, attributes);
+        let class = self.class(attributes);
+        self.body.void(name, &classed(&class, attributes));
         self.body.end_line();
     }
 
+    /// The classes of an element: its own, and the one of its look.
+    fn class(&mut self, attributes: &[Attribute]) -> String {
+        let mut look = String::new();
+        for (key, value) in attributes {
+            if is_look(key) {
+                // Without a unit, CSS knows no length but 0.
+                let unit = if *key == "font-size" { "px" } else { "" };
+                let _ = write!(look, "{key}:{value}{unit};");
+            }
+        }
+        let own = attributes.iter().filter(|(key, _)| *key == "class");
+        let mut classes: Vec<String> = own.map(|(_, class)| (*class).to_owned()).collect();
+        if !look.is_empty() {
+            let known = self.looks.iter().position(|known| *known == look);
+            let number = known.unwrap_or_else(|| {
+                self.looks.push(look);
+                self.looks.len() - 1
+            });
+            classes.push(name_of(number));
+        }
+        classes.join(" ")
+    }
+
     /// A straight line.
-    pub fn line(
-        &mut self,
-        [x1, y1]: [f64; 2],
-        [x2, y2]: [f64; 2],
-        stroke: &str,
-        more: &[Attribute],
-    ) {
-        let ends = [number(x1), number(y1), number(x2), number(y2)];
-        let mut attributes = vec![
-            ("x1", &*ends[0]),
-            ("y1", &ends[1]),
-            ("x2", &ends[2]),
-            ("y2", &ends[3]),
-        ];
-        attributes.push(("stroke", stroke));
-        attributes.extend(more);
-        self.element("line", &attributes);
+    pub fn line(&mut self, from: [f64; 2], to: [f64; 2], stroke: &str, more: &[Attribute]) {
+        self.lines(stroke, more, &[[from, to]]);
     }
 
     /// A filled rectangle between two corners.
@@ -155,6 +186,8 @@ impl Svg {
             ("height", &sides[3]),
             ("fill", fill),
         ];
+        let class = self.class(&attributes);
+        let attributes = classed(&class, &attributes);
         self.body.element("rect", &attributes, |inner| {
             inner.element("title", &[], |inner| inner.plain(title));
         });
@@ -179,49 +212,58 @@ impl Svg {
     }
 
     /// Dots that look alike, as one path: a picture of a thousand runs is small.
-    pub fn dots(
-        &mut self,
-        class: &str,
-        radius: f64,
-        colour: &str,
-        opacity: &str,
-        places: &[[f64; 2]],
-    ) {
+    pub fn dots(&mut self, colour: &str, radius: f64, more: &[Attribute], places: &[[f64; 2]]) {
         let mut path = Path::default();
         for place in places {
             path.to('m', *place);
             path.text.push_str("h0");
         }
         let width = number(2.0 * radius);
-        let look = [
-            ("stroke-width", &*width),
-            ("stroke-linecap", "round"),
-            ("opacity", opacity),
-        ];
-        self.path(class, colour, &look, &path);
+        let look = [("stroke-width", &*width), ("stroke-linecap", "round")];
+        self.path(colour, &[&look, more].concat(), &path);
     }
 
     /// Lines that look alike, as one path.
-    pub fn lines(&mut self, class: &str, colour: &str, more: &[Attribute], ends: &[[[f64; 2]; 2]]) {
+    pub fn lines(&mut self, colour: &str, more: &[Attribute], ends: &[[[f64; 2]; 2]]) {
         let mut path = Path::default();
         for [from, to] in ends {
             path.to('m', *from);
             path.to('l', *to);
         }
-        self.path(class, colour, more, &path);
+        self.path(colour, more, &path);
+    }
+
+    /// Lines with a dot of this radius and opacity at both ends.
+    pub fn joined_dots(
+        &mut self,
+        colour: &str,
+        (radius, opacity): (f64, &str),
+        more: &[Attribute],
+        ends: &[[[f64; 2]; 2]],
+    ) {
+        let name = format!("dot{}", self.markers_made);
+        self.markers_made += 1;
+        let radius = number(radius);
+        // The circle lies around the frame's corner, so three quarters of it are outside.
+        let frame = [
+            ("id", &*name),
+            ("markerUnits", "userSpaceOnUse"),
+            ("overflow", "visible"),
+        ];
+        let look = [("fill", colour), ("opacity", opacity)];
+        self.markers.element("marker", &frame, |marker| {
+            marker.void("circle", &[&[("r", &*radius)], &look[..]].concat());
+        });
+        self.markers.end_line();
+        let marker = format!("url(#{name})");
+        self.lines(colour, &[&[("marker", &*marker)], more].concat(), ends);
     }
 
     /// A path that is not filled; none where it has no parts.
-    fn path(&mut self, class: &str, stroke: &str, more: &[Attribute], path: &Path) {
+    fn path(&mut self, stroke: &str, more: &[Attribute], path: &Path) {
         if !path.text.is_empty() {
-            let mut attributes = vec![
-                ("class", class),
-                ("stroke", stroke),
-                ("fill", "none"),
-                ("d", &path.text),
-            ];
-            attributes.extend(more);
-            self.element("path", &attributes);
+            let attributes = [("stroke", stroke), ("fill", "none"), ("d", &path.text)];
+            self.element("path", &[&attributes, more].concat());
         }
     }
 
@@ -247,6 +289,8 @@ impl Svg {
         if font.bold {
             attributes.push(("font-weight", "bold"));
         }
+        let class = self.class(&attributes);
+        let attributes = classed(&class, &attributes);
         self.body
             .element("text", &attributes, |inner| inner.plain(text));
         self.body.end_line();
@@ -269,9 +313,34 @@ impl Svg {
         document.element("svg", &attributes, |svg| {
             svg.end_line();
             svg.element("title", &[], |inner| inner.plain(title));
+            let looks = self.looks.iter().enumerate();
+            let rules = looks.map(|(number, look)| format!(".{}{{{look}}}\n", name_of(number)));
+            svg.style(&rules.collect::<String>());
+            svg.append(&self.markers);
             svg.append(&self.body);
         });
         document.finish()
+    }
+}
+
+fn is_look(key: &str) -> bool {
+    LOOKS.contains(&key)
+}
+
+/// The attributes of an element that the style sheet says nothing of.
+fn classed<'a>(class: &'a str, attributes: &[Attribute<'a>]) -> Vec<Attribute<'a>> {
+    let rest = attributes.iter().copied();
+    let rest = rest.filter(|(key, _)| *key != "class" && !is_look(key));
+    let class = Some(("class", class)).filter(|(_, class)| !class.is_empty());
+    class.into_iter().chain(rest).collect()
+}
+
+/// `a` to `z`, `aa` and so on.
+fn name_of(number: usize) -> String {
+    let letter = char::from(b'a' + (number % 26) as u8);
+    match number / 26 {
+        0 => letter.to_string(),
+        more => format!("{}{letter}", name_of(more - 1)),
     }
 }
 
@@ -285,10 +354,25 @@ mod tests {
         let font = Font::bold(9.0, "#000");
         svg.text([1.0, 2.0], Anchor::End, font, "</text>\u{1b}&\"");
         let document = svg.finish("<t>");
-        assert!(document.contains(
-            "<text x=\"1\" y=\"2\" font-size=\"9\" fill=\"#000\" text-anchor=\"end\" font-weight=\"bold\">\
-             &lt;/text&gt;\\u{1b}&amp;&quot;</text>"
-        ));
+        assert!(
+            document.contains(
+                "<text class=\"b\" x=\"1\" y=\"2\">&lt;/text&gt;\\u{1b}&amp;&quot;</text>"
+            )
+        );
+        assert!(document.contains(".b{font-size:9px;fill:#000;text-anchor:end;font-weight:bold;}"));
         assert!(document.contains("<title>&lt;t&gt;</title>"));
+    }
+
+    #[test]
+    fn each_look_stands_once_whatever_has_it() {
+        let mut svg = Svg::new(10.0, 10.0);
+        for y in [1.0, 2.0] {
+            svg.line([0.0, y], [9.0, y], "#123456", &[("class", "own")]);
+        }
+        let document = svg.finish("t");
+        assert_eq!(document.matches("#123456").count(), 1);
+        assert_eq!(document.matches("class=\"own b\"").count(), 2);
+        let names: Vec<String> = [0, 25, 26, 701, 702].map(name_of).into();
+        assert_eq!(names, ["a", "z", "aa", "zz", "aaa"]);
     }
 }

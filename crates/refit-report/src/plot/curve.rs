@@ -199,9 +199,9 @@ mod tests {
         assert_eq!(height(&text), plain + HEIGHT);
         let with_class = |class: &str| {
             let nodes = document.descendants();
-            nodes
-                .filter(|node| node.attribute("class") == Some(class))
-                .count()
+            let classes = nodes.filter_map(|node| node.attribute("class"));
+            let of = classes.filter(|classes| classes.split(' ').any(|one| one == class));
+            of.count()
         };
         let shown = series::variants(&comparison.experiment).count();
         assert!(shown > 1);

@@ -12,6 +12,8 @@ use crate::format;
 use crate::svg::Anchor;
 use crate::svg::Svg;
 
+/// Opacity of a run that counts.
+const COUNTED: &str = "0.85";
 /// Of one interval, and the least with room for its number.
 const SLOT: f64 = 64.0;
 const LABELLED: f64 = 54.0;
@@ -98,20 +100,22 @@ impl Painter for Sheet<'_> {
             .iter()
             .map(|ends| ends.map(|place| self.on_sheet(place)));
         let ends: Vec<[[f64; 2]; 2]> = ends.collect();
-        let look = [("opacity", "0.35")];
+        let look = [("class", "pair"), ("stroke-opacity", "0.35")];
+        let colour = colour(self.experiment, variant);
         self.svg
-            .lines("pair", colour(self.experiment, variant), &look, &ends);
+            .joined_dots(colour, (self.radius, COUNTED), &look, &ends);
     }
 
-    /// Dots for what counts, faint ones for the warm-up, crosses for what failed.
+    /// Dots for what counts, faint ones for the warm-up, crosses for what failed. Those of round pairs are drawn already.
     fn marks(&mut self, variant: usize, kind: Kind, marks: &[&Mark]) {
         let (class, radius) = (kind.class(), self.radius);
         let colour = colour(self.experiment, variant);
-        let places = marks.iter().map(|mark| self.on_sheet(mark.place));
+        let single = marks.iter().filter(|mark| !mark.joined);
+        let places = single.map(|mark| self.on_sheet(mark.place));
         let places: Vec<[f64; 2]> = places.collect();
         let opacity = match kind {
             Kind::WarmUp => "0.3",
-            Kind::Counted => "0.85",
+            Kind::Counted => COUNTED,
             Kind::Failed => {
                 let crosses = places.into_iter().flat_map(|[x, y]| {
                     let (left, right, top, bottom) =
@@ -122,12 +126,13 @@ impl Painter for Sheet<'_> {
                     ]
                 });
                 let crosses: Vec<_> = crosses.collect();
-                let look = [("stroke-width", "1.5")];
-                self.svg.lines(class, colour, &look, &crosses);
+                let look = [("class", class), ("stroke-width", "1.5")];
+                self.svg.lines(colour, &look, &crosses);
                 return;
             }
         };
-        self.svg.dots(class, radius, colour, opacity, &places);
+        let look = [("class", class), ("opacity", opacity)];
+        self.svg.dots(colour, radius, &look, &places);
     }
 }
 
@@ -168,14 +173,8 @@ pub fn intervals(svg: &mut Svg, comparison: &Comparison, frame: &Frame) {
         let half = slot * 0.22;
         let look = [("class", "interval"), ("opacity", "0.3")];
         svg.area([x - half, upper], [x + half, lower], fill, &look);
-        for y in [upper, lower] {
-            svg.line(
-                [x - half, y],
-                [x + half, y],
-                fill,
-                &[("stroke-width", "1.5")],
-            );
-        }
+        let ends = [upper, lower].map(|y| [[x - half, y], [x + half, y]]);
+        svg.lines(fill, &[("stroke-width", "1.5")], &ends);
         svg.dot([x, frame.y(effect.change.ln_1p())], 4.5, &[("fill", fill)]);
         if slot >= LABELLED {
             let is_hidden = comparison.experiment.variants[effect.variant].role == Role::Hidden;

@@ -34,7 +34,7 @@ pub trait Painter {
     fn warm_up(&mut self, part: f64);
     /// The round pairs of a variant.
     fn pairs(&mut self, variant: usize, pairs: &[[[f64; 2]; 2]]);
-    /// The runs of a variant that are of this kind.
+    /// The runs of a variant that are of this kind; those of round pairs are among them.
     fn marks(&mut self, variant: usize, kind: Kind, marks: &[&Mark]);
 }
 
@@ -48,6 +48,8 @@ pub struct Mark {
     pub kind: Kind,
     /// Where it lies.
     pub place: [f64; 2],
+    /// It is one of a round pair's two.
+    pub joined: bool,
 }
 
 /// What became of a run.
@@ -119,11 +121,14 @@ impl Strip {
                 Some([(i as f64 + 0.5) / total, y])
             })
             .collect();
-        let joined = joined(runs.as_slice()).into_iter();
-        let pairs = joined.filter_map(|(first, second, variant)| {
-            Some((variant, [places[first]?, places[second]?]))
-        });
-        let pairs = pairs.collect();
+        let mut is_joined = BTreeSet::new();
+        let mut pairs = Vec::new();
+        for (first, second, variant) in joined(runs.as_slice()) {
+            if let (Some(from), Some(to)) = (places[first], places[second]) {
+                pairs.push((variant, [from, to]));
+                is_joined.extend([first, second]);
+            }
+        }
         let marks = runs.iter().zip(&places).enumerate();
         let marks = marks.filter_map(|(i, (run, place))| {
             Some(Mark {
@@ -131,6 +136,7 @@ impl Strip {
                 variant: run.variant,
                 kind: Kind::of(run),
                 place: (*place)?,
+                joined: is_joined.contains(&i),
             })
         });
         let margin = experiment.delta.abs().ln_1p();

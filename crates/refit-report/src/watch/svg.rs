@@ -123,7 +123,8 @@ fn waits(svg: &mut Svg, series: &Series, parts: &Parts, x: &dyn Fn(f64) -> f64) 
             ends.push([[x(before), y(*share)], [x(*seconds), y(*share)]]);
             before = *seconds;
         }
-        svg.lines("waits", colour(part), &[("stroke-width", "2")], &ends);
+        let look = [("class", "waits"), ("stroke-width", "2")];
+        svg.lines(colour(part), &look, &ends);
     }
 }
 
@@ -158,11 +159,14 @@ mod tests {
         let mut series = sample::machine();
         series.samples[10].groups[0].memory = None;
         assert_eq!(svg(&series).matches("<polygon").count(), 4, "a gap in each");
-        let waits = document
+        let mut classes = document
             .descendants()
-            .find(|node| node.attribute("class") == Some("waits"))
+            .filter_map(|node| node.attribute("class"));
+        let look = classes
+            .find_map(|classes| classes.strip_prefix("waits "))
             .unwrap();
-        assert_eq!(waits.attribute("stroke"), Some(COLOURS[1]));
+        let rule = format!(".{look}{{stroke:{};", COLOURS[1]);
+        assert!(drawn.contains(&rule), "{rule}: {drawn}");
         assert!(drawn.contains("postfix") && drawn.contains("app\\u{1b}[2J"));
     }
 }
