@@ -8,15 +8,17 @@ use serde_json::Value;
 
 use crate::ran::number;
 use crate::runner::{Outcome, Test};
+use crate::sys::send_signal;
 use crate::test;
-use crate::test_env::TestEnv;
+use crate::test_env::{TestEnv, wait_until};
 
 pub const TESTS: &[Test] = &[
     test!(a_leak_is_what_is_live).limit_seconds(60),
     test!(what_is_kept_free_is_not_live).limit_seconds(60),
 ];
 
-/// The samples between which the program grows, and its steps after each.
+/// The samples between which the program grows, and its steps after each. refit is stopped meanwhile: in the middle of a
+/// step more is live than after it.
 const SAMPLES: usize = 12;
 const STEPS: usize = 10;
 
@@ -38,6 +40,7 @@ fn watched(env: &TestEnv, kind: &str, term: &str) -> (u64, Vec<u64>, String) {
     let mut refit = env.refit_command(&[&words[..], &of].concat());
     let refit = refit.stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut refit = refit.stderr(Stdio::piped()).spawn().expect("refit starts");
+    let pid = refit.id();
     let mut steps = refit.stdin.take().expect("it is piped");
     let answers = refit.stdout.take().expect("it is piped");
     let mut answers = BufReader::new(answers)
@@ -61,10 +64,12 @@ fn watched(env: &TestEnv, kind: &str, term: &str) -> (u64, Vec<u64>, String) {
     let mut last = String::new();
     for _ in 0..SAMPLES {
         sample();
+        stop(pid);
         for _ in 0..STEPS {
             steps.write_all(b"\n").expect("it reads");
             last = answers.next().expect("it answers");
         }
+        send_signal(pid.cast_signed(), libc::SIGCONT);
     }
     // The first of them may have been read before the last step.
     sample();
@@ -91,6 +96,20 @@ fn watched(env: &TestEnv, kind: &str, term: &str) -> (u64, Vec<u64>, String) {
     let live: Vec<u64> = live.collect();
     assert!(live.len() >= SAMPLES, "{told}");
     (truth.expect("a number"), live, told)
+}
+
+/// Returns when all threads of a process are stopped.
+fn stop(pid: u32) {
+    send_signal(pid.cast_signed(), libc::SIGSTOP);
+    wait_until("it is stopped", || {
+        let threads = fs::read_dir(format!("/proc/{pid}/task")).expect("it runs");
+        threads.flatten().all(|thread| {
+            let stat = fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
+            // After the name, which may hold spaces (proc_pid_stat(5)).
+            stat.rsplit_once(") ")
+                .is_some_and(|(_, rest)| rest.starts_with('T'))
+        })
+    });
 }
 
 fn a_leak_is_what_is_live(env: &TestEnv) -> Outcome {
