@@ -16,6 +16,7 @@ pub const TESTS: &[Test] = &[
     test!(a_known_sequence_is_counted_exactly_with_musl),
     test!(operators_new_and_delete_are_counted_exactly),
     test!(more_children_than_there_is_room_for_are_summed),
+    test!(size_classes_tell_what_each_allocator_takes),
     test!(a_comparison_has_columns_of_the_heap),
     test!(threads_that_free_each_others_blocks_are_counted_exactly),
     test!(a_forked_child_has_what_it_inherited_and_what_it_did),
@@ -140,6 +141,47 @@ fn more_children_than_there_is_room_for_are_summed(env: &TestEnv) -> Outcome {
         many[1] > one[1] + 600 && many[2] <= many[1],
         "{many:?} {one:?}"
     );
+    Outcome::Pass
+}
+
+/// What is predicted with one allocator is what is measured with the others.
+fn size_classes_tell_what_each_allocator_takes(env: &TestEnv) -> Outcome {
+    let sizes = ["6", "20", "25", "100", "300", "1000", "9000", "30000"];
+    let blocks = |setting: &str, count: &str| {
+        let words = [&sizes[..], &[count]].concat();
+        let (_, report) = run(env, &[setting], "heap_sizes", &words);
+        let largest = &executable(&report, "heap_sizes")["largest"];
+        let fits = largest["fit"].as_array().expect("a list").iter();
+        let predicted = fits.map(|fit| (fit["allocator"].to_string(), number(&fit["bytes"])));
+        let usable = number(&largest["end"]["usable_bytes"]);
+        (predicted.collect::<BTreeMap<_, _>>(), usable)
+    };
+    let count = 500;
+    let ran = ALLOCATORS.map(|allocator| {
+        let setting = format!("malloc={allocator}");
+        [count.to_string().as_str(), "0"].map(|count| blocks(&setting, count))
+    });
+    let of_glibc = &ran[0];
+    for (allocator, [some, none]) in ALLOCATORS.iter().zip(&ran) {
+        let name = format!("\"{allocator}\"");
+        let predicted = of_glibc[0].0[&name] - of_glibc[1].0[&name];
+        // glibc's headers are not usable.
+        let headers = if *allocator == "glibc" {
+            8 * count * sizes.len() as u64
+        } else {
+            0
+        };
+        let measured = some.1 - none.1 + headers;
+        assert!(
+            predicted.abs_diff(measured) * 1000 <= measured,
+            "{allocator}: {predicted} for {measured}"
+        );
+    }
+    let path = env.program("heap_sizes");
+    let output = env.refit(&["run", "--heap", "--", &path, "6", "100000"]);
+    let told = described(&output);
+    let expected = "would take, by size classes alone: 781 KiB with jemalloc, mimalloc, tcmalloc; 3.1 MiB with glibc";
+    assert!(told.contains(expected), "{told}");
     Outcome::Pass
 }
 

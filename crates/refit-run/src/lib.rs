@@ -60,7 +60,7 @@ pub use refit_meter::{
 #[cfg(feature = "schema")]
 pub use refit_session::calls_by_kind;
 pub use refit_session::heap::{
-    ExecutableHeap, HeapReport, HeapSize, LargestHeap, SizeClass, UncountedHeap,
+    ExecutableHeap, HeapReport, HeapSize, LargestHeap, SizeClass, SizeFit, UncountedHeap,
 };
 pub use refit_session::{
     Calls, DirectoryReport, EventRing, ExecutableReport, OPENING, Trace, UnreachedProgram,

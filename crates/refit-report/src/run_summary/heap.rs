@@ -1,6 +1,6 @@
 //! What malloc gave out: how much was live, and what the allocator's rounding took.
 
-use refit_run::{ExecutableHeap, HeapReport, HeapSize, SizeClass};
+use refit_run::{ExecutableHeap, HeapReport, HeapSize, SizeClass, SizeFit};
 
 use crate::coverage::some;
 use crate::format::{bytes, file_name, number, plural};
@@ -56,6 +56,7 @@ fn of_executable(executable: &ExecutableHeap, lines: &mut Vec<String>) {
             wasteful.join(", ")
         ));
     }
+    lines.extend(fit(&largest.fit));
     let counts = [
         (executable.untracked, "blocks not counted"),
         (
@@ -85,6 +86,27 @@ fn size(size: &HeapSize) -> String {
         plural(size.blocks, "block"),
         bytes(size.usable_bytes as f64)
     )
+}
+
+/// What the blocks would take elsewhere, the least first; `None` where that hardly differs.
+fn fit(fits: &[SizeFit]) -> Option<String> {
+    let mut fits: Vec<&SizeFit> = fits.iter().collect();
+    fits.sort_by_key(|fit| fit.bytes);
+    let (least, most) = (fits.first()?.bytes, fits.last()?.bytes);
+    if most - least < 4096 || (most - least) * 20 < most {
+        return None;
+    }
+    let alike = fits.chunk_by(|a, b| a.bytes == b.bytes);
+    let parts: Vec<String> = alike
+        .map(|fits| {
+            let names: Vec<&str> = fits.iter().map(|fit| &*fit.allocator).collect();
+            format!("{} with {}", bytes(fits[0].bytes as f64), names.join(", "))
+        })
+        .collect();
+    Some(format!(
+        "  its blocks of up to 32 KiB would take, by size classes alone: {}",
+        parts.join("; ")
+    ))
 }
 
 fn wasteful(classes: &[SizeClass]) -> Vec<String> {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::file::{HeapImage, HeapProcess};
 use super::layout::{LIMITED, NEW_UNSEEN, NO_USABLE, OLD_KERNEL, OTHER_MALLOC};
 use super::report::{ExecutableHeap, HeapReport, LargestHeap, UncountedHeap};
+use super::size_fit::size_fit;
 
 /// Why an image is not counted, by flag.
 const REASONS: [(u32, &str); 3] = [
@@ -109,6 +110,7 @@ impl ExecutableHeap {
                 pid: process.pid,
                 peak: process.peak,
                 end: process.live,
+                fit: size_fit(&process.classes),
                 classes: process.classes,
             };
         }

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::size_fit::SizeFit;
+
 /// Blocks of the heap.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, PartialEq, Eq)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -55,6 +57,9 @@ pub struct LargestHeap {
     pub end: HeapSize,
     /// At its end, by requested size, the smallest first.
     pub classes: Vec<SizeClass>,
+    /// What these blocks would take with each allocator whose rounding is known.
+    #[serde(default)]
+    pub fit: Vec<SizeFit>,
 }
 
 /// All processes of one executable.
