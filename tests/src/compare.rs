@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::compared::{compare, compare_shell, effect, list, number, pairs, printed, variant};
+use crate::compared::{compare, compare_shell, effect, list, number, printed, ratios, variant};
 use crate::runner::{Outcome, Test};
 use crate::test;
 use crate::test_env::{TestEnv, expect_code};
@@ -36,31 +36,8 @@ fn a_large_effect_is_told_with_its_interval(env: &TestEnv) -> Outcome {
     );
     assert_eq!(effect(&result, "sync=off", "syncs")["verdict"], "less");
 
-    // Estimate and interval lie within the ratios of single runs to one of both baselines in the same round pair.
-    let wall = |run: &Value| number(&run["metrics"]["wall_ns"]).ln();
-    let is_baseline = |run: &Value| {
-        let role = &result["variants"][number(&run["variant"]) as usize]["role"];
-        role == "baseline" || role == "hidden"
-    };
-    let pairs = pairs(&result);
-    let changes = pairs[1..].iter().flat_map(|pair| {
-        let (baselines, candidates): (Vec<_>, Vec<_>) =
-            pair.iter().partition(|run| is_baseline(run));
-        assert_eq!((baselines.len(), candidates.len()), (4, 2), "{pair:?}");
-        let of = move |baseline| {
-            candidates
-                .clone()
-                .into_iter()
-                .map(move |run| wall(run) - wall(baseline))
-        };
-        baselines
-            .into_iter()
-            .flat_map(of)
-            .map(|log| log.exp() - 1.0)
-            .collect::<Vec<f64>>()
-    });
-    let (mut least, mut most) = (f64::MAX, f64::MIN);
-    changes.for_each(|change| (least, most) = (least.min(change), most.max(change)));
+    let wall = |run: &Value| number(&run["metrics"]["wall_ns"]);
+    let [least, most] = ratios(&result, 1, wall).map(|ratio| ratio - 1.0);
     let [low, high] = [0, 1].map(|end| number(&told["interval"][end]));
     let change = number(&told["change"]);
     assert!(

@@ -86,6 +86,30 @@ pub fn pairs(result: &Value) -> Vec<&[Value]> {
     pairs.collect()
 }
 
+/// The least and the largest ratio of a variant's run to a run of one of both baselines in the same round pair. Estimate
+/// and interval of its effect are made of these.
+pub fn ratios(result: &Value, index: usize, value: impl Fn(&Value) -> f64) -> [f64; 2] {
+    let is_baseline = |run: &&Value| {
+        let role = &result["variants"][number(&run["variant"]) as usize]["role"];
+        role == "baseline" || role == "hidden"
+    };
+    let (mut least, mut most) = (f64::MAX, f64::MIN);
+    // The first ones are the warm-up.
+    for pair in &pairs(result)[1..] {
+        let baselines: Vec<&Value> = pair.iter().filter(is_baseline).collect();
+        let of_variant = pair.iter().filter(|run| run["variant"] == index);
+        let of_variant: Vec<&Value> = of_variant.collect();
+        assert_eq!((baselines.len(), of_variant.len()), (4, 2), "{pair:?}");
+        for baseline in baselines {
+            for run in &of_variant {
+                let ratio = value(run) / value(baseline);
+                (least, most) = (least.min(ratio), most.max(ratio));
+            }
+        }
+    }
+    [least, most]
+}
+
 /// How many runs were made at the end for the witness alone.
 pub fn witnessed(result: &Value) -> usize {
     let variants = list(&result["variants"]).iter();

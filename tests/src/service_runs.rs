@@ -6,7 +6,7 @@ use std::process::Child;
 
 use serde_json::{Value, json};
 
-use crate::compared::{effect, list, number, pairs, printed, runs_of, variant};
+use crate::compared::{effect, list, number, printed, ratios, runs_of, variant};
 use crate::recipe_folder::RecipeFolder;
 use crate::runner::{Outcome, Test};
 use crate::test;
@@ -147,19 +147,9 @@ fn a_run_holds_what_its_window_held(env: &TestEnv) -> Outcome {
             assert!(own > 0.0 && window >= own, "{load}");
         }
     }
-    // The estimate is an average of what the round pairs show.
-    let window = |pair: &[Value], index: usize| -> f64 {
-        let runs = pair.iter().filter(|run| run["variant"] == index);
-        runs.map(|run| number(&run["load"]["window_ns"]).ln())
-            .sum::<f64>()
-            / 2.0
-    };
     let (index, _) = variant(&result, "sync=off");
-    let (mut least, mut most) = (f64::MAX, f64::MIN);
-    for pair in &pairs(&result)[1..] {
-        let change = (window(pair, 0) - window(pair, index)).exp_m1();
-        (least, most) = (least.min(change), most.max(change));
-    }
+    let rate = |run: &Value| 1.0 / number(&run["load"]["window_ns"]);
+    let [least, most] = ratios(&result, index, rate).map(|ratio| ratio - 1.0);
     let change = number(&effect(&result, "sync=off", "rate")["change"]);
     assert!(
         least - 1e-9 <= change && change <= most + 1e-9,
