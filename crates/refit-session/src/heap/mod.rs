@@ -11,7 +11,8 @@ mod size_fit;
 
 pub use counted::CountedHeap;
 pub use file::{HeapImage, HeapProcess, Region};
-pub use report::{ExecutableHeap, HeapReport, HeapSize, LargestHeap, SizeClass, UncountedHeap};
+pub use report::{
+    ExecutableHeap, HeapReport, HeapSize, LargestHeap, SizeClass, SizeFit, UncountedHeap,
+};
 pub use samples::{HeapSamples, Sample};
 pub use shadow::{LEAF_SPAN, Noted, each_noted};
-pub use size_fit::SizeFit;

@@ -2,8 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::size_fit::SizeFit;
-
 /// Blocks of the heap.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, PartialEq, Eq)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -43,6 +41,17 @@ pub struct SizeClass {
     pub allocations: u64,
     /// What is live.
     pub live: HeapSize,
+}
+
+/// Live blocks with one allocator.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, PartialEq, Eq)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SizeFit {
+    /// As in `malloc=`.
+    pub allocator: String,
+    /// What the blocks of up to 32 KiB would take: usable bytes, and with glibc its headers. Free memory and what the
+    /// allocator keeps of its own is not in it. Predicted.
+    pub bytes: u64,
 }
 
 /// The process of an executable with the largest heap.

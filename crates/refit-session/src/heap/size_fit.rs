@@ -1,19 +1,6 @@
 //! What live blocks would take with each allocator, by the rounding of its size classes alone.
 
-use serde::{Deserialize, Serialize};
-
-use super::report::SizeClass;
-
-/// Live blocks with one allocator.
-#[derive(Clone, Debug, Default, Serialize, Deserialize, PartialEq, Eq)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct SizeFit {
-    /// As in `malloc=`.
-    pub allocator: String,
-    /// What the blocks of up to 32 KiB would take: usable bytes, and with glibc its headers. Free memory and what the
-    /// allocator keeps of its own is not in it. Predicted.
-    pub bytes: u64,
-}
+use super::report::{SizeClass, SizeFit};
 
 /// Above this, allocators round to pages, of which only those that are touched are resident.
 pub const LARGEST: u64 = 32 << 10;
