@@ -79,7 +79,13 @@ fn verdicts(section: &mut Markup, comparison: &Comparison, rows: &[Row]) {
     let first = [&table.name, &table.verdict];
     let rest = table.numbers.iter().chain(&table.extras);
     let columns: Vec<&Column> = first.into_iter().chain(rest).collect();
-    coloured(section, "verdicts", "proof-verdicts", &columns, &colours);
+    coloured(
+        section,
+        "verdicts",
+        "cards proof-verdicts",
+        &columns,
+        &colours,
+    );
 }
 
 /// What stands below a variant's name.

@@ -110,7 +110,7 @@ fn on_a_narrow_page_each_value_stands_beside_the_name_of_its_column() {
     page("proof.html", &compared(), |document| {
         let table = document.descendants().find(|node| {
             let classes = node.attribute("class").unwrap_or("");
-            node.has_tag_name("table") && classes.contains("proof-verdicts")
+            node.has_tag_name("table") && classes.contains("cards proof-verdicts")
         });
         let cells = table.unwrap().descendants();
         let titles: Vec<_> = cells
@@ -125,7 +125,8 @@ fn on_a_narrow_page_each_value_stands_beside_the_name_of_its_column() {
             "{rows:?}"
         );
     });
-    assert!(include_str!("style.css").contains("content: attr(data-title)"));
+    let styles = include_str!("../html/style.css");
+    assert!(styles.contains(".cards td::before { display: block; content: attr(data-title)"));
 }
 
 /// A page is well-formed, and written where REFIT_SAMPLE_HTML says: to be looked at.

@@ -216,8 +216,8 @@ fn table(section: &mut Markup, series: &Series) {
         return;
     };
     let groups: Vec<&GroupSample> = super::columns::ordered(last);
-    let words = |title: &str, of: &dyn Fn(&GroupSample) -> String| {
-        Column::words(title, groups.iter().map(|one| of(one)))
+    let numbers = |title: &str, of: &dyn Fn(&GroupSample) -> String| {
+        Column::numbers(title, groups.iter().map(|one| of(one)))
     };
     let bound = |one: &GroupSample, bytes: u64| {
         let sign = if is_partial(one) { "≥" } else { "" };
@@ -229,36 +229,36 @@ fn table(section: &mut Markup, series: &Series) {
     };
     let lasted = last.lasted_us;
     let columns = [
-        words("service", &|one| {
-            series
-                .groups
-                .get(one.group)
-                .map_or("?", |group| &group.name)
-                .to_owned()
-        }),
-        words("processes", &|one| format::number(one.processes)),
-        words("syncs/s", &|one| {
+        Column::words(
+            "service",
+            groups.iter().map(|one| {
+                let group = series.groups.get(one.group);
+                group.map_or("?", |group| &group.name).to_owned()
+            }),
+        ),
+        numbers("processes", &|one| format::number(one.processes)),
+        numbers("syncs/s", &|one| {
             one.syncs
                 .as_ref()
                 .map_or(UNKNOWN.to_owned(), |syncs| rate(syncs.calls, lasted))
         }),
-        words("waited", &|one| {
+        numbers("waited", &|one| {
             one.syncs
                 .as_ref()
                 .map_or(UNKNOWN.to_owned(), |syncs| waited(syncs, lasted))
         }),
-        words("PSI: io", &|one| {
+        numbers("PSI: io", &|one| {
             one.pressure
                 .map_or("–".to_owned(), |pressure| share(pressure.io_us, lasted))
         }),
-        words("PSS", &|one| memory(one, |memory| memory.pss_bytes)),
-        words("USS", &|one| memory(one, |memory| memory.uss_bytes)),
-        words("RSS", &|one| format::bytes(one.rss_bytes as f64)),
-        words("swap", &|one| memory(one, |memory| memory.swap_bytes)),
-        words("page tables", &|one| {
+        numbers("PSS", &|one| memory(one, |memory| memory.pss_bytes)),
+        numbers("USS", &|one| memory(one, |memory| memory.uss_bytes)),
+        numbers("RSS", &|one| format::bytes(one.rss_bytes as f64)),
+        numbers("swap", &|one| memory(one, |memory| memory.swap_bytes)),
+        numbers("page tables", &|one| {
             memory(one, |memory| memory.page_tables_bytes)
         }),
-        words(
+        numbers(
             "PSS per hour",
             &|one| match refit_run::series::growth(series, one.group) {
                 None => "–".to_owned(),
@@ -266,9 +266,9 @@ fn table(section: &mut Markup, series: &Series) {
                 Some(growth) => signed_bytes(growth.bytes_per_hour),
             },
         ),
-        words("VSZ", &|one| format::bytes(one.vsz_bytes as f64)),
+        numbers("VSZ", &|one| format::bytes(one.vsz_bytes as f64)),
     ];
-    grid(section, "services", "", &columns.each_ref());
+    grid(section, "services", "cards services", &columns.each_ref());
 }
 
 #[cfg(test)]

@@ -196,7 +196,7 @@ fn missing(series: &Series, lines: &mut Vec<String>) {
     let unreadable: u64 = last.groups.iter().map(|one| one.unreadable).sum();
     if unreadable > 0 {
         lines.push(format!(
-            "the memory of {} may not be read by this user (≥): run refit as root, or as theirs",
+            "the memory of {} may not be read (≥): that needs root or the same user, and every capability of the process",
             plural(unreadable, "process")
         ));
     }
@@ -254,7 +254,7 @@ mod tests {
         let expected = "\
 refit: postfix: 12,240 sync calls waited 8.0 % of 60.0 s, all of cleanup, most in /var/spool/postfix/incoming
 refit: postfix: PSS +35 MiB per hour [+35 MiB, +35 MiB]
-refit: the memory of 1 process may not be read by this user (≥): run refit as root, or as theirs
+refit: the memory of 1 process may not be read (≥): that needs root or the same user, and every capability of the process
 refit: VSZ, 22 GiB at the end, is address space; most of it is not memory
 refit: 60 samples; refit used 0.4 % of a core
 ";
