@@ -8,6 +8,7 @@ use std::process::{Command, Stdio};
 use serde_json::Value;
 
 use crate::apply::{DROP_IN, SETTINGS, UNTIL_CONFIRMED, tree, words};
+use crate::apply_postgresql;
 use crate::runner::{Outcome, Test};
 use crate::sys::kill_point::{KillPoint, run_to};
 use crate::test;
@@ -18,6 +19,8 @@ pub const TESTS: &[Test] = &[
     test!(killed_while_it_is_applied_until_confirmed).limit_seconds(300),
     test!(killed_while_it_is_confirmed).limit_seconds(300),
     test!(killed_while_it_is_reverted).limit_seconds(300),
+    test!(killed_while_a_cluster_is_changed).limit_seconds(300),
+    test!(killed_while_a_cluster_is_reverted).limit_seconds(300),
 ];
 
 const APPLY: [&str; 4] = ["--yes", "a", SETTINGS[0], SETTINGS[1]];
@@ -70,14 +73,31 @@ fn kept(root: &str) -> Vec<String> {
     names
 }
 
+/// What is changed while refit is killed.
+struct Subject {
+    tree: fn(&TestEnv, &str) -> String,
+    apply: &'static [&'static str],
+    service: &'static str,
+    /// Files that are as before or as applied at each point.
+    files: &'static [&'static str],
+}
+
+const UNIT: Subject = Subject {
+    tree,
+    apply: &APPLY,
+    service: "a",
+    files: &[DROP_IN],
+};
+
 /// A sweep: each verb on a tree as it is before it, killed at each point.
-fn sweep(env: &TestEnv, verb: &str, how: &[&str]) -> Outcome {
+fn sweep(env: &TestEnv, verb: &str, subject: &Subject) -> Outcome {
+    let (tree, how) = (subject.tree, subject.apply);
     let reference = tree(env, "reference");
     let before = listing(&reference);
     let apply = words("apply", &reference, how);
     let of_apply = killed(env, &apply, None);
     let after = listing(&reference);
-    let of_revert = killed(env, &words("revert", &reference, &["a"]), None);
+    let of_revert = killed(env, &words("revert", &reference, &[subject.service]), None);
     assert_eq!(listing(&reference), before);
     let calls = if verb == "apply" { of_apply } else { of_revert };
     assert!(calls > 10, "{calls} calls of {verb} were seen");
@@ -88,7 +108,7 @@ fn sweep(env: &TestEnv, verb: &str, how: &[&str]) -> Outcome {
     for point in points {
         let root = tree(env, "tree");
         let apply = words("apply", &root, how);
-        let revert = words("revert", &root, &["a"]);
+        let revert = words("revert", &root, &[subject.service]);
         if verb == "revert" {
             expect_code(&env.refit(&apply), 0);
             killed(env, &revert, Some(point));
@@ -97,11 +117,10 @@ fn sweep(env: &TestEnv, verb: &str, how: &[&str]) -> Outcome {
         }
         kills += 1;
         let now = listing(&root);
-        assert!(
-            now.get(DROP_IN)
-                .is_none_or(|file| Some(file) == after.get(DROP_IN)),
-            "{point:?}: a part of a drop-in"
-        );
+        for file in subject.files {
+            let is_whole = [&before, &after].map(|then| then.get(*file) == now.get(*file));
+            assert!(is_whole.contains(&true), "{point:?}: a part of {file}");
+        }
         let phase = phase(env, &root);
         *seen.entry(phase.clone()).or_insert(0) += 1;
         match phase.as_deref() {
@@ -120,7 +139,7 @@ fn sweep(env: &TestEnv, verb: &str, how: &[&str]) -> Outcome {
         assert_eq!(listing(&root), before, "{point:?}: reverted");
         expect_code(&env.refit(&apply), 0);
         assert_eq!(listing(&root), after, "{point:?}: applied again");
-        assert_eq!(kept(&root), ["a.service.json"], "{point:?}");
+        assert_eq!(kept(&root).len(), 1, "{point:?}");
         expect_code(&env.refit(&revert), 0);
         assert_eq!(listing(&root), before, "{point:?}: reverted again");
         assert!(kept(&root).is_empty(), "{point:?}: {:?}", kept(&root));
@@ -134,11 +153,15 @@ fn sweep(env: &TestEnv, verb: &str, how: &[&str]) -> Outcome {
 }
 
 fn killed_while_it_is_applied(env: &TestEnv) -> Outcome {
-    sweep(env, "apply", &APPLY)
+    sweep(env, "apply", &UNIT)
 }
 
 fn killed_while_it_is_applied_until_confirmed(env: &TestEnv) -> Outcome {
-    sweep(env, "apply", &UNTIL_CONFIRMED)
+    let subject = Subject {
+        apply: &UNTIL_CONFIRMED,
+        ..UNIT
+    };
+    sweep(env, "apply", &subject)
 }
 
 /// Whatever confirmation is interrupted goes on, and can be taken back.
@@ -192,5 +215,21 @@ fn killed_while_it_is_confirmed(env: &TestEnv) -> Outcome {
 }
 
 fn killed_while_it_is_reverted(env: &TestEnv) -> Outcome {
-    sweep(env, "revert", &APPLY)
+    sweep(env, "revert", &UNIT)
+}
+
+/// Two files, of which one was there, with a mode of its own.
+const CLUSTER: Subject = Subject {
+    tree: apply_postgresql::tree,
+    apply: &apply_postgresql::APPLY,
+    service: "postgresql",
+    files: &[apply_postgresql::ENVIRONMENT, apply_postgresql::CONF],
+};
+
+fn killed_while_a_cluster_is_changed(env: &TestEnv) -> Outcome {
+    sweep(env, "apply", &CLUSTER)
+}
+
+fn killed_while_a_cluster_is_reverted(env: &TestEnv) -> Outcome {
+    sweep(env, "revert", &CLUSTER)
 }

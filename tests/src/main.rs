@@ -8,8 +8,10 @@
 
 mod apply;
 mod apply_booted;
+mod apply_booted_postgresql;
 mod apply_evidence;
 mod apply_kills;
+mod apply_postgresql;
 mod attack;
 mod backends;
 mod bench;
@@ -144,6 +146,8 @@ const TABLE: &[&[Test]] = &[
     apply_booted::TESTS,
     apply_evidence::TESTS,
     apply_kills::TESTS,
+    apply_postgresql::TESTS,
+    apply_booted_postgresql::TESTS,
     attack::TESTS,
     bench::TESTS,
     chromium::TESTS,

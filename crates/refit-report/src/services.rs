@@ -1,10 +1,13 @@
 //! What `refit plan`, `apply`, `status` and `revert` print of a change.
 
+use refit_crash::CrashReport;
 use refit_lab::{Comparison, EffectRecord};
 use refit_services::{
-    Changed, Evidence, FileState, Layer, Phase, Plan, Reverted, ServiceStatus, Status,
+    Accepted, Changed, Evidence, FileState, Layer, Phase, Plan, Reverted, ServiceStatus, Status,
 };
 
+use crate::crash::row::rows;
+use crate::crash::sentence::takes;
 use crate::format;
 use crate::page::Page;
 
@@ -14,11 +17,13 @@ pub fn planned(plan: &Plan) -> String {
     let change = &plan.change;
     let mut page = Page::default();
     page.heading(&format!("{} ({})", change.service, change.kind));
-    page.row(
-        "settings",
-        format!("{}   ({})", change.settings.join(" "), plan.class),
-    );
+    let settings = change.settings.iter().zip(&plan.classes);
+    let settings: Vec<String> = settings
+        .map(|(setting, class)| format!("{setting} ({class})"))
+        .collect();
+    page.row("settings", settings.join("   "));
     evidence(&mut page, change.evidence.as_ref());
+    accepted(&mut page, change.accepted.as_ref());
     for dir in &change.directories {
         page.row("make", dir);
     }
@@ -78,6 +83,7 @@ fn service(page: &mut Page, one: &ServiceStatus) {
     page.heading(&format!("{}: {state}{trial}", one.service));
     page.row("settings", one.settings.join(" "));
     evidence(page, one.evidence.as_ref());
+    accepted(page, one.accepted.as_ref());
     for check in &one.checks {
         let layer = match check.layer {
             Layer::File => "file",
@@ -108,7 +114,18 @@ fn evidence(page: &mut Page, evidence: Option<&Evidence>) {
     if !evidence.differs.is_empty() {
         page.folded("not as then", &evidence.differs.join("; "));
     }
+    if let Some(loss) = &evidence.loss {
+        page.folded("loss", loss);
+    }
     page.folded("evidence", &evidence.files.join(" "));
+}
+
+fn accepted(page: &mut Page, accepted: Option<&Accepted>) {
+    let Some(Accepted { class, evidence }) = accepted else {
+        return;
+    };
+    let by = if *evidence { "" } else { ", without evidence" };
+    page.row("accepted", format!("{class}{by}"));
 }
 
 /// What the winner of a comparison gains: `rate +58.5 % [+57.2 %, +59.9 %]`. Measured again,
@@ -135,6 +152,15 @@ pub fn gain(comparison: &Comparison, effect: &EffectRecord) -> String {
     }
     let command = format::command_line(&experiment.command);
     format!("{text}, {command}, {}", utc(experiment.started_unix))
+}
+
+/// What power cuts took of a variant: `lost at most 0.6 s (80 items) in 75 images, newest only`;
+/// `None` where it was not cut.
+#[must_use]
+pub fn loss(report: &CrashReport, variant: &str) -> Option<String> {
+    let rows = rows(report);
+    let row = rows.iter().find(|row| row.mode.name == variant)?;
+    Some(takes(row))
 }
 
 /// Seconds since 1970 as a date. Days are counted from March of the year 0, so that a leap day

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use crate::check::{Check, drifts};
-use crate::kind::Kind;
+use crate::kind::{Kind, Recover};
 use crate::kinds::kind_of;
 use crate::library;
 use crate::plan::{Request, plan};
@@ -45,7 +45,10 @@ pub fn apply(system: &System, request: &Request) -> Result<Applied, Error> {
     let store = Store::to_change(system)?;
     // Another refit may have been faster.
     let kind = refuse_other(system, &store, &request.word)?;
-    let plan = plan(system, request)?;
+    let mut plan = plan(system, request)?;
+    if let Some(gate) = plan.gate.take() {
+        return Err(gate);
+    }
     let mut record = Record {
         version: VERSION,
         change: plan.change.clone(),
@@ -138,7 +141,7 @@ fn put_into_effect(system: &System, kind: &dyn Kind, plan: &Plan) -> Result<Vec<
     }
     kind.gate(change)?;
     undo::start(change)?;
-    kind.activate(change)?;
+    kind.activate(change, Recover::No)?;
     in_effect(kind, change)
 }
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::FileState;
+use crate::{Error, FileState};
 
 /// One file of the configuration.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -49,6 +49,30 @@ pub struct Evidence {
     /// What was different then, in words: another kernel, another version of refit.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub differs: Vec<String>,
+    /// What simulated power cuts took, in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loss: Option<String>,
+    /// Why it is not enough to accept a risk by, in words.
+    #[serde(skip)]
+    pub lacks: Vec<String>,
+}
+
+/// The risk that a person accepted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Accepted {
+    /// Its class.
+    pub class: refit_knobs::Class,
+    /// Whether a stored result stood for the gain and the loss.
+    pub evidence: bool,
+}
+
+/// One of the service's own settings.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ConfValue {
+    /// Its name.
+    pub name: String,
+    /// Its value as the service itself prints it; in a tree, as it was typed.
+    pub value: String,
 }
 
 /// What a change consists of.
@@ -72,12 +96,18 @@ pub struct Change {
     pub files: Vec<FileEdit>,
     /// Variables that the service's processes will have.
     pub variables: Vec<(String, String)>,
+    /// Settings of its own that the service will have.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub conf: Vec<ConfValue>,
     /// By what it takes itself back; `None` if it stays without a confirmation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub undo: Option<Undo>,
     /// `None` where none was named.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evidence: Option<Evidence>,
+    /// `None` where nothing risks data.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub accepted: Option<Accepted>,
 }
 
 impl Change {
@@ -98,8 +128,10 @@ impl Change {
 pub struct Plan {
     /// What it consists of.
     pub change: Change,
-    /// Its class.
-    pub class: refit_knobs::Class,
+    /// The class of each setting.
+    pub classes: Vec<refit_knobs::Class>,
+    /// Why it must not be applied yet: a risk that nobody accepted.
+    pub gate: Option<Error>,
     /// The commands that put it into effect, for people.
     pub commands: Vec<String>,
     /// What it does not cover, and what surprises in such a service.

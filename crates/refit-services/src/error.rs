@@ -4,6 +4,8 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use refit_knobs::Class;
+
 use crate::{FileError, FileState};
 
 /// A file that is neither as it was before the change nor as the change left it.
@@ -51,6 +53,44 @@ pub enum Error {
         service: String,
         known: &'static str,
     },
+    #[error("`{setting}` cannot be applied to {service}: {reason}")]
+    BadConf {
+        setting: String,
+        service: String,
+        reason: String,
+    },
+    #[error("{name} cannot be written to {path}: its value is not one line of text")]
+    NotOneLine { name: String, path: String },
+    #[error("{place} sets {name} to `{value}`, and wins over {ours}\n  first: {mend}")]
+    Overridden {
+        name: String,
+        value: String,
+        place: String,
+        ours: String,
+        mend: String,
+    },
+    #[error(
+        "{file} of {service} includes no conf.d, and names no data_directory with a postgresql.auto.conf\n  add the line: include_dir = 'conf.d'"
+    )]
+    NoPlace { service: String, file: String },
+    #[error(
+        "{service}: --trial and --confirm-within keep a change below /run, and {why}\n  apply it without; to take it back: refit revert {service}"
+    )]
+    NoTrial { service: String, why: &'static str },
+    #[error("`{word}` is more than one service\n  name one of: {services}")]
+    SeveralServices { word: String, services: String },
+    #[error(
+        "`{setting}` is {class}: {meaning}\n  measure and cut first, then: refit apply --from RESULT --accept {class}\n  or without evidence: --accept {class} --no-evidence"
+    )]
+    NotAccepted {
+        setting: String,
+        class: Class,
+        meaning: &'static str,
+    },
+    #[error(
+        "--accept {class} wants evidence, and {lacks}\n  make it: refit compare RECIPE VARIANT --confirm --prove --json RESULT; or do without: --accept {class} --no-evidence"
+    )]
+    NoEvidence { class: Class, lacks: String },
     #[error("{service}: {reason}")]
     NotReached {
         service: String,

@@ -1,10 +1,19 @@
 //! What a kind of service knows: what a setting means in its configuration, how it reads that
 //! again, and how to see that it did.
 
-use refit_knobs::Settings;
+use refit_knobs::{Class, Setting, Settings};
 
 use crate::check::Check;
 use crate::{Change, Error, Plan, System};
+
+/// Whether a service that is down is to be started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Recover {
+    /// Somebody stopped it.
+    No,
+    /// A change that is taken back may have brought it down.
+    IfItRan,
+}
 
 /// A kind of service. A file of `kinds/`.
 pub(crate) trait Kind: Sync {
@@ -14,7 +23,12 @@ pub(crate) trait Kind: Sync {
     /// The full name of the service that a word means; `None` where it is not of this kind.
     fn find(&self, system: &System, word: &str) -> Result<Option<String>, Error>;
 
-    /// The change, with no directories yet.
+    /// What a setting of its own risks.
+    fn class(&self, setting: &Setting) -> Class {
+        setting.class()
+    }
+
+    /// The change, with no directories and classes yet.
     fn plan(
         &'static self,
         system: &System,
@@ -27,8 +41,29 @@ pub(crate) trait Kind: Sync {
     fn gate(&self, change: &Change) -> Result<(), Error>;
 
     /// Lets the service take up the files as they are now. For a live system.
-    fn activate(&self, change: &Change) -> Result<(), Error>;
+    fn activate(&self, change: &Change, recover: Recover) -> Result<(), Error>;
 
     /// What the service has loaded, and what its processes do. For a live system.
     fn checks(&self, change: &Change) -> Result<Vec<Check>, Error>;
+}
+
+/// Refuses settings of other knobs.
+///
+/// # Errors
+/// [`Error::UnknownSetting`].
+pub(crate) fn refuse_unknown(
+    service: &str,
+    settings: &Settings,
+    applicable: &[&str],
+    known: &'static str,
+) -> Result<(), Error> {
+    let mut all = settings.0.iter();
+    match all.find(|setting| !applicable.contains(&setting.knob().name)) {
+        None => Ok(()),
+        Some(setting) => Err(Error::UnknownSetting {
+            setting: setting.to_string(),
+            service: service.to_owned(),
+            known,
+        }),
+    }
 }

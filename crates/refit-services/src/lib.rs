@@ -7,10 +7,13 @@
 //!
 //! A kind of service is one file in `kinds/` and its line in the table of `kinds.rs`.
 
+mod accept;
 mod apply;
 mod change;
 mod check;
 mod confirm;
+mod effective;
+mod environment;
 mod error;
 mod file_state;
 mod kind;
@@ -27,7 +30,7 @@ mod systemd;
 mod undo;
 
 pub use apply::{Applied, apply, is_applied};
-pub use change::{Change, Evidence, FileEdit, LibraryFile, Plan, Undo};
+pub use change::{Accepted, Change, ConfValue, Evidence, FileEdit, LibraryFile, Plan, Undo};
 pub use check::{Check, Layer};
 pub use confirm::confirm;
 pub use error::{Changed, Error};

@@ -1,7 +1,8 @@
 //! What a change would do, before any of it is done.
 
-use refit_knobs::Settings;
+use refit_knobs::{Class, Settings};
 
+use crate::accept;
 use crate::file_state::temporary;
 use crate::kinds::kind_of;
 use crate::undo::{self, Until};
@@ -17,6 +18,10 @@ pub struct Request {
     pub until: Until,
     /// What was measured of it.
     pub evidence: Option<Evidence>,
+    /// The risk that is accepted.
+    pub accept: Option<Class>,
+    /// Accepted without a result that shows gain and loss.
+    pub no_evidence: bool,
 }
 
 /// What applying these settings to a service would do. Nothing is changed.
@@ -31,6 +36,11 @@ pub fn plan(system: &System, request: &Request) -> Result<Plan, Error> {
     }
     let mut plan = kind.plan(system, &service, settings, until.is_trial())?;
     plan.change.evidence.clone_from(&request.evidence);
+    plan.classes = settings.0.iter().map(|one| kind.class(one)).collect();
+    match accept::judged(request, &plan.classes) {
+        Ok(accepted) => plan.change.accepted = accepted,
+        Err(error) => plan.gate = Some(error),
+    }
     if let Until::Confirmed(within) = until {
         undo::add(system, &mut plan, within)?;
     }

@@ -33,12 +33,6 @@ impl Process {
         })
     }
 
-    /// Whether it still has the environment that it was started with: a program may write its
-    /// title there (redis does). systemd sets `INVOCATION_ID` for each service.
-    pub fn tells_variables(&self) -> bool {
-        self.variable("INVOCATION_ID").is_some()
-    }
-
     /// A variable that it was started with.
     pub fn variable(&self, name: &str) -> Option<String> {
         let all = self.environment.split(|byte| *byte == 0);

@@ -1,6 +1,7 @@
 //! Taking a change back: to the bytes, or not at all.
 
 use crate::file_state::{remove, temporary};
+use crate::kind::Recover;
 use crate::kinds::{kind_named, kind_of};
 use crate::library;
 use crate::store::Store;
@@ -86,6 +87,10 @@ pub fn take_back(
             });
         }
     }
+    let recover = match record.phase {
+        Phase::Applying => Recover::IfItRan,
+        _ => Recover::No,
+    };
     record.phase = Phase::Reverting;
     store.save(&record)?;
     let mut untouched = Vec::new();
@@ -111,7 +116,7 @@ pub fn take_back(
             undo::stop(undo, by_timer);
         }
         if let Some(kind) = kind_named(&change.kind) {
-            kind.activate(&change)?;
+            kind.activate(&change, recover)?;
         }
     }
     for file in change.placed() {

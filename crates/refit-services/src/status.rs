@@ -8,7 +8,7 @@ use crate::kinds::kind_named;
 use crate::library;
 use crate::revert::service_with_record;
 use crate::store::Store;
-use crate::{Error, Evidence, FileState, Phase, Record, System, undo};
+use crate::{Accepted, Error, Evidence, FileState, Phase, Record, System, undo};
 
 /// A service with a change.
 #[derive(Clone, Debug, Serialize)]
@@ -32,6 +32,9 @@ pub struct ServiceStatus {
     /// What was measured before it was applied.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub evidence: Option<Evidence>,
+    /// The risk that was accepted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub accepted: Option<Accepted>,
     /// When the phase began, in seconds since 1970.
     pub since_unix: u64,
     /// Everything that was looked at.
@@ -86,6 +89,7 @@ pub fn status(system: &System, word: Option<&str>) -> Result<Status, Error> {
             phase: record.phase,
             drift: drifts(&checks),
             evidence: change.evidence,
+            accepted: change.accepted,
             since_unix: record.since_unix,
             checks,
         });

@@ -113,4 +113,24 @@ impl System {
         file.read_to_end(&mut bytes).map_err(&failed)?;
         Ok(Some(bytes))
     }
+
+    /// The names in a directory, which may be missing.
+    ///
+    /// # Errors
+    /// [`Error::Link`], [`Error::File`].
+    pub fn names(&self, absolute: &str) -> Result<Vec<String>, Error> {
+        let dir = self.path(&format!("{absolute}/x"))?;
+        let dir = dir.parent().expect("it has one");
+        let failed = FileError::at(dir);
+        let entries = match fs::read_dir(dir) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            other => other.map_err(&failed)?,
+        };
+        let mut names = Vec::new();
+        for entry in entries {
+            let name = entry.map_err(&failed)?.file_name();
+            names.push(name.to_string_lossy().into_owned());
+        }
+        Ok(names)
+    }
 }

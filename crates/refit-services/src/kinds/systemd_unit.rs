@@ -7,10 +7,11 @@ use std::fmt::Write;
 use refit_knobs::Settings;
 
 use crate::check::{Check, Layer};
-use crate::kind::Kind;
-use crate::library::{self, Wanted};
-use crate::processes::{Process, processes_of};
-use crate::systemd::{self, Unit};
+use crate::effective::{effective, not_running};
+use crate::environment::Environment;
+use crate::kind::{Kind, Recover, refuse_unknown};
+use crate::processes::processes_of;
+use crate::systemd;
 use crate::{Change, Error, FileEdit, FileState, Plan, System};
 
 /// The kind.
@@ -20,12 +21,16 @@ const KNOWN: &str = "malloc=, preload=, env.NAME=, tz=";
 const APPLICABLE: [&str; 4] = ["malloc", "preload", "env", "tz"];
 const FILE: &str = "90-refit.conf";
 
+/// systemd sets it for each service (systemd.exec(5)).
+const MARK: &str = "INVOCATION_ID";
+
 /// Services whose processes never see the environment of their unit: seen on Debian 12.
 const UNREACHED: [(&str, &str); 2] = [
     (
         "postgresql",
-        "its servers get their environment from /etc/postgresql/VERSION/CLUSTER/environment, and \
-         nothing of the unit's; refit cannot apply settings there yet",
+        "its servers get nothing of this unit's environment, and there is no cluster of that name \
+         in /etc/postgresql\n  list the clusters: pg_lsclusters; their services are \
+         postgresql@VERSION-CLUSTER",
     ),
     (
         "postfix",
@@ -50,15 +55,7 @@ impl Kind for SystemdUnit {
         settings: &Settings,
         trial: bool,
     ) -> Result<Plan, Error> {
-        for setting in &settings.0 {
-            if !APPLICABLE.contains(&setting.knob().name) {
-                return Err(Error::UnknownSetting {
-                    setting: setting.to_string(),
-                    service: service.to_owned(),
-                    known: KNOWN,
-                });
-            }
-        }
+        refuse_unknown(service, settings, &APPLICABLE, KNOWN)?;
         let family = service.split(['.', '@']).next().unwrap_or(service);
         if let Some((_, reason)) = UNREACHED.iter().find(|(name, _)| *name == family) {
             return Err(Error::NotReached {
@@ -66,46 +63,9 @@ impl Kind for SystemdUnit {
                 reason,
             });
         }
-        let launch = settings.launch();
-        let mut libraries = Vec::new();
-        let mut contents = Vec::new();
-        let mut wanted: Vec<Wanted> = launch.preload.iter().map(Wanted::Path).collect();
-        wanted.extend(
-            launch
-                .malloc
-                .as_ref()
-                .map(|malloc| Wanted::Allocator(&malloc.kind)),
-        );
-        for wanted in wanted {
-            if let Some((file, content)) = library::find(system, wanted)? {
-                libraries.push(file);
-                contents.push(content);
-            }
-        }
         let unit = systemd::unit(system, service)?;
-        let mut notes = Vec::new();
-        let mut variables = Vec::new();
-        if !libraries.is_empty() {
-            let mut value = unit.variable("LD_PRELOAD").unwrap_or_default();
-            if !value.is_empty() {
-                notes.push(format!(
-                    "the unit preloads {value} already: that stays, and is first"
-                ));
-            }
-            for library in &libraries {
-                let separator = if value.is_empty() { "" } else { ":" };
-                let _ = write!(value, "{separator}{}", library.path);
-            }
-            variables.push(("LD_PRELOAD".to_owned(), value));
-            notes.push(
-                "not covered: static programs, set-id programs, and what is started with a \
-                 cleared environment"
-                    .to_owned(),
-            );
-        }
-        variables.extend(launch.malloc.into_iter().flat_map(|malloc| malloc.env));
-        variables.extend(launch.env);
-        variables.extend(launch.tz.map(|zone| ("TZ".to_owned(), zone)));
+        let environment = Environment::of(system, settings.launch(), unit.variable("LD_PRELOAD"))?;
+        let mut notes = environment.notes;
         if unit.has_environment_file {
             notes.push(
                 "a variable of the unit's EnvironmentFile= wins over the same one here".to_owned(),
@@ -126,7 +86,7 @@ impl Kind for SystemdUnit {
         }
         let path = path_in(if trial { "/run" } else { "/etc" });
         let settings: Vec<String> = settings.0.iter().map(ToString::to_string).collect();
-        let text = drop_in(service, &settings, &variables);
+        let text = drop_in(service, &settings, &environment.variables);
         let mut commands = Vec::new();
         if system.is_live() {
             commands.push("systemctl daemon-reload".to_owned());
@@ -140,10 +100,6 @@ impl Kind for SystemdUnit {
         } else {
             notes.push("--root: files only; nothing is reloaded, restarted or verified".to_owned());
         }
-        let class = Settings::parse(settings.iter().map(Into::into))
-            .map_or(refit_knobs::Class::ChangesBehaviour, |settings| {
-                settings.class()
-            });
         Ok(Plan {
             change: Change {
                 service: service.to_owned(),
@@ -152,20 +108,23 @@ impl Kind for SystemdUnit {
                 trial,
                 was_active: unit.is_active,
                 directories: Vec::new(),
-                libraries,
+                libraries: environment.libraries,
                 files: vec![FileEdit {
                     path,
                     before: None,
                     after: Some(FileState::own(text.into_bytes())),
                 }],
-                variables,
+                variables: environment.variables,
+                conf: Vec::new(),
                 undo: None,
                 evidence: None,
+                accepted: None,
             },
-            class,
+            classes: Vec::new(),
+            gate: None,
             commands,
             notes,
-            contents,
+            contents: environment.contents,
         })
     }
 
@@ -184,7 +143,7 @@ impl Kind for SystemdUnit {
         })
     }
 
-    fn activate(&self, change: &Change) -> Result<(), Error> {
+    fn activate(&self, change: &Change, _: Recover) -> Result<(), Error> {
         systemd::systemctl(&["daemon-reload"])?;
         if systemd::is_to_run(&change.service, change.was_active)? {
             // More than a few starts within seconds are refused until this.
@@ -211,74 +170,13 @@ impl Kind for SystemdUnit {
             holds: Some(unit.needs_reload == "no"),
         });
         if !unit.is_active {
-            checks.push(Check {
-                layer: Layer::Effective,
-                key: "processes".to_owned(),
-                expected: "with the change".to_owned(),
-                found: format!("none: the service is {}", unit.state),
-                holds: None,
-            });
+            checks.push(not_running(&unit.state));
             return Ok(checks);
         }
         let processes = processes_of(&unit);
-        checks.extend(effective(change, &unit, &processes));
+        checks.extend(effective(change, unit.main_pid, &processes, MARK));
         Ok(checks)
     }
-}
-
-/// The main process has to have everything; where systemd knows none, each process has to.
-fn effective(change: &Change, unit: &Unit, processes: &[Process]) -> Vec<Check> {
-    let judged = |has: &dyn Fn(&Process) -> bool| {
-        let with = processes.iter().filter(|process| has(process)).count();
-        let main = processes
-            .iter()
-            .find(|process| process.pid == unit.main_pid);
-        let holds = match main {
-            Some(main) => has(main),
-            None => with > 0 && with == processes.len(),
-        };
-        let main_word = match main {
-            Some(main) if has(main) => ", the main one among them",
-            Some(_) => ", the main one not among them",
-            None => "",
-        };
-        (
-            format!("{with} of {} processes{main_word}", processes.len()),
-            holds,
-        )
-    };
-    let mut checks = Vec::new();
-    for library in &change.libraries {
-        let (found, holds) = judged(&|process| process.executes(&library.path));
-        checks.push(Check {
-            layer: Layer::Effective,
-            key: "executable mapping".to_owned(),
-            expected: library.path.clone(),
-            found,
-            holds: Some(holds),
-        });
-    }
-    // Of LD_PRELOAD the mappings tell more.
-    for (name, value) in change
-        .variables
-        .iter()
-        .filter(|(name, _)| name != "LD_PRELOAD")
-    {
-        let (found, holds) = judged(&|process| process.variable(name).as_ref() == Some(value));
-        let is_told = processes.iter().any(Process::tells_variables);
-        checks.push(Check {
-            layer: Layer::Effective,
-            key: "variable".to_owned(),
-            expected: format!("{name}={value}"),
-            found: if is_told {
-                found
-            } else {
-                "the processes wrote over their environment".to_owned()
-            },
-            holds: is_told.then_some(holds),
-        });
-    }
-    checks
 }
 
 fn drop_in(service: &str, settings: &[String], variables: &[(String, String)]) -> String {

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use refit_knobs::Class;
 
 use super::{OUTPUT, SETTINGS, duration};
 
@@ -19,7 +20,8 @@ pub struct PlanArgs {
     #[arg(value_name = "SERVICE", required_unless_present = "from")]
     pub service: Option<String>,
 
-    /// Settings, as in `refit run`: malloc=jemalloc preload=/PATH/LIB.so env.NAME=VALUE
+    /// Settings, as in `refit run`: malloc=jemalloc preload=/PATH/LIB.so env.NAME=VALUE; of a
+    /// PostgreSQL cluster also its own: conf.NAME=VALUE
     #[arg(value_name = "SETTINGS")]
     pub settings: Vec<OsString>,
 
@@ -35,8 +37,23 @@ pub struct PlanArgs {
     #[arg(long, value_name = "TIME", value_parser = duration, conflicts_with = "trial", help_heading = SETTINGS)]
     pub confirm_within: Option<Duration>,
 
+    /// Accept that a power cut can take what the service acknowledged: of settings of this class
+    #[arg(long, value_name = "CLASS", value_parser = class, help_heading = SETTINGS)]
+    pub accept: Option<Class>,
+
+    /// Accept it without --from RESULT, which shows gain and loss; status then says so
+    #[arg(long, requires = "accept", help_heading = SETTINGS)]
+    pub no_evidence: bool,
+
     #[command(flatten)]
     pub tree: TreeArgs,
+}
+
+fn class(word: &str) -> Result<Class, String> {
+    let mut risks = Class::ALL.into_iter().filter(|class| class.risks_data());
+    risks
+        .find(|class| class.to_string() == word)
+        .ok_or_else(|| "no class that risks data; take bounded-loss or loses-on-crash".to_owned())
 }
 
 /// Make settings permanent on a service, and see that its processes have them

@@ -3,10 +3,11 @@
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
+use refit_crash::CrashReport;
 use refit_knobs::Settings;
 use refit_lab::{Comparison, EffectRecord, Experiment};
-use refit_report::Compared;
-use refit_report::services::gain;
+use refit_report::services::{gain, loss};
+use refit_report::{Compared, Proof};
 use refit_run::fingerprint;
 use refit_services::{Evidence, Request};
 
@@ -24,7 +25,7 @@ pub fn take(path: &Path, request: &mut Request) -> Result<()> {
             path.display()
         );
     };
-    let Compared { comparison, .. } = &*compared;
+    let Compared { comparison, proof } = &*compared;
     if request.word.is_empty() {
         request.word = service(path, comparison)?;
     }
@@ -55,6 +56,8 @@ pub fn take(path: &Path, request: &mut Request) -> Result<()> {
         files: vec![place.display().to_string()],
         gain: gain(comparison, effect),
         differs: differences(&comparison.experiment),
+        loss: cut(proof.as_ref()).and_then(|report| loss(report, &variant.name)),
+        lacks: lacks(comparison, proof.as_ref(), effect, &variant.name),
     });
     Ok(())
 }
@@ -86,6 +89,61 @@ fn confirmed(comparison: &Comparison, winner: usize) -> Option<&EffectRecord> {
         None => (comparison, winner),
     };
     comparison.effects.get(at, &comparison.experiment.main)
+}
+
+fn cut(proof: Option<&Proof>) -> Option<&CrashReport> {
+    match proof {
+        Some(Proof::Cut(report)) => Some(report),
+        _ => None,
+    }
+}
+
+/// Why a result is not enough to accept a risk by: the gain has to be confirmed and beyond the
+/// noise, and power cuts have to show what is risked.
+fn lacks(
+    comparison: &Comparison,
+    proof: Option<&Proof>,
+    effect: &EffectRecord,
+    variant: &str,
+) -> Vec<String> {
+    let mut lacks = Vec::new();
+    let again = comparison.confirmation.as_deref();
+    if again.is_none() {
+        lacks.push("the gain was not measured again (--confirm)".to_owned());
+    }
+    let floors = [again, Some(comparison)].into_iter().flatten();
+    let mut floors = floors.filter_map(|one| one.effects.noise_floor(&one.experiment));
+    let least = effect
+        .interval
+        .map(|ends| ends.map(f64::abs).into_iter().fold(f64::MAX, f64::min));
+    if least
+        .zip(floors.next())
+        .is_none_or(|(least, floor)| least <= floor)
+    {
+        lacks.push("the interval of the gain does not clear the noise floor".to_owned());
+    }
+    let of_cuts = match proof {
+        None => Some("no power was cut (--prove)".to_owned()),
+        Some(Proof::NotCut(why)) => Some(format!("no power was cut: {why}")),
+        Some(Proof::Cut(report)) => not_shown(report, variant),
+    };
+    lacks.extend(of_cuts);
+    lacks
+}
+
+/// Why a crash report does not show what a variant risks.
+fn not_shown(report: &CrashReport, variant: &str) -> Option<String> {
+    if let Some(why) = &report.invalid {
+        return Some(format!("its power cuts show nothing: {why}"));
+    }
+    match report.modes.iter().find(|mode| mode.name == variant) {
+        None => Some(format!("`{variant}` was not cut")),
+        Some(mode) if report.breaks_class(mode) => Some(format!(
+            "the cuts took more than the class of `{variant}` allows"
+        )),
+        Some(mode) if mode.shows_a_loss() => None,
+        Some(_) => Some("no cut took anything, so what is risked is not shown".to_owned()),
+    }
 }
 
 /// What of the machine can change a result. Its memory is not the same at each start.

@@ -50,6 +50,9 @@ fn try_plan(args: &PlanArgs) -> Result<u8> {
     }
     let plan = refit_services::plan(&system, &request)?;
     print::result(&planned(&plan))?;
+    if let Some(gate) = plan.gate {
+        return Err(gate.into());
+    }
     Ok(0)
 }
 
@@ -60,6 +63,9 @@ fn try_apply(args: &ApplyArgs) -> Result<u8> {
     }
     let plan = refit_services::plan(&system, &request)?;
     print::drawn(&planned(&plan));
+    if let Some(gate) = plan.gate {
+        return Err(gate.into());
+    }
     if !args.yes {
         if !print::can_ask() {
             bail!("nobody agreed to this change\n  read it above, then agree: --yes");
@@ -146,6 +152,8 @@ fn read(args: &PlanArgs) -> Result<(System, Request)> {
         settings: Settings::parse(args.settings.clone())?,
         until: until(args),
         evidence: None,
+        accept: args.accept,
+        no_evidence: args.no_evidence,
     };
     if let Some(path) = &args.from {
         evidence::take(path, &mut request)?;

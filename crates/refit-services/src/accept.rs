@@ -1,0 +1,47 @@
+//! The risk of a change: somebody accepts it by name, and a result shows gain and loss.
+
+use refit_knobs::Class;
+
+use crate::{Accepted, Error, Request};
+
+/// What a request accepts; `None` where none of its settings, each of its class, risks data.
+///
+/// Each setting counts: `changes-behaviour` stands above `loses-on-crash`, so the highest class
+/// of all would hide a risk.
+///
+/// # Errors
+/// [`Error::NotAccepted`], [`Error::NoEvidence`].
+pub fn judged(request: &Request, classes: &[Class]) -> Result<Option<Accepted>, Error> {
+    let settings = request.settings.0.iter().zip(classes);
+    let risky = settings.filter(|(_, class)| class.risks_data());
+    let Some((setting, class)) = risky.max_by_key(|(_, class)| **class) else {
+        return Ok(None);
+    };
+    let accepted = request.accept.filter(|accept| accept.risks_data());
+    if accepted.is_none_or(|accept| accept < *class) {
+        return Err(Error::NotAccepted {
+            setting: setting.to_string(),
+            class: *class,
+            meaning: match class {
+                Class::BoundedLoss => {
+                    "a power cut can take what the service acknowledged in the last moments"
+                }
+                _ => "a power cut can take what the service acknowledged, and damage its data",
+            },
+        });
+    }
+    let class = *class;
+    if !request.no_evidence {
+        let lacks = match &request.evidence {
+            None => "no --from RESULT was named".to_owned(),
+            Some(evidence) => evidence.lacks.join("; "),
+        };
+        if !lacks.is_empty() {
+            return Err(Error::NoEvidence { class, lacks });
+        }
+    }
+    Ok(Some(Accepted {
+        class,
+        evidence: !request.no_evidence,
+    }))
+}

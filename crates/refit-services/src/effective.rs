@@ -1,0 +1,69 @@
+//! Whether the processes of a service have the libraries and variables of a change.
+
+use crate::Change;
+use crate::check::{Check, Layer};
+use crate::processes::Process;
+
+/// The main process has to have everything; where none is known, each process has to. `mark` is a
+/// variable that all of them start with: one that does not show it wrote over its environment.
+pub fn effective(change: &Change, main_pid: u32, processes: &[Process], mark: &str) -> Vec<Check> {
+    let main = processes.iter().find(|process| process.pid == main_pid);
+    let judged = |has: &dyn Fn(&Process) -> bool| {
+        let with = processes.iter().filter(|process| has(process)).count();
+        let holds = match main {
+            Some(main) => has(main),
+            None => with > 0 && with == processes.len(),
+        };
+        let main_word = match main {
+            Some(main) if has(main) => ", the main one among them",
+            Some(_) => ", the main one not among them",
+            None => "",
+        };
+        (
+            format!("{with} of {} processes{main_word}", processes.len()),
+            holds,
+        )
+    };
+    let mut checks = Vec::new();
+    for library in &change.libraries {
+        let (found, holds) = judged(&|process| process.executes(&library.path));
+        checks.push(Check {
+            layer: Layer::Effective,
+            key: "executable mapping".to_owned(),
+            expected: library.path.clone(),
+            found,
+            holds: Some(holds),
+        });
+    }
+    // Of LD_PRELOAD the mappings tell more.
+    let variables = change.variables.iter();
+    for (name, value) in variables.filter(|(name, _)| name != "LD_PRELOAD") {
+        let (found, holds) = judged(&|process| process.variable(name).as_ref() == Some(value));
+        let is_told = processes
+            .iter()
+            .any(|process| process.variable(mark).is_some());
+        checks.push(Check {
+            layer: Layer::Effective,
+            key: "variable".to_owned(),
+            expected: format!("{name}={value}"),
+            found: if is_told {
+                found
+            } else {
+                "the processes wrote over their environment".to_owned()
+            },
+            holds: is_told.then_some(holds),
+        });
+    }
+    checks
+}
+
+/// Of a service that does not run.
+pub fn not_running(state: &str) -> Check {
+    Check {
+        layer: Layer::Effective,
+        key: "processes".to_owned(),
+        expected: "with the change".to_owned(),
+        found: format!("none: the service is {state}"),
+        holds: None,
+    }
+}

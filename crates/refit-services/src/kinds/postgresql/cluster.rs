@@ -1,0 +1,261 @@
+//! A PostgreSQL cluster as Debian keeps it: its files below /etc/postgresql/VERSION/NAME, and
+//! how its server is asked.
+
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use super::conf_file::Sources;
+use crate::{Error, FileError, System};
+
+/// Where the clusters are configured.
+const CLUSTERS: &str = "/etc/postgresql";
+
+/// A cluster.
+pub struct Cluster {
+    /// As `15`.
+    pub version: String,
+    /// As `main`.
+    pub name: String,
+}
+
+impl Cluster {
+    /// All of a system.
+    ///
+    /// # Errors
+    /// [`Error::File`].
+    pub fn all(system: &System) -> Result<Vec<Cluster>, Error> {
+        let mut found = Vec::new();
+        for version in system.names(CLUSTERS)? {
+            for name in system.names(&format!("{CLUSTERS}/{version}"))? {
+                let cluster = Cluster {
+                    version: version.clone(),
+                    name,
+                };
+                if system.path(&cluster.file("postgresql.conf"))?.is_file() {
+                    found.push(cluster);
+                }
+            }
+        }
+        found.sort_by_key(Cluster::service);
+        Ok(found)
+    }
+
+    /// The cluster of a service.
+    ///
+    /// # Errors
+    /// [`Error::UnknownService`] where it is gone.
+    pub fn of(system: &System, service: &str) -> Result<Cluster, Error> {
+        let all = Cluster::all(system)?;
+        let mut all = all.into_iter();
+        all.find(|cluster| cluster.service() == service)
+            .ok_or_else(|| Error::UnknownService {
+                word: service.to_owned(),
+                place: format!(" below {CLUSTERS}"),
+                list: "pg_lsclusters".to_owned(),
+            })
+    }
+
+    /// Its systemd unit.
+    pub fn service(&self) -> String {
+        format!("postgresql@{}-{}.service", self.version, self.name)
+    }
+
+    /// A file of its configuration.
+    pub fn file(&self, name: &str) -> String {
+        format!("{CLUSTERS}/{}/{}/{name}", self.version, self.name)
+    }
+
+    /// All that its server reads of its configuration but postgresql.auto.conf.
+    ///
+    /// # Errors
+    /// [`Error::File`].
+    pub fn sources(&self, system: &System, ours: &str) -> Result<Sources, Error> {
+        let mut sources = Sources::default();
+        sources.read(system, &self.file("postgresql.conf"), ours)?;
+        Ok(sources)
+    }
+
+    /// How its server on this machine is asked, whether it runs or not.
+    ///
+    /// # Errors
+    /// Where its data directory cannot be found.
+    pub fn server(&self, data: &str) -> Result<Server, Error> {
+        let owner = std::fs::metadata(data).map_err(FileError::at(Path::new(data)))?;
+        Ok(Server {
+            programs: format!("/usr/lib/postgresql/{}/bin", self.version),
+            config: self.file("postgresql.conf"),
+            data: data.to_owned(),
+            uid: owner.uid(),
+            gid: owner.gid(),
+        })
+    }
+}
+
+/// A server on this machine.
+pub struct Server {
+    programs: String,
+    config: String,
+    data: String,
+    uid: u32,
+    gid: u32,
+}
+
+/// What a running server knows of a setting.
+pub struct Known {
+    /// In lower case.
+    pub name: String,
+    /// In the unit of `pg_settings`.
+    pub value: String,
+    /// What it takes to change it: `postmaster` is a restart.
+    pub context: String,
+    /// Whether the files hold another value, which waits for a restart.
+    pub pending_restart: bool,
+    /// The file that it was read from, else what kind of source set it.
+    pub source: String,
+}
+
+impl Server {
+    /// What the server would use as its setting `name` if it started now with these files; with
+    /// `value`, if it were set to this. Nothing is started.
+    ///
+    /// # Errors
+    /// What the server reports: of the whole configuration, not only of this setting.
+    pub fn would_use(&self, name: &str, value: Option<&str>) -> Result<String, String> {
+        let mut words = vec![
+            "-C".to_owned(),
+            name.to_owned(),
+            "-c".to_owned(),
+            format!("config_file={}", self.config),
+        ];
+        if let Some(value) = value {
+            words.extend(["-c".to_owned(), format!("{name}={value}")]);
+        }
+        let printed = self.run("postgres", &words)?;
+        Ok(printed.trim_end_matches('\n').to_owned())
+    }
+
+    /// What the running server uses in a new connection.
+    ///
+    /// # Errors
+    /// What psql reports.
+    pub fn uses(&self, names: &[&str]) -> Result<Vec<Known>, String> {
+        let list = names
+            .iter()
+            .map(|name| format!("'{}'", name.to_lowercase()));
+        let list: Vec<String> = list.collect();
+        let sql = format!(
+            "SELECT lower(name), setting, context, pending_restart, coalesce(sourcefile, source) \
+             FROM pg_catalog.pg_settings WHERE lower(name) IN ({})",
+            list.join(", ")
+        );
+        let rows = self.query(&sql, 5)?;
+        let known = rows.into_iter().filter_map(|row| {
+            let [name, value, context, pending, source] = row.try_into().ok()?;
+            Some(Known {
+                name,
+                value,
+                context,
+                pending_restart: pending == "t",
+                source,
+            })
+        });
+        Ok(known.collect())
+    }
+
+    /// Roles and databases that have a value of their own for one of these: `role r in all
+    /// databases: fsync=on`.
+    ///
+    /// # Errors
+    /// What psql reports.
+    pub fn own_values(&self, names: &[&str]) -> Result<Vec<String>, String> {
+        let list = names
+            .iter()
+            .map(|name| format!("'{}'", name.to_lowercase()));
+        let list: Vec<String> = list.collect();
+        let sql = format!(
+            "SELECT coalesce('role ' || r.rolname, 'all roles') || ' in ' || \
+             coalesce('database ' || d.datname, 'all databases') || ': ' || c \
+             FROM pg_catalog.pg_db_role_setting s CROSS JOIN unnest(s.setconfig) c \
+             LEFT JOIN pg_catalog.pg_roles r ON r.oid = s.setrole \
+             LEFT JOIN pg_catalog.pg_database d ON d.oid = s.setdatabase \
+             WHERE lower(split_part(c, '=', 1)) IN ({}) ORDER BY 1",
+            list.join(", ")
+        );
+        let rows = self.query(&sql, 1)?;
+        Ok(rows.into_iter().flatten().collect())
+    }
+
+    /// Settings that wait for a restart already.
+    ///
+    /// # Errors
+    /// What psql reports.
+    pub fn pending(&self) -> Result<Vec<String>, String> {
+        let sql = "SELECT name FROM pg_catalog.pg_settings WHERE pending_restart ORDER BY 1";
+        Ok(self.query(sql, 1)?.into_iter().flatten().collect())
+    }
+
+    /// Rows of columns, asked as the cluster's own user by its socket.
+    fn query(&self, sql: &str, columns: usize) -> Result<Vec<Vec<String>>, String> {
+        // Port and directory of the socket are its 4th and 5th line.
+        let pid = std::fs::read_to_string(format!("{}/postmaster.pid", self.data));
+        let pid = pid.map_err(|error| format!("{}/postmaster.pid: {error}", self.data))?;
+        let line = |n| pid.lines().nth(n).unwrap_or_default().trim().to_owned();
+        let (port, dir) = (line(3), line(4));
+        let host = if dir.is_empty() { "localhost" } else { &*dir };
+        let words = [
+            "-X", "-w", "-q", "-A", "-t", "-z", "-0", "-h", host, "-p", &port, "-d", "postgres",
+            "-c", sql,
+        ];
+        let printed = self.run("psql", &words.map(str::to_owned))?;
+        let fields: Vec<String> = printed.split_terminator('\0').map(str::to_owned).collect();
+        Ok(fields
+            .chunks_exact(columns)
+            .map(<[String]>::to_vec)
+            .collect())
+    }
+
+    fn run(&self, program: &str, words: &[String]) -> Result<String, String> {
+        let output = Command::new(format!("{}/{program}", self.programs))
+            .args(words)
+            .env_clear()
+            .env("PATH", "/usr/bin:/bin")
+            .env("LC_ALL", "C.UTF-8")
+            .env("PGCONNECT_TIMEOUT", "10")
+            .current_dir("/")
+            .gid(self.gid)
+            .uid(self.uid)
+            .stdin(Stdio::null())
+            .output()
+            .map_err(|error| format!("{}/{program}: {error}", self.programs))?;
+        if output.status.success() {
+            return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+        }
+        Err(told(&String::from_utf8_lossy(&output.stderr)))
+    }
+}
+
+/// A server's messages without time and process: `2026-11-23 03:21:12.213 GMT [363] FATAL:  text`.
+fn told(stderr: &str) -> String {
+    let lines = stderr.lines().map(|line| {
+        let words = ["LOG:", "HINT:", "FATAL:", "DETAIL:"];
+        let starts = words.iter().filter_map(|word| line.find(word)).min();
+        starts.map_or(line, |at| &line[at..]).trim()
+    });
+    let lines: Vec<&str> = lines.filter(|line| !line.is_empty()).collect();
+    lines.join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn what_a_server_says_has_no_time() {
+        let stderr = "2026-11-23 03:21:12.213 GMT [363] FATAL:  invalid value\n\
+                      2026-11-23 03:21:12.213 GMT [363] HINT:  Available values: on, off.\n";
+        assert_eq!(
+            super::told(stderr),
+            "FATAL:  invalid value; HINT:  Available values: on, off."
+        );
+    }
+}
