@@ -5,6 +5,8 @@ use std::fs;
 use serde_json::{Value, json};
 
 use crate::apply::{listing, tree, words};
+use crate::apply_postgresql;
+use crate::crash::require_lab;
 use crate::runner::{Outcome, Test};
 use crate::test;
 use crate::test_env::{TestEnv, expect_code, expect_message, expect_printed};
@@ -12,6 +14,7 @@ use crate::test_env::{TestEnv, expect_code, expect_message, expect_printed};
 pub const TESTS: &[Test] = &[
     test!(the_winner_is_applied_to_what_its_recipe_stands_for).limit_seconds(120),
     test!(a_result_without_a_winner_changes_nothing).limit_seconds(120),
+    test!(a_risk_is_accepted_by_gain_and_loss).limit_seconds(600),
 ];
 
 /// A recipe whose load prints a cost, the same on a busy machine, which is half with HALF.
@@ -132,6 +135,117 @@ fn a_result_without_a_winner_changes_nothing(env: &TestEnv) -> Outcome {
     let both = words("plan", &root, &["--from", "r.json", "a", "tz=UTC"]);
     expect_message(&env.refit(&both), 2, "cannot be used with");
     expect_code(&env.refit(&words("plan", &root, &[])), 2);
+    assert_eq!(listing(&root), before);
+    Outcome::Pass
+}
+
+/// A log whose syncs a setting takes away, measured, measured again and cut.
+fn proven(env: &TestEnv) -> Value {
+    let folder = env.path("append");
+    expect_code(&env.refit(&["recipes", "copy", "append-log", &folder]), 0);
+    let replace = |file: &str, pairs: &[(&str, &str)]| {
+        let file = format!("{folder}/{file}");
+        let mut text = fs::read_to_string(&file).expect("copied");
+        for (old, new) in pairs {
+            assert!(text.contains(old), "{old}");
+            text = text.replace(old, new);
+        }
+        fs::write(&file, text).expect("writable");
+    };
+    let sync = (
+        "    os.fsync(log)",
+        "    os.path.exists('unsynced') or os.fsync(log)",
+    );
+    replace("append.py", &[sync]);
+    let conf = "[conf.fsync]\nabout = \"whether it syncs\"\n[conf.fsync.off]\nclass = \"loses-on-crash\"\n\
+                command = \"touch unsynced\"\ninverse = \"rm unsynced\"\n\n[[variant]]";
+    replace(
+        "recipe.toml",
+        &[
+            (
+                "name = \"append-log\"",
+                "name = \"append\"\napplies-to = \"postgresql\"",
+            ),
+            ("operations = 2000", "operations = 400"),
+            ("length = \"8s\"", "length = \"1s\""),
+            ("[[variant]]", conf),
+            ("settings = \"sync=off\"", "settings = \"conf.fsync=off\""),
+        ],
+    );
+    let words = [
+        "compare",
+        &folder,
+        "conf.fsync=off",
+        "--yes",
+        "--prove",
+        "--cuts",
+        "12",
+    ];
+    let more = ["--rounds", "12", "--confirm", "--json", "p.json", "--quiet"];
+    expect_code(&env.refit(&[&words[..], &more].concat()), 0);
+    let text = fs::read_to_string(env.path("p.json")).expect("written");
+    serde_json::from_str(&text).expect("JSON")
+}
+
+fn a_risk_is_accepted_by_gain_and_loss(env: &TestEnv) -> Outcome {
+    require_lab(env);
+    env.require_command("python3");
+    let root = apply_postgresql::tree(env, "tree");
+    let before = listing(&root);
+    let result = proven(env);
+    let accept = "--accept=loses-on-crash";
+    let apply = words("apply", &root, &["--yes", "--from", "p.json"]);
+    expect_message(&env.refit(&apply), 2, "`conf.fsync=off` is loses-on-crash");
+    let uncut = edited(env, &result, "uncut.json", |result| {
+        result["proof"] = Value::Null;
+    });
+    let not_again = edited(env, &result, "once.json", |result| {
+        result["confirmation"] = Value::Null;
+    });
+    let invalid = edited(env, &result, "invalid.json", |result| {
+        result["proof"]["cut"]["invalid"] = json!("the control lost nothing");
+    });
+    let lossless = edited(env, &result, "lossless.json", |result| {
+        for state in result["proof"]["cut"]["modes"][2]["states"]
+            .as_array_mut()
+            .expect("some")
+        {
+            state["loss"]["lost"] = json!(0);
+            state["loss"]["damaged"] = json!(0);
+            state["loss"]["is_hole"] = json!(false);
+            state["broken"] = Value::Null;
+        }
+    });
+    let noisy = edited(env, &result, "noisy.json", |result| {
+        let effects = result["confirmation"]["effects"].as_array_mut();
+        let unjudged = effects.expect("some").iter_mut();
+        for effect in unjudged.filter(|effect| effect["verdict"].is_null()) {
+            effect["interval"] = json!([-0.9, 99.0]);
+            effect["early"] = json!(false);
+        }
+    });
+    for (file, named) in [
+        (&uncut, "no power was cut (--prove)"),
+        (&not_again, "the gain was not measured again (--confirm)"),
+        (&invalid, "the control lost nothing"),
+        (&lossless, "no cut took anything"),
+        (&noisy, "does not clear the noise floor"),
+    ] {
+        let apply = words("apply", &root, &["--yes", "--from", file, accept]);
+        expect_message(&env.refit(&apply), 2, named);
+        assert_eq!(listing(&root), before, "{named}");
+    }
+    let apply = [&apply[..], &[accept]].concat();
+    expect_code(&env.refit(&apply), 0);
+    let status = env.refit(&words("status", &root, &["--check"]));
+    for text in [
+        "accepted       loses-on-crash\n",
+        "loss           l",
+        "gain           ",
+    ] {
+        expect_printed(&status, 0, text);
+    }
+    expect_code(&env.refit(&words("revert", &root, &["postgresql"])), 0);
     assert_eq!(listing(&root), before);
     Outcome::Pass
 }

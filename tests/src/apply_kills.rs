@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use crate::apply::{DROP_IN, SETTINGS, UNTIL_CONFIRMED, tree, words};
 use crate::apply_postgresql;
+use crate::apply_redis;
 use crate::runner::{Outcome, Test};
 use crate::sys::kill_point::{KillPoint, run_to};
 use crate::test;
@@ -19,6 +20,8 @@ pub const TESTS: &[Test] = &[
     test!(killed_while_it_is_applied_until_confirmed).limit_seconds(300),
     test!(killed_while_it_is_confirmed).limit_seconds(300),
     test!(killed_while_it_is_reverted).limit_seconds(300),
+    test!(killed_while_redis_is_changed).limit_seconds(300),
+    test!(killed_while_redis_is_reverted).limit_seconds(300),
     test!(killed_while_a_cluster_is_changed).limit_seconds(300),
     test!(killed_while_a_cluster_is_reverted).limit_seconds(300),
 ];
@@ -225,6 +228,22 @@ const CLUSTER: Subject = Subject {
     service: "postgresql",
     files: &[apply_postgresql::ENVIRONMENT, apply_postgresql::CONF],
 };
+
+/// The administrator's file, an included one, and a drop-in.
+const REDIS: Subject = Subject {
+    tree: apply_redis::tree,
+    apply: &apply_redis::APPLY,
+    service: "redis-server@one",
+    files: &[apply_redis::OWN, apply_redis::CONFIG, apply_redis::UNIT],
+};
+
+fn killed_while_redis_is_changed(env: &TestEnv) -> Outcome {
+    sweep(env, "apply", &REDIS)
+}
+
+fn killed_while_redis_is_reverted(env: &TestEnv) -> Outcome {
+    sweep(env, "revert", &REDIS)
+}
 
 fn killed_while_a_cluster_is_changed(env: &TestEnv) -> Outcome {
     sweep(env, "apply", &CLUSTER)

@@ -9,9 +9,11 @@
 mod apply;
 mod apply_booted;
 mod apply_booted_postgresql;
+mod apply_booted_redis;
 mod apply_evidence;
 mod apply_kills;
 mod apply_postgresql;
+mod apply_redis;
 mod attack;
 mod backends;
 mod bench;
@@ -147,6 +149,8 @@ const TABLE: &[&[Test]] = &[
     apply_evidence::TESTS,
     apply_kills::TESTS,
     apply_postgresql::TESTS,
+    apply_redis::TESTS,
+    apply_booted_redis::TESTS,
     apply_booted_postgresql::TESTS,
     attack::TESTS,
     bench::TESTS,

@@ -1,23 +1,37 @@
 //! The risk of a change: somebody accepts it by name, and a result shows gain and loss.
 
-use refit_knobs::Class;
+use refit_knobs::{Class, Settings};
 
-use crate::{Accepted, Error, Request};
+use crate::{Accepted, Error, Evidence};
 
-/// What a request accepts; `None` where none of its settings, each of its class, risks data.
+/// On what a risk is accepted.
+#[derive(Clone, Copy)]
+pub enum Grounds<'a> {
+    /// On nothing, as it was asked for.
+    DoneWithout,
+    /// On this.
+    Named(Option<&'a Evidence>),
+}
+
+/// The risk that is accepted; `None` where none of its settings, each of its class, risks data.
 ///
 /// Each setting counts: `changes-behaviour` stands above `loses-on-crash`, so the highest class
 /// of all would hide a risk.
 ///
 /// # Errors
 /// [`Error::NotAccepted`], [`Error::NoEvidence`].
-pub fn judged(request: &Request, classes: &[Class]) -> Result<Option<Accepted>, Error> {
-    let settings = request.settings.0.iter().zip(classes);
+pub fn judged(
+    settings: &Settings,
+    classes: &[Class],
+    accept: Option<Class>,
+    evidence: Grounds,
+) -> Result<Option<Accepted>, Error> {
+    let settings = settings.0.iter().zip(classes);
     let risky = settings.filter(|(_, class)| class.risks_data());
     let Some((setting, class)) = risky.max_by_key(|(_, class)| **class) else {
         return Ok(None);
     };
-    let accepted = request.accept.filter(|accept| accept.risks_data());
+    let accepted = accept.filter(|accept| accept.risks_data());
     if accepted.is_none_or(|accept| accept < *class) {
         return Err(Error::NotAccepted {
             setting: setting.to_string(),
@@ -31,17 +45,16 @@ pub fn judged(request: &Request, classes: &[Class]) -> Result<Option<Accepted>, 
         });
     }
     let class = *class;
-    if !request.no_evidence {
-        let lacks = match &request.evidence {
-            None => "no --from RESULT was named".to_owned(),
-            Some(evidence) => evidence.lacks.join("; "),
-        };
-        if !lacks.is_empty() {
-            return Err(Error::NoEvidence { class, lacks });
-        }
+    let lacks = match evidence {
+        Grounds::DoneWithout => String::new(),
+        Grounds::Named(None) => "no --from RESULT was named".to_owned(),
+        Grounds::Named(Some(evidence)) => evidence.lacks.join("; "),
+    };
+    if !lacks.is_empty() {
+        return Err(Error::NoEvidence { class, lacks });
     }
     Ok(Some(Accepted {
         class,
-        evidence: !request.no_evidence,
+        evidence: matches!(evidence, Grounds::Named(_)),
     }))
 }

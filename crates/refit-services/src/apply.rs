@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use crate::check::{Check, drifts};
-use crate::kind::{Kind, Recover};
+use crate::kind::{Kind, Step};
 use crate::kinds::kind_of;
 use crate::library;
 use crate::plan::{Request, plan};
@@ -129,6 +129,9 @@ fn put_into_effect(system: &System, kind: &dyn Kind, plan: &Plan) -> Result<Vec<
     for dir in &change.directories {
         library::make_directory(&system.path(dir)?)?;
     }
+    if system.is_live() {
+        kind.prepare(change)?;
+    }
     for edit in change.edits() {
         let path = system.path(&edit.path)?;
         match &edit.after {
@@ -141,7 +144,7 @@ fn put_into_effect(system: &System, kind: &dyn Kind, plan: &Plan) -> Result<Vec<
     }
     kind.gate(change)?;
     undo::start(change)?;
-    kind.activate(change, Recover::No)?;
+    kind.activate(change, Step::Apply)?;
     in_effect(kind, change)
 }
 

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use refit_knobs::Settings;
+
 use crate::{Error, FileState};
 
 /// One file of the configuration.
@@ -73,6 +75,20 @@ pub struct ConfValue {
     pub name: String,
     /// Its value as the service itself prints it; in a tree, as it was typed.
     pub value: String,
+    /// What the running service had, where it can be set back without a restart.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<String>,
+}
+
+impl ConfValue {
+    /// As it was typed.
+    pub(crate) fn typed((name, value): (String, String)) -> ConfValue {
+        ConfValue {
+            name,
+            value,
+            before: None,
+        }
+    }
 }
 
 /// What a change consists of.
@@ -138,4 +154,32 @@ pub struct Plan {
     pub notes: Vec<String>,
     /// The content of each file of [`Change::placed`], in the same order.
     pub(crate) contents: Vec<Vec<u8>>,
+}
+
+impl Plan {
+    /// A plan that does nothing yet.
+    pub(crate) fn new(service: &str, kind: &str, settings: &Settings) -> Plan {
+        Plan {
+            change: Change {
+                service: service.to_owned(),
+                kind: kind.to_owned(),
+                settings: settings.0.iter().map(ToString::to_string).collect(),
+                trial: false,
+                was_active: false,
+                directories: Vec::new(),
+                libraries: Vec::new(),
+                files: Vec::new(),
+                variables: Vec::new(),
+                conf: Vec::new(),
+                undo: None,
+                evidence: None,
+                accepted: None,
+            },
+            classes: Vec::new(),
+            gate: None,
+            commands: Vec::new(),
+            notes: Vec::new(),
+            contents: Vec::new(),
+        }
+    }
 }

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use refit_knobs::Launch;
 
 use crate::library::{self, Wanted};
-use crate::{Error, LibraryFile, System};
+use crate::{Error, LibraryFile, Plan, System};
 
 /// Libraries that are placed, and variables.
 #[derive(Default)]
@@ -67,5 +67,13 @@ impl Environment {
     /// Whether nothing is asked for.
     pub fn is_empty(&self) -> bool {
         self.variables.is_empty()
+    }
+
+    /// Adds it to a plan.
+    pub fn add_to(self, plan: &mut Plan) {
+        plan.change.libraries = self.libraries;
+        plan.change.variables = self.variables;
+        plan.contents = self.contents;
+        plan.notes.extend(self.notes);
     }
 }

@@ -6,13 +6,15 @@ use refit_knobs::{Class, Setting, Settings};
 use crate::check::Check;
 use crate::{Change, Error, Plan, System};
 
-/// Whether a service that is down is to be started.
+/// Why a service takes up its files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Recover {
-    /// Somebody stopped it.
-    No,
-    /// A change that is taken back may have brought it down.
-    IfItRan,
+pub(crate) enum Step {
+    /// A change was made.
+    Apply,
+    /// A change is taken back.
+    Revert,
+    /// Likewise, one that was not completed: it may have brought the service down.
+    Recover,
 }
 
 /// A kind of service. A file of `kinds/`.
@@ -37,11 +39,16 @@ pub(crate) trait Kind: Sync {
         trial: bool,
     ) -> Result<Plan, Error>;
 
+    /// What has to be done before the files are edited. For a live system.
+    fn prepare(&self, _: &Change) -> Result<(), Error> {
+        Ok(())
+    }
+
     /// What the service's own checker reports of the files as they are now. For a live system.
     fn gate(&self, change: &Change) -> Result<(), Error>;
 
     /// Lets the service take up the files as they are now. For a live system.
-    fn activate(&self, change: &Change, recover: Recover) -> Result<(), Error>;
+    fn activate(&self, change: &Change, step: Step) -> Result<(), Error>;
 
     /// What the service has loaded, and what its processes do. For a live system.
     fn checks(&self, change: &Change) -> Result<Vec<Check>, Error>;

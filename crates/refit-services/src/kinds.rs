@@ -1,13 +1,18 @@
 //! The kinds of services: one file of `kinds/` for each, and its line in the table.
 
 mod postgresql;
+mod redis;
 mod systemd_unit;
 
 use crate::kind::Kind;
 use crate::{Error, System};
 
 /// The last one takes every word.
-static KINDS: [&dyn Kind; 2] = [&postgresql::Postgresql, &systemd_unit::SystemdUnit];
+static KINDS: [&dyn Kind; 3] = [
+    &postgresql::Postgresql,
+    &redis::Redis,
+    &systemd_unit::SystemdUnit,
+];
 
 /// The kind of a service, and its full name.
 ///

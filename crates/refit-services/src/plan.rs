@@ -2,7 +2,7 @@
 
 use refit_knobs::{Class, Settings};
 
-use crate::accept;
+use crate::accept::{self, Grounds};
 use crate::file_state::temporary;
 use crate::kinds::kind_of;
 use crate::undo::{self, Until};
@@ -37,7 +37,11 @@ pub fn plan(system: &System, request: &Request) -> Result<Plan, Error> {
     let mut plan = kind.plan(system, &service, settings, until.is_trial())?;
     plan.change.evidence.clone_from(&request.evidence);
     plan.classes = settings.0.iter().map(|one| kind.class(one)).collect();
-    match accept::judged(request, &plan.classes) {
+    let grounds = match request.no_evidence {
+        true => Grounds::DoneWithout,
+        false => Grounds::Named(request.evidence.as_ref()),
+    };
+    match accept::judged(settings, &plan.classes, request.accept, grounds) {
         Ok(accepted) => plan.change.accepted = accepted,
         Err(error) => plan.gate = Some(error),
     }

@@ -1,7 +1,7 @@
 //! Taking a change back: to the bytes, or not at all.
 
 use crate::file_state::{remove, temporary};
-use crate::kind::Recover;
+use crate::kind::Step;
 use crate::kinds::{kind_named, kind_of};
 use crate::library;
 use crate::store::Store;
@@ -87,9 +87,9 @@ pub fn take_back(
             });
         }
     }
-    let recover = match record.phase {
-        Phase::Applying => Recover::IfItRan,
-        _ => Recover::No,
+    let step = match record.phase {
+        Phase::Applying => Step::Recover,
+        _ => Step::Revert,
     };
     record.phase = Phase::Reverting;
     store.save(&record)?;
@@ -116,7 +116,7 @@ pub fn take_back(
             undo::stop(undo, by_timer);
         }
         if let Some(kind) = kind_named(&change.kind) {
-            kind.activate(&change, recover)?;
+            kind.activate(&change, step)?;
         }
     }
     for file in change.placed() {

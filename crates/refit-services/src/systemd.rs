@@ -28,12 +28,27 @@ pub struct Unit {
     pub drop_ins: Vec<String>,
     /// `yes` or `no`.
     pub needs_reload: String,
+    /// Its last `ExecStart=` line, without prefixes, `%i` replaced.
+    pub exec_start: String,
     /// Whether variables come from a file too.
     pub has_environment_file: bool,
     environment: Vec<(String, String)>,
 }
 
 impl Unit {
+    /// The words after the program that it starts, where that has one of these names.
+    pub fn arguments_of(&self, programs: &[&str], service: &str) -> Option<Vec<String>> {
+        let instance = service.strip_suffix(".service").unwrap_or(service);
+        let instance = instance
+            .split_once('@')
+            .map_or("", |(_, instance)| instance);
+        let mut words = words(&self.exec_start).into_iter();
+        let program = words.next()?;
+        let name = program.rsplit('/').next()?;
+        let rest = words.map(|word| word.replace("%i", instance));
+        programs.contains(&name).then(|| rest.collect())
+    }
+
     /// A variable of its `Environment=` lines.
     pub fn variable(&self, name: &str) -> Option<String> {
         let mut all = self.environment.iter();
@@ -149,6 +164,12 @@ fn read_variables(unit: &mut Unit, file: &[u8]) {
                 unit.environment
                     .extend(pairs.map(|(k, v)| (k.to_owned(), v.to_owned())));
             }
+            "ExecStart" => {
+                unit.exec_start = value
+                    .trim()
+                    .trim_start_matches(['@', '-', ':', '+', '!'])
+                    .to_owned();
+            }
             "EnvironmentFile" => unit.has_environment_file = !value.trim().is_empty(),
             _ => {}
         }
@@ -193,6 +214,14 @@ pub fn quoted(word: &str) -> String {
         }
     }
     text + "\""
+}
+
+/// The first line of what refit writes for a service.
+pub fn written_by(service: &str, settings: &[String]) -> String {
+    format!(
+        "# {}: written by refit; `refit revert {service}` takes it out.\n",
+        comment(&settings.join(" "))
+    )
 }
 
 /// Text that can stand in a comment: one line, which does not continue.

@@ -14,7 +14,7 @@ use refit_knobs::{Class, Setting, Settings};
 use crate::check::Check;
 use crate::effective::{effective, not_running};
 use crate::environment::Environment;
-use crate::kind::{Kind, Recover, refuse_unknown};
+use crate::kind::{Kind, Step, refuse_unknown};
 use crate::processes::processes_of;
 use crate::{Change, ConfValue, Error, FileEdit, Plan, System, systemd};
 use cluster::Cluster;
@@ -129,13 +129,13 @@ impl Kind for Postgresql {
                     reason: "refit and pg_ctlcluster find the cluster by it".to_owned(),
                 });
             }
-            conf.push(ConfValue { name, value });
+            conf.push(ConfValue::typed((name, value)));
         }
         let mut files = Vec::new();
         let base = environment_file(system, &cluster)?;
         let environment = Environment::of(system, launch, variable(&base, "LD_PRELOAD"))?;
-        let words: Vec<String> = settings.0.iter().map(ToString::to_string).collect();
-        let head = head(service, &words);
+        let mut plan = Plan::new(service, self.name(), settings);
+        let head = systemd::written_by(service, &plan.change.settings);
         if !environment.is_empty() {
             files.push(environment_edit(
                 system,
@@ -148,28 +148,9 @@ impl Kind for Postgresql {
         if !conf.is_empty() {
             files.push(conf_edit(system, &cluster, &head, &conf)?);
         }
-        let mut plan = Plan {
-            change: Change {
-                service: service.to_owned(),
-                kind: self.name().to_owned(),
-                settings: words,
-                trial,
-                was_active: false,
-                directories: Vec::new(),
-                libraries: environment.libraries,
-                files,
-                variables: environment.variables,
-                conf,
-                undo: None,
-                evidence: None,
-                accepted: None,
-            },
-            classes: Vec::new(),
-            gate: None,
-            commands: Vec::new(),
-            notes: environment.notes,
-            contents: environment.contents,
-        };
+        plan.change.files = files;
+        plan.change.conf = conf;
+        environment.add_to(&mut plan);
         if system.is_live() {
             ask(&cluster, &mut plan)?;
         } else {
@@ -199,12 +180,12 @@ impl Kind for Postgresql {
         Ok(())
     }
 
-    fn activate(&self, change: &Change, recover: Recover) -> Result<(), Error> {
+    fn activate(&self, change: &Change, step: Step) -> Result<(), Error> {
         let service = &*change.service;
         let is_down = || systemd::show(service).map(|unit| !unit.is_active);
         if is_down()? {
             // A cluster that did not start is `inactive`: the unit ignores how pg_ctlcluster ended.
-            if recover == Recover::No || !change.was_active {
+            if step != Step::Recover || !change.was_active {
                 return Ok(());
             }
         } else if !needs_restart(change)? {
@@ -230,13 +211,6 @@ impl Kind for Postgresql {
         checks.extend(effective(change, unit.main_pid, &processes, MARK));
         Ok(checks)
     }
-}
-
-fn head(service: &str, settings: &[String]) -> String {
-    format!(
-        "# {}: written by refit; `refit revert {service}` takes it out.\n",
-        systemd::comment(&settings.join(" "))
-    )
 }
 
 /// What surprises in a PostgreSQL of Debian's.

@@ -9,7 +9,7 @@ use refit_knobs::Settings;
 use crate::check::{Check, Layer};
 use crate::effective::{effective, not_running};
 use crate::environment::Environment;
-use crate::kind::{Kind, Recover, refuse_unknown};
+use crate::kind::{Kind, Step, refuse_unknown};
 use crate::processes::processes_of;
 use crate::systemd;
 use crate::{Change, Error, FileEdit, FileState, Plan, System};
@@ -65,7 +65,12 @@ impl Kind for SystemdUnit {
         }
         let unit = systemd::unit(system, service)?;
         let environment = Environment::of(system, settings.launch(), unit.variable("LD_PRELOAD"))?;
-        let mut notes = environment.notes;
+        let mut plan = Plan::new(service, self.name(), settings);
+        plan.change.trial = trial;
+        plan.change.was_active = unit.is_active;
+        let text = drop_in(service, &plan.change.settings, &environment.variables);
+        environment.add_to(&mut plan);
+        let notes = &mut plan.notes;
         if unit.has_environment_file {
             notes.push(
                 "a variable of the unit's EnvironmentFile= wins over the same one here".to_owned(),
@@ -85,9 +90,7 @@ impl Kind for SystemdUnit {
             }
         }
         let path = path_in(if trial { "/run" } else { "/etc" });
-        let settings: Vec<String> = settings.0.iter().map(ToString::to_string).collect();
-        let text = drop_in(service, &settings, &environment.variables);
-        let mut commands = Vec::new();
+        let commands = &mut plan.commands;
         if system.is_live() {
             commands.push("systemctl daemon-reload".to_owned());
             if unit.is_active {
@@ -100,32 +103,12 @@ impl Kind for SystemdUnit {
         } else {
             notes.push("--root: files only; nothing is reloaded, restarted or verified".to_owned());
         }
-        Ok(Plan {
-            change: Change {
-                service: service.to_owned(),
-                kind: self.name().to_owned(),
-                settings,
-                trial,
-                was_active: unit.is_active,
-                directories: Vec::new(),
-                libraries: environment.libraries,
-                files: vec![FileEdit {
-                    path,
-                    before: None,
-                    after: Some(FileState::own(text.into_bytes())),
-                }],
-                variables: environment.variables,
-                conf: Vec::new(),
-                undo: None,
-                evidence: None,
-                accepted: None,
-            },
-            classes: Vec::new(),
-            gate: None,
-            commands,
-            notes,
-            contents: environment.contents,
-        })
+        plan.change.files.push(FileEdit {
+            path,
+            before: None,
+            after: Some(FileState::own(text.into_bytes())),
+        });
+        Ok(plan)
     }
 
     /// Of what systemd-analyze prints only the lines that name the drop-in count: it ends
@@ -143,32 +126,30 @@ impl Kind for SystemdUnit {
         })
     }
 
-    fn activate(&self, change: &Change, _: Recover) -> Result<(), Error> {
+    fn activate(&self, change: &Change, _: Step) -> Result<(), Error> {
         systemd::systemctl(&["daemon-reload"])?;
-        if systemd::is_to_run(&change.service, change.was_active)? {
-            // More than a few starts within seconds are refused until this.
-            systemd::systemctl(&["reset-failed", &change.service])?;
-            systemd::systemctl(&["restart", &change.service])?;
-        }
-        Ok(())
+        restart(change)
     }
 
     fn checks(&self, change: &Change) -> Result<Vec<Check>, Error> {
         let unit = systemd::show(&change.service)?;
-        let mut checks = vec![Check {
-            layer: Layer::Loaded,
-            key: "drop-in".to_owned(),
-            expected: change.files[0].path.clone(),
-            found: unit.drop_ins.join(" "),
-            holds: Some(unit.drop_ins.contains(&change.files[0].path)),
-        }];
-        checks.push(Check {
-            layer: Layer::Loaded,
-            key: "daemon-reload needed".to_owned(),
-            expected: "no".to_owned(),
-            found: unit.needs_reload.clone(),
-            holds: Some(unit.needs_reload == "no"),
-        });
+        let mut checks = Vec::new();
+        if let Some(drop_in) = drop_in_of(change) {
+            checks.push(Check {
+                layer: Layer::Loaded,
+                key: "drop-in".to_owned(),
+                expected: drop_in.to_owned(),
+                found: unit.drop_ins.join(" "),
+                holds: Some(unit.drop_ins.iter().any(|path| path == drop_in)),
+            });
+            checks.push(Check {
+                layer: Layer::Loaded,
+                key: "daemon-reload needed".to_owned(),
+                expected: "no".to_owned(),
+                found: unit.needs_reload.clone(),
+                holds: Some(unit.needs_reload == "no"),
+            });
+        }
         if !unit.is_active {
             checks.push(not_running(&unit.state));
             return Ok(checks);
@@ -179,11 +160,28 @@ impl Kind for SystemdUnit {
     }
 }
 
+/// The drop-in of a change that has one.
+pub fn drop_in_of(change: &Change) -> Option<&str> {
+    let paths = change.files.iter().map(|edit| &*edit.path);
+    let end = format!("/systemd/system/{}.d/{FILE}", change.service);
+    paths.into_iter().find(|path| path.ends_with(&end))
+}
+
+/// Restarts a service that runs, or that failed since it ran.
+///
+/// # Errors
+/// [`Error::Command`].
+pub fn restart(change: &Change) -> Result<(), Error> {
+    if systemd::is_to_run(&change.service, change.was_active)? {
+        // More than a few starts within seconds are refused until this.
+        systemd::systemctl(&["reset-failed", &change.service])?;
+        systemd::systemctl(&["restart", &change.service])?;
+    }
+    Ok(())
+}
+
 fn drop_in(service: &str, settings: &[String], variables: &[(String, String)]) -> String {
-    let mut text = format!(
-        "# {}: written by refit; `refit revert {service}` takes it out.\n[Service]\n",
-        systemd::comment(&settings.join(" "))
-    );
+    let mut text = systemd::written_by(service, settings) + "[Service]\n";
     for (name, value) in variables {
         let _ = writeln!(
             text,

@@ -21,7 +21,7 @@ pub struct PlanArgs {
     pub service: Option<String>,
 
     /// Settings, as in `refit run`: malloc=jemalloc preload=/PATH/LIB.so env.NAME=VALUE; of a
-    /// PostgreSQL cluster also its own: conf.NAME=VALUE
+    /// PostgreSQL cluster and of redis also its own: conf.NAME=VALUE
     #[arg(value_name = "SETTINGS")]
     pub settings: Vec<OsString>,
 

@@ -99,7 +99,7 @@ pub fn conf_edit(
         .map(|line| line.value.clone());
     let auto = data.map(|data| format!("{data}/{AUTO}"));
     let mut text = head.to_owned();
-    for ConfValue { name, value } in conf {
+    for ConfValue { name, value, .. } in conf {
         one_line(&ours, name, value)?;
         let _ = writeln!(text, "{name} = {}", quoted(value));
     }

@@ -124,7 +124,7 @@ pub fn conf_checks(change: &Change) -> Result<Vec<Check>, Error> {
     }
     let known = server_of(change)?.uses(&names);
     let mut checks = Vec::new();
-    for ConfValue { name, value } in &change.conf {
+    for ConfValue { name, value, .. } in &change.conf {
         let found = match &known {
             Ok(known) => known.iter().find(|known| known.name == name.to_lowercase()),
             Err(_) => None,
