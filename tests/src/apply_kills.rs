@@ -8,6 +8,7 @@ use std::process::{Command, Stdio};
 use serde_json::Value;
 
 use crate::apply::{DROP_IN, SETTINGS, UNTIL_CONFIRMED, tree, words};
+use crate::apply_mariadb;
 use crate::apply_postgresql;
 use crate::apply_redis;
 use crate::runner::{Outcome, Test};
@@ -20,6 +21,7 @@ pub const TESTS: &[Test] = &[
     test!(killed_while_it_is_applied_until_confirmed).limit_seconds(300),
     test!(killed_while_it_is_confirmed).limit_seconds(300),
     test!(killed_while_it_is_reverted).limit_seconds(300),
+    test!(killed_while_mariadb_is_changed).limit_seconds(300),
     test!(killed_while_redis_is_changed).limit_seconds(300),
     test!(killed_while_redis_is_reverted).limit_seconds(300),
     test!(killed_while_a_cluster_is_changed).limit_seconds(300),
@@ -243,6 +245,18 @@ fn killed_while_redis_is_changed(env: &TestEnv) -> Outcome {
 
 fn killed_while_redis_is_reverted(env: &TestEnv) -> Outcome {
     sweep(env, "revert", &REDIS)
+}
+
+/// A file and a drop-in.
+const MARIADB: Subject = Subject {
+    tree: apply_mariadb::tree,
+    apply: &apply_mariadb::APPLY,
+    service: "mariadb",
+    files: &[apply_mariadb::FILE, apply_mariadb::UNIT],
+};
+
+fn killed_while_mariadb_is_changed(env: &TestEnv) -> Outcome {
+    sweep(env, "apply", &MARIADB)
 }
 
 fn killed_while_a_cluster_is_changed(env: &TestEnv) -> Outcome {

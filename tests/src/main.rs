@@ -8,10 +8,12 @@
 
 mod apply;
 mod apply_booted;
+mod apply_booted_mariadb;
 mod apply_booted_postgresql;
 mod apply_booted_redis;
 mod apply_evidence;
 mod apply_kills;
+mod apply_mariadb;
 mod apply_postgresql;
 mod apply_redis;
 mod attack;
@@ -148,6 +150,8 @@ const TABLE: &[&[Test]] = &[
     apply_booted::TESTS,
     apply_evidence::TESTS,
     apply_kills::TESTS,
+    apply_mariadb::TESTS,
+    apply_booted_mariadb::TESTS,
     apply_postgresql::TESTS,
     apply_redis::TESTS,
     apply_booted_redis::TESTS,

@@ -1,15 +1,18 @@
 //! The kinds of services: one file of `kinds/` for each, and its line in the table.
 
+mod mariadb;
 mod postgresql;
 mod redis;
 mod systemd_unit;
+mod unit_and_conf;
 
 use crate::kind::Kind;
 use crate::{Error, System};
 
 /// The last one takes every word.
-static KINDS: [&dyn Kind; 3] = [
+static KINDS: [&dyn Kind; 4] = [
     &postgresql::Postgresql,
+    &mariadb::Mariadb,
     &redis::Redis,
     &systemd_unit::SystemdUnit,
 ];

@@ -94,7 +94,9 @@ pub fn take_back(
     record.phase = Phase::Reverting;
     store.save(&record)?;
     let mut untouched = Vec::new();
-    for edit in change.edits() {
+    // A file that another one includes is there as long as that one.
+    let of_undo = change.edits().skip(change.files.len());
+    for edit in change.files.iter().rev().chain(of_undo) {
         let path = system.path(&edit.path)?;
         if path.parent().is_some_and(|dir| dir.is_dir()) {
             remove(&temporary(&path))?;

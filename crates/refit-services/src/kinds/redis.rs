@@ -11,8 +11,9 @@ mod server;
 use refit_knobs::{Class, Setting, Settings};
 
 use super::systemd_unit::{SystemdUnit, drop_in_of, restart};
+use super::unit_and_conf::{Planned, plan_unit};
 use crate::check::{Check, Layer};
-use crate::kind::{Kind, Step, refuse_unknown};
+use crate::kind::{Kind, Step};
 use crate::{Change, ConfValue, Error, FileEdit, FileState, Plan, System, systemd};
 use live::{ask, bad, lines, server_of, set};
 use sample::Sample;
@@ -20,9 +21,6 @@ use server::Server;
 
 /// The kind.
 pub struct Redis;
-
-const KNOWN: &str = "malloc=, preload=, env.NAME=, tz=, conf.NAME=";
-const APPLICABLE: [&str; 5] = ["malloc", "preload", "env", "tz", "conf"];
 
 /// By these the server and its data are found, or they do more than to set a value.
 const REFUSED: [&str; 25] = [
@@ -96,43 +94,18 @@ impl Kind for Redis {
         settings: &Settings,
         trial: bool,
     ) -> Result<Plan, Error> {
-        refuse_unknown(service, settings, &APPLICABLE, KNOWN)?;
-        let is_conf = |setting: &Setting| setting.conf().is_some();
-        let (conf, of_unit): (Vec<_>, Vec<_>) = settings.0.iter().cloned().partition(is_conf);
-        let of_unit = Settings(of_unit);
-        if conf.is_empty() {
-            return SystemdUnit.plan(system, service, settings, trial);
-        }
-        if trial {
-            return Err(Error::NoTrial {
-                service: service.to_owned(),
-                why: "redis reads no configuration there",
-            });
-        }
-        let mut plan = Plan::new(service, self.name(), settings);
-        if of_unit.is_empty() {
-            plan.change.was_active = system.is_live() && systemd::show(service)?.is_active;
-        } else {
-            let part = SystemdUnit.plan(system, service, &of_unit, trial)?;
-            plan.change = Change {
-                kind: self.name().to_owned(),
-                settings: plan.change.settings,
-                ..part.change
-            };
-            (plan.commands, plan.notes, plan.contents) = (part.commands, part.notes, part.contents);
-        }
+        let why = "redis reads no configuration there";
+        let mut plan = match plan_unit(self.name(), system, service, settings, trial, why)? {
+            Planned::Whole(plan) => return Ok(plan),
+            Planned::Unit(plan) => plan,
+        };
         let server = server_of(system, service)?;
-        let conf = settings.launch().conf.into_iter().map(ConfValue::typed);
-        plan.change.conf = conf.collect();
         for one in &plan.change.conf {
             refuse(&plan.change, one)?;
         }
         add_files(system, &server, &mut plan)?;
         if system.is_live() {
             ask(&server, &mut plan)?;
-        } else if of_unit.is_empty() {
-            let only_files = "--root: files only; nothing is checked, set or verified";
-            plan.notes.push(only_files.to_owned());
         }
         plan.notes.extend(notes(&server, &plan.change));
         Ok(plan)

@@ -20,8 +20,8 @@ pub struct PlanArgs {
     #[arg(value_name = "SERVICE", required_unless_present = "from")]
     pub service: Option<String>,
 
-    /// Settings, as in `refit run`: malloc=jemalloc preload=/PATH/LIB.so env.NAME=VALUE; of a
-    /// PostgreSQL cluster and of redis also its own: conf.NAME=VALUE
+    /// Settings, as in `refit run`: malloc=jemalloc preload=/PATH/LIB.so env.NAME=VALUE; of
+    /// PostgreSQL, MariaDB and redis also their own: conf.NAME=VALUE
     #[arg(value_name = "SETTINGS")]
     pub settings: Vec<OsString>,
 

@@ -1,0 +1,325 @@
+//! A MariaDB server of Debian's packages: its own settings by SET GLOBAL and a file of refit's in
+//! mariadb.conf.d, libraries and variables as for any unit.
+
+mod server;
+
+use std::fmt::Write;
+
+use refit_knobs::{Class, Setting, Settings};
+
+use super::systemd_unit::{SystemdUnit, drop_in_of, restart};
+use super::unit_and_conf::{Planned, plan_unit};
+use crate::check::{Check, Layer};
+use crate::kind::{Kind, Step};
+use crate::{Change, ConfValue, Error, FileEdit, FileState, Plan, System, systemd};
+use server::{Options, in_sql, variable};
+
+/// The kind.
+pub struct Mariadb;
+
+const DIR: &str = "/etc/mysql/mariadb.conf.d";
+const FILE: &str = "/etc/mysql/mariadb.conf.d/90-refit.cnf";
+
+/// By the names that begin so, the server and its data are found, or code is loaded; a prefix
+/// gives a name another meaning.
+const REFUSED: [&str; 28] = [
+    "basedir",
+    "datadir",
+    "defaults",
+    "disable_",
+    "enable_",
+    "general_log_file",
+    "init_",
+    "innodb_data_",
+    "innodb_log_group",
+    "innodb_undo_dir",
+    "lc_messages_dir",
+    "log_bin",
+    "log_error",
+    "loose_",
+    "lower_case",
+    "maximum_",
+    "pid_file",
+    "plugin_",
+    "port",
+    "relay_log",
+    "secure_",
+    "skip_",
+    "slave_load",
+    "slow_query_log_file",
+    "socket",
+    "tmpdir",
+    "user",
+    "wsrep_",
+];
+
+/// Settings that are no risk with the values that are named, and of this class with any other.
+/// <https://mariadb.com/kb/en/innodb-system-variables/>
+const RISKS: [(&str, &[&str], Class); 6] = [
+    (
+        "innodb_flush_log_at_trx_commit",
+        &["1", "3"],
+        Class::LosesOnCrash,
+    ),
+    ("innodb_flush_log_at_timeout", &["1"], Class::LosesOnCrash),
+    (
+        "innodb_doublewrite",
+        &["1", "on", "true"],
+        Class::LosesOnCrash,
+    ),
+    (
+        "innodb_flush_method",
+        &["fsync", "o_direct", "o_dsync"],
+        Class::LosesOnCrash,
+    ),
+    ("innodb_force_recovery", &["0"], Class::LosesOnCrash),
+    ("sync_binlog", &["1"], Class::LosesOnCrash),
+];
+
+impl Kind for Mariadb {
+    fn name(&self) -> &'static str {
+        "MariaDB server"
+    }
+
+    fn find(&self, system: &System, word: &str) -> Result<Option<String>, Error> {
+        let Some(service) = systemd::find(system, word)? else {
+            return Ok(None);
+        };
+        let has_files = system
+            .path(&format!("{DIR}/x"))?
+            .with_file_name("")
+            .is_dir();
+        Ok((service == "mariadb.service" && has_files).then_some(service))
+    }
+
+    /// An option may be shortened: what begins a risky name counts as it.
+    fn class(&self, setting: &Setting) -> Class {
+        let Some((name, value)) = setting.conf() else {
+            return setting.class();
+        };
+        let (name, value) = (in_sql(name), value.to_ascii_lowercase());
+        let mut risks = RISKS.iter().filter(|(of, ..)| of.starts_with(&name));
+        match risks.next() {
+            Some((of, harmless, _)) if *of == name && harmless.contains(&&*value) => Class::Safe,
+            Some(("innodb_flush_log_at_trx_commit", ..)) if ["0", "2"].contains(&&*value) => {
+                Class::BoundedLoss
+            }
+            Some((.., class)) => *class,
+            None => setting.class(),
+        }
+    }
+
+    fn plan(
+        &'static self,
+        system: &System,
+        service: &str,
+        settings: &Settings,
+        trial: bool,
+    ) -> Result<Plan, Error> {
+        let why = "MariaDB reads no configuration there";
+        let mut plan = match plan_unit(self.name(), system, service, settings, trial, why)? {
+            Planned::Whole(plan) => return Ok(plan),
+            Planned::Unit(plan) => plan,
+        };
+        let mut text = systemd::written_by(service, &plan.change.settings) + "[mariadbd]\n";
+        for conf in &mut plan.change.conf {
+            conf.name = in_sql(&conf.name);
+            if REFUSED.iter().any(|begins| conf.name.starts_with(begins)) {
+                let reason = "the server or its data are found by it, or it loads code";
+                return Err(bad(service, conf, reason.to_owned()));
+            }
+            text += &line(conf)?;
+        }
+        let place = system.path(FILE)?;
+        if FileState::read(&place)?.is_some() {
+            return Err(Error::InTheWay { path: place });
+        }
+        plan.change.files.push(FileEdit {
+            path: FILE.to_owned(),
+            before: None,
+            // A server ignores a file that everybody can write.
+            after: Some(FileState::own(text.into_bytes())),
+        });
+        if system.is_live() {
+            ask(&mut plan)?;
+        }
+        Ok(plan)
+    }
+
+    /// The server reads its files and prints what it would use.
+    fn gate(&self, change: &Change) -> Result<(), Error> {
+        if drop_in_of(change).is_some() {
+            SystemdUnit.gate(change)?;
+        }
+        let options = Options::read(None).map_err(|reason| refused(change, reason))?;
+        for ConfValue { name, value, .. } in &change.conf {
+            if let Some(reason) = options.refused(name) {
+                return Err(refused(change, reason));
+            }
+            let found = options.value(name);
+            if found.as_ref() != Some(value) {
+                let found = found.unwrap_or_default();
+                let reason = format!(
+                    "{name} would be {found}, not {value}: a later file sets it\n  see: \
+                     mariadbd --print-defaults"
+                );
+                return Err(refused(change, reason));
+            }
+        }
+        Ok(())
+    }
+
+    fn activate(&self, change: &Change, step: Step) -> Result<(), Error> {
+        let is_up = systemd::show(&change.service)?.is_active;
+        let mut needs_restart = false;
+        if is_up {
+            needs_restart = set(change, step)?;
+        }
+        if drop_in_of(change).is_some() {
+            return SystemdUnit.activate(change, step);
+        }
+        if needs_restart || !is_up {
+            restart(change)?;
+        }
+        Ok(())
+    }
+
+    fn checks(&self, change: &Change) -> Result<Vec<Check>, Error> {
+        let mut checks = SystemdUnit.checks(change)?;
+        if !systemd::show(&change.service)?.is_active {
+            return Ok(checks);
+        }
+        for ConfValue { name, value, .. } in &change.conf {
+            let found = match variable(name) {
+                Ok(Some(known)) => known.value,
+                Ok(None) => "not known to it".to_owned(),
+                Err(error) => error,
+            };
+            checks.push(Check {
+                layer: Layer::Effective,
+                key: format!("@@GLOBAL.{name}"),
+                expected: value.clone(),
+                holds: Some(found == *value),
+                found,
+            });
+        }
+        Ok(checks)
+    }
+}
+
+/// A line of an option file.
+fn line(conf: &ConfValue) -> Result<String, Error> {
+    let ConfValue { name, value, .. } = conf;
+    if value.contains(|c: char| c.is_control() || c == '"') {
+        return Err(Error::NotOneLine {
+            name: name.clone(),
+            path: FILE.to_owned(),
+        });
+    }
+    let mut text = String::new();
+    let _ = writeln!(text, "{name} = \"{}\"", value.replace('\\', "\\\\"));
+    Ok(text)
+}
+
+fn bad(service: &str, conf: &ConfValue, reason: String) -> Error {
+    Error::BadConf {
+        setting: format!("conf.{}={}", conf.name, conf.value),
+        service: service.to_owned(),
+        reason,
+    }
+}
+
+fn refused(change: &Change, output: String) -> Error {
+    Error::Command {
+        command: format!(
+            "the configuration of {} is refused by mariadbd",
+            change.service
+        ),
+        output,
+    }
+}
+
+fn not_told(change: &Change, output: String) -> Error {
+    Error::Command {
+        command: format!("{} cannot be asked by mariadb as root", change.service),
+        output,
+    }
+}
+
+/// Completes a plan with what mariadbd of this machine says of the values, and the running server
+/// of those that it has.
+fn ask(plan: &mut Plan) -> Result<(), Error> {
+    let change = &mut plan.change;
+    let options = Options::read(None).map_err(|reason| refused(change, reason))?;
+    if let Some(reason) = options.refused("\n") {
+        return Err(refused(change, reason));
+    }
+    let mut needs_restart = false;
+    for conf in &mut change.conf {
+        let typed = conf.clone();
+        let failed = |reason| bad(&change.service, &typed, reason);
+        let options = Options::read(Some((&conf.name, &conf.value))).map_err(failed)?;
+        if let Some(reason) = options.refused(&conf.name) {
+            return Err(failed(reason));
+        }
+        let value = options.value(&conf.name);
+        conf.value =
+            value.ok_or_else(|| failed("no such option, or a shortened one".to_owned()))?;
+        if !change.was_active {
+            continue;
+        }
+        let known = variable(&conf.name).map_err(failed)?;
+        let known = known.ok_or_else(|| failed("no variable of the server".to_owned()))?;
+        let can_be_set = !known.is_read_only && known.value != "NULL";
+        needs_restart |= !can_be_set;
+        if known.is_of_session {
+            plan.notes.push(format!(
+                "{}: connections that are open keep their own value",
+                conf.name
+            ));
+        }
+        conf.before = can_be_set.then_some(known.value);
+    }
+    plan.commands.push("mariadbd --help --verbose".to_owned());
+    let change = &plan.change;
+    if !change.was_active {
+        let later = "the service does not run: the change takes effect when it starts";
+        plan.notes.push(later.to_owned());
+        return Ok(());
+    }
+    let set = change.conf.iter().filter(|conf| conf.before.is_some());
+    let set = set.map(|conf| format!("SET GLOBAL {} = {}", conf.name, conf.value));
+    plan.commands.extend(set);
+    if needs_restart && drop_in_of(change).is_none() {
+        plan.commands
+            .push(format!("systemctl restart {}", change.service));
+    }
+    Ok(())
+}
+
+/// Sets the values in the running server, or back; whether some need a restart. Where somebody
+/// else set another value since, that stays.
+fn set(change: &Change, step: Step) -> Result<bool, Error> {
+    let failed = |reason: String| not_told(change, reason);
+    let mut needs_restart = false;
+    for ConfValue {
+        name,
+        value,
+        before,
+    } in &change.conf
+    {
+        let now = variable(name).map_err(failed)?.map(|known| known.value);
+        let is_set = now.as_ref() == Some(value);
+        let wanted = match (before, step) {
+            (None, _) => {
+                needs_restart |= is_set != (step == Step::Apply);
+                continue;
+            }
+            (Some(_), Step::Apply) => value,
+            (Some(before), _) if is_set => before,
+            (Some(_), _) => continue,
+        };
+        server::set(name, wanted).map_err(failed)?;
+    }
+    Ok(needs_restart)
+}
