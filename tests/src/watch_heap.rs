@@ -10,11 +10,12 @@ use crate::ran::number;
 use crate::runner::{Outcome, Test};
 use crate::sys::send_signal;
 use crate::test;
-use crate::test_env::{TestEnv, wait_until};
+use crate::test_env::{TestEnv, described, expect_code, wait_until};
 
 pub const TESTS: &[Test] = &[
     test!(a_leak_is_what_is_live).limit_seconds(60),
     test!(what_is_kept_free_is_not_live).limit_seconds(60),
+    test!(what_is_not_counted_is_told),
 ];
 
 /// The samples between which the program grows, and its steps after each. refit is stopped meanwhile: in the middle of a
@@ -129,5 +130,25 @@ fn what_is_kept_free_is_not_live(env: &TestEnv) -> Outcome {
     assert!(kept > 1 << 20 && last < kept / 2, "{last}, {kept}: {told}");
     let expected = "what grows is not what is live but what lies beside it, +";
     assert!(told.contains(expected), "{told}");
+    Outcome::Pass
+}
+
+fn what_is_not_counted_is_told(env: &TestEnv) -> Outcome {
+    let program = env.program("heap_sequence");
+    let limited = format!("ulimit -v 4000000; exec {program} 10");
+    let none = env.program("static_true");
+    for (command, expected) in [
+        (
+            &["sh", "-c", &limited] as &[&str],
+            "heap not counted: heap_sequence ×1 (its address space is limited",
+        ),
+        (&[&none], "heap: unknown: no process was counted"),
+    ] {
+        let words = ["watch", "--heap", "--batch", "--"];
+        let output = env.refit(&[&words[..], command].concat());
+        expect_code(&output, 0);
+        let told = described(&output);
+        assert!(told.contains(expected), "{expected}: {told}");
+    }
     Outcome::Pass
 }

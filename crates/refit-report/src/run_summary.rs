@@ -5,6 +5,7 @@ mod identity;
 mod waits;
 mod witness;
 
+pub use heap::{NO_HEAP, not_counted};
 pub use identity::huge_pages;
 pub use witness::who;
 

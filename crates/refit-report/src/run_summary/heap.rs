@@ -1,6 +1,6 @@
 //! What malloc gave out: how much was live, and what the allocator's rounding took.
 
-use refit_run::{ExecutableHeap, HeapReport, HeapSize, SizeClass, SizeFit};
+use refit_run::{ExecutableHeap, HeapReport, HeapSize, SizeClass, SizeFit, UncountedHeap};
 
 use crate::coverage::some;
 use crate::format::{bytes, file_name, number, plural};
@@ -10,6 +10,9 @@ pub const MOST_EXECUTABLES: usize = 3;
 const MOST_CLASSES: usize = 3;
 /// Names in the list of what was not counted.
 const MOST_GAPS: usize = 8;
+
+/// Where no heap was counted.
+pub const NO_HEAP: &str = "heap: unknown: no process was counted";
 
 pub fn lines(heap: &HeapReport, lines: &mut Vec<String>) {
     for executable in heap.executables.iter().take(MOST_EXECUTABLES) {
@@ -23,16 +26,19 @@ pub fn lines(heap: &HeapReport, lines: &mut Vec<String>) {
         ));
     }
     if heap.executables.is_empty() {
-        lines.push("heap: unknown: no process was counted".to_owned());
+        lines.push(NO_HEAP.to_owned());
     }
-    let uncounted = heap.uncounted.iter().map(|one| {
+    lines.extend(not_counted(&heap.uncounted));
+}
+
+/// Who was not counted, and why.
+pub fn not_counted(uncounted: &[UncountedHeap]) -> Option<String> {
+    let uncounted = uncounted.iter().map(|one| {
         let name = file_name(&one.executable);
         format!("{name} ×{} ({})", number(one.processes), one.reason)
     });
     let uncounted: Vec<String> = uncounted.collect();
-    if !uncounted.is_empty() {
-        lines.push(format!("heap not counted: {}", some(&uncounted)));
-    }
+    (!uncounted.is_empty()).then(|| format!("heap not counted: {}", some(&uncounted)))
 }
 
 fn of_executable(executable: &ExecutableHeap, lines: &mut Vec<String>) {

@@ -98,5 +98,6 @@ pub fn machine() -> Series {
         },
         largest_process_bytes: None,
         huge_pages: Vec::new(),
+        heap_coverage: None,
     }
 }

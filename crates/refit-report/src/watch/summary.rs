@@ -5,7 +5,7 @@ use refit_run::series::{Growth, Series, Witnessing, growth, heap_growth};
 
 use super::columns::signed_bytes;
 use crate::format::{bytes, duration, file_name, number, plural};
-use crate::run_summary::huge_pages;
+use crate::run_summary::{NO_HEAP, huge_pages, not_counted};
 
 /// At most this many services are told of.
 const MOST: usize = 5;
@@ -154,6 +154,12 @@ const NEGLIGIBLE: f64 = 100.0;
 
 /// Which of the two grows: live blocks, or the rest of the process's memory.
 fn heap(series: &Series, lines: &mut Vec<String>) {
+    if let Some(coverage) = &series.heap_coverage {
+        if coverage.processes == 0 {
+            lines.push(NO_HEAP.to_owned());
+        }
+        lines.extend(not_counted(&coverage.uncounted));
+    }
     let Some([live, rest]) = heap_growth(series, 0) else {
         return;
     };

@@ -22,8 +22,8 @@ pub use mapping_sizes::mapping_sizes;
 #[cfg(feature = "schema")]
 pub use record::schema;
 pub use record::{
-    Caller as SyncCaller, Cost, Group, GroupKind, GroupSample, HugePages, LiveHeap, SERIES_SCHEMA,
-    Sample, Series, SyncDirectory, Syncs, Witnessing,
+    Caller as SyncCaller, Cost, Group, GroupKind, GroupSample, HeapCoverage, HugePages, LiveHeap,
+    SERIES_SCHEMA, Sample, Series, SyncDirectory, Syncs, Witnessing,
 };
 pub use target::{Instances, Target};
 pub use watcher::{Member, Watcher};

@@ -1,6 +1,7 @@
 //! The record of a watch: what `refit watch --json` stores.
 
 use refit_meter::{Memory, Pressure};
+use refit_session::heap::{HeapReport, UncountedHeap};
 use serde::{Deserialize, Serialize};
 
 /// Version of the JSON schema (docs/series.schema.json).
@@ -47,6 +48,29 @@ pub struct Series {
     /// at the end.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub huge_pages: Vec<HugePages>,
+    /// Of a command whose heap was to be counted: where it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub heap_coverage: Option<HeapCoverage>,
+}
+
+/// Whose heap was counted, until the end.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct HeapCoverage {
+    /// Processes whose heap was counted.
+    pub processes: u64,
+    /// Those that the library reached and did not count.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub uncounted: Vec<UncountedHeap>,
+}
+
+impl From<HeapReport> for HeapCoverage {
+    fn from(heap: HeapReport) -> HeapCoverage {
+        HeapCoverage {
+            processes: heap.processes(),
+            uncounted: heap.uncounted,
+        }
+    }
 }
 
 impl Series {

@@ -176,6 +176,7 @@ mod tests {
             cost: Cost::default(),
             largest_process_bytes: None,
             huge_pages: Vec::new(),
+            heap_coverage: None,
         };
         let count = 5003;
         for at in 0..count {

@@ -52,6 +52,7 @@ fn run(args: &WatchArgs) -> Result<ExitCode> {
     };
     let ended = prepared.run(TICK, tick);
     let leader = prepared.session.leader();
+    recording.series.heap_coverage = collector.map(|collector| collector.heap().into());
     prepared.session.remove();
     match ended {
         Ok(ended) => {

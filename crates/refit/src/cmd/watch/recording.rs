@@ -52,6 +52,7 @@ impl<'a> Recording<'a> {
             cost: watcher.cost(),
             largest_process_bytes: None,
             huge_pages: Vec::new(),
+            heap_coverage: None,
         };
         Ok(Recording {
             args,
