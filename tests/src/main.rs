@@ -130,6 +130,7 @@ mod terminal;
 mod test_env;
 mod traced;
 mod transparency;
+mod tune;
 mod verbs;
 mod watch;
 mod watch_end;
@@ -245,6 +246,7 @@ const TABLE: &[&[Test]] = &[
     small_limits::TESTS,
     smoke::TESTS,
     transparency::TESTS,
+    tune::TESTS,
     verbs::TESTS,
     watch::TESTS,
     watch_end::TESTS,

@@ -2,7 +2,7 @@
 //! its interval and its verdict. A pure function of the [`Experiment`].
 
 use refit_stats::{
-    Effect, MAX_PAIRS, Method, PairSample, Remedy, estimate, estimate_from_both, p_value,
+    Effect, Levels, MAX_PAIRS, Method, PairSample, Remedy, estimate, estimate_from_both, p_value,
     pairs_needed, slot_effect, standing, verdict,
 };
 use serde::{Deserialize, Serialize};
@@ -181,6 +181,12 @@ fn samples(
         samples.extend(PairSample::new(y0, yv, baseline_first));
     }
     samples
+}
+
+/// The ratio of a variant's main metric to that of another at these errors; `None` where one of them has none.
+pub fn ratio(experiment: &Experiment, [to, variant]: [usize; 2], levels: Levels) -> Option<Effect> {
+    let samples = samples(experiment, [to, variant], &experiment.main_metric());
+    estimate(&samples, levels)
 }
 
 fn record(

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use refit_run::LaunchError;
 
 use crate::gate::GateError;
-use refit_recipe::{ConfError, InstanceError};
+use refit_recipe::{ConfError, InstanceError, Recipe};
 
 /// Why a comparison could not be made.
 #[derive(Debug, thiserror::Error)]
@@ -24,6 +24,9 @@ pub enum LabError {
     /// Something that a recipe needs is not there.
     #[error("{0}")]
     Missing(String),
+    /// What ended a comparison of a tuning before its end.
+    #[error("{0}")]
+    Ended(String),
     /// There is no room for the instances.
     #[error(
         "the instances of all runs need about {needed_mib} MiB, and {free_mib} MiB are free in {}\n  they are kept until the end; give fewer rounds (--rounds N) or another disk (--dir DIR)", place.display()
@@ -80,4 +83,23 @@ pub enum LabError {
         /// On that disk.
         free_mib: u64,
     },
+}
+
+impl LabError {
+    /// The baseline fails, of this recipe or of a command.
+    pub(crate) fn baseline(reason: &str, recipe: Option<&Recipe>) -> LabError {
+        LabError::Baseline {
+            reason: reason.to_owned(),
+            remedy: match recipe {
+                Some(recipe) => format!(
+                    "a comparison needs a service that works by itself: refit recipes check {}",
+                    recipe.typed()
+                ),
+                None => {
+                    "a comparison needs a command that succeeds by itself: refit run -- COMMAND"
+                        .to_owned()
+                }
+            },
+        }
+    }
 }

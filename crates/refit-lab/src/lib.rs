@@ -1,6 +1,8 @@
 //! Comparisons: which variant is better than the baseline, by how much, and how
 //! certain that is.
 //!
+//! [`tune`] makes one comparison after the other: it observes, proposes, screens, and confirms.
+//!
 //! [`compare`] makes the runs. What was run is an [`Experiment`]; what it shows are its
 //! [`Effects`]; both together, as they are stored, are a [`Comparison`].
 //!
@@ -23,6 +25,7 @@ mod probe;
 mod request;
 mod rounds;
 mod times;
+mod tune;
 mod variants;
 mod verdict;
 mod warnings;
@@ -42,5 +45,9 @@ pub use probe::{DiskProfile, ProbeError, Stalls, probe};
 pub use request::Request;
 pub use rounds::Progress;
 pub use times::TimesRecord;
+pub use tune::{
+    Answer, Evidence, Journal, Outcome, ProposalRecord, Risk, Step, StepKind, TUNING_SCHEMA,
+    Tuning, tune,
+};
 pub use verdict::Verdict;
 pub use warnings::Warning;

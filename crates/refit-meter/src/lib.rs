@@ -45,6 +45,7 @@ pub use process_facts::{Life, ProcessFacts, process_facts};
 pub use process_memory::{Memory, MemoryReading, process_memory};
 pub use process_table::{Process, ProcessTable};
 pub use sampler::MemorySampler;
+pub use stat::threads;
 pub use tree::{descendants, has_ended, process_name, top_of};
 pub use usage::{TreeUsage, tree_usage};
 pub use witness::{

@@ -27,6 +27,12 @@ pub(crate) struct Stat {
     pub resident_pages: u64,
 }
 
+/// Threads of a process; `None` where it is gone.
+#[must_use]
+pub fn threads(proc: &Path, pid: u32) -> Option<u64> {
+    Some(Stat::read(&proc.join(pid.to_string()))?.threads)
+}
+
 impl Stat {
     /// `None` where the process is gone, or the text is none of the kernel's.
     pub fn read(directory: &Path) -> Option<Stat> {

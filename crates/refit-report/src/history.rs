@@ -14,8 +14,8 @@ use crate::table::{self, Column};
 
 /// One line for each candidate, the oldest first, under each command. A change
 /// was *kept* when a later comparison of the same command has its settings
-/// under every variant (`--with`). Where a winner was confirmed, the confirmed
-/// number is given.
+/// under every variant (`--with`); *measured again* when a later one has it as a
+/// candidate. Where a winner was confirmed, the confirmed number is given.
 #[must_use]
 pub fn history(experiments: &[(PathBuf, Comparison)]) -> String {
     let mut sorted: Vec<&(PathBuf, Comparison)> = experiments.iter().collect();
@@ -119,6 +119,10 @@ fn kept(variant: &VariantRecord, later: &[&(PathBuf, Comparison)]) -> &'static s
         let has = |setting: &Setting| experiment.with.iter().any(|with| with.setting == *setting);
         !variant.settings.is_empty() && variant.settings.iter().all(|s| has(&s.setting))
     };
+    let is_candidate = |comparison: &Comparison| {
+        let mut others = comparison.experiment.variants.iter();
+        others.any(|other| other.role == Role::Candidate && other.name == variant.name)
+    };
     match later {
         [] => "open",
         _ if later
@@ -127,6 +131,7 @@ fn kept(variant: &VariantRecord, later: &[&(PathBuf, Comparison)]) -> &'static s
         {
             "kept"
         }
+        _ if later.iter().any(|(_, comparison)| is_candidate(comparison)) => "measured again",
         _ => "not kept",
     }
 }

@@ -37,6 +37,7 @@ mod svg;
 mod table;
 mod terminal;
 mod title;
+mod tuning;
 mod values;
 pub mod watch;
 
@@ -56,6 +57,7 @@ pub use crate::progress::{at_most, estimates};
 pub use crate::proof::{Compared, Proof};
 pub use crate::run_summary::run_summary;
 pub use crate::terminal::terminal;
+pub use crate::tuning::{proposed, step_ended, tuning};
 
 #[cfg(test)]
 mod tests {

@@ -5,7 +5,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use refit_knobs::AllocatorKind;
-use refit_meter::{CountedProcess, MEMORY_PARTS, MemoryPart, MemoryParts, huge_exposure};
+use refit_meter::{CountedProcess, MEMORY_PARTS, MemoryPart, MemoryParts, huge_exposure, threads};
 use refit_session::Collector;
 use refit_session::heap::{HeapImage, HeapProcess};
 use rustix::time::{ClockId, clock_gettime};
@@ -28,6 +28,9 @@ pub struct MemoryIdentity {
     pub readings: u64,
     /// Processes whose heap is counted, at this reading.
     pub processes: u64,
+    /// Threads of that of them with the most, at this reading.
+    #[serde(default)]
+    pub threads: u64,
     /// PSS of all these processes, by the kernel's sum.
     pub tree_pss_bytes: u64,
     /// That of them with the most resident memory.
@@ -156,6 +159,8 @@ impl MemoryIdentity {
                 continue;
             };
             identity.processes += 1;
+            let threads = threads(proc, process.pid).unwrap_or(1);
+            identity.threads = identity.threads.max(threads);
             identity.tree_pss_bytes = identity.tree_pss_bytes.saturating_add(parts.pss_bytes);
             for (sum, (part, ..)) in tree.iter_mut().zip(MEMORY_PARTS) {
                 *sum += parts.of(part).pss;

@@ -2,9 +2,11 @@
 
 mod compare;
 mod crash;
+mod each_run;
 mod recipes;
 mod run;
 mod services;
+mod tune;
 mod watch;
 
 use std::error::Error;
@@ -22,11 +24,13 @@ use crate::cmd::print;
 
 pub use compare::CompareArgs;
 pub use crash::CrashArgs;
+pub use each_run::EachRunArgs;
 pub use recipes::{
     RecipeCheckArgs, RecipeCopyArgs, RecipeNameArgs, RecipeNewArgs, RecipesArgs, RecipesVerb,
 };
 pub use run::{ReachArgs, RunArgs};
 pub use services::{ApplyArgs, ConfirmArgs, PlanArgs, RevertArgs, StatusArgs};
+pub use tune::TuneArgs;
 pub use watch::WatchArgs;
 
 // The headings of long help texts.
@@ -73,6 +77,7 @@ pub enum Verb {
     Report(ReportArgs),
     Recipes(RecipesArgs),
     Crash(Box<CrashArgs>),
+    Tune(Box<TuneArgs>),
     Plan(PlanArgs),
     Apply(ApplyArgs),
     Confirm(ConfirmArgs),
@@ -139,6 +144,18 @@ pub struct ReportArgs {
 
     #[command(flatten)]
     pub output: OutputArgs,
+}
+
+/// As a relative number: `1%` is 0.01.
+fn per_cent(text: &str) -> Result<f64, String> {
+    let number = text
+        .trim()
+        .strip_suffix('%')
+        .and_then(|number| number.trim().parse::<f64>().ok());
+    number
+        .filter(|number| *number > 0.0 && *number < 100.0)
+        .map(|number| number / 100.0)
+        .ok_or_else(|| "write a change in percent, for example 1% or 0.5%".to_owned())
 }
 
 fn duration(text: &str) -> Result<Duration, String> {

@@ -25,6 +25,7 @@ fn main() -> ExitCode {
         Verb::Report(args) => cmd::report::main(&args),
         Verb::Recipes(args) => cmd::recipes::main(&args),
         Verb::Crash(args) => cmd::crash::main(&args),
+        Verb::Tune(args) => cmd::tune::main(&args),
         Verb::Plan(args) => cmd::services::plan(&args),
         Verb::Apply(args) => cmd::services::apply(&args),
         Verb::Confirm(args) => cmd::services::confirm(&args),

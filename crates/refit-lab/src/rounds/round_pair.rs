@@ -138,19 +138,7 @@ impl Rounds<'_> {
         let is_baseline = matches!(role, Role::Baseline | Role::Hidden);
         let is_last = at_once || failures >= MOST_FAILURES || self.experiment.is_exact();
         if is_baseline && (is_last || self.experiment.runs.len() == 1) {
-            return Err(LabError::Baseline {
-                reason: reason.to_owned(),
-                remedy: match &self.request.recipe {
-                    Some(recipe) => format!(
-                        "a comparison needs a service that works by itself: refit recipes check {}",
-                        recipe.typed()
-                    ),
-                    None => {
-                        "a comparison needs a command that succeeds by itself: refit run -- COMMAND"
-                            .to_owned()
-                    }
-                },
-            });
+            return Err(LabError::baseline(reason, self.request.recipe.as_ref()));
         }
         if is_last {
             self.experiment.variants[variant].disqualified = Some(reason.to_owned());

@@ -84,6 +84,7 @@ mod tests {
             tree_pss_bytes: mib << 20,
         };
         let memory = MemoryIdentity {
+            threads: 1,
             at_ms: 2400,
             readings: 7,
             processes: 3,

@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::Args;
 use refit_lab::Gate;
 
-use super::{OUTPUT, OutputArgs, ReachArgs, SETTINGS, duration, seed};
+use super::{EachRunArgs, OUTPUT, OutputArgs, ReachArgs, SETTINGS, duration, per_cent, seed};
 
 /// Compare variants of a command, or of a service under load, with the baseline
 ///
@@ -75,37 +75,8 @@ pub struct CompareArgs {
     #[arg(long, value_name = "PERCENT", default_value = "1%", value_parser = per_cent, help_heading = "Measuring")]
     pub delta: f64,
 
-    /// Shell command before each run, not timed
-    #[arg(long, value_name = "COMMAND", help_heading = "Each run")]
-    pub prepare: Option<String>,
-
-    /// Shell command after each run, not timed
-    #[arg(long, value_name = "COMMAND", help_heading = "Each run")]
-    pub conclude: Option<String>,
-
-    /// The command is one word, run by the shell
-    #[arg(long, help_heading = "Each run")]
-    pub shell: bool,
-
-    /// Start each run in a fresh copy of DIR; the copies are deleted at the end
-    #[arg(long, value_name = "DIR", help_heading = "Each run")]
-    pub fresh_copy: Option<PathBuf>,
-
-    /// Give each run FILE as its standard input, from its beginning
-    #[arg(long, value_name = "FILE", help_heading = "Each run")]
-    pub input: Option<PathBuf>,
-
-    /// Kill a run that takes longer, and disqualify its variant
-    #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Each run")]
-    pub timeout: Option<Duration>,
-
-    /// Shell command after each run; if it fails, the variant is disqualified
-    #[arg(long, value_name = "COMMAND", help_heading = "Each run")]
-    pub check: Option<String>,
-
-    /// Disqualify a variant whose stdout differs from the baseline's
-    #[arg(long, help_heading = "Each run")]
-    pub same_output: bool,
+    #[command(flatten)]
+    pub each_run: EachRunArgs,
 
     /// Run the winner against the baseline once more, with a fresh seed
     #[arg(long, help_heading = "Measuring")]
@@ -159,16 +130,4 @@ pub struct CompareArgs {
     /// What to run
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,
-}
-
-/// As a relative number: `1%` is 0.01.
-fn per_cent(text: &str) -> Result<f64, String> {
-    let number = text
-        .trim()
-        .strip_suffix('%')
-        .and_then(|number| number.trim().parse::<f64>().ok());
-    number
-        .filter(|number| *number > 0.0 && *number < 100.0)
-        .map(|number| number / 100.0)
-        .ok_or_else(|| "write a change in percent, for example 1% or 0.5%".to_owned())
 }

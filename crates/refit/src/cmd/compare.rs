@@ -15,6 +15,7 @@ use refit_session::remove_abandoned;
 
 use self::exit_code::{TROUBLE, code, interrupted};
 use self::request::request;
+pub use self::request::{command, refuse_options_of_commands};
 use super::output::Output;
 use super::print;
 use super::progress::Bar;

@@ -16,4 +16,5 @@ pub mod result_file;
 pub mod run;
 pub mod services;
 pub mod trust;
+pub mod tune;
 pub mod watch;

@@ -70,7 +70,8 @@ impl Bar<'_> {
         }
     }
 
-    fn say(&self, text: &str) {
+    /// A message of refit's, unless it is to be quiet.
+    pub fn say(&self, text: &str) {
         if !self.quiet {
             // Above the bar, where there is one.
             self.bar.suspend(|| {

@@ -9,7 +9,7 @@ use refit_lab::Request;
 use refit_recipe::{Available, Recipe, allocators, available};
 
 use super::prove;
-use crate::cli::{CompareArgs, new_seed};
+use crate::cli::{CompareArgs, EachRunArgs, new_seed};
 use crate::cmd::{input, recipes, trust};
 
 /// The request, or the first mistake in it. Asks whether a recipe that refit does not
@@ -35,7 +35,7 @@ pub fn request(args: &CompareArgs) -> Result<Request> {
             unavailable: Vec::new(),
         },
     };
-    if let Some(path) = &args.input {
+    if let Some(path) = &args.each_run.input {
         input::open(path)?;
     }
     if variants.is_empty() && !args.bare {
@@ -51,7 +51,7 @@ pub fn request(args: &CompareArgs) -> Result<Request> {
     let defaults = Request::default();
     let budget = recipe.as_ref().and_then(|recipe| recipe.budget);
     Ok(Request {
-        command: command(args)?,
+        command: command("compare", args.each_run.shell, &args.command)?,
         recipe,
         unavailable,
         dir: fs::canonicalize(&args.dir)
@@ -65,13 +65,13 @@ pub fn request(args: &CompareArgs) -> Result<Request> {
         precision: args.precision,
         seed: args.seed.unwrap_or_else(new_seed),
         delta: args.delta,
-        prepare: args.prepare.clone(),
-        conclude: args.conclude.clone(),
-        fresh_copy: args.fresh_copy.clone(),
-        input: args.input.clone(),
-        timeout: args.timeout,
-        check: args.check.clone(),
-        same_output: args.same_output,
+        prepare: args.each_run.prepare.clone(),
+        conclude: args.each_run.conclude.clone(),
+        fresh_copy: args.each_run.fresh_copy.clone(),
+        input: args.each_run.input.clone(),
+        timeout: args.each_run.timeout,
+        check: args.each_run.check.clone(),
+        same_output: args.each_run.same_output,
         confirm: args.confirm,
         gates: args.gates.clone(),
         allocator_dir: args.allocator_dir.clone(),
@@ -88,7 +88,7 @@ fn subject(args: &CompareArgs) -> Result<(Option<Recipe>, &[OsString])> {
     // Before a command, a word that is not a recipe is a mistyped variant.
     match recipe {
         Some((name, rest)) if args.command.is_empty() => {
-            refuse_options_of_commands(args, name)?;
+            refuse_options_of_commands(&args.each_run, name)?;
             Ok((Some(Recipe::find(name)?), rest))
         }
         Some((name, _)) if Recipe::find(name).is_ok() => bail!(
@@ -99,18 +99,9 @@ fn subject(args: &CompareArgs) -> Result<(Option<Recipe>, &[OsString])> {
     }
 }
 
-fn refuse_options_of_commands(args: &CompareArgs, recipe: &str) -> Result<()> {
-    let of_commands = [
-        ("--prepare", args.prepare.is_some()),
-        ("--conclude", args.conclude.is_some()),
-        ("--fresh-copy", args.fresh_copy.is_some()),
-        ("--input", args.input.is_some()),
-        ("--timeout", args.timeout.is_some()),
-        ("--check", args.check.is_some()),
-        ("--same-output", args.same_output),
-        ("--shell", args.shell),
-    ];
-    if let Some((option, _)) = of_commands.iter().find(|(_, given)| *given) {
+/// A recipe has a load of its own.
+pub fn refuse_options_of_commands(args: &EachRunArgs, recipe: &str) -> Result<()> {
+    if let Some(option) = args.given() {
         bail!(
             "{option} is for commands: a recipe defines this itself\n  change a copy of it: refit recipes copy {recipe}"
         );
@@ -197,12 +188,13 @@ fn of_memory(args: &CompareArgs, with: &Settings) -> Result<Available> {
     Ok(all)
 }
 
-fn command(args: &CompareArgs) -> Result<Vec<OsString>> {
-    match (args.shell, &*args.command) {
+/// The command's words; `verb`: for whom.
+pub fn command(verb: &str, shell: bool, command: &[OsString]) -> Result<Vec<OsString>> {
+    match (shell, command) {
         (false, command) => Ok(command.to_vec()),
         (true, [line]) => Ok(vec!["sh".into(), "-c".into(), line.clone()]),
         (true, _) => bail!(
-            "--shell takes the whole command as one word\n  quote it: refit compare --shell … -- 'COMMAND | COMMAND'"
+            "--shell takes the whole command as one word\n  quote it: refit {verb} --shell … -- 'COMMAND | COMMAND'"
         ),
     }
 }

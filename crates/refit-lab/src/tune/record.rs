@@ -1,0 +1,167 @@
+//! A tuning as it is stored: what was asked for, what was seen, each step, and the answers. The comparisons themselves
+//! are files beside it.
+
+use refit_recipe::RecipeRecord;
+use serde::{Deserialize, Serialize};
+
+use super::evidence::Evidence;
+use super::risk::Risk;
+use crate::effects::EffectRecord;
+
+/// Version of this record.
+pub const SCHEMA: u32 = 1;
+
+/// A whole tuning.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Tuning {
+    /// Version of this record.
+    pub schema: u32,
+    /// Always `tune`.
+    pub kind: String,
+    /// Version of refit.
+    pub refit: String,
+    /// Seconds since 1970 when it began.
+    pub started_unix: u64,
+    /// The words after `refit tune`, for `--resume`.
+    pub words: Vec<String>,
+    /// Where it was typed.
+    pub directory: String,
+    /// The command's words; of a recipe its name.
+    pub command: Vec<String>,
+    /// The recipe, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recipe: Option<RecipeRecord>,
+    /// The metric that is tuned.
+    pub main: String,
+    /// What may be risked.
+    pub accepted: Risk,
+    /// Seed of the first step.
+    pub seed: u64,
+    /// Gains up to this do not matter.
+    pub delta: f64,
+    /// How long it may take, in seconds.
+    pub budget_s: f64,
+    /// How long it took so far, in seconds.
+    pub took_s: f64,
+    /// What the first run showed; `None` before it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub evidence: Option<Evidence>,
+    /// What is worth trying by that, and what is not.
+    pub proposals: Vec<ProposalRecord>,
+    /// The comparisons, in order.
+    pub steps: Vec<Step>,
+    /// One for each level of risk that is accepted; empty before the end.
+    pub answers: Vec<Answer>,
+    /// It was interrupted before its end.
+    pub interrupted: bool,
+}
+
+/// A variant that was thought of.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProposalRecord {
+    /// As it is typed.
+    pub variant: String,
+    /// What it risks.
+    pub risk: Risk,
+    /// What makes it worth trying.
+    pub why: String,
+    /// Why it was not tried.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left_out: Option<String>,
+}
+
+/// What a step is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum StepKind {
+    /// To drop what is clearly behind.
+    Screen,
+    /// The best of the screening once more, with new runs.
+    Confirm,
+}
+
+impl StepKind {
+    /// As it is printed.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            StepKind::Screen => "screen",
+            StepKind::Confirm => "confirm",
+        }
+    }
+}
+
+/// One comparison.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Step {
+    /// What it is for.
+    pub kind: StepKind,
+    /// The file of the comparison, in the directory of the tuning.
+    pub file: String,
+    /// Round pairs that count.
+    pub pairs: usize,
+    /// Runs, with those that do not count.
+    pub runs: usize,
+    /// What it took, in seconds.
+    pub took_s: f64,
+    /// Each candidate.
+    pub outcomes: Vec<Outcome>,
+}
+
+/// What a step showed of a candidate.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Outcome {
+    /// As it is typed.
+    pub variant: String,
+    /// What it risks.
+    pub risk: Risk,
+    /// Its main metric against the baseline's; `None` where it has none.
+    pub effect: Option<EffectRecord>,
+    /// The estimate as a gain in the logarithm of the ratio: the more the better.
+    pub gain: Option<f64>,
+    /// Why it was dropped; `None`: it was kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dropped: Option<String>,
+}
+
+/// What to take, where a user accepts this much.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Answer {
+    /// What is accepted.
+    pub accepted: Risk,
+    /// What to take; `None`: nothing is proven to help.
+    pub variant: Option<String>,
+    /// What that risks.
+    pub risk: Risk,
+    /// What it gained when it was measured again, after it had been chosen.
+    pub effect: Option<EffectRecord>,
+    /// Why there is nothing to take.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+impl Tuning {
+    /// The proposals that are tried.
+    pub fn tried(&self) -> impl Iterator<Item = &ProposalRecord> {
+        self.proposals.iter().filter(|one| one.left_out.is_none())
+    }
+
+    /// Time that is left, in seconds.
+    #[must_use]
+    pub fn left_s(&self) -> f64 {
+        (self.budget_s - self.took_s).max(0.0)
+    }
+
+    /// Whether it is at its end.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        !self.answers.is_empty()
+    }
+
+    /// The step that the answers are from.
+    #[must_use]
+    pub fn confirmation(&self) -> Option<&Step> {
+        let last = self.steps.last()?;
+        (last.kind == StepKind::Confirm).then_some(last)
+    }
+}

@@ -1,0 +1,299 @@
+//! What `refit tune` prints: what to take at each level of risk, the steps that led there, and what to type next.
+
+use refit_lab::{Answer, EffectRecord, Risk, Step, Tuning};
+
+use crate::fold::fold;
+use crate::format;
+use crate::page::Page;
+use crate::paint::Style;
+use crate::table::{self, Column};
+
+/// Of the names of rows.
+const NAME: usize = 14;
+
+/// The whole of it. `log`: the directory, as it is typed.
+#[must_use]
+pub fn tuning(tuning: &Tuning, log: &str, style: &Style) -> String {
+    let mut page = Page::default();
+    page.line(0, format!("{}: {}", subject(tuning), tuning.main));
+    for answer in &tuning.answers {
+        row(
+            &mut page,
+            style,
+            &answer.accepted.to_string(),
+            &told(answer),
+        );
+    }
+    let mut lines = Vec::new();
+    steps(tuning, &mut lines);
+    not_tried(tuning, &mut lines);
+    if !lines.is_empty() {
+        page.line(0, "");
+        lines.iter().for_each(|line| page.line(0, line));
+    }
+    page.line(0, "");
+    if let Some(observed) = observed(tuning) {
+        row(&mut page, style, "observed", &observed);
+    }
+    row(&mut page, style, "took", &took(tuning));
+    row(
+        &mut page,
+        style,
+        "log",
+        &format!("refit report --history {}", word(log)),
+    );
+    for next in next(tuning, log) {
+        row(&mut page, style, "next", &next);
+    }
+    page.text()
+}
+
+/// After the observed run, for who waits.
+#[must_use]
+pub fn proposed(tuning: &Tuning) -> String {
+    let mut text = observed(tuning).unwrap_or_default();
+    for one in tuning.tried() {
+        text.push_str(&format!(
+            "\n  try {} ({}): {}",
+            one.variant, one.risk, one.why
+        ));
+    }
+    if tuning.tried().next().is_none() {
+        text.push_str("\n  nothing that is accepted is worth trying");
+    }
+    text
+}
+
+/// After a step, for who waits.
+#[must_use]
+pub fn step_ended(step: &Step) -> String {
+    let outcomes = step.outcomes.iter().map(|one| {
+        let fate = one.dropped.as_deref().unwrap_or("kept");
+        format!(
+            "\n  {}: {} {fate}",
+            one.variant,
+            numbers(one.effect.as_ref())
+        )
+    });
+    let outcomes: String = outcomes.collect();
+    format!(
+        "{} after {}:{outcomes}",
+        step.kind.word(),
+        format::plural(step.pairs, "round pair")
+    )
+}
+
+fn subject(tuning: &Tuning) -> String {
+    format::command_line(&tuning.command)
+}
+
+/// `−58.5 % [−59.9 %, −57.2 %]`.
+fn numbers(effect: Option<&EffectRecord>) -> String {
+    effect.map_or_else(String::new, |effect| {
+        format!(
+            "{} {}",
+            format::percent(effect.change),
+            format::interval(effect.interval)
+        )
+    })
+}
+
+fn told(answer: &Answer) -> String {
+    let (Some(variant), Some(effect)) = (&answer.variant, &answer.effect) else {
+        let reason = answer.reason.as_deref().unwrap_or_default();
+        return format!("nothing: {reason}");
+    };
+    let verdict = effect.verdict.map_or("", |verdict| verdict.word());
+    let how = match format::factor(effect.change) {
+        Some(factor) => format!("{factor} {verdict}"),
+        None => verdict.to_owned(),
+    };
+    let class = if answer.risk == answer.accepted {
+        String::new()
+    } else {
+        format!("; {}", answer.risk)
+    };
+    format!("{variant}: {how}, {}{class}", numbers(Some(effect)))
+}
+
+fn observed(tuning: &Tuning) -> Option<String> {
+    let seen = tuning.evidence.as_ref()?;
+    let mut parts = vec![format!(
+        "{} of one run",
+        format::duration(seen.window_s * 1e9)
+    )];
+    parts.push(match (seen.syncs, seen.wait_share) {
+        (Some(syncs), Some(share)) => {
+            format!(
+                "{} waited {}",
+                format::plural(syncs, "sync call"),
+                share_of(share)
+            )
+        }
+        _ => "its sync calls are not known".to_owned(),
+    });
+    parts.extend(
+        seen.witnessed
+            .map(|calls| format!("the kernel saw {}", format::plural(calls, "durable call"))),
+    );
+    if seen.direct_opens > 0 {
+        parts.push(format!(
+            "{} with O_DIRECT",
+            format::plural(seen.direct_opens, "file")
+        ));
+    }
+    parts.extend(
+        seen.blocks
+            .map(|blocks| format!("{} of the heap", format::plural(blocks, "block"))),
+    );
+    parts.extend(
+        seen.heap_share
+            .map(|share| format!("the heap {} of memory", share_of(share))),
+    );
+    parts.extend(
+        seen.threads
+            .map(|threads| format::plural(threads, "thread")),
+    );
+    Some(parts.join(" · "))
+}
+
+fn share_of(share: f64) -> String {
+    format!("{:.0} %", 100.0 * share)
+}
+
+/// A table with a line for each candidate of each step.
+fn steps(tuning: &Tuning, lines: &mut Vec<String>) {
+    let all: Vec<_> = tuning
+        .steps
+        .iter()
+        .flat_map(|step| step.outcomes.iter().map(move |outcome| (step, outcome)))
+        .collect();
+    if all.is_empty() {
+        return;
+    }
+    let effect = |of: fn(&EffectRecord) -> String| {
+        let cells = all.iter().map(move |(_, one)| one.effect.as_ref().map(of));
+        cells
+            .map(Option::unwrap_or_default)
+            .collect::<Vec<_>>()
+            .into_iter()
+    };
+    let columns = [
+        Column::words(
+            "step",
+            all.iter().map(|(step, _)| step.kind.word().to_owned()),
+        ),
+        Column::numbers(
+            "round pairs",
+            all.iter().map(|(step, _)| step.pairs.to_string()),
+        ),
+        Column::code("variant", all.iter().map(|(_, one)| one.variant.clone())),
+        Column::numbers("effect", effect(|effect| format::percent(effect.change))),
+        Column::numbers(
+            "interval",
+            effect(|effect| format::interval(effect.interval)),
+        ),
+        Column::words(
+            "kept",
+            all.iter()
+                .map(|(_, one)| one.dropped.clone().unwrap_or_else(|| "kept".to_owned())),
+        ),
+        Column::words("class", all.iter().map(|(_, one)| one.risk.to_string())),
+    ];
+    let columns: Vec<&Column> = columns.iter().collect();
+    lines.extend(table::lines(&columns, false));
+}
+
+/// Variants that were left out, under each reason.
+fn not_tried(tuning: &Tuning, lines: &mut Vec<String>) {
+    let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
+    for one in &tuning.proposals {
+        let Some(reason) = one.left_out.as_deref() else {
+            continue;
+        };
+        match reasons.iter_mut().find(|(known, _)| *known == reason) {
+            Some((_, variants)) => variants.push(&one.variant),
+            None => reasons.push((reason, vec![&one.variant])),
+        }
+    }
+    if reasons.is_empty() {
+        return;
+    }
+    if !lines.is_empty() {
+        lines.push(String::new());
+    }
+    lines.push("not tried".to_owned());
+    for (reason, variants) in reasons {
+        lines.push(format!("  {}: {reason}", variants.join(", ")));
+    }
+}
+
+fn took(tuning: &Tuning) -> String {
+    let [took, budget] = [tuning.took_s, tuning.budget_s].map(format::about);
+    format!("{took} of {budget}; seed {}", format::seed(tuning.seed))
+}
+
+/// What to type next.
+fn next(tuning: &Tuning, log: &str) -> Vec<String> {
+    if !tuning.is_over() {
+        return vec![format!("refit tune --resume {}", word(log))];
+    }
+    let answers = tuning.answers.iter().rev();
+    let mut next: Vec<String> = Vec::new();
+    for variant in answers.filter_map(|answer| answer.variant.as_deref()) {
+        let line = take(tuning, variant);
+        if !next.contains(&line) {
+            next.insert(0, line);
+        }
+    }
+    next.extend(accept(tuning));
+    next
+}
+
+/// How a variant is taken.
+fn take(tuning: &Tuning, variant: &str) -> String {
+    let Some(recipe) = &tuning.recipe else {
+        return format!("refit run {} -- {}", word(variant), subject(tuning));
+    };
+    let name = recipe.folder.as_ref().unwrap_or(&recipe.name);
+    if variant.contains("conf.") {
+        return format!(
+            "refit recipes show {}    (what {variant} edits)",
+            word(name)
+        );
+    }
+    let service = recipe.applies_to.as_deref().unwrap_or("SERVICE");
+    format!("refit plan {service} {}", word(variant))
+}
+
+/// Where something that was not accepted is worth a try.
+fn accept(tuning: &Tuning) -> Option<String> {
+    let not_accepted = tuning.proposals.iter().filter(|one| {
+        let why = one.left_out.as_deref();
+        !one.risk.is_within(tuning.accepted)
+            && why.is_some_and(|why| why.starts_with("not accepted"))
+    });
+    let least = not_accepted.min_by_key(|one| (one.risk.changes_behaviour, one.risk.loss))?;
+    let accepted = Risk {
+        loss: least.risk.loss.max(tuning.accepted.loss),
+        changes_behaviour: least.risk.changes_behaviour || tuning.accepted.changes_behaviour,
+    };
+    let what = match &tuning.recipe {
+        Some(recipe) => word(recipe.folder.as_ref().unwrap_or(&recipe.name)),
+        None => format!("… -- {}", subject(tuning)),
+    };
+    Some(format!("refit tune {} {what}", accepted.options()))
+}
+
+fn word(text: &str) -> String {
+    format::command_line(&[text.to_owned()])
+}
+
+/// A name, and a text in as many lines as it takes.
+fn row(page: &mut Page, style: &Style, name: &str, text: &str) {
+    let width = style.width.saturating_sub(NAME + 3).max(40);
+    for (at, line) in fold(text, width).iter().enumerate() {
+        let name = if at == 0 { name } else { "" };
+        page.line(1, format!("{name:<NAME$} {}", line.trim_start()));
+    }
+}

@@ -1,0 +1,111 @@
+//! `refit tune`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use refit_lab::experiment::Class;
+
+use super::{EachRunArgs, OUTPUT, ReachArgs, SETTINGS, duration, per_cent, seed};
+
+/// Find what to swap beneath a command or a service, and what it costs
+///
+/// One run is observed; what it shows makes variants worth trying: waits for the
+/// disk, O_DIRECT, the heap, what a recipe declares. Few runs drop what is clearly
+/// behind, and the best of each class that is accepted is measured with new runs:
+/// only those make the answer. Nothing that is not accepted is run.
+///
+/// Each step is a comparison in the directory of --log: `refit report --history DIR`
+/// lists them.
+///
+/// Exit codes: 0 done, whether anything helps or not; 2 usage error or trouble with the
+/// environment, or the command or service fails by itself. Interrupted: 130 (Ctrl-C),
+/// 143 (SIGTERM), 129 (SIGHUP).
+#[derive(Args)]
+#[command(
+    verbatim_doc_comment,
+    override_usage = "refit tune [OPTIONS] RECIPE\n       refit tune [OPTIONS] -- COMMAND [ARG]...\n       refit tune --resume DIR"
+)]
+pub struct TuneArgs {
+    /// What may be risked: bounded-loss accepts safe as well, loses-on-crash accepts both;
+    /// changes-behaviour stands beside them. May be repeated [default: safe]
+    #[arg(long, value_name = "CLASS", value_enum, help_heading = "Verdicts")]
+    pub accept: Vec<AcceptArg>,
+
+    /// Settings under the baseline and every variant
+    #[arg(long, value_name = "SETTINGS", help_heading = SETTINGS)]
+    pub with: Vec<OsString>,
+
+    /// How long all of it may take; with --resume, from now on [default: 20m]
+    #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Measuring")]
+    pub budget: Option<Duration>,
+
+    /// Seed of the order of runs (decimal, or hexadecimal as 0x5eed)
+    #[arg(long, value_name = "SEED", value_parser = seed, help_heading = "Measuring")]
+    pub seed: Option<u64>,
+
+    /// A gain of at most this does not matter
+    #[arg(long, value_name = "PERCENT", default_value = "1%", value_parser = per_cent, help_heading = "Measuring")]
+    pub delta: f64,
+
+    /// Write the record and a comparison for each step into this new directory
+    /// [default: ./tune-NAME-N]
+    #[arg(long, value_name = "DIR", help_heading = OUTPUT)]
+    pub log: Option<PathBuf>,
+
+    /// Go on with a tuning that was interrupted, from its last whole step
+    #[arg(long, value_name = "DIR", help_heading = OUTPUT, conflicts_with_all = ["log", "recipe", "command", "accept", "with", "seed"])]
+    pub resume: Option<PathBuf>,
+
+    /// No progress on stderr
+    #[arg(short, long, help_heading = OUTPUT)]
+    pub quiet: bool,
+
+    #[command(flatten)]
+    pub each_run: EachRunArgs,
+
+    /// Look for allocators here first
+    #[arg(long, value_name = "DIR", help_heading = SETTINGS)]
+    pub allocator_dir: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub reach: ReachArgs,
+
+    /// Put the instances of a recipe in a new directory below this one
+    #[arg(long, value_name = "DIR", default_value = refit_recipe::DEFAULT_BASE, help_heading = "Instances of a recipe")]
+    pub dir: PathBuf,
+
+    /// Run the commands of a recipe that is not part of refit without asking
+    #[arg(long, help_heading = "Instances of a recipe")]
+    pub yes: bool,
+
+    /// A recipe: a name that `refit recipes` lists, or a folder (./NAME)
+    #[arg(value_name = "RECIPE")]
+    pub recipe: Option<String>,
+
+    /// What to run
+    #[arg(last = true, value_name = "COMMAND")]
+    pub command: Vec<OsString>,
+}
+
+/// `--accept`
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum AcceptArg {
+    Safe,
+    BoundedLoss,
+    LosesOnCrash,
+    ChangesBehaviour,
+}
+
+impl AcceptArg {
+    /// The class.
+    pub fn class(self) -> Class {
+        match self {
+            AcceptArg::Safe => Class::Safe,
+            AcceptArg::BoundedLoss => Class::BoundedLoss,
+            AcceptArg::LosesOnCrash => Class::LosesOnCrash,
+            AcceptArg::ChangesBehaviour => Class::ChangesBehaviour,
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! `refit tune`: observe, propose, screen, confirm; and what to take.
+
+mod journal;
+mod log;
+mod request;
+mod resume;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use refit_lab::tune;
+use refit_recipe::remove_abandoned_instances;
+use refit_report::tuning;
+use refit_run::{interrupting_signal, on_interruption};
+use refit_session::remove_abandoned;
+
+use self::journal::FileJournal;
+use self::log::Log;
+use super::output::Output;
+use super::print;
+use super::progress::Bar;
+use crate::cli::{OutputArgs, TuneArgs};
+
+/// Usage or environment trouble.
+const TROUBLE: u8 = 2;
+
+pub fn main(args: &TuneArgs) -> ExitCode {
+    match run(args) {
+        Ok(code) => ExitCode::from(code),
+        Err(error) => print::failed(&error, TROUBLE),
+    }
+}
+
+fn run(args: &TuneArgs) -> Result<u8> {
+    let (request, mut record, log) = match &args.resume {
+        Some(path) => {
+            let log = Log::open(path);
+            let record = log.read_record()?;
+            if record.is_over() {
+                print::say("this tuning is at its end");
+                print::result(&tuning(&record, &log.shown(), &print::style()))?;
+                return Ok(0);
+            }
+            let (request, record) = resume::resume(args, record)?;
+            (request, record, log)
+        }
+        None => {
+            let request = request::request(args)?;
+            let record = request::tuning(args, &request)?;
+            let log = Log::create(args.log.as_deref(), &record)?;
+            (request, record, log)
+        }
+    };
+    remove_abandoned();
+    remove_abandoned_instances(&request.dir);
+    if let Some(cost) = refit_launch::privileged::cost(&request.reach) {
+        print::say(cost);
+    }
+    let none = Output::open(&OutputArgs::default())?;
+    let bar = Bar::new(args.quiet, &none);
+    on_interruption(bar.notice());
+    let mut journal = FileJournal::new(&log, bar);
+    let made = tune(&request, &mut record, &mut journal);
+    let stored = journal.finish(&record);
+    made?;
+    print::result(&tuning(&record, &log.shown(), &print::style()))?;
+    stored?;
+    Ok(match interrupting_signal() {
+        Some(signal) if record.interrupted => 128 + u8::try_from(signal).unwrap_or_default(),
+        _ => 0,
+    })
+}

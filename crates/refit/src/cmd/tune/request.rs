@@ -1,0 +1,104 @@
+//! What the words of `refit tune` mean.
+
+use std::fs;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use refit_knobs::Settings;
+use refit_lab::{Request, Risk, Tuning};
+use refit_recipe::Recipe;
+
+use crate::cli::{TuneArgs, new_seed};
+use crate::cmd::compare::{command, refuse_options_of_commands};
+use crate::cmd::{input, trust};
+
+/// How long a tuning may take.
+const BUDGET: Duration = Duration::from_secs(20 * 60);
+
+/// What is tuned, or the first mistake in it. Asks whether a recipe that refit does not carry may run.
+pub fn request(args: &TuneArgs) -> Result<Request> {
+    let with = Settings::parse(args.with.clone())?;
+    let recipe = args
+        .recipe
+        .as_deref()
+        .map(|name| recipe(args, name))
+        .transpose()?;
+    if recipe.is_none() && args.command.is_empty() {
+        bail!(
+            "nothing to tune\n  write a command after `--`: refit tune -- COMMAND\n  or name a recipe: refit tune NAME    (refit recipes lists them)"
+        );
+    }
+    let each_run = &args.each_run;
+    if let Some(path) = &each_run.input {
+        input::open(path)?;
+    }
+    Ok(Request {
+        command: command("tune", each_run.shell, &args.command)?,
+        recipe,
+        dir: fs::canonicalize(&args.dir)
+            .with_context(|| format!("--dir {}", args.dir.display()))?,
+        with,
+        budget: args.budget.unwrap_or(BUDGET),
+        seed: args.seed.unwrap_or_else(new_seed),
+        delta: args.delta,
+        prepare: each_run.prepare.clone(),
+        conclude: each_run.conclude.clone(),
+        fresh_copy: each_run.fresh_copy.clone(),
+        input: each_run.input.clone(),
+        timeout: each_run.timeout,
+        check: each_run.check.clone(),
+        same_output: each_run.same_output,
+        allocator_dir: args.allocator_dir.clone(),
+        reach: args.reach.reach(),
+        ..Request::default()
+    })
+}
+
+fn recipe(args: &TuneArgs, name: &str) -> Result<Recipe> {
+    if name.contains('=') {
+        bail!(
+            "`{name}` is a setting, and `tune` finds these itself\n  give it to every variant: --with {name}\n  or compare it: refit compare {name} -- COMMAND"
+        );
+    }
+    let recipe = Recipe::find(name)?;
+    if !args.command.is_empty() {
+        bail!(
+            "a recipe has its own load; leave out `-- {}`",
+            args.command[0].display()
+        );
+    }
+    refuse_options_of_commands(&args.each_run, name)?;
+    if recipe.is_exact() {
+        bail!(
+            "the recipe {0} gives exact answers, and measures nothing that could be tuned\n  print them: refit compare {0}",
+            recipe.typed()
+        );
+    }
+    trust::agree(&recipe, args.yes)?;
+    if let Some(missing) = recipe.missing("tune") {
+        bail!(missing);
+    }
+    Ok(recipe)
+}
+
+/// The record before the first run.
+pub fn tuning(args: &TuneArgs, request: &Request) -> Result<Tuning> {
+    let accepted = Risk::of(args.accept.iter().map(|class| class.class()));
+    let words = std::env::args_os()
+        .skip(2)
+        .map(|word| match word.into_string() {
+            Ok(word) => Ok(word),
+            Err(word) => bail!(
+                "`{}` is not UTF-8, and could not be stored in the log",
+                word.display()
+            ),
+        });
+    let words = words.collect::<Result<_>>()?;
+    let directory = std::env::current_dir().context("cannot find the current directory")?;
+    Ok(Tuning::new(
+        request,
+        accepted,
+        words,
+        directory.display().to_string(),
+    ))
+}
