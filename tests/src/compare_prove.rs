@@ -20,7 +20,7 @@ pub const TESTS: &[Test] = &[
 ];
 
 /// Little of the load, so that the rounds are many.
-fn quick(env: &TestEnv) -> String {
+pub fn quick(env: &TestEnv) -> String {
     let folder = env.path("append");
     expect_code(&env.refit(&["recipes", "copy", "append-log", &folder]), 0);
     edit(&folder, |text| {

@@ -5,10 +5,14 @@ use std::process::Stdio;
 
 use serde_json::Value;
 
+use crate::apply::{tree, words as plan};
+use crate::compare_prove::quick;
 use crate::compared::{list, messages, printed};
 use crate::runner::{Outcome, Test};
 use crate::schema::expect_valid;
-use crate::test_env::{TestEnv, described, expect_code, expect_refused, wait_until};
+use crate::test_env::{
+    TestEnv, described, expect_code, expect_printed, expect_refused, wait_until,
+};
 use crate::{sys, test};
 
 pub const TESTS: &[Test] = &[
@@ -16,6 +20,10 @@ pub const TESTS: &[Test] = &[
     test!(what_is_not_accepted_does_not_run).limit_seconds(120),
     test!(a_wait_for_the_disk_is_found_where_its_cure_is_accepted).limit_seconds(240),
     test!(where_nothing_is_worth_trying_it_tells_so).limit_seconds(60),
+    test!(a_command_has_a_fresh_copy_for_each_run).limit_seconds(240),
+    test!(what_gains_alone_is_tried_together).limit_seconds(300),
+    test!(an_answer_that_risks_data_is_cut).limit_seconds(300),
+    test!(its_answer_can_be_planned).limit_seconds(120),
     test!(interrupted_it_goes_on_from_its_last_step).limit_seconds(240),
     test!(what_cannot_be_tuned_is_refused_before_anything_runs),
 ];
@@ -206,7 +214,10 @@ fn a_wait_for_the_disk_is_found_where_its_cure_is_accepted(env: &TestEnv) -> Out
     let risky = answer(&record, "loses-on-crash");
     assert_eq!(risky["variant"], "sync=off", "{text}");
     assert_eq!(risky["effect"]["gain"], true, "{text}");
-    assert!(text.contains("refit plan SERVICE sync=off"), "{text}");
+    assert!(
+        text.contains("refit plan --from log/tune.json SERVICE"),
+        "{text}"
+    );
     if env.as_root() {
         assert!(text.contains("the kernel saw 4"), "{text}");
     }
@@ -235,6 +246,168 @@ fn where_nothing_is_worth_trying_it_tells_so(env: &TestEnv) -> Outcome {
         assert!(text.contains(words), "{words}: {text}");
     }
     assert!(list(&record(env, "tune-sleep-1")["steps"]).is_empty());
+    Outcome::Pass
+}
+
+fn a_command_has_a_fresh_copy_for_each_run(env: &TestEnv) -> Outcome {
+    let (program, copied) = (env.program("append_log"), env.subdir("copied"));
+    // In a directory that is not fresh it would find the lines of the run before.
+    let check = "test $(wc -l <log) = 300";
+    let options = [
+        "--fresh-copy",
+        &copied,
+        "--check",
+        check,
+        "--accept",
+        "loses-on-crash",
+    ];
+    let words = [
+        "--budget", "120s", "--log", "log", "--", &program, "log", "300",
+    ];
+    let output = env.refit(&[&["tune"], &options[..], &words].concat());
+    expect_code(&output, 0);
+    let text = described(&output);
+    let record = record(env, "log");
+    assert_eq!(
+        answer(&record, "loses-on-crash")["variant"],
+        "sync=off",
+        "{text}"
+    );
+    assert_eq!(answer(&record, "safe")["variant"], Value::Null, "{text}");
+    let next = format!("refit run sync=off -- {program} log 300");
+    assert!(text.contains(&next), "{next}: {text}");
+    Outcome::Pass
+}
+
+/// Two waits, each with a cure of its own: neither takes the other's place.
+fn what_gains_alone_is_tried_together(env: &TestEnv) -> Outcome {
+    let folder = pause(env);
+    let recipe = format!("{folder}/recipe.toml");
+    let text = fs::read_to_string(&recipe).expect("written");
+    let text = text
+        .replace(
+            "echo pause=0.2 >pause.conf",
+            "echo pause=0.2 >pause.conf; echo rest=0.15 >rest.conf",
+        )
+        .replace(
+            ". ./pause.conf &&",
+            ". ./pause.conf && . ./rest.conf && sleep $rest &&",
+        );
+    let more = r#"
+[conf.rest]
+about = "of a second pause"
+[conf.rest.short]
+class = "safe"
+file = "rest.conf"
+from = "rest=0.15"
+to = "rest=0.02"
+[[variant]]
+settings = "conf.rest=short"
+why = "it waits less"
+"#;
+    fs::write(&recipe, text + more).expect("writable");
+    let output = env.refit(&["tune", &folder, "--yes", "--budget", "200s", "--log", "log"]);
+    expect_code(&output, 0);
+    let text = described(&output);
+    let record = record(env, "log");
+    let both = "conf.pause=short+conf.rest=short";
+    assert_eq!(answer(&record, "safe")["variant"], both, "{text}");
+    let kinds: Vec<_> = list(&record["steps"])
+        .iter()
+        .map(|step| step["kind"].as_str())
+        .collect();
+    assert_eq!(
+        &kinds[kinds.len() - 2..],
+        [Some("joint"), Some("confirm")],
+        "{text}"
+    );
+    Outcome::Pass
+}
+
+fn an_answer_that_risks_data_is_cut(env: &TestEnv) -> Outcome {
+    env.require_command("python3");
+    let folder = quick(env);
+    let words = [
+        "tune",
+        &folder,
+        "--yes",
+        "--accept",
+        "loses-on-crash",
+        "--log",
+        "log",
+    ];
+    let prove = ["--prove", "--cuts", "24", "--budget", "240s"];
+    let output = env.refit(&[&words[..], &prove].concat());
+    let text = described(&output);
+    let record = record(env, "log");
+    let risky = answer(&record, "loses-on-crash");
+    assert_eq!(risky["variant"], "sync=off", "{text}");
+    if !env.as_root() {
+        // What was measured is printed all the same.
+        expect_code(&output, 2);
+        assert!(
+            text.contains("not made: simulated power cuts cannot be made here"),
+            "{text}"
+        );
+        return Outcome::Pass;
+    }
+    expect_code(&output, 0);
+    assert!(
+        risky["proof"]
+            .as_str()
+            .is_some_and(|proof| proof.contains("lost ")),
+        "{text}"
+    );
+    assert!(
+        text.contains("; cuts: lost ") && text.contains("refit report log/proof.json"),
+        "{text}"
+    );
+    let report = printed(&env.refit(&["report", "log/proof.json"]));
+    assert!(report.contains("`sync=off` lost "), "{report}");
+    Outcome::Pass
+}
+
+/// A load that prints a cost, the same on a busy machine, which is half with HALF.
+fn its_answer_can_be_planned(env: &TestEnv) -> Outcome {
+    let (folder, root) = (env.subdir("costs"), tree(env, "tree"));
+    let file = r#"name = "costs"
+question.en = "What does it cost?"
+applies-to = "a"
+main = "cost"
+[load]
+command = 'test -n "$HALF" && echo cost=1 || echo cost=2'
+operations = 1
+unit = "start"
+[load.metrics.cost]
+regex = "cost=([0-9])"
+unit = "ms"
+[check]
+command = "true"
+[[variant]]
+settings = "env.HALF=1"
+why = "half of it"
+[[variant]]
+settings = "env.OTHER=1"
+why = "nothing"
+"#;
+    fs::write(format!("{folder}/recipe.toml"), file).expect("writable");
+    let words = [
+        "tune", &folder, "--yes", "--quiet", "--budget", "60s", "--log", "log",
+    ];
+    let output = env.refit(&[&words[..], &["--accept", "changes-behaviour"]].concat());
+    expect_code(&output, 0);
+    let text = described(&output);
+    assert!(text.contains("refit plan --from log/tune.json\n"), "{text}");
+    assert_eq!(
+        list(&record(env, "log")["answers"])[1]["variant"],
+        "env.HALF=1",
+        "{text}"
+    );
+    let planned = env.refit(&plan("plan", &root, &["--from", "log/tune.json"]));
+    expect_printed(&planned, 0, "+Environment=\"HALF=1\"\n");
+    // The same again, from the file.
+    let again = env.refit(&["report", "log/tune.json"]);
+    assert_eq!(printed(&again), printed(&output));
     Outcome::Pass
 }
 
@@ -319,6 +492,14 @@ fn what_cannot_be_tuned_is_refused_before_anything_runs(env: &TestEnv) -> Outcom
         ),
         (&both, &["a recipe has its own load", "-- true"]),
         (&of_commands, &["--check is for commands"]),
+        (
+            &["tune", "--prove", "--", "true"],
+            &["--prove needs a recipe", "refit crash --check"],
+        ),
+        (
+            &["tune", &folder, "--yes", "--prove"],
+            &["has no [promise]"],
+        ),
         (&full, &["--log full: the directory is not empty"]),
         (
             &exact,

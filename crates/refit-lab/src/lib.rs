@@ -46,8 +46,8 @@ pub use request::Request;
 pub use rounds::Progress;
 pub use times::TimesRecord;
 pub use tune::{
-    Answer, Evidence, Journal, Outcome, ProposalRecord, Risk, Step, StepKind, TUNING_SCHEMA,
-    Tuning, tune,
+    Answer, Evidence, Journal, Outcome, ProofRecord, ProposalRecord, Risk, Step, StepKind,
+    TUNING_SCHEMA, Tuning, tune,
 };
 pub use verdict::Verdict;
 pub use warnings::Warning;

@@ -16,11 +16,11 @@ use std::time::{Duration, Instant, SystemTime};
 use refit_knobs::Variant;
 use refit_recipe::Recipe;
 use refit_run::{count_interruptions, interruptions};
-use refit_stats::{Standing, screen, stage_levels};
+use refit_stats::{Standing, is_behind, screen, stage_levels};
 
 pub use self::evidence::Evidence;
 pub use self::record::{
-    Answer, Outcome, ProposalRecord, SCHEMA as TUNING_SCHEMA, Step, StepKind, Tuning,
+    Answer, Outcome, ProofRecord, ProposalRecord, SCHEMA as TUNING_SCHEMA, Step, StepKind, Tuning,
 };
 pub use self::risk::Risk;
 
@@ -71,6 +71,8 @@ impl Tuning {
             proposals: Vec::new(),
             steps: Vec::new(),
             answers: Vec::new(),
+            prove: false,
+            proof: None,
             interrupted: false,
         }
     }
@@ -170,11 +172,16 @@ fn step(planned: &Planned, comparison: &Comparison, recipe: Option<&Recipe>) -> 
         let index = at + 1;
         let record = &experiment.variants[index];
         let effect = comparison.effects.get(index, &experiment.main).cloned();
+        let joins = |at: &usize| *at >= planned.alone && standings[*at] == Standing::Stays;
         let dropped = match (&record.disqualified, &effect, standings[at]) {
             (Some(reason), ..) => Some(format!("disqualified: {reason}")),
             (None, None, _) => Some("it was not measured".to_owned()),
             (None, Some(effect), _) if planned.kind == StepKind::Confirm => {
                 (!effect.gain).then(|| "not confirmed".to_owned())
+            }
+            (None, Some(_), Standing::Stays) if joins(&at) => {
+                not_better_than(comparison, planned, at, recipe)
+                    .map(|alone| format!("no clear gain over {alone} alone"))
             }
             (None, Some(_), Standing::Stays) => None,
             (None, Some(_), Standing::NoGain) => Some("no gain that matters".to_owned()),
@@ -222,6 +229,28 @@ fn standings(comparison: &Comparison, planned: &Planned, recipe: Option<&Recipe>
         experiment.main_metric().measure,
         experiment.delta,
     )
+}
+
+/// One of the variants that are tried alone than which this one is not clearly better, of those that risk no more.
+fn not_better_than(
+    comparison: &Comparison,
+    planned: &Planned,
+    joint: usize,
+    recipe: Option<&Recipe>,
+) -> Option<String> {
+    let experiment = &comparison.experiment;
+    let levels = stage_levels(planned.variants.len());
+    let measure = experiment.main_metric().measure;
+    let risk = |at: usize| risk_of(&planned.variants[at], recipe);
+    let is_better = |alone: usize| {
+        let ratio = ratio(experiment, [joint + 1, alone + 1], levels);
+        ratio.is_some_and(|ratio| is_behind(&ratio, measure))
+    };
+    let mut alone = (0..planned.alone).filter(|at| {
+        experiment.variants[at + 1].is_candidate() && risk(*at).is_within(risk(joint))
+    });
+    let found = alone.find(|at| !is_better(*at))?;
+    Some(planned.variants[found].clone())
 }
 
 fn risk_of(word: &str, recipe: Option<&Recipe>) -> Risk {

@@ -18,3 +18,18 @@ pub use html::html;
 pub use text::{markdown, terminal};
 
 pub use refit_crash::CrashReport;
+
+use refit_crash::mode::Role;
+
+/// What cuts took of each variant: its name, what they took, and whether its class forbids that.
+#[must_use]
+pub fn taken(report: &CrashReport) -> Vec<(String, String, bool)> {
+    let rows = row::rows(report);
+    let candidates = rows.iter().filter(|row| row.mode.role == Role::Candidate);
+    let taken = candidates.map(|row| {
+        let breaks = report.breaks_class(row.mode);
+        let text = format!("{}{}", sentence::takes(row), sentence::judged(row, breaks));
+        (row.mode.name.clone(), text, breaks)
+    });
+    taken.collect()
+}

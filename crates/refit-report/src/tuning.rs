@@ -1,6 +1,6 @@
 //! What `refit tune` prints: what to take at each level of risk, the steps that led there, and what to type next.
 
-use refit_lab::{Answer, EffectRecord, Risk, Step, Tuning};
+use refit_lab::{Answer, EffectRecord, ProofRecord, Risk, Step, Tuning};
 
 use crate::fold::fold;
 use crate::format;
@@ -35,6 +35,20 @@ pub fn tuning(tuning: &Tuning, log: &str, style: &Style) -> String {
     if let Some(observed) = observed(tuning) {
         row(&mut page, style, "observed", &observed);
     }
+    match &tuning.proof {
+        Some(ProofRecord::Cut { file }) => {
+            row(
+                &mut page,
+                style,
+                "proof",
+                &format!("refit report {}/{file}", word(log)),
+            );
+        }
+        Some(ProofRecord::NotCut(why)) => {
+            row(&mut page, style, "proof", &format!("not made: {why}"));
+        }
+        None => {}
+    }
     row(&mut page, style, "took", &took(tuning));
     row(
         &mut page,
@@ -42,8 +56,9 @@ pub fn tuning(tuning: &Tuning, log: &str, style: &Style) -> String {
         "log",
         &format!("refit report --history {}", word(log)),
     );
+    // What can be typed stays on its line.
     for next in next(tuning, log) {
-        row(&mut page, style, "next", &next);
+        page.line(1, format!("{:<NAME$} {next}", "next"));
     }
     page.text()
 }
@@ -113,7 +128,9 @@ fn told(answer: &Answer) -> String {
     } else {
         format!("; {}", answer.risk)
     };
-    format!("{variant}: {how}, {}{class}", numbers(Some(effect)))
+    let proof = answer.proof.as_ref();
+    let proof = proof.map_or_else(String::new, |proof| format!("; cuts: {proof}"));
+    format!("{variant}: {how}, {}{class}{proof}", numbers(Some(effect)))
 }
 
 fn observed(tuning: &Tuning) -> Option<String> {
@@ -241,17 +258,18 @@ fn next(tuning: &Tuning, log: &str) -> Vec<String> {
     let answers = tuning.answers.iter().rev();
     let mut next: Vec<String> = Vec::new();
     for variant in answers.filter_map(|answer| answer.variant.as_deref()) {
-        let line = take(tuning, variant);
+        let line = take(tuning, variant, log);
         if !next.contains(&line) {
             next.insert(0, line);
         }
     }
+    next.extend(prove(tuning));
     next.extend(accept(tuning));
     next
 }
 
 /// How a variant is taken.
-fn take(tuning: &Tuning, variant: &str) -> String {
+fn take(tuning: &Tuning, variant: &str, log: &str) -> String {
     let Some(recipe) = &tuning.recipe else {
         return format!("refit run {} -- {}", word(variant), subject(tuning));
     };
@@ -262,8 +280,31 @@ fn take(tuning: &Tuning, variant: &str) -> String {
             word(name)
         );
     }
-    let service = recipe.applies_to.as_deref().unwrap_or("SERVICE");
-    format!("refit plan {service} {}", word(variant))
+    // `--from` takes the answer that risks least.
+    let least = tuning
+        .answers
+        .iter()
+        .find_map(|answer| answer.variant.as_deref());
+    let from = word(&format!("{log}/tune.json"));
+    match (&recipe.applies_to, least == Some(variant)) {
+        (Some(_), true) => format!("refit plan --from {from}"),
+        (None, true) => format!("refit plan --from {from} SERVICE"),
+        (Some(service), false) => format!("refit plan {service} {}", word(variant)),
+        (None, false) => format!("refit plan SERVICE {}", word(variant)),
+    }
+}
+
+/// Where an answer risks data and was not cut.
+fn prove(tuning: &Tuning) -> Option<String> {
+    let recipe = tuning.recipe.as_ref()?;
+    let risky = |answer: &&Answer| answer.risk.loss.risks_data() && answer.proof.is_none();
+    let variant = tuning.answers.iter().find(risky)?.variant.as_ref()?;
+    let name = recipe.folder.as_ref().unwrap_or(&recipe.name);
+    Some(format!(
+        "refit crash {} {}    (what a power cut takes)",
+        word(name),
+        word(variant)
+    ))
 }
 
 /// Where something that was not accepted is worth a try.

@@ -8,8 +8,8 @@
 #[allow(dead_code)] // each user of it uses another part
 mod sim;
 
-use refit_stats::{DEFAULT_LOOKS, Levels, LookPlan, fewest_for_ranks, plan_looks};
-use sim::{Machine, Noise, SHARED_VM, Tally, compare, tally};
+use refit_stats::{DEFAULT_LOOKS, Levels, LookPlan, Verdict, fewest_for_ranks, plan_looks};
+use sim::{Machine, Noise, SHARED_VM, Tally, compare, tally, tune};
 
 /// Three minutes of a 0.4 s command: 450 runs are 75 round pairs of three variants, one of them warm-up.
 const PAIRS: usize = 74;
@@ -224,6 +224,46 @@ fn main() {
         }
         println!("|");
     }
+
+    println!(
+        "\nTunings: a screening of 3, 6, 12 and 24 round pairs, then its best with new runs.\n"
+    );
+    println!(
+        "| machine | 1 none: false | 5 none: false | the same by the screening's own runs | −10, −8, −5, 0 %: best lost | not confirmed | runs of 588 |"
+    );
+    println!("|---|---|---|---|---|---|---|");
+    for (name, noise, candidates) in machines {
+        if candidates == 1 {
+            tunings(name, noise, comparisons / 4);
+        }
+    }
+}
+
+/// A line of the table of tunings.
+fn tunings(name: &str, noise: Noise, tunings: u32) {
+    let centre = sim::centre(noise);
+    let share = |count: usize| 100.0 * count as f64 / f64::from(tunings);
+    let all = |effects: &[f64]| {
+        let made = (0..u64::from(tunings)).map(|seed| {
+            let mut machine = Machine::new(noise, centre, seed ^ 0x7475_6e65);
+            tune(&mut machine, &plan(PAIRS, 1), effects, seed)
+        });
+        made.collect::<Vec<_>>()
+    };
+    let less = Some(Verdict::Less);
+    let (one, five) = (all(&[0.0]), all(&[0.0; 5]));
+    let effects = [0.95_f64, 0.90, 1.0, 0.92].map(f64::ln);
+    let four = all(&effects);
+    let runs: usize = four.iter().map(|tuned| tuned.runs).sum();
+    println!(
+        "| {name} | {:.1} % | {:.1} % | {:.1} % | {:.1} % | {:.1} % | {:.0} |",
+        share(one.iter().filter(|tuned| tuned.confirmed == less).count()),
+        share(five.iter().filter(|tuned| tuned.confirmed == less).count()),
+        share(five.iter().filter(|tuned| tuned.screened == less).count()),
+        share(four.iter().filter(|tuned| !tuned.left.contains(&1)).count()),
+        share(four.iter().filter(|tuned| tuned.confirmed != less).count()),
+        runs as f64 / f64::from(tunings),
+    );
 }
 
 fn plan(pairs: usize, candidates: usize) -> LookPlan {

@@ -45,7 +45,7 @@ pub use memory_growth::{
 pub use percentile::{Percentile, PercentileError, percentile, samples_needed};
 pub use rng::Rng;
 pub use schedule::{RoundPair, Schedule};
-pub use screening::{STAGES, Standing, screen, stage_levels};
+pub use screening::{STAGES, Standing, is_behind, screen, stage_levels};
 pub use signed_rank::pairs_needed;
 pub use slot::slot_effect;
 pub use standing::standing;

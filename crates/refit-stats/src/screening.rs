@@ -61,12 +61,17 @@ pub fn screen(
             return Standing::Stays;
         };
         let ratio = against(index, leader);
-        match ratio.and_then(|ratio| most(&ratio, measure)) {
-            Some(most) if most < 0.0 => Standing::Behind(leader),
+        match ratio {
+            Some(ratio) if is_behind(&ratio, measure) => Standing::Behind(leader),
             _ => Standing::Stays,
         }
     };
     (0..to_baseline.len()).map(standing).collect()
+}
+
+/// Whether it is clearly worse than what it is compared with.
+pub fn is_behind(ratio: &Effect, measure: Measure) -> bool {
+    most(ratio, measure).is_some_and(|most| most < 0.0)
 }
 
 /// A log-ratio as a gain: the more the better.

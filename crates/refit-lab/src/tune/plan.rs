@@ -1,5 +1,6 @@
 //! What comes next in a tuning: a pure function of its record.
 
+use refit_knobs::Variant;
 use refit_stats::{FEWEST_PAIRS, STAGES};
 
 use super::record::{Answer, Outcome, Step, StepKind, Tuning};
@@ -7,6 +8,12 @@ use super::risk::Risk;
 
 /// The screening may take this share of the budget; the rest confirms.
 const SCREENING: f64 = 0.6;
+/// With power cuts at the end the comparisons may take this share of it.
+const BEFORE_CUTS: f64 = 0.7;
+/// Round pairs of the step that tries settings together.
+const JOINT_PAIRS: usize = 8;
+/// At most so many are tried together.
+const MOST_JOINT: usize = 4;
 /// A comparison takes a little more than its budget where its last run is slow.
 const KEPT: f64 = 0.92;
 
@@ -17,6 +24,8 @@ pub struct Planned {
     pub kind: StepKind,
     /// Its candidates.
     pub variants: Vec<String>,
+    /// How many of them, from the first on, are not joint ones of a [`StepKind::Joint`].
+    pub alone: usize,
     /// Round pairs at most; `None`: as many as it takes.
     pub pairs: Option<usize>,
     /// What it may take, in seconds.
@@ -27,7 +36,8 @@ pub struct Planned {
 
 /// The next step; `None` at the end.
 pub fn next(tuning: &Tuning) -> Option<Planned> {
-    if tuning.confirmation().is_some() || tuning.left_s() <= 0.0 {
+    let left_s = left_s(tuning);
+    if tuning.confirmation().is_some() || left_s <= 0.0 {
         return None;
     }
     let live = live(tuning);
@@ -37,25 +47,91 @@ pub fn next(tuning: &Tuning) -> Option<Planned> {
     let nth = tuning.steps.len() + 1;
     let planned = |kind: StepKind, variants: Vec<String>, pairs, left_s: f64| Planned {
         kind,
+        alone: variants.len(),
         variants,
         pairs,
         budget_s: left_s * KEPT,
         file: format!("{nth}-{}.json", kind.word()),
     };
     let screening = (SCREENING * tuning.budget_s - tuning.took_s).max(0.0);
-    if let Some(pairs) = STAGES.get(tuning.steps.len())
-        && !is_decided(&live)
+    let stages = of_kind(tuning, StepKind::Screen);
+    let joint = of_kind(tuning, StepKind::Joint) > 0;
+    // One stage in any case, where there is a choice: it shows what could be joined.
+    let is_open = !is_decided(&live) || stages == 0 && live.len() > 1;
+    if let Some(pairs) = STAGES.get(stages)
+        && is_open
+        && !joint
         && stage_s(tuning, live.len(), *pairs) <= screening
     {
         let variants = live.iter().map(|one| one.variant.clone()).collect();
         return Some(planned(StepKind::Screen, variants, Some(*pairs), screening));
     }
     let best = best(tuning.accepted, &live);
-    if least_s(tuning, best.len()) > tuning.left_s() {
+    if least_s(tuning, best.len()) > left_s {
         return None;
     }
-    let variants = best.into_iter().map(|one| one.variant.clone()).collect();
-    Some(planned(StepKind::Confirm, variants, None, tuning.left_s()))
+    let alone: Vec<String> = best.iter().map(|one| one.variant.clone()).collect();
+    let joined = joined(tuning, &best);
+    let candidates = alone.len() + joined.len();
+    if !joint
+        && !joined.is_empty()
+        && stage_s(tuning, candidates, JOINT_PAIRS) + least_s(tuning, alone.len()) <= left_s
+    {
+        let step = Planned {
+            alone: alone.len(),
+            ..planned(
+                StepKind::Joint,
+                [alone, joined].concat(),
+                Some(JOINT_PAIRS),
+                left_s,
+            )
+        };
+        return Some(step);
+    }
+    Some(planned(StepKind::Confirm, alone, None, left_s))
+}
+
+/// What is left for comparisons, in seconds.
+fn left_s(tuning: &Tuning) -> f64 {
+    let share = if tuning.prove { BEFORE_CUTS } else { 1.0 };
+    (share * tuning.budget_s - tuning.took_s).max(0.0)
+}
+
+fn of_kind(tuning: &Tuning, kind: StepKind) -> usize {
+    tuning.steps.iter().filter(|step| step.kind == kind).count()
+}
+
+/// The best together with what else was proven to gain in any step, as far as these settings can hold together.
+fn joined(tuning: &Tuning, best: &[&Live]) -> Vec<String> {
+    let outcomes = tuning.steps.iter().flat_map(|step| &step.outcomes);
+    let gains = |one: &&Outcome| one.effect.as_ref().is_some_and(|effect| effect.gain);
+    let mut gaining: Vec<&Outcome> = outcomes.filter(gains).collect();
+    let gain = |one: &Outcome| one.gain.unwrap_or(f64::NEG_INFINITY);
+    gaining.sort_by(|a, b| gain(b).total_cmp(&gain(a)));
+    let mut joined: Vec<String> = Vec::new();
+    for other in gaining {
+        for one in best {
+            let both = Variant::parse(&format!("{}+{}", one.variant, other.variant));
+            let is_known = |name: &String| {
+                let parts = |name: &str| {
+                    let variant = Variant::parse(name).ok();
+                    let settings = variant.iter().flat_map(|variant| &variant.settings().0);
+                    let mut parts: Vec<String> = settings.map(ToString::to_string).collect();
+                    parts.sort();
+                    parts
+                };
+                let tried = tuning.proposals.iter().map(|one| &one.variant);
+                let mut known = tried.chain(&joined);
+                known.any(|known| parts(known) == parts(name))
+            };
+            let name = both.ok().map(|both| both.to_string());
+            let new = name.filter(|name| one.variant != other.variant && !is_known(name));
+            if let Some(name) = new.filter(|_| joined.len() < MOST_JOINT) {
+                joined.push(name);
+            }
+        }
+    }
+    joined
 }
 
 /// What a confirmation takes at least, in seconds. A run that is observed takes longer than one that is measured: by
@@ -174,6 +250,7 @@ pub fn answers(tuning: &Tuning) -> Vec<Answer> {
                 variant: best.map(|one| one.variant.clone()),
                 risk: best.map_or(Risk::NONE, |one| one.risk),
                 effect: best.and_then(|one| one.effect.clone()),
+                proof: None,
                 reason: match best {
                     Some(_) => None,
                     None => Some(nothing(tuning, level, &within)),
@@ -187,12 +264,29 @@ pub fn answers(tuning: &Tuning) -> Vec<Answer> {
 fn nothing(tuning: &Tuning, level: Risk, confirmed: &[&Outcome]) -> String {
     let is_within = |risk: Risk| risk.is_within(level);
     let tried = tuning.tried().filter(|one| is_within(one.risk)).count();
+    if tried == 0 {
+        return "nothing that the run showed makes a setting of this class worth trying".to_owned();
+    }
+    let has_interval = |one: &&&Outcome| {
+        one.effect
+            .as_ref()
+            .is_some_and(|one| one.interval.is_some())
+    };
     let left = live(tuning)
         .into_iter()
         .filter(|one| is_within(one.risk))
         .count();
-    if tried == 0 {
-        return "nothing that the run showed makes a setting of this class worth trying".to_owned();
+    let open = match confirmed.len() {
+        0 => left,
+        all => all - confirmed.iter().filter(has_interval).count(),
+    };
+    if open > 0 {
+        let needed = tuning.took_s + stage_s(tuning, open, 2 * FEWEST_PAIRS);
+        let minutes = (needed / 60.0 / SCREENING).ceil();
+        return format!(
+            "the budget is too short for a verdict, as a run takes {:.1} s; give about --budget {minutes:.0}m",
+            run_s(tuning)
+        );
     }
     if !confirmed.is_empty() {
         let told = confirmed.iter().map(|one| {
@@ -203,14 +297,6 @@ fn nothing(tuning: &Tuning, level: Risk, confirmed: &[&Outcome]) -> String {
         let told: Vec<String> = told.collect();
         return format!("measured with new runs, {}", told.join(", "));
     }
-    if left > 0 {
-        let needed = tuning.took_s + stage_s(tuning, left, 2 * FEWEST_PAIRS);
-        let minutes = (needed / 60.0 / SCREENING).ceil();
-        return format!(
-            "the budget is too short for a verdict, as a run takes {:.1} s; give about --budget {minutes:.0}m",
-            run_s(tuning)
-        );
-    }
     match tried {
         1 => "what was tried gains nothing that matters".to_owned(),
         tried => {
@@ -220,145 +306,4 @@ fn nothing(tuning: &Tuning, level: Risk, confirmed: &[&Outcome]) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use refit_knobs::Class;
-
-    use super::*;
-    use crate::effects::EffectRecord;
-    use crate::tune::{Evidence, ProposalRecord};
-
-    const LOSES: Risk = Risk {
-        loss: Class::LosesOnCrash,
-        changes_behaviour: false,
-    };
-
-    fn tuning(proposals: &[(&str, Risk)], run_s: f64) -> Tuning {
-        let request = crate::Request::default();
-        let mut tuning = Tuning::new(&request, LOSES, Vec::new(), String::new());
-        (tuning.budget_s, tuning.took_s) = (100.0, run_s);
-        tuning.evidence = Some(Evidence {
-            took_s: run_s,
-            ..Evidence::default()
-        });
-        tuning.proposals = proposals
-            .iter()
-            .map(|(variant, risk)| ProposalRecord {
-                variant: (*variant).to_owned(),
-                risk: *risk,
-                why: String::new(),
-                left_out: None,
-            })
-            .collect();
-        tuning
-    }
-
-    /// A step whose candidates seem to gain so much; what gains nothing was dropped.
-    fn step(kind: StepKind, took_s: f64, gains: &[(&str, Risk, f64)]) -> Step {
-        let outcomes = gains.iter().map(|(variant, risk, gain)| Outcome {
-            variant: (*variant).to_owned(),
-            risk: *risk,
-            effect: Some(EffectRecord::default()),
-            gain: Some(*gain),
-            dropped: (*gain <= 0.0).then(|| "no gain".to_owned()),
-        });
-        Step {
-            kind,
-            file: String::new(),
-            pairs: 3,
-            runs: 10,
-            took_s,
-            outcomes: outcomes.collect(),
-        }
-    }
-
-    const THREE: [(&str, Risk); 3] = [("a", Risk::NONE), ("b", Risk::NONE), ("c", LOSES)];
-
-    #[test]
-    fn it_screens_until_one_of_each_risk_is_left_and_confirms_that() {
-        let mut tuning = tuning(&THREE, 0.1);
-        let first = next(&tuning).unwrap();
-        assert_eq!((first.kind, first.pairs), (StepKind::Screen, Some(3)));
-        assert_eq!(first.variants, ["a", "b", "c"]);
-        assert!(first.budget_s <= 60.0, "{first:?}");
-        let all = [
-            ("a", Risk::NONE, 0.1),
-            ("b", Risk::NONE, 0.2),
-            ("c", LOSES, 0.3),
-        ];
-        tuning.steps.push(step(StepKind::Screen, 1.0, &all));
-        let second = next(&tuning).unwrap();
-        assert_eq!((second.pairs, &*second.file), (Some(6), "2-screen.json"));
-        let one = [
-            ("a", Risk::NONE, 0.0),
-            ("b", Risk::NONE, 0.2),
-            ("c", LOSES, 0.3),
-        ];
-        tuning.steps.push(step(StepKind::Screen, 1.0, &one));
-        let last = next(&tuning).unwrap();
-        assert_eq!((last.kind, last.pairs), (StepKind::Confirm, None));
-        assert_eq!(last.variants, ["b", "c"]);
-        tuning.steps.push(step(StepKind::Confirm, 1.0, &one[1..]));
-        assert_eq!(next(&tuning), None);
-        let answers = answers(&tuning);
-        let found: Vec<_> = answers.iter().map(|one| one.variant.as_deref()).collect();
-        assert_eq!(found, [Some("b"), Some("b"), Some("c")]);
-    }
-
-    #[test]
-    fn what_risks_more_and_seems_to_gain_less_is_not_confirmed() {
-        let mut tuning = tuning(&THREE, 0.1);
-        let all = [("a", Risk::NONE, 0.4), ("c", LOSES, 0.3)];
-        tuning.steps.push(step(StepKind::Screen, 1.0, &all));
-        assert_eq!(next(&tuning).unwrap().variants, ["a"]);
-    }
-
-    #[test]
-    fn without_time_the_best_by_now_is_confirmed_or_nothing_is_begun() {
-        let mut tuning = tuning(&THREE, 1.0);
-        let all = [
-            ("a", Risk::NONE, 0.1),
-            ("b", Risk::NONE, 0.2),
-            ("c", LOSES, 0.3),
-        ];
-        tuning.steps.push(step(StepKind::Screen, 10.0, &all));
-        tuning.took_s = 40.0;
-        let last = next(&tuning).unwrap();
-        assert_eq!(
-            (last.kind, last.variants),
-            (StepKind::Confirm, vec!["b".to_owned(), "c".to_owned()])
-        );
-        assert!(last.budget_s < 60.0);
-        tuning.took_s = 70.0;
-        assert_eq!(next(&tuning), None);
-        let reason = answers(&tuning)[0].reason.clone().unwrap();
-        assert!(reason.contains("--budget"), "{reason}");
-    }
-
-    #[test]
-    fn proposals_that_do_not_fit_are_left_out_and_named() {
-        let mut tuning = tuning(&THREE, 2.0);
-        leave_out_what_does_not_fit(&mut tuning);
-        assert_eq!(tuning.tried().count(), 1);
-        assert!(
-            tuning.proposals[2]
-                .left_out
-                .as_ref()
-                .unwrap()
-                .contains("--budget")
-        );
-        assert_eq!(next(&tuning).unwrap().kind, StepKind::Confirm);
-    }
-
-    #[test]
-    fn where_nothing_is_tried_nothing_runs_and_the_answer_tells() {
-        let tuning = tuning(&[], 1.0);
-        assert_eq!(next(&tuning), None);
-        let answers = answers(&tuning);
-        assert_eq!(answers.len(), 3);
-        let reason = answers[0].reason.as_deref().unwrap();
-        assert!(
-            reason.starts_with("nothing that the run showed"),
-            "{reason}"
-        );
-    }
-}
+mod tests;

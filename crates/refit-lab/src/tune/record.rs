@@ -52,8 +52,27 @@ pub struct Tuning {
     pub steps: Vec<Step>,
     /// One for each level of risk that is accepted; empty before the end.
     pub answers: Vec<Answer>,
+    /// The power of what risks data is to be cut.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub prove: bool,
+    /// What came of that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proof: Option<ProofRecord>,
     /// It was interrupted before its end.
     pub interrupted: bool,
+}
+
+/// What power cuts showed of the answers that risk data.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ProofRecord {
+    /// The report of `refit crash`, in the directory of the tuning.
+    Cut {
+        /// Its file.
+        file: String,
+    },
+    /// Why nothing was cut.
+    NotCut(String),
 }
 
 /// A variant that was thought of.
@@ -76,6 +95,8 @@ pub struct ProposalRecord {
 pub enum StepKind {
     /// To drop what is clearly behind.
     Screen,
+    /// Whether settings that gain alone gain more together.
+    Joint,
     /// The best of the screening once more, with new runs.
     Confirm,
 }
@@ -86,6 +107,7 @@ impl StepKind {
     pub fn word(self) -> &'static str {
         match self {
             StepKind::Screen => "screen",
+            StepKind::Joint => "joint",
             StepKind::Confirm => "confirm",
         }
     }
@@ -135,6 +157,9 @@ pub struct Answer {
     pub risk: Risk,
     /// What it gained when it was measured again, after it had been chosen.
     pub effect: Option<EffectRecord>,
+    /// What power cuts took of it, and of the program itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proof: Option<String>,
     /// Why there is nothing to take.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
@@ -155,7 +180,32 @@ impl Tuning {
     /// Whether it is at its end.
     #[must_use]
     pub fn is_over(&self) -> bool {
-        !self.answers.is_empty()
+        !self.answers.is_empty() && (self.proof.is_some() || self.risky().is_empty())
+    }
+
+    /// The answers whose power is to be cut.
+    #[must_use]
+    pub fn risky(&self) -> Vec<&str> {
+        let answers = self
+            .answers
+            .iter()
+            .filter(|one| self.prove && one.risk.loss.risks_data());
+        let mut names: Vec<&str> = answers.filter_map(|one| one.variant.as_deref()).collect();
+        names.dedup();
+        names
+    }
+
+    /// A power cut took more of this variant than its class allows: it is no answer.
+    pub fn refute(&mut self, variant: &str, took: &str) {
+        let answers = self.answers.iter_mut();
+        for answer in answers.filter(|one| one.variant.as_deref() == Some(variant)) {
+            answer.variant = None;
+            answer.effect = None;
+            answer.risk = Risk::NONE;
+            answer.reason = Some(format!(
+                "{variant} gains, but a power cut takes more than its class allows: {took}"
+            ));
+        }
     }
 
     /// The step that the answers are from.

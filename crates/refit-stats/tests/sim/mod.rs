@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use refit_stats::{
-    DEFAULT_DELTA, Effect, LookPlan, PairSample, Remedy, Rng, Schedule, Verdict,
-    estimate_from_both, verdict,
+    DEFAULT_DELTA, Effect, LookPlan, Measure, PairSample, Remedy, Rng, RoundPair, STAGES, Schedule,
+    Standing, Verdict, estimate, estimate_from_both, screen, stage_levels, verdict,
 };
 
 /// What disturbs the logarithm of a run's time. All 0 is a silent machine.
@@ -135,6 +135,25 @@ pub struct Outcome {
     pub advice: Option<Remedy>,
 }
 
+/// The times of a round pair, by variant and round.
+fn round_pair_times(
+    machine: &mut Machine,
+    round_pair: &RoundPair,
+    variants: usize,
+    log_time: impl Fn(usize) -> f64,
+    candidate: impl Fn(usize) -> bool,
+) -> Vec<[f64; 2]> {
+    let mut times = vec![[0.0; 2]; variants];
+    let layouts: Vec<f64> = times.iter().map(|_| machine.layout()).collect();
+    for (round, order) in round_pair.rounds().iter().enumerate() {
+        for (slot, &variant) in order.iter().enumerate() {
+            let log_time = log_time(variant) + layouts[variant];
+            times[variant][round] = machine.run(log_time, candidate(variant), slot == 0);
+        }
+    }
+    times
+}
+
 /// One comparison: baseline, `candidates` with the same true effect, hidden baseline; ends at the first look
 /// at which all are settled, or the last.
 pub fn compare(
@@ -148,16 +167,9 @@ pub fn compare(
     let mut samples = vec![[Vec::new(), Vec::new()]; candidates];
     let mut advice = vec![None; candidates];
     for (pair, round_pair) in Schedule::new(seed, variants).enumerate() {
-        let mut times = vec![[0.0; 2]; variants];
-        let layouts: Vec<f64> = times.iter().map(|_| machine.layout()).collect();
-        for (round, order) in round_pair.rounds().iter().enumerate() {
-            for (slot, &variant) in order.iter().enumerate() {
-                let candidate = (1..=candidates).contains(&variant);
-                let log_time = if candidate { effect } else { 0.0 };
-                times[variant][round] =
-                    machine.run(log_time + layouts[variant], candidate, slot == 0);
-            }
-        }
+        let candidate = |variant: usize| (1..=candidates).contains(&variant);
+        let log_time = |variant: usize| if candidate(variant) { effect } else { 0.0 };
+        let times = round_pair_times(machine, &round_pair, variants, log_time, candidate);
         if pair == 0 {
             continue;
         }
@@ -192,6 +204,112 @@ pub fn compare(
         }
     }
     unreachable!("a schedule has no end")
+}
+
+/// How a tuning came out.
+pub struct Tuned {
+    /// What the screening chose; `None`: it dropped everything.
+    pub best: Option<usize>,
+    /// What was still there when it ended.
+    pub left: Vec<usize>,
+    /// What the screening's own runs say of the best.
+    pub screened: Option<Verdict>,
+    /// What new runs say of it.
+    pub confirmed: Option<Verdict>,
+    /// Runs of the screening.
+    pub runs: usize,
+}
+
+/// One tuning: the stages of a screening, then the best of it once more with new runs. `effects`: the true effect of
+/// each candidate, as ln of its ratio.
+pub fn tune(machine: &mut Machine, plan: &LookPlan, effects: &[f64], seed: u64) -> Tuned {
+    let mut left: Vec<usize> = (0..effects.len()).collect();
+    let (mut best, mut screened, mut runs) = (None, None, 0);
+    for (stage, pairs) in STAGES.into_iter().enumerate() {
+        let times = stage_times(
+            machine,
+            &left,
+            effects,
+            pairs,
+            seed.wrapping_add(stage as u64 + 1),
+        );
+        runs += 2 * (pairs + 1) * (left.len() + 2);
+        let levels = stage_levels(left.len());
+        let ratio = |to: usize, of: usize| estimate(&samples(&times, to, of), levels);
+        let to_baseline: Vec<_> = (0..left.len()).map(|at| ratio(0, at + 1)).collect();
+        let standings = screen(
+            &to_baseline,
+            |one, other| ratio(other + 1, one + 1),
+            |_, _| true,
+            Measure::Duration,
+            DEFAULT_DELTA,
+        );
+        let stays: Vec<usize> = (0..left.len())
+            .filter(|at| standings[*at] == Standing::Stays)
+            .collect();
+        let estimate =
+            |at: &usize| to_baseline[*at].map_or(f64::INFINITY, |effect| effect.log_ratio);
+        let first = stays
+            .iter()
+            .copied()
+            .min_by(|a, b| estimate(a).total_cmp(&estimate(b)));
+        best = first.map(|at| left[at]);
+        // As if the stage had been a comparison of its own.
+        let all = LookPlan::once(pairs, left.len()).levels;
+        screened = first.and_then(|at| {
+            Some(verdict(
+                &self::estimate(&samples(&times, 0, at + 1), all)?,
+                DEFAULT_DELTA,
+            ))
+        });
+        left = stays.into_iter().map(|at| left[at]).collect();
+        if left.len() < 2 {
+            break;
+        }
+    }
+    let confirmed = best.map(|best| compare(machine, plan, 1, effects[best], !seed)[0].verdict);
+    Tuned {
+        best,
+        left,
+        screened,
+        confirmed,
+        runs,
+    }
+}
+
+/// Two runs of each variant in each round pair, and whether the schedule ran the first before the second.
+type Times = Vec<(Vec<[f64; 2]>, RoundPair)>;
+
+fn stage_times(
+    machine: &mut Machine,
+    left: &[usize],
+    effects: &[f64],
+    pairs: usize,
+    seed: u64,
+) -> Times {
+    let variants = left.len() + 2;
+    let schedule = Schedule::new(seed, variants).take(pairs + 1);
+    let all = schedule.map(|round_pair| {
+        let log_time = |variant: usize| match variant.checked_sub(1) {
+            Some(at) if at < left.len() => effects[left[at]],
+            _ => 0.0,
+        };
+        let candidate = |variant: usize| (1..=left.len()).contains(&variant);
+        (
+            round_pair_times(machine, &round_pair, variants, log_time, candidate),
+            round_pair,
+        )
+    });
+    // The first is the warm-up.
+    all.skip(1).collect()
+}
+
+fn samples(times: &Times, to: usize, of: usize) -> Vec<PairSample> {
+    let sample = |(times, round_pair): &(Vec<[f64; 2]>, RoundPair)| {
+        PairSample::new(times[to], times[of], round_pair.runs_before(to, of))
+            .expect("times are positive")
+    };
+    times.iter().map(sample).collect()
 }
 
 /// How often what came out.

@@ -19,8 +19,9 @@ use super::{EachRunArgs, OUTPUT, ReachArgs, SETTINGS, duration, per_cent, seed};
 /// Each step is a comparison in the directory of --log: `refit report --history DIR`
 /// lists them.
 ///
-/// Exit codes: 0 done, whether anything helps or not; 2 usage error or trouble with the
-/// environment, or the command or service fails by itself. Interrupted: 130 (Ctrl-C),
+/// Exit codes: 0 done, whether anything helps or not; 1 a power cut took what the class of
+/// an answer forbids; 2 usage error or trouble with the environment, or the command or
+/// service fails by itself, or --prove could cut nothing. Interrupted: 130 (Ctrl-C),
 /// 143 (SIGTERM), 129 (SIGHUP).
 #[derive(Args)]
 #[command(
@@ -32,6 +33,21 @@ pub struct TuneArgs {
     /// changes-behaviour stands beside them. May be repeated [default: safe]
     #[arg(long, value_name = "CLASS", value_enum, help_heading = "Verdicts")]
     pub accept: Vec<AcceptArg>,
+
+    /// Cut the power of the program and of every answer that risks data, as `refit crash`
+    /// does: one that loses more than its class allows is no answer. Of a recipe with a
+    /// [promise]; needs root, FUSE and loop devices
+    #[arg(long, help_heading = "Power cuts")]
+    pub prove: bool,
+
+    /// Cuts of each of them [default: 300, or as in the recipe]
+    #[arg(
+        long,
+        value_name = "N",
+        requires = "prove",
+        help_heading = "Power cuts"
+    )]
+    pub cuts: Option<usize>,
 
     /// Settings under the baseline and every variant
     #[arg(long, value_name = "SETTINGS", help_heading = SETTINGS)]

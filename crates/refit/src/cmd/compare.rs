@@ -14,6 +14,7 @@ use refit_run::{interrupting_signal, on_interruption};
 use refit_session::remove_abandoned;
 
 use self::exit_code::{TROUBLE, code, interrupted};
+pub use self::prove::{Cuts, missing};
 use self::request::request;
 pub use self::request::{command, refuse_options_of_commands};
 use super::output::Output;

@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 use refit_crash::CrashReport;
 use refit_knobs::Settings;
-use refit_lab::{Comparison, EffectRecord, Experiment};
+use refit_lab::{Comparison, EffectRecord, Experiment, ProofRecord, Tuning};
 use refit_report::services::{gain, loss};
 use refit_report::{Compared, Proof};
 use refit_run::fingerprint;
@@ -19,17 +19,60 @@ use super::output::{self, Stored};
 /// # Errors
 /// Where there is no winner, or nothing tells the service.
 pub fn take(path: &Path, request: &mut Request) -> Result<()> {
-    let Stored::Comparison(compared) = output::read(path)? else {
+    let stored = match output::read(path)? {
+        Stored::Tuning(tuning) => return take_answer(path, &tuning, request),
+        stored => stored,
+    };
+    let Stored::Comparison(compared) = stored else {
         bail!(
             "{} is not a comparison, so it has no winner\n  make one: refit compare --json FILE …",
             path.display()
         );
     };
-    let Compared { comparison, proof } = &*compared;
     if request.word.is_empty() {
-        request.word = service(path, comparison)?;
+        request.word = service(path, &compared.comparison)?;
     }
-    let Some(winner) = comparison.winner() else {
+    take_winner(path, &compared, compared.comparison.winner(), request)
+}
+
+/// The answer of a tuning that risks least, as its confirmation measured it.
+fn take_answer(path: &Path, tuning: &Tuning, request: &mut Request) -> Result<()> {
+    let answer = tuning
+        .answers
+        .iter()
+        .find_map(|answer| answer.variant.as_deref());
+    let (Some(answer), Some(step)) = (answer, tuning.confirmation()) else {
+        bail!(
+            "nothing in {} is proven to help, so there is nothing to plan",
+            path.display()
+        );
+    };
+    let file = path.with_file_name(&step.file);
+    let Stored::Comparison(mut compared) = output::read(&file)? else {
+        bail!("{} is not a comparison", file.display());
+    };
+    if let Some(ProofRecord::Cut { file }) = &tuning.proof
+        && let Stored::Crash(report) = output::read(&path.with_file_name(file))?
+    {
+        compared.proof = Some(Proof::Cut(report));
+    }
+    let comparison = &compared.comparison;
+    if request.word.is_empty() {
+        request.word = service(&file, comparison)?;
+    }
+    let mut variants = comparison.experiment.variants.iter();
+    let winner = variants.position(|variant| variant.name == answer);
+    take_winner(&file, &compared, winner, request)
+}
+
+fn take_winner(
+    path: &Path,
+    compared: &Compared,
+    winner: Option<usize>,
+    request: &mut Request,
+) -> Result<()> {
+    let Compared { comparison, proof } = compared;
+    let Some(winner) = winner else {
         bail!(
             "no variant in {} is proven better than the baseline{}\n  name what you want all the same: refit plan {} SETTINGS",
             path.display(),

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use refit_crash::CrashReport;
+use refit_lab::Tuning;
 use refit_report::{Compared, crash, csv, watch};
 use refit_run::printable;
 use refit_run::series::{SERIES_SCHEMA, Series};
@@ -115,9 +116,11 @@ pub enum Stored {
     Crash(Box<CrashReport>),
     /// `refit watch`
     Series(Box<Series>),
+    /// `refit tune`
+    Tuning(Box<Tuning>),
 }
 
-/// Reads a stored comparison, crash report or watch.
+/// Reads a stored comparison, crash report, watch or tuning.
 pub fn read(path: &Path) -> Result<Stored> {
     let text =
         fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
@@ -134,6 +137,7 @@ pub fn read(path: &Path) -> Result<Stored> {
         Some("compare") => refit_lab::experiment::SCHEMA,
         Some("crash") => refit_crash::report::SCHEMA,
         Some("watch") => SERIES_SCHEMA,
+        Some("tune") => refit_lab::TUNING_SCHEMA,
         _ => bail!(
             "{} holds a `{}`, not a comparison, a crash report or a watch\n  make one: refit compare --json FILE …, refit crash --json FILE … or refit watch --json FILE …",
             path.display(),
@@ -157,6 +161,10 @@ pub fn read(path: &Path) -> Result<Stored> {
             bail!("{}: a sample is of a group that it lacks", damaged());
         }
         return Ok(Stored::Series(series));
+    }
+    if kind == Some("tune") {
+        let tuning = serde_json::from_value(value).with_context(damaged)?;
+        return Ok(Stored::Tuning(tuning));
     }
     let comparison = serde_json::from_value(value).with_context(damaged)?;
     Ok(Stored::Comparison(comparison))

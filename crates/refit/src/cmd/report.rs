@@ -1,10 +1,10 @@
 //! `refit report`: draws stored comparisons, crash reports and watches again.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
-use refit_report::{crash, history, watch};
+use refit_report::{crash, history, tuning, watch};
 
 use super::output::{self, Output, Stored};
 use super::print;
@@ -46,6 +46,14 @@ fn redraw(args: &ReportArgs) -> Result<()> {
             }
             Stored::Series(series) if args.output.any() => output.write_series(&series)?,
             Stored::Series(series) => print::result(&watch::terminal(&series))?,
+            Stored::Tuning(_) if args.output.any() => bail!(
+                "{}: a tuning has no page or picture\n  draw one of the comparisons beside it, of the files that it names",
+                path.display()
+            ),
+            Stored::Tuning(record) => {
+                let log = path.parent().unwrap_or(Path::new("")).display().to_string();
+                print::result(&tuning(&record, &log, &print::style()))?;
+            }
         }
     }
     Ok(())

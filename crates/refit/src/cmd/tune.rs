@@ -2,6 +2,7 @@
 
 mod journal;
 mod log;
+mod prove;
 mod request;
 mod resume;
 
@@ -32,6 +33,8 @@ pub fn main(args: &TuneArgs) -> ExitCode {
 }
 
 fn run(args: &TuneArgs) -> Result<u8> {
+    // What was typed when it was begun.
+    let mut then = None;
     let (request, mut record, log) = match &args.resume {
         Some(path) => {
             let log = Log::open(path);
@@ -41,7 +44,8 @@ fn run(args: &TuneArgs) -> Result<u8> {
                 print::result(&tuning(&record, &log.shown(), &print::style()))?;
                 return Ok(0);
             }
-            let (request, record) = resume::resume(args, record)?;
+            let (typed, request, record) = resume::resume(args, record)?;
+            then = Some(typed);
             (request, record, log)
         }
         None => {
@@ -61,12 +65,21 @@ fn run(args: &TuneArgs) -> Result<u8> {
     on_interruption(bar.notice());
     let mut journal = FileJournal::new(&log, bar);
     let made = tune(&request, &mut record, &mut journal);
-    let stored = journal.finish(&record);
+    journal.power_cuts_begin();
+    let mut stored = journal.finish(&record);
     made?;
+    let mut code = 0;
+    if let (Some(recipe), false) = (&request.recipe, record.interrupted) {
+        match prove::prove(then.as_ref().unwrap_or(args), recipe, &mut record, &log) {
+            Ok(of_proof) => code = of_proof,
+            // The answers are printed all the same.
+            Err(error) => stored = stored.and(Err(error)),
+        }
+    }
     print::result(&tuning(&record, &log.shown(), &print::style()))?;
     stored?;
     Ok(match interrupting_signal() {
         Some(signal) if record.interrupted => 128 + u8::try_from(signal).unwrap_or_default(),
-        _ => 0,
+        _ => code,
     })
 }

@@ -1,4 +1,4 @@
-//! `--prove`: the power of what risks data is cut, by `refit crash` in a process of its own.
+//! `--prove`, of a comparison and of a tuning: the power of what risks data is cut, by `refit crash` in a process of its own.
 //! Whatever ends that process ends its mounts and programs, and what was measured before is
 //! still printed.
 
@@ -7,7 +7,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use refit_crash::CrashReport;
@@ -19,7 +19,7 @@ use refit_report::Proof;
 use refit_run::{doze, interruptions, with_first_signals};
 
 use super::exit_code::{FAILED, TROUBLE};
-use crate::cli::CompareArgs;
+use crate::cli::{CompareArgs, ReachArgs};
 use crate::cmd::print;
 
 /// Between two looks at the process.
@@ -77,7 +77,15 @@ pub fn prove(args: &CompareArgs, recipe: &Recipe, comparison: &Comparison) -> (P
     if let Some(why) = missing {
         return (Proof::NotCut(why), TROUBLE);
     }
-    match cut(&words(args, recipe, &names)) {
+    let cuts = Cuts {
+        with: &args.with,
+        quiet: args.quiet,
+        cuts: args.cuts,
+        seed: args.seed,
+        allocator_dir: args.allocator_dir.as_deref(),
+        reach: &args.reach,
+    };
+    match cuts.make(recipe, &names, None) {
         Ok(report) => {
             let code = code(&report);
             (Proof::Cut(Box::new(report)), code)
@@ -86,14 +94,40 @@ pub fn prove(args: &CompareArgs, recipe: &Recipe, comparison: &Comparison) -> (P
     }
 }
 
+/// What was typed that power cuts take over.
+pub struct Cuts<'a> {
+    pub with: &'a [OsString],
+    pub quiet: bool,
+    /// Of each mode; `None`: as in the recipe.
+    pub cuts: Option<usize>,
+    pub seed: Option<u64>,
+    pub allocator_dir: Option<&'a Path>,
+    pub reach: &'a ReachArgs,
+}
+
+impl Cuts<'_> {
+    /// Cuts the baseline and these variants, in a process of its own, which is ended at `latest`.
+    ///
+    /// # Errors
+    /// Interrupted, too late, or what `refit crash` told on stderr.
+    pub fn make(
+        &self,
+        recipe: &Recipe,
+        names: &[&str],
+        latest: Option<Instant>,
+    ) -> Result<CrashReport> {
+        cut(&words(self, recipe, names), latest)
+    }
+}
+
 /// `refit crash` with what was typed for the comparison. The commands of the recipe have
 /// been agreed to.
-fn words(args: &CompareArgs, recipe: &Recipe, names: &[&str]) -> Vec<OsString> {
+fn words(args: &Cuts, recipe: &Recipe, names: &[&str]) -> Vec<OsString> {
     let mut words: Vec<OsString> = ["crash", "--yes"].map(OsString::from).into();
     if args.quiet {
         words.push("--quiet".into());
     }
-    for with in &args.with {
+    for with in args.with {
         words.extend(["--with".into(), with.clone()]);
     }
     if let Some(cuts) = args.cuts {
@@ -102,7 +136,7 @@ fn words(args: &CompareArgs, recipe: &Recipe, names: &[&str]) -> Vec<OsString> {
     if let Some(seed) = args.seed {
         words.extend(["--seed".into(), seed.to_string().into()]);
     }
-    if let Some(directory) = &args.allocator_dir {
+    if let Some(directory) = args.allocator_dir {
         words.extend(["--allocator-dir".into(), directory.into()]);
     }
     words.extend(["--ends-with".into(), std::process::id().to_string().into()]);
@@ -112,7 +146,7 @@ fn words(args: &CompareArgs, recipe: &Recipe, names: &[&str]) -> Vec<OsString> {
     words
 }
 
-fn cut(words: &[OsString]) -> Result<CrashReport> {
+fn cut(words: &[OsString], latest: Option<Instant>) -> Result<CrashReport> {
     let directory = tempfile::tempdir().context("cannot make a temporary directory")?;
     let json = directory.path().join("crash.json");
     let refit = std::env::current_exe().context("cannot find refit itself")?;
@@ -123,22 +157,25 @@ fn cut(words: &[OsString]) -> Result<CrashReport> {
         .arg(&json)
         .stdin(Stdio::null())
         .stdout(Stdio::null());
-    let ended = run(with_first_signals(&mut command))?;
+    let ended = run(with_first_signals(&mut command), latest)?;
     let Some(ended) = ended else {
+        if interruptions() == 0 {
+            bail!("the budget ended during the power cuts");
+        }
         bail!("interrupted during the power cuts");
     };
     read(&json).with_context(|| format!("refit crash ended ({ended})"))
 }
 
-/// Waits for its end; `None`: interrupted, and it was killed. The kernel then ends all that it
+/// Waits for its end; `None`: interrupted or too late, and it was killed. The kernel then ends all that it
 /// started.
-fn run(command: &mut Command) -> Result<Option<ExitStatus>> {
+fn run(command: &mut Command, latest: Option<Instant>) -> Result<Option<ExitStatus>> {
     let mut child = command.spawn().context("cannot start refit crash")?;
     loop {
         if let Some(status) = ended(child.try_wait())? {
             return Ok((interruptions() == 0).then_some(status));
         }
-        if interruptions() > 0 {
+        if interruptions() > 0 || latest.is_some_and(|latest| Instant::now() >= latest) {
             // It may have ended by the same Ctrl-C.
             let _ = child.kill();
             let _ = child.wait();

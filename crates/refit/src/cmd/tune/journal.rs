@@ -35,6 +35,11 @@ impl<'a> FileJournal<'a> {
         self.stored.and(self.log.write_record(tuning))
     }
 
+    /// From here on an interruption ends power cuts, not rounds.
+    pub fn power_cuts_begin(&self) {
+        self.bar.power_cuts_begin();
+    }
+
     fn store(&mut self, written: Result<()>) {
         if self.stored.is_ok() {
             self.stored = written;

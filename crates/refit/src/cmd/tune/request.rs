@@ -8,6 +8,7 @@ use refit_knobs::Settings;
 use refit_lab::{Request, Risk, Tuning};
 use refit_recipe::Recipe;
 
+use super::prove;
 use crate::cli::{TuneArgs, new_seed};
 use crate::cmd::compare::{command, refuse_options_of_commands};
 use crate::cmd::{input, trust};
@@ -28,6 +29,7 @@ pub fn request(args: &TuneArgs) -> Result<Request> {
             "nothing to tune\n  write a command after `--`: refit tune -- COMMAND\n  or name a recipe: refit tune NAME    (refit recipes lists them)"
         );
     }
+    prove::refuse(args, recipe.as_ref())?;
     let each_run = &args.each_run;
     if let Some(path) = &each_run.input {
         input::open(path)?;
@@ -95,10 +97,8 @@ pub fn tuning(args: &TuneArgs, request: &Request) -> Result<Tuning> {
         });
     let words = words.collect::<Result<_>>()?;
     let directory = std::env::current_dir().context("cannot find the current directory")?;
-    Ok(Tuning::new(
-        request,
-        accepted,
-        words,
-        directory.display().to_string(),
-    ))
+    Ok(Tuning {
+        prove: args.prove,
+        ..Tuning::new(request, accepted, words, directory.display().to_string())
+    })
 }
