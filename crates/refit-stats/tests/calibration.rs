@@ -221,8 +221,7 @@ fn the_advised_number_of_round_pairs_mostly_earns_a_verdict() {
     assert!(settled * 10 >= advised * 7, "{settled} of {advised}");
 }
 
-/// Best of five without an effect: the screening's own number is wrong more often than a verdict may be; that of new
-/// runs is not. The sides that a tuning could take for a gain count.
+/// Of five without an effect new runs of the best tell a gain as seldom as of one.
 #[test]
 fn the_best_of_several_is_confirmed_by_chance_as_seldom_as_one() {
     let skewed = Noise {
