@@ -17,8 +17,8 @@ pub const TESTS: &[Test] = &[
     test!(a_risk_is_accepted_by_gain_and_loss).limit_seconds(600),
 ];
 
-/// A recipe whose load prints a cost, the same on a busy machine, which is half with HALF.
-fn measured(env: &TestEnv) -> Value {
+/// A recipe whose load prints a cost, the same on a busy machine, which is half with HALF; its folder.
+pub fn costs(env: &TestEnv) -> String {
     let folder = env.subdir("costs");
     let recipe = r#"
 name = "costs"
@@ -34,8 +34,19 @@ regex = "cost=([0-9])"
 unit = "ms"
 [check]
 command = "true"
+[[variant]]
+settings = "env.HALF=1"
+why = "half of it"
+[[variant]]
+settings = "env.OTHER=1"
+why = "nothing"
 "#;
     fs::write(format!("{folder}/recipe.toml"), recipe).expect("the folder is ours");
+    folder
+}
+
+fn measured(env: &TestEnv) -> Value {
+    let folder = costs(env);
     let words = ["compare", &folder, "env.HALF=1", "env.OTHER=1", "--yes"];
     let more = ["--rounds", "12", "--confirm", "--json", "r.json", "--quiet"];
     expect_code(&env.refit(&[&words[..], &more].concat()), 0);

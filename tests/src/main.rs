@@ -131,6 +131,7 @@ mod test_env;
 mod traced;
 mod transparency;
 mod tune;
+mod tune_answers;
 mod verbs;
 mod watch;
 mod watch_end;
@@ -247,6 +248,7 @@ const TABLE: &[&[Test]] = &[
     smoke::TESTS,
     transparency::TESTS,
     tune::TESTS,
+    tune_answers::TESTS,
     verbs::TESTS,
     watch::TESTS,
     watch_end::TESTS,

@@ -1,19 +1,14 @@
 //! `refit tune`: what it tries, what it finds, and what it leaves in its log.
 
 use std::fs;
-use std::process::Stdio;
 
 use serde_json::Value;
 
-use crate::apply::{tree, words as plan};
-use crate::compare_prove::quick;
-use crate::compared::{list, messages, printed};
+use crate::compared::{list, printed};
 use crate::runner::{Outcome, Test};
 use crate::schema::expect_valid;
-use crate::test_env::{
-    TestEnv, described, expect_code, expect_printed, expect_refused, wait_until,
-};
-use crate::{sys, test};
+use crate::test;
+use crate::test_env::{TestEnv, described, expect_code, expect_refused};
 
 pub const TESTS: &[Test] = &[
     test!(what_gains_is_found_and_every_step_is_in_the_log).limit_seconds(240),
@@ -22,14 +17,11 @@ pub const TESTS: &[Test] = &[
     test!(where_nothing_is_worth_trying_it_tells_so).limit_seconds(60),
     test!(a_command_has_a_fresh_copy_for_each_run).limit_seconds(240),
     test!(what_gains_alone_is_tried_together).limit_seconds(300),
-    test!(an_answer_that_risks_data_is_cut).limit_seconds(300),
-    test!(its_answer_can_be_planned).limit_seconds(120),
-    test!(interrupted_it_goes_on_from_its_last_step).limit_seconds(240),
     test!(what_cannot_be_tuned_is_refused_before_anything_runs),
 ];
 
 /// A load that waits: for as long as its configuration has it, whatever else runs on the machine.
-fn pause(env: &TestEnv) -> String {
+pub fn pause(env: &TestEnv) -> String {
     let folder = env.subdir("pause");
     let file = r#"name = "pause"
 question.en = "How long is a pause?"
@@ -72,8 +64,8 @@ why = "it does not wait"
     folder
 }
 
-/// A log with an fsync after each line; each run leaves a line in `runs`.
-fn log(env: &TestEnv) -> String {
+/// A log with an fsync after each line, which takes most of its time on any disk; each run leaves a line in `runs`.
+pub fn log(env: &TestEnv) -> String {
     let folder = env.subdir("lines");
     let (program, runs) = (env.program("append_log"), env.path("runs"));
     let file = format!(
@@ -85,6 +77,13 @@ operations = 400
 unit = "line"
 [check]
 command = "test $(wc -l <log) = 400"
+[promise]
+about = "a log: write, fsync"
+acknowledged = "a line is acknowledged after its fsync"
+load = "exec {program} log 1000000 2000"
+ack = "fd:1"
+check = "log:log"
+length = "1s"
 [[variant]]
 settings = "sync=off"
 why = "nothing waits"
@@ -94,7 +93,7 @@ why = "nothing waits"
     folder
 }
 
-fn record(env: &TestEnv, log: &str) -> Value {
+pub fn record(env: &TestEnv, log: &str) -> Value {
     let text =
         fs::read_to_string(env.path(&format!("{log}/tune.json"))).expect("there is a record");
     let record: Value = serde_json::from_str(&text).expect("it is JSON");
@@ -103,7 +102,7 @@ fn record(env: &TestEnv, log: &str) -> Value {
 }
 
 /// The comparisons of a log are what `refit compare` writes.
-fn expect_comparisons(env: &TestEnv, log: &str) {
+pub fn expect_comparisons(env: &TestEnv, log: &str) {
     for step in list(&record(env, log)["steps"]) {
         let file = step["file"].as_str().expect("a name");
         let text =
@@ -112,7 +111,7 @@ fn expect_comparisons(env: &TestEnv, log: &str) {
     }
 }
 
-fn answer<'a>(record: &'a Value, accepted: &str) -> &'a Value {
+pub fn answer<'a>(record: &'a Value, accepted: &str) -> &'a Value {
     let mut answers = list(&record["answers"]).iter();
     let answer = answers.find(|answer| answer["accepted"]["loss"] == accepted);
     answer.expect("an answer for each class")
@@ -324,152 +323,6 @@ why = "it waits less"
     Outcome::Pass
 }
 
-fn an_answer_that_risks_data_is_cut(env: &TestEnv) -> Outcome {
-    env.require_command("python3");
-    let folder = quick(env);
-    let words = [
-        "tune",
-        &folder,
-        "--yes",
-        "--accept",
-        "loses-on-crash",
-        "--log",
-        "log",
-    ];
-    let prove = ["--prove", "--cuts", "24", "--budget", "240s"];
-    let output = env.refit(&[&words[..], &prove].concat());
-    let text = described(&output);
-    let record = record(env, "log");
-    let risky = answer(&record, "loses-on-crash");
-    assert_eq!(risky["variant"], "sync=off", "{text}");
-    if !env.as_root() {
-        // What was measured is printed all the same.
-        expect_code(&output, 2);
-        assert!(
-            text.contains("not made: simulated power cuts cannot be made here"),
-            "{text}"
-        );
-        return Outcome::Pass;
-    }
-    expect_code(&output, 0);
-    assert!(
-        risky["proof"]
-            .as_str()
-            .is_some_and(|proof| proof.contains("lost ")),
-        "{text}"
-    );
-    assert!(
-        text.contains("; cuts: lost ") && text.contains("refit report log/proof.json"),
-        "{text}"
-    );
-    let report = printed(&env.refit(&["report", "log/proof.json"]));
-    assert!(report.contains("`sync=off` lost "), "{report}");
-    Outcome::Pass
-}
-
-/// A load that prints a cost, the same on a busy machine, which is half with HALF.
-fn its_answer_can_be_planned(env: &TestEnv) -> Outcome {
-    let (folder, root) = (env.subdir("costs"), tree(env, "tree"));
-    let file = r#"name = "costs"
-question.en = "What does it cost?"
-applies-to = "a"
-main = "cost"
-[load]
-command = 'test -n "$HALF" && echo cost=1 || echo cost=2'
-operations = 1
-unit = "start"
-[load.metrics.cost]
-regex = "cost=([0-9])"
-unit = "ms"
-[check]
-command = "true"
-[[variant]]
-settings = "env.HALF=1"
-why = "half of it"
-[[variant]]
-settings = "env.OTHER=1"
-why = "nothing"
-"#;
-    fs::write(format!("{folder}/recipe.toml"), file).expect("writable");
-    let words = [
-        "tune", &folder, "--yes", "--quiet", "--budget", "60s", "--log", "log",
-    ];
-    let output = env.refit(&[&words[..], &["--accept", "changes-behaviour"]].concat());
-    expect_code(&output, 0);
-    let text = described(&output);
-    assert!(text.contains("refit plan --from log/tune.json\n"), "{text}");
-    assert_eq!(
-        list(&record(env, "log")["answers"])[1]["variant"],
-        "env.HALF=1",
-        "{text}"
-    );
-    let planned = env.refit(&plan("plan", &root, &["--from", "log/tune.json"]));
-    expect_printed(&planned, 0, "+Environment=\"HALF=1\"\n");
-    // The same again, from the file.
-    let again = env.refit(&["report", "log/tune.json"]);
-    assert_eq!(printed(&again), printed(&output));
-    Outcome::Pass
-}
-
-fn interrupted_it_goes_on_from_its_last_step(env: &TestEnv) -> Outcome {
-    let folder = pause(env);
-    let words = ["tune", &folder, "--yes", "--budget", "150s", "--log", "log"];
-    let mut refit = env.refit_command(&words);
-    let child = refit
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("refit starts");
-    let second = env.path("log/2-confirm.json");
-    wait_until("a round pair of the second step", || {
-        fs::exists(&second).unwrap_or(false)
-    });
-    sys::send_signal(
-        i32::try_from(child.id()).expect("process ids are ints"),
-        libc::SIGINT,
-    );
-    let output = child.wait_with_output().expect("it is our child");
-    expect_code(&output, 130);
-    assert!(
-        printed(&output).contains("refit tune --resume log"),
-        "{}",
-        described(&output)
-    );
-    let first = fs::read(env.path("log/1-screen.json")).expect("a whole step");
-    let stopped = record(env, "log");
-    assert_eq!(
-        (&stopped["interrupted"], list(&stopped["steps"]).len()),
-        (&Value::Bool(true), 1)
-    );
-    assert!(list(&stopped["answers"]).is_empty());
-    expect_comparisons(env, "log");
-    let output = env.refit(&["tune", "--resume", "log", "--budget", "60s"]);
-    expect_code(&output, 0);
-    let record = record(env, "log");
-    assert_eq!(
-        answer(&record, "safe")["variant"],
-        "conf.pause=short",
-        "{}",
-        described(&output)
-    );
-    assert_eq!(list(&record["steps"]).len(), 2);
-    assert!(
-        !messages(&output).contains("observing"),
-        "{}",
-        described(&output)
-    );
-    assert!(fs::read(env.path("log/1-screen.json")).expect("still there") == first);
-    // At its end there is nothing to go on with.
-    let output = env.refit(&["tune", "--resume", "log"]);
-    expect_code(&output, 0);
-    assert!(
-        messages(&output).contains("this tuning is at its end"),
-        "{}",
-        described(&output)
-    );
-    Outcome::Pass
-}
-
 fn what_cannot_be_tuned_is_refused_before_anything_runs(env: &TestEnv) -> Outcome {
     let folder = log(env);
     env.subdir("full");
@@ -497,7 +350,7 @@ fn what_cannot_be_tuned_is_refused_before_anything_runs(env: &TestEnv) -> Outcom
             &["--prove needs a recipe", "refit crash --check"],
         ),
         (
-            &["tune", &folder, "--yes", "--prove"],
+            &["tune", &pause(env), "--yes", "--prove"],
             &["has no [promise]"],
         ),
         (&full, &["--log full: the directory is not empty"]),

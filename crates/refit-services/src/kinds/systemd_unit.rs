@@ -28,9 +28,8 @@ const MARK: &str = "INVOCATION_ID";
 const UNREACHED: [(&str, &str); 2] = [
     (
         "postgresql",
-        "its servers get nothing of this unit's environment, and there is no cluster of that name \
-         in /etc/postgresql\n  list the clusters: pg_lsclusters; their services are \
-         postgresql@VERSION-CLUSTER",
+        "this unit starts no server, and /etc/postgresql has no cluster of this name\n  list the \
+         clusters: pg_lsclusters; their services are postgresql@VERSION-CLUSTER",
     ),
     (
         "postfix",
