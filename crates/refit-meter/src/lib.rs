@@ -39,7 +39,7 @@ pub use mapping_classes::{
 pub use mappings::{Mapping, mappings};
 pub use memory::{MemorySample, memory_available, memory_sample};
 pub use memory_parts::{CountedProcess, MEMORY_PARTS, MemoryPart, MemoryParts, PartBytes};
-pub use pages::{CopiedBytes, HugeExposure, SharedPages, huge_exposure};
+pub use pages::{CopiedBytes, HugeExposure, SharedPages, huge_exposure, huge_pages_could_add};
 pub use pressure::Pressure;
 pub use process_facts::{Life, ProcessFacts, process_facts};
 pub use process_memory::{Memory, MemoryReading, process_memory};

@@ -167,14 +167,46 @@ pub struct HugeExposure {
     pub could_add_bytes: u64,
 }
 
+/// Windows of a mapping that are full: its class, what of it is in huge pages, and where each begins.
+type FullWindows = (MappingClass, u64, Vec<u64>);
+
 /// Looks at a process page by page. Nothing is brought into memory by it.
 ///
 /// # Errors
 /// No such process, or no right to read it (ptrace(2), PTRACE_MODE_READ).
 pub fn huge_exposure(proc: &Path, pid: u32) -> io::Result<HugeExposure> {
+    let (mut exposure, mut full) = windows(proc, pid)?;
+    full.retain(|(_, huge, windows)| *huge > 0 && !windows.is_empty());
+    exposure.untouched_bytes = Some(0);
+    if full.is_empty() {
+        return Ok(exposure);
+    }
+    let Ok(memory) = File::open(at(proc, pid).join("mem")) else {
+        exposure.untouched_bytes = None;
+        return Ok(exposure);
+    };
+    for (class, huge, windows) in full {
+        let untouched = (zero_part(&memory, &windows) * huge as f64) as u64;
+        match class {
+            MappingClass::Heap => exposure.untouched_heap_bytes += untouched,
+            _ => exposure.untouched_bytes = exposure.untouched_bytes.map(|sum| sum + untouched),
+        }
+    }
+    Ok(exposure)
+}
+
+/// What huge pages wherever they fit would add to a process at most, in bytes. Its memory is not read.
+///
+/// # Errors
+/// As above.
+pub fn huge_pages_could_add(proc: &Path, pid: u32) -> io::Result<u64> {
+    Ok(windows(proc, pid)?.0.could_add_bytes)
+}
+
+fn windows(proc: &Path, pid: u32) -> io::Result<(HugeExposure, Vec<FullWindows>)> {
     let in_huge = (HUGE / page()) as usize;
     let mut exposure = HugeExposure::default();
-    let mut full: Vec<(MappingClass, Mapping, u64, Vec<u64>)> = Vec::new();
+    let mut full: Vec<FullWindows> = Vec::new();
     let mut window: (u64, usize, usize) = (0, 0, 0);
     each_page(proc, pid, |class, mapping, fields, entries, start| {
         if mapping.is_file() || mapping.permissions[1] != b'w' {
@@ -182,7 +214,7 @@ pub fn huge_exposure(proc: &Path, pid: u32) -> io::Result<HugeExposure> {
         }
         if start == mapping.start {
             exposure.huge_bytes += fields.huge;
-            full.push((class, mapping.clone(), fields.huge, Vec::new()));
+            full.push((class, fields.huge, Vec::new()));
             window = (0, 0, 0);
         }
         for (address, entry) in (start..).step_by(page() as usize).zip(entries) {
@@ -197,7 +229,7 @@ pub fn huge_exposure(proc: &Path, pid: u32) -> io::Result<HugeExposure> {
             match window.2 {
                 0 => {}
                 present if present == in_huge => {
-                    if let Some((_, _, _, windows)) = full.last_mut() {
+                    if let Some((_, _, windows)) = full.last_mut() {
                         windows.push(window.0);
                     }
                 }
@@ -208,23 +240,7 @@ pub fn huge_exposure(proc: &Path, pid: u32) -> io::Result<HugeExposure> {
             }
         }
     })?;
-    full.retain(|(_, _, huge, windows)| *huge > 0 && !windows.is_empty());
-    exposure.untouched_bytes = Some(0);
-    if full.is_empty() {
-        return Ok(exposure);
-    }
-    let Ok(memory) = File::open(at(proc, pid).join("mem")) else {
-        exposure.untouched_bytes = None;
-        return Ok(exposure);
-    };
-    for (class, _, huge, windows) in full {
-        let untouched = (zero_part(&memory, &windows) * huge as f64) as u64;
-        match class {
-            MappingClass::Heap => exposure.untouched_heap_bytes += untouched,
-            _ => exposure.untouched_bytes = exposure.untouched_bytes.map(|sum| sum + untouched),
-        }
-    }
-    Ok(exposure)
+    Ok((exposure, full))
 }
 
 /// The part of these huge pages whose pages are all zeros, from some of them.
@@ -329,6 +345,8 @@ mod tests {
             (0, Some(0))
         );
         assert_eq!(could("VmFlags: rd wr nh \n").could_add_bytes, 0);
+        let alone = huge_pages_could_add(fake(&pages, "").path(), 3).unwrap();
+        assert_eq!(alone, exposure.could_add_bytes);
         // One huge page, of which a quarter holds something; and one whose content may not be read.
         assert_eq!(could("AnonHugePages: 2048 kB\n").untouched_bytes, None);
         let proc = fake(&pages, "AnonHugePages: 2048 kB\n");

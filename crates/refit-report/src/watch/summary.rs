@@ -32,10 +32,14 @@ pub fn facts(series: &Series) -> Vec<String> {
         ));
     }
     for one in &series.huge_pages {
-        if let Some(text) = huge_pages(Some(one.could_add_bytes)) {
+        if let Some(text) = huge_pages(one.could_add_bytes) {
             let name = &series.groups[one.group].name;
             lines.push(format!("{name} ({}): {text}", one.pid));
         }
+    }
+    let mut looks = series.huge_pages.iter();
+    if looks.any(|one| one.could_add_bytes.is_none()) {
+        lines.push("what huge pages would add was not read of every large process: the budget did not suffice".to_owned());
     }
     missing(series, &mut lines);
     lines.push(cost(series));

@@ -178,7 +178,7 @@ impl Groups {
         self.all.len() - 1
     }
 
-    fn is_machine(&self) -> bool {
+    pub(super) fn is_machine(&self) -> bool {
         matches!(self.target, Target::Machine)
     }
 

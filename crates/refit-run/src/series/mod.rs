@@ -6,6 +6,7 @@
 mod budget;
 mod groups;
 mod growth;
+mod huge_pages;
 mod known;
 mod live_heap;
 mod mapping_sizes;

@@ -44,8 +44,7 @@ pub struct Series {
     /// short-lived ones included, had resident (wait4(2)); `null` where that is not
     /// known.
     pub largest_process_bytes: Option<u64>,
-    /// Of named processes, units and recipes: what transparent huge pages would add, read once
-    /// at the end.
+    /// What transparent huge pages would add, read once at the end.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub huge_pages: Vec<HugePages>,
     /// Of a command whose heap was to be counted: where it was.
@@ -101,8 +100,8 @@ pub struct HugePages {
     pub group: usize,
     /// The process of the group with the most memory.
     pub pid: u32,
-    /// What they would add to its resident memory at most.
-    pub could_add_bytes: u64,
+    /// What they would add to its resident memory at most; `null` where the budget did not suffice to read it.
+    pub could_add_bytes: Option<u64>,
 }
 
 /// Whether the kernel testifies to durable calls.

@@ -4,14 +4,13 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use refit_meter::{
-    Cgroups, Memory, Pressure, ProcessSyncs, ProcessTable, SyncWatch, huge_exposure,
-};
+use refit_meter::{Cgroups, Memory, Pressure, ProcessSyncs, ProcessTable, SyncWatch};
 
 use crate::tree::PROC;
 
 use super::budget::{Budget, processor_time};
 use super::groups::Groups;
+use super::huge_pages;
 use super::known::{Known, Processes};
 use super::readings;
 use super::record::{
@@ -23,9 +22,6 @@ use super::thinning::{MOST_CALLERS, MOST_DIRECTORIES};
 
 /// Scanning all processes may use so much of the budget; the rest is for their memory.
 const SCANNING: f64 = 0.4;
-
-/// Groups whose largest process is looked into at the end.
-const MOST_LOOKED_INTO: usize = 5;
 
 /// Watches. Call [`Watcher::tick`] ten times a second, and [`Watcher::sample`] when it is
 /// [`Watcher::due`].
@@ -156,20 +152,16 @@ impl Watcher {
         members
     }
 
-    /// What transparent huge pages would add to the largest process of each of the first groups.
-    /// Reads every entry of its page table, which takes several times as long as a sample.
+    /// What transparent huge pages would add to the largest process of each of some groups, those with the most memory
+    /// first. Of the whole machine as much as the budget allows; of what was named all, which takes several times as
+    /// long as a sample.
     #[must_use]
     pub fn huge_pages(&self) -> Vec<HugePages> {
-        let largest = (0..self.groups.all.len()).filter_map(|group| {
-            let pid = self.members(group).first()?.pid;
-            let could_add_bytes = huge_exposure(&self.proc, pid).ok()?.could_add_bytes;
-            Some(HugePages {
-                group,
-                pid,
-                could_add_bytes,
-            })
-        });
-        largest.take(MOST_LOOKED_INTO).collect()
+        let groups = 0..self.groups.all.len();
+        let largest =
+            groups.filter_map(|group| Some((group, self.members(group).into_iter().next()?)));
+        let budget = self.groups.is_machine().then_some(&self.budget);
+        huge_pages::read(&self.proc, largest.collect(), budget)
     }
 
     /// What watching has taken.

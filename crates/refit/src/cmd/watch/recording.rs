@@ -107,10 +107,8 @@ impl<'a> Recording<'a> {
 
     /// Writes what was asked for, and tells what came of it.
     pub fn finish(mut self) -> Result<()> {
+        self.series.huge_pages = self.watcher.huge_pages();
         self.series.cost = self.watcher.cost();
-        if !self.of_machine {
-            self.series.huge_pages = self.watcher.huge_pages();
-        }
         self.watcher.close_in_background();
         let written = write(self.args, &self.series);
         print::drawn(&watch::summary(&self.series));
