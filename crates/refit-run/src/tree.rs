@@ -101,13 +101,12 @@ pub fn kill_cgroup(name: &str) {
 fn empty(path: &Path) {
     let began = Instant::now();
     loop {
-        // Since Linux 5.14; it reaches the cgroups below as well.
-        let killed = fs::write(path.join("cgroup.kill"), "1").is_ok();
+        // Since Linux 5.14; it reaches the cgroups below as well, and what forks meanwhile. It
+        // signals first threads: a process whose first thread has ended goes on (6.18.44).
+        let _ = fs::write(path.join("cgroup.kill"), "1");
         let parts = [Part::Service, Part::Hooks].map(|part| procs(&path.join(part.name())));
         let left = parts.concat();
-        if !killed {
-            left.iter().for_each(|pid| kill(*pid));
-        }
+        left.iter().for_each(|pid| kill(*pid));
         // A process that is just ending is not listed any more, and the cgroup cannot be removed yet.
         if (left.is_empty() && !is_populated(path)) || began.elapsed() > DEATH {
             return;
