@@ -16,6 +16,7 @@ mod apply_kills;
 mod apply_mariadb;
 mod apply_postgresql;
 mod apply_redis;
+mod apply_together;
 mod attack;
 mod backends;
 mod bench;
@@ -156,6 +157,7 @@ const TABLE: &[&[Test]] = &[
     apply_booted_mariadb::TESTS,
     apply_postgresql::TESTS,
     apply_redis::TESTS,
+    apply_together::TESTS,
     apply_booted_redis::TESTS,
     apply_booted_postgresql::TESTS,
     attack::TESTS,

@@ -33,6 +33,36 @@ pub enum Applied {
     },
 }
 
+/// What is left to do.
+pub enum ToDo {
+    /// All of it is applied already.
+    Nothing {
+        /// The service.
+        service: String,
+    },
+    /// This.
+    Planned(Box<Plan>),
+}
+
+/// What applying these settings to a service would do. Nothing is changed.
+///
+/// # Errors
+/// Where it cannot be done: [`Error`] says why.
+pub fn to_do(system: &System, request: &Request) -> Result<ToDo, Error> {
+    if let Some(service) = is_applied(system, request)? {
+        return Ok(ToDo::Nothing { service });
+    }
+    let planned = match plan(system, request) {
+        Ok(plan) => Ok(plan),
+        // Another refit may have begun since: what is in the way is the same change, then.
+        Err(_) => match is_applied(system, request)? {
+            Some(service) => return Ok(ToDo::Nothing { service }),
+            None => plan(system, request),
+        },
+    };
+    planned.map(|plan| ToDo::Planned(Box::new(plan)))
+}
+
 /// Makes settings permanent on a service.
 ///
 /// # Errors
@@ -44,7 +74,10 @@ pub fn apply(system: &System, request: &Request) -> Result<Applied, Error> {
     }
     let store = Store::to_change(system)?;
     // Another refit may have been faster.
-    let kind = refuse_other(system, &store, &request.word)?;
+    let (kind, service) = kind_of(system, &request.word)?;
+    if is_applied_to(system, &store, &service, request)? {
+        return Ok(Applied::Nothing { service });
+    }
     let mut plan = plan(system, request)?;
     if let Some(gate) = plan.gate.take() {
         return Err(gate);
@@ -81,11 +114,23 @@ pub fn apply(system: &System, request: &Request) -> Result<Applied, Error> {
 ///
 /// # Errors
 /// [`Error::OtherChange`], [`Error::Interrupted`], [`Error::Drifted`].
-pub fn is_applied(system: &System, request: &Request) -> Result<Option<String>, Error> {
+fn is_applied(system: &System, request: &Request) -> Result<Option<String>, Error> {
     let (_, service) = kind_of(system, &request.word)?;
-    let Some(record) = Store::to_read(system)?.load(&service)? else {
-        return Ok(None);
+    let store = Store::to_read(system)?;
+    let is_applied = is_applied_to(system, &store, &service, request)?;
+    Ok(is_applied.then_some(service))
+}
+
+fn is_applied_to(
+    system: &System,
+    store: &Store,
+    service: &str,
+    request: &Request,
+) -> Result<bool, Error> {
+    let Some(record) = store.load(service)? else {
+        return Ok(false);
     };
+    let service = service.to_owned();
     let wanted = request.settings.0.iter().map(ToString::to_string);
     let until = request.until;
     let change = &record.change;
@@ -105,20 +150,7 @@ pub fn is_applied(system: &System, request: &Request) -> Result<Option<String>, 
     if drifts(&checks) {
         return Err(Error::Drifted { service });
     }
-    Ok(Some(service))
-}
-
-/// The kind of the service, which has no change.
-fn refuse_other(system: &System, store: &Store, word: &str) -> Result<&'static dyn Kind, Error> {
-    let (kind, service) = kind_of(system, word)?;
-    match store.load(&service)? {
-        None => Ok(kind),
-        Some(record) if record.phase != Phase::Applied => Err(Error::Interrupted { service }),
-        Some(record) => Err(Error::OtherChange {
-            service,
-            settings: record.change.settings.join(" "),
-        }),
-    }
+    Ok(true)
 }
 
 fn put_into_effect(system: &System, kind: &dyn Kind, plan: &Plan) -> Result<Vec<Check>, Error> {

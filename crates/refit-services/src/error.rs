@@ -125,8 +125,8 @@ pub enum Error {
     NoChange { service: String },
     #[error("{service} was applied, and differs from it now\n  see what: refit status {service}")]
     Drifted { service: String },
-    #[error("another refit is changing services now; try again when it has ended")]
-    Busy,
+    #[error("another refit is changing services, and did not end within {} s; try again when it has", waited.as_secs())]
+    Busy { waited: Duration },
     #[error("{} is a record that this refit cannot read: {reason}", path.display())]
     BadRecord { path: PathBuf, reason: String },
     #[error("{} changed after refit wrote it; nothing was reverted", paths(.0))]

@@ -29,13 +29,13 @@ mod system;
 mod systemd;
 mod undo;
 
-pub use apply::{Applied, apply, is_applied};
+pub use apply::{Applied, ToDo, apply, to_do};
 pub use change::{Accepted, Change, ConfValue, Evidence, FileEdit, LibraryFile, Plan, Undo};
 pub use check::{Check, Layer};
 pub use confirm::confirm;
 pub use error::{Changed, Error};
 pub use file_state::{FileError, FileState};
-pub use plan::{Request, plan};
+pub use plan::Request;
 pub use record::{Phase, Record};
 pub use revert::{Reverted, revert, revert_unconfirmed};
 pub use status::{ServiceStatus, Status, status};

@@ -4,6 +4,7 @@ use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, flock};
 
@@ -13,6 +14,9 @@ use crate::{Error, FileError, FileState, Record, System};
 
 const PLACE: &str = "/var/lib/refit/changes";
 
+/// How long another refit is waited for: a few restarts of a service.
+const WAIT: Duration = Duration::from_secs(30);
+
 /// The records, locked.
 pub struct Store {
     dir: PathBuf,
@@ -20,10 +24,11 @@ pub struct Store {
 }
 
 impl Store {
-    /// To change them. Nobody else reads or changes them meanwhile.
+    /// To change them. Nobody else reads or changes them meanwhile. Waits for another refit; the
+    /// kernel lets go of the lock of one that is killed.
     ///
     /// # Errors
-    /// [`Error::Busy`], or [`Error::File`] where the directory cannot be made.
+    /// [`Error::Busy`] when it does not end, or [`Error::File`] where the directory cannot be made.
     pub fn to_change(system: &System) -> Result<Store, Error> {
         let dir = system.path(&format!("{PLACE}/lock"))?;
         let dir = dir.parent().expect("it has one").to_owned();
@@ -149,9 +154,15 @@ fn lock(dir: &Path, how: FlockOperation, make: bool) -> Result<Option<File>, Err
         }
         Err(cause) => return Err(FileError::at(&path)(cause).into()),
     };
-    match flock(&file, how) {
-        Ok(()) => Ok(Some(file)),
-        Err(rustix::io::Errno::WOULDBLOCK) => Err(Error::Busy),
-        Err(errno) => Err(FileError::at(&path)(errno.into()).into()),
+    let began = Instant::now();
+    loop {
+        match flock(&file, how) {
+            Ok(()) => return Ok(Some(file)),
+            Err(rustix::io::Errno::WOULDBLOCK) if began.elapsed() < WAIT => {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            Err(rustix::io::Errno::WOULDBLOCK) => return Err(Error::Busy { waited: WAIT }),
+            Err(errno) => return Err(FileError::at(&path)(errno.into()).into()),
+        }
     }
 }

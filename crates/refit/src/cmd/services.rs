@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::{Result, bail};
 use refit_knobs::Settings;
 use refit_report::services::{conflict, planned, reverted, stated};
-use refit_services::{Applied, Error, Request, System, Until};
+use refit_services::{Applied, Error, Request, System, ToDo, Until};
 
 use super::{evidence, print};
 use crate::cli::{ApplyArgs, ConfirmArgs, PlanArgs, RevertArgs, StatusArgs};
@@ -45,10 +45,10 @@ fn ended(result: Result<u8>) -> ExitCode {
 
 fn try_plan(args: &PlanArgs) -> Result<u8> {
     let (system, request) = read(args)?;
-    if let Some(service) = refit_services::is_applied(&system, &request)? {
-        return nothing_to_do(&service);
-    }
-    let plan = refit_services::plan(&system, &request)?;
+    let plan = match refit_services::to_do(&system, &request)? {
+        ToDo::Nothing { service } => return nothing_to_do(&service),
+        ToDo::Planned(plan) => plan,
+    };
     print::result(&planned(&plan))?;
     if let Some(gate) = plan.gate {
         return Err(gate.into());
@@ -58,10 +58,10 @@ fn try_plan(args: &PlanArgs) -> Result<u8> {
 
 fn try_apply(args: &ApplyArgs) -> Result<u8> {
     let (system, request) = read(&args.plan)?;
-    if let Some(service) = refit_services::is_applied(&system, &request)? {
-        return nothing_to_do(&service);
-    }
-    let plan = refit_services::plan(&system, &request)?;
+    let plan = match refit_services::to_do(&system, &request)? {
+        ToDo::Nothing { service } => return nothing_to_do(&service),
+        ToDo::Planned(plan) => plan,
+    };
     print::drawn(&planned(&plan));
     if let Some(gate) = plan.gate {
         return Err(gate.into());
