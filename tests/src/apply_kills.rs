@@ -11,6 +11,7 @@ use crate::apply::{DROP_IN, SETTINGS, UNTIL_CONFIRMED, tree, words};
 use crate::apply_mariadb;
 use crate::apply_postgresql;
 use crate::apply_redis;
+use crate::apply_sysctl;
 use crate::runner::{Outcome, Test};
 use crate::sys::kill_point::{KillPoint, run_to};
 use crate::test;
@@ -24,6 +25,7 @@ pub const TESTS: &[Test] = &[
     test!(killed_while_mariadb_is_changed).limit_seconds(300),
     test!(killed_while_redis_is_changed).limit_seconds(300),
     test!(killed_while_redis_is_reverted).limit_seconds(300),
+    test!(killed_while_sysctls_are_set).limit_seconds(300),
     test!(killed_while_a_cluster_is_changed).limit_seconds(300),
     test!(killed_while_a_cluster_is_reverted).limit_seconds(300),
 ];
@@ -257,6 +259,18 @@ const MARIADB: Subject = Subject {
 
 fn killed_while_mariadb_is_changed(env: &TestEnv) -> Outcome {
     sweep(env, "apply", &MARIADB)
+}
+
+/// Files of other programs that are read, and none that is edited.
+const SYSCTL: Subject = Subject {
+    tree: apply_sysctl::tree,
+    apply: &apply_sysctl::APPLY,
+    service: "sysctl",
+    files: &[apply_sysctl::FILE],
+};
+
+fn killed_while_sysctls_are_set(env: &TestEnv) -> Outcome {
+    sweep(env, "apply", &SYSCTL)
 }
 
 fn killed_while_a_cluster_is_changed(env: &TestEnv) -> Outcome {

@@ -16,6 +16,7 @@ mod apply_kills;
 mod apply_mariadb;
 mod apply_postgresql;
 mod apply_redis;
+mod apply_sysctl;
 mod apply_together;
 mod attack;
 mod backends;
@@ -158,6 +159,7 @@ const TABLE: &[&[Test]] = &[
     apply_postgresql::TESTS,
     apply_redis::TESTS,
     apply_together::TESTS,
+    apply_sysctl::TESTS,
     apply_booted_redis::TESTS,
     apply_booted_postgresql::TESTS,
     attack::TESTS,

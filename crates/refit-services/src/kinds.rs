@@ -3,6 +3,7 @@
 mod mariadb;
 mod postgresql;
 mod redis;
+mod sysctl;
 mod systemd_unit;
 mod unit_and_conf;
 
@@ -10,7 +11,8 @@ use crate::kind::Kind;
 use crate::{Error, System};
 
 /// The last one takes every word.
-static KINDS: [&dyn Kind; 4] = [
+static KINDS: [&dyn Kind; 5] = [
+    &sysctl::Sysctl,
     &postgresql::Postgresql,
     &mariadb::Mariadb,
     &redis::Redis,

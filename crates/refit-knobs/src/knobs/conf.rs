@@ -50,10 +50,10 @@ pub(crate) fn parse(word: &Word) -> Result<Declared, SettingError> {
 }
 
 fn is_of_name(c: char) -> bool {
-    c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_' || c == '-'
+    c.is_ascii_lowercase() || c.is_ascii_digit() || "_-.".contains(c)
 }
 
-/// What recipes may call a knob of theirs.
+/// What recipes may call a knob of theirs, and services their settings: `vm.swappiness`.
 fn is_name(name: &str) -> bool {
     !name.is_empty() && name.chars().all(is_of_name)
 }
