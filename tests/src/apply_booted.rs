@@ -101,7 +101,7 @@ fn each_service_is_changed_verified_and_taken_back(env: &TestEnv) -> Outcome {
     assert_eq!(files(env), before);
     for (words, named) in [
         (["nosuch", "tz=UTC"], "no service"),
-        (["postfix", LIBRARY], "clears the environment"),
+        (["postfix@other", LIBRARY], "clears the environment"),
         (["postgresql@15-none", LIBRARY], "pg_lsclusters"),
     ] {
         let all = [&["x", "refit", "apply", "--yes"], &words[..]].concat();
@@ -203,7 +203,7 @@ fn a_reboot_keeps_a_change_and_takes_a_trial_back(env: &TestEnv) -> Outcome {
 }
 
 /// Waits inside until this shell condition holds; fails after 900 tries.
-fn wait_inside(env: &TestEnv, condition: &str) {
+pub fn wait_inside(env: &TestEnv, condition: &str) {
     let wait = "for i in $(seq 900); do eval \"$0\" && exit 0; sleep 0.1; done; exit 1";
     inside(env, 0, &["sh", "-c", wait, condition]);
 }

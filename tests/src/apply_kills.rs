@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use crate::apply::{DROP_IN, SETTINGS, UNTIL_CONFIRMED, tree, words};
 use crate::apply_mariadb;
+use crate::apply_postfix;
 use crate::apply_postgresql;
 use crate::apply_redis;
 use crate::apply_sysctl;
@@ -23,6 +24,10 @@ pub const TESTS: &[Test] = &[
     test!(killed_while_it_is_confirmed).limit_seconds(300),
     test!(killed_while_it_is_reverted).limit_seconds(300),
     test!(killed_while_mariadb_is_changed).limit_seconds(300),
+    test!(killed_while_postfix_is_changed).limit_seconds(300),
+    test!(killed_while_postfix_is_reverted).limit_seconds(300),
+    test!(killed_while_a_postfix_daemon_is_changed).limit_seconds(300),
+    test!(killed_while_a_postfix_daemon_is_reverted).limit_seconds(300),
     test!(killed_while_redis_is_changed).limit_seconds(300),
     test!(killed_while_redis_is_reverted).limit_seconds(300),
     test!(killed_while_sysctls_are_set).limit_seconds(300),
@@ -87,6 +92,8 @@ struct Subject {
     service: &'static str,
     /// Files that are as before or as applied at each point.
     files: &'static [&'static str],
+    /// What holds at each point.
+    always: fn(&str),
 }
 
 const UNIT: Subject = Subject {
@@ -94,6 +101,7 @@ const UNIT: Subject = Subject {
     apply: &APPLY,
     service: "a",
     files: &[DROP_IN],
+    always: |_| (),
 };
 
 /// A sweep: each verb on a tree as it is before it, killed at each point.
@@ -123,6 +131,7 @@ fn sweep(env: &TestEnv, verb: &str, subject: &Subject) -> Outcome {
             killed(env, &apply, Some(point));
         }
         kills += 1;
+        (subject.always)(&root);
         let now = listing(&root);
         for file in subject.files {
             let is_whole = [&before, &after].map(|then| then.get(*file) == now.get(*file));
@@ -231,6 +240,7 @@ const CLUSTER: Subject = Subject {
     apply: &apply_postgresql::APPLY,
     service: "postgresql",
     files: &[apply_postgresql::ENVIRONMENT, apply_postgresql::CONF],
+    always: |_| (),
 };
 
 /// The administrator's file, an included one, and a drop-in.
@@ -239,6 +249,7 @@ const REDIS: Subject = Subject {
     apply: &apply_redis::APPLY,
     service: "redis-server@one",
     files: &[apply_redis::OWN, apply_redis::CONFIG, apply_redis::UNIT],
+    always: |_| (),
 };
 
 fn killed_while_redis_is_changed(env: &TestEnv) -> Outcome {
@@ -255,6 +266,7 @@ const MARIADB: Subject = Subject {
     apply: &apply_mariadb::APPLY,
     service: "mariadb",
     files: &[apply_mariadb::FILE, apply_mariadb::UNIT],
+    always: |_| (),
 };
 
 fn killed_while_mariadb_is_changed(env: &TestEnv) -> Outcome {
@@ -267,6 +279,7 @@ const SYSCTL: Subject = Subject {
     apply: &apply_sysctl::APPLY,
     service: "sysctl",
     files: &[apply_sysctl::FILE],
+    always: |_| (),
 };
 
 fn killed_while_sysctls_are_set(env: &TestEnv) -> Outcome {
@@ -279,4 +292,38 @@ fn killed_while_a_cluster_is_changed(env: &TestEnv) -> Outcome {
 
 fn killed_while_a_cluster_is_reverted(env: &TestEnv) -> Outcome {
     sweep(env, "revert", &CLUSTER)
+}
+
+/// A file with a mode of its own, and a library.
+const POSTFIX: Subject = Subject {
+    tree: apply_postfix::tree,
+    apply: &apply_postfix::ALL,
+    service: "postfix",
+    files: &[apply_postfix::MAIN],
+    always: |_| (),
+};
+
+/// A file, a library and a script, which has to be there as long as the file names it.
+const POSTFIX_DAEMON: Subject = Subject {
+    tree: apply_postfix::tree,
+    apply: &apply_postfix::ONE,
+    service: "postfix/cleanup",
+    files: &[apply_postfix::MASTER],
+    always: apply_postfix::script_is_there,
+};
+
+fn killed_while_postfix_is_changed(env: &TestEnv) -> Outcome {
+    sweep(env, "apply", &POSTFIX)
+}
+
+fn killed_while_postfix_is_reverted(env: &TestEnv) -> Outcome {
+    sweep(env, "revert", &POSTFIX)
+}
+
+fn killed_while_a_postfix_daemon_is_changed(env: &TestEnv) -> Outcome {
+    sweep(env, "apply", &POSTFIX_DAEMON)
+}
+
+fn killed_while_a_postfix_daemon_is_reverted(env: &TestEnv) -> Outcome {
+    sweep(env, "revert", &POSTFIX_DAEMON)
 }

@@ -9,11 +9,13 @@
 mod apply;
 mod apply_booted;
 mod apply_booted_mariadb;
+mod apply_booted_postfix;
 mod apply_booted_postgresql;
 mod apply_booted_redis;
 mod apply_evidence;
 mod apply_kills;
 mod apply_mariadb;
+mod apply_postfix;
 mod apply_postgresql;
 mod apply_redis;
 mod apply_sysctl;
@@ -156,11 +158,13 @@ const TABLE: &[&[Test]] = &[
     apply_kills::TESTS,
     apply_mariadb::TESTS,
     apply_booted_mariadb::TESTS,
+    apply_postfix::TESTS,
     apply_postgresql::TESTS,
     apply_redis::TESTS,
     apply_together::TESTS,
     apply_sysctl::TESTS,
     apply_booted_redis::TESTS,
+    apply_booted_postfix::TESTS,
     apply_booted_postgresql::TESTS,
     attack::TESTS,
     bench::TESTS,

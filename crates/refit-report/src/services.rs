@@ -27,9 +27,19 @@ pub fn planned(plan: &Plan) -> String {
     for dir in &change.directories {
         page.row("make", dir);
     }
-    for library in change.placed() {
+    for library in change
+        .placed()
+        .filter(|file| !change.programs.contains(file))
+    {
         page.row("copy", format!("{} to {}", library.from, library.path));
         page.row("", format!("sha256 {}", library.sha256));
+    }
+    for (path, text) in plan.scripts() {
+        page.line(0, "");
+        page.line(0, format!("--- {path} (not there)"));
+        page.line(0, format!("+++ {path} (a script of refit's, mode 0755)"));
+        text.lines()
+            .for_each(|line| page.line(0, format!("+{line}")));
     }
     for edit in change.edits() {
         page.line(0, "");

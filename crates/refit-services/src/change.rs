@@ -108,6 +108,9 @@ pub struct Change {
     pub directories: Vec<String>,
     /// Libraries that are placed.
     pub libraries: Vec<LibraryFile>,
+    /// Scripts that are placed, which start a program in its place.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub programs: Vec<LibraryFile>,
     /// Files that are edited.
     pub files: Vec<FileEdit>,
     /// Variables that the service's processes will have.
@@ -136,7 +139,7 @@ impl Change {
     /// All files that are placed by their content.
     pub fn placed(&self) -> impl Iterator<Item = &LibraryFile> {
         let of_undo = self.undo.iter().flat_map(|undo| &undo.program);
-        self.libraries.iter().chain(of_undo)
+        self.libraries.iter().chain(&self.programs).chain(of_undo)
     }
 }
 
@@ -157,6 +160,14 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// The scripts of [`Change::programs`], each with its path and text.
+    pub fn scripts(&self) -> impl Iterator<Item = (&str, std::borrow::Cow<'_, str>)> {
+        let first = self.change.libraries.len();
+        let texts = self.contents.iter().skip(first);
+        let programs = self.change.programs.iter().zip(texts);
+        programs.map(|(file, text)| (&*file.path, String::from_utf8_lossy(text)))
+    }
+
     /// A plan that does nothing yet.
     pub(crate) fn new(service: &str, kind: &str, settings: &Settings) -> Plan {
         Plan {
@@ -168,6 +179,7 @@ impl Plan {
                 was_active: false,
                 directories: Vec::new(),
                 libraries: Vec::new(),
+                programs: Vec::new(),
                 files: Vec::new(),
                 variables: Vec::new(),
                 conf: Vec::new(),

@@ -57,6 +57,59 @@ pub fn effective(change: &Change, main_pid: u32, processes: &[Process], mark: &s
     checks
 }
 
+/// What is seen of a change that reaches only processes started since, and not all of these: those
+/// that show its variables have to execute its libraries. Where none is seen, nothing is claimed.
+pub fn observed(change: &Change, processes: &[Process]) -> Vec<Check> {
+    let has = |process: &&Process, (name, value): &(String, String)| {
+        let found = process.variable(name).unwrap_or_default();
+        match &**name {
+            "LD_PRELOAD" => found.ends_with(value),
+            _ => found == *value,
+        }
+    };
+    let started: Vec<&Process> = processes
+        .iter()
+        .filter(|process| {
+            change
+                .variables
+                .iter()
+                .all(|variable| has(process, variable))
+        })
+        .collect();
+    let seen = |with: usize| match started.len() {
+        0 => "not observed: no process that was started with the change runs now".to_owned(),
+        all => format!("{with} of {all} processes that were started with it"),
+    };
+    let mut checks = Vec::new();
+    for library in &change.libraries {
+        let with = started
+            .iter()
+            .filter(|process| process.executes(&library.path));
+        let with = with.count();
+        checks.push(Check {
+            layer: Layer::Effective,
+            key: "executable mapping".to_owned(),
+            expected: library.path.clone(),
+            found: seen(with),
+            holds: (!started.is_empty()).then_some(with == started.len()),
+        });
+    }
+    for (name, value) in change
+        .variables
+        .iter()
+        .filter(|(name, _)| name != "LD_PRELOAD")
+    {
+        checks.push(Check {
+            layer: Layer::Effective,
+            key: "variable".to_owned(),
+            expected: format!("{name}={value}"),
+            found: seen(started.len()),
+            holds: (!started.is_empty()).then_some(true),
+        });
+    }
+    checks
+}
+
 /// Of a service that does not run.
 pub fn not_running(state: &str) -> Check {
     Check {

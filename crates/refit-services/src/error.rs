@@ -96,6 +96,10 @@ pub enum Error {
         service: String,
         reason: &'static str,
     },
+    #[error(
+        "{place} has the change of {service} already, and of two in one file neither could be taken back alone\n  take that back first: refit revert {service}"
+    )]
+    Wrapped { place: String, service: String },
     #[error("nothing to apply: name settings, as in\n  refit plan {service} malloc=jemalloc")]
     NoSettings { service: String },
     #[error("malloc={name}: no {file} in {searched}\n  apt install {package}")]

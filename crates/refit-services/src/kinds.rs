@@ -1,6 +1,7 @@
 //! The kinds of services: one file of `kinds/` for each, and its line in the table.
 
 mod mariadb;
+mod postfix;
 mod postgresql;
 mod redis;
 mod sysctl;
@@ -11,9 +12,11 @@ use crate::kind::Kind;
 use crate::{Error, System};
 
 /// The last one takes every word.
-static KINDS: [&dyn Kind; 5] = [
+static KINDS: [&dyn Kind; 7] = [
     &sysctl::Sysctl,
     &postgresql::Postgresql,
+    &postfix::Postfix,
+    &postfix::PostfixDaemon,
     &mariadb::Mariadb,
     &redis::Redis,
     &systemd_unit::SystemdUnit,

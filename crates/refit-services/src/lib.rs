@@ -23,6 +23,7 @@ mod plan;
 mod processes;
 mod record;
 mod revert;
+mod script;
 mod status;
 mod store;
 mod system;

@@ -57,6 +57,11 @@ fn named(from: String, name: &str, content: &[u8]) -> LibraryFile {
     }
 }
 
+/// A script of refit's own.
+pub fn script(name: &str, content: &[u8]) -> LibraryFile {
+    named("refit".to_owned(), name, content)
+}
+
 /// A copy of refit itself: it takes a change back even if the installed refit is gone by then.
 pub fn own_program(from: &Path) -> Result<(LibraryFile, Vec<u8>), Error> {
     // This is right even if the file was replaced or removed since this process began.

@@ -9,6 +9,8 @@ use crate::systemd::Unit;
 pub struct Process {
     /// Its id.
     pub pid: u32,
+    /// What it executes, by its path; empty where that is not told.
+    pub program: String,
     maps: String,
     environment: Vec<u8>,
 }
@@ -16,8 +18,15 @@ pub struct Process {
 impl Process {
     fn read(pid: u32) -> Option<Process> {
         let of = |name: &str| fs::read(format!("/proc/{pid}/{name}"));
+        let program = fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
+        let program = program.to_string_lossy();
         Some(Process {
             pid,
+            // As the kernel marks one that an upgrade replaced: proc(5).
+            program: program
+                .strip_suffix(" (deleted)")
+                .unwrap_or(&program)
+                .to_owned(),
             maps: String::from_utf8_lossy(&of("maps").ok()?).into_owned(),
             environment: of("environ").ok()?,
         })

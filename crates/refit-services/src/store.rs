@@ -51,7 +51,9 @@ impl Store {
     }
 
     fn file(&self, service: &str) -> PathBuf {
-        self.dir.join(format!("{service}.json"))
+        // As in a URL: a name of one path component.
+        let name = service.replace('%', "%25").replace('/', "%2F");
+        self.dir.join(format!("{name}.json"))
     }
 
     /// The record of a service.
@@ -90,7 +92,7 @@ impl Store {
             let name = entry.map_err(&failed)?.file_name();
             let name = name.to_string_lossy().into_owned();
             if let Some(service) = name.strip_suffix(".json") {
-                names.push(service.to_owned());
+                names.push(service.replace("%2F", "/").replace("%25", "%"));
             }
         }
         names.sort();

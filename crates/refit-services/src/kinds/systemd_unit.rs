@@ -33,8 +33,8 @@ const UNREACHED: [(&str, &str); 2] = [
     ),
     (
         "postfix",
-        "its master clears the environment of all that it starts; refit cannot apply settings \
-         there yet",
+        "its master clears the environment of all that it starts, and refit knows its default \
+         instance only\n  name that: postfix, or one of its daemons: postfix/DAEMON",
     ),
 ];
 

@@ -15,13 +15,13 @@ use super::{OUTPUT, SETTINGS, duration};
 #[derive(Args)]
 #[command(verbatim_doc_comment)]
 pub struct PlanArgs {
-    /// The service, as systemctl knows it; with --from the default is the one that the recipe
-    /// stands for
+    /// The service, as systemctl knows it, or postfix/DAEMON; with --from the default is the one
+    /// that the recipe stands for
     #[arg(value_name = "SERVICE", required_unless_present = "from")]
     pub service: Option<String>,
 
     /// Settings, as in `refit run`: malloc=jemalloc preload=/PATH/LIB.so env.NAME=VALUE; of
-    /// PostgreSQL, MariaDB and redis also their own: conf.NAME=VALUE
+    /// PostgreSQL, MariaDB, redis and Postfix also their own: conf.NAME=VALUE
     #[arg(value_name = "SETTINGS")]
     pub settings: Vec<OsString>,
 

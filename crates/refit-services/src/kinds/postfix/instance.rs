@@ -1,0 +1,81 @@
+//! The default instance of Postfix on a machine or in a tree.
+
+use super::tools::DIRECTORY;
+use crate::kinds::systemd_unit::restart;
+use crate::{Change, Error, FileState, System, systemd};
+
+/// Its unit.
+pub const SERVICE: &str = "postfix@-.service";
+
+/// A note of a plan in a tree.
+pub const ONLY_FILES: &str =
+    "--root: files only; nothing is checked, reloaded, restarted or verified";
+
+/// A note of a plan where it does not run.
+pub const LATER: &str = "the service does not run: the change takes effect when it starts";
+
+/// The service of the default instance, where Postfix is installed.
+///
+/// # Errors
+/// As of a unit.
+pub fn installed(system: &System) -> Result<Option<String>, Error> {
+    if system.read(&format!("{DIRECTORY}/main.cf"))?.is_none() {
+        return Ok(None);
+    }
+    systemd::find(system, SERVICE)
+}
+
+/// Refuses a trial.
+///
+/// # Errors
+/// [`Error::NoTrial`].
+pub fn refuse_trial(service: &str, trial: bool) -> Result<(), Error> {
+    match trial {
+        false => Ok(()),
+        true => Err(Error::NoTrial {
+            service: service.to_owned(),
+            why: "Postfix reads no configuration there",
+        }),
+    }
+}
+
+/// A file of the configuration, which has to be there.
+///
+/// # Errors
+/// [`Error::NotReached`], [`Error::File`].
+pub fn file(system: &System, service: &str, name: &str) -> Result<(String, FileState), Error> {
+    let path = format!("{DIRECTORY}/{name}");
+    match FileState::read(&system.path(&path)?)? {
+        Some(state) => Ok((path, state)),
+        None => Err(Error::NotReached {
+            service: service.to_owned(),
+            reason: "/etc/postfix has no main.cf and master.cf",
+        }),
+    }
+}
+
+/// An answer of Postfix's commands.
+///
+/// # Errors
+/// [`Error::Command`].
+pub fn asked<T>(service: &str, answer: Result<T, String>) -> Result<T, Error> {
+    answer.map_err(|output| Error::Command {
+        command: format!("{service} cannot be asked by postconf"),
+        output,
+    })
+}
+
+/// Lets a Postfix that runs read its files, and starts one that failed since it ran.
+///
+/// # Errors
+/// [`Error::Command`].
+pub fn reload(change: &Change) -> Result<(), Error> {
+    if systemd::show(SERVICE)?.is_active {
+        return systemd::systemctl(&["reload", SERVICE]).map(|_| ());
+    }
+    let unit = Change {
+        service: SERVICE.to_owned(),
+        ..change.clone()
+    };
+    restart(&unit)
+}

@@ -1,0 +1,223 @@
+//! Postfix on a Debian 12 that systemd boots: mail is delivered before, with and after each change.
+
+use crate::apply_booted::{LIBRARY, booted, files, inside, up, wait_inside};
+use crate::runner::{Outcome, Test};
+use crate::test;
+use crate::test_env::{TestEnv, expect_message};
+
+pub const TESTS: &[Test] = &[
+    test!(all_daemons_are_changed_verified_and_taken_back)
+        .alone()
+        .when_named()
+        .limit_seconds(600),
+    test!(one_daemon_is_changed_verified_and_taken_back)
+        .alone()
+        .when_named()
+        .limit_seconds(600),
+];
+
+/// The daemons that execute the library, by name, of those that run.
+fn loaded(env: &TestEnv) -> String {
+    let list = "for pid in $(pgrep -P $(cat /var/spool/postfix/pid/master.pid)); do \
+                grep -q r-xp.*/usr/lib/refit/ /proc/$pid/maps && basename $(readlink /proc/$pid/exe); \
+                done | sort -u | tr '\\n' ' '";
+    inside(env, 0, &["sh", "-c", list])
+}
+
+/// Sends a mail as a user, and waits until it is delivered.
+fn mail(env: &TestEnv, subject: &str) {
+    let send = "printf 'Subject: %s\\n\\nx\\n' $0 | su nobody -s /bin/sh -c 'sendmail -i root'";
+    let printed = inside(env, 0, &["sh", "-c", &format!("{send} 2>&1"), subject]);
+    assert_eq!(printed, "", "sendmail prints nothing");
+    wait_inside(
+        env,
+        &format!("grep -q 'Subject: {subject}$' /var/mail/root"),
+    );
+}
+
+fn all_daemons_are_changed_verified_and_taken_back(env: &TestEnv) -> Outcome {
+    up(env);
+    inside(env, 0, &["systemctl", "restart", "postfix@-"]);
+    mail(env, "before-all");
+    let before = files(env);
+    let check = ["refit", "status", "--check", "postfix"];
+    let apply = [
+        "refit",
+        "apply",
+        "--yes",
+        "postfix",
+        LIBRARY,
+        "env.WORD=a, $b",
+        "conf.maximal_queue_lifetime=2d",
+    ];
+    inside(env, 0, &apply);
+    assert!(inside(env, 0, &apply).contains("nothing to do"));
+    let status = inside(env, 0, &check);
+    for line in [
+        "ok: executable mapping /usr/lib/refit/",
+        "ok: variable WORD=a, $b",
+        "ok: postconf -h maximal_queue_lifetime 2d",
+        "ok: daemons that do not start none",
+    ] {
+        assert!(status.contains(line), "{status}");
+    }
+    mail(env, "with-all");
+    assert_eq!(loaded(env), "cleanup local pickup qmgr trivial-rewrite ");
+    inside(env, 0, &check);
+    let printed = inside(env, 0, &["sh", "-c", "postconf -n 2>&1 >/dev/null"]);
+    assert_eq!(printed, "", "no warning");
+    // A package's question, or an administrator.
+    inside(env, 0, &["cp", "-p", "/etc/postfix/main.cf", "/root/kept"]);
+    inside(env, 0, &["postconf", "-e", "maximal_queue_lifetime=3d"]);
+    let drift = inside(env, 1, &check);
+    assert!(drift.contains("expected 2d, found 3d"), "{drift}");
+    inside(env, 3, &["refit", "revert", "postfix"]);
+    inside(env, 0, &["mv", "/root/kept", "/etc/postfix/main.cf"]);
+    inside(env, 0, &["refit", "revert", "postfix"]);
+    assert_eq!(files(env), before);
+    mail(env, "after-all");
+    assert_eq!(loaded(env), "");
+
+    // Without variables a reload is enough: master is the same.
+    let master = inside(env, 0, &["cat", "/var/spool/postfix/pid/master.pid"]);
+    let apply = [
+        "refit",
+        "apply",
+        "--yes",
+        "postfix",
+        "conf.bounce_queue_lifetime=2d",
+    ];
+    inside(env, 0, &apply);
+    inside(env, 0, &check);
+    mail(env, "with-conf");
+    inside(env, 0, &["refit", "revert", "postfix"]);
+    assert_eq!(
+        inside(env, 0, &["cat", "/var/spool/postfix/pid/master.pid"]),
+        master
+    );
+    assert_eq!(files(env), before);
+
+    // What Postfix refuses, or prints a warning for, is refused before anything is edited.
+    for (setting, named) in [
+        ("conf.nosuch=1", "unused parameter: nosuch=1"),
+        ("conf.message_size_limit=abc", "its default is 10240000"),
+        ("conf.smtpd_error_sleep_time=x", "its default is 1s"),
+        ("conf.inet_protocols=ipv5", "unknown inet_protocols value"),
+        ("conf.queue_directory=/tmp", "finds its files by it"),
+    ] {
+        let words = ["x", "refit", "apply", "--yes", "postfix", setting];
+        expect_message(&booted(env, &words), 2, named);
+    }
+    // A value that one daemon alone refuses is seen when this daemon is needed.
+    let apply = [
+        "refit",
+        "apply",
+        "--yes",
+        "postfix",
+        "conf.smtpd_timeout=abc",
+    ];
+    inside(env, 0, &apply);
+    inside(env, 0, &check);
+    let connect =
+        "exec 3<>/dev/tcp/127.0.0.1/25; while refit status --check postfix; do sleep 0.1; done";
+    let drift = inside(env, 0, &["bash", "-c", connect]);
+    assert!(drift.contains("sbin/smtpd: bad command startup"), "{drift}");
+    inside(env, 0, &["refit", "revert", "postfix"]);
+    assert_eq!(files(env), before);
+    inside(env, 0, &["sh", "-c", "! ls -d /run/refit-postfix-*"]);
+    Outcome::Pass
+}
+
+fn one_daemon_is_changed_verified_and_taken_back(env: &TestEnv) -> Outcome {
+    up(env);
+    inside(env, 0, &["systemctl", "restart", "postfix@-"]);
+    mail(env, "before-one");
+    let before = files(env);
+    let check = ["refit", "status", "--check", "postfix/cleanup"];
+    let revert = ["refit", "revert", "postfix/cleanup"];
+    let apply = [
+        "refit",
+        "apply",
+        "--yes",
+        "postfix/cleanup",
+        LIBRARY,
+        "env.WORD=it's",
+    ];
+    let master = inside(env, 0, &["cat", "/var/spool/postfix/pid/master.pid"]);
+    inside(env, 0, &apply);
+    assert!(inside(env, 0, &apply).contains("nothing to do"));
+    // refit itself let it start, and left no mail.
+    let status = inside(env, 0, &check);
+    for line in [
+        "ok: executable mapping /usr/lib/refit/",
+        "ok: variable WORD=it's",
+    ] {
+        assert!(status.contains(line), "{status}");
+    }
+    let left = "find /var/spool/postfix/incoming /var/spool/postfix/maildrop -type f; mailq";
+    let none = "Mail queue is empty\n";
+    assert_eq!(inside(env, 0, &["sh", "-c", left]), none);
+    mail(env, "with-one");
+    assert_eq!(loaded(env), "cleanup ");
+    let is_chrooted =
+        "test $(readlink /proc/$(pgrep -x cleanup | head -1)/root) = /var/spool/postfix";
+    inside(env, 0, &["sh", "-c", is_chrooted]);
+    // Where none runs, nothing is claimed.
+    inside(env, 0, &["pkill", "-x", "cleanup"]);
+    wait_inside(env, "! pgrep -x cleanup");
+    let status = inside(env, 0, &check);
+    assert!(
+        status.contains("unknown: executable mapping: not observed"),
+        "{status}"
+    );
+    // A script that is gone: mail is held, and status reports both.
+    let script = inside(env, 0, &["sh", "-c", "echo /usr/lib/refit/*/cleanup"]);
+    let script = script.trim();
+    inside(env, 0, &["mv", script, "/root/kept"]);
+    let send = "printf 'Subject: held\\n\\nx\\n' | sendmail root";
+    inside(env, 0, &["sh", "-c", send]);
+    let wait = "until refit status postfix/cleanup | grep 'bad command startup'; do sleep 0.1; done; \
+                refit status --check postfix/cleanup";
+    let status = inside(env, 1, &["sh", "-c", wait]);
+    assert!(
+        status.contains("cleanup: expected as applied, found not there"),
+        "{status}"
+    );
+    // What is taken back is so at once: not after the minute that master waits.
+    inside(env, 0, &revert);
+    let lines = |all: &str| all.lines().map(str::to_owned).collect::<Vec<_>>();
+    assert_eq!(lines(&files(env)), lines(&before));
+    wait_inside(env, "grep -q 'Subject: held$' /var/mail/root");
+    mail(env, "after-one");
+    assert_eq!(loaded(env), "");
+    inside(env, 0, &["rm", "/root/kept"]);
+
+    // Reached by a reload, not by a restart.
+    inside(env, 0, &["systemctl", "is-active", "postfix@-"]);
+    let now = inside(env, 0, &["cat", "/var/spool/postfix/pid/master.pid"]);
+    assert_ne!(now, master, "master was restarted, since it waited");
+    inside(env, 0, &apply);
+    mail(env, "with-another");
+    inside(env, 0, &revert);
+    mail(env, "after-another");
+    assert_eq!(
+        inside(env, 0, &["cat", "/var/spool/postfix/pid/master.pid"]),
+        now
+    );
+    assert_eq!(files(env), before);
+
+    // Where the script cannot be executed, all is taken back.
+    let dir = "/etc/systemd/system/postfix@-.service.d";
+    let hides = "mkdir -p $0 && printf '[Service]\\nInaccessiblePaths=-/usr/lib/refit\\n' >$0/10-own.conf && \
+                 mkdir -p /usr/lib/refit && systemctl daemon-reload && systemctl restart postfix@-";
+    inside(env, 0, &["sh", "-c", hides, dir]);
+    let hidden = files(env);
+    let words = [&["x"], &apply[..]].concat();
+    expect_message(&booted(env, &words), 1, "all was taken back");
+    mail(env, "not-applied");
+    let shows = "rm -r $0; systemctl daemon-reload; systemctl restart postfix@-";
+    assert!(!files(env).contains("/cleanup") && hidden.contains("10-own"));
+    inside(env, 0, &["sh", "-c", shows, dir]);
+    mail(env, "in-the-end");
+    Outcome::Pass
+}

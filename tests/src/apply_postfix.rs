@@ -1,0 +1,223 @@
+//! `refit apply` on the Postfix of a tree (`--root`): main.cf and master.cf, byte for byte.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use crate::apply::{SETTINGS, listing, words};
+use crate::runner::{Outcome, Test};
+use crate::test;
+use crate::test_env::{TestEnv, expect_code, expect_message, expect_printed};
+
+pub const TESTS: &[Test] = &[
+    test!(all_daemons_are_changed_and_taken_back),
+    test!(one_daemon_is_changed_and_taken_back),
+    test!(what_cannot_be_applied_changes_nothing),
+];
+
+pub const MAIN: &str = "etc/postfix/main.cf";
+pub const MASTER: &str = "etc/postfix/master.cf";
+pub const ALL: [&str; 5] = [
+    "--yes",
+    "postfix",
+    SETTINGS[0],
+    "env.WORD=a, $b",
+    "conf.maximal_queue_lifetime=1h",
+];
+pub const ONE: [&str; 4] = ["--yes", "postfix/cleanup", SETTINGS[0], "env.WORD=it's $b"];
+
+const MASTER_CF: &str = "# service type  private unpriv  chroot  wakeup  maxproc command + args\n\
+    smtp      inet  n       -       y       -       -       smtpd\n\
+    \x20 -o content_filter=cleanup\n\
+    cleanup   unix  n       -       y       -       0       cleanup\n\
+    second    unix  n - y\t- 0\n  cleanup -v\n\
+    relay     unix  -       -       y       -       -       smtp";
+
+/// A tree with a Postfix; its path.
+pub fn tree(env: &TestEnv, name: &str) -> String {
+    let root = crate::apply::tree(env, name);
+    let at = |path: &str| Path::new(&root).join(path);
+    fs::create_dir_all(at("etc/postfix")).expect("the tree is ours");
+    let main_cf = "# of the administrator\nmaximal_queue_lifetime =\n  5d\n# why\nrelayhost =\n\
+                   import_environment = TZ LD_PRELOAD=/first.so";
+    for (path, text) in [
+        ("usr/lib/systemd/system/postfix.service", "[Service]\n"),
+        ("usr/lib/systemd/system/postfix@.service", "[Service]\n"),
+        (MAIN, main_cf),
+        (MASTER, MASTER_CF),
+    ] {
+        fs::write(at(path), text).expect("likewise");
+    }
+    fs::set_permissions(at(MAIN), Permissions::from_mode(0o640)).expect("likewise");
+    root
+}
+
+/// A copy of the library that a script or file names, without the directory of its content.
+fn hash(text: &str) -> &str {
+    let (_, rest) = text.split_once("/usr/lib/refit/").expect("it names one");
+    rest.split_once('/').expect("a directory").0
+}
+
+/// The script that master.cf names, and the library that this names, are there: else mail is held.
+pub fn script_is_there(root: &str) {
+    let text = fs::read_to_string(Path::new(root).join(MASTER)).expect("there");
+    let Some((_, rest)) = text.split_once("../../refit/") else {
+        return;
+    };
+    let script = rest.split_ascii_whitespace().next().expect("a path");
+    let script = Path::new(root).join("usr/lib/refit").join(script);
+    let script = fs::read_to_string(script).expect("the script that master.cf names");
+    let library = format!("{root}/usr/lib/refit/{}/one.so", hash(&script));
+    assert!(Path::new(&library).is_file(), "{library}");
+}
+
+fn all_daemons_are_changed_and_taken_back(env: &TestEnv) -> Outcome {
+    let root = tree(env, "tree");
+    let before = listing(&root);
+    let apply = words("apply", &root, &ALL);
+    expect_printed(
+        &env.refit(&apply),
+        0,
+        "postfix@-.service: applied in the tree",
+    );
+    expect_printed(&env.refit(&apply), 0, "nothing to do");
+    let path = Path::new(&root).join(MAIN);
+    let text = fs::read_to_string(&path).expect("there");
+    let hash = hash(&text);
+    let head = format!(
+        "# {} env.WORD=a, $b conf.maximal_queue_lifetime=1h: written by refit; `refit revert \
+         postfix@-.service` takes it out.\n",
+        SETTINGS[0]
+    );
+    let meant = format!(
+        "# of the administrator\n{head}maximal_queue_lifetime = 1h\n# why\nrelayhost =\n\
+         {head}import_environment = TZ LD_PRELOAD=/first.so \
+         LD_PRELOAD=/first.so:/usr/lib/refit/{hash}/one.so {{ WORD=a, $$b }}"
+    );
+    assert_eq!(text, meant);
+    assert_eq!(listing(&root)[MAIN].0 & 0o777, 0o640);
+    expect_code(&env.refit(&words("status", &root, &["--check"])), 0);
+
+    // As postconf -e would.
+    fs::write(&path, text.clone() + "\nbiff = no\n").expect("ours");
+    expect_code(&env.refit(&words("status", &root, &["--check"])), 1);
+    expect_code(&env.refit(&apply), 3);
+    let revert = words("revert", &root, &["postfix"]);
+    expect_code(&env.refit(&revert), 3);
+    fs::write(&path, &text).expect("ours");
+    expect_code(&env.refit(&revert), 0);
+    assert_eq!(listing(&root), before);
+
+    // Where main.cf assigns nothing of it, below all other lines.
+    fs::write(&path, "a = 1").expect("ours");
+    let before = listing(&root);
+    expect_code(&env.refit(&words("apply", &root, &ALL)), 0);
+    let text = fs::read_to_string(&path).expect("there");
+    let meant = format!(
+        "a = 1\n{head}maximal_queue_lifetime = 1h\nimport_environment = MAIL_CONFIG MAIL_DEBUG \
+         MAIL_LOGTAG TZ XAUTHORITY DISPLAY LANG=C POSTLOG_SERVICE POSTLOG_HOSTNAME \
+         LD_PRELOAD=/usr/lib/refit/{hash}/one.so {{ WORD=a, $$b }}\n"
+    );
+    assert_eq!(text, meant);
+    expect_code(&env.refit(&revert), 0);
+    assert_eq!(listing(&root), before);
+    Outcome::Pass
+}
+
+fn one_daemon_is_changed_and_taken_back(env: &TestEnv) -> Outcome {
+    let root = tree(env, "tree");
+    let before = listing(&root);
+    let apply = words("apply", &root, &ONE);
+    expect_printed(
+        &env.refit(&apply),
+        0,
+        "postfix/cleanup: applied in the tree",
+    );
+    expect_printed(&env.refit(&apply), 0, "nothing to do");
+    let at = |path: &str| Path::new(&root).join(path);
+    let text = fs::read_to_string(at(MASTER)).expect("there");
+    let (_, rest) = text.split_once("../../refit/").expect("a script");
+    let hash_of_script = rest.split_once('/').expect("a directory").0;
+    let command = format!("../../refit/{hash_of_script}/cleanup");
+    let meant = MASTER_CF
+        .replace("0       cleanup\n", &format!("0       {command}\n"))
+        .replace("  cleanup -v\n", &format!("  {command} -v\n"));
+    assert_eq!(text, meant);
+    let script = format!("usr/lib/refit/{hash_of_script}/cleanup");
+    let text = fs::read_to_string(at(&script)).expect("there");
+    let hash = hash(&text);
+    let meant = format!(
+        "LD_PRELOAD=${{LD_PRELOAD:+$LD_PRELOAD:}}'/usr/lib/refit/{hash}/one.so'\nexport \
+         LD_PRELOAD\nWORD='it'\\''s $b'\nexport WORD\nexec '/usr/lib/postfix/sbin/cleanup' \"$@\"\n"
+    );
+    assert!(
+        text.starts_with("#!/bin/sh\n# ") && text.ends_with(&meant),
+        "{text}"
+    );
+    assert_eq!(listing(&root)[&script].0 & 0o777, 0o755);
+    expect_code(&env.refit(&words("status", &root, &["--check"])), 0);
+    // Two in one file could not be taken back alone; all daemons at once are another file.
+    let other = words("apply", &root, &["--yes", "postfix/smtpd", SETTINGS[0]]);
+    expect_message(
+        &env.refit(&other),
+        2,
+        "master.cf:4 has the change of postfix/cleanup",
+    );
+    expect_code(&env.refit(&words("apply", &root, &ALL)), 0);
+    expect_code(&env.refit(&words("status", &root, &["--check"])), 0);
+    expect_code(&env.refit(&words("revert", &root, &["postfix"])), 0);
+
+    // Without its script mail is held: that is seen, and what is left is taken back.
+    fs::rename(at(&script), at("kept")).expect("ours");
+    let status = env.refit(&words("status", &root, &["--check", "postfix/cleanup"]));
+    expect_printed(&status, 1, "cleanup: expected as applied, found not there");
+    fs::rename(at("kept"), at(&script)).expect("ours");
+    fs::write(at(&script), "#!/bin/sh\n").expect("ours");
+    let status = env.refit(&words("status", &root, &["--check", "postfix/cleanup"]));
+    expect_printed(&status, 1, "other content");
+    let revert = words("revert", &root, &["postfix/cleanup"]);
+    expect_code(&env.refit(&revert), 3);
+    fs::remove_file(at(&script)).expect("ours");
+    expect_code(&env.refit(&revert), 0);
+    assert_eq!(listing(&root), before);
+    Outcome::Pass
+}
+
+fn what_cannot_be_applied_changes_nothing(env: &TestEnv) -> Outcome {
+    let root = tree(env, "tree");
+    let before = listing(&root);
+    for (rest, named) in [
+        (
+            &["postfix", "conf.queue_directory=/x"][..],
+            "finds its files by it",
+        ),
+        (
+            &["postfix", "conf.myhostname=x"],
+            "other machines find this one",
+        ),
+        (&["postfix", "conf.import_environment=TZ"], "env.NAME=VALUE"),
+        (&["postfix", "conf.relayhost=a\nb"], "not one line"),
+        (&["postfix", "env.WORD=a}"], "not one line"),
+        (&["postfix", "sync=off"], "conf.NAME="),
+        (&["--trial", "postfix", "tz=UTC"], "below /run, and Postfix"),
+        (
+            &["--trial", "postfix/cleanup", "tz=UTC"],
+            "below /run, and Postfix",
+        ),
+        (
+            &["postfix/cleanup", "conf.relayhost=a"],
+            "cannot be applied to postfix/cleanup",
+        ),
+        (&["postfix/pickup", "tz=UTC"], "no line of it runs `pickup`"),
+        (&["postfix/", "tz=UTC"], "no line of it runs ``"),
+        (&["postfix@other", "tz=UTC"], "default instance only"),
+    ] {
+        let all = [&["--yes"], rest].concat();
+        expect_message(&env.refit(&words("apply", &root, &all)), 2, named);
+        assert_eq!(listing(&root), before, "{rest:?}");
+    }
+    fs::remove_file(Path::new(&root).join(MASTER)).expect("ours");
+    let words = words("apply", &root, &["--yes", "postfix/cleanup", "tz=UTC"]);
+    expect_message(&env.refit(&words), 2, "no main.cf and master.cf");
+    Outcome::Pass
+}
