@@ -12,6 +12,7 @@ mod apply_booted_mariadb;
 mod apply_booted_postfix;
 mod apply_booted_postgresql;
 mod apply_booted_redis;
+mod apply_edited;
 mod apply_evidence;
 mod apply_kills;
 mod apply_mariadb;
@@ -154,6 +155,7 @@ use runner::{Options, Test};
 const TABLE: &[&[Test]] = &[
     apply::TESTS,
     apply_booted::TESTS,
+    apply_edited::TESTS,
     apply_evidence::TESTS,
     apply_kills::TESTS,
     apply_mariadb::TESTS,

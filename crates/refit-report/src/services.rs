@@ -200,6 +200,9 @@ pub fn reverted(done: &Reverted) -> String {
     for path in &done.untouched {
         page.line(1, format!("{path} was as before already"));
     }
+    for path in &done.kept {
+        page.line(1, format!("{path} was edited elsewhere: that is kept"));
+    }
     page.text()
 }
 

@@ -3,12 +3,13 @@
 use std::time::{Duration, Instant};
 
 use crate::check::{Check, drifts};
+use crate::file_state::{Staged, remove};
 use crate::kind::{Kind, Step};
 use crate::kinds::kind_of;
 use crate::library;
 use crate::plan::{Request, plan};
 use crate::record::{VERSION, now};
-use crate::revert::take_back;
+use crate::revert::{By, discard, take_back};
 use crate::status::{file_checks, live_checks};
 use crate::store::Store;
 use crate::undo::{self, Until};
@@ -82,30 +83,42 @@ pub fn apply(system: &System, request: &Request) -> Result<Applied, Error> {
     if let Some(gate) = plan.gate.take() {
         return Err(gate);
     }
-    let mut record = Record {
+    let change = &plan.change;
+    let begun = Record {
         version: VERSION,
-        change: plan.change.clone(),
+        change: change.clone(),
         phase: Phase::Applying,
         since_unix: now(),
     };
-    store.save(&record)?;
-    match put_into_effect(system, kind, &plan) {
-        Ok(checks) => {
-            record.phase = Phase::Applied;
-            record.since_unix = now();
-            store.save(&record)?;
-            Ok(Applied::Done {
-                record: Box::new(record),
-                checks,
-            })
+    let record = Record {
+        phase: Phase::Applied,
+        ..begun.clone()
+    };
+    let stuck = |cause: Error, revert: Error| Error::Stuck {
+        service: service.clone(),
+        cause: Box::new(cause),
+        revert: Box::new(revert),
+    };
+    let staged = store.save(&begun).and_then(|()| stage(system, &plan));
+    let staged = staged.and_then(|edits| Ok((edits, store.stage(&record)?)));
+    let (edits, staged_record) = match staged {
+        Ok(staged) => staged,
+        Err(cause) => {
+            return Err(match discard(system, &store, change) {
+                Ok(()) => cause,
+                Err(revert) => stuck(cause, revert),
+            });
         }
-        Err(cause) => Err(match take_back(system, &store, record, false) {
+    };
+    let done = put_into_effect(system, kind, change, edits);
+    match done.and_then(|checks| staged_record.put().map(|()| checks).map_err(Error::from)) {
+        Ok(checks) => Ok(Applied::Done {
+            record: Box::new(record),
+            checks,
+        }),
+        Err(cause) => Err(match take_back(system, &store, begun, By::Apply) {
             Ok(_) => Error::TakenBack(Box::new(cause)),
-            Err(revert) => Error::Stuck {
-                service: plan.change.service,
-                cause: Box::new(cause),
-                revert: Box::new(revert),
-            },
+            Err(revert) => stuck(cause, revert),
         }),
     }
 }
@@ -153,7 +166,10 @@ fn is_applied_to(
     Ok(true)
 }
 
-fn put_into_effect(system: &System, kind: &dyn Kind, plan: &Plan) -> Result<Vec<Check>, Error> {
+/// All of a change that needs space, so that a full disk is found before anything is edited: its
+/// libraries, directories and files, the latter under their temporary names. `None`: a file that is
+/// to be removed.
+fn stage(system: &System, plan: &Plan) -> Result<Vec<Option<Staged>>, Error> {
     let change = &plan.change;
     for (file, content) in change.placed().zip(&plan.contents) {
         library::place(system, file, content)?;
@@ -161,14 +177,28 @@ fn put_into_effect(system: &System, kind: &dyn Kind, plan: &Plan) -> Result<Vec<
     for dir in &change.directories {
         library::make_directory(&system.path(dir)?)?;
     }
+    let mut staged = Vec::new();
+    for edit in change.edits() {
+        let path = system.path(&edit.path)?;
+        let state = edit.after.as_ref();
+        staged.push(state.map(|state| state.stage(&path)).transpose()?);
+    }
+    Ok(staged)
+}
+
+fn put_into_effect(
+    system: &System,
+    kind: &dyn Kind,
+    change: &Change,
+    edits: Vec<Option<Staged>>,
+) -> Result<Vec<Check>, Error> {
     if system.is_live() {
         kind.prepare(change)?;
     }
-    for edit in change.edits() {
-        let path = system.path(&edit.path)?;
-        match &edit.after {
-            Some(state) => state.write(&path)?,
-            None => crate::file_state::remove(&path)?,
+    for (edit, staged) in change.edits().zip(edits) {
+        match staged {
+            Some(staged) => staged.put()?,
+            None => remove(&system.path(&edit.path)?)?,
         }
     }
     if !system.is_live() {

@@ -136,6 +136,12 @@ impl Change {
         self.files.iter().chain(of_undo)
     }
 
+    /// Likewise.
+    pub(crate) fn edits_mut(&mut self) -> impl Iterator<Item = &mut FileEdit> {
+        let of_undo = self.undo.iter_mut().flat_map(|undo| &mut undo.files);
+        self.files.iter_mut().chain(of_undo)
+    }
+
     /// All files that are placed by their content.
     pub fn placed(&self) -> impl Iterator<Item = &LibraryFile> {
         let of_undo = self.undo.iter().flat_map(|undo| &undo.program);

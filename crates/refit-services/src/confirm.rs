@@ -2,7 +2,7 @@
 
 use crate::apply::in_effect;
 use crate::check::drifts;
-use crate::file_state::{remove, temporary};
+use crate::file_state::{Staged, remove, temporary};
 use crate::kinds::kind_named;
 use crate::library::{self, remove_directory};
 use crate::plan::missing;
@@ -32,7 +32,8 @@ pub fn confirm(system: &System, word: &str) -> Result<(String, bool), Error> {
     };
     Store::to_read(system)?.load(&service)?.ok_or_else(none)?;
     let store = Store::to_change(system)?;
-    let mut record = store.load(&service)?.ok_or_else(none)?;
+    let as_it_was = store.load(&service)?.ok_or_else(none)?;
+    let mut record = as_it_was.clone();
     match record.phase {
         Phase::Applied if !record.change.trial => return Ok((service, false)),
         Phase::Applied => begin(system, &mut record)?,
@@ -43,8 +44,26 @@ pub fn confirm(system: &System, word: &str) -> Result<(String, bool), Error> {
     if !changed.is_empty() {
         return Err(Error::Conflict(changed));
     }
+    let kept = Record {
+        change: kept_of(&record.change),
+        phase: Phase::Applied,
+        since_unix: now(),
+        ..record
+    };
     store.save(&record)?;
-    let kept = keep(system, &record.change)?;
+    let staged = stage(system, &kept.change);
+    let staged = staged.and_then(|files| Ok((files, store.stage(&kept)?)));
+    let (files, staged_record) = match staged {
+        Ok(staged) => staged,
+        Err(error) => {
+            for dir in kept.change.directories.iter().rev() {
+                remove_directory(&system.path(dir)?)?;
+            }
+            store.save(&as_it_was)?;
+            return Err(error);
+        }
+    };
+    put(system, &record.change, files)?;
     if let Some(undo) = &record.change.undo {
         if system.is_live() {
             undo::stop(undo, false);
@@ -53,14 +72,11 @@ pub fn confirm(system: &System, word: &str) -> Result<(String, bool), Error> {
             library::withdraw(system, &store, &service, file)?;
         }
     }
-    if let (true, Some(kind)) = (system.is_live(), kind_named(&kept.kind)) {
+    if let (true, Some(kind)) = (system.is_live(), kind_named(&kept.change.kind)) {
         crate::systemd::systemctl(&["daemon-reload"])?;
-        in_effect(kind, &kept)?;
+        in_effect(kind, &kept.change)?;
     }
-    record.change = kept;
-    record.phase = Phase::Applied;
-    record.since_unix = now();
-    store.save(&record)?;
+    staged_record.put()?;
     Ok((service, true))
 }
 
@@ -96,8 +112,8 @@ fn begin(system: &System, record: &mut Record) -> Result<(), Error> {
     Ok(())
 }
 
-/// Moves the files from /run to /etc; returns the change as it is from then on.
-fn keep(system: &System, change: &Change) -> Result<Change, Error> {
+/// The change as it is from then on.
+fn kept_of(change: &Change) -> Change {
     let mut kept = Change {
         trial: false,
         undo: None,
@@ -105,26 +121,36 @@ fn keep(system: &System, change: &Change) -> Result<Change, Error> {
     };
     kept.files.retain(|edit| !edit.path.starts_with(TRIAL));
     kept.directories.retain(|dir| !dir.starts_with(TRIAL));
+    kept
+}
+
+/// The files below /etc under their temporary names, and their directories: all that needs space.
+fn stage(system: &System, kept: &Change) -> Result<Vec<Staged>, Error> {
     for dir in &kept.directories {
         library::make_directory(&system.path(dir)?)?;
     }
+    let mut staged = Vec::new();
     for edit in &kept.files {
         let path = system.path(&edit.path)?;
         remove(&temporary(&path))?;
         if let (Some(state), true) = (&edit.after, FileState::read(&path)? != edit.after) {
-            state.write(&path)?;
+            staged.push(state.stage(&path)?);
         }
     }
-    for edit in change.edits().filter(|edit| edit.path.starts_with(TRIAL)) {
+    Ok(staged)
+}
+
+/// Moves the files from /run to /etc.
+fn put(system: &System, change: &Change, staged: Vec<Staged>) -> Result<(), Error> {
+    for file in staged {
+        file.put()?;
+    }
+    let is_trial = |path: &str| path.starts_with(TRIAL);
+    for edit in change.edits().filter(|edit| is_trial(&edit.path)) {
         remove(&system.path(&edit.path)?)?;
     }
-    for dir in change
-        .directories
-        .iter()
-        .rev()
-        .filter(|dir| dir.starts_with(TRIAL))
-    {
+    for dir in change.directories.iter().rev().filter(|dir| is_trial(dir)) {
         remove_directory(&system.path(dir)?)?;
     }
-    Ok(kept)
+    Ok(())
 }

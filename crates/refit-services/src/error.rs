@@ -159,12 +159,20 @@ fn paths(all: &[Changed]) -> String {
 }
 
 impl Error {
+    /// Whether a file could not be written because there is no space for it.
+    pub(crate) fn is_no_space(&self) -> bool {
+        use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+        matches!(self, Error::File(FileError::Failed { cause, .. })
+            if [StorageFull, QuotaExceeded, FileTooLarge].contains(&cause.kind()))
+    }
+
     /// refit's exit code: 1 the change did not hold, 2 usage or environment, 3 a person must
     /// decide.
     #[must_use]
     pub fn exit_code(&self) -> u8 {
         match self {
             Error::Conflict(_) | Error::LibraryChanged { .. } | Error::Drifted { .. } => 3,
+            Error::TakenBack(cause) if matches!(**cause, Error::File(_)) => 2,
             Error::TakenBack(_) | Error::Stuck { .. } | Error::NotInEffect { .. } => 1,
             _ => 2,
         }

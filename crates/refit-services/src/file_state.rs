@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{XattrFlags, fsetxattr, lgetxattr, llistxattr};
+use rustix::fs::{XattrFlags, fremovexattr, fsetxattr, lgetxattr, llistxattr};
 use serde::{Deserialize, Serialize};
 
 /// Why a file is not read or written.
@@ -139,13 +139,22 @@ impl FileState {
     /// # Errors
     /// [`FileError::Failed`]. The file at `path` is then the old one.
     pub fn write(&self, path: &Path) -> Result<(), FileError> {
-        let new = temporary(path);
-        let written = self.write_to(&new).and_then(|()| fs::rename(&new, path));
-        if let Err(cause) = written {
-            let _ = fs::remove_file(&new);
-            return Err(FileError::at(path)(cause));
+        self.stage(path)?.put()
+    }
+
+    /// Writes it beside `path`. Nothing is at `path` yet, but all that needs space is done.
+    ///
+    /// # Errors
+    /// [`FileError::Failed`]; nothing is left then.
+    pub fn stage(&self, path: &Path) -> Result<Staged, FileError> {
+        let staged = Staged {
+            path: path.to_owned(),
+            is_put: false,
+        };
+        match self.write_to(&temporary(path)) {
+            Ok(()) => Ok(staged),
+            Err(cause) => Err(FileError::at(path)(cause)),
         }
-        sync_directory(path)
     }
 
     fn write_to(&self, new: &Path) -> io::Result<()> {
@@ -160,10 +169,43 @@ impl FileState {
             fchown(&file, Some(self.uid), Some(self.gid))?;
         }
         file.set_permissions(Permissions::from_mode(self.mode))?;
+        // Those that a directory gives to each new file: a default ACL.
+        for name in xattrs(new)?.keys() {
+            if !self.xattrs.contains_key(name) {
+                fremovexattr(&file, name.as_str())?;
+            }
+        }
         for (name, value) in &self.xattrs {
             fsetxattr(&file, name.as_str(), &unhex(value), XattrFlags::empty())?;
         }
         file.sync_all()
+    }
+}
+
+/// A file that is whole and on the disk under its temporary name. Dropped, it is removed.
+#[must_use]
+pub struct Staged {
+    path: PathBuf,
+    is_put: bool,
+}
+
+impl Staged {
+    /// Puts it in its place, for good. Needs no space.
+    ///
+    /// # Errors
+    /// [`FileError::Failed`].
+    pub fn put(mut self) -> Result<(), FileError> {
+        fs::rename(temporary(&self.path), &self.path).map_err(FileError::at(&self.path))?;
+        self.is_put = true;
+        sync_directory(&self.path)
+    }
+}
+
+impl Drop for Staged {
+    fn drop(&mut self) {
+        if !self.is_put {
+            let _ = fs::remove_file(temporary(&self.path));
+        }
     }
 }
 
@@ -176,6 +218,12 @@ pub fn temporary(path: &Path) -> PathBuf {
 
 /// Removes a file, which may be gone already, for good.
 pub fn remove(path: &Path) -> Result<(), FileError> {
+    // A read-only file system refuses to remove what is not there, too.
+    if let Err(error) = fs::symlink_metadata(path)
+        && error.kind() == io::ErrorKind::NotFound
+    {
+        return Ok(());
+    }
     match fs::remove_file(path) {
         Ok(()) => sync_directory(path),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),

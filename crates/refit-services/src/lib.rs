@@ -19,6 +19,7 @@ mod file_state;
 mod kind;
 mod kinds;
 mod library;
+mod lines;
 mod plan;
 mod processes;
 mod record;
@@ -28,6 +29,7 @@ mod status;
 mod store;
 mod system;
 mod systemd;
+mod three_way;
 mod undo;
 
 pub use apply::{Applied, ToDo, apply, to_do};

@@ -177,11 +177,14 @@ pub fn withdraw(
 
 /// Removes a directory that is empty, for good.
 pub fn remove_directory(dir: &Path) -> Result<(), FileError> {
-    match fs::remove_dir(dir) {
-        Ok(()) => sync_directory(dir),
-        Err(error) => match error.kind() {
-            io::ErrorKind::NotFound | io::ErrorKind::DirectoryNotEmpty => Ok(()),
-            _ => Err(FileError::at(dir)(error)),
-        },
+    let is_empty = match fs::read_dir(dir) {
+        Ok(mut entries) => entries.next().is_none(),
+        Err(error) => error.kind() != io::ErrorKind::NotFound,
+    };
+    // A read-only file system refuses to remove what is not there, or not empty, too.
+    if !is_empty {
+        return Ok(());
     }
+    fs::remove_dir(dir).map_err(FileError::at(dir))?;
+    sync_directory(dir)
 }

@@ -1,11 +1,14 @@
 //! Taking a change back: to the bytes, or not at all.
 
-use crate::file_state::{remove, temporary};
+use std::path::PathBuf;
+
+use crate::file_state::{Staged, remove, temporary};
 use crate::kind::Step;
 use crate::kinds::{kind_named, kind_of};
 use crate::library;
 use crate::store::Store;
-use crate::{Changed, Error, FileState, Phase, Record, System, undo};
+use crate::three_way::End;
+use crate::{Change, Changed, Error, FileState, Phase, Record, System, undo};
 
 /// What was done.
 pub struct Reverted {
@@ -13,13 +16,14 @@ pub struct Reverted {
     pub record: Record,
     /// Files that were as before already.
     pub untouched: Vec<String>,
+    /// Files that somebody else edited elsewhere, which stays.
+    pub kept: Vec<String>,
 }
 
 /// Takes back the change of a service, also one that was interrupted.
 ///
 /// # Errors
-/// [`Error::Conflict`] where a file is neither as it was before the change nor as the change
-/// left it; nothing is reverted then.
+/// [`Error::Conflict`] where somebody else changed what refit wrote; nothing is reverted then.
 pub fn revert(system: &System, word: &str) -> Result<Reverted, Error> {
     let service = service_with_record(system, word)?;
     if system.is_live() && !rustix::process::geteuid().is_root() {
@@ -32,7 +36,7 @@ pub fn revert(system: &System, word: &str) -> Result<Reverted, Error> {
     let Some(record) = store.load(&service)? else {
         return Err(Error::NoChange { service });
     };
-    take_back(system, &store, record, false)
+    take_back(system, &store, record, By::Person)
 }
 
 /// Takes back a change that was not confirmed, as its timer asks. Where it was confirmed or
@@ -44,7 +48,7 @@ pub fn revert_unconfirmed(system: &System, word: &str) -> Result<Option<Reverted
     let store = Store::to_change(system)?;
     match store.load(&service_of(&store.all()?, system, word)?)? {
         Some(record) if record.change.undo.is_some() => {
-            take_back(system, &store, record, true).map(Some)
+            take_back(system, &store, record, By::Timer).map(Some)
         }
         _ => Ok(None),
     }
@@ -66,20 +70,35 @@ fn service_of(records: &[Record], system: &System, word: &str) -> Result<String,
     }
 }
 
-/// Takes back all of a record. `by_timer`: this process runs in the unit that the timer started,
-/// which must not stop itself.
+/// Who takes a change back.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum By {
+    /// A person.
+    Person,
+    /// This process runs in the unit that the timer started, which must not stop itself.
+    Timer,
+    /// An apply that failed.
+    Apply,
+}
+
+/// Takes back all of a record.
 pub fn take_back(
     system: &System,
     store: &Store,
     mut record: Record,
-    by_timer: bool,
+    by: By,
 ) -> Result<Reverted, Error> {
-    let change = record.change.clone();
-    let conflicts = conflicts(system, &record)?;
+    let (mut ends, mut conflicts) = (Vec::new(), Vec::new());
+    for edit in record.change.edits() {
+        match End::of(system, &record.change, edit)? {
+            Ok(end) => ends.push(end),
+            Err(changed) => conflicts.push(changed),
+        }
+    }
     if !conflicts.is_empty() {
         return Err(Error::Conflict(conflicts));
     }
-    for file in change.placed() {
+    for file in record.change.placed() {
         // One that is not whole was never seen by a service while the change is being made.
         if library::is_whole(system, file)? == Some(false) {
             return Err(Error::LibraryChanged {
@@ -91,44 +110,112 @@ pub fn take_back(
         Phase::Applying => Step::Recover,
         _ => Step::Revert,
     };
+    let as_it_was = record.clone();
+    let (mut untouched, mut kept) = (Vec::new(), Vec::new());
+    for (edit, end) in record.change.edits_mut().zip(&ends) {
+        match end {
+            End::AsBefore => untouched.push(edit.path.clone()),
+            End::Restored => {}
+            // Whoever goes on with this revert finds a file that is as before, or as applied.
+            End::Kept { now, left } => {
+                kept.push(edit.path.clone());
+                (edit.before, edit.after) = (Some(left.clone()), Some(now.clone()));
+            }
+        }
+    }
     record.phase = Phase::Reverting;
-    store.save(&record)?;
-    let mut untouched = Vec::new();
-    // A file that another one includes is there as long as that one.
-    let of_undo = change.edits().skip(change.files.len());
-    for edit in change.files.iter().rev().chain(of_undo) {
+    let is_told = by != By::Apply || !kept.is_empty();
+    if is_told && let Err(error) = store.save(&record) {
+        // On a full disk a revert that needs no space goes on: only `status` would read it.
+        if !error.is_no_space() || !kept.is_empty() {
+            return Err(error);
+        }
+    }
+    let change = &record.change;
+    let restored = match stage(system, change) {
+        Ok(restored) => restored,
+        Err(error) => {
+            if is_told {
+                let _ = store.save(&as_it_was);
+            }
+            return Err(error);
+        }
+    };
+    for (path, state) in restored {
+        match state {
+            Restored::AsItIs => {}
+            Restored::Put(staged) => staged.put()?,
+            Restored::Absent => remove(&path)?,
+        }
+    }
+    remove_directories(system, change)?;
+    if system.is_live() {
+        if let Some(undo) = &change.undo {
+            undo::stop(undo, by == By::Timer);
+        }
+        if let Some(kind) = kind_named(&change.kind) {
+            kind.activate(change, step)?;
+        }
+    }
+    forget(system, store, change)?;
+    Ok(Reverted {
+        record,
+        untouched,
+        kept,
+    })
+}
+
+enum Restored {
+    AsItIs,
+    Put(Staged),
+    Absent,
+}
+
+/// All that needs space, in the order in which the files go back.
+fn stage(system: &System, change: &Change) -> Result<Vec<(PathBuf, Restored)>, Error> {
+    let mut all = Vec::new();
+    for edit in change.edits() {
         let path = system.path(&edit.path)?;
         if path.parent().is_some_and(|dir| dir.is_dir()) {
             remove(&temporary(&path))?;
         }
-        if FileState::read(&path)? == edit.before {
-            untouched.push(edit.path.clone());
-            continue;
-        }
-        match &edit.before {
-            Some(state) => state.write(&path)?,
-            None => remove(&path)?,
-        }
+        let restored = match &edit.before {
+            before if FileState::read(&path)? == *before => Restored::AsItIs,
+            Some(state) => Restored::Put(state.stage(&path)?),
+            None => Restored::Absent,
+        };
+        all.push((path, restored));
     }
+    // A file that another one includes is there as long as that one.
+    all[..change.files.len()].reverse();
+    Ok(all)
+}
+
+fn remove_directories(system: &System, change: &Change) -> Result<(), Error> {
     for dir in change.directories.iter().rev() {
         library::remove_directory(&system.path(dir)?)?;
     }
-    if system.is_live() {
-        if let Some(undo) = &change.undo {
-            undo::stop(undo, by_timer);
-        }
-        if let Some(kind) = kind_named(&change.kind) {
-            kind.activate(&change, step)?;
-        }
-    }
+    Ok(())
+}
+
+/// Removes what no service has any more, and the record.
+fn forget(system: &System, store: &Store, change: &Change) -> Result<(), Error> {
     for file in change.placed() {
         library::withdraw(system, store, &change.service, file)?;
     }
-    store.forget(&change.service)?;
-    Ok(Reverted { record, untouched })
+    store.forget(&change.service)
 }
 
-/// Files that somebody else changed.
+/// Removes what was made for a change of which no file is edited yet.
+///
+/// # Errors
+/// [`Error::File`].
+pub fn discard(system: &System, store: &Store, change: &Change) -> Result<(), Error> {
+    remove_directories(system, change)?;
+    forget(system, store, change)
+}
+
+/// Files that are neither as before nor as applied.
 pub fn conflicts(system: &System, record: &Record) -> Result<Vec<Changed>, Error> {
     let mut found = Vec::new();
     for edit in record.change.edits() {

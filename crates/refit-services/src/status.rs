@@ -8,6 +8,7 @@ use crate::kinds::kind_named;
 use crate::library;
 use crate::revert::service_with_record;
 use crate::store::Store;
+use crate::three_way::End;
 use crate::{Accepted, Error, Evidence, FileState, Phase, Record, System, undo};
 
 /// A service with a change.
@@ -127,6 +128,9 @@ pub fn file_checks(system: &System, record: &Record) -> Result<Vec<Check>, Error
             now if *now == edit.after => "as applied".to_owned(),
             now if *now == edit.before => "as before the change".to_owned(),
             None => "not there".to_owned(),
+            Some(_) if matches!(End::of(system, &record.change, edit)?, Ok(End::Kept { .. })) => {
+                "changed elsewhere: refit revert keeps that".to_owned()
+            }
             Some(now) => {
                 let same = edit
                     .after

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, flock};
 
-use crate::file_state::{remove, sync_directory};
+use crate::file_state::{Staged, remove, sync_directory};
 use crate::record::VERSION;
 use crate::{Error, FileError, FileState, Record, System};
 
@@ -109,12 +109,20 @@ impl Store {
     /// # Errors
     /// [`Error::File`].
     pub fn save(&self, record: &Record) -> Result<(), Error> {
+        Ok(self.stage(record)?.put()?)
+    }
+
+    /// Writes a record that replaces the one there when it is put in its place.
+    ///
+    /// # Errors
+    /// [`Error::File`].
+    pub fn stage(&self, record: &Record) -> Result<Staged, Error> {
         let path = self.file(&record.change.service);
         // What a killed process left.
         remove(&crate::file_state::temporary(&path))?;
         let mut text = serde_json::to_vec_pretty(record).expect("a record is JSON");
         text.push(b'\n');
-        Ok(FileState::own(text).write(&path)?)
+        Ok(FileState::own(text).stage(&path)?)
     }
 
     /// Removes the record of a service, for good.

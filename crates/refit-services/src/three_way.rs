@@ -1,0 +1,83 @@
+//! A file that somebody else edited since refit did: what a revert makes of it.
+
+use crate::lines::taken_out;
+use crate::{Change, Changed, Error, FileEdit, FileState, System};
+
+/// What a revert does with a file.
+pub enum End {
+    /// Nothing: it is as before the change.
+    AsBefore,
+    /// It is as applied, and goes back to what it was.
+    Restored,
+    /// refit's lines are taken out, and what somebody else changed elsewhere is kept.
+    Kept {
+        /// As it is.
+        now: FileState,
+        /// As it will be.
+        left: FileState,
+    },
+}
+
+impl End {
+    /// The end of one file of a change; `Err` of the inner result where a person has to decide.
+    ///
+    /// # Errors
+    /// Where it cannot be read.
+    pub fn of(
+        system: &System,
+        change: &Change,
+        edit: &FileEdit,
+    ) -> Result<Result<End, Changed>, Error> {
+        let now = FileState::read(&system.path(&edit.path)?)?;
+        if now == edit.before {
+            return Ok(Ok(End::AsBefore));
+        }
+        if now == edit.after {
+            return Ok(Ok(End::Restored));
+        }
+        let left = match (&edit.before, &edit.after, &now) {
+            (Some(before), Some(after), Some(now)) => left(change, before, after, now),
+            // A file of refit's own is not edited by others.
+            _ => None,
+        };
+        Ok(match (left, now) {
+            (Some(left), Some(now)) => Ok(End::Kept { now, left }),
+            (_, now) => Err(Changed {
+                path: edit.path.clone(),
+                before: edit.before.clone(),
+                after: edit.after.clone(),
+                now,
+            }),
+        })
+    }
+}
+
+/// What is left when refit's lines are taken out. A line of somebody else's that sets what refit set
+/// is perhaps a copy of refit's, as redis' CONFIG REWRITE makes one: `None`.
+fn left(
+    change: &Change,
+    before: &FileState,
+    after: &FileState,
+    now: &FileState,
+) -> Option<FileState> {
+    // refit edits no mode, owner or attribute: what differs is somebody else's.
+    if before.with_bytes(Vec::new()) != after.with_bytes(Vec::new()) {
+        return None;
+    }
+    let (bytes, added) = taken_out(&before.bytes(), &after.bytes(), &now.bytes())?;
+    let is_ours = |line: &Vec<u8>| {
+        let line = String::from_utf8_lossy(line);
+        let name = line.trim_start().split([' ', '\t', '=', ':']).next();
+        let name = plain(name.unwrap_or_default());
+        line.contains("/usr/lib/refit/") || change.conf.iter().any(|conf| plain(&conf.name) == name)
+    };
+    let is_kept = !added.iter().any(is_ours);
+    is_kept.then(|| now.with_bytes(bytes))
+}
+
+/// A setting's name without what services do not tell apart in it.
+fn plain(name: &str) -> String {
+    name.trim_start_matches('$')
+        .replace('-', "_")
+        .to_ascii_lowercase()
+}

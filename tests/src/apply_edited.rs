@@ -1,0 +1,253 @@
+//! `refit revert` of files that somebody else edited since the change: it keeps what is theirs, or stops.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Stdio;
+
+use crate::apply::{DROP_IN, SETTINGS, listing, words};
+use crate::apply_postgresql::{self, ENVIRONMENT};
+use crate::apply_redis::{self, CONFIG, OWN};
+use crate::runner::{Outcome, Test};
+use crate::sys::kill_point::{KillPoint, run_to};
+use crate::test;
+use crate::test_env::{TestEnv, expect_code, expect_message, expect_printed};
+
+pub const TESTS: &[Test] = &[
+    test!(an_edit_elsewhere_is_kept),
+    test!(an_edit_of_refits_lines_is_left_to_a_person),
+    test!(one_conflict_keeps_all_files),
+    test!(killed_while_an_edit_is_kept).limit_seconds(180),
+];
+
+/// What a tree is changed by, and one file of it.
+struct Case {
+    tree: fn(&TestEnv, &str) -> String,
+    apply: &'static [&'static str],
+    service: &'static str,
+    file: &'static str,
+}
+
+const REDIS: Case = Case {
+    tree: apply_redis::tree,
+    apply: &apply_redis::APPLY,
+    service: "redis-server@one",
+    file: CONFIG,
+};
+
+const CLUSTER: Case = Case {
+    tree: apply_postgresql::tree,
+    apply: &apply_postgresql::APPLY,
+    service: "postgresql@15-main",
+    file: ENVIRONMENT,
+};
+
+/// An edit of `now`, which consists of `before`, a newline, and refit's lines.
+type Edit = fn(now: &str) -> String;
+
+fn an_edit_elsewhere_is_kept(env: &TestEnv) -> Outcome {
+    let edits: [(Edit, Edit); 7] = [
+        (
+            |now| format!("# first\n{now}"),
+            |before| format!("# first\n{before}"),
+        ),
+        (
+            |now| now.replacen('\n', "\r\n# second\r\n", 1),
+            |before| before.replacen('\n', "\r\n# second\r\n", 1),
+        ),
+        (
+            |now| format!("{now}timeout 30\n"),
+            |before| format!("{before}\ntimeout 30\n"),
+        ),
+        (
+            |now| format!("{now}timeout 30"),
+            |before| format!("{before}\ntimeout 30"),
+        ),
+        (
+            |now| now.split_once('\n').expect("two lines").1.to_owned(),
+            |before| before.split_once('\n').expect("two lines").1.to_owned(),
+        ),
+        (
+            |now| format!("# first\n{now}\n\ntimeout 30\n\n"),
+            |before| format!("# first\n{before}\n\n\ntimeout 30\n\n"),
+        ),
+        (
+            |now| now.replacen("\n# preload", "\ntimeout 30\n# preload", 1),
+            |before| format!("{before}\ntimeout 30\n"),
+        ),
+    ];
+    for (n, case) in [REDIS, CLUSTER].iter().enumerate() {
+        for (m, (edit, meant)) in edits.iter().enumerate() {
+            let root = (case.tree)(env, &format!("tree{n}{m}"));
+            let path = Path::new(&root).join(case.file);
+            let before = fs::read_to_string(&path).expect("there");
+            let untouched = listing(&root);
+            expect_code(&env.refit(&words("apply", &root, case.apply)), 0);
+            let applied = fs::read_to_string(&path).expect("there");
+            let edited = edit(&applied);
+            assert_ne!(edited, applied, "edit {m}");
+            fs::write(&path, &edited).expect("the tree is ours");
+            fs::set_permissions(&path, Permissions::from_mode(0o604)).expect("likewise");
+            let status = env.refit(&words("status", &root, &["--check"]));
+            expect_printed(&status, 1, "changed elsewhere: refit revert keeps that");
+            let revert = env.refit(&words("revert", &root, &[case.service]));
+            expect_printed(&revert, 0, "was edited elsewhere: that is kept");
+            let left = fs::read_to_string(&path).expect("there");
+            assert_eq!(left, meant(&before), "edit {m} of {}", case.file);
+            let mut now = listing(&root);
+            assert_eq!(now[case.file].0 & 0o7777, 0o604);
+            let of_file = untouched[case.file];
+            now.insert(case.file.to_owned(), of_file);
+            assert_eq!(now, untouched, "edit {m} of {}", case.file);
+            let status = env.refit(&words("status", &root, &[]));
+            expect_printed(&status, 0, "nothing is applied");
+        }
+    }
+    Outcome::Pass
+}
+
+fn an_edit_of_refits_lines_is_left_to_a_person(env: &TestEnv) -> Outcome {
+    let edits: [(&Case, Edit, &str); 9] = [
+        // A line of refit's, changed or gone.
+        (
+            &REDIS,
+            |now| now.replace("\ninclude ", "\n#include "),
+            "+#include ",
+        ),
+        (&REDIS, |now| now.replace("\ninclude ", "\n\ninclude "), "+"),
+        (
+            &REDIS,
+            |now| now.replace(".refit.conf\n", ".refit.conf\r\n"),
+            "-include ",
+        ),
+        (
+            &REDIS,
+            |now| now.lines().rev().collect::<Vec<_>>().join("\n"),
+            "-include ",
+        ),
+        // CONFIG REWRITE copies refit's value.
+        (
+            &REDIS,
+            |now| format!("{now}maxmemory 1gb\n"),
+            "+maxmemory 1gb",
+        ),
+        (
+            &REDIS,
+            |now| now.replacen("maxmemory 2gb", "MaxMemory 1gb", 1),
+            "+MaxMemory 1gb",
+        ),
+        (
+            &CLUSTER,
+            |now| format!("# first\n{}", now.replace("WORD = ", "WORD=")),
+            "+WORD=",
+        ),
+        (
+            &CLUSTER,
+            |now| format!("{now}LD_PRELOAD = '/usr/lib/refit/0/x.so'\n"),
+            "+LD_PRELOAD = '/usr/lib/refit/0/x.so'",
+        ),
+        (&CLUSTER, |_| String::new(), "-LD_PRELOAD"),
+    ];
+    for (n, (case, edit, shown)) in edits.iter().enumerate() {
+        let root = (case.tree)(env, &format!("tree{n}"));
+        let path = Path::new(&root).join(case.file);
+        let before = listing(&root);
+        expect_code(&env.refit(&words("apply", &root, case.apply)), 0);
+        let applied = fs::read_to_string(&path).expect("there");
+        fs::write(&path, edit(&applied)).expect("the tree is ours");
+        let edited = listing(&root);
+        let revert = words("revert", &root, &[case.service]);
+        let refused = env.refit(&revert);
+        expect_message(&refused, 3, "nothing was reverted");
+        for part in [
+            "refit changed:",
+            "somebody else changed:",
+            &format!("\n{shown}"),
+        ] {
+            expect_message(&refused, 3, part);
+        }
+        let status = env.refit(&words("status", &root, &["--check"]));
+        expect_printed(&status, 1, "other content");
+        assert_eq!(listing(&root), edited, "edit {n}");
+        fs::write(&path, &applied).expect("likewise");
+        expect_code(&env.refit(&revert), 0);
+        assert_eq!(listing(&root), before, "edit {n}");
+    }
+    Outcome::Pass
+}
+
+/// One file could be reverted, and another could not.
+fn one_conflict_keeps_all_files(env: &TestEnv) -> Outcome {
+    let root = apply_redis::tree(env, "tree");
+    expect_code(&env.refit(&words("apply", &root, &apply_redis::APPLY)), 0);
+    for file in [CONFIG, OWN] {
+        let path = Path::new(&root).join(file);
+        let text = fs::read_to_string(&path).expect("there");
+        fs::write(&path, format!("# first\n{text}")).expect("the tree is ours");
+    }
+    let edited = listing(&root);
+    let revert = words("revert", &root, &[REDIS.service]);
+    expect_message(&env.refit(&revert), 3, "redis-one.refit.conf changed");
+    assert_eq!(listing(&root), edited);
+    let status = env.refit(&words("status", &root, &["--json"]));
+    expect_printed(&status, 0, "\"phase\": \"applied\"");
+
+    // A drop-in is refit's own: what somebody adds to it is not torn from its section.
+    let root = crate::apply::tree(env, "unit");
+    let apply = ["--yes", "a", SETTINGS[1]];
+    expect_code(&env.refit(&words("apply", &root, &apply)), 0);
+    let path = Path::new(&root).join(DROP_IN);
+    let text = fs::read_to_string(&path).expect("there");
+    fs::write(&path, format!("{text}Nice=5\n")).expect("the tree is ours");
+    let refused = env.refit(&words("revert", &root, &["a"]));
+    expect_message(&refused, 3, "+Nice=5");
+    Outcome::Pass
+}
+
+fn killed_while_an_edit_is_kept(env: &TestEnv) -> Outcome {
+    // Beside refit's lines, so that what a killed revert leaves is no plain edit of what was applied.
+    let edited = |name: &str| {
+        let root = apply_redis::tree(env, name);
+        expect_code(&env.refit(&words("apply", &root, &apply_redis::APPLY)), 0);
+        let path = Path::new(&root).join(CONFIG);
+        let text = fs::read_to_string(&path).expect("there");
+        fs::write(&path, format!("# first\n{text}timeout 30\n")).expect("the tree is ours");
+        root
+    };
+    let kill = |root: &str, point| {
+        let mut command = env.refit_command(&words("revert", root, &[REDIS.service]));
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        run_to(&mut command, point).expect("it is traced")
+    };
+    let reference = edited("reference");
+    let (calls, _) = kill(&reference, None);
+    let meant = listing(&reference);
+    let text = fs::read_to_string(Path::new(&reference).join(CONFIG)).expect("there");
+    assert_eq!(text, "# first\nport 6379\nmaxmemory 2gb\ntimeout 30\n");
+    assert!(calls > 10, "{calls} calls were seen");
+    let points = (1..=calls).flat_map(|n| [KillPoint::Before(n), KillPoint::After(n)]);
+    for point in points {
+        let root = edited("tree");
+        let before = listing(&root);
+        kill(&root, Some(point));
+        let now = listing(&root);
+        assert!(
+            [&before, &meant]
+                .map(|then| then[CONFIG])
+                .contains(&now[CONFIG]),
+            "{point:?}"
+        );
+        let status = env.refit(&words("status", &root, &["--json"]));
+        expect_code(&status, 0);
+        if String::from_utf8_lossy(&status.stdout).contains("phase") {
+            expect_code(&env.refit(&words("revert", &root, &[REDIS.service])), 0);
+        }
+        assert_eq!(listing(&root), meant, "{point:?}");
+        fs::remove_dir_all(&root).expect("the tree is ours");
+    }
+    println!("counted: {} kills", 2 * calls);
+    Outcome::Pass
+}
