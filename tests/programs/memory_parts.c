@@ -151,6 +151,12 @@ int main(int argc, char **argv)
     is_none = strcmp(argv[1], "0") == 0;
     int file = open(argv[2], O_RDWR | O_CREAT | O_TRUNC, 0600);
     mallopt(M_MMAP_THRESHOLD, 128 << 10);
+    // Each thread has an arena of its own, also on one processor: none takes from what is freed below.
+    mallopt(M_ARENA_MAX, 32);
+    // First: malloc looks among what is free before it maps, and some seeds free more than this takes.
+    untouched = some(32 * MIB);
+    char *volatile large = malloc(untouched);
+    (void)large;
     blocks_of_all_sizes(some(16 * MIB));
     blocks_of_six_bytes(some(300000));
     holes(some(20000));
@@ -168,9 +174,6 @@ int main(int argc, char **argv)
     mapped(files, MAP_SHARED, file);
     shared = some(8 * MIB) / PAGE * PAGE;
     mapped(shared, MAP_SHARED | MAP_ANONYMOUS, -1);
-    untouched = some(32 * MIB);
-    char *volatile large = malloc(untouched);
-    (void)large;
     printf("live=%lu rounding=%lu headers=%lu fragments=%lu retained=%lu stacks=%lu mappings=%lu files=%lu shared=%lu "
            "untouched=%lu\n",
            live, rounding, headers, fragments, retained, stacks, mappings, files, shared, untouched);
