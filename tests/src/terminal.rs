@@ -20,7 +20,7 @@ pub const CTRL_Z: &str = "\x1a";
 pub struct Terminal {
     child: Child,
     person: File,
-    shown: Arc<Mutex<String>>,
+    shown: Arc<Mutex<Vec<u8>>>,
     reader: JoinHandle<()>,
     /// What `wait_for` has gone past.
     read: usize,
@@ -30,7 +30,7 @@ impl Terminal {
     /// Starts a command in the foreground of a terminal of its own.
     pub fn start(command: Command) -> Self {
         let (child, person) = pty::spawn(command).expect("a terminal can be had");
-        let shown = Arc::new(Mutex::new(String::new()));
+        let shown = Arc::new(Mutex::new(Vec::new()));
         let (mut from, to) = (
             person.try_clone().expect("descriptors are left"),
             shown.clone(),
@@ -39,10 +39,9 @@ impl Terminal {
             let mut bytes = [0; 1024];
             // EIO: the last program has closed its side.
             while let Ok(count @ 1..) = from.read(&mut bytes) {
-                let text = String::from_utf8_lossy(&bytes[..count]).replace('\r', "");
                 to.lock()
                     .unwrap_or_else(PoisonError::into_inner)
-                    .push_str(&text);
+                    .extend_from_slice(&bytes[..count]);
             }
         });
         Self {
@@ -83,8 +82,7 @@ impl Terminal {
     }
 
     fn shown(&self) -> String {
-        let shown = self.shown.lock();
-        shown.unwrap_or_else(PoisonError::into_inner).clone()
+        text_of(&self.shown.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Waits for the end of the command and of all that still had the terminal; how it ended, and all that the
@@ -94,6 +92,11 @@ impl Terminal {
         self.reader.join().expect("the reader only reads");
         let shown = self.shown.lock();
         let shown = shown.unwrap_or_else(PoisonError::into_inner);
-        (status, shown.clone())
+        (status, text_of(&shown))
     }
+}
+
+/// All of it at once: a read can end within a character.
+fn text_of(shown: &[u8]) -> String {
+    String::from_utf8_lossy(shown).replace('\r', "")
 }

@@ -144,15 +144,24 @@ fn what_gains_is_found_and_every_step_is_in_the_log(env: &TestEnv) -> Outcome {
     assert_eq!(safe["effect"]["verdict"], "faster");
     assert_eq!(record["interrupted"], false);
     let steps = list(&record["steps"]);
-    let kinds: Vec<_> = steps.iter().map(|step| step["kind"].as_str()).collect();
-    assert_eq!(kinds, [Some("screen"), Some("confirm")], "{text}");
-    // The longer one gains nothing, and the third one's class has no reason: nothing syncs.
-    let screened = list(&steps[0]["outcomes"]);
-    assert_eq!(screened[1]["variant"], "conf.pause=long", "{text}");
+    // On a busy machine it takes more than one screen.
+    let (last, screens) = steps.split_last().expect("there are steps");
+    assert_eq!(last["kind"], "confirm", "{text}");
     assert!(
-        screened[1]["dropped"].is_string() && screened.len() == 2,
+        !screens.is_empty() && screens.iter().all(|step| step["kind"] == "screen"),
         "{text}"
     );
+    // The longer one gains nothing, and the third one's class has no reason: nothing syncs.
+    for step in screens {
+        let screened = list(&step["outcomes"]);
+        assert_eq!(screened[1]["variant"], "conf.pause=long", "{text}");
+        let is_last = step["file"] == screens[screens.len() - 1]["file"];
+        assert!(
+            screened[1]["dropped"].is_string() == is_last && screened.len() == 2,
+            "{text}"
+        );
+    }
+    let confirmed = format!("{}-confirm.json", steps.len());
     assert!(
         text.contains("conf.pause=none, sync=off: 0 sync calls waited 0 % of the time"),
         "{text}"
@@ -166,7 +175,7 @@ fn what_gains_is_found_and_every_step_is_in_the_log(env: &TestEnv) -> Outcome {
         "conf.pause=short",
         "conf.pause=long",
         "1-screen.json",
-        "2-confirm.json",
+        &confirmed,
     ] {
         assert!(history.contains(words), "{words}: {history}");
     }
@@ -309,8 +318,13 @@ why = "it waits less"
     expect_code(&output, 0);
     let text = described(&output);
     let record = record(env, "log");
-    let both = "conf.pause=short+conf.rest=short";
-    assert_eq!(answer(&record, "safe")["variant"], both, "{text}");
+    // The better one of the two is first, which is not certain on a busy machine.
+    let both = [
+        "conf.pause=short+conf.rest=short",
+        "conf.rest=short+conf.pause=short",
+    ];
+    let variant = answer(&record, "safe")["variant"].as_str();
+    assert!(variant.is_some_and(|found| both.contains(&found)), "{text}");
     let kinds: Vec<_> = list(&record["steps"])
         .iter()
         .map(|step| step["kind"].as_str())
