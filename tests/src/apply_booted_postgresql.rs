@@ -1,6 +1,6 @@
 //! PostgreSQL on a Debian 12 that systemd boots: what is in effect is asked of the server itself.
 
-use crate::apply_booted::{LIBRARY, booted, files, inside, up};
+use crate::apply_booted::{LIBRARY, booted, files, inside, up, wait_inside};
 use crate::runner::{Outcome, Test};
 use crate::test;
 use crate::test_env::{TestEnv, expect_code, expect_message};
@@ -10,6 +10,10 @@ pub const TESTS: &[Test] = &[
         .alone()
         .when_named()
         .limit_seconds(300),
+    test!(what_is_not_confirmed_is_gone_when_the_server_starts_again)
+        .alone()
+        .when_named()
+        .limit_seconds(600),
     test!(what_postgresql_does_not_take_up_is_taken_back)
         .alone()
         .when_named()
@@ -188,5 +192,76 @@ fn what_postgresql_does_not_take_up_is_taken_back(env: &TestEnv) -> Outcome {
     refused("conf.shared_buffers=400GB", 1, "all was taken back");
     inside(env, 0, &["systemctl", "is-active", SERVICE]);
     assert_eq!(inside(env, 0, &["refit", "status"]), "nothing is applied\n");
+    Outcome::Pass
+}
+
+/// The files of PostgreSQL and of redis's own settings lie in /etc: neither server starts with them.
+fn what_is_not_confirmed_is_gone_when_the_server_starts_again(env: &TestEnv) -> Outcome {
+    up(env);
+    let etc = |env: &TestEnv| {
+        let all = files(env);
+        let lines = all.lines().filter(|line| !line.starts_with("/run"));
+        lines.collect::<Vec<_>>().join("\n")
+    };
+    let before = etc(env);
+    let apply = |within: &str, words: &[&str]| {
+        let within = format!("--confirm-within={within}");
+        let all = [&["refit", "apply", "--yes", &within], words].concat();
+        inside(env, 0, &all);
+    };
+    let both = |within| {
+        apply(within, &["postgresql", LIBRARY, "conf.shared_buffers=64MB"]);
+        apply(within, &["redis", "conf.maxmemory=1gb"]);
+    };
+    let shown = || {
+        let redis = ["redis-cli", "CONFIG", "GET", "maxmemory"];
+        let redis = inside(env, 0, &redis);
+        format!(
+            "{} {}",
+            sql(env, &["SHOW shared_buffers"]),
+            redis.replace('\n', " ")
+        )
+    };
+    let old = shown();
+    assert_eq!(old.trim(), "128MB maxmemory 0");
+    let is_old = |env: &TestEnv| {
+        assert_eq!(shown(), old);
+        assert!(mapped(env).starts_with("0 of 6"), "{}", mapped(env));
+        assert_eq!(inside(env, 0, &["refit", "status"]), "nothing is applied\n");
+        let now = etc(env);
+        let differs = now
+            .lines()
+            .filter(|line| !before.lines().any(|was| was == *line));
+        assert!(now == before, "{:?}", differs.collect::<Vec<_>>());
+    };
+    both("1h");
+    assert_eq!(shown().trim(), "64MB maxmemory 1073741824");
+    inside(env, 0, &["refit", "status", "--check"]);
+    expect_code(&booted(env, &["reboot"]), 0);
+    is_old(env);
+    // The server was started once, with the old ones.
+    let starts = inside(env, 0, &["journalctl", "-b", "-o", "cat", "-t", "systemd"]);
+    let at = |text: &str| starts.lines().position(|line| line.starts_with(text));
+    let undone = at("Starting refit-undo-postgresql@15-main-at-boot.service");
+    let server = "Starting postgresql@15-main.service";
+    assert!(undone.is_some() && undone < at(server), "{starts}");
+    assert_eq!(starts.matches(server).count(), 1, "{starts}");
+
+    both("20s");
+    wait_inside(env, "test ! -e /usr/lib/refit");
+    wait_inside(env, "test \"$(refit status)\" = 'nothing is applied'");
+    is_old(env);
+
+    both("1h");
+    for service in ["postgresql", "redis"] {
+        inside(env, 0, &["refit", "confirm", service]);
+    }
+    expect_code(&booted(env, &["reboot"]), 0);
+    inside(env, 0, &["refit", "status", "--check"]);
+    assert_eq!(shown().trim(), "64MB maxmemory 1073741824");
+    for service in ["postgresql", "redis"] {
+        inside(env, 0, &["refit", "revert", service]);
+    }
+    is_old(env);
     Outcome::Pass
 }

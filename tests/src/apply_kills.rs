@@ -33,6 +33,8 @@ pub const TESTS: &[Test] = &[
     test!(killed_while_sysctls_are_set).limit_seconds(300),
     test!(killed_while_a_cluster_is_changed).limit_seconds(300),
     test!(killed_while_a_cluster_is_reverted).limit_seconds(300),
+    test!(killed_while_a_cluster_is_changed_until_confirmed).limit_seconds(300),
+    test!(killed_while_a_cluster_is_confirmed).limit_seconds(300),
 ];
 
 const APPLY: [&str; 4] = ["--yes", "a", SETTINGS[0], SETTINGS[1]];
@@ -40,8 +42,10 @@ const APPLY: [&str; 4] = ["--yes", "a", SETTINGS[0], SETTINGS[1]];
 /// All files of a tree; of the timer not the content, which is a time.
 fn listing(root: &str) -> BTreeMap<String, (u32, u32, u32, u64)> {
     let mut found = crate::apply::listing(root);
-    if let Some(timer) = found.get_mut("run/systemd/system/refit-undo-a.timer") {
-        timer.3 = 0;
+    for (path, about) in &mut found {
+        if path.starts_with("run/systemd/system/refit-undo-") && path.ends_with(".timer") {
+            about.3 = 0;
+        }
     }
     found
 }
@@ -180,33 +184,38 @@ fn killed_while_it_is_applied_until_confirmed(env: &TestEnv) -> Outcome {
     sweep(env, "apply", &subject)
 }
 
-/// Whatever confirmation is interrupted goes on, and can be taken back.
-fn killed_while_it_is_confirmed(env: &TestEnv) -> Outcome {
+/// Whatever confirmation is interrupted goes on, and can be taken back. Each file is where it was on trial, or where it
+/// stays.
+fn sweep_of_confirm(env: &TestEnv, subject: &Subject) -> Outcome {
+    let (tree, how) = (subject.tree, subject.apply);
+    let service = [subject.service];
     let reference = tree(env, "reference");
     let before = listing(&reference);
-    expect_code(&env.refit(&words("apply", &reference, &UNTIL_CONFIRMED)), 0);
+    expect_code(&env.refit(&words("apply", &reference, how)), 0);
     let trial = listing(&reference);
-    let calls = killed(env, &words("confirm", &reference, &["a"]), None);
+    let calls = killed(env, &words("confirm", &reference, &service), None);
     let kept = listing(&reference);
     assert!(calls > 10 && kept != trial, "{calls} calls were seen");
     let mut seen = BTreeMap::new();
     let points = (1..=calls).flat_map(|n| [KillPoint::Before(n), KillPoint::After(n)]);
     for (point, next) in points.flat_map(|point| [(point, "confirm"), (point, "revert")]) {
         let root = tree(env, "tree");
-        expect_code(&env.refit(&words("apply", &root, &UNTIL_CONFIRMED)), 0);
-        let confirm = words("confirm", &root, &["a"]);
+        expect_code(&env.refit(&words("apply", &root, how)), 0);
+        let confirm = words("confirm", &root, &service);
         killed(env, &confirm, Some(point));
         let now = listing(&root);
-        let etc = now.get(DROP_IN);
-        assert!(
-            etc.is_none() || etc == kept.get(DROP_IN),
-            "{point:?}: a part of a drop-in"
-        );
-        let run = DROP_IN.replacen("etc", "run", 1);
-        assert!(
-            etc.is_some() || now.contains_key(&run),
-            "{point:?}: neither"
-        );
+        for file in subject.files {
+            let stays = now.get(*file);
+            assert!(
+                stays == trial.get(*file) || stays == kept.get(*file),
+                "{point:?}: a part of {file}"
+            );
+            let run = file.replacen("etc", "run", 1);
+            assert!(
+                stays.is_some() || now.contains_key(&run),
+                "{point:?}: no {file}"
+            );
+        }
         let phase = phase(env, &root).expect("there is a change at every point");
         match &*phase {
             "applied" => assert!(now == trial || now == kept, "{point:?}"),
@@ -218,7 +227,7 @@ fn killed_while_it_is_confirmed(env: &TestEnv) -> Outcome {
             assert_eq!(listing(&root), kept, "{point:?}: confirmed again");
             expect_code(&env.refit(&words("status", &root, &["--check"])), 0);
         }
-        expect_code(&env.refit(&words("revert", &root, &["a"])), 0);
+        expect_code(&env.refit(&words("revert", &root, &service)), 0);
         assert_eq!(listing(&root), before, "{point:?}: reverted after {next}");
         fs::remove_dir_all(&root).expect("the tree is ours");
     }
@@ -228,6 +237,14 @@ fn killed_while_it_is_confirmed(env: &TestEnv) -> Outcome {
     );
     assert!(seen.len() > 1, "{seen:?}");
     Outcome::Pass
+}
+
+fn killed_while_it_is_confirmed(env: &TestEnv) -> Outcome {
+    let subject = Subject {
+        apply: &UNTIL_CONFIRMED,
+        ..UNIT
+    };
+    sweep_of_confirm(env, &subject)
 }
 
 fn killed_while_it_is_reverted(env: &TestEnv) -> Outcome {
@@ -326,4 +343,18 @@ fn killed_while_a_postfix_daemon_is_changed(env: &TestEnv) -> Outcome {
 
 fn killed_while_a_postfix_daemon_is_reverted(env: &TestEnv) -> Outcome {
     sweep(env, "revert", &POSTFIX_DAEMON)
+}
+
+/// Its files stay where they are: a unit of the next start takes them back.
+const CLUSTER_UNTIL_CONFIRMED: Subject = Subject {
+    apply: &apply_postgresql::UNTIL_CONFIRMED,
+    ..CLUSTER
+};
+
+fn killed_while_a_cluster_is_changed_until_confirmed(env: &TestEnv) -> Outcome {
+    sweep(env, "apply", &CLUSTER_UNTIL_CONFIRMED)
+}
+
+fn killed_while_a_cluster_is_confirmed(env: &TestEnv) -> Outcome {
+    sweep_of_confirm(env, &CLUSTER_UNTIL_CONFIRMED)
 }

@@ -14,6 +14,7 @@ pub const TESTS: &[Test] = &[
     test!(what_wins_over_refits_file_is_named),
     test!(a_risk_wants_to_be_accepted),
     test!(what_cannot_be_applied_changes_nothing),
+    test!(what_is_not_confirmed_goes_at_the_next_start),
 ];
 
 const DIR: &str = "etc/postgresql/15/main";
@@ -26,6 +27,15 @@ pub const APPLY: [&str; 5] = [
     SETTINGS[0],
     "env.WORD=it's \\",
     "conf.work_mem=8MB",
+];
+
+pub const UNTIL_CONFIRMED: [&str; 6] = [
+    "--confirm-within=1h",
+    APPLY[0],
+    APPLY[1],
+    APPLY[2],
+    APPLY[3],
+    APPLY[4],
 ];
 
 /// A tree with a cluster of Debian's; its path.
@@ -242,10 +252,6 @@ fn what_cannot_be_applied_changes_nothing(env: &TestEnv) -> Outcome {
             &["--trial", "postgresql", "tz=UTC"],
             "below /run, and PostgreSQL",
         ),
-        (
-            &["--confirm-within=1h", "postgresql", "tz=UTC"],
-            "below /run, and PostgreSQL",
-        ),
         (&["postgresql@15-none", "tz=UTC"], "pg_lsclusters"),
     ] {
         for verb in ["plan", "apply"] {
@@ -256,6 +262,49 @@ fn what_cannot_be_applied_changes_nothing(env: &TestEnv) -> Outcome {
     let apply = words("apply", &root, &APPLY);
     expect_message(&env.refit(&apply), 2, "is there already");
     fs::remove_file(Path::new(&root).join(CONF)).expect("likewise");
+    assert_eq!(listing(&root), before);
+    Outcome::Pass
+}
+
+fn what_is_not_confirmed_goes_at_the_next_start(env: &TestEnv) -> Outcome {
+    const AT_BOOT: &str = "etc/systemd/system/refit-undo-postgresql@15-main-at-boot.service";
+    const WANTS: &str =
+        "etc/systemd/system/sysinit.target.d/90-refit-undo-postgresql@15-main-at-boot.conf";
+    let root = tree(env, "tree");
+    let before = listing(&root);
+    let there = |path: &str| Path::new(&root).join(path).exists();
+    let apply = words("apply", &root, &UNTIL_CONFIRMED);
+    expect_code(&env.refit(&apply), 0);
+    expect_printed(&env.refit(&apply), 0, "nothing to do");
+    // It is not one that stays.
+    expect_code(&env.refit(&words("apply", &root, &APPLY)), 2);
+    let status = env.refit(&words("status", &root, &["--check"]));
+    expect_printed(&status, 0, " unless it is confirmed\n");
+    assert!(there(CONF) && there(AT_BOOT) && there(WANTS));
+    let of_boot = fs::read_to_string(Path::new(&root).join(AT_BOOT)).expect("there");
+    assert!(of_boot.contains("\nBefore=sysinit.target\n"), "{of_boot}");
+
+    // As a reboot does.
+    fs::remove_dir_all(format!("{root}/run")).expect("the tree is ours");
+    let at_boot = ["--unconfirmed", "--at-boot", "postgresql"];
+    expect_code(&env.refit(&words("revert", &root, &at_boot)), 0);
+    assert_eq!(listing(&root), before);
+
+    expect_code(&env.refit(&apply), 0);
+    let confirm = words("confirm", &root, &["postgresql"]);
+    expect_printed(&env.refit(&confirm), 0, "confirmed; it stays");
+    expect_printed(&env.refit(&confirm), 0, "nothing to do");
+    assert!(there(CONF) && !there(AT_BOOT) && !there(WANTS));
+    let kept = listing(&root);
+    expect_printed(
+        &env.refit(&words("revert", &root, &at_boot)),
+        0,
+        "nothing to do",
+    );
+    assert_eq!(listing(&root), kept);
+    let same = env.refit(&words("apply", &root, &APPLY));
+    expect_printed(&same, 0, "nothing to do");
+    expect_code(&env.refit(&words("revert", &root, &["postgresql"])), 0);
     assert_eq!(listing(&root), before);
     Outcome::Pass
 }

@@ -86,9 +86,10 @@ fn service(page: &mut Page, one: &ServiceStatus) {
         (Phase::Reverting, _) => "interrupted while it was reverted",
     };
     let trial = match one.unconfirmed_until_unix {
-        _ if one.taken_back || !one.trial => String::new(),
-        None => ", until a reboot".to_owned(),
+        _ if one.taken_back => String::new(),
         Some(at) => format!(", until {} unless it is confirmed", utc(at)),
+        None if one.trial => ", until a reboot".to_owned(),
+        None => String::new(),
     };
     page.heading(&format!("{}: {state}{trial}", one.service));
     page.row("settings", one.settings.join(" "));

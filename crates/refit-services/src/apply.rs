@@ -150,8 +150,11 @@ fn is_applied_to(
     if record.phase != Phase::Applied {
         return Err(Error::Interrupted { service });
     }
-    let is_same = until.is_trial() == change.trial
-        && matches!(until, Until::Confirmed(_)) == change.undo.is_some();
+    let is_same = match until {
+        Until::Confirmed(_) => change.undo.is_some(),
+        Until::Reboot => change.trial && change.undo.is_none(),
+        Until::Reverted => !change.trial && change.undo.is_none(),
+    };
     if !is_same || !wanted.eq(change.settings.iter().cloned()) {
         return Err(Error::OtherChange {
             service,

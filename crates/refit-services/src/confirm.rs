@@ -1,4 +1,5 @@
-//! Keeping a trial: what lies below /run moves to /etc, and nothing takes it back any more.
+//! Keeping a change that waits for it: what lies below /run moves to /etc, and nothing takes it back
+//! any more.
 
 use crate::apply::in_effect;
 use crate::check::drifts;
@@ -35,7 +36,7 @@ pub fn confirm(system: &System, word: &str) -> Result<(String, bool), Error> {
     let as_it_was = store.load(&service)?.ok_or_else(none)?;
     let mut record = as_it_was.clone();
     match record.phase {
-        Phase::Applied if !record.change.trial => return Ok((service, false)),
+        Phase::Applied if !waits(&record.change) => return Ok((service, false)),
         Phase::Applied => begin(system, &mut record)?,
         Phase::Confirming => {}
         Phase::Applying | Phase::Reverting => return Err(Error::Interrupted { service }),
@@ -63,7 +64,7 @@ pub fn confirm(system: &System, word: &str) -> Result<(String, bool), Error> {
             return Err(error);
         }
     };
-    put(system, &record.change, files)?;
+    put(system, &record.change, &kept.change, files)?;
     if let Some(undo) = &record.change.undo {
         if system.is_live() {
             undo::stop(undo, false);
@@ -78,6 +79,11 @@ pub fn confirm(system: &System, word: &str) -> Result<(String, bool), Error> {
     }
     staged_record.put()?;
     Ok((service, true))
+}
+
+/// Whether a reboot or a timer would take it back.
+fn waits(change: &Change) -> bool {
+    change.trial || change.undo.is_some()
 }
 
 /// Adds the files below /etc to a record, so that from here on a revert takes back these and those
@@ -96,6 +102,7 @@ fn begin(system: &System, record: &mut Record) -> Result<(), Error> {
         });
     }
     let mut kept = record.change.files.clone();
+    kept.retain(|edit| edit.path.starts_with(TRIAL));
     for edit in &mut kept {
         edit.path = edit.path.replacen(TRIAL, KEPT, 1);
         let path = system.path(&edit.path)?;
@@ -120,8 +127,14 @@ fn kept_of(change: &Change) -> Change {
         ..change.clone()
     };
     kept.files.retain(|edit| !edit.path.starts_with(TRIAL));
-    kept.directories.retain(|dir| !dir.starts_with(TRIAL));
+    kept.directories
+        .retain(|dir| kept.files.iter().any(|edit| is_below(&edit.path, dir)));
     kept
+}
+
+fn is_below(path: &str, dir: &str) -> bool {
+    let below = path.strip_prefix(dir);
+    below.is_some_and(|below| below.starts_with('/'))
 }
 
 /// The files below /etc under their temporary names, and their directories: all that needs space.
@@ -140,16 +153,19 @@ fn stage(system: &System, kept: &Change) -> Result<Vec<Staged>, Error> {
     Ok(staged)
 }
 
-/// Moves the files from /run to /etc.
-fn put(system: &System, change: &Change, staged: Vec<Staged>) -> Result<(), Error> {
+/// Moves the files from /run to /etc, and removes the units that would take them back.
+fn put(system: &System, change: &Change, kept: &Change, staged: Vec<Staged>) -> Result<(), Error> {
     for file in staged {
         file.put()?;
     }
-    let is_trial = |path: &str| path.starts_with(TRIAL);
-    for edit in change.edits().filter(|edit| is_trial(&edit.path)) {
+    let of_undo = change.edits().skip(change.files.len());
+    let on_trial = change.files.iter();
+    let on_trial = on_trial.filter(|edit| edit.path.starts_with(TRIAL));
+    for edit in on_trial.chain(of_undo) {
         remove(&system.path(&edit.path)?)?;
     }
-    for dir in change.directories.iter().rev().filter(|dir| is_trial(dir)) {
+    let gone = change.directories.iter().rev();
+    for dir in gone.filter(|dir| !kept.directories.contains(dir)) {
         remove_directory(&system.path(dir)?)?;
     }
     Ok(())

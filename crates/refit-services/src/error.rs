@@ -74,7 +74,7 @@ pub enum Error {
     )]
     NoPlace { service: String, file: String },
     #[error(
-        "{service}: --trial and --confirm-within keep a change below /run, and {why}\n  apply it without; to take it back: refit revert {service}"
+        "{service}: --trial keeps a change below /run, and {why}\n  to have it taken back unless it is confirmed: --confirm-within 10m"
     )]
     NoTrial { service: String, why: &'static str },
     #[error("`{word}` is more than one service\n  name one of: {services}")]

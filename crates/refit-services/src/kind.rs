@@ -30,6 +30,11 @@ pub(crate) trait Kind: Sync {
         setting.class()
     }
 
+    /// Whether a change of these settings can lie below /run, where a reboot takes it back.
+    fn can_be_a_trial(&self, _: &Settings) -> bool {
+        false
+    }
+
     /// The change, with no directories and classes yet.
     fn plan(
         &'static self,

@@ -40,7 +40,7 @@ pub use error::{Changed, Error};
 pub use file_state::{FileError, FileState};
 pub use plan::Request;
 pub use record::{Phase, Record};
-pub use revert::{Reverted, revert, revert_unconfirmed};
+pub use revert::{By, Reverted, revert, revert_unconfirmed};
 pub use status::{ServiceStatus, Status, status};
 pub use system::System;
 pub use undo::Until;

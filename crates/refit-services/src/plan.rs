@@ -34,7 +34,12 @@ pub fn plan(system: &System, request: &Request) -> Result<Plan, Error> {
     if settings.is_empty() {
         return Err(Error::NoSettings { service });
     }
-    let mut plan = kind.plan(system, &service, settings, until.is_trial())?;
+    let trial = match until {
+        Until::Reverted => false,
+        Until::Reboot => true,
+        Until::Confirmed(_) => kind.can_be_a_trial(settings),
+    };
+    let mut plan = kind.plan(system, &service, settings, trial)?;
     plan.change.evidence.clone_from(&request.evidence);
     plan.classes = settings.0.iter().map(|one| kind.class(one)).collect();
     let grounds = match request.no_evidence {

@@ -10,6 +10,19 @@ use crate::store::Store;
 use crate::three_way::End;
 use crate::{Change, Changed, Error, FileState, Phase, Record, System, undo};
 
+/// Who takes a change back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum By {
+    /// A person.
+    Person,
+    /// The unit that the timer started, which must not stop itself.
+    Timer,
+    /// The unit of the machine's start: no service runs yet.
+    Boot,
+    /// An apply that failed.
+    Apply,
+}
+
 /// What was done.
 pub struct Reverted {
     /// The record that is gone now.
@@ -39,16 +52,16 @@ pub fn revert(system: &System, word: &str) -> Result<Reverted, Error> {
     take_back(system, &store, record, By::Person)
 }
 
-/// Takes back a change that was not confirmed, as its timer asks. Where it was confirmed or
-/// reverted, nothing is left to do.
+/// Takes back a change that was not confirmed, as its timer asks, or the start of the machine. Where
+/// it was confirmed or reverted, nothing is left to do.
 ///
 /// # Errors
 /// As [`revert`].
-pub fn revert_unconfirmed(system: &System, word: &str) -> Result<Option<Reverted>, Error> {
+pub fn revert_unconfirmed(system: &System, word: &str, by: By) -> Result<Option<Reverted>, Error> {
     let store = Store::to_change(system)?;
     match store.load(&service_of(&store.all()?, system, word)?)? {
         Some(record) if record.change.undo.is_some() => {
-            take_back(system, &store, record, By::Timer).map(Some)
+            take_back(system, &store, record, by).map(Some)
         }
         _ => Ok(None),
     }
@@ -68,17 +81,6 @@ fn service_of(records: &[Record], system: &System, word: &str) -> Result<String,
         Some(record) => Ok(record.change.service.clone()),
         None => Ok(kind_of(system, word)?.1),
     }
-}
-
-/// Who takes a change back.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum By {
-    /// A person.
-    Person,
-    /// This process runs in the unit that the timer started, which must not stop itself.
-    Timer,
-    /// An apply that failed.
-    Apply,
 }
 
 /// Takes back all of a record.
@@ -151,9 +153,10 @@ pub fn take_back(
     remove_directories(system, change)?;
     if system.is_live() {
         if let Some(undo) = &change.undo {
-            undo::stop(undo, by == By::Timer);
+            undo::stop(undo, matches!(by, By::Timer | By::Boot));
+            crate::systemd::systemctl(&["daemon-reload"])?;
         }
-        if let Some(kind) = kind_named(&change.kind) {
+        if let (true, Some(kind)) = (by != By::Boot, kind_named(&change.kind)) {
             kind.activate(change, step)?;
         }
     }

@@ -2,7 +2,8 @@
 //! refit that the unit runs.
 //!
 //! Its time is absolute: systemd begins a relative one anew at every daemon-reload. A reboot
-//! removes all that is below /run, the change itself too.
+//! removes all that is below /run, a trial itself too. A change of files that stay is taken back
+//! at the next start of the machine, before any service starts, by another unit in /etc.
 
 use std::path::Path;
 use std::time::Duration;
@@ -22,18 +23,10 @@ pub enum Until {
     Confirmed(Duration),
 }
 
-impl Until {
-    /// Whether a reboot takes it back.
-    #[must_use]
-    pub fn is_trial(self) -> bool {
-        self != Until::Reverted
-    }
-}
-
 /// The least time to confirm a change in: a restart has to fit into it.
 const LEAST: Duration = Duration::from_secs(10);
 
-/// Adds to a planned trial the units that take it back unless it is confirmed in time.
+/// Adds to a planned change the units that take it back unless it is confirmed in time.
 ///
 /// # Errors
 /// [`Error::TooShort`], [`Error::InTheWay`], or why refit's own file cannot be read.
@@ -66,9 +59,15 @@ pub fn add(system: &System, plan: &mut Plan, within: Duration) -> Result<(), Err
         systemd::quoted(&command),
         systemd::quoted(service)
     );
+    let mut units = vec![
+        (format!("/run/systemd/system/{unit}.service"), run),
+        (format!("/run/systemd/system/{unit}.timer"), timer),
+    ];
+    if !change.trial {
+        units.extend(at_next_start(&unit, &head, &command, service));
+    }
     let mut files = Vec::new();
-    for (kind, text) in [("service", run), ("timer", timer)] {
-        let path = format!("/run/systemd/system/{unit}.{kind}");
+    for (path, text) in units {
         let place = system.path(&path)?;
         if FileState::read(&place)?.is_some() {
             return Err(Error::InTheWay { path: place });
@@ -80,11 +79,16 @@ pub fn add(system: &System, plan: &mut Plan, within: Duration) -> Result<(), Err
         });
     }
     if system.is_live() {
-        plan.commands
-            .insert(1, format!("systemctl start {unit}.timer"));
+        let reload = "systemctl daemon-reload";
+        let after_reload = plan.commands.iter().position(|command| command == reload);
+        let start = format!("systemctl start {unit}.timer");
+        match after_reload {
+            Some(at) => plan.commands.insert(at + 1, start),
+            None => drop(plan.commands.splice(0..0, [reload.to_owned(), start])),
+        }
     }
     plan.notes.push(format!(
-        "it takes itself back {} s after it is applied, unless: refit confirm {service}",
+        "it takes itself back {} s after it is applied, and at a reboot, unless: refit confirm {service}",
         within.as_secs()
     ));
     change.undo = Some(Undo {
@@ -94,6 +98,28 @@ pub fn add(system: &System, plan: &mut Plan, within: Duration) -> Result<(), Err
         program,
     });
     Ok(())
+}
+
+/// The unit that takes a change back before any service starts, and what makes the next start of the
+/// machine want it: paths and contents.
+fn at_next_start(unit: &str, head: &str, command: &str, service: &str) -> [(String, String); 2] {
+    // bootup(7): local-fs.target is where all local file systems can be written to.
+    let run = format!(
+        "{head}DefaultDependencies=no\nRequiresMountsFor=/etc /usr /var/lib/refit\n\
+         After=local-fs.target\nBefore=sysinit.target\n\
+         [Service]\nType=oneshot\nExecStart={} revert --unconfirmed --at-boot {}\n",
+        systemd::quoted(command),
+        systemd::quoted(service)
+    );
+    let name = format!("{unit}-at-boot");
+    let wants = format!("[Unit]\nWants={name}.service\n");
+    [
+        (format!("/etc/systemd/system/{name}.service"), run),
+        (
+            format!("/etc/systemd/system/sysinit.target.d/90-{name}.conf"),
+            wants,
+        ),
+    ]
 }
 
 /// Starts the timer, before the service sees the change. For a live system.

@@ -11,7 +11,7 @@ mod server;
 use refit_knobs::{Class, Setting, Settings};
 
 use super::systemd_unit::{SystemdUnit, drop_in_of, restart};
-use super::unit_and_conf::{Planned, plan_unit};
+use super::unit_and_conf::{Planned, has_conf, plan_unit};
 use crate::check::{Check, Layer};
 use crate::kind::{Kind, Step};
 use crate::{Change, ConfValue, Error, FileEdit, FileState, Plan, System, systemd};
@@ -85,6 +85,10 @@ impl Kind for Redis {
             Some(_) => Class::LosesOnCrash,
             None => setting.class(),
         }
+    }
+
+    fn can_be_a_trial(&self, settings: &Settings) -> bool {
+        !has_conf(settings)
     }
 
     fn plan(

@@ -47,6 +47,10 @@ impl Kind for SystemdUnit {
         systemd::find(system, word)
     }
 
+    fn can_be_a_trial(&self, _: &Settings) -> bool {
+        true
+    }
+
     fn plan(
         &'static self,
         system: &System,

@@ -17,6 +17,11 @@ pub enum Planned {
     Unit(Plan),
 }
 
+/// Whether a setting is the service's own.
+pub fn has_conf(settings: &Settings) -> bool {
+    settings.0.iter().any(|setting| setting.conf().is_some())
+}
+
 /// The part of a plan that the unit does. `why` ends the sentence that refuses a trial of the
 /// service's own settings.
 ///

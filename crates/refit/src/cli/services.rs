@@ -129,6 +129,10 @@ pub struct RevertArgs {
     #[arg(long)]
     pub unconfirmed: bool,
 
+    /// Likewise, before any service starts
+    #[arg(long, requires = "unconfirmed", hide = true)]
+    pub at_boot: bool,
+
     #[command(flatten)]
     pub tree: TreeArgs,
 }

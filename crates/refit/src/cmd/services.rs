@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::{Result, bail};
 use refit_knobs::Settings;
 use refit_report::services::{conflict, planned, reverted, stated};
-use refit_services::{Applied, Error, Request, System, ToDo, Until};
+use refit_services::{Applied, By, Error, Request, System, ToDo, Until};
 
 use super::{evidence, print};
 use crate::cli::{ApplyArgs, ConfirmArgs, PlanArgs, RevertArgs, StatusArgs};
@@ -136,7 +136,8 @@ fn until(args: &PlanArgs) -> Until {
 fn try_revert(args: &RevertArgs) -> Result<u8> {
     let system = System::new(args.tree.root.as_deref())?;
     if args.unconfirmed {
-        return match refit_services::revert_unconfirmed(&system, &args.service)? {
+        let by = if args.at_boot { By::Boot } else { By::Timer };
+        return match refit_services::revert_unconfirmed(&system, &args.service, by)? {
             Some(done) => print::result(&reverted(&done)).map(|()| 0),
             None => nothing_to_do(&args.service),
         };
