@@ -98,8 +98,8 @@ fn all_daemons_are_changed_and_taken_back(env: &TestEnv) -> Outcome {
     assert_eq!(listing(&root)[MAIN].0 & 0o777, 0o640);
     expect_code(&env.refit(&words("status", &root, &["--check"])), 0);
 
-    // As postconf -e would.
-    fs::write(&path, text.clone() + "\nbiff = no\n").expect("ours");
+    // As postconf -e would, of a line of refit.
+    fs::write(&path, text.replace("lifetime = 1h\n", "lifetime = 2h\n")).expect("ours");
     expect_code(&env.refit(&words("status", &root, &["--check"])), 1);
     expect_code(&env.refit(&apply), 3);
     let revert = words("revert", &root, &["postfix"]);
