@@ -51,6 +51,8 @@ int main(int argc, char **argv)
             end_on_exception(mrb);
             mrb_gc_arena_restore(mrb, arena);
             served++;
+            if (served % 500 == 0)
+                fprintf(stderr, "%ld served\n", served);
         }
         mrb_value live = mrb_funcall(mrb, top, "live", 0);
         end_on_exception(mrb);

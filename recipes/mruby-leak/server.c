@@ -72,6 +72,8 @@ int main(int argc, char **argv)
             end_on_exception(mrb);
             bytes += RSTRING_LEN(answer);
             served++;
+            if (served % 1000 == 0)
+                fprintf(stderr, "%ld served\n", served);
             if (!keep)
                 mrb_gc_arena_restore(mrb, arena);
         }

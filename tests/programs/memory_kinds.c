@@ -95,10 +95,8 @@ static void waste(void)
 // any block of the other kind: those would otherwise be placed above, and leave room for blocks of this kind when they
 // are freed, so that less and less is lost. Some holes hold other blocks at any time, so that resident memory grows by
 // 0.88 to 1.0 of this truth (200 seeds).
-static void fragments(void)
+static void leave_holes(size_t bytes)
 {
-    static size_t more;
-    size_t bytes = 8200 + size / 8 + 16 * more++;
     char *blocks[16];
     for (int i = 0; i < 16; i++)
         blocks[i] = filled(malloc(bytes), bytes);
@@ -109,6 +107,19 @@ static void fragments(void)
         external += bytes - 40;
     }
     live += bytes;
+}
+
+static void fragments(void)
+{
+    static size_t more;
+    leave_holes(8200 + size / 8 + 16 * more++);
+}
+
+// The same with holes that are smaller than a page: on each page lies something that lives.
+static void holes(void)
+{
+    static size_t more;
+    leave_holes(600 + 4 * more++);
 }
 
 // Each operation needs more than the one before for a moment, and a block above it keeps what was freed from going back.
@@ -186,7 +197,7 @@ static const struct {
     unsigned most; // operations at once
 } KINDS[] = {
     {"none", none, 40}, {"leak", leak, 40},       {"logical", logical, 40}, {"internal", waste, 40},
-    {"external", fragments, 6}, {"retained", keeps, 2}, {"stacks", threads, 8}, {"maps", maps, 10},
+    {"external", fragments, 6}, {"holes", holes, 10}, {"retained", keeps, 2}, {"stacks", threads, 8}, {"maps", maps, 10},
     {"file", file_maps, 10}, {"cow", copies, 10}, {"thp", huge, 1},
 };
 

@@ -42,6 +42,7 @@ mod compare_prove;
 mod compare_runs;
 mod compare_shown;
 mod compare_signals;
+mod compare_why;
 mod compared;
 mod conformance;
 mod conformance_counts;
@@ -186,6 +187,7 @@ const TABLE: &[&[Test]] = &[
     compare_runs::TESTS,
     compare_shown::TESTS,
     compare_signals::TESTS,
+    compare_why::TESTS,
     conformance::TESTS,
     conformance_counts::TESTS,
     counters::TESTS,

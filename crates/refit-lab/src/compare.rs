@@ -33,6 +33,7 @@ pub fn compare<'a>(
     let mut rounds = Rounds::new(request, false)?;
     rounds.run(progress)?;
     rounds.call_witness(progress);
+    rounds.explain_memory(progress);
     // What the runs left on disks stays until the end: deleting it would slow a
     // confirmation.
     let (mut comparison, runner) = rounds.conclude();
@@ -69,6 +70,7 @@ fn confirm(
         rounds: Some(2 * PAIRS_OF_CONFIRMATION),
         confirm: false,
         bare: false,
+        explain_memory: false,
         unavailable: Vec::new(),
         precision: None,
         ..request.clone()

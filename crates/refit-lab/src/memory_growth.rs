@@ -139,11 +139,16 @@ impl MemoryWatch {
     /// # Errors
     /// [`GrowthError`].
     pub fn result(&self) -> Result<MemoryGrowth, GrowthError> {
-        let first = self.points.first().map_or(0.0, |point| {
-            point.parts.iter().map(|(_, bytes)| bytes).sum()
-        });
-        memory_growth(&self.points, f64::max(LEAST_BYTES, LEAST_PART * first))
+        memory_growth(&self.points, least_that_matters(&self.points))
     }
+}
+
+/// The least growth over these samples that matters, in bytes.
+pub(crate) fn least_that_matters(points: &[MemoryPoint]) -> f64 {
+    let first = points.first().map_or(0.0, |point| {
+        point.parts.iter().map(|(_, bytes)| bytes).sum()
+    });
+    f64::max(LEAST_BYTES, LEAST_PART * first)
 }
 
 fn processor_time() -> Duration {

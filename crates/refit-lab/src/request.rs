@@ -31,6 +31,8 @@ pub struct Request {
     pub bare: bool,
     /// Whether the processes of a command count what malloc gives out.
     pub heap: bool,
+    /// Whether each variant of a recipe's service gets one more run that tells why its memory is what it is.
+    pub explain_memory: bool,
     /// How long it may take.
     pub budget: Duration,
     /// At most this many rounds, the warm-up not counted.
@@ -77,6 +79,7 @@ impl Default for Request {
             with: Settings::default(),
             bare: false,
             heap: false,
+            explain_memory: false,
             budget: Duration::from_secs(180),
             rounds: None,
             precision: None,

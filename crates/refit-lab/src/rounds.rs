@@ -17,6 +17,7 @@ use crate::error::LabError;
 use crate::experiment::Experiment;
 use crate::in_effect;
 use crate::length::{Length, typical_pair};
+use crate::memory_runs;
 use crate::request::Request;
 use crate::variants::Variants;
 use crate::warnings::Warning;
@@ -246,6 +247,14 @@ impl<'a> Rounds<'a> {
     pub fn call_witness(&mut self, progress: &mut dyn Progress) {
         let mut starts = |experiment: &Experiment, variant| progress.runs(experiment, variant);
         witness_runs::call_witness(&mut self.experiment, &mut *self.runner, &mut starts);
+    }
+
+    /// One more run of each variant that tells why its memory is what it is, where that is asked; not measured.
+    pub fn explain_memory(&mut self, progress: &mut dyn Progress) {
+        if self.request.explain_memory {
+            let mut starts = |experiment: &Experiment, variant| progress.runs(experiment, variant);
+            memory_runs::explain(&mut self.experiment, &mut *self.runner, &mut starts);
+        }
     }
 
     /// What the experiment shows, and the runner, which deletes what the runs left on

@@ -62,6 +62,7 @@ fn record(name: &str, role: Role, settings: &Settings, recipe: Option<&Recipe>) 
         disqualified: None,
         answers: Vec::new(),
         witness: None,
+        memory: None,
     }
 }
 

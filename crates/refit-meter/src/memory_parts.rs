@@ -135,6 +135,8 @@ pub struct MemoryParts {
     pub pss_bytes: u64,
     /// Bytes requested of live blocks, wherever they are.
     pub requested_bytes: u64,
+    /// In transparent huge pages.
+    pub huge_bytes: u64,
     parts: [PartBytes; MEMORY_PARTS.len()],
 }
 
@@ -177,6 +179,7 @@ impl MemoryParts {
         let mut parts = MemoryParts {
             rss_bytes: memory.rss_bytes,
             pss_bytes: memory.pss_bytes,
+            huge_bytes: mapped.iter().map(|(.., fields)| fields.huge).sum(),
             ..MemoryParts::default()
         };
         let own = mapped

@@ -13,7 +13,7 @@ use crate::error::RecipeError;
 use crate::file::{Operations, RecipeFile};
 use crate::folder::Folder;
 use crate::metrics::{built_in, is_built_in_for};
-use crate::output::{LoadMetric, Source, Work};
+use crate::output::{LoadMetric, Progress, Source, Work};
 use crate::records::AnswerRecord;
 use crate::start::{Ready, ServiceStart};
 
@@ -195,6 +195,16 @@ impl Checker<'_> {
                 self.with_group("load.operations.regex", &read.regex)?,
             )),
         }
+    }
+
+    pub fn progress(&self) -> Result<Option<Progress>, RecipeError> {
+        let Some(entry) = &self.file.load.progress else {
+            return Ok(None);
+        };
+        Ok(Some(Progress {
+            regex: self.with_group("load.progress.regex", &entry.regex)?,
+            file: entry.file.clone(),
+        }))
     }
 
     pub fn metrics(&self) -> Result<Vec<LoadMetric>, RecipeError> {

@@ -193,6 +193,9 @@ pub struct Load {
     pub drain: Option<String>,
     /// how many operations: a number, or where the output of command prints it
     pub operations: Operations,
+    /// where the number of operations done so far is found while the load runs: `refit compare --heap` sets memory
+    /// against it
+    pub progress: Option<ProgressEntry>,
     /// the number of operations in `refit recipes check`
     #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
     pub brief: Option<u64>,
@@ -227,6 +230,17 @@ pub enum Operations {
 pub struct OperationsRegex {
     /// a regular expression, ^ and $ at each line; its first group is the number (code)
     pub regex: String,
+}
+
+/// where the number of operations done so far is found
+#[derive(Clone, Debug, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct ProgressEntry {
+    /// a regular expression, ^ and $ at each line; the first group of its last match is the number (code)
+    pub regex: String,
+    /// a file in the instance's directory; default: the output of the load
+    pub file: Option<String>,
 }
 
 /// one metric of the load: regex or pointer

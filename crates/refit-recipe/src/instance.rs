@@ -253,6 +253,17 @@ impl Instance {
         String::from_utf8_lossy(&fs::read(&self.hook_output).unwrap_or_default()).into_owned()
     }
 
+    /// How many operations the load has done so far; `None` where the recipe does not tell where that is found.
+    #[must_use]
+    pub fn operations_so_far(&self) -> Option<f64> {
+        let progress = self.recipe.progress.as_ref()?;
+        let text = match &progress.file {
+            Some(file) => fs::read(self.dir.join(file)).unwrap_or_default(),
+            None => fs::read(&self.hook_output).unwrap_or_default(),
+        };
+        Some(progress.last(&String::from_utf8_lossy(&text)))
+    }
+
     /// Where the disk of the instance is full, as the user named it.
     pub(crate) fn full_disk(&self) -> Option<&Path> {
         /// A disk with less room is full.

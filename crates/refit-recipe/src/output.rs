@@ -38,6 +38,25 @@ pub enum Work {
     Read(Regex),
 }
 
+/// Where the number of operations done so far is found.
+#[derive(Clone, Debug)]
+pub struct Progress {
+    /// The first group of the last match.
+    pub regex: Regex,
+    /// In the instance's directory; `None`: the output of the load.
+    pub file: Option<String>,
+}
+
+impl Progress {
+    /// The number in this text; 0 before anything is told.
+    #[must_use]
+    pub(crate) fn last(&self, text: &str) -> f64 {
+        let last = self.regex.captures_iter(text).last();
+        let number = last.and_then(|groups| groups.get(1)?.as_str().parse().ok());
+        number.unwrap_or(0.0)
+    }
+}
+
 /// Bytes of an output that a message shows.
 const TAIL: u64 = 400;
 
@@ -124,6 +143,14 @@ pub fn read_metrics(metrics: &[LoadMetric], text: &str) -> Result<BTreeMap<Strin
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn progress_is_the_last_number_so_far() {
+        let regex = Regex::new(r"(?m)^(\d+) served$").unwrap();
+        let progress = Progress { regex, file: None };
+        assert_eq!(progress.last(""), 0.0);
+        assert_eq!(progress.last("10 served\nx\n20 served\n30 ser"), 20.0);
+    }
 
     fn metric(source: Source) -> [LoadMetric; 1] {
         [LoadMetric {

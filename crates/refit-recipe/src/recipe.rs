@@ -15,7 +15,7 @@ use crate::error::RecipeError;
 use crate::file::{ConfEntry, Promise, RecipeFile};
 use crate::folder::{Folder, shipped_names};
 use crate::hook::Hook;
-use crate::output::{LoadMetric, Work};
+use crate::output::{LoadMetric, Progress, Work};
 use crate::records::{AnswerRecord, LoadMetricRecord, RecipeRecord};
 use crate::start::ServiceStart;
 
@@ -32,6 +32,8 @@ pub struct Recipe {
     pub metrics: Vec<LoadMetric>,
     /// How much it does.
     pub work: Work,
+    /// Where it tells how much of it is done.
+    pub progress: Option<Progress>,
     /// Of each command of the load.
     pub load_timeout: Duration,
     /// How long a comparison may take.
@@ -99,6 +101,7 @@ impl Recipe {
             service: checked.service()?,
             metrics,
             work: checked.work()?,
+            progress: checked.progress()?,
             load_timeout: file.load.timeout.map_or(DEFAULT_TIMEOUT, |time| time.0),
             budget: file.budget.map(|time| time.0),
             then: checked.then(&folder)?,

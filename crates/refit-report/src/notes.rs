@@ -3,6 +3,7 @@
 
 mod allocators;
 mod conduct;
+mod memory;
 mod note;
 mod verdicts;
 mod waits;
@@ -35,6 +36,7 @@ pub fn notes(comparison: &Comparison) -> Vec<Note> {
         notes.extend(secondary(comparison, row));
     }
     notes.extend(allocators::allocators(comparison));
+    notes.extend(memory::memory(&comparison.experiment));
     notes.extend(unavailable(&comparison.experiment));
     notes.extend(ranges(comparison));
     for row in &rows {

@@ -182,6 +182,7 @@ fn made(variants: &[(&str, Role, Class, f64, f64)], pairs: usize, seed: u64) -> 
             disqualified: None,
             answers: Vec::new(),
             witness: None,
+            memory: None,
         });
     let experiment = Experiment {
         schema: 1,

@@ -4,14 +4,13 @@ use std::path::Path;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use refit_knobs::AllocatorKind;
-use refit_meter::{CountedProcess, MEMORY_PARTS, MemoryPart, MemoryParts, huge_exposure, threads};
+use refit_meter::{MEMORY_PARTS, MemoryPart, MemoryParts, huge_exposure, threads};
 use refit_session::Collector;
 use refit_session::heap::{HeapImage, HeapProcess};
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
-use crate::allocator_object::is_allocator;
+use crate::tree_parts::each_counted;
 
 /// The shortest time between two readings.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -143,21 +142,7 @@ impl MemoryIdentity {
         };
         let mut tree = [0.0; MEMORY_PARTS.len()];
         let mut largest: Option<MemoryParts> = None;
-        for (image, process) in images
-            .iter()
-            .filter(|image| image.is_counted())
-            .flat_map(|image| image.processes.iter().map(move |process| (image, process)))
-        {
-            let counted = CountedProcess {
-                pid: process.pid,
-                file: image.file,
-                shadow: image.shadow,
-                regions: &process.regions,
-                is_glibc: is_allocator(&AllocatorKind::Glibc, &image.malloc_object),
-            };
-            let Ok(Some(parts)) = MemoryParts::read(proc, &counted) else {
-                continue;
-            };
+        each_counted(proc, images, |image, process, parts| {
             identity.processes += 1;
             let threads = threads(proc, process.pid).unwrap_or(1);
             identity.threads = identity.threads.max(threads);
@@ -169,10 +154,10 @@ impl MemoryIdentity {
                 .as_ref()
                 .is_none_or(|most| parts.rss_bytes > most.rss_bytes)
             {
-                identity.describe(image, process, &parts);
-                largest = Some(parts);
+                identity.describe(image, process, parts);
+                largest = Some(parts.clone());
             }
-        }
+        });
         let largest = largest?;
         let exposure = huge_exposure(proc, identity.pid).ok();
         identity.huge_pages_could_add_bytes = exposure.map(|huge| huge.could_add_bytes);

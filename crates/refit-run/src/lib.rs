@@ -26,6 +26,7 @@ mod schema;
 pub mod series;
 mod trace_file;
 pub mod tree;
+mod tree_parts;
 mod watch;
 
 pub use advice::{Advice, Proposal, Reason, advice};
@@ -41,6 +42,7 @@ pub use run::{Metrics, Outcome, Run, Survivor};
 pub use schema::stored_schema;
 pub use trace_file::TraceFile;
 pub use tree::Tree;
+pub use tree_parts::TreeParts;
 pub use watch::Watch;
 
 pub use refit_knobs::{AllocatorKind, Explanation};
@@ -48,14 +50,15 @@ pub use refit_knobs::{AllocatorKind, Explanation};
 // launched, and what is read of it.
 pub use refit_launch::{
     End, Ended, LaunchError, Options, Prepared, Running, StartError, Usage, allocator,
-    check_single_thread, count_interruptions, disk, doze, interrupting_signal, interruptions,
-    on_interruption, prepare, seccomp, with_first_signals,
+    answer_within, check_single_thread, count_interruptions, disk, doze, interrupting_signal,
+    interruptions, on_interruption, prepare, seccomp, with_first_signals,
 };
 pub use refit_meter::{
     CallPath, Caller, Directory, HeapPaths, MEMORY_PARTS, MappedMemory, MappingClass, Memory,
-    MemorySample, MemorySampler, OutsideSyncs, Pressure, SharedPages, Testimony, TreeUsage,
-    Witness, Witnessed, descendants, fork_copies, has_ended, huge_exposure, mapped_memory,
-    memory_available, memory_sample, process_name, top_of, tree_usage, uses_directory,
+    MemoryPart, MemorySample, MemorySampler, OutsideSyncs, Pressure, SharedPages, Testimony,
+    TreeUsage, Witness, Witnessed, descendants, fork_copies, has_ended, huge_exposure,
+    mapped_memory, memory_available, memory_sample, process_name, top_of, tree_usage,
+    uses_directory,
 };
 #[cfg(feature = "schema")]
 pub use refit_session::calls_by_kind;

@@ -1,6 +1,7 @@
 //! Observes a program while it runs, and makes the record of its run.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::time::Duration;
 
 use refit_launch::filter::Syncs;
@@ -13,6 +14,8 @@ use refit_session::{Calls, Collected, Collector, Session};
 use crate::coverage::{Filter, FilterPlace, Sources};
 use crate::identity::IdentityReader;
 use crate::run::{Metrics, Outcome, Run};
+use crate::tree::PROC;
+use crate::tree_parts::TreeParts;
 
 /// The observation of one run.
 pub struct Watch {
@@ -64,6 +67,21 @@ impl Watch {
             witness: Some(Witness::begin()),
             ..self
         }
+    }
+
+    /// Leaves the readings of memory to the caller, who has [`Watch::tree_parts`]; no thread is made for them.
+    #[must_use]
+    pub fn without_readings(self) -> Watch {
+        Watch {
+            identity: None,
+            ..self
+        }
+    }
+
+    /// What the memory of the processes whose heap is counted consists of now.
+    #[must_use]
+    pub fn tree_parts(&mut self) -> TreeParts {
+        TreeParts::read(Path::new(PROC), &self.collector.heap_images())
     }
 
     /// Call now and then while the program runs.

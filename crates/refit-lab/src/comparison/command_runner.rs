@@ -312,6 +312,7 @@ impl Runs for CommandRunner<'_> {
             run,
             load: None,
             failure,
+            memory: None,
             at_once,
         })
     }

@@ -57,6 +57,7 @@ impl<'a> RecipeRunner<'a> {
             expected_outcome: None,
             instance_bytes: 0,
             witness: false,
+            explains: false,
             brief,
             answers: BTreeMap::new(),
             long_lived: None,
@@ -136,6 +137,11 @@ impl Runs for RecipeRunner<'_> {
 
     fn call_witness(&mut self) {
         self.witness = true;
+    }
+
+    fn explain_memory(&mut self) {
+        self.explains = true;
+        self.options.heap = true;
     }
 
     fn end(&mut self) -> Result<Option<String>, LabError> {

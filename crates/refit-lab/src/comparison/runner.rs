@@ -9,6 +9,7 @@ use refit_stats::Rng;
 
 use crate::error::LabError;
 use crate::experiment::{LoadRecord, Role, VariantRecord};
+use crate::memory_reason::MemoryReason;
 use crate::request::Request;
 use crate::warnings::Warning;
 
@@ -20,6 +21,8 @@ pub struct Made {
     /// What a recipe's load did.
     pub load: Option<LoadRecord>,
     pub failure: Option<String>,
+    /// Why its memory is what it is, where that was asked.
+    pub memory: Option<MemoryReason>,
     /// The failure disqualifies the variant, however often it ran before.
     pub at_once: bool,
 }
@@ -31,6 +34,7 @@ impl Made {
             run: Run::not_started(),
             load: None,
             failure: None,
+            memory: None,
             at_once: false,
         }
     }
@@ -55,6 +59,10 @@ pub trait Runs {
     /// From now on the kernel's tracepoints count the durable calls of each run,
     /// and the runs are not measured any more.
     fn call_witness(&mut self);
+
+    /// From now on the heap of a service is counted, and the runs are not measured any more but tell why its memory is
+    /// what it is.
+    fn explain_memory(&mut self) {}
 
     /// Prepares, waits for writeback, runs, checks.
     ///

@@ -5,6 +5,8 @@ use refit_recipe::AnswerRecord;
 use refit_run::{InEffect, Testimony};
 use serde::{Deserialize, Serialize};
 
+use crate::memory_runs::MemoryAnswer;
+
 /// What a variant is in a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -69,6 +71,9 @@ pub struct VariantRecord {
     /// `None` where there was no such run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub witness: Option<Testimony>,
+    /// Why its memory is what it is, from one more run that was not measured; `None` where that was not asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<MemoryAnswer>,
 }
 
 impl VariantRecord {

@@ -44,7 +44,8 @@ pub struct CompareArgs {
     pub bare: bool,
 
     /// Count what malloc gives out in each run of a command: metrics heap-requested,
-    /// heap-usable, heap-rounding, heap-left and allocations (docs/memory.md)
+    /// heap-usable, heap-rounding, heap-left and allocations. Of a recipe's service:
+    /// one more run of each variant tells why its memory is what it is (docs/memory.md)
     #[arg(long, help_heading = "Measuring")]
     pub heap: bool,
 

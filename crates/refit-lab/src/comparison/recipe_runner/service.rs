@@ -12,6 +12,7 @@ use super::state::{RecipeRunner, Watched};
 use super::window::Moment;
 use crate::comparison::runner::Made;
 use crate::experiment::ServiceRecord;
+use crate::memory_reason::MemoryReadings;
 
 impl RecipeRunner<'_> {
     pub(super) fn with_service(
@@ -50,6 +51,9 @@ impl RecipeRunner<'_> {
         let mut prepared = self.prepare(variant, instance.env(), instance.program(), bytes)?;
         let files = instance.service_files()?;
         let mut watch = Watch::begin(&prepared, false);
+        if self.explains {
+            watch = watch.without_readings();
+        }
         if self.witness {
             watch = watch.with_witness();
         }
@@ -99,6 +103,7 @@ impl RecipeRunner<'_> {
         };
         let before = Moment::now(tree, watch);
         let mut sampler = MemorySampler::new(Instant::now());
+        let mut readings = self.explains.then(MemoryReadings::new);
         let window = service.run_hook(instance, Hook::Load, || {
             let now = Instant::now();
             if sampler.due(now) {
@@ -106,7 +111,11 @@ impl RecipeRunner<'_> {
                 sampler.sample(now, Path::new(PROC), &members, parent);
             }
             watch.tick();
+            if let Some(readings) = &mut readings {
+                readings.tick(instance, watch);
+            }
         })?;
+        made.memory = readings.and_then(|readings| readings.reason(watch));
         let after = Moment::now(tree, watch);
         let available = memory_available(Path::new(PROC));
         let (members, parent) = members();

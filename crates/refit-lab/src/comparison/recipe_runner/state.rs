@@ -39,6 +39,8 @@ pub struct RecipeRunner<'a> {
     /// Of the largest instance so far.
     pub(super) instance_bytes: u64,
     pub(super) witness: bool,
+    /// The runs tell why memory is what it is.
+    pub(super) explains: bool,
     pub(super) brief: bool,
     /// What each variant answered, the hidden baseline as the baseline.
     pub(super) answers: BTreeMap<usize, Vec<AnswerRecord>>,

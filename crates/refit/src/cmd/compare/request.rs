@@ -43,9 +43,13 @@ pub fn request(args: &CompareArgs) -> Result<Request> {
             "nothing to compare the baseline with\n  name a variant: refit compare sync=off -- COMMAND"
         );
     }
-    if args.heap && recipe.is_some() {
+    let is_service = recipe.as_ref().is_some_and(|one| one.service.is_some());
+    if let (true, Some(recipe)) = (args.heap, &recipe)
+        && (recipe.keeps_service() || recipe.is_exact())
+    {
         bail!(
-            "--heap counts in the runs of a command, not of a recipe\n  leave it out, or compare a command: refit compare --heap SETTINGS -- COMMAND"
+            "--heap tells why the memory of a service is what it is, from a start of its own for each variant; {} has none\n  leave it out",
+            recipe.name()
         );
     }
     let defaults = Request::default();
@@ -59,7 +63,8 @@ pub fn request(args: &CompareArgs) -> Result<Request> {
         candidates: variants,
         with,
         bare: args.bare,
-        heap: args.heap,
+        heap: args.heap && !is_service,
+        explain_memory: args.heap && is_service,
         budget: args.budget.or(budget).unwrap_or(defaults.budget),
         rounds: args.rounds,
         precision: args.precision,

@@ -1,0 +1,292 @@
+//! Why the memory of a service is what it is: what grew with the operations of its load, and what it consists of at the
+//! end of the window. From a run of its own, with the heap counted, that is not measured.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use refit_recipe::Instance;
+use refit_run::tree::PROC;
+use refit_run::{
+    CallPath, HeapPaths, MEMORY_PARTS, MemoryPart, TreeParts, Watch, answer_within, fork_copies,
+};
+use refit_stats::{
+    Growth, GrowthError, MemoryGrowth, MemoryPoint, Observation, Part, Trend, growth, memory_growth,
+};
+use serde::{Deserialize, Serialize};
+
+use crate::memory_growth::least_that_matters;
+
+/// Between two readings, and as long as the last one took.
+const PAUSE: Duration = Duration::from_millis(50);
+/// How long the stacks of allocations are unwound.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Two-sided error of the growth of what lies across the parts.
+const OVERLAY_ALPHA: f64 = 0.025;
+
+/// Which term is of which cause, and the part as which its growth is judged.
+const CAUSES: [(MemoryPart, &str, Part); 10] = [
+    (MemoryPart::Live, "live", Part::Live),
+    (MemoryPart::Rounding, "internal", Part::Internal),
+    (MemoryPart::Headers, "internal", Part::Internal),
+    (MemoryPart::Fragments, "external", Part::External),
+    (MemoryPart::Retained, "retained", Part::Retained),
+    (MemoryPart::Stacks, "stacks", Part::Stacks),
+    (MemoryPart::Mappings, "mappings", Part::Anonymous),
+    (MemoryPart::Files, "files", Part::File),
+    (MemoryPart::FileCopies, "shared", Part::Shared),
+    (MemoryPart::Shared, "shared", Part::Shared),
+];
+
+/// Why memory is what it is.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct MemoryReason {
+    /// What grows most, where something grows; else what there is most of at the end of the window: `live`, `internal`,
+    /// `external`, `retained`, `stacks`, `mappings`, `files`, `shared`, `copied` or `huge_pages` (docs/memory.md).
+    pub cause: String,
+    /// What grows with the operations, that by which the cause is named first; empty where nothing does for certain,
+    /// `null` where that was not judged.
+    pub growth: Option<Vec<GrowingCause>>,
+    /// Why it was not judged; `null` where the recipe does not tell how many operations are done (`load.progress`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_judged: Option<String>,
+    /// Processes whose heap is counted, at the end of the window.
+    pub processes: u64,
+    /// Their memory then (PSS), without what counting takes.
+    pub pss_bytes: u64,
+    /// What that consists of: the terms of docs/memory.md.
+    pub terms: BTreeMap<String, u64>,
+    /// Of that, what exists more than once since processes forked from one another wrote to pages that they shared.
+    pub fork_copies_bytes: u64,
+    /// Of that, parts of transparent huge pages that nothing ever touched.
+    pub untouched_bytes: u64,
+    /// Who allocated most of what is live then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub allocated_by: Option<CallPath>,
+}
+
+/// One part that grows.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct GrowingCause {
+    /// Which, as above.
+    pub cause: String,
+    /// Bytes that an operation adds.
+    pub bytes: f64,
+    /// The interval of that.
+    pub interval: [f64; 2],
+    /// Its part of all that grows.
+    pub share: f64,
+}
+
+/// Reads the memory of a service while it is loaded.
+#[derive(Debug)]
+pub struct MemoryReadings {
+    due: Instant,
+    points: Vec<MemoryPoint>,
+    /// At the same moments, what lies across the parts.
+    overlays: Vec<Overlay>,
+    /// The recipe tells how many operations are done.
+    has_progress: bool,
+}
+
+impl MemoryReadings {
+    pub fn new() -> MemoryReadings {
+        MemoryReadings {
+            due: Instant::now(),
+            points: Vec::new(),
+            overlays: Vec::new(),
+            has_progress: true,
+        }
+    }
+
+    /// Reads when it is time for it.
+    pub fn tick(&mut self, instance: &Instance, watch: &mut Watch) {
+        let began = Instant::now();
+        if began < self.due || !self.has_progress {
+            return;
+        }
+        let Some(operations) = instance.operations_so_far() else {
+            self.has_progress = false;
+            return;
+        };
+        let parts = watch.tree_parts();
+        if !parts.pids.is_empty() {
+            self.points.push(point(operations, &parts));
+            self.overlays.push(Overlay::read(&parts));
+        }
+        self.due = Instant::now() + PAUSE.max(began.elapsed());
+    }
+
+    /// At the end of the window, while the service still runs. `None`: no heap was counted.
+    pub fn reason(self, watch: &mut Watch) -> Option<MemoryReason> {
+        let parts = watch.tree_parts();
+        let mut reason = MemoryReason::of(&parts, Overlay::read(&parts))?;
+        match self.growth() {
+            None => {}
+            Some(Ok(found)) => {
+                let mut growth = growing(&found);
+                growth.splice(..0, across(&found, &self.points, &self.overlays));
+                if let Some(first) = growth.first() {
+                    reason.cause.clone_from(&first.cause);
+                }
+                reason.growth = Some(growth);
+            }
+            Some(Err(why)) => reason.not_judged = Some(why),
+        }
+        reason.allocated_by = allocated_by(watch);
+        Some(reason)
+    }
+
+    /// `None`: there is nothing to set it against.
+    fn growth(&self) -> Option<Result<MemoryGrowth, String>> {
+        if !self.has_progress {
+            return None;
+        }
+        let found = memory_growth(&self.points, least_that_matters(&self.points));
+        Some(found.map_err(|error| match error {
+            GrowthError::TooFewSamples(count) => {
+                format!("the window was too short: {count} readings")
+            }
+            GrowthError::NoOperations => "the count of operations did not rise".to_owned(),
+            GrowthError::NotFinite | GrowthError::TooStrict => {
+                "a reading is not a finite number".to_owned()
+            }
+        }))
+    }
+}
+
+/// Memory that is of several parts at once, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Overlay {
+    /// What exists more than once since a fork.
+    copies: u64,
+    /// What of huge pages nothing ever touched.
+    untouched: u64,
+}
+
+impl Overlay {
+    fn read(tree: &TreeParts) -> Overlay {
+        let proc = Path::new(PROC);
+        Overlay {
+            copies: fork_copies(proc, &tree.pids).unwrap_or(0),
+            untouched: tree.untouched_bytes(proc),
+        }
+    }
+
+    /// Each with the cause that it is.
+    fn causes(self) -> [(&'static str, f64); 2] {
+        [
+            ("copied", self.copies as f64),
+            ("huge_pages", self.untouched as f64),
+        ]
+    }
+}
+
+fn point(operations: f64, tree: &TreeParts) -> MemoryPoint {
+    let mut parts: Vec<(Part, f64)> = Vec::new();
+    for (term, _, part) in CAUSES {
+        match parts.iter_mut().find(|(known, _)| *known == part) {
+            Some((_, sum)) => *sum += tree.of(term),
+            None => parts.push((part, tree.of(term))),
+        }
+    }
+    MemoryPoint { operations, parts }
+}
+
+impl MemoryReason {
+    /// What there is, without growth.
+    fn of(tree: &TreeParts, overlay: Overlay) -> Option<MemoryReason> {
+        if tree.pids.is_empty() {
+            return None;
+        }
+        let all: f64 = CAUSES.iter().map(|(term, ..)| tree.of(*term)).sum();
+        let sum = |cause: &str| -> f64 {
+            let terms = CAUSES.iter().filter(|(_, of, _)| *of == cause);
+            terms.map(|(term, ..)| tree.of(*term)).sum()
+        };
+        let largest = CAUSES
+            .iter()
+            .map(|(_, cause, _)| *cause)
+            .max_by(|a, b| sum(*a).total_cmp(&sum(*b)))?;
+        // What lies across the terms is the cause where it is more than all else together.
+        let mut overlays = overlay.causes().into_iter();
+        let across = overlays.find(|(_, bytes)| *bytes > all / 2.0);
+        let cause = across.map_or(largest, |(cause, _)| cause);
+        let terms = MEMORY_PARTS
+            .iter()
+            .filter(|(part, ..)| *part != MemoryPart::Counting);
+        Some(MemoryReason {
+            cause: cause.to_owned(),
+            growth: None,
+            not_judged: None,
+            processes: tree.pids.len() as u64,
+            pss_bytes: all as u64,
+            terms: terms
+                .map(|(part, name, ..)| ((*name).to_owned(), tree.of(*part) as u64))
+                .collect(),
+            fork_copies_bytes: overlay.copies,
+            untouched_bytes: overlay.untouched,
+            allocated_by: None,
+        })
+    }
+}
+
+/// The parts that grow, the steepest slope first.
+fn growing(found: &MemoryGrowth) -> Vec<GrowingCause> {
+    let named = found.parts.iter().filter_map(|one| {
+        let (_, cause, _) = CAUSES.iter().find(|(_, _, part)| *part == one.part)?;
+        Some(GrowingCause::of(cause, &one.growth, one.share))
+    });
+    named.collect()
+}
+
+impl GrowingCause {
+    fn of(cause: &str, growth: &Growth, share: f64) -> GrowingCause {
+        GrowingCause {
+            cause: cause.to_owned(),
+            bytes: growth.slope,
+            interval: [growth.low, growth.high],
+            share,
+        }
+    }
+}
+
+/// What lies across the parts and grows by more than half of what the whole does.
+fn across(
+    found: &MemoryGrowth,
+    points: &[MemoryPoint],
+    overlays: &[Overlay],
+) -> Option<GrowingCause> {
+    if found.whole.trend != Trend::Grows {
+        return None;
+    }
+    let least = least_that_matters(points);
+    let all = Overlay::default().causes().into_iter().enumerate();
+    let mut grown = all.filter_map(|(at, (cause, _))| {
+        let readings = points.iter().zip(overlays);
+        let series: Vec<Observation> = readings
+            .map(|(point, overlay)| Observation {
+                operations: point.operations,
+                value: overlay.causes()[at].1,
+            })
+            .collect();
+        let grown = growth(&series, OVERLAY_ALPHA, least).ok()?;
+        let share = grown.slope / found.whole.slope;
+        let is_cause = grown.trend == Trend::Grows && share > 0.5;
+        is_cause.then(|| GrowingCause::of(cause, &grown, share))
+    });
+    grown.next()
+}
+
+/// The stacks, and the files with their functions, are the program's and may have no end: they are read by a process of
+/// its own, for a while.
+fn allocated_by(watch: &Watch) -> Option<CallPath> {
+    let read = || serde_json::to_vec(&watch.heap_paths()).unwrap_or_default();
+    let answer = answer_within(PATIENCE, read).ok()??;
+    let all: Vec<HeapPaths> = serde_json::from_slice(&answer).ok()?;
+    let paths = all.into_iter().flat_map(|one| one.paths);
+    paths.max_by_key(|path| path.bytes)
+}
