@@ -76,8 +76,8 @@ impl Font {
 pub const FAMILIES: &str =
     "DejaVu Sans, Verdana, Liberation Sans, Noto Sans, Arial, Helvetica, sans-serif";
 
-/// What a path is drawn through, each place relative to the one before: short, and exact because all are whole tenths
-/// of a pixel.
+/// What a path is drawn through, each place relative to the one before: short, and without an error that adds up, because
+/// all are whole pixels. A picture has hundreds of them, and dots of seven pixels.
 #[derive(Default)]
 struct Path {
     text: String,
@@ -87,10 +87,9 @@ struct Path {
 impl Path {
     /// `m` or `l` to this place.
     fn to(&mut self, command: char, place: [f64; 2]) {
-        let place = place.map(|coordinate| (coordinate * 10.0).round() as i64);
+        let place = place.map(|coordinate| coordinate.round() as i64);
         let [x, y] = [place[0] - self.at[0], place[1] - self.at[1]];
-        let [x, y] = [x, y].map(|tenths| number(tenths as f64 / 10.0));
-        let space = if y.starts_with('-') { "" } else { " " };
+        let space = if y < 0 { "" } else { " " };
         let _ = write!(self.text, "{command}{x}{space}{y}");
         self.at = place;
     }
