@@ -210,7 +210,7 @@ impl MemoryReason {
         let largest = CAUSES
             .iter()
             .map(|(_, cause, _)| *cause)
-            .max_by(|a, b| sum(*a).total_cmp(&sum(*b)))?;
+            .max_by(|a, b| sum(a).total_cmp(&sum(b)))?;
         // What lies across the terms is the cause where it is more than all else together.
         let mut overlays = overlay.causes().into_iter();
         let across = overlays.find(|(_, bytes)| *bytes > all / 2.0);
