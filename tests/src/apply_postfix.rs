@@ -12,6 +12,7 @@ use crate::test_env::{TestEnv, expect_code, expect_message, expect_printed};
 pub const TESTS: &[Test] = &[
     test!(all_daemons_are_changed_and_taken_back),
     test!(one_daemon_is_changed_and_taken_back),
+    test!(what_is_not_confirmed_goes_at_the_next_start),
     test!(what_cannot_be_applied_changes_nothing),
 ];
 
@@ -108,7 +109,7 @@ fn all_daemons_are_changed_and_taken_back(env: &TestEnv) -> Outcome {
     expect_code(&env.refit(&revert), 0);
     assert_eq!(listing(&root), before);
 
-    // Where main.cf assigns nothing of it, below all other lines.
+    // Where main.cf assigns nothing of it.
     fs::write(&path, "a = 1").expect("ours");
     let before = listing(&root);
     expect_code(&env.refit(&words("apply", &root, &ALL)), 0);
@@ -180,6 +181,52 @@ fn one_daemon_is_changed_and_taken_back(env: &TestEnv) -> Outcome {
     fs::remove_file(at(&script)).expect("ours");
     expect_code(&env.refit(&revert), 0);
     assert_eq!(listing(&root), before);
+    Outcome::Pass
+}
+
+/// The units that take it back have a name without a slash.
+fn what_is_not_confirmed_goes_at_the_next_start(env: &TestEnv) -> Outcome {
+    const UNITS: &str = r"refit-undo-postfix\x2fcleanup";
+    let root = tree(env, "tree");
+    let before = listing(&root);
+    let there = |path: &str| Path::new(&root).join(path).is_file();
+    let apply = [&["--confirm-within=1h"], &ONE[..]].concat();
+    let apply = words("apply", &root, &apply);
+    let at_boot = format!("etc/systemd/system/{UNITS}-at-boot.service");
+    let revert = ["--unconfirmed", "--at-boot", "postfix/cleanup"];
+    let revert = words("revert", &root, &revert);
+    expect_code(&env.refit(&apply), 0);
+    assert!(there(&format!("run/systemd/system/{UNITS}.timer")) && there(&at_boot));
+    expect_code(&env.refit(&words("status", &root, &["--check"])), 0);
+    fs::remove_dir_all(format!("{root}/run")).expect("the tree is ours");
+    expect_code(&env.refit(&revert), 0);
+    assert_eq!(listing(&root), before);
+
+    expect_code(&env.refit(&apply), 0);
+    expect_code(
+        &env.refit(&words("confirm", &root, &["postfix/cleanup"])),
+        0,
+    );
+    assert!(!there(&at_boot) && listing(&root)[MASTER] != before[MASTER]);
+    script_is_there(&root);
+    expect_printed(&env.refit(&revert), 0, "nothing to do");
+    // An administrator's line stays, but not one that names refit's script.
+    let master = fs::read_to_string(Path::new(&root).join(MASTER)).expect("there");
+    let (_, script) = master.split_once("../../refit/").expect("a script");
+    let script = script.split_ascii_whitespace().next().expect("a path");
+    for (line, code) in [
+        (format!("more unix - - - - - ../../refit/{script}"), 3),
+        ("more unix - - - - - smtp".to_owned(), 0),
+    ] {
+        let edited = format!("{master}\n{line}\n");
+        fs::write(Path::new(&root).join(MASTER), edited).expect("ours");
+        expect_code(
+            &env.refit(&words("revert", &root, &["postfix/cleanup"])),
+            code,
+        );
+    }
+    let left = fs::read_to_string(Path::new(&root).join(MASTER)).expect("there");
+    assert_eq!(left, format!("{MASTER_CF}\nmore unix - - - - - smtp\n"));
     Outcome::Pass
 }
 

@@ -69,10 +69,21 @@ fn left(
         let line = String::from_utf8_lossy(line);
         let name = line.trim_start().split([' ', '\t', '=', ':']).next();
         let name = plain(name.unwrap_or_default());
-        line.contains("/usr/lib/refit/") || change.conf.iter().any(|conf| plain(&conf.name) == name)
+        line.contains("/usr/lib/refit/")
+            || names_placed(change, &line)
+            || change.conf.iter().any(|conf| plain(&conf.name) == name)
     };
     let is_kept = !added.iter().any(is_ours);
     is_kept.then(|| now.with_bytes(bytes))
+}
+
+/// Whether a line names what refit placed, from wherever: master.cf does so as `../../refit/…`.
+fn names_placed(change: &Change, line: &str) -> bool {
+    let mut placed = change.placed();
+    placed.any(|file| {
+        let path = file.path.strip_prefix("/usr/lib").unwrap_or(&file.path);
+        line.contains(path)
+    })
 }
 
 /// A setting's name without what services do not tell apart in it.

@@ -46,10 +46,7 @@ pub fn add(system: &System, plan: &mut Plan, within: Duration) -> Result<(), Err
         plan.contents.push(content);
     }
     let at_unix = now() + within.as_secs();
-    let unit = format!(
-        "refit-undo-{}",
-        service.strip_suffix(".service").unwrap_or(service)
-    );
+    let unit = format!("refit-undo-{}", in_unit_name(service));
     let head = format!("[Unit]\nDescription=Takes back what refit applied to {service}\n");
     // `@`: seconds since 1970 (systemd.time(7)). Exit code 3: a person must decide, so no new try.
     let timer = format!("{head}[Timer]\nOnCalendar=@{at_unix}\nAccuracySec=1s\n");
@@ -120,6 +117,17 @@ fn at_next_start(unit: &str, head: &str, command: &str, service: &str) -> [(Stri
             wants,
         ),
     ]
+}
+
+/// A service's name as a part of a unit's, as systemd-escape(1) writes what no unit's name can have.
+fn in_unit_name(service: &str) -> String {
+    let name = service.strip_suffix(".service").unwrap_or(service);
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b":-_.\\@".contains(&byte);
+    let escaped = name.bytes().map(|byte| match is_plain(byte) {
+        true => char::from(byte).to_string(),
+        false => format!("\\x{byte:02x}"),
+    });
+    escaped.collect()
 }
 
 /// Starts the timer, before the service sees the change. For a live system.

@@ -42,7 +42,7 @@ const IMPORTED: &str = "MAIL_CONFIG MAIL_DEBUG MAIL_LOGTAG TZ XAUTHORITY DISPLAY
 
 /// By these Postfix finds its own files, users and instances, or other machines this one: its
 /// queue would be another one, or mail would go elsewhere.
-const ITS_PLACE: [&str; 25] = [
+const ITS_PLACE: [&str; 20] = [
     "alternate_config_directories",
     "command_directory",
     "compatibility_level",
@@ -55,11 +55,6 @@ const ITS_PLACE: [&str; 25] = [
     "mail_spool_directory",
     "mail_version",
     "meta_directory",
-    "multi_instance_directories",
-    "multi_instance_enable",
-    "multi_instance_group",
-    "multi_instance_name",
-    "multi_instance_wrapper",
     "mydestination",
     "mydomain",
     "myhostname",
@@ -197,7 +192,7 @@ fn bad(service: &str, conf: &ConfValue, reason: String) -> Error {
 
 fn refuse(service: &str, conf: &ConfValue) -> Result<(), Error> {
     let refused = |reason: &str| Err(bad(service, conf, reason.to_owned()));
-    if ITS_PLACE.contains(&&*conf.name) {
+    if ITS_PLACE.contains(&&*conf.name) || conf.name.starts_with("multi_instance_") {
         return refused("Postfix finds its files by it, or other machines find this one");
     }
     if conf.name == IMPORT {
@@ -328,18 +323,14 @@ fn notes(change: &Change) -> Vec<String> {
     }
     if !change.conf.is_empty() {
         add(
-            "daemons that run keep the values that they began with until they end; no command asks \
-             them, so what is verified is main.cf as Postfix reads it",
+            "daemons that run keep their values until they end; no command asks them: what is \
+             verified is main.cf as Postfix reads it",
         );
         add(
             "a value that a single daemon refuses keeps this daemon from starting: status reports \
              that from the journal once it was tried",
         );
     }
-    add(
-        "main.cf is edited by postconf -e and by the package's own questions too: a revert then \
-         stops and shows it",
-    );
     notes
 }
 

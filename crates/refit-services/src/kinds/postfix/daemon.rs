@@ -237,9 +237,8 @@ fn notes(daemon: &str, entries: &[Entry]) -> Vec<String> {
             .to_owned(),
     );
     notes.push(
-        "should its script be missing, postfix check prints nothing, mail is taken in and held, and \
-         after a repair master waits up to 60 s before it tries again, or until a restart; status \
-         looks at the script and at the journal"
+        "should its script be missing, mail is held, also up to 60 s after a repair, and postfix check \
+         prints nothing; status looks at the script and at the journal"
             .to_owned(),
     );
     notes
