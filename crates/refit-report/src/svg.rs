@@ -95,6 +95,9 @@ impl Path {
     }
 }
 
+/// The circle of a marker lies around its frame's corner, so three quarters of it are outside.
+const OF_ALL: &str = "path{fill:none}marker{overflow:visible}\n";
+
 /// Of most texts; stands once, at the root.
 const SIZE: &str = "12";
 const FILL: &str = "#222222";
@@ -243,12 +246,7 @@ impl Svg {
         let name = format!("dot{}", self.markers_made);
         self.markers_made += 1;
         let radius = number(radius);
-        // The circle lies around the frame's corner, so three quarters of it are outside.
-        let frame = [
-            ("id", &*name),
-            ("markerUnits", "userSpaceOnUse"),
-            ("overflow", "visible"),
-        ];
+        let frame = [("id", &*name), ("markerUnits", "userSpaceOnUse")];
         let look = [("fill", colour), ("opacity", opacity)];
         self.markers.element("marker", &frame, |marker| {
             marker.void("circle", &[&[("r", &*radius)], &look[..]].concat());
@@ -261,7 +259,7 @@ impl Svg {
     /// A path that is not filled; none where it has no parts.
     fn path(&mut self, stroke: &str, more: &[Attribute], path: &Path) {
         if !path.text.is_empty() {
-            let attributes = [("stroke", stroke), ("fill", "none"), ("d", &path.text)];
+            let attributes = [("stroke", stroke), ("d", &path.text)];
             self.element("path", &[&attributes, more].concat());
         }
     }
@@ -314,7 +312,7 @@ impl Svg {
             svg.element("title", &[], |inner| inner.plain(title));
             let looks = self.looks.iter().enumerate();
             let rules = looks.map(|(number, look)| format!(".{}{{{look}}}\n", name_of(number)));
-            svg.style(&rules.collect::<String>());
+            svg.style(&(OF_ALL.to_owned() + &rules.collect::<String>()));
             svg.append(&self.markers);
             svg.append(&self.body);
         });
