@@ -49,28 +49,27 @@ pub fn tree(env: &TestEnv, name: &str) -> String {
     root
 }
 
+/// Setting, message.
+const REFUSED: &str = "
+conf.swappiness=1 | a key has dots
+conf.vm..a=1 | a key has dots
+conf.vm.swappiness= | has no value
+conf.vm.swappiness=1\\n | not one line
+malloc=jemalloc | conf.KEY=VALUE
+conf.kernel.printk=1 1 | 99-own.conf:1 sets kernel.printk to `4 4`, and wins
+conf.vm.overcommit_memory=1 | /etc/sysctl.conf:2 sets
+conf.net.ipv4.ip_forward=1 | changes other keys too
+conf.vm.drop_caches=1 | does something
+conf.kernel.modules_disabled=1 | does not let it be set back
+";
+
 fn sysctls_are_set_in_a_tree_and_taken_back(env: &TestEnv) -> Outcome {
     let root = tree(env, "tree");
     let before = listing(&root);
-    for (setting, named) in [
-        ("conf.swappiness=1", "a key has dots"),
-        ("conf.vm..a=1", "a key has dots"),
-        ("conf.vm.swappiness=", "has no value"),
-        ("conf.vm.swappiness=1\nvm.a=2", "not one line"),
-        ("malloc=jemalloc", "conf.KEY=VALUE"),
-        (
-            "conf.kernel.printk=1 1",
-            "99-own.conf:1 sets kernel.printk to `4 4`, and wins",
-        ),
-        ("conf.vm.overcommit_memory=1", "/etc/sysctl.conf:2 sets"),
-        ("conf.net.ipv4.ip_forward=1", "changes other keys too"),
-        ("conf.vm.drop_caches=1", "does something"),
-        (
-            "conf.kernel.modules_disabled=1",
-            "does not let it be set back",
-        ),
-    ] {
-        let all = ["--yes", "sysctl", setting];
+    for line in REFUSED.trim().lines() {
+        let (setting, named) = line.split_once(" | ").expect("two");
+        let setting = setting.replace("\\n", "\n");
+        let all = ["--yes", "sysctl", &setting];
         expect_message(&env.refit(&words("apply", &root, &all)), 2, named);
         assert_eq!(listing(&root), before, "{setting}");
     }
@@ -109,10 +108,12 @@ fn sysctls_are_set_in_a_tree_and_taken_back(env: &TestEnv) -> Outcome {
     expect_code(&env.refit(&revert), 0);
     assert_eq!(listing(&root), before);
 
-    // A trial that is confirmed.
-    let trial = [&["--trial"], &APPLY[..]].concat();
+    // Until it is confirmed it lies where a reboot takes it away.
+    let trial = [&["--confirm-within=1h"], &APPLY[..]].concat();
     expect_code(&env.refit(&words("apply", &root, &trial)), 0);
-    assert!(listing(&root).contains_key("run/sysctl.d/90-refit.conf"));
+    let unconfirmed = listing(&root);
+    assert!(unconfirmed.contains_key("run/sysctl.d/90-refit.conf"));
+    assert!(!unconfirmed.contains_key(FILE));
     expect_code(&env.refit(&words("confirm", &root, &["sysctl"])), 0);
     assert!(listing(&root).contains_key(FILE));
     expect_code(&env.refit(&revert), 0);

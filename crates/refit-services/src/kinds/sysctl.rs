@@ -41,6 +41,11 @@ impl Kind for Sysctl {
         Ok(Some(SERVICE.to_owned()))
     }
 
+    /// The files in /etc are read at boot before an unconfirmed change can be taken back there.
+    fn can_be_a_trial(&self, _: &Settings) -> bool {
+        true
+    }
+
     fn plan(
         &'static self,
         system: &System,

@@ -149,17 +149,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_cannot_be_taken_back_is_refused() {
-        assert!(refused("net.ipv4.ip_forward").is_some());
-        assert!(refused("net.ipv4.conf.default.rp_filter").is_some());
-        assert!(refused("net.ipv4.ip_forward_use_pmtu").is_none());
-        assert!(refused("kernel.panic_on_oops").is_none());
-        assert_eq!(zeroed_by("vm.dirty_ratio"), Some("vm.dirty_bytes"));
-        assert_eq!(zeroed_by("vm.dirty_bytes"), Some("vm.dirty_ratio"));
-        assert_eq!(zeroed_by("vm.swappiness"), None);
-    }
-
-    #[test]
     fn a_key_has_to_be_there_and_to_be_read() {
         let root = tempfile::tempdir().expect("a directory");
         std::fs::create_dir(root.path().join("vm")).expect("made");
