@@ -248,6 +248,17 @@ fn a_library_of_two_services_goes_with_the_second(env: &TestEnv) -> Outcome {
     expect_code(&env.refit(&words("status", &root, &["--check"])), 0);
     expect_code(&env.refit(&words("revert", &root, &["b"])), 0);
     assert_eq!(listing(&root), before);
+
+    // A directory that both need goes with the second, too.
+    for (first, second) in [("a", "b"), ("b", "a")] {
+        for service in ["a", "b"] {
+            let trial = words("apply", &root, &["--yes", "--trial", service, "tz=UTC"]);
+            expect_code(&env.refit(&trial), 0);
+        }
+        expect_code(&env.refit(&words("revert", &root, &[first])), 0);
+        expect_code(&env.refit(&words("revert", &root, &[second])), 0);
+        assert_eq!(listing(&root), before);
+    }
     Outcome::Pass
 }
 

@@ -7,7 +7,7 @@ use crate::file_state::{Staged, remove};
 use crate::kind::{Kind, Step};
 use crate::kinds::kind_of;
 use crate::library;
-use crate::plan::{Request, plan};
+use crate::plan::{Request, plan, share_directories};
 use crate::record::{VERSION, now};
 use crate::revert::{By, discard, take_back};
 use crate::status::{file_checks, live_checks};
@@ -83,6 +83,7 @@ pub fn apply(system: &System, request: &Request) -> Result<Applied, Error> {
     if let Some(gate) = plan.gate.take() {
         return Err(gate);
     }
+    share_directories(&store, &mut plan.change)?;
     let change = &plan.change;
     let begun = Record {
         version: VERSION,

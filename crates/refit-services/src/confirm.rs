@@ -6,7 +6,7 @@ use crate::check::drifts;
 use crate::file_state::{Staged, remove, temporary};
 use crate::kinds::kind_named;
 use crate::library::{self, remove_directory};
-use crate::plan::missing;
+use crate::plan::{missing, share_directories};
 use crate::record::now;
 use crate::revert::{conflicts, service_with_record};
 use crate::status::{file_checks, live_checks};
@@ -37,7 +37,10 @@ pub fn confirm(system: &System, word: &str) -> Result<(String, bool), Error> {
     let mut record = as_it_was.clone();
     match record.phase {
         Phase::Applied if !waits(&record.change) => return Ok((service, false)),
-        Phase::Applied => begin(system, &mut record)?,
+        Phase::Applied => {
+            begin(system, &mut record)?;
+            share_directories(&store, &mut record.change)?;
+        }
         Phase::Confirming => {}
         Phase::Applying | Phase::Reverting => return Err(Error::Interrupted { service }),
     }

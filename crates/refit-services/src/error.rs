@@ -141,16 +141,29 @@ pub enum Error {
     Command { command: String, output: String },
     #[error("{service} was started with the change, but it is not in effect: {reason}")]
     NotInEffect { service: String, reason: String },
-    #[error("not applied, and all was taken back: {0}")]
+    #[error("not applied, and all was taken back: {}", with_cause(.0))]
     TakenBack(Box<Error>),
     #[error(
-        "not applied: {cause}\n  taking it back failed too: {revert}\n  when that is mended: refit revert {service}"
+        "not applied: {}\n  taking it back failed too: {}\n  when that is mended: refit revert {service}",
+        with_cause(cause),
+        with_cause(revert)
     )]
     Stuck {
         service: String,
         cause: Box<Error>,
         revert: Box<Error>,
     },
+}
+
+/// An error, and what it comes from.
+fn with_cause(error: &Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = std::error::Error::source(error);
+    while let Some(error) = cause {
+        text += &format!(": {error}");
+        cause = error.source();
+    }
+    text
 }
 
 fn paths(all: &[Changed]) -> String {

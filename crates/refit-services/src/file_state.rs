@@ -7,7 +7,10 @@ use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{XattrFlags, fremovexattr, fsetxattr, lgetxattr, llistxattr};
+use rustix::fs::{
+    AtFlags, CWD, StatxAttributes, StatxFlags, XattrFlags, fremovexattr, fsetxattr, lgetxattr,
+    llistxattr, statx,
+};
 use serde::{Deserialize, Serialize};
 
 /// Why a file is not read or written.
@@ -16,6 +19,10 @@ use serde::{Deserialize, Serialize};
 pub enum FileError {
     #[error("{} is not a regular file", path.display())]
     NotRegular { path: PathBuf },
+    #[error("{0} has other names (hard links), which would keep the old content\n  first: cp -p {0} {0}.new && mv {0}.new {0}", path.display())]
+    OtherNames { path: PathBuf },
+    #[error("{0} is immutable or append-only\n  first: chattr -i -a {0}", path.display())]
+    Immutable { path: PathBuf },
     #[error("{}", path.display())]
     Failed {
         path: PathBuf,
@@ -214,6 +221,23 @@ impl Drop for Staged {
 pub fn temporary(path: &Path) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     path.with_file_name(format!(".{name}.refit-new"))
+}
+
+/// Refuses an immutable file; and, unless `links`, one whose other names would keep the old content.
+pub fn refuse_fixed(path: &Path, links: bool) -> Result<(), FileError> {
+    let flags = AtFlags::SYMLINK_NOFOLLOW;
+    let Ok(found) = statx(CWD, path, flags, StatxFlags::BASIC_STATS) else {
+        return Ok(());
+    };
+    let path = path.to_owned();
+    let fixed = StatxAttributes::IMMUTABLE | StatxAttributes::APPEND;
+    if found.stx_attributes.intersects(fixed) {
+        return Err(FileError::Immutable { path });
+    }
+    if !links && found.stx_nlink > 1 {
+        return Err(FileError::OtherNames { path });
+    }
+    Ok(())
 }
 
 /// Removes a file, which may be gone already, for good.

@@ -3,8 +3,9 @@
 use refit_knobs::{Class, Settings};
 
 use crate::accept::{self, Grounds};
-use crate::file_state::temporary;
+use crate::file_state::{refuse_fixed, temporary};
 use crate::kinds::kind_of;
+use crate::store::Store;
 use crate::undo::{self, Until};
 use crate::{Change, Error, Evidence, Plan, System};
 
@@ -59,9 +60,27 @@ pub fn plan(system: &System, request: &Request) -> Result<Plan, Error> {
         if new.symlink_metadata().is_ok() {
             return Err(Error::InTheWay { path: new });
         }
+        refuse_fixed(&path, false)?;
+    }
+    for file in plan.change.placed() {
+        system.is_ours_alone(&file.path)?;
     }
     plan.change.directories = missing(system, &plan.change)?;
     Ok(plan)
+}
+
+/// Adds directories that another change made: whichever is reverted last takes them away.
+pub fn share_directories(store: &Store, change: &mut Change) -> Result<(), Error> {
+    let records = store.all()?;
+    for dir in records.iter().flat_map(|record| &record.change.directories) {
+        let below = format!("{dir}/");
+        let is_above = change.edits().any(|edit| edit.path.starts_with(&below));
+        if is_above && !change.directories.contains(dir) {
+            change.directories.push(dir.clone());
+        }
+    }
+    change.directories.sort();
+    Ok(())
 }
 
 /// Directories above the change's files that are not there, from the outermost.

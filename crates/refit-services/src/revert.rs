@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::file_state::{Staged, remove, temporary};
+use crate::file_state::{Staged, refuse_fixed, remove, temporary};
 use crate::kind::Step;
 use crate::kinds::{kind_named, kind_of};
 use crate::library;
@@ -106,6 +106,13 @@ pub fn take_back(
             return Err(Error::LibraryChanged {
                 path: file.path.clone(),
             });
+        }
+    }
+    for (edit, end) in record.change.edits().zip(&ends) {
+        if !matches!(end, End::AsBefore) {
+            let path = system.path(&edit.path)?;
+            refuse_fixed(&path, true)?;
+            refuse_fixed(path.parent().expect("it has one"), true)?;
         }
     }
     let step = match record.phase {

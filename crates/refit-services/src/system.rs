@@ -93,8 +93,8 @@ impl System {
         Ok(())
     }
 
-    /// The content of a file that may be missing. Links are followed as the services see
-    /// them, and never out of the tree.
+    /// The content of a file that may be missing; none of a device or a pipe, which may not end.
+    /// Links are followed as the services see them, and never out of the tree.
     ///
     /// # Errors
     /// [`Error::File`].
@@ -102,7 +102,7 @@ impl System {
         let failed = FileError::at(Path::new(absolute));
         let top = self.root.as_deref().unwrap_or(Path::new("/"));
         let top = File::open(top).map_err(&failed)?;
-        let how = OFlags::RDONLY | OFlags::CLOEXEC;
+        let how = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
         let opened = openat2(top, absolute, how, Mode::empty(), ResolveFlags::IN_ROOT);
         let mut file = match opened {
             Ok(file) => File::from(file),
@@ -110,7 +110,10 @@ impl System {
             Err(errno) => return Err(failed(errno.into()).into()),
         };
         let mut bytes = Vec::new();
-        file.read_to_end(&mut bytes).map_err(&failed)?;
+        let kind = file.metadata().map_err(&failed)?.file_type();
+        if kind.is_file() || kind.is_dir() {
+            file.read_to_end(&mut bytes).map_err(&failed)?;
+        }
         Ok(Some(bytes))
     }
 

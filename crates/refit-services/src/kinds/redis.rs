@@ -208,7 +208,7 @@ fn add_files(system: &System, server: &Server, plan: &mut Plan) -> Result<(), Er
         reason: "its configuration file is not there",
     })?;
     let mut bytes = before.bytes();
-    if !bytes.ends_with(b"\n") {
+    if !bytes.is_empty() && !bytes.ends_with(b"\n") {
         bytes.push(b'\n');
     }
     bytes.extend(format!("{head}include {own}\n").into_bytes());
