@@ -88,8 +88,8 @@ const FILLS: [&str; 6] = [
     "#f2a65a", "#eec170", "#f58549", "#f7b267", "#e8985e", "#f4845f",
 ];
 
-const TITLE: Font = Font::bold(17.0, "#333333");
-const NAME: Font = Font::plain(11.0, "#222222");
+const TITLE: Font = Font::bold(17.0, "#333");
+const NAME: Font = Font::plain(11.0, "#222");
 
 /// A function, and those that it called.
 #[derive(Default)]

@@ -19,7 +19,7 @@ use crate::format;
 use crate::notes::{summary, with};
 use crate::row::{is_service, keeps_service, with_noise};
 use crate::svg::{Anchor, Svg};
-use crate::title::{question, subject, title};
+use crate::title::{question, subject};
 use frame::{Frame, HEAD, LINE, MARGIN, SMALL, TEXT, WIDTH};
 
 const HEIGHT_OF_RUNS: f64 = 340.0;
@@ -80,7 +80,10 @@ pub fn svg(comparison: &Comparison) -> String {
         let y = height - 14.0 - LINE * (caveat.len() - 1 - i) as f64;
         svg.text([MARGIN, y], Anchor::Start, SMALL, line.trim());
     }
-    svg.finish(&format!("refit compare: {}", title(&comparison.experiment)))
+    svg.finish(&format!(
+        "refit compare: {}",
+        subject(&comparison.experiment)
+    ))
 }
 
 /// Lines beneath the title.
@@ -92,9 +95,9 @@ fn subtitles(experiment: &Experiment) -> Vec<String> {
 fn caveat(comparison: &Comparison) -> Vec<String> {
     let level = format::magnitude(1.0 - OVERALL_ALPHA);
     let what = format!(
-        "Each dot is one run{}, in the order of the runs; a line joins the two of a round pair; \
-         a cross is a run that does not count. Variants within the band (±{}) count as the same. In {level} of \
-         comparisons all intervals hold at once; all numbers are of this machine and this day.",
+        "Each dot is one run{}, in their order; a line joins the two of a round pair; a cross does not count. Variants \
+         within the band (±{}) count as the same. In {level} of comparisons all intervals hold at once; all numbers \
+         are of this machine and this day.",
         if keeps_service(&comparison.experiment) {
             " of one service that was started once"
         } else if is_service(&comparison.experiment) {
@@ -185,11 +188,15 @@ mod tests {
             }
             let path = node.attribute("d").unwrap_or_default().replace("h0", "");
             let (mut x, mut y) = (0.0, 0.0);
+            let path = path.replace('h', "lh").replace('v', "lv");
             for place in path.split(['m', 'l']).filter(|place| !place.is_empty()) {
-                let place = place.replace('-', " -");
-                let steps = place.split_whitespace().map(|n| n.parse::<f64>().unwrap());
-                let [right, down] = steps.collect::<Vec<_>>()[..] else {
-                    panic!("{place}")
+                let steps = place.replace(['h', 'v'], "").replace('-', " -");
+                let steps = steps.split_whitespace().map(|n| n.parse::<f64>().unwrap());
+                let (right, down) = match (place.as_bytes()[0], &*steps.collect::<Vec<_>>()) {
+                    (b'h', &[right]) => (right, 0.0),
+                    (b'v', &[down]) => (0.0, down),
+                    (_, &[right, down]) => (right, down),
+                    _ => panic!("{place}"),
                 };
                 (x, y) = (x + right, y + down);
                 assert!(

@@ -12,6 +12,8 @@ pub struct Svg {
     /// Shapes that paths put at their corners.
     markers: Markup,
     markers_made: usize,
+    /// Of all of them.
+    markers_opacity: String,
     /// What elements look like, as CSS: most look like others, and so each look stands once, in the style sheet.
     looks: Vec<String>,
 }
@@ -90,17 +92,18 @@ impl Path {
         let place = place.map(|coordinate| coordinate.round() as i64);
         let [x, y] = [place[0] - self.at[0], place[1] - self.at[1]];
         let space = if y < 0 { "" } else { " " };
-        let _ = write!(self.text, "{command}{x}{space}{y}");
+        let _ = match (command, x, y) {
+            ('l', _, 0) => write!(self.text, "h{x}"),
+            ('l', 0, _) => write!(self.text, "v{y}"),
+            _ => write!(self.text, "{command}{x}{space}{y}"),
+        };
         self.at = place;
     }
 }
 
-/// The circle of a marker lies around its frame's corner, so three quarters of it are outside.
-const OF_ALL: &str = "path{fill:none}marker{overflow:visible}\n";
-
 /// Of most texts; stands once, at the root.
 const SIZE: &str = "12";
-const FILL: &str = "#222222";
+const FILL: &str = "#222";
 
 impl Svg {
     /// An empty white sheet, in pixels.
@@ -111,6 +114,7 @@ impl Svg {
             body: Markup::default(),
             markers: Markup::default(),
             markers_made: 0,
+            markers_opacity: String::new(),
             looks: Vec::new(),
         };
         svg.element(
@@ -118,7 +122,7 @@ impl Svg {
             &[
                 ("width", &number(width)),
                 ("height", &number(height)),
-                ("fill", "#ffffff"),
+                ("fill", "#fff"),
             ],
         );
         svg
@@ -161,12 +165,8 @@ impl Svg {
 
     /// A filled rectangle between two corners.
     pub fn area(&mut self, [x1, y1]: [f64; 2], [x2, y2]: [f64; 2], fill: &str, more: &[Attribute]) {
-        let sides = [
-            number(x1.min(x2)),
-            number(y1.min(y2)),
-            number((x2 - x1).abs()),
-            number((y2 - y1).abs()),
-        ];
+        let [x1, y1, x2, y2] = [x1, y1, x2, y2].map(f64::round);
+        let sides = [x1.min(x2), y1.min(y2), (x2 - x1).abs(), (y2 - y1).abs()].map(number);
         let mut attributes = vec![
             ("x", &*sides[0]),
             ("y", &sides[1]),
@@ -207,7 +207,7 @@ impl Svg {
 
     /// A dot.
     pub fn dot(&mut self, [x, y]: [f64; 2], radius: f64, more: &[Attribute]) {
-        let place = [number(x), number(y), number(radius)];
+        let place = [x.round(), y.round(), radius].map(number);
         let mut attributes = vec![("cx", &*place[0]), ("cy", &place[1]), ("r", &place[2])];
         attributes.extend(more);
         self.element("circle", &attributes);
@@ -246,10 +246,11 @@ impl Svg {
         let name = format!("dot{}", self.markers_made);
         self.markers_made += 1;
         let radius = number(radius);
-        let frame = [("id", &*name), ("markerUnits", "userSpaceOnUse")];
-        let look = [("fill", colour), ("opacity", opacity)];
+        // Markers grow with the width of a line, which is 1 without another.
+        let frame = [("id", &*name)];
+        opacity.clone_into(&mut self.markers_opacity);
         self.markers.element("marker", &frame, |marker| {
-            marker.void("circle", &[&[("r", &*radius)], &look[..]].concat());
+            marker.void("circle", &[("r", &*radius), ("fill", colour)]);
         });
         self.markers.end_line();
         let marker = format!("url(#{name})");
@@ -269,7 +270,7 @@ impl Svg {
         if text.is_empty() {
             return;
         }
-        let place = [x, y, font.size].map(number);
+        let place = [x.round(), y.round(), font.size].map(number);
         let mut attributes = vec![("x", &*place[0]), ("y", &place[1])];
         if place[2] != SIZE {
             attributes.push(("font-size", &place[2]));
@@ -311,8 +312,17 @@ impl Svg {
             svg.end_line();
             svg.element("title", &[], |inner| inner.plain(title));
             let looks = self.looks.iter().enumerate();
-            let rules = looks.map(|(number, look)| format!(".{}{{{look}}}\n", name_of(number)));
-            svg.style(&(OF_ALL.to_owned() + &rules.collect::<String>()));
+            let rules = looks.map(|(number, look)| {
+                format!(".{}{{{}}}", name_of(number), look.trim_end_matches(';'))
+            });
+            // The circle of a marker lies around its frame's corner, so three quarters of it are outside.
+            let of_all = match &*self.markers_opacity {
+                "" => "path{fill:none}".to_owned(),
+                opacity => format!(
+                    "path{{fill:none}}marker{{overflow:visible}}marker *{{opacity:{opacity}}}"
+                ),
+            };
+            svg.style(&(of_all + &rules.collect::<String>()));
             svg.append(&self.markers);
             svg.append(&self.body);
         });
@@ -356,7 +366,7 @@ mod tests {
                 "<text class=\"b\" x=\"1\" y=\"2\">&lt;/text&gt;\\u{1b}&amp;&quot;</text>"
             )
         );
-        assert!(document.contains(".b{font-size:9px;fill:#000;text-anchor:end;font-weight:bold;}"));
+        assert!(document.contains(".b{font-size:9px;fill:#000;text-anchor:end;font-weight:bold}"));
         assert!(document.contains("<title>&lt;t&gt;</title>"));
     }
 

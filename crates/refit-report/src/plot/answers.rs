@@ -7,7 +7,7 @@ use crate::answers::{Line, lines, note};
 use crate::format;
 use crate::notes::summary;
 use crate::svg::{Anchor, Font, Svg};
-use crate::title::{question, subject, title};
+use crate::title::{question, subject};
 
 /// Where the answers begin.
 const LEFT: f64 = MARGIN + 18.0;
@@ -106,5 +106,8 @@ pub fn svg(comparison: &Comparison) -> String {
         format::date(comparison.experiment.started_unix)
     );
     line(MARGIN, y, SMALL, &origin, 150);
-    svg.finish(&format!("refit compare: {}", title(&comparison.experiment)))
+    svg.finish(&format!(
+        "refit compare: {}",
+        subject(&comparison.experiment)
+    ))
 }

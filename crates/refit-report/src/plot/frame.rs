@@ -16,8 +16,8 @@ pub const LEFT: f64 = 84.0;
 /// Height of a line of the legend or of the caveat.
 pub const LINE: f64 = 20.0;
 
-const INK: &str = "#222222";
-pub const GREY: &str = "#666666";
+const INK: &str = "#222";
+pub const GREY: &str = "#666";
 pub const TEXT: Font = Font::plain(12.0, INK);
 pub const SMALL: Font = Font::plain(11.0, GREY);
 pub const HEAD: Font = Font::bold(17.0, INK);
@@ -34,7 +34,7 @@ pub fn colour(experiment: &Experiment, variant: usize) -> &'static str {
         Some(Role::Candidate) => COLOURS[variant.saturating_sub(1) % COLOURS.len()],
         Some(Role::Hidden) => "#b4b4b4",
         Some(Role::Bare) => "#7a5c3e",
-        _ => "#333333",
+        _ => "#333",
     }
 }
 

@@ -73,7 +73,7 @@ impl Painter for Sheet<'_> {
         // On into the intervals, which have the same scale.
         let faint = [("opacity", "0.06")];
         let corner = [WIDTH - MARGIN, lower];
-        self.svg.area([LEFT, upper], corner, "#000000", &faint);
+        self.svg.area([LEFT, upper], corner, "#000", &faint);
     }
 
     fn line(&mut self, change: f64, y: f64) {
@@ -92,7 +92,7 @@ impl Painter for Sheet<'_> {
         let corner = [self.x(part), self.frame.bottom];
         let faint = [("opacity", "0.04")];
         self.svg
-            .area([LEFT, self.frame.top], corner, "#000000", &faint);
+            .area([LEFT, self.frame.top], corner, "#000", &faint);
     }
 
     fn pairs(&mut self, variant: usize, pairs: &[[[f64; 2]; 2]]) {
@@ -161,7 +161,7 @@ pub fn intervals(svg: &mut Svg, comparison: &Comparison, frame: &Frame) {
     svg.line(
         [border, frame.top],
         [border, frame.bottom],
-        "#ffffff",
+        "#fff",
         &[("stroke-width", "8")],
     );
     let title = format!("{} intervals", format::magnitude(1.0 - OVERALL_ALPHA));

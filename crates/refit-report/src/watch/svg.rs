@@ -23,12 +23,12 @@ const MIB: f64 = 1_048_576.0;
 
 const TEXT: Font = Font {
     size: 13.0,
-    fill: "#333333",
+    fill: "#333",
     bold: false,
 };
 const SMALL: Font = Font {
     size: 12.0,
-    fill: "#666666",
+    fill: "#666",
     bold: false,
 };
 
