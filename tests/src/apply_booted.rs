@@ -183,12 +183,26 @@ fn a_reboot_keeps_a_change_and_takes_a_trial_back(env: &TestEnv) -> Outcome {
         0,
         &["refit", "apply", "--yes", "--trial", "cron", LIBRARY],
     );
+    let value = ["sysctl", "--values", "net.core.somaxconn"];
+    let default = inside(env, 0, &value);
+    let unconfirmed = [
+        "refit",
+        "apply",
+        "--yes",
+        "--confirm-within=1h",
+        "sysctl",
+        "conf.net.core.somaxconn=300",
+    ];
+    inside(env, 0, &unconfirmed);
+    assert_eq!(inside(env, 0, &value), "300\n");
     inside(env, 0, &["refit", "status", "--check"]);
     expect_code(&booted(env, &["reboot"]), 0);
+    // systemd-sysctl comes before the units that take a change back.
+    assert_eq!(inside(env, 0, &value), default);
     inside(env, 0, &["refit", "status", "--check", "nginx"]);
     let taken = inside(env, 1, &["refit", "status", "--check", "cron"]);
     assert!(taken.contains("as before the change"), "{taken}");
-    for service in ["nginx", "cron"] {
+    for service in ["nginx", "cron", "sysctl"] {
         inside(env, 0, &["refit", "revert", service]);
     }
     // What is in /run is new after a reboot.
