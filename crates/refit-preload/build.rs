@@ -56,7 +56,9 @@ const HEAP: Library = Library {
     directory: "heap",
     sources: &[
         "start.c",
+        "address_space.c",
         "allocate.c",
+        "allocate_other.c",
         "beneath.c",
         "counters.c",
         "early.c",

@@ -22,7 +22,6 @@ pub const TESTS: &[Test] = &[
     test!(a_forked_child_has_what_it_inherited_and_what_it_did),
     test!(totals_are_those_of_memcheck),
     test!(each_image_of_a_tree_is_counted_across_exec),
-    test!(a_limited_address_space_is_left_alone),
     test!(what_cannot_be_counted_is_told),
     test!(real_programs_print_the_same),
 ];
@@ -294,25 +293,6 @@ fn each_image_of_a_tree_is_counted_across_exec(env: &TestEnv) -> Outcome {
     });
     assert_eq!(four, one.map(|count| 4 * count));
     assert!(one[1] > 200, "{one:?}");
-    Outcome::Pass
-}
-
-fn a_limited_address_space_is_left_alone(env: &TestEnv) -> Outcome {
-    let program = env.program("heap_sequence");
-    let script = format!("ulimit -v 200000; exec {program} 500");
-    let (output, report) = env.refit_json(&["run", "--heap", "--", "sh", "-c", &script]);
-    expect_code(&output, 0);
-    let uncounted = &report["heap"]["uncounted"][0];
-    assert_eq!(
-        base(&uncounted["executable"]),
-        "heap_sequence",
-        "{report:#}"
-    );
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert!(
-        told.contains("heap not counted: heap_sequence ×1 (its address space is limited"),
-        "{told}"
-    );
     Outcome::Pass
 }
 

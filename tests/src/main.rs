@@ -69,6 +69,7 @@ mod fixture;
 mod guardian;
 mod guardian_processes;
 mod heap;
+mod heap_limit;
 mod heap_stacks;
 mod hostile;
 mod hostile_files;
@@ -207,6 +208,7 @@ const TABLE: &[&[Test]] = &[
     endurance::TESTS,
     guardian::TESTS,
     heap::TESTS,
+    heap_limit::TESTS,
     heap_stacks::TESTS,
     hostile::TESTS,
     hostile_files::TESTS,

@@ -15,11 +15,12 @@ use crate::deadline::Deadline;
 use crate::ran::number;
 use crate::runner::{Outcome, Test};
 use crate::test;
-use crate::test_env::{TestEnv, refit_path};
+use crate::test_env::{TestEnv, expect_code, refit_path};
 
 pub const TESTS: &[Test] = &[
     test!(the_terms_are_the_known_parts_and_add_up).limit_seconds(600),
     test!(the_terms_hold_above_other_allocators).limit_seconds(900),
+    test!(a_ruby_that_grows_while_it_is_read_adds_up),
     test!(twenty_fresh_seeds_add_up)
         .limit_seconds(1800)
         .when_named(),
@@ -177,6 +178,31 @@ fn the_terms_hold_above_other_allocators(env: &TestEnv) -> Outcome {
         let faults = faults(env, &[allocator], seed, &OF_ANY_ALLOCATOR);
         assert!(faults.is_empty(), "{}", faults.join("\n"));
     }
+    Outcome::Pass
+}
+
+/// Each is read while it starts.
+fn a_ruby_that_grows_while_it_is_read_adds_up(env: &TestEnv) -> Outcome {
+    env.require_command("ruby");
+    let mut moved = 0;
+    for code in [
+        "1000.times.map { Thread.new { sleep } }; 10.times { fork { sleep 0.2 } }; Process.waitall",
+        "Array.new(300_000) { |i| 'x' * (i % 200) }",
+        "sleep 1",
+    ] {
+        for _ in 0..4 {
+            let (output, report) = env.refit_json(&["run", "--heap", "--", "ruby", "-e", code]);
+            expect_code(&output, 0);
+            let memory = &report["memory"];
+            // It may have ended before it was read.
+            if let Some(unexplained) = memory["unexplained_bytes"].as_f64() {
+                let resident = number(&memory["rss_bytes"]) as f64;
+                assert!(unexplained.abs() <= 0.005 * resident, "{code}: {memory:#}");
+                moved += number(&memory["rss_moved_bytes"]);
+            }
+        }
+    }
+    assert!(moved > 0, "none of them grew while it was read");
     Outcome::Pass
 }
 

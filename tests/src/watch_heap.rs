@@ -135,7 +135,7 @@ fn what_is_kept_free_is_not_live(env: &TestEnv) -> Outcome {
 
 fn what_is_not_counted_is_told(env: &TestEnv) -> Outcome {
     let program = env.program("heap_sequence");
-    let limited = format!("ulimit -v 4000000; exec {program} 10");
+    let limited = format!("ulimit -v 60000; exec {program} 10");
     let none = env.program("static_true");
     for (command, expected) in [
         (

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use refit_recipe::{Direction, LoadUnit};
-use refit_run::{Calls, ExecutableHeap, MemorySample, Usage};
+use refit_run::{Calls, ExecutableHeap, HeapSize, MemorySample, Usage};
 use refit_stats::Measure;
 
 use crate::experiment::{Experiment, LoadMetricRecord, RunRecord, ServiceRecord};
@@ -109,6 +109,12 @@ fn heap(record: &RunRecord) -> Option<&ExecutableHeap> {
     record.run.heap.as_ref()?.executables.first()
 }
 
+/// Without a table of live blocks it is not known what was requested at the peak.
+fn known_peak(record: &RunRecord) -> Option<&HeapSize> {
+    let largest = &heap(record)?.largest;
+    largest.without_table.is_none().then_some(&largest.peak)
+}
+
 /// Every metric of a command. The first is the main metric of such a comparison.
 #[rustfmt::skip]
 const OF_COMMANDS: &[Metric] = &[
@@ -117,9 +123,9 @@ const OF_COMMANDS: &[Metric] = &[
     metric!("user", Amount, Nanoseconds, Stepped, "processor time in programs (waited-for processes)", |r| divided(usage(r), usage(r).user_ns)),
     metric!("system", Amount, Nanoseconds, Stepped, "processor time in the kernel (waited-for processes)", |r| divided(usage(r), usage(r).system_ns)),
     metric!("max-rss", Amount, Bytes, Stepped, "resident memory of the largest process (wait4)", |r| usage(r).max_rss_bytes.map(|n| n as f64)),
-    metric!("heap-requested", Amount, Bytes, Stepped, "live bytes as requested, at the peak of the largest heap (--heap)", |r| heap(r).map(|one| one.largest.peak.requested_bytes as f64)),
+    metric!("heap-requested", Amount, Bytes, Stepped, "live bytes as requested, at the peak of the largest heap (--heap)", |r| known_peak(r).map(|peak| peak.requested_bytes as f64)),
     metric!("heap-usable", Amount, Bytes, Stepped, "the same with the allocator's rounding", |r| heap(r).map(|one| one.largest.peak.usable_bytes as f64)),
-    metric!("heap-rounding", Amount, Bytes, Stepped, "usable but not requested, at the same moment", |r| heap(r).map(|one| one.largest.peak.internal_bytes() as f64)),
+    metric!("heap-rounding", Amount, Bytes, Stepped, "usable but not requested, at the same moment", |r| known_peak(r).map(|peak| peak.internal_bytes() as f64)),
     metric!("heap-left", Amount, Bytes, Stepped, "live bytes as requested, at the end of that process", |r| heap(r).map(|one| one.largest.end.requested_bytes as f64)),
     metric!("allocations", Amount, Count, Stepped, "blocks that malloc gave out, in all processes (--heap)", |r| r.run.heap.as_ref().map(|heap| heap.allocations() as f64)),
     metric!("minor-faults", Amount, Count, Stepped, "page faults without I/O", |r| Some(usage(r).minor_faults as f64)),

@@ -129,8 +129,11 @@ pub struct CountedProcess<'a> {
 /// Resident memory of one process.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MemoryParts {
-    /// By the kernel's own sum, which is read before the parts.
+    /// By the kernel's own sum, which is read before the parts and after them. Where it changed, the process went on
+    /// meanwhile: then what is nearest to the sum of the parts, between both.
     pub rss_bytes: u64,
+    /// How much the kernel's sum changed.
+    pub rss_moved_bytes: u64,
     /// The same, where a page that n processes map counts 1/n.
     pub pss_bytes: u64,
     /// Bytes requested of live blocks, wherever they are.
@@ -154,11 +157,21 @@ impl MemoryParts {
     /// What the kernel calls resident and no part has; negative where the parts are more.
     #[must_use]
     pub fn unexplained_bytes(&self) -> i64 {
-        let sum: u64 = self.parts.iter().map(|part| part.rss).sum();
-        self.rss_bytes.cast_signed() - sum.cast_signed()
+        self.rss_bytes.cast_signed() - self.sum().cast_signed()
     }
 
-    /// Reads the memory of a process. It goes on meanwhile: what it maps or frees between two readings is left over.
+    fn sum(&self) -> u64 {
+        self.parts.iter().map(|part| part.rss).sum()
+    }
+
+    /// The kernel's sum, before and after the parts were read.
+    fn set_rss(&mut self, before: u64, after: u64) {
+        let (least, most) = (before.min(after), before.max(after));
+        self.rss_bytes = self.sum().clamp(least, most);
+        self.rss_moved_bytes = most - least;
+    }
+
+    /// Reads the memory of a process, which goes on meanwhile.
     /// Returns `None` when it has ended, or maps another image's counters: it has exec'ed.
     ///
     /// # Errors
@@ -177,7 +190,6 @@ impl MemoryParts {
             return Ok(None);
         }
         let mut parts = MemoryParts {
-            rss_bytes: memory.rss_bytes,
             pss_bytes: memory.pss_bytes,
             huge_bytes: mapped.iter().map(|(.., fields)| fields.huge).sum(),
             ..MemoryParts::default()
@@ -212,6 +224,10 @@ impl MemoryParts {
                 }
             }
         }
+        let MemoryReading::Read(after) = process_memory(proc, counted.pid) else {
+            return Ok(None);
+        };
+        parts.set_rss(memory.rss_bytes, after.rss_bytes);
         Ok(Some(parts))
     }
 
@@ -347,6 +363,20 @@ mod tests {
         assert_eq!(heap_of_arena(&heap, Some(&guard)), None);
         let elsewhere = line(start + 0x1000, used, "rw-p");
         assert_eq!(heap_of_arena(&elsewhere, Some(&reserved)), None);
+    }
+
+    #[test]
+    fn growth_while_it_is_read_is_not_unexplained() {
+        let unexplained = |sum, before, after| {
+            let mut parts = MemoryParts::default();
+            parts.parts[MemoryPart::Live as usize].rss = sum;
+            parts.set_rss(before, after);
+            (parts.unexplained_bytes(), parts.rss_moved_bytes)
+        };
+        assert_eq!(unexplained(120, 100, 150), (0, 50));
+        assert_eq!(unexplained(90, 100, 150), (10, 50));
+        assert_eq!(unexplained(160, 150, 100), (-10, 50));
+        assert_eq!(unexplained(160, 100, 100), (-60, 0));
     }
 
     #[test]

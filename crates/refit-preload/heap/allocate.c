@@ -7,7 +7,7 @@
  *  - No locks, threads or stdio; own memory comes from mmap. The functions may be
  *    called wherever malloc may.
  *  - After the start no system calls are made but mmap(2) and madvise(2) for own
- *    memory, getpid(2) and kill(2) with signal 0 in a forked child, and, once in
+ *    memory, those of address_space.c when the program limits itself or lacks memory, getpid(2) and kill(2) with signal 0 in a forked child, and, once in
  *    512 KiB, those of a sample: process_vm_readv(2) of the own stack, and to read
  *    /proc/self/maps. Beneath a seccomp filter of the program's own only those that
  *    the memory needs.
@@ -18,27 +18,20 @@
 #include "beneath.h"
 #include "counters.h"
 #include "early.h"
-#include "heap.h"
+#include "notes.h"
 #include "samples.h"
 #include "shadow.h"
 
-static inline int state_now(void)
-{
-	return __atomic_load_n(&refit_heap_state, __ATOMIC_ACQUIRE);
-}
+#define NO_TURN REFIT_NO_TURN
+#define state_now refit_heap_state_now
+#define is_ready refit_heap_is_ready
 
-/* Whether the allocator beneath can be called. */
-static __attribute__((noinline)) int begin(void)
+__attribute__((noinline)) int refit_heap_is_found(void)
 {
 	if (state_now() == REFIT_HEAP_NEW) {
 		refit_heap_begin();
 	}
 	return state_now() >= REFIT_HEAP_OFF;
-}
-
-static inline int is_ready(void)
-{
-	return LIKELY(state_now() >= REFIT_HEAP_OFF) || begin();
 }
 
 /* gperftools' malloc_usable_size allocates when it is called for the first time:
@@ -74,9 +67,6 @@ static inline size_t counts(struct refit_block block)
 	return UNLIKELY(refit_beneath.hides_usable) ? block.requested
 						    : block.usable;
 }
-
-/* Of functions that call none of the others: see replaced(). */
-#define NO_TURN UINT64_MAX
 
 /* A block was noted at an address that is given out again. musl's calloc, for one,
  * calls malloc: then that was a part of this allocation, during which `turn` has
@@ -139,22 +129,48 @@ note_counting(void *block, size_t requested, uint64_t turn)
 	return block;
 }
 
-static __attribute__((noinline)) void *
-note_since(void *block, size_t requested, uint64_t turn)
+/* Without the table of live blocks. */
+static void *note_without_table(void *block, size_t requested, uint64_t turn)
 {
-	return state_now() == REFIT_HEAP_COUNTING
-		       ? note_counting(block, requested, turn)
-		       : block;
+	if (!block || (turn != NO_TURN && turn != refit_heap_turn())) {
+		return block;
+	}
+	struct refit_block sizes = {requested, usable_of(block, requested)};
+	if (refit_heap_change_by_usable(requested, sizes.usable, REFIT_HEAP_GIVEN)) {
+		refit_sample(block, sizes);
+	}
+	return block;
+}
+
+static void forget_without_table(void *block)
+{
+	refit_sample_drop(block);
+	refit_heap_change_by_usable(0, usable_of(block, 0), REFIT_HEAP_TAKEN);
+}
+
+__attribute__((noinline)) void *refit_note(void *block, size_t requested,
+					   uint64_t turn)
+{
+	switch (state_now()) {
+	case REFIT_HEAP_COUNTING:
+		return note_counting(block, requested, turn);
+	case REFIT_HEAP_TABLELESS:
+		return note_without_table(block, requested, turn);
+	default:
+		return block;
+	}
 }
 
 static inline void *note(void *block, size_t requested)
 {
-	return note_since(block, requested, NO_TURN);
+	return refit_note(block, requested, NO_TURN);
 }
 
-/* Before the block is given back: afterwards it may be another thread's. */
-static void forget(void *block)
+void refit_forget(void *block)
 {
+	if (state_now() == REFIT_HEAP_TABLELESS) {
+		forget_without_table(block);
+	}
 	if (state_now() != REFIT_HEAP_COUNTING) {
 		return;
 	}
@@ -169,8 +185,11 @@ static void forget(void *block)
 
 static __attribute__((noinline)) void *malloc_otherwise(size_t size)
 {
-	return is_ready() ? note(refit_beneath.malloc(size), size)
-			  : refit_early_allocate(size);
+	if (!is_ready()) {
+		return refit_early_allocate(size);
+	}
+	void *block = refit_beneath.malloc(size);
+	return note(REFIT_OR_AGAIN(block, size, refit_beneath.malloc(size)), size);
 }
 
 EXPORT void *malloc(size_t size)
@@ -178,7 +197,11 @@ EXPORT void *malloc(size_t size)
 	if (UNLIKELY(state_now() != REFIT_HEAP_COUNTING)) {
 		return malloc_otherwise(size);
 	}
-	return note_counting(refit_beneath.malloc(size), size, NO_TURN);
+	void *block = refit_beneath.malloc(size);
+	block = REFIT_OR_AGAIN(block, size, refit_beneath.malloc(size));
+	return LIKELY(state_now() == REFIT_HEAP_COUNTING)
+		       ? note_counting(block, size, NO_TURN)
+		       : block;
 }
 
 EXPORT void *calloc(size_t number, size_t size)
@@ -190,15 +213,18 @@ EXPORT void *calloc(size_t number, size_t size)
 			       : refit_early_allocate(bytes);
 	}
 	uint64_t turn = refit_heap_turn();
-	/* What overflows is not given out. */
-	return note_since(refit_beneath.calloc(number, size), number * size,
-			  turn);
+	void *block = refit_beneath.calloc(number, size);
+	if (__builtin_mul_overflow(number, size, &bytes)) {
+		return block; /* NULL */
+	}
+	block = REFIT_OR_AGAIN(block, bytes, refit_beneath.calloc(number, size));
+	return refit_note(block, bytes, turn);
 }
 
 static __attribute__((noinline)) void free_otherwise(void *block)
 {
 	if (block && !refit_is_early(block) && is_ready()) {
-		forget(block);
+		refit_forget(block);
 		refit_beneath.free(block);
 	}
 }
@@ -227,6 +253,30 @@ static void *from_early(void *block, size_t size)
 	return moved;
 }
 
+static void *malloc_by_realloc(size_t size)
+{
+	void *block = refit_beneath.realloc(NULL, size);
+	return note(REFIT_OR_AGAIN(block, size, refit_beneath.realloc(NULL, size)),
+		    size);
+}
+
+static void *realloc_without_table(void *block, size_t size)
+{
+	size_t usable = usable_of(block, 0);
+	/* Where it fails, the block stays, and a sample of it is lost. */
+	refit_sample_drop(block);
+	void *moved = refit_beneath.realloc(block, size);
+	if (size) {
+		moved = REFIT_OR_AGAIN(moved, size,
+				 refit_beneath.realloc(block, size));
+	}
+	if ((moved || !size) && state_now() == REFIT_HEAP_TABLELESS) {
+		refit_heap_change_by_usable(0, usable, REFIT_HEAP_TAKEN);
+		note_without_table(moved, size, NO_TURN);
+	}
+	return moved;
+}
+
 EXPORT void *realloc(void *block, size_t size)
 {
 	if (UNLIKELY(refit_is_early(block))) {
@@ -235,12 +285,23 @@ EXPORT void *realloc(void *block, size_t size)
 	if (!is_ready()) {
 		return refit_early_allocate(size);
 	}
-	if (!block || state_now() != REFIT_HEAP_COUNTING) {
-		return note(refit_beneath.realloc(block, size), size);
+	if (!block) {
+		return malloc_by_realloc(size);
+	}
+	if (state_now() == REFIT_HEAP_TABLELESS) {
+		return realloc_without_table(block, size);
+	}
+	if (state_now() != REFIT_HEAP_COUNTING) {
+		return refit_beneath.realloc(block, size);
 	}
 	struct refit_block before = refit_shadow_take(block);
 	void *moved = refit_beneath.realloc(block, size);
 	if (UNLIKELY(!moved && size)) {
+		moved = REFIT_OR_AGAIN(moved, size,
+				       refit_beneath.realloc(block, size));
+		if (state_now() != REFIT_HEAP_COUNTING) {
+			return moved;
+		}
 		/* It failed: the block is as it was. */
 		int kept;
 		if (before.usable) {
@@ -266,110 +327,4 @@ EXPORT void *reallocarray(void *block, size_t number, size_t size)
 		return NULL;
 	}
 	return realloc(block, bytes);
-}
-
-/* The functions below are not called before the start of a program, and an
- * allocator may lack them: then they are the C library's. */
-#define NOTE_OF(function, block, size, turn)                                   \
-	(refit_beneath.function##_is_same ? note_since((block), (size), (turn)) \
-					  : (block))
-
-static void *lacks(void)
-{
-	errno = ENOMEM;
-	return NULL;
-}
-
-EXPORT int posix_memalign(void **block, size_t alignment, size_t size)
-{
-	if (!is_ready() || !refit_beneath.posix_memalign) {
-		return ENOMEM;
-	}
-	uint64_t turn = refit_heap_turn();
-	int error = refit_beneath.posix_memalign(block, alignment, size);
-	if (!error) {
-		(void)NOTE_OF(posix_memalign, *block, size, turn);
-	}
-	return error;
-}
-
-EXPORT void *aligned_alloc(size_t alignment, size_t size)
-{
-	if (!is_ready() || !refit_beneath.aligned_alloc) {
-		return lacks();
-	}
-	uint64_t turn = refit_heap_turn();
-	void *block = refit_beneath.aligned_alloc(alignment, size);
-	return NOTE_OF(aligned_alloc, block, size, turn);
-}
-
-EXPORT void *memalign(size_t alignment, size_t size)
-{
-	if (!is_ready() || !refit_beneath.memalign) {
-		return lacks();
-	}
-	uint64_t turn = refit_heap_turn();
-	void *block = refit_beneath.memalign(alignment, size);
-	return NOTE_OF(memalign, block, size, turn);
-}
-
-EXPORT void *valloc(size_t size)
-{
-	if (!is_ready() || !refit_beneath.valloc) {
-		return lacks();
-	}
-	uint64_t turn = refit_heap_turn();
-	void *block = refit_beneath.valloc(size);
-	return NOTE_OF(valloc, block, size, turn);
-}
-
-EXPORT void *pvalloc(size_t size)
-{
-	if (!is_ready() || !refit_beneath.pvalloc) {
-		return lacks();
-	}
-	uint64_t turn = refit_heap_turn();
-	void *block = refit_beneath.pvalloc(size);
-	return NOTE_OF(pvalloc, block, size, turn);
-}
-
-EXPORT size_t malloc_usable_size(void *block)
-{
-	if (UNLIKELY(refit_is_early(block))) {
-		return refit_early_size(block);
-	}
-	if (!is_ready() || !refit_beneath.malloc_usable_size) {
-		return 0;
-	}
-	return refit_beneath.malloc_usable_size(block);
-}
-
-/* ---- for the C++ operators and the sync library ------------------------- */
-
-EXPORT int refit_heap_is_of_allocator(const void *function)
-{
-	return begin() &&
-	       refit_is_in(refit_object_of(*(void **)&refit_beneath.malloc),
-			   function);
-}
-
-EXPORT void refit_heap_note(void *block, size_t size)
-{
-	if (block && is_ready() &&
-	    refit_shadow_look(block).requested != size) {
-		note(block, size);
-	}
-}
-
-EXPORT void refit_heap_forget(void *block)
-{
-	if (block && state_now() == REFIT_HEAP_COUNTING &&
-	    refit_shadow_look(block).usable) {
-		forget(block);
-	}
-}
-
-EXPORT void *refit_heap_malloc_beneath(void)
-{
-	return begin() ? *(void **)&refit_beneath.malloc : NULL;
 }

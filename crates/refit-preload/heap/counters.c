@@ -102,6 +102,16 @@ static uint64_t add(const struct refit_heap_slot *slot, uint64_t *field,
 		       : refit_add_own(field, n, distance);
 }
 
+static void add_pending(struct refit_heap_slot *slot, uint64_t usable,
+			uint64_t blocks)
+{
+	add(slot, &slot->pending_blocks, blocks, 0);
+	add(slot, &slot->pending_usable, usable, 0);
+	if (refit_heap_is_unsettled(refit_load(&slot->pending_usable))) {
+		refit_heap_settle(slot);
+	}
+}
+
 int __attribute__((noinline))
 refit_heap_change_anywhere(size_t requested, size_t usable,
 			   enum refit_heap_change change)
@@ -125,11 +135,52 @@ refit_heap_change_anywhere(size_t requested, size_t usable,
 	add(slot, &class->requested, requested * sign, distance);
 	add(slot, &class->usable, usable * sign, distance);
 	add(slot, &slot->pending_requested, requested * sign, 0);
-	add(slot, &slot->pending_blocks, sign, 0);
-	add(slot, &slot->pending_usable, usable * sign, 0);
-	if (refit_heap_is_unsettled(refit_load(&slot->pending_usable))) {
-		refit_heap_settle(slot);
+	add_pending(slot, usable * sign, sign);
+	return is_due;
+}
+
+/* ---- without the table of live blocks ----------------------------------- */
+
+static void note_slack(uint64_t *most, uint64_t slack, ptrdiff_t distance)
+{
+	uint64_t known = refit_load(most);
+	while (UNLIKELY(known < slack)) {
+		if (__atomic_compare_exchange_n(most, &known, slack, 0,
+						__ATOMIC_RELAXED,
+						__ATOMIC_RELAXED)) {
+			if (distance) {
+				*refit_elsewhere(most, distance) = slack;
+			}
+			return;
+		}
 	}
+}
+
+int refit_heap_change_by_usable(size_t requested, size_t usable,
+				enum refit_heap_change change)
+{
+	ptrdiff_t distance = distance_to_file();
+	struct refit_heap_slot *slot = refit_heap_mine;
+	if (!slot) {
+		slot = take_slot(distance);
+	}
+	unsigned number = refit_heap_class_of(usable);
+	struct refit_heap_class *class = &slot->classes[number];
+	uint64_t sign = change == REFIT_HEAP_GIVEN ? 1 : (uint64_t)-1;
+	int is_due = 0;
+	if (change == REFIT_HEAP_TAKEN) {
+		add(slot, &class->frees, 1, distance);
+	} else {
+		uint64_t slack = usable - requested;
+		note_slack(&refit_heap.own->process.most_slack[number], slack,
+			   distance);
+		add(slot, &class->allocations, 1, distance);
+		add(slot, &class->requested, slack, distance);
+		is_due = add(slot, &slot->allocated, requested, distance) >=
+			 refit_load(&slot->sample_at);
+	}
+	add(slot, &class->usable, usable * sign, distance);
+	add_pending(slot, usable * sign, sign);
 	return is_due;
 }
 
@@ -150,6 +201,9 @@ void refit_heap_note_in_process(size_t field)
 /* Tells refit of memory that is the library's own. */
 static void add_region(const void *at, size_t size)
 {
+	if (!refit_heap.own) {
+		return;
+	}
 	struct refit_heap_region *regions = refit_heap.own->process.regions;
 	ptrdiff_t distance = refit_heap.mark->distance;
 	for (int i = 0; i < REFIT_HEAP_REGIONS; i++) {
@@ -201,10 +255,21 @@ void refit_heap_publish(struct refit_heap_file *file,
 	}
 }
 
+int refit_heap_is_own(void)
+{
+	ptrdiff_t distance = refit_heap.mark->distance;
+	uint32_t pid = (uint32_t)prim_syscall(SYS_getpid, 0, 0, 0, 0);
+	return distance && *(uint32_t *)refit_elsewhere(
+				   &refit_heap.own->process.pid, distance) == pid;
+}
+
 static void end_of_thread(void *slot)
 {
 	struct refit_heap_block *own = refit_heap.own;
 	refit_heap_mine = NULL;
+	if (!own) {
+		return;
+	}
 	uint64_t index = (uint64_t)((struct refit_heap_slot *)slot - own->slots);
 	__atomic_store_n(&taken[index], 0, __ATOMIC_RELEASE);
 }

@@ -38,6 +38,11 @@ struct refit_heap_mark {
 struct refit_heap_counters {
 	struct refit_heap_block *own; /* private; NULL: not mapped yet */
 	struct refit_heap_file *file; /* NULL: before the constructor */
+	/* The part of the file that is mapped: blocks of processes, and apart from
+	 * them the samples. */
+	size_t processes;
+	struct refit_heap_samples *samples;
+	size_t places;
 	struct refit_heap_mark *mark;
 };
 
@@ -46,9 +51,13 @@ extern HIDDEN struct refit_heap_counters refit_heap;
 /* Maps the private counters; 0 when that fails. */
 int refit_heap_map_counters(void);
 
-/* Begins to write to the file. */
+/* Begins to write to the file, of which refit_heap tells the parts that are mapped. */
 void refit_heap_publish(struct refit_heap_file *file,
 			struct refit_heap_mark *mark);
+
+/* Whether the counters are those of the process that runs: a child of vfork(2) has
+ * its parent's memory. */
+int refit_heap_is_own(void);
 
 /* Frees a thread's slot when it ends. Called in the constructor. */
 void refit_heap_watch_threads(void);
@@ -76,6 +85,11 @@ enum refit_heap_change {
 /* Where this thread or process has no counters of its own yet. Not 0: the block is
  * to be kept as a sample. */
 int refit_heap_change_anywhere(size_t requested, size_t usable,
+				enum refit_heap_change change);
+
+/* The same where there is no table of live blocks: of one that is taken back it is not
+ * known what was requested (heap_page.h). */
+int refit_heap_change_by_usable(size_t requested, size_t usable,
 				enum refit_heap_change change);
 
 /* Adds what this thread has pending to the size of the process. */

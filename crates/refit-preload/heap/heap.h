@@ -12,16 +12,13 @@ enum refit_heap_state {
 			     * is found out whether calls come to us */
 	REFIT_HEAP_OFF,     /* calls are passed on, and nothing else */
 	REFIT_HEAP_COUNTING,
+	REFIT_HEAP_TABLELESS, /* the same, without the table of live blocks */
 };
 
 extern HIDDEN int refit_heap_state;
 
 /* Leaves the state REFIT_HEAP_NEW. */
 void refit_heap_begin(void);
-
-/* Whether the address space of the program is limited: then it would lack what
- * the counting takes. */
-int refit_heap_is_limited(void);
 
 /* For the library of the C++ operators: whether a function is of the object that
  * malloc is of; a block was given out, or is about to be taken back. What malloc

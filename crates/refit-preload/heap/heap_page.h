@@ -30,6 +30,13 @@
 #define REFIT_HEAP_FINE_CLASSES 64
 #define REFIT_HEAP_FINE_BYTES 512
 
+/* Without a table of live blocks (RLIMIT_AS) nobody knows what was requested of a
+ * block that is freed, but malloc_usable_size(3) tells what is usable. So classes are
+ * of usable sizes then, and `requested` is the slack (usable - requested) of all blocks
+ * ever given out, which is never taken back. If n blocks of a class are live, of a
+ * blocks with the slack s in all, of which none had more than M, then the slack of
+ * those n is at most both s and n M, and at least s - (a - n) M.
+ */
 struct refit_heap_class {
 	uint64_t allocations; /* ever made */
 	uint64_t frees;
@@ -75,6 +82,8 @@ struct refit_heap_process {
 	/* Private memory only; exact to REFIT_HEAP_LAG for each thread. */
 	struct refit_heap_size live;
 	struct refit_heap_size peak; /* of the usable bytes, the same */
+	/* M, without a table of live blocks. */
+	uint64_t most_slack[REFIT_HEAP_CLASSES]; /* bytes, of any block */
 	struct refit_heap_region regions[REFIT_HEAP_REGIONS];
 };
 
@@ -128,6 +137,10 @@ enum {
 	REFIT_HEAP_LIMITED = 1u << 2,      /* RLIMIT_AS or RLIMIT_DATA: off */
 	REFIT_HEAP_OLD_KERNEL = 1u << 3,   /* cannot tell forks apart: off */
 	REFIT_HEAP_NEW_UNSEEN = 1u << 4,   /* operator new bypasses malloc */
+	/* There is no table of live blocks: see struct refit_heap_class. */
+	REFIT_HEAP_NO_TABLE = 1u << 5,
+	/* The program lacked memory: all was given back, and no more counted. */
+	REFIT_HEAP_GAVE_UP = 1u << 6,
 };
 
 struct refit_heap_header {

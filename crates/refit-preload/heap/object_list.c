@@ -37,7 +37,7 @@ static uint64_t copy_lines(long fd, char *to, uint64_t size)
 
 void refit_list_objects(void)
 {
-	struct refit_heap_samples *samples = &refit_heap.file->samples;
+	struct refit_heap_samples *samples = refit_heap.samples;
 	uint64_t nobody = 0;
 	if (!__atomic_compare_exchange_n(&samples->is_listing, &nobody, 1, 0,
 					 __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {

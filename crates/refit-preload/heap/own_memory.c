@@ -9,6 +9,8 @@
 /* Each region is twice the size of the one before, so that few are needed. What
  * is not written is not resident. */
 #define FIRST_REGION ((size_t)2 << 20)
+/* Where the address space is limited: the counters and the samples. */
+#define ONLY_REGION ((size_t)256 << 10)
 #define REGIONS REFIT_HEAP_REGIONS
 
 static struct {
@@ -17,11 +19,14 @@ static struct {
 } regions[REGIONS];
 
 static size_t current;
+/* No region from here on is mapped. */
+static size_t most = REGIONS;
+static size_t first_size = FIRST_REGION;
 static refit_region_listener *listener;
 
 static size_t size_of_region(size_t i)
 {
-	return FIRST_REGION << i;
+	return first_size << i;
 }
 
 static char *map_region(size_t size)
@@ -69,7 +74,7 @@ void *refit_own_memory(size_t size)
 	size = (size + 63) & ~(size_t)63;
 	for (;;) {
 		size_t i = __atomic_load_n(&current, __ATOMIC_ACQUIRE);
-		if (i >= REGIONS) {
+		if (i >= most) {
 			return NULL;
 		}
 		char *at = region(i);
@@ -92,4 +97,22 @@ void refit_own_memory_tell(refit_region_listener *to)
 	for (size_t i = 0; i <= current; i++) {
 		to(regions[i].at, size_of_region(i));
 	}
+}
+
+void refit_own_memory_spare(void)
+{
+	most = 1;
+	first_size = ONLY_REGION;
+}
+
+void refit_own_memory_end(void)
+{
+	for (size_t i = 0; i < REGIONS; i++) {
+		if (regions[i].at) {
+			prim_syscall(SYS_munmap, regions[i].at,
+				     size_of_region(i), 0, 0);
+			regions[i].at = NULL;
+		}
+	}
+	most = 0;
 }

@@ -14,4 +14,10 @@ typedef void refit_region_listener(const void *at, size_t size);
  * later when one is mapped. */
 void refit_own_memory_tell(refit_region_listener *to);
 
+/* Before anything else: the address space is limited, so one small region is all. */
+void refit_own_memory_spare(void);
+
+/* Unmaps all. */
+void refit_own_memory_end(void);
+
 #endif

@@ -52,7 +52,7 @@ static void fold(struct refit_heap_block *dead)
 static struct refit_heap_block *find_block(uint32_t pid)
 {
 	for (int may_ask = 0; may_ask < 2; may_ask++) {
-		for (int i = 1; i < REFIT_HEAP_PROCESSES; i++) {
+		for (size_t i = 1; i < refit_heap.processes; i++) {
 			struct refit_heap_block *block =
 				&refit_heap.file->processes[i];
 			if (!may_ask && !refit_heap_allocate(&block->process,

@@ -2,6 +2,7 @@
 
 #include <sys/uio.h>
 
+#include "address_space.h"
 #include "file_pages.h"
 #include "object_list.h"
 #include "own_memory.h"
@@ -12,6 +13,11 @@ static struct {
 	const void *block; /* NULL: free */
 	struct refit_block sizes;
 } *kept;
+
+/* How many of them have an address of this hash: without the table of live blocks it
+ * is looked up for each one that is freed. */
+#define HASHES_LOG 14
+static uint16_t *of_hash;
 
 /* No sample from here on was ever used by this process. */
 static size_t used;
@@ -52,11 +58,17 @@ static double minus_log(uint64_t n)
 static void draw(struct refit_heap_slot *slot, uint64_t from)
 {
 	uint64_t interval = __atomic_load_n(
-		&refit_heap.file->samples.interval, __ATOMIC_RELAXED);
+		&refit_heap.samples->interval, __ATOMIC_RELAXED);
 	double bytes = minus_log(next_random() >> 11) * (double)interval;
 	slot->sample_interval = interval;
 	__atomic_store_n(&slot->sample_at, from + 1 + (uint64_t)bytes,
 			 __ATOMIC_RELAXED);
+}
+
+static uint16_t *hashed(const void *block)
+{
+	uint64_t mixed = ((uintptr_t)block >> 4) * 0x9e3779b97f4a7c15ull;
+	return &of_hash[mixed >> (64 - HASHES_LOG)];
 }
 
 /* ---- samples ------------------------------------------------------------ */
@@ -72,8 +84,8 @@ static uint32_t my_place(void)
 /* A place for a sample; REFIT_HEAP_SAMPLES when there is none. */
 static size_t claim(const void *block, struct refit_block sizes)
 {
-	struct refit_heap_samples *samples = &refit_heap.file->samples;
-	for (size_t i = 0; i < REFIT_HEAP_SAMPLES; i++) {
+	struct refit_heap_samples *samples = refit_heap.samples;
+	for (size_t i = 0; i < refit_heap.places; i++) {
 		uint32_t nobody = 0;
 		if (kept[i].block ||
 		    !__atomic_compare_exchange_n(&samples->owner[i], &nobody,
@@ -91,6 +103,7 @@ static size_t claim(const void *block, struct refit_block sizes)
 		__atomic_store_n(&samples->sample[i].is_complete, 0,
 				 __ATOMIC_RELEASE);
 		kept[i].sizes = sizes;
+		__atomic_fetch_add(hashed(block), 1, __ATOMIC_RELAXED);
 		__atomic_store_n(&kept[i].block, block, __ATOMIC_RELEASE);
 		size_t had = __atomic_load_n(&used, __ATOMIC_RELAXED);
 		while (had < i + 1 &&
@@ -107,13 +120,13 @@ static size_t claim(const void *block, struct refit_block sizes)
  * so there is always room. */
 static void spread(size_t i)
 {
-	struct refit_heap_samples *samples = &refit_heap.file->samples;
+	struct refit_heap_samples *samples = refit_heap.samples;
 	uint64_t interval =
 		__atomic_load_n(&samples->interval, __ATOMIC_RELAXED);
 	size_t doublings =
 		(size_t)__builtin_ctzll(interval / REFIT_HEAP_INTERVAL);
-	size_t free = (size_t)REFIT_HEAP_SAMPLES >> (doublings + 1);
-	if (free && i >= REFIT_HEAP_SAMPLES - free) {
+	size_t free = refit_heap.places >> (doublings + 1);
+	if (free && i >= refit_heap.places - free) {
 		__atomic_compare_exchange_n(&samples->interval, &interval,
 					    interval * 2, 0, __ATOMIC_RELAXED,
 					    __ATOMIC_RELAXED);
@@ -148,11 +161,11 @@ static __attribute__((noinline)) int keep(const void *block,
 {
 	size_t i = claim(block, sizes);
 	if (i == REFIT_HEAP_SAMPLES) {
-		__atomic_fetch_add(&refit_heap.file->samples.lost, 1,
+		__atomic_fetch_add(&refit_heap.samples->lost, 1,
 				   __ATOMIC_RELAXED);
 		return 0;
 	}
-	struct refit_heap_sample *sample = &refit_heap.file->samples.sample[i];
+	struct refit_heap_sample *sample = &refit_heap.samples->sample[i];
 	struct prim_place here = prim_place();
 	sample->requested = sizes.requested;
 	sample->interval = interval;
@@ -215,7 +228,8 @@ struct refit_block refit_sample_take(const void *block)
 		return (struct refit_block){0, 0};
 	}
 	struct refit_block sizes = kept[i].sizes;
-	struct refit_heap_samples *samples = &refit_heap.file->samples;
+	__atomic_fetch_sub(hashed(block), 1, __ATOMIC_RELAXED);
+	struct refit_heap_samples *samples = refit_heap.samples;
 	/* The parent's is its own. */
 	if (refit_heap.mark->distance &&
 	    __atomic_load_n(&samples->owner[i], __ATOMIC_RELAXED) ==
@@ -228,27 +242,47 @@ struct refit_block refit_sample_take(const void *block)
 	return sizes;
 }
 
+void refit_sample_drop(const void *block)
+{
+	if (kept && __atomic_load_n(hashed(block), __ATOMIC_RELAXED)) {
+		refit_sample_take(block);
+	}
+}
+
+void refit_samples_end(void)
+{
+	kept = NULL;
+}
+
 void refit_samples_begin(void)
 {
-	struct refit_heap_samples *samples = &refit_heap.file->samples;
+	struct refit_heap_samples *samples = refit_heap.samples;
 	random_state = prim_clock_ns() ^ (uintptr_t)&samples;
 	prim_syscall(SYS_getrandom, &random_state, sizeof random_state,
 		     1 /* GRND_NONBLOCK */, 0);
 	if (refit_heap_allocate(samples, offsetof(struct refit_heap_samples,
 						  objects))) {
+		/* With half of the places all that has room is sampled. */
+		uint64_t limit = refit_address_space();
 		samples->interval = REFIT_HEAP_INTERVAL;
-		kept = refit_own_memory((REFIT_HEAP_SAMPLES + 1) *
-					sizeof *kept);
+		while (limit != UINT64_MAX &&
+		       samples->interval < limit / refit_heap.places * 2) {
+			samples->interval *= 2;
+		}
+		of_hash = refit_own_memory(sizeof *of_hash << HASHES_LOG);
+		kept = of_hash ? refit_own_memory((refit_heap.places + 1) *
+						  sizeof *kept)
+			       : NULL;
 	}
 }
 
 void refit_samples_release(const struct refit_heap_block *place)
 {
 	uint32_t owner = (uint32_t)(place - refit_heap.file->processes) + 1;
-	for (size_t i = 0; i < REFIT_HEAP_SAMPLES; i++) {
+	for (size_t i = 0; i < refit_heap.places; i++) {
 		uint32_t expected = owner;
 		__atomic_compare_exchange_n(
-			&refit_heap.file->samples.owner[i], &expected, 0, 0,
+			&refit_heap.samples->owner[i], &expected, 0, 0,
 			__ATOMIC_RELAXED, __ATOMIC_RELAXED);
 	}
 }

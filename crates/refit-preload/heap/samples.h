@@ -22,6 +22,13 @@ struct refit_block refit_sample_look(const void *block);
 /* The same; the sample is given up. */
 struct refit_block refit_sample_take(const void *block);
 
+/* Gives up the sample of a block that is about to be freed, if there is one. Without
+ * the table of live blocks nobody else knows. */
+void refit_sample_drop(const void *block);
+
+/* No more are taken, nor known. */
+void refit_samples_end(void);
+
 /* Those of a process that is dead. */
 void refit_samples_release(const struct refit_heap_block *place);
 

@@ -2,6 +2,7 @@
 #include <dlfcn.h>
 #include <sys/mman.h>
 
+#include "address_space.h"
 #include "beneath.h"
 #include "counters.h"
 #include "early.h"
@@ -68,7 +69,11 @@ static uint32_t reason_against(void)
 	if (!malloc_is_ours()) {
 		return REFIT_HEAP_OTHER_MALLOC;
 	}
-	return refit_heap_is_limited() ? REFIT_HEAP_LIMITED : 0;
+	return __atomic_load_n(&refit_heap_state, __ATOMIC_RELAXED) <
+			       REFIT_HEAP_COUNTING &&
+		       refit_address_space() != UINT64_MAX
+		       ? REFIT_HEAP_LIMITED
+		       : 0;
 }
 
 /* What is not seen of an image that is counted. */
@@ -76,7 +81,10 @@ static uint32_t gaps(void)
 {
 	struct refit_object allocator =
 		refit_object_of(*(void **)&refit_beneath.malloc);
-	uint32_t flags = 0;
+	uint32_t flags = __atomic_load_n(&refit_heap_state, __ATOMIC_RELAXED) ==
+					 REFIT_HEAP_TABLELESS
+				 ? REFIT_HEAP_NO_TABLE
+				 : 0;
 	if (refit_beneath.hides_usable) {
 		flags |= REFIT_HEAP_NO_USABLE;
 	}
@@ -99,8 +107,53 @@ static uint32_t start_to_count(struct refit_heap_file *file)
 	}
 	refit_heap_watch_threads();
 	refit_heap_publish(file, mark);
-	refit_samples_begin();
+	if (refit_heap.samples) {
+		refit_samples_begin();
+	}
 	return gaps();
+}
+
+static void unmap_file(struct refit_heap_file *file)
+{
+	prim_syscall(SYS_munmap, file,
+		     refit_processes_size(refit_heap.processes), 0, 0);
+	if (refit_heap.samples) {
+		prim_syscall(SYS_munmap, refit_heap.samples,
+			     refit_places_size(refit_heap.places), 0, 0);
+	}
+}
+
+/* All of it where the address space is not limited, and nothing but the header where
+ * the image is not counted. */
+static struct refit_heap_file *map_file(const char *session)
+{
+	struct refit_heap_room room = {REFIT_HEAP_PROCESSES,
+				       REFIT_HEAP_SAMPLES};
+	switch (__atomic_load_n(&refit_heap_state, __ATOMIC_RELAXED)) {
+	case REFIT_HEAP_COUNTING:
+		break;
+	case REFIT_HEAP_TABLELESS:
+		room = refit_heap_room(refit_address_space());
+		break;
+	default:
+		room = (struct refit_heap_room){0, 0};
+	}
+	long fd = refit_make_session_file(
+		session, sizeof(struct refit_heap_file), ALLOCATED_AT_START);
+	if (fd < 0) {
+		return NULL;
+	}
+	struct refit_heap_file *file =
+		refit_map_part(fd, 0, refit_processes_size(room.processes));
+	refit_heap.processes = room.processes;
+	if (file && room.places) {
+		refit_heap.samples = refit_map_part(
+			fd, offsetof(struct refit_heap_file, samples),
+			refit_places_size(room.places));
+		refit_heap.places = refit_heap.samples ? room.places : 0;
+	}
+	prim_syscall(SYS_close, fd, 0, 0, 0);
+	return file;
 }
 
 __attribute__((constructor)) static void construct(void)
@@ -109,8 +162,7 @@ __attribute__((constructor)) static void construct(void)
 	const char *session = prim_env(environ, "REFIT_SESSION=");
 	struct refit_heap_file *file =
 		session && session[0] == '/' && !refit_has_own_seccomp()
-			? refit_map_session_file(session, sizeof *file,
-						 ALLOCATED_AT_START)
+			? map_file(session)
 			: NULL;
 	if (!file) {
 		set_state(REFIT_HEAP_OFF);
@@ -122,8 +174,9 @@ __attribute__((constructor)) static void construct(void)
 			  header->malloc_object, sizeof header->malloc_object);
 	header->shadow = (uintptr_t)refit_shadow_top;
 	header->flags = start_to_count(file);
+	__atomic_store_n(&header->magic, REFIT_HEAP_MAGIC, __ATOMIC_RELEASE);
 	if (!refit_heap.file) {
 		set_state(REFIT_HEAP_OFF);
+		unmap_file(file);
 	}
-	__atomic_store_n(&header->magic, REFIT_HEAP_MAGIC, __ATOMIC_RELEASE);
 }

@@ -1,23 +1,29 @@
 #include "heap.h"
 
-#include <sys/resource.h>
-
+#include "address_space.h"
 #include "beneath.h"
 #include "counters.h"
+#include "own_memory.h"
 #include "own_seccomp_of_sync.h"
 
 int refit_heap_state;
 
-static int is_finite(int resource)
+/* How the image is counted as it starts. */
+static int state_at_start(void)
 {
-	struct rlimit limit;
-	return prim_syscall(SYS_prlimit64, 0, resource, NULL, &limit) == 0 &&
-	       limit.rlim_cur != RLIM_INFINITY;
-}
-
-int refit_heap_is_limited(void)
-{
-	return is_finite(RLIMIT_AS) || is_finite(RLIMIT_DATA);
+	uint64_t limit = refit_address_space();
+	int state = REFIT_HEAP_COUNTING;
+	if (limit != UINT64_MAX) {
+		/* Without the table only malloc_usable_size tells anything. */
+		if (limit < REFIT_LEAST_LIMIT || refit_beneath.hides_usable) {
+			return REFIT_HEAP_OFF;
+		}
+		refit_own_memory_spare();
+		state = REFIT_HEAP_TABLELESS;
+	}
+	return !refit_has_own_seccomp() && refit_heap_map_counters()
+		       ? state
+		       : REFIT_HEAP_OFF;
 }
 
 void refit_heap_begin(void)
@@ -29,9 +35,5 @@ void refit_heap_begin(void)
 		return;
 	}
 	refit_find_beneath();
-	state = !refit_has_own_seccomp() && !refit_heap_is_limited() &&
-				refit_heap_map_counters()
-			? REFIT_HEAP_COUNTING
-			: REFIT_HEAP_OFF;
-	__atomic_store_n(&refit_heap_state, state, __ATOMIC_RELEASE);
+	__atomic_store_n(&refit_heap_state, state_at_start(), __ATOMIC_RELEASE);
 }

@@ -16,23 +16,22 @@ static char *put_hex(char *to, uint64_t n)
 
 /* The file has a name that nobody can guess or take first, and no other user can
  * open it. */
-void *refit_map_session_file(const char *session, size_t size,
-			     size_t allocated)
+static long make(const char *session, size_t size, size_t allocated,
+		 char *path, size_t path_size)
 {
 	struct rlimit most;
 	/* Beyond it fallocate would raise SIGXFSZ, which kills. */
 	if (prim_syscall(SYS_prlimit64, 0, RLIMIT_FSIZE, NULL, &most) < 0 ||
 	    most.rlim_cur < size) {
-		return NULL;
+		return -1;
 	}
-	char path[512];
 	uint64_t random[2] = {0, 0};
 	if (prim_syscall(SYS_getrandom, random, sizeof random,
 			 1 /* GRND_NONBLOCK */, 0) != sizeof random) {
 		random[0] = prim_clock_ns();
 		random[1] = (uint64_t)(uintptr_t)path;
 	}
-	char *end = prim_copy(path, session, sizeof path - 64);
+	char *end = prim_copy(path, session, path_size - 64);
 	end = prim_copy(end, "/images/", 9);
 	end = put_hex(end, random[0]);
 	end = put_hex(end, random[1]);
@@ -42,20 +41,48 @@ void *refit_map_session_file(const char *session, size_t size,
 				       O_CLOEXEC,
 			       0600);
 	if (fd < 0) {
-		return NULL;
+		return -1;
 	}
-	long at = -1;
 	/* fallocate(2) makes the file as long as what it allocates. */
 	if ((allocated == size ||
 	     prim_syscall(SYS_ftruncate, fd, size, 0, 0) == 0) &&
 	    prim_syscall(SYS_fallocate, fd, 0, 0, allocated) == 0) {
-		at = prim_syscall6(SYS_mmap, 0, (long)size,
-				   PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+		return fd;
 	}
-	int is_mapped = (unsigned long)at <= -4096ul;
-	if (!is_mapped) {
+	prim_syscall(SYS_unlinkat, AT_FDCWD, path, 0, 0);
+	prim_syscall(SYS_close, fd, 0, 0, 0);
+	return -1;
+}
+
+#define PATH_SIZE 512
+
+long refit_make_session_file(const char *session, size_t size,
+			     size_t allocated)
+{
+	char path[PATH_SIZE];
+	return make(session, size, allocated, path, sizeof path);
+}
+
+void *refit_map_part(long fd, size_t at, size_t size)
+{
+	long mapped = prim_syscall6(SYS_mmap, 0, (long)size,
+				    PROT_READ | PROT_WRITE, MAP_SHARED, fd,
+				    (long)at);
+	return (unsigned long)mapped > -4096ul ? NULL : (void *)mapped;
+}
+
+void *refit_map_session_file(const char *session, size_t size,
+			     size_t allocated)
+{
+	char path[PATH_SIZE];
+	long fd = make(session, size, allocated, path, sizeof path);
+	if (fd < 0) {
+		return NULL;
+	}
+	void *mapped = refit_map_part(fd, 0, size);
+	if (!mapped) {
 		prim_syscall(SYS_unlinkat, AT_FDCWD, path, 0, 0);
 	}
 	prim_syscall(SYS_close, fd, 0, 0, 0);
-	return is_mapped ? (void *)at : NULL;
+	return mapped;
 }

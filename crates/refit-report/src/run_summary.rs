@@ -34,8 +34,10 @@ pub fn run_summary(report: &RunReport) -> String {
         .heap
         .iter()
         .for_each(|heap| heap::lines(heap, &mut lines));
-    if report.run.heap.is_some() {
-        identity::lines(report.run.memory.as_ref(), &mut lines);
+    if let Some(heap) = &report.run.heap {
+        let mut largest = heap.executables.iter().map(|one| &one.largest);
+        let is_limited = largest.any(|largest| largest.without_table.is_some());
+        identity::lines(report.run.memory.as_ref(), is_limited, &mut lines);
     }
     let executables = report.heap_paths.iter().take(heap::MOST_EXECUTABLES);
     executables.for_each(|one| crate::heap_paths::lines(one, &mut lines));

@@ -36,11 +36,15 @@ pub struct MemoryIdentity {
     pub pid: u32,
     /// Its executable.
     pub executable: String,
-    /// Its resident memory, by the kernel's sum.
+    /// Its resident memory, by the kernel's sum, which is read before the terms and after them: where it changed, what is
+    /// nearest to the terms between both.
     pub rss_bytes: u64,
+    /// How much the kernel's sum changed meanwhile.
+    #[serde(default)]
+    pub rss_moved_bytes: u64,
     /// What that consists of.
     pub terms: Vec<IdentityTerm>,
-    /// Resident memory that no term has; negative where the terms are more, since the program goes on while it is read.
+    /// Resident memory that no term has; negative where the terms are more.
     pub unexplained_bytes: i64,
     /// Bytes requested of its live blocks, by its counters ...
     pub requested_bytes: u64,
@@ -177,6 +181,7 @@ impl MemoryIdentity {
         self.pid = process.pid;
         self.executable.clone_from(&image.executable);
         self.rss_bytes = parts.rss_bytes;
+        self.rss_moved_bytes = parts.rss_moved_bytes;
         self.unexplained_bytes = parts.unexplained_bytes();
         self.requested_bytes = process.live.requested_bytes;
         let resident = parts.of(MemoryPart::Live).rss;

@@ -64,6 +64,7 @@ pub use refit_meter::{
 pub use refit_session::calls_by_kind;
 pub use refit_session::heap::{
     ExecutableHeap, HeapReport, HeapSize, LargestHeap, SizeClass, SizeFit, UncountedHeap,
+    WithoutTable,
 };
 pub use refit_session::{
     Calls, DirectoryReport, EventRing, ExecutableReport, OPENING, Trace, UnreachedProgram,

@@ -62,7 +62,9 @@ pub(crate) fn each_counted(
     mut look: impl FnMut(&HeapImage, &HeapProcess, &MemoryParts),
 ) {
     for image in images.iter().filter(|image| image.is_counted()) {
-        for process in &image.processes {
+        // Without the table of live blocks nothing is told apart.
+        let processes = image.processes.iter();
+        for process in processes.filter(|process| process.without_table.is_none()) {
             let counted = CountedProcess {
                 pid: process.pid,
                 file: image.file,

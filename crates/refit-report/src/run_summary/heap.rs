@@ -1,6 +1,8 @@
 //! What malloc gave out: how much was live, and what the allocator's rounding took.
 
-use refit_run::{ExecutableHeap, HeapReport, HeapSize, SizeClass, SizeFit, UncountedHeap};
+use refit_run::{
+    ExecutableHeap, HeapReport, HeapSize, SizeClass, SizeFit, UncountedHeap, WithoutTable,
+};
 
 use crate::coverage::some;
 use crate::format::{bytes, file_name, number, plural};
@@ -48,10 +50,14 @@ fn of_executable(executable: &ExecutableHeap, lines: &mut Vec<String>) {
         0 | 1 => String::new(),
         n => format!(", the largest of {}", plural(n, "process")),
     };
+    let (peak, end) = match &largest.without_table {
+        None => (size(&largest.peak), size(&largest.end)),
+        Some(bounds) => (usable(&largest.peak), bounded(&largest.end, bounds)),
+    };
     lines.push(format!(
         "heap of {name}{which}: at its peak {}; at its end {}; {}, {} in all",
-        size(&largest.peak),
-        size(&largest.end),
+        peak,
+        end,
         plural(executable.allocations, "allocation"),
         bytes(executable.allocated_bytes as f64)
     ));
@@ -78,6 +84,23 @@ fn of_executable(executable: &ExecutableHeap, lines: &mut Vec<String>) {
     if !gaps.is_empty() {
         lines.push(format!("  not exact: {}", gaps.join("; ")));
     }
+}
+
+/// `1.4 MiB usable in 10,000 blocks`.
+fn usable(size: &HeapSize) -> String {
+    let usable = bytes(size.usable_bytes as f64);
+    format!("{usable} usable in {}", plural(size.blocks, "block"))
+}
+
+/// `1.4 MiB usable in 10,000 blocks, 1.1 MiB to 1.3 MiB of them requested`.
+fn bounded(size: &HeapSize, bounds: &WithoutTable) -> String {
+    let least = bytes(bounds.least_requested_bytes as f64);
+    let most = bytes(bounds.most_requested_bytes as f64);
+    let requested = match least == most {
+        true => least,
+        false => format!("{least} to {most}"),
+    };
+    format!("{}, {requested} of them requested", usable(size))
 }
 
 /// `1.2 MiB requested in 10,000 blocks, 1.4 MiB usable (14 % rounding)`.

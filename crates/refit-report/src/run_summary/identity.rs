@@ -4,9 +4,14 @@ use refit_run::{IdentityTerm, MEMORY_PARTS, MemoryIdentity};
 
 use crate::format::{bytes, duration, file_name, plural};
 
-pub fn lines(memory: Option<&MemoryIdentity>, lines: &mut Vec<String>) {
+/// `is_limited`: of some heap there is no table of live blocks.
+pub fn lines(memory: Option<&MemoryIdentity>, is_limited: bool, lines: &mut Vec<String>) {
     let Some(memory) = memory else {
-        lines.push("memory: unknown: the program ended before it was read".to_owned());
+        let reason = match is_limited {
+            true => "live blocks are told from the rest only where the address space has no limit",
+            false => "the program ended before it was read",
+        };
+        lines.push(format!("memory: unknown: {reason}"));
         return;
     };
     let several = match memory.processes {
@@ -35,9 +40,9 @@ pub fn lines(memory: Option<&MemoryIdentity>, lines: &mut Vec<String>) {
     let unexplained = memory.unexplained_bytes as f64;
     // The sign stands before the bytes.
     let share = 100.0 * unexplained.abs() / memory.rss_bytes.max(1) as f64;
-    let moved = match memory.moved_bytes {
+    let moved = match memory.moved_bytes.max(memory.rss_moved_bytes) {
         0 => String::new(),
-        moved => format!("; the heap changed by {} meanwhile", bytes(moved as f64)),
+        moved => format!("; it changed by {} meanwhile", bytes(moved as f64)),
     };
     lines.push(format!(
         "  {:>9}  unexplained ({share:.1} %{moved})",
@@ -92,6 +97,7 @@ mod tests {
             pid: 5,
             executable: "/usr/bin/ruby".to_owned(),
             rss_bytes: 61 << 20,
+            rss_moved_bytes: 8 << 10,
             terms: vec![term("files", 11), term("live", 50), term("shared", 0)],
             unexplained_bytes: -4096,
             requested_bytes: 0,
@@ -100,18 +106,20 @@ mod tests {
             huge_pages_could_add_bytes: Some(98 << 20),
         };
         let mut found = Vec::new();
-        lines(Some(&memory), &mut found);
+        lines(Some(&memory), false, &mut found);
         let expected = [
             "memory of ruby, the largest of 3 processes that have 90 MiB together (PSS), after 2.40 s, the most of 7 \
              readings: 61 MiB resident",
             "     50 MiB  live: requested from malloc and not freed (counted; pagemap)",
             "     11 MiB  files: pages of mapped files (smaps)",
-            "   −4.0 KiB  unexplained (0.0 %)",
+            "   −4.0 KiB  unexplained (0.0 %; it changed by 8.0 KiB meanwhile)",
             "  and 1.0 MiB that were requested and never touched, or are swapped out",
             "  with transparent huge pages wherever they fit (`always`) up to 98 MiB more would be resident",
         ];
         assert_eq!(found, expected);
-        lines(None, &mut found);
-        assert!(found[6].starts_with("memory: unknown"), "{found:?}");
+        lines(None, false, &mut found);
+        assert!(found[6].ends_with("before it was read"), "{found:?}");
+        lines(None, true, &mut found);
+        assert!(found[7].ends_with("has no limit"), "{found:?}");
     }
 }

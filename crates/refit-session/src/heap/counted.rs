@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::file::{HeapImage, HeapProcess};
-use super::layout::{LIMITED, NEW_UNSEEN, NO_USABLE, OLD_KERNEL, OTHER_MALLOC};
+use super::layout::{GAVE_UP, LIMITED, NEW_UNSEEN, NO_TABLE, NO_USABLE, OLD_KERNEL, OTHER_MALLOC};
 use super::report::{ExecutableHeap, HeapReport, LargestHeap, UncountedHeap};
 use super::size_fit::size_fit;
 
@@ -18,7 +18,7 @@ const REASONS: [(u32, &str); 3] = [
 ];
 
 /// What is not seen of an image that is counted, by flag.
-const GAPS: [(u32, &str); 2] = [
+const GAPS: [(u32, &str); 4] = [
     (
         NO_USABLE,
         "the allocator does not tell how much of a block is usable",
@@ -26,6 +26,14 @@ const GAPS: [(u32, &str); 2] = [
     (
         NEW_UNSEEN,
         "its allocator has C++ operators of its own, which were not counted",
+    ),
+    (
+        NO_TABLE,
+        "its address space is limited (RLIMIT_AS, RLIMIT_DATA), so no table tells what was requested of each block",
+    ),
+    (
+        GAVE_UP,
+        "counting ended early, to give its memory back: the address space of the program is limited",
     ),
 ];
 
@@ -110,7 +118,11 @@ impl ExecutableHeap {
                 pid: process.pid,
                 peak: process.peak,
                 end: process.live,
-                fit: size_fit(&process.classes),
+                without_table: process.without_table,
+                fit: match process.without_table {
+                    Some(_) => Vec::new(),
+                    None => size_fit(&process.classes),
+                },
                 classes: process.classes,
             };
         }

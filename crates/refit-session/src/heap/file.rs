@@ -6,9 +6,10 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 
 use super::layout::{
     CClass, CEnded, CHeader, CLASSES, CProcess, CRegion, CSamples, CSize, CSlot, FINE_BYTES,
-    FINE_CLASSES, LIMITED, MAGIC, OLD_KERNEL, OTHER_MALLOC, PAGE, PROCESSES, REGIONS, SLOTS,
+    FINE_CLASSES, LIMITED, MAGIC, NO_TABLE, OLD_KERNEL, OTHER_MALLOC, PAGE, PROCESSES, REGIONS,
+    SLOTS,
 };
-use super::report::{HeapSize, SizeClass};
+use super::report::{HeapSize, SizeClass, WithoutTable};
 use crate::layout::{field_size, get_text, get_u32, get_u64};
 
 /// Size of a heap file in bytes.
@@ -52,8 +53,10 @@ pub struct HeapProcess {
     pub untracked: u64,
     /// Blocks that were freed by a function that is not seen.
     pub vanished: u64,
-    /// Live blocks by requested size, smallest first; empty classes are left out.
+    /// Live blocks by requested size, smallest first; empty classes are left out. Empty without a table.
     pub classes: Vec<SizeClass>,
+    /// There is no table of its live blocks.
+    pub without_table: Option<WithoutTable>,
     /// Memory of the library's own.
     pub regions: Vec<Region>,
 }
@@ -167,7 +170,10 @@ impl HeapImage {
                 allocated_bytes: ended(offset_of!(CEnded, allocated)),
             },
             processes: (0..most)
-                .filter_map(|index| HeapProcess::read(file, index))
+                .filter_map(|index| {
+                    let flags = get_u32(&header, offset_of!(CHeader, flags));
+                    HeapProcess::read(file, index, flags & NO_TABLE == 0)
+                })
                 .collect(),
         })
     }
@@ -187,7 +193,7 @@ fn page(file: &File, number: usize) -> Option<[u8; PAGE]> {
 }
 
 impl HeapProcess {
-    fn read(file: &File, index: usize) -> Option<HeapProcess> {
+    fn read(file: &File, index: usize, has_table: bool) -> Option<HeapProcess> {
         let first = 1 + index * (1 + SLOTS);
         let bytes = page(file, first)?;
         let field = |at| get_u64(&bytes, at);
@@ -197,7 +203,6 @@ impl HeapProcess {
         }
         let used = field(offset_of!(CProcess, slots_used));
         let used = usize::try_from(used).map_or(SLOTS, |used| used.min(SLOTS));
-        let inherited = field(offset_of!(CProcess, inherited));
         let regions = (0..REGIONS).map(|i| {
             let at = offset_of!(CProcess, regions) + i * size_of::<CRegion>();
             Region {
@@ -215,53 +220,116 @@ impl HeapProcess {
             regions: regions.filter(|region| region.size > 0).collect(),
             ..HeapProcess::default()
         };
-        process.add_slots(file, first + 1, used, inherited);
+        let sums = process.add_slots(file, first + 1, used);
+        let inherited = field(offset_of!(CProcess, inherited));
+        process.frees = positive(process.frees.wrapping_add(inherited));
+        match has_table {
+            true => process.add_classes(&sums),
+            false => process.bound(&sums, |class| {
+                field(offset_of!(CProcess, most_slack) + class * 8)
+            }),
+        }
+        // What is pending in the threads is not in it.
+        if process.peak.usable_bytes < process.live.usable_bytes {
+            process.peak = process.live;
+        }
+        if !has_table {
+            process.peak.requested_bytes = 0;
+        }
         Some(process)
     }
 
-    /// Sums of what its threads counted.
-    fn add_slots(&mut self, file: &File, first: usize, used: usize, inherited: u64) {
-        let mut sums = [[0_u64; 4]; CLASSES];
+    /// Sums of what its threads counted, by class.
+    fn add_slots(&mut self, file: &File, first: usize, used: usize) -> [Sums; CLASSES] {
+        let mut sums = [Sums::default(); CLASSES];
         for slot in (0..used).filter_map(|slot| page(file, first + slot)) {
             let allocated = get_u64(&slot, offset_of!(CSlot, allocated));
             self.allocated_bytes = self.allocated_bytes.wrapping_add(allocated);
             for (class, sum) in sums.iter_mut().enumerate() {
                 let at = offset_of!(CSlot, classes) + class * size_of::<CClass>();
-                let fields = [
-                    offset_of!(CClass, allocations),
-                    offset_of!(CClass, frees),
-                    offset_of!(CClass, requested),
-                    offset_of!(CClass, usable),
-                ];
-                for (field, sum) in fields.into_iter().zip(sum) {
-                    *sum = sum.wrapping_add(get_u64(&slot, at + field));
+                let field = |offset| get_u64(&slot, at + offset);
+                for (sum, more) in [
+                    (&mut sum.allocations, field(offset_of!(CClass, allocations))),
+                    (&mut sum.frees, field(offset_of!(CClass, frees))),
+                    (&mut sum.requested, field(offset_of!(CClass, requested))),
+                    (&mut sum.usable, field(offset_of!(CClass, usable))),
+                ] {
+                    *sum = sum.wrapping_add(more);
                 }
             }
         }
-        self.frees = inherited;
-        for (class, [allocations, frees, requested, usable]) in sums.into_iter().enumerate() {
-            self.allocations = self.allocations.wrapping_add(allocations);
-            self.frees = self.frees.wrapping_add(frees);
-            let size = HeapSize {
-                requested_bytes: positive(requested),
-                usable_bytes: positive(usable),
-                blocks: positive(allocations.wrapping_sub(frees)),
-            };
+        for sum in &sums {
+            self.allocations = self.allocations.wrapping_add(sum.allocations);
+            self.frees = self.frees.wrapping_add(sum.frees);
+        }
+        sums
+    }
+
+    fn add_classes(&mut self, sums: &[Sums; CLASSES]) {
+        for (class, sum) in sums.iter().enumerate() {
+            let size = sum.live(positive(sum.requested));
             self.live.add(size);
-            if allocations > 0 || size.blocks > 0 {
+            if sum.allocations > 0 || size.blocks > 0 {
                 let (above_bytes, up_to_bytes) = bounds(class);
                 self.classes.push(SizeClass {
                     above_bytes,
                     up_to_bytes,
-                    allocations,
+                    allocations: sum.allocations,
                     live: size,
                 });
             }
         }
-        self.frees = positive(self.frees);
-        // What is pending in the threads is not in it.
-        if self.peak.usable_bytes < self.live.usable_bytes {
-            self.peak = self.live;
+    }
+
+    /// Without a table: see `struct refit_heap_class`. A forked child did not give out what it inherited: of that only
+    /// the largest slack is known.
+    fn bound(&mut self, sums: &[Sums; CLASSES], most_slack: impl Fn(usize) -> u64) {
+        let (mut least, mut most) = (0_u64, 0_u64);
+        for (class, sum) in sums.iter().enumerate() {
+            let size = sum.live(0);
+            let largest = most_slack(class);
+            let of_all = size.blocks.saturating_mul(largest).min(size.usable_bytes);
+            let freed = sum.allocations.saturating_sub(size.blocks);
+            let (low, likely, high) = match self.is_forked {
+                true => (0, of_all / 2, of_all),
+                false => {
+                    let high = of_all.min(sum.requested);
+                    let low = sum.requested.saturating_sub(freed.saturating_mul(largest));
+                    let low = low.min(high);
+                    let mean = sum.requested as f64 / sum.allocations.max(1) as f64;
+                    let likely = (mean * size.blocks as f64) as u64;
+                    (low, likely.clamp(low, high), high)
+                }
+            };
+            self.live.add(HeapSize {
+                requested_bytes: size.usable_bytes.saturating_sub(likely),
+                ..size
+            });
+            least = least.saturating_add(size.usable_bytes.saturating_sub(high));
+            most = most.saturating_add(size.usable_bytes.saturating_sub(low));
+        }
+        self.without_table = Some(WithoutTable {
+            least_requested_bytes: least,
+            most_requested_bytes: most,
+        });
+    }
+}
+
+/// What a class of blocks has, modulo 2^64.
+#[derive(Clone, Copy, Default)]
+struct Sums {
+    allocations: u64,
+    frees: u64,
+    requested: u64,
+    usable: u64,
+}
+
+impl Sums {
+    fn live(&self, requested_bytes: u64) -> HeapSize {
+        HeapSize {
+            requested_bytes,
+            usable_bytes: positive(self.usable),
+            blocks: positive(self.allocations.wrapping_sub(self.frees)),
         }
     }
 }

@@ -40,6 +40,10 @@ pub const LIMITED: u32 = 4;
 pub const OLD_KERNEL: u32 = 8;
 /// C++ operators of the allocator's own were not counted.
 pub const NEW_UNSEEN: u32 = 16;
+/// There is no table of live blocks.
+pub const NO_TABLE: u32 = 32;
+/// Counting ended when the program lacked memory.
+pub const GAVE_UP: u32 = 64;
 
 #[repr(C)]
 pub struct CClass {
@@ -86,6 +90,7 @@ pub struct CProcess {
     pub vanished: u64,
     pub live: CSize,
     pub peak: CSize,
+    pub most_slack: [u64; CLASSES],
     pub regions: [CRegion; REGIONS],
 }
 

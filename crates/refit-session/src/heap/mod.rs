@@ -13,6 +13,7 @@ pub use counted::CountedHeap;
 pub use file::{HeapImage, HeapProcess, Region};
 pub use report::{
     ExecutableHeap, HeapReport, HeapSize, LargestHeap, SizeClass, SizeFit, UncountedHeap,
+    WithoutTable,
 };
 pub use samples::{HeapSamples, Sample};
 pub use shadow::{LEAF_SPAN, Noted, each_noted};

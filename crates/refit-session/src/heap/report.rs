@@ -54,6 +54,16 @@ pub struct SizeFit {
     pub bytes: u64,
 }
 
+/// Sure bounds of what was requested at the end.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, PartialEq, Eq)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct WithoutTable {
+    /// At least.
+    pub least_requested_bytes: u64,
+    /// At most.
+    pub most_requested_bytes: u64,
+}
+
 /// The process of an executable with the largest heap.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, PartialEq, Eq)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -66,6 +76,10 @@ pub struct LargestHeap {
     pub end: HeapSize,
     /// At its end, by requested size, the smallest first.
     pub classes: Vec<SizeClass>,
+    /// The address space was limited: requested bytes at the end are an estimate between these bounds, and at the peak
+    /// 0; there are no `classes` (docs/memory.md).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub without_table: Option<WithoutTable>,
     /// What these blocks would take with each allocator whose rounding is known.
     #[serde(default)]
     pub fit: Vec<SizeFit>,

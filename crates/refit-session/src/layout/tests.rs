@@ -88,7 +88,8 @@ fn mirror() -> Table {
         "refit_heap_size" heap::CSize { requested usable blocks }
         "refit_heap_region" heap::CRegion { at size }
         "refit_heap_process" heap::CProcess {
-            pid forked slots_used inherited unknown_frees untracked vanished live peak regions
+            pid forked slots_used inherited unknown_frees untracked vanished live peak
+            most_slack regions
         }
         "refit_heap_ended" heap::CEnded { processes allocations frees allocated live peak }
         "refit_heap_sample" heap::CSample {
@@ -172,6 +173,8 @@ fn mirror() -> Table {
         ("REFIT_HEAP_LIMITED", heap::LIMITED.into()),
         ("REFIT_HEAP_OLD_KERNEL", heap::OLD_KERNEL.into()),
         ("REFIT_HEAP_NEW_UNSEEN", heap::NEW_UNSEEN.into()),
+        ("REFIT_HEAP_NO_TABLE", heap::NO_TABLE.into()),
+        ("REFIT_HEAP_GAVE_UP", heap::GAVE_UP.into()),
         // This crate reads no entry but a valid one.
         ("REFIT_ENTRY_FREE", 0),
         ("REFIT_ENTRY_CLAIMED", 1),
