@@ -47,7 +47,10 @@ DIGEST_BYTES = 6
 # The length of the header of a column with repeated numbers.
 REPEATED = 3
 # A byte of a column says nothing about the next.
-NUMBERS = [{"id": lzma.FILTER_LZMA2, "preset": STRONGEST, "lc": 0, "lp": 0, "pb": 0, "dict_size": 1 << 20}]
+NUMBER = {"id": lzma.FILTER_LZMA1, "preset": STRONGEST, "lc": 0, "lp": 0, "pb": 0, "dict_size": 1 << 20}
+# The format of lzma has a header of 13 bytes; that of xz, with its index, takes 60.
+NUMBERS = {"format": lzma.FORMAT_ALONE, "filters": [NUMBER]}
+TEXT = [{"id": lzma.FILTER_LZMA2, "preset": STRONGEST, "lc": 4, "pb": 0}]
 
 
 def _state(number, state, images):
@@ -142,7 +145,7 @@ def _column(values):
 
 
 def _compressed(encoding):
-    return len(lzma.compress(encoding[1], filters=NUMBERS))
+    return len(lzma.compress(encoding[1], **NUMBERS))
 
 
 def _undone(header, count, data):
@@ -200,8 +203,8 @@ def write(path, result):
     in_use = {digest, *map(_digest, path.parent.glob("*.packed"))}
     texts = _texts(path.parent) | {digest: line}
     lines = sorted(text for key, text in texts.items() if key in in_use)
-    _replace(path.parent / TEXTS, lzma.compress(b"".join(lines), preset=STRONGEST))
-    _replace(path, lzma.compress(digest + b"".join(data for _, data in encoded), filters=NUMBERS))
+    _replace(path.parent / TEXTS, lzma.compress(b"".join(lines), filters=TEXT))
+    _replace(path, lzma.compress(digest + b"".join(data for _, data in encoded), **NUMBERS))
 
 
 def read(path):
