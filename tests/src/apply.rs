@@ -9,11 +9,12 @@ use std::process::Output;
 
 use crate::runner::{Outcome, Test};
 use crate::test;
-use crate::test_env::{TestEnv, expect_code, expect_message, expect_printed};
+use crate::test_env::{TestEnv, expect_code, expect_message, expect_printed, refit_path};
 
 pub const TESTS: &[Test] = &[
     test!(a_change_is_made_and_taken_back_byte_for_byte),
     test!(applied_twice_is_nothing_to_do),
+    test!(what_is_exported_is_nothing_to_do),
     test!(an_edit_of_somebody_else_is_kept_and_shown),
     test!(bad_words_change_nothing),
     test!(a_record_that_cannot_be_written_changes_nothing),
@@ -146,6 +147,32 @@ fn applied_twice_is_nothing_to_do(env: &TestEnv) -> Outcome {
     let other = env.refit(&words("apply", &root, &["--yes", "a", "tz=UTC"]));
     expect_message(&other, 2, "refit revert a.service");
     assert_eq!(listing(&root), after);
+    Outcome::Pass
+}
+
+/// Pasted into a shell.
+fn what_is_exported_is_nothing_to_do(env: &TestEnv) -> Outcome {
+    env.require_command("bash");
+    let root = tree(env, "tree");
+    let export = words("status", &root, &["--export"]);
+    for (how, word) in [
+        ("--trial", "env.A=it's \\ $HOME `id` *?~#!&;|<>é"),
+        ("--confirm-within=1h", "env.A=one\ttwo\u{1b}[1m\u{202e}\\'"),
+    ] {
+        let apply = words("apply", &root, &["--yes", how, "a", SETTINGS[0], word]);
+        expect_code(&env.refit(&apply), 0);
+        let line = stdout(&env.refit(&export));
+        let plan = format!("refit() {{ shift; {} plan \"$@\"; }}\n{line}", refit_path());
+        expect_printed(&env.run(&["bash", "-c", &plan]), 0, "nothing to do");
+        fs::write(
+            format!("{root}/run/systemd/system/a.service.d/90-refit.conf"),
+            "",
+        )
+        .expect("ours");
+        expect_message(&env.refit(&export), 3, "differs from it now");
+        fs::remove_dir_all(format!("{root}/run")).expect("likewise");
+        expect_code(&env.refit(&words("revert", &root, &["a"])), 0);
+    }
     Outcome::Pass
 }
 

@@ -226,19 +226,36 @@ pub fn date(unix: u64) -> String {
     )
 }
 
+/// A word as a shell reads it. What is not printed is written as in `$'…'`, which bash, zsh and ksh
+/// know, and POSIX since 2024.
+pub fn shell_word(word: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "-_./=:,+@%".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        return word.to_owned();
+    }
+    let is_obeyed = |c: char| printable(c.encode_utf8(&mut [0; 4])) != c.to_string();
+    if !word.contains(is_obeyed) {
+        return format!("'{}'", word.replace('\'', r"'\''"));
+    }
+    let mut text = String::new();
+    for c in word.chars() {
+        match c {
+            '\'' | '\\' => text.extend(['\\', c]),
+            c if is_obeyed(c) => {
+                let bytes = c.to_string().into_bytes();
+                bytes
+                    .iter()
+                    .for_each(|byte| text += &format!("\\{byte:03o}"));
+            }
+            c => text.push(c),
+        }
+    }
+    format!("$'{text}'")
+}
+
 /// The command as it could be typed again, on one line.
 pub fn command_line(words: &[String]) -> String {
-    let plain = |c: char| c.is_alphanumeric() || "-_./=:,+@%".contains(c);
-    let quoted: Vec<String> = words
-        .iter()
-        .map(|word| {
-            if !word.is_empty() && word.chars().all(plain) {
-                word.clone()
-            } else {
-                format!("'{}'", word.replace('\'', r"'\''"))
-            }
-        })
-        .collect();
+    let quoted: Vec<String> = words.iter().map(|word| shell_word(word)).collect();
     printable(&quoted.join(" "))
 }
 

@@ -1,5 +1,8 @@
 //! What `refit plan`, `apply`, `status` and `revert` print of a change.
 
+use std::path::Path;
+use std::time::SystemTime;
+
 use refit_crash::CrashReport;
 use refit_lab::{Comparison, EffectRecord};
 use refit_services::{
@@ -117,6 +120,32 @@ fn service(page: &mut Page, one: &ServiceStatus) {
     if one.phase != Phase::Applied || one.taken_back {
         page.row("next", format!("refit revert {}", one.service));
     }
+}
+
+/// Commands that apply what is applied, in the tree below `root`. Evidence stays where it is.
+#[must_use]
+pub fn exported(status: &Status, root: Option<&Path>) -> String {
+    let mut text = String::new();
+    for one in &status.services {
+        let mut words = vec!["refit".to_owned(), "apply".to_owned()];
+        words.extend(root.map(|root| format!("--root={}", root.display())));
+        if let Some(at) = one.unconfirmed_until_unix {
+            let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+            let left = at.saturating_sub(now.map_or(0, |now| now.as_secs()));
+            words.push(format!("--confirm-within={}s", left.max(10)));
+        } else if one.trial {
+            words.push("--trial".to_owned());
+        }
+        if let Some(accepted) = &one.accepted {
+            words.push(format!("--accept={}", accepted.class));
+            words.push("--no-evidence".to_owned());
+        }
+        words.push(one.service.clone());
+        words.extend(one.settings.iter().cloned());
+        let words: Vec<String> = words.iter().map(|word| format::shell_word(word)).collect();
+        text += &(words.join(" ") + "\n");
+    }
+    text
 }
 
 fn evidence(page: &mut Page, evidence: Option<&Evidence>) {

@@ -94,57 +94,93 @@ fn comes_first(one: &Hunk, other: &Hunk) -> bool {
     (one.old.start, one.old.end) < (other.old.start, other.old.end)
 }
 
-/// Larger tables of lines are not compared: 64 MiB.
-const MOST_CELLS: usize = 16 << 20;
+/// With more lines removed and added than this, files are not compared.
+const MOST: usize = 1000;
 
-/// The differences between two files, as few lines as possible; `None` where too many differ.
+/// The differences between two files, with as few lines as possible; `None` for more than [`MOST`].
 fn hunks(old: &[&[u8]], new: &[&[u8]]) -> Option<Vec<Hunk>> {
     let first = same(old.iter(), new.iter());
     let rest = old.len().min(new.len()) - first;
     let last = same(old.iter().rev(), new.iter().rev()).min(rest);
-    let (old, new) = (&old[first..old.len() - last], &new[first..new.len() - last]);
-    let width = new.len() + 1;
-    let cells = (old.len() + 1).checked_mul(width)?;
-    if cells > MOST_CELLS && !old.is_empty() && !new.is_empty() {
-        return None;
-    }
-    // How many lines are the same from line i of `old` and line j of `new` on.
-    let mut common = vec![0_u32; cells];
-    for i in (0..old.len()).rev() {
-        for j in (0..new.len()).rev() {
-            let [down, right] = [common[(i + 1) * width + j], common[i * width + j + 1]];
-            common[i * width + j] = match old[i] == new[j] {
-                true => common[(i + 1) * width + j + 1] + 1,
-                false => down.max(right),
-            };
-        }
-    }
+    let ways = ways(&old[first..old.len() - last], &new[first..new.len() - last])?;
     let mut found: Vec<Hunk> = Vec::new();
-    let (mut i, mut j) = (0, 0);
-    while i < old.len() || j < new.len() {
-        if i < old.len() && j < new.len() && old[i] == new[j] {
-            (i, j) = (i + 1, j + 1);
-            continue;
-        }
-        let at = (first + i, first + j);
-        let removes = j == new.len()
-            || i < old.len() && common[(i + 1) * width + j] >= common[i * width + j + 1];
-        if removes {
-            i += 1;
-        } else {
-            j += 1;
-        }
-        let end = (first + i, first + j);
+    for (from, to) in ways {
+        let (from, to) = (
+            (first + from.0, first + from.1),
+            (first + to.0, first + to.1),
+        );
         match found.last_mut() {
-            Some(last) if (last.old.end, last.new.end) == at => {
-                (last.old.end, last.new.end) = end;
+            Some(last) if (last.old.end, last.new.end) == from => {
+                (last.old.end, last.new.end) = to;
             }
             _ => found.push(Hunk {
-                old: at.0..end.0,
-                new: at.1..end.1,
+                old: from.0..to.0,
+                new: from.1..to.1,
             }),
         }
     }
+    Some(found)
+}
+
+/// A line of the old file and one of the new.
+type At = (usize, usize);
+
+/// Each line removed or added, as the places before and after it.
+///
+/// Myers, "An O(ND) difference algorithm and its variations" (1986): after `d` such lines, the
+/// furthest place on diagonal `k` (old line - new line) is kept in `furthest`.
+fn ways(old: &[&[u8]], new: &[&[u8]]) -> Option<Vec<(At, At)>> {
+    let (n, m) = (old.len().cast_signed(), new.len().cast_signed());
+    let middle = MOST.cast_signed() + 1;
+    let index = |k: isize| (middle + k).cast_unsigned();
+    let is_same =
+        |x: isize, y: isize| x < n && y < m && old[x.cast_unsigned()] == new[y.cast_unsigned()];
+    // Whether the way to diagonal k comes from the one above: by a line that is added.
+    let is_added = |furthest: &[isize], d: isize, k: isize| {
+        k == -d || (k != d && furthest[index(k - 1)] < furthest[index(k + 1)])
+    };
+    let mut furthest = vec![0; 2 * MOST + 3];
+    let mut rounds = Vec::new();
+    'found: for d in 0..=MOST.cast_signed() {
+        rounds.push(furthest.clone());
+        for k in (-d..=d).step_by(2) {
+            let mut x = match is_added(&furthest, d, k) {
+                true => furthest[index(k + 1)],
+                false => furthest[index(k - 1)] + 1,
+            };
+            while is_same(x, x - k) {
+                x += 1;
+            }
+            furthest[index(k)] = x;
+            if k == n - m && x >= n {
+                break 'found;
+            }
+        }
+        if d == MOST.cast_signed() {
+            return None;
+        }
+    }
+    let at = |x: isize, y: isize| (x.cast_unsigned(), y.cast_unsigned());
+    let (mut found, mut k) = (Vec::new(), n - m);
+    for (d, furthest) in (0..)
+        .zip(&rounds)
+        .skip(1)
+        .collect::<Vec<_>>()
+        .into_iter()
+        .rev()
+    {
+        let (from, x, y) = if is_added(furthest, d, k) {
+            let x = furthest[index(k + 1)];
+            (k + 1, x, x - k)
+        } else {
+            let x = furthest[index(k - 1)] + 1;
+            (k - 1, x, x - k)
+        };
+        let before = furthest[index(from)];
+        found.push((at(before, before - from), at(x, y)));
+        k = from;
+    }
+    found.reverse();
     Some(found)
 }
 

@@ -94,7 +94,8 @@ pub struct ConfirmArgs {
 /// Show what is applied, and what differs from it: in the files, in what systemd has
 /// loaded, in the processes
 ///
-/// Exit codes: 0; 1 with --check when anything differs; 2 when it cannot be read.
+/// Exit codes: 0; 1 with --check when anything differs; 2 when it cannot be read; 3 with
+/// --export when anything differs.
 #[derive(Args)]
 #[command(verbatim_doc_comment)]
 pub struct StatusArgs {
@@ -109,6 +110,11 @@ pub struct StatusArgs {
     /// Print JSON
     #[arg(long, help_heading = OUTPUT)]
     pub json: bool,
+
+    /// Print what is applied as commands that apply it, a line each, here or on another machine;
+    /// what differs is refused (3)
+    #[arg(long, conflicts_with_all = ["json", "check"], help_heading = OUTPUT)]
+    pub export: bool,
 
     #[command(flatten)]
     pub tree: TreeArgs,

@@ -5,8 +5,8 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 use refit_knobs::Settings;
-use refit_report::services::{conflict, planned, reverted, stated};
-use refit_services::{Applied, By, Error, Request, System, ToDo, Until};
+use refit_report::services::{conflict, exported, planned, reverted, stated};
+use refit_services::{Applied, By, Error, Phase, Request, ServiceStatus, System, ToDo, Until};
 
 use super::{evidence, print};
 use crate::cli::{ApplyArgs, ConfirmArgs, PlanArgs, RevertArgs, StatusArgs};
@@ -108,7 +108,14 @@ fn one_line(text: impl Display) -> Result<u8> {
 fn try_status(args: &StatusArgs) -> Result<u8> {
     let system = System::new(args.tree.root.as_deref())?;
     let status = refit_services::status(&system, args.service.as_deref())?;
-    let text = if args.json {
+    let differs = |one: &&ServiceStatus| one.drift || one.phase != Phase::Applied;
+    let text = if args.export {
+        if let Some(one) = status.services.iter().find(differs) {
+            let service = one.service.clone();
+            return Err(Error::Drifted { service }.into());
+        }
+        exported(&status, args.tree.root.as_deref())
+    } else if args.json {
         serde_json::to_string_pretty(&status)? + "\n"
     } else {
         stated(&status)
