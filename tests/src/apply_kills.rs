@@ -13,6 +13,7 @@ use crate::apply_postfix;
 use crate::apply_postgresql;
 use crate::apply_redis;
 use crate::apply_sysctl;
+use crate::apply_wrapper;
 use crate::runner::{Outcome, Test};
 use crate::sys::kill_point::{KillPoint, run_to};
 use crate::test;
@@ -30,6 +31,10 @@ pub const TESTS: &[Test] = &[
     test!(killed_while_a_postfix_daemon_is_reverted).limit_seconds(300),
     test!(killed_while_redis_is_changed).limit_seconds(300),
     test!(killed_while_redis_is_reverted).limit_seconds(300),
+    test!(killed_while_a_command_moves).limit_seconds(300),
+    test!(killed_while_a_command_moves_back).limit_seconds(300),
+    test!(killed_while_a_command_is_wrapped).limit_seconds(300),
+    test!(killed_while_a_wrapper_is_removed).limit_seconds(300),
     test!(killed_while_sysctls_are_set).limit_seconds(300),
     test!(killed_while_a_cluster_is_changed).limit_seconds(300),
     test!(killed_while_a_cluster_is_reverted).limit_seconds(300),
@@ -119,7 +124,7 @@ fn sweep(env: &TestEnv, verb: &str, subject: &Subject) -> Outcome {
     let of_revert = killed(env, &words("revert", &reference, &[subject.service]), None);
     assert_eq!(listing(&reference), before);
     let calls = if verb == "apply" { of_apply } else { of_revert };
-    assert!(calls > 10, "{calls} calls of {verb} were seen");
+    assert!(calls >= 10, "{calls} calls of {verb} were seen");
 
     let mut seen = BTreeMap::new();
     let points = (1..=calls).flat_map(|n| [KillPoint::Before(n), KillPoint::After(n)]);
@@ -357,4 +362,37 @@ fn killed_while_a_cluster_is_changed_until_confirmed(env: &TestEnv) -> Outcome {
 
 fn killed_while_a_cluster_is_confirmed(env: &TestEnv) -> Outcome {
     sweep_of_confirm(env, &CLUSTER_UNTIL_CONFIRMED)
+}
+
+/// A program, which has to be there by its name at every point.
+const MOVED: Subject = Subject {
+    tree: apply_wrapper::tree,
+    apply: &apply_wrapper::IN_PLACE,
+    service: apply_wrapper::MOVED,
+    files: &[apply_wrapper::PLACE],
+    always: apply_wrapper::command_is_there,
+};
+
+/// A script that stands before a program.
+const SHADOW: Subject = Subject {
+    apply: &apply_wrapper::IN_PATH,
+    service: apply_wrapper::BEFORE,
+    files: &[apply_wrapper::SHADOW],
+    ..MOVED
+};
+
+fn killed_while_a_command_moves(env: &TestEnv) -> Outcome {
+    sweep(env, "apply", &MOVED)
+}
+
+fn killed_while_a_command_moves_back(env: &TestEnv) -> Outcome {
+    sweep(env, "revert", &MOVED)
+}
+
+fn killed_while_a_command_is_wrapped(env: &TestEnv) -> Outcome {
+    sweep(env, "apply", &SHADOW)
+}
+
+fn killed_while_a_wrapper_is_removed(env: &TestEnv) -> Outcome {
+    sweep(env, "revert", &SHADOW)
 }

@@ -148,7 +148,7 @@ fn one_daemon_is_changed_and_taken_back(env: &TestEnv) -> Outcome {
     let text = fs::read_to_string(at(&script)).expect("there");
     let hash = hash(&text);
     let meant = format!(
-        "LD_PRELOAD=${{LD_PRELOAD:+$LD_PRELOAD:}}'/usr/lib/refit/{hash}/one.so'\nexport \
+        "*) LD_PRELOAD=${{LD_PRELOAD:+$LD_PRELOAD:}}'/usr/lib/refit/{hash}/one.so' ;;\nesac\nexport \
          LD_PRELOAD\nWORD='it'\\''s $b'\nexport WORD\nexec '/usr/lib/postfix/sbin/cleanup' \"$@\"\n"
     );
     assert!(

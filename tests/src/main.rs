@@ -12,6 +12,7 @@ mod apply_booted_mariadb;
 mod apply_booted_postfix;
 mod apply_booted_postgresql;
 mod apply_booted_redis;
+mod apply_booted_wrapper;
 mod apply_edited;
 mod apply_evidence;
 mod apply_kills;
@@ -21,6 +22,7 @@ mod apply_postgresql;
 mod apply_redis;
 mod apply_sysctl;
 mod apply_together;
+mod apply_wrapper;
 mod attack;
 mod backends;
 mod bench;
@@ -168,8 +170,10 @@ const TABLE: &[&[Test]] = &[
     apply_together::TESTS,
     apply_sysctl::TESTS,
     apply_booted_redis::TESTS,
+    apply_booted_wrapper::TESTS,
     apply_booted_postfix::TESTS,
     apply_booted_postgresql::TESTS,
+    apply_wrapper::TESTS,
     attack::TESTS,
     bench::TESTS,
     chromium::TESTS,

@@ -44,6 +44,14 @@ pub fn planned(plan: &Plan) -> String {
         text.lines()
             .for_each(|line| page.line(0, format!("+{line}")));
     }
+    if let Some(moved) = &change.moved {
+        page.line(0, "");
+        page.line(
+            0,
+            format!("move {} to {}; in its place:", moved.path, moved.kept),
+        );
+        difference(&mut page, &moved.path, None, Some(&moved.script));
+    }
     for edit in change.edits() {
         page.line(0, "");
         difference(

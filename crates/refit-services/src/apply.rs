@@ -170,10 +170,17 @@ fn is_applied_to(
     Ok(true)
 }
 
+/// What is renamed into its place.
+struct StagedChange {
+    /// `None`: a file that is to be removed.
+    edits: Vec<Option<Staged>>,
+    /// Of a program that moves.
+    script: Option<Staged>,
+}
+
 /// All of a change that needs space, so that a full disk is found before anything is edited: its
-/// libraries, directories and files, the latter under their temporary names. `None`: a file that is
-/// to be removed.
-fn stage(system: &System, plan: &Plan) -> Result<Vec<Option<Staged>>, Error> {
+/// libraries, directories and files, the latter under their temporary names.
+fn stage(system: &System, plan: &Plan) -> Result<StagedChange, Error> {
     let change = &plan.change;
     for (file, content) in change.placed().zip(&plan.contents) {
         library::place(system, file, content)?;
@@ -187,19 +194,25 @@ fn stage(system: &System, plan: &Plan) -> Result<Vec<Option<Staged>>, Error> {
         let state = edit.after.as_ref();
         staged.push(state.map(|state| state.stage(&path)).transpose()?);
     }
-    Ok(staged)
+    let moved = change.moved.as_ref();
+    let script = moved.map(|moved| moved.stage(system)).transpose()?;
+    Ok(StagedChange {
+        edits: staged,
+        script,
+    })
 }
 
 fn put_into_effect(
     system: &System,
     kind: &dyn Kind,
     change: &Change,
-    edits: Vec<Option<Staged>>,
+    staged: StagedChange,
 ) -> Result<Vec<Check>, Error> {
     if system.is_live() {
         kind.prepare(change)?;
     }
-    for (edit, staged) in change.edits().zip(edits) {
+    staged.script.map(Staged::put).transpose()?;
+    for (edit, staged) in change.edits().zip(staged.edits) {
         match staged {
             Some(staged) => staged.put()?,
             None => remove(&system.path(&edit.path)?)?,

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use refit_knobs::Settings;
 
-use crate::{Error, FileState};
+use crate::{Error, FileState, Moved};
 
 /// One file of the configuration.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -111,6 +111,9 @@ pub struct Change {
     /// Scripts that are placed, which start a program in its place.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub programs: Vec<LibraryFile>,
+    /// A program that a script takes the place of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub moved: Option<Moved>,
     /// Files that are edited.
     pub files: Vec<FileEdit>,
     /// Variables that the service's processes will have.
@@ -186,6 +189,7 @@ impl Plan {
                 directories: Vec::new(),
                 libraries: Vec::new(),
                 programs: Vec::new(),
+                moved: None,
                 files: Vec::new(),
                 variables: Vec::new(),
                 conf: Vec::new(),

@@ -100,6 +100,20 @@ pub enum Error {
         "{place} has the change of {service} already, and of two in one file neither could be taken back alone\n  take that back first: refit revert {service}"
     )]
     Wrapped { place: String, service: String },
+    #[error("{path} cannot be wrapped: {reason}")]
+    NotWrapped { path: String, reason: String },
+    #[error(
+        "{path} belongs to a package ({package}): an upgrade would take refit's script away\n  a script before it in PATH stays: refit plan wrapper:{shadow}"
+    )]
+    OfPackage {
+        path: String,
+        package: String,
+        shadow: String,
+    },
+    #[error(
+        "{path} or {kept} changed after refit wrote them; nothing was reverted\n  to have the program as it was: mv {kept} {path}, then revert again"
+    )]
+    Replaced { path: String, kept: String },
     #[error("nothing to apply: name settings, as in\n  refit plan {service} malloc=jemalloc")]
     NoSettings { service: String },
     #[error("malloc={name}: no {file} in {searched}\n  apt install {package}")]
@@ -184,7 +198,10 @@ impl Error {
     #[must_use]
     pub fn exit_code(&self) -> u8 {
         match self {
-            Error::Conflict(_) | Error::LibraryChanged { .. } | Error::Drifted { .. } => 3,
+            Error::Conflict(_)
+            | Error::LibraryChanged { .. }
+            | Error::Replaced { .. }
+            | Error::Drifted { .. } => 3,
             Error::TakenBack(cause) if matches!(**cause, Error::File(_)) => 2,
             Error::TakenBack(_) | Error::Stuck { .. } | Error::NotInEffect { .. } => 1,
             _ => 2,

@@ -7,13 +7,15 @@ mod redis;
 mod sysctl;
 mod systemd_unit;
 mod unit_and_conf;
+mod wrapper;
 
 use crate::kind::Kind;
 use crate::{Error, System};
 
 /// The last one takes every word.
-static KINDS: [&dyn Kind; 7] = [
+static KINDS: [&dyn Kind; 8] = [
     &sysctl::Sysctl,
+    &wrapper::Wrapper,
     &postgresql::Postgresql,
     &postfix::Postfix,
     &postfix::PostfixDaemon,

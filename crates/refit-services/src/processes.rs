@@ -74,6 +74,18 @@ pub fn processes_of(unit: &Unit) -> Vec<Process> {
     pids.into_iter().filter_map(Process::read).collect()
 }
 
+/// The processes of the machine that execute this file.
+pub fn running(program: &str) -> Vec<Process> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let all = pids.filter(|pid| {
+        let found = fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
+        let found = found.to_string_lossy();
+        found.strip_suffix(" (deleted)").unwrap_or(&found) == program
+    });
+    all.filter_map(Process::read).collect()
+}
+
 fn collect(dir: &Path, pids: &mut Vec<u32>) {
     let listed = fs::read_to_string(dir.join("cgroup.procs")).unwrap_or_default();
     pids.extend(listed.lines().filter_map(|line| line.parse::<u32>().ok()));

@@ -100,6 +100,9 @@ pub fn take_back(
     if !conflicts.is_empty() {
         return Err(Error::Conflict(conflicts));
     }
+    if let Some(moved) = &record.change.moved {
+        moved.refuse_other(system)?;
+    }
     for file in record.change.placed() {
         // One that is not whole was never seen by a service while the change is being made.
         if library::is_whole(system, file)? == Some(false) {
@@ -156,6 +159,11 @@ pub fn take_back(
             Restored::Put(staged) => staged.put()?,
             Restored::Absent => remove(&path)?,
         }
+    }
+    if let Some(moved) = &change.moved
+        && moved.take_back(system)?
+    {
+        untouched.push(moved.path.clone());
     }
     remove_directories(system, change)?;
     if system.is_live() {
@@ -221,6 +229,9 @@ fn forget(system: &System, store: &Store, change: &Change) -> Result<(), Error> 
 /// # Errors
 /// [`Error::File`].
 pub fn discard(system: &System, store: &Store, change: &Change) -> Result<(), Error> {
+    if let Some(moved) = &change.moved {
+        moved.take_back(system)?;
+    }
     remove_directories(system, change)?;
     forget(system, store, change)
 }

@@ -9,7 +9,11 @@ pub fn script(head: &str, variables: &[(String, String)], program: &str) -> Stri
     for (name, value) in variables {
         let value = quoted(value);
         let _ = match &**name {
-            "LD_PRELOAD" => writeln!(text, "{name}=${{{name}:+${name}:}}{value}"),
+            // Also where what it starts runs this script again.
+            "LD_PRELOAD" => writeln!(
+                text,
+                "case :${name}: in\n*:{value}:*) ;;\n*) {name}=${{{name}:+${name}:}}{value} ;;\nesac"
+            ),
             _ => writeln!(text, "{name}={value}"),
         };
         let _ = writeln!(text, "export {name}");
@@ -50,6 +54,18 @@ mod tests {
         };
         assert_eq!(run("WORD"), format!("{value}\n"));
         assert_eq!(run("LD_PRELOAD"), "/b x.so\n");
-        assert!(text.contains("\nLD_PRELOAD=${LD_PRELOAD:+$LD_PRELOAD:}'/b x.so'\n"));
+        let run = |preloaded: &str| {
+            let output = std::process::Command::new("/bin/sh")
+                .args([
+                    "-c",
+                    &text.replace("exec '/usr/bin/printenv' \"$@\"", "echo $LD_PRELOAD"),
+                ])
+                .env("LD_PRELOAD", preloaded)
+                .output()
+                .expect("a shell");
+            String::from_utf8_lossy(&output.stdout).into_owned()
+        };
+        assert_eq!(run("/a.so"), "/a.so:/b x.so\n");
+        assert_eq!(run("/a.so:/b x.so"), "/a.so:/b x.so\n");
     }
 }

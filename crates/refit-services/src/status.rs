@@ -148,6 +148,9 @@ pub fn file_checks(system: &System, record: &Record) -> Result<Vec<Check>, Error
             found,
         });
     }
+    if let Some(moved) = &record.change.moved {
+        checks.extend(moved.checks(system)?);
+    }
     for file in record.change.placed() {
         let whole = library::is_whole(system, file)?;
         checks.push(Check {

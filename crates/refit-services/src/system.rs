@@ -93,23 +93,35 @@ impl System {
         Ok(())
     }
 
-    /// The content of a file that may be missing; none of a device or a pipe, which may not end.
-    /// Links are followed as the services see them, and never out of the tree.
+    /// A file that may be missing. Links are followed as the services see them, and never out of
+    /// the tree.
     ///
     /// # Errors
     /// [`Error::File`].
-    pub fn read(&self, absolute: &str) -> Result<Option<Vec<u8>>, Error> {
+    pub fn open(&self, absolute: &str) -> Result<Option<File>, Error> {
         let failed = FileError::at(Path::new(absolute));
         let top = self.root.as_deref().unwrap_or(Path::new("/"));
         let top = File::open(top).map_err(&failed)?;
         let how = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
         let opened = openat2(top, absolute, how, Mode::empty(), ResolveFlags::IN_ROOT);
-        let mut file = match opened {
-            Ok(file) => File::from(file),
-            Err(Errno::NOENT | Errno::NOTDIR) => return Ok(None),
-            Err(errno) => return Err(failed(errno.into()).into()),
+        match opened {
+            Ok(file) => Ok(Some(File::from(file))),
+            Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),
+            Err(errno) => Err(failed(errno.into()).into()),
+        }
+    }
+
+    /// The content of a file that may be missing, as [`System::open`] finds it; none of a device or
+    /// a pipe, which may not end.
+    ///
+    /// # Errors
+    /// [`Error::File`].
+    pub fn read(&self, absolute: &str) -> Result<Option<Vec<u8>>, Error> {
+        let Some(mut file) = self.open(absolute)? else {
+            return Ok(None);
         };
         let mut bytes = Vec::new();
+        let failed = FileError::at(Path::new(absolute));
         let kind = file.metadata().map_err(&failed)?.file_type();
         if kind.is_file() || kind.is_dir() {
             file.read_to_end(&mut bytes).map_err(&failed)?;

@@ -172,3 +172,17 @@ pub fn check(undo: &Undo) -> Result<Check, Error> {
         found,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn a_unit_is_named_after_any_service() {
+        for (service, meant) in [
+            ("a@b-c.service", "a@b-c"),
+            ("postfix/cleanup", r"postfix\x2fcleanup"),
+            ("wrapper:/a b", r"wrapper:\x2fa\x20b"),
+        ] {
+            assert_eq!(super::in_unit_name(service), meant);
+        }
+    }
+}

@@ -12,7 +12,7 @@ pub enum KillPoint {
 }
 
 /// Those that make, write, rename, remove or re-own.
-const CHANGING: [i64; 21] = [
+const CHANGING: [i64; 22] = [
     libc::SYS_write,
     libc::SYS_pwrite64,
     libc::SYS_writev,
@@ -33,6 +33,7 @@ const CHANGING: [i64; 21] = [
     libc::SYS_fsetxattr,
     libc::SYS_ftruncate,
     libc::SYS_link,
+    libc::SYS_linkat,
     libc::SYS_symlink,
 ];
 

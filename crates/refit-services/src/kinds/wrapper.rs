@@ -1,0 +1,249 @@
+//! A command, by a script in its place: `wrapper:/usr/local/bin/NAME`.
+//!
+//! Where nothing has this name yet, the script stands before the program in PATH, which is not
+//! touched. Where a program has it, and no package owns that, the program moves aside. A package's
+//! file is never replaced: an upgrade would put it back.
+
+mod packages;
+mod program;
+
+use refit_knobs::Settings;
+
+use crate::check::{Check, Layer};
+use crate::effective::observed;
+use crate::environment::Environment;
+use crate::kind::{Kind, Step, refuse_unknown};
+use crate::moved::Moved;
+use crate::processes::running;
+use crate::script::script;
+use crate::{Change, Error, FileEdit, FileState, Plan, System, systemd};
+use packages::owner;
+use program::Program;
+
+/// The kind.
+pub struct Wrapper;
+
+const KNOWN: &str = "malloc=, preload=, env.NAME=, tz=";
+const APPLICABLE: [&str; 4] = ["malloc", "preload", "env", "tz"];
+const PREFIX: &str = "wrapper:";
+
+/// The PATH of systemd's services (systemd.exec(5)) and of Debian's shells for root.
+const PATH: [&str; 6] = [
+    "/usr/local/sbin",
+    "/usr/local/bin",
+    "/usr/sbin",
+    "/usr/bin",
+    "/sbin",
+    "/bin",
+];
+
+/// The name of a record's file is this and a few characters more.
+const LONGEST: usize = 200;
+
+impl Kind for Wrapper {
+    fn name(&self) -> &'static str {
+        "command"
+    }
+
+    fn find(&self, system: &System, word: &str) -> Result<Option<String>, Error> {
+        let Some(path) = word.strip_prefix(PREFIX) else {
+            return Ok(None);
+        };
+        let is_name = |name: &str| !["", ".", ".."].contains(&name);
+        let is_plain = path
+            .strip_prefix('/')
+            .is_some_and(|path| path.split('/').all(is_name));
+        if !is_plain || path.contains(char::is_control) || path.len() > LONGEST {
+            return Err(cannot(
+                path,
+                "name one file, as in wrapper:/usr/local/bin/NAME",
+            ));
+        }
+        if system.is_live() && !rustix::process::geteuid().is_root() {
+            return Err(Error::NotRoot);
+        }
+        Ok(Some(word.to_owned()))
+    }
+
+    fn plan(
+        &'static self,
+        system: &System,
+        service: &str,
+        settings: &Settings,
+        trial: bool,
+    ) -> Result<Plan, Error> {
+        refuse_unknown(service, settings, &APPLICABLE, KNOWN)?;
+        if trial {
+            return Err(Error::NoTrial {
+                service: service.to_owned(),
+                why: "PATH has no directory there",
+            });
+        }
+        let path = path_of(service);
+        let environment = Environment::of(system, settings.launch(), None)?;
+        let mut plan = Plan::new(service, self.name(), settings);
+        let head = systemd::written_by(service, &plan.change.settings);
+        let text = |program: &str| {
+            let text = script(&head, &environment.variables, program);
+            FileState::executable(text.into_bytes())
+        };
+        let program = match system.path(path)?.symlink_metadata() {
+            Ok(meta) if !meta.is_file() => {
+                return Err(cannot(path, "it is no regular file; name the file itself"));
+            }
+            Ok(_) => {
+                refuse_owned(system, path)?;
+                let kept = format!("{path}.refit-real");
+                plan.change.moved = Some(Moved::new(system, path, text(&kept))?);
+                path.to_owned()
+            }
+            Err(_) => {
+                let program = later_in_path(system, path)?;
+                plan.change.files.push(FileEdit {
+                    path: path.to_owned(),
+                    before: None,
+                    after: Some(text(&program)),
+                });
+                program
+            }
+        };
+        let has_libraries = !environment.libraries.is_empty();
+        environment.add_to(&mut plan);
+        let about = Program::read(system, &program)?.ok_or_else(|| cannot(path, "it is gone"))?;
+        about
+            .refuse(has_libraries)
+            .map_err(|reason| cannot(&program, reason))?;
+        if !system.is_live() {
+            let only_files = "--root: files only; nothing is checked or verified";
+            plan.notes.push(only_files.to_owned());
+        } else if let Some(loader) = about.loader.filter(|_| has_libraries) {
+            plan.commands.push(format!("{loader} --list {program}"));
+        }
+        plan.notes.extend(notes(&plan.change, path, &program));
+        Ok(plan)
+    }
+
+    /// The loader lists what the program would load; the program is not started.
+    fn gate(&self, change: &Change) -> Result<(), Error> {
+        let system = System::new(None)?;
+        let program = program_of(&system, change)?;
+        let about = Program::read(&system, &program)?;
+        let variables = change.variables.iter();
+        let preloads = variables.clone().find(|(name, _)| name == "LD_PRELOAD");
+        let (Some(loader), Some((_, libraries))) = (about.and_then(|about| about.loader), preloads)
+        else {
+            return Ok(());
+        };
+        program::would_load(&loader, &program, libraries).map_err(|output| Error::Command {
+            command: format!("{loader} --list {program}"),
+            output,
+        })
+    }
+
+    /// A command has the change when it is started next.
+    fn activate(&self, _: &Change, _: Step) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn checks(&self, change: &Change) -> Result<Vec<Check>, Error> {
+        let system = System::new(None)?;
+        let path = path_of(&change.service);
+        let mut checks = Vec::new();
+        let (dir, name) = path.rsplit_once('/').unwrap_or_default();
+        if PATH.contains(&dir) {
+            let found = first_in_path(&system, &PATH, name);
+            checks.push(Check {
+                layer: Layer::Loaded,
+                key: format!("{name} in PATH"),
+                expected: path.to_owned(),
+                holds: Some(found.as_deref() == Some(path)),
+                found: found.unwrap_or_else(|| "not there".to_owned()),
+            });
+        }
+        let program = program_of(&system, change)?;
+        let program = std::fs::canonicalize(&program).unwrap_or_else(|_| program.into());
+        checks.extend(observed(change, &running(&program.to_string_lossy())));
+        Ok(checks)
+    }
+}
+
+fn path_of(service: &str) -> &str {
+    service.strip_prefix(PREFIX).unwrap_or(service)
+}
+
+fn cannot(path: &str, reason: impl Into<String>) -> Error {
+    Error::NotWrapped {
+        path: path.to_owned(),
+        reason: reason.into(),
+    }
+}
+
+/// The program that the script of a change starts.
+fn program_of(system: &System, change: &Change) -> Result<String, Error> {
+    match &change.moved {
+        Some(moved) => Ok(moved.kept.clone()),
+        None => later_in_path(system, path_of(&change.service)),
+    }
+}
+
+/// The first file of this name in these directories that can be executed.
+fn first_in_path(system: &System, dirs: &[&str], name: &str) -> Option<String> {
+    let paths = dirs.iter().map(|dir| format!("{dir}/{name}"));
+    let is_program = |path: &String| {
+        let found = Program::read(system, path).ok().flatten();
+        found.is_some_and(|program| program.is_executable())
+    };
+    paths.into_iter().find(is_program)
+}
+
+/// The program that PATH has after this place.
+fn later_in_path(system: &System, path: &str) -> Result<String, Error> {
+    let (dir, name) = path.rsplit_once('/').unwrap_or_default();
+    let Some(at) = PATH.iter().position(|one| *one == dir) else {
+        let reason = format!(
+            "nothing is there, and {dir} is not in PATH\n  name a place before the program's, as in \
+             wrapper:/usr/local/bin/{name}"
+        );
+        return Err(cannot(path, reason));
+    };
+    first_in_path(system, &PATH[at + 1..], name).ok_or_else(|| {
+        let reason = format!("neither is it there, nor a program `{name}` later in PATH");
+        cannot(path, reason)
+    })
+}
+
+fn refuse_owned(system: &System, path: &str) -> Result<(), Error> {
+    let name = path.rsplit('/').next().unwrap_or_default();
+    let shadow = format!("/usr/local/bin/{name}");
+    match owner(system, path)? {
+        None => Ok(()),
+        Some(_) if path == shadow => Err(cannot(path, "it belongs to a package")),
+        Some(package) => Err(Error::OfPackage {
+            path: path.to_owned(),
+            package,
+            shadow,
+        }),
+    }
+}
+
+fn notes(change: &Change, path: &str, program: &str) -> Vec<String> {
+    let mut notes = vec![
+        "what the command starts gets the variables too; processes of it that run have nothing of \
+         the change"
+            .to_owned(),
+    ];
+    match &change.moved {
+        Some(moved) => notes.push(format!(
+            "the program is {} then, and sees this name: in argv[0], `ps` and `pgrep -x`; an \
+             installation over {path} takes the script away, which status reports",
+            moved.kept
+        )),
+        None => notes.push(format!(
+            "{program} is not touched: who names it by its path, or has a PATH without {} before it \
+             (cron has /usr/bin:/bin), starts it without the change; a shell that ran it before \
+             remembers its place (hash -r)",
+            path.rsplit_once('/').map_or("", |(dir, _)| dir)
+        )),
+    }
+    notes
+}
