@@ -198,10 +198,9 @@ EXPORT void *malloc(size_t size)
 		return malloc_otherwise(size);
 	}
 	void *block = refit_beneath.malloc(size);
-	block = REFIT_OR_AGAIN(block, size, refit_beneath.malloc(size));
-	return LIKELY(state_now() == REFIT_HEAP_COUNTING)
-		       ? note_counting(block, size, NO_TURN)
-		       : block;
+	/* It may have been our fault. */
+	return LIKELY(block != NULL) ? note_counting(block, size, NO_TURN)
+				     : malloc_otherwise(size);
 }
 
 EXPORT void *calloc(size_t number, size_t size)
