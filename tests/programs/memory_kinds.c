@@ -196,7 +196,7 @@ static const struct {
     void (*operation)(void);
     unsigned most; // operations at once
 } KINDS[] = {
-    {"none", none, 40}, {"leak", leak, 40},       {"logical", logical, 40}, {"internal", waste, 40},
+    {"none", none, 40}, {"leak", leak, 40},       {"logical", logical, 40}, {"internal", waste, 12},
     {"external", fragments, 6}, {"holes", holes, 10}, {"retained", keeps, 2}, {"stacks", threads, 8}, {"maps", maps, 10},
     {"file", file_maps, 10}, {"cow", copies, 10}, {"thp", huge, 1},
 };

@@ -30,7 +30,7 @@ const KINDS: [(&str, &str); 6] = [
 fn service<'a>(env: &'a TestEnv, name: &str) -> RecipeFolder<'a> {
     let program = env.program("memory_kinds");
     let load = "steps=3; pause=0; first=$(cat pid)
-        ! grep -q librefit-heap /proc/$first/maps || { steps=90; pause=0.1; }
+        ! grep -q librefit-heap /proc/$first/maps || { steps=120; pause=0.1; }
         while [ $steps -gt 0 ]; do
             echo >ask; read -r done rest <answer; echo \"$done done\"
             steps=$((steps - 1)); sleep $pause
