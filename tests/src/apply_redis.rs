@@ -7,9 +7,13 @@ use std::path::Path;
 use crate::apply::{SETTINGS, listing, words};
 use crate::runner::{Outcome, Test};
 use crate::test;
-use crate::test_env::{TestEnv, expect_code, expect_message, expect_printed};
+use crate::test_env::{TestEnv, expect_code, expect_message, expect_printed, refit_path};
 
-pub const TESTS: &[Test] = &[test!(redis_is_changed_and_taken_back)];
+pub const TESTS: &[Test] = &[
+    test!(redis_is_changed_and_taken_back),
+    test!(a_limit_of_file_size_leaves_all_as_it_was).limit_seconds(180),
+    test!(what_is_no_plain_file_is_refused),
+];
 
 pub const CONFIG: &str = "etc/redis/redis-one.conf";
 pub const OWN: &str = "etc/redis/redis-one.refit.conf";
@@ -118,5 +122,50 @@ fn redis_is_changed_and_taken_back(env: &TestEnv) -> Outcome {
     fs::write(Path::new(&root).join(CONFIG), config).expect("ours");
     expect_code(&env.refit(&revert), 0);
     assert_eq!(listing(&root), before);
+    Outcome::Pass
+}
+
+/// As a full disk: each file in turn cannot be written.
+fn a_limit_of_file_size_leaves_all_as_it_was(env: &TestEnv) -> Outcome {
+    env.require_command("prlimit");
+    let root = tree(env, "tree");
+    let mut before = listing(&root);
+    let revert = ["revert", "--root", &root, "redis-server@one"];
+    for (step, words) in [(400, &words("apply", &root, &APPLY)[..]), (4, &revert)] {
+        let mut refused = 0;
+        loop {
+            let limit = format!("--fsize={}", refused * step);
+            let refit = refit_path();
+            let all = [&["prlimit", &limit, &refit], words].concat();
+            let output = env.run(&all);
+            if output.status.success() {
+                break;
+            }
+            expect_message(&output, 2, "File too large");
+            assert_eq!(listing(&root), before, "{limit}");
+            refused += 1;
+        }
+        assert!(refused > 3);
+        before = listing(&root);
+    }
+    assert_eq!(before, listing(&tree(env, "other")));
+    Outcome::Pass
+}
+
+fn what_is_no_plain_file_is_refused(env: &TestEnv) -> Outcome {
+    let root = tree(env, "tree");
+    let path = Path::new(&root).join(CONFIG);
+    let [one, other] = [path.to_str().expect("text"), &env.path("other")];
+    for (make, named) in [
+        (&["ln", other, one][..], "hard links"),
+        (&["ln", "-s", other, one], "is not a regular file"),
+        (&["mkfifo", one], "is not a regular file"),
+    ] {
+        fs::rename(one, other).expect("ours");
+        expect_code(&env.run(make), 0);
+        expect_message(&env.refit(&words("apply", &root, &APPLY)), 2, named);
+        fs::remove_file(one).expect("ours");
+        fs::rename(other, one).expect("ours");
+    }
     Outcome::Pass
 }
