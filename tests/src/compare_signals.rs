@@ -3,11 +3,14 @@
 use std::fs;
 use std::path::Path;
 use std::process::{Child, Output, Stdio};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use crate::compared::{effect, list, messages, pairs, printed, undecided};
+use crate::deadline::Deadline;
 use crate::processes::status_line;
+use crate::remains::users_of_session;
 use crate::runner::{Outcome, Test};
 use crate::schema::expect_valid;
 use crate::terminal::{CTRL_C, Terminal};
@@ -371,9 +374,16 @@ fn killed_it_leaves_the_run_under_way_to_end_by_itself(env: &TestEnv) -> Outcome
     // Only whole round pairs had been stored.
     assert_eq!(list(&result(env)["runs"]).len() % 6, 0);
     // Now whoever uses refit removes it, unless another test's refit looks at it for too long.
-    wait_until("the session to be removed", || {
+    let mut deadline = Deadline::after(Duration::from_secs(20));
+    loop {
         expect_code(&env.refit(&args), 0);
-        !session.exists()
-    });
-    Outcome::Pass
+        if !session.exists() {
+            return Outcome::Pass;
+        }
+        assert!(
+            !deadline.is_over(),
+            "after {deadline} the session is there: {}",
+            users_of_session(session)
+        );
+    }
 }

@@ -97,3 +97,26 @@ fn is_ours(pid: u32, base: &str) -> bool {
             .split(|&byte| byte == 0)
             .any(|entry| entry.starts_with(&mark))
 }
+
+/// What could keep a session: its leader, and the processes that have its files.
+pub fn users_of_session(session: &Path) -> String {
+    let noted = fs::read_to_string(session.join("lock")).unwrap_or_default();
+    let leader = noted.split_whitespace().next().unwrap_or_default();
+    let status = fs::read_to_string(format!("/proc/{leader}/status"));
+    let status = status.map(|text| text.lines().take(7).collect::<Vec<_>>().join(" "));
+    let name = session.display().to_string();
+    let processes = fs::read_dir("/proc").expect("it is mounted").flatten();
+    let has = |dir: &Path| {
+        let maps = fs::read_to_string(dir.join("maps")).unwrap_or_default();
+        let open = fs::read_dir(dir.join("fd")).into_iter().flatten().flatten();
+        let mut open = open.filter_map(|entry| fs::read_link(entry.path()).ok());
+        maps.contains(&name) || open.any(|path| path.starts_with(session))
+    };
+    let users = processes.map(|entry| entry.path()).filter(|dir| has(dir));
+    let users = users.map(|dir| {
+        let command = fs::read_to_string(dir.join("cmdline")).unwrap_or_default();
+        format!("{}: {}", dir.display(), command.replace('\0', " "))
+    });
+    let users: Vec<String> = users.collect();
+    format!("noted {noted:?}, which is {status:?}; users {users:?}")
+}
