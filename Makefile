@@ -50,7 +50,7 @@ test-services: ## apply and revert changes of real services on a Debian that sys
 	scripts/setup services
 	$(MAKE) all
 	scripts/booted up
-	$(CARGO) run --locked -p refit-tests -- --strict apply:: apply_kills:: apply_booted; status=$$?; scripts/booted down; exit $$status
+	$(CARGO) run --locked -p refit-tests -- --strict apply:: apply_kills:: apply_booted apply_end_to_end; status=$$?; scripts/booted down; exit $$status
 
 test-crash: ## simulated power cuts, and whether the lab's tests notice a broken lab, as root
 	scripts/setup test

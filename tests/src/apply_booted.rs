@@ -59,6 +59,24 @@ pub fn files(env: &TestEnv) -> String {
     inside(env, 0, &["sh", "-c", list])
 }
 
+/// Fails with the lines of [`files`] that differ.
+#[track_caller]
+pub fn expect_same_files(env: &TestEnv, before: &str) {
+    let now = files(env);
+    let missing = |of: &str, from: &str| {
+        let lines = of
+            .lines()
+            .filter(|line| !from.lines().any(|other| other == *line));
+        lines.map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert!(
+        now == before,
+        "gone: {:?}, new: {:?}",
+        missing(before, &now),
+        missing(&now, before)
+    );
+}
+
 fn each_service_is_changed_verified_and_taken_back(env: &TestEnv) -> Outcome {
     up(env);
     let before = files(env);

@@ -14,6 +14,7 @@ mod apply_booted_postgresql;
 mod apply_booted_redis;
 mod apply_booted_wrapper;
 mod apply_edited;
+mod apply_end_to_end;
 mod apply_evidence;
 mod apply_kills;
 mod apply_mariadb;
@@ -160,6 +161,7 @@ const TABLE: &[&[Test]] = &[
     apply::TESTS,
     apply_booted::TESTS,
     apply_edited::TESTS,
+    apply_end_to_end::TESTS,
     apply_evidence::TESTS,
     apply_kills::TESTS,
     apply_mariadb::TESTS,

@@ -31,6 +31,11 @@ pub fn judged(
     let Some((setting, class)) = risky.max_by_key(|(_, class)| **class) else {
         return Ok(None);
     };
+    let lacks = match evidence {
+        Grounds::DoneWithout => String::new(),
+        Grounds::Named(None) => "no --from RESULT was named".to_owned(),
+        Grounds::Named(Some(evidence)) => evidence.lacks.join("; "),
+    };
     let accepted = accept.filter(|accept| accept.risks_data());
     if accepted.is_none_or(|accept| accept < *class) {
         return Err(Error::NotAccepted {
@@ -42,14 +47,17 @@ pub fn judged(
                 }
                 _ => "a power cut can take what the service acknowledged, and damage its data",
             },
+            next: if lacks.is_empty() {
+                format!("a result shows gain and loss; to accept it: --accept {class}")
+            } else {
+                format!(
+                    "measure and cut first, then: refit apply --from RESULT --accept {class}\n  \
+                     or without evidence: --accept {class} --no-evidence"
+                )
+            },
         });
     }
     let class = *class;
-    let lacks = match evidence {
-        Grounds::DoneWithout => String::new(),
-        Grounds::Named(None) => "no --from RESULT was named".to_owned(),
-        Grounds::Named(Some(evidence)) => evidence.lacks.join("; "),
-    };
     if !lacks.is_empty() {
         return Err(Error::NoEvidence { class, lacks });
     }

@@ -79,13 +79,12 @@ pub enum Error {
     NoTrial { service: String, why: &'static str },
     #[error("`{word}` is more than one service\n  name one of: {services}")]
     SeveralServices { word: String, services: String },
-    #[error(
-        "`{setting}` is {class}: {meaning}\n  measure and cut first, then: refit apply --from RESULT --accept {class}\n  or without evidence: --accept {class} --no-evidence"
-    )]
+    #[error("`{setting}` is {class}: {meaning}\n  {next}")]
     NotAccepted {
         setting: String,
         class: Class,
         meaning: &'static str,
+        next: String,
     },
     #[error(
         "--accept {class} wants evidence, and {lacks}\n  make it: refit compare RECIPE VARIANT --confirm --prove --json RESULT; or do without: --accept {class} --no-evidence"
