@@ -12,6 +12,7 @@ use crate::apply_mariadb;
 use crate::apply_postfix;
 use crate::apply_postgresql;
 use crate::apply_redis;
+use crate::apply_rsyslog;
 use crate::apply_sysctl;
 use crate::apply_wrapper;
 use crate::runner::{Outcome, Test};
@@ -35,6 +36,7 @@ pub const TESTS: &[Test] = &[
     test!(killed_while_a_command_moves_back).limit_seconds(300),
     test!(killed_while_a_command_is_wrapped).limit_seconds(300),
     test!(killed_while_a_wrapper_is_removed).limit_seconds(300),
+    test!(killed_while_rsyslog_is_changed).limit_seconds(300),
     test!(killed_while_sysctls_are_set).limit_seconds(300),
     test!(killed_while_a_cluster_is_changed).limit_seconds(300),
     test!(killed_while_a_cluster_is_reverted).limit_seconds(300),
@@ -293,6 +295,23 @@ const MARIADB: Subject = Subject {
 
 fn killed_while_mariadb_is_changed(env: &TestEnv) -> Outcome {
     sweep(env, "apply", &MARIADB)
+}
+
+/// A file of refit's own, and two of others.
+const RSYSLOG: Subject = Subject {
+    tree: apply_rsyslog::tree,
+    apply: &apply_rsyslog::APPLY,
+    service: "rsyslog",
+    files: &[
+        apply_rsyslog::OWN,
+        apply_rsyslog::CONFIG,
+        apply_rsyslog::MORE,
+    ],
+    always: |_| (),
+};
+
+fn killed_while_rsyslog_is_changed(env: &TestEnv) -> Outcome {
+    sweep(env, "apply", &RSYSLOG)
 }
 
 /// Files of other programs that are read, and none that is edited.

@@ -12,6 +12,7 @@ mod apply_booted_mariadb;
 mod apply_booted_postfix;
 mod apply_booted_postgresql;
 mod apply_booted_redis;
+mod apply_booted_rsyslog;
 mod apply_booted_wrapper;
 mod apply_edited;
 mod apply_end_to_end;
@@ -21,6 +22,7 @@ mod apply_mariadb;
 mod apply_postfix;
 mod apply_postgresql;
 mod apply_redis;
+mod apply_rsyslog;
 mod apply_sysctl;
 mod apply_together;
 mod apply_wrapper;
@@ -169,11 +171,13 @@ const TABLE: &[&[Test]] = &[
     apply_postfix::TESTS,
     apply_postgresql::TESTS,
     apply_redis::TESTS,
+    apply_rsyslog::TESTS,
     apply_together::TESTS,
     apply_sysctl::TESTS,
     apply_booted_redis::TESTS,
     apply_booted_wrapper::TESTS,
     apply_booted_postfix::TESTS,
+    apply_booted_rsyslog::TESTS,
     apply_booted_postgresql::TESTS,
     apply_wrapper::TESTS,
     attack::TESTS,

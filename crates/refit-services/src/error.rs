@@ -77,6 +77,12 @@ pub enum Error {
         "{service}: --trial keeps a change below /run, and {why}\n  to have it taken back unless it is confirmed: --confirm-within 10m"
     )]
     NoTrial { service: String, why: &'static str },
+    #[error(
+        "{path} changed after {service} was started, and a restart would take that up too\n  first: systemctl restart {service}, and see that it still does its work"
+    )]
+    NotTakenUp { service: String, path: String },
+    #[error("{place} includes in a way that refit cannot follow, or is no UTF-8")]
+    NotRead { place: String },
     #[error("`{word}` is more than one service\n  name one of: {services}")]
     SeveralServices { word: String, services: String },
     #[error("`{setting}` is {class}: {meaning}\n  {next}")]

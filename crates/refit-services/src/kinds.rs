@@ -4,6 +4,7 @@ mod mariadb;
 mod postfix;
 mod postgresql;
 mod redis;
+mod rsyslog;
 mod sysctl;
 mod systemd_unit;
 mod unit_and_conf;
@@ -13,7 +14,7 @@ use crate::kind::Kind;
 use crate::{Error, System};
 
 /// The last one takes every word.
-static KINDS: [&dyn Kind; 8] = [
+static KINDS: [&dyn Kind; 9] = [
     &sysctl::Sysctl,
     &wrapper::Wrapper,
     &postgresql::Postgresql,
@@ -21,6 +22,7 @@ static KINDS: [&dyn Kind; 8] = [
     &postfix::PostfixDaemon,
     &mariadb::Mariadb,
     &redis::Redis,
+    &rsyslog::Rsyslog,
     &systemd_unit::SystemdUnit,
 ];
 
