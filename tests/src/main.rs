@@ -17,10 +17,13 @@ mod apply_booted_wrapper;
 mod apply_edited;
 mod apply_end_to_end;
 mod apply_evidence;
+mod apply_full;
 mod apply_kills;
 mod apply_mariadb;
+mod apply_odd;
 mod apply_postfix;
 mod apply_postgresql;
+mod apply_power_cut;
 mod apply_redis;
 mod apply_rsyslog;
 mod apply_sysctl;
@@ -165,11 +168,14 @@ const TABLE: &[&[Test]] = &[
     apply_edited::TESTS,
     apply_end_to_end::TESTS,
     apply_evidence::TESTS,
+    apply_full::TESTS,
     apply_kills::TESTS,
     apply_mariadb::TESTS,
+    apply_odd::TESTS,
     apply_booted_mariadb::TESTS,
     apply_postfix::TESTS,
     apply_postgresql::TESTS,
+    apply_power_cut::TESTS,
     apply_redis::TESTS,
     apply_rsyslog::TESTS,
     apply_together::TESTS,

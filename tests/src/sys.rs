@@ -127,3 +127,43 @@ pub fn is_memory_filesystem(path: &Path) -> io::Result<bool> {
     let kind = stat.f_type as u64;
     Ok(kind == libc::TMPFS_MAGIC as u64 || kind == RAMFS_MAGIC)
 }
+
+/// Sets an extended attribute.
+pub fn set_xattr(path: &Path, name: &str, value: &[u8]) -> io::Result<()> {
+    let (path, name) = (
+        CString::new(path.as_os_str().as_bytes())?,
+        CString::new(name)?,
+    );
+    // SAFETY: both names end with NUL, and `value` has this length, all for the whole call.
+    let status = unsafe {
+        libc::lsetxattr(
+            path.as_ptr(),
+            name.as_ptr(),
+            value.as_ptr().cast(),
+            value.len(),
+            0,
+        )
+    };
+    match status {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// An extended attribute of at most 1024 bytes; `None` where there is none.
+pub fn xattr(path: &Path, name: &str) -> Option<Vec<u8>> {
+    let path = CString::new(path.as_os_str().as_bytes()).ok()?;
+    let name = CString::new(name).ok()?;
+    let mut value = vec![0_u8; 1024];
+    // SAFETY: both names end with NUL, and `value` is writable for its length, all for the whole call.
+    let length = unsafe {
+        libc::lgetxattr(
+            path.as_ptr(),
+            name.as_ptr(),
+            value.as_mut_ptr().cast(),
+            value.len(),
+        )
+    };
+    value.truncate(usize::try_from(length).ok()?);
+    Some(value)
+}

@@ -1,4 +1,4 @@
-//! Kills a program exactly before or after one of its system calls that change files, by ptrace.
+//! Kills a program exactly before or after one of its system calls that change files, or lets one fail, by ptrace.
 
 use std::io;
 use std::os::unix::process::CommandExt;
@@ -9,6 +9,8 @@ use std::process::Command;
 pub enum KillPoint {
     Before(usize),
     After(usize),
+    /// It is not killed: the nth such call, or fsync, is not made, and fails with EIO.
+    Fail(usize),
 }
 
 /// Those that make, write, rename, remove or re-own.
@@ -53,6 +55,7 @@ pub fn run_to(command: &mut Command, point: Option<KillPoint>) -> io::Result<(us
     let mut status = 0;
     let mut begun = 0;
     let (mut is_set, mut is_inside, mut changes) = (false, false, false);
+    let fails = matches!(point, Some(KillPoint::Fail(_)));
     loop {
         // SAFETY: `status` is writable for the whole call.
         if unsafe { libc::waitpid(pid, &raw mut status, 0) } != pid {
@@ -74,13 +77,16 @@ pub fn run_to(command: &mut Command, point: Option<KillPoint>) -> io::Result<(us
             let is_entry = !is_inside;
             is_inside = is_entry;
             if is_entry {
-                changes = is_changing(pid)?;
+                changes = is_changing(pid, fails)?;
                 begun += usize::from(changes);
+            }
+            if changes && matches!(point, Some(KillPoint::Fail(n)) if n == begun) {
+                fail(pid, is_entry)?;
             }
             let is_meant = match point {
                 Some(KillPoint::Before(n)) => is_entry && changes && begun == n,
                 Some(KillPoint::After(n)) => !is_entry && changes && begun == n,
-                None => false,
+                Some(KillPoint::Fail(_)) | None => false,
             };
             if is_meant {
                 // At an entry stop the call is not made any more.
@@ -92,18 +98,39 @@ pub fn run_to(command: &mut Command, point: Option<KillPoint>) -> io::Result<(us
     }
 }
 
-/// Whether the call that `pid` enters changes a file.
-fn is_changing(pid: i32) -> io::Result<bool> {
-    // SAFETY: all-zero bytes are valid registers, which are plain data.
-    let mut registers: libc::user_regs_struct = unsafe { std::mem::zeroed() };
-    // SAFETY: `registers` is writable for the whole call.
-    if unsafe { libc::ptrace(libc::PTRACE_GETREGS, pid, 0, &raw mut registers) } == -1 {
-        return Err(io::Error::last_os_error());
-    }
+/// Whether the call that `pid` enters changes a file; with `or_syncs` also whether it is an fsync.
+fn is_changing(pid: i32, or_syncs: bool) -> io::Result<bool> {
+    let registers = registers(pid)?;
     let call = registers.orig_rax.cast_signed();
     // What is printed changes no file; nor does an open that only reads.
     let is_printed = [libc::SYS_write, libc::SYS_writev].contains(&call) && registers.rdi <= 2;
     let makes = u64::from((libc::O_CREAT | libc::O_TRUNC).cast_unsigned());
     let is_made = call == libc::SYS_openat && registers.rdx & makes != 0;
-    Ok(is_made || (CHANGING.contains(&call) && !is_printed))
+    let is_sync = or_syncs && call == libc::SYS_fsync;
+    Ok(is_made || is_sync || (CHANGING.contains(&call) && !is_printed))
+}
+
+/// At its entry: the call is none, and not made. At its end: it failed.
+fn fail(pid: i32, is_entry: bool) -> io::Result<()> {
+    let mut registers = registers(pid)?;
+    if is_entry {
+        registers.orig_rax = u64::MAX;
+    } else {
+        registers.rax = i64::from(-libc::EIO).cast_unsigned();
+    }
+    // SAFETY: `registers` is readable for the whole call.
+    match unsafe { libc::ptrace(libc::PTRACE_SETREGS, pid, 0, &raw const registers) } {
+        -1 => Err(io::Error::last_os_error()),
+        _ => Ok(()),
+    }
+}
+
+fn registers(pid: i32) -> io::Result<libc::user_regs_struct> {
+    // SAFETY: all-zero bytes are valid registers, which are plain data.
+    let mut registers: libc::user_regs_struct = unsafe { std::mem::zeroed() };
+    // SAFETY: `registers` is writable for the whole call.
+    match unsafe { libc::ptrace(libc::PTRACE_GETREGS, pid, 0, &raw mut registers) } {
+        -1 => Err(io::Error::last_os_error()),
+        _ => Ok(registers),
+    }
 }
