@@ -25,27 +25,72 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// Two-sided error of the growth of what lies across the parts.
 const OVERLAY_ALPHA: f64 = 0.025;
 
-/// Which term is of which cause, and the part as which its growth is judged.
-const CAUSES: [(MemoryPart, &str, Part); 10] = [
-    (MemoryPart::Live, "live", Part::Live),
-    (MemoryPart::Rounding, "internal", Part::Internal),
-    (MemoryPart::Headers, "internal", Part::Internal),
-    (MemoryPart::Fragments, "external", Part::External),
-    (MemoryPart::Retained, "retained", Part::Retained),
-    (MemoryPart::Stacks, "stacks", Part::Stacks),
-    (MemoryPart::Mappings, "mappings", Part::Anonymous),
-    (MemoryPart::Files, "files", Part::File),
-    (MemoryPart::FileCopies, "shared", Part::Shared),
-    (MemoryPart::Shared, "shared", Part::Shared),
+/// Which term is of which cause.
+const CAUSES: [(MemoryPart, MemoryCause); 10] = [
+    (MemoryPart::Live, MemoryCause::Live),
+    (MemoryPart::Rounding, MemoryCause::Internal),
+    (MemoryPart::Headers, MemoryCause::Internal),
+    (MemoryPart::Fragments, MemoryCause::External),
+    (MemoryPart::Retained, MemoryCause::Retained),
+    (MemoryPart::Stacks, MemoryCause::Stacks),
+    (MemoryPart::Mappings, MemoryCause::Mappings),
+    (MemoryPart::Files, MemoryCause::Files),
+    (MemoryPart::FileCopies, MemoryCause::Shared),
+    (MemoryPart::Shared, MemoryCause::Shared),
 ];
+
+/// What memory is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum MemoryCause {
+    /// Blocks that are not freed.
+    Live,
+    /// Rounding and headers of live blocks.
+    Internal,
+    /// Free bytes on pages with a live block.
+    External,
+    /// Free pages that the allocator keeps.
+    Retained,
+    /// Stacks of threads.
+    Stacks,
+    /// Private memory that is not malloc's.
+    Mappings,
+    /// Pages of mapped files.
+    Files,
+    /// Shared memory, and private copies of files' pages.
+    Shared,
+    /// Copies of pages that processes shared after a fork.
+    Copied,
+    /// Parts of huge pages that nothing ever touched.
+    HugePages,
+}
+
+impl MemoryCause {
+    /// The part as which its growth is judged.
+    #[must_use]
+    pub fn part(self) -> Part {
+        match self {
+            MemoryCause::Live => Part::Live,
+            MemoryCause::Internal => Part::Internal,
+            MemoryCause::External => Part::External,
+            MemoryCause::Retained => Part::Retained,
+            MemoryCause::Stacks => Part::Stacks,
+            MemoryCause::Mappings => Part::Anonymous,
+            MemoryCause::Files => Part::File,
+            MemoryCause::Shared => Part::Shared,
+            MemoryCause::Copied => Part::Copied,
+            MemoryCause::HugePages => Part::Untouched,
+        }
+    }
+}
 
 /// Why memory is what it is.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MemoryReason {
-    /// What grows most, where something grows; else what there is most of at the end of the window: `live`, `internal`,
-    /// `external`, `retained`, `stacks`, `mappings`, `files`, `shared`, `copied` or `huge_pages` (docs/memory.md).
-    pub cause: String,
+    /// What grows most, where something grows; else what there is most of at the end of the window (docs/memory.md).
+    pub cause: MemoryCause,
     /// What grows with the operations, that by which the cause is named first; empty where nothing does for certain,
     /// `null` where that was not judged.
     pub growth: Option<Vec<GrowingCause>>,
@@ -71,8 +116,8 @@ pub struct MemoryReason {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct GrowingCause {
-    /// Which, as above.
-    pub cause: String,
+    /// Which.
+    pub cause: MemoryCause,
     /// Bytes that an operation adds.
     pub bytes: f64,
     /// The interval of that.
@@ -130,7 +175,7 @@ impl MemoryReadings {
                 let mut growth = growing(&found);
                 growth.splice(..0, across(&found, &self.points, &self.overlays));
                 if let Some(first) = growth.first() {
-                    reason.cause.clone_from(&first.cause);
+                    reason.cause = first.cause;
                 }
                 reason.growth = Some(growth);
             }
@@ -177,17 +222,18 @@ impl Overlay {
     }
 
     /// Each with the cause that it is.
-    fn causes(self) -> [(&'static str, f64); 2] {
+    fn causes(self) -> [(MemoryCause, f64); 2] {
         [
-            ("copied", self.copies as f64),
-            ("huge_pages", self.untouched as f64),
+            (MemoryCause::Copied, self.copies as f64),
+            (MemoryCause::HugePages, self.untouched as f64),
         ]
     }
 }
 
 fn point(operations: f64, tree: &TreeParts) -> MemoryPoint {
     let mut parts: Vec<(Part, f64)> = Vec::new();
-    for (term, _, part) in CAUSES {
+    for (term, cause) in CAUSES {
+        let part = cause.part();
         match parts.iter_mut().find(|(known, _)| *known == part) {
             Some((_, sum)) => *sum += tree.of(term),
             None => parts.push((part, tree.of(term))),
@@ -202,15 +248,15 @@ impl MemoryReason {
         if tree.pids.is_empty() {
             return None;
         }
-        let all: f64 = CAUSES.iter().map(|(term, ..)| tree.of(*term)).sum();
-        let sum = |cause: &str| -> f64 {
-            let terms = CAUSES.iter().filter(|(_, of, _)| *of == cause);
-            terms.map(|(term, ..)| tree.of(*term)).sum()
+        let all: f64 = CAUSES.iter().map(|(term, _)| tree.of(*term)).sum();
+        let sum = |cause: MemoryCause| -> f64 {
+            let terms = CAUSES.iter().filter(|(_, of)| *of == cause);
+            terms.map(|(term, _)| tree.of(*term)).sum()
         };
         let largest = CAUSES
             .iter()
-            .map(|(_, cause, _)| *cause)
-            .max_by(|a, b| sum(a).total_cmp(&sum(b)))?;
+            .map(|(_, cause)| *cause)
+            .max_by(|a, b| sum(*a).total_cmp(&sum(*b)))?;
         // What lies across the terms is the cause where it is more than all else together.
         let mut overlays = overlay.causes().into_iter();
         let across = overlays.find(|(_, bytes)| *bytes > all / 2.0);
@@ -219,7 +265,7 @@ impl MemoryReason {
             .iter()
             .filter(|(part, ..)| *part != MemoryPart::Counting);
         Some(MemoryReason {
-            cause: cause.to_owned(),
+            cause,
             growth: None,
             not_judged: None,
             processes: tree.pids.len() as u64,
@@ -237,16 +283,16 @@ impl MemoryReason {
 /// The parts that grow, the steepest slope first.
 fn growing(found: &MemoryGrowth) -> Vec<GrowingCause> {
     let named = found.parts.iter().filter_map(|one| {
-        let (_, cause, _) = CAUSES.iter().find(|(_, _, part)| *part == one.part)?;
-        Some(GrowingCause::of(cause, &one.growth, one.share))
+        let (_, cause) = CAUSES.iter().find(|(_, cause)| cause.part() == one.part)?;
+        Some(GrowingCause::of(*cause, &one.growth, one.share))
     });
     named.collect()
 }
 
 impl GrowingCause {
-    fn of(cause: &str, growth: &Growth, share: f64) -> GrowingCause {
+    fn of(cause: MemoryCause, growth: &Growth, share: f64) -> GrowingCause {
         GrowingCause {
-            cause: cause.to_owned(),
+            cause,
             bytes: growth.slope,
             interval: [growth.low, growth.high],
             share,

@@ -4,6 +4,7 @@ use refit_lab::MemoryWatch;
 use refit_stats::{FEWEST_SAMPLES, Growth, GrowthError, MemoryGrowth, MemoryVerdict, Part, Trend};
 
 use crate::format::{bytes, count, plural};
+use crate::memory_words::{self, name};
 use crate::page::Page;
 
 /// One line of a sample.
@@ -100,63 +101,32 @@ fn words(found: &MemoryGrowth) -> &'static str {
     match found.verdict {
         MemoryVerdict::None if found.whole.trend == Trend::Steps => "no growth, but one step",
         MemoryVerdict::None => "no growth",
-        MemoryVerdict::LeakOrLogicalGrowth => "a leak, or data that the program still needs",
-        MemoryVerdict::InternalFragmentation => "internal fragmentation",
-        MemoryVerdict::ExternalFragmentation => "external fragmentation",
-        MemoryVerdict::Retained => "memory that the allocator keeps",
-        MemoryVerdict::Heap
-            if found
-                .parts
-                .first()
-                .is_some_and(|part| part.part == Part::Anonymous) =>
-        {
-            "private mappings (mmap, or an allocator's)"
-        }
-        MemoryVerdict::Heap => "the heap (leak, needed data, or fragmentation)",
-        MemoryVerdict::Stacks => "stacks of threads",
-        MemoryVerdict::PageCache => "pages of mapped files",
-        MemoryVerdict::SharedMemory => "shared memory",
-        MemoryVerdict::CopyOnWrite => "pages copied after a fork",
-        MemoryVerdict::HugePages => "untouched parts of huge pages",
+        MemoryVerdict::Grows(part) => memory_words::verdict(part),
         MemoryVerdict::Settles => "no lasting growth seen: it fills up",
         MemoryVerdict::Unclear => "not known yet",
     }
 }
 
 fn next(verdict: MemoryVerdict) -> &'static str {
-    match verdict {
-        MemoryVerdict::None => "nothing; more operations would find slower growth",
-        MemoryVerdict::LeakOrLogicalGrowth => "see who allocates it",
-        MemoryVerdict::InternalFragmentation
-        | MemoryVerdict::ExternalFragmentation
-        | MemoryVerdict::Retained
-        | MemoryVerdict::Heap => {
+    let part = match verdict {
+        MemoryVerdict::None => return "nothing; more operations would find slower growth",
+        MemoryVerdict::Settles | MemoryVerdict::Unclear => {
+            return "watch longer, over more operations";
+        }
+        MemoryVerdict::Grows(part) => part,
+    };
+    match part {
+        Part::Live => "see who allocates it",
+        Part::Internal | Part::External | Part::Retained | Part::Heap | Part::Anonymous => {
             "compare allocators: refit compare malloc=jemalloc malloc=glibc:arena_max=2 -- COMMAND"
         }
-        MemoryVerdict::Stacks => "count the threads, and who starts them: ls /proc/PID/task",
-        MemoryVerdict::PageCache => {
+        Part::Stacks => "count the threads, and who starts them: ls /proc/PID/task",
+        Part::File => {
             "the kernel takes such pages back when it needs memory; see which files: /proc/PID/maps"
         }
-        MemoryVerdict::SharedMemory => "see which segments and files: /proc/PID/maps",
-        MemoryVerdict::CopyOnWrite => "prepare before the fork what the children would write to",
-        MemoryVerdict::HugePages => "compare without them: refit compare thp=never -- COMMAND",
-        MemoryVerdict::Settles | MemoryVerdict::Unclear => "watch longer, over more operations",
-    }
-}
-
-fn name(part: Part) -> &'static str {
-    match part {
-        Part::Live => "live",
-        Part::Internal => "internal",
-        Part::External => "external",
-        Part::Retained => "retained",
-        Part::Heap => "heap",
-        Part::Anonymous => "mappings",
-        Part::Stacks => "stacks",
-        Part::File => "files",
-        Part::Shared => "shared",
-        Part::Copied => "copied",
-        Part::Untouched => "huge, unused",
+        Part::Shared => "see which segments and files: /proc/PID/maps",
+        Part::Copied => "prepare before the fork what the children would write to",
+        Part::Untouched => "compare without them: refit compare thp=never -- COMMAND",
     }
 }
 

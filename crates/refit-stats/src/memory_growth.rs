@@ -34,31 +34,13 @@ pub enum Part {
     Untouched,
 }
 
-/// What memory growth is called.
+/// What was found of a program's memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MemoryVerdict {
     /// Nothing grows: the whole interval is smaller than what matters.
     None,
-    /// What is live grows: a leak, or data that the program still needs. Where it was allocated tells which.
-    LeakOrLogicalGrowth,
-    /// The allocator's size classes cost more and more.
-    InternalFragmentation,
-    /// Holes between live blocks.
-    ExternalFragmentation,
-    /// The allocator keeps what was freed.
-    Retained,
-    /// The heap, or private mappings, grow: what in them is live was not counted.
-    Heap,
-    /// Threads' stacks.
-    Stacks,
-    /// Files that are mapped: the kernel can take that back.
-    PageCache,
-    /// Shared memory.
-    SharedMemory,
-    /// What was shared after a fork is copied.
-    CopyOnWrite,
-    /// Huge pages of which little is used.
-    HugePages,
+    /// This part grows most.
+    Grows(Part),
     /// It fills up, or is still warming up.
     Settles,
     /// It cannot be told yet.
@@ -144,7 +126,7 @@ pub fn memory_growth(
         .for_each(|part| part.share = part.growth.slope / all);
     parts.sort_by(|a, b| b.growth.slope.total_cmp(&a.growth.slope));
     let verdict = match (parts.first(), whole.trend) {
-        (Some(first), _) => verdict(first.part),
+        (Some(first), _) => MemoryVerdict::Grows(first.part),
         (None, Trend::Level | Trend::Falls | Trend::Steps) => MemoryVerdict::None,
         (None, Trend::Settles) => MemoryVerdict::Settles,
         (None, Trend::Grows | Trend::Unclear) => MemoryVerdict::Unclear,
@@ -161,21 +143,6 @@ fn bytes(point: &MemoryPoint, part: Part) -> Option<f64> {
     parts
         .find(|(other, _)| *other == part)
         .map(|(_, bytes)| *bytes)
-}
-
-fn verdict(part: Part) -> MemoryVerdict {
-    match part {
-        Part::Live => MemoryVerdict::LeakOrLogicalGrowth,
-        Part::Internal => MemoryVerdict::InternalFragmentation,
-        Part::External => MemoryVerdict::ExternalFragmentation,
-        Part::Retained => MemoryVerdict::Retained,
-        Part::Heap | Part::Anonymous => MemoryVerdict::Heap,
-        Part::Stacks => MemoryVerdict::Stacks,
-        Part::File => MemoryVerdict::PageCache,
-        Part::Shared => MemoryVerdict::SharedMemory,
-        Part::Copied => MemoryVerdict::CopyOnWrite,
-        Part::Untouched => MemoryVerdict::HugePages,
-    }
 }
 
 #[cfg(test)]
@@ -207,7 +174,7 @@ mod tests {
             (Part::File, 4.0 * MIB),
         ];
         let found = memory_growth(&points(&rises, 1), MIB).expect("enough");
-        assert_eq!(found.verdict, MemoryVerdict::Stacks);
+        assert_eq!(found.verdict, MemoryVerdict::Grows(Part::Stacks));
         let named: Vec<(Part, f64)> = found
             .parts
             .iter()
@@ -217,22 +184,22 @@ mod tests {
     }
 
     #[test]
-    fn each_part_has_its_verdict_and_nothing_grows_without_one() {
-        use MemoryVerdict as V;
-        for (part, expected) in [
-            (Part::Live, V::LeakOrLogicalGrowth),
-            (Part::Internal, V::InternalFragmentation),
-            (Part::External, V::ExternalFragmentation),
-            (Part::Retained, V::Retained),
-            (Part::Heap, V::Heap),
-            (Part::Anonymous, V::Heap),
-            (Part::Stacks, V::Stacks),
-            (Part::File, V::PageCache),
-            (Part::Shared, V::SharedMemory),
-            (Part::Copied, V::CopyOnWrite),
-            (Part::Untouched, V::HugePages),
+    fn each_part_can_be_what_grows_and_nothing_is_without_growth() {
+        for part in [
+            Part::Live,
+            Part::Internal,
+            Part::External,
+            Part::Retained,
+            Part::Heap,
+            Part::Anonymous,
+            Part::Stacks,
+            Part::File,
+            Part::Shared,
+            Part::Copied,
+            Part::Untouched,
         ] {
-            for (rise, expected) in [(16.0 * MIB, expected), (0.0, V::None)] {
+            let grows = MemoryVerdict::Grows(part);
+            for (rise, expected) in [(16.0 * MIB, grows), (0.0, MemoryVerdict::None)] {
                 let beside = if part == Part::Shared {
                     Part::Heap
                 } else {
@@ -250,7 +217,7 @@ mod tests {
         let rises = [(Part::Live, 16.0 * MIB), (Part::Retained, -16.0 * MIB)];
         let found = memory_growth(&points(&rises, 3), MIB).expect("enough");
         assert_eq!(found.whole.trend, Trend::Level);
-        assert_eq!(found.verdict, MemoryVerdict::LeakOrLogicalGrowth);
+        assert_eq!(found.verdict, MemoryVerdict::Grows(Part::Live));
         let rises = [(Part::Heap, 16.0 * MIB), (Part::Anonymous, -16.0 * MIB)];
         let found = memory_growth(&points(&rises, 3), MIB).expect("enough");
         assert_eq!(

@@ -1,11 +1,12 @@
 //! Why the memory of each variant is what it is: what grows with the operations, and what there is at the end.
 
 use refit_lab::experiment::{Experiment, VariantRecord};
-use refit_lab::{MemoryAnswer, MemoryReason};
+use refit_lab::{MemoryAnswer, MemoryCause, MemoryReason};
 use refit_run::CallPath;
 
 use super::note::{Note, note};
 use crate::format::{bytes, plural, shortened};
+use crate::memory_words;
 use crate::paint::Tone;
 
 /// Terms, and functions of a path, that are shown.
@@ -13,26 +14,6 @@ const MOST_TERMS: usize = 4;
 const MOST_FUNCTIONS: usize = 4;
 /// A term differs from the baseline's where the difference is this part of the baseline's memory.
 const DIFFERS: f64 = 0.01;
-
-/// A cause, its name as a part, what it is called, and what it is.
-#[rustfmt::skip]
-const CAUSES: [[&str; 4]; 10] = [
-    ["live", "live", "a leak, or data that the program still needs", "blocks that are not freed"],
-    ["internal", "rounding and headers", "internal fragmentation", "rounding and headers of live blocks"],
-    ["external", "fragments", "external fragmentation", "free bytes on pages with a live block"],
-    ["retained", "retained", "memory that the allocator keeps", "free pages that it does not give back"],
-    ["stacks", "stacks", "stacks", "stacks of threads"],
-    ["mappings", "mappings", "private mappings", "private memory that is not malloc's"],
-    ["files", "files", "files", "pages of mapped files"],
-    ["shared", "shared", "shared memory", "that, or private copies of files' pages"],
-    ["copied", "copied", "copy on write", "copies of pages that processes shared after a fork"],
-    ["huge_pages", "huge, unused", "huge pages", "parts of them that nothing ever touched"],
-];
-
-fn cause(name: &str) -> [&'static str; 4] {
-    let mut all = CAUSES.into_iter();
-    all.find(|[one, ..]| *one == name).unwrap_or(["?"; 4])
-}
 
 /// One note for each variant that was asked.
 pub fn memory(experiment: &Experiment) -> Vec<Note> {
@@ -83,7 +64,7 @@ fn told(experiment: &Experiment, reason: &MemoryReason, baseline: Option<&Memory
             parts.push(format!("{} of it are {what}", bytes(size as f64)));
         }
     }
-    let is_live = reason.cause == "live";
+    let is_live = reason.cause == MemoryCause::Live;
     if let (true, Some(by)) = (is_live && baseline.is_none(), &reason.allocated_by) {
         parts.push(allocated_by(by, reason));
     }
@@ -94,11 +75,14 @@ fn told(experiment: &Experiment, reason: &MemoryReason, baseline: Option<&Memory
 }
 
 fn verdict(reason: &MemoryReason) -> String {
-    let [key, _, verdict, what] = cause(&reason.cause);
+    let part = reason.cause.part();
+    let content = memory_words::content(part);
     match grows(reason) {
-        true => verdict.to_owned(),
-        false if key == "live" => format!("data: the largest part are {what}"),
-        false => format!("{verdict}: the largest part are {what}"),
+        true => memory_words::verdict(part).to_owned(),
+        false => format!(
+            "the largest part is {}: {content}",
+            memory_words::name(part)
+        ),
     }
 }
 
@@ -118,7 +102,7 @@ fn growth(reason: &MemoryReason, unit: &str) -> Option<String> {
         let [low, high] = one.interval.map(bytes);
         format!(
             "{} +{} a {unit} [{low}, {high}], {:.0} % of what grows",
-            cause(&one.cause)[1],
+            memory_words::name(one.cause.part()),
             bytes(one.bytes),
             one.share * 100.0
         )
@@ -188,23 +172,25 @@ fn next(experiment: &Experiment, reason: &MemoryReason) -> String {
     let recipe = experiment.recipe.as_ref();
     let name = recipe.map_or("RECIPE", |one| one.folder.as_deref().unwrap_or(&one.name));
     let of_allocators = format!("refit compare --memory {name}");
-    match &*reason.cause {
-        "live" if grows(reason) => {
+    match reason.cause {
+        MemoryCause::Live if grows(reason) => {
             "mend it where it is allocated; another allocator only changes what each block costs"
                 .to_owned()
         }
-        "live" => "the program would have to need less, or share more".to_owned(),
-        "internal" => format!("other size classes: {of_allocators}"),
-        "external" | "retained" => {
+        MemoryCause::Live => "the program would have to need less, or share more".to_owned(),
+        MemoryCause::Internal => format!("other size classes: {of_allocators}"),
+        MemoryCause::External | MemoryCause::Retained => {
             format!("an allocator, or an option, that gives free pages back: {of_allocators}")
         }
-        "stacks" => "fewer threads, or less on the stack of each".to_owned(),
-        "copied" => format!(
+        MemoryCause::Stacks => "fewer threads, or less on the stack of each".to_owned(),
+        MemoryCause::Copied => format!(
             "prepare before the fork what children write to; and an allocator by which they write to fewer pages: {of_allocators}"
         ),
-        "files" => "nothing: the kernel takes such pages back when it needs memory".to_owned(),
-        "huge_pages" => format!("without them: refit compare {name} thp=never"),
-        _ => "see which: /proc/PID/maps".to_owned(),
+        MemoryCause::Files => {
+            "nothing: the kernel takes such pages back when it needs memory".to_owned()
+        }
+        MemoryCause::HugePages => format!("without them: refit compare {name} thp=never"),
+        MemoryCause::Mappings | MemoryCause::Shared => "see which: /proc/PID/maps".to_owned(),
     }
 }
 
@@ -216,9 +202,9 @@ mod tests {
 
     const MIB: u64 = 1 << 20;
 
-    fn reason(cause: &str, terms: &[(&str, u64)]) -> MemoryReason {
+    fn reason(cause: MemoryCause, terms: &[(&str, u64)]) -> MemoryReason {
         MemoryReason {
-            cause: cause.to_owned(),
+            cause,
             growth: None,
             not_judged: None,
             processes: 1,
@@ -244,9 +230,12 @@ mod tests {
     fn each_variant_has_its_cause_and_the_baseline_its_sizes() {
         let mut experiment = sample::service().experiment;
         assert!(texts(&experiment).is_empty());
-        let mut leak = reason("live", &[("live", 38), ("files", 2), ("retained", 0)]);
+        let mut leak = reason(
+            MemoryCause::Live,
+            &[("live", 38), ("files", 2), ("retained", 0)],
+        );
         leak.growth = Some(vec![GrowingCause {
-            cause: "live".to_owned(),
+            cause: MemoryCause::Live,
             bytes: 200.0,
             interval: [193.0, 205.0],
             share: 0.95,
@@ -256,7 +245,7 @@ mod tests {
             bytes: 37 * MIB,
             samples: 70,
         });
-        let mut kept = reason("retained", &[("live", 38), ("retained", 60)]);
+        let mut kept = reason(MemoryCause::Retained, &[("live", 38), ("retained", 60)]);
         kept.growth = Some(Vec::new());
         kept.fork_copies_bytes = MIB;
         experiment.variants[0].memory = Some(MemoryAnswer::Known(leak.clone()));
@@ -271,7 +260,7 @@ mod tests {
              what each block costs"
         );
         assert!(told[1].contains(
-            ": memory that the allocator keeps: the largest part are free pages that it does not give back; nothing grows \
+            ": the largest part is retained: free pages that the allocator does not give back; nothing grows \
              with the operations for certain; 98 MiB at the end of the window: retained +60 MiB, files −2.0 MiB than the baseline; 1.0 MiB of \
              it are copies after a fork; next: an allocator, or an option, that gives free pages back: refit compare \
              --memory "

@@ -108,7 +108,7 @@ impl<'a> Recording<'a> {
     /// Writes what was asked for, and tells what came of it.
     pub fn finish(mut self) -> Result<()> {
         // The look at the end keeps within the budget of a machine. Of what was named it is whole, once,
-        // however long that takes: it is no part of what watching costs.
+        // however long that takes: it does not count as watching.
         let watching = self.watcher.cost();
         self.series.huge_pages = self.watcher.huge_pages();
         self.series.cost = match self.of_machine {
