@@ -69,6 +69,7 @@ const HEAP: Library = Library {
         "samples.c",
         "shadow.c",
         "state.c",
+        "twin.c",
     ],
     shared: &["executable.c", "session_file.c"],
 };

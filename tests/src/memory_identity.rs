@@ -86,7 +86,7 @@ fn read(env: &TestEnv, settings: &[&str], seed: u64) -> Read {
 }
 
 /// Waits until refit has begun a reading, and ended it: each is made by a thread of its own.
-fn wait_for_reading(refit: u32) {
+pub fn wait_for_reading(refit: u32) {
     let threads = || -> BTreeSet<OsString> {
         let tasks = fs::read_dir(format!("/proc/{refit}/task")).expect("refit runs");
         let names = tasks.filter_map(|task| Some(task.ok()?.file_name()));
@@ -158,7 +158,7 @@ const ALL: [&str; 9] = [
 /// What another allocator than glibc does with what is freed is not known to the program.
 const OF_ANY_ALLOCATOR: [&str; 5] = ["live", "rounding", "stacks", "files", "shared"];
 
-fn fresh_seed() -> u64 {
+pub fn fresh_seed() -> u64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     1 + u64::from(since.expect("it is after 1970").subsec_nanos())
 }

@@ -140,6 +140,8 @@ pub struct MemoryParts {
     pub requested_bytes: u64,
     /// In transparent huge pages.
     pub huge_bytes: u64,
+    /// Blocks of malloc lie in memory that a fork would share and not copy.
+    pub has_shared_blocks: bool,
     parts: [PartBytes; MEMORY_PARTS.len()],
 }
 
@@ -202,6 +204,11 @@ impl MemoryParts {
         let most = own / page();
         let uses = PageUses::read(proc, counted.pid, counted.shadow, most, counted.is_glibc)?;
         parts.requested_bytes = uses.requested_bytes;
+        let mut shared = mapped
+            .iter()
+            .filter(|(_, mapping, _)| mapping.permissions[3] == b's');
+        parts.has_shared_blocks =
+            shared.any(|(_, mapping, _)| uses.has_blocks(mapping.start, mapping.end));
         let pagemap = File::open(at(proc, counted.pid).join("pagemap"))?;
         for (number, (class, mapping, fields)) in mapped.iter().enumerate() {
             match class {

@@ -131,6 +131,15 @@ impl PageUses {
         )
     }
 
+    /// Whether a live block lies between these addresses.
+    pub fn has_blocks(&self, start: u64, end: u64) -> bool {
+        let Some((first, last)) = self.reach(start, end) else {
+            return false;
+        };
+        let mut pages = (first.max(start)..last.min(end)).step_by(page() as usize);
+        pages.any(|at| self.of(at).used() > 0)
+    }
+
     /// From the first to the last span between these addresses in which some block began.
     pub fn reach(&self, start: u64, end: u64) -> Option<(u64, u64)> {
         let first = self.noted.partition_point(|span| span + LEAF_SPAN <= start);

@@ -52,10 +52,9 @@ struct refit_heap_room refit_heap_room(uint64_t limit)
 	};
 }
 
-/* Whether no other thread can be in the library's memory: this one is the only thread
- * of a process that shares its memory with nobody. The directory of the tasks has a
- * link for each of them, and two of its own (fs/proc/base.c, proc_task_getattr). */
-static int is_alone(void)
+/* The directory of the tasks has a link for each of them, and two of its own
+ * (fs/proc/base.c, proc_task_getattr). */
+int refit_is_alone(void)
 {
 	struct stat tasks;
 	return !refit_has_own_seccomp() && refit_heap_is_own() &&
@@ -68,7 +67,7 @@ int refit_heap_give_up(size_t size)
 {
 	struct refit_heap_file *file = refit_heap.file;
 	uint64_t limit = refit_address_space();
-	if (!file || limit == UINT64_MAX || size >= limit || !is_alone()) {
+	if (!file || limit == UINT64_MAX || size >= limit || !refit_is_alone()) {
 		return 0;
 	}
 	__atomic_store_n(&refit_heap_state, REFIT_HEAP_OFF, __ATOMIC_RELEASE);

@@ -7,10 +7,11 @@
  *  - No locks, threads or stdio; own memory comes from mmap. The functions may be
  *    called wherever malloc may.
  *  - After the start no system calls are made but mmap(2) and madvise(2) for own
- *    memory, those of address_space.c when the program limits itself or lacks memory, getpid(2) and kill(2) with signal 0 in a forked child, and, once in
- *    512 KiB, those of a sample: process_vm_readv(2) of the own stack, and to read
- *    /proc/self/maps. Beneath a seccomp filter of the program's own only those that
- *    the memory needs.
+ *    memory, those of address_space.c when the program limits itself or lacks memory,
+ *    getpid(2) and kill(2) with signal 0 in a forked child, once in 512 KiB those of a
+ *    sample (process_vm_readv(2) of the own stack, and to read /proc/self/maps), and
+ *    those of twin.c when refit asks for a twin. Beneath a seccomp filter of the
+ *    program's own only those that the memory needs.
  *  - Where something cannot be counted, it is not, and that is counted.
  */
 #include <errno.h>
@@ -21,6 +22,7 @@
 #include "notes.h"
 #include "samples.h"
 #include "shadow.h"
+#include "twin.h"
 
 #define NO_TURN REFIT_NO_TURN
 #define state_now refit_heap_state_now
@@ -89,6 +91,7 @@ static void sample(const void *block, struct refit_block sizes)
 	if (refit_sample(block, sizes)) {
 		refit_shadow_mark_sampled(block);
 	}
+	refit_twin_look();
 }
 
 /* Of a block that the short form cannot tell, or at whose address one was noted. */

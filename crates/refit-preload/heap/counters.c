@@ -7,6 +7,7 @@
 #include "file_pages.h"
 #include "own_memory.h"
 #include "process_block.h"
+#include "twin.h"
 
 __asm__(".symver dlsym,dlsym@GLIBC_2.2.5");
 
@@ -92,6 +93,7 @@ void __attribute__((noinline)) refit_heap_settle(struct refit_heap_slot *slot)
 		refit_copy_words(refit_elsewhere(&process->peak, distance), &now,
 			   sizeof now);
 	}
+	refit_twin_look();
 }
 
 static uint64_t add(const struct refit_heap_slot *slot, uint64_t *field,

@@ -71,6 +71,25 @@ struct refit_heap_region {
 	uint64_t size; /* bytes of address space; 0: none */
 };
 
+/* How much the allocator could give back: see twin.c. */
+struct refit_heap_twin {
+	/* By refit: the number of its request, and the same number once the twin
+	 * is to purge. Another number ends the twin. */
+	uint32_t asked; /* 0: nothing */
+	uint32_t purge;
+	uint32_t pid; /* of the twin, as it sees it */
+	uint32_t pad;
+	uint64_t state; /* number << 32 | enum refit_twin_state */
+	char why[64];   /* it was refused */
+};
+
+enum refit_twin_state {
+	REFIT_TWIN_UNMADE,
+	REFIT_TWIN_READY,
+	REFIT_TWIN_PURGED,
+	REFIT_TWIN_REFUSED,
+};
+
 struct refit_heap_process {
 	uint32_t pid; /* 0: free */
 	uint32_t forked; /* from a process of the same image */
@@ -85,6 +104,7 @@ struct refit_heap_process {
 	/* M, without a table of live blocks. */
 	uint64_t most_slack[REFIT_HEAP_CLASSES]; /* bytes, of any block */
 	struct refit_heap_region regions[REFIT_HEAP_REGIONS];
+	struct refit_heap_twin twin; /* in the file only */
 };
 
 #define REFIT_HEAP_LAG 4096 /* bytes */

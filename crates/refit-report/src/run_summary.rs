@@ -38,6 +38,7 @@ pub fn run_summary(report: &RunReport) -> String {
         let mut largest = heap.executables.iter().map(|one| &one.largest);
         let is_limited = largest.any(|largest| largest.without_table.is_some());
         identity::lines(report.run.memory.as_ref(), is_limited, &mut lines);
+        lines.extend(report.run.purge.iter().map(identity::purge));
     }
     let executables = report.heap_paths.iter().take(heap::MOST_EXECUTABLES);
     executables.for_each(|one| crate::heap_paths::lines(one, &mut lines));
@@ -348,6 +349,7 @@ mod tests {
                 survivors: Vec::new(),
                 heap: None,
                 memory: None,
+                purge: None,
                 witness: None,
             },
         }

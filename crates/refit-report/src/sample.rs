@@ -269,6 +269,7 @@ fn run(variant: &str, wall_ns: u64) -> Run {
         survivors: Vec::new(),
         heap: None,
         memory: None,
+        purge: None,
         witness: None,
     }
 }

@@ -10,6 +10,7 @@ use refit_session::heap::{HeapImage, HeapProcess};
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
+use crate::purge::{Candidate, PurgeAnswer};
 use crate::tree_parts::each_counted;
 
 /// The shortest time between two readings.
@@ -77,9 +78,19 @@ pub struct IdentityTerm {
 pub struct IdentityReader {
     began: Instant,
     due: Instant,
-    reading: Option<JoinHandle<(Option<MemoryIdentity>, Duration)>>,
+    reading: Option<JoinHandle<Reading>>,
     readings: u64,
     most: Option<MemoryIdentity>,
+    /// `None`: it is not asked for.
+    purge: Option<PurgeAnswer>,
+}
+
+/// What one reading found, and the time of a processor that it took; that of the program's twin is in it.
+#[derive(Debug)]
+struct Reading {
+    memory: Option<MemoryIdentity>,
+    purge: Option<PurgeAnswer>,
+    cost: Duration,
 }
 
 impl IdentityReader {
@@ -91,6 +102,16 @@ impl IdentityReader {
             reading: None,
             readings: 0,
             most: None,
+            purge: None,
+        }
+    }
+
+    pub fn with_purge(self) -> IdentityReader {
+        IdentityReader {
+            purge: Some(PurgeAnswer::Unknown(
+                "the program ended before it was measured".to_owned(),
+            )),
+            ..self
         }
     }
 
@@ -101,12 +122,9 @@ impl IdentityReader {
         }
         if self.reading.is_none() && Instant::now() >= self.due {
             let (mut collector, began) = (collector.clone(), self.began);
-            let reading = std::thread::Builder::new().spawn(move || {
-                let images = collector.heap_images();
-                let found = MemoryIdentity::of(Path::new("/proc"), &images, began);
-                let found = found.map(|found| found.moved_since(&collector.heap_images()));
-                (found, processor_time_of_thread())
-            });
+            let asked = self.purge.is_some();
+            let reading = std::thread::Builder::new()
+                .spawn(move || Reading::make(&mut collector, began, asked));
             // Without a thread there is no reading.
             self.reading = reading.ok();
         }
@@ -116,11 +134,14 @@ impl IdentityReader {
         let Some(reading) = self.reading.take() else {
             return;
         };
-        let Ok((found, cost)) = reading.join() else {
+        let Ok(reading) = reading.join() else {
             return;
         };
-        self.due = Instant::now() + PAUSE.max(cost.saturating_mul(SHARE));
-        if let Some(found) = found {
+        self.due = Instant::now() + PAUSE.max(reading.cost.saturating_mul(SHARE));
+        if let Some(found) = reading.purge {
+            self.purge = self.purge.take().map(|before| before.and(found));
+        }
+        if let Some(found) = reading.memory {
             self.readings += 1;
             let most = self.most.as_ref().map_or(0, |most| most.tree_pss_bytes);
             if found.tree_pss_bytes >= most {
@@ -129,23 +150,53 @@ impl IdentityReader {
         }
     }
 
-    /// The reading at which memory was the most; `None` when the program ended before there was one.
-    pub fn finish(mut self) -> Option<MemoryIdentity> {
+    /// The reading at which memory was the most; `None` when the program ended before there was one. And what the
+    /// allocator could have given back, where that was asked for.
+    pub fn finish(mut self) -> (Option<MemoryIdentity>, Option<PurgeAnswer>) {
         self.take();
         let readings = self.readings;
-        self.most.map(|most| MemoryIdentity { readings, ..most })
+        let memory = self.most.map(|most| MemoryIdentity { readings, ..most });
+        (memory, self.purge)
+    }
+}
+
+impl Reading {
+    fn make(collector: &mut Collector, began: Instant, asked: bool) -> Reading {
+        let proc = Path::new("/proc");
+        let images = collector.heap_images();
+        let found = MemoryIdentity::of(proc, &images, began);
+        let (memory, kept) = found.map_or((None, None), |(memory, kept)| {
+            let memory = memory.moved_since(&collector.heap_images());
+            (Some(memory), kept)
+        });
+        let read = processor_time_of_thread();
+        let kept = kept.filter(|_| asked);
+        let measured = kept.and_then(|candidate| candidate.measure(proc, collector));
+        let (purge, twin) = measured.unzip();
+        Reading {
+            memory,
+            purge,
+            cost: read + twin.unwrap_or_default(),
+        }
     }
 }
 
 impl MemoryIdentity {
-    /// Of the processes of these images that live. Those that may not be read are left out.
-    fn of(proc: &Path, images: &[HeapImage], began: Instant) -> Option<MemoryIdentity> {
+    /// Of the processes of these images that live, and that of them whose allocator keeps the most. Those that may not be
+    /// read are left out.
+    fn of(
+        proc: &Path,
+        images: &[HeapImage],
+        began: Instant,
+    ) -> Option<(MemoryIdentity, Option<Candidate>)> {
         let mut identity = MemoryIdentity {
             at_ms: u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
             ..MemoryIdentity::default()
         };
         let mut tree = [0.0; MEMORY_PARTS.len()];
         let mut largest: Option<MemoryParts> = None;
+        let mut keeps: Option<Candidate> = None;
+        let at_ms = identity.at_ms;
         each_counted(proc, images, |image, process, parts| {
             identity.processes += 1;
             let threads = threads(proc, process.pid).unwrap_or(1);
@@ -153,6 +204,13 @@ impl MemoryIdentity {
             identity.tree_pss_bytes = identity.tree_pss_bytes.saturating_add(parts.pss_bytes);
             for (sum, (part, ..)) in tree.iter_mut().zip(MEMORY_PARTS) {
                 *sum += parts.of(part).pss;
+            }
+            let retained = parts.of(MemoryPart::Retained).rss;
+            if keeps
+                .as_ref()
+                .is_none_or(|most| retained > most.purge.retained_bytes)
+            {
+                keeps = Some(Candidate::new(image, process, parts, at_ms));
             }
             if largest
                 .as_ref()
@@ -174,7 +232,7 @@ impl MemoryIdentity {
                 tree_pss_bytes: tree as u64,
             })
             .collect();
-        Some(identity)
+        Some((identity, keeps))
     }
 
     fn describe(&mut self, image: &HeapImage, process: &HeapProcess, parts: &MemoryParts) {

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::coverage::{Coverage, Sources};
 use crate::identity::MemoryIdentity;
+use crate::purge::PurgeAnswer;
 
 /// What a run took. [`Usage`] is what wait4(2) tells of the first process and of
 /// all that it waited for; daemons are not in it.
@@ -74,6 +75,9 @@ pub struct Run {
     /// it was read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<MemoryIdentity>,
+    /// What the allocator could have given back; `None` where it was not asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub purge: Option<PurgeAnswer>,
     /// What the kernel saw; `None` where it was not asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub witness: Option<Testimony>,
@@ -102,6 +106,7 @@ impl Run {
                 .collect(),
             heap: None,
             memory: None,
+            purge: None,
             witness: None,
         }
     }
@@ -123,6 +128,7 @@ impl Run {
             survivors: Vec::new(),
             heap: None,
             memory: None,
+            purge: None,
             witness: None,
         }
     }

@@ -69,6 +69,15 @@ impl Watch {
         }
     }
 
+    /// Also measures, on twins of the program's processes, how much the allocator could give back, where heaps are counted.
+    #[must_use]
+    pub fn with_purge(self) -> Watch {
+        Watch {
+            identity: self.identity.map(IdentityReader::with_purge),
+            ..self
+        }
+    }
+
     /// Leaves the readings of memory to the caller, who has [`Watch::tree_parts`]; no thread is made for them.
     #[must_use]
     pub fn without_readings(self) -> Watch {
@@ -133,9 +142,12 @@ impl Watch {
             usage: ended.usage,
             pressure,
         };
+        let identity = self.identity.take().map(IdentityReader::finish);
+        let (memory, purge) = identity.unwrap_or_default();
         Run {
             heap: self.heap.then(|| self.collector.heap()),
-            memory: self.identity.take().and_then(IdentityReader::finish),
+            memory,
+            purge,
             witness: self.testimony(session),
             ..self.record(exit, metrics)
         }

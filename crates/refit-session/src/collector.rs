@@ -2,13 +2,14 @@
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
-use std::io::Read;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use rustix::process::geteuid;
 
 use crate::collected::Collected;
-use crate::heap::{CountedHeap, HeapImage, HeapReport, HeapSamples};
+use crate::heap::file::{block_of, identity};
+use crate::heap::{CountedHeap, HeapImage, HeapReport, HeapSamples, TwinRequest};
 use crate::image::{IMAGE_SIZE, Image};
 use crate::image_files::{heap_files, image_files, open_image};
 use crate::living::living;
@@ -112,6 +113,20 @@ impl Collector {
         files
             .filter_map(|(file, _)| HeapImage::read(&file))
             .collect()
+    }
+
+    /// Asks a process for a twin; `file` is that of its image ([`HeapImage::file`]).
+    ///
+    /// # Errors
+    /// The process has no block, or its file cannot be written.
+    pub fn ask_for_twin(&mut self, file: (u64, u64), pid: u32) -> io::Result<TwinRequest> {
+        let files = heap_files(&self.images).collect();
+        let ours = self.of_the_tree(files).0;
+        let mut files = ours.iter().filter_map(|path| open_image(path));
+        let found = files.find(|(there, _)| identity(there) == Some(file));
+        let found = found.and_then(|(there, _)| Some((block_of(&there, pid)?, there)));
+        let (block, there) = found.ok_or(io::ErrorKind::NotFound)?;
+        TwinRequest::new(&there, block)
     }
 
     fn keep(&mut self, mut samples: HeapSamples) {

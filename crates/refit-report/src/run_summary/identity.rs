@@ -1,10 +1,34 @@
 //! What resident memory consisted of, when it was the most.
 
-use refit_run::{IdentityTerm, MEMORY_PARTS, MemoryIdentity};
+use refit_run::{IdentityTerm, MEMORY_PARTS, MemoryIdentity, PurgeAnswer};
 
-use crate::format::{bytes, duration, file_name, plural};
+use crate::format::{bytes, duration, file_name, number, plural};
 
-/// `is_limited`: of some heap there is no table of live blocks.
+/// What the allocator could have given back.
+pub fn purge(answer: &PurgeAnswer) -> String {
+    let purge = match answer {
+        PurgeAnswer::Unknown(why) => return format!("purge: unknown: {why}"),
+        PurgeAnswer::Measured(purge) => purge,
+    };
+    let times = match purge.measured {
+        0 | 1 => String::new(),
+        n => format!("; the most of {} measurements", number(n)),
+    };
+    let later = purge.unknown_later.as_ref();
+    let later = later.map(|why| format!("; unknown after that: {why}"));
+    format!(
+        "purge would give back {} of {} retained: of {}, after {}, with {} resident and {} in fragments{times}{}",
+        bytes(purge.given_back_bytes as f64),
+        bytes(purge.retained_bytes as f64),
+        file_name(&purge.executable),
+        duration(purge.at_ms as f64 * 1e6),
+        bytes(purge.rss_bytes as f64),
+        bytes(purge.fragments_bytes as f64),
+        later.unwrap_or_default(),
+    )
+}
+
+/// `is_limited`: an address-space limit left no room for the table of live blocks of some heap.
 pub fn lines(memory: Option<&MemoryIdentity>, is_limited: bool, lines: &mut Vec<String>) {
     let Some(memory) = memory else {
         let reason = match is_limited {
@@ -79,6 +103,8 @@ fn signed(size: f64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use refit_run::Purge;
+
     use super::*;
 
     #[test]
@@ -121,5 +147,22 @@ mod tests {
         assert!(found[6].ends_with("before it was read"), "{found:?}");
         lines(None, true, &mut found);
         assert!(found[7].ends_with("has no limit"), "{found:?}");
+    }
+
+    #[test]
+    fn a_purge_is_one_line() {
+        let measured = Purge {
+            at_ms: 7170,
+            measured: 2,
+            executable: "/usr/bin/ruby".to_owned(),
+            retained_bytes: 77 << 20,
+            given_back_bytes: 76 << 20,
+            ..Purge::default()
+        };
+        let expected = "purge would give back 76 MiB of 77 MiB retained: of ruby, after 7.17 s, with 0 B resident and 0 B \
+                        in fragments; the most of 2 measurements";
+        assert_eq!(purge(&PurgeAnswer::Measured(measured)), expected);
+        let unknown = PurgeAnswer::Unknown("it has 2 threads".to_owned());
+        assert_eq!(purge(&unknown), "purge: unknown: it has 2 threads");
     }
 }

@@ -80,9 +80,11 @@ fn recipe() -> RecipeRecord {
         is_service: true,
         keeps_service: false,
         applies_to: None,
+        applied: BTreeMap::new(),
         is_exact: false,
         note: None,
         then: BTreeMap::new(),
+        ddl: BTreeMap::new(),
         metrics: vec![LoadMetricRecord {
             name: "p99".to_owned(),
             unit: LoadUnit::Milliseconds,

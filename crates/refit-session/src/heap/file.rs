@@ -179,7 +179,16 @@ impl HeapImage {
     }
 }
 
-fn identity(file: &File) -> Option<(u64, u64)> {
+/// The block of the process of this pid.
+pub(crate) fn block_of(file: &File, pid: u32) -> Option<usize> {
+    (0..PROCESSES).find(|index| {
+        let mut found = [0; 4];
+        let at = block_at(*index) + offset_of!(CProcess, pid) as u64;
+        file.read_exact_at(&mut found, at).is_ok() && u32::from_ne_bytes(found) == pid
+    })
+}
+
+pub(crate) fn identity(file: &File) -> Option<(u64, u64)> {
     let meta = file.metadata().ok()?;
     let (major, minor) = (libc::major(meta.dev()), libc::minor(meta.dev()));
     Some(((u64::from(major) << 32) | u64::from(minor), meta.ino()))
@@ -190,6 +199,11 @@ fn page(file: &File, number: usize) -> Option<[u8; PAGE]> {
     file.read_exact_at(&mut bytes, (number * PAGE) as u64)
         .ok()?;
     Some(bytes)
+}
+
+/// Where the block of a process begins.
+pub(super) fn block_at(index: usize) -> u64 {
+    (PAGE + index * BLOCK) as u64
 }
 
 impl HeapProcess {

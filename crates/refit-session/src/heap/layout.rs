@@ -30,6 +30,13 @@ pub const FINE_BYTES: u64 = 512;
 #[cfg(test)]
 pub const LAG: u64 = 4096;
 
+/// A twin waits for refit to say that it shall purge ...
+pub const TWIN_READY: u32 = 1;
+/// ... and it has; ...
+pub const TWIN_PURGED: u32 = 2;
+/// ... or there is none.
+pub const TWIN_REFUSED: u32 = 3;
+
 /// The program has a malloc of its own, which goes before a preloaded one.
 pub const OTHER_MALLOC: u32 = 1;
 /// The allocator does not tell how much of a block is usable.
@@ -80,6 +87,16 @@ pub struct CRegion {
 }
 
 #[repr(C)]
+pub struct CTwin {
+    pub asked: u32,
+    pub purge: u32,
+    pub pid: u32,
+    pub pad: u32,
+    pub state: u64,
+    pub why: [u8; 64],
+}
+
+#[repr(C)]
 pub struct CProcess {
     pub pid: u32,
     pub forked: u32,
@@ -92,6 +109,7 @@ pub struct CProcess {
     pub peak: CSize,
     pub most_slack: [u64; CLASSES],
     pub regions: [CRegion; REGIONS],
+    pub twin: CTwin,
 }
 
 #[repr(C)]

@@ -8,6 +8,7 @@ mod report;
 mod samples;
 mod shadow;
 mod size_fit;
+mod twin;
 
 pub use counted::CountedHeap;
 pub use file::{HeapImage, HeapProcess, Region};
@@ -17,3 +18,4 @@ pub use report::{
 };
 pub use samples::{HeapSamples, Sample};
 pub use shadow::{LEAF_SPAN, Noted, each_noted};
+pub use twin::{TwinRequest, TwinState};

@@ -52,6 +52,11 @@ pub struct RunArgs {
     #[arg(long, help_heading = OUTPUT)]
     pub heap: bool,
 
+    /// Also measure how much of what the allocator keeps it could give back, on a fork of
+    /// the process that keeps the most (docs/memory.md)
+    #[arg(long, requires = "heap", help_heading = OUTPUT)]
+    pub purge: bool,
+
     /// Write who allocated what is live at the end to FILE, as a flame graph if it ends
     /// with .svg, else as folded text (docs/memory.md)
     #[arg(long, value_name = "FILE", requires = "heap", help_heading = OUTPUT)]

@@ -122,6 +122,9 @@ fn start(mut plan: Plan) -> Result<ExitCode> {
         return Ok(not_started(&plan, prepared.session, &error));
     }
     let mut watch = Watch::begin(&prepared, plan.json.is_some()).with_witness();
+    if plan.args.purge {
+        watch = watch.with_purge();
+    }
     let event_ring = prepared.event_ring.as_ref();
     let mut trace = plan
         .trace

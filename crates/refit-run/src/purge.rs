@@ -1,0 +1,189 @@
+//! How much of what an allocator keeps it could give back: measured on a twin of the process, whose allocator gives
+//! back what it can (`--purge`). The process itself keeps everything.
+
+use std::io;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use refit_meter::{
+    MemoryPart, MemoryParts, anonymous_bytes, descendants, fork_obstacle, has_ended,
+};
+use refit_session::Collector;
+use refit_session::heap::{HeapImage, HeapProcess, TwinRequest, TwinState};
+use serde::{Deserialize, Serialize};
+
+/// How long a process may make no call of malloc or free that would answer.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// Between two looks.
+const PAUSE: Duration = Duration::from_millis(1);
+
+/// What came of a purge.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum PurgeAnswer {
+    /// It was measured.
+    Measured(Purge),
+    /// It was not, and why.
+    Unknown(String),
+}
+
+/// What the allocator could give back.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Purge {
+    /// Milliseconds from the start to the reading before it.
+    pub at_ms: u64,
+    /// Times that it was measured; this is the one at which the most would have been given back.
+    pub measured: u64,
+    /// The process whose allocator kept the most then.
+    pub pid: u32,
+    /// Its executable.
+    pub executable: String,
+    /// Its resident memory.
+    pub rss_bytes: u64,
+    /// Of that, pages of the allocator's without a live block.
+    pub retained_bytes: u64,
+    /// And free bytes on pages with one.
+    pub fragments_bytes: u64,
+    /// By how much the memory of the twin became less: glibc's malloc_trim(0), jemalloc's `arena.all.purge`, mimalloc's
+    /// `mi_collect(true)`, tcmalloc's `ReleaseFreeMemory`.
+    pub given_back_bytes: u64,
+    /// Why it could not be measured after that, at the last attempt; `null` where it could.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unknown_later: Option<String>,
+}
+
+/// A process whose allocator may keep something.
+#[derive(Clone, Debug)]
+pub struct Candidate {
+    /// What is known of it.
+    pub purge: Purge,
+    /// The file of its image.
+    pub file: (u64, u64),
+    /// Its heap lies in memory that a twin would share.
+    pub has_shared_blocks: bool,
+}
+
+impl PurgeAnswer {
+    /// Of several the one at which the most would have been given back.
+    pub(crate) fn and(self, found: PurgeAnswer) -> PurgeAnswer {
+        match (self, found) {
+            (PurgeAnswer::Measured(before), PurgeAnswer::Measured(found)) => {
+                let measured = before.measured + 1;
+                let most = match found.given_back_bytes >= before.given_back_bytes {
+                    true => found,
+                    false => before,
+                };
+                PurgeAnswer::Measured(Purge {
+                    measured,
+                    unknown_later: None,
+                    ..most
+                })
+            }
+            (PurgeAnswer::Measured(before), PurgeAnswer::Unknown(why)) => {
+                PurgeAnswer::Measured(Purge {
+                    unknown_later: Some(why),
+                    ..before
+                })
+            }
+            (_, found) => found,
+        }
+    }
+}
+
+impl Candidate {
+    pub fn new(
+        image: &HeapImage,
+        process: &HeapProcess,
+        parts: &MemoryParts,
+        at_ms: u64,
+    ) -> Candidate {
+        Candidate {
+            purge: Purge {
+                at_ms,
+                measured: 1,
+                pid: process.pid,
+                executable: image.executable.clone(),
+                rss_bytes: parts.rss_bytes,
+                retained_bytes: parts.of(MemoryPart::Retained).rss,
+                fragments_bytes: parts.of(MemoryPart::Fragments).rss,
+                given_back_bytes: 0,
+                unknown_later: None,
+            },
+            file: image.file,
+            has_shared_blocks: parts.has_shared_blocks,
+        }
+    }
+
+    /// Measures what it could give back, and how long there was a twin; `None` when the process has ended.
+    pub fn measure(
+        self,
+        proc: &Path,
+        collector: &mut Collector,
+    ) -> Option<(PurgeAnswer, Duration)> {
+        match self.given_back(proc, collector) {
+            Ok((given_back_bytes, lived)) => {
+                let purge = Purge {
+                    given_back_bytes,
+                    ..self.purge
+                };
+                Some((PurgeAnswer::Measured(purge), lived))
+            }
+            Err(_) if has_ended(proc, self.purge.pid) => None,
+            Err(why) => Some((PurgeAnswer::Unknown(why), Duration::ZERO)),
+        }
+    }
+
+    fn given_back(
+        &self,
+        proc: &Path,
+        collector: &mut Collector,
+    ) -> Result<(u64, Duration), String> {
+        let pid = self.purge.pid;
+        if self.has_shared_blocks {
+            return Err("its heap is shared memory".to_owned());
+        }
+        if let Some(why) = fork_obstacle(proc, pid) {
+            return Err(why);
+        }
+        let in_file = |error: io::Error| format!("its file of counters: {error}");
+        let request = collector.ask_for_twin(self.file, pid).map_err(in_file)?;
+        let Some(TwinState::Ready(twin)) = wait(&request, &TwinState::Unmade, pid, proc)? else {
+            return Err("it hardly calls malloc or free".to_owned());
+        };
+        let made = Instant::now();
+        let ended = || "its twin ended by itself".to_owned();
+        // The process may have written any pid.
+        if !descendants(proc, pid).contains(&twin) {
+            return Err(ended());
+        }
+        let read = || anonymous_bytes(proc, twin).ok_or_else(ended);
+        let before = read()?;
+        request.purge().map_err(in_file)?;
+        match wait(&request, &TwinState::Ready(twin), twin, proc)? {
+            Some(TwinState::Purged) => Ok((before.saturating_sub(read()?), made.elapsed())),
+            _ => Err(ended()),
+        }
+    }
+}
+
+/// The first other state than `now`; `None` when there is none in time, or who would tell it has ended.
+fn wait(
+    request: &TwinRequest,
+    now: &TwinState,
+    pid: u32,
+    proc: &Path,
+) -> Result<Option<TwinState>, String> {
+    let began = Instant::now();
+    let mut is_over = false;
+    while !is_over {
+        is_over = has_ended(proc, pid) || *now == TwinState::Unmade && began.elapsed() > PATIENCE;
+        match request.state().map_err(|error| error.to_string())? {
+            TwinState::Refused(why) => return Err(why),
+            state if state != *now => return Ok(Some(state)),
+            _ => std::thread::sleep(PAUSE),
+        }
+    }
+    Ok(None)
+}

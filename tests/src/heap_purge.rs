@@ -1,0 +1,201 @@
+//! `run --heap --purge`: what the twin tells is what the allocator really gives back afterwards, and no program notices
+//! that there was one.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+use crate::memory_identity::{fresh_seed, wait_for_reading};
+use crate::ran::number;
+use crate::runner::{Outcome, Test};
+use crate::test;
+use crate::test_env::{TestEnv, refit_path, wait_until};
+
+pub const TESTS: &[Test] = &[
+    test!(what_the_twin_gives_back_the_process_gives_back).limit_seconds(900),
+    test!(where_nothing_can_be_given_back_it_is_nothing).limit_seconds(900),
+    test!(a_program_that_counts_its_children_sees_no_twin).limit_seconds(300),
+    test!(who_cannot_have_a_twin_is_told_why).limit_seconds(300),
+    test!(a_twin_that_hangs_or_crashes_ends_and_the_program_goes_on).limit_seconds(300),
+    test!(no_twin_outlives_a_program_that_ends_at_any_moment).limit_seconds(300),
+];
+
+const MIB: f64 = 1_048_576.0;
+
+/// `name=number` words that a program prints.
+type Told = BTreeMap<String, f64>;
+
+fn told(text: &str) -> Told {
+    let words = text.split_whitespace();
+    let words = words.filter_map(|word| word.split_once('='));
+    let told = words.map(|(name, value)| (name.to_owned(), value.parse().expect("a number")));
+    told.collect()
+}
+
+/// Runs a program beneath `refit run --heap --purge` until refit has read it after its first line, and then ends its input;
+/// what it printed, and what refit measured.
+fn purged(env: &TestEnv, settings: &[&str], words: &[&str]) -> (Told, Value) {
+    let json = env.path("run.json");
+    let mut refit = Command::new(refit_path());
+    refit.current_dir(env.dir());
+    refit.args(["run", "--heap", "--purge", "--json", &json]);
+    refit.args(settings).arg("--").args(words);
+    refit.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut refit = refit.spawn().expect("refit starts");
+    let mut text = String::new();
+    let mut output = BufReader::new(refit.stdout.take().expect("it is piped"));
+    output.read_line(&mut text).expect("it prints text");
+    wait_for_reading(refit.id());
+    drop(refit.stdin.take());
+    output.read_to_string(&mut text).expect("it prints text");
+    assert!(refit.wait().expect("it is our child").success());
+    let report = fs::read(&json).expect("it was written");
+    let report: Value = serde_json::from_slice(&report).expect("it is JSON");
+    (told(&text), report["purge"].clone())
+}
+
+/// Given back, by the twin and then by the process; kept in whole pages, and in fragments, before that.
+fn given_back(env: &TestEnv, allocator: &str, seed: u64, how: &str) -> [f64; 4] {
+    let setting = format!("malloc={allocator}");
+    let program = env.program("heap_purge");
+    let words = [&*program, &seed.to_string(), how];
+    let (told, purge) = purged(env, &[&setting], &words);
+    println!("{allocator} {how}: seed {seed}, {told:?}");
+    let of = |field: &str| number(&purge["measured"][field]) as f64;
+    [
+        of("given_back_bytes"),
+        told["given_back"],
+        of("retained_bytes"),
+        of("fragments_bytes"),
+    ]
+}
+
+fn what_the_twin_gives_back_the_process_gives_back(env: &TestEnv) -> Outcome {
+    for allocator in ["glibc", "jemalloc", "mimalloc", "tcmalloc"] {
+        let [twin, process, retained, _] = given_back(env, allocator, fresh_seed(), "pages");
+        assert!(
+            (twin - process).abs() < 0.05 * process.abs() + MIB,
+            "{allocator}"
+        );
+        // mimalloc 2.0 keeps free pages of a segment that has live ones.
+        assert!(
+            twin > 40.0 * MIB || allocator == "mimalloc",
+            "{allocator}: {twin}"
+        );
+        assert!(retained > 60.0 * MIB, "{allocator}: {retained}");
+    }
+    Outcome::Pass
+}
+
+fn where_nothing_can_be_given_back_it_is_nothing(env: &TestEnv) -> Outcome {
+    for allocator in ["glibc", "jemalloc", "mimalloc", "tcmalloc"] {
+        let [twin, process, _, fragments] = given_back(env, allocator, fresh_seed(), "pinned");
+        assert!(twin < MIB && process < MIB, "{allocator}: {twin} {process}");
+        assert!(fragments > 40.0 * MIB, "{allocator}: {fragments}");
+    }
+    Outcome::Pass
+}
+
+fn of_children(env: &TestEnv, settings: &[&str], how: &str) -> (Told, Value) {
+    purged(env, settings, &[&env.program("heap_purge_children"), how])
+}
+
+fn expect_undisturbed(told: &Told) {
+    assert!(told["started"] > 0.0, "{told:?}");
+    assert_eq!(told["started"], told["reaped"], "{told:?}");
+    assert_eq!(told["started"], told["signals"], "{told:?}");
+    assert_eq!([told["strange"], told["descriptors"]], [0.0; 2], "{told:?}");
+}
+
+fn a_program_that_counts_its_children_sees_no_twin(env: &TestEnv) -> Outcome {
+    for _ in 0..5 {
+        let (told, purge) = of_children(env, &[], "waits");
+        let given = purge["measured"]["given_back_bytes"].as_f64();
+        assert!(given.is_some_and(|given| given > 30.0 * MIB), "{purge:#}");
+        expect_undisturbed(&told);
+    }
+    Outcome::Pass
+}
+
+/// Why it is not known, or not any more: it may have been measured before the program's first line.
+fn why(purge: &Value) -> &str {
+    let later = &purge["measured"]["unknown_later"];
+    let why = purge["unknown"].as_str().or(later.as_str());
+    why.unwrap_or_default()
+}
+
+fn who_cannot_have_a_twin_is_told_why(env: &TestEnv) -> Outcome {
+    for (how, reason) in [
+        ("filter", "a seccomp filter of its own"),
+        ("threads", "1001 threads"),
+        ("user", "RLIMIT_NPROC"),
+    ] {
+        let (told, purge) = of_children(env, &[], how);
+        let why = why(&purge);
+        assert!(why.contains(reason), "{how}: {purge:#}");
+        // As a user it can start none.
+        if how != "user" || told["started"] > 0.0 {
+            expect_undisturbed(&told);
+        }
+    }
+    Outcome::Pass
+}
+
+fn a_twin_that_hangs_or_crashes_ends_and_the_program_goes_on(env: &TestEnv) -> Outcome {
+    let library = format!("malloc={}", env.program("stuck_trim"));
+    for setting in ["env.NOTHING=1", "env.STUCK_TRIM=1"] {
+        let (told, purge) = of_children(env, &[&library, setting], "waits");
+        let why = why(&purge);
+        assert!(why.contains("its twin ended"), "{setting}: {purge:#}");
+        expect_undisturbed(&told);
+        wait_until("the twin has ended", || {
+            twins_of(&env.program("heap_purge_children")) == 0
+        });
+    }
+    Outcome::Pass
+}
+
+/// Processes of a program that are twins.
+fn twins_of(program: &str) -> usize {
+    let all = fs::read_dir("/proc").expect("it is mounted").flatten();
+    let twins = all.filter(|process| {
+        let is_its =
+            fs::read_link(process.path().join("exe")).is_ok_and(|exe| exe.ends_with(program));
+        let name = fs::read_to_string(process.path().join("comm")).unwrap_or_default();
+        is_its && name == "refit-twin\n"
+    });
+    twins.count()
+}
+
+fn no_twin_outlives_a_program_that_ends_at_any_moment(env: &TestEnv) -> Outcome {
+    // Of its own name, so that the twins of other tests are none of its.
+    let program = env.path("ends");
+    fs::copy(env.program("heap_purge_children"), &program).expect("both are ours");
+    let mut measured = 0;
+    for time in 0..30 {
+        let json = env.path("ends.json");
+        let time = (40 + 7 * time).to_string();
+        let mut refit = Command::new(refit_path());
+        refit.args([
+            "run", "--heap", "--purge", "--json", &json, "--", &program, "ends", &time,
+        ]);
+        let mut refit = refit.stdin(Stdio::piped()).spawn().expect("refit starts");
+        // Nothing is written, and it does not end.
+        let input = refit.stdin.take();
+        refit.wait().expect("it is our child");
+        drop(input);
+        let report: Value =
+            serde_json::from_slice(&fs::read(&json).expect("it was written")).expect("JSON");
+        assert_eq!(report["exit"]["signal"], 14, "{report:#}");
+        let purge = &report["purge"];
+        assert!(purge.is_object(), "{report:#}");
+        measured += usize::from(purge["measured"].is_object());
+        wait_until("the twin has ended", || twins_of(&program) == 0);
+    }
+    println!("{measured} of 30 were measured");
+    assert!(measured > 0);
+    Outcome::Pass
+}
