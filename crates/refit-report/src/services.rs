@@ -6,7 +6,8 @@ use std::time::SystemTime;
 use refit_crash::CrashReport;
 use refit_lab::{Comparison, EffectRecord};
 use refit_services::{
-    Accepted, Changed, Evidence, FileState, Layer, Phase, Plan, Reverted, ServiceStatus, Status,
+    Accepted, Changed, Evidence, FileState, Layer, LibrarySince, Package, PackageSince, Phase,
+    Plan, Reverted, ServiceStatus, Status,
 };
 
 use crate::crash::row::rows;
@@ -27,6 +28,11 @@ pub fn planned(plan: &Plan) -> String {
     page.row("settings", settings.join("   "));
     evidence(&mut page, change.evidence.as_ref());
     accepted(&mut page, change.accepted.as_ref());
+    for conf in &change.conf {
+        if let Some(before) = &conf.before {
+            page.row("now", format!("{} is `{before}`", conf.name));
+        }
+    }
     for dir in &change.directories {
         page.row("make", dir);
     }
@@ -61,16 +67,43 @@ pub fn planned(plan: &Plan) -> String {
             edit.after.as_ref(),
         );
     }
+    for edit in &change.schema {
+        page.heading(&format!("index {}", edit.index));
+        page.row("apply", &edit.apply);
+        page.row("revert", &edit.inverse);
+    }
     if !plan.commands.is_empty() {
         page.heading("then");
         plan.commands
             .iter()
             .for_each(|command| page.line(1, command));
     }
-    if !plan.notes.is_empty() {
+    if !plan.notes.is_empty() || !plan.sizes.is_empty() {
         page.heading("notes");
-        plan.notes.iter().for_each(|note| page.line(1, note));
+        let notes = plan.notes.iter().chain(&plan.sizes);
+        notes.for_each(|note| page.line(1, note));
     }
+    page.text()
+}
+
+/// What is different in a plan that was made again: files that somebody edited, and what would be
+/// done then.
+#[must_use]
+pub fn not_as_shown(shown: &Plan, mut now: Plan) -> String {
+    // None makes another plan of it: its time, sizes, and directories that are there by now.
+    now.sizes.clone_from(&shown.sizes);
+    now.change.undo.clone_from(&shown.change.undo);
+    now.change.directories.clone_from(&shown.change.directories);
+    let mut page = Page::default();
+    page.heading("since this was shown, it changed:");
+    for edit in &now.change.files {
+        let mut files = shown.change.files.iter();
+        if let Some(old) = files.find(|old| old.path == edit.path && old.before != edit.before) {
+            let (old, new) = (old.before.as_ref(), edit.before.as_ref());
+            difference(&mut page, &edit.path, old, new);
+        }
+    }
+    changed_lines(&mut page, &planned(shown), &planned(&now));
     page.text()
 }
 
@@ -122,11 +155,30 @@ fn service(page: &mut Page, one: &ServiceStatus) {
         };
         page.row(layer, text);
     }
+    let of_libraries = one.libraries.iter().flat_map(|library| &library.package);
+    for package in one.packages.iter().chain(of_libraries) {
+        page.row("package", became(package));
+    }
+    for LibrarySince { path, from, .. } in &one.libraries {
+        page.row("library", format!("{path} is an earlier {from}"));
+    }
     if one.phase == Phase::Confirming || one.unconfirmed_until_unix.is_some() && !one.taken_back {
         page.row("next", format!("refit confirm {}", one.service));
     }
-    if one.phase != Phase::Applied || one.taken_back {
+    let is_gone = one.packages.iter().any(|package| package.now.is_none());
+    if one.phase != Phase::Applied || one.taken_back || is_gone {
         page.row("next", format!("refit revert {}", one.service));
+    }
+}
+
+/// `redis-server 5:7.0.15-1 → 5:7.0.16-1`
+fn became(since: &PackageSince) -> String {
+    let Package { name, version } = &since.was;
+    match (&since.now, &*since.state) {
+        (Some(now), "installed") => format!("{name} {version} → {now}"),
+        (Some(now), state) => format!("{name} {version} → {now}, {state}: dpkg --configure -a"),
+        (None, "config-files") => format!("{name} {version} → removed, its configuration is kept"),
+        (None, _) => format!("{name} {version} → purged, what refit wrote is left"),
     }
 }
 
@@ -238,6 +290,9 @@ pub fn reverted(done: &Reverted) -> String {
     for path in &done.untouched {
         page.line(1, format!("{path} was as before already"));
     }
+    for path in &done.purged {
+        page.line(1, format!("{path} went with its package"));
+    }
     for path in &done.kept {
         page.line(1, format!("{path} was edited elsewhere: that is kept"));
     }
@@ -267,7 +322,6 @@ pub fn conflict(changed: &[Changed]) -> String {
     page.text()
 }
 
-/// Lines that are not there before or after, between those that begin and end both.
 fn difference(page: &mut Page, path: &str, old: Option<&FileState>, new: Option<&FileState>) {
     let text = |state: Option<&FileState>| {
         let bytes = state.map(FileState::bytes).unwrap_or_default();
@@ -279,7 +333,11 @@ fn difference(page: &mut Page, path: &str, old: Option<&FileState>, new: Option<
     };
     page.line(0, format!("--- {}", head(old)));
     page.line(0, format!("+++ {}", head(new)));
-    let (old, new) = (text(old), text(new));
+    changed_lines(page, &text(old), &text(new));
+}
+
+/// Lines that are not there before or after, between those that begin and end both.
+fn changed_lines(page: &mut Page, old: &str, new: &str) {
     let (old, new): (Vec<&str>, Vec<&str>) = (old.split('\n').collect(), new.split('\n').collect());
     let same =
         |pairs: &mut dyn Iterator<Item = (&&str, &&str)>| pairs.take_while(|(a, b)| a == b).count();

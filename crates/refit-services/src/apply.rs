@@ -13,7 +13,7 @@ use crate::revert::{By, discard, take_back};
 use crate::status::{file_checks, live_checks};
 use crate::store::Store;
 use crate::undo::{self, Until};
-use crate::{Change, Error, Phase, Plan, Record, System};
+use crate::{Change, Error, Phase, Plan, Record, System, schema};
 
 /// How long a service may take to load what it was started with.
 const LOADED_WITHIN: Duration = Duration::from_secs(10);
@@ -31,6 +31,11 @@ pub enum Applied {
         record: Box<Record>,
         /// Of the running service; empty for a tree.
         checks: Vec<Check>,
+    },
+    /// Nothing was done: it would not have been what was shown.
+    NotAsShown {
+        /// What it would be now.
+        now: Box<Plan>,
     },
 }
 
@@ -64,12 +69,12 @@ pub fn to_do(system: &System, request: &Request) -> Result<ToDo, Error> {
     planned.map(|plan| ToDo::Planned(Box::new(plan)))
 }
 
-/// Makes settings permanent on a service.
+/// Makes settings permanent on a service, where that is still what was shown.
 ///
 /// # Errors
 /// Where it could not be done, or did not take effect; all is then as before, but for
 /// [`Error::Stuck`].
-pub fn apply(system: &System, request: &Request) -> Result<Applied, Error> {
+pub fn apply(system: &System, request: &Request, shown: &Plan) -> Result<Applied, Error> {
     if let Some(service) = is_applied(system, request)? {
         return Ok(Applied::Nothing { service });
     }
@@ -80,12 +85,18 @@ pub fn apply(system: &System, request: &Request) -> Result<Applied, Error> {
         return Ok(Applied::Nothing { service });
     }
     let mut plan = plan(system, request)?;
+    // No lock was held while somebody read what was shown.
+    if !plan.does_as(shown) {
+        return Ok(Applied::NotAsShown {
+            now: Box::new(plan),
+        });
+    }
     if let Some(gate) = plan.gate.take() {
         return Err(gate);
     }
     share_directories(&store, &mut plan.change)?;
     let change = &plan.change;
-    let begun = Record {
+    let mut begun = Record {
         version: VERSION,
         change: change.clone(),
         phase: Phase::Applying,
@@ -111,15 +122,24 @@ pub fn apply(system: &System, request: &Request) -> Result<Applied, Error> {
             });
         }
     };
-    let done = put_into_effect(system, kind, change, edits);
+    let mut by = By::Gate;
+    let done = put_into_effect(system, &store, kind, change, edits, &mut by);
     match done.and_then(|checks| staged_record.put().map(|()| checks).map_err(Error::from)) {
         Ok(checks) => Ok(Applied::Done {
             record: Box::new(record),
             checks,
         }),
-        Err(cause) => Err(match take_back(system, &store, begun, By::Apply) {
-            Ok(_) => Error::TakenBack(Box::new(cause)),
-            Err(revert) => stuck(cause, revert),
+        Err(cause) => Err({
+            if let Error::MadeSince { index, .. } = &cause {
+                // That one and those after it are not refit's to take back.
+                let mut schema = change.schema.iter();
+                let made = schema.position(|edit| edit.index == *index);
+                begun.change.schema.truncate(made.unwrap_or_default());
+            }
+            match take_back(system, &store, begun, by) {
+                Ok(_) => Error::TakenBack(Box::new(cause)),
+                Err(revert) => stuck(cause, revert),
+            }
         }),
     }
 }
@@ -202,11 +222,14 @@ fn stage(system: &System, plan: &Plan) -> Result<StagedChange, Error> {
     })
 }
 
+/// `by`: who takes it back where this fails.
 fn put_into_effect(
     system: &System,
+    store: &Store,
     kind: &dyn Kind,
     change: &Change,
     staged: StagedChange,
+    by: &mut By,
 ) -> Result<Vec<Check>, Error> {
     if system.is_live() {
         kind.prepare(change)?;
@@ -218,10 +241,12 @@ fn put_into_effect(
             None => remove(&system.path(&edit.path)?)?,
         }
     }
+    schema::apply(system, store, change)?;
     if !system.is_live() {
         return Ok(Vec::new());
     }
     kind.gate(change)?;
+    *by = By::Apply;
     undo::start(change)?;
     kind.activate(change, Step::Apply)?;
     in_effect(kind, change)

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use refit_knobs::Settings;
 
-use crate::{Error, FileState, Moved};
+use crate::{Error, FileState, Moved, Package, SchemaEdit};
 
 /// One file of the configuration.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,6 +26,9 @@ pub struct LibraryFile {
     pub sha256: String,
     /// What was copied.
     pub from: String,
+    /// Whose that was; `None` where no package owns it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub package: Option<Package>,
 }
 
 /// By what a change takes itself back unless it is confirmed.
@@ -96,8 +99,14 @@ impl ConfValue {
 pub struct Change {
     /// The service, by its full name.
     pub service: String,
+    /// The service, as it was typed.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub word: String,
     /// Its kind.
     pub kind: String,
+    /// The packages that it comes from; none where there is no dpkg.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub packages: Vec<Package>,
     /// As they print.
     pub settings: Vec<String>,
     /// Whether a reboot takes it back.
@@ -121,6 +130,9 @@ pub struct Change {
     /// Settings of its own that the service will have.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conf: Vec<ConfValue>,
+    /// Indexes that are made in a database.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub schema: Vec<SchemaEdit>,
     /// By what it takes itself back; `None` if it stays without a confirmation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub undo: Option<Undo>,
@@ -164,6 +176,8 @@ pub struct Plan {
     pub commands: Vec<String>,
     /// What it does not cover, and what surprises in such a service.
     pub notes: Vec<String>,
+    /// How large the data is and what is free, which changes while the service runs.
+    pub sizes: Vec<String>,
     /// The content of each file of [`Change::placed`], in the same order.
     pub(crate) contents: Vec<Vec<u8>>,
 }
@@ -177,12 +191,26 @@ impl Plan {
         programs.map(|(file, text)| (&*file.path, String::from_utf8_lossy(text)))
     }
 
+    /// Whether it does what another plan of the same request does. Not compared are its time, which
+    /// is counted from its beginning, the directories that it has to make, and sizes.
+    pub(crate) fn does_as(&self, other: &Plan) -> bool {
+        let change = |plan: &Plan| Change {
+            directories: Vec::new(),
+            undo: None,
+            ..plan.change.clone()
+        };
+        change(self) == change(other)
+            && (&self.commands, &self.notes) == (&other.commands, &other.notes)
+    }
+
     /// A plan that does nothing yet.
     pub(crate) fn new(service: &str, kind: &str, settings: &Settings) -> Plan {
         Plan {
             change: Change {
                 service: service.to_owned(),
+                word: String::new(),
                 kind: kind.to_owned(),
+                packages: Vec::new(),
                 settings: settings.0.iter().map(ToString::to_string).collect(),
                 trial: false,
                 was_active: false,
@@ -193,6 +221,7 @@ impl Plan {
                 files: Vec::new(),
                 variables: Vec::new(),
                 conf: Vec::new(),
+                schema: Vec::new(),
                 undo: None,
                 evidence: None,
                 accepted: None,
@@ -201,6 +230,7 @@ impl Plan {
             gate: None,
             commands: Vec::new(),
             notes: Vec::new(),
+            sizes: Vec::new(),
             contents: Vec::new(),
         }
     }

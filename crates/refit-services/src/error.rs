@@ -47,7 +47,9 @@ pub enum Error {
         place: String,
         list: String,
     },
-    #[error("`{setting}` cannot be applied to {service}; what can: {known}")]
+    #[error(
+        "`{setting}` cannot be applied to {service}; what can: {known}\n  one of these: refit plan {service} SETTINGS"
+    )]
     UnknownSetting {
         setting: String,
         service: String,
@@ -119,6 +121,21 @@ pub enum Error {
         "{path} or {kept} changed after refit wrote them; nothing was reverted\n  to have the program as it was: mv {kept} {path}, then revert again"
     )]
     Replaced { path: String, kept: String },
+    #[error("{what} cannot be changed: {reason}")]
+    NoTable { what: String, reason: String },
+    #[error("somebody else made or changed index {index} of {service} meanwhile: that stays")]
+    MadeSince { service: String, index: String },
+    #[error(
+        "index {index} of {service} changed after refit made it; nothing was reverted\n  refit made: {ours}\n  it is now:  {now}\n  make it as it was, or drop or rename it, then revert again"
+    )]
+    Redefined {
+        service: String,
+        index: String,
+        ours: String,
+        now: String,
+    },
+    #[error("{service}: {why}\n  apply it, and take it back yourself: refit revert {service}")]
+    NotByItself { service: String, why: &'static str },
     #[error("nothing to apply: name settings, as in\n  refit plan {service} malloc=jemalloc")]
     NoSettings { service: String },
     #[error("malloc={name}: no {file} in {searched}\n  apt install {package}")]
@@ -206,6 +223,7 @@ impl Error {
             Error::Conflict(_)
             | Error::LibraryChanged { .. }
             | Error::Replaced { .. }
+            | Error::Redefined { .. }
             | Error::Drifted { .. } => 3,
             Error::TakenBack(cause) if matches!(**cause, Error::File(_)) => 2,
             Error::TakenBack(_) | Error::Stuck { .. } | Error::NotInEffect { .. } => 1,

@@ -4,7 +4,8 @@
 use refit_knobs::{Class, Setting, Settings};
 
 use crate::check::Check;
-use crate::{Change, Error, Plan, System};
+use crate::schema::Database;
+use crate::{Change, Error, Plan, System, systemd};
 
 /// Why a service takes up its files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,12 +31,17 @@ pub(crate) trait Kind: Sync {
         setting.class()
     }
 
-    /// Whether a change of these settings can lie below /run, where a reboot takes it back.
-    fn can_be_a_trial(&self, _: &Settings) -> bool {
-        false
+    /// Why a change of these settings cannot lie below /run, where a reboot takes it back; `None`: it
+    /// can.
+    fn no_trial(&self, settings: &Settings) -> Option<&'static str>;
+
+    /// Why neither a reboot nor a timer takes such a change back, but `refit revert` alone; `None`: they can.
+    fn only_reverted(&self) -> Option<&'static str> {
+        None
     }
 
-    /// The change, with no directories and classes yet.
+    /// The change, with no directories and classes yet. `trial`: below /run, which
+    /// [`Kind::no_trial`] allows.
     fn plan(
         &'static self,
         system: &System,
@@ -43,6 +49,11 @@ pub(crate) trait Kind: Sync {
         settings: &Settings,
         trial: bool,
     ) -> Result<Plan, Error>;
+
+    /// Files by which the packages are known that the service comes from: its program, its unit.
+    fn comes_from(&self, system: &System, change: &Change) -> Result<Vec<String>, Error> {
+        systemd::comes_from(system, &change.service)
+    }
 
     /// What has to be done before the files are edited. For a live system.
     fn prepare(&self, _: &Change) -> Result<(), Error> {
@@ -52,11 +63,22 @@ pub(crate) trait Kind: Sync {
     /// What the service's own checker reports of the files as they are now. For a live system.
     fn gate(&self, change: &Change) -> Result<(), Error>;
 
+    /// Takes back what the service has of a change that [`Kind::gate`] refused: it was neither
+    /// reloaded nor restarted, and its files are as before. For a live system.
+    fn refused(&self, _: &Change) -> Result<(), Error> {
+        Ok(())
+    }
+
     /// Lets the service take up the files as they are now. For a live system.
     fn activate(&self, change: &Change, step: Step) -> Result<(), Error>;
 
     /// What the service has loaded, and what its processes do. For a live system.
     fn checks(&self, change: &Change) -> Result<Vec<Check>, Error>;
+
+    /// The database that [`Change::schema`] is of, also in a tree; `None`: it is gone.
+    fn database(&self, _: &System, _: &str) -> Result<Option<Box<dyn Database>>, Error> {
+        Ok(None)
+    }
 }
 
 /// Refuses settings of other knobs.

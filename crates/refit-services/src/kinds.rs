@@ -5,6 +5,7 @@ mod postfix;
 mod postgresql;
 mod redis;
 mod rsyslog;
+mod schema;
 mod sysctl;
 mod systemd_unit;
 mod unit_and_conf;
@@ -14,9 +15,12 @@ use crate::kind::Kind;
 use crate::{Error, System};
 
 /// The last one takes every word.
-static KINDS: [&dyn Kind; 9] = [
+static KINDS: [&dyn Kind; 12] = [
     &sysctl::Sysctl,
     &wrapper::Wrapper,
+    &schema::SQLITE,
+    &schema::POSTGRESQL,
+    &schema::MARIADB,
     &postgresql::Postgresql,
     &postfix::Postfix,
     &postfix::PostfixDaemon,

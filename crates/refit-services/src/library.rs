@@ -49,12 +49,18 @@ pub fn find(system: &System, wanted: Wanted) -> Result<Option<(LibraryFile, Vec<
 }
 
 fn named(from: String, name: &str, content: &[u8]) -> LibraryFile {
-    let sha256 = hex(&Sha256::digest(content));
+    let sha256 = hash(content);
     LibraryFile {
         path: format!("{PLACE}/{}/{name}", &sha256[..16]),
         sha256,
         from,
+        package: None,
     }
+}
+
+/// Of a content, as a record has it.
+pub fn hash(content: &[u8]) -> String {
+    hex(&Sha256::digest(content))
 }
 
 /// A script of refit's own.
@@ -145,7 +151,7 @@ pub fn make_directory(dir: &Path) -> Result<(), FileError> {
 /// [`Error::File`].
 pub fn is_whole(system: &System, file: &LibraryFile) -> Result<Option<bool>, Error> {
     let found = FileState::read(&system.path(&file.path)?)?;
-    Ok(found.map(|found| hex(&Sha256::digest(found.bytes())) == file.sha256))
+    Ok(found.map(|found| hash(&found.bytes()) == file.sha256))
 }
 
 /// Removes it where no other service has it.

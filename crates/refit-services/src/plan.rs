@@ -5,6 +5,7 @@ use refit_knobs::{Class, Settings};
 use crate::accept::{self, Grounds};
 use crate::file_state::{refuse_fixed, temporary};
 use crate::kinds::kind_of;
+use crate::packages::packages_of;
 use crate::store::Store;
 use crate::undo::{self, Until};
 use crate::{Change, Error, Evidence, Plan, System};
@@ -35,13 +36,23 @@ pub fn plan(system: &System, request: &Request) -> Result<Plan, Error> {
     if settings.is_empty() {
         return Err(Error::NoSettings { service });
     }
-    let trial = match until {
-        Until::Reverted => false,
-        Until::Reboot => true,
-        Until::Confirmed(_) => kind.can_be_a_trial(settings),
+    if let (Until::Reboot | Until::Confirmed(_), Some(why)) = (until, kind.only_reverted()) {
+        return Err(Error::NotByItself { service, why });
+    }
+    let trial = match (until, kind.no_trial(settings)) {
+        (Until::Reboot, Some(why)) => return Err(Error::NoTrial { service, why }),
+        (Until::Reboot | Until::Confirmed(_), None) => true,
+        (Until::Reverted, _) | (Until::Confirmed(_), Some(_)) => false,
     };
     let mut plan = kind.plan(system, &service, settings, trial)?;
+    plan.change.word.clone_from(&request.word);
     plan.change.evidence.clone_from(&request.evidence);
+    let comes_from = kind.comes_from(system, &plan.change)?;
+    plan.change.packages = packages_of(system, comes_from)?;
+    for library in &mut plan.change.libraries {
+        let mut packages = packages_of(system, vec![library.from.clone()])?;
+        library.package = packages.pop();
+    }
     plan.classes = settings.0.iter().map(|one| kind.class(one)).collect();
     let grounds = match request.no_evidence {
         true => Grounds::DoneWithout,

@@ -8,7 +8,7 @@ use crate::kinds::{kind_named, kind_of};
 use crate::library;
 use crate::store::Store;
 use crate::three_way::End;
-use crate::{Change, Changed, Error, FileState, Phase, Record, System, undo};
+use crate::{Change, Changed, Error, FileState, Phase, Record, System, schema, undo};
 
 /// Who takes a change back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,6 +19,8 @@ pub enum By {
     Timer,
     /// The unit of the machine's start: no service runs yet.
     Boot,
+    /// An apply that failed before the service took anything up.
+    Gate,
     /// An apply that failed.
     Apply,
 }
@@ -29,6 +31,8 @@ pub struct Reverted {
     pub record: Record,
     /// Files that were as before already.
     pub untouched: Vec<String>,
+    /// Files that went with their package: they stay so.
+    pub purged: Vec<String>,
     /// Files that somebody else edited elsewhere, which stays.
     pub kept: Vec<String>,
 }
@@ -74,12 +78,20 @@ pub fn service_with_record(system: &System, word: &str) -> Result<String, Error>
 
 fn service_of(records: &[Record], system: &System, word: &str) -> Result<String, Error> {
     let is_meant = |name: &str| name == word || name.strip_suffix(".service") == Some(word);
-    let by_record = records
-        .iter()
-        .find(|record| is_meant(&record.change.service));
-    match by_record {
-        Some(record) => Ok(record.change.service.clone()),
-        None => Ok(kind_of(system, word)?.1),
+    let name_where = |is_it: &dyn Fn(&Change) -> bool| {
+        let mut changes = records.iter().map(|record| &record.change);
+        changes
+            .find(|change| is_it(change))
+            .map(|change| change.service.clone())
+    };
+    if let Some(service) = name_where(&|change| is_meant(&change.service)) {
+        return Ok(service);
+    }
+    let found = kind_of(system, word).map(|(_, service)| service);
+    match name_where(&|change| found.as_ref().is_ok_and(|name| *name == change.service)) {
+        Some(service) => Ok(service),
+        // A word that meant it while it was there, as an alias of its unit does.
+        None => name_where(&|change| change.word == word).map_or(found, Ok),
     }
 }
 
@@ -103,6 +115,7 @@ pub fn take_back(
     if let Some(moved) = &record.change.moved {
         moved.refuse_other(system)?;
     }
+    schema::refuse_other(system, &record)?;
     for file in record.change.placed() {
         // One that is not whole was never seen by a service while the change is being made.
         if library::is_whole(system, file)? == Some(false) {
@@ -112,7 +125,7 @@ pub fn take_back(
         }
     }
     for (edit, end) in record.change.edits().zip(&ends) {
-        if !matches!(end, End::AsBefore) {
+        if !matches!(end, End::AsBefore | End::Purged) {
             let path = system.path(&edit.path)?;
             refuse_fixed(&path, true)?;
             refuse_fixed(path.parent().expect("it has one"), true)?;
@@ -123,10 +136,14 @@ pub fn take_back(
         _ => Step::Revert,
     };
     let as_it_was = record.clone();
-    let (mut untouched, mut kept) = (Vec::new(), Vec::new());
+    let (mut untouched, mut purged, mut kept) = (Vec::new(), Vec::new(), Vec::new());
     for (edit, end) in record.change.edits_mut().zip(&ends) {
         match end {
             End::AsBefore => untouched.push(edit.path.clone()),
+            End::Purged => {
+                purged.push(edit.path.clone());
+                (edit.before, edit.after) = (None, None);
+            }
             End::Restored => {}
             // Whoever goes on with this revert finds a file that is as before, or as applied.
             End::Kept { now, left } => {
@@ -136,7 +153,7 @@ pub fn take_back(
         }
     }
     record.phase = Phase::Reverting;
-    let is_told = by != By::Apply || !kept.is_empty();
+    let is_told = !matches!(by, By::Gate | By::Apply) || !kept.is_empty();
     if is_told && let Err(error) = store.save(&record) {
         // On a full disk a revert that needs no space goes on: only `status` would read it.
         if !error.is_no_space() || !kept.is_empty() {
@@ -165,20 +182,24 @@ pub fn take_back(
     {
         untouched.push(moved.path.clone());
     }
+    untouched.extend(schema::take_back(system, store, change)?);
     remove_directories(system, change)?;
     if system.is_live() {
         if let Some(undo) = &change.undo {
             undo::stop(undo, matches!(by, By::Timer | By::Boot));
             crate::systemd::systemctl(&["daemon-reload"])?;
         }
-        if let (true, Some(kind)) = (by != By::Boot, kind_named(&change.kind)) {
-            kind.activate(change, step)?;
+        match (by, kind_named(&change.kind)) {
+            (By::Boot, _) | (_, None) => {}
+            (By::Gate, Some(kind)) => kind.refused(change)?,
+            (By::Person | By::Timer | By::Apply, Some(kind)) => kind.activate(change, step)?,
         }
     }
     forget(system, store, change)?;
     Ok(Reverted {
         record,
         untouched,
+        purged,
         kept,
     })
 }

@@ -18,8 +18,17 @@ pub fn script(head: &str, variables: &[(String, String)], program: &str) -> Stri
         };
         let _ = writeln!(text, "export {name}");
     }
-    let _ = writeln!(text, "exec {} \"$@\"", quoted(program));
-    text
+    text + &started(program)
+}
+
+/// The last line of a script.
+fn started(program: &str) -> String {
+    format!("exec {} \"$@\"\n", quoted(program))
+}
+
+/// Whether a script becomes this program.
+pub fn starts(script: &[u8], program: &str) -> bool {
+    script.ends_with(started(program).as_bytes())
 }
 
 /// One word of a shell, whatever it holds.

@@ -9,7 +9,10 @@ use crate::library;
 use crate::revert::service_with_record;
 use crate::store::Store;
 use crate::three_way::End;
-use crate::{Accepted, Error, Evidence, FileState, Phase, Record, System, undo};
+use crate::{
+    Accepted, Error, Evidence, FileState, LibrarySince, PackageSince, Phase, Record, System,
+    packages, schema, undo,
+};
 
 /// A service with a change.
 #[derive(Clone, Debug, Serialize)]
@@ -38,6 +41,12 @@ pub struct ServiceStatus {
     pub accepted: Option<Accepted>,
     /// When the phase began, in seconds since 1970.
     pub since_unix: u64,
+    /// Its packages that are not as they were when it was applied.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub packages: Vec<PackageSince>,
+    /// The libraries of which another version is installed by now.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub libraries: Vec<LibrarySince>,
     /// Everything that was looked at.
     pub checks: Vec<Check>,
 }
@@ -80,6 +89,8 @@ pub fn status(system: &System, word: Option<&str>) -> Result<Status, Error> {
         checks.extend(live_checks(system, &record)?);
         let taken_back = record.is_taken_back(system)?;
         let change = record.change;
+        let packages = packages::since(system, &change)?;
+        let libraries = packages::libraries_since(system, &change)?;
         services.push(ServiceStatus {
             service: change.service,
             kind: change.kind,
@@ -88,10 +99,12 @@ pub fn status(system: &System, word: Option<&str>) -> Result<Status, Error> {
             unconfirmed_until_unix: change.undo.map(|undo| undo.at_unix),
             taken_back,
             phase: record.phase,
-            drift: drifts(&checks),
+            drift: drifts(&checks) || packages.iter().any(|one| one.now.is_none()),
             evidence: change.evidence,
             accepted: change.accepted,
             since_unix: record.since_unix,
+            packages,
+            libraries,
             checks,
         });
     }
@@ -109,7 +122,7 @@ pub fn status(system: &System, word: Option<&str>) -> Result<Status, Error> {
 /// What a running service has loaded of a change, and whether its processes have it.
 pub fn live_checks(system: &System, record: &Record) -> Result<Vec<Check>, Error> {
     let change = &record.change;
-    let mut checks = Vec::new();
+    let mut checks = schema::checks(system, change);
     if system.is_live() {
         if let Some(kind) = kind_named(&change.kind) {
             checks.extend(kind.checks(change)?);

@@ -20,7 +20,7 @@ const WAIT: Duration = Duration::from_secs(30);
 /// The records, locked.
 pub struct Store {
     dir: PathBuf,
-    _lock: Option<File>,
+    lock: Option<File>,
 }
 
 impl Store {
@@ -36,7 +36,7 @@ impl Store {
         make(above, 0o755)?;
         make(&dir, 0o700)?;
         let lock = lock(&dir, FlockOperation::NonBlockingLockExclusive, true)?;
-        Ok(Store { dir, _lock: lock })
+        Ok(Store { dir, lock })
     }
 
     /// To read them.
@@ -47,7 +47,16 @@ impl Store {
         let dir = system.path(&format!("{PLACE}/lock"))?;
         let dir = dir.parent().expect("it has one").to_owned();
         let lock = lock(&dir, FlockOperation::NonBlockingLockShared, false)?;
-        Ok(Store { dir, _lock: lock })
+        Ok(Store { dir, lock })
+    }
+
+    /// The lock for a process to hold until it ends, also where this one is killed before.
+    ///
+    /// # Errors
+    /// [`Error::File`].
+    pub fn lock_of_child(&self) -> Result<File, Error> {
+        let lock = self.lock.as_ref().expect("there is one to change records");
+        Ok(lock.try_clone().map_err(FileError::at(&self.dir))?)
     }
 
     fn file(&self, service: &str) -> PathBuf {

@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
@@ -68,6 +69,20 @@ impl System {
         Ok(place)
     }
 
+    /// The place of a path that a server reported: one of this machine's that runs in the tree names
+    /// the whole path, and one of a container the path in it.
+    ///
+    /// # Errors
+    /// [`Error::Link`].
+    pub fn as_reported(&self, path: &str) -> Result<String, Error> {
+        match &self.root {
+            Some(root) if !Path::new(path).starts_with(root) => {
+                Ok(self.path(path)?.display().to_string())
+            }
+            _ => Ok(path.to_owned()),
+        }
+    }
+
     /// A directory into which nobody else can put a library.
     ///
     /// # Errors
@@ -109,6 +124,22 @@ impl System {
             Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),
             Err(errno) => Err(failed(errno.into()).into()),
         }
+    }
+
+    /// The path of a file that may be missing, with no link on the way.
+    ///
+    /// # Errors
+    /// [`Error::File`].
+    pub fn resolved(&self, absolute: &str) -> Result<Option<String>, Error> {
+        let Some(file) = self.open(absolute)? else {
+            return Ok(None);
+        };
+        let failed = FileError::at(Path::new(absolute));
+        let link = format!("/proc/self/fd/{}", file.as_raw_fd());
+        let place = fs::read_link(link).map_err(failed)?;
+        let top = self.root.as_deref().unwrap_or(Path::new("/"));
+        let inside = place.strip_prefix(top).ok();
+        Ok(inside.map(|path| format!("/{}", path.to_string_lossy())))
     }
 
     /// The content of a file that may be missing, as [`System::open`] finds it; none of a device or

@@ -113,8 +113,7 @@ fn file_of(system: &System, name: &str) -> Result<Option<String>, Error> {
 pub fn unit(system: &System, name: &str) -> Result<Unit, Error> {
     if system.is_live() {
         let mut unit = show(name)?;
-        let shown = systemctl(&["show", "-p", "FragmentPath", "--value", name])?;
-        let files = std::iter::once(shown.trim().to_owned()).chain(unit.drop_ins.clone());
+        let files = std::iter::once(fragment(name)?).chain(unit.drop_ins.clone());
         for file in files.filter(|file| file.starts_with('/')) {
             read_variables(&mut unit, &system.read(&file)?.unwrap_or_default());
         }
@@ -140,6 +139,35 @@ pub fn unit(system: &System, name: &str) -> Result<Unit, Error> {
         read_variables(&mut unit, &system.read(&path)?.unwrap_or_default());
     }
     Ok(unit)
+}
+
+/// The file of a unit, and the program that it starts.
+///
+/// # Errors
+/// As [`unit`].
+pub fn comes_from(system: &System, name: &str) -> Result<Vec<String>, Error> {
+    let file = match system.is_live() {
+        true => Some(fragment(name)?),
+        false => file_of(system, name)?,
+    };
+    let unit = unit(system, name)?;
+    let program = match words(&unit.exec_start).into_iter().next() {
+        // What the shell became.
+        Some(shell) if shell.ends_with("/sh") => main_program(&unit),
+        program => program,
+    };
+    let paths = file.into_iter().chain(program);
+    Ok(paths.filter(|path| path.starts_with('/')).collect())
+}
+
+fn main_program(unit: &Unit) -> Option<String> {
+    let link = std::fs::read_link(format!("/proc/{}/exe", unit.main_pid)).ok()?;
+    Some(link.to_str()?.trim_end_matches(" (deleted)").to_owned())
+}
+
+fn fragment(name: &str) -> Result<String, Error> {
+    let shown = systemctl(&["show", "-p", "FragmentPath", "--value", name])?;
+    Ok(shown.trim().to_owned())
 }
 
 /// Adds what a unit file says of the environment.
@@ -255,13 +283,22 @@ pub fn show(name: &str) -> Result<Unit, Error> {
     })
 }
 
-/// Whether a unit runs, or failed since it ran. One that somebody stopped stays so.
+/// Whether a unit runs, or failed since it ran. One that somebody stopped stays so, and one whose
+/// file went with its package (`not-found`, or `masked` where it was not purged) is not started.
 ///
 /// # Errors
 /// [`Error::Command`].
 pub fn is_to_run(name: &str, was_active: bool) -> Result<bool, Error> {
-    let shown = property(&systemctl(&["show", "-p", "ActiveState", name])?);
+    let shown = property(&systemctl(&[
+        "show",
+        "-p",
+        "ActiveState",
+        "-p",
+        "LoadState",
+        name,
+    ])?);
     Ok(match &*shown("ActiveState") {
+        _ if shown("LoadState") != "loaded" => false,
         "inactive" => false,
         "failed" => was_active,
         _ => true,

@@ -1,7 +1,7 @@
 //! A MariaDB server of Debian's packages: its own settings by SET GLOBAL and a file of refit's in
 //! mariadb.conf.d, libraries and variables as for any unit.
 
-mod server;
+pub(super) mod server;
 
 use std::fmt::Write;
 
@@ -24,7 +24,7 @@ const FILE: &str = "/etc/mysql/mariadb.conf.d/90-refit.cnf";
 /// gives a name another meaning.
 const REFUSED: [&str; 28] = [
     "basedir",
-    "datadir",
+    "data",
     "defaults",
     "disable_",
     "enable_",
@@ -109,8 +109,8 @@ impl Kind for Mariadb {
         }
     }
 
-    fn can_be_a_trial(&self, settings: &Settings) -> bool {
-        !has_conf(settings)
+    fn no_trial(&self, settings: &Settings) -> Option<&'static str> {
+        has_conf(settings).then_some("MariaDB reads no configuration there")
     }
 
     fn plan(
@@ -120,8 +120,7 @@ impl Kind for Mariadb {
         settings: &Settings,
         trial: bool,
     ) -> Result<Plan, Error> {
-        let why = "MariaDB reads no configuration there";
-        let mut plan = match plan_unit(self.name(), system, service, settings, trial, why)? {
+        let mut plan = match plan_unit(self.name(), system, service, settings, trial)? {
             Planned::Whole(plan) => return Ok(plan),
             Planned::Unit(plan) => plan,
         };

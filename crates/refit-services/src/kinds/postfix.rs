@@ -20,7 +20,7 @@ use crate::environment::Environment;
 use crate::kind::{Kind, Step, refuse_unknown};
 use crate::{Change, ConfValue, Error, FileEdit, FileState, Plan, System, systemd};
 pub use daemon::PostfixDaemon;
-use instance::{LATER, ONLY_FILES, SERVICE, asked, file, installed, refuse_trial, reload};
+use instance::{LATER, ONLY_FILES, SERVICE, asked, file, installed, reload};
 use processes::{daemons_of, throttled};
 use tools::{DIRECTORY, expanded, judged};
 
@@ -81,15 +81,18 @@ impl Kind for Postfix {
         }
     }
 
+    fn no_trial(&self, _: &Settings) -> Option<&'static str> {
+        Some("Postfix reads no configuration there")
+    }
+
     fn plan(
         &'static self,
         system: &System,
         service: &str,
         settings: &Settings,
-        trial: bool,
+        _: bool,
     ) -> Result<Plan, Error> {
         refuse_unknown(service, settings, &APPLICABLE, KNOWN)?;
-        refuse_trial(service, trial)?;
         let launch = settings.launch();
         let mut plan = Plan::new(service, self.name(), settings);
         for (name, value) in launch.conf.clone() {
@@ -140,6 +143,11 @@ impl Kind for Postfix {
             command: "postfix check".to_owned(),
             output,
         })
+    }
+
+    /// Daemons that were started meanwhile have read the files of the change.
+    fn refused(&self, change: &Change) -> Result<(), Error> {
+        reload(change)
     }
 
     fn activate(&self, change: &Change, _: Step) -> Result<(), Error> {

@@ -4,7 +4,7 @@
 //! on. Settings of its own go to a file of refit's in conf.d; where that is not included, to
 //! postgresql.auto.conf.
 
-mod cluster;
+pub(super) mod cluster;
 mod conf_file;
 mod edits;
 mod live;
@@ -104,20 +104,18 @@ impl Kind for Postgresql {
         }
     }
 
+    fn no_trial(&self, _: &Settings) -> Option<&'static str> {
+        Some("PostgreSQL reads no configuration there")
+    }
+
     fn plan(
         &'static self,
         system: &System,
         service: &str,
         settings: &Settings,
-        trial: bool,
+        _: bool,
     ) -> Result<Plan, Error> {
         refuse_unknown(service, settings, &APPLICABLE, KNOWN)?;
-        if trial {
-            return Err(Error::NoTrial {
-                service: service.to_owned(),
-                why: "PostgreSQL reads no configuration there",
-            });
-        }
         let cluster = Cluster::of(system, service)?;
         let launch = settings.launch();
         let mut conf = Vec::new();
@@ -160,6 +158,12 @@ impl Kind for Postgresql {
         }
         plan.notes.extend(notes(&plan.change));
         Ok(plan)
+    }
+
+    /// The unit is that of all versions.
+    fn comes_from(&self, system: &System, change: &Change) -> Result<Vec<String>, Error> {
+        let cluster = Cluster::of(system, &change.service)?;
+        Ok(vec![format!("{}/postgres", cluster.programs())])
     }
 
     /// The server itself reads all files as it would at its start, and prints what it would use.

@@ -87,8 +87,8 @@ impl Kind for Redis {
         }
     }
 
-    fn can_be_a_trial(&self, settings: &Settings) -> bool {
-        !has_conf(settings)
+    fn no_trial(&self, settings: &Settings) -> Option<&'static str> {
+        has_conf(settings).then_some("redis reads no configuration there")
     }
 
     fn plan(
@@ -98,8 +98,7 @@ impl Kind for Redis {
         settings: &Settings,
         trial: bool,
     ) -> Result<Plan, Error> {
-        let why = "redis reads no configuration there";
-        let mut plan = match plan_unit(self.name(), system, service, settings, trial, why)? {
+        let mut plan = match plan_unit(self.name(), system, service, settings, trial)? {
             Planned::Whole(plan) => return Ok(plan),
             Planned::Unit(plan) => plan,
         };
@@ -118,9 +117,15 @@ impl Kind for Redis {
     /// A server that starts with `appendonly yes` reads its append-only file and no dump: the file
     /// has to be there before the configuration says so.
     fn prepare(&self, change: &Change) -> Result<(), Error> {
-        let is_first = |conf: &ConfValue| conf.name == "appendonly" && conf.value == "yes";
         if change.was_active && change.conf.iter().any(is_first) {
             set(change, Step::Apply, is_first)?;
+        }
+        Ok(())
+    }
+
+    fn refused(&self, change: &Change) -> Result<(), Error> {
+        if change.was_active && change.conf.iter().any(is_first) {
+            set(change, Step::Recover, is_first)?;
         }
         Ok(())
     }
@@ -184,6 +189,11 @@ impl Kind for Redis {
     }
 }
 
+/// What is set before the files are edited.
+fn is_first(conf: &ConfValue) -> bool {
+    conf.name == "appendonly" && conf.value == "yes"
+}
+
 fn refuse(change: &Change, conf: &ConfValue) -> Result<(), Error> {
     if REFUSED.contains(&&*conf.name) {
         let reason = "the server or its data are found by it, or it does more than to set a value";
@@ -241,7 +251,8 @@ fn notes(server: &Server, change: &Change) -> Vec<String> {
              where nobody can answer it stops half-configured",
             server.config
         ),
-        "CONFIG REWRITE, by Sentinel too, writes the values into it: a revert then stops and shows it"
+        "CONFIG REWRITE, which Sentinel does too, writes the values into it: `refit revert` then changes \
+         nothing and shows that"
             .to_owned(),
     ];
     if change.conf.iter().any(|conf| conf.name == "appendonly") {

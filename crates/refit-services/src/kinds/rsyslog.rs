@@ -45,8 +45,8 @@ impl Kind for Rsyslog {
         }
     }
 
-    fn can_be_a_trial(&self, settings: &Settings) -> bool {
-        !has_conf(settings)
+    fn no_trial(&self, settings: &Settings) -> Option<&'static str> {
+        has_conf(settings).then_some("rsyslog reads no configuration there")
     }
 
     fn plan(
@@ -56,8 +56,7 @@ impl Kind for Rsyslog {
         settings: &Settings,
         trial: bool,
     ) -> Result<Plan, Error> {
-        let why = "rsyslog reads no configuration there";
-        let mut plan = match plan_unit(self.name(), system, service, settings, trial, why)? {
+        let mut plan = match plan_unit(self.name(), system, service, settings, trial)? {
             Planned::Whole(plan) => return Ok(plan),
             Planned::Unit(plan) => plan,
         };

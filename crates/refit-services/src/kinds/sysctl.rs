@@ -42,8 +42,8 @@ impl Kind for Sysctl {
     }
 
     /// The files in /etc are read at boot before an unconfirmed change can be taken back there.
-    fn can_be_a_trial(&self, _: &Settings) -> bool {
-        true
+    fn no_trial(&self, _: &Settings) -> Option<&'static str> {
+        None
     }
 
     fn plan(
@@ -105,6 +105,10 @@ impl Kind for Sysctl {
     }
 
     /// The files as they are now have to set these values.
+    fn comes_from(&self, _: &System, _: &Change) -> Result<Vec<String>, Error> {
+        Ok(Vec::new())
+    }
+
     fn gate(&self, change: &Change) -> Result<(), Error> {
         let Some(ours) = change.files.first().map(|edit| edit.path.clone()) else {
             return Ok(());
@@ -267,7 +271,6 @@ fn ask(plan: &mut Plan) -> Result<(), Error> {
         let before = before.map_err(|reason| bad(&conf, reason))?;
         plan.commands
             .push(format!("sysctl --write {}='{}'", conf.name, conf.value));
-        plan.notes.push(format!("{} is `{before}` now", conf.name));
         let zeroed = zeroed_by(&conf.name).map(|other| (other, kernel.value(other)));
         all.push(ConfValue {
             before: Some(before),
@@ -277,7 +280,7 @@ fn ask(plan: &mut Plan) -> Result<(), Error> {
             && before != "0"
         {
             plan.notes.push(format!(
-                "the kernel sets {other} to 0 then, which is `{before}` now; a revert puts that back"
+                "the kernel sets {other} to 0 then; a revert puts `{before}` back"
             ));
             all.push(ConfValue {
                 name: other.to_owned(),

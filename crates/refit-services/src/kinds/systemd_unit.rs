@@ -47,8 +47,8 @@ impl Kind for SystemdUnit {
         systemd::find(system, word)
     }
 
-    fn can_be_a_trial(&self, _: &Settings) -> bool {
-        true
+    fn no_trial(&self, _: &Settings) -> Option<&'static str> {
+        None
     }
 
     fn plan(

@@ -22,18 +22,16 @@ pub fn has_conf(settings: &Settings) -> bool {
     settings.0.iter().any(|setting| setting.conf().is_some())
 }
 
-/// The part of a plan that the unit does. `why` ends the sentence that refuses a trial of the
-/// service's own settings.
+/// The part of a plan that the unit does.
 ///
 /// # Errors
-/// [`Error::UnknownSetting`], [`Error::NoTrial`], or as of a unit.
+/// [`Error::UnknownSetting`], or as of a unit.
 pub fn plan_unit(
     kind: &str,
     system: &System,
     service: &str,
     settings: &Settings,
     trial: bool,
-    why: &'static str,
 ) -> Result<Planned, Error> {
     refuse_unknown(service, settings, &APPLICABLE, KNOWN)?;
     let is_conf = |setting: &Setting| setting.conf().is_some();
@@ -41,12 +39,6 @@ pub fn plan_unit(
     if conf.is_empty() {
         let plan = SystemdUnit.plan(system, service, settings, trial)?;
         return Ok(Planned::Whole(plan));
-    }
-    if trial {
-        return Err(Error::NoTrial {
-            service: service.to_owned(),
-            why,
-        });
     }
     let mut plan = Plan::new(service, kind, settings);
     if of_unit.is_empty() {

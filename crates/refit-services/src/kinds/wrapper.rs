@@ -4,7 +4,6 @@
 //! touched. Where a program has it, and no package owns that, the program moves aside. A package's
 //! file is never replaced: an upgrade would put it back.
 
-mod packages;
 mod program;
 
 use refit_knobs::Settings;
@@ -14,10 +13,10 @@ use crate::effective::observed;
 use crate::environment::Environment;
 use crate::kind::{Kind, Step, refuse_unknown};
 use crate::moved::Moved;
+use crate::packages::owner;
 use crate::processes::running;
-use crate::script::script;
+use crate::script::{script, starts};
 use crate::{Change, Error, FileEdit, FileState, Plan, System, systemd};
-use packages::owner;
 use program::Program;
 
 /// The kind.
@@ -65,20 +64,18 @@ impl Kind for Wrapper {
         Ok(Some(word.to_owned()))
     }
 
+    fn no_trial(&self, _: &Settings) -> Option<&'static str> {
+        Some("PATH has no directory there")
+    }
+
     fn plan(
         &'static self,
         system: &System,
         service: &str,
         settings: &Settings,
-        trial: bool,
+        _: bool,
     ) -> Result<Plan, Error> {
         refuse_unknown(service, settings, &APPLICABLE, KNOWN)?;
-        if trial {
-            return Err(Error::NoTrial {
-                service: service.to_owned(),
-                why: "PATH has no directory there",
-            });
-        }
         let path = path_of(service);
         let environment = Environment::of(system, settings.launch(), None)?;
         let mut plan = Plan::new(service, self.name(), settings);
@@ -89,7 +86,10 @@ impl Kind for Wrapper {
         };
         let program = match system.path(path)?.symlink_metadata() {
             Ok(meta) if !meta.is_file() => {
-                return Err(cannot(path, "it is no regular file; name the file itself"));
+                return Err(cannot(
+                    path,
+                    "it is not a regular file; name the file itself",
+                ));
             }
             Ok(_) => {
                 refuse_owned(system, path)?;
@@ -121,6 +121,10 @@ impl Kind for Wrapper {
         }
         plan.notes.extend(notes(&plan.change, path, &program));
         Ok(plan)
+    }
+
+    fn comes_from(&self, system: &System, change: &Change) -> Result<Vec<String>, Error> {
+        Ok(vec![program_of(system, change)?])
     }
 
     /// The loader lists what the program would load; the program is not started.
@@ -160,7 +164,21 @@ impl Kind for Wrapper {
                 found: found.unwrap_or_else(|| "not there".to_owned()),
             });
         }
-        let program = program_of(&system, change)?;
+        let program = program_of(&system, change).unwrap_or_default();
+        let mut scripts = change.files.iter().filter_map(|edit| edit.after.as_ref());
+        let is_started = |script: &FileState| starts(&script.bytes(), &program);
+        if let Some(script) = scripts.next() {
+            checks.push(Check {
+                layer: Layer::Loaded,
+                key: format!("{name} later in PATH"),
+                expected: "the program of the script".to_owned(),
+                holds: Some(is_started(script)),
+                found: match &*program {
+                    "" => "none".to_owned(),
+                    _ => program.clone(),
+                },
+            });
+        }
         let program = std::fs::canonicalize(&program).unwrap_or_else(|_| program.into());
         checks.extend(observed(change, &running(&program.to_string_lossy())));
         Ok(checks)

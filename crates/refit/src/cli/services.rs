@@ -15,8 +15,9 @@ use super::{OUTPUT, SETTINGS, duration};
 #[derive(Args)]
 #[command(verbatim_doc_comment)]
 pub struct PlanArgs {
-    /// The service, as systemctl knows it, postfix/DAEMON or wrapper:/PATH/OF/A/COMMAND; with
-    /// --from the default is the one that the recipe stands for
+    /// The service, as systemctl knows it; postfix/DAEMON, wrapper:/PATH/OF/A/COMMAND; for an index
+    /// postgresql/DATABASE/TABLE, mariadb/DATABASE/TABLE or sqlite:/PATH/TABLE; with --from the
+    /// default is the one that the recipe stands for
     #[arg(value_name = "SERVICE", required_unless_present = "from")]
     pub service: Option<String>,
 

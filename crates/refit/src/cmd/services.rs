@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 use refit_knobs::Settings;
-use refit_report::services::{conflict, exported, planned, reverted, stated};
+use refit_report::services::{conflict, exported, not_as_shown, planned, reverted, stated};
 use refit_services::{Applied, By, Error, Phase, Request, ServiceStatus, System, ToDo, Until};
 
 use super::{evidence, print};
@@ -58,12 +58,12 @@ fn try_plan(args: &PlanArgs) -> Result<u8> {
 
 fn try_apply(args: &ApplyArgs) -> Result<u8> {
     let (system, request) = read(&args.plan)?;
-    let plan = match refit_services::to_do(&system, &request)? {
+    let mut plan = match refit_services::to_do(&system, &request)? {
         ToDo::Nothing { service } => return nothing_to_do(&service),
         ToDo::Planned(plan) => plan,
     };
     print::drawn(&planned(&plan));
-    if let Some(gate) = plan.gate {
+    if let Some(gate) = plan.gate.take() {
         return Err(gate.into());
     }
     if !args.yes {
@@ -74,8 +74,15 @@ fn try_apply(args: &ApplyArgs) -> Result<u8> {
             bail!("not applied");
         }
     }
-    match refit_services::apply(&system, &request)? {
+    match refit_services::apply(&system, &request, &plan)? {
         Applied::Nothing { service } => nothing_to_do(&service),
+        Applied::NotAsShown { now } => {
+            print::drawn(&not_as_shown(&plan, *now));
+            bail!(
+                "not applied: since it was shown, what would be done has changed\n  \
+                 read the difference above, then apply again"
+            );
+        }
         Applied::Done { record, .. } => {
             let service = &record.change.service;
             let how = if system.is_live() {

@@ -116,9 +116,18 @@ pub fn set(name: &str, value: &str) -> Result<(), String> {
     ask(&format!("SET GLOBAL {name} = {quoted}")).map(|_| ())
 }
 
-/// By the socket, as root.
 fn ask(sql: &str) -> Result<String, String> {
+    client(&[], sql, Stdio::null())
+}
+
+/// What the client prints of one statement: by the socket, as root. `words` come before its own;
+/// `stdin` is not read.
+///
+/// # Errors
+/// What the client reports.
+pub fn client(words: &[String], sql: &str, stdin: Stdio) -> Result<String, String> {
     let output = Command::new(CLIENT)
+        .args(words)
         .args([
             "--batch",
             "--skip-column-names",
@@ -128,7 +137,7 @@ fn ask(sql: &str) -> Result<String, String> {
         ])
         .env_clear()
         .env("PATH", "/usr/bin:/bin")
-        .stdin(Stdio::null())
+        .stdin(stdin)
         .output()
         .map_err(|error| format!("{CLIENT}: {error}"))?;
     if output.status.success() {

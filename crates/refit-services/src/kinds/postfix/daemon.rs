@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use refit_knobs::Settings;
 
-use super::instance::{LATER, ONLY_FILES, SERVICE, asked, file, installed, refuse_trial, reload};
+use super::instance::{LATER, ONLY_FILES, SERVICE, asked, file, installed, reload};
 use super::main_cf;
 use super::master_cf::{Entry, entries, with_command};
 use super::processes::{daemons_of, throttled};
@@ -62,15 +62,18 @@ impl Kind for PostfixDaemon {
         }
     }
 
+    fn no_trial(&self, _: &Settings) -> Option<&'static str> {
+        Some("Postfix reads no configuration there")
+    }
+
     fn plan(
         &'static self,
         system: &System,
         service: &str,
         settings: &Settings,
-        trial: bool,
+        _: bool,
     ) -> Result<Plan, Error> {
         refuse_unknown(service, settings, &APPLICABLE, KNOWN)?;
-        refuse_trial(service, trial)?;
         let (path, before) = file(system, service, "master.cf")?;
         let bytes = before.bytes();
         let mut all = entries(&bytes);
@@ -116,11 +119,20 @@ impl Kind for PostfixDaemon {
         Ok(plan)
     }
 
+    fn comes_from(&self, system: &System, _: &Change) -> Result<Vec<String>, Error> {
+        systemd::comes_from(system, SERVICE)
+    }
+
     fn gate(&self, _: &Change) -> Result<(), Error> {
         tools::check().map_err(|output| Error::Command {
             command: "postfix check".to_owned(),
             output,
         })
+    }
+
+    /// A daemon that was started meanwhile has read the file of the change.
+    fn refused(&self, change: &Change) -> Result<(), Error> {
+        reload(change)
     }
 
     /// Postfix starts a daemon when somebody needs it: after a change, refit does, by a connection

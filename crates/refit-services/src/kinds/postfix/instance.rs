@@ -25,20 +25,6 @@ pub fn installed(system: &System) -> Result<Option<String>, Error> {
     systemd::find(system, SERVICE)
 }
 
-/// Refuses a trial.
-///
-/// # Errors
-/// [`Error::NoTrial`].
-pub fn refuse_trial(service: &str, trial: bool) -> Result<(), Error> {
-    match trial {
-        false => Ok(()),
-        true => Err(Error::NoTrial {
-            service: service.to_owned(),
-            why: "Postfix reads no configuration there",
-        }),
-    }
-}
-
 /// A file of the configuration, which has to be there.
 ///
 /// # Errors

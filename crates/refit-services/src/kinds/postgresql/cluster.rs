@@ -62,6 +62,11 @@ impl Cluster {
         format!("postgresql@{}-{}.service", self.version, self.name)
     }
 
+    /// Where its server's programs lie.
+    pub fn programs(&self) -> String {
+        format!("/usr/lib/postgresql/{}/bin", self.version)
+    }
+
     /// A file of its configuration.
     pub fn file(&self, name: &str) -> String {
         format!("{CLUSTERS}/{}/{}/{name}", self.version, self.name)
@@ -77,27 +82,39 @@ impl Cluster {
         Ok(sources)
     }
 
-    /// How its server on this machine is asked, whether it runs or not.
+    /// How its server is asked, whether it runs or not.
     ///
     /// # Errors
     /// Where its data directory cannot be found.
-    pub fn server(&self, data: &str) -> Result<Server, Error> {
-        let owner = std::fs::metadata(data).map_err(FileError::at(Path::new(data)))?;
+    pub fn server(&self, system: &System) -> Result<Server, Error> {
+        let sources = self.sources(system, "")?;
+        let data = sources.last("data_directory");
+        let data = data.ok_or_else(|| Error::NoPlace {
+            service: self.service(),
+            file: self.file("postgresql.conf"),
+        })?;
+        let data = match system.is_live() {
+            true => data.value.clone(),
+            false => system.path(&data.value)?.display().to_string(),
+        };
+        let owner = std::fs::metadata(&data).map_err(FileError::at(Path::new(&data)))?;
         Ok(Server {
-            programs: format!("/usr/lib/postgresql/{}/bin", self.version),
+            programs: self.programs(),
             config: self.file("postgresql.conf"),
-            data: data.to_owned(),
+            data,
+            system: system.clone(),
             uid: owner.uid(),
             gid: owner.gid(),
         })
     }
 }
 
-/// A server on this machine.
+/// A server on this machine, or in a tree.
 pub struct Server {
     programs: String,
     config: String,
     data: String,
+    system: System,
     uid: u32,
     gid: u32,
 }
@@ -132,8 +149,13 @@ impl Server {
         if let Some(value) = value {
             words.extend(["-c".to_owned(), format!("{name}={value}")]);
         }
-        let printed = self.run("postgres", &words)?;
+        let printed = self.run("postgres", &words, &[], Stdio::null())?;
         Ok(printed.trim_end_matches('\n').to_owned())
+    }
+
+    /// Its data directory, on this machine.
+    pub fn data(&self) -> &str {
+        &self.data
     }
 
     /// What the running server uses in a new connection.
@@ -196,19 +218,22 @@ impl Server {
         Ok(self.query(sql, 1)?.into_iter().flatten().collect())
     }
 
-    /// Rows of columns, asked as the cluster's own user by its socket.
+    /// Rows of columns.
     fn query(&self, sql: &str, columns: usize) -> Result<Vec<Vec<String>>, String> {
-        // Port and directory of the socket are its 4th and 5th line.
-        let pid = std::fs::read_to_string(format!("{}/postmaster.pid", self.data));
-        let pid = pid.map_err(|error| format!("{}/postmaster.pid: {error}", self.data))?;
-        let line = |n| pid.lines().nth(n).unwrap_or_default().trim().to_owned();
-        let (port, dir) = (line(3), line(4));
-        let host = if dir.is_empty() { "localhost" } else { &*dir };
-        let words = [
-            "-X", "-w", "-q", "-A", "-t", "-z", "-0", "-h", host, "-p", &port, "-d", "postgres",
-            "-c", sql,
-        ];
-        let printed = self.run("psql", &words.map(str::to_owned))?;
+        self.rows("postgres", sql, columns)
+    }
+
+    /// Rows of columns of a database.
+    ///
+    /// # Errors
+    /// What psql reports.
+    pub fn rows(
+        &self,
+        database: &str,
+        sql: &str,
+        columns: usize,
+    ) -> Result<Vec<Vec<String>>, String> {
+        let printed = self.psql(database, sql, &[], Stdio::null())?;
         let fields: Vec<String> = printed.split_terminator('\0').map(str::to_owned).collect();
         Ok(fields
             .chunks_exact(columns)
@@ -216,17 +241,54 @@ impl Server {
             .collect())
     }
 
-    fn run(&self, program: &str, words: &[String]) -> Result<String, String> {
+    /// What psql prints of one statement, asked as the cluster's own user by its socket. `variables` are
+    /// those of libpq; `stdin` is not read.
+    ///
+    /// # Errors
+    /// What psql reports.
+    pub fn psql(
+        &self,
+        database: &str,
+        sql: &str,
+        variables: &[(&str, &str)],
+        stdin: Stdio,
+    ) -> Result<String, String> {
+        // Port and directory of the socket are its 4th and 5th line.
+        let pid = std::fs::read_to_string(format!("{}/postmaster.pid", self.data));
+        let pid = pid.map_err(|error| format!("{}/postmaster.pid: {error}", self.data))?;
+        let line = |n| pid.lines().nth(n).unwrap_or_default().trim().to_owned();
+        let (port, dir) = (line(3), line(4));
+        let host = match (&*dir, self.system.is_live()) {
+            ("", true) => "localhost".to_owned(),
+            // Never this machine's own server.
+            ("", false) => return Err("the server has no socket in the tree".to_owned()),
+            (dir, _) => self.system.as_reported(dir).map_err(|e| e.to_string())?,
+        };
+        let words = [
+            "-X", "-w", "-q", "-A", "-t", "-z", "-0", "-h", &host, "-p", &port, "-d", database,
+            "-c", sql,
+        ];
+        self.run("psql", &words.map(str::to_owned), variables, stdin)
+    }
+
+    fn run(
+        &self,
+        program: &str,
+        words: &[String],
+        variables: &[(&str, &str)],
+        stdin: Stdio,
+    ) -> Result<String, String> {
         let output = Command::new(format!("{}/{program}", self.programs))
             .args(words)
             .env_clear()
             .env("PATH", "/usr/bin:/bin")
             .env("LC_ALL", "C.UTF-8")
             .env("PGCONNECT_TIMEOUT", "10")
+            .envs(variables.iter().copied())
             .current_dir("/")
             .gid(self.gid)
             .uid(self.uid)
-            .stdin(Stdio::null())
+            .stdin(stdin)
             .output()
             .map_err(|error| format!("{}/{program}: {error}", self.programs))?;
         if output.status.success() {

@@ -70,13 +70,7 @@ pub fn ask(cluster: &Cluster, plan: &mut Plan) -> Result<(), Error> {
 pub fn server_of(change: &Change) -> Result<Server, Error> {
     let system = System::new(None)?;
     let cluster = Cluster::of(&system, &change.service)?;
-    let sources = cluster.sources(&system, "")?;
-    let data = sources.last("data_directory");
-    let data = data.ok_or_else(|| Error::NoPlace {
-        service: change.service.clone(),
-        file: cluster.file("postgresql.conf"),
-    })?;
-    cluster.server(&data.value)
+    cluster.server(&system)
 }
 
 /// Whether the server accepts its configuration as it is. A restart with a wrong line leaves it

@@ -82,7 +82,7 @@ impl Kernel {
         self.root.join(key.replace('.', "/"))
     }
 
-    /// The value of a key; `None` where there is no such key (any more).
+    /// The value of a key; `None` where the kernel has no such key, as after its module was unloaded.
     ///
     /// # Errors
     /// Why it cannot be read.

@@ -1,0 +1,355 @@
+//! Indexes of one table: of an SQLite file, of a PostgreSQL cluster or of a MariaDB server.
+//!
+//! `conf.index.NAME=COLUMN,…` makes one, and in MariaDB `conf.ignored.NAME=on` hides one from queries.
+
+mod mariadb;
+mod postgresql;
+mod sqlite;
+
+pub use mariadb::MARIADB;
+pub use postgresql::POSTGRESQL;
+pub use sqlite::SQLITE;
+
+use std::path::PathBuf;
+
+use refit_knobs::{Class, Setting, Settings};
+
+use crate::check::Check;
+use crate::kind::{Kind, Step, refuse_unknown};
+use crate::schema::{Database, SchemaEdit, USABLE};
+use crate::{Change, Error, Plan, System};
+
+/// A table that was found; `None`: the database is gone.
+type Opened = Result<Option<Box<dyn Indexed>>, Error>;
+
+/// A kind: what differs between databases.
+pub struct Tables {
+    name: &'static str,
+    /// As [`Kind::find`].
+    find: fn(&System, &str) -> Result<Option<String>, Error>,
+    /// As [`Kind::database`].
+    open: fn(&System, &str) -> Opened,
+}
+
+/// What a table has.
+struct Table {
+    /// As the database spells them.
+    columns: Vec<String>,
+    /// Each with its columns; only those that an index of these columns would equal.
+    indexes: Vec<(String, Vec<String>)>,
+    /// On locks and on what a build needs.
+    notes: Vec<String>,
+    bytes: u64,
+    /// About; `None`: nothing tells.
+    rows: Option<String>,
+    /// Where the index is written.
+    dir: PathBuf,
+}
+
+/// A database whose tables get indexes.
+trait Indexed: Database {
+    /// The table.
+    fn table(&self) -> Result<Table, String>;
+
+    /// An index that is to be made, `ignored` by all queries or not.
+    fn create(&self, name: &str, columns: &[String], ignored: bool) -> Result<SchemaEdit, String>;
+
+    /// How an index that is there is hidden from queries, or shown; `None`: the database cannot.
+    fn ignore(&self, _name: &str, _ignored: bool) -> Option<[String; 2]> {
+        None
+    }
+}
+
+impl Kind for Tables {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn find(&self, system: &System, word: &str) -> Result<Option<String>, Error> {
+        (self.find)(system, word)
+    }
+
+    fn class(&self, _: &Setting) -> Class {
+        Class::Safe
+    }
+
+    fn no_trial(&self, _: &Settings) -> Option<&'static str> {
+        self.only_reverted()
+    }
+
+    fn only_reverted(&self) -> Option<&'static str> {
+        Some("an index is in the database: neither a reboot nor a timer takes it away")
+    }
+
+    fn plan(
+        &'static self,
+        system: &System,
+        service: &str,
+        settings: &Settings,
+        _: bool,
+    ) -> Result<Plan, Error> {
+        let database = (self.open)(system, service)?;
+        let gone = || Error::NoTable {
+            what: service.to_owned(),
+            reason: "it is gone".to_owned(),
+        };
+        let database = database.ok_or_else(gone)?;
+        plan(self.name, service, settings, &*database)
+    }
+
+    /// A table is the user's own.
+    fn comes_from(&self, _: &System, _: &Change) -> Result<Vec<String>, Error> {
+        Ok(Vec::new())
+    }
+
+    fn gate(&self, _: &Change) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn activate(&self, _: &Change, _: Step) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn checks(&self, _: &Change) -> Result<Vec<Check>, Error> {
+        Ok(Vec::new())
+    }
+
+    fn database(&self, system: &System, service: &str) -> Result<Option<Box<dyn Database>>, Error> {
+        let opened = (self.open)(system, service)?;
+        Ok(opened.map(|database| database as Box<dyn Database>))
+    }
+}
+
+/// A part of a plan: an index, and what was asked for it.
+struct Wanted {
+    setting: String,
+    columns: Option<String>,
+    ignored: Option<String>,
+}
+
+const KNOWN: &str = "conf.index.NAME=COLUMN,COLUMN; in MariaDB also conf.ignored.NAME=on or off";
+
+/// The state of an index that no query uses.
+const IGNORED: &str = "IGNORED";
+
+/// What is asked for each index, in the order in which they are named.
+fn wanted(settings: &Settings) -> Result<Vec<(String, Wanted)>, String> {
+    let mut all: Vec<(String, Wanted)> = Vec::new();
+    for (name, value) in settings.launch().conf {
+        let (word, index) = name.split_once('.').unwrap_or_default();
+        if !is_plain(index) {
+            return Err(format!("conf.{name}={value}"));
+        }
+        let at = all.iter().position(|(other, _)| other == index);
+        let at = at.unwrap_or_else(|| {
+            let none = Wanted {
+                setting: format!("conf.{name}={value}"),
+                columns: None,
+                ignored: None,
+            };
+            all.push((index.to_owned(), none));
+            all.len() - 1
+        });
+        match word {
+            "index" => all[at].1.columns = Some(value),
+            "ignored" => all[at].1.ignored = Some(value),
+            _ => return Err(format!("conf.{name}={value}")),
+        }
+    }
+    Ok(all)
+}
+
+/// The plan: nothing of it is specific to a database.
+fn plan(
+    kind: &str,
+    service: &str,
+    settings: &Settings,
+    database: &dyn Indexed,
+) -> Result<Plan, Error> {
+    refuse_unknown(service, settings, &["conf"], KNOWN)?;
+    let all = wanted(settings).map_err(|setting| Error::UnknownSetting {
+        setting,
+        service: service.to_owned(),
+        known: KNOWN,
+    })?;
+    let asked = |output| Error::Command {
+        command: service.to_owned(),
+        output,
+    };
+    let mut plan = Plan::new(service, kind, settings);
+    let mut table = database.table().map_err(asked)?;
+    for (index, wanted) in all {
+        let bad = |reason: String| Error::BadConf {
+            setting: wanted.setting.clone(),
+            service: service.to_owned(),
+            reason,
+        };
+        let ignored = match wanted.ignored.as_deref() {
+            None => None,
+            Some("on") => Some(true),
+            Some("off") => Some(false),
+            Some(_) => return Err(bad(format!("conf.ignored.{index} is on or off"))),
+        };
+        let ways = database.ignore(&index, ignored == Some(true));
+        if ignored.is_some() && ways.is_none() {
+            return Err(bad("only MariaDB can hide an index from queries".to_owned()));
+        }
+        let now = database.index(&index).map_err(asked)?;
+        let edit = match (&wanted.columns, now) {
+            (Some(_), Some(now)) => {
+                let next = format!("name another one: conf.index.{index}_2=…");
+                return Err(bad(format!(
+                    "there is an index {index} already: {now}\n  {next}"
+                )));
+            }
+            (Some(typed), None) => {
+                let columns = columns(&table, typed).map_err(bad)?;
+                let is_equal = |(_, of): &&(String, Vec<String>)| *of == columns;
+                if let Some((equal, _)) = table.indexes.iter().find(is_equal) {
+                    let columns = columns.join(", ");
+                    let reason = format!("index {equal} is of these columns already: ({columns})");
+                    return Err(bad(reason));
+                }
+                let edit = database.create(&index, &columns, ignored == Some(true));
+                table.indexes.push((index.clone(), columns));
+                edit.map_err(bad)?
+            }
+            (None, None) => {
+                let names: Vec<&str> = table.indexes.iter().map(|(name, _)| &**name).collect();
+                let known = names.join(", ");
+                return Err(bad(format!(
+                    "there is no index {index}; there are: {known}"
+                )));
+            }
+            (None, Some(now)) => {
+                let [apply, inverse] = ways.unwrap_or_default();
+                let state = if ignored == Some(true) {
+                    IGNORED
+                } else {
+                    USABLE
+                };
+                if now.state == state {
+                    return Err(bad(format!("the index is {state} already")));
+                }
+                let mut after = now.clone();
+                after.state = state.to_owned();
+                SchemaEdit {
+                    index,
+                    apply,
+                    inverse,
+                    before: Some(now),
+                    after,
+                }
+            }
+        };
+        plan.change.schema.push(edit);
+    }
+    plan.change.was_active = true;
+    plan.sizes = vec![space(&table)];
+    plan.notes = table.notes;
+    Ok(plan)
+}
+
+/// A name that all databases take, with no more than the shortest limit: PostgreSQL's NAMEDATALEN.
+fn is_plain(name: &str) -> bool {
+    let is_of_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    (1..=63).contains(&name.len())
+        && name.chars().all(is_of_name)
+        && !name.starts_with(|c: char| c.is_ascii_digit())
+        && !name.starts_with("sqlite_")
+        && name != "primary"
+}
+
+/// The columns that a value names, as the database spells them.
+fn columns(table: &Table, value: &str) -> Result<Vec<String>, String> {
+    let mut found: Vec<String> = Vec::new();
+    for typed in value.split(',').map(str::trim) {
+        let column = table.columns.iter().find(|name| *name == typed);
+        let Some(column) = column else {
+            let known = table.columns.join(", ");
+            return Err(format!(
+                "the table has no column `{typed}`; it has: {known}"
+            ));
+        };
+        if found.contains(column) {
+            return Err(format!("`{typed}` is named twice"));
+        }
+        found.push(column.clone());
+    }
+    Ok(found)
+}
+
+/// An amount of data, as a person reads it.
+fn amount(bytes: u64) -> String {
+    const UNITS: [(&str, u64); 3] = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
+    let unit = UNITS.iter().find(|(_, size)| bytes >= *size);
+    match unit {
+        Some((name, size)) => format!("{} {name}", (bytes + size / 2) / size),
+        None => format!("{bytes} bytes"),
+    }
+}
+
+/// What is free where the index is written, against the table.
+fn space(table: &Table) -> String {
+    let free = rustix::fs::statvfs(&table.dir).map(|found| found.f_bavail * found.f_frsize);
+    let free = free.map_or("unknown".to_owned(), amount);
+    let rows = table.rows.as_ref();
+    let rows = rows.map_or(String::new(), |rows| format!(" (about {rows} rows)"));
+    format!(
+        "the table is in {}{rows}, {} holds {free} free: an index takes a part of the table, and the build as \
+         much again while it sorts; it reads the whole table, and how long that takes was not measured",
+        amount(table.bytes),
+        table.dir.display()
+    )
+}
+
+/// Rows of a name and a column, in order: each name with its columns.
+fn grouped(rows: Vec<Vec<String>>) -> Vec<(String, Vec<String>)> {
+    let mut groups: Vec<(String, Vec<String>)> = Vec::new();
+    for row in rows {
+        let mut row = row.into_iter();
+        let (name, column) = (
+            row.next().unwrap_or_default(),
+            row.next().unwrap_or_default(),
+        );
+        match groups.last_mut() {
+            Some((last, columns)) if *last == name => columns.push(column),
+            _ => groups.push((name, vec![column])),
+        }
+    }
+    groups
+}
+
+/// A quoted name: `quote` twice is one in it.
+fn quoted(name: &str, quote: char) -> String {
+    let twice = format!("{quote}{quote}");
+    format!("{quote}{}{quote}", name.replace(quote, &twice))
+}
+
+/// Quoted names with commas.
+fn list(names: &[String], quote: char) -> String {
+    let names: Vec<String> = names.iter().map(|name| quoted(name, quote)).collect();
+    names.join(", ")
+}
+
+/// A service's database and table, after its first slash; `None` where a name is not one that can be
+/// put between quotes.
+fn parts(rest: &str) -> Option<(&str, &str)> {
+    let (database, table) = rest.split_once('/')?;
+    let is_name = |name: &str| {
+        let has = |c: char| c.is_control() || "'\"`\\/".contains(c);
+        !name.is_empty() && !name.contains(has)
+    };
+    (is_name(database) && is_name(table)).then_some((database, table))
+}
+
+/// Refuses a word without them: `service` is its first part, `rest` what follows.
+fn expect_parts(word: &str, service: &str, rest: &str) -> Result<(), Error> {
+    match parts(rest) {
+        Some(_) => Ok(()),
+        None => Err(Error::NoTable {
+            what: word.to_owned(),
+            reason: format!("name database and table: {service}/DATABASE/TABLE"),
+        }),
+    }
+}

@@ -1,0 +1,257 @@
+//! A table of an SQLite file: `sqlite:/PATH/TABLE`. The command sqlite3 asks it, as the user that the
+//! file belongs to, so that no journal belongs to another one.
+
+use std::fs::{self, File};
+use std::io::Read;
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use super::{Indexed, Opened, Table, Tables, grouped, list, quoted};
+use crate::file_state::refuse_fixed;
+use crate::schema::{Database, Index, SchemaEdit};
+use crate::{Error, FileError, System};
+
+/// The kind.
+pub static SQLITE: Tables = Tables {
+    name: "table of an SQLite file",
+    find,
+    open,
+};
+
+const PREFIX: &str = "sqlite:";
+const CLIENT: &str = "/usr/bin/sqlite3";
+/// How a file begins: <https://www.sqlite.org/fileformat.html#magic_header_string>.
+const MAGIC: &[u8; 16] = b"SQLite format 3\0";
+/// How long others may keep the file locked.
+const BUSY_MS: u32 = 10_000;
+
+fn find(system: &System, word: &str) -> Result<Option<String>, Error> {
+    let Some(path) = word.strip_prefix(PREFIX) else {
+        return Ok(None);
+    };
+    if system.is_live() && !rustix::process::geteuid().is_root() {
+        return Err(Error::NotRoot);
+    }
+    SqliteFile::of(system, path)?;
+    Ok(Some(word.to_owned()))
+}
+
+fn open(system: &System, service: &str) -> Opened {
+    let path = service.strip_prefix(PREFIX).unwrap_or(service);
+    let (file, _) = path.rsplit_once('/').unwrap_or_default();
+    if fs::symlink_metadata(system.path(file)?).is_err() {
+        return Ok(None);
+    }
+    Ok(Some(Box::new(SqliteFile::of(system, path)?)))
+}
+
+/// A table of a file.
+struct SqliteFile {
+    path: PathBuf,
+    table: String,
+    uid: u32,
+    gid: u32,
+}
+
+impl SqliteFile {
+    /// `path` is the file's, and after a slash the table's name.
+    fn of(system: &System, path: &str) -> Result<SqliteFile, Error> {
+        let no_table = |reason: String| Error::NoTable {
+            what: format!("{PREFIX}{path}"),
+            reason,
+        };
+        let open = |path: &str, table: &str| {
+            let place = system.path(path)?;
+            let Ok(meta) = fs::symlink_metadata(&place) else {
+                return Ok(None);
+            };
+            if meta.is_symlink() {
+                return Err(Error::Link { path: place });
+            }
+            Ok(meta.is_file().then(|| SqliteFile {
+                path: place,
+                table: table.to_owned(),
+                uid: meta.uid(),
+                gid: meta.gid(),
+            }))
+        };
+        let is_absolute = path.starts_with('/') && !path.contains(char::is_control);
+        let (dir, table) = path.rsplit_once('/').unwrap_or_default();
+        if let (true, Some(file)) = (is_absolute, open(dir, table)?) {
+            file.refuse_other()?;
+            return Ok(file);
+        }
+        if let (true, Some(file)) = (is_absolute, open(path, "")?) {
+            file.refuse_other()?;
+            let tables = file.tables().map_err(no_table)?;
+            let reason = format!("name a table after it: {PREFIX}{path}/TABLE; it has: {tables}");
+            return Err(no_table(reason));
+        }
+        let reason = format!("the file does not exist\n  name file and table: {PREFIX}/PATH/TABLE");
+        Err(no_table(reason))
+    }
+
+    /// What is no database, or has another name by which its journals would not be found.
+    fn refuse_other(&self) -> Result<(), Error> {
+        let failed = FileError::at(&self.path);
+        let mut begin = [0; 16];
+        let mut file = File::open(&self.path).map_err(&failed)?;
+        let is_read = file.read_exact(&mut begin).is_ok();
+        if !is_read || begin != *MAGIC {
+            return Err(Error::NoTable {
+                what: self.path.display().to_string(),
+                reason: "it is not an SQLite database".to_owned(),
+            });
+        }
+        Ok(refuse_fixed(&self.path, false)?)
+    }
+
+    fn tables(&self) -> Result<String, String> {
+        let rows = self.query(
+            "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite@_%' \
+             ESCAPE '@' ORDER BY name",
+        )?;
+        let names: Vec<&str> = rows.iter().map(|row| &*row[0]).collect();
+        Ok(names.join(", "))
+    }
+
+    /// Rows of columns. Not opened as read-only: what a killed writer left is taken back by the next
+    /// one who opens the file, and that one needs to write.
+    fn query(&self, sql: &str) -> Result<Vec<Vec<String>>, String> {
+        let printed = self.client(&["-ascii"], sql, Stdio::null())?;
+        let rows = printed.split_terminator('\x1e');
+        Ok(rows
+            .map(|row| row.split('\x1f').map(str::to_owned).collect())
+            .collect())
+    }
+
+    fn client(&self, words: &[&str], sql: &str, stdin: Stdio) -> Result<String, String> {
+        let output = Command::new(CLIENT)
+            .args(["-init", "/dev/null", "-batch", "-bail", "-cmd"])
+            .arg(format!(".timeout {BUSY_MS}"))
+            .args(words)
+            .arg(&self.path)
+            .arg(sql)
+            .env_clear()
+            .current_dir("/")
+            .gid(self.gid)
+            .uid(self.uid)
+            .stdin(stdin)
+            .output();
+        let output = output.map_err(|error| format!("{CLIENT}: {error}\n  apt install sqlite3"))?;
+        if output.status.success() {
+            return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+        }
+        let errors = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+        let is_busy = errors.contains("is locked");
+        Err(match is_busy {
+            true => format!(
+                "{errors}: another program has it for more than {} s\n  see which: fuser -v {}",
+                BUSY_MS / 1000,
+                self.path.display()
+            ),
+            false => errors,
+        })
+    }
+}
+
+impl Indexed for SqliteFile {
+    fn table(&self) -> Result<Table, String> {
+        let table = quoted(&self.table, '\'');
+        let found = self.query(&format!(
+            "SELECT sql LIKE 'CREATE VIRTUAL %' FROM sqlite_schema WHERE type = 'table' AND name = {table}"
+        ))?;
+        match found.first() {
+            None => {
+                let table = &self.table;
+                return Err(format!(
+                    "there is no table {table}; there are: {}",
+                    self.tables()?
+                ));
+            }
+            Some(row) if row[0] == "1" => {
+                return Err("a virtual table has no indexes of SQLite's".to_owned());
+            }
+            Some(_) => {}
+        }
+        let columns = self.query(&format!("SELECT name FROM pragma_table_info({table})"))?;
+        // Those that sort otherwise or leave rows out do not replace a plain one.
+        let rows = self.query(&format!(
+            "SELECT l.name, i.name FROM pragma_index_list({table}) l, pragma_index_xinfo(l.name) i \
+             WHERE i.key AND NOT l.partial AND NOT EXISTS (SELECT 1 FROM pragma_index_xinfo(l.name) o \
+             WHERE o.key AND (o.desc OR o.coll <> 'BINARY' OR o.cid < 0)) ORDER BY l.seq, i.seqno"
+        ))?;
+        let bytes = fs::metadata(&self.path).map_or(0, |meta| meta.len());
+        let dir = self.path.parent().unwrap_or(Path::new("/"));
+        let mode = self.query("PRAGMA journal_mode")?;
+        let readers = match mode.first().is_some_and(|row| row[0] == "wal") {
+            true => "readers go on (WAL)",
+            false => "readers wait while it is written to the file",
+        };
+        Ok(Table {
+            columns: columns.into_iter().flatten().collect(),
+            indexes: grouped(rows),
+            notes: vec![
+                format!(
+                    "CREATE INDEX has the file's one lock for writers until it ends: others wait, and get \
+                     `database is locked` after their own limit; {readers}. refit waits {} s for the lock",
+                    BUSY_MS / 1000
+                ),
+                "a revert leaves the pages to the file, which does not get smaller without VACUUM; \
+                 without ANALYZE SQLite guesses how many rows a value has"
+                    .to_owned(),
+            ],
+            bytes,
+            rows: None,
+            dir: dir.to_owned(),
+        })
+    }
+
+    fn create(&self, name: &str, columns: &[String], _: bool) -> Result<SchemaEdit, String> {
+        let (index, table) = (quoted(name, '"'), quoted(&self.table, '"'));
+        let apply = format!("CREATE INDEX {index} ON {table} ({})", list(columns, '"'));
+        Ok(SchemaEdit {
+            index: name.to_owned(),
+            inverse: format!("DROP INDEX {index}"),
+            before: None,
+            after: Index::usable(apply.clone()),
+            apply,
+        })
+    }
+}
+
+impl Database for SqliteFile {
+    /// sqlite_schema has the statement, and the planner is asked whether it can use it.
+    fn index(&self, name: &str) -> Result<Option<Index>, String> {
+        let rows = self.query(&format!(
+            "SELECT coalesce(sql, 'of a constraint'), tbl_name, (SELECT name FROM pragma_index_info(s.name) \
+             LIMIT 1) FROM sqlite_schema s WHERE type = 'index' AND name = {} COLLATE NOCASE",
+            quoted(name, '\'')
+        ))?;
+        let Some(row) = rows.into_iter().next() else {
+            return Ok(None);
+        };
+        let [definition, table, first] = row.try_into().map_err(|_| "other columns".to_owned())?;
+        let asked = self.query(&format!(
+            "EXPLAIN QUERY PLAN SELECT * FROM {} INDEXED BY {} WHERE {} = 0",
+            quoted(&table, '"'),
+            quoted(name, '"'),
+            quoted(&first, '"')
+        ));
+        Ok(Some(match asked {
+            Ok(_) => Index::usable(definition),
+            Err(state) => Index { definition, state },
+        }))
+    }
+
+    fn run(&self, sql: &str, lock: File) -> Result<(), String> {
+        self.client(&[], sql, lock.into()).map(|_| ())
+    }
+
+    /// There is no server.
+    fn end_leftovers(&self, _: &[SchemaEdit]) -> Result<(), String> {
+        Ok(())
+    }
+}
