@@ -14,7 +14,7 @@ pub use self::samples::{INCOMPLETE, LoadRecord, RunRecord, Samples, ServiceRecor
 pub use self::variant::{Role, SettingRecord, VariantRecord};
 pub use refit_knobs::{Class, Setting};
 pub use refit_recipe::{
-    AnswerRecord, Direction, LoadMetricRecord, LoadUnit, RecipeRecord, SeriesRecord,
+    AnswerRecord, DdlRecord, Direction, LoadMetricRecord, LoadUnit, RecipeRecord, SeriesRecord,
     UnavailableRecord,
 };
 pub use refit_run::{Outcome, SCHEMA};

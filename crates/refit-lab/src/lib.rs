@@ -42,7 +42,7 @@ pub use error::LabError;
 pub use experiment::Experiment;
 pub use gate::{Gate, GateAnswer, GateError, GateRecord};
 pub use memory_growth::{MemoryWatch, NoSample};
-pub use memory_reason::{GrowingCause, MemoryReason};
+pub use memory_reason::{GrowingCause, MemoryCause, MemoryReason};
 pub use memory_runs::MemoryAnswer;
 pub use metric::{Metric, Unit};
 pub use probe::{DiskProfile, ProbeError, Stalls, probe};

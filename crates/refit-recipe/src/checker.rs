@@ -14,7 +14,7 @@ use crate::file::{Operations, RecipeFile};
 use crate::folder::Folder;
 use crate::metrics::{built_in, is_built_in_for};
 use crate::output::{LoadMetric, Progress, Source, Work};
-use crate::records::AnswerRecord;
+use crate::records::{AnswerRecord, DdlRecord};
 use crate::start::{Ready, ServiceStart};
 
 /// The longest wait for a service or a hook, unless the recipe has another.
@@ -125,6 +125,29 @@ impl Checker<'_> {
             .into_iter()
             .map(|(variant, answers)| (canonical(&variant), answers))
             .collect())
+    }
+
+    /// The statements that values of `conf` stand for, by `conf.NAME=VALUE`.
+    pub fn ddl(&self, folder: &Folder) -> Result<BTreeMap<String, DdlRecord>, RecipeError> {
+        let mut all = BTreeMap::new();
+        for (name, conf) in &self.file.conf {
+            for (value, entry) in &conf.values {
+                let key = format!("conf.{name}.{value}.ddl");
+                let (apply, inverse) = match (&entry.ddl, &entry.ddl_inverse) {
+                    (None, None) => continue,
+                    (Some(apply), Some(inverse)) => (apply, inverse),
+                    _ => return Err(self.wrong(&key, "`ddl` and `ddl-inverse` go together")),
+                };
+                let read = |file: &str| match folder.file(file).map(str::from_utf8) {
+                    Some(Ok(text)) => Ok(text.trim().to_owned()),
+                    Some(Err(_)) => Err(self.wrong(&key, format!("`{file}` is not text"))),
+                    None => Err(self.wrong(&key, format!("the folder has no file `{file}`"))),
+                };
+                let (apply, inverse) = (read(apply)?, read(inverse)?);
+                all.insert(format!("conf.{name}={value}"), DdlRecord { apply, inverse });
+            }
+        }
+        Ok(all)
     }
 
     pub fn service(&self) -> Result<Option<ServiceStart>, RecipeError> {

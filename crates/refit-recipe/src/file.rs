@@ -29,6 +29,8 @@ pub struct RecipeFile {
     /// the name of the folder
     #[cfg_attr(feature = "schema", schemars(regex(pattern = r"^[a-z0-9-]+$")))]
     pub name: String,
+    /// a recipe that refit carries: its files stand beside those of the folder, which come first where both have one
+    pub scripts: Option<String>,
     /// what the recipe is to answer
     pub question: Text,
     /// what was measured, and on which machine
@@ -45,6 +47,10 @@ pub struct RecipeFile {
     /// `refit plan --from RESULT` changes
     #[serde(rename = "applies-to")]
     pub applies_to: Option<String>,
+    /// the folder holds somebody's data: the copy of it that runs use is readable for the service's
+    /// user alone
+    #[serde(default)]
+    pub private: bool,
     /// where the question comes from
     pub note: Option<Note>,
     /// what has to be installed

@@ -68,6 +68,20 @@ impl Folder {
         })
     }
 
+    /// Adds the files of a shipped recipe that this folder does not have itself; `None` if there is no recipe of that
+    /// name.
+    #[must_use]
+    pub(crate) fn with_scripts_of(mut self, name: &str) -> Option<Folder> {
+        let mut shipped = Folder::shipped(name)?.files;
+        shipped.retain(|file| {
+            let is_script = !file.path.ends_with("README.md");
+            is_script && self.files.iter().all(|own| own.path != file.path)
+        });
+        self.files.extend(shipped);
+        self.files.sort_by(|a, b| a.path.cmp(&b.path));
+        Some(self)
+    }
+
     /// Reads one from a disk.
     ///
     /// # Errors

@@ -4,7 +4,7 @@
 
 use std::fs::{self, DirBuilder, File};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::thread::sleep;
@@ -17,6 +17,7 @@ use rustix::process::{Pid, Signal, geteuid, kill_process};
 
 use crate::error::InstanceError;
 use crate::instance::{Instance, InstanceOptions, Location, remove};
+use crate::needs::find_user;
 use crate::recipe::Recipe;
 
 /// Where instances lie unless the user names another directory: a disk on most machines.
@@ -83,9 +84,28 @@ impl InstanceDirectory {
             _lock: lock,
             made: 0,
         };
-        recipe.folder.write(&directory.recipe())?;
+        directory.copy(recipe)?;
         directory.record(recipe.name())?;
         Ok(directory)
+    }
+
+    fn copy(&self, recipe: &Recipe) -> io::Result<()> {
+        let to = self.recipe();
+        if !recipe.file.private {
+            return recipe.folder.write(&to);
+        }
+        // Nobody else may enter what the copy is renamed from, either.
+        let closed = self.path.join("closed");
+        DirBuilder::new().mode(0o700).create(&closed)?;
+        let written = closed.join("recipe");
+        recipe.folder.write(&written)?;
+        fs::set_permissions(&written, fs::Permissions::from_mode(0o700))?;
+        let user = recipe.file.service.user.as_deref();
+        if let Some(user) = user.filter(|_| geteuid().is_root()).and_then(find_user) {
+            chown(&written, Some(user.uid), Some(user.gid))?;
+        }
+        fs::rename(written, to)?;
+        fs::remove_dir(closed)
     }
 
     /// `$REFIT_RECIPE`.

@@ -63,6 +63,7 @@ mod conf_steps;
 mod error;
 mod file;
 mod folder;
+mod from;
 mod hook;
 mod instance;
 mod instance_directory;
@@ -88,6 +89,7 @@ pub use error::{InstanceError, RecipeError};
 pub use file::schema;
 pub use file::{Operations, Promise, RecipeFile};
 pub use folder::{Folder, FolderFile, shipped_names};
+pub use from::{FromError, Made, Notes, from_path};
 pub use hook::Hook;
 pub use instance::{Instance, InstanceOptions, Location, open_up};
 pub use instance_directory::{DEFAULT_BASE, InstanceDirectory, remove_abandoned_instances};
@@ -97,7 +99,9 @@ pub use metrics::{
 pub use output::{LoadMetric, Source, Work, last_lines, read_metrics, read_operations};
 pub use quantities::{parse_size, parse_time};
 pub use recipe::Recipe;
-pub use records::{AnswerRecord, LoadMetricRecord, RecipeRecord, SeriesRecord, UnavailableRecord};
+pub use records::{
+    AnswerRecord, DdlRecord, LoadMetricRecord, RecipeRecord, SeriesRecord, UnavailableRecord,
+};
 pub use running::running;
 pub use running_hook::RunningHook;
 pub use service::{Service, how_it_ended, names};

@@ -16,7 +16,7 @@ use crate::file::{ConfEntry, Promise, RecipeFile};
 use crate::folder::{Folder, shipped_names};
 use crate::hook::Hook;
 use crate::output::{LoadMetric, Progress, Work};
-use crate::records::{AnswerRecord, LoadMetricRecord, RecipeRecord};
+use crate::records::{AnswerRecord, DdlRecord, LoadMetricRecord, RecipeRecord};
 use crate::start::ServiceStart;
 
 /// A recipe, checked.
@@ -40,6 +40,8 @@ pub struct Recipe {
     pub budget: Option<Duration>,
     /// What the note answered, by variant.
     pub then: BTreeMap<String, Vec<AnswerRecord>>,
+    /// What settings stand for in SQL, by `conf.NAME=VALUE`.
+    pub ddl: BTreeMap<String, DdlRecord>,
 }
 
 impl Recipe {
@@ -92,6 +94,14 @@ impl Recipe {
             name: &name,
             file: &file,
         };
+        let folder = match &file.scripts {
+            None => folder,
+            Some(scripts) => folder.with_scripts_of(scripts).ok_or_else(|| {
+                let known = shipped_names().collect::<Vec<_>>().join(", ");
+                let problem = format!("there is no recipe `{scripts}`; there are {known}");
+                checked.wrong("scripts", problem)
+            })?,
+        };
         let metrics = checked.metrics()?;
         checked.texts()?;
         checked.series()?;
@@ -105,6 +115,7 @@ impl Recipe {
             load_timeout: file.load.timeout.map_or(DEFAULT_TIMEOUT, |time| time.0),
             budget: file.budget.map(|time| time.0),
             then: checked.then(&folder)?,
+            ddl: checked.ddl(&folder)?,
             folder: Arc::new(folder),
             file: Arc::new(file),
         })
@@ -174,11 +185,13 @@ impl Recipe {
                 .map(|entry| (canonical(&entry.settings), entry.why.clone()))
                 .collect(),
             applies_to: self.file.applies_to.clone(),
+            applied: self.applied(),
             is_exact: self.is_exact(),
             note: (self.file.note.as_ref())
                 .filter(|_| !self.then.is_empty())
                 .map(|note| note.title.clone()),
             then: self.then.clone(),
+            ddl: self.ddl.clone(),
         }
     }
 
@@ -234,6 +247,17 @@ impl Recipe {
                     },
                 }
             })
+    }
+
+    fn applied(&self) -> BTreeMap<String, String> {
+        let knobs = self.file.conf.iter();
+        let entries = knobs.flat_map(|(name, conf)| {
+            let values = conf.values.iter();
+            values.filter_map(move |(value, entry)| {
+                Some((format!("conf.{name}={value}"), entry.applied.clone()?))
+            })
+        });
+        entries.collect()
     }
 
     fn entry(&self, name: &str, value: &str) -> Option<&ConfEntry> {

@@ -33,6 +33,12 @@ pub struct RecipeRecord {
     /// The service of a machine that it stands for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub applies_to: Option<String>,
+    /// What is applied for a setting that a service names otherwise.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub applied: BTreeMap<String, String>,
+    /// What settings stand for in SQL, by `conf.NAME=VALUE`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub ddl: BTreeMap<String, DdlRecord>,
     /// Its whole result is a table of exact answers: nothing is measured.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_exact: bool,
@@ -42,6 +48,16 @@ pub struct RecipeRecord {
     /// What the note answered, by variant.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub then: BTreeMap<String, Vec<AnswerRecord>>,
+}
+
+/// The statements of SQL that a setting stands for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct DdlRecord {
+    /// They make the change.
+    pub apply: String,
+    /// They take it back.
+    pub inverse: String,
 }
 
 /// One line of an exact table.

@@ -21,6 +21,7 @@ mod html;
 mod markdown;
 mod markup;
 pub mod memory_growth;
+mod memory_words;
 mod notes;
 mod page;
 mod paint;

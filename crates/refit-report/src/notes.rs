@@ -3,6 +3,7 @@
 
 mod allocators;
 mod conduct;
+mod ddl;
 mod memory;
 mod note;
 mod verdicts;
@@ -28,7 +29,7 @@ use waits::waiting;
 /// All notes in their order, warnings last.
 pub fn notes(comparison: &Comparison) -> Vec<Note> {
     let rows = rows(comparison);
-    let mut notes = Vec::new();
+    let mut notes = ddl::ddl(comparison);
     if !is_exact(&comparison.experiment) {
         notes.extend(waiting(&comparison.experiment));
     }
@@ -107,7 +108,7 @@ fn warning(warning: &Warning) -> Note {
 }
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use super::*;
     use crate::sample;
 

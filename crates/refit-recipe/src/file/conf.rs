@@ -28,7 +28,7 @@ pub struct Conf {
         "required": ["command", "inverse"],
         "properties": { "file": false, "from": false, "to": false },
     },
-], "if" = { "properties": { "class": { "const": "bounded-loss" } } },
+], "dependentRequired" = { "ddl": ["ddl-inverse"], "ddl-inverse": ["ddl"] }, "if" = { "properties": { "class": { "const": "bounded-loss" } } },
 "then" = { "required": ["bound"] }, "else" = { "properties": { "bound": false } })))]
 pub struct ConfEntry {
     /// what the value risks
@@ -50,6 +50,14 @@ pub struct ConfEntry {
     pub command: Option<String>,
     /// a command that takes the change back
     pub inverse: Option<String>,
+    /// what `refit plan --from RESULT` applies for it, where a service has another name for it
+    pub applied: Option<String>,
+    /// a file of the folder with the statements of SQL that are the change; they are printed with
+    /// the result (code)
+    pub ddl: Option<String>,
+    /// a file of the folder with the statements that take it back
+    #[serde(rename = "ddl-inverse")]
+    pub ddl_inverse: Option<String>,
 }
 
 impl<'de> Deserialize<'de> for Conf {

@@ -45,7 +45,7 @@ pub fn svg(comparison: &Comparison, proof: &Proof, report: &CrashReport) -> Opti
 
     let title = title(&comparison.experiment);
     Some(sheet(&title, height, |svg| {
-        text(svg, "picture-head", [MARGIN, 34.0], &shortened(&title, 90));
+        text(svg, "picture-head", [MARGIN, 34.0], &shortened(&title, 78));
         lines(svg, "picture-answer", 60.0, &answer);
         for (index, (class, name)) in names.iter().enumerate() {
             let column = (index % NAMES) as f64 * (WIDTH - 2.0 * MARGIN) / NAMES as f64;

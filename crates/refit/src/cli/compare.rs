@@ -84,8 +84,8 @@ pub struct CompareArgs {
     pub confirm: bool,
 
     /// Afterwards cut the power of the baseline and of every variant whose class risks
-    /// data, as `refit crash` does: one table of gain and loss. Of a recipe with a
-    /// [promise]; needs root, FUSE and loop devices
+    /// data or that the recipe's promise names, as `refit crash` does: one table of gain
+    /// and loss. Of a recipe with a [promise]; needs root, FUSE and loop devices
     #[arg(long, help_heading = "Power cuts")]
     pub prove: bool,
 

@@ -48,11 +48,20 @@ pub struct RecipeCopyArgs {
     pub dir: Option<PathBuf>,
 }
 
-/// Write a commented recipe of your own from a template, into the folder ./NAME
+/// Write a recipe of your own into the folder ./NAME: from a template, or from a service as it is configured
 ///
-/// It is a shipped recipe under another name, runs at once, and is changed from there:
-/// command, an own log that is synced after each line; daemon, a Redis; database, a
-/// PostgreSQL; mail, a Postfix.
+/// A template is a shipped recipe under another name, commented, which runs at once and
+/// is changed from there: command, an own log that is synced after each line; daemon, a
+/// Redis; database, a PostgreSQL; mail, a Postfix.
+///
+/// --from CONFIGURATION copies it, and moves ports, sockets and directories into a
+/// private instance. What could not be moved is named. The load is that of the shipped
+/// recipe for this server. The service itself is not touched, its data is not read, and
+/// no passwords or keys are copied.
+///
+/// --from DATABASE --queries FILE copies a database, which is only read, and runs the
+/// queries on the copy. What is compared are the indexes that the database itself
+/// proposes for them, and those that no query uses.
 #[derive(Args)]
 #[command(verbatim_doc_comment)]
 pub struct RecipeNewArgs {
@@ -61,8 +70,17 @@ pub struct RecipeNewArgs {
     pub name: String,
 
     /// What it measures
-    #[arg(long, value_name = "KIND", value_parser = PossibleValuesParser::new(refit_recipe::template_names()))]
-    pub template: String,
+    #[arg(long, value_name = "KIND", required_unless_present = "from", conflicts_with = "from", value_parser = PossibleValuesParser::new(refit_recipe::template_names()))]
+    pub template: Option<String>,
+
+    /// A configuration: /etc/redis/redis.conf, /etc/postgresql/15/main, or a copy of one;
+    /// or a database: an SQLite file, or what `sqlite3 FILE .dump` printed
+    #[arg(long, value_name = "PATH")]
+    pub from: Option<PathBuf>,
+
+    /// Statements of SQL, each ended by `;`, for a database
+    #[arg(long, value_name = "FILE", conflicts_with = "template")]
+    pub queries: Option<PathBuf>,
 }
 
 /// Run each variant once, briefly, to see whether it works on this machine

@@ -90,8 +90,13 @@ fn take_winner(
             effect.map_or("not proven", word)
         );
     };
-    let settings = variant.settings.iter();
-    request.settings = Settings(settings.map(|record| record.setting.clone()).collect());
+    let recipe = comparison.experiment.recipe.as_ref();
+    let settings = variant.settings.iter().map(|record| {
+        let word = record.setting.to_string();
+        let applied = recipe.and_then(|recipe| recipe.applied.get(&word));
+        applied.map_or_else(|| Ok(record.setting.clone()), |word| word.parse())
+    });
+    request.settings = Settings(settings.collect::<Result<_, _>>()?);
     let place = path
         .canonicalize()
         .with_context(|| format!("cannot read {}", path.display()))?;

@@ -1,5 +1,7 @@
 //! `refit recipes`: lists, shows, copies, writes and checks recipes.
 
+mod index;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -8,7 +10,8 @@ use anyhow::{Context, Result, anyhow, bail};
 use refit_knobs::{Settings, Variant};
 use refit_lab::{Checked, Request, check_recipe};
 use refit_recipe::{
-    Available, Folder, Recipe, available, from_template, remove_abandoned_instances, shipped_names,
+    Available, Folder, FromError, Notes, Recipe, available, from_path, from_template,
+    remove_abandoned_instances, shipped_names,
 };
 use refit_report::{Page, at_most};
 use refit_session::remove_abandoned;
@@ -149,18 +152,48 @@ fn copy(args: &RecipeCopyArgs) -> Result<bool> {
 }
 
 fn new(args: &RecipeNewArgs) -> Result<bool> {
-    let RecipeNewArgs { name, template } = args;
-    let Some(folder) = from_template(template, name) else {
-        bail!("there is no template `{template}`");
+    let name = &args.name;
+    if let Some(from) = &args.from
+        && (args.queries.is_some() || refit_index::is_database(from))
+    {
+        return index::new(name, from, args.queries.as_deref());
+    }
+    let (made, option) = match (&args.from, &args.template) {
+        (Some(path), _) => {
+            let made = from_path(path, name).map(|made| (made.folder, made.notes));
+            (made, format!("--from {}", path.display()))
+        }
+        (None, template) => {
+            let template = template.as_deref().unwrap_or_default();
+            let Some(folder) = from_template(template, name) else {
+                bail!("there is no template `{template}`");
+            };
+            let made = folder.map(|folder| (folder, Notes::default()));
+            (
+                made.map_err(FromError::Recipe),
+                format!("--template {template}"),
+            )
+        }
     };
-    let remedy = format!("choose another name: refit recipes new NAME --template {template}");
-    let folder = folder.map_err(|error| anyhow!("{error}\n  {remedy}"))?;
+    let remedy = format!("choose another name: refit recipes new NAME {option}");
+    let (folder, notes) = made.map_err(|error| match error {
+        FromError::Recipe(_) => anyhow!("{error}\n  {remedy}"),
+        error => anyhow!("{error}"),
+    })?;
     write(&folder, Path::new(name), &remedy)?;
     // Nobody else wrote what it runs.
     trust::remember_own(&Recipe::find(&format!("./{name}"))?);
-    line(format!(
+    let mut page = Page::default();
+    for (title, notes) in notes.titled() {
+        page.heading(title);
+        for note in notes {
+            page.line(1, note);
+        }
+    }
+    page.heading(&format!(
         "{name} written; next: refit recipes check ./{name}, then refit compare ./{name}"
-    ))?;
+    ));
+    print::result(&page.text())?;
     Ok(true)
 }
 

@@ -57,13 +57,14 @@ pub fn missing(recipe: &Recipe) -> Option<String> {
     recipe.promise_missing()
 }
 
-/// Cuts the baseline and every variant that risks data. With it the exit code where the
-/// measurement's own is 0.
+/// Cuts the baseline, every variant that risks data, and those that the recipe's promise names. With it the exit code
+/// where the measurement's own is 0.
 pub fn prove(args: &CompareArgs, recipe: &Recipe, comparison: &Comparison) -> (Proof, u8) {
-    let names: Vec<&str> = comparison
-        .experiment
-        .candidates()
-        .filter(|(_, variant)| variant.risks_data())
+    let also = recipe.promise().map(|promise| &promise.also[..]);
+    let is_named = |name: &String| also.as_ref().is_ok_and(|also| also.contains(name));
+    let candidates = comparison.experiment.candidates();
+    let names: Vec<&str> = candidates
+        .filter(|(_, variant)| variant.risks_data() || is_named(&variant.name))
         .map(|(_, variant)| &*variant.name)
         .collect();
     if names.is_empty() {

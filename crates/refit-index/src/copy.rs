@@ -1,0 +1,189 @@
+//! The copy of a database: taken without a change of the original, packed for the recipe's folder.
+
+use std::fs::{self, File};
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::error::{IndexError, at};
+
+/// What a recipe's folder can hold, with room for its scripts.
+const MOST_PACKED: u64 = 15 << 20;
+
+/// What a database is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// SQLite.
+    Sqlite(SqliteFrom),
+}
+
+/// How an SQLite database comes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SqliteFrom {
+    /// As its file.
+    File,
+    /// As the statements of `.dump`.
+    Dump,
+}
+
+/// What `from` is, by its first bytes; `None`: not a database.
+pub fn kind(from: &Path) -> Option<Kind> {
+    if !from.is_file() {
+        return None;
+    }
+    let mut head = Vec::new();
+    File::open(from)
+        .ok()?
+        .take(512)
+        .read_to_end(&mut head)
+        .ok()?;
+    // https://www.sqlite.org/fileformat.html, 1.3.1; .dump begins with this pragma.
+    if head.starts_with(b"SQLite format 3\0") {
+        return Some(Kind::Sqlite(SqliteFrom::File));
+    }
+    if head.starts_with(b"PRAGMA foreign_keys=OFF;") {
+        return Some(Kind::Sqlite(SqliteFrom::Dump));
+    }
+    None
+}
+
+/// Runs a program of the database; what it printed.
+pub fn output(
+    command: &mut Command,
+    package: &'static str,
+    what: &str,
+) -> Result<String, IndexError> {
+    let program = command.get_program().display().to_string();
+    let output = command.output().map_err(|cause| match cause.kind() {
+        std::io::ErrorKind::NotFound => IndexError::Missing { program, package },
+        _ => IndexError::File {
+            path: PathBuf::from(program),
+            cause,
+        },
+    })?;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    // sqlite3 reports some errors with the exit code 0.
+    if !output.status.success() || !output.stderr.is_empty() {
+        let errors = text(&output.stderr);
+        return Err(IndexError::Failed {
+            what: what.to_owned(),
+            output: match errors.trim() {
+                "" => output.status.to_string(),
+                errors => errors.to_owned(),
+            },
+        });
+    }
+    Ok(text(&output.stdout))
+}
+
+/// Copies an SQLite database to `to`.
+pub fn sqlite(from: &Path, how: SqliteFrom, to: &Path) -> Result<(), IndexError> {
+    let what = format!("the copy of {}", from.display());
+    let sqlite3 = || {
+        let mut command = Command::new("sqlite3");
+        command.args(["-batch", "-init", "/dev/null", "-bail"]);
+        command
+    };
+    if how == SqliteFrom::Dump {
+        let dump = File::open(from).map_err(at(from))?;
+        let mut command = sqlite3();
+        // A dump of somebody else's runs no commands of the shell.
+        command.arg("-safe").arg(to).stdin(dump);
+        return output(&mut command, "sqlite3", &what).map(drop);
+    }
+    let beside = |ending: &str| {
+        let mut name = from.as_os_str().to_owned();
+        name.push(ending);
+        PathBuf::from(name)
+    };
+    let (log, index) = (beside("-wal"), beside("-shm"));
+    let uri = |options: &str| -> Result<String, IndexError> {
+        let path = fs::canonicalize(from).map_err(at(from))?;
+        let bytes = path.as_os_str().as_encoded_bytes().iter();
+        let escaped: String = bytes
+            .map(|&byte| match byte {
+                b'/' | b'.' | b'-' | b'_' => char::from(byte).to_string(),
+                _ if byte.is_ascii_alphanumeric() => char::from(byte).to_string(),
+                _ => format!("%{byte:02X}"),
+            })
+            .collect();
+        Ok(format!("file:{escaped}?{options}"))
+    };
+    // A reader makes both files where the journal is a WAL, and nothing is to be made beside the
+    // original: https://www.sqlite.org/wal.html#read_only_databases
+    let has_log = log.exists();
+    let source = match (has_log, index.exists()) {
+        (true, false) => {
+            return Err(IndexError::Failed {
+                what,
+                output: format!(
+                    "{} was not taken into the file, since no program has it open\n  \
+                     open it once: sqlite3 {} 'PRAGMA wal_checkpoint'",
+                    log.display(),
+                    from.display()
+                ),
+            });
+        }
+        (false, _) if is_wal(from)? => uri("immutable=1")?,
+        _ => uri("mode=ro")?,
+    };
+    // The name of the copy stands in a command of sqlite3's: it is of refit's own making.
+    let backup = format!(".backup '{}'", to.display());
+    output(sqlite3().arg(source).arg(backup), "sqlite3", &what)?;
+    if !has_log && log.exists() {
+        return Err(IndexError::Failed {
+            what,
+            output: "a program began to write it meanwhile; try again".to_owned(),
+        });
+    }
+    Ok(())
+}
+
+fn is_wal(file: &Path) -> Result<bool, IndexError> {
+    let mut head = [0; 20];
+    let mut file_read = File::open(file).map_err(at(file))?;
+    file_read.read_exact(&mut head).map_err(at(file))?;
+    Ok(head[18] == 2 || head[19] == 2)
+}
+
+/// Packs a file; the same bytes give the same ones.
+pub fn packed(file: &Path, from: &Path) -> Result<Vec<u8>, IndexError> {
+    let input = File::open(file).map_err(at(file))?;
+    let mut gzip = Command::new("gzip");
+    let child = gzip
+        .args(["-n", "-c"])
+        .stdin(input)
+        .stdout(Stdio::piped())
+        .spawn();
+    let mut child = child.map_err(at("gzip"))?;
+    let mut bytes = Vec::new();
+    let mut all = 0;
+    if let Some(mut stdout) = child.stdout.take() {
+        let limited = (&mut stdout).take(MOST_PACKED + 1).read_to_end(&mut bytes);
+        limited.map_err(at("gzip"))?;
+        all = bytes.len() as u64
+            + std::io::copy(&mut stdout, &mut std::io::sink()).map_err(at("gzip"))?;
+    }
+    let status = child.wait().map_err(at("gzip"))?;
+    if !status.success() {
+        return Err(IndexError::Failed {
+            what: "gzip".to_owned(),
+            output: status.to_string(),
+        });
+    }
+    if all > MOST_PACKED {
+        return Err(IndexError::TooLarge {
+            from: from.display().to_string(),
+            mib: all >> 20,
+            most: MOST_PACKED >> 20,
+        });
+    }
+    Ok(bytes)
+}
+
+/// Writes a file of the scratch directory.
+pub fn write(path: &Path, bytes: &[u8]) -> Result<(), IndexError> {
+    let file = File::create(path);
+    file.and_then(|mut file| file.write_all(bytes))
+        .map_err(at(path))
+}

@@ -1,0 +1,54 @@
+//! A recipe of a database of your own: the indexes that its queries propose, each with its inverse.
+//!
+//! The database is copied, and only read. The copy is loaded into a private instance, where each
+//! query is run and asked for its plan; an index is proposed where the database itself says that
+//! the query would use it, and what it said is kept as the reason. What an index gains is not
+//! said here: `refit compare` measures it.
+
+mod candidate;
+mod copy;
+mod error;
+mod name;
+mod queries;
+mod recipe_text;
+mod sql;
+mod sqlite;
+
+use std::path::Path;
+
+use refit_recipe::Folder;
+
+pub use candidate::{Candidate, Change};
+pub use error::IndexError;
+
+/// A recipe that was made from a database.
+#[derive(Debug)]
+pub struct Made {
+    /// Its files.
+    pub folder: Folder,
+    /// What would be tried, in the order in which it is worth trying.
+    pub candidates: Vec<Candidate>,
+    /// Queries and how often each stands in the workload.
+    pub queries: Vec<String>,
+    /// What was not taken, and why.
+    pub left_out: Vec<String>,
+}
+
+/// Whether `from` is a database: an SQLite file, an SQL dump or the address of a server.
+#[must_use]
+pub fn is_database(from: &Path) -> bool {
+    copy::kind(from).is_some()
+}
+
+/// The recipe `name` of the database `from` and of the statements in the file `queries`.
+///
+/// # Errors
+/// [`IndexError`]; nothing was written then.
+pub fn from_database(from: &Path, queries: Option<&Path>, name: &str) -> Result<Made, IndexError> {
+    match copy::kind(from) {
+        Some(copy::Kind::Sqlite(how)) => sqlite::make(from, how, queries, name),
+        None => Err(IndexError::NoDatabase {
+            from: from.display().to_string(),
+        }),
+    }
+}

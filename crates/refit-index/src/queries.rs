@@ -1,0 +1,229 @@
+//! The workload: the statements of a file, and which of them are the same apart from their values.
+
+use std::fs;
+use std::path::Path;
+
+use crate::error::{IndexError, at};
+use crate::sql::{Dialect, Kind, Token, tokens};
+
+/// More statements than this are a log, of which the first ones are taken.
+const MOST_QUERIES: usize = 500;
+
+/// One statement.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Query {
+    /// Without the `;`.
+    pub text: String,
+    /// Those that are the same apart from their values have the same number, from 1 on.
+    pub group: usize,
+    /// It changes rows: it is run in a transaction that is rolled back.
+    pub writes: bool,
+}
+
+/// The statements of a file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Workload {
+    /// In the order of the file.
+    pub queries: Vec<Query>,
+    /// By group: what they have in common.
+    pub groups: Vec<String>,
+    /// What was not taken, and why.
+    pub left_out: Vec<String>,
+}
+
+impl Workload {
+    /// Those in a file.
+    ///
+    /// # Errors
+    /// [`IndexError::File`], [`IndexError::NothingToRun`].
+    pub fn read(path: &Path, dialect: Dialect) -> Result<Workload, IndexError> {
+        let bytes = fs::read(path).map_err(at(path))?;
+        let text = String::from_utf8(bytes).map_err(|error| IndexError::File {
+            path: path.to_owned(),
+            cause: std::io::Error::other(error),
+        })?;
+        let workload = Workload::parse(&text, dialect);
+        workload.or_none(path)
+    }
+
+    /// An error where nothing is left to be run.
+    pub fn or_none(self, path: &Path) -> Result<Workload, IndexError> {
+        if self.queries.is_empty() {
+            return Err(IndexError::NothingToRun {
+                path: path.to_owned(),
+                left_out: self.left_out,
+            });
+        }
+        Ok(self)
+    }
+
+    fn parse(text: &str, dialect: Dialect) -> Workload {
+        let mut workload = Workload::default();
+        let all = tokens(text, dialect);
+        let mut statements = all.split(|token| token.kind == Kind::Sign && token.text == ";");
+        for statement in statements.by_ref() {
+            let is_code = |token: &&Token| token.kind != Kind::Comment;
+            let code: Vec<Token> = statement.iter().filter(is_code).copied().collect();
+            let (Some(first), Some(last)) = (code.first(), code.last()) else {
+                continue;
+            };
+            let text = &text[first.at..last.at + last.text.len()];
+            let shown = one_line(text);
+            match kind(&code) {
+                Err(reason) => workload.left_out.push(format!("{shown}: {reason}")),
+                Ok(_) if workload.queries.len() == MOST_QUERIES => {
+                    let reason = format!("the first {MOST_QUERIES} statements are taken");
+                    workload
+                        .left_out
+                        .push(format!("{shown} and what follows: {reason}"));
+                    break;
+                }
+                Ok(writes) => {
+                    let shape = shape(&code);
+                    let known = workload.groups.iter().position(|group| *group == shape);
+                    let group = known.unwrap_or_else(|| {
+                        workload.groups.push(shape);
+                        workload.groups.len() - 1
+                    });
+                    workload.queries.push(Query {
+                        text: text.to_owned(),
+                        group: group + 1,
+                        writes,
+                    });
+                }
+            }
+        }
+        workload
+    }
+
+    /// Leaves out what failed, and numbers the others anew.
+    pub fn without(self, failed: &[(usize, String)]) -> Workload {
+        let mut left = Workload {
+            left_out: self.left_out,
+            ..Workload::default()
+        };
+        for (i, mut query) in self.queries.into_iter().enumerate() {
+            if let Some((_, reason)) = failed.iter().find(|(at, _)| *at == i) {
+                let shown = one_line(&query.text);
+                left.left_out.push(format!("{shown}: {}", one_line(reason)));
+                continue;
+            }
+            let shape = &self.groups[query.group - 1];
+            let known = left.groups.iter().position(|group| group == shape);
+            query.group = 1 + known.unwrap_or_else(|| {
+                left.groups.push(shape.clone());
+                left.groups.len() - 1
+            });
+            left.queries.push(query);
+        }
+        left
+    }
+
+    /// One line for each group: its number, how often it is there, and the first of it.
+    pub fn described(&self) -> Vec<String> {
+        let group = |number: usize| {
+            let mut of = self
+                .queries
+                .iter()
+                .filter(move |query| query.group == number);
+            let first = of.next().map_or("", |query| &query.text);
+            let times = match of.count() {
+                0 => String::new(),
+                more => format!(" ({} times)", more + 1),
+            };
+            format!("q{number}{times}: {}", one_line(first))
+        };
+        (1..=self.groups.len()).map(group).collect()
+    }
+}
+
+/// Whether it writes, or why it is not taken.
+fn kind(code: &[Token]) -> Result<bool, String> {
+    let first = code[0];
+    if let Some(parameter) = code.iter().find(|token| token.kind == Kind::Parameter) {
+        return Err(format!("write a value in the place of {}", parameter.text));
+    }
+    let writes = ["insert", "update", "delete", "replace"];
+    let is_write = |token: &Token| writes.iter().any(|word| token.is(word));
+    if is_write(&first) {
+        return Ok(true);
+    }
+    if first.is("with") {
+        return Ok(code.iter().any(is_write));
+    }
+    if first.is("select") || first.is("values") {
+        return Ok(false);
+    }
+    Err("neither reads nor writes rows".to_owned())
+}
+
+/// The statement without its values and spaces; a list of values is one.
+fn shape(code: &[Token]) -> String {
+    let mut words: Vec<String> = Vec::new();
+    for token in code {
+        let word = match token.kind {
+            Kind::String | Kind::Number => "?".to_owned(),
+            Kind::Word => token.text.to_lowercase(),
+            _ => token.text.to_owned(),
+        };
+        let end = words.len();
+        if word == "?" && end >= 2 && words[end - 1] == "," && words[end - 2] == "?" {
+            words.pop();
+            continue;
+        }
+        words.push(word);
+    }
+    words.join(" ")
+}
+
+/// A beginning that fits a line.
+pub fn one_line(text: &str) -> String {
+    const MOST: usize = 90;
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    if line.chars().count() <= MOST {
+        return line;
+    }
+    let beginning: String = line.chars().take(MOST - 1).collect();
+    format!("{beginning}…")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statements_that_differ_in_values_are_one_group() {
+        let text = "-- the page\nSELECT a FROM t WHERE b = 1;\nselect a  from t where b = 'x;y';;\n\
+                    SELECT a FROM t WHERE b IN (1, 2);SELECT a FROM t WHERE b IN (1, 2, 3);\n\
+                    WITH n AS (SELECT 1) INSERT INTO t SELECT * FROM n; BEGIN; DELETE FROM t WHERE a = ?1";
+        let workload = Workload::parse(text, Dialect::Sqlite);
+        let groups: Vec<(usize, bool)> = workload
+            .queries
+            .iter()
+            .map(|query| (query.group, query.writes))
+            .collect();
+        assert_eq!(
+            groups,
+            [(1, false), (1, false), (2, false), (2, false), (3, true)]
+        );
+        assert_eq!(workload.queries[1].text, "select a  from t where b = 'x;y'");
+        assert_eq!(
+            workload.left_out,
+            [
+                "BEGIN: neither reads nor writes rows",
+                "DELETE FROM t WHERE a = ?1: write a value in the place of ?1"
+            ]
+        );
+        assert_eq!(
+            workload.described()[0],
+            "q1 (2 times): SELECT a FROM t WHERE b = 1"
+        );
+        let left = workload.without(&[(0, "no such\ntable".to_owned()), (1, "no".to_owned())]);
+        assert_eq!(left.groups.len(), 2);
+        assert_eq!(left.queries[0].group, 1);
+        assert_eq!(
+            left.left_out[2],
+            "SELECT a FROM t WHERE b = 1: no such table"
+        );
+    }
+}

@@ -1,0 +1,468 @@
+//! SQLite: candidates are what `.expert` of sqlite3 proposes, and indexes that no plan uses.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::Command;
+
+use serde::{Deserialize, Serialize};
+
+use crate::candidate::{Candidate, Change};
+use crate::copy::{self, SqliteFrom, output, packed, write};
+use crate::error::{IndexError, at};
+use crate::name::{new_name, plain};
+use crate::queries::Workload;
+use crate::recipe_text::{Parts, folder};
+use crate::sql::{Dialect, Kind, Token, quote_name, tokens, unquoted};
+use crate::{Made, name};
+
+const QUERIES: &str = include_str!("../scripts/sqlite/queries.py");
+
+/// The files of the recipe that are the same for every database.
+const SCRIPTS: &[(&str, &str)] = &[
+    ("queries.py", QUERIES),
+    ("setup.sh", include_str!("../scripts/sqlite/setup.sh")),
+    ("analyze.sh", include_str!("../scripts/sqlite/analyze.sh")),
+    ("index.sh", include_str!("../scripts/sqlite/index.sh")),
+    ("check.sh", include_str!("../scripts/sqlite/check.sh")),
+];
+
+/// The recipe of an SQLite database.
+///
+/// # Errors
+/// [`IndexError`].
+pub fn make(
+    from: &Path,
+    how: SqliteFrom,
+    queries: Option<&Path>,
+    name: &str,
+) -> Result<Made, IndexError> {
+    let typed = from.display().to_string();
+    let file = queries.ok_or_else(|| IndexError::NoQueries {
+        from: typed.clone(),
+    })?;
+    let workload = Workload::read(file, Dialect::Sqlite)?;
+    // As nobody else may read it: a copy of somebody's data.
+    let scratch = tempfile::Builder::new().prefix("refit-index-").tempdir();
+    let scratch = Scratch(scratch.map_err(at(std::env::temp_dir()))?);
+    copy::sqlite(from, how, &scratch.path("data.db"))?;
+    write(&scratch.path("queries.py"), QUERIES.as_bytes())?;
+    let (workload, seconds) = scratch.run_once(workload)?;
+    let workload = workload.or_none(file)?;
+    scratch.write_queries(&workload)?;
+    let plans = scratch.plans(&workload)?;
+    let mut taken = scratch.names()?;
+    let mut candidates = scratch.proposed(&workload, &plans, &mut taken)?;
+    candidates.extend(scratch.unused(&plans)?);
+    if candidates.is_empty() {
+        return Err(IndexError::NothingToTry {
+            from: typed,
+            queries: workload.queries.len(),
+            left_out: workload.left_out,
+        });
+    }
+    let mut files: Vec<(String, Vec<u8>)> = Vec::new();
+    files.extend(
+        SCRIPTS
+            .iter()
+            .map(|(name, text)| ((*name).to_owned(), text.as_bytes().to_vec())),
+    );
+    files.push(("queries.json".to_owned(), json(&workload)));
+    files.push((
+        "data.db.gz".to_owned(),
+        packed(&scratch.path("data.db"), from)?,
+    ));
+    let parts = Parts {
+        name,
+        typed: &typed,
+        server: "SQLite",
+        packages: &["sqlite3", "python3"],
+        commands: &["sqlite3", "python3", "gzip"],
+        files: &[],
+        service: "setup = \"sh $REFIT_RECIPE/setup.sh\"\n",
+        load: "command = \"env PATH=/usr/bin:$PATH python3 $REFIT_RECIPE/queries.py load $REFIT_OPERATIONS\"\n",
+        table: "env PATH=/usr/bin:$PATH python3 $REFIT_RECIPE/queries.py plans",
+        size: "the file: the tables and all indexes",
+        seconds,
+        workload: &workload,
+        candidates: &candidates,
+    };
+    Ok(Made {
+        folder: folder(&parts, files)?,
+        candidates,
+        queries: workload.described(),
+        left_out: workload.left_out,
+    })
+}
+
+#[derive(Serialize)]
+struct Stored<'a> {
+    group: usize,
+    writes: bool,
+    text: &'a str,
+}
+
+fn json(workload: &Workload) -> Vec<u8> {
+    let queries = workload.queries.iter().map(|query| Stored {
+        group: query.group,
+        writes: query.writes,
+        text: &query.text,
+    });
+    let queries: Vec<Stored> = queries.collect();
+    let mut text = serde_json::to_string_pretty(&queries).expect("texts and numbers are JSON");
+    text.push('\n');
+    text.into_bytes()
+}
+
+/// What became of a statement that was tried.
+#[derive(Deserialize)]
+struct Tried {
+    seconds: Option<f64>,
+    error: Option<String>,
+}
+
+/// An index of the database.
+#[derive(Deserialize)]
+struct Known {
+    name: String,
+    tbl_name: String,
+    sql: String,
+}
+
+/// The directory with the copy, which goes with it.
+struct Scratch(tempfile::TempDir);
+
+impl Scratch {
+    fn path(&self, name: &str) -> std::path::PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn sqlite3(&self, arguments: &[&str]) -> Result<String, IndexError> {
+        let mut command = Command::new("sqlite3");
+        command.args(["-batch", "-init", "/dev/null", "-readonly"]);
+        command.args(arguments).stdin(std::process::Stdio::null());
+        output(
+            command.current_dir(self.0.path()),
+            "sqlite3",
+            "sqlite3 on the copy",
+        )
+    }
+
+    fn python(&self, what: &str) -> Result<String, IndexError> {
+        // Debian's, whatever a user's PATH has before it: as the recipe runs it.
+        let mut command = Command::new("/usr/bin/python3");
+        command
+            .args(["queries.py", what])
+            .env("REFIT_RECIPE", self.0.path());
+        output(
+            command.current_dir(self.0.path()),
+            "python3",
+            "a run of the queries on the copy",
+        )
+    }
+
+    fn write_queries(&self, workload: &Workload) -> Result<(), IndexError> {
+        write(&self.path("queries.json"), &json(workload))
+    }
+
+    /// Those that can be run, and the seconds of all of them.
+    fn run_once(&self, workload: Workload) -> Result<(Workload, f64), IndexError> {
+        self.write_queries(&workload)?;
+        let printed = self.python("try")?;
+        let tried: Vec<Tried> = printed
+            .lines()
+            .filter_map(|line| serde_json::from_str(line).ok())
+            .collect();
+        let seconds = tried.iter().filter_map(|tried| tried.seconds).sum();
+        let failed = tried.into_iter().enumerate();
+        let failed: Vec<(usize, String)> = failed
+            .filter_map(|(i, tried)| Some((i, tried.error?)))
+            .collect();
+        Ok((workload.without(&failed), seconds))
+    }
+
+    /// Of each group: how SQLite reads now.
+    fn plans(&self, workload: &Workload) -> Result<Vec<String>, IndexError> {
+        let printed = self.python("plans")?;
+        let plan = |line: &str| line.split_once('\t').map(|(_, plan)| plan.to_owned());
+        let plans: Vec<String> = printed.lines().filter_map(plan).collect();
+        if plans.len() != workload.groups.len() {
+            return Err(IndexError::Failed {
+                what: "EXPLAIN QUERY PLAN".to_owned(),
+                output: printed,
+            });
+        }
+        Ok(plans)
+    }
+
+    fn names(&self) -> Result<BTreeSet<String>, IndexError> {
+        let printed = self.sqlite3(&["data.db", "SELECT lower(name) FROM sqlite_schema"])?;
+        Ok(printed.lines().map(str::to_owned).collect())
+    }
+
+    /// What `.expert` proposes for the first query of each group. An index that serves several
+    /// is one candidate.
+    fn proposed(
+        &self,
+        workload: &Workload,
+        plans: &[String],
+        taken: &mut BTreeSet<String>,
+    ) -> Result<Vec<Candidate>, IndexError> {
+        let mut found: Vec<(Vec<Proposal>, Vec<String>)> = Vec::new();
+        for (i, before) in plans.iter().enumerate() {
+            let mut of = workload.queries.iter().filter(|query| query.group == i + 1);
+            let Some(query) = of.next() else { continue };
+            let printed = self.sqlite3(&["data.db", ".expert", &query.text])?;
+            let (proposals, after) = expert(&printed);
+            if proposals.is_empty() {
+                continue;
+            }
+            let why = format!("q{}: {before} → {after}", i + 1);
+            match found.iter_mut().find(|(known, _)| *known == proposals) {
+                Some((_, reasons)) => reasons.push(why),
+                None => found.push((proposals, vec![why])),
+            }
+        }
+        Ok(found
+            .into_iter()
+            .map(|(proposals, reasons)| candidate(&proposals, &reasons, taken))
+            .collect())
+    }
+
+    /// Indexes that no plan uses, that keep nothing unique, and that begin with no foreign key.
+    fn unused(&self, plans: &[String]) -> Result<Vec<Candidate>, IndexError> {
+        let query = "SELECT name, tbl_name, sql FROM sqlite_schema s WHERE type = 'index' AND sql IS NOT NULL
+            AND NOT EXISTS (SELECT 1 FROM pragma_index_list(s.tbl_name) l WHERE l.name = s.name AND l.\"unique\")
+            AND NOT EXISTS (SELECT 1 FROM pragma_index_info(s.name) i
+                JOIN pragma_foreign_key_list(s.tbl_name) f ON f.\"from\" = i.name WHERE i.seqno = 0)
+            ORDER BY name";
+        let printed = self.sqlite3(&["-json", "data.db", query])?;
+        let known: Vec<Known> = match printed.trim() {
+            "" => Vec::new(),
+            text => serde_json::from_str(text).map_err(|error| IndexError::Failed {
+                what: "the list of indexes".to_owned(),
+                output: error.to_string(),
+            })?,
+        };
+        let mut names = BTreeSet::new();
+        let is_unused = |index: &Known| !plans.iter().any(|plan| plan_uses(plan, &index.name));
+        let candidates = known.into_iter().filter(is_unused).map(|index| {
+            let mut name = name::plain(&index.name);
+            if name.is_empty() || names.contains(&name) {
+                name = new_name(&plain(&index.tbl_name), &[name], &mut names);
+            }
+            names.insert(name.clone());
+            Candidate {
+                change: Change::Drop,
+                name,
+                apply: format!("DROP INDEX {};", quoted_if_odd(&index.name)),
+                inverse: format!("{};", index.sql),
+                why: format!(
+                    "no plan of these queries reads {}; other queries may",
+                    index.name
+                ),
+            }
+        });
+        Ok(candidates.collect())
+    }
+}
+
+fn plan_uses(plan: &str, index: &str) -> bool {
+    plan.split("; ").any(|line| {
+        let Some((_, rest)) = line.split_once("INDEX ") else {
+            return false;
+        };
+        rest.strip_prefix(index)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with(" ("))
+    })
+}
+
+/// An index that `.expert` proposes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Proposal {
+    /// A number of its own, made of the columns.
+    name: String,
+    table: String,
+    /// Names, and what follows them: `COLLATE …`, `DESC`.
+    columns: Vec<(String, String)>,
+}
+
+/// What `.expert` printed: indexes, and how the query would then be read.
+fn expert(printed: &str) -> (Vec<Proposal>, String) {
+    let (mut proposals, mut plan) = (Vec::new(), Vec::new());
+    for line in printed.lines().filter(|line| !line.is_empty()) {
+        if let Some(index) = line.strip_prefix("CREATE INDEX ") {
+            proposals.extend(proposal(index));
+        } else {
+            plan.push(line.to_owned());
+        }
+    }
+    (proposals, plan.join("; "))
+}
+
+/// `NAME ON TABLE(COLUMN, …);`. Odd names of columns stand in single quotes, which SQLite takes for
+/// names at this place.
+fn proposal(index: &str) -> Option<Proposal> {
+    let all = tokens(index, Dialect::Sqlite);
+    let on = all.iter().position(|token| token.is("ON"))?;
+    let table = unquoted(all.get(on + 1)?.text);
+    let end = all.iter().rposition(|token| token.text == ")")?;
+    let columns = all.get(on + 3..end)?.split(|token| token.text == ",");
+    let column = |column: &[Token]| {
+        let (name, rest) = column.split_first()?;
+        let is_name = matches!(name.kind, Kind::Word | Kind::Name | Kind::String);
+        let rest: Vec<&str> = rest.iter().map(|token| token.text).collect();
+        is_name.then(|| (unquoted(name.text), rest.join(" ")))
+    };
+    Some(Proposal {
+        name: unquoted(all.first()?.text),
+        table,
+        columns: columns.map(column).collect::<Option<_>>()?,
+    })
+}
+
+fn candidate(
+    proposals: &[Proposal],
+    reasons: &[String],
+    taken: &mut BTreeSet<String>,
+) -> Candidate {
+    let mut statements = Vec::new();
+    let mut inverses = Vec::new();
+    let mut first = String::new();
+    let mut why = format!("proposed by .expert since {}", reasons.join("; "));
+    for proposal in proposals {
+        let names: Vec<String> = proposal
+            .columns
+            .iter()
+            .map(|(name, _)| name.clone())
+            .collect();
+        let name = new_name(&proposal.table, &names, taken);
+        why = why.replace(
+            &format!("INDEX {} (", proposal.name),
+            &format!("INDEX {name} ("),
+        );
+        let columns = proposal.columns.iter().map(|(name, rest)| {
+            format!("{} {rest}", quoted_if_odd(name))
+                .trim_end()
+                .to_owned()
+        });
+        let columns: Vec<String> = columns.collect();
+        let table = quoted_if_odd(&proposal.table);
+        statements.push(format!(
+            "CREATE INDEX {name} ON {table} ({});",
+            columns.join(", ")
+        ));
+        inverses.insert(0, format!("DROP INDEX {name};"));
+        if first.is_empty() {
+            first = name;
+        }
+    }
+    Candidate {
+        change: Change::Add,
+        name: first,
+        apply: statements.join("\n"),
+        inverse: inverses.join("\n"),
+        why,
+    }
+}
+
+/// A name that is all lower case, digits and `_` needs quotes only as a keyword.
+fn quoted_if_odd(name: &str) -> String {
+    let is_plain =
+        !name.is_empty() && name == plain(name) && !name.starts_with(|c: char| c.is_ascii_digit());
+    if is_plain && !KEYWORDS.contains(&name) {
+        return name.to_owned();
+    }
+    quote_name(name)
+}
+
+/// Those of <https://www.sqlite.org/lang_keywords.html>: what is not a name without quotes everywhere.
+const KEYWORDS: &[&str] = &[
+    "add",
+    "all",
+    "alter",
+    "and",
+    "as",
+    "autoincrement",
+    "between",
+    "case",
+    "check",
+    "collate",
+    "commit",
+    "constraint",
+    "create",
+    "default",
+    "deferrable",
+    "delete",
+    "distinct",
+    "drop",
+    "else",
+    "escape",
+    "except",
+    "exists",
+    "foreign",
+    "from",
+    "group",
+    "having",
+    "if",
+    "in",
+    "index",
+    "insert",
+    "intersect",
+    "into",
+    "is",
+    "isnull",
+    "join",
+    "limit",
+    "not",
+    "nothing",
+    "notnull",
+    "null",
+    "on",
+    "or",
+    "order",
+    "primary",
+    "references",
+    "returning",
+    "select",
+    "set",
+    "table",
+    "then",
+    "to",
+    "transaction",
+    "union",
+    "unique",
+    "update",
+    "using",
+    "values",
+    "when",
+    "where",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_expert_prints_becomes_statements_with_quotes() {
+        let printed = "CREATE INDEX \"a\"\"b_idx_6bccf4bb\" ON \"a\"\"b\"('x''y', created COLLATE NOCASE DESC, 'select');\n\n\
+                       SEARCH a\"b USING INDEX a\"b_idx_6bccf4bb (x'y=?)\n\n";
+        let (proposals, plan) = expert(printed);
+        assert_eq!(plan, "SEARCH a\"b USING INDEX a\"b_idx_6bccf4bb (x'y=?)");
+        let made = candidate(&proposals, &["q1".to_owned()], &mut BTreeSet::new());
+        assert_eq!(
+            made.apply,
+            "CREATE INDEX a_b_x_y_created_select_idx ON \"a\"\"b\" (\"x'y\", created COLLATE NOCASE DESC, \"select\");"
+        );
+        assert_eq!(made.inverse, "DROP INDEX a_b_x_y_created_select_idx;");
+        assert!(expert("(no new indexes)\n\nSCAN t\n").0.is_empty());
+    }
+
+    #[test]
+    fn an_index_is_used_where_its_whole_name_stands() {
+        let plan = "SEARCH t USING COVERING INDEX a b (x=?); USE TEMP B-TREE FOR ORDER BY";
+        assert!(plan_uses(plan, "a b"));
+        assert!(!plan_uses(plan, "a"));
+        assert!(plan_uses("SCAN t USING INDEX c", "c"));
+        assert!(!plan_uses("SCAN t USING INDEX cc", "c"));
+    }
+}

@@ -1,0 +1,221 @@
+//! The copy of a configuration: its files, and what became of each line.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Read;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use super::{FromError, Notes};
+use crate::folder::FolderFile;
+
+/// A configuration is smaller.
+const MOST_BYTES: u64 = 4 << 20;
+const MOST_FILES: usize = 300;
+
+/// Files of a configuration as they are copied. `@DIR@` in them stands for the instance's
+/// directory, where the file `/PATH` becomes `@DIR@/root/PATH`.
+#[derive(Default)]
+pub struct Copy {
+    files: BTreeMap<PathBuf, String>,
+    pub notes: Notes,
+}
+
+/// What becomes of a line.
+pub enum Line {
+    Keep,
+    /// It has another value in the instance: `NAME VALUE`.
+    Moved(String),
+    /// The instance does without it: what, and why.
+    LeftOut(String),
+    /// Another line in its place.
+    Replaced(String),
+}
+
+/// Names of settings, separated by blanks. One that ends in `-` or `_` stands for all that begin so.
+pub struct Tables {
+    /// Have another value in the instance.
+    pub moved: &'static str,
+    /// Are left out, and why. Their values are not repeated: they may be secrets.
+    pub left_out: &'static [(&'static str, &'static str)],
+}
+
+impl Copy {
+    /// The main file.
+    ///
+    /// # Errors
+    /// [`FromError::Unreadable`], [`FromError::Unusable`].
+    pub fn main(path: &Path) -> Result<String, FromError> {
+        read(path).map_err(|cause| FromError::Unreadable {
+            path: path.to_owned(),
+            cause,
+        })
+    }
+
+    /// A file that the configuration includes; `None` where it is left out, which is noted.
+    pub fn included(&mut self, path: &Path) -> Option<String> {
+        if self.files.contains_key(path) || self.files.len() >= MOST_FILES {
+            return None;
+        }
+        let text = match read(path) {
+            Ok(text) => text,
+            Err(cause) => {
+                self.left_out(format!("{}: {cause}", path.display()));
+                return None;
+            }
+        };
+        if is_private(path) && holds_secret(&text) {
+            self.left_out(format!(
+                "{}: not everybody may read it, and it holds a password or a key",
+                path.display()
+            ));
+            return None;
+        }
+        Some(text)
+    }
+
+    /// Keeps the text of a file, with what becomes of each of its lines. A comment tells
+    /// of each line that goes.
+    pub fn rewrite(
+        &mut self,
+        path: &Path,
+        text: &str,
+        mut line: impl FnMut(&mut Copy, &str) -> Line,
+    ) {
+        // Known before it is read: an include of itself ends here.
+        self.files.insert(path.to_owned(), String::new());
+        let mut copied = String::new();
+        for (number, old) in text.lines().enumerate() {
+            let place = format!("{}:{}", path.display(), number + 1);
+            match line(self, old) {
+                Line::Keep => copied += old,
+                Line::Replaced(new) => copied += &new,
+                Line::Moved(what) => {
+                    copied += &format!("# refit: another value in the private instance: {what}");
+                    self.notes.moved.push(format!("{what} ({place})"));
+                }
+                Line::LeftOut(what) => {
+                    copied += &format!("# refit: left out: {what}");
+                    self.notes.left_out.push(format!("{what} ({place})"));
+                }
+            }
+            copied += "\n";
+        }
+        self.files.insert(path.to_owned(), copied);
+    }
+
+    /// What becomes of a setting. A path of the machine does not stay, unless it is one of code.
+    pub fn setting(&mut self, tables: &Tables, name: &str, value: &str) -> Line {
+        let known = |names: &str| {
+            names.split_whitespace().any(|start| {
+                name == start || start.ends_with(['-', '_']) && name.starts_with(start)
+            })
+        };
+        if known(tables.moved) {
+            return Line::Moved(format!("{name} {value}"));
+        }
+        if let Some((_, why)) = tables.left_out.iter().find(|(names, _)| known(names)) {
+            return Line::LeftOut(format!("{name}: {why}"));
+        }
+        let mut words = value.split([' ', '\t', '"', '\'', ',', '=', ';']);
+        let Some(path) = words.find(|word| word.starts_with('/') && word.len() > 1) else {
+            return Line::Keep;
+        };
+        if name == "loadmodule" || is_shared_code(path) {
+            self.notes.outside.push(format!("{name} {path}"));
+            return Line::Keep;
+        }
+        Line::LeftOut(format!("{name} {path}: it is not the instance's"))
+    }
+
+    /// Copies what an include names, each file by `file`: the lines in its place, by `line`.
+    pub fn include(
+        &mut self,
+        pattern: &str,
+        mut file: impl FnMut(&mut Copy, &Path, &str),
+        line: impl Fn(&str) -> String,
+    ) -> Line {
+        let mut lines = Vec::new();
+        for path in matching(pattern) {
+            if let Some(text) = self.included(&path) {
+                file(self, &path, &text);
+                lines.push(line(&copy_of(&path)));
+            }
+        }
+        match lines.is_empty() {
+            true if pattern.contains('*') => {
+                Line::Replaced(format!("# refit: nothing to include: {pattern}"))
+            }
+            true => Line::LeftOut(format!("include {pattern}: nothing to read")),
+            false => Line::Replaced(lines.join("\n")),
+        }
+    }
+
+    pub fn left_out(&mut self, what: String) {
+        self.notes.left_out.push(what);
+    }
+
+    /// The copies, for the folder.
+    pub fn folder_files(&self) -> Vec<FolderFile> {
+        let file = |(path, text): (&PathBuf, &String)| FolderFile {
+            path: Path::new("root").join(path.strip_prefix("/").unwrap_or(path)),
+            bytes: text.clone().into_bytes(),
+            executable: false,
+        };
+        self.files.iter().map(file).collect()
+    }
+}
+
+/// Where the copy of a file lies in the instance.
+pub fn copy_of(path: &Path) -> String {
+    format!("@DIR@/root{}", path.display())
+}
+
+/// Whether a path may stay: programs, libraries and data of packages, which nobody writes to.
+fn is_shared_code(path: &str) -> bool {
+    ["/usr", "/lib"]
+        .iter()
+        .any(|start| Path::new(path).starts_with(start))
+}
+
+/// Files that match, in the order of their names.
+pub fn matching(pattern: &str) -> Vec<PathBuf> {
+    let mut paths: Vec<PathBuf> = glob::glob(pattern)
+        .map(|paths| paths.flatten().filter(|path| path.is_file()).collect())
+        .unwrap_or_default();
+    paths.sort();
+    paths
+}
+
+fn is_private(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|meta| meta.permissions().mode() & 0o004 == 0)
+}
+
+fn holds_secret(text: &str) -> bool {
+    let text = text.to_lowercase();
+    [
+        "passw",
+        "requirepass",
+        "masterauth",
+        "secret",
+        "private key",
+        "token",
+        "auth",
+    ]
+    .iter()
+    .any(|word| text.contains(word))
+}
+
+fn read(path: &Path) -> std::io::Result<String> {
+    let mut bytes = Vec::new();
+    let meta = fs::metadata(path)?;
+    if !meta.is_file() || meta.size() > MOST_BYTES {
+        return Err(std::io::Error::other(
+            "not a file of a configuration, or too large for one",
+        ));
+    }
+    fs::File::open(path)?
+        .take(MOST_BYTES)
+        .read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
