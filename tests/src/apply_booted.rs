@@ -16,6 +16,10 @@ pub const TESTS: &[Test] = &[
         .alone()
         .when_named()
         .limit_seconds(300),
+    test!(a_refused_check_leaves_the_service_running_as_it_is)
+        .alone()
+        .when_named()
+        .limit_seconds(120),
     test!(a_service_that_failed_is_not_started)
         .alone()
         .when_named()
@@ -167,6 +171,37 @@ fn what_a_sandbox_hides_is_taken_back_at_once(env: &TestEnv) -> Outcome {
             dir,
         ],
     );
+    Outcome::Pass
+}
+
+/// It was told nothing of the change: there is nothing to restart.
+fn a_refused_check_leaves_the_service_running_as_it_is(env: &TestEnv) -> Outcome {
+    up(env);
+    // Of what it prints the lines that name the drop-in count.
+    let refuses = "mkdir -p /root/first && \
+                   printf '#!/bin/sh\\necho \"/etc/systemd/system/$2.d/90-refit.conf: refused\" >&2; exit 1\\n' \
+                       >/root/first/systemd-analyze && chmod +x /root/first/systemd-analyze";
+    inside(env, 0, &["sh", "-c", refuses]);
+    let before = files(env);
+    for service in ["cron", "redis-server"] {
+        let pid = ["systemctl", "show", "-p", "MainPID", "--value", service];
+        let main = inside(env, 0, &pid);
+        let words = ["refit", "apply", "--yes", service, LIBRARY];
+        let path = "PATH=/root/first:/usr/sbin:/usr/bin:/sbin:/bin";
+        let first = [&["x", "env", path, "/usr/local/bin/refit"], &words[1..]].concat();
+        let output = booted(env, &first);
+        expect_code(&output, 1);
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(text.contains("90-refit.conf: refused"), "{text}");
+        assert_eq!(inside(env, 0, &pid), main, "{service} was restarted");
+        assert_eq!(files(env), before, "{service}");
+        // The check alone decided: without it the same is applied.
+        inside(env, 0, &words);
+        assert_ne!(inside(env, 0, &pid), main, "{service} was not restarted");
+        inside(env, 0, &["refit", "revert", service]);
+        assert_eq!(files(env), before, "{service}");
+    }
+    inside(env, 0, &["rm", "-r", "/root/first"]);
     Outcome::Pass
 }
 

@@ -99,6 +99,12 @@ fn the_winner_is_applied_to_what_its_recipe_stands_for(env: &TestEnv) -> Outcome
     expect_printed(&json, 0, "refit: measured with 0.0.0-x, here is ");
     expect_code(&env.refit(&words("revert", &root, &["a"])), 0);
 
+    // A setting that the service names otherwise.
+    let other = edited(env, &result, "applied.json", |result| {
+        result["recipe"]["applied"] = json!({"env.HALF=1": "env.DOUBLE=2"});
+    });
+    let other = env.refit(&words("plan", &root, &["--from", &other]));
+    expect_printed(&other, 0, "+Environment=\"DOUBLE=2\"\n");
     // Another service by name.
     let other = env.refit(&words("plan", &root, &["--from", "r.json", "b"]));
     expect_printed(&other, 0, "b.service (systemd unit)");

@@ -37,6 +37,7 @@ pub const TESTS: &[Test] = &[
     test!(killed_while_a_command_is_wrapped).limit_seconds(300),
     test!(killed_while_a_wrapper_is_removed).limit_seconds(300),
     test!(killed_while_rsyslog_is_changed).limit_seconds(300),
+    test!(killed_while_rsyslog_is_reverted).limit_seconds(300),
     test!(killed_while_sysctls_are_set).limit_seconds(300),
     test!(killed_while_a_cluster_is_changed).limit_seconds(300),
     test!(killed_while_a_cluster_is_reverted).limit_seconds(300),
@@ -312,6 +313,10 @@ const RSYSLOG: Subject = Subject {
 
 fn killed_while_rsyslog_is_changed(env: &TestEnv) -> Outcome {
     sweep(env, "apply", &RSYSLOG)
+}
+
+fn killed_while_rsyslog_is_reverted(env: &TestEnv) -> Outcome {
+    sweep(env, "revert", &RSYSLOG)
 }
 
 /// Files of other programs that are read, and none that is edited.

@@ -219,7 +219,7 @@ fn the_kernel_has_the_values_and_those_before(env: &TestEnv) -> Outcome {
     let revert = ["revert", "sysctl"];
 
     let plan = apart.refit(env, &[&["plan"], &apply[2..]].concat());
-    expect_printed(&plan, 0, "net.core.somaxconn is `500` now");
+    expect_printed(&plan, 0, "now            net.core.somaxconn is `500`\n");
     expect_printed(&plan, 0, "20-own.conf:1 sets net.core.somaxconn to `77`");
     assert_eq!(value("net.core.somaxconn"), "500\n");
     expect_code(&apart.refit(env, &apply), 0);

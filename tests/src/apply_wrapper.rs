@@ -247,11 +247,11 @@ fn what_is_no_command_of_its_own_is_refused(env: &TestEnv) -> Outcome {
         (&["wrapper:/opt/set-id", SETTINGS[0]], "it is set-id"),
         (
             &["wrapper:/usr/local/bin/link", SETTINGS[0]],
-            "it is no regular file",
+            "it is not a regular file",
         ),
         (
             &["wrapper:/usr/local/bin", SETTINGS[0]],
-            "it is no regular file",
+            "it is not a regular file",
         ),
         (
             &["wrapper:/usr/local/bin/busy", SETTINGS[0]],

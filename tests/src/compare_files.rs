@@ -256,12 +256,12 @@ fn a_score_log_lists_what_was_tried_and_kept(env: &TestEnv) -> Outcome {
     Outcome::Pass
 }
 
-/// bench/gallery and bench/crash are read with this refit, whatever refit wrote them.
+/// bench/gallery, bench/crash and bench/proof are read with this refit, whatever refit wrote them.
 fn every_stored_result_can_be_drawn(env: &TestEnv) -> Outcome {
     env.require_command("python3");
     let bench = source_dir().join("bench");
     let mut plain = Vec::new();
-    for folder in ["gallery", "crash"] {
+    for folder in ["gallery", "crash", "proof"] {
         let entries = fs::read_dir(bench.join(folder)).expect("it is part of the source");
         for entry in entries {
             let packed = entry.expect("it can be listed").path();

@@ -1,4 +1,4 @@
-//! The recipes index-loop…: plans that change with the index, and a winner that is handed over once.
+//! The recipes index-loop…: plans that change with the index.
 
 use std::fs;
 
@@ -14,9 +14,6 @@ use crate::test;
 use crate::test_env::{TestEnv, described, expect_code};
 
 pub const TESTS: &[Test] = &[
-    test!(mariadb_hands_the_winner_over_once).limit_seconds(180),
-    test!(postgres_hands_the_winner_over_once).limit_seconds(180),
-    test!(sqlite_hands_the_winner_over_once).limit_seconds(180),
     test!(an_invalid_index_is_noticed).limit_seconds(180),
     test!(an_index_left_ignored_is_told).limit_seconds(180),
     test!(plans_are_told_and_nothing_is_rebuilt_for_reads).limit_seconds(180),
@@ -37,110 +34,6 @@ fn with_end(env: &TestEnv, name: &str, script: &str) -> Value {
 fn write(env: &TestEnv, recipe: &Value) {
     let file = toml::to_string(recipe).expect("it was TOML");
     fs::write(env.path("copy/recipe.toml"), file).expect("the test's directory is ours");
-}
-
-/// What the script printed, line by line, one after the other.
-fn outcome(env: &TestEnv, name: &str, script: &str) -> String {
-    write(env, &with_end(env, name, script));
-    let output = check(env, "./copy", &["--yes"]);
-    require(env, name, &output);
-    expect_code(&output, 0);
-    nothing_left(env, name);
-    let shown = printed(&output);
-    let prefix = format!("ok      {name}: baseline: ");
-    let outcome = shown
-        .strip_prefix(&prefix)
-        .unwrap_or_else(|| panic!("{shown}"));
-    let (outcome, _) = outcome.rsplit_once(" (").expect("it ends with the seconds");
-    outcome.to_owned()
-}
-
-fn mariadb_hands_the_winner_over_once(env: &TestEnv) -> Outcome {
-    let script = r#"set -eu
-client="mariadb --defaults-file=$REFIT_DIR/my.cnf shop"
-winner="sh $REFIT_RECIPE/winner.sh customer_day $client"
-$client -BN -e 'SHOW CREATE TABLE orders' --raw | cut -f 2- >current.sql
-echo ';' >>current.sql
-$winner
-cp current.sql wanted.sql
-$winner >>wanted.sql
-$winner | $client
-$winner
-# As sqldef reads it, where it is installed.
-if command -v mysqldef >/dev/null; then
-	mysqldef current.sql <wanted.sql >sqldef.out
-	grep -qF 'ALTER TABLE `orders` ADD KEY `customer_day` (customer_id, created_at);' sqldef.out
-	mysqldef wanted.sql <wanted.sql >sqldef.out
-	grep -q 'Nothing is modified' sqldef.out
-fi
-$client -e 'ALTER TABLE orders ALTER INDEX customer_day IGNORED'
-$winner
-$winner | $client
-$winner
-$client -e 'DROP INDEX customer_day ON orders; CREATE INDEX day ON orders (customer_id, created_at)'
-$winner
-$client -e 'DROP INDEX day ON orders; CREATE INDEX customer_day ON orders (status)'
-$winner 2>&1 || echo "code $?"
-"#;
-    assert_eq!(
-        outcome(env, "index-loop", script),
-        "ALTER TABLE `orders` ADD KEY `customer_day` (customer_id, created_at); \
-         -- nothing is to be done: customer_day (customer_id, created_at) is there \
-         ALTER TABLE `orders` ALTER INDEX `customer_day` NOT IGNORED; \
-         -- nothing is to be done: customer_day (customer_id, created_at) is there \
-         -- nothing is to be done: day (customer_id, created_at) is there \
-         winner.sh: another index has the name customer_day: (status) code 1"
-    );
-    Outcome::Pass
-}
-
-fn postgres_hands_the_winner_over_once(env: &TestEnv) -> Outcome {
-    let script = r#"set -eu
-. "$REFIT_RECIPE/server.sh"
-winner="sh $REFIT_RECIPE/winner.sh customer_day psql"
-$winner
-$winner | client
-$winner
-client -c 'DROP INDEX customer_day' -c 'CREATE INDEX customer_day ON orders (customer_id, created_at) WHERE status = 1'
-$winner 2>&1 || echo "code $?"
-client -c 'DROP INDEX customer_day'
-# Customers come more than once: it fails, and stays behind.
-client -c 'CREATE UNIQUE INDEX CONCURRENTLY customer_day ON orders (customer_id)' 2>/dev/null || echo failed
-$winner
-$winner | client
-$winner
-"#;
-    let once = "CREATE INDEX CONCURRENTLY customer_day ON orders (customer_id, created_at);";
-    let nothing = "-- nothing is to be done: customer_day (customer_id, created_at) is there";
-    assert_eq!(
-        outcome(env, "index-loop-postgres", script),
-        format!(
-            "{once} {nothing} {once} failed DROP INDEX CONCURRENTLY \"customer_day\"; {once} {nothing}"
-        )
-    );
-    Outcome::Pass
-}
-
-fn sqlite_hands_the_winner_over_once(env: &TestEnv) -> Outcome {
-    let script = r#"set -eu
-winner="sh $REFIT_RECIPE/winner.sh customer_day shop.db"
-$winner
-$winner | sqlite3 shop.db
-$winner
-sqlite3 shop.db 'DROP INDEX customer_day; CREATE INDEX customer_day ON orders (customer_id)'
-$winner 2>&1 || echo "code $?"
-sh "$REFIT_RECIPE/winner.sh" customer_day none.db 2>&1 || echo "code $?"
-sh "$REFIT_RECIPE/winner.sh" none shop.db 2>&1 || echo "code $?"
-"#;
-    assert_eq!(
-        outcome(env, "index-loop-sqlite", script),
-        "CREATE INDEX customer_day ON orders (customer_id, created_at); \
-         -- nothing is to be done: customer_day (customer_id, created_at) is there \
-         winner.sh: another index has the name customer_day: (customer_id) code 1 \
-         winner.sh: none.db is not an SQLite file with a table orders code 1 \
-         winner.sh: there is no index none; there are: customer customer_day status code 2"
-    );
-    Outcome::Pass
 }
 
 fn an_invalid_index_is_noticed(env: &TestEnv) -> Outcome {

@@ -9,11 +9,14 @@
 mod apply;
 mod apply_booted;
 mod apply_booted_mariadb;
+mod apply_booted_packages;
 mod apply_booted_postfix;
 mod apply_booted_postgresql;
+mod apply_booted_recipes;
 mod apply_booted_redis;
 mod apply_booted_rsyslog;
 mod apply_booted_wrapper;
+mod apply_consent;
 mod apply_edited;
 mod apply_end_to_end;
 mod apply_evidence;
@@ -21,11 +24,15 @@ mod apply_full;
 mod apply_kills;
 mod apply_mariadb;
 mod apply_odd;
+mod apply_packages;
 mod apply_postfix;
 mod apply_postgresql;
 mod apply_power_cut;
 mod apply_redis;
 mod apply_rsyslog;
+mod apply_schema;
+mod apply_schema_mariadb;
+mod apply_schema_postgresql;
 mod apply_sysctl;
 mod apply_together;
 mod apply_wrapper;
@@ -78,6 +85,7 @@ mod guardian;
 mod guardian_processes;
 mod heap;
 mod heap_limit;
+mod heap_purge;
 mod heap_stacks;
 mod hostile;
 mod hostile_files;
@@ -111,6 +119,8 @@ mod reach;
 mod recipe_answers;
 mod recipe_files;
 mod recipe_folder;
+mod recipe_from;
+mod recipe_index;
 mod recipe_new;
 mod recipe_verbs;
 mod recipes;
@@ -122,6 +132,7 @@ mod runner;
 mod rust_code;
 mod sandboxes;
 mod schema;
+mod schema_server;
 mod scopes;
 mod seccomp;
 mod seccomp_limits;
@@ -165,6 +176,7 @@ use runner::{Options, Test};
 const TABLE: &[&[Test]] = &[
     apply::TESTS,
     apply_booted::TESTS,
+    apply_consent::TESTS,
     apply_edited::TESTS,
     apply_end_to_end::TESTS,
     apply_evidence::TESTS,
@@ -173,13 +185,19 @@ const TABLE: &[&[Test]] = &[
     apply_mariadb::TESTS,
     apply_odd::TESTS,
     apply_booted_mariadb::TESTS,
+    apply_booted_packages::TESTS,
+    apply_packages::TESTS,
     apply_postfix::TESTS,
     apply_postgresql::TESTS,
     apply_power_cut::TESTS,
     apply_redis::TESTS,
     apply_rsyslog::TESTS,
     apply_together::TESTS,
+    apply_schema::TESTS,
+    apply_schema_mariadb::TESTS,
+    apply_schema_postgresql::TESTS,
     apply_sysctl::TESTS,
+    apply_booted_recipes::TESTS,
     apply_booted_redis::TESTS,
     apply_booted_wrapper::TESTS,
     apply_booted_postfix::TESTS,
@@ -225,6 +243,7 @@ const TABLE: &[&[Test]] = &[
     guardian::TESTS,
     heap::TESTS,
     heap_limit::TESTS,
+    heap_purge::TESTS,
     heap_stacks::TESTS,
     hostile::TESTS,
     hostile_files::TESTS,
@@ -253,6 +272,8 @@ const TABLE: &[&[Test]] = &[
     reach::TESTS,
     recipe_answers::TESTS,
     recipe_files::TESTS,
+    recipe_from::TESTS,
+    recipe_index::TESTS,
     recipe_new::TESTS,
     recipe_verbs::TESTS,
     recipes::TESTS,

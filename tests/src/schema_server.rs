@@ -1,0 +1,139 @@
+//! A server that runs in a tree, whose tables `refit apply` gives an index.
+
+use std::fs;
+use std::os::unix::fs::chown;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use crate::apply::words;
+use crate::apply_schema::{CUSTOMER, Shop};
+use crate::test_env::{TestEnv, described, refit_path, wait_until};
+
+pub const COLUMNS: &str =
+    "customer_id integer NOT NULL, created_at timestamp NOT NULL, status smallint NOT NULL";
+
+/// A server in a tree, and a client of it.
+pub struct Server {
+    pub child: Child,
+    /// The server's user where the tests run as root: servers refuse root.
+    pub user: Option<(u32, u32)>,
+    pub client: Vec<String>,
+    pub dump: Vec<String>,
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+pub fn command(user: Option<(u32, u32)>, words: &[String]) -> Command {
+    let mut command = Command::new(&words[0]);
+    command
+        .args(&words[1..])
+        .stdin(Stdio::null())
+        .current_dir("/");
+    if let Some((uid, gid)) = user {
+        command.gid(gid).uid(uid);
+    }
+    command
+}
+
+pub fn printed(user: Option<(u32, u32)>, words: &[String]) -> String {
+    let output = command(user, words).output().expect("it starts");
+    assert!(output.status.success(), "{words:?}: {}", described(&output));
+    String::from_utf8(output.stdout).expect("text")
+}
+
+pub fn own(words: &[&str]) -> Vec<String> {
+    words.iter().map(|word| (*word).to_owned()).collect()
+}
+
+impl Server {
+    pub fn sql(&self, sql: &str) -> String {
+        printed(self.user, &[&*self.client, &[sql.to_owned()]].concat())
+    }
+
+    /// All definitions, without the words that pg_dump makes up.
+    pub fn dump(&self) -> String {
+        let text = printed(self.user, &self.dump);
+        let lines = text.lines().filter(|line| !line.contains("restrict "));
+        lines.fold(String::new(), |text, line| text + line + "\n")
+    }
+
+    pub fn shop(&self, env: &TestEnv, root: &str, service: &str, test: impl Fn(&Shop)) {
+        test(&Shop {
+            env,
+            root: root.to_owned(),
+            service,
+            sql: &|sql| self.sql(sql),
+            dump: &|| self.dump(),
+            drop_of: &|index| match service.starts_with("mariadb") {
+                true => format!("DROP INDEX {index} ON orders"),
+                false => format!("DROP INDEX {index}"),
+            },
+        });
+    }
+}
+
+pub fn user(env: &TestEnv, name: &str) -> Option<(u32, u32)> {
+    let id = |what: &str| {
+        let words = own(&["/usr/bin/id", what, name]);
+        printed(None, &words).trim().parse().expect("a number")
+    };
+    env.as_root().then(|| (id("-u"), id("-g")))
+}
+
+/// Directories of a tree that belong to the server's user.
+pub fn made(root: &str, user: Option<(u32, u32)>, dirs: &[&str]) {
+    for dir in dirs {
+        let path = Path::new(root).join(dir);
+        fs::create_dir_all(&path).expect("the tree is ours");
+        if let Some((uid, gid)) = user {
+            chown(&path, Some(uid), Some(gid)).expect("as root");
+        }
+    }
+}
+
+/// The client that refit started.
+pub fn child_of(refit: &Child) -> i32 {
+    let path = format!("/proc/{0}/task/{0}/children", refit.id());
+    let mut pid = None;
+    wait_until("a client", || {
+        pid = fs::read_to_string(&path)
+            .unwrap_or_default()
+            .trim()
+            .parse()
+            .ok();
+        pid.is_some()
+    });
+    pid.expect("waited for")
+}
+
+/// Kills refit, and then its client.
+pub fn killed(mut refit: Child) {
+    let client = child_of(&refit);
+    refit.kill().expect("ours");
+    refit.wait().expect("ours");
+    // It is nobody's child that this test could wait for.
+    crate::sys::kill_hard(client);
+    wait_until("the client's end", || {
+        !Path::new(&format!("/proc/{client}")).exists()
+    });
+}
+
+/// Ends a client that reads statements.
+pub fn ended(mut other: Child) {
+    drop(other.stdin.take());
+    other.wait().expect("ours");
+}
+
+/// `refit apply` of an index, which goes on.
+pub fn begun(shop: &Shop) -> Child {
+    let words = words("apply", &shop.root, &["--yes", shop.service, CUSTOMER]);
+    let mut refit = shop.env.command(&refit_path());
+    let refit = refit.args(words).stderr(Stdio::null());
+    refit.spawn().expect("it starts")
+}
