@@ -4,7 +4,7 @@ PREFIX ?= /usr/local
 TARGET := $(or $(CARGO_TARGET_DIR),target)/x86_64-unknown-linux-gnu
 REFIT  := $(TARGET)/release/refit
 
-.PHONY: all demo test test-chromium test-crash test-guardian test-hostile test-services conformance bench gallery crash-night install help
+.PHONY: all demo test test-chromium test-crash test-guardian test-hostile test-services conformance bench gallery gain-and-risk crash-night install help
 
 all: ## build the release binary
 	$(CARGO) build --locked --release -p refit
@@ -69,6 +69,12 @@ gallery: ## run every recipe, and write docs/gallery.md
 	scripts/setup test
 	$(MAKE) all
 	scripts/gallery $(REFIT) $(if $(BUDGET),--budget $(BUDGET)) $(RECIPES)
+
+# A quiet machine, about an hour.
+gain-and-risk: ## measure six services, cut their power, and write docs/gain-and-risk.md, as root
+	scripts/setup crash
+	$(MAKE) all
+	scripts/gallery $(REFIT) --prove $(if $(BUDGET),--budget $(BUDGET)) $(RECIPES)
 
 # NIGHT='--times 1 --recipes append-log,postfix-cleanup' makes it shorter. Not for a machine in use: two modes set vm.dirty_*.
 crash-night: ## cut the power of every recipe with a promise, as root, for hours, and write docs/crash-verdicts.md

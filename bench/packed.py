@@ -30,6 +30,12 @@ import re
 import sys
 from decimal import Decimal
 
+# Settings by the names that they were measured under, and by those of today: what they set is the same.
+RENAMED = {
+    "conf.flush_log=": "conf.innodb_flush_log_at_trx_commit=",
+    "conf.flush_method=": "conf.innodb_flush_method=",
+    "conf.log_buffering=": "conf.innodb_log_file_buffering=",
+}
 TIMES = {"acknowledged_ns", "flushed_ns"}
 UNIT_NS = 50_000_000
 CUT_DIGITS = -5
@@ -211,7 +217,10 @@ def read(path):
     path = pathlib.Path(path)
     with lzma.open(path) as file:
         digest, data = file.read(DIGEST_BYTES), file.read()
-    skeleton, headers = json.loads(_texts(path.parent)[digest])
+    text = _texts(path.parent)[digest].decode()
+    for old, new in RENAMED.items():
+        text = text.replace(old, new)
+    skeleton, headers = json.loads(text)
     counts = {}
 
     def counted(where, number):
