@@ -63,6 +63,13 @@ pub fn files(env: &TestEnv) -> String {
     inside(env, 0, &["sh", "-c", list])
 }
 
+/// Those of [`files`] that a reboot keeps.
+pub fn files_of_disk(env: &TestEnv) -> String {
+    let all = files(env);
+    let lines = all.lines().filter(|line| !line.starts_with("/run"));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
 /// Fails with the lines of [`files`] that differ.
 #[track_caller]
 pub fn expect_same_files(env: &TestEnv, before: &str) {
@@ -229,7 +236,7 @@ fn a_service_that_failed_is_not_started(env: &TestEnv) -> Outcome {
 
 fn a_reboot_keeps_a_change_and_takes_a_trial_back(env: &TestEnv) -> Outcome {
     up(env);
-    let before = files(env);
+    let before = files_of_disk(env);
     inside(env, 0, &["refit", "apply", "--yes", "nginx", LIBRARY]);
     inside(
         env,
@@ -258,14 +265,7 @@ fn a_reboot_keeps_a_change_and_takes_a_trial_back(env: &TestEnv) -> Outcome {
     for service in ["nginx", "cron", "sysctl"] {
         inside(env, 0, &["refit", "revert", service]);
     }
-    // What is in /run is new after a reboot.
-    let etc = |all: &str| {
-        all.lines()
-            .filter(|line| !line.starts_with("/run"))
-            .collect::<Vec<_>>()
-            .join("\n")
-    };
-    assert_eq!(etc(&files(env)), etc(&before));
+    assert_eq!(files_of_disk(env), before);
     Outcome::Pass
 }
 
@@ -278,7 +278,7 @@ pub fn wait_inside(env: &TestEnv, condition: &str) {
 /// No process of refit waits for the time: systemd's timer does, also when systemd is reloaded meanwhile.
 fn what_is_not_confirmed_takes_itself_back(env: &TestEnv) -> Outcome {
     up(env);
-    let before = files(env);
+    let (before, on_disk) = (files(env), files_of_disk(env));
     let apply = |service, within| {
         let within = format!("--confirm-within={within}");
         let words = ["refit", "apply", "--yes", &within, service, LIBRARY];
@@ -344,10 +344,6 @@ fn what_is_not_confirmed_takes_itself_back(env: &TestEnv) -> Outcome {
     for service in ["cron", "rsyslog"] {
         inside(env, 0, &["refit", "revert", service]);
     }
-    let kept = |all: &str| {
-        let lines = all.lines().filter(|line| !line.starts_with("/run"));
-        lines.collect::<Vec<_>>().join("\n")
-    };
-    assert_eq!(kept(&files(env)), kept(&before));
+    assert_eq!(files_of_disk(env), on_disk);
     Outcome::Pass
 }

@@ -110,16 +110,16 @@ const SUBJECTS: [Subject; 10] = [
 ];
 
 /// Appended to a version, it is a higher one.
-const HIGHER: &str = "+x1";
+pub const HIGHER: &str = "+x1";
 
-fn version(env: &TestEnv, package: &str) -> String {
+pub fn version(env: &TestEnv, package: &str) -> String {
     let line = "dpkg-query -s $0 | sed -n 's/^Version: //p'";
     let printed = inside(env, 0, &["sh", "-c", line, package]);
     printed.trim().to_owned()
 }
 
 /// A .deb of an installed package, with a change of its files.
-fn repacked(env: &TestEnv, package: &str, version: &str, change: &str) -> String {
+pub fn repacked(env: &TestEnv, package: &str, version: &str, change: &str) -> String {
     let script = source_dir().join("tests/packages/repack");
     let put = ["put", &*script.to_string_lossy(), "/root/repack"];
     expect_code(&booted(env, &put), 0);
@@ -128,7 +128,7 @@ fn repacked(env: &TestEnv, package: &str, version: &str, change: &str) -> String
 }
 
 /// What apt-get prints, with nobody to answer.
-fn apt(env: &TestEnv, code: i32, words: &[&str]) -> String {
+pub fn apt(env: &TestEnv, code: i32, words: &[&str]) -> String {
     let run = "DEBIAN_FRONTEND=noninteractive apt-get -y \"$@\" </dev/null 2>&1";
     inside(env, code, &[&["sh", "-c", run, "sh"], words].concat())
 }
@@ -142,7 +142,7 @@ fn mapping(env: &TestEnv) -> usize {
 
 /// `status --check`, which ends with this code and prints these lines.
 #[track_caller]
-fn status(env: &TestEnv, code: i32, service: &str, lines: &[&str]) -> String {
+pub fn status(env: &TestEnv, code: i32, service: &str, lines: &[&str]) -> String {
     let printed = inside(env, code, &["refit", "status", "--check", service]);
     for line in lines {
         assert!(printed.contains(line), "no `{line}` in:\n{printed}");

@@ -1,6 +1,6 @@
 //! PostgreSQL on a Debian 12 that systemd boots: what is in effect is asked of the server itself.
 
-use crate::apply_booted::{LIBRARY, booted, files, inside, up, wait_inside};
+use crate::apply_booted::{LIBRARY, booted, files, files_of_disk, inside, up, wait_inside};
 use crate::runner::{Outcome, Test};
 use crate::test;
 use crate::test_env::{TestEnv, expect_code, expect_message};
@@ -198,12 +198,7 @@ fn what_postgresql_does_not_take_up_is_taken_back(env: &TestEnv) -> Outcome {
 /// The files of PostgreSQL and of redis's own settings lie in /etc: neither server starts with them.
 fn what_is_not_confirmed_is_gone_when_the_server_starts_again(env: &TestEnv) -> Outcome {
     up(env);
-    let etc = |env: &TestEnv| {
-        let all = files(env);
-        let lines = all.lines().filter(|line| !line.starts_with("/run"));
-        lines.collect::<Vec<_>>().join("\n")
-    };
-    let before = etc(env);
+    let before = files_of_disk(env);
     let apply = |within: &str, words: &[&str]| {
         let within = format!("--confirm-within={within}");
         let all = [&["refit", "apply", "--yes", &within], words].concat();
@@ -228,7 +223,7 @@ fn what_is_not_confirmed_is_gone_when_the_server_starts_again(env: &TestEnv) -> 
         assert_eq!(shown(), old);
         assert!(mapped(env).starts_with("0 of 6"), "{}", mapped(env));
         assert_eq!(inside(env, 0, &["refit", "status"]), "nothing is applied\n");
-        let now = etc(env);
+        let now = files_of_disk(env);
         let differs = now
             .lines()
             .filter(|line| !before.lines().any(|was| was == *line));
