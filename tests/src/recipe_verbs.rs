@@ -16,6 +16,7 @@ use crate::test_env::{TestEnv, described, expect_code, expect_message, expect_re
 pub const TESTS: &[Test] = &[
     test!(a_list_names_each_and_what_is_missing),
     test!(what_is_shown_is_all_that_runs),
+    test!(question_and_answer_are_in_the_language_of_the_locale),
     test!(a_folder_is_shown_like_a_shipped_recipe),
     test!(an_unknown_name_names_those_there_are),
     test!(a_copy_is_the_folder),
@@ -120,6 +121,37 @@ fn expect_shown(output: &Output, recipe: &Value) {
             assert!(head.contains(text(&variant[key])), "{variant}: {shown}");
         }
     }
+}
+
+fn question_and_answer_are_in_the_language_of_the_locale(env: &TestEnv) -> Outcome {
+    let (question, answer) = (
+        &recipe("sqlite-insert")["question"],
+        &recipe("sqlite-insert")["answer"],
+    );
+    for (locale, language) in [
+        (&[("LANG", "ja_JP.UTF-8")][..], "ja"),
+        (&[("LANG", "ja_JP.UTF-8"), ("LC_ALL", "")], "ja"),
+        (&[("LANG", "C"), ("LC_MESSAGES", "ja_JP.UTF-8")], "ja"),
+        (&[("LANG", "ja_JP.UTF-8"), ("LC_ALL", "C.UTF-8")], "en"),
+        (&[("LANG", "de_DE.UTF-8")], "en"),
+        (&[], "en"),
+    ] {
+        for (words, text) in [
+            (&["recipes"][..], question),
+            (&["recipes", "show", "sqlite-insert"], question),
+            (&["recipes", "show", "sqlite-insert"], answer),
+        ] {
+            let mut command = env.refit_command(words);
+            for name in ["LC_ALL", "LC_MESSAGES", "LANG"] {
+                command.env_remove(name);
+            }
+            let output = finish(command.envs(locale.iter().copied()));
+            expect_code(&output, 0);
+            let expected = text[language].as_str().expect("both languages");
+            assert!(printed(&output).contains(expected), "{locale:?} {words:?}");
+        }
+    }
+    Outcome::Pass
 }
 
 fn what_is_shown_is_all_that_runs(env: &TestEnv) -> Outcome {

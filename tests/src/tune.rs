@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::compared::{list, printed};
 use crate::runner::{Outcome, Test};
-use crate::schema::expect_valid;
+use crate::schema::{expect_valid, expect_valid_by, refuses_more_by};
 use crate::test;
 use crate::test_env::{TestEnv, described, expect_code, expect_refused};
 
@@ -97,7 +97,8 @@ pub fn record(env: &TestEnv, log: &str) -> Value {
     let text =
         fs::read_to_string(env.path(&format!("{log}/tune.json"))).expect("there is a record");
     let record: Value = serde_json::from_str(&text).expect("it is JSON");
-    assert_eq!(record["kind"], "tune");
+    expect_valid_by("tune.schema.json", &record);
+    refuses_more_by("tune.schema.json", &record, "/accepted");
     record
 }
 

@@ -49,6 +49,8 @@ pub use probe::{DiskProfile, ProbeError, Stalls, probe};
 pub use request::Request;
 pub use rounds::Progress;
 pub use times::TimesRecord;
+#[cfg(feature = "schema")]
+pub use tune::tuning_schema;
 pub use tune::{
     Answer, Evidence, Journal, Outcome, ProofRecord, ProposalRecord, Risk, Step, StepKind,
     TUNING_SCHEMA, Tuning, tune,

@@ -19,6 +19,8 @@ use refit_run::{count_interruptions, interruptions};
 use refit_stats::{Standing, is_behind, screen, stage_levels};
 
 pub use self::evidence::Evidence;
+#[cfg(feature = "schema")]
+pub use self::record::schema as tuning_schema;
 pub use self::record::{
     Answer, Outcome, ProofRecord, ProposalRecord, SCHEMA as TUNING_SCHEMA, Step, StepKind, Tuning,
 };

@@ -87,7 +87,7 @@ pub use conf_steps::ConfSteps;
 pub use error::{InstanceError, RecipeError};
 #[cfg(feature = "schema")]
 pub use file::schema;
-pub use file::{Operations, Promise, RecipeFile};
+pub use file::{Operations, Promise, RecipeFile, Text};
 pub use folder::{Folder, FolderFile, shipped_names};
 pub use from::{FromError, Made, Notes, from_path};
 pub use hook::Hook;

@@ -21,6 +21,7 @@ const SCHEMAS: &[(&str, Schema)] = &[
     ("result.schema.json", refit_report::proof::schema),
     ("series.schema.json", refit_run::series::schema),
     ("crash.schema.json", refit_crash::report::schema),
+    ("tune.schema.json", refit_lab::tuning_schema),
 ];
 
 #[test]
@@ -31,7 +32,13 @@ fn the_schemas_of_docs_are_those_of_the_types() {
             .join(name);
         let mut schema = schema();
         on_one_line(&mut schema);
-        if ["crash.schema.json", "series.schema.json"].contains(name) {
+        if [
+            "crash.schema.json",
+            "series.schema.json",
+            "tune.schema.json",
+        ]
+        .contains(name)
+        {
             let mut results = refit_report::proof::schema();
             on_one_line(&mut results);
             refer(&mut schema, &results);

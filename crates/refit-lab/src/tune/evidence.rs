@@ -20,6 +20,7 @@ const NS_PER_BLOCK: f64 = 50.0;
 
 /// What one run showed. The kernel's witness and the counting of the heap were in it, so that it is no measurement.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Evidence {
     /// The whole run in seconds, with what comes before and after it.
     pub took_s: f64,

@@ -8,15 +8,25 @@ use super::evidence::Evidence;
 use super::risk::Risk;
 use crate::effects::EffectRecord;
 
-/// Version of this record.
+/// Version of the JSON schema (docs/tune.schema.json).
 pub const SCHEMA: u32 = 1;
+
+/// The JSON Schema of a stored tuning (docs/tune.schema.json).
+#[cfg(feature = "schema")]
+#[must_use]
+pub fn schema() -> serde_json::Value {
+    refit_run::stored_schema::<Tuning>()
+}
 
 /// A whole tuning.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Tuning {
-    /// Version of this record.
+    /// Version of this schema.
+    #[cfg_attr(feature = "schema", schemars(extend("const" = SCHEMA)))]
     pub schema: u32,
-    /// Always `tune`.
+    /// What this is.
+    #[cfg_attr(feature = "schema", schemars(extend("const" = "tune")))]
     pub kind: String,
     /// Version of refit.
     pub refit: String,
@@ -64,6 +74,7 @@ pub struct Tuning {
 
 /// What power cuts showed of the answers that risk data.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum ProofRecord {
     /// The report of `refit crash`, in the directory of the tuning.
@@ -77,6 +88,7 @@ pub enum ProofRecord {
 
 /// A variant that was thought of.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ProposalRecord {
     /// As it is typed.
     pub variant: String,
@@ -91,6 +103,7 @@ pub struct ProposalRecord {
 
 /// What a step is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum StepKind {
     /// To drop what is clearly behind.
@@ -115,6 +128,7 @@ impl StepKind {
 
 /// One comparison.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Step {
     /// What it is for.
     pub kind: StepKind,
@@ -132,6 +146,7 @@ pub struct Step {
 
 /// What a step showed of a candidate.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Outcome {
     /// As it is typed.
     pub variant: String,
@@ -148,6 +163,7 @@ pub struct Outcome {
 
 /// What to take, where a user accepts this much.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Answer {
     /// What is accepted.
     pub accepted: Risk,

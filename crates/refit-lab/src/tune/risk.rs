@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 /// What a power cut may take, and whether the program is to behave differently: neither stands for the other, so that
 /// each setting of a variant has to be accepted, and not the riskiest class alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Risk {
     /// `safe`, `bounded-loss` or `loses-on-crash`.
     pub loss: Class,

@@ -110,6 +110,9 @@ pub fn judged(row: &Row, breaks_class: bool) -> String {
             });
             format!(", BREAKING its bound ({}){by}", bound.text)
         }
+        (Some(bound), Some(Manner::Everything)) => {
+            format!(", which its bound ({}) allows", bound.text)
+        }
         (Some(bound), _) => format!(", within its bound ({})", bound.text),
         (None, _) if breaks_class => format!(", which its class ({}) forbids", mode.class),
         (None, _) => String::new(),

@@ -391,3 +391,17 @@ fn a_bound_is_told_to_be_kept_or_broken() {
         assert_eq!(text.contains("broken in "), !is_kept, "{text}");
     }
 }
+
+#[test]
+fn a_bound_without_a_time_allows_to_lose_everything() {
+    let mut compared = compared();
+    let mut modes = report_of(&mut compared).modes.iter_mut();
+    let tmpfs = modes.find(|mode| mode.name == "conf.queue=tmpfs").unwrap();
+    tmpfs.bound = Some(refit_crash::mode::BoundRecord {
+        text: "newest-only".to_owned(),
+        oldest_ns: None,
+    });
+    let answer = answer(&compared);
+    let expected = "lost everything, which its bound (newest-only) allows";
+    assert!(answer.contains(expected), "{answer}");
+}

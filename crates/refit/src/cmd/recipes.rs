@@ -2,6 +2,7 @@
 
 mod index;
 
+use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -10,7 +11,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use refit_knobs::{Settings, Variant};
 use refit_lab::{Checked, Request, check_recipe};
 use refit_recipe::{
-    Available, Folder, FromError, Notes, Recipe, available, from_path, from_template,
+    Available, Folder, FromError, Notes, Recipe, Text, available, from_path, from_template,
     remove_abandoned_instances, shipped_names,
 };
 use refit_report::{Page, at_most};
@@ -42,7 +43,8 @@ fn list() -> Result<bool> {
     let mut page = Page::default();
     for name in shipped_names() {
         let recipe = Recipe::find(name)?;
-        page.line(0, format!("{name:width$}  {}", recipe.file.question.en));
+        let question = localized(&recipe.file.question);
+        page.line(0, format!("{name:width$}  {question}"));
         if let Some(missing) = recipe.missing("compare") {
             let remedy = missing.lines().last().unwrap_or_default().trim();
             page.line(0, format!("{:width$}  cannot run here; {remedy}", ""));
@@ -59,9 +61,9 @@ fn show(args: &RecipeNameArgs) -> Result<bool> {
     let recipe = Recipe::find(&args.name)?;
     let mut page = Page::default();
     page.heading(recipe.name());
-    page.line(0, &recipe.file.question.en);
+    page.line(0, localized(&recipe.file.question));
     if let Some(answer) = &recipe.file.answer {
-        page.heading(&answer.en);
+        page.heading(localized(answer));
     }
     if let Some(note) = &recipe.file.note {
         page.heading(&format!("note: {}", note.title));
@@ -94,6 +96,18 @@ fn show(args: &RecipeNameArgs) -> Result<bool> {
     files(&recipe, &mut page);
     print::result(&page.text())?;
     Ok(true)
+}
+
+/// In Japanese where the locale asks for it and the text has it: LC_ALL wins over LC_MESSAGES, and that over LANG
+/// (locale(7)).
+fn localized(text: &Text) -> &str {
+    let names = ["LC_ALL", "LC_MESSAGES", "LANG"];
+    let mut set = names.iter().filter_map(env::var_os);
+    let locale = set.find(|value| !value.is_empty()).unwrap_or_default();
+    match &text.ja {
+        Some(japanese) if locale.as_encoded_bytes().starts_with(b"ja") => japanese,
+        _ => &text.en,
+    }
 }
 
 /// The class of some settings, and the bound that is declared of them.
