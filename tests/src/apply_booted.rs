@@ -216,12 +216,10 @@ fn a_service_that_failed_is_not_started(env: &TestEnv) -> Outcome {
     up(env);
     let unit = "printf '[Service]\nExecStart=/bin/sh -c \"echo >>/root/starts; exit 1\"\n' >$0 && \
                 systemctl daemon-reload && systemctl start dies; \
-                while [ $(systemctl is-active dies) != failed ]; do sleep 0.1; done";
-    inside(
-        env,
-        0,
-        &["sh", "-c", unit, "/etc/systemd/system/dies.service"],
-    );
+                wait_for 'its failure' '[ $(systemctl is-active dies) = failed ]'";
+    let unit = format!("{WAIT_FOR} {unit}");
+    let path = "/etc/systemd/system/dies.service";
+    inside(env, 0, &["sh", "-c", &unit, path]);
     inside(env, 0, &["refit", "apply", "--yes", "dies", "env.WORD=a"]);
     inside(env, 0, &["refit", "revert", "dies"]);
     assert_eq!(
@@ -269,10 +267,15 @@ fn a_reboot_keeps_a_change_and_takes_a_trial_back(env: &TestEnv) -> Outcome {
     Outcome::Pass
 }
 
-/// Waits inside until this shell condition holds; fails after 900 tries.
+/// A shell function, `wait_for WHAT CONDITION`: returns when the condition holds. After 900 tries it names what was waited for,
+/// and the shell ends with 1.
+pub const WAIT_FOR: &str = "wait_for() { for i in $(seq 900); do eval \"$2\" && return; sleep 0.1; done; \
+                            echo \"waited for $1, 900 times\" >&2; exit 1; };";
+
+/// Waits inside until this shell condition holds.
 pub fn wait_inside(env: &TestEnv, condition: &str) {
-    let wait = "for i in $(seq 900); do eval \"$0\" && exit 0; sleep 0.1; done; exit 1";
-    inside(env, 0, &["sh", "-c", wait, condition]);
+    let wait = format!("{WAIT_FOR} wait_for \"$0\" \"$0\"");
+    inside(env, 0, &["sh", "-c", &wait, condition]);
 }
 
 /// No process of refit waits for the time: systemd's timer does, also when systemd is reloaded meanwhile.

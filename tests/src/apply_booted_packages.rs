@@ -11,7 +11,7 @@ pub const TESTS: &[Test] = &[
     test!(a_change_outlives_its_package)
         .alone()
         .when_named()
-        .limit_seconds(900),
+        .limit_seconds(1800),
     test!(a_changed_conffile_asks)
         .alone()
         .when_named()

@@ -1,6 +1,6 @@
 //! Postfix on a Debian 12 that systemd boots: mail is delivered before, with and after each change.
 
-use crate::apply_booted::{LIBRARY, booted, files, inside, up, wait_inside};
+use crate::apply_booted::{LIBRARY, WAIT_FOR, booted, files, inside, up, wait_inside};
 use crate::runner::{Outcome, Test};
 use crate::test;
 use crate::test_env::{TestEnv, expect_message};
@@ -119,8 +119,9 @@ fn all_daemons_are_changed_verified_and_taken_back(env: &TestEnv) -> Outcome {
     inside(env, 0, &apply);
     inside(env, 0, &check);
     let connect =
-        "exec 3<>/dev/tcp/127.0.0.1/25; while refit status --check postfix; do sleep 0.1; done";
-    let drift = inside(env, 0, &["bash", "-c", connect]);
+        "exec 3<>/dev/tcp/127.0.0.1/25; wait_for 'drift' '! refit status --check postfix'";
+    let connect = format!("{WAIT_FOR} {connect}");
+    let drift = inside(env, 0, &["bash", "-c", &connect]);
     assert!(drift.contains("sbin/smtpd: bad command startup"), "{drift}");
     inside(env, 0, &["refit", "revert", "postfix"]);
     assert_eq!(files(env), before);
@@ -176,9 +177,10 @@ fn one_daemon_is_changed_verified_and_taken_back(env: &TestEnv) -> Outcome {
     inside(env, 0, &["mv", script, "/root/kept"]);
     let send = "printf 'Subject: held\\n\\nx\\n' | sendmail root";
     inside(env, 0, &["sh", "-c", send]);
-    let wait = "until refit status postfix/cleanup | grep 'bad command startup'; do sleep 0.1; done; \
+    let wait = "wait_for 'a bad start' \"refit status postfix/cleanup | grep 'bad command startup'\"; \
                 refit status --check postfix/cleanup";
-    let status = inside(env, 1, &["sh", "-c", wait]);
+    let wait = format!("{WAIT_FOR} {wait}");
+    let status = inside(env, 1, &["sh", "-c", &wait]);
     assert!(
         status.contains("cleanup: expected as applied, found not there"),
         "{status}"

@@ -5,7 +5,7 @@
 //! 2 s for a mail, blocks that keep glibc from giving back what lies between them. So a busy machine makes the test slow,
 //! and no verdict another one.
 
-use crate::apply_booted::{booted, expect_same_files, files, inside, up};
+use crate::apply_booted::{WAIT_FOR, booted, expect_same_files, files, inside, up};
 use crate::crash::require_lab;
 use crate::runner::{Outcome, Test};
 use crate::test;
@@ -40,7 +40,7 @@ struct Subject {
     compared: &'static [&'static str],
     /// Whether it gains at a bounded loss: then it is cut, and accepted.
     is_risk: bool,
-    /// Lets the service do its work for `$0`, and prints all work so far and the setting.
+    /// Lets the service do its work for `$0`, and prints all work so far and the setting. It has [`WAIT_FOR`].
     health: &'static str,
     /// Before anything: on a container that stayed up nothing is left of another run.
     clear: &'static str,
@@ -48,12 +48,15 @@ struct Subject {
     after: &'static str,
 }
 
+/// What is cut.
+const SHORT_PROMISE: (&str, &str, &str) = ("recipe.toml", "length = \"8s\"", "length = \"2s\"");
+
 const POSTGRESQL: Subject = Subject {
     recipe: "postgres-pgbench",
     service: "postgresql",
     edits: &[
         ("recipe.toml", "operations = 8000", "operations = 200"),
-        ("recipe.toml", "length = \"8s\"", "length = \"2s\""),
+        SHORT_PROMISE,
     ],
     compared: &["conf.synchronous_commit=off", "--with", SLOW_DISK],
     is_risk: true,
@@ -70,7 +73,7 @@ const REDIS: Subject = Subject {
     service: "redis-server",
     edits: &[
         ("recipe.toml", "operations = 10000", "operations = 400"),
-        ("recipe.toml", "length = \"8s\"", "length = \"2s\""),
+        SHORT_PROMISE,
     ],
     compared: &["conf.appendfsync=everysec", "--with", SLOW_DISK],
     is_risk: true,
@@ -108,7 +111,7 @@ const POSTFIX: Subject = Subject {
     compared: &["conf.initial_destination_concurrency=20"],
     is_risk: false,
     health: "printf 'Subject: kept %s\\n\\nx\\n' $0 | su nobody -s /bin/sh -c 'sendmail -i root' && \
-             until grep -q \"^Subject: kept $0$\" /var/mail/root; do sleep 0.1; done && \
+             wait_for \"the mail $0\" 'grep -q \"^Subject: kept $0$\" /var/mail/root' && \
              sed -n 's/^Subject: kept //p' /var/mail/root && postconf -h initial_destination_concurrency",
     clear: "systemctl restart postfix@- && rm -f /var/mail/root",
     before: "5",
@@ -133,10 +136,10 @@ const RUBY: Subject = Subject {
     is_risk: false,
     // The page begins with what was asked for; the parent and both workers are looked at.
     health: "ask='puts Net::HTTP.get(\"127.0.0.1\", \"/\" + ARGV[0], 9292).lines.first'; \
-             until ruby -rnet/http -e \"$ask\" $0 2>/dev/null | grep -q \"of /$0$\"; do sleep 0.1; done; \
+             wait_for \"the page $0\" 'ruby -rnet/http -e \"$ask\" $0 2>/dev/null | grep -q \"of /$0$\"'; \
              procs=/sys/fs/cgroup$(systemctl show -p ControlGroup --value web)/cgroup.procs; \
              [ -e $procs ] || procs=/sys/fs/cgroup/systemd$(systemctl show -p ControlGroup --value web)/cgroup.procs; \
-             until [ $(wc -l <$procs) = 3 ]; do sleep 0.1; done; \
+             wait_for 'two workers' '[ $(wc -l <$procs) = 3 ]'; \
              echo $0 >>/root/answered; cat /root/answered; \
              for pid in $(cat $procs); do grep -c 'r-xp.*/usr/lib/refit/.*jemalloc' /proc/$pid/maps; done | xargs",
     clear: "rm -f /root/answered; cd /srv/web && echo off >preload && \
@@ -147,6 +150,8 @@ const RUBY: Subject = Subject {
 };
 
 fn from_recipe_and_back(env: &TestEnv, subject: &Subject) -> Outcome {
+    // Before minutes are spent on comparing.
+    up(env);
     let folder = env.path("recipe");
     expect_code(&env.refit(&["recipes", "copy", subject.recipe, &folder]), 0);
     for (file, from, to) in subject.edits {
@@ -171,7 +176,6 @@ fn from_recipe_and_back(env: &TestEnv, subject: &Subject) -> Outcome {
     let compared = env.refit(&[&words, subject.compared, prove].concat());
     expect_code(&compared, 0);
 
-    up(env);
     expect_code(
         &booted(env, &["put", &env.path("r.json"), "/root/r.json"]),
         0,
@@ -184,7 +188,8 @@ fn from_recipe_and_back(env: &TestEnv, subject: &Subject) -> Outcome {
     let mut written: Vec<String> = Vec::new();
     let mut is_healthy = |word: &str, setting: &str| {
         written.push(word.to_owned());
-        let found = inside(env, 0, &["sh", "-c", subject.health, word]);
+        let health = format!("{WAIT_FOR} {}", subject.health);
+        let found = inside(env, 0, &["sh", "-c", &health, word]);
         let expected = format!("{}\n{setting}\n", written.join("\n"));
         assert_eq!(found, expected);
     };
