@@ -122,6 +122,7 @@ mod recipe_files;
 mod recipe_folder;
 mod recipe_from;
 mod recipe_index;
+mod recipe_index_postgresql;
 mod recipe_new;
 mod recipe_verbs;
 mod recipes;
@@ -276,6 +277,7 @@ const TABLE: &[&[Test]] = &[
     recipe_files::TESTS,
     recipe_from::TESTS,
     recipe_index::TESTS,
+    recipe_index_postgresql::TESTS,
     recipe_new::TESTS,
     recipe_verbs::TESTS,
     recipes::TESTS,

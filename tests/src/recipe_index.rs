@@ -39,7 +39,7 @@ fn orders(env: &TestEnv, rows: usize) -> String {
     file
 }
 
-fn new(env: &TestEnv, name: &str, from: &str, queries: &str) -> Output {
+pub fn new(env: &TestEnv, name: &str, from: &str, queries: &str) -> Output {
     let queries = env.file("queries.sql", queries);
     let args = [
         "recipes",

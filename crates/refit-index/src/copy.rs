@@ -1,10 +1,11 @@
 //! The copy of a database: taken without a change of the original, packed for the recipe's folder.
 
 use std::fs::{self, File};
-use std::io::{Read, Write};
+use std::io::{Read, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use crate::address::is_postgresql;
 use crate::error::{IndexError, at};
 
 /// What a recipe's folder can hold, with room for its scripts.
@@ -15,6 +16,17 @@ const MOST_PACKED: u64 = 15 << 20;
 pub enum Kind {
     /// SQLite.
     Sqlite(SqliteFrom),
+    /// PostgreSQL.
+    Postgresql(PostgresqlFrom),
+}
+
+/// How a PostgreSQL database comes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PostgresqlFrom {
+    /// From its server.
+    Server,
+    /// As the archive of `pg_dump -Fc`.
+    Dump,
 }
 
 /// How an SQLite database comes.
@@ -26,8 +38,11 @@ pub enum SqliteFrom {
     Dump,
 }
 
-/// What `from` is, by its first bytes; `None`: not a database.
+/// What `from` is, by its first bytes or as an address; `None`: not a database.
 pub fn kind(from: &Path) -> Option<Kind> {
+    if from.to_str().is_some_and(is_postgresql) {
+        return Some(Kind::Postgresql(PostgresqlFrom::Server));
+    }
     if !from.is_file() {
         return None;
     }
@@ -44,6 +59,9 @@ pub fn kind(from: &Path) -> Option<Kind> {
     if head.starts_with(b"PRAGMA foreign_keys=OFF;") {
         return Some(Kind::Sqlite(SqliteFrom::Dump));
     }
+    if head.starts_with(b"PGDMP") {
+        return Some(Kind::Postgresql(PostgresqlFrom::Dump));
+    }
     None
 }
 
@@ -55,7 +73,10 @@ pub fn output(
 ) -> Result<String, IndexError> {
     let program = command.get_program().display().to_string();
     let output = command.output().map_err(|cause| match cause.kind() {
-        std::io::ErrorKind::NotFound => IndexError::Missing { program, package },
+        std::io::ErrorKind::NotFound => IndexError::Missing {
+            program,
+            package: package.to_owned(),
+        },
         _ => IndexError::File {
             path: PathBuf::from(program),
             cause,
@@ -150,32 +171,47 @@ fn is_wal(file: &Path) -> Result<bool, IndexError> {
 pub fn packed(file: &Path, from: &Path) -> Result<Vec<u8>, IndexError> {
     let input = File::open(file).map_err(at(file))?;
     let mut gzip = Command::new("gzip");
-    let child = gzip
-        .args(["-n", "-c"])
-        .stdin(input)
+    gzip.args(["-n", "-c"]).stdin(input);
+    limited(&mut gzip, "gzip", &from.display().to_string())
+}
+
+/// What a program prints of the database `from`, where a recipe can hold that.
+pub fn limited(command: &mut Command, what: &str, from: &str) -> Result<Vec<u8>, IndexError> {
+    let program = command.get_program().to_owned();
+    let mut errors = tempfile::tempfile().map_err(at(std::env::temp_dir()))?;
+    let to = errors.try_clone().map_err(at(&program))?;
+    let mut child = command
         .stdout(Stdio::piped())
-        .spawn();
-    let mut child = child.map_err(at("gzip"))?;
+        .stderr(to)
+        .spawn()
+        .map_err(at(&program))?;
     let mut bytes = Vec::new();
-    let mut all = 0;
-    if let Some(mut stdout) = child.stdout.take() {
-        let limited = (&mut stdout).take(MOST_PACKED + 1).read_to_end(&mut bytes);
-        limited.map_err(at("gzip"))?;
-        all = bytes.len() as u64
-            + std::io::copy(&mut stdout, &mut std::io::sink()).map_err(at("gzip"))?;
+    if let Some(stdout) = &mut child.stdout {
+        let read = stdout.take(MOST_PACKED + 1).read_to_end(&mut bytes);
+        read.map_err(at(&program))?;
     }
-    let status = child.wait().map_err(at("gzip"))?;
-    if !status.success() {
-        return Err(IndexError::Failed {
-            what: "gzip".to_owned(),
-            output: status.to_string(),
+    let is_too_large = bytes.len() as u64 > MOST_PACKED;
+    if is_too_large {
+        // It may hold locks of the database.
+        child.kill().map_err(at(&program))?;
+    }
+    let status = child.wait().map_err(at(&program))?;
+    if is_too_large {
+        return Err(IndexError::TooLarge {
+            from: from.to_owned(),
+            most: MOST_PACKED >> 20,
         });
     }
-    if all > MOST_PACKED {
-        return Err(IndexError::TooLarge {
-            from: from.display().to_string(),
-            mib: all >> 20,
-            most: MOST_PACKED >> 20,
+    if !status.success() {
+        let mut text = String::new();
+        errors.rewind().map_err(at(&program))?;
+        errors.read_to_string(&mut text).map_err(at(&program))?;
+        return Err(IndexError::Failed {
+            what: what.to_owned(),
+            output: match text.trim() {
+                "" => status.to_string(),
+                text => text.to_owned(),
+            },
         });
     }
     Ok(bytes)

@@ -9,12 +9,15 @@ use refit_recipe::RecipeError;
 pub enum IndexError {
     /// Not a database that refit knows.
     #[error(
-        "{from} is not a database\n  name an SQLite file, or what `sqlite3 FILE .dump` printed"
+        "{from} is not a database\n  name an SQLite file, what `sqlite3 FILE .dump` or `pg_dump -Fc` printed, or postgresql://HOST/DATABASE"
     )]
     NoDatabase {
         /// As typed.
         from: String,
     },
+    /// The address of a server that cannot be read. It is not shown: it may hold a password.
+    #[error("--from: {0}")]
+    Address(&'static str),
     /// No file of queries.
     #[error(
         "{from}: which queries?\n  write them into a file, one after the other, and name it: --queries FILE"
@@ -46,13 +49,11 @@ pub enum IndexError {
     },
     /// It cannot be kept in a recipe's folder.
     #[error(
-        "{from}: its copy takes {mib} MiB compressed, and a recipe holds at most {most} MiB\n  name a copy with a part of the rows"
+        "{from}: its copy takes more than {most} MiB compressed, which is what a recipe holds\n  name a copy with a part of the rows"
     )]
     TooLarge {
         /// The database as typed.
         from: String,
-        /// What it takes.
-        mib: u64,
         /// The limit.
         most: u64,
     },
@@ -70,7 +71,7 @@ pub enum IndexError {
         /// Its name.
         program: String,
         /// Debian's package.
-        package: &'static str,
+        package: String,
     },
     /// A program of the database failed.
     #[error("{what} failed: {output}")]

@@ -1,14 +1,18 @@
 //! A recipe of a database of your own: the indexes that its queries propose, each with its inverse.
 //!
 //! The database is copied, and only read. The copy is loaded into a private instance, where each
-//! query is run and asked for its plan; an index is proposed where the database itself says that
+//! query is run and its plan is asked for; an index is proposed where the database itself says that
 //! the query would use it, and what it said is kept as the reason. What an index gains is not
 //! said here: `refit compare` measures it.
 
+mod address;
 mod candidate;
+mod columns;
 mod copy;
 mod error;
+mod instance;
 mod name;
+mod postgresql;
 mod queries;
 mod recipe_text;
 mod sql;
@@ -47,8 +51,13 @@ pub fn is_database(from: &Path) -> bool {
 pub fn from_database(from: &Path, queries: Option<&Path>, name: &str) -> Result<Made, IndexError> {
     match copy::kind(from) {
         Some(copy::Kind::Sqlite(how)) => sqlite::make(from, how, queries, name),
+        Some(copy::Kind::Postgresql(how)) => postgresql::make(from, how, queries, name),
         None => Err(IndexError::NoDatabase {
-            from: from.display().to_string(),
+            // What looks like an address may hold a password.
+            from: match from.display().to_string() {
+                text if text.contains("://") || text.contains('=') => "--from".to_owned(),
+                text => text,
+            },
         }),
     }
 }

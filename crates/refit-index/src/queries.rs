@@ -119,6 +119,13 @@ impl Workload {
         left
     }
 
+    /// Of each group, its number and the first statement.
+    pub fn firsts(&self) -> impl Iterator<Item = (usize, &Query)> {
+        let first = |group| self.queries.iter().find(|query| query.group == group);
+        let groups = 1..=self.groups.len();
+        groups.filter_map(move |group| Some((group, first(group)?)))
+    }
+
     /// One line for each group: its number, how often it is there, and the first of it.
     pub fn described(&self) -> Vec<String> {
         let group = |number: usize| {
@@ -142,6 +149,10 @@ fn kind(code: &[Token]) -> Result<bool, String> {
     let first = code[0];
     if let Some(parameter) = code.iter().find(|token| token.kind == Kind::Parameter) {
         return Err(format!("write a value in the place of {}", parameter.text));
+    }
+    // To psql and mariadb it is a command of their own.
+    if code.iter().any(|token| token.text == "\\") {
+        return Err("a backslash outside of quotes".to_owned());
     }
     let writes = ["insert", "update", "delete", "replace"];
     let is_write = |token: &Token| writes.iter().any(|word| token.is(word));

@@ -6,6 +6,10 @@
 pub enum Dialect {
     /// SQLite: `[x]` and backquotes are names.
     Sqlite,
+    /// PostgreSQL: `$tag$ … $tag$` and `E'\\''` are strings, `::` is a cast, `?` and `@` are operators.
+    Postgresql,
+    /// MariaDB: a backslash escapes in strings, `"x"` is one, `#` begins a comment.
+    Mariadb,
 }
 
 /// What a token is.
@@ -69,14 +73,22 @@ fn token(rest: &str, first: char, dialect: Dialect) -> (Kind, usize) {
     };
     let is_word = |c: char| c.is_alphanumeric() || c == '_' || c == '$';
     let second = rest[first.len_utf8()..].chars().next();
+    let (is_postgresql, is_mariadb) = (dialect == Dialect::Postgresql, dialect == Dialect::Mariadb);
     match first {
         '-' if second == Some('-') => (Kind::Comment, while_some(2, &|c| c != '\n')),
-        '/' if second == Some('*') => {
-            let end = rest[2..].find("*/").map(|end| end + 4);
-            (Kind::Comment, end.unwrap_or(rest.len()))
+        '#' if is_mariadb => (Kind::Comment, while_some(1, &|c| c != '\n')),
+        '/' if second == Some('*') => (Kind::Comment, comment(rest, is_postgresql)),
+        'e' | 'E' if is_postgresql && second == Some('\'') => {
+            (Kind::String, 1 + escaped(&rest[1..], '\''))
         }
+        '$' if is_postgresql && !second.is_some_and(|c| c.is_ascii_digit()) => {
+            dollar(rest).map_or((Kind::Sign, 1), |length| (Kind::String, length))
+        }
+        '\'' | '"' if is_mariadb => (Kind::String, escaped(rest, first)),
         '\'' => (Kind::String, quoted(rest, '\'')),
         '"' | '`' => (Kind::Name, quoted(rest, first)),
+        ':' if is_postgresql => (Kind::Sign, if second == Some(':') { 2 } else { 1 }),
+        '?' | '@' if is_postgresql => (Kind::Sign, 1),
         '[' if dialect == Dialect::Sqlite => {
             let end = rest.find(']').map(|end| end + 1);
             (Kind::Name, end.unwrap_or(rest.len()))
@@ -92,6 +104,45 @@ fn token(rest: &str, first: char, dialect: Dialect) -> (Kind, usize) {
         _ if is_word(first) => (Kind::Word, while_some(0, &is_word)),
         _ => (Kind::Sign, first.len_utf8()),
     }
+}
+
+/// The length of a comment; PostgreSQL's hold others.
+fn comment(rest: &str, nests: bool) -> usize {
+    let (mut depth, mut at) = (1, 2);
+    while depth > 0 {
+        let Some(end) = rest[at..].find("*/") else {
+            return rest.len();
+        };
+        match rest[at..].find("/*").filter(|begin| nests && *begin < end) {
+            Some(begin) => (depth, at) = (depth + 1, at + begin + 2),
+            None => (depth, at) = (depth - 1, at + end + 2),
+        }
+    }
+    at
+}
+
+/// The length of `$tag$ … $tag$`; `None`: a `$` that begins none.
+fn dollar(rest: &str) -> Option<usize> {
+    let tag = 2 + rest[1..].find('$')?;
+    let is_tag = |c: char| c.is_alphanumeric() || c == '_';
+    if !rest[1..tag - 1].chars().all(is_tag) {
+        return None;
+    }
+    let end = rest[tag..].find(&rest[..tag]);
+    Some(end.map_or(rest.len(), |end| end + 2 * tag))
+}
+
+/// As `quoted`; a backslash takes the next character with it.
+fn escaped(rest: &str, quote: char) -> usize {
+    let mut chars = rest.char_indices().skip(1).peekable();
+    while let Some((at, c)) = chars.next() {
+        if c == '\\' {
+            chars.next();
+        } else if c == quote && chars.next_if(|(_, next)| *next == quote).is_none() {
+            return at + c.len_utf8();
+        }
+    }
+    rest.len()
 }
 
 /// The length of what begins with this quote; the quote twice is the quote itself.
@@ -163,6 +214,43 @@ mod tests {
                 sign(">"),
                 sign("="),
                 (Kind::Number, "1.5e3"),
+            ]
+        );
+    }
+
+    #[test]
+    fn each_server_has_its_own_quotes() {
+        let texts = |text: &'static str, dialect| -> Vec<(Kind, &str)> {
+            let all = tokens(text, dialect);
+            all.iter().map(|token| (token.kind, token.text)).collect()
+        };
+        let sign = |text| (Kind::Sign, text);
+        assert_eq!(
+            texts(
+                "a::text $1 $$;'$$ $b$ $$; $b$ E'\\';' ? /* /* ; */ */ 'c\\'",
+                Dialect::Postgresql
+            ),
+            [
+                (Kind::Word, "a"),
+                sign("::"),
+                (Kind::Word, "text"),
+                (Kind::Parameter, "$1"),
+                (Kind::String, "$$;'$$"),
+                (Kind::String, "$b$ $$; $b$"),
+                (Kind::String, "E'\\';'"),
+                sign("?"),
+                (Kind::Comment, "/* /* ; */ */"),
+                (Kind::String, "'c\\'"),
+            ]
+        );
+        assert_eq!(
+            texts("'a\\';' \"b\"\"\" `c;` # ;\n ?", Dialect::Mariadb),
+            [
+                (Kind::String, "'a\\';'"),
+                (Kind::String, "\"b\"\"\""),
+                (Kind::Name, "`c;`"),
+                (Kind::Comment, "# ;"),
+                (Kind::Parameter, "?"),
             ]
         );
     }

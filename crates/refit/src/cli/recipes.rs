@@ -61,7 +61,8 @@ pub struct RecipeCopyArgs {
 ///
 /// --from DATABASE --queries FILE copies a database, which is only read, and runs the
 /// queries on the copy. What is compared are the indexes that the database itself
-/// proposes for them, and those that no query uses.
+/// proposes for them, and those that no query uses. For PostgreSQL it needs hypopg.
+/// A password belongs into ~/.pgpass; one of an address is neither shown nor written.
 #[derive(Args)]
 #[command(verbatim_doc_comment)]
 pub struct RecipeNewArgs {
@@ -74,7 +75,8 @@ pub struct RecipeNewArgs {
     pub template: Option<String>,
 
     /// A configuration: /etc/redis/redis.conf, /etc/postgresql/15/main, or a copy of one;
-    /// or a database: an SQLite file, or what `sqlite3 FILE .dump` printed
+    /// or a database: an SQLite file, what `sqlite3 FILE .dump` printed, postgresql://HOST/DATABASE,
+    /// "host=… dbname=…", or what `pg_dump -Fc` printed
     #[arg(long, value_name = "PATH")]
     pub from: Option<PathBuf>,
 

@@ -1,0 +1,5 @@
+#!/bin/sh
+# usage: index.sh FILE: runs indexes/FILE on this run's copy of the database
+set -eu
+. "$REFIT_RECIPE/server.sh"
+client -U copy -f "$REFIT_RECIPE/indexes/$1"
