@@ -8,11 +8,11 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, flock};
-use rustix::process::{Pid, geteuid, test_kill_process};
+use rustix::process::geteuid;
 
 use crate::directory::{NAME, base, remove_dir};
 use crate::image_files::{image_files, open_image, open_own};
-use crate::pid_namespace::{lives, own_namespace, sees_all_processes};
+use crate::leader::Leader;
 use crate::sys::lease::{Holders, is_held};
 
 /// Removes this user's sessions that no refit watches and no process uses: those
@@ -85,19 +85,7 @@ fn is_abandoned(path: &Path) -> bool {
         return false;
     }
     let noted = io::read_to_string(&lock).unwrap_or_default();
-    let mut words = noted.split_whitespace();
-    let leader = words
-        .next()
-        .and_then(|pid| Pid::from_raw(pid.parse().ok()?));
-    let namespace = words.next().and_then(|number| number.parse().ok());
-    match (leader, namespace) {
-        (Some(pid), Some(namespace)) if own_namespace() == Some(namespace) => {
-            test_kill_process(pid) == Err(rustix::io::Errno::SRCH)
-        }
-        // Its pid means nothing in this namespace.
-        (Some(_), Some(namespace)) => sees_all_processes() && !lives(namespace),
-        _ => is_old(),
-    }
+    Leader::parse(&noted).map_or_else(is_old, |leader| leader.has_ended())
 }
 
 #[cfg(test)]

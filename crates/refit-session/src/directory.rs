@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FlockOperation, flock};
 use rustix::process::geteuid;
 
+use crate::leader::Leader;
 use crate::names::OwnName;
-use crate::pid_namespace::own_namespace;
 use crate::policy::Policy;
 
 const TMPFS_MAGIC: i64 = 0x0102_1994; // statfs(2)
@@ -159,8 +159,9 @@ impl Session {
     pub fn note_leader(&self, pid: u32) {
         self.leader.set(Some(pid));
         // Only the cleaning of a later run reads it; a failure delays that.
-        let namespace = own_namespace().map_or(String::new(), |ino| ino.to_string());
-        let _ = (&self.lock).write_all(format!("{pid} {namespace}\n").as_bytes());
+        if let Some(leader) = Leader::of(pid) {
+            let _ = (&self.lock).write_all(format!("{leader}\n").as_bytes());
+        }
     }
 
     /// The first process, once it was started.

@@ -15,6 +15,7 @@ pub mod heap;
 mod image;
 mod image_files;
 mod layout;
+mod leader;
 mod living;
 pub mod names;
 mod page;
