@@ -191,6 +191,11 @@ fn a_signal_sent_to_refit_alone_arrives_once(env: &TestEnv) -> Outcome {
     Outcome::Pass
 }
 
+fn catches_interruptions(pid: u32) -> bool {
+    let mask = status_line(pid, "SigCgt").and_then(|mask| u64::from_str_radix(&mask, 16).ok());
+    mask.is_some_and(|mask| mask & 1 << (libc::SIGINT - 1) != 0)
+}
+
 fn a_shell_loop_ends_at_ctrl_c_as_it_does_without(env: &TestEnv) -> Outcome {
     env.require_command("bash");
     // One program that the signal kills, and one that catches it: the loop ends, and it goes on.
@@ -204,6 +209,12 @@ fn a_shell_loop_ends_at_ctrl_c_as_it_does_without(env: &TestEnv) -> Outcome {
         bash.args(prefix).args(program);
         let mut terminal = Terminal::start(bash);
         terminal.wait_for("ready");
+        // It leaves the signal to its child only once it waits for it; before that, the signal ends it.
+        let bash = terminal.pid();
+        wait_until("bash to wait for its child", || {
+            catches_interruptions(bash)
+                && status_line(bash, "State").is_some_and(|state| state.starts_with('S'))
+        });
         terminal.type_in(CTRL_C);
         if program == catches {
             terminal.wait_for("^C");

@@ -1,5 +1,6 @@
 //! `refit watch` on real processes.
 
+use std::fs;
 use std::io::{Read, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Output, Stdio};
@@ -9,8 +10,9 @@ use serde_json::Value;
 use crate::database_counters::give_to;
 use crate::ran::number;
 use crate::runner::{Outcome, Test};
+use crate::sys::send_signal;
 use crate::test;
-use crate::test_env::{TestEnv, described, expect_code, wait_until};
+use crate::test_env::{TestEnv, expect_code, wait_for_file, wait_until};
 
 pub const TESTS: &[Test] = &[
     test!(a_tree_has_its_memory_and_its_sync_calls),
@@ -77,19 +79,32 @@ fn text(output: &Output) -> (String, String) {
 
 fn a_tree_has_its_memory_and_its_sync_calls(env: &TestEnv) -> Outcome {
     let script = format!(
-        "echo; read x; {} 40 file; read x",
+        "echo; read x; {} 40 file; echo >done; read x",
         env.program("write_fsync")
     );
     let mut tree = shell(env, &script);
-    let words = ["--batch", "--interval", "200ms", "--for", "3s"];
-    let refit = watch(env, &[&[&*tree.pid()], &words[..]].concat());
+    let file = env.path("lines");
+    let printed = || fs::read_to_string(&file).unwrap_or_default();
+    let mut refit = env.refit_command(&["watch", "--batch", "--interval", "200ms", &tree.pid()]);
+    let refit = refit.stdout(fs::File::create(&file).expect("the directory is ours"));
+    let refit = refit.stderr(Stdio::piped()).spawn();
+    let refit = refit.expect("refit starts");
+    wait_until("a sample", || !printed().is_empty());
     tree.go_on();
+    // A disk may take its time.
+    wait_for_file(&env.path("done"));
+    // One may be under way, and there may be a heading.
+    let before = printed().lines().count();
+    wait_until("a sample after that", || {
+        printed().lines().count() >= before + 3
+    });
+    send_signal(refit.id().cast_signed(), libc::SIGINT);
     let output = refit.wait_with_output().expect("it is our child");
     expect_code(&output, 0);
-    let (lines, messages) = text(&output);
+    let (lines, (_, messages)) = (printed(), text(&output));
     let last = lines.lines().last().expect("lines");
     let words: Vec<&str> = last.split_whitespace().collect();
-    assert_eq!((words[1], words[2]), ("sh", "1"), "{}", described(&output));
+    assert_eq!((words[1], words[2]), ("sh", "1"), "{lines}");
     assert!(
         last.contains("KiB") && last.trim_end().ends_with("MiB"),
         "{last}"
@@ -142,7 +157,7 @@ fn series(env: &TestEnv, words: &[&str]) -> Value {
     let json = env.path("series.json");
     let output = env.refit(&[&["watch", "--batch", "--json", &json], words].concat());
     expect_code(&output, 0);
-    let text = std::fs::read_to_string(&json).expect("it was written");
+    let text = fs::read_to_string(&json).expect("it was written");
     serde_json::from_str(&text).expect("it is JSON")
 }
 
@@ -263,7 +278,7 @@ fn a_hostile_name_is_shown_and_not_obeyed(env: &TestEnv) -> Outcome {
     expect_code(&output, 0);
     let (lines, messages) = text(&output);
     assert!(lines.contains("a\\u{1b}[2J) S 1 ("), "{lines}");
-    let page = std::fs::read_to_string(&html).expect("it was written");
+    let page = fs::read_to_string(&html).expect("it was written");
     for shown in [lines, messages, page] {
         assert!(!shown.contains('\u{1b}'), "{shown:?}");
     }
