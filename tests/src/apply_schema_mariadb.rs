@@ -6,7 +6,7 @@ use std::process::Stdio;
 use crate::apply_schema::{CUSTOMER, CUSTOMER_DAY, Shop};
 use crate::runner::{Outcome, Test};
 use crate::schema_server::{
-    COLUMNS, Server, begun, command, ended, killed, made, own, printed, user,
+    COLUMNS, Server, answered, begun, command, ended, killed, made, own, printed, user,
 };
 use crate::test;
 use crate::test_env::{TestEnv, expect_code, expect_message, expect_printed, wait_until};
@@ -65,13 +65,7 @@ fn mariadb(env: &TestEnv, test: impl Fn(&Shop, &Server)) -> Outcome {
         own(&["-e", "CREATE DATABASE shop"]),
     ]
     .concat();
-    wait_until("MariaDB", || {
-        command(user, &create)
-            .output()
-            .expect("it starts")
-            .status
-            .success()
-    });
+    answered("MariaDB", user, &create);
     server.sql(&format!(
         "CREATE TABLE orders (id int AUTO_INCREMENT PRIMARY KEY, {COLUMNS}, note text)"
     ));

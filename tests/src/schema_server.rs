@@ -47,6 +47,14 @@ pub fn printed(user: Option<(u32, u32)>, words: &[String]) -> String {
     String::from_utf8(output.stdout).expect("text")
 }
 
+/// Waits until a server does what these words ask.
+pub fn answered(what: &str, user: Option<(u32, u32)>, words: &[String]) {
+    wait_until(what, || {
+        let output = command(user, words).output().expect("it starts");
+        output.status.success()
+    });
+}
+
 pub fn own(words: &[&str]) -> Vec<String> {
     words.iter().map(|word| (*word).to_owned()).collect()
 }
