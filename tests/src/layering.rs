@@ -73,6 +73,7 @@ const MAY_BE_UNSAFE: &[&str] = &[
     "crates/refit-launch",
     "crates/refit-meter",
     "crates/refit-crash",
+    "crates/refit-services",
     "tests",
 ];
 

@@ -8,6 +8,7 @@
 
 mod apply;
 mod apply_booted;
+mod apply_booted_kills;
 mod apply_booted_mariadb;
 mod apply_booted_packages;
 mod apply_booted_postfix;
@@ -96,6 +97,7 @@ mod kills;
 mod layering;
 mod leap_second;
 mod library;
+mod live_kills;
 mod locations;
 mod mailer;
 mod malloc;
@@ -186,6 +188,7 @@ const TABLE: &[&[Test]] = &[
     apply_kills::TESTS,
     apply_mariadb::TESTS,
     apply_odd::TESTS,
+    apply_booted_kills::TESTS,
     apply_booted_mariadb::TESTS,
     apply_booted_packages::TESTS,
     apply_packages::TESTS,

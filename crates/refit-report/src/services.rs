@@ -129,8 +129,10 @@ fn service(page: &mut Page, one: &ServiceStatus) {
         (Phase::Confirming, _) => "interrupted while it was confirmed",
         (Phase::Reverting, _) => "interrupted while it was reverted",
     };
+    // What was interrupted otherwise cannot be confirmed.
+    let stays = matches!(one.phase, Phase::Applied | Phase::Confirming);
     let trial = match one.unconfirmed_until_unix {
-        _ if one.taken_back => String::new(),
+        _ if one.taken_back || !stays => String::new(),
         Some(at) => format!(", until {} unless it is confirmed", utc(at)),
         None if one.trial => ", until a reboot".to_owned(),
         None => String::new(),
@@ -162,7 +164,8 @@ fn service(page: &mut Page, one: &ServiceStatus) {
     for LibrarySince { path, from, .. } in &one.libraries {
         page.row("library", format!("{path} is an earlier {from}"));
     }
-    if one.phase == Phase::Confirming || one.unconfirmed_until_unix.is_some() && !one.taken_back {
+    let waits = one.unconfirmed_until_unix.is_some() && !one.taken_back;
+    if one.phase == Phase::Confirming || (one.phase == Phase::Applied && waits) {
         page.row("next", format!("refit confirm {}", one.service));
     }
     let is_gone = one.packages.iter().any(|package| package.now.is_none());

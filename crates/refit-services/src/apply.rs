@@ -123,7 +123,7 @@ pub fn apply(system: &System, request: &Request, shown: &Plan) -> Result<Applied
         }
     };
     let mut by = By::Gate;
-    let done = put_into_effect(system, &store, kind, change, edits, &mut by);
+    let done = put_into_effect(system, kind, change, edits, &mut by);
     match done.and_then(|checks| staged_record.put().map(|()| checks).map_err(Error::from)) {
         Ok(checks) => Ok(Applied::Done {
             record: Box::new(record),
@@ -225,7 +225,6 @@ fn stage(system: &System, plan: &Plan) -> Result<StagedChange, Error> {
 /// `by`: who takes it back where this fails.
 fn put_into_effect(
     system: &System,
-    store: &Store,
     kind: &dyn Kind,
     change: &Change,
     staged: StagedChange,
@@ -241,7 +240,7 @@ fn put_into_effect(
             None => remove(&system.path(&edit.path)?)?,
         }
     }
-    schema::apply(system, store, change)?;
+    schema::apply(system, change)?;
     if !system.is_live() {
         return Ok(Vec::new());
     }

@@ -30,6 +30,7 @@ mod schema;
 mod script;
 mod status;
 mod store;
+mod sys;
 mod system;
 mod systemd;
 mod three_way;

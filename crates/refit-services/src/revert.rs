@@ -182,7 +182,7 @@ pub fn take_back(
     {
         untouched.push(moved.path.clone());
     }
-    untouched.extend(schema::take_back(system, store, change)?);
+    untouched.extend(schema::take_back(system, change)?);
     remove_directories(system, change)?;
     if system.is_live() {
         if let Some(undo) = &change.undo {

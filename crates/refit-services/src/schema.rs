@@ -2,13 +2,10 @@
 //!
 //! What is not as refit made it is not dropped: [`Error::Redefined`].
 
-use std::fs::File;
-
 use serde::{Deserialize, Serialize};
 
 use crate::check::{Check, Layer};
 use crate::kinds::kind_named;
-use crate::store::Store;
 use crate::{Change, Error, Phase, Record, System};
 
 /// An index, as the database describes it.
@@ -73,11 +70,11 @@ pub(crate) trait Database {
     /// What the database reports.
     fn index(&self, name: &str) -> Result<Option<Index>, String>;
 
-    /// Runs one statement. The client holds `lock` until it ends, also where refit is killed.
+    /// Runs one statement.
     ///
     /// # Errors
     /// What the database reports.
-    fn run(&self, sql: &str, lock: File) -> Result<(), String>;
+    fn run(&self, sql: &str) -> Result<(), String>;
 
     /// Ends what a refit that was killed left running in the server.
     ///
@@ -105,7 +102,7 @@ fn not_told(change: &Change) -> impl Fn(String) -> Error + '_ {
 ///
 /// # Errors
 /// [`Error::MadeSince`], [`Error::Command`], [`Error::NotInEffect`].
-pub fn apply(system: &System, store: &Store, change: &Change) -> Result<(), Error> {
+pub fn apply(system: &System, change: &Change) -> Result<(), Error> {
     let Some(database) = database(system, change)? else {
         return Ok(());
     };
@@ -118,7 +115,7 @@ pub fn apply(system: &System, store: &Store, change: &Change) -> Result<(), Erro
         if look()? != edit.before {
             return Err(made_since());
         }
-        if let Err(output) = database.run(&edit.apply, store.lock_of_child()?) {
+        if let Err(output) = database.run(&edit.apply) {
             // What a statement that failed did not make is another one's.
             let is_taken = output.contains("already exists") || output.contains("Duplicate key");
             if is_taken || look()?.as_ref() == Some(&edit.after) {
@@ -173,7 +170,7 @@ pub fn refuse_other(system: &System, record: &Record) -> Result<(), Error> {
 ///
 /// # Errors
 /// [`Error::Command`].
-pub fn take_back(system: &System, store: &Store, change: &Change) -> Result<Vec<String>, Error> {
+pub fn take_back(system: &System, change: &Change) -> Result<Vec<String>, Error> {
     let Some(database) = database(system, change)? else {
         return Ok(Vec::new());
     };
@@ -189,7 +186,7 @@ pub fn take_back(system: &System, store: &Store, change: &Change) -> Result<Vec<
             command: edit.inverse.clone(),
             output,
         };
-        let run = database.run(&edit.inverse, store.lock_of_child()?);
+        let run = database.run(&edit.inverse);
         run.map_err(failed)?;
         let now = look()?;
         if now != edit.before {

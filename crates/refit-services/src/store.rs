@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, flock};
+use rustix::io::{FdFlags, fcntl_setfd};
 
 use crate::file_state::{Staged, remove, sync_directory};
 use crate::record::VERSION;
@@ -20,12 +21,12 @@ const WAIT: Duration = Duration::from_secs(30);
 /// The records, locked.
 pub struct Store {
     dir: PathBuf,
-    lock: Option<File>,
+    _lock: Option<File>,
 }
 
 impl Store {
-    /// To change them. Nobody else reads or changes them meanwhile. Waits for another refit; the
-    /// kernel lets go of the lock of one that is killed.
+    /// To change them. Nobody else reads or changes them meanwhile. Waits for another refit. Where
+    /// that one is killed, what it started last (a restart, a statement) holds the lock until it ends.
     ///
     /// # Errors
     /// [`Error::Busy`] when it does not end, or [`Error::File`] where the directory cannot be made.
@@ -36,7 +37,11 @@ impl Store {
         make(above, 0o755)?;
         make(&dir, 0o700)?;
         let lock = lock(&dir, FlockOperation::NonBlockingLockExclusive, true)?;
-        Ok(Store { dir, lock })
+        if let Some(file) = &lock {
+            let kept = fcntl_setfd(file, FdFlags::empty());
+            kept.map_err(|errno| FileError::at(&dir)(errno.into()))?;
+        }
+        Ok(Store { dir, _lock: lock })
     }
 
     /// To read them.
@@ -47,16 +52,7 @@ impl Store {
         let dir = system.path(&format!("{PLACE}/lock"))?;
         let dir = dir.parent().expect("it has one").to_owned();
         let lock = lock(&dir, FlockOperation::NonBlockingLockShared, false)?;
-        Ok(Store { dir, lock })
-    }
-
-    /// The lock for a process to hold until it ends, also where this one is killed before.
-    ///
-    /// # Errors
-    /// [`Error::File`].
-    pub fn lock_of_child(&self) -> Result<File, Error> {
-        let lock = self.lock.as_ref().expect("there is one to change records");
-        Ok(lock.try_clone().map_err(FileError::at(&self.dir))?)
+        Ok(Store { dir, _lock: lock })
     }
 
     fn file(&self, service: &str) -> PathBuf {

@@ -1,4 +1,5 @@
-//! Kills a program exactly before or after one of its system calls that change files, or lets one fail, by ptrace.
+//! Kills a program exactly before or after one of its system calls that change files or start processes, or lets one
+//! fail, by ptrace.
 
 use std::io;
 use std::os::unix::process::CommandExt;
@@ -39,9 +40,47 @@ const CHANGING: [i64; 22] = [
     libc::SYS_symlink,
 ];
 
-/// Runs a program of one thread, which starts no others, to its end or to this point; how many of
-/// the calls it began, and whether it was killed.
+/// Those that start a process. The parent of a vfork goes on when its child has become another program.
+const STARTING: [i64; 4] = [
+    libc::SYS_fork,
+    libc::SYS_vfork,
+    libc::SYS_clone,
+    libc::SYS_clone3,
+];
+
+/// Which calls are counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Calls {
+    /// Those that change files.
+    Files,
+    /// And those after the first of them that start processes. Before it nothing is changed.
+    FilesAndStarts,
+}
+
+/// What was seen of a program.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Seen {
+    /// How many calls it began that change files.
+    pub files: usize,
+    /// How many that start processes.
+    pub starts: usize,
+    pub was_killed: bool,
+}
+
+/// Runs a program of one thread to its end or to this point of the calls that change files; how many of
+/// these it began, and whether it was killed.
 pub fn run_to(command: &mut Command, point: Option<KillPoint>) -> io::Result<(usize, bool)> {
+    let (seen, _) = run_to_call(command, Calls::Files, point)?;
+    Ok((seen.files, seen.was_killed))
+}
+
+/// Runs a program of one thread to its end or to this point; also its exit code, if it has one. What it
+/// starts is not traced, and goes on.
+pub fn run_to_call(
+    command: &mut Command,
+    calls: Calls,
+    point: Option<KillPoint>,
+) -> io::Result<(Seen, Option<i32>)> {
     // SAFETY: between fork and exec this one system call is made, which takes no pointer that is
     // used.
     unsafe {
@@ -53,8 +92,8 @@ pub fn run_to(command: &mut Command, point: Option<KillPoint>) -> io::Result<(us
     let mut child = command.spawn()?;
     let pid = i32::try_from(child.id()).expect("process ids are ints");
     let mut status = 0;
-    let mut begun = 0;
-    let (mut is_set, mut is_inside, mut changes) = (false, false, false);
+    let mut seen = Seen::default();
+    let (mut is_set, mut is_inside, mut counts, mut changed) = (false, false, false, false);
     let fails = matches!(point, Some(KillPoint::Fail(_)));
     loop {
         // SAFETY: `status` is writable for the whole call.
@@ -63,9 +102,10 @@ pub fn run_to(command: &mut Command, point: Option<KillPoint>) -> io::Result<(us
         }
         if !libc::WIFSTOPPED(status) {
             // It is reaped; `child` has nothing to wait for, and only its pipes are left.
-            let killed = libc::WIFSIGNALED(status);
+            seen.was_killed = libc::WIFSIGNALED(status);
             drop(child.stdin.take());
-            return Ok((begun, killed));
+            let code = libc::WIFEXITED(status).then(|| libc::WEXITSTATUS(status));
+            return Ok((seen, code));
         }
         if !is_set {
             let options = libc::PTRACE_O_TRACESYSGOOD | libc::PTRACE_O_EXITKILL;
@@ -77,15 +117,23 @@ pub fn run_to(command: &mut Command, point: Option<KillPoint>) -> io::Result<(us
             let is_entry = !is_inside;
             is_inside = is_entry;
             if is_entry {
-                changes = is_changing(pid, fails)?;
-                begun += usize::from(changes);
+                let registers = registers(pid)?;
+                let changes = is_changing(&registers, fails);
+                changed |= changes;
+                let starts = changed
+                    && calls == Calls::FilesAndStarts
+                    && STARTING.contains(&registers.orig_rax.cast_signed());
+                seen.files += usize::from(changes);
+                seen.starts += usize::from(starts);
+                counts = changes || starts;
             }
-            if changes && matches!(point, Some(KillPoint::Fail(n)) if n == begun) {
+            let begun = seen.files + seen.starts;
+            if counts && matches!(point, Some(KillPoint::Fail(n)) if n == begun) {
                 fail(pid, is_entry)?;
             }
             let is_meant = match point {
-                Some(KillPoint::Before(n)) => is_entry && changes && begun == n,
-                Some(KillPoint::After(n)) => !is_entry && changes && begun == n,
+                Some(KillPoint::Before(n)) => is_entry && counts && begun == n,
+                Some(KillPoint::After(n)) => !is_entry && counts && begun == n,
                 Some(KillPoint::Fail(_)) | None => false,
             };
             if is_meant {
@@ -98,16 +146,15 @@ pub fn run_to(command: &mut Command, point: Option<KillPoint>) -> io::Result<(us
     }
 }
 
-/// Whether the call that `pid` enters changes a file; with `or_syncs` also whether it is an fsync.
-fn is_changing(pid: i32, or_syncs: bool) -> io::Result<bool> {
-    let registers = registers(pid)?;
+/// Whether the call that is entered changes a file; with `or_syncs` also whether it is an fsync.
+fn is_changing(registers: &libc::user_regs_struct, or_syncs: bool) -> bool {
     let call = registers.orig_rax.cast_signed();
     // What is printed changes no file; nor does an open that only reads.
     let is_printed = [libc::SYS_write, libc::SYS_writev].contains(&call) && registers.rdi <= 2;
     let makes = u64::from((libc::O_CREAT | libc::O_TRUNC).cast_unsigned());
     let is_made = call == libc::SYS_openat && registers.rdx & makes != 0;
     let is_sync = or_syncs && call == libc::SYS_fsync;
-    Ok(is_made || is_sync || (CHANGING.contains(&call) && !is_printed))
+    is_made || is_sync || (CHANGING.contains(&call) && !is_printed)
 }
 
 /// At its entry: the call is none, and not made. At its end: it failed.

@@ -117,15 +117,14 @@ pub fn set(name: &str, value: &str) -> Result<(), String> {
 }
 
 fn ask(sql: &str) -> Result<String, String> {
-    client(&[], sql, Stdio::null())
+    client(&[], sql)
 }
 
-/// What the client prints of one statement: by the socket, as root. `words` come before its own;
-/// `stdin` is not read.
+/// What the client prints of one statement: by the socket, as root. `words` come before its own.
 ///
 /// # Errors
 /// What the client reports.
-pub fn client(words: &[String], sql: &str, stdin: Stdio) -> Result<String, String> {
+pub fn client(words: &[String], sql: &str) -> Result<String, String> {
     let output = Command::new(CLIENT)
         .args(words)
         .args([
@@ -137,7 +136,7 @@ pub fn client(words: &[String], sql: &str, stdin: Stdio) -> Result<String, Strin
         ])
         .env_clear()
         .env("PATH", "/usr/bin:/bin")
-        .stdin(stdin)
+        .stdin(Stdio::null())
         .output()
         .map_err(|error| format!("{CLIENT}: {error}"))?;
     if output.status.success() {

@@ -149,7 +149,7 @@ impl Server {
         if let Some(value) = value {
             words.extend(["-c".to_owned(), format!("{name}={value}")]);
         }
-        let printed = self.run("postgres", &words, &[], Stdio::null())?;
+        let printed = self.run("postgres", &words, &[])?;
         Ok(printed.trim_end_matches('\n').to_owned())
     }
 
@@ -233,7 +233,7 @@ impl Server {
         sql: &str,
         columns: usize,
     ) -> Result<Vec<Vec<String>>, String> {
-        let printed = self.psql(database, sql, &[], Stdio::null())?;
+        let printed = self.psql(database, sql, &[])?;
         let fields: Vec<String> = printed.split_terminator('\0').map(str::to_owned).collect();
         Ok(fields
             .chunks_exact(columns)
@@ -242,7 +242,7 @@ impl Server {
     }
 
     /// What psql prints of one statement, asked as the cluster's own user by its socket. `variables` are
-    /// those of libpq; `stdin` is not read.
+    /// those of libpq.
     ///
     /// # Errors
     /// What psql reports.
@@ -251,7 +251,6 @@ impl Server {
         database: &str,
         sql: &str,
         variables: &[(&str, &str)],
-        stdin: Stdio,
     ) -> Result<String, String> {
         // Port and directory of the socket are its 4th and 5th line.
         let pid = std::fs::read_to_string(format!("{}/postmaster.pid", self.data));
@@ -268,7 +267,7 @@ impl Server {
             "-X", "-w", "-q", "-A", "-t", "-z", "-0", "-h", &host, "-p", &port, "-d", database,
             "-c", sql,
         ];
-        self.run("psql", &words.map(str::to_owned), variables, stdin)
+        self.run("psql", &words.map(str::to_owned), variables)
     }
 
     fn run(
@@ -276,7 +275,6 @@ impl Server {
         program: &str,
         words: &[String],
         variables: &[(&str, &str)],
-        stdin: Stdio,
     ) -> Result<String, String> {
         let output = Command::new(format!("{}/{program}", self.programs))
             .args(words)
@@ -288,7 +286,7 @@ impl Server {
             .current_dir("/")
             .gid(self.gid)
             .uid(self.uid)
-            .stdin(stdin)
+            .stdin(Stdio::null())
             .output()
             .map_err(|error| format!("{}/{program}: {error}", self.programs))?;
         if output.status.success() {

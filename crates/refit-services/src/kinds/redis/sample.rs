@@ -5,11 +5,15 @@
 use std::fs::{self, DirBuilder};
 use std::os::unix::fs::{DirBuilderExt, chown};
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use super::client::Client;
+use crate::sys::ends_with_this;
+
+/// Of the directory; the process id follows.
+const PLACE: &str = "/run/refit-redis-";
 
 /// A server without data starts within milliseconds.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -36,7 +40,8 @@ impl Sample {
     /// # Errors
     /// What it reports.
     pub fn start(program: &str, text: &str, (uid, gid): (u32, u32)) -> Result<Sample, String> {
-        let dir = PathBuf::from(format!("/run/refit-redis-{}", std::process::id()));
+        remove_left();
+        let dir = PathBuf::from(format!("{PLACE}{}", std::process::id()));
         let failed = |error: std::io::Error| format!("{}: {error}", dir.display());
         DirBuilder::new().mode(0o700).create(&dir).map_err(failed)?;
         let mut sample = Sample {
@@ -53,7 +58,8 @@ impl Sample {
         let own = dir.display().to_string();
         let words = ["--port", "0", "--unixsocket", &socket, "--dir", &own];
         let more = ["--daemonize", "no", "--supervised", "no", "--logfile", ""];
-        let child = Command::new(program)
+        let mut command = Command::new(program);
+        command
             .arg(&conf)
             .args(words)
             .args(more)
@@ -63,9 +69,11 @@ impl Sample {
             .uid(uid)
             .stdin(Stdio::null())
             .stdout(out)
-            .stderr(also_out)
-            .spawn();
-        let child = child.map_err(|error| format!("{program}: {error}"))?;
+            .stderr(also_out);
+        ends_with_this(&mut command);
+        let child = command
+            .spawn()
+            .map_err(|error| format!("{program}: {error}"))?;
         let child = sample.child.insert(child);
         let began = Instant::now();
         while Client::unix(&dir.join("socket")).is_err() {
@@ -84,6 +92,18 @@ impl Sample {
     /// Why there is none.
     pub fn client(&self) -> Result<Client, String> {
         Client::unix(&self.dir.join("socket")).map_err(|error| error.to_string())
+    }
+}
+
+/// Removes the directories of processes that were killed.
+fn remove_left() {
+    for entry in fs::read_dir("/run").into_iter().flatten().flatten() {
+        let path = entry.path();
+        let of = path.to_str().and_then(|path| path.strip_prefix(PLACE));
+        let pid = of.and_then(|pid| pid.parse::<u32>().ok());
+        if pid.is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists()) {
+            let _ = fs::remove_dir_all(path);
+        }
     }
 }
 

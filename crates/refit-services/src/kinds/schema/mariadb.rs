@@ -2,8 +2,6 @@
 //!
 //! Online or not at all: the server refuses what it cannot do with ALGORITHM=INPLACE, LOCK=NONE.
 
-use std::fs::File;
-use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use super::{IGNORED, Indexed, Opened, Table, Tables, expect_parts, grouped, list, parts, quoted};
@@ -65,7 +63,7 @@ struct MariadbTable {
 
 impl MariadbTable {
     fn rows(&self, sql: &str) -> Result<Vec<Vec<String>>, String> {
-        let printed = server::client(&self.words, sql, Stdio::null())?;
+        let printed = server::client(&self.words, sql)?;
         let rows = printed.lines();
         Ok(rows
             .map(|row| row.split('\t').map(str::to_owned).collect())
@@ -233,10 +231,10 @@ impl Database for MariadbTable {
         }))
     }
 
-    fn run(&self, sql: &str, lock: File) -> Result<(), String> {
+    fn run(&self, sql: &str) -> Result<(), String> {
         let limits = format!("SET SESSION lock_wait_timeout = {LOCK_S}, max_statement_time = 0");
         let words = [&*self.words, &[format!("--init-command={limits}")]].concat();
-        server::client(&words, sql, lock.into()).map(|_| ())
+        server::client(&words, sql).map(|_| ())
     }
 
     /// The server does not notice that its client is gone.

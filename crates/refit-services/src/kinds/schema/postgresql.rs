@@ -3,7 +3,6 @@
 //! CREATE INDEX CONCURRENTLY is no transaction: what fails leaves an INVALID index, which no query
 //! uses and every write maintains. It is dropped.
 
-use std::fs::File;
 use std::time::{Duration, Instant};
 
 use super::{Indexed, Opened, Table, Tables, expect_parts, grouped, list, parts, quoted};
@@ -262,12 +261,10 @@ impl Database for PgTable {
         }))
     }
 
-    fn run(&self, sql: &str, lock: File) -> Result<(), String> {
+    fn run(&self, sql: &str) -> Result<(), String> {
         let options = format!("-c statement_timeout=0 -c lock_timeout={LOCK_MIN}min");
         let variables = [("PGAPPNAME", NAME), ("PGOPTIONS", &options)];
-        let run = self
-            .server
-            .psql(&self.database, sql, &variables, lock.into());
+        let run = self.server.psql(&self.database, sql, &variables);
         run.map(|_| ())
     }
 

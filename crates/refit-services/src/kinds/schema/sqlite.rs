@@ -120,14 +120,14 @@ impl SqliteFile {
     /// Rows of columns. Not opened as read-only: what a killed writer left is taken back by the next
     /// one who opens the file, and that one needs to write.
     fn query(&self, sql: &str) -> Result<Vec<Vec<String>>, String> {
-        let printed = self.client(&["-ascii"], sql, Stdio::null())?;
+        let printed = self.client(&["-ascii"], sql)?;
         let rows = printed.split_terminator('\x1e');
         Ok(rows
             .map(|row| row.split('\x1f').map(str::to_owned).collect())
             .collect())
     }
 
-    fn client(&self, words: &[&str], sql: &str, stdin: Stdio) -> Result<String, String> {
+    fn client(&self, words: &[&str], sql: &str) -> Result<String, String> {
         let output = Command::new(CLIENT)
             .args(["-init", "/dev/null", "-batch", "-bail", "-cmd"])
             .arg(format!(".timeout {BUSY_MS}"))
@@ -138,7 +138,7 @@ impl SqliteFile {
             .current_dir("/")
             .gid(self.gid)
             .uid(self.uid)
-            .stdin(stdin)
+            .stdin(Stdio::null())
             .output();
         let output = output.map_err(|error| format!("{CLIENT}: {error}\n  apt install sqlite3"))?;
         if output.status.success() {
@@ -246,8 +246,8 @@ impl Database for SqliteFile {
         }))
     }
 
-    fn run(&self, sql: &str, lock: File) -> Result<(), String> {
-        self.client(&[], sql, lock.into()).map(|_| ())
+    fn run(&self, sql: &str) -> Result<(), String> {
+        self.client(&[], sql).map(|_| ())
     }
 
     /// There is no server.
