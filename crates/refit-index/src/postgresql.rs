@@ -20,6 +20,7 @@ mod catalog;
 mod plan;
 mod screen;
 mod source;
+mod statistics;
 
 const SERVER: Server = Server {
     scripts: &[
@@ -61,10 +62,18 @@ pub fn make(
         },
     };
     let typed = address.shown.clone();
-    let file = queries.ok_or_else(|| IndexError::NoQueries {
-        from: typed.clone(),
-    })?;
-    let workload = Workload::read(file, Dialect::Postgresql)?;
+    let (file, statements) = match (queries, how) {
+        (Some(file), _) => (file, None),
+        (None, PostgresqlFrom::Server) => (
+            Path::new("pg_stat_statements"),
+            Some(source::statements(&address)?),
+        ),
+        (None, PostgresqlFrom::Dump) => return Err(IndexError::NoQueries { from: typed }),
+    };
+    let workload = match statements {
+        Some(_) => Workload::default(),
+        None => Workload::read(file, Dialect::Postgresql)?,
+    };
     let dump = match how {
         PostgresqlFrom::Server => source::dump(&address)?,
         PostgresqlFrom::Dump => limited(Command::new("cat").arg(from), "cat", &typed)?,
@@ -73,6 +82,15 @@ pub fn make(
     instance.put("data.pgdump", &dump)?;
     instance.start()?;
     screen::expect_hypopg(&instance)?;
+    let workload = match statements {
+        None => workload,
+        Some(statements) => {
+            let filled = statistics::filled(&instance, &statements)?;
+            let mut workload = Workload::parse(&filled.text, Dialect::Postgresql);
+            workload.left_out.extend(filled.left_out);
+            workload.or_none(file)?
+        }
+    };
     let (workload, seconds) = run_once(&instance, workload)?;
     let workload = workload.or_none(file)?;
     let tables = catalog::tables(&instance)?;

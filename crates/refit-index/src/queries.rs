@@ -57,7 +57,8 @@ impl Workload {
         Ok(self)
     }
 
-    fn parse(text: &str, dialect: Dialect) -> Workload {
+    /// Those of a text.
+    pub fn parse(text: &str, dialect: Dialect) -> Workload {
         let mut workload = Workload::default();
         let all = tokens(text, dialect);
         let mut statements = all.split(|token| token.kind == Kind::Sign && token.text == ";");

@@ -74,6 +74,15 @@ impl Plan {
             .join("; ")
     }
 
+    /// Its conditions, of all steps.
+    pub fn conditions(&self) -> Vec<&str> {
+        let mut all = Vec::new();
+        for node in self.nodes() {
+            all.extend(CONDITIONS.iter().filter_map(|key| node[*key].as_str()));
+        }
+        all
+    }
+
     /// Its tables, as (schema, name), and what it asks of each.
     pub fn used(&self) -> Vec<((String, String), Used)> {
         let nodes = self.nodes();
@@ -89,10 +98,10 @@ impl Plan {
                 used.push(Used::new(&alias));
             }
         }
+        for text in self.conditions() {
+            condition(&mut used, text, Dialect::Postgresql);
+        }
         for node in &nodes {
-            for text in CONDITIONS.iter().filter_map(|key| node[key].as_str()) {
-                condition(&mut used, text, Dialect::Postgresql);
-            }
             for keys in ORDERS.iter().filter_map(|key| node[key].as_array()) {
                 let keys: Vec<&str> = keys.iter().filter_map(Value::as_str).collect();
                 order(&mut used, &keys, Dialect::Postgresql);

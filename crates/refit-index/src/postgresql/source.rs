@@ -7,6 +7,9 @@ use crate::address::Address;
 use crate::copy::limited;
 use crate::error::IndexError;
 
+/// Statements that are taken of pg_stat_statements.
+const MOST_STATEMENTS: usize = 50;
+
 /// A program of the newest version that is installed; the one on the PATH may be another's.
 fn program(name: &str) -> Result<Command, IndexError> {
     let version = |dir: &PathBuf| dir.file_name()?.to_str()?.parse::<u32>().ok();
@@ -28,6 +31,41 @@ fn program(name: &str) -> Result<Command, IndexError> {
         .env("PGAPPNAME", "refit");
     command.stdin(Stdio::null());
     Ok(command)
+}
+
+/// The statements of pg_stat_statements that took the most time, without those about catalogs.
+pub fn statements(address: &Address) -> Result<Vec<String>, IndexError> {
+    let mut command = program("psql")?;
+    if let Some(password) = &address.password {
+        command.env("PGPASSWORD", password);
+    }
+    // A backslash could be a command of psql's when the statement is run on the copy.
+    let query = format!(
+        "SELECT coalesce(json_agg(query), '[]') FROM (
+            SELECT query FROM pg_stat_statements s JOIN pg_database d ON d.oid = s.dbid
+            WHERE d.datname = current_database() AND query ~* '^\\s*(select|with|insert|update|delete)\\M'
+                AND query !~* 'pg_catalog|information_schema|pg_stat_|\\\\'
+            GROUP BY query ORDER BY sum(total_exec_time) DESC LIMIT {MOST_STATEMENTS}) s"
+    );
+    command.args([
+        "-XqAt",
+        "--no-password",
+        "-v",
+        "ON_ERROR_STOP=1",
+        "-c",
+        &query,
+        "-d",
+        &address.shown,
+    ]);
+    let what = format!(
+        "pg_stat_statements of {} (or write queries into a file: --queries FILE)",
+        address.shown
+    );
+    let printed = limited(&mut command, &what, &address.shown)?;
+    serde_json::from_slice(&printed).map_err(|error| IndexError::Failed {
+        what,
+        output: error.to_string(),
+    })
 }
 
 /// What pg_dump prints of the database, compressed.

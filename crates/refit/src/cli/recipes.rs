@@ -61,7 +61,8 @@ pub struct RecipeCopyArgs {
 ///
 /// --from DATABASE --queries FILE copies a database, which is only read, and runs the
 /// queries on the copy. What is compared are the indexes that the database itself
-/// proposes for them, and those that no query uses. For PostgreSQL it needs hypopg.
+/// proposes for them, and those that no query uses. For PostgreSQL it needs hypopg;
+/// without --queries it takes those of pg_stat_statements, with values from the copy.
 /// A password belongs into ~/.pgpass; one of an address is neither shown nor written.
 #[derive(Args)]
 #[command(verbatim_doc_comment)]
