@@ -168,7 +168,8 @@ pub fn mapped_memory(proc: &Path, pid: u32) -> io::Result<MappedMemory> {
     Ok(memory)
 }
 
-/// Every mapping, what it is for, and what smaps tells of it.
+/// Every mapping, what it is for, and what smaps tells of it. One that grows across the end of one read(2) is in the next
+/// one again, from its beginning (fs/proc/task_mmu.c, m_start): the later one counts.
 pub(crate) fn classified(
     proc: &Path,
     pid: u32,
@@ -177,6 +178,8 @@ pub(crate) fn classified(
     let mut found: Vec<(MappingClass, Mapping, Fields)> = Vec::new();
     for line in text.split(|byte| *byte == b'\n') {
         if let Some(mapping) = Mapping::parse(line) {
+            let is_before = |(_, known, _): &(_, Mapping, _)| known.end <= mapping.start;
+            found.truncate(found.iter().rposition(is_before).map_or(0, |last| last + 1));
             let below = found.last().map(|(_, below, _)| below);
             found.push((class_of(&mapping, below), mapping, Fields::default()));
         } else if let Some((_, _, fields)) = found.last_mut() {
@@ -230,7 +233,7 @@ AnonHugePages: 2048 kB
 e0000-f0000 rw-s 00000000 00:05 9 /memfd:x (deleted)
 Rss: 24 kB
 Pss: 12 kB
-7ff0-7ff8 rw-p 00000000 00:00 0 [stack]
+7ff000-7ff800 rw-p 00000000 00:00 0 [stack]
 Rss: 28 kB
 Pss: 28 kB
 ";
@@ -256,6 +259,20 @@ Pss: 28 kB
             (108, 84)
         );
         assert!(mapped_memory(proc.path(), 4).is_err());
+    }
+
+    #[test]
+    fn a_mapping_that_grew_while_it_was_read_counts_once() {
+        let proc = FakeProc::new();
+        let heap = |end: &str, rss: u32| {
+            format!("5000-{end} rw-p 00000000 00:00 0 [heap]\nRss: {rss} kB\nPss: {rss} kB\n")
+        };
+        let rest = "20000-30000 rw-p 00000000 00:00 0\nRss: 20 kB\nPss: 10 kB\n";
+        proc.write("3/smaps", &(heap("9000", 16) + &heap("c000", 28) + rest));
+        let memory = mapped_memory(proc.path(), 3).unwrap();
+        assert_eq!(memory.of(MappingClass::Heap).rss_bytes, 28 << 10);
+        assert_eq!(memory.of(MappingClass::Heap).mappings, 1);
+        assert_eq!(memory.rss_bytes(), 48 << 10);
     }
 
     #[test]
