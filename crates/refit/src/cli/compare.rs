@@ -45,7 +45,8 @@ pub struct CompareArgs {
 
     /// Count what malloc gives out in each run of a command: metrics heap-requested,
     /// heap-usable, heap-rounding, heap-left and allocations. Of a recipe's service:
-    /// one more run of each variant tells why its memory is what it is (docs/memory.md)
+    /// one more run of each variant tells why its memory is what it is. Without `--purge`,
+    /// which is an option of `refit run` (docs/memory.md)
     #[arg(long, help_heading = "Measuring")]
     pub heap: bool,
 

@@ -63,7 +63,8 @@ pub struct WatchArgs {
     )]
     pub time: Option<Duration>,
 
-    /// Of a command: count what malloc gives out, and how it grows (docs/memory.md)
+    /// Of a command: count what malloc gives out, and how it grows. Without `--purge`, which
+    /// is an option of `refit run` (docs/memory.md)
     #[arg(long, requires = "command", help_heading = SAMPLING)]
     pub heap: bool,
 
