@@ -1,7 +1,7 @@
 //! A private server with the copy, made and ended by the scripts of the recipe that is being written.
 
-use std::fs;
-use std::os::unix::fs::chown;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -48,7 +48,10 @@ impl Instance {
                 package: server.package.to_owned(),
             })?),
         };
-        let scratch = tempfile::Builder::new().prefix("refit-index-").tempdir();
+        let scratch = tempfile::Builder::new()
+            .prefix("refit-index-")
+            .permissions(Permissions::from_mode(0o700))
+            .tempdir();
         let scratch = scratch.map_err(at(std::env::temp_dir()))?;
         let instance = Instance {
             server,

@@ -1,6 +1,8 @@
 //! SQLite: candidates are what `.expert` of sqlite3 proposes, and indexes that no plan uses.
 
 use std::collections::BTreeSet;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
@@ -46,7 +48,10 @@ pub fn make(
     })?;
     let workload = Workload::read(file, Dialect::Sqlite)?;
     // As nobody else may read it: a copy of somebody's data.
-    let scratch = tempfile::Builder::new().prefix("refit-index-").tempdir();
+    let scratch = tempfile::Builder::new()
+        .prefix("refit-index-")
+        .permissions(Permissions::from_mode(0o700))
+        .tempdir();
     let scratch = Scratch(scratch.map_err(at(std::env::temp_dir()))?);
     copy::sqlite(from, how, &scratch.path("data.db"))?;
     write(&scratch.path("queries.py"), QUERIES.as_bytes())?;
