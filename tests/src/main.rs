@@ -123,6 +123,8 @@ mod recipe_answers;
 mod recipe_files;
 mod recipe_folder;
 mod recipe_from;
+mod recipe_from_mariadb;
+mod recipe_from_unit;
 mod recipe_index;
 mod recipe_index_postgresql;
 mod recipe_new;
@@ -279,6 +281,8 @@ const TABLE: &[&[Test]] = &[
     recipe_answers::TESTS,
     recipe_files::TESTS,
     recipe_from::TESTS,
+    recipe_from_mariadb::TESTS,
+    recipe_from_unit::TESTS,
     recipe_index::TESTS,
     recipe_index_postgresql::TESTS,
     recipe_new::TESTS,

@@ -21,7 +21,7 @@ pub const TESTS: &[Test] = &[
 ];
 
 /// Writes the recipe; what was printed.
-fn new(env: &TestEnv, name: &str, option: &str, source: &str) -> String {
+pub fn new(env: &TestEnv, name: &str, option: &str, source: &str) -> String {
     let output = finish(&mut refit(env, &["recipes", "new", name, option, source]));
     let next = format!("{name} written; next: refit recipes check ./{name}");
     expect_printed(&output, 0, &next);
@@ -29,13 +29,13 @@ fn new(env: &TestEnv, name: &str, option: &str, source: &str) -> String {
 }
 
 /// A file that its owner alone may read.
-fn private_file(env: &TestEnv, name: &str, text: &str) {
+pub fn private_file(env: &TestEnv, name: &str, text: &str) {
     let path = env.file(name, text);
     fs::set_permissions(path, fs::Permissions::from_mode(0o600)).expect("it is the test's");
 }
 
 /// No file of the folder holds one of these texts.
-fn expect_without(folder: &Path, texts: &[&str]) {
+pub fn expect_without(folder: &Path, texts: &[&str]) {
     for entry in fs::read_dir(folder).expect("it is a folder") {
         let path = entry.expect("it can be read").path();
         if path.is_dir() {
@@ -51,7 +51,7 @@ fn expect_without(folder: &Path, texts: &[&str]) {
 }
 
 /// Runs the recipe unchanged, and then with a question to the running server as a part of its check: the answers.
-fn asked(env: &TestEnv, name: &str, shipped: &str, question: &str) -> String {
+pub fn asked(env: &TestEnv, name: &str, shipped: &str, question: &str) -> String {
     let folder = format!("./{name}");
     let output = check(env, &folder, &[]);
     require(env, shipped, &output);
@@ -79,21 +79,26 @@ fn asked(env: &TestEnv, name: &str, shipped: &str, question: &str) -> String {
         .to_owned()
 }
 
-fn expect_texts(text: &str, expected: &[&str]) {
+pub fn expect_written(env: &TestEnv, name: &str) {
+    let file = env.path(name);
+    assert!(Path::new(&file).is_file(), "{file} was not written");
+}
+
+pub fn expect_texts(text: &str, expected: &[&str]) {
     for part in expected {
         assert!(text.contains(part), "{part:?} is not in {text}");
     }
 }
 
 /// A port of 127.0.0.1 that nobody may come to.
-fn trap() -> (TcpListener, u16) {
+pub fn trap() -> (TcpListener, u16) {
     let trap = TcpListener::bind("127.0.0.1:0").expect("there is a port");
     trap.set_nonblocking(true).expect("it is a socket");
     let port = trap.local_addr().expect("it has one").port();
     (trap, port)
 }
 
-fn expect_untouched(trap: &TcpListener) {
+pub fn expect_untouched(trap: &TcpListener) {
     let came = trap.accept();
     assert!(came.is_err(), "the private instance connected: {came:?}");
 }

@@ -4,9 +4,12 @@
 //! of the copy and named. Only configuration is read, never the data of the service, and nothing
 //! of it is started. Keys and passwords are not copied.
 
+mod by_unit;
 mod copy;
+mod mariadb;
 mod postgresql;
 mod redis;
+mod unit;
 
 use std::path::{Path, PathBuf};
 
@@ -16,6 +19,7 @@ use crate::checker::invalid_name;
 use crate::error::RecipeError;
 use crate::folder::{Folder, FolderFile};
 use crate::recipe::Recipe;
+pub use by_unit::from_unit;
 use copy::Copy;
 
 /// A recipe that was made from a configuration.
@@ -52,7 +56,7 @@ pub enum FromError {
         cause: std::io::Error,
     },
     /// Not the configuration of a service that refit knows.
-    #[error("{} is not a configuration that refit knows\n  {KNOWN}\n  another program: refit recipes new NAME --template daemon", path.display())]
+    #[error("{} is not a configuration that refit knows\n  {KNOWN}\n  a service: refit recipes new NAME --from-unit UNIT; another program: refit recipes new NAME --template daemon", path.display())]
     UnknownKind {
         /// What.
         path: PathBuf,
@@ -65,30 +69,30 @@ pub enum FromError {
         /// Why, and what to do.
         problem: String,
     },
+    /// No unit, or not one of a service that refit knows.
+    #[error("--from-unit {unit}: {problem}")]
+    Unit {
+        /// As it was typed.
+        unit: String,
+        /// Why, and what to do.
+        problem: String,
+    },
     /// What was made is no recipe.
     #[error(transparent)]
     Recipe(#[from] RecipeError),
 }
 
-const KNOWN: &str = "refit knows: /etc/redis/redis.conf, /etc/postgresql/15/main";
+const KNOWN: &str = "refit knows: /etc/redis/redis.conf, /etc/postgresql/15/main, /etc/mysql";
 
 /// One kind of configuration.
+#[derive(Debug)]
 struct Kind {
     /// The main file of a configuration at this path, if it is one of this kind.
     main: fn(&Path) -> Option<PathBuf>,
     make: fn(&Path, Copy) -> Result<Parts, FromError>,
 }
 
-const KINDS: &[Kind] = &[
-    Kind {
-        main: redis::main_file,
-        make: redis::make,
-    },
-    Kind {
-        main: postgresql::main_file,
-        make: postgresql::make,
-    },
-];
+const KINDS: &[Kind] = &[redis::KIND, postgresql::KIND, mariadb::KIND];
 
 /// What a kind makes of a configuration.
 struct Parts {
@@ -113,19 +117,37 @@ struct Parts {
 /// [`FromError`]; nothing was written.
 pub fn from_path(path: &Path, name: &str) -> Result<Made, FromError> {
     let typed = format!("--from {}", path.display());
-    let typed = printable(&typed);
+    configured(path, None, Copy::default(), name, &printable(&typed))
+}
+
+/// The same, of a kind that may be known, where a copy may have settings of a command line already.
+fn configured(
+    path: &Path,
+    kind: Option<&'static Kind>,
+    copy: Copy,
+    name: &str,
+    typed: &str,
+) -> Result<Made, FromError> {
     valid(name)?;
     let unreadable = |cause| FromError::Unreadable {
         path: path.to_owned(),
         cause,
     };
-    let path = std::path::absolute(path).map_err(unreadable)?;
+    let mut path = std::path::absolute(path).map_err(unreadable)?;
     std::fs::metadata(&path).map_err(unreadable)?;
-    let mut kinds = KINDS.iter();
-    let found = kinds.find_map(|kind| Some((kind, (kind.main)(&path)?)));
+    copy::without_parents(&mut path);
+    let found = match kind {
+        // Its file may have any name.
+        Some(kind) if path.is_file() => Some((kind, path.clone())),
+        Some(kind) => (kind.main)(&path).map(|main| (kind, main)),
+        None => {
+            let mut kinds = KINDS.iter();
+            kinds.find_map(|kind| Some((kind, (kind.main)(&path)?)))
+        }
+    };
     let (kind, main) = found.ok_or_else(|| FromError::UnknownKind { path: path.clone() })?;
-    let parts = (kind.make)(&main, Copy::default())?;
-    let text = parts.recipe_toml(name, &typed, &main);
+    let parts = (kind.make)(&main, copy)?;
+    let text = parts.recipe_toml(name, typed, &main);
     let mut files: Vec<FolderFile> = parts.copy.folder_files();
     let own = parts.files.into_iter();
     files.extend(own.map(|(path, text)| folder_file(path, text)));

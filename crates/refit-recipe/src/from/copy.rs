@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::Read;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use super::{FromError, Notes};
 use crate::folder::FolderFile;
@@ -13,13 +13,21 @@ use crate::folder::FolderFile;
 const MOST_BYTES: u64 = 4 << 20;
 const MOST_FILES: usize = 300;
 
+/// Names of settings, also within a value, that hold a secret.
+const NAMED_SECRETS: &[&str] = &["passw", "passphrase", "secret", "token", "credential"];
+
 /// Files of a configuration as they are copied. `@DIR@` in them stands for the instance's
 /// directory, where the file `/PATH` becomes `@DIR@/root/PATH`.
 #[derive(Default)]
 pub struct Copy {
     files: BTreeMap<PathBuf, String>,
+    /// Settings that a command line adds, as lines of the configuration.
+    arguments: Vec<String>,
     pub notes: Notes,
 }
+
+/// The file of [`Copy::command_line`] among the copies.
+pub const COMMAND_LINE: &str = "/command-line";
 
 /// What becomes of a line.
 pub enum Line {
@@ -41,6 +49,14 @@ pub struct Tables {
 }
 
 impl Copy {
+    /// One that has settings of a command line already.
+    pub fn with(arguments: Vec<String>) -> Copy {
+        Copy {
+            arguments,
+            ..Copy::default()
+        }
+    }
+
     /// The main file.
     ///
     /// # Errors
@@ -54,7 +70,19 @@ impl Copy {
 
     /// A file that the configuration includes; `None` where it is left out, which is noted.
     pub fn included(&mut self, path: &Path) -> Option<String> {
-        if self.files.contains_key(path) || self.files.len() >= MOST_FILES {
+        if self.files.contains_key(path) {
+            return None;
+        }
+        if self.files.len() >= MOST_FILES {
+            let why = format!("more than {MOST_FILES} files");
+            self.left_out(format!("{}: {why}", path.display()));
+            return None;
+        }
+        if !is_plain(path) {
+            self.left_out(format!(
+                "{}: a configuration cannot name it without quotation",
+                path.display()
+            ));
             return None;
         }
         let text = match read(path) {
@@ -74,6 +102,11 @@ impl Copy {
         Some(text)
     }
 
+    /// The lines that a command line adds; they are to be the file [`COMMAND_LINE`].
+    pub fn command_line(&mut self) -> String {
+        std::mem::take(&mut self.arguments).join("\n")
+    }
+
     /// Keeps the text of a file, with what becomes of each of its lines. A comment tells
     /// of each line that goes.
     pub fn rewrite(
@@ -85,9 +118,14 @@ impl Copy {
         // Known before it is read: an include of itself ends here.
         self.files.insert(path.to_owned(), String::new());
         let mut copied = String::new();
+        // A comment often is a setting of before, a password among them.
+        let is_private = is_private(path);
         for (number, old) in text.lines().enumerate() {
             let place = format!("{}:{}", path.display(), number + 1);
             match line(self, old) {
+                Line::Keep if is_private && old.trim_start().starts_with(['#', ';']) => {
+                    copied.push('#');
+                }
                 Line::Keep => copied += old,
                 Line::Replaced(new) => copied += &new,
                 Line::Moved(what) => {
@@ -117,6 +155,10 @@ impl Copy {
         if let Some((_, why)) = tables.left_out.iter().find(|(names, _)| known(names)) {
             return Line::LeftOut(format!("{name}: {why}"));
         }
+        let text = format!("{name}={value}").to_lowercase();
+        if NAMED_SECRETS.iter().any(|word| text.contains(word)) {
+            return Line::LeftOut(format!("{name}: it may be a password or a key"));
+        }
         let mut words = value.split([' ', '\t', '"', '\'', ',', '=', ';']);
         let Some(path) = words.find(|word| word.starts_with('/') && word.len() > 1) else {
             return Line::Keep;
@@ -136,7 +178,8 @@ impl Copy {
         line: impl Fn(&str) -> String,
     ) -> Line {
         let mut lines = Vec::new();
-        for path in matching(pattern) {
+        for mut path in matching(pattern) {
+            without_parents(&mut path);
             if let Some(text) = self.included(&path) {
                 file(self, &path, &text);
                 lines.push(line(&copy_of(&path)));
@@ -185,6 +228,22 @@ pub fn matching(pattern: &str) -> Vec<PathBuf> {
         .unwrap_or_default();
     paths.sort();
     paths
+}
+
+/// Replaces a path with `..` in it, which a copy cannot have.
+pub fn without_parents(path: &mut PathBuf) {
+    let has_parents = path.components().any(|part| part == Component::ParentDir);
+    if has_parents && let Ok(real) = fs::canonicalize(&*path) {
+        *path = real;
+    }
+}
+
+/// Whether a path can stand in a line of a configuration as it is.
+fn is_plain(path: &Path) -> bool {
+    path.to_str().is_some_and(|text| {
+        let odd = |c: char| c.is_control() || "\"'\\#".contains(c);
+        !text.contains(odd) && !text.contains("@DIR@")
+    })
 }
 
 fn is_private(path: &Path) -> bool {

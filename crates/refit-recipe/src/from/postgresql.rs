@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::copy::{Copy, Line, Tables, copy_of};
-use super::{FromError, Parts};
+use super::copy::{COMMAND_LINE, Copy, Line, Tables, copy_of};
+use super::{FromError, Kind, Parts};
 
 const TABLES: Tables = Tables {
     moved: "data_directory hba_file ident_file external_pid_file listen_addresses port unix_socket_directories \
@@ -31,7 +31,12 @@ const TABLES: Tables = Tables {
     ],
 };
 
-pub fn main_file(path: &Path) -> Option<PathBuf> {
+pub const KIND: Kind = Kind {
+    main: main_file,
+    make,
+};
+
+fn main_file(path: &Path) -> Option<PathBuf> {
     let inside = path.join("postgresql.conf");
     if inside.is_file() {
         return Some(inside);
@@ -39,10 +44,13 @@ pub fn main_file(path: &Path) -> Option<PathBuf> {
     (path.is_file() && path.file_name()? == "postgresql.conf").then(|| path.to_owned())
 }
 
-pub fn make(main: &Path, mut copy: Copy) -> Result<Parts, FromError> {
+fn make(main: &Path, mut copy: Copy) -> Result<Parts, FromError> {
     let text = Copy::main(main)?;
     let mut effective = BTreeMap::new();
     file(main, &text, &mut copy, &mut effective);
+    let arguments = copy.command_line();
+    let command_line = Path::new(COMMAND_LINE);
+    file(command_line, &arguments, &mut copy, &mut effective);
     copy.notes.remarks.push(
         "settings by ALTER SYSTEM, ALTER DATABASE and ALTER ROLE lie with the data, and are not read; pg_hba.conf is not \
          copied: everybody who reaches the socket may come in"
@@ -119,6 +127,7 @@ fn setup(main: &Path) -> String {
          sh \"$REFIT_RECIPE/configure.sh\" server.conf\n\
          cat >data/postgresql.conf <<END\n\
          include '$REFIT_DIR{}'\n\
+         include '$REFIT_DIR/root{COMMAND_LINE}'\n\
          include '$REFIT_DIR/server.conf'\n\
          END\n\
          exec sh \"$REFIT_RECIPE/fill.sh\"\n",

@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use super::copy::{Copy, Line, Tables, copy_of};
-use super::{FromError, Parts};
+use super::copy::{COMMAND_LINE, Copy, Line, Tables, copy_of};
+use super::unit::words;
+use super::{FromError, Kind, Parts};
 
 const TABLES: Tables = Tables {
     moved: "appenddirname appendfilename bind bind-source-addr daemonize dir logfile pidfile port supervised \
@@ -25,7 +26,12 @@ const USED: &[&str] = &[
     "incr", "get", "rpush", "lrange", "ping", "shutdown", "config",
 ];
 
-pub fn main_file(path: &Path) -> Option<PathBuf> {
+pub const KIND: Kind = Kind {
+    main: main_file,
+    make,
+};
+
+fn main_file(path: &Path) -> Option<PathBuf> {
     let inside = path.join("redis.conf");
     if inside.is_file() {
         return Some(inside);
@@ -43,7 +49,7 @@ struct Effective {
     dir: PathBuf,
 }
 
-pub fn make(main: &Path, mut copy: Copy) -> Result<Parts, FromError> {
+fn make(main: &Path, mut copy: Copy) -> Result<Parts, FromError> {
     let text = Copy::main(main)?;
     let is_sentinel = |line: &str| line.trim_start().starts_with("sentinel ");
     if text.lines().any(is_sentinel) {
@@ -60,6 +66,9 @@ pub fn make(main: &Path, mut copy: Copy) -> Result<Parts, FromError> {
         dir: "/".into(),
     };
     file(main, &text, &mut copy, &mut effective);
+    let arguments = copy.command_line();
+    let command_line = Path::new(COMMAND_LINE);
+    file(command_line, &arguments, &mut copy, &mut effective);
     if effective.appendonly == "no" {
         copy.notes.remarks.push(
             "appendonly is no: no write waits for the disk, and a power cut takes what was written after the last \
@@ -87,9 +96,10 @@ pub fn make(main: &Path, mut copy: Copy) -> Result<Parts, FromError> {
     };
     let private = format!(
         "# The configuration, and after it what makes the instance private: the last line of a directive counts.\n\
-         include \"{}\"\n\
+         include \"{}\"\ninclude \"{}\"\n\
          dir @DIR@\nunixsocket @DIR@/socket\nport 0\nlogfile @DIR@/server.log\ndaemonize no\n",
-        copy_of(main)
+        copy_of(main),
+        copy_of(command_line),
     );
     Ok(Parts {
         scripts: "redis-aof",
@@ -147,26 +157,4 @@ fn directive(line: &str, copy: &mut Copy, effective: &mut Effective) -> Line {
         _ => {}
     }
     copy.setting(&TABLES, &name, &values)
-}
-
-/// The words of a line, without quotation marks.
-fn words(line: &str) -> Vec<String> {
-    let mut words = Vec::new();
-    let mut word: Option<String> = None;
-    let mut quote = None;
-    let mut letters = line.chars();
-    while let Some(letter) = letters.next() {
-        match (quote, letter) {
-            (Some(open), _) if letter == open => quote = None,
-            (_, '\\') => word.get_or_insert_default().extend(letters.next()),
-            (None, '"' | '\'') => {
-                quote = Some(letter);
-                word.get_or_insert_default();
-            }
-            (None, ' ' | '\t' | '\r') => words.extend(word.take()),
-            _ => word.get_or_insert_default().push(letter),
-        }
-    }
-    words.extend(word);
-    words
 }

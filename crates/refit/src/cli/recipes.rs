@@ -57,7 +57,8 @@ pub struct RecipeCopyArgs {
 /// --from CONFIGURATION copies it, and moves ports, sockets and directories into a
 /// private instance. What could not be moved is named. The load is that of the shipped
 /// recipe for this server. The service itself is not touched, its data is not read, and
-/// no passwords or keys are copied.
+/// no passwords or keys are copied. --from-unit UNIT finds the configuration by the
+/// command line of the unit, and copies that command line's settings too.
 ///
 /// --from DATABASE --queries FILE copies a database, which is only read, and runs the
 /// queries on the copy. What is compared are the indexes that the database itself
@@ -72,14 +73,19 @@ pub struct RecipeNewArgs {
     pub name: String,
 
     /// What it measures
-    #[arg(long, value_name = "KIND", required_unless_present = "from", conflicts_with = "from", value_parser = PossibleValuesParser::new(refit_recipe::template_names()))]
+    #[arg(long, value_name = "KIND", required_unless_present_any = ["from", "from_unit"], conflicts_with_all = ["from", "from_unit"], value_parser = PossibleValuesParser::new(refit_recipe::template_names()))]
     pub template: Option<String>,
 
-    /// A configuration: /etc/redis/redis.conf, /etc/postgresql/15/main, or a copy of one;
-    /// or a database: an SQLite file, what `sqlite3 FILE .dump` printed, postgresql://HOST/DATABASE,
-    /// "host=… dbname=…", or what `pg_dump -Fc` printed
+    /// A configuration: /etc/redis/redis.conf, /etc/postgresql/15/main, /etc/mysql, or a
+    /// copy of one; or a database: an SQLite file, what `sqlite3 FILE .dump` printed,
+    /// postgresql://HOST/DATABASE, "host=… dbname=…", or what `pg_dump -Fc` printed
     #[arg(long, value_name = "PATH")]
     pub from: Option<PathBuf>,
+
+    /// A systemd unit whose configuration is copied: redis-server, postgresql@15-main,
+    /// mariadb
+    #[arg(long, value_name = "UNIT", conflicts_with_all = ["from", "queries"])]
+    pub from_unit: Option<String>,
 
     /// Statements of SQL, each ended by `;`, for a database
     #[arg(long, value_name = "FILE", conflicts_with = "template")]

@@ -11,8 +11,8 @@ use anyhow::{Context, Result, anyhow, bail};
 use refit_knobs::{Settings, Variant};
 use refit_lab::{Checked, Request, check_recipe};
 use refit_recipe::{
-    Available, Folder, FromError, Notes, Recipe, Text, available, from_path, from_template,
-    remove_abandoned_instances, shipped_names,
+    Available, Folder, FromError, Made, Notes, Recipe, Text, available, from_path, from_template,
+    from_unit, remove_abandoned_instances, shipped_names,
 };
 use refit_report::{Page, at_most};
 use refit_session::remove_abandoned;
@@ -172,12 +172,17 @@ fn new(args: &RecipeNewArgs) -> Result<bool> {
     {
         return index::new(name, from, args.queries.as_deref());
     }
-    let (made, option) = match (&args.from, &args.template) {
-        (Some(path), _) => {
-            let made = from_path(path, name).map(|made| (made.folder, made.notes));
+    let parts = |made: Made| (made.folder, made.notes);
+    let (made, option) = match (&args.from, &args.from_unit, &args.template) {
+        (Some(path), ..) => {
+            let made = from_path(path, name).map(parts);
             (made, format!("--from {}", path.display()))
         }
-        (None, template) => {
+        (_, Some(unit), _) => {
+            let made = from_unit(unit, name).map(parts);
+            (made, format!("--from-unit {unit}"))
+        }
+        (.., template) => {
             let template = template.as_deref().unwrap_or_default();
             let Some(folder) = from_template(template, name) else {
                 bail!("there is no template `{template}`");
