@@ -51,13 +51,18 @@ pub fn expect_hypopg(instance: &Instance) -> Result<(), IndexError> {
     instance.run(script, "CREATE EXTENSION hypopg").map(drop)
 }
 
+/// Indexes, and for each group of queries that would use them the reason, and their names in its plan.
+type Found = (Vec<Index>, Vec<(String, Vec<String>)>);
+/// Indexes, the plan with them, and their names in it.
+type Tried = (Vec<Index>, Plan, Vec<String>);
+
 /// Asks for the first query of each group. An index that serves several is one candidate.
 pub fn screen(
     instance: &Instance,
     workload: &Workload,
     tables: &[Table],
 ) -> Result<Screened, IndexError> {
-    let mut found: Vec<(Vec<Index>, Vec<(String, Vec<String>)>)> = Vec::new();
+    let mut found: Vec<Found> = Vec::new();
     let mut used = BTreeSet::new();
     for (group, query) in workload.firsts() {
         let query = Query {
@@ -176,9 +181,9 @@ impl Query<'_> {
 
     /// What is worth trying: the indexes with which the planner expects the least, one after the
     /// other; and the best one of a single column, which costs less to keep.
-    fn best(&self, before: &Plan) -> Result<Vec<(Vec<Index>, Plan, Vec<String>)>, IndexError> {
+    fn best(&self, before: &Plan) -> Result<Vec<Tried>, IndexError> {
         let possible = self.possible(before);
-        let mut best: Vec<(Vec<Index>, Plan, Vec<String>)> = Vec::new();
+        let mut best: Vec<Tried> = Vec::new();
         let mut narrow = None;
         let (mut set, mut cost) = (Vec::new(), before.cost());
         while set.len() < MOST_INDEXES {
@@ -188,7 +193,7 @@ impl Query<'_> {
                 .map(|index| [&*set, std::slice::from_ref(index)].concat())
                 .collect();
             let plans = self.with(&sets)?;
-            let mut worth: Vec<(Vec<Index>, Plan, Vec<String>)> = sets
+            let mut worth: Vec<Tried> = sets
                 .into_iter()
                 .zip(plans)
                 .filter_map(|(set, planned)| planned.map(|(plan, names)| (set, plan, names)))
