@@ -55,9 +55,9 @@ fn loss(row: &Row) -> Option<(Manner, u64)> {
     Some((row.manner?, row.oldest_ns()))
 }
 
-/// Indices of the rows that nothing beats, the least risky first; the baseline, which
-/// gains nothing, is where it begins. A riskier variant stands only where its gain lies
-/// beyond the interval of the safer one.
+/// Indices of the rows that nothing beats, the least risky first: the baseline, what is proven
+/// to gain, and what loses less than the baseline. A riskier variant stands only where its gain
+/// lies beyond the interval of the safer one.
 pub fn unbeaten(places: &[Option<Place>]) -> Vec<usize> {
     let known = |index: usize| places.get(index).copied().flatten();
     let mut order: Vec<usize> = (0..places.len()).filter(|i| known(*i).is_some()).collect();
@@ -77,7 +77,8 @@ pub fn unbeaten(places: &[Option<Place>]) -> Vec<usize> {
                 place.factor <= if is_safer { reach } else { other.factor }
             })
         };
-        if (index == 0 || place.gains) && !front.iter().any(beats) {
+        let is_safer = known(0).is_some_and(|baseline| place.loss < baseline.loss);
+        if (index == 0 || place.gains || is_safer) && !front.iter().any(beats) {
             front.push(index);
         }
     }

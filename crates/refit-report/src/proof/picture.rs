@@ -26,6 +26,10 @@ const LEAST_AGE: f64 = 1e6;
 const MOST_AGE: f64 = 1e11;
 /// So far from the edges, as a part of the breadth.
 const MARGIN: f64 = 0.04;
+/// Of a mark, in pixels.
+const MARK: f64 = 12.0;
+/// Marks that are nearer to each other than this part of the breadth would cover each other.
+const COVERED: f64 = 0.016;
 
 /// What its elements look like.
 pub(super) const STYLE: &str = include_str!("picture.css");
@@ -84,13 +88,36 @@ pub(super) fn field_of(
     let metric = comparison.experiment.main_metric();
     let scale = scale(places);
     frame(svg, &scale, metric.measure, &metric.name);
-    front(svg, &scale, places);
-    for (row, place) in rows.iter().zip(places) {
+    let heights = heights(&scale, places);
+    front(svg, &scale, places, &heights);
+    for ((row, place), height) in rows.iter().zip(places).zip(heights) {
         if let Some(place) = place {
             let class = colour::class(&comparison.experiment, row.gain.index);
-            mark(svg, &scale, row, place, &class);
+            mark(svg, &scale, row, (place, height), &class);
         }
     }
+}
+
+/// The height of each mark, from the top. Marks that would cover each other stand one above the other.
+fn heights(scale: &Scale, places: &[Option<Place>]) -> Vec<f64> {
+    let spot = |place: &Option<Place>| {
+        let place = place.as_ref()?;
+        Some((across(scale, place.factor), y(place.loss)))
+    };
+    let spots: Vec<Option<(f64, f64)>> = places.iter().map(spot).collect();
+    let covers = |a: Option<(f64, f64)>, b: Option<(f64, f64)>| {
+        let ((x, y), (other_x, other_y)) = a.zip(b)?;
+        ((x - other_x).abs() < COVERED && (y - other_y).abs() < MARK).then_some(())
+    };
+    let apart = |(index, spot): (usize, &Option<(f64, f64)>)| {
+        let others = spots.iter().enumerate();
+        let covered = others.filter(|(_, other)| covers(*spot, **other).is_some());
+        let covered: Vec<usize> = covered.map(|(other, _)| other).collect();
+        let before = covered.iter().filter(|other| **other < index).count();
+        let (_, y) = spot.unwrap_or_default();
+        y + (before as f64 - (covered.len().max(1) - 1) as f64 / 2.0) * MARK
+    };
+    spots.iter().enumerate().map(apart).collect()
 }
 
 /// From the smallest factor to the largest, with 1 among them.
@@ -109,8 +136,13 @@ fn scale(places: &[Option<Place>]) -> Scale {
 }
 
 fn x(scale: &Scale, factor: f64) -> At {
+    At::Part(across(scale, factor))
+}
+
+/// A part of the breadth.
+fn across(scale: &Scale, factor: f64) -> f64 {
     let part = scale.part(factor.max(f64::MIN_POSITIVE).ln());
-    At::Part(MARGIN + part * (1.0 - 2.0 * MARGIN))
+    MARGIN + part * (1.0 - 2.0 * MARGIN)
 }
 
 /// Where a loss lies, from the top.
@@ -189,10 +221,10 @@ fn factor(value: f64) -> String {
     format!("{}×", text.trim_end_matches(".0"))
 }
 
-fn front(svg: &mut Markup, scale: &Scale, places: &[Option<Place>]) {
+fn front(svg: &mut Markup, scale: &Scale, places: &[Option<Place>], heights: &[f64]) {
     let at = |index: usize| {
         let place = places[index]?;
-        Some([x(scale, place.factor), At::Px(y(place.loss))])
+        Some([x(scale, place.factor), At::Px(heights[index])])
     };
     let mut points = unbeaten(places).into_iter().filter_map(at);
     let Some(mut from) = points.next() else {
@@ -204,8 +236,8 @@ fn front(svg: &mut Markup, scale: &Scale, places: &[Option<Place>]) {
     }
 }
 
-fn mark(svg: &mut Markup, scale: &Scale, row: &Row, place: &Place, class: &str) {
-    let height = At::Px(y(place.loss));
+fn mark(svg: &mut Markup, scale: &Scale, row: &Row, (place, y): (&Place, f64), class: &str) {
+    let height = At::Px(y);
     let shape = match place.loss.0 {
         _ if place.by_class => "place uncut",
         Manner::Holes => "place holed",
@@ -232,4 +264,34 @@ fn told(row: &Row, place: &Place) -> String {
         None => "not cut".to_owned(),
     };
     format!("{}: {:.2}×; {loss}", row.gain.name, place.factor)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn marks_that_would_cover_each_other_stand_one_above_the_other() {
+        let place = |factor, manner| {
+            Some(Place {
+                factor,
+                interval: None,
+                gains: true,
+                loss: (manner, 0),
+                by_class: false,
+            })
+        };
+        let damaged = Manner::Damaged;
+        let places = [
+            place(1.0, Manner::Nothing),
+            place(2.0, damaged),
+            None,
+            place(2.001, damaged),
+            place(3.0, damaged),
+        ];
+        let lane = y((damaged, 0));
+        let nothing = y((Manner::Nothing, 0));
+        let expected = [nothing, lane - MARK / 2.0, 0.0, lane + MARK / 2.0, lane];
+        assert_eq!(heights(&scale(&places), &places), expected);
+    }
 }

@@ -19,7 +19,7 @@ pub fn sentence(comparison: &Comparison, proof: &Proof, rows: &[Row]) -> String 
     let mut shown = match report {
         Some(report) if report.invalid.is_none() => {
             let mut front = unbeaten(&places(rows, measure));
-            front.retain(|index| *index != 0);
+            front.retain(|index| gaining(rows).contains(index));
             let untold = |i: &usize| rows[*i].loss.is_some() && rows[*i].manner.is_none();
             front.extend(gaining(rows).into_iter().filter(untold));
             front

@@ -22,7 +22,8 @@ const MARGIN: f64 = 20.0;
 /// Of the names of ages and lanes.
 const LABELS: f64 = 76.0;
 const LINE: f64 = 20.0;
-/// Characters that fit into a line of the answer, and of what stands below.
+/// Characters that fit into a line of the title, of the answer, and of what stands below.
+const HEAD: usize = 78;
 const ANSWER: usize = 118;
 const BELOW: usize = 132;
 /// Names of variants in a line.
@@ -38,15 +39,17 @@ pub fn svg(comparison: &Comparison, proof: &Proof, report: &CrashReport) -> Opti
     let answer = fold(&answer, ANSWER);
     let names = names(comparison, |variant| has_place(&rows, &places, variant));
     let below = fold(ABOUT, BELOW);
-    let answered = 58.0 + LINE * answer.len() as f64;
+    let title = title(&comparison.experiment);
+    let head = fold(&title, HEAD);
+    let headed = 10.0 + 24.0 * head.len() as f64;
+    let answered = headed + 24.0 + LINE * answer.len() as f64;
     let named = answered + LINE * names.len().div_ceil(NAMES) as f64;
     let top = named + 16.0;
     let height = top + HEIGHT + 8.0 + LINE * below.len() as f64 + MARGIN / 2.0;
 
-    let title = title(&comparison.experiment);
     Some(sheet(&title, height, |svg| {
-        text(svg, "picture-head", [MARGIN, 34.0], &shortened(&title, 78));
-        lines(svg, "picture-answer", 60.0, &answer);
+        lines(svg, "picture-head", 34.0, &head, 24.0);
+        lines(svg, "picture-answer", headed + 26.0, &answer, LINE);
         for (index, (class, name)) in names.iter().enumerate() {
             let column = (index % NAMES) as f64 * (WIDTH - 2.0 * MARGIN) / NAMES as f64;
             let y = answered + LINE * (index / NAMES) as f64;
@@ -68,7 +71,7 @@ pub fn svg(comparison: &Comparison, proof: &Proof, report: &CrashReport) -> Opti
         svg.element("svg", &field, |field| {
             field_of(field, comparison, &rows, &places);
         });
-        lines(svg, "", top + HEIGHT + LINE, &below);
+        lines(svg, "", top + HEIGHT + LINE, &below, LINE);
     }))
 }
 
@@ -111,14 +114,10 @@ fn names(comparison: &Comparison, is_drawn: impl Fn(usize) -> bool) -> Vec<(Stri
         .collect()
 }
 
-fn lines(svg: &mut Markup, class: &str, from: f64, lines: &[String]) {
+fn lines(svg: &mut Markup, class: &str, from: f64, lines: &[String], height: f64) {
     for (index, line) in lines.iter().enumerate() {
-        text(
-            svg,
-            class,
-            [MARGIN, from + LINE * index as f64],
-            line.trim_start(),
-        );
+        let y = from + height * index as f64;
+        text(svg, class, [MARGIN, y], line.trim_start());
     }
 }
 
