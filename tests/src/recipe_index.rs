@@ -14,6 +14,7 @@ use crate::test_env::{TestEnv, described, expect_code, expect_message, expect_pr
 
 pub const TESTS: &[Test] = &[
     test!(sqlite_finds_the_missing_index_and_hands_it_over).limit_seconds(300),
+    test!(the_winner_is_planned).limit_seconds(300),
     test!(sqlite_takes_odd_names_and_finds_what_nothing_reads).limit_seconds(120),
     test!(an_sqlite_file_in_wal_mode_gets_no_companions),
     test!(what_is_no_database_or_has_no_queries_is_refused),
@@ -133,6 +134,24 @@ fn sqlite_finds_the_missing_index_and_hands_it_over(env: &TestEnv) -> Outcome {
     Outcome::Pass
 }
 
+fn the_winner_is_planned(env: &TestEnv) -> Outcome {
+    env.require_root();
+    let file = orders(env, 20_000);
+    let query = "SELECT note FROM orders WHERE customer_id = 7 AND at = 3;";
+    expect_code(&new(env, "shop", &file, query), 0);
+    let base = base(env);
+    let args = [
+        "compare", "./shop", "--dir", &base, "--rounds", "12", "--json", "r.json",
+    ];
+    expect_code(&finish(&mut refit(env, &args)), 0);
+    let table = format!("sqlite:{file}/orders");
+    let output = finish(&mut refit(env, &["plan", "--from", "r.json", &table]));
+    let statement =
+        "CREATE INDEX \"orders_customer_id_at_idx\" ON \"orders\" (\"customer_id\", \"at\")";
+    expect_printed(&output, 0, statement);
+    Outcome::Pass
+}
+
 fn sqlite_takes_odd_names_and_finds_what_nothing_reads(env: &TestEnv) -> Outcome {
     let file = env.path("odd ' name.db");
     let sql = r#"CREATE TABLE "a""b; --" ("x'y" INT, "select" TEXT, "é" INT, [p q] INT UNIQUE);
@@ -154,6 +173,9 @@ fn sqlite_takes_odd_names_and_finds_what_nothing_reads(env: &TestEnv) -> Outcome
         assert!(shown.contains(text), "{text}\n{shown}");
     }
     assert_eq!(shown.matches("conf.").count(), 2, "{shown}");
+    // An index that refit apply cannot make is not handed to it.
+    let toml = fs::read_to_string(env.path("odd/recipe.toml")).expect("it was written");
+    assert!(!toml.contains("applied"), "{toml}");
     let output = finish(&mut refit(
         env,
         &["recipes", "check", "./odd", "--dir", &base(env)],

@@ -187,6 +187,10 @@ fn postgresql_finds_the_missing_index_and_is_only_read(env: &TestEnv) -> Outcome
     let text = fs::read_to_string(env.path("result.json")).expect("it was written");
     let result: serde_json::Value = serde_json::from_str(&text).expect("it is JSON");
     expect_valid(&result);
+    assert_eq!(
+        result["recipe"]["applied"][format!("conf.index={name}")],
+        format!("conf.index.{name}=customer_id,at")
+    );
     let effect = effect(&result, &format!("conf.index={name}"), "q1");
     // A seventieth of the plan's cost: seen in few rounds, whatever else the machine does. Their interval is too wide then.
     assert!(number(&effect["change"]) < -0.5, "{effect}");

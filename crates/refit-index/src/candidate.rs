@@ -31,6 +31,8 @@ pub struct Candidate {
     pub apply: String,
     /// The statements that take it back.
     pub inverse: String,
+    /// What `refit plan --from RESULT` applies for it; `None` where it cannot make exactly this index.
+    pub applied: Option<String>,
     /// What the database says of it.
     pub why: String,
 }
@@ -40,5 +42,31 @@ impl Candidate {
     #[must_use]
     pub fn setting(&self) -> String {
         format!("conf.{}={}", self.change.knob(), self.name)
+    }
+}
+
+/// The setting of `refit apply` that makes this index. It takes names that need no quotes, and orders
+/// each column ascending.
+pub fn applied<'a>(name: &str, columns: impl IntoIterator<Item = &'a str>) -> Option<String> {
+    let is_typed = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let columns: Vec<&str> = columns.into_iter().collect();
+    let is_plain = |column: &&str| !column.is_empty() && column.chars().all(is_typed);
+    // Names of SQLite itself, which it refuses.
+    (columns.iter().all(is_plain) && !name.starts_with("sqlite_"))
+        .then(|| format!("conf.index.{name}={}", columns.join(",")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_ascending_columns_with_plain_names_are_applied() {
+        let setting = "conf.index.orders_idx=customer_id,at".to_owned();
+        assert_eq!(applied("orders_idx", ["customer_id", "at"]), Some(setting));
+        for column in ["at DESC", "\"Select\"", "é", "a,b", ""] {
+            assert_eq!(applied("orders_idx", ["id", column]), None, "{column}");
+        }
+        assert_eq!(applied("sqlite_x_idx", ["id"]), None);
     }
 }

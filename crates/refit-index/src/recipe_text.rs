@@ -140,10 +140,14 @@ fn text(parts: &Parts) -> String {
             text += &format!(
                 "[conf.{}.{}]\nclass = \"safe\"\ncommand = \"sh $REFIT_RECIPE/index.sh {apply}\"\n\
                  inverse = \"sh $REFIT_RECIPE/index.sh {inverse}\"\n\
-                 ddl = \"indexes/{apply}\"\nddl-inverse = \"indexes/{inverse}\"\n\n",
+                 ddl = \"indexes/{apply}\"\nddl-inverse = \"indexes/{inverse}\"\n",
                 change.knob(),
                 candidate.name
             );
+            if let Some(applied) = &candidate.applied {
+                text += &format!("applied = {}\n", quoted(applied));
+            }
+            text.push('\n');
         }
     }
     for candidate in parts.candidates {

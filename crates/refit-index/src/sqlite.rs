@@ -265,6 +265,7 @@ impl Scratch {
                 name,
                 apply: format!("DROP INDEX {};", quoted_if_odd(&index.name)),
                 inverse: format!("{};", index.sql),
+                applied: None,
                 why: format!(
                     "no plan of these queries reads {}; other queries may",
                     index.name

@@ -85,6 +85,7 @@ pub fn unused(instance: &Instance, used: &BTreeSet<String>) -> Result<Vec<Candid
                 name,
                 apply: format!("DROP INDEX {};", index.written),
                 inverse: format!("{};", index.sql),
+                applied: None,
                 why: format!(
                     "no plan of these queries reads {}; other queries may",
                     index.name

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::catalog::{self, Table};
 use super::plan::Plan;
 use super::psql;
-use crate::candidate::{Candidate, Change};
+use crate::candidate::{Candidate, Change, applied};
 use crate::columns::bare;
 use crate::error::IndexError;
 use crate::instance::Instance;
@@ -254,8 +254,13 @@ fn candidate(
         all.push(name);
     }
     let reasons: Vec<String> = reasons.into_iter().map(|(why, _)| why).collect();
+    let applied = match indexes {
+        [one] => applied(&all[0], one.columns.iter().map(|column| &**column)),
+        _ => None,
+    };
     Candidate {
         change: Change::Add,
+        applied,
         name: all.join("_"),
         apply: apply.join("\n"),
         inverse: inverse.join("\n"),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::candidate::{Candidate, Change};
+use crate::candidate::{Candidate, Change, applied};
 use crate::name::{new_name, plain};
 use crate::sql::{Dialect, Kind, Token, quote_name, tokens, unquoted};
 
@@ -87,8 +87,15 @@ pub fn candidate(
             first = name;
         }
     }
+    let applied = match proposals {
+        [one] if one.columns.iter().all(|(_, rest)| rest.is_empty()) => {
+            applied(&first, one.columns.iter().map(|(name, _)| &**name))
+        }
+        _ => None,
+    };
     Candidate {
         change: Change::Add,
+        applied,
         name: first,
         apply: statements.join("\n"),
         inverse: inverses.join("\n"),
