@@ -1,13 +1,22 @@
 //! kill -9 of `refit apply` and `revert` on a Debian 12 that systemd boots, where services run: before and
-//! after each system call that changes a file, and each that starts a process (systemctl). That
-//! process goes on without refit.
+//! after each system call that changes a file, and of sysctls each that starts a process. What was started goes
+//! on without refit.
 
 use crate::live_kills::{Live, Subject, sweep};
 use crate::runner::{Outcome, Test};
+use crate::sys::kill_point::Calls;
 use crate::test;
-use crate::test_env::TestEnv;
+use crate::test_env::{TestEnv, expect_code, wait_until};
 
 pub const TESTS: &[Test] = &[
+    test!(a_restart_goes_on_with_the_lock_of_a_killed_refit)
+        .alone()
+        .when_named()
+        .limit_seconds(300),
+    test!(killed_while_redis_is_reverted)
+        .alone()
+        .when_named()
+        .limit_seconds(900),
     test!(killed_while_sysctls_are_applied)
         .alone()
         .when_named()
@@ -17,6 +26,76 @@ pub const TESTS: &[Test] = &[
         .when_named()
         .limit_seconds(900),
 ];
+
+/// By CONFIG SET, and by a restart.
+const REDIS: Subject = Subject {
+    service: "redis-server",
+    settings: &["malloc=jemalloc", "conf.maxmemory=1gb"],
+    files: &[
+        "/etc/redis/redis.conf",
+        "/etc/redis/redis.refit.conf",
+        "/etc/systemd/system/redis-server.service.d/90-refit.conf",
+    ],
+    before: "test $(redis-cli CONFIG GET maxmemory | tail -1) = 0 && test $(redis-cli GET word) = kept",
+    with: "test $(redis-cli CONFIG GET maxmemory | tail -1) = 1073741824 && test $(redis-cli GET word) = kept && \
+           grep -q r-xp.*/usr/lib/refit/ /proc/$(systemctl show -p MainPID --value redis-server)/maps",
+};
+
+fn killed_while_redis_is_reverted(env: &TestEnv) -> Outcome {
+    let live = Live::up(env);
+    live.shell("redis-cli SET word kept");
+    sweep(&live, &REDIS, "revert", Calls::Files)
+}
+
+/// Holds where cron runs without a library of refit's.
+const CRON: &str = "systemctl -q is-active cron && \
+                    ! grep /usr/lib/refit/ /proc/$(systemctl show -p MainPID --value cron)/maps";
+
+/// refit is killed while systemd starts the service again: `status` waits for that, and then reports it.
+fn a_restart_goes_on_with_the_lock_of_a_killed_refit(env: &TestEnv) -> Outcome {
+    let live = Live::up(env);
+    live.shell(CRON);
+    live.shell(
+        "d=/etc/systemd/system/cron.service.d; mkdir $d && cat >$d/10-slow.conf <<'END' && systemctl daemon-reload\n\
+         [Service]\n\
+         TimeoutStartSec=infinity\n\
+         ExecStartPre=/bin/sh -c 'until test -e /run/go; do sleep 0.1; done'\n\
+         END",
+    );
+    let before = live.files();
+    let mut refit = live.start(&["apply", "--yes", "cron", "malloc=jemalloc"]);
+    wait_until("systemd starts cron", || {
+        live.holds("test $(systemctl show -p SubState --value cron) = start-pre")
+    });
+    refit.kill().expect("it waits for systemctl");
+    refit.wait().expect("it is ours");
+    live.shell("! flock -n /var/lib/refit/changes/lock true");
+    let mut status = live.start(&["status", "--check", "cron"]);
+    let its_files = format!("/proc/{}/fd", status.id());
+    wait_until("status asks for the lock", || {
+        let opened = std::fs::read_dir(&its_files)
+            .into_iter()
+            .flatten()
+            .flatten();
+        let links = opened.filter_map(|file| std::fs::read_link(file.path()).ok());
+        let mut links = links.map(|link| link.ends_with("var/lib/refit/changes/lock"));
+        links.any(|is_lock| is_lock)
+    });
+    assert!(status.try_wait().expect("it is ours").is_none());
+    live.shell("touch /run/go");
+    let output = status.wait_with_output().expect("it is ours");
+    expect_code(&output, 1);
+    let printed = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        printed.contains("interrupted while it was applied"),
+        "{printed}"
+    );
+    expect_code(&live.refit(&["revert", "cron"]), 0);
+    assert_eq!(live.files(), before);
+    live.shell(CRON);
+    live.shell("rm -r /etc/systemd/system/cron.service.d /run/go && systemctl daemon-reload");
+    Outcome::Pass
+}
 
 /// In the kernel at once, without a process that would be restarted.
 const SYSCTL: Subject = Subject {
@@ -28,9 +107,9 @@ const SYSCTL: Subject = Subject {
 };
 
 fn killed_while_sysctls_are_applied(env: &TestEnv) -> Outcome {
-    sweep(&Live::up(env), &SYSCTL, "apply")
+    sweep(&Live::up(env), &SYSCTL, "apply", Calls::FilesAndStarts)
 }
 
 fn killed_while_sysctls_are_reverted(env: &TestEnv) -> Outcome {
-    sweep(&Live::up(env), &SYSCTL, "revert")
+    sweep(&Live::up(env), &SYSCTL, "revert", Calls::FilesAndStarts)
 }

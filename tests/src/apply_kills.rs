@@ -157,6 +157,13 @@ fn sweep(env: &TestEnv, verb: &str, subject: &Subject) -> Outcome {
             Some(_) => {
                 let check = env.refit(&words("status", &root, &["--check"]));
                 expect_code(&check, 1);
+                // It cannot be confirmed any more.
+                let printed = String::from_utf8_lossy(&check.stdout);
+                let is_proposed = |verb: &str| printed.contains(&format!("refit {verb} "));
+                assert!(
+                    is_proposed("revert") && !is_proposed("confirm"),
+                    "{printed}"
+                );
                 expect_code(&env.refit(&apply), 2);
                 assert_eq!(listing(&root), now, "{point:?}: refused, and changed");
             }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 
 use serde_json::Value;
 
@@ -25,7 +25,8 @@ const PLACES: [&str; 4] = [
     "/run/sysctl.d",
 ];
 
-/// Holds where nothing of refit's runs: neither a library in a process nor a server that judges settings. The brackets keep the shell itself from being found.
+/// Holds where nothing of refit's runs: neither a library in a process nor a server that judges settings. The
+/// brackets keep the shell itself from being found.
 const CLEAN: &str = "! grep -ls r-xp.*/usr/lib/refit/ /proc/[0-9]*/maps && \
                      ! pgrep -af '/[r]un/refit-'";
 
@@ -88,18 +89,31 @@ impl<'a> Live<'a> {
         output.expect("it can be started")
     }
 
+    /// Starts refit; what it prints can be read.
+    pub fn start(&self, words: &[&str]) -> Child {
+        let mut command = self.command(&[&[REFIT], words].concat());
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let started = self.inside.run(&mut command, Command::spawn);
+        started.expect("it can be started")
+    }
+
+    /// Whether the condition holds.
+    pub fn holds(&self, condition: &str) -> bool {
+        self.run(&["sh", "-c", condition]).status.success()
+    }
+
     /// Fails where the condition does not hold.
     #[track_caller]
     pub fn shell(&self, condition: &str) {
         expect_code(&self.run(&["sh", "-c", condition]), 0);
     }
 
-    fn refit(&self, words: &[&str]) -> Output {
+    pub fn refit(&self, words: &[&str]) -> Output {
         self.run(&[&[REFIT], words].concat())
     }
 
     /// Every file and directory.
-    fn files(&self) -> Files {
+    pub fn files(&self) -> Files {
         let mut all = Files::new();
         for place in PLACES {
             let root = format!("/proc/{}/root{place}", self.first);
@@ -112,12 +126,12 @@ impl<'a> Live<'a> {
     }
 
     /// Runs refit to its end, or to this point.
-    fn killed(&self, words: &[&str], point: KillPoint) -> Seen {
+    fn killed(&self, words: &[&str], calls: Calls, point: KillPoint) -> Seen {
         let mut command = self.command(&[&[REFIT], words].concat());
         let log = self.env.path("killed");
         let file = fs::File::create(&log).expect("the test's directory is ours");
         command.stdout(Stdio::null()).stderr(file);
-        let run = |command: &mut Command| run_to_call(command, Calls::FilesAndStarts, Some(point));
+        let run = |command: &mut Command| run_to_call(command, calls, Some(point));
         let (seen, code) = self
             .inside
             .run(&mut command, run)
@@ -165,7 +179,11 @@ impl<'a> Live<'a> {
             self.shell(subject.with);
         } else {
             let printed = String::from_utf8_lossy(&output.stdout);
+            let proposes =
+                |verb: &str| printed.contains(&format!("refit {verb} {}", subject.service));
             assert!(printed.contains("interrupted while it was "), "{printed}");
+            // It cannot be confirmed any more.
+            assert!(proposes("revert") && !proposes("confirm"), "{printed}");
         }
     }
 
@@ -237,29 +255,42 @@ fn each_point(mut one: impl FnMut(KillPoint) -> (Seen, Option<String>)) -> Sweep
 impl Sweep {
     /// Prints it, and compares it with what strace counted. Checks that are repeated until they hold start the same
     /// processes again, so that the number of these differs from run to run.
-    fn report(&self, subject: &Subject, verb: &str, strace: (usize, usize)) {
+    fn report(&self, subject: &Subject, verb: &str, calls: Calls, strace: (usize, usize)) {
         let Sweep {
             kills,
             phases,
             whole,
         } = self;
+        let starts = match calls {
+            Calls::FilesAndStarts => {
+                format!(
+                    ", {} that start processes (strace: {})",
+                    whole.starts, strace.1
+                )
+            }
+            Calls::Files => String::new(),
+        };
         println!(
-            "counted: {}: {verb}: {} calls that change files (strace: {}), {} that start processes (strace: {}); \
-             {kills} kills; status after them: {phases:?}",
-            subject.service, whole.files, strace.0, whole.starts, strace.1
+            "counted: {}: {verb}: {} calls that change files (strace: {}){starts}; {kills} kills; status after them: \
+             {phases:?}",
+            subject.service, whole.files, strace.0
         );
         assert_eq!(whole.files, strace.0, "calls that change files");
+        assert!(whole.files > 0);
         assert!(*kills > 10 && phases.len() > 1, "{kills} kills");
     }
 }
 
 /// Kills `apply` or `revert` before and after each of these calls; looks at `status`, and takes back.
-pub fn sweep(live: &Live, subject: &Subject, verb: &str) -> Outcome {
+pub fn sweep(live: &Live, subject: &Subject, verb: &str, calls: Calls) -> Outcome {
     let apply = subject.apply();
     let revert = ["revert", subject.service];
     live.shell(subject.before);
     live.shell(CLEAN);
     let before = live.files();
+    // The first change of a machine makes the directory of the records.
+    expect_code(&live.refit(&apply), 0);
+    expect_code(&live.refit(&revert), 0);
     let by_apply = live.counted(&apply);
     live.shell(subject.with);
     let after = live.files();
@@ -267,10 +298,10 @@ pub fn sweep(live: &Live, subject: &Subject, verb: &str) -> Outcome {
     assert_eq!(live.files(), before);
     let sweep = each_point(|point| {
         let killed = if verb == "apply" {
-            live.killed(&apply, point)
+            live.killed(&apply, calls, point)
         } else {
             expect_code(&live.refit(&apply), 0);
-            live.killed(&revert, point)
+            live.killed(&revert, calls, point)
         };
         let phase = live.phase();
         println!("{point:?}: {killed:?}, {phase:?}");
@@ -293,6 +324,6 @@ pub fn sweep(live: &Live, subject: &Subject, verb: &str) -> Outcome {
     });
     live.shell("! ls -d /run/refit-*");
     let counted = if verb == "apply" { by_apply } else { by_revert };
-    sweep.report(subject, verb, counted);
+    sweep.report(subject, verb, calls, counted);
     Outcome::Pass
 }
