@@ -24,7 +24,7 @@ for queue in queue "$REFIT_TMPFS/queue"; do
 done
 
 for file in main.cf master.cf; do
-	sed "s|@DIR@|$REFIT_DIR|; s|@SMTP@|$REFIT_PORT_SMTP|; s|@SINK@|$REFIT_PORT_SINK|" "$REFIT_RECIPE/$file" >"conf/$file"
+	sed "s|@DIR@|$REFIT_DIR|g; s|@SMTP@|$REFIT_PORT_SMTP|; s|@SINK@|$REFIT_PORT_SINK|" "$REFIT_RECIPE/$file" >"conf/$file"
 done
 
 # 5 KB, no line of which is like another: the check compares.

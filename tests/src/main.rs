@@ -124,6 +124,7 @@ mod recipe_files;
 mod recipe_folder;
 mod recipe_from;
 mod recipe_from_mariadb;
+mod recipe_from_postfix;
 mod recipe_from_unit;
 mod recipe_index;
 mod recipe_index_postgresql;
@@ -282,6 +283,7 @@ const TABLE: &[&[Test]] = &[
     recipe_files::TESTS,
     recipe_from::TESTS,
     recipe_from_mariadb::TESTS,
+    recipe_from_postfix::TESTS,
     recipe_from_unit::TESTS,
     recipe_index::TESTS,
     recipe_index_postgresql::TESTS,

@@ -7,6 +7,7 @@
 mod by_unit;
 mod copy;
 mod mariadb;
+mod postfix;
 mod postgresql;
 mod redis;
 mod unit;
@@ -82,7 +83,8 @@ pub enum FromError {
     Recipe(#[from] RecipeError),
 }
 
-const KNOWN: &str = "refit knows: /etc/redis/redis.conf, /etc/postgresql/15/main, /etc/mysql";
+const KNOWN: &str =
+    "refit knows: /etc/redis/redis.conf, /etc/postgresql/15/main, /etc/mysql, /etc/postfix";
 
 /// One kind of configuration.
 #[derive(Debug)]
@@ -92,7 +94,7 @@ struct Kind {
     make: fn(&Path, Copy) -> Result<Parts, FromError>,
 }
 
-const KINDS: &[Kind] = &[redis::KIND, postgresql::KIND, mariadb::KIND];
+const KINDS: &[Kind] = &[redis::KIND, postgresql::KIND, mariadb::KIND, postfix::KIND];
 
 /// What a kind makes of a configuration.
 struct Parts {
@@ -107,6 +109,8 @@ struct Parts {
     replaced: Vec<(&'static str, String)>,
     /// What settings of the shipped recipe.toml have in this configuration; a `conf.` that has it already goes.
     now: Vec<(&'static str, String)>,
+    /// The copy has the lines that settings of the shipped recipe.toml replace; otherwise these add lines.
+    replaces_lines: bool,
     /// Tables after those of the shipped recipe.toml.
     more: String,
 }
@@ -251,7 +255,8 @@ impl Parts {
 
     fn line(&self, line: &str) -> String {
         let goes = ["name ", "question.", "answer."];
-        if goes.iter().any(|key| line.starts_with(key)) || line.starts_with("from = ") {
+        let adds = line.starts_with("from = ") && !self.replaces_lines;
+        if goes.iter().any(|key| line.starts_with(key)) || adds {
             return String::new();
         }
         match line.split_once("; the baseline is") {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::copy::{Copy, matching};
 use super::unit::Unit;
-use super::{FromError, Kind, Made, configured, mariadb, postgresql, redis, valid};
+use super::{FromError, Kind, Made, configured, mariadb, postfix, postgresql, redis, valid};
 
 /// The recipe `name` of the service that a systemd unit starts. systemd is asked for the unit's files where it runs.
 ///
@@ -69,7 +69,7 @@ fn find(root: &Path, typed: &str) -> Result<Found, FromError> {
     })
 }
 
-const KNOWN: &str = "redis-server, postgresql@15-main, mariadb";
+const KNOWN: &str = "redis-server, postgresql@15-main, mariadb, postfix";
 
 type Configuration = (&'static Kind, String, Vec<String>);
 
@@ -127,6 +127,17 @@ fn configuration(root: &Path, unit: &Unit) -> Result<Option<Configuration>, From
             let settings = settings.filter(|word| !word.starts_with("defaults-"));
             let file = file.unwrap_or("/etc/mysql").to_owned();
             (&mariadb::KIND, file, settings.map(str::to_owned).collect())
+        }
+        "postfix" if arguments.first().is_some_and(|word| word == "-c") => {
+            let directory = arguments.get(1).ok_or_else(|| unnamed("/etc/postfix"))?;
+            (&postfix::KIND, directory.clone(), Vec::new())
+        }
+        "postfix" | "postmulti" | "true" if unit.family() == "postfix" => {
+            let directory = match unit.instance() {
+                "" | "-" => "/etc/postfix".to_owned(),
+                instance => format!("/etc/{instance}"),
+            };
+            (&postfix::KIND, directory, Vec::new())
         }
         // Debian's unit starts the server by way of a shell.
         "sh" if starts_mariadb && unit.instance().is_empty() => {
@@ -257,6 +268,19 @@ pub mod tests {
                 "/usr/lib/postgresql/15/bin/postgres -D /d -c work_mem=9MB --config-file=/c/p.conf",
                 "c/p.conf",
                 "work_mem = '9MB'",
+            ),
+            ("postfix", "/bin/true", "etc/postfix", ""),
+            (
+                "postfix@-",
+                "/usr/sbin/postmulti -i %i -p start",
+                "etc/postfix",
+                "",
+            ),
+            (
+                "mail",
+                "/usr/sbin/postfix -c /srv/mail start-fg",
+                "srv/mail",
+                "",
             ),
             (
                 "mariadb",

@@ -194,6 +194,11 @@ impl Copy {
         }
     }
 
+    /// The text of a copy that goes to another place.
+    pub fn take(&mut self, path: &Path) -> String {
+        self.files.remove(path).unwrap_or_default()
+    }
+
     pub fn left_out(&mut self, what: String) {
         self.notes.left_out.push(what);
     }

@@ -147,6 +147,7 @@ fn make(main: &Path, mut copy: Copy) -> Result<Parts, FromError> {
         files: vec![("my.cnf", private)],
         replaced,
         now,
+        replaces_lines: false,
         more: if is_safe { "" } else { AT_COMMIT }.to_owned(),
         copy,
     })

@@ -112,6 +112,7 @@ fn make(main: &Path, mut copy: Copy) -> Result<Parts, FromError> {
         .into_iter()
         .filter_map(|name| Some((name, effective.get(name)?.clone())))
         .collect(),
+        replaces_lines: false,
         more: String::new(),
         copy,
     })

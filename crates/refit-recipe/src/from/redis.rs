@@ -107,6 +107,7 @@ fn make(main: &Path, mut copy: Copy) -> Result<Parts, FromError> {
         files: vec![("redis.conf", private)],
         replaced,
         now: vec![("appendfsync", now)],
+        replaces_lines: false,
         more,
         copy,
     })

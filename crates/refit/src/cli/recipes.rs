@@ -76,14 +76,15 @@ pub struct RecipeNewArgs {
     #[arg(long, value_name = "KIND", required_unless_present_any = ["from", "from_unit"], conflicts_with_all = ["from", "from_unit"], value_parser = PossibleValuesParser::new(refit_recipe::template_names()))]
     pub template: Option<String>,
 
-    /// A configuration: /etc/redis/redis.conf, /etc/postgresql/15/main, /etc/mysql, or a
-    /// copy of one; or a database: an SQLite file, what `sqlite3 FILE .dump` printed,
-    /// postgresql://HOST/DATABASE, "host=… dbname=…", or what `pg_dump -Fc` printed
+    /// A configuration: /etc/redis/redis.conf, /etc/postgresql/15/main, /etc/mysql,
+    /// /etc/postfix, or a copy of one; or a database: an SQLite file, what
+    /// `sqlite3 FILE .dump` printed, postgresql://HOST/DATABASE, "host=… dbname=…", or what
+    /// `pg_dump -Fc` printed
     #[arg(long, value_name = "PATH")]
     pub from: Option<PathBuf>,
 
     /// A systemd unit whose configuration is copied: redis-server, postgresql@15-main,
-    /// mariadb
+    /// mariadb, postfix
     #[arg(long, value_name = "UNIT", conflicts_with_all = ["from", "queries"])]
     pub from_unit: Option<String>,
 
