@@ -13,6 +13,10 @@ pub const TESTS: &[Test] = &[
         .alone()
         .when_named()
         .limit_seconds(300),
+    test!(killed_while_redis_is_applied)
+        .alone()
+        .when_named()
+        .limit_seconds(900),
     test!(killed_while_redis_is_reverted)
         .alone()
         .when_named()
@@ -40,6 +44,12 @@ const REDIS: Subject = Subject {
     with: "test $(redis-cli CONFIG GET maxmemory | tail -1) = 1073741824 && test $(redis-cli GET word) = kept && \
            grep -q r-xp.*/usr/lib/refit/ /proc/$(systemctl show -p MainPID --value redis-server)/maps",
 };
+
+fn killed_while_redis_is_applied(env: &TestEnv) -> Outcome {
+    let live = Live::up(env);
+    live.shell("redis-cli SET word kept");
+    sweep(&live, &REDIS, "apply", Calls::Files)
+}
 
 fn killed_while_redis_is_reverted(env: &TestEnv) -> Outcome {
     let live = Live::up(env);
