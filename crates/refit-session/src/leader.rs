@@ -1,7 +1,8 @@
 //! The first process of a session, as the session's lock file notes it.
 
 use std::fmt;
-use std::fs;
+use std::fs::{self, File};
+use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 
 use rustix::io::Errno;
@@ -71,9 +72,13 @@ fn start_of(pid: Pid) -> Option<u64> {
     if namespace.is_ok_and(|about| about.ino() != FIRST_TIME_NAMESPACE) {
         return None;
     }
-    let stat = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?;
+    let mut stat = File::open(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?;
+    // One call reads all of it: a name of 16 bytes, and 51 numbers.
+    let mut text = [0; 2048];
+    let length = stat.read(&mut text).ok()?;
     // After the name, which may hold anything; that is the second field, and this the 22nd.
-    let (_, fields) = stat.rsplit_once(')')?;
+    let name_end = text[..length].iter().rposition(|byte| *byte == b')')?;
+    let fields = str::from_utf8(&text[name_end + 1..length]).ok()?;
     fields.split_whitespace().nth(19)?.parse().ok()
 }
 
@@ -106,7 +111,7 @@ mod tests {
         let mut child = std::process::Command::new("sh")
             .args([
                 "-c",
-                "printf '%s' 'a) b (c 1 2 3' >/proc/$$/comm; echo; read x",
+                "printf 'a) b (\\377 1 2' >/proc/$$/comm; echo; read x",
             ])
             .stdin(std::process::Stdio::piped())
             .stdout(std::process::Stdio::piped())
