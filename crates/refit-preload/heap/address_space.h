@@ -26,14 +26,4 @@ struct refit_heap_room refit_heap_room(uint64_t limit);
 size_t refit_processes_size(size_t processes);
 size_t refit_places_size(size_t places);
 
-/* Whether no other thread can be in the library's memory: this one is the only thread
- * of a process that shares its memory with nobody. 0 beneath a seccomp filter of the
- * program's own too, where the kernel cannot be asked. */
-int refit_is_alone(void);
-
-/* An allocation of so many bytes has failed. Not 0: the address space is limited, and all
- * that is mapped was given back: it may succeed now. Counting has ended. 0 too where
- * other threads may be using it. */
-int refit_heap_give_up(size_t size);
-
 #endif

@@ -7,10 +7,10 @@
  *  - No locks, threads or stdio; own memory comes from mmap. The functions may be
  *    called wherever malloc may.
  *  - After the start no system calls are made but mmap(2) and madvise(2) for own
- *    memory, those of address_space.c when the program limits itself or lacks memory,
- *    getpid(2) and kill(2) with signal 0 in a forked child, once in 512 KiB those of a
- *    sample (process_vm_readv(2) of the own stack, and to read /proc/self/maps), and
- *    those of twin.c when refit asks for a twin. Beneath a seccomp filter of the
+ *    memory, those of address_space.c and give_up.c when the program limits itself or
+ *    lacks memory, getpid(2) and kill(2) with signal 0 in a forked child, once in
+ *    512 KiB those of a sample (process_vm_readv(2) of the own stack, and to read
+ *    /proc/self/maps), and those of twin.c when refit asks for a twin. Beneath a seccomp filter of the
  *    program's own only those that the memory needs.
  *  - Where something cannot be counted, it is not, and that is counted.
  */
@@ -27,14 +27,6 @@
 #define NO_TURN REFIT_NO_TURN
 #define state_now refit_heap_state_now
 #define is_ready refit_heap_is_ready
-
-__attribute__((noinline)) int refit_heap_is_found(void)
-{
-	if (state_now() == REFIT_HEAP_NEW) {
-		refit_heap_begin();
-	}
-	return state_now() >= REFIT_HEAP_OFF;
-}
 
 /* gperftools' malloc_usable_size allocates when it is called for the first time:
  * that block is taken to be as large as requested. */
@@ -329,4 +321,15 @@ EXPORT void *reallocarray(void *block, size_t number, size_t size)
 		return NULL;
 	}
 	return realloc(block, bytes);
+}
+
+EXPORT size_t malloc_usable_size(void *block)
+{
+	if (UNLIKELY(refit_is_early(block))) {
+		return refit_early_size(block);
+	}
+	if (!is_ready() || !refit_beneath.malloc_usable_size) {
+		return 0;
+	}
+	return refit_beneath.malloc_usable_size(block);
 }

@@ -77,17 +77,6 @@ EXPORT void *pvalloc(size_t size)
 	return NOTE_OF(pvalloc, block, size, turn);
 }
 
-EXPORT size_t malloc_usable_size(void *block)
-{
-	if (UNLIKELY(refit_is_early(block))) {
-		return refit_early_size(block);
-	}
-	if (!refit_heap_is_ready() || !refit_beneath.malloc_usable_size) {
-		return 0;
-	}
-	return refit_beneath.malloc_usable_size(block);
-}
-
 /* ---- for the C++ operators and the sync library ------------------------- */
 
 EXPORT int refit_heap_is_of_allocator(const void *function)

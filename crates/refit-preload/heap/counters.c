@@ -11,12 +11,6 @@
 
 __asm__(".symver dlsym,dlsym@GLIBC_2.2.5");
 
-static struct refit_heap_mark mark_at_start;
-
-struct refit_heap_counters refit_heap = {.mark = &mark_at_start};
-
-REFIT_INITIAL_EXEC __thread struct refit_heap_slot *refit_heap_mine;
-
 /* Whether a slot belongs to a thread. Private, as the counters are. */
 static uint8_t taken[REFIT_HEAP_SLOTS] = {1};
 
@@ -255,14 +249,6 @@ void refit_heap_publish(struct refit_heap_file *file,
 	for (int i = 0; i < REFIT_HEAP_SLOTS; i++) {
 		refit_heap.own->slots[i].sample_at = 0;
 	}
-}
-
-int refit_heap_is_own(void)
-{
-	ptrdiff_t distance = refit_heap.mark->distance;
-	uint32_t pid = (uint32_t)prim_syscall(SYS_getpid, 0, 0, 0, 0);
-	return distance && *(uint32_t *)refit_elsewhere(
-				   &refit_heap.own->process.pid, distance) == pid;
 }
 
 static void end_of_thread(void *slot)

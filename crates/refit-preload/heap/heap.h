@@ -20,6 +20,10 @@ extern HIDDEN int refit_heap_state;
 /* Leaves the state REFIT_HEAP_NEW. */
 void refit_heap_begin(void);
 
+/* Leaves the state REFIT_HEAP_NEW, if it is still that. Not 0: the allocator beneath
+ * can be called. */
+int refit_heap_is_found(void);
+
 /* For the library of the C++ operators: whether a function is of the object that
  * malloc is of; a block was given out, or is about to be taken back. What malloc
  * has counted already is left alone. */

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "address_space.h"
+#include "give_up.h"
 #include "heap.h"
 #include "prim.h"
 
@@ -13,10 +13,6 @@ static inline int refit_heap_state_now(void)
 {
 	return __atomic_load_n(&refit_heap_state, __ATOMIC_ACQUIRE);
 }
-
-/* Leaves the state REFIT_HEAP_NEW, if it is still that. Not 0: the allocator beneath
- * can be called. */
-int refit_heap_is_found(void);
 
 static inline int refit_heap_is_ready(void)
 {

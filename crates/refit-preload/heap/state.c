@@ -37,3 +37,13 @@ void refit_heap_begin(void)
 	refit_find_beneath();
 	__atomic_store_n(&refit_heap_state, state_at_start(), __ATOMIC_RELEASE);
 }
+
+int refit_heap_is_found(void)
+{
+	if (__atomic_load_n(&refit_heap_state, __ATOMIC_ACQUIRE) ==
+	    REFIT_HEAP_NEW) {
+		refit_heap_begin();
+	}
+	return __atomic_load_n(&refit_heap_state, __ATOMIC_ACQUIRE) >=
+	       REFIT_HEAP_OFF;
+}

@@ -16,7 +16,6 @@
 #include <sys/time.h>
 #include <sys/wait.h>
 
-#include "address_space.h"
 #include "beneath.h"
 #include "heap.h"
 #include "own_seccomp_of_sync.h"

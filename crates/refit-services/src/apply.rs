@@ -13,7 +13,7 @@ use crate::revert::{By, discard, take_back};
 use crate::status::{file_checks, live_checks};
 use crate::store::Store;
 use crate::undo::{self, Until};
-use crate::{Change, Error, Phase, Plan, Record, System, schema};
+use crate::{Change, Error, Phase, Plan, Record, System, indexes};
 
 /// How long a service may take to load what it was started with.
 const LOADED_WITHIN: Duration = Duration::from_secs(10);
@@ -240,7 +240,7 @@ fn put_into_effect(
             None => remove(&system.path(&edit.path)?)?,
         }
     }
-    schema::apply(system, change)?;
+    indexes::apply(system, change)?;
     if !system.is_live() {
         return Ok(Vec::new());
     }

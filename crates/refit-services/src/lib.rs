@@ -16,6 +16,7 @@ mod effective;
 mod environment;
 mod error;
 mod file_state;
+mod indexes;
 mod kind;
 mod kinds;
 mod library;

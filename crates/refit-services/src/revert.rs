@@ -8,7 +8,7 @@ use crate::kinds::{kind_named, kind_of};
 use crate::library;
 use crate::store::Store;
 use crate::three_way::End;
-use crate::{Change, Changed, Error, FileState, Phase, Record, System, schema, undo};
+use crate::{Change, Changed, Error, FileState, Phase, Record, System, indexes, undo};
 
 /// Who takes a change back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,7 +115,7 @@ pub fn take_back(
     if let Some(moved) = &record.change.moved {
         moved.refuse_other(system)?;
     }
-    schema::refuse_other(system, &record)?;
+    indexes::refuse_other(system, &record)?;
     for file in record.change.placed() {
         // One that is not whole was never seen by a service while the change is being made.
         if library::is_whole(system, file)? == Some(false) {
@@ -182,7 +182,7 @@ pub fn take_back(
     {
         untouched.push(moved.path.clone());
     }
-    untouched.extend(schema::take_back(system, change)?);
+    untouched.extend(indexes::take_back(system, change)?);
     remove_directories(system, change)?;
     if system.is_live() {
         if let Some(undo) = &change.undo {

@@ -11,7 +11,7 @@ use crate::store::Store;
 use crate::three_way::End;
 use crate::{
     Accepted, Error, Evidence, FileState, LibrarySince, PackageSince, Phase, Record, System,
-    packages, schema, undo,
+    indexes, packages, undo,
 };
 
 /// A service with a change.
@@ -122,7 +122,7 @@ pub fn status(system: &System, word: Option<&str>) -> Result<Status, Error> {
 /// What a running service has loaded of a change, and whether its processes have it.
 pub fn live_checks(system: &System, record: &Record) -> Result<Vec<Check>, Error> {
     let change = &record.change;
-    let mut checks = schema::checks(system, change);
+    let mut checks = indexes::checks(system, change);
     if system.is_live() {
         if let Some(kind) = kind_named(&change.kind) {
             checks.extend(kind.checks(change)?);

@@ -6,8 +6,8 @@ use std::time::Duration;
 use refit_meter::huge_pages_could_add;
 
 use super::budget::Budget;
+use super::known::Member;
 use super::record::HugePages;
-use super::watcher::Member;
 
 /// Processes that are looked into: the largest of as many groups.
 const MOST: usize = 5;

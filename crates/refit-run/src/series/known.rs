@@ -8,6 +8,23 @@ use std::time::{Duration, Instant};
 use refit_meter::{Memory, Process};
 use refit_session::printable;
 
+/// A process of a group.
+#[derive(Clone, Debug)]
+pub struct Member {
+    /// Its number.
+    pub pid: u32,
+    /// Printable.
+    pub name: String,
+    /// Its threads.
+    pub threads: u64,
+    /// Resident memory.
+    pub rss_bytes: u64,
+    /// Address space.
+    pub vsz_bytes: u64,
+    /// The last reading; `None` where it was not read.
+    pub memory: Option<Memory>,
+}
+
 /// A process, while it lives and until the sample after its end.
 #[derive(Clone, Debug)]
 pub struct Known {

@@ -19,6 +19,7 @@ mod thinning;
 mod watcher;
 
 pub use growth::{Growth, growth, heap_growth};
+pub use known::Member;
 pub use mapping_sizes::mapping_sizes;
 #[cfg(feature = "schema")]
 pub use record::schema;
@@ -27,4 +28,4 @@ pub use record::{
     SERIES_SCHEMA, Sample, Series, SyncDirectory, Syncs, Witnessing,
 };
 pub use target::{Instances, Target};
-pub use watcher::{Member, Watcher};
+pub use watcher::Watcher;

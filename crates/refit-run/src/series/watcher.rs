@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use refit_meter::{Cgroups, Memory, Pressure, ProcessSyncs, ProcessTable, SyncWatch};
+use refit_meter::{Cgroups, Pressure, ProcessSyncs, ProcessTable, SyncWatch};
 
 use crate::tree::PROC;
 
 use super::budget::{Budget, processor_time};
 use super::groups::Groups;
 use super::huge_pages;
-use super::known::{Known, Processes};
+use super::known::{Known, Member, Processes};
 use super::readings;
 use super::record::{
     Caller, Cost, Group, GroupSample, HugePages, Sample, SyncDirectory, Syncs, Witnessing,
@@ -41,23 +41,6 @@ pub struct Watcher {
     cgroups: Cgroups,
     /// The totals of cgroups at the sample before.
     cgroup_pressure: BTreeMap<usize, Pressure>,
-}
-
-/// A process of a group.
-#[derive(Clone, Debug)]
-pub struct Member {
-    /// Its number.
-    pub pid: u32,
-    /// Printable.
-    pub name: String,
-    /// Its threads.
-    pub threads: u64,
-    /// Resident memory.
-    pub rss_bytes: u64,
-    /// Address space.
-    pub vsz_bytes: u64,
-    /// The last reading; `None` where it was not read.
-    pub memory: Option<Memory>,
 }
 
 /// The calls of one group while they are put together.
