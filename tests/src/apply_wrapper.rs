@@ -280,7 +280,7 @@ fn what_is_no_command_of_its_own_is_refused(env: &TestEnv) -> Outcome {
     expect_message(
         &env.refit(&words("apply", &root, &unknown)),
         2,
-        "there is no dpkg",
+        "dpkg is not installed",
     );
     expect_code(&env.refit(&words("apply", &root, &IN_PLACE)), 0);
     expect_code(&env.refit(&words("revert", &root, &[MOVED])), 0);
