@@ -1,5 +1,9 @@
 //! An index that is worth trying.
 
+use std::collections::BTreeSet;
+
+use crate::name::{new_name, plain};
+
 /// What is done to an index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
@@ -54,6 +58,41 @@ pub fn applied<'a>(name: &str, columns: impl IntoIterator<Item = &'a str>) -> Op
     // Names of SQLite itself, which it refuses.
     (columns.iter().all(is_plain) && !name.starts_with("sqlite_"))
         .then(|| format!("conf.index.{name}={}", columns.join(",")))
+}
+
+/// An index that no query uses.
+pub struct Unused {
+    /// Its name in the database.
+    pub name: String,
+    pub table: String,
+    /// The statement that drops it.
+    pub apply: String,
+    /// The statement that makes it again.
+    pub inverse: String,
+}
+
+/// What dropping these would gain is worth trying.
+pub fn dropped(unused: impl Iterator<Item = Unused>) -> Vec<Candidate> {
+    let mut names = BTreeSet::new();
+    let candidate = |index: Unused| {
+        let mut name = plain(&index.name);
+        if name.is_empty() || names.contains(&name) {
+            name = new_name(&plain(&index.table), &[name], &mut names);
+        }
+        names.insert(name.clone());
+        Candidate {
+            change: Change::Drop,
+            name,
+            apply: index.apply,
+            inverse: index.inverse,
+            applied: None,
+            why: format!(
+                "no plan of these queries reads {}; other queries may",
+                index.name
+            ),
+        }
+    };
+    unused.map(candidate).collect()
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use refit_recipe::{User, find_user, path};
 use rustix::process::{Pid, Signal, geteuid, kill_process};
@@ -12,8 +12,9 @@ use rustix::process::{Pid, Signal, geteuid, kill_process};
 use crate::copy::write;
 use crate::error::{IndexError, at};
 
-/// Between two looks whether the server answers.
+/// Between two looks whether the server answers, and for how long it may not.
 const PAUSE: Duration = Duration::from_millis(20);
+const READY_WITHIN: Duration = Duration::from_secs(60);
 
 /// What differs from one server to another.
 #[derive(Clone, Copy)]
@@ -132,12 +133,18 @@ impl Instance {
         let mut command = self.command("exec sh $REFIT_RECIPE/start.sh");
         let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
         let child = self.child.insert(child.map_err(at("setpriv"))?);
+        let began = Instant::now();
         loop {
-            if let Some(status) = child.try_wait().map_err(at("setpriv"))? {
+            let end = match child.try_wait().map_err(at("setpriv"))? {
+                Some(status) => Some(status.to_string()),
+                None => (began.elapsed() > READY_WITHIN)
+                    .then(|| format!("it does not answer within {} s", READY_WITHIN.as_secs())),
+            };
+            if let Some(end) = end {
                 let log = fs::read_to_string(self.scratch.path().join("run/server.log"));
                 return Err(IndexError::Failed {
                     what: "the start of a private server".to_owned(),
-                    output: format!("{status}\n{}", log.unwrap_or_default().trim()),
+                    output: format!("{end}\n{}", log.unwrap_or_default().trim()),
                 });
             }
             let words = ["-c", self.server.ready];

@@ -2,8 +2,8 @@
 //!
 //! The database is copied, and only read. The copy is loaded into a private instance, where each
 //! query is run and its plan is asked for; an index is proposed where the database itself says that
-//! the query would use it, and what it said is kept as the reason. What an index gains is not
-//! said here: `refit compare` measures it.
+//! the query would use it, and its plan is kept as the reason. How much an index gains is what
+//! `refit compare` measures.
 
 mod address;
 mod candidate;

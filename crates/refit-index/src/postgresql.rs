@@ -13,7 +13,7 @@ use crate::copy::{PostgresqlFrom, limited};
 use crate::error::IndexError;
 use crate::instance::{Instance, Server};
 use crate::queries::{Query, Workload};
-use crate::recipe_text::{Parts, folder};
+use crate::recipe_text::{Parts, made};
 use crate::sql::Dialect;
 
 mod catalog;
@@ -98,30 +98,22 @@ pub fn make(
     let mut candidates = screened.proposed;
     candidates.extend(catalog::unused(&instance, &screened.used)?);
     drop(instance);
-    made(name, &typed, dump, workload, seconds, candidates)
+    recipe(name, &typed, dump, &workload, seconds, &candidates)
 }
 
-fn made(
+fn recipe(
     name: &str,
     typed: &str,
     dump: Vec<u8>,
-    workload: Workload,
+    workload: &Workload,
     seconds: f64,
-    candidates: Vec<Candidate>,
+    candidates: &[Candidate],
 ) -> Result<Made, IndexError> {
-    if candidates.is_empty() {
-        return Err(IndexError::NothingToTry {
-            from: typed.to_owned(),
-            queries: workload.queries.len(),
-            left_out: workload.left_out,
-        });
-    }
-    let scripts = SERVER.scripts.iter();
-    let scripts = scripts.map(|(name, text)| ((*name).to_owned(), text.as_bytes().to_vec()));
-    let mut files: Vec<(String, Vec<u8>)> = scripts.collect();
-    files.push(("data.pgdump".to_owned(), dump));
-    files.push(("queries.sql".to_owned(), timed(&workload).into_bytes()));
-    files.push(("plans.sql".to_owned(), plans(&workload).into_bytes()));
+    let files = vec![
+        ("data.pgdump".to_owned(), dump),
+        ("queries.sql".to_owned(), timed(workload).into_bytes()),
+        ("plans.sql".to_owned(), plans(workload).into_bytes()),
+    ];
     let parts = Parts {
         name,
         typed,
@@ -129,6 +121,7 @@ fn made(
         packages: &["postgresql"],
         commands: &["psql"],
         files: &["/usr/lib/postgresql/*/bin/postgres"],
+        scripts: SERVER.scripts,
         service: "user = \"postgres\"\nkeep = true\nsetup = \"sh $REFIT_RECIPE/setup.sh\"\n\
                   start = \"exec sh $REFIT_RECIPE/start.sh\"\n\
                   ready = { log = \"ready to accept connections\", file = \"server.log\" }\n",
@@ -136,15 +129,10 @@ fn made(
         table: "sh $REFIT_RECIPE/table.sh",
         size: "all tables and their indexes (pg_total_relation_size)",
         seconds,
-        workload: &workload,
-        candidates: &candidates,
-    };
-    Ok(Made {
-        folder: folder(&parts, files)?,
+        workload,
         candidates,
-        queries: workload.described(),
-        left_out: workload.left_out,
-    })
+    };
+    made(&parts, files)
 }
 
 /// queries.sql: what load.sh runs.

@@ -1,8 +1,9 @@
 //! recipe.toml and the folder around it.
 
-use refit_recipe::{Folder, FolderFile, Recipe};
+use refit_recipe::{Folder, FolderFile, Recipe, quoted};
 use refit_run::printable;
 
+use crate::Made;
 use crate::candidate::{Candidate, Change};
 use crate::error::IndexError;
 use crate::queries::Workload;
@@ -22,6 +23,8 @@ pub struct Parts<'a> {
     pub packages: &'a [&'a str],
     pub commands: &'a [&'a str],
     pub files: &'a [&'a str],
+    /// The files that are the same for every database, by name.
+    pub scripts: &'a [(&'a str, &'a str)],
     /// Lines of [service].
     pub service: &'a str,
     /// Lines of [load]: its commands.
@@ -36,9 +39,23 @@ pub struct Parts<'a> {
     pub candidates: &'a [Candidate],
 }
 
-/// The folder, with these files beside recipe.toml and the statements of the indexes.
-pub fn folder(parts: &Parts, files: Vec<(String, Vec<u8>)>) -> Result<Folder, IndexError> {
-    let mut files = files;
+/// The recipe, with these files beside recipe.toml and the statements of the indexes.
+///
+/// # Errors
+/// [`IndexError::NothingToTry`], [`IndexError::Recipe`].
+pub fn made(parts: &Parts, mut files: Vec<(String, Vec<u8>)>) -> Result<Made, IndexError> {
+    let Workload {
+        queries, left_out, ..
+    } = parts.workload;
+    if parts.candidates.is_empty() {
+        return Err(IndexError::NothingToTry {
+            from: parts.typed.to_owned(),
+            queries: queries.len(),
+            left_out: left_out.clone(),
+        });
+    }
+    let scripts = parts.scripts.iter();
+    files.extend(scripts.map(|(name, text)| ((*name).to_owned(), text.as_bytes().to_vec())));
     files.push(("recipe.toml".to_owned(), text(parts).into_bytes()));
     for candidate in parts.candidates {
         for (path, text) in [
@@ -59,7 +76,12 @@ pub fn folder(parts: &Parts, files: Vec<(String, Vec<u8>)>) -> Result<Folder, In
         files: files.into_iter().map(file).collect(),
     };
     Recipe::new(folder.clone())?;
-    Ok(folder)
+    Ok(Made {
+        folder,
+        candidates: parts.candidates.to_vec(),
+        queries: parts.workload.described(),
+        left_out: left_out.clone(),
+    })
 }
 
 fn apply(candidate: &Candidate) -> String {
@@ -158,13 +180,6 @@ fn text(parts: &Parts) -> String {
         );
     }
     text.trim_end().to_owned() + "\n"
-}
-
-/// A basic string of TOML. JSON's is one, apart from DEL.
-fn quoted(text: &str) -> String {
-    serde_json::Value::from(text)
-        .to_string()
-        .replace('\u{7f}', "\\u007f")
 }
 
 fn list(words: &[&str]) -> String {

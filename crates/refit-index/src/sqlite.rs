@@ -8,14 +8,13 @@ use std::process::Command;
 
 use serde::{Deserialize, Serialize};
 
-use crate::candidate::{Candidate, Change};
+use crate::Made;
+use crate::candidate::{Candidate, Unused, dropped};
 use crate::copy::{self, SqliteFrom, output, packed, write};
 use crate::error::{IndexError, at};
-use crate::name::{new_name, plain};
 use crate::queries::Workload;
-use crate::recipe_text::{Parts, folder};
+use crate::recipe_text::{Parts, made};
 use crate::sql::Dialect;
-use crate::{Made, name};
 
 mod expert;
 
@@ -62,24 +61,11 @@ pub fn make(
     let mut taken = scratch.names()?;
     let mut candidates = scratch.proposed(&workload, &plans, &mut taken)?;
     candidates.extend(scratch.unused(&plans)?);
-    if candidates.is_empty() {
-        return Err(IndexError::NothingToTry {
-            from: typed,
-            queries: workload.queries.len(),
-            left_out: workload.left_out,
-        });
-    }
-    let mut files: Vec<(String, Vec<u8>)> = Vec::new();
-    files.extend(
-        SCRIPTS
-            .iter()
-            .map(|(name, text)| ((*name).to_owned(), text.as_bytes().to_vec())),
-    );
-    files.push(("queries.json".to_owned(), json(&workload)));
-    files.push((
-        "data.db.gz".to_owned(),
-        packed(&scratch.path("data.db"), from)?,
-    ));
+    let copy = packed(&scratch.path("data.db"), from)?;
+    let files = vec![
+        ("queries.json".to_owned(), json(&workload)),
+        ("data.db.gz".to_owned(), copy),
+    ];
     let parts = Parts {
         name,
         typed: &typed,
@@ -87,6 +73,7 @@ pub fn make(
         packages: &["sqlite3", "python3"],
         commands: &["sqlite3", "python3", "gzip"],
         files: &[],
+        scripts: SCRIPTS,
         service: "setup = \"sh $REFIT_RECIPE/setup.sh\"\n",
         load: "command = \"env PATH=/usr/bin:$PATH python3 $REFIT_RECIPE/queries.py load $REFIT_OPERATIONS\"\n",
         table: "env PATH=/usr/bin:$PATH python3 $REFIT_RECIPE/queries.py plans",
@@ -95,12 +82,7 @@ pub fn make(
         workload: &workload,
         candidates: &candidates,
     };
-    Ok(Made {
-        folder: folder(&parts, files)?,
-        candidates,
-        queries: workload.described(),
-        left_out: workload.left_out,
-    })
+    made(&parts, files)
 }
 
 #[derive(Serialize)]
@@ -252,27 +234,14 @@ impl Scratch {
                 output: error.to_string(),
             })?,
         };
-        let mut names = BTreeSet::new();
         let is_unused = |index: &Known| !plans.iter().any(|plan| plan_uses(plan, &index.name));
-        let candidates = known.into_iter().filter(is_unused).map(|index| {
-            let mut name = name::plain(&index.name);
-            if name.is_empty() || names.contains(&name) {
-                name = new_name(&plain(&index.tbl_name), &[name], &mut names);
-            }
-            names.insert(name.clone());
-            Candidate {
-                change: Change::Drop,
-                name,
-                apply: format!("DROP INDEX {};", quoted_if_odd(&index.name)),
-                inverse: format!("{};", index.sql),
-                applied: None,
-                why: format!(
-                    "no plan of these queries reads {}; other queries may",
-                    index.name
-                ),
-            }
+        let unused = known.into_iter().filter(is_unused).map(|index| Unused {
+            apply: format!("DROP INDEX {};", quoted_if_odd(&index.name)),
+            inverse: format!("{};", index.sql),
+            name: index.name,
+            table: index.tbl_name,
         });
-        Ok(candidates.collect())
+        Ok(dropped(unused))
     }
 }
 

@@ -68,8 +68,8 @@ impl Folder {
         })
     }
 
-    /// Adds the files of a shipped recipe that this folder does not have itself; `None` if there is no recipe of that
-    /// name.
+    /// Adds the files of a shipped recipe that this folder does not have itself; `None` where none is shipped under
+    /// that name.
     #[must_use]
     pub(crate) fn with_scripts_of(mut self, name: &str) -> Option<Folder> {
         let mut shipped = Folder::shipped(name)?.files;

@@ -283,7 +283,8 @@ impl Notes {
 }
 
 /// A text as TOML writes it, which is how JSON writes it except for DEL.
-fn quoted(text: &str) -> String {
+#[must_use]
+pub fn quoted(text: &str) -> String {
     let text = serde_json::Value::from(text).to_string();
     text.replace('\u{7f}', "\\u007f")
 }

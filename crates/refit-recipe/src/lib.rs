@@ -89,7 +89,7 @@ pub use error::{InstanceError, RecipeError};
 pub use file::schema;
 pub use file::{Operations, Promise, RecipeFile, Text};
 pub use folder::{Folder, FolderFile, shipped_names};
-pub use from::{FromError, Made, Notes, from_path, from_unit};
+pub use from::{FromError, Made, Notes, from_path, from_unit, quoted};
 pub use hook::Hook;
 pub use instance::{Instance, InstanceOptions, Location, open_up};
 pub use instance_directory::{DEFAULT_BASE, InstanceDirectory, remove_abandoned_instances};

@@ -104,7 +104,7 @@ pub struct Change {
     pub word: String,
     /// Its kind.
     pub kind: String,
-    /// The packages that it comes from; none where there is no dpkg.
+    /// The packages that it comes from; none where dpkg is not installed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub packages: Vec<Package>,
     /// As they print.

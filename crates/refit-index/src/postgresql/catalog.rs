@@ -5,10 +5,9 @@ use std::collections::BTreeSet;
 use serde::Deserialize;
 
 use super::rows;
-use crate::candidate::{Candidate, Change};
+use crate::candidate::{Candidate, Unused, dropped};
 use crate::error::IndexError;
 use crate::instance::Instance;
-use crate::name::{new_name, plain};
 
 /// A table.
 #[derive(Deserialize)]
@@ -70,27 +69,14 @@ pub fn unused(instance: &Instance, used: &BTreeSet<String>) -> Result<Vec<Candid
                 WHERE f.contype = 'f' AND f.conrelid = i.indrelid AND i.indkey[0] = ANY (f.conkey))
         ORDER BY 1, 2",
     )?;
-    let mut names = BTreeSet::new();
-    let candidates = known
+    let unused = known
         .into_iter()
         .filter(|index| !used.contains(&index.name))
-        .map(|index| {
-            let mut name = plain(&index.name);
-            if name.is_empty() || names.contains(&name) {
-                name = new_name(&plain(&index.table), &[name], &mut names);
-            }
-            names.insert(name.clone());
-            Candidate {
-                change: Change::Drop,
-                name,
-                apply: format!("DROP INDEX {};", index.written),
-                inverse: format!("{};", index.sql),
-                applied: None,
-                why: format!(
-                    "no plan of these queries reads {}; other queries may",
-                    index.name
-                ),
-            }
+        .map(|index| Unused {
+            apply: format!("DROP INDEX {};", index.written),
+            inverse: format!("{};", index.sql),
+            name: index.name,
+            table: index.table,
         });
-    Ok(candidates.collect())
+    Ok(dropped(unused))
 }

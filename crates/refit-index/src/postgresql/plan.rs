@@ -43,7 +43,7 @@ impl Plan {
         nodes
     }
 
-    /// What the planner says that it costs.
+    /// Its cost, as the planner estimates it.
     pub fn cost(&self) -> f64 {
         self.root["Total Cost"].as_f64().unwrap_or(f64::INFINITY)
     }

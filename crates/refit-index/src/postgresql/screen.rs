@@ -207,8 +207,7 @@ impl Query<'_> {
                 break;
             };
             if set.is_empty() {
-                let is_narrow =
-                    |(set, ..): &&(Vec<Index>, Plan, Vec<String>)| set[0].columns.len() == 1;
+                let is_narrow = |(set, ..): &&Tried| set[0].columns.len() == 1;
                 narrow = worth.iter().find(is_narrow).cloned();
             }
             // Of those that cost the same, the one with the fewest columns.
