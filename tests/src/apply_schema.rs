@@ -100,10 +100,34 @@ impl Shop<'_> {
         expect_message(&self.revert(), 2, "has no change");
     }
 
+    /// In the order of a page that shows the last ones first.
+    pub fn newest_first(&self) {
+        let before = (self.dump)();
+        let settings = [
+            "conf.index.newest=customer_id, created_at desc",
+            CUSTOMER_DAY,
+        ];
+        expect_code(&self.apply(&settings), 0);
+        expect_printed(&self.apply(&settings), 0, "nothing to do");
+        let after = (self.dump)();
+        assert!(after.contains(" DESC)"), "{after}");
+        let check = self.refit("status", &["--check"]);
+        expect_printed(&check, 0, " DESC)");
+        expect_printed(&check, 0, "index newest usable");
+        (self.sql)(&(self.drop_of)("newest"));
+        (self.sql)("CREATE INDEX newest ON orders (customer_id, created_at)");
+        expect_printed(&self.refit("status", &["--check"]), 1, " DESC), found ");
+        expect_message(&self.revert(), 3, " DESC)");
+        (self.sql)(&(self.drop_of)("newest"));
+        expect_code(&self.revert(), 0);
+        assert_eq!((self.dump)(), before);
+    }
+
     /// What is there is not made, and not taken back.
     pub fn refused(&self) {
         let before = (self.dump)();
         (self.sql)("CREATE INDEX there ON orders (status)");
+        (self.sql)("CREATE INDEX mixed ON orders (status, id DESC)");
         let made = (self.dump)();
         for (setting, named) in [
             (
@@ -119,6 +143,23 @@ impl Shop<'_> {
                 "no column `statu`; it has: id, customer_id",
             ),
             ("conf.index.other=status,status", "named twice"),
+            ("conf.index.other=status,status DESC", "named twice"),
+            (
+                "conf.index.other=status asc,id desc",
+                "index mixed is of these columns already: (status, id DESC)",
+            ),
+            (
+                "conf.index.other=id,customer_id where status IN (1, 2)",
+                "`where status IN (1, 2)`: refit makes no partial index",
+            ),
+            (
+                "conf.index.other=abs(status)",
+                "`abs(status)` is not a column, nor a column and DESC",
+            ),
+            (
+                "conf.index.other=id,status NULLS LAST",
+                "`status NULLS LAST` is not a column, nor a column and DESC",
+            ),
             ("conf.index.other=", "no column ``"),
             ("conf.indexes.other=status", "conf.index.NAME=COLUMN"),
             ("conf.index.9a=status", "conf.index.NAME=COLUMN"),
@@ -135,8 +176,13 @@ impl Shop<'_> {
                 "neither a reboot nor a timer",
             );
         }
+        expect_code(
+            &self.refit("plan", &[self.service, "conf.index.other=status DESC"]),
+            0,
+        );
         assert_eq!((self.dump)(), made);
         (self.sql)(&(self.drop_of)("there"));
+        (self.sql)(&(self.drop_of)("mixed"));
         assert_eq!((self.dump)(), before);
     }
 
@@ -238,6 +284,7 @@ fn asked(file: &str, sql: &str) -> String {
 fn an_index_is_made_and_taken_back(env: &TestEnv) -> Outcome {
     sqlite(env, |shop, file| {
         shop.there_and_back();
+        shop.newest_first();
         asked(file, "PRAGMA journal_mode = wal");
         shop.there_and_back();
     })

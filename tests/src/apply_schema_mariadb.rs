@@ -81,6 +81,7 @@ fn mariadb(env: &TestEnv, test: impl Fn(&Shop, &Server)) -> Outcome {
 fn mariadb_gets_an_index_and_loses_it(env: &TestEnv) -> Outcome {
     mariadb(env, |shop, server| {
         shop.there_and_back();
+        shop.newest_first();
         // The server drops the index that it made for a foreign key when another one serves it.
         server.sql("CREATE TABLE customers (id int PRIMARY KEY)");
         server.sql("INSERT INTO customers SELECT seq - 1 FROM seq_1_to_50");
@@ -97,6 +98,12 @@ fn mariadb_gets_an_index_and_loses_it(env: &TestEnv) -> Outcome {
         );
         expect_code(&shop.apply(&[CUSTOMER_DAY]), 0);
         assert!(!server.dump().contains("KEY `of_customer` ("));
+        expect_code(&shop.revert(), 0);
+        assert_eq!(server.dump(), before);
+        // One in descending order does not serve it: the server keeps its own.
+        let down = "conf.index.down=customer_id DESC,created_at";
+        expect_code(&shop.apply(&[down]), 0);
+        assert!(server.dump().contains("KEY `of_customer` ("));
         expect_code(&shop.revert(), 0);
         assert_eq!(server.dump(), before);
         // Now that one is there of its own.

@@ -104,6 +104,7 @@ fn postgresql(env: &TestEnv, test: impl Fn(&Shop, &Server)) -> Outcome {
 fn postgresql_gets_an_index_and_loses_it(env: &TestEnv) -> Outcome {
     postgresql(env, |shop, server| {
         shop.there_and_back();
+        shop.newest_first();
         // Names that need quotes, in a schema that no search path has.
         server.sql("CREATE SCHEMA \"My shop\"");
         server.sql("CREATE TABLE \"My shop\".\"Order\" (\"Customer id\" int, \"select\" int)");
@@ -113,7 +114,10 @@ fn postgresql_gets_an_index_and_loses_it(env: &TestEnv) -> Outcome {
             ..*shop
         };
         let before = server.dump();
-        expect_code(&other.apply(&["conf.index.both=Customer id,select"]), 0);
+        expect_code(
+            &other.apply(&["conf.index.both=Customer id DESC,select"]),
+            0,
+        );
         expect_printed(&other.refit("status", &["--check"]), 0, "usable");
         expect_code(&other.revert(), 0);
         assert_eq!(server.dump(), before);

@@ -49,12 +49,15 @@ impl Candidate {
     }
 }
 
-/// The setting of `refit apply` that makes this index. It takes names that need no quotes, and orders
-/// each column ascending.
+/// The setting of `refit apply` that makes this index. It takes names that need no quotes, each with
+/// `DESC` or without.
 pub fn applied<'a>(name: &str, columns: impl IntoIterator<Item = &'a str>) -> Option<String> {
     let is_typed = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let columns: Vec<&str> = columns.into_iter().collect();
-    let is_plain = |column: &&str| !column.is_empty() && column.chars().all(is_typed);
+    let is_plain = |column: &&str| {
+        let name = column.strip_suffix(" DESC").unwrap_or(column);
+        !name.is_empty() && name.chars().all(is_typed)
+    };
     // Names of SQLite itself, which it refuses.
     (columns.iter().all(is_plain) && !name.starts_with("sqlite_"))
         .then(|| format!("conf.index.{name}={}", columns.join(",")))
@@ -100,10 +103,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_ascending_columns_with_plain_names_are_applied() {
-        let setting = "conf.index.orders_idx=customer_id,at".to_owned();
-        assert_eq!(applied("orders_idx", ["customer_id", "at"]), Some(setting));
-        for column in ["at DESC", "\"Select\"", "é", "a,b", ""] {
+    fn only_columns_with_plain_names_are_applied() {
+        let setting = "conf.index.orders_idx=customer_id,at DESC".to_owned();
+        assert_eq!(
+            applied("orders_idx", ["customer_id", "at DESC"]),
+            Some(setting)
+        );
+        for column in [
+            "at COLLATE NOCASE DESC",
+            "at NULLS FIRST",
+            "\"Select\"",
+            "é",
+            "a,b",
+            "",
+        ] {
             assert_eq!(applied("orders_idx", ["id", column]), None, "{column}");
         }
         assert_eq!(applied("sqlite_x_idx", ["id"]), None);

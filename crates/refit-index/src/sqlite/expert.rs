@@ -88,8 +88,10 @@ pub fn candidate(
         }
     }
     let applied = match proposals {
-        [one] if one.columns.iter().all(|(_, rest)| rest.is_empty()) => {
-            applied(&first, one.columns.iter().map(|(name, _)| &**name))
+        [one] => {
+            let keys = one.columns.iter();
+            let keys = keys.map(|(name, rest)| format!("{name} {rest}").trim_end().to_owned());
+            applied(&first, keys.collect::<Vec<_>>().iter().map(|key| &**key))
         }
         _ => None,
     };

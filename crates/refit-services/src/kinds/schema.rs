@@ -1,6 +1,6 @@
 //! Indexes of one table: of an SQLite file, of a PostgreSQL cluster or of a MariaDB server.
 //!
-//! `conf.index.NAME=COLUMN,…` makes one, and in MariaDB `conf.ignored.NAME=on` hides one from queries.
+//! `conf.index.NAME=COLUMN,COLUMN DESC,…` makes one, and in MariaDB `conf.ignored.NAME=on` hides one from queries.
 
 mod mariadb;
 mod postgresql;
@@ -35,8 +35,8 @@ pub struct Tables {
 struct Table {
     /// As the database spells them.
     columns: Vec<String>,
-    /// Each with its columns; only those that an index of these columns would equal.
-    indexes: Vec<(String, Vec<String>)>,
+    /// Each with its keys; only those that an index of these keys would equal.
+    indexes: Vec<(String, Vec<Key>)>,
     /// On locks and on what a build needs.
     notes: Vec<String>,
     bytes: u64,
@@ -46,13 +46,37 @@ struct Table {
     dir: PathBuf,
 }
 
+/// A column of an index, and the order of its values.
+#[derive(Clone, PartialEq, Eq)]
+struct Key {
+    column: String,
+    is_descending: bool,
+}
+
+impl Key {
+    /// The column between quotes, and its order.
+    fn sql(&self, quote: char) -> String {
+        quoted(&self.column, quote) + self.order()
+    }
+
+    fn order(&self) -> &'static str {
+        if self.is_descending { " DESC" } else { "" }
+    }
+}
+
+impl std::fmt::Display for Key {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}{}", self.column, self.order())
+    }
+}
+
 /// A database whose tables get indexes.
 trait Indexed: Database {
     /// The table.
     fn table(&self) -> Result<Table, String>;
 
     /// An index that is to be made, `ignored` by all queries or not.
-    fn create(&self, name: &str, columns: &[String], ignored: bool) -> Result<SchemaEdit, String>;
+    fn create(&self, name: &str, keys: &[Key], ignored: bool) -> Result<SchemaEdit, String>;
 
     /// How an index that is there is hidden from queries, or shown; `None`: the database cannot.
     fn ignore(&self, _name: &str, _ignored: bool) -> Option<[String; 2]> {
@@ -127,7 +151,7 @@ struct Wanted {
     ignored: Option<String>,
 }
 
-const KNOWN: &str = "conf.index.NAME=COLUMN,COLUMN; in MariaDB also conf.ignored.NAME=on or off";
+const KNOWN: &str = "conf.index.NAME=COLUMN,COLUMN (each may have DESC after it); in MariaDB also conf.ignored.NAME=on or off";
 
 /// The state of an index that no query uses.
 const IGNORED: &str = "IGNORED";
@@ -203,15 +227,15 @@ fn plan(
                 )));
             }
             (Some(typed), None) => {
-                let columns = columns(&table, typed).map_err(bad)?;
-                let is_equal = |(_, of): &&(String, Vec<String>)| *of == columns;
+                let keys = keys(&table, typed).map_err(bad)?;
+                let is_equal = |(_, of): &&(String, Vec<Key>)| *of == keys;
                 if let Some((equal, _)) = table.indexes.iter().find(is_equal) {
-                    let columns = columns.join(", ");
-                    let reason = format!("index {equal} is of these columns already: ({columns})");
+                    let keys = joined(&keys);
+                    let reason = format!("index {equal} is of these columns already: ({keys})");
                     return Err(bad(reason));
                 }
-                let edit = database.create(&index, &columns, ignored == Some(true));
-                table.indexes.push((index.clone(), columns));
+                let edit = database.create(&index, &keys, ignored == Some(true));
+                table.indexes.push((index.clone(), keys));
                 edit.map_err(bad)?
             }
             (None, None) => {
@@ -260,23 +284,58 @@ fn is_plain(name: &str) -> bool {
         && name != "primary"
 }
 
-/// The columns that a value names, as the database spells them.
-fn columns(table: &Table, value: &str) -> Result<Vec<String>, String> {
-    let mut found: Vec<String> = Vec::new();
+/// The columns that a value names, as the database spells them, each with its order.
+fn keys(table: &Table, value: &str) -> Result<Vec<Key>, String> {
+    let mut found: Vec<Key> = Vec::new();
     for typed in value.split(',').map(str::trim) {
-        let column = table.columns.iter().find(|name| *name == typed);
-        let Some(column) = column else {
-            let known = table.columns.join(", ");
-            return Err(format!(
-                "the table has no column `{typed}`; it has: {known}"
-            ));
-        };
-        if found.contains(column) {
-            return Err(format!("`{typed}` is named twice"));
+        let key = table.key(typed).ok_or_else(|| table.no_key(typed, value))?;
+        if found.iter().any(|other| other.column == key.column) {
+            return Err(format!("`{}` is named twice", key.column));
         }
-        found.push(column.clone());
+        found.push(key);
     }
     Ok(found)
+}
+
+impl Table {
+    /// A column, or one with `DESC` or `ASC` after it.
+    fn key(&self, typed: &str) -> Option<Key> {
+        let key = |name: &str, is_descending| {
+            let column = self.columns.iter().find(|column| *column == name)?;
+            Some(Key {
+                column: column.clone(),
+                is_descending,
+            })
+        };
+        let with_order = || {
+            let (name, order) = typed.rsplit_once(char::is_whitespace)?;
+            let is_descending = order.eq_ignore_ascii_case("DESC");
+            let is_order = is_descending || order.eq_ignore_ascii_case("ASC");
+            is_order.then(|| key(name.trim_end(), is_descending))?
+        };
+        key(typed, false).or_else(with_order)
+    }
+
+    /// Why a part of a value is none.
+    fn no_key(&self, typed: &str, value: &str) -> String {
+        let known = self.columns.join(", ");
+        let is_where = |text: &str| text.to_ascii_lowercase().starts_with("where ");
+        let mut rests = value.match_indices(char::is_whitespace);
+        if let Some(rest) =
+            rests.find_map(|(at, _)| Some(value[at..].trim()).filter(|r| is_where(r)))
+        {
+            return format!(
+                "`{rest}`: refit makes no partial index; make this one by hand, or leave out the condition"
+            );
+        }
+        if typed.contains(|c: char| c.is_whitespace() || c == '(') {
+            return format!(
+                "`{typed}` is not a column, nor a column and DESC: refit makes no index of an expression, \
+                 a prefix, a collation or an operator class; the table has: {known}"
+            );
+        }
+        format!("the table has no column `{typed}`; it has: {known}")
+    }
 }
 
 /// An amount of data, as a person reads it.
@@ -303,18 +362,20 @@ fn space(table: &Table) -> String {
     )
 }
 
-/// Rows of a name and a column, in order: each name with its columns.
-fn grouped(rows: Vec<Vec<String>>) -> Vec<(String, Vec<String>)> {
-    let mut groups: Vec<(String, Vec<String>)> = Vec::new();
+/// Rows of a name, a column and, where its values are in descending order, `D`: each name with its keys.
+fn grouped(rows: Vec<Vec<String>>) -> Vec<(String, Vec<Key>)> {
+    let mut groups: Vec<(String, Vec<Key>)> = Vec::new();
     for row in rows {
         let mut row = row.into_iter();
-        let (name, column) = (
-            row.next().unwrap_or_default(),
-            row.next().unwrap_or_default(),
-        );
+        let mut next = || row.next().unwrap_or_default();
+        let name = next();
+        let key = Key {
+            column: next(),
+            is_descending: next() == "D",
+        };
         match groups.last_mut() {
-            Some((last, columns)) if *last == name => columns.push(column),
-            _ => groups.push((name, vec![column])),
+            Some((last, keys)) if *last == name => keys.push(key),
+            _ => groups.push((name, vec![key])),
         }
     }
     groups
@@ -326,10 +387,16 @@ fn quoted(name: &str, quote: char) -> String {
     format!("{quote}{}{quote}", name.replace(quote, &twice))
 }
 
-/// Quoted names with commas.
-fn list(names: &[String], quote: char) -> String {
-    let names: Vec<String> = names.iter().map(|name| quoted(name, quote)).collect();
-    names.join(", ")
+/// Quoted columns with their orders, and with commas.
+fn list(keys: &[Key], quote: char) -> String {
+    let keys: Vec<String> = keys.iter().map(|key| key.sql(quote)).collect();
+    keys.join(", ")
+}
+
+/// The same as a person reads it, and as MariaDB's definitions are composed.
+fn joined(keys: &[Key]) -> String {
+    let keys: Vec<String> = keys.iter().map(Key::to_string).collect();
+    keys.join(", ")
 }
 
 /// A service's database and table, after its first slash; `None` where a name is not one that can be

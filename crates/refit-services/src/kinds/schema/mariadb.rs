@@ -4,7 +4,10 @@
 
 use std::time::{Duration, Instant};
 
-use super::{IGNORED, Indexed, Opened, Table, Tables, expect_parts, grouped, list, parts, quoted};
+use super::{
+    IGNORED, Indexed, Key, Opened, Table, Tables, expect_parts, grouped, joined, list, parts,
+    quoted,
+};
 use crate::kind::Kind;
 use crate::kinds::mariadb::{Mariadb, server};
 use crate::schema::{Database, Index, SchemaEdit, USABLE};
@@ -80,19 +83,19 @@ impl MariadbTable {
         format!("TABLE_SCHEMA = {database} AND TABLE_NAME = {table}")
     }
 
-    /// Each with its columns.
-    fn indexes(&self) -> Result<Vec<(String, Vec<String>)>, String> {
+    /// Each with its keys.
+    fn indexes(&self) -> Result<Vec<(String, Vec<Key>)>, String> {
         // No column has an empty name: what holds one equals no index.
         let rows = self.rows(&format!(
-            "SELECT INDEX_NAME, IF(INDEX_TYPE = 'BTREE' AND SUB_PART IS NULL AND COLLATION = 'A', \
-             COLUMN_NAME, '') FROM information_schema.STATISTICS WHERE {} ORDER BY INDEX_NAME, SEQ_IN_INDEX",
+            "SELECT INDEX_NAME, IF(INDEX_TYPE = 'BTREE' AND SUB_PART IS NULL, COLUMN_NAME, ''), \
+             COLLATION FROM information_schema.STATISTICS WHERE {} ORDER BY INDEX_NAME, SEQ_IN_INDEX",
             self.is_meant()
         ))?;
         Ok(grouped(rows))
     }
 
     /// Those of the table itself, each with its columns.
-    fn foreign_keys(&self) -> Result<Vec<(String, Vec<String>)>, String> {
+    fn foreign_keys(&self) -> Result<Vec<(String, Vec<Key>)>, String> {
         let rows = self.rows(&format!(
             "SELECT CONSTRAINT_NAME, COLUMN_NAME FROM information_schema.KEY_COLUMN_USAGE WHERE {} \
              AND REFERENCED_TABLE_NAME IS NOT NULL ORDER BY CONSTRAINT_NAME, ORDINAL_POSITION",
@@ -163,12 +166,13 @@ impl Indexed for MariadbTable {
         })
     }
 
-    fn create(&self, name: &str, columns: &[String], ignored: bool) -> Result<SchemaEdit, String> {
+    fn create(&self, name: &str, keys: &[Key], ignored: bool) -> Result<SchemaEdit, String> {
+        let names: Vec<String> = keys.iter().map(|key| quoted(&key.column, '\'')).collect();
         let long = self.names(&format!(
             "SELECT COLUMN_NAME FROM information_schema.COLUMNS WHERE {} AND COLUMN_NAME IN ({}) AND \
              (DATA_TYPE LIKE '%text' OR DATA_TYPE LIKE '%blob')",
             self.is_meant(),
-            list(columns, '\'')
+            names.join(", ")
         ))?;
         if !long.is_empty() {
             return Err(format!(
@@ -177,14 +181,14 @@ impl Indexed for MariadbTable {
         }
         let index = quoted(name, '`');
         let word = if ignored { " IGNORED" } else { "" };
-        let add = format!("ADD INDEX {index} ({}){word}", list(columns, '`'));
+        let add = format!("ADD INDEX {index} ({}){word}", list(keys, '`'));
         let online = "ALGORITHM=INPLACE, LOCK=NONE";
         // An index that a foreign key needs may be gone by then.
-        let keys = self.foreign_keys()?;
+        let foreign = self.foreign_keys()?;
         let mut again = String::new();
         for (name, of) in self.indexes()? {
-            let serves = |(_, key): &(String, Vec<String>)| of.starts_with(key);
-            if columns.starts_with(&of) && keys.iter().any(serves) {
+            let serves = |(_, key): &(String, Vec<Key>)| of.starts_with(key);
+            if keys.starts_with(&of) && foreign.iter().any(serves) {
                 let (name, of) = (quoted(&name, '`'), list(&of, '`'));
                 again += &format!("ADD INDEX IF NOT EXISTS {name} ({of}), ");
             }
@@ -195,7 +199,7 @@ impl Indexed for MariadbTable {
             inverse: self.alter(&format!("{again}DROP INDEX {index}, {online}")),
             before: None,
             after: Index {
-                definition: format!("BTREE ({})", columns.join(", ")),
+                definition: format!("BTREE ({})", joined(keys)),
                 state: if ignored { IGNORED } else { USABLE }.to_owned(),
             },
         })

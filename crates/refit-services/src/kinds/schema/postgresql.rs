@@ -5,7 +5,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::{Indexed, Opened, Table, Tables, expect_parts, grouped, list, parts, quoted};
+use super::{Indexed, Key, Opened, Table, Tables, expect_parts, grouped, list, parts, quoted};
 use crate::kind::Kind;
 use crate::kinds::postgresql::Postgresql;
 use crate::kinds::postgresql::cluster::{Cluster, Server};
@@ -171,10 +171,11 @@ impl Indexed for PgTable {
             ),
             1,
         )?;
-        // Those whose definition names their columns and nothing else.
+        // Those whose definition names their columns, with DESC or without, and nothing else.
+        let is_descending = "i.indoption[k.place - 1] & 1 = 1"; // pg_index.h, INDOPTION_DESC
         let rows = self.rows(
             &format!(
-                "SELECT x.relname, a.attname FROM pg_catalog.pg_index i \
+                "SELECT x.relname, a.attname, CASE WHEN {is_descending} THEN 'D' END FROM pg_catalog.pg_index i \
                  JOIN pg_catalog.pg_class x ON x.oid = i.indexrelid \
                  JOIN pg_catalog.pg_class c ON c.oid = i.indrelid \
                  JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
@@ -182,12 +183,13 @@ impl Indexed for PgTable {
                  JOIN pg_catalog.pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.number \
                  WHERE n.nspname = {schema} AND c.relname = {name} AND i.indisvalid \
                  AND pg_catalog.split_part(pg_catalog.pg_get_indexdef(x.oid), ' USING ', 2) = 'btree (' || \
-                 (SELECT pg_catalog.string_agg(pg_catalog.quote_ident(a.attname), ', ' ORDER BY k.place) \
+                 (SELECT pg_catalog.string_agg(pg_catalog.quote_ident(a.attname) || \
+                 CASE WHEN {is_descending} THEN ' DESC' ELSE '' END, ', ' ORDER BY k.place) \
                  FROM pg_catalog.unnest(i.indkey::int2[]) WITH ORDINALITY k (number, place) \
                  JOIN pg_catalog.pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.number) || ')' \
                  ORDER BY x.relname, k.place"
             ),
-            2,
+            3,
         )?;
         Ok(Table {
             columns: columns.concat(),
@@ -203,12 +205,12 @@ impl Indexed for PgTable {
         })
     }
 
-    fn create(&self, name: &str, columns: &[String], _: bool) -> Result<SchemaEdit, String> {
+    fn create(&self, name: &str, keys: &[Key], _: bool) -> Result<SchemaEdit, String> {
         let found = self.found()?;
         let args = [name, &found.schema, &found.name].map(|arg| quoted(arg, '\''));
-        let idents = columns.iter().map(|column| {
-            let column = quoted(column, '\'');
-            format!("pg_catalog.quote_ident({column})")
+        let idents = keys.iter().map(|key| {
+            let (column, order) = (quoted(&key.column, '\''), key.order());
+            format!("pg_catalog.quote_ident({column}) || '{order}'")
         });
         let idents: Vec<String> = idents.collect();
         let rows = self.rows(
@@ -226,7 +228,7 @@ impl Indexed for PgTable {
             index: name.to_owned(),
             apply: format!(
                 "CREATE INDEX CONCURRENTLY {index} ON {schema}.{table} ({})",
-                list(columns, '"')
+                list(keys, '"')
             ),
             inverse: format!("DROP INDEX CONCURRENTLY {schema}.{index}"),
             before: None,
@@ -261,8 +263,11 @@ impl Database for PgTable {
         }))
     }
 
+    /// The answer is durable whatever the cluster, the database or the role has set.
     fn run(&self, sql: &str) -> Result<(), String> {
-        let options = format!("-c statement_timeout=0 -c lock_timeout={LOCK_MIN}min");
+        let options = format!(
+            "-c statement_timeout=0 -c lock_timeout={LOCK_MIN}min -c synchronous_commit=on"
+        );
         let variables = [("PGAPPNAME", NAME), ("PGOPTIONS", &options)];
         let run = self.server.psql(&self.database, sql, &variables);
         run.map(|_| ())

@@ -8,7 +8,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use super::{Indexed, Opened, Table, Tables, grouped, list, quoted};
+use super::{Indexed, Key, Opened, Table, Tables, grouped, list, quoted};
 use crate::file_state::refuse_fixed;
 use crate::schema::{Database, Index, SchemaEdit};
 use crate::{Error, FileError, System};
@@ -177,11 +177,11 @@ impl Indexed for SqliteFile {
             Some(_) => {}
         }
         let columns = self.query(&format!("SELECT name FROM pragma_table_info({table})"))?;
-        // Those that sort otherwise or leave rows out do not replace a plain one.
+        // Those that collate otherwise or leave rows out do not replace a plain one.
         let rows = self.query(&format!(
-            "SELECT l.name, i.name FROM pragma_index_list({table}) l, pragma_index_xinfo(l.name) i \
+            "SELECT l.name, i.name, iif(i.desc, 'D', '') FROM pragma_index_list({table}) l, pragma_index_xinfo(l.name) i \
              WHERE i.key AND NOT l.partial AND NOT EXISTS (SELECT 1 FROM pragma_index_xinfo(l.name) o \
-             WHERE o.key AND (o.desc OR o.coll <> 'BINARY' OR o.cid < 0)) ORDER BY l.seq, i.seqno"
+             WHERE o.key AND (o.coll <> 'BINARY' OR o.cid < 0)) ORDER BY l.seq, i.seqno"
         ))?;
         let bytes = fs::metadata(&self.path).map_or(0, |meta| meta.len());
         let dir = self.path.parent().unwrap_or(Path::new("/"));
@@ -209,9 +209,9 @@ impl Indexed for SqliteFile {
         })
     }
 
-    fn create(&self, name: &str, columns: &[String], _: bool) -> Result<SchemaEdit, String> {
+    fn create(&self, name: &str, keys: &[Key], _: bool) -> Result<SchemaEdit, String> {
         let (index, table) = (quoted(name, '"'), quoted(&self.table, '"'));
-        let apply = format!("CREATE INDEX {index} ON {table} ({})", list(columns, '"'));
+        let apply = format!("CREATE INDEX {index} ON {table} ({})", list(keys, '"'));
         Ok(SchemaEdit {
             index: name.to_owned(),
             inverse: format!("DROP INDEX {index}"),
@@ -246,8 +246,11 @@ impl Database for SqliteFile {
         }))
     }
 
+    /// EXTRA syncs the directory after the journal is removed, which ends the transaction: a power cut
+    /// that brought the journal back would take back what was answered.
     fn run(&self, sql: &str) -> Result<(), String> {
-        self.client(&[], sql).map(|_| ())
+        let words = ["-cmd", "PRAGMA synchronous = EXTRA"];
+        self.client(&words, sql).map(|_| ())
     }
 
     /// There is no server.
