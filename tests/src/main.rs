@@ -35,6 +35,7 @@ mod apply_rsyslog;
 mod apply_schema;
 mod apply_schema_mariadb;
 mod apply_schema_postgresql;
+mod apply_schema_power_cut;
 mod apply_sysctl;
 mod apply_together;
 mod apply_wrapper;
@@ -204,6 +205,7 @@ const TABLE: &[&[Test]] = &[
     apply_schema::TESTS,
     apply_schema_mariadb::TESTS,
     apply_schema_postgresql::TESTS,
+    apply_schema_power_cut::TESTS,
     apply_sysctl::TESTS,
     apply_booted_recipes::TESTS,
     apply_booted_redis::TESTS,
