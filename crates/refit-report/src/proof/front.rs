@@ -84,3 +84,46 @@ pub fn unbeaten(places: &[Option<Place>]) -> Vec<usize> {
     }
     front
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_riskier_variant_stands_only_beyond_the_interval_of_a_safer_one() {
+        let place = |factor: f64, low: f64, high: f64, loss| {
+            Some(Place {
+                factor,
+                interval: Some([low, high]),
+                gains: low > 1.0,
+                loss,
+                by_class: false,
+            })
+        };
+        let baseline = Some(Place {
+            factor: 1.0,
+            interval: None,
+            gains: false,
+            loss: (Manner::Nothing, 0),
+            by_class: false,
+        });
+        let safer = place(2.0, 1.9, 2.1, (Manner::Newest, 7));
+        let with = |riskier| unbeaten(&[baseline, riskier, safer, None]);
+        assert_eq!(with(place(2.05, 2.0, 2.2, (Manner::Everything, 9))), [0, 2]);
+        assert_eq!(
+            with(place(2.15, 2.0, 2.2, (Manner::Everything, 9))),
+            [0, 2, 1]
+        );
+        assert_eq!(with(place(2.15, 2.0, 2.2, (Manner::Newest, 6))), [0, 1]);
+        // What is not proven to gain anything beats nobody.
+        assert_eq!(with(place(9.0, 0.9, 99.0, (Manner::Nothing, 0))), [0, 2]);
+        // What loses less than a baseline that loses something is not beaten, however slow it is.
+        let lossy = baseline.map(|place| Place {
+            loss: (Manner::Everything, 9),
+            ..place
+        });
+        let slow = place(0.5, 0.4, 0.6, (Manner::Newest, 7));
+        let slowest = place(0.1, 0.05, 0.2, (Manner::Nothing, 0));
+        assert_eq!(unbeaten(&[lossy, slow, slowest]), [2, 1, 0]);
+    }
+}
