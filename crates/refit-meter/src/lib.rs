@@ -5,6 +5,7 @@
 //! Read-only: nothing here changes a program.
 
 mod arch;
+mod arena;
 mod cgroup;
 mod executable;
 mod fork_copies;
