@@ -1,8 +1,9 @@
 //! kill -9 of `refit apply` and `revert` on a Debian 12 that systemd boots, where services run: before and
-//! after each system call that changes a file, and of sysctls each that starts a process. What was started goes
-//! on without refit.
+//! after each system call that changes a file, and each that starts a process (systemctl, postconf, psql …). That
+//! process goes on without refit.
 
-use crate::live_kills::{Live, Subject, sweep};
+use crate::live::Live;
+use crate::live_kills::{Subject, sweep};
 use crate::runner::{Outcome, Test};
 use crate::sys::kill_point::Calls;
 use crate::test;
@@ -13,11 +14,11 @@ pub const TESTS: &[Test] = &[
         .alone()
         .when_named()
         .limit_seconds(300),
-    test!(killed_while_redis_is_applied)
+    test!(killed_while_a_wrapper_is_applied)
         .alone()
         .when_named()
         .limit_seconds(900),
-    test!(killed_while_redis_is_reverted)
+    test!(killed_while_a_wrapper_is_reverted)
         .alone()
         .when_named()
         .limit_seconds(900),
@@ -31,40 +32,26 @@ pub const TESTS: &[Test] = &[
         .limit_seconds(900),
 ];
 
-/// By CONFIG SET, and by a restart.
-const REDIS: Subject = Subject {
-    service: "redis-server",
-    settings: &["malloc=jemalloc", "conf.maxmemory=1gb"],
+/// Its files lie below /run, and those of a timer with them.
+const UNIT: Subject = Subject {
+    service: "cron",
+    settings: &["malloc=jemalloc"],
+    within: Some("1h"),
     files: &[
-        "/etc/redis/redis.conf",
-        "/etc/redis/redis.refit.conf",
-        "/etc/systemd/system/redis-server.service.d/90-refit.conf",
+        "/etc/systemd/system/cron.service.d/90-refit.conf",
+        "/run/systemd/system/cron.service.d/90-refit.conf",
+        "/run/systemd/system/refit-undo-cron.service",
     ],
-    before: "test $(redis-cli CONFIG GET maxmemory | tail -1) = 0 && test $(redis-cli GET word) = kept",
-    with: "test $(redis-cli CONFIG GET maxmemory | tail -1) = 1073741824 && test $(redis-cli GET word) = kept && \
-           grep -q r-xp.*/usr/lib/refit/ /proc/$(systemctl show -p MainPID --value redis-server)/maps",
+    runs: "systemctl -q is-active cron",
+    before: "systemctl -q is-active cron && \
+             ! grep /usr/lib/refit/ /proc/$(systemctl show -p MainPID --value cron)/maps",
+    with: "grep -q r-xp.*/usr/lib/refit/.*jemalloc /proc/$(systemctl show -p MainPID --value cron)/maps",
 };
-
-fn killed_while_redis_is_applied(env: &TestEnv) -> Outcome {
-    let live = Live::up(env);
-    live.shell("redis-cli SET word kept");
-    sweep(&live, &REDIS, "apply", Calls::Files)
-}
-
-fn killed_while_redis_is_reverted(env: &TestEnv) -> Outcome {
-    let live = Live::up(env);
-    live.shell("redis-cli SET word kept");
-    sweep(&live, &REDIS, "revert", Calls::Files)
-}
-
-/// Holds where cron runs without a library of refit's.
-const CRON: &str = "systemctl -q is-active cron && \
-                    ! grep /usr/lib/refit/ /proc/$(systemctl show -p MainPID --value cron)/maps";
 
 /// refit is killed while systemd starts the service again: `status` waits for that, and then reports it.
 fn a_restart_goes_on_with_the_lock_of_a_killed_refit(env: &TestEnv) -> Outcome {
     let live = Live::up(env);
-    live.shell(CRON);
+    live.shell(UNIT.before);
     live.shell(
         "d=/etc/systemd/system/cron.service.d; mkdir $d && cat >$d/10-slow.conf <<'END' && systemctl daemon-reload\n\
          [Service]\n\
@@ -100,9 +87,14 @@ fn a_restart_goes_on_with_the_lock_of_a_killed_refit(env: &TestEnv) -> Outcome {
         printed.contains("interrupted while it was applied"),
         "{printed}"
     );
+    // It is the process of the restart that status looked at.
+    assert!(
+        printed.contains("ok: executable mapping /usr/lib/refit/"),
+        "{printed}"
+    );
     expect_code(&live.refit(&["revert", "cron"]), 0);
     assert_eq!(live.files(), before);
-    live.shell(CRON);
+    live.shell(UNIT.before);
     live.shell("rm -r /etc/systemd/system/cron.service.d /run/go && systemctl daemon-reload");
     Outcome::Pass
 }
@@ -111,7 +103,9 @@ fn a_restart_goes_on_with_the_lock_of_a_killed_refit(env: &TestEnv) -> Outcome {
 const SYSCTL: Subject = Subject {
     service: "sysctl",
     settings: &["conf.net.core.somaxconn=300"],
+    within: None,
     files: &["/etc/sysctl.d/90-refit.conf"],
+    runs: "true",
     before: "test $(sysctl -n net.core.somaxconn) = 4096",
     with: "test $(sysctl -n net.core.somaxconn) = 300",
 };
@@ -122,4 +116,34 @@ fn killed_while_sysctls_are_applied(env: &TestEnv) -> Outcome {
 
 fn killed_while_sysctls_are_reverted(env: &TestEnv) -> Outcome {
     sweep(&Live::up(env), &SYSCTL, "revert", Calls::FilesAndStarts)
+}
+
+/// A program that another one takes the place of, which starts it.
+const WRAPPER: Subject = Subject {
+    service: "wrapper:/usr/local/bin/own",
+    settings: &["malloc=jemalloc"],
+    within: None,
+    files: &["/usr/local/bin/own"],
+    runs: "own /proc/self/maps | grep -q 'r-xp.*/bin/own'",
+    before: "cmp /usr/local/bin/own /usr/bin/cat && ! ls /usr/local/bin/own.refit-real",
+    with: "own /proc/self/maps | grep -q r-xp.*/usr/lib/refit/",
+};
+
+fn with_command<'a>(env: &'a TestEnv) -> Live<'a> {
+    let live = Live::up(env);
+    live.shell("cp /usr/bin/cat /usr/local/bin/own");
+    live
+}
+
+fn killed_while_a_wrapper_is_applied(env: &TestEnv) -> Outcome {
+    sweep(&with_command(env), &WRAPPER, "apply", Calls::FilesAndStarts)
+}
+
+fn killed_while_a_wrapper_is_reverted(env: &TestEnv) -> Outcome {
+    sweep(
+        &with_command(env),
+        &WRAPPER,
+        "revert",
+        Calls::FilesAndStarts,
+    )
 }

@@ -9,6 +9,7 @@
 mod apply;
 mod apply_booted;
 mod apply_booted_kills;
+mod apply_booted_kills_servers;
 mod apply_booted_mariadb;
 mod apply_booted_packages;
 mod apply_booted_postfix;
@@ -98,6 +99,7 @@ mod kills;
 mod layering;
 mod leap_second;
 mod library;
+mod live;
 mod live_kills;
 mod locations;
 mod mailer;
@@ -193,6 +195,7 @@ const TABLE: &[&[Test]] = &[
     apply_mariadb::TESTS,
     apply_odd::TESTS,
     apply_booted_kills::TESTS,
+    apply_booted_kills_servers::TESTS,
     apply_booted_mariadb::TESTS,
     apply_booted_packages::TESTS,
     apply_packages::TESTS,

@@ -51,7 +51,7 @@ const STARTING: [i64; 4] = [
 /// Which calls are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Calls {
-    /// Those that change files.
+    /// Those that change files or write to sockets.
     Files,
     /// And those after the first of them that start processes. Before it nothing is changed.
     FilesAndStarts,
@@ -62,6 +62,8 @@ pub enum Calls {
 pub struct Seen {
     /// How many calls it began that change files.
     pub files: usize,
+    /// How many that write to a socket: commands to a server, which also asks until it has started.
+    pub sent: usize,
     /// How many that start processes.
     pub starts: usize,
     pub was_killed: bool,
@@ -71,7 +73,7 @@ pub struct Seen {
 /// these it began, and whether it was killed.
 pub fn run_to(command: &mut Command, point: Option<KillPoint>) -> io::Result<(usize, bool)> {
     let (seen, _) = run_to_call(command, Calls::Files, point)?;
-    Ok((seen.files, seen.was_killed))
+    Ok((seen.files + seen.sent, seen.was_killed))
 }
 
 /// Runs a program of one thread to its end or to this point; also its exit code, if it has one. What it
@@ -123,11 +125,13 @@ pub fn run_to_call(
                 let starts = changed
                     && calls == Calls::FilesAndStarts
                     && STARTING.contains(&registers.orig_rax.cast_signed());
-                seen.files += usize::from(changes);
+                let sends = changes && is_to_socket(pid, &registers);
+                seen.files += usize::from(changes && !sends);
+                seen.sent += usize::from(sends);
                 seen.starts += usize::from(starts);
                 counts = changes || starts;
             }
-            let begun = seen.files + seen.starts;
+            let begun = seen.files + seen.sent + seen.starts;
             if counts && matches!(point, Some(KillPoint::Fail(n)) if n == begun) {
                 fail(pid, is_entry)?;
             }
@@ -155,6 +159,13 @@ fn is_changing(registers: &libc::user_regs_struct, or_syncs: bool) -> bool {
     let is_made = call == libc::SYS_openat && registers.rdx & makes != 0;
     let is_sync = or_syncs && call == libc::SYS_fsync;
     is_made || is_sync || (CHANGING.contains(&call) && !is_printed)
+}
+
+fn is_to_socket(pid: i32, registers: &libc::user_regs_struct) -> bool {
+    let writes = [libc::SYS_write, libc::SYS_writev];
+    let file = std::fs::read_link(format!("/proc/{pid}/fd/{}", registers.rdi));
+    writes.contains(&registers.orig_rax.cast_signed())
+        && file.is_ok_and(|file| file.as_os_str().as_encoded_bytes().starts_with(b"socket:"))
 }
 
 /// At its entry: the call is none, and not made. At its end: it failed.
