@@ -121,7 +121,7 @@ fn less_work_later(experiment: &Experiment) -> Option<Warning> {
     let slowest = same.map(|run| run.run.metrics.wall_ns).max()?;
     (first.run.metrics.wall_ns / 2 > slowest).then(|| {
         warning(
-            "the first run took more than twice as long as any later one of its variant: the command does less work the second time".to_owned(),
+            "the first run took more than twice as long as any later one of its variant: the command may do less work the second time".to_owned(),
             "restore the state before each run: --prepare COMMAND, or --fresh-copy DIR",
         )
     })
