@@ -14,6 +14,10 @@ pub const TESTS: &[Test] = &[
         .alone()
         .when_named()
         .limit_seconds(300),
+    test!(killed_while_a_unit_is_applied_until_confirmed)
+        .alone()
+        .when_named()
+        .limit_seconds(900),
     test!(killed_while_a_wrapper_is_applied)
         .alone()
         .when_named()
@@ -47,6 +51,10 @@ const UNIT: Subject = Subject {
              ! grep /usr/lib/refit/ /proc/$(systemctl show -p MainPID --value cron)/maps",
     with: "grep -q r-xp.*/usr/lib/refit/.*jemalloc /proc/$(systemctl show -p MainPID --value cron)/maps",
 };
+
+fn killed_while_a_unit_is_applied_until_confirmed(env: &TestEnv) -> Outcome {
+    sweep(&Live::up(env), &UNIT, "apply", Calls::Files)
+}
 
 /// refit is killed while systemd starts the service again: `status` waits for that, and then reports it.
 fn a_restart_goes_on_with_the_lock_of_a_killed_refit(env: &TestEnv) -> Outcome {

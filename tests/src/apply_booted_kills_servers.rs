@@ -8,7 +8,35 @@ use crate::sys::kill_point::Calls;
 use crate::test;
 use crate::test_env::TestEnv;
 
+macro_rules! psql {
+    () => {
+        "setpriv --reuid=postgres --regid=postgres --clear-groups psql -Atc 'SHOW work_mem'"
+    };
+}
+
+macro_rules! mariadb {
+    ($connections:literal) => {
+        concat!(
+            "test \"$(mariadb -BNe 'SELECT @@GLOBAL.max_connections, word FROM kept.words')\" = \"$(printf '",
+            $connections,
+            "\\tkept')\""
+        )
+    };
+}
+
+/// Logs a line, and waits until it is in its file.
+macro_rules! log {
+    () => {
+        "n=line-$$-$(date +%s%N); logger -p mail.info $n; \
+         for i in $(seq 900); do grep -qs $n /var/log/mail.log && exit 0; sleep 0.1; done; exit 1"
+    };
+}
+
 pub const TESTS: &[Test] = &[
+    test!(killed_while_a_cluster_is_applied)
+        .alone()
+        .when_named()
+        .limit_seconds(1800),
     test!(killed_while_an_index_is_applied)
         .alone()
         .when_named()
@@ -17,11 +45,27 @@ pub const TESTS: &[Test] = &[
         .alone()
         .when_named()
         .limit_seconds(1800),
+    test!(killed_while_mariadb_is_applied)
+        .alone()
+        .when_named()
+        .limit_seconds(1800),
+    test!(killed_while_mariadb_is_reverted)
+        .alone()
+        .when_named()
+        .limit_seconds(1800),
     test!(killed_while_redis_is_applied)
         .alone()
         .when_named()
         .limit_seconds(1800),
     test!(killed_while_redis_is_reverted)
+        .alone()
+        .when_named()
+        .limit_seconds(1800),
+    test!(killed_while_rsyslog_is_applied)
+        .alone()
+        .when_named()
+        .limit_seconds(1800),
+    test!(killed_while_rsyslog_is_reverted)
         .alone()
         .when_named()
         .limit_seconds(1800),
@@ -53,6 +97,87 @@ fn killed_while_redis_is_reverted(env: &TestEnv) -> Outcome {
     let live = Live::up(env);
     live.shell("redis-cli SET word kept");
     sweep(&live, &REDIS, "revert", Calls::Files)
+}
+
+/// By a restart. Its files stay where they are: a unit of the next start takes them back too.
+const CLUSTER: Subject = Subject {
+    service: "postgresql",
+    settings: &["malloc=jemalloc", "conf.work_mem=8MB"],
+    within: Some("1h"),
+    files: &[
+        "/etc/postgresql/15/main/environment",
+        "/etc/postgresql/15/main/conf.d/90-refit.conf",
+    ],
+    runs: psql!(),
+    before: concat!("test $(", psql!(), ") = 4MB"),
+    with: concat!("test $(", psql!(), ") = 8MB"),
+};
+
+fn killed_while_a_cluster_is_applied(env: &TestEnv) -> Outcome {
+    sweep(&Live::up(env), &CLUSTER, "apply", Calls::Files)
+}
+
+/// By SET GLOBAL, and by a restart.
+const MARIADB: Subject = Subject {
+    service: "mariadb",
+    settings: &["malloc=jemalloc", "conf.max_connections=200"],
+    within: None,
+    files: &[
+        "/etc/mysql/mariadb.conf.d/90-refit.cnf",
+        "/etc/systemd/system/mariadb.service.d/90-refit.conf",
+    ],
+    runs: "test $(mariadb -BNe 'SELECT word FROM kept.words') = kept",
+    before: mariadb!("151"),
+    with: concat!(
+        mariadb!("200"),
+        " && grep -q r-xp.*/usr/lib/refit/ /proc/$(systemctl show -p MainPID --value mariadb)/maps"
+    ),
+};
+
+fn with_mariadb<'a>(env: &'a TestEnv) -> Live<'a> {
+    let live = Live::up(env);
+    live.shell(
+        "mariadb -e \"DROP DATABASE IF EXISTS kept; CREATE DATABASE kept; \
+         CREATE TABLE kept.words AS SELECT 'kept' AS word\"",
+    );
+    live
+}
+
+fn killed_while_mariadb_is_applied(env: &TestEnv) -> Outcome {
+    sweep(&with_mariadb(env), &MARIADB, "apply", Calls::Files)
+}
+
+fn killed_while_mariadb_is_reverted(env: &TestEnv) -> Outcome {
+    sweep(&with_mariadb(env), &MARIADB, "revert", Calls::Files)
+}
+
+/// By a restart; a line is logged each time.
+const RSYSLOG: Subject = Subject {
+    service: "rsyslog",
+    settings: &["malloc=jemalloc", "conf.sync=on"],
+    within: None,
+    files: &[
+        "/etc/rsyslog.conf",
+        "/etc/rsyslog.d/00-refit.conf",
+        "/etc/systemd/system/rsyslog.service.d/90-refit.conf",
+    ],
+    runs: log!(),
+    before: concat!(
+        "! grep -q /usr/lib/refit/ /proc/$(systemctl show -p MainPID --value rsyslog)/maps && ",
+        log!()
+    ),
+    with: concat!(
+        "grep -q r-xp.*/usr/lib/refit/ /proc/$(systemctl show -p MainPID --value rsyslog)/maps && ",
+        log!()
+    ),
+};
+
+fn killed_while_rsyslog_is_applied(env: &TestEnv) -> Outcome {
+    sweep(&Live::up(env), &RSYSLOG, "apply", Calls::Files)
+}
+
+fn killed_while_rsyslog_is_reverted(env: &TestEnv) -> Outcome {
+    sweep(&Live::up(env), &RSYSLOG, "revert", Calls::Files)
 }
 
 /// Of a file of SQLite. The statement is a process of its own, and goes on where refit is killed.

@@ -99,7 +99,8 @@ struct Sweep {
     whole: Seen,
 }
 
-/// Runs `one` for each point until there is none any more: it returns what was seen, and the word of `status`.
+/// Runs `one` for each point until there is none any more: it returns what was seen, and the word of `status`. Not
+/// after a call where a kill before the next one leaves the same.
 fn each_point(mut one: impl FnMut(KillPoint) -> (Seen, Option<&'static str>)) -> Sweep {
     let mut sweep = Sweep {
         kills: 0,
@@ -107,15 +108,22 @@ fn each_point(mut one: impl FnMut(KillPoint) -> (Seen, Option<&'static str>)) ->
         whole: Seen::default(),
     };
     for n in 1.. {
-        for point in [KillPoint::Before(n), KillPoint::After(n)] {
+        let mut kill = |point| {
             let (seen, phase) = one(point);
             if seen.was_killed {
                 sweep.kills += 1;
                 *sweep.phases.entry(phase.unwrap_or("none")).or_insert(0) += 1;
-            } else if matches!(point, KillPoint::Before(_)) {
-                sweep.whole = seen;
-                return sweep;
             }
+            seen
+        };
+        let seen = kill(KillPoint::Before(n));
+        let differs = seen.acted || !seen.was_killed;
+        if differs && n > 1 {
+            kill(KillPoint::After(n - 1));
+        }
+        if !seen.was_killed {
+            sweep.whole = seen;
+            return sweep;
         }
     }
     unreachable!("a program ends");
@@ -150,7 +158,7 @@ impl Sweep {
     }
 }
 
-/// Kills `apply` or `revert` before and after each of these calls; looks at `status`, and takes back.
+/// Kills `apply` or `revert` before and after each of these calls, where that differs; looks at `status`, and takes back.
 pub fn sweep(live: &Live, subject: &Subject, verb: &str, calls: Calls) -> Outcome {
     let apply = subject.apply();
     let revert = ["revert", subject.service];

@@ -48,6 +48,14 @@ const STARTING: [i64; 4] = [
     libc::SYS_clone3,
 ];
 
+/// Those that send a signal.
+const SIGNALLING: [i64; 4] = [
+    libc::SYS_kill,
+    libc::SYS_tkill,
+    libc::SYS_tgkill,
+    libc::SYS_pidfd_send_signal,
+];
+
 /// Which calls are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Calls {
@@ -66,6 +74,9 @@ pub struct Seen {
     pub sent: usize,
     /// How many that start processes.
     pub starts: usize,
+    /// Whether it started or signalled a process since the counted call before the last one. Otherwise a kill after
+    /// that one leaves what a kill before the last one leaves.
+    pub acted: bool,
     pub was_killed: bool,
 }
 
@@ -120,16 +131,19 @@ pub fn run_to_call(
             is_inside = is_entry;
             if is_entry {
                 let registers = registers(pid)?;
+                let call = registers.orig_rax.cast_signed();
                 let changes = is_changing(&registers, fails);
                 changed |= changes;
-                let starts = changed
-                    && calls == Calls::FilesAndStarts
-                    && STARTING.contains(&registers.orig_rax.cast_signed());
+                let starts = changed && calls == Calls::FilesAndStarts && STARTING.contains(&call);
                 let sends = changes && is_to_socket(pid, &registers);
                 seen.files += usize::from(changes && !sends);
                 seen.sent += usize::from(sends);
                 seen.starts += usize::from(starts);
+                if counts {
+                    seen.acted = false;
+                }
                 counts = changes || starts;
+                seen.acted |= !counts && (STARTING.contains(&call) || SIGNALLING.contains(&call));
             }
             let begun = seen.files + seen.sent + seen.starts;
             if counts && matches!(point, Some(KillPoint::Fail(n)) if n == begun) {
