@@ -4,23 +4,27 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::process::Stdio;
 
 use crate::compared::{effect, number, printed};
+use crate::processes::{children, status_line};
 use crate::recipe_folder::{finish, refit};
 use crate::recipe_index::new;
 use crate::remains::{base, nothing_left};
 use crate::runner::{Outcome, Test};
 use crate::schema::expect_valid;
 use crate::schema_server::{self, Server, command, made, own, user};
+use crate::sys::send_signal;
 use crate::test;
 use crate::test_env::{
-    TestEnv, described, expect_code, expect_message, expect_printed, wait_until,
+    TestEnv, described, expect_code, expect_message, expect_printed, wait_for, wait_until,
 };
 
 pub const TESTS: &[Test] = &[
     test!(postgresql_finds_the_missing_index_and_is_only_read).limit_seconds(600),
     test!(postgresql_takes_odd_names_and_archives).limit_seconds(600),
     test!(pg_stat_statements_get_values_from_the_copy).limit_seconds(600),
+    test!(ctrl_c_ends_the_private_server_and_removes_the_copy),
     test!(postgresql_addresses_that_cannot_be_read).limit_seconds(180),
 ];
 
@@ -279,6 +283,61 @@ fn postgresql_takes_odd_names_and_archives(env: &TestEnv) -> Outcome {
         described(&output)
     );
     nothing_left(env, "odd");
+    Outcome::Pass
+}
+
+/// Of the processes below this one, the one of this name.
+fn below(parent: u32, name: &str) -> Option<u32> {
+    children(parent).into_iter().find_map(|pid| {
+        let is_it = status_line(pid, "Name").is_some_and(|known| known == name);
+        if is_it { Some(pid) } else { below(pid, name) }
+    })
+}
+
+fn ctrl_c_ends_the_private_server_and_removes_the_copy(env: &TestEnv) -> Outcome {
+    let (server, _) = server(env);
+    let archive = env.path("shop.dump");
+    let words = [&*server.dump, &own(&["-Fc"])].concat();
+    let dump = command(server.user, &words).output().expect("it starts");
+    expect_code(&dump, 0);
+    fs::write(&archive, dump.stdout).expect("ours");
+    let queries = env.file("queries.sql", "SELECT pg_sleep(10000);");
+    let args = [
+        "recipes",
+        "new",
+        "shop",
+        "--from",
+        &archive,
+        "--queries",
+        &queries,
+    ];
+    let mut new = refit(env, &args);
+    let new = new.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    let new = new.expect("refit starts");
+    // The backend has its query when psql has sent it; before that there is as much to remove.
+    wait_for("psql, with the queries", || {
+        let pid = below(new.id(), "psql")?;
+        fs::read_to_string(format!("/proc/{pid}/cmdline"))
+            .is_ok_and(|words| words.contains("script.sql"))
+            .then_some(())
+    });
+    let postgres = wait_for("the private server", || below(new.id(), "postgres"));
+    let cwd = fs::read_link(format!("/proc/{postgres}/cwd")).expect("it runs");
+    let directory = cwd
+        .ancestors()
+        .find(|path| path.parent() == Some(Path::new("/var/tmp")));
+    let directory = directory.expect("the copy lies in /var/tmp");
+    let mode = fs::metadata(directory)
+        .expect("it is there")
+        .permissions()
+        .mode();
+    assert_eq!(mode & 0o007, 0, "others enter {}", directory.display());
+    send_signal(new.id() as i32, libc::SIGINT);
+    let output = new.wait_with_output().expect("it ends");
+    expect_message(&output, 2, "interrupted");
+    assert!(!directory.exists(), "{} is left", directory.display());
+    assert!(!Path::new(&format!("/proc/{postgres}")).exists());
+    assert!(!Path::new(&env.path("shop")).exists());
     Outcome::Pass
 }
 

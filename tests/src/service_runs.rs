@@ -1,14 +1,17 @@
 //! Services that work: each way to be ready, what a run holds, where instances lie.
 
 use std::collections::BTreeSet;
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
 use std::process::Child;
 
 use serde_json::{Value, json};
 
 use crate::compared::{effect, list, number, printed, ratios, runs_of, variant};
-use crate::recipe_folder::RecipeFolder;
+use crate::recipe_folder::{RecipeFolder, finish, refit};
+use crate::remains::base;
 use crate::runner::{Outcome, Test};
+use crate::sys::set_umask;
 use crate::test;
 use crate::test_env::{TestEnv, described, expect_code};
 
@@ -20,6 +23,7 @@ pub const TESTS: &[Test] = &[
     test!(operations_can_be_read_from_the_output),
     test!(instances_stay_until_the_end),
     test!(two_at_once_do_not_collide),
+    test!(the_user_of_a_service_reads_the_recipe_whatever_the_umask),
 ];
 
 /// The server comes late, and the load does not wait: to be ready too early would fail.
@@ -259,5 +263,40 @@ fn two_at_once_do_not_collide(env: &TestEnv) -> Outcome {
     let ports = fs::read_to_string(&log).expect("each run wrote there");
     assert_eq!(ports.lines().count(), 2 * 42);
     assert!(ports.lines().collect::<BTreeSet<_>>().len() > 1);
+    Outcome::Pass
+}
+
+/// Root's umask of 077 would keep a server that drops its privileges out; and others stay out of a private one.
+fn the_user_of_a_service_reads_the_recipe_whatever_the_umask(env: &TestEnv) -> Outcome {
+    let base = base(env);
+    let before = set_umask(0);
+    for (mask, is_private, mode) in [
+        (0o077, "false", "755"),
+        (0o077, "true", "710"),
+        (0, "true", "710"),
+    ] {
+        set_umask(before);
+        let folder = RecipeFolder::command(env, "umask")
+            .set("private", is_private)
+            .set("service.user", "'nobody'")
+            .text("service.setup", "$REFIT_RECIPE/words/say")
+            .text("check.command", "stat -c 'as %a' $REFIT_RECIPE/..; id -un");
+        let folder = folder.write();
+        fs::create_dir_all(env.path("umask/words")).expect("the test's directory is ours");
+        let script = env.path("umask/words/say");
+        fs::write(&script, "#!/bin/sh\n").expect("likewise");
+        fs::set_permissions(&script, Permissions::from_mode(0o755)).expect("likewise");
+        let args = ["recipes", "check", &folder, "--yes", "--dir", &base];
+        let mut check = refit(env, &args);
+        set_umask(mask);
+        let output = finish(&mut check);
+        expect_code(&output, 0);
+        let text = printed(&output);
+        assert_eq!(
+            text.matches(&format!("as {mode} nobody")).count(),
+            2,
+            "{text}"
+        );
+    }
     Outcome::Pass
 }

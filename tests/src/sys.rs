@@ -168,3 +168,9 @@ pub fn xattr(path: &Path, name: &str) -> Option<Vec<u8>> {
     value.truncate(usize::try_from(length).ok()?);
     Some(value)
 }
+
+/// Sets the umask of this process, which is one test's alone; the one before it.
+pub fn set_umask(mask: u32) -> u32 {
+    // SAFETY: umask(2) takes a number and cannot fail.
+    unsafe { libc::umask(mask) }
+}

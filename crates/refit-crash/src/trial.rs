@@ -78,7 +78,8 @@ impl<'a, P: Progress> Trial<'a, P> {
         if let Program::Recipe(recipe) = &request.program {
             let failed = |path: &Path| io_error(format!("cannot write {}", path.display()));
             let (folder, tmpfs) = (paths.recipe(), paths.tmpfs());
-            recipe.folder.write(&folder).map_err(failed(&folder))?;
+            let written = recipe.folder.write_for_services(&folder);
+            written.map_err(failed(&folder))?;
             fs::create_dir(&tmpfs).map_err(failed(&tmpfs))?;
         }
         Ok(Trial {

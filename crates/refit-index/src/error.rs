@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use refit_recipe::RecipeError;
+use refit_recipe::{InstanceError, RecipeError};
+use refit_run::LaunchError;
 
 /// Why no recipe was made of a database.
 #[derive(Debug, thiserror::Error)]
@@ -81,6 +82,15 @@ pub enum IndexError {
         /// What it printed.
         output: String,
     },
+    /// What the recipe needs is not installed.
+    #[error("{0}")]
+    Needs(String),
+    /// The copy cannot be looked at.
+    #[error(transparent)]
+    Instance(#[from] InstanceError),
+    /// The private server cannot be prepared.
+    #[error(transparent)]
+    Launch(#[from] LaunchError),
     /// What was made is not a recipe.
     #[error(transparent)]
     Recipe(#[from] RecipeError),

@@ -1,182 +1,137 @@
-//! A private server with the copy, made and ended by the scripts of the recipe that is being written.
+//! A private instance of the recipe that is being written: where the copy is read.
 
-use std::fs::{self, Permissions};
-use std::os::unix::fs::{PermissionsExt, chown};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
 
-use refit_recipe::{User, find_user, path};
-use rustix::process::{Pid, Signal, geteuid, kill_process};
+use refit_knobs::Launch;
+use refit_recipe::{
+    DEFAULT_BASE, Folder, FolderFile, Hook, InstanceDirectory, InstanceError, Recipe, Service,
+    quoted, remove_abandoned_instances,
+};
+use refit_run::{Options, Prepared, count_interruptions, interruptions, prepare};
 
 use crate::copy::write;
 use crate::error::{IndexError, at};
+use crate::recipe_text::Server;
 
-/// Between two looks whether the server answers, and for how long it may not.
-const PAUSE: Duration = Duration::from_millis(20);
-const READY_WITHIN: Duration = Duration::from_secs(60);
+/// One question to the copy, or all queries once.
+const TIMEOUT: Duration = Duration::from_secs(3600);
 
-/// What differs from one server to another.
-#[derive(Clone, Copy)]
-pub struct Server {
-    /// Its scripts, by name.
-    pub scripts: &'static [(&'static str, &'static str)],
-    /// Who runs it where refit runs as root.
-    pub user: &'static str,
-    /// Debian's package.
-    pub package: &'static str,
-    /// A shell command that succeeds when it answers.
-    pub ready: &'static str,
-    /// How it is ended: nothing of it is used afterwards.
-    pub end: Signal,
+/// A directory for the copy of a database, with the scripts of its recipe `name`. Nobody else may
+/// enter it. It is removed with this value; where this refit is killed, by the next one.
+///
+/// # Errors
+/// [`IndexError`]: it cannot be made, or what the recipe needs is not installed.
+pub fn directory(name: &str, server: &Server) -> Result<(Recipe, InstanceDirectory), IndexError> {
+    let text = format!(
+        "name = {}\nquestion.en = \"Which indexes do its queries need?\"\n{}\n\
+         [load]\ncommand = \"true\"\noperations = 1\nunit = \"query\"\ntimeout = \"1h\"\n\n\
+         [check]\ncommand = \"true\"\n",
+        quoted(name),
+        server.keys()
+    );
+    let file = |(path, text): &(&str, &str)| FolderFile {
+        path: path.into(),
+        bytes: text.as_bytes().to_vec(),
+        executable: false,
+    };
+    let files = [("recipe.toml", &*text)];
+    let recipe = Recipe::new(Folder {
+        origin: None,
+        files: files.iter().chain(server.scripts).map(file).collect(),
+    })?;
+    if let Some(missing) = recipe.missing("recipes new") {
+        return Err(IndexError::Needs(missing));
+    }
+    let base = Path::new(DEFAULT_BASE);
+    remove_abandoned_instances(base);
+    let directory = InstanceDirectory::create(base, &recipe).map_err(at(base))?;
+    Ok((recipe, directory))
 }
 
-/// A server with the copy, and its directory, which goes with it.
+/// A server with the copy. Ends with this value.
 pub struct Instance {
-    server: Server,
-    user: Option<User>,
-    child: Option<Child>,
-    scratch: tempfile::TempDir,
+    instance: refit_recipe::Instance,
+    started: Option<(Service, Prepared)>,
+    directory: InstanceDirectory,
 }
 
 impl Instance {
-    /// Lays out the recipe's files; nothing runs.
-    pub fn new(server: Server) -> Result<Instance, IndexError> {
-        let user = match geteuid().is_root() {
-            false => None,
-            true => Some(find_user(server.user).ok_or_else(|| IndexError::Missing {
-                program: format!("the server of the user {}", server.user),
-                package: server.package.to_owned(),
-            })?),
-        };
-        let scratch = tempfile::Builder::new()
-            .prefix("refit-index-")
-            .permissions(Permissions::from_mode(0o700))
-            .tempdir();
-        let scratch = scratch.map_err(at(std::env::temp_dir()))?;
-        let instance = Instance {
-            server,
-            user,
-            child: None,
-            scratch,
-        };
-        instance.own(instance.scratch.path())?;
-        for dir in [instance.recipe(), instance.dir()] {
-            fs::create_dir(&dir).map_err(at(&dir))?;
-            instance.own(&dir)?;
-        }
-        for (name, text) in server.scripts {
-            instance.put(name, text.as_bytes())?;
-        }
-        Ok(instance)
-    }
-
-    fn own(&self, path: &Path) -> Result<(), IndexError> {
-        match self.user {
-            Some(user) => chown(path, Some(user.uid), Some(user.gid)).map_err(at(path)),
-            None => Ok(()),
-        }
-    }
-
-    fn recipe(&self) -> PathBuf {
-        self.scratch.path().join("recipe")
-    }
-
-    fn dir(&self) -> PathBuf {
-        self.scratch.path().join("run")
+    /// Lays out the recipe's files; nothing runs. From here on Ctrl-C is an error of what runs, and the directory goes.
+    ///
+    /// # Errors
+    /// Those of [`directory`].
+    pub fn new(name: &str, server: &Server) -> Result<Instance, IndexError> {
+        let (recipe, mut directory) = directory(name, server)?;
+        count_interruptions();
+        Ok(Instance {
+            instance: directory.instance(&recipe, false)?,
+            started: None,
+            directory,
+        })
     }
 
     /// Writes a file of the recipe.
+    ///
+    /// # Errors
+    /// [`IndexError::File`].
     pub fn put(&self, name: &str, bytes: &[u8]) -> Result<(), IndexError> {
-        let path = self.recipe().join(name);
-        write(&path, bytes)?;
-        self.own(&path)
-    }
-
-    fn command(&self, command: &str) -> Command {
-        // It does not outlive refit.
-        let mut words = Command::new("setpriv");
-        if let Some(user) = self.user {
-            words.arg(format!("--reuid={}", user.uid));
-            words.arg(format!("--regid={}", user.gid));
-            words.arg("--init-groups");
-        }
-        words
-            .args(["--pdeathsig", "TERM", "--", "sh", "-c", command])
-            .current_dir(self.dir())
-            .env("PATH", path())
-            .env("REFIT_RECIPE", self.recipe())
-            .env("REFIT_DIR", self.dir())
-            .stdin(Stdio::null());
-        words
+        write(&self.directory.recipe().join(name), bytes)
     }
 
     /// Runs a shell command as the recipe would; what it printed.
+    ///
+    /// # Errors
+    /// [`IndexError::Instance`].
     pub fn run(&self, command: &str, what: &str) -> Result<String, IndexError> {
-        let output = self.command(command).output().map_err(at("setpriv"))?;
-        if !output.status.success() {
-            let errors = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-            return Err(IndexError::Failed {
-                what: what.to_owned(),
-                output: match &*errors {
-                    "" => output.status.to_string(),
-                    _ => errors,
-                },
-            });
-        }
-        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+        let ran = self
+            .instance
+            .run_command(what, command, TIMEOUT, unless_asked);
+        self.answered(ran.map(drop))?;
+        let path = &self.instance.hook_output;
+        let printed = fs::read(path).map_err(at(path))?;
+        Ok(String::from_utf8_lossy(&printed).into_owned())
     }
 
     /// Makes the copy and starts the server.
+    ///
+    /// # Errors
+    /// [`IndexError::Instance`].
     pub fn start(&mut self) -> Result<(), IndexError> {
-        self.run("sh $REFIT_RECIPE/setup.sh", "the copy in a private server")?;
-        let mut command = self.command("exec sh $REFIT_RECIPE/start.sh");
-        let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
-        let child = self.child.insert(child.map_err(at("setpriv"))?);
-        let began = Instant::now();
-        loop {
-            let end = match child.try_wait().map_err(at("setpriv"))? {
-                Some(status) => Some(status.to_string()),
-                None => (began.elapsed() > READY_WITHIN)
-                    .then(|| format!("it does not answer within {} s", READY_WITHIN.as_secs())),
-            };
-            if let Some(end) = end {
-                let log = fs::read_to_string(self.scratch.path().join("run/server.log"));
-                return Err(IndexError::Failed {
-                    what: "the start of a private server".to_owned(),
-                    output: format!("{end}\n{}", log.unwrap_or_default().trim()),
-                });
-            }
-            let words = ["-c", self.server.ready];
-            let mut ready = Command::new("sh");
-            let ready = ready
-                .args(words)
-                .current_dir(self.scratch.path().join("run"));
-            ready.env("REFIT_RECIPE", self.scratch.path().join("recipe"));
-            ready
-                .env("REFIT_DIR", self.scratch.path().join("run"))
-                .env("PATH", path());
-            ready
-                .stdin(Stdio::null())
-                .stdout(Stdio::null())
-                .stderr(Stdio::null());
-            if ready.status().map_err(at("sh"))?.success() {
-                return Ok(());
-            }
-            std::thread::sleep(PAUSE);
+        self.answered(self.instance.run_hook(Hook::Setup, unless_asked).map(drop))?;
+        let instance = &self.instance;
+        let launch = Launch {
+            env: instance.env().to_vec(),
+            ..Launch::default()
+        };
+        let words: Vec<_> = instance.program().into_iter().map(Into::into).collect();
+        let mut prepared = prepare(&launch, &Options::default(), &words)?;
+        let service = Service::start(instance, &mut prepared, instance.service_files()?)?;
+        let (service, _) = self.started.insert((service, prepared));
+        let ready = service.wait_ready(&self.instance, || {});
+        self.answered(ready.map(drop))
+    }
+
+    /// A person who asked for the end reads of that, and not of what it ended.
+    fn answered(&self, result: Result<(), InstanceError>) -> Result<(), IndexError> {
+        match result {
+            Err(_) if !unless_asked() => Err(InstanceError::Interrupted.into()),
+            result => Ok(result?),
         }
     }
+}
+
+/// Whether nobody asked for the end.
+fn unless_asked() -> bool {
+    interruptions() == 0
 }
 
 impl Drop for Instance {
     fn drop(&mut self) {
-        let Some(child) = &mut self.child else {
-            return;
-        };
-        let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-        if let (Ok(None), Some(pid)) = (child.try_wait(), pid) {
-            let _ = kill_process(pid, self.server.end);
+        if let Some((mut service, prepared)) = self.started.take() {
+            service.abort(&self.instance, || {});
+            prepared.session.remove();
         }
-        let _ = child.wait();
     }
 }

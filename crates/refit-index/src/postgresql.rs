@@ -4,16 +4,14 @@
 use std::path::Path;
 use std::process::Command;
 
-use rustix::process::Signal;
-
 use crate::Made;
 use crate::address::{Address, postgresql};
 use crate::candidate::Candidate;
 use crate::copy::{PostgresqlFrom, limited};
 use crate::error::IndexError;
-use crate::instance::{Instance, Server};
+use crate::instance::Instance;
 use crate::queries::{Query, Workload};
-use crate::recipe_text::{Parts, made};
+use crate::recipe_text::{Parts, Server, made};
 use crate::sql::Dialect;
 
 mod catalog;
@@ -23,6 +21,10 @@ mod source;
 mod statistics;
 
 const SERVER: Server = Server {
+    name: "PostgreSQL",
+    packages: &["postgresql"],
+    commands: &["psql"],
+    files: &["/usr/lib/postgresql/*/bin/postgres"],
     scripts: &[
         ("check.sh", include_str!("../scripts/postgresql/check.sh")),
         ("index.sh", include_str!("../scripts/postgresql/index.sh")),
@@ -37,10 +39,9 @@ const SERVER: Server = Server {
         ("start.sh", include_str!("../scripts/postgresql/start.sh")),
         ("table.sh", include_str!("../scripts/postgresql/table.sh")),
     ],
-    user: "postgres",
-    package: "postgresql",
-    ready: ". \"$REFIT_RECIPE/server.sh\" && pg_isready",
-    end: Signal::QUIT,
+    service: "user = \"postgres\"\nkeep = true\nsetup = \"sh $REFIT_RECIPE/setup.sh\"\n\
+              start = \"exec sh $REFIT_RECIPE/start.sh\"\n\
+              ready = { log = \"ready to accept connections\", file = \"server.log\" }\n",
 };
 
 /// The recipe of a PostgreSQL database.
@@ -78,7 +79,7 @@ pub fn make(
         PostgresqlFrom::Server => source::dump(&address)?,
         PostgresqlFrom::Dump => limited(Command::new("cat").arg(from), "cat", &typed)?,
     };
-    let mut instance = Instance::new(SERVER)?;
+    let mut instance = Instance::new(name, &SERVER)?;
     instance.put("data.pgdump", &dump)?;
     instance.start()?;
     screen::expect_hypopg(&instance)?;
@@ -117,14 +118,7 @@ fn recipe(
     let parts = Parts {
         name,
         typed,
-        server: "PostgreSQL",
-        packages: &["postgresql"],
-        commands: &["psql"],
-        files: &["/usr/lib/postgresql/*/bin/postgres"],
-        scripts: SERVER.scripts,
-        service: "user = \"postgres\"\nkeep = true\nsetup = \"sh $REFIT_RECIPE/setup.sh\"\n\
-                  start = \"exec sh $REFIT_RECIPE/start.sh\"\n\
-                  ready = { log = \"ready to accept connections\", file = \"server.log\" }\n",
+        server: &SERVER,
         load: "warmup = \"sh $REFIT_RECIPE/reset.sh\"\ncommand = \"sh $REFIT_RECIPE/load.sh\"\n",
         table: "sh $REFIT_RECIPE/table.sh",
         size: "all tables and their indexes (pg_total_relation_size)",

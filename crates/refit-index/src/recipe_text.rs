@@ -14,19 +14,38 @@ const MOST_METRICS: usize = 20;
 /// What a window lasts about, where no index helps.
 const WINDOW_SECONDS: f64 = 1.0;
 
+/// What the recipes of one database server have in common.
+pub struct Server {
+    /// As a person calls it.
+    pub name: &'static str,
+    pub packages: &'static [&'static str],
+    pub commands: &'static [&'static str],
+    pub files: &'static [&'static str],
+    /// The files that are the same for every database, by name.
+    pub scripts: &'static [(&'static str, &'static str)],
+    /// Lines of [service].
+    pub service: &'static str,
+}
+
+impl Server {
+    /// The keys of recipe.toml that every recipe has.
+    pub fn keys(&self) -> String {
+        format!(
+            "packages = {}\nprivate = true\n\n[needs]\ncommands = {}\nfiles = {}\n\n[service]\n{}",
+            list(self.packages),
+            list(self.commands),
+            list(self.files),
+            self.service
+        )
+    }
+}
+
 /// What differs from one database to another.
 pub struct Parts<'a> {
     pub name: &'a str,
     /// The database as typed, without a password.
     pub typed: &'a str,
-    pub server: &'a str,
-    pub packages: &'a [&'a str],
-    pub commands: &'a [&'a str],
-    pub files: &'a [&'a str],
-    /// The files that are the same for every database, by name.
-    pub scripts: &'a [(&'a str, &'a str)],
-    /// Lines of [service].
-    pub service: &'a str,
+    pub server: &'static Server,
     /// Lines of [load]: its commands.
     pub load: &'a str,
     /// The command of [table].
@@ -54,7 +73,7 @@ pub fn made(parts: &Parts, mut files: Vec<(String, Vec<u8>)>) -> Result<Made, In
             left_out: left_out.clone(),
         });
     }
-    let scripts = parts.scripts.iter();
+    let scripts = parts.server.scripts.iter();
     files.extend(scripts.map(|(name, text)| ((*name).to_owned(), text.as_bytes().to_vec())));
     files.push(("recipe.toml".to_owned(), text(parts).into_bytes()));
     for candidate in parts.candidates {
@@ -110,24 +129,21 @@ fn text(parts: &Parts) -> String {
     } = parts;
     let (passes, statements) = (passes(*seconds), workload.queries.len());
     let question = format!(
-        "Which index makes these queries of {typed} faster in {server}, and what does it cost?"
+        "Which index makes these queries of {typed} faster in {}, and what does it cost?",
+        server.name
     );
     let mut text = format!(
         "# From `refit recipes new {name} --from {}`; docs/recipes.md describes each key.\n\
          # After a change: refit recipes check ./{name}\n\
          # data.* is a copy of the database.\n\
-         name = \"{name}\"\nquestion.en = {}\npackages = {}\nmain = \"time\"\nprivate = true\nbudget = \"10m\"\n\n\
-         [needs]\ncommands = {}\nfiles = {}\n\n[service]\n{}\n\
+         name = \"{name}\"\nquestion.en = {}\nmain = \"time\"\nbudget = \"10m\"\n{}\n\
          [load]\n{}# Passes through all {statements} statements; what one writes is rolled back.\n\
          operations = {passes}\nbrief = 1\nunit = \"pass\"\ntimeout = \"10m\"\n\n\
          [load.metrics.time]\nregex = \"^time ([0-9.]+) us\"\nunit = \"us\"\nabout = \"mean time of a statement\"\n\n\
          [load.metrics.size]\nregex = \"^size ([0-9]+)\"\nunit = \"bytes\"\nabout = {}\n\n",
         printable(typed),
         quoted(&question),
-        list(parts.packages),
-        list(parts.commands),
-        list(parts.files),
-        parts.service,
+        server.keys(),
         parts.load,
         quoted(parts.size),
     );

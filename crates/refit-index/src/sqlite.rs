@@ -1,35 +1,39 @@
 //! SQLite: candidates are what `.expert` of sqlite3 proposes, and indexes that no plan uses.
 
 use std::collections::BTreeSet;
-use std::fs::Permissions;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
+use refit_recipe::InstanceDirectory;
 use serde::{Deserialize, Serialize};
 
 use crate::Made;
 use crate::candidate::{Candidate, Unused, dropped};
 use crate::copy::{self, SqliteFrom, output, packed, write};
-use crate::error::{IndexError, at};
+use crate::error::IndexError;
+use crate::instance::directory;
 use crate::queries::Workload;
-use crate::recipe_text::{Parts, made};
+use crate::recipe_text::{Parts, Server, made};
 use crate::sql::Dialect;
 
 mod expert;
 
 use expert::{Proposal, candidate, expert, quoted_if_odd};
 
-const QUERIES: &str = include_str!("../scripts/sqlite/queries.py");
-
-/// The files of the recipe that are the same for every database.
-const SCRIPTS: &[(&str, &str)] = &[
-    ("queries.py", QUERIES),
-    ("setup.sh", include_str!("../scripts/sqlite/setup.sh")),
-    ("analyze.sh", include_str!("../scripts/sqlite/analyze.sh")),
-    ("index.sh", include_str!("../scripts/sqlite/index.sh")),
-    ("check.sh", include_str!("../scripts/sqlite/check.sh")),
-];
+const SQLITE: Server = Server {
+    name: "SQLite",
+    packages: &["sqlite3", "python3"],
+    commands: &["sqlite3", "python3", "gzip"],
+    files: &[],
+    scripts: &[
+        ("queries.py", include_str!("../scripts/sqlite/queries.py")),
+        ("setup.sh", include_str!("../scripts/sqlite/setup.sh")),
+        ("analyze.sh", include_str!("../scripts/sqlite/analyze.sh")),
+        ("index.sh", include_str!("../scripts/sqlite/index.sh")),
+        ("check.sh", include_str!("../scripts/sqlite/check.sh")),
+    ],
+    service: "setup = \"sh $REFIT_RECIPE/setup.sh\"\n",
+};
 
 /// The recipe of an SQLite database.
 ///
@@ -46,14 +50,9 @@ pub fn make(
         from: typed.clone(),
     })?;
     let workload = Workload::read(file, Dialect::Sqlite)?;
-    // As nobody else may read it: a copy of somebody's data.
-    let scratch = tempfile::Builder::new()
-        .prefix("refit-index-")
-        .permissions(Permissions::from_mode(0o700))
-        .tempdir();
-    let scratch = Scratch(scratch.map_err(at(std::env::temp_dir()))?);
+    let (_, directory) = directory(name, &SQLITE)?;
+    let scratch = Scratch(directory);
     copy::sqlite(from, how, &scratch.path("data.db"))?;
-    write(&scratch.path("queries.py"), QUERIES.as_bytes())?;
     let (workload, seconds) = scratch.run_once(workload)?;
     let workload = workload.or_none(file)?;
     scratch.write_queries(&workload)?;
@@ -69,12 +68,7 @@ pub fn make(
     let parts = Parts {
         name,
         typed: &typed,
-        server: "SQLite",
-        packages: &["sqlite3", "python3"],
-        commands: &["sqlite3", "python3", "gzip"],
-        files: &[],
-        scripts: SCRIPTS,
-        service: "setup = \"sh $REFIT_RECIPE/setup.sh\"\n",
+        server: &SQLITE,
         load: "command = \"env PATH=/usr/bin:$PATH python3 $REFIT_RECIPE/queries.py load $REFIT_OPERATIONS\"\n",
         table: "env PATH=/usr/bin:$PATH python3 $REFIT_RECIPE/queries.py plans",
         size: "the file: the tables and all indexes",
@@ -120,11 +114,11 @@ struct Known {
 }
 
 /// The directory with the copy, which goes with it.
-struct Scratch(tempfile::TempDir);
+struct Scratch(InstanceDirectory);
 
 impl Scratch {
     fn path(&self, name: &str) -> std::path::PathBuf {
-        self.0.path().join(name)
+        self.0.recipe().join(name)
     }
 
     fn sqlite3(&self, arguments: &[&str]) -> Result<String, IndexError> {
@@ -132,7 +126,7 @@ impl Scratch {
         command.args(["-batch", "-init", "/dev/null", "-readonly"]);
         command.args(arguments).stdin(std::process::Stdio::null());
         output(
-            command.current_dir(self.0.path()),
+            command.current_dir(self.0.recipe()),
             "sqlite3",
             "sqlite3 on the copy",
         )
@@ -143,9 +137,9 @@ impl Scratch {
         let mut command = Command::new("/usr/bin/python3");
         command
             .args(["queries.py", what])
-            .env("REFIT_RECIPE", self.0.path());
+            .env("REFIT_RECIPE", self.0.recipe());
         output(
-            command.current_dir(self.0.path()),
+            command.current_dir(self.0.recipe()),
             "python3",
             "a run of the queries on the copy",
         )

@@ -38,6 +38,12 @@ pub struct FolderFile {
     pub executable: bool,
 }
 
+impl FolderFile {
+    fn mode(&self) -> u32 {
+        if self.executable { 0o755 } else { 0o644 }
+    }
+}
+
 /// All files of a recipe.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Folder {
@@ -155,15 +161,32 @@ impl Folder {
         })
     }
 
+    /// As [`Folder::write`], readable whatever the umask: services drop their privileges, and read it.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn write_for_services(&self, to: &Path) -> io::Result<()> {
+        self.write(to)?;
+        let set = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode));
+        set(to, 0o755)?;
+        for file in &self.files {
+            set(&to.join(&file.path), file.mode())?;
+            let parents = file.path.ancestors().skip(1);
+            for parent in parents.filter(|parent| !parent.as_os_str().is_empty()) {
+                set(&to.join(parent), 0o755)?;
+            }
+        }
+        Ok(())
+    }
+
     fn write_files(&self, to: &Path) -> io::Result<()> {
         for file in &self.files {
             let path = to.join(&file.path);
             if let Some(parent) = path.parent() {
                 fs::create_dir_all(parent)?;
             }
-            let mode = if file.executable { 0o755 } else { 0o644 };
             let mut new = fs::File::options();
-            let new = new.write(true).create_new(true).mode(mode);
+            let new = new.write(true).create_new(true).mode(file.mode());
             io::Write::write_all(&mut new.open(&path)?, &file.bytes)?;
         }
         Ok(())

@@ -48,10 +48,21 @@ pub struct InstanceDirectory {
     made: usize,
 }
 
-fn make(path: &Path) -> io::Result<()> {
-    DirBuilder::new().mode(0o755).create(path)?;
-    // Whatever the umask: servers that drop their privileges have to enter.
-    fs::set_permissions(path, fs::Permissions::from_mode(0o755))
+/// Whatever the umask: servers that drop their privileges have to enter. What is printed about somebody's data lies
+/// there too: such a directory is open to the group of the recipe's user alone.
+fn make(path: &Path, recipe: &Recipe) -> io::Result<()> {
+    DirBuilder::new().mode(0o700).create(path)?;
+    let mode = match recipe.file.private {
+        false => 0o755,
+        true => {
+            let user = recipe.file.service.user.as_deref();
+            if let Some(user) = user.filter(|_| geteuid().is_root()).and_then(find_user) {
+                chown(path, None, Some(user.gid))?;
+            }
+            0o710
+        }
+    };
+    fs::set_permissions(path, fs::Permissions::from_mode(mode))
 }
 
 /// The file gets its name when the lock is held: without, the directory would seem abandoned.
@@ -73,8 +84,8 @@ impl InstanceDirectory {
         let base = named.canonicalize()?;
         let path = base.join(&name);
         let tmpfs = Path::new(TMPFS).join(&name);
-        let lock = make(&path).and_then(|()| lock(&path));
-        let lock = lock.and_then(|lock| make(&tmpfs).map(|()| lock));
+        let lock = make(&path, recipe).and_then(|()| lock(&path));
+        let lock = lock.and_then(|lock| make(&tmpfs, recipe).map(|()| lock));
         let lock = lock.inspect_err(|_| drop(remove(&path)))?;
         let directory = InstanceDirectory {
             tree: Rc::new(Tree::new(&name)),
@@ -84,28 +95,9 @@ impl InstanceDirectory {
             _lock: lock,
             made: 0,
         };
-        directory.copy(recipe)?;
+        recipe.folder.write_for_services(&directory.recipe())?;
         directory.record(recipe.name())?;
         Ok(directory)
-    }
-
-    fn copy(&self, recipe: &Recipe) -> io::Result<()> {
-        let to = self.recipe();
-        if !recipe.file.private {
-            return recipe.folder.write(&to);
-        }
-        // Nobody else may enter what the copy is renamed from, either.
-        let closed = self.path.join("closed");
-        DirBuilder::new().mode(0o700).create(&closed)?;
-        let written = closed.join("recipe");
-        recipe.folder.write(&written)?;
-        fs::set_permissions(&written, fs::Permissions::from_mode(0o700))?;
-        let user = recipe.file.service.user.as_deref();
-        if let Some(user) = user.filter(|_| geteuid().is_root()).and_then(find_user) {
-            chown(&written, Some(user.uid), Some(user.gid))?;
-        }
-        fs::rename(written, to)?;
-        fs::remove_dir(closed)
     }
 
     /// `$REFIT_RECIPE`.
