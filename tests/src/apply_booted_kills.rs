@@ -1,9 +1,9 @@
-//! kill -9 of `refit apply` and `revert` on a Debian 12 that systemd boots, where services run: before and
+//! kill -9 of `refit apply`, `confirm` and `revert` on a Debian 12 that systemd boots, where services run: before and
 //! after each system call that changes a file, and each that starts a process (systemctl, postconf, psql …). That
 //! process goes on without refit.
 
 use crate::live::Live;
-use crate::live_kills::{Subject, sweep};
+use crate::live_kills::{Subject, sweep, sweep_of_confirm};
 use crate::runner::{Outcome, Test};
 use crate::sys::kill_point::Calls;
 use crate::test;
@@ -15,6 +15,14 @@ pub const TESTS: &[Test] = &[
         .when_named()
         .limit_seconds(300),
     test!(killed_while_a_unit_is_applied_until_confirmed)
+        .alone()
+        .when_named()
+        .limit_seconds(900),
+    test!(killed_while_a_unit_is_confirmed)
+        .alone()
+        .when_named()
+        .limit_seconds(900),
+    test!(killed_while_a_unit_is_reverted)
         .alone()
         .when_named()
         .limit_seconds(900),
@@ -54,6 +62,14 @@ const UNIT: Subject = Subject {
 
 fn killed_while_a_unit_is_applied_until_confirmed(env: &TestEnv) -> Outcome {
     sweep(&Live::up(env), &UNIT, "apply", Calls::Files)
+}
+
+fn killed_while_a_unit_is_confirmed(env: &TestEnv) -> Outcome {
+    sweep_of_confirm(&Live::up(env), &UNIT, Calls::Files)
+}
+
+fn killed_while_a_unit_is_reverted(env: &TestEnv) -> Outcome {
+    sweep(&Live::up(env), &UNIT, "revert", Calls::Files)
 }
 
 /// refit is killed while systemd starts the service again: `status` waits for that, and then reports it.

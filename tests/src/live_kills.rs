@@ -201,3 +201,52 @@ pub fn sweep(live: &Live, subject: &Subject, verb: &str, calls: Calls) -> Outcom
     sweep.report(subject, verb, calls, counted);
     Outcome::Pass
 }
+
+/// Kills `confirm` before and after each of these calls, where that differs. After a kill before each second one another
+/// `confirm` completes it; each is taken back.
+pub fn sweep_of_confirm(live: &Live, subject: &Subject, calls: Calls) -> Outcome {
+    let apply = subject.apply();
+    let confirm = ["confirm", subject.service];
+    let revert = ["revert", subject.service];
+    live.shell(subject.before);
+    live.shell(CLEAN);
+    let before = live.files();
+    expect_code(&live.refit(&apply), 0);
+    let trial = live.files();
+    let counted = live.counted(&confirm);
+    live.shell(subject.with);
+    let kept = live.files();
+    expect_code(&live.refit(&revert), 0);
+    let none: [&str; 0] = [];
+    assert_eq!(differing(&live.files(), &before), none);
+    assert_ne!(differing(&kept, &trial), none);
+    let sweep = each_point(|point| {
+        expect_code(&live.refit(&apply), 0);
+        let killed = live.killed(&confirm, calls, point);
+        let phase = subject.phase(live, point);
+        println!("{point:?}: {killed:?}, {phase:?}");
+        let now = live.files();
+        subject.expect_whole(&now, [&trial, &kept], point);
+        match phase {
+            Some("confirming") => {}
+            Some("applied") => assert!(
+                [&trial, &kept].map(|then| differing(&now, then).is_empty()) != [false; 2],
+                "{point:?}: applied"
+            ),
+            _ => panic!("{point:?}: {phase:?}"),
+        }
+        if matches!(point, KillPoint::Before(n) if n % 2 == 1) {
+            expect_code(&live.refit(&confirm), 0);
+            assert_eq!(differing(&live.files(), &kept), none, "{point:?}: kept");
+            assert_eq!(subject.phase(live, point), Some("applied"), "{point:?}");
+            live.shell(
+                "test -z \"$(systemctl list-units --all --plain --no-legend 'refit-undo-*')\"",
+            );
+        }
+        expect_code(&live.refit(&revert), 0);
+        subject.expect_as_before(live, &before, point);
+        (killed, phase)
+    });
+    sweep.report(subject, "confirm", calls, counted);
+    Outcome::Pass
+}
