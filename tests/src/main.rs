@@ -128,6 +128,7 @@ mod recipe_folder;
 mod recipe_from;
 mod recipe_from_mariadb;
 mod recipe_from_postfix;
+mod recipe_from_rsyslog;
 mod recipe_from_unit;
 mod recipe_index;
 mod recipe_index_postgresql;
@@ -289,6 +290,7 @@ const TABLE: &[&[Test]] = &[
     recipe_from::TESTS,
     recipe_from_mariadb::TESTS,
     recipe_from_postfix::TESTS,
+    recipe_from_rsyslog::TESTS,
     recipe_from_unit::TESTS,
     recipe_index::TESTS,
     recipe_index_postgresql::TESTS,

@@ -10,6 +10,7 @@ mod mariadb;
 mod postfix;
 mod postgresql;
 mod redis;
+mod rsyslog;
 mod unit;
 
 use std::path::{Path, PathBuf};
@@ -83,8 +84,7 @@ pub enum FromError {
     Recipe(#[from] RecipeError),
 }
 
-const KNOWN: &str =
-    "refit knows: /etc/redis/redis.conf, /etc/postgresql/15/main, /etc/mysql, /etc/postfix";
+const KNOWN: &str = "refit knows: /etc/redis/redis.conf, /etc/postgresql/15/main, /etc/mysql, /etc/postfix, /etc/rsyslog.conf";
 
 /// One kind of configuration.
 #[derive(Debug)]
@@ -94,7 +94,13 @@ struct Kind {
     make: fn(&Path, Copy) -> Result<Parts, FromError>,
 }
 
-const KINDS: &[Kind] = &[redis::KIND, postgresql::KIND, mariadb::KIND, postfix::KIND];
+const KINDS: &[Kind] = &[
+    redis::KIND,
+    postgresql::KIND,
+    mariadb::KIND,
+    postfix::KIND,
+    rsyslog::KIND,
+];
 
 /// What a kind makes of a configuration.
 struct Parts {

@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 
 use super::copy::{Copy, matching};
 use super::unit::Unit;
-use super::{FromError, Kind, Made, configured, mariadb, postfix, postgresql, redis, valid};
+use super::{
+    FromError, Kind, Made, configured, mariadb, postfix, postgresql, redis, rsyslog, valid,
+};
 
 /// The recipe `name` of the service that a systemd unit starts. systemd is asked for the unit's files where it runs.
 ///
@@ -69,7 +71,7 @@ fn find(root: &Path, typed: &str) -> Result<Found, FromError> {
     })
 }
 
-const KNOWN: &str = "redis-server, postgresql@15-main, mariadb, postfix";
+const KNOWN: &str = "redis-server, postgresql@15-main, mariadb, postfix, rsyslog";
 
 type Configuration = (&'static Kind, String, Vec<String>);
 
@@ -127,6 +129,10 @@ fn configuration(root: &Path, unit: &Unit) -> Result<Option<Configuration>, From
             let settings = settings.filter(|word| !word.starts_with("defaults-"));
             let file = file.unwrap_or("/etc/mysql").to_owned();
             (&mariadb::KIND, file, settings.map(str::to_owned).collect())
+        }
+        "rsyslogd" => {
+            let path = after(arguments, "-f").unwrap_or_else(|| "/etc/rsyslog.conf".to_owned());
+            (&rsyslog::KIND, path, Vec::new())
         }
         "postfix" if arguments.first().is_some_and(|word| word == "-c") => {
             let directory = arguments.get(1).ok_or_else(|| unnamed("/etc/postfix"))?;
@@ -270,6 +276,18 @@ pub mod tests {
                 "work_mem = '9MB'",
             ),
             ("postfix", "/bin/true", "etc/postfix", ""),
+            (
+                "rsyslog",
+                "/usr/sbin/rsyslogd -n -iNONE",
+                "etc/rsyslog.conf",
+                "",
+            ),
+            (
+                "log",
+                "/usr/sbin/rsyslogd -n -f/srv/r.conf",
+                "srv/r.conf",
+                "",
+            ),
             (
                 "postfix@-",
                 "/usr/sbin/postmulti -i %i -p start",

@@ -194,6 +194,11 @@ impl Copy {
         }
     }
 
+    /// Keeps a file with a text that has been made of it.
+    pub fn put(&mut self, path: &Path, text: String) {
+        self.files.insert(path.to_owned(), text);
+    }
+
     /// The text of a copy that goes to another place.
     pub fn take(&mut self, path: &Path) -> String {
         self.files.remove(path).unwrap_or_default()
