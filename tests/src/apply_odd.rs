@@ -1,5 +1,6 @@
 //! `refit apply` and `revert` on configurations as nobody would write them: byte for byte, or refused.
 
+use std::collections::BTreeMap;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
@@ -11,10 +12,12 @@ use crate::runner::{Outcome, Test};
 use crate::sys::{set_xattr, xattr};
 use crate::test;
 use crate::test_env::{TestEnv, expect_code, expect_message};
+use crate::{apply_postfix, apply_rsyslog};
 
 pub const TESTS: &[Test] = &[
     test!(any_bytes_are_restored),
     test!(ten_megabytes_are_restored).limit_seconds(180),
+    test!(a_line_among_odd_ones_is_edited_or_refused).limit_seconds(180),
     test!(what_is_no_plain_file_is_refused),
     test!(a_name_that_was_added_keeps_its_file),
     test!(attributes_are_restored_and_none_is_added),
@@ -109,6 +112,77 @@ fn ten_megabytes_are_restored(env: &TestEnv) -> Outcome {
     Outcome::Pass
 }
 
+/// Files of which refit edits a line, with odd ones after it: restored, or refused as a whole.
+fn a_line_among_odd_ones_is_edited_or_refused(env: &TestEnv) -> Outcome {
+    let many = "# a line of many\n".repeat(700_000);
+    let tails: [(&str, &[u8]); 5] = [
+        ("crlf", b"\r\n# second\r\n"),
+        ("no newline", b"\n# the last"),
+        ("not UTF-8", b"\n# \xff\xfe\xc3\x28\n"),
+        ("NUL", b"\n# \0\0\n"),
+        ("10 MB", many.as_bytes()),
+    ];
+    let mut counted = BTreeMap::new();
+    for (name, tail) in tails {
+        for (tree, file, apply, service) in [
+            (
+                apply_postfix::tree as fn(&TestEnv, &str) -> String,
+                apply_postfix::MAIN,
+                &apply_postfix::ALL[..],
+                "postfix",
+            ),
+            (
+                apply_postfix::tree,
+                apply_postfix::MASTER,
+                &apply_postfix::ONE,
+                "postfix/cleanup",
+            ),
+            (
+                apply_rsyslog::tree,
+                apply_rsyslog::CONFIG,
+                &apply_rsyslog::APPLY,
+                "rsyslog",
+            ),
+        ] {
+            let root = tree(env, "tree");
+            let path = Path::new(&root).join(file);
+            let bytes = [&fs::read(&path).expect("there"), tail].concat();
+            fs::write(&path, &bytes).expect("the tree is ours");
+            let before = listing(&root);
+            let apply = words("apply", &root, apply);
+            let applied = env.refit(&apply);
+            if applied.status.code() == Some(2) {
+                expect_message(
+                    &applied,
+                    2,
+                    path.file_name()
+                        .and_then(|name| name.to_str())
+                        .expect("text"),
+                );
+                assert_eq!(listing(&root), before, "{name} of {file}");
+                *counted.entry((name, "refused")).or_insert(0) += 1;
+            } else {
+                expect_code(&applied, 0);
+                let now = fs::read(&path).expect("there");
+                assert!(now != bytes, "{name} of {file}");
+                expect_code(&env.refit(&words("status", &root, &["--check"])), 0);
+                expect_code(&env.refit(&apply), 0);
+                assert!(
+                    fs::read(&path).expect("there") == now,
+                    "{name} of {file}: applied twice"
+                );
+                expect_code(&env.refit(&words("revert", &root, &[service])), 0);
+                assert!(fs::read(&path).expect("there") == bytes, "{name} of {file}");
+                assert_eq!(listing(&root), before, "{name} of {file}");
+                *counted.entry((name, "restored")).or_insert(0) += 1;
+            }
+            fs::remove_dir_all(&root).expect("the tree is ours");
+        }
+    }
+    println!("counted: {counted:?}");
+    Outcome::Pass
+}
+
 fn what_is_no_plain_file_is_refused(env: &TestEnv) -> Outcome {
     let outside = env.file("outside.conf", "port 1\n");
     let make = |path: &Path, kind: &str| match kind {
@@ -137,6 +211,16 @@ fn what_is_no_plain_file_is_refused(env: &TestEnv) -> Outcome {
                 apply_postgresql::tree,
                 ENVIRONMENT,
                 &apply_postgresql::APPLY,
+            ),
+            (
+                apply_postfix::tree,
+                apply_postfix::MAIN,
+                &apply_postfix::ALL,
+            ),
+            (
+                apply_postfix::tree,
+                apply_postfix::MASTER,
+                &apply_postfix::ONE,
             ),
         ] {
             let root = tree(env, "tree");

@@ -19,7 +19,9 @@ pub const LATER: &str = "the service does not run: the change takes effect when 
 /// # Errors
 /// As of a unit.
 pub fn installed(system: &System) -> Result<Option<String>, Error> {
-    if system.read(&format!("{DIRECTORY}/main.cf"))?.is_none() {
+    // A link, wherever it leads, is Postfix's too: it is refused by its path, and not taken for a plain unit.
+    let path = system.path(&format!("{DIRECTORY}/main.cf"))?;
+    if std::fs::symlink_metadata(path).is_err() {
         return Ok(None);
     }
     systemd::find(system, SERVICE)
