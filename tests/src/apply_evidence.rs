@@ -233,6 +233,12 @@ fn a_risk_is_accepted_by_gain_and_loss(env: &TestEnv) -> Outcome {
             state["broken"] = Value::Null;
         }
     });
+    let elsewhere = edited(env, &result, "elsewhere.json", |result| {
+        result["environment"]["fixed"]["kernel"] = json!("1.2.3-x");
+    });
+    let older = edited(env, &result, "older.json", |result| {
+        result["refit"] = json!("0.0.0-x");
+    });
     let noisy = edited(env, &result, "noisy.json", |result| {
         let effects = result["confirmation"]["effects"].as_array_mut();
         let unjudged = effects.expect("some").iter_mut();
@@ -246,6 +252,11 @@ fn a_risk_is_accepted_by_gain_and_loss(env: &TestEnv) -> Outcome {
         (&not_again, "the gain was not measured again (--confirm)"),
         (&invalid, "the control lost nothing"),
         (&lossless, "no cut took anything"),
+        (
+            &elsewhere,
+            "measured elsewhere: kernel: measured with 1.2.3-x, here is ",
+        ),
+        (&older, "refit: measured with 0.0.0-x, here is "),
         (&noisy, "does not clear the noise floor"),
     ] {
         let apply = words("apply", &root, &["--yes", "--from", file, accept]);
