@@ -25,7 +25,7 @@ fn loaded(env: &TestEnv) -> String {
 }
 
 /// Sends a mail as a user, and waits until it is delivered.
-fn mail(env: &TestEnv, subject: &str) {
+pub fn mail(env: &TestEnv, subject: &str) {
     let send = "printf 'Subject: %s\\n\\nx\\n' $0 | su nobody -s /bin/sh -c 'sendmail -i root'";
     let printed = inside(env, 0, &["sh", "-c", &format!("{send} 2>&1"), subject]);
     assert_eq!(printed, "", "sendmail prints nothing");

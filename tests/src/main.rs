@@ -10,6 +10,7 @@ mod apply;
 mod apply_booted;
 mod apply_booted_kills;
 mod apply_booted_kills_servers;
+mod apply_booted_kinds;
 mod apply_booted_mariadb;
 mod apply_booted_packages;
 mod apply_booted_postfix;
@@ -197,6 +198,7 @@ const TABLE: &[&[Test]] = &[
     apply_odd::TESTS,
     apply_booted_kills::TESTS,
     apply_booted_kills_servers::TESTS,
+    apply_booted_kinds::TESTS,
     apply_booted_mariadb::TESTS,
     apply_booted_packages::TESTS,
     apply_packages::TESTS,

@@ -163,6 +163,9 @@ impl Server {
     /// # Errors
     /// What psql reports.
     pub fn uses(&self, names: &[&str]) -> Result<Vec<Known>, String> {
+        if names.is_empty() {
+            return Ok(Vec::new());
+        }
         let list = names
             .iter()
             .map(|name| format!("'{}'", name.to_lowercase()));
@@ -192,6 +195,9 @@ impl Server {
     /// # Errors
     /// What psql reports.
     pub fn own_values(&self, names: &[&str]) -> Result<Vec<String>, String> {
+        if names.is_empty() {
+            return Ok(Vec::new());
+        }
         let list = names
             .iter()
             .map(|name| format!("'{}'", name.to_lowercase()));
