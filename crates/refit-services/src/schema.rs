@@ -14,7 +14,7 @@ pub struct Index {
 /// Queries can use it.
 pub const USABLE: &str = "usable";
 
-/// It was not completed: `pg_index.indisvalid`.
+/// It was not completed: `pg_index.indisvalid` of PostgreSQL, the type `Corrupted` of MariaDB.
 pub const INVALID: &str = "INVALID";
 
 impl Index {

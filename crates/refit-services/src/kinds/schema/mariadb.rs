@@ -10,7 +10,7 @@ use super::{
 };
 use crate::kind::Kind;
 use crate::kinds::mariadb::{Mariadb, server};
-use crate::schema::{Database, Index, SchemaEdit, USABLE};
+use crate::schema::{Database, INVALID, Index, SchemaEdit, USABLE};
 use crate::{Error, System};
 
 /// The kind.
@@ -24,6 +24,12 @@ pub static MARIADB: Tables = Tables {
 const SOCKET: &str = "/run/mysqld/mysqld.sock";
 /// How long the lock of the table is waited for. Who comes meanwhile waits too.
 const LOCK_S: u32 = 10;
+const ONLINE: &str = "ALGORITHM=INPLACE, LOCK=NONE";
+/// What the server refuses that with.
+const NOT_ONLINE: &str = "ALGORITHM=INPLACE is not supported";
+/// The type of an index that the table's definition has and InnoDB has not, or not whole: after a power cut in a
+/// statement, for one.
+const CORRUPTED: &str = "Corrupted";
 /// How long a statement may take to end when it is killed.
 const ENDS_WITHIN: Duration = Duration::from_secs(60);
 
@@ -182,7 +188,6 @@ impl Indexed for MariadbTable {
         let index = quoted(name, '`');
         let word = if ignored { " IGNORED" } else { "" };
         let add = format!("ADD INDEX {index} ({}){word}", list(keys, '`'));
-        let online = "ALGORITHM=INPLACE, LOCK=NONE";
         // An index that a foreign key needs may be gone by then.
         let foreign = self.foreign_keys()?;
         let mut again = String::new();
@@ -195,8 +200,8 @@ impl Indexed for MariadbTable {
         }
         Ok(SchemaEdit {
             index: name.to_owned(),
-            apply: self.alter(&format!("{add}, {online}")),
-            inverse: self.alter(&format!("{again}DROP INDEX {index}, {online}")),
+            apply: self.alter(&format!("{add}, {ONLINE}")),
+            inverse: self.alter(&format!("{again}DROP INDEX {index}, {ONLINE}")),
             before: None,
             after: Index {
                 definition: format!("BTREE ({})", joined(keys)),
@@ -218,18 +223,19 @@ const OTHER: &str = "the client printed other columns";
 impl Database for MariadbTable {
     fn index(&self, name: &str) -> Result<Option<Index>, String> {
         let rows = self.rows(&format!(
-            "SELECT CONCAT(INDEX_TYPE, IF(NON_UNIQUE, '', ' UNIQUE'), ' (', GROUP_CONCAT(CONCAT(COLUMN_NAME, \
+            "SELECT CONCAT(IF(INDEX_TYPE = '{CORRUPTED}', 'BTREE', INDEX_TYPE), IF(NON_UNIQUE, '', ' UNIQUE'), ' (', GROUP_CONCAT(CONCAT(COLUMN_NAME, \
              IF(SUB_PART IS NULL, '', CONCAT('(', SUB_PART, ')')), IF(COLLATION = 'D', ' DESC', '')) \
-             ORDER BY SEQ_IN_INDEX SEPARATOR ', '), ')'), MAX(IGNORED) FROM information_schema.STATISTICS \
+             ORDER BY SEQ_IN_INDEX SEPARATOR ', '), ')'), MAX(IGNORED), INDEX_TYPE FROM information_schema.STATISTICS \
              WHERE {} AND INDEX_NAME = {} GROUP BY INDEX_NAME, INDEX_TYPE, NON_UNIQUE",
             self.is_meant(),
             quoted(name, '\'')
         ))?;
         Ok(rows.into_iter().next().map(|row| Index {
             definition: row[0].clone(),
-            state: match row.get(1).is_some_and(|ignored| ignored == "YES") {
-                true => IGNORED,
-                false => USABLE,
+            state: match row.get(1..).unwrap_or_default() {
+                [_, kind] if kind == CORRUPTED => INVALID,
+                [ignored, _] if ignored == "YES" => IGNORED,
+                _ => USABLE,
             }
             .to_owned(),
         }))
@@ -238,7 +244,15 @@ impl Database for MariadbTable {
     fn run(&self, sql: &str) -> Result<(), String> {
         let limits = format!("SET SESSION lock_wait_timeout = {LOCK_S}, max_statement_time = 0");
         let words = [&*self.words, &[format!("--init-command={limits}")]].concat();
-        server::client(&words, sql).map(|_| ())
+        let run = server::client(&words, sql);
+        run.map(|_| ()).map_err(|error| match error.contains(NOT_ONLINE) && sql.contains(" DROP INDEX ") {
+            true => format!(
+                "{error}\n  the server cannot drop it online; while writes wait, by a copy of the table: {}\n  \
+                 then revert again",
+                sql.replace(ONLINE, "ALGORITHM=COPY")
+            ),
+            false => error,
+        })
     }
 
     /// The server does not notice that its client is gone.
