@@ -3,7 +3,7 @@
 //! process goes on without refit.
 
 use crate::live::Live;
-use crate::live_kills::{Subject, sweep, sweep_of_confirm};
+use crate::live_kills::{Subject, sweep, sweep_of_confirm, sweep_of_timer};
 use crate::runner::{Outcome, Test};
 use crate::sys::kill_point::Calls;
 use crate::test;
@@ -23,6 +23,10 @@ pub const TESTS: &[Test] = &[
         .when_named()
         .limit_seconds(900),
     test!(killed_while_a_unit_is_reverted)
+        .alone()
+        .when_named()
+        .limit_seconds(900),
+    test!(killed_while_a_unit_takes_itself_back)
         .alone()
         .when_named()
         .limit_seconds(900),
@@ -70,6 +74,10 @@ fn killed_while_a_unit_is_confirmed(env: &TestEnv) -> Outcome {
 
 fn killed_while_a_unit_is_reverted(env: &TestEnv) -> Outcome {
     sweep(&Live::up(env), &UNIT, "revert", Calls::Files)
+}
+
+fn killed_while_a_unit_takes_itself_back(env: &TestEnv) -> Outcome {
+    sweep_of_timer(&Live::up(env), &UNIT, Calls::Files)
 }
 
 /// refit is killed while systemd starts the service again: `status` waits for that, and then reports it.

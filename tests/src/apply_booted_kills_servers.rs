@@ -2,15 +2,31 @@
 
 use crate::apply_schema::CUSTOMER;
 use crate::live::Live;
-use crate::live_kills::{Subject, sweep};
+use crate::live_kills::{Subject, sweep, sweep_of_confirm};
 use crate::runner::{Outcome, Test};
 use crate::sys::kill_point::Calls;
 use crate::test;
 use crate::test_env::TestEnv;
 
-macro_rules! psql {
+/// Sends a mail, and waits until it is delivered.
+macro_rules! mail {
     () => {
-        "setpriv --reuid=postgres --regid=postgres --clear-groups psql -Atc 'SHOW work_mem'"
+        "n=mail-$$-$(date +%s%N); \
+         printf 'Subject: %s\\n\\nx\\n' $n | \
+             setpriv --reuid=65534 --regid=65534 --clear-groups sendmail -i root; \
+         for i in $(seq 900); do grep -qs \"Subject: $n\" /var/mail/root && exit 0; sleep 0.1; done; exit 1"
+    };
+}
+
+macro_rules! psql {
+    ($database:literal, $sql:literal) => {
+        concat!(
+            "cd / && setpriv --reuid=postgres --regid=postgres --clear-groups psql -XAtv ON_ERROR_STOP=1 ",
+            $database,
+            " -c \"",
+            $sql,
+            "\""
+        )
     };
 }
 
@@ -37,6 +53,10 @@ pub const TESTS: &[Test] = &[
         .alone()
         .when_named()
         .limit_seconds(1800),
+    test!(killed_while_a_cluster_is_confirmed)
+        .alone()
+        .when_named()
+        .limit_seconds(1800),
     test!(killed_while_an_index_is_applied)
         .alone()
         .when_named()
@@ -50,6 +70,10 @@ pub const TESTS: &[Test] = &[
         .when_named()
         .limit_seconds(1800),
     test!(killed_while_mariadb_is_reverted)
+        .alone()
+        .when_named()
+        .limit_seconds(1800),
+    test!(killed_while_postfix_is_reverted)
         .alone()
         .when_named()
         .limit_seconds(1800),
@@ -99,6 +123,27 @@ fn killed_while_redis_is_reverted(env: &TestEnv) -> Outcome {
     sweep(&live, &REDIS, "revert", Calls::Files)
 }
 
+/// By a restart; a mail is delivered each time.
+const POSTFIX: Subject = Subject {
+    service: "postfix",
+    settings: &["malloc=jemalloc", "conf.maximal_queue_lifetime=2d"],
+    within: None,
+    files: &["/etc/postfix/main.cf"],
+    runs: "postfix status",
+    before: concat!(
+        "test $(postconf -h maximal_queue_lifetime) = 5d && ",
+        mail!()
+    ),
+    with: concat!(
+        "test $(postconf -h maximal_queue_lifetime) = 2d && ",
+        mail!()
+    ),
+};
+
+fn killed_while_postfix_is_reverted(env: &TestEnv) -> Outcome {
+    sweep(&Live::up(env), &POSTFIX, "revert", Calls::Files)
+}
+
 /// By a restart. Its files stay where they are: a unit of the next start takes them back too.
 const CLUSTER: Subject = Subject {
     service: "postgresql",
@@ -108,13 +153,17 @@ const CLUSTER: Subject = Subject {
         "/etc/postgresql/15/main/environment",
         "/etc/postgresql/15/main/conf.d/90-refit.conf",
     ],
-    runs: psql!(),
-    before: concat!("test $(", psql!(), ") = 4MB"),
-    with: concat!("test $(", psql!(), ") = 8MB"),
+    runs: psql!("postgres", "SHOW work_mem"),
+    before: concat!("test $(", psql!("postgres", "SHOW work_mem"), ") = 4MB"),
+    with: concat!("test $(", psql!("postgres", "SHOW work_mem"), ") = 8MB"),
 };
 
 fn killed_while_a_cluster_is_applied(env: &TestEnv) -> Outcome {
     sweep(&Live::up(env), &CLUSTER, "apply", Calls::Files)
+}
+
+fn killed_while_a_cluster_is_confirmed(env: &TestEnv) -> Outcome {
+    sweep_of_confirm(&Live::up(env), &CLUSTER, Calls::Files)
 }
 
 /// By SET GLOBAL, and by a restart.
