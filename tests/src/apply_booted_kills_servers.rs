@@ -65,6 +65,14 @@ pub const TESTS: &[Test] = &[
         .alone()
         .when_named()
         .limit_seconds(1800),
+    test!(killed_while_an_index_of_a_server_is_applied)
+        .alone()
+        .when_named()
+        .limit_seconds(1800),
+    test!(killed_while_an_index_of_a_server_is_reverted)
+        .alone()
+        .when_named()
+        .limit_seconds(1800),
     test!(killed_while_mariadb_is_applied)
         .alone()
         .when_named()
@@ -259,4 +267,54 @@ fn killed_while_an_index_is_applied(env: &TestEnv) -> Outcome {
 
 fn killed_while_an_index_is_reverted(env: &TestEnv) -> Outcome {
     sweep(&with_index(env), &INDEX, "revert", Calls::FilesAndStarts)
+}
+
+/// Of PostgreSQL, which makes and drops it while the table is used.
+const INDEX_OF_SERVER: Subject = Subject {
+    service: "postgresql@15-main/shop/orders",
+    settings: &[CUSTOMER],
+    within: None,
+    files: &[],
+    runs: concat!(
+        "test $(",
+        psql!("shop", "SELECT count(*), sum(customer_id) FROM orders"),
+        ") = '2000|49000'"
+    ),
+    before: concat!(
+        "test -z \"$(",
+        psql!(
+            "shop",
+            "SELECT indexrelid FROM pg_index WHERE indrelid = 'orders'::regclass"
+        ),
+        ")\""
+    ),
+    with: concat!(
+        "test $(",
+        psql!(
+            "shop",
+            "SELECT indisvalid AND indisready FROM pg_index WHERE indexrelid = 'customer'::regclass"
+        ),
+        ") = t"
+    ),
+};
+
+fn with_index_of_server<'a>(env: &'a TestEnv) -> Live<'a> {
+    let live = Live::up(env);
+    live.shell(psql!("postgres", "DROP DATABASE IF EXISTS shop"));
+    live.shell(psql!("postgres", "CREATE DATABASE shop"));
+    live.shell(psql!(
+        "shop",
+        "CREATE TABLE orders AS SELECT n AS id, n % 50 AS customer_id FROM generate_series(1, 2000) n"
+    ));
+    live
+}
+
+fn killed_while_an_index_of_a_server_is_applied(env: &TestEnv) -> Outcome {
+    let live = with_index_of_server(env);
+    sweep(&live, &INDEX_OF_SERVER, "apply", Calls::FilesAndStarts)
+}
+
+fn killed_while_an_index_of_a_server_is_reverted(env: &TestEnv) -> Outcome {
+    let live = with_index_of_server(env);
+    sweep(&live, &INDEX_OF_SERVER, "revert", Calls::FilesAndStarts)
 }
