@@ -9,10 +9,11 @@ use crate::apply_redis::{self, CONFIG, OWN};
 use crate::runner::{Outcome, Test};
 use crate::terminal::Terminal;
 use crate::test;
-use crate::test_env::{TestEnv, expect_code};
+use crate::test_env::{TestEnv, described, expect_code, expect_message, expect_printed};
 
 pub const TESTS: &[Test] = &[
     test!(what_was_shown_is_applied),
+    test!(a_check_changes_nothing),
     test!(what_is_not_as_shown_is_refused),
     test!(what_another_one_applied_is_not_applied_again),
 ];
@@ -65,6 +66,42 @@ fn what_was_shown_is_applied(env: &TestEnv) -> Outcome {
     let (code, shown) = ask(env, &root, &index, || sql(rows));
     assert_eq!(code, Some(0), "{shown}");
     assert!(shown.contains("the table is in 8 KiB"), "{shown}");
+    Outcome::Pass
+}
+
+/// As Ansible asks: nobody is there to answer, and nothing changes.
+fn a_check_changes_nothing(env: &TestEnv) -> Outcome {
+    let root = tree(env, "tree");
+    let before = listing(&root);
+    let run = |more: &[&str]| env.refit(&words("apply", &root, more));
+    let edit = "+Environment=\"WORD=one\"";
+    let check = run(&["--check", "a", "env.WORD=one"]);
+    expect_printed(&check, 0, "a.service: would be changed\n");
+    assert!(!described(&check).contains(edit), "{}", described(&check));
+    let check = run(&["--yes", "--check", "--diff", "a", "env.WORD=one"]);
+    for text in [edit, "a.service: would be changed\n"] {
+        expect_printed(&check, 0, text);
+    }
+    let unknown = run(&["--check", "a", "conf.x=1"]);
+    expect_message(&unknown, 2, "cannot be applied");
+    assert_eq!(listing(&root), before);
+    let record = Path::new(&root).join("var/lib/refit/changes/a.service.json");
+    assert!(!record.exists(), "a record");
+    let applied = run(&["--yes", "--diff", "a", "env.WORD=one"]);
+    for text in [edit, "a.service: applied in the tree"] {
+        expect_printed(&applied, 0, text);
+    }
+    assert!(record.exists());
+    let after = listing(&root);
+    let again = run(&["--check", "--diff", "a", "env.WORD=one"]);
+    expect_code(&again, 0);
+    assert_eq!(again.stdout, b"a.service: nothing to do\n");
+    expect_message(&run(&["--check", "a", "env.WORD=two"]), 2, "has the change");
+    let drop_in = Path::new(&root).join("etc/systemd/system/a.service.d/90-refit.conf");
+    fs::write(&drop_in, "[Service]\n").expect("the tree is ours");
+    let drift = listing(&root);
+    expect_code(&run(&["--check", "a", "env.WORD=one"]), 3);
+    assert!(listing(&root) == drift && drift != after);
     Outcome::Pass
 }
 

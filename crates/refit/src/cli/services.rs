@@ -74,6 +74,15 @@ pub struct ApplyArgs {
     /// Do not ask
     #[arg(long)]
     pub yes: bool,
+
+    /// Change nothing and ask nothing: print whether this would change anything, with exit code 0
+    /// both times
+    #[arg(long)]
+    pub check: bool,
+
+    /// Print edits and commands on the standard output
+    #[arg(long, help_heading = OUTPUT)]
+    pub diff: bool,
 }
 
 /// Keep a change that was applied with --confirm-within or --trial

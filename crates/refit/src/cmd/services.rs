@@ -62,9 +62,16 @@ fn try_apply(args: &ApplyArgs) -> Result<u8> {
         ToDo::Nothing { service } => return nothing_to_do(&service),
         ToDo::Planned(plan) => plan,
     };
-    print::drawn(&planned(&plan));
+    match (args.diff, args.check) {
+        (true, _) => print::result(&planned(&plan))?,
+        (false, false) => print::drawn(&planned(&plan)),
+        (false, true) => {}
+    }
     if let Some(gate) = plan.gate.take() {
         return Err(gate.into());
+    }
+    if args.check {
+        return one_line(format_args!("{}: would be changed", plan.change.service));
     }
     if !args.yes {
         if !print::can_ask() {
