@@ -34,12 +34,7 @@ pub fn judged(
     let lacks = match evidence {
         Grounds::DoneWithout => String::new(),
         Grounds::Named(None) => "no --from RESULT was named".to_owned(),
-        Grounds::Named(Some(evidence)) => {
-            let elsewhere = evidence.differs.iter();
-            let elsewhere = elsewhere.map(|what| format!("it was measured elsewhere: {what}"));
-            let lacks = evidence.lacks.iter().cloned().chain(elsewhere);
-            lacks.collect::<Vec<_>>().join("; ")
-        }
+        Grounds::Named(Some(evidence)) => evidence.lacks.join("; "),
     };
     let accepted = accept.filter(|accept| accept.risks_data());
     if accepted.is_none_or(|accept| accept < *class) {

@@ -100,12 +100,19 @@ fn take_winner(
     let place = path
         .canonicalize()
         .with_context(|| format!("cannot read {}", path.display()))?;
+    let differs = differences(&comparison.experiment);
+    let mut lacks = lacks(comparison, proof.as_ref(), effect, &variant.name);
+    // The runs had a directory of their own: the service's data may be on another file system in any case.
+    let elsewhere = differs
+        .iter()
+        .filter(|what| !what.starts_with("filesystem:"));
+    lacks.extend(elsewhere.map(|what| format!("it was measured elsewhere: {what}")));
     request.evidence = Some(Evidence {
         files: vec![place.display().to_string()],
         gain: gain(comparison, effect),
-        differs: differences(&comparison.experiment),
+        differs,
         loss: cut(proof.as_ref()).and_then(|report| loss(report, &variant.name)),
-        lacks: lacks(comparison, proof.as_ref(), effect, &variant.name),
+        lacks,
     });
     Ok(())
 }
