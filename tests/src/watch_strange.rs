@@ -99,17 +99,25 @@ fn processes_that_end_while_they_are_read_are_not_called_unreadable(env: &TestEn
 }
 
 fn a_thousand_zombies_have_no_memory(env: &TestEnv) -> Outcome {
-    // A shell would reap them.
-    let script = "$| = 1; for (1..1000) { fork or exit } print qq(\\n); <STDIN>";
+    // A shell would reap them. The pipe ends when all have exited.
+    let script =
+        "pipe R, W; for (1..1000) { fork or exit } close W; <R>; $| = 1; print qq(\\n); <STDIN>";
     let (tree, _) = start(env, &["perl", "-e", script]);
-    let (samples, _) = watched(env, &tree, "1s");
+    let (samples, series) = watched(env, &tree, "1s");
     let children = format!("/proc/{0}/task/{0}/children", tree.id());
     let zombies = std::fs::read_to_string(children).expect("it runs");
     end(tree);
     assert_eq!(zombies.split_whitespace().count(), 1000);
     let last = samples.last().expect("samples");
     assert_eq!(number(&last["processes"]), 1, "{last:#}");
-    assert!(number(&last["memory"]["pss_bytes"]) < 32 << 20, "{last:#}");
+    if last["memory"].is_null() {
+        // Where the look at so many processes takes what may be spent in advance, no memory is read, and that is told.
+        assert_eq!(number(&last["unread"]), 1, "{last:#}");
+        let cost = &series["cost"];
+        assert!(number(&cost["cpu_us"]) >= 30_000, "{cost}");
+    } else {
+        assert!(number(&last["memory"]["pss_bytes"]) < 32 << 20, "{last:#}");
+    }
     Outcome::Pass
 }
 
