@@ -29,8 +29,12 @@ fn mariadb(env: &TestEnv, test: impl Fn(&Shop, &Server)) -> Outcome {
         format!("--datadir={root}/var/lib/mysql"),
         format!("--socket={root}/run/mysqld/mysqld.sock"),
     );
+    // At its start a server removes the temporary tables of others.
+    let temporary = format!("TMPDIR={root}/run/mysqld");
     let auth = "--auth-root-authentication-method=normal";
     let words = [
+        "/usr/bin/env",
+        &temporary,
         "/usr/bin/mariadb-install-db",
         "--no-defaults",
         auth,
@@ -41,6 +45,8 @@ fn mariadb(env: &TestEnv, test: impl Fn(&Shop, &Server)) -> Outcome {
     let log = fs::File::create(env.path("server.log")).expect("ours");
     let pid = format!("--pid-file={root}/run/mysqld/pid");
     let words = [
+        "/usr/bin/env",
+        &temporary,
         "/usr/sbin/mariadbd",
         "--no-defaults",
         "--skip-networking",

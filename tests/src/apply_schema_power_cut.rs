@@ -86,6 +86,7 @@ const MARIADB: Database = Database {
     service: "mariadb/shop/orders",
     functions: r#"
 data=$tree/var/lib/mysql socket=$tree/run/mysqld/mysqld.sock
+export TMPDIR=$tree/run/mysqld # at its start a server removes the temporary tables of others
 sql() { mariadb --no-defaults --user=root --socket="$socket" -BN -e "$1"; }
 make() {
     mkdir -p "$tree/usr/lib/systemd/system" "$tree/etc/mysql/mariadb.conf.d" "$data" "$tree/run/mysqld"
