@@ -1,6 +1,7 @@
 //! `refit compare RECIPE --prove`: what is gained and what is lost, in one table.
 
 use std::process::Stdio;
+use std::time::Duration;
 
 use crate::crash::require_lab;
 use crate::crash_remains::processes_of;
@@ -11,7 +12,7 @@ use crate::test_env::{TestEnv, described, expect_code, expect_refused, wait_unti
 
 pub const TESTS: &[Test] = &[
     test!(one_table_holds_gain_and_loss).limit_seconds(240),
-    test!(ctrl_c_ends_the_power_cuts_and_prints_what_was_measured).limit_seconds(120),
+    test!(ctrl_c_ends_the_power_cuts_and_prints_what_was_measured).limit_seconds(240),
     test!(killed_it_ends_the_cuts_too).limit_seconds(120),
     test!(a_recorded_service_can_be_asked_to_end).limit_seconds(120),
     test!(a_safe_variant_is_not_cut).limit_seconds(120),
@@ -95,7 +96,8 @@ fn ctrl_c_ends_the_power_cuts_and_prints_what_was_measured(env: &TestEnv) -> Out
         "compare", &folder, "sync=off", "--yes", "--prove", "--cuts", "4000", "--rounds", "2",
     ];
     let mut terminal = Terminal::start(env.refit_command(&words));
-    terminal.wait_for("control: ");
+    // The comparison comes first.
+    terminal.wait_within("control: ", Duration::from_secs(120));
     terminal.type_in(CTRL_C);
     let (status, shown) = terminal.finish();
     assert_eq!(status.code(), Some(130), "{shown}");

@@ -37,7 +37,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
         "refit-lab",
         &["refit-knobs", "refit-run", "refit-recipe", "refit-stats"],
     ),
-    ("refit-index", &["refit-run", "refit-recipe"]),
+    ("refit-index", &["refit-knobs", "refit-run", "refit-recipe"]),
     ("refit-crash", &["refit-knobs", "refit-run", "refit-recipe"]),
     (
         "refit-services",

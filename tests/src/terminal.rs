@@ -66,7 +66,13 @@ impl Terminal {
     /// Waits until this text is shown, after what was waited for before.
     #[track_caller]
     pub fn wait_for(&mut self, text: &str) {
-        let mut deadline = Deadline::after(TIMEOUT);
+        self.wait_within(text, TIMEOUT);
+    }
+
+    /// As [`Terminal::wait_for`], after work that takes so long at most.
+    #[track_caller]
+    pub fn wait_within(&mut self, text: &str, limit: Duration) {
+        let mut deadline = Deadline::after(limit);
         loop {
             let shown = self.shown();
             if let Some(at) = shown[self.read..].find(text) {
