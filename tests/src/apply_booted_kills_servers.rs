@@ -57,6 +57,10 @@ pub const TESTS: &[Test] = &[
         .alone()
         .when_named()
         .limit_seconds(1800),
+    test!(killed_while_a_cluster_is_reverted)
+        .alone()
+        .when_named()
+        .limit_seconds(1800),
     test!(killed_while_an_index_is_applied)
         .alone()
         .when_named()
@@ -172,6 +176,10 @@ fn killed_while_a_cluster_is_applied(env: &TestEnv) -> Outcome {
 
 fn killed_while_a_cluster_is_confirmed(env: &TestEnv) -> Outcome {
     sweep_of_confirm(&Live::up(env), &CLUSTER, Calls::Files)
+}
+
+fn killed_while_a_cluster_is_reverted(env: &TestEnv) -> Outcome {
+    sweep(&Live::up(env), &CLUSTER, "revert", Calls::Files)
 }
 
 /// By SET GLOBAL, and by a restart.

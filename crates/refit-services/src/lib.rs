@@ -19,6 +19,7 @@ mod file_state;
 mod indexes;
 mod kind;
 mod kinds;
+mod left;
 mod library;
 mod lines;
 mod moved;

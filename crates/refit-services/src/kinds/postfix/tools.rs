@@ -5,6 +5,8 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
+use crate::left::remove_left;
+
 /// Where Postfix has its configuration.
 pub const DIRECTORY: &str = "/etc/postfix";
 
@@ -80,6 +82,9 @@ pub fn check() -> Result<(), String> {
     }
 }
 
+/// Of the directory; the process id follows.
+const PLACE: &str = "/run/refit-postfix-";
+
 /// A directory of refit's own with a main.cf, which Postfix's commands read in place of the
 /// machine's. It goes with this.
 struct Sample {
@@ -98,7 +103,8 @@ impl Drop for Sample {
 /// # Errors
 /// Why it cannot be asked.
 pub fn judged(main_cf: &[u8]) -> Result<Vec<String>, String> {
-    let dir = PathBuf::from(format!("/run/refit-postfix-{}", std::process::id()));
+    remove_left(PLACE);
+    let dir = PathBuf::from(format!("{PLACE}{}", std::process::id()));
     let failed = |error: std::io::Error| format!("{}: {error}", dir.display());
     DirBuilder::new().mode(0o700).create(&dir).map_err(failed)?;
     let sample = Sample { dir: dir.clone() };

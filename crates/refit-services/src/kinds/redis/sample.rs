@@ -5,11 +5,12 @@
 use std::fs::{self, DirBuilder};
 use std::os::unix::fs::{DirBuilderExt, chown};
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use super::client::Client;
+use crate::left::remove_left;
 use crate::sys::ends_with_this;
 
 /// Of the directory; the process id follows.
@@ -40,7 +41,7 @@ impl Sample {
     /// # Errors
     /// What it reports.
     pub fn start(program: &str, text: &str, (uid, gid): (u32, u32)) -> Result<Sample, String> {
-        remove_left();
+        remove_left(PLACE);
         let dir = PathBuf::from(format!("{PLACE}{}", std::process::id()));
         let failed = |error: std::io::Error| format!("{}: {error}", dir.display());
         DirBuilder::new().mode(0o700).create(&dir).map_err(failed)?;
@@ -92,18 +93,6 @@ impl Sample {
     /// Why there is none.
     pub fn client(&self) -> Result<Client, String> {
         Client::unix(&self.dir.join("socket")).map_err(|error| error.to_string())
-    }
-}
-
-/// Removes the directories of processes that were killed.
-fn remove_left() {
-    for entry in fs::read_dir("/run").into_iter().flatten().flatten() {
-        let path = entry.path();
-        let of = path.to_str().and_then(|path| path.strip_prefix(PLACE));
-        let pid = of.and_then(|pid| pid.parse::<u32>().ok());
-        if pid.is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists()) {
-            let _ = fs::remove_dir_all(path);
-        }
     }
 }
 
