@@ -25,6 +25,8 @@ name = "costs"
 question.en = "What does it cost?"
 applies-to = "a"
 main = "cost"
+[needs]
+commands = ["sh"]
 [load]
 command = 'test -n "$HALF" && echo cost=1 || echo cost=2'
 operations = 1
@@ -63,8 +65,13 @@ fn edited(env: &TestEnv, result: &Value, name: &str, edit: impl FnOnce(&mut Valu
 }
 
 fn the_winner_is_applied_to_what_its_recipe_stands_for(env: &TestEnv) -> Outcome {
+    env.require_command("dpkg-query");
     let root = tree(env, "tree");
     let result = measured(env);
+    let mut asks = env.command("dpkg-query");
+    let shell = asks.args(["-W", "-f", "${Version}", "dash"]).output();
+    let version = String::from_utf8(shell.expect("it runs").stdout).expect("text");
+    assert_eq!(result["recipe"]["packages"], json!({ "dash": version }));
     let planned = env.refit(&words("plan", &root, &["--from", "r.json"]));
     assert!(!String::from_utf8_lossy(&planned.stdout).contains("not as then"));
     expect_printed(&planned, 0, "+Environment=\"HALF=1\"\n");
@@ -208,8 +215,17 @@ fn a_risk_is_accepted_by_gain_and_loss(env: &TestEnv) -> Outcome {
     require_lab(env);
     env.require_command("python3");
     let root = apply_postgresql::tree(env, "tree");
+    // The server's package here.
+    let dpkg = format!("{root}/var/lib/dpkg");
+    fs::create_dir_all(format!("{dpkg}/info")).expect("the tree is ours");
+    let list = "/usr/lib/postgresql/15/bin/postgres\n";
+    fs::write(format!("{dpkg}/info/postgresql-15.list"), list).expect("the tree is ours");
+    let entry = "Package: postgresql-15\nStatus: install ok installed\nVersion: 15.2-1\n\n";
+    fs::write(format!("{dpkg}/status"), entry).expect("the tree is ours");
     let before = listing(&root);
-    let result = proven(env);
+    let mut result = proven(env);
+    result["recipe"]["packages"] = json!({ "postgresql-15": "15.2-1", "python3": "3" });
+    fs::write(env.path("p.json"), result.to_string()).expect("the directory is ours");
     let accept = "--accept=loses-on-crash";
     let apply = words("apply", &root, &["--yes", "--from", "p.json"]);
     expect_message(&env.refit(&apply), 2, "`conf.fsync=off` is loses-on-crash");
@@ -239,6 +255,9 @@ fn a_risk_is_accepted_by_gain_and_loss(env: &TestEnv) -> Outcome {
     let older = edited(env, &result, "older.json", |result| {
         result["refit"] = json!("0.0.0-x");
     });
+    let other = edited(env, &result, "other.json", |result| {
+        result["recipe"]["packages"]["postgresql-15"] = json!("15.1-1");
+    });
     let noisy = edited(env, &result, "noisy.json", |result| {
         let effects = result["confirmation"]["effects"].as_array_mut();
         let unjudged = effects.expect("some").iter_mut();
@@ -257,6 +276,10 @@ fn a_risk_is_accepted_by_gain_and_loss(env: &TestEnv) -> Outcome {
             "measured elsewhere: kernel: measured with 1.2.3-x, here is ",
         ),
         (&older, "refit: measured with 0.0.0-x, here is "),
+        (
+            &other,
+            "another version: postgresql-15: measured with 15.1-1, here is 15.2-1",
+        ),
         (&noisy, "does not clear the noise floor"),
     ] {
         let apply = words("apply", &root, &["--yes", "--from", file, accept]);

@@ -70,6 +70,7 @@ mod instance_directory;
 mod metrics;
 mod needs;
 mod output;
+mod packages;
 mod ports;
 mod quantities;
 mod recipe;

@@ -16,6 +16,7 @@ use crate::file::{ConfEntry, Promise, RecipeFile};
 use crate::folder::{Folder, shipped_names};
 use crate::hook::Hook;
 use crate::output::{LoadMetric, Progress, Work};
+use crate::packages::packages_of;
 use crate::records::{AnswerRecord, DdlRecord, LoadMetricRecord, RecipeRecord};
 use crate::start::ServiceStart;
 
@@ -154,6 +155,14 @@ impl Recipe {
         self.file.table.as_ref().is_some_and(|table| table.only)
     }
 
+    /// Why each of its variants is worth trying, by canonical text.
+    #[must_use]
+    pub fn why(&self) -> BTreeMap<String, String> {
+        let all = self.file.variants.iter();
+        all.map(|entry| (canonical(&entry.settings), entry.why.clone()))
+            .collect()
+    }
+
     /// What of it goes into a result.
     #[must_use]
     pub fn record(&self) -> RecipeRecord {
@@ -178,14 +187,10 @@ impl Recipe {
                 })
                 .collect(),
             series: self.file.series.clone(),
-            why: self
-                .file
-                .variants
-                .iter()
-                .map(|entry| (canonical(&entry.settings), entry.why.clone()))
-                .collect(),
+            why: self.why(),
             applies_to: self.file.applies_to.clone(),
             applied: self.applied(),
+            packages: packages_of(&self.file.needs),
             is_exact: self.is_exact(),
             note: (self.file.note.as_ref())
                 .filter(|_| !self.then.is_empty())

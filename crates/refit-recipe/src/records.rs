@@ -36,6 +36,9 @@ pub struct RecipeRecord {
     /// What is applied for a setting that a service names otherwise.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub applied: BTreeMap<String, String>,
+    /// The packages of the programs that it needs, each with its version; none where dpkg is not installed.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub packages: BTreeMap<String, String>,
     /// What settings stand for in SQL, by `conf.NAME=VALUE`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub ddl: BTreeMap<String, DdlRecord>,

@@ -1,5 +1,7 @@
 //! What a change of a service consists of, as a record holds it.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use refit_knobs::Settings;
@@ -66,6 +68,9 @@ pub struct Evidence {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Accepted {
     /// Its class.
+    /// The packages of the programs that were measured, each with its version.
+    #[serde(skip)]
+    pub packages: BTreeMap<String, String>,
     pub class: refit_knobs::Class,
     /// Whether a stored result stood for the gain and the loss.
     pub evidence: bool,

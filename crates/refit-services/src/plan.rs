@@ -8,7 +8,7 @@ use crate::kinds::kind_of;
 use crate::packages::packages_of;
 use crate::store::Store;
 use crate::undo::{self, Until};
-use crate::{Change, Error, Evidence, Plan, System};
+use crate::{Change, Error, Evidence, Package, Plan, System};
 
 /// What is asked for.
 pub struct Request {
@@ -46,9 +46,12 @@ pub fn plan(system: &System, request: &Request) -> Result<Plan, Error> {
     };
     let mut plan = kind.plan(system, &service, settings, trial)?;
     plan.change.word.clone_from(&request.word);
-    plan.change.evidence.clone_from(&request.evidence);
     let comes_from = kind.comes_from(system, &plan.change)?;
     plan.change.packages = packages_of(system, comes_from)?;
+    plan.change.evidence.clone_from(&request.evidence);
+    if let Some(evidence) = &mut plan.change.evidence {
+        compare_versions(evidence, &plan.change.packages);
+    }
     for library in &mut plan.change.libraries {
         let mut packages = packages_of(system, vec![library.from.clone()])?;
         library.package = packages.pop();
@@ -56,7 +59,7 @@ pub fn plan(system: &System, request: &Request) -> Result<Plan, Error> {
     plan.classes = settings.0.iter().map(|one| kind.class(one)).collect();
     let grounds = match request.no_evidence {
         true => Grounds::DoneWithout,
-        false => Grounds::Named(request.evidence.as_ref()),
+        false => Grounds::Named(plan.change.evidence.as_ref()),
     };
     match accept::judged(settings, &plan.classes, request.accept, grounds) {
         Ok(accepted) => plan.change.accepted = accepted,
@@ -78,6 +81,23 @@ pub fn plan(system: &System, request: &Request) -> Result<Plan, Error> {
     }
     plan.change.directories = missing(system, &plan.change)?;
     Ok(plan)
+}
+
+/// Adds what was measured with another version of the service's packages.
+fn compare_versions(evidence: &mut Evidence, packages: &[Package]) {
+    for Package { name, version } in packages {
+        // dpkg's lists name the architecture of some.
+        let name = name.split(':').next().unwrap_or(name);
+        if let Some(then) = evidence.packages.get(name)
+            && then != version
+        {
+            let differs = format!("{name}: measured with {then}, here is {version}");
+            evidence
+                .lacks
+                .push(format!("it was measured with another version: {differs}"));
+            evidence.differs.push(differs);
+        }
+    }
 }
 
 /// Adds directories that another change made: whichever is reverted last takes them away.

@@ -137,8 +137,7 @@ pub fn risk(variant: &Variant, recipe: Option<&Recipe>) -> Risk {
 fn why(recipe: &Recipe, variant: &Variant) -> Option<String> {
     let name = variant.to_string();
     recipe
-        .record()
-        .why
+        .why()
         .get(&name)
         .cloned()
         .filter(|why| !why.is_empty())

@@ -81,6 +81,7 @@ fn recipe() -> RecipeRecord {
         keeps_service: false,
         applies_to: None,
         applied: BTreeMap::new(),
+        packages: BTreeMap::new(),
         is_exact: false,
         note: None,
         then: BTreeMap::new(),

@@ -1,5 +1,6 @@
 //! `--from RESULT`: the winner of a stored comparison, and what was measured of it.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
@@ -111,6 +112,7 @@ fn take_winner(
         files: vec![place.display().to_string()],
         gain: gain(comparison, effect),
         differs,
+        packages: recipe.map_or_else(BTreeMap::new, |recipe| recipe.packages.clone()),
         loss: cut(proof.as_ref()).and_then(|report| loss(report, &variant.name)),
         lacks,
     });
