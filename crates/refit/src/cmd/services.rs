@@ -6,7 +6,9 @@ use std::process::ExitCode;
 use anyhow::{Result, bail};
 use refit_knobs::Settings;
 use refit_report::services::{conflict, exported, not_as_shown, planned, reverted, stated};
-use refit_services::{Applied, By, Error, Phase, Request, ServiceStatus, System, ToDo, Until};
+use refit_services::{
+    Applied, By, Error, Etckeeper, Phase, Request, ServiceStatus, System, ToDo, Until,
+};
 
 use super::{evidence, print};
 use crate::cli::{ApplyArgs, ConfirmArgs, PlanArgs, RevertArgs, StatusArgs};
@@ -81,6 +83,7 @@ fn try_apply(args: &ApplyArgs) -> Result<u8> {
             bail!("not applied");
         }
     }
+    let etckeeper = Etckeeper::look(&system);
     match refit_services::apply(&system, &request, &plan)? {
         Applied::Nothing { service } => nothing_to_do(&service),
         Applied::NotAsShown { now } => {
@@ -101,10 +104,19 @@ fn try_apply(args: &ApplyArgs) -> Result<u8> {
                 Some(_) => "keep it in time by refit confirm",
                 None => "take back by refit revert",
             };
+            let settings = record.change.settings.join(" ");
+            commit(etckeeper, &format!("refit apply {service} {settings}"));
             one_line(format_args!(
                 "{service}: {how}; see refit status {service}, {next} {service}"
             ))
         }
+    }
+}
+
+/// Lets etckeeper commit what was changed; `what`: the command that did it.
+fn commit(etckeeper: Option<Etckeeper>, what: &str) {
+    if let Some(text) = etckeeper.and_then(|etckeeper| etckeeper.tell(what)) {
+        print::say(text);
     }
 }
 
@@ -140,9 +152,13 @@ fn try_status(args: &StatusArgs) -> Result<u8> {
 
 fn try_confirm(args: &ConfirmArgs) -> Result<u8> {
     let system = System::new(args.tree.root.as_deref())?;
+    let etckeeper = Etckeeper::look(&system);
     match refit_services::confirm(&system, &args.service)? {
         (service, false) => nothing_to_do(&service),
-        (service, true) => one_line(format_args!("{service}: confirmed; it stays")),
+        (service, true) => {
+            commit(etckeeper, &format!("refit confirm {service}"));
+            one_line(format_args!("{service}: confirmed; it stays"))
+        }
     }
 }
 
@@ -156,14 +172,18 @@ fn until(args: &PlanArgs) -> Until {
 
 fn try_revert(args: &RevertArgs) -> Result<u8> {
     let system = System::new(args.tree.root.as_deref())?;
-    if args.unconfirmed {
+    // Before any service starts nothing waits for a repository.
+    let etckeeper = (!args.at_boot).then(|| Etckeeper::look(&system)).flatten();
+    let done = if args.unconfirmed {
         let by = if args.at_boot { By::Boot } else { By::Timer };
-        return match refit_services::revert_unconfirmed(&system, &args.service, by)? {
-            Some(done) => print::result(&reverted(&done)).map(|()| 0),
-            None => nothing_to_do(&args.service),
-        };
-    }
-    let done = refit_services::revert(&system, &args.service)?;
+        match refit_services::revert_unconfirmed(&system, &args.service, by)? {
+            Some(done) => done,
+            None => return nothing_to_do(&args.service),
+        }
+    } else {
+        refit_services::revert(&system, &args.service)?
+    };
+    commit(etckeeper, &format!("refit revert {}", args.service));
     print::result(&reverted(&done))?;
     Ok(0)
 }
