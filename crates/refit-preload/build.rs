@@ -1,4 +1,4 @@
-//! Builds the libraries that go beneath a program and the spawner, and leaves them in
+//! Builds the libraries that go beneath a program and the programs that start one, and leaves them in
 //! `OUT_DIR`, where `lib.rs` embeds them; and a static library of what refit itself has to see in the
 //! same way as the preload does: executables, patterns of paths, the emulated disk.
 
@@ -163,12 +163,14 @@ fn main() {
 
     let seen_by_refit = ["target.c", "pattern.c", "disk.c"];
     compiler(seen_by_refit.map(|name| Path::new("sync").join(name))).compile("refit_target");
-    link_spawner(&out.join("refit-spawn"));
+    for name in ["spawn", "without_huge_pages"] {
+        link_program(name, &out.join(name));
+    }
 }
 
 /// A program of one page: no C library, no start-up code, nothing to relocate.
-fn link_spawner(path: &Path) {
-    let mut build = compiler([PathBuf::from("spawn/spawn.c")]);
+fn link_program(name: &str, path: &Path) {
+    let mut build = compiler([PathBuf::from(format!("spawn/{name}.c"))]);
     build.cargo_metadata(false).pic(false);
     let objects = build.compile_intermediates();
     let linker = build.get_compiler();
@@ -181,7 +183,7 @@ fn link_spawner(path: &Path) {
         .args(&objects)
         .status()
         .expect("run the C linker");
-    assert!(status.success(), "linking the spawner failed: {status}");
+    assert!(status.success(), "linking {name} failed: {status}");
 }
 
 /// FNV-1a, 64 bits: names a directory, guards nothing.

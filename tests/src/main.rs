@@ -19,6 +19,7 @@ mod apply_booted_recipes;
 mod apply_booted_redis;
 mod apply_booted_rsyslog;
 mod apply_booted_schema;
+mod apply_booted_unit;
 mod apply_booted_wrapper;
 mod apply_consent;
 mod apply_edited;
@@ -216,6 +217,7 @@ const TABLE: &[&[Test]] = &[
     apply_booted_recipes::TESTS,
     apply_booted_redis::TESTS,
     apply_booted_schema::TESTS,
+    apply_booted_unit::TESTS,
     apply_booted_wrapper::TESTS,
     apply_booted_postfix::TESTS,
     apply_booted_rsyslog::TESTS,

@@ -1,5 +1,5 @@
-//! The libraries that go beneath a program, and the spawner of measured runs, as
-//! bytes. The C sources lie in `sync/`, `heap/`, `heap_new/` and `spawn/`.
+//! The libraries that go beneath a program, the spawner of measured runs, and what
+//! starts a service without huge pages, as bytes. The C sources lie in `sync/`, `heap/`, `heap_new/` and `spawn/`.
 
 /// A shared object for x86-64 glibc and musl.
 #[derive(Clone, Copy, Debug)]
@@ -37,4 +37,8 @@ pub static LIBRARIES: [Library; 3] = [SYNC, HEAP, HEAP_NEW];
 pub const LIBRARY_HASH: &str = env!("REFIT_LIBRARY_HASH");
 
 /// A static program of one page, which starts the program of a measured run.
-pub static SPAWNER: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/refit-spawn"));
+pub static SPAWNER: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/spawn"));
+
+/// A static program of one page, which starts another one without transparent huge pages.
+pub static WITHOUT_HUGE_PAGES: &[u8] =
+    include_bytes!(concat!(env!("OUT_DIR"), "/without_huge_pages"));

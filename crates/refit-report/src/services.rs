@@ -40,7 +40,12 @@ pub fn planned(plan: &Plan) -> String {
         .placed()
         .filter(|file| !change.programs.contains(file))
     {
-        page.row("copy", format!("{} to {}", library.from, library.path));
+        match &change.launcher {
+            Some(launcher) if launcher.program == *library => {
+                page.row("place", format!("{}, a program of refit's", library.path));
+            }
+            _ => page.row("copy", format!("{} to {}", library.from, library.path)),
+        }
         page.row("", format!("sha256 {}", library.sha256));
     }
     for (path, text) in plan.scripts() {

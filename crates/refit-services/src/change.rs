@@ -46,6 +46,15 @@ pub struct Undo {
     pub program: Option<LibraryFile>,
 }
 
+/// A program of refit's that a unit starts instead of its own, which it then becomes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Launcher {
+    /// The copy of refit.
+    pub program: LibraryFile,
+    /// What the unit's own files say of `ExecStart=`: an upgrade may change that.
+    pub exec_start: String,
+}
+
 /// What was measured before a change, as its record keeps it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Evidence {
@@ -59,6 +68,9 @@ pub struct Evidence {
     /// What simulated power cuts took, in words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loss: Option<String>,
+    /// The packages of the programs that were measured, each with its version.
+    #[serde(skip)]
+    pub packages: BTreeMap<String, String>,
     /// Why it is not enough to accept a risk by, in words.
     #[serde(skip)]
     pub lacks: Vec<String>,
@@ -68,9 +80,6 @@ pub struct Evidence {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Accepted {
     /// Its class.
-    /// The packages of the programs that were measured, each with its version.
-    #[serde(skip)]
-    pub packages: BTreeMap<String, String>,
     pub class: refit_knobs::Class,
     /// Whether a stored result stood for the gain and the loss.
     pub evidence: bool,
@@ -128,6 +137,9 @@ pub struct Change {
     /// A program that a script takes the place of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub moved: Option<Moved>,
+    /// What starts the service; `None` where that is the unit's own program.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub launcher: Option<Launcher>,
     /// Files that are edited.
     pub files: Vec<FileEdit>,
     /// Variables that the service's processes will have.
@@ -164,8 +176,10 @@ impl Change {
 
     /// All files that are placed by their content.
     pub fn placed(&self) -> impl Iterator<Item = &LibraryFile> {
+        let of_launcher = self.launcher.iter().map(|launcher| &launcher.program);
         let of_undo = self.undo.iter().flat_map(|undo| &undo.program);
-        self.libraries.iter().chain(&self.programs).chain(of_undo)
+        let all = self.libraries.iter().chain(&self.programs);
+        all.chain(of_launcher).chain(of_undo)
     }
 }
 
@@ -223,6 +237,7 @@ impl Plan {
                 libraries: Vec::new(),
                 programs: Vec::new(),
                 moved: None,
+                launcher: None,
                 files: Vec::new(),
                 variables: Vec::new(),
                 conf: Vec::new(),

@@ -72,7 +72,11 @@ pub fn confirm(system: &System, word: &str) -> Result<(String, bool), Error> {
         if system.is_live() {
             undo::stop(undo, false);
         }
-        if let Some(file) = &undo.program {
+        let is_kept = |file: &&crate::LibraryFile| {
+            let mut kept = kept.change.placed();
+            kept.any(|other| other.path == file.path)
+        };
+        if let Some(file) = undo.program.as_ref().filter(|file| !is_kept(file)) {
             library::withdraw(system, &store, &service, file)?;
         }
     }

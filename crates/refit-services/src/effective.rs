@@ -54,8 +54,35 @@ pub fn effective(change: &Change, main_pid: u32, processes: &[Process], mark: &s
             holds: is_told.then_some(holds),
         });
     }
+    for (setting, key, value) in OF_PROCESSES {
+        if !change.settings.iter().any(|one| one == setting) {
+            continue;
+        }
+        let (found, holds) = judged(&|process| process.status(key) == Some(value));
+        let is_told = processes
+            .iter()
+            .any(|process| process.status(key).is_some());
+        checks.push(Check {
+            layer: Layer::Effective,
+            key: "/proc/PID/status".to_owned(),
+            expected: format!("{key}: {value}"),
+            found: if is_told {
+                found
+            } else {
+                "this kernel does not tell".to_owned()
+            },
+            holds: is_told.then_some(holds),
+        });
+    }
     checks
 }
+
+/// Settings that show in a line of /proc/PID/status, and that line (proc_pid_status(5); `THP_enabled`
+/// since Linux 5.0).
+const OF_PROCESSES: [(&str, &str, &str); 2] = [
+    ("sync=off", "Seccomp", "2"),
+    ("thp=never", "THP_enabled", "0"),
+];
 
 /// What is seen of a change that reaches only processes started since, and not all of these: those
 /// that show its variables have to execute its libraries. Where none is seen, nothing is claimed.

@@ -40,13 +40,15 @@ mod three_way;
 mod undo;
 
 pub use apply::{Applied, ToDo, apply, to_do};
-pub use change::{Accepted, Change, ConfValue, Evidence, FileEdit, LibraryFile, Plan, Undo};
+pub use change::{
+    Accepted, Change, ConfValue, Evidence, FileEdit, Launcher, LibraryFile, Plan, Undo,
+};
 pub use check::{Check, Layer};
 pub use confirm::confirm;
 pub use error::{Changed, Error};
+pub use etckeeper::Etckeeper;
 pub use file_state::{FileError, FileState};
 pub use moved::Moved;
-pub use etckeeper::Etckeeper;
 pub use packages::{LibrarySince, Package, PackageSince};
 pub use plan::Request;
 pub use record::{Phase, Record};

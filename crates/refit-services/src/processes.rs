@@ -12,6 +12,7 @@ pub struct Process {
     /// What it executes, by its path; empty where that is not told.
     pub program: String,
     maps: String,
+    status: String,
     environment: Vec<u8>,
 }
 
@@ -28,6 +29,7 @@ impl Process {
                 .unwrap_or(&program)
                 .to_owned(),
             maps: String::from_utf8_lossy(&of("maps").ok()?).into_owned(),
+            status: String::from_utf8_lossy(&of("status").ok()?).into_owned(),
             environment: of("environ").ok()?,
         })
     }
@@ -40,6 +42,12 @@ impl Process {
             let is_code = words.nth(1).is_some_and(|right| right.contains('x'));
             is_code && line.ends_with(path)
         })
+    }
+
+    /// A line of /proc/PID/status, without its key; `None` where this kernel writes none.
+    pub fn status(&self, key: &str) -> Option<&str> {
+        let mut lines = self.status.lines();
+        lines.find_map(|line| Some(line.strip_prefix(key)?.strip_prefix(':')?.trim()))
     }
 
     /// A variable that it was started with.

@@ -13,6 +13,9 @@ const DIRECTORIES: [&str; 4] = [
     "/usr/lib/systemd/system",
 ];
 
+/// The name of the program by which a change without huge pages starts a unit's own.
+pub const LAUNCHER: &str = "without-huge-pages";
+
 /// A unit.
 #[derive(Clone, Debug, Default)]
 pub struct Unit {
@@ -30,6 +33,12 @@ pub struct Unit {
     pub needs_reload: String,
     /// Its last `ExecStart=` line, without prefixes, `%i` replaced.
     pub exec_start: String,
+    /// Its `ExecStart=` lines, whole.
+    pub exec_lines: Vec<String>,
+    /// Its `SystemCallFilter=` lines.
+    pub filters: Vec<String>,
+    /// Whether it runs as another user than root.
+    pub has_user: bool,
     /// Whether variables come from a file too.
     pub has_environment_file: bool,
     environment: Vec<(String, String)>,
@@ -111,10 +120,19 @@ fn file_of(system: &System, name: &str) -> Result<Option<String>, Error> {
 /// # Errors
 /// Where it cannot be asked or read.
 pub fn unit(system: &System, name: &str) -> Result<Unit, Error> {
+    unit_without(system, name, None)
+}
+
+/// Likewise, as it were without one of its drop-ins.
+///
+/// # Errors
+/// As [`unit`].
+pub fn unit_without(system: &System, name: &str, drop_in: Option<&str>) -> Result<Unit, Error> {
     if system.is_live() {
         let mut unit = show(name)?;
         let files = std::iter::once(fragment(name)?).chain(unit.drop_ins.clone());
-        for file in files.filter(|file| file.starts_with('/')) {
+        let others = files.filter(|file| drop_in != Some(file));
+        for file in others.filter(|file| file.starts_with('/')) {
             read_variables(&mut unit, &system.read(&file)?.unwrap_or_default());
         }
         return Ok(unit);
@@ -135,6 +153,7 @@ pub fn unit(system: &System, name: &str) -> Result<Unit, Error> {
         }
     }
     drop_ins.sort();
+    drop_ins.retain(|(_, path)| drop_in != Some(path));
     for (_, path) in drop_ins {
         read_variables(&mut unit, &system.read(&path)?.unwrap_or_default());
     }
@@ -192,11 +211,24 @@ fn read_variables(unit: &mut Unit, file: &[u8]) {
                 unit.environment
                     .extend(pairs.map(|(k, v)| (k.to_owned(), v.to_owned())));
             }
+            "SystemCallFilter" if value.trim().is_empty() => unit.filters.clear(),
+            "SystemCallFilter" => unit.filters.push(value.trim().to_owned()),
+            "User" => unit.has_user = !["", "root", "0"].contains(&value.trim()),
+            "DynamicUser" => {
+                let is_on = ["1", "yes", "y", "true", "t", "on"].contains(&value.trim());
+                unit.has_user |= is_on;
+            }
             "ExecStart" => {
-                unit.exec_start = value
-                    .trim()
-                    .trim_start_matches(['@', '-', ':', '+', '!'])
-                    .to_owned();
+                match value.trim() {
+                    "" => unit.exec_lines.clear(),
+                    line => unit.exec_lines.push(line.to_owned()),
+                }
+                let line = value.trim().trim_start_matches(['@', '-', ':', '+', '!']);
+                // What refit's launcher becomes.
+                let command = line.split_once(' ').filter(|(program, _)| {
+                    program.starts_with("/usr/lib/refit/") && program.ends_with(LAUNCHER)
+                });
+                unit.exec_start = command.map_or(line, |(_, command)| command).to_owned();
             }
             "EnvironmentFile" => unit.has_environment_file = !value.trim().is_empty(),
             _ => {}

@@ -2,6 +2,9 @@
 //!
 //! Never `systemctl revert`: it deletes the administrator's drop-ins too.
 
+mod filter;
+mod launcher;
+
 use std::fmt::Write;
 
 use refit_knobs::Settings;
@@ -17,8 +20,8 @@ use crate::{Change, Error, FileEdit, FileState, Plan, System};
 /// The kind.
 pub struct SystemdUnit;
 
-const KNOWN: &str = "malloc=, preload=, env.NAME=, tz=";
-const APPLICABLE: [&str; 4] = ["malloc", "preload", "env", "tz"];
+const KNOWN: &str = "malloc=, preload=, env.NAME=, tz=, sync=off, thp=never";
+const APPLICABLE: [&str; 6] = ["malloc", "preload", "env", "tz", "sync", "thp"];
 const FILE: &str = "90-refit.conf";
 
 /// systemd sets it for each service (systemd.exec(5)).
@@ -59,6 +62,7 @@ impl Kind for SystemdUnit {
         trial: bool,
     ) -> Result<Plan, Error> {
         refuse_unknown(service, settings, &APPLICABLE, KNOWN)?;
+        refuse_other_values(service, settings, KNOWN)?;
         let family = service.split(['.', '@']).next().unwrap_or(service);
         if let Some((_, reason)) = UNREACHED.iter().find(|(name, _)| *name == family) {
             return Err(Error::NotReached {
@@ -71,10 +75,27 @@ impl Kind for SystemdUnit {
         let mut plan = Plan::new(service, self.name(), settings);
         plan.change.trial = trial;
         plan.change.was_active = unit.is_active;
-        let text = drop_in(service, &plan.change.settings, &environment.variables);
+        let mut text = drop_in(service, &plan.change.settings, &environment.variables);
         environment.add_to(&mut plan);
+        if has(&plan.change, SYNC_OFF) {
+            text += &filter::line();
+            plan.notes.push(filter::NOT_COVERED.to_owned());
+            if unit.has_user {
+                plan.notes.push(filter::NO_NEW_PRIVILEGES.to_owned());
+            }
+        }
+        if has(&plan.change, THP_NEVER) {
+            let (launcher, content) = launcher::launcher(service, &unit)?;
+            text += &launcher::lines(&launcher);
+            plan.change.launcher = Some(launcher);
+            plan.contents.push(content);
+            plan.notes.push(launcher::NOTE.to_owned());
+            if launcher::has_none(&unit) {
+                plan.notes.push(launcher::ALREADY.to_owned());
+            }
+        }
         let notes = &mut plan.notes;
-        if unit.has_environment_file {
+        if unit.has_environment_file && !plan.change.variables.is_empty() {
             notes.push(
                 "a variable of the unit's EnvironmentFile= wins over the same one here".to_owned(),
             );
@@ -120,13 +141,16 @@ impl Kind for SystemdUnit {
         let printed = systemd::analyze(&change.service);
         let ours = |line: &&str| change.files.iter().any(|edit| line.contains(&*edit.path));
         let lines: Vec<&str> = printed.lines().filter(ours).collect();
-        if lines.is_empty() {
-            return Ok(());
+        if !lines.is_empty() {
+            return Err(Error::Command {
+                command: format!("systemd-analyze verify {}", change.service),
+                output: lines.join("\n"),
+            });
         }
-        Err(Error::Command {
-            command: format!("systemd-analyze verify {}", change.service),
-            output: lines.join("\n"),
-        })
+        match has(change, SYNC_OFF) {
+            true => filter::try_out(change),
+            false => Ok(()),
+        }
     }
 
     fn activate(&self, change: &Change, _: Step) -> Result<(), Error> {
@@ -153,6 +177,9 @@ impl Kind for SystemdUnit {
                 holds: Some(unit.needs_reload == "no"),
             });
         }
+        if let Some(launcher) = &change.launcher {
+            checks.push(launcher::check(change, launcher)?);
+        }
         if !unit.is_active {
             checks.push(not_running(&unit.state));
             return Ok(checks);
@@ -161,6 +188,40 @@ impl Kind for SystemdUnit {
         checks.extend(effective(change, unit.main_pid, &processes, MARK));
         Ok(checks)
     }
+}
+
+const SYNC_OFF: &str = "sync=off";
+const THP_NEVER: &str = "thp=never";
+
+fn has(change: &Change, setting: &str) -> bool {
+    change.settings.iter().any(|one| one == setting)
+}
+
+/// Refuses the values and scopes of `sync` and `thp` that need a refit beside the service.
+///
+/// # Errors
+/// [`Error::UnknownSetting`].
+pub fn refuse_other_values(
+    service: &str,
+    settings: &Settings,
+    known: &'static str,
+) -> Result<(), Error> {
+    for setting in &settings.0 {
+        let text = setting.to_string();
+        let is_other = match setting.knob().name {
+            "sync" => text != SYNC_OFF,
+            "thp" => text != THP_NEVER,
+            _ => false,
+        };
+        if is_other {
+            return Err(Error::UnknownSetting {
+                setting: text,
+                service: service.to_owned(),
+                known,
+            });
+        }
+    }
+    Ok(())
 }
 
 /// The drop-in of a change that has one.

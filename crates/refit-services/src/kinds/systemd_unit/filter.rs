@@ -1,0 +1,57 @@
+//! `sync=off` of a unit: a system call filter that answers 0, of static programs too.
+
+use std::process::{Command, Stdio};
+
+use crate::{Change, Error, System, systemd};
+
+/// What is answered. Not msync: libunwind asks by it whether memory is there.
+const FILTER: &str = "~fsync:0 fdatasync:0 sync_file_range:0 sync:0 syncfs:0";
+
+/// What to know of it.
+pub const NOT_COVERED: &str = "not covered: msync, files opened with O_SYNC or O_DSYNC, io_uring; fsync of an invalid \
+                               descriptor returns 0 too";
+
+/// systemd.exec(5): a filter implies `NoNewPrivileges=` where the unit has another user than root.
+pub const NO_NEW_PRIVILEGES: &str = "with a filter systemd sets NoNewPrivileges for a unit with User= or DynamicUser=: programs with a \
+                                     set-user-ID or set-group-ID bit or file capabilities that it starts (sudo, sendmail's postdrop) \
+                                     get no rights, and may try again without end";
+
+/// The line of the drop-in.
+pub fn line() -> String {
+    format!("SystemCallFilter={FILTER}\n")
+}
+
+/// Whether this systemd answers so with the filter lines of a unit and ours: what `sync` is told of
+/// /dev/null, which cannot be synced (EINVAL, fsync(2)). systemd before 248 gets such lines wrong where the unit has a list of
+/// what is allowed (systemd issue 18916).
+///
+/// # Errors
+/// [`Error::Command`].
+pub fn try_out(change: &Change) -> Result<(), Error> {
+    // systemd has not loaded the drop-in yet.
+    let ours = super::drop_in_of(change);
+    let mut lines = systemd::unit_without(&System::new(None)?, &change.service, ours)?.filters;
+    lines.push(FILTER.to_owned());
+    let mut command = Command::new("systemd-run");
+    command.args(["--quiet", "--wait", "--collect", "--pipe"]);
+    for line in lines {
+        command.arg(format!("--property=SystemCallFilter={line}"));
+    }
+    let asks = "sync /dev/null && sync -d /dev/null";
+    command.args(["/bin/sh", "-c", asks]).stdin(Stdio::null());
+    let failed = |output: String| Error::Command {
+        command: format!("systemd-run --property=SystemCallFilter=… sh -c '{asks}'"),
+        output,
+    };
+    let output = command
+        .output()
+        .map_err(|error| failed(error.to_string()))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let printed = String::from_utf8_lossy(&output.stderr);
+    Err(failed(match printed.trim() {
+        "" => output.status.to_string(),
+        text => text.to_owned(),
+    }))
+}

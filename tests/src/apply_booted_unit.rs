@@ -1,0 +1,232 @@
+//! What a drop-in does besides variables, on a Debian 12 that systemd boots: a filter of system calls, and a program
+//! without huge pages; and etckeeper, which keeps what was changed.
+
+use crate::apply_booted::{booted, expect_same_files, files, inside, up, wait_inside};
+use crate::runner::{Outcome, Test};
+use crate::test;
+use crate::test_env::{TestEnv, expect_code, expect_message};
+
+pub const TESTS: &[Test] = &[
+    test!(a_filter_answers_syncs_of_static_programs_too)
+        .alone()
+        .when_named()
+        .limit_seconds(300),
+    test!(a_service_runs_without_huge_pages)
+        .alone()
+        .when_named()
+        .limit_seconds(300),
+    test!(etckeeper_commits_what_refit_changed)
+        .alone()
+        .when_named()
+        .limit_seconds(300),
+];
+
+/// What a static program is told of two syncs of a file, one of a pipe and one of a closed descriptor (EINVAL, EBADF).
+const REAL: &str = "0 0 22 9";
+const DROPPED: &str = "0 0 0 0";
+
+/// The answers, and whether the unit's processes can get rights that they do not have.
+fn answers(env: &TestEnv) -> (String, String) {
+    wait_inside(env, "test -e /run/syncs/answers");
+    let text = inside(env, 0, &["cat", "/run/syncs/answers"]);
+    let mut lines = text.lines().map(|line| line.trim().to_owned());
+    let mut next = || lines.next().expect("two lines");
+    (next(), next())
+}
+
+fn a_filter_answers_syncs_of_static_programs_too(env: &TestEnv) -> Outcome {
+    up(env);
+    let binary = env.program("static_errors");
+    expect_code(&booted(env, &["put", &binary, "/opt/static_errors"]), 0);
+    let apply = ["refit", "apply", "--yes", "syncs", "sync=off"];
+    let accepted = [&apply[..], &["--accept", "loses-on-crash", "--no-evidence"]].concat();
+    let path = "/etc/systemd/system/syncs.service";
+    for (lines, no_new_privileges) in [
+        ("", "NoNewPrivs:\t0"),
+        ("User=nobody\\n", "NoNewPrivs:\t1"),
+        ("SystemCallFilter=@system-service\\n", "NoNewPrivs:\t0"),
+        (
+            "SystemCallFilter=~@swap\\nUser=daemon\\nNoNewPrivileges=yes\\n",
+            "NoNewPrivs:\t1",
+        ),
+    ] {
+        // A new RuntimeDirectory= at each start.
+        let unit = format!(
+            "printf '[Service]\\nRuntimeDirectory=syncs\\n{lines}ExecStart=/bin/sh -c \"cd /run/syncs && \
+             /opt/static_errors 2 file >new && grep NoNewPrivs /proc/self/status >>new && mv new answers && \
+             exec sleep infinity\"\\n' >$0 && systemctl daemon-reload && systemctl start syncs"
+        );
+        inside(env, 0, &["sh", "-c", &unit, path]);
+        let (before, _) = answers(env);
+        assert_eq!(before, REAL, "{lines}");
+        let as_it_was = files(env);
+        let refused = booted(env, &[&["x"], &apply[..]].concat());
+        expect_message(&refused, 2, "--accept loses-on-crash");
+        let plan = inside(env, 2, &["refit", "plan", "syncs", "sync=off"]);
+        assert_eq!(
+            plan.contains("NoNewPrivileges"),
+            lines.contains("User="),
+            "{plan}"
+        );
+        assert_eq!(files(env), as_it_was);
+        inside(env, 0, &accepted);
+        assert_eq!(
+            answers(env),
+            (DROPPED.to_owned(), no_new_privileges.to_owned()),
+            "{lines}"
+        );
+        let status = inside(env, 0, &["refit", "status", "--check", "syncs"]);
+        assert!(
+            status.contains("ok: /proc/PID/status Seccomp: 2"),
+            "{status}"
+        );
+        assert!(inside(env, 0, &accepted).contains("nothing to do"));
+        inside(env, 0, &["refit", "revert", "syncs"]);
+        assert_eq!(answers(env).0, REAL, "{lines}");
+        expect_same_files(env, &as_it_was);
+        inside(
+            env,
+            0,
+            &[
+                "sh",
+                "-c",
+                "systemctl stop syncs; rm $0; systemctl daemon-reload",
+                path,
+            ],
+        );
+        println!(
+            "counted: with [{}]: {REAL}, then {DROPPED}, then {REAL}",
+            lines.replace("\\n", " ")
+        );
+    }
+    for setting in [
+        "sync=on",
+        "sync@exe:cron=off",
+        "sync@/var/=off",
+        "thp=always",
+        "thp=madvise",
+        "odirect=off",
+    ] {
+        let output = booted(env, &["x", "refit", "plan", "cron", setting]);
+        expect_message(
+            &output,
+            2,
+            "what can: malloc=, preload=, env.NAME=, tz=, sync=off, thp=never",
+        );
+    }
+    inside(env, 0, &["rm", "/opt/static_errors"]);
+    Outcome::Pass
+}
+
+fn a_service_runs_without_huge_pages(env: &TestEnv) -> Outcome {
+    up(env);
+    let allowed = |service: &str| {
+        let asks = "grep THP_enabled /proc/$(systemctl show -p MainPID --value $0)/status | cut -f 2; \
+                    tr '\\0' ' ' </proc/$(systemctl show -p MainPID --value $0)/cmdline";
+        inside(env, 0, &["sh", "-c", asks, service])
+    };
+    for service in ["cron", "nginx", "redis-server", "rsyslog"] {
+        let before = files(env);
+        let as_it_was = allowed(service);
+        assert!(as_it_was.starts_with("1\n"), "{service}: {as_it_was}");
+        inside(
+            env,
+            0,
+            &[
+                "refit",
+                "apply",
+                "--yes",
+                "--confirm-within=5m",
+                service,
+                "thp=never",
+            ],
+        );
+        // The same words, but for the kernel's answer.
+        assert_eq!(
+            allowed(service),
+            as_it_was.replacen('1', "0", 1),
+            "{service}"
+        );
+        inside(env, 0, &["refit", "confirm", service]);
+        let status = inside(env, 0, &["refit", "status", "--check", service]);
+        assert!(
+            status.contains("ok: /proc/PID/status THP_enabled: 0"),
+            "{status}"
+        );
+        inside(env, 0, &["systemctl", "restart", service]);
+        assert!(allowed(service).starts_with("0\n"), "{service}");
+        // An upgrade changes what the unit starts.
+        let dir = format!("/etc/systemd/system/{service}.service.d");
+        let other = "printf '[Service]\\nExecStart=\\nExecStart=/bin/sleep infinity\\n' >$0/10-own.conf; \
+                     systemctl daemon-reload";
+        inside(env, 0, &["sh", "-c", other, &dir]);
+        let status = inside(env, 1, &["refit", "status", "--check", service]);
+        assert!(
+            status.contains("DIFFERS: the unit's own ExecStart="),
+            "{status}"
+        );
+        inside(
+            env,
+            0,
+            &[
+                "sh",
+                "-c",
+                "rm $0/10-own.conf; systemctl daemon-reload",
+                &dir,
+            ],
+        );
+        inside(env, 0, &["refit", "status", "--check", service]);
+        inside(env, 0, &["refit", "revert", service]);
+        assert_eq!(allowed(service), as_it_was, "{service}");
+        expect_same_files(env, &before);
+        println!("counted: {service}: huge pages allowed, not allowed, allowed");
+    }
+    // It does without by itself.
+    let plan = inside(env, 0, &["refit", "plan", "mariadb", "thp=never"]);
+    assert!(
+        plan.contains("has no transparent huge pages already"),
+        "{plan}"
+    );
+    let plan = inside(env, 0, &["refit", "plan", "cron", "thp=never"]);
+    assert!(
+        !plan.contains("has no transparent huge pages already"),
+        "{plan}"
+    );
+    Outcome::Pass
+}
+
+fn etckeeper_commits_what_refit_changed(env: &TestEnv) -> Outcome {
+    up(env);
+    let begin = "cd /etc && etckeeper init && git config user.name root && git config user.email root@booted.test && \
+                 etckeeper commit first";
+    inside(env, 0, &["sh", "-c", begin]);
+    let last = || inside(env, 0, &["git", "-C", "/etc", "log", "-1", "--format=%s"]);
+    let is_clean = || inside(env, 0, &["git", "-C", "/etc", "status", "--porcelain"]).is_empty();
+    let apply = ["refit", "apply", "--yes", "cron", "tz=UTC"];
+    assert_eq!(last(), "first\n");
+    inside(env, 0, &apply);
+    assert_eq!(last(), "refit apply cron.service tz=UTC\n");
+    assert!(is_clean());
+    inside(env, 0, &["refit", "revert", "cron"]);
+    assert_eq!(last(), "refit revert cron\n");
+    assert!(is_clean());
+
+    // What somebody else began is not committed.
+    inside(env, 0, &["touch", "/etc/begun"]);
+    let output = booted(env, &[&["x"], &apply[..]].concat());
+    expect_message(&output, 0, "/etc had other changes before");
+    inside(env, 0, &["refit", "revert", "cron"]);
+    assert_eq!(last(), "refit revert cron\n");
+    inside(env, 0, &["rm", "/etc/begun"]);
+    assert!(is_clean());
+
+    let by_hand = "echo AVOID_DAILY_AUTOCOMMITS=1 >>/etc/etckeeper/etckeeper.conf && etckeeper commit by-hand";
+    inside(env, 0, &["sh", "-c", by_hand]);
+    let output = booted(env, &[&["x"], &apply[..]].concat());
+    expect_message(&output, 0, "AVOID_DAILY_AUTOCOMMITS=1");
+    assert_eq!(last(), "by-hand\n");
+    inside(env, 0, &["refit", "revert", "cron"]);
+    let end = "cd /etc && sed -i /^AVOID_DAILY_AUTOCOMMITS=1/d etckeeper/etckeeper.conf && etckeeper uninit -f";
+    inside(env, 0, &["sh", "-c", end]);
+    Outcome::Pass
+}
