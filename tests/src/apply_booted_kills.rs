@@ -30,6 +30,22 @@ pub const TESTS: &[Test] = &[
         .alone()
         .when_named()
         .limit_seconds(900),
+    test!(killed_while_a_launcher_is_applied_until_confirmed)
+        .alone()
+        .when_named()
+        .limit_seconds(900),
+    test!(killed_while_a_launcher_is_confirmed)
+        .alone()
+        .when_named()
+        .limit_seconds(900),
+    test!(killed_while_a_script_before_a_command_is_applied)
+        .alone()
+        .when_named()
+        .limit_seconds(900),
+    test!(killed_while_a_script_before_a_command_is_reverted)
+        .alone()
+        .when_named()
+        .limit_seconds(900),
     test!(killed_while_a_wrapper_is_applied)
         .alone()
         .when_named()
@@ -178,4 +194,42 @@ fn killed_while_a_wrapper_is_reverted(env: &TestEnv) -> Outcome {
         "revert",
         Calls::FilesAndStarts,
     )
+}
+
+/// A script that stands before the program in PATH.
+const SCRIPT: Subject = Subject {
+    service: "wrapper:/usr/local/bin/printenv",
+    settings: &["env.WORD=kept"],
+    within: None,
+    files: &["/usr/local/bin/printenv"],
+    runs: "printenv PATH",
+    before: "! ls /usr/local/bin/printenv && ! printenv WORD",
+    with: "test $(printenv WORD) = kept",
+};
+
+fn killed_while_a_script_before_a_command_is_applied(env: &TestEnv) -> Outcome {
+    sweep(&Live::up(env), &SCRIPT, "apply", Calls::FilesAndStarts)
+}
+
+fn killed_while_a_script_before_a_command_is_reverted(env: &TestEnv) -> Outcome {
+    sweep(&Live::up(env), &SCRIPT, "revert", Calls::FilesAndStarts)
+}
+
+/// A program of refit's starts the unit's own, and a copy of refit takes that back.
+const LAUNCHED: Subject = Subject {
+    service: "cron",
+    settings: &["thp=never"],
+    within: Some("1h"),
+    files: UNIT.files,
+    runs: "systemctl -q is-active cron",
+    before: "grep -q 'THP_enabled:.1' /proc/$(systemctl show -p MainPID --value cron)/status",
+    with: "grep -q 'THP_enabled:.0' /proc/$(systemctl show -p MainPID --value cron)/status",
+};
+
+fn killed_while_a_launcher_is_applied_until_confirmed(env: &TestEnv) -> Outcome {
+    sweep(&Live::up(env), &LAUNCHED, "apply", Calls::Files)
+}
+
+fn killed_while_a_launcher_is_confirmed(env: &TestEnv) -> Outcome {
+    sweep_of_confirm(&Live::up(env), &LAUNCHED, Calls::Files)
 }

@@ -8,16 +8,6 @@ use crate::sys::kill_point::Calls;
 use crate::test;
 use crate::test_env::TestEnv;
 
-/// Sends a mail, and waits until it is delivered.
-macro_rules! mail {
-    () => {
-        "n=mail-$$-$(date +%s%N); \
-         printf 'Subject: %s\\n\\nx\\n' $n | \
-             setpriv --reuid=65534 --regid=65534 --clear-groups sendmail -i root; \
-         for i in $(seq 900); do grep -qs \"Subject: $n\" /var/mail/root && exit 0; sleep 0.1; done; exit 1"
-    };
-}
-
 macro_rules! psql {
     ($database:literal, $sql:literal) => {
         concat!(
@@ -77,15 +67,19 @@ pub const TESTS: &[Test] = &[
         .alone()
         .when_named()
         .limit_seconds(1800),
+    test!(killed_while_an_index_of_mariadb_is_applied)
+        .alone()
+        .when_named()
+        .limit_seconds(1800),
+    test!(killed_while_an_index_of_mariadb_is_reverted)
+        .alone()
+        .when_named()
+        .limit_seconds(1800),
     test!(killed_while_mariadb_is_applied)
         .alone()
         .when_named()
         .limit_seconds(1800),
     test!(killed_while_mariadb_is_reverted)
-        .alone()
-        .when_named()
-        .limit_seconds(1800),
-    test!(killed_while_postfix_is_reverted)
         .alone()
         .when_named()
         .limit_seconds(1800),
@@ -133,27 +127,6 @@ fn killed_while_redis_is_reverted(env: &TestEnv) -> Outcome {
     let live = Live::up(env);
     live.shell("redis-cli SET word kept");
     sweep(&live, &REDIS, "revert", Calls::Files)
-}
-
-/// By a restart; a mail is delivered each time.
-const POSTFIX: Subject = Subject {
-    service: "postfix",
-    settings: &["malloc=jemalloc", "conf.maximal_queue_lifetime=2d"],
-    within: None,
-    files: &["/etc/postfix/main.cf"],
-    runs: "postfix status",
-    before: concat!(
-        "test $(postconf -h maximal_queue_lifetime) = 5d && ",
-        mail!()
-    ),
-    with: concat!(
-        "test $(postconf -h maximal_queue_lifetime) = 2d && ",
-        mail!()
-    ),
-};
-
-fn killed_while_postfix_is_reverted(env: &TestEnv) -> Outcome {
-    sweep(&Live::up(env), &POSTFIX, "revert", Calls::Files)
 }
 
 /// By a restart. Its files stay where they are: a unit of the next start takes them back too.
@@ -325,4 +298,37 @@ fn killed_while_an_index_of_a_server_is_applied(env: &TestEnv) -> Outcome {
 fn killed_while_an_index_of_a_server_is_reverted(env: &TestEnv) -> Outcome {
     let live = with_index_of_server(env);
     sweep(&live, &INDEX_OF_SERVER, "revert", Calls::FilesAndStarts)
+}
+
+/// Of MariaDB, likewise.
+const INDEX_OF_MARIADB: Subject = Subject {
+    service: "mariadb/shop/orders",
+    settings: &[CUSTOMER],
+    within: None,
+    files: &[],
+    runs: "test \"$(mariadb -BNe 'SELECT count(*), sum(customer_id) FROM shop.orders')\" = \"$(printf '2000\\t49000')\"",
+    before: "test $(mariadb -BNe \"SELECT count(*) FROM information_schema.STATISTICS \
+             WHERE TABLE_SCHEMA = 'shop' AND INDEX_NAME <> 'PRIMARY'\") = 0",
+    with: "test $(mariadb -BNe \"SELECT COLUMN_NAME FROM information_schema.STATISTICS \
+           WHERE TABLE_SCHEMA = 'shop' AND INDEX_NAME = 'customer'\") = customer_id",
+};
+
+fn with_index_of_mariadb<'a>(env: &'a TestEnv) -> Live<'a> {
+    let live = Live::up(env);
+    live.shell(
+        "mariadb -e \"DROP DATABASE IF EXISTS shop; CREATE DATABASE shop; \
+         CREATE TABLE shop.orders (id INT PRIMARY KEY, customer_id INT NOT NULL) ENGINE=InnoDB; \
+         INSERT INTO shop.orders SELECT seq, seq % 50 FROM seq_1_to_2000\"",
+    );
+    live
+}
+
+fn killed_while_an_index_of_mariadb_is_applied(env: &TestEnv) -> Outcome {
+    let live = with_index_of_mariadb(env);
+    sweep(&live, &INDEX_OF_MARIADB, "apply", Calls::FilesAndStarts)
+}
+
+fn killed_while_an_index_of_mariadb_is_reverted(env: &TestEnv) -> Outcome {
+    let live = with_index_of_mariadb(env);
+    sweep(&live, &INDEX_OF_MARIADB, "revert", Calls::FilesAndStarts)
 }

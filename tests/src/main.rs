@@ -9,6 +9,7 @@
 mod apply;
 mod apply_booted;
 mod apply_booted_kills;
+mod apply_booted_kills_postfix;
 mod apply_booted_kills_servers;
 mod apply_booted_kinds;
 mod apply_booted_mariadb;
@@ -198,6 +199,7 @@ const TABLE: &[&[Test]] = &[
     apply_mariadb::TESTS,
     apply_odd::TESTS,
     apply_booted_kills::TESTS,
+    apply_booted_kills_postfix::TESTS,
     apply_booted_kills_servers::TESTS,
     apply_booted_kinds::TESTS,
     apply_booted_mariadb::TESTS,
