@@ -149,6 +149,30 @@ const RUBY: Subject = Subject {
     after: "1 1 1",
 };
 
+/// Gives r.json the versions of packages that the booted machine has, as if the measurement had been made there; whether
+/// one was another.
+fn as_of_this_version(env: &TestEnv) -> bool {
+    let path = env.path("r.json");
+    let text = std::fs::read_to_string(&path).expect("written");
+    let mut result: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    let asks = "dpkg-query -W -f '${Package} ${Version}\\n'";
+    let printed = inside(env, 0, &["sh", "-c", asks]);
+    let here: Vec<(&str, &str)> = printed
+        .lines()
+        .filter_map(|line| line.split_once(' '))
+        .collect();
+    let measured = result["recipe"]["packages"].as_object_mut();
+    let mut differs = false;
+    for (name, version) in measured.into_iter().flatten() {
+        if let Some((_, here)) = here.iter().find(|(other, _)| other == name) {
+            differs |= version != here;
+            *version = (*here).into();
+        }
+    }
+    std::fs::write(&path, result.to_string()).expect("the directory is ours");
+    differs
+}
+
 fn from_recipe_and_back(env: &TestEnv, subject: &Subject) -> Outcome {
     // Before minutes are spent on comparing.
     up(env);
@@ -176,10 +200,14 @@ fn from_recipe_and_back(env: &TestEnv, subject: &Subject) -> Outcome {
     let compared = env.refit(&[&words, subject.compared, prove].concat());
     expect_code(&compared, 0);
 
-    expect_code(
-        &booted(env, &["put", &env.path("r.json"), "/root/r.json"]),
-        0,
-    );
+    let put = || booted(env, &["put", &env.path("r.json"), "/root/r.json"]);
+    expect_code(&put(), 0);
+    if as_of_this_version(env) && subject.is_risk {
+        let apply = ["x", "refit", "apply", "--yes", "--from", "/root/r.json"];
+        let output = booted(env, &[&apply[..], &["--accept", "bounded-loss"]].concat());
+        expect_message(&output, 2, "it was measured with another version");
+    }
+    expect_code(&put(), 0);
     if subject.service == "web" {
         // The server that was measured.
         let app = format!("{folder}/puma.rb");

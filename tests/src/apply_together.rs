@@ -81,7 +81,7 @@ fn killed(mut holder: Child) {
 }
 
 /// All of them wait for the lock before one of them gets it.
-fn together(env: &TestEnv, root: &str, each: &[Vec<&str>]) -> Vec<Output> {
+pub fn together(env: &TestEnv, root: &str, each: &[Vec<&str>]) -> Vec<Output> {
     let first = holder(env, root);
     let all = Started::start(env, each);
     all.all_wait(root);
@@ -89,7 +89,7 @@ fn together(env: &TestEnv, root: &str, each: &[Vec<&str>]) -> Vec<Output> {
     all.end()
 }
 
-fn count(outputs: &[Output], code: i32, text: &str) -> usize {
+pub fn count(outputs: &[Output], code: i32, text: &str) -> usize {
     let is_so = |output: &&Output| {
         let all = [&output.stdout[..], &output.stderr].concat();
         output.status.code() == Some(code) && String::from_utf8_lossy(&all).contains(text)
@@ -97,7 +97,7 @@ fn count(outputs: &[Output], code: i32, text: &str) -> usize {
     outputs.iter().filter(is_so).count()
 }
 
-fn all_described(outputs: &[Output]) -> String {
+pub fn all_described(outputs: &[Output]) -> String {
     outputs.iter().map(described).collect()
 }
 

@@ -23,6 +23,7 @@ mod apply_booted_schema;
 mod apply_booted_unit;
 mod apply_booted_wrapper;
 mod apply_consent;
+mod apply_each_kind;
 mod apply_edited;
 mod apply_end_to_end;
 mod apply_evidence;
@@ -194,6 +195,7 @@ const TABLE: &[&[Test]] = &[
     apply_edited::TESTS,
     apply_end_to_end::TESTS,
     apply_evidence::TESTS,
+    apply_each_kind::TESTS,
     apply_full::TESTS,
     apply_kills::TESTS,
     apply_mariadb::TESTS,
