@@ -1,13 +1,10 @@
 //! `refit apply` of an index in a MariaDB server that runs in a tree (`--root`).
 
-use std::fs;
 use std::process::Stdio;
 
 use crate::apply_schema::{CUSTOMER, CUSTOMER_DAY, Shop};
 use crate::runner::{Outcome, Test};
-use crate::schema_server::{
-    COLUMNS, Server, answered, begun, command, ended, killed, made, own, printed, user,
-};
+use crate::schema_server::{self, COLUMNS, Server, begun, command, ended, killed};
 use crate::test;
 use crate::test_env::{TestEnv, expect_code, expect_message, expect_printed, wait_until};
 
@@ -23,55 +20,7 @@ pub const TESTS: &[Test] = &[
 fn mariadb(env: &TestEnv, test: impl Fn(&Shop, &Server)) -> Outcome {
     env.require_command("mariadbd");
     let root = crate::apply_mariadb::tree(env, "tree");
-    let user = user(env, "mysql");
-    made(&root, user, &["var/lib/mysql", "run/mysqld"]);
-    let (data, socket) = (
-        format!("--datadir={root}/var/lib/mysql"),
-        format!("--socket={root}/run/mysqld/mysqld.sock"),
-    );
-    // At its start a server removes the temporary tables of others.
-    let temporary = format!("TMPDIR={root}/run/mysqld");
-    let auth = "--auth-root-authentication-method=normal";
-    let words = [
-        "/usr/bin/env",
-        &temporary,
-        "/usr/bin/mariadb-install-db",
-        "--no-defaults",
-        auth,
-        "--skip-test-db",
-        &data,
-    ];
-    printed(user, &own(&words));
-    let log = fs::File::create(env.path("server.log")).expect("ours");
-    let pid = format!("--pid-file={root}/run/mysqld/pid");
-    let words = [
-        "/usr/bin/env",
-        &temporary,
-        "/usr/sbin/mariadbd",
-        "--no-defaults",
-        "--skip-networking",
-        &data,
-        &socket,
-        &pid,
-    ];
-    let child = command(user, &own(&words)).stderr(log).spawn();
-    let client = |program: &str| own(&[program, "--no-defaults", "--user=root", &socket]);
-    let server = Server {
-        child: child.expect("it starts"),
-        user,
-        client: [client("/usr/bin/mariadb"), own(&["-BN", "shop", "-e"])].concat(),
-        dump: [
-            client("/usr/bin/mariadb-dump"),
-            own(&["-d", "--skip-dump-date", "shop"]),
-        ]
-        .concat(),
-    };
-    let create = [
-        client("/usr/bin/mariadb"),
-        own(&["-e", "CREATE DATABASE shop"]),
-    ]
-    .concat();
-    answered("MariaDB", user, &create);
+    let server = schema_server::mariadb(env, &root, &[]);
     server.sql(&format!(
         "CREATE TABLE orders (id int AUTO_INCREMENT PRIMARY KEY, {COLUMNS}, note text)"
     ));

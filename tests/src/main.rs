@@ -135,7 +135,9 @@ mod recipe_from_postfix;
 mod recipe_from_rsyslog;
 mod recipe_from_unit;
 mod recipe_index;
+mod recipe_index_mariadb;
 mod recipe_index_postgresql;
+mod recipe_index_server;
 mod recipe_new;
 mod recipe_verbs;
 mod recipes;
@@ -301,6 +303,7 @@ const TABLE: &[&[Test]] = &[
     recipe_from_rsyslog::TESTS,
     recipe_from_unit::TESTS,
     recipe_index::TESTS,
+    recipe_index_mariadb::TESTS,
     recipe_index_postgresql::TESTS,
     recipe_new::TESTS,
     recipe_verbs::TESTS,

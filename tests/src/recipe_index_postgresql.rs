@@ -6,13 +6,13 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Stdio;
 
-use crate::compared::{effect, number, printed};
+use crate::compared::printed;
 use crate::processes::{children, status_line};
 use crate::recipe_folder::{finish, refit};
 use crate::recipe_index::new;
+use crate::recipe_index_server::{Missing, NAME, contains, found_and_handed_over};
 use crate::remains::{base, nothing_left};
 use crate::runner::{Outcome, Test};
-use crate::schema::expect_valid;
 use crate::schema_server::{self, Server, command, made, own, user};
 use crate::sys::send_signal;
 use crate::test;
@@ -116,27 +116,6 @@ fn server(env: &TestEnv) -> (Server, String) {
     (server, socket)
 }
 
-fn all_text(folder: &Path) -> Vec<(String, Vec<u8>)> {
-    let mut all = Vec::new();
-    for entry in fs::read_dir(folder).expect("it is ours") {
-        let path = entry.expect("readable").path();
-        match path.is_dir() {
-            true => all.extend(all_text(&path)),
-            false => {
-                let bytes = fs::read(&path).expect("it is ours");
-                all.push((path.display().to_string(), bytes));
-            }
-        }
-    }
-    all
-}
-
-fn contains(bytes: &[u8], text: &str) -> bool {
-    bytes
-        .windows(text.len())
-        .any(|part| part == text.as_bytes())
-}
-
 fn postgresql_finds_the_missing_index_and_is_only_read(env: &TestEnv) -> Outcome {
     let (server, socket) = server(env);
     server.sql(
@@ -145,70 +124,24 @@ fn postgresql_finds_the_missing_index_and_is_only_read(env: &TestEnv) -> Outcome
             SELECT i % 4999, i % 1009, 'order ' || i FROM generate_series(1, 300000) i;
          ANALYZE",
     );
-    let before = server.dump();
     let address = format!("postgresql://reader:{TYPED}@/shop?host={socket}");
-    let output = new(env, "shop", &address, QUERIES);
-    expect_code(&output, 0);
-    let name = "orders_customer_id_at_idx";
-    let ddl = format!("CREATE INDEX {name} ON orders (customer_id, at);");
-    let shown = printed(&output);
-    for text in [
-        &*ddl,
-        "proposed by hypopg since q1: Limit; Sort; Seq Scan on orders → Limit; ",
-        "  SELECT note FROM orders WHERE id = $1: write a value in the place of $1\n",
-        "  SELECT * FROM nothing_there: relation \"nothing_there\" does not exist\n",
-        "  SELECT 1 \\! touch ran: a backslash outside of quotes\n",
-    ] {
-        assert!(shown.contains(text), "{text}\n{}", described(&output));
-    }
-    assert!(!Path::new(&env.path("ran")).exists());
-    // Only read, and nobody else reads the copy; the password stays out of everything.
-    assert_eq!(server.dump(), before);
-    let folder = env.path("shop");
-    let mode = fs::metadata(&folder).expect("it was written").permissions();
-    assert_eq!(mode.mode() & 0o777, 0o700);
-    let files = all_text(Path::new(&folder));
-    assert!(files.iter().any(|(path, _)| path.ends_with("/data.pgdump")));
-    for secret in [TYPED, PASSWORD, "SCRAM-SHA"] {
-        assert!(!contains(&output.stdout, secret), "{}", described(&output));
-        assert!(!contains(&output.stderr, secret), "{}", described(&output));
-        let with = files.iter().find(|(_, bytes)| contains(bytes, secret));
-        assert!(with.is_none(), "{secret} in {}", with.expect("one").0);
-    }
-
-    let base = base(env);
-    let args = ["recipes", "check", "./shop", "--dir", &base];
-    let output = finish(&mut refit(env, &args));
-    expect_printed(
-        &output,
-        0,
-        &format!("ok      shop: conf.index={name}: 3 statements"),
+    found_and_handed_over(
+        env,
+        &server,
+        &address,
+        &Missing {
+            queries: QUERIES,
+            archive: "/data.pgdump",
+            ddl: &format!("CREATE INDEX {NAME} ON orders (customer_id, at);"),
+            told: &[
+                "proposed by hypopg since q1: Limit; Sort; Seq Scan on orders → Limit; ",
+                "  SELECT note FROM orders WHERE id = $1: write a value in the place of $1\n",
+                "  SELECT * FROM nothing_there: relation \"nothing_there\" does not exist\n",
+                "  SELECT 1 \\! touch ran: a backslash outside of quotes\n",
+            ],
+            secrets: &[TYPED, PASSWORD, "SCRAM-SHA"],
+        },
     );
-    let options = ["--rounds", "8", "--json", "result.json"];
-    let args = [&["compare", "./shop", "--dir", &base], &options[..]].concat();
-    let output = finish(&mut refit(env, &args));
-    expect_code(&output, 0);
-    let text = fs::read_to_string(env.path("result.json")).expect("it was written");
-    let result: serde_json::Value = serde_json::from_str(&text).expect("it is JSON");
-    expect_valid(&result);
-    assert_eq!(
-        result["recipe"]["applied"][format!("conf.index={name}")],
-        format!("conf.index.{name}=customer_id,at")
-    );
-    let effect = effect(&result, &format!("conf.index={name}"), "q1");
-    // A seventieth of the plan's cost: seen in few rounds, whatever else the machine does. Their interval is too wide then.
-    assert!(number(&effect["change"]) < -0.5, "{effect}");
-    nothing_left(env, "shop");
-
-    // What was printed is what the database takes, both ways; with it, nothing is left to be proposed.
-    server.sql(&ddl);
-    assert_ne!(server.dump(), before);
-    let output = new(env, "shop2", &address, QUERIES);
-    expect_message(&output, 2, "no index is proposed for these 3 queries");
-    assert!(!Path::new(&env.path("shop2")).exists());
-    let inverse = fs::read_to_string(env.path(&format!("shop/indexes/index-{name}.inverse.sql")));
-    server.sql(&inverse.expect("it was written"));
-    assert_eq!(server.dump(), before);
     Outcome::Pass
 }
 

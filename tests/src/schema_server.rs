@@ -94,6 +94,61 @@ pub fn user(env: &TestEnv, name: &str) -> Option<(u32, u32)> {
     env.as_root().then(|| (id("-u"), id("-g")))
 }
 
+/// A MariaDB in a tree with an empty database `shop`; its socket is run/mysqld/mysqld.sock.
+pub fn mariadb(env: &TestEnv, root: &str, options: &[&str]) -> Server {
+    let user = user(env, "mysql");
+    made(root, user, &["var/lib/mysql", "run/mysqld"]);
+    let (data, socket) = (
+        format!("--datadir={root}/var/lib/mysql"),
+        format!("--socket={root}/run/mysqld/mysqld.sock"),
+    );
+    // At its start a server removes the temporary tables of others.
+    let temporary = format!("TMPDIR={root}/run/mysqld");
+    let auth = "--auth-root-authentication-method=normal";
+    let words = [
+        "/usr/bin/env",
+        &temporary,
+        "/usr/bin/mariadb-install-db",
+        "--no-defaults",
+        auth,
+        "--skip-test-db",
+        &data,
+    ];
+    printed(user, &own(&words));
+    let log = fs::File::create(env.path("server.log")).expect("ours");
+    let pid = format!("--pid-file={root}/run/mysqld/pid");
+    let words = [
+        "/usr/bin/env",
+        &temporary,
+        "/usr/sbin/mariadbd",
+        "--no-defaults",
+        "--skip-networking",
+        &data,
+        &socket,
+        &pid,
+    ];
+    let words = own(&[&words[..], options].concat());
+    let child = command(user, &words).stderr(log).spawn();
+    let client = |program: &str| own(&[program, "--no-defaults", "--user=root", &socket]);
+    let server = Server {
+        child: child.expect("it starts"),
+        user,
+        client: [client("/usr/bin/mariadb"), own(&["-BN", "shop", "-e"])].concat(),
+        dump: [
+            client("/usr/bin/mariadb-dump"),
+            own(&["-d", "--skip-dump-date", "shop"]),
+        ]
+        .concat(),
+    };
+    let create = [
+        client("/usr/bin/mariadb"),
+        own(&["-e", "CREATE DATABASE shop"]),
+    ]
+    .concat();
+    answered("MariaDB", user, &create);
+    server
+}
+
 /// Directories of a tree that belong to the server's user.
 pub fn made(root: &str, user: Option<(u32, u32)>, dirs: &[&str]) {
     for dir in dirs {

@@ -22,6 +22,64 @@ pub fn is_postgresql(text: &str) -> bool {
     is_postgresql_url(text) || text.split_whitespace().any(is_key)
 }
 
+/// Whether this is the address of a MariaDB server.
+pub fn is_mariadb(text: &str) -> bool {
+    text.starts_with("mariadb://") || text.starts_with("mysql://")
+}
+
+/// How a client of MariaDB reaches a database.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MariadbServer {
+    /// Options of mariadb(1), without the password.
+    pub options: Vec<String>,
+    /// The database's name.
+    pub database: String,
+}
+
+/// `mariadb://USER:PASSWORD@HOST:PORT/DATABASE`; the user, the host and the port may be left out, and `?socket=PATH` may be
+/// added.
+///
+/// # Errors
+/// [`IndexError::Address`].
+pub fn mariadb(text: &str) -> Result<(Address, MariadbServer), IndexError> {
+    let address = url(text)?;
+    let (_, rest) = address.shown.split_once("://").unwrap_or_default();
+    let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
+    let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
+    let (user, host) = match authority.rsplit_once('@') {
+        Some((user, host)) => (decoded(user)?, host),
+        None => (String::new(), authority),
+    };
+    let (host, port) = host.rsplit_once(':').unwrap_or((host, ""));
+    let socket = match query.split_once('=') {
+        Some(("socket", path)) => decoded(path)?,
+        None if query.is_empty() => String::new(),
+        _ => {
+            return Err(IndexError::Address(
+                "after the ? of mariadb://… there can be socket=/PATH alone",
+            ));
+        }
+    };
+    let database = decoded(path)?;
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_$-".contains(c);
+    if database.is_empty() || !database.chars().all(is_plain) {
+        return Err(IndexError::Address(
+            "mariadb://HOST/DATABASE needs the name of a database, of letters, digits, _, $ and -",
+        ));
+    }
+    let host = decoded(host)?;
+    let given = [
+        ("user", user),
+        ("host", host),
+        ("port", port.to_owned()),
+        ("socket", socket),
+    ];
+    let options = given.into_iter().filter(|(_, value)| !value.is_empty());
+    let options = options.map(|(name, value)| format!("--{name}={value}"));
+    let options = options.collect();
+    Ok((address, MariadbServer { options, database }))
+}
+
 fn is_postgresql_url(text: &str) -> bool {
     text.starts_with("postgresql://") || text.starts_with("postgres://")
 }
@@ -200,6 +258,40 @@ mod tests {
         ] {
             let error = postgresql(text).expect_err(text).to_string();
             assert!(!error.contains("topsecret"), "{error}");
+        }
+    }
+
+    #[test]
+    fn an_address_of_mariadb_is_options_and_a_password() {
+        for (text, shown, options, password) in [
+            ("mariadb:///shop", "mariadb:///shop", &[][..], None),
+            (
+                "mysql://me:p%40ss@h:3307/shop",
+                "mysql://me@h:3307/shop",
+                &["--user=me", "--host=h", "--port=3307"],
+                Some("p@ss"),
+            ),
+            (
+                "mariadb://me@/shop?socket=/run/x%20y",
+                "mariadb://me@/shop?socket=/run/x%20y",
+                &["--user=me", "--socket=/run/x y"],
+                None,
+            ),
+        ] {
+            assert!(is_mariadb(text) && !is_postgresql(text), "{text}");
+            let (address, server) = mariadb(text).expect(text);
+            assert_eq!(address.shown, shown);
+            assert_eq!(address.password.as_deref(), password, "{text}");
+            assert_eq!(server.options, options, "{text}");
+            assert_eq!(server.database, "shop");
+        }
+        for text in [
+            "mariadb://h",
+            "mariadb://h/",
+            "mariadb://h/a;b",
+            "mariadb://h/shop?ssl=1",
+        ] {
+            assert!(mariadb(text).is_err(), "{text}");
         }
     }
 

@@ -5,7 +5,7 @@ use std::io::{Read, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::address::is_postgresql;
+use crate::address::{is_mariadb, is_postgresql};
 use crate::error::{IndexError, at};
 
 /// What a recipe's folder can hold, with room for its scripts.
@@ -18,6 +18,17 @@ pub enum Kind {
     Sqlite(SqliteFrom),
     /// PostgreSQL.
     Postgresql(PostgresqlFrom),
+    /// MariaDB.
+    Mariadb(MariadbFrom),
+}
+
+/// How a MariaDB database comes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MariadbFrom {
+    /// From its server.
+    Server,
+    /// As the statements of mariadb-dump.
+    Dump,
 }
 
 /// How a PostgreSQL database comes.
@@ -43,6 +54,9 @@ pub fn kind(from: &Path) -> Option<Kind> {
     if from.to_str().is_some_and(is_postgresql) {
         return Some(Kind::Postgresql(PostgresqlFrom::Server));
     }
+    if from.to_str().is_some_and(is_mariadb) {
+        return Some(Kind::Mariadb(MariadbFrom::Server));
+    }
     if !from.is_file() {
         return None;
     }
@@ -61,6 +75,19 @@ pub fn kind(from: &Path) -> Option<Kind> {
     }
     if head.starts_with(b"PGDMP") {
         return Some(Kind::Postgresql(PostgresqlFrom::Dump));
+    }
+    // With --skip-comments it begins by setting variables.
+    let of_mariadb = [
+        "/*M!",
+        "-- MariaDB dump",
+        "-- MySQL dump",
+        "/*!40101 SET @OLD_",
+    ];
+    if of_mariadb
+        .iter()
+        .any(|text| head.starts_with(text.as_bytes()))
+    {
+        return Some(Kind::Mariadb(MariadbFrom::Dump));
     }
     None
 }

@@ -10,7 +10,7 @@ use refit_run::LaunchError;
 pub enum IndexError {
     /// Not a database that refit knows.
     #[error(
-        "{from} is not a database\n  name an SQLite file, what `sqlite3 FILE .dump` or `pg_dump -Fc` printed, or postgresql://HOST/DATABASE"
+        "{from} is not a database\n  name an SQLite file, what `sqlite3 FILE .dump` or `pg_dump -Fc` or `mariadb-dump DATABASE` printed, postgresql://HOST/DATABASE or mariadb://HOST/DATABASE"
     )]
     NoDatabase {
         /// As typed.
@@ -24,6 +24,14 @@ pub enum IndexError {
         "{from}: which queries?\n  write them into a file, one after the other, and name it: --queries FILE"
     )]
     NoQueries {
+        /// The database as typed.
+        from: String,
+    },
+    /// A server that keeps no statements.
+    #[error(
+        "{from}: which queries? performance_schema has none of this database\n  write them into a file, or name a slow query log: --queries FILE"
+    )]
+    NoHistory {
         /// The database as typed.
         from: String,
     },

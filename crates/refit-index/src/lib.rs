@@ -11,6 +11,7 @@ mod columns;
 mod copy;
 mod error;
 mod instance;
+mod mariadb;
 mod name;
 mod postgresql;
 mod queries;
@@ -52,6 +53,7 @@ pub fn from_database(from: &Path, queries: Option<&Path>, name: &str) -> Result<
     match copy::kind(from) {
         Some(copy::Kind::Sqlite(how)) => sqlite::make(from, how, queries, name),
         Some(copy::Kind::Postgresql(how)) => postgresql::make(from, how, queries, name),
+        Some(copy::Kind::Mariadb(how)) => mariadb::make(from, how, queries, name),
         None => Err(IndexError::NoDatabase {
             // What looks like an address may hold a password.
             from: match from.display().to_string() {

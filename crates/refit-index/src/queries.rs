@@ -42,6 +42,10 @@ impl Workload {
             path: path.to_owned(),
             cause: std::io::Error::other(error),
         })?;
+        let text = match dialect {
+            Dialect::Mariadb => without_log_lines(&text),
+            _ => text,
+        };
         let workload = Workload::parse(&text, dialect);
         workload.or_none(path)
     }
@@ -145,6 +149,26 @@ impl Workload {
     }
 }
 
+/// A slow query log without what it writes between statements. What begins with `#` is a comment to MariaDB too.
+fn without_log_lines(text: &str) -> String {
+    if !text.lines().any(|line| line.starts_with("# Query_time:")) {
+        return text.to_owned();
+    }
+    let is_time = |line: &str| {
+        let time = line.strip_prefix("SET timestamp=");
+        let time = time.and_then(|time| time.strip_suffix(';'));
+        time.is_some_and(|time| time.bytes().all(|byte| byte.is_ascii_digit()))
+    };
+    let is_head = |line: &str| {
+        line.ends_with("started with:")
+            || line.starts_with("Tcp port: ")
+            || line.starts_with("Time\t\t")
+            || (line.starts_with("use ") && line.ends_with(';'))
+    };
+    let kept = text.lines().filter(|line| !is_time(line) && !is_head(line));
+    kept.collect::<Vec<_>>().join("\n")
+}
+
 /// Whether it writes, or why it is not taken.
 fn kind(code: &[Token]) -> Result<bool, String> {
     let first = code[0];
@@ -202,6 +226,29 @@ pub fn one_line(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_slow_query_log_is_its_statements() {
+        let text = "/usr/sbin/mariadbd, Version: 10.11.6-MariaDB (Debian 12). started with:\n\
+                    Tcp port: 3306  Unix socket: /run/mysqld/mysqld.sock\nTime\t\t    Id Command\tArgument\n\
+                    # Time: 261124  0:00:01\n# User@Host: shop[shop] @ localhost []\n\
+                    # Query_time: 2.000123  Lock_time: 0.000050  Rows_sent: 1  Rows_examined: 1000000\n\
+                    use shop;\nSET timestamp=1764000000;\nSELECT a\nFROM t WHERE b = 'use x;';\n\
+                    # Query_time: 3.000000  Lock_time: 0.000050  Rows_sent: 1  Rows_examined: 1000000\n\
+                    SET timestamp=1764000001;\nSELECT a FROM t WHERE b = 'y';\n";
+        let workload = Workload::parse(&without_log_lines(text), Dialect::Mariadb);
+        let none: [String; 0] = [];
+        assert_eq!(workload.left_out, none);
+        let texts: Vec<&str> = workload.queries.iter().map(|query| &*query.text).collect();
+        assert_eq!(
+            texts,
+            [
+                "SELECT a\nFROM t WHERE b = 'use x;'",
+                "SELECT a FROM t WHERE b = 'y'"
+            ]
+        );
+        assert_eq!(workload.groups.len(), 1);
+    }
 
     #[test]
     fn statements_that_differ_in_values_are_one_group() {

@@ -161,6 +161,11 @@ pub fn quote_name(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
+/// A name in MariaDB's quotes.
+pub fn quote_name_of_mariadb(name: &str) -> String {
+    format!("`{}`", name.replace('`', "``"))
+}
+
 /// A name without its quotes.
 pub fn unquoted(text: &str) -> String {
     let Some(first) = text.chars().next() else {

@@ -63,8 +63,9 @@ pub struct RecipeCopyArgs {
 /// --from DATABASE --queries FILE copies a database, which is only read, and runs the
 /// queries on the copy. What is compared are the indexes that the database itself
 /// proposes for them, and those that no query uses. For PostgreSQL it needs hypopg;
-/// without --queries it takes those of pg_stat_statements, with values from the copy.
-/// A password belongs into ~/.pgpass; one of an address is neither shown nor written.
+/// without --queries it takes those of pg_stat_statements, with values from the copy,
+/// of MariaDB those of performance_schema. A password belongs into ~/.pgpass or
+/// ~/.my.cnf; one of an address is neither shown nor written.
 #[derive(Args)]
 #[command(verbatim_doc_comment)]
 pub struct RecipeNewArgs {
@@ -78,8 +79,8 @@ pub struct RecipeNewArgs {
 
     /// A configuration: /etc/redis/redis.conf, /etc/postgresql/15/main, /etc/mysql,
     /// /etc/postfix, or a copy of one; or a database: an SQLite file, what
-    /// `sqlite3 FILE .dump` printed, postgresql://HOST/DATABASE, "host=… dbname=…", or what
-    /// `pg_dump -Fc` printed
+    /// `sqlite3 FILE .dump` printed, postgresql://HOST/DATABASE, "host=… dbname=…", what
+    /// `pg_dump -Fc` printed, mariadb://HOST/DATABASE, or what `mariadb-dump` printed
     #[arg(long, value_name = "PATH")]
     pub from: Option<PathBuf>,
 
@@ -88,7 +89,7 @@ pub struct RecipeNewArgs {
     #[arg(long, value_name = "UNIT", conflicts_with_all = ["from", "queries"])]
     pub from_unit: Option<String>,
 
-    /// Statements of SQL, each ended by `;`, for a database
+    /// Statements of SQL, each ended by `;`, for a database; of MariaDB a slow query log too
     #[arg(long, value_name = "FILE", conflicts_with = "template")]
     pub queries: Option<PathBuf>,
 }

@@ -1,0 +1,22 @@
+#!/bin/sh
+# A MariaDB of its own in $REFIT_DIR, with the copy of the database. The copy belongs to a user who may do nothing else:
+# what a database defines does not run as root.
+set -eu
+umask 077
+. "$REFIT_RECIPE/server.sh"
+sed "s|@DIR@|$REFIT_DIR|" "$REFIT_RECIPE/my.cnf" >my.cnf
+mariadb-install-db --defaults-file="$REFIT_DIR/my.cnf" --auth-root-authentication-method=normal --skip-test-db \
+	>setup.log 2>&1 || { cat setup.log >&2; exit 1; }
+# Nothing is measured yet: no syncs.
+mariadbd --defaults-file="$REFIT_DIR/my.cnf" --log-error="$REFIT_DIR/setup.log" --innodb-flush-log-at-trx-commit=0 \
+	--skip-innodb-doublewrite >>setup.log 2>&1 &
+server=$!
+until client -e 'SELECT 1' >/dev/null 2>&1; do
+	kill -0 $server 2>/dev/null || { tail -n 3 setup.log >&2; exit 1; }
+	sleep 0.1
+done
+status=0
+sh "$REFIT_RECIPE/restore.sh" >&2 || status=$?
+mariadb-admin --defaults-file="$REFIT_DIR/my.cnf" shutdown
+wait $server || status=$?
+exit $status
