@@ -29,7 +29,7 @@ const BELOW: usize = 132;
 /// Names of variants in a line.
 const NAMES: usize = 3;
 /// Characters of such a name.
-const NAME: usize = 36;
+const NAME: usize = 32;
 
 /// The picture; `None` where fewer than two variants have both a gain and a loss.
 pub fn svg(comparison: &Comparison, proof: &Proof, report: &CrashReport) -> Option<String> {
