@@ -219,7 +219,7 @@ fn bad_words_change_nothing(env: &TestEnv) -> Outcome {
     for (rest, named) in [
         (&["nosuch", "tz=UTC"][..], "`nosuch`"),
         (&["../a", "tz=UTC"], "`../a`"),
-        (&["a", "sync=off"], "`sync=off`"),
+        (&["a", "odirect=off"], "`odirect=off`"),
         (&["a", "conf.x=y"], "`conf.x=y`"),
         (&["a", "maloc=jemalloc"], "`maloc`"),
         (&["a", "malloc=jemalloc"], "apt install libjemalloc2"),

@@ -49,7 +49,7 @@ fn redis_is_changed_and_taken_back(env: &TestEnv) -> Outcome {
             "would not read its dump",
         ),
         (&["redis-server@one", "conf.maxmemory=1\n"], "not one line"),
-        (&["redis-server@one", "sync=off"], "conf.NAME="),
+        (&["redis-server@one", "odirect=off"], "conf.NAME="),
         (
             &["--trial", "redis-server@one", "conf.maxmemory=1"],
             "below /run, and redis",
