@@ -316,7 +316,7 @@ const INDEX_OF_MARIADB: Subject = Subject {
 fn with_index_of_mariadb<'a>(env: &'a TestEnv) -> Live<'a> {
     let live = Live::up(env);
     live.shell(
-        "mariadb -e \"DROP DATABASE IF EXISTS shop; CREATE DATABASE shop; \
+        "mariadb -e \"DROP DATABASE IF EXISTS shop; CREATE DATABASE shop; USE shop; \
          CREATE TABLE shop.orders (id INT PRIMARY KEY, customer_id INT NOT NULL) ENGINE=InnoDB; \
          INSERT INTO shop.orders SELECT seq, seq % 50 FROM seq_1_to_2000\"",
     );

@@ -282,7 +282,7 @@ fn postgresql_addresses_that_cannot_be_read(env: &TestEnv) -> Outcome {
     for (address, text) in [
         (&*nowhere, "the copy of postgresql://me@/shop?host="),
         ("postgresql://me:open@sesame/x@h/shop", "write @ as %40"),
-        ("mysql://me:open@sesame@h/shop", "--from is not a database"),
+        ("oracle://me:open@sesame@h/shop", "--from is not a database"),
         (
             "dbname=shop password='open@sesame",
             "words of libpq are KEY=VALUE",
