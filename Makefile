@@ -46,7 +46,7 @@ test-hostile: ## other users, hostile programs and files, limits, sandboxes, kil
 		crash_words::what_was_abandoned doctor_process::
 
 # A container with systemd, in /var/tmp/refit-booted; `scripts/booted down --wipe` removes it.
-test-services: ## apply and revert changes of real services on a Debian that systemd boots, as root: about two hours
+test-services: ## apply and revert changes of real services on a Debian that systemd boots, as root, for hours
 	scripts/setup services
 	$(MAKE) all
 	scripts/booted up
