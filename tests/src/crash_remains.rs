@@ -72,7 +72,7 @@ fn a_hostile_record_reaches_nothing_else(env: &TestEnv) -> Outcome {
     require_lab(env);
     let program = env.program("append_log");
     let command =
-        format!("{program} $REFIT_MOUNT/a.log 40 300; cp /bin/true $REFIT_MOUNT/ls; sync");
+        format!("cp /bin/true $REFIT_MOUNT/ls; sync; {program} $REFIT_MOUNT/a.log 400 300");
     let report = crash_shell(
         env,
         0,
