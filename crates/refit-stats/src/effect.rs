@@ -206,7 +206,7 @@ fn student(samples: &[PairSample], alpha: f64) -> Option<Interval> {
 /// Mean of the log-ratios, and its standard error. Three numbers can lie close together by chance, so the
 /// spread is at least that of the difference between the two rounds of a pair. That one has the same noise,
 /// and what position and drift add besides can only make it larger.
-fn mean_and_error(samples: &[PairSample]) -> Option<(f64, f64)> {
+pub(crate) fn mean_and_error(samples: &[PairSample]) -> Option<(f64, f64)> {
     if samples.len() < FEWEST_PAIRS {
         return None;
     }

@@ -16,10 +16,12 @@
 mod both_baselines;
 mod boundary;
 mod effect;
+mod fisher;
 mod growth;
 mod looks;
 mod memory_growth;
 mod percentile;
+mod pooling;
 mod rng;
 mod schedule;
 mod screening;
@@ -43,6 +45,7 @@ pub use memory_growth::{
     GrowingPart, MemoryGrowth, MemoryPoint, MemoryVerdict, Part, memory_growth,
 };
 pub use percentile::{Percentile, PercentileError, percentile, samples_needed};
+pub use pooling::{Block, POOLED_ALPHA, Pooled, p_equal, pool};
 pub use rng::Rng;
 pub use schedule::{RoundPair, Schedule};
 pub use screening::{STAGES, Standing, is_behind, screen, stage_levels};
