@@ -119,6 +119,7 @@ mod own_filter;
 mod own_rings;
 mod pipes;
 mod places;
+mod pool;
 mod postfix;
 mod postfix_tables;
 mod probe_disk;
@@ -289,6 +290,7 @@ const TABLE: &[&[Test]] = &[
     memory_growth::TESTS,
     memory_identity::TESTS,
     pipes::TESTS,
+    pool::TESTS,
     sysctls::TESTS,
     postfix::TESTS,
     postfix_tables::TESTS,

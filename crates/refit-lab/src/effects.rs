@@ -183,6 +183,11 @@ fn samples(
     samples
 }
 
+/// The ratio of a variant's main metric to the baseline's in each complete round pair.
+pub(crate) fn samples_of_main(experiment: &Experiment, variant: usize) -> Vec<PairSample> {
+    samples(experiment, [0, variant], &experiment.main_metric())
+}
+
 /// The ratio of a variant's main metric to that of another at these errors; `None` where one of them has none.
 pub fn ratio(experiment: &Experiment, [to, variant]: [usize; 2], levels: Levels) -> Option<Effect> {
     let samples = samples(experiment, [to, variant], &experiment.main_metric());

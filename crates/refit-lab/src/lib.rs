@@ -23,6 +23,7 @@ mod memory_growth;
 mod memory_reason;
 mod memory_runs;
 mod metric;
+mod pool;
 mod probe;
 mod request;
 mod rounds;
@@ -45,6 +46,12 @@ pub use memory_growth::{MemoryWatch, NoSample};
 pub use memory_reason::{GrowingCause, MemoryCause, MemoryReason};
 pub use memory_runs::MemoryAnswer;
 pub use metric::{Metric, Unit};
+#[cfg(feature = "schema")]
+pub use pool::schema as pool_schema;
+pub use pool::{
+    FactorRecord, GroupRecord, MachineEffect, MachineRecord, MeasureRecord, NotPooled, POOL_SCHEMA,
+    Pool, PoolError, PoolInput, PooledEffect, PooledVariant, ResultRecord, pool,
+};
 pub use probe::{DiskProfile, ProbeError, Stalls, probe};
 pub use request::Request;
 pub use rounds::Progress;

@@ -5,11 +5,14 @@ use std::borrow::Cow;
 use refit_recipe::{Direction, LoadUnit};
 use refit_run::{Calls, ExecutableHeap, HeapSize, MemorySample, Usage};
 use refit_stats::Measure;
+use serde::{Deserialize, Serialize};
 
 use crate::experiment::{Experiment, LoadMetricRecord, RunRecord, ServiceRecord};
 
 /// How a metric is printed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
 pub enum Unit {
     /// A duration in nanoseconds.
     Nanoseconds,

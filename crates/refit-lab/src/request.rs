@@ -65,6 +65,8 @@ pub struct Request {
     pub allocator_dir: Option<PathBuf>,
     /// How the calls of the programs are intercepted.
     pub reach: Reach,
+    /// Name of this machine in the result; otherwise its host name.
+    pub machine: Option<String>,
 }
 
 impl Default for Request {
@@ -96,6 +98,7 @@ impl Default for Request {
             gates: Vec::new(),
             allocator_dir: None,
             reach: Reach::default(),
+            machine: None,
         }
     }
 }

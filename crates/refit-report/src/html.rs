@@ -12,7 +12,7 @@ mod memory;
 mod metrics;
 mod strip;
 mod syncs;
-mod verdicts;
+pub mod verdicts;
 
 use refit_lab::Comparison;
 use refit_lab::experiment::Experiment;

@@ -10,11 +10,17 @@ use crate::format;
 
 /// A value of a metric in its unit; a recipe's rate counts what the recipe says.
 pub fn value(experiment: &Experiment, metric: &Metric, value: f64) -> String {
-    match &experiment.recipe {
-        Some(recipe) if metric.unit == Unit::PerSecond && metric.name == "rate" => {
-            format!("{} {}/s", format::per_second(value), recipe.unit)
+    let unit = experiment.recipe.as_ref().map(|recipe| &*recipe.unit);
+    in_unit(&metric.name, metric.unit, unit, value)
+}
+
+/// The same; `operation`: one operation of a recipe.
+pub fn in_unit(metric: &str, unit: Unit, operation: Option<&str>, value: f64) -> String {
+    match operation {
+        Some(operation) if unit == Unit::PerSecond && metric == "rate" => {
+            format!("{} {operation}/s", format::per_second(value))
         }
-        _ => format::value(value, metric.unit),
+        _ => format::value(value, unit),
     }
 }
 

@@ -26,6 +26,10 @@ pub fn fixed(directory: &Path) -> BTreeMap<String, String> {
     let cores = std::thread::available_parallelism().map_or(0, std::num::NonZero::get);
     [
         (
+            "machine",
+            Some(uname.nodename().to_string_lossy().into_owned()),
+        ),
+        (
             "kernel",
             Some(uname.release().to_string_lossy().into_owned()),
         ),
@@ -33,6 +37,7 @@ pub fn fixed(directory: &Path) -> BTreeMap<String, String> {
         ("cores", Some(cores.to_string())),
         ("memory", total.map(str::to_owned)),
         ("filesystem", mount_of(directory)),
+        ("disk", disk_of(directory)),
         ("directory", Some(directory.display().to_string())),
     ]
     .into_iter()
@@ -66,6 +71,19 @@ pub fn changing() -> BTreeMap<String, String> {
 
 /// Type and options of the mount that a directory lies on (proc(5), mountinfo).
 pub fn mount_of(directory: &Path) -> Option<String> {
+    mount(directory).map(|mount| mount.options)
+}
+
+/// The mount that a directory lies on.
+struct Mount {
+    /// `MAJOR:MINOR` of its device.
+    device: String,
+    /// Of its file system.
+    kind: String,
+    options: String,
+}
+
+fn mount(directory: &Path) -> Option<Mount> {
     let directory = directory.canonicalize().ok()?;
     let text = read("/proc/self/mountinfo")?;
     text.lines()
@@ -76,9 +94,37 @@ pub fn mount_of(directory: &Path) -> Option<String> {
             let point = Path::new(left.get(4)?);
             directory.starts_with(point).then(|| {
                 let options = format!("{} ({},{})", right[0], left[5], right.get(2).unwrap_or(&""));
-                (point.as_os_str().len(), options)
+                let mount = Mount {
+                    device: left[2].to_owned(),
+                    kind: right[0].to_owned(),
+                    options,
+                };
+                (point.as_os_str().len(), mount)
             })
         })
         .max_by_key(|(length, _)| *length)
-        .map(|(_, options)| options)
+        .map(|(_, mount)| mount)
+}
+
+/// The disk that a directory lies on: its model, or else its name; and whether it rotates (sysfs,
+/// Documentation/ABI/stable/sysfs-block). Without a block device the type of the file system: `tmpfs`, `nfs4`.
+fn disk_of(directory: &Path) -> Option<String> {
+    let mount = mount(directory)?;
+    let device = format!("/sys/dev/block/{}", mount.device);
+    let Ok(device) = fs::canonicalize(device) else {
+        return Some(mount.kind);
+    };
+    // A partition lies in its disk's directory.
+    let disk = if device.join("partition").exists() {
+        device.parent()?
+    } else {
+        &device
+    };
+    let of = |file: &str| read(disk.join(file).to_str()?);
+    let name = disk.file_name()?.to_string_lossy().into_owned();
+    let kind = match of("queue/rotational")?.as_str() {
+        "0" => "solid state",
+        _ => "rotating",
+    };
+    Some(format!("{} ({kind})", of("device/model").unwrap_or(name)))
 }

@@ -3,6 +3,7 @@
 mod compare;
 mod crash;
 mod each_run;
+mod pool;
 mod recipes;
 mod run;
 mod services;
@@ -25,6 +26,7 @@ use crate::cmd::print;
 pub use compare::CompareArgs;
 pub use crash::CrashArgs;
 pub use each_run::EachRunArgs;
+pub use pool::{PoolArgs, PoolOutput};
 pub use recipes::{
     RecipeCheckArgs, RecipeCopyArgs, RecipeNameArgs, RecipeNewArgs, RecipesArgs, RecipesVerb,
 };
@@ -75,6 +77,7 @@ pub enum Verb {
     Watch(WatchArgs),
     Compare(Box<CompareArgs>),
     Report(ReportArgs),
+    Pool(PoolArgs),
     Recipes(RecipesArgs),
     Crash(Box<CrashArgs>),
     Tune(Box<TuneArgs>),

@@ -22,6 +22,7 @@ fn main() -> ExitCode {
         Verb::Run(args) => cmd::run::main(args),
         Verb::Watch(args) => cmd::watch::main(&args),
         Verb::Compare(args) => cmd::compare::main(&args),
+        Verb::Pool(args) => cmd::pool::main(&args),
         Verb::Report(args) => cmd::report::main(&args),
         Verb::Recipes(args) => cmd::recipes::main(&args),
         Verb::Crash(args) => cmd::crash::main(&args),

@@ -22,6 +22,7 @@ const SCHEMAS: &[(&str, Schema)] = &[
     ("series.schema.json", refit_run::series::schema),
     ("crash.schema.json", refit_crash::report::schema),
     ("tune.schema.json", refit_lab::tuning_schema),
+    ("pool.schema.json", refit_lab::pool_schema),
 ];
 
 #[test]

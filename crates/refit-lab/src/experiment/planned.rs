@@ -21,6 +21,10 @@ impl Experiment {
             Some(_) => request.dir.clone(),
             None => std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/")),
         };
+        let mut fixed = fingerprint::fixed(&directory);
+        if let Some(name) = &request.machine {
+            fixed.insert("machine".to_owned(), name.clone());
+        }
         let started = SystemTime::UNIX_EPOCH.elapsed();
         Experiment {
             schema: SCHEMA,
@@ -47,7 +51,7 @@ impl Experiment {
                 ..PlanRecord::default()
             },
             environment: Environment {
-                fixed: fingerprint::fixed(&directory),
+                fixed,
                 before: fingerprint::changing(),
                 after: BTreeMap::new(),
             },

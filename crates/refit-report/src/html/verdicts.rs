@@ -32,14 +32,23 @@ fn classes(column: &Column) -> [&'static str; 2] {
     }
 }
 
+/// A table of effects.
+pub struct Effects<'a> {
+    /// Its columns; that of [`Content::Interval`] is drawn.
+    pub columns: Vec<&'a Column>,
+    /// Of each row.
+    pub effects: Vec<Option<&'a EffectRecord>>,
+    /// Classes of each row, the one that gives it its colour among them.
+    pub classes: Vec<String>,
+    /// What the bars mean.
+    pub caption: String,
+    /// Within ± this relative change there is no effect.
+    pub delta: f64,
+}
+
 /// One row for each variant; on a phone each is a block.
 pub fn table(section: &mut Markup, comparison: &Comparison) {
     let rows = with_noise(comparison);
-    let effects = rows.iter().filter_map(|row| row.effect);
-    let bars = Bars {
-        scale: Scale::around(effects.flat_map(changes), comparison.experiment.delta),
-        delta: comparison.experiment.delta,
-    };
     let mut table = columns_of(&comparison.experiment, &rows);
     // It stands below the name.
     table
@@ -49,41 +58,63 @@ pub fn table(section: &mut Markup, comparison: &Comparison) {
         .iter()
         .map(|row| about(&comparison.experiment, row))
         .collect();
-    let columns = table.columns();
-    section.element("table", &[("class", "verdicts")], |table| {
-        table.leaf("caption", &[], &caption(&comparison.experiment));
-        table.element("thead", &[], |head| {
-            head.element("tr", &[], |tr| {
-                for column in &columns {
-                    tr.classed("th", classes(column)[0], |th| {
-                        th.text(&column.title);
-                        if column.content == Content::Interval {
-                            bars.ends(th);
+    let class = |row: &Row| {
+        let noise = match row.variant.role {
+            Role::Hidden => "noise ",
+            _ => "",
+        };
+        let colour = colour::class(&comparison.experiment, row.index);
+        format!("{noise}{colour}")
+    };
+    let level = format::magnitude(1.0 - OVERALL_ALPHA);
+    let rest = format!("In {level} of comparisons all intervals hold at once.");
+    let effects = Effects {
+        columns: table.columns(),
+        effects: rows.iter().map(|row| row.effect).collect(),
+        classes: rows.iter().map(class).collect(),
+        caption: caption(
+            comparison.experiment.main_metric().measure,
+            comparison.experiment.delta,
+            &rest,
+        ),
+        delta: comparison.experiment.delta,
+    };
+    effects.table(section);
+}
+
+impl Effects<'_> {
+    /// One row for each effect; on a phone each is a block.
+    pub fn table(&self, section: &mut Markup) {
+        let all = self.effects.iter().flatten();
+        let bars = Bars {
+            scale: Scale::around(all.flat_map(|effect| changes(effect)), self.delta),
+            delta: self.delta,
+        };
+        section.element("table", &[("class", "verdicts")], |table| {
+            table.leaf("caption", &[], &self.caption);
+            table.element("thead", &[], |head| {
+                head.element("tr", &[], |tr| {
+                    for column in &self.columns {
+                        tr.classed("th", classes(column)[0], |th| {
+                            th.text(&column.title);
+                            if column.content == Content::Interval {
+                                bars.ends(th);
+                            }
+                        });
+                    }
+                });
+            });
+            table.element("tbody", &[], |body| {
+                for (i, effect) in self.effects.iter().enumerate() {
+                    body.element("tr", &[("class", &self.classes[i])], |tr| {
+                        for column in &self.columns {
+                            cell(tr, column, i, |td, text| bars.draw(td, *effect, text));
                         }
                     });
                 }
             });
         });
-        table.element("tbody", &[], |body| {
-            for (i, row) in rows.iter().enumerate() {
-                let noise = match row.variant.role {
-                    Role::Hidden => "noise ",
-                    _ => "",
-                };
-                let class = format!(
-                    "{noise}{}",
-                    colour::class(&comparison.experiment, row.index)
-                );
-                body.element("tr", &[("class", &class)], |tr| {
-                    for column in &columns {
-                        cell(tr, column, i, |td, text| {
-                            bars.draw(td, row.effect, text);
-                        });
-                    }
-                });
-            }
-        });
-    });
+    }
 }
 
 /// What stands below a variant's name.
@@ -105,7 +136,11 @@ fn cell(tr: &mut Markup, column: &Column, row: usize, bar: impl FnOnce(&mut Mark
     match column.content {
         Content::Name => tr.element("th", &[("class", class), ("scope", "row")], |th| {
             th.leaf("span", &[("class", "dot")], "");
-            th.leaf("code", &[], text);
+            let name = match column.kind {
+                Kind::Code | Kind::Variant => "code",
+                _ => "span",
+            };
+            th.leaf(name, &[], text);
             below(th, column, row);
         }),
         Content::Verdict => tr.classed("td", class, |td| {
@@ -128,18 +163,17 @@ fn cell(tr: &mut Markup, column: &Column, row: usize, bar: impl FnOnce(&mut Mark
     }
 }
 
-/// What the bars mean.
-fn caption(experiment: &Experiment) -> String {
-    let better = match experiment.main_metric().measure {
+/// What the bars mean; `rest` stands at the end.
+pub fn caption(measure: Measure, delta: f64, rest: &str) -> String {
+    let better = match measure {
         Measure::Rate => "right of 0 is faster",
         Measure::Duration => "left of 0 is faster",
         Measure::Amount => "left of 0 is less",
     };
     format!(
-        "Ratios to the baseline, on a logarithmic scale: {better}; variants within the grey band (±{}) \
-         count as the same. In {} of comparisons all intervals hold at once.",
-        format::magnitude(experiment.delta),
-        format::magnitude(1.0 - OVERALL_ALPHA)
+        "Ratios to the baseline, on a logarithmic scale: {better}; what lies within the grey band (±{}) counts as the \
+         same. {rest}",
+        format::magnitude(delta),
     )
 }
 

@@ -12,18 +12,14 @@ use super::sentence::sentence;
 use crate::fold::fold;
 use crate::format::shortened;
 use crate::html::colour;
-use crate::markup::{At, Markup, Place, number};
-use crate::svg::FAMILIES;
+use crate::markup::number;
+use crate::picture::{HEAD, MARGIN, WIDTH, at, lines, sheet, text};
 use crate::title::title;
 
-/// In pixels, as all that follows.
-const WIDTH: f64 = 900.0;
-const MARGIN: f64 = 20.0;
-/// Of the names of ages and lanes.
+/// Of the names of ages and lanes, in pixels, as all that follows.
 const LABELS: f64 = 76.0;
 const LINE: f64 = 20.0;
-/// Characters that fit into a line of the title, of the answer, and of what stands below.
-const HEAD: usize = 78;
+/// Characters that fit into a line of the answer, and of what stands below.
 const ANSWER: usize = 118;
 const BELOW: usize = 132;
 /// Names of variants in a line.
@@ -47,7 +43,8 @@ pub fn svg(comparison: &Comparison, proof: &Proof, report: &CrashReport) -> Opti
     let top = named + 16.0;
     let height = top + HEIGHT + 8.0 + LINE * below.len() as f64 + MARGIN / 2.0;
 
-    Some(sheet(&title, height, |svg| {
+    let about = format!("gain and loss of each variant: {title}");
+    Some(sheet(&about, height, STYLE, |svg| {
         lines(svg, "picture-head", 34.0, &head, 24.0);
         lines(svg, "picture-answer", headed + 26.0, &answer, LINE);
         for (index, (class, name)) in names.iter().enumerate() {
@@ -56,7 +53,7 @@ pub fn svg(comparison: &Comparison, proof: &Proof, report: &CrashReport) -> Opti
             svg.element("g", &[("class", class)], |group| {
                 group.circle("place", at([MARGIN + column + 6.0, y + 4.0]), "6");
                 let place = [MARGIN + column + 18.0, y + 8.0];
-                text(group, "picture-name", place, name);
+                text(group, "picture-name", "start", place, name);
             });
         }
         for (y, label) in labels() {
@@ -75,32 +72,6 @@ pub fn svg(comparison: &Comparison, proof: &Proof, report: &CrashReport) -> Opti
     }))
 }
 
-/// The document, with its style.
-fn sheet(title: &str, height: f64, content: impl FnOnce(&mut Markup)) -> String {
-    let (width, height) = (number(WIDTH), number(height));
-    let attributes = [
-        ("xmlns", "http://www.w3.org/2000/svg"),
-        ("width", &*width),
-        ("height", &height),
-        ("viewBox", &format!("0 0 {width} {height}")),
-        ("font-family", FAMILIES),
-        ("font-size", "16"),
-    ];
-    let mut document = Markup::default();
-    document.element("svg", &attributes, |svg| {
-        svg.leaf(
-            "title",
-            &[],
-            &format!("gain and loss of each variant: {title}"),
-        );
-        svg.style(&colour::rules());
-        svg.style(STYLE);
-        svg.rect("sheet", at([0.0, 0.0]), [At::Part(1.0); 2]);
-        content(svg);
-    });
-    document.finish()
-}
-
 /// Class and name of each variant that is drawn.
 fn names(comparison: &Comparison, is_drawn: impl Fn(usize) -> bool) -> Vec<(String, String)> {
     let experiment = &comparison.experiment;
@@ -112,20 +83,4 @@ fn names(comparison: &Comparison, is_drawn: impl Fn(usize) -> bool) -> Vec<(Stri
             (class, shortened(&variant.name, NAME))
         })
         .collect()
-}
-
-fn lines(svg: &mut Markup, class: &str, from: f64, lines: &[String], height: f64) {
-    for (index, line) in lines.iter().enumerate() {
-        let y = from + height * index as f64;
-        text(svg, class, [MARGIN, y], line.trim_start());
-    }
-}
-
-fn text(svg: &mut Markup, class: &str, [x, y]: [f64; 2], text: &str) {
-    let [x, y] = [x, y].map(number);
-    svg.leaf("text", &[("class", class), ("x", &x), ("y", &y)], text);
-}
-
-fn at(place: [f64; 2]) -> Place {
-    place.map(At::Px)
 }

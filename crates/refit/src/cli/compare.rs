@@ -80,6 +80,10 @@ pub struct CompareArgs {
     #[command(flatten)]
     pub each_run: EachRunArgs,
 
+    /// Name of this machine in the result, for `refit pool` [default: its host name]
+    #[arg(long, value_name = "NAME", help_heading = OUTPUT)]
+    pub machine: Option<String>,
+
     /// Run the winner against the baseline once more, with a fresh seed
     #[arg(long, help_heading = "Measuring")]
     pub confirm: bool,

@@ -7,6 +7,7 @@ pub mod doctor;
 pub mod evidence;
 pub mod input;
 pub mod output;
+pub mod pool;
 pub mod print;
 pub mod probe;
 pub mod progress;

@@ -5,14 +5,15 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use refit_crash::CrashReport;
-use refit_lab::Tuning;
-use refit_report::{Compared, crash, csv, watch};
+use refit_lab::{Pool, Tuning};
+use refit_report::{Compared, crash, csv, pool, watch};
 use refit_run::printable;
 use refit_run::series::{SERIES_SCHEMA, Series};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
 
 use super::result_file::{ResultFile, replace};
-use crate::cli::OutputArgs;
+use crate::cli::{OutputArgs, PoolOutput};
 
 /// The files of a result.
 pub struct Output {
@@ -118,54 +119,102 @@ pub enum Stored {
     Series(Box<Series>),
     /// `refit tune`
     Tuning(Box<Tuning>),
+    /// `refit pool`
+    Pool(Box<Pool>),
 }
 
-/// Reads a stored comparison, crash report, watch or tuning.
+/// Every file of a pool that was asked for.
+pub fn write_pool(pool: &Pool, args: &PoolOutput) -> Result<()> {
+    type Draw = fn(&Pool) -> String;
+    let formats: [(_, Draw); 3] = [
+        (&args.md, pool::markdown),
+        (&args.html, pool::html),
+        (&args.svg, pool::svg),
+    ];
+    let mut written = Ok(());
+    if let Some(path) = &args.json {
+        let mut text = serde_json::to_string(pool)?;
+        text.push('\n');
+        written = replace(path, text.as_bytes());
+    }
+    for (path, draw) in formats {
+        if let Some(path) = path {
+            written = written.and(replace(path, draw(pool).as_bytes()));
+        }
+    }
+    written
+}
+
+/// The file is not one that refit wrote, or holds something else than was looked for.
+#[derive(Debug, Error)]
+#[error("{0}")]
+pub struct Foreign(String);
+
+/// Whether a file failed to be read because it is not a result of refit.
+pub fn is_foreign(error: &anyhow::Error) -> bool {
+    error.is::<Foreign>()
+}
+
+/// What every stored result begins with.
+#[derive(Deserialize)]
+struct Head {
+    #[serde(default)]
+    schema: Option<u64>,
+    #[serde(default)]
+    kind: Option<String>,
+}
+
+/// Reads a stored comparison, crash report, watch, tuning or pool.
 pub fn read(path: &Path) -> Result<Stored> {
     let text =
         fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-    let value: serde_json::Value =
-        serde_json::from_str(&text).with_context(|| format!("{} is not JSON", path.display()))?;
-    let Some(schema) = value.get("schema").and_then(serde_json::Value::as_u64) else {
-        bail!(
-            "{} is not a result of refit: it has no `schema`",
-            path.display()
-        );
+    let shown = path.display();
+    let head = match serde_json::from_str::<Head>(&text) {
+        Ok(head) => head,
+        Err(error) if error.is_data() => Head {
+            schema: None,
+            kind: None,
+        },
+        Err(error) => return Err(error).with_context(|| format!("{shown} is not JSON")),
     };
-    let kind = value.get("kind").and_then(serde_json::Value::as_str);
-    let known = match kind {
+    let Some(schema) = head.schema else {
+        bail!(Foreign(format!(
+            "{shown} is not a result of refit: it has no `schema`"
+        )));
+    };
+    let known = match head.kind.as_deref() {
         Some("compare") => refit_lab::experiment::SCHEMA,
         Some("crash") => refit_crash::report::SCHEMA,
         Some("watch") => SERIES_SCHEMA,
         Some("tune") => refit_lab::TUNING_SCHEMA,
-        _ => bail!(
-            "{} holds a `{}`, not a comparison, a crash report or a watch\n  make one: refit compare --json FILE …, refit crash --json FILE … or refit watch --json FILE …",
-            path.display(),
-            printable(kind.unwrap_or("?"))
-        ),
+        Some("pool") => refit_lab::POOL_SCHEMA,
+        other => bail!(Foreign(format!(
+            "{shown} holds a `{}`, not a comparison, a crash report or a watch\n  make one: refit compare --json FILE …, refit crash --json FILE … or refit watch --json FILE …",
+            printable(other.unwrap_or("?"))
+        ))),
     };
     if schema != u64::from(known) {
         bail!(
-            "{} has schema {schema}, and this refit knows {known}\n  use the refit that wrote it (its field `refit` is the version)",
-            path.display()
+            "{shown} has schema {schema}, and this refit knows {known}\n  use the refit that wrote it (its field `refit` is the version)"
         );
     }
-    let damaged = || format!("{} is damaged", path.display());
-    if kind == Some("crash") {
-        let report = serde_json::from_value(value).with_context(damaged)?;
-        return Ok(Stored::Crash(report));
-    }
-    if kind == Some("watch") {
-        let series: Box<Series> = serde_json::from_value(value).with_context(damaged)?;
-        if !series.is_whole() {
-            bail!("{}: a sample is of a group that it lacks", damaged());
+    let damaged = || format!("{shown} is damaged");
+    let stored = match head.kind.as_deref() {
+        Some("crash") => Stored::Crash(parsed(&text).with_context(damaged)?),
+        Some("watch") => {
+            let series: Box<Series> = parsed(&text).with_context(damaged)?;
+            if !series.is_whole() {
+                bail!("{}: a sample is of a group that it lacks", damaged());
+            }
+            Stored::Series(series)
         }
-        return Ok(Stored::Series(series));
-    }
-    if kind == Some("tune") {
-        let tuning = serde_json::from_value(value).with_context(damaged)?;
-        return Ok(Stored::Tuning(tuning));
-    }
-    let comparison = serde_json::from_value(value).with_context(damaged)?;
-    Ok(Stored::Comparison(comparison))
+        Some("tune") => Stored::Tuning(parsed(&text).with_context(damaged)?),
+        Some("pool") => Stored::Pool(parsed(&text).with_context(damaged)?),
+        _ => Stored::Comparison(parsed(&text).with_context(damaged)?),
+    };
+    Ok(stored)
+}
+
+fn parsed<'a, T: Deserialize<'a>>(text: &'a str) -> serde_json::Result<T> {
+    serde_json::from_str(text)
 }

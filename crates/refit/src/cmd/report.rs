@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
-use refit_report::{crash, history, tuning, watch};
+use refit_report::{crash, history, pool, tuning, watch};
 
 use super::output::{self, Output, Stored};
 use super::print;
-use crate::cli::ReportArgs;
+use crate::cli::{OutputArgs, PoolOutput, ReportArgs};
 
 pub fn main(args: &ReportArgs) -> ExitCode {
     let result = if let Some(dir) = &args.history {
@@ -46,6 +46,28 @@ fn redraw(args: &ReportArgs) -> Result<()> {
             }
             Stored::Series(series) if args.output.any() => output.write_series(&series)?,
             Stored::Series(series) => print::result(&watch::terminal(&series))?,
+            Stored::Pool(pool) if args.output.any() => {
+                let OutputArgs {
+                    json,
+                    csv,
+                    md,
+                    html,
+                    svg,
+                } = args.output.clone();
+                if csv.is_some() {
+                    bail!("--csv: a pool is drawn as --md, --html or --svg");
+                }
+                output::write_pool(
+                    &pool,
+                    &PoolOutput {
+                        json,
+                        md,
+                        html,
+                        svg,
+                    },
+                )?;
+            }
+            Stored::Pool(pool) => print::result(&pool::terminal(&pool, &print::style()))?,
             Stored::Tuning(_) if args.output.any() => bail!(
                 "{}: a tuning has no page or picture\n  draw one of the comparisons beside it, of the files that it names",
                 path.display()

@@ -81,6 +81,7 @@ pub fn request(args: &CompareArgs) -> Result<Request> {
         gates: args.gates.clone(),
         allocator_dir: args.allocator_dir.clone(),
         reach: args.reach.reach(),
+        machine: args.machine.clone(),
     })
 }
 

@@ -1,0 +1,215 @@
+//! What a pool needs of a stored comparison: a thousand of them fit into memory like this.
+
+use std::collections::BTreeMap;
+
+use refit_knobs::Class;
+use refit_stats::Block;
+
+use super::PoolError;
+use super::record::{MeasureRecord, ResultRecord};
+use crate::comparison::Comparison;
+use crate::effects::samples_of_main;
+use crate::experiment::{Experiment, Role};
+use crate::metric::Unit;
+
+/// One result.
+pub struct PoolInput {
+    pub(super) file: String,
+    pub(super) refit: String,
+    pub(super) started_unix: u64,
+    pub(super) seed: u64,
+    pub(super) pairs: usize,
+    pub(super) interrupted: bool,
+    pub(super) is_exact: bool,
+    pub(super) is_recipe: bool,
+    pub(super) command: Vec<String>,
+    pub(super) question: Option<String>,
+    pub(super) input: Option<String>,
+    pub(super) main: String,
+    pub(super) measure: MeasureRecord,
+    pub(super) unit: Unit,
+    pub(super) unit_name: Option<String>,
+    pub(super) with: Vec<String>,
+    pub(super) delta: f64,
+    pub(super) fixed: BTreeMap<String, String>,
+    pub(super) baseline: Option<f64>,
+    pub(super) sync_ns: Option<f64>,
+    pub(super) variants: Vec<InputVariant>,
+}
+
+/// A candidate of it.
+pub(super) struct InputVariant {
+    pub(super) name: String,
+    pub(super) class: Class,
+    /// The effect and its round pairs, or why there is none.
+    pub(super) measured: Result<(Block, usize), String>,
+}
+
+impl PoolInput {
+    /// Of a comparison that was stored in this file.
+    #[must_use]
+    pub fn new(file: String, comparison: &Comparison) -> PoolInput {
+        let experiment = &comparison.experiment;
+        let metric = experiment.main_metric();
+        let recipe = experiment.recipe.as_ref();
+        PoolInput {
+            file,
+            refit: experiment.refit.clone(),
+            started_unix: experiment.started_unix,
+            seed: experiment.seed,
+            pairs: experiment.runs.complete_pairs(),
+            interrupted: experiment.interrupted,
+            is_exact: experiment.is_exact(),
+            is_recipe: recipe.is_some(),
+            command: experiment.command.clone(),
+            question: recipe.map(|recipe| recipe.question.clone()),
+            input: experiment.input.clone(),
+            main: experiment.main.clone(),
+            measure: metric.measure.into(),
+            unit: metric.unit,
+            unit_name: recipe.map(|recipe| recipe.unit.clone()),
+            with: (experiment.with.iter())
+                .map(|with| with.setting.to_string())
+                .collect(),
+            delta: experiment.delta,
+            fixed: experiment.environment.fixed.clone(),
+            baseline: median_of_baseline(experiment, &experiment.main),
+            sync_ns: sync_ns(experiment),
+            variants: variants(comparison),
+        }
+    }
+
+    /// The name of its machine; without one its processor, cores and memory.
+    pub(super) fn machine(&self) -> String {
+        if let Some(name) = self.fixed.get("machine") {
+            return name.clone();
+        }
+        let of = |key| {
+            self.fixed
+                .get(key)
+                .cloned()
+                .unwrap_or_else(|| "?".to_owned())
+        };
+        format!("{}, {} cores, {}", of("cpu"), of("cores"), of("memory"))
+    }
+
+    /// A table of exact answers has none.
+    pub(super) fn has_effects(&self) -> Result<(), PoolError> {
+        if self.is_exact {
+            return Err(PoolError::Exact(self.file.clone()));
+        }
+        Ok(())
+    }
+
+    /// Whether both are of the same thing.
+    pub(super) fn is_as(&self, first: &PoolInput) -> Result<(), PoolError> {
+        let input = |of: &PoolInput| of.input.clone().unwrap_or_else(|| "none".to_owned());
+        let with = |of: &PoolInput| match of.with.is_empty() {
+            true => "none".to_owned(),
+            false => of.with.join(" "),
+        };
+        let subject = |of: &PoolInput| match of.is_recipe {
+            true => format!("recipe {}", of.command.join(" ")),
+            false => of.command.join(" "),
+        };
+        let compared = [
+            ("command", subject(self), subject(first)),
+            ("input", input(self), input(first)),
+            ("metric", self.main.clone(), first.main.clone()),
+            ("--with", with(self), with(first)),
+        ];
+        if let Some((what, here, there)) = compared.into_iter().find(|(_, a, b)| a != b) {
+            return Err(PoolError::Other {
+                file: self.file.clone(),
+                first: first.file.clone(),
+                what,
+                here,
+                there,
+            });
+        }
+        let has = |name: &str| first.variants.iter().any(|variant| variant.name == name);
+        if self.variants.iter().any(|variant| has(&variant.name)) {
+            return Ok(());
+        }
+        let names = |of: &PoolInput| {
+            let names: Vec<&str> = of.variants.iter().map(|variant| &*variant.name).collect();
+            names.join(", ")
+        };
+        Err(PoolError::NoCommonVariant {
+            file: self.file.clone(),
+            first: first.file.clone(),
+            here: names(self),
+            there: names(first),
+        })
+    }
+
+    pub(super) fn record(&self, machine: usize) -> ResultRecord {
+        ResultRecord {
+            file: self.file.clone(),
+            machine,
+            started_unix: self.started_unix,
+            seed: self.seed,
+            refit: self.refit.clone(),
+            pairs: self.pairs,
+            interrupted: self.interrupted,
+        }
+    }
+}
+
+fn variants(comparison: &Comparison) -> Vec<InputVariant> {
+    let experiment = &comparison.experiment;
+    let variants = experiment.variants.iter().enumerate();
+    let candidates = variants.filter(|(_, variant)| variant.role == Role::Candidate);
+    let of = |(index, variant): (usize, &crate::experiment::VariantRecord)| {
+        let effect = comparison.effects.get(index, &experiment.main);
+        let samples = samples_of_main(experiment, index);
+        let block = effect.and_then(|effect| {
+            let log_ratio = effect.change.ln_1p();
+            let block = Block::of_samples(&samples, log_ratio)?;
+            log_ratio.is_finite().then_some((block, samples.len()))
+        });
+        InputVariant {
+            name: variant.name.clone(),
+            class: variant.class,
+            measured: match &variant.disqualified {
+                Some(why) => Err(format!("disqualified: {why}")),
+                None => block.ok_or_else(|| "too few round pairs".to_owned()),
+            },
+        }
+    };
+    let unavailable = experiment.unavailable.iter().map(|missing| InputVariant {
+        name: missing.settings.clone(),
+        class: Class::Safe,
+        measured: Err(missing.reason.clone()),
+    });
+    candidates.map(of).chain(unavailable).collect()
+}
+
+fn median_of_baseline(experiment: &Experiment, metric: &str) -> Option<f64> {
+    let metric = experiment.metric(metric)?;
+    middle(
+        experiment
+            .runs
+            .counted(0)
+            .filter_map(|run| metric.of(run))
+            .collect(),
+    )
+}
+
+/// How long a sync call of the baseline took.
+fn sync_ns(experiment: &Experiment) -> Option<f64> {
+    let of = |name| {
+        let metric = experiment.metric(name)?;
+        let values = experiment.runs.counted(0).map(|run| metric.of(run));
+        values.sum::<Option<f64>>()
+    };
+    let (waited, calls) = (of("sync-wait")?, of("syncs")?);
+    (calls > 0.0).then(|| waited / calls)
+}
+
+/// The median.
+pub(super) fn middle(mut values: Vec<f64>) -> Option<f64> {
+    values.sort_unstable_by(f64::total_cmp);
+    let upper = *values.get(values.len() / 2)?;
+    Some(f64::midpoint(values[(values.len() - 1) / 2], upper))
+}
