@@ -83,6 +83,9 @@ macro_rules! test {
     };
 }
 
+/// Tests that run at the same time: on two cores, since most of their time goes by waiting for servers and disks.
+const TOGETHER: usize = 3;
+
 /// How long the processes that a test started may run after the test's own end.
 const GRACE: Duration = Duration::from_secs(2);
 
@@ -141,7 +144,7 @@ pub fn run(table: &[&[Test]], options: &Options) -> Result<bool> {
     clean_up_when_interrupted();
     let totals = Mutex::new(Totals::default());
     let (alone, together): (Vec<_>, Vec<_>) = chosen.into_iter().partition(|test| test.alone);
-    for (tests, width) in [(together, 2), (alone, 1)] {
+    for (tests, width) in [(together, TOGETHER), (alone, 1)] {
         let next = AtomicUsize::new(0);
         std::thread::scope(|scope| {
             for _ in 0..width {
