@@ -112,6 +112,7 @@ mod mapd;
 mod matrix;
 mod memory_growth;
 mod memory_identity;
+mod metrics;
 mod namespaces;
 mod odirect;
 mod openers;
@@ -289,6 +290,7 @@ const TABLE: &[&[Test]] = &[
     mapd::TESTS,
     memory_growth::TESTS,
     memory_identity::TESTS,
+    metrics::TESTS,
     pipes::TESTS,
     pool::TESTS,
     sysctls::TESTS,

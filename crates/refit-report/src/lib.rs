@@ -22,6 +22,7 @@ mod markdown;
 mod markup;
 pub mod memory_growth;
 mod memory_words;
+pub mod metrics;
 mod notes;
 mod page;
 mod paint;

@@ -10,6 +10,7 @@ use super::duration;
 
 const SAMPLING: &str = "Sampling";
 const OUTPUT: &str = "Output";
+const METRICS: &str = "Metrics";
 
 /// Watch what already runs: who waits for the disk, where memory is, how it grows
 ///
@@ -53,6 +54,11 @@ pub struct WatchArgs {
     #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     pub svg: Option<PathBuf>,
 
+    /// Keep what the last sample found, and what was counted since the beginning, in FILE, for
+    /// node_exporter's textfile collector (docs/metrics.md): rewritten with each sample
+    #[arg(long, value_name = "FILE", help_heading = METRICS)]
+    pub openmetrics: Option<PathBuf>,
+
     /// End after TIME, as in 10s or 5m; without it Ctrl-C ends it
     #[arg(
         long = "for",
@@ -78,7 +84,7 @@ pub struct WatchArgs {
     #[arg(
         long,
         value_name = "COMMAND",
-        conflicts_with_all = ["command", "json", "html", "svg"],
+        conflicts_with_all = ["command", "json", "html", "svg", "openmetrics"],
         help_heading = "Growth"
     )]
     pub per: Option<String>,
@@ -90,8 +96,8 @@ pub struct WatchArgs {
 
 impl WatchArgs {
     /// All that can be asked for.
-    pub fn files(&self) -> [&Option<PathBuf>; 3] {
-        [&self.json, &self.html, &self.svg]
+    pub fn files(&self) -> [&Option<PathBuf>; 4] {
+        [&self.json, &self.html, &self.svg, &self.openmetrics]
     }
 }
 

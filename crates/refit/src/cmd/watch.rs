@@ -4,6 +4,8 @@
 mod command;
 mod growth;
 mod live;
+mod metrics_file;
+mod publisher;
 mod recording;
 mod target;
 

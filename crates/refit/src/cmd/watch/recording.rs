@@ -6,6 +6,7 @@ use anyhow::{Context, Result};
 use refit_report::watch;
 use refit_run::series::{Member, SERIES_SCHEMA, Series, Target, Watcher};
 
+use super::publisher::Publisher;
 use crate::cli::WatchArgs;
 use crate::cmd::print;
 use crate::cmd::result_file::{ResultFile, replace};
@@ -25,6 +26,7 @@ pub struct Recording<'a> {
     of_machine: bool,
     pub series: Series,
     printed: usize,
+    publisher: Option<Publisher>,
 }
 
 impl<'a> Recording<'a> {
@@ -60,6 +62,7 @@ impl<'a> Recording<'a> {
             of_machine,
             series,
             printed: 0,
+            publisher: Publisher::begin(args),
         })
     }
 
@@ -85,7 +88,13 @@ impl<'a> Recording<'a> {
         let sample = self.watcher.sample();
         self.watcher.groups().clone_into(&mut self.series.groups);
         self.series.cost = self.watcher.cost();
+        if let Some(publisher) = &mut self.publisher {
+            publisher.add(&self.series, &sample);
+        }
         self.series.add(sample);
+        if let Some(publisher) = &mut self.publisher {
+            publisher.publish(&self.series);
+        }
     }
 
     /// The processes of a group.
@@ -115,8 +124,10 @@ impl<'a> Recording<'a> {
             true => self.watcher.cost(),
             false => watching,
         };
+        // Its thread has to be gone before something is forked.
+        let published = self.publisher.map_or(Ok(()), Publisher::finish);
         self.watcher.close_in_background();
-        let written = write(self.args, &self.series);
+        let written = published.and(write(self.args, &self.series));
         print::drawn(&watch::summary(&self.series));
         let recipes: Vec<&str> = refit_recipe::shipped_names().collect();
         print::drawn(&watch::advice(&self.series, &recipes));
