@@ -58,6 +58,7 @@ mod compare_few;
 mod compare_files;
 mod compare_hooks;
 mod compare_in_effect;
+mod compare_junit;
 mod compare_kept;
 mod compare_memory;
 mod compare_outcome;
@@ -240,6 +241,7 @@ const TABLE: &[&[Test]] = &[
     compare_damaged::TESTS,
     compare_few::TESTS,
     compare_files::TESTS,
+    compare_junit::TESTS,
     compare_hooks::TESTS,
     compare_in_effect::TESTS,
     compare_kept::TESTS,

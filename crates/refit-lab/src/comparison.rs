@@ -10,9 +10,12 @@ use refit_stats::Measure;
 use serde::{Deserialize, Serialize};
 
 use crate::effects::Effects;
+use crate::error::LabError;
 use crate::experiment::Experiment;
 use crate::gate::{self, Gate, GateRecord};
+use crate::request::Request;
 use crate::times::{TimesRecord, times};
+use crate::variants::Variants;
 use crate::warnings::{Warning, warnings};
 
 /// A whole comparison.
@@ -46,6 +49,15 @@ impl Comparison {
             confirmation: None,
             results: Vec::new(),
         }
+    }
+
+    /// What was asked for, when an error ended it before anything was measured.
+    #[must_use]
+    pub fn unmade(request: &Request, error: &LabError) -> Comparison {
+        let variants = Variants::compared(request).records;
+        let mut experiment = Experiment::planned(request, variants);
+        experiment.failed = Some(error.to_string());
+        Comparison::new(experiment, &request.gates, 0.0)
     }
 
     /// What the experiment shows. `others` is the share of all processors that other

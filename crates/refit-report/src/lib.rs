@@ -18,6 +18,7 @@ mod format;
 mod heap_paths;
 mod history;
 mod html;
+mod junit;
 mod markdown;
 mod markup;
 pub mod memory_growth;
@@ -53,6 +54,7 @@ pub use crate::explanation::explanation;
 pub use crate::heap_paths::{flame_graph, folded};
 pub use crate::history::history;
 pub use crate::html::html;
+pub use crate::junit::junit;
 pub use crate::markdown::markdown;
 pub use crate::page::Page;
 pub use crate::paint::Style;
@@ -83,6 +85,11 @@ mod tests {
             .collect();
         texts.extend([markdown(comparison), csv(comparison), svg(comparison)]);
         texts.push(html(comparison));
+        let compared = Compared {
+            comparison: comparison.clone(),
+            proof: None,
+        };
+        texts.push(junit(&compared));
         texts.push(history(&[(PathBuf::from("a.json"), comparison.clone())]));
         for text in texts {
             assert!(!text.contains("NaN") && !text.contains("inf"), "{text}");

@@ -112,6 +112,10 @@ pub struct OutputArgs {
     /// Draw every run as SVG, its order against its ratio; with --prove gain against loss
     #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     pub svg: Option<PathBuf>,
+
+    /// Write JUnit XML: one test case for each gate and candidate
+    #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
+    pub junit: Option<PathBuf>,
 }
 
 impl OutputArgs {
@@ -121,8 +125,15 @@ impl OutputArgs {
     }
 
     /// All that can be asked for.
-    pub fn files(&self) -> [&Option<PathBuf>; 5] {
-        [&self.json, &self.csv, &self.md, &self.html, &self.svg]
+    pub fn files(&self) -> [&Option<PathBuf>; 6] {
+        [
+            &self.json,
+            &self.csv,
+            &self.md,
+            &self.html,
+            &self.svg,
+            &self.junit,
+        ]
     }
 }
 

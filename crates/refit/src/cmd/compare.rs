@@ -7,7 +7,7 @@ mod request;
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
-use refit_lab::compare;
+use refit_lab::{Comparison, compare};
 use refit_recipe::remove_abandoned_instances;
 use refit_report::Compared;
 use refit_run::{interrupting_signal, on_interruption};
@@ -42,7 +42,15 @@ fn run(args: &CompareArgs) -> Result<u8> {
     on_interruption(bar.notice());
     let comparison = compare(&request, &mut bar);
     bar.finish();
-    let (comparison, remains) = comparison?;
+    let (comparison, remains) = match comparison {
+        Ok(made) => made,
+        Err(error) => {
+            let comparison = Comparison::unmade(&request, &error);
+            let proof = None;
+            output.write_unmade(&Compared { comparison, proof })?;
+            return Err(error.into());
+        }
+    };
     let mut compared = Compared {
         comparison,
         proof: None,

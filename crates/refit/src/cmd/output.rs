@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use refit_crash::CrashReport;
 use refit_lab::{Pool, Tuning};
-use refit_report::{Compared, crash, csv, pool, watch};
+use refit_report::{Compared, crash, csv, junit, pool, watch};
 use refit_run::printable;
 use refit_run::series::{SERIES_SCHEMA, Series};
 use serde::{Deserialize, Serialize};
@@ -44,11 +44,12 @@ impl Output {
     pub fn write(&self, compared: &Compared) -> Result<()> {
         type Draw = fn(&Compared) -> String;
         let args = &self.args;
-        let formats: [(_, Draw); 4] = [
+        let formats: [(_, Draw); 5] = [
             (&args.csv, |compared| csv(&compared.comparison)),
             (&args.md, Compared::markdown),
             (&args.html, Compared::html),
             (&args.svg, Compared::svg),
+            (&args.junit, junit),
         ];
         let mut written = self.write_json(compared);
         for (path, draw) in formats {
@@ -62,6 +63,15 @@ impl Output {
 }
 
 impl Output {
+    /// Of a comparison that an error ended before anything was measured: what a CI system reads,
+    /// which would otherwise miss it.
+    pub fn write_unmade(&self, compared: &Compared) -> Result<()> {
+        match &self.args.junit {
+            Some(path) => replace(path, junit(compared).as_bytes()),
+            None => Ok(()),
+        }
+    }
+
     /// The same of a crash report, which has fewer forms.
     pub fn write_crash(&self, report: &CrashReport) -> Result<()> {
         let args = &self.args;
@@ -69,8 +79,9 @@ impl Output {
             ("--json", &args.json),
             ("--csv", &args.csv),
             ("--svg", &args.svg),
+            ("--junit", &args.junit),
         ];
-        refuse(refused, "a crash report is drawn as --md or --html")?;
+        refuse(&refused, "a crash report is drawn as --md or --html")?;
         if let Some(path) = &args.md {
             replace(path, crash::markdown(report).as_bytes())?;
         }
@@ -89,8 +100,9 @@ impl Output {
             ("--json", &args.json),
             ("--csv", &args.csv),
             ("--md", &args.md),
+            ("--junit", &args.junit),
         ];
-        refuse(refused, "a watch is drawn as --html or --svg")?;
+        refuse(&refused, "a watch is drawn as --html or --svg")?;
         let page = args.html.as_ref().map(|path| (path, watch::html(series)));
         let chart = args.svg.as_ref().map(|path| (path, watch::svg(series)));
         let mut written = Ok(());
@@ -102,7 +114,7 @@ impl Output {
 }
 
 /// Fails where one of these options was given, by telling which to give instead.
-fn refuse(options: [(&str, &Option<PathBuf>); 3], instead: &str) -> Result<()> {
+fn refuse(options: &[(&str, &Option<PathBuf>)], instead: &str) -> Result<()> {
     match options.iter().find(|(_, path)| path.is_some()) {
         Some((option, _)) => bail!("{option}: {instead}"),
         None => Ok(()),

@@ -31,7 +31,7 @@ fn redraw(args: &ReportArgs) -> Result<()> {
     let output = Output::open(&args.output)?;
     if args.files.len() > 1 && args.output.any() {
         bail!(
-            "one file can be drawn into one picture or table; name one result, or none of --csv, --md, --html, --svg"
+            "one file can be drawn into one picture or table; name one result, or none of --csv, --md, --html, --svg, --junit"
         );
     }
     for path in &args.files {
@@ -53,9 +53,12 @@ fn redraw(args: &ReportArgs) -> Result<()> {
                     md,
                     html,
                     svg,
+                    junit,
                 } = args.output.clone();
-                if csv.is_some() {
-                    bail!("--csv: a pool is drawn as --md, --html or --svg");
+                for (option, path) in [("--csv", csv), ("--junit", junit)] {
+                    if path.is_some() {
+                        bail!("{option}: a pool is drawn as --md, --html or --svg");
+                    }
                 }
                 output::write_pool(
                     &pool,
