@@ -55,7 +55,6 @@ pub fn junit(compared: &Compared) -> String {
         ("tests", &*tests),
         ("failures", &failures),
         ("errors", &errors),
-        ("skipped", &skipped),
         ("time", &time),
     ];
     let name = format!("refit compare {}", title(experiment));
@@ -66,7 +65,11 @@ pub fn junit(compared: &Compared) -> String {
     let of_all = [&[("name", "refit")], &counts[..]].concat();
     out.element("testsuites", &of_all, |out| {
         out.end_line();
-        let of_suite = [("timestamp", &*timestamp), ("hostname", hostname)];
+        let of_suite = [
+            ("skipped", &*skipped),
+            ("timestamp", &timestamp),
+            ("hostname", hostname),
+        ];
         let of_suite = [&[("name", &*name)], &counts[..], &of_suite].concat();
         out.element("testsuite", &of_suite, |out| {
             out.end_line();
