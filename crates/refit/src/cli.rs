@@ -3,6 +3,7 @@
 mod compare;
 mod crash;
 mod each_run;
+mod export;
 mod pool;
 mod recipes;
 mod run;
@@ -26,7 +27,10 @@ use crate::cmd::print;
 pub use compare::CompareArgs;
 pub use crash::CrashArgs;
 pub use each_run::EachRunArgs;
-pub use pool::{PoolArgs, PoolOutput};
+pub use export::{
+    ExportArgs, ExportVerb, KubernetesArgs, KubernetesCompareArgs, KubernetesVerb, RefitFrom,
+};
+pub use pool::{KubernetesJob, PoolArgs, PoolFrom, PoolOutput};
 pub use recipes::{
     RecipeCheckArgs, RecipeCopyArgs, RecipeNameArgs, RecipeNewArgs, RecipesArgs, RecipesVerb,
 };
@@ -78,6 +82,7 @@ pub enum Verb {
     Compare(Box<CompareArgs>),
     Report(ReportArgs),
     Pool(PoolArgs),
+    Export(ExportArgs),
     Recipes(RecipesArgs),
     Crash(Box<CrashArgs>),
     Tune(Box<TuneArgs>),
@@ -184,12 +189,19 @@ pub fn new_seed() -> u64 {
     u32::from_ne_bytes(bytes).into()
 }
 
+/// A sum is what a manifest can write, which has the index of a pod but cannot add.
 fn seed(text: &str) -> Result<u64, String> {
-    let number = match text.strip_prefix("0x") {
+    let number = |text: &str| match text.strip_prefix("0x") {
         Some(hexadecimal) => u64::from_str_radix(hexadecimal, 16).ok(),
         None => text.parse().ok(),
     };
-    number.ok_or_else(|| "write a number, as 7 or 0x5eed".to_owned())
+    let seed = match text.split_once('+') {
+        Some((first, second)) => number(first)
+            .zip(number(second))
+            .map(|(first, second): (u64, u64)| first.wrapping_add(second)),
+        None => number(text),
+    };
+    seed.ok_or_else(|| "write a number, as 7, 0x5eed or 7+1".to_owned())
 }
 
 /// Show what this machine allows, what of a command refit reaches, which

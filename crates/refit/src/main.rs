@@ -23,6 +23,7 @@ fn main() -> ExitCode {
         Verb::Watch(args) => cmd::watch::main(&args),
         Verb::Compare(args) => cmd::compare::main(&args),
         Verb::Pool(args) => cmd::pool::main(&args),
+        Verb::Export(args) => cmd::export::main(&args),
         Verb::Report(args) => cmd::report::main(&args),
         Verb::Recipes(args) => cmd::recipes::main(&args),
         Verb::Crash(args) => cmd::crash::main(&args),

@@ -84,6 +84,11 @@ pub struct CompareArgs {
     #[arg(long, value_name = "NAME", help_heading = OUTPUT)]
     pub machine: Option<String>,
 
+    /// Print the result as marked lines on stderr too, at the end: index N of a Job that
+    /// `refit export kubernetes compare` made
+    #[arg(long, value_name = "N", help_heading = OUTPUT)]
+    pub log_result: Option<u32>,
+
     /// Run the winner against the baseline once more, with a fresh seed
     #[arg(long, help_heading = "Measuring")]
     pub confirm: bool,

@@ -16,7 +16,8 @@ use refit_session::remove_abandoned;
 use self::exit_code::{TROUBLE, code, interrupted};
 pub use self::prove::{Cuts, missing};
 use self::request::request;
-pub use self::request::{command, refuse_options_of_commands};
+pub use self::request::{check_words, command, refuse_options_of_commands};
+use super::log_frame::framed;
 use super::output::Output;
 use super::print;
 use super::progress::Bar;
@@ -77,6 +78,9 @@ fn run(args: &CompareArgs) -> Result<u8> {
     let comparison = &compared.comparison;
     if let Some(failed) = &comparison.experiment.failed {
         bail!("{failed}");
+    }
+    if let Some(index) = args.log_result {
+        print::log(&framed(index, &serde_json::to_string(&compared)?))?;
     }
     Ok(
         match (code(comparison, args.strict), interrupting_signal()) {

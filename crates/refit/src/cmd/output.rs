@@ -1,5 +1,6 @@
 //! The files of a result: those that were asked for, and those that are read again.
 
+use std::fmt::Display;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -180,8 +181,12 @@ struct Head {
 pub fn read(path: &Path) -> Result<Stored> {
     let text =
         fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-    let shown = path.display();
-    let head = match serde_json::from_str::<Head>(&text) {
+    parse(&text, path.display())
+}
+
+/// The same of a text from a place that is shown so.
+pub fn parse(text: &str, shown: impl Display) -> Result<Stored> {
+    let head = match serde_json::from_str::<Head>(text) {
         Ok(head) => head,
         Err(error) if error.is_data() => Head {
             schema: None,
@@ -212,17 +217,17 @@ pub fn read(path: &Path) -> Result<Stored> {
     }
     let damaged = || format!("{shown} is damaged");
     let stored = match head.kind.as_deref() {
-        Some("crash") => Stored::Crash(parsed(&text).with_context(damaged)?),
+        Some("crash") => Stored::Crash(parsed(text).with_context(damaged)?),
         Some("watch") => {
-            let series: Box<Series> = parsed(&text).with_context(damaged)?;
+            let series: Box<Series> = parsed(text).with_context(damaged)?;
             if !series.is_whole() {
                 bail!("{}: a sample is of a group that it lacks", damaged());
             }
             Stored::Series(series)
         }
-        Some("tune") => Stored::Tuning(parsed(&text).with_context(damaged)?),
-        Some("pool") => Stored::Pool(parsed(&text).with_context(damaged)?),
-        _ => Stored::Comparison(parsed(&text).with_context(damaged)?),
+        Some("tune") => Stored::Tuning(parsed(text).with_context(damaged)?),
+        Some("pool") => Stored::Pool(parsed(text).with_context(damaged)?),
+        _ => Stored::Comparison(parsed(text).with_context(damaged)?),
     };
     Ok(stored)
 }

@@ -1,5 +1,7 @@
 //! `refit pool`: comparisons of several machines as one.
 
+mod kubernetes;
+
 use std::fs;
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
@@ -11,10 +13,11 @@ use anyhow::{Context, Result, bail};
 use refit_lab::{PoolInput, pool};
 use refit_report::pool::terminal;
 
+pub use self::kubernetes::CONTAINER;
 use super::output::{self, Stored};
 use super::print;
 use super::result_file::ResultFile;
-use crate::cli::PoolArgs;
+use crate::cli::{PoolArgs, PoolFrom};
 
 pub fn main(args: &PoolArgs) -> ExitCode {
     match run(args) {
@@ -33,7 +36,18 @@ fn run(args: &PoolArgs) -> Result<()> {
     for path in files.into_iter().flatten() {
         ResultFile::create(path)?;
     }
-    let found = found(&args.results)?;
+    let pool = pool(match args.from {
+        None => of_files(&args.results)?,
+        Some(PoolFrom::Kubernetes) => kubernetes::read(args)?,
+    })?;
+    if files.iter().any(|path| path.is_some()) {
+        return output::write_pool(&pool, &args.output);
+    }
+    print::result(&terminal(&pool, &print::style()))
+}
+
+fn of_files(results: &[PathBuf]) -> Result<Vec<PoolInput>> {
+    let found = found(results)?;
     let inputs = read_all(&found)?;
     let left = found.len() - inputs.len();
     if left > 0 {
@@ -42,11 +56,7 @@ fn run(args: &PoolArgs) -> Result<()> {
             found.len()
         ));
     }
-    let pool = pool(inputs)?;
-    if files.iter().any(|path| path.is_some()) {
-        return output::write_pool(&pool, &args.output);
-    }
-    print::result(&terminal(&pool, &print::style()))
+    Ok(inputs)
 }
 
 /// A file to be read.

@@ -46,6 +46,13 @@ pub fn result(text: &str) -> Result<()> {
     }
 }
 
+/// Lines on stderr that a program reads: as [`drawn`], and it has to be told when they are lost.
+pub fn log(text: &str) -> Result<()> {
+    io::stderr()
+        .write_all(text.as_bytes())
+        .context("cannot write to stderr")
+}
+
 /// A message on stderr, after `refit: `. Where that is closed it is lost.
 pub fn say(text: impl Display) {
     drawn(&message(&text.to_string(), &typed()));

@@ -12,6 +12,11 @@ use super::prove;
 use crate::cli::{CompareArgs, EachRunArgs, new_seed};
 use crate::cmd::{input, recipes, trust};
 
+const NO_COMMAND: &str = "no command to compare\n  write it after `--`: refit compare sync=off -- COMMAND\n  or name a recipe first: refit compare NAME    (refit recipes lists them)";
+
+const NO_VARIANT: &str =
+    "nothing to compare the baseline with\n  name a variant: refit compare sync=off -- COMMAND";
+
 /// The request, or the first mistake in it. Asks whether a recipe that refit does not
 /// carry may run.
 pub fn request(args: &CompareArgs) -> Result<Request> {
@@ -20,9 +25,7 @@ pub fn request(args: &CompareArgs) -> Result<Request> {
     let typed = candidates(words)?;
     prove::refuse(args, recipe.as_ref())?;
     if recipe.is_none() && args.command.is_empty() {
-        bail!(
-            "no command to compare\n  write it after `--`: refit compare sync=off -- COMMAND\n  or name a recipe first: refit compare NAME    (refit recipes lists them)"
-        );
+        bail!(NO_COMMAND);
     }
     let Available {
         variants,
@@ -39,9 +42,7 @@ pub fn request(args: &CompareArgs) -> Result<Request> {
         input::open(path)?;
     }
     if variants.is_empty() && !args.bare {
-        bail!(
-            "nothing to compare the baseline with\n  name a variant: refit compare sync=off -- COMMAND"
-        );
+        bail!(NO_VARIANT);
     }
     let is_service = recipe.as_ref().is_some_and(|one| one.service.is_some());
     if let (true, Some(recipe)) = (args.heap, &recipe)
@@ -83,6 +84,30 @@ pub fn request(args: &CompareArgs) -> Result<Request> {
         reach: args.reach.reach(),
         machine: args.machine.clone(),
     })
+}
+
+/// What can be told of the words without the machine that will compare: a recipe's folder, programs and files
+/// are on that one.
+pub fn check_words(args: &CompareArgs) -> Result<()> {
+    Settings::parse(args.with.clone())?;
+    command("compare", args.each_run.shell, &args.command)?;
+    if let (true, [folder, words @ ..]) = (args.command.is_empty(), args.variants.as_slice())
+        && folder.as_encoded_bytes().contains(&b'/')
+    {
+        return candidates(words).map(drop);
+    }
+    let (recipe, words) = subject(args)?;
+    let is_empty = candidates(words)?.is_empty();
+    match recipe {
+        Some(recipe) if recipe.is_exact() => bail!(
+            "{} gives exact answers: there is no effect to be pooled\n  refit compare {0} shows them",
+            recipe.name()
+        ),
+        Some(_) => Ok(()),
+        None if args.command.is_empty() => bail!(NO_COMMAND),
+        None if is_empty && !args.bare && !args.memory => bail!(NO_VARIANT),
+        None => Ok(()),
+    }
 }
 
 /// The recipe, if the first word is one, and the words that are variants.

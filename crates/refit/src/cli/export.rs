@@ -1,0 +1,19 @@
+//! `refit export`.
+
+mod kubernetes;
+
+use clap::{Args, Subcommand};
+
+pub use kubernetes::{KubernetesArgs, KubernetesCompareArgs, KubernetesVerb, RefitFrom};
+
+/// Write what other systems need to run refit
+#[derive(Args)]
+pub struct ExportArgs {
+    #[command(subcommand)]
+    pub verb: ExportVerb,
+}
+
+#[derive(Subcommand)]
+pub enum ExportVerb {
+    Kubernetes(KubernetesArgs),
+}

@@ -1,0 +1,18 @@
+//! `refit export`: what other systems need to run refit.
+
+mod kubernetes;
+
+use std::process::ExitCode;
+
+use super::print;
+use crate::cli::{ExportArgs, ExportVerb};
+
+pub fn main(args: &ExportArgs) -> ExitCode {
+    let exported = match &args.verb {
+        ExportVerb::Kubernetes(args) => kubernetes::export(args),
+    };
+    match exported {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => print::failed(&error, 2),
+    }
+}

@@ -1,0 +1,101 @@
+//! Results in the logs of a Job's pods, by kubectl.
+
+mod job;
+mod kubectl;
+
+use anyhow::{Result, bail};
+use refit_lab::PoolInput;
+
+use self::job::{Counted, Job, Left, count};
+use self::kubectl::Kubectl;
+use crate::cli::{KubernetesJob, PoolArgs};
+use crate::cmd::log_frame::unframed;
+use crate::cmd::output::{self, Stored};
+use crate::cmd::print;
+
+/// The container whose log has the result, in the pods of `refit export kubernetes compare`.
+pub const CONTAINER: &str = "compare";
+
+/// The results of every Job that was named.
+pub fn read(args: &PoolArgs) -> Result<Vec<PoolInput>> {
+    let mut inputs = Vec::new();
+    for word in &args.results {
+        let word = word.display().to_string();
+        let Some(name) = word.strip_prefix("job/").filter(|name| is_name(name)) else {
+            bail!("{word} is no name of a Job\n  write job/NAME; kubectl get jobs lists them");
+        };
+        of_job(name, &args.kubernetes, &mut inputs)?;
+    }
+    if inputs.len() < 2 {
+        bail!(
+            "results that count: {}, and a pool needs two or more\n  see why pods failed: {} logs --selector batch.kubernetes.io/job-name=NAME",
+            inputs.len(),
+            Kubectl::new(&args.kubernetes).typed()
+        );
+    }
+    Ok(inputs)
+}
+
+/// Of any object (RFC 1123); no option of kubectl looks like this.
+fn is_name(name: &str) -> bool {
+    let is_plain =
+        |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b".-".contains(&byte);
+    !name.is_empty() && name.len() <= 253 && name.bytes().all(is_plain) && !name.starts_with('-')
+}
+
+fn of_job(name: &str, args: &KubernetesJob, inputs: &mut Vec<PoolInput>) -> Result<()> {
+    let kubectl = Kubectl::new(args);
+    let job = kubectl.json(name, &["get", &format!("job/{name}")])?;
+    let job = Job::parse(name, &job)?;
+    job.is_finished(&kubectl.typed())?;
+    let selector = format!("batch.kubernetes.io/job-name={name}");
+    let pods = kubectl.json(name, &["get", "pods", "--selector", &selector])?;
+    let (counted, left) = count(&job, &pods, &args.without)?;
+    for Left { index, why } in &left {
+        print::say(format_args!(
+            "job/{name}: index {index} is not counted: {why}"
+        ));
+    }
+    for one in &counted {
+        inputs.push(input(name, one, &kubectl)?);
+    }
+    Ok(())
+}
+
+/// The result of one index. What its node is called is told by the cluster, and not by the pod.
+fn input(job: &str, one: &Counted, kubectl: &Kubectl) -> Result<PoolInput> {
+    let Counted { index, pod, node } = one;
+    let shown = format!("job/{job} index {index}");
+    let log = kubectl.log(job, pod)?;
+    let leave_out = || {
+        format!(
+            "read it: {} logs {pod} -c {CONTAINER}\n  or leave it out: refit pool --from kubernetes job/{job} --without {index}",
+            kubectl.typed()
+        )
+    };
+    let text = match unframed(*index, &log) {
+        Ok(text) => text,
+        Err(error) => bail!("{shown}: the log of pod {pod} {error}\n  {}", leave_out()),
+    };
+    let what = format!("{shown}: the result of pod {pod}");
+    match output::parse(&text, &what) {
+        Ok(Stored::Comparison(compared)) => {
+            let machine = compared
+                .comparison
+                .experiment
+                .environment
+                .fixed
+                .get("machine");
+            if machine != Some(node) {
+                bail!(
+                    "{what} is of the machine {}, and the pod ran on {node}\n  {}",
+                    machine.map_or("?", String::as_str),
+                    leave_out()
+                );
+            }
+            Ok(PoolInput::new(shown, &compared.comparison))
+        }
+        Ok(_) => bail!("{what} is not a comparison\n  {}", leave_out()),
+        Err(error) => Err(error.context(format!("{shown}\n  {}", leave_out()))),
+    }
+}
