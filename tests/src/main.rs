@@ -50,8 +50,10 @@ mod bench;
 mod call_by_call;
 mod cells;
 mod chromium;
+mod ci_workflow;
 mod compare;
 mod compare_allocators;
+mod compare_ci;
 mod compare_codes;
 mod compare_damaged;
 mod compare_few;
@@ -240,6 +242,8 @@ const TABLE: &[&[Test]] = &[
     compare_codes::TESTS,
     compare_damaged::TESTS,
     compare_few::TESTS,
+    compare_ci::TESTS,
+    ci_workflow::TESTS,
     compare_files::TESTS,
     compare_junit::TESTS,
     compare_hooks::TESTS,

@@ -6,6 +6,7 @@
 
 mod answers;
 mod bar;
+mod benchmark;
 mod calls;
 mod coverage;
 pub mod crash;
@@ -49,6 +50,7 @@ pub mod watch;
 #[cfg(test)]
 mod sample;
 
+pub use crate::benchmark::{bencher, github_benchmark};
 pub use crate::csv::csv;
 pub use crate::explanation::explanation;
 pub use crate::heap_paths::{flame_graph, folded};
@@ -89,7 +91,8 @@ mod tests {
             comparison: comparison.clone(),
             proof: None,
         };
-        texts.push(junit(&compared));
+        texts.extend([junit(&compared), bencher(comparison)]);
+        texts.push(github_benchmark(comparison));
         texts.push(history(&[(PathBuf::from("a.json"), comparison.clone())]));
         for text in texts {
             assert!(!text.contains("NaN") && !text.contains("inf"), "{text}");

@@ -121,24 +121,49 @@ pub struct OutputArgs {
     /// Write JUnit XML: one test case for each gate and candidate
     #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     pub junit: Option<PathBuf>,
+
+    /// Append the table to the summary of this step of GitHub Actions, the file that
+    /// GITHUB_STEP_SUMMARY names
+    #[arg(long, help_heading = OUTPUT)]
+    pub github_summary: bool,
+
+    /// Write the numbers for github-action-benchmark: its tool customSmallerIsBetter, or
+    /// customBiggerIsBetter where the main metric is a rate
+    #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
+    pub github_benchmark: Option<PathBuf>,
+
+    /// Write the numbers for Bencher, in its metric format (adapter json)
+    #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
+    pub bencher: Option<PathBuf>,
 }
 
 impl OutputArgs {
-    /// Whether any file was asked for.
+    /// Whether any form was asked for.
     pub fn any(&self) -> bool {
-        self.files().iter().any(|path| path.is_some())
+        self.github_summary || self.files().iter().any(|(_, path)| path.is_some())
     }
 
-    /// All that can be asked for.
-    pub fn files(&self) -> [&Option<PathBuf>; 6] {
+    /// All files that can be asked for, with their options.
+    pub fn files(&self) -> [(&'static str, &Option<PathBuf>); 8] {
         [
-            &self.json,
-            &self.csv,
-            &self.md,
-            &self.html,
-            &self.svg,
-            &self.junit,
+            ("--json", &self.json),
+            ("--csv", &self.csv),
+            ("--md", &self.md),
+            ("--html", &self.html),
+            ("--svg", &self.svg),
+            ("--junit", &self.junit),
+            ("--github-benchmark", &self.github_benchmark),
+            ("--bencher", &self.bencher),
         ]
+    }
+
+    /// The first option that was given and is not one of these.
+    pub fn other_than(&self, known: &[&str]) -> Option<&'static str> {
+        let mut given = self.files().into_iter().filter(|(_, path)| path.is_some());
+        let file = given.find(|(option, _)| !known.contains(option));
+        let summary = self.github_summary.then_some("--github-summary");
+        let summary = summary.filter(|option| !known.contains(option));
+        file.map(|(option, _)| option).or(summary)
     }
 }
 

@@ -73,7 +73,8 @@ fn run(args: &CompareArgs) -> Result<u8> {
     // The table first: a full disk cannot take it away. And a terminal that is gone
     // cannot take the files away.
     let printed = print::result(&compared.terminal(&print::style()));
-    output.write(&compared)?;
+    let written = output.write(&compared);
+    written.and(output.summarize(|| compared.markdown()))?;
     printed?;
     let comparison = &compared.comparison;
     if let Some(failed) = &comparison.experiment.failed {

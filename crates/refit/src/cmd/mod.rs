@@ -18,6 +18,7 @@ pub mod report;
 pub mod result_file;
 pub mod run;
 pub mod services;
+pub mod step_summary;
 pub mod trust;
 pub mod tune;
 pub mod watch;

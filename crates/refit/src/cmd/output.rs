@@ -2,33 +2,42 @@
 
 use std::fmt::Display;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use refit_crash::CrashReport;
 use refit_lab::{Pool, Tuning};
-use refit_report::{Compared, crash, csv, junit, pool, watch};
+use refit_report::{Compared, bencher, crash, csv, github_benchmark, junit, pool, watch};
 use refit_run::printable;
 use refit_run::series::{SERIES_SCHEMA, Series};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::result_file::{ResultFile, replace};
+use super::step_summary::StepSummary;
 use crate::cli::{OutputArgs, PoolOutput};
 
 /// The files of a result.
 pub struct Output {
     args: OutputArgs,
+    summary: Option<StepSummary>,
 }
 
 impl Output {
     /// Looks before anything runs whether every file can be made where it was
     /// asked for.
     pub fn open(args: &OutputArgs) -> Result<Output> {
-        for path in args.files().into_iter().flatten() {
+        for path in args
+            .files()
+            .into_iter()
+            .filter_map(|(_, path)| path.as_ref())
+        {
             ResultFile::create(path)?;
         }
-        Ok(Output { args: args.clone() })
+        Ok(Output {
+            args: args.clone(),
+            summary: args.github_summary.then(StepSummary::open).transpose()?,
+        })
     }
 
     /// The JSON alone, after each round pair: what was measured is never lost.
@@ -41,16 +50,20 @@ impl Output {
         replace(path, text.as_bytes())
     }
 
-    /// Everything that was asked for.
+    /// Every file that was asked for.
     pub fn write(&self, compared: &Compared) -> Result<()> {
         type Draw = fn(&Compared) -> String;
         let args = &self.args;
-        let formats: [(_, Draw); 5] = [
+        let formats: [(_, Draw); 7] = [
             (&args.csv, |compared| csv(&compared.comparison)),
             (&args.md, Compared::markdown),
             (&args.html, Compared::html),
             (&args.svg, Compared::svg),
             (&args.junit, junit),
+            (&args.github_benchmark, |compared| {
+                github_benchmark(&compared.comparison)
+            }),
+            (&args.bencher, |compared| bencher(&compared.comparison)),
         ];
         let mut written = self.write_json(compared);
         for (path, draw) in formats {
@@ -61,49 +74,48 @@ impl Output {
         }
         written
     }
-}
 
-impl Output {
-    /// Of a comparison that an error ended before anything was measured: what a CI system reads,
-    /// which would otherwise miss it.
-    pub fn write_unmade(&self, compared: &Compared) -> Result<()> {
-        match &self.args.junit {
-            Some(path) => replace(path, junit(compared).as_bytes()),
+    /// Once, when nothing more comes: the summary of a step is not written anew.
+    pub fn summarize(&self, markdown: impl FnOnce() -> String) -> Result<()> {
+        match &self.summary {
+            Some(summary) => summary.append(&markdown()),
             None => Ok(()),
         }
     }
 
+    /// Of a comparison that an error ended before anything was measured: what a CI system shows,
+    /// which would otherwise show nothing of it.
+    pub fn write_unmade(&self, compared: &Compared) -> Result<()> {
+        let written = match &self.args.junit {
+            Some(path) => replace(path, junit(compared).as_bytes()),
+            None => Ok(()),
+        };
+        written.and(self.summarize(|| compared.markdown()))
+    }
+}
+
+impl Output {
     /// The same of a crash report, which has fewer forms.
     pub fn write_crash(&self, report: &CrashReport) -> Result<()> {
         let args = &self.args;
-        let refused = [
-            ("--json", &args.json),
-            ("--csv", &args.csv),
-            ("--svg", &args.svg),
-            ("--junit", &args.junit),
-        ];
-        refuse(&refused, "a crash report is drawn as --md or --html")?;
+        if let Some(option) = args.other_than(&["--md", "--html", "--github-summary"]) {
+            bail!("{option}: a crash report is drawn as --md, --html or --github-summary");
+        }
         if let Some(path) = &args.md {
             replace(path, crash::markdown(report).as_bytes())?;
         }
         if let Some(path) = &args.html {
             replace(path, crash::html(report).as_bytes())?;
         }
-        Ok(())
+        self.summarize(|| crash::markdown(report))
     }
-}
 
-impl Output {
     /// The same of a series, which has its page and its chart.
     pub fn write_series(&self, series: &Series) -> Result<()> {
         let args = &self.args;
-        let refused = [
-            ("--json", &args.json),
-            ("--csv", &args.csv),
-            ("--md", &args.md),
-            ("--junit", &args.junit),
-        ];
-        refuse(&refused, "a watch is drawn as --html or --svg")?;
+        if let Some(option) = args.other_than(&["--html", "--svg"]) {
+            bail!("{option}: a watch is drawn as --html or --svg");
+        }
         let page = args.html.as_ref().map(|path| (path, watch::html(series)));
         let chart = args.svg.as_ref().map(|path| (path, watch::svg(series)));
         let mut written = Ok(());
@@ -112,13 +124,21 @@ impl Output {
         }
         written
     }
-}
 
-/// Fails where one of these options was given, by telling which to give instead.
-fn refuse(options: &[(&str, &Option<PathBuf>)], instead: &str) -> Result<()> {
-    match options.iter().find(|(_, path)| path.is_some()) {
-        Some((option, _)) => bail!("{option}: {instead}"),
-        None => Ok(()),
+    /// The same of a pool.
+    pub fn write_pool(&self, pool: &Pool) -> Result<()> {
+        let args = &self.args;
+        let known = ["--json", "--md", "--html", "--svg", "--github-summary"];
+        if let Some(option) = args.other_than(&known) {
+            bail!("{option}: a pool is drawn as --md, --html, --svg or --github-summary");
+        }
+        let files = PoolOutput {
+            json: args.json.clone(),
+            md: args.md.clone(),
+            html: args.html.clone(),
+            svg: args.svg.clone(),
+        };
+        write_pool(pool, &files).and(self.summarize(|| pool::markdown(pool)))
     }
 }
 

@@ -8,7 +8,7 @@ use refit_report::{crash, history, pool, tuning, watch};
 
 use super::output::{self, Output, Stored};
 use super::print;
-use crate::cli::{OutputArgs, PoolOutput, ReportArgs};
+use crate::cli::ReportArgs;
 
 pub fn main(args: &ReportArgs) -> ExitCode {
     let result = if let Some(dir) = &args.history {
@@ -29,14 +29,17 @@ fn redraw(args: &ReportArgs) -> Result<()> {
         );
     }
     let output = Output::open(&args.output)?;
-    if args.files.len() > 1 && args.output.any() {
+    if let (true, Some(option)) = (args.files.len() > 1, args.output.other_than(&[])) {
         bail!(
-            "one file can be drawn into one picture or table; name one result, or none of --csv, --md, --html, --svg, --junit"
+            "one file can be drawn into one picture or table; name one result, or leave out {option}"
         );
     }
     for path in &args.files {
         match output::read(path)? {
-            Stored::Comparison(compared) if args.output.any() => output.write(&compared)?,
+            Stored::Comparison(compared) if args.output.any() => {
+                output.write(&compared)?;
+                output.summarize(|| compared.markdown())?;
+            }
             Stored::Comparison(compared) => {
                 print::result(&compared.terminal(&print::style()))?;
             }
@@ -46,30 +49,7 @@ fn redraw(args: &ReportArgs) -> Result<()> {
             }
             Stored::Series(series) if args.output.any() => output.write_series(&series)?,
             Stored::Series(series) => print::result(&watch::terminal(&series))?,
-            Stored::Pool(pool) if args.output.any() => {
-                let OutputArgs {
-                    json,
-                    csv,
-                    md,
-                    html,
-                    svg,
-                    junit,
-                } = args.output.clone();
-                for (option, path) in [("--csv", csv), ("--junit", junit)] {
-                    if path.is_some() {
-                        bail!("{option}: a pool is drawn as --md, --html or --svg");
-                    }
-                }
-                output::write_pool(
-                    &pool,
-                    &PoolOutput {
-                        json,
-                        md,
-                        html,
-                        svg,
-                    },
-                )?;
-            }
+            Stored::Pool(pool) if args.output.any() => output.write_pool(&pool)?,
             Stored::Pool(pool) => print::result(&pool::terminal(&pool, &print::style()))?,
             Stored::Tuning(_) if args.output.any() => bail!(
                 "{}: a tuning has no page or picture\n  draw one of the comparisons beside it, of the files that it names",

@@ -3,7 +3,7 @@
 //! guess the name of a temporary file.
 
 use std::ffi::OsStr;
-use std::fs::{self, File, Metadata, Permissions};
+use std::fs::{self, File, Metadata, OpenOptions, Permissions};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -94,6 +94,24 @@ pub fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
 /// # Errors
 /// As for [`ResultFile::create`].
 pub fn stream(path: &Path) -> Result<File> {
+    let file = in_place(path, File::options().write(true))?;
+    let is_file = file.metadata().is_ok_and(|opened| opened.is_file());
+    if is_file {
+        let failed = || format!("cannot write {}", path.display());
+        file.set_len(0).with_context(failed)?;
+    }
+    Ok(file)
+}
+
+/// A file that keeps what it holds, for more at its end. Links are followed as by [`stream`].
+///
+/// # Errors
+/// As for [`ResultFile::create`].
+pub fn appended(path: &Path) -> Result<File> {
+    in_place(path, File::options().append(true))
+}
+
+fn in_place(path: &Path, options: &mut OpenOptions) -> Result<File> {
     let parent = fs::metadata(directory(path)?);
     let link = fs::symlink_metadata(path).ok().filter(Metadata::is_symlink);
     let mut follow = OFlags::NOFOLLOW;
@@ -102,19 +120,14 @@ pub fn stream(path: &Path) -> Result<File> {
         follow = OFlags::empty();
     }
     let failed = || format!("cannot write {}", path.display());
-    let file = File::options()
-        .write(true)
+    let file = options
         .create(true)
-        .truncate(false)
         .custom_flags(follow.bits().cast_signed())
         .open(path)
         .with_context(failed)?;
     let opened = file.metadata().with_context(failed)?;
     if link.is_none() {
         refuse_foreign(path, &parent, &opened)?;
-    }
-    if opened.is_file() {
-        file.set_len(0).with_context(failed)?;
     }
     Ok(file)
 }

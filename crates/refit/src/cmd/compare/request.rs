@@ -148,6 +148,8 @@ fn refuse_options_of_statistics(args: &CompareArgs, recipe: &Recipe) -> Result<(
         ("--precision", args.precision.is_some()),
         ("--confirm", args.confirm),
         ("--budget", args.budget.is_some()),
+        ("--github-benchmark", args.output.github_benchmark.is_some()),
+        ("--bencher", args.output.bencher.is_some()),
     ];
     if let Some((option, _)) = of_statistics.iter().find(|(_, given)| *given) {
         bail!(
