@@ -116,6 +116,7 @@ mod matrix;
 mod memory_growth;
 mod memory_identity;
 mod metrics;
+mod metrics_scrape;
 mod namespaces;
 mod odirect;
 mod openers;
@@ -297,6 +298,7 @@ const TABLE: &[&[Test]] = &[
     memory_growth::TESTS,
     memory_identity::TESTS,
     metrics::TESTS,
+    metrics_scrape::TESTS,
     pipes::TESTS,
     pool::TESTS,
     sysctls::TESTS,

@@ -30,7 +30,7 @@ pub const TESTS: &[Test] = &[
 pub struct Waiting(Child);
 
 impl Waiting {
-    fn start(mut command: Command) -> Waiting {
+    pub fn start(mut command: Command) -> Waiting {
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().expect("it can be started");
         let mut ready = [0];

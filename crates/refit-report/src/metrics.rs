@@ -4,11 +4,13 @@
 //! Promises: no time stamps, which the textfile collector refuses; what is unknown has no sample; no two samples have the
 //! same name and labels; the values of labels are names of others, and cannot end a line or a label.
 
+mod status;
 mod watch;
 
 use refit_run::printable;
 
-pub use watch::{WATCH, WatchMetrics};
+pub use status::of_status;
+pub use watch::WatchMetrics;
 
 /// How a value changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,10 +71,20 @@ pub enum Format {
 }
 
 /// Samples, by family.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Metrics(Vec<(&'static Family, Vec<String>)>);
 
 impl Metrics {
+    /// None yet of these families, in whose order they will be.
+    fn of(families: &[&'static Family]) -> Metrics {
+        Metrics(
+            families
+                .iter()
+                .map(|family| (*family, Vec::new()))
+                .collect(),
+        )
+    }
+
     /// Adds a sample. What is not a finite number is unknown, and is left out.
     fn add(&mut self, family: &'static Family, labels: &[(&str, &str)], value: f64) {
         if !value.is_finite() {
@@ -86,17 +98,18 @@ impl Metrics {
             true => format!("{} {value}\n", family.sample_name()),
             false => format!("{}{{{}}} {value}\n", family.sample_name(), labels.join(",")),
         };
-        match self.0.iter_mut().find(|(of, _)| of.name == family.name) {
-            Some((_, lines)) => lines.push(line),
-            None => self.0.push((family, vec![line])),
-        }
+        let mut families = self.0.iter_mut();
+        let (_, lines) = families
+            .find(|(of, _)| of.name == family.name)
+            .expect("it is in the table of those that tell it");
+        lines.push(line);
     }
 
     /// All of them.
     #[must_use]
     pub fn text(&self, format: Format) -> String {
         let mut text = String::new();
-        for (family, lines) in &self.0 {
+        for (family, lines) in self.0.iter().filter(|(_, lines)| !lines.is_empty()) {
             let name = match format {
                 Format::Prometheus => family.sample_name(),
                 Format::OpenMetrics => family.name.to_owned(),
@@ -123,13 +136,15 @@ fn escaped(value: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     static WAIT: Family = Family::counter("refit_wait_seconds", "seconds", "Time that was waited.");
     static PLAIN: Family = Family::gauge("refit_plain", "", "A number.");
 
     fn metrics() -> Metrics {
-        let mut metrics = Metrics::default();
+        let mut metrics = Metrics::of(&[&WAIT, &PLAIN]);
         metrics.add(&WAIT, &[("service", "a")], 0.25);
         metrics.add(&PLAIN, &[], 1.0);
         metrics.add(&WAIT, &[("service", "b"), ("layer", "file")], 3e9);
@@ -160,7 +175,7 @@ refit_plain 1
 
     #[test]
     fn no_name_ends_a_label_or_a_line() {
-        let mut metrics = Metrics::default();
+        let mut metrics = Metrics::of(&[&WAIT, &PLAIN]);
         let hostile = "a\"} 7\nrefit_plain{x=\"\\\u{1b}[2J\r\u{2028}";
         metrics.add(&PLAIN, &[("service", hostile)], 1.0);
         let text = metrics.text(Format::Prometheus);
@@ -173,10 +188,56 @@ refit_plain 1
 
     #[test]
     fn what_is_no_number_is_left_out() {
-        let mut metrics = Metrics::default();
+        let mut metrics = Metrics::of(&[&WAIT, &PLAIN]);
         for value in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
             metrics.add(&PLAIN, &[], value);
         }
         assert_eq!(metrics.text(Format::Prometheus), "# EOF\n");
+    }
+    /// The names in a text.
+    fn names(text: &str) -> BTreeSet<&str> {
+        let is_part = |c: char| c.is_ascii_lowercase() || c == '_';
+        let words = text.split(|c| !is_part(c));
+        let mut names: BTreeSet<&str> = words.filter(|word| word.starts_with("refit_")).collect();
+        names.remove("refit_");
+        names
+    }
+
+    #[test]
+    fn each_family_keeps_the_rules_of_both_formats() {
+        let all: Vec<&Family> = [&watch::FAMILIES[..], &status::FAMILIES].concat();
+        let distinct: BTreeSet<String> = all.iter().map(|family| family.sample_name()).collect();
+        // Both texts may lie in one directory, and a name in two files is refused there.
+        assert_eq!(distinct.len(), all.len());
+        for family in all {
+            let Family {
+                name, unit, help, ..
+            } = family;
+            assert!(
+                unit.is_empty() || name.ends_with(&format!("_{unit}")),
+                "{name}"
+            );
+            assert!(
+                !name.ends_with("_total") && name.starts_with("refit_"),
+                "{name}"
+            );
+            assert!(
+                !help.contains(['\\', '"', '\n']) && help.ends_with(['.', '0', '1']),
+                "{help}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_manual_and_the_dashboard_name_what_there_is() {
+        let all = [&watch::FAMILIES[..], &status::FAMILIES].concat();
+        let known: BTreeSet<String> = all.iter().map(|family| family.sample_name()).collect();
+        let known: BTreeSet<&str> = known.iter().map(String::as_str).collect();
+        let manual = include_str!("../../../docs/metrics.md");
+        assert_eq!(names(manual), known);
+        let dashboard = include_str!("../../../docs/grafana.json");
+        serde_json::from_str::<serde_json::Value>(dashboard).unwrap();
+        let shown = names(dashboard);
+        assert!(shown.len() > 5 && shown.is_subset(&known), "{shown:?}");
     }
 }

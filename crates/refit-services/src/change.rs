@@ -56,12 +56,15 @@ pub struct Launcher {
 }
 
 /// What was measured before a change, as its record keeps it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Evidence {
     /// The stored results.
     pub files: Vec<String>,
     /// What was gained, in words.
     pub gain: String,
+    /// The same as numbers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub effect: Option<MeasuredEffect>,
     /// What was different then, in words: another kernel, another version of refit.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub differs: Vec<String>,
@@ -74,6 +77,17 @@ pub struct Evidence {
     /// Why it is not enough to accept a risk by, in words.
     #[serde(skip)]
     pub lacks: Vec<String>,
+}
+
+/// The effect on the main metric of a comparison.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MeasuredEffect {
+    /// The metric.
+    pub metric: String,
+    /// The metric with the settings, divided by the metric without.
+    pub ratio: f64,
+    /// Lower and upper end of its interval.
+    pub interval: Option<[f64; 2]>,
 }
 
 /// The risk that a person accepted.
@@ -109,7 +123,7 @@ impl ConfValue {
 }
 
 /// What a change consists of.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Change {
     /// The service, by its full name.
     pub service: String,

@@ -41,7 +41,8 @@ mod undo;
 
 pub use apply::{Applied, ToDo, apply, to_do};
 pub use change::{
-    Accepted, Change, ConfValue, Evidence, FileEdit, Launcher, LibraryFile, Plan, Undo,
+    Accepted, Change, ConfValue, Evidence, FileEdit, Launcher, LibraryFile, MeasuredEffect, Plan,
+    Undo,
 };
 pub use check::{Check, Layer};
 pub use confirm::confirm;

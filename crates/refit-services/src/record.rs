@@ -21,7 +21,7 @@ pub enum Phase {
 }
 
 /// One file below /var/lib/refit/changes.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Record {
     /// Of the format.
     pub version: u32,

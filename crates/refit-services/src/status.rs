@@ -60,6 +60,30 @@ pub struct Status {
     pub services: Vec<ServiceStatus>,
 }
 
+impl ServiceStatus {
+    /// The same for the same settings, on any machine and in any order: 16 hexadecimal digits.
+    #[must_use]
+    pub fn profile_hash(&self) -> String {
+        let mut settings = self.settings.clone();
+        settings.sort_unstable();
+        // No setting has a byte of 0, as none of the words of a command line has.
+        let mut hash = library::hash(settings.join("\0").as_bytes());
+        hash.truncate(16);
+        hash
+    }
+
+    /// Whether anything of a layer differs from what was applied; `None` where that cannot be told. A package that is
+    /// gone took its files along.
+    #[must_use]
+    pub fn drift_of(&self, layer: Layer) -> Option<bool> {
+        let is_gone = layer == Layer::File && self.packages.iter().any(|one| one.now.is_none());
+        let mut known = self.checks.iter().filter(|check| check.layer == layer);
+        let holds = known.clone().any(|check| check.holds == Some(true));
+        let differs = is_gone || known.any(|check| check.holds == Some(false));
+        (holds || differs).then_some(differs)
+    }
+}
+
 impl Status {
     /// Whether all that was applied is so.
     #[must_use]
@@ -70,19 +94,27 @@ impl Status {
     }
 }
 
-/// Looks; changes nothing. Without `word`, at every service with a change.
+/// Looks; changes nothing. Without `words`, at every service with a change.
 ///
 /// # Errors
 /// [`Error::Busy`] while a change is being made, or what cannot be read.
-pub fn status(system: &System, word: Option<&str>) -> Result<Status, Error> {
+pub fn status(system: &System, words: &[String]) -> Result<Status, Error> {
     let store = Store::to_read(system)?;
-    let word = word
+    let named: Vec<String> = words
+        .iter()
         .map(|word| service_with_record(system, word))
-        .transpose()?;
-    let word = word.as_deref();
+        .collect::<Result<_, _>>()?;
+    let records = store.all()?;
+    for service in &named {
+        if !records.iter().any(|one| one.change.service == *service) {
+            return Err(Error::NoChange {
+                service: service.clone(),
+            });
+        }
+    }
     let mut services = Vec::new();
-    for record in store.all()? {
-        if word.is_some_and(|word| word != record.change.service) {
+    for record in records {
+        if !named.is_empty() && !named.contains(&record.change.service) {
             continue;
         }
         let mut checks = file_checks(system, &record)?;
@@ -106,11 +138,6 @@ pub fn status(system: &System, word: Option<&str>) -> Result<Status, Error> {
             packages,
             libraries,
             checks,
-        });
-    }
-    if let (Some(word), true) = (word, services.is_empty()) {
-        return Err(Error::NoChange {
-            service: word.to_owned(),
         });
     }
     Ok(Status {

@@ -88,7 +88,7 @@ static WATCHING: Family = Family::counter(
 );
 
 /// All families of a watch.
-pub static WATCH: [&Family; 16] = [
+pub static FAMILIES: [&Family; 16] = [
     &SYNC_CALLS,
     &SYNC_WAIT,
     &SYNC_BUSY,
@@ -133,7 +133,7 @@ pub struct WatchMetrics {
     services: Vec<Service>,
     labels: BTreeSet<String>,
     at_ms: u64,
-    sampled_unix: u64,
+    sampled_unix: Option<u64>,
     lost: u64,
     cost: Cost,
     /// The service whose growth is estimated next.
@@ -151,7 +151,7 @@ impl WatchMetrics {
             });
         }
         self.at_ms = sample.at_ms;
-        self.sampled_unix = series.started_unix.saturating_add(sample.at_ms / 1000);
+        self.sampled_unix = Some(series.started_unix.saturating_add(sample.at_ms / 1000));
         self.lost = sample.lost;
         self.cost = series.cost;
         for service in &mut self.services {
@@ -188,7 +188,7 @@ impl WatchMetrics {
     /// The text's samples.
     #[must_use]
     pub fn metrics(&self) -> Metrics {
-        let mut metrics = Metrics::default();
+        let mut metrics = Metrics::of(&FAMILIES);
         let told = |service: &&Service| self.at_ms.saturating_sub(service.seen_at_ms) <= GONE_MS;
         for service in self.services.iter().filter(told) {
             service.tell(&mut metrics);
@@ -196,8 +196,10 @@ impl WatchMetrics {
         if self.services.iter().any(|service| service.has_syncs) {
             metrics.add(&LOST, &[], self.lost as f64);
         }
-        metrics.add(&SAMPLED, &[], self.sampled_unix as f64);
-        metrics.add(&WATCHING, &[], self.cost.cpu_us as f64 / 1e6);
+        if let Some(unix) = self.sampled_unix {
+            metrics.add(&SAMPLED, &[], unix as f64);
+            metrics.add(&WATCHING, &[], self.cost.cpu_us as f64 / 1e6);
+        }
         metrics
     }
 
@@ -246,5 +248,154 @@ impl Service {
             add(&GROWTH_LOW, growth.interval[0]);
             add(&GROWTH_HIGH, growth.interval[1]);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Format;
+    use super::*;
+    use crate::watch::sample;
+
+    /// All samples of a series, taken in one by one, with every growth estimated.
+    fn watched(series: &Series) -> WatchMetrics {
+        let mut metrics = WatchMetrics::default();
+        for sample in &series.samples {
+            metrics.add(series, sample);
+        }
+        while metrics.estimate_next(series) {}
+        metrics
+    }
+
+    fn text(metrics: &WatchMetrics) -> String {
+        metrics.metrics().text(Format::Prometheus)
+    }
+
+    #[track_caller]
+    fn expect(text: &str, sample: &str) {
+        let mut lines = text.lines();
+        assert!(
+            lines.any(|line| line == sample),
+            "{sample} is not in {text}"
+        );
+    }
+
+    #[test]
+    fn counts_are_of_all_samples_and_memory_is_of_the_last() {
+        let text = text(&watched(&sample::machine()));
+        // 60 samples with 204 calls of 500 µs each, which overlap: 80 ms in each second.
+        expect(&text, "refit_sync_calls_total{service=\"postfix\"} 12240");
+        expect(
+            &text,
+            "refit_sync_wait_seconds_total{service=\"postfix\"} 6.12",
+        );
+        expect(
+            &text,
+            "refit_sync_busy_seconds_total{service=\"postfix\"} 4.8",
+        );
+        expect(
+            &text,
+            "refit_memory_pss_bytes{service=\"postfix\"} 104857600",
+        );
+        // 10 KiB a second.
+        expect(
+            &text,
+            "refit_memory_growth_bytes_per_hour{service=\"postfix\"} 36864000",
+        );
+        expect(
+            &text,
+            "refit_unread_processes{service=\"app\\\\u{1b}[2J\"} 1",
+        );
+        expect(
+            &text,
+            "refit_watch_last_sample_timestamp_seconds 1795208000",
+        );
+        let names: Vec<String> = FAMILIES.iter().map(|family| family.sample_name()).collect();
+        for line in text.lines().filter(|line| !line.starts_with('#')) {
+            let name = line.split(['{', ' ']).next().unwrap();
+            assert!(names.iter().any(|known| known == name), "{name}");
+        }
+        assert!(names.iter().all(|name| text.contains(name)), "{text}");
+    }
+
+    #[test]
+    fn what_is_unknown_has_no_sample() {
+        let mut series = sample::machine();
+        for group in series.samples.iter_mut().flat_map(|one| &mut one.groups) {
+            group.syncs = None;
+            group.memory = None;
+        }
+        let text = text(&watched(&series));
+        for absent in [
+            "refit_sync",
+            "refit_watch_lost",
+            "_pss_",
+            "_swap_",
+            "growth",
+        ] {
+            assert!(!text.contains(absent), "{absent} in {text}");
+        }
+        expect(&text, "refit_processes{service=\"postfix\"} 4");
+        assert!(WatchMetrics::default().metrics().text(Format::OpenMetrics) == "# EOF\n");
+    }
+
+    #[test]
+    fn calls_without_times_have_no_wait() {
+        let mut series = sample::machine();
+        for group in series.samples.iter_mut().flat_map(|one| &mut one.groups) {
+            let syncs = group.syncs.as_mut().unwrap();
+            (syncs.untimed, syncs.waited_us, syncs.busy_us) = (syncs.calls, 0, 0);
+        }
+        let text = text(&watched(&series));
+        expect(
+            &text,
+            "refit_sync_untimed_calls_total{service=\"postfix\"} 12240",
+        );
+        assert!(
+            !text.contains("wait_seconds_total{service=\"postfix\"}"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn no_two_services_have_the_same_label() {
+        let mut series = sample::machine();
+        let (group, of) = (
+            series.groups[0].clone(),
+            series.samples[0].groups[0].clone(),
+        );
+        for index in 2..5 {
+            series.groups.push(group.clone());
+            series.samples[0].groups.push(GroupSample {
+                group: index,
+                ..of.clone()
+            });
+        }
+        series.groups[4].cgroup = Some("/user.slice/postfix.service".to_owned());
+        series.samples.truncate(1);
+        let text = text(&watched(&series));
+        for name in ["postfix", "postfix (40)", "postfix (40) #3"] {
+            expect(&text, &format!("refit_processes{{service=\"{name}\"}} 4"));
+        }
+        expect(
+            &text,
+            "refit_processes{service=\"postfix (/user.slice/postfix.service)\"} 4",
+        );
+    }
+
+    #[test]
+    fn what_has_ended_keeps_its_counts_for_a_while_and_has_no_memory() {
+        let mut series = sample::machine();
+        let mut metrics = watched(&series);
+        let mut last = series.samples.pop().unwrap();
+        last.groups.remove(0);
+        last.at_ms += GONE_MS;
+        metrics.add(&series, &last);
+        let soon = text(&metrics);
+        expect(&soon, "refit_sync_calls_total{service=\"postfix\"} 12240");
+        assert!(!soon.contains("bytes{service=\"postfix\"}"), "{soon}");
+        last.at_ms += 1000;
+        metrics.add(&series, &last);
+        assert!(!text(&metrics).contains("postfix"));
     }
 }

@@ -22,7 +22,7 @@ pub use summary::summary;
 pub use svg::svg;
 
 #[cfg(test)]
-mod sample;
+pub mod sample;
 
 /// A stored series: its last sample, and what came of it.
 #[must_use]

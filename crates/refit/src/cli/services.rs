@@ -109,9 +109,9 @@ pub struct ConfirmArgs {
 #[derive(Args)]
 #[command(verbatim_doc_comment)]
 pub struct StatusArgs {
-    /// The service; the default is all that have a change
+    /// Services; the default is all that have a change
     #[arg(value_name = "SERVICE")]
-    pub service: Option<String>,
+    pub services: Vec<String>,
 
     /// Exit with 1 when anything differs from what was applied
     #[arg(long)]
@@ -121,9 +121,13 @@ pub struct StatusArgs {
     #[arg(long, help_heading = OUTPUT)]
     pub json: bool,
 
+    /// Write metrics for node_exporter's textfile collector (docs/metrics.md)
+    #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
+    pub openmetrics: Option<PathBuf>,
+
     /// Print what is applied as commands that apply it, a line each, here or on another machine;
     /// what differs is refused (3)
-    #[arg(long, conflicts_with_all = ["json", "check"], help_heading = OUTPUT)]
+    #[arg(long, conflicts_with_all = ["json", "check", "openmetrics"], help_heading = OUTPUT)]
     pub export: bool,
 
     #[command(flatten)]

@@ -1,6 +1,7 @@
 //! `refit watch`.
 
 use std::ffi::OsString;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -59,6 +60,10 @@ pub struct WatchArgs {
     #[arg(long, value_name = "FILE", help_heading = METRICS)]
     pub openmetrics: Option<PathBuf>,
 
+    /// Answer GET /metrics at this address with the same, for a scraper
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = address, help_heading = METRICS)]
+    pub listen: Option<SocketAddr>,
+
     /// End after TIME, as in 10s or 5m; without it Ctrl-C ends it
     #[arg(
         long = "for",
@@ -84,7 +89,7 @@ pub struct WatchArgs {
     #[arg(
         long,
         value_name = "COMMAND",
-        conflicts_with_all = ["command", "json", "html", "svg", "openmetrics"],
+        conflicts_with_all = ["command", "json", "html", "svg", "openmetrics", "listen"],
         help_heading = "Growth"
     )]
     pub per: Option<String>,
@@ -110,4 +115,13 @@ fn interval(text: &str) -> Result<Duration, String> {
         return Err("the shortest interval is 100ms".to_owned());
     }
     Ok(interval)
+}
+
+/// A number alone, or after the name of a machine, is probably the port.
+fn address(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| {
+        let port = text.rsplit(':').next().and_then(|port| port.parse().ok());
+        let likely = SocketAddr::from((Ipv4Addr::LOCALHOST, port.unwrap_or(0)));
+        format!("write an IP address and a port, as in --listen {likely}")
+    })
 }

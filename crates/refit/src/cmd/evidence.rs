@@ -10,7 +10,7 @@ use refit_lab::{Comparison, EffectRecord, Experiment, ProofRecord, Tuning};
 use refit_report::services::{gain, loss};
 use refit_report::{Compared, Proof};
 use refit_run::fingerprint;
-use refit_services::{Evidence, Request};
+use refit_services::{Evidence, MeasuredEffect, Request};
 
 use super::output::{self, Stored};
 
@@ -111,6 +111,11 @@ fn take_winner(
     request.evidence = Some(Evidence {
         files: vec![place.display().to_string()],
         gain: gain(comparison, effect),
+        effect: Some(MeasuredEffect {
+            metric: effect.metric.clone(),
+            ratio: 1.0 + effect.change,
+            interval: effect.interval.map(|ends| ends.map(|end| 1.0 + end)),
+        }),
         differs,
         packages: recipe.map_or_else(BTreeMap::new, |recipe| recipe.packages.clone()),
         loss: cut(proof.as_ref()).and_then(|report| loss(report, &variant.name)),

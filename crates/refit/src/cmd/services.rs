@@ -2,14 +2,17 @@
 
 use std::fmt::Display;
 use std::process::ExitCode;
+use std::time::SystemTime;
 
 use anyhow::{Result, bail};
 use refit_knobs::Settings;
+use refit_report::metrics::{Format, of_status};
 use refit_report::services::{conflict, exported, not_as_shown, planned, reverted, stated};
 use refit_services::{
     Applied, By, Error, Etckeeper, Phase, Request, ServiceStatus, System, ToDo, Until,
 };
 
+use super::result_file::replace;
 use super::{evidence, print};
 use crate::cli::{ApplyArgs, ConfirmArgs, PlanArgs, RevertArgs, StatusArgs};
 
@@ -133,7 +136,13 @@ fn one_line(text: impl Display) -> Result<u8> {
 
 fn try_status(args: &StatusArgs) -> Result<u8> {
     let system = System::new(args.tree.root.as_deref())?;
-    let status = refit_services::status(&system, args.service.as_deref())?;
+    let looked_unix = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    let status = refit_services::status(&system, &args.services)?;
+    if let Some(path) = &args.openmetrics {
+        let looked_unix = looked_unix.map_or(0, |since| since.as_secs());
+        let metrics = of_status(&status, args.services.is_empty(), looked_unix);
+        replace(path, metrics.text(Format::Prometheus).as_bytes())?;
+    }
     let differs = |one: &&ServiceStatus| one.drift || one.phase != Phase::Applied;
     let text = if args.export {
         if let Some(one) = status.services.iter().find(differs) {

@@ -5,6 +5,7 @@ mod command;
 mod growth;
 mod live;
 mod metrics_file;
+mod metrics_server;
 mod publisher;
 mod recording;
 mod target;

@@ -30,11 +30,12 @@ pub struct Recording<'a> {
 }
 
 impl<'a> Recording<'a> {
-    /// Looks first whether every file can be written that was asked for.
+    /// Looks first whether every file can be written that was asked for, and listens.
     pub fn begin(args: &'a WatchArgs, target: Target) -> Result<Recording<'a>> {
         for path in args.files().into_iter().flatten() {
             ResultFile::create(path)?;
         }
+        let publisher = Publisher::begin(args)?;
         let of_machine = matches!(target, Target::Machine);
         let watcher = Watcher::begin(target, args.interval, SHARE).context("cannot read /proc")?;
         let started = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
@@ -62,7 +63,7 @@ impl<'a> Recording<'a> {
             of_machine,
             series,
             printed: 0,
-            publisher: Publisher::begin(args),
+            publisher,
         })
     }
 
@@ -82,6 +83,9 @@ impl<'a> Recording<'a> {
 
     pub fn tick(&mut self) {
         self.watcher.tick();
+        if let Some(publisher) = &mut self.publisher {
+            publisher.tick();
+        }
     }
 
     pub fn sample(&mut self) {
@@ -124,7 +128,7 @@ impl<'a> Recording<'a> {
             true => self.watcher.cost(),
             false => watching,
         };
-        // Its thread has to be gone before something is forked.
+        // Its thread has to be gone, and its port free, before something is forked.
         let published = self.publisher.map_or(Ok(()), Publisher::finish);
         self.watcher.close_in_background();
         let written = published.and(write(self.args, &self.series));
