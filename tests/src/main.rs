@@ -90,6 +90,7 @@ mod disk;
 mod doctor_process;
 mod doctor_process_access;
 mod endurance;
+mod export_workload;
 mod family;
 mod fixture;
 mod guardian;
@@ -274,6 +275,7 @@ const TABLE: &[&[Test]] = &[
     doctor_process::TESTS,
     doctor_process_access::TESTS,
     endurance::TESTS,
+    export_workload::TESTS,
     guardian::TESTS,
     heap::TESTS,
     heap_limit::TESTS,

@@ -16,6 +16,7 @@ mod effective;
 mod environment;
 mod error;
 mod etckeeper;
+pub mod export;
 mod file_state;
 mod indexes;
 mod kind;

@@ -28,7 +28,8 @@ pub use compare::CompareArgs;
 pub use crash::CrashArgs;
 pub use each_run::EachRunArgs;
 pub use export::{
-    ExportArgs, ExportVerb, KubernetesArgs, KubernetesCompareArgs, KubernetesVerb, RefitFrom,
+    ExportArgs, ExportVerb, KubernetesApplyArgs, KubernetesArgs, KubernetesCompareArgs,
+    KubernetesVerb, PatchForm, RefitFrom,
 };
 pub use pool::{KubernetesJob, PoolArgs, PoolFrom, PoolOutput};
 pub use recipes::{

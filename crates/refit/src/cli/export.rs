@@ -1,10 +1,12 @@
 //! `refit export`.
 
 mod kubernetes;
+mod workload;
 
 use clap::{Args, Subcommand};
 
 pub use kubernetes::{KubernetesArgs, KubernetesCompareArgs, KubernetesVerb, RefitFrom};
+pub use workload::{KubernetesApplyArgs, PatchForm};
 
 /// Write what other systems need to run refit
 #[derive(Args)]

@@ -21,6 +21,7 @@ pub struct KubernetesArgs {
 #[derive(Subcommand)]
 pub enum KubernetesVerb {
     Compare(Box<KubernetesCompareArgs>),
+    Apply(Box<super::KubernetesApplyArgs>),
     #[command(hide = true)]
     CopyRefit(CopyRefitArgs),
 }

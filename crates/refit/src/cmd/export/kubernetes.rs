@@ -1,6 +1,7 @@
 //! `refit export kubernetes`: a Job that makes the same comparison on many nodes.
 
 mod manifest;
+mod workload;
 
 use std::ffi::OsString;
 use std::fs;
@@ -21,6 +22,7 @@ use crate::cmd::result_file::replace;
 pub fn export(args: &KubernetesArgs) -> Result<()> {
     match &args.verb {
         KubernetesVerb::Compare(args) => compare(args),
+        KubernetesVerb::Apply(args) => workload::apply(args),
         KubernetesVerb::CopyRefit(args) => copy_refit(&args.file),
     }
 }

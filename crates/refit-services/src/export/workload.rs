@@ -1,0 +1,374 @@
+//! Settings for a workload of Kubernetes, as a patch of its pod template.
+//!
+//! The object is read as the cluster has it; the patch names everything that it relies on, so that it fails where the
+//! object has changed meanwhile (RFC 6902, `test`). An `LD_PRELOAD` of the container stays, and is first: lists of
+//! variables are merged by name, and a plain strategic merge would replace it.
+
+mod error;
+mod forms;
+mod operations;
+
+use refit_knobs::{Allocator, AllocatorKind, Settings, Thp};
+use serde_json::{Value, json};
+
+pub use self::error::WorkloadError;
+
+/// Where containers find what an init container brought.
+const MOUNT: &str = "/refit/lib";
+/// Volume, init container.
+const NAME: &str = "refit-lib";
+/// What can be asked for.
+const KNOWN: &str = "malloc=, env.NAME=, tz=, sync=off, thp=never";
+/// Kinds with a pod template at the usual place.
+const KINDS: [&str; 3] = ["Deployment", "StatefulSet", "DaemonSet"];
+/// Runtimes whose kernel is not the node's.
+const OWN_KERNELS: [&str; 3] = ["gvisor", "runsc", "kata"];
+
+/// What is wanted of a workload.
+pub struct Profile<'a> {
+    /// As in a comparison.
+    pub settings: &'a Settings,
+    /// The image that has the allocator's library, and where in it.
+    pub library: Option<Library>,
+    /// The file with refit's rules below the kubelet's seccomp directory, for `sync=off`.
+    pub seccomp_profile: &'a str,
+    /// Where containers have refit, for `thp=never`.
+    pub refit: Option<&'a str>,
+    /// Only this container.
+    pub container: Option<&'a str>,
+}
+
+/// A library in an image.
+#[derive(Clone, Debug)]
+pub struct Library {
+    /// The image.
+    pub image: String,
+    /// Absolute, of a file or a link.
+    pub path: String,
+}
+
+/// The patch, in all its forms.
+#[derive(Debug)]
+pub struct WorkloadPatch {
+    /// Kind and name: `deployment/web`.
+    pub workload: String,
+    /// The patched object.
+    pub after: Value,
+    /// RFC 6902, with tests of what it relies on.
+    pub operations: Vec<Value>,
+    /// The same backwards.
+    pub inverse: Vec<Value>,
+    /// What to know of it.
+    pub notes: Vec<String>,
+}
+
+/// Builds the patch of an object as `kubectl get -o json` prints it.
+///
+/// # Errors
+/// A kind without a pod template, settings that a pod cannot have, and what of the object forbids them.
+pub fn patch(object: &Value, profile: &Profile) -> Result<WorkloadPatch, WorkloadError> {
+    let kind = object["kind"].as_str().unwrap_or("?");
+    let name = object["metadata"]["name"].as_str().unwrap_or("?");
+    if !KINDS.contains(&kind) {
+        return Err(WorkloadError::Kind(format!(
+            "{}/{name}",
+            kind.to_lowercase()
+        )));
+    }
+    let mut building = Building {
+        workload: format!("{}/{name}", kind.to_lowercase()),
+        after: object.clone(),
+        operations: Vec::new(),
+        inverse: Vec::new(),
+        notes: Vec::new(),
+    };
+    let wanted = building.wanted(profile)?;
+    let chosen = building.containers(profile)?;
+    for index in chosen {
+        building.container(index, &wanted)?;
+    }
+    if let (Some(library), false) = (&wanted.library, building.operations.is_empty()) {
+        building.bring(library);
+    }
+    if building.operations.is_empty() {
+        return Err(WorkloadError::Nothing(building.workload));
+    }
+    building.inverse.reverse();
+    Ok(WorkloadPatch {
+        workload: building.workload,
+        after: building.after,
+        operations: building.operations,
+        inverse: building.inverse,
+        notes: building.notes,
+    })
+}
+
+/// What each container gets.
+#[derive(Default)]
+struct Wanted {
+    variables: Vec<(String, String)>,
+    library: Option<Library>,
+    /// Of the library in the container.
+    preload: Option<String>,
+    seccomp: Option<String>,
+    /// Stands before the command.
+    launcher: Vec<String>,
+}
+
+struct Building {
+    workload: String,
+    after: Value,
+    operations: Vec<Value>,
+    inverse: Vec<Value>,
+    notes: Vec<String>,
+}
+
+const POD: &str = "/spec/template/spec";
+
+impl Building {
+    fn wanted(&mut self, profile: &Profile) -> Result<Wanted, WorkloadError> {
+        let launch = profile.settings.launch();
+        let mut wanted = Wanted::default();
+        for setting in &profile.settings.0 {
+            let is_whole = setting.to_string() == "sync=off" || setting.to_string() == "thp=never";
+            if !(is_whole || ["malloc", "env", "tz"].contains(&setting.knob().name)) {
+                return Err(WorkloadError::Setting {
+                    setting: setting.to_string(),
+                    workload: self.workload.clone(),
+                });
+            }
+        }
+        if let Some(Allocator { kind, env }) = &launch.malloc {
+            if *kind != AllocatorKind::Glibc {
+                let library = profile.library.clone().ok_or(WorkloadError::Missing(
+                    "an allocator's library has to come from an image with the C library of the containers\n  name it: --library IMAGE:/usr/lib/x86_64-linux-gnu/libjemalloc.so.2",
+                ))?;
+                let file = library.path.rsplit('/').next().unwrap_or_default();
+                wanted.preload = Some(format!("{MOUNT}/{file}"));
+                wanted.library = Some(library);
+                self.notes.push(
+                    "not covered: static programs, set-id programs, and what is started with a cleared environment; `refit doctor PID` on the node tells who serves malloc".to_owned(),
+                );
+            }
+            wanted.variables.extend(env.iter().cloned());
+        }
+        wanted.variables.extend(launch.env.iter().cloned());
+        wanted
+            .variables
+            .extend(launch.tz.map(|zone| ("TZ".to_owned(), zone)));
+        if !launch.sync.is_empty() {
+            wanted.seccomp = Some(profile.seccomp_profile.to_owned());
+            self.notes.push(format!(
+                "loses-on-crash: what the pod acknowledged can be gone after a power cut; each node needs the profile {} below /var/lib/kubelet/seccomp (refit export oci writes it)",
+                profile.seccomp_profile
+            ));
+        }
+        if launch.thp == Some(Thp::Never) {
+            let refit = profile.refit.ok_or(WorkloadError::Missing(
+                "thp=never needs refit in the containers, which starts their command\n  name its path there: --refit /usr/bin/refit",
+            ))?;
+            let words = [refit, "run", "--quiet", "thp=never", "--"];
+            wanted.launcher = words.map(str::to_owned).into();
+        }
+        Ok(wanted)
+    }
+
+    /// Indexes of those that are wanted.
+    fn containers(&self, profile: &Profile) -> Result<Vec<usize>, WorkloadError> {
+        let empty = Vec::new();
+        let all = self
+            .after
+            .pointer(POD)
+            .and_then(|pod| pod["containers"].as_array());
+        let names: Vec<&str> = (all.unwrap_or(&empty).iter())
+            .map(|container| container["name"].as_str().unwrap_or("?"))
+            .collect();
+        let Some(wanted) = profile.container else {
+            return Ok((0..names.len()).collect());
+        };
+        match names.iter().position(|name| *name == wanted) {
+            Some(index) => Ok(vec![index]),
+            None => Err(WorkloadError::NoContainer {
+                workload: self.workload.clone(),
+                container: wanted.to_owned(),
+                known: names.join(", "),
+            }),
+        }
+    }
+
+    fn container(&mut self, index: usize, wanted: &Wanted) -> Result<(), WorkloadError> {
+        let at = format!("{POD}/containers/{index}");
+        let container = self.get(&at);
+        let name = container["name"].as_str().unwrap_or("?").to_owned();
+        let before = self.operations.len();
+        for (variable, value) in &wanted.variables {
+            self.variable(&at, &name, variable, value)?;
+        }
+        if let Some(library) = &wanted.preload {
+            self.preload(&at, &name, library)?;
+        }
+        if let Some(profile) = &wanted.seccomp {
+            self.seccomp(&at, &name, profile)?;
+        }
+        if !wanted.launcher.is_empty() {
+            self.launcher(&at, &name, &wanted.launcher)?;
+        }
+        // The list's order may change; without this another container would be patched.
+        if self.operations.len() > before {
+            let test = json!({"op": "test", "path": format!("{at}/name"), "value": name});
+            self.operations.insert(before, test.clone());
+            self.inverse.push(test);
+        }
+        Ok(())
+    }
+
+    fn variable(
+        &mut self,
+        at: &str,
+        container: &str,
+        name: &str,
+        value: &str,
+    ) -> Result<(), WorkloadError> {
+        let wanted = json!({"name": name, "value": literal(value)});
+        match self.variable_at(at, name) {
+            Some((_, found)) if found == wanted => Ok(()),
+            Some((index, found)) if found.get("valueFrom").is_none() => {
+                let old = found["value"].as_str().unwrap_or_default();
+                self.notes.push(format!(
+                    "container `{container}` has {name}={old} already: that is replaced"
+                ));
+                self.replace(&format!("{at}/env/{index}"), wanted);
+                Ok(())
+            }
+            Some(_) => Err(self.refused(container, format!(
+                "{name} comes from elsewhere (valueFrom), and would be replaced\n  change it there"
+            ))),
+            None => {
+                self.append(at, "env", wanted);
+                Ok(())
+            }
+        }
+    }
+
+    /// An existing one stays, and is first.
+    fn preload(&mut self, at: &str, container: &str, library: &str) -> Result<(), WorkloadError> {
+        match self.variable_at(at, "LD_PRELOAD") {
+            None => self.append(at, "env", json!({"name": "LD_PRELOAD", "value": library})),
+            Some((index, found)) => {
+                if found.get("valueFrom").is_some() {
+                    return Err(self.refused(container, "its LD_PRELOAD comes from elsewhere (valueFrom), and cannot be appended to\n  write its value into the workload, or leave the container out: --container NAME".to_owned()));
+                }
+                // The API server leaves an empty value out.
+                let value = found["value"].as_str().unwrap_or_default();
+                if value.split([':', ' ']).any(|part| part == library) {
+                    return Ok(());
+                }
+                if !value.is_empty() {
+                    self.notes.push(format!(
+                        "container `{container}` preloads {value} already: that stays, and is first"
+                    ));
+                }
+                let joined = match value.is_empty() {
+                    true => library.to_owned(),
+                    false => format!("{value}:{library}"),
+                };
+                let new = json!({"name": "LD_PRELOAD", "value": joined});
+                self.replace(&format!("{at}/env/{index}"), new);
+            }
+        }
+        let mount = json!({"name": NAME, "mountPath": MOUNT, "readOnly": true});
+        self.append(at, "volumeMounts", mount);
+        Ok(())
+    }
+
+    /// Of the container, so that no other one of the pod loses its profile.
+    fn seccomp(&mut self, at: &str, container: &str, profile: &str) -> Result<(), WorkloadError> {
+        let pod = self.get(POD);
+        let runtime = pod["runtimeClassName"].as_str().unwrap_or_default();
+        if OWN_KERNELS.iter().any(|own| runtime.contains(own)) {
+            return Err(self.refused(container, format!(
+                "runtimeClassName `{runtime}` has a kernel of its own, which takes no seccomp profile of the node: sync=off would not be in effect\n  run it with the node's runtime, or leave sync=off out"
+            )));
+        }
+        let context = self.get(&format!("{at}/securityContext"));
+        if context["privileged"] == true {
+            return Err(self.refused(container, "it is privileged, and such containers run without any seccomp profile: sync=off would not be in effect\n  leave sync=off out".to_owned()));
+        }
+        let wanted = json!({"type": "Localhost", "localhostProfile": profile});
+        let own = [
+            &context["seccompProfile"],
+            &pod["securityContext"]["seccompProfile"],
+        ];
+        let found = own.into_iter().find(|found| !found.is_null());
+        match found {
+            Some(found) if *found == wanted && context["seccompProfile"] == wanted => return Ok(()),
+            Some(found) if found["type"] == "Localhost" => {
+                let file = found["localhostProfile"].as_str().unwrap_or("?").to_owned();
+                return Err(self.refused(container, format!(
+                    "it has the seccomp profile {file}, which would be replaced\n  add refit's rules to that file: refit export oci sync=off --profile FILE"
+                )));
+            }
+            _ => {}
+        }
+        if context.is_null() {
+            let new = json!({"seccompProfile": wanted});
+            self.add(&format!("{at}/securityContext"), new);
+        } else if context["seccompProfile"].is_null() {
+            self.add(&format!("{at}/securityContext/seccompProfile"), wanted);
+        } else {
+            self.replace(&format!("{at}/securityContext/seccompProfile"), wanted);
+        }
+        Ok(())
+    }
+
+    fn launcher(
+        &mut self,
+        at: &str,
+        container: &str,
+        words: &[String],
+    ) -> Result<(), WorkloadError> {
+        let command = self.get(&format!("{at}/command"));
+        let Some(own) = command.as_array().filter(|own| !own.is_empty()) else {
+            return Err(self.refused(container, "its command is that of its image, which the workload does not tell; thp=never needs it\n  write `command:` into the workload, or set it in the image".to_owned()));
+        };
+        if own.len() > words.len() && own.iter().zip(words).all(|(a, b)| a == b) {
+            return Ok(());
+        }
+        let all = words
+            .iter()
+            .map(|word| json!(word))
+            .chain(own.iter().cloned());
+        let new = Value::Array(all.collect());
+        self.replace(&format!("{at}/command"), new);
+        Ok(())
+    }
+
+    /// The library: an init container copies it into an empty directory.
+    fn bring(&mut self, library: &Library) {
+        let file = library.path.rsplit('/').next().unwrap_or_default();
+        let init = json!({
+            "name": NAME,
+            "image": library.image,
+            "command": ["cp", "-L", library.path, format!("{MOUNT}/{file}")],
+            "volumeMounts": [{"name": NAME, "mountPath": MOUNT}],
+        });
+        self.append(POD, "initContainers", init);
+        self.append(POD, "volumes", json!({"name": NAME, "emptyDir": {}}));
+    }
+
+    fn refused(&self, container: &str, why: String) -> WorkloadError {
+        WorkloadError::Refused {
+            container: container.to_owned(),
+            workload: self.workload.clone(),
+            why,
+        }
+    }
+}
+
+/// Kubernetes replaces `$(NAME)` in a value, and takes `$$` for one `$`.
+fn literal(value: &str) -> String {
+    value.replace('$', "$$")
+}
+
+#[cfg(test)]
+mod tests;
