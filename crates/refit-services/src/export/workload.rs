@@ -145,6 +145,9 @@ impl Building {
                 ))?;
                 let file = library.path.rsplit('/').next().unwrap_or_default();
                 wanted.preload = Some(format!("{MOUNT}/{file}"));
+                self.notes.push(format!(
+                    "what {file} needs (ldd) has to be in the containers' images too: where one of these libraries is missing, nothing starts there; watch the rollout"
+                ));
                 wanted.library = Some(library);
                 self.notes.push(
                     "not covered: static programs, set-id programs, and what is started with a cleared environment; `refit doctor PID` on the node tells who serves malloc".to_owned(),
