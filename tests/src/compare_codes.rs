@@ -98,7 +98,7 @@ fn each_wrong_word_gets_a_sentence_and_2(env: &TestEnv) -> Outcome {
         (&["--precision=-1%", "sync=off"], "for example 1% or 0.5%"),
         (
             &["--seed", "lucky", "sync=off"],
-            "write a number, as 7 or 0x5eed",
+            "write a number, as 7, 0x5eed or 7+1",
         ),
         (&["baseline"], "leave it out"),
         (&["bare"], "--bare"),
