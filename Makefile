@@ -4,7 +4,7 @@ PREFIX ?= /usr/local
 TARGET := $(or $(CARGO_TARGET_DIR),target)/x86_64-unknown-linux-gnu
 REFIT  := $(TARGET)/release/refit
 
-.PHONY: all demo test test-chromium test-crash test-guardian test-hostile test-services conformance bench gallery gain-and-risk crash-night install help
+.PHONY: all demo test test-chromium test-crash test-guardian test-hostile test-kubernetes test-services conformance bench gallery gain-and-risk crash-night install help
 
 all: ## build the release binary
 	$(CARGO) build --locked --release -p refit
@@ -51,6 +51,13 @@ test-services: ## apply and revert changes of real services on a Debian that sys
 	$(MAKE) all
 	scripts/booted up
 	$(CARGO) run --locked -p refit-tests -- --strict apply:: apply_kills:: apply_booted apply_end_to_end; status=$$?; scripts/booted down; exit $$status
+
+# It is built once, in /var/tmp/refit-cluster, for 10 minutes; `scripts/cluster down --wipe` removes it.
+test-kubernetes: ## a comparison spread over two nodes of a real Kubernetes, and pooled, as root
+	scripts/setup kubernetes
+	$(MAKE) all
+	scripts/cluster up
+	$(CARGO) run --locked -p refit-tests -- --strict kubernetes::; status=$$?; scripts/cluster down; exit $$status
 
 test-crash: ## simulated power cuts, and whether the lab's tests notice a broken lab, as root
 	scripts/setup test

@@ -51,6 +51,7 @@ mod call_by_call;
 mod cells;
 mod chromium;
 mod ci_workflow;
+mod cluster;
 mod compare;
 mod compare_allocators;
 mod compare_ci;
@@ -90,7 +91,9 @@ mod disk;
 mod doctor_process;
 mod doctor_process_access;
 mod endurance;
+mod export_kubernetes;
 mod export_workload;
+mod fake_kubectl;
 mod family;
 mod fixture;
 mod guardian;
@@ -104,6 +107,7 @@ mod hostile_files;
 mod hostile_text;
 mod index_loop;
 mod kills;
+mod kubernetes;
 mod layering;
 mod leap_second;
 mod library;
@@ -126,6 +130,7 @@ mod own_rings;
 mod pipes;
 mod places;
 mod pool;
+mod pool_kubernetes;
 mod postfix;
 mod postfix_tables;
 mod probe_disk;
@@ -276,6 +281,7 @@ const TABLE: &[&[Test]] = &[
     doctor_process_access::TESTS,
     endurance::TESTS,
     export_workload::TESTS,
+    export_kubernetes::TESTS,
     guardian::TESTS,
     heap::TESTS,
     heap_limit::TESTS,
@@ -286,6 +292,7 @@ const TABLE: &[&[Test]] = &[
     hostile_text::TESTS,
     index_loop::TESTS,
     kills::TESTS,
+    kubernetes::TESTS,
     layering::TESTS,
     leap_second::TESTS,
     malloc::TESTS,
@@ -303,6 +310,7 @@ const TABLE: &[&[Test]] = &[
     metrics_scrape::TESTS,
     pipes::TESTS,
     pool::TESTS,
+    pool_kubernetes::TESTS,
     sysctls::TESTS,
     postfix::TESTS,
     postfix_tables::TESTS,

@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::fs;
 use std::path::Path;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use refit_crash::CrashReport;
 use refit_lab::{Pool, Tuning};
 use refit_report::{Compared, bencher, crash, csv, github_benchmark, junit, pool, watch};
@@ -252,6 +252,7 @@ pub fn parse(text: &str, shown: impl Display) -> Result<Stored> {
     Ok(stored)
 }
 
-fn parsed<'a, T: Deserialize<'a>>(text: &'a str) -> serde_json::Result<T> {
-    serde_json::from_str(text)
+/// An error may repeat a part of the text.
+fn parsed<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T> {
+    serde_json::from_str(text).map_err(|error| anyhow!(printable(&error.to_string())))
 }

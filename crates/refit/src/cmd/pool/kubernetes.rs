@@ -28,9 +28,13 @@ pub fn read(args: &PoolArgs) -> Result<Vec<PoolInput>> {
     }
     if inputs.len() < 2 {
         bail!(
-            "results that count: {}, and a pool needs two or more\n  see why pods failed: {} logs --selector batch.kubernetes.io/job-name=NAME",
+            "results that count: {}, and a pool needs two or more\n  see why pods failed: {} logs --selector batch.kubernetes.io/job-name={}",
             inputs.len(),
-            Kubectl::new(&args.kubernetes).typed()
+            Kubectl::new(&args.kubernetes).typed(),
+            args.results[0]
+                .display()
+                .to_string()
+                .trim_start_matches("job/")
         );
     }
     Ok(inputs)
@@ -96,6 +100,6 @@ fn input(job: &str, one: &Counted, kubectl: &Kubectl) -> Result<PoolInput> {
             Ok(PoolInput::new(shown, &compared.comparison))
         }
         Ok(_) => bail!("{what} is not a comparison\n  {}", leave_out()),
-        Err(error) => Err(error.context(format!("{shown}\n  {}", leave_out()))),
+        Err(error) => bail!("{error:#}\n  {}", leave_out()),
     }
 }

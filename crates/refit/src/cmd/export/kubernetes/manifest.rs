@@ -14,6 +14,16 @@ const BIN: &str = "/refit/bin";
 /// Label of every pod that compares, of all Jobs.
 const COMPARES: [&str; 2] = ["app.kubernetes.io/name", "refit-compare"];
 
+/// Taints of a node that does not answer. After five minutes, by default, its pods are deleted, and with them the
+/// results of those that had completed.
+const OUTAGES: [&str; 2] = [
+    "node.kubernetes.io/not-ready",
+    "node.kubernetes.io/unreachable",
+];
+
+/// For as long the pods wait for their node. Later their indexes are started on others.
+const OUTAGE_SECONDS: u32 = 3600;
+
 /// A list of all objects. `words` are for `refit compare`.
 pub fn manifest(args: &KubernetesCompareArgs, seed: u64, words: &[String]) -> Value {
     let mut items = Vec::new();
@@ -78,6 +88,12 @@ fn pod(args: &KubernetesCompareArgs, seed: u64, words: &[String]) -> Value {
         "automountServiceAccountToken": false,
         // Variables of each service of the namespace would be in the environment of what is measured.
         "enableServiceLinks": false,
+        "tolerations": OUTAGES.map(|taint| json!({
+            "key": taint,
+            "operator": "Exists",
+            "effect": "NoExecute",
+            "tolerationSeconds": OUTAGE_SECONDS,
+        })),
         "topologySpreadConstraints": [spread(args)],
         "affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{
             "topologyKey": "kubernetes.io/hostname",

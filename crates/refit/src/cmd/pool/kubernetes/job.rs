@@ -256,3 +256,96 @@ impl Pod {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const JOB: &str = r#"{"metadata": {"name": "j", "uid": "1"},
+        "spec": {"completionMode": "Indexed", "completions": 3},
+        "status": {"conditions": [{"type": "Failed", "status": "True"}], "completedIndexes": "1"}}"#;
+
+    /// Of index, phase and the second of its end.
+    fn pod(name: &str, index: &str, phase: &str, second: u32) -> String {
+        format!(
+            r#"{{"metadata": {{"name": "{name}", "ownerReferences": [{{"uid": "1"}}],
+                "annotations": {{"batch.kubernetes.io/job-completion-index": "{index}"}}}},
+                "spec": {{"nodeName": "n"}},
+                "status": {{"phase": "{phase}", "containerStatuses": [{{"state": {{"terminated":
+                    {{"exitCode": 2, "reason": "Error", "finishedAt": "2026-01-01T00:00:{second:02}Z"}}}}}}]}}}}"#
+        )
+    }
+
+    fn counted(pods: &[String], without: &[u32]) -> (Vec<String>, Vec<String>) {
+        let job = Job::parse("j", JOB).unwrap();
+        let pods = format!("{{\"items\": [{}]}}", pods.join(","));
+        let (counted, left) = count(&job, &pods, without).unwrap();
+        let counted = counted
+            .iter()
+            .map(|one| format!("{} {}", one.index, one.pod));
+        let left = left.iter().map(|one| format!("{} {}", one.index, one.why));
+        (counted.collect(), left.collect())
+    }
+
+    #[test]
+    fn of_each_index_the_pod_counts_that_succeeded_first() {
+        let pods = [
+            pod("failed", "0", "Failed", 1),
+            pod("late", "0", "Succeeded", 9),
+            pod("early", "0", "Succeeded", 8),
+            pod("two", "2", "Failed", 1),
+            pod("runs", "7", "Running", 1),
+            pod("odd", "-1", "Succeeded", 1),
+        ];
+        let gone = "1 it completed, but its pod was deleted, and its result with it";
+        assert_eq!(
+            counted(&pods, &[]),
+            (
+                vec!["0 early".to_owned()],
+                vec![gone.to_owned(), "2 pod two: exit code 2".to_owned()]
+            )
+        );
+        assert_eq!(counted(&pods, &[0]).0, Vec::<String>::new());
+    }
+
+    #[test]
+    fn nulls_and_absent_fields_are_read() {
+        let pod = r#"{"metadata": {"name": "p", "ownerReferences": [{"uid": "1"}],
+            "annotations": {"batch.kubernetes.io/job-completion-index": "2"}},
+            "status": {"phase": "Failed", "containerStatuses": [{"state": {"terminated": {"finishedAt": null}}}]}}"#;
+        let (_, left) = counted(&[pod.to_owned()], &[]);
+        assert_eq!(left[2], "2 pod p: exit code 0");
+        assert_eq!(left[0], "0 it has no pod");
+    }
+
+    #[test]
+    fn ranges_of_completed_indexes_are_read_and_others_are_not() {
+        let mut job = Job::parse("j", JOB).unwrap();
+        for (text, completed) in [
+            ("0-2,5", &[0, 1, 2, 5][..]),
+            ("3", &[3]),
+            ("", &[]),
+            ("x-y,-,2-1,99999999999", &[]),
+            ("0-4294967295", &[0, 1, 2, 3, 4, 5, 6]),
+        ] {
+            job.status.completed_indexes = text.to_owned();
+            let found: Vec<u32> = (0..7).filter(|index| job.has_completed(*index)).collect();
+            assert_eq!(found, completed, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_has_not_ended_is_not_finished() {
+        let mut job = Job::parse("j", JOB).unwrap();
+        assert!(job.is_finished("kubectl").is_ok());
+        for (kind, status) in [
+            ("Failed", "False"),
+            ("Suspended", "True"),
+            ("FailureTarget", "True"),
+        ] {
+            job.status.conditions[0].r#type = kind.to_owned();
+            job.status.conditions[0].status = status.to_owned();
+            assert!(job.is_finished("kubectl").is_err(), "{kind}");
+        }
+    }
+}

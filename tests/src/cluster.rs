@@ -1,0 +1,98 @@
+//! The cluster of `scripts/cluster`, and what goes on in it.
+
+use std::fs;
+use std::process::Output;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::compared::{list, printed};
+use crate::deadline::Deadline;
+use crate::locations::source_dir;
+use crate::test_env::{TestEnv, expect_code};
+
+/// How long a pod may take to get where it is waited for.
+const PATIENCE: Duration = Duration::from_secs(240);
+
+pub fn cluster(env: &TestEnv, words: &[&str]) -> Output {
+    let script = source_dir().join("scripts/cluster");
+    let mut command = env.command(&script.to_string_lossy());
+    command.args(words).output().expect("scripts/cluster runs")
+}
+
+pub fn kubectl(env: &TestEnv, words: &[&str]) -> String {
+    let output = cluster(env, &[&["kubectl"], words].concat());
+    expect_code(&output, 0);
+    printed(&output)
+}
+
+/// The cluster's kubectl as one program, with these options.
+pub fn program(env: &TestEnv, name: &str, options: &str) -> String {
+    let script = source_dir().join("scripts/cluster");
+    let text = format!(
+        "#!/bin/sh\nexec '{}' kubectl {options} \"$@\"\n",
+        script.display()
+    );
+    let path = env.file(name, &text);
+    let output = env.run(&["chmod", "755", &path]);
+    expect_code(&output, 0);
+    path
+}
+
+pub fn wait_for<T>(env: &TestEnv, what: &str, mut answer: impl FnMut() -> Option<T>) -> T {
+    let mut deadline = Deadline::after(PATIENCE);
+    loop {
+        if let Some(answer) = answer() {
+            return answer;
+        }
+        assert!(
+            !deadline.is_over(),
+            "no {what}: {}",
+            kubectl(
+                env,
+                &["get", "nodes,pods", "-o", "wide", "--all-namespaces"]
+            )
+        );
+        std::thread::sleep(Duration::from_millis(200));
+    }
+}
+
+/// The pods of the Job.
+pub fn pods(env: &TestEnv, job: &str) -> Vec<Value> {
+    let selector = format!("batch.kubernetes.io/job-name={job}");
+    let words = [
+        "get",
+        "pods",
+        "--all-namespaces",
+        "-l",
+        &selector,
+        "-o",
+        "json",
+    ];
+    let pods = kubectl(env, &words);
+    let pods: Value = serde_json::from_str(&pods).expect("it is JSON");
+    list(&pods["items"]).clone()
+}
+
+pub fn index(pod: &Value) -> u64 {
+    let annotation = "/metadata/annotations/batch.kubernetes.io~1job-completion-index";
+    let index = pod.pointer(annotation).and_then(Value::as_str);
+    index.expect("it has one").parse().expect("a number")
+}
+
+pub fn text<'a>(pod: &'a Value, place: &str) -> &'a str {
+    pod.pointer(place).and_then(Value::as_str).unwrap_or("")
+}
+
+/// A refit that compares in a pod of this index, as this machine numbers it.
+pub fn comparing(seed: u64, index: u64) -> Option<u32> {
+    let processes = fs::read_dir("/proc").expect("/proc is mounted").flatten();
+    let seed = format!("{seed}+{index}");
+    processes
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .find(|pid| {
+            let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            let words: Vec<&[u8]> = words.split(|byte| *byte == 0).collect();
+            words.first() == Some(&&b"/refit/bin/refit"[..]) && words.contains(&seed.as_bytes())
+        })
+}
