@@ -23,6 +23,7 @@ pub const TESTS: &[Test] = &[
     test!(promtool_accepts_what_a_watch_writes),
     test!(promtool_accepts_what_status_writes).limit_seconds(120),
     test!(growth_is_told_with_its_interval),
+    test!(a_command_keeps_its_end_and_has_metrics),
     test!(a_reader_never_sees_a_part_of_the_file),
     test!(a_hostile_name_is_a_label_and_nothing_else),
     test!(a_file_that_cannot_be_written_is_named_first),
@@ -119,6 +120,20 @@ fn growth_is_told_with_its_interval(env: &TestEnv) -> Outcome {
         0.0 < low && low <= rate && rate <= high,
         "{low} {rate} {high}"
     );
+    Outcome::Pass
+}
+
+fn a_command_keeps_its_end_and_has_metrics(env: &TestEnv) -> Outcome {
+    let file = env.path("refit.prom");
+    // It ends when somebody has read a sample of it.
+    let script = "until grep -q 'refit_processes{service=\"sh\"}' refit.prom; do :; done; exit 7";
+    let words = ["watch", "--interval", "100ms", "--openmetrics", &file, "--"];
+    let output = env.refit(&[&words[..], &["sh", "-c", script]].concat());
+    expect_code(&output, 7);
+    let text = fs::read_to_string(&file).expect("it was written");
+    expect_promtool_accepts(env, &text);
+    assert!(!String::from_utf8_lossy(&output.stderr).contains("thread"));
+    assert!(!text.contains("refit_processes"), "it has ended: {text}");
     Outcome::Pass
 }
 

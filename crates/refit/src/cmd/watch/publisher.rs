@@ -12,7 +12,7 @@ use crate::cli::WatchArgs;
 use crate::cmd::print;
 
 /// The share of one core that estimating growth may take: an estimate of a long watch takes milliseconds for each service.
-const ESTIMATING: f64 = 0.002;
+const ESTIMATING: f64 = 0.0005;
 
 /// The metrics of a watch, and where they go.
 pub struct Publisher {
