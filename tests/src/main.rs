@@ -92,6 +92,7 @@ mod doctor_process;
 mod doctor_process_access;
 mod endurance;
 mod export_kubernetes;
+mod export_oci;
 mod export_workload;
 mod fake_kubectl;
 mod family;
@@ -262,6 +263,7 @@ const TABLE: &[&[Test]] = &[
     compare_runs::TESTS,
     compare_shown::TESTS,
     compare_signals::TESTS,
+    export_oci::TESTS,
     compare_why::TESTS,
     conformance::TESTS,
     conformance_counts::TESTS,

@@ -52,6 +52,16 @@ pub enum LaunchError {
         /// The kernel's reason.
         cause: io::Error,
     },
+    /// The program that loads a library first cannot be run.
+    #[error(
+        "cannot try {libraries} with /bin/true, which loads it before the program does: {cause}\n  install it (coreutils), as an image without it has no other program to try it with"
+    )]
+    NoTestLoad {
+        /// As `LD_PRELOAD` has them.
+        libraries: String,
+        /// The kernel's reason.
+        cause: io::Error,
+    },
     /// ld.so complained about a library, or the test program did not end well.
     #[error(
         "a test program cannot load {libraries}: {output}\n  nothing was started; `refit doctor` shows what this machine allows"

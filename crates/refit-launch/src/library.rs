@@ -194,8 +194,8 @@ pub fn test_load(directory: &Path, libraries: &[PathBuf]) -> Result<(), LaunchEr
         .map(|p| p.display().to_string())
         .collect::<Vec<_>>()
         .join(":");
-    let output = try_load(&value).map_err(|cause| LaunchError::LibraryUnreadable {
-        path: "/bin/true".into(),
+    let output = try_load(&value).map_err(|cause| LaunchError::NoTestLoad {
+        libraries: value.clone(),
         cause,
     })?;
     if let Some(output) = output {

@@ -53,6 +53,7 @@ mod sample;
 pub use crate::benchmark::{bencher, github_benchmark};
 pub use crate::csv::csv;
 pub use crate::explanation::explanation;
+pub use crate::format::shell_word;
 pub use crate::heap_paths::{flame_graph, folded};
 pub use crate::history::history;
 pub use crate::html::html;

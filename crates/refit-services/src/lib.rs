@@ -34,6 +34,7 @@ mod schema;
 mod script;
 mod status;
 mod store;
+pub mod sync_filter;
 mod sys;
 mod system;
 mod systemd;

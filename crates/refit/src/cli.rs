@@ -29,7 +29,7 @@ pub use crash::CrashArgs;
 pub use each_run::EachRunArgs;
 pub use export::{
     ExportArgs, ExportVerb, KubernetesApplyArgs, KubernetesArgs, KubernetesCompareArgs,
-    KubernetesVerb, PatchForm, RefitFrom,
+    KubernetesVerb, OciArgs, PatchForm, RefitFrom,
 };
 pub use pool::{KubernetesJob, PoolArgs, PoolFrom, PoolOutput};
 pub use recipes::{

@@ -15,7 +15,7 @@ use crate::environment::Environment;
 use crate::kind::{Kind, Step, refuse_unknown};
 use crate::processes::processes_of;
 use crate::systemd;
-use crate::{Change, Error, FileEdit, FileState, Plan, System};
+use crate::{Change, Error, FileEdit, FileState, Plan, System, sync_filter};
 
 /// The kind.
 pub struct SystemdUnit;
@@ -79,7 +79,7 @@ impl Kind for SystemdUnit {
         environment.add_to(&mut plan);
         if has(&plan.change, SYNC_OFF) {
             text += &filter::line();
-            plan.notes.push(filter::NOT_COVERED.to_owned());
+            plan.notes.push(sync_filter::NOT_COVERED.to_owned());
             if unit.has_user {
                 plan.notes.push(filter::NO_NEW_PRIVILEGES.to_owned());
             }

@@ -1,11 +1,13 @@
 //! `refit export`.
 
 mod kubernetes;
+mod oci;
 mod workload;
 
 use clap::{Args, Subcommand};
 
 pub use kubernetes::{KubernetesArgs, KubernetesCompareArgs, KubernetesVerb, RefitFrom};
+pub use oci::OciArgs;
 pub use workload::{KubernetesApplyArgs, PatchForm};
 
 /// Write what other systems need to run refit
@@ -18,4 +20,5 @@ pub struct ExportArgs {
 #[derive(Subcommand)]
 pub enum ExportVerb {
     Kubernetes(KubernetesArgs),
+    Oci(OciArgs),
 }

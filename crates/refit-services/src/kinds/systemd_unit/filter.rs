@@ -2,14 +2,8 @@
 
 use std::process::{Command, Stdio};
 
+use crate::sync_filter::CALLS;
 use crate::{Change, Error, System, systemd};
-
-/// What is answered. Not msync: libunwind asks by it whether memory is there.
-const FILTER: &str = "~fsync:0 fdatasync:0 sync_file_range:0 sync:0 syncfs:0";
-
-/// What to know of it.
-pub const NOT_COVERED: &str = "not covered: msync, files opened with O_SYNC or O_DSYNC, io_uring; fsync of an invalid \
-                               descriptor returns 0 too";
 
 /// systemd.exec(5): a filter implies `NoNewPrivileges=` where the unit has another user than root.
 pub const NO_NEW_PRIVILEGES: &str = "with a filter systemd sets NoNewPrivileges for a unit with User= or DynamicUser=: programs with a \
@@ -18,7 +12,12 @@ pub const NO_NEW_PRIVILEGES: &str = "with a filter systemd sets NoNewPrivileges 
 
 /// The line of the drop-in.
 pub fn line() -> String {
-    format!("SystemCallFilter={FILTER}\n")
+    format!("SystemCallFilter={}\n", filter())
+}
+
+/// `~` begins a list of what is not let through, each with its error number: 0 is success.
+fn filter() -> String {
+    format!("~{}:0", CALLS.join(":0 "))
 }
 
 /// Whether this systemd answers so with the filter lines of a unit and ours: what `sync` is told of
@@ -31,7 +30,7 @@ pub fn try_out(change: &Change) -> Result<(), Error> {
     // systemd has not loaded the drop-in yet.
     let ours = super::drop_in_of(change);
     let mut lines = systemd::unit_without(&System::new(None)?, &change.service, ours)?.filters;
-    lines.push(FILTER.to_owned());
+    lines.push(filter());
     let mut command = Command::new("systemd-run");
     command.args(["--quiet", "--wait", "--collect", "--pipe"]);
     for line in lines {
