@@ -69,6 +69,11 @@ fn compare_words(typed: &[OsString]) -> Result<Vec<String>> {
 
 /// Options that have no meaning in a pod.
 fn refuse(args: &CompareArgs) -> Result<()> {
+    if let Some(option) = args.output.other_than(&[]) {
+        bail!(
+            "{option}: a pod's files are deleted with it\n  leave it out after `--`: refit pool --from kubernetes writes files, of all results"
+        );
+    }
     let set_here = [
         ("--machine", args.machine.is_some(), "it is the node's name"),
         (
@@ -80,11 +85,6 @@ fn refuse(args: &CompareArgs) -> Result<()> {
             "--log-result",
             args.log_result.is_some(),
             "it is the index of the pod",
-        ),
-        (
-            "--json, --csv, --md, --html and --svg",
-            args.output.any(),
-            "a pod's files are deleted with it; refit pool --from kubernetes writes those of all",
         ),
         (
             "--gate and --strict",
