@@ -143,11 +143,16 @@ fn indexes_that_were_killed_and_cut_off_count_once(env: &TestEnv) -> Outcome {
                 .map(index)
                 .collect::<Vec<_>>()
         };
-        let done = of("Succeeded");
-        let runs = of("Running")
-            .into_iter()
-            .find(|index| comparing(SEED, *index).is_some());
-        runs.filter(|_| !done.is_empty())
+        // The killed one is counted by itself.
+        let mut runs = of("Running").into_iter().filter(|index| *index != 0);
+        let (false, Some(index)) = (of("Succeeded").is_empty(), runs.next()) else {
+            return None;
+        };
+        // It stays in the middle until the power is cut.
+        let refit = comparing(SEED, index)?;
+        let pid = i32::try_from(refit).expect("process ids are ints");
+        sys::send_signal(pid, libc::SIGSTOP);
+        (comparing(SEED, index) == Some(refit)).then_some(index)
     });
     // Whoever runs in a pod has no rights.
     let pod = pods(env, JOB)
