@@ -57,7 +57,7 @@ test-kubernetes: ## a comparison spread over two nodes of a real Kubernetes, and
 	scripts/setup kubernetes
 	$(MAKE) all
 	scripts/cluster up
-	$(CARGO) run --locked -p refit-tests -- --strict kubernetes::; status=$$?; scripts/cluster down; exit $$status
+	$(CARGO) run --locked -p refit-tests -- --strict kubernetes; status=$$?; scripts/cluster down; exit $$status
 
 test-crash: ## simulated power cuts, and whether the lab's tests notice a broken lab, as root
 	scripts/setup test

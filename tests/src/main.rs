@@ -109,6 +109,7 @@ mod hostile_text;
 mod index_loop;
 mod kills;
 mod kubernetes;
+mod kubernetes_apply;
 mod layering;
 mod leap_second;
 mod library;
@@ -295,6 +296,7 @@ const TABLE: &[&[Test]] = &[
     index_loop::TESTS,
     kills::TESTS,
     kubernetes::TESTS,
+    kubernetes_apply::TESTS,
     layering::TESTS,
     leap_second::TESTS,
     malloc::TESTS,
