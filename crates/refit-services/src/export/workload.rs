@@ -162,7 +162,7 @@ impl Building {
         if !launch.sync.is_empty() {
             wanted.seccomp = Some(profile.seccomp_profile.to_owned());
             self.notes.push(format!(
-                "loses-on-crash: what the pod acknowledged can be gone after a power cut; each node needs the profile {} below /var/lib/kubelet/seccomp (refit export oci writes it)",
+                "loses-on-crash: what the pod acknowledged can be gone after a power cut; each node needs the profile {} below /var/lib/kubelet/seccomp (refit export oci sync=off --profile DEFAULT.json --seccomp FILE writes it)",
                 profile.seccomp_profile
             ));
         }
@@ -308,7 +308,7 @@ impl Building {
             Some(found) if found["type"] == "Localhost" => {
                 let file = found["localhostProfile"].as_str().unwrap_or("?").to_owned();
                 return Err(self.refused(container, format!(
-                    "it has the seccomp profile {file}, which would be replaced\n  add refit's rules to that file: refit export oci sync=off --profile FILE"
+                    "it has the seccomp profile {file}, which would be replaced\n  add refit's rules to that file: refit export oci sync=off --profile FILE --seccomp NEW"
                 )));
             }
             _ => {}
