@@ -27,8 +27,8 @@ const METRICS: &str = "Metrics";
 /// counted and timed by the kernel's own tracepoints; other users see the memory
 /// of their own processes.
 ///
-/// Exit codes: 0; 2 when there is nothing to watch, or a file cannot be written;
-/// of a command its own, as with run.
+/// Exit codes: 0; 2 when there is nothing to watch, a file cannot be written or a
+/// port is taken; of a command its own, as with run.
 #[derive(Args)]
 #[command(
     verbatim_doc_comment,
