@@ -7,6 +7,8 @@
 mod status;
 mod watch;
 
+use std::fmt::Write;
+
 use refit_run::printable;
 
 pub use status::of_status;
@@ -70,49 +72,70 @@ pub enum Format {
     OpenMetrics,
 }
 
+/// Labels as they stand in a text, made once for many samples.
+#[derive(Debug, Default)]
+struct Labels(String);
+
+impl Labels {
+    fn of(labels: &[(&str, &str)]) -> Labels {
+        let labels = labels
+            .iter()
+            .map(|(name, value)| format!("{name}=\"{}\"", escaped(value)));
+        Labels(format!("{{{}}}", labels.collect::<Vec<_>>().join(",")))
+    }
+}
+
+/// Samples of a family.
+#[derive(Debug)]
+struct Samples {
+    family: &'static Family,
+    name: String,
+    lines: String,
+}
+
 /// Samples, by family.
 #[derive(Debug)]
-pub struct Metrics(Vec<(&'static Family, Vec<String>)>);
+pub struct Metrics(Vec<Samples>);
 
 impl Metrics {
     /// None yet of these families, in whose order they will be.
     fn of(families: &[&'static Family]) -> Metrics {
-        Metrics(
-            families
-                .iter()
-                .map(|family| (*family, Vec::new()))
-                .collect(),
-        )
+        let samples = families.iter().map(|family| Samples {
+            family,
+            name: family.sample_name(),
+            lines: String::new(),
+        });
+        Metrics(samples.collect())
     }
 
     /// Adds a sample. What is not a finite number is unknown, and is left out.
-    fn add(&mut self, family: &'static Family, labels: &[(&str, &str)], value: f64) {
+    fn add(&mut self, family: &'static Family, labels: &Labels, value: f64) {
         if !value.is_finite() {
             return;
         }
-        let labels: Vec<String> = labels
-            .iter()
-            .map(|(name, value)| format!("{name}=\"{}\"", escaped(value)))
-            .collect();
-        let line = match labels.is_empty() {
-            true => format!("{} {value}\n", family.sample_name()),
-            false => format!("{}{{{}}} {value}\n", family.sample_name(), labels.join(",")),
-        };
-        let mut families = self.0.iter_mut();
-        let (_, lines) = families
-            .find(|(of, _)| of.name == family.name)
+        let mut all = self.0.iter_mut();
+        let samples = all
+            .find(|one| one.family.name == family.name)
             .expect("it is in the table of those that tell it");
-        lines.push(line);
+        samples.lines.push_str(&samples.name);
+        samples.lines.push_str(&labels.0);
+        writeln!(samples.lines, " {value}").expect("a String takes all");
     }
 
     /// All of them.
     #[must_use]
     pub fn text(&self, format: Format) -> String {
         let mut text = String::new();
-        for (family, lines) in self.0.iter().filter(|(_, lines)| !lines.is_empty()) {
+        let told = self.0.iter().filter(|one| !one.lines.is_empty());
+        for Samples {
+            family,
+            name,
+            lines,
+        } in told
+        {
             let name = match format {
-                Format::Prometheus => family.sample_name(),
-                Format::OpenMetrics => family.name.to_owned(),
+                Format::Prometheus => name,
+                Format::OpenMetrics => family.name,
             };
             let kind = match family.kind {
                 Kind::Counter => "counter",
@@ -122,7 +145,7 @@ impl Metrics {
             if !family.unit.is_empty() {
                 text += &format!("# UNIT {name} {}\n", family.unit);
             }
-            text.extend(lines.iter().map(String::as_str));
+            text += lines;
         }
         text + "# EOF\n"
     }
@@ -145,9 +168,13 @@ mod tests {
 
     fn metrics() -> Metrics {
         let mut metrics = Metrics::of(&[&WAIT, &PLAIN]);
-        metrics.add(&WAIT, &[("service", "a")], 0.25);
-        metrics.add(&PLAIN, &[], 1.0);
-        metrics.add(&WAIT, &[("service", "b"), ("layer", "file")], 3e9);
+        metrics.add(&WAIT, &Labels::of(&[("service", "a")]), 0.25);
+        metrics.add(&PLAIN, &Labels::default(), 1.0);
+        metrics.add(
+            &WAIT,
+            &Labels::of(&[("service", "b"), ("layer", "file")]),
+            3e9,
+        );
         metrics
     }
 
@@ -177,7 +204,7 @@ refit_plain 1
     fn no_name_ends_a_label_or_a_line() {
         let mut metrics = Metrics::of(&[&WAIT, &PLAIN]);
         let hostile = "a\"} 7\nrefit_plain{x=\"\\\u{1b}[2J\r\u{2028}";
-        metrics.add(&PLAIN, &[("service", hostile)], 1.0);
+        metrics.add(&PLAIN, &Labels::of(&[("service", hostile)]), 1.0);
         let text = metrics.text(Format::Prometheus);
         let line = text.lines().nth(2).unwrap();
         let expected =
@@ -190,7 +217,7 @@ refit_plain 1
     fn what_is_no_number_is_left_out() {
         let mut metrics = Metrics::of(&[&WAIT, &PLAIN]);
         for value in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
-            metrics.add(&PLAIN, &[], value);
+            metrics.add(&PLAIN, &Labels::default(), value);
         }
         assert_eq!(metrics.text(Format::Prometheus), "# EOF\n");
     }

@@ -2,7 +2,7 @@
 
 use refit_services::{Layer, Phase, ServiceStatus, Status};
 
-use super::{Family, Metrics};
+use super::{Family, Labels, Metrics};
 
 static SERVICES: Family = Family::gauge(
     "refit_services",
@@ -68,7 +68,7 @@ const LAYERS: [(Layer, &str); 3] = [
 pub fn of_status(status: &Status, is_whole: bool, looked_unix: u64) -> Metrics {
     let mut metrics = Metrics::of(&FAMILIES);
     if is_whole {
-        metrics.add(&SERVICES, &[], status.services.len() as f64);
+        metrics.add(&SERVICES, &Labels::default(), status.services.len() as f64);
     }
     for service in &status.services {
         tell(&mut metrics, service, looked_unix);
@@ -80,26 +80,30 @@ fn tell(metrics: &mut Metrics, status: &ServiceStatus, looked_unix: u64) {
     let service = ("service", &*status.service);
     let settings: Vec<&str> = status.settings.iter().map(|word| shown(word)).collect();
     let (profile, hash) = (settings.join(" "), status.profile_hash());
-    let labels = [service, ("profile", &profile), ("hash", &hash)];
+    let labels = Labels::of(&[service, ("profile", &profile), ("hash", &hash)]);
     metrics.add(&PROFILE, &labels, 1.0);
     let is_applied = status.phase == Phase::Applied && !status.taken_back;
-    metrics.add(&APPLIED, &[service], f64::from(u8::from(is_applied)));
+    metrics.add(
+        &APPLIED,
+        &Labels::of(&[service]),
+        f64::from(u8::from(is_applied)),
+    );
     for (layer, name) in LAYERS {
         if let Some(drift) = status.drift_of(layer) {
-            let labels = [service, ("layer", name)];
+            let labels = Labels::of(&[service, ("layer", name)]);
             metrics.add(&DRIFT, &labels, f64::from(u8::from(drift)));
         }
     }
     let evidence = status.evidence.as_ref();
     if let Some(effect) = evidence.and_then(|evidence| evidence.effect.as_ref()) {
-        let labels = [service, ("metric", &*effect.metric)];
+        let labels = Labels::of(&[service, ("metric", &*effect.metric)]);
         metrics.add(&EFFECT, &labels, effect.ratio);
         if let Some([low, high]) = effect.interval {
             metrics.add(&EFFECT_LOW, &labels, low);
             metrics.add(&EFFECT_HIGH, &labels, high);
         }
     }
-    metrics.add(&VERIFIED, &[service], looked_unix as f64);
+    metrics.add(&VERIFIED, &Labels::of(&[service]), looked_unix as f64);
 }
 
 /// The value of a variable or of a service's own setting may be a password, and only root reads refit's records.

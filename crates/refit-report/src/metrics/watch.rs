@@ -1,10 +1,14 @@
 //! What `refit watch` tells a monitoring system.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeSet;
 
+use refit_run::Memory;
 use refit_run::series::{Cost, Group, GroupSample, Growth, Sample, Series, growth};
 
-use super::{Family, Metrics};
+use super::{Family, Labels, Metrics};
 
 static SYNC_CALLS: Family = Family::counter(
     "refit_sync_calls",
@@ -113,8 +117,8 @@ const GONE_MS: u64 = 5 * 60 * 1000;
 /// A service, from the beginning of the watch.
 #[derive(Default)]
 struct Service {
-    /// The value of its label: no other has it.
-    label: String,
+    /// No other has these.
+    labels: Labels,
     /// The time of the last sample that it is in.
     seen_at_ms: u64,
     /// Whether its durable calls are known.
@@ -123,8 +127,28 @@ struct Service {
     untimed: u64,
     waited_us: u64,
     busy_us: u64,
-    now: Option<GroupSample>,
+    now: Option<Now>,
     growth: Option<Growth>,
+}
+
+/// Its processes in the last sample.
+struct Now {
+    processes: u64,
+    unread: u64,
+    rss_bytes: u64,
+    memory: Option<Memory>,
+}
+
+impl Now {
+    /// `None`: it has none.
+    fn of(sample: &GroupSample) -> Option<Now> {
+        (sample.processes > 0).then(|| Now {
+            processes: sample.processes,
+            unread: sample.unread.saturating_add(sample.unreadable),
+            rss_bytes: sample.rss_bytes,
+            memory: sample.memory,
+        })
+    }
 }
 
 /// What a watch has seen so far: counts since its beginning, and the last sample.
@@ -146,7 +170,7 @@ impl WatchMetrics {
         for group in &series.groups[self.services.len().min(series.groups.len())..] {
             let label = self.label(group);
             self.services.push(Service {
-                label,
+                labels: Labels::of(&[("service", &label)]),
                 ..Service::default()
             });
         }
@@ -170,7 +194,7 @@ impl WatchMetrics {
                 add(&mut service.waited_us, syncs.waited_us);
                 add(&mut service.busy_us, syncs.busy_us);
             }
-            service.now = Some(one.clone());
+            service.now = Now::of(one);
         }
     }
 
@@ -194,11 +218,11 @@ impl WatchMetrics {
             service.tell(&mut metrics);
         }
         if self.services.iter().any(|service| service.has_syncs) {
-            metrics.add(&LOST, &[], self.lost as f64);
+            metrics.add(&LOST, &Labels::default(), self.lost as f64);
         }
         if let Some(unix) = self.sampled_unix {
-            metrics.add(&SAMPLED, &[], unix as f64);
-            metrics.add(&WATCHING, &[], self.cost.cpu_us as f64 / 1e6);
+            metrics.add(&SAMPLED, &Labels::default(), unix as f64);
+            metrics.add(&WATCHING, &Labels::default(), self.cost.cpu_us as f64 / 1e6);
         }
         metrics
     }
@@ -221,8 +245,7 @@ impl WatchMetrics {
 
 impl Service {
     fn tell(&self, metrics: &mut Metrics) {
-        let label = [("service", &*self.label)];
-        let mut add = |family, value| metrics.add(family, &label, value);
+        let mut add = |family, value| metrics.add(family, &self.labels, value);
         if self.has_syncs {
             add(&SYNC_CALLS, self.calls as f64);
             add(&SYNC_UNTIMED, self.untimed as f64);
@@ -232,12 +255,12 @@ impl Service {
                 add(&SYNC_BUSY, self.busy_us as f64 / 1e6);
             }
         }
-        let Some(now) = self.now.as_ref().filter(|now| now.processes > 0) else {
+        let Some(now) = &self.now else {
             return;
         };
         add(&PROCESSES, now.processes as f64);
         add(&RSS, now.rss_bytes as f64);
-        add(&UNREAD, now.unread.saturating_add(now.unreadable) as f64);
+        add(&UNREAD, now.unread as f64);
         if let Some(memory) = &now.memory {
             add(&PSS, memory.pss_bytes as f64);
             add(&USS, memory.uss_bytes as f64);
@@ -248,154 +271,5 @@ impl Service {
             add(&GROWTH_LOW, growth.interval[0]);
             add(&GROWTH_HIGH, growth.interval[1]);
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::Format;
-    use super::*;
-    use crate::watch::sample;
-
-    /// All samples of a series, taken in one by one, with every growth estimated.
-    fn watched(series: &Series) -> WatchMetrics {
-        let mut metrics = WatchMetrics::default();
-        for sample in &series.samples {
-            metrics.add(series, sample);
-        }
-        while metrics.estimate_next(series) {}
-        metrics
-    }
-
-    fn text(metrics: &WatchMetrics) -> String {
-        metrics.metrics().text(Format::Prometheus)
-    }
-
-    #[track_caller]
-    fn expect(text: &str, sample: &str) {
-        let mut lines = text.lines();
-        assert!(
-            lines.any(|line| line == sample),
-            "{sample} is not in {text}"
-        );
-    }
-
-    #[test]
-    fn counts_are_of_all_samples_and_memory_is_of_the_last() {
-        let text = text(&watched(&sample::machine()));
-        // 60 samples with 204 calls of 500 µs each, which overlap: 80 ms in each second.
-        expect(&text, "refit_sync_calls_total{service=\"postfix\"} 12240");
-        expect(
-            &text,
-            "refit_sync_wait_seconds_total{service=\"postfix\"} 6.12",
-        );
-        expect(
-            &text,
-            "refit_sync_busy_seconds_total{service=\"postfix\"} 4.8",
-        );
-        expect(
-            &text,
-            "refit_memory_pss_bytes{service=\"postfix\"} 104857600",
-        );
-        // 10 KiB a second.
-        expect(
-            &text,
-            "refit_memory_growth_bytes_per_hour{service=\"postfix\"} 36864000",
-        );
-        expect(
-            &text,
-            "refit_unread_processes{service=\"app\\\\u{1b}[2J\"} 1",
-        );
-        expect(
-            &text,
-            "refit_watch_last_sample_timestamp_seconds 1795208000",
-        );
-        let names: Vec<String> = FAMILIES.iter().map(|family| family.sample_name()).collect();
-        for line in text.lines().filter(|line| !line.starts_with('#')) {
-            let name = line.split(['{', ' ']).next().unwrap();
-            assert!(names.iter().any(|known| known == name), "{name}");
-        }
-        assert!(names.iter().all(|name| text.contains(name)), "{text}");
-    }
-
-    #[test]
-    fn what_is_unknown_has_no_sample() {
-        let mut series = sample::machine();
-        for group in series.samples.iter_mut().flat_map(|one| &mut one.groups) {
-            group.syncs = None;
-            group.memory = None;
-        }
-        let text = text(&watched(&series));
-        for absent in [
-            "refit_sync",
-            "refit_watch_lost",
-            "_pss_",
-            "_swap_",
-            "growth",
-        ] {
-            assert!(!text.contains(absent), "{absent} in {text}");
-        }
-        expect(&text, "refit_processes{service=\"postfix\"} 4");
-        assert!(WatchMetrics::default().metrics().text(Format::OpenMetrics) == "# EOF\n");
-    }
-
-    #[test]
-    fn calls_without_times_have_no_wait() {
-        let mut series = sample::machine();
-        for group in series.samples.iter_mut().flat_map(|one| &mut one.groups) {
-            let syncs = group.syncs.as_mut().unwrap();
-            (syncs.untimed, syncs.waited_us, syncs.busy_us) = (syncs.calls, 0, 0);
-        }
-        let text = text(&watched(&series));
-        expect(
-            &text,
-            "refit_sync_untimed_calls_total{service=\"postfix\"} 12240",
-        );
-        assert!(
-            !text.contains("wait_seconds_total{service=\"postfix\"}"),
-            "{text}"
-        );
-    }
-
-    #[test]
-    fn no_two_services_have_the_same_label() {
-        let mut series = sample::machine();
-        let (group, of) = (
-            series.groups[0].clone(),
-            series.samples[0].groups[0].clone(),
-        );
-        for index in 2..5 {
-            series.groups.push(group.clone());
-            series.samples[0].groups.push(GroupSample {
-                group: index,
-                ..of.clone()
-            });
-        }
-        series.groups[4].cgroup = Some("/user.slice/postfix.service".to_owned());
-        series.samples.truncate(1);
-        let text = text(&watched(&series));
-        for name in ["postfix", "postfix (40)", "postfix (40) #3"] {
-            expect(&text, &format!("refit_processes{{service=\"{name}\"}} 4"));
-        }
-        expect(
-            &text,
-            "refit_processes{service=\"postfix (/user.slice/postfix.service)\"} 4",
-        );
-    }
-
-    #[test]
-    fn what_has_ended_keeps_its_counts_for_a_while_and_has_no_memory() {
-        let mut series = sample::machine();
-        let mut metrics = watched(&series);
-        let mut last = series.samples.pop().unwrap();
-        last.groups.remove(0);
-        last.at_ms += GONE_MS;
-        metrics.add(&series, &last);
-        let soon = text(&metrics);
-        expect(&soon, "refit_sync_calls_total{service=\"postfix\"} 12240");
-        assert!(!soon.contains("bytes{service=\"postfix\"}"), "{soon}");
-        last.at_ms += 1000;
-        metrics.add(&series, &last);
-        assert!(!text(&metrics).contains("postfix"));
     }
 }
