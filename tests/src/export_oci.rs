@@ -6,11 +6,11 @@ use std::process::Output;
 
 use serde_json::{Value, json};
 
-use crate::compared::{list, number};
-use crate::ran::base;
+use crate::containers::{
+    DEFAULT, container, durable, podman, require_containers, require_default, run, static_root,
+};
 use crate::runner::{Outcome, Test};
-use crate::seccomp::{self, Seen};
-use crate::test_env::{TestEnv, described, expect_code, expect_message, refit_path};
+use crate::test_env::{TestEnv, described, expect_code, refit_path};
 use crate::{places, test};
 
 pub const TESTS: &[Test] = &[
@@ -19,24 +19,13 @@ pub const TESTS: &[Test] = &[
     test!(runc_takes_the_profile_without_a_given_one).limit_seconds(120),
     test!(podman_mounts_an_allocator_and_sets_variables),
     test!(a_build_under_refit_does_not_sync).limit_seconds(240),
-    test!(every_other_rule_of_a_profile_is_kept),
-    test!(a_shell_reads_the_options_as_they_are_meant),
-    test!(what_a_container_cannot_have_is_refused),
 ];
 
-/// As Debian packages it for Podman.
-const DEFAULT: &str = "/usr/share/containers/seccomp.json";
+/// What sync=off answers.
+pub const CALLS: [&str; 5] = ["fsync", "fdatasync", "sync", "syncfs", "sync_file_range"];
 
-const CALLS: [&str; 5] = ["fsync", "fdatasync", "sync", "syncfs", "sync_file_range"];
-
-fn require_default(env: &TestEnv) {
-    if fs::metadata(DEFAULT).is_err() {
-        env.skip(&format!("no {DEFAULT} (golang-github-containers-common)"));
-    }
-}
-
-/// What it printed, as a shell reads it, and its messages.
-fn exported(env: &TestEnv, args: &[&str]) -> (Vec<String>, String) {
+/// What `refit export oci` printed, as a shell reads it, and its messages.
+pub fn exported(env: &TestEnv, args: &[&str]) -> (Vec<String>, String) {
     let output = env.refit(&[&["export", "oci"], args].concat());
     expect_code(&output, 0);
     let line = String::from_utf8(output.stdout).expect("it is text");
@@ -46,76 +35,6 @@ fn exported(env: &TestEnv, args: &[&str]) -> (Vec<String>, String) {
     let words = String::from_utf8(shell.stdout).expect("it is text");
     let words = words.split_terminator('\0').map(str::to_owned).collect();
     (words, String::from_utf8_lossy(&output.stderr).into_owned())
-}
-
-/// Podman with everything that it keeps below the test's directory.
-fn podman(env: &TestEnv) -> Vec<String> {
-    env.require_root();
-    for command in ["podman", "runc", "conmon"] {
-        env.require_command(command);
-    }
-    let mut words = vec!["podman".to_owned()];
-    for (option, directory) in [
-        ("--root", "store"),
-        ("--runroot", "run"),
-        ("--tmpdir", "tmp"),
-    ] {
-        words.extend([option.to_owned(), env.path(directory)]);
-    }
-    let fixed =
-        "--storage-driver vfs --cgroup-manager cgroupfs --events-backend file --runtime runc";
-    words.extend(fixed.split(' ').map(str::to_owned));
-    words
-}
-
-/// `podman run` with these options in the root that was made; the limits are some that every machine has.
-fn container(env: &TestEnv, options: &[String], command: &[&str]) -> Vec<String> {
-    let mut words = podman(env);
-    let fixed = "run --rm --network none --ulimit nofile=1024:1024 --ulimit nproc=4096:4096";
-    words.extend(fixed.split(' ').map(str::to_owned));
-    words.extend_from_slice(options);
-    words.extend(["--rootfs".to_owned(), env.path("root")]);
-    words.extend(command.iter().map(|word| (*word).to_owned()));
-    words
-}
-
-fn run(env: &TestEnv, words: &[String]) -> Output {
-    env.run(&words.iter().map(String::as_str).collect::<Vec<_>>())
-}
-
-/// Skips the test where no container can be run at all.
-fn require_containers(env: &TestEnv) {
-    let bare = run(env, &container(env, &[], &["/busybox", "true"]));
-    if !bare.status.success() {
-        env.skip(&format!(
-            "podman cannot run a container here: {}",
-            described(&bare)
-        ));
-    }
-}
-
-/// The calls for durability that this program made, as the kernel saw them. The runtime makes some of its own.
-fn durable(env: &TestEnv, program: &str, words: &[String]) -> u64 {
-    let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    let Seen { report, .. } = seccomp::run(env, &["tz=UTC"], &words);
-    let callers = list(&report["witness"]["seen"]["callers"]).iter();
-    let ours = callers.filter(|caller| base(&caller["executable"]) == program);
-    ours.map(|caller| number(&caller["calls"]) as u64).sum()
-}
-
-/// A root with static programs.
-fn static_root(env: &TestEnv) {
-    env.require_command("busybox");
-    let root = env.subdir("root");
-    for directory in ["proc", "dev", "sys", "tmp", "etc"] {
-        env.subdir(&format!("root/{directory}"));
-    }
-    let busybox = env.run(&["sh", "-c", "command -v busybox"]);
-    let busybox = String::from_utf8_lossy(&busybox.stdout).trim().to_owned();
-    fs::copy(busybox, format!("{root}/busybox")).expect("both are there");
-    for program in ["static_fsync", "static_i386_fsync", "static_sync_calls"] {
-        fs::copy(env.program(program), format!("{root}/{program}")).expect("both are there");
-    }
 }
 
 fn security(profile: &str) -> Vec<String> {
@@ -353,177 +272,6 @@ fn a_build_under_refit_does_not_sync(env: &TestEnv) -> Outcome {
             expected,
             "{instruction}"
         );
-    }
-    Outcome::Pass
-}
-
-/// What a profile decides about each call, by the conditions.
-fn decisions(profile: &Value) -> BTreeMap<String, Vec<String>> {
-    let mut all: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for rule in list(&profile["syscalls"]) {
-        let mut conditions = rule.clone();
-        conditions
-            .as_object_mut()
-            .expect("an object")
-            .remove("names");
-        for name in list(&rule["names"]) {
-            let name = name.as_str().expect("a name").to_owned();
-            all.entry(name).or_default().push(conditions.to_string());
-        }
-    }
-    all
-}
-
-fn every_other_rule_of_a_profile_is_kept(env: &TestEnv) -> Outcome {
-    require_default(env);
-    exported(
-        env,
-        &["sync=off", "--profile", DEFAULT, "--seccomp", "off.json"],
-    );
-    let read = |path: &str| -> Value {
-        let text = fs::read_to_string(path).expect("it is there");
-        serde_json::from_str(&text).expect("it is JSON")
-    };
-    let (mut given, mut made) = (read(DEFAULT), read(&env.path("off.json")));
-    let (mut before, mut after) = (decisions(&given), decisions(&made));
-    for call in CALLS {
-        let allowed = before.remove(call).expect("it is allowed there");
-        assert!(
-            allowed.iter().all(|rule| rule.contains("SCMP_ACT_ALLOW")),
-            "{call}"
-        );
-        let swapped = after.remove(call).expect("it is swapped here");
-        assert_eq!(swapped.len(), allowed.len(), "{call}");
-        for rule in swapped {
-            let rule: Value = serde_json::from_str(&rule).expect("it is ours");
-            assert_eq!(
-                [&rule["action"], &rule["errnoRet"]],
-                [&json!("SCMP_ACT_ERRNO"), &json!(0)]
-            );
-        }
-    }
-    assert!(before.len() > 300 && before == after);
-    for profile in [&mut given, &mut made] {
-        profile
-            .as_object_mut()
-            .expect("an object")
-            .remove("syscalls");
-    }
-    assert_eq!(given, made);
-    Outcome::Pass
-}
-
-fn a_shell_reads_the_options_as_they_are_meant(env: &TestEnv) -> Outcome {
-    let library = env.file("library.so", "");
-    let file = env.path("it's a $(profile).json");
-    let preload = format!("preload={library}");
-    let (options, _) = exported(
-        env,
-        &[
-            "sync=off",
-            &preload,
-            "env.A=x\ny",
-            "tz=UTC",
-            "--seccomp",
-            &file,
-        ],
-    );
-    let expected = [
-        "--security-opt".to_owned(),
-        format!("seccomp={file}"),
-        "-v".to_owned(),
-        format!("{library}:/refit/1/library.so:ro"),
-        "-e".to_owned(),
-        "LD_PRELOAD=/refit/1/library.so".to_owned(),
-        "-e".to_owned(),
-        "A=x\ny".to_owned(),
-        "-e".to_owned(),
-        "TZ=UTC".to_owned(),
-    ];
-    assert_eq!(options, expected);
-    let text = fs::read_to_string(file).expect("it was written");
-    let profile: Value = serde_json::from_str(&text).expect("it is JSON");
-    let mut names: Vec<&Value> = list(&profile["syscalls"][0]["names"]).iter().collect();
-    names.sort_by_key(|name| name.as_str());
-    let mut calls = CALLS;
-    calls.sort_unstable();
-    assert_eq!(names, calls);
-    Outcome::Pass
-}
-
-fn what_a_container_cannot_have_is_refused(env: &TestEnv) -> Outcome {
-    let blocked = json!({"defaultAction": "SCMP_ACT_ERRNO", "syscalls": [{"names": ["read"], "action": "SCMP_ACT_ALLOW"}]});
-    let blocked = env.file("blocked.json", &blocked.to_string());
-    let (text, array) = (
-        env.file("text.json", "no JSON"),
-        env.file("array.json", "[]"),
-    );
-    let colon = env.subdir("a:b");
-    env.file("a:b/libjemalloc.so.2", "");
-    let none = format!("preload={}", env.path("none.so"));
-    for (args, message) in [
-        (
-            &["disk=8ms"][..],
-            "refit run disk=8ms -- COMMAND, in a build by --dockerfile",
-        ),
-        (&["disk=fail:EIO"], "options of a container cannot do this"),
-        (&["sync@exe:a=off"], "options of a container cannot do this"),
-        (&["odirect=off"], "options of a container cannot do this"),
-        (&["thp=never"], "options of a container cannot do this"),
-        (&["conf.a=b"], "options of a container cannot do this"),
-        (
-            &["program=/bin/true"],
-            "options of a container cannot do this",
-        ),
-        (&["sync=off"], "name a new one: --seccomp FILE"),
-        (
-            &["tz=UTC", "--seccomp", "new.json"],
-            "--seccomp is for sync=off",
-        ),
-        (
-            &["sync=off", "--seccomp", "none/new.json"],
-            "there is no directory",
-        ),
-        (
-            &[
-                "sync=off",
-                "--seccomp",
-                "new.json",
-                "--profile",
-                "none.json",
-            ],
-            "cannot read none.json",
-        ),
-        (
-            &["sync=off", "--seccomp", "new.json", "--profile", &text],
-            "is not JSON",
-        ),
-        (
-            &["sync=off", "--seccomp", "new.json", "--profile", &array],
-            "it is not a seccomp profile",
-        ),
-        (
-            &["sync=off", "--seccomp", "new.json", "--profile", &blocked],
-            "it blocks every sync call by itself",
-        ),
-        (&["sync=off", "--profile", &array], "--seccomp <FILE>"),
-        (&["tz=UTC", "--", "true"], "leave out `-- true`"),
-        (
-            &["--dockerfile", "sync=off"],
-            "no command for the instruction",
-        ),
-        (
-            &["malloc=jemalloc", "--allocator-dir", &colon],
-            "copy it to a path without colons",
-        ),
-        (&[&none], "there is no library"),
-        (&["malloc=nothing"], "malloc"),
-        (&[], "SETTINGS"),
-    ] {
-        let output = env.refit(&[&["export", "oci"], args].concat());
-        expect_message(&output, 2, message);
-        assert!(output.stdout.is_empty(), "{}", described(&output));
-        assert!(fs::metadata(env.path("new.json")).is_err(), "{args:?}");
     }
     Outcome::Pass
 }

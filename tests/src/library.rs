@@ -9,7 +9,7 @@ use crate::locations::source_dir;
 use crate::places;
 use crate::runner::{Outcome, Test};
 use crate::test;
-use crate::test_env::{TestEnv, expect_code, refit_path};
+use crate::test_env::{TestEnv, expect_code, expect_message, refit_path};
 
 pub const TESTS: &[Test] = &[
     test!(they_export_what_their_maps_list_and_nothing_else),
@@ -20,6 +20,7 @@ pub const TESTS: &[Test] = &[
     test!(it_starts_a_program_without_an_allocation),
     test!(it_looks_for_filters_once_a_call_depends_on_them),
     test!(it_looks_for_filters_before_proc_is_out_of_reach),
+    test!(where_it_cannot_be_tried_what_is_missing_is_named),
 ];
 
 /// The newest glibc that it may need: that of the oldest systems still in use (enterprise Linux 7).
@@ -277,5 +278,29 @@ fn it_leaves_no_message_of_the_dynamic_linker(env: &TestEnv) -> Outcome {
         let printed = String::from_utf8_lossy(&output.stdout);
         assert_eq!(printed, "none\n", "{name}");
     }
+    Outcome::Pass
+}
+
+/// An image may have no other program than the one that is run.
+fn where_it_cannot_be_tried_what_is_missing_is_named(env: &TestEnv) -> Outcome {
+    let root = places::chroot(env, "root", &[&env.program("fsync_once")]);
+    fs::copy(refit_path(), format!("{root}/refit")).expect("it is ours");
+    env.subdir("root/tmp");
+    let command = [
+        "chroot",
+        &root,
+        "/refit",
+        "run",
+        "sync=off",
+        "--",
+        "/fsync_once",
+        "/file",
+    ];
+    let output = env.run(&[places::privileged(env), &command].concat());
+    expect_message(&output, 125, "that needs /bin/true and /dev/null");
+    assert!(
+        fs::metadata(format!("{root}/file")).is_err(),
+        "nothing has run"
+    );
     Outcome::Pass
 }

@@ -74,6 +74,7 @@ mod compared;
 mod conformance;
 mod conformance_counts;
 mod conformance_document;
+mod containers;
 mod counters;
 mod coverage;
 mod crash;
@@ -93,6 +94,7 @@ mod doctor_process_access;
 mod endurance;
 mod export_kubernetes;
 mod export_oci;
+mod export_oci_words;
 mod export_workload;
 mod fake_kubectl;
 mod family;
@@ -265,6 +267,7 @@ const TABLE: &[&[Test]] = &[
     compare_shown::TESTS,
     compare_signals::TESTS,
     export_oci::TESTS,
+    export_oci_words::TESTS,
     compare_why::TESTS,
     conformance::TESTS,
     conformance_counts::TESTS,

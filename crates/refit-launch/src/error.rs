@@ -54,7 +54,7 @@ pub enum LaunchError {
     },
     /// The program that loads a library first cannot be run.
     #[error(
-        "cannot try {libraries} with /bin/true, which loads it before the program does: {cause}\n  install it (coreutils), as an image without it has no other program to try it with"
+        "cannot try {libraries} before the program loads it: {cause}\n  that needs /bin/true and /dev/null: put them in place, also into the image of a container"
     )]
     NoTestLoad {
         /// As `LD_PRELOAD` has them.

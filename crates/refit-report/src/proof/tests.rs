@@ -1,3 +1,5 @@
+mod junit;
+
 use std::path::Path;
 
 use refit_crash::acknowledgement::Loss;
