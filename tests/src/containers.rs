@@ -18,20 +18,18 @@ pub fn require_default(env: &TestEnv) {
     }
 }
 
-/// Podman with everything that it keeps below the test's directory.
+/// Podman with everything that it keeps below the test's directory, where it is to be started.
 pub fn podman(env: &TestEnv) -> Vec<String> {
     env.require_root();
     for command in ["podman", "runc", "conmon"] {
         env.require_command(command);
     }
     let mut words = vec!["podman".to_owned()];
-    for (option, directory) in [
-        ("--root", "store"),
-        ("--runroot", "run"),
-        ("--tmpdir", "tmp"),
-    ] {
+    for (option, directory) in [("--root", "store"), ("--tmpdir", "tmp")] {
         words.extend([option.to_owned(), env.path(directory)]);
     }
+    // Podman refuses a word of more than 50 characters here, which the path of a checkout may have.
+    words.extend(["--runroot".to_owned(), "run".to_owned()]);
     let fixed =
         "--storage-driver vfs --cgroup-manager cgroupfs --events-backend file --runtime runc";
     words.extend(fixed.split(' ').map(str::to_owned));
