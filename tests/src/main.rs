@@ -98,6 +98,7 @@ mod export_oci_words;
 mod export_workload;
 mod fake_kubectl;
 mod family;
+mod file_circles;
 mod fixture;
 mod guardian;
 mod guardian_processes;
@@ -300,6 +301,7 @@ const TABLE: &[&[Test]] = &[
     kills::TESTS,
     kubernetes::TESTS,
     kubernetes_apply::TESTS,
+    file_circles::TESTS,
     layering::TESTS,
     leap_second::TESTS,
     malloc::TESTS,

@@ -43,8 +43,7 @@ pub use error::LabError;
 pub use experiment::Experiment;
 pub use gate::{Gate, GateAnswer, GateError, GateRecord};
 pub use memory_growth::{MemoryWatch, NoSample};
-pub use memory_reason::{GrowingCause, MemoryCause, MemoryReason};
-pub use memory_runs::MemoryAnswer;
+pub use memory_reason::{GrowingCause, MemoryAnswer, MemoryCause, MemoryReason};
 pub use metric::{Metric, Unit};
 #[cfg(feature = "schema")]
 pub use pool::schema as pool_schema;

@@ -39,6 +39,17 @@ const CAUSES: [(MemoryPart, MemoryCause); 10] = [
     (MemoryPart::Shared, MemoryCause::Shared),
 ];
 
+/// Why memory is what it is, or why that is not known.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum MemoryAnswer {
+    /// It is known.
+    Known(MemoryReason),
+    /// It is not.
+    Unknown(String),
+}
+
 /// What memory is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -2,22 +2,10 @@
 //! that is measured.
 
 use refit_run::interruptions;
-use serde::{Deserialize, Serialize};
 
 use crate::comparison::runner::Runs;
 use crate::experiment::{Experiment, Role};
-use crate::memory_reason::MemoryReason;
-
-/// Why memory is what it is, or why that is not known.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum MemoryAnswer {
-    /// It is known.
-    Known(MemoryReason),
-    /// It is not.
-    Unknown(String),
-}
+use crate::memory_reason::MemoryAnswer;
 
 /// Makes these runs, and keeps what they show with the variants. Nothing that fails here takes away what was measured
 /// before. `starts` is called before each run.

@@ -10,8 +10,9 @@ use refit_run::Tree;
 use refit_run::tree::Part;
 use rustix::process::geteuid;
 
+use crate::command_path::command_path;
 use crate::error::InstanceError;
-use crate::needs::{self, find_user};
+use crate::needs::find_user;
 use crate::output::Work;
 use crate::ports::Port;
 use crate::recipe::Recipe;
@@ -101,7 +102,7 @@ impl Instance {
             ("REFIT_DIR".to_owned(), text(&dir)),
             ("REFIT_TMPFS".to_owned(), text(&tmpfs)),
             ("REFIT_RECIPE".to_owned(), text(&folder)),
-            ("PATH".to_owned(), needs::path()),
+            ("PATH".to_owned(), command_path()),
         ];
         if let Work::Number(full, brief) = recipe.work {
             let operations = if options.brief { brief } else { full };

@@ -58,6 +58,7 @@ pub mod answers;
 mod available;
 mod bound;
 mod checker;
+mod command_path;
 mod conf;
 mod conf_steps;
 mod error;
@@ -97,7 +98,7 @@ pub use instance_directory::{DEFAULT_BASE, InstanceDirectory, remove_abandoned_i
 pub use metrics::{
     COMMAND_METRICS, Direction, LOAD_METRICS, LoadUnit, SERVICE_METRICS, is_built_in_for,
 };
-pub use needs::{User, find_user, path};
+pub use needs::{User, find_user};
 pub use output::{LoadMetric, Source, Work, last_lines, read_metrics, read_operations};
 pub use quantities::{parse_size, parse_time};
 pub use recipe::Recipe;

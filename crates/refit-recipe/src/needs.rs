@@ -1,38 +1,16 @@
 //! What a recipe needs of the machine: programs, files, a user; and what of it is missing.
 
-use std::env;
 use std::fs;
-use std::path::{Path, PathBuf};
 
 use refit_run::printable;
 use rustix::process::geteuid;
 
+use crate::command_path::find_command;
 use crate::file::Needs;
 use crate::recipe::Recipe;
 
-/// Directories of servers, which are not in a user's PATH.
-const SYSTEM: [&str; 3] = ["/usr/local/sbin", "/usr/sbin", "/sbin"];
-
-/// The PATH of every command of a recipe.
-#[must_use]
-pub fn path() -> String {
-    let mut dirs: Vec<PathBuf> = env::var_os("PATH")
-        .map(|path| env::split_paths(&path).collect())
-        .unwrap_or_default();
-    for dir in SYSTEM {
-        if !dirs.iter().any(|known| known == Path::new(dir)) {
-            dirs.push(dir.into());
-        }
-    }
-    let joined = env::join_paths(dirs).unwrap_or_default();
-    joined.to_string_lossy().into_owned()
-}
-
 impl Recipe {
     fn lacks(&self, needs: &Needs, packages: &[String]) -> Option<String> {
-        let path = path();
-        let is_command =
-            |name: &&String| !env::split_paths(&path).any(|dir| dir.join(name).is_file());
         let is_file = |pattern: &&String| {
             let mut found = glob::glob(pattern).into_iter().flatten();
             !found.any(|path| path.is_ok())
@@ -40,7 +18,7 @@ impl Recipe {
         let mut missing: Vec<&str> = needs
             .commands
             .iter()
-            .filter(is_command)
+            .filter(|name| find_command(name).is_none())
             .map(|n| &**n)
             .collect();
         missing.extend(needs.files.iter().filter(is_file).map(|n| &**n));

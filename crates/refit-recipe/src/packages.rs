@@ -1,19 +1,15 @@
 //! The packages that a recipe's programs come from, as dpkg knows them.
 
 use std::collections::BTreeMap;
-use std::env;
 use std::process::{Command, Stdio};
 
+use crate::command_path::find_command;
 use crate::file::Needs;
-use crate::needs::path;
 
 /// The packages that own what is needed, each with its version: `redis-tools` → `5:7.0.15-1`. None without dpkg.
 pub fn packages_of(needs: &Needs) -> BTreeMap<String, String> {
-    let path = path();
-    let commands = needs.commands.iter().filter_map(|name| {
-        let mut found = env::split_paths(&path).map(|dir| dir.join(name));
-        found.find(|file| file.is_file())
-    });
+    let commands = needs.commands.iter();
+    let commands = commands.filter_map(|name| find_command(name));
     let files = needs.files.iter();
     let files = files.flat_map(|pattern| glob::glob(pattern).into_iter().flatten().flatten());
     let mut owned = Vec::new();

@@ -7,11 +7,12 @@ use crate::check::{Check, Layer, drifts};
 use crate::kinds::kind_named;
 use crate::library;
 use crate::revert::service_with_record;
+use crate::since::{libraries_since, packages_since};
 use crate::store::Store;
 use crate::three_way::End;
 use crate::{
     Accepted, Error, Evidence, FileState, LibrarySince, PackageSince, Phase, Record, System,
-    indexes, packages, undo,
+    indexes, undo,
 };
 
 /// A service with a change.
@@ -121,8 +122,8 @@ pub fn status(system: &System, words: &[String]) -> Result<Status, Error> {
         checks.extend(live_checks(system, &record)?);
         let taken_back = record.is_taken_back(system)?;
         let change = record.change;
-        let packages = packages::since(system, &change)?;
-        let libraries = packages::libraries_since(system, &change)?;
+        let packages = packages_since(system, &change)?;
+        let libraries = libraries_since(system, &change)?;
         services.push(ServiceStatus {
             service: change.service,
             kind: change.kind,

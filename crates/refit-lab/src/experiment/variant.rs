@@ -5,7 +5,7 @@ use refit_recipe::AnswerRecord;
 use refit_run::{InEffect, Testimony};
 use serde::{Deserialize, Serialize};
 
-use crate::memory_runs::MemoryAnswer;
+use crate::memory_reason::MemoryAnswer;
 
 /// What a variant is in a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -6,7 +6,7 @@ use refit_knobs::Class;
 use refit_stats::Block;
 
 use super::PoolError;
-use super::record::{MeasureRecord, ResultRecord};
+use super::record::{MachineRecord, MeasureRecord, ResultRecord};
 use crate::comparison::Comparison;
 use crate::effects::samples_of_main;
 use crate::experiment::{Experiment, Role};
@@ -156,6 +156,26 @@ impl PoolInput {
     }
 }
 
+impl MachineRecord {
+    /// Of all its results, of which there is one at least.
+    pub(super) fn of(inputs: &[&PoolInput]) -> MachineRecord {
+        let all = |value: fn(&PoolInput) -> Option<f64>| {
+            middle(inputs.iter().filter_map(|input| value(input)).collect())
+        };
+        MachineRecord {
+            name: inputs[0].machine(),
+            fixed: inputs[0].fixed.clone(),
+            baseline: all(|input| input.baseline),
+            sync_ns: all(|input| input.sync_ns),
+        }
+    }
+
+    /// Whether a result is of this machine.
+    pub(super) fn is_of(&self, input: &PoolInput) -> bool {
+        self.name == input.machine()
+    }
+}
+
 fn variants(comparison: &Comparison) -> Vec<InputVariant> {
     let experiment = &comparison.experiment;
     let variants = experiment.variants.iter().enumerate();
@@ -208,7 +228,7 @@ fn sync_ns(experiment: &Experiment) -> Option<f64> {
 }
 
 /// The median.
-pub(super) fn middle(mut values: Vec<f64>) -> Option<f64> {
+fn middle(mut values: Vec<f64>) -> Option<f64> {
     values.sort_unstable_by(f64::total_cmp);
     let upper = *values.get(values.len() / 2)?;
     Some(f64::midpoint(values[(values.len() - 1) / 2], upper))

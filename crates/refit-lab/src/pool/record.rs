@@ -6,7 +6,6 @@ use refit_knobs::Class;
 use refit_stats::Measure;
 use serde::{Deserialize, Serialize};
 
-use super::input::{PoolInput, middle};
 use crate::metric::Unit;
 use crate::verdict::Verdict;
 
@@ -221,24 +220,4 @@ pub struct NotPooled {
     pub file: String,
     /// Why.
     pub why: String,
-}
-
-impl MachineRecord {
-    /// Of all its results, of which there is one at least.
-    pub(super) fn of(inputs: &[&PoolInput]) -> MachineRecord {
-        let all = |value: fn(&PoolInput) -> Option<f64>| {
-            middle(inputs.iter().filter_map(|input| value(input)).collect())
-        };
-        MachineRecord {
-            name: inputs[0].machine(),
-            fixed: inputs[0].fixed.clone(),
-            baseline: all(|input| input.baseline),
-            sync_ns: all(|input| input.sync_ns),
-        }
-    }
-
-    /// Whether a result is of this machine.
-    pub(super) fn is_of(&self, input: &PoolInput) -> bool {
-        self.name == input.machine()
-    }
 }
