@@ -12,8 +12,10 @@ struct Library {
     /// Its sources, and the list of its exports, lie in this directory, ...
     directory: &'static str,
     sources: &'static [&'static str],
-    /// ... but for these, of `sync/`.
+    /// ... but for these, of `sync/`, ...
     shared: &'static [&'static str],
+    /// ... and these, of the target's directory in `arch/`.
+    of_architecture: &'static [&'static str],
 }
 
 const SYNC: Library = Library {
@@ -47,9 +49,9 @@ const SYNC: Library = Library {
         "exec_environment.c",
         "departure.c",
         "target.c",
-        "stubs.S",
     ],
     shared: &[],
+    of_architecture: &["stubs.S"],
 };
 
 const HEAP: Library = Library {
@@ -74,13 +76,21 @@ const HEAP: Library = Library {
         "twin.c",
     ],
     shared: &["executable.c", "session_file.c"],
+    of_architecture: &[],
 };
 
 const HEAP_NEW: Library = Library {
     directory: "heap_new",
     sources: &["operators.c"],
     shared: &[],
+    of_architecture: &[],
 };
+
+/// What belongs to the architecture: `arch.h` is found by its directory.
+fn architecture() -> PathBuf {
+    let name = env::var_os("CARGO_CFG_TARGET_ARCH").expect("cargo sets it");
+    Path::new("arch").join(name)
+}
 
 fn compiler(files: impl IntoIterator<Item = PathBuf>) -> cc::Build {
     let mut build = cc::Build::new();
@@ -88,6 +98,7 @@ fn compiler(files: impl IntoIterator<Item = PathBuf>) -> cc::Build {
         .files(files)
         .include("sync")
         .include("heap")
+        .include(architecture())
         .std("c11")
         .define("_GNU_SOURCE", None)
         .pic(true)
@@ -100,7 +111,10 @@ fn compiler(files: impl IntoIterator<Item = PathBuf>) -> cc::Build {
         // Both end up in other people's processes: no surprises from a
         // distribution's default flags.
         .flag("-U_FORTIFY_SOURCE")
-        .flag("-fno-stack-protector");
+        .flag("-fno-stack-protector")
+        // Atomic additions of arm64 would go through libgcc, which asks the C
+        // library what the processor can do.
+        .flag_if_supported("-mno-outline-atomics");
     build
 }
 
@@ -108,7 +122,11 @@ impl Library {
     fn files(&self) -> impl Iterator<Item = PathBuf> {
         let own = self.sources.iter();
         let own = own.map(|name| Path::new(self.directory).join(name));
-        own.chain(self.shared.iter().map(|name| Path::new("sync").join(name)))
+        let shared = self.shared.iter();
+        let shared = shared.map(|name| Path::new("sync").join(name));
+        let of_architecture = self.of_architecture.iter();
+        own.chain(shared)
+            .chain(of_architecture.map(|name| architecture().join(name)))
     }
 
     /// Leaves it in `out`, and returns what it contains.
@@ -158,6 +176,7 @@ fn main() {
         bytes.extend(library.build(&out));
     }
     println!("cargo::rerun-if-changed=spawn");
+    println!("cargo::rerun-if-changed=arch");
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rustc-env=REFIT_LIBRARY_HASH={:016x}", fnv(&bytes));
 

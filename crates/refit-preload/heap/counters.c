@@ -9,7 +9,7 @@
 #include "process_block.h"
 #include "twin.h"
 
-__asm__(".symver dlsym,dlsym@GLIBC_2.2.5");
+PRIM_OLDEST(dlsym);
 
 /* Whether a slot belongs to a thread. Private, as the counters are. */
 static uint8_t taken[REFIT_HEAP_SLOTS] = {1};

@@ -35,7 +35,7 @@ static char *map_region(size_t size)
 				PROT_READ | PROT_WRITE,
 				MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
 				0);
-	if ((unsigned long)at > -4096ul) {
+	if (prim_failed(at)) {
 		return NULL;
 	}
 	if (refit_has_own_seccomp()) {

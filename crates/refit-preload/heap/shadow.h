@@ -1,8 +1,8 @@
 /* What was requested, and what is usable, of each live block, without a header:
  * one byte beside each 8 bytes of heap, in a table of three levels.
  *
- * Addresses of a program are below 2^47 (Linux gives higher ones only to who asks
- * for them). The top level is static; the others come as they are needed, and
+ * Addresses of a program are below 2^47 on x86-64, and below 2^48 on arm64 (Linux
+ * gives higher ones only to who asks for them). The top level is static; the others come as they are needed, and
  * stay. The bytes of a block are written by whoever owns the block alone.
  *
  * How a block that begins at a byte is written there, with the sizes in bytes:
@@ -23,7 +23,7 @@
 
 #include "counters.h"
 
-#define REFIT_SHADOW_ADDRESS_BITS 47
+#define REFIT_SHADOW_ADDRESS_BITS 48
 #define REFIT_SHADOW_LEAF_BITS 20 /* a leaf describes 1 MiB */
 #define REFIT_SHADOW_MIDDLE_BITS 14
 #define REFIT_SHADOW_TOP_BITS                                                  \

@@ -13,9 +13,8 @@
 #include "session_file.h"
 #include "shadow.h"
 
-/* As in beneath.c. */
-__asm__(".symver dlsym,dlsym@GLIBC_2.2.5");
-__asm__(".symver dlerror,dlerror@GLIBC_2.2.5");
+PRIM_OLDEST(dlsym);
+PRIM_OLDEST(dlerror);
 
 extern char **environ;
 
@@ -28,7 +27,7 @@ static struct refit_heap_mark *map_mark(void)
 	long at = prim_syscall6(SYS_mmap, 0, REFIT_HEAP_PAGE,
 				PROT_READ | PROT_WRITE,
 				MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if ((unsigned long)at > -4096ul) {
+	if (prim_failed(at)) {
 		return NULL;
 	}
 	/* Linux 4.14 */

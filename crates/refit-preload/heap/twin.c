@@ -20,8 +20,7 @@
 #include "heap.h"
 #include "own_seccomp_of_sync.h"
 
-/* As in beneath.c. */
-__asm__(".symver dlsym,dlsym@GLIBC_2.2.5");
+PRIM_OLDEST(dlsym);
 
 #define LONGEST_LIFE 8 /* seconds */
 #define CLEAR_SIGHAND 0x100000000ull /* CLONE_CLEAR_SIGHAND, Linux 5.5 */

@@ -8,8 +8,7 @@
 #include "heap.h"
 #include "prim.h"
 
-/* As in heap/beneath.c. */
-__asm__(".symver dlsym,dlsym@GLIBC_2.2.5");
+PRIM_OLDEST(dlsym);
 
 /* Mangled names of the Itanium C++ ABI, in which m is size_t: the operators for one
  * object and for arrays, plain, aligned, nothrow, and both. The number tells which

@@ -62,9 +62,4 @@ __attribute__((used, noreturn)) static void spawn(long *stack)
 	__builtin_unreachable();
 }
 
-__asm__(".globl _start\n"
-	"_start:\n"
-	"	xorl %ebp, %ebp\n"
-	"	movq %rsp, %rdi\n"
-	"	andq $-16, %rsp\n"
-	"	call spawn\n");
+ARCH_ENTRY(spawn);

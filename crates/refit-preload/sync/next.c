@@ -3,11 +3,9 @@
 #include <dlfcn.h>
 #include <link.h>
 
-/* glibc 2.34 moved these from libdl into libc under a new version; the old one
- * is there in every glibc, and musl does not look at versions. */
-__asm__(".symver dlsym,dlsym@GLIBC_2.2.5");
-__asm__(".symver dladdr,dladdr@GLIBC_2.2.5");
-__asm__(".symver dlerror,dlerror@GLIBC_2.2.5");
+PRIM_OLDEST(dlsym);
+PRIM_OLDEST(dladdr);
+PRIM_OLDEST(dlerror);
 
 struct refit_next refit_next;
 

@@ -81,7 +81,7 @@ void refit_own_ring_set_up(int fd, unsigned flags,
 	if (!rings) {
 		long at = prim_syscall6(SYS_mmap, 0, 4096, PROT_READ | PROT_WRITE,
 					MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-		if ((unsigned long)at > -4096ul ||
+		if (prim_failed(at) ||
 		    prim_syscall(SYS_madvise, at, 4096, MADV_WIPEONFORK, 0)) {
 			return;
 		}

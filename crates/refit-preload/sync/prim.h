@@ -2,7 +2,7 @@
  *
  * System calls are made directly: an intercepted call must never come back to
  * an intercepted call, and a libc wrapper may be replaced by another preload.
- * Numbers and calling convention: syscall(2), x86-64.
+ * What differs between architectures is in arch/NAME/arch.h, and in stubs.S beside it.
  */
 #ifndef REFIT_PRIM_H
 #define REFIT_PRIM_H
@@ -13,9 +13,7 @@
 #include <sys/syscall.h>
 #include <time.h>
 
-#ifndef __x86_64__
-#error "the preload is written for x86-64 Linux"
-#endif
+#include "arch.h"
 
 #define EXPORT __attribute__((visibility("default")))
 /* Of a variable that another file of the library defines: reached without the
@@ -24,29 +22,28 @@
 #define LIKELY(x) __builtin_expect(!!(x), 1)
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
 
+/* glibc 2.34 moved functions of libdl and libpthread into libc under a new version;
+ * the oldest one is there in every glibc, and musl does not look at versions. */
+#define PRIM_OLDEST(function)                                                  \
+	__asm__(".symver " #function "," #function "@" ARCH_GLIBC)
+
 /* Returns what the kernel returned: -errno on failure. */
-static inline long prim_syscall6(long nr, long a, long b, long c, long d,
-				 long e, long f)
-{
-	register long r10 __asm__("r10") = d;
-	register long r8 __asm__("r8") = e;
-	register long r9 __asm__("r9") = f;
-	long result;
-	__asm__ volatile("syscall"
-			 : "=a"(result)
-			 : "a"(nr), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8),
-			   "r"(r9)
-			 : "rcx", "r11", "memory");
-	return result;
-}
+#define prim_syscall6(nr, a, b, c, d, e, f)                                    \
+	arch_syscall((nr), (a), (b), (c), (d), (e), (f))
 
 #define prim_syscall(nr, a, b, c, d)                                           \
-	prim_syscall6((nr), (long)(a), (long)(b), (long)(c), (long)(d), 0, 0)
+	arch_syscall((nr), (long)(a), (long)(b), (long)(c), (long)(d), 0, 0)
+
+/* The kernel has errors up to 4095 (MAX_ERRNO, linux/err.h). */
+static inline int prim_failed(long result)
+{
+	return (unsigned long)result > -4096ul;
+}
 
 /* A kernel result as a C result: errno is touched on failure only. */
 static inline long prim_result(long result)
 {
-	if (UNLIKELY((unsigned long)result > -4096ul)) {
+	if (UNLIKELY(prim_failed(result))) {
 		errno = (int)-result;
 		return -1;
 	}
@@ -63,9 +60,7 @@ struct prim_place {
 static inline __attribute__((always_inline)) struct prim_place prim_place(void)
 {
 	struct prim_place here;
-	__asm__ volatile("leaq 0(%%rip), %0\n\tmovq %%rsp, %1\n\tmovq %%rbp, %2"
-			 : "=r"(here.instruction), "=r"(here.stack),
-			   "=r"(here.frame));
+	arch_place(here.instruction, here.stack, here.frame);
 	return here;
 }
 
@@ -130,13 +125,6 @@ static inline const char *prim_env(char *const *envp, const char *name)
 		}
 	}
 	return NULL;
-}
-
-/* By one instruction, so that neither a signal nor a switch to another process
- * comes between; other threads must not write there. */
-static inline void prim_add_one(uint64_t *n)
-{
-	__asm__("incq %0" : "+m"(*n) : : "cc");
 }
 
 /* CLOCK_MONOTONIC in nanoseconds. Where the vDSO cannot read the clock it is a

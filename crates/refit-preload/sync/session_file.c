@@ -68,7 +68,7 @@ void *refit_map_part(long fd, size_t at, size_t size)
 	long mapped = prim_syscall6(SYS_mmap, 0, (long)size,
 				    PROT_READ | PROT_WRITE, MAP_SHARED, fd,
 				    (long)at);
-	return (unsigned long)mapped > -4096ul ? NULL : (void *)mapped;
+	return prim_failed(mapped) ? NULL : (void *)mapped;
 }
 
 void *refit_map_session_file(const char *session, size_t size,

@@ -15,7 +15,7 @@ static void *map(long fd, size_t size, int protection)
 	long at = prim_syscall6(SYS_mmap, 0, (long)size, protection,
 				MAP_PRIVATE | (fd < 0 ? MAP_ANONYMOUS : 0), fd,
 				0);
-	return (unsigned long)at > -4096ul ? NULL : (void *)at;
+	return prim_failed(at) ? NULL : (void *)at;
 }
 
 /* As ld.so does it: that of glibc from 2.33 to 2.38 by newfstatat(2). */
@@ -89,7 +89,7 @@ struct refit_event_ring *refit_map_event_ring(int id)
 	}
 	long at = prim_syscall(SYS_shmat, id, NULL, 0, 0);
 	struct shmid_ds about;
-	if ((unsigned long)at > -4096ul) {
+	if (prim_failed(at)) {
 		return NULL;
 	}
 	/* In another IPC namespace the id may be another segment's

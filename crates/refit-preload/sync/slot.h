@@ -40,7 +40,7 @@ static inline void refit_suppressed(enum refit_call call)
 {
 	struct refit_slot *slot = refit.mark->slot;
 	if (LIKELY(slot == refit.first_slot && *refit.single_threaded)) {
-		prim_add_one(&slot->calls[call].suppressed);
+		arch_add_one(&slot->calls[call].suppressed);
 	} else if (refit.image) {
 		refit_suppressed_by_several(call);
 	}

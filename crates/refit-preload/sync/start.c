@@ -25,11 +25,10 @@
 #include "session_page.h"
 #include "slot.h"
 
-/* As in next.c. */
-__asm__(".symver dlsym,dlsym@GLIBC_2.2.5");
+PRIM_OLDEST(dlsym);
 
 /* musl has none. */
-__asm__(".symver dladdr1,dladdr1@GLIBC_2.3.3");
+__asm__(".symver dladdr1,dladdr1@" ARCH_GLIBC_DLADDR1);
 extern int dladdr1(const void *, Dl_info *, void **, int)
 	__attribute__((weak));
 

@@ -22,7 +22,7 @@
 
 /* Cancellation points stay cancellation points; sync and syncfs are none.
  * Before glibc 2.34 the function was in libpthread, under this version. */
-__asm__(".symver pthread_testcancel,pthread_testcancel@GLIBC_2.2.5");
+PRIM_OLDEST(pthread_testcancel);
 extern void pthread_testcancel(void) __attribute__((weak));
 
 static void cancellation_point(void)
@@ -34,7 +34,7 @@ static void cancellation_point(void)
 
 /* glibc's sync_file_range is a cancellation point, musl's is not; musl does not
  * have this function. */
-__asm__(".symver gnu_get_libc_version,gnu_get_libc_version@GLIBC_2.2.5");
+PRIM_OLDEST(gnu_get_libc_version);
 extern const char *gnu_get_libc_version(void) __attribute__((weak));
 
 /* A call that asks for durability. */
@@ -70,7 +70,7 @@ static void wait_until(uint64_t until_ns)
 			    &t, NULL) == -EINTR) {
 	}
 	while (prim_clock_ns() < until_ns) {
-		__builtin_ia32_pause();
+		arch_pause();
 	}
 }
 

@@ -12,14 +12,21 @@
 long refit_syscall(long nr, long a, long b, long c, long d, long e, long f)
 	__attribute__((visibility("hidden")));
 
-static long open_by(long nr, int dirfd, long path, int flags, long mode)
+static long openat_by(int dirfd, long path, int flags, long mode)
 {
 	int use = refit_open_flags(flags);
-	long fd = nr == SYS_open
-			  ? prim_syscall(SYS_open, path, use, mode, 0)
-			  : prim_syscall(SYS_openat, dirfd, path, use, mode);
+	long fd = prim_syscall(SYS_openat, dirfd, path, use, mode);
 	return refit_opened((int)fd, flags);
 }
+
+#ifdef SYS_open /* not where openat came first */
+static long open_by(long path, int flags, long mode)
+{
+	int use = refit_open_flags(flags);
+	long fd = prim_syscall(SYS_open, path, use, mode, 0);
+	return refit_opened((int)fd, flags);
+}
+#endif
 
 static long dispatch(long nr, long a, long b, long c, long d, long e, long f)
 {
@@ -37,10 +44,12 @@ static long dispatch(long nr, long a, long b, long c, long d, long e, long f)
 		return refit_sync_file_range((int)a, b, c, (unsigned)d);
 	case SYS_msync:
 		return refit_msync((void *)a, (size_t)b, (int)c);
+#ifdef SYS_open
 	case SYS_open:
-		return open_by(nr, 0, a, (int)b, c);
+		return open_by(a, (int)b, c);
+#endif
 	case SYS_openat:
-		return open_by(nr, (int)a, b, (int)c, d);
+		return openat_by((int)a, b, (int)c, d);
 	case SYS_openat2:
 		return refit_openat2((int)a, (const char *)b, (const void *)c,
 				     (size_t)d);

@@ -6,7 +6,6 @@
  */
 #include "target.h"
 
-#include <elf.h>
 #include <fcntl.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -145,9 +144,9 @@ static void look_elf64(int fd, const Elf64_Ehdr *elf, struct refit_target *out)
 				return;
 			}
 			const char *name = prim_basename(out->interpreter);
-			out->kind = prim_equal(name, "ld-linux-x86-64.so.2")
+			out->kind = prim_equal(name, ARCH_GLIBC_LOADER)
 					    ? REFIT_TARGET_GLIBC
-				    : prim_equal(name, "ld-musl-x86_64.so.1")
+				    : prim_equal(name, ARCH_MUSL_LOADER)
 					    ? REFIT_TARGET_MUSL
 					    : REFIT_TARGET_OTHER_LIBC;
 		}
@@ -249,7 +248,7 @@ static int look_once(int fd, struct refit_target *out, char *next, size_t room)
 		return 0;
 	}
 	if (head.elf.e_ident[EI_CLASS] != ELFCLASS64 ||
-	    head.elf.e_machine != EM_X86_64) {
+	    head.elf.e_machine != ARCH_MACHINE) {
 		out->kind = REFIT_TARGET_OTHER_ARCHITECTURE;
 		return 0;
 	}

@@ -1,7 +1,7 @@
 //! The table of live blocks that the heap library keeps in the memory of its process, read from outside: see
 //! `heap/shadow.c` and `heap/shadow.h` of refit-preload, whose numbers these are.
 
-const ADDRESS_BITS: u32 = 47;
+const ADDRESS_BITS: u32 = 48;
 const LEAF_BITS: u32 = 20;
 const MIDDLE_BITS: u32 = 14;
 const LONG_FORM: u8 = 0x7f;

@@ -15,56 +15,8 @@
 	.type	syscall, @function
 syscall:
 	.cfi_startproc
-	cmpq	$SYS_fsync, %rdi
-	je	1f
-	cmpq	$SYS_fdatasync, %rdi
-	je	1f
-	cmpq	$SYS_sync, %rdi
-	je	1f
-	cmpq	$SYS_syncfs, %rdi
-	je	1f
-	cmpq	$SYS_sync_file_range, %rdi
-	je	1f
-	cmpq	$SYS_msync, %rdi
-	je	1f
-	cmpq	$SYS_open, %rdi
-	je	1f
-	cmpq	$SYS_openat, %rdi
-	je	1f
-	cmpq	$SYS_openat2, %rdi
-	je	1f
-	cmpq	$SYS_pwritev2, %rdi
-	je	1f
-	cmpq	$SYS_io_uring_setup, %rdi
-	je	1f
-	cmpq	$SYS_io_uring_enter, %rdi
-	je	1f
-	cmpq	$SYS_munmap, %rdi
-	je	1f
-	cmpq	$SYS_mremap, %rdi
-	je	1f
-	cmpq	$SYS_io_submit, %rdi
-	je	1f
-	cmpq	$SYS_seccomp, %rdi
-	je	1f
-	cmpq	$SYS_prctl, %rdi
-	je	1f
-	cmpq	$SYS_chroot, %rdi
-	je	1f
-	cmpq	$SYS_pivot_root, %rdi
-	je	1f
-	cmpq	$SYS_execve, %rdi
-	je	1f
-	cmpq	$SYS_execveat, %rdi
-	je	1f
-	cmpq	$SYS_setuid, %rdi
-	je	1f
-	cmpq	$SYS_setreuid, %rdi
-	je	1f
-	cmpq	$SYS_setresuid, %rdi
-	je	1f
-	cmpq	$SYS_capset, %rdi
-	je	1f
+#define OURS(nr) cmpq $nr, %rdi; je 1f;
+#include "own_numbers.h"
 	movq	refit_next_syscall(%rip), %rax
 	testq	%rax, %rax
 	je	1f
