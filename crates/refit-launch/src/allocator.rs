@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use refit_knobs::{Allocator, AllocatorKind};
 
 use crate::LaunchError;
+use crate::arch::LIBRARIES;
 
 /// One allocator that refit knows by name.
 #[derive(Clone, Copy, Debug)]
@@ -38,8 +39,8 @@ pub const KNOWN: [Known; 3] = [
 
 /// Where the system's libraries lie.
 pub const DIRECTORIES: [&str; 5] = [
-    "/usr/lib/x86_64-linux-gnu",
-    "/lib/x86_64-linux-gnu",
+    LIBRARIES[0],
+    LIBRARIES[1],
     "/usr/lib64",
     "/usr/lib",
     "/usr/local/lib",

@@ -7,6 +7,9 @@
 
 use libc::sock_filter;
 use refit_session::{COOKIE, FILTER_IS_THERE};
+use rustix::param::page_size;
+
+use crate::arch::{COMPAT, Calls, MMAP, NATIVE, OTHER_ABI};
 
 /// How calls that wait for durability are answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,76 +42,6 @@ pub struct Filter {
     /// to it. Without one they are allowed.
     pub listened: bool,
 }
-
-/// The numbers of one architecture (syscall(2); arch/x86/entry/syscalls).
-struct Calls {
-    fsync: u32,
-    fdatasync: u32,
-    sync: u32,
-    syncfs: u32,
-    sync_file_range: u32,
-    /// Where its flags are: 64-bit arguments take two registers on i386.
-    sync_file_range_flags: usize,
-    /// Where the upper halves of its offset and length are.
-    sync_file_range_upper: [u32; 2],
-    msync: u32,
-    open: u32,
-    openat: u32,
-    openat2: u32,
-    pwritev2: u32,
-    io_uring_setup: u32,
-    seccomp: u32,
-    landlock_restrict_self: u32,
-}
-
-/// linux/audit.h.
-pub const AUDIT_ARCH_X86_64: u32 = 0xc000_003e;
-/// linux/audit.h.
-pub const AUDIT_ARCH_I386: u32 = 0x4000_0003;
-/// Added to the number by programs of the x32 ABI (syscall(2)).
-pub const X32: u32 = 0x4000_0000;
-/// pwritev2 has a number of its own under x32, and its flags in the fifth
-/// argument: the position fits into one.
-pub const X32_PWRITEV2: u32 = 547;
-
-const X86_64: Calls = Calls {
-    fsync: 74,
-    fdatasync: 75,
-    sync: 162,
-    syncfs: 306,
-    sync_file_range: 277,
-    sync_file_range_flags: 3,
-    sync_file_range_upper: [high(1), high(2)],
-    msync: 26,
-    open: 2,
-    openat: 257,
-    openat2: 437,
-    pwritev2: 328,
-    io_uring_setup: 425,
-    seccomp: 317,
-    landlock_restrict_self: 446,
-};
-
-const I386: Calls = Calls {
-    fsync: 118,
-    fdatasync: 148,
-    sync: 36,
-    syncfs: 344,
-    sync_file_range: 314,
-    sync_file_range_flags: 5,
-    sync_file_range_upper: [low(2), low(4)],
-    msync: 144,
-    open: 5,
-    openat: 295,
-    openat2: 437,
-    pwritev2: 379,
-    io_uring_setup: 425,
-    seccomp: 354,
-    landlock_restrict_self: 446,
-};
-
-/// mmap(2) of x86-64.
-const MMAP: u32 = 9;
 
 /// The calls that a filter can send to the guardian.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -144,12 +77,20 @@ pub enum Call {
 /// The call of this number; `None` for one that no filter intercepts.
 #[must_use]
 pub fn call(arch: u32, number: u32) -> Option<Call> {
-    let (calls, number) = match arch {
-        AUDIT_ARCH_X86_64 if number == X32 | X32_PWRITEV2 => return Some(Call::Pwritev2),
-        AUDIT_ARCH_X86_64 => (&X86_64, number & !X32),
-        AUDIT_ARCH_I386 => (&I386, number),
-        _ => return None,
+    let mut both = [&NATIVE, &COMPAT].into_iter();
+    let calls = both.find(|calls| calls.audit == arch)?;
+    let number = match OTHER_ABI {
+        Some(other) if !calls.is_narrow => {
+            if number == other.bit | other.pwritev2 {
+                return Some(Call::Pwritev2);
+            }
+            number & !other.bit
+        }
+        _ => number,
     };
+    if calls.open == Some(number) {
+        return Some(Call::Open);
+    }
     let table = [
         (calls.fsync, Call::Fsync),
         (calls.fdatasync, Call::Fdatasync),
@@ -157,7 +98,6 @@ pub fn call(arch: u32, number: u32) -> Option<Call> {
         (calls.syncfs, Call::Syncfs),
         (calls.sync_file_range, Call::SyncFileRange),
         (calls.msync, Call::Msync),
-        (calls.open, Call::Open),
         (calls.openat, Call::Openat),
         (calls.openat2, Call::Openat2),
         (calls.pwritev2, Call::Pwritev2),
@@ -169,7 +109,7 @@ pub fn call(arch: u32, number: u32) -> Option<Call> {
     found.map(|(_, call)| *call)
 }
 
-/// Both of O_SYNC's bits; O_DSYNC is one of them. The same on i386.
+/// Both of O_SYNC's bits; O_DSYNC is one of them. The same in 32-bit programs.
 pub const SYNC_BITS: u32 = (libc::O_SYNC | libc::O_DSYNC).cast_unsigned();
 const PATH_BIT: u32 = libc::O_PATH.cast_unsigned();
 const MSYNC_BIT: u32 = libc::MS_SYNC.cast_unsigned();
@@ -177,7 +117,6 @@ const MSYNC_BIT: u32 = libc::MS_SYNC.cast_unsigned();
 const RWF_SYNC_BITS: u32 = 6;
 /// All flags of sync_file_range(2).
 const RANGE_FLAGS: u32 = 7;
-const PAGE: u32 = 4096;
 const NEGATIVE: u32 = 1 << 31;
 const NEW_LISTENER: u32 = 8; // SECCOMP_FILTER_FLAG_NEW_LISTENER
 
@@ -283,26 +222,29 @@ impl Filter {
     /// The instructions.
     #[must_use]
     pub fn instructions(&self) -> Vec<sock_filter> {
-        // No i386 program has room for the cookie: its registers have 32 bits.
-        let wide = self.of(&X86_64, unless_cookie);
-        let narrow = self.of(&I386, Vec::new);
-        let x32 = self.ask(X32 | X32_PWRITEV2, only_with(4, RWF_SYNC_BITS));
+        let wide = self.of(&NATIVE, unless_cookie);
+        let narrow = self.of(&COMPAT, Vec::new);
+        let mut other_abi = Vec::new();
+        if let Some(other) = OTHER_ABI {
+            let writes = only_with(other.pwritev2_flags, RWF_SYNC_BITS);
+            other_abi = self.ask(other.bit | other.pwritev2, writes);
+            other_abi.push(statement(KEEP, !other.bit));
+        }
         let presence = if self.listened {
             Vec::new()
         } else {
             presence()
         };
-        let first = u8::try_from(x32.len() + 2 + presence.len() + wide.len()).ok();
+        let first = other_abi.len() + 1 + presence.len() + wide.len();
+        let first = u8::try_from(first).expect("a jump reaches that far");
         let mut all = vec![statement(LOAD, ARCH)];
-        all.push(jump(EQUAL, AUDIT_ARCH_I386, 0, narrow.len() as u8 + 1));
+        all.push(jump(EQUAL, COMPAT.audit, 0, narrow.len() as u8 + 1));
         assert!(narrow.len() < 255, "a jump reaches that far");
         all.push(statement(LOAD, NUMBER));
         all.extend(narrow);
-        let first = first.expect("a jump reaches that far");
-        all.push(jump(EQUAL, AUDIT_ARCH_X86_64, 0, first));
+        all.push(jump(EQUAL, NATIVE.audit, 0, first));
         all.push(statement(LOAD, NUMBER));
-        all.extend(x32);
-        all.push(statement(KEEP, !X32));
+        all.extend(other_abi);
         all.extend(presence);
         all.extend(wide);
         all.push(statement(RETURN, ALLOW));
@@ -320,19 +262,25 @@ impl Filter {
         let of_file = || [unless_ours(), unless(0, NEGATIVE)].concat();
         // Arguments that the kernel would refuse are left to it, as far as they can be
         // seen here.
-        let [offset, length] = calls.sync_file_range_upper;
+        let upper = |arg| {
+            if calls.is_narrow {
+                low(arg + 1)
+            } else {
+                high(arg)
+            }
+        };
         let ranges = [
-            only_with(calls.sync_file_range_flags, u32::MAX),
-            unless(calls.sync_file_range_flags, !RANGE_FLAGS),
-            unless_at(offset, NEGATIVE),
-            unless_at(length, NEGATIVE),
+            only_with(calls.range_flags, u32::MAX),
+            unless(calls.range_flags, !RANGE_FLAGS),
+            unless_at(upper(calls.range_offset), NEGATIVE),
+            unless_at(upper(calls.range_length), NEGATIVE),
         ]
         .concat();
         let mappings = [
             unless_ours(),
             only_with(2, MSYNC_BIT),
             unless(2, !(MSYNC_BIT | libc::MS_INVALIDATE.cast_unsigned())),
-            unless(0, PAGE - 1),
+            unless(0, page_size() as u32 - 1),
         ]
         .concat();
         for (number, checks) in [
@@ -348,7 +296,8 @@ impl Filter {
                 [checks, vec![statement(RETURN, syncs)]].concat(),
             ));
         }
-        for (number, flags) in [(calls.open, 1), (calls.openat, 2)] {
+        let opens = calls.open.map(|open| (open, 1));
+        for (number, flags) in opens.into_iter().chain([(calls.openat, 2)]) {
             let checks = [only_with(flags, SYNC_BITS), unless(flags, PATH_BIT)].concat();
             all.extend(self.ask(number, checks));
         }

@@ -7,6 +7,7 @@
 
 pub mod allocator;
 mod allocator_options;
+pub mod arch;
 pub mod disk;
 mod environment;
 mod error;

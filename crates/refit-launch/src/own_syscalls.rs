@@ -1,7 +1,7 @@
 //! System call instructions of an executable's own.
 //!
 //! A preload sees calls through the C library only. Calls that an executable
-//! makes with a `syscall` instruction of its own (assembly, a private runtime, a
+//! makes with a system call instruction of its own (assembly, a private runtime, a
 //! crate that does without a C library) are reached by a filter, or else reported
 //! as unknown instead of 0.
 
@@ -13,6 +13,8 @@ use refit_session::open_regular;
 use rustix::buffer::spare_capacity;
 use rustix::io::pread;
 
+use crate::arch::{IO_SUBMIT, IO_URING_ENTER, NATIVE, SYSCALL, compares_with_errors, loads_number};
+
 /// Bytes that are looked at together, and how many of them once more with the
 /// next ones: what belongs to one instruction is never cut.
 const CHUNK: usize = 32 * 1024;
@@ -20,13 +22,18 @@ const OVERLAP: usize = 64;
 /// Program headers lie in the first page of every usual executable.
 const HEADERS: usize = 4096;
 
-/// x86-64 numbers of calls that make data durable, and of those under which
-/// such calls hide: msync, fsync, fdatasync, sync, io_submit, sync_file_range,
-/// syncfs, io_uring_setup, io_uring_enter (asm/unistd_64.h).
-const NUMBERS: [u32; 9] = [26, 74, 75, 162, 209, 277, 306, 425, 426];
-
-/// A `syscall` instruction (Intel's manual, volume 2).
-const SYSCALL: [u8; 2] = [0x0f, 0x05];
+/// Numbers of calls that make data durable, and of those under which such calls hide.
+const NUMBERS: [u32; 9] = [
+    NATIVE.msync,
+    NATIVE.fsync,
+    NATIVE.fdatasync,
+    NATIVE.sync,
+    IO_SUBMIT,
+    NATIVE.sync_file_range,
+    NATIVE.syncfs,
+    NATIVE.io_uring_setup,
+    IO_URING_ENTER,
+];
 
 /// Bytes of code that one search reads: a browser's executable has 200 MB. A program
 /// of another user may name a sparse file of terabytes as its executable.
@@ -91,23 +98,15 @@ fn file_has(file: &File, left: &mut u64) -> io::Result<bool> {
     Ok(false)
 }
 
-/// Either one of our numbers is loaded into eax shortly before the instruction,
-/// or the result is compared with -4095 (all errors) shortly after it: a
-/// wrapper for any number, as in Go's runtime.
+/// Either one of our numbers is loaded shortly before the instruction, or the result
+/// is compared with -4095 (all errors) shortly after it: a wrapper for any number, as
+/// in Go's runtime.
 fn code_has(code: &[u8]) -> bool {
     syscalls(code).any(|at| {
         let before = &code[at.saturating_sub(32)..at];
-        let after = &code[at + 2..code.len().min(at + 2 + 8)];
-        let loads = before
-            .windows(5)
-            .any(|w| w[0] == 0xb8 && is_number(&w[1..5]))
-            || before
-                .windows(7)
-                .any(|w| w[..3] == [0x48, 0xc7, 0xc0] && is_number(&w[3..7]));
-        let wraps = after
-            .windows(6)
-            .any(|w| w == [0x48, 0x3d, 0x01, 0xf0, 0xff, 0xff]);
-        loads || wraps
+        let after = at + SYSCALL.len();
+        let after = &code[after..code.len().min(after + 8)];
+        loads_number(before, |number| NUMBERS.contains(&number)) || compares_with_errors(after)
     })
 }
 
@@ -117,8 +116,13 @@ fn code_has(code: &[u8]) -> bool {
 fn syscalls(code: &[u8]) -> impl Iterator<Item = usize> {
     const BLOCK: usize = 64;
     const WORD: usize = size_of::<u64>();
+    // Its last two bytes are searched.
+    const FIRST: usize = SYSCALL.len() - 2;
     let repeated = |byte: u8| u64::from_ne_bytes([byte; WORD]);
-    let is_there = |at: &usize| code.get(*at..at + SYSCALL.len()) == Some(&SYSCALL);
+    let is_there = |at: &usize| {
+        let start = at.checked_sub(FIRST);
+        start.and_then(|start| code.get(start..at + 2)) == Some(&SYSCALL)
+    };
     let may_hold_one = move |start: &usize| {
         let Some(block) = code[*start..].first_chunk::<{ BLOCK + 1 }>() else {
             return true;
@@ -128,8 +132,8 @@ fn syscalls(code: &[u8]) -> impl Iterator<Item = usize> {
         let mut zeros = 0;
         // Not step_by, whose checks of each index stay at opt-level s.
         for i in 0..BLOCK / WORD {
-            let first = word(i * WORD) ^ repeated(SYSCALL[0]);
-            let second = word(i * WORD + 1) ^ repeated(SYSCALL[1]);
+            let first = word(i * WORD) ^ repeated(SYSCALL[FIRST]);
+            let second = word(i * WORD + 1) ^ repeated(SYSCALL[FIRST + 1]);
             let differs = first | second;
             // The highest bit of the lowest byte that is 0, if one is.
             zeros |= differs.wrapping_sub(repeated(0x01)) & !differs & repeated(0x80);
@@ -137,12 +141,9 @@ fn syscalls(code: &[u8]) -> impl Iterator<Item = usize> {
         zeros != 0
     };
     let blocks = (0..code.len()).step_by(BLOCK).filter(may_hold_one);
-    blocks.flat_map(move |start| (start..start + BLOCK).filter(is_there))
-}
-
-fn is_number(bytes: &[u8]) -> bool {
-    let number = u32::from_le_bytes(bytes.try_into().expect("four bytes"));
-    NUMBERS.contains(&number)
+    blocks
+        .flat_map(move |start| (start..start + BLOCK).filter(is_there))
+        .map(|at| at - FIRST)
 }
 
 /// Where the executable segments of a 64-bit ELF file begin and end.
@@ -171,26 +172,25 @@ mod tests {
     use std::fs;
 
     use super::*;
+    use crate::arch::EXAMPLES;
 
     #[test]
     fn a_loaded_number_and_a_generic_wrapper_are_found() {
-        let fsync = [0xb8, 74, 0, 0, 0, 0x0f, 0x05, 0xc3];
-        let getpid = [0xb8, 39, 0, 0, 0, 0x0f, 0x05, 0xc3];
-        let wrapper = [0x0f, 0x05, 0x48, 0x3d, 0x01, 0xf0, 0xff, 0xff];
-        assert!(code_has(&fsync));
-        assert!(!code_has(&getpid));
-        assert!(code_has(&wrapper));
-        assert!(!code_has(&[0x0f, 0x05]));
+        let [fsync, getpid, wrapper] = EXAMPLES;
+        assert!(code_has(fsync));
+        assert!(!code_has(getpid));
+        assert!(code_has(wrapper));
+        assert!(!code_has(&SYSCALL));
     }
 
     #[test]
     fn every_instruction_is_found() {
         for at in 0..200 {
-            let mut code = vec![0x0f; 202];
-            code[at + 1] = 0x05;
+            let mut code = vec![SYSCALL[0]; 200 + SYSCALL.len()];
+            code[at..][..SYSCALL.len()].copy_from_slice(&SYSCALL);
             assert_eq!(syscalls(&code).collect::<Vec<_>>(), [at]);
         }
-        assert_eq!(syscalls(&[0x0f]).count(), 0);
+        assert_eq!(syscalls(&SYSCALL[..1]).count(), 0);
     }
 
     #[test]

@@ -29,7 +29,7 @@ fn answer(filter: &[sock_filter], arch: u32, number: u32, args: [u64; 6]) -> u32
 }
 
 const ENOSYS: u32 = SUCCEED | 38;
-const OTHER_ARCH: u32 = 0xc000_00b7; // aarch64
+const OTHER_ARCH: u32 = 0xc000_00f3; // riscv64
 const FLAGS: u64 = 0o1_010_000; // O_DSYNC | something of O_SYNC's
 
 fn filter(syncs: Syncs, rings: Rings, listened: bool) -> Vec<sock_filter> {
@@ -47,29 +47,57 @@ fn with(at: usize, value: u64) -> [u64; 6] {
     args
 }
 
-/// Numbers of fsync, fdatasync, syncfs; sync; sync_file_range; msync.
-type Family = ([u32; 3], u32, u32, u32);
+/// What is added to the numbers of another ABI; 0: there is none.
+fn other_bit() -> u32 {
+    OTHER_ABI.map_or(0, |other| other.bit)
+}
 
-const FAMILIES: [(u32, u32, Family); 3] = [
-    (AUDIT_ARCH_X86_64, 0, ([74, 75, 306], 162, 277, 26)),
-    (AUDIT_ARCH_X86_64, X32, ([74, 75, 306], 162, 277, 26)),
-    (AUDIT_ARCH_I386, 0, ([118, 148, 344], 36, 314, 144)),
-];
+/// Each kind of program, with what is added to its numbers.
+fn families() -> [(&'static Calls, u32); 3] {
+    [(&NATIVE, 0), (&NATIVE, other_bit()), (&COMPAT, 0)]
+}
+
+#[test]
+fn numbers_are_the_kernels() {
+    for (ours, theirs) in [
+        (NATIVE.fsync, libc::SYS_fsync),
+        (NATIVE.fdatasync, libc::SYS_fdatasync),
+        (NATIVE.sync, libc::SYS_sync),
+        (NATIVE.syncfs, libc::SYS_syncfs),
+        (NATIVE.sync_file_range, libc::SYS_sync_file_range),
+        (NATIVE.msync, libc::SYS_msync),
+        (NATIVE.openat, libc::SYS_openat),
+        (NATIVE.openat2, libc::SYS_openat2),
+        (NATIVE.pwritev2, libc::SYS_pwritev2),
+        (NATIVE.io_uring_setup, libc::SYS_io_uring_setup),
+        (NATIVE.seccomp, libc::SYS_seccomp),
+        (
+            NATIVE.landlock_restrict_self,
+            libc::SYS_landlock_restrict_self,
+        ),
+        (MMAP, libc::SYS_mmap),
+        (crate::arch::IO_SUBMIT, libc::SYS_io_submit),
+        (crate::arch::IO_URING_ENTER, libc::SYS_io_uring_enter),
+    ] {
+        assert_eq!(i64::from(ours), theirs);
+    }
+}
 
 #[test]
 fn syncs_are_answered_and_their_probes_are_not() {
     for (syncs, expected) in [(Syncs::Succeed, SUCCEED), (Syncs::Ask, ASK)] {
         for listened in [true, false] {
             let filter = filter(syncs, Rings::Leave, listened);
-            for (arch, more, (files, sync, range, msync)) in FAMILIES {
-                let action = |number: u32, args| answer(&filter, arch, number | more, args);
-                for file in files {
+            for (calls, more) in families() {
+                let action = |number: u32, args| answer(&filter, calls.audit, number | more, args);
+                let (sync, range, msync) = (calls.sync, calls.sync_file_range, calls.msync);
+                for file in [calls.fsync, calls.fdatasync, calls.syncfs] {
                     assert_eq!(action(file, with(0, 3)), expected);
                     assert_eq!(action(file, with(0, u64::MAX)), ALLOW, "fd -1");
                     assert_eq!(action(file, with(0, 0xffff_fffe)), ALLOW, "fd -2");
                 }
                 assert_eq!(action(sync, with(0, u64::MAX)), expected);
-                let flags = if arch == AUDIT_ARCH_I386 { 5 } else { 3 };
+                let flags = calls.range_flags;
                 assert_eq!(action(range, with(flags, 2)), expected);
                 assert_eq!(action(range, with(flags, 0)), ALLOW, "a probe");
                 assert_eq!(
@@ -81,18 +109,21 @@ fn syncs_are_answered_and_their_probes_are_not() {
                 assert_eq!(
                     action(range, {
                         let mut negative = with(flags, 2);
-                        negative[2] = if flags == 5 { 1 << 31 } else { 1 << 63 };
+                        // The upper half is in a register of its own.
+                        let (at, bit) = if calls.is_narrow { (1, 31) } else { (0, 63) };
+                        negative[calls.range_offset + at] = 1 << bit;
                         negative
                     }),
                     ALLOW
                 );
-                let mapping = |flags| [0x1000, 1, flags, 0, 0, 0];
+                let page = page_size() as u64;
+                let mapping = |flags| [page, 1, flags, 0, 0, 0];
                 assert_eq!(action(msync, mapping(4)), expected);
                 assert_eq!(action(msync, mapping(6)), expected, "MS_INVALIDATE");
                 for flags in [1, 5, 0x84] {
                     assert_eq!(action(msync, mapping(flags)), ALLOW, "flags {flags:x}");
                 }
-                assert_eq!(action(msync, [0x1001, 1, 4, 0, 0, 0]), ALLOW, "no page");
+                assert_eq!(action(msync, [page + 1, 1, 4, 0, 0, 0]), ALLOW, "no page");
             }
         }
     }
@@ -100,13 +131,13 @@ fn syncs_are_answered_and_their_probes_are_not() {
 
 #[test]
 fn a_filter_without_a_listener_says_that_it_is_there() {
-    const I386_MMAP: u32 = 90;
+    const COMPAT_MMAP: u32 = 90; // of i386, and of ARM before its EABI
     for syncs in [Syncs::Succeed, Syncs::Leave] {
         let alone = filter(syncs, Rings::Leave, false);
         assert!(alone.len() <= 256, "the policy has room: {}", alone.len());
         let asked = |arch, number, offset| answer(&alone, arch, number, with(5, offset));
         let is_there = SUCCEED | FILTER_IS_THERE;
-        assert_eq!(asked(AUDIT_ARCH_X86_64, MMAP, COOKIE), is_there);
+        assert_eq!(asked(NATIVE.audit, MMAP, COOKIE), is_there);
         for other in [
             0,
             4096,
@@ -114,13 +145,13 @@ fn a_filter_without_a_listener_says_that_it_is_there() {
             COOKIE >> 32 << 32,
             COOKIE + 1,
         ] {
-            assert_eq!(asked(AUDIT_ARCH_X86_64, MMAP, other), ALLOW);
+            assert_eq!(asked(NATIVE.audit, MMAP, other), ALLOW);
         }
-        assert_eq!(asked(AUDIT_ARCH_I386, I386_MMAP, COOKIE), ALLOW);
+        assert_eq!(asked(COMPAT.audit, COMPAT_MMAP, COOKIE), ALLOW);
     }
     let listened = filter(Syncs::Ask, Rings::Leave, true);
     assert_eq!(
-        answer(&listened, AUDIT_ARCH_X86_64, MMAP, with(5, COOKIE)),
+        answer(&listened, NATIVE.audit, MMAP, with(5, COOKIE)),
         ALLOW
     );
 }
@@ -139,15 +170,15 @@ fn an_instruction_has_the_bytes_of_the_kernels() {
 fn the_cookie_is_let_through_and_its_halves_are_not() {
     let filter = filter(Syncs::Succeed, Rings::Leave, true);
     let action = |arch, number, value| answer(&filter, arch, number, with(5, value));
-    for number in [74, 75, 162, 306] {
-        assert_eq!(action(AUDIT_ARCH_X86_64, number, COOKIE), ALLOW);
+    for number in [NATIVE.fsync, NATIVE.fdatasync, NATIVE.sync, NATIVE.syncfs] {
+        assert_eq!(action(NATIVE.audit, number, COOKIE), ALLOW);
         for other in [0, COOKIE & 0xffff_ffff, COOKIE >> 32 << 32, COOKIE + 1] {
-            assert_eq!(action(AUDIT_ARCH_X86_64, number, other), SUCCEED);
+            assert_eq!(action(NATIVE.audit, number, other), SUCCEED);
         }
     }
-    // An i386 program's last register may hold anything.
-    assert_eq!(action(AUDIT_ARCH_I386, 118, COOKIE), SUCCEED);
-    assert_eq!(action(AUDIT_ARCH_X86_64, 437, COOKIE), ALLOW);
+    // A 32-bit program's last register may hold anything.
+    assert_eq!(action(COMPAT.audit, COMPAT.fsync, COOKIE), SUCCEED);
+    assert_eq!(action(NATIVE.audit, NATIVE.openat2, COOKIE), ALLOW);
 }
 
 #[test]
@@ -155,13 +186,12 @@ fn synchronous_opens_are_asked_about_where_somebody_listens() {
     let listened = filter(Syncs::Succeed, Rings::Leave, true);
     let alone = filter(Syncs::Succeed, Rings::Leave, false);
     let path = u64::from(PATH_BIT);
-    for (arch, number, at) in [
-        (AUDIT_ARCH_X86_64, 2, 1),
-        (AUDIT_ARCH_X86_64, 257, 2),
-        (AUDIT_ARCH_X86_64, 257 | X32, 2),
-        (AUDIT_ARCH_I386, 5, 1),
-        (AUDIT_ARCH_I386, 295, 2),
-    ] {
+    let opens = families().into_iter().flat_map(|(calls, more)| {
+        let open = calls.open.map(|number| (number, 1));
+        let all = open.into_iter().chain([(calls.openat, 2)]);
+        all.map(move |(number, at)| (calls.audit, number | more, at))
+    });
+    for (arch, number, at) in opens {
         for flags in [0o10_000, 0o4_000_000, 0o4_010_000, FLAGS] {
             let args = with(at, flags);
             assert_eq!(answer(&listened, arch, number, args), ASK, "{flags:o}");
@@ -176,11 +206,9 @@ fn synchronous_opens_are_asked_about_where_somebody_listens() {
 #[test]
 fn synchronous_writes_are_asked_about_by_their_flags() {
     let listened = filter(Syncs::Ask, Rings::Leave, true);
-    for (arch, number, at) in [
-        (AUDIT_ARCH_X86_64, 328, 5),
-        (AUDIT_ARCH_X86_64, X32 | X32_PWRITEV2, 4),
-        (AUDIT_ARCH_I386, 379, 5),
-    ] {
+    let other = OTHER_ABI.map(|abi| (NATIVE.audit, abi.bit | abi.pwritev2, abi.pwritev2_flags));
+    let calls = [&NATIVE, &COMPAT].map(|calls| (calls.audit, calls.pwritev2, 5));
+    for (arch, number, at) in calls.into_iter().chain(other) {
         for flags in [2, 4, 6, 7] {
             assert_eq!(answer(&listened, arch, number, with(at, flags)), ASK);
         }
@@ -190,10 +218,10 @@ fn synchronous_writes_are_asked_about_by_their_flags() {
 
 #[test]
 fn rings_are_denied_only_where_that_was_asked_for() {
-    for arch in [AUDIT_ARCH_X86_64, AUDIT_ARCH_I386] {
+    for (arch, number) in [&NATIVE, &COMPAT].map(|calls| (calls.audit, calls.io_uring_setup)) {
         let action = |rings, listened| {
             let filter = filter(Syncs::Succeed, rings, listened);
-            answer(&filter, arch, 425, with(0, 8))
+            answer(&filter, arch, number, with(0, 8))
         };
         assert_eq!(action(Rings::Deny, true), ENOSYS);
         assert_eq!(action(Rings::Deny, false), ENOSYS);
@@ -208,9 +236,9 @@ fn every_other_call_and_architecture_is_left_alone() {
     let everything = [u64::MAX ^ (1 << 31); 6];
     let ours = |arch, number| call(arch, number).is_some();
     for number in 0..2000 {
-        for more in [0, X32] {
-            for arch in [AUDIT_ARCH_X86_64, AUDIT_ARCH_I386] {
-                // i386 has no second set of numbers.
+        for more in [0, other_bit()] {
+            for arch in [NATIVE.audit, COMPAT.audit] {
+                // 32-bit programs have no second set of numbers.
                 let number = number | more;
                 if !ours(arch, number) {
                     assert_eq!(answer(&filter, arch, number, everything), ALLOW);
@@ -222,7 +250,7 @@ fn every_other_call_and_architecture_is_left_alone() {
             );
         }
     }
-    assert!(!ours(OTHER_ARCH, 74));
+    assert!(!ours(OTHER_ARCH, NATIVE.fsync));
 }
 
 #[test]
@@ -230,7 +258,7 @@ fn arguments_are_looked_at_for_our_calls_only() {
     // What the kernel can decide by architecture and number alone it puts into a
     // table: on the way to such a call there is no load of an argument.
     let filter = filter(Syncs::Ask, Rings::Leave, true);
-    for number in (0..600).filter(|number| call(AUDIT_ARCH_X86_64, *number).is_none()) {
+    for number in (0..600).filter(|number| call(NATIVE.audit, *number).is_none()) {
         let mut at = 0;
         let mut accumulator = 0;
         while u32::from(filter[at].code) != RETURN {
@@ -238,7 +266,7 @@ fn arguments_are_looked_at_for_our_calls_only() {
             at += 1;
             match u32::from(step.code) {
                 LOAD if step.k == NUMBER => accumulator = number,
-                LOAD if step.k == ARCH => accumulator = AUDIT_ARCH_X86_64,
+                LOAD if step.k == ARCH => accumulator = NATIVE.audit,
                 KEEP => accumulator &= step.k,
                 EQUAL => {
                     at += usize::from(if accumulator == step.k {

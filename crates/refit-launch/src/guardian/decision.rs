@@ -12,7 +12,8 @@ use super::memory::GuardianMemory;
 use super::request::Request;
 use super::rules::Rules;
 use super::tally::Outcome;
-use crate::filter::{AUDIT_ARCH_I386, Call};
+use crate::arch::{COMPAT, NATIVE};
+use crate::filter::Call;
 use crate::sys::disk::EmulatedDisk;
 use crate::sys::notify::{Answer, Notification};
 
@@ -217,13 +218,21 @@ impl<'a> Decider<'a> {
     }
 
     fn of_range(&mut self, notification: &Notification, thread: &Thread, exe: &[u8]) -> Decision {
-        let [_, offset, length, flags, ..] = notification.args;
-        let join = |low: usize| notification.args[low] & INT | notification.args[low + 1] << 32;
-        let (offset, length, flags) = if notification.arch == AUDIT_ARCH_I386 {
-            (join(1), join(3), notification.args[5])
+        let arguments = notification.args;
+        let calls = if notification.arch == COMPAT.audit {
+            &COMPAT
         } else {
-            (offset, length, flags)
+            &NATIVE
         };
+        let wide = |first: usize| {
+            if calls.is_narrow {
+                arguments[first] & INT | arguments[first + 1] << 32
+            } else {
+                arguments[first]
+            }
+        };
+        let (offset, length) = (wide(calls.range_offset), wide(calls.range_length));
+        let flags = arguments[calls.range_flags];
         // Invalid arguments are refused by the kernel itself (fs/sync.c).
         let signed = |n: u64| i64::try_from(n).ok();
         let end = signed(offset).zip(signed(length));
@@ -255,7 +264,7 @@ impl<'a> Decider<'a> {
         if flags & INT != u64::from(libc::MS_SYNC.cast_unsigned()) {
             return REAL;
         }
-        let (from, length) = if notification.arch == AUDIT_ARCH_I386 {
+        let (from, length) = if notification.arch == COMPAT.audit {
             (from & INT, length & INT)
         } else {
             (from, length)

@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::PathBuf;
 
+use rustix::param::page_size;
+
 /// A shared mapping of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SharedFile {
@@ -20,9 +22,9 @@ pub fn shared_files(tid: u32, from: u64, length: u64) -> Option<Vec<SharedFile>>
 }
 
 fn parse(maps: &str, from: u64, length: u64) -> Option<Vec<SharedFile>> {
-    const PAGE: u64 = 4096;
-    let end = from.checked_add(length.checked_next_multiple_of(PAGE)?)?;
-    if !from.is_multiple_of(PAGE) || end == from {
+    let page = page_size() as u64;
+    let end = from.checked_add(length.checked_next_multiple_of(page)?)?;
+    if !from.is_multiple_of(page) || end == from {
         return None;
     }
     let mut files = Vec::new();

@@ -4,7 +4,10 @@ use std::ffi::CString;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-use crate::filter::{AUDIT_ARCH_I386, Call, SYNC_BITS};
+use rustix::param::page_size;
+
+use crate::arch::{COMPAT, LARGEFILE};
+use crate::filter::{Call, SYNC_BITS};
 use crate::sys::notify::Notification;
 
 /// An open, in the terms of openat2(2).
@@ -42,12 +45,8 @@ const KNOWN: i32 = libc::O_ACCMODE
     | libc::O_PATH
     | libc::O_TMPFILE;
 
-/// O_LARGEFILE: implied in 64-bit programs, explicit in 32-bit ones. The same bit in
-/// both.
-const LARGEFILE: i32 = 0o100_000;
-
 /// Size of struct open_how in its first version, and the most that the kernel
-/// reads of a later one (a page).
+/// reads of a later one (a page, which has no fewer bytes).
 const HOW: usize = 24;
 const MOST: usize = 4096;
 
@@ -137,7 +136,7 @@ impl Request {
     /// Whether refit can do it as the kernel would: not a file without a name,
     /// and not one of a 32-bit program that ends at 2 GiB.
     pub fn is_plain(&self, arch: u32) -> bool {
-        let narrow = arch == AUDIT_ARCH_I386 && !self.has(LARGEFILE);
+        let narrow = arch == COMPAT.audit && !self.has(LARGEFILE);
         !narrow && !self.has(libc::O_TMPFILE) && !self.has(libc::O_ACCMODE)
     }
 }
@@ -149,13 +148,13 @@ fn memory(tid: u32) -> Option<File> {
 /// The path at this address; `None`: there is none, or it is too long. It can take
 /// for ever.
 pub fn path(tid: u32, at: u64) -> Option<CString> {
-    const PAGE: u64 = 4096;
+    let page = page_size() as u64;
     let memory = memory(tid)?;
     let mut path = Vec::new();
     // Page by page: what follows its end may not be readable.
     while path.len() < libc::PATH_MAX as usize {
         let from = at.checked_add(path.len() as u64)?;
-        let mut part = vec![0; (PAGE - from % PAGE) as usize];
+        let mut part = vec![0; (page - from % page) as usize];
         memory.read_exact_at(&mut part, from).ok()?;
         let end = part.iter().position(|byte| *byte == 0);
         path.extend_from_slice(&part[..end.unwrap_or(part.len())]);
@@ -169,7 +168,7 @@ pub fn path(tid: u32, at: u64) -> Option<CString> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::filter::AUDIT_ARCH_X86_64;
+    use crate::arch::NATIVE;
 
     fn notification(args: [u64; 6]) -> Notification {
         Notification {
@@ -177,7 +176,7 @@ mod tests {
             // The test's own memory stands for the program's.
             tid: std::process::id(),
             number: 0,
-            arch: AUDIT_ARCH_X86_64,
+            arch: NATIVE.audit,
             args,
         }
     }
@@ -196,7 +195,7 @@ mod tests {
             resolve: 8,
         };
         assert_eq!(request, expected);
-        assert!(request.is_sync() && request.is_plain(AUDIT_ARCH_X86_64));
+        assert!(request.is_sync() && request.is_plain(NATIVE.audit));
         let larger = [5, 7, how.as_ptr().addr() as u64, 32, 0, 0];
         assert_eq!(of(larger), Some(expected));
         std::hint::black_box(&mut how)[3] = 1;
@@ -212,8 +211,8 @@ mod tests {
         let args = [7, 1 << 31 | 1 << 40 | 0o10_002, 0o170_644, 0, 0, 0];
         let request = Request::of(Call::Open, &notification(args)).unwrap();
         assert_eq!((request.flags, request.mode), (0o10_002, 0o644));
-        assert!(!request.is_plain(AUDIT_ARCH_I386));
-        assert!(request.is_plain(AUDIT_ARCH_X86_64));
+        assert!(!request.is_plain(COMPAT.audit));
+        assert!(request.is_plain(NATIVE.audit));
     }
 
     #[test]
