@@ -1,19 +1,8 @@
-//! What belongs to an architecture: the relocations that put a function's address into a slot.
+//! What belongs to an architecture, a file for each: the relocations that put a function's address into a slot, and the
+//! registers that a stack is unwound from.
 
-use object::elf;
+#[cfg_attr(target_arch = "x86_64", path = "arch/x86_64.rs")]
+#[cfg_attr(target_arch = "aarch64", path = "arch/aarch64.rs")]
+mod this;
 
-/// Numbers of the relocations of this machine that hold an address of a symbol, in a slot of the linkage table, of the
-/// global offset table, and in data (psABI of each architecture). With a slot of the first kind a function may be
-/// bound at its first call.
-#[cfg(target_arch = "x86_64")]
-pub const ADDRESS_RELOCATIONS: [u32; 3] = [
-    elf::R_X86_64_JUMP_SLOT,
-    elf::R_X86_64_GLOB_DAT,
-    elf::R_X86_64_64,
-];
-#[cfg(target_arch = "aarch64")]
-pub const ADDRESS_RELOCATIONS: [u32; 3] = [
-    elf::R_AARCH64_JUMP_SLOT,
-    elf::R_AARCH64_GLOB_DAT,
-    elf::R_AARCH64_ABS64,
-];
+pub use this::*;

@@ -1,19 +1,18 @@
 //! Who allocated what is live: the samples of a heap, unwound and named, outside of the program that took them.
 //!
-//! Stacks are unwound by the .eh_frame of the objects, which compilers write for all code on x86-64: frame pointers are
-//! not needed. An object that was replaced or removed since, or that has no such section, ends a path, and is named.
+//! Stacks are unwound by the .eh_frame of the objects, which compilers write for all code: frame pointers are not needed. An object that was replaced or removed since, or that has no such section, ends a path, and is named.
 
 mod function_name;
 mod object_file;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use framehop::x86_64::{CacheX86_64, UnwindRegsX86_64, UnwinderX86_64};
 use framehop::{FrameAddress, Unwinder};
 use refit_session::heap::{HeapSamples, Sample};
 use refit_session::printable;
 use serde::{Deserialize, Serialize};
 
+use crate::arch::{self, Cache, StackUnwinder};
 use object_file::ObjectFile;
 
 /// A stack deeper than this is cut off at its outer end.
@@ -125,8 +124,8 @@ impl Found {
 /// The objects of a process, for the unwinder.
 struct Process {
     objects: Vec<ObjectFile>,
-    unwinder: UnwinderX86_64<Vec<u8>>,
-    cache: CacheX86_64,
+    unwinder: StackUnwinder<Vec<u8>>,
+    cache: Cache,
 }
 
 impl Process {
@@ -136,14 +135,14 @@ impl Process {
             .split(|byte| *byte == b'\n')
             .filter_map(|line| ObjectFile::of_line(line, &mut budget))
             .collect();
-        let mut unwinder = UnwinderX86_64::new();
+        let mut unwinder = StackUnwinder::new();
         for module in objects.iter_mut().filter_map(ObjectFile::take_module) {
             unwinder.add_module(module);
         }
         Process {
             objects,
             unwinder,
-            cache: CacheX86_64::new(),
+            cache: Cache::new(),
         }
     }
 
@@ -184,7 +183,7 @@ impl Process {
 
     /// Addresses of code, the innermost first, and why there are no more.
     fn addresses(&mut self, sample: &Sample) -> (Vec<u64>, Option<String>) {
-        let [instruction, stack_pointer, frame_pointer] = sample.registers;
+        let [instruction, stack_pointer, _] = sample.registers;
         let mut read = |address: u64| -> Result<u64, ()> {
             let at =
                 usize::try_from(address.checked_sub(stack_pointer).ok_or(())?).map_err(|_| ())?;
@@ -194,7 +193,7 @@ impl Process {
                 .ok_or(())?;
             Ok(u64::from_ne_bytes(word.try_into().map_err(|_| ())?))
         };
-        let registers = UnwindRegsX86_64::new(instruction, stack_pointer, frame_pointer);
+        let registers = arch::registers(sample.registers);
         let mut walk =
             self.unwinder
                 .iter_frames(instruction, registers, &mut self.cache, &mut read);

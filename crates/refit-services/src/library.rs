@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use refit_knobs::AllocatorKind;
 use refit_run::allocator::{DIRECTORIES, KNOWN, Known};
+use refit_run::arch::ELF_MACHINE;
 use sha2::{Digest, Sha256};
 
 use crate::file_state::{hex, remove, sync_directory};
@@ -80,15 +81,10 @@ pub fn own_program(from: &Path) -> Result<(LibraryFile, Vec<u8>), Error> {
 
 /// ELF, 64 bits, little-endian, `ET_DYN`, and the machine of refit itself (elf(5)).
 fn is_shared_object(content: &[u8]) -> bool {
-    let machine: u16 = if cfg!(target_arch = "aarch64") {
-        183
-    } else {
-        62
-    };
     content.len() > 64
         && content.starts_with(b"\x7fELF\x02\x01")
         && content[16..18] == [3, 0]
-        && content[18..20] == machine.to_le_bytes()
+        && content[18..20] == ELF_MACHINE.to_le_bytes()
 }
 
 fn installed(system: &System, name: &str) -> Result<String, Error> {

@@ -141,7 +141,7 @@ impl Building {
         if let Some(Allocator { kind, env }) = &launch.malloc {
             if *kind != AllocatorKind::Glibc {
                 let library = profile.library.clone().ok_or(WorkloadError::Missing(
-                    "an allocator's library has to come from an image with the C library of the containers\n  name it: --library IMAGE:/usr/lib/x86_64-linux-gnu/libjemalloc.so.2",
+                    "an allocator's library has to come from an image with the C library of the containers\n  name it: --library IMAGE:/PATH/libjemalloc.so.2",
                 ))?;
                 let file = library.path.rsplit('/').next().unwrap_or_default();
                 wanted.preload = Some(format!("{MOUNT}/{file}"));

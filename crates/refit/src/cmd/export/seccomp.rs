@@ -2,16 +2,10 @@
 //!
 //! Promises: what a given profile blocks stays blocked, and a call that is not a sync is decided as before.
 
+use refit_run::arch::SECCOMP_NAMES;
 use refit_services::sync_filter::CALLS;
 use serde_json::{Map, Value, json};
 use thiserror::Error;
-
-/// 32-bit programs have to be named too: a filter kills what is of another architecture.
-const ARCHITECTURES: &[&str] = if cfg!(target_arch = "x86_64") {
-    &["SCMP_ARCH_X86_64", "SCMP_ARCH_X86", "SCMP_ARCH_X32"]
-} else {
-    &["SCMP_ARCH_AARCH64", "SCMP_ARCH_ARM"]
-};
 
 /// A profile under which syncs return 0.
 #[derive(Debug)]
@@ -37,7 +31,8 @@ pub enum ProfileError {
 pub fn allow_all() -> Value {
     json!({
         "defaultAction": "SCMP_ACT_ALLOW",
-        "architectures": ARCHITECTURES,
+        // 32-bit programs have to be named too: a filter kills what is of another architecture.
+        "architectures": SECCOMP_NAMES,
         "syscalls": [answered(&CALLS, &Map::new())],
     })
 }
