@@ -1,4 +1,4 @@
-//! Who may use whom, and where `unsafe` may stand: read from the manifests and sources themselves.
+//! Who may use whom, and where `unsafe` and what belongs to an architecture may stand: read from the manifests and sources themselves.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,6 +13,7 @@ pub const TESTS: &[Test] = &[
     test!(crates_use_only_what_they_may),
     test!(unsafe_stands_in_sys_modules_only),
     test!(one_file_prints),
+    test!(an_architecture_stands_in_its_own_files),
 ];
 
 /// crate, and the crates of ours that it may use. A new crate needs a line.
@@ -64,6 +65,20 @@ const PRINT: &[&str] = &[
     "crates/refit-lab/src/comparison/command_runner.rs",
 ];
 
+/// What names an architecture, or is of one: its files are `arch.rs` and those in a directory `arch`.
+const OF_AN_ARCHITECTURE: &[&str] = &[
+    "target_arch",
+    "x86_64",
+    "x86-64",
+    "X86_64",
+    "i386",
+    "aarch64",
+    "AARCH64",
+    "AUDIT_ARCH",
+    "asm!",
+    "__asm__",
+];
+
 /// The command itself, which may use all of them.
 const COMMAND: &str = "refit";
 
@@ -112,6 +127,51 @@ fn one_file_prints(_: &TestEnv) -> Outcome {
     expected.sort_unstable();
     assert_eq!(found, expected, "who prints, and who may");
     Outcome::Pass
+}
+
+fn an_architecture_stands_in_its_own_files(_: &TestEnv) -> Outcome {
+    let root = source_dir();
+    let mut faults = Vec::new();
+    let mut own = 0;
+    for package in entries(&root.join("crates")) {
+        for file in files(&package, &["rs", "c", "h", "S"]) {
+            if is_of_an_architecture(file.strip_prefix(&root).expect("found below the root")) {
+                own += 1;
+            } else if let Some(line) = architecture_in(&read(&file)) {
+                faults.push(format!("{}: {line}", file.display()));
+            }
+        }
+    }
+    assert!(own > 8, "only {own} files of an architecture");
+    assert!(
+        faults.is_empty(),
+        "outside of its files:\n{}",
+        faults.join("\n")
+    );
+    Outcome::Pass
+}
+
+/// arch.rs, or anything below a directory `arch`; and tests with their samples, which say what they expect of each.
+fn is_of_an_architecture(path: &Path) -> bool {
+    let directories = ["arch", "tests"];
+    let files = ["arch.rs", "tests.rs", "sample.rs"];
+    path.iter()
+        .any(|part| directories.iter().any(|name| part == *name))
+        || files.iter().any(|name| path.ends_with(name))
+}
+
+/// The first line that names an architecture, but for comments, tests, and the versions of symbols, which C has no
+/// other way to ask for.
+fn architecture_in(source: &str) -> Option<&str> {
+    let code = source.split("#[cfg(test)]\nmod ").next()?;
+    code.lines().map(str::trim).find(|line| {
+        let is_comment = ["//", "/*", "*"]
+            .iter()
+            .any(|start| line.starts_with(start));
+        !is_comment
+            && !line.contains(".symver")
+            && OF_AN_ARCHITECTURE.iter().any(|word| line.contains(word))
+    })
 }
 
 fn name_of(dir: &Path) -> String {
@@ -220,12 +280,16 @@ fn is_sys(path: &Path) -> bool {
 }
 
 fn rust_files(dir: &Path) -> Vec<PathBuf> {
+    files(dir, &["rs"])
+}
+
+fn files(dir: &Path, extensions: &[&str]) -> Vec<PathBuf> {
     entries(dir)
         .into_iter()
         .filter(|path| !path.ends_with("target"))
         .flat_map(|path| match path.extension() {
-            _ if path.is_dir() => rust_files(&path),
-            Some(extension) if extension == "rs" => vec![path],
+            _ if path.is_dir() => files(&path, extensions),
+            Some(extension) if extensions.iter().any(|known| extension == *known) => vec![path],
             _ => Vec::new(),
         })
         .collect()
@@ -294,6 +358,16 @@ refit-nothing = true
             faults_of("refit-new", &[], &[]),
             ["refit-new has no line in MAY_USE"]
         );
+    }
+
+    #[test]
+    fn what_is_of_an_architecture_is_found() {
+        let good = "// as on x86_64\n__asm__(\".symver a,a@B\");\nfn a() {}\n#[cfg(test)]\nmod tests { X86_64 }";
+        assert_eq!(architecture_in(good), None);
+        for bad in ["#[cfg(target_arch = \"a\")]", "\t__asm__(\"nop\");"] {
+            let source = format!("int a;\n{bad}\n");
+            assert_eq!(architecture_in(&source), Some(bad.trim()));
+        }
     }
 
     #[test]
