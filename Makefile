@@ -4,7 +4,7 @@ PREFIX ?= /usr/local
 TARGET := $(or $(CARGO_TARGET_DIR),target)/x86_64-unknown-linux-gnu
 REFIT  := $(TARGET)/release/refit
 
-.PHONY: all demo test test-chromium test-crash test-guardian test-hostile test-kubernetes test-services conformance bench gallery gain-and-risk crash-night install help
+.PHONY: all demo test test-chromium test-pages test-crash test-guardian test-hostile test-kubernetes test-services conformance bench gallery gain-and-risk crash-night install help
 
 all: ## build the release binary
 	$(CARGO) build --locked --release -p refit
@@ -23,6 +23,12 @@ test-chromium: ## the browser under refit, with its sandbox (installs chromium)
 	scripts/setup chromium
 	$(MAKE) all
 	$(CARGO) run --locked -p refit-tests -- --strict chromium::
+
+# REFIT_PAGES=DIR keeps the pages, and pictures of them, to be looked at.
+test-pages: ## the pages of results in a browser, narrow and broad, light and dark (installs chromium)
+	scripts/setup chromium
+	$(MAKE) all
+	$(CARGO) run --locked -p refit-tests -- --strict pages::
 
 # As root, where every backend can be tried.
 conformance: ## compare each call with the kernel's answer, and write docs/conformance.md

@@ -132,6 +132,7 @@ mod odirect;
 mod openers;
 mod own_filter;
 mod own_rings;
+mod pages;
 mod pipes;
 mod places;
 mod pool;
@@ -317,6 +318,7 @@ const TABLE: &[&[Test]] = &[
     memory_identity::TESTS,
     metrics::TESTS,
     metrics_scrape::TESTS,
+    pages::TESTS,
     pipes::TESTS,
     pool::TESTS,
     pool_kubernetes::TESTS,

@@ -89,7 +89,8 @@ const FILLS: [&str; 6] = [
 ];
 
 const TITLE: Font = Font::bold(17.0, "#333");
-const NAME: Font = Font::plain(11.0, "#222");
+/// On a light ground, by night too.
+const NAME: Font = Font::plain(11.0, "#111");
 
 /// A function, and those that it called.
 #[derive(Default)]

@@ -88,12 +88,13 @@ fn sections(main: &mut Markup, comparison: &Comparison) {
         if let Some(with) = with(&comparison.experiment) {
             section.leaf("p", &[], &format!("{} {}", with.label, with.text));
         }
-        if !is_exact(&comparison.experiment) {
-            scrolled(section, "verdicts", |section| {
-                verdicts::table(section, comparison)
-            });
-        }
-        noted(section, notes(comparison));
+        noted(section, notes(comparison), |section| {
+            if !is_exact(&comparison.experiment) {
+                scrolled(section, "verdicts", |section| {
+                    verdicts::table(section, comparison)
+                });
+            }
+        });
     });
     details(main, comparison);
     facts::repeat(main, comparison, &[]);

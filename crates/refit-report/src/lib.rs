@@ -28,6 +28,7 @@ pub mod metrics;
 mod notes;
 mod page;
 mod paint;
+mod palette;
 mod picture;
 mod plot;
 pub mod pool;

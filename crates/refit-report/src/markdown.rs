@@ -8,7 +8,7 @@ use refit_run::printable;
 
 use crate::answers::{columns, is_exact};
 use crate::format;
-use crate::notes::{Note, notes, with};
+use crate::notes::{Note, notes, warnings_apart, with};
 use crate::row::{rows, table};
 use crate::sentence::sentence;
 use crate::series::{Series, tables};
@@ -30,6 +30,8 @@ pub fn markdown(comparison: &Comparison) -> String {
     if let Some(with) = with(&comparison.experiment) {
         let _ = writeln!(out, "{} {}", with.label, escaped(&with.text));
     }
+    let (warnings, notes) = warnings_apart(notes(comparison));
+    out.push_str(&warned(&warnings));
     if !is_exact(&comparison.experiment) {
         out.push('\n');
         out.push_str(&grid(
@@ -48,7 +50,7 @@ pub fn markdown(comparison: &Comparison) -> String {
     for (name, why) in reasons(&comparison.experiment) {
         let _ = writeln!(out, "- {}: {}", code(&name), escaped(&why));
     }
-    out.push_str(&noted(&notes(comparison)));
+    out.push_str(&noted(&notes));
     if let Some(machine) = machine(&comparison.experiment) {
         let _ = writeln!(out, "- **machine:** {}", escaped(&machine));
     }
@@ -98,6 +100,14 @@ pub fn noted(notes: &[Note]) -> String {
         label => format!("- **{}** {}\n", escaped(label), escaped(&note.text)),
     };
     notes.iter().map(line).collect()
+}
+
+/// The same of what weakens the numbers below it.
+pub fn warned(warnings: &[Note]) -> String {
+    match noted(warnings) {
+        list if list.is_empty() => list,
+        list => format!("\n{list}"),
+    }
 }
 
 /// Who made it, and when.

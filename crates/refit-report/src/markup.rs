@@ -39,7 +39,11 @@ impl Markup {
 
     /// An element that holds nothing but text.
     pub fn leaf(&mut self, name: &'static str, attributes: &[Attribute], text: &str) {
-        self.element(name, attributes, |html| html.text(text));
+        self.element(name, attributes, |html| match name {
+            // Neither a picture's text nor a title knows lines.
+            "text" | "title" => html.plain(&text.replace(" %", "\u{a0}%")),
+            _ => html.text(text),
+        });
     }
 
     /// An element without content. In HTML only `meta` and the shapes of SVG may
@@ -88,10 +92,30 @@ impl Markup {
         );
     }
 
-    /// Text of any origin. A percent sign stays with its number.
+    /// Text of any origin. A unit stays with its number; a word that is too long for a
+    /// narrow screen, as a path is, may be broken after each of its parts.
     pub fn text(&mut self, text: &str) {
-        let text = escaped(text);
-        self.0.push_str(&text.replace(" %", "\u{a0}%"));
+        let mut before = "";
+        for (i, word) in text.split(' ').enumerate() {
+            if i > 0 {
+                self.0.push_str(space(before, word));
+            }
+            self.word(word);
+            before = word;
+        }
+    }
+
+    /// A word of a text.
+    fn word(&mut self, word: &str) {
+        if !is_long(word) {
+            return self.0.push_str(&escaped(word));
+        }
+        for (i, part) in word.split_inclusive(JOINTS).enumerate() {
+            if i > 0 && !part.starts_with(JOINTS) {
+                self.0.push_str("<wbr/>");
+            }
+            self.0.push_str(&escaped(part));
+        }
     }
 
     /// Text of any origin, as it is.
@@ -111,15 +135,17 @@ impl Markup {
 
     /// A sentence, in which an option is not broken after its dashes.
     pub fn prose(&mut self, text: &str) {
+        let mut before = "";
         for (i, word) in text.split(' ').enumerate() {
             if i > 0 {
-                self.text(if word.starts_with('%') { "\u{a0}" } else { " " });
+                self.0.push_str(space(before, word));
             }
-            if word.contains("--") {
+            if word.contains("--") && !is_long(word) {
                 self.leaf("span", &[("class", "option")], word);
             } else {
-                self.text(word);
+                self.word(word);
             }
+            before = word;
         }
     }
 
@@ -131,6 +157,29 @@ impl Markup {
     /// The whole.
     pub fn finish(self) -> String {
         self.0
+    }
+}
+
+/// After these a long word may be broken.
+const JOINTS: [char; 10] = ['/', '=', ',', ':', '_', '+', '@', '.', '-', ';'];
+/// Characters that fit into a line everywhere.
+const LONG: usize = 20;
+
+fn is_long(word: &str) -> bool {
+    word.chars().nth(LONG).is_some()
+}
+
+/// What follows a number and stays on its line.
+const UNITS: [&str; 12] = [
+    "%", "B", "KiB", "MiB", "GiB", "TiB", "h", "min", "ms", "ns", "s", "µs",
+];
+
+/// Between two words.
+fn space(before: &str, word: &str) -> &'static str {
+    let is_unit = UNITS.contains(&word.trim_end_matches([',', ';', ':', ')', ']', '.']));
+    match before.ends_with(|c: char| c.is_ascii_digit()) && is_unit {
+        true => "\u{a0}",
+        false => " ",
     }
 }
 
@@ -208,6 +257,18 @@ mod tests {
         assert_eq!(
             html.finish(),
             "<p title=\"&quot;&gt;&lt;script&gt;\">&lt;/p&gt;\\u{1b}&amp;\\u{202e}</p>\n"
+        );
+    }
+
+    #[test]
+    fn a_long_word_may_be_broken_between_its_parts() {
+        let mut html = Markup::default();
+        html.leaf("code", &[], "short/word 7 % 8 ms, /a/path/of/many--parts/x");
+        html.leaf("title", &[], "/a/path/of/many--parts/x");
+        assert_eq!(
+            html.finish(),
+            "<code>short/word 7\u{a0}% 8\u{a0}ms, /<wbr/>a/<wbr/>path/<wbr/>of/<wbr/>many--<wbr/>parts/<wbr/>x</code>\
+             <title>/a/path/of/many--parts/x</title>\n"
         );
     }
 

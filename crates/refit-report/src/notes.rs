@@ -18,7 +18,7 @@ use crate::paint::Tone;
 use crate::row::rows;
 
 pub use conduct::summary;
-pub use note::{Note, note};
+pub use note::{Note, note, warnings_apart};
 
 use conduct::{failed, gates, interrupted, left_out, slot_effect};
 use verdicts::{
@@ -26,7 +26,7 @@ use verdicts::{
 };
 use waits::waiting;
 
-/// All notes in their order, warnings last.
+/// All notes in their order; [`warnings_apart`] has the warnings, which stand before the numbers.
 pub fn notes(comparison: &Comparison) -> Vec<Note> {
     let rows = rows(comparison);
     let mut notes = ddl::ddl(comparison);

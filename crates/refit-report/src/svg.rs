@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use crate::markup::{Attribute, Markup, number};
+use crate::palette::night;
 
 /// One picture that is being drawn. What comes later lies above.
 pub struct Svg {
@@ -11,7 +12,8 @@ pub struct Svg {
     body: Markup,
     /// Shapes that paths put at their corners.
     markers: Markup,
-    markers_made: usize,
+    /// The colour of each.
+    markers_colours: Vec<String>,
     /// Of all of them.
     markers_opacity: String,
     /// What elements look like, as CSS: most look like others, and so each look stands once, in the style sheet.
@@ -113,7 +115,7 @@ impl Svg {
             height,
             body: Markup::default(),
             markers: Markup::default(),
-            markers_made: 0,
+            markers_colours: Vec::new(),
             markers_opacity: String::new(),
             looks: Vec::new(),
         };
@@ -243,8 +245,8 @@ impl Svg {
         more: &[Attribute],
         ends: &[[[f64; 2]; 2]],
     ) {
-        let name = format!("dot{}", self.markers_made);
-        self.markers_made += 1;
+        let name = marker_name(self.markers_colours.len());
+        self.markers_colours.push(colour.to_owned());
         let radius = number(radius);
         // Markers grow with the width of a line, which is 1 without another.
         let frame = [("id", &*name)];
@@ -294,6 +296,27 @@ impl Svg {
         self.body.end_line();
     }
 
+    /// The rules of a dark screen. A picture that is printed stays as it is.
+    fn at_night(&self) -> String {
+        let mut rules = format!("svg{{fill:{}}}", night(FILL).unwrap_or(FILL));
+        for (number, look) in self.looks.iter().enumerate() {
+            let colours = look.split_terminator(';').filter_map(|part| {
+                let (key, value) = part.split_once(':')?;
+                Some(format!("{key}:{}", night(value)?))
+            });
+            let colours: Vec<String> = colours.collect();
+            if !colours.is_empty() {
+                let _ = write!(rules, ".{}{{{}}}", name_of(number), colours.join(";"));
+            }
+        }
+        for (number, colour) in self.markers_colours.iter().enumerate() {
+            if let Some(colour) = night(colour) {
+                let _ = write!(rules, "#{} *{{fill:{colour}}}", marker_name(number));
+            }
+        }
+        format!("\n@media screen and (prefers-color-scheme: dark){{{rules}}}")
+    }
+
     /// The whole document.
     pub fn finish(self, title: &str) -> String {
         let (width, height) = (number(self.width), number(self.height));
@@ -322,12 +345,16 @@ impl Svg {
                     "path{{fill:none}}marker{{overflow:visible}}marker *{{opacity:{opacity}}}"
                 ),
             };
-            svg.style(&(of_all + &rules.collect::<String>()));
+            svg.style(&(of_all + &rules.collect::<String>() + &self.at_night()));
             svg.append(&self.markers);
             svg.append(&self.body);
         });
         document.finish()
     }
+}
+
+fn marker_name(number: usize) -> String {
+    format!("dot{number}")
 }
 
 fn is_look(key: &str) -> bool {

@@ -4,7 +4,7 @@ use refit_lab::Comparison;
 
 use crate::answers;
 use crate::fold::fold;
-use crate::notes::{classes, notes, with};
+use crate::notes::{classes, notes, warnings_apart, with};
 use crate::paint::Style;
 use crate::row::{rows, table};
 use crate::sentence::sentence;
@@ -21,6 +21,8 @@ pub fn terminal(comparison: &Comparison, style: &Style) -> String {
             .iter()
             .flat_map(|note| note.lines(style)),
     );
+    let (warnings, notes) = warnings_apart(notes(comparison));
+    lines.extend(warnings.iter().flat_map(|note| note.lines(style)));
     let is_exact = answers::is_exact(&comparison.experiment);
     let mut names_class = false;
     if !is_exact {
@@ -38,7 +40,6 @@ pub fn terminal(comparison: &Comparison, style: &Style) -> String {
     for series in series::tables(comparison) {
         lines.extend(side_by_side(&series).flat_map(|line| fold(&line, style.width)));
     }
-    let notes = notes(comparison);
     lines.extend(notes.iter().flat_map(|note| note.lines(style)));
     lines.push(String::new());
     lines.join("\n")
@@ -98,7 +99,7 @@ mod tests {
     #[test]
     fn at_150_columns_there_is_room_for_everything() {
         let text = at(150);
-        let head = text.lines().nth(3).unwrap();
+        let head = text.lines().nth(4).unwrap();
         for title in [
             "wall", "interval", "−60 %", "verdict", "max RSS", "syncs", "class",
         ] {

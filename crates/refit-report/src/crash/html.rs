@@ -52,11 +52,12 @@ fn sections(main: &mut Markup, report: &CrashReport) {
         let first = [&table.name, &table.verdict];
         let rest = table.numbers.iter().chain(&table.extras);
         let columns: Vec<_> = first.into_iter().chain(rest).collect();
-        grid(section, "verdicts", "cards cut-verdicts", &columns);
         // The commands stand with the states, further down.
         let mut notes = notes(report, &rows);
         notes.retain(|note| note.label != "worst state:");
-        noted(section, notes);
+        noted(section, notes, |section| {
+            grid(section, "verdicts", "cut-verdicts", &columns);
+        });
     });
     details(main, report, &rows);
     facts::repeat(main, report);

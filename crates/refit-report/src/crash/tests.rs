@@ -118,6 +118,7 @@ fn the_picture_tells_the_newest_from_a_hole() {
         assert_eq!(with_class(document, "path", "damaged").len(), 1);
         assert_eq!(with_class(document, "path", "acknowledged").len(), 5);
     });
+    let unbroken = page.replace("<wbr/>", "");
     for text in [
         "LOSES WHAT ITS CLASS FORBIDS",
         "refit crash open /var/tmp/refit-crash-x/malloc=jemalloc/c",
@@ -129,7 +130,7 @@ fn the_picture_tells_the_newest_from_a_hole() {
         "That does not prove that none is possible",
         "0x5eed",
     ] {
-        assert!(page.contains(text), "{text}");
+        assert!(unbroken.contains(text), "{text}");
     }
 }
 
@@ -244,8 +245,11 @@ fn no_name_becomes_markup() {
         }
         let plain = html(&hostile("words"));
         parsed(&page, |document| {
-            let count =
-                |document: &Document| document.descendants().filter(Node::is_element).count();
+            let count = |document: &Document| {
+                let elements = document.descendants().filter(Node::is_element);
+                let is_break = |node: &Node| node.has_tag_name("wbr");
+                elements.filter(|node| !is_break(node)).count()
+            };
             parsed(&plain, |plain| {
                 assert!(count(document) <= count(plain) + 40, "{text}")
             });

@@ -6,7 +6,8 @@ use super::notes::{classes, notes};
 use super::row::{rows, table};
 use super::sentence::sentence;
 use crate::fold::fold;
-use crate::markdown::{code, grid, in_markdown, noted, origin};
+use crate::markdown::{code, grid, in_markdown, noted, origin, warned};
+use crate::notes::warnings_apart;
 use crate::paint::Style;
 
 /// The answer, the table, and what has to be known with it; every line ends with a newline.
@@ -16,9 +17,11 @@ pub fn terminal(report: &CrashReport, style: &Style) -> String {
     let table = table(&rows).terminal(style);
     let mut lines = fold(&sentence(report, &rows), style.width);
     lines.extend(fold(&super::row::program(report), style.width));
+    let (warnings, notes) = warnings_apart(notes(report, &rows));
+    lines.extend(warnings.iter().flat_map(|note| note.lines(style)));
     lines.extend(table.lines);
     let classes = classes(&rows).filter(|_| !table.names_class);
-    let notes = classes.into_iter().chain(notes(report, &rows));
+    let notes = classes.into_iter().chain(notes);
     lines.extend(notes.flat_map(|note| note.lines(style)));
     lines.push(String::new());
     lines.join("\n")
@@ -29,12 +32,15 @@ pub fn terminal(report: &CrashReport, style: &Style) -> String {
 pub fn markdown(report: &CrashReport) -> String {
     let rows = rows(report);
     let command = super::row::program(report);
+    let (warnings, notes) = warnings_apart(notes(report, &rows));
     [
         format!("{}\n\n", in_markdown(&sentence(report, &rows))),
-        format!("**refit crash** {}\n\n", code(&command)),
+        format!("**refit crash** {}\n", code(&command)),
+        warned(&warnings),
+        "\n".to_owned(),
         grid(&table(&rows).columns()),
         "\n".to_owned(),
-        noted(&notes(report, &rows)),
+        noted(&notes),
         origin(&report.refit, report.started),
     ]
     .concat()

@@ -2,12 +2,7 @@
 
 use refit_lab::experiment::{Experiment, Role};
 
-use crate::plot::frame::COLOURS;
-
-/// The same hues where the sheet is dark.
-const AT_NIGHT: [&str; COLOURS.len()] = [
-    "#56a9e8", "#ff8f4d", "#3ccfa0", "#e8a3cc", "#f2bd4b", "#a5dbfa", "#dd7fae", "#cccc66",
-];
+use crate::palette::{AT_NIGHT, COLOURS};
 
 /// The class that gives an element its variant's colour, as `--c`.
 pub fn class(experiment: &Experiment, variant: usize) -> String {

@@ -2,7 +2,7 @@
 
 use crate::format;
 use crate::markup::Markup;
-use crate::notes::Note;
+use crate::notes::{Note, warnings_apart};
 use crate::paint::Tone;
 
 /// A part of the page, under its heading.
@@ -37,21 +37,26 @@ pub fn scrolled(section: &mut Markup, about: &str, content: impl FnOnce(&mut Mar
     section.element("div", &attributes, content);
 }
 
-/// What has to be known, warnings first.
-pub fn noted(section: &mut Markup, notes: Vec<Note>) {
-    let (warnings, others): (Vec<Note>, Vec<Note>) =
-        notes.into_iter().partition(|note| note.label == "warning:");
+/// What weakens the numbers, and then the numbers; below them what else has to be known.
+pub fn noted(section: &mut Markup, notes: Vec<Note>, numbers: impl FnOnce(&mut Markup)) {
+    let (warnings, others) = warnings_apart(notes);
     for warning in &warnings {
         section.element("div", &[("class", "warning"), ("role", "note")], |warn| {
-            warn.leaf("strong", &[], "Warning");
+            let label = match &*warning.label {
+                "warning:" => "Warning",
+                label => label.trim_end_matches(':'),
+            };
+            warn.leaf("strong", &[], label);
             warn.text(" ");
             warn.prose(&warning.text);
         });
     }
+    numbers(section);
     list(section, &others);
 }
 
-fn list(section: &mut Markup, notes: &[Note]) {
+/// Notes, one below the other.
+pub fn list(section: &mut Markup, notes: &[Note]) {
     section.element("ul", &[("class", "notes")], |list| {
         for note in notes {
             list.element("li", &[], |item| {

@@ -33,10 +33,12 @@ pub fn coloured(
     colours: &[String],
 ) {
     let rows = columns.first().map_or(0, |column| column.cells.len());
-    let class = format!("data {class}");
+    let has_titles = columns.iter().any(|column| !column.title.is_empty());
+    let cards = if has_titles { "cards " } else { "" };
+    let class = format!("data {cards}{class}");
     scrolled(section, about, |section| {
         section.element("table", &[("class", class.trim_end())], |table| {
-            if columns.iter().any(|column| !column.title.is_empty()) {
+            if has_titles {
                 table.element("thead", &[], |head| {
                     head.element("tr", &[], |tr| {
                         columns.iter().for_each(|column| title(tr, column));

@@ -41,7 +41,7 @@ fn a_service_has_all_of_its_parts() {
         ">--seed</span> 0x5e1f",
         "postfix-cleanup sync@exe:cleanup=off conf.queue=tmpfs malloc=jemalloc",
     ] {
-        assert!(page.contains(text), "{text}");
+        assert!(page.replace("<wbr/>", "").contains(text), "{text}");
     }
     parsed(&page, |document| {
         assert_eq!(with_class(document, "estimate").len(), 4);
@@ -180,9 +180,8 @@ fn no_name_becomes_markup() {
             parsed(&plain, |plain| {
                 let names = |document: &Document| -> std::collections::BTreeSet<String> {
                     let nodes = document.descendants();
-                    nodes
-                        .map(|node| node.tag_name().name().to_owned())
-                        .collect()
+                    let names = nodes.map(|node| node.tag_name().name().to_owned());
+                    names.filter(|name| name != "wbr").collect()
                 };
                 assert!(names(document).is_subset(&names(plain)), "{text}");
             });

@@ -16,6 +16,11 @@ pub struct Note {
 }
 
 impl Note {
+    /// Whether it weakens the numbers: then it stands before them.
+    pub fn is_warning(&self) -> bool {
+        ["warning:", "INVALID RUN:"].contains(&&*self.label)
+    }
+
     /// In lines that fit, its label painted.
     pub fn lines(&self, style: &Style) -> Vec<String> {
         if self.label.is_empty() {
@@ -27,6 +32,11 @@ impl Note {
         }
         lines
     }
+}
+
+/// The warnings, and all others.
+pub fn warnings_apart(notes: Vec<Note>) -> (Vec<Note>, Vec<Note>) {
+    notes.into_iter().partition(Note::is_warning)
 }
 
 /// One line of these parts.

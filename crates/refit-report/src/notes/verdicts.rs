@@ -60,7 +60,12 @@ fn changed(experiment: &Experiment, row: &Row, effect: &EffectRecord) -> String 
     });
     match from_nothing {
         Some([nothing, now]) => format!("{name} {nothing} → {now}"),
-        None => format!("{name} {}", format::percent_short(effect.change)),
+        None => {
+            // Of what went down to nothing there is none.
+            let factor = format::factor(effect.change).filter(|_| effect.change > -0.995);
+            let factor = factor.map_or_else(String::new, |factor| format!(" ({factor})"));
+            format!("{name} {}{factor}", format::percent_short(effect.change))
+        }
     }
 }
 

@@ -4,6 +4,7 @@ use refit_lab::experiment::{Experiment, Role};
 use refit_lab::{Comparison, Metric};
 
 use crate::bar::{Scale, changes};
+use crate::palette::COLOURS;
 use crate::svg::Font;
 use crate::values::median;
 
@@ -21,12 +22,6 @@ pub const GREY: &str = "#666";
 pub const TEXT: Font = Font::plain(12.0, INK);
 pub const SMALL: Font = Font::plain(11.0, GREY);
 pub const HEAD: Font = Font::bold(17.0, INK);
-
-/// The colours of Okabe and Ito that stand out on white, and two more: told
-/// apart by colour-blind people too.
-pub const COLOURS: [&str; 8] = [
-    "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#882255", "#999933",
-];
 
 /// A variant's colour.
 pub fn colour(experiment: &Experiment, variant: usize) -> &'static str {

@@ -38,17 +38,18 @@ pub fn html(pool: &Pool) -> String {
 fn sections(main: &mut Markup, pool: &Pool) {
     main.element("section", &[("class", "result")], |section| {
         paragraph(section, &sentence(pool));
-        noted(section, notes(pool));
+        noted(section, notes(pool), |_| {});
     });
     for (index, variant) in pool.variants.iter().enumerate() {
         section(main, &heading(variant), |section| {
             let rows = lines(pool, variant);
-            if !rows.is_empty() {
-                scrolled(section, "effects", |section| {
-                    forest(section, pool, index, &rows);
-                });
-            }
-            noted(section, notes_of(pool, variant));
+            noted(section, notes_of(pool, variant), |section| {
+                if !rows.is_empty() {
+                    scrolled(section, "effects", |section| {
+                        forest(section, pool, index, &rows);
+                    });
+                }
+            });
         });
     }
     section(main, "Machines", |section| machines(section, pool));

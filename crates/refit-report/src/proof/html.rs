@@ -52,11 +52,10 @@ fn answer(main: &mut Markup, comparison: &Comparison, proof: &Proof, rows: &[Row
         if let Some(with) = with(&comparison.experiment) {
             section.leaf("p", &[], &format!("{} {}", with.label, with.text));
         }
-        verdicts(section, comparison, rows);
-        noted(
-            section,
-            without_commands(proof, notes(comparison, proof, rows)),
-        );
+        let notes = without_commands(proof, notes(comparison, proof, rows));
+        noted(section, notes, |section| {
+            verdicts(section, comparison, rows);
+        });
     });
     if cuts(proof).is_some() {
         section(main, "Gain and loss", |section| {
@@ -79,13 +78,7 @@ fn verdicts(section: &mut Markup, comparison: &Comparison, rows: &[Row]) {
     let first = [&table.name, &table.verdict];
     let rest = table.numbers.iter().chain(&table.extras);
     let columns: Vec<&Column> = first.into_iter().chain(rest).collect();
-    coloured(
-        section,
-        "verdicts",
-        "cards proof-verdicts",
-        &columns,
-        &colours,
-    );
+    coloured(section, "verdicts", "proof-verdicts", &columns, &colours);
 }
 
 /// What stands below a variant's name.

@@ -112,7 +112,7 @@ fn on_a_narrow_page_each_value_stands_beside_the_name_of_its_column() {
     page("proof.html", &compared(), |document| {
         let table = document.descendants().find(|node| {
             let classes = node.attribute("class").unwrap_or("");
-            node.has_tag_name("table") && classes.contains("cards proof-verdicts")
+            node.has_tag_name("table") && classes.contains("proof-verdicts")
         });
         let cells = table.unwrap().descendants();
         let titles: Vec<_> = cells

@@ -8,8 +8,8 @@ use super::notes::notes;
 use super::row::{Row, cuts, rows, table};
 use super::sentence::sentence;
 use crate::fold::fold;
-use crate::markdown::{code, escaped, grid, in_markdown, noted, origin};
-use crate::notes::{Note, classes, with};
+use crate::markdown::{code, escaped, grid, in_markdown, noted, origin, warned};
+use crate::notes::{classes, warnings_apart, with};
 use crate::paint::{Style, Tone};
 use crate::table::{INDENT, Table};
 use crate::title::{subject, title};
@@ -24,6 +24,8 @@ pub fn terminal(comparison: &Comparison, proof: &Proof, style: &Style) -> String
             .iter()
             .flat_map(|note| note.lines(style)),
     );
+    let (warnings, notes) = warnings_apart(notes(comparison, proof, &rows));
+    lines.extend(warnings.iter().flat_map(|note| note.lines(style)));
     let table = table(comparison, &rows);
     let shown = table.terminal(style);
     let plain = Style {
@@ -38,8 +40,7 @@ pub fn terminal(comparison: &Comparison, proof: &Proof, style: &Style) -> String
     } else {
         lines.extend(blocks(&table, &rows, style));
     }
-    let notes = notes(comparison, proof, &rows);
-    lines.extend(notes.iter().flat_map(|note: &Note| note.lines(style)));
+    lines.extend(notes.iter().flat_map(|note| note.lines(style)));
     lines.push(String::new());
     lines.join("\n")
 }
@@ -79,6 +80,7 @@ fn blocks(table: &Table, rows: &[Row], style: &Style) -> Vec<String> {
 pub fn markdown(comparison: &Comparison, proof: &Proof) -> String {
     let rows = rows(comparison, cuts(proof));
     let answer = sentence(comparison, proof, &rows);
+    let (warnings, notes) = warnings_apart(notes(comparison, proof, &rows));
     let with = with(&comparison.experiment)
         .map(|with| format!("{} {}\n", with.label, escaped(&with.text)));
     [
@@ -88,10 +90,11 @@ pub fn markdown(comparison: &Comparison, proof: &Proof) -> String {
             code(&subject(&comparison.experiment))
         ),
         with.unwrap_or_default(),
+        warned(&warnings),
         "\n".to_owned(),
         grid(&table(comparison, &rows).columns()),
         "\n".to_owned(),
-        noted(&notes(comparison, proof, &rows)),
+        noted(&notes),
         machine(comparison),
         origin(
             &printable(&comparison.experiment.refit),

@@ -38,15 +38,20 @@ pub fn html(series: &Series) -> String {
 
 fn class(part: &Part) -> String {
     part.colour.map_or("hidden-base".to_owned(), |index| {
-        format!("v{}", index % crate::plot::frame::COLOURS.len())
+        format!("v{}", index % crate::palette::COLOURS.len())
     })
 }
 
 fn sections(main: &mut Markup, series: &Series) {
     main.element("section", &[("class", "result")], |section| {
+        let facts = facts(series);
+        let mut facts = facts.iter();
+        if let Some(first) = facts.next() {
+            section.element("p", &[("class", "answer")], |p| p.prose(first));
+        }
         section.element("ul", &[("class", "notes")], |list| {
-            for fact in facts(series) {
-                list.element("li", &[], |item| item.prose(&fact));
+            for fact in facts {
+                list.element("li", &[], |item| item.prose(fact));
             }
         });
     });
@@ -268,7 +273,7 @@ fn table(section: &mut Markup, series: &Series) {
         ),
         numbers("VSZ", &|one| format::bytes(one.vsz_bytes as f64)),
     ];
-    grid(section, "services", "cards services", &columns.each_ref());
+    grid(section, "services", "services", &columns.each_ref());
 }
 
 #[cfg(test)]
@@ -313,7 +318,7 @@ mod tests {
             "all of cleanup",
             "postfix",
             "0.4\u{a0}% of a core",
-            "≥120 MiB",
+            "≥120\u{a0}MiB",
             "PSS per hour",
         ] {
             assert!(drawn.contains(text), "{text}");

@@ -5,7 +5,7 @@ use refit_run::series::Series;
 use super::parts::{Part, Parts, time_ticks};
 use crate::format;
 use crate::html::chart::steps;
-use crate::plot::frame::COLOURS;
+use crate::palette::COLOURS;
 use crate::svg::{Anchor, Font, Svg};
 
 const WIDTH: f64 = 1000.0;
@@ -52,7 +52,7 @@ pub fn svg(series: &Series) -> String {
             bold: true,
             ..TEXT
         },
-        &format::shortened(&title, 100),
+        &format::shortened(&title, 84),
     );
     let x = |seconds: f64| LEFT + seconds / parts.span() * (RIGHT - LEFT);
     memory(&mut svg, &parts, &x);
