@@ -4,7 +4,7 @@ PREFIX ?= /usr/local
 TARGET := $(or $(CARGO_TARGET_DIR),target)/x86_64-unknown-linux-gnu
 REFIT  := $(TARGET)/release/refit
 
-.PHONY: all demo test test-chromium test-pages test-crash test-guardian test-hostile test-kubernetes test-services conformance bench gallery gain-and-risk crash-night install help
+.PHONY: all demo test test-chromium test-pages test-crash test-fuzz test-guardian test-hostile test-kubernetes test-services conformance bench gallery gain-and-risk crash-night install help
 
 all: ## build the release binary
 	$(CARGO) build --locked --release -p refit
@@ -70,6 +70,11 @@ test-crash: ## simulated power cuts, and whether the lab's tests notice a broken
 	$(MAKE) all
 	$(CARGO) run --locked -p refit-tests -- crash
 	scripts/crash-mutants
+
+# scripts/fuzz --seconds 3600 recipe is one target for an hour. What breaks one is stored beside its parser, and tried in `make test`.
+test-fuzz: ## damaged input for every parser, each for a minute
+	scripts/setup test
+	scripts/fuzz --seconds 60
 
 # Each part is stored as it ends. RESUME=1 leaves out what this commit has measured; PARTS='fsync launch' are measured.
 bench: ## side by side with peers

@@ -15,6 +15,8 @@ mod disk_server;
 mod error;
 pub mod filesystem;
 mod fuse;
+#[cfg(test)]
+mod fuzz;
 pub mod image;
 mod inspection;
 mod isolated;

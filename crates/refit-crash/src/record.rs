@@ -11,6 +11,8 @@ mod writer;
 use rustix::time::{ClockId, clock_gettime};
 
 pub use format::{CHUNK, Entry, Kind, SECTOR};
+#[cfg(test)]
+pub(crate) use format::{ENTRY_HEADER, FILE_HEADER};
 pub use reader::{Record, RecordError};
 pub use writer::RecordWriter;
 

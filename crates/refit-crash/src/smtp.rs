@@ -1,6 +1,6 @@
 //! A load of mails, each acknowledged by the server's 250 after DATA.
 
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
@@ -16,6 +16,8 @@ pub const END: &str = "the last line of mail ";
 
 /// As many as a small mail server serves at once.
 pub const CLIENTS: usize = 4;
+/// All lines of an answer together. A line has at most 512 bytes (RFC 5321 §4.5.3.1.5).
+const LONGEST_ANSWER: u64 = 64 << 10;
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Where mails go.
@@ -65,27 +67,39 @@ fn mail(id: u64) -> String {
     format!("Subject: refit\r\n{ID}{id}\r\n\r\n{body}{END}{id}\r\n.\r\n")
 }
 
-struct Session {
-    to: TcpStream,
-    from: BufReader<TcpStream>,
+/// A connection.
+pub struct Session<R, W> {
+    to: W,
+    from: BufReader<R>,
 }
 
-impl Session {
-    fn open(address: &str) -> io::Result<Session> {
+impl Session<TcpStream, TcpStream> {
+    fn open(address: &str) -> io::Result<Session<TcpStream, TcpStream>> {
         let to = TcpStream::connect(address)?;
         to.set_nodelay(true)?;
         to.set_read_timeout(Some(TIMEOUT))?;
-        let from = BufReader::new(to.try_clone()?);
-        Ok(Session { to, from })
+        Ok(Session::of(to.try_clone()?, to))
+    }
+}
+
+impl<R: Read, W: Write> Session<R, W> {
+    /// What the server says comes from `from`.
+    pub fn of(from: R, to: W) -> Session<R, W> {
+        let from = BufReader::new(from);
+        Session { to, from }
     }
 
     /// Sends the words; the answer has to begin with the code.
-    fn expect(&mut self, words: &str, code: &str) -> io::Result<()> {
+    pub fn expect(&mut self, words: &str, code: &str) -> io::Result<()> {
         self.to.write_all(words.as_bytes())?;
+        let mut answer = (&mut self.from).take(LONGEST_ANSWER);
         loop {
             let mut line = String::new();
-            if self.from.read_line(&mut line)? == 0 {
-                return Err(io::ErrorKind::UnexpectedEof.into());
+            if answer.read_line(&mut line)? == 0 {
+                return Err(match answer.limit() {
+                    0 => io::Error::other("the answer has more than 64 KiB"),
+                    _ => io::ErrorKind::UnexpectedEof.into(),
+                });
             }
             // "250-…" is continued, "250 …" is the last line (RFC 5321 §4.2.1).
             if line.as_bytes().get(3) == Some(&b'-') {

@@ -33,4 +33,6 @@ pub use setting::Setting;
 pub use settings::{Settings, Variant};
 
 #[cfg(test)]
+mod fuzz;
+#[cfg(test)]
 mod properties;

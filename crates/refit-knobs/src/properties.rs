@@ -233,7 +233,7 @@ fn slipped() -> impl Strategy<Value = String> {
         })
 }
 
-fn holds_for(word: &str) -> Result<(), TestCaseError> {
+pub(crate) fn holds_for(word: &str) -> Result<(), TestCaseError> {
     if let Ok(setting) = word.parse::<Setting>() {
         prop_assert_eq!(setting.to_string().parse::<Setting>(), Ok(setting));
     }

@@ -2,7 +2,7 @@
 
 mod normal;
 pub mod profile;
-mod quantiles;
+pub(crate) mod quantiles;
 
 use refit_knobs as knobs;
 use refit_session::{Disk, When};

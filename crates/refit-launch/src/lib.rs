@@ -12,6 +12,8 @@ pub mod disk;
 mod environment;
 mod error;
 pub mod filter;
+#[cfg(test)]
+mod fuzz;
 mod guardian;
 pub mod library;
 mod options;

@@ -2,7 +2,7 @@
 //!
 //! Stacks are unwound by the .eh_frame of the objects, which compilers write for all code: frame pointers are not needed. An object that was replaced or removed since, or that has no such section, ends a path, and is named.
 
-mod function_name;
+pub(crate) mod function_name;
 mod object_file;
 
 use std::collections::{BTreeMap, BTreeSet};

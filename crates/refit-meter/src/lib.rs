@@ -10,6 +10,8 @@ mod cgroup;
 mod executable;
 mod fork_copies;
 mod fork_room;
+#[cfg(test)]
+mod fuzz;
 mod heap_paths;
 mod holders;
 mod loaded;

@@ -1,9 +1,9 @@
 //! What a running process has loaded, and who serves malloc in each object: read from outside, while it runs, from the
 //! slots that ld.so has filled. The process is not stopped and nothing of it is trusted.
 
-mod image;
+pub(crate) mod image;
 mod link_map;
-mod memory;
+pub(crate) mod memory;
 
 use std::fs;
 use std::io;

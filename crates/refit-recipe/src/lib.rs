@@ -65,6 +65,8 @@ mod error;
 mod file;
 mod folder;
 mod from;
+#[cfg(test)]
+mod fuzz;
 mod hook;
 mod instance;
 mod instance_directory;

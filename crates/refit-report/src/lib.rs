@@ -16,6 +16,8 @@ pub mod doctor;
 mod explanation;
 mod fold;
 mod format;
+#[cfg(test)]
+mod fuzz;
 mod heap_paths;
 mod history;
 mod html;

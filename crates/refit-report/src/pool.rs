@@ -374,4 +374,4 @@ fn notes(pool: &Pool) -> Vec<Note> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

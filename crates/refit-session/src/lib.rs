@@ -10,6 +10,8 @@ mod collected;
 mod collector;
 mod directory;
 mod event;
+#[cfg(test)]
+mod fuzz;
 pub mod guardian;
 pub mod heap;
 mod image;

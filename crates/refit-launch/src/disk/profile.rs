@@ -89,7 +89,8 @@ struct Profile {
     samples_ns: Option<Vec<Latency>>,
 }
 
-fn parse(bytes: &[u8]) -> Result<Vec<u64>, ProfileProblem> {
+/// As [`read`], of the bytes of a file.
+pub(crate) fn parse(bytes: &[u8]) -> Result<Vec<u64>, ProfileProblem> {
     let text = std::str::from_utf8(bytes).map_err(|_| ProfileProblem::NotUtf8)?;
     let profile: Profile = serde_json::from_str(text).map_err(|error| match error.classify() {
         serde_json::error::Category::Eof => ProfileProblem::CutShort(error),

@@ -5,7 +5,7 @@ use refit_session::LATENCIES;
 use super::normal::score;
 
 /// No flush of an emulated disk takes longer, wherever a distribution leads: 60 s in nanoseconds.
-pub(super) const MAX_NS: u64 = 60 * 1_000_000_000;
+pub(crate) const MAX_NS: u64 = 60 * 1_000_000_000;
 
 /// What the page holds: nanoseconds that never fall.
 type Quantiles = Box<[u64; LATENCIES]>;
@@ -42,7 +42,7 @@ pub(super) fn of_percentiles(points: &[(u32, u64)]) -> Quantiles {
 
 /// Of a sample of nanoseconds, which holds at least one: straight between two neighbours of the sample, of which the
 /// i-th is its (i + ½) / n quantile, and nothing beyond the least and the greatest.
-pub(super) fn of_samples(mut samples_ns: Vec<u64>) -> Quantiles {
+pub(crate) fn of_samples(mut samples_ns: Vec<u64>) -> Quantiles {
     samples_ns.sort_unstable();
     let last = samples_ns.len() - 1;
     table(|quantile| {

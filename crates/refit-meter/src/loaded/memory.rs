@@ -25,9 +25,13 @@ impl Memory {
     /// # Errors
     /// No right to it (ptrace(2), PTRACE_MODE_ATTACH_FSCREDS).
     pub fn open(proc: &Path, pid: u32) -> io::Result<Memory> {
-        let file = File::open(at(proc, pid).join("mem"))?;
+        Ok(Memory::of(File::open(at(proc, pid).join("mem"))?))
+    }
+
+    /// What lies at an address is at this offset of the file.
+    pub fn of(file: File) -> Memory {
         let left = Cell::new(MOST);
-        Ok(Memory { file, left })
+        Memory { file, left }
     }
 
     fn read(&self, bytes: &mut [u8], address: u64) -> Option<()> {

@@ -32,7 +32,7 @@ fn measured(machine: usize, change: f64, verdict: Verdict) -> MachineEffect {
 }
 
 /// Two machines with a slow disk and two with a fast one; a variant that one machine lacks.
-fn sample() -> Pool {
+pub(crate) fn sample() -> Pool {
     let group = |value: &str, machines: [usize; 2], change| GroupRecord {
         value: value.to_owned(),
         machines: machines.into(),

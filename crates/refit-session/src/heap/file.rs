@@ -16,7 +16,7 @@ use crate::layout::{field_size, get_text, get_u32, get_u64};
 pub(crate) const HEAP_SIZE: u64 = (SAMPLES_AT + size_of::<CSamples>()) as u64;
 
 /// Where the samples begin.
-pub(super) const SAMPLES_AT: usize = PAGE + PROCESSES * BLOCK;
+pub(crate) const SAMPLES_AT: usize = PAGE + PROCESSES * BLOCK;
 
 /// A process and its slots.
 const BLOCK: usize = PAGE * (1 + SLOTS);
@@ -202,7 +202,7 @@ fn page(file: &File, number: usize) -> Option<[u8; PAGE]> {
 }
 
 /// Where the block of a process begins.
-pub(super) fn block_at(index: usize) -> u64 {
+pub(crate) fn block_at(index: usize) -> u64 {
     (PAGE + index * BLOCK) as u64
 }
 

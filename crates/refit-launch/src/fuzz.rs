@@ -1,0 +1,166 @@
+//! Profiles of disks, patterns of paths, executables: what somebody else wrote and refit reads before a start.
+
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
+
+use refit_fuzz::Target as Fuzzed;
+use rustix::fd::AsRawFd;
+use rustix::fs::{MemfdFlags, memfd_create};
+
+use crate::disk::profile;
+use crate::disk::quantiles::{MAX_NS, of_samples};
+use crate::own_syscalls::has_own_syscalls;
+use crate::sys::pattern;
+use crate::target::{Kind, Target};
+
+#[test]
+fn profiles() {
+    let seed = r#"{"schema":1,"kind":"disk-profile","refit":"0.1.0","device":{"name":"vda"},"samples_ns":[812000,1,950000]}"#;
+    Fuzzed::new(env!("CARGO_MANIFEST_DIR"), "profiles")
+        .seeds([seed])
+        .words([
+            "samples_ns",
+            "60000000000",
+            "60000000001",
+            "null",
+            "\\u0000",
+            "[",
+            "]",
+        ])
+        .run(|input| match profile::parse(input) {
+            Ok(samples) => {
+                let table = of_samples(samples);
+                assert!(table.is_sorted() && table.iter().all(|ns| (1..=MAX_NS).contains(ns)));
+            }
+            Err(problem) => assert!(!problem.to_string().contains('\n'), "{problem}"),
+        });
+}
+
+/// What `pattern.c` promises, as plainly as it can be written.
+fn matches(pattern: &[u8], path: &[u8]) -> bool {
+    // A pattern of a directory means it and all below it.
+    if let Some(directory) = pattern.strip_suffix(b"/") {
+        let ends = (0..=path.len()).filter(|end| path.get(*end).is_none_or(|byte| *byte == b'/'));
+        return ends.into_iter().any(|end| is_name(directory, &path[..end]));
+    }
+    is_name(pattern, path)
+}
+
+fn is_name(pattern: &[u8], path: &[u8]) -> bool {
+    // Row by row: which ends of the path the pattern so far can reach.
+    let mut reached = vec![false; path.len() + 1];
+    reached[0] = true;
+    let mut rest = pattern;
+    while let Some((first, after)) = rest.split_first() {
+        let mut next = vec![false; path.len() + 1];
+        if *first == b'*' {
+            let across = after.first() == Some(&b'*');
+            rest = if across { &after[1..] } else { after };
+            for at in 0..=path.len() {
+                let goes_on = at > 0 && next[at - 1] && (across || path[at - 1] != b'/');
+                next[at] = reached[at] || goes_on;
+            }
+        } else {
+            for at in 0..path.len() {
+                let fits = *first == path[at] || (*first == b'?' && path[at] != b'/');
+                next[at + 1] = reached[at] && fits;
+            }
+            rest = after;
+        }
+        reached = next;
+    }
+    reached[path.len()]
+}
+
+/// A pattern, a line end, a path.
+#[test]
+fn patterns() {
+    let seeds = [
+        "/a/**/x*y\n/a/b/xz/xzzy",
+        "/a/\n/a/b/c",
+        "/*/incoming/\n/spool/incoming/1",
+        "/a?c\n/abc",
+    ];
+    Fuzzed::new(env!("CARGO_MANIFEST_DIR"), "patterns")
+        .seeds(seeds)
+        .words(["*", "**", "?", "/", "***", "a"])
+        .longest(200)
+        .run(|input| {
+            let text = String::from_utf8_lossy(input).replace('\0', "");
+            let (pattern, path) = text.split_once('\n').unwrap_or((&text, "/a"));
+            assert_eq!(
+                pattern::matches(pattern, Path::new(path)),
+                matches(pattern.as_bytes(), path.as_bytes()),
+                "{pattern:?} {path:?}"
+            );
+        });
+}
+
+/// An executable of a few headers: an interpreter, a dynamic section with a name, a note.
+pub fn small_elf() -> Vec<u8> {
+    let mut file = b"\x7fELF\x02\x01\x01".to_vec();
+    file.resize(64, 0);
+    let header: [(usize, &[u8]); 5] = [
+        (16, &[3, 0, 62, 0, 1]), // e_type, e_machine, e_version
+        (32, &[64]),             // e_phoff
+        (52, &[64]),             // e_ehsize
+        (54, &[56]),             // e_phentsize
+        (56, &[4]),              // e_phnum
+    ];
+    for (place, bytes) in header {
+        file[place..place + bytes.len()].copy_from_slice(bytes);
+    }
+    let data = 64 + 4 * 56;
+    // PT_INTERP, PT_LOAD, PT_DYNAMIC, PT_NOTE: place and length in the data below.
+    for (kind, at, length) in [(3, 0, 28), (1, 0, 256), (2, 32, 48), (4, 96, 24)] {
+        let mut words = [0_u64; 7];
+        words[0] = kind | (5 << 32);
+        words[1] = data + at;
+        (words[2], words[3]) = (at, at);
+        (words[4], words[5], words[6]) = (length, length, 4);
+        file.extend(words.iter().flat_map(|word| word.to_le_bytes()));
+    }
+    let mut rest = b"/lib64/ld-linux-x86-64.so.2\0".to_vec();
+    rest.resize(32, 0);
+    // DT_STRTAB 128, DT_NEEDED 0, DT_NULL.
+    rest.extend(
+        [5_u64, 128, 1, 0, 0, 0]
+            .iter()
+            .flat_map(|word| word.to_le_bytes()),
+    );
+    rest.resize(96, 0);
+    rest.extend([4_u32, 4, 4].iter().flat_map(|word| word.to_le_bytes()));
+    rest.extend(b"Go\0\0abcd");
+    rest.resize(128, 0);
+    rest.extend(b"libasan.so.8\0");
+    rest.resize(256, 0);
+    file.extend(rest);
+    file
+}
+
+#[test]
+fn executables() {
+    Fuzzed::new(env!("CARGO_MANIFEST_DIR"), "executables")
+        .seeds([
+            small_elf(),
+            b"#!/bin/sh -e\n".to_vec(),
+            b"#! \n".to_vec(),
+            b"#!/proc/self/exe".to_vec(),
+        ])
+        .words(["#!", "/bin/sh", "ld-musl-x86_64.so.1", "\u{f}\u{5}"])
+        .longest(4096)
+        .run(|input| {
+            let mut file = File::from(memfd_create("fuzz", MemfdFlags::CLOEXEC).unwrap());
+            file.write_all(input).unwrap();
+            let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+            let target = Target::look(Path::new(&path));
+            if !input.starts_with(b"\x7fELF") && !input.starts_with(b"#!") {
+                assert_eq!(target.kind, Kind::Unknown);
+            }
+            assert!(!target.is_seen_whole() || target.reason.is_none());
+            // Neither is longer than its room, and both end.
+            assert!(target.interpreter.len() < 128 * 3 && target.path.as_os_str().len() < 256);
+            let _ = has_own_syscalls(Path::new(&path));
+        });
+}
