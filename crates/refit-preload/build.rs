@@ -71,6 +71,7 @@ const HEAP: Library = Library {
         "own_memory.c",
         "process_block.c",
         "samples.c",
+        "small.c",
         "shadow.c",
         "state.c",
         "twin.c",

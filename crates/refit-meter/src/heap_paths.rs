@@ -248,6 +248,7 @@ mod tests {
         Sample {
             process: 1,
             requested_bytes: random.next(),
+            usable_bytes: random.next(),
             interval_bytes: random.next(),
             registers: [0; 3].map(|_| somewhere(random)),
             stack: words.iter().flat_map(|word| word.to_ne_bytes()).collect(),

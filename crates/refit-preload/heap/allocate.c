@@ -22,11 +22,13 @@
 #include "notes.h"
 #include "samples.h"
 #include "shadow.h"
+#include "small.h"
 #include "twin.h"
 
 #define NO_TURN REFIT_NO_TURN
 #define state_now refit_heap_state_now
 #define is_ready refit_heap_is_ready
+#define counts refit_heap_counts
 
 /* gperftools' malloc_usable_size allocates when it is called for the first time:
  * that block is taken to be as large as requested. */
@@ -55,13 +57,6 @@ static inline size_t usable_of(void *block, size_t requested)
 	return usable ? usable : 8;
 }
 
-/* What is counted as usable. */
-static inline size_t counts(struct refit_block block)
-{
-	return UNLIKELY(refit_beneath.hides_usable) ? block.requested
-						    : block.usable;
-}
-
 /* A block was noted at an address that is given out again. musl's calloc, for one,
  * calls malloc: then that was a part of this allocation, during which `turn` has
  * changed. Else it was freed by a function that we do not see. */
@@ -86,42 +81,42 @@ static void sample(const void *block, struct refit_block sizes)
 	refit_twin_look();
 }
 
-/* Of a block that the short form cannot tell, or at whose address one was noted. */
+/* While counting: of a block that small.h does not count. */
 static __attribute__((noinline)) void *
-note_otherwise(void *block, struct refit_block sizes, uint64_t turn)
+note_counting(void *block, size_t requested, uint64_t turn)
 {
+	if (!block) {
+		return block;
+	}
+	struct refit_block sizes = {requested, usable_of(block, requested)};
 	int kept;
+	refit_small_spend();
 	struct refit_block before = refit_shadow_put(block, sizes, &kept);
 	if (!kept) {
 		REFIT_HEAP_NOTE(untracked);
 		return block;
 	}
-	if (before.usable) {
+	if (UNLIKELY(before.usable)) {
 		replaced(before, turn);
-	}
-	if (refit_heap_change_anywhere(sizes.requested, counts(sizes),
-				       REFIT_HEAP_GIVEN)) {
-		sample(block, sizes);
-	}
-	return block;
-}
-
-/* While counting. */
-static inline __attribute__((always_inline)) void *
-note_counting(void *block, size_t requested, uint64_t turn)
-{
-	if (UNLIKELY(!block)) {
-		return block;
-	}
-	struct refit_block sizes = {requested, usable_of(block, requested)};
-	if (UNLIKELY(!refit_shadow_put_short(block, sizes))) {
-		return note_otherwise(block, sizes, turn);
 	}
 	if (UNLIKELY(refit_heap_change(requested, counts(sizes),
 				       REFIT_HEAP_GIVEN))) {
 		sample(block, sizes);
 	}
+	refit_small_learn(requested, sizes.usable);
+	refit_small_grant();
 	return block;
+}
+
+/* The same of any block. */
+static inline __attribute__((always_inline)) void *
+note_quick(void *block, size_t requested, uint64_t turn)
+{
+	return LIKELY(refit_small_given(
+		       block, requested,
+		       refit_beneath.malloc_usable_size(block)))
+		       ? block
+		       : refit_note(block, requested, turn);
 }
 
 /* Without the table of live blocks. */
@@ -170,12 +165,13 @@ void refit_forget(void *block)
 		return;
 	}
 	struct refit_block sizes = refit_shadow_take(block);
-	if (sizes.usable) {
-		refit_heap_change_anywhere(sizes.requested, counts(sizes),
-					   REFIT_HEAP_TAKEN);
-	} else {
+	if (!sizes.usable) {
 		REFIT_HEAP_NOTE(unknown_frees);
+		return;
 	}
+	refit_small_spend();
+	refit_heap_change(sizes.requested, counts(sizes), REFIT_HEAP_TAKEN);
+	refit_small_grant();
 }
 
 static __attribute__((noinline)) void *malloc_otherwise(size_t size)
@@ -189,12 +185,12 @@ static __attribute__((noinline)) void *malloc_otherwise(size_t size)
 
 EXPORT void *malloc(size_t size)
 {
-	if (UNLIKELY(state_now() != REFIT_HEAP_COUNTING)) {
+	if (UNLIKELY(!refit_heap_quick)) {
 		return malloc_otherwise(size);
 	}
 	void *block = refit_beneath.malloc(size);
 	/* It may have been our fault. */
-	return LIKELY(block != NULL) ? note_counting(block, size, NO_TURN)
+	return LIKELY(block != NULL) ? note_quick(block, size, NO_TURN)
 				     : malloc_otherwise(size);
 }
 
@@ -212,7 +208,9 @@ EXPORT void *calloc(size_t number, size_t size)
 		return block; /* NULL */
 	}
 	block = REFIT_OR_AGAIN(block, bytes, refit_beneath.calloc(number, size));
-	return refit_note(block, bytes, turn);
+	return LIKELY(block && refit_heap_quick)
+		       ? note_quick(block, bytes, turn)
+		       : refit_note(block, bytes, turn);
 }
 
 static __attribute__((noinline)) void free_otherwise(void *block)
@@ -225,16 +223,11 @@ static __attribute__((noinline)) void free_otherwise(void *block)
 
 EXPORT void free(void *block)
 {
-	if (LIKELY(state_now() == REFIT_HEAP_COUNTING)) {
-		struct refit_block sizes = refit_shadow_take_short(block);
-		if (LIKELY(sizes.usable)) {
-			refit_heap_change(sizes.requested, counts(sizes),
-					  REFIT_HEAP_TAKEN);
-			refit_beneath.free(block);
-			return;
-		}
+	if (UNLIKELY(!refit_small_taken(block))) {
+		free_otherwise(block);
+		return;
 	}
-	free_otherwise(block);
+	refit_beneath.free(block);
 }
 
 static void *from_early(void *block, size_t size)
@@ -304,12 +297,16 @@ EXPORT void *realloc(void *block, size_t size)
 		return NULL;
 	}
 	if (LIKELY(before.usable)) {
-		refit_heap_change(before.requested, counts(before),
-				  REFIT_HEAP_TAKEN);
+		if (!refit_heap_quick || !refit_small_count_free(before)) {
+			refit_heap_change(before.requested, counts(before),
+					  REFIT_HEAP_TAKEN);
+		}
 	} else {
 		REFIT_HEAP_NOTE(unknown_frees);
 	}
-	return note(moved, size);
+	return LIKELY(moved && refit_heap_quick)
+		       ? note_quick(moved, size, NO_TURN)
+		       : note(moved, size);
 }
 
 /* As glibc and musl have it; an allocator's own would not come back to us. */

@@ -7,6 +7,7 @@
 #include "file_pages.h"
 #include "own_memory.h"
 #include "process_block.h"
+#include "small.h"
 #include "twin.h"
 
 PRIM_OLDEST(dlsym);
@@ -65,21 +66,32 @@ static struct refit_heap_slot *take_slot(ptrdiff_t distance)
 
 /* ---- counting ----------------------------------------------------------- */
 
+static uint64_t take(const struct refit_heap_slot *slot, uint64_t *field)
+{
+	if (slot->is_shared) {
+		return __atomic_exchange_n(field, 0, __ATOMIC_RELAXED);
+	}
+	uint64_t had = *field;
+	*field = 0;
+	return had;
+}
+
 void __attribute__((noinline)) refit_heap_settle(struct refit_heap_slot *slot)
 {
 	struct refit_heap_process *process = &refit_heap.own->process;
 	uint64_t pending[3] = {
-		__atomic_exchange_n(&slot->pending_requested, 0,
-				    __ATOMIC_RELAXED),
-		__atomic_exchange_n(&slot->pending_usable, 0,
-				    __ATOMIC_RELAXED),
-		__atomic_exchange_n(&slot->pending_blocks, 0,
-				    __ATOMIC_RELAXED),
+		take(slot, &slot->pending_requested),
+		take(slot, &slot->pending_usable),
+		take(slot, &slot->pending_blocks),
 	};
+	struct refit_heap_size small = refit_small_take_pending();
 	struct refit_heap_size now = {
-		refit_add_shared(&process->live.requested, pending[0], 0),
-		refit_add_shared(&process->live.usable, pending[1], 0),
-		refit_add_shared(&process->live.blocks, pending[2], 0),
+		refit_add_shared(&process->live.requested,
+				 pending[0] + small.requested, 0),
+		refit_add_shared(&process->live.usable,
+				 pending[1] + small.usable, 0),
+		refit_add_shared(&process->live.blocks,
+				 pending[2] + small.blocks, 0),
 	};
 	ptrdiff_t distance = refit_heap.mark->distance;
 	if ((int64_t)now.usable > (int64_t)refit_load(&process->peak.usable)) {
@@ -125,8 +137,10 @@ refit_heap_change_anywhere(size_t requested, size_t usable,
 		add(slot, &class->frees, 1, distance);
 	} else {
 		add(slot, &class->allocations, sign, distance);
-		is_due = add(slot, &slot->allocated, requested * sign,
-			     distance) >= refit_load(&slot->sample_at);
+		add(slot, &slot->allocated, requested * sign, distance);
+		is_due = add(slot, &slot->given,
+			     refit_heap_given(usable) * sign,
+			     0) >= refit_load(&slot->sample_at);
 	}
 	add(slot, &class->requested, requested * sign, distance);
 	add(slot, &class->usable, usable * sign, distance);
@@ -172,8 +186,9 @@ int refit_heap_change_by_usable(size_t requested, size_t usable,
 			   distance);
 		add(slot, &class->allocations, 1, distance);
 		add(slot, &class->requested, slack, distance);
-		is_due = add(slot, &slot->allocated, requested, distance) >=
-			 refit_load(&slot->sample_at);
+		add(slot, &slot->allocated, requested, distance);
+		is_due = add(slot, &slot->given, refit_heap_given(usable),
+			     0) >= refit_load(&slot->sample_at);
 	}
 	add(slot, &class->usable, usable * sign, distance);
 	add_pending(slot, usable * sign, sign);
@@ -182,10 +197,9 @@ int refit_heap_change_by_usable(size_t requested, size_t usable,
 
 uint64_t refit_heap_turn(void)
 {
-	/* Requests of no bytes are in the first class. */
-	return refit_heap_mine ? refit_load(&refit_heap_mine->allocated) +
-			      refit_load(&refit_heap_mine->classes[0].allocations)
-		    : 0;
+	struct refit_heap_quick *quick = refit_heap_quick;
+	return (refit_heap_mine ? refit_load(&refit_heap_mine->given) : 0) +
+	       (quick ? quick->granted - quick->left : 0);
 }
 
 void refit_heap_note_in_process(size_t field)
@@ -248,6 +262,7 @@ void refit_heap_publish(struct refit_heap_file *file,
 	refit_heap.mark = mark;
 	for (int i = 0; i < REFIT_HEAP_SLOTS; i++) {
 		refit_heap.own->slots[i].sample_at = 0;
+		refit_heap.own->slots[i].given = 0;
 	}
 }
 
@@ -255,6 +270,7 @@ static void end_of_thread(void *slot)
 {
 	struct refit_heap_block *own = refit_heap.own;
 	refit_heap_mine = NULL;
+	refit_heap_quick = NULL;
 	if (!own) {
 		return;
 	}

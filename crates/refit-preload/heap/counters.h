@@ -43,7 +43,8 @@ int refit_heap_change_anywhere(size_t requested, size_t usable,
 int refit_heap_change_by_usable(size_t requested, size_t usable,
 				enum refit_heap_change change);
 
-/* Adds what this thread has pending to the size of the process. */
+/* Adds what is pending in a slot, and what this thread has pending otherwise, to the size of
+ * the process. */
 void refit_heap_settle(struct refit_heap_slot *slot);
 
 static inline unsigned refit_heap_class_of(size_t size)
@@ -61,7 +62,14 @@ static inline unsigned refit_heap_class_of(size_t size)
 /* Whether so much is pending that the size of the process is to be told. */
 static inline int refit_heap_is_unsettled(uint64_t pending)
 {
-	return pending + (REFIT_HEAP_LAG - 1) > 2 * (REFIT_HEAP_LAG - 1);
+	const uint64_t most = REFIT_HEAP_LAG / 2;
+	return pending + (most - 1) > 2 * (most - 1);
+}
+
+/* How far an allocation of so many usable bytes counts on: never nothing. */
+static inline uint64_t refit_heap_given(size_t usable)
+{
+	return usable ? usable : 1;
 }
 
 /* A block of so many bytes was given out, or taken back. Not 0: it is to be kept as
@@ -82,8 +90,10 @@ refit_heap_change(size_t requested, size_t usable, enum refit_heap_change change
 		refit_add_own(&class->frees, 1, distance);
 	} else {
 		refit_add_own(&class->allocations, sign, distance);
-		is_due = refit_add_own(&slot->allocated, requested * sign,
-				       distance) >= slot->sample_at;
+		refit_add_own(&slot->allocated, requested * sign, distance);
+		is_due = refit_add_private(&slot->given,
+					   refit_heap_given(usable) * sign) >=
+			 slot->sample_at;
 	}
 	refit_add_own(&class->requested, requested * sign, distance);
 	refit_add_own(&class->usable, usable * sign, distance);

@@ -20,6 +20,7 @@ int refit_heap_give_up(size_t size)
 	refit_heap.file = NULL;
 	refit_heap.own = NULL;
 	refit_heap_mine = NULL;
+	refit_heap_quick = NULL;
 	refit_heap.mark->distance = 0;
 	if (refit_heap.samples) {
 		prim_syscall(SYS_munmap, refit_heap.samples,
@@ -27,6 +28,10 @@ int refit_heap_give_up(size_t size)
 	}
 	prim_syscall(SYS_munmap, file,
 		     refit_processes_size(refit_heap.processes), 0, 0);
+	if (refit_heap.small_in_file) {
+		prim_syscall(SYS_munmap, refit_heap.small_in_file,
+			     REFIT_SMALL_IN_FILE, 0, 0);
+	}
 	refit_own_memory_end();
 	return 1;
 }

@@ -51,12 +51,28 @@ struct refit_heap_slot {
 	uint64_t pending_requested;
 	uint64_t pending_usable;
 	uint64_t pending_blocks;
-	/* The next sample is due at so many bytes allocated, and was drawn with
+	/* The next sample is due at so many bytes given out, and was drawn with
 	 * this interval; private memory only. */
 	uint64_t sample_at;
 	uint64_t sample_interval;
-	uint64_t pad;
+	uint64_t given; /* usable bytes, ever; but for what small.h has in hand */
 	struct refit_heap_class classes[REFIT_HEAP_CLASSES];
+};
+
+/* Requests of fewer bytes may be counted by their exact size: see small.h. */
+#define REFIT_HEAP_SMALL 1024
+#define REFIT_HEAP_SMALL_UNKNOWN 0xffff
+
+/* One number for both: what a free adds to it, and what an allocation does is 1. Before a
+ * half is full it is added to the class, and begins again. */
+#define REFIT_HEAP_SMALL_FREE ((uint64_t)1 << 32)
+
+/* Of a process. What is in here is not in its classes. */
+struct refit_heap_small_sizes {
+	/* What each of these blocks has, in bytes; above 1,016: none was counted. */
+	uint16_t usable[REFIT_HEAP_SMALL];
+	uint16_t pad[REFIT_HEAP_SMALL];
+	uint64_t counts[REFIT_HEAP_SLOTS][REFIT_HEAP_SMALL];
 };
 
 struct refit_heap_size {
@@ -98,7 +114,8 @@ struct refit_heap_process {
 	uint64_t unknown_frees; /* of blocks that were never counted */
 	uint64_t untracked; /* blocks that could not be counted */
 	uint64_t vanished; /* whose address was given out again */
-	/* Private memory only; exact to REFIT_HEAP_LAG for each thread. */
+	uint64_t small_slots; /* bits: these slots have small sizes */
+	/* Private memory only; as exact as REFIT_HEAP_LAG tells. */
 	struct refit_heap_size live;
 	struct refit_heap_size peak; /* of the usable bytes, the same */
 	/* M, without a table of live blocks. */
@@ -107,7 +124,11 @@ struct refit_heap_process {
 	struct refit_heap_twin twin; /* in the file only */
 };
 
-#define REFIT_HEAP_LAG 4096 /* bytes */
+/* Bytes of a thread that may be missing in the live size of the process: this many, or one
+ * in 128 of those that are live, and never more than the second number. */
+#define REFIT_HEAP_LAG 4096
+#define REFIT_HEAP_LAG_SHARE 128
+#define REFIT_HEAP_LAG_MOST 32768
 
 /* Processes whose block another one has taken over. */
 struct refit_heap_ended {
@@ -128,13 +149,13 @@ struct refit_heap_ended {
 struct refit_heap_sample {
 	uint64_t is_complete;
 	uint64_t requested; /* bytes */
+	uint64_t usable;    /* bytes */
 	uint64_t interval;  /* one in so many bytes is a sample: see samples.h */
 	uint64_t instruction;
 	uint64_t stack_pointer;
 	uint64_t frame_pointer;
 	uint64_t stack_bytes;
 	char stack[REFIT_HEAP_STACK]; /* from the stack pointer on */
-	uint64_t pad;
 };
 
 struct refit_heap_samples {

@@ -5,6 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "beneath.h"
+#include "counters.h"
 #include "give_up.h"
 #include "heap.h"
 #include "prim.h"
@@ -18,6 +20,13 @@ static inline int refit_heap_is_ready(void)
 {
 	return LIKELY(refit_heap_state_now() >= REFIT_HEAP_OFF) ||
 	       refit_heap_is_found();
+}
+
+/* What is counted as usable. */
+static inline size_t refit_heap_counts(struct refit_block block)
+{
+	return UNLIKELY(refit_beneath.hides_usable) ? block.requested
+						    : block.usable;
 }
 
 /* Of functions that call none of the others. */

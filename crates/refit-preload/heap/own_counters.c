@@ -11,6 +11,7 @@ static struct refit_heap_mark mark_at_start;
 struct refit_heap_counters refit_heap = {.mark = &mark_at_start};
 
 REFIT_INITIAL_EXEC __thread struct refit_heap_slot *refit_heap_mine;
+REFIT_INITIAL_EXEC __thread struct refit_heap_quick *refit_heap_quick;
 
 int refit_heap_is_own(void)
 {

@@ -24,6 +24,19 @@ struct refit_heap_file {
 	};
 	struct refit_heap_block processes[REFIT_HEAP_PROCESSES];
 	struct refit_heap_samples samples;
+	struct refit_heap_small_sizes small_sizes[REFIT_HEAP_PROCESSES];
+};
+
+#define REFIT_SMALL_IN_FILE                                                    \
+	(REFIT_HEAP_PROCESSES * sizeof(struct refit_heap_small_sizes))
+
+/* How one thread counts small sizes: see small.h. */
+struct refit_heap_quick {
+	uint64_t pending;
+	uint64_t left;    /* usable bytes that may still be given out so ... */
+	uint64_t granted; /* ... of so many */
+	uint64_t *counts;    /* NULL: not yet */
+	ptrdiff_t distance; /* from there to the file */
 };
 
 /* Lies in a page that fork wipes (MADV_WIPEONFORK). */
@@ -32,16 +45,21 @@ struct refit_heap_mark {
 	 * known, the process has just started or was forked. */
 	ptrdiff_t distance;
 	int is_lost; /* there is no room in the file for this process */
+	int is_without_small; /* nor for its small sizes */
+	struct refit_heap_quick quick[REFIT_HEAP_SLOTS];
 };
 
 struct refit_heap_counters {
 	struct refit_heap_block *own; /* private; NULL: not mapped yet */
+	/* The same; NULL where there is no table of live blocks. */
+	struct refit_heap_small_sizes *small;
 	struct refit_heap_file *file; /* NULL: before the constructor */
 	/* The part of the file that is mapped: blocks of processes, and apart from
 	 * them the samples. */
 	size_t processes;
 	struct refit_heap_samples *samples;
 	size_t places;
+	struct refit_heap_small_sizes *small_in_file; /* NULL: not mapped */
 	struct refit_heap_mark *mark;
 };
 
@@ -53,6 +71,10 @@ extern HIDDEN struct refit_heap_counters refit_heap;
 #define REFIT_INITIAL_EXEC __attribute__((tls_model("initial-exec")))
 extern HIDDEN REFIT_INITIAL_EXEC __thread struct refit_heap_slot
 	*refit_heap_mine;
+
+/* Of the same slot; NULL: this thread does not count small sizes apart. */
+extern HIDDEN REFIT_INITIAL_EXEC __thread struct refit_heap_quick
+	*refit_heap_quick;
 
 /* Whether the counters are those of the process that runs: a child of vfork(2) has
  * its parent's memory. */

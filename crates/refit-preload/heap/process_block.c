@@ -4,6 +4,7 @@
 #include "file_pages.h"
 #include "own_seccomp_of_sync.h"
 #include "samples.h"
+#include "small.h"
 
 static void add_size(struct refit_heap_size *to,
 		     const struct refit_heap_size *more)
@@ -11,6 +12,32 @@ static void add_size(struct refit_heap_size *to,
 	refit_add_shared(&to->requested, refit_load(&more->requested), 0);
 	refit_add_shared(&to->usable, refit_load(&more->usable), 0);
 	refit_add_shared(&to->blocks, refit_load(&more->blocks), 0);
+}
+
+static void fold_small(const struct refit_heap_block *dead,
+		       struct refit_heap_size *live)
+{
+	struct refit_heap_ended *ended = &refit_heap.file->header.ended;
+	const struct refit_heap_small_sizes *small = refit_heap.small_in_file;
+	uint64_t slots = dead->process.small_slots;
+	if (!small) {
+		return;
+	}
+	small += dead - refit_heap.file->processes;
+	for (size_t i = 0; i < REFIT_HEAP_SLOTS; i++) {
+		for (size_t n = 0; slots >> i & 1 && n < REFIT_HEAP_SMALL; n++) {
+			uint64_t count = refit_load(&small->counts[i][n]);
+			uint64_t allocations = refit_small_allocations(count);
+			uint64_t frees = refit_small_frees(count);
+			uint64_t blocks = allocations - frees;
+			refit_add_shared(&ended->allocations, allocations, 0);
+			refit_add_shared(&ended->frees, frees, 0);
+			refit_add_shared(&ended->allocated, allocations * n, 0);
+			live->requested += blocks * n;
+			live->usable += blocks * small->usable[n];
+			live->blocks += blocks;
+		}
+	}
 }
 
 /* Adds the counts of a dead process to those of the ended. */
@@ -22,6 +49,7 @@ static void fold(struct refit_heap_block *dead)
 		used = REFIT_HEAP_SLOTS;
 	}
 	struct refit_heap_size live = {0, 0, 0};
+	fold_small(dead, &live);
 	for (uint64_t i = 0; i < used; i++) {
 		struct refit_heap_slot *slot = &dead->slots[i];
 		refit_add_shared(&ended->allocated, refit_load(&slot->allocated), 0);
@@ -96,6 +124,9 @@ static void inherit(const struct refit_heap_slot *kept, uint8_t *taken)
 	struct refit_heap_block *own = refit_heap.own;
 	struct refit_heap_slot *inherited = &own->slots[0];
 	struct refit_heap_size live = {0, 0, 0};
+	if (refit_heap.small) {
+		refit_small_inherit(inherited);
+	}
 	for (uint64_t i = 0; i < own->process.slots_used; i++) {
 		struct refit_heap_slot *slot = &own->slots[i];
 		for (int c = 0; c < REFIT_HEAP_CLASSES; c++) {
@@ -114,6 +145,7 @@ static void inherit(const struct refit_heap_slot *kept, uint8_t *taken)
 		}
 		slot->allocated = 0;
 		slot->sample_at = 0;
+		slot->given = 0;
 		slot->pending_requested = 0;
 		slot->pending_usable = 0;
 		slot->pending_blocks = 0;

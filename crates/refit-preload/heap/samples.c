@@ -4,6 +4,7 @@
 
 #include "address_space.h"
 #include "file_pages.h"
+#include "notes.h"
 #include "object_list.h"
 #include "own_memory.h"
 #include "own_seccomp_of_sync.h"
@@ -81,6 +82,18 @@ static uint32_t my_place(void)
 	return (uint32_t)(block - refit_heap.file->processes) + 1;
 }
 
+/* Pages of the file stay, whoever wrote them first. */
+static int has_pages(size_t i)
+{
+	static uint8_t known[REFIT_HEAP_SAMPLES];
+	if (known[i]) {
+		return 1;
+	}
+	struct refit_heap_sample *sample = &refit_heap.samples->sample[i];
+	known[i] = (uint8_t)refit_heap_allocate(sample, sizeof *sample);
+	return known[i];
+}
+
 /* A place for a sample; REFIT_HEAP_SAMPLES when there is none. */
 static size_t claim(const void *block, struct refit_block sizes)
 {
@@ -94,8 +107,7 @@ static size_t claim(const void *block, struct refit_block sizes)
 						 __ATOMIC_RELAXED)) {
 			continue;
 		}
-		if (!refit_heap_allocate(&samples->sample[i],
-					 sizeof samples->sample[i])) {
+		if (!has_pages(i)) {
 			samples->owner[i] = 0;
 			break;
 		}
@@ -168,6 +180,7 @@ static __attribute__((noinline)) int keep(const void *block,
 	struct refit_heap_sample *sample = &refit_heap.samples->sample[i];
 	struct prim_place here = prim_place();
 	sample->requested = sizes.requested;
+	sample->usable = refit_heap_counts(sizes);
 	sample->interval = interval;
 	sample->instruction = here.instruction;
 	sample->stack_pointer = here.stack;
@@ -188,17 +201,17 @@ refit_sample(const void *block, struct refit_block sizes)
 		slot->sample_at = UINT64_MAX;
 		return 0;
 	}
-	uint64_t allocated = refit_load(&slot->allocated);
+	uint64_t given = refit_load(&slot->given);
 	uint64_t due = refit_load(&slot->sample_at);
 	if (due == 0) {
 		/* The thread's first allocation. */
-		draw(slot, allocated - sizes.requested);
-		if (allocated < refit_load(&slot->sample_at)) {
+		draw(slot, 0);
+		if (given < refit_load(&slot->sample_at)) {
 			return 0;
 		}
 	}
 	uint64_t interval = slot->sample_interval;
-	draw(slot, allocated);
+	draw(slot, given);
 	return keep(block, sizes, interval);
 }
 

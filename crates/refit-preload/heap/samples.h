@@ -2,10 +2,10 @@
  * bytes, on average, the registers and the top of the stack are kept until the
  * block is freed. refit unwinds them later, outside of the program.
  *
- * Each requested byte is chosen with the same probability, by draws from an
+ * Each usable byte is chosen with the same probability, by draws from an
  * exponential distribution, so that no pattern of sizes is favoured. An allocation
- * of n bytes is kept with the probability 1 - exp(-n / interval), and stands for
- * n divided by that.
+ * of n usable bytes is kept with the probability 1 - exp(-n / interval), and stands
+ * for what was requested of it divided by that.
  */
 #ifndef REFIT_HEAP_SAMPLES_H
 #define REFIT_HEAP_SAMPLES_H

@@ -52,8 +52,7 @@ static struct refit_block read_block(const uint8_t *entry)
 {
 	uint8_t form = entry[0];
 	if ((form & REFIT_SHADOW_SHORT_FORM)) {
-		size_t usable = (size_t)(form & 0x7f) << 3;
-		return (struct refit_block){usable - entry[1], usable};
+		return refit_shadow_read_short(entry);
 	}
 	if (form == REFIT_SHADOW_LONG_FORM) {
 		uint64_t usable, requested;
@@ -75,11 +74,8 @@ static void write_long(uint8_t *entry, struct refit_block block, uint8_t form)
 
 static void write_block(uint8_t *entry, struct refit_block block)
 {
-	size_t slack = block.usable - block.requested;
-	if (block.usable > 8 && block.usable <= REFIT_SHADOW_SHORT_USABLE &&
-	    slack <= REFIT_SHADOW_SHORT_SLACK) {
-		entry[0] = (uint8_t)(REFIT_SHADOW_SHORT_FORM | (block.usable >> 3));
-		entry[1] = (uint8_t)slack;
+	if (refit_shadow_is_short(block)) {
+		refit_shadow_write_short(entry, block);
 	} else if (block.usable <= 8) {
 		entry[0] = (uint8_t)(block.requested + 1);
 	} else {

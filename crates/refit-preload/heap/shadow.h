@@ -75,35 +75,36 @@ static inline uint8_t *refit_shadow_find(const void *at)
 	return leaf + (address >> 3);
 }
 
-/* The usual form of a new block, in one store. 0: it is not to be had so. */
-static inline int refit_shadow_put_short(const void *at,
-					 struct refit_block block)
+/* Whether the usual form can tell of a block. */
+static inline int refit_shadow_is_short(struct refit_block block)
+{
+	return block.usable % 8 == 0 && block.usable > 8 &&
+	       block.usable <= REFIT_SHADOW_SHORT_USABLE &&
+	       block.requested <= block.usable &&
+	       block.usable - block.requested <= REFIT_SHADOW_SHORT_SLACK;
+}
+
+/* In one store. */
+static inline void refit_shadow_write_short(uint8_t *entry,
+					    struct refit_block block)
 {
 	size_t slack = block.usable - block.requested;
-	uint8_t *entry = refit_shadow_find(at);
-	if (UNLIKELY(!entry || entry[0] || block.usable <= 8 ||
-		     block.usable > REFIT_SHADOW_SHORT_USABLE ||
-		     slack > REFIT_SHADOW_SHORT_SLACK)) {
-		return 0;
-	}
 	uint16_t both = (uint16_t)(REFIT_SHADOW_SHORT_FORM |
 				   (block.usable >> 3) | (slack << 8));
 	__builtin_memcpy(entry, &both, sizeof both);
-	return 1;
 }
 
-/* Takes out a block of the usual form; of others, and where there is none, usable
- * is 0. */
-static inline struct refit_block refit_shadow_take_short(const void *at)
+static inline struct refit_block refit_shadow_read_short(const uint8_t *entry)
 {
-	uint8_t *entry = refit_shadow_find(at);
-	if (UNLIKELY(!entry || !(entry[0] & REFIT_SHADOW_SHORT_FORM))) {
-		return (struct refit_block){0, 0};
-	}
-	size_t usable = (size_t)(entry[0] & 0x7f) << 3;
-	struct refit_block block = {usable - entry[1], usable};
+	uint16_t both;
+	__builtin_memcpy(&both, entry, sizeof both);
+	size_t usable = (size_t)(both & 0x7f) << 3;
+	return (struct refit_block){usable - (both >> 8), usable};
+}
+
+static inline void refit_shadow_erase_short(uint8_t *entry)
+{
 	__builtin_memset(entry, 0, 2);
-	return block;
 }
 
 /* Notes a block, and returns what was noted at its address before. 0 in `kept`

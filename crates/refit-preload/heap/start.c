@@ -114,6 +114,10 @@ static uint32_t start_to_count(struct refit_heap_file *file)
 
 static void unmap_file(struct refit_heap_file *file)
 {
+	if (refit_heap.small_in_file) {
+		prim_syscall(SYS_munmap, refit_heap.small_in_file,
+			     REFIT_SMALL_IN_FILE, 0, 0);
+	}
 	prim_syscall(SYS_munmap, file,
 		     refit_processes_size(refit_heap.processes), 0, 0);
 	if (refit_heap.samples) {
@@ -150,6 +154,11 @@ static struct refit_heap_file *map_file(const char *session)
 			fd, offsetof(struct refit_heap_file, samples),
 			refit_places_size(room.places));
 		refit_heap.places = refit_heap.samples ? room.places : 0;
+	}
+	if (file && refit_heap.small) {
+		refit_heap.small_in_file = refit_map_part(
+			fd, offsetof(struct refit_heap_file, small_sizes),
+			REFIT_SMALL_IN_FILE);
 	}
 	prim_syscall(SYS_close, fd, 0, 0, 0);
 	return file;

@@ -5,6 +5,7 @@
 #include "counters.h"
 #include "own_memory.h"
 #include "own_seccomp_of_sync.h"
+#include "small.h"
 
 int refit_heap_state;
 
@@ -21,9 +22,14 @@ static int state_at_start(void)
 		refit_own_memory_spare();
 		state = REFIT_HEAP_TABLELESS;
 	}
-	return !refit_has_own_seccomp() && refit_heap_map_counters()
-		       ? state
-		       : REFIT_HEAP_OFF;
+	if (refit_has_own_seccomp() || !refit_heap_map_counters()) {
+		return REFIT_HEAP_OFF;
+	}
+	if (state == REFIT_HEAP_COUNTING) {
+		/* Without it all is counted by classes. */
+		refit_small_map();
+	}
+	return state;
 }
 
 void refit_heap_begin(void)

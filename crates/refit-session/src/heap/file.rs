@@ -5,18 +5,21 @@ use std::mem::{offset_of, size_of};
 use std::os::unix::fs::{FileExt, MetadataExt};
 
 use super::layout::{
-    CClass, CEnded, CHeader, CLASSES, CProcess, CRegion, CSamples, CSize, CSlot, FINE_BYTES,
-    FINE_CLASSES, LIMITED, MAGIC, NO_TABLE, OLD_KERNEL, OTHER_MALLOC, PAGE, PROCESSES, REGIONS,
-    SLOTS,
+    CClass, CEnded, CHeader, CLASSES, CProcess, CRegion, CSamples, CSize, CSlot, CSmallSizes,
+    FINE_BYTES, FINE_CLASSES, LIMITED, MAGIC, NO_TABLE, OLD_KERNEL, OTHER_MALLOC, PAGE, PROCESSES,
+    REGIONS, SLOTS, SMALL, SMALL_FREE,
 };
 use super::report::{HeapSize, SizeClass, WithoutTable};
 use crate::layout::{field_size, get_text, get_u32, get_u64};
 
 /// Size of a heap file in bytes.
-pub(crate) const HEAP_SIZE: u64 = (SAMPLES_AT + size_of::<CSamples>()) as u64;
+pub(crate) const HEAP_SIZE: u64 = (SMALL_AT + PROCESSES * size_of::<CSmallSizes>()) as u64;
 
 /// Where the samples begin.
 pub(crate) const SAMPLES_AT: usize = PAGE + PROCESSES * BLOCK;
+
+/// Where the small sizes begin.
+const SMALL_AT: usize = SAMPLES_AT + size_of::<CSamples>();
 
 /// A process and its slots.
 const BLOCK: usize = PAGE * (1 + SLOTS);
@@ -124,6 +127,13 @@ fn bounds(class: usize) -> (u64, Option<u64>) {
     };
     let from = class.checked_sub(1).map_or(0, end);
     (from, (class + 1 < CLASSES).then(|| end(class)))
+}
+
+/// The class of a small request.
+fn class_of(bytes: usize) -> usize {
+    (0..CLASSES)
+        .find(|class| bounds(*class).1.is_none_or(|end| bytes as u64 <= end))
+        .unwrap_or(CLASSES - 1)
 }
 
 impl HeapImage {
@@ -234,7 +244,13 @@ impl HeapProcess {
             regions: regions.filter(|region| region.size > 0).collect(),
             ..HeapProcess::default()
         };
-        let sums = process.add_slots(file, first + 1, used);
+        let mut sums = process.add_slots(file, first + 1, used);
+        let small_slots = field(offset_of!(CProcess, small_slots));
+        process.add_small(file, index, small_slots, &mut sums);
+        for sum in &sums {
+            process.allocations = process.allocations.wrapping_add(sum.allocations);
+            process.frees = process.frees.wrapping_add(sum.frees);
+        }
         let inherited = field(offset_of!(CProcess, inherited));
         process.frees = positive(process.frees.wrapping_add(inherited));
         match has_table {
@@ -272,11 +288,45 @@ impl HeapProcess {
                 }
             }
         }
-        for sum in &sums {
-            self.allocations = self.allocations.wrapping_add(sum.allocations);
-            self.frees = self.frees.wrapping_add(sum.frees);
-        }
         sums
+    }
+
+    /// What was counted by its exact size, of these slots.
+    fn add_small(&mut self, file: &File, index: usize, slots: u64, sums: &mut [Sums; CLASSES]) {
+        let at = SMALL_AT + index * size_of::<CSmallSizes>();
+        let read = |offset: usize, size: usize| {
+            let mut bytes = vec![0; size];
+            let at = (at + offset) as u64;
+            file.read_exact_at(&mut bytes, at).ok().map(|()| bytes)
+        };
+        let sizes = (slots != 0).then(|| read(0, SMALL * size_of::<u16>()));
+        let Some(Some(sizes)) = sizes else {
+            return;
+        };
+        let usable = |n: usize| u16::from_ne_bytes([sizes[2 * n], sizes[2 * n + 1]]).into();
+        for slot in (0..SLOTS).filter(|slot| slots >> slot & 1 != 0) {
+            let row = SMALL * size_of::<u64>();
+            let counts = read(offset_of!(CSmallSizes, counts) + slot * row, row);
+            for (n, count) in counts
+                .iter()
+                .flat_map(|bytes| bytes.chunks_exact(8))
+                .enumerate()
+            {
+                let count = get_u64(count, 0);
+                if count == 0 {
+                    continue;
+                }
+                let (allocations, frees) = (count % SMALL_FREE, count / SMALL_FREE);
+                let blocks = allocations.wrapping_sub(frees);
+                let sum = &mut sums[class_of(n)];
+                sum.allocations = sum.allocations.wrapping_add(allocations);
+                sum.frees = sum.frees.wrapping_add(frees);
+                sum.requested = sum.requested.wrapping_add(blocks.wrapping_mul(n as u64));
+                sum.usable = sum.usable.wrapping_add(blocks.wrapping_mul(usable(n)));
+                let allocated = allocations * n as u64;
+                self.allocated_bytes = self.allocated_bytes.wrapping_add(allocated);
+            }
+        }
     }
 
     fn add_classes(&mut self, sums: &[Sums; CLASSES]) {

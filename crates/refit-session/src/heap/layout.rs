@@ -26,9 +26,22 @@ pub const INTERVAL: u64 = 512 << 10;
 pub const FINE_CLASSES: usize = 64;
 /// The largest request of those.
 pub const FINE_BYTES: u64 = 512;
-/// How far a peak may be off, for each thread, in bytes.
+/// How far a peak may be off, for each thread, in bytes; ...
 #[cfg(test)]
 pub const LAG: u64 = 4096;
+/// ... or one in so many of those that are live; ...
+#[cfg(test)]
+pub const LAG_SHARE: u64 = 128;
+/// ... but not more than this.
+#[cfg(test)]
+pub const LAG_MOST: u64 = 32768;
+/// Requests of fewer bytes may be counted by their exact size.
+pub const SMALL: usize = 1024;
+/// None of this size was counted.
+#[cfg(test)]
+pub const SMALL_UNKNOWN: u16 = 0xffff;
+/// What a free adds to a count of a small size; an allocation adds 1.
+pub const SMALL_FREE: u64 = 1 << 32;
 
 /// A twin waits for refit to say that it shall purge ...
 pub const TWIN_READY: u32 = 1;
@@ -69,8 +82,15 @@ pub struct CSlot {
     pub pending_blocks: u64,
     pub sample_at: u64,
     pub sample_interval: u64,
-    pub pad: u64,
+    pub given: u64,
     pub classes: [CClass; CLASSES],
+}
+
+#[repr(C)]
+pub struct CSmallSizes {
+    pub usable: [u16; SMALL],
+    pub pad: [u16; SMALL],
+    pub counts: [[u64; SMALL]; SLOTS],
 }
 
 #[repr(C)]
@@ -105,6 +125,7 @@ pub struct CProcess {
     pub unknown_frees: u64,
     pub untracked: u64,
     pub vanished: u64,
+    pub small_slots: u64,
     pub live: CSize,
     pub peak: CSize,
     pub most_slack: [u64; CLASSES],
@@ -138,13 +159,13 @@ pub struct CHeader {
 pub struct CSample {
     pub is_complete: u64,
     pub requested: u64,
+    pub usable: u64,
     pub interval: u64,
     pub instruction: u64,
     pub stack_pointer: u64,
     pub frame_pointer: u64,
     pub stack_bytes: u64,
     pub stack: [u8; STACK],
-    pub pad: u64,
 }
 
 #[repr(C)]

@@ -70,7 +70,8 @@ pub struct WithoutTable {
 pub struct LargestHeap {
     /// As the process saw it.
     pub pid: u32,
-    /// When the most bytes were usable; exact to 4 KiB for each thread.
+    /// When the most bytes were usable; exact to 4 KiB for each thread, or to 1/128 of it where that is more (32 KiB at
+    /// most).
     pub peak: HeapSize,
     /// At its end, or when it was left running.
     pub end: HeapSize,

@@ -15,6 +15,8 @@ pub struct Sample {
     pub process: u32,
     /// What was asked for.
     pub requested_bytes: u64,
+    /// What malloc_usable_size(3) gives for it.
+    pub usable_bytes: u64,
     /// One in so many bytes became a sample.
     pub interval_bytes: u64,
     /// The registers rip, rsp and rbp.
@@ -24,11 +26,12 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// How many live bytes it stands for: a block of n bytes becomes a sample with the
-    /// probability 1 - exp(-n / interval).
+    /// How many live bytes it stands for: a block of n usable bytes becomes a sample with
+    /// the probability 1 - exp(-n / interval).
     #[must_use]
     pub fn bytes(&self) -> f64 {
-        let share = self.requested_bytes as f64 / self.interval_bytes.max(1) as f64;
+        let usable = self.usable_bytes.max(self.requested_bytes);
+        let share = usable as f64 / self.interval_bytes.max(1) as f64;
         match self.requested_bytes {
             0 => 0.0,
             bytes => bytes as f64 / -(-share).exp_m1(),
@@ -88,6 +91,7 @@ impl Sample {
         let sample = Sample {
             process,
             requested_bytes: field(offset_of!(CSample, requested)),
+            usable_bytes: field(offset_of!(CSample, usable)),
             interval_bytes: field(offset_of!(CSample, interval)),
             registers: [
                 offset_of!(CSample, instruction),
@@ -115,6 +119,7 @@ mod tests {
         Sample {
             process: 1,
             requested_bytes,
+            usable_bytes: requested_bytes,
             interval_bytes: 512 << 10,
             registers: [0; 3],
             stack: Vec::new(),

@@ -83,19 +83,20 @@ fn mirror() -> Table {
         "refit_heap_class" heap::CClass { allocations frees requested usable }
         "refit_heap_slot" heap::CSlot {
             is_shared allocated pending_requested pending_usable pending_blocks
-            sample_at sample_interval pad classes
+            sample_at sample_interval given classes
         }
+        "refit_heap_small_sizes" heap::CSmallSizes { usable pad counts }
         "refit_heap_size" heap::CSize { requested usable blocks }
         "refit_heap_region" heap::CRegion { at size }
         "refit_heap_process" heap::CProcess {
-            pid forked slots_used inherited unknown_frees untracked vanished live peak
+            pid forked slots_used inherited unknown_frees untracked vanished small_slots live peak
             most_slack regions twin
         }
         "refit_heap_twin" heap::CTwin { asked purge pid pad state why }
         "refit_heap_ended" heap::CEnded { processes allocations frees allocated live peak }
         "refit_heap_sample" heap::CSample {
-            is_complete requested interval instruction stack_pointer frame_pointer stack_bytes
-            stack pad
+            is_complete requested usable interval instruction stack_pointer frame_pointer
+            stack_bytes stack
         }
         "refit_heap_samples" heap::CSamples {
             interval lost is_listing objects_bytes owner pad objects sample
@@ -169,6 +170,11 @@ fn mirror() -> Table {
         ("REFIT_HEAP_OBJECTS", heap::OBJECTS as u64),
         ("REFIT_HEAP_INTERVAL", heap::INTERVAL),
         ("REFIT_HEAP_LAG", heap::LAG),
+        ("REFIT_HEAP_LAG_SHARE", heap::LAG_SHARE),
+        ("REFIT_HEAP_LAG_MOST", heap::LAG_MOST),
+        ("REFIT_HEAP_SMALL", heap::SMALL as u64),
+        ("REFIT_HEAP_SMALL_UNKNOWN", heap::SMALL_UNKNOWN.into()),
+        ("REFIT_HEAP_SMALL_FREE", heap::SMALL_FREE),
         ("REFIT_HEAP_OTHER_MALLOC", heap::OTHER_MALLOC.into()),
         ("REFIT_HEAP_NO_USABLE", heap::NO_USABLE.into()),
         ("REFIT_HEAP_LIMITED", heap::LIMITED.into()),
