@@ -4,6 +4,7 @@
 pub mod check;
 pub mod command_runner;
 pub mod recipe_runner;
+pub mod replica_runner;
 pub mod runner;
 
 use refit_stats::Measure;

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 use refit_run::LaunchError;
 
 use crate::gate::GateError;
-use refit_recipe::{ConfError, InstanceError, Recipe};
+use crate::request::Request;
+use refit_recipe::{ConfError, InstanceError};
 
 /// Why a comparison could not be made.
 #[derive(Debug, thiserror::Error)]
@@ -86,11 +87,14 @@ pub enum LabError {
 }
 
 impl LabError {
-    /// The baseline fails, of this recipe or of a command.
-    pub(crate) fn baseline(reason: &str, recipe: Option<&Recipe>) -> LabError {
+    /// The baseline fails, of this request.
+    pub(crate) fn baseline(reason: &str, request: &Request) -> LabError {
         LabError::Baseline {
             reason: reason.to_owned(),
-            remedy: match recipe {
+            remedy: match &request.recipe {
+                _ if request.replicas.is_some() => {
+                    "a comparison needs replicas and a load that work by themselves".to_owned()
+                }
                 Some(recipe) => format!(
                     "a comparison needs a service that works by itself: refit recipes check {}",
                     recipe.typed()

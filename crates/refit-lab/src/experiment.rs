@@ -14,8 +14,8 @@ pub use self::samples::{INCOMPLETE, LoadRecord, RunRecord, Samples, ServiceRecor
 pub use self::variant::{Role, SettingRecord, VariantRecord};
 pub use refit_knobs::{Class, Setting};
 pub use refit_recipe::{
-    AnswerRecord, DdlRecord, Direction, LoadMetricRecord, LoadUnit, RecipeRecord, SeriesRecord,
-    UnavailableRecord,
+    AnswerRecord, DdlRecord, Direction, LoadMetricRecord, LoadUnit, RecipeRecord, ReplicasRecord,
+    SeriesRecord, UnavailableRecord,
 };
 pub use refit_run::{Outcome, SCHEMA};
 
@@ -127,6 +127,13 @@ impl Experiment {
     #[must_use]
     pub fn is_exact(&self) -> bool {
         self.recipe.as_ref().is_some_and(|recipe| recipe.is_exact)
+    }
+
+    /// Whether it measured replicas on other machines, and nothing of this one.
+    #[must_use]
+    pub fn is_elsewhere(&self) -> bool {
+        let recipe = self.recipe.as_ref();
+        recipe.is_some_and(|recipe| recipe.replicas.is_some())
     }
 
     /// Candidates that were not disqualified, by index.

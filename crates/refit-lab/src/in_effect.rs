@@ -8,6 +8,9 @@ use crate::experiment::{Experiment, Role, RunRecord, SettingRecord};
 /// Sets what the runs so far show of each setting, and disqualifies the candidates that
 /// were nowhere in effect.
 pub fn record_what_was_in_effect(experiment: &mut Experiment) {
+    if experiment.is_elsewhere() {
+        return;
+    }
     let runs = &experiment.runs;
     let of = |variant: usize, record: &SettingRecord| {
         let counts = |run: &&RunRecord| run.variant == variant && run.failure.is_none();

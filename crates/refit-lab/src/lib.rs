@@ -38,6 +38,7 @@ mod writeback;
 pub use compare::{Remains, compare};
 pub use comparison::Comparison;
 pub use comparison::check::{Checked, check as check_recipe};
+pub use comparison::replica_runner::{LOAD, Loaded, PSS, ReplicaError, Replicas};
 pub use effects::{EffectRecord, Effects};
 pub use error::LabError;
 pub use experiment::Experiment;

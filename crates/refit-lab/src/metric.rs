@@ -266,6 +266,9 @@ impl Experiment {
         let Some(recipe) = &self.recipe else {
             return OF_COMMANDS.to_vec();
         };
+        if recipe.replicas.is_some() {
+            return recipe.metrics.iter().map(Metric::of_load).collect();
+        }
         OF_LOADS
             .iter()
             .cloned()

@@ -2,12 +2,14 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use refit_knobs::{Settings, Variant};
 use refit_run::seccomp::Reach;
 use refit_stats::DEFAULT_DELTA;
 
+use crate::comparison::replica_runner::Replicas;
 use crate::experiment::UnavailableRecord;
 use crate::gate::Gate;
 use refit_recipe::{DEFAULT_BASE, Recipe};
@@ -19,6 +21,8 @@ pub struct Request {
     pub command: Vec<OsString>,
     /// The service and the load that every variant runs in place of a command.
     pub recipe: Option<Recipe>,
+    /// Replicas of a service elsewhere, in place of a command or a recipe.
+    pub replicas: Option<Arc<dyn Replicas>>,
     /// Variants of the recipe that cannot be tried here.
     pub unavailable: Vec<UnavailableRecord>,
     /// Where the instances of a recipe lie.
@@ -75,6 +79,7 @@ impl Default for Request {
         Request {
             command: Vec::new(),
             recipe: None,
+            replicas: None,
             unavailable: Vec::new(),
             dir: DEFAULT_BASE.into(),
             candidates: Vec::new(),

@@ -11,6 +11,7 @@ use refit_stats::{LookPlan, Schedule};
 use crate::comparison::Comparison;
 use crate::comparison::command_runner::CommandRunner;
 use crate::comparison::recipe_runner::RecipeRunner;
+use crate::comparison::replica_runner;
 use crate::comparison::runner::Runs;
 use crate::effects::Effects;
 use crate::error::LabError;
@@ -75,11 +76,13 @@ impl<'a> Rounds<'a> {
             gate.check(&experiment)?;
         }
         let variants = &experiment.variants;
-        let runner: Box<dyn Runs + 'a> = match &request.recipe {
-            Some(recipe) => Box::new(RecipeRunner::new(
+        let elsewhere = replica_runner::runner(request, settings.clone());
+        let runner: Box<dyn Runs + 'a> = match (elsewhere, &request.recipe) {
+            (Some(runner), _) => runner,
+            (None, Some(recipe)) => Box::new(RecipeRunner::new(
                 request, recipe, &settings, variants, false,
             )?),
-            None => Box::new(CommandRunner::new(request, &settings, variants)?),
+            (None, None) => Box::new(CommandRunner::new(request, &settings, variants)?),
         };
         Ok(Rounds {
             load_before: MachineLoad::now(runner.children_ns()),
@@ -261,9 +264,15 @@ impl<'a> Rounds<'a> {
     /// disks when it is dropped.
     pub fn conclude(mut self) -> (Comparison, Box<dyn Runs + 'a>) {
         let now = MachineLoad::now(self.runner.children_ns());
-        self.experiment.environment.after = fingerprint::changing();
+        let is_elsewhere = self.experiment.is_elsewhere();
+        if !is_elsewhere {
+            self.experiment.environment.after = fingerprint::changing();
+        }
         self.experiment.plan.took_s = self.began.elapsed().as_secs_f64();
-        let others = now.others_since(self.load_before);
+        let others = match is_elsewhere {
+            true => 0.0,
+            false => now.others_since(self.load_before),
+        };
         in_effect::record_what_was_in_effect(&mut self.experiment);
         let mut comparison = Comparison::new(self.experiment, &self.request.gates, others);
         comparison.warnings.extend(self.runner.warnings());

@@ -39,8 +39,9 @@ pub fn call_witness(
 /// The candidates that swap syncs, and the baseline with them: where the baseline
 /// never synced, a candidate without syncs proves nothing.
 pub fn witnessed(experiment: &Experiment) -> Vec<usize> {
-    // The witness cannot tell the runs of one server apart.
-    if experiment.recipe.as_ref().is_some_and(|r| r.keeps_service) {
+    // The witness cannot tell the runs of one server apart, and sees this machine only.
+    let keeps_service = experiment.recipe.as_ref().is_some_and(|r| r.keeps_service);
+    if keeps_service || experiment.is_elsewhere() {
         return Vec::new();
     }
     let about_syncs =

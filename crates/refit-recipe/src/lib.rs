@@ -105,7 +105,8 @@ pub use output::{LoadMetric, Source, Work, last_lines, read_metrics, read_operat
 pub use quantities::{parse_size, parse_time};
 pub use recipe::Recipe;
 pub use records::{
-    AnswerRecord, DdlRecord, LoadMetricRecord, RecipeRecord, SeriesRecord, UnavailableRecord,
+    AnswerRecord, DdlRecord, LoadMetricRecord, RecipeRecord, ReplicasRecord, SeriesRecord,
+    UnavailableRecord,
 };
 pub use running::running;
 pub use running_hook::RunningHook;

@@ -176,6 +176,7 @@ impl Recipe {
                 .map(|path| path.display().to_string()),
             question: self.file.question.en.clone(),
             unit: self.file.load.unit.clone(),
+            replicas: None,
             is_service: self.service.is_some(),
             keeps_service: self.keeps_service(),
             metrics: metrics

@@ -18,6 +18,9 @@ pub struct RecipeRecord {
     pub question: String,
     /// One operation, in the singular.
     pub unit: String,
+    /// It stands for replicas on other machines.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replicas: Option<ReplicasRecord>,
     /// It starts a service; otherwise its load is the program.
     pub is_service: bool,
     /// One start of the service served all runs: the round is the replicate, not the start.
@@ -51,6 +54,18 @@ pub struct RecipeRecord {
     /// What the note answered, by variant.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub then: BTreeMap<String, Vec<AnswerRecord>>,
+}
+
+/// Replicas of a service elsewhere, and the load on them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ReplicasRecord {
+    /// What runs them: `kubernetes`.
+    pub on: String,
+    /// The load, a shell command.
+    pub load: String,
+    /// The machines that they ran on, one for each round pair in turn.
+    pub nodes: Vec<String>,
 }
 
 /// The statements of SQL that a setting stands for.

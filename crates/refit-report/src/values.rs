@@ -79,7 +79,7 @@ pub fn syncs(experiment: &Experiment, variant: usize) -> String {
         return String::new();
     };
     let metric = experiment.metric("syncs");
-    if metric.is_some_and(|metric| median(experiment, variant, &metric).is_none()) {
+    if metric.is_none_or(|metric| median(experiment, variant, &metric).is_none()) {
         "unknown".to_owned()
     } else if suppressed > 0.0 {
         format!(

@@ -6,6 +6,7 @@ mod each_run;
 mod export;
 mod pool;
 mod recipes;
+mod replicas;
 mod run;
 mod services;
 mod tune;
@@ -35,6 +36,7 @@ pub use pool::{KubernetesJob, PoolArgs, PoolFrom, PoolOutput};
 pub use recipes::{
     RecipeCheckArgs, RecipeCopyArgs, RecipeNameArgs, RecipeNewArgs, RecipesArgs, RecipesVerb,
 };
+pub use replicas::ReplicasArgs;
 pub use run::{ReachArgs, RunArgs};
 pub use services::{ApplyArgs, ConfirmArgs, PlanArgs, RevertArgs, StatusArgs};
 pub use tune::TuneArgs;

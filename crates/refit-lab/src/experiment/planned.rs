@@ -5,11 +5,12 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::SystemTime;
 
-use refit_recipe::Recipe;
+use refit_recipe::{Recipe, RecipeRecord};
 use refit_run::fingerprint;
 use refit_stats::OVERALL_ALPHA;
 
 use super::{Environment, Experiment, PlanRecord, SCHEMA, Samples, VariantRecord};
+use crate::comparison::replica_runner::LOAD;
 use crate::request::Request;
 use crate::variants::setting_records;
 
@@ -21,7 +22,14 @@ impl Experiment {
             Some(_) => request.dir.clone(),
             None => std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/")),
         };
-        let mut fixed = fingerprint::fixed(&directory);
+        let replicas = request.replicas.as_ref();
+        let mut fixed = replicas.map_or_else(
+            || fingerprint::fixed(&directory),
+            |replicas| replicas.fixed(),
+        );
+        let record = replicas
+            .map(|replicas| replicas.record())
+            .or_else(|| recipe.map(Recipe::record));
         if let Some(name) = &request.machine {
             fixed.insert("machine".to_owned(), name.clone());
         }
@@ -31,16 +39,20 @@ impl Experiment {
             kind: "compare".to_owned(),
             refit: env!("CARGO_PKG_VERSION").to_owned(),
             started_unix: started.map_or(0, |since| since.as_secs()),
-            command: match recipe {
-                Some(recipe) => vec![recipe.name().to_owned()],
+            command: match &record {
+                Some(recipe) => subject(recipe),
                 None => words(&request.command),
             },
             input: request
                 .input
                 .as_ref()
                 .map(|path| path.display().to_string()),
-            main: recipe.map_or("wall", Recipe::main).to_owned(),
-            recipe: recipe.map(Recipe::record),
+            main: match replicas {
+                Some(_) => LOAD,
+                None => recipe.map_or("wall", Recipe::main),
+            }
+            .to_owned(),
+            recipe: record,
             unavailable: request.unavailable.clone(),
             with: setting_records(&request.with, recipe),
             seed: request.seed,
@@ -52,7 +64,10 @@ impl Experiment {
             },
             environment: Environment {
                 fixed,
-                before: fingerprint::changing(),
+                before: match replicas {
+                    Some(_) => BTreeMap::new(),
+                    None => fingerprint::changing(),
+                },
                 after: BTreeMap::new(),
             },
             variants,
@@ -61,6 +76,12 @@ impl Experiment {
             failed: None,
         }
     }
+}
+
+/// Its name; of replicas the load too, without which it is another comparison.
+fn subject(recipe: &RecipeRecord) -> Vec<String> {
+    let load = recipe.replicas.as_ref().map(|replicas| &replicas.load);
+    [&recipe.name].into_iter().chain(load).cloned().collect()
 }
 
 fn words(command: &[OsString]) -> Vec<String> {

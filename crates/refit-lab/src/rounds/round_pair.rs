@@ -138,7 +138,7 @@ impl Rounds<'_> {
         let is_baseline = matches!(role, Role::Baseline | Role::Hidden);
         let is_last = at_once || failures >= MOST_FAILURES || self.experiment.is_exact();
         if is_baseline && (is_last || self.experiment.runs.len() == 1) {
-            return Err(LabError::baseline(reason, self.request.recipe.as_ref()));
+            return Err(LabError::baseline(reason, self.request));
         }
         if is_last {
             self.experiment.variants[variant].disqualified = Some(reason.to_owned());

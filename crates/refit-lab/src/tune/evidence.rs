@@ -68,7 +68,7 @@ impl Evidence {
         let took = began.elapsed();
         runner.end()?;
         match &made.failure {
-            Some(reason) => Err(LabError::baseline(reason, request.recipe.as_ref())),
+            Some(reason) => Err(LabError::baseline(reason, &request)),
             None => Ok(Evidence::of(&made, took)),
         }
     }

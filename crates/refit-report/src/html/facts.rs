@@ -60,6 +60,10 @@ fn compare(comparison: &Comparison, more: &[String]) -> Vec<String> {
     }
     words.extend(more.iter().cloned());
     if let Some(recipe) = &comparison.experiment.recipe {
+        if let Some(replicas) = &recipe.replicas {
+            let options = ["--on", &replicas.on, "--load", &replicas.load];
+            words.extend(options.map(str::to_owned));
+        }
         words.push(recipe.folder.as_ref().unwrap_or(&recipe.name).clone());
     }
     let candidates = comparison.experiment.variants.iter();

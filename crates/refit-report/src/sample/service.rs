@@ -77,6 +77,7 @@ fn recipe() -> RecipeRecord {
         folder: None,
         question: "Does Postfix get faster when cleanup no longer waits for its fsync?".to_owned(),
         unit: "mail".to_owned(),
+        replicas: None,
         is_service: true,
         keeps_service: false,
         applies_to: None,

@@ -7,7 +7,9 @@ use std::time::Duration;
 use clap::Args;
 use refit_lab::Gate;
 
-use super::{EachRunArgs, OUTPUT, OutputArgs, ReachArgs, SETTINGS, duration, per_cent, seed};
+use super::{
+    EachRunArgs, OUTPUT, OutputArgs, ReachArgs, ReplicasArgs, SETTINGS, duration, per_cent, seed,
+};
 
 /// Compare variants of a command, or of a service under load, with the baseline
 ///
@@ -32,7 +34,7 @@ use super::{EachRunArgs, OUTPUT, OutputArgs, ReachArgs, SETTINGS, duration, per_
 #[derive(Args)]
 #[command(
     verbatim_doc_comment,
-    override_usage = "refit compare [OPTIONS] VARIANT... -- COMMAND [ARG]...\n       refit compare [OPTIONS] RECIPE [VARIANT]..."
+    override_usage = "refit compare [OPTIONS] VARIANT... -- COMMAND [ARG]...\n       refit compare [OPTIONS] RECIPE [VARIANT]...\n       refit compare [OPTIONS] --on kubernetes deployment/NAME VARIANT... --load COMMAND"
 )]
 pub struct CompareArgs {
     /// Settings under the baseline and every variant, unless a variant sets the same
@@ -130,6 +132,9 @@ pub struct CompareArgs {
     /// Run the commands of a recipe that is not part of refit without asking
     #[arg(long, help_heading = "Instances of a recipe")]
     pub yes: bool,
+
+    #[command(flatten)]
+    pub replicas: ReplicasArgs,
 
     #[command(flatten)]
     pub output: OutputArgs,

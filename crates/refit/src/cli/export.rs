@@ -6,9 +6,9 @@ mod workload;
 
 use clap::{Args, Subcommand};
 
-pub use kubernetes::{KubernetesArgs, KubernetesCompareArgs, KubernetesVerb, RefitFrom};
+pub use kubernetes::{KubernetesArgs, KubernetesCompareArgs, KubernetesVerb, RefitFrom, image};
 pub use oci::OciArgs;
-pub use workload::{KubernetesApplyArgs, PatchForm};
+pub use workload::{KubernetesApplyArgs, PatchForm, library, profile as seccomp_file};
 
 /// Write what other systems need to run refit
 #[derive(Args)]

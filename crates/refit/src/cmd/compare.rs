@@ -2,6 +2,7 @@
 
 mod exit_code;
 mod prove;
+mod replicas;
 mod request;
 
 use std::process::ExitCode;
@@ -15,6 +16,7 @@ use refit_session::remove_abandoned;
 
 use self::exit_code::{TROUBLE, code, interrupted};
 pub use self::prove::{Cuts, missing};
+pub use self::replicas::remove_at_end;
 use self::request::request;
 pub use self::request::{check_words, command, refuse_options_of_commands};
 use super::log_frame::framed;

@@ -24,6 +24,21 @@ pub enum KubernetesVerb {
     Apply(Box<super::KubernetesApplyArgs>),
     #[command(hide = true)]
     CopyRefit(CopyRefitArgs),
+    #[command(hide = true)]
+    RemoveNamespace(RemoveNamespaceArgs),
+}
+
+/// Wait for the end of stdin, then delete a namespace: for `refit compare --on kubernetes`,
+/// however it ends
+#[derive(Args)]
+pub struct RemoveNamespaceArgs {
+    /// The namespace
+    #[arg(value_name = "NAME")]
+    pub name: String,
+
+    /// The words of kubectl
+    #[arg(last = true, value_name = "KUBECTL")]
+    pub kubectl: Vec<OsString>,
 }
 
 /// Copy this refit, for the init container of `--refit-from image:IMAGE`
@@ -151,7 +166,7 @@ fn host_path(text: &str) -> Result<String, String> {
 }
 
 /// A reference has no spaces; the rest is the registry's matter.
-fn image(text: &str) -> Result<String, String> {
+pub fn image(text: &str) -> Result<String, String> {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-/:@".contains(&byte);
     if text.starts_with(|first: char| first.is_ascii_alphanumeric()) && text.bytes().all(is_plain) {
         Ok(text.to_owned())

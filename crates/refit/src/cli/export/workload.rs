@@ -75,7 +75,7 @@ pub enum PatchForm {
     Kustomize,
 }
 
-fn library(text: &str) -> Result<Library, String> {
+pub fn library(text: &str) -> Result<Library, String> {
     let wrong = || "write it as registry.example/name:tag:/usr/lib/libjemalloc.so.2".to_owned();
     let (image, path) = text.split_once(":/").ok_or_else(wrong)?;
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-/:@".contains(&byte);
@@ -91,7 +91,7 @@ fn library(text: &str) -> Result<Library, String> {
 }
 
 /// The kubelet refuses absolute paths and `..`.
-fn profile(text: &str) -> Result<String, String> {
+pub fn profile(text: &str) -> Result<String, String> {
     if text.is_empty() || text.starts_with('/') || text.split('/').any(|part| part == "..") {
         return Err("write a path below the kubelet's directory, without `..`".to_owned());
     }

@@ -2,17 +2,21 @@
 
 use std::ffi::OsString;
 use std::fs;
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use refit_knobs::{Settings, Variant};
 use refit_lab::Request;
 use refit_recipe::{Available, Recipe, allocators, available};
 
-use super::prove;
+use super::{prove, replicas};
 use crate::cli::{CompareArgs, EachRunArgs, new_seed};
 use crate::cmd::{input, recipes, trust};
 
 const NO_COMMAND: &str = "no command to compare\n  write it after `--`: refit compare sync=off -- COMMAND\n  or name a recipe first: refit compare NAME    (refit recipes lists them)";
+
+/// The start of a replica and of its load takes seconds.
+const OF_REPLICAS: Duration = Duration::from_secs(15 * 60);
 
 const NO_VARIANT: &str =
     "nothing to compare the baseline with\n  name a variant: refit compare sync=off -- COMMAND";
@@ -21,6 +25,9 @@ const NO_VARIANT: &str =
 /// carry may run.
 pub fn request(args: &CompareArgs) -> Result<Request> {
     let with = Settings::parse(args.with.clone())?;
+    if args.replicas.on.is_some() {
+        return of_replicas(args, with);
+    }
     let (recipe, words) = subject(args)?;
     let typed = candidates(words)?;
     prove::refuse(args, recipe.as_ref())?;
@@ -58,6 +65,7 @@ pub fn request(args: &CompareArgs) -> Result<Request> {
     Ok(Request {
         command: command("compare", args.each_run.shell, &args.command)?,
         recipe,
+        replicas: None,
         unavailable,
         dir: fs::canonicalize(&args.dir)
             .with_context(|| format!("--dir {}", args.dir.display()))?,
@@ -83,6 +91,34 @@ pub fn request(args: &CompareArgs) -> Result<Request> {
         allocator_dir: args.allocator_dir.clone(),
         reach: args.reach.reach(),
         machine: args.machine.clone(),
+    })
+}
+
+/// Of replicas elsewhere.
+fn of_replicas(args: &CompareArgs, with: Settings) -> Result<Request> {
+    replicas::refuse(args)?;
+    let word = replicas::subject(args)?;
+    let candidates = candidates(&args.variants[1..])?;
+    if candidates.is_empty() {
+        bail!(
+            "nothing to compare the replicas of {word} with\n  name a variant: refit compare --on kubernetes {word} malloc=jemalloc --library IMAGE:/PATH --load COMMAND"
+        );
+    }
+    let defaults = Request::default();
+    let budget = args.budget.unwrap_or(OF_REPLICAS);
+    Ok(Request {
+        replicas: Some(replicas::replicas(args, word, &candidates, &with, budget)?),
+        candidates,
+        with,
+        budget,
+        rounds: args.rounds,
+        precision: args.precision,
+        seed: args.seed.unwrap_or_else(new_seed),
+        delta: args.delta,
+        confirm: args.confirm,
+        gates: args.gates.clone(),
+        machine: args.machine.clone(),
+        ..defaults
     })
 }
 

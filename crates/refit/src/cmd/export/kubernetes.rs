@@ -15,7 +15,7 @@ use self::manifest::{WORK, manifest};
 use crate::cli::{
     CompareArgs, KubernetesArgs, KubernetesCompareArgs, KubernetesVerb, new_seed, usage_error,
 };
-use crate::cmd::compare::check_words;
+use crate::cmd::compare::{check_words, remove_at_end};
 use crate::cmd::print;
 use crate::cmd::result_file::replace;
 
@@ -24,6 +24,7 @@ pub fn export(args: &KubernetesArgs) -> Result<()> {
         KubernetesVerb::Compare(args) => compare(args),
         KubernetesVerb::Apply(args) => workload::apply(args),
         KubernetesVerb::CopyRefit(args) => copy_refit(&args.file),
+        KubernetesVerb::RemoveNamespace(args) => remove_at_end(&args.name, &args.kubectl),
     }
 }
 

@@ -1,14 +1,13 @@
 //! Results in the logs of a Job's pods, by kubectl.
 
 mod job;
-mod kubectl;
 
-use anyhow::{Result, bail};
+use anyhow::{Result, anyhow, bail};
 use refit_lab::PoolInput;
 
 use self::job::{Counted, Job, Left, count};
-use self::kubectl::Kubectl;
 use crate::cli::{KubernetesJob, PoolArgs};
+use crate::cmd::kubectl::{Kubectl, KubectlError};
 use crate::cmd::log_frame::unframed;
 use crate::cmd::output::{self, Stored};
 use crate::cmd::print;
@@ -30,7 +29,7 @@ pub fn read(args: &PoolArgs) -> Result<Vec<PoolInput>> {
         bail!(
             "results that count: {}, and a pool needs two or more\n  see why pods failed: {} logs --selector batch.kubernetes.io/job-name={}",
             inputs.len(),
-            Kubectl::new(&args.kubernetes).typed(),
+            kubectl(&args.kubernetes).typed(),
             args.results[0]
                 .display()
                 .to_string()
@@ -48,12 +47,17 @@ fn is_name(name: &str) -> bool {
 }
 
 fn of_job(name: &str, args: &KubernetesJob, inputs: &mut Vec<PoolInput>) -> Result<()> {
-    let kubectl = Kubectl::new(args);
-    let job = kubectl.json(name, &["get", &format!("job/{name}")])?;
+    let kubectl = kubectl(args);
+    let failed = |error: KubectlError| failure(&kubectl, name, error);
+    let job = kubectl
+        .json(&["get", &format!("job/{name}")])
+        .map_err(failed)?;
     let job = Job::parse(name, &job)?;
     job.is_finished(&kubectl.typed())?;
     let selector = format!("batch.kubernetes.io/job-name={name}");
-    let pods = kubectl.json(name, &["get", "pods", "--selector", &selector])?;
+    let pods = kubectl
+        .json(&["get", "pods", "--selector", &selector])
+        .map_err(failed)?;
     let (counted, left) = count(&job, &pods, &args.without)?;
     for Left { index, why } in &left {
         print::say(format_args!(
@@ -66,11 +70,43 @@ fn of_job(name: &str, args: &KubernetesJob, inputs: &mut Vec<PoolInput>) -> Resu
     Ok(())
 }
 
+fn kubectl(args: &KubernetesJob) -> Kubectl {
+    Kubectl::new(
+        &args.kubectl,
+        args.context.as_deref(),
+        args.namespace.as_deref(),
+    )
+}
+
+/// What kubectl printed, and what to type next.
+fn failure(kubectl: &Kubectl, job: &str, error: KubectlError) -> anyhow::Error {
+    let KubectlError::Failed { typed: words, .. } = &error else {
+        return error.into();
+    };
+    let typed = kubectl.typed();
+    let is_log = words.contains(" logs pod/");
+    let next = if error.has("(Forbidden)") {
+        format!("it needs get of jobs, list of pods and get of pods/log: {typed} auth can-i --list")
+    } else if error.has("(NotFound)") && is_log {
+        "the pod was deleted meanwhile; try again".to_owned()
+    } else if error.has("(NotFound)") {
+        format!("{typed} get jobs lists the Jobs; --namespace NAME reads another namespace")
+    } else if is_log {
+        format!("see whether its node is up: {typed} get nodes; --without leaves an index out")
+    } else {
+        format!("see whether the cluster answers: {typed} get job/{job}")
+    };
+    anyhow!("{error}\n  {next}")
+}
+
 /// The result of one index. What its node is called is told by the cluster, and not by the pod.
 fn input(job: &str, one: &Counted, kubectl: &Kubectl) -> Result<PoolInput> {
     let Counted { index, pod, node } = one;
     let shown = format!("job/{job} index {index}");
-    let log = kubectl.log(job, pod)?;
+    // As far as its node kept it.
+    let log = kubectl
+        .run(&["logs", &format!("pod/{pod}"), "--container", CONTAINER])
+        .map_err(|error| failure(kubectl, job, error))?;
     let leave_out = || {
         format!(
             "read it: {} logs {pod} -c {CONTAINER}\n  or leave it out: refit pool --from kubernetes job/{job} --without {index}",
