@@ -23,6 +23,8 @@ pub struct Knob {
     pub(crate) has_members: bool,
     /// Whether one command may hold it (or each of its members) only once.
     pub(crate) once: bool,
+    /// Values to choose from, given what is typed of one.
+    pub(crate) values: fn(&str) -> Vec<String>,
     /// Names that others use for it; suggested, never accepted.
     pub(crate) aliases: &'static [&'static str],
     /// Names whose "on" is our "off": the example is suggested, whatever the value.

@@ -9,6 +9,7 @@
 //!
 //! A knob is one file in `knobs/` and its line in the table of `knobs.rs`.
 
+mod candidates;
 mod error;
 mod explain;
 mod grammar;
@@ -22,6 +23,7 @@ mod setting;
 mod settings;
 mod word;
 
+pub use candidates::{Candidate, candidates};
 pub use error::{Hint, SettingError};
 pub use explain::{Class, Explanation};
 pub use knob::Knob;

@@ -17,6 +17,7 @@ pub static KNOB: Knob = Knob {
     scoped: false,
     has_members: true,
     once: true,
+    values: |_| Vec::new(),
     aliases: &["config", "configuration", "option"],
     opposites: &[],
 };

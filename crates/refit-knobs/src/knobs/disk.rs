@@ -24,6 +24,7 @@ pub static KNOB: Knob = Knob {
     scoped: true,
     has_members: false,
     once: true,
+    values: |_| VALUES.iter().map(|&value| value.to_owned()).collect(),
     aliases: &[
         "latency",
         "sync_latency",
@@ -39,6 +40,17 @@ pub static KNOB: Knob = Knob {
     ],
     opposites: &[],
 };
+
+/// One of each form that needs no file.
+const VALUES: &[&str] = &[
+    "8ms",
+    "p50=4ms,p99=30ms",
+    "fail:EIO",
+    "fail:ENOSPC",
+    "fail:EDQUOT",
+    "fail:EROFS",
+    "real",
+];
 
 /// Hundredths of a percent: a single latency is the median of all.
 const MEDIAN: u32 = 5000;

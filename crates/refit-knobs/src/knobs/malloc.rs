@@ -29,6 +29,7 @@ pub static KNOB: Knob = Knob {
     scoped: false,
     has_members: false,
     once: true,
+    values,
     aliases: &["allocator", "alloc"],
     opposites: &[],
 };
@@ -39,6 +40,29 @@ pub(crate) static ALLOCATORS: &[&Named] = &[
     &mimalloc::ALLOCATOR,
     &tcmalloc::ALLOCATOR,
 ];
+
+/// The allocators; their options once one of them was typed, after those that are there already.
+fn values(typed: &str) -> Vec<String> {
+    let named = typed.split_once(':').and_then(|(name, options)| {
+        let allocator = ALLOCATORS.iter().find(|allocator| allocator.name == name)?;
+        Some((allocator, options))
+    });
+    let Some((allocator, options)) = named else {
+        return ALLOCATORS
+            .iter()
+            .map(|allocator| allocator.name.to_owned())
+            .collect();
+    };
+    let (before, last) = match options.rsplit_once(',') {
+        Some((before, last)) => (format!("{}:{before},", allocator.name), last),
+        None => (format!("{}:", allocator.name), options),
+    };
+    allocator
+        .candidates(last)
+        .into_iter()
+        .map(|option| format!("{before}{option}"))
+        .collect()
+}
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Malloc {

@@ -18,6 +18,7 @@ pub static KNOB: Knob = Knob {
     scoped: false,
     has_members: false,
     once: false,
+    values: |_| Vec::new(),
     aliases: &["ld_preload", "library", "lib"],
     opposites: &[],
 };

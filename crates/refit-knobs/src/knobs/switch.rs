@@ -71,6 +71,12 @@ const ON_OFF: &[Choice<bool>] = &[
     },
 ];
 
+/// Both positions, the one that swaps something first.
+pub(super) fn words(_: &str) -> Vec<String> {
+    let names = ON_OFF.iter().rev();
+    names.map(|choice| choice.name.to_owned()).collect()
+}
+
 /// The word's value as a position of this switch.
 pub(super) fn parse(word: &Word, kind: &'static Kind) -> Result<Switch, SettingError> {
     let on = choose(word, ON_OFF)?;

@@ -14,6 +14,7 @@ pub static KNOB: Knob = Knob {
     scoped: true,
     has_members: false,
     once: false,
+    values: switch::words,
     aliases: &["fsync", "fdatasync", "syncfs", "msync"],
     opposites: &["eatmydata", "nosync"],
 };

@@ -18,6 +18,7 @@ pub static KNOB: Knob = Knob {
     scoped: false,
     has_members: false,
     once: true,
+    values: |_| MODES.iter().map(|mode| mode.name.to_owned()).collect(),
     aliases: &[
         "hugepages",
         "hugepage",

@@ -17,6 +17,7 @@ pub static KNOB: Knob = Knob {
     scoped: false,
     has_members: false,
     once: true,
+    values: |_| Vec::new(),
     aliases: &["timezone", "time_zone", "zone", "zoneinfo"],
     opposites: &[],
 };

@@ -54,6 +54,30 @@ pub(crate) struct Chosen {
     pub value: String,
 }
 
+impl Named {
+    /// Options to choose from, or the words that one of them takes, given what is typed of it.
+    pub(super) fn candidates(&self, typed: &str) -> Vec<String> {
+        let named = typed
+            .split_once(['=', self.separator])
+            .and_then(|(name, _)| {
+                let option = self.options.iter().find(|option| option.name == name)?;
+                Some((&typed[..=name.len()], option))
+            });
+        match named {
+            Some((head, option)) => {
+                let words = option.takes.words().iter();
+                words.map(|word| format!("{head}{word}")).collect()
+            }
+            None => {
+                let names = self.options.iter();
+                names
+                    .map(|option| format!("{}{}", option.name, self.separator))
+                    .collect()
+            }
+        }
+    }
+}
+
 pub(super) const fn opt(name: &'static str, takes: Takes) -> Opt {
     Opt {
         name,

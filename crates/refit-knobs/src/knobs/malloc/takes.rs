@@ -21,6 +21,14 @@ pub(crate) enum Takes {
 }
 
 impl Takes {
+    /// The words among them.
+    pub(super) fn words(&self) -> &'static [&'static str] {
+        match self {
+            Self::Words(words) | Self::Number { words, .. } => words,
+            Self::Fraction | Self::Text => &[],
+        }
+    }
+
     pub(crate) fn accepts(&self, value: &str) -> bool {
         match self {
             Self::Words(words) => words.contains(&value),
