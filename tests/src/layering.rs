@@ -19,6 +19,7 @@ pub const TESTS: &[Test] = &[
 /// crate, and the crates of ours that it may use. A new crate needs a line.
 const MAY_USE: &[(&str, &[&str])] = &[
     ("refit-knobs", &[]),
+    ("refit-manual", &["refit-knobs"]),
     ("refit-stats", &[]),
     ("refit-preload", &[]),
     ("refit-session", &["refit-preload"]),

@@ -121,6 +121,7 @@ mod live_kills;
 mod locations;
 mod mailer;
 mod malloc;
+mod manual;
 mod mapd;
 mod matrix;
 mod memory_growth;
@@ -306,6 +307,7 @@ const TABLE: &[&[Test]] = &[
     layering::TESTS,
     leap_second::TESTS,
     malloc::TESTS,
+    manual::TESTS,
     library::TESTS,
     start_cost::TESTS,
     namespaces::TESTS,

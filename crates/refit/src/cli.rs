@@ -1,9 +1,11 @@
 //! The command line as it is typed.
 
 mod compare;
+mod complete;
 mod crash;
 mod each_run;
 mod export;
+mod help;
 mod pool;
 mod recipes;
 mod replicas;
@@ -19,7 +21,8 @@ use std::time::Duration;
 
 use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{Args, Command, FromArgMatches, Parser, Subcommand};
+use clap::{Args, Command, CommandFactory, FromArgMatches, Parser, Subcommand};
+use refit_manual::TOPICS;
 
 use refit_run::printable;
 
@@ -32,6 +35,7 @@ pub use export::{
     ExportArgs, ExportVerb, KubernetesApplyArgs, KubernetesArgs, KubernetesCompareArgs,
     KubernetesVerb, OciArgs, PatchForm, RefitFrom,
 };
+pub use help::{CompleteArgs, CompletionsArgs, HelpArgs, ShellArg};
 pub use pool::{KubernetesJob, PoolArgs, PoolFrom, PoolOutput};
 pub use recipes::{
     RecipeCheckArgs, RecipeCopyArgs, RecipeNameArgs, RecipeNewArgs, RecipesArgs, RecipesVerb,
@@ -52,10 +56,38 @@ const OUTPUT: &str = "Output";
 /// `refit help COMMAND` describes a command. Start with `refit demo`, or with
 /// `refit run -- COMMAND`, which changes nothing.
 #[derive(Parser)]
-#[command(name = "refit", version, verbatim_doc_comment, max_term_width = 100)]
+#[command(
+    name = "refit",
+    version,
+    verbatim_doc_comment,
+    max_term_width = 100,
+    disable_help_subcommand = true,
+    after_long_help = topics()
+)]
 pub struct Cli {
     #[command(subcommand)]
     pub verb: Verb,
+}
+
+/// As `--version` prints it.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// What every command is parsed with.
+pub fn definition() -> Command {
+    Cli::command()
+}
+
+/// What `refit help` prints pages of, besides commands.
+fn topics() -> String {
+    let width = TOPICS.iter().map(|topic| topic.name.len()).max();
+    let width = width.unwrap_or(0);
+    let lines = TOPICS
+        .iter()
+        .map(|topic| format!("\n  {:width$}  {}", topic.name, topic.about));
+    format!(
+        "Topics, for `refit help TOPIC`:{}",
+        lines.collect::<String>()
+    )
 }
 
 /// What was typed. `run` is tried alone first: it delays a program's start, and
@@ -96,6 +128,9 @@ pub enum Verb {
     Revert(RevertArgs),
     Doctor(DoctorArgs),
     Demo(DemoArgs),
+    Help(HelpArgs),
+    Completions(CompletionsArgs),
+    Complete(CompleteArgs),
 }
 
 /// Files that a result is drawn into.

@@ -35,6 +35,9 @@ fn main() -> ExitCode {
         Verb::Revert(args) => cmd::services::revert(&args),
         Verb::Doctor(args) => cmd::doctor::main(&args),
         Verb::Demo(args) => cmd::demo::main(&args),
+        Verb::Help(args) => cmd::help::main(&args),
+        Verb::Completions(args) => cmd::completions::main(&args),
+        Verb::Complete(args) => cmd::completions::words(&args),
     }
 }
 

@@ -5,10 +5,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use clap_complete::engine::ArgValueCompleter;
 use refit_lab::Gate;
 
 use super::{
-    EachRunArgs, OUTPUT, OutputArgs, ReachArgs, ReplicasArgs, SETTINGS, duration, per_cent, seed,
+    EachRunArgs, OUTPUT, OutputArgs, ReachArgs, ReplicasArgs, SETTINGS, complete, duration,
+    per_cent, seed,
 };
 
 /// Compare variants of a command, or of a service under load, with the baseline
@@ -38,7 +40,7 @@ use super::{
 )]
 pub struct CompareArgs {
     /// Settings under the baseline and every variant, unless a variant sets the same
-    #[arg(long, value_name = "SETTINGS", help_heading = SETTINGS)]
+    #[arg(long, value_name = "SETTINGS", help_heading = SETTINGS, add = ArgValueCompleter::new(complete::settings))]
     pub with: Vec<OsString>,
 
     /// Add the command without refit; its effect is the overhead of refit
@@ -140,7 +142,7 @@ pub struct CompareArgs {
     pub output: OutputArgs,
 
     /// What to compare with the baseline, possibly after a recipe
-    #[arg(value_name = "VARIANT")]
+    #[arg(value_name = "VARIANT", add = ArgValueCompleter::new(complete::recipe_or_settings))]
     pub variants: Vec<OsString>,
 
     /// What to run

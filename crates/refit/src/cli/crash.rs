@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use clap_complete::engine::ArgValueCompleter;
 
-use super::{OUTPUT, ReachArgs, SETTINGS, duration, seed};
+use super::{OUTPUT, ReachArgs, SETTINGS, complete, duration, seed};
 
 /// Simulate power cuts: is what was acknowledged still there?
 ///
@@ -86,7 +87,7 @@ pub struct CrashArgs {
 
     /// Settings for the baseline and every variant; disk= is the recorded disk's
     /// flush latency
-    #[arg(long, value_name = "SETTINGS", help_heading = SETTINGS)]
+    #[arg(long, value_name = "SETTINGS", help_heading = SETTINGS, add = ArgValueCompleter::new(complete::settings))]
     pub with: Vec<OsString>,
 
     /// Cuts of each mode [default: 300, or as in the recipe]
@@ -168,7 +169,7 @@ pub struct CrashArgs {
     pub ends_with: Option<i32>,
 
     /// What to try, in addition to the baseline
-    #[arg(value_name = "VARIANT")]
+    #[arg(value_name = "VARIANT", add = ArgValueCompleter::new(complete::recipe_or_settings))]
     pub variants: Vec<OsString>,
 
     /// What to run

@@ -4,8 +4,9 @@ use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
+use clap_complete::engine::ArgValueCompleter;
 
-use super::SETTINGS;
+use super::{SETTINGS, complete};
 
 /// List, show, copy, write and check recipes: services under load, described by folders
 ///
@@ -32,7 +33,7 @@ pub enum RecipesVerb {
 #[derive(Args)]
 pub struct RecipeNameArgs {
     /// A name, or a folder (./NAME)
-    #[arg(value_name = "RECIPE")]
+    #[arg(value_name = "RECIPE", add = ArgValueCompleter::new(complete::recipe))]
     pub name: String,
 }
 
@@ -40,7 +41,7 @@ pub struct RecipeNameArgs {
 #[derive(Args)]
 pub struct RecipeCopyArgs {
     /// A name from `refit recipes list`
-    #[arg(value_name = "NAME")]
+    #[arg(value_name = "NAME", add = ArgValueCompleter::new(complete::shipped_recipe))]
     pub name: String,
 
     /// The new folder; it must not exist yet [default: ./NAME]
@@ -101,7 +102,7 @@ pub struct RecipeNewArgs {
 #[command(verbatim_doc_comment)]
 pub struct RecipeCheckArgs {
     /// Names, or folders (./NAME); the default is all recipes that refit carries
-    #[arg(value_name = "RECIPE")]
+    #[arg(value_name = "RECIPE", add = ArgValueCompleter::new(complete::recipe))]
     pub names: Vec<String>,
 
     /// Make the instances in a new directory below DIR

@@ -4,9 +4,11 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use clap_complete::engine::ArgValueCompleter;
 use refit_launch::filter::Rings;
 use refit_launch::seccomp::{Backend, Reach};
 
+use super::complete;
 use super::{OUTPUT, REACH, SETTINGS, seed};
 
 /// Run a command with parts swapped beneath it; without settings, observe it
@@ -86,7 +88,7 @@ pub struct RunArgs {
     pub reach: ReachArgs,
 
     /// What to swap, as in `sync=off malloc=jemalloc`
-    #[arg(value_name = "SETTINGS")]
+    #[arg(value_name = "SETTINGS", add = ArgValueCompleter::new(complete::settings))]
     pub settings: Vec<OsString>,
 
     /// The command to run, and its arguments

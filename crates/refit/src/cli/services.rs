@@ -5,9 +5,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use clap_complete::engine::ArgValueCompleter;
 use refit_knobs::Class;
 
-use super::{OUTPUT, SETTINGS, duration};
+use super::{OUTPUT, SETTINGS, complete, duration};
 
 /// Show what applying settings to a service would change, and change nothing
 ///
@@ -23,7 +24,7 @@ pub struct PlanArgs {
 
     /// Settings, as in `refit run`: malloc=jemalloc preload=/PATH/LIB.so env.NAME=VALUE; of
     /// PostgreSQL, MariaDB, redis and Postfix also their own: conf.NAME=VALUE
-    #[arg(value_name = "SETTINGS")]
+    #[arg(value_name = "SETTINGS", add = ArgValueCompleter::new(complete::settings))]
     pub settings: Vec<OsString>,
 
     /// The settings of the winner of a comparison, stored by `refit compare --json`

@@ -5,9 +5,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use clap_complete::engine::ArgValueCompleter;
 use refit_lab::experiment::Class;
 
-use super::{EachRunArgs, OUTPUT, ReachArgs, SETTINGS, duration, per_cent, seed};
+use super::{EachRunArgs, OUTPUT, ReachArgs, SETTINGS, complete, duration, per_cent, seed};
 
 /// Find what to swap beneath a command or a service, and what it costs
 ///
@@ -50,7 +51,7 @@ pub struct TuneArgs {
     pub cuts: Option<usize>,
 
     /// Settings under the baseline and every variant
-    #[arg(long, value_name = "SETTINGS", help_heading = SETTINGS)]
+    #[arg(long, value_name = "SETTINGS", help_heading = SETTINGS, add = ArgValueCompleter::new(complete::settings))]
     pub with: Vec<OsString>,
 
     /// How long all of it may take; with --resume, from now on [default: 20m]
@@ -97,7 +98,7 @@ pub struct TuneArgs {
     pub yes: bool,
 
     /// A recipe: a name that `refit recipes` lists, or a folder (./NAME)
-    #[arg(value_name = "RECIPE")]
+    #[arg(value_name = "RECIPE", add = ArgValueCompleter::new(complete::recipe))]
     pub recipe: Option<String>,
 
     /// What to run

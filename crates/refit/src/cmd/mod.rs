@@ -1,11 +1,13 @@
 //! One file for each verb.
 
 pub mod compare;
+pub mod completions;
 pub mod crash;
 pub mod demo;
 pub mod doctor;
 pub mod evidence;
 pub mod export;
+pub mod help;
 pub mod input;
 pub mod kubectl;
 mod log_frame;

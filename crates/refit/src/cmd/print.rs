@@ -6,7 +6,7 @@
 
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
-use std::process::ExitCode;
+use std::process::{Child, Command, ExitCode, Stdio};
 
 use anyhow::{Context, Result};
 use refit_report::Style;
@@ -44,6 +44,40 @@ pub fn result(text: &str) -> Result<()> {
         }
         _ => Ok(()),
     }
+}
+
+/// A long text: on a terminal by PAGER, or less; elsewhere, or where that cannot run, as a [`result`].
+pub fn page(text: &str) -> Result<()> {
+    let pager = io::stdout().is_terminal().then(pager).flatten();
+    let Some(mut pager) = pager else {
+        return result(text);
+    };
+    if let Some(mut input) = pager.stdin.take() {
+        // Who leaves the pager has seen enough.
+        let _ = input.write_all(text.as_bytes());
+    }
+    // The shell's code where it does not find the pager.
+    match pager.wait().context("cannot wait for the pager")?.code() {
+        Some(127) => result(text),
+        _ => Ok(()),
+    }
+}
+
+/// less leaves a text on the screen that fits on it.
+fn pager() -> Option<Child> {
+    let named = std::env::var_os("PAGER").filter(|name| !name.is_empty());
+    let mut command = match named {
+        Some(words) => {
+            let mut shell = Command::new("sh");
+            shell.arg("-c").arg(words);
+            shell
+        }
+        None => Command::new("less"),
+    };
+    if std::env::var_os("LESS").is_none() {
+        command.env("LESS", "FRX");
+    }
+    command.stdin(Stdio::piped()).spawn().ok()
 }
 
 /// Lines on stderr that a program reads: as [`drawn`], and it has to be told when they are lost.
