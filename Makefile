@@ -4,7 +4,7 @@ PREFIX ?= /usr/local
 TARGET := $(or $(CARGO_TARGET_DIR),target)/x86_64-unknown-linux-gnu
 REFIT  := $(TARGET)/release/refit
 
-.PHONY: all demo test test-chromium test-pages test-crash test-fuzz test-guardian test-hostile test-kubernetes test-services conformance bench gallery gain-and-risk crash-night install help
+.PHONY: all deb demo dist test test-chromium test-pages test-crash test-dist test-fuzz test-guardian test-hostile test-kubernetes test-services conformance bench gallery gain-and-risk crash-night install help
 
 all: ## build the release binary
 	$(CARGO) build --locked --release -p refit
@@ -101,8 +101,16 @@ crash-night: ## cut the power of every recipe with a promise, as root, for hours
 	scripts/crash-night $(REFIT) $(NIGHT)
 
 # Builds only what is not there yet, so that `sudo make install` needs no toolchain.
-install: $(REFIT) ## copy the binary below PREFIX (/usr/local), respecting DESTDIR
-	install -D -m 0755 $(REFIT) $(DESTDIR)$(PREFIX)/bin/refit
+install: $(REFIT) ## copy binary, manual pages, completions, docs below PREFIX (/usr/local), respecting DESTDIR
+	REFIT=$(abspath $(REFIT)) scripts/dist layout "$(DESTDIR)" "$(PREFIX:/%=%)"
+
+deb: ## make dist/refit-linux_VERSION_ARCH.deb
+	scripts/setup dist
+	scripts/dist deb dist
+
+dist: ## make the .deb, a tarball, an SBOM and SHA256SUMS in dist/
+	scripts/setup dist
+	scripts/dist all dist
 
 $(REFIT):
 	$(MAKE) all
