@@ -3,7 +3,7 @@
 // HOW: waits    starts one child after the other, waits for any until there is none, counts SIGCHLD and its descriptors;
 //               prints how many of each, and how many waits found anything but its own children
 //      filter   the same, beneath a seccomp filter of its own that allows everything
-//      threads  the same, with 1000 more threads
+//      threads  the same, with 1000 more threads, of which four allocate and free all the time
 //      user     the same, beneath RLIMIT_NPROC; root has no such limit
 //      ends     the same, and SIGALRM ends it after so many milliseconds as the next argument has
 #define _GNU_SOURCE
@@ -13,6 +13,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,6 +52,22 @@ static void *nothing(void *unused)
     return unused;
 }
 
+#define BUSY 4
+
+static pthread_t busy[BUSY];
+static atomic_int is_over;
+
+static void *allocate(void *unused)
+{
+    for (unsigned n = 1; !is_over; n = n * 1103515245 + 12345) {
+        void *volatile block = malloc(100 + (n >> 16) % 3000);
+        free(block);
+        if (n % 256 == 0)
+            usleep(1000); // the processors are others' too
+    }
+    return unused;
+}
+
 static int set_apart(const char *how)
 {
     struct sock_filter allow = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
@@ -67,7 +84,7 @@ static int set_apart(const char *how)
         pthread_attr_init(&small);
         pthread_attr_setstacksize(&small, 64 << 10);
         for (int i = 0; i < 1000; i++)
-            if (pthread_create(&id, &small, nothing, NULL) != 0)
+            if (pthread_create(i < BUSY ? &busy[i] : &id, &small, i < BUSY ? allocate : nothing, NULL) != 0)
                 return 1;
     }
     return 0;
@@ -85,13 +102,13 @@ int main(int argc, char **argv)
         blocks[i] = memset(malloc(20000), 1, 20000);
     for (int i = 0; i < 1990; i++)
         free(blocks[i]);
+    int before = descriptor();
     if (set_apart(argv[1]) != 0) {
         perror("heap_purge_children");
         return 1;
     }
     printf("ready\n");
     fflush(stdout);
-    int before = descriptor();
     long started = 0, reaped = 0, strange = 0;
     if (argc == 3)
         ualarm((useconds_t)atoi(argv[2]) * 1000, 0);
@@ -115,6 +132,10 @@ int main(int argc, char **argv)
         }
         strange += errno != ECHILD;
     }
+    // A sample of the heap opens a descriptor for a moment.
+    is_over = 1;
+    for (int i = 0; i < BUSY && busy[i]; i++)
+        pthread_join(busy[i], NULL);
     printf("started=%ld reaped=%ld signals=%ld strange=%ld descriptors=%d\n", started, reaped, (long)signals, strange,
            descriptor() - before);
     return 0;

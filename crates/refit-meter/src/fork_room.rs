@@ -25,10 +25,10 @@ pub fn anonymous_bytes(proc: &Path, pid: u32) -> Option<u64> {
 
 /// Why a process should not be forked; `None`: nothing speaks against it. What cannot be read speaks against it.
 #[must_use]
-pub fn fork_obstacle(proc: &Path, pid: u32) -> Option<String> {
+pub fn fork_obstacle(proc: &Path, pid: u32, may_have_threads: bool) -> Option<String> {
     match threads(proc, pid) {
         None => return Some("it has ended".to_owned()),
-        Some(1) => {}
+        Some(threads) if threads == 1 || may_have_threads => {}
         Some(threads) => return Some(format!("it has {threads} threads")),
     }
     let overcommit = fs::read_to_string(proc.join("sys/vm/overcommit_memory"));

@@ -71,6 +71,9 @@ void refit_find_beneath(void)
 #undef X
 	refit_beneath.hides_usable =
 		!refit_beneath.malloc_usable_size_is_same || is_musl(allocator);
+	refit_beneath.is_glibc =
+		refit_is_in(allocator,
+			    dlsym(RTLD_DEFAULT, "gnu_get_libc_version"));
 	refit_beneath.tells_usable = refit_beneath.hides_usable
 					     ? REFIT_TELLS_NOTHING
 					     : REFIT_TELLS_UNASKED;

@@ -32,6 +32,7 @@ struct refit_beneath {
 	int tells_usable; /* enum refit_tells_usable */
 	/* What is usable is not known, and is counted as what was requested. */
 	int hides_usable;
+	int is_glibc;
 };
 
 /* Whether malloc_usable_size can be asked. */

@@ -4,7 +4,9 @@
  *  - Its table of descriptors is new and empty (CLOSE_RANGE_UNSHARE): it closes none of the program's.
  *  - It ends with the process, when refit withdraws its request, and after 8 s. It is the first that the kernel ends for
  *    lack of memory, and leaves no core file.
- * It is made at calls of malloc and free, by the only thread: nobody holds a lock that it would wait for. */
+ * It is made at calls of malloc and free. Where there are other threads, none of which is in the twin, one may hold a
+ * lock that the twin then waits for without end. All that glibc's malloc_trim(3) changes is guarded by such locks, or
+ * by atomic operations: the twin purges, or it ends before it has. Of other allocators that is not known. */
 #include "twin.h"
 
 #include <dlfcn.h>
@@ -23,6 +25,7 @@
 PRIM_OLDEST(dlsym);
 
 #define LONGEST_LIFE 8 /* seconds */
+#define LONGEST_PURGE 1 /* seconds, with locks that another thread may hold */
 #define CLEAR_SIGHAND 0x100000000ull /* CLONE_CLEAR_SIGHAND, Linux 5.5 */
 #define CLONE3 435
 #define CLOSE_RANGE 436
@@ -85,6 +88,13 @@ static __attribute__((noreturn)) void end(void)
 	}
 }
 
+/* By SIGALRM. */
+static int end_after(int seconds)
+{
+	struct itimerval life = {{0, 0}, {seconds, 0}};
+	return prim_syscall(SYS_setitimer, ITIMER_REAL, &life, NULL, 0) == 0;
+}
+
 /* 0: it would not be apart from the program. */
 static int set_apart(void)
 {
@@ -96,14 +106,13 @@ static int set_apart(void)
 		uint64_t mask;
 	} as_usual = {SIG_DFL, 0, NULL, 0};
 	uint64_t all_but_alarm = ~(1ull << (SIGALRM - 1));
-	struct itimerval life = {{0, 0}, {LONGEST_LIFE, 0}};
 	/* 1: no core is written, nor given to a program (core(5)). */
 	struct rlimit core = {1, 1};
 	if (prim_syscall(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0) != 0 ||
 	    prim_syscall(SYS_rt_sigaction, SIGALRM, &as_usual, NULL, 8) != 0 ||
 	    prim_syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all_but_alarm, NULL,
 			 8) != 0 ||
-	    prim_syscall(SYS_setitimer, ITIMER_REAL, &life, NULL, 0) != 0 ||
+	    !end_after(LONGEST_LIFE) ||
 	    prim_syscall(CLOSE_RANGE, 0, ~0u, UNSHARE, 0) != 0 ||
 	    prim_syscall(SYS_setpgid, 0, 0, 0, 0) != 0) {
 		return 0;
@@ -128,7 +137,7 @@ static int is_asked(const struct refit_heap_twin *twin, uint32_t number)
 }
 
 static __attribute__((noreturn)) void live(struct refit_heap_twin *twin,
-					   uint32_t number)
+					   uint32_t number, int had_threads)
 {
 	/* Of what it allocates nothing is counted. */
 	__atomic_store_n(&refit_heap_state, REFIT_HEAP_OFF, __ATOMIC_RELEASE);
@@ -156,6 +165,9 @@ static __attribute__((noreturn)) void live(struct refit_heap_twin *twin,
 		if (!is_asked(twin, number)) {
 			end();
 		}
+	}
+	if (had_threads) {
+		end_after(LONGEST_PURGE);
 	}
 	if (purge(*name, function) == 0) {
 		set_state(twin, number, REFIT_TWIN_PURGED);
@@ -199,7 +211,8 @@ __attribute__((noinline)) void refit_twin_make(struct refit_heap_twin *twin)
 	if (number == 0) {
 		return;
 	}
-	if (!refit_is_alone()) {
+	int has_threads = !refit_is_alone();
+	if (has_threads && !refit_beneath.is_glibc) {
 		refuse(twin, number, "it has several threads");
 		return;
 	}
@@ -208,7 +221,7 @@ __attribute__((noinline)) void refit_twin_make(struct refit_heap_twin *twin)
 	};
 	long pid = prim_syscall(CLONE3, &like_this, CLONE_ARGS_SIZE_VER0, 0, 0);
 	if (pid == 0) {
-		live(twin, number);
+		live(twin, number, has_threads);
 	}
 	if (pid < 0) {
 		refuse(twin, number, "the kernel refused to fork it");

@@ -5,15 +5,21 @@ use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use refit_knobs::AllocatorKind;
 use refit_meter::{
-    MemoryPart, MemoryParts, anonymous_bytes, descendants, fork_obstacle, has_ended,
+    MemoryPart, MemoryParts, anonymous_bytes, descendants, fork_obstacle, has_ended, threads,
 };
 use refit_session::Collector;
 use refit_session::heap::{HeapImage, HeapProcess, TwinRequest, TwinState};
 use serde::{Deserialize, Serialize};
 
+use crate::allocator_object::is_allocator;
+
 /// How long a process may make no call of malloc or free that would answer.
 const PATIENCE: Duration = Duration::from_secs(2);
+/// Twins of a process with several threads, one after the other: each may be made while another thread holds a lock of
+/// the allocator's, and then it ends without an answer.
+const TWINS: u32 = 5;
 /// Between two looks.
 const PAUSE: Duration = Duration::from_millis(1);
 
@@ -63,6 +69,8 @@ pub struct Candidate {
     pub file: (u64, u64),
     /// Its heap lies in memory that a twin would share.
     pub has_shared_blocks: bool,
+    /// glibc serves malloc.
+    pub is_glibc: bool,
 }
 
 impl PurgeAnswer {
@@ -113,6 +121,7 @@ impl Candidate {
             },
             file: image.file,
             has_shared_blocks: parts.has_shared_blocks,
+            is_glibc: is_allocator(&AllocatorKind::Glibc, &image.malloc_object),
         }
     }
 
@@ -144,27 +153,44 @@ impl Candidate {
         if self.has_shared_blocks {
             return Err("its heap is shared memory".to_owned());
         }
-        if let Some(why) = fork_obstacle(proc, pid) {
-            return Err(why);
+        let mut twins = 1;
+        loop {
+            if let Some(why) = fork_obstacle(proc, pid, self.is_glibc) {
+                return Err(why);
+            }
+            match self.twin(proc, collector) {
+                Ok(None) if twins < TWINS && threads(proc, pid) > Some(1) => twins += 1,
+                Ok(None) => return Err("its twin ended by itself".to_owned()),
+                Ok(Some(found)) => return Ok(found),
+                Err(why) => return Err(why),
+            }
         }
+    }
+
+    /// What one twin gives back, and how long it lived; `None` when it ended before it had.
+    fn twin(
+        &self,
+        proc: &Path,
+        collector: &mut Collector,
+    ) -> Result<Option<(u64, Duration)>, String> {
+        let pid = self.purge.pid;
         let in_file = |error: io::Error| format!("its file of counters: {error}");
         let request = collector.ask_for_twin(self.file, pid).map_err(in_file)?;
         let Some(TwinState::Ready(twin)) = wait(&request, &TwinState::Unmade, pid, proc)? else {
             return Err("it hardly calls malloc or free".to_owned());
         };
         let made = Instant::now();
-        let ended = || "its twin ended by itself".to_owned();
         // The process may have written any pid.
         if !descendants(proc, pid).contains(&twin) {
-            return Err(ended());
+            return Ok(None);
         }
-        let read = || anonymous_bytes(proc, twin).ok_or_else(ended);
-        let before = read()?;
+        let read = || anonymous_bytes(proc, twin);
+        let before = read();
         request.purge().map_err(in_file)?;
-        match wait(&request, &TwinState::Ready(twin), twin, proc)? {
-            Some(TwinState::Purged) => Ok((before.saturating_sub(read()?), made.elapsed())),
-            _ => Err(ended()),
-        }
+        let state = wait(&request, &TwinState::Ready(twin), twin, proc)?;
+        let after = read().filter(|_| state == Some(TwinState::Purged));
+        let given_back = before.zip(after);
+        Ok(given_back.map(|(before, after)| (before.saturating_sub(after), made.elapsed())))
     }
 }
 
