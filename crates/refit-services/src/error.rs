@@ -145,6 +145,10 @@ pub enum Error {
         searched: String,
         package: &'static str,
     },
+    #[error(
+        "there is no library {path}\n  name one that is there: preload=/PATH/LIB.so, or an allocator: malloc=jemalloc"
+    )]
+    NoLibrary { path: String },
     #[error("{path} is not a shared library of this machine's kind")]
     NotALibrary { path: String },
     #[error(

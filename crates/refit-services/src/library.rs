@@ -39,8 +39,7 @@ pub fn find(system: &System, wanted: Wanted) -> Result<Option<(LibraryFile, Vec<
         Wanted::Allocator(AllocatorKind::Tcmalloc) => installed(system, "tcmalloc")?,
     };
     let Some(content) = system.read(&from)? else {
-        let path = system.path(&from)?;
-        return Err(FileError::at(&path)(io::ErrorKind::NotFound.into()).into());
+        return Err(Error::NoLibrary { path: from });
     };
     if !is_shared_object(&content) {
         return Err(Error::NotALibrary { path: from });

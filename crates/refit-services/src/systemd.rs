@@ -72,7 +72,10 @@ impl Unit {
 /// [`Error::NotRoot`] and [`Error::NoSystemd`] where no unit could be changed.
 pub fn find(system: &System, word: &str) -> Result<Option<String>, Error> {
     let allowed = |c: char| c.is_ascii_alphanumeric() || ":-_.\\@".contains(c);
-    if word.is_empty()
+    // A template is started under names of its own.
+    let is_template = word.strip_suffix(".service").unwrap_or(word).ends_with('@');
+    if is_template
+        || word.is_empty()
         || word.starts_with(['.', '-'])
         || !word.chars().all(allowed)
         || word.len() > 200

@@ -78,7 +78,8 @@ impl Kind for Postgresql {
             name == "postgresql" || service.strip_suffix(".service") == Some(name)
         });
         match &*services {
-            [] => Ok(None),
+            // The unit of a cluster that is not there starts nothing, and postgresql.service itself never does.
+            [] => Err(cluster::unknown(word)),
             [service] => systemd::find(system, service),
             _ => Err(Error::SeveralServices {
                 word: word.to_owned(),

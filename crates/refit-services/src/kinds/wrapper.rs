@@ -54,7 +54,7 @@ impl Kind for Wrapper {
             .is_some_and(|path| path.split('/').all(is_name));
         if !is_plain || path.contains(char::is_control) || path.len() > LONGEST {
             return Err(cannot(
-                path,
+                word,
                 "name one file, as in wrapper:/usr/local/bin/NAME",
             ));
         }
@@ -218,6 +218,7 @@ fn first_in_path(system: &System, dirs: &[&str], name: &str) -> Option<String> {
 fn later_in_path(system: &System, path: &str) -> Result<String, Error> {
     let (dir, name) = path.rsplit_once('/').unwrap_or_default();
     let Some(at) = PATH.iter().position(|one| *one == dir) else {
+        let dir = if dir.is_empty() { "/" } else { dir };
         let reason = format!(
             "nothing is there, and {dir} is not in PATH\n  name a place before the program's, as in \
              wrapper:/usr/local/bin/{name}"

@@ -50,11 +50,7 @@ impl Cluster {
         let all = Cluster::all(system)?;
         let mut all = all.into_iter();
         all.find(|cluster| cluster.service() == service)
-            .ok_or_else(|| Error::UnknownService {
-                word: service.to_owned(),
-                place: format!(" below {CLUSTERS}"),
-                list: "pg_lsclusters".to_owned(),
-            })
+            .ok_or_else(|| unknown(service))
     }
 
     /// Its systemd unit.
@@ -106,6 +102,15 @@ impl Cluster {
             uid: owner.uid(),
             gid: owner.gid(),
         })
+    }
+}
+
+/// What is told of a word that means no cluster.
+pub fn unknown(word: &str) -> Error {
+    Error::UnknownService {
+        word: word.to_owned(),
+        place: format!(" below {CLUSTERS}"),
+        list: "pg_lsclusters".to_owned(),
     }
 }
 

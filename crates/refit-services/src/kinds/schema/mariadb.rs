@@ -133,6 +133,14 @@ impl Indexed for MariadbTable {
                  ('information_schema', 'performance_schema', 'mysql', 'sys') ORDER BY 1",
             )?;
             let (database, table) = (&self.database, &self.table);
+            let none = |names: String| {
+                if names.is_empty() {
+                    "none".to_owned()
+                } else {
+                    names
+                }
+            };
+            let (tables, databases) = (none(tables), none(databases));
             return Err(format!(
                 "there is no table {table} in {database}; there are: {tables}; databases: {databases}"
             ));
