@@ -1,5 +1,6 @@
 //! The smaller verbs and knobs: doctor, demo, --explain; thp, tz, env and preload.
 
+use std::fs::File;
 use std::path::Path;
 use std::process::{Child, Command};
 
@@ -217,6 +218,8 @@ fn is_table_of_the_demo(table: &str) {
     let suppressed = format!("({} suppressed)", 2 * messages);
     assert!(row.is_some_and(|row| row.contains(&suppressed)), "{table}");
     assert!(table.contains("overhead of refit"), "{table}");
+    // In any case, and as root by power cuts.
+    assert!(table.contains("What sync=off risks"), "{table}");
 }
 
 fn the_demo_compares_a_mail_queue(env: &TestEnv) -> Outcome {
@@ -224,6 +227,21 @@ fn the_demo_compares_a_mail_queue(env: &TestEnv) -> Outcome {
     is_table_of_the_demo(&table);
     let left = std::fs::read_dir(env.dir()).expect("it is ours").count();
     assert_eq!(left, 0, "the demo left something behind");
+    let text = table.replace('\n', " ");
+    let is_ours = |path| File::options().read(true).write(true).open(path).is_ok();
+    if ["/dev/fuse", "/dev/loop-control"].into_iter().all(is_ours) {
+        assert!(
+            text.contains("the program itself lost nothing in "),
+            "{table}"
+        );
+        let is_lost = ["`sync=off` lost ", "`sync=off` left damage"];
+        assert!(is_lost.iter().any(|words| text.contains(words)), "{table}");
+    } else {
+        assert!(
+            text.contains("No power was cut here to show it: root"),
+            "{table}"
+        );
+    }
     Outcome::Pass
 }
 

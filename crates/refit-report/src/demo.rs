@@ -2,8 +2,12 @@
 
 use std::path::Path;
 
+use refit_crash::CrashReport;
 use refit_lab::Comparison;
 
+use crate::crash::row::rows;
+use crate::crash::sentence::sentence;
+use crate::fold::fold;
 use crate::format;
 use crate::page::Page;
 use crate::paint::Style;
@@ -11,11 +15,15 @@ use crate::table::{Column, lines};
 use crate::terminal::terminal;
 use crate::values::middle;
 
+/// Of a paragraph.
+const WIDTH: usize = 110;
+
 /// The comparison of a mail queue, with what it is of and what to type next. Each run
-/// had `messages` of the `most` that a faster disk allows in `budget_s`.
+/// had `messages` of the `most` that a faster disk allows in `budget_s`. `risk`: of [`risk`] or [`not_cut`].
 #[must_use]
 pub fn mail_queue(
     comparison: &Comparison,
+    risk: &str,
     style: &Style,
     [messages, most]: [u32; 2],
     budget_s: f64,
@@ -23,7 +31,7 @@ pub fn mail_queue(
     let mut text = format!(
         "A small mail queue: {messages} messages, each written, synced, renamed, and its directory synced.\n\n\
          {}\n\
-         What sync=off risks: after a power cut, messages that were acknowledged are lost or torn.\n\n\
+         {risk}\n\
          Next:  refit demo fsync                       what a log line costs on this disk\n       \
          refit run -- YOUR COMMAND              what your program waits for; nothing is changed\n       \
          refit compare sync=off -- YOUR COMMAND whether those waits matter\n\n\
@@ -37,6 +45,32 @@ pub fn mail_queue(
         );
     }
     text
+}
+
+/// What power cuts took of the queue.
+#[must_use]
+pub fn risk(report: &CrashReport) -> String {
+    let took = sentence(report, &rows(report));
+    paragraph(&format!(
+        "What sync=off risks, by power cuts of a simulated disk (yours is not touched): {took}."
+    ))
+}
+
+/// What is known without a power cut, and why none was made.
+#[must_use]
+pub fn not_cut(why: &str) -> String {
+    paragraph(&format!(
+        "What sync=off risks: after a power cut, messages that were acknowledged are lost or torn. \
+         No power was cut here to show it: {why}."
+    ))
+}
+
+fn paragraph(text: &str) -> String {
+    let mut page = Page::default();
+    for line in fold(text, WIDTH) {
+        page.line(0, line.trim_start());
+    }
+    page.text()
 }
 
 /// A way to write log lines.

@@ -2,7 +2,10 @@
  * place, and the directory is synced, as a mail server does before it says 250.
  * Between messages, many small allocations live and die.
  *
- *   mailqueue DIR MESSAGES
+ *   mailqueue DIR MESSAGES [acknowledge]
+ *
+ * With the third word it writes each message's name to the standard output once
+ * it is safe.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -40,14 +43,15 @@ static size_t parse(unsigned message)
 	return sum;
 }
 
-static void deliver(int directory, unsigned message, size_t sum)
+static void deliver(int directory, unsigned message, size_t sum, int acknowledges)
 {
 	char body[4096];
 	char name[32];
 	memset(body, 'x', sizeof body);
 	int n = snprintf(body, sizeof body, "Message-Id: <%u.%zu>\n", message, sum);
 	body[n] = '\n';
-	snprintf(name, sizeof name, "message-%u", message);
+	int length = snprintf(name, sizeof name, "message-%u\n", message);
+	name[length - 1] = 0;
 	int fd = openat(directory, "incoming", O_CREAT | O_WRONLY | O_TRUNC, 0600);
 	if (fd < 0) {
 		die("incoming");
@@ -59,12 +63,16 @@ static void deliver(int directory, unsigned message, size_t sum)
 	if (renameat(directory, "incoming", directory, name) || fsync(directory)) {
 		die("rename");
 	}
+	name[length - 1] = '\n';
+	if (acknowledges && write(1, name, (size_t)length) != length) {
+		die("standard output");
+	}
 }
 
 int main(int argc, char **argv)
 {
-	if (argc != 3) {
-		fputs("usage: mailqueue DIR MESSAGES\n", stderr);
+	if (argc != 3 && argc != 4) {
+		fputs("usage: mailqueue DIR MESSAGES [acknowledge]\n", stderr);
 		return 2;
 	}
 	int directory = open(argv[1], O_RDONLY | O_DIRECTORY);
@@ -73,7 +81,7 @@ int main(int argc, char **argv)
 	}
 	unsigned messages = (unsigned)atoi(argv[2]);
 	for (unsigned i = 0; i < messages; i++) {
-		deliver(directory, i, parse(i));
+		deliver(directory, i, parse(i), argc == 4);
 	}
 	return 0;
 }

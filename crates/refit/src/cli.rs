@@ -306,8 +306,9 @@ pub struct DoctorArgs {
 /// Show a swap on this machine, without a server
 ///
 /// `refit demo` compares a small mail queue with and without its syncs, and on
-/// every allocator that is installed. `refit demo fsync` measures what a log
-/// line costs on this disk.
+/// every allocator that is installed; as root it then cuts the power of a
+/// simulated disk below it. `refit demo fsync` measures what a log line costs on
+/// this disk.
 #[derive(Args)]
 #[command(verbatim_doc_comment)]
 pub struct DemoArgs {

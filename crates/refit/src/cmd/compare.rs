@@ -1,7 +1,7 @@
 //! `refit compare`: which variant is better, by how much, and how certain that is.
 
 mod exit_code;
-mod prove;
+pub mod prove;
 mod replicas;
 mod request;
 

@@ -1,5 +1,6 @@
 //! `refit demo`: what a swap does on this machine, with nothing to install.
 
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -7,12 +8,15 @@ use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use refit_crash::filesystem::Kind;
+use refit_crash::machine_lacks;
 use refit_knobs::Variant;
 use refit_lab::{Request, compare};
 use refit_launch::allocator::{KNOWN, find};
 use refit_report::demo::{self, LogMode};
 use tempfile::TempDir;
 
+use super::compare::prove::cut;
 use super::output::Output;
 use super::print;
 use super::progress::Bar;
@@ -40,6 +44,15 @@ const MODES: [(&str, [bool; 2]); 4] = [
 ];
 const SLICES: usize = 4;
 const SLICE_MS: &str = "620";
+
+/// So many power cuts of each mode that the demo takes seconds longer, on a disk that is recorded.
+const CUTS: [&str; 9] = [
+    "--quiet", "--cuts", "20", "--size", "64M", "--for", "20s", "--ack", "fd:1",
+];
+const ON_THE_DISK: &str = "exec \"$0\" \"$REFIT_MOUNT\" 200 acknowledge";
+/// The messages that are there, and with a `!` those of which something is.
+const IS_THERE: &str = "cd \"$REFIT_MOUNT\" && { grep -l '^Message-Id: <' message-*; \
+                        grep -L '^Message-Id: <' message-* | sed 's/^/!/'; true; }";
 
 pub fn main(args: &DemoArgs) -> ExitCode {
     let shown = match args.what.as_deref() {
@@ -110,8 +123,38 @@ fn mailqueue(args: &DemoArgs) -> Result<()> {
     let counts = [messages, MOST_MESSAGES];
     let budget_s = args.budget.as_secs_f64();
     let (experiment, _remains) = experiment?;
-    let text = demo::mail_queue(&experiment, &print::style(), counts, budget_s);
+    let risk = risk(&request.command[0], work.path());
+    let text = demo::mail_queue(&experiment, &risk, &print::style(), counts, budget_s);
     print::result(&(text + &in_memory(work.path())))
+}
+
+/// What a power cut takes of the same queue with sync=off, where the crash lab can be had.
+fn risk(program: &OsStr, work: &Path) -> String {
+    let lacks = machine_lacks(Kind::Ext4);
+    if !lacks.is_empty() {
+        return demo::not_cut(&lacks.join("; "));
+    }
+    let command = [
+        OsStr::new("sh"),
+        OsStr::new("-c"),
+        OsStr::new(ON_THE_DISK),
+        program,
+    ];
+    let mut words: Vec<OsString> = CUTS.into_iter().map(OsString::from).collect();
+    let options: [(&str, OsString); 3] = [
+        ("--record", work.join("cuts").into()),
+        ("--check", IS_THERE.into()),
+        ("--ends-with", std::process::id().to_string().into()),
+    ];
+    for (option, value) in options {
+        words.extend([option.into(), value]);
+    }
+    words.extend(["sync=off", "--"].map(OsString::from));
+    words.extend(command.map(OsStr::to_owned));
+    match cut(&words, None) {
+        Ok(report) => demo::risk(&report),
+        Err(error) => demo::not_cut(&format!("{error:#}")),
+    }
 }
 
 /// A note, where no disk is measured.

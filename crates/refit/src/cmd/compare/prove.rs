@@ -121,10 +121,10 @@ impl Cuts<'_> {
     }
 }
 
-/// `refit crash` with what was typed for the comparison. The commands of the recipe have
-/// been agreed to.
+/// What was typed for the comparison, as words of `refit crash`. The commands of the recipe have been
+/// agreed to.
 fn words(args: &Cuts, recipe: &Recipe, names: &[&str]) -> Vec<OsString> {
-    let mut words: Vec<OsString> = ["crash", "--yes"].map(OsString::from).into();
+    let mut words = vec![OsString::from("--yes")];
     if args.quiet {
         words.push("--quiet".into());
     }
@@ -147,15 +147,19 @@ fn words(args: &Cuts, recipe: &Recipe, names: &[&str]) -> Vec<OsString> {
     words
 }
 
-fn cut(words: &[OsString], latest: Option<Instant>) -> Result<CrashReport> {
+/// `refit crash` with these words, in a process of its own, which is ended at `latest`.
+///
+/// # Errors
+/// Interrupted, too late, or what it told on stderr.
+pub fn cut(words: &[OsString], latest: Option<Instant>) -> Result<CrashReport> {
     let directory = tempfile::tempdir().context("cannot make a temporary directory")?;
     let json = directory.path().join("crash.json");
     let refit = std::env::current_exe().context("cannot find refit itself")?;
     let mut command = Command::new(refit);
     command
-        .args(words)
-        .arg("--json")
+        .args(["crash", "--json"])
         .arg(&json)
+        .args(words)
         .stdin(Stdio::null())
         .stdout(Stdio::null());
     let ended = run(with_first_signals(&mut command), latest)?;
