@@ -241,6 +241,12 @@ fn bad_words_change_nothing(env: &TestEnv) -> Outcome {
             );
         }
     }
+    let asked = words(
+        "apply",
+        &root,
+        &["--yes", "--health", "true", "a", "tz=UTC"],
+    );
+    expect_message(&env.refit(&asked), 2, "--health asks a service that runs");
     let unasked = env.refit(&words("apply", &root, &["a", "tz=UTC"]));
     expect_code(&unasked, 2);
     assert!(stderr(&unasked).contains("--yes"));

@@ -8,6 +8,7 @@
 
 mod apply;
 mod apply_booted;
+mod apply_booted_health;
 mod apply_booted_kills;
 mod apply_booted_kills_postfix;
 mod apply_booted_kills_servers;
@@ -212,6 +213,7 @@ use runner::{Options, Test};
 const TABLE: &[&[Test]] = &[
     apply::TESTS,
     apply_booted::TESTS,
+    apply_booted_health::TESTS,
     apply_consent::TESTS,
     apply_edited::TESTS,
     apply_end_to_end::TESTS,

@@ -47,6 +47,9 @@ pub struct RecipeFile {
     /// `refit plan --from RESULT` changes
     #[serde(rename = "applies-to")]
     pub applies_to: Option<String>,
+    /// a shell command that ends with 0 where the real service does its work: `refit plan --from RESULT`
+    /// takes it as --health
+    pub health: Option<String>,
     /// the folder holds somebody's data: the copy of it that runs use is readable for the service's
     /// user alone
     #[serde(default)]

@@ -190,6 +190,7 @@ impl Recipe {
             series: self.file.series.clone(),
             why: self.why(),
             applies_to: self.file.applies_to.clone(),
+            health: self.file.health.clone(),
             applied: self.applied(),
             packages: packages_of(&self.file.needs),
             is_exact: self.is_exact(),

@@ -36,6 +36,9 @@ pub struct RecipeRecord {
     /// The service of a machine that it stands for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub applies_to: Option<String>,
+    /// The command that ends with 0 where the real service does its work.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub health: Option<String>,
     /// What is applied for a setting that a service names otherwise.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub applied: BTreeMap<String, String>,

@@ -83,6 +83,10 @@ pub fn planned(plan: &Plan) -> String {
             .iter()
             .for_each(|command| page.line(1, command));
     }
+    if let Some(health) = &change.health {
+        page.heading("before and after it, and again where it is taken back");
+        health.lines().for_each(|line| page.line(1, line));
+    }
     if !plan.notes.is_empty() || !plan.sizes.is_empty() {
         page.heading("notes");
         let notes = plan.notes.iter().chain(&plan.sizes);
@@ -146,6 +150,9 @@ fn service(page: &mut Page, one: &ServiceStatus) {
     page.row("settings", one.settings.join(" "));
     evidence(page, one.evidence.as_ref());
     accepted(page, one.accepted.as_ref());
+    if let Some(health) = &one.health {
+        page.row("health", health.lines().next().unwrap_or_default());
+    }
     for check in &one.checks {
         let layer = match check.layer {
             Layer::File => "file",
@@ -208,6 +215,11 @@ pub fn exported(status: &Status, root: Option<&Path>) -> String {
             words.push(format!("--accept={}", accepted.class));
             words.push("--no-evidence".to_owned());
         }
+        words.extend(
+            one.health
+                .iter()
+                .map(|command| format!("--health={command}")),
+        );
         words.push(one.service.clone());
         words.extend(one.settings.iter().cloned());
         let words: Vec<String> = words.iter().map(|word| format::shell_word(word)).collect();

@@ -13,10 +13,15 @@ use crate::revert::{By, discard, take_back};
 use crate::status::{file_checks, live_checks};
 use crate::store::Store;
 use crate::undo::{self, Until};
-use crate::{Change, Error, Phase, Plan, Record, System, indexes};
+use crate::{Change, Error, Phase, Plan, Record, System, health, indexes};
 
 /// How long a service may take to load what it was started with.
 const LOADED_WITHIN: Duration = Duration::from_secs(10);
+
+/// When [`ask_health`] asks.
+const BEFORE: &str = "before the change, so nothing was changed\n  mend the service, or ask it by another --health COMMAND";
+const WITH: &str = "with the change";
+const WITHOUT: &str = "again";
 
 /// What was done.
 pub enum Applied {
@@ -96,6 +101,7 @@ pub fn apply(system: &System, request: &Request, shown: &Plan) -> Result<Applied
     }
     share_directories(&store, &mut plan.change)?;
     let change = &plan.change;
+    ask_health(change, BEFORE)?;
     let mut begun = Record {
         version: VERSION,
         change: change.clone(),
@@ -137,7 +143,7 @@ pub fn apply(system: &System, request: &Request, shown: &Plan) -> Result<Applied
                 begun.change.schema.truncate(made.unwrap_or_default());
             }
             match take_back(system, &store, begun, by) {
-                Ok(_) => Error::TakenBack(Box::new(cause)),
+                Ok(_) => taken_back(change, cause),
                 Err(revert) => stuck(cause, revert),
             }
         }),
@@ -248,7 +254,28 @@ fn put_into_effect(
     *by = By::Apply;
     undo::start(change)?;
     kind.activate(change, Step::Apply)?;
-    in_effect(kind, change)
+    let checks = in_effect(kind, change)?;
+    ask_health(change, WITH)?;
+    Ok(checks)
+}
+
+/// The service does its work, as far as its command tells; a change without one says nothing.
+pub fn ask_health(change: &Change, when: &str) -> Result<(), Error> {
+    let command = change.health.as_deref();
+    command.map_or(Ok(()), |command| health::ask(command, when))
+}
+
+/// What is told of a change that was taken back: also whether the service does its work again.
+fn taken_back(change: &Change, cause: Error) -> Error {
+    let cause = Box::new(cause);
+    match ask_health(change, WITHOUT) {
+        Ok(()) => Error::TakenBack(cause),
+        Err(health) => Error::StillNotHealthy {
+            service: change.service.clone(),
+            cause,
+            health: Box::new(health),
+        },
+    }
 }
 
 /// Waits until all of a change is in effect; returns the last checks.

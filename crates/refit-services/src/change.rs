@@ -173,6 +173,9 @@ pub struct Change {
     /// `None` where nothing risks data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accepted: Option<Accepted>,
+    /// A command that ends with 0 where the service does its work; `None` where none was named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub health: Option<String>,
 }
 
 impl Change {
@@ -259,6 +262,7 @@ impl Plan {
                 undo: None,
                 evidence: None,
                 accepted: None,
+                health: None,
             },
             classes: Vec::new(),
             gate: None,

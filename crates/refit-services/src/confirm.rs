@@ -1,7 +1,7 @@
 //! Keeping a change that waits for it: what lies below /run moves to /etc, and nothing takes it back
 //! any more.
 
-use crate::apply::in_effect;
+use crate::apply::{ask_health, in_effect};
 use crate::check::drifts;
 use crate::file_state::{Staged, remove, temporary};
 use crate::kinds::kind_named;
@@ -21,7 +21,7 @@ const KEPT: &str = "/etc/";
 ///
 /// # Errors
 /// [`Error::NoChange`]; [`Error::TakenBackBefore`], [`Error::Drifted`], [`Error::Conflict`] where it is
-/// not as it was applied; [`Error::NotInEffect`] where the files are kept and systemd does not
+/// not as it was applied; [`Error::NotHealthy`]; [`Error::NotInEffect`] where the files are kept and systemd does not
 /// read them.
 pub fn confirm(system: &System, word: &str) -> Result<(String, bool), Error> {
     let service = service_with_record(system, word)?;
@@ -108,6 +108,10 @@ fn begin(system: &System, record: &mut Record) -> Result<(), Error> {
             service: record.change.service.clone(),
         });
     }
+    let service = &record.change.service;
+    let not_kept =
+        format!("with the change, so it was not confirmed\n  take it back: refit revert {service}");
+    ask_health(&record.change, &not_kept)?;
     let mut kept = record.change.files.clone();
     kept.retain(|edit| edit.path.starts_with(TRIAL));
     for edit in &mut kept {

@@ -181,8 +181,27 @@ pub enum Error {
     Command { command: String, output: String },
     #[error("{service} was started with the change, but it is not in effect: {reason}")]
     NotInEffect { service: String, reason: String },
+    #[error(
+        "--health asks a service that runs, and below --root none does\n  leave one of the two out"
+    )]
+    NothingRuns,
+    #[error("`{command}` {how} {when}")]
+    NotHealthy {
+        command: String,
+        how: String,
+        when: String,
+    },
     #[error("not applied, and all was taken back: {}", with_cause(.0))]
     TakenBack(Box<Error>),
+    #[error(
+        "not applied, and all was taken back: {}\n  without the change {health}: see systemctl status {service}",
+        with_cause(cause)
+    )]
+    StillNotHealthy {
+        service: String,
+        cause: Box<Error>,
+        health: Box<Error>,
+    },
     #[error(
         "not applied: {}\n  taking it back failed too: {}\n  when that is mended: refit revert {service}",
         with_cause(cause),
@@ -230,7 +249,10 @@ impl Error {
             | Error::Redefined { .. }
             | Error::Drifted { .. } => 3,
             Error::TakenBack(cause) if matches!(**cause, Error::File(_)) => 2,
-            Error::TakenBack(_) | Error::Stuck { .. } | Error::NotInEffect { .. } => 1,
+            Error::TakenBack(_)
+            | Error::StillNotHealthy { .. }
+            | Error::Stuck { .. }
+            | Error::NotInEffect { .. } => 1,
             _ => 2,
         }
     }

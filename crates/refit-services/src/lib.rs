@@ -18,6 +18,7 @@ mod error;
 mod etckeeper;
 pub mod export;
 mod file_state;
+mod health;
 mod indexes;
 mod kind;
 mod kinds;

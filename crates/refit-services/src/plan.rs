@@ -24,6 +24,8 @@ pub struct Request {
     pub accept: Option<Class>,
     /// Accepted without a result that shows gain and loss.
     pub no_evidence: bool,
+    /// A command that ends with 0 where the service does its work.
+    pub health: Option<String>,
 }
 
 /// What applying these settings to a service would do. Nothing is changed.
@@ -44,8 +46,12 @@ pub fn plan(system: &System, request: &Request) -> Result<Plan, Error> {
         (Until::Reboot | Until::Confirmed(_), None) => true,
         (Until::Reverted, _) | (Until::Confirmed(_), Some(_)) => false,
     };
+    if request.health.is_some() && !system.is_live() {
+        return Err(Error::NothingRuns);
+    }
     let mut plan = kind.plan(system, &service, settings, trial)?;
     plan.change.word.clone_from(&request.word);
+    plan.change.health.clone_from(&request.health);
     let comes_from = kind.comes_from(system, &plan.change)?;
     plan.change.packages = packages_of(system, comes_from)?;
     plan.change.evidence.clone_from(&request.evidence);

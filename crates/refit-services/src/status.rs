@@ -40,6 +40,9 @@ pub struct ServiceStatus {
     /// The risk that was accepted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub accepted: Option<Accepted>,
+    /// The command that told at the change that the service does its work. It is not run again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub health: Option<String>,
     /// When the phase began, in seconds since 1970.
     pub since_unix: u64,
     /// Its packages that are not as they were when it was applied.
@@ -135,6 +138,7 @@ pub fn status(system: &System, words: &[String]) -> Result<Status, Error> {
             drift: drifts(&checks) || packages.iter().any(|one| one.now.is_none()),
             evidence: change.evidence,
             accepted: change.accepted,
+            health: change.health,
             since_unix: record.since_unix,
             packages,
             libraries,

@@ -155,6 +155,7 @@ mod tests {
                 lacks: Vec::new(),
             }),
             accepted: None,
+            health: None,
             since_unix: 1,
             packages: Vec::new(),
             libraries: Vec::new(),

@@ -81,6 +81,7 @@ fn recipe() -> RecipeRecord {
         is_service: true,
         keeps_service: false,
         applies_to: None,
+        health: None,
         applied: BTreeMap::new(),
         packages: BTreeMap::new(),
         is_exact: false,

@@ -47,6 +47,11 @@ pub struct PlanArgs {
     #[arg(long, requires = "accept", help_heading = SETTINGS)]
     pub no_evidence: bool,
 
+    /// A shell command that ends with 0 where the service does its work, within 60 s: asked before
+    /// the change and after it, and by `refit confirm`. Where it does not, the change is taken back
+    #[arg(long, value_name = "COMMAND", help_heading = SETTINGS)]
+    pub health: Option<String>,
+
     #[command(flatten)]
     pub tree: TreeArgs,
 }

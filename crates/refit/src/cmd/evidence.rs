@@ -98,6 +98,9 @@ fn take_winner(
         applied.map_or_else(|| Ok(record.setting.clone()), |word| word.parse())
     });
     request.settings = Settings(settings.collect::<Result<_, _>>()?);
+    if request.health.is_none() {
+        request.health = recipe.and_then(|recipe| recipe.health.clone());
+    }
     let place = path
         .canonicalize()
         .with_context(|| format!("cannot read {}", path.display()))?;

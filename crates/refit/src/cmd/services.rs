@@ -205,9 +205,14 @@ fn read(args: &PlanArgs) -> Result<(System, Request)> {
         evidence: None,
         accept: args.accept,
         no_evidence: args.no_evidence,
+        health: args.health.clone(),
     };
     if let Some(path) = &args.from {
         evidence::take(path, &mut request)?;
+    }
+    if args.tree.root.is_some() {
+        // Nothing runs there: what the recipe of a result would ask, nobody answers.
+        request.health.clone_from(&args.health);
     }
     Ok((System::new(args.tree.root.as_deref())?, request))
 }

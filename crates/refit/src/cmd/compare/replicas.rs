@@ -196,6 +196,7 @@ impl Replicas for KubernetesReplicas {
             series: Vec::new(),
             why: BTreeMap::new(),
             applies_to: None,
+            health: None,
             applied: BTreeMap::new(),
             packages: BTreeMap::new(),
             ddl: BTreeMap::new(),
