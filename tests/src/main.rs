@@ -185,6 +185,7 @@ mod settings_refused;
 mod signals;
 mod small_limits;
 mod smoke;
+mod standard_output;
 mod start_cost;
 mod strace;
 mod sys;
@@ -311,6 +312,7 @@ const TABLE: &[&[Test]] = &[
     malloc::TESTS,
     manual::TESTS,
     library::TESTS,
+    standard_output::TESTS,
     start_cost::TESTS,
     namespaces::TESTS,
     odirect::TESTS,

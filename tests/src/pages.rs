@@ -20,6 +20,7 @@ pub const TESTS: &[Test] = &[
     test!(what_is_wrong_with_a_page_is_found)
         .limit_seconds(LIMIT)
         .when_named(),
+    test!(a_run).limit_seconds(LIMIT).when_named(),
     test!(a_comparison_of_a_command)
         .limit_seconds(LIMIT)
         .when_named(),
@@ -30,6 +31,8 @@ pub const TESTS: &[Test] = &[
     test!(power_cuts).limit_seconds(LIMIT).when_named(),
     test!(a_watch).limit_seconds(LIMIT).when_named(),
     test!(a_pool).limit_seconds(LIMIT).when_named(),
+    test!(a_tuning).limit_seconds(LIMIT).when_named(),
+    test!(a_history).limit_seconds(LIMIT).when_named(),
 ];
 
 /// A browser starts three times and more, on a machine that may be busy.
@@ -129,6 +132,10 @@ fn expect_right(env: &TestEnv, name: &str, stored: &str, pictures: &[&str]) {
         expect_code(&env.refit(&["report", stored, &option, &picture]), 0);
         found.extend(problems(env, &picture, &WIDTHS[2..]));
     }
+    expect_none(name, &found);
+}
+
+fn expect_none(name: &str, found: &[String]) {
     let shown = found.iter().take(40).map(|line| format!("\n  {line}"));
     let shown: String = shown.collect();
     assert!(found.is_empty(), "{name}: {} problems{shown}", found.len());
@@ -203,6 +210,16 @@ fn what_is_wrong_with_a_page_is_found(env: &TestEnv) -> Outcome {
     Outcome::Pass
 }
 
+fn a_run(env: &TestEnv) -> Outcome {
+    let result = env.path("run.json");
+    let program = env.program("append_log");
+    let script = format!("{program} log 50 >out; sync out");
+    let words = ["run", "--json", &result, "--", "sh", "-c", &script];
+    expect_code(&env.refit(&words), 0);
+    expect_right(env, "run", &result, &[]);
+    Outcome::Pass
+}
+
 fn a_comparison_of_a_command(env: &TestEnv) -> Outcome {
     let result = env.path("result.json");
     let program = env.program("append_log");
@@ -264,5 +281,46 @@ fn a_pool(env: &TestEnv) -> Outcome {
         0,
     );
     expect_right(env, "pool", &pool, &["svg"]);
+    Outcome::Pass
+}
+
+fn a_tuning(env: &TestEnv) -> Outcome {
+    let program = env.program("append_log");
+    let words = [
+        "tune",
+        "--budget",
+        "20s",
+        "--accept",
+        "loses-on-crash",
+        "--log",
+        "tuned",
+        "--",
+    ];
+    expect_code(
+        &env.refit(&[&words[..], &[&program, "log", "50"]].concat()),
+        0,
+    );
+    expect_right(env, "tune", &env.path("tuned/tune.json"), &[]);
+    Outcome::Pass
+}
+
+fn a_history(env: &TestEnv) -> Outcome {
+    env.subdir("log");
+    for (name, day) in [
+        ("rsyslog-sync", 0),
+        ("rsyslog-sync.disk", 1),
+        ("mariadb-commits", 0),
+    ] {
+        let mut result = unpacked(env, &format!("gallery/{name}.packed"));
+        // The same command on two days.
+        let started = result["started_unix"].as_u64().expect("a date") + day * 86_400;
+        result["started_unix"] = started.into();
+        stored(env, &format!("log/{name}.json"), &result);
+    }
+    let page = env.path("history.html");
+    let keep = ["--keep", "rsyslog-sync.json", "conf.sync=dash"];
+    let words = ["report", "--history", "log", "--html", &page];
+    expect_code(&env.refit(&[&words[..], &keep].concat()), 0);
+    expect_none("history", &problems(env, &page, &WIDTHS));
     Outcome::Pass
 }

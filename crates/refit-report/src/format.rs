@@ -26,7 +26,7 @@ fn three_digits(value: f64) -> String {
     } else if value < 99.95 {
         format!("{value:.1}")
     } else {
-        format!("{value:.0}")
+        count(value)
     }
 }
 
@@ -37,7 +37,7 @@ pub fn about(seconds: f64) -> String {
     } else if seconds < 100.0 * 60.0 {
         format!("{:.0} min", seconds / 60.0)
     } else {
-        format!("{:.0} h", seconds / 3600.0)
+        format!("{} h", count(seconds / 3600.0))
     }
 }
 
@@ -63,7 +63,22 @@ pub fn bytes(value: f64) -> String {
         unit += 1;
     }
     let digits = usize::from(unit > 0 && value < 9.95);
-    format!("{value:.digits$} {}", UNITS[unit])
+    // Beyond the largest unit, and below 1,024 of any.
+    let digits = match digits {
+        0 => count(value),
+        _ => format!("{value:.1}"),
+    };
+    format!("{digits} {}", UNITS[unit])
+}
+
+/// A fact of a machine: `24684092 kB`, as /proc/meminfo has it, is `23.5 GiB`.
+pub fn fact(text: &str) -> String {
+    let kib = text.strip_suffix(" kB").and_then(|n| n.parse::<f64>().ok());
+    match kib {
+        Some(kib) if kib >= 1_048_576.0 => format!("{} GiB", three_digits(kib / 1_048_576.0)),
+        Some(kib) => bytes(kib * 1024.0),
+        None => text.to_owned(),
+    }
 }
 
 /// `8,012`.
@@ -316,6 +331,11 @@ mod tests {
     #[test]
     fn sizes_and_counts() {
         assert_eq!(bytes(512.0), "512 B");
+        assert_eq!(bytes(1010.0 * 1024.0), "1,010 KiB");
+        assert_eq!(duration(7.2e15), "120,000 min");
+        assert_eq!(fact("24684092 kB"), "23.5 GiB");
+        assert_eq!(fact("512 kB"), "512 KiB");
+        assert_eq!(fact("AMD EPYC"), "AMD EPYC");
         assert_eq!(bytes(4.2 * 1024.0 * 1024.0), "4.2 MiB");
         assert_eq!(bytes(38.4 * 1024.0 * 1024.0), "38 MiB");
         assert_eq!(bytes(1023.9 * 1024.0), "1.0 MiB");

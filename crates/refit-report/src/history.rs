@@ -1,51 +1,64 @@
 //! The score log of many comparisons: what was tried, what it earned, and
 //! whether it was kept.
 
+mod html;
+mod kept;
+
 use std::fmt::Write;
 use std::path::PathBuf;
 
-use refit_lab::Comparison;
 use refit_lab::experiment::{Experiment, Role, Setting, VariantRecord};
+use refit_lab::{Comparison, EffectRecord};
 use refit_stats::OVERALL_ALPHA;
 
 use crate::format;
 use crate::row::{Row, rows};
 use crate::table::{self, Column};
 
+pub use html::html as history_html;
+pub use kept::Kept;
+
 /// One line for each candidate, the oldest first, under each command. A change
-/// was *kept* when a later comparison of the same command has its settings
-/// under every variant (`--with`); *measured again* when a later one has it as a
+/// was *kept* when somebody said so ([`Kept`]), or when a later comparison of the same command
+/// has its settings under every variant (`--with`); *measured again* when a later one has it as a
 /// candidate. Where a winner was confirmed, the confirmed number is given.
 #[must_use]
-pub fn history(experiments: &[(PathBuf, Comparison)]) -> String {
-    let mut sorted: Vec<&(PathBuf, Comparison)> = experiments.iter().collect();
-    sorted.sort_by_key(|(path, experiment)| (experiment.experiment.started_unix, path));
-    let mut commands: Vec<&[String]> = Vec::new();
-    for (_, experiment) in &sorted {
-        if !commands.contains(&experiment.experiment.command.as_slice()) {
-            commands.push(&experiment.experiment.command);
-        }
-    }
+pub fn history(experiments: &[(PathBuf, Comparison)], kept: &Kept) -> String {
     let mut out = String::new();
-    for (i, command) in commands.iter().enumerate() {
-        let of: Vec<_> = sorted
-            .iter()
-            .copied()
-            .filter(|(_, e)| e.experiment.command == **command)
-            .collect();
+    for (i, (command, of)) in by_command(experiments).iter().enumerate() {
         let _ = write!(
             out,
             "{}{}\n{}",
             if i > 0 { "\n" } else { "" },
             format::command_line(command),
-            log(&of)
+            log(of, kept)
         );
     }
     out
 }
 
+/// A stored comparison, and its file.
+type Stored = (PathBuf, Comparison);
+
+/// The comparisons of each command, in the order of their dates.
+fn by_command(experiments: &[Stored]) -> Vec<(&[String], Vec<&Stored>)> {
+    let mut sorted: Vec<&Stored> = experiments.iter().collect();
+    sorted.sort_by_key(|(path, experiment)| (experiment.experiment.started_unix, path));
+    let mut commands: Vec<(&[String], Vec<&Stored>)> = Vec::new();
+    for stored in sorted {
+        let command = stored.1.experiment.command.as_slice();
+        match commands.iter_mut().find(|(known, _)| *known == command) {
+            Some((_, of)) => of.push(stored),
+            None => commands.push((command, vec![stored])),
+        }
+    }
+    commands
+}
+
 /// A candidate of one comparison.
-struct Entry {
+struct Entry<'a> {
+    record: Option<&'a EffectRecord>,
+    gains: bool,
     date: String,
     change: String,
     baseline: String,
@@ -56,7 +69,7 @@ struct Entry {
     file: String,
 }
 
-fn log(experiments: &[&(PathBuf, Comparison)]) -> String {
+fn entries<'a>(experiments: &[&'a Stored], kept: &Kept) -> Vec<Entry<'a>> {
     let mut entries = Vec::new();
     for (i, (path, experiment)) in experiments.iter().enumerate() {
         let rows = rows(experiment);
@@ -72,6 +85,8 @@ fn log(experiments: &[&(PathBuf, Comparison)]) -> String {
             let again = confirmed.iter().find(|again| again.name == row.name);
             let shown: &Row = again.unwrap_or(row);
             Entry {
+                record: shown.effect,
+                gains: shown.effect.is_some_and(|effect| effect.gain),
                 date: format::date(experiment.experiment.started_unix),
                 change: row.name.clone(),
                 baseline: rows
@@ -80,11 +95,18 @@ fn log(experiments: &[&(PathBuf, Comparison)]) -> String {
                 effect: shown.change.clone(),
                 interval: shown.interval.clone(),
                 verdict: verdict(shown, again.is_some()),
-                kept: kept(row.variant, &experiments[i + 1..]),
+                kept: kept
+                    .decision(path, &row.name)
+                    .unwrap_or_else(|| fate(row.variant, &experiments[i + 1..])),
                 file: path.display().to_string(),
             }
         }));
     }
+    entries
+}
+
+fn log(experiments: &[&Stored], kept: &Kept) -> String {
+    let entries = entries(experiments, kept);
     let level = format!("{} interval", format::magnitude(1.0 - OVERALL_ALPHA));
     let cells = |of: fn(&Entry) -> String| entries.iter().map(of);
     let columns = [
@@ -114,7 +136,7 @@ fn verdict(row: &Row, again: bool) -> String {
     format!("{}{ending}", row.verdict)
 }
 
-fn kept(variant: &VariantRecord, later: &[&(PathBuf, Comparison)]) -> &'static str {
+fn fate(variant: &VariantRecord, later: &[&Stored]) -> &'static str {
     let has_all = |experiment: &Experiment| {
         let has = |setting: &Setting| experiment.with.iter().any(|with| with.setting == *setting);
         !variant.settings.is_empty() && variant.settings.iter().all(|s| has(&s.setting))
@@ -174,6 +196,6 @@ mod tests {
         other.confirmation = Some(Box::new(sample::confirmation()));
         let files = [("b.json", second), ("c.json", other), ("a.json", first)];
         let files = files.map(|(path, experiment)| (PathBuf::from(path), experiment));
-        sample::golden("history.txt", &history(&files));
+        sample::golden("history.txt", &history(&files, &Kept::default()));
     }
 }

@@ -58,7 +58,7 @@ pub use crate::csv::csv;
 pub use crate::explanation::explanation;
 pub use crate::format::shell_word;
 pub use crate::heap_paths::{flame_graph, folded};
-pub use crate::history::history;
+pub use crate::history::{Kept, history, history_html};
 pub use crate::html::html;
 pub use crate::junit::junit;
 pub use crate::markdown::markdown;
@@ -67,9 +67,9 @@ pub use crate::paint::Style;
 pub use crate::plot::svg;
 pub use crate::progress::{at_most, estimates};
 pub use crate::proof::{Compared, Proof};
-pub use crate::run_summary::run_summary;
+pub use crate::run_summary::{run_html, run_summary};
 pub use crate::terminal::terminal;
-pub use crate::tuning::{proposed, step_ended, tuning};
+pub use crate::tuning::{proposed, step_ended, tuning, tuning_html};
 
 #[cfg(test)]
 mod tests {
@@ -97,7 +97,9 @@ mod tests {
         };
         texts.extend([junit(&compared), bencher(comparison)]);
         texts.push(github_benchmark(comparison));
-        texts.push(history(&[(PathBuf::from("a.json"), comparison.clone())]));
+        let stored = [(PathBuf::from("a.json"), comparison.clone())];
+        texts.push(history(&stored, &Kept::default()));
+        texts.push(history_html(&stored, &Kept::default()));
         for text in texts {
             assert!(!text.contains("NaN") && !text.contains("inf"), "{text}");
             assert!(!text.contains(|c: char| c.is_control() && c != '\n'));

@@ -140,7 +140,7 @@ fn series(series: &Series) -> String {
 pub fn machine(experiment: &Experiment) -> Option<String> {
     let fixed = experiment.environment.fixed.iter();
     let parts: Vec<String> = fixed
-        .map(|(name, value)| format!("{name} {value}"))
+        .map(|(name, value)| format!("{name} {}", format::fact(value)))
         .collect();
     (!parts.is_empty()).then(|| parts.join("; "))
 }

@@ -1,11 +1,13 @@
 //! What is printed after a run: what waited, what was swapped, what was not reached.
 
 mod heap;
+mod html;
 mod identity;
 mod waits;
 mod witness;
 
 pub use heap::{NO_HEAP, not_counted};
+pub use html::html as run_html;
 pub use identity::huge_pages;
 pub use witness::who;
 
@@ -23,6 +25,14 @@ use crate::format::{command_line, duration, file_name, number, plural};
 /// The lines that follow a run, each beginning with `refit: `.
 #[must_use]
 pub fn run_summary(report: &RunReport) -> String {
+    lines(report).iter().fold(String::new(), |mut all, line| {
+        let _ = writeln!(all, "refit: {}", printable(line));
+        all
+    })
+}
+
+/// The same without that; what belongs to the line before is indented.
+fn lines(report: &RunReport) -> Vec<String> {
     let mut lines = Vec::new();
     if report.settings.is_empty() {
         observed(report, &mut lines);
@@ -44,10 +54,7 @@ pub fn run_summary(report: &RunReport) -> String {
     executables.for_each(|one| crate::heap_paths::lines(one, &mut lines));
     lines.extend(witness::lines(report));
     lines.extend(coverage::lines(report));
-    lines.iter().fold(String::new(), |mut all, line| {
-        let _ = writeln!(all, "refit: {}", printable(line));
-        all
-    })
+    lines
 }
 
 fn reached(report: &RunReport) -> String {

@@ -1,5 +1,9 @@
 //! What `refit tune` prints: what to take at each level of risk, the steps that led there, and what to type next.
 
+mod html;
+
+pub use html::html as tuning_html;
+
 use refit_lab::{Answer, EffectRecord, ProofRecord, Risk, Step, Tuning};
 
 use crate::fold::fold;
@@ -26,7 +30,7 @@ pub fn tuning(tuning: &Tuning, log: &str, style: &Style) -> String {
     }
     let mut lines = Vec::new();
     steps(tuning, &mut lines);
-    not_tried(tuning, &mut lines);
+    not_tried(tuning, style, &mut lines);
     if !lines.is_empty() {
         page.line(0, "");
         lines.iter().for_each(|line| page.line(0, line));
@@ -180,13 +184,19 @@ fn share_of(share: f64) -> String {
 
 /// A table with a line for each candidate of each step.
 fn steps(tuning: &Tuning, lines: &mut Vec<String>) {
+    if let Some(columns) = step_columns(tuning) {
+        lines.extend(table::lines(&columns.each_ref(), false));
+    }
+}
+
+fn step_columns(tuning: &Tuning) -> Option<[Column; 7]> {
     let all: Vec<_> = tuning
         .steps
         .iter()
         .flat_map(|step| step.outcomes.iter().map(move |outcome| (step, outcome)))
         .collect();
     if all.is_empty() {
-        return;
+        return None;
     }
     let effect = |of: fn(&EffectRecord) -> String| {
         let cells = all.iter().map(move |(_, one)| one.effect.as_ref().map(of));
@@ -195,7 +205,7 @@ fn steps(tuning: &Tuning, lines: &mut Vec<String>) {
             .collect::<Vec<_>>()
             .into_iter()
     };
-    let columns = [
+    Some([
         Column::words(
             "step",
             all.iter().map(|(step, _)| step.kind.word().to_owned()),
@@ -216,13 +226,27 @@ fn steps(tuning: &Tuning, lines: &mut Vec<String>) {
                 .map(|(_, one)| one.dropped.clone().unwrap_or_else(|| "kept".to_owned())),
         ),
         Column::words("class", all.iter().map(|(_, one)| one.risk.to_string())),
-    ];
-    let columns: Vec<&Column> = columns.iter().collect();
-    lines.extend(table::lines(&columns, false));
+    ])
 }
 
 /// Variants that were left out, under each reason.
-fn not_tried(tuning: &Tuning, lines: &mut Vec<String>) {
+fn not_tried(tuning: &Tuning, style: &Style, lines: &mut Vec<String>) {
+    let reasons = reasons(tuning);
+    if reasons.is_empty() {
+        return;
+    }
+    if !lines.is_empty() {
+        lines.push(String::new());
+    }
+    lines.push("not tried".to_owned());
+    for (reason, variants) in reasons {
+        let text = format!("{}: {reason}", variants.join(", "));
+        let folded = fold(&text, style.width.saturating_sub(2));
+        lines.extend(folded.iter().map(|line| format!("  {line}")));
+    }
+}
+
+fn reasons(tuning: &Tuning) -> Vec<(&str, Vec<&str>)> {
     let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
     for one in &tuning.proposals {
         let Some(reason) = one.left_out.as_deref() else {
@@ -233,16 +257,7 @@ fn not_tried(tuning: &Tuning, lines: &mut Vec<String>) {
             None => reasons.push((reason, vec![&one.variant])),
         }
     }
-    if reasons.is_empty() {
-        return;
-    }
-    if !lines.is_empty() {
-        lines.push(String::new());
-    }
-    lines.push("not tried".to_owned());
-    for (reason, variants) in reasons {
-        lines.push(format!("  {}: {reason}", variants.join(", ")));
-    }
+    reasons
 }
 
 fn took(tuning: &Tuning) -> String {

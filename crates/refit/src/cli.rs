@@ -136,7 +136,8 @@ pub enum Verb {
 /// Files that a result is drawn into.
 #[derive(Args, Clone, Default)]
 pub struct OutputArgs {
-    /// Write everything that was measured (docs/result.schema.json)
+    /// Write everything that was measured (docs/result.schema.json); `-` is stdout, as for
+    /// each FILE here, and then nothing else goes there
     #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     pub json: Option<PathBuf>,
 
@@ -205,17 +206,19 @@ impl OutputArgs {
     }
 }
 
-/// Print stored comparisons, crash reports and watches again, or list comparisons by date
+/// Print stored results again (of run, compare, crash, watch, pool, tune), or list comparisons by date
 ///
 /// Exit code: 0, or 2 when a file cannot be read or written.
 #[derive(Args)]
 #[command(verbatim_doc_comment)]
 pub struct ReportArgs {
-    /// Results that `refit compare`, `crash` or `watch` wrote with --json
+    /// Results that `refit run`, `compare`, `crash`, `watch` or `pool` wrote with --json, or
+    /// `tune` into its log
     #[arg(value_name = "FILE")]
     pub files: Vec<PathBuf>,
 
-    /// List every comparison in DIR: date, change, effect, kept or not
+    /// List every comparison in DIR: date, change, effect, kept or not; with --html a page
+    /// with trends. Kept: --keep said so, or a later comparison stands on it (--with)
     #[arg(
         long,
         value_name = "DIR",
@@ -223,6 +226,15 @@ pub struct ReportArgs {
         help_heading = "Input"
     )]
     pub history: Option<PathBuf>,
+
+    /// Of the history: this change, of the result of this name in DIR, was kept
+    /// (stored in DIR/kept)
+    #[arg(long, num_args = 2, value_names = ["NAME", "VARIANT"], requires = "history", help_heading = "Input")]
+    pub keep: Vec<String>,
+
+    /// The same of a change that was not kept
+    #[arg(long, num_args = 2, value_names = ["NAME", "VARIANT"], requires = "history", help_heading = "Input")]
+    pub drop: Vec<String>,
 
     #[command(flatten)]
     pub output: OutputArgs,

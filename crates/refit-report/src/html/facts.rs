@@ -123,11 +123,11 @@ pub fn environment(main: &mut Markup, experiment: &Experiment) {
     }
     section(main, "The machine", |section| {
         let fixed = environment.fixed.iter();
-        grid::facts(
-            section,
-            "the machine",
-            fixed.map(|(name, value)| (&**name, &**value)),
-        );
+        let fixed: Vec<(&str, String)> = fixed
+            .map(|(name, value)| (&**name, format::fact(value)))
+            .collect();
+        let rows = fixed.iter().map(|(name, value)| (*name, &**value));
+        grid::facts(section, "the machine", rows);
         if !moving.is_empty() {
             let names = || moving.iter().map(|name| (*name).clone());
             let at = |title, values: &BTreeMap<String, String>| {

@@ -85,7 +85,13 @@ fn machines(section: &mut Markup, pool: &Pool) {
     let names = pool.machines.iter().map(|machine| machine.name.clone());
     let of = |key: &str| {
         let values = pool.machines.iter();
-        let values = values.map(|machine| machine.fixed.get(key).cloned().unwrap_or_default());
+        let values = values.map(|machine| {
+            machine
+                .fixed
+                .get(key)
+                .map(|fact| format::fact(fact))
+                .unwrap_or_default()
+        });
         Column::prose(key, values.collect::<Vec<_>>().into_iter())
     };
     let columns: Vec<Column> = [Column::words("machine", names)]

@@ -141,7 +141,8 @@ pub struct CrashArgs {
     #[arg(long, value_name = "SEED", value_parser = seed, help_heading = "Disk and cuts")]
     pub seed: Option<u64>,
 
-    /// Write the whole report to FILE (docs/crash.schema.json)
+    /// Write the whole report to FILE (docs/crash.schema.json); `-` is stdout, as for each
+    /// FILE here
     #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     pub json: Option<PathBuf>,
 

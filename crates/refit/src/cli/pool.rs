@@ -71,7 +71,8 @@ pub struct KubernetesJob {
 /// Files that a pool is drawn into.
 #[derive(Args, Clone, Default)]
 pub struct PoolOutput {
-    /// Write everything that was computed (docs/pool.schema.json)
+    /// Write everything that was computed (docs/pool.schema.json); `-` is stdout, as for each
+    /// FILE here
     #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     pub json: Option<PathBuf>,
 
@@ -86,4 +87,16 @@ pub struct PoolOutput {
     /// Draw the effect on each machine as SVG: a forest plot
     #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     pub svg: Option<PathBuf>,
+}
+
+impl PoolOutput {
+    /// All of them, with their options.
+    pub fn files(&self) -> [(&'static str, &Option<PathBuf>); 4] {
+        [
+            ("--json", &self.json),
+            ("--md", &self.md),
+            ("--html", &self.html),
+            ("--svg", &self.svg),
+        ]
+    }
 }

@@ -49,6 +49,10 @@ pub struct RunArgs {
     #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     pub json: Option<PathBuf>,
 
+    /// Write one self-contained HTML page
+    #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
+    pub html: Option<PathBuf>,
+
     /// Count what malloc gives out, exactly: live bytes as requested and as usable,
     /// blocks, size classes (docs/memory.md)
     #[arg(long, help_heading = OUTPUT)]

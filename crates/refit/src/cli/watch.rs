@@ -43,7 +43,8 @@ pub struct WatchArgs {
     #[arg(long, help_heading = OUTPUT)]
     pub batch: bool,
 
-    /// Write all samples (docs/series.schema.json)
+    /// Write all samples (docs/series.schema.json); `-` is stdout, as for each
+    /// FILE here
     #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     pub json: Option<PathBuf>,
 
@@ -100,9 +101,13 @@ pub struct WatchArgs {
 }
 
 impl WatchArgs {
-    /// All that can be asked for.
-    pub fn files(&self) -> [&Option<PathBuf>; 4] {
-        [&self.json, &self.html, &self.svg, &self.openmetrics]
+    /// What is written when the watch ends, with the options.
+    pub fn files(&self) -> [(&'static str, &Option<PathBuf>); 3] {
+        [
+            ("--json", &self.json),
+            ("--html", &self.html),
+            ("--svg", &self.svg),
+        ]
     }
 }
 

@@ -65,7 +65,7 @@ fn run(args: &CompareArgs) -> Result<u8> {
         &compared.comparison.experiment.failed,
     ) {
         // Stored already, in case that nothing comes of the cuts.
-        output.write(&compared)?;
+        output.write_early(&compared)?;
         drop(remains);
         bar.power_cuts_begin();
         let (proof, code) = prove::prove(args, recipe, &compared.comparison);
@@ -74,7 +74,10 @@ fn run(args: &CompareArgs) -> Result<u8> {
     }
     // The table first: a full disk cannot take it away. And a terminal that is gone
     // cannot take the files away.
-    let printed = print::result(&compared.terminal(&print::style()));
+    let printed = match output.is_streamed() {
+        true => Ok(()),
+        false => print::result(&compared.terminal(&print::style())),
+    };
     let written = output.write(&compared);
     written.and(output.summarize(|| compared.markdown()))?;
     printed?;

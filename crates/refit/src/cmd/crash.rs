@@ -13,7 +13,7 @@ use refit_crash::{CrashReport, Progress, crash};
 use rustix::process::{Signal, getppid, set_parent_process_death_signal};
 
 use super::print;
-use super::result_file::ResultFile;
+use super::result_file::{ResultFile, to_stdout};
 use crate::cli::CrashArgs;
 
 /// Exit codes: more was lost than the class allows; no verdict.
@@ -52,6 +52,7 @@ fn run(args: &CrashArgs) -> Result<u8> {
         let made = path.as_deref().map(ResultFile::create).transpose();
         made.context(option)
     };
+    let to_stdout = to_stdout([("--json", &args.json), ("--html", &args.html)])?;
     let json = file("--json", &args.json)?;
     let html = file("--html", &args.html)?;
     let missing = refit_crash::missing(&request);
@@ -71,7 +72,9 @@ fn run(args: &CrashArgs) -> Result<u8> {
     if let Some(file) = html {
         file.write(refit_report::crash::html(&report).as_bytes())?;
     }
-    print::result(&refit_report::crash::terminal(&report, &print::style()))?;
+    if !to_stdout {
+        print::result(&refit_report::crash::terminal(&report, &print::style()))?;
+    }
     if let Some(bytes) = records.keep_if_needed(&report) {
         print::say(format_args!(
             "the records are in {} ({} MB); remove it when you are done",

@@ -2,24 +2,28 @@
 
 use std::fmt::Display;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
 use refit_crash::CrashReport;
-use refit_lab::{Pool, Tuning};
-use refit_report::{Compared, bencher, crash, csv, github_benchmark, junit, pool, watch};
-use refit_run::printable;
+use refit_lab::{Comparison, Pool, Tuning};
+use refit_report::{
+    Compared, Kept, bencher, crash, csv, github_benchmark, history_html, junit, pool, run_html,
+    tuning_html, watch,
+};
 use refit_run::series::{SERIES_SCHEMA, Series};
+use refit_run::{RunReport, printable};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::result_file::{ResultFile, replace};
+use super::result_file::{ResultFile, is_stdout, replace, to_stdout};
 use super::step_summary::StepSummary;
 use crate::cli::{OutputArgs, PoolOutput};
 
 /// The files of a result.
 pub struct Output {
     args: OutputArgs,
+    to_stdout: bool,
     summary: Option<StepSummary>,
 }
 
@@ -27,6 +31,7 @@ impl Output {
     /// Looks before anything runs whether every file can be made where it was
     /// asked for.
     pub fn open(args: &OutputArgs) -> Result<Output> {
+        let to_stdout = to_stdout(args.files())?;
         for path in args
             .files()
             .into_iter()
@@ -36,22 +41,35 @@ impl Output {
         }
         Ok(Output {
             args: args.clone(),
+            to_stdout,
             summary: args.github_summary.then(StepSummary::open).transpose()?,
         })
     }
 
+    /// Whether a file is standard output: nothing else goes there then.
+    pub fn is_streamed(&self) -> bool {
+        self.to_stdout
+    }
+
     /// The JSON alone, after each round pair: what was measured is never lost.
-    pub fn write_json(&self, comparison: &impl Serialize) -> Result<()> {
-        let Some(path) = &self.args.json else {
-            return Ok(());
-        };
-        let mut text = serde_json::to_string(comparison)?;
-        text.push('\n');
-        replace(path, text.as_bytes())
+    pub fn store(&self, comparison: &impl Serialize) -> Result<()> {
+        match &self.args.json {
+            Some(path) if !is_stdout(path) => write_json(path, comparison),
+            _ => Ok(()),
+        }
     }
 
     /// Every file that was asked for.
     pub fn write(&self, compared: &Compared) -> Result<()> {
+        self.write_to(compared, |_| true)
+    }
+
+    /// The same of a result that is not yet whole: files are written again, and a stream is not.
+    pub fn write_early(&self, compared: &Compared) -> Result<()> {
+        self.write_to(compared, |path| !is_stdout(path))
+    }
+
+    fn write_to(&self, compared: &Compared, is_wanted: fn(&Path) -> bool) -> Result<()> {
         type Draw = fn(&Compared) -> String;
         let args = &self.args;
         let formats: [(_, Draw); 7] = [
@@ -65,9 +83,10 @@ impl Output {
             }),
             (&args.bencher, |compared| bencher(&compared.comparison)),
         ];
-        let mut written = self.write_json(compared);
+        let json = args.json.as_ref().filter(|path| is_wanted(path));
+        let mut written = json.map_or(Ok(()), |path| write_json(path, compared));
         for (path, draw) in formats {
-            if let Some(path) = path {
+            if let Some(path) = path.as_ref().filter(|path| is_wanted(path)) {
                 // One that cannot be written takes no other with it.
                 written = written.and(replace(path, draw(compared).as_bytes()));
             }
@@ -125,6 +144,31 @@ impl Output {
         written
     }
 
+    /// The same of one run, which has a page.
+    pub fn write_run(&self, report: &RunReport) -> Result<()> {
+        self.write_page("run", || run_html(report))
+    }
+
+    /// The same of a tuning, which has a page; `log`: its directory.
+    pub fn write_tuning(&self, tuning: &Tuning, log: &str) -> Result<()> {
+        self.write_page("tuning", || tuning_html(tuning, log))
+    }
+
+    /// The page of a history.
+    pub fn write_history(&self, all: &[(PathBuf, Comparison)], kept: &Kept) -> Result<()> {
+        self.write_page("history", || history_html(all, kept))
+    }
+
+    fn write_page(&self, what: &str, draw: impl FnOnce() -> String) -> Result<()> {
+        if let Some(option) = self.args.other_than(&["--html"]) {
+            bail!("{option}: a {what} is drawn as --html");
+        }
+        match &self.args.html {
+            Some(path) => replace(path, draw().as_bytes()),
+            None => Ok(()),
+        }
+    }
+
     /// The same of a pool.
     pub fn write_pool(&self, pool: &Pool) -> Result<()> {
         let args = &self.args;
@@ -142,8 +186,16 @@ impl Output {
     }
 }
 
+fn write_json(path: &Path, result: &impl Serialize) -> Result<()> {
+    let mut text = serde_json::to_string(result)?;
+    text.push('\n');
+    replace(path, text.as_bytes())
+}
+
 /// What a stored result is of.
 pub enum Stored {
+    /// `refit run`
+    Run(Box<RunReport>),
     /// `refit compare`
     Comparison(Box<Compared>),
     /// `refit crash`
@@ -166,9 +218,7 @@ pub fn write_pool(pool: &Pool, args: &PoolOutput) -> Result<()> {
     ];
     let mut written = Ok(());
     if let Some(path) = &args.json {
-        let mut text = serde_json::to_string(pool)?;
-        text.push('\n');
-        written = replace(path, text.as_bytes());
+        written = write_json(path, pool);
     }
     for (path, draw) in formats {
         if let Some(path) = path {
@@ -197,7 +247,7 @@ struct Head {
     kind: Option<String>,
 }
 
-/// Reads a stored comparison, crash report, watch, tuning or pool.
+/// Reads what refit stored.
 pub fn read(path: &Path) -> Result<Stored> {
     let text =
         fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
@@ -222,11 +272,12 @@ pub fn parse(text: &str, shown: impl Display) -> Result<Stored> {
     let known = match head.kind.as_deref() {
         Some("compare") => refit_lab::experiment::SCHEMA,
         Some("crash") => refit_crash::report::SCHEMA,
+        Some("run") => refit_run::SCHEMA,
         Some("watch") => SERIES_SCHEMA,
         Some("tune") => refit_lab::TUNING_SCHEMA,
         Some("pool") => refit_lab::POOL_SCHEMA,
         other => bail!(Foreign(format!(
-            "{shown} holds a `{}`, not a comparison, a crash report or a watch\n  make one: refit compare --json FILE …, refit crash --json FILE … or refit watch --json FILE …",
+            "{shown} holds a `{}`, not a result\n  make one: refit compare --json FILE …, refit crash --json FILE … or refit watch --json FILE …",
             printable(other.unwrap_or("?"))
         ))),
     };
@@ -237,6 +288,7 @@ pub fn parse(text: &str, shown: impl Display) -> Result<Stored> {
     }
     let damaged = || format!("{shown} is damaged");
     let stored = match head.kind.as_deref() {
+        Some("run") => Stored::Run(parsed(text).with_context(damaged)?),
         Some("crash") => Stored::Crash(parsed(text).with_context(damaged)?),
         Some("watch") => {
             let series: Box<Series> = parsed(text).with_context(damaged)?;

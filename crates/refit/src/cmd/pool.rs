@@ -16,7 +16,7 @@ use refit_report::pool::terminal;
 pub use self::kubernetes::CONTAINER;
 use super::output::{self, Stored};
 use super::print;
-use super::result_file::ResultFile;
+use super::result_file::{ResultFile, to_stdout};
 use crate::cli::{PoolArgs, PoolFrom};
 
 pub fn main(args: &PoolArgs) -> ExitCode {
@@ -27,20 +27,16 @@ pub fn main(args: &PoolArgs) -> ExitCode {
 }
 
 fn run(args: &PoolArgs) -> Result<()> {
-    let files = [
-        &args.output.json,
-        &args.output.md,
-        &args.output.html,
-        &args.output.svg,
-    ];
-    for path in files.into_iter().flatten() {
+    let files = args.output.files();
+    to_stdout(files)?;
+    for path in files.into_iter().filter_map(|(_, path)| path.as_ref()) {
         ResultFile::create(path)?;
     }
     let pool = pool(match args.from {
         None => of_files(&args.results)?,
         Some(PoolFrom::Kubernetes) => kubernetes::read(args)?,
     })?;
-    if files.iter().any(|path| path.is_some()) {
+    if files.iter().any(|(_, path)| path.is_some()) {
         return output::write_pool(&pool, &args.output);
     }
     print::result(&terminal(&pool, &print::style()))

@@ -35,8 +35,13 @@ pub fn style() -> Style {
 
 /// A result, drawn, on stdout. A closed pipe is not a failure: the reader has seen enough.
 pub fn result(text: &str) -> Result<()> {
+    result_file(text.as_bytes())
+}
+
+/// What a file would hold, on stdout.
+pub fn result_file(bytes: &[u8]) -> Result<()> {
     match io::stdout()
-        .write_all(text.as_bytes())
+        .write_all(bytes)
         .and_then(|()| io::stdout().flush())
     {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {

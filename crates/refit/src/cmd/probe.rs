@@ -8,7 +8,7 @@ use refit_lab::probe;
 use refit_report::doctor;
 
 use super::print;
-use super::result_file::ResultFile;
+use super::result_file::{ResultFile, is_stdout};
 
 /// Exits with 0, with 1 where a flush waits for no disk, and with 2 without samples.
 pub fn main(directory: &Path, json: Option<&Path>) -> ExitCode {
@@ -34,6 +34,9 @@ fn sample(directory: &Path, json: Option<&Path>) -> Result<bool> {
         let mut text = serde_json::to_string(&profile)?;
         text.push('\n');
         file.write(text.as_bytes())?;
+        if is_stdout(path) {
+            return Ok(profile.is_disk());
+        }
         let path = path
             .canonicalize()
             .with_context(|| format!("cannot find {}", path.display()))?;

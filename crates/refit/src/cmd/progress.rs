@@ -137,6 +137,6 @@ impl Progress for Bar<'_> {
     fn pair_done(&mut self, experiment: &Comparison) {
         self.estimates = estimates(experiment);
         // If it still fails at the end, that is reported then.
-        let _ = self.output.write_json(experiment);
+        let _ = self.output.store(experiment);
     }
 }

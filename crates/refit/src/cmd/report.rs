@@ -1,18 +1,22 @@
 //! `refit report`: draws stored comparisons, crash reports and watches again.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
-use refit_report::{crash, history, pool, tuning, watch};
+use refit_lab::Comparison;
+use refit_lab::experiment::Role;
+use refit_report::{Kept, crash, history, pool, run_summary, tuning, watch};
 
 use super::output::{self, Output, Stored};
 use super::print;
+use super::result_file::replace;
 use crate::cli::ReportArgs;
 
 pub fn main(args: &ReportArgs) -> ExitCode {
     let result = if let Some(dir) = &args.history {
-        log(dir)
+        log(dir, args)
     } else {
         redraw(args)
     };
@@ -51,21 +55,29 @@ fn redraw(args: &ReportArgs) -> Result<()> {
             Stored::Series(series) => print::result(&watch::terminal(&series))?,
             Stored::Pool(pool) if args.output.any() => output.write_pool(&pool)?,
             Stored::Pool(pool) => print::result(&pool::terminal(&pool, &print::style()))?,
-            Stored::Tuning(_) if args.output.any() => bail!(
-                "{}: a tuning has no page or picture\n  draw one of the comparisons beside it, of the files that it names",
-                path.display()
-            ),
-            Stored::Tuning(record) => {
-                let log = path.parent().unwrap_or(Path::new("")).display().to_string();
-                print::result(&tuning(&record, &log, &print::style()))?;
+            Stored::Tuning(record) if args.output.any() => {
+                output.write_tuning(&record, &directory(path))?;
             }
+            Stored::Tuning(record) => {
+                print::result(&tuning(&record, &directory(path), &print::style()))?;
+            }
+            Stored::Run(report) if args.output.any() => output.write_run(&report)?,
+            Stored::Run(report) => print::result(&run_summary(&report))?,
         }
     }
     Ok(())
 }
 
+fn directory(file: &Path) -> String {
+    file.parent().unwrap_or(Path::new("")).display().to_string()
+}
+
 /// Every comparison in a directory; other files are passed over.
-fn log(dir: &PathBuf) -> Result<()> {
+fn log(dir: &Path, args: &ReportArgs) -> Result<()> {
+    if let Some(option) = args.output.other_than(&["--html"]) {
+        bail!("{option}: a history is drawn as --html");
+    }
+    let output = Output::open(&args.output)?;
     let entries =
         std::fs::read_dir(dir).with_context(|| format!("cannot read {}", dir.display()))?;
     let mut all = Vec::new();
@@ -90,5 +102,68 @@ fn log(dir: &PathBuf) -> Result<()> {
         );
     }
     all.sort_by_key(|(_, experiment)| experiment.experiment.started_unix);
-    print::result(&history(&all))
+    let kept = decided(dir, &all, args)?;
+    match &args.output.html {
+        Some(_) => output.write_history(&all, &kept),
+        None => print::result(&history(&all, &kept)),
+    }
+}
+
+/// Where it is stored which changes were kept.
+const KEPT: &str = "kept";
+
+/// What is stored, with what was typed.
+fn decided(dir: &Path, all: &[(PathBuf, Comparison)], args: &ReportArgs) -> Result<Kept> {
+    let file = dir.join(KEPT);
+    let text = match std::fs::read_to_string(&file) {
+        Ok(text) => text,
+        Err(error) if error.kind() == ErrorKind::NotFound => String::new(),
+        Err(error) => return Err(error).with_context(|| format!("cannot read {}", file.display())),
+    };
+    let mut kept = Kept::parse(&text);
+    let before = kept.clone();
+    for (words, is_kept) in [(&args.keep, true), (&args.drop, false)] {
+        for pair in words.chunks_exact(2) {
+            let (path, comparison) = named(dir, all, &pair[0])?;
+            expect_candidate(path, comparison, &pair[1])?;
+            kept.decide(path, &pair[1], is_kept);
+        }
+    }
+    if kept != before {
+        replace(&file, kept.text().as_bytes())?;
+    }
+    Ok(kept)
+}
+
+fn named<'a>(
+    dir: &Path,
+    all: &'a [(PathBuf, Comparison)],
+    name: &str,
+) -> Result<&'a (PathBuf, Comparison)> {
+    let is_named = |(path, _): &&(PathBuf, Comparison)| {
+        path.file_name() == Path::new(name).file_name() && path.file_name().is_some()
+    };
+    all.iter().find(is_named).with_context(|| {
+        let names = all.iter().filter_map(|(path, _)| path.file_name());
+        let names: Vec<_> = names.map(|name| name.to_string_lossy()).collect();
+        format!(
+            "there is no comparison `{name}` in {}\n  name one of: {}",
+            dir.display(),
+            names.join(", ")
+        )
+    })
+}
+
+fn expect_candidate(path: &Path, comparison: &Comparison, variant: &str) -> Result<()> {
+    let variants = comparison.experiment.variants.iter();
+    let candidates = variants.filter(|one| one.role == Role::Candidate);
+    let names: Vec<&str> = candidates.map(|one| one.name.as_str()).collect();
+    if !names.contains(&variant) {
+        bail!(
+            "{} has no variant `{variant}`\n  name one of: {}",
+            path.display(),
+            names.join(", ")
+        );
+    }
+    Ok(())
 }

@@ -13,6 +13,8 @@ use rustix::fs::OFlags;
 use rustix::process::geteuid;
 use tempfile::NamedTempFile;
 
+use super::print;
+
 /// What becomes a file when it is written: until then the name holds what it held.
 pub enum ResultFile {
     /// Written beside the name, under one that nobody can guess, and renamed.
@@ -24,6 +26,47 @@ pub enum ResultFile {
     },
     /// A pipe, a terminal, a device and what a link names are written as they are.
     InPlace(File, PathBuf),
+    /// `-`, as elsewhere.
+    Stdout,
+}
+
+/// Whether this is the name of standard output.
+pub fn is_stdout(path: &Path) -> bool {
+    path == Path::new("-")
+}
+
+/// Whether one of these options writes to standard output, where nothing else goes then.
+///
+/// # Errors
+/// Two do.
+pub fn to_stdout<'a>(
+    files: impl IntoIterator<Item = (&'static str, &'a Option<PathBuf>)>,
+) -> Result<bool> {
+    let files = files.into_iter();
+    let given = files.filter(|(_, path)| path.as_deref().is_some_and(is_stdout));
+    let options: Vec<&str> = given.map(|(option, _)| option).collect();
+    match *options {
+        [] => Ok(false),
+        [_] => Ok(true),
+        [first, second, ..] => bail!(
+            "{first} - and {second} - would both write to stdout\n  name a file for one of them: {second} FILE"
+        ),
+    }
+}
+
+/// Refuses `-` where standard output is the command's own.
+///
+/// # Errors
+/// The option that names it.
+pub fn refuse_stdout<'a>(
+    files: impl IntoIterator<Item = (&'static str, &'a Option<PathBuf>)>,
+) -> Result<()> {
+    for (option, path) in files {
+        if path.as_deref().is_some_and(is_stdout) {
+            bail!("{option} -: stdout is the command's\n  name a file: {option} FILE");
+        }
+    }
+    Ok(())
 }
 
 impl ResultFile {
@@ -33,6 +76,9 @@ impl ResultFile {
     /// No such directory, a directory of that name, one that cannot be written, or a
     /// name that is a link or a device of another user where others may write.
     pub fn create(path: &Path) -> Result<ResultFile> {
+        if is_stdout(path) {
+            return Ok(ResultFile::Stdout);
+        }
         let parent = directory(path)?;
         if path.is_dir() {
             bail!(
@@ -68,6 +114,7 @@ impl ResultFile {
     /// The kernel's.
     pub fn write(self, bytes: &[u8]) -> Result<()> {
         let (written, path) = match self {
+            ResultFile::Stdout => return print::result_file(bytes),
             ResultFile::InPlace(mut file, path) => (file.write_all(bytes), path),
             ResultFile::New {
                 mut temporary,

@@ -13,7 +13,7 @@ use refit_run::{Before, HeapPaths, InEffect, RunReport, SCHEMA, SettingReport, T
 use refit_session::{Session, remove_abandoned};
 
 use super::print::{self, say};
-use super::result_file::{ResultFile, stream};
+use super::result_file::{ResultFile, refuse_stdout, stream};
 use crate::cli::RunArgs;
 
 /// refit's own failure before the start (env(1), timeout(1)).
@@ -29,6 +29,7 @@ struct Plan {
     /// Opened before the start, so that a file that cannot be written stops
     /// everything while nothing has happened.
     json: Option<ResultFile>,
+    html: Option<ResultFile>,
     trace: Option<File>,
     stacks: Option<ResultFile>,
 }
@@ -75,12 +76,24 @@ fn plan(args: RunArgs) -> Result<Option<Plan>> {
             .collect();
         bail!("no command to run\n  write it after `--`: refit run {typed}-- COMMAND");
     }
-    if args.heap && args.quiet && args.json.is_none() && args.heap_stacks.is_none() {
+    if args.heap
+        && args.quiet
+        && args.json.is_none()
+        && args.html.is_none()
+        && args.heap_stacks.is_none()
+    {
         bail!(
             "--heap has nowhere to report\n  leave --quiet out, or add --json FILE or --heap-stacks FILE"
         );
     }
+    refuse_stdout([
+        ("--json", &args.json),
+        ("--html", &args.html),
+        ("--trace-sync", &args.trace_sync),
+        ("--heap-stacks", &args.heap_stacks),
+    ])?;
     let json = args.json.as_deref().map(ResultFile::create).transpose();
+    let html = args.html.as_deref().map(ResultFile::create).transpose();
     let trace = args.trace_sync.as_deref().map(stream).transpose();
     let stacks = args.heap_stacks.as_deref();
     let stacks = stacks.map(ResultFile::create).transpose();
@@ -88,6 +101,7 @@ fn plan(args: RunArgs) -> Result<Option<Plan>> {
         args,
         settings,
         json: json.context("--json")?,
+        html: html.context("--html")?,
         trace: trace.context("--trace-sync")?,
         stacks: stacks.context("--heap-stacks")?,
     }))
@@ -101,7 +115,8 @@ fn read_from(path: &Path) -> Result<()> {
 
 fn start(mut plan: Plan) -> Result<ExitCode> {
     remove_abandoned();
-    let has_file = plan.json.is_some() || plan.trace.is_some() || plan.stacks.is_some();
+    let results = [&plan.json, &plan.html, &plan.stacks];
+    let has_file = plan.trace.is_some() || results.iter().any(|file| file.is_some());
     let count = !plan.args.quiet || has_file;
     let options = Options {
         count,
@@ -121,7 +136,8 @@ fn start(mut plan: Plan) -> Result<ExitCode> {
         let error = prepared.replace();
         return Ok(not_started(&plan, prepared.session, &error));
     }
-    let mut watch = Watch::begin(&prepared, plan.json.is_some()).with_witness();
+    let mut watch =
+        Watch::begin(&prepared, plan.json.is_some() || plan.html.is_some()).with_witness();
     if plan.args.purge {
         watch = watch.with_purge();
     }
@@ -230,6 +246,11 @@ fn finish(plan: Plan, session: Session, mut watch: Watch, ended: &Ended, before:
         && let Err(error) = write_json(file, &report)
     {
         say(format_args!("--json: {error:#}"));
+    }
+    if let Some(file) = plan.html
+        && let Err(error) = file.write(refit_report::run_html(&report).as_bytes())
+    {
+        say(format_args!("--html: {error:#}"));
     }
     if let (Some(file), Some(path)) = (plan.stacks, &plan.args.heap_stacks) {
         let drawn = match path.extension() {

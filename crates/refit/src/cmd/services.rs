@@ -12,7 +12,7 @@ use refit_services::{
     Applied, By, Error, Etckeeper, Phase, Request, ServiceStatus, System, ToDo, Until,
 };
 
-use super::result_file::replace;
+use super::result_file::{is_stdout, replace};
 use super::{evidence, print};
 use crate::cli::{ApplyArgs, ConfirmArgs, PlanArgs, RevertArgs, StatusArgs};
 
@@ -155,7 +155,9 @@ fn try_status(args: &StatusArgs) -> Result<u8> {
     } else {
         stated(&status)
     };
-    print::result(&text)?;
+    if !args.openmetrics.as_deref().is_some_and(is_stdout) {
+        print::result(&text)?;
+    }
     Ok(u8::from(args.check && !status.is_as_applied()))
 }
 

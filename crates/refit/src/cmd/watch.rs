@@ -44,7 +44,7 @@ fn watch(args: &WatchArgs) -> Result<()> {
     }
     count_interruptions();
     let mut recording = Recording::begin(args, target)?;
-    if !args.batch && print::is_interactive() {
+    if !args.batch && !recording.to_stdout && print::is_interactive() {
         let shown = live::show(&mut recording, args.time);
         return recording.finish().and(shown);
     }
@@ -53,7 +53,9 @@ fn watch(args: &WatchArgs) -> Result<()> {
         let over = args.time.is_some_and(|time| began.elapsed() >= time);
         if recording.is_due() || over {
             recording.sample();
-            print::result(&recording.lines())?;
+            if !recording.to_stdout {
+                print::result(&recording.lines())?;
+            }
             if !recording.has_processes() {
                 print::say("all that was watched has ended");
                 break;

@@ -235,10 +235,10 @@ pub fn machine(main: &mut Markup, report: &CrashReport) {
     let own = own.iter().map(|(name, value)| (*name, &**value));
     // The kernel is there already; of the records' own disk nothing depends.
     let told = ["kernel", "directory", "filesystem"];
-    let machine = report
-        .machine
-        .iter()
-        .map(|(name, value)| (&**name, &**value));
+    let machine: Vec<(&str, String)> = (report.machine.iter())
+        .map(|(name, value)| (&**name, format::fact(value)))
+        .collect();
+    let machine = machine.iter().map(|(name, value)| (*name, &**value));
     let machine = machine.filter(|(name, _)| !told.contains(name));
     let facts = own.chain(machine).filter(|(_, value)| !value.is_empty());
     section(main, "Machine and file system", |section| {

@@ -13,6 +13,7 @@ use refit_session::{Collector, remove_abandoned};
 use super::recording::{Recording, TICK};
 use crate::cli::WatchArgs;
 use crate::cmd::print;
+use crate::cmd::result_file::refuse_stdout;
 use crate::cmd::run::{NOT_EXECUTABLE, NOT_FOUND, OWN_FAILURE};
 
 pub fn main(args: &WatchArgs) -> ExitCode {
@@ -23,6 +24,7 @@ pub fn main(args: &WatchArgs) -> ExitCode {
 }
 
 fn run(args: &WatchArgs) -> Result<ExitCode> {
+    refuse_stdout(args.files())?;
     remove_abandoned();
     let options = Options {
         count: args.heap,

@@ -9,7 +9,7 @@ use refit_run::series::{Member, SERIES_SCHEMA, Series, Target, Watcher};
 use super::publisher::Publisher;
 use crate::cli::WatchArgs;
 use crate::cmd::print;
-use crate::cmd::result_file::{ResultFile, replace};
+use crate::cmd::result_file::{ResultFile, refuse_stdout, replace, to_stdout};
 
 /// Lines between two headings.
 const HEADING_EVERY: usize = 40;
@@ -26,13 +26,19 @@ pub struct Recording<'a> {
     of_machine: bool,
     pub series: Series,
     printed: usize,
+    /// One of its files is standard output: nothing else goes there then.
+    pub to_stdout: bool,
     publisher: Option<Publisher>,
 }
 
 impl<'a> Recording<'a> {
     /// Looks first whether every file can be written that was asked for, and listens.
     pub fn begin(args: &'a WatchArgs, target: Target) -> Result<Recording<'a>> {
-        for path in args.files().into_iter().flatten() {
+        // Rewritten with each sample, so that a stream would have all of them.
+        refuse_stdout([("--openmetrics", &args.openmetrics)])?;
+        let to_stdout = to_stdout(args.files())?;
+        let files = args.files().map(|(_, path)| path);
+        for path in files.into_iter().chain([&args.openmetrics]).flatten() {
             ResultFile::create(path)?;
         }
         let publisher = Publisher::begin(args)?;
@@ -63,6 +69,7 @@ impl<'a> Recording<'a> {
             of_machine,
             series,
             printed: 0,
+            to_stdout,
             publisher,
         })
     }

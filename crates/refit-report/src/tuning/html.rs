@@ -1,0 +1,175 @@
+//! A tuning as a page: what to take at each level of risk, the steps that led there, and what to type next.
+
+use refit_lab::{Answer, ProofRecord, Tuning};
+use refit_stats::Measure;
+
+use super::{next, observed, reasons, step_columns, subject, told, took, word};
+use crate::format;
+use crate::html::elements::{scrolled, section};
+use crate::html::grid::{facts, grid};
+use crate::html::verdicts::{Effects, caption};
+use crate::html::{footer, page};
+use crate::markup::Markup;
+use crate::paint::Tone;
+use crate::row::difference;
+use crate::table::{Column, Content, Kind};
+
+/// The page. `log`: the directory of the tuning, as it is typed.
+#[must_use]
+pub fn html(tuning: &Tuning, log: &str) -> String {
+    let subject = subject(tuning);
+    page(&format!("refit tune: {subject}"), &[], |body| {
+        body.element("header", &[], |header| {
+            header.leaf("p", &[("class", "of")], "refit tune");
+            header.element("h1", &[], |h1| h1.leaf("code", &[], &subject));
+        });
+        body.element("main", &[], |main| sections(main, tuning, log));
+        footer(body, &tuning.refit, tuning.started_unix);
+    })
+}
+
+fn sections(main: &mut Markup, tuning: &Tuning, log: &str) {
+    main.element("section", &[("class", "result")], |section| {
+        section.element("p", &[("class", "answer")], |p| p.prose(&answer(tuning)));
+        if !tuning.answers.is_empty() {
+            scrolled(section, "answers", |section| answers(section, tuning));
+        }
+    });
+    if let Some(columns) = step_columns(tuning) {
+        section(main, "Steps", |section| {
+            let text = "Each step compared what was left with the baseline, in more round pairs than the one before.";
+            section.leaf("p", &[], text);
+            grid(section, "steps", "", &columns.each_ref());
+        });
+    }
+    let reasons = reasons(tuning);
+    if !reasons.is_empty() {
+        section(main, "Not tried", |section| {
+            let rows: Vec<(String, &str)> = (reasons.into_iter())
+                .map(|(reason, variants)| (variants.join(", "), reason))
+                .collect();
+            let rows = rows.iter().map(|(variants, reason)| (&**variants, *reason));
+            facts(section, "what was not tried", rows);
+        });
+    }
+    section(main, "What to type next", |section| {
+        scrolled(section, "commands", |section| {
+            section.element("pre", &[], |pre| {
+                for line in next(tuning, log) {
+                    pre.element("code", &[], |code| code.prose(&line));
+                    pre.end_line();
+                }
+            });
+        });
+    });
+    section(main, "How it was found", |section| {
+        found(section, tuning, log)
+    });
+}
+
+/// What to take, what it gains, what it costs; then where nothing is to be taken.
+fn answer(tuning: &Tuning) -> String {
+    if tuning.answers.is_empty() {
+        return "no answer yet: it did not come to its end".to_owned();
+    }
+    let (taken, nothing): (Vec<&Answer>, Vec<&Answer>) =
+        (tuning.answers.iter()).partition(|answer| answer.variant.is_some());
+    let mut parts: Vec<String> = taken
+        .iter()
+        .map(|answer| format!("where {} is accepted: {}", answer.accepted, told(answer)))
+        .collect();
+    let levels: Vec<String> = nothing
+        .iter()
+        .map(|answer| answer.accepted.to_string())
+        .collect();
+    if !levels.is_empty() {
+        parts.push(format!(
+            "nothing to take where {} is accepted",
+            levels.join(" or ")
+        ));
+    }
+    parts.join("; ")
+}
+
+fn answers(section: &mut Markup, tuning: &Tuning) {
+    let all = &tuning.answers;
+    let of = |of: fn(&Answer) -> String| all.iter().map(of);
+    let verdict = |answer: &Answer| {
+        let effect = answer.effect.as_ref();
+        let word = effect.and_then(|effect| Some(difference(effect, effect.verdict?)));
+        match word {
+            Some(word) => (word, Tone::Good),
+            None => ("nothing to take".to_owned(), Tone::Plain),
+        }
+    };
+    let change = |answer: &Answer| {
+        let effect = answer.effect.as_ref();
+        effect.map_or_else(String::new, |effect| format::percent(effect.change))
+    };
+    let interval = |answer: &Answer| {
+        let effect = answer.effect.as_ref();
+        effect.map_or_else(String::new, |effect| format::interval(effect.interval))
+    };
+    let names = of(|answer| {
+        answer
+            .variant
+            .clone()
+            .unwrap_or_else(|| "nothing".to_owned())
+    });
+    let below = all.iter().map(|answer| match &answer.reason {
+        Some(reason) => vec![(reason.clone(), "why")],
+        None if answer.risk.loss.risks_data() => vec![(answer.risk.to_string(), "class risk")],
+        None => vec![(answer.risk.to_string(), "class")],
+    });
+    let columns = [
+        Column::of(Kind::Code, "variant", names)
+            .with(Content::Name)
+            .over(below.collect()),
+        Column::numbers("vs baseline", all.iter().map(change)).with(Content::Change),
+        Column::numbers("95 % interval", all.iter().map(interval)).with(Content::Interval),
+        Column::verdicts("verdict", all.iter().map(verdict)).with(Content::Verdict),
+        Column::words("accepted", of(|answer| answer.accepted.to_string())).with(Content::Side),
+        Column::words(
+            "power cuts",
+            of(|answer| match &answer.proof {
+                Some(proof) => proof.to_string(),
+                None => "not cut".to_owned(),
+            }),
+        )
+        .with(Content::Side),
+    ];
+    let measure = match tuning.main.as_str() {
+        "rate" => Measure::Rate,
+        _ => Measure::Duration,
+    };
+    let effects = Effects {
+        columns: columns.iter().collect(),
+        effects: all.iter().map(|answer| answer.effect.as_ref()).collect(),
+        classes: (0..all.len()).map(|at| format!("v{}", at % 8)).collect(),
+        caption: caption(measure, tuning.delta, ""),
+        delta: tuning.delta,
+    };
+    effects.table(section);
+}
+
+fn found(section: &mut Markup, tuning: &Tuning, log: &str) {
+    let proof = match &tuning.proof {
+        Some(ProofRecord::Cut { file }) => Some(format!("refit report {}/{file}", word(log))),
+        Some(ProofRecord::NotCut(why)) => Some(format!("not made: {why}")),
+        None => None,
+    };
+    let rows = [
+        ("observed", observed(tuning)),
+        ("proof", proof),
+        ("took", Some(took(tuning))),
+        ("log", Some(format!("refit report --history {}", word(log)))),
+    ];
+    let rows: Vec<(&str, String)> = (rows.into_iter())
+        .filter_map(|(name, value)| Some((name, value?)))
+        .collect();
+    facts(
+        section,
+        "how it was found",
+        rows.iter().map(|(name, value)| (*name, &**value)),
+    );
+}
