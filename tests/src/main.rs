@@ -53,6 +53,7 @@ mod cells;
 mod chromium;
 mod ci_workflow;
 mod cluster;
+mod coming_from;
 mod compare;
 mod compare_allocators;
 mod compare_ci;
@@ -254,6 +255,7 @@ const TABLE: &[&[Test]] = &[
     attack::TESTS,
     bench::TESTS,
     chromium::TESTS,
+    coming_from::TESTS,
     compare::TESTS,
     compare_allocators::TESTS,
     compare_codes::TESTS,

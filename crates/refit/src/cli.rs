@@ -1,5 +1,6 @@
 //! The command line as it is typed.
 
+mod coming_from;
 mod compare;
 mod complete;
 mod crash;
@@ -27,6 +28,8 @@ use refit_manual::TOPICS;
 use refit_run::printable;
 
 use crate::cmd::print;
+
+use coming_from::hints;
 
 pub use compare::CompareArgs;
 pub use crash::CrashArgs;
@@ -360,6 +363,7 @@ pub fn usage_code() -> u8 {
 /// Prints clap's message, with what was typed as words that a terminal only shows, and
 /// ends.
 pub fn usage_error(mut error: clap::Error) -> ! {
+    suggest(&mut error);
     let typed: Vec<(ContextKind, ContextValue)> = error
         .context()
         // The usage is ours, and has lines.
@@ -383,6 +387,25 @@ pub fn usage_error(mut error: clap::Error) -> ! {
         _ => usage_code().into(),
     };
     std::process::exit(code)
+}
+
+/// In place of an option or a verb of another tool.
+fn suggest(error: &mut clap::Error) {
+    let unknown = error
+        .get(ContextKind::InvalidArg)
+        .or(error.get(ContextKind::InvalidSubcommand));
+    let Some(ContextValue::String(typed)) = unknown.cloned() else {
+        return;
+    };
+    let verb = std::env::args_os().nth(1);
+    let verb = verb.as_ref().and_then(|verb| verb.to_str());
+    // Before a verb, an option is the first word.
+    let verb = verb.filter(|verb| !verb.starts_with('-') && *verb != typed);
+    let hints = hints(verb, &typed);
+    if !hints.is_empty() {
+        let hints = hints.into_iter().map(StyledStr::from).collect();
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(hints));
+    }
 }
 
 fn shown(value: &ContextValue) -> ContextValue {
