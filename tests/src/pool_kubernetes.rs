@@ -157,6 +157,9 @@ fn a_log_that_is_not_exactly_a_result_is_refused(env: &TestEnv) -> Outcome {
         1,
         &json!({"schema": 1, "kind": "\u{1b}[2Jx"}).to_string(),
     );
+    // In the text of the result: what refit prints before it may have such letters too.
+    let (before, framed_text) = whole.split_at(whole.find("refit-result").expect("it has one"));
+    let other_letter = format!("{before}{}", framed_text.replacen('A', "B", 1));
     let cases: Vec<(String, &str)> = vec![
         (String::new(), "holds no result"),
         ("refit: a failed run\n".to_owned(), "holds no result"),
@@ -168,7 +171,7 @@ fn a_log_that_is_not_exactly_a_result_is_refused(env: &TestEnv) -> Outcome {
             whole[whole.len() / 2..].to_owned(),
             "is truncated: its beginning",
         ),
-        (whole.replacen("A", "B", 1), "the log of pod bad"),
+        (other_letter, "the log of pod bad"),
         (
             whole.replace(&text(first + 1), "QUJD"),
             "the log of pod bad",
