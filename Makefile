@@ -58,8 +58,8 @@ test-services: ## apply and revert changes of real services on a Debian that sys
 	scripts/booted up
 	$(CARGO) run --locked -p refit-tests -- --strict apply:: apply_kills:: apply_booted apply_end_to_end; status=$$?; scripts/booted down; exit $$status
 
-# It is built once, in /var/tmp/refit-cluster, for 10 minutes; `scripts/cluster down --wipe` removes it.
-test-kubernetes: ## a comparison spread over two nodes of a real Kubernetes, and pooled, as root
+# It is built once, in /var/tmp/refit-cluster, for 10 minutes, by Go 1.26; `scripts/cluster down --wipe` removes it.
+test-kubernetes: ## a comparison spread over two nodes of a real Kubernetes, replicas, patches, a policy, as root
 	scripts/setup kubernetes
 	$(MAKE) all
 	scripts/cluster up

@@ -23,8 +23,8 @@ fn workload() -> Value {
     json!({
         "apiVersion": "apps/v1",
         "kind": "StatefulSet",
-        "metadata": {"name": "db"},
-        "spec": {"template": {"spec": {
+        "metadata": {"name": "db", "namespace": "shop"},
+        "spec": {"selector": {"matchLabels": {"app": "db"}}, "template": {"spec": {
             "volumes": [{"name": "data", "emptyDir": {}}],
             "containers": [
                 {"name": "db", "image": "db", "env": [{"name": "LD_PRELOAD", "value": "/own.so"}]},
@@ -115,7 +115,7 @@ fn a_patch_can_be_applied_and_taken_back(env: &TestEnv) -> Outcome {
     assert_eq!(again, before.to_string());
 
     // From stdin to stdout, in each form.
-    for form in ["json", "inverse", "merge", "kustomize"] {
+    for form in ["json", "inverse", "merge", "kustomize", "policy"] {
         let mut refit = env.refit_command(&[
             "export",
             "kubernetes",
@@ -178,6 +178,9 @@ fn what_a_workload_cannot_have_is_refused(env: &TestEnv) -> Outcome {
     write("gvisor.json", |object| {
         object["spec"]["template"]["spec"]["runtimeClassName"] = json!("gvisor")
     });
+    write("nowhere.json", |object| {
+        object["metadata"] = json!({"name": "db"})
+    });
     env.file("text.json", "no JSON");
     let apply = ["export", "kubernetes", "apply", "--of"];
     for (words, texts) in [
@@ -207,6 +210,10 @@ fn what_a_workload_cannot_have_is_refused(env: &TestEnv) -> Outcome {
         (
             &["text.json", "sync=off"],
             &["text.json is not JSON", "kubectl get"],
+        ),
+        (
+            &["nowhere.json", "--form", "policy", "sync=off"],
+            &["namespace and the selector", "kubectl get"],
         ),
         (&["missing.json", "sync=off"], &["cannot read missing.json"]),
         (

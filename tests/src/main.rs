@@ -115,6 +115,9 @@ mod index_loop;
 mod kills;
 mod kubernetes;
 mod kubernetes_apply;
+mod kubernetes_policy;
+mod kubernetes_replicas;
+mod kubernetes_settings;
 mod layering;
 mod leap_second;
 mod library;
@@ -308,6 +311,9 @@ const TABLE: &[&[Test]] = &[
     kills::TESTS,
     kubernetes::TESTS,
     kubernetes_apply::TESTS,
+    kubernetes_policy::TESTS,
+    kubernetes_replicas::TESTS,
+    kubernetes_settings::TESTS,
     file_circles::TESTS,
     layering::TESTS,
     leap_second::TESTS,

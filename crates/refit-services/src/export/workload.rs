@@ -7,11 +7,13 @@
 mod error;
 mod forms;
 mod operations;
+mod policy;
 
 use refit_knobs::{Allocator, AllocatorKind, Settings, Thp};
 use serde_json::{Value, json};
 
 pub use self::error::WorkloadError;
+pub use self::policy::{Policy, policy};
 
 /// Where containers find what an init container brought.
 const MOUNT: &str = "/refit/lib";

@@ -73,6 +73,8 @@ pub enum PatchForm {
     Merge,
     /// A component of kustomize with the merge
     Kustomize,
+    /// A MutatingAdmissionPolicy with its binding, for each new pod (Kubernetes 1.36; kubectl apply)
+    Policy,
 }
 
 pub fn library(text: &str) -> Result<Library, String> {

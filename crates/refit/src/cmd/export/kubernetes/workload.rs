@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use refit_knobs::Settings;
-use refit_services::export::workload::{Profile, WorkloadPatch, patch};
+use refit_services::export::workload::{Profile, WorkloadPatch, patch, policy};
 use serde_json::Value;
 
 use crate::cli::{KubernetesApplyArgs, PatchForm};
@@ -23,13 +23,14 @@ pub fn apply(args: &KubernetesApplyArgs) -> Result<()> {
         refit: args.refit.as_deref(),
         container: args.container.as_deref(),
     };
-    let patch = patch(&object, &profile)?;
-    let mut text = serde_json::to_string_pretty(&written(&patch, args.form))?;
-    text.push('\n');
-    match &args.out {
-        Some(path) => replace(path, text.as_bytes())?,
-        None => print::result(&text)?,
+    if matches!(args.form, PatchForm::Policy) {
+        let made = policy(&object, &profile)?;
+        write(args, &made.objects)?;
+        made.notes.iter().for_each(print::say);
+        return Ok(());
     }
+    let patch = patch(&object, &profile)?;
+    write(args, &written(&patch, args.form))?;
     // What is to be known of a change is not to be known of its end.
     if !matches!(args.form, PatchForm::Inverse) {
         patch.notes.iter().for_each(print::say);
@@ -37,7 +38,7 @@ pub fn apply(args: &KubernetesApplyArgs) -> Result<()> {
     let type_of = match args.form {
         PatchForm::Json | PatchForm::Inverse => "json",
         PatchForm::Merge => "strategic",
-        PatchForm::Kustomize => return Ok(()),
+        PatchForm::Kustomize | PatchForm::Policy => return Ok(()),
     };
     let file = args
         .out
@@ -50,12 +51,21 @@ pub fn apply(args: &KubernetesApplyArgs) -> Result<()> {
     Ok(())
 }
 
+fn write(args: &KubernetesApplyArgs, object: &Value) -> Result<()> {
+    let mut text = serde_json::to_string_pretty(object)?;
+    text.push('\n');
+    match &args.out {
+        Some(path) => replace(path, text.as_bytes()),
+        None => print::result(&text),
+    }
+}
+
 fn written(patch: &WorkloadPatch, form: PatchForm) -> Value {
     match form {
         PatchForm::Json => Value::Array(patch.operations.clone()),
         PatchForm::Inverse => Value::Array(patch.inverse.clone()),
         PatchForm::Merge => patch.strategic(),
-        PatchForm::Kustomize => patch.component(),
+        PatchForm::Kustomize | PatchForm::Policy => patch.component(),
     }
 }
 
