@@ -75,11 +75,23 @@ static uint32_t reason_against(void)
 		       : 0;
 }
 
-/* What is not seen of an image that is counted. */
-static uint32_t gaps(void)
+/* Whether the allocator has C++ operators. What is allocated for the message that there are none
+ * is not the program's: it is not counted, and the second call frees it. */
+static int allocator_has_new(void)
 {
 	struct refit_object allocator =
 		refit_object_of(*(void **)&refit_beneath.malloc);
+	int before = set_state(REFIT_HEAP_OFF);
+	int has_new = refit_is_in(allocator, dlsym(RTLD_DEFAULT, "_Znwm"));
+	dlerror(); /* as in beneath.c */
+	dlerror();
+	set_state(before);
+	return has_new;
+}
+
+/* What is not seen of an image that is counted. */
+static uint32_t gaps(void)
+{
 	uint32_t flags = __atomic_load_n(&refit_heap_state, __ATOMIC_RELAXED) ==
 					 REFIT_HEAP_TABLELESS
 				 ? REFIT_HEAP_NO_TABLE
@@ -87,10 +99,9 @@ static uint32_t gaps(void)
 	if (refit_beneath.hides_usable) {
 		flags |= REFIT_HEAP_NO_USABLE;
 	}
-	if (refit_is_in(allocator, dlsym(RTLD_DEFAULT, "_Znwm"))) {
+	if (allocator_has_new()) {
 		flags |= REFIT_HEAP_NEW_UNSEEN;
 	}
-	dlerror(); /* as in beneath.c */
 	return flags;
 }
 
