@@ -1,8 +1,10 @@
 //! Profiles of disks, patterns of paths, executables: what somebody else wrote and refit reads before a start.
 
 use std::fs::File;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::{Mutex, PoisonError};
 
 use refit_fuzz::Target as Fuzzed;
 use rustix::fd::AsRawFd;
@@ -162,5 +164,108 @@ fn executables() {
             // Neither is longer than its room, and both end.
             assert!(target.interpreter.len() < 128 * 3 && target.path.as_os_str().len() < 256);
             let _ = has_own_syscalls(Path::new(&path));
+        });
+}
+
+/// The C sources once more, built with sanitizers: they see what does not crash.
+struct Harness {
+    child: std::process::Child,
+    _directory: tempfile::TempDir,
+}
+
+impl Harness {
+    fn start() -> Harness {
+        let package = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let preload = package.join("../refit-preload");
+        let own = package.join("../../tests/fuzz/sanitized");
+        let architecture = format!("arch/{}", std::env::consts::ARCH);
+        let directory = tempfile::tempdir().unwrap();
+        let program = directory.path().join("harness");
+        let mut compiler = Command::new("gcc");
+        compiler
+            .args(["-std=c11", "-D_GNU_SOURCE", "-O1", "-g", "-Wall", "-Werror"])
+            .args([
+                "-fsanitize=address,undefined",
+                "-fno-sanitize-recover=all",
+                "-include",
+                "calls.h",
+            ])
+            .args(["sync", &architecture].map(|part| format!("-I{}", preload.join(part).display())))
+            .arg(format!("-I{}", own.display()))
+            .arg(own.join("harness.c"))
+            .args(["target.c", "pattern.c"].map(|name| preload.join("sync").join(name)))
+            .arg("-o")
+            .arg(&program);
+        assert!(compiler.status().unwrap().success(), "{compiler:?}");
+        let child = Command::new(&program)
+            .env("ASAN_OPTIONS", "detect_leaks=0")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        Harness {
+            child,
+            _directory: directory,
+        }
+    }
+
+    /// Whether the pattern matched; what the sanitizer wrote where it ended.
+    fn look(&mut self, input: &[u8]) -> Result<bool, String> {
+        let length = u32::try_from(input.len()).unwrap();
+        let to = self.child.stdin.as_mut().unwrap();
+        let sent = to
+            .write_all(&length.to_le_bytes())
+            .and_then(|()| to.write_all(input));
+        let mut answer = [0];
+        let from = self.child.stdout.as_mut().unwrap();
+        let answered = sent
+            .and_then(|()| to.flush())
+            .and_then(|()| from.read_exact(&mut answer));
+        answered.map(|()| answer[0] != 0).map_err(|_| {
+            let mut text = String::new();
+            let _ = self.child.stderr.take().unwrap().read_to_string(&mut text);
+            text
+        })
+    }
+}
+
+impl Drop for Harness {
+    fn drop(&mut self) {
+        drop(self.child.stdin.take());
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn sanitized() {
+    let harness = Mutex::new(Harness::start());
+    let patterns = ["/a/**/x*y\n/a/b/xz/xzzy", "/a/\n/a/b/c"];
+    Fuzzed::new(env!("CARGO_MANIFEST_DIR"), "sanitized")
+        .seeds([small_elf(), b"#!/bin/sh -e\n".to_vec()])
+        .seeds(patterns)
+        .words(["#!", "/bin/sh", "**", "*/", "\n"])
+        .longest(4096)
+        .run(|input| {
+            let mut harness = harness.lock().unwrap_or_else(PoisonError::into_inner);
+            match harness.look(input) {
+                Ok(matched) => {
+                    let end = input
+                        .iter()
+                        .position(|byte| *byte == 0)
+                        .unwrap_or(input.len());
+                    let (pattern, path) = match input[..end].iter().position(|byte| *byte == b'\n')
+                    {
+                        Some(at) => (&input[..at], &input[at + 1..end]),
+                        None => (&input[..end], &[][..]),
+                    };
+                    assert_eq!(matched, matches(pattern, path));
+                }
+                Err(text) => {
+                    *harness = Harness::start();
+                    drop(harness);
+                    panic!("{text}");
+                }
+            }
         });
 }

@@ -287,3 +287,44 @@ mod tests {
         }
     }
 }
+
+#[cfg(test)]
+mod fuzz {
+    use super::*;
+
+    /// A log with a result in it, and the lines of another program around it.
+    #[test]
+    fn logs_of_pods() {
+        let text = "{\"schema\": 1}".repeat(500);
+        let words = [
+            MARK,
+            "begin 3 ",
+            "end 3 ",
+            "refit-result v2 ",
+            "\r\n",
+            "\n",
+            "QQ==",
+        ];
+        refit_fuzz::Target::new(env!("CARGO_MANIFEST_DIR"), "logs_of_pods")
+            .seeds([
+                framed(3, &text),
+                framed(3, ""),
+                format!("{}x\n", framed(4, "{}")),
+            ])
+            .words(words)
+            .run(|input| {
+                if let Ok(found) = unframed(3, input) {
+                    assert_eq!(unframed(3, framed(3, &found).as_bytes()), Ok(found));
+                }
+                // Whatever a text is, it comes out as it went in, between lines that are not marked.
+                let text = String::from_utf8_lossy(input);
+                let noise: String = text
+                    .split('\n')
+                    .filter(|line| !line.as_bytes().starts_with(MARK_OF_ANY))
+                    .collect::<Vec<_>>()
+                    .join("\n");
+                let log = format!("{noise}\n{}{noise}", framed(3, &text));
+                assert_eq!(unframed(3, log.as_bytes()).as_deref(), Ok(&*text));
+            });
+    }
+}

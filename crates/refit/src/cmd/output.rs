@@ -308,3 +308,67 @@ pub fn parse(text: &str, shown: impl Display) -> Result<Stored> {
 fn parsed<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T> {
     serde_json::from_str(text).map_err(|error| anyhow!(printable(&error.to_string())))
 }
+
+#[cfg(test)]
+mod fuzz {
+    use refit_lab::PoolInput;
+
+    use super::*;
+
+    /// What `refit report`, `refit pool` and `refit plan --from` read.
+    #[test]
+    fn stored_results() {
+        let kinds = ["crash", "watch", "tune", "pool", "compare", "run"];
+        let heads = kinds.map(|kind| format!("{{\"schema\":1,\"kind\":\"{kind}\"}}"));
+        refit_fuzz::Target::new(env!("CARGO_MANIFEST_DIR"), "stored_results")
+            .seeds([include_str!("../../fuzz/comparison.json")])
+            .seeds(heads)
+            .words(kinds.map(|kind| format!("\"{kind}\"")))
+            .words([
+                "\"schema\":1",
+                "null",
+                "1e308",
+                "18446744073709551615",
+                "\\u001b[2J",
+                "{}",
+                "[]",
+            ])
+            .longest(32 << 10)
+            .memory(16 << 20, 1 << 10)
+            .mutations(20)
+            .run(|input| {
+                let Ok(text) = str::from_utf8(input) else {
+                    return;
+                };
+                match parse(text, "a.json") {
+                    Ok(Stored::Comparison(compared)) => pooled(&compared),
+                    Ok(_) => {}
+                    Err(error) => {
+                        let said = format!("{error:#}");
+                        assert!(said.contains("a.json"), "names the file: {said}");
+                        assert!(!said.contains('\u{1b}'), "{said:?}");
+                    }
+                }
+            });
+    }
+
+    /// Pooled with one like it, of another start.
+    fn pooled(compared: &Compared) {
+        let comparison = &compared.comparison;
+        let mut other = comparison.clone();
+        other.experiment.started_unix = other.experiment.started_unix.wrapping_add(1);
+        other.experiment.seed = other.experiment.seed.wrapping_add(1);
+        let input = |name: &str, of| PoolInput::new(name.to_owned(), of);
+        if let Ok(pool) = refit_lab::pool(vec![input("a", comparison), input("b", &other)]) {
+            let text = pool::markdown(&pool);
+            assert!(!text.contains("NaN"), "{text}");
+            let _ = (pool::html(&pool), pool::svg(&pool));
+            let json = serde_json::to_string(&pool).unwrap();
+            assert!(
+                serde_json::from_str::<Pool>(&json).is_ok(),
+                "it is stored and read"
+            );
+        }
+        let _ = comparison.winner();
+    }
+}

@@ -279,3 +279,51 @@ mod tests {
         (head.to_owned(), body.to_owned())
     }
 }
+
+#[cfg(test)]
+mod fuzz {
+    use super::*;
+
+    #[test]
+    fn requests_for_metrics() {
+        refit_fuzz::Target::new(env!("CARGO_MANIFEST_DIR"), "requests_for_metrics")
+            .seeds([
+                "GET /metrics HTTP/1.1\r\nHost: a\r\nAccept: application/openmetrics-text\r\n\r\n",
+                "HEAD /metrics?x=1 HTTP/1.0\n\n",
+                "POST / HTTP/1.1\r\n\r\n",
+            ])
+            .words([
+                "\r\n",
+                "\n",
+                "\r\n\r\n",
+                "/metrics",
+                "HTTP/1.",
+                "Accept: ",
+                "GET ",
+                "\u{16}\u{3}\u{1}",
+            ])
+            .run(|input| {
+                // As it arrives: what a whole beginning asks for, nothing after it changes.
+                let first = (0..=input.len()).find_map(|end| asked(&input[..end]));
+                match (first, asked(input)) {
+                    (None, found) => assert_eq!(found, None),
+                    (Some(_), None) => panic!("an answer is taken back"),
+                    (Some(first), Some(_)) => is_whole(&first),
+                }
+            });
+    }
+
+    /// The answer has the length that it tells, and is one.
+    fn is_whole(asked: &Asked) {
+        let answer = answer(asked, &mut |_| "a 1\n# EOF\n".to_owned());
+        let text = String::from_utf8(answer).unwrap();
+        let (head, body) = text.split_once("\r\n\r\n").unwrap();
+        assert!(head.starts_with("HTTP/1.1 "), "{head}");
+        let is_head = matches!(asked, Asked::Metrics { body: false, .. });
+        let length = head
+            .lines()
+            .find_map(|line| line.strip_prefix("Content-Length: "));
+        let length: usize = length.unwrap().parse().unwrap();
+        assert!(is_head && body.is_empty() || length == body.len(), "{text}");
+    }
+}

@@ -349,3 +349,50 @@ mod tests {
         }
     }
 }
+
+#[cfg(test)]
+mod fuzz {
+    use super::*;
+
+    /// A Job, a line of dashes, the list of its pods.
+    #[test]
+    fn jobs() {
+        let job = r#"{"metadata":{"name":"j","uid":"1"},"spec":{"completionMode":"Indexed","completions":3},"status":{"conditions":[{"type":"Failed","status":"True"}],"completedIndexes":"0-1,2"}}"#;
+        let pod = r#"{"metadata":{"name":"p","ownerReferences":[{"uid":"1"}],"annotations":{"batch.kubernetes.io/job-completion-index":"1"}},"spec":{"nodeName":"n"},"status":{"phase":"Succeeded","containerStatuses":[{"state":{"terminated":{"exitCode":2,"reason":"Error","finishedAt":"2026-01-01T00:00:00Z"}}}]}}"#;
+        let seed = format!("{job}\n---\n{{\"items\":[{pod},{pod}]}}");
+        refit_fuzz::Target::new(env!("CARGO_MANIFEST_DIR"), "jobs")
+            .seeds([seed])
+            .words([
+                "4294967295",
+                "10000",
+                "0-4294967295",
+                "\"1\"",
+                "Succeeded",
+                "Evicted",
+                "null",
+                "{}",
+                "[]",
+            ])
+            // Ten thousand indexes, none of which has a pod.
+            .memory(4 << 20, 256)
+            .run(|input| {
+                let text = String::from_utf8_lossy(input);
+                let (job, pods) = text
+                    .split_once("\n---\n")
+                    .unwrap_or((&text, "{\"items\":[]}"));
+                let Ok(job) = Job::parse("j", job) else {
+                    return;
+                };
+                let _ = job.is_finished("kubectl");
+                let Ok((counted, left)) = count(&job, pods, &[0]) else {
+                    return;
+                };
+                let mut all: Vec<u32> = counted.iter().map(|one| one.index).collect();
+                all.extend(left.iter().map(|one| one.index));
+                all.sort_unstable();
+                let expected: Vec<u32> = (0..job.spec.completions).collect();
+                assert_eq!(all, expected, "each index once");
+                assert!(left.iter().any(|one| one.index == 0), "--without names it");
+            });
+    }
+}
