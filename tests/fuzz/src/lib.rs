@@ -235,8 +235,8 @@ impl<F: Fn(&[u8]) + RefUnwindSafe> Session<'_, F> {
 /// A line that `scripts/fuzz` shows.
 fn println_counted(line: &str) {
     use std::io::Write;
-    // Nothing else is told where stderr is closed.
-    let _ = writeln!(std::io::stderr(), "counted: {line}");
+    // On a line of its own: libtest has begun one. Nothing is told where stderr is closed.
+    let _ = writeln!(std::io::stderr(), "\ncounted: {line}");
 }
 
 #[cfg(test)]

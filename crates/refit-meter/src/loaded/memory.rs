@@ -20,6 +20,8 @@ pub struct Memory {
 const MOST: u64 = 512 << 20;
 /// What a read counts at least, so that their number is limited too.
 const LEAST: u64 = 256;
+/// Bytes that are read at a time.
+const PIECE: usize = 64 << 10;
 
 impl Memory {
     /// # Errors
@@ -43,8 +45,13 @@ impl Memory {
     /// `None` where not all of it is mapped, or it is more than `most` bytes: nothing there is trusted.
     pub fn bytes(&self, address: u64, length: u64, most: u64) -> Option<Vec<u8>> {
         let length = usize::try_from(length).ok().filter(|_| length <= most)?;
-        let mut bytes = vec![0; length];
-        self.read(&mut bytes, address)?;
+        let mut bytes = Vec::new();
+        // Piece by piece: what is not there takes no room, whatever length a table claims.
+        while bytes.len() < length {
+            let start = bytes.len();
+            bytes.resize(length.min(start + PIECE), 0);
+            self.read(&mut bytes[start..], address.checked_add(start as u64)?)?;
+        }
         Some(bytes)
     }
 
