@@ -7,7 +7,7 @@ use super::*;
 use crate::record::RecordWriter;
 use crate::sectors::Source;
 
-const DISK: u64 = 64 << 10;
+const DISK: u64 = 256 * SECTOR;
 
 /// What is appended; each takes 4 ns and lasts 2.
 enum Step {
@@ -280,4 +280,28 @@ fn a_discard_of_a_large_disk_takes_little_memory() {
         assert!(runs <= 4096, "{choice}: {runs}");
     }
     assert_eq!(image(&record, cut(5, Choice::All, 3), 512).extra.runs(), 1);
+}
+
+/// As disks write that promise 16 KiB: a write of several blocks keeps some of them, each as a whole.
+#[test]
+fn a_larger_block_is_torn_as_a_whole() {
+    let record = record(&[Write(0, 1), Flush, Write(64, 128)]);
+    let mut parts = 0;
+    for seed in 0..50 {
+        let image = image(&record, cut(20, Choice::Torn, seed), 16384);
+        let kept: Vec<u64> = image.extra.each().map(|(sector, _)| sector).collect();
+        for block in 0..4 {
+            let first = 64 + block * 32;
+            let count = kept
+                .iter()
+                .filter(|one| (first..first + 32).contains(*one))
+                .count();
+            assert!(
+                count == 0 || count == 32,
+                "{count} of 32 sectors of block {block}"
+            );
+        }
+        parts += usize::from(!kept.is_empty() && kept.len() < 128);
+    }
+    assert!(parts > 20, "{parts} of 50 images have a part of the write");
 }

@@ -125,8 +125,8 @@ pub struct CrashArgs {
     #[arg(long, value_name = "SIZE", default_value = "4G", value_parser = refit_recipe::parse_size, help_heading = "Disk and cuts")]
     pub record_size: u64,
 
-    /// The block that the disk writes as a whole: 512 or 4096
-    #[arg(long, value_name = "BYTES", default_value = "4096", value_parser = ["512", "4096"], help_heading = "Disk and cuts")]
+    /// The block that the disk writes as a whole: 512, 4096 or 16384
+    #[arg(long, value_name = "BYTES", default_value = "4096", value_parser = ["512", "4096", "16384"], help_heading = "Disk and cuts")]
     pub tear: String,
 
     /// Kill a check that takes longer
