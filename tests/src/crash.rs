@@ -17,6 +17,7 @@ pub const TESTS: &[Test] = &[
     test!(sqlite_loses_its_last_row_as_it_says),
     test!(a_flush_each_second_loses_what_was_safe).limit_seconds(300),
     test!(a_check_that_always_says_yes_is_found),
+    test!(a_check_of_names_only_is_named),
     test!(checks_may_have_much_to_say),
     test!(a_slow_disk_s_flushes_take_their_time),
     test!(each_file_system_keeps_what_was_synced),
@@ -117,6 +118,7 @@ fn a_synced_log_loses_nothing_and_without_syncs_everything(env: &TestEnv) -> Out
         "--check log:a.log --ack fd:1 --size 64M --cuts 310 sync=off",
         &command,
     );
+    assert_eq!(report["sees_torn_blocks"], Value::Bool(true));
     let baseline = mode(&report, "baseline");
     assert_eq!(states(baseline).len(), 310);
     assert_eq!(bad(baseline), 0, "a synced log loses nothing");
@@ -288,6 +290,37 @@ fn a_check_that_always_says_yes_is_found(env: &TestEnv) -> Outcome {
         report["modes"].as_array().map(Vec::len),
         Some(1),
         "no verdict on a mode"
+    );
+    Outcome::Pass
+}
+
+/// It would find every file after a disk had written half of each.
+fn a_check_of_names_only_is_named(env: &TestEnv) -> Outcome {
+    require_lab(env);
+    let command =
+        "for i in $(seq 40); do echo $i >$REFIT_MOUNT/$i; sync -f $REFIT_MOUNT; echo $i; done";
+    let words = [
+        "--check",
+        "ls $REFIT_MOUNT",
+        "--ack",
+        "fd:1",
+        "--size",
+        "16M",
+        "--cuts",
+        "20",
+        "--",
+        "sh",
+        "-c",
+        command,
+    ];
+    let report = crash(env, 0, &words);
+    assert_eq!(report["sees_torn_blocks"], Value::Bool(false));
+    assert_eq!(bad(mode(&report, "baseline")), 0);
+    let shown = env.refit(&["report", "crash.json"]);
+    let text = String::from_utf8_lossy(&shown.stdout).replace("\n  ", " ");
+    assert!(
+        text.contains("warning: the check does not look into the files"),
+        "{text}"
     );
     Outcome::Pass
 }

@@ -18,6 +18,7 @@ use crate::record::Record;
 use crate::states::States;
 use crate::sys::loopback::{Access, Loop};
 use crate::sys::process::kill_all;
+use crate::torn_files::tear_files;
 
 /// One record, and how its images are checked.
 pub struct Inspection<'a> {
@@ -41,6 +42,14 @@ pub struct Inspection<'a> {
     pub tear: u64,
 }
 
+/// What the check finds in an image.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Files {
+    AsTheyAre,
+    /// As by [`tear_files`].
+    Torn,
+}
+
 /// The image that holds everything that was written: the check has to approve it.
 const END: &str = "end";
 
@@ -52,7 +61,7 @@ impl Inspection<'_> {
     /// It does not mount, or the check does not find what was acknowledged.
     pub fn intact(&self) -> Result<(), CrashError> {
         let worker = Worker::start(self, 0, |inspector| {
-            let seen = inspector.look(END)?;
+            let seen = inspector.look(END, Files::AsTheyAre)?;
             Ok(vec![seen.problem(self.acknowledgements)])
         })?;
         let problems: Vec<Option<String>> = worker.answer()?.end()?;
@@ -60,6 +69,24 @@ impl Inspection<'_> {
             None => Ok(()),
             Some(problem) => Err(CrashError::Refused(problem)),
         }
+    }
+
+    /// Whether the check sees that in each file of the intact image the last block with data was written in half.
+    /// `None` where the files could not be torn, or there were none.
+    ///
+    /// # Errors
+    /// The image could not be inspected.
+    pub fn sees_torn_blocks(&self) -> Result<Option<bool>, CrashError> {
+        let worker = Worker::start(self, 0, |inspector| {
+            let Ok(found) = inspector.look(END, Files::Torn)?.0 else {
+                return Ok(vec![]);
+            };
+            let loss = Loss::of(self.acknowledgements, u64::MAX, &found);
+            let is_seen = loss.lost + loss.damaged + loss.resurrected > 0;
+            Ok(vec![found.broken.is_some() || is_seen])
+        })?;
+        let seen: Vec<bool> = worker.answer()?.end()?;
+        Ok(seen.first().copied())
     }
 
     /// Looks at each of the cuts, `workers` at once.
@@ -216,7 +243,7 @@ impl<'a> Inspector<'a> {
         let first = self.record.entries().first().map_or(0, |entry| entry.start);
         let time = first + cut.at;
         self.write_acknowledged(time)?;
-        let seen = self.look(&cut.to_string())?;
+        let seen = self.look(&cut.to_string(), Files::AsTheyAre)?;
         let (found, unmountable) = match seen.0 {
             Ok(found) => (found, None),
             Err(error) => (Found::default(), Some(error)),
@@ -254,7 +281,7 @@ impl<'a> Inspector<'a> {
     }
 
     /// Mounts an image, checks it, unmounts it.
-    fn look(&self, name: &str) -> Result<Seen, CrashError> {
+    fn look(&self, name: &str, files: Files) -> Result<Seen, CrashError> {
         if name == END {
             self.write_acknowledged(u64::MAX)?;
         }
@@ -262,6 +289,19 @@ impl<'a> Inspector<'a> {
         let mount = &self.inspection.paths.mount;
         if let Err(error) = self.inspection.filesystem.mount(device.path(), mount) {
             return Ok(Seen(Err(error.to_string())));
+        }
+        let torn = match files {
+            Files::AsTheyAre => Ok(1),
+            Files::Torn => tear_files(mount),
+        };
+        let problem = match torn {
+            Ok(0) => Some("no file has data".to_owned()),
+            Ok(_) => None,
+            Err(error) => Some(error.to_string()),
+        };
+        if let Some(problem) = problem {
+            self.unmount(&device)?;
+            return Ok(Seen(Err(problem)));
         }
         let found = self.inspection.check.find(&CheckedImage {
             mount,
@@ -271,11 +311,15 @@ impl<'a> Inspector<'a> {
             timeout: self.inspection.check_timeout,
         });
         kill_all();
-        unmount(mount)
-            .and_then(|()| device.wait_until_unmounted())
-            .map_err(io_error("cannot unmount an image after its check"))?;
+        self.unmount(&device)?;
         let found = found.map_err(io_error("the check cannot run"))?;
         Ok(Seen(Ok(found)))
+    }
+
+    fn unmount(&self, device: &Loop) -> Result<(), CrashError> {
+        unmount(&self.inspection.paths.mount)
+            .and_then(|()| device.wait_until_unmounted())
+            .map_err(io_error("cannot unmount an image after its check"))
     }
 }
 

@@ -36,6 +36,7 @@ mod smtp;
 mod states;
 mod sys;
 pub mod tally;
+mod torn_files;
 mod trial;
 
 pub use error::CrashError;

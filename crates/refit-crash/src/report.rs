@@ -84,6 +84,10 @@ pub struct CrashReport {
     pub directory: String,
     /// Where the program and the check found the file system.
     pub mount: String,
+    /// Whether the check saw, on the intact image, that in each file the last block with data had been written in half;
+    /// absent where that was not tried.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sees_torn_blocks: Option<bool>,
     /// The control first, then the baseline, then each candidate.
     pub modes: Vec<Mode>,
     /// Why nothing can be concluded.
@@ -182,6 +186,7 @@ mod tests {
             started: 0,
             directory: String::new(),
             mount: String::new(),
+            sees_torn_blocks: None,
             modes: vec![
                 mode(Role::Baseline, vec![state("a", 1, false)]),
                 mode(Role::Candidate, vec![state("a", 5, false)]),

@@ -92,6 +92,8 @@ impl<'a, P: Progress> Trial<'a, P> {
     fn run(&mut self) -> Result<CrashReport, CrashError> {
         let mut report = self.report();
         let baseline = self.record(BASELINE, Role::Baseline, &Settings::default())?;
+        self.progress.step(CONTROL, "tearing blocks");
+        report.sees_torn_blocks = self.inspection(&baseline).sees_torn_blocks()?;
         let control = self.control(&baseline)?;
         // An image that does not mount says nothing about the check.
         let is_blind = !control.shows_a_loss();
@@ -157,6 +159,7 @@ impl<'a, P: Progress> Trial<'a, P> {
             started: since.map_or(0, |time| time.as_secs()),
             directory: request.directory.display().to_string(),
             mount: self.paths.mount.display().to_string(),
+            sees_torn_blocks: None,
             modes: Vec::new(),
             invalid: None,
         }

@@ -43,9 +43,19 @@ pub fn notes(report: &CrashReport, rows: &[Row]) -> Vec<Note> {
         Tone::Plain,
         "your disk itself, other kernels and file systems, cuts at other moments".to_owned(),
     ));
+    notes.extend(blind(report));
     notes.extend(rows.iter().filter_map(unreached));
     notes.extend(rows.iter().filter_map(flushed_by_others));
     notes
+}
+
+/// The check says nothing of what is inside of files.
+fn blind(report: &CrashReport) -> Option<Note> {
+    let text = "the check does not look into the files: on the intact image it also found everything after the last block \
+                of each file had been written in half. What a cut damages inside of a file is not told; let --check \
+                compare contents";
+    (report.sees_torn_blocks == Some(false))
+        .then(|| note("warning:", Tone::Unsure, text.to_owned()))
 }
 
 /// Each candidate's class, where a table has no column for it.

@@ -147,6 +147,7 @@ pub fn report() -> CrashReport {
         directory: "/var/tmp/refit-crash-x".to_owned(),
         mount: "/var/tmp/refit-crash-x/mount".to_owned(),
         modes,
+        sees_torn_blocks: Some(true),
         invalid: None,
     }
 }
