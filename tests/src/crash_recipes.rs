@@ -3,7 +3,7 @@
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 
-use crate::crash::{bad, crash, mode, require_lab, states};
+use crate::crash::{bad, crash, mode, number, require_lab, states};
 use crate::runner::{Outcome, Test};
 use crate::test_env::{TestEnv, described, expect_code, expect_refused, refit_path};
 use crate::{places, test};
@@ -13,6 +13,7 @@ pub const TESTS: &[Test] = &[
     test!(postfix_keeps_its_mail_unless_cleanup_does_not_sync).limit_seconds(240),
     test!(each_conf_value_is_set_up_on_a_disk_of_its_own).limit_seconds(240),
     test!(redis_loses_within_the_bound_that_its_recipe_declares).limit_seconds(240),
+    test!(lmdb_loses_no_more_than_its_last_commit).limit_seconds(120),
     test!(a_bound_is_kept_or_found_to_be_wrong).limit_seconds(240),
     test!(what_cannot_be_cut_is_named_with_what_to_type),
     test!(the_commands_of_an_own_folder_are_agreed_to),
@@ -99,6 +100,25 @@ fn redis_loses_within_the_bound_that_its_recipe_declares(env: &TestEnv) -> Outco
         text.contains("bound: 2s of conf.appendfsync=everysec: kept in "),
         "{text}"
     );
+    Outcome::Pass
+}
+
+fn lmdb_loses_no_more_than_its_last_commit(env: &TestEnv) -> Outcome {
+    require_lab(env);
+    env.require_command("gcc");
+    if !std::path::Path::new("/usr/include/lmdb.h").exists() {
+        env.skip("liblmdb-dev is not installed: apt install liblmdb-dev");
+    }
+    let data = "conf.sync=data";
+    let words = ["lmdb-commits", data, "--for", "3s", "--cuts", "40"];
+    let report = crash(env, 0, &words);
+    assert_eq!(bad(mode(&report, "baseline")), 0);
+    let lost = mode(&report, data);
+    assert!(bad(lost) > 0, "it loses something");
+    for state in states(lost) {
+        assert!(number(&state["loss"]["lost"]) <= 1, "{state}");
+        assert_eq!(state["broken"], serde_json::Value::Null, "{state}");
+    }
     Outcome::Pass
 }
 

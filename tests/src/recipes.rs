@@ -42,6 +42,7 @@ shipped! {
     "index-loop-postgres"
     "index-loop-sqlite"
     "leap-second"
+    "lmdb-commits"
     "mariadb-commits"
     "mruby-fragments"
     "mruby-handler"
