@@ -10,6 +10,7 @@ use refit_fuzz::Target as Fuzzed;
 use rustix::fd::AsRawFd;
 use rustix::fs::{MemfdFlags, memfd_create};
 
+use crate::arch::ELF_MACHINE;
 use crate::disk::profile;
 use crate::disk::quantiles::{MAX_NS, of_samples};
 use crate::own_syscalls::has_own_syscalls;
@@ -100,22 +101,28 @@ fn patterns() {
 }
 
 /// An executable of a few headers: an interpreter, a dynamic section with a name, a note.
-pub fn small_elf() -> Vec<u8> {
+fn small_elf() -> Vec<u8> {
+    let mut interpreter = Target::look(Path::new("/bin/true"))
+        .interpreter
+        .into_bytes();
+    interpreter.push(0);
+    let machine = ELF_MACHINE.to_le_bytes();
     let mut file = b"\x7fELF\x02\x01\x01".to_vec();
     file.resize(64, 0);
     let header: [(usize, &[u8]); 5] = [
-        (16, &[3, 0, 62, 0, 1]), // e_type, e_machine, e_version
-        (32, &[64]),             // e_phoff
-        (52, &[64]),             // e_ehsize
-        (54, &[56]),             // e_phentsize
-        (56, &[4]),              // e_phnum
+        (16, &[3, 0, machine[0], machine[1], 1]), // e_type, e_machine, e_version
+        (32, &[64]),                              // e_phoff
+        (52, &[64]),                              // e_ehsize
+        (54, &[56]),                              // e_phentsize
+        (56, &[4]),                               // e_phnum
     ];
     for (place, bytes) in header {
         file[place..place + bytes.len()].copy_from_slice(bytes);
     }
     let data = 64 + 4 * 56;
     // PT_INTERP, PT_LOAD, PT_DYNAMIC, PT_NOTE: place and length in the data below.
-    for (kind, at, length) in [(3, 0, 28), (1, 0, 256), (2, 32, 48), (4, 96, 24)] {
+    let ended = interpreter.len() as u64;
+    for (kind, at, length) in [(3, 0, ended), (1, 0, 256), (2, 64, 48), (4, 112, 24)] {
         let mut words = [0_u64; 7];
         words[0] = kind | (5 << 32);
         words[1] = data + at;
@@ -123,22 +130,44 @@ pub fn small_elf() -> Vec<u8> {
         (words[4], words[5], words[6]) = (length, length, 4);
         file.extend(words.iter().flat_map(|word| word.to_le_bytes()));
     }
-    let mut rest = b"/lib64/ld-linux-x86-64.so.2\0".to_vec();
-    rest.resize(32, 0);
-    // DT_STRTAB 128, DT_NEEDED 0, DT_NULL.
+    let mut rest = interpreter;
+    rest.resize(64, 0);
+    // DT_STRTAB 160, DT_NEEDED 0, DT_NULL.
     rest.extend(
-        [5_u64, 128, 1, 0, 0, 0]
+        [5_u64, 160, 1, 0, 0, 0]
             .iter()
             .flat_map(|word| word.to_le_bytes()),
     );
-    rest.resize(96, 0);
+    rest.resize(112, 0);
     rest.extend([4_u32, 4, 4].iter().flat_map(|word| word.to_le_bytes()));
     rest.extend(b"Go\0\0abcd");
-    rest.resize(128, 0);
+    rest.resize(160, 0);
     rest.extend(b"libasan.so.8\0");
     rest.resize(256, 0);
     file.extend(rest);
     file
+}
+
+mod seeds {
+    use super::*;
+
+    #[test]
+    fn the_small_executable_has_all_that_is_looked_for() {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(&small_elf()).unwrap();
+        let target = Target::look(file.path());
+        let native = Target::look(Path::new("/bin/true"));
+        assert_eq!(target.kind, native.kind);
+        assert_eq!(target.interpreter, native.interpreter);
+        assert!(target.own_calls, "the note of Go");
+        assert!(
+            target
+                .reason
+                .is_some_and(|why| why.starts_with("sanitizer")),
+            "{:?}",
+            target.reason
+        );
+    }
 }
 
 #[test]
@@ -150,7 +179,7 @@ fn executables() {
             b"#! \n".to_vec(),
             b"#!/proc/self/exe".to_vec(),
         ])
-        .words(["#!", "/bin/sh", "ld-musl-x86_64.so.1", "\u{f}\u{5}"])
+        .words(["#!", "/bin/sh", "ld-musl-", "\u{f}\u{5}"])
         .longest(4096)
         .run(|input| {
             let mut file = File::from(memfd_create("fuzz", MemfdFlags::CLOEXEC).unwrap());
