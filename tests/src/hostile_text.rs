@@ -18,6 +18,7 @@ pub const TESTS: &[Test] = &[
     test!(a_recipe_s_words_forge_no_remedy),
     test!(what_a_check_prints_forges_no_result),
     test!(a_stored_name_is_shown_in_every_format),
+    test!(a_text_of_any_length_is_cut_and_that_is_told),
     test!(a_stored_kind_forges_no_remedy),
     test!(a_link_of_another_user_is_not_followed),
     test!(a_link_of_ones_own_is_followed_and_a_mode_is_kept),
@@ -279,6 +280,55 @@ fn a_stored_name_is_shown_in_every_format(env: &TestEnv) -> Outcome {
             !drawn.lines().any(|line| line.starts_with(['='])),
             "{format}"
         );
+    }
+    Outcome::Pass
+}
+
+/// Ten million characters in each place made a table of 60 MB, and a page that took more than a minute.
+fn a_text_of_any_length_is_cut_and_that_is_told(env: &TestEnv) -> Outcome {
+    let stored = env.path("stored.json");
+    let words = [
+        "compare", "env.A=1", "--rounds", "6", "--json", &stored, "--quiet", "--", "true",
+    ];
+    expect_code(&env.refit(&words), 0);
+    let text = fs::read_to_string(&stored).expect("the result is stored");
+    let mut result: serde_json::Value = serde_json::from_str(&text).expect("it is JSON");
+    let long = "<\u{1b}[2J\u{202e}\0 a ".repeat(2_000);
+    let endless = "x".repeat(10_000_000);
+    let variants = result["variants"].as_array_mut().expect("a list");
+    let candidate = variants.iter_mut().find(|one| one["name"] == "env.A=1");
+    candidate.expect("it was compared")["name"] = long.clone().into();
+    result["command"] = vec!["true".to_owned(), long.clone()].into();
+    result["environment"]["fixed"]["cpu"] = long.clone().into();
+    result["environment"]["fixed"][&long] = "1".into();
+    result["warnings"] = serde_json::json!([{ "text": endless, "action": long }]);
+    fs::write(&stored, result.to_string()).expect("it can be changed");
+    let expect_short = |form: &str, drawn: &str| {
+        let hidden = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
+        assert!(!drawn.contains(hidden), "{form}");
+        assert!(drawn.len() < 2_000_000, "{form}: {} bytes", drawn.len());
+        let told = drawn.replace("<wbr/>", "").contains("characters left out");
+        // A picture and a row of numbers have room for a name only.
+        assert!(told || drawn.contains('…'), "{form}");
+    };
+    let output = env.refit(&["report", &stored]);
+    expect_code(&output, 0);
+    expect_short("terminal", &printed(&output));
+    let output = env.refit(&["report", "--history", "."]);
+    expect_code(&output, 0);
+    expect_short("history", &printed(&output));
+    for form in [
+        "--csv",
+        "--md",
+        "--html",
+        "--svg",
+        "--junit",
+        "--github-benchmark",
+        "--bencher",
+    ] {
+        let output = env.refit(&["report", &stored, form, "-"]);
+        expect_code(&output, 0);
+        expect_short(form, &printed(&output));
     }
     Outcome::Pass
 }

@@ -19,6 +19,7 @@ pub use self::prove::{Cuts, missing};
 pub use self::replicas::remove_at_end;
 use self::request::request;
 pub use self::request::{check_words, command, refuse_options_of_commands};
+use super::bounded::bounded;
 use super::log_frame::framed;
 use super::output::Output;
 use super::print;
@@ -76,10 +77,10 @@ fn run(args: &CompareArgs) -> Result<u8> {
     // cannot take the files away.
     let printed = match output.is_streamed() {
         true => Ok(()),
-        false => print::result(&compared.terminal(&print::style())),
+        false => print::result(&bounded(&compared).terminal(&print::style())),
     };
     let written = output.write(&compared);
-    written.and(output.summarize(|| compared.markdown()))?;
+    written.and(output.summarize(|| bounded(&compared).markdown()))?;
     printed?;
     let comparison = &compared.comparison;
     if let Some(failed) = &comparison.experiment.failed {

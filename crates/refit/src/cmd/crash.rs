@@ -12,6 +12,7 @@ use refit_crash::records::Records;
 use refit_crash::{CrashReport, Progress, crash};
 use rustix::process::{Signal, getppid, set_parent_process_death_signal};
 
+use super::bounded::bounded;
 use super::print;
 use super::result_file::{ResultFile, to_stdout};
 use crate::cli::CrashArgs;
@@ -69,11 +70,12 @@ fn run(args: &CrashArgs) -> Result<u8> {
     if let Some(file) = json {
         file.write(text.as_bytes())?;
     }
+    let shown = bounded(&report);
     if let Some(file) = html {
-        file.write(refit_report::crash::html(&report).as_bytes())?;
+        file.write(refit_report::crash::html(&shown).as_bytes())?;
     }
     if !to_stdout {
-        print::result(&refit_report::crash::terminal(&report, &print::style()))?;
+        print::result(&refit_report::crash::terminal(&shown, &print::style()))?;
     }
     if let Some(bytes) = records.keep_if_needed(&report) {
         print::say(format_args!(

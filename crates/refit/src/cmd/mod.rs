@@ -1,5 +1,6 @@
 //! One file for each verb.
 
+mod bounded;
 pub mod compare;
 pub mod completions;
 pub mod crash;

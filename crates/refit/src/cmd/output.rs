@@ -16,6 +16,7 @@ use refit_run::{RunReport, printable};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use super::bounded::bounded;
 use super::result_file::{ResultFile, is_stdout, replace, to_stdout};
 use super::step_summary::StepSummary;
 use crate::cli::{OutputArgs, PoolOutput};
@@ -85,10 +86,11 @@ impl Output {
         ];
         let json = args.json.as_ref().filter(|path| is_wanted(path));
         let mut written = json.map_or(Ok(()), |path| write_json(path, compared));
+        let shown = bounded(compared);
         for (path, draw) in formats {
             if let Some(path) = path.as_ref().filter(|path| is_wanted(path)) {
                 // One that cannot be written takes no other with it.
-                written = written.and(replace(path, draw(compared).as_bytes()));
+                written = written.and(replace(path, draw(&shown).as_bytes()));
             }
         }
         written
@@ -220,9 +222,10 @@ pub fn write_pool(pool: &Pool, args: &PoolOutput) -> Result<()> {
     if let Some(path) = &args.json {
         written = write_json(path, pool);
     }
+    let shown = bounded(pool);
     for (path, draw) in formats {
         if let Some(path) = path {
-            written = written.and(replace(path, draw(pool).as_bytes()));
+            written = written.and(replace(path, draw(&shown).as_bytes()));
         }
     }
     written

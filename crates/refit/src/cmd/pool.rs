@@ -14,6 +14,7 @@ use refit_lab::{PoolInput, pool};
 use refit_report::pool::terminal;
 
 pub use self::kubernetes::CONTAINER;
+use super::bounded::bounded;
 use super::output::{self, Stored};
 use super::print;
 use super::result_file::{ResultFile, to_stdout};
@@ -39,7 +40,7 @@ fn run(args: &PoolArgs) -> Result<()> {
     if files.iter().any(|(_, path)| path.is_some()) {
         return output::write_pool(&pool, &args.output);
     }
-    print::result(&terminal(&pool, &print::style()))
+    print::result(&terminal(&bounded(&pool), &print::style()))
 }
 
 fn of_files(results: &[PathBuf]) -> Result<Vec<PoolInput>> {

@@ -9,6 +9,7 @@ use refit_lab::Comparison;
 use refit_lab::experiment::Role;
 use refit_report::{Kept, crash, history, pool, run_summary, tuning, watch};
 
+use super::bounded::bounded;
 use super::output::{self, Output, Stored};
 use super::print;
 use super::result_file::replace;
@@ -42,27 +43,35 @@ fn redraw(args: &ReportArgs) -> Result<()> {
         match output::read(path)? {
             Stored::Comparison(compared) if args.output.any() => {
                 output.write(&compared)?;
-                output.summarize(|| compared.markdown())?;
+                output.summarize(|| bounded(&*compared).markdown())?;
             }
             Stored::Comparison(compared) => {
-                print::result(&compared.terminal(&print::style()))?;
+                print::result(&bounded(&*compared).terminal(&print::style()))?;
             }
-            Stored::Crash(report) if args.output.any() => output.write_crash(&report)?,
+            Stored::Crash(report) if args.output.any() => output.write_crash(&bounded(&*report))?,
             Stored::Crash(report) => {
-                print::result(&crash::terminal(&report, &print::style()))?;
+                print::result(&crash::terminal(&bounded(&*report), &print::style()))?;
             }
-            Stored::Series(series) if args.output.any() => output.write_series(&series)?,
-            Stored::Series(series) => print::result(&watch::terminal(&series))?,
+            Stored::Series(series) if args.output.any() => {
+                output.write_series(&bounded(&*series))?
+            }
+            Stored::Series(series) => print::result(&watch::terminal(&bounded(&*series)))?,
             Stored::Pool(pool) if args.output.any() => output.write_pool(&pool)?,
-            Stored::Pool(pool) => print::result(&pool::terminal(&pool, &print::style()))?,
+            Stored::Pool(pool) => {
+                print::result(&pool::terminal(&bounded(&*pool), &print::style()))?
+            }
             Stored::Tuning(record) if args.output.any() => {
-                output.write_tuning(&record, &directory(path))?;
+                output.write_tuning(&bounded(&*record), &directory(path))?;
             }
             Stored::Tuning(record) => {
-                print::result(&tuning(&record, &directory(path), &print::style()))?;
+                print::result(&tuning(
+                    &bounded(&*record),
+                    &directory(path),
+                    &print::style(),
+                ))?;
             }
-            Stored::Run(report) if args.output.any() => output.write_run(&report)?,
-            Stored::Run(report) => print::result(&run_summary(&report))?,
+            Stored::Run(report) if args.output.any() => output.write_run(&bounded(&*report))?,
+            Stored::Run(report) => print::result(&run_summary(&bounded(&*report)))?,
         }
     }
     Ok(())
@@ -92,7 +101,7 @@ fn log(dir: &Path, args: &ReportArgs) -> Result<()> {
             && path.is_file()
             && let Ok(Stored::Comparison(compared)) = output::read(&path)
         {
-            all.push((path, compared.comparison));
+            all.push((path, bounded(&compared.comparison).into_owned()));
         }
     }
     if all.is_empty() {

@@ -12,6 +12,7 @@ use refit_launch::{Ended, Options, StartError, answer_within, end_as, prepare, p
 use refit_run::{Before, HeapPaths, InEffect, RunReport, SCHEMA, SettingReport, TraceFile, Watch};
 use refit_session::{Session, remove_abandoned};
 
+use super::bounded::bounded;
 use super::print::{self, say};
 use super::result_file::{ResultFile, refuse_stdout, stream};
 use crate::cli::RunArgs;
@@ -247,22 +248,23 @@ fn finish(plan: Plan, session: Session, mut watch: Watch, ended: &Ended, before:
     {
         say(format_args!("--json: {error:#}"));
     }
+    let shown = bounded(&report);
     if let Some(file) = plan.html
-        && let Err(error) = file.write(refit_report::run_html(&report).as_bytes())
+        && let Err(error) = file.write(refit_report::run_html(&shown).as_bytes())
     {
         say(format_args!("--html: {error:#}"));
     }
     if let (Some(file), Some(path)) = (plan.stacks, &plan.args.heap_stacks) {
         let drawn = match path.extension() {
-            Some(extension) if extension == "svg" => refit_report::flame_graph(&report.heap_paths),
-            _ => refit_report::folded(&report.heap_paths),
+            Some(extension) if extension == "svg" => refit_report::flame_graph(&shown.heap_paths),
+            _ => refit_report::folded(&shown.heap_paths),
         };
         if let Err(error) = file.write(drawn.as_bytes()) {
             say(format_args!("--heap-stacks: {error:#}"));
         }
     }
     if !plan.args.quiet {
-        print::drawn(&refit_report::run_summary(&report));
+        print::drawn(&refit_report::run_summary(&shown));
     }
     end_as(ended.end)
 }
