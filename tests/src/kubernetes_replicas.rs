@@ -149,6 +149,8 @@ fn replicas_of_a_server_are_compared_and_nothing_is_left(env: &TestEnv) -> Outco
     let effect = list(&result["effects"]).iter().find(of_load);
     let change = number(&effect.expect("it is there")["change"]);
     assert!(change < -0.3, "{change}: {}", described(&output));
+    let page = fs::read_to_string(env.path("r.html")).expect("it was written");
+    assert!(!page.contains("Memory at the end"), "panels without values");
     // Nothing of this machine passes for the cluster's.
     let metrics = list(&result["effects"])
         .iter()

@@ -44,7 +44,8 @@ const PANELS: [[&str; 3]; 5] = [
 
 /// The bars, each panel on its own scale.
 pub fn section(main: &mut Markup, comparison: &Comparison) {
-    if !is_service(&comparison.experiment) {
+    // Of replicas elsewhere only the sum is read, which the table has.
+    if !is_service(&comparison.experiment) || comparison.experiment.is_elsewhere() {
         return;
     }
     let rows = counting(comparison);
