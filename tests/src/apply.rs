@@ -230,6 +230,11 @@ fn bad_words_change_nothing(env: &TestEnv) -> Outcome {
         ),
         (&["a"], "nothing to apply"),
         (&["postfix", "tz=UTC"], "clears the environment"),
+        (&["postgresql", "tz=UTC"], "list them: pg_lsclusters"),
+        (&["postgresql@15-x", "tz=UTC"], "list them: pg_lsclusters"),
+        (&["a@", "tz=UTC"], "there is no service `a@`"),
+        (&["wrapper:", "tz=UTC"], "wrapper: cannot be wrapped"),
+        (&["wrapper:/none", "tz=UTC"], "/ is not in PATH"),
     ] {
         for verb in ["plan", "apply"] {
             let output = env.refit(&words(verb, &root, rest));

@@ -60,7 +60,7 @@ fn what_does_not_work_with_a_change_is_taken_back(env: &TestEnv) -> Outcome {
         &[
             "echo heard; test ! -e /root/broken",
             "--confirm-within",
-            "10m",
+            "2h",
         ],
     ]
     .concat();

@@ -62,6 +62,10 @@ pub const TESTS: &[Test] = &[
         .alone()
         .when_named()
         .limit_seconds(900),
+    test!(killed_while_sysctls_are_confirmed)
+        .alone()
+        .when_named()
+        .limit_seconds(900),
 ];
 
 /// Its files lie below /run, and those of a timer with them.
@@ -164,6 +168,21 @@ fn killed_while_sysctls_are_applied(env: &TestEnv) -> Outcome {
 
 fn killed_while_sysctls_are_reverted(env: &TestEnv) -> Outcome {
     sweep(&Live::up(env), &SYSCTL, "revert", Calls::FilesAndStarts)
+}
+
+/// Its file lies in /run until then, where nothing reads it at a boot.
+const SYSCTL_UNTIL_CONFIRMED: Subject = Subject {
+    within: Some("1h"),
+    files: &["/run/sysctl.d/90-refit.conf", "/etc/sysctl.d/90-refit.conf"],
+    ..SYSCTL
+};
+
+fn killed_while_sysctls_are_confirmed(env: &TestEnv) -> Outcome {
+    sweep_of_confirm(
+        &Live::up(env),
+        &SYSCTL_UNTIL_CONFIRMED,
+        Calls::FilesAndStarts,
+    )
 }
 
 /// A program that another one takes the place of, which starts it.

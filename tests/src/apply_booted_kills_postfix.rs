@@ -1,7 +1,7 @@
 //! As `apply_booted_kills`, of Postfix: mail is delivered after each kill.
 
 use crate::live::Live;
-use crate::live_kills::{Subject, sweep};
+use crate::live_kills::{Subject, sweep, sweep_of_confirm};
 use crate::runner::{Outcome, Test};
 use crate::sys::kill_point::Calls;
 use crate::test;
@@ -34,6 +34,10 @@ pub const TESTS: &[Test] = &[
         .alone()
         .when_named()
         .limit_seconds(1800),
+    test!(killed_while_a_daemon_of_postfix_is_confirmed)
+        .alone()
+        .when_named()
+        .limit_seconds(3600),
 ];
 
 /// By a restart; a mail is delivered each time.
@@ -83,4 +87,14 @@ fn killed_while_a_daemon_of_postfix_is_applied(env: &TestEnv) -> Outcome {
 
 fn killed_while_a_daemon_of_postfix_is_reverted(env: &TestEnv) -> Outcome {
     sweep(&Live::up(env), &DAEMON, "revert", Calls::Files)
+}
+
+/// Its line lies in master.cf from the beginning, and a unit of the next start takes it back.
+const DAEMON_UNTIL_CONFIRMED: Subject = Subject {
+    within: Some("1h"),
+    ..DAEMON
+};
+
+fn killed_while_a_daemon_of_postfix_is_confirmed(env: &TestEnv) -> Outcome {
+    sweep_of_confirm(&Live::up(env), &DAEMON_UNTIL_CONFIRMED, Calls::Files)
 }
