@@ -60,6 +60,7 @@ fn objects_of_a_heap() {
             let sample = |at: u64| Sample {
                 process: 1,
                 requested_bytes: 64,
+                usable_bytes: 80,
                 interval_bytes: 1024,
                 registers: [at, 0x7fff_0000, 0x7fff_0040],
                 stack: stack.clone(),
