@@ -9,6 +9,7 @@ pub mod allocator;
 mod allocator_options;
 pub mod arch;
 pub mod disk;
+mod emulator;
 mod environment;
 mod error;
 pub mod filter;
@@ -29,6 +30,7 @@ pub mod target;
 pub mod thp;
 mod zone;
 
+pub use emulator::emulator;
 pub use error::LaunchError;
 pub use options::Options;
 pub use prepare::{Prepared, prepare};

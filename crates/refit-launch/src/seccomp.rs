@@ -17,6 +17,7 @@ use refit_session::guardian::GuardianCounts;
 use refit_session::{EventRing, Policy};
 use rustix::thread::{CapabilitySet, SecureComputingMode, capabilities, secure_computing_mode};
 
+use crate::emulator;
 use crate::filter::{Filter, Syncs};
 use crate::guardian::{Configuration, Guardian};
 use crate::sys::filter::{Amendment, Installation, Installed};
@@ -33,6 +34,8 @@ pub enum Refusal {
     ListenerTaken,
     /// The kernel lacks something that a guardian needs.
     OldKernel,
+    /// This emulator of single programs has no seccomp.
+    Emulated(String),
     /// A seccomp filter around refit refuses the guardian's ioctls.
     IoctlRefused,
     /// errno of seccomp(2).
@@ -51,6 +54,9 @@ impl fmt::Display for Refusal {
                 f.write_str("a seccomp listener is there already, and the kernel allows but one")
             }
             Refusal::OldKernel => f.write_str("seccomp's notifications need Linux 5.19"),
+            Refusal::Emulated(emulator) => {
+                write!(f, "{emulator}, which emulates this program, has no seccomp")
+            }
             Refusal::IoctlRefused => f.write_str(
                 "a seccomp filter around refit refuses the ioctl calls that answer notifications",
             ),
@@ -173,7 +179,7 @@ impl Begun {
         let guardian = if right == Right::None && !no_new_privs {
             Err(Refusal::NoPermission)
         } else if !kernel_suffices() {
-            Err(Refusal::OldKernel)
+            Err(emulator().map_or(Refusal::OldKernel, Refusal::Emulated))
         } else if !notify::is_allowed() {
             Err(Refusal::IoctlRefused)
         } else {

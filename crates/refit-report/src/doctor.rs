@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use refit_lab::DiskProfile;
 use refit_lab::experiment::Setting;
+use refit_run::arch::{self, TESTED};
 use refit_run::machine::{Installed, Machine};
 use refit_run::reachability::{Kind, Malloc, Reachability, Syncs, Target};
 use refit_run::seccomp::Right;
@@ -17,6 +18,10 @@ pub fn machine(machine: &Machine) -> String {
     let mut page = Page::default();
     page.heading("machine");
     page.row("kernel", &machine.kernel);
+    page.row(
+        "architecture",
+        format!("{}: refit is tested for it {TESTED}", arch::NAME),
+    );
     page.row(
         "user",
         if machine.is_root {
@@ -59,12 +64,16 @@ pub fn machine(machine: &Machine) -> String {
     page.heading("sync, disk: seccomp, for what the preload cannot reach");
     page.row(
         "seccomp",
-        match machine.filter {
-            None => "not on this kernel: its notifications need Linux 5.19",
-            Some(Right::Capability) => "allowed: CAP_SYS_ADMIN",
-            Some(Right::NoNewPrivs) => "allowed: no_new_privs is set here already",
-            Some(Right::None) => {
+        match (machine.filter, &machine.emulator) {
+            (None, Some(emulator)) => {
+                format!("not here: {emulator}, which emulates this program, has none")
+            }
+            (None, None) => "not on this kernel: its notifications need Linux 5.19".to_owned(),
+            (Some(Right::Capability), _) => "allowed: CAP_SYS_ADMIN".to_owned(),
+            (Some(Right::NoNewPrivs), _) => "allowed: no_new_privs is set here already".to_owned(),
+            (Some(Right::None), _) => {
                 "only with --no-new-privs, under which setuid programs lose their privilege"
+                    .to_owned()
             }
         },
     );

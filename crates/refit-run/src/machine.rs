@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use refit_launch::allocator::{KNOWN, Known, find};
+use refit_launch::emulator;
 use refit_launch::library::{is_noexec, place_libraries, test_load};
 use refit_launch::seccomp::{Right, kernel_suffices, right};
 use refit_launch::thp::system_mode;
@@ -26,8 +27,10 @@ pub struct Machine {
     pub session_is_on_disk: bool,
     /// /proc/sys/kernel/io_uring_disabled.
     pub io_uring_disabled: Option<String>,
-    /// By which right a filter can be installed; `None`: this kernel is too old.
+    /// By which right a filter can be installed; `None`: this kernel is too old, or not asked.
     pub filter: Option<Right>,
+    /// The emulator of single programs beneath refit, which has no seccomp.
+    pub emulator: Option<String>,
     /// The allocators that refit knows by name.
     pub allocators: Vec<Installed>,
     /// The system's mode of transparent huge pages; `None`: it has none.
@@ -84,6 +87,7 @@ impl Machine {
             session,
             io_uring_disabled: read("/proc/sys/kernel/io_uring_disabled"),
             filter: kernel_suffices().then(right),
+            emulator: emulator(),
             allocators: allocators.collect(),
             thp: system_mode(),
             noexec: noexec(),

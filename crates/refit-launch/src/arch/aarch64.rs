@@ -2,6 +2,11 @@
 
 use super::{Calls, OtherAbi};
 
+/// As people write it.
+pub const NAME: &str = "arm64";
+/// Where refit is tested for it.
+pub const TESTED: &str = "in a machine that qemu emulates, not on hardware";
+
 /// Of the programs that refit is built for.
 pub const NATIVE: Calls = Calls {
     audit: 0xc000_00b7,

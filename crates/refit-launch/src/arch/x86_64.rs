@@ -2,6 +2,11 @@
 
 use super::{Calls, OtherAbi};
 
+/// As people write it.
+pub const NAME: &str = "x86-64";
+/// Where refit is tested for it.
+pub const TESTED: &str = "on its processors";
+
 /// Of the programs that refit is built for.
 pub const NATIVE: Calls = Calls {
     audit: 0xc000_003e,
