@@ -6,6 +6,6 @@
 
 /* Allocates pages of the file, as has to be done before they are written. 0: that
  * failed. */
-int refit_heap_allocate(const void *page, size_t size);
+int refit_heap_allocate(const void *at, size_t size);
 
 #endif

@@ -17,7 +17,10 @@
 
 #define REFIT_HEAP_MAGIC 0x3170616568746672ull /* "rftheap1" in memory order */
 
+/* What parts of the file are multiples of. The kernel's pages may be larger: the
+ * samples, which are mapped apart, begin where any page does. */
 #define REFIT_HEAP_PAGE 4096
+#define REFIT_HEAP_LARGEST_PAGE 65536
 #define REFIT_HEAP_CLASSES 126
 /* Slot 0 holds what was inherited at a fork, and belongs to all threads that
  * found no other; each of the others to one thread. */

@@ -23,9 +23,18 @@ struct refit_heap_file {
 		char page[REFIT_HEAP_PAGE];
 	};
 	struct refit_heap_block processes[REFIT_HEAP_PROCESSES];
+	char pad[REFIT_HEAP_LARGEST_PAGE - REFIT_HEAP_PAGE];
 	struct refit_heap_samples samples;
+	char pad_too[REFIT_HEAP_LARGEST_PAGE -
+		     sizeof(struct refit_heap_samples) % REFIT_HEAP_LARGEST_PAGE];
 	struct refit_heap_small_sizes small_sizes[REFIT_HEAP_PROCESSES];
 };
+
+/* Both are mapped apart: any page of a kernel may begin there. */
+_Static_assert(offsetof(struct refit_heap_file, samples) %
+			       REFIT_HEAP_LARGEST_PAGE == 0, "a page's begin");
+_Static_assert(offsetof(struct refit_heap_file, small_sizes) %
+			       REFIT_HEAP_LARGEST_PAGE == 0, "a page's begin");
 
 #define REFIT_SMALL_IN_FILE                                                    \
 	(REFIT_HEAP_PROCESSES * sizeof(struct refit_heap_small_sizes))

@@ -6,8 +6,8 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 
 use super::layout::{
     CClass, CEnded, CHeader, CLASSES, CProcess, CRegion, CSamples, CSize, CSlot, CSmallSizes,
-    FINE_BYTES, FINE_CLASSES, LIMITED, MAGIC, NO_TABLE, OLD_KERNEL, OTHER_MALLOC, PAGE, PROCESSES,
-    REGIONS, SLOTS, SMALL, SMALL_FREE,
+    FINE_BYTES, FINE_CLASSES, LARGEST_PAGE, LIMITED, MAGIC, NO_TABLE, OLD_KERNEL, OTHER_MALLOC,
+    PAGE, PROCESSES, REGIONS, SLOTS, SMALL, SMALL_FREE,
 };
 use super::report::{HeapSize, SizeClass, WithoutTable};
 use crate::layout::{field_size, get_text, get_u32, get_u64};
@@ -15,11 +15,11 @@ use crate::layout::{field_size, get_text, get_u32, get_u64};
 /// Size of a heap file in bytes.
 pub(crate) const HEAP_SIZE: u64 = (SMALL_AT + PROCESSES * size_of::<CSmallSizes>()) as u64;
 
-/// Where the samples begin.
-pub(crate) const SAMPLES_AT: usize = PAGE + PROCESSES * BLOCK;
+/// Where the samples begin: where a page of any kernel does, ...
+pub(crate) const SAMPLES_AT: usize = (PAGE + PROCESSES * BLOCK).next_multiple_of(LARGEST_PAGE);
 
-/// Where the small sizes begin.
-const SMALL_AT: usize = SAMPLES_AT + size_of::<CSamples>();
+/// ... and so do the small sizes.
+const SMALL_AT: usize = (SAMPLES_AT + size_of::<CSamples>()).next_multiple_of(LARGEST_PAGE);
 
 /// A process and its slots.
 const BLOCK: usize = PAGE * (1 + SLOTS);

@@ -3,8 +3,10 @@
 
 /// First eight bytes of a heap file.
 pub const MAGIC: u64 = 0x3170_6165_6874_6672;
-/// Bytes of a page; a header, a process and a slot have one each.
+/// What a header, a process and a slot have, in bytes.
 pub const PAGE: usize = 4096;
+/// Bytes of the largest page that a kernel has.
+pub const LARGEST_PAGE: usize = 65536;
 /// Size classes.
 pub const CLASSES: usize = 126;
 /// Slots of a process.

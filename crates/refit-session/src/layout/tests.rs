@@ -159,6 +159,7 @@ fn mirror() -> Table {
         ("REFIT_IMAGE_UNFILTERED", IMAGE_UNFILTERED.into()),
         ("REFIT_HEAP_MAGIC", heap::MAGIC),
         ("REFIT_HEAP_PAGE", heap::PAGE as u64),
+        ("REFIT_HEAP_LARGEST_PAGE", heap::LARGEST_PAGE as u64),
         ("REFIT_HEAP_CLASSES", heap::CLASSES as u64),
         ("REFIT_HEAP_SLOTS", heap::SLOTS as u64),
         ("REFIT_HEAP_PROCESSES", heap::PROCESSES as u64),
