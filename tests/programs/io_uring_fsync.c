@@ -19,6 +19,7 @@ static char *map(int ring, size_t length, off_t what)
 
 static long enter(int ring)
 {
+#if defined(__x86_64__)
     long result = SYS_io_uring_enter;
     register long flags __asm__("r10") = IORING_ENTER_GETEVENTS;
     register long mask __asm__("r8") = 0;
@@ -27,6 +28,19 @@ static long enter(int ring)
                      : "+a"(result)
                      : "D"((long)ring), "S"(1L), "d"(1L), "r"(flags), "r"(mask), "r"(size)
                      : "rcx", "r11", "memory");
+#else
+    register long result __asm__("x0") = ring;
+    register long submit __asm__("x1") = 1;
+    register long complete __asm__("x2") = 1;
+    register long flags __asm__("x3") = IORING_ENTER_GETEVENTS;
+    register long mask __asm__("x4") = 0;
+    register long size __asm__("x5") = 0;
+    register long number __asm__("x8") = SYS_io_uring_enter;
+    __asm__ volatile("svc #0"
+                     : "+r"(result)
+                     : "r"(submit), "r"(complete), "r"(flags), "r"(mask), "r"(size), "r"(number)
+                     : "memory");
+#endif
     return result;
 }
 

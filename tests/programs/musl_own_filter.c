@@ -1,3 +1,3 @@
-// build: musl-gcc -idirafter /usr/include -idirafter /usr/include/x86_64-linux-gnu
+// build: musl-gcc -idirafter /usr/include -idirafter /usr/include/MULTIARCH
 // own_filter, with musl.
 #include "own_filter.c"

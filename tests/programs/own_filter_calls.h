@@ -56,7 +56,9 @@ static long opened(long result)
 }
 CASE(open, opened(open(file, FLAGS, 0600)))
 CASE(openat, opened(openat(dirfd, "own", FLAGS, 0600)))
+#ifdef SYS_open
 CASE(nr_open, opened(syscall(SYS_open, file, FLAGS, 0600)))
+#endif
 CASE(nr_openat, opened(syscall(SYS_openat, dirfd, "own", FLAGS, 0600)))
 static struct open_how open_how = {.flags = O_RDWR | O_SYNC | O_DIRECT};
 CASE(nr_openat2, opened(syscall(SYS_openat2, AT_FDCWD, file, &open_how, sizeof open_how)))

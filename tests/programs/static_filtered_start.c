@@ -13,9 +13,12 @@
 extern char **environ;
 
 static const int allowed[] = {
-    SYS_execve, SYS_brk, SYS_mmap, SYS_munmap, SYS_mprotect, SYS_access, SYS_open, SYS_openat, SYS_read, SYS_readv,
-    SYS_pread64, SYS_write, SYS_fstat, SYS_newfstatat, SYS_close, SYS_fcntl, SYS_arch_prctl, SYS_set_tid_address,
+    SYS_execve, SYS_brk, SYS_mmap, SYS_munmap, SYS_mprotect, SYS_faccessat, SYS_openat, SYS_read, SYS_readv,
+    SYS_pread64, SYS_write, SYS_fstat, SYS_newfstatat, SYS_close, SYS_fcntl, SYS_set_tid_address,
     SYS_set_robust_list, SYS_rseq, SYS_prlimit64, SYS_getrandom, SYS_futex, SYS_fsync, SYS_exit_group,
+#if defined(__x86_64__)
+    SYS_access, SYS_open, SYS_arch_prctl,
+#endif
 };
 enum { COUNT = sizeof allowed / sizeof *allowed };
 

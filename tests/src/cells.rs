@@ -53,7 +53,7 @@ const MUSL_HEADERS: &[&str] = &[
     "-idirafter",
     "/usr/include",
     "-idirafter",
-    "/usr/include/x86_64-linux-gnu",
+    "/usr/include/MULTIARCH",
 ];
 
 pub const PROGRAMS: &[Program] = &[

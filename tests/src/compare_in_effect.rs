@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::compared::{compare, effect, list, printed, variant};
+use crate::locations::system_library;
 use crate::runner::{Outcome, Test};
 use crate::test;
 use crate::test_env::{TestEnv, expect_code};
@@ -162,7 +163,7 @@ fn an_allocator_that_did_not_take_is_disqualified(env: &TestEnv) -> Outcome {
 
 fn debians_redis_keeps_the_allocator_that_it_links(env: &TestEnv) -> Outcome {
     env.require_command("redis-server");
-    let libc = "malloc=/usr/lib/x86_64-linux-gnu/libc.so.6";
+    let libc = &format!("malloc={}", system_library("libc.so.6"));
     let args = [
         "--rounds",
         "16",

@@ -169,5 +169,6 @@ fn escaped(text: &str) -> String {
 pub fn machine() -> String {
     let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let version = kernel.split('.').take(2).collect::<Vec<_>>().join(".");
-    format!("Seen on: Linux {version}, x86-64, as root, on ext4.")
+    let arch = std::env::consts::ARCH.replace("x86_64", "x86-64");
+    format!("Seen on: Linux {version}, {arch}, as root, on ext4.")
 }

@@ -1,12 +1,14 @@
 //! How long something may take before a test gives it up.
 //!
 //! A limit is there to end what hangs, and is made for a quiet machine of two processors. Where it is reached, the
-//! machine's slowness is measured once, and what is only slow gets that many times as long. Nothing that a test
-//! measures is judged by it.
+//! machine's slowness is measured once, and what is only slow gets that many times as long. How much slower an
+//! emulated processor is cannot be measured inside: REFIT_TEST_SLOWER says it. Nothing that a test measures is judged
+//! by any of it.
 
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Write};
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use crate::locations::work_root;
@@ -31,7 +33,7 @@ impl Deadline {
     pub fn after(limit: Duration) -> Self {
         Self {
             began: Instant::now(),
-            limit,
+            limit: limit.mul_f64(emulated()),
             slowness: None,
         }
     }
@@ -65,6 +67,21 @@ impl fmt::Display for Deadline {
             _ => Ok(()),
         }
     }
+}
+
+/// How many times slower than a usual one an emulated processor is; 1: it is a real one.
+fn emulated() -> f64 {
+    static TIMES: OnceLock<f64> = OnceLock::new();
+    *TIMES.get_or_init(|| {
+        let said = std::env::var("REFIT_TEST_SLOWER").ok();
+        said.map_or(1.0, |times| {
+            let number = times
+                .parse()
+                .ok()
+                .filter(|times| (1.0..=100.0).contains(times));
+            number.unwrap_or_else(|| panic!("REFIT_TEST_SLOWER={times} is no number from 1 to 100"))
+        })
+    })
 }
 
 /// How many times slower than a quiet one the machine is at this moment: its processors or its disk, whichever is

@@ -3,6 +3,7 @@
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 
+use crate::locations::system_library;
 use crate::runner::{Outcome, Test};
 use crate::test;
 use crate::test_env::{TestEnv, described, expect_code, wait_until};
@@ -211,7 +212,7 @@ fn deepbind_and_a_namespace_keep_the_c_librarys(env: &TestEnv) -> Outcome {
     let past = "libc.so.6, and not libjemalloc.so.2, serves (RTLD_DEEPBIND";
     // libjemalloc.so.2 needs libstdc++ itself where it was built with C++: then it was there before.
     let before = String::from_utf8_lossy(
-        &env.run(&["ldd", "/usr/lib/x86_64-linux-gnu/libjemalloc.so.2"])
+        &env.run(&["ldd", &system_library("libjemalloc.so.2")])
             .stdout,
     )
     .contains("libstdc++");

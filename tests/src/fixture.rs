@@ -1,6 +1,7 @@
 //! The programs of tests/: each compiled once, kept under a name made of all that went into it.
 //!
-//! In tests/programs a C program may begin with `// build: [COMPILER] FLAGS…`; a directory with a `main.go` is a static
+//! In tests/programs a C program may begin with `// build: [COMPILER] FLAGS…`, where MULTIARCH stands for the name of
+//! this machine's directories and -m32 for programs of 32 bits, which on arm64 another compiler makes; a directory with a `main.go` is a static
 //! Go program, and a file in Rust is a static one too. The executable's own name is the program's name, so that `exe:`
 //! scopes match it.
 
@@ -11,7 +12,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-use crate::locations::source_dir;
+use crate::locations::{multiarch, source_dir};
 
 /// A static Go program, and its name where it is built as a dynamic one.
 const STATIC_GO: &str = "static_go";
@@ -36,6 +37,10 @@ pub struct Build {
     pub flags: Vec<String>,
     pub libraries: Vec<String>,
 }
+
+/// The C compiler that makes programs of 32 bits where gcc has no -m32. They are static: a loader for them need not
+/// be there.
+const NARROW_COMPILER: &str = "arm-linux-gnueabihf-gcc";
 
 /// The executable of program `name` of tests/programs, compiled now if need be.
 pub fn program(name: &str) -> Result<PathBuf, Missing> {
@@ -165,7 +170,14 @@ impl Build {
     }
 
     fn command(&self, executable: &Path) -> Command {
-        let mut command = Command::new(&self.compiler);
+        let is_narrow = self.words().any(|word| word == "-m32");
+        let cross = is_narrow && std::env::consts::ARCH != "x86_64";
+        let compiler = if cross {
+            NARROW_COMPILER
+        } else {
+            &self.compiler
+        };
+        let mut command = Command::new(compiler);
         if self.compiler == "go" {
             command.args(["build", "-o"]).arg(executable);
             command
@@ -180,11 +192,19 @@ impl Build {
             command.args(C_FLAGS.iter().filter(|_| is_c));
             command.arg("-o").arg(executable);
         }
+        let flag = |flag: &String| match flag.as_str() {
+            "-m32" if cross => "-static".to_owned(),
+            other => other.replace("MULTIARCH", &multiarch()),
+        };
         command
-            .args(&self.flags)
+            .args(self.flags.iter().map(flag))
             .args(&self.sources)
-            .args(&self.libraries);
+            .args(self.libraries.iter().map(flag));
         command
+    }
+
+    fn words(&self) -> impl Iterator<Item = &String> {
+        self.flags.iter().chain(&self.libraries)
     }
 }
 

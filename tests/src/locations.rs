@@ -13,6 +13,16 @@ pub fn source_dir() -> PathBuf {
     PathBuf::from(std::env::var_os("REFIT_SOURCE").unwrap_or_else(built_from))
 }
 
+/// What Debian names this machine's directories of libraries and headers after.
+pub fn multiarch() -> String {
+    format!("{}-linux-gnu", std::env::consts::ARCH)
+}
+
+/// Where Debian has a library of this machine's.
+pub fn system_library(file: &str) -> String {
+    format!("/usr/lib/{}/{file}", multiarch())
+}
+
 /// Cargo's target directory: this executable lies in a profile's directory below it.
 pub fn target_dir() -> PathBuf {
     let own = std::env::current_exe().expect("/proc is mounted");

@@ -401,7 +401,8 @@ environment:
   REFIT_BIN              the refit under test         (below target/)
   REFIT_FIXTURES         where compiled programs lie  (target/fixtures)
   REFIT_SOURCE           the source tree              (where this was built)
-  REFIT_TEST_DIR         where tests work; no tmpfs   (/var/tmp)";
+  REFIT_TEST_DIR         where tests work; no tmpfs   (/var/tmp)
+  REFIT_TEST_SLOWER      how many times longer limits are, on an emulated processor   (1)";
 
 fn main() -> ExitCode {
     let mut options = Options {

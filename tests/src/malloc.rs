@@ -4,6 +4,7 @@
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use crate::locations::system_library;
 use crate::runner::{Outcome, Test};
 use crate::sys::ended_within;
 use crate::test;
@@ -70,8 +71,7 @@ fn options_reach_the_allocator_by_its_own_variable(env: &TestEnv) -> Outcome {
 fn allocator_dir_comes_first(env: &TestEnv) -> Outcome {
     let dir = env.subdir("allocators");
     let own = format!("{dir}/libjemalloc.so.2");
-    std::fs::copy("/usr/lib/x86_64-linux-gnu/libjemalloc.so.2", &own)
-        .expect("jemalloc is installed");
+    std::fs::copy(system_library("libjemalloc.so.2"), &own).expect("jemalloc is installed");
     let report = env.report(&[
         "run",
         "--allocator-dir",

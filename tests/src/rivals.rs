@@ -4,6 +4,7 @@
 use std::fs;
 use std::path::Path;
 
+use crate::locations::system_library;
 use crate::ran::number;
 use crate::runner::{Outcome, Test};
 use crate::test_env::{TestEnv, described, expect_code, refit_path};
@@ -254,7 +255,7 @@ fn an_allocator_of_the_users_own_stays_beside_us(env: &TestEnv) -> Outcome {
         ("mimalloc", "libmimalloc.so.2.0"),
         ("tcmalloc", "libtcmalloc_minimal.so.4"),
     ] {
-        let library = format!("/usr/lib/x86_64-linux-gnu/{library}");
+        let library = system_library(library);
         if !Path::new(&library).exists() {
             println!("{name} is not installed");
             continue;

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::path::Path;
 use std::process::{Child, Command};
 
+use crate::locations::system_library;
 use crate::runner::{Outcome, Test};
 use crate::test;
 use crate::test_env::{TestEnv, described, expect_code, refit_path};
@@ -42,7 +43,7 @@ fn doctor_says_what_the_machine_allows(env: &TestEnv) -> Outcome {
             .lines()
             .find(|line| line.trim_start().starts_with(name));
         let row = row.unwrap_or_else(|| panic!("no row for {name} in {page}"));
-        let installed = Path::new("/usr/lib/x86_64-linux-gnu").join(file).exists();
+        let installed = Path::new(&system_library(file)).exists();
         assert_eq!(row.contains(file), installed, "{row}");
         assert_eq!(row.contains("apt install"), !installed, "{row}");
     }
@@ -181,7 +182,7 @@ fn huge_pages_are_taken_away_as_far_as_a_process_may_ask(env: &TestEnv) -> Outco
 }
 
 fn variables_and_libraries_reach_the_program(env: &TestEnv) -> Outcome {
-    let library = "/usr/lib/x86_64-linux-gnu/libjemalloc.so.2";
+    let library = &system_library("libjemalloc.so.2");
     let setting = format!("preload={library}");
     let output = env.refit(&[
         "run",

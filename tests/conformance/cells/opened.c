@@ -22,7 +22,11 @@ static int by_openat(int dir, const char *path, int flags, mode_t mode)
 static int by_syscall_open(int dir, const char *path, int flags, mode_t mode)
 {
     (void)dir;
+#ifdef SYS_open
     return (int)syscall(SYS_open, path, flags, mode);
+#else
+    return (int)syscall(SYS_openat, AT_FDCWD, path, flags, mode);
+#endif
 }
 
 static int by_syscall_openat(int dir, const char *path, int flags, mode_t mode)

@@ -8,18 +8,25 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"syscall"
 	"unsafe"
 )
 
-// Numbers that package syscall does not have (x86-64).
+// Numbers that package syscall does not have.
 const (
-	sysSyncfs    = 306
-	sysPwritev2  = 328
 	sysPidfdOpen = 434
 	sysOpenat2   = 437
-	sysMemfd     = 319
 )
+
+var sysSyncfs, sysPwritev2, sysMemfd = numbers()
+
+func numbers() (syncfs, pwritev2, memfd uintptr) {
+	if runtime.GOARCH == "arm64" {
+		return 267, 287, 279
+	}
+	return 306, 328, 319
+}
 
 const (
 	atFdcwd  = -100
@@ -29,7 +36,7 @@ const (
 	rwfDsync = 0x2
 	rwfSync  = 0x4
 	oPath    = 0o10000000
-	oTmpfile = 0o20200000
+	oTmpfile = 0o20000000 | syscall.O_DIRECTORY
 	loneSync = syscall.O_SYNC &^ syscall.O_DSYNC
 	page     = 4096
 )

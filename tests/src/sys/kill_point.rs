@@ -5,6 +5,8 @@ use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
+use super::arch::{self, Registers};
+
 /// Where a program is killed: at the nth such call, from 1.
 #[derive(Clone, Copy, Debug)]
 pub enum KillPoint {
@@ -14,39 +16,26 @@ pub enum KillPoint {
     Fail(usize),
 }
 
-/// Those that make, write, rename, remove or re-own.
-const CHANGING: [i64; 22] = [
+/// Those that make, write, rename, remove or re-own, beside those of the architecture.
+const CHANGING: [i64; 14] = [
     libc::SYS_write,
     libc::SYS_pwrite64,
     libc::SYS_writev,
-    libc::SYS_rename,
     libc::SYS_renameat,
     libc::SYS_renameat2,
-    libc::SYS_unlink,
     libc::SYS_unlinkat,
-    libc::SYS_mkdir,
     libc::SYS_mkdirat,
-    libc::SYS_rmdir,
-    libc::SYS_chmod,
     libc::SYS_fchmod,
     libc::SYS_fchmodat,
-    libc::SYS_chown,
     libc::SYS_fchown,
     libc::SYS_fchownat,
     libc::SYS_fsetxattr,
     libc::SYS_ftruncate,
-    libc::SYS_link,
     libc::SYS_linkat,
-    libc::SYS_symlink,
 ];
 
 /// Those that start a process. The parent of a vfork goes on when its child has become another program.
-const STARTING: [i64; 4] = [
-    libc::SYS_fork,
-    libc::SYS_vfork,
-    libc::SYS_clone,
-    libc::SYS_clone3,
-];
+const STARTING: [i64; 2] = [libc::SYS_clone, libc::SYS_clone3];
 
 /// Those that send a signal.
 const SIGNALLING: [i64; 4] = [
@@ -131,10 +120,10 @@ pub fn run_to_call(
             is_inside = is_entry;
             if is_entry {
                 let registers = registers(pid)?;
-                let call = registers.orig_rax.cast_signed();
+                let (call, _) = arch::call(&registers);
                 let changes = is_changing(&registers, fails);
                 changed |= changes;
-                let starts = changed && calls == Calls::FilesAndStarts && STARTING.contains(&call);
+                let starts = changed && calls == Calls::FilesAndStarts && is_starting(call);
                 let sends = changes && is_to_socket(pid, &registers);
                 seen.files += usize::from(changes && !sends);
                 seen.sent += usize::from(sends);
@@ -143,7 +132,7 @@ pub fn run_to_call(
                     seen.acted = false;
                 }
                 counts = changes || starts;
-                seen.acted |= !counts && (STARTING.contains(&call) || SIGNALLING.contains(&call));
+                seen.acted |= !counts && (is_starting(call) || SIGNALLING.contains(&call));
             }
             let begun = seen.files + seen.sent + seen.starts;
             if counts && matches!(point, Some(KillPoint::Fail(n)) if n == begun) {
@@ -164,45 +153,76 @@ pub fn run_to_call(
     }
 }
 
-/// Whether the call that is entered changes a file; with `or_syncs` also whether it is an fsync.
-fn is_changing(registers: &libc::user_regs_struct, or_syncs: bool) -> bool {
-    let call = registers.orig_rax.cast_signed();
-    // What is printed changes no file; nor does an open that only reads.
-    let is_printed = [libc::SYS_write, libc::SYS_writev].contains(&call) && registers.rdi <= 2;
-    let makes = u64::from((libc::O_CREAT | libc::O_TRUNC).cast_unsigned());
-    let is_made = call == libc::SYS_openat && registers.rdx & makes != 0;
-    let is_sync = or_syncs && call == libc::SYS_fsync;
-    is_made || is_sync || (CHANGING.contains(&call) && !is_printed)
+fn is_starting(call: i64) -> bool {
+    STARTING.contains(&call) || arch::STARTING.contains(&call)
 }
 
-fn is_to_socket(pid: i32, registers: &libc::user_regs_struct) -> bool {
+/// Whether the call that is entered changes a file; with `or_syncs` also whether it is an fsync.
+fn is_changing(registers: &Registers, or_syncs: bool) -> bool {
+    let (call, [first, _, third]) = arch::call(registers);
+    // What is printed changes no file; nor does an open that only reads.
+    let is_printed = [libc::SYS_write, libc::SYS_writev].contains(&call) && first <= 2;
+    let makes = u64::from((libc::O_CREAT | libc::O_TRUNC).cast_unsigned());
+    let is_made = call == libc::SYS_openat && third & makes != 0;
+    let is_sync = or_syncs && call == libc::SYS_fsync;
+    let changes = CHANGING.contains(&call) || arch::CHANGING.contains(&call);
+    is_made || is_sync || (changes && !is_printed)
+}
+
+fn is_to_socket(pid: i32, registers: &Registers) -> bool {
     let writes = [libc::SYS_write, libc::SYS_writev];
-    let file = std::fs::read_link(format!("/proc/{pid}/fd/{}", registers.rdi));
-    writes.contains(&registers.orig_rax.cast_signed())
+    let (call, [first, ..]) = arch::call(registers);
+    let file = std::fs::read_link(format!("/proc/{pid}/fd/{first}"));
+    writes.contains(&call)
         && file.is_ok_and(|file| file.as_os_str().as_encoded_bytes().starts_with(b"socket:"))
 }
 
 /// At its entry: the call is none, and not made. At its end: it failed.
 fn fail(pid: i32, is_entry: bool) -> io::Result<()> {
-    let mut registers = registers(pid)?;
     if is_entry {
-        registers.orig_rax = u64::MAX;
-    } else {
-        registers.rax = i64::from(-libc::EIO).cast_unsigned();
+        return arch::skip_call(pid);
     }
-    // SAFETY: `registers` is readable for the whole call.
-    match unsafe { libc::ptrace(libc::PTRACE_SETREGS, pid, 0, &raw const registers) } {
+    let mut registers = registers(pid)?;
+    arch::set_result(&mut registers, i64::from(-libc::EIO));
+    set_registers(pid, registers)
+}
+
+/// Of a thread that has stopped.
+pub fn registers(pid: i32) -> io::Result<Registers> {
+    // SAFETY: all-zero bytes are valid registers, which are plain data.
+    let mut registers: Registers = unsafe { std::mem::zeroed() };
+    let mut place = libc::iovec {
+        iov_base: (&raw mut registers).cast(),
+        iov_len: size_of_val(&registers),
+    };
+    // SAFETY: `place` and the registers that it names are writable for the whole call.
+    match unsafe {
+        libc::ptrace(
+            libc::PTRACE_GETREGSET,
+            pid,
+            libc::NT_PRSTATUS,
+            &raw mut place,
+        )
+    } {
         -1 => Err(io::Error::last_os_error()),
-        _ => Ok(()),
+        _ => Ok(registers),
     }
 }
 
-fn registers(pid: i32) -> io::Result<libc::user_regs_struct> {
-    // SAFETY: all-zero bytes are valid registers, which are plain data.
-    let mut registers: libc::user_regs_struct = unsafe { std::mem::zeroed() };
-    // SAFETY: `registers` is writable for the whole call.
-    match unsafe { libc::ptrace(libc::PTRACE_GETREGS, pid, 0, &raw mut registers) } {
+pub fn set_registers(pid: i32, registers: Registers) -> io::Result<()> {
+    set_register_set(pid, libc::NT_PRSTATUS, registers)
+}
+
+/// `content` has the layout of this set (ptrace(2), PTRACE_SETREGSET).
+pub fn set_register_set<T: Copy>(pid: i32, set: i32, content: T) -> io::Result<()> {
+    let mut content = content;
+    let mut place = libc::iovec {
+        iov_base: (&raw mut content).cast(),
+        iov_len: size_of::<T>(),
+    };
+    // SAFETY: `place` and what it names are readable for the whole call.
+    match unsafe { libc::ptrace(libc::PTRACE_SETREGSET, pid, set, &raw mut place) } {
         -1 => Err(io::Error::last_os_error()),
-        _ => Ok(registers),
+        _ => Ok(()),
     }
 }
