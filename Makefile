@@ -1,10 +1,10 @@
 # Debian 12; elsewhere scripts/setup names what it misses. `make help` lists the targets.
 CARGO  ?= cargo
 PREFIX ?= /usr/local
-TARGET := $(or $(CARGO_TARGET_DIR),target)/x86_64-unknown-linux-gnu
+TARGET := $(or $(CARGO_TARGET_DIR),target)/$(shell uname -m)-unknown-linux-gnu
 REFIT  := $(TARGET)/release/refit
 
-.PHONY: all deb demo dist test test-chromium test-pages test-crash test-dist test-fuzz test-guardian test-hostile test-kubernetes test-services conformance bench gallery gain-and-risk crash-night install help
+.PHONY: all deb demo dist test test-arm64 test-chromium test-pages test-crash test-dist test-fuzz test-guardian test-hostile test-kubernetes test-services conformance bench gallery gain-and-risk crash-night install help
 
 all: ## build the release binary
 	$(CARGO) build --locked --release -p refit
@@ -18,6 +18,10 @@ demo: ## the embedded example: no server, no root
 test: ## every check and every test, as this user and (as root) as nobody too
 	scripts/setup test
 	scripts/test
+
+# Roots and a machine's disk in /var/tmp/refit-arm64, made once; `scripts/arm64 down` removes them.
+test-arm64: ## build for arm64, and run all tests in a machine that qemu emulates, as root
+	scripts/arm64 test
 
 test-chromium: ## the browser under refit, with its sandbox (installs chromium)
 	scripts/setup chromium
@@ -116,4 +120,4 @@ $(REFIT):
 	$(MAKE) all
 
 help: ## this list
-	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
+	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
