@@ -57,7 +57,7 @@ const TOOLS: &[Tool] = &[
                 "the baseline is the command as it is; program=PATH compares another executable with it",
             ),
             (
-                &["--command-name", "-n"],
+                &["--command-name"],
                 "a variant has the name of its settings",
             ),
             (
