@@ -108,7 +108,7 @@ fn drawn(compared: &Compared) {
     is_json(&crate::bencher(&compared.comparison));
     is_json(&crate::github_benchmark(&compared.comparison));
     let named = (PathBuf::from("a.json"), compared.comparison.clone());
-    is_plain(&crate::history(&[named]));
+    is_plain(&crate::history(&[named], &crate::Kept::default()));
 }
 
 #[test]
