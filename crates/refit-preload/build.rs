@@ -23,6 +23,7 @@ const SYNC: Library = Library {
     sources: &[
         "start.c",
         "state.c",
+        "symbol.c",
         "slot.c",
         "next.c",
         "executable.c",
@@ -76,14 +77,14 @@ const HEAP: Library = Library {
         "state.c",
         "twin.c",
     ],
-    shared: &["executable.c", "session_file.c"],
+    shared: &["executable.c", "session_file.c", "symbol.c"],
     of_architecture: &[],
 };
 
 const HEAP_NEW: Library = Library {
     directory: "heap_new",
     sources: &["operators.c"],
-    shared: &[],
+    shared: &["symbol.c"],
     of_architecture: &[],
 };
 

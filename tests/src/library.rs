@@ -14,6 +14,7 @@ use crate::test_env::{TestEnv, expect_code, expect_message, refit_path};
 pub const TESTS: &[Test] = &[
     test!(they_export_what_their_maps_list_and_nothing_else),
     test!(they_need_no_glibc_newer_than_2_17),
+    test!(they_need_no_library_but_the_c_library_of_2_17),
     test!(it_looks_nothing_up_once_the_program_runs),
     test!(it_looks_up_a_plugins_liburing_once),
     test!(it_leaves_no_message_of_the_dynamic_linker),
@@ -105,6 +106,43 @@ fn they_need_no_glibc_newer_than_2_17(env: &TestEnv) -> Outcome {
                 version[..] < NEWEST[..] || version == NEWEST,
                 "{directory}: {name}"
             );
+        }
+    }
+    Outcome::Pass
+}
+
+/// What libc.so.6 of glibc 2.17 has, of what they need; and what one of them gives to the other. The functions of
+/// libdl, libpthread and librt, which are in libc since 2.34, must not be needed: a program may have none of these.
+const OF_LIBC: &[&str] = &[
+    "__environ",
+    "environ",
+    "__errno_location",
+    "clock_gettime",
+    "dl_iterate_phdr",
+    "getauxval",
+    "memcpy",
+    "strlen",
+    "refit_heap_forget",
+    "refit_heap_is_of_allocator",
+    "refit_heap_note",
+];
+
+fn they_need_no_library_but_the_c_library_of_2_17(env: &TestEnv) -> Outcome {
+    for (directory, library) in libraries(env) {
+        let symbols = stdout_of(env, &["nm", "-D", "--undefined-only", &library]);
+        let needed: BTreeSet<&str> = symbols
+            .lines()
+            .filter_map(|line| line.trim_start().strip_prefix("U "))
+            .map(|symbol| symbol.split('@').next().unwrap_or_default())
+            .collect();
+        assert!(needed.contains("dl_iterate_phdr"), "{directory}: {symbols}");
+        for name in needed {
+            assert!(OF_LIBC.contains(&name), "{directory}: {name}");
+        }
+        let section = stdout_of(env, &["readelf", "-d", "-W", &library]);
+        for line in section.lines().filter(|line| line.contains("(NEEDED)")) {
+            let is_libc = ["[libc.so.6]", "[ld-linux-aarch64.so.1]"];
+            assert!(is_libc.iter().any(|name| line.contains(name)), "{line}");
         }
     }
     Outcome::Pass

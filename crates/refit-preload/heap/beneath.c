@@ -1,10 +1,8 @@
 #include "beneath.h"
 
-#include <dlfcn.h>
 #include <link.h>
 
-PRIM_OLDEST(dlsym);
-PRIM_OLDEST(dlerror);
+#include "symbol.h"
 
 struct refit_beneath refit_beneath;
 
@@ -51,15 +49,15 @@ struct refit_object refit_object_of(const void *address)
 /* musl's malloc_usable_size tells what was requested (src/malloc/mallocng). */
 static int is_musl(struct refit_object allocator)
 {
-	void *lookup = dlsym(RTLD_DEFAULT, "dlsym");
+	void *lookup = refit_symbol(RTLD_DEFAULT, "dlsym");
 	return refit_is_in(allocator, lookup) &&
-	       !dlsym(RTLD_DEFAULT, "gnu_get_libc_version");
+	       !refit_symbol(RTLD_DEFAULT, "gnu_get_libc_version");
 }
 
 void refit_find_beneath(void)
 {
 #define X(type, name, arguments)                                               \
-	*(void **)&refit_beneath.name = dlsym(RTLD_NEXT, #name);
+	*(void **)&refit_beneath.name = refit_symbol(RTLD_NEXT, #name);
 	REFIT_BENEATH(X)
 #undef X
 	struct refit_object allocator =
@@ -73,11 +71,9 @@ void refit_find_beneath(void)
 		!refit_beneath.malloc_usable_size_is_same || is_musl(allocator);
 	refit_beneath.is_glibc =
 		refit_is_in(allocator,
-			    dlsym(RTLD_DEFAULT, "gnu_get_libc_version"));
+			    refit_symbol(RTLD_DEFAULT, "gnu_get_libc_version"));
 	refit_beneath.tells_usable = refit_beneath.hides_usable
 					     ? REFIT_TELLS_NOTHING
 					     : REFIT_TELLS_UNASKED;
-	/* Takes the message about what was not found: the program would read
-	 * it as one about a call of its own. */
-	dlerror();
+	refit_forget_symbol_errors();
 }

@@ -8,9 +8,8 @@
 #include "own_memory.h"
 #include "process_block.h"
 #include "small.h"
+#include "symbol.h"
 #include "twin.h"
-
-PRIM_OLDEST(dlsym);
 
 /* Whether a slot belongs to a thread. Private, as the counters are. */
 static uint8_t taken[REFIT_HEAP_SLOTS] = {1};
@@ -282,8 +281,8 @@ void refit_heap_watch_threads(void)
 {
 	/* By name: glibc 2.34 gave them a new version. */
 	int (*create)(pthread_key_t *, void (*)(void *));
-	*(void **)&create = dlsym(RTLD_DEFAULT, "pthread_key_create");
-	void *set = dlsym(RTLD_DEFAULT, "pthread_setspecific");
+	*(void **)&create = refit_symbol(RTLD_DEFAULT, "pthread_key_create");
+	void *set = refit_symbol(RTLD_DEFAULT, "pthread_setspecific");
 	if (create && set && create(&key, end_of_thread) == 0) {
 		*(void **)&set_specific = set;
 	}

@@ -12,9 +12,7 @@
 #include "samples.h"
 #include "session_file.h"
 #include "shadow.h"
-
-PRIM_OLDEST(dlsym);
-PRIM_OLDEST(dlerror);
+#include "symbol.h"
 
 extern char **environ;
 
@@ -50,8 +48,8 @@ static int malloc_is_ours(void)
 {
 	void *(*serves)(size_t);
 	void (*takes_back)(void *);
-	*(void **)&serves = dlsym(RTLD_DEFAULT, "malloc");
-	*(void **)&takes_back = dlsym(RTLD_DEFAULT, "free");
+	*(void **)&serves = refit_symbol(RTLD_DEFAULT, "malloc");
+	*(void **)&takes_back = refit_symbol(RTLD_DEFAULT, "free");
 	int before = set_state(REFIT_HEAP_FINDING);
 	void *block = serves ? serves(1) : NULL;
 	int is_ours = block && refit_is_early(block);
@@ -82,9 +80,9 @@ static int allocator_has_new(void)
 	struct refit_object allocator =
 		refit_object_of(*(void **)&refit_beneath.malloc);
 	int before = set_state(REFIT_HEAP_OFF);
-	int has_new = refit_is_in(allocator, dlsym(RTLD_DEFAULT, "_Znwm"));
-	dlerror(); /* as in beneath.c */
-	dlerror();
+	int has_new = refit_is_in(allocator, refit_symbol(RTLD_DEFAULT, "_Znwm"));
+	refit_forget_symbol_errors();
+	refit_forget_symbol_errors();
 	set_state(before);
 	return has_new;
 }

@@ -9,7 +9,6 @@
  * by atomic operations: the twin purges, or it ends before it has. Of other allocators that is not known. */
 #include "twin.h"
 
-#include <dlfcn.h>
 #include <fcntl.h>
 #include <linux/sched.h>
 #include <signal.h>
@@ -21,8 +20,7 @@
 #include "beneath.h"
 #include "heap.h"
 #include "own_seccomp_of_sync.h"
-
-PRIM_OLDEST(dlsym);
+#include "symbol.h"
 
 #define LONGEST_LIFE 8 /* seconds */
 #define LONGEST_PURGE 1 /* seconds, with locks that another thread may hold */
@@ -150,7 +148,7 @@ static __attribute__((noreturn)) void live(struct refit_heap_twin *twin,
 	void *function = NULL;
 	const char *const *name = functions;
 	for (; *name; name++) {
-		function = dlsym(RTLD_NEXT, *name);
+		function = refit_symbol(RTLD_NEXT, *name);
 		if (function && refit_is_in(allocator, function)) {
 			break;
 		}

@@ -2,13 +2,11 @@
  * delete. Preloaded only where one does: elsewhere they call malloc, and a
  * program that loads the C++ library later would find no operator after these.
  */
-#include <dlfcn.h>
 #include <stddef.h>
 
 #include "heap.h"
 #include "prim.h"
-
-PRIM_OLDEST(dlsym);
+#include "symbol.h"
 
 /* Mangled names of the Itanium C++ ABI, in which m is size_t: the operators for one
  * object and for arrays, plain, aligned, nothrow, and both. The number tells which
@@ -55,7 +53,7 @@ static void *found(struct operator *operator, const char *name)
 	void *function =
 		__atomic_load_n(&operator->function, __ATOMIC_ACQUIRE);
 	if (UNLIKELY(!function)) {
-		function = dlsym(RTLD_NEXT, name);
+		function = refit_symbol(RTLD_NEXT, name);
 		operator->counts = refit_heap_is_of_allocator(function);
 		__atomic_store_n(&operator->function, function,
 				 __ATOMIC_RELEASE);

@@ -1,11 +1,12 @@
 #include "next.h"
 
-#include <dlfcn.h>
 #include <link.h>
 
-PRIM_OLDEST(dlsym);
+#include "symbol.h"
+
+/* Of libdl before glibc 2.34. */
 PRIM_OLDEST(dladdr);
-PRIM_OLDEST(dlerror);
+extern __typeof__(dladdr) dladdr __attribute__((weak));
 
 struct refit_next refit_next;
 
@@ -71,7 +72,7 @@ static int may_have_liburing(void)
 
 void *refit_find_dlopen(void)
 {
-	refit_next_dlopen = dlsym(RTLD_NEXT, "dlopen");
+	refit_next_dlopen = refit_symbol(RTLD_NEXT, "dlopen");
 	return refit_next_dlopen;
 }
 
@@ -81,7 +82,7 @@ void refit_find_next(void)
 		return;
 	}
 #define X(type, name, args)                                                    \
-	*(void **)&refit_next.name = dlsym(RTLD_NEXT, #name);
+	*(void **)&refit_next.name = refit_symbol(RTLD_NEXT, #name);
 	REFIT_NEXT(X)
 	REFIT_NEXT_AIO(X)
 	/* To find nothing takes long, and is the C library's first allocation:
@@ -91,15 +92,13 @@ void refit_find_next(void)
 		REFIT_NEXT_URING(X)
 	}
 #undef X
-	refit_next_syscall = dlsym(RTLD_NEXT, "syscall");
+	refit_next_syscall = refit_symbol(RTLD_NEXT, "syscall");
 	refit_find_dlopen();
 	refit_next.foreign_execvp =
 		refit_next.execvp && refit_next.execvpe &&
 		!refit_same_object(*(void **)&refit_next.execvp,
 			     *(void **)&refit_next.execvpe);
-	/* Takes the message about what was not found: the program would read
-	 * it as one about a call of its own. */
-	dlerror();
+	refit_forget_symbol_errors();
 	all_found = 1;
 }
 
@@ -108,7 +107,7 @@ void refit_find_next(void)
  * that library. */
 static void *in_scope(void *scope, const char *name)
 {
-	void *found = dlsym(scope, name);
+	void *found = refit_symbol(scope, name);
 	return found && !refit_same_object(found, &refit_next) ? found : NULL;
 }
 
@@ -119,13 +118,13 @@ void refit_find_later(const void *caller)
 	*(void **)&open = refit_next_dlopen;
 	Dl_info its;
 	void *scope = NULL;
-	if (open && dladdr(caller, &its) && its.dli_fname) {
+	if (open && dladdr && dladdr(caller, &its) && its.dli_fname) {
 		/* Loads nothing. It is never closed: what is found stays. */
 		scope = open(its.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
 	}
 #define X(type, name, args)                                                    \
 	if (!refit_next.name) {                                                \
-		void *found = dlsym(RTLD_NEXT, #name);                         \
+		void *found = refit_symbol(RTLD_NEXT, #name);                  \
 		if (!found && scope) {                                         \
 			found = in_scope(scope, #name);                        \
 		}                                                              \
@@ -137,5 +136,5 @@ void refit_find_later(const void *caller)
 	REFIT_NEXT_AIO(X)
 	REFIT_NEXT_URING(X)
 #undef X
-	dlerror();
+	refit_forget_symbol_errors();
 }

@@ -24,8 +24,7 @@
 #include "own_seccomp.h"
 #include "session_page.h"
 #include "slot.h"
-
-PRIM_OLDEST(dlsym);
+#include "symbol.h"
 
 /* musl has none. */
 __asm__(".symver dladdr1,dladdr1@" ARCH_GLIBC_DLADDR1);
@@ -58,13 +57,13 @@ extern void *refit_heap_malloc_beneath(void) __attribute__((weak));
 
 static void find_malloc(struct refit_image *image)
 {
-	void *malloc = dlsym(RTLD_DEFAULT, "malloc");
+	void *malloc = refit_symbol(RTLD_DEFAULT, "malloc");
 	char *to = image->malloc_object;
 	size_t size = sizeof image->malloc_object;
 	if (refit_name_object(malloc, image->executable, to, size) &&
 	    is_undefined(malloc)) {
 		/* All other objects come after us. */
-		malloc = dlsym(RTLD_NEXT, "malloc");
+		malloc = refit_symbol(RTLD_NEXT, "malloc");
 		refit_name_object(malloc, image->executable, to, size);
 	}
 	void *(*beneath)(void) = refit_heap_malloc_beneath;
@@ -100,7 +99,7 @@ static void start_to_count(const char *session, const char *exe)
 	image->version = REFIT_VERSION;
 	__atomic_store_n(&image->magic, REFIT_MAGIC, __ATOMIC_RELEASE);
 	refit.image = image;
-	const char *answer = dlsym(RTLD_DEFAULT, "__libc_single_threaded");
+	const char *answer = refit_symbol(RTLD_DEFAULT, "__libc_single_threaded");
 	if (answer) {
 		refit.single_threaded = answer;
 	}
