@@ -116,6 +116,10 @@ dist: ## make the .deb, a tarball, an SBOM and SHA256SUMS in dist/
 	scripts/setup dist
 	scripts/dist all dist
 
+# Debian 12 and 11 are made once, in /var/tmp/refit-dist. PARTS='debian12 debian11' are tried; reproducible and cargo build anew.
+test-dist: dist ## install and purge the packages, compare two builds, load the preload with an old glibc, as root
+	scripts/test-dist $(PARTS)
+
 $(REFIT):
 	$(MAKE) all
 
