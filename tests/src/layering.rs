@@ -58,12 +58,13 @@ const MAY_USE: &[(&str, &[&str])] = &[
 ];
 
 /// Files that name stdout or stderr: the printer, which makes what others wrote
-/// printable; the bar, whose text is the printer's; and the runner, which gives a
-/// command of the user's own stderr in place of stdout.
+/// printable; the bar, whose text is the printer's; and the runner and the question about
+/// a service's health, which give a command of the user's own stderr in place of stdout.
 const PRINT: &[&str] = &[
     "crates/refit/src/cmd/print.rs",
     "crates/refit/src/cmd/progress.rs",
     "crates/refit-lab/src/comparison/command_runner.rs",
+    "crates/refit-services/src/health.rs",
 ];
 
 /// What names an architecture, or is of one: its files are `arch.rs` and those in a directory `arch`.
