@@ -131,7 +131,7 @@ fn holds(mut file: &File, content: &[u8]) -> io::Result<bool> {
     if about.mode() & 0o7777 != 0o755 || about.len() != content.len() as u64 {
         return Ok(false);
     }
-    let mut piece = [0; 8192];
+    let mut piece = [0; 16384];
     for expected in content.chunks(piece.len()) {
         let read = &mut piece[..expected.len()];
         file.read_exact(read)?;
