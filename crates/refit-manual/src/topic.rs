@@ -58,6 +58,11 @@ pub static TOPICS: &[Topic] = &[
     ),
     page!("tasks", "\"I want to …\": the command for it", "tasks.md"),
     page!(
+        "coming-from",
+        "the options of hyperfine, eatmydata, strace and others, and where they are here",
+        "coming-from.md"
+    ),
+    page!(
         "swapping",
         "how a program is reached: the preload, seccomp, a whole tree",
         "how-it-swaps.md"
