@@ -80,7 +80,8 @@ static int allocator_has_new(void)
 	struct refit_object allocator =
 		refit_object_of(*(void **)&refit_beneath.malloc);
 	int before = set_state(REFIT_HEAP_OFF);
-	int has_new = refit_is_in(allocator, refit_symbol(RTLD_DEFAULT, "_Znwm"));
+	int has_new =
+		refit_is_in(allocator, refit_symbol(RTLD_DEFAULT, "_Znwm"));
 	refit_forget_symbol_errors();
 	refit_forget_symbol_errors();
 	set_state(before);
