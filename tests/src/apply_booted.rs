@@ -28,6 +28,10 @@ pub const TESTS: &[Test] = &[
         .alone()
         .when_named()
         .limit_seconds(600),
+    test!(a_service_that_stops_slowly_is_taken_back_too)
+        .alone()
+        .when_named()
+        .limit_seconds(300),
     test!(a_reboot_keeps_a_change_and_takes_a_trial_back)
         .alone()
         .when_named()
@@ -229,6 +233,43 @@ fn a_service_that_failed_is_not_started(env: &TestEnv) -> Outcome {
     );
     let remove = "rm /etc/systemd/system/dies.service /root/starts; systemctl reset-failed; systemctl daemon-reload";
     inside(env, 0, &["sh", "-c", remove]);
+    Outcome::Pass
+}
+
+/// More slowly than DefaultTimeoutStartSec=, 90 s, which systemd gives a unit whose file is gone.
+fn a_service_that_stops_slowly_is_taken_back_too(env: &TestEnv) -> Outcome {
+    up(env);
+    let before = files(env);
+    let make = "printf '[Service]\\nExecStart=/bin/sleep infinity\\nExecStop=/root/stop\\nTimeoutStopSec=200\\n' \
+                >/etc/systemd/system/slow.service; printf '#!/bin/sh\\ntest ! -e /root/slowly || sleep 100\\n' >/root/stop; \
+                chmod +x /root/stop; systemctl daemon-reload; systemctl start slow";
+    inside(env, 0, &["sh", "-c", make]);
+    let apply = [
+        "refit",
+        "apply",
+        "--yes",
+        "--confirm-within=10s",
+        "slow",
+        "env.A=1",
+    ];
+    inside(env, 0, &apply);
+    inside(env, 0, &["touch", "/root/slowly"]);
+    wait_inside(env, "test $(systemctl is-active slow) = deactivating");
+    // Two waits of 90 s and more.
+    let is_over =
+        "test $(systemctl show -p ActiveState --value refit-undo-slow.service) = inactive";
+    let waiting = format!(
+        "{WAIT_FOR} (wait_for once 'sleep 0.05; {is_over}') || wait_for \"$0\" '{is_over}'"
+    );
+    inside(env, 0, &["sh", "-c", &waiting, "the undo's end"]);
+    assert_eq!(inside(env, 0, &["refit", "status"]), "nothing is applied\n");
+    assert_eq!(
+        inside(env, 0, &["systemctl", "is-active", "slow"]),
+        "active\n"
+    );
+    let remove = "rm /root/slowly; systemctl stop slow; rm /etc/systemd/system/slow.service /root/stop; systemctl daemon-reload";
+    inside(env, 0, &["sh", "-c", remove]);
+    assert_eq!(files(env), before);
     Outcome::Pass
 }
 

@@ -170,13 +170,14 @@ pub fn take_back(
             return Err(error);
         }
     };
-    for (path, state) in restored {
-        match state {
-            Restored::AsItIs => {}
-            Restored::Put(staged) => staged.put()?,
-            Restored::Absent => remove(&path)?,
-        }
-    }
+    let running = match (&change.undo, by) {
+        (Some(undo), By::Timer) => Some(system.path(&undo::service_file(&undo.unit))?),
+        _ => None,
+    };
+    let (own, restored): (Vec<_>, Vec<_>) = restored
+        .into_iter()
+        .partition(|(path, _)| running.as_ref() == Some(path));
+    put(restored)?;
     if let Some(moved) = &change.moved
         && moved.take_back(system)?
     {
@@ -195,6 +196,10 @@ pub fn take_back(
             (By::Person | By::Timer | By::Apply, Some(kind)) => kind.activate(change, step)?,
         }
     }
+    if !own.is_empty() {
+        put(own)?;
+        remove_directories(system, change)?;
+    }
     forget(system, store, change)?;
     Ok(Reverted {
         record,
@@ -208,6 +213,17 @@ enum Restored {
     AsItIs,
     Put(Staged),
     Absent,
+}
+
+fn put(files: Vec<(PathBuf, Restored)>) -> Result<(), Error> {
+    for (path, state) in files {
+        match state {
+            Restored::AsItIs => {}
+            Restored::Put(staged) => staged.put()?,
+            Restored::Absent => remove(&path)?,
+        }
+    }
+    Ok(())
 }
 
 /// All that needs space, in the order in which the files go back.

@@ -57,7 +57,7 @@ pub fn add(system: &System, plan: &mut Plan, within: Duration) -> Result<(), Err
         systemd::quoted(service)
     );
     let mut units = vec![
-        (format!("/run/systemd/system/{unit}.service"), run),
+        (service_file(&unit), run),
         (format!("/run/systemd/system/{unit}.timer"), timer),
     ];
     if !change.trial {
@@ -95,6 +95,12 @@ pub fn add(system: &System, plan: &mut Plan, within: Duration) -> Result<(), Err
         program,
     });
     Ok(())
+}
+
+/// The unit that the timer starts. Its file stays while it runs: where it is gone at a daemon-reload, systemd forgets that
+/// the unit is a oneshot, and ends it 90 s after its start (DefaultTimeoutStartSec= of systemd-system.conf(5)).
+pub fn service_file(unit: &str) -> String {
+    format!("/run/systemd/system/{unit}.service")
 }
 
 /// The unit that takes a change back before any service starts, and what makes the next start of the
