@@ -25,6 +25,7 @@ mod memory_runs;
 mod metric;
 mod pool;
 mod probe;
+mod replicas;
 mod request;
 mod rounds;
 mod times;
@@ -38,7 +39,6 @@ mod writeback;
 pub use compare::{Remains, compare};
 pub use comparison::Comparison;
 pub use comparison::check::{Checked, check as check_recipe};
-pub use comparison::replica_runner::{LOAD, Loaded, PSS, ReplicaError, Replicas};
 pub use effects::{EffectRecord, Effects};
 pub use error::LabError;
 pub use experiment::Experiment;
@@ -53,6 +53,7 @@ pub use pool::{
     Pool, PoolError, PoolInput, PooledEffect, PooledVariant, ResultRecord, pool,
 };
 pub use probe::{DiskProfile, ProbeError, Stalls, probe};
+pub use replicas::{LOAD, Loaded, PSS, ReplicaError, Replicas};
 pub use request::Request;
 pub use rounds::Progress;
 pub use times::TimesRecord;

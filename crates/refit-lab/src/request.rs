@@ -9,9 +9,9 @@ use refit_knobs::{Settings, Variant};
 use refit_run::seccomp::Reach;
 use refit_stats::DEFAULT_DELTA;
 
-use crate::comparison::replica_runner::Replicas;
 use crate::experiment::UnavailableRecord;
 use crate::gate::Gate;
+use crate::replicas::Replicas;
 use refit_recipe::{DEFAULT_BASE, Recipe};
 
 /// A comparison as requested.

@@ -2,8 +2,6 @@
 
 use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
 
-use crate::topic::topic_of_file;
-
 /// A whole page.
 #[derive(Debug, Default)]
 pub(crate) struct Document {
@@ -42,10 +40,15 @@ pub(crate) enum Style {
     Emphasis,
 }
 
+/// A file's name → what is typed after `refit help`.
+pub(crate) type TopicOf = fn(&str) -> Option<&'static str>;
+
 impl Document {
-    pub fn read(markdown: &str) -> Self {
+    /// `topic_of` names the topic that a file of docs/ is, where it is one: a link to it becomes its command.
+    pub fn read(markdown: &str, topic_of: TopicOf) -> Self {
         let mut reader = Reader {
             events: Parser::new_ext(markdown, Options::ENABLE_TABLES),
+            topic_of,
         };
         Self {
             blocks: reader.blocks(None),
@@ -55,6 +58,7 @@ impl Document {
 
 struct Reader<'a> {
     events: Parser<'a>,
+    topic_of: TopicOf,
 }
 
 impl Reader<'_> {
@@ -159,9 +163,9 @@ impl Reader<'_> {
                 let before = line.len();
                 self.spans(end, Style::Plain, line);
                 let place = dest_url.split('#').next().unwrap_or_default();
-                if let Some(topic) = topic_of_file(place) {
+                if let Some(topic) = (self.topic_of)(place) {
                     let text: String = line.drain(before..).map(|span| span.text).collect();
-                    let page = span(format!("refit help {}", topic.name), Style::Code);
+                    let page = span(format!("refit help {topic}"), Style::Code);
                     if text != place {
                         line.push(span(format!("{text}: "), Style::Plain));
                     }
@@ -218,7 +222,7 @@ mod tests {
     fn a_page_is_read_into_blocks() {
         let page = "# Title\n\nOne `two`\nthree.\n\n- a\n- b\n  - c\n\n```\nx  y\n```\n\n| h | i |\n|---|---|\n| `k` | l |\n";
         assert_eq!(
-            Document::read(page).blocks,
+            Document::read(page, crate::topic::topic_of_file).blocks,
             [
                 Block::Heading(1, vec![plain("Title")]),
                 Block::Paragraph(vec![
@@ -254,7 +258,9 @@ mod tests {
             ("[site](https://a.example/)", "site (https://a.example/)"),
             ("[folder](../recipes/x)", "folder"),
         ] {
-            let Block::Paragraph(line) = &Document::read(markdown).blocks[0] else {
+            let Block::Paragraph(line) =
+                &Document::read(markdown, crate::topic::topic_of_file).blocks[0]
+            else {
                 panic!("no paragraph");
             };
             let all: String = line.iter().map(|span| &*span.text).collect();

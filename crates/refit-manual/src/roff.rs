@@ -2,20 +2,14 @@
 
 use crate::document::{Block, Document, Line, Style};
 use crate::text::{aligned, labelled, plain};
-use crate::topic::Topic;
 
 /// Columns that a table may have: 80 without the margins of a page.
 const COLUMNS: usize = 70;
 
-pub(crate) fn topic_page(topic: &Topic, document: &Document, version: &str) -> String {
-    let name = format!("refit-{}", topic.name);
-    let mut out = head(&name, topic.section, version);
-    out.push_str(&section("Name"));
-    out.push_str(&format!(
-        "{} \\- {}\n",
-        escaped(&name),
-        escaped(topic.about)
-    ));
+/// What follows the head of a topic's page.
+pub(crate) fn body(name: &str, about: &str, document: &Document) -> String {
+    let mut out = section("Name");
+    out.push_str(&format!("{} \\- {}\n", escaped(name), escaped(about)));
     let mut has_section = false;
     for block in &document.blocks {
         let starts_section = matches!(block, Block::Heading(..));

@@ -179,6 +179,9 @@ mod tests {
                     | a | b |\n|---|---|\n| 1 | two |\n\n| name | meaning |\n|---|---|\n| x | much longer than the others are |\n";
         let expected = "A TITLE\n\n  One two three\n  four five six.\n\nPart\n\n  - first of two\n  - second\n\n    as  it is\n\n  \
                         a  b\n  1  two\n\n  x\n      meaning:\n      much longer\n      than the\n      others are\n";
-        assert_eq!(write(&Document::read(page), 18), expected);
+        assert_eq!(
+            write(&Document::read(page, crate::topic::topic_of_file), 18),
+            expected
+        );
     }
 }

@@ -118,15 +118,16 @@ pub fn topic(name: &str) -> Option<&'static Topic> {
     TOPICS.iter().find(|topic| topic.name == name)
 }
 
-/// The page that was made of a file of docs/.
-pub(crate) fn topic_of_file(file: &str) -> Option<&'static Topic> {
-    TOPICS.iter().find(|topic| topic.file == file)
+/// The name of the page that was made of a file of docs/.
+pub(crate) fn topic_of_file(file: &str) -> Option<&'static str> {
+    let topic = TOPICS.iter().find(|topic| topic.file == file);
+    topic.map(|topic| topic.name)
 }
 
 impl Topic {
     fn document(&self) -> Document {
         let made = (self.made)();
-        Document::read(&format!("{}\n{made}", self.markdown))
+        Document::read(&format!("{}\n{made}", self.markdown), topic_of_file)
     }
 
     /// As plain text in lines of at most so many columns, where words allow it.
@@ -144,7 +145,10 @@ impl Topic {
     /// Its manual page.
     #[must_use]
     pub fn page(&self, version: &str) -> String {
-        roff::topic_page(self, &self.document(), version)
+        let name = format!("refit-{}", self.name);
+        let mut page = roff::head(&name, self.section, version);
+        page.push_str(&roff::body(&name, self.about, &self.document()));
+        page
     }
 }
 

@@ -1,62 +1,17 @@
 //! Makes one run of one variant on another machine: a fresh replica of a service that runs there, and the load on it.
-//! What starts, loads and removes replicas is the caller's ([`Replicas`]); nothing of this machine is measured.
+//! What starts, loads and removes replicas is the caller's (`Replicas`); nothing of this machine is measured.
 
-use std::collections::BTreeMap;
-use std::fmt::Debug;
 use std::io;
 
 use refit_knobs::Settings;
-use refit_recipe::RecipeRecord;
 use refit_run::{Outcome, interruptions};
 
 use super::runner::{Made, Runs};
 use crate::error::LabError;
 use crate::experiment::LoadRecord;
+use crate::replicas::{LOAD, Loaded, PSS, ReplicaError, Replicas};
 use crate::request::Request;
 use crate::warnings::Warning;
-
-/// The metric of a comparison of replicas: from the load's start to its end.
-pub const LOAD: &str = "load";
-/// Proportional memory of the replica's processes after the load.
-pub const PSS: &str = "pss";
-
-/// Replicas of a service elsewhere.
-pub trait Replicas: Debug + Send + Sync {
-    /// What they are replicas of.
-    fn record(&self) -> RecipeRecord;
-
-    /// The machines that they run on.
-    fn fixed(&self) -> BTreeMap<String, String>;
-
-    /// A new round pair: all its replicas run on one machine.
-    fn next_pair(&self);
-
-    /// Starts a replica with these settings, loads it, removes it.
-    ///
-    /// # Errors
-    /// Why the run does not count.
-    fn run(&self, settings: &Settings) -> Result<Loaded, ReplicaError>;
-}
-
-/// What a load on a replica showed.
-#[derive(Clone, Copy, Debug)]
-pub struct Loaded {
-    /// From its start to its end.
-    pub load_ns: u64,
-    /// Memory of the replica's processes afterwards; `None` where it could not be read.
-    pub pss_bytes: Option<u64>,
-}
-
-/// Why there is no run.
-#[derive(Debug)]
-pub enum ReplicaError {
-    /// Of this variant; another run may succeed.
-    Failed(String),
-    /// Of this variant, and of any other run of it.
-    Never(String),
-    /// Nothing can be run any more.
-    Ended(String),
-}
 
 /// Runs variants on replicas.
 pub struct ReplicaRunner<'a> {

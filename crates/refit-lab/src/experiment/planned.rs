@@ -10,7 +10,7 @@ use refit_run::fingerprint;
 use refit_stats::OVERALL_ALPHA;
 
 use super::{Environment, Experiment, PlanRecord, SCHEMA, Samples, VariantRecord};
-use crate::comparison::replica_runner::LOAD;
+use crate::replicas::LOAD;
 use crate::request::Request;
 use crate::variants::setting_records;
 
