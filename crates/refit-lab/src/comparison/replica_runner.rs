@@ -45,7 +45,7 @@ impl Runs for ReplicaRunner<'_> {
                 made.run.metrics.wall_ns = loaded.load_ns;
                 made.load = Some(record(loaded));
             }
-            // What the user's signal ended is no failure of the variant.
+            // The variant did not fail where the user's signal ended it.
             Err(_) if interruptions() > 0 => {
                 return Err(LabError::Io {
                     action: "interrupted".to_owned(),

@@ -129,7 +129,7 @@ pub fn subject(args: &CompareArgs) -> Result<&str> {
             Ok(word.unwrap_or_default())
         }
         _ => bail!(
-            "{} is no name of a Deployment\n  write it first: refit compare --on kubernetes deployment/NAME VARIANT… --load COMMAND",
+            "invalid name of a Deployment: {}\n  write it first: refit compare --on kubernetes deployment/NAME VARIANT… --load COMMAND",
             word.unwrap_or("nothing")
         ),
     }

@@ -27,7 +27,7 @@ fn stamp(log: &str, mark: &str, what: &str) -> Result<i128, String> {
     let (stamp, _) = line.ok_or_else(|| {
         format!("`{what}` is not in the log, of which a node keeps 10 MiB; let the load print less: --load 'COMMAND >/dev/null'")
     })?;
-    nanoseconds(stamp).ok_or_else(|| format!("`{stamp}` is no time stamp"))
+    nanoseconds(stamp).ok_or_else(|| format!("invalid time stamp `{stamp}`"))
 }
 
 /// Since 0000-03-01, without regard to the zone, which is the same for all lines of a node.
