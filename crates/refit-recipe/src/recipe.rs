@@ -179,6 +179,7 @@ impl Recipe {
             replicas: None,
             is_service: self.service.is_some(),
             keeps_service: self.keeps_service(),
+            has_promise: self.file.promise.is_some(),
             metrics: metrics
                 .map(|(name, entry)| LoadMetricRecord {
                     name: name.clone(),

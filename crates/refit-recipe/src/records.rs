@@ -26,6 +26,9 @@ pub struct RecipeRecord {
     /// One start of the service served all runs: the round is the replicate, not the start.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub keeps_service: bool,
+    /// It says what it acknowledges, so that its power can be cut.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub has_promise: bool,
     /// What is read from the load's output.
     pub metrics: Vec<LoadMetricRecord>,
     /// Metrics that are read side by side.

@@ -42,6 +42,7 @@ mod run_summary;
 mod sentence;
 mod series;
 pub mod services;
+mod standing;
 mod svg;
 mod table;
 mod terminal;

@@ -1,19 +1,37 @@
 //! The answer of a comparison in a sentence: the first line of every format.
 
-use refit_lab::experiment::{Experiment, Role};
-use refit_lab::{Comparison, EffectRecord, Verdict};
+use refit_lab::experiment::Experiment;
+use refit_lab::{Comparison, EffectRecord};
 use refit_run::printable;
 use refit_stats::Measure;
 
 use crate::answers::{self, is_exact};
 use crate::format;
 use crate::markup::Markup;
-use crate::row::{Row, main_metric, rows};
+use crate::notes::dearer;
+use crate::row::{Row, main_metric};
+use crate::standing::{Standing, candidates, standing, to_prove};
 
 /// More variants than this are left to the table.
 pub const MOST: usize = 4;
 
-/// What each variant gains, the most first, and what is not known.
+/// Nothing acknowledged is at risk.
+pub const YES: &str = "Yes: ";
+
+/// Everything that gains risks data …
+pub const ONLY_WHERE: &str = "Only where a power cut may take data: ";
+
+/// … and the same after what does not.
+pub const WHERE: &str = "where a power cut may take data, ";
+
+/// More runs may tell.
+pub const NOT_YET: &str = "Not yet: ";
+
+/// All that was proven is that nothing helps.
+pub const NO_GAIN: &str = "No: no variant gains more than the noise";
+
+/// Whether to take a variant, and on which condition; then what each gains, the most first, what it costs, and what is
+/// not known.
 pub fn sentence(comparison: &Comparison) -> String {
     printable(&answer(comparison))
 }
@@ -23,68 +41,47 @@ fn answer(comparison: &Comparison) -> String {
     if is_exact(experiment) {
         return exact(experiment);
     }
-    let mut rows = rows(comparison);
-    rows.retain(|row| row.variant.role == Role::Candidate);
-    let with = |is: fn(&EffectRecord, Verdict) -> bool| -> Vec<&Row> {
-        let has = |row: &&Row| {
-            row.effect
-                .is_some_and(|e| e.verdict.is_some_and(|v| is(e, v)))
-        };
-        rows.iter().filter(has).collect()
-    };
-    let mut gaining = with(|effect, _| effect.gain);
-    let size = |row: &Row| row.effect.map_or(0.0, |effect| effect.change.abs());
-    gaining.sort_by(|a, b| size(b).total_cmp(&size(a)));
-    let losing = with(|effect, verdict| {
-        !effect.gain && !matches!(verdict, Verdict::Same | Verdict::Inconclusive)
-    });
-    let same = with(|_, verdict| verdict == Verdict::Same);
-    let open = with(|_, verdict| verdict == Verdict::Inconclusive);
-    let is_early = |row: &&Row| {
-        row.variant.disqualified.is_none() && row.effect.and_then(|e| e.verdict).is_none()
-    };
-    let early: Vec<&Row> = rows.iter().filter(is_early).collect();
-    let out: Vec<&Row> = (rows.iter())
-        .filter(|row| row.variant.disqualified.is_some())
-        .collect();
-
-    let mut parts: Vec<String> = gaining
+    let rows = candidates(comparison);
+    let standings: Vec<(&Row, Standing)> = rows
         .iter()
-        .take(MOST)
-        .map(|row| gain(comparison, row))
+        .map(|row| (row, standing(comparison, row)))
         .collect();
-    if gaining.len() > MOST {
-        parts.push(format!("{} more gain less", gaining.len() - MOST));
-    }
-    if gaining.is_empty() {
-        parts.push(match () {
-            () if rows.is_empty() => "no variant was compared with the baseline".to_owned(),
-            () if !early.is_empty() => "too few runs for a verdict".to_owned(),
-            () if !open.is_empty() => "no gain is proven".to_owned(),
-            () => "no variant gains anything".to_owned(),
-        });
-    }
-    let metric = main_metric(experiment);
-    parts.extend(losing.iter().take(MOST).map(|row| {
-        let Row { name, verdict, .. } = row;
-        format!("`{name}` is {verdict} ({metric} {})", row.change)
-    }));
-    if losing.len() > MOST {
-        parts.push(format!("{} more lose", losing.len() - MOST));
-    }
+    let mut gains: Vec<Gain> = standings
+        .iter()
+        .filter_map(|(row, standing)| Gain::of(row, *standing))
+        .collect();
+    gains.sort_by(|a, b| b.effect.change.abs().total_cmp(&a.effect.change.abs()));
+    let with = |is: fn(&Standing) -> bool| -> Vec<&Row> {
+        let all = standings.iter().filter(|(_, standing)| is(standing));
+        all.map(|(row, _)| *row).collect()
+    };
+    let early = with(|standing| matches!(standing, Standing::Early));
+    let open = with(|standing| matches!(standing, Standing::Open | Standing::Unconfirmed(_)));
+
+    let mut parts = match () {
+        () if !gains.is_empty() => take(comparison, &gains),
+        () if rows.is_empty() => vec!["no variant was compared with the baseline".to_owned()],
+        () if !early.is_empty() => vec![format!("{NOT_YET}too few runs for a verdict")],
+        () if !open.is_empty() => vec![format!("{NOT_YET}no gain is proven")],
+        () => vec![NO_GAIN.to_owned()],
+    };
+    parts.extend(told(comparison, &standings));
     if !early.is_empty() {
-        let so_far = |row: &&&Row| format!("`{}` {metric} {}", row.name, row.change);
+        let so_far = |row: &&&Row| format!("`{}` {} {}", row.name, experiment.main, row.change);
         let known = early.iter().filter(|row| !row.change.is_empty());
         let so_far: Vec<String> = known.take(MOST).map(|row| so_far(&row)).collect();
         if !so_far.is_empty() {
             parts.push(format!("so far {}", so_far.join(", ")));
         }
     }
+    let same = with(|standing| matches!(standing, Standing::Same));
     if !same.is_empty() {
         let makes = if same.len() == 1 { "makes" } else { "make" };
         let delta = format::magnitude(experiment.delta);
         parts.push(format!("{} {makes} no difference (±{delta})", names(&same)));
     }
+    let open = with(|standing| matches!(standing, Standing::Open));
+    let out = with(|standing| matches!(standing, Standing::Out));
     for (rows, word) in [(&open, "inconclusive"), (&out, "disqualified")] {
         if !rows.is_empty() {
             let is = if rows.len() == 1 { "is" } else { "are" };
@@ -92,6 +89,112 @@ fn answer(comparison: &Comparison) -> String {
         }
     }
     parts.join("; ")
+}
+
+/// A variant that is proven to be better.
+struct Gain<'a> {
+    row: &'a Row<'a>,
+    effect: &'a EffectRecord,
+    again: bool,
+}
+
+impl<'a> Gain<'a> {
+    fn of(row: &'a Row<'a>, standing: Standing<'a>) -> Option<Gain<'a>> {
+        match standing {
+            Standing::Gains { effect, again } => Some(Gain { row, effect, again }),
+            _ => None,
+        }
+    }
+
+    fn words(&self, comparison: &Comparison) -> String {
+        let experiment = &comparison.experiment;
+        let Row { name, class, .. } = self.row;
+        let gives = gives(self.effect, experiment.main_metric().measure);
+        let again = if self.again {
+            " when measured again"
+        } else {
+            ""
+        };
+        let change = format::percent(self.effect.change);
+        let metric = main_metric(experiment);
+        let costs = costs(comparison, self.row);
+        format!("`{name}` {gives} ({metric} {change}{again}, {class}){costs}")
+    }
+}
+
+/// Those first that a power cut cannot make dearer.
+fn take(comparison: &Comparison, gains: &[Gain]) -> Vec<String> {
+    let (risky, free): (Vec<&Gain>, Vec<&Gain>) =
+        gains.iter().partition(|gain| gain.row.variant.risks_data());
+    let list = |gains: &[&Gain]| -> Vec<String> {
+        let told = gains.iter().take(MOST).map(|gain| gain.words(comparison));
+        let more = gains.len().saturating_sub(MOST);
+        let more = (more > 0).then(|| format!("{more} more gain less"));
+        told.chain(more).collect()
+    };
+    let mut parts = Vec::new();
+    if !free.is_empty() {
+        parts.push(format!("{YES}{}", list(&free).join("; ")));
+    }
+    if !risky.is_empty() {
+        let lead = if free.is_empty() { ONLY_WHERE } else { WHERE };
+        let names: Vec<&str> = risky
+            .iter()
+            .map(|gain| &*gain.row.name)
+            .take(MOST)
+            .collect();
+        let untested = match to_prove(&comparison.experiment, &names) {
+            Some(command) => format!("what a power cut takes was not tested: `{command}`"),
+            None => "what a power cut takes was not tested".to_owned(),
+        };
+        parts.push(format!("{lead}{}; {untested}", list(&risky).join("; ")));
+    }
+    parts
+}
+
+/// Of those that are not a gain, with their numbers.
+fn told(comparison: &Comparison, standings: &[(&Row, Standing)]) -> Vec<String> {
+    let metric = main_metric(&comparison.experiment);
+    let mut parts = Vec::new();
+    let mut losing = 0;
+    for (row, standing) in standings {
+        let Row {
+            name,
+            verdict,
+            change,
+            class,
+            ..
+        } = *row;
+        match standing {
+            Standing::Unconfirmed(again) => parts.push(format!(
+                "`{name}` seemed to gain, and measured again it is not proven ({metric} {}, {class})",
+                format::percent(again.change)
+            )),
+            Standing::WithinNoise => parts.push(format!(
+                "`{name}` differs by less than today's noise ({metric} {change})"
+            )),
+            Standing::Loses => {
+                losing += 1;
+                if losing <= MOST {
+                    parts.push(format!("`{name}` is {verdict} ({metric} {change})"));
+                }
+            }
+            _ => {}
+        }
+    }
+    if losing > MOST {
+        parts.push(format!("{} more lose", losing - MOST));
+    }
+    parts
+}
+
+/// What it takes more of: ` and costs max-rss +12 %`.
+pub fn costs(comparison: &Comparison, row: &Row) -> String {
+    let more = dearer(comparison, row);
+    match more.as_slice() {
+        [] => String::new(),
+        more => format!(" and costs {}", more.join(", ")),
+    }
 }
 
 /// `gives 1.9×`; of an amount `takes 20 % less`.
@@ -127,33 +230,6 @@ pub fn paragraph(section: &mut Markup, sentence: &str) {
             }
         }
     });
-}
-
-/// A winner was picked for being the best: where it was measured again, that is the number.
-fn gain(comparison: &Comparison, row: &Row) -> String {
-    let experiment = &comparison.experiment;
-    let again = comparison.confirmation.as_ref().and_then(|again| {
-        let mut variants = again.experiment.variants.iter();
-        let at = variants.position(|variant| variant.name == row.name)?;
-        again.effects.get(at, &again.experiment.main)
-    });
-    let Some(effect) = again.or(row.effect) else {
-        return format!("`{}` is {}", row.name, row.verdict);
-    };
-    let change = format::percent(effect.change);
-    let mut facts = format!("{} {change}", main_metric(experiment));
-    match again {
-        Some(again) if again.gain => facts += " when measured again",
-        Some(_) => {
-            return format!(
-                "`{}` seemed to gain, and measured again it is not proven ({facts}, {})",
-                row.name, row.class
-            );
-        }
-        None => {}
-    }
-    let gives = gives(effect, experiment.main_metric().measure);
-    format!("`{}` {gives} ({facts}, {})", row.name, row.class)
 }
 
 fn names(rows: &[&Row]) -> String {
@@ -196,22 +272,67 @@ fn exact(experiment: &Experiment) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use refit_lab::Verdict;
+
     use crate::sample;
 
+    const RISKY: &str = "Only where a power cut may take data: `sync=off` gives 2.4× (wall −58.5 %, loses-on-crash) and \
+                         costs max-rss +12 %; what a power cut takes was not tested: \
+                         `refit crash sync=off --check CHECK --ack SOURCE -- ./import.sh --rows 10000`";
+
     #[test]
-    fn gains_come_first_and_nothing_unproven_is_called_a_gain() {
+    fn what_risks_data_is_on_a_condition_and_says_what_to_type() {
         let mut comparison = sample::experiment();
         let rest = "`malloc=jemalloc` makes no difference (±1 %); `thp=never` is inconclusive";
-        let gain = "`sync=off` gives 2.4× (wall −58.5 %, loses-on-crash)";
-        assert_eq!(sentence(&comparison), format!("{gain}; {rest}"));
+        assert_eq!(sentence(&comparison), format!("{RISKY}; {rest}"));
+        comparison.experiment.command[1] = "x".repeat(80);
+        let text = sentence(&comparison);
+        assert!(text.contains(" --ack SOURCE -- COMMAND`; "), "{text}");
+        let mut service = sample::service();
+        let both = "`refit compare postfix-cleanup conf.queue=tmpfs sync@exe:cleanup=off --prove`";
+        let text = sentence(&service);
+        assert!(text.contains(both), "{text}");
+        service.experiment.recipe.as_mut().unwrap().has_promise = false;
+        let text = sentence(&service);
+        assert!(
+            text.contains("what a power cut takes was not tested; "),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn what_risks_nothing_comes_first_however_little_it_gains() {
+        let mut comparison = sample::experiment();
+        let effect = sample::effect_mut(&mut comparison, 2, "wall");
+        (effect.gain, effect.verdict, effect.change) = (true, Some(Verdict::Faster), -0.2);
+        let text = sentence(&comparison);
+        let start = "Yes: `malloc=jemalloc` gives 1.2× (wall −20.0 %, safe) and costs max-rss +16 %; \
+                     where a power cut may take data, `sync=off` gives 2.4× ";
+        assert!(text.starts_with(start), "{text}");
+    }
+
+    #[test]
+    fn what_two_equal_variants_showed_too_is_no_gain_unless_it_was_measured_again() {
+        let mut comparison = sample::experiment();
+        comparison.experiment.variants[3].disqualified = Some("exit code 1".to_owned());
+        sample::effect_mut(&mut comparison, 1, "wall").change = -0.006;
+        let text = sentence(&comparison);
+        let start = "No: no variant gains more than the noise; \
+                     `sync=off` differs by less than today's noise (wall −0.6 %); ";
+        assert!(text.starts_with(start), "{text}");
         comparison.confirmation = Some(Box::new(sample::confirmation()));
-        let again = "`sync=off` gives 2.4× (wall −58.1 % when measured again, loses-on-crash)";
-        assert_eq!(sentence(&comparison), format!("{again}; {rest}"));
+        let text = sentence(&comparison);
+        assert!(
+            text.contains("(wall −58.1 % when measured again, "),
+            "{text}"
+        );
         let mut failed = sample::confirmation();
         let effect = sample::effect_mut(&mut failed, 1, "wall");
         (effect.gain, effect.verdict) = (false, Some(Verdict::Inconclusive));
         comparison.confirmation = Some(Box::new(failed));
-        assert!(sentence(&comparison).contains("it is not proven"));
+        let text = sentence(&comparison);
+        let start = "Not yet: no gain is proven; `sync=off` seemed to gain, and measured again it is not proven";
+        assert!(text.starts_with(start), "{text}");
     }
 
     #[test]
@@ -220,15 +341,17 @@ mod tests {
         let effect = sample::effect_mut(&mut comparison, 1, "wall");
         (effect.gain, effect.verdict, effect.change) = (false, Some(Verdict::Slower), 0.08);
         let text = sentence(&comparison);
-        let start = "no gain is proven; `sync=off` is slower (wall +8.0 %); ";
+        let start = "Not yet: no gain is proven; `sync=off` is slower (wall +8.0 %); ";
         assert!(text.starts_with(start), "{text}");
         comparison.experiment.variants[3].disqualified = Some("exit code 1".to_owned());
         let text = sentence(&comparison);
-        assert!(text.starts_with("no variant gains anything; "), "{text}");
+        let start = "No: no variant gains more than the noise; `sync=off` is slower";
+        assert!(text.starts_with(start), "{text}");
         assert!(text.ends_with("`thp=never` is disqualified"), "{text}");
         sample::effect_mut(&mut comparison, 2, "wall").verdict = None;
         let text = sentence(&comparison);
-        assert!(text.starts_with("too few runs for a verdict; "), "{text}");
+        let start = "Not yet: too few runs for a verdict; ";
+        assert!(text.starts_with(start), "{text}");
         assert!(
             text.contains("so far `malloc=jemalloc` wall −0.5 %"),
             "{text}"
@@ -236,7 +359,7 @@ mod tests {
         comparison.effects = refit_lab::Effects::default();
         assert_eq!(
             sentence(&comparison),
-            "too few runs for a verdict; `thp=never` is disqualified"
+            "Not yet: too few runs for a verdict; `thp=never` is disqualified"
         );
         comparison.experiment.variants.truncate(1);
         let text = sentence(&comparison);

@@ -128,6 +128,22 @@ pub fn in_part(row: &Row) -> Option<Note> {
     })
 }
 
+/// What of processor and memory it takes more of: `max-rss +12 %`.
+pub fn dearer(comparison: &Comparison, row: &Row) -> Vec<String> {
+    let experiment = &comparison.experiment;
+    let costs: &[&str] = match is_service(experiment) {
+        true => &["cpu", "pss"],
+        false => &["cpu", "max-rss"],
+    };
+    let of = |name: &&str| {
+        let effect = comparison.effects.get(row.index, name)?;
+        let is_more = effect.verdict == Some(Verdict::More) && effect.is_difference();
+        is_more.then(|| changed(experiment, row, effect))
+    };
+    let costs = costs.iter().filter(|name| **name != experiment.main);
+    costs.filter_map(of).collect()
+}
+
 /// What would make it conclusive.
 pub fn inconclusive(experiment: &Experiment, row: &Row) -> Option<Note> {
     let effect = row

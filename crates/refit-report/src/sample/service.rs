@@ -80,6 +80,7 @@ fn recipe() -> RecipeRecord {
         replicas: None,
         is_service: true,
         keeps_service: false,
+        has_promise: true,
         applies_to: None,
         health: None,
         applied: BTreeMap::new(),

@@ -181,6 +181,7 @@ impl Replicas for KubernetesReplicas {
             }),
             is_service: true,
             keeps_service: false,
+            has_promise: false,
             metrics: vec![
                 metric(
                     LOAD,
