@@ -13,7 +13,7 @@ use crate::rust_code::code_only;
 use crate::test;
 use crate::test_env::TestEnv;
 
-pub const TESTS: &[Test] = &[test!(no_circle_of_rust_files)];
+pub const TESTS: &[Test] = &[test!(no_circle_of_rust_files), test!(no_circle_of_c_files)];
 
 /// File → the files that it takes names from, and one of the names.
 type Arrows = BTreeMap<String, BTreeMap<String, String>>;
@@ -38,6 +38,54 @@ fn no_circle_of_rust_files(_: &TestEnv) -> Outcome {
         faults.join("\n")
     );
     Outcome::Pass
+}
+
+/// A C file and its header are one unit.
+fn no_circle_of_c_files(_: &TestEnv) -> Outcome {
+    let preload = source_dir().join("crates/refit-preload");
+    let unit = |path: &Path| {
+        let path = path.strip_prefix(&preload).expect("it lies below");
+        path.with_extension("").to_string_lossy().into_owned()
+    };
+    let mut arrows = Arrows::new();
+    for part in ["sync", "heap", "heap_new", "spawn"] {
+        for path in files(&preload.join(part), &["c", "h"]) {
+            let from = unit(&path);
+            for header in included(&read(&path)) {
+                // Of an architecture there is one directory each, and its files include none of these.
+                let places = [part, "sync", "heap"].map(|part| preload.join(part).join(&header));
+                let Some(to) = places.iter().find(|place| place.exists()) else {
+                    continue;
+                };
+                let to = unit(to);
+                if to != from {
+                    arrows.entry(from.clone()).or_default().insert(to, header);
+                }
+            }
+        }
+    }
+    let seen = arrows.values().map(BTreeMap::len).sum::<usize>();
+    assert!(seen > 100, "only {seen} arrows between C files were read");
+    let faults: Vec<String> = circles(&arrows)
+        .iter()
+        .map(|circle| describe(circle, &arrows))
+        .collect();
+    assert!(
+        faults.is_empty(),
+        "circles of C files:\n{}",
+        faults.join("\n")
+    );
+    Outcome::Pass
+}
+
+fn included(source: &str) -> Vec<String> {
+    let lines = source
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix("#include \""));
+    lines
+        .filter_map(|line| line.split_once('"'))
+        .map(|(name, _)| name.to_owned())
+        .collect()
 }
 
 /// A module: its file, what that defines, and what its `use` lines bring in.

@@ -5,10 +5,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "block.h"
 #include "field.h"
 #include "heap_page.h"
 #include "own_counters.h"
 #include "prim.h"
+#include "settle.h"
 
 /* Maps the private counters; 0 when that fails. */
 int refit_heap_map_counters(void);
@@ -19,12 +21,6 @@ void refit_heap_publish(struct refit_heap_file *file,
 
 /* Frees a thread's slot when it ends. Called in the constructor. */
 void refit_heap_watch_threads(void);
-
-/* The sizes of a block of the program. */
-struct refit_block {
-	size_t requested;
-	size_t usable; /* 0: no such block */
-};
 
 enum refit_heap_change {
 	REFIT_HEAP_GIVEN,
@@ -42,35 +38,6 @@ int refit_heap_change_anywhere(size_t requested, size_t usable,
  * known what was requested (heap_page.h). */
 int refit_heap_change_by_usable(size_t requested, size_t usable,
 				enum refit_heap_change change);
-
-/* Adds what is pending in a slot, and what this thread has pending otherwise, to the size of
- * the process. */
-void refit_heap_settle(struct refit_heap_slot *slot);
-
-static inline unsigned refit_heap_class_of(size_t size)
-{
-	if (LIKELY(size <= REFIT_HEAP_FINE_BYTES)) {
-		return (unsigned)((size - (size != 0)) >> 3);
-	}
-	uint64_t last = size - 1;
-	unsigned power = 63u - (unsigned)__builtin_clzll(last);
-	unsigned class = REFIT_HEAP_FINE_CLASSES + (power - 9) * 4 +
-			 ((unsigned)(last >> (power - 2)) & 3);
-	return class < REFIT_HEAP_CLASSES ? class : REFIT_HEAP_CLASSES - 1;
-}
-
-/* Whether so much is pending that the size of the process is to be told. */
-static inline int refit_heap_is_unsettled(uint64_t pending)
-{
-	const uint64_t most = REFIT_HEAP_LAG / 2;
-	return pending + (most - 1) > 2 * (most - 1);
-}
-
-/* How far an allocation of so many usable bytes counts on: never nothing. */
-static inline uint64_t refit_heap_given(size_t usable)
-{
-	return usable ? usable : 1;
-}
 
 /* A block of so many bytes was given out, or taken back. Not 0: it is to be kept as
  * a sample. */

@@ -22,13 +22,6 @@ static inline int refit_heap_is_ready(void)
 	       refit_heap_is_found();
 }
 
-/* What is counted as usable. */
-static inline size_t refit_heap_counts(struct refit_block block)
-{
-	return UNLIKELY(refit_beneath.hides_usable) ? block.requested
-						    : block.usable;
-}
-
 /* Of functions that call none of the others. */
 #define REFIT_NO_TURN UINT64_MAX
 

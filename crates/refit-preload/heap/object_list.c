@@ -2,8 +2,8 @@
 
 #include <fcntl.h>
 
-#include "counters.h"
 #include "file_pages.h"
+#include "own_counters.h"
 
 /* Keeps the lines of executable mappings. Each line is appended to those that are kept, and the next
  * one overwrites it if it is not executable: no memory is allocated, and little stack is used. */

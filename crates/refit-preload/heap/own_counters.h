@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "field.h"
 #include "heap_page.h"
 #include "prim.h"
 
@@ -73,6 +74,15 @@ struct refit_heap_counters {
 };
 
 extern HIDDEN struct refit_heap_counters refit_heap;
+
+/* Which block of the file is that of this process. */
+static inline size_t refit_heap_place(void)
+{
+	const char *block = (const char *)refit_elsewhere(
+		refit_heap.own, refit_heap.mark->distance);
+	return (size_t)(block - (const char *)refit_heap.file->processes) /
+	       sizeof(struct refit_heap_block);
+}
 
 /* This thread's counters; NULL: it has none yet. Static thread-local storage: a
  * preloaded library always gets it, without a call of __tls_get_addr, which could

@@ -2,17 +2,10 @@
 #ifndef REFIT_HEAP_PROCESS_BLOCK_H
 #define REFIT_HEAP_PROCESS_BLOCK_H
 
-#include "counters.h"
-#include "field.h"
+#include <stddef.h>
+#include <stdint.h>
 
-/* Which block of the file is that of this process. */
-static inline size_t refit_heap_place(void)
-{
-	const char *block = (const char *)refit_elsewhere(
-		refit_heap.own, refit_heap.mark->distance);
-	return (size_t)(block - (const char *)refit_heap.file->processes) /
-	       sizeof(struct refit_heap_block);
-}
+#include "own_counters.h"
 
 /* Copies the private counters to the file, but for the pid. */
 void refit_heap_copy_to_file(ptrdiff_t distance);

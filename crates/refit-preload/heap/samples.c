@@ -4,7 +4,6 @@
 
 #include "address_space.h"
 #include "file_pages.h"
-#include "notes.h"
 #include "object_list.h"
 #include "own_memory.h"
 #include "own_seccomp_of_sync.h"
@@ -74,12 +73,10 @@ static uint16_t *hashed(const void *block)
 
 /* ---- samples ------------------------------------------------------------ */
 
+/* As an owner of samples is noted: 0 is nobody. */
 static uint32_t my_place(void)
 {
-	struct refit_heap_block *block =
-		(struct refit_heap_block *)refit_elsewhere(
-			refit_heap.own, refit_heap.mark->distance);
-	return (uint32_t)(block - refit_heap.file->processes) + 1;
+	return (uint32_t)refit_heap_place() + 1;
 }
 
 /* Pages of the file stay, whoever wrote them first. */

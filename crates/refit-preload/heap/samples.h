@@ -10,7 +10,8 @@
 #ifndef REFIT_HEAP_SAMPLES_H
 #define REFIT_HEAP_SAMPLES_H
 
-#include "counters.h"
+#include "block.h"
+#include "own_counters.h"
 
 /* A block was given out, whose thread has allocated enough. Not 0: it is kept, and the
  * table of blocks is to be told (refit_shadow_mark_sampled). */

@@ -21,7 +21,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "counters.h"
+#include "block.h"
+#include "prim.h"
 
 #define REFIT_SHADOW_ADDRESS_BITS 48
 #define REFIT_SHADOW_LEAF_BITS 20 /* a leaf describes 1 MiB */

@@ -3,7 +3,7 @@
 #include "beneath.h"
 #include "file_pages.h"
 #include "own_memory.h"
-#include "process_block.h"
+#include "settle.h"
 #include "twin.h"
 
 #define NOT_YET REFIT_HEAP_SMALL_UNKNOWN
@@ -71,39 +71,6 @@ void refit_small_spill(size_t requested)
 	refit_add_own(&slot->allocated, allocations * requested, distance);
 }
 
-/* ---- what is pending ---------------------------------------------------- */
-
-/* Its lowest 22 bits, with their sign; what is above them remains. */
-static int64_t take_field(uint64_t *packed)
-{
-	const unsigned rest = 64 - REFIT_SMALL_REQUESTED;
-	int64_t field = (int64_t)(*packed << rest) >> rest;
-	*packed = (uint64_t)((int64_t)(*packed - (uint64_t)field) >>
-			     REFIT_SMALL_REQUESTED);
-	return field;
-}
-
-static struct refit_heap_size unpack(uint64_t pending)
-{
-	pending -= REFIT_SMALL_NOTHING;
-	struct refit_heap_size size;
-	size.blocks = (uint64_t)take_field(&pending);
-	size.requested = (uint64_t)take_field(&pending);
-	size.usable = pending;
-	return size;
-}
-
-struct refit_heap_size refit_small_take_pending(void)
-{
-	struct refit_heap_quick *quick = refit_heap_quick;
-	if (!quick || !quick->counts) {
-		return (struct refit_heap_size){0, 0, 0};
-	}
-	uint64_t pending = quick->pending;
-	quick->pending = REFIT_SMALL_NOTHING;
-	return unpack(pending);
-}
-
 void refit_small_spend(void)
 {
 	struct refit_heap_quick *quick = refit_heap_quick;
@@ -159,7 +126,7 @@ static void begin(struct refit_heap_slot *slot)
 			mark->is_without_small = 1;
 			return;
 		}
-		quick->pending = REFIT_SMALL_NOTHING;
+		quick->pending = REFIT_PENDING_NOTHING;
 		quick->distance = distance;
 		quick->counts = refit_heap.small->counts[number];
 	}
@@ -189,11 +156,11 @@ void refit_small_grant(void)
 		return;
 	}
 	const int64_t most = may_lag();
-	struct refit_heap_size size = unpack(quick->pending);
+	struct refit_heap_size size = refit_pending_unpack(quick->pending);
 	int64_t usable = (int64_t)size.usable;
 	int64_t requested = (int64_t)size.requested;
 	int64_t blocks = (int64_t)size.blocks;
-	const int64_t many = (int64_t)1 << (REFIT_SMALL_REQUESTED - 3);
+	const int64_t many = (int64_t)1 << (REFIT_PENDING_REQUESTED - 3);
 	if (usable > most / 2 || usable < -most / 2 || requested > many ||
 	    requested < -many || blocks > many || blocks < -many) {
 		refit_heap_settle(slot);

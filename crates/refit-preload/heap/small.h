@@ -5,10 +5,6 @@
  * (counters.h). Whether a block is counted here or there makes no difference for the sums:
  * what one gained by an allocation the other may lose by the free.
  *
- * What is not yet added to the live size of the process is in one word. From its lowest bit
- * on: 22 bits of blocks, 22 bits of requested bytes, 20 bits of usable bytes. Each is signed,
- * and borrows from the next; usable bytes stand above those of REFIT_SMALL_NOTHING.
- *
  * All that says that a thread may count here lies in the page that fork wipes: with zeros
  * there it may not, and the longer way (refit_small_grant) finds out what to do.
  */
@@ -18,24 +14,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "counters.h"
+#include "block.h"
 #include "field.h"
+#include "own_counters.h"
+#include "pending.h"
 #include "shadow.h"
-
-#define REFIT_SMALL_REQUESTED 22 /* where it begins; as many bits further on usable begins */
-#define REFIT_SMALL_USABLE (2 * REFIT_SMALL_REQUESTED)
-/* At most half of REFIT_HEAP_LAG_MOST usable bytes may be pending: from this bit on there is
- * a 1 then. */
-#define REFIT_SMALL_RANGE (REFIT_SMALL_USABLE + 15)
-#define REFIT_SMALL_NOTHING                                                    \
-	((uint64_t)(REFIT_HEAP_LAG_MOST + REFIT_HEAP_LAG_MOST / 2)             \
-	 << REFIT_SMALL_USABLE)
-
-static inline uint64_t refit_small_change(size_t requested, size_t usable)
-{
-	uint64_t both = ((uint64_t)usable << REFIT_SMALL_REQUESTED) + requested;
-	return (both << REFIT_SMALL_REQUESTED) + 1;
-}
 
 /* What this thread gave out is added to `given` of its slot, and the next allocation goes
  * the longer way. */
@@ -88,7 +71,7 @@ static inline int refit_small_given(const void *block, size_t requested,
 	}
 	refit_shadow_write_short(entry, (struct refit_block){requested, usable});
 	quick->left -= usable;
-	quick->pending += refit_small_change(requested, usable);
+	quick->pending += refit_pending_change(requested, usable);
 	if (UNLIKELY((int32_t)refit_small_count(quick, requested, 1) < 0)) {
 		refit_small_spill(requested);
 	}
@@ -99,11 +82,11 @@ static inline int refit_small_given(const void *block, size_t requested,
 static inline int refit_small_count_free(struct refit_block block)
 {
 	struct refit_heap_quick *quick = refit_heap_quick;
-	uint64_t pending = quick->pending - refit_small_change(block.requested,
+	uint64_t pending = quick->pending - refit_pending_change(block.requested,
 							       block.usable);
 	if (UNLIKELY(block.requested >= REFIT_HEAP_SMALL ||
 		     block.usable != refit_heap.small->usable[block.requested] ||
-		     pending >> REFIT_SMALL_RANGE != 1)) {
+		     pending >> REFIT_PENDING_RANGE != 1)) {
 		return 0;
 	}
 	quick->pending = pending;
@@ -134,9 +117,6 @@ int refit_small_map(void);
 
 /* The allocator told this of a request. */
 void refit_small_learn(size_t requested, size_t usable);
-
-/* Takes what this thread has pending. */
-struct refit_heap_size refit_small_take_pending(void);
 
 /* In a forked child: all of it goes to the classes of one slot. */
 void refit_small_inherit(struct refit_heap_slot *to);

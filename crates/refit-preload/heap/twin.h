@@ -3,8 +3,8 @@
 #ifndef REFIT_HEAP_TWIN_H
 #define REFIT_HEAP_TWIN_H
 
-#include "counters.h"
 #include "field.h"
+#include "own_counters.h"
 
 /* The number of the request that was answered last. */
 extern HIDDEN uint32_t refit_twin_answered;
