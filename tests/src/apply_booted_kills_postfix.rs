@@ -1,7 +1,7 @@
 //! As `apply_booted_kills`, of Postfix: mail is delivered after each kill.
 
 use crate::live::Live;
-use crate::live_kills::{Subject, sweep, sweep_of_confirm};
+use crate::live_kills::{Subject, sweep, sweep_of_confirm, sweep_of_timer};
 use crate::runner::{Outcome, Test};
 use crate::sys::kill_point::Calls;
 use crate::test;
@@ -26,6 +26,14 @@ pub const TESTS: &[Test] = &[
         .alone()
         .when_named()
         .limit_seconds(1800),
+    test!(killed_while_postfix_is_confirmed)
+        .alone()
+        .when_named()
+        .limit_seconds(3600),
+    test!(killed_while_postfix_takes_itself_back)
+        .alone()
+        .when_named()
+        .limit_seconds(3600),
     test!(killed_while_a_daemon_of_postfix_is_applied)
         .alone()
         .when_named()
@@ -65,6 +73,20 @@ fn killed_while_postfix_is_applied(env: &TestEnv) -> Outcome {
 
 fn killed_while_postfix_is_reverted(env: &TestEnv) -> Outcome {
     sweep(&Live::up(env), &POSTFIX, "revert", Calls::Files)
+}
+
+/// main.cf is as it will stay, and a unit of the next start takes it back too.
+const POSTFIX_UNTIL_CONFIRMED: Subject = Subject {
+    within: Some("1h"),
+    ..POSTFIX
+};
+
+fn killed_while_postfix_is_confirmed(env: &TestEnv) -> Outcome {
+    sweep_of_confirm(&Live::up(env), &POSTFIX_UNTIL_CONFIRMED, Calls::Files)
+}
+
+fn killed_while_postfix_takes_itself_back(env: &TestEnv) -> Outcome {
+    sweep_of_timer(&Live::up(env), &POSTFIX_UNTIL_CONFIRMED, Calls::Files)
 }
 
 /// By a reload. The master starts a new cleanup, by the script of refit's.

@@ -1,8 +1,7 @@
 //! As `apply_booted_kills`, of servers that have data: they answer with all of it after each kill.
 
-use crate::apply_schema::CUSTOMER;
 use crate::live::Live;
-use crate::live_kills::{Subject, sweep, sweep_of_confirm};
+use crate::live_kills::{Subject, sweep, sweep_of_confirm, sweep_of_timer};
 use crate::runner::{Outcome, Test};
 use crate::sys::kill_point::Calls;
 use crate::test;
@@ -19,6 +18,7 @@ macro_rules! psql {
         )
     };
 }
+pub(crate) use psql;
 
 macro_rules! mariadb {
     ($connections:literal) => {
@@ -51,30 +51,6 @@ pub const TESTS: &[Test] = &[
         .alone()
         .when_named()
         .limit_seconds(1800),
-    test!(killed_while_an_index_is_applied)
-        .alone()
-        .when_named()
-        .limit_seconds(1800),
-    test!(killed_while_an_index_is_reverted)
-        .alone()
-        .when_named()
-        .limit_seconds(1800),
-    test!(killed_while_an_index_of_a_server_is_applied)
-        .alone()
-        .when_named()
-        .limit_seconds(1800),
-    test!(killed_while_an_index_of_a_server_is_reverted)
-        .alone()
-        .when_named()
-        .limit_seconds(1800),
-    test!(killed_while_an_index_of_mariadb_is_applied)
-        .alone()
-        .when_named()
-        .limit_seconds(1800),
-    test!(killed_while_an_index_of_mariadb_is_reverted)
-        .alone()
-        .when_named()
-        .limit_seconds(1800),
     test!(killed_while_mariadb_is_applied)
         .alone()
         .when_named()
@@ -83,6 +59,14 @@ pub const TESTS: &[Test] = &[
         .alone()
         .when_named()
         .limit_seconds(1800),
+    test!(killed_while_mariadb_is_confirmed)
+        .alone()
+        .when_named()
+        .limit_seconds(3600),
+    test!(killed_while_mariadb_takes_itself_back)
+        .alone()
+        .when_named()
+        .limit_seconds(3600),
     test!(killed_while_redis_is_applied)
         .alone()
         .when_named()
@@ -91,6 +75,14 @@ pub const TESTS: &[Test] = &[
         .alone()
         .when_named()
         .limit_seconds(1800),
+    test!(killed_while_redis_is_confirmed)
+        .alone()
+        .when_named()
+        .limit_seconds(3600),
+    test!(killed_while_redis_takes_itself_back)
+        .alone()
+        .when_named()
+        .limit_seconds(3600),
     test!(killed_while_rsyslog_is_applied)
         .alone()
         .when_named()
@@ -99,6 +91,14 @@ pub const TESTS: &[Test] = &[
         .alone()
         .when_named()
         .limit_seconds(1800),
+    test!(killed_while_rsyslog_is_confirmed)
+        .alone()
+        .when_named()
+        .limit_seconds(3600),
+    test!(killed_while_rsyslog_takes_itself_back)
+        .alone()
+        .when_named()
+        .limit_seconds(3600),
 ];
 
 /// By CONFIG SET, and by a restart.
@@ -127,6 +127,30 @@ fn killed_while_redis_is_reverted(env: &TestEnv) -> Outcome {
     let live = Live::up(env);
     live.shell("redis-cli SET word kept");
     sweep(&live, &REDIS, "revert", Calls::Files)
+}
+
+/// The drop-in lies below /run until then; redis.conf is as it will stay, and a unit of the next start takes it back too.
+const REDIS_UNTIL_CONFIRMED: Subject = Subject {
+    within: Some("1h"),
+    files: &[
+        "/etc/redis/redis.conf",
+        "/etc/redis/redis.refit.conf",
+        "/etc/systemd/system/redis-server.service.d/90-refit.conf",
+        "/run/systemd/system/redis-server.service.d/90-refit.conf",
+    ],
+    ..REDIS
+};
+
+fn killed_while_redis_is_confirmed(env: &TestEnv) -> Outcome {
+    let live = Live::up(env);
+    live.shell("redis-cli SET word kept");
+    sweep_of_confirm(&live, &REDIS_UNTIL_CONFIRMED, Calls::Files)
+}
+
+fn killed_while_redis_takes_itself_back(env: &TestEnv) -> Outcome {
+    let live = Live::up(env);
+    live.shell("redis-cli SET word kept");
+    sweep_of_timer(&live, &REDIS_UNTIL_CONFIRMED, Calls::Files)
 }
 
 /// By a restart. Its files stay where they are: a unit of the next start takes them back too.
@@ -189,6 +213,27 @@ fn killed_while_mariadb_is_reverted(env: &TestEnv) -> Outcome {
     sweep(&with_mariadb(env), &MARIADB, "revert", Calls::Files)
 }
 
+/// As of Redis.
+const MARIADB_UNTIL_CONFIRMED: Subject = Subject {
+    within: Some("1h"),
+    files: &[
+        "/etc/mysql/mariadb.conf.d/90-refit.cnf",
+        "/etc/systemd/system/mariadb.service.d/90-refit.conf",
+        "/run/systemd/system/mariadb.service.d/90-refit.conf",
+    ],
+    ..MARIADB
+};
+
+fn killed_while_mariadb_is_confirmed(env: &TestEnv) -> Outcome {
+    let live = with_mariadb(env);
+    sweep_of_confirm(&live, &MARIADB_UNTIL_CONFIRMED, Calls::Files)
+}
+
+fn killed_while_mariadb_takes_itself_back(env: &TestEnv) -> Outcome {
+    let live = with_mariadb(env);
+    sweep_of_timer(&live, &MARIADB_UNTIL_CONFIRMED, Calls::Files)
+}
+
 /// By a restart; a line is logged each time.
 const RSYSLOG: Subject = Subject {
     service: "rsyslog",
@@ -218,117 +263,22 @@ fn killed_while_rsyslog_is_reverted(env: &TestEnv) -> Outcome {
     sweep(&Live::up(env), &RSYSLOG, "revert", Calls::Files)
 }
 
-/// Of a file of SQLite. The statement is a process of its own, and goes on where refit is killed.
-const INDEX: Subject = Subject {
-    service: "sqlite:/srv/shop/shop.db/orders",
-    settings: &[CUSTOMER],
-    within: None,
-    files: &[],
-    runs: "cd /srv/shop && test $(sqlite3 shop.db 'PRAGMA integrity_check') = ok && \
-           test \"$(sqlite3 shop.db 'SELECT count(*), sum(customer_id) FROM orders')\" = '2000|49000'",
-    before: "cd /srv/shop && sqlite3 shop.db .dump | cmp - before",
-    with: "cd /srv/shop && \
-           sqlite3 shop.db \"SELECT sql FROM sqlite_schema WHERE type = 'index'\" | grep -q 'customer.*(.*customer_id.*)'",
+/// As of Redis.
+const RSYSLOG_UNTIL_CONFIRMED: Subject = Subject {
+    within: Some("1h"),
+    files: &[
+        "/etc/rsyslog.conf",
+        "/etc/rsyslog.d/00-refit.conf",
+        "/etc/systemd/system/rsyslog.service.d/90-refit.conf",
+        "/run/systemd/system/rsyslog.service.d/90-refit.conf",
+    ],
+    ..RSYSLOG
 };
 
-fn with_index<'a>(env: &'a TestEnv) -> Live<'a> {
-    let live = Live::up(env);
-    live.shell(
-        "rm -rf /srv/shop && mkdir /srv/shop && cd /srv/shop && sqlite3 -bail shop.db \
-         'CREATE TABLE orders (id INTEGER PRIMARY KEY, customer_id INTEGER NOT NULL); \
-          WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2000) \
-          INSERT INTO orders SELECT i, i % 50 FROM n' && sqlite3 shop.db .dump >before",
-    );
-    live
+fn killed_while_rsyslog_is_confirmed(env: &TestEnv) -> Outcome {
+    sweep_of_confirm(&Live::up(env), &RSYSLOG_UNTIL_CONFIRMED, Calls::Files)
 }
 
-fn killed_while_an_index_is_applied(env: &TestEnv) -> Outcome {
-    sweep(&with_index(env), &INDEX, "apply", Calls::FilesAndStarts)
-}
-
-fn killed_while_an_index_is_reverted(env: &TestEnv) -> Outcome {
-    sweep(&with_index(env), &INDEX, "revert", Calls::FilesAndStarts)
-}
-
-/// Of PostgreSQL, which makes and drops it while the table is used.
-const INDEX_OF_SERVER: Subject = Subject {
-    service: "postgresql@15-main/shop/orders",
-    settings: &[CUSTOMER],
-    within: None,
-    files: &[],
-    runs: concat!(
-        "test $(",
-        psql!("shop", "SELECT count(*), sum(customer_id) FROM orders"),
-        ") = '2000|49000'"
-    ),
-    before: concat!(
-        "test -z \"$(",
-        psql!(
-            "shop",
-            "SELECT indexrelid FROM pg_index WHERE indrelid = 'orders'::regclass"
-        ),
-        ")\""
-    ),
-    with: concat!(
-        "test $(",
-        psql!(
-            "shop",
-            "SELECT indisvalid AND indisready FROM pg_index WHERE indexrelid = 'customer'::regclass"
-        ),
-        ") = t"
-    ),
-};
-
-fn with_index_of_server<'a>(env: &'a TestEnv) -> Live<'a> {
-    let live = Live::up(env);
-    live.shell(psql!("postgres", "DROP DATABASE IF EXISTS shop"));
-    live.shell(psql!("postgres", "CREATE DATABASE shop"));
-    live.shell(psql!(
-        "shop",
-        "CREATE TABLE orders AS SELECT n AS id, n % 50 AS customer_id FROM generate_series(1, 2000) n"
-    ));
-    live
-}
-
-fn killed_while_an_index_of_a_server_is_applied(env: &TestEnv) -> Outcome {
-    let live = with_index_of_server(env);
-    sweep(&live, &INDEX_OF_SERVER, "apply", Calls::FilesAndStarts)
-}
-
-fn killed_while_an_index_of_a_server_is_reverted(env: &TestEnv) -> Outcome {
-    let live = with_index_of_server(env);
-    sweep(&live, &INDEX_OF_SERVER, "revert", Calls::FilesAndStarts)
-}
-
-/// Of MariaDB, likewise.
-const INDEX_OF_MARIADB: Subject = Subject {
-    service: "mariadb/shop/orders",
-    settings: &[CUSTOMER],
-    within: None,
-    files: &[],
-    runs: "test \"$(mariadb -BNe 'SELECT count(*), sum(customer_id) FROM shop.orders')\" = \"$(printf '2000\\t49000')\"",
-    before: "test $(mariadb -BNe \"SELECT count(*) FROM information_schema.STATISTICS \
-             WHERE TABLE_SCHEMA = 'shop' AND INDEX_NAME <> 'PRIMARY'\") = 0",
-    with: "test $(mariadb -BNe \"SELECT COLUMN_NAME FROM information_schema.STATISTICS \
-           WHERE TABLE_SCHEMA = 'shop' AND INDEX_NAME = 'customer'\") = customer_id",
-};
-
-fn with_index_of_mariadb<'a>(env: &'a TestEnv) -> Live<'a> {
-    let live = Live::up(env);
-    live.shell(
-        "mariadb -e \"DROP DATABASE IF EXISTS shop; CREATE DATABASE shop; USE shop; \
-         CREATE TABLE shop.orders (id INT PRIMARY KEY, customer_id INT NOT NULL) ENGINE=InnoDB; \
-         INSERT INTO shop.orders SELECT seq, seq % 50 FROM seq_1_to_2000\"",
-    );
-    live
-}
-
-fn killed_while_an_index_of_mariadb_is_applied(env: &TestEnv) -> Outcome {
-    let live = with_index_of_mariadb(env);
-    sweep(&live, &INDEX_OF_MARIADB, "apply", Calls::FilesAndStarts)
-}
-
-fn killed_while_an_index_of_mariadb_is_reverted(env: &TestEnv) -> Outcome {
-    let live = with_index_of_mariadb(env);
-    sweep(&live, &INDEX_OF_MARIADB, "revert", Calls::FilesAndStarts)
+fn killed_while_rsyslog_takes_itself_back(env: &TestEnv) -> Outcome {
+    sweep_of_timer(&Live::up(env), &RSYSLOG_UNTIL_CONFIRMED, Calls::Files)
 }

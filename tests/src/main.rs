@@ -11,6 +11,7 @@ mod apply_booted;
 mod apply_booted_health;
 mod apply_booted_kills;
 mod apply_booted_kills_postfix;
+mod apply_booted_kills_schema;
 mod apply_booted_kills_servers;
 mod apply_booted_kinds;
 mod apply_booted_mariadb;
@@ -230,6 +231,7 @@ const TABLE: &[&[Test]] = &[
     apply_odd::TESTS,
     apply_booted_kills::TESTS,
     apply_booted_kills_postfix::TESTS,
+    apply_booted_kills_schema::TESTS,
     apply_booted_kills_servers::TESTS,
     apply_booted_kinds::TESTS,
     apply_booted_mariadb::TESTS,
