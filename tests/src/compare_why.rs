@@ -4,6 +4,7 @@
 use serde_json::Value;
 
 use crate::compared::{list, printed, variant};
+use crate::memory_growth::fresh_seed;
 use crate::recipe_folder::RecipeFolder;
 use crate::runner::{Outcome, Test};
 use crate::test;
@@ -11,6 +12,9 @@ use crate::test_env::{TestEnv, expect_code};
 
 pub const TESTS: &[Test] = &[
     test!(each_variant_is_told_what_grows).limit_seconds(300),
+    test!(twenty_fresh_seeds_are_told_apart)
+        .limit_seconds(3600)
+        .when_named(),
     test!(without_progress_only_what_is_there_is_told).limit_seconds(120),
     test!(a_service_that_is_kept_has_no_start_of_its_own),
 ];
@@ -36,10 +40,10 @@ fn service<'a>(env: &'a TestEnv, name: &str) -> RecipeFolder<'a> {
             steps=$((steps - 1)); sleep $pause
         done";
     RecipeFolder::command(env, name)
-        .text("service.setup", "mkfifo ask answer; echo none >kind")
+        .text("service.setup", "mkfifo ask answer; echo none 33 >kind")
         .text(
             "service.start",
-            &format!("echo $$ >pid; exec {program} $(cat kind) 33 <>ask 1<>answer 2>log"),
+            &format!("echo $$ >pid; exec {program} $(cat kind) <>ask 1<>answer 2>log"),
         )
         .set("service.ready", "{ command = 'test -s pid' }")
         // What forks leaves a child.
@@ -58,22 +62,56 @@ fn told(result: &Value, name: &str) -> Value {
     memory["known"].clone()
 }
 
-fn each_variant_is_told_what_grows(env: &TestEnv) -> Outcome {
-    let mut folder = service(env, "kinds");
-    for (kind, _) in KINDS {
-        let edit = format!("{{ class = 'safe', file = 'kind', from = 'none', to = '{kind}' }}");
-        folder = folder.set(&format!("conf.kind.{kind}"), &edit);
+/// With a variant of the kind and the seed for each; their names.
+fn with_kinds<'a>(
+    mut folder: RecipeFolder<'a>,
+    kinds: &[(&'static str, u64)],
+) -> (RecipeFolder<'a>, Vec<String>) {
+    for (kind, seed) in kinds {
+        let to = format!("to = '{kind} {seed}'");
+        let edit = format!("{{ class = 'safe', file = 'kind', from = 'none 33', {to} }}");
+        folder = folder.set(&format!("conf.kind.{kind}-{seed}"), &edit);
     }
     folder = folder.set("conf.kind.about", "'what grows'");
-    let settings = KINDS.map(|(kind, _)| format!("conf.kind={kind}"));
-    let settings: Vec<&str> = settings.iter().map(String::as_str).collect();
-    let folder = folder.variants(&settings);
+    let settings: Vec<String> = kinds
+        .iter()
+        .map(|(kind, seed)| format!("conf.kind={kind}-{seed}"))
+        .collect();
+    let words: Vec<&str> = settings.iter().map(String::as_str).collect();
+    (folder.variants(&words), settings)
+}
+
+/// As the same server that leaks, wastes within its blocks, leaves holes or keeps what is free.
+fn twenty_fresh_seeds_are_told_apart(env: &TestEnv) -> Outcome {
+    let first = fresh_seed();
+    let mut faults = Vec::new();
+    for (kind, cause) in &KINDS[..4] {
+        let seeds: Vec<_> = (first..first + 20).map(|seed| (*kind, seed)).collect();
+        let (folder, settings) = with_kinds(service(env, kind), &seeds);
+        let (output, result) = folder.compare(&["--heap", "--quiet", "--rounds", "2"]);
+        expect_code(&output, 0);
+        let causes = settings
+            .iter()
+            .map(|name| (name, told(&result, name)["cause"].clone()));
+        let wrong: Vec<String> = causes
+            .filter(|(_, told)| told != cause)
+            .map(|(name, told)| format!("{name}: {told}"))
+            .collect();
+        println!("counted: {kind}: {} of 20", 20 - wrong.len());
+        faults.extend(wrong);
+    }
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+    Outcome::Pass
+}
+
+fn each_variant_is_told_what_grows(env: &TestEnv) -> Outcome {
+    let (folder, settings) = with_kinds(service(env, "kinds"), &KINDS.map(|(kind, _)| (kind, 33)));
     let (output, result) = folder.compare(&["--heap", "--quiet", "--rounds", "2"]);
     expect_code(&output, 0);
     let shown = printed(&output);
     let baseline = told(&result, "baseline");
     assert_eq!(baseline["growth"], Value::Array(Vec::new()), "{baseline:#}");
-    for ((kind, cause), name) in KINDS.iter().zip(settings) {
+    for ((kind, cause), name) in KINDS.iter().zip(&settings) {
         let told = told(&result, name);
         assert!(told["growth"].is_array(), "{kind}: {told:#}");
         assert_eq!(told["cause"], *cause, "{kind}: {told:#}");
@@ -87,14 +125,14 @@ fn each_variant_is_told_what_grows(env: &TestEnv) -> Outcome {
         .iter()
         .any(|run| run["heap"].is_object());
     assert!(!counted, "{shown}");
-    let path = &told(&result, "conf.kind=leak")["allocated_by"];
+    let path = &told(&result, "conf.kind=leak-33")["allocated_by"];
     assert_eq!(list(&path["frames"]).last(), Some(&Value::from("leak")));
     Outcome::Pass
 }
 
 fn without_progress_only_what_is_there_is_told(env: &TestEnv) -> Outcome {
     let folder = service(env, "state").set("load.progress", "{ regex = '^(nothing)$' }");
-    let leak = folder.text("service.setup", "mkfifo ask answer; echo leak >kind");
+    let leak = folder.text("service.setup", "mkfifo ask answer; echo leak 33 >kind");
     let options = ["--heap", "--quiet", "--rounds", "2"];
     let (output, result) = leak.compare(&options);
     expect_code(&output, 0);

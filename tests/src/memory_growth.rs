@@ -205,7 +205,7 @@ fn bytes(text: &str) -> f64 {
         }
 }
 
-fn fresh_seed() -> u64 {
+pub fn fresh_seed() -> u64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     u64::from(since.expect("it is after 1970").subsec_nanos())
 }
