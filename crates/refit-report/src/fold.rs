@@ -3,7 +3,7 @@
 use refit_run::printable;
 
 /// `text`, printable, in lines of at most `width` characters, broken at spaces, the later
-/// lines indented by two. A percent sign stays with its number; a word that is
+/// lines indented by two. A unit stays with its number; a word that is
 /// longer than a line is left whole, since it may be a path to copy.
 pub fn fold(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
@@ -28,7 +28,7 @@ fn words(text: &str) -> Vec<String> {
     for word in text.split(' ') {
         match words.last_mut() {
             // An empty word is a second space: it stays, as the lead of the next.
-            Some(last) if word.starts_with('%') || last.is_empty() => {
+            Some(last) if last.is_empty() || last.ends_with(is_digit) && is_unit(word) => {
                 last.push(' ');
                 last.push_str(word);
             }
@@ -36,6 +36,18 @@ fn words(text: &str) -> Vec<String> {
         }
     }
     words
+}
+
+fn is_digit(c: char) -> bool {
+    c.is_ascii_digit()
+}
+
+/// Whether a word is a unit, with or without a mark after it.
+fn is_unit(word: &str) -> bool {
+    let units = [
+        "%", "B", "KiB", "MiB", "GiB", "TiB", "ns", "µs", "ms", "s", "min", "h",
+    ];
+    units.contains(&word.trim_end_matches([',', ';', ':', '.', ')', ']']))
 }
 
 #[cfg(test)]
@@ -49,6 +61,11 @@ mod tests {
             fold("a floor of 0.7 % today", 14),
             ["a floor of", "  0.7 % today"]
         );
+        assert_eq!(
+            fold("took 2.5 MiB; 3 s", 12),
+            ["took", "  2.5 MiB;", "  3 s"]
+        );
+        assert_eq!(fold("is 3 sync calls", 6), ["is 3", "  sync", "  calls"]);
         assert_eq!(
             fold("/a/very/long/path it is", 8),
             ["/a/very/long/path", "  it is"]

@@ -20,18 +20,42 @@ use refit_run::{
 
 use crate::calls::{ALL, by_call, sum};
 use crate::coverage;
+use crate::fold::fold;
 use crate::format::{command_line, duration, file_name, number, plural};
 
-/// The lines that follow a run, each beginning with `refit: `.
+/// Before what can be typed.
+const TRY: &str = "try   ";
+
+/// Before each line.
+const LEAD: &str = "refit: ";
+
+/// The lines that follow a run, each beginning with `refit: `; on a terminal so broad at most. What can be typed stays
+/// on its line.
 #[must_use]
-pub fn run_summary(report: &RunReport) -> String {
-    lines(report).iter().fold(String::new(), |mut all, line| {
-        let _ = writeln!(all, "refit: {}", printable(line));
+pub fn run_summary(report: &RunReport, width: Option<usize>) -> String {
+    let room = width.map(|width| width.saturating_sub(LEAD.len()));
+    let folded = lines(report).into_iter().flat_map(|line| match room {
+        Some(room) if !line.starts_with(TRY) => indented(&line, room),
+        _ => vec![line],
+    });
+    folded.fold(String::new(), |mut all, line| {
+        let _ = writeln!(all, "{LEAD}{}", printable(&line));
         all
     })
 }
 
-/// The same without that; what belongs to the line before is indented.
+/// In lines that fit, each as far to the right as the first.
+fn indented(line: &str, width: usize) -> Vec<String> {
+    let text = line.trim_start();
+    let indent = &line[..line.len() - text.len()];
+    let folded = fold(text, width.saturating_sub(indent.len()));
+    folded
+        .iter()
+        .map(|line| format!("{indent}{line}"))
+        .collect()
+}
+
+/// They without that; what belongs to the line before is indented.
 fn lines(report: &RunReport) -> Vec<String> {
     let mut lines = Vec::new();
     if report.settings.is_empty() {
@@ -152,7 +176,7 @@ fn worth_trying(report: &RunReport, lines: &mut Vec<String>) {
                 format!("no comparison with {setting} is suggested: {obstacle}")
             }
             (Reason::SyncsWait, Some(duration), None) => format!(
-                "try   refit compare {} -- {}    ({class}; about {} s{})",
+                "{TRY}refit compare {} -- {}    ({class}; about {} s{})",
                 command_line(&[&options[..], std::slice::from_ref(setting)].concat()),
                 command_line(&report.command),
                 duration.as_nanos().div_ceil(1_000_000_000),
@@ -162,7 +186,7 @@ fn worth_trying(report: &RunReport, lines: &mut Vec<String>) {
                 }
             ),
             (Reason::SyncsWait, None, None) => format!(
-                "try   refit run {setting} -- {}    ({class})",
+                "{TRY}refit run {setting} -- {}    ({class})",
                 command_line(&report.command)
             ),
         });
@@ -371,13 +395,38 @@ mod tests {
         );
         let sync = executable("/bin/sync", "fsync", calls(12, 0, 40_000_000));
         assert_eq!(
-            run_summary(&report(&[], vec![import, sync])),
+            run_summary(&report(&[], vec![import, sync]), None),
             "refit: 8,012 sync calls waited 1.24 s of 1.46 s (85 %): fdatasync 8,000 · fsync 12; \
              reached 2 of 2 processes by preload; nothing was changed\n\
              refit:   import: fdatasync 8,000, waited 1.20 s\n\
              refit:   sync: fsync 12, waited 40.0 ms\n\
              refit: try   refit compare sync@exe:import=off -- ./import.sh 'it'\\''s'    (loses-on-crash; about 79 s)\n"
         );
+    }
+
+    #[test]
+    fn on_a_terminal_lines_end_at_words_and_what_can_be_typed_stays_whole() {
+        let import = executable(
+            "/usr/bin/import",
+            "fdatasync",
+            calls(8_000, 0, 1_200_000_000),
+        );
+        let mut report = report(&[], vec![import]);
+        report.run.coverage.unreached = vec![UnreachedProgram {
+            name: "/usr/sbin/ldconfig".to_owned(),
+            reason: "static".to_owned(),
+            count: 50,
+        }];
+        assert_eq!(
+            run_summary(&report, Some(60)),
+            "refit: 8,000 sync calls waited 1.20 s of 1.46 s (82 %):\n\
+             refit:   fdatasync 8,000; reached 1 of 1 process by preload;\n\
+             refit:   nothing was changed\n\
+             refit: try   refit compare sync=off -- ./import.sh 'it'\\''s'    (loses-on-crash; about 79 s)\n\
+             refit: not reached, run as without refit: ldconfig (static)\n\
+             refit:   ×50\n"
+        );
+        assert_eq!(indented("  waited in a b", 13), ["  waited in a", "    b"]);
     }
 
     #[test]
@@ -391,7 +440,7 @@ mod tests {
             count: 50,
         }];
         assert_eq!(
-            run_summary(&report),
+            run_summary(&report, None),
             "refit: sync=off (loses-on-crash); reached 1 of 51 processes by preload\n\
              refit: suppressed 999 of 1,000 sync calls: fsync 999\n\
              refit: real: fsync 1; waited 3.00 ms of 1.46 s (0 %)\n\

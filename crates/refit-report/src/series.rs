@@ -127,7 +127,7 @@ mod tests {
             "{text}"
         );
         let text = terminal(&comparison, &style(60));
-        let folded = "how | long, pss: baseline 44 MiB · sync@exe:cleanup=off 44\n  MiB +0.4 %";
+        let folded = "how | long, pss: baseline 44 MiB · sync@exe:cleanup=off\n  44 MiB +0.4 %";
         assert!(text.contains(folded), "{text}");
 
         comparison.experiment.variants[1].disqualified = Some("exit code 1".to_owned());

@@ -62,7 +62,11 @@ pub struct TooFewPairs {
 impl fmt::Display for TooFewPairs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { pairs, needed } = self;
-        write!(f, "{pairs} round pairs cannot earn a verdict: {needed} can")
+        let word = if *pairs == 1 { "pair" } else { "pairs" };
+        write!(
+            f,
+            "{pairs} round {word} cannot earn a verdict: {needed} can"
+        )
     }
 }
 

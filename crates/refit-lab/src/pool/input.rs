@@ -90,7 +90,13 @@ impl PoolInput {
                 .cloned()
                 .unwrap_or_else(|| "?".to_owned())
         };
-        format!("{}, {} cores, {}", of("cpu"), of("cores"), of("memory"))
+        let memory = of("memory");
+        format!(
+            "{}, {} cores, {}",
+            of("cpu"),
+            of("cores"),
+            gib(&memory).unwrap_or(memory)
+        )
     }
 
     /// A table of exact answers has none.
@@ -174,6 +180,13 @@ impl MachineRecord {
     pub(super) fn is_of(&self, input: &PoolInput) -> bool {
         self.name == input.machine()
     }
+}
+
+/// `23.5 GiB` of `24684092 kB`, as /proc/meminfo has it.
+fn gib(memory: &str) -> Option<String> {
+    let kib: f64 = memory.strip_suffix(" kB")?.parse().ok()?;
+    let gib = kib / 1_048_576.0;
+    (gib >= 1.0).then(|| format!("{gib:.1} GiB"))
 }
 
 fn variants(comparison: &Comparison) -> Vec<InputVariant> {

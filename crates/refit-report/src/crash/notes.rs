@@ -214,7 +214,7 @@ fn place(report: &CrashReport) -> String {
         "{}{options} of {}{made}, torn in blocks of {} bytes; {}; seed {}",
         filesystem.kind.name(),
         format::bytes(report.disk_bytes as f64),
-        report.tear_bytes,
+        format::number(report.tear_bytes),
         report.kernel,
         format::seed(report.seed)
     )

@@ -6,11 +6,19 @@
 
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
+use std::os::fd::AsFd;
 use std::process::{Child, Command, ExitCode, Stdio};
 
 use anyhow::{Context, Result};
 use refit_report::Style;
 use refit_run::printable;
+
+/// Columns of the terminal, where it is one.
+pub fn width_of(output: impl IsTerminal + AsFd) -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(&output);
+    let columns = size.ok().filter(|_| output.is_terminal())?.ws_col;
+    (columns > 0).then(|| usize::from(columns))
+}
 
 /// The style of what goes to stdout.
 pub fn style() -> Style {
@@ -18,17 +26,8 @@ pub fn style() -> Style {
     let columns = std::env::var("COLUMNS")
         .ok()
         .and_then(|text| text.parse().ok());
-    let width = if terminal {
-        rustix::termios::tcgetwinsize(io::stdout())
-            .map(|size| size.ws_col)
-            .ok()
-            .filter(|n| *n > 0)
-            .map(usize::from)
-    } else {
-        None
-    };
     Style {
-        width: width.or(columns).unwrap_or(120),
+        width: width_of(io::stdout()).or(columns).unwrap_or(120),
         colour: terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()),
     }
 }

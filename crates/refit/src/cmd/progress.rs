@@ -104,15 +104,17 @@ impl Progress for Bar<'_> {
             .map(ToString::to_string)
             .collect();
         self.say(&format!(
-            "plan: looks after {} round pairs; at most {}",
+            "plan: looks after {} round {}; at most {}",
             looks.join(", "),
+            if looks == ["1"] { "pair" } else { "pairs" },
             at_most(longest)
         ));
         let pairs = experiment.plan.looks.last().copied().unwrap_or(1);
         self.bar
             .set_length((pairs * 2 * experiment.variants.len()) as u64);
-        let style =
-            ProgressStyle::with_template("{bar:24} {pos}/{len} runs, {eta} left  {wide_msg}");
+        let style = ProgressStyle::with_template(
+            "{bar:24} {human_pos}/{human_len} runs, {eta} left  {wide_msg}",
+        );
         if let Ok(style) = style {
             self.bar.set_style(style);
         }

@@ -264,7 +264,10 @@ fn finish(plan: Plan, session: Session, mut watch: Watch, ended: &Ended, before:
         }
     }
     if !plan.args.quiet {
-        print::drawn(&refit_report::run_summary(&shown));
+        print::drawn(&refit_report::run_summary(
+            &shown,
+            print::width_of(std::io::stderr()),
+        ));
     }
     end_as(ended.end)
 }
