@@ -256,7 +256,9 @@ pub fn sweep_of_confirm(live: &Live, subject: &Subject, calls: Calls) -> Outcome
 pub fn sweep_of_timer(live: &Live, subject: &Subject, calls: Calls) -> Outcome {
     let apply = subject.apply();
     let unconfirmed = ["revert", "--unconfirmed", subject.service];
-    let again = format!("systemctl start refit-undo-{}.service", subject.service);
+    // Named after the unit of the service. Its file is the last that goes.
+    let again =
+        "unit=$(basename /run/systemd/system/refit-undo-*.service) && systemctl start $unit";
     live.shell(subject.before);
     live.shell(CLEAN);
     let before = live.files();
@@ -273,7 +275,7 @@ pub fn sweep_of_timer(live: &Live, subject: &Subject, calls: Calls) -> Outcome {
         println!("{point:?}: {killed:?}, {phase:?}");
         subject.expect_whole(&live.files(), [&before, &trial], point);
         if phase.is_some() {
-            if live.holds(&again) {
+            if live.holds(again) {
                 by_unit += 1;
             } else {
                 by_hand += 1;
