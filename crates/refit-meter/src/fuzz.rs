@@ -98,6 +98,8 @@ fn names_of_functions() {
         .seeds(seeds)
         .words(["_Z", "_R", "St", "Ss", "I", "E", "N", "S_", "S0_", "T_"])
         .longest(512)
+        // What is remembered for each byte may double at each of the few levels that CPP_DEPTH leaves.
+        .memory(1 << 20, 16 << 10)
         .run(|input| {
             let name = function_name(&String::from_utf8_lossy(input));
             assert_eq!(printable(&name), name);

@@ -21,8 +21,20 @@ fn of_rust(symbol: &str) -> Option<String> {
     Some(text.0)
 }
 
+/// How deep the parser of C++ names may go. Where a template turns out to be none it tries again, and remembers twice as
+/// much for each level of them: with its own limit of 96, 170 bytes took it 80 MB. Of 243,390 names of Debian's libraries
+/// 1,342 need more than this, and stay as they are.
+const CPP_DEPTH: u32 = 48;
+
+/// The parser adds one to an index, unchecked: a debug build ends there.
+const CPP_LAST_INDEX: &str = "9223372036854775807";
+
 fn of_cpp(symbol: &str) -> Option<String> {
-    let name = cpp_demangle::Symbol::new(symbol).ok()?;
+    if symbol.contains(CPP_LAST_INDEX) {
+        return None;
+    }
+    let options = cpp_demangle::ParseOptions::default().recursion_limit(CPP_DEPTH);
+    let name = cpp_demangle::Symbol::new_with_options(symbol, &options).ok()?;
     let mut text = Bounded::default();
     let options = cpp_demangle::DemangleOptions::new().no_params();
     name.structured_demangle(&mut text, &options).ok()?;
@@ -86,6 +98,9 @@ mod tests {
         let name = function_name(&symbol);
         assert!(name.len() <= MOST_BYTES, "{}", name.len());
         assert!(began.elapsed().as_secs() < 5);
+        // What the parser begins again at each level.
+        let again = format!("_ZssSs{}{}E", "ISs".repeat(12), "s".repeat(130));
+        assert_eq!(function_name(&again), again);
         // One that is nested without end.
         let nested = format!("_Z1f{}i", "P".repeat(1 << 20));
         assert!(!function_name(&nested).is_empty());
