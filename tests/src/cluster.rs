@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::compared::{list, printed};
+use crate::containers::DEFAULT;
 use crate::deadline::Deadline;
 use crate::locations::source_dir;
 use crate::test_env::{TestEnv, expect_code};
@@ -24,6 +25,12 @@ pub fn kubectl(env: &TestEnv, words: &[&str]) -> String {
     let output = cluster(env, &[&["kubectl"], words].concat());
     expect_code(&output, 0);
     printed(&output)
+}
+
+/// What `kubectl get` gives as JSON.
+pub fn object(env: &TestEnv, words: &[&str]) -> Value {
+    let text = kubectl(env, &[&["get"], words, &["-o", "json"]].concat());
+    serde_json::from_str(&text).expect("it is JSON")
 }
 
 /// The cluster's kubectl as one program, with these options.
@@ -57,20 +64,72 @@ pub fn wait_for<T>(env: &TestEnv, what: &str, mut answer: impl FnMut() -> Option
     }
 }
 
+/// Until the Job has this condition.
+pub fn wait_for_job(env: &TestEnv, namespace: &str, job: &str, condition: &str) {
+    let conditions = "jsonpath={.status.conditions[*].type}";
+    let get = [
+        "get",
+        "--namespace",
+        namespace,
+        "job",
+        job,
+        "-o",
+        conditions,
+    ];
+    wait_for(env, "end of the Job", || {
+        kubectl(env, &get).contains(condition).then_some(())
+    });
+}
+
+/// Until each pod of the Deployment is of its newest template.
+pub fn rolled_out(env: &TestEnv, namespace: &str, name: &str) {
+    let deployment = format!("deployment/{name}");
+    let status = ["rollout", "status", &deployment, "--timeout=240s"];
+    kubectl(env, &[&["--namespace", namespace], &status[..]].concat());
+}
+
+/// Takes a file of `refit export kubernetes apply`.
+pub fn patched(env: &TestEnv, namespace: &str, name: &str, file: &str) {
+    let deployment = format!("deployment/{name}");
+    let patch = ["patch", &deployment, "--type=json", "--patch-file", file];
+    kubectl(env, &[&["--namespace", namespace], &patch[..]].concat());
+}
+
+/// The words of `refit export kubernetes apply` for the object in a file.
+pub fn export_of<'a>(object: &'a str, form: &'a str, file: &'a str) -> [&'a str; 9] {
+    [
+        "export",
+        "kubernetes",
+        "apply",
+        "--of",
+        object,
+        "--form",
+        form,
+        "--out",
+        file,
+    ]
+}
+
+/// Each node has the seccomp profile of `sync=off`.
+pub fn put_profile_of_sync_off(env: &TestEnv) {
+    let profile = env.path("off.json");
+    let words = [
+        "export",
+        "oci",
+        "sync=off",
+        "--profile",
+        DEFAULT,
+        "--seccomp",
+        &profile,
+    ];
+    expect_code(&env.refit(&words), 0);
+    expect_code(&cluster(env, &["seccomp", &profile]), 0);
+}
+
 /// The pods of the Job.
 pub fn pods(env: &TestEnv, job: &str) -> Vec<Value> {
     let selector = format!("batch.kubernetes.io/job-name={job}");
-    let words = [
-        "get",
-        "pods",
-        "--all-namespaces",
-        "-l",
-        &selector,
-        "-o",
-        "json",
-    ];
-    let pods = kubectl(env, &words);
-    let pods: Value = serde_json::from_str(&pods).expect("it is JSON");
+    let pods = object(env, &["pods", "--all-namespaces", "-l", &selector]);
     list(&pods["items"]).clone()
 }
 

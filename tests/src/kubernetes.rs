@@ -4,7 +4,9 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::cluster::{cluster, comparing, index, kubectl, pods, program, text, wait_for};
+use crate::cluster::{
+    cluster, comparing, index, kubectl, pods, program, text, wait_for, wait_for_job,
+};
 use crate::compared::{list, messages, number, printed};
 use crate::runner::{Outcome, Test};
 use crate::sys;
@@ -168,20 +170,7 @@ fn indexes_that_were_killed_and_cut_off_count_once(env: &TestEnv) -> Outcome {
     });
     expect_code(&cluster(env, &["node", "start", "2"]), 0);
     wait_for(env, "node2 again", || is_ready("node2", "True"));
-    wait_for(env, "end of the Job", || {
-        let succeeded = kubectl(
-            env,
-            &[
-                "get",
-                "--namespace=measured",
-                "job",
-                JOB,
-                "-o",
-                "jsonpath={.status.conditions[*].type}",
-            ],
-        );
-        succeeded.contains("Complete").then_some(())
-    });
+    wait_for_job(env, "measured", JOB, "Complete");
 
     let all = pods(env, JOB);
     let of = |index_of: u64, phase: &str| {
@@ -374,19 +363,7 @@ fn what_a_cluster_refuses_is_explained(env: &TestEnv) -> Outcome {
         "hostpath:/opt/refit",
     ];
     let manifest = started(env, &failing, &["sync=off", "--", "/bin/none"]);
-    wait_for(env, "end of the Job", || {
-        let ended = kubectl(
-            env,
-            &[
-                "get",
-                "job",
-                "fails",
-                "-o",
-                "jsonpath={.status.conditions[*].type}",
-            ],
-        );
-        ended.contains("Failed").then_some(())
-    });
+    wait_for_job(env, "default", "fails", "Failed");
     let output = env.refit(&[
         "pool",
         "--from",

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::cluster::{kubectl, wait_for};
+use crate::cluster::{export_of, kubectl, object, patched, rolled_out, wait_for};
 use crate::compared::list;
 use crate::runner::{Outcome, Test};
 use crate::test;
@@ -54,10 +54,7 @@ fn deployment() -> Value {
 
 /// What the first process of this container has mapped, in each of the three pods.
 fn maps(env: &TestEnv, container: &str) -> Vec<String> {
-    in_namespace(
-        env,
-        &["rollout", "status", "deployment/web", "--timeout=240s"],
-    );
+    rolled_out(env, NAMESPACE, "web");
     let names = wait_for(env, "three pods and no other", || {
         let pods = in_namespace(env, &["get", "pods", "-o", "name"]);
         let names: Vec<String> = pods.lines().map(str::to_owned).collect();
@@ -73,23 +70,9 @@ fn maps(env: &TestEnv, container: &str) -> Vec<String> {
 }
 
 fn of_cluster(env: &TestEnv) -> Value {
-    let text = in_namespace(env, &["get", "deployment/web", "-o", "json"]);
-    env.file("web.json", &text);
-    serde_json::from_str(&text).expect("it is JSON")
-}
-
-fn patched(env: &TestEnv, file: &str) {
-    let path = env.path(file);
-    in_namespace(
-        env,
-        &[
-            "patch",
-            "deployment/web",
-            "--type=json",
-            "--patch-file",
-            &path,
-        ],
-    );
+    let object = object(env, &["deployment/web", "--namespace", NAMESPACE]);
+    env.file("web.json", &object.to_string());
+    object
 }
 
 fn an_allocator_is_rolled_out_and_taken_back(env: &TestEnv) -> Outcome {
@@ -110,17 +93,7 @@ fn an_allocator_is_rolled_out_and_taken_back(env: &TestEnv) -> Outcome {
         ("inverse", "back.json"),
         ("merge", "merge.json"),
     ] {
-        let words = [
-            "export",
-            "kubernetes",
-            "apply",
-            "--of",
-            "web.json",
-            "--form",
-            form,
-            "--out",
-            file,
-        ];
+        let words = export_of("web.json", form, file);
         let settings = ["--library", &from, "malloc=mimalloc", "env.MODE=$(X)"];
         expect_code(&env.refit(&[&words[..], &settings].concat()), 0);
     }
@@ -146,7 +119,7 @@ fn an_allocator_is_rolled_out_and_taken_back(env: &TestEnv) -> Outcome {
         dry("--type=strategic", "merge.json")
     );
 
-    patched(env, "patch.json");
+    patched(env, NAMESPACE, "web", &env.path("patch.json"));
     let [app, own] = ["app", "own"].map(|container| maps(env, container));
     assert_eq!(
         [has(&app, library), has(&own, library)],
@@ -188,7 +161,7 @@ fn an_allocator_is_rolled_out_and_taken_back(env: &TestEnv) -> Outcome {
     let output = env.refit(&[&words[..], &["malloc=mimalloc"]].concat());
     expect_message(&output, 2, "nothing to do");
 
-    patched(env, "back.json");
+    patched(env, NAMESPACE, "web", &env.path("back.json"));
     let [app, own] = ["app", "own"].map(|container| maps(env, container));
     assert_eq!([has(&app, library), has(&own, library)], [0, 0]);
     assert_eq!(has(&own, OWN), 3, "{own:?}");

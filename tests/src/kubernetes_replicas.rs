@@ -4,9 +4,8 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::cluster::{cluster, kubectl, program, wait_for};
+use crate::cluster::{kubectl, object, program, put_profile_of_sync_off, rolled_out, wait_for};
 use crate::compared::{list, messages, number};
-use crate::containers::DEFAULT;
 use crate::runner::{Outcome, Test};
 use crate::test;
 use crate::test_env::{TestEnv, described, expect_code, expect_message, expect_refused};
@@ -29,6 +28,8 @@ const CONFIGURATION: &str =
 const LOAD: &str = "redis-benchmark -h $REFIT_HOST -p $REFIT_PORT -t set -n 500 -c 1 -q >/dev/null";
 /// What a server makes besides pods and Jobs is in a namespace of its own.
 const OURS: &str = "app.kubernetes.io/name=refit-compare";
+
+const ON: [&str; 4] = ["compare", "--on", "kubernetes", "deployment/redis"];
 
 /// Redis, which syncs each write, on the node with a disk.
 fn redis(env: &TestEnv) {
@@ -64,8 +65,7 @@ fn redis(env: &TestEnv) {
     let list = json!({"apiVersion": "v1", "kind": "List", "items": [configuration, deployment]});
     let manifest = env.file("redis.json", &list.to_string());
     kubectl(env, &["apply", "-f", &manifest]);
-    let words = ["rollout", "status", "deployment/redis", "--timeout=240s"];
-    kubectl(env, &words);
+    rolled_out(env, "default", "redis");
 }
 
 /// The Deployment and its pod: neither may have changed.
@@ -93,28 +93,10 @@ fn ours(env: &TestEnv) -> String {
 
 fn replicas_of_a_server_are_compared_and_nothing_is_left(env: &TestEnv) -> Outcome {
     redis(env);
-    let profile = env.path("off.json");
-    let export = [
-        "export",
-        "oci",
-        "sync=off",
-        "--profile",
-        DEFAULT,
-        "--seccomp",
-        &profile,
-    ];
-    expect_code(&env.refit(&export), 0);
-    expect_code(&cluster(env, &["seccomp", &profile]), 0);
+    put_profile_of_sync_off(env);
     let own = program(env, "kubectl", "");
     let before = of_cluster(env);
-    let on = [
-        "compare",
-        "--on",
-        "kubernetes",
-        "deployment/redis",
-        "--kubectl",
-        &own,
-    ];
+    let on = [&ON[..], &["--kubectl", &own]].concat();
     let options = [
         "--library",
         LIBRARY,
@@ -189,16 +171,7 @@ fn replicas_of_a_server_are_compared_and_nothing_is_left(env: &TestEnv) -> Outco
         expect_refused(env, &[&on, words].concat(), texts);
     }
     let stranger = program(env, "kubectl-of-nobody", "--as=nobody");
-    let words = [
-        "compare",
-        "--on",
-        "kubernetes",
-        "deployment/redis",
-        "sync=off",
-        "--load",
-        "true",
-        "--kubectl",
-    ];
+    let words = [&ON[..], &["sync=off", "--load", "true", "--kubectl"]].concat();
     expect_refused(
         env,
         &[&words[..], &[&stranger]].concat(),
@@ -254,17 +227,8 @@ fn nothing_is_left_when_refit_is_killed(env: &TestEnv) -> Outcome {
     redis(env);
     let own = program(env, "kubectl", "");
     let before = of_cluster(env);
-    let words = [
-        "compare",
-        "--on",
-        "kubernetes",
-        "deployment/redis",
-        "env.A=1",
-        "--kubectl",
-        &own,
-        "--load",
-        "sleep 600",
-    ];
+    let options = ["env.A=1", "--kubectl", &own, "--load", "sleep 600"];
+    let words = [&ON[..], &options].concat();
     let mut refit = env.refit_command(&words);
     let mut refit = refit
         .stderr(std::process::Stdio::piped())
@@ -286,19 +250,8 @@ fn nothing_is_left_when_refit_is_killed(env: &TestEnv) -> Outcome {
         pods.split(',').any(is_loaded).then_some(())
     });
     // The server would remove all of it too, in its time.
-    let owned = kubectl(
-        env,
-        &[
-            "get",
-            "pods,jobs,configmaps,serviceaccounts",
-            "-A",
-            "-l",
-            OURS,
-            "-o",
-            "json",
-        ],
-    );
-    let owned: Value = serde_json::from_str(&owned).expect("it is JSON");
+    let kinds = "pods,jobs,configmaps,serviceaccounts";
+    let owned = object(env, &[kinds, "-A", "-l", OURS]);
     let mut without = list(&owned["items"]).iter().filter(|object| {
         let owners = object["metadata"]["ownerReferences"].as_array();
         !owners.is_some_and(|owners| owners.iter().any(|owner| owner["kind"] == "Job"))

@@ -3,9 +3,10 @@
 
 use serde_json::{Value, json};
 
-use crate::cluster::{cluster, kubectl, wait_for};
+use crate::cluster::{
+    cluster, export_of, kubectl, object, patched, put_profile_of_sync_off, rolled_out, wait_for,
+};
 use crate::compared::list;
-use crate::containers::DEFAULT;
 use crate::runner::{Outcome, Test};
 use crate::test;
 use crate::test_env::{TestEnv, expect_code, refit_path};
@@ -42,12 +43,12 @@ fn deployed(env: &TestEnv, name: &str, container: &Value, volumes: &Value) {
     });
     let manifest = env.file(&format!("{name}.json"), &deployment.to_string());
     kubectl(env, &["apply", "-f", &manifest]);
-    rolled_out(env, name);
+    alone(env, name);
 }
 
-fn rolled_out(env: &TestEnv, name: &str) {
-    let deployment = format!("deployment/{name}");
-    kubectl(env, &["rollout", "status", &deployment, "--timeout=240s"]);
+/// Until there is one pod of it, which is of the newest template.
+fn alone(env: &TestEnv, name: &str) {
+    rolled_out(env, "default", name);
     wait_for(env, "one pod and no other", || {
         (pods(env, name).len() == 1).then_some(())
     });
@@ -55,8 +56,7 @@ fn rolled_out(env: &TestEnv, name: &str) {
 
 fn pods(env: &TestEnv, name: &str) -> Vec<Value> {
     let selector = format!("app={name}");
-    let pods = kubectl(env, &["get", "pods", "-l", &selector, "-o", "json"]);
-    let pods: Value = serde_json::from_str(&pods).expect("it is JSON");
+    let pods = object(env, &["pods", "-l", &selector]);
     list(&pods["items"]).clone()
 }
 
@@ -69,32 +69,14 @@ fn inside(env: &TestEnv, name: &str, words: &[&str]) -> String {
 /// The patch and what takes it back, as files.
 fn patches(env: &TestEnv, name: &str, settings: &[&str]) -> [String; 2] {
     let deployment = format!("deployment/{name}");
-    let object = kubectl(env, &["get", &deployment, "-o", "json"]);
-    let object = env.file("object.json", &object);
+    let object = object(env, &[&deployment]);
+    let object = env.file("object.json", &object.to_string());
     ["json", "inverse"].map(|form| {
         let file = env.path(&format!("{form}.patch"));
-        let words = [
-            "export",
-            "kubernetes",
-            "apply",
-            "--of",
-            &object,
-            "--form",
-            form,
-            "--out",
-            &file,
-        ];
+        let words = export_of(&object, form, &file);
         expect_code(&env.refit(&[&words[..], settings].concat()), 0);
         file
     })
-}
-
-fn patched(env: &TestEnv, name: &str, file: &str) {
-    let deployment = format!("deployment/{name}");
-    kubectl(
-        env,
-        &["patch", &deployment, "--type=json", "--patch-file", file],
-    );
 }
 
 fn an_image_with_musl_takes_an_allocator_of_its_own(env: &TestEnv) -> Outcome {
@@ -105,22 +87,22 @@ fn an_image_with_musl_takes_an_allocator_of_its_own(env: &TestEnv) -> Outcome {
     let from = format!("{MUSL}:/lib/libarena.so");
     let own = ["--library", &from, "malloc=/lib/libarena.so"];
     let [patch, inverse] = patches(env, "musl", &own);
-    patched(env, "musl", &patch);
-    rolled_out(env, "musl");
+    patched(env, "default", "musl", &patch);
+    alone(env, "musl");
     assert!(
         maps(env).contains("/refit/lib/libarena.so"),
         "{}",
         maps(env)
     );
-    patched(env, "musl", &inverse);
-    rolled_out(env, "musl");
+    patched(env, "default", "musl", &inverse);
+    alone(env, "musl");
     assert!(!maps(env).contains("libarena"), "{}", maps(env));
 
     // One of glibc does not start there, and the old pod serves on.
     let from = format!("{PERL}:/usr/lib/x86_64-linux-gnu/libmimalloc.so.2.0");
     let [patch, inverse] = patches(env, "musl", &["--library", &from, "malloc=mimalloc"]);
     let old = pods(env, "musl")[0]["metadata"]["uid"].clone();
-    patched(env, "musl", &patch);
+    patched(env, "default", "musl", &patch);
     wait_for(env, "pod that does not start", || {
         let pods = pods(env, "musl");
         let mut new = pods.iter().filter(|pod| pod["metadata"]["uid"] != old);
@@ -135,26 +117,15 @@ fn an_image_with_musl_takes_an_allocator_of_its_own(env: &TestEnv) -> Outcome {
         .into_iter()
         .filter(|pod| pod["metadata"]["uid"] == old);
     assert!(serving.any(|pod| pod["status"]["phase"] == "Running"));
-    patched(env, "musl", &inverse);
-    rolled_out(env, "musl");
+    patched(env, "default", "musl", &inverse);
+    alone(env, "musl");
     assert_eq!(pods(env, "musl")[0]["metadata"]["uid"], old);
     kubectl(env, &["delete", "deployment/musl", "--now"]);
     Outcome::Pass
 }
 
 fn a_pod_does_not_sync_and_has_no_huge_pages(env: &TestEnv) -> Outcome {
-    let profile = env.path("off.json");
-    let export = [
-        "export",
-        "oci",
-        "sync=off",
-        "--profile",
-        DEFAULT,
-        "--seccomp",
-        &profile,
-    ];
-    expect_code(&env.refit(&export), 0);
-    expect_code(&cluster(env, &["seccomp", &profile]), 0);
+    put_profile_of_sync_off(env);
     expect_code(&cluster(env, &["put", &refit_path()]), 0);
     let container = json!({
         "name": "app",
@@ -177,13 +148,13 @@ fn a_pod_does_not_sync_and_has_no_huge_pages(env: &TestEnv) -> Outcome {
     let object = kubectl(env, &["get", "deployment/plain", "-o", "jsonpath={.spec}"]);
     let settings = ["--refit", "/opt/refit", "sync=off", "thp=never"];
     let [patch, inverse] = patches(env, "plain", &settings);
-    patched(env, "plain", &patch);
-    rolled_out(env, "plain");
+    patched(env, "default", "plain", &patch);
+    alone(env, "plain");
     assert_eq!(inside(env, "plain", &calls), "0 -1");
     let after = inside(env, "plain", &huge);
     assert!(after.ends_with("0\n"), "{after}");
-    patched(env, "plain", &inverse);
-    rolled_out(env, "plain");
+    patched(env, "default", "plain", &inverse);
+    alone(env, "plain");
     assert_eq!(
         [inside(env, "plain", &calls), inside(env, "plain", &huge)],
         before
