@@ -258,7 +258,7 @@ pub fn sweep_of_timer(live: &Live, subject: &Subject, calls: Calls) -> Outcome {
     let unconfirmed = ["revert", "--unconfirmed", subject.service];
     // Named after the unit of the service. Its file is the last that goes.
     let again =
-        "unit=$(basename /run/systemd/system/refit-undo-*.service) && systemctl start $unit";
+        "unit=$(cd /run/systemd/system && ls refit-undo-*.service) && systemctl start $unit";
     live.shell(subject.before);
     live.shell(CLEAN);
     let before = live.files();
