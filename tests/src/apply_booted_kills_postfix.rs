@@ -18,7 +18,7 @@ macro_rules! mail {
 }
 
 pub const TESTS: &[Test] = &[
-    test!(killed_while_postfix_is_applied)
+    test!(killed_while_postfix_is_applied_until_confirmed)
         .alone()
         .when_named()
         .limit_seconds(3600),
@@ -67,8 +67,13 @@ const POSTFIX: Subject = Subject {
     ),
 };
 
-fn killed_while_postfix_is_applied(env: &TestEnv) -> Outcome {
-    sweep(&Live::up(env), &POSTFIX, "apply", Calls::Files)
+fn killed_while_postfix_is_applied_until_confirmed(env: &TestEnv) -> Outcome {
+    sweep(
+        &Live::up(env),
+        &POSTFIX_UNTIL_CONFIRMED,
+        "apply",
+        Calls::Files,
+    )
 }
 
 fn killed_while_postfix_is_reverted(env: &TestEnv) -> Outcome {

@@ -51,7 +51,7 @@ pub const TESTS: &[Test] = &[
         .alone()
         .when_named()
         .limit_seconds(1800),
-    test!(killed_while_mariadb_is_applied)
+    test!(killed_while_mariadb_is_applied_until_confirmed)
         .alone()
         .when_named()
         .limit_seconds(1800),
@@ -67,7 +67,7 @@ pub const TESTS: &[Test] = &[
         .alone()
         .when_named()
         .limit_seconds(3600),
-    test!(killed_while_redis_is_applied)
+    test!(killed_while_redis_is_applied_until_confirmed)
         .alone()
         .when_named()
         .limit_seconds(1800),
@@ -83,7 +83,7 @@ pub const TESTS: &[Test] = &[
         .alone()
         .when_named()
         .limit_seconds(3600),
-    test!(killed_while_rsyslog_is_applied)
+    test!(killed_while_rsyslog_is_applied_until_confirmed)
         .alone()
         .when_named()
         .limit_seconds(1800),
@@ -117,10 +117,10 @@ const REDIS: Subject = Subject {
            grep -q r-xp.*/usr/lib/refit/ /proc/$(systemctl show -p MainPID --value redis-server)/maps",
 };
 
-fn killed_while_redis_is_applied(env: &TestEnv) -> Outcome {
+fn killed_while_redis_is_applied_until_confirmed(env: &TestEnv) -> Outcome {
     let live = Live::up(env);
     live.shell("redis-cli SET word kept");
-    sweep(&live, &REDIS, "apply", Calls::Files)
+    sweep(&live, &REDIS_UNTIL_CONFIRMED, "apply", Calls::Files)
 }
 
 fn killed_while_redis_is_reverted(env: &TestEnv) -> Outcome {
@@ -205,8 +205,13 @@ fn with_mariadb<'a>(env: &'a TestEnv) -> Live<'a> {
     live
 }
 
-fn killed_while_mariadb_is_applied(env: &TestEnv) -> Outcome {
-    sweep(&with_mariadb(env), &MARIADB, "apply", Calls::Files)
+fn killed_while_mariadb_is_applied_until_confirmed(env: &TestEnv) -> Outcome {
+    sweep(
+        &with_mariadb(env),
+        &MARIADB_UNTIL_CONFIRMED,
+        "apply",
+        Calls::Files,
+    )
 }
 
 fn killed_while_mariadb_is_reverted(env: &TestEnv) -> Outcome {
@@ -255,8 +260,13 @@ const RSYSLOG: Subject = Subject {
     ),
 };
 
-fn killed_while_rsyslog_is_applied(env: &TestEnv) -> Outcome {
-    sweep(&Live::up(env), &RSYSLOG, "apply", Calls::Files)
+fn killed_while_rsyslog_is_applied_until_confirmed(env: &TestEnv) -> Outcome {
+    sweep(
+        &Live::up(env),
+        &RSYSLOG_UNTIL_CONFIRMED,
+        "apply",
+        Calls::Files,
+    )
 }
 
 fn killed_while_rsyslog_is_reverted(env: &TestEnv) -> Outcome {

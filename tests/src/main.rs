@@ -392,7 +392,8 @@ const TABLE: &[&[Test]] = &[
 ];
 
 const HELP: &str = "\
-refit-tests [FILTER…]    run the tests whose name contains one of the FILTERs (all without one)
+refit-tests [FILTER…]    run the tests whose name contains one of the FILTERs (all without one);
+                         MODULE:: are those of one module
   --list                 print the names instead
   --strict               a skipped test is a failed one
   --times N              run each of them N times; count every run, and print at the end which failed how often

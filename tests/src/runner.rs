@@ -119,6 +119,15 @@ enum Verdict {
     Skipped(String),
 }
 
+/// `MODULE::` names the tests of that module; other words, those whose name contains them.
+fn is_named_by(name: &str, filter: &str) -> bool {
+    if filter.ends_with("::") {
+        name.starts_with(filter)
+    } else {
+        name.contains(filter)
+    }
+}
+
 /// Runs (or lists) the tests that the options pick. True when none failed.
 pub fn run(table: &[&[Test]], options: &Options) -> Result<bool> {
     let chosen: Vec<&Test> = table
@@ -127,13 +136,13 @@ pub fn run(table: &[&[Test]], options: &Options) -> Result<bool> {
         .flatten()
         .filter(|test| {
             let mut filters = options.filters.iter();
-            let is_named = filters.any(|filter| test.name().contains(filter));
+            let is_named = filters.any(|filter| is_named_by(test.name(), filter));
             is_named || options.filters.is_empty() && !test.when_named
         })
         .collect();
     let names: Vec<&str> = chosen.iter().map(|test| test.name()).collect();
     for filter in &options.filters {
-        let is_used = names.iter().any(|name| name.contains(filter.as_str()));
+        let is_used = names.iter().any(|name| is_named_by(name, filter));
         ensure!(is_used, "no test's name contains {filter}");
     }
     if options.list {
