@@ -13,8 +13,17 @@ use anyhow::{Context, Result};
 use refit_report::Style;
 use refit_run::printable;
 
-/// Columns of the terminal, where it is one.
-pub fn width_of(output: impl IsTerminal + AsFd) -> Option<usize> {
+/// Columns of the terminal that results go to, where it is one.
+pub fn width() -> Option<usize> {
+    width_of(io::stdout())
+}
+
+/// The same of refit's own words.
+pub fn width_of_messages() -> Option<usize> {
+    width_of(io::stderr())
+}
+
+fn width_of(output: impl IsTerminal + AsFd) -> Option<usize> {
     let size = rustix::termios::tcgetwinsize(&output);
     let columns = size.ok().filter(|_| output.is_terminal())?.ws_col;
     (columns > 0).then(|| usize::from(columns))
@@ -27,7 +36,7 @@ pub fn style() -> Style {
         .ok()
         .and_then(|text| text.parse().ok());
     Style {
-        width: width_of(io::stdout()).or(columns).unwrap_or(120),
+        width: width().or(columns).unwrap_or(120),
         colour: terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()),
     }
 }

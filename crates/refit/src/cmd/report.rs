@@ -71,10 +71,7 @@ fn redraw(args: &ReportArgs) -> Result<()> {
                 ))?;
             }
             Stored::Run(report) if args.output.any() => output.write_run(&bounded(&*report))?,
-            Stored::Run(report) => print::result(&run_summary(
-                &bounded(&*report),
-                print::width_of(std::io::stdout()),
-            ))?,
+            Stored::Run(report) => print::result(&run_summary(&bounded(&*report), print::width()))?,
         }
     }
     Ok(())

@@ -266,7 +266,7 @@ fn finish(plan: Plan, session: Session, mut watch: Watch, ended: &Ended, before:
     if !plan.args.quiet {
         print::drawn(&refit_report::run_summary(
             &shown,
-            print::width_of(std::io::stderr()),
+            print::width_of_messages(),
         ));
     }
     end_as(ended.end)
