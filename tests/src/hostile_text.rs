@@ -19,6 +19,7 @@ pub const TESTS: &[Test] = &[
     test!(what_a_check_prints_forges_no_result),
     test!(a_stored_name_is_shown_in_every_format),
     test!(a_text_of_any_length_is_cut_and_that_is_told),
+    test!(a_watched_command_of_any_length_is_cut_and_that_is_told),
     test!(a_stored_kind_forges_no_remedy),
     test!(a_link_of_another_user_is_not_followed),
     test!(a_link_of_ones_own_is_followed_and_a_mode_is_kept),
@@ -330,6 +331,46 @@ fn a_text_of_any_length_is_cut_and_that_is_told(env: &TestEnv) -> Outcome {
         expect_code(&output, 0);
         expect_short(form, &printed(&output));
     }
+    Outcome::Pass
+}
+
+/// In what a watch draws itself, and in its metrics.
+fn a_watched_command_of_any_length_is_cut_and_that_is_told(env: &TestEnv) -> Outcome {
+    let names = ["page.html", "chart.svg", "series.json", "metrics.prom"];
+    let files = names.map(|name| env.path(name));
+    let [page, chart, stored, metrics] = &files;
+    let word = "<\u{1b}[2J\u{202e} a ".repeat(7_000);
+    let mut words = vec![
+        "watch",
+        "--interval",
+        "100ms",
+        "--html",
+        page,
+        "--svg",
+        chart,
+    ];
+    words.extend(["--json", stored, "--openmetrics", metrics]);
+    words.extend(["--", "sh", "-c", "sleep 1", &word]);
+    words.extend([word.as_str(); 8]);
+    let output = env.refit(&words);
+    expect_code(&output, 0);
+    expect_harmless(&output);
+    assert!(
+        messages(&output).len() < 100_000,
+        "{}",
+        messages(&output).len()
+    );
+    let [page, chart, stored, metrics] =
+        files.map(|file| fs::read_to_string(file).expect("it was written"));
+    let hidden = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
+    for (form, drawn) in [("page", &page), ("chart", &chart), ("metrics", &metrics)] {
+        assert!(!drawn.contains(hidden), "{form}");
+        assert!(drawn.len() < 1_000_000, "{form}: {} bytes", drawn.len());
+    }
+    assert!(page.replace("<wbr/>", "").contains("characters left out"));
+    assert!(metrics.ends_with("# EOF\n"));
+    // What is stored is whole.
+    assert!(stored.len() > 9 * word.len(), "{} bytes", stored.len());
     Outcome::Pass
 }
 

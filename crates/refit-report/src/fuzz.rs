@@ -8,7 +8,7 @@ use refit_lab::{Pool, Tuning};
 use refit_run::series::Series;
 use serde::Serialize;
 
-use crate::metrics::{Format, WatchMetrics};
+use crate::metrics::{Format, WatchMetrics, escaped};
 use crate::{Compared, Proof, Style};
 
 /// A text of a result may be this; on no page it may be an element.
@@ -247,6 +247,18 @@ fn are_labels(text: &str) {
             None => return assert!(rest.is_empty(), "{text}"),
         }
     }
+}
+
+#[test]
+fn labels_of_metrics() {
+    Target::new(env!("CARGO_MANIFEST_DIR"), "labels_of_metrics")
+        .seeds(["postfix/cleanup", "a \"b\" \\c", "\u{1b}[2J\u{202e}\n# EOF"])
+        .words(["\"", "\\", "\n", "{", "}", ",", "# EOF\n"])
+        .run(|input| {
+            let value = escaped(&String::from_utf8_lossy(input));
+            assert!(!value.contains(char::is_control), "{value:?}");
+            are_labels(&format!("service=\"{value}\",layer=\"file\""));
+        });
 }
 
 #[test]

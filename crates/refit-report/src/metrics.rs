@@ -8,6 +8,7 @@ mod status;
 mod watch;
 
 use std::fmt::Write;
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 use refit_run::printable;
 
@@ -151,10 +152,30 @@ impl Metrics {
     }
 }
 
-/// The value of a label.
-fn escaped(value: &str) -> String {
+/// Characters of a label's value: no path that the kernel takes is longer.
+const LONGEST: usize = 4096;
+
+/// Of a longer one, those kept at its end.
+const AT_THE_END: usize = 512;
+
+/// The value of a label; one that is too long is cut, and tells how much was left out.
+pub(crate) fn escaped(value: &str) -> String {
+    let length = value.chars().count();
+    let cut = (length > LONGEST).then(|| {
+        let head: String = value.chars().take(LONGEST - AT_THE_END).collect();
+        let tail: String = value.chars().skip(length - AT_THE_END).collect();
+        // Values that differ only in what is left out stay two.
+        let mut hash = DefaultHasher::new();
+        value.hash(&mut hash);
+        let left_out = length - LONGEST;
+        format!(
+            "{head} … ({left_out} characters left out, {:x}) … {tail}",
+            hash.finish()
+        )
+    });
     // It has no line feed any more, the third character that would have to be escaped.
-    printable(value).replace('\\', "\\\\").replace('"', "\\\"")
+    let value = printable(cut.as_deref().unwrap_or(value));
+    value.replace('\\', "\\\\").replace('"', "\\\"")
 }
 
 #[cfg(test)]
@@ -176,6 +197,21 @@ mod tests {
             3e9,
         );
         metrics
+    }
+
+    #[test]
+    fn a_value_of_any_length_is_cut_and_told_and_two_stay_two() {
+        let long = |middle: &str| format!("{0}{middle}{0}", "a\u{202e}\"".repeat(1_000_000));
+        let [one, other] = ["1", "2"].map(|middle| escaped(&long(middle)));
+        assert!(one.len() < 16 * LONGEST, "{}", one.len());
+        assert!(
+            one.contains("… (5995905 characters left out, "),
+            "{}",
+            &one[one.len() / 2..]
+        );
+        assert_ne!(one, other);
+        let path = "/é".repeat(LONGEST / 2);
+        assert_eq!(escaped(&path), path);
     }
 
     #[test]

@@ -12,6 +12,7 @@ use refit_run::printable;
 use refit_run::series::{GroupSample, Member, Series, growth};
 
 use super::columns::{ordered, share};
+use crate::format::shortened;
 
 /// By what services are ordered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,6 +79,9 @@ pub struct Screen {
     order: Order,
     selected: usize,
 }
+
+/// Columns of the title, however narrow the terminal is.
+const LEAST_TITLE: usize = 24;
 
 impl Default for Screen {
     fn default() -> Screen {
@@ -152,19 +156,25 @@ impl Screen {
             Constraint::Length(2),
         ]);
         let [head, middle, foot] = rows.areas(frame.area());
-        frame.render_widget(Paragraph::new(headline(series)), head);
+        frame.render_widget(
+            Paragraph::new(headline(series, usize::from(head.width))),
+            head,
+        );
         match self.view {
             View::Services => self.services(frame, middle, series),
             View::Processes(group) => self.processes(frame, middle, series, group, detail),
             View::Mappings(_, pid) => self.mappings(frame, middle, pid, detail),
         }
         frame.render_widget(
-            Paragraph::new(vec![self.about(series), Line::from(self.keys())]),
+            Paragraph::new(vec![
+                self.about(series, usize::from(foot.width)),
+                Line::from(self.keys()),
+            ]),
             foot,
         );
     }
 
-    fn about(&self, series: &Series) -> Line<'static> {
+    fn about(&self, series: &Series, width: usize) -> Line<'static> {
         let text = match (&series.witness, self.view) {
             (_, View::Mappings(_, pid)) => format!("process {pid}: read once, when it was opened"),
             (refit_run::series::Witnessing::Unavailable(reason), _) => {
@@ -173,7 +183,7 @@ impl Screen {
             (_, View::Processes(group)) => name(series, group),
             _ => "VSZ is address space; most of it is not memory".to_owned(),
         };
-        Line::from(printable(&text))
+        Line::from(shortened(&printable(&text), width))
     }
 
     fn keys(&self) -> String {
@@ -197,7 +207,8 @@ fn name(series: &Series, group: usize) -> String {
         .to_owned()
 }
 
-fn headline(series: &Series) -> String {
+/// The command of a watch may be of any length; what follows it stays in sight.
+fn headline(series: &Series, width: usize) -> String {
     let pressure = series
         .samples
         .last()
@@ -210,7 +221,10 @@ fn headline(series: &Series) -> String {
     let cost = series.cost.share().map_or(String::new(), |share| {
         format!("   refit uses {:.1} % of a core", share * 100.0)
     });
-    printable(&format!("{}   {pressure}{cost}", super::title(series)))
+    let now = format!("   {pressure}{cost}");
+    let title = printable(&super::title(series));
+    let room = width.saturating_sub(now.chars().count()).max(LEAST_TITLE);
+    format!("{}{now}", shortened(&title, room))
 }
 
 #[cfg(test)]
@@ -219,6 +233,29 @@ mod tests {
     use super::*;
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;
+
+    #[test]
+    fn a_command_of_any_length_hides_nothing_and_is_marked_as_cut() {
+        let mut series = sample::machine();
+        series.target = vec![
+            "sh".to_owned(),
+            "\u{1b}[2J\u{202e} a".repeat(1_000_000),
+            "end".to_owned(),
+        ];
+        let text = shown(
+            &mut Screen::default(),
+            &series,
+            &Detail::default(),
+            (100, 12),
+        );
+        let head = text.lines().next().unwrap();
+        assert!(
+            head.contains("refit watch: sh ") && head.contains('…'),
+            "{head}"
+        );
+        assert!(head.contains(" end   PSI cpu "), "{head}");
+        assert!(!text.contains(['\u{1b}', '\u{202e}']), "{text}");
+    }
 
     fn shown(screen: &mut Screen, series: &Series, detail: &Detail, size: (u16, u16)) -> String {
         let mut terminal = Terminal::new(TestBackend::new(size.0, size.1)).unwrap();

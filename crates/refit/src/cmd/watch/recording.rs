@@ -8,6 +8,7 @@ use refit_run::series::{Member, SERIES_SCHEMA, Series, Target, Watcher};
 
 use super::publisher::Publisher;
 use crate::cli::WatchArgs;
+use crate::cmd::bounded::bounded;
 use crate::cmd::print;
 use crate::cmd::result_file::{ResultFile, refuse_stdout, replace, to_stdout};
 
@@ -139,20 +140,22 @@ impl<'a> Recording<'a> {
         let published = self.publisher.map_or(Ok(()), Publisher::finish);
         self.watcher.close_in_background();
         let written = published.and(write(self.args, &self.series));
-        print::drawn(&watch::summary(&self.series));
+        let shown = bounded(&self.series);
+        print::drawn(&watch::summary(&shown));
         let recipes: Vec<&str> = refit_recipe::shipped_names().collect();
-        print::drawn(&watch::advice(&self.series, &recipes));
+        print::drawn(&watch::advice(&shown, &recipes));
         written
     }
 }
 
 /// Each file, whatever became of the others.
 fn write(args: &WatchArgs, series: &Series) -> Result<()> {
+    let shown = bounded(series);
     let json = || Ok::<_, anyhow::Error>(serde_json::to_string(series)? + "\n");
     let texts = [
         (&args.json, args.json.as_ref().map(|_| json()).transpose()?),
-        (&args.html, args.html.as_ref().map(|_| watch::html(series))),
-        (&args.svg, args.svg.as_ref().map(|_| watch::svg(series))),
+        (&args.html, args.html.as_ref().map(|_| watch::html(&shown))),
+        (&args.svg, args.svg.as_ref().map(|_| watch::svg(&shown))),
     ];
     let mut written = Ok(());
     for (path, text) in texts {
