@@ -108,13 +108,14 @@ crash-night: ## cut the power of every recipe with a promise, as root, for hours
 install: $(REFIT) ## copy binary, manual pages, completions, docs below PREFIX (/usr/local), respecting DESTDIR
 	REFIT=$(abspath $(REFIT)) scripts/dist layout "$(DESTDIR)" "$(PREFIX:/%=%)"
 
+# ARCH='amd64 arm64' makes both on an amd64 machine, by the compiler's root of `scripts/arm64 setup`.
 deb: ## make dist/refit-linux_VERSION_ARCH.deb
 	scripts/setup dist
-	scripts/dist deb dist
+	scripts/dist deb dist $(ARCH)
 
 dist: ## make the .deb, a tarball, an SBOM and SHA256SUMS in dist/
 	scripts/setup dist
-	scripts/dist all dist
+	scripts/dist all dist $(ARCH)
 
 # Debian 12 and 11 are made once, in /var/tmp/refit-dist. PARTS='debian12 debian11' are tried; reproducible and cargo build anew.
 test-dist: dist ## install and purge the packages, compare two builds, load the preload with an old glibc, as root
