@@ -14,6 +14,7 @@ use crate::test_env::{TestEnv, described, expect_code};
 pub const TESTS: &[Test] = &[
     test!(a_known_sequence_is_counted_exactly_above_each_allocator),
     test!(a_known_sequence_is_counted_exactly_with_musl),
+    test!(an_environment_in_the_middle_of_a_change_is_not_read),
     test!(operators_new_and_delete_are_counted_exactly),
     test!(more_children_than_there_is_room_for_are_summed),
     test!(size_classes_tell_what_each_allocator_takes),
@@ -112,6 +113,13 @@ fn a_known_sequence_is_counted_exactly_above_each_allocator(env: &TestEnv) -> Ou
 
 fn a_known_sequence_is_counted_exactly_with_musl(env: &TestEnv) -> Outcome {
     is_exact(env, &[], "musl_heap_sequence", &[], "20000");
+    Outcome::Pass
+}
+
+fn an_environment_in_the_middle_of_a_change_is_not_read(env: &TestEnv) -> Outcome {
+    for settings in [&[][..], &["sync=off"], &["malloc=jemalloc"]] {
+        is_exact(env, settings, "heap_environment", &[], "2000");
+    }
     Outcome::Pass
 }
 

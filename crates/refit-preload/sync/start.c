@@ -119,13 +119,18 @@ static const char *session_directory(void)
 	return session && session[0] == '/' ? session : NULL;
 }
 
-/* Looked at once: it takes 18 us. */
-static int inherits_seccomp(const char *session)
+/* Looked at once: it takes 18 us, and later the program may be changing its
+ * environment, in whose middle an allocation asks. Before the C library is ready
+ * there is no environment yet. */
+static int inherits_seccomp(void)
 {
 	static int looked, inherits;
-	if (!looked) {
-		refit_find_next();
-		inherits = refit_inherits_seccomp(session);
+	if (!looked && environ) {
+		const char *session = session_directory();
+		if (session) {
+			refit_find_next();
+			inherits = refit_inherits_seccomp(session);
+		}
 		looked = 1;
 	}
 	return inherits;
@@ -136,9 +141,7 @@ EXPORT int refit_sync_has_own_seccomp(void);
 
 int refit_sync_has_own_seccomp(void)
 {
-	const char *session = session_directory();
-	return refit_beneath_own_seccomp() ||
-	       (session && inherits_seccomp(session));
+	return refit_beneath_own_seccomp() || inherits_seccomp();
 }
 
 /* Whether the program is asked nothing before its first intercepted call: then it
@@ -156,13 +159,13 @@ __attribute__((constructor)) static void construct(void)
 	refit_find_next();
 	const char *session = session_directory();
 	int later = refit_may_look_later();
-	if (!session || (!later && inherits_seccomp(session))) {
+	if (!session || (!later && inherits_seccomp())) {
 		return;
 	}
 	const struct refit_policy *policy = refit_map_policy(session);
 	refit.policy = policy;
 	later = later && policy && asks_nothing();
-	if (!policy || (!later && inherits_seccomp(session))) {
+	if (!policy || (!later && inherits_seccomp())) {
 		refit.policy = NULL;
 		return;
 	}
