@@ -152,4 +152,50 @@ impl Check {
 }
 
 #[cfg(test)]
+mod fuzz {
+    use std::collections::HashSet;
+    use std::io::{Seek, Write};
+
+    use super::*;
+
+    /// What a check prints, and what a file of lines holds after a cut.
+    #[test]
+    fn outputs_of_checks() {
+        refit_fuzz::Target::new(env!("CARGO_MANIFEST_DIR"), "outputs_of_checks")
+            .seeds(["1\n2\n!3\n", " a b \r\n\n!\n", "1\n\0\0\0\n2", "é\n"])
+            .words(["\n", "!", "\r\n", "\0"])
+            .longest(2048)
+            .run(|input| {
+                let text = String::from_utf8_lossy(input);
+                let found = command::items(&text);
+                let both = found.ids.iter().chain(&found.damaged);
+                assert!(both.clone().count() <= text.lines().count());
+                assert!(both.into_iter().all(|id| !id.contains('\n')));
+                assert!(
+                    found
+                        .ids
+                        .iter()
+                        .all(|id| !id.is_empty() && !id.starts_with('!'))
+                );
+                // What is printed again is found again.
+                let printed = |(mark, ids): (&str, &HashSet<String>)| -> String {
+                    ids.iter().map(|id| format!("{mark}{id}\n")).collect()
+                };
+                let again = [("", &found.ids), ("!", &found.damaged)]
+                    .map(printed)
+                    .concat();
+                assert_eq!(command::items(&again).ids, found.ids);
+
+                let mut file = tempfile::tempfile().unwrap();
+                file.write_all(input).unwrap();
+                file.rewind().unwrap();
+                let lines = log::find(Ok(file), |number, _| Some(number.to_string())).unwrap();
+                let whole = input.split_inclusive(|byte| *byte == b'\n');
+                let whole = whole.filter(|line| line.ends_with(b"\n") && !line.contains(&0));
+                assert_eq!(lines.ids.len(), whole.count());
+            });
+    }
+}
+
+#[cfg(test)]
 mod tests;

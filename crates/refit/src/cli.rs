@@ -13,23 +13,15 @@ mod replicas;
 mod run;
 mod services;
 mod tune;
+mod usage;
 mod watch;
 
-use std::error::Error;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::builder::StyledStr;
-use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 use refit_manual::TOPICS;
-
-use refit_run::printable;
-
-use crate::cmd::print;
-
-use coming_from::hints;
 
 pub use compare::CompareArgs;
 pub use crash::CrashArgs;
@@ -47,6 +39,7 @@ pub use replicas::ReplicasArgs;
 pub use run::{ReachArgs, RunArgs};
 pub use services::{ApplyArgs, ConfirmArgs, PlanArgs, RevertArgs, StatusArgs};
 pub use tune::TuneArgs;
+pub use usage::{usage_code, usage_error};
 pub use watch::WatchArgs;
 
 // The headings of long help texts.
@@ -349,74 +342,4 @@ pub struct DemoArgs {
         help_heading = "Measuring"
     )]
     pub budget: Duration,
-}
-
-/// Exit code of a usage error: `run` keeps 1 and 2 for the program.
-pub fn usage_code() -> u8 {
-    if std::env::args_os().nth(1).is_some_and(|verb| verb == "run") {
-        125
-    } else {
-        2
-    }
-}
-
-/// Prints clap's message, with what was typed as words that a terminal only shows, and
-/// ends.
-pub fn usage_error(mut error: clap::Error) -> ! {
-    suggest(&mut error);
-    let typed: Vec<(ContextKind, ContextValue)> = error
-        .context()
-        // The usage is ours, and has lines.
-        .filter(|(kind, _)| *kind != ContextKind::Usage)
-        .map(|(kind, value)| (kind, shown(value)))
-        .collect();
-    for (kind, value) in typed {
-        error.insert(kind, value);
-    }
-    // A parser of ours repeats the value in its sentence, and not in the error's context.
-    let reason = error.source().map(ToString::to_string).unwrap_or_default();
-    if printable(&reason) != reason {
-        let text = error.render().to_string();
-        print::drawn(&text.replace(&reason, &printable(&reason)));
-        std::process::exit(usage_code().into());
-    }
-    // Nothing is left to do when even this cannot be printed.
-    let _ = error.print();
-    let code = match error.kind() {
-        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => 0,
-        _ => usage_code().into(),
-    };
-    std::process::exit(code)
-}
-
-/// In place of an option or a verb of another tool.
-fn suggest(error: &mut clap::Error) {
-    let unknown = error
-        .get(ContextKind::InvalidArg)
-        .or(error.get(ContextKind::InvalidSubcommand));
-    let Some(ContextValue::String(typed)) = unknown.cloned() else {
-        return;
-    };
-    let verb = std::env::args_os().nth(1);
-    let verb = verb.as_ref().and_then(|verb| verb.to_str());
-    // Before a verb, an option is the first word.
-    let verb = verb.filter(|verb| !verb.starts_with('-') && *verb != typed);
-    let hints = hints(verb, &typed);
-    if !hints.is_empty() {
-        let hints = hints.into_iter().map(StyledStr::from).collect();
-        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(hints));
-    }
-}
-
-fn shown(value: &ContextValue) -> ContextValue {
-    let styled = |text: &StyledStr| StyledStr::from(printable(&text.to_string()));
-    match value {
-        ContextValue::String(text) => ContextValue::String(printable(text)),
-        ContextValue::Strings(all) => {
-            ContextValue::Strings(all.iter().map(|text| printable(text)).collect())
-        }
-        ContextValue::StyledStr(text) => ContextValue::StyledStr(styled(text)),
-        ContextValue::StyledStrs(all) => ContextValue::StyledStrs(all.iter().map(styled).collect()),
-        other => other.clone(),
-    }
 }

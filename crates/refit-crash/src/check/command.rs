@@ -110,22 +110,23 @@ pub fn shell(command: &str, image: &CheckedImage) -> io::Result<Found> {
     let mut shell = Command::new("/bin/sh");
     shell.args(["-c", command]);
     let finished = run(shell, &[], image)?;
-    let mut found = Found {
+    Ok(Found {
         broken: finished.broken(image.timeout),
-        ..Found::default()
-    };
-    for line in finished
-        .output
-        .lines()
-        .map(str::trim)
-        .filter(|line| !line.is_empty())
-    {
+        ..items(&finished.output)
+    })
+}
+
+/// A line for each item, after a `!` where only a part of it is there.
+pub fn items(output: &str) -> Found {
+    let mut found = Found::default();
+    let lines = output.lines().map(str::trim);
+    for line in lines.filter(|line| !line.is_empty()) {
         match line.strip_prefix('!') {
             Some(id) => found.damaged.insert(id.to_owned()),
             None => found.ids.insert(line.to_owned()),
         };
     }
-    Ok(found)
+    found
 }
 
 /// `PRAGMA integrity_check` and the rows.
