@@ -21,7 +21,7 @@ use crate::answers::is_exact;
 use crate::format;
 use crate::markup::Markup;
 use crate::notes::{notes, summary, with};
-use crate::sentence::{paragraph, sentence};
+use crate::sentence::{paragraph, sentence, with_code};
 use crate::title::{question, subject, title};
 use elements::{noted, scrolled, section};
 
@@ -73,7 +73,7 @@ pub fn header(body: &mut Markup, experiment: &Experiment) {
                 of.text(" ");
                 of.leaf("code", &[], &subject(experiment));
             });
-            header.leaf("h1", &[], &question);
+            header.element("h1", &[], |h1| with_code(h1, &question));
         }
         None => {
             header.leaf("p", &[("class", "of")], tool);

@@ -222,14 +222,17 @@ pub fn factor(measure: Measure, change: f64) -> f64 {
 
 /// On a page.
 pub fn paragraph(section: &mut Markup, sentence: &str) {
-    section.element("p", &[("class", "answer")], |p| {
-        for (i, part) in sentence.split('`').enumerate() {
-            match i % 2 {
-                0 => p.text(part),
-                _ => p.leaf("code", &[], part),
-            }
+    section.element("p", &[("class", "answer")], |p| with_code(p, sentence));
+}
+
+/// What stands between backticks is to be typed.
+pub fn with_code(element: &mut Markup, text: &str) {
+    for (i, part) in text.split('`').enumerate() {
+        match i % 2 {
+            0 => element.text(part),
+            _ => element.leaf("code", &[], part),
         }
-    });
+    }
 }
 
 fn names(rows: &[&Row]) -> String {

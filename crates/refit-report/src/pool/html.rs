@@ -9,7 +9,7 @@ use crate::html::grid::grid;
 use crate::html::page;
 use crate::html::verdicts::{Effects, caption};
 use crate::markup::Markup;
-use crate::sentence::paragraph;
+use crate::sentence::{paragraph, with_code};
 use crate::table::Column;
 
 /// The page.
@@ -22,7 +22,8 @@ pub fn html(pool: &Pool) -> String {
                 of.leaf("code", &[], &subject(pool));
             });
             let asked = pool.question.as_deref().filter(|text| !text.is_empty());
-            header.leaf("h1", &[], asked.unwrap_or("Across machines"));
+            let asked = asked.unwrap_or("Across machines");
+            header.element("h1", &[], |h1| with_code(h1, asked));
         });
         body.element("main", &[], |main| sections(main, pool));
         let last = pool.results.iter().map(|result| result.started_unix).max();
