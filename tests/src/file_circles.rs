@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::file_graph::{Arrows, circles, describe};
 use crate::locations::source_dir;
 use crate::runner::{Outcome, Test};
 use crate::rust_code::code_only;
@@ -14,9 +15,6 @@ use crate::test;
 use crate::test_env::TestEnv;
 
 pub const TESTS: &[Test] = &[test!(no_circle_of_rust_files), test!(no_circle_of_c_files)];
-
-/// File → the files that it takes names from, and one of the names.
-type Arrows = BTreeMap<String, BTreeMap<String, String>>;
 
 fn no_circle_of_rust_files(_: &TestEnv) -> Outcome {
     let mut faults = Vec::new();
@@ -383,56 +381,6 @@ fn paths(code: &str) -> Vec<Vec<String>> {
         .filter(|text| text.contains("::"))
         .map(|text| text.split("::").map(str::to_owned).collect())
         .collect()
-}
-
-/// The groups of files that reach one another, each in the order of their names.
-fn circles(arrows: &Arrows) -> Vec<Vec<String>> {
-    let reached: BTreeMap<&String, BTreeSet<&String>> = arrows
-        .keys()
-        .map(|file| (file, reach(arrows, file)))
-        .collect();
-    let mut circles: BTreeSet<Vec<String>> = BTreeSet::new();
-    for (file, reach) in &reached {
-        if reach.contains(file) {
-            let back = |other: &&&String| {
-                reached
-                    .get(*other)
-                    .is_some_and(|reach| reach.contains(file))
-            };
-            circles.insert(
-                reach
-                    .iter()
-                    .filter(back)
-                    .map(|other| (*other).clone())
-                    .collect(),
-            );
-        }
-    }
-    circles.into_iter().collect()
-}
-
-fn reach<'a>(arrows: &'a Arrows, start: &String) -> BTreeSet<&'a String> {
-    let mut reached = BTreeSet::new();
-    let mut waiting: Vec<&String> = arrows
-        .get(start)
-        .into_iter()
-        .flat_map(BTreeMap::keys)
-        .collect();
-    while let Some(file) = waiting.pop() {
-        if reached.insert(file) {
-            waiting.extend(arrows.get(file).into_iter().flat_map(BTreeMap::keys));
-        }
-    }
-    reached
-}
-
-fn describe(circle: &[String], arrows: &Arrows) -> String {
-    let inside = circle.iter().flat_map(|file| {
-        let taken = arrows.get(file).into_iter().flatten();
-        let taken = taken.filter(|(other, _)| circle.contains(other));
-        taken.map(move |(other, name)| format!("\n    {file} takes {name} from {other}"))
-    });
-    format!("{}{}", circle.join(", "), inside.collect::<String>())
 }
 
 fn directories(dir: &Path) -> Vec<PathBuf> {

@@ -102,6 +102,7 @@ mod export_workload;
 mod fake_kubectl;
 mod family;
 mod file_circles;
+mod file_graph;
 mod fixture;
 mod guardian;
 mod guardian_processes;

@@ -3,7 +3,6 @@
 use std::path::Path;
 
 use refit_crash::CrashReport;
-use refit_lab::Comparison;
 
 use crate::crash::row::rows;
 use crate::crash::sentence::sentence;
@@ -12,22 +11,27 @@ use crate::format;
 use crate::page::Page;
 use crate::paint::Style;
 use crate::table::{Column, lines};
-use crate::terminal::terminal;
+use crate::terminal::beneath;
 use crate::values::middle;
+use crate::{Compared, Proof};
 
 /// Of a paragraph.
 const WIDTH: usize = 110;
 
 /// The comparison of a mail queue, with what it is of and what to type next. Each run
-/// had `messages` of the `most` that a faster disk allows in `budget_s`. `risk`: of [`risk`] or [`not_cut`].
+/// had `messages` of the `most` that a faster disk allows in `budget_s`.
 #[must_use]
 pub fn mail_queue(
-    comparison: &Comparison,
-    risk: &str,
+    compared: &Compared,
     style: &Style,
     [messages, most]: [u32; 2],
     budget_s: f64,
 ) -> String {
+    let risk = match &compared.proof {
+        Some(Proof::Cut(report)) => risk(report),
+        Some(Proof::NotCut(why)) => not_cut(why),
+        None => String::new(),
+    };
     let mut text = format!(
         "A small mail queue: {messages} messages, each written, synced, renamed, and its directory synced.\n\n\
          {}\n\
@@ -36,7 +40,7 @@ pub fn mail_queue(
          refit run -- YOUR COMMAND              what your program waits for; nothing is changed\n       \
          refit compare sync=off -- YOUR COMMAND whether those waits matter\n\n\
          The demo itself takes --budget and --dir; other options above are those of refit compare.\n",
-        terminal(comparison, style)
+        beneath(&compared.sentence(), &compared.comparison, style)
     );
     if messages < most {
         text += &format!(
@@ -48,8 +52,7 @@ pub fn mail_queue(
 }
 
 /// What power cuts took of the queue.
-#[must_use]
-pub fn risk(report: &CrashReport) -> String {
+fn risk(report: &CrashReport) -> String {
     let took = sentence(report, &rows(report));
     paragraph(&format!(
         "What sync=off risks, by power cuts of a simulated disk (yours is not touched): {took}."
@@ -57,8 +60,7 @@ pub fn risk(report: &CrashReport) -> String {
 }
 
 /// What is known without a power cut, and why none was made.
-#[must_use]
-pub fn not_cut(why: &str) -> String {
+fn not_cut(why: &str) -> String {
     paragraph(&format!(
         "What sync=off risks: after a power cut, messages that were acknowledged are lost or torn. \
          No power was cut here to show it: {why}."

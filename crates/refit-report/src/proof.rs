@@ -53,6 +53,18 @@ pub enum Proof {
 }
 
 impl Compared {
+    /// The answer: the first line of every format.
+    #[must_use]
+    pub fn sentence(&self) -> String {
+        let comparison = &self.comparison;
+        match &self.proof {
+            None => crate::sentence::sentence(comparison),
+            Some(proof) => {
+                sentence::sentence(comparison, proof, &row::rows(comparison, row::cuts(proof)))
+            }
+        }
+    }
+
     /// For a terminal; every line ends with a newline.
     #[must_use]
     pub fn terminal(&self, style: &Style) -> String {

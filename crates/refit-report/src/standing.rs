@@ -30,7 +30,7 @@ pub enum Standing<'a> {
     Same,
     /// More is needed for a verdict.
     Open,
-    /// There is no interval yet.
+    /// Too few runs for an interval.
     Early,
     /// It was disqualified.
     Out,

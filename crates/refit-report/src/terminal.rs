@@ -14,7 +14,12 @@ use crate::title::title;
 /// The answer, the table, and what has to be known with it; every line ends with a newline.
 #[must_use]
 pub fn terminal(comparison: &Comparison, style: &Style) -> String {
-    let mut lines = fold(&sentence(comparison), style.width);
+    beneath(&sentence(comparison), comparison, style)
+}
+
+/// The same beneath an answer that knows more than the comparison.
+pub fn beneath(answer: &str, comparison: &Comparison, style: &Style) -> String {
+    let mut lines = fold(answer, style.width);
     lines.extend(fold(&title(&comparison.experiment), style.width));
     lines.extend(
         with(&comparison.experiment)

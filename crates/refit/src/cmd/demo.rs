@@ -14,6 +14,7 @@ use refit_knobs::Variant;
 use refit_lab::{Request, compare};
 use refit_launch::allocator::{KNOWN, find};
 use refit_report::demo::{self, LogMode};
+use refit_report::{Compared, Proof};
 use tempfile::TempDir;
 
 use super::compare::prove::cut;
@@ -123,16 +124,19 @@ fn mailqueue(args: &DemoArgs) -> Result<()> {
     let counts = [messages, MOST_MESSAGES];
     let budget_s = args.budget.as_secs_f64();
     let (experiment, _remains) = experiment?;
-    let risk = risk(&request.command[0], work.path());
-    let text = demo::mail_queue(&experiment, &risk, &print::style(), counts, budget_s);
+    let compared = Compared {
+        proof: Some(proof(&request.command[0], work.path())),
+        comparison: experiment,
+    };
+    let text = demo::mail_queue(&compared, &print::style(), counts, budget_s);
     print::result(&(text + &in_memory(work.path())))
 }
 
 /// What a power cut takes of the same queue with sync=off, where the crash lab can be had.
-fn risk(program: &OsStr, work: &Path) -> String {
+fn proof(program: &OsStr, work: &Path) -> Proof {
     let lacks = machine_lacks(Kind::Ext4);
     if !lacks.is_empty() {
-        return demo::not_cut(&lacks.join("; "));
+        return Proof::NotCut(lacks.join("; "));
     }
     let command = [
         OsStr::new("sh"),
@@ -152,8 +156,8 @@ fn risk(program: &OsStr, work: &Path) -> String {
     words.extend(["sync=off", "--"].map(OsString::from));
     words.extend(command.map(OsStr::to_owned));
     match cut(&words, None) {
-        Ok(report) => demo::risk(&report),
-        Err(error) => demo::not_cut(&format!("{error:#}")),
+        Ok(report) => Proof::Cut(Box::new(report)),
+        Err(error) => Proof::NotCut(format!("{error:#}")),
     }
 }
 
