@@ -98,7 +98,7 @@ fn problems(env: &TestEnv, page: &str, widths: &[u32]) -> Vec<String> {
             let lines = lines.iter().map(|line| line.as_str().expect("a text"));
             found.extend(lines.map(|line| format!("{name}, {width} px: {line}")));
             if let Some(kept) = kept() {
-                let picture = kept.join(format!("{}-{width}-{name}.png", stem(page)));
+                let picture = kept.join(format!("{}-{width}-{name}.png", file_name(page)));
                 let size = format!("--window-size={width},{}", number(&of["height"]).max(200.0));
                 let to = format!("--screenshot={}", picture.display());
                 browser(env, scheme, &[&size, &to], page);
@@ -106,8 +106,7 @@ fn problems(env: &TestEnv, page: &str, widths: &[u32]) -> Vec<String> {
         }
     }
     if let Some(kept) = kept() {
-        let name = Path::new(page).file_name().expect("a page is a file");
-        fs::copy(page, kept.join(name)).expect("the directory can be written");
+        fs::copy(page, kept.join(file_name(page))).expect("the directory can be written");
     }
     found
 }
@@ -116,9 +115,10 @@ fn kept() -> Option<PathBuf> {
     std::env::var_os("REFIT_PAGES").map(PathBuf::from)
 }
 
-fn stem(page: &str) -> String {
-    let stem = Path::new(page).file_stem().expect("a page is a file");
-    stem.to_string_lossy().into_owned()
+/// With its ending: a page and its picture have the same stem.
+fn file_name(page: &str) -> String {
+    let name = Path::new(page).file_name().expect("a page is a file");
+    name.to_string_lossy().into_owned()
 }
 
 /// Draws a stored result as a page and as these pictures, all of which have to be right.

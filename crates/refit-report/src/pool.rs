@@ -4,6 +4,8 @@ mod html;
 mod svg;
 mod text;
 
+use std::collections::BTreeMap;
+
 use refit_lab::{
     EffectRecord, FactorRecord, MachineEffect, Pool, PooledEffect, PooledVariant, Verdict,
 };
@@ -180,24 +182,29 @@ fn heading(variant: &PooledVariant) -> String {
 
 /// The answer: what each variant gives across machines, and where they differ.
 fn sentence(pool: &Pool) -> String {
-    let parts = pool.variants.iter().map(|variant| part(pool, variant));
-    printable(&parts.collect::<Vec<String>>().join("; "))
+    let mut parts = Vec::new();
+    let mut alone: BTreeMap<usize, Vec<String>> = BTreeMap::new();
+    for variant in &pool.variants {
+        let name = format!("`{}`", variant.name);
+        match (&variant.pooled, variant.machines.first()) {
+            (Some(pooled), _) => parts.push(part(pool, variant, pooled)),
+            (None, Some(one)) => {
+                let told = format!("{name} ({})", format::percent(one.change));
+                alone.entry(one.machine).or_default().push(told);
+            }
+            (None, None) => parts.push(format!("{name} was measured on no machine")),
+        }
+    }
+    for (machine, variants) in alone {
+        let machine = pool.machines.get(machine).map_or("?", |one| &one.name);
+        let variants = variants.join(", ");
+        parts.push(format!("on one machine only, {machine}: {variants}"));
+    }
+    printable(&parts.join("; "))
 }
 
-fn part(pool: &Pool, variant: &PooledVariant) -> String {
+fn part(pool: &Pool, variant: &PooledVariant, pooled: &PooledEffect) -> String {
     let name = format!("`{}`", variant.name);
-    let Some(pooled) = &variant.pooled else {
-        return match variant.machines.first() {
-            Some(one) => format!(
-                "{name} was measured on one machine only, {} ({})",
-                pool.machines
-                    .get(one.machine)
-                    .map_or("?", |machine| &machine.name),
-                format::percent(one.change)
-            ),
-            None => format!("{name} was measured on no machine"),
-        };
-    };
     let machines = format::plural(variant.machines.len(), "machine");
     let measure: Measure = pool.measure.into();
     let effect = of_all(pooled);

@@ -27,7 +27,7 @@ const STYLE: &str = include_str!("forest.css");
 #[must_use]
 pub fn svg(pool: &Pool) -> String {
     let title = title(pool);
-    let head = fold(&title, HEAD);
+    let head = fold(&title.replace('`', ""), HEAD);
     let answer = fold(&sentence(pool).replace('`', ""), ANSWER);
     let rows: Vec<Vec<Line>> = pool
         .variants

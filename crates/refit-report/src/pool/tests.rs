@@ -125,6 +125,16 @@ fn a_pool_is_drawn() {
 }
 
 #[test]
+fn a_machine_that_measured_alone_is_named_once() {
+    let mut pool = sample();
+    pool.variants[0].pooled = None;
+    pool.variants[0].machines.truncate(1);
+    let text = terminal(&pool, &style(120));
+    let start = "on one machine only, db1: `sync=off` (−62.0 %), `malloc=jemalloc` (−5.0 %)\n";
+    assert!(text.starts_with(start), "{text}");
+}
+
+#[test]
 fn no_pool_is_too_strange_to_be_drawn() {
     let draw = |pool: &Pool| {
         let texts = [0, 60, 200].map(|width| terminal(pool, &style(width)));
