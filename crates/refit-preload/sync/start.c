@@ -119,9 +119,9 @@ static const char *session_directory(void)
 	return session && session[0] == '/' ? session : NULL;
 }
 
-/* Looked at once: it takes 18 us, and later the program may be changing its
- * environment, in whose middle an allocation asks. Before the C library is ready
- * there is no environment yet. */
+/* Looked at once: it takes 18 us, and an allocation asks again while the program may
+ * be changing its environment. Not before the C library is ready: until then there is
+ * no environment. */
 static int inherits_seccomp(void)
 {
 	static int looked, inherits;
