@@ -5,7 +5,7 @@ use std::fs;
 use std::process::Command;
 
 use crate::runner::{Outcome, Test};
-use crate::terminal::{CTRL_C, CTRL_D, Terminal};
+use crate::terminal::{CLEAR_THE_LINE, CTRL_D, Terminal};
 use crate::test;
 use crate::test_env::{TestEnv, expect_code, expect_refused, refit_path};
 
@@ -251,7 +251,7 @@ fn bash_completes_settings_recipes_and_the_command_itself(env: &TestEnv) -> Outc
         terminal.wait_for("ready> ");
         terminal.type_in(&format!("{before}\t"));
         terminal.wait_for(after);
-        terminal.type_in(CTRL_C);
+        terminal.type_in(CLEAR_THE_LINE);
     }
     terminal.wait_for("ready> ");
     terminal.type_in(CTRL_D);
@@ -281,7 +281,7 @@ fn zsh_completes_settings_and_recipes(env: &TestEnv) -> Outcome {
         terminal.wait_for("ready> ");
         terminal.type_in(&format!("{before}\t{CTRL_G}"));
         terminal.wait_for(&format!("line: {after}|"));
-        terminal.type_in(CTRL_C);
+        terminal.type_in(CLEAR_THE_LINE);
     }
     terminal.wait_for("ready> ");
     terminal.type_in(CTRL_D);

@@ -17,6 +17,11 @@ pub const CTRL_C: &str = "\x03";
 pub const CTRL_D: &str = "\x04";
 pub const CTRL_Z: &str = "\x1a";
 
+/// Ctrl-U and Enter: the shell forgets what stands on its line and prompts
+/// again. Ctrl-C would do so too, but zsh loses one that comes while a
+/// function of its line editor still runs.
+pub const CLEAR_THE_LINE: &str = "\x15\r";
+
 pub struct Terminal {
     child: Child,
     person: File,
