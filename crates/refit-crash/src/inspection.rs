@@ -71,7 +71,7 @@ impl Inspection<'_> {
         }
     }
 
-    /// Whether the check sees that in each file of the intact image the last block with data was written in half.
+    /// Whether the check sees that two blocks of each file in the intact image were written in half.
     /// `None` where the files could not be torn, or there were none.
     ///
     /// # Errors

@@ -84,8 +84,8 @@ pub struct CrashReport {
     pub directory: String,
     /// Where the program and the check found the file system.
     pub mount: String,
-    /// Whether the check saw, on the intact image, that in each file the last block with data had been written in half;
-    /// absent where that was not tried.
+    /// Whether the check saw, on the intact image, that in each file the last block with data and a middle one had been
+    /// written in half; absent where that was not tried.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sees_torn_blocks: Option<bool>,
     /// The control first, then the baseline, then each candidate.

@@ -51,8 +51,8 @@ pub fn notes(report: &CrashReport, rows: &[Row]) -> Vec<Note> {
 
 /// The check says nothing of what is inside of files.
 fn blind(report: &CrashReport) -> Option<Note> {
-    let text = "the check does not look into the files: on the intact image it also found everything after the last block \
-                of each file had been written in half. What a cut damages inside of a file is not told; let --check \
+    let text = "the check does not look into the files: on the intact image it also found everything after two blocks of \
+                each file had been written in half. What a cut damages inside of a file is not told; let --check \
                 compare contents";
     (report.sees_torn_blocks == Some(false))
         .then(|| note("warning:", Tone::Unsure, text.to_owned()))
