@@ -81,7 +81,8 @@ fn at_a_small_distance(typed: &str, known: impl Iterator<Item = Known>) -> Optio
 pub fn near<'a>(typed: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     const MOST: usize = 3;
     let typed = typed.to_lowercase();
-    let limit = typed.chars().count().div_ceil(3).min(3);
+    // Three of the seven letters of `nothing` make it `pooling`: two is the most there.
+    let limit = ((typed.chars().count() + 1) / 3).min(3);
     let slips = |name: &str| {
         let name = name.to_lowercase();
         let last = name.rsplit('/').next().unwrap_or_default();
@@ -145,6 +146,7 @@ mod tests {
         assert_eq!(near("tokio"), ["Asia/Tokyo", "right/Asia/Tokyo"]);
         assert_eq!(near("Europe/Berln"), ["Europe/Berlin"]);
         assert_eq!(near("Phobos"), [""; 0]);
+        assert_eq!(super::near("nothing", ["pooling"].into_iter()), [""; 0]);
     }
 
     #[test]

@@ -17,7 +17,7 @@ use crate::format;
 use crate::notes::{Note, note};
 use crate::paint::Tone;
 use crate::row::difference;
-use crate::sentence::gives;
+use crate::sentence::{NO, NOT_YET, ONLY_WHERE, WHERE, YES, gives};
 use crate::table::{Column, Content, Table};
 use crate::values::in_unit;
 
@@ -180,27 +180,62 @@ fn heading(variant: &PooledVariant) -> String {
     printable(&format!("{} ({})", variant.name, variant.class))
 }
 
-/// The answer: what each variant gives across machines, and where they differ.
+/// The answer: whether to take a variant, and on which condition; what each gives across machines, and where they differ.
 fn sentence(pool: &Pool) -> String {
-    let mut parts = Vec::new();
+    let (mut free, mut risky, mut others) = (Vec::new(), Vec::new(), Vec::new());
     let mut alone: BTreeMap<usize, Vec<String>> = BTreeMap::new();
+    // Another machine may tell.
+    let mut is_open = false;
     for variant in &pool.variants {
         let name = format!("`{}`", variant.name);
         match (&variant.pooled, variant.machines.first()) {
-            (Some(pooled), _) => parts.push(part(pool, variant, pooled)),
+            (Some(pooled), _) => {
+                let told = part(pool, variant, pooled);
+                is_open |= pooled.verdict == Verdict::Inconclusive;
+                let gains = pooled.gain && explained(variant).is_none();
+                match (gains, variant.class.risks_data()) {
+                    (true, false) => free.push(told),
+                    (true, true) => risky.push(told),
+                    (false, _) => others.push(told),
+                }
+            }
             (None, Some(one)) => {
                 let told = format!("{name} ({})", format::percent(one.change));
                 alone.entry(one.machine).or_default().push(told);
             }
-            (None, None) => parts.push(format!("{name} was measured on no machine")),
+            (None, None) => others.push(format!("{name} was measured on no machine")),
         }
     }
+    is_open |= !alone.is_empty();
     for (machine, variants) in alone {
         let machine = pool.machines.get(machine).map_or("?", |one| &one.name);
         let variants = variants.join(", ");
-        parts.push(format!("on one machine only, {machine}: {variants}"));
+        others.push(format!("on one machine only, {machine}: {variants}"));
     }
+    let depends = pool.variants.iter().any(|one| explained(one).is_some());
+    let lead_of_others = match (free.is_empty() && risky.is_empty(), depends, is_open) {
+        (false, ..) | (_, true, _) => "",
+        (.., true) => NOT_YET,
+        _ => NO,
+    };
+    let lead_of_risky = if free.is_empty() { ONLY_WHERE } else { WHERE };
+    let led = [
+        (YES, free),
+        (lead_of_risky, risky),
+        (lead_of_others, others),
+    ];
+    let parts: Vec<String> = led
+        .into_iter()
+        .filter(|(_, parts)| !parts.is_empty())
+        .map(|(lead, parts)| format!("{lead}{}", parts.join("; ")))
+        .collect();
     printable(&parts.join("; "))
+}
+
+/// By what machines differ that have different effects of it.
+fn explained(variant: &PooledVariant) -> Option<&FactorRecord> {
+    let by = variant.factors.iter().find(|factor| factor.explains);
+    by.filter(|_| variant.pooled.is_some())
 }
 
 fn part(pool: &Pool, variant: &PooledVariant, pooled: &PooledEffect) -> String {
@@ -224,7 +259,7 @@ fn part(pool: &Pool, variant: &PooledVariant, pooled: &PooledEffect) -> String {
         }
         word => format!("{name} is {word} across {machines} ({size})"),
     };
-    match variant.factors.iter().find(|factor| factor.explains) {
+    match explained(variant) {
         Some(factor) => {
             let groups = factor.groups.iter().map(|group| {
                 let machines = format::plural(group.machines.len(), "machine");

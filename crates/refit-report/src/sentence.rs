@@ -28,6 +28,9 @@ pub const WHERE: &str = "where a power cut may take data, ";
 pub const NOT_YET: &str = "Not yet: ";
 
 /// All that was proven is that nothing helps.
+pub const NO: &str = "No: ";
+
+/// … of a comparison.
 pub const NO_GAIN: &str = "No: no variant gains more than the noise";
 
 /// Whether to take a variant, and on which condition; then what each gains, the most first, what it costs, and what is

@@ -10,6 +10,7 @@ use crate::fold::fold;
 use crate::format;
 use crate::page::Page;
 use crate::paint::Style;
+use crate::sentence::{NO, NOT_YET, YES};
 use crate::table::{self, Column};
 
 /// Of the names of rows.
@@ -19,6 +20,10 @@ const NAME: usize = 14;
 #[must_use]
 pub fn tuning(tuning: &Tuning, log: &str, style: &Style) -> String {
     let mut page = Page::default();
+    let width = style.width.max(60);
+    for line in fold(&answer(tuning), width) {
+        page.line(0, line);
+    }
     page.line(0, format!("{}: {}", subject(tuning), tuning.main));
     for answer in &tuning.answers {
         row(
@@ -65,6 +70,40 @@ pub fn tuning(tuning: &Tuning, log: &str, style: &Style) -> String {
         page.line(1, format!("{:<NAME$} {next}", "next"));
     }
     page.text()
+}
+
+/// Whether to take something, and on which condition; what it gains; then where nothing is to be taken.
+fn answer(tuning: &Tuning) -> String {
+    let (taken, nothing): (Vec<&Answer>, Vec<&Answer>) =
+        (tuning.answers.iter()).partition(|answer| answer.variant.is_some());
+    let Some(first) = taken.first() else {
+        return match () {
+            () if nothing.is_empty() => format!("{NOT_YET}it did not come to its end"),
+            () if nothing.iter().any(|answer| answer.is_open) => {
+                format!("{NOT_YET}the budget is too short for a verdict")
+            }
+            () => format!("{NO}nothing is proven to help"),
+        };
+    };
+    let mut parts: Vec<String> = taken
+        .iter()
+        .map(|answer| format!("where {} is accepted: {}", answer.accepted, told(answer)))
+        .collect();
+    parts[0] = match first.risk == Risk::NONE {
+        true => format!("{YES}{}", told(first)),
+        false => format!("Only {}", parts[0]),
+    };
+    let levels: Vec<String> = nothing
+        .iter()
+        .map(|answer| answer.accepted.to_string())
+        .collect();
+    if !levels.is_empty() {
+        parts.push(format!(
+            "nothing to take where {} is accepted",
+            levels.join(" or ")
+        ));
+    }
+    parts.join("; ")
 }
 
 /// After the observed run, for who waits.
@@ -351,5 +390,39 @@ fn row(page: &mut Page, style: &Style, name: &str, text: &str) {
     for (at, line) in fold(text, width).iter().enumerate() {
         let name = if at == 0 { name } else { "" };
         page.line(1, format!("{name:<NAME$} {}", line.trim_start()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_line_tells_whether_to_take_it_and_on_which_condition() {
+        let mut tuning: Tuning = serde_json::from_str(include_str!("../fuzz/tuning.json")).unwrap();
+        // The seed accepts all: nothing of the class safe, and sync=off where a crash may lose.
+        let first = |tuning: &Tuning| answer(tuning);
+        let taken = tuning.answers.pop().unwrap();
+        assert_eq!(taken.variant.as_deref(), Some("sync=off"));
+        let nothing = tuning.answers[0].clone();
+        tuning.answers = vec![nothing.clone(), taken.clone()];
+        let start = "Only where loses-on-crash is accepted: sync=off: ";
+        assert!(first(&tuning).starts_with(start), "{}", first(&tuning));
+        let end = "; nothing to take where safe is accepted";
+        assert!(first(&tuning).ends_with(end), "{}", first(&tuning));
+
+        let mut safe = taken.clone();
+        (safe.accepted, safe.risk) = (Risk::NONE, Risk::NONE);
+        safe.variant = Some("malloc=jemalloc".to_owned());
+        tuning.answers = vec![safe, taken];
+        assert!(first(&tuning).starts_with("Yes: malloc=jemalloc: "));
+        assert!(first(&tuning).contains("; where loses-on-crash is accepted: sync=off: "));
+
+        tuning.answers = vec![nothing];
+        assert_eq!(first(&tuning), "No: nothing is proven to help");
+        tuning.answers[0].is_open = true;
+        assert!(first(&tuning).starts_with("Not yet: "));
+        tuning.answers.clear();
+        assert!(first(&tuning).starts_with("Not yet: "));
     }
 }

@@ -245,27 +245,46 @@ pub fn answers(tuning: &Tuning) -> Vec<Answer> {
                 let gain = |one: &Outcome| one.gain.unwrap_or(f64::NEG_INFINITY);
                 gain(a).total_cmp(&gain(b))
             });
+            let nothing = match best {
+                Some(_) => None,
+                None => Some(nothing(tuning, level, &within)),
+            };
             Answer {
                 accepted: level,
                 variant: best.map(|one| one.variant.clone()),
                 risk: best.map_or(Risk::NONE, |one| one.risk),
                 effect: best.and_then(|one| one.effect.clone()),
                 proof: None,
-                reason: match best {
-                    Some(_) => None,
-                    None => Some(nothing(tuning, level, &within)),
-                },
+                is_open: matches!(nothing, Some(Nothing::Open(_))),
+                reason: nothing.map(Nothing::reason),
             }
         })
         .collect()
 }
 
+/// Why there is nothing to take.
+enum Nothing {
+    /// Nothing that was tried helps, or nothing was worth trying.
+    Helps(String),
+    /// A larger budget may find something.
+    Open(String),
+}
+
+impl Nothing {
+    fn reason(self) -> String {
+        match self {
+            Nothing::Helps(reason) | Nothing::Open(reason) => reason,
+        }
+    }
+}
+
 /// Why there is nothing to take at this level.
-fn nothing(tuning: &Tuning, level: Risk, confirmed: &[&Outcome]) -> String {
+fn nothing(tuning: &Tuning, level: Risk, confirmed: &[&Outcome]) -> Nothing {
     let is_within = |risk: Risk| risk.is_within(level);
     let tried = tuning.tried().filter(|one| is_within(one.risk)).count();
     if tried == 0 {
-        return "nothing that the run showed makes a setting of this class worth trying".to_owned();
+        let reason = "nothing that the run showed makes a setting of this class worth trying";
+        return Nothing::Helps(reason.to_owned());
     }
     let has_interval = |one: &&&Outcome| {
         one.effect
@@ -283,10 +302,10 @@ fn nothing(tuning: &Tuning, level: Risk, confirmed: &[&Outcome]) -> String {
     if open > 0 {
         let needed = tuning.took_s + stage_s(tuning, open, 2 * FEWEST_PAIRS);
         let minutes = (needed / 60.0 / SCREENING).ceil();
-        return format!(
+        return Nothing::Open(format!(
             "the budget is too short for a verdict, as a run takes {:.1} s; give about --budget {minutes:.0}m",
             run_s(tuning)
-        );
+        ));
     }
     if !confirmed.is_empty() {
         let told = confirmed.iter().map(|one| {
@@ -295,14 +314,14 @@ fn nothing(tuning: &Tuning, level: Risk, confirmed: &[&Outcome]) -> String {
             format!("{} is {word}", one.variant)
         });
         let told: Vec<String> = told.collect();
-        return format!("measured with new runs, {}", told.join(", "));
+        return Nothing::Helps(format!("measured with new runs, {}", told.join(", ")));
     }
-    match tried {
+    Nothing::Helps(match tried {
         1 => "what was tried gains nothing that matters".to_owned(),
         tried => {
             format!("none of the {tried} variants that were tried gains anything that matters")
         }
-    }
+    })
 }
 
 #[cfg(test)]

@@ -179,6 +179,9 @@ pub struct Answer {
     /// Why there is nothing to take.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// There is nothing to take so far, and a larger budget may find something.
+    #[serde(default)]
+    pub is_open: bool,
 }
 
 impl Tuning {

@@ -130,8 +130,50 @@ fn a_machine_that_measured_alone_is_named_once() {
     pool.variants[0].pooled = None;
     pool.variants[0].machines.truncate(1);
     let text = terminal(&pool, &style(120));
-    let start = "on one machine only, db1: `sync=off` (−62.0 %), `malloc=jemalloc` (−5.0 %)\n";
+    let start =
+        "Not yet: on one machine only, db1: `sync=off` (−62.0 %), `malloc=jemalloc` (−5.0 %)\n";
     assert!(text.starts_with(start), "{text}");
+}
+
+#[test]
+fn the_first_line_tells_whether_to_take_it_and_on_which_condition() {
+    let first_line = |pool: &Pool| {
+        let text = terminal(pool, &style(500));
+        text.lines().next().unwrap_or_default().to_owned()
+    };
+    let everywhere = |gain: bool, verdict: Verdict| PooledEffect {
+        gain,
+        verdict,
+        ..sample().variants[0].pooled.clone().unwrap()
+    };
+    let mut pool = sample();
+    let line = first_line(&pool);
+    assert!(
+        line.starts_with("what `sync=off` gives depends on the disk: "),
+        "{line}"
+    );
+    pool.variants[1].pooled = Some(everywhere(true, Verdict::Faster));
+    let line = first_line(&pool);
+    assert!(line.starts_with("Yes: `malloc=jemalloc` gives "), "{line}");
+    let then = "; what `sync=off` gives depends on the disk: ";
+    assert!(line.contains(then), "{line}");
+    pool.variants[0].factors.clear();
+    pool.variants[0].pooled = Some(everywhere(true, Verdict::Faster));
+    let line = first_line(&pool);
+    let then = "; where a power cut may take data, `sync=off` gives ";
+    assert!(line.contains(then), "{line}");
+    pool.variants.truncate(1);
+    let line = first_line(&pool);
+    let start = "Only where a power cut may take data: `sync=off` gives ";
+    assert!(line.starts_with(start), "{line}");
+    for (verdict, start) in [
+        (Verdict::Inconclusive, "Not yet: of `sync=off` "),
+        (Verdict::Same, "No: `sync=off` makes no difference "),
+    ] {
+        pool.variants[0].pooled = Some(everywhere(false, verdict));
+        let line = first_line(&pool);
+        assert!(line.starts_with(start), "{line}");
+    }
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use refit_lab::{Answer, ProofRecord, Tuning};
 use refit_stats::Measure;
 
-use super::{next, observed, reasons, step_columns, subject, told, took, word};
+use super::{answer, next, observed, reasons, step_columns, subject, took, word};
 use crate::format;
 use crate::html::elements::{scrolled, section};
 use crate::html::grid::{facts, grid};
@@ -65,30 +65,6 @@ fn sections(main: &mut Markup, tuning: &Tuning, log: &str) {
     section(main, "How it was found", |section| {
         found(section, tuning, log)
     });
-}
-
-/// What to take, what it gains, what it costs; then where nothing is to be taken.
-fn answer(tuning: &Tuning) -> String {
-    if tuning.answers.is_empty() {
-        return "no answer yet: it did not come to its end".to_owned();
-    }
-    let (taken, nothing): (Vec<&Answer>, Vec<&Answer>) =
-        (tuning.answers.iter()).partition(|answer| answer.variant.is_some());
-    let mut parts: Vec<String> = taken
-        .iter()
-        .map(|answer| format!("where {} is accepted: {}", answer.accepted, told(answer)))
-        .collect();
-    let levels: Vec<String> = nothing
-        .iter()
-        .map(|answer| answer.accepted.to_string())
-        .collect();
-    if !levels.is_empty() {
-        parts.push(format!(
-            "nothing to take where {} is accepted",
-            levels.join(" or ")
-        ));
-    }
-    parts.join("; ")
 }
 
 fn answers(section: &mut Markup, tuning: &Tuning) {

@@ -141,8 +141,10 @@ fn without_time_the_best_by_now_is_confirmed_or_nothing_is_begun() {
     assert!(last.budget_s < 60.0);
     tuning.took_s = 70.0;
     assert_eq!(next(&tuning), None);
-    let reason = answers(&tuning)[0].reason.clone().unwrap();
+    let answers = answers(&tuning);
+    let reason = answers[0].reason.clone().unwrap();
     assert!(reason.contains("--budget"), "{reason}");
+    assert!(answers[0].is_open);
 }
 
 #[test]
@@ -171,4 +173,5 @@ fn where_nothing_is_tried_nothing_runs_and_the_answer_tells() {
         reason.starts_with("nothing that the run showed"),
         "{reason}"
     );
+    assert!(!answers[0].is_open);
 }
