@@ -2,6 +2,7 @@
 //! a journal nothing but its running sample. The parts here are the test's own, and take no time.
 
 use std::fs;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::locations::source_dir;
@@ -62,7 +63,8 @@ fn a_killed_bench_goes_on_where_it_was(env: &TestEnv) -> Outcome {
         python.stdout(Stdio::null()).stderr(Stdio::piped());
         python
     };
-    let read = |name: &str| fs::read_to_string(format!("{dir}/{name}")).unwrap_or_default();
+    let path = |name: &str| Path::new(&dir).join(name);
+    let read = |name: &str| fs::read_to_string(path(name)).unwrap_or_default();
 
     let mut first = bench(&[])
         .stdin(Stdio::piped())
@@ -78,8 +80,8 @@ fn a_killed_bench_goes_on_where_it_was(env: &TestEnv) -> Outcome {
 
     // A kill can cut the last line short.
     let journal = read("work/journal");
-    fs::write(format!("{dir}/work/journal"), format!("{journal}{{\"round"))
-        .expect("a file of the test");
+    let cut_short = format!("{journal}{{\"round");
+    fs::write(path("work/journal"), cut_short).expect("a file of the test");
     let output = bench(&["--resume"])
         .stdin(Stdio::null())
         .output()
