@@ -56,12 +56,6 @@ fn completed(typed: &str, known: impl Iterator<Item = Known>) -> Option<&'static
 }
 
 fn at_a_small_distance(typed: &str, known: impl Iterator<Item = Known>) -> Option<&'static str> {
-    let letters = typed.chars().count();
-    let limit = if letters < 2 {
-        0
-    } else {
-        letters.div_ceil(3).min(3)
-    };
     known
         .map(|(name, _)| {
             (
@@ -70,7 +64,7 @@ fn at_a_small_distance(typed: &str, known: impl Iterator<Item = Known>) -> Optio
                 name,
             )
         })
-        .filter(|&(distance, ..)| distance <= limit)
+        .filter(|&(distance, ..)| distance <= most_slips(typed))
         .min()
         .map(|(.., name)| name)
 }
@@ -81,17 +75,20 @@ fn at_a_small_distance(typed: &str, known: impl Iterator<Item = Known>) -> Optio
 pub fn near<'a>(typed: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     const MOST: usize = 3;
     let typed = typed.to_lowercase();
-    // Three of the seven letters of `nothing` make it `pooling`: two is the most there.
-    let limit = ((typed.chars().count() + 1) / 3).min(3);
     let slips = |name: &str| {
         let name = name.to_lowercase();
         let last = name.rsplit('/').next().unwrap_or_default();
         distance(&typed, &name).min(distance(&typed, last))
     };
     let mut near: Vec<_> = names.map(|name| (slips(name), name.len(), name)).collect();
-    near.retain(|(slips, ..)| *slips <= limit);
+    near.retain(|(slips, ..)| *slips <= most_slips(&typed));
     near.sort_unstable();
     near.into_iter().take(MOST).map(|(.., name)| name).collect()
+}
+
+/// How many slips still make it that word. Three of seven letters are too many: they make `nothing` of `pooling`.
+fn most_slips(typed: &str) -> usize {
+    ((typed.chars().count() + 1) / 3).min(3)
 }
 
 fn common_prefix(a: &str, b: &str) -> usize {
