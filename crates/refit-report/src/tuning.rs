@@ -74,8 +74,10 @@ pub fn tuning(tuning: &Tuning, log: &str, style: &Style) -> String {
 
 /// Whether to take something, and on which condition; what it gains; then where nothing is to be taken.
 fn answer(tuning: &Tuning) -> String {
-    let (taken, nothing): (Vec<&Answer>, Vec<&Answer>) =
+    let (mut taken, nothing): (Vec<&Answer>, Vec<&Answer>) =
         (tuning.answers.iter()).partition(|answer| answer.variant.is_some());
+    // To accept more changes nothing there.
+    taken.dedup_by(|more, less| more.variant == less.variant);
     let Some(first) = taken.first() else {
         return match () {
             () if nothing.is_empty() => format!("{NOT_YET}it did not come to its end"),
@@ -414,6 +416,8 @@ mod tests {
         let mut safe = taken.clone();
         (safe.accepted, safe.risk) = (Risk::NONE, Risk::NONE);
         safe.variant = Some("malloc=jemalloc".to_owned());
+        tuning.answers = vec![safe.clone(), safe.clone()];
+        assert_eq!(first(&tuning).matches("malloc=jemalloc").count(), 1);
         tuning.answers = vec![safe, taken];
         assert!(first(&tuning).starts_with("Yes: malloc=jemalloc: "));
         assert!(first(&tuning).contains("; where loses-on-crash is accepted: sync=off: "));
