@@ -17,8 +17,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::memory_growth::least_that_matters;
 
-/// Between two readings, and as long as the last one took.
-const PAUSE: Duration = Duration::from_millis(50);
+/// Between two readings, at first; never shorter than the last one took.
+const PAUSE: Duration = Duration::from_millis(10);
+/// As soon as there are so many readings, every second one is dropped, and the pause doubles.
+const MOST: usize = 400;
 /// How long the stacks of allocations are unwound.
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -141,6 +143,7 @@ pub struct GrowingCause {
 #[derive(Debug)]
 pub struct MemoryReadings {
     due: Instant,
+    pause: Duration,
     points: Vec<MemoryPoint>,
     /// At the same moments, what lies across the parts.
     overlays: Vec<Overlay>,
@@ -152,6 +155,7 @@ impl MemoryReadings {
     pub fn new() -> MemoryReadings {
         MemoryReadings {
             due: Instant::now(),
+            pause: PAUSE,
             points: Vec::new(),
             overlays: Vec::new(),
             has_progress: true,
@@ -170,10 +174,19 @@ impl MemoryReadings {
         };
         let parts = watch.tree_parts();
         if !parts.pids.is_empty() {
-            self.points.push(point(operations, &parts));
-            self.overlays.push(Overlay::read(&parts));
+            self.push(point(operations, &parts), Overlay::read(&parts));
         }
-        self.due = Instant::now() + PAUSE.max(began.elapsed());
+        self.due = Instant::now() + self.pause.max(began.elapsed());
+    }
+
+    fn push(&mut self, point: MemoryPoint, overlay: Overlay) {
+        self.points.push(point);
+        self.overlays.push(overlay);
+        if self.points.len() == MOST {
+            keep_every_second(&mut self.points);
+            keep_every_second(&mut self.overlays);
+            self.pause *= 2;
+        }
     }
 
     /// At the end of the window, while the service still runs. `None`: no heap was counted.
@@ -212,6 +225,14 @@ impl MemoryReadings {
             }
         }))
     }
+}
+
+fn keep_every_second<T>(all: &mut Vec<T>) {
+    let mut is_kept = false;
+    all.retain(|_| {
+        is_kept = !is_kept;
+        is_kept
+    });
 }
 
 /// Memory that is of several parts at once, in bytes.
@@ -346,4 +367,37 @@ fn allocated_by(watch: &Watch) -> Option<CallPath> {
     let all: Vec<HeapPaths> = serde_json::from_slice(&answer).ok()?;
     let paths = all.into_iter().flat_map(|one| one.paths);
     paths.max_by_key(|path| path.bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of a window of one second and of one of an hour.
+    #[test]
+    fn readings_lie_evenly_over_the_window_and_are_not_too_many() {
+        for (seconds, least) in [(1, 90), (3600, MOST / 2)] {
+            let mut readings = MemoryReadings::new();
+            let mut now = Duration::ZERO;
+            while now < Duration::from_secs(seconds) {
+                let point = MemoryPoint {
+                    operations: now.as_secs_f64(),
+                    parts: Vec::new(),
+                };
+                readings.push(point, Overlay::default());
+                now += readings.pause;
+            }
+            let count = readings.points.len();
+            assert!((least..MOST).contains(&count), "{seconds} s: {count}");
+            assert_eq!(readings.overlays.len(), count, "{seconds} s");
+            let pause = readings.pause.as_secs_f64();
+            for pair in readings.points.windows(2) {
+                let gap = pair[1].operations - pair[0].operations;
+                assert!(
+                    gap > 0.99 * pause && gap < 2.01 * pause,
+                    "{seconds} s: {gap}"
+                );
+            }
+        }
+    }
 }
