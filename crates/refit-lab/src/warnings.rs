@@ -1,6 +1,6 @@
 //! What a reader has to know before trusting a table.
 
-use refit_run::InEffect;
+use refit_run::{InEffect, grouped};
 use serde::{Deserialize, Serialize};
 
 use crate::effects::Effects;
@@ -31,7 +31,8 @@ const LOUD: f64 = 0.1;
 pub fn warnings(experiment: &Experiment, effects: &Effects, others: f64) -> Vec<Warning> {
     let mut warnings = Vec::new();
     let is_exact = experiment.is_exact();
-    if !is_exact {
+    // A recipe makes its state anew for each run, and its check tells whether the work was done.
+    if !is_exact && experiment.recipe.is_none() {
         warnings.extend(less_work_later(experiment));
     }
     if let Some(floor) = effects.noise_floor(experiment) {
@@ -170,8 +171,8 @@ fn unreached(experiment: &Experiment) -> Option<Warning> {
     Some(warning(
         format!(
             "{} of {} processes were not reached: {}",
-            coverage.processes_seen - coverage.processes_reached,
-            coverage.processes_seen,
+            grouped(coverage.processes_seen - coverage.processes_reached),
+            grouped(coverage.processes_seen),
             if names.is_empty() {
                 "unknown which".to_owned()
             } else {
