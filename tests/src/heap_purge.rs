@@ -138,7 +138,7 @@ fn why(purge: &Value) -> &str {
 fn who_cannot_have_a_twin_is_told_why(env: &TestEnv) -> Outcome {
     for (how, allocator, reason) in [
         ("filter", "glibc", "a seccomp filter of its own"),
-        ("threads", "jemalloc", "1001 threads"),
+        ("threads", "jemalloc", "1,001 threads"),
         ("user", "glibc", "RLIMIT_NPROC"),
     ] {
         let setting = format!("malloc={allocator}");

@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use refit_session::grouped;
+
 use crate::memory::memory_available;
 use crate::process_memory::{MemoryReading, kib, process_memory};
 use crate::stat::threads;
@@ -29,7 +31,7 @@ pub fn fork_obstacle(proc: &Path, pid: u32, may_have_threads: bool) -> Option<St
     match threads(proc, pid) {
         None => return Some("it has ended".to_owned()),
         Some(threads) if threads == 1 || may_have_threads => {}
-        Some(threads) => return Some(format!("it has {threads} threads")),
+        Some(threads) => return Some(format!("it has {} threads", grouped(threads))),
     }
     let overcommit = fs::read_to_string(proc.join("sys/vm/overcommit_memory"));
     if overcommit.is_ok_and(|mode| mode.trim() == "2") {

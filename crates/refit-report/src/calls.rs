@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use refit_run::{Calls, OPENING};
 
-use crate::format::number;
+use crate::format::grouped;
 
 /// Without those that only show how a file was opened.
 pub fn syncs(calls: &BTreeMap<String, Calls>) -> impl Iterator<Item = (&str, &Calls)> {
@@ -31,7 +31,7 @@ pub fn by_call(calls: &BTreeMap<String, Calls>, field: fn(&Calls) -> u64, most: 
     parts.sort_by(|a, b| b.cmp(a));
     let parts = parts.iter().take(most);
     let texts: Vec<String> = parts
-        .map(|(n, name)| format!("{name} {}", number(n)))
+        .map(|(n, name)| format!("{name} {}", grouped(n)))
         .collect();
     texts.join(" · ")
 }

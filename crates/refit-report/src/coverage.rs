@@ -2,7 +2,7 @@
 
 use refit_run::{Coverage, FilterReport, InEffect, Reached, RunReport, Unknown, UnreachedProgram};
 
-use crate::format::{file_name, number, plural};
+use crate::format::{file_name, grouped, plural};
 
 /// At most this many names in a list.
 const MOST: usize = 8;
@@ -42,7 +42,7 @@ fn programs(programs: &[UnreachedProgram]) -> String {
         .iter()
         .map(|program| {
             let times = if program.count > 1 {
-                format!(" ×{}", number(program.count))
+                format!(" ×{}", grouped(program.count))
             } else {
                 String::new()
             };

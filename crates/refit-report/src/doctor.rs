@@ -9,7 +9,7 @@ use refit_run::machine::{Installed, Machine};
 use refit_run::reachability::{Kind, Malloc, Reachability, Syncs, Target};
 use refit_run::seccomp::Right;
 
-use crate::format::{duration, number};
+use crate::format::{duration, grouped};
 use crate::page::Page;
 
 /// What this machine allows.
@@ -250,7 +250,7 @@ pub fn disk(profile: &DiskProfile, stored: Option<&Path>) -> String {
     page.heading(&format!(
         "{}: {} flushes in {}",
         profile.directory,
-        number(profile.samples_ns.len()),
+        grouped(profile.samples_ns.len()),
         duration(profile.took_ns as f64)
     ));
     page.row("operation", &profile.operation);

@@ -3,6 +3,7 @@
 use std::fmt::Display;
 
 use refit_lab::Unit;
+pub use refit_run::grouped;
 use refit_run::printable;
 
 /// A minus sign as wide as a plus.
@@ -83,7 +84,7 @@ pub fn fact(text: &str) -> String {
 
 /// `8,012`.
 pub fn count(value: f64) -> String {
-    grouped(&format!("{value:.0}"))
+    grouped(format_args!("{value:.0}"))
 }
 
 /// How many things in a second: `1,013`, `40.5`, `0.27`.
@@ -95,17 +96,6 @@ pub fn per_second(value: f64) -> String {
     }
 }
 
-fn grouped(digits: &str) -> String {
-    let mut out = String::new();
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
-}
-
 /// A value in its unit.
 pub fn value(value: f64, unit: Unit) -> String {
     match unit {
@@ -113,6 +103,8 @@ pub fn value(value: f64, unit: Unit) -> String {
         Unit::Nanoseconds => duration(value),
         Unit::Microseconds => duration(value * 1e3),
         Unit::Bytes => bytes(value),
+        // A ratio, or the median of two counts.
+        Unit::Count if value < 99.95 && value.fract() != 0.0 => three_digits(value),
         Unit::Count => count(value),
         Unit::PerSecond => format!("{}/s", per_second(value)),
         Unit::Percent => part_of_hundred(value),
@@ -128,14 +120,9 @@ fn part_of_hundred(value: f64) -> String {
     }
 }
 
-/// A whole number: `8,012`.
-pub fn number(n: impl Display) -> String {
-    grouped(&n.to_string())
-}
-
 /// `1 round pair`, `14 round pairs`, `2 flushes`.
 pub fn plural(n: impl Display, word: &str) -> String {
-    let n = number(n);
+    let n = grouped(n);
     let ending = match n.as_str() {
         "1" => "",
         _ if word.ends_with(['s', 'h']) => "es",
@@ -344,6 +331,10 @@ mod tests {
         assert_eq!(plural(1, "round pair"), "1 round pair");
         assert_eq!(plural(1_200_u64, "process"), "1,200 processes");
         assert_eq!(value(1500.0, Unit::Microseconds), "1.50 ms");
+        assert_eq!(
+            [15.66, 16.0, 2.5].map(|number| value(number, Unit::Count)),
+            ["15.7", "16", "2.50"]
+        );
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use refit_run::{CallPath, HeapPaths};
 
-use crate::format::{bytes, file_name, number, plural, shortened};
+use crate::format::{bytes, file_name, grouped, plural, shortened};
 use crate::svg::{Anchor, Font, Svg};
 
 /// Paths of the summary, and functions of each, the innermost first.
@@ -37,7 +37,7 @@ pub(crate) fn lines(executable: &HeapPaths, lines: &mut Vec<String>) {
     if executable.lost > 0 {
         lines.push(format!(
             "  {} samples lost: there was no room",
-            number(executable.lost)
+            grouped(executable.lost)
         ));
     }
 }

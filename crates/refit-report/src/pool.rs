@@ -75,8 +75,8 @@ fn lines(pool: &Pool, variant: &PooledVariant) -> Vec<Line> {
             sync: sync.unwrap_or_default(),
             effect: of_machine(one),
             change: format::percent(one.change),
-            results: format::number(one.results),
-            pairs: format::number(one.pairs),
+            results: format::grouped(one.results),
+            pairs: format::grouped(one.pairs),
         })
     });
     let mut lines: Vec<Line> = machines.collect();

@@ -34,7 +34,7 @@ pub fn at_most(time: Duration) -> String {
     let seconds = time.as_nanos().div_ceil(1_000_000_000);
     match (seconds / 60, seconds % 60) {
         (0, seconds) => format!("{seconds} s"),
-        (minutes, seconds) => format!("{} min {seconds} s", format::number(minutes)),
+        (minutes, seconds) => format!("{} min {seconds} s", format::grouped(minutes)),
     }
 }
 

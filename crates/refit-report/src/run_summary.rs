@@ -21,7 +21,7 @@ use refit_run::{
 use crate::calls::{ALL, by_call, sum};
 use crate::coverage;
 use crate::fold::fold;
-use crate::format::{command_line, duration, file_name, number, plural};
+use crate::format::{command_line, duration, file_name, grouped, plural};
 
 /// Before what can be typed.
 const TRY: &str = "try   ";
@@ -85,7 +85,7 @@ fn reached(report: &RunReport) -> String {
     let coverage = &report.run.coverage;
     format!(
         "reached {} of {} by {}",
-        number(coverage.processes_reached),
+        grouped(coverage.processes_reached),
         plural(coverage.processes_seen, "process"),
         coverage.backend
     )
@@ -120,7 +120,7 @@ fn waiting(report: &RunReport, waited_ns: u64) -> String {
         (0, _) => "waited for a time that seccomp cannot measure".to_owned(),
         (_, n) => format!(
             "{waited}, not counting {} by seccomp, which cannot measure it",
-            number(n)
+            grouped(n)
         ),
     }
 }
@@ -211,7 +211,7 @@ fn swapped(report: &RunReport, lines: &mut Vec<String>) {
         {
             lines.push(format!(
                 "{flag} removed from {} of {}",
-                number(calls.suppressed),
+                grouped(calls.suppressed),
                 plural(calls.seen, "open file")
             ));
         }
@@ -245,7 +245,7 @@ fn swapped_syncs(report: &RunReport, lines: &mut Vec<String>) {
     if suppressed > 0 {
         lines.push(format!(
             "suppressed {} of {}: {}",
-            number(suppressed),
+            grouped(suppressed),
             plural(seen, "sync call"),
             by_call(all, |calls| calls.suppressed, ALL)
         ));
@@ -280,7 +280,7 @@ fn fault(report: &RunReport) -> String {
         .filter_map(SettingReport::injected_error)
         .next_back();
     let failed = sum(&report.run.totals, |calls| calls.injected);
-    format!("{} {}", error.unwrap_or("an error"), number(failed))
+    format!("{} {}", error.unwrap_or("an error"), grouped(failed))
 }
 
 /// Which object served malloc, by the number of executables.
@@ -307,7 +307,7 @@ fn malloc(report: &RunReport, wanted: &AllocatorKind, lines: &mut Vec<String>) {
     };
     lines.push(format!(
         "malloc is served by {name} in {} of {}",
-        number(served),
+        grouped(served),
         plural(report.run.coverage.processes_reached, "process")
     ));
 }

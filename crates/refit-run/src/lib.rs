@@ -70,5 +70,5 @@ pub use refit_session::heap::{
 };
 pub use refit_session::{
     Calls, DirectoryReport, EventRing, ExecutableReport, OPENING, Trace, UnreachedProgram,
-    WITHOUT_HUGE_PAGES, is_tmpfs, names::OwnName, open_own, printable,
+    WITHOUT_HUGE_PAGES, grouped, is_tmpfs, names::OwnName, open_own, printable,
 };

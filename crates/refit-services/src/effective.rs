@@ -1,5 +1,7 @@
 //! Whether the processes of a service have the libraries and variables of a change.
 
+use refit_run::grouped;
+
 use crate::Change;
 use crate::check::{Check, Layer};
 use crate::processes::Process;
@@ -20,7 +22,11 @@ pub fn effective(change: &Change, main_pid: u32, processes: &[Process], mark: &s
             None => "",
         };
         (
-            format!("{with} of {} processes{main_word}", processes.len()),
+            format!(
+                "{} of {} processes{main_word}",
+                grouped(with),
+                grouped(processes.len())
+            ),
             holds,
         )
     };
@@ -105,7 +111,11 @@ pub fn observed(change: &Change, processes: &[Process]) -> Vec<Check> {
         .collect();
     let seen = |with: usize| match started.len() {
         0 => "not observed: no process that was started with the change runs now".to_owned(),
-        all => format!("{with} of {all} processes that were started with it"),
+        all => format!(
+            "{} of {} processes that were started with it",
+            grouped(with),
+            grouped(all)
+        ),
     };
     let mut checks = Vec::new();
     for library in &change.libraries {

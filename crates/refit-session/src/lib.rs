@@ -12,6 +12,7 @@ mod directory;
 mod event;
 #[cfg(test)]
 mod fuzz;
+mod grouped;
 pub mod guardian;
 pub mod heap;
 mod image;
@@ -38,6 +39,7 @@ pub use collected::{Collected, Executable};
 pub use collector::Collector;
 pub use directory::{Session, SessionError, base, is_tmpfs};
 pub use event::{Event, now_ns};
+pub use grouped::grouped;
 pub use image::{
     Counter, Directory, IMAGE_DEEPBIND, IMAGE_NO_EVENT_RING, IMAGE_ODIRECT_OFF, IMAGE_OWN_SECCOMP,
     IMAGE_SHARED_SLOT, IMAGE_SIZE, IMAGE_SYNC_OFF, IMAGE_UNFILTERED, Image, Slot, Unreached,

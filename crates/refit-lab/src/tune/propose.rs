@@ -4,6 +4,7 @@ use std::path::Path;
 
 use refit_knobs::{Class, Setting, Variant};
 use refit_recipe::{Available, Recipe, allocators, available};
+use refit_run::grouped;
 
 use super::evidence::Evidence;
 use super::record::ProposalRecord;
@@ -204,7 +205,11 @@ fn waits(evidence: &Evidence) -> Reason {
             _ => Ok("how long its sync calls wait is not known".to_owned()),
         };
     };
-    let told = format!("{syncs} sync calls waited {} of the time", percent(share));
+    let told = format!(
+        "{} sync calls waited {} of the time",
+        grouped(syncs),
+        percent(share)
+    );
     if share >= WORTH { Ok(told) } else { Err(told) }
 }
 
@@ -217,8 +222,9 @@ fn heap(evidence: &Evidence, aim: Aim) -> Reason {
                 share,
                 share.map(|share| {
                     format!(
-                        "the heap is {} of the memory; {threads} threads",
-                        percent(share)
+                        "the heap is {} of the memory; {} threads",
+                        percent(share),
+                        grouped(threads)
                     )
                 }),
             )
@@ -227,7 +233,8 @@ fn heap(evidence: &Evidence, aim: Aim) -> Reason {
             let share = evidence.blocks_share;
             let told = share.zip(evidence.blocks).map(|(share, blocks)| {
                 format!(
-                    "malloc gave out {blocks} blocks, about {} of the processor time",
+                    "malloc gave out {} blocks, about {} of the processor time",
+                    grouped(blocks),
                     percent(share)
                 )
             });

@@ -8,7 +8,7 @@ use refit_crash::tally::Tally;
 
 use super::row::{Row, age, plural_images, reopen, takes_everything};
 use crate::coverage::gaps;
-use crate::format::{self, number};
+use crate::format::{self, grouped};
 use crate::notes::{Note, note};
 use crate::paint::Tone;
 
@@ -106,7 +106,7 @@ fn bound(report: &CrashReport, row: &Row) -> Option<Note> {
         None => (Tone::Plain, format!("kept in {all}")),
         Some(state) => {
             let open = reopen(report, row.mode, &state.name);
-            let broken = number(images.len());
+            let broken = grouped(images.len());
             (Tone::Bad, format!("broken in {broken} of {all}: {open}"))
         }
     };
@@ -122,7 +122,7 @@ fn manners(row: &Row) -> Vec<String> {
         .filter_map(|(harm, words)| {
             let images = tally.harms.get(harm)?;
             let all = plural_images(tally.images);
-            Some(format!("in {} of {all} {words}", number(*images)))
+            Some(format!("in {} of {all} {words}", grouped(*images)))
         })
         .collect();
     if let (true, Some(oldest)) = (parts.is_empty(), tally.oldest_ns) {
@@ -214,7 +214,7 @@ fn place(report: &CrashReport) -> String {
         "{}{options} of {}{made}, torn in blocks of {} bytes; {}; seed {}",
         filesystem.kind.name(),
         format::bytes(report.disk_bytes as f64),
-        format::number(report.tear_bytes),
+        format::grouped(report.tear_bytes),
         report.kernel,
         format::seed(report.seed)
     )

@@ -4,7 +4,7 @@ use refit_crash::CrashReport;
 use refit_crash::mode::{Harm, Mode, Role};
 use refit_crash::tally::Tally;
 
-use crate::format::{self, number};
+use crate::format::{self, grouped};
 use crate::paint::Tone;
 use crate::table::{Column, Table};
 
@@ -87,15 +87,15 @@ fn row<'a>(report: &CrashReport, mode: &'a Mode) -> Row<'a> {
         name: mode.name.clone(),
         worst: match lost {
             0 => "0".to_owned(),
-            _ => format!("{} of {}", number(lost), number(of)),
+            _ => format!("{} of {}", grouped(lost), grouped(of)),
         },
         oldest: tally.oldest_ns.map_or("–".to_owned(), age),
         verdict,
         tone,
-        images: format!("{} of {}", number(tally.bad_images), number(tally.images)),
+        images: format!("{} of {}", grouped(tally.bad_images), grouped(tally.images)),
         how: how(mode, &tally),
-        cuts: number(tally.cuts),
-        acknowledged: number(mode.record.acknowledged_ns.len()),
+        cuts: grouped(tally.cuts),
+        acknowledged: grouped(mode.record.acknowledged_ns.len()),
         class: if is_candidate {
             mode.class.clone()
         } else {
@@ -178,7 +178,7 @@ pub fn takes_everything(mode: &Mode) -> bool {
 fn how(mode: &Mode, tally: &Tally) -> String {
     let counts: Vec<String> = HARMS
         .iter()
-        .filter_map(|(harm, word)| Some(format!("{} {word}", number(*tally.harms.get(harm)?))))
+        .filter_map(|(harm, word)| Some(format!("{} {word}", grouped(*tally.harms.get(harm)?))))
         .collect();
     match counts.as_slice() {
         [] if takes_everything(mode) => "everything".to_owned(),

@@ -5,7 +5,7 @@ use refit_crash::mode::{Harm, Role};
 use refit_run::printable;
 
 use super::row::{Row, age, plural_images, takes_everything};
-use crate::format::{self, number};
+use crate::format::{self, grouped};
 use crate::sentence::MOST;
 
 /// In which manner cuts took data, the worst last.
@@ -93,7 +93,7 @@ pub fn takes(row: &Row) -> String {
         Manner::Holes if tally.worst.0 == 0 => format!("brought removed items back in {images}"),
         Manner::Holes => format!("{lost}, with holes"),
         Manner::Everything => "lost everything".to_owned(),
-        Manner::Damaged => format!("left damage in {} of {images}", number(tally.bad_images)),
+        Manner::Damaged => format!("left damage in {} of {images}", grouped(tally.bad_images)),
     }
 }
 

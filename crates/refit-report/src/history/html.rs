@@ -70,7 +70,7 @@ fn answer(experiments: &[Stored], kept: &Kept) -> String {
         "{} of {}: {} of {} gained; {stayed}",
         format::plural(experiments.len(), "comparison"),
         format::plural(commands.len(), "command"),
-        format::number(gained),
+        format::grouped(gained),
         format::plural(all.len(), "change"),
     )
 }

@@ -155,7 +155,7 @@ impl Strip {
                 .collect(),
             ends: [
                 first.to_owned(),
-                format!("run {}", format::number(runs.len())),
+                format!("run {}", format::grouped(runs.len())),
             ],
         }
     }

@@ -113,7 +113,7 @@ fn results(section: &mut Markup, pool: &Pool) {
         Column::words("machine", machine),
         Column::words("date (UTC)", of(|result| format::date(result.started_unix))),
         Column::words("seed", of(|result| format::seed(result.seed))),
-        Column::numbers("round pairs", of(|result| format::number(result.pairs))),
+        Column::numbers("round pairs", of(|result| format::grouped(result.pairs))),
     ];
     grid(section, "results", "", &columns.each_ref());
 }

@@ -104,7 +104,7 @@ fn details(main: &mut Markup, comparison: &Comparison, report: Option<&CrashRepo
     if let Some(report) = report {
         more.extend([
             "--cuts".to_owned(),
-            format::number(report.cuts).replace(',', ""),
+            format::grouped(report.cuts).replace(',', ""),
         ]);
     }
     facts::repeat(main, comparison, &more);

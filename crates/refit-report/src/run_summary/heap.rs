@@ -5,7 +5,7 @@ use refit_run::{
 };
 
 use crate::coverage::some;
-use crate::format::{bytes, file_name, number, plural};
+use crate::format::{bytes, file_name, grouped, plural};
 
 /// At most this many executables and size classes.
 pub const MOST_EXECUTABLES: usize = 3;
@@ -37,7 +37,7 @@ pub fn lines(heap: &HeapReport, lines: &mut Vec<String>) {
 pub fn not_counted(uncounted: &[UncountedHeap]) -> Option<String> {
     let uncounted = uncounted.iter().map(|one| {
         let name = file_name(&one.executable);
-        format!("{name} ×{} ({})", number(one.processes), one.reason)
+        format!("{name} ×{} ({})", grouped(one.processes), one.reason)
     });
     let uncounted: Vec<String> = uncounted.collect();
     (!uncounted.is_empty()).then(|| format!("heap not counted: {}", some(&uncounted)))
@@ -78,7 +78,7 @@ fn of_executable(executable: &ExecutableHeap, lines: &mut Vec<String>) {
     ];
     let counts = counts.into_iter().filter(|(count, _)| *count > 0);
     let gaps = counts
-        .map(|(count, what)| format!("{} {what}", number(count)))
+        .map(|(count, what)| format!("{} {what}", grouped(count)))
         .chain(executable.gaps.iter().take(MOST_GAPS).cloned());
     let gaps: Vec<String> = gaps.collect();
     if !gaps.is_empty() {
@@ -148,7 +148,7 @@ fn wasteful(classes: &[SizeClass]) -> Vec<String> {
             format!(
                 "{} bytes ×{}: {} of {}",
                 range(class),
-                number(class.live.blocks),
+                grouped(class.live.blocks),
                 bytes(class.live.internal_bytes() as f64),
                 bytes(class.live.usable_bytes as f64)
             )
@@ -163,7 +163,7 @@ fn range(class: &SizeClass) -> String {
         above => above + 1,
     };
     match class.up_to_bytes {
-        Some(to) => format!("{}–{}", number(from), number(to)),
-        None => format!("{} and more", number(from)),
+        Some(to) => format!("{}–{}", grouped(from), grouped(to)),
+        None => format!("{} and more", grouped(from)),
     }
 }

@@ -4,7 +4,7 @@ use refit_run::{Calls, ExecutableReport, Outcome, RunReport};
 
 use super::lines;
 use crate::calls::{ALL, by_call, sum};
-use crate::format::{bytes, command_line, duration, number};
+use crate::format::{bytes, command_line, duration, grouped};
 use crate::html::elements::section;
 use crate::html::grid::{facts, grid};
 use crate::html::page;
@@ -56,7 +56,7 @@ fn sections(main: &mut Markup, report: &RunReport) {
 
 fn executables(section: &mut Markup, busy: &[&ExecutableReport]) {
     let count = |title: &str, of: fn(&Calls) -> u64| {
-        Column::numbers(title, busy.iter().map(|one| number(sum(&one.calls, of))))
+        Column::numbers(title, busy.iter().map(|one| grouped(sum(&one.calls, of))))
     };
     let kinds = busy
         .iter()
@@ -66,7 +66,7 @@ fn executables(section: &mut Markup, busy: &[&ExecutableReport]) {
         .map(|one| duration(sum(&one.calls, |calls| calls.waited_ns) as f64));
     let columns = [
         Column::code("executable", busy.iter().map(|one| one.executable.clone())),
-        Column::numbers("processes", busy.iter().map(|one| number(one.processes))),
+        Column::numbers("processes", busy.iter().map(|one| grouped(one.processes))),
         count("calls", |calls| calls.seen),
         count("suppressed", |calls| calls.suppressed),
         count("real", |calls| calls.real),
@@ -122,8 +122,8 @@ fn took(section: &mut Markup, report: &RunReport) {
                 .max_rss_bytes
                 .map_or("unknown".to_owned(), |most| bytes(most as f64)),
         ),
-        ("minor faults", number(usage.minor_faults)),
-        ("major faults", number(usage.major_faults)),
+        ("minor faults", grouped(usage.minor_faults)),
+        ("major faults", grouped(usage.major_faults)),
     ];
     facts(
         section,

@@ -2,7 +2,7 @@
 
 use refit_run::{IdentityTerm, MEMORY_PARTS, MemoryIdentity, PurgeAnswer};
 
-use crate::format::{bytes, duration, file_name, number, plural};
+use crate::format::{bytes, duration, file_name, grouped, plural};
 
 /// What the allocator could have given back.
 pub fn purge(answer: &PurgeAnswer) -> String {
@@ -12,7 +12,7 @@ pub fn purge(answer: &PurgeAnswer) -> String {
     };
     let times = match purge.measured {
         0 | 1 => String::new(),
-        n => format!("; the most of {} measurements", number(n)),
+        n => format!("; the most of {} measurements", grouped(n)),
     };
     let later = purge.unknown_later.as_ref();
     let later = later.map(|why| format!("; unknown after that: {why}"));

@@ -3,7 +3,7 @@
 use refit_run::{Escape, RunReport, Testimony, Witnessed, escaped};
 
 use crate::coverage::some;
-use crate::format::{file_name, number, plural};
+use crate::format::{file_name, grouped, plural};
 
 /// The lines of a run's witness.
 pub fn lines(report: &RunReport) -> Vec<String> {
@@ -33,7 +33,7 @@ fn testimony(report: &RunReport, seen: &Witnessed, about_syncs: bool) -> Vec<Str
     };
     let callers = seen.callers.iter().map(|caller| {
         let who = who(caller.executable.as_deref(), caller.io_uring_worker);
-        format!("{who} {}", number(caller.calls))
+        format!("{who} {}", grouped(caller.calls))
     });
     let callers: Vec<String> = callers.collect();
     let by = if callers.is_empty() {
@@ -60,7 +60,7 @@ fn testimony(report: &RunReport, seen: &Witnessed, about_syncs: bool) -> Vec<Str
     if about_syncs && seen.by_kernel > 0 {
         lines.push(format!(
             "witness: {} more by the kernel's own threads, for this program or another",
-            number(seen.by_kernel)
+            grouped(seen.by_kernel)
         ));
     }
     lines
@@ -81,7 +81,7 @@ fn escape(one: &Escape) -> String {
     if one.opens_sync && !one.io_uring_worker {
         who += " (writes to O_SYNC files)";
     }
-    format!("{who} {}", number(one.calls))
+    format!("{who} {}", grouped(one.calls))
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 use refit_run::printable;
 use refit_run::series::{GroupSample, Sample, Series, Syncs, growth};
 
-use crate::format::{bytes, number, per_second, plural, shortened};
+use crate::format::{bytes, grouped, per_second, plural, shortened};
 
 /// Heading and width of each column; the first two are aligned left.
 const COLUMNS: [(&str, usize); 15] = [
@@ -102,7 +102,7 @@ fn machine_cells(sample: &Sample, time: &str) -> Vec<String> {
     let mut cells = vec![NONE.to_owned(); COLUMNS.len()];
     cells[0] = time.to_owned();
     cells[1] = "(machine)".to_owned();
-    cells[2] = number(sample.groups.iter().map(|one| one.processes).sum::<u64>());
+    cells[2] = grouped(sample.groups.iter().map(|one| one.processes).sum::<u64>());
     if let Some(pressure) = sample.pressure {
         for (cell, us) in
             cells[5..8]
@@ -169,7 +169,7 @@ fn cells(
     vec![
         time.to_owned(),
         name.to_owned(),
-        number(group.processes),
+        grouped(group.processes),
         group
             .syncs
             .as_ref()

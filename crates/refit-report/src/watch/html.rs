@@ -241,7 +241,7 @@ fn table(section: &mut Markup, series: &Series) {
                 group.map_or("?", |group| &group.name).to_owned()
             }),
         ),
-        numbers("processes", &|one| format::number(one.processes)),
+        numbers("processes", &|one| format::grouped(one.processes)),
         numbers("syncs/s", &|one| {
             one.syncs
                 .as_ref()

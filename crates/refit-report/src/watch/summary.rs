@@ -4,7 +4,7 @@ use refit_run::printable;
 use refit_run::series::{Growth, Series, Witnessing, growth, heap_growth};
 
 use super::columns::signed_bytes;
-use crate::format::{bytes, duration, file_name, number, plural};
+use crate::format::{bytes, duration, file_name, grouped, plural};
 use crate::run_summary::{NO_HEAP, huge_pages, not_counted};
 
 /// At most this many services are told of.
@@ -123,7 +123,7 @@ fn who(series: &Series, group: usize) -> String {
     if let Some((name, calls)) = most(&callers) {
         text += &match calls {
             _ if calls == all => format!(", all of {name}"),
-            _ => format!(", {} of them {name}", number(calls)),
+            _ => format!(", {} of them {name}", grouped(calls)),
         };
     }
     if let Some((path, _)) = most(&directories) {
@@ -200,7 +200,7 @@ fn missing(series: &Series, lines: &mut Vec<String>) {
     if last.lost > 0 {
         lines.push(format!(
             "{} of the kernel's records were lost: the counts of sync calls are lower bounds",
-            number(last.lost)
+            grouped(last.lost)
         ));
     }
     let unreadable: u64 = last.groups.iter().map(|one| one.unreadable).sum();

@@ -9,7 +9,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use refit_knobs::{Setting, Settings};
 use refit_launch::{Ended, Options, StartError, answer_within, end_as, prepare, privileged};
-use refit_run::{Before, HeapPaths, InEffect, RunReport, SCHEMA, SettingReport, TraceFile, Watch};
+use refit_run::{
+    Before, HeapPaths, InEffect, RunReport, SCHEMA, SettingReport, TraceFile, Watch, grouped,
+};
 use refit_session::{Session, remove_abandoned};
 
 use super::bounded::bounded;
@@ -176,7 +178,8 @@ fn finish_trace(trace: TraceFile, path: &Path) {
     match trace.finish() {
         Ok(0) => {}
         Ok(lost) => say(format_args!(
-            "--trace-sync: {path} lacks {lost} calls, which came faster than they could be written"
+            "--trace-sync: {path} lacks {} calls, which came faster than they could be written",
+            grouped(lost)
         )),
         Err(error) => say(format_args!(
             "--trace-sync: {path} is not complete: {error}"

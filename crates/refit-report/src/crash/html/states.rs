@@ -4,7 +4,7 @@ use refit_crash::CrashReport;
 use refit_crash::mode::{Harm, Role, State};
 
 use crate::crash::row::{Row, age, reopen};
-use crate::format::{self, number};
+use crate::format::{self, grouped};
 use crate::html::grid::grid;
 use crate::markup::Markup;
 use crate::table::Column;
@@ -20,7 +20,7 @@ pub fn worst(figure: &mut Markup, report: &CrashReport, row: &Row) {
     };
     let lost = |state: &State| {
         let loss = &state.loss;
-        format!("{} of {}", number(loss.lost), number(loss.acknowledged))
+        format!("{} of {}", grouped(loss.lost), grouped(loss.acknowledged))
     };
     let columns = [
         Column::prose(
@@ -38,7 +38,7 @@ pub fn worst(figure: &mut Markup, report: &CrashReport, row: &Row) {
         ),
         Column::numbers(
             "pending writes",
-            words(&|_, state| number(state.pending)).into_iter(),
+            words(&|_, state| grouped(state.pending)).into_iter(),
         ),
         Column::prose(
             "reported",

@@ -202,8 +202,8 @@ pub fn told(state: &State) -> String {
     format!(
         "{}: {} of {} lost{oldest}",
         state.name,
-        format::number(loss.lost),
-        format::number(loss.acknowledged)
+        format::grouped(loss.lost),
+        format::grouped(loss.acknowledged)
     )
 }
 

@@ -11,7 +11,7 @@ use refit_run::series::{GroupSample, Member, Series};
 use super::super::columns::{UNKNOWN, bound, is_partial, per_hour, rate, waited};
 use super::sparkline::{history, sparkline};
 use super::{Detail, Screen, name};
-use crate::format::{bytes, number};
+use crate::format::{bytes, grouped};
 
 impl Screen {
     fn table(
@@ -49,7 +49,7 @@ impl Screen {
             let syncs = one.syncs.as_ref();
             vec![
                 name(series, one.group),
-                number(one.processes),
+                grouped(one.processes),
                 syncs.map_or(UNKNOWN.to_owned(), |syncs| rate(syncs.calls, lasted)),
                 syncs.map_or(UNKNOWN.to_owned(), |syncs| waited(syncs, lasted)),
                 sparkline(
@@ -105,7 +105,7 @@ impl Screen {
             vec![
                 one.name.clone(),
                 one.pid.to_string(),
-                number(one.threads),
+                grouped(one.threads),
                 memory(one, |memory| memory.pss_bytes),
                 memory(one, |memory| memory.uss_bytes),
                 bytes(one.rss_bytes as f64),
