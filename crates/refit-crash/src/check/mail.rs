@@ -1,7 +1,7 @@
 //! The mails of the source `smtp:`, in Maildirs and in Postfix's queue.
 
-use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::fs::{self, DirEntry};
+use std::os::unix::fs::{DirEntryExt, PermissionsExt};
 use std::path::Path;
 
 use crate::acknowledgement::Found;
@@ -24,7 +24,10 @@ fn walk(directory: &Path, is_queue: bool, found: &mut Found) {
     let Ok(entries) = fs::read_dir(directory) else {
         return;
     };
-    for entry in entries.flatten() {
+    let mut entries: Vec<DirEntry> = entries.flatten().collect();
+    // About as they lie on the disk, which is read ahead; ext4 lists a directory in the order of its hashes.
+    entries.sort_unstable_by_key(DirEntryExt::ino);
+    for entry in entries {
         let path = entry.path();
         let Ok(about) = entry.metadata() else {
             continue;
