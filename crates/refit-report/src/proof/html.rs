@@ -10,7 +10,6 @@ use super::picture::{self, STYLE as PICTURE};
 use super::row::{Row, cuts, rows, table};
 use super::sentence::sentence;
 use crate::crash;
-use crate::format;
 use crate::html::elements::{noted, section};
 use crate::html::grid::coloured;
 use crate::html::{self, colour, facts, footer, header, page};
@@ -102,10 +101,7 @@ fn details(main: &mut Markup, comparison: &Comparison, report: Option<&CrashRepo
     html::details(main, comparison);
     let mut more = vec!["--prove".to_owned()];
     if let Some(report) = report {
-        more.extend([
-            "--cuts".to_owned(),
-            format::grouped(report.cuts).replace(',', ""),
-        ]);
+        more.extend(["--cuts".to_owned(), report.cuts.to_string()]);
     }
     facts::repeat(main, comparison, &more);
     facts::failures(main, &comparison.experiment);
