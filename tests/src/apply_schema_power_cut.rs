@@ -16,7 +16,7 @@ pub const TESTS: &[Test] = &[
 ];
 
 /// A database: functions of a shell. `make` and `start` it in `$tree`, `stop` it, `sql` STATEMENT, and `sound`, which
-/// prints all definitions and fails where the table is damaged.
+/// prints all definitions, or else what is wrong with the table.
 struct Database {
     service: &'static str,
     functions: &'static str,
@@ -106,14 +106,15 @@ start() {
         --innodb-log-file-size=8M --innodb-buffer-pool-size=32M </dev/null >"$data/log" 2>&1 &
     server=$!
     until sql 'SELECT 1' >/dev/null 2>&1; do
-        kill -0 $server 2>/dev/null || { tail -n 5 "$data/log" >&2; return 1; }
+        kill -0 $server 2>/dev/null || { cat "$data/log" >&2; return 1; }
         sleep 0.05
     done
 }
 stop() { kill -9 $server; wait $server || :; }
 sound() {
-    sql 'CHECK TABLE shop.orders EXTENDED' | grep -q 'status.*OK$' &&
-        sql 'SELECT count(*), sum(customer_id) FROM shop.orders' && sql 'SHOW CREATE TABLE shop.orders' | sed 's/ AUTO_INCREMENT=[0-9]*//'
+    checked=$(sql 'CHECK TABLE shop.orders EXTENDED' 2>&1) || :
+    case $checked in *status*OK) ;; *) echo "CHECK TABLE: $checked" && tail -n 20 "$data/log" && return 1;; esac
+    sql 'SELECT count(*), sum(customer_id) FROM shop.orders' && sql 'SHOW CREATE TABLE shop.orders' | sed 's/ AUTO_INCREMENT=[0-9]*//'
 }
 "#,
     size: "400M",
@@ -154,7 +155,7 @@ case $last in
 a*) [ $state = applied ] || [ -e "$REFIT_MOUNT/m${last#a}" ] || bad "after $last it is $state";;
 esac
 case $state in
-none) [ "$(sound)" = "$(cat PRISTINE)" ] || bad "after $last nothing is applied, and there is: $(sound)";;
+none) [ "$(sound)" = "$(cat PRISTINE)" ] || bad "after $last nothing is applied, and there is: $(sound 2>&1)";;
 applied) [ $code = 0 ] || [ -e "$REFIT_MOUNT/m${last#a}" ] || bad "after $last: $(cat "$own/status")";;
 esac
 revert() { REFIT revert --root "$tree" SERVICE >"$own/told" 2>&1; }
@@ -164,7 +165,7 @@ typed() {
     [ -n "$statement" ] && echo copied >>SEEN && sql "$statement" 2>>"$own/told" && revert
 }
 [ $state = none ] || revert || typed || typed || bad "revert of $state: $(cat "$own/told")"
-[ "$(sound)" = "$(cat PRISTINE)" ] || bad "after $last, $state and reverted, there is: $(sound)"
+[ "$(sound)" = "$(cat PRISTINE)" ] || bad "after $last, $state and reverted, there is: $(sound 2>&1)"
 [ -z "$(find "$tree/var/lib/refit/changes" -name '[!.]*.json' 2>/dev/null)" ] || bad "left: $(ls "$tree/var/lib/refit/changes")"
 stop
 cat "$REFIT_ACKED"
