@@ -123,12 +123,13 @@ sound() {
     cuts: "40",
 };
 
-/// Each step is acknowledged; a mark tells that a revert may have begun.
+/// Each step is acknowledged; marks tell that an apply (`n`) or a revert (`m`) may have begun.
 const STEPS: &str = r#"
 start
 i=0
 while [ $i -lt 4 ]; do
     i=$((i + 1))
+    : >"$REFIT_MOUNT/n$i"; sync "$REFIT_MOUNT/n$i" "$REFIT_MOUNT"
     REFIT apply --root "$tree" --yes SERVICE conf.index.customer=customer_id 'conf.index.newest=status,created_at DESC' >&2
     echo a$i
     : >"$REFIT_MOUNT/m$i"; sync "$REFIT_MOUNT/m$i" "$REFIT_MOUNT"
@@ -155,6 +156,7 @@ echo $state >>SEEN
 last=$(tail -n 1 "$REFIT_ACKED")
 case $last in
 a*) [ $state = applied ] || [ -e "$REFIT_MOUNT/m${last#a}" ] || bad "after $last it is $state";;
+r*) [ $state = none ] || [ -e "$REFIT_MOUNT/n$((${last#r} + 1))" ] || bad "after $last it is $state";;
 esac
 case $state in
 none) [ "$(sound)" = "$(cat PRISTINE)" ] || bad "after $last nothing is applied, and there is: $(sound 2>&1)";;
