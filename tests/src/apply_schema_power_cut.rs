@@ -82,8 +82,8 @@ sound() {
     cuts: "40",
 };
 
-/// With a log of its default size, no page is written before the log has 9 MB. A log of 8 MB had pages written while power
-/// was cut, and MariaDB 10.11.19 does not recover some of those images (docs/safety.md).
+/// Its log has the default size: with 8 MB the server wrote pages during the test, and MariaDB 10.11.19 does not recover
+/// every image of that moment (docs/safety.md).
 const MARIADB: Database = Database {
     service: "mariadb/shop/orders",
     functions: r#"
