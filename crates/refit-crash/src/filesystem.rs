@@ -15,6 +15,10 @@ use crate::error::{CrashError, io_error};
 
 /// A process may use a mount for a moment longer.
 pub const UNMOUNT_TIMEOUT: Duration = Duration::from_secs(10);
+/// From this size on mke2fs makes a journal of 32 MiB or more (e2fsprogs lib/ext2fs/mkjournal.c:
+/// ext2fs_default_journal_size). Each image is mounted by reading all of the journal that is not yet checkpointed, three
+/// times (fs/jbd2/recovery.c), so it stays at the 16 MiB of a smaller disk.
+const LARGE: u64 = 1 << 30;
 /// Between two looks.
 pub const PAUSE: Duration = Duration::from_millis(2);
 
@@ -87,11 +91,11 @@ pub struct Filesystem {
 }
 
 impl Filesystem {
-    /// Makes a new one on the device.
+    /// Makes a new one on the device, of so many bytes.
     ///
     /// # Errors
     /// mkfs is missing, or failed.
-    pub fn make(&self, device: &Path) -> Result<(), CrashError> {
+    pub fn make(&self, device: &Path, bytes: u64) -> Result<(), CrashError> {
         let name = self.kind.name();
         let quiet: &[&str] = match self.kind {
             // Blocks as on a larger disk: below 512 MiB mke2fs makes them of 1 KiB (mke2fs.conf(5), fs type `small`), and
@@ -108,8 +112,13 @@ impl Filesystem {
             Kind::Xfs => &["-q", "-f", "-K"],
             Kind::Btrfs => &["-q", "-f", "-K"],
         };
+        let journal: &[&str] = match self.kind {
+            Kind::Ext4 if bytes >= LARGE => &["-J", "size=16"],
+            _ => &[],
+        };
         let output = Command::new(format!("mkfs.{name}"))
             .args(quiet)
+            .args(journal)
             .arg(device)
             .stdin(Stdio::null())
             .output()

@@ -84,7 +84,7 @@ fn on_disk(
     server: &DiskServer,
 ) -> Result<RecordedRun, CrashError> {
     let device = server.attach(Access::Direct)?;
-    request.filesystem.make(device.path())?;
+    request.filesystem.make(device.path(), request.disk_bytes)?;
     request
         .filesystem
         .mount(device.path(), &paths.mount)
