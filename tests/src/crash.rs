@@ -286,6 +286,8 @@ fn a_check_that_always_says_yes_is_found(env: &TestEnv) -> Outcome {
     let report = crash(env, 2, &words);
     let why = report["invalid"].as_str().expect("a reason");
     assert!(why.contains("nothing was lost"), "{why}");
+    let looked_at = states(mode(&report, "control")).len();
+    assert_eq!(looked_at, 20, "at each cut, once ten had shown nothing");
     assert_eq!(
         report["modes"].as_array().map(Vec::len),
         Some(1),

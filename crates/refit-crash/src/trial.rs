@@ -27,6 +27,9 @@ use crate::requirements::missing;
 
 /// Cuts of the control. It has to show a loss; its losses are not counted.
 const CONTROL_CUTS: usize = 12;
+/// Its cuts where those show none: of a program that moves what it has from one file to another, most images are whole
+/// however old they are.
+const MORE_CONTROL_CUTS: usize = 60;
 
 /// What is under way, as it changes.
 pub trait Progress {
@@ -224,9 +227,17 @@ impl<'a, P: Progress> Trial<'a, P> {
 
     /// The baseline's record on a disk that ignores flushes.
     fn control(&mut self, baseline: &Recorded) -> Result<Mode, CrashError> {
+        let control = self.control_of(baseline, CONTROL_CUTS)?;
+        if control.shows_a_loss() {
+            return Ok(control);
+        }
+        self.control_of(baseline, MORE_CONTROL_CUTS)
+    }
+
+    fn control_of(&mut self, baseline: &Recorded, count: usize) -> Result<Mode, CrashError> {
         let all = self.cuts(baseline)?;
         let from = self.summary(baseline)?.from_ns;
-        let cuts = cuts::lying(&all, from, CONTROL_CUTS);
+        let cuts = cuts::lying(&all, from, count);
         self.progress.step(CONTROL, &format!("{} cuts", cuts.len()));
         let began = Instant::now();
         let states = self.inspection(baseline).cut(&cuts, self.request.workers)?;
