@@ -49,7 +49,7 @@ test-guardian: ## 10,000 kills of the guardian, and 10,000 of all of refit benea
 
 # The last line counts: passed, failed, skipped. The same tests are in `make test`.
 test-hostile: ## other users, hostile programs and files, limits, sandboxes, kills: all that attacks, as root
-	scripts/setup hostile
+	scripts/setup test
 	$(MAKE) all
 	$(CARGO) run --locked -p refit-tests -- --strict attack:: hostile small_limits:: namespaces:: sandboxes:: openers:: \
 		own_filter:: seccomp_limits:: guardian:: kills:: endurance:: rivals:: crash_remains:: pipes:: service_cleanup:: \
