@@ -132,7 +132,8 @@ fn take(comparison: &Comparison, gains: &[Gain]) -> Vec<String> {
     let list = |gains: &[&Gain]| -> Vec<String> {
         let told = gains.iter().take(MOST).map(|gain| gain.words(comparison));
         let more = gains.len().saturating_sub(MOST);
-        let more = (more > 0).then(|| format!("{more} more gain less"));
+        let more =
+            (more > 0).then(|| format!("{more} more {} less", number(more, "gains", "gain")));
         told.chain(more).collect()
     };
     let mut parts = Vec::new();
@@ -159,7 +160,7 @@ fn take(comparison: &Comparison, gains: &[Gain]) -> Vec<String> {
 fn told(comparison: &Comparison, standings: &[(&Row, Standing)]) -> Vec<String> {
     let metric = main_metric(&comparison.experiment);
     let mut parts = Vec::new();
-    let mut losing = 0;
+    let mut losing = Vec::new();
     for (row, standing) in standings {
         let Row {
             name,
@@ -177,18 +178,28 @@ fn told(comparison: &Comparison, standings: &[(&Row, Standing)]) -> Vec<String> 
                 "`{name}` differs by less than today's noise ({metric} {change})"
             )),
             Standing::Loses => {
-                losing += 1;
-                if losing <= MOST {
-                    parts.push(format!("`{name}` is {verdict} ({metric} {change})"));
-                }
+                let size = row.effect.map_or(0.0, |effect| effect.change.abs());
+                losing.push((size, format!("`{name}` is {verdict} ({metric} {change})")));
             }
             _ => {}
         }
     }
-    if losing > MOST {
-        parts.push(format!("{} more lose", losing - MOST));
+    // The worst first: some may not be named.
+    losing.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+    let unnamed = losing.len().saturating_sub(MOST);
+    parts.extend(losing.into_iter().take(MOST).map(|(_, text)| text));
+    if unnamed > 0 {
+        parts.push(format!(
+            "{unnamed} more {}",
+            number(unnamed, "loses", "lose")
+        ));
     }
     parts
+}
+
+/// The word for one, or that for several.
+fn number<'a>(count: usize, one: &'a str, several: &'a str) -> &'a str {
+    if count == 1 { one } else { several }
 }
 
 /// What it takes more of: ` and costs max-rss +12 %`.
@@ -315,6 +326,31 @@ mod tests {
         let start = "Yes: `malloc=jemalloc` gives 1.2× (wall −20.0 %, safe) and costs max-rss +16 %; \
                      where a power cut may take data, `sync=off` gives 2.4× ";
         assert!(text.starts_with(start), "{text}");
+    }
+
+    #[test]
+    fn what_the_recipe_measures_itself_is_a_cost_where_it_gets_worse() {
+        let mut comparison = sample::service();
+        let metric = &mut comparison.experiment.recipe.as_mut().unwrap().metrics;
+        for name in ["p50", "p75"] {
+            let mut more = metric[0].clone();
+            name.clone_into(&mut more.name);
+            metric.push(more);
+        }
+        let p99 = sample::effect_mut(&mut comparison, 1, "p99").clone();
+        let slower = |name: &str, change: f64| EffectRecord {
+            metric: name.to_owned(),
+            change,
+            verdict: Some(Verdict::Slower),
+            ..p99.clone()
+        };
+        let other = [slower("p50", 0.2), slower("p75", 0.4), slower("p99", 3.1)];
+        let all = comparison.effects.iter().cloned();
+        let all = all.filter(|effect| effect.metric != "p99").chain(other);
+        comparison.effects = all.collect();
+        let costs = "`sync@exe:cleanup=off` gives 2.5× (rate +145.9 %, loses-on-crash) and costs p99 +310 % (4.1×), p75 +40 %; ";
+        let text = sentence(&comparison);
+        assert!(text.contains(costs), "{text}");
     }
 
     #[test]
