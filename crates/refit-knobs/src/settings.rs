@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 
-use crate::error::SettingError;
+use crate::error::{Hint, SettingError};
 use crate::explain::Class;
 use crate::joined;
 use crate::launch::Launch;
@@ -14,12 +14,26 @@ use crate::setting::{Setting, as_text, parse_joined};
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Settings(pub Vec<Setting>);
 
+/// The settings of a word. What is proposed where it begins with a `+` has to hold by itself.
+fn parse_word(word: &str) -> Result<Vec<Setting>, SettingError> {
+    parse_joined(word).map_err(|error| {
+        let SettingError::NothingBefore {
+            hint: Hint::Write(rest),
+        } = &error
+        else {
+            return error;
+        };
+        let rest = parse_joined(rest).and_then(Settings::agreeing);
+        rest.err().unwrap_or(error)
+    })
+}
+
 impl Settings {
     /// Parses words, each of one setting or of several joined by `+`, and refuses two that cannot both hold.
     pub fn parse<I: IntoIterator<Item = OsString>>(words: I) -> Result<Self, SettingError> {
         let mut settings = Vec::new();
         for word in words {
-            settings.extend(parse_joined(as_text(&word)?)?);
+            settings.extend(parse_word(as_text(&word)?)?);
         }
         Self::agreeing(settings)
     }
@@ -155,7 +169,7 @@ impl Variant {
         if word.eq_ignore_ascii_case("bare") {
             return Err(SettingError::Bare);
         }
-        let settings = Settings::agreeing(parse_joined(word)?)?;
+        let settings = Settings::agreeing(parse_word(word)?)?;
         Ok(Self { settings })
     }
 

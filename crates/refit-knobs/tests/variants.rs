@@ -100,6 +100,10 @@ fn each_refusal_has_its_sentence() {
             "there is no setting before the first `+`; write `sync=off+tz=UTC`",
         ),
         (
+            "+tz=UTC+tz=Japan",
+            "`tz` is given twice, `tz=UTC` and `tz=Japan`; keep one of them",
+        ),
+        (
             "+sync=of",
             "`sync` cannot be `of`: expected `on` or `off`; did you mean `sync=off`?",
         ),
