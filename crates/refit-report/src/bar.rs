@@ -78,6 +78,11 @@ pub fn changes(effect: &EffectRecord) -> impl Iterator<Item = f64> {
         .chain(effect.interval.into_iter().flatten())
 }
 
+/// Whether all that an effect names can be drawn: a damaged file may name −800 %.
+pub fn is_drawable(effect: &EffectRecord) -> bool {
+    changes(effect).all(|change| change > -1.0 && change.is_finite())
+}
+
 /// The bar of an effect; without one, the mark of no effect alone.
 fn bar(effect: Option<&EffectRecord>, scale: &Scale, width: usize) -> String {
     let mut line = vec![' '; width];

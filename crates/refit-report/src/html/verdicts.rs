@@ -7,7 +7,7 @@ use refit_stats::{Measure, OVERALL_ALPHA};
 use super::colour;
 use super::elements::tone;
 use super::grid::below;
-use crate::bar::{Scale, changes};
+use crate::bar::{Scale, changes, is_drawable};
 use crate::format;
 use crate::markup::number;
 use crate::markup::{At, Markup};
@@ -208,8 +208,7 @@ impl Bars {
     }
 
     fn draw(&self, td: &mut Markup, effect: Option<&EffectRecord>, text: &str) {
-        let is_a_change = |change: f64| change > -1.0 && change.is_finite();
-        let effect = effect.filter(|effect| changes(effect).all(is_a_change));
+        let effect = effect.filter(|effect| is_drawable(effect));
         let label = match effect {
             Some(effect) => format!("{} {text}", format::percent(effect.change)),
             None => "no effect".to_owned(),

@@ -7,7 +7,7 @@ use refit_stats::OVERALL_ALPHA;
 use super::axis;
 use super::frame::{Frame, GREY, LEFT, MARGIN, SMALL, TEXT, WIDTH, colour};
 use super::strip::{Kind, Mark, Painter, Strip};
-use crate::bar::changes;
+use crate::bar::is_drawable;
 use crate::format;
 use crate::svg::Anchor;
 use crate::svg::Svg;
@@ -30,10 +30,9 @@ fn shown(comparison: &Comparison) -> Vec<(&EffectRecord, [f64; 2])> {
             && variant.is_some_and(|variant| variant.disqualified.is_none())
     };
     let effects = comparison.effects.iter().filter(takes_part);
-    let is_a_change = |change: f64| change > -1.0 && change.is_finite();
     effects
         .filter_map(|effect| Some((effect, effect.interval?)))
-        .filter(|(effect, _)| changes(effect).all(is_a_change))
+        .filter(|(effect, _)| is_drawable(effect))
         .collect()
 }
 

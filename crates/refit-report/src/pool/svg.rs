@@ -5,7 +5,7 @@ use refit_lab::Pool;
 use refit_stats::Measure;
 
 use super::{Line, heading, lines, sentence, title};
-use crate::bar::{Scale, changes};
+use crate::bar::{Scale, changes, is_drawable};
 use crate::fold::fold;
 use crate::format;
 use crate::format::shortened;
@@ -80,13 +80,16 @@ fn row(svg: &mut Markup, scale: &Scale, line: &Line, y: f64) {
     text(svg, "name", "end", [left - 14.0, y], &name);
     let at = |change: f64| left + (right - left) * scale.part(change.ln_1p());
     let middle = y - 5.0;
-    if let Some([low, high]) = line.effect.interval {
+    let is_drawable = is_drawable(&line.effect);
+    if let Some([low, high]) = line.effect.interval.filter(|_| is_drawable) {
         let ends = [low, high].map(|change| at_px([at(change), middle]));
         svg.line("reach", ends[0], ends[1]);
     }
     // The next machine has a range and no estimate.
     if !line.change.is_empty() {
-        svg.circle("estimate", at_px([at(line.effect.change), middle]), "5.5");
+        if is_drawable {
+            svg.circle("estimate", at_px([at(line.effect.change), middle]), "5.5");
+        }
         text(svg, "number", "end", [right + 80.0, y], &line.change);
     }
     let interval = format::interval(line.effect.interval);
