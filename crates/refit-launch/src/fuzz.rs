@@ -44,14 +44,17 @@ fn profiles() {
 fn matches(pattern: &[u8], path: &[u8]) -> bool {
     // A pattern of a directory means it and all below it.
     if let Some(directory) = pattern.strip_suffix(b"/") {
-        let ends = (0..=path.len()).filter(|end| path.get(*end).is_none_or(|byte| *byte == b'/'));
-        return ends.into_iter().any(|end| is_name(directory, &path[..end]));
+        let reached = reached(directory, path);
+        let mut ends =
+            (0..=path.len()).filter(|end| path.get(*end).is_none_or(|byte| *byte == b'/'));
+        return ends.any(|end| reached[end]);
     }
-    is_name(pattern, path)
+    reached(pattern, path)[path.len()]
 }
 
-fn is_name(pattern: &[u8], path: &[u8]) -> bool {
-    // Row by row: which ends of the path the pattern so far can reach.
+/// Of each length of the path, whether the pattern matches that much of it.
+fn reached(pattern: &[u8], path: &[u8]) -> Vec<bool> {
+    // Row by row: what the pattern so far can reach.
     let mut reached = vec![false; path.len() + 1];
     reached[0] = true;
     let mut rest = pattern;
@@ -73,7 +76,7 @@ fn is_name(pattern: &[u8], path: &[u8]) -> bool {
         }
         reached = next;
     }
-    reached[path.len()]
+    reached
 }
 
 /// A pattern, a line end, a path.
