@@ -30,7 +30,7 @@ const CPP_DEPTH: u32 = 48;
 const CPP_LAST_INDEX: &str = "9223372036854775807";
 
 /// The parser tries what follows `nw` and `na`, operator new in an expression, twice: 57 of them in 133 bytes took it for
-/// ever. A name with more of these letters stays as it is.
+/// ever. A name with more of these letters stays as it is; of 87,222 names of Debian's libraries none has more than 9.
 const CPP_MOST_NEW: usize = 12;
 
 fn of_cpp(symbol: &str) -> Option<String> {
