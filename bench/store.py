@@ -1,5 +1,5 @@
 """The stored parts of the bench: one packed file each, from which RESULTS.md is drawn. A part that is measured again
-replaces its file, and nothing else."""
+replaces its file, and nothing else; one that could not be measured leaves the result that is stored."""
 
 import json
 import os
@@ -15,7 +15,7 @@ class Store:
     """The results below one directory: `results/PART.packed` and `RESULTS.md`."""
 
     def __init__(self, directory, order):
-        self.directory, self.order = directory, order
+        self.directory, self.order, self.written = directory, order, 0
         self.results = os.path.join(directory, "results")
         os.makedirs(self.results, exist_ok=True)
         self.parts = {name: packed.read(self._path(name)) for name in order if os.path.exists(self._path(name))}
@@ -25,7 +25,11 @@ class Store:
 
     def keep(self, one, origin, load, took_s):
         """Stores a part that has ended, and draws RESULTS.md anew; killed at any moment, the old or the new file is
-        there."""
+        there. Of a part that failed or was skipped, nothing is stored where a measured result is."""
+        stored = self.parts.get(one.name)
+        if one.failure and stored is not None and not stored["failure"]:
+            print(f"bench: {one.name} was not measured; the result of {stored['date']} stays", file=sys.stderr)
+            return
         part = {
             "schema": SCHEMA, "kind": "bench", **origin, "load": load, "took_s": took_s,
             "name": one.name, "title": one.title, "unit": one.unit, "rounds": one.rounds, "seconds": one.seconds,
@@ -34,6 +38,7 @@ class Store:
         }
         packed.write(self._path(one.name), part)
         self.parts[one.name] = part
+        self.written += 1
         self.draw()
 
     def draw(self):

@@ -27,6 +27,8 @@ importlib.machinery.SourceFileLoader('run', run.__file__).exec_module(run)
 from part import Part
 
 def short(bench):
+    if pathlib.Path('no-peer').exists():
+        raise run.process.Skipped('a peer is missing')
     def measure(part, seed):
         part.samples = [{'round': 0, 'seed': seed}]
     return Part('short', 'Short', measure)
@@ -100,6 +102,21 @@ fn a_killed_bench_goes_on_where_it_was(env: &TestEnv) -> Outcome {
     let results = read("RESULTS.md");
     assert!(results.contains("### Long (`long`)"), "{results}");
     assert_eq!(results.matches("Used by others: ").count(), 3, "{results}");
+
+    // What cannot be measured now leaves what was.
+    fs::write(path("no-peer"), "").expect("a file of the test");
+    let short = || fs::read(path("results/short.packed")).expect("a stored part");
+    let before = short();
+    let output = bench(&["short"])
+        .stdin(Stdio::null())
+        .output()
+        .expect("python3 is there");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        errors.contains("short was not measured; the result of "),
+        "{errors}"
+    );
+    assert_eq!(short(), before);
 
     let packed = source_dir().join("bench/packed.py");
     let stored = Command::new("python3")
