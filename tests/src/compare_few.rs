@@ -2,19 +2,21 @@
 
 use serde_json::{Value, json};
 
-use crate::compared::{compare, compare_shell, effect, list, messages, number, printed, undecided};
+use crate::compared::{
+    compare, compare_shell, effect, list, messages, number, printed, runs_of, undecided,
+};
 use crate::runner::{Outcome, Test};
 use crate::test;
 use crate::test_env::{TestEnv, expect_code};
 
 pub const TESTS: &[Test] = &[
-    test!(three_round_pairs_tell_a_large_effect).limit_seconds(120),
+    test!(three_round_pairs_tell_a_large_effect).limit_seconds(600),
     test!(two_round_pairs_show_ranges_and_what_is_missing),
     test!(a_budget_that_ends_in_the_warm_up_shows_its_runs),
     test!(a_budget_is_kept_by_a_program_that_becomes_slower),
 ];
 
-/// Sleeps for so long as the variable says, which the baseline does not have.
+/// Sleeps for as long as the variable says, which the baseline does not have.
 const SLEEPS: &str = "exec sleep ${SHORT:-0.2}";
 
 fn three_round_pairs_tell_a_large_effect(env: &TestEnv) -> Outcome {
@@ -22,11 +24,23 @@ fn three_round_pairs_tell_a_large_effect(env: &TestEnv) -> Outcome {
         "test -z \"$SHORT\" || exec sleep $SHORT; {}",
         undecided(env, 800)
     );
-    let args = ["--rounds", "6", "env.SHORT=0.01", "env.A=1"];
-    let (output, result) = compare(env, &[&args[..], &["--", "sh", "-c", &script]].concat());
+    let args = ["--rounds", "6", "env.SHORT=0.1", "env.A=1"];
+    let args = [&args[..], &["--", "sh", "-c", &script]].concat();
+    // Beside a load a run of 100 ms takes 300 now and then. That three round pairs tell nothing then is right.
+    let is_quiet = |result: &Value| {
+        [("env.SHORT=0.1", 0.16), ("baseline", 1.0)]
+            .into_iter()
+            .all(|(name, most_s)| {
+                let mut runs = runs_of(result, name).into_iter().skip(1);
+                runs.all(|run| number(&run["metrics"]["wall_ns"]) < most_s * 1e9)
+            })
+    };
+    let mut tries = (0..20).map(|_| compare(env, &args));
+    let quiet = tries.find(|(_, result)| is_quiet(result));
+    let (output, result) = quiet.expect("one of twenty has quiet runs");
     expect_code(&output, 0);
     assert_eq!(result["plan"]["looks"], json!([3]));
-    let short = effect(&result, "env.SHORT=0.01", "wall");
+    let short = effect(&result, "env.SHORT=0.1", "wall");
     assert_eq!(
         (&short["verdict"], &short["pairs"]),
         (&json!("faster"), &json!(3))

@@ -81,14 +81,17 @@ fn each_gate_and_candidate_is_a_test_case_of_its_fate(env: &TestEnv) -> Outcome 
         fates(&read),
         [
             ["baseline", "runs", "passed"],
-            ["env.OUT=1", "wall<+900%", "error"],
-            [odd, "wall<+900%", "passed"],
-            ["env.SLOW=1", "wall<+900%", "failure"],
+            ["env.OUT=1", "max-rss<+900%", "error"],
+            [odd, "max-rss<+900%", "passed"],
+            ["env.SLOW=1", "max-rss<+900%", "failure"],
         ]
     );
     assert_eq!(message(&read, "env.OUT=1"), "disqualified: exit code 3");
     let slow = message(&read, "env.SLOW=1");
-    assert!(slow.starts_with("gate wall<+900% failed: wall +"), "{slow}");
+    assert!(
+        slow.starts_with("gate max-rss<+900% failed: max-rss +"),
+        "{slow}"
+    );
     let text = fs::read_to_string(env.path("result.json")).expect("there is a result");
     let result: Value = serde_json::from_str(&text).expect("it is JSON");
     let properties = &read["properties"];
