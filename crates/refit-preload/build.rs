@@ -77,7 +77,7 @@ const HEAP: Library = Library {
         "small.c",
         "shadow.c",
         "state.c",
-        "twin.c",
+        "purge.c",
     ],
     shared: &["executable.c", "session_file.c", "symbol.c"],
     of_architecture: &[],

@@ -13,7 +13,7 @@ use crate::locations::source_dir;
 use crate::test_env::{TestEnv, expect_code};
 
 /// How long a pod may take to get where it is waited for.
-const PATIENCE: Duration = Duration::from_secs(240);
+const TIMEOUT: Duration = Duration::from_secs(240);
 
 pub fn cluster(env: &TestEnv, words: &[&str]) -> Output {
     let script = source_dir().join("scripts/cluster");
@@ -47,7 +47,7 @@ pub fn program(env: &TestEnv, name: &str, options: &str) -> String {
 }
 
 pub fn wait_for<T>(env: &TestEnv, what: &str, mut answer: impl FnMut() -> Option<T>) -> T {
-    let mut deadline = Deadline::after(PATIENCE);
+    let mut deadline = Deadline::after(TIMEOUT);
     loop {
         if let Some(answer) = answer() {
             return answer;

@@ -1,4 +1,4 @@
-//! `run --heap --purge`: what the twin tells is what the allocator really gives back afterwards, and no program notices
+//! `run --heap --purge`: what the forked copy tells is what the allocator really gives back afterwards, and no program notices
 //! that there was one.
 
 use std::collections::BTreeMap;
@@ -15,12 +15,12 @@ use crate::test;
 use crate::test_env::{TestEnv, refit_path, wait_until};
 
 pub const TESTS: &[Test] = &[
-    test!(what_the_twin_gives_back_the_process_gives_back).limit_seconds(900),
+    test!(what_the_copy_gives_back_the_process_gives_back).limit_seconds(900),
     test!(where_nothing_can_be_given_back_it_is_nothing).limit_seconds(900),
-    test!(a_program_that_counts_its_children_sees_no_twin).limit_seconds(300),
-    test!(who_cannot_have_a_twin_is_told_why).limit_seconds(300),
-    test!(a_twin_that_hangs_or_crashes_ends_and_the_program_goes_on).limit_seconds(300),
-    test!(no_twin_outlives_a_program_that_ends_at_any_moment).limit_seconds(300),
+    test!(a_program_that_counts_its_children_sees_no_copy).limit_seconds(300),
+    test!(who_cannot_have_a_copy_is_told_why).limit_seconds(300),
+    test!(a_copy_that_hangs_or_crashes_ends_and_the_program_goes_on).limit_seconds(300),
+    test!(no_copy_outlives_a_program_that_ends_at_any_moment).limit_seconds(300),
 ];
 
 const MIB: f64 = 1_048_576.0;
@@ -57,7 +57,7 @@ fn purged(env: &TestEnv, settings: &[&str], words: &[&str]) -> (Told, Value) {
     (told(&text), report["purge"].clone())
 }
 
-/// Given back, by the twin and then by the process; kept in whole pages, and in fragments, before that.
+/// Given back, by the copy and then by the process; kept in whole pages, and in fragments, before that.
 fn given_back(env: &TestEnv, allocator: &str, seed: u64, how: &str) -> [f64; 4] {
     let setting = format!("malloc={allocator}");
     let program = env.program("heap_purge");
@@ -79,20 +79,20 @@ fn given_back(env: &TestEnv, allocator: &str, seed: u64, how: &str) -> [f64; 4] 
     ]
 }
 
-fn what_the_twin_gives_back_the_process_gives_back(env: &TestEnv) -> Outcome {
+fn what_the_copy_gives_back_the_process_gives_back(env: &TestEnv) -> Outcome {
     for allocator in ["glibc", "jemalloc", "mimalloc", "tcmalloc"] {
         // The most can also have been measured before the program had freed anything.
         let mut tries = (0..5).map(|_| given_back(env, allocator, fresh_seed(), "pages"));
         let found = tries.find(|[_, _, retained, _]| *retained > 60.0 * MIB);
-        let [twin, process, ..] = found.expect("one of five is measured afterwards");
+        let [copy, process, ..] = found.expect("one of five is measured afterwards");
         assert!(
-            (twin - process).abs() < 0.05 * process.abs() + MIB,
+            (copy - process).abs() < 0.05 * process.abs() + MIB,
             "{allocator}"
         );
         // mimalloc 2.0 keeps free pages of a segment that has live ones.
         assert!(
-            twin > 40.0 * MIB || allocator == "mimalloc",
-            "{allocator}: {twin}"
+            copy > 40.0 * MIB || allocator == "mimalloc",
+            "{allocator}: {copy}"
         );
     }
     Outcome::Pass
@@ -100,8 +100,8 @@ fn what_the_twin_gives_back_the_process_gives_back(env: &TestEnv) -> Outcome {
 
 fn where_nothing_can_be_given_back_it_is_nothing(env: &TestEnv) -> Outcome {
     for allocator in ["glibc", "jemalloc", "mimalloc", "tcmalloc"] {
-        let [twin, process, _, fragments] = given_back(env, allocator, fresh_seed(), "pinned");
-        assert!(twin < MIB && process < MIB, "{allocator}: {twin} {process}");
+        let [copy, process, _, fragments] = given_back(env, allocator, fresh_seed(), "pinned");
+        assert!(copy < MIB && process < MIB, "{allocator}: {copy} {process}");
         assert!(fragments > 40.0 * MIB, "{allocator}: {fragments}");
     }
     Outcome::Pass
@@ -118,7 +118,7 @@ fn expect_undisturbed(told: &Told) {
     assert_eq!([told["strange"], told["descriptors"]], [0.0; 2], "{told:?}");
 }
 
-fn a_program_that_counts_its_children_sees_no_twin(env: &TestEnv) -> Outcome {
+fn a_program_that_counts_its_children_sees_no_copy(env: &TestEnv) -> Outcome {
     for how in ["waits", "waits", "waits", "threads", "threads"] {
         let (told, purge) = of_children(env, &[], how);
         let given = purge["measured"]["given_back_bytes"].as_f64();
@@ -135,7 +135,7 @@ fn why(purge: &Value) -> &str {
     why.unwrap_or_default()
 }
 
-fn who_cannot_have_a_twin_is_told_why(env: &TestEnv) -> Outcome {
+fn who_cannot_have_a_copy_is_told_why(env: &TestEnv) -> Outcome {
     for (how, allocator, reason) in [
         ("filter", "glibc", "a seccomp filter of its own"),
         ("threads", "jemalloc", "1,001 threads"),
@@ -153,34 +153,37 @@ fn who_cannot_have_a_twin_is_told_why(env: &TestEnv) -> Outcome {
     Outcome::Pass
 }
 
-fn a_twin_that_hangs_or_crashes_ends_and_the_program_goes_on(env: &TestEnv) -> Outcome {
+fn a_copy_that_hangs_or_crashes_ends_and_the_program_goes_on(env: &TestEnv) -> Outcome {
     let library = format!("malloc={}", env.program("stuck_trim"));
     for setting in ["env.NOTHING=1", "env.STUCK_TRIM=1"] {
         let (told, purge) = of_children(env, &[&library, setting], "waits");
         let why = why(&purge);
-        assert!(why.contains("its twin ended"), "{setting}: {purge:#}");
+        assert!(
+            why.contains("its forked copy ended"),
+            "{setting}: {purge:#}"
+        );
         expect_undisturbed(&told);
-        wait_until("the twin has ended", || {
-            twins_of(&env.program("heap_purge_children")) == 0
+        wait_until("the copy has ended", || {
+            copies_of(&env.program("heap_purge_children")) == 0
         });
     }
     Outcome::Pass
 }
 
-/// Processes of a program that are twins.
-fn twins_of(program: &str) -> usize {
+/// Processes of a program that are copies.
+fn copies_of(program: &str) -> usize {
     let all = fs::read_dir("/proc").expect("it is mounted").flatten();
-    let twins = all.filter(|process| {
+    let copies = all.filter(|process| {
         let is_its =
             fs::read_link(process.path().join("exe")).is_ok_and(|exe| exe.ends_with(program));
         let name = fs::read_to_string(process.path().join("comm")).unwrap_or_default();
-        is_its && name == "refit-twin\n"
+        is_its && name == "refit-purge\n"
     });
-    twins.count()
+    copies.count()
 }
 
-fn no_twin_outlives_a_program_that_ends_at_any_moment(env: &TestEnv) -> Outcome {
-    // Of its own name, so that the twins of other tests are none of its.
+fn no_copy_outlives_a_program_that_ends_at_any_moment(env: &TestEnv) -> Outcome {
+    // Of its own name, so that the copies of other tests are none of its.
     let program = env.path("ends");
     fs::copy(env.program("heap_purge_children"), &program).expect("both are ours");
     let mut measured = 0;
@@ -202,7 +205,7 @@ fn no_twin_outlives_a_program_that_ends_at_any_moment(env: &TestEnv) -> Outcome 
         let purge = &report["purge"];
         assert!(purge.is_object(), "{report:#}");
         measured += usize::from(purge["measured"].is_object());
-        wait_until("the twin has ended", || twins_of(&program) == 0);
+        wait_until("the copy has ended", || copies_of(&program) == 0);
     }
     println!("{measured} of 30 were measured");
     assert!(measured > 0);

@@ -22,7 +22,7 @@ const PAUSE: Duration = Duration::from_millis(10);
 /// As soon as there are so many readings, every second one is dropped, and the pause doubles.
 const MOST: usize = 400;
 /// How long the stacks of allocations are unwound.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Two-sided error of the growth of what lies across the parts.
 const OVERLAY_ALPHA: f64 = 0.025;
@@ -363,7 +363,7 @@ fn across(
 /// its own, for a while.
 fn allocated_by(watch: &Watch) -> Option<CallPath> {
     let read = || serde_json::to_vec(&watch.heap_paths()).unwrap_or_default();
-    let answer = answer_within(PATIENCE, read).ok()??;
+    let answer = answer_within(TIMEOUT, read).ok()??;
     let all: Vec<HeapPaths> = serde_json::from_slice(&answer).ok()?;
     let paths = all.into_iter().flat_map(|one| one.paths);
     paths.max_by_key(|path| path.bytes)

@@ -10,7 +10,7 @@
  *    memory, those of address_space.c and give_up.c when the program limits itself or
  *    lacks memory, getpid(2) and kill(2) with signal 0 in a forked child, once in
  *    512 KiB those of a sample (process_vm_readv(2) of the own stack, and to read
- *    /proc/self/maps), and those of twin.c when refit asks for a twin. Beneath a seccomp filter of the
+ *    /proc/self/maps), and those of purge.c when refit asks for a copy. Beneath a seccomp filter of the
  *    program's own only those that the memory needs.
  *  - Where something cannot be counted, it is not, and that is counted.
  */
@@ -23,7 +23,7 @@
 #include "samples.h"
 #include "shadow.h"
 #include "small.h"
-#include "twin.h"
+#include "purge.h"
 
 #define NO_TURN REFIT_NO_TURN
 #define state_now refit_heap_state_now
@@ -78,7 +78,7 @@ static void sample(const void *block, struct refit_block sizes)
 	if (refit_sample(block, sizes)) {
 		refit_shadow_mark_sampled(block);
 	}
-	refit_twin_look();
+	refit_purge_look();
 }
 
 /* While counting: of a block that small.h does not count. */

@@ -90,23 +90,23 @@ struct refit_heap_region {
 	uint64_t size; /* bytes of address space; 0: none */
 };
 
-/* How much the allocator could give back: see twin.c. */
-struct refit_heap_twin {
-	/* By refit: the number of its request, and the same number once the twin
-	 * is to purge. Another number ends the twin. */
+/* How much the allocator could give back: see purge.c. */
+struct refit_heap_purge {
+	/* By refit: the number of its request, and the same number once the copy
+	 * is to purge. Another number ends the copy. */
 	uint32_t asked; /* 0: nothing */
 	uint32_t purge;
-	uint32_t pid; /* of the twin, as it sees it */
+	uint32_t pid; /* of the copy, as it sees it */
 	uint32_t pad;
-	uint64_t state; /* number << 32 | enum refit_twin_state */
+	uint64_t state; /* number << 32 | enum refit_purge_state */
 	char why[64];   /* it was refused */
 };
 
-enum refit_twin_state {
-	REFIT_TWIN_UNMADE,
-	REFIT_TWIN_READY,
-	REFIT_TWIN_PURGED,
-	REFIT_TWIN_REFUSED,
+enum refit_purge_state {
+	REFIT_PURGE_UNMADE,
+	REFIT_PURGE_READY,
+	REFIT_PURGE_DONE,
+	REFIT_PURGE_REFUSED,
 };
 
 struct refit_heap_process {
@@ -124,7 +124,7 @@ struct refit_heap_process {
 	/* M, without a table of live blocks. */
 	uint64_t most_slack[REFIT_HEAP_CLASSES]; /* bytes, of any block */
 	struct refit_heap_region regions[REFIT_HEAP_REGIONS];
-	struct refit_heap_twin twin; /* in the file only */
+	struct refit_heap_purge purge; /* in the file only */
 };
 
 /* Bytes of a thread that may be missing in the live size of the process: this many, or one

@@ -1,13 +1,13 @@
-/* The program notices nothing of a twin but the time of the fork, and of copying what it writes to meanwhile:
- *  - The twin has no exit signal: no SIGCHLD comes, and no wait(2) finds it but one with __WALL or __WCLONE.
+/* The program notices nothing of a copy of it but the time of the fork, and of copying what it writes to meanwhile:
+ *  - The copy has no exit signal: no SIGCHLD comes, and no wait(2) finds it but one with __WALL or __WCLONE.
  *  - No handlers run in it, and it is a process group of its own.
  *  - Its table of descriptors is new and empty (CLOSE_RANGE_UNSHARE): it closes none of the program's.
  *  - It ends with the process, when refit withdraws its request, and after 8 s. It is the first that the kernel ends for
  *    lack of memory, and leaves no core file.
- * It is made at calls of malloc and free. Where there are other threads, none of which is in the twin, one may hold a
- * lock that the twin then waits for without end. All that glibc's malloc_trim(3) changes is guarded by such locks, or
- * by atomic operations: the twin purges, or it ends before it has. Of other allocators that is not known. */
-#include "twin.h"
+ * It is made at calls of malloc and free. Where there are other threads, none of which is in the copy, one may hold a
+ * lock that the copy then waits for without end. All that glibc's malloc_trim(3) changes is guarded by such locks, or
+ * by atomic operations: the copy purges, or it ends before it has. Of other allocators that is not known. */
+#include "purge.h"
 
 #include <fcntl.h>
 #include <linux/sched.h>
@@ -29,9 +29,9 @@
 #define CLOSE_RANGE 436
 #define UNSHARE 2 /* CLOSE_RANGE_UNSHARE, Linux 5.9 */
 
-uint32_t refit_twin_answered;
+uint32_t refit_purge_answered;
 
-/* Of the last twin, until it was waited for. */
+/* Of the last copy, until it was waited for. */
 static long unreaped;
 
 /* What each allocator gives back its free pages by; NULL where it has no such function. */
@@ -63,20 +63,20 @@ static int purge(const char *name, void *function)
 	return 0;
 }
 
-/* ---- the twin ----------------------------------------------------------- */
+/* ---- in the copy -------------------------------------------------------- */
 
-static void set_state(struct refit_heap_twin *twin, uint32_t number,
-		      enum refit_twin_state state)
+static void set_state(struct refit_heap_purge *copy, uint32_t number,
+		      enum refit_purge_state state)
 {
-	__atomic_store_n(&twin->state,
+	__atomic_store_n(&copy->state,
 			 (uint64_t)number << 32 | (uint64_t)state,
 			 __ATOMIC_RELEASE);
 }
 
-static void refuse(struct refit_heap_twin *twin, uint32_t number, const char *why)
+static void refuse(struct refit_heap_purge *copy, uint32_t number, const char *why)
 {
-	prim_copy(twin->why, why, sizeof twin->why);
-	set_state(twin, number, REFIT_TWIN_REFUSED);
+	prim_copy(copy->why, why, sizeof copy->why);
+	set_state(copy, number, REFIT_PURGE_REFUSED);
 }
 
 static __attribute__((noreturn)) void end(void)
@@ -116,7 +116,7 @@ static int set_apart(void)
 		return 0;
 	}
 	prim_syscall(SYS_prlimit64, 0, RLIMIT_CORE, &core, NULL);
-	prim_syscall(SYS_prctl, PR_SET_NAME, "refit-twin", 0, 0);
+	prim_syscall(SYS_prctl, PR_SET_NAME, "refit-purge", 0, 0);
 	long fd = prim_syscall(SYS_openat, AT_FDCWD, "/proc/self/oom_score_adj",
 			       O_WRONLY | O_CLOEXEC, 0);
 	if (fd >= 0) {
@@ -127,20 +127,20 @@ static int set_apart(void)
 }
 
 /* Whether refit still wants it, after a pause. */
-static int is_asked(const struct refit_heap_twin *twin, uint32_t number)
+static int is_asked(const struct refit_heap_purge *copy, uint32_t number)
 {
 	struct timespec pause = {0, 500000};
 	prim_syscall(SYS_nanosleep, &pause, NULL, 0, 0);
-	return __atomic_load_n(&twin->asked, __ATOMIC_ACQUIRE) == number;
+	return __atomic_load_n(&copy->asked, __ATOMIC_ACQUIRE) == number;
 }
 
-static __attribute__((noreturn)) void live(struct refit_heap_twin *twin,
+static __attribute__((noreturn)) void live(struct refit_heap_purge *copy,
 					   uint32_t number, int had_threads)
 {
 	/* Of what it allocates nothing is counted. */
 	__atomic_store_n(&refit_heap_state, REFIT_HEAP_OFF, __ATOMIC_RELEASE);
 	if (!set_apart()) {
-		refuse(twin, number, "the kernel is too old (Linux 5.9)");
+		refuse(copy, number, "the kernel is too old (Linux 5.9)");
 		end();
 	}
 	struct refit_object allocator =
@@ -154,13 +154,13 @@ static __attribute__((noreturn)) void live(struct refit_heap_twin *twin,
 		}
 	}
 	if (!*name) {
-		refuse(twin, number, "its allocator has no function for it");
+		refuse(copy, number, "its allocator has no function for it");
 		end();
 	}
-	twin->pid = (uint32_t)prim_syscall(SYS_getpid, 0, 0, 0, 0);
-	set_state(twin, number, REFIT_TWIN_READY);
-	while (__atomic_load_n(&twin->purge, __ATOMIC_ACQUIRE) != number) {
-		if (!is_asked(twin, number)) {
+	copy->pid = (uint32_t)prim_syscall(SYS_getpid, 0, 0, 0, 0);
+	set_state(copy, number, REFIT_PURGE_READY);
+	while (__atomic_load_n(&copy->purge, __ATOMIC_ACQUIRE) != number) {
+		if (!is_asked(copy, number)) {
 			end();
 		}
 	}
@@ -168,16 +168,16 @@ static __attribute__((noreturn)) void live(struct refit_heap_twin *twin,
 		end_after(LONGEST_PURGE);
 	}
 	if (purge(*name, function) == 0) {
-		set_state(twin, number, REFIT_TWIN_PURGED);
+		set_state(copy, number, REFIT_PURGE_DONE);
 	} else {
-		refuse(twin, number, "its allocator refused");
+		refuse(copy, number, "its allocator refused");
 	}
-	while (is_asked(twin, number)) {
+	while (is_asked(copy, number)) {
 	}
 	end();
 }
 
-/* ---- the process -------------------------------------------------------- */
+/* ---- in the process ----------------------------------------------------- */
 
 static void reap(void)
 {
@@ -188,21 +188,21 @@ static void reap(void)
 	}
 }
 
-__attribute__((noinline)) void refit_twin_make(struct refit_heap_twin *twin)
+__attribute__((noinline)) void refit_purge_fork(struct refit_heap_purge *copy)
 {
-	uint32_t number = __atomic_load_n(&twin->asked, __ATOMIC_ACQUIRE);
+	uint32_t number = __atomic_load_n(&copy->asked, __ATOMIC_ACQUIRE);
 	uint32_t before =
-		__atomic_load_n(&refit_twin_answered, __ATOMIC_RELAXED);
+		__atomic_load_n(&refit_purge_answered, __ATOMIC_RELAXED);
 	int is_filtered = refit_has_own_seccomp();
 	/* A child of vfork(2) is not whom refit has asked. */
 	if ((!is_filtered && !refit_heap_is_own()) || number == before ||
-	    !__atomic_compare_exchange_n(&refit_twin_answered, &before, number,
+	    !__atomic_compare_exchange_n(&refit_purge_answered, &before, number,
 					 0, __ATOMIC_ACQ_REL,
 					 __ATOMIC_RELAXED)) {
 		return;
 	}
 	if (is_filtered) {
-		refuse(twin, number, "it has a seccomp filter of its own");
+		refuse(copy, number, "it has a seccomp filter of its own");
 		return;
 	}
 	reap();
@@ -211,7 +211,7 @@ __attribute__((noinline)) void refit_twin_make(struct refit_heap_twin *twin)
 	}
 	int has_threads = !refit_is_alone();
 	if (has_threads && !refit_beneath.is_glibc) {
-		refuse(twin, number, "it has several threads");
+		refuse(copy, number, "it has several threads");
 		return;
 	}
 	struct clone_args like_this = {
@@ -219,10 +219,10 @@ __attribute__((noinline)) void refit_twin_make(struct refit_heap_twin *twin)
 	};
 	long pid = prim_syscall(CLONE3, &like_this, CLONE_ARGS_SIZE_VER0, 0, 0);
 	if (pid == 0) {
-		live(twin, number, has_threads);
+		live(copy, number, has_threads);
 	}
 	if (pid < 0) {
-		refuse(twin, number, "the kernel refused to fork it");
+		refuse(copy, number, "the kernel refused to fork it");
 		return;
 	}
 	unreaped = pid;

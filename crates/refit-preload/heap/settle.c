@@ -3,7 +3,7 @@
 #include "field.h"
 #include "own_counters.h"
 #include "pending.h"
-#include "twin.h"
+#include "purge.h"
 
 static uint64_t take(const struct refit_heap_slot *slot, uint64_t *field)
 {
@@ -38,5 +38,5 @@ void __attribute__((noinline)) refit_heap_settle(struct refit_heap_slot *slot)
 		refit_copy_words(refit_elsewhere(&process->peak, distance), &now,
 			   sizeof now);
 	}
-	refit_twin_look();
+	refit_purge_look();
 }

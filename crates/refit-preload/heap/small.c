@@ -4,7 +4,7 @@
 #include "file_pages.h"
 #include "own_memory.h"
 #include "settle.h"
-#include "twin.h"
+#include "purge.h"
 
 #define NOT_YET REFIT_HEAP_SMALL_UNKNOWN
 #define BEING_TOLD (REFIT_HEAP_SMALL_UNKNOWN - 1)
@@ -182,7 +182,7 @@ __attribute__((noinline)) int refit_small_renew(size_t usable)
 	}
 	refit_small_spend();
 	refit_small_grant();
-	refit_twin_look();
+	refit_purge_look();
 	return quick->left >= usable;
 }
 

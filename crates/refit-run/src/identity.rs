@@ -85,7 +85,7 @@ pub struct IdentityReader {
     purge: Option<PurgeAnswer>,
 }
 
-/// What one reading found, and the time of a processor that it took; that of the program's twin is in it.
+/// What one reading found, and the time of a processor that it took; that of the forked copy is in it.
 #[derive(Debug)]
 struct Reading {
     memory: Option<MemoryIdentity>,
@@ -172,11 +172,11 @@ impl Reading {
         let read = processor_time_of_thread();
         let kept = kept.filter(|_| asked);
         let measured = kept.and_then(|candidate| candidate.measure(proc, collector));
-        let (purge, twin) = measured.unzip();
+        let (purge, copy) = measured.unzip();
         Reading {
             memory,
             purge,
-            cost: read + twin.unwrap_or_default(),
+            cost: read + copy.unwrap_or_default(),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! How much of what an allocator keeps it could give back: measured on a twin of the process, whose allocator gives
+//! How much of what an allocator keeps it could give back: measured on a forked copy of the process, whose allocator gives
 //! back what it can (`--purge`). The process itself keeps everything.
 
 use std::io;
@@ -10,16 +10,16 @@ use refit_meter::{
     MemoryPart, MemoryParts, anonymous_bytes, descendants, fork_obstacle, has_ended, threads,
 };
 use refit_session::Collector;
-use refit_session::heap::{HeapImage, HeapProcess, TwinRequest, TwinState};
+use refit_session::heap::{HeapImage, HeapProcess, PurgeRequest, PurgeState};
 use serde::{Deserialize, Serialize};
 
 use crate::allocator_object::is_allocator;
 
 /// How long a process may make no call of malloc or free that would answer.
-const PATIENCE: Duration = Duration::from_secs(2);
-/// Twins of a process with several threads, one after the other: each may be made while another thread holds a lock of
+const TIMEOUT: Duration = Duration::from_secs(2);
+/// Copies of a process with several threads, one after the other: each may be made while another thread holds a lock of
 /// the allocator's, and then it ends without an answer.
-const TWINS: u32 = 5;
+const MOST_COPIES: u32 = 5;
 /// Between two looks.
 const PAUSE: Duration = Duration::from_millis(1);
 
@@ -52,8 +52,8 @@ pub struct Purge {
     pub retained_bytes: u64,
     /// And free bytes on pages with one.
     pub fragments_bytes: u64,
-    /// By how much the memory of the twin became less: glibc's malloc_trim(0), jemalloc's `arena.all.purge`, mimalloc's
-    /// `mi_collect(true)`, tcmalloc's `ReleaseFreeMemory`.
+    /// By how much the memory of a forked copy became less: glibc's malloc_trim(0), jemalloc's `arena.all.purge`,
+    /// mimalloc's `mi_collect(true)`, tcmalloc's `ReleaseFreeMemory`.
     pub given_back_bytes: u64,
     /// Why it could not be measured after that, at the last attempt; `null` where it could.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -67,7 +67,7 @@ pub struct Candidate {
     pub purge: Purge,
     /// The file of its image.
     pub file: (u64, u64),
-    /// Its heap lies in memory that a twin would share.
+    /// Its heap lies in memory that a copy would share.
     pub has_shared_blocks: bool,
     /// glibc serves malloc.
     pub is_glibc: bool,
@@ -125,7 +125,7 @@ impl Candidate {
         }
     }
 
-    /// Measures what it could give back, and how long there was a twin; `None` when the process has ended.
+    /// Measures what it could give back, and how long there was a copy; `None` when the process has ended.
     pub fn measure(
         self,
         proc: &Path,
@@ -153,42 +153,42 @@ impl Candidate {
         if self.has_shared_blocks {
             return Err("its heap is shared memory".to_owned());
         }
-        let mut twins = 1;
+        let mut copies = 1;
         loop {
             if let Some(why) = fork_obstacle(proc, pid, self.is_glibc) {
                 return Err(why);
             }
-            match self.twin(proc, collector) {
-                Ok(None) if twins < TWINS && threads(proc, pid) > Some(1) => twins += 1,
-                Ok(None) => return Err("its twin ended by itself".to_owned()),
+            match self.copy(proc, collector) {
+                Ok(None) if copies < MOST_COPIES && threads(proc, pid) > Some(1) => copies += 1,
+                Ok(None) => return Err("its forked copy ended by itself".to_owned()),
                 Ok(Some(found)) => return Ok(found),
                 Err(why) => return Err(why),
             }
         }
     }
 
-    /// What one twin gives back, and how long it lived; `None` when it ended before it had.
-    fn twin(
+    /// What one copy gives back, and how long it lived; `None` when it ended before it had.
+    fn copy(
         &self,
         proc: &Path,
         collector: &mut Collector,
     ) -> Result<Option<(u64, Duration)>, String> {
         let pid = self.purge.pid;
         let in_file = |error: io::Error| format!("its file of counters: {error}");
-        let request = collector.ask_for_twin(self.file, pid).map_err(in_file)?;
-        let Some(TwinState::Ready(twin)) = wait(&request, &TwinState::Unmade, pid, proc)? else {
+        let request = collector.ask_for_purge(self.file, pid).map_err(in_file)?;
+        let Some(PurgeState::Ready(copy)) = wait(&request, &PurgeState::Unmade, pid, proc)? else {
             return Err("it hardly calls malloc or free".to_owned());
         };
         let made = Instant::now();
         // The process may have written any pid.
-        if !descendants(proc, pid).contains(&twin) {
+        if !descendants(proc, pid).contains(&copy) {
             return Ok(None);
         }
-        let read = || anonymous_bytes(proc, twin);
+        let read = || anonymous_bytes(proc, copy);
         let before = read();
         request.purge().map_err(in_file)?;
-        let state = wait(&request, &TwinState::Ready(twin), twin, proc)?;
-        let after = read().filter(|_| state == Some(TwinState::Purged));
+        let state = wait(&request, &PurgeState::Ready(copy), copy, proc)?;
+        let after = read().filter(|_| state == Some(PurgeState::Purged));
         let given_back = before.zip(after);
         Ok(given_back.map(|(before, after)| (before.saturating_sub(after), made.elapsed())))
     }
@@ -196,17 +196,17 @@ impl Candidate {
 
 /// The first other state than `now`; `None` when there is none in time, or who would tell it has ended.
 fn wait(
-    request: &TwinRequest,
-    now: &TwinState,
+    request: &PurgeRequest,
+    now: &PurgeState,
     pid: u32,
     proc: &Path,
-) -> Result<Option<TwinState>, String> {
+) -> Result<Option<PurgeState>, String> {
     let began = Instant::now();
     let mut is_over = false;
     while !is_over {
-        is_over = has_ended(proc, pid) || *now == TwinState::Unmade && began.elapsed() > PATIENCE;
+        is_over = has_ended(proc, pid) || *now == PurgeState::Unmade && began.elapsed() > TIMEOUT;
         match request.state().map_err(|error| error.to_string())? {
-            TwinState::Refused(why) => return Err(why),
+            PurgeState::Refused(why) => return Err(why),
             state if state != *now => return Ok(Some(state)),
             _ => std::thread::sleep(PAUSE),
         }

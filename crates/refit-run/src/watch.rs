@@ -69,7 +69,7 @@ impl Watch {
         }
     }
 
-    /// Also measures, on twins of the program's processes, how much the allocator could give back, where heaps are counted.
+    /// Also measures, on forked copies of the program's processes, how much the allocator could give back, where heaps are counted.
     #[must_use]
     pub fn with_purge(self) -> Watch {
         Watch {

@@ -9,7 +9,7 @@ use rustix::process::geteuid;
 
 use crate::collected::Collected;
 use crate::heap::file::{block_of, identity};
-use crate::heap::{CountedHeap, HeapImage, HeapReport, HeapSamples, TwinRequest};
+use crate::heap::{CountedHeap, HeapImage, HeapReport, HeapSamples, PurgeRequest};
 use crate::image::{IMAGE_SIZE, Image};
 use crate::image_files::{heap_files, image_files, open_image};
 use crate::living::living;
@@ -115,18 +115,18 @@ impl Collector {
             .collect()
     }
 
-    /// Asks a process for a twin; `file` is that of its image ([`HeapImage::file`]).
+    /// Asks a process for a copy; `file` is that of its image ([`HeapImage::file`]).
     ///
     /// # Errors
     /// The process has no block, or its file cannot be written.
-    pub fn ask_for_twin(&mut self, file: (u64, u64), pid: u32) -> io::Result<TwinRequest> {
+    pub fn ask_for_purge(&mut self, file: (u64, u64), pid: u32) -> io::Result<PurgeRequest> {
         let files = heap_files(&self.images).collect();
         let ours = self.of_the_tree(files).0;
         let mut files = ours.iter().filter_map(|path| open_image(path));
         let found = files.find(|(there, _)| identity(there) == Some(file));
         let found = found.and_then(|(there, _)| Some((block_of(&there, pid)?, there)));
         let (block, there) = found.ok_or(io::ErrorKind::NotFound)?;
-        TwinRequest::new(&there, block)
+        PurgeRequest::new(&there, block)
     }
 
     fn keep(&mut self, mut samples: HeapSamples) {

@@ -45,12 +45,12 @@ pub const SMALL_UNKNOWN: u16 = 0xffff;
 /// What a free adds to a count of a small size; an allocation adds 1.
 pub const SMALL_FREE: u64 = 1 << 32;
 
-/// A twin waits for refit to say that it shall purge ...
-pub const TWIN_READY: u32 = 1;
+/// The forked copy waits until refit tells it to purge ...
+pub const PURGE_READY: u32 = 1;
 /// ... and it has; ...
-pub const TWIN_PURGED: u32 = 2;
+pub const PURGE_DONE: u32 = 2;
 /// ... or there is none.
-pub const TWIN_REFUSED: u32 = 3;
+pub const PURGE_REFUSED: u32 = 3;
 
 /// The program has a malloc of its own, which goes before a preloaded one.
 pub const OTHER_MALLOC: u32 = 1;
@@ -109,7 +109,7 @@ pub struct CRegion {
 }
 
 #[repr(C)]
-pub struct CTwin {
+pub struct CPurge {
     pub asked: u32,
     pub purge: u32,
     pub pid: u32,
@@ -132,7 +132,7 @@ pub struct CProcess {
     pub peak: CSize,
     pub most_slack: [u64; CLASSES],
     pub regions: [CRegion; REGIONS],
-    pub twin: CTwin,
+    pub purge: CPurge,
 }
 
 #[repr(C)]

@@ -90,9 +90,9 @@ fn mirror() -> Table {
         "refit_heap_region" heap::CRegion { at size }
         "refit_heap_process" heap::CProcess {
             pid forked slots_used inherited unknown_frees untracked vanished small_slots live peak
-            most_slack regions twin
+            most_slack regions purge
         }
-        "refit_heap_twin" heap::CTwin { asked purge pid pad state why }
+        "refit_heap_purge" heap::CPurge { asked purge pid pad state why }
         "refit_heap_ended" heap::CEnded { processes allocations frees allocated live peak }
         "refit_heap_sample" heap::CSample {
             is_complete requested usable interval instruction stack_pointer frame_pointer
@@ -183,10 +183,10 @@ fn mirror() -> Table {
         ("REFIT_HEAP_NEW_UNSEEN", heap::NEW_UNSEEN.into()),
         ("REFIT_HEAP_NO_TABLE", heap::NO_TABLE.into()),
         ("REFIT_HEAP_GAVE_UP", heap::GAVE_UP.into()),
-        ("REFIT_TWIN_UNMADE", 0),
-        ("REFIT_TWIN_READY", heap::TWIN_READY.into()),
-        ("REFIT_TWIN_PURGED", heap::TWIN_PURGED.into()),
-        ("REFIT_TWIN_REFUSED", heap::TWIN_REFUSED.into()),
+        ("REFIT_PURGE_UNMADE", 0),
+        ("REFIT_PURGE_READY", heap::PURGE_READY.into()),
+        ("REFIT_PURGE_DONE", heap::PURGE_DONE.into()),
+        ("REFIT_PURGE_REFUSED", heap::PURGE_REFUSED.into()),
         // This crate reads no entry but a valid one.
         ("REFIT_ENTRY_FREE", 0),
         ("REFIT_ENTRY_CLAIMED", 1),

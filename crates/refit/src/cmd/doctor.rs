@@ -17,7 +17,7 @@ use crate::cli::DoctorArgs;
 
 /// How long a process is looked at. Its memory may lie on a file system that does not
 /// answer, or hold lists without end: it is written by others.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 pub fn main(args: &DoctorArgs) -> ExitCode {
     if let Some(directory) = &args.probe_disk {
@@ -76,7 +76,7 @@ fn running(word: &str) -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    let answer = answer_within(PATIENCE, || {
+    let answer = answer_within(TIMEOUT, || {
         let (code, text) = look(pid);
         [&[code], text.as_bytes()].concat()
     });
@@ -95,7 +95,7 @@ fn running(word: &str) -> ExitCode {
         Ok(None) => {
             print::say(format_args!(
                 "process {pid} cannot be read: its memory gave no answer within {} s\n  a file that it maps may lie where nobody answers: cat /proc/{pid}/maps",
-                PATIENCE.as_secs()
+                TIMEOUT.as_secs()
             ));
             ExitCode::from(2)
         }

@@ -52,7 +52,7 @@ const TICK: Duration = Duration::from_millis(50);
 const TRACE_TICK: Duration = Duration::from_millis(1);
 
 /// How long the stacks of allocations are unwound.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 pub fn main(args: RunArgs) -> ExitCode {
     match plan(args).and_then(|plan| plan.map_or(Ok(ExitCode::SUCCESS), start)) {
@@ -204,12 +204,12 @@ fn heap_paths(watch: &Watch) -> Vec<HeapPaths> {
         return Vec::new();
     }
     let read = || serde_json::to_vec(&watch.heap_paths()).unwrap_or_default();
-    let why = match answer_within(PATIENCE, read) {
+    let why = match answer_within(TIMEOUT, read) {
         Ok(Some(answer)) => match serde_json::from_slice(&answer) {
             Ok(paths) => return paths,
             Err(error) => error.to_string(),
         },
-        Ok(None) => format!("they were not unwound within {} s", PATIENCE.as_secs()),
+        Ok(None) => format!("they were not unwound within {} s", TIMEOUT.as_secs()),
         Err(error) => error.to_string(),
     };
     say(format_args!(

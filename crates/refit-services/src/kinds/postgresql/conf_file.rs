@@ -5,7 +5,7 @@ use crate::{Error, System};
 
 /// What a line says.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Said {
+pub enum Meaning {
     /// Nothing, or a comment.
     Nothing,
     /// `name = value`
@@ -15,10 +15,10 @@ pub enum Said {
 }
 
 /// Reads a line.
-pub fn said(line: &str) -> Said {
+pub fn meaning(line: &str) -> Meaning {
     let line = line.trim();
     if line.is_empty() || line.starts_with('#') {
-        return Said::Nothing;
+        return Meaning::Nothing;
     }
     let is_of_name = |c: char| c.is_ascii_alphanumeric() || "_.-$".contains(c);
     let end = line.find(|c| !is_of_name(c)).unwrap_or(line.len());
@@ -35,9 +35,9 @@ pub fn said(line: &str) -> Said {
     let after = |rest: &str| rest.trim().is_empty() || rest.trim().starts_with('#');
     match read {
         Some((value, rest)) if !name.is_empty() && after(rest) => {
-            Said::Sets(name.to_owned(), value)
+            Meaning::Sets(name.to_owned(), value)
         }
-        _ => Said::Unclear,
+        _ => Meaning::Unclear,
     }
 }
 
@@ -111,7 +111,7 @@ impl Sources {
         };
         let dir = file.rsplit_once('/').map_or("", |(dir, _)| dir);
         for (index, line) in String::from_utf8_lossy(&bytes).lines().enumerate() {
-            let Said::Sets(name, value) = said(line) else {
+            let Meaning::Sets(name, value) = meaning(line) else {
                 continue;
             };
             let name = name.to_lowercase();
@@ -172,21 +172,21 @@ mod tests {
 
     #[test]
     fn a_line_is_read_as_the_server_reads_it() {
-        let sets = |name: &str, value: &str| Said::Sets(name.to_owned(), value.to_owned());
+        let sets = |name: &str, value: &str| Meaning::Sets(name.to_owned(), value.to_owned());
         for (line, meant) in [
-            ("", Said::Nothing),
-            ("  # a = b", Said::Nothing),
+            ("", Meaning::Nothing),
+            ("  # a = b", Meaning::Nothing),
             ("fsync = off # why", sets("fsync", "off")),
             ("fsync off", sets("fsync", "off")),
             ("work_mem=4MB", sets("work_mem", "4MB")),
             ("a = 'it''s'\t# b", sets("a", "it's")),
             (r"a = 'b\'c\\'", sets("a", r"b'c\")),
             ("include_dir 'conf.d'", sets("include_dir", "conf.d")),
-            ("a = 'b", Said::Unclear),
-            ("a = b c", Said::Unclear),
-            ("= b", Said::Unclear),
+            ("a = 'b", Meaning::Unclear),
+            ("a = b c", Meaning::Unclear),
+            ("= b", Meaning::Unclear),
         ] {
-            assert_eq!(said(line), meant, "{line}");
+            assert_eq!(meaning(line), meant, "{line}");
         }
     }
 
@@ -194,7 +194,10 @@ mod tests {
     fn a_quoted_value_is_read_as_it_was() {
         for value in ["", "a", "it's", r"\", r"\'", "''", "a # b", "a b=c"] {
             let line = format!("n = {}", quoted(value));
-            assert_eq!(said(&line), Said::Sets("n".to_owned(), value.to_owned()));
+            assert_eq!(
+                meaning(&line),
+                Meaning::Sets("n".to_owned(), value.to_owned())
+            );
         }
     }
 

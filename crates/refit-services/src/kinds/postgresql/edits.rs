@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::cluster::Cluster;
-use super::conf_file::{Said, Sources, quoted, said};
+use super::conf_file::{Meaning, Sources, meaning, quoted};
 use crate::environment::Environment;
 use crate::{ConfValue, Error, FileEdit, FileState, System};
 
@@ -26,8 +26,8 @@ pub fn environment_file(system: &System, cluster: &Cluster) -> Result<Vec<u8>, E
 /// The value of a variable in it.
 pub fn variable(file: &[u8], name: &str) -> Option<String> {
     let text = String::from_utf8_lossy(file);
-    let mut found = text.lines().filter_map(|line| match said(line) {
-        Said::Sets(key, value) if key == name => Some(value),
+    let mut found = text.lines().filter_map(|line| match meaning(line) {
+        Meaning::Sets(key, value) if key == name => Some(value),
         _ => None,
     });
     found.next_back()

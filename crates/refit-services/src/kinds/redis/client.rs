@@ -16,7 +16,7 @@ pub struct Client {
 }
 
 /// Longer than any answer that refit asks for takes; saving to disk is done by a child.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 /// No answer that refit asks for is longer.
 const MOST: usize = 1 << 20;
 
@@ -27,7 +27,7 @@ impl Client {
     /// As the system reports.
     pub fn unix(path: &Path) -> io::Result<Client> {
         let stream = UnixStream::connect(path)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_read_timeout(Some(TIMEOUT))?;
         Ok(Client {
             stream: BufReader::new(Box::new(stream)),
         })
@@ -39,7 +39,7 @@ impl Client {
     /// As the system reports.
     pub fn tcp(address: &str, port: u16) -> io::Result<Client> {
         let stream = TcpStream::connect((address, port))?;
-        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_read_timeout(Some(TIMEOUT))?;
         Ok(Client {
             stream: BufReader::new(Box::new(stream)),
         })

@@ -17,7 +17,7 @@ use crate::sys::ends_with_this;
 const PLACE: &str = "/run/refit-redis-";
 
 /// A server without data starts within milliseconds.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The server; it ends with this.
 pub struct Sample {
@@ -79,7 +79,7 @@ impl Sample {
         let began = Instant::now();
         while Client::unix(&dir.join("socket")).is_err() {
             let ended = child.try_wait().map_err(failed)?;
-            if ended.is_some() || began.elapsed() > PATIENCE {
+            if ended.is_some() || began.elapsed() > TIMEOUT {
                 return Err(told(&fs::read_to_string(&log).unwrap_or_default()));
             }
             std::thread::sleep(Duration::from_millis(5));
