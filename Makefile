@@ -108,7 +108,7 @@ crash-night: ## cut the power of every recipe with a promise, as root, for hours
 install: $(REFIT) ## copy binary, manual pages, completions, docs below PREFIX (/usr/local), respecting DESTDIR
 	REFIT=$(abspath $(REFIT)) scripts/dist layout "$(DESTDIR)" "$(PREFIX:/%=%)"
 
-# ARCH='amd64 arm64' makes both on an amd64 machine, by the compiler's root of `scripts/arm64 setup`.
+# On amd64 also those of arm64, where `scripts/arm64 setup` was run. ARCH=amd64 makes that one alone.
 deb: ## make dist/refit-linux_VERSION_ARCH.deb
 	scripts/setup dist
 	scripts/dist deb dist $(ARCH)

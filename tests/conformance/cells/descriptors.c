@@ -9,11 +9,15 @@
 
 enum { WHOLE = SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER };
 
-// As a 32-bit program has to pass it: each 64-bit value as two words (syscall(2)).
+// As a 32-bit program has to pass it: each 64-bit value as two words (syscall(2)); on ARM after the flags, so that the
+// words begin in an even register (sync_file_range(2)).
 static long raw_range(int fd, long long offset, long long size, unsigned flags)
 {
 #ifdef __LP64__
     return syscall(SYS_sync_file_range, fd, offset, size, flags);
+#elif defined SYS_sync_file_range2
+    return syscall(SYS_sync_file_range2, fd, flags, (long)offset, (long)(offset >> 32), (long)size,
+                   (long)(size >> 32));
 #else
     return syscall(SYS_sync_file_range, fd, (long)offset, (long)(offset >> 32), (long)size, (long)(size >> 32),
                    flags);
