@@ -2,21 +2,23 @@
 
 use std::fs;
 use std::process::Stdio;
+use std::time::Duration;
 
 use serde_json::Value;
 
 use crate::apply::{tree, words as plan};
 use crate::apply_evidence::costs;
 use crate::compared::{list, messages, printed};
+use crate::deadline::Deadline;
 use crate::runner::{Outcome, Test};
-use crate::test_env::{TestEnv, described, expect_code, expect_printed, wait_until};
+use crate::test_env::{TestEnv, described, expect_code, expect_printed};
 use crate::tune::{answer, expect_comparisons, log, pause, record};
 use crate::{sys, test};
 
 pub const TESTS: &[Test] = &[
     test!(an_answer_that_risks_data_is_cut).limit_seconds(300),
     test!(its_answer_can_be_planned).limit_seconds(120),
-    test!(interrupted_it_goes_on_from_its_last_step).limit_seconds(240),
+    test!(interrupted_it_goes_on_from_its_last_step).limit_seconds(300),
 ];
 
 fn an_answer_that_risks_data_is_cut(env: &TestEnv) -> Outcome {
@@ -84,8 +86,12 @@ fn its_answer_can_be_planned(env: &TestEnv) -> Outcome {
 }
 
 fn interrupted_it_goes_on_from_its_last_step(env: &TestEnv) -> Outcome {
+    const BUDGET: Duration = Duration::from_secs(150);
     let folder = pause(env);
-    let words = ["tune", &folder, "--yes", "--budget", "150s", "--log", "log"];
+    let budget = format!("{}s", BUDGET.as_secs());
+    let words = [
+        "tune", &folder, "--yes", "--budget", &budget, "--log", "log",
+    ];
     let mut refit = env.refit_command(&words);
     let mut child = refit
         .stdout(Stdio::piped())
@@ -97,14 +103,13 @@ fn interrupted_it_goes_on_from_its_last_step(env: &TestEnv) -> Outcome {
         (1..9)
             .find(|n| fs::exists(env.path(&format!("log/{}-confirm.json", n + 1))).unwrap_or(false))
     };
-    let mut ended = false;
-    wait_until("a round pair of the confirmation", || {
-        ended = child.try_wait().expect("it is our child").is_some();
-        ended || screens().is_some()
-    });
-    if ended {
-        let output = child.wait_with_output().expect("it is our child");
-        panic!("it has ended without: {}", described(&output));
+    let mut deadline = Deadline::after(BUDGET);
+    while screens().is_none() {
+        if deadline.is_over() || child.try_wait().expect("it is our child").is_some() {
+            let output = child.wait_with_output().expect("it is our child");
+            panic!("no confirmation was begun: {}", described(&output));
+        }
+        std::thread::sleep(Duration::from_millis(20));
     }
     sys::send_signal(
         i32::try_from(child.id()).expect("process ids are ints"),
