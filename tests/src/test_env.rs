@@ -248,8 +248,14 @@ pub fn described(output: &Output) -> String {
 /// Asks again and again until there is an answer; fails the test, naming what was waited for, at the deadline.
 #[track_caller]
 #[allow(dead_code)]
-pub fn wait_for<T>(what: &str, mut answer: impl FnMut() -> Option<T>) -> T {
-    let mut deadline = Deadline::after(TIMEOUT);
+pub fn wait_for<T>(what: &str, answer: impl FnMut() -> Option<T>) -> T {
+    wait_within(TIMEOUT, what, answer)
+}
+
+/// The same with a deadline of its own.
+#[track_caller]
+pub fn wait_within<T>(limit: Duration, what: &str, mut answer: impl FnMut() -> Option<T>) -> T {
+    let mut deadline = Deadline::after(limit);
     loop {
         if let Some(answer) = answer() {
             return answer;

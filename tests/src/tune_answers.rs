@@ -9,9 +9,8 @@ use serde_json::Value;
 use crate::apply::{tree, words as plan};
 use crate::apply_evidence::costs;
 use crate::compared::{list, messages, printed};
-use crate::deadline::Deadline;
 use crate::runner::{Outcome, Test};
-use crate::test_env::{TestEnv, described, expect_code, expect_printed};
+use crate::test_env::{TestEnv, described, expect_code, expect_printed, wait_within};
 use crate::tune::{answer, expect_comparisons, log, pause, record};
 use crate::{sys, test};
 
@@ -103,13 +102,14 @@ fn interrupted_it_goes_on_from_its_last_step(env: &TestEnv) -> Outcome {
         (1..9)
             .find(|n| fs::exists(env.path(&format!("log/{}-confirm.json", n + 1))).unwrap_or(false))
     };
-    let mut deadline = Deadline::after(BUDGET);
-    while screens().is_none() {
-        if deadline.is_over() || child.try_wait().expect("it is our child").is_some() {
-            let output = child.wait_with_output().expect("it is our child");
-            panic!("no confirmation was begun: {}", described(&output));
-        }
-        std::thread::sleep(Duration::from_millis(20));
+    let mut ended = false;
+    wait_within(BUDGET, "a round pair of the confirmation", || {
+        ended = child.try_wait().expect("it is our child").is_some();
+        (ended || screens().is_some()).then_some(())
+    });
+    if ended {
+        let output = child.wait_with_output().expect("it is our child");
+        panic!("it has ended without: {}", described(&output));
     }
     sys::send_signal(
         i32::try_from(child.id()).expect("process ids are ints"),

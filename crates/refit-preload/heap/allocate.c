@@ -20,10 +20,10 @@
 #include "counters.h"
 #include "early.h"
 #include "notes.h"
+#include "purge.h"
 #include "samples.h"
 #include "shadow.h"
 #include "small.h"
-#include "purge.h"
 
 #define NO_TURN REFIT_NO_TURN
 #define state_now refit_heap_state_now

@@ -3,8 +3,8 @@
 #include "beneath.h"
 #include "file_pages.h"
 #include "own_memory.h"
-#include "settle.h"
 #include "purge.h"
+#include "settle.h"
 
 #define NOT_YET REFIT_HEAP_SMALL_UNKNOWN
 #define BEING_TOLD (REFIT_HEAP_SMALL_UNKNOWN - 1)

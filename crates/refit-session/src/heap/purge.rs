@@ -1,4 +1,5 @@
-//! Requests for a forked copy of a process: see `heap/purge.c` of refit-preload. The only words of a heap file that refit writes.
+//! Requests for a forked copy of a process: see `heap/purge.c` of refit-preload. The only words of a heap file that refit
+//! writes.
 
 use std::fs::File;
 use std::io;
