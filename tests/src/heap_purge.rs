@@ -5,12 +5,16 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
 
 use serde_json::Value;
 
 use crate::memory_identity::{fresh_seed, wait_for_reading};
+use crate::processes::{children, status_line};
 use crate::ran::number;
 use crate::runner::{Outcome, Test};
+use crate::sys::send_signal;
 use crate::test;
 use crate::test_env::{TestEnv, refit_path, wait_until};
 
@@ -18,6 +22,7 @@ pub const TESTS: &[Test] = &[
     test!(what_the_copy_gives_back_the_process_gives_back).limit_seconds(900),
     test!(where_nothing_can_be_given_back_it_is_nothing).limit_seconds(900),
     test!(a_program_that_counts_its_children_sees_no_copy).limit_seconds(300),
+    test!(a_machine_that_stands_still_is_not_taken_for_an_idle_program),
     test!(who_cannot_have_a_copy_is_told_why).limit_seconds(300),
     test!(a_copy_that_hangs_or_crashes_ends_and_the_program_goes_on).limit_seconds(300),
     test!(no_copy_outlives_a_program_that_ends_at_any_moment).limit_seconds(300),
@@ -38,6 +43,16 @@ fn told(text: &str) -> Told {
 /// Runs a program beneath `refit run --heap --purge` until refit has read it after its first line, and then ends its input;
 /// what it printed, and what refit measured.
 fn purged(env: &TestEnv, settings: &[&str], words: &[&str]) -> (Told, Value) {
+    purged_after(env, settings, words, wait_for_reading)
+}
+
+/// The same, and `act` is what happens between the first line and the end of the input; it gets the pid of refit.
+fn purged_after(
+    env: &TestEnv,
+    settings: &[&str],
+    words: &[&str],
+    act: impl FnOnce(u32),
+) -> (Told, Value) {
     let json = env.path("run.json");
     let mut refit = Command::new(refit_path());
     refit.current_dir(env.dir());
@@ -48,7 +63,7 @@ fn purged(env: &TestEnv, settings: &[&str], words: &[&str]) -> (Told, Value) {
     let mut text = String::new();
     let mut output = BufReader::new(refit.stdout.take().expect("it is piped"));
     output.read_line(&mut text).expect("it prints text");
-    wait_for_reading(refit.id());
+    act(refit.id());
     drop(refit.stdin.take());
     output.read_to_string(&mut text).expect("it prints text");
     assert!(refit.wait().expect("it is our child").success());
@@ -125,6 +140,33 @@ fn a_program_that_counts_its_children_sees_no_copy(env: &TestEnv) -> Outcome {
         assert!(given.is_some_and(|given| given > 30.0 * MIB), "{purge:#}");
         expect_undisturbed(&told);
     }
+    Outcome::Pass
+}
+
+/// Stops refit and its program for longer than refit waits for an answer; refit goes on first.
+fn stand_still(refit: u32) {
+    let named = |pid: &u32| status_line(*pid, "Name").is_some_and(|name| name == "heap_purge_chil");
+    let program = children(refit).into_iter().find(named);
+    let send = |pid: u32, signal| send_signal(pid.cast_signed(), signal);
+    let program = program.expect("it has printed a line");
+    send(program, libc::SIGSTOP);
+    // By then refit has asked for a copy; if it has not, it does so later, and gets one.
+    sleep(Duration::from_millis(300));
+    send(refit, libc::SIGSTOP);
+    sleep(Duration::from_millis(2500));
+    send(refit, libc::SIGCONT);
+    sleep(Duration::from_millis(50));
+    send(program, libc::SIGCONT);
+    wait_for_reading(refit);
+}
+
+fn a_machine_that_stands_still_is_not_taken_for_an_idle_program(env: &TestEnv) -> Outcome {
+    let words = [&*env.program("heap_purge_children"), "waits"];
+    let (told, purge) = purged_after(env, &[], &words, stand_still);
+    // The one during which it stood still, and the next.
+    let measured = purge["measured"]["measured"].as_u64();
+    assert!(measured.is_some_and(|times| times >= 2), "{purge:#}");
+    expect_undisturbed(&told);
     Outcome::Pass
 }
 

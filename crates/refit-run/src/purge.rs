@@ -15,8 +15,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::allocator_object::is_allocator;
 
-/// How long a process may make no call of malloc or free that would answer.
+/// How long a process may make no call of malloc or free that would answer ...
 const TIMEOUT: Duration = Duration::from_secs(2);
+/// ... of which so much counts between two looks: where refit got no processor for longer, or the whole machine stood
+/// still, the process may not have run either.
+const LONGEST_PAUSE: Duration = Duration::from_millis(20);
 /// Copies of a process with several threads, one after the other: each may be made while another thread holds a lock of
 /// the allocator's, and then it ends without an answer.
 const MOST_COPIES: u32 = 5;
@@ -201,10 +204,13 @@ fn wait(
     pid: u32,
     proc: &Path,
 ) -> Result<Option<PurgeState>, String> {
-    let began = Instant::now();
+    let mut looked = Instant::now();
+    let mut waited = Duration::ZERO;
     let mut is_over = false;
     while !is_over {
-        is_over = has_ended(proc, pid) || *now == PurgeState::Unmade && began.elapsed() > TIMEOUT;
+        waited += looked.elapsed().min(LONGEST_PAUSE);
+        looked = Instant::now();
+        is_over = has_ended(proc, pid) || *now == PurgeState::Unmade && waited > TIMEOUT;
         match request.state().map_err(|error| error.to_string())? {
             PurgeState::Refused(why) => return Err(why),
             state if state != *now => return Ok(Some(state)),

@@ -4,13 +4,14 @@
 //! answer, and who waits for it can keep the list of mappings locked (mmap_lock,
 //! Documentation/mm/process_addrs.rst). So the active process never does it itself.
 //! A call that has not been read in time goes to the kernel, and its reader is
-//! killed.
+//! killed. A reader that only waits for a processor has more time.
 
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use refit_session::names::READER;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 use rustix::process::{
     Signal, getpid, getppid, pidfd_send_signal, set_parent_process_death_signal,
@@ -22,11 +23,17 @@ use super::memory::GuardianMemory;
 use super::request::Request;
 use super::sockets::pair;
 use crate::filter::{self, Call};
-use crate::sys::fork::{Child, fork};
+use crate::sys::fork::{Child, Scheduled, fork};
 use crate::sys::notify::{Notification, Slot};
 
 /// How long a call waits until it has been read, in nanoseconds.
-pub const LIMIT_NS: u64 = 100_000_000;
+const LIMIT_NS: u64 = 100_000_000;
+
+/// The same where its reader has not had as much of a processor's time.
+const LONGEST_NS: u64 = 5_000_000_000;
+
+/// Between two looks at such a reader.
+const LOOK_NS: u64 = 10_000_000;
 
 /// The maximum of readers at one time, those included that were killed and have not
 /// ended.
@@ -83,11 +90,33 @@ struct Job {
     index: usize,
     /// CLOCK_MONOTONIC, ns, when it came.
     since_ns: u64,
+    /// When it goes to the kernel, or its reader is looked at.
+    until_ns: u64,
+    /// Processor time of its reader at the first look, ns.
+    ran_ns: Option<u64>,
 }
 
 impl Job {
-    fn is_overdue(self, now_ns: u64) -> bool {
-        self.since_ns + LIMIT_NS <= now_ns
+    fn new(index: usize, since_ns: u64) -> Job {
+        Job {
+            index,
+            since_ns,
+            until_ns: since_ns + LIMIT_NS,
+            ran_ns: None,
+        }
+    }
+
+    /// More time, where its reader is in this state.
+    fn goes_on(self, now_ns: u64, reader: Scheduled) -> Option<Job> {
+        let first_ns = self.ran_ns.unwrap_or(reader.ran_ns);
+        let has_time = reader.is_runnable
+            && reader.ran_ns.saturating_sub(first_ns) < LIMIT_NS
+            && now_ns < self.since_ns + LONGEST_NS;
+        has_time.then_some(Job {
+            until_ns: now_ns + LOOK_NS,
+            ran_ns: Some(first_ns),
+            ..self
+        })
     }
 }
 
@@ -113,7 +142,7 @@ pub struct Readers {
 impl Readers {
     /// Adds the call in this slot.
     pub fn add(&mut self, index: usize, since_ns: u64) {
-        self.waiting.push_back(Job { index, since_ns });
+        self.waiting.push_back(Job::new(index, since_ns));
     }
 
     /// Gives calls to readers that have nothing to do, and to new ones.
@@ -142,14 +171,14 @@ impl Readers {
         }
     }
 
-    /// When the first call has to go to the kernel (CLOCK_MONOTONIC, ns).
+    /// When to ask for the [`Readers::overdue`] (CLOCK_MONOTONIC, ns).
     pub fn next_ns(&self) -> Option<u64> {
         let busy = self.readers.iter().filter_map(|reader| match reader.state {
             State::Busy(job) => Some(job),
             State::Idle | State::Killed => None,
         });
         let first = busy.chain(self.waiting.front().copied());
-        first.map(|job| job.since_ns + LIMIT_NS).min()
+        first.map(|job| job.until_ns).min()
     }
 
     /// The slots of calls that have waited for too long, which are no longer here.
@@ -157,14 +186,21 @@ impl Readers {
         let mut overdue = Vec::new();
         let is_killed = |reader: &Reader| matches!(reader.state, State::Killed);
         let is_hopeless = self.readers.len() == MOST && self.readers.iter().all(is_killed);
-        let is_over = |job: &mut Job| is_hopeless || job.is_overdue(now_ns);
+        let is_over = |job: &mut Job| is_hopeless || job.until_ns <= now_ns;
         while let Some(job) = self.waiting.pop_front_if(is_over) {
             overdue.push(job.index);
         }
         for reader in &mut self.readers {
-            if let State::Busy(job) = reader.state
-                && job.is_overdue(now_ns)
-            {
+            let State::Busy(job) = reader.state else {
+                continue;
+            };
+            if job.until_ns > now_ns || reader.has_replied() {
+                continue;
+            }
+            let scheduled = reader.process.scheduled();
+            if let Some(job) = scheduled.and_then(|scheduled| job.goes_on(now_ns, scheduled)) {
+                reader.state = State::Busy(job);
+            } else {
                 reader.kill();
                 overdue.push(job.index);
             }
@@ -212,6 +248,12 @@ impl Readers {
 }
 
 impl Reader {
+    /// Whether [`Reader::reply`] has something to tell.
+    fn has_replied(&self) -> bool {
+        let mut socket = [PollFd::new(&self.socket, PollFlags::IN)];
+        poll(&mut socket, Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
+    }
+
     /// `None`: it was killed by somebody else.
     fn reply(&self) -> Option<Words> {
         let mut bytes = [0; size_of::<Words>()];
@@ -312,5 +354,25 @@ mod tests {
         assert!(readers.overdue(LIMIT_NS).is_empty());
         assert_eq!(readers.overdue(1_000 + LIMIT_NS), [3]);
         assert_eq!(readers.next_ns(), Some(2_000 + LIMIT_NS));
+    }
+
+    #[test]
+    fn a_reader_that_waits_for_a_processor_has_more_time() {
+        let runnable = |ran_ns| Scheduled {
+            is_runnable: true,
+            ran_ns,
+        };
+        let waits = Scheduled {
+            is_runnable: false,
+            ran_ns: 70,
+        };
+        let job = Job::new(3, 1_000);
+        assert!(job.goes_on(1_000 + LIMIT_NS, waits).is_none());
+        let job = job.goes_on(1_000 + LIMIT_NS, runnable(70)).unwrap();
+        assert_eq!(job.until_ns, 1_000 + LIMIT_NS + LOOK_NS);
+        assert!(job.goes_on(job.until_ns, runnable(70 + LIMIT_NS)).is_none());
+        let job = job.goes_on(job.until_ns, runnable(60 + LIMIT_NS)).unwrap();
+        assert!(job.goes_on(job.until_ns, waits).is_none());
+        assert!(job.goes_on(1_000 + LONGEST_NS, runnable(70)).is_none());
     }
 }

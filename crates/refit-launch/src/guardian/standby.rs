@@ -1,6 +1,5 @@
 //! The process of the guardian that watches the other.
 
-use std::fs;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -70,13 +69,8 @@ fn is_call_waiting(listener: BorrowedFd<'_>) -> bool {
     poll(&mut fds, Some(&now)).is_ok() && fds[0].revents().contains(PollFlags::IN)
 }
 
-/// Whether a process only waits for a processor (state R of proc_pid_stat(5)); so
-/// also where that is unknown.
+/// Whether a process only waits for a processor; so also where that is unknown.
 fn is_runnable(process: &Child) -> bool {
-    let pid = process.pid.as_raw_nonzero();
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat"));
-    stat.map_or(true, |stat| {
-        stat.rsplit_once(") ")
-            .is_none_or(|(_, rest)| rest.starts_with('R'))
-    })
+    let scheduled = process.scheduled();
+    scheduled.is_none_or(|scheduled| scheduled.is_runnable)
 }

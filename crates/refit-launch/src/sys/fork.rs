@@ -5,6 +5,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 
+use rustix::param::clock_ticks_per_second;
 use rustix::process::{Pid, PidfdFlags, WaitId, WaitIdOptions, getpid, pidfd_open, waitid};
 
 /// A child or another process, named so that no other process can be mistaken for it.
@@ -125,7 +126,38 @@ fn child(pid: libc::pid_t) -> io::Result<Child> {
     Ok(Child { pid, pidfd })
 }
 
+/// What the scheduler has done for a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Scheduled {
+    /// It runs, or only waits for a processor.
+    pub is_runnable: bool,
+    /// Processor time of its threads, in nanoseconds; of a clock tick's resolution.
+    pub ran_ns: u64,
+}
+
+impl Scheduled {
+    /// Of the text of /proc/PID/stat (proc_pid_stat(5): `state`, `utime`, `stime`).
+    fn of(stat: &str) -> Option<Scheduled> {
+        let (_, rest) = stat.rsplit_once(") ")?;
+        let mut fields = rest.split(' ');
+        let state = fields.next()?;
+        let ticks = |text: &str| text.parse::<u64>().ok();
+        let user = ticks(fields.nth(10)?)?;
+        let system = ticks(fields.next()?)?;
+        Some(Scheduled {
+            is_runnable: state == "R",
+            ran_ns: (user + system).saturating_mul(1_000_000_000 / clock_ticks_per_second()),
+        })
+    }
+}
+
 impl Child {
+    /// `None`: it has been reaped, or is unknown.
+    pub fn scheduled(&self) -> Option<Scheduled> {
+        let pid = self.pid.as_raw_nonzero();
+        Scheduled::of(&std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+    }
+
     /// The calling process, for a child of it.
     pub fn own() -> io::Result<Child> {
         child(getpid().as_raw_nonzero().get())
@@ -230,5 +262,16 @@ mod tests {
                 .unwrap_err();
             drop(stop);
         });
+    }
+
+    #[test]
+    fn the_state_and_the_processor_time_follow_the_name() {
+        let tick_ns = 1_000_000_000 / clock_ticks_per_second();
+        let stat =
+            |state| format!("7 (a) R 1) {state} 1 2 3 4 5 6 7 8 9 10 20 22 999 999 20 0 1 0\n");
+        let of = |state| Scheduled::of(&stat(state)).unwrap();
+        assert!(of('R').is_runnable && !of('D').is_runnable && !of('Z').is_runnable);
+        assert_eq!(of('R').ran_ns, 42 * tick_ns);
+        assert_eq!(Scheduled::of("7 (a) R 1 2"), None);
     }
 }
