@@ -190,6 +190,10 @@ impl Build {
         } else {
             let is_c = self.compiler != "rustc";
             command.args(C_FLAGS.iter().filter(|_| is_c));
+            if self.compiler == "musl-gcc" && std::env::consts::ARCH == "aarch64" {
+                // What libgcc has for atomic operations there calls __getauxval, which only glibc has.
+                command.arg("-mno-outline-atomics");
+            }
             command.arg("-o").arg(executable);
         }
         let flag = |flag: &String| match flag.as_str() {
