@@ -163,10 +163,10 @@ impl Apart {
         let mut apart = Apart {
             child: command.spawn().expect("unshare is there"),
         };
-        let mut said = [0; 6];
+        let mut line = [0; 6];
         let out = apart.child.stdout.as_mut().expect("it is piped");
-        out.read_exact(&mut said).expect("the namespaces are made");
-        assert_eq!(&said, b"ready\n");
+        out.read_exact(&mut line).expect("the namespaces are made");
+        assert_eq!(&line, b"ready\n");
         apart
     }
 

@@ -227,8 +227,8 @@ fn apply_confirm_and_revert_do_not_mix(env: &TestEnv) -> Outcome {
         for output in &outputs {
             let code = output.status.code();
             assert!([Some(0), Some(2)].contains(&code), "{}", described(output));
-            let said = !output.stdout.is_empty() || !output.stderr.is_empty();
-            assert!(said, "{}", described(output));
+            let printed = !output.stdout.is_empty() || !output.stderr.is_empty();
+            assert!(printed, "{}", described(output));
             let text = String::from_utf8_lossy(&output.stderr).into_owned();
             assert!(!text.contains("interrupted"), "{}", described(output));
         }

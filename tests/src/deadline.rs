@@ -73,8 +73,8 @@ impl fmt::Display for Deadline {
 fn emulated() -> f64 {
     static TIMES: OnceLock<f64> = OnceLock::new();
     *TIMES.get_or_init(|| {
-        let said = std::env::var("REFIT_TEST_SLOWER").ok();
-        said.map_or(1.0, |times| {
+        let slower = std::env::var("REFIT_TEST_SLOWER").ok();
+        slower.map_or(1.0, |times| {
             let number = times
                 .parse()
                 .ok()

@@ -9,7 +9,7 @@ use crate::test;
 use crate::test_env::TestEnv;
 
 pub const TESTS: &[Test] = &[
-    test!(each_flush_takes_as_long_as_it_is_said_to),
+    test!(each_flush_takes_as_long_as_it_is_set_to),
     test!(flushes_of_a_disk_wait_on_each_other),
     test!(what_does_not_happen_is_not_delayed),
     test!(the_draws_come_from_the_seed),
@@ -40,7 +40,7 @@ impl CallByCall {
     }
 }
 
-fn each_flush_takes_as_long_as_it_is_said_to(env: &TestEnv) -> Outcome {
+fn each_flush_takes_as_long_as_it_is_set_to(env: &TestEnv) -> Outcome {
     let program = env.program("write_fsync");
     let traced = run(env, &["disk=3ms"], &[&program, "20", &env.path("f")]);
     let took = traced.took_ns();

@@ -195,7 +195,7 @@ fn a_flame_graph_and_folded_text_are_written(env: &TestEnv) -> Outcome {
     Outcome::Pass
 }
 
-/// 20 s is refit's patience. The program ends at once.
+/// refit waits 20 s. The program ends at once.
 fn an_unwind_table_without_an_end_holds_nobody_up(env: &TestEnv) -> Outcome {
     let program = env.program("endless_unwind");
     let (output, report) = env.refit_json(&["run", "--heap", "--", &program]);

@@ -21,7 +21,7 @@ pub const TESTS: &[Test] = &[
     test!(a_strict_umask_shuts_nobody_out),
     test!(sessions_of_root_cannot_be_listed),
     test!(nothing_stays_behind_after_a_failed_start),
-    test!(a_full_disk_for_json_is_said_and_changes_no_code),
+    test!(a_full_disk_for_json_is_reported_and_changes_no_code),
     test!(a_small_file_size_limit_kills_nobody),
     test!(a_small_stack_is_named),
 ];
@@ -258,7 +258,7 @@ fn nothing_stays_behind_after_a_failed_start(env: &TestEnv) -> Outcome {
     Outcome::Pass
 }
 
-fn a_full_disk_for_json_is_said_and_changes_no_code(env: &TestEnv) -> Outcome {
+fn a_full_disk_for_json_is_reported_and_changes_no_code(env: &TestEnv) -> Outcome {
     let file = env.path("touched");
     let script = format!("touch {file}; exit 7");
     let full = env.refit(&[

@@ -40,9 +40,9 @@ fn started(env: &TestEnv, mut command: Command, log: &str, mark: &str) -> (Ended
     let file = fs::File::create(env.path(log)).expect("the directory is ours");
     command.stdout(Stdio::null()).stderr(file);
     let mut child = Ended(command.spawn().expect("it starts"));
-    let said = || fs::read_to_string(env.path(log)).unwrap_or_default();
+    let logged = || fs::read_to_string(env.path(log)).unwrap_or_default();
     let word = wait_for(mark, || {
-        let text = said();
+        let text = logged();
         let ended = child.0.try_wait().expect("it is our child");
         assert!(ended.is_none(), "{ended:?}: {text}");
         let (_, rest) = text.split_once(mark)?;
@@ -248,7 +248,7 @@ fn no_client_holds_up_another_or_the_watch(env: &TestEnv) -> Outcome {
     let mut half = TcpStream::connect(address).expect("it listens");
     half.write_all(b"GET /metrics HT").expect("it reads");
     wait_until("a later sample", || used(metrics(address, "")) != first);
-    // Their time is over before they said what they want.
+    // Their time is over before they have asked for anything.
     for stream in [&mut silent, &mut half] {
         let mut rest = Vec::new();
         let _ = stream.read_to_end(&mut rest);

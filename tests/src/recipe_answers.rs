@@ -15,7 +15,7 @@ pub const TESTS: &[Test] = &[
     test!(answers_alone_are_two_runs_of_each),
     test!(what_the_note_had_otherwise_is_marked),
     test!(what_is_not_exact_is_out),
-    test!(what_is_no_table_is_said),
+    test!(what_is_not_a_table_is_reported),
     test!(nothing_steers_statistics_that_there_are_not),
 ];
 
@@ -158,7 +158,7 @@ fn what_is_not_exact_is_out(env: &TestEnv) -> Outcome {
     Outcome::Pass
 }
 
-fn what_is_no_table_is_said(env: &TestEnv) -> Outcome {
+fn what_is_not_a_table_is_reported(env: &TestEnv) -> Outcome {
     for (command, problem) in [
         (
             "echo words",

@@ -13,8 +13,8 @@ pub const TESTS: &[Test] = &[
     test!(the_file_decides_and_neither_its_descriptor_nor_an_old_name),
     test!(of_several_scopes_the_last_match_wins),
     test!(a_scope_through_a_link_is_the_directory_itself),
-    test!(in_another_root_the_call_is_real_and_said_so),
-    test!(a_scope_that_matched_nothing_is_said),
+    test!(in_another_root_the_call_is_real_and_reported_so),
+    test!(a_scope_that_matched_nothing_is_reported),
     test!(an_executables_scope_and_a_paths_scope_meet),
     test!(a_comparison_warns_of_a_scope_that_nothing_matched),
 ];
@@ -175,7 +175,7 @@ fn a_scope_through_a_link_is_the_directory_itself(env: &TestEnv) -> Outcome {
     Outcome::Pass
 }
 
-fn in_another_root_the_call_is_real_and_said_so(env: &TestEnv) -> Outcome {
+fn in_another_root_the_call_is_real_and_reported_so(env: &TestEnv) -> Outcome {
     env.require_root();
     // Inside, /f is a name that the scope covers outside.
     let root = env.subdir("root");
@@ -192,7 +192,7 @@ fn in_another_root_the_call_is_real_and_said_so(env: &TestEnv) -> Outcome {
     Outcome::Pass
 }
 
-fn a_scope_that_matched_nothing_is_said(env: &TestEnv) -> Outcome {
+fn a_scope_that_matched_nothing_is_reported(env: &TestEnv) -> Outcome {
     let [inside, outside] = directories(env);
     let program = env.program("write_fsync");
     let [used, unused] = [

@@ -12,7 +12,7 @@ use crate::test_env::{TestEnv, described, expect_code, refit_path, wait_for_file
 use crate::{places, sys, test};
 
 pub const TESTS: &[Test] = &[
-    test!(without_the_right_to_a_filter_it_is_said),
+    test!(without_the_right_to_a_filter_it_is_reported),
     test!(a_user_can_have_a_filter_for_the_privileges_of_others),
     test!(an_inner_refit_finds_the_listener_taken),
     test!(a_pipeline_ends_though_a_daemon_keeps_the_filter),
@@ -40,7 +40,7 @@ fn as_nobody(env: &TestEnv, script: &str) -> std::process::Output {
     output.expect("unshare is there")
 }
 
-fn without_the_right_to_a_filter_it_is_said(env: &TestEnv) -> Outcome {
+fn without_the_right_to_a_filter_it_is_reported(env: &TestEnv) -> Outcome {
     let output = as_nobody(
         env,
         "./refit run --json report.json sync=off -- ./static_fsync f",

@@ -13,12 +13,12 @@ use crate::test_env::{
 
 pub const TESTS: &[Test] = &[
     test!(what_is_not_installed_makes_an_apt_line),
-    test!(a_user_that_is_missing_or_not_root_is_said_before_anything_runs),
+    test!(a_user_that_is_missing_or_not_root_is_reported_before_anything_runs),
     test!(a_failing_check_disqualifies_its_variant_alone),
     test!(another_outcome_disqualifies_its_variant_alone),
     test!(a_number_that_is_not_found_names_its_pattern_and_the_output),
     test!(instances_that_would_not_fit_are_refused),
-    test!(a_full_disk_is_said_and_left_empty),
+    test!(a_full_disk_is_reported_and_left_empty),
 ];
 
 fn what_is_not_installed_makes_an_apt_line(env: &TestEnv) -> Outcome {
@@ -41,7 +41,7 @@ fn what_is_not_installed_makes_an_apt_line(env: &TestEnv) -> Outcome {
     Outcome::Pass
 }
 
-fn a_user_that_is_missing_or_not_root_is_said_before_anything_runs(env: &TestEnv) -> Outcome {
+fn a_user_that_is_missing_or_not_root_is_reported_before_anything_runs(env: &TestEnv) -> Outcome {
     let folder = RecipeFolder::command(env, "user").set("packages", "['sed']");
     if env.as_root() {
         let text = folder.text("service.user", "no-such-user").refused(&[]);
@@ -150,7 +150,7 @@ fn instances_that_would_not_fit_are_refused(env: &TestEnv) -> Outcome {
     Outcome::Pass
 }
 
-fn a_full_disk_is_said_and_left_empty(env: &TestEnv) -> Outcome {
+fn a_full_disk_is_reported_and_left_empty(env: &TestEnv) -> Outcome {
     let fills = "dd if=/dev/zero of=big bs=64k count=100";
     let folder = RecipeFolder::command(env, "full").text("service.setup", fills);
     let folder = folder.write();

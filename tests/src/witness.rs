@@ -18,8 +18,8 @@ pub const TESTS: &[Test] = &[
     test!(writes_of_o_dsync_and_msync_are_seen),
     test!(an_io_uring_s_sync_is_seen_and_named),
     test!(another_s_syncs_are_not_counted),
-    test!(what_the_kernel_had_no_room_for_is_said),
-    test!(without_root_it_is_said_where_it_matters),
+    test!(what_the_kernel_had_no_room_for_is_reported),
+    test!(without_root_it_is_reported_where_it_matters),
     test!(xfs_and_btrfs_are_watched_too),
     test!(a_comparison_ends_with_the_witness),
 ];
@@ -191,7 +191,7 @@ fn another_s_syncs_are_not_counted(env: &TestEnv) -> Outcome {
     Outcome::Pass
 }
 
-fn what_the_kernel_had_no_room_for_is_said(env: &TestEnv) -> Outcome {
+fn what_the_kernel_had_no_room_for_is_reported(env: &TestEnv) -> Outcome {
     const CALLS: u64 = 10_000;
     env.require_root();
     env.require_command("python3");
@@ -220,7 +220,7 @@ fn what_the_kernel_had_no_room_for_is_said(env: &TestEnv) -> Outcome {
     Outcome::Pass
 }
 
-fn without_root_it_is_said_where_it_matters(env: &TestEnv) -> Outcome {
+fn without_root_it_is_reported_where_it_matters(env: &TestEnv) -> Outcome {
     let refit = places::public(env, &refit_path());
     let nobody = |settings: &[&str]| -> Output {
         let mut words = Vec::new();

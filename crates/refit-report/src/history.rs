@@ -19,7 +19,7 @@ pub use html::html as history_html;
 pub use kept::Kept;
 
 /// One line for each candidate, the oldest first, under each command. A change
-/// was *kept* when somebody said so ([`Kept`]), or when a later comparison of the same command
+/// was *kept* when somebody marked it so ([`Kept`]), or when a later comparison of the same command
 /// has its settings under every variant (`--with`); *measured again* when a later one has it as a
 /// candidate. Where a winner was confirmed, the confirmed number is given.
 #[must_use]

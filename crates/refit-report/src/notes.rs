@@ -19,7 +19,7 @@ use crate::row::rows;
 
 pub use conduct::summary;
 pub use note::{Note, note, warnings_apart};
-pub use verdicts::dearer;
+pub use verdicts::worsened;
 
 use conduct::{failed, gates, interrupted, left_out, slot_effect};
 use verdicts::{

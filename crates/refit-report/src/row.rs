@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn what_it_is_about_is_not_said_twice() {
+    fn what_it_is_about_is_not_repeated() {
         let mut comparison = sample::service();
         assert_eq!(side_titles(&comparison.experiment), ["PSS", "syncs"]);
         assert_eq!(rows(&comparison)[1].sides[0], "44 MiB");

@@ -8,7 +8,7 @@ use refit_stats::Measure;
 use crate::answers::{self, is_exact};
 use crate::format;
 use crate::markup::Markup;
-use crate::notes::dearer;
+use crate::notes::worsened;
 use crate::row::{Row, main_metric};
 use crate::standing::{Standing, candidates, standing, to_prove};
 
@@ -125,7 +125,7 @@ impl<'a> Gain<'a> {
     }
 }
 
-/// Those first that a power cut cannot make dearer.
+/// Those first that put no data at risk.
 fn take(comparison: &Comparison, gains: &[Gain]) -> Vec<String> {
     let (risky, free): (Vec<&Gain>, Vec<&Gain>) =
         gains.iter().partition(|gain| gain.row.variant.risks_data());
@@ -204,7 +204,7 @@ fn number<'a>(count: usize, one: &'a str, several: &'a str) -> &'a str {
 
 /// What it takes more of: ` and costs max-rss +12 %`.
 pub fn costs(comparison: &Comparison, row: &Row) -> String {
-    let more = dearer(comparison, row);
+    let more = worsened(comparison, row);
     match more.as_slice() {
         [] => String::new(),
         more => format!(" and costs {}", more.join(", ")),

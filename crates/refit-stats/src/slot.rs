@@ -41,7 +41,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_said_without_one_or_with_too_few_pairs() {
+    fn nothing_is_reported_without_one_or_with_too_few_pairs() {
         assert_eq!(slot_effect(&runs(0.0, 12), 0.05), None);
         assert_eq!(slot_effect(&runs(0.02, 5), 0.05), None);
         assert_eq!(slot_effect(&[], 0.05), None);

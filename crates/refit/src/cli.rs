@@ -214,7 +214,7 @@ pub struct ReportArgs {
     pub files: Vec<PathBuf>,
 
     /// List every comparison in DIR: date, change, effect, kept or not; with --html a page
-    /// with trends. Kept: --keep said so, or a later comparison stands on it (--with)
+    /// with trends. Kept: marked by --keep, or a later comparison stands on it (--with)
     #[arg(
         long,
         value_name = "DIR",

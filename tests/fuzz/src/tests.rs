@@ -30,24 +30,24 @@ fn a_seed_gives_the_same_inputs_again() {
 
 #[test]
 fn a_panic_is_a_failure_with_its_place_and_its_input() {
-    let said = message(|| target().run(|input| assert!(!input.contains(&b'['), "a bracket")));
+    let text = message(|| target().run(|input| assert!(!input.contains(&b'['), "a bracket")));
     assert!(
-        said.contains("src/tests.rs") && said.contains("a bracket"),
-        "{said}"
+        text.contains("src/tests.rs") && text.contains("a bracket"),
+        "{text}"
     );
-    assert!(said.contains("the input is \"[]\""), "{said}");
+    assert!(text.contains("the input is \"[]\""), "{text}");
 }
 
 #[test]
 fn what_a_count_does_not_justify_is_a_failure() {
-    let said = message(|| {
+    let text = message(|| {
         target().run(|input| {
             if input.contains(&b'=') {
                 drop(Vec::<u8>::with_capacity(2 << 20));
             }
         });
     });
-    assert!(said.contains("allocates more"), "{said}");
+    assert!(text.contains("allocates more"), "{text}");
     // What the input justifies is none.
     target().memory(0, 8).run(|input| drop(input.repeat(4)));
 }

@@ -28,7 +28,7 @@ pub fn html(experiments: &[Stored], kept: &Kept) -> String {
         body.element("main", &[], |main| {
             main.element("section", &[("class", "result")], |section| {
                 section.leaf("p", &[("class", "answer")], &answer(experiments, kept));
-                let text = "Kept: --keep said so, or a later comparison of the same command stands on it (--with). \
+                let text = "Kept: marked by --keep, or a later comparison of the same command stands on it (--with). \
                             Measured again: a later one has it as a candidate. Open: nothing came after it.";
                 section.leaf("p", &[], text);
             });

@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_yet_is_said() {
+    fn what_is_not_known_yet_is_reported() {
         let mut comparison = sample::experiment();
         for effect in comparison.effects.iter_mut() {
             effect.interval = None;

@@ -133,7 +133,7 @@ pub fn in_part(row: &Row) -> Option<Note> {
 
 /// What it makes worse of what the recipe measures, the largest changes first, and what of processor and memory it takes
 /// more of: `write +1,050 % (12×), max-rss +12 %`.
-pub fn dearer(comparison: &Comparison, row: &Row) -> Vec<String> {
+pub fn worsened(comparison: &Comparison, row: &Row) -> Vec<String> {
     let experiment = &comparison.experiment;
     let worse = |name: &str| {
         let effect = comparison.effects.get(row.index, name)?;

@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn the_baseline_is_said_beside_what_was_suppressed() {
+    fn the_baseline_is_reported_with_what_was_suppressed() {
         let mut comparison = sample::experiment();
         assert!(witness(&comparison.experiment).is_none());
         comparison.experiment.variants[0].witness = seen(&[("/a", false, 1_812)]);
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn one_reason_is_said_once() {
+    fn one_reason_is_reported_once() {
         let mut comparison = sample::experiment();
         for variant in &mut comparison.experiment.variants {
             variant.witness = Some(Testimony::Unavailable("only root".to_owned()));

@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_reached_the_disk_and_what_was_lost_is_said() {
+    fn nothing_reached_the_disk_and_what_was_lost_is_reported() {
         let one = executable("/bin/a", "fsync", calls(9, 9, 0));
         let mut report = report(OFF, vec![one]);
         report.run.witness = seen(Vec::new());

@@ -19,7 +19,7 @@ const PER_MIB: Duration = Duration::from_micros(25);
 const AT_LEAST: Duration = Duration::from_micros(200);
 
 /// Looks at the first of these by resident memory, with the group of each. What a budget does not allow is left out, and
-/// said so; what may not be read, or has ended, is not there.
+/// reported; what may not be read, or has ended, is not there.
 pub fn read(proc: &Path, mut of: Vec<(usize, Member)>, budget: Option<&Budget>) -> Vec<HugePages> {
     of.retain(|(_, one)| one.rss_bytes > 0);
     of.sort_by_key(|(_, one)| std::cmp::Reverse(one.rss_bytes));

@@ -347,9 +347,9 @@ mod fuzz {
                     Ok(Stored::Comparison(compared)) => pooled(&compared),
                     Ok(_) => {}
                     Err(error) => {
-                        let said = format!("{error:#}");
-                        assert!(said.contains("a.json"), "names the file: {said}");
-                        assert!(!said.contains('\u{1b}'), "{said:?}");
+                        let message = format!("{error:#}");
+                        assert!(message.contains("a.json"), "names the file: {message}");
+                        assert!(!message.contains('\u{1b}'), "{message:?}");
                     }
                 }
             });
