@@ -15,7 +15,7 @@ use crate::test_env::{TestEnv, described, expect_code, wait_until};
 pub const TESTS: &[Test] = &[
     test!(a_leak_is_what_is_live).limit_seconds(300),
     test!(what_is_kept_free_is_not_live).limit_seconds(300),
-    test!(what_is_not_counted_is_told),
+    test!(what_is_not_counted_or_not_known_is_told),
 ];
 
 /// The samples between which the program grows, and its steps after each. refit is stopped meanwhile: in the middle of a
@@ -148,7 +148,7 @@ fn what_is_kept_free_is_not_live(env: &TestEnv) -> Outcome {
     Outcome::Pass
 }
 
-fn what_is_not_counted_is_told(env: &TestEnv) -> Outcome {
+fn what_is_not_counted_or_not_known_is_told(env: &TestEnv) -> Outcome {
     let program = env.program("heap_sequence");
     let limited = format!("ulimit -v 60000; exec {program} 10");
     let none = env.program("static_true");
@@ -158,6 +158,10 @@ fn what_is_not_counted_is_told(env: &TestEnv) -> Outcome {
             "heap not counted: heap_sequence ×1 (its address space is limited",
         ),
         (&[&none], "heap: unknown: no process was counted"),
+        (
+            &["sleep", "0.3"],
+            "heap: whether it grows is unknown after ",
+        ),
     ] {
         let words = ["watch", "--heap", "--batch", "--"];
         let output = env.refit(&[&words[..], command].concat());

@@ -1,7 +1,9 @@
 //! The end of a watch: what grew, what is missing, and what watching took.
 
 use refit_run::printable;
-use refit_run::series::{Growth, Series, Witnessing, growth, heap_growth};
+use refit_run::series::{
+    Growth, HeapGrowth, LEAST_FOR_GROWTH, Series, Witnessing, growth, heap_growth,
+};
 
 use super::columns::signed_bytes;
 use crate::format::{bytes, duration, file_name, grouped, plural};
@@ -164,9 +166,11 @@ fn heap(series: &Series, lines: &mut Vec<String>) {
         }
         lines.extend(not_counted(&coverage.uncounted));
     }
-    let Some([live, rest]) = heap_growth(series, 0) else {
-        return;
-    };
+    lines.extend(heap_growth(series, 0).map(|growth| what_grows(&growth, series.samples.len())));
+}
+
+/// `samples`: all that there are.
+fn what_grows(growth: &HeapGrowth, samples: usize) -> String {
     let told = |one: &Growth| {
         let [low, high] = one.interval.map(signed_bytes);
         format!(
@@ -174,19 +178,45 @@ fn heap(series: &Series, lines: &mut Vec<String>) {
             signed_bytes(one.bytes_per_hour)
         )
     };
+    let Some(live) = &growth.live else {
+        return format!(
+            "heap: whether it grows is unknown after {}; it takes {LEAST_FOR_GROWTH}: watch for longer",
+            plural(samples, "sample")
+        );
+    };
+    let Some(rest) = &growth.rest else {
+        let live = match live.interval[0] > 0.0 {
+            true => format!(
+                "what is live grows, {}: a leak, or data that is needed",
+                told(live)
+            ),
+            false => "what is live does not grow for certain".to_owned(),
+        };
+        return format!(
+            "heap: {live}; what lies beside it is unknown: memory was read in {} of {samples} samples, and it takes {LEAST_FOR_GROWTH}: watch for longer",
+            growth.read
+        );
+    };
     // See SMALL: the table of live blocks grows with them.
     let table = live.interval[1].max(0.0) / SMALL;
     let rest_grows = rest.interval[0] > table;
     let live_grows = live.interval[0] > rest.interval[0].max(0.0) / NEGLIGIBLE;
-    lines.push(match (live_grows, rest_grows) {
-        (true, false) => format!("heap: what is live grows, {}: a leak, or data that is needed", told(&live)),
+    match (live_grows, rest_grows) {
+        (true, false) => format!(
+            "heap: what is live grows, {}: a leak, or data that is needed",
+            told(live)
+        ),
         (false, true) => format!(
             "heap: what grows is not what is live but what lies beside it, {}: fragments, free memory that is kept, or memory that is not malloc's; refit run --heap tells these apart",
-            told(&rest)
+            told(rest)
         ),
-        (true, true) => format!("heap: what is live grows, {}, and what lies beside it, {}", told(&live), told(&rest)),
+        (true, true) => format!(
+            "heap: what is live grows, {}, and what lies beside it, {}",
+            told(live),
+            told(rest)
+        ),
         (false, false) => "heap: nothing grows for certain".to_owned(),
-    });
+    }
 }
 
 fn missing(series: &Series, lines: &mut Vec<String>) {
@@ -280,6 +310,43 @@ refit: 60 samples; refit used 0.4 % of a core
         let text = summary(&series);
         let expected = "refit: 60 samples, mostly 4.00 s apart instead of 1.00 s; refit used 0.4 % of a core\n";
         assert!(text.ends_with(expected), "{text}");
+    }
+
+    #[test]
+    fn what_is_live_is_told_where_memory_was_hardly_read() {
+        let grows = Growth {
+            bytes_per_hour: 1e9,
+            interval: [9e8, 1.1e9],
+        };
+        let mut growth = HeapGrowth {
+            live: Some(grows),
+            rest: None,
+            read: 3,
+        };
+        let text = what_grows(&growth, 60);
+        assert!(
+            text.contains("what is live grows, +954 MiB per hour ["),
+            "{text}"
+        );
+        let unknown = "beside it is unknown: memory was read in 3 of 60 samples, and it takes 8";
+        assert!(text.contains(unknown), "{text}");
+        growth.live = Some(Growth {
+            interval: [-1.0, 1.1e9],
+            ..grows
+        });
+        let text = what_grows(&growth, 60);
+        assert!(
+            text.contains("does not grow for certain; ") && text.contains(unknown),
+            "{text}"
+        );
+        growth.live = None;
+        assert!(what_grows(&growth, 2).contains("whether it grows is unknown"));
+        growth.live = Some(grows);
+        growth.rest = Some(Growth {
+            bytes_per_hour: 0.0,
+            interval: [-1.0, 1.0],
+        });
+        assert!(!what_grows(&growth, 60).contains("unknown"));
     }
 
     #[test]

@@ -5,7 +5,7 @@
 use super::record::Series;
 
 /// Fewer samples earn no rate.
-const LEAST: usize = 8;
+pub const LEAST: usize = 8;
 /// More are thinned out: the slopes of all pairs are sorted.
 const MOST: usize = 400;
 /// Of the normal distribution, for 95 %.
@@ -47,24 +47,42 @@ pub fn growth(series: &Series, group: usize) -> Option<Growth> {
     line(&points)
 }
 
-/// Growth of the requested bytes of all live blocks, and growth of the rest of the group's memory
-/// (PSS without the usable bytes of live blocks): free parts of the heap, and memory that is not
-/// malloc's.
+/// What grows of the memory of a command whose heap is counted.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct HeapGrowth {
+    /// The requested bytes of all live blocks, which are counted in each sample; `None` with fewer
+    /// than eight.
+    pub live: Option<Growth>,
+    /// The rest of the group's memory (PSS without the usable bytes of live blocks): free parts of
+    /// the heap, and memory that is not malloc's. `None` with fewer than eight samples for which
+    /// memory was read, as for [`growth`].
+    pub rest: Option<Growth>,
+    /// How many these were.
+    pub read: usize,
+}
+
+/// Growth of a group whose heap is counted; `None` where no sample has that.
 #[must_use]
-pub fn heap_growth(series: &Series, group: usize) -> Option<[Growth; 2]> {
-    let points = series.samples.iter().filter_map(|sample| {
+pub fn heap_growth(series: &Series, group: usize) -> Option<HeapGrowth> {
+    let counted = series.samples.iter().filter_map(|sample| {
         let one = sample.groups.iter().find(|one| one.group == group)?;
-        let memory = one.memory.filter(|_| one.unread == 0 && one.fresh > 0)?;
-        let heap = sample.heap?;
-        let rest = memory.pss_bytes as f64 - heap.usable_bytes as f64;
-        Some((sample.at_ms as f64, heap.requested_bytes as f64, rest))
+        Some((sample.at_ms as f64, sample.heap?, one))
     });
-    let points: Vec<(f64, f64, f64)> = points.collect();
-    let of = |value: fn(&(f64, f64, f64)) -> f64| {
-        let points: Vec<_> = points.iter().map(|one| (one.0, value(one))).collect();
-        line(&points)
-    };
-    Some([of(|one| one.1)?, of(|one| one.2)?])
+    let counted: Vec<_> = counted.collect();
+    let live = counted
+        .iter()
+        .map(|(at_ms, heap, _)| (*at_ms, heap.requested_bytes as f64));
+    let live: Vec<(f64, f64)> = live.collect();
+    let rest = counted.iter().filter_map(|(at_ms, heap, one)| {
+        let memory = one.memory.filter(|_| one.unread == 0 && one.fresh > 0)?;
+        Some((*at_ms, memory.pss_bytes as f64 - heap.usable_bytes as f64))
+    });
+    let rest: Vec<(f64, f64)> = rest.collect();
+    (!counted.is_empty()).then(|| HeapGrowth {
+        live: line(&live),
+        rest: line(&rest),
+        read: rest.len(),
+    })
 }
 
 const MS_PER_HOUR: f64 = 3_600_000.0;

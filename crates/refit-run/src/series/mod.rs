@@ -18,7 +18,7 @@ mod target;
 mod thinning;
 mod watcher;
 
-pub use growth::{Growth, growth, heap_growth};
+pub use growth::{Growth, HeapGrowth, LEAST as LEAST_FOR_GROWTH, growth, heap_growth};
 pub use known::Member;
 pub use mapping_sizes::mapping_sizes;
 #[cfg(feature = "schema")]
