@@ -2,7 +2,7 @@
 //!
 //! A limit is there to end what hangs, and is made for a quiet machine of two processors. Where it is reached, the
 //! machine's slowness is measured once, and what is only slow gets that many times as long. How much slower an
-//! emulated processor is cannot be measured inside: REFIT_TEST_SLOWER says it. Nothing that a test measures is judged
+//! emulated processor is cannot be measured inside: REFIT_TEST_SLOWER tells it. Nothing that a test measures is judged
 //! by any of it.
 
 use std::fmt;
@@ -79,7 +79,9 @@ fn emulated() -> f64 {
                 .parse()
                 .ok()
                 .filter(|times| (1.0..=100.0).contains(times));
-            number.unwrap_or_else(|| panic!("REFIT_TEST_SLOWER={times} is no number from 1 to 100"))
+            number.unwrap_or_else(|| {
+                panic!("REFIT_TEST_SLOWER={times} is not a number from 1 to 100")
+            })
         })
     })
 }
@@ -123,7 +125,7 @@ mod tests {
     fn the_machine_is_asked_once_and_only_when_a_limit_is_reached() {
         let mut far = Deadline::after(Duration::from_secs(600));
         assert!(!far.is_over() && far.slowness.is_none());
-        assert_eq!(far.to_string(), "600 s");
+        assert_eq!(far.to_string(), format!("{:.0} s", 600.0 * emulated()));
         let mut near = Deadline::after(Duration::ZERO);
         assert!(near.is_over());
         assert!(
