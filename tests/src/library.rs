@@ -121,6 +121,7 @@ const OF_LIBC: &[&str] = &[
     "dl_iterate_phdr",
     "getauxval",
     "memcpy",
+    "memset",
     "strlen",
     "refit_heap_forget",
     "refit_heap_is_of_allocator",

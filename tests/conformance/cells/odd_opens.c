@@ -198,10 +198,11 @@ static void by_odd_structs(void)
 static void set_flags(const char *kind, const char *path, int flags)
 {
     int fd = must(open(path, O_RDWR), path);
-    char note[32];
+    char note[120];
     errno = KEPT;
     int result = fcntl(fd, F_SETFL, flags), after = errno;
-    snprintf(note, sizeof note, "flags=0%o", (unsigned)fcntl(fd, F_GETFL));
+    int now = fcntl(fd, F_GETFL);
+    snprintf(note, sizeof note, "sync=%s flags=%s", now & O_SYNC ? "set" : "none", flags_text(now));
     cell("fcntl_setfl", kind, result, after, note);
     close(fd);
 }

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -60,6 +61,36 @@ static const char *sync_bits(int flags)
     return flags & O_SYNC ? "__O_SYNC" : "none";
 }
 
+// O_LARGEFILE as F_GETFL tells it (asm/fcntl.h); to 64-bit programs the C library says 0.
+#if defined __aarch64__ || defined __arm__
+#define LARGEFILE 0400000
+#else
+#define LARGEFILE 0100000
+#endif
+
+const char *flags_text(int flags)
+{
+    static const struct {
+        int bits;
+        const char *name;
+    } of_the_architecture[] = {
+        {LARGEFILE, "+O_LARGEFILE"}, {O_TMPFILE, "+O_TMPFILE"},   {O_DIRECTORY, "+O_DIRECTORY"},
+        {O_DIRECT, "+O_DIRECT"},     {O_NOFOLLOW, "+O_NOFOLLOW"},
+    };
+    static char text[100];
+    char names[sizeof text - 20] = "";
+    flags &= ~O_SYNC;
+    for (size_t i = 0; i < sizeof of_the_architecture / sizeof *of_the_architecture; i++) {
+        int bits = of_the_architecture[i].bits;
+        if ((flags & bits) == bits) {
+            flags &= ~bits;
+            strcat(names, of_the_architecture[i].name);
+        }
+    }
+    snprintf(text, sizeof text, "0%o%s", (unsigned)flags, names);
+    return text;
+}
+
 void opened(const char *interface, const char *kind, int fd, int after)
 {
     char note[200] = "";
@@ -69,8 +100,8 @@ void opened(const char *interface, const char *kind, int fd, int after)
         if (fstat(fd, &st) != 0)
             broken("fstat");
         int writes = S_ISREG(st.st_mode) && !(flags & O_PATH) && (flags & O_ACCMODE) != O_RDONLY;
-        snprintf(note, sizeof note, "sync=%s flags=0%o cloexec=%d mode=0%o owner=%u:%u size=%lld position=%lld wrote=%d",
-                 sync_bits(flags), (unsigned)flags & ~(unsigned)O_SYNC, descriptor & FD_CLOEXEC, st.st_mode,
+        snprintf(note, sizeof note, "sync=%s flags=%s cloexec=%d mode=0%o owner=%u:%u size=%lld position=%lld wrote=%d",
+                 sync_bits(flags), flags_text(flags), descriptor & FD_CLOEXEC, st.st_mode,
                  st.st_uid, st.st_gid, (long long)(S_ISREG(st.st_mode) ? st.st_size : 0),
                  (long long)lseek(fd, 0, SEEK_CUR), writes ? (int)write(fd, "x", 1) : 0);
     }

@@ -1,4 +1,4 @@
-// Opens, and what is to be said of the descriptor that came of one.
+// Opens, and what is to be reported of the descriptor that came of one.
 #ifndef OPENED_H
 #define OPENED_H
 
@@ -25,5 +25,9 @@ extern const size_t door_count;
 
 // Prints the cell, writes a byte where that is allowed, and closes the descriptor.
 void opened(const char *interface, const char *kind, int fd, int after);
+
+// What F_GETFL tells, without the sync bits; by name the flags whose number is the architecture's: 02+O_LARGEFILE. Valid
+// until the next call.
+const char *flags_text(int flags);
 
 #endif
