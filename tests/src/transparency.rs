@@ -91,6 +91,9 @@ fn a_cleared_environment_leaves_stderr_alone(env: &TestEnv) -> Outcome {
 }
 
 fn a_32_bit_program_leaves_stderr_alone(env: &TestEnv) -> Outcome {
+    if std::env::consts::ARCH != "x86_64" {
+        env.skip("32-bit programs are built static here: no loader could complain");
+    }
     let program = env.program("i386_fsync");
     would_complain(env, &[&program, "/missing/file"]);
     for words in [
