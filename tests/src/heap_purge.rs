@@ -16,7 +16,7 @@ use crate::ran::number;
 use crate::runner::{Outcome, Test};
 use crate::sys::send_signal;
 use crate::test;
-use crate::test_env::{TestEnv, refit_path, wait_until};
+use crate::test_env::{TestEnv, refit_path, wait_for, wait_until};
 
 pub const TESTS: &[Test] = &[
     test!(what_the_copy_gives_back_the_process_gives_back).limit_seconds(900),
@@ -143,6 +143,25 @@ fn a_program_that_counts_its_children_sees_no_copy(env: &TestEnv) -> Outcome {
     Outcome::Pass
 }
 
+/// The thread of refit, not the first, that sleeps for a time: the one that reads memory does so only when it has asked for
+/// a copy.
+fn sleeping_thread(refit: u32) -> Option<String> {
+    let sleeping = format!("{} ", libc::SYS_clock_nanosleep);
+    let threads = fs::read_dir(format!("/proc/{refit}/task")).ok()?.flatten();
+    let mut names = threads.filter_map(|thread| thread.file_name().into_string().ok());
+    names.find(|name| {
+        let call = fs::read_to_string(format!("/proc/{refit}/task/{name}/syscall"));
+        *name != refit.to_string() && call.is_ok_and(|call| call.starts_with(&sleeping))
+    })
+}
+
+/// How often a thread went to sleep; `None` when it has ended.
+fn sleeps(refit: u32, thread: &str) -> Option<String> {
+    let status = fs::read_to_string(format!("/proc/{refit}/task/{thread}/status")).ok()?;
+    let mut lines = status.lines();
+    lines.find_map(|line| Some(line.strip_prefix("voluntary_ctxt_switches:")?.to_owned()))
+}
+
 /// Stops refit and its program for longer than refit waits for an answer; refit goes on first.
 fn stand_still(refit: u32) {
     let named = |pid: &u32| status_line(*pid, "Name").is_some_and(|name| name == "heap_purge_chil");
@@ -150,12 +169,15 @@ fn stand_still(refit: u32) {
     let send = |pid: u32, signal| send_signal(pid.cast_signed(), signal);
     let program = program.expect("it has printed a line");
     send(program, libc::SIGSTOP);
-    // By then refit has asked for a copy; if it has not, it does so later, and gets one.
-    sleep(Duration::from_millis(300));
+    let reader = wait_for("refit waits for the copy", || sleeping_thread(refit));
     send(refit, libc::SIGSTOP);
+    // Time is what is studied: it is longer than refit waits.
     sleep(Duration::from_millis(2500));
+    let before = sleeps(refit, &reader);
     send(refit, libc::SIGCONT);
-    sleep(Duration::from_millis(50));
+    wait_until("refit has looked again", || {
+        sleeps(refit, &reader) != before
+    });
     send(program, libc::SIGCONT);
     wait_for_reading(refit);
 }

@@ -180,20 +180,21 @@ fn what_grows(growth: &HeapGrowth, samples: usize) -> String {
     };
     let Some(live) = &growth.live else {
         return format!(
-            "heap: whether it grows is unknown after {}; it takes {LEAST_FOR_GROWTH}: watch for longer",
+            "heap: whether it grows is unknown after {}: {LEAST_FOR_GROWTH} are needed; watch for longer",
             plural(samples, "sample")
         );
     };
+    let leak = || {
+        let growth = told(live);
+        format!("what is live grows, {growth}: a leak, or data that is needed")
+    };
     let Some(rest) = &growth.rest else {
         let live = match live.interval[0] > 0.0 {
-            true => format!(
-                "what is live grows, {}: a leak, or data that is needed",
-                told(live)
-            ),
+            true => leak(),
             false => "what is live does not grow for certain".to_owned(),
         };
         return format!(
-            "heap: {live}; what lies beside it is unknown: memory was read in {} of {samples} samples, and it takes {LEAST_FOR_GROWTH}: watch for longer",
+            "heap: {live}; what lies beside it is unknown: memory was read in {} of {samples} samples, and {LEAST_FOR_GROWTH} are needed; watch for longer",
             growth.read
         );
     };
@@ -202,10 +203,7 @@ fn what_grows(growth: &HeapGrowth, samples: usize) -> String {
     let rest_grows = rest.interval[0] > table;
     let live_grows = live.interval[0] > rest.interval[0].max(0.0) / NEGLIGIBLE;
     match (live_grows, rest_grows) {
-        (true, false) => format!(
-            "heap: what is live grows, {}: a leak, or data that is needed",
-            told(live)
-        ),
+        (true, false) => format!("heap: {}", leak()),
         (false, true) => format!(
             "heap: what grows is not what is live but what lies beside it, {}: fragments, free memory that is kept, or memory that is not malloc's; refit run --heap tells these apart",
             told(rest)
@@ -328,7 +326,7 @@ refit: 60 samples; refit used 0.4 % of a core
             text.contains("what is live grows, +954 MiB per hour ["),
             "{text}"
         );
-        let unknown = "beside it is unknown: memory was read in 3 of 60 samples, and it takes 8";
+        let unknown = "beside it is unknown: memory was read in 3 of 60 samples, and 8 are needed";
         assert!(text.contains(unknown), "{text}");
         growth.live = Some(Growth {
             interval: [-1.0, 1.1e9],
