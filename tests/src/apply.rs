@@ -1,8 +1,9 @@
 //! `refit plan`, `apply`, `status` and `revert` in a tree (`--root`): no systemd, no root.
 
 use std::collections::BTreeMap;
-use std::fs::{self, Permissions};
+use std::fs::{self, File, Permissions};
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io::Read;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 use std::process::Output;
@@ -46,10 +47,19 @@ pub fn tree(env: &TestEnv, name: &str) -> String {
     )
     .expect("likewise");
     // As long as a page, so that nothing is written in one piece by luck.
-    let mut library = b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x03\0\x3e\0".to_vec();
+    let mut library = elf_start(libc::ET_DYN);
     library.resize(5000, 7);
     fs::write(at("lib/one.so"), library).expect("likewise");
     root
+}
+
+/// The first bytes of an ELF file of this machine's kind, to the end of `e_machine`, with `e_type` set; elf(5).
+pub fn elf_start(e_type: u16) -> Vec<u8> {
+    let mut start = vec![0; 20];
+    let mut this = File::open("/proc/self/exe").expect("this test is an ELF file");
+    this.read_exact(&mut start).expect("likewise");
+    start[16..18].copy_from_slice(&e_type.to_le_bytes());
+    start
 }
 
 /// Every file and directory of a tree but refit's own state, with mode, owner and a hash

@@ -12,14 +12,14 @@ pub const TESTS: &[Test] = &[test!(a_power_cut_leaves_old_or_new_files).limit_se
 /// How many services are changed, one after the other.
 const SERVICES: usize = 8;
 
-/// tree.sh DIRECTORY: the units and a library.
+/// tree.sh DIRECTORY: the units, and a library, whose first bytes are those of a shared one (ET_DYN) for /bin/sh's machine.
 const TREE: &str = r#"
 mkdir -p "$1/usr/lib/systemd/system" "$1/etc/systemd/system" "$1/etc/redis" "$1/lib" "$1/var/lib" "$1/run"
 for i in $(seq SERVICES); do
     printf '[Service]\nExecStart=/usr/bin/redis-server /etc/redis/%s.conf\n' $i >"$1/usr/lib/systemd/system/s$i.service"
     seq 2000 >"$1/etc/redis/$i.conf"
 done
-{ printf '\177ELF\2\1\1\0\0\0\0\0\0\0\0\0\3\0\76\0'; head -c 5000 /dev/zero; } >"$1/lib/one.so"
+{ head -c 16 /bin/sh; printf '\3\0'; head -c 20 /bin/sh | tail -c 2; head -c 5000 /dev/zero; } >"$1/lib/one.so"
 "#;
 
 /// Each step is acknowledged. A mark tells that a service's revert may have begun. Odd ones are a trial that is

@@ -31,8 +31,8 @@ pub fn tree(env: &TestEnv, name: &str) -> String {
     for dir in ["usr/local/bin", "usr/bin", "opt", "var/lib/dpkg/info"] {
         fs::create_dir_all(at(dir)).expect("the tree is ours");
     }
-    // ELF, x86-64, no program headers.
-    let mut of_no_loader = b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x02\0\x3e\0".to_vec();
+    // Without program headers.
+    let mut of_no_loader = crate::apply::elf_start(libc::ET_EXEC);
     of_no_loader.resize(200, 0);
     for (path, content, mode) in [
         (PLACE, PROGRAM.as_bytes(), 0o750),

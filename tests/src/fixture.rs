@@ -1,9 +1,9 @@
 //! The programs of tests/: each compiled once, kept under a name made of all that went into it.
 //!
 //! In tests/programs a C program may begin with `// build: [COMPILER] FLAGS…`, where MULTIARCH stands for the name of
-//! this machine's directories and -m32 for programs of 32 bits, which on arm64 another compiler makes; a directory with a `main.go` is a static
-//! Go program, and a file in Rust is a static one too. The executable's own name is the program's name, so that `exe:`
-//! scopes match it.
+//! this machine's directories and -m32 for programs of 32 bits, which on arm64 another compiler makes; a directory with
+//! a `main.go` is a static Go program, and a file in Rust is a static one too. The executable's own name is the
+//! program's name, so that `exe:` scopes match it.
 
 use std::ffi::OsStr;
 use std::fs;
