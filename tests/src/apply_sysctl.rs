@@ -143,7 +143,7 @@ impl Drop for Apart {
 
 impl Apart {
     fn new(env: &TestEnv) -> Apart {
-        let script = "for dir in /etc/sysctl.d /var/lib/refit /run; do mount -t tmpfs own $dir; done; \
+        let script = "for dir in /etc/sysctl.d /var/lib /run; do mount -t tmpfs own $dir; done; \
                       echo 'net.core.somaxconn = 77' >/etc/sysctl.d/20-own.conf; \
                       echo 500 >/proc/sys/net/core/somaxconn; echo ready; exec cat";
         let words = [

@@ -91,11 +91,18 @@ pub fn executable(build: &Build) -> Result<PathBuf, Missing> {
     }
     let broken = |path: &Path, error| Missing::Broken(format!("{}: {error}", path.display()));
     fs::create_dir_all(&place).map_err(|error| broken(&place, error))?;
-    // Two tests may want the same program at once: each compiles its own, the last one stays.
+    // Two tests may want the same program at once: each compiles its own, and the first stays. It may be running, and
+    // refit tells of a program whose file was replaced.
     let unfinished = place.join(format!("{}.{}", build.name, std::process::id()));
     compile(build.command(&unfinished))?;
-    fs::rename(&unfinished, &executable).map_err(|error| broken(&executable, error))?;
-    Ok(executable)
+    let linked = fs::hard_link(&unfinished, &executable);
+    let _ = fs::remove_file(&unfinished);
+    match linked {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+            Err(broken(&executable, error))
+        }
+        _ => Ok(executable),
+    }
 }
 
 /// `--programs`: compiles all, and `others` with them, so that a run without compilers (another user's) finds them
