@@ -24,6 +24,7 @@ pub const TESTS: &[Test] = &[
     test!(totals_are_those_of_memcheck),
     test!(each_image_of_a_tree_is_counted_across_exec),
     test!(what_cannot_be_counted_is_told),
+    test!(blocks_at_higher_addresses_are_told),
     test!(real_programs_print_the_same),
 ];
 
@@ -329,6 +330,26 @@ fn what_cannot_be_counted_is_told(env: &TestEnv) -> Outcome {
     let output = env.refit(&["run", "--heap", "--backend=seccomp", "--", "true"]);
     expect_code(&output, 125);
     assert!(described(&output).contains("--backend=seccomp"));
+    Outcome::Pass
+}
+
+/// Counting has a place for addresses of 48 bits.
+fn blocks_at_higher_addresses_are_told(env: &TestEnv) -> Outcome {
+    let program = env.program("heap_high");
+    let beneath = format!("preload={}", env.program("high_malloc"));
+    let [high, usual] = [&[&*beneath][..], &[]].map(|settings| {
+        let words = [&["run", "--heap"], settings, &["--", &program]].concat();
+        let (output, report) = env.refit_json(&words);
+        expect_code(&output, 0);
+        let entry = executable(&report, "heap_high").clone();
+        let is_told = described(&output).contains("10 blocks not counted");
+        assert_eq!(is_told, !settings.is_empty(), "{}", described(&output));
+        ["untracked", "unknown_frees", "allocations", "frees"]
+            .map(|field| entry[field].as_u64().unwrap_or(0))
+    });
+    assert_eq!(usual[..2], [0, 0], "{usual:?}");
+    assert!(usual[2] >= 30 && usual[3] >= 30, "{usual:?}");
+    assert_eq!(high[..2], [10, 10], "{high:?}");
     Outcome::Pass
 }
 

@@ -108,7 +108,7 @@ pub struct ExecutableHeap {
     #[serde(default, skip_serializing_if = "crate::is_zero")]
     pub unknown_frees: u64,
     /// Blocks that could not be counted: there was no memory for it, or their address is
-    /// above 2^47.
+    /// above 2^48.
     #[serde(default, skip_serializing_if = "crate::is_zero")]
     pub untracked: u64,
     /// Blocks that were freed by a function that is not seen.
