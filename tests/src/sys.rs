@@ -1,6 +1,6 @@
 //! The system calls that std has no name for. All `unsafe` of the product tests is here.
 
-mod arch;
+pub mod arch;
 pub mod inside;
 pub mod kill_point;
 pub mod pty;
