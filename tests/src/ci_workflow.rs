@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use crate::compare_junit;
 use crate::compared::list;
+use crate::deadline::emulated;
 use crate::locations::source_dir;
 use crate::runner::{Outcome, Test};
 use crate::test;
@@ -39,8 +40,10 @@ fn workflow(env: &TestEnv) -> Value {
 }
 
 /// A repository whose main branch has a program that sleeps so long, and whose checkout has one that sleeps so long.
-fn repository(env: &TestEnv, name: &str, [base, proposed]: [&str; 2]) -> String {
+/// In seconds, and longer on an emulated processor, whose own noise would hide it.
+fn repository(env: &TestEnv, name: &str, sleeps: [f64; 2]) -> String {
     let directory = env.subdir(name);
+    let [base, proposed] = sleeps.map(|seconds| seconds * emulated());
     let script = format!(
         "set -e
         export GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_NOSYSTEM=1
@@ -128,8 +131,8 @@ fn the_workflow_passes_a_faster_program_and_fails_a_slower_one(env: &TestEnv) ->
         env.require_command(command);
     }
     for (name, sleeps, code, fate) in [
-        ("faster", ["0.06", "0.02"], 0, "passed"),
-        ("slower", ["0.02", "0.06"], 1, "failure"),
+        ("faster", [0.06, 0.02], 0, "passed"),
+        ("slower", [0.02, 0.06], 1, "failure"),
     ] {
         let directory = repository(env, name, sleeps);
         expect_code(&run_steps(env, &directory), code);

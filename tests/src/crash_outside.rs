@@ -38,7 +38,8 @@ fn recorded(mount: &str) -> Vec<(String, PathBuf)> {
 fn start(env: &TestEnv, records: &str, output: &str) -> Child {
     let command = format!("{} $REFIT_MOUNT/a.log 1500 300", env.program("append_log"));
     let words = format!(
-        "crash --json crash.json --record {records} --check log:a.log --ack fd:1 --size 64M --cuts 20 sync=off -- sh -c"
+        "crash --json crash.json --record {records} --check log:a.log --ack fd:1 --size 64M --cuts 20 --for 1h \
+         sync=off -- sh -c"
     );
     let words: Vec<&str> = words.split(' ').chain([&*command]).collect();
     let output = File::create(output).expect("it can be made");

@@ -70,7 +70,7 @@ impl fmt::Display for Deadline {
 }
 
 /// How many times slower than a usual one an emulated processor is; 1: it is a real one.
-fn emulated() -> f64 {
+pub fn emulated() -> f64 {
     static TIMES: OnceLock<f64> = OnceLock::new();
     *TIMES.get_or_init(|| {
         let slower = std::env::var("REFIT_TEST_SLOWER").ok();
