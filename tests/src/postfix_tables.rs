@@ -289,7 +289,7 @@ fn is_taken(taken: &Option<String>) -> bool {
 }
 
 fn headers_of_another_version_are_refused(env: &TestEnv) -> Outcome {
-    for command in ["postconf", "dpkg-query"] {
+    for command in ["postconf", "dpkg-query", "apt-get", "dpkg-source"] {
         env.require_command(command);
     }
     let script = folder("postfix-tables")
