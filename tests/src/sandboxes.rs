@@ -89,19 +89,22 @@ fn refit_works_inside_of_bubblewrap(env: &TestEnv) -> Outcome {
     env.require_command("bwrap");
     let (sync, dir, json) = (sync_once(env), env.path(""), env.path("inside.json"));
     let refit = refit_path();
-    let script = format!(
-        "exec bwrap --ro-bind / / --bind {dir} {dir} --dev /dev --proc /proc --tmpfs /dev/shm --tmpfs /var/tmp \
-        --bind {dir} {dir} --ro-bind {refit} {refit} --unshare-pid --setenv HOME {dir} {refit} run --quiet --json {json} sync=off -- {sync}"
-    );
     let bare = env.run(&["bwrap", "--ro-bind", "/", "/", "true"]);
     if !bare.status.success() {
         env.skip(&format!("no bubblewrap here: {}", described(&bare)));
     }
-    let output = env.run(&["sh", "-c", &script]);
-    expect_code(&output, 0);
-    let report = fs::read_to_string(json).expect("refit wrote it");
-    let report: serde_json::Value = serde_json::from_str(&report).expect("it is JSON");
-    assert_eq!(report["totals"]["fsync"]["suppressed"], 1, "{report:#}");
+    // /run as on most machines, and as a tmpfs that cannot be written to.
+    let read_only = "--tmpfs /run --perms 0700 --dir /run/user --remount-ro /run --setenv XDG_RUNTIME_DIR /run/user";
+    for run in ["", read_only] {
+        let script = format!(
+            "exec bwrap --ro-bind / / --bind {dir} {dir} --dev /dev --proc /proc --tmpfs /dev/shm --tmpfs /var/tmp {run} \
+            --bind {dir} {dir} --ro-bind {refit} {refit} --unshare-pid --setenv HOME {dir} {refit} run --quiet --json {json} sync=off -- {sync}"
+        );
+        expect_code(&env.run(&["sh", "-c", &script]), 0);
+        let report = fs::read_to_string(&json).expect("refit wrote it");
+        let report: serde_json::Value = serde_json::from_str(&report).expect("it is JSON");
+        assert_eq!(report["totals"]["fsync"]["suppressed"], 1, "{report:#}");
+    }
     Outcome::Pass
 }
 

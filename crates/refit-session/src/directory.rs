@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{FlockOperation, StatVfsMountFlags, flock};
 use rustix::process::geteuid;
 
 use crate::leader::Leader;
@@ -38,13 +38,21 @@ pub fn is_tmpfs(path: &Path) -> bool {
     rustix::fs::statfs(path).is_ok_and(|fs| fs.f_type == TMPFS_MAGIC)
 }
 
+/// The same, and it is not mounted read-only, as /run often is in a sandbox
+/// (statfs(2): `f_flags` has what the mount has, since Linux 2.6.36).
+fn is_writable_tmpfs(path: &Path) -> bool {
+    let read_only = StatVfsMountFlags::RDONLY.bits();
+    rustix::fs::statfs(path)
+        .is_ok_and(|fs| fs.f_type == TMPFS_MAGIC && fs.f_flags.cast_unsigned() & read_only == 0)
+}
+
 /// The directory that holds this user's sessions. As root never the runtime
 /// directory of a login: programs that drop their privileges could not reach it.
 #[must_use]
 pub fn base() -> PathBuf {
     let uid = geteuid();
     if uid.is_root() {
-        if is_tmpfs(Path::new("/run")) {
+        if is_writable_tmpfs(Path::new("/run")) {
             return "/run/refit".into();
         }
         // Anybody may have made something of that name first.
@@ -55,7 +63,7 @@ pub fn base() -> PathBuf {
     } else if let Some(dir) = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from) {
         let ours = fs::metadata(&dir)
             .is_ok_and(|meta| meta.uid() == uid.as_raw() && meta.mode() & 0o077 == 0);
-        if dir.is_absolute() && ours && is_tmpfs(&dir) {
+        if dir.is_absolute() && ours && is_writable_tmpfs(&dir) {
             return dir.join("refit");
         }
     }
