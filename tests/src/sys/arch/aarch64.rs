@@ -12,9 +12,9 @@ pub const CHANGING: &[i64] = &[libc::SYS_symlinkat];
 /// Those that start a process, beside clone: there are none.
 pub const STARTING: &[i64] = &[];
 
-/// System calls by which ld.so maps a library, beyond those of x86-64: libraries are aligned to 64 KiB, so it reserves
-/// more, and gives back what lies before, after and between their parts.
-pub const MORE_TO_MAP: usize = 4;
+/// System calls by which ld.so maps a library, beyond those of x86-64 and munmap: libraries are aligned to 64 KiB, so it
+/// reserves more first, and protects what lies between their parts.
+pub const MORE_TO_MAP: usize = 2;
 
 /// The number of the call that is entered, and its arguments.
 pub fn call(registers: &Registers) -> (i64, [u64; 3]) {

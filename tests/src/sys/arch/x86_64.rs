@@ -21,7 +21,7 @@ pub const CHANGING: &[i64] = &[
 /// Those that start a process, beside clone.
 pub const STARTING: &[i64] = &[libc::SYS_fork, libc::SYS_vfork];
 
-/// System calls by which ld.so maps a library, beyond those of x86-64.
+/// System calls by which ld.so maps a library, beyond those of x86-64 and munmap.
 pub const MORE_TO_MAP: usize = 0;
 
 /// The number of the call that is entered, and its arguments.
