@@ -11,7 +11,6 @@ use serde_json::Value;
 
 use crate::apply::{DROP_IN, tree, words};
 use crate::apply_evidence::costs;
-use crate::deadline::emulated;
 use crate::runner::{Outcome, Test};
 use crate::sys::send_signal;
 use crate::test;
@@ -96,9 +95,9 @@ fn promtool_accepts_what_a_watch_writes(env: &TestEnv) -> Outcome {
 }
 
 fn growth_is_told_with_its_interval(env: &TestEnv) -> Outcome {
+    env.require_real_processor("1 % of it reads no memory");
     let mut leak = env.command(&env.program("steady_leak"));
-    // It leaks up to 64 MiB, and eight samples take long on an emulated processor.
-    leak.arg(format!("{:.0}", 65536.0 / emulated()));
+    leak.arg("65536");
     let leak = Waiting::start(leak);
     let file = env.path("refit.prom");
     let words = ["watch", "--interval", "100ms", "--openmetrics", &file];
@@ -112,6 +111,7 @@ fn growth_is_told_with_its_interval(env: &TestEnv) -> Outcome {
         let (_, rest) = text.split_once(&sample)?;
         rest.lines().next()?.parse().ok()
     };
+    // It needs eight samples.
     wait_until("its growth", || value("").is_some());
     send_signal(refit.id().cast_signed(), libc::SIGTERM);
     refit.wait().expect("it is our child");

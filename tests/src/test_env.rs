@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 
-use crate::deadline::Deadline;
+use crate::deadline::{Deadline, emulated};
 use crate::fixture::{self, Missing};
 use crate::locations::target_dir;
 use crate::strace::Trace;
@@ -158,6 +158,13 @@ impl TestEnv {
     pub fn require_root(&self) {
         if !self.as_root() {
             self.skip("needs root");
+        }
+    }
+
+    /// Skips on an emulated processor (REFIT_TEST_SLOWER), and says what it cannot do.
+    pub fn require_real_processor(&self, why: &str) {
+        if emulated() > 1.0 {
+            self.skip(&format!("needs a real processor: {why}"));
         }
     }
 

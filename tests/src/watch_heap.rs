@@ -28,6 +28,7 @@ const MOST_SAMPLES: usize = 50;
 /// Of a program of known growth (tests/programs/memory_kinds.c): the truth of this term at the end, bytes requested in
 /// each sample, and what the end tells.
 fn watched(env: &TestEnv, kind: &str, term: &str) -> (u64, Vec<u64>, String) {
+    env.require_real_processor("1 % of it reads no memory");
     let (seed, json) = (std::process::id().to_string(), env.path("series.json"));
     let words = ["watch", "--heap", "--batch", "--interval", "100ms"];
     let program = env.program("memory_kinds");
