@@ -20,7 +20,7 @@ test: ## every check and every test, as this user and (as root) as nobody too
 	scripts/test
 
 # Roots and a machine's disk in /var/tmp/refit-arm64, made once; `scripts/arm64 down` removes them.
-test-arm64: ## build for arm64, and run all tests in a machine that qemu emulates, as root
+test-arm64: ## build for arm64; unit tests, and what the architecture can change, in a machine that qemu emulates, as root
 	scripts/arm64 test
 
 test-chromium: ## the browser under refit, with its sandbox (installs chromium)

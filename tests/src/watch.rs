@@ -177,6 +177,7 @@ fn points(series: &Value, of: impl Fn(&Value) -> f64) -> Vec<(f64, f64)> {
 
 /// 64 KiB each 100 ms are 2250 MiB an hour; what the line at the end says has to be within 5 %.
 fn a_leak_grows_at_its_rate(env: &TestEnv) -> Outcome {
+    env.require_real_processor("1 % of it reads no memory");
     let leak = program(env, "steady_leak", &["65536"]);
     let output = env.refit(&[
         "watch",
@@ -210,6 +211,7 @@ fn a_leak_grows_at_its_rate(env: &TestEnv) -> Outcome {
 }
 
 fn a_thousand_threads_and_ten_forks_stay_within_the_budget(env: &TestEnv) -> Outcome {
+    env.require_real_processor("1 % of it reads no memory");
     let tree = program(env, "threads_and_forks", &["1000", "10"]);
     let series = series(env, &["--for", "10s", &tree.pid()]);
     tree.end();
