@@ -115,7 +115,8 @@ fn each_variant_is_told_what_grows(env: &TestEnv) -> Outcome {
         let told = told(&result, name);
         assert!(told["growth"].is_array(), "{kind}: {told:#}");
         assert_eq!(told["cause"], *cause, "{kind}: {told:#}");
-        let first = &list(&told["growth"])[0];
+        let first = list(&told["growth"]).first();
+        let first = first.unwrap_or_else(|| panic!("{kind}: {told:#}"));
         assert_eq!(first["cause"], *cause, "{kind}: {told:#}");
         assert!(first["share"].as_f64() > Some(0.5), "{kind}: {told:#}");
         assert!(shown.contains(&format!("why: {name}: ")), "{shown}");
