@@ -19,7 +19,8 @@ fn main() {
             .get_compiler();
         let status = Command::new(compiler.path())
             .args(compiler.args().iter().filter(|flag| *flag != "-static"))
-            .args(["-s", "-Wl,--wrap=__libc_start_main", "-I"])
+            // With _POSIX_C_SOURCE in the sources: for later standards and _GNU_SOURCE, glibc 2.38 has other functions.
+            .args(["-std=c11", "-s", "-Wl,--wrap=__libc_start_main", "-I"])
             .arg(&architecture)
             .arg("-o")
             .arg(out.join(name))

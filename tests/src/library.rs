@@ -14,6 +14,7 @@ use crate::test_env::{TestEnv, expect_code, expect_message, refit_path};
 pub const TESTS: &[Test] = &[
     test!(they_export_what_their_maps_list_and_nothing_else),
     test!(they_need_no_glibc_newer_than_2_17),
+    test!(nothing_in_refit_needs_a_glibc_newer_than_2_17),
     test!(they_need_no_library_but_the_c_library_of_2_17),
     test!(it_looks_nothing_up_once_the_program_runs),
     test!(it_looks_up_a_plugins_liburing_once),
@@ -81,6 +82,15 @@ fn they_export_what_their_maps_list_and_nothing_else(env: &TestEnv) -> Outcome {
     Outcome::Pass
 }
 
+/// `GLIBC_2.17`: its numbers.
+fn version_of_glibc(name: &str) -> Vec<u32> {
+    name.strip_prefix("GLIBC_")
+        .unwrap_or_else(|| panic!("no version of glibc: {name}"))
+        .split('.')
+        .map(|part| part.parse().expect("versions are numbers"))
+        .collect()
+}
+
 fn they_need_no_glibc_newer_than_2_17(env: &TestEnv) -> Outcome {
     for (directory, library) in libraries(env) {
         let versions = stdout_of(env, &["readelf", "-V", "-W", &library]);
@@ -96,17 +106,30 @@ fn they_need_no_glibc_newer_than_2_17(env: &TestEnv) -> Outcome {
         };
         assert!(needed.contains(oldest), "{versions}");
         for name in needed {
-            let version: Vec<u32> = name
-                .strip_prefix("GLIBC_")
-                .unwrap_or_else(|| panic!("no version of glibc: {name}"))
-                .split('.')
-                .map(|part| part.parse().expect("versions are numbers"))
-                .collect();
             assert!(
-                version[..] < NEWEST[..] || version == NEWEST,
+                version_of_glibc(name)[..] <= NEWEST[..],
                 "{directory}: {name}"
             );
         }
+    }
+    Outcome::Pass
+}
+
+/// refit itself is static, so all versions of glibc in its file are named by what it holds: the libraries, and the programs of
+/// the demo, which a newer glibc must not make its own.
+fn nothing_in_refit_needs_a_glibc_newer_than_2_17(_: &TestEnv) -> Outcome {
+    let refit = fs::read(refit_path()).expect("it can be read");
+    let word = |at: usize| {
+        let end = |byte: &u8| !byte.is_ascii_alphanumeric() && !b"_.".contains(byte);
+        let rest = &refit[at..];
+        let length = rest.iter().position(end).unwrap_or(rest.len());
+        String::from_utf8_lossy(&rest[..length]).into_owned()
+    };
+    let found = |(at, window): (usize, &[u8])| (window == b"GLIBC_2.").then(|| word(at));
+    let versions: BTreeSet<String> = refit.windows(8).enumerate().filter_map(found).collect();
+    assert!(!versions.is_empty());
+    for name in &versions {
+        assert!(version_of_glibc(name)[..] <= NEWEST[..], "{versions:?}");
     }
     Outcome::Pass
 }

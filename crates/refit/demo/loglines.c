@@ -5,7 +5,7 @@
  *
  * prints: LINES NANOSECONDS
  */
-#define _GNU_SOURCE
+#define _POSIX_C_SOURCE 200809L
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

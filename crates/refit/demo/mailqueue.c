@@ -7,7 +7,7 @@
  * With the third word it writes each message's name to the standard output once
  * it is safe.
  */
-#define _GNU_SOURCE
+#define _POSIX_C_SOURCE 200809L
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
