@@ -15,12 +15,12 @@ echo 'long method(long x) { return x + 1; }' >method.c
 gcc -std=c11 -O2 -Wall -fPIC -fno-asynchronous-unwind-tables -S method.c
 case $layout in
 merged)
-	# 4000 times the same lines for the assembler; the compiler would need seconds for that.
+	# 4000 times the same lines for the assembler; the compiler would need seconds for that. On arm64 they have labels.
 	awk '{ line[NR] = $0 }
 		END {
 			for (i = 0; i < 4000; i++) for (n = 1; n <= NR; n++) {
 				text = line[n]
-				if (text !~ /\.file/) gsub(/method/, "method" i, text)
+				if (text !~ /\.file/) gsub(/method|\.LF[BE]0/, "&" i, text)
 				print text
 			}
 		}' method.s >merged.s
