@@ -245,6 +245,14 @@ fn missing(series: &Series, lines: &mut Vec<String>) {
             plural(unread, "process")
         ));
     }
+    let oldest = last.groups.iter().max_by_key(|one| one.memory_age_ms);
+    if let Some(one) = oldest.filter(|one| is_outdated(series, one.memory_age_ms)) {
+        lines.push(format!(
+            "{}: memory was last read {} before the end, and has changed since: the budget did not suffice",
+            series.groups[one.group].name,
+            duration(one.memory_age_ms as f64 * 1e6)
+        ));
+    }
     let vsz: u64 = last
         .groups
         .iter()
@@ -268,18 +276,29 @@ fn cost(series: &Series) -> String {
 
 /// How far apart samples are, where that is more than what was asked for: reading took longer, or two became one.
 fn apart(series: &Series) -> String {
-    let mut apart: Vec<u64> = series.samples.iter().map(|one| one.lasted_us).collect();
-    apart.retain(|lasted_us| *lasted_us > 0);
-    apart.sort_unstable();
     let asked_us = series.interval_ms.saturating_mul(1000);
-    match apart.get(apart.len() / 2) {
-        Some(median_us) if *median_us > asked_us.saturating_add(asked_us / 2) => format!(
+    match apart_us(series) {
+        Some(median_us) if median_us > asked_us.saturating_add(asked_us / 2) => format!(
             ", mostly {} apart instead of {}",
-            duration(*median_us as f64 * 1e3),
+            duration(median_us as f64 * 1e3),
             duration(asked_us as f64 * 1e3)
         ),
         _ => String::new(),
     }
+}
+
+/// The median of the times between two samples, in microseconds.
+fn apart_us(series: &Series) -> Option<u64> {
+    let mut apart: Vec<u64> = series.samples.iter().map(|one| one.lasted_us).collect();
+    apart.retain(|lasted_us| *lasted_us > 0);
+    apart.sort_unstable();
+    apart.get(apart.len() / 2).copied()
+}
+
+/// Whether a reading of what has changed since is older than two samples: one that is due may wait for the next.
+fn is_outdated(series: &Series, age_ms: u64) -> bool {
+    apart_us(series)
+        .is_some_and(|apart_us| age_ms.saturating_mul(1000) > apart_us.saturating_mul(2))
 }
 
 #[cfg(test)]
@@ -308,6 +327,20 @@ refit: 60 samples; refit used 0.4 % of a core
         let text = summary(&series);
         let expected = "refit: 60 samples, mostly 4.00 s apart instead of 1.00 s; refit used 0.4 % of a core\n";
         assert!(text.ends_with(expected), "{text}");
+    }
+
+    #[test]
+    fn memory_that_was_read_long_before_the_end_is_told() {
+        let mut series = sample::machine();
+        let last = series.samples.len() - 1;
+        series.samples[last].groups[0].memory_age_ms = 2_000;
+        assert!(!summary(&series).contains("last read"));
+        series.samples[last].groups[0].memory_age_ms = 58_300;
+        let name = &series.groups[series.samples[last].groups[0].group].name;
+        let expected = format!(
+            "refit: {name}: memory was last read 58.3 s before the end, and has changed since: the budget did not suffice\n"
+        );
+        assert!(summary(&series).contains(&expected), "{}", summary(&series));
     }
 
     #[test]
