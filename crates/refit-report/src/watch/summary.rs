@@ -248,7 +248,7 @@ fn missing(series: &Series, lines: &mut Vec<String>) {
     let oldest = last.groups.iter().max_by_key(|one| one.memory_age_ms);
     if let Some(one) = oldest.filter(|one| is_outdated(series, one.memory_age_ms)) {
         lines.push(format!(
-            "{}: memory was last read {} before the end, and has changed since: the budget did not suffice",
+            "{}: memory was last read {} before the end, and RSS has changed since: to read it more often would exceed what watching may take",
             series.groups[one.group].name,
             duration(one.memory_age_ms as f64 * 1e6)
         ));
@@ -338,7 +338,7 @@ refit: 60 samples; refit used 0.4 % of a core
         series.samples[last].groups[0].memory_age_ms = 58_300;
         let name = &series.groups[series.samples[last].groups[0].group].name;
         let expected = format!(
-            "refit: {name}: memory was last read 58.3 s before the end, and has changed since: the budget did not suffice\n"
+            "refit: {name}: memory was last read 58.3 s before the end, and RSS has changed since: to read it more often would exceed what watching may take\n"
         );
         assert!(summary(&series).contains(&expected), "{}", summary(&series));
     }
