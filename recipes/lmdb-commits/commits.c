@@ -1,6 +1,7 @@
 // commits write SYNC [COUNT]: adds the items 1, 2, 3 … to the database in `data`, a transaction each; without a count until
 // it is ended, printing each item after its commit, with a pause. SYNC is both, data or none.
 // commits read: prints the items.
+#define _DEFAULT_SOURCE // usleep(3)
 #include <lmdb.h>
 #include <stdio.h>
 #include <stdlib.h>

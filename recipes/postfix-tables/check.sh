@@ -33,7 +33,8 @@ cd "$REFIT_TMPFS/sink"
 	END {
 		ended()
 		boxes = by_chance ? 3 : count
-		for (i = 1; i <= boxes; i++) if (!(("box" i "@box.test") in seen)) wrong("no mail to box" i "@box.test")
+		first = !by_chance && ("box0@box.test" in seen) ? 0 : 1 # smtp-source -N of Postfix 3.10, of 3.7
+		for (i = first; i < first + boxes; i++) if (!(("box" i "@box.test") in seen)) wrong("no mail to box" i "@box.test")
 		for (box in seen) if (boxes-- <= 0) wrong("mail to another box")
 		if (mails != count) wrong(mails " mails came instead of " count)
 		if (failed) exit 1
