@@ -202,6 +202,7 @@ mod traced;
 mod transparency;
 mod tune;
 mod tune_answers;
+mod used_packages;
 mod verbs;
 mod watch;
 mod watch_end;
@@ -400,6 +401,8 @@ refit-tests [FILTER…]    run the tests whose name contains one of the FILTERs 
   --times N              run each of them N times; count every run, and print at the end which failed how often
   --one NAME             run this test in this very process, its output unhidden
   --programs             compile every program of the tests, and run nothing
+  --used-files FILE      write the files below /usr that any process opens into FILE until killed, as root
+  --used-packages FILE   name their packages that none of those on standard input brings, and run nothing
   --conformance          print docs/conformance.md as it should be, and run nothing else
 environment:
   REFIT_BIN              the refit under test         (below target/)
@@ -428,6 +431,16 @@ fn main() -> ExitCode {
                 }
             },
             "--programs" => return fixture::compile_all(cells::executables()),
+            "--used-files" | "--used-packages" => {
+                let Some(file) = args.next() else {
+                    eprintln!("refit-tests: {arg} needs a file");
+                    return ExitCode::from(2);
+                };
+                return match arg.as_str() {
+                    "--used-files" => used_packages::record(&file),
+                    _ => used_packages::judge(&file),
+                };
+            }
             "--conformance" => return conformance::print_document(),
             "--one" => {
                 return args

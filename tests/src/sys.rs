@@ -3,6 +3,7 @@
 pub mod arch;
 pub mod inside;
 pub mod kill_point;
+pub mod opened_files;
 pub mod pty;
 
 use std::ffi::CString;
