@@ -4,7 +4,7 @@ PREFIX ?= /usr/local
 TARGET := $(or $(CARGO_TARGET_DIR),target)/$(shell uname -m)-unknown-linux-gnu
 REFIT  := $(TARGET)/release/refit
 
-.PHONY: all deb demo dist test test-arm64 test-chromium test-pages test-crash test-dist test-fuzz test-guardian test-hostile test-kubernetes test-services conformance bench gallery gain-and-risk crash-night install help
+.PHONY: all deb demo dist test test-fresh test-arm64 test-chromium test-pages test-crash test-dist test-fuzz test-guardian test-hostile test-kubernetes test-services conformance bench gallery gain-and-risk crash-night install help
 
 all: ## build the release binary
 	$(CARGO) build --locked --release -p refit
@@ -18,6 +18,10 @@ demo: ## the embedded example: no server, no root
 test: ## every check and every test, as this user and (as root) as nobody too
 	scripts/setup test
 	scripts/test
+
+# SUITES='bookworm trixie sid' are tried, each by itself; their logs stay in /var/tmp/refit-fresh. An hour each.
+test-fresh: ## the README's two commands on minimal roots of Debian 12 and 13 that hold nothing, as root
+	scripts/test-fresh $(SUITES)
 
 # Roots and a machine's disk in /var/tmp/refit-arm64, made once; `scripts/arm64 down` removes them.
 test-arm64: ## build for arm64; unit tests, and what the architecture can change, in a machine that qemu emulates, as root
