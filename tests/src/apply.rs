@@ -232,7 +232,10 @@ fn bad_words_change_nothing(env: &TestEnv) -> Outcome {
         (&["a", "odirect=off"], "`odirect=off`"),
         (&["a", "conf.x=y"], "`conf.x=y`"),
         (&["a", "maloc=jemalloc"], "`maloc`"),
-        (&["a", "malloc=jemalloc"], "apt install libjemalloc2"),
+        (
+            &["a", "malloc=jemalloc"],
+            "install it: apt install libjemalloc2",
+        ),
         (&["a", "preload=/lib/none.so"], "none.so"),
         (
             &["a", "preload=/usr/lib/systemd/system/a.service"],

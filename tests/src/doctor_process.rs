@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 
-use crate::locations::system_library;
+use crate::locations::{allocator_file, system_library};
 use crate::runner::{Outcome, Test};
 use crate::test;
 use crate::test_env::{TestEnv, described, expect_code, wait_until};
@@ -132,11 +132,7 @@ fn a_linked_allocator_and_a_preloaded_one_are_told(env: &TestEnv) -> Outcome {
     );
     drop(redis);
     let script = "puts 'ready'; $stdout.flush; $stdin.read";
-    for library in [
-        "libjemalloc.so.2",
-        "libmimalloc.so.2",
-        "libtcmalloc_minimal.so.4",
-    ] {
+    for library in ["jemalloc", "mimalloc", "tcmalloc"].map(allocator_file) {
         let ruby = started(env, "ruby", &["-e", script], &[("LD_PRELOAD", library)]);
         let page = doctor(env, &ruby.pid(), 0);
         let stem = library.split(".so").next().expect("a first part");
@@ -227,11 +223,12 @@ fn deepbind_and_a_namespace_keep_the_c_librarys(env: &TestEnv) -> Outcome {
         "{page}"
     );
     // mimalloc is plain C: libstdc++ is new, and looks into the C library that it needs first.
-    let mimalloc = started(env, &program, &[], &[("LD_PRELOAD", "libmimalloc.so.2")]);
+    let library = allocator_file("mimalloc");
+    let mimalloc = started(env, &program, &[], &[("LD_PRELOAD", library)]);
     let page = doctor(env, &mimalloc.pid(), 0);
     let past = page
         .lines()
-        .find(|line| line.contains("libc.so.6, and not libmimalloc.so.2"))
+        .find(|line| line.contains(&format!("libc.so.6, and not {library}")))
         .unwrap_or_else(|| panic!("nothing was bound past mimalloc in {page}"));
     assert!(
         objects_of(&page, past.trim()).contains("libstdc++"),

@@ -19,11 +19,15 @@ pub const TESTS: &[Test] = &[
 /// crate, and the crates of ours that it may use. A new crate needs a line.
 const MAY_USE: &[(&str, &[&str])] = &[
     ("refit-knobs", &[]),
+    ("refit-packages", &[]),
     ("refit-manual", &["refit-knobs"]),
     ("refit-stats", &[]),
     ("refit-preload", &[]),
     ("refit-session", &["refit-preload"]),
-    ("refit-launch", &["refit-knobs", "refit-session"]),
+    (
+        "refit-launch",
+        &["refit-knobs", "refit-packages", "refit-session"],
+    ),
     ("refit-meter", &["refit-session"]),
     (
         "refit-run",
@@ -31,19 +35,29 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "refit-knobs",
             "refit-launch",
             "refit-meter",
+            "refit-packages",
             "refit-session",
         ],
     ),
-    ("refit-recipe", &["refit-knobs", "refit-run"]),
+    (
+        "refit-recipe",
+        &["refit-knobs", "refit-packages", "refit-run"],
+    ),
     (
         "refit-lab",
         &["refit-knobs", "refit-run", "refit-recipe", "refit-stats"],
     ),
-    ("refit-index", &["refit-knobs", "refit-run", "refit-recipe"]),
-    ("refit-crash", &["refit-knobs", "refit-run", "refit-recipe"]),
+    (
+        "refit-index",
+        &["refit-knobs", "refit-packages", "refit-run", "refit-recipe"],
+    ),
+    (
+        "refit-crash",
+        &["refit-knobs", "refit-packages", "refit-run", "refit-recipe"],
+    ),
     (
         "refit-services",
-        &["refit-knobs", "refit-run", "refit-recipe"],
+        &["refit-knobs", "refit-packages", "refit-run", "refit-recipe"],
     ),
     (
         "refit-report",

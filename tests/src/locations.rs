@@ -23,6 +23,20 @@ pub fn system_library(file: &str) -> String {
     format!("/usr/lib/{}/{file}", multiarch())
 }
 
+/// The file of an allocator as Debian has it, which is mimalloc 2 on Debian 12 and mimalloc 3 on 13.
+pub fn allocator_file(name: &str) -> &'static str {
+    let files: &[&str] = match name {
+        "jemalloc" => &["libjemalloc.so.2"],
+        "mimalloc" => &["libmimalloc.so.3", "libmimalloc.so.2"],
+        "tcmalloc" => &["libtcmalloc_minimal.so.4"],
+        _ => panic!("no allocator {name}"),
+    };
+    let mut there = files
+        .iter()
+        .filter(|file| PathBuf::from(system_library(file)).exists());
+    there.next().unwrap_or(&files[0])
+}
+
 /// Cargo's target directory: this executable lies in a profile's directory below it.
 pub fn target_dir() -> PathBuf {
     let own = std::env::current_exe().expect("/proc is mounted");

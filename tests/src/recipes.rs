@@ -251,7 +251,7 @@ fn each_is_written_up(_: &TestEnv) -> Outcome {
     Outcome::Pass
 }
 
-/// The packages in the tables of scripts/setup: each on a line of its own, after it what is as good.
+/// The words in the tables of scripts/setup: each on a line of its own, after it what is as good.
 fn setup_installs_what_they_need(_: &TestEnv) -> Outcome {
     let path = source_dir().join("scripts/setup");
     let script = fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));

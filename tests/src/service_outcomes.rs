@@ -12,7 +12,7 @@ use crate::test_env::{
 };
 
 pub const TESTS: &[Test] = &[
-    test!(what_is_not_installed_makes_an_apt_line),
+    test!(what_is_not_installed_is_looked_up_in_the_package_lists),
     test!(a_user_that_is_missing_or_not_root_is_reported_before_anything_runs),
     test!(a_failing_check_disqualifies_its_variant_alone),
     test!(another_outcome_disqualifies_its_variant_alone),
@@ -21,13 +21,17 @@ pub const TESTS: &[Test] = &[
     test!(a_full_disk_is_reported_and_left_empty),
 ];
 
-fn what_is_not_installed_makes_an_apt_line(env: &TestEnv) -> Outcome {
+fn what_is_not_installed_is_looked_up_in_the_package_lists(env: &TestEnv) -> Outcome {
     let folder = RecipeFolder::command(env, "needs")
-        .set("packages", "['no-such-server', 'no-such-client']")
+        .set(
+            "packages",
+            "['no-such-server', 'ruby-dev', 'no-such-client']",
+        )
         .set("needs.commands", "['sh', 'no-such-serverd']")
         .set("needs.files", "['/etc/pass*', '/no/such/*.so']")
         .text("service.setup", &format!("touch {}", env.path("ran")));
-    let apt = "apt install no-such-server no-such-client\n";
+    let apt =
+        "apt install ruby-dev (apt's package lists do not have: no-such-server, no-such-client)\n";
     let all = format!(
         "refit: the recipe needs needs no-such-serverd, /no/such/*.so\n  install it: {apt}"
     );
@@ -45,7 +49,7 @@ fn a_user_that_is_missing_or_not_root_is_reported_before_anything_runs(env: &Tes
     let folder = RecipeFolder::command(env, "user").set("packages", "['sed']");
     if env.as_root() {
         let text = folder.text("service.user", "no-such-user").refused(&[]);
-        let all = "runs as the user no-such-user, who does not exist\n  its package creates the user: apt install sed\n";
+        let all = "runs as the user no-such-user, whom its package creates\n  install it: apt install sed\n";
         assert!(text.ends_with(all), "{text}");
     } else {
         let text = folder.set("needs.root", "true").refused(&[]);

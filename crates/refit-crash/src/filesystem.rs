@@ -36,6 +36,15 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// What its mkfs comes with, as the table of packages has it.
+    pub(crate) fn package(self) -> &'static str {
+        match self {
+            Kind::Ext4 => "e2fsprogs",
+            Kind::Xfs => "xfsprogs",
+            Kind::Btrfs => "btrfs-progs",
+        }
+    }
+
     /// As the kernel and mkfs name it.
     #[must_use]
     pub fn name(self) -> &'static str {

@@ -4,6 +4,8 @@ use std::env;
 use std::fs::File;
 use std::path::Path;
 
+use refit_packages::how_to_install;
+
 use crate::filesystem::Kind;
 use crate::request::Request;
 
@@ -38,7 +40,10 @@ pub fn machine_lacks(kind: Kind) -> Vec<String> {
     }
     let mkfs = format!("mkfs.{}", kind.name());
     if !is_installed(mkfs.as_ref()) {
-        missing.push(format!("{mkfs} is not installed"));
+        missing.push(format!(
+            "{mkfs} is not installed; {}",
+            how_to_install(&[kind.package()])
+        ));
     }
     missing
 }

@@ -75,11 +75,11 @@ pub enum IndexError {
         cause: std::io::Error,
     },
     /// A program of the database is not installed.
-    #[error("{program} is not installed\n  apt install {package}")]
+    #[error("{program} is not installed\n  {}", refit_packages::how_to_install(&[package]))]
     Missing {
         /// Its name.
         program: String,
-        /// Debian's package.
+        /// What it comes with: a purpose of the table of packages, or a package's name.
         package: String,
     },
     /// A program of the database failed.

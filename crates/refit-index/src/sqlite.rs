@@ -22,7 +22,7 @@ use expert::{Proposal, candidate, expert, quoted_if_odd};
 
 const SQLITE: Server = Server {
     name: "SQLite",
-    packages: &["sqlite3", "python3"],
+    packages: &["sqlite", "python"],
     commands: &["sqlite3", "python3", "gzip"],
     files: &[],
     scripts: &[

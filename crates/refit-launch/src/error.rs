@@ -16,17 +16,17 @@ pub enum LaunchError {
     FaultyDisk,
     /// The allocator of a `malloc=` setting is not installed.
     #[error(
-        "malloc={name}: no {file} in {searched}\n  install it: apt install {package}\n  or say where it is: --allocator-dir DIR"
+        "malloc={name}: no {files} in {searched}\n  {install}\n  or say where it is: --allocator-dir DIR"
     )]
     AllocatorMissing {
         /// The setting's word.
         name: &'static str,
-        /// The file that was looked for.
-        file: &'static str,
+        /// The files that were looked for, joined by ` or `.
+        files: String,
         /// The directories, joined by `, `.
         searched: String,
-        /// The Debian package that holds it.
-        package: &'static str,
+        /// How to install it, as a line.
+        install: String,
     },
     /// The installed allocator has no such option.
     #[error("{reason}\n  leave it out, or name another library: malloc=/path/lib.so")]

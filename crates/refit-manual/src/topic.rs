@@ -52,6 +52,11 @@ pub static TOPICS: &[Topic] = &[
         recipe_keys::markdown
     ),
     page!(
+        "packages",
+        "what refit and its recipes need, and what distributions call it",
+        "packages.md"
+    ),
+    page!(
         "safety",
         "what is risked, what differs from the kernel, what refit leaves on the machine",
         "safety.md"

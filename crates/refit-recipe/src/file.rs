@@ -35,7 +35,7 @@ pub struct RecipeFile {
     pub question: Text,
     /// what was measured, and on which machine
     pub answer: Option<Text>,
-    /// Debian's names of the packages that the recipe needs: they make the apt line
+    /// what the recipe needs to be installed: names of this distribution's packages, or purposes (`refit help packages`)
     #[serde(default)]
     pub packages: Vec<String>,
     /// the metric that the verdict is about; default rate; a metric of load.metrics, or one of
@@ -292,7 +292,7 @@ pub struct Promise {
     pub about: String,
     /// what counts as acknowledged, in one sentence
     pub acknowledged: String,
-    /// Debian's names of the packages that only the promise needs
+    /// what only the promise needs to be installed, as `packages` above
     #[serde(default)]
     pub packages: Vec<String>,
     /// what only the promise needs to be installed

@@ -73,7 +73,6 @@ mod instance_directory;
 mod metrics;
 mod needs;
 mod output;
-mod packages;
 mod ports;
 mod quantities;
 mod recipe;

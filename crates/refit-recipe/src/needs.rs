@@ -2,6 +2,9 @@
 
 use std::fs;
 
+use std::collections::BTreeMap;
+
+use refit_packages::{how_to_install, owners};
 use refit_run::printable;
 use rustix::process::geteuid;
 
@@ -24,13 +27,23 @@ impl Recipe {
         missing.extend(needs.files.iter().filter(is_file).map(|n| &**n));
         if !missing.is_empty() {
             return Some(format!(
-                "the recipe {} needs {}\n  install it: apt install {}",
+                "the recipe {} needs {}\n  {}",
                 self.name(),
                 printable(&missing.join(", ")),
-                printable(&packages.join(" ")),
+                printable(&how_to_install(packages)),
             ));
         }
         None
+    }
+
+    /// The packages of the programs and files that it needs, each with its version; none without dpkg.
+    pub(crate) fn packages(&self) -> BTreeMap<String, String> {
+        let needs = &self.file.needs;
+        let commands = needs.commands.iter();
+        let commands = commands.filter_map(|name| find_command(name));
+        let files = needs.files.iter();
+        let files = files.flat_map(|pattern| glob::glob(pattern).into_iter().flatten().flatten());
+        owners(commands.chain(files))
     }
 
     /// Why its promise cannot be tested here, with what to do about it; `None`: it can.
@@ -65,10 +78,10 @@ impl Recipe {
         let unknown = user.filter(|user| find_user(user).is_none());
         unknown.map(|user| {
             format!(
-                "the recipe {} runs as the user {}, who does not exist\n  its package creates the user: apt install {}",
+                "the recipe {} runs as the user {}, whom its package creates\n  {}",
                 self.name(),
                 printable(user),
-                printable(&self.file.packages.join(" "))
+                printable(&how_to_install(&self.file.packages))
             )
         })
     }

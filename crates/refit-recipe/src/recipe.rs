@@ -16,7 +16,6 @@ use crate::file::{ConfEntry, Promise, RecipeFile};
 use crate::folder::{Folder, shipped_names};
 use crate::hook::Hook;
 use crate::output::{LoadMetric, Progress, Work};
-use crate::packages::packages_of;
 use crate::records::{AnswerRecord, DdlRecord, LoadMetricRecord, RecipeRecord};
 use crate::start::ServiceStart;
 
@@ -193,7 +192,7 @@ impl Recipe {
             applies_to: self.file.applies_to.clone(),
             health: self.file.health.clone(),
             applied: self.applied(),
-            packages: packages_of(&self.file.needs),
+            packages: self.packages(),
             is_exact: self.is_exact(),
             note: (self.file.note.as_ref())
                 .filter(|_| !self.then.is_empty())

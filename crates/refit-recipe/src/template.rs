@@ -22,7 +22,7 @@ const COMMENTS: &[(&str, &str)] = &[
     ),
     (
         "packages",
-        "Debian's packages; they make the line that tells what to install.",
+        "What has to be installed: your distribution's names of packages, or purposes; see refit help packages.",
     ),
     (
         "budget",

@@ -105,11 +105,12 @@ pub fn machine(machine: &Machine) -> String {
 }
 
 fn installed(allocator: &Installed) -> String {
-    let package = allocator.known.package;
-    match (&allocator.path, &allocator.version) {
-        (Some(path), Some(version)) => format!("{} ({package} {version})", path.display()),
+    match (&allocator.path, &allocator.package) {
+        (Some(path), Some((package, version))) => {
+            format!("{} ({package} {version})", path.display())
+        }
         (Some(path), None) => path.display().to_string(),
-        (None, _) => format!("not installed: apt install {package}"),
+        (None, _) => format!("not installed; {}", allocator.install),
     }
 }
 

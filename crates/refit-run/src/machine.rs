@@ -8,6 +8,7 @@ use refit_launch::emulator;
 use refit_launch::library::{is_noexec, place_libraries, test_load};
 use refit_launch::seccomp::{Right, kernel_suffices, right};
 use refit_launch::thp::system_mode;
+use refit_packages::{how_to_install, owners};
 use refit_session::{LIBRARIES, SYNC, base, is_tmpfs};
 
 /// What was found.
@@ -47,8 +48,10 @@ pub struct Installed {
     pub known: Known,
     /// Where it lies; `None`: it is not installed.
     pub path: Option<PathBuf>,
-    /// Of the Debian package that it came with.
-    pub version: Option<String>,
+    /// The package that it came with, and its version.
+    pub package: Option<(String, String)>,
+    /// How to install it, as a line; empty where it is installed.
+    pub install: String,
 }
 
 impl Machine {
@@ -65,13 +68,15 @@ impl Machine {
         let session = base();
         let allocators = KNOWN.into_iter().map(|known| {
             let path = find(&known, allocator_dir);
-            let version = path
-                .as_deref()
-                .and_then(|path| version(path, known.package));
+            let package = owners(path.clone()).pop_first();
             Installed {
                 known,
+                install: match &path {
+                    Some(_) => String::new(),
+                    None => how_to_install(&[known.name]),
+                },
                 path,
-                version,
+                package,
             }
         });
         Machine {
@@ -98,18 +103,6 @@ impl Machine {
 fn read(path: &str) -> Option<String> {
     let text = fs::read_to_string(path).ok()?;
     Some(text.trim().to_owned())
-}
-
-/// The version of a Debian package, as dpkg recorded it.
-fn version(path: &Path, package: &str) -> Option<String> {
-    let is_packaged = path.starts_with("/usr/lib") || path.starts_with("/lib");
-    let status = read("/var/lib/dpkg/status").filter(|_| is_packaged)?;
-    let line = format!("Package: {package}");
-    let mut entries = status.split("\n\n");
-    let entry = entries.find(|entry| entry.lines().any(|other| other == line))?;
-    let mut lines = entry.lines();
-    let version = lines.find_map(|line| line.strip_prefix("Version: "));
-    version.map(str::to_owned)
 }
 
 fn noexec() -> Vec<PathBuf> {
@@ -142,7 +135,12 @@ mod tests {
     fn an_allocators_version_is_that_of_its_package() {
         let directory = tempfile::tempdir().expect("a directory");
         let own = directory.path().join("libjemalloc.so.2");
-        fs::write(&own, "").expect("a file");
+        // The header of a shared object (elf(5)).
+        let mut header = [0; 64];
+        header[..6].copy_from_slice(b"\x7fELF\x02\x01");
+        header[16] = 3;
+        header[18..20].copy_from_slice(&refit_launch::arch::ELF_MACHINE.to_le_bytes());
+        fs::write(&own, header).expect("a file");
         let machine = Machine::look(Some(directory.path()));
         let jemalloc = machine
             .allocators
@@ -150,6 +148,6 @@ mod tests {
             .find(|one| one.known.name == "jemalloc");
         let jemalloc = jemalloc.expect("it is known by name");
         assert_eq!(jemalloc.path.as_deref(), Some(own.as_path()));
-        assert_eq!(jemalloc.version, None, "it belongs to no package");
+        assert_eq!(jemalloc.package, None, "it belongs to no package");
     }
 }

@@ -138,12 +138,12 @@ pub enum Error {
     NotByItself { service: String, why: &'static str },
     #[error("nothing to apply: name settings, as in\n  refit plan {service} malloc=jemalloc")]
     NoSettings { service: String },
-    #[error("malloc={name}: no {file} in {searched}\n  apt install {package}")]
+    #[error("malloc={name}: no {files} in {searched}\n  {install}")]
     NoAllocator {
         name: &'static str,
-        file: &'static str,
+        files: String,
         searched: String,
-        package: &'static str,
+        install: String,
     },
     #[error(
         "there is no library {path}\n  name one that is there: preload=/PATH/LIB.so, or an allocator: malloc=jemalloc"

@@ -8,8 +8,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use refit_knobs::AllocatorKind;
-use refit_run::allocator::{DIRECTORIES, KNOWN, Known};
-use refit_run::arch::ELF_MACHINE;
+use refit_run::allocator::{DIRECTORIES, KNOWN, Known, is_shared_object};
 use sha2::{Digest, Sha256};
 
 use crate::file_state::{hex, remove, sync_directory};
@@ -78,14 +77,6 @@ pub fn own_program(from: &Path) -> Result<(LibraryFile, Vec<u8>), Error> {
     ))
 }
 
-/// ELF, 64 bits, little-endian, `ET_DYN`, and the machine of refit itself (elf(5)).
-fn is_shared_object(content: &[u8]) -> bool {
-    content.len() > 64
-        && content.starts_with(b"\x7fELF\x02\x01")
-        && content[16..18] == [3, 0]
-        && content[18..20] == ELF_MACHINE.to_le_bytes()
-}
-
 fn installed(system: &System, name: &str) -> Result<String, Error> {
     let known: &Known = KNOWN
         .iter()
@@ -101,9 +92,9 @@ fn installed(system: &System, name: &str) -> Result<String, Error> {
     }
     Err(Error::NoAllocator {
         name: known.name,
-        file: known.files[0],
+        files: known.files.join(" or "),
         searched: DIRECTORIES.join(", "),
-        package: known.package,
+        install: refit_packages::how_to_install(&[known.name]),
     })
 }
 

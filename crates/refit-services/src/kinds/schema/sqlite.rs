@@ -8,6 +8,8 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use refit_packages::how_to_install;
+
 use super::{Indexed, Key, Opened, Table, Tables, grouped, list, quoted};
 use crate::file_state::refuse_fixed;
 use crate::schema::{Database, Index, SchemaEdit};
@@ -140,7 +142,8 @@ impl SqliteFile {
             .uid(self.uid)
             .stdin(Stdio::null())
             .output();
-        let output = output.map_err(|error| format!("{CLIENT}: {error}\n  apt install sqlite3"))?;
+        let output = output
+            .map_err(|error| format!("{CLIENT}: {error}\n  {}", how_to_install(&["sqlite"])))?;
         if output.status.success() {
             return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
         }

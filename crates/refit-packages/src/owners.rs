@@ -1,19 +1,14 @@
-//! The packages that a recipe's programs come from, as dpkg knows them.
+//! The packages that files came with, as dpkg knows them.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use crate::command_path::find_command;
-use crate::file::Needs;
-
-/// The packages that own what is needed, each with its version: `redis-tools` → `5:7.0.15-1`. None without dpkg.
-pub fn packages_of(needs: &Needs) -> BTreeMap<String, String> {
-    let commands = needs.commands.iter();
-    let commands = commands.filter_map(|name| find_command(name));
-    let files = needs.files.iter();
-    let files = files.flat_map(|pattern| glob::glob(pattern).into_iter().flatten().flatten());
+/// The packages that own these files, each with its version: `redis-tools` → `5:7.0.15-1`. None without dpkg.
+#[must_use]
+pub fn owners(files: impl IntoIterator<Item = PathBuf>) -> BTreeMap<String, String> {
     let mut owned = Vec::new();
-    for file in commands.chain(files) {
+    for file in files {
         // A link can be another package's, or nobody's: see update-alternatives(1).
         let target = file.canonicalize().ok();
         for path in [Some(file), target].into_iter().flatten() {
