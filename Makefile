@@ -1,4 +1,4 @@
-# Debian 12; elsewhere scripts/setup names what it misses. `make help` lists the targets.
+# Debian 12 and 13; elsewhere scripts/setup names what it misses. `make help` lists the targets.
 CARGO  ?= cargo
 PREFIX ?= /usr/local
 TARGET := $(or $(CARGO_TARGET_DIR),target)/$(shell uname -m)-unknown-linux-gnu
