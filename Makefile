@@ -4,7 +4,7 @@ PREFIX ?= /usr/local
 TARGET := $(or $(CARGO_TARGET_DIR),target)/$(shell uname -m)-unknown-linux-gnu
 REFIT  := $(TARGET)/release/refit
 
-.PHONY: all deb demo dist test test-fresh test-arm64 test-chromium test-pages test-crash test-dist test-fuzz test-guardian test-hostile test-kubernetes test-services conformance bench gallery gain-and-risk crash-night install help
+.PHONY: $(shell sed -n 's/^\([a-z0-9-]*\):.*\#\#.*/\1/p' $(MAKEFILE_LIST))
 
 all: ## build the release binary
 	$(CARGO) build --locked --release -p refit
@@ -117,11 +117,15 @@ deb: ## make dist/refit-linux_VERSION_ARCH.deb
 	scripts/setup dist
 	scripts/dist deb dist $(ARCH)
 
-dist: ## make the .deb, a tarball, an SBOM and SHA256SUMS in dist/
+rpm: ## make dist/refit-linux-VERSION-1.MACHINE.rpm
+	scripts/setup dist
+	scripts/dist rpm dist $(ARCH)
+
+dist: ## make the .deb, the .rpm, a tarball, an SBOM and SHA256SUMS in dist/
 	scripts/setup dist
 	scripts/dist all dist $(ARCH)
 
-# Debian 12 and 11 are made once, in /var/tmp/refit-dist. PARTS='debian12 debian11' are tried; reproducible and cargo build anew.
+# Debian 12, 13 and 11 are made once, in /var/tmp/refit-dist. PARTS='debian12 rpm' are tried; reproducible and cargo build anew.
 test-dist: dist ## install and purge the packages, compare two builds, load the preload with an old glibc, as root
 	scripts/test-dist $(PARTS)
 
