@@ -20,7 +20,7 @@ use rustix::thread::{CapabilitySet, SecureComputingMode, capabilities, secure_co
 use crate::emulator;
 use crate::filter::{Filter, Syncs};
 use crate::guardian::{Configuration, Guardian};
-use crate::sys::filter::{Amendment, Installation, Installed};
+use crate::sys::filter::{Amendment, Installation, Installed, Listened};
 use crate::sys::notify;
 pub(crate) use wanted_filter::at_exec;
 pub use wanted_filter::{Backend, Reach, ground, wanted};
@@ -132,11 +132,16 @@ pub(crate) fn inherited_filters() -> u32 {
 /// handler aborts a call that is being answered.
 #[must_use]
 pub fn kernel_suffices() -> bool {
+    kernel_version() >= (5, 19) && notify::fits()
+}
+
+/// The first two numbers of the kernel's release, 0 for what is none.
+#[must_use]
+pub fn kernel_version() -> (u32, u32) {
     let uname = rustix::system::uname();
     let release = uname.release().to_string_lossy();
     let mut numbers = release.split(['.', '-']).map_while(|n| n.parse().ok());
-    let version: (u32, u32) = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
-    version >= (5, 19) && notify::fits()
+    (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
 }
 
 /// A filter that is to be installed, or why there is none.
@@ -151,8 +156,8 @@ pub(crate) enum Plan {
         filter: Filter,
         /// Done by the program's process before its exec.
         installation: Box<Installation>,
-        /// refit's side of the guardian.
-        guardian: Guardian,
+        /// refit's side of the guardian; `None`: the kernel answers by itself.
+        guardian: Option<Guardian>,
     },
     /// It cannot be installed.
     Refused(Refusal),
@@ -163,7 +168,8 @@ pub(crate) enum Plan {
 pub(crate) struct Begun {
     filter: Filter,
     right: Right,
-    guardian: Result<(Guardian, [OwnedFd; 2]), Refusal>,
+    /// `None`: this kernel has no notifications, and this filter can do without.
+    guardian: Result<Option<(Guardian, [OwnedFd; 2])>, Refusal>,
 }
 
 impl Begun {
@@ -179,11 +185,16 @@ impl Begun {
         let guardian = if right == Right::None && !no_new_privs {
             Err(Refusal::NoPermission)
         } else if !kernel_suffices() {
-            Err(emulator().map_or(Refusal::OldKernel, Refusal::Emulated))
+            match emulator() {
+                Some(emulator) => Err(Refusal::Emulated(emulator)),
+                None if filter.syncs == Syncs::Ask => Err(Refusal::OldKernel),
+                None => Ok(None),
+            }
         } else if !notify::is_allowed() {
             Err(Refusal::IoctlRefused)
         } else {
             Guardian::start(Configuration { policy, ring })
+                .map(Some)
                 .map_err(|error| Refusal::NoGuardian(error.to_string()))
         };
         Begun {
@@ -197,7 +208,7 @@ impl Begun {
     pub fn finish(self, page: Amendment) -> Plan {
         let filter = self.filter;
         let (guardian, sockets) = match self.guardian {
-            Ok(started) => started,
+            Ok(started) => started.unzip(),
             Err(refusal) => {
                 page.make(false);
                 return Plan::Refused(refusal);
@@ -211,10 +222,12 @@ impl Begun {
         Plan::Ready {
             filter,
             installation: Box::new(Installation::new(
-                filter.instructions(),
+                sockets.map(|guardians| Listened {
+                    filter: filter.instructions(),
+                    guardians,
+                }),
                 without_listener,
                 self.right == Right::None,
-                sockets,
                 page,
             )),
             guardian,
@@ -231,7 +244,7 @@ impl Plan {
                 guardian,
                 ..
             } => {
-                if guardian.await_fork() {
+                if guardian.as_ref().is_none_or(Guardian::await_fork) {
                     return Some(installation);
                 }
                 installation.policy.make(false);
@@ -261,8 +274,14 @@ impl Seccomp {
     #[must_use]
     pub fn guardian_counts(&self) -> GuardianCounts {
         match &*self.0 {
-            Plan::Ready { guardian, .. } => guardian.counts(),
-            Plan::Nothing | Plan::AtExec | Plan::Refused(_) => GuardianCounts::default(),
+            Plan::Ready {
+                guardian: Some(guardian),
+                ..
+            } => guardian.counts(),
+            Plan::Ready { guardian: None, .. }
+            | Plan::Nothing
+            | Plan::AtExec
+            | Plan::Refused(_) => GuardianCounts::default(),
         }
     }
 

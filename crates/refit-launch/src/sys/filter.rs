@@ -13,17 +13,23 @@ use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg}
 /// A filter that a child installs on itself, and where it leaves what became of
 /// that: parent and child share their memory until the exec.
 pub struct Installation {
-    /// Sends to a listener what it does not decide.
-    pub filter: Vec<sock_filter>,
+    /// Sends to a listener what it does not decide; `None`: this kernel has no listener.
+    pub listened: Option<Listened>,
     /// The same where nobody may listen; `None`: then there is none.
     pub without_listener: Option<Vec<sock_filter>>,
     /// Gives up the privileges of setuid programs for the right to a filter.
     pub no_new_privs: bool,
-    /// To the guardian's two processes.
-    pub guardians: [OwnedFd; 2],
     /// What the program reads, should the filter not be there as planned.
     pub policy: Amendment,
     state: AtomicI32,
+}
+
+/// A filter with a listener.
+pub struct Listened {
+    /// Its instructions.
+    pub filter: Vec<sock_filter>,
+    /// To the guardian's two processes.
+    pub guardians: [OwnedFd; 2],
 }
 
 /// What the `policy` file has to say where nobody listens.
@@ -56,7 +62,7 @@ impl Amendment {
 pub enum Installed {
     /// It is there, and the guardian listens.
     WithListener,
-    /// It is there; a listener was refused, as there is one already.
+    /// It is there, without a listener: there is one already, or the kernel has none.
     WithoutListener,
     /// The kernel refused it; errno.
     Refused(i32),
@@ -71,17 +77,15 @@ const NOT_TAKEN: i32 = 3;
 impl Installation {
     /// A filter, and the guardian's processes that get its listener.
     pub fn new(
-        filter: Vec<sock_filter>,
+        listened: Option<Listened>,
         without_listener: Option<Vec<sock_filter>>,
         no_new_privs: bool,
-        guardians: [OwnedFd; 2],
         policy: Amendment,
     ) -> Installation {
         Installation {
-            filter,
+            listened,
             without_listener,
             no_new_privs,
-            guardians,
             policy,
             state: AtomicI32::new(NOT_TRIED),
         }
@@ -126,27 +130,32 @@ impl Installation {
         let listen = libc::SECCOMP_FILTER_FLAG_NEW_LISTENER;
         // Once received, a call is not interrupted by a handler.
         let killable = libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV;
-        let listener = set_filter(allow | listen | killable, &self.filter);
-        match (listener, &self.without_listener) {
-            (0.., _) => self.hand_over(listener),
-            (_, Some(filter)) if listener == -libc::EBUSY => match set_filter(allow, filter) {
+        let refused = match &self.listened {
+            Some(listened) => match set_filter(allow | listen | killable, &listened.filter) {
+                listener @ 0.. => return hand_over(listener, &listened.guardians),
+                refused => refused,
+            },
+            None => -libc::EBUSY,
+        };
+        match &self.without_listener {
+            Some(filter) if refused == -libc::EBUSY => match set_filter(allow, filter) {
                 0 => WITHOUT_LISTENER,
                 refused => refused,
             },
-            (refused, _) => refused,
+            _ => refused,
         }
     }
+}
 
-    fn hand_over(&self, listener: RawFd) -> i32 {
-        // SAFETY: seccomp(2) made it just now, and nobody else knows it.
-        let listener = unsafe { OwnedFd::from_raw_fd(listener) };
-        let taken = [&self.guardians[0], &self.guardians[1]]
-            .map(|socket| send_descriptor(socket.as_fd(), listener.as_fd()));
-        if taken.contains(&true) {
-            WITH_LISTENER
-        } else {
-            NOT_TAKEN
-        }
+fn hand_over(listener: RawFd, guardians: &[OwnedFd; 2]) -> i32 {
+    // SAFETY: seccomp(2) made it just now, and nobody else knows it.
+    let listener = unsafe { OwnedFd::from_raw_fd(listener) };
+    let taken = [&guardians[0], &guardians[1]]
+        .map(|socket| send_descriptor(socket.as_fd(), listener.as_fd()));
+    if taken.contains(&true) {
+        WITH_LISTENER
+    } else {
+        NOT_TAKEN
     }
 }
 
