@@ -124,6 +124,18 @@ impl Witness {
         })
     }
 
+    /// Kinds of filesystem whose durable calls it counts.
+    #[must_use]
+    pub fn filesystems(&self) -> Vec<String> {
+        self.reader.filesystems()
+    }
+
+    /// Whether the kernel tells how many records found no room.
+    #[must_use]
+    pub fn counts_losses(&self) -> bool {
+        self.reader.rings.counts_losses()
+    }
+
     /// Takes what the kernel has written. Its room is for about 3,500 calls on
     /// each processor from one tick to the next.
     pub fn tick(&mut self) {

@@ -43,8 +43,6 @@ fn refused(error: &io::Error) -> String {
     match error.raw_os_error() {
         Some(libc::EACCES | libc::EPERM) => "perf events are not permitted here".to_owned(),
         Some(libc::ENOSYS) => "this kernel has no perf events".to_owned(),
-        // PERF_FORMAT_LOST: without it the last losses would go unseen.
-        Some(libc::EINVAL) => "it needs Linux 6.0".to_owned(),
         _ => format!("no perf events: {error}"),
     }
 }
@@ -87,13 +85,20 @@ impl Rings {
     }
 
     /// Records that found no room, up to the last reading. The kernel is asked
-    /// only where there may be any: each event is read on its own processor.
+    /// only where there may be any: each event is read on its own processor. Before
+    /// Linux 6.0 it does not tell how many: then one for each event stands for them.
     pub fn lost(&self) -> u64 {
         if !self.mappings.iter().any(Mapping::was_full) {
             return 0;
         }
-        let lost = self.events.iter().map(sys::lost);
-        lost.fold(0, u64::saturating_add)
+        let lost = self.events.iter().map(sys::losses);
+        lost.map(|lost| lost.unwrap_or(1))
+            .fold(0, u64::saturating_add)
+    }
+
+    /// Whether the kernel tells how many records found no room.
+    pub fn counts_losses(&self) -> bool {
+        self.events.iter().all(|event| sys::losses(event).is_some())
     }
 
     /// The kernel needs tens of milliseconds to close the last event of a tracepoint,

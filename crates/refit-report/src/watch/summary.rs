@@ -227,7 +227,7 @@ fn missing(series: &Series, lines: &mut Vec<String>) {
     };
     if last.lost > 0 {
         lines.push(format!(
-            "{} of the kernel's records were lost: the counts of sync calls are lower bounds",
+            "at least {} of the kernel's records were lost: the counts of sync calls are lower bounds",
             grouped(last.lost)
         ));
     }

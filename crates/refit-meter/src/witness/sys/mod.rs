@@ -10,7 +10,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::path::PathBuf;
 
 pub use mapping::Mapping;
-pub use perf::{close_in_background, lost, redirect, watch_processes, watch_tracepoint};
+pub use perf::{close_in_background, losses, redirect, watch_processes, watch_tracepoint};
 pub use tracefs::Tracefs;
 
 fn checked(result: libc::c_long) -> io::Result<RawFd> {

@@ -49,16 +49,35 @@ const FLAG_FD_CLOEXEC: libc::c_ulong = 1 << 3;
 const IOC_DISABLE: libc::c_ulong = 0x2401;
 const IOC_SET_OUTPUT: libc::c_ulong = 0x2405;
 
+/// What reading an event tells, the most first: kernels before Linux 6.0 that have not got
+/// the number of lost records since refuse it (EINVAL).
+const READ_FORMATS: [u64; 2] = [FORMAT_LOST, 0];
+
 fn watch(processor: i32, more: Attributes) -> io::Result<OwnedFd> {
+    first_accepted(&READ_FORMATS, |format| open(processor, &more, format))
+}
+
+fn first_accepted<T>(formats: &[u64], open: impl Fn(u64) -> io::Result<T>) -> io::Result<T> {
+    let mut refused = io::Error::from_raw_os_error(libc::EINVAL);
+    for format in formats {
+        match open(*format) {
+            Err(error) if error.raw_os_error() == Some(libc::EINVAL) => refused = error,
+            other => return other,
+        }
+    }
+    Err(refused)
+}
+
+fn open(processor: i32, more: &Attributes, read_format: u64) -> io::Result<OwnedFd> {
     let attributes = Attributes {
         size: size_of::<Attributes>() as u32,
         sample_period: 1,
         sample_type: more.sample_type | SAMPLE_TID | SAMPLE_TIME,
-        read_format: FORMAT_LOST,
+        read_format,
         flags: more.flags | SAMPLE_ID_ALL | USE_CLOCKID,
         // The same on all processors; `now_ns` reads it as well.
         clockid: libc::CLOCK_MONOTONIC,
-        ..more
+        ..*more
     };
     // SAFETY: the structure has the size that it says, and outlives the call.
     owned(unsafe {
@@ -106,8 +125,9 @@ pub fn redirect(event: &OwnedFd, to: &OwnedFd) -> io::Result<()> {
     checked(done.into()).map(drop)
 }
 
-/// Records of this event that found no room. What cannot be read counts as lost.
-pub fn lost(event: &OwnedFd) -> u64 {
+/// Records of this event that found no room; `None` where that cannot be read, or this
+/// kernel does not tell it.
+pub fn losses(event: &OwnedFd) -> Option<u64> {
     let mut values = [0_u64; 2]; // value, lost
     // SAFETY: the buffer has the size that is passed.
     let n = unsafe {
@@ -117,11 +137,7 @@ pub fn lost(event: &OwnedFd) -> u64 {
             size_of_val(&values),
         )
     };
-    if n == size_of_val(&values).cast_signed() {
-        values[1]
-    } else {
-        1
-    }
+    (n == size_of_val(&values).cast_signed()).then_some(values[1])
 }
 
 /// What a [`closer`] releases, and when.
@@ -206,5 +222,46 @@ extern "C" fn closer(handover: *mut c_void) -> libc::c_int {
         handover.unmap();
         libc::nanosleep(&raw const handover.pause, ptr::null_mut());
         libc::_exit(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A bit that no kernel knows.
+    const UNKNOWN: u64 = 1 << 63;
+
+    #[test]
+    fn a_kernel_that_does_not_count_losses_is_watched_too() {
+        if !rustix::process::geteuid().is_root() {
+            return;
+        }
+        let more = Attributes {
+            kind: TYPE_SOFTWARE,
+            config: COUNT_SW_DUMMY,
+            flags: TASK,
+            ..Attributes::default()
+        };
+        let event = first_accepted(&[UNKNOWN, 0], |format| open(0, &more, format));
+        // Where perf events are not allowed there is nothing to try.
+        if let Ok(event) = event {
+            assert_eq!(losses(&event), None);
+        }
+    }
+
+    #[test]
+    fn only_an_unknown_format_is_followed_by_the_next() {
+        let kernel = |known: u64, refusal: i32| {
+            let open = |format| match format == known {
+                true => Ok(format),
+                false => Err(io::Error::from_raw_os_error(refusal)),
+            };
+            first_accepted(&READ_FORMATS, open).map_err(|error| error.raw_os_error())
+        };
+        assert_eq!(kernel(FORMAT_LOST, libc::EINVAL), Ok(FORMAT_LOST));
+        assert_eq!(kernel(0, libc::EINVAL), Ok(0));
+        assert_eq!(kernel(UNKNOWN, libc::EINVAL), Err(Some(libc::EINVAL)));
+        assert_eq!(kernel(0, libc::EMFILE), Err(Some(libc::EMFILE)));
     }
 }
