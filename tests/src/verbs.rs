@@ -47,6 +47,22 @@ fn doctor_says_what_the_machine_allows(env: &TestEnv) -> Outcome {
             assert!(row.contains(remedy), "{row}");
         }
     }
+    let row = |name: &str| {
+        let mut rows = page.lines().map(str::trim_start);
+        let row = rows.find(|line| line.starts_with(name));
+        row.unwrap_or_else(|| panic!("no row for {name} in {page}"))
+    };
+    let mounts = std::fs::read_to_string("/proc/mounts").expect("/proc is mounted");
+    let has_second = mounts
+        .lines()
+        .any(|line| line.split(' ').nth(2) == Some("cgroup2"));
+    assert_eq!(row("cgroups").contains('2'), has_second, "{page}");
+    let has_pressure = Path::new("/proc/pressure/io").exists();
+    assert_eq!(!row("pressure").contains("not told"), has_pressure);
+    if !env.as_root() {
+        assert!(row("witness").contains("only root"), "{page}");
+        assert!(row("crash lab").contains("root is needed"), "{page}");
+    }
     Outcome::Pass
 }
 

@@ -70,6 +70,24 @@ impl Cgroups {
         found
     }
 
+    /// The versions that are mounted, 1 before 2; of version 1 the hierarchies of systemd and
+    /// of the memory controller.
+    #[must_use]
+    pub fn versions(&self) -> Vec<u8> {
+        let first = (self.named.is_some() || self.memory.is_some()).then_some(1);
+        let second = self.unified.is_some().then_some(2);
+        first.into_iter().chain(second).collect()
+    }
+
+    /// Whether the kernel tells the most memory that was charged to a service.
+    #[must_use]
+    pub fn tell_peaks(&self) -> bool {
+        // No root of a hierarchy has it; the slices are below it.
+        let below = self.unified.as_ref().map(fs::read_dir);
+        let mut below = below.into_iter().flatten().flatten().flatten();
+        self.memory.is_some() || below.any(|entry| entry.path().join("memory.peak").exists())
+    }
+
     /// The service that a process belongs to; `None` where its cgroup is the root of
     /// the hierarchy or a mere slice, which hold no service, or cannot be read.
     #[must_use]
@@ -224,6 +242,10 @@ mod tests {
         ));
         let cgroups = Cgroups::of(root.path());
         assert!(cgroups.unified.is_some() && cgroups.memory.is_some() && cgroups.named.is_some());
+        assert_eq!(
+            (cgroups.versions(), cgroups.tell_peaks()),
+            (vec![1, 2], true)
+        );
         root.write("5/cgroup", "4:memory:/system.slice/a.service\n1:name=systemd:/system.slice/a.service\n0::/system.slice/a.service\n");
         root.write("6/cgroup", "0::/b\n");
         root.write("7/cgroup", "4:memory:/x\n0::/\n");
@@ -259,6 +281,19 @@ mod tests {
             );
         }
         assert_eq!(cgroups.find_unit("b"), None);
-        assert_eq!(Cgroups::of(Path::new("/nowhere")), Cgroups::default());
+        let none = Cgroups::of(Path::new("/nowhere"));
+        assert_eq!(none, Cgroups::default());
+        assert_eq!((none.versions(), none.tell_peaks()), (vec![], false));
+    }
+    #[test]
+    fn the_peak_of_version_2_is_as_old_as_its_file() {
+        let root = FakeProc::new();
+        let place = root.path().join("unified").display().to_string();
+        root.write("self/mounts", format!("cgroup2 {place} cgroup2 rw 0 0\n"));
+        root.write("unified/system.slice/memory.current", "5\n");
+        let cgroups = Cgroups::of(root.path());
+        assert_eq!((cgroups.versions(), cgroups.tell_peaks()), (vec![2], false));
+        root.write("unified/system.slice/memory.peak", "7\n");
+        assert!(cgroups.tell_peaks());
     }
 }

@@ -12,9 +12,9 @@ use refit_run::seccomp::Right;
 use crate::format::{duration, grouped};
 use crate::page::Page;
 
-/// What this machine allows.
+/// What this machine allows; `crash_lacks`: what it lacks for simulated power cuts.
 #[must_use]
-pub fn machine(machine: &Machine) -> String {
+pub fn machine(machine: &Machine, crash_lacks: &[String]) -> String {
     let mut page = Page::default();
     page.heading("machine");
     page.row("kernel", &machine.kernel);
@@ -57,6 +57,10 @@ pub fn machine(machine: &Machine) -> String {
             Some("0") => format!("allowed: {rings}"),
             Some("1") => format!("allowed to privileged processes: {rings}"),
             Some("2") => "disabled".to_owned(),
+            // The switch came with that version.
+            None if machine.kernel_version < (6, 6) => {
+                format!("allowed, where this kernel is built with it: {rings}")
+            }
             _ => "unknown".to_owned(),
         },
     );
@@ -68,7 +72,10 @@ pub fn machine(machine: &Machine) -> String {
             (None, Some(emulator)) => {
                 format!("not here: {emulator}, which emulates this program, has none")
             }
-            (None, None) => "not on this kernel: its notifications need Linux 5.19".to_owned(),
+            (None, None) => {
+                "for a plain sync=off, uncounted; scopes, disk= and --backend seccomp need its notifications, of Linux 5.19"
+                    .to_owned()
+            }
             (Some(Right::Capability), _) => "allowed: CAP_SYS_ADMIN".to_owned(),
             (Some(Right::NoNewPrivs), _) => "allowed: no_new_privs is set here already".to_owned(),
             (Some(Right::None), _) => {
@@ -99,9 +106,74 @@ pub fn machine(machine: &Machine) -> String {
         None => page.row("system", "this kernel has none"),
     }
 
+    measured(machine, &mut page);
+    page.heading("crash: simulated power cuts");
+    page.row(
+        "crash lab",
+        match crash_lacks {
+            [] => "FUSE, loop devices and mkfs.ext4 are there".to_owned(),
+            lacks => format!("not here: {}", lacks.join("; ")),
+        },
+    );
+
     page.heading("directories from which no library can be loaded (noexec)");
     page.row("noexec", directories(&machine.noexec));
     page.text()
+}
+
+/// What the kernel tells of programs and services, and what a newer one would tell.
+fn measured(machine: &Machine, page: &mut Page) {
+    page.heading("measure: what the kernel tells");
+    page.row(
+        "witness",
+        match &machine.witness {
+            Ok(seen) => {
+                let losses = if seen.counts_losses {
+                    ""
+                } else {
+                    "; this kernel does not tell how many it missed, only that it missed some"
+                };
+                format!(
+                    "counts durable calls that reach {}{losses}",
+                    seen.filesystems.join(", ")
+                )
+            }
+            Err(reason) => format!("not here: {reason}"),
+        },
+    );
+    page.row(
+        "cgroups",
+        match machine.cgroups.as_slice() {
+            [] => "none are mounted: services are not told apart",
+            [1] => "version 1",
+            [2] => "version 2",
+            _ => "versions 1 and 2",
+        },
+    );
+    page.row(
+        "memory peak",
+        if machine.tells_peaks {
+            "of a service: told"
+        } else {
+            "of a service: not told; version 2 tells it from Linux 5.19 on, where its memory controller is"
+        },
+    );
+    page.row(
+        "pressure",
+        if machine.tells_pressure {
+            "told (PSI)"
+        } else {
+            "not told: this kernel has no PSI, or it is off (psi=1 at boot)"
+        },
+    );
+    page.row(
+        "heap",
+        if machine.kernel_version < (5, 14) {
+            "counted; forked children and threads beyond the 30th have no counters of their own before Linux 5.14"
+        } else {
+            "counted, in forked children and threads too"
+        },
+    );
 }
 
 fn installed(allocator: &Installed) -> String {

@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use refit_launch::allocator::{KNOWN, Known, find};
 use refit_launch::emulator;
 use refit_launch::library::{is_noexec, place_libraries, test_load};
-use refit_launch::seccomp::{Right, kernel_suffices, right};
+use refit_launch::seccomp::{Right, kernel_suffices, kernel_version, right};
 use refit_launch::thp::system_mode;
+use refit_meter::{Cgroups, Pressure, Witness};
 use refit_packages::{how_to_install, owners};
 use refit_session::{LIBRARIES, SYNC, base, is_tmpfs};
 
@@ -34,11 +35,30 @@ pub struct Machine {
     pub emulator: Option<String>,
     /// The allocators that refit knows by name.
     pub allocators: Vec<Installed>,
+    /// What the witness counts, or why there is none.
+    pub witness: Result<Witnessing, String>,
+    /// The first two numbers of the kernel's release.
+    pub kernel_version: (u32, u32),
+    /// Versions of control groups that are mounted.
+    pub cgroups: Vec<u8>,
+    /// The kernel tells the most memory that was charged to a service.
+    pub tells_peaks: bool,
+    /// The kernel tells how long tasks waited (PSI).
+    pub tells_pressure: bool,
     /// The system's mode of transparent huge pages; `None`: it has none.
     pub thp: Option<String>,
     /// Of the directories that refit or its users might use, those from which no
     /// library can be loaded.
     pub noexec: Vec<PathBuf>,
+}
+
+/// What a witness counts.
+#[derive(Debug)]
+pub struct Witnessing {
+    /// The kinds of filesystem whose durable calls it counts.
+    pub filesystems: Vec<String>,
+    /// Also how many it missed.
+    pub counts_losses: bool,
 }
 
 /// An allocator, as far as it is installed.
@@ -79,6 +99,7 @@ impl Machine {
                 package,
             }
         });
+        let cgroups = Cgroups::of(Path::new("/proc"));
         Machine {
             kernel: format!(
                 "{} {}",
@@ -94,6 +115,11 @@ impl Machine {
             filter: kernel_suffices().then(right),
             emulator: emulator(),
             allocators: allocators.collect(),
+            witness: witness(),
+            kernel_version: kernel_version(),
+            cgroups: cgroups.versions(),
+            tells_peaks: cgroups.tell_peaks(),
+            tells_pressure: Pressure::now().is_some(),
             thp: system_mode(),
             noexec: noexec(),
         }
@@ -103,6 +129,17 @@ impl Machine {
 fn read(path: &str) -> Option<String> {
     let text = fs::read_to_string(path).ok()?;
     Some(text.trim().to_owned())
+}
+
+/// It is only asked.
+fn witness() -> Result<Witnessing, String> {
+    let witness = Witness::begin()?;
+    let found = Witnessing {
+        filesystems: witness.filesystems(),
+        counts_losses: witness.counts_losses(),
+    };
+    witness.close_in_background();
+    Ok(found)
 }
 
 fn noexec() -> Vec<PathBuf> {

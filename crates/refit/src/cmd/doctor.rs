@@ -6,6 +6,8 @@ use std::ffi::OsStr;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use refit_crash::filesystem::Kind;
+use refit_crash::machine_lacks;
 use refit_launch::answer_within;
 use refit_report::{doctor, process};
 use refit_run::machine::Machine;
@@ -29,7 +31,8 @@ pub fn main(args: &DoctorArgs) -> ExitCode {
     let (text, code) = match &args.command {
         None => {
             let machine = Machine::look(args.allocator_dir.as_deref());
-            (doctor::machine(&machine), 0)
+            let lacks = machine_lacks(Kind::Ext4);
+            (doctor::machine(&machine, &lacks), 0)
         }
         Some(name) => match find_in_path(name, std::env::var_os("PATH").as_deref()) {
             Some(path) if !path.is_file() => {
