@@ -3,11 +3,24 @@
 # /dev/log. So both live in a mount namespace of their own with a /dev of their own; the system's is not touched.
 set -eu
 
-if [ "${1:-}" != inside ]; then
+case "${1:-}" in
+inside) ;;
+private)
+	# In a chroot the root is no mount point, and so cannot be made private: a copy of everything becomes the root. It
+	# is mounted upon /proc, from which no mount reaches the system's mounts either.
+	if ! mount --make-rprivate / 2>/dev/null; then
+		mount --make-private /proc
+		mount --rbind / /proc
+		mount --make-rprivate /proc
+		exec chroot /proc sh -c 'cd "$REFIT_DIR" && exec sh "$0" inside' "$0"
+	fi
+	;;
+*)
 	user=
 	[ "$(id -u)" = 0 ] || user=--map-root-user
-	exec unshare --mount $user sh "$0" inside
-fi
+	exec unshare --mount --propagation unchanged $user sh "$0" private
+	;;
+esac
 
 for node in null urandom; do mount --bind "/dev/$node" "dev/$node"; done
 # For refit, too, which keeps its counters there where it may not use /run.

@@ -1,5 +1,6 @@
 // map_disks PREFIX: until its standard input ends, maps every loop device whose file's path starts with PREFIX, reads
-// each page, and unmaps it a moment later, as a program that looks at new disks may. Prints a line for each mapping.
+// each page, and unmaps it a moment later, as a program that looks at new disks may. Prints a line for each mapping, while
+// it is there.
 #include <fcntl.h>
 #include <glob.h>
 #include <poll.h>
@@ -37,9 +38,9 @@ static int map_for_a_moment(const char *device) {
     if (disk == MAP_FAILED) return 0;
     // A page that the device no longer has is a SIGBUS: madvise(2) reads it and only fails.
     int failed = madvise((void *)disk, size, MADV_POPULATE_READ);
+    if (!failed) puts(device);
     int ended = input_ended(MOMENT_MS);
     munmap((void *)disk, size);
-    if (!failed) puts(device);
     return ended;
 }
 

@@ -190,6 +190,7 @@ impl Apart {
 
 fn the_kernel_has_the_values_and_those_before(env: &TestEnv) -> Outcome {
     env.require_root();
+    env.require_namespaces(&["--net", "--mount"]);
     let of_machine = || {
         ["core/somaxconn", "ipv4/ip_local_port_range"]
             .map(|key| fs::read_to_string(format!("/proc/sys/net/{key}")).expect("readable"))

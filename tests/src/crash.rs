@@ -32,6 +32,7 @@ pub fn require_lab(env: &TestEnv) {
         }
     }
     env.require_command("mkfs.ext4");
+    env.require_namespaces(&["--mount", "--propagation", "unchanged", "--pid", "--fork"]);
 }
 
 /// A mode of a report, by its name.

@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use crate::crash::{bad, crash_shell, mode, number, require_lab, states};
+use crate::crash::{bad, crash, mode, number, require_lab, states};
 use crate::runner::{Outcome, Test};
 use crate::test;
 use crate::test_env::TestEnv;
@@ -120,18 +120,26 @@ fn who_looks_into_the_recorded_disk_takes_nothing_from_the_record(env: &TestEnv)
 fn who_maps_an_image_keeps_nothing_of_it_for_the_next(env: &TestEnv) -> Outcome {
     require_lab(env);
     let records = env.path("records");
+    let mapped = env.file("mapped", "");
     let mut mapper = Command::new(env.program("map_disks"))
         .arg(format!("{records}/states-"))
         .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
+        .stdout(File::create(&mapped).expect("it is ours"))
         .spawn()
         .expect("it starts");
     let command = format!("{} $REFIT_MOUNT/a.log 600 300", env.program("append_log"));
-    let words = "--check log:a.log --ack fd:1 --size 64M --cuts 60";
-    let report = crash_shell(env, 0, words, &command);
+    // No image goes before one was mapped meanwhile; what the log holds is told as by `log:`.
+    let check = format!(
+        "lines() {{ wc -l <{mapped}; }}; before=$(lines); until [ $(lines) -gt $before ]; do sleep 0.01; done
+        cat $REFIT_MOUNT/a.log 2>/dev/null | grep -ax '[0-9]*'; true"
+    );
+    let words = [
+        "--check", &*check, "--ack", "fd:1", "--size", "64M", "--cuts", "60", "--", "sh", "-c",
+        &*command,
+    ];
+    let report = crash(env, 0, &words);
     drop(mapper.stdin.take());
-    let mapped = mapper.wait_with_output().expect("it is ours").stdout;
-    assert!(!mapped.is_empty(), "no image was mapped");
+    assert!(mapper.wait().expect("it is ours").success());
     let baseline = mode(&report, "baseline");
     assert_eq!(states(baseline).len(), 60);
     assert_eq!(bad(baseline), 0, "a synced log loses nothing: {report}");

@@ -125,6 +125,7 @@ fn what_is_missing_is_named(env: &TestEnv) -> Outcome {
         refused(env, &words, &["cannot be made here", "root"]);
         return Outcome::Pass;
     }
+    env.require_namespaces(&["--mount"]);
     let texts = [
         "cannot be made here",
         "FUSE: /dev/fuse",
@@ -178,7 +179,7 @@ fn refused_with_devices(env: &TestEnv, nodes: &str, words: &[&str], texts: &[&st
 
 /// Each fails in another step; nothing may be left of any.
 fn runs_without_a_verdict_say_why(env: &TestEnv) -> Outcome {
-    env.require_root();
+    require_lab(env);
     let program = env.program("append_log");
     let few = format!("{program} $REFIT_MOUNT/a.log 20");
     let many = format!("{program} $REFIT_MOUNT/a.log 3000");
@@ -287,7 +288,7 @@ fn an_invalid_state_is_named(env: &TestEnv) -> Outcome {
 }
 
 fn what_was_abandoned_is_removed(env: &TestEnv) -> Outcome {
-    env.require_root();
+    require_lab(env);
     let old = std::time::SystemTime::now() - std::time::Duration::from_secs(3600);
     let make = |name: String| {
         let path = std::path::PathBuf::from(format!("/var/tmp/refit-crash-{name}"));

@@ -158,6 +158,7 @@ fn memory_that_does_not_answer_holds_nobody_up(env: &TestEnv) -> Outcome {
     if !std::path::Path::new("/dev/fuse").exists() {
         env.skip("there is no /dev/fuse");
     }
+    env.require_namespaces(&["--mount"]);
     let process = started(
         env,
         &env.program("stuck_process"),

@@ -9,10 +9,12 @@ use std::ffi::OsStr;
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use crate::locations::{multiarch, source_dir};
+use crate::sys;
 
 /// A static Go program, and its name where it is built as a dynamic one.
 const STATIC_GO: &str = "static_go";
@@ -90,11 +92,21 @@ pub fn executable(build: &Build) -> Result<PathBuf, Missing> {
         return Ok(executable);
     }
     let broken = |path: &Path, error| Missing::Broken(format!("{}: {error}", path.display()));
+    let failure = place.join(format!("{}.failure", build.name));
+    // Where only another user may compile, what his compiler said is the reason.
+    let is_others = fs::metadata(&place).is_ok_and(|place| place.uid() != sys::euid());
+    if is_others && let Ok(reason) = fs::read_to_string(&failure) {
+        return Err(Missing::Broken(reason));
+    }
     fs::create_dir_all(&place).map_err(|error| broken(&place, error))?;
     // Two tests may want the same program at once: each compiles its own, and the first stays. It may be running, and
     // refit tells of a program whose file was replaced.
     let unfinished = place.join(format!("{}.{}", build.name, std::process::id()));
-    compile(build.command(&unfinished))?;
+    let compiled = compile(build.command(&unfinished));
+    if let Err(Missing::Broken(reason)) = &compiled {
+        fs::write(&failure, reason).map_err(|error| broken(&failure, error))?;
+    }
+    compiled?;
     let linked = fs::hard_link(&unfinished, &executable);
     let _ = fs::remove_file(&unfinished);
     match linked {

@@ -14,7 +14,7 @@ use crate::memory_identity::{fresh_seed, wait_for_reading};
 use crate::processes::{children, status_line};
 use crate::ran::number;
 use crate::runner::{Outcome, Test};
-use crate::sys::send_signal;
+use crate::sys::{has_clone3, send_signal};
 use crate::test;
 use crate::test_env::{TestEnv, refit_path, wait_for, wait_until};
 
@@ -40,6 +40,13 @@ fn told(text: &str) -> Told {
     told.collect()
 }
 
+/// Skips the test where no process can be copied.
+fn require_copies(env: &TestEnv) {
+    if !has_clone3() {
+        env.skip("a copy needs clone3(2), which is not allowed here");
+    }
+}
+
 /// Runs a program beneath `refit run --heap --purge` until refit has read it after its first line, and then ends its input;
 /// what it printed, and what refit measured.
 fn purged(env: &TestEnv, settings: &[&str], words: &[&str]) -> (Told, Value) {
@@ -53,6 +60,7 @@ fn purged_after(
     words: &[&str],
     act: impl FnOnce(u32),
 ) -> (Told, Value) {
+    require_copies(env);
     let json = env.path("run.json");
     let mut refit = Command::new(refit_path());
     refit.current_dir(env.dir());
@@ -247,6 +255,7 @@ fn copies_of(program: &str) -> usize {
 }
 
 fn no_copy_outlives_a_program_that_ends_at_any_moment(env: &TestEnv) -> Outcome {
+    require_copies(env);
     // Of its own name, so that the copies of other tests are none of its.
     let program = env.path("ends");
     fs::copy(env.program("heap_purge_children"), &program).expect("both are ours");

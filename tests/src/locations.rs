@@ -1,7 +1,9 @@
 //! Where the tests find what they need, and where they make their directories.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
@@ -45,6 +47,34 @@ pub fn target_dir() -> PathBuf {
         .expect("cargo puts executables two levels below its target")
         .to_owned()
 }
+
+/// The file, or where root keeps it in a place that other users may not enter, as below /root, a copy beside the
+/// directory of this test: root's tests start programs that drop their privileges.
+pub fn for_everybody(file: PathBuf) -> PathBuf {
+    let lets_in = |dir: &Path| fs::metadata(dir).is_ok_and(|dir| dir.permissions().mode() & 1 != 0);
+    let Some(dir) = std::env::var_os(TEST_ENV_DIR).filter(|_| sys::euid() == 0) else {
+        return file;
+    };
+    let real = file.canonicalize().unwrap_or_else(|_| file.clone());
+    if real.ancestors().skip(1).all(lets_in) {
+        return file;
+    }
+    let place = Path::new(&dir).with_file_name("for-everybody");
+    let copy = place.join(file.file_name().expect("it is a file"));
+    if !copy.exists() {
+        // Whatever the umask.
+        let open = |path| fs::set_permissions(path, fs::Permissions::from_mode(0o755));
+        let made = fs::create_dir_all(&place)
+            .and_then(|()| open(&place))
+            .and_then(|()| fs::copy(&file, &copy))
+            .and_then(|_| open(&copy));
+        made.unwrap_or_else(|error| panic!("copy {}: {error}", file.display()));
+    }
+    copy
+}
+
+/// The variable that names the directory of the test that a process runs.
+pub const TEST_ENV_DIR: &str = "REFIT_TEST_ENV_DIR";
 
 /// Where the tests' directories are made: on a disk, since much of what is tested means nothing on tmpfs.
 pub fn work_root() -> Result<PathBuf> {

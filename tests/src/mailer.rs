@@ -38,9 +38,7 @@ impl Mailer {
         for command in COMMANDS {
             env.require_command(command);
         }
-        if !env.run(&["unshare", "--mount", "true"]).status.success() {
-            env.skip("no mount namespaces here");
-        }
+        env.require_namespaces(&["--mount"]);
         let daemons = env.run(&["postconf", "-d", "-h", "daemon_directory"]);
         expect_code(&daemons, 0);
         let daemons = String::from_utf8(daemons.stdout).expect("the directory's name is text");

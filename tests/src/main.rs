@@ -52,6 +52,7 @@ mod bench;
 mod call_by_call;
 mod cells;
 mod chromium;
+mod chroots;
 mod ci_workflow;
 mod cluster;
 mod coming_from;
@@ -262,6 +263,7 @@ const TABLE: &[&[Test]] = &[
     attack::TESTS,
     bench::TESTS,
     chromium::TESTS,
+    chroots::TESTS,
     coming_from::TESTS,
     compare::TESTS,
     compare_allocators::TESTS,

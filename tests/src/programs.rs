@@ -1,11 +1,17 @@
 //! The programs of tests/programs without refit: what the other tests take for granted about them, strace,
 //! and the kernel.
 
+use std::fs::Permissions;
 use std::io::{BufRead, BufReader, Read};
-use std::process::Stdio;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
 
+use crate::locations::{TEST_ENV_DIR, source_dir};
 use crate::runner::{Outcome, Test};
-use crate::test_env::{TestEnv, expect_code, wait_for_file};
+use crate::test_env::{
+    TestEnv, expect_code, expect_message, expect_printed, refit_path, wait_for_file,
+};
 use crate::{sys, test};
 
 pub const TESTS: &[Test] = &[
@@ -13,6 +19,8 @@ pub const TESTS: &[Test] = &[
     test!(a_daemon_syncs_after_its_parent_ended),
     test!(a_sigint_is_counted_once),
     test!(as_root_each_makes_the_syncs_it_promises),
+    test!(as_root_they_are_where_everybody_may_run_them),
+    test!(one_that_does_not_compile_fails_its_own_tests),
 ];
 
 const SYNC_CALLS: &str =
@@ -130,4 +138,70 @@ fn a_sigint_is_counted_once(env: &TestEnv) -> Outcome {
     assert_eq!(count, "1\n");
     assert!(child.wait().expect("it is our child").success());
     Outcome::Pass
+}
+
+/// The tests themselves, with programs and refit below a directory that only root may enter.
+fn as_root_they_are_where_everybody_may_run_them(env: &TestEnv) -> Outcome {
+    env.require_root();
+    env.require_command("strace");
+    let closed = env.subdir("closed");
+    std::fs::set_permissions(&closed, Permissions::from_mode(0o700)).expect("it is ours");
+    let refit = format!("{closed}/refit");
+    std::fs::copy(refit_path(), &refit).expect("both are ours");
+    let output = tests_of(env, &source_dir(), &format!("{closed}/fixtures"))
+        .env("REFIT_BIN", refit)
+        .arg("programs::as_root_each_makes_the_syncs_it_promises")
+        .output();
+    expect_printed(
+        &output.expect("this program starts"),
+        0,
+        "1 passed, 0 failed",
+    );
+    Outcome::Pass
+}
+
+fn one_that_does_not_compile_fails_its_own_tests(env: &TestEnv) -> Outcome {
+    env.require_command("gcc");
+    let source = env.subdir("source");
+    std::fs::create_dir_all(format!("{source}/tests/programs")).expect("it is ours");
+    for (name, before) in [
+        ("daemonize", ""),
+        ("count_sigint", "#include <no/such.h>\n"),
+    ] {
+        let file = format!("tests/programs/{name}.c");
+        let text = std::fs::read_to_string(source_dir().join(&file)).expect("it is there");
+        std::fs::write(format!("{source}/{file}"), before.to_owned() + &text).expect("it is ours");
+    }
+    let source = Path::new(&source);
+    let told = "no/such.h: No such file or directory";
+    let fixtures = env.path("fixtures");
+    let all = tests_of(env, source, &fixtures).arg("--programs").output();
+    let all = all.expect("this program starts");
+    expect_message(&all, 1, told);
+    assert!(String::from_utf8_lossy(&all.stdout).contains("/daemonize\n"));
+
+    let tests = ["programs::a_daemon_syncs", "programs::a_sigint"];
+    let output = tests_of(env, source, &fixtures).args(tests).output();
+    let output = output.expect("this program starts");
+    for text in [
+        "ok programs::a_daemon_syncs_after_its_parent_ended",
+        "FAILED programs::a_sigint_is_counted_once",
+        told,
+        "1 passed, 1 failed, 0 skipped",
+    ] {
+        expect_printed(&output, 1, text);
+    }
+    Outcome::Pass
+}
+
+/// The command that runs tests with these sources and compiled programs.
+fn tests_of(env: &TestEnv, source: &Path, fixtures: &str) -> Command {
+    let own = std::env::current_exe().expect("/proc is mounted");
+    let mut command = env.command(&own.to_string_lossy());
+    command
+        .env_remove(TEST_ENV_DIR)
+        .env("REFIT_SOURCE", source)
+        .env("REFIT_FIXTURES", fixtures)
+        .env("REFIT_TEST_DIR", env.dir());
+    command
 }

@@ -6,6 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use crate::compared::printed;
+use crate::crash::require_lab;
 use crate::recipe_folder::{finish, refit};
 use crate::recipes::{check, require};
 use crate::remains::{base, nothing_left};
@@ -206,7 +207,7 @@ fn a_postgresql_keeps_its_settings(env: &TestEnv) -> Outcome {
 }
 
 fn a_configuration_is_compared_and_cut(env: &TestEnv) -> Outcome {
-    env.require_root();
+    require_lab(env);
     let main = env.file(
         "redis.conf",
         "appendonly yes\nappendfsync always\nport 6399\n",

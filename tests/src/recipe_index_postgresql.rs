@@ -254,13 +254,15 @@ fn ctrl_c_ends_the_private_server_and_removes_the_copy(env: &TestEnv) -> Outcome
             .is_ok_and(|words| words.contains("script.sql"))
             .then_some(())
     });
-    let postgres = wait_for("the private server", || below(new.id(), "postgres"));
-    let cwd = fs::read_link(format!("/proc/{postgres}/cwd")).expect("it runs");
-    let directory = cwd
-        .ancestors()
-        .find(|path| path.parent() == Some(Path::new("/var/tmp")));
-    let directory = directory.expect("the copy lies in /var/tmp");
-    let mode = fs::metadata(directory)
+    // PostgreSQL 15 goes to the directory of its program and back while it starts (exec.c: resolve_symlinks).
+    let (postgres, directory) = wait_for("the private server, in a directory of /var/tmp", || {
+        let postgres = below(new.id(), "postgres")?;
+        let cwd = fs::read_link(format!("/proc/{postgres}/cwd")).ok()?;
+        let mut above = cwd.ancestors();
+        let directory = above.find(|path| path.parent() == Some(Path::new("/var/tmp")))?;
+        Some((postgres, directory.to_owned()))
+    });
+    let mode = fs::metadata(&directory)
         .expect("it is there")
         .permissions()
         .mode();

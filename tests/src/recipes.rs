@@ -89,7 +89,9 @@ pub fn check(env: &TestEnv, name: &str, more: &[&str]) -> Output {
 /// Skips the test where the recipe cannot run: something is not installed, or it needs root.
 pub fn require(env: &TestEnv, name: &str, output: &Output) {
     let messages = messages(output);
-    if let Some(remedy) = messages.lines().find(|line| line.contains("apt install")) {
+    let lacks = ["apt install", "none can be made here: "];
+    let names = |line: &&str| lacks.iter().any(|words| line.contains(words));
+    if let Some(remedy) = messages.lines().find(names) {
         env.skip(&format!("{name}: {}", remedy.trim()));
     }
 }

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 
 use crate::deadline::Deadline;
-use crate::locations::work_root;
+use crate::locations::{TEST_ENV_DIR, work_root};
 use crate::test_env::{SKIPPED, TestEnv};
 use crate::{processes, sys};
 
@@ -284,7 +284,7 @@ fn run_in_child(test: &Test, root: &Path) -> Result<Verdict> {
     let mut command = Command::new(std::env::current_exe().context("find this executable")?);
     command
         .args(["--one", test.name()])
-        .env("REFIT_TEST_ENV_DIR", &dir)
+        .env(TEST_ENV_DIR, &dir)
         .env("LC_ALL", "C")
         .env("RUST_BACKTRACE", "0")
         .env_remove("LD_PRELOAD")

@@ -19,6 +19,13 @@ pub fn euid() -> u32 {
     unsafe { libc::geteuid() }
 }
 
+/// Whether there is clone3(2), with its flags: a container's filter may say that it is not there.
+pub fn has_clone3() -> bool {
+    // SAFETY: of a structure of no size nothing is read, and the kernel refuses it.
+    unsafe { libc::syscall(libc::SYS_clone3, std::ptr::null::<u8>(), 0) };
+    io::Error::last_os_error().raw_os_error() == Some(libc::EINVAL)
+}
+
 /// Sends SIGKILL to one process (`pid`) or, for a negative `pid`, to the process group `-pid`.
 pub fn kill_hard(pid: i32) {
     send_signal(pid, libc::SIGKILL);

@@ -11,7 +11,7 @@ use anyhow::{Context, Result};
 
 use crate::deadline::{Deadline, emulated};
 use crate::fixture::{self, Missing};
-use crate::locations::target_dir;
+use crate::locations::{TEST_ENV_DIR, for_everybody, target_dir};
 use crate::strace::Trace;
 use crate::sys;
 
@@ -31,7 +31,7 @@ pub struct TestEnv {
 #[allow(dead_code)] // a library for tests
 impl TestEnv {
     pub fn open(root: &Path) -> Result<Self> {
-        if let Some(dir) = std::env::var_os("REFIT_TEST_ENV_DIR") {
+        if let Some(dir) = std::env::var_os(TEST_ENV_DIR) {
             return Ok(Self {
                 dir: dir.into(),
                 own: None,
@@ -71,10 +71,11 @@ impl TestEnv {
         path
     }
 
-    /// The compiled program of tests/programs; the test is skipped where its compiler is not installed.
+    /// The compiled program of tests/programs, which every user may run; the test is skipped where its compiler is not
+    /// installed.
     pub fn program(&self, name: &str) -> String {
         match fixture::program(name) {
-            Ok(path) => text_path(&path),
+            Ok(path) => text_path(&for_everybody(path)),
             Err(Missing::Compiler(reason)) => self.skip(&format!("{name}: {reason}")),
             Err(Missing::Broken(reason)) => panic!("program {name}: {reason}"),
         }
@@ -176,6 +177,20 @@ impl TestEnv {
         }
     }
 
+    /// Skips the test where this user cannot have namespaces of these options of unshare(1), with what it told.
+    pub fn require_namespaces(&self, options: &[&str]) {
+        self.require_command("unshare");
+        let tried = self.run(&[&["unshare"], options, &["true"]].concat());
+        if !tried.status.success() {
+            let told = String::from_utf8_lossy(&tried.stderr);
+            self.skip(&format!(
+                "needs namespaces ({}): {}",
+                options.join(" "),
+                told.trim()
+            ));
+        }
+    }
+
     /// Ends this test as skipped, from anywhere.
     pub fn skip(&self, reason: &str) -> ! {
         println!("skip: {reason}");
@@ -187,7 +202,7 @@ impl TestEnv {
     }
 }
 
-/// The refit under test.
+/// The refit under test, which every user may run.
 pub fn refit_path() -> String {
     let path = std::env::var_os("REFIT_BIN")
         .map_or_else(|| target_dir().join("release/refit"), PathBuf::from);
@@ -196,7 +211,7 @@ pub fn refit_path() -> String {
         "{} is not there; build it, or set REFIT_BIN",
         path.display()
     );
-    text_path(&path)
+    text_path(&for_everybody(path))
 }
 
 /// Fails the test, with all that the command printed, unless it exited with this code.

@@ -9,6 +9,7 @@ use serde_json::Value;
 use crate::apply::{tree, words as plan};
 use crate::apply_evidence::costs;
 use crate::compared::{list, messages, printed};
+use crate::crash::require_lab;
 use crate::runner::{Outcome, Test};
 use crate::test_env::{TestEnv, described, expect_code, expect_printed, wait_within};
 use crate::tune::{answer, expect_comparisons, log, pause, record};
@@ -21,6 +22,9 @@ pub const TESTS: &[Test] = &[
 ];
 
 fn an_answer_that_risks_data_is_cut(env: &TestEnv) -> Outcome {
+    if env.as_root() {
+        require_lab(env);
+    }
     let folder = log(env);
     let words = [
         "tune",

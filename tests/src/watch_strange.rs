@@ -125,6 +125,7 @@ fn a_thousand_zombies_have_no_memory(env: &TestEnv) -> Outcome {
 /// In a namespace of its own, which no other process sees.
 fn as_root_what_proc_hides_is_told(env: &TestEnv) -> Outcome {
     env.require_root();
+    env.require_namespaces(&["--mount", "--pid", "--fork"]);
     for hidepid in ["1", "2"] {
         let script = format!(
             "mount -t proc -o hidepid={hidepid} proc /proc || exit 9; sleep 100 &

@@ -6,13 +6,13 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::OwnedFd;
 
-use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change};
 use rustix::pipe::{PipeFlags, pipe_with};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::error::{CrashError, io_error};
-use crate::sys::process::{Child, fork, own_mounts, own_pids};
+use crate::private_mounts;
+use crate::sys::process::{Child, fork, own_pids};
 
 /// Work that was started.
 pub struct Isolated {
@@ -47,15 +47,15 @@ impl Isolated {
     ) -> Result<Isolated, CrashError> {
         let (from, to) = pipe()?;
         let child = fork(move || {
-            let entered = own_pids().and_then(|()| {
-                fork(move || {
-                    let result = enter()
-                        .map_err(io_error("cannot enter namespaces"))
-                        .and_then(|()| work());
-                    i32::from(send(&to, result).is_err())
-                })
+            let entered = own_pids().map_err(io_error("no process namespace can be made"));
+            if let Err(error) = entered {
+                return i32::from(send::<T>(&to, Err(error)).is_err());
+            }
+            let init = fork(move || {
+                let result = private_mounts::enter().and_then(|()| work());
+                i32::from(send(&to, result).is_err())
             });
-            entered.map_or(1, |mut init| init.wait())
+            init.map_or(1, |mut init| init.wait())
         })
         .map_err(io_error("cannot fork"))?;
         Ok(Isolated { child, from })
@@ -99,17 +99,6 @@ impl Answer {
 /// No descriptor is free.
 pub fn pipe() -> Result<(OwnedFd, OwnedFd), CrashError> {
     pipe_with(PipeFlags::CLOEXEC).map_err(|error| io_error("cannot make a pipe")(error.into()))
-}
-
-/// From here on mounts are this process's own, and none leaves it; /proc shows
-/// the processes of its namespace.
-fn enter() -> io::Result<()> {
-    own_mounts()?;
-    let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
-    mount_change("/", private)?;
-    let flags = MountFlags::NODEV | MountFlags::NOSUID | MountFlags::NOEXEC;
-    mount("proc", "/proc", "proc", flags, None)?;
-    Ok(())
 }
 
 fn send<T: Serialize>(to: &OwnedFd, result: Result<T, CrashError>) -> io::Result<()> {

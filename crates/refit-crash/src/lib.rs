@@ -23,6 +23,7 @@ mod isolated;
 pub mod mode;
 pub mod open;
 mod paths;
+mod private_mounts;
 pub mod record;
 mod recorded_run;
 mod recorder;

@@ -1,4 +1,4 @@
-//! What the machine has to have: root, FUSE, loop devices, and programs.
+//! What the machine has to have: root, FUSE, loop devices, namespaces, and programs.
 
 use std::env;
 use std::fs::File;
@@ -7,6 +7,7 @@ use std::path::Path;
 use refit_packages::how_to_install;
 
 use crate::filesystem::Kind;
+use crate::isolated::isolated;
 use crate::request::Request;
 
 /// What the machine lacks for this request.
@@ -37,6 +38,16 @@ pub fn machine_lacks(kind: Kind) -> Vec<String> {
         if let Err(error) = opened {
             missing.push(format!("{what}: {path}: {error}"));
         }
+    }
+    if let Err(error) = isolated(|| Ok(())) {
+        missing.push(format!(
+            "{error} ({})",
+            if Path::new("/proc/self").exists() {
+                "in a container: docker run --privileged, podman run --privileged"
+            } else {
+                "mount -t proc proc /proc"
+            }
+        ));
     }
     let mkfs = format!("mkfs.{}", kind.name());
     if !is_installed(mkfs.as_ref()) {

@@ -114,6 +114,9 @@ pub struct Needs {
     /// the recipe cannot run as another user than root
     #[serde(default)]
     pub root: bool,
+    /// the recipe mounts, in a mount namespace of its own (unshare --mount)
+    #[serde(default)]
+    pub mounts: bool,
     /// programs on the PATH, to which /usr/sbin and /sbin are added
     #[serde(default)]
     pub commands: Vec<String>,

@@ -1,6 +1,7 @@
 //! What a recipe needs of the machine: programs, files, a user; and what of it is missing.
 
 use std::fs;
+use std::process::Command;
 
 use std::collections::BTreeMap;
 
@@ -69,6 +70,18 @@ impl Recipe {
                 self.typed(),
             ));
         }
+        if let Some(why) = needs.mounts.then(no_mounts).flatten() {
+            return Some(format!(
+                "the recipe {} mounts, in a mount namespace of its own, and none can be made here: {}\n  {}",
+                self.name(),
+                printable(&why),
+                if geteuid().is_root() {
+                    "in a container: docker run --privileged, podman run --privileged".to_owned()
+                } else {
+                    format!("root may: sudo refit {verb} {}", self.typed())
+                },
+            ));
+        }
         let user = self
             .file
             .service
@@ -85,6 +98,25 @@ impl Recipe {
             )
         })
     }
+}
+
+/// Why this user can make no mount namespace; `None`: he can.
+fn no_mounts() -> Option<String> {
+    let mut unshare = Command::new(find_command("unshare")?);
+    // In a chroot unshare(1) can change no propagation.
+    unshare.args(["--mount", "--propagation", "unchanged"]);
+    if !geteuid().is_root() {
+        unshare.arg("--map-root-user");
+    }
+    let output = match unshare.arg("true").output() {
+        Ok(output) => output,
+        Err(error) => return Some(format!("unshare: {error}")),
+    };
+    let told = String::from_utf8_lossy(&output.stderr);
+    (!output.status.success()).then(|| match told.trim() {
+        "" => output.status.to_string(),
+        told => told.to_owned(),
+    })
 }
 
 /// A user and its first group.

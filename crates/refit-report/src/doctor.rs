@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use refit_lab::DiskProfile;
 use refit_lab::experiment::Setting;
 use refit_run::arch::{self, TESTED};
-use refit_run::machine::{Installed, Machine};
+use refit_run::machine::{Installed, Machine, SystemMode};
 use refit_run::reachability::{Kind, Malloc, Reachability, Syncs, Target};
 use refit_run::seccomp::Right;
 
@@ -91,19 +91,16 @@ pub fn machine(machine: &Machine, crash_lacks: &[String]) -> String {
     }
 
     page.heading("thp: transparent huge pages");
-    match &machine.thp {
-        Some(mode) => {
-            page.row("system", mode);
-            page.row(
-                "grantable",
-                match mode.as_str() {
-                    "always" => "thp=never; thp=madvise from Linux 6.18 on",
-                    "madvise" => "thp=never, thp=madvise",
-                    _ => "thp=never",
-                },
-            );
-        }
-        None => page.row("system", "this kernel has none"),
+    page.row("system", machine.thp.to_string());
+    if let SystemMode::Marked(mode) = &machine.thp {
+        page.row(
+            "grantable",
+            match mode.as_str() {
+                "always" => "thp=never; thp=madvise from Linux 6.18 on",
+                "madvise" => "thp=never, thp=madvise",
+                _ => "thp=never",
+            },
+        );
     }
 
     measured(machine, &mut page);

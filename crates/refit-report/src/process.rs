@@ -47,10 +47,7 @@ pub fn process(process: &Process) -> String {
         }),
     }
     page.heading("thp: transparent huge pages");
-    page.row(
-        "system",
-        process.thp.as_deref().unwrap_or("this kernel has none"),
-    );
+    page.row("system", process.thp.to_string());
     page.folded(
         "process",
         match process.facts.thp_allowed {

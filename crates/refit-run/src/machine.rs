@@ -7,6 +7,7 @@ use refit_launch::allocator::{KNOWN, Known, find};
 use refit_launch::emulator;
 use refit_launch::library::{is_noexec, place_libraries, test_load};
 use refit_launch::seccomp::{Right, kernel_suffices, kernel_version, right};
+pub use refit_launch::thp::SystemMode;
 use refit_launch::thp::system_mode;
 use refit_meter::{Cgroups, Pressure, Witness};
 use refit_packages::{how_to_install, owners};
@@ -45,8 +46,8 @@ pub struct Machine {
     pub tells_peaks: bool,
     /// The kernel tells how long tasks waited (PSI).
     pub tells_pressure: bool,
-    /// The system's mode of transparent huge pages; `None`: it has none.
-    pub thp: Option<String>,
+    /// The system's mode of transparent huge pages.
+    pub thp: SystemMode,
     /// Of the directories that refit or its users might use, those from which no
     /// library can be loaded.
     pub noexec: Vec<PathBuf>,
@@ -86,6 +87,11 @@ impl Machine {
             test_load(directory, std::slice::from_ref(library)).map_err(|error| error.to_string())
         });
         let session = base();
+        // Root's may not be there yet; what it lies in is.
+        let session_is_on_disk = !session
+            .ancestors()
+            .find(|path| path.exists())
+            .is_none_or(is_tmpfs);
         let allocators = KNOWN.into_iter().map(|known| {
             let path = find(&known, allocator_dir);
             let package = owners(path.clone()).pop_first();
@@ -109,7 +115,7 @@ impl Machine {
             is_root: rustix::process::geteuid().is_root(),
             loads,
             library: library.map_err(|error| error.to_string()),
-            session_is_on_disk: session.exists() && !is_tmpfs(&session),
+            session_is_on_disk,
             session,
             io_uring_disabled: read("/proc/sys/kernel/io_uring_disabled"),
             filter: kernel_suffices().then(right),

@@ -6,7 +6,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use refit_launch::thp::system_mode;
+use refit_launch::thp::{SystemMode, system_mode};
 use refit_meter::{Bound, LoadedObject, loaded_objects, process_facts, process_name};
 pub use refit_meter::{Life, NotLoaded, ProcessFacts};
 
@@ -30,7 +30,7 @@ pub struct Process {
     /// Variables about allocators and libraries; `None`: its environment cannot be read.
     pub variables: Option<Vec<Variable>>,
     /// The system's mode of transparent huge pages.
-    pub thp: Option<String>,
+    pub thp: SystemMode,
 }
 
 /// Objects whose malloc one library serves.

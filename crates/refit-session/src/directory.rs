@@ -16,8 +16,16 @@ use crate::policy::Policy;
 
 const TMPFS_MAGIC: i64 = 0x0102_1994; // statfs(2)
 /// Where sessions are when no directory of this user's own is on tmpfs. Everybody
-/// may list it.
-const SHARED: &str = "/dev/shm";
+/// may list it. A small chroot may have no /dev/shm: its /tmp mostly is on a disk, which
+/// `refit doctor` says.
+fn shared() -> &'static Path {
+    let places = ["/dev/shm", "/tmp"].map(Path::new);
+    places
+        .into_iter()
+        .find(|place| place.is_dir())
+        .unwrap_or(places[0])
+}
+
 pub(crate) const NAME: OwnName = OwnName {
     prefix: "refit-",
     bytes: 16,
@@ -56,7 +64,7 @@ pub fn base() -> PathBuf {
             return "/run/refit".into();
         }
         // Anybody may have made something of that name first.
-        let own = Path::new(SHARED).join("refit");
+        let own = shared().join("refit");
         if fs::symlink_metadata(&own).map_or(true, |about| about.is_dir() && about.uid() == 0) {
             return own;
         }
@@ -67,7 +75,7 @@ pub fn base() -> PathBuf {
             return dir.join("refit");
         }
     }
-    SHARED.into()
+    shared().into()
 }
 
 /// Makes the directory of the sessions. Its mode is set, and a wrong one repaired:
@@ -123,7 +131,7 @@ impl Session {
         let base = base();
         let failed = failed(&base);
         let root = geteuid().is_root();
-        if base != Path::new(SHARED) {
+        if base != shared() {
             make_base(&base, if root { 0o711 } else { 0o700 }).map_err(&failed)?;
         }
         let path = base.join(NAME.make().map_err(&failed)?);

@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 use libc::c_int;
 use refit_run::check_single_thread;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{PidfdFlags, getpid, pidfd_open};
+use rustix::process::{PidfdFlags, chroot, fchdir, getpid, pidfd_open};
 
 /// The exit code of a process of refit's after a panic.
 const PANICKED: i32 = 101;
@@ -109,14 +109,24 @@ fn has_ended(process: &OwnedFd) -> bool {
 /// Not root, or no namespaces.
 pub fn own_mounts() -> io::Result<()> {
     if MOUNTS_OUTSIDE.get().is_none() {
+        let outside = Outside {
+            mounts: File::open("/proc/self/ns/mnt")?,
+            root: File::open("/")?,
+        };
         // No other thread sets it: the process has one.
-        let _ = MOUNTS_OUTSIDE.set(File::open("/proc/self/ns/mnt")?);
+        let _ = MOUNTS_OUTSIDE.set(outside);
     }
     unshare(libc::CLONE_NEWNS)
 }
 
-/// The mounts that were there before the first [`own_mounts`].
-static MOUNTS_OUTSIDE: OnceLock<File> = OnceLock::new();
+/// Where this process was before the first [`own_mounts`].
+struct Outside {
+    mounts: File,
+    /// The root directory, which in a chroot is not that of the mounts.
+    root: File,
+}
+
+static MOUNTS_OUTSIDE: OnceLock<Outside> = OnceLock::new();
 
 /// Leaves the mounts of the crash lab. The process that serves a disk must not be
 /// the last to hold the file system on it: when a process ends, the kernel
@@ -132,9 +142,12 @@ pub fn leave_mounts() -> io::Result<()> {
         return Ok(());
     };
     // SAFETY: takes an open descriptor and a flag; the process has one thread.
-    if unsafe { libc::setns(outside.as_raw_fd(), libc::CLONE_NEWNS) } < 0 {
+    if unsafe { libc::setns(outside.mounts.as_raw_fd(), libc::CLONE_NEWNS) } < 0 {
         return Err(io::Error::last_os_error());
     }
+    // setns(2) goes to the root of the mounts, also from within a chroot.
+    fchdir(&outside.root)?;
+    chroot(".")?;
     Ok(())
 }
 
@@ -150,7 +163,14 @@ pub fn own_pids() -> io::Result<()> {
 fn unshare(what: c_int) -> io::Result<()> {
     // SAFETY: takes flags only; the process has one thread.
     if unsafe { libc::unshare(what) } < 0 {
-        return Err(io::Error::last_os_error());
+        let error = io::Error::last_os_error();
+        // Of namespaces(7), and of no disk.
+        if error.raw_os_error() == Some(libc::ENOSPC) {
+            let limit =
+                "a limit is reached: sysctl user.max_mnt_namespaces user.max_pid_namespaces";
+            return Err(io::Error::other(limit));
+        }
+        return Err(error);
     }
     Ok(())
 }

@@ -26,8 +26,34 @@ pub struct Rings {
     tracefs: Tracefs,
 }
 
-/// Processors that run; `0-3,8`.
-fn processors(online: &str) -> Vec<i32> {
+/// Processors that run. A chroot or container may have no /sys, but then has /proc.
+///
+/// # Errors
+/// Neither says it.
+fn processors() -> Result<Vec<i32>, String> {
+    let found = match fs::read_to_string("/sys/devices/system/cpu/online") {
+        Ok(online) => listed(&online),
+        Err(error) => match shortage(&error) {
+            Some(reason) => return Err(reason),
+            None => counted(&fs::read_to_string("/proc/stat").unwrap_or_default()),
+        },
+    };
+    if found.is_empty() {
+        return Err("neither /sys nor /proc/stat says which processors run".to_owned());
+    }
+    Ok(found)
+}
+
+/// As proc(5) has it: a line `cpu0 …` for each processor that runs.
+fn counted(stat: &str) -> Vec<i32> {
+    let words = stat.lines().filter_map(|line| line.split(' ').next());
+    words
+        .filter_map(|word| word.strip_prefix("cpu")?.parse().ok())
+        .collect()
+}
+
+/// Written as `0-3,8`.
+fn listed(online: &str) -> Vec<i32> {
     let ranges = online.trim().split(',');
     let numbers = ranges.filter_map(|range| {
         let (first, last) = range.split_once('-').unwrap_or((range, range));
@@ -49,15 +75,13 @@ fn refused(error: &io::Error) -> String {
 
 impl Rings {
     pub fn open(tracepoints: &[Tracepoint], tracefs: Tracefs) -> Result<Rings, String> {
-        let online = fs::read_to_string("/sys/devices/system/cpu/online").map_err(|error| {
-            shortage(&error).unwrap_or_else(|| format!("the processors are not known: {error}"))
-        })?;
+        let processors = processors()?;
         let mut rings = Rings {
             mappings: Vec::new(),
             events: Vec::new(),
             tracefs,
         };
-        for processor in processors(&online) {
+        for processor in processors {
             rings
                 .open_on(processor, tracepoints)
                 .map_err(|error| refused(&error))?;
@@ -118,8 +142,18 @@ mod tests {
 
     #[test]
     fn processors_are_read_from_ranges() {
-        assert_eq!(processors("0\n"), [0]);
-        assert_eq!(processors("0-2,5,7-8\n"), [0, 1, 2, 5, 7, 8]);
-        assert_eq!(processors(""), [0; 0]);
+        assert_eq!(listed("0\n"), [0]);
+        assert_eq!(listed("0-2,5,7-8\n"), [0, 1, 2, 5, 7, 8]);
+        assert_eq!(listed(""), [0; 0]);
+    }
+
+    #[test]
+    fn proc_names_the_same_processors() {
+        assert_eq!(counted("cpu  1 2\ncpu0 1 2\ncpu3 4\nintr 5\n"), [0, 3]);
+        let [online, stat] = ["/sys/devices/system/cpu/online", "/proc/stat"]
+            .map(|path| fs::read_to_string(path).unwrap_or_default());
+        if !online.is_empty() {
+            assert_eq!(counted(&stat), listed(&online));
+        }
     }
 }

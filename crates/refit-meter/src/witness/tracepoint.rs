@@ -172,9 +172,15 @@ fn field(format: &str, name: &str) -> Option<Field> {
     })
 }
 
+/// sysfs(5); linux/magic.h
+const SYSFS_MAGIC: i64 = 0x6265_6572;
+
 /// Whether a filesystem of this kind is mounted, in whatever namespace. Where
-/// the kernel does not say, it may be.
+/// the kernel does not say, it may be: a sandbox may have other files at /sys.
 fn is_mounted(filesystem: &str) -> bool {
+    if rustix::fs::statfs("/sys").is_ok_and(|sys| sys.f_type != SYSFS_MAGIC) {
+        return true;
+    }
     match fs::read_dir(format!("/sys/fs/{filesystem}")) {
         Ok(mut entries) => entries.any(|entry| {
             entry.is_ok_and(|entry| {

@@ -169,6 +169,10 @@ pub struct CrashArgs {
     #[arg(long, value_name = "PID", hide = true)]
     pub ends_with: Option<i32>,
 
+    /// Write why there is no verdict to FILE, and not to stderr (for compare --prove)
+    #[arg(long, value_name = "FILE", hide = true)]
+    pub failure: Option<PathBuf>,
+
     /// What to try, in addition to the baseline
     #[arg(value_name = "VARIANT", add = ArgValueCompleter::new(complete::recipe_or_settings))]
     pub variants: Vec<OsString>,

@@ -3,6 +3,7 @@
 mod request;
 
 use std::ffi::OsString;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -29,7 +30,18 @@ pub fn main(args: &CrashArgs) -> ExitCode {
     };
     match code {
         Ok(code) => ExitCode::from(code),
-        Err(error) => print::failed(&error, TROUBLE),
+        Err(error) => failed(args, &error),
+    }
+}
+
+fn failed(args: &CrashArgs, error: &anyhow::Error) -> ExitCode {
+    let written = args
+        .failure
+        .as_ref()
+        .map(|file| fs::write(file, format!("{error:#}")));
+    match written {
+        Some(Ok(())) => ExitCode::from(TROUBLE),
+        _ => print::failed(error, TROUBLE),
     }
 }
 

@@ -10,10 +10,11 @@ mod publisher;
 mod recording;
 mod target;
 
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use refit_run::series::Target;
 use refit_run::{count_interruptions, doze, interruptions};
 
@@ -36,6 +37,9 @@ pub fn main(args: &WatchArgs) -> ExitCode {
 }
 
 fn watch(args: &WatchArgs) -> Result<()> {
+    if !Path::new("/proc/self").exists() {
+        bail!("no process can be seen: /proc is not mounted here\n  mount -t proc proc /proc");
+    }
     let target = target(&args.what)?;
     if matches!(target, Target::Machine) && hides_processes() {
         print::say(

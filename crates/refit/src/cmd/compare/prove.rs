@@ -110,7 +110,7 @@ impl Cuts<'_> {
     /// Cuts the baseline and these variants, in a process of its own, which is ended at `latest`.
     ///
     /// # Errors
-    /// Interrupted, too late, or what `refit crash` told on stderr.
+    /// Interrupted, too late, or that of `refit crash`.
     pub fn make(
         &self,
         recipe: &Recipe,
@@ -150,15 +150,17 @@ fn words(args: &Cuts, recipe: &Recipe, names: &[&str]) -> Vec<OsString> {
 /// `refit crash` with these words, in a process of its own, which is ended at `latest`.
 ///
 /// # Errors
-/// Interrupted, too late, or what it told on stderr.
+/// Interrupted, too late, or its own.
 pub fn cut(words: &[OsString], latest: Option<Instant>) -> Result<CrashReport> {
     let directory = tempfile::tempdir().context("cannot make a temporary directory")?;
-    let json = directory.path().join("crash.json");
+    let [json, failure] = ["crash.json", "failure"].map(|name| directory.path().join(name));
     let refit = std::env::current_exe().context("cannot find refit itself")?;
     let mut command = Command::new(refit);
     command
         .args(["crash", "--json"])
         .arg(&json)
+        .arg("--failure")
+        .arg(&failure)
         .args(words)
         .stdin(Stdio::null())
         .stdout(Stdio::null());
@@ -169,6 +171,9 @@ pub fn cut(words: &[OsString], latest: Option<Instant>) -> Result<CrashReport> {
         }
         bail!("interrupted during the power cuts");
     };
+    if let Ok(why) = fs::read_to_string(failure) {
+        bail!("{why}");
+    }
     read(&json).with_context(|| format!("refit crash ended ({ended})"))
 }
 
