@@ -59,7 +59,8 @@ test-hostile: ## other users, hostile programs and files, limits, sandboxes, kil
 		own_filter:: seccomp_limits:: guardian:: kills:: endurance:: rivals:: crash_remains:: pipes:: service_cleanup:: \
 		crash_words::what_was_abandoned doctor_process::
 
-# A container with systemd, in /var/tmp/refit-booted; `scripts/booted down --wipe` removes it.
+# A container with systemd, in /var/tmp/refit-booted; `scripts/booted down --wipe` removes it. SUITE=trixie is Debian 13;
+# without it it is this machine's own, or bookworm.
 test-services: ## apply and revert changes of real services on a Debian that systemd boots, as root, for hours
 	scripts/setup services
 	$(MAKE) all
