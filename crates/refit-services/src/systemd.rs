@@ -374,6 +374,18 @@ pub fn systemctl(words: &[&str]) -> Result<String, Error> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
+/// The version of systemd here: of `systemd 257 (257.13-1)` 257.
+pub fn version() -> Option<u32> {
+    let printed = systemctl(&["--version"]).ok()?;
+    version_in(&printed)
+}
+
+fn version_in(printed: &str) -> Option<u32> {
+    let number = printed.strip_prefix("systemd ")?;
+    let end = number.find(|c: char| !c.is_ascii_digit())?;
+    number[..end].parse().ok()
+}
+
 /// What systemd-analyze prints of a unit; nothing where it is not installed.
 pub fn analyze(name: &str) -> String {
     let output = Command::new("systemd-analyze")
@@ -396,6 +408,18 @@ mod tests {
             assert_eq!(words(&quoted(word)), [word]);
         }
         assert_eq!(words(" A=1 'B=2 3'  \"C=\" "), ["A=1", "B=2 3", "C="]);
+    }
+
+    #[test]
+    fn the_version_is_the_first_number() {
+        for (printed, meant) in [
+            ("systemd 252 (252.39-1~deb12u2)\n+PAM +AUDIT\n", Some(252)),
+            ("systemd 257~rc1 (257)\n", Some(257)),
+            ("257\n", None),
+            ("systemd\n", None),
+        ] {
+            assert_eq!(version_in(printed), meant, "{printed}");
+        }
     }
 
     #[test]

@@ -20,11 +20,9 @@ use crate::environment::Environment;
 use crate::kind::{Kind, Step, refuse_unknown};
 use crate::{Change, ConfValue, Error, FileEdit, FileState, Plan, System, systemd};
 pub use daemon::PostfixDaemon;
-use instance::{LATER, ONLY_FILES, SERVICE, asked, file, installed, reload};
+use instance::{LATER, ONLY_FILES, asked, file, installed, reload, start_anew, unit_here};
 use processes::{daemons_of, throttled};
 use tools::{DIRECTORY, expanded, judged};
-
-use super::systemd_unit::restart;
 
 /// The kind.
 pub struct Postfix;
@@ -152,7 +150,7 @@ impl Kind for Postfix {
 
     fn activate(&self, change: &Change, _: Step) -> Result<(), Error> {
         if needs_restart(change) {
-            return restart(change);
+            return start_anew(change);
         }
         reload(change)
     }
@@ -175,7 +173,8 @@ impl Kind for Postfix {
                 found: found.unwrap_or_else(|error| error),
             });
         }
-        let unit = systemd::show(&change.service)?;
+        let service = unit_here()?;
+        let unit = systemd::show(&service)?;
         if !unit.is_active {
             checks.push(not_running(&unit.state));
             return Ok(checks);
@@ -185,7 +184,7 @@ impl Kind for Postfix {
             &asked(&change.service, expanded("daemon_directory"))?,
         );
         checks.extend(effective(change, 0, &processes, MARK));
-        checks.push(throttled(SERVICE, ""));
+        checks.push(throttled(&service, ""));
         Ok(checks)
     }
 }
@@ -310,7 +309,8 @@ fn ask(plan: &mut Plan) -> Result<(), Error> {
     } else {
         "reload"
     };
-    plan.commands.push(format!("systemctl {verb} {SERVICE}"));
+    plan.commands
+        .push(format!("systemctl {verb} {}", change.service));
     Ok(())
 }
 

@@ -80,7 +80,7 @@ impl Kind for SystemdUnit {
         if has(&plan.change, SYNC_OFF) {
             text += &filter::line();
             plan.notes.push(sync_filter::NOT_COVERED.to_owned());
-            if unit.has_user {
+            if unit.has_user && filter::takes_rights(system) {
                 plan.notes.push(filter::NO_NEW_PRIVILEGES.to_owned());
             }
         }

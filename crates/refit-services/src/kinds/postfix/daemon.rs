@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use refit_knobs::Settings;
 
-use super::instance::{LATER, ONLY_FILES, SERVICE, asked, file, installed, reload};
+use super::instance::{LATER, ONLY_FILES, asked, file, installed, reload, unit, unit_here};
 use super::main_cf;
 use super::master_cf::{Entry, entries, with_command};
 use super::processes::{daemons_of, throttled};
@@ -106,9 +106,10 @@ impl Kind for PostfixDaemon {
         plan.change.programs.push(placed);
         plan.contents.push(text.into_bytes());
         if system.is_live() {
-            plan.change.was_active = systemd::show(SERVICE)?.is_active;
+            let unit = unit(system)?;
+            plan.change.was_active = systemd::show(&unit)?.is_active;
             if plan.change.was_active {
-                plan.commands.push(format!("systemctl reload {SERVICE}"));
+                plan.commands.push(format!("systemctl reload {unit}"));
             } else {
                 plan.notes.push(LATER.to_owned());
             }
@@ -120,7 +121,7 @@ impl Kind for PostfixDaemon {
     }
 
     fn comes_from(&self, system: &System, _: &Change) -> Result<Vec<String>, Error> {
-        systemd::comes_from(system, SERVICE)
+        systemd::comes_from(system, &unit(system)?)
     }
 
     fn gate(&self, _: &Change) -> Result<(), Error> {
@@ -139,37 +140,38 @@ impl Kind for PostfixDaemon {
     /// that it gives up.
     fn activate(&self, change: &Change, step: Step) -> Result<(), Error> {
         // After a reload master would go on to wait.
-        if step != Step::Apply && waits(change).holds == Some(false) {
-            return systemd::systemctl(&["restart", SERVICE]).map(|_| ());
+        if step != Step::Apply && waits(change)?.holds == Some(false) {
+            return systemd::systemctl(&["restart", &unit_here()?]).map(|_| ());
         }
         reload(change)?;
-        if step == Step::Apply && systemd::show(SERVICE)?.is_active {
+        if step == Step::Apply && systemd::show(&unit_here()?)?.is_active {
             start_one(change)?;
         }
         Ok(())
     }
 
     fn checks(&self, change: &Change) -> Result<Vec<Check>, Error> {
-        let unit = systemd::show(SERVICE)?;
+        let unit = systemd::show(&unit_here()?)?;
         if !unit.is_active {
             return Ok(vec![not_running(&unit.state)]);
         }
         let mut checks = observed(change, &processes(change)?);
-        checks.push(waits(change));
+        checks.push(waits(change)?);
         Ok(checks)
     }
 }
 
 /// Whether master waits before it starts the script again.
-fn waits(change: &Change) -> Check {
+fn waits(change: &Change) -> Result<Check, Error> {
     let program = change.programs.first().map_or("", |program| &*program.path);
-    throttled(SERVICE, program.strip_prefix("/usr/lib").unwrap_or(program))
+    let program = program.strip_prefix("/usr/lib").unwrap_or(program);
+    Ok(throttled(&unit_here()?, program))
 }
 
 /// daemon_directory.
 fn directory(system: &System) -> Result<String, Error> {
     if system.is_live() {
-        return asked(SERVICE, expanded("daemon_directory"));
+        return asked("Postfix", expanded("daemon_directory"));
     }
     let main_cf = system.read(&format!("{DIRECTORY}/main.cf"))?;
     let value = main_cf::value(&main_cf.unwrap_or_default(), "daemon_directory");
@@ -192,7 +194,7 @@ fn relative(directory: &str, path: &str) -> String {
 fn processes(change: &Change) -> Result<Vec<Process>, Error> {
     let directory = asked(&change.service, expanded("daemon_directory"))?;
     let program = format!("{directory}/{}", daemon(&change.service));
-    let mut all = daemons_of(&systemd::show(SERVICE)?, &directory);
+    let mut all = daemons_of(&systemd::show(&unit_here()?)?, &directory);
     all.retain(|process| process.program == program);
     Ok(all)
 }

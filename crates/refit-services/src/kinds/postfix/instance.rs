@@ -4,8 +4,11 @@ use super::tools::DIRECTORY;
 use crate::kinds::systemd_unit::restart;
 use crate::{Change, Error, FileState, System, systemd};
 
-/// Its unit.
-pub const SERVICE: &str = "postfix@-.service";
+/// The unit that starts the instance on Debian 13, and on Debian 12 nothing: all instances are part of it.
+const SERVICE: &str = "postfix.service";
+
+/// Its unit on Debian 12. The template of Debian 13 is for other instances, and of no use for this one.
+const INSTANCE: &str = "postfix@-.service";
 
 /// A note of a plan in a tree.
 pub const ONLY_FILES: &str =
@@ -24,7 +27,30 @@ pub fn installed(system: &System) -> Result<Option<String>, Error> {
     if std::fs::symlink_metadata(path).is_err() {
         return Ok(None);
     }
-    systemd::find(system, SERVICE)
+    // Asked first: it tells where nothing can be asked.
+    let service = match systemd::find(system, SERVICE)? {
+        Some(_) => unit(system)?,
+        None => INSTANCE.to_owned(),
+    };
+    systemd::find(system, &service)
+}
+
+/// The unit that starts it.
+///
+/// # Errors
+/// As [`systemd::unit`].
+pub fn unit(system: &System) -> Result<String, Error> {
+    let found = systemd::unit(system, SERVICE)?;
+    let starts_it = found.arguments_of(&["postfix"], SERVICE).is_some();
+    Ok(if starts_it { SERVICE } else { INSTANCE }.to_owned())
+}
+
+/// Likewise, of this machine: a record may be older than the machine's Debian, and name the other one.
+///
+/// # Errors
+/// As [`unit`].
+pub fn unit_here() -> Result<String, Error> {
+    unit(&System::new(None)?)
 }
 
 /// A file of the configuration, which has to be there.
@@ -58,11 +84,20 @@ pub fn asked<T>(service: &str, answer: Result<T, String>) -> Result<T, Error> {
 /// # Errors
 /// [`Error::Command`].
 pub fn reload(change: &Change) -> Result<(), Error> {
-    if systemd::show(SERVICE)?.is_active {
-        return systemd::systemctl(&["reload", SERVICE]).map(|_| ());
+    let unit = unit_here()?;
+    if systemd::show(&unit)?.is_active {
+        return systemd::systemctl(&["reload", &unit]).map(|_| ());
     }
+    start_anew(change)
+}
+
+/// Restarts one that runs, or failed since it ran.
+///
+/// # Errors
+/// [`Error::Command`].
+pub fn start_anew(change: &Change) -> Result<(), Error> {
     let unit = Change {
-        service: SERVICE.to_owned(),
+        service: unit_here()?,
         ..change.clone()
     };
     restart(&unit)

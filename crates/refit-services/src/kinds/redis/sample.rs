@@ -105,6 +105,33 @@ fn told(log: &str) -> String {
             .is_some_and(|pid| pid.parse::<u32>().is_ok());
         !line.is_empty() && !is_log && !line.starts_with("***") && !line.starts_with("Reading")
     };
-    let lines: Vec<&str> = log.lines().map(str::trim).filter(is_told).collect();
-    lines.join("; ")
+    let told: Vec<&str> = log.lines().map(str::trim).filter(is_told).collect();
+    // redis 8 takes an unknown word for a module's, and says in its log that no module has it.
+    let warned = log.lines().filter_map(|line| line.split_once(" # "));
+    let warned = warned.map(|(_, text)| text.trim());
+    let warned = warned.filter(|text| !text.starts_with("WARNING "));
+    match told.is_empty() {
+        true => warned.collect::<Vec<_>>().join("; "),
+        false => told.join("; "),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_keeps_a_server_from_starting_is_told() {
+        let fatal = "\n*** FATAL CONFIG FILE ERROR (Redis 7.0.15) ***\nReading the configuration file, at line 1\n\
+                     >>> 'nosuch 1'\nBad directive or wrong number of arguments\n";
+        let said = ">>> 'nosuch 1'; Bad directive or wrong number of arguments";
+        assert_eq!(told(fatal), said);
+        let warned = "7:C 27 Nov 2026 07:29:50.224 # WARNING Memory overcommit must be enabled!\n\
+                      7:C 27 Nov 2026 07:29:50.224 * Configuration loaded\n\
+                      7:M 27 Nov 2026 07:29:50.226 # Unresolved Configuration(s) Detected:\n\
+                      7:M 27 Nov 2026 07:29:50.226 #  >>> 'nosuch 1'\n";
+        let said = "Unresolved Configuration(s) Detected:; >>> 'nosuch 1'";
+        assert_eq!(told(warned), said);
+        assert_eq!(told(&[warned, fatal].concat()), told(fatal));
+    }
 }

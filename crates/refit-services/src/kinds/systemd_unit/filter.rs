@@ -5,10 +5,19 @@ use std::process::{Command, Stdio};
 use crate::sync_filter::CALLS;
 use crate::{Change, Error, System, systemd};
 
-/// systemd.exec(5): a filter implies `NoNewPrivileges=` where the unit has another user than root.
-pub const NO_NEW_PRIVILEGES: &str = "with a filter systemd sets NoNewPrivileges for a unit with User= or DynamicUser=: programs with a \
-                                     set-user-ID or set-group-ID bit or file capabilities that it starts (sudo, sendmail's postdrop) \
+/// systemd.exec(5) of 252: a filter implies `NoNewPrivileges=` where the unit has another user than root.
+pub const NO_NEW_PRIVILEGES: &str = "with a filter systemd before 255 sets NoNewPrivileges for a unit with User= or DynamicUser=: programs with \
+                                     a set-user-ID or set-group-ID bit or file capabilities that it starts (sudo, sendmail's postdrop) \
                                      get no rights, and may try again without end";
+
+/// The first systemd that filters as root, and then changes the user (its NEWS).
+const FILTERS_FIRST: u32 = 255;
+
+/// Whether the filter takes rights away from the programs of a unit with another user; in a tree nobody knows.
+pub fn takes_rights(system: &System) -> bool {
+    let version = system.is_live().then(systemd::version).flatten();
+    version.is_none_or(|version| version < FILTERS_FIRST)
+}
 
 /// The line of the drop-in.
 pub fn line() -> String {
