@@ -1,4 +1,4 @@
-//! Real services of a Debian 12 that systemd boots: `scripts/booted`. Only by `make test-services`.
+//! Real services of a Debian that systemd boots: `scripts/booted`. Only by `make test-services`.
 
 use std::process::Output;
 
@@ -58,6 +58,29 @@ pub fn inside(env: &TestEnv, code: i32, words: &[&str]) -> String {
     let output = booted(env, &[&["x"], words].concat());
     expect_code(&output, code);
     String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// The number of a Debian: what it does otherwise is in docs/apply.md.
+pub fn debian(env: &TestEnv) -> u32 {
+    let words = ["sh", "-c", ". /etc/os-release; echo $VERSION_ID"];
+    let number = inside(env, 0, &words);
+    number.trim().parse().expect("a number")
+}
+
+/// Its cluster of PostgreSQL, such as `15-main`.
+pub fn cluster(env: &TestEnv) -> String {
+    let listed = inside(env, 0, &["pg_lsclusters", "--no-header"]);
+    let mut words = listed.split_whitespace();
+    let mut next = || words.next().expect("it has one");
+    format!("{}-{}", next(), next())
+}
+
+/// The unit that starts Postfix.
+pub fn postfix(env: &TestEnv) -> &'static str {
+    match debian(env) {
+        12 => "postfix@-",
+        _ => "postfix",
+    }
 }
 
 /// Each file below the places that refit writes to, with mode, owner and content.
@@ -132,10 +155,11 @@ fn each_service_is_changed_verified_and_taken_back(env: &TestEnv) -> Outcome {
         println!("{service}: applied, applied again, drift seen, reverted");
     }
     assert_eq!(files(env), before);
+    let none = cluster(env).replace("main", "none");
     for (words, named) in [
         (["nosuch", "tz=UTC"], "no service"),
         (["postfix@other", LIBRARY], "clears the environment"),
-        (["postgresql@15-none", LIBRARY], "pg_lsclusters"),
+        ([&format!("postgresql@{none}"), LIBRARY], "pg_lsclusters"),
     ] {
         let all = [&["x", "refit", "apply", "--yes"], &words[..]].concat();
         let output = booted(env, &all);

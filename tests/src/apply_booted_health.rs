@@ -1,4 +1,4 @@
-//! Whether a service does its work with a change, as a command tells (`--health`), on a Debian 12 that systemd boots.
+//! Whether a service does its work with a change, as a command tells (`--health`), on a Debian that systemd boots.
 
 use crate::apply_booted::{booted, expect_same_files, files, inside, up};
 use crate::runner::{Outcome, Test};

@@ -1,4 +1,4 @@
-//! kill -9 of `refit apply`, `confirm` and `revert` on a Debian 12 that systemd boots, where services run: before and
+//! kill -9 of `refit apply`, `confirm` and `revert` on a Debian that systemd boots, where services run: before and
 //! after each system call that changes a file, and each that starts a process (systemctl, postconf, psql …). That
 //! process goes on without refit.
 

@@ -1,5 +1,6 @@
 //! As `apply_booted_kills`, of an index: the rows are all there after each kill.
 
+use crate::apply_booted::debian;
 use crate::apply_booted_kills_servers::psql;
 use crate::apply_schema::CUSTOMER;
 use crate::live::Live;
@@ -97,6 +98,18 @@ const INDEX_OF_SERVER: Subject = Subject {
     ),
 };
 
+const INDEX_OF_17: Subject = Subject {
+    service: "postgresql@17-main/shop/orders",
+    ..INDEX_OF_SERVER
+};
+
+fn index_of_server(env: &TestEnv) -> &'static Subject {
+    match debian(env) {
+        12 => &INDEX_OF_SERVER,
+        _ => &INDEX_OF_17,
+    }
+}
+
 fn with_index_of_server<'a>(env: &'a TestEnv) -> Live<'a> {
     let live = Live::up(env);
     live.shell(psql!("postgres", "DROP DATABASE IF EXISTS shop"));
@@ -110,12 +123,12 @@ fn with_index_of_server<'a>(env: &'a TestEnv) -> Live<'a> {
 
 fn killed_while_an_index_of_a_server_is_applied(env: &TestEnv) -> Outcome {
     let live = with_index_of_server(env);
-    sweep(&live, &INDEX_OF_SERVER, "apply", Calls::FilesAndStarts)
+    sweep(&live, index_of_server(env), "apply", Calls::FilesAndStarts)
 }
 
 fn killed_while_an_index_of_a_server_is_reverted(env: &TestEnv) -> Outcome {
     let live = with_index_of_server(env);
-    sweep(&live, &INDEX_OF_SERVER, "revert", Calls::FilesAndStarts)
+    sweep(&live, index_of_server(env), "revert", Calls::FilesAndStarts)
 }
 
 /// Of MariaDB, likewise.

@@ -1,5 +1,6 @@
 //! As `apply_booted_kills`, of servers that have data: they answer with all of it after each kill.
 
+use crate::apply_booted::debian;
 use crate::live::Live;
 use crate::live_kills::{Subject, sweep, sweep_of_confirm, sweep_of_timer};
 use crate::runner::{Outcome, Test};
@@ -167,16 +168,31 @@ const CLUSTER: Subject = Subject {
     with: concat!("test $(", psql!("postgres", "SHOW work_mem"), ") = 8MB"),
 };
 
+const CLUSTER_OF_17: Subject = Subject {
+    files: &[
+        "/etc/postgresql/17/main/environment",
+        "/etc/postgresql/17/main/conf.d/90-refit.conf",
+    ],
+    ..CLUSTER
+};
+
+fn cluster(env: &TestEnv) -> &'static Subject {
+    match debian(env) {
+        12 => &CLUSTER,
+        _ => &CLUSTER_OF_17,
+    }
+}
+
 fn killed_while_a_cluster_is_applied(env: &TestEnv) -> Outcome {
-    sweep(&Live::up(env), &CLUSTER, "apply", Calls::Files)
+    sweep(&Live::up(env), cluster(env), "apply", Calls::Files)
 }
 
 fn killed_while_a_cluster_is_confirmed(env: &TestEnv) -> Outcome {
-    sweep_of_confirm(&Live::up(env), &CLUSTER, Calls::Files)
+    sweep_of_confirm(&Live::up(env), cluster(env), Calls::Files)
 }
 
 fn killed_while_a_cluster_is_reverted(env: &TestEnv) -> Outcome {
-    sweep(&Live::up(env), &CLUSTER, "revert", Calls::Files)
+    sweep(&Live::up(env), cluster(env), "revert", Calls::Files)
 }
 
 /// By SET GLOBAL, and by a restart.

@@ -1,8 +1,8 @@
-//! One change of each kind of service on a Debian 12 that systemd boots: over a reboot, and where the service does not come
+//! One change of each kind of service on a Debian that systemd boots: over a reboot, and where the service does not come
 //! back with it.
 
 use crate::apply_booted::{
-    LIBRARY, booted, expect_same_files, files, files_of_disk, inside, up, wait_inside,
+    LIBRARY, booted, expect_same_files, files, files_of_disk, inside, postfix, up, wait_inside,
 };
 use crate::apply_booted_postfix::mail;
 use crate::runner::{Outcome, Test};
@@ -113,7 +113,7 @@ fn apply(subject: &Subject) -> Vec<&'static str> {
 
 fn each_kind_outlasts_a_reboot(env: &TestEnv) -> Outcome {
     up(env);
-    inside(env, 0, &["systemctl", "restart", "postfix@-"]);
+    inside(env, 0, &["systemctl", "restart", postfix(env)]);
     let before = files_of_disk(env);
     for subject in &SUBJECTS {
         assert_eq!(asked(env, subject), subject.before, "{}", subject.service);
@@ -156,7 +156,7 @@ const ENDS: &str =
 fn a_service_that_does_not_come_back_is_as_before(env: &TestEnv) -> Outcome {
     env.require_command("cc");
     up(env);
-    inside(env, 0, &["systemctl", "restart", "postfix@-"]);
+    inside(env, 0, &["systemctl", "restart", postfix(env)]);
     let source = env.file("ends.c", ENDS);
     let library = env.path("ends.so");
     let built = env.run(&["cc", "-shared", "-fPIC", "-o", &library, &source]);

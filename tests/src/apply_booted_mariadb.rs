@@ -1,4 +1,4 @@
-//! MariaDB on a Debian 12 that systemd boots: what is in effect is asked of the server itself.
+//! MariaDB on a Debian that systemd boots: what is in effect is asked of the server itself.
 
 use crate::apply_booted::{LIBRARY, booted, files, inside, up};
 use crate::runner::{Outcome, Test};

@@ -1,7 +1,7 @@
-//! Reinstalling, upgrading, removing and purging the packages of changed services, on a Debian 12
+//! Reinstalling, upgrading, removing and purging the packages of changed services, on a Debian
 //! that systemd boots. The packages are made of the installed files (`tests/packages/repack`).
 
-use crate::apply_booted::{LIBRARY, booted, expect_same_files, files, inside, up};
+use crate::apply_booted::{LIBRARY, booted, cluster, expect_same_files, files, inside, up};
 use crate::locations::source_dir;
 use crate::runner::{Outcome, Test};
 use crate::test;
@@ -90,7 +90,7 @@ const SUBJECTS: [Subject; 10] = [
     },
     Subject {
         service: "postgresql",
-        package: "postgresql-15",
+        package: "postgresql",
         settings: &[LIBRARY, "conf.work_mem=8MB"],
         ..UNIT
     },
@@ -111,6 +111,16 @@ const SUBJECTS: [Subject; 10] = [
 
 /// Appended to a version, it is a higher one.
 pub const HIGHER: &str = "+x1";
+
+/// A package by its full name, which has the server's version on a Debian.
+pub fn server_package(env: &TestEnv, package: &str) -> String {
+    let cluster = cluster(env);
+    let version = cluster.split('-').next().unwrap_or_default();
+    match package {
+        "postgresql" => format!("{package}-{version}"),
+        _ => package.to_owned(),
+    }
+}
 
 pub fn version(env: &TestEnv, package: &str) -> String {
     let line = "dpkg-query -s $0 | sed -n 's/^Version: //p'";
@@ -163,6 +173,7 @@ fn outlives(env: &TestEnv, subject: &Subject) {
     let Subject {
         service, package, ..
     } = subject;
+    let package = &*server_package(env, package);
     let old = version(env, package);
     let new = format!("{old}{HIGHER}");
     let same_deb = repacked(env, package, &old, "");
@@ -199,7 +210,7 @@ fn outlives(env: &TestEnv, subject: &Subject) {
             ("purge", "→ purged, what refit wrote is left"),
         ] {
             // nginx has no configuration: removed, it is purged.
-            if *package == "nginx" && verb == "remove" {
+            if package == "nginx" && verb == "remove" {
                 continue;
             }
             apt(env, 0, &[verb, package]);
@@ -316,7 +327,7 @@ fn a_program_that_moves_is_followed(env: &TestEnv) -> Outcome {
     let old = version(env, "cron");
     let new = format!("{old}+x5");
     let moves = "mkdir -p usr/libexec; mv usr/sbin/cron usr/libexec/cron; \
-                 sed -i s,/usr/sbin/cron,/usr/libexec/cron, lib/systemd/system/cron.service";
+                 sed -i s,/usr/sbin/cron,/usr/libexec/cron, $(find . -name cron.service)";
     let there = repacked(env, "cron", &new, moves);
     let back = repacked(env, "cron", &format!("{old}+x6"), "");
     inside(env, 0, &["refit", "apply", "--yes", "cron", LIBRARY]);

@@ -1,6 +1,6 @@
-//! Postfix on a Debian 12 that systemd boots: mail is delivered before, with and after each change.
+//! Postfix on a Debian that systemd boots: mail is delivered before, with and after each change.
 
-use crate::apply_booted::{LIBRARY, WAIT_FOR, booted, files, inside, up, wait_inside};
+use crate::apply_booted::{LIBRARY, WAIT_FOR, booted, files, inside, postfix, up, wait_inside};
 use crate::runner::{Outcome, Test};
 use crate::test;
 use crate::test_env::{TestEnv, expect_message};
@@ -37,7 +37,7 @@ pub fn mail(env: &TestEnv, subject: &str) {
 
 fn all_daemons_are_changed_verified_and_taken_back(env: &TestEnv) -> Outcome {
     up(env);
-    inside(env, 0, &["systemctl", "restart", "postfix@-"]);
+    inside(env, 0, &["systemctl", "restart", postfix(env)]);
     mail(env, "before-all");
     let before = files(env);
     let check = ["refit", "status", "--check", "postfix"];
@@ -131,7 +131,7 @@ fn all_daemons_are_changed_verified_and_taken_back(env: &TestEnv) -> Outcome {
 
 fn one_daemon_is_changed_verified_and_taken_back(env: &TestEnv) -> Outcome {
     up(env);
-    inside(env, 0, &["systemctl", "restart", "postfix@-"]);
+    inside(env, 0, &["systemctl", "restart", postfix(env)]);
     mail(env, "before-one");
     let before = files(env);
     let check = ["refit", "status", "--check", "postfix/cleanup"];
@@ -195,7 +195,7 @@ fn one_daemon_is_changed_verified_and_taken_back(env: &TestEnv) -> Outcome {
     inside(env, 0, &["rm", "/root/kept"]);
 
     // Reached by a reload, not by a restart.
-    inside(env, 0, &["systemctl", "is-active", "postfix@-"]);
+    inside(env, 0, &["systemctl", "is-active", postfix(env)]);
     let now = inside(env, 0, &["cat", "/var/spool/postfix/pid/master.pid"]);
     assert_ne!(now, master, "master was restarted, since it waited");
     inside(env, 0, &apply);
@@ -209,17 +209,18 @@ fn one_daemon_is_changed_verified_and_taken_back(env: &TestEnv) -> Outcome {
     assert_eq!(files(env), before);
 
     // Where the script cannot be executed, all is taken back.
-    let dir = "/etc/systemd/system/postfix@-.service.d";
+    let unit = postfix(env);
+    let dir = &*format!("/etc/systemd/system/{unit}.service.d");
     let hides = "mkdir -p $0 && printf '[Service]\\nInaccessiblePaths=-/usr/lib/refit\\n' >$0/10-own.conf && \
-                 mkdir -p /usr/lib/refit && systemctl daemon-reload && systemctl restart postfix@-";
-    inside(env, 0, &["sh", "-c", hides, dir]);
+                 mkdir -p /usr/lib/refit && systemctl daemon-reload && systemctl restart $1";
+    inside(env, 0, &["sh", "-c", hides, dir, unit]);
     let hidden = files(env);
     let words = [&["x"], &apply[..]].concat();
     expect_message(&booted(env, &words), 1, "all was taken back");
     mail(env, "not-applied");
-    let shows = "rm -r $0; systemctl daemon-reload; systemctl restart postfix@-";
+    let shows = "rm -r $0; systemctl daemon-reload; systemctl restart $1";
     assert!(!files(env).contains("/cleanup") && hidden.contains("10-own"));
-    inside(env, 0, &["sh", "-c", shows, dir]);
+    inside(env, 0, &["sh", "-c", shows, dir, unit]);
     mail(env, "in-the-end");
     Outcome::Pass
 }

@@ -1,6 +1,8 @@
-//! PostgreSQL on a Debian 12 that systemd boots: what is in effect is asked of the server itself.
+//! PostgreSQL on a Debian that systemd boots: what is in effect is asked of the server itself.
 
-use crate::apply_booted::{LIBRARY, booted, files, files_of_disk, inside, up, wait_inside};
+use crate::apply_booted::{
+    LIBRARY, booted, cluster, files, files_of_disk, inside, up, wait_inside,
+};
 use crate::runner::{Outcome, Test};
 use crate::test;
 use crate::test_env::{TestEnv, expect_code, expect_message};
@@ -20,7 +22,6 @@ pub const TESTS: &[Test] = &[
         .limit_seconds(300),
 ];
 
-const SERVICE: &str = "postgresql@15-main";
 const APPLY: [&str; 10] = [
     "refit",
     "apply",
@@ -45,6 +46,16 @@ fn sql(env: &TestEnv, statements: &[&str]) -> String {
     all.collect::<Vec<_>>().join(" ")
 }
 
+fn service(env: &TestEnv) -> String {
+    format!("postgresql@{}", cluster(env))
+}
+
+/// A file in the cluster's conf.d.
+fn conf_d(env: &TestEnv, name: &str) -> String {
+    let directory = cluster(env).replace('-', "/");
+    format!("/etc/postgresql/{directory}/conf.d/{name}")
+}
+
 /// How many of the cluster's processes, of how many, have code of a library of refit's.
 fn mapped(env: &TestEnv) -> String {
     let count = "n=0 m=0; for p in $(cat /sys/fs/cgroup/*/$0/cgroup.procs /sys/fs/cgroup/$0/cgroup.procs 2>/dev/null | sort -u); do \
@@ -58,7 +69,7 @@ fn mapped(env: &TestEnv) -> String {
             "-p",
             "ControlGroup",
             "--value",
-            SERVICE,
+            &service(env),
         ],
     );
     inside(env, 0, &["sh", "-c", count, group.trim()])
@@ -68,7 +79,14 @@ fn pid(env: &TestEnv) -> String {
     inside(
         env,
         0,
-        &["systemctl", "show", "-p", "MainPID", "--value", SERVICE],
+        &[
+            "systemctl",
+            "show",
+            "-p",
+            "MainPID",
+            "--value",
+            &service(env),
+        ],
     )
 }
 
@@ -112,7 +130,7 @@ fn postgresql_is_changed_verified_and_taken_back(env: &TestEnv) -> Outcome {
     );
     inside(env, 0, &check);
     // His line in refit's file stops the revert.
-    let conf = "/etc/postgresql/15/main/conf.d/90-refit.conf";
+    let conf = &*conf_d(env, "90-refit.conf");
     inside(
         env,
         0,
@@ -143,12 +161,12 @@ fn postgresql_is_changed_verified_and_taken_back(env: &TestEnv) -> Outcome {
     assert_eq!(sql(env, &["SHOW work_mem"]), "4MB");
     assert_eq!(pid(env), main);
     // A cluster that somebody stopped stays so.
-    inside(env, 0, &["systemctl", "stop", SERVICE]);
+    inside(env, 0, &["systemctl", "stop", &service(env)]);
     inside(env, 0, &apply);
-    inside(env, 3, &["systemctl", "is-active", SERVICE]);
+    inside(env, 3, &["systemctl", "is-active", &service(env)]);
     inside(env, 0, &["refit", "revert", "postgresql"]);
-    inside(env, 3, &["systemctl", "is-active", SERVICE]);
-    inside(env, 0, &["systemctl", "start", SERVICE]);
+    inside(env, 3, &["systemctl", "is-active", &service(env)]);
+    inside(env, 0, &["systemctl", "start", &service(env)]);
     assert_eq!(files(env), before);
     Outcome::Pass
 }
@@ -178,7 +196,7 @@ fn what_postgresql_does_not_take_up_is_taken_back(env: &TestEnv) -> Outcome {
     refused("conf.work_mem=8MB", 1, "pg_settings work_mem 8192: 9216");
     sql(env, &["ALTER ROLE postgres RESET work_mem"]);
     // A wrong line of somebody else's would keep the cluster down after a restart.
-    let wrong = "/etc/postgresql/15/main/conf.d/10-own.conf";
+    let wrong = &*conf_d(env, "10-own.conf");
     inside(env, 0, &["sh", "-c", "echo fsync = maybe >$0", wrong]);
     let words = ["x", "refit", "apply", "--yes", "postgresql", "env.A=1"];
     expect_message(
@@ -190,7 +208,7 @@ fn what_postgresql_does_not_take_up_is_taken_back(env: &TestEnv) -> Outcome {
     assert_eq!(pid(env), main, "it was not restarted");
     // Right for the checker, and the server does not start with it.
     refused("conf.shared_buffers=400GB", 1, "all was taken back");
-    inside(env, 0, &["systemctl", "is-active", SERVICE]);
+    inside(env, 0, &["systemctl", "is-active", &service(env)]);
     assert_eq!(inside(env, 0, &["refit", "status"]), "nothing is applied\n");
     Outcome::Pass
 }
@@ -237,10 +255,11 @@ fn what_is_not_confirmed_is_gone_when_the_server_starts_again(env: &TestEnv) -> 
     // The server was started once, with the old ones.
     let starts = inside(env, 0, &["journalctl", "-b", "-o", "cat", "-t", "systemd"]);
     let at = |text: &str| starts.lines().position(|line| line.starts_with(text));
-    let undone = at("Starting refit-undo-postgresql@15-main-at-boot.service");
-    let server = "Starting postgresql@15-main.service";
+    let service = service(env);
+    let undone = at(&format!("Starting refit-undo-{service}-at-boot.service"));
+    let server = &format!("Starting {service}.service");
     assert!(undone.is_some() && undone < at(server), "{starts}");
-    assert_eq!(starts.matches(server).count(), 1, "{starts}");
+    assert_eq!(starts.matches(&**server).count(), 1, "{starts}");
 
     both("20s");
     wait_inside(env, "test ! -e /usr/lib/refit");

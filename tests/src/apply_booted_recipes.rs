@@ -1,4 +1,4 @@
-//! What the shipped recipes try of a service's own settings, on a Debian 12 that systemd boots: its kind knows the name
+//! What the shipped recipes try of a service's own settings, on a Debian that systemd boots: its kind knows the name
 //! and the value, or docs/apply.md tells that it is refused.
 
 use std::fs;

@@ -1,4 +1,4 @@
-//! rsyslog on a Debian 12 that systemd boots: lines are logged, and looked for in the files; its syncs are
+//! rsyslog on a Debian that systemd boots: lines are logged, and looked for in the files; its syncs are
 //! counted by strace from outside.
 
 use std::fs;

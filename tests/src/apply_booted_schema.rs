@@ -1,10 +1,10 @@
-//! Indexes in the databases of a Debian 12 that systemd boots: what is there is asked of the database itself, over a reboot, an
+//! Indexes in the databases of a Debian that systemd boots: what is there is asked of the database itself, over a reboot, an
 //! upgrade of the server, an administrator's own statements, and a server that is stopped.
 
 use std::process::Output;
 
 use crate::apply_booted::{booted, files_of_disk, inside, up};
-use crate::apply_booted_packages::{HIGHER, apt, repacked, status, version};
+use crate::apply_booted_packages::{HIGHER, apt, repacked, server_package, status, version};
 use crate::apply_schema::{CUSTOMER, CUSTOMER_DAY};
 use crate::runner::{Outcome, Test};
 use crate::schema_server::COLUMNS;
@@ -39,7 +39,7 @@ struct Shop {
 const SHOPS: [Shop; 3] = [
     Shop {
         service: "postgresql/shop/orders",
-        package: "postgresql-15",
+        package: "postgresql",
         clear: "cd / && setpriv --reuid=postgres --clear-groups dropdb --if-exists --force shop && \
                 setpriv --reuid=postgres --clear-groups createdb shop",
         numbers: "SELECT n FROM generate_series(1, 2000) n",
@@ -53,8 +53,8 @@ const SHOPS: [Shop; 3] = [
         ],
         dump: &["-u", "postgres", "pg_dump", "--schema-only", "shop"],
         drop_end: "",
-        stop: "systemctl stop postgresql@15-main",
-        start: "systemctl start postgresql@15-main",
+        stop: "systemctl stop postgresql",
+        start: "systemctl start postgresql",
     },
     Shop {
         service: "mariadb/shop/orders",
@@ -177,9 +177,10 @@ fn make(env: &TestEnv, shop: &Shop) -> (String, String) {
 
 /// The packages' scripts restart the server.
 fn upgrade(env: &TestEnv, shop: &Shop, made: &str) {
-    let old = version(env, shop.package);
+    let package = &server_package(env, shop.package);
+    let old = version(env, package);
     for version in [&old, &format!("{old}{HIGHER}")] {
-        let deb = repacked(env, shop.package, version, "");
+        let deb = repacked(env, package, version, "");
         apt(env, 0, &["install", "--reinstall", &deb]);
         shop.expect_made(env, made);
     }

@@ -1,4 +1,4 @@
-//! A command's wrapper on a Debian 12 that systemd boots: what runs is looked at.
+//! A command's wrapper on a Debian that systemd boots: what runs is looked at.
 
 use crate::apply_booted::{LIBRARY, booted, files, inside, up, wait_inside};
 use crate::runner::{Outcome, Test};

@@ -1,11 +1,11 @@
-//! From a recipe to a service that stays changed, and back: measured and cut on this machine, applied on a Debian 12 that
+//! From a recipe to a service that stays changed, and back: measured and cut on this machine, applied on a Debian that
 //! systemd boots beside it. Only by `make test-services`.
 //!
 //! What is gained is a wait or memory by construction, many times any noise: a flush that takes 20 ms, a receiver that takes
 //! 2 s for a mail, blocks that keep glibc from giving back what lies between them. So a busy machine makes the test slow,
 //! and no verdict another one.
 
-use crate::apply_booted::{WAIT_FOR, booted, expect_same_files, files, inside, up};
+use crate::apply_booted::{WAIT_FOR, booted, expect_same_files, files, inside, postfix, up};
 use crate::crash::require_lab;
 use crate::runner::{Outcome, Test};
 use crate::test;
@@ -113,7 +113,7 @@ const POSTFIX: Subject = Subject {
     health: "printf 'Subject: kept %s\\n\\nx\\n' $0 | su nobody -s /bin/sh -c 'sendmail -i root' && \
              wait_for \"the mail $0\" 'grep -q \"^Subject: kept $0$\" /var/mail/root' && \
              sed -n 's/^Subject: kept //p' /var/mail/root && postconf -h initial_destination_concurrency",
-    clear: "systemctl restart postfix@- && rm -f /var/mail/root",
+    clear: "systemctl restart 'postfix*' && rm -f /var/mail/root",
     before: "5",
     after: "20",
 };
@@ -297,12 +297,10 @@ fn postfix_from_its_recipe_and_back(env: &TestEnv) -> Outcome {
     up(env);
     // The recipe's own variants stay measurements: one needs refit beside Postfix, the other would be another queue.
     let before = files(env);
+    let of_postfix = postfix(env);
+    let of_postfix = format!("one of these: refit plan {of_postfix}.service SETTINGS");
     for (service, setting, named) in [
-        (
-            "postfix",
-            "sync@exe:cleanup=off",
-            "one of these: refit plan postfix@-.service SETTINGS",
-        ),
+        ("postfix", "sync@exe:cleanup=off", &*of_postfix),
         (
             "postfix/cleanup",
             "sync=off",

@@ -11,6 +11,7 @@ use crate::test_env::{TestEnv, expect_code, expect_message, expect_printed};
 
 pub const TESTS: &[Test] = &[
     test!(all_daemons_are_changed_and_taken_back),
+    test!(the_unit_is_the_one_that_starts_it),
     test!(one_daemon_is_changed_and_taken_back),
     test!(what_is_not_confirmed_goes_at_the_next_start),
     test!(what_cannot_be_applied_changes_nothing),
@@ -70,6 +71,32 @@ pub fn script_is_there(root: &str) {
     let script = fs::read_to_string(script).expect("the script that master.cf names");
     let library = format!("{root}/usr/lib/refit/{}/one.so", hash(&script));
     assert!(Path::new(&library).is_file(), "{library}");
+}
+
+/// postfix.service starts nothing on Debian 12, and Postfix on Debian 13, whose template is for other instances.
+fn the_unit_is_the_one_that_starts_it(env: &TestEnv) -> Outcome {
+    let root = tree(env, "tree");
+    let unit = Path::new(&root).join("usr/lib/systemd/system/postfix.service");
+    for (starts, named) in [
+        ("/bin/true", "postfix@-.service: applied in the tree"),
+        (
+            "postfix debian-systemd-start",
+            "postfix.service: applied in the tree",
+        ),
+        (
+            "/usr/sbin/postfix start",
+            "postfix.service: applied in the tree",
+        ),
+    ] {
+        let text = format!("[Service]\nType=forking\nExecStart={starts}\n");
+        fs::write(&unit, text).expect("the tree is ours");
+        for word in ["postfix", "postfix@-"] {
+            let apply = words("apply", &root, &["--yes", word, "env.A=1"]);
+            expect_printed(&env.refit(&apply), 0, named);
+            expect_code(&env.refit(&words("revert", &root, &[word])), 0);
+        }
+    }
+    Outcome::Pass
 }
 
 fn all_daemons_are_changed_and_taken_back(env: &TestEnv) -> Outcome {

@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
-use crate::apply_booted::up;
+use crate::apply_booted::{booted, up};
 use crate::strace::Trace;
 use crate::sys::inside::Inside;
 use crate::sys::kill_point::{Calls, KillPoint, Seen, run_to_call};
@@ -50,13 +50,10 @@ impl<'a> Live<'a> {
     /// Puts refit into it.
     pub fn up(env: &'a TestEnv) -> Live<'a> {
         up(env);
-        let dir = std::env::var_os("BOOTED").unwrap_or_else(|| "/var/tmp/refit-booted".into());
-        let nspawn = fs::read_to_string(PathBuf::from(dir).join("nspawn")).expect("it runs");
-        let nspawn = nspawn.trim();
-        let children = fs::read_to_string(format!("/proc/{nspawn}/task/{nspawn}/children"));
-        let children = children.expect("it runs");
-        let first = children.split_whitespace().next().expect("its PID 1");
-        let first = first.parse().expect("a number");
+        let first = booted(env, &["pid"]);
+        expect_code(&first, 0);
+        let first = String::from_utf8_lossy(&first.stdout);
+        let first = first.trim().parse().expect("a number");
         let inside = Inside::of(first).expect("it runs");
         Live { env, first, inside }
     }
