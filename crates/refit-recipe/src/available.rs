@@ -27,22 +27,33 @@ pub fn available(recipe: &Recipe, with: &Settings, allocator_dir: Option<&Path>)
 }
 
 /// Allocators, and of each the options that decide how much freed memory it keeps.
-const ALLOCATORS: [&str; 9] = [
+const ALLOCATORS: [&str; 10] = [
     "malloc=glibc:arena_max=2",
     "malloc=glibc:trim_threshold=131072",
     "malloc=jemalloc",
     "malloc=jemalloc:dirty_decay_ms:0",
     "malloc=jemalloc:background_thread:true",
     "malloc=mimalloc",
-    "malloc=mimalloc:decommit_delay=0",
+    EARLY_NAME,
+    LATE_NAME,
     "malloc=tcmalloc",
     "malloc=tcmalloc:release_rate=10",
 ];
 
+/// One option of mimalloc: its name in 2.0, and that since 2.1.
+const EARLY_NAME: &str = "malloc=mimalloc:decommit_delay=0";
+const LATE_NAME: &str = "malloc=mimalloc:purge_delay=0";
+
 /// Which allocators and options of theirs can be tried, for `compare --memory`.
 #[must_use]
 pub fn allocators(with: &Settings, allocator_dir: Option<&Path>) -> Available {
-    sorted_out(ALLOCATORS.into_iter(), None, with, allocator_dir)
+    let mut all = sorted_out(ALLOCATORS.into_iter(), None, with, allocator_dir);
+    let names = [EARLY_NAME, LATE_NAME];
+    let has_either = (all.variants.iter()).any(|one| names.contains(&&*one.to_string()));
+    // Where the option can be tried, nobody misses its other name.
+    all.unavailable
+        .retain(|one| !has_either || !names.contains(&&*one.settings));
+    all
 }
 
 fn sorted_out<'a>(

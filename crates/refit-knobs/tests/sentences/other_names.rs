@@ -25,7 +25,7 @@ fn what_people_call_it_leads_to_what_it_is_called_here() {
         ("malloc=tcmalloc-minimal", "malloc=tcmalloc"),
         (
             "malloc=mimalloc:MIMALLOC_PURGE_DELAY=0",
-            "malloc=mimalloc:decommit_delay=0",
+            "malloc=mimalloc:purge_delay=0",
         ),
         ("hugepages=no", "thp=never"),
         ("transparent_hugepage=always", "thp=always"),

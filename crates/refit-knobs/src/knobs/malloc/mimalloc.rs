@@ -1,4 +1,5 @@
-//! mimalloc; its options are those of mimalloc 2.0.9 (`src/options.c`), without the deprecated ones.
+//! mimalloc; its options are those of mimalloc 2.0.9 (`src/options.c`), without the deprecated ones, and purge_delay of
+//! later versions.
 
 use super::allocator::{Chosen, Named, Opt, opt};
 use super::takes::Takes;
@@ -21,7 +22,7 @@ pub(super) static ALLOCATOR: Named = Named {
     variables,
     backend: "LD_PRELOAD, and one MIMALLOC_… variable per option",
     notes: &[
-        "these are the options of mimalloc 2.0; other versions ignore a variable that they do not know, without a word",
+        "these are the options of mimalloc 2.0, but for purge_delay, as decommit_delay is called since 2.1; other versions ignore a variable that they do not know, without a word",
         "mimalloc looks at the first 256 variables of the environment only",
         "the C library's mallinfo2 answers with zeros under another allocator",
     ],
@@ -68,7 +69,9 @@ static OPTIONS: &[Opt] = &[
     opt("page_reset", FLAG),
     opt("abandoned_page_decommit", FLAG).aliases(&["abandoned_page_reset", "abandoned_page_purge"]),
     opt("allow_decommit", FLAG).aliases(&["purge_decommits", "reset_decommits"]),
-    opt("decommit_delay", LONG).aliases(&["reset_delay", "purge_delay"]),
+    opt("decommit_delay", LONG).aliases(&["reset_delay"]),
+    // decommit_delay under the name that it has since mimalloc 2.1.
+    opt("purge_delay", LONG),
     opt("segment_decommit_delay", LONG),
     opt("decommit_extend_delay", LONG).aliases(&["purge_extend_delay"]),
     opt("use_numa_nodes", LONG),
