@@ -13,6 +13,7 @@ pub const TESTS: &[Test] = &[
     test!(a_declared_knob_acts_on_its_variant_alone_and_shows_its_class),
     test!(a_check_takes_each_edit_back),
     test!(what_this_refit_cannot_try_is_listed_and_the_rest_is_tried),
+    test!(a_value_that_this_machine_lacks_is_skipped_with_its_reason),
     test!(as_root_every_command_runs_as_the_recipes_user),
     test!(a_recipe_without_a_server_measures_its_load),
 ];
@@ -87,6 +88,37 @@ fn a_check_takes_each_edit_back(env: &TestEnv) -> Outcome {
     expect_code(&output, 1);
     let failed = "FAILED  back: conf.made=yes: the inverse of conf.made=yes failed, exit status: 7";
     assert!(printed(&output).contains(failed), "{}", described(&output));
+    Outcome::Pass
+}
+
+fn a_value_that_this_machine_lacks_is_skipped_with_its_reason(env: &TestEnv) -> Outcome {
+    let asked = env.path("asked");
+    let folder = RecipeFolder::command(env, "lacks")
+        .text("service.setup", "echo a >conf")
+        .set(
+            "conf.a.c",
+            &format!("{{ class = 'safe', needs = 'echo >>{asked}; echo \"3.3 has no c\" >&2; exit 1', file = 'conf', from = 'a', to = 'c' }}"),
+        )
+        .set(
+            "conf.a.d",
+            "{ class = 'safe', needs = 'true', file = 'conf', from = 'a', to = 'd' }",
+        )
+        .variants(&["conf.a=c", "conf.a=d"]);
+    // Nobody agreed to its commands, which are shown.
+    let word = folder.write();
+    let shown = printed(&env.refit(&["recipes", "show", &word]));
+    assert!(shown.contains("conf.a.c.needs"), "{shown}");
+    assert!(fs::metadata(&asked).is_err(), "{shown}");
+    let output = folder.check();
+    expect_code(&output, 0);
+    let text = printed(&output);
+    let skipped = "skipped lacks: conf.a=c: 3.3 has no c";
+    assert!(
+        text.contains(skipped) && text.contains("ok      lacks: conf.a=d: "),
+        "{}",
+        described(&output)
+    );
+    assert!(fs::metadata(&asked).is_ok());
     Outcome::Pass
 }
 

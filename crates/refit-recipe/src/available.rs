@@ -18,12 +18,29 @@ pub struct Available {
 }
 
 /// Looks which of the recipe's variants can be tried. One with a knob of a later
-/// refit, or with a library that is not installed, is unavailable; that is not an
-/// error.
+/// refit, with a library that is not installed, or with a value whose `needs` fails is
+/// unavailable; that is not an error. It runs commands of the recipe.
 #[must_use]
 pub fn available(recipe: &Recipe, with: &Settings, allocator_dir: Option<&Path>) -> Available {
+    of_recipe(recipe, true, with, allocator_dir)
+}
+
+/// As [`available`], where nobody agreed to the recipe's commands: only those that refit
+/// carries run.
+#[must_use]
+pub fn available_unasked(recipe: &Recipe) -> Available {
+    let is_shipped = recipe.folder.origin.is_none();
+    of_recipe(recipe, is_shipped, &Settings::default(), None)
+}
+
+fn of_recipe(
+    recipe: &Recipe,
+    may_run: bool,
+    with: &Settings,
+    allocator_dir: Option<&Path>,
+) -> Available {
     let settings = recipe.file.variants.iter().map(|entry| &*entry.settings);
-    sorted_out(settings, Some(recipe), with, allocator_dir)
+    sorted_out(settings, Some((recipe, may_run)), with, allocator_dir)
 }
 
 /// Allocators, and of each the options that decide how much freed memory it keeps.
@@ -58,7 +75,7 @@ pub fn allocators(with: &Settings, allocator_dir: Option<&Path>) -> Available {
 
 fn sorted_out<'a>(
     settings: impl Iterator<Item = &'a str>,
-    recipe: Option<&Recipe>,
+    recipe: Option<(&Recipe, bool)>,
     with: &Settings,
     allocator_dir: Option<&Path>,
 ) -> Available {
@@ -76,7 +93,7 @@ fn sorted_out<'a>(
 }
 
 fn look(
-    recipe: Option<&Recipe>,
+    recipe: Option<(&Recipe, bool)>,
     settings: &str,
     with: &Settings,
     allocator_dir: Option<&Path>,
@@ -88,8 +105,10 @@ fn look(
     let joined = with.join(variant.settings());
     let mut launch = joined.launch();
     for (name, value) in std::mem::take(&mut launch.conf) {
-        if let Some(recipe) = recipe {
+        if let Some((recipe, may_run)) = recipe {
             recipe.conf(&name, &value).map_err(|e| e.to_string())?;
+            let unmet = may_run.then(|| recipe.unmet(&name, &value));
+            unmet.flatten().map_or(Ok(()), Err)?;
         }
     }
     let options = Options {

@@ -201,18 +201,7 @@ impl Instance {
     /// recipe's user.
     pub(crate) fn words(&self, part: Part, command: &str) -> Vec<String> {
         let mut words = self.tree.entering(part);
-        if let Some(user) = &self.user {
-            // A group of the user's name need not exist: that of nobody is nogroup.
-            let group = find_user(user).map_or_else(|| user.clone(), |user| user.gid.to_string());
-            words.extend([
-                "setpriv".to_owned(),
-                format!("--reuid={user}"),
-                format!("--regid={group}"),
-                "--init-groups".to_owned(),
-                "--".to_owned(),
-            ]);
-        }
-        words.extend(["sh", "-c", command].map(str::to_owned));
+        words.extend(as_user(self.user.as_deref(), command));
         words
     }
 
@@ -277,6 +266,24 @@ impl Instance {
     pub fn free_tmpfs(&self) {
         let _ = remove(&self.tmpfs);
     }
+}
+
+/// The words that run a shell command, as another user where one is given.
+pub(crate) fn as_user(user: Option<&str>, command: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    if let Some(user) = user {
+        // A group of the user's name need not exist: that of nobody is nogroup.
+        let group = find_user(user).map_or_else(|| user.to_owned(), |user| user.gid.to_string());
+        words.extend([
+            "setpriv".to_owned(),
+            format!("--reuid={user}"),
+            format!("--regid={group}"),
+            "--init-groups".to_owned(),
+            "--".to_owned(),
+        ]);
+    }
+    words.extend(["sh", "-c", command].map(str::to_owned));
+    words
 }
 
 /// Removes a tree, whatever the modes in it are.

@@ -83,7 +83,7 @@ mod service;
 mod start;
 mod template;
 
-pub use available::{Available, allocators, available};
+pub use available::{Available, allocators, available, available_unasked};
 pub use bound::Bound;
 pub use conf::{ConfAction, ConfError};
 pub use conf_steps::ConfSteps;

@@ -1,7 +1,7 @@
 //! What a recipe needs of the machine: programs, files, a user; and what of it is missing.
 
 use std::fs;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use std::collections::BTreeMap;
 
@@ -9,8 +9,9 @@ use refit_packages::{how_to_install, owners};
 use refit_run::printable;
 use rustix::process::geteuid;
 
-use crate::command_path::find_command;
+use crate::command_path::{command_path, find_command};
 use crate::file::Needs;
+use crate::instance::as_user;
 use crate::recipe::Recipe;
 
 impl Recipe {
@@ -117,6 +118,28 @@ fn no_mounts() -> Option<String> {
         "" => output.status.to_string(),
         told => told.to_owned(),
     })
+}
+
+/// What a command of `needs` prints where it fails; `None` where it succeeds.
+pub(crate) fn unmet(command: &str, user: Option<&str>) -> Option<String> {
+    let words = as_user(user, command);
+    let output = Command::new(&words[0])
+        .args(&words[1..])
+        .env("PATH", command_path())
+        .stdin(Stdio::null())
+        .output();
+    let output = match output {
+        Ok(output) if output.status.success() => return None,
+        Ok(output) => output,
+        Err(error) => return Some(format!("cannot run `{}`: {error}", words[0])),
+    };
+    let printed = [output.stdout, output.stderr].concat();
+    let printed = String::from_utf8_lossy(&printed);
+    let line = printed.lines().find(|line| !line.trim().is_empty());
+    Some(line.map_or_else(
+        || format!("`{}` fails", printable(command)),
+        |line| printable(line.trim()),
+    ))
 }
 
 /// A user and its first group.

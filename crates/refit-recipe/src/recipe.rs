@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use refit_knobs::{Class, Setting, Settings};
 use refit_run::printable;
+use rustix::process::geteuid;
 
 use crate::bound::Bound;
 use crate::checker::{Checker, DEFAULT_TIMEOUT, canonical};
@@ -15,6 +16,7 @@ use crate::error::RecipeError;
 use crate::file::{ConfEntry, Promise, RecipeFile};
 use crate::folder::{Folder, shipped_names};
 use crate::hook::Hook;
+use crate::needs;
 use crate::output::{LoadMetric, Progress, Work};
 use crate::records::{AnswerRecord, DdlRecord, LoadMetricRecord, RecipeRecord};
 use crate::start::ServiceStart;
@@ -219,8 +221,12 @@ impl Recipe {
         all.extend(file.promise.iter().flat_map(Promise::commands));
         for (name, conf) in &file.conf {
             for (value, entry) in &conf.values {
-                let both = [("command", &entry.command), ("inverse", &entry.inverse)];
-                for (which, command) in both {
+                let all_three = [
+                    ("needs", &entry.needs),
+                    ("command", &entry.command),
+                    ("inverse", &entry.inverse),
+                ];
+                for (which, command) in all_three {
                     let command = command.as_deref();
                     all.extend(command.map(|c| (format!("conf.{name}.{value}.{which}"), c)));
                 }
@@ -265,6 +271,13 @@ impl Recipe {
             })
         });
         entries.collect()
+    }
+
+    /// Why `conf.NAME=VALUE` cannot be tried on this machine, which its command `needs` tells.
+    pub(crate) fn unmet(&self, name: &str, value: &str) -> Option<String> {
+        let command = self.entry(name, value)?.needs.as_deref()?;
+        let user = self.file.service.user.as_deref();
+        needs::unmet(command, user.filter(|_| geteuid().is_root()))
     }
 
     fn entry(&self, name: &str, value: &str) -> Option<&ConfEntry> {

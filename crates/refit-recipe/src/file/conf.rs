@@ -50,6 +50,9 @@ pub struct ConfEntry {
     pub command: Option<String>,
     /// a command that takes the change back
     pub inverse: Option<String>,
+    /// a command that fails where the value cannot be tried, such as with another version of the
+    /// program, and prints why
+    pub needs: Option<String>,
     /// what `refit plan --from RESULT` applies for it, where a service has another name for it
     pub applied: Option<String>,
     /// a file of the folder with the statements of SQL that are the change; they are printed with

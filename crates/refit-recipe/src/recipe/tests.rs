@@ -187,6 +187,27 @@ fn a_promise_says_how_it_acknowledges_and_how_large_its_disk_is() {
 }
 
 #[test]
+fn a_value_that_cannot_be_tried_says_why() {
+    let value = "class = 'safe'\nfile = 'f'\nto = 'x'\n";
+    let recipe = read(&format!(
+        "{SMALL}[conf.a.old]\n{value}needs = 'echo; echo too old >&2; exit 3'\n\
+         [conf.a.silent]\n{value}needs = 'false'\n[conf.a.new]\n{value}needs = 'echo fine'\n\
+         [conf.a.any]\n{value}"
+    ));
+    let recipe = recipe.unwrap();
+    for (name, why) in [
+        ("old", Some("too old")),
+        ("silent", Some("`false` fails")),
+        ("new", None),
+        ("any", None),
+    ] {
+        assert_eq!(recipe.unmet("a", name).as_deref(), why, "{name}");
+    }
+    let commands = recipe.commands();
+    assert!(commands.contains(&("conf.a.silent.needs".to_owned(), "false")));
+}
+
+#[test]
 fn sizes_have_a_unit_or_are_bytes() {
     for (text, bytes) in [
         ("4096", 4096),

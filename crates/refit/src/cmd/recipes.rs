@@ -11,8 +11,8 @@ use anyhow::{Context, Result, anyhow, bail};
 use refit_knobs::{Settings, Variant};
 use refit_lab::{Checked, Request, check_recipe};
 use refit_recipe::{
-    Available, Folder, FromError, Made, Notes, Recipe, Text, available, from_path, from_template,
-    from_unit, remove_abandoned_instances, shipped_names,
+    Available, Folder, FromError, Made, Notes, Recipe, Text, available, available_unasked,
+    from_path, from_template, from_unit, remove_abandoned_instances, shipped_names,
 };
 use refit_report::{Page, at_most};
 use refit_session::remove_abandoned;
@@ -74,7 +74,7 @@ fn show(args: &RecipeNameArgs) -> Result<bool> {
         page.lines(0, &format!("cannot run here: {missing}"));
     }
     page.heading("variants");
-    let all = available(&recipe, &Settings::default(), None);
+    let all = available_unasked(&recipe);
     for entry in &recipe.file.variants {
         let settings = &entry.settings;
         page.line(1, format!("{settings}{}", class(&recipe, settings)));
