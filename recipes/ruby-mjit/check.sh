@@ -1,6 +1,6 @@
 #!/bin/sh
 # The same answers from every JIT compiler, and MJIT did what its variant asks for: without a compiler or Ruby's header it
-# would only have interpreted.
+# would only have interpreted. RJIT has to have written code.
 set -eu
 fail() {
 	echo "$*" >&2
@@ -9,10 +9,16 @@ fail() {
 . ./jit
 compiled=$(grep -c '^JIT success' errors || :)
 merged=$(grep -c '^JIT compaction .*: Compacted ' errors || :)
+# Six of each handler, and those of the middlewares and the router.
+methods=$((REFIT_OPERATIONS / 500 * 6))
 case $options in
+*--rjit*)
+	# The smallest method of a handler takes more than 100 bytes.
+	bytes=$(sed -n 's/^RJIT wrote \([0-9]*\) bytes of code$/\1/p' out)
+	[ "${bytes:-0}" -ge $((methods * 100)) ] || fail "RJIT wrote only ${bytes:-0} bytes of code"
+	;;
 *--mjit*)
-	# Six of each handler, and those of the middlewares and the router.
-	[ "$compiled" -ge $((REFIT_OPERATIONS / 500 * 6)) ] ||
+	[ "$compiled" -ge "$methods" ] ||
 		fail "MJIT compiled only $compiled methods: $(grep -v '^JIT success' errors | head -n 3)"
 	case $options in
 	*--mjit-wait*) [ "$merged" = 0 ] || fail 'MJIT merged its libraries, though told to wait' ;;

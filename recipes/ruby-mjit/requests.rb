@@ -3,6 +3,10 @@
 # little. Prints the times of the requests after the warm-up by percentile, then a processor-bound benchmark's time.
 # usage: ruby requests.rb REQUESTS HANDLERS
 
+# The compilers that this Ruby has; a Ruby without one has no such module.
+MJIT = defined?(RubyVM::MJIT) && RubyVM::MJIT.enabled? && RubyVM::MJIT
+RJIT = defined?(RubyVM::RJIT) && RubyVM::RJIT.enabled? && RubyVM::RJIT
+
 requests, handlers = ARGV.map { |word| Integer(word) }
 WARM_UP = 3 # times as many requests, not measured
 
@@ -85,13 +89,13 @@ def warm_up(requests, handlers) = (WARM_UP * requests).times { |number| STACK.ca
 
 # MJIT compiles in the background, and merges when nothing is left to compile; both have to be over. Some methods are
 # compiled once more when they have run as compiled, so it takes a second time.
-if RubyVM::MJIT.enabled?
+if MJIT
   2.times do
     warm_up(requests, handlers)
-    RubyVM::MJIT.pause(wait: true)
-    RubyVM::MJIT.resume
+    MJIT.pause(wait: true)
+    MJIT.resume
   end
-  RubyVM::MJIT.pause(wait: true)
+  MJIT.pause(wait: true)
 else
   2.times { warm_up(requests, handlers) }
 end
@@ -113,6 +117,11 @@ times.sort!
   puts format("p%d %.3f us", percent, times[(requests * percent / 100.0).ceil - 1] * 1e6)
 end
 puts "#{requests} requests, digest #{sum}"
+# It counts what it compiles only with --rjit-stats, which slows it down; how much code there is, it always knows.
+if RJIT
+  code = ObjectSpace.each_object(RJIT::Compiler).first.instance_variable_get(:@cb)
+  puts "RJIT wrote #{code.instance_variable_get(:@write_pos)} bytes of code"
+end
 
 # Nothing but calls and arithmetic, in few methods.
 def fib(n) = n < 2 ? n : fib(n - 1) + fib(n - 2)
@@ -124,10 +133,10 @@ def sieve(most)
 end
 
 100.times { fib(8) + sieve(1000) }
-if RubyVM::MJIT.enabled?
-  RubyVM::MJIT.resume
+if MJIT
+  MJIT.resume
   100.times { fib(8) + sieve(1000) }
-  RubyVM::MJIT.pause(wait: true)
+  MJIT.pause(wait: true)
 end
 began = now
 result = fib(26) + sieve(50_000)
