@@ -27,6 +27,10 @@ test-fresh: ## the README's two commands on minimal roots of Debian 12 and 13 th
 test-arm64: ## build for arm64; unit tests, and what the architecture can change, in a machine that qemu emulates, as root
 	scripts/arm64 test
 
+# Roots and disks of three machines in /var/tmp/refit-machines, made once; `scripts/machines down` removes them.
+test-machines: ## Linux 5.10, 6.1 and 6.12 of Debian 11, 12 and 13, with systemd and cgroup v2 alone, emulated by qemu, as root
+	scripts/machines test
+
 test-chromium: ## the browser under refit, with its sandbox (installs chromium)
 	scripts/setup chromium
 	$(MAKE) all
