@@ -12,6 +12,7 @@ private)
 		mount --make-private /proc
 		mount --rbind / /proc
 		mount --make-rprivate /proc
+		# shellcheck disable=SC2016 # they are the inner shell's
 		exec chroot /proc sh -c 'cd "$REFIT_DIR" && exec sh "$0" inside' "$0"
 	fi
 	;;
