@@ -117,15 +117,15 @@ mod tests {
     fn what_the_lists_lack_is_named_beside_what_they_have() {
         let shown = line(
             Family::Debian,
-            &["ruby", "h2o", "ruby", "my-own"],
+            &["ruby", "mruby-dev", "ruby", "my-own"],
             |asked| {
-                assert_eq!(asked, ["ruby", "h2o", "ruby", "my-own"]);
+                assert_eq!(asked, ["ruby", "mruby-dev", "ruby", "my-own"]);
                 have(&["ruby", "my-own"])
             },
         );
         assert_eq!(
             shown,
-            "install it: apt install ruby my-own (apt's package lists do not have: h2o)"
+            "install it: apt install ruby my-own (apt's package lists do not have: mruby-dev)"
         );
     }
 
