@@ -119,7 +119,7 @@ mod tests {
             Family::Debian,
             &["ruby", "mruby-dev", "ruby", "my-own"],
             |asked| {
-                assert_eq!(asked, ["ruby", "mruby-dev", "ruby", "my-own"]);
+                assert_eq!(asked, ["ruby", "libmruby-dev", "ruby", "my-own"]);
                 have(&["ruby", "my-own"])
             },
         );
