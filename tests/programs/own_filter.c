@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/random.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -123,8 +124,8 @@ static const struct test tests[] = {
     LINE("msync", msync, NULL, ONE(msync))
     LINE("open", open, NULL, ANY_OPEN)
     LINE("openat", openat, NULL, ONE(openat))
-    LINE("mkostemp", mkostemp, NULL, ANY_OPEN, ONE(getrandom))
-    LINE("mkostemps", mkostemps, NULL, ANY_OPEN, ONE(getrandom))
+    LINE("mkostemp", mkostemp, prepare_random, ANY_OPEN, ONE(getrandom))
+    LINE("mkostemps", mkostemps, prepare_random, ANY_OPEN, ONE(getrandom))
     LINE("fcntl", fcntl, NULL, {SYS_fcntl, F_SETFL})
     LINE("aio_fsync", aio_fsync, NULL, ANY_THREAD, ONE(fsync), ONE(fdatasync))
     LINE("lio_listio", lio_listio, NULL, ANY_THREAD)
@@ -184,8 +185,8 @@ static const struct test tests[] = {
     LINE("__open64_2", open64_2, NULL, ANY_OPEN)
     LINE("__openat_2", openat_2, NULL, ONE(openat))
     LINE("__openat64_2", openat64_2, NULL, ONE(openat))
-    LINE("mkostemp64", mkostemp64, NULL, ANY_OPEN, ONE(getrandom))
-    LINE("mkostemps64", mkostemps64, NULL, ANY_OPEN, ONE(getrandom))
+    LINE("mkostemp64", mkostemp64, prepare_random, ANY_OPEN, ONE(getrandom))
+    LINE("mkostemps64", mkostemps64, prepare_random, ANY_OPEN, ONE(getrandom))
     LINE("fcntl64", fcntl64, NULL, {SYS_fcntl, F_SETFL})
     LINE("pwritev2", pwritev2, NULL, ONE(pwritev2))
     LINE("pwritev64v2", pwritev64v2, NULL, ONE(pwritev2))

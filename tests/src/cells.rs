@@ -48,8 +48,9 @@ const GLIBC_GROUPS: &[&str] = &[
 ];
 const GO_GROUPS: &[&str] = &["descriptors", "ranges", "opens", "writes"];
 
-/// musl-gcc hides the kernel's headers together with glibc's.
+/// musl-gcc hides the kernel's headers together with glibc's, and musl from 1.2.4 on its names that end in 64.
 const MUSL_HEADERS: &[&str] = &[
+    "-D_LARGEFILE64_SOURCE",
     "-idirafter",
     "/usr/include",
     "-idirafter",

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use crate::compared::list;
 use crate::containers::{DEFAULT, require_default};
 use crate::export_oci::{CALLS, exported};
+use crate::locations::system_library;
 use crate::runner::{Outcome, Test};
 use crate::test;
 use crate::test_env::{TestEnv, described, expect_message};
@@ -120,7 +121,12 @@ fn what_a_container_cannot_have_is_refused(env: &TestEnv) -> Outcome {
         env.file("array.json", "[]"),
     );
     let colon = env.subdir("a:b");
-    env.file("a:b/libjemalloc.so.2", "");
+    // Any shared object: only the path is refused.
+    fs::copy(
+        system_library("libc.so.6"),
+        format!("{colon}/libjemalloc.so.2"),
+    )
+    .expect("the C library can be read");
     let none = format!("preload={}", env.path("none.so"));
     for (args, message) in [
         (

@@ -2,10 +2,12 @@
 //! and forked children; and the programs go on as without it.
 
 use std::collections::BTreeMap;
+use std::os::unix::process::ExitStatusExt;
 use std::process::Output;
 
 use serde_json::Value;
 
+use crate::locations::allocator_file;
 use crate::ran::{base, number};
 use crate::runner::{Outcome, Test};
 use crate::test;
@@ -103,8 +105,26 @@ fn is_exact(env: &TestEnv, settings: &[&str], program: &str, words: &[&str], ste
     assert_eq!(truth, counted, "{program} {words:?} with {settings:?}");
 }
 
+/// Whether an allocator breaks a program by itself, preloaded without refit: mimalloc 3.0.1 of Debian 13 does.
+pub fn breaks(env: &TestEnv, allocator: &str, program: &str, words: &[&str]) -> bool {
+    if allocator == "glibc" {
+        return false;
+    }
+    let preload = format!("LD_PRELOAD={}", allocator_file(allocator));
+    let output = env.run(&[&["env", &preload, program], words].concat());
+    let is_broken = output.status.signal().is_some();
+    if is_broken {
+        println!("{allocator} left out: beneath it {program} fails without refit too");
+    }
+    is_broken
+}
+
 fn a_known_sequence_is_counted_exactly_above_each_allocator(env: &TestEnv) -> Outcome {
+    let program = env.program("heap_sequence");
     for allocator in ALLOCATORS {
+        if breaks(env, allocator, &program, &["20000"]) {
+            continue;
+        }
         let setting = format!("malloc={allocator}");
         is_exact(env, &[&setting], "heap_sequence", &[], "20000");
     }

@@ -4,6 +4,8 @@ use std::ffi::OsString;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context, Result, bail};
 
@@ -61,15 +63,22 @@ pub fn for_everybody(file: PathBuf) -> PathBuf {
     }
     let place = Path::new(&dir).with_file_name("for-everybody");
     let copy = place.join(file.file_name().expect("it is a file"));
+    // Threads of a test may want it at once.
+    static COPYING: Mutex<()> = Mutex::new(());
+    let guard = COPYING.lock().unwrap_or_else(PoisonError::into_inner);
     if !copy.exists() {
+        // By another process: a program that this one has open for writing, or a child that it forks meanwhile, is
+        // busy (execve(2), ETXTBSY).
+        let made = Command::new("install")
+            .args(["-D", "-m", "0755"])
+            .args([&file, &copy])
+            .output();
+        let made = made.expect("install is there");
+        assert!(made.status.success(), "copy {}: {made:?}", file.display());
         // Whatever the umask.
-        let open = |path| fs::set_permissions(path, fs::Permissions::from_mode(0o755));
-        let made = fs::create_dir_all(&place)
-            .and_then(|()| open(&place))
-            .and_then(|()| fs::copy(&file, &copy))
-            .and_then(|_| open(&copy));
-        made.unwrap_or_else(|error| panic!("copy {}: {error}", file.display()));
+        fs::set_permissions(&place, fs::Permissions::from_mode(0o755)).expect("it was just made");
     }
+    drop(guard);
     copy
 }
 

@@ -171,7 +171,8 @@ fn only_nil_is_not_found_and_a_script_that_fails_is_asked_again(env: &TestEnv) -
         ("a b", "OK A B"),
         (
             "eat",
-            "TEMP the script raised Out of memory (NoMemoryError)",
+            // As mruby 3.1 shows it, and 3.3.
+            "TEMP the script raised Out of memory (NoMemoryError)|TEMP the script raised NoMemoryError",
         ),
         ("hello", "OK HELLO"),
         ("raise", "TEMP the script raised on purpose (RuntimeError)"),
@@ -197,7 +198,8 @@ fn only_nil_is_not_found_and_a_script_that_fails_is_asked_again(env: &TestEnv) -
         ("", "PERM a key is 1 to 8192 bytes without NUL"),
     ] {
         let answer = ask(&mut stream, &format!("table {key}"));
-        assert_eq!(answer, expected, "{key:?}");
+        let expected = expected.split('|').find(|one| *one == answer);
+        assert_eq!(Some(&*answer), expected, "{key:?}");
     }
     assert_eq!(
         ask(&mut stream, "other key"),

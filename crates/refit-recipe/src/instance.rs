@@ -12,10 +12,10 @@ use rustix::process::geteuid;
 
 use crate::command_path::command_path;
 use crate::error::InstanceError;
-use crate::needs::find_user;
 use crate::output::Work;
 use crate::ports::Port;
 use crate::recipe::Recipe;
+use crate::user::{as_user, find_user};
 
 /// Where an instance lies. All of it is the caller's choice: the directory may be on a disk of
 /// the machine, or on one that records what is written.
@@ -266,24 +266,6 @@ impl Instance {
     pub fn free_tmpfs(&self) {
         let _ = remove(&self.tmpfs);
     }
-}
-
-/// The words that run a shell command, as another user where one is given.
-pub(crate) fn as_user(user: Option<&str>, command: &str) -> Vec<String> {
-    let mut words = Vec::new();
-    if let Some(user) = user {
-        // A group of the user's name need not exist: that of nobody is nogroup.
-        let group = find_user(user).map_or_else(|| user.to_owned(), |user| user.gid.to_string());
-        words.extend([
-            "setpriv".to_owned(),
-            format!("--reuid={user}"),
-            format!("--regid={group}"),
-            "--init-groups".to_owned(),
-            "--".to_owned(),
-        ]);
-    }
-    words.extend(["sh", "-c", command].map(str::to_owned));
-    words
 }
 
 /// Removes a tree, whatever the modes in it are.

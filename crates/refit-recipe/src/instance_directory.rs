@@ -17,8 +17,8 @@ use rustix::process::{Pid, Signal, geteuid, kill_process};
 
 use crate::error::InstanceError;
 use crate::instance::{Instance, InstanceOptions, Location, remove};
-use crate::needs::find_user;
 use crate::recipe::Recipe;
+use crate::user::find_user;
 
 /// Where instances lie unless the user names another directory: a disk on most machines.
 pub const DEFAULT_BASE: &str = "/var/tmp";

@@ -82,6 +82,8 @@ mod running_hook;
 mod service;
 mod start;
 mod template;
+mod unmet;
+mod user;
 
 pub use available::{Available, allocators, available, available_unasked};
 pub use bound::Bound;
@@ -99,7 +101,6 @@ pub use instance_directory::{DEFAULT_BASE, InstanceDirectory, remove_abandoned_i
 pub use metrics::{
     COMMAND_METRICS, Direction, LOAD_METRICS, LoadUnit, SERVICE_METRICS, is_built_in_for,
 };
-pub use needs::{User, find_user};
 pub use output::{LoadMetric, Source, Work, last_lines, read_metrics, read_operations};
 pub use quantities::{parse_size, parse_time};
 pub use recipe::Recipe;
@@ -112,3 +113,4 @@ pub use running_hook::RunningHook;
 pub use service::{Service, how_it_ended, names};
 pub use start::{Ready, ServiceStart};
 pub use template::{from_template, template_names};
+pub use user::{User, find_user};

@@ -1,18 +1,16 @@
 //! What a recipe needs of the machine: programs, files, a user; and what of it is missing.
 
-use std::fs;
-use std::process::{Command, Stdio};
-
 use std::collections::BTreeMap;
+use std::process::Command;
 
 use refit_packages::{how_to_install, owners};
 use refit_run::printable;
 use rustix::process::geteuid;
 
-use crate::command_path::{command_path, find_command};
+use crate::command_path::find_command;
 use crate::file::Needs;
-use crate::instance::as_user;
 use crate::recipe::Recipe;
+use crate::user::find_user;
 
 impl Recipe {
     fn lacks(&self, needs: &Needs, packages: &[String]) -> Option<String> {
@@ -117,49 +115,5 @@ fn no_mounts() -> Option<String> {
     (!output.status.success()).then(|| match told.trim() {
         "" => output.status.to_string(),
         told => told.to_owned(),
-    })
-}
-
-/// What a command of `needs` prints where it fails; `None` where it succeeds.
-pub(crate) fn unmet(command: &str, user: Option<&str>) -> Option<String> {
-    let words = as_user(user, command);
-    let output = Command::new(&words[0])
-        .args(&words[1..])
-        .env("PATH", command_path())
-        .stdin(Stdio::null())
-        .output();
-    let output = match output {
-        Ok(output) if output.status.success() => return None,
-        Ok(output) => output,
-        Err(error) => return Some(format!("cannot run `{}`: {error}", words[0])),
-    };
-    let printed = [output.stdout, output.stderr].concat();
-    let printed = String::from_utf8_lossy(&printed);
-    let line = printed.lines().find(|line| !line.trim().is_empty());
-    Some(line.map_or_else(
-        || format!("`{}` fails", printable(command)),
-        |line| printable(line.trim()),
-    ))
-}
-
-/// A user and its first group.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct User {
-    /// Its id.
-    pub uid: u32,
-    /// Its first group's.
-    pub gid: u32,
-}
-
-/// Finds a user in /etc/passwd.
-pub fn find_user(name: &str) -> Option<User> {
-    let text = fs::read_to_string("/etc/passwd").ok()?;
-    text.lines().find_map(|line| {
-        let fields: Vec<&str> = line.split(':').collect();
-        let id = |at: usize| fields.get(at)?.parse().ok();
-        (fields[0] == name).then_some(User {
-            uid: id(2)?,
-            gid: id(3)?,
-        })
     })
 }

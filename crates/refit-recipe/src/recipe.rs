@@ -16,10 +16,10 @@ use crate::error::RecipeError;
 use crate::file::{ConfEntry, Promise, RecipeFile};
 use crate::folder::{Folder, shipped_names};
 use crate::hook::Hook;
-use crate::needs;
 use crate::output::{LoadMetric, Progress, Work};
 use crate::records::{AnswerRecord, DdlRecord, LoadMetricRecord, RecipeRecord};
 use crate::start::ServiceStart;
+use crate::unmet;
 
 /// A recipe, checked.
 #[derive(Clone, Debug)]
@@ -277,7 +277,7 @@ impl Recipe {
     pub(crate) fn unmet(&self, name: &str, value: &str) -> Option<String> {
         let command = self.entry(name, value)?.needs.as_deref()?;
         let user = self.file.service.user.as_deref();
-        needs::unmet(command, user.filter(|_| geteuid().is_root()))
+        unmet::unmet(command, user.filter(|_| geteuid().is_root()))
     }
 
     fn entry(&self, name: &str, value: &str) -> Option<&ConfEntry> {
