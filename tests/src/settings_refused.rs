@@ -68,7 +68,7 @@ fn an_option_that_the_allocator_refuses_is_refused(env: &TestEnv) -> Outcome {
     expect_refused(env, &setting, complaint);
     for setting in [
         "malloc=jemalloc:narenas:2",
-        "malloc=mimalloc:page_reset=1",
+        "malloc=mimalloc:show_errors=1",
         "malloc=glibc:arena_max=2",
     ] {
         expect_code(&env.refit(&["run", setting, "--", "true"]), 0);
