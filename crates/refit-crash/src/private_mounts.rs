@@ -24,7 +24,7 @@ pub fn enter() -> Result<(), CrashError> {
         .map_err(|error| io_error("/proc cannot be mounted")(error.into()))
 }
 
-/// Where the root directory is no mount point, in a chroot, the mount that it lies in cannot be
+/// Where the root directory is not a mount point, as in a chroot, the mount that it lies in cannot be
 /// changed: no path leads to it. A copy of everything then becomes the root. It needs a place
 /// from which no mount reaches the mounts outside: /proc, which is made private first.
 fn private_root() -> Result<(), Errno> {

@@ -169,7 +169,7 @@ pub struct CrashArgs {
     #[arg(long, value_name = "PID", hide = true)]
     pub ends_with: Option<i32>,
 
-    /// Write why there is no verdict to FILE, and not to stderr (for compare --prove)
+    /// Write the reason for a missing verdict to FILE instead of stderr (for compare --prove)
     #[arg(long, value_name = "FILE", hide = true)]
     pub failure: Option<PathBuf>,
 

@@ -45,7 +45,7 @@ pub fn unit(system: &System) -> Result<String, Error> {
     Ok(if starts_it { SERVICE } else { INSTANCE }.to_owned())
 }
 
-/// Likewise, of this machine: a record may be older than the machine's Debian, and name the other one.
+/// The unit that starts Postfix on this machine: a record may be older than the machine's Debian, and name the other one.
 ///
 /// # Errors
 /// As [`unit`].
