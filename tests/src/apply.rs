@@ -116,7 +116,7 @@ fn a_change_is_made_and_taken_back_byte_for_byte(env: &TestEnv) -> Outcome {
     expect_code(&planned, 0);
     assert_eq!(listing(&root), before, "a plan changes nothing");
     assert!(
-        stdout(&planned).contains("/first.so:/usr/lib/refit/"),
+        stdout(&planned).contains("/one.so:/first.so"),
         "{}",
         stdout(&planned)
     );
@@ -129,10 +129,10 @@ fn a_change_is_made_and_taken_back_byte_for_byte(env: &TestEnv) -> Outcome {
         "{text}"
     );
     let library = text
-        .split_once("/first.so:")
-        .and_then(|(_, rest)| rest.split_once('"'))
+        .split_once("LD_PRELOAD=")
+        .and_then(|(_, rest)| rest.split_once(":/first.so\""))
         .map(|(path, _)| path)
-        .expect("it preloads after what was preloaded");
+        .expect("it preloads before what was preloaded");
     let placed = Path::new(&root).join(&library[1..]);
     assert_eq!(
         fs::read(&placed).expect("placed"),

@@ -116,7 +116,7 @@ fn a_filter_answers_syncs_of_static_programs_too(env: &TestEnv) -> Outcome {
         expect_message(
             &output,
             2,
-            "what can: malloc=, preload=, env.NAME=, tz=, sync=off, thp=never",
+            "what can: sync=off, malloc=, thp=never, tz=, env.NAME=, preload=",
         );
     }
     inside(env, 0, &["rm", "/opt/static_errors"]);

@@ -120,7 +120,7 @@ fn all_daemons_are_changed_and_taken_back(env: &TestEnv) -> Outcome {
     let meant = format!(
         "# of the administrator\n{head}maximal_queue_lifetime = 1h\n# why\nrelayhost =\n\
          {head}import_environment = TZ LD_PRELOAD=/first.so \
-         LD_PRELOAD=/first.so:/usr/lib/refit/{hash}/one.so {{ WORD=a, $$b }}"
+         LD_PRELOAD=/usr/lib/refit/{hash}/one.so:/first.so {{ WORD=a, $$b }}"
     );
     assert_eq!(text, meant);
     assert_eq!(listing(&root)[MAIN].0 & 0o777, 0o640);
@@ -175,7 +175,7 @@ fn one_daemon_is_changed_and_taken_back(env: &TestEnv) -> Outcome {
     let text = fs::read_to_string(at(&script)).expect("there");
     let hash = hash(&text);
     let meant = format!(
-        "*) LD_PRELOAD=${{LD_PRELOAD:+$LD_PRELOAD:}}'/usr/lib/refit/{hash}/one.so' ;;\nesac\nexport \
+        "*) LD_PRELOAD='/usr/lib/refit/{hash}/one.so'${{LD_PRELOAD:+:$LD_PRELOAD}} ;;\nesac\nexport \
          LD_PRELOAD\nWORD='it'\\''s $b'\nexport WORD\nexec '/usr/lib/postfix/sbin/cleanup' \"$@\"\n"
     );
     assert!(

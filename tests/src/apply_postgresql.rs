@@ -90,7 +90,7 @@ fn a_cluster_is_changed_and_taken_back(env: &TestEnv) -> Outcome {
     );
     let ours = lines.next().unwrap_or_default();
     assert!(
-        ours.starts_with("LD_PRELOAD = '/first.so:/usr/lib/refit/"),
+        ours.starts_with("LD_PRELOAD = '/usr/lib/refit/") && ours.ends_with("/one.so:/first.so'"),
         "{environment}"
     );
     assert_eq!(lines.next(), Some(r"WORD = 'it''s \\'"));

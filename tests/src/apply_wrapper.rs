@@ -69,7 +69,7 @@ pub fn command_is_there(root: &str) {
             read(program).starts_with("#!/bin/sh\necho"),
             "{program} is not there"
         );
-        let (_, rest) = text.split_once("*:'/usr/lib/refit/").expect("a library");
+        let (_, rest) = text.split_once("\n'/usr/lib/refit/").expect("a library");
         let library = format!(
             "usr/lib/refit/{}",
             rest.split('\'').next().unwrap_or_default()

@@ -93,7 +93,7 @@ fn a_patch_can_be_applied_and_taken_back(env: &TestEnv) -> Outcome {
     let pod = &after["spec"]["template"]["spec"];
     let library = "/refit/lib/libjemalloc.so.2";
     let preload = &pod["containers"][0]["env"][0];
-    assert_eq!(preload["value"], format!("/own.so:{library}"), "{after:#}");
+    assert_eq!(preload["value"], format!("{library}:/own.so"), "{after:#}");
     let side = &pod["containers"][1]["env"];
     assert!(
         side.to_string().contains(library) && side.to_string().contains("$$(X)"),

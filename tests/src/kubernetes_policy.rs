@@ -146,7 +146,7 @@ fn a_policy_gives_new_pods_what_a_patch_gives(env: &TestEnv) -> Outcome {
         assert_eq!(value(app, "LD_PRELOAD"), [IN_PODS], "{pod:#}");
         assert_eq!(
             value(own, "LD_PRELOAD"),
-            [format!("/own.so:{IN_PODS}")],
+            [format!("{IN_PODS}:/own.so")],
             "{pod:#}"
         );
         assert_eq!(value(app, "MODE"), ["$$(X) \"q\"\\"], "{pod:#}");

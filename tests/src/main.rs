@@ -138,6 +138,7 @@ mod metrics;
 mod metrics_scrape;
 mod namespaces;
 mod odirect;
+mod one_environment;
 mod openers;
 mod own_filter;
 mod own_rings;
@@ -330,6 +331,7 @@ const TABLE: &[&[Test]] = &[
     start_cost::TESTS,
     namespaces::TESTS,
     odirect::TESTS,
+    one_environment::TESTS,
     openers::TESTS,
     own_filter::TESTS,
     own_rings::TESTS,

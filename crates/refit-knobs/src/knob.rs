@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::explain::{Class, Prose};
+use crate::ground::Ground;
 use crate::launch::Launch;
 use crate::scope::Scope;
 
@@ -23,6 +24,10 @@ pub struct Knob {
     pub(crate) has_members: bool,
     /// Whether one command may hold it (or each of its members) only once.
     pub(crate) once: bool,
+    /// Which settings of it can be made permanent, as they are written; with `=` at the end whatever follows.
+    pub(crate) permanent: &'static str,
+    /// Where these can act.
+    pub(crate) grounds: &'static [Ground],
     /// Values to choose from, given what is typed of one.
     pub(crate) values: fn(&str) -> Vec<String>,
     /// Names that others use for it; suggested, never accepted.

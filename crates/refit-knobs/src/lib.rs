@@ -10,9 +10,11 @@
 //! A knob is one file in `knobs/` and its line in the table of `knobs.rs`.
 
 mod candidates;
+mod environment;
 mod error;
 mod explain;
 mod grammar;
+mod ground;
 mod joined;
 mod knob;
 mod knobs;
@@ -24,8 +26,10 @@ mod settings;
 mod word;
 
 pub use candidates::{Candidate, candidates};
+pub use environment::{Assignment, Join, Preload, holds};
 pub use error::{Hint, SettingError};
 pub use explain::{Class, Explanation};
+pub use ground::Ground;
 pub use knob::Knob;
 pub use knobs::KNOBS;
 pub use launch::{Allocator, AllocatorKind, Disk, DiskRule, Launch, SwitchRule, Thp, When};

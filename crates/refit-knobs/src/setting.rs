@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Hint, SettingError};
 use crate::explain::{Class, Explanation};
 use crate::grammar::{self, head_and_value};
+use crate::ground::Ground;
 use crate::joined;
 use crate::knob::Knob;
 use crate::knobs::Value;
@@ -80,6 +81,15 @@ impl Setting {
             .behaviour()
             .prose(self.scope())
             .into_explanation(self.to_string(), self.class())
+    }
+
+    /// Whether it can be made permanent in one of these.
+    #[must_use]
+    pub fn acts_on(&self, grounds: &[Ground]) -> bool {
+        let knob = self.knob();
+        let is_whole = self.scope.is_none()
+            && (knob.permanent.ends_with('=') || self.to_string() == knob.permanent);
+        is_whole && knob.grounds.iter().any(|one| grounds.contains(one))
     }
 
     pub(crate) fn apply(&self, launch: &mut Launch) {

@@ -117,10 +117,8 @@ impl Settings {
 fn variables(setting: &Setting) -> Vec<String> {
     let mut launch = Launch::default();
     setting.apply(&mut launch);
-    let tz = launch.tz.map(|zone| ("TZ".to_owned(), zone));
-    let of_malloc = launch.malloc.into_iter().flat_map(|malloc| malloc.env);
-    let all = launch.env.into_iter().chain(tz).chain(of_malloc);
-    all.map(|(name, _)| name).collect()
+    let all = launch.variables();
+    all.into_iter().map(|one| one.name).collect()
 }
 
 /// Whether only one of them could hold.

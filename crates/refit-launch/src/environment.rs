@@ -2,7 +2,9 @@
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
+
+use refit_knobs::Assignment;
 
 /// The environment of the program, in the order of refit's own.
 pub struct Environment(Vec<(OsString, OsString)>);
@@ -30,45 +32,37 @@ impl Environment {
         }
     }
 
+    /// Gives each its value, joined with what is there where both count. One that is new comes first: mimalloc 2.0
+    /// looks at the first 256 variables only (src/options.c).
+    pub fn assign(&mut self, assignments: impl IntoIterator<Item = Assignment>) {
+        for assignment in assignments {
+            let value = assignment.onto(self.get(&assignment.name));
+            let mut there = self.0.iter_mut();
+            match there.find(|(name, _)| *name == *assignment.name) {
+                Some((_, old)) => *old = value,
+                None => self.0.insert(0, (assignment.name.into(), value)),
+            }
+        }
+    }
+
+    /// Takes the libraries of an outer refit out, which the inner one replaces.
+    pub fn forget_outer(&mut self) {
+        const NAME: &str = "LD_PRELOAD";
+        let Some(preloaded) = self.get(NAME) else {
+            return;
+        };
+        let entries = preloaded.as_bytes().split(|byte| b": ".contains(byte));
+        let is_theirs = |entry: &&[u8]| !entry.is_empty() && !is_our_library(entry);
+        let theirs: Vec<&[u8]> = entries.filter(is_theirs).collect();
+        let theirs = theirs.join(&b':');
+        match theirs.is_empty() {
+            true => self.remove(NAME),
+            false => self.set(NAME, OsString::from_vec(theirs)),
+        }
+    }
+
     fn remove(&mut self, name: &str) {
         self.0.retain(|(n, _)| n != name);
-    }
-
-    /// GLIBC_TUNABLES holds many settings in one variable: ours go after the
-    /// user's, and the last one of a name wins (glibc elf/dl-tunables.c).
-    pub fn set_allocator_variable(&mut self, name: &str, value: &str) {
-        match self.get(name) {
-            Some(old) if name == "GLIBC_TUNABLES" && !old.is_empty() => {
-                let mut joined = old.to_owned();
-                joined.push(":");
-                joined.push(value);
-                self.set(name, joined);
-            }
-            Some(_) => self.set(name, value),
-            // mimalloc 2.0 looks at the first 256 variables only (src/options.c).
-            None => self.0.insert(0, (name.into(), value.into())),
-        }
-    }
-
-    /// `ours` first, then what was inherited, each once.
-    pub fn preload(&mut self, ours: &[PathBuf]) {
-        let inherited = self
-            .get("LD_PRELOAD")
-            .map(OsStr::to_owned)
-            .unwrap_or_default();
-        let theirs = inherited
-            .as_bytes()
-            .split(|byte| *byte == b':' || *byte == b' ')
-            .filter(|entry| !entry.is_empty())
-            .map(|entry| PathBuf::from(OsStr::from_bytes(entry)))
-            .filter(|path| !ours.contains(path) && !is_our_library(path));
-        let all: Vec<PathBuf> = ours.iter().cloned().chain(theirs).collect();
-        if all.is_empty() {
-            self.remove("LD_PRELOAD");
-        } else {
-            let joined: Vec<&[u8]> = all.iter().map(|path| path.as_os_str().as_bytes()).collect();
-            self.set("LD_PRELOAD", OsString::from_vec(joined.join(&b':')));
-        }
     }
 
     /// Adds a variable without a meaning, so that all together have this many bytes,
@@ -90,14 +84,17 @@ impl Environment {
     }
 }
 
-/// Whether it is a library of an outer refit, which the inner one replaces.
-fn is_our_library(path: &Path) -> bool {
+/// Whether an entry of LD_PRELOAD is a library of refit's.
+fn is_our_library(entry: &[u8]) -> bool {
+    let name = Path::new(OsStr::from_bytes(entry)).file_name();
     let mut ours = refit_session::LIBRARIES.iter();
-    ours.any(|library| path.file_name() == Some(OsStr::new(library.name)))
+    ours.any(|library| name == Some(OsStr::new(library.name)))
 }
 
 #[cfg(test)]
 mod tests {
+    use refit_knobs::Settings;
+
     use super::*;
 
     fn with(name: &str, value: &str) -> Environment {
@@ -105,20 +102,31 @@ mod tests {
     }
 
     #[test]
-    fn our_libraries_come_first_and_once() {
+    fn the_libraries_of_an_outer_refit_are_forgotten() {
         let mut env = with("LD_PRELOAD", "/a.so /x/librefit-sync.so:/b.so");
-        env.preload(&["/x/librefit-sync.so".into(), "/b.so".into()]);
-        assert_eq!(
-            env.get("LD_PRELOAD"),
-            Some(OsStr::new("/x/librefit-sync.so:/b.so:/a.so"))
-        );
+        env.forget_outer();
+        assert_eq!(env.get("LD_PRELOAD"), Some(OsStr::new("/a.so:/b.so")));
+        let mut env = with("LD_PRELOAD", "/x/librefit-sync.so");
+        env.forget_outer();
+        assert_eq!(env.get("LD_PRELOAD"), None);
     }
 
     #[test]
-    fn no_library_leaves_no_variable() {
-        let mut env = with("LD_PRELOAD", "");
-        env.preload(&[]);
-        assert_eq!(env.get("LD_PRELOAD"), None);
+    fn what_is_there_stays_where_both_count() {
+        let mut env = with("LD_PRELOAD", "/a.so");
+        let settings = ["malloc=glibc:arena_max=2", "env.LD_PRELOAD_X=1"];
+        let settings = Settings::parse(settings.map(OsString::from)).expect("settings");
+        env.assign(settings.launch().variables());
+        env.assign(Assignment::preload("/ours.so".to_owned()));
+        let entries = env
+            .entries()
+            .map(|entry| String::from_utf8(entry).expect("text"));
+        let meant = [
+            "LD_PRELOAD_X=1",
+            "GLIBC_TUNABLES=glibc.malloc.arena_max=2",
+            "LD_PRELOAD=/ours.so:/a.so",
+        ];
+        assert_eq!(entries.collect::<Vec<_>>(), meant);
     }
 
     #[test]
@@ -131,18 +139,5 @@ mod tests {
         );
         env.fill_up_to(10);
         assert_eq!(env.entries().count(), 1);
-    }
-
-    #[test]
-    fn tunables_are_joined_and_other_variables_replaced() {
-        let mut env = with("GLIBC_TUNABLES", "glibc.malloc.check=1");
-        env.set_allocator_variable("GLIBC_TUNABLES", "glibc.malloc.arena_max=2");
-        assert_eq!(
-            env.get("GLIBC_TUNABLES"),
-            Some(OsStr::new("glibc.malloc.check=1:glibc.malloc.arena_max=2"))
-        );
-        let mut env = with("MALLOC_CONF", "narenas:1");
-        env.set_allocator_variable("MALLOC_CONF", "narenas:2");
-        assert_eq!(env.get("MALLOC_CONF"), Some(OsStr::new("narenas:2")));
     }
 }

@@ -6,7 +6,7 @@
 //! that a failure of refit is reported, and never replaces the program's own end.
 
 pub mod allocator;
-mod allocator_options;
+pub mod allocator_options;
 pub mod arch;
 pub mod disk;
 mod emulator;
@@ -28,7 +28,7 @@ pub mod seccomp;
 mod sys;
 pub mod target;
 pub mod thp;
-mod zone;
+pub mod zone;
 
 pub use emulator::emulator;
 pub use error::LaunchError;

@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use refit_knobs::{Launch, SwitchRule};
+use refit_knobs::{Assignment, Launch, Preload, SwitchRule};
 use refit_session::{
     EventRing, HEAP, HEAP_NEW, Knob, LIBRARIES, Library, POLICY_COUNT, POLICY_DENY_RINGS,
     POLICY_FOLLOW, POLICY_TRACE, Policy, SYNC, Session, SessionError,
@@ -77,18 +77,24 @@ pub fn prepare(
     launch.tz.iter().try_for_each(|zone| zone::check(zone))?;
     let (mut policy, event_ring) = policy(launch, options)?;
     let (flags, inherited_filters) = (policy.flags, policy.seccomp_filters);
-    let mut env = environment(launch);
+    let mut env = Environment::inherited();
+    env.assign(launch.variables());
     let target = find_in_path(&command[0], env.get("PATH")).map(|path| Target::look(&path));
     // First of all, as it takes the longest, and by itself.
     let planned = PlannedFilter::of(launch, options, target.as_ref());
     let begun = planned.begin(options, &mut policy, event_ring.as_ref());
     let libraries = Libraries::place(launch, options)?;
     if !options.bare {
-        libraries.preload(&mut env, target.as_ref());
+        env.forget_outer();
+        env.assign(Assignment::preload(texts(
+            &libraries.preloaded(target.as_ref()),
+        )?));
     }
     policy.library = texts(&libraries.own)?;
     policy.preloads = texts(&libraries.further)?;
-    policy.env = allocator_variables(launch)
+    // What is put back at exec as well.
+    let of_malloc = launch.malloc.iter().flat_map(|malloc| &malloc.env);
+    policy.env = of_malloc
         .map(|(name, value)| format!("{name}={value}"))
         .collect();
     let scopes = scopes(launch);
@@ -227,13 +233,17 @@ impl Libraries {
         let heap = options.heap.then_some(HEAP);
         let own = [SYNC].into_iter().chain(heap);
         let mut further = Vec::new();
-        if let Some(malloc) = &launch.malloc {
-            let directory = options.allocator_dir.as_deref();
-            let library = allocator::library(malloc, directory)?;
-            allocator_options::check(malloc, library.as_deref())?;
-            further.extend(library);
+        for preload in launch.preloads() {
+            match preload {
+                Preload::Allocator(malloc) => {
+                    let directory = options.allocator_dir.as_deref();
+                    let library = allocator::library(malloc, directory)?;
+                    allocator_options::check(malloc, library.as_deref())?;
+                    further.extend(library);
+                }
+                Preload::File(path) => further.push(path.to_owned()),
+            }
         }
-        further.extend(launch.preload.iter().cloned());
         if options.heap && further.iter().any(|path| names_operator_new(path)) {
             further.insert(0, directory.join(HEAP_NEW.name));
         }
@@ -258,13 +268,13 @@ impl Libraries {
         [self.own(), &self.further].concat()
     }
 
-    fn preload(&self, env: &mut Environment, target: Option<&Target>) {
-        let all = self.all();
+    /// What the first program takes of them.
+    fn preloaded(&self, target: Option<&Target>) -> Vec<PathBuf> {
         match target {
-            Some(target) if target.rejects_library() => env.preload(&[]),
+            Some(target) if target.rejects_library() => Vec::new(),
             // What else there is was made for glibc: musl's ld.so would refuse it.
-            Some(target) if target.kind == Kind::Musl => env.preload(self.own()),
-            _ => env.preload(&all),
+            Some(target) if target.kind == Kind::Musl => self.own().to_vec(),
+            _ => self.all(),
         }
     }
 }
@@ -280,26 +290,6 @@ fn names_operator_new(path: &Path) -> bool {
 fn texts(paths: &[PathBuf]) -> Result<String, SessionError> {
     let texts = paths.iter().map(|path| text(path));
     Ok(texts.collect::<Result<Vec<_>, _>>()?.join(":"))
-}
-
-/// The program's environment, but for what is preloaded.
-fn environment(launch: &Launch) -> Environment {
-    let mut env = Environment::inherited();
-    for (name, value) in &launch.env {
-        env.set(name, value);
-    }
-    if let Some(zone) = &launch.tz {
-        env.set("TZ", zone);
-    }
-    for (name, value) in allocator_variables(launch) {
-        env.set_allocator_variable(name, value);
-    }
-    env
-}
-
-/// The allocator's own variables, which are put back at exec as well.
-fn allocator_variables(launch: &Launch) -> impl Iterator<Item = &(String, String)> {
-    launch.malloc.iter().flat_map(|malloc| &malloc.env)
 }
 
 impl Prepared {

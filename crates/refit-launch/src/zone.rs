@@ -8,14 +8,22 @@ use refit_knobs::near;
 use crate::LaunchError;
 
 /// Where the C library looks (tzset(3)).
-const DIRECTORY: &str = "/usr/share/zoneinfo";
+pub const DIRECTORY: &str = "/usr/share/zoneinfo";
 
-/// Whether the C library finds this zone.
+/// Whether the C library of a program with refit's own environment finds this zone.
+///
+/// # Errors
+/// As [`check_in`].
+pub fn check(zone: &str) -> Result<(), LaunchError> {
+    let directory = std::env::var_os("TZDIR").map_or_else(|| DIRECTORY.into(), PathBuf::from);
+    check_in(directory, zone)
+}
+
+/// Whether the C library finds this zone in a directory.
 ///
 /// # Errors
 /// [`LaunchError::NoZone`], with the zones of a similar name.
-pub fn check(zone: &str) -> Result<(), LaunchError> {
-    let directory = std::env::var_os("TZDIR").map_or_else(|| DIRECTORY.into(), PathBuf::from);
+pub fn check_in(directory: PathBuf, zone: &str) -> Result<(), LaunchError> {
     // Without the data nobody knows.
     if is_there(&directory, zone) || is_rule(zone) || !directory.is_dir() {
         return Ok(());

@@ -52,8 +52,9 @@ pub use refit_knobs::{AllocatorKind, Explanation};
 // launched, and what is read of it.
 pub use refit_launch::{
     End, Ended, LaunchError, Options, Prepared, Running, StartError, Usage, allocator,
-    answer_within, arch, check_single_thread, count_interruptions, disk, doze, interrupting_signal,
-    interruptions, on_interruption, prepare, seccomp, with_first_signals,
+    allocator_options, answer_within, arch, check_single_thread, count_interruptions, disk, doze,
+    interrupting_signal, interruptions, on_interruption, prepare, seccomp, with_first_signals,
+    zone,
 };
 pub use refit_meter::{
     CallPath, Caller, Directory, HeapPaths, MEMORY_PARTS, MappedMemory, MappingClass, Memory,

@@ -1,5 +1,6 @@
 //! Whether the processes of a service have the libraries and variables of a change.
 
+use refit_knobs::holds;
 use refit_run::grouped;
 
 use crate::Change;
@@ -95,10 +96,7 @@ const OF_PROCESSES: [(&str, &str, &str); 2] = [
 pub fn observed(change: &Change, processes: &[Process]) -> Vec<Check> {
     let has = |process: &&Process, (name, value): &(String, String)| {
         let found = process.variable(name).unwrap_or_default();
-        match &**name {
-            "LD_PRELOAD" => found.ends_with(value),
-            _ => found == *value,
-        }
+        holds(name, &found, value)
     };
     let started: Vec<&Process> = processes
         .iter()

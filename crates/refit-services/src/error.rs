@@ -33,6 +33,8 @@ pub enum Error {
     NotAlone { path: PathBuf },
     #[error(transparent)]
     File(#[from] FileError),
+    #[error(transparent)]
+    Launch(#[from] refit_run::LaunchError),
     #[error("{} is there already, and is not refit's\n  move it away, then apply again", path.display())]
     InTheWay { path: PathBuf },
     #[error(
@@ -53,7 +55,7 @@ pub enum Error {
     UnknownSetting {
         setting: String,
         service: String,
-        known: &'static str,
+        known: String,
     },
     #[error("`{setting}` cannot be applied to {service}: {reason}")]
     BadConf {

@@ -1,7 +1,7 @@
 //! What a kind of service knows: what a setting means in its configuration, how it reads that
 //! again, and how to see that it did.
 
-use refit_knobs::{Class, Setting, Settings};
+use refit_knobs::{Class, Ground, Setting, Settings};
 
 use crate::check::Check;
 use crate::schema::Database;
@@ -29,6 +29,14 @@ pub(crate) trait Kind: Sync {
     /// What a setting of its own risks.
     fn class(&self, setting: &Setting) -> Class {
         setting.class()
+    }
+
+    /// Where its settings act.
+    fn grounds(&self) -> &'static [Ground];
+
+    /// The settings that can be applied to it, as they are written.
+    fn known(&self) -> String {
+        Ground::settings(self.grounds())
     }
 
     /// Why a change of these settings cannot lie below /run, where a reboot takes it back; `None`: it
@@ -81,23 +89,22 @@ pub(crate) trait Kind: Sync {
     }
 }
 
-/// Refuses settings of other knobs.
+/// Refuses settings that act elsewhere.
 ///
 /// # Errors
 /// [`Error::UnknownSetting`].
 pub(crate) fn refuse_unknown(
+    kind: &dyn Kind,
     service: &str,
     settings: &Settings,
-    applicable: &[&str],
-    known: &'static str,
 ) -> Result<(), Error> {
     let mut all = settings.0.iter();
-    match all.find(|setting| !applicable.contains(&setting.knob().name)) {
+    match all.find(|setting| !setting.acts_on(kind.grounds())) {
         None => Ok(()),
         Some(setting) => Err(Error::UnknownSetting {
             setting: setting.to_string(),
             service: service.to_owned(),
-            known,
+            known: kind.known(),
         }),
     }
 }

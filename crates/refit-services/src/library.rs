@@ -5,9 +5,9 @@
 
 use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use refit_knobs::AllocatorKind;
+use refit_knobs::{AllocatorKind, Preload};
 use refit_run::allocator::{DIRECTORIES, KNOWN, Known, is_shared_object};
 use sha2::{Digest, Sha256};
 
@@ -17,25 +17,20 @@ use crate::{Error, FileError, FileState, LibraryFile, System};
 
 const PLACE: &str = "/usr/lib/refit";
 
-/// What a setting names.
-pub enum Wanted<'a> {
-    Path(&'a PathBuf),
-    Allocator(&'a AllocatorKind),
-}
-
 /// The library that is meant, and its content; `None` for the C library's own allocator.
 ///
 /// # Errors
 /// [`Error::NoAllocator`], [`Error::NotALibrary`], or why it cannot be read.
-pub fn find(system: &System, wanted: Wanted) -> Result<Option<(LibraryFile, Vec<u8>)>, Error> {
-    let from = match wanted {
-        Wanted::Path(path) | Wanted::Allocator(AllocatorKind::Path(path)) => {
-            path.to_string_lossy().into_owned()
-        }
-        Wanted::Allocator(AllocatorKind::Glibc) => return Ok(None),
-        Wanted::Allocator(AllocatorKind::Jemalloc) => installed(system, "jemalloc")?,
-        Wanted::Allocator(AllocatorKind::Mimalloc) => installed(system, "mimalloc")?,
-        Wanted::Allocator(AllocatorKind::Tcmalloc) => installed(system, "tcmalloc")?,
+pub fn find(system: &System, preload: Preload) -> Result<Option<(LibraryFile, Vec<u8>)>, Error> {
+    let from = match preload {
+        Preload::File(path) => path.to_string_lossy().into_owned(),
+        Preload::Allocator(allocator) => match &allocator.kind {
+            AllocatorKind::Path(path) => path.to_string_lossy().into_owned(),
+            AllocatorKind::Glibc => return Ok(None),
+            AllocatorKind::Jemalloc => installed(system, "jemalloc")?,
+            AllocatorKind::Mimalloc => installed(system, "mimalloc")?,
+            AllocatorKind::Tcmalloc => installed(system, "tcmalloc")?,
+        },
     };
     let Some(content) = system.read(&from)? else {
         return Err(Error::NoLibrary { path: from });

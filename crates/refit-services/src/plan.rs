@@ -4,6 +4,7 @@ use refit_knobs::{Class, Settings};
 
 use crate::accept::{self, Grounds};
 use crate::file_state::{refuse_fixed, temporary};
+use crate::kind::refuse_unknown;
 use crate::kinds::kind_of;
 use crate::packages::packages_of;
 use crate::store::Store;
@@ -38,6 +39,7 @@ pub fn plan(system: &System, request: &Request) -> Result<Plan, Error> {
     if settings.is_empty() {
         return Err(Error::NoSettings { service });
     }
+    refuse_unknown(kind, &service, settings)?;
     if let (Until::Reboot | Until::Confirmed(_), Some(why)) = (until, kind.only_reverted()) {
         return Err(Error::NotByItself { service, why });
     }

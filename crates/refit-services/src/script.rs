@@ -2,21 +2,30 @@
 
 use std::fmt::Write;
 
-/// The script, with `head` as its comment. What is preloaded already stays, and is first. Nothing
-/// but the program is started, so that no other process gets the variables.
-pub fn script(head: &str, variables: &[(String, String)], program: &str) -> String {
+use refit_knobs::{Assignment, Join};
+
+/// The script, with `head` as its comment. Nothing but the program is started, so that no other process gets the
+/// variables.
+pub fn script(head: &str, assignments: &[Assignment], program: &str) -> String {
     let mut text = format!("#!/bin/sh\n{head}");
-    for (name, value) in variables {
+    for Assignment { name, value, join } in assignments {
         let value = quoted(value);
-        let _ = match &**name {
-            // Also where what it starts runs this script again.
-            "LD_PRELOAD" => writeln!(
-                text,
-                "case :${name}: in\n*:{value}:*) ;;\n*) {name}=${{{name}:+${name}:}}{value} ;;\nesac"
-            ),
-            _ => writeln!(text, "{name}={value}"),
+        // What it starts may run this script again, which then changes nothing.
+        let once = |there: &str, joined: &str| {
+            format!("case ${name} in\n{value}|{there}) ;;\n*) {name}={joined} ;;\nesac")
         };
-        let _ = writeln!(text, "export {name}");
+        let set = match join {
+            Join::Replace => format!("{name}={value}"),
+            Join::Before => once(
+                &format!("{value}:*"),
+                &format!("{value}${{{name}:+:${name}}}"),
+            ),
+            Join::After => once(
+                &format!("*:{value}"),
+                &format!("${{{name}:+${name}:}}{value}"),
+            ),
+        };
+        let _ = writeln!(text, "{set}\nexport {name}");
     }
     text + &started(program)
 }
@@ -40,41 +49,52 @@ fn quoted(word: &str) -> String {
 mod tests {
     use super::*;
 
+    /// What the script's program gets of a variable.
+    fn given(assignment: &Assignment, there: &str) -> String {
+        let program = "/usr/bin/printenv";
+        let text = script("# head\n", std::slice::from_ref(assignment), program);
+        let mut shell = std::process::Command::new("/bin/sh");
+        shell.args(["-c", &text, "sh", &assignment.name]);
+        if !there.is_empty() {
+            shell.env(&assignment.name, there);
+        }
+        let output = shell.output().expect("a shell");
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        text.strip_suffix('\n').expect("it is set").to_owned()
+    }
+
     #[test]
-    fn the_shell_sets_what_is_meant() {
+    fn what_is_there_is_joined_once() {
+        for (join, there, meant) in [
+            (Join::Replace, "/a", "/b:/c"),
+            (Join::Before, "", "/b:/c"),
+            (Join::Before, "/a", "/b:/c:/a"),
+            (Join::Before, "/b:/c", "/b:/c"),
+            (Join::Before, "/b:/c:/a", "/b:/c:/a"),
+            (Join::Before, "/b:/cc", "/b:/c:/b:/cc"),
+            (Join::After, "", "/b:/c"),
+            (Join::After, "/a", "/a:/b:/c"),
+            (Join::After, "/a:/b:/c", "/a:/b:/c"),
+        ] {
+            let assignment = Assignment {
+                name: "NAME".to_owned(),
+                value: "/b:/c".to_owned(),
+                join,
+            };
+            assert_eq!(given(&assignment, there), meant, "{join:?} {there:?}");
+        }
+    }
+
+    #[test]
+    fn a_value_is_as_it_was_whatever_it_holds() {
         let value = "a 'b' \"c\" $HOME `d` \\ *\n#";
-        let variables = [
-            ("LD_PRELOAD".to_owned(), "/b x.so".to_owned()),
-            ("WORD".to_owned(), value.to_owned()),
-        ];
-        let text = script("# head\n", &variables, "/usr/bin/printenv");
-        let run = |name: &str| {
-            let output = std::process::Command::new("/bin/sh")
-                .args([
-                    "-c",
-                    &text.replace("'/usr/bin/printenv'", "printenv"),
-                    "sh",
-                    name,
-                ])
-                .env("LD_PRELOAD", "")
-                .output()
-                .expect("a shell");
-            String::from_utf8_lossy(&output.stdout).into_owned()
-        };
-        assert_eq!(run("WORD"), format!("{value}\n"));
-        assert_eq!(run("LD_PRELOAD"), "/b x.so\n");
-        let run = |preloaded: &str| {
-            let output = std::process::Command::new("/bin/sh")
-                .args([
-                    "-c",
-                    &text.replace("exec '/usr/bin/printenv' \"$@\"", "echo $LD_PRELOAD"),
-                ])
-                .env("LD_PRELOAD", preloaded)
-                .output()
-                .expect("a shell");
-            String::from_utf8_lossy(&output.stdout).into_owned()
-        };
-        assert_eq!(run("/a.so"), "/a.so:/b x.so\n");
-        assert_eq!(run("/a.so:/b x.so"), "/a.so:/b x.so\n");
+        for join in [Join::Replace, Join::Before, Join::After] {
+            let assignment = Assignment {
+                name: "WORD".to_owned(),
+                value: value.to_owned(),
+                join,
+            };
+            assert_eq!(given(&assignment, ""), value);
+        }
     }
 }

@@ -24,6 +24,8 @@ pub static KNOB: Knob = Knob {
     scoped: true,
     has_members: false,
     once: true,
+    permanent: "",
+    grounds: &[],
     values: |_| VALUES.iter().map(|&value| value.to_owned()).collect(),
     aliases: &[
         "latency",

@@ -4,6 +4,7 @@ use std::fmt;
 
 use crate::error::{Hint, SettingError};
 use crate::explain::{Class, Prose};
+use crate::ground::Ground;
 use crate::knob::{Behaviour, Knob};
 use crate::launch::Launch;
 use crate::scope::Scope;
@@ -17,6 +18,14 @@ pub static KNOB: Knob = Knob {
     scoped: false,
     has_members: true,
     once: true,
+    permanent: "env.NAME=",
+    grounds: &[
+        Ground::Unit,
+        Ground::ServerEnvironment,
+        Ground::Wrapper,
+        Ground::Container,
+        Ground::Pod,
+    ],
     values: |_| Vec::new(),
     aliases: &["environment", "environ", "setenv", "export", "variable"],
     opposites: &[],

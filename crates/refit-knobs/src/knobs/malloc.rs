@@ -15,6 +15,7 @@ use super::choice::one_of;
 use super::preload::{self, Library};
 use crate::error::SettingError;
 use crate::explain::{Class, Prose};
+use crate::ground::Ground;
 use crate::knob::{Behaviour, Knob};
 use crate::launch::{Allocator, AllocatorKind, Launch};
 use crate::nearest::nearest;
@@ -29,6 +30,14 @@ pub static KNOB: Knob = Knob {
     scoped: false,
     has_members: false,
     once: true,
+    permanent: "malloc=",
+    grounds: &[
+        Ground::Unit,
+        Ground::ServerEnvironment,
+        Ground::Wrapper,
+        Ground::Container,
+        Ground::Pod,
+    ],
     values,
     aliases: &["allocator", "alloc"],
     opposites: &[],

@@ -14,6 +14,8 @@ pub static KNOB: Knob = Knob {
     scoped: true,
     has_members: false,
     once: false,
+    permanent: "",
+    grounds: &[],
     values: switch::words,
     aliases: &["o_direct", "direct", "directio", "direct_io"],
     opposites: &[],

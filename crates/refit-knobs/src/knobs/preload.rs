@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use crate::error::{Hint, SettingError};
 use crate::explain::{Class, Prose};
+use crate::ground::Ground;
 use crate::knob::{Behaviour, Knob};
 use crate::launch::Launch;
 use crate::scope::Scope;
@@ -18,6 +19,13 @@ pub static KNOB: Knob = Knob {
     scoped: false,
     has_members: false,
     once: false,
+    permanent: "preload=",
+    grounds: &[
+        Ground::Unit,
+        Ground::ServerEnvironment,
+        Ground::Wrapper,
+        Ground::Container,
+    ],
     values: |_| Vec::new(),
     aliases: &["ld_preload", "library", "lib"],
     opposites: &[],

@@ -17,6 +17,8 @@ pub static KNOB: Knob = Knob {
     scoped: false,
     has_members: false,
     once: true,
+    permanent: "",
+    grounds: &[],
     values: |_| Vec::new(),
     aliases: &["executable", "binary", "command", "argv0"],
     opposites: &[],

@@ -3,6 +3,7 @@
 use super::switch::{self, Kind, Switch, Texts};
 use crate::error::SettingError;
 use crate::explain::OWN_SECCOMP;
+use crate::ground::Ground;
 use crate::knob::Knob;
 use crate::word::Word;
 
@@ -14,6 +15,8 @@ pub static KNOB: Knob = Knob {
     scoped: true,
     has_members: false,
     once: false,
+    permanent: "sync=off",
+    grounds: &[Ground::Unit, Ground::Container, Ground::Pod],
     values: switch::words,
     aliases: &["fsync", "fdatasync", "syncfs", "msync"],
     opposites: &["eatmydata", "nosync"],

@@ -5,6 +5,7 @@ use std::fmt;
 use super::choice::{Choice, choose};
 use crate::error::SettingError;
 use crate::explain::{Class, Prose};
+use crate::ground::Ground;
 use crate::knob::{Behaviour, Knob};
 use crate::launch::{Launch, Thp};
 use crate::scope::Scope;
@@ -18,6 +19,8 @@ pub static KNOB: Knob = Knob {
     scoped: false,
     has_members: false,
     once: true,
+    permanent: "thp=never",
+    grounds: &[Ground::Unit, Ground::Pod],
     values: |_| MODES.iter().map(|mode| mode.name.to_owned()).collect(),
     aliases: &[
         "hugepages",

@@ -4,6 +4,7 @@ use std::fmt;
 
 use crate::error::SettingError;
 use crate::explain::{Class, Prose};
+use crate::ground::Ground;
 use crate::knob::{Behaviour, Knob};
 use crate::launch::Launch;
 use crate::scope::Scope;
@@ -17,6 +18,14 @@ pub static KNOB: Knob = Knob {
     scoped: false,
     has_members: false,
     once: true,
+    permanent: "tz=",
+    grounds: &[
+        Ground::Unit,
+        Ground::ServerEnvironment,
+        Ground::Wrapper,
+        Ground::Container,
+        Ground::Pod,
+    ],
     values: |_| Vec::new(),
     aliases: &["timezone", "time_zone", "zone", "zoneinfo"],
     opposites: &[],

@@ -1,15 +1,17 @@
 //! Settings for a workload of Kubernetes, as a patch of its pod template.
 //!
 //! The object is read as the cluster has it; the patch names everything that it relies on, so that it fails where the
-//! object has changed meanwhile (RFC 6902, `test`). An `LD_PRELOAD` of the container stays, and is first: lists of
-//! variables are merged by name, and a plain strategic merge would replace it.
+//! object has changed meanwhile (RFC 6902, `test`). What a container has in `LD_PRELOAD` and `GLIBC_TUNABLES` stays:
+//! lists of variables are merged by name, and a plain strategic merge would replace it.
 
 mod error;
 mod forms;
 mod operations;
 mod policy;
 
-use refit_knobs::{Allocator, AllocatorKind, Settings, Thp};
+use std::ffi::OsStr;
+
+use refit_knobs::{AllocatorKind, Assignment, Ground, Join, Settings, Thp, holds};
 use serde_json::{Value, json};
 
 pub use self::error::WorkloadError;
@@ -19,8 +21,8 @@ pub use self::policy::{Policy, policy};
 const MOUNT: &str = "/refit/lib";
 /// Volume, init container.
 const NAME: &str = "refit-lib";
-/// What can be asked for.
-const KNOWN: &str = "malloc=, env.NAME=, tz=, sync=off, thp=never";
+/// Where the settings act.
+const GROUND: [Ground; 1] = [Ground::Pod];
 /// Kinds with a pod template at the usual place.
 const KINDS: [&str; 3] = ["Deployment", "StatefulSet", "DaemonSet"];
 /// Runtimes whose kernel is not the node's.
@@ -108,13 +110,17 @@ pub fn patch(object: &Value, profile: &Profile) -> Result<WorkloadPatch, Workloa
 /// What each container gets.
 #[derive(Default)]
 struct Wanted {
-    variables: Vec<(String, String)>,
+    variables: Vec<Assignment>,
     library: Option<Library>,
-    /// Of the library in the container.
-    preload: Option<String>,
     seccomp: Option<String>,
     /// Stands before the command.
     launcher: Vec<String>,
+}
+
+impl Wanted {
+    fn preload(&self) -> Option<&Assignment> {
+        self.variables.iter().find(|one| one.name == "LD_PRELOAD")
+    }
 }
 
 struct Building {
@@ -132,35 +138,31 @@ impl Building {
         let launch = profile.settings.launch();
         let mut wanted = Wanted::default();
         for setting in &profile.settings.0 {
-            let is_whole = setting.to_string() == "sync=off" || setting.to_string() == "thp=never";
-            if !(is_whole || ["malloc", "env", "tz"].contains(&setting.knob().name)) {
+            if !setting.acts_on(&GROUND) {
                 return Err(WorkloadError::Setting {
                     setting: setting.to_string(),
                     workload: self.workload.clone(),
                 });
             }
         }
-        if let Some(Allocator { kind, env }) = &launch.malloc {
-            if *kind != AllocatorKind::Glibc {
-                let library = profile.library.clone().ok_or(WorkloadError::Missing(
+        if let Some(malloc) = &launch.malloc
+            && malloc.kind != AllocatorKind::Glibc
+        {
+            let library = profile.library.clone().ok_or(WorkloadError::Missing(
                     "an allocator's library has to come from an image with the C library of the containers\n  name it: --library IMAGE:/PATH/libjemalloc.so.2",
                 ))?;
-                let file = library.path.rsplit('/').next().unwrap_or_default();
-                wanted.preload = Some(format!("{MOUNT}/{file}"));
-                self.notes.push(format!(
+            let file = library.path.rsplit('/').next().unwrap_or_default();
+            let preload = Assignment::preload(format!("{MOUNT}/{file}"));
+            wanted.variables.extend(preload);
+            self.notes.push(format!(
                     "what {file} needs (ldd) has to be in the containers' images too: where one of these libraries is missing, nothing starts there; watch the rollout"
                 ));
-                wanted.library = Some(library);
-                self.notes.push(
+            wanted.library = Some(library);
+            self.notes.push(
                     "not covered: static programs, set-id programs, and what is started with a cleared environment; `refit doctor PID` on the node tells who serves malloc".to_owned(),
                 );
-            }
-            wanted.variables.extend(env.iter().cloned());
         }
-        wanted.variables.extend(launch.env.iter().cloned());
-        wanted
-            .variables
-            .extend(launch.tz.map(|zone| ("TZ".to_owned(), zone)));
+        wanted.variables.extend(launch.variables());
         if !launch.sync.is_empty() {
             wanted.seccomp = Some(profile.seccomp_profile.to_owned());
             self.notes.push(format!(
@@ -206,11 +208,12 @@ impl Building {
         let container = self.get(&at);
         let name = container["name"].as_str().unwrap_or("?").to_owned();
         let before = self.operations.len();
-        for (variable, value) in &wanted.variables {
-            self.variable(&at, &name, variable, value)?;
-        }
-        if let Some(library) = &wanted.preload {
-            self.preload(&at, &name, library)?;
+        for assignment in &wanted.variables {
+            let is_new = self.variable(&at, &name, assignment)?;
+            if is_new && assignment.name == "LD_PRELOAD" {
+                let mount = json!({"name": NAME, "mountPath": MOUNT, "readOnly": true});
+                self.append(&at, "volumeMounts", mount);
+            }
         }
         if let Some(profile) = &wanted.seccomp {
             self.seccomp(&at, &name, profile)?;
@@ -227,63 +230,47 @@ impl Building {
         Ok(())
     }
 
+    /// Whether it was not there yet.
     fn variable(
         &mut self,
         at: &str,
         container: &str,
-        name: &str,
-        value: &str,
-    ) -> Result<(), WorkloadError> {
-        let wanted = json!({"name": name, "value": literal(value)});
-        match self.variable_at(at, name) {
-            Some((_, found)) if found == wanted => Ok(()),
-            Some((index, found)) if found.get("valueFrom").is_none() => {
-                let old = found["value"].as_str().unwrap_or_default();
-                self.notes.push(format!(
-                    "container `{container}` has {name}={old} already: that is replaced"
-                ));
-                self.replace(&format!("{at}/env/{index}"), wanted);
-                Ok(())
-            }
-            Some(_) => Err(self.refused(container, format!(
-                "{name} comes from elsewhere (valueFrom), and would be replaced\n  change it there"
-            ))),
-            None => {
-                self.append(at, "env", wanted);
-                Ok(())
-            }
+        assignment: &Assignment,
+    ) -> Result<bool, WorkloadError> {
+        let Assignment { name, join, .. } = assignment;
+        let value = literal(&assignment.value);
+        let Some((index, found)) = self.variable_at(at, name) else {
+            self.append(at, "env", json!({"name": name, "value": value}));
+            return Ok(true);
+        };
+        if found.get("valueFrom").is_some() {
+            return Err(self.refused(container, format!(
+                "{name} comes from elsewhere (valueFrom), and would be replaced\n  change it there, or leave the container out: --container NAME"
+            )));
         }
-    }
-
-    /// An existing one stays, and is first.
-    fn preload(&mut self, at: &str, container: &str, library: &str) -> Result<(), WorkloadError> {
-        match self.variable_at(at, "LD_PRELOAD") {
-            None => self.append(at, "env", json!({"name": "LD_PRELOAD", "value": library})),
-            Some((index, found)) => {
-                if found.get("valueFrom").is_some() {
-                    return Err(self.refused(container, "its LD_PRELOAD comes from elsewhere (valueFrom), and cannot be appended to\n  write its value into the workload, or leave the container out: --container NAME".to_owned()));
-                }
-                // The API server leaves an empty value out.
-                let value = found["value"].as_str().unwrap_or_default();
-                if value.split([':', ' ']).any(|part| part == library) {
-                    return Ok(());
-                }
-                if !value.is_empty() {
-                    self.notes.push(format!(
-                        "container `{container}` preloads {value} already: that stays, and is first"
-                    ));
-                }
-                let joined = match value.is_empty() {
-                    true => library.to_owned(),
-                    false => format!("{value}:{library}"),
-                };
-                let new = json!({"name": "LD_PRELOAD", "value": joined});
-                self.replace(&format!("{at}/env/{index}"), new);
-            }
+        // The API server leaves an empty value out.
+        let there = found["value"].as_str().unwrap_or_default();
+        if holds(name, there, &value) {
+            return Ok(false);
         }
-        let mount = json!({"name": NAME, "mountPath": MOUNT, "readOnly": true});
-        self.append(at, "volumeMounts", mount);
-        Ok(())
+        let ours = Assignment {
+            value,
+            ..assignment.clone()
+        };
+        if !there.is_empty() {
+            let becomes = match join {
+                Join::Replace => "that is replaced",
+                Join::Before => "that stays, after what is added",
+                Join::After => "that stays, before what is added",
+            };
+            self.notes.push(format!(
+                "container `{container}` has {name}={there} already: {becomes}"
+            ));
+        }
+        let whole = ours.onto(Some(OsStr::new(there)));
+        let new = json!({"name": name, "value": whole.to_string_lossy()});
+        self.replace(&format!("{at}/env/{index}"), new);
+        Ok(true)
     }
 
     /// Of the container, so that no other one of the pod loses its profile.

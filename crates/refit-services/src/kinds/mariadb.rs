@@ -5,7 +5,7 @@ pub(super) mod server;
 
 use std::fmt::Write;
 
-use refit_knobs::{Class, Setting, Settings};
+use refit_knobs::{Class, Ground, Setting, Settings};
 
 use super::systemd_unit::{SystemdUnit, drop_in_of, restart};
 use super::unit_and_conf::{Planned, has_conf, plan_unit};
@@ -107,6 +107,10 @@ impl Kind for Mariadb {
             Some((.., class)) => *class,
             None => setting.class(),
         }
+    }
+
+    fn grounds(&self) -> &'static [Ground] {
+        &[Ground::Unit, Ground::Configuration]
     }
 
     fn no_trial(&self, settings: &Settings) -> Option<&'static str> {

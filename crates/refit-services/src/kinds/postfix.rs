@@ -12,12 +12,12 @@ mod master_cf;
 mod processes;
 mod tools;
 
-use refit_knobs::Settings;
+use refit_knobs::{Ground, Settings};
 
 use crate::check::{Check, Layer};
 use crate::effective::{effective, not_running};
 use crate::environment::Environment;
-use crate::kind::{Kind, Step, refuse_unknown};
+use crate::kind::{Kind, Step};
 use crate::{Change, ConfValue, Error, FileEdit, FileState, Plan, System, systemd};
 pub use daemon::PostfixDaemon;
 use instance::{LATER, ONLY_FILES, asked, file, installed, reload, start_anew, unit_here};
@@ -27,8 +27,6 @@ use tools::{DIRECTORY, expanded, judged};
 /// The kind.
 pub struct Postfix;
 
-const KNOWN: &str = "malloc=, preload=, env.NAME=, tz=, conf.NAME=";
-const APPLICABLE: [&str; 5] = ["malloc", "preload", "env", "tz", "conf"];
 const IMPORT: &str = "import_environment";
 
 /// A variable that master gives to each daemon.
@@ -79,6 +77,10 @@ impl Kind for Postfix {
         }
     }
 
+    fn grounds(&self) -> &'static [Ground] {
+        &[Ground::ServerEnvironment, Ground::Configuration]
+    }
+
     fn no_trial(&self, _: &Settings) -> Option<&'static str> {
         Some("Postfix reads no configuration there")
     }
@@ -90,7 +92,6 @@ impl Kind for Postfix {
         settings: &Settings,
         _: bool,
     ) -> Result<Plan, Error> {
-        refuse_unknown(service, settings, &APPLICABLE, KNOWN)?;
         let launch = settings.launch();
         let mut plan = Plan::new(service, self.name(), settings);
         for (name, value) in launch.conf.clone() {
@@ -104,8 +105,7 @@ impl Kind for Postfix {
             true => asked(service, tools::value(IMPORT))?,
             false => main_cf::value(&before.bytes(), IMPORT).unwrap_or(IMPORTED.to_owned()),
         };
-        let preloaded = preloaded(&imported);
-        let environment = Environment::of(system, launch, preloaded)?;
+        let environment = Environment::of(system, &launch, |name| variable(&imported, name))?;
         let conf = plan.change.conf.iter();
         let mut values: Vec<_> = conf
             .map(|conf| (conf.name.clone(), conf.value.clone()))
@@ -214,13 +214,11 @@ fn refuse(service: &str, conf: &ConfValue) -> Result<(), Error> {
     Ok(())
 }
 
-/// What the daemons preload already.
-fn preloaded(imported: &str) -> Option<String> {
-    let mut words = imported.split([',', ' ', '\t']);
-    words
-        .rfind(|word| word.starts_with("LD_PRELOAD="))
-        .and_then(|word| word.split_once('='))
-        .map(|(_, value)| value.to_owned())
+/// What the daemons have of a variable already.
+fn variable(imported: &str, name: &str) -> Option<String> {
+    let words = imported.split([',', ' ', '\t']);
+    let mut values = words.filter_map(|word| word.strip_prefix(name)?.strip_prefix('='));
+    values.next_back().map(str::to_owned)
 }
 
 /// A variable as an element of `import_environment`. In braces white space and commas do not
@@ -360,8 +358,11 @@ mod tests {
         ] {
             assert_eq!(imports(value).as_deref(), meant, "{value:?}");
         }
-        let preloaded = preloaded("TZ LD_PRELOAD=/a.so,LANG=C\tLD_PRELOAD=/b.so:/c.so X");
-        assert_eq!(preloaded.as_deref(), Some("/b.so:/c.so"));
+        let imported = "TZ LD_PRELOAD=/a.so,LANG=C\tLD_PRELOAD=/b.so:/c.so X";
+        assert_eq!(
+            variable(imported, "LD_PRELOAD").as_deref(),
+            Some("/b.so:/c.so")
+        );
     }
 
     #[test]

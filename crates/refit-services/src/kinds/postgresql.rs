@@ -9,12 +9,12 @@ mod conf_file;
 mod edits;
 mod live;
 
-use refit_knobs::{Class, Setting, Settings};
+use refit_knobs::{Class, Ground, Setting, Settings};
 
 use crate::check::Check;
 use crate::effective::{effective, not_running};
 use crate::environment::Environment;
-use crate::kind::{Kind, Step, refuse_unknown};
+use crate::kind::{Kind, Step};
 use crate::processes::processes_of;
 use crate::{Change, ConfValue, Error, FileEdit, Plan, System, systemd};
 use cluster::Cluster;
@@ -24,8 +24,6 @@ use live::{ask, conf_checks, needs_restart, refused, server_of, whole};
 /// The kind.
 pub struct Postgresql;
 
-const KNOWN: &str = "malloc=, preload=, env.NAME=, tz=, conf.NAME=";
-const APPLICABLE: [&str; 5] = ["malloc", "preload", "env", "tz", "conf"];
 /// pg_ctlcluster sets it for the main process; the others write over their environment.
 const MARK: &str = "PGDATA";
 
@@ -105,6 +103,10 @@ impl Kind for Postgresql {
         }
     }
 
+    fn grounds(&self) -> &'static [Ground] {
+        &[Ground::ServerEnvironment, Ground::Configuration]
+    }
+
     fn no_trial(&self, _: &Settings) -> Option<&'static str> {
         Some("PostgreSQL reads no configuration there")
     }
@@ -116,7 +118,6 @@ impl Kind for Postgresql {
         settings: &Settings,
         _: bool,
     ) -> Result<Plan, Error> {
-        refuse_unknown(service, settings, &APPLICABLE, KNOWN)?;
         let cluster = Cluster::of(system, service)?;
         let launch = settings.launch();
         let mut conf = Vec::new();
@@ -132,7 +133,7 @@ impl Kind for Postgresql {
         }
         let mut files = Vec::new();
         let base = environment_file(system, &cluster)?;
-        let environment = Environment::of(system, launch, variable(&base, "LD_PRELOAD"))?;
+        let environment = Environment::of(system, &launch, |name| variable(&base, name))?;
         let mut plan = Plan::new(service, self.name(), settings);
         let head = systemd::written_by(service, &plan.change.settings);
         if !environment.is_empty() {

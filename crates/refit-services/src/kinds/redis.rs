@@ -8,7 +8,7 @@ mod live;
 mod sample;
 mod server;
 
-use refit_knobs::{Class, Setting, Settings};
+use refit_knobs::{Class, Ground, Setting, Settings};
 
 use super::systemd_unit::{SystemdUnit, drop_in_of, restart};
 use super::unit_and_conf::{Planned, has_conf, plan_unit};
@@ -85,6 +85,10 @@ impl Kind for Redis {
             Some(_) => Class::LosesOnCrash,
             None => setting.class(),
         }
+    }
+
+    fn grounds(&self) -> &'static [Ground] {
+        &[Ground::Unit, Ground::Configuration]
     }
 
     fn no_trial(&self, settings: &Settings) -> Option<&'static str> {

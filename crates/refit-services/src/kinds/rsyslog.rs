@@ -5,7 +5,7 @@ mod config;
 mod server;
 mod test_lines;
 
-use refit_knobs::{Class, Setting, Settings};
+use refit_knobs::{Class, Ground, Setting, Settings};
 
 use super::systemd_unit::{SystemdUnit, drop_in_of, restart};
 use super::unit_and_conf::{Planned, has_conf, plan_unit};
@@ -43,6 +43,10 @@ impl Kind for Rsyslog {
             Some(("sync" | "queue", _)) => Class::LosesOnCrash,
             _ => setting.class(),
         }
+    }
+
+    fn grounds(&self) -> &'static [Ground] {
+        &[Ground::Unit, Ground::Configuration]
     }
 
     fn no_trial(&self, settings: &Settings) -> Option<&'static str> {

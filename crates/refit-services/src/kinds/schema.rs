@@ -12,10 +12,10 @@ pub use sqlite::SQLITE;
 
 use std::path::PathBuf;
 
-use refit_knobs::{Class, Setting, Settings};
+use refit_knobs::{Class, Ground, Setting, Settings};
 
 use crate::check::Check;
-use crate::kind::{Kind, Step, refuse_unknown};
+use crate::kind::{Kind, Step};
 use crate::schema::{Database, SchemaEdit, USABLE};
 use crate::{Change, Error, Plan, System};
 
@@ -95,6 +95,14 @@ impl Kind for Tables {
 
     fn class(&self, _: &Setting) -> Class {
         Class::Safe
+    }
+
+    fn grounds(&self) -> &'static [Ground] {
+        &[Ground::Configuration]
+    }
+
+    fn known(&self) -> String {
+        KNOWN.to_owned()
     }
 
     fn no_trial(&self, _: &Settings) -> Option<&'static str> {
@@ -190,11 +198,10 @@ fn plan(
     settings: &Settings,
     database: &dyn Indexed,
 ) -> Result<Plan, Error> {
-    refuse_unknown(service, settings, &["conf"], KNOWN)?;
     let all = wanted(settings).map_err(|setting| Error::UnknownSetting {
         setting,
         service: service.to_owned(),
-        known: KNOWN,
+        known: KNOWN.to_owned(),
     })?;
     let asked = |output| Error::Command {
         command: service.to_owned(),

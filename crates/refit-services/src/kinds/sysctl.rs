@@ -9,10 +9,10 @@ mod kernel;
 use std::fmt::Write;
 use std::path::Path;
 
-use refit_knobs::Settings;
+use refit_knobs::{Ground, Settings};
 
 use crate::check::{Check, Layer};
-use crate::kind::{Kind, Step, refuse_unknown};
+use crate::kind::{Kind, Step};
 use crate::{Change, ConfValue, Error, FileEdit, FileState, Plan, System, systemd};
 use files::{Line, lines};
 use kernel::{Kernel, is_same, refused, zeroed_by};
@@ -41,6 +41,14 @@ impl Kind for Sysctl {
         Ok(Some(SERVICE.to_owned()))
     }
 
+    fn grounds(&self) -> &'static [Ground] {
+        &[Ground::Configuration]
+    }
+
+    fn known(&self) -> String {
+        "conf.KEY=VALUE, as in conf.vm.swappiness=10".to_owned()
+    }
+
     /// The files in /etc are read at boot before an unconfirmed change can be taken back there.
     fn no_trial(&self, _: &Settings) -> Option<&'static str> {
         None
@@ -53,8 +61,6 @@ impl Kind for Sysctl {
         settings: &Settings,
         trial: bool,
     ) -> Result<Plan, Error> {
-        let known = "conf.KEY=VALUE, as in conf.vm.swappiness=10";
-        refuse_unknown(service, settings, &["conf"], known)?;
         let mut plan = Plan::new(service, self.name(), settings);
         plan.change.trial = trial;
         plan.change.was_active = true;

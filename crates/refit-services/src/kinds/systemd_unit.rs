@@ -7,12 +7,12 @@ mod launcher;
 
 use std::fmt::Write;
 
-use refit_knobs::Settings;
+use refit_knobs::{Ground, Settings};
 
 use crate::check::{Check, Layer};
 use crate::effective::{effective, not_running};
 use crate::environment::Environment;
-use crate::kind::{Kind, Step, refuse_unknown};
+use crate::kind::{Kind, Step};
 use crate::processes::processes_of;
 use crate::systemd;
 use crate::{Change, Error, FileEdit, FileState, Plan, System, sync_filter};
@@ -20,8 +20,6 @@ use crate::{Change, Error, FileEdit, FileState, Plan, System, sync_filter};
 /// The kind.
 pub struct SystemdUnit;
 
-const KNOWN: &str = "malloc=, preload=, env.NAME=, tz=, sync=off, thp=never";
-const APPLICABLE: [&str; 6] = ["malloc", "preload", "env", "tz", "sync", "thp"];
 const FILE: &str = "90-refit.conf";
 
 /// systemd sets it for each service (systemd.exec(5)).
@@ -50,6 +48,10 @@ impl Kind for SystemdUnit {
         systemd::find(system, word)
     }
 
+    fn grounds(&self) -> &'static [Ground] {
+        &[Ground::Unit]
+    }
+
     fn no_trial(&self, _: &Settings) -> Option<&'static str> {
         None
     }
@@ -61,8 +63,6 @@ impl Kind for SystemdUnit {
         settings: &Settings,
         trial: bool,
     ) -> Result<Plan, Error> {
-        refuse_unknown(service, settings, &APPLICABLE, KNOWN)?;
-        refuse_other_values(service, settings, KNOWN)?;
         let family = service.split(['.', '@']).next().unwrap_or(service);
         if let Some((_, reason)) = UNREACHED.iter().find(|(name, _)| *name == family) {
             return Err(Error::NotReached {
@@ -71,7 +71,7 @@ impl Kind for SystemdUnit {
             });
         }
         let unit = systemd::unit(system, service)?;
-        let environment = Environment::of(system, settings.launch(), unit.variable("LD_PRELOAD"))?;
+        let environment = Environment::of(system, &settings.launch(), |name| unit.variable(name))?;
         let mut plan = Plan::new(service, self.name(), settings);
         plan.change.trial = trial;
         plan.change.was_active = unit.is_active;
@@ -195,33 +195,6 @@ const THP_NEVER: &str = "thp=never";
 
 fn has(change: &Change, setting: &str) -> bool {
     change.settings.iter().any(|one| one == setting)
-}
-
-/// Refuses the values and scopes of `sync` and `thp` that need a refit beside the service.
-///
-/// # Errors
-/// [`Error::UnknownSetting`].
-pub fn refuse_other_values(
-    service: &str,
-    settings: &Settings,
-    known: &'static str,
-) -> Result<(), Error> {
-    for setting in &settings.0 {
-        let text = setting.to_string();
-        let is_other = match setting.knob().name {
-            "sync" => text != SYNC_OFF,
-            "thp" => text != THP_NEVER,
-            _ => false,
-        };
-        if is_other {
-            return Err(Error::UnknownSetting {
-                setting: text,
-                service: service.to_owned(),
-                known,
-            });
-        }
-    }
-    Ok(())
 }
 
 /// The drop-in of a change that has one.

@@ -2,12 +2,9 @@
 
 use refit_knobs::{Setting, Settings};
 
-use super::systemd_unit::{SystemdUnit, refuse_other_values};
-use crate::kind::{Kind, refuse_unknown};
+use super::systemd_unit::SystemdUnit;
+use crate::kind::Kind;
 use crate::{Change, ConfValue, Error, Plan, System, systemd};
-
-const KNOWN: &str = "malloc=, preload=, env.NAME=, tz=, sync=off, thp=never, conf.NAME=";
-const APPLICABLE: [&str; 7] = ["malloc", "preload", "env", "tz", "sync", "thp", "conf"];
 
 /// How far a plan is.
 pub enum Planned {
@@ -33,8 +30,6 @@ pub fn plan_unit(
     settings: &Settings,
     trial: bool,
 ) -> Result<Planned, Error> {
-    refuse_unknown(service, settings, &APPLICABLE, KNOWN)?;
-    refuse_other_values(service, settings, KNOWN)?;
     let is_conf = |setting: &Setting| setting.conf().is_some();
     let (conf, of_unit): (Vec<_>, Vec<_>) = settings.0.iter().cloned().partition(is_conf);
     if conf.is_empty() {

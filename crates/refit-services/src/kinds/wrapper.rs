@@ -6,12 +6,12 @@
 
 mod program;
 
-use refit_knobs::Settings;
+use refit_knobs::{Ground, Settings};
 
 use crate::check::{Check, Layer};
 use crate::effective::observed;
 use crate::environment::Environment;
-use crate::kind::{Kind, Step, refuse_unknown};
+use crate::kind::{Kind, Step};
 use crate::moved::Moved;
 use crate::packages::owner;
 use crate::processes::running;
@@ -22,8 +22,6 @@ use program::Program;
 /// The kind.
 pub struct Wrapper;
 
-const KNOWN: &str = "malloc=, preload=, env.NAME=, tz=";
-const APPLICABLE: [&str; 4] = ["malloc", "preload", "env", "tz"];
 const PREFIX: &str = "wrapper:";
 
 /// The PATH of systemd's services (systemd.exec(5)) and of Debian's shells for root.
@@ -64,6 +62,10 @@ impl Kind for Wrapper {
         Ok(Some(word.to_owned()))
     }
 
+    fn grounds(&self) -> &'static [Ground] {
+        &[Ground::Wrapper]
+    }
+
     fn no_trial(&self, _: &Settings) -> Option<&'static str> {
         Some("PATH has no directory there")
     }
@@ -75,13 +77,12 @@ impl Kind for Wrapper {
         settings: &Settings,
         _: bool,
     ) -> Result<Plan, Error> {
-        refuse_unknown(service, settings, &APPLICABLE, KNOWN)?;
         let path = path_of(service);
-        let environment = Environment::of(system, settings.launch(), None)?;
+        let environment = Environment::of(system, &settings.launch(), |_| None)?;
         let mut plan = Plan::new(service, self.name(), settings);
         let head = systemd::written_by(service, &plan.change.settings);
         let text = |program: &str| {
-            let text = script(&head, &environment.variables, program);
+            let text = script(&head, &environment.assignments, program);
             FileState::executable(text.into_bytes())
         };
         let program = match system.path(path)?.symlink_metadata() {

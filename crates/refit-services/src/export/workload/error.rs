@@ -2,7 +2,9 @@
 
 use thiserror::Error;
 
-use super::KNOWN;
+use refit_knobs::Ground;
+
+use super::GROUND;
 
 /// Why there is no patch.
 #[derive(Debug, Error)]
@@ -23,7 +25,7 @@ pub enum WorkloadError {
         known: String,
     },
     /// A setting that a pod cannot have.
-    #[error("`{setting}` cannot be set by a patch of {workload}; possible are {KNOWN}")]
+    #[error("`{setting}` cannot be set by a patch of {workload}; possible are {}", Ground::settings(&GROUND))]
     Setting {
         /// In canonical text.
         setting: String,

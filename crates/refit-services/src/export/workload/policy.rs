@@ -4,6 +4,7 @@
 //! The expressions look at the pod as it comes: a pod that has what the patch would refuse is left alone. Parts that
 //! are merged (ApplyConfiguration) keep what is there; commands are lists that cannot be merged (JSONPatch).
 
+use refit_knobs::Join;
 use serde_json::{Value, json};
 
 use super::{Building, MOUNT, NAME, OWN_KERNELS, POD, Profile, Wanted, WorkloadError, patch};
@@ -100,14 +101,15 @@ fn list(names: &[String]) -> String {
 fn conditions(wanted: &Wanted, names: &[String]) -> Vec<Value> {
     let all = list(names);
     let ours = |what: &str| format!("object.spec.containers.all(c, !(c.name in {all}) || {what})");
-    let mut variables: Vec<String> = wanted.variables.iter().map(|one| one.0.clone()).collect();
+    let variables: Vec<String> = (wanted.variables.iter())
+        .map(|one| one.name.clone())
+        .collect();
     let mut conditions = vec![(
         "has-the-containers",
         format!("{all}.all(n, object.spec.containers.exists(c, c.name == n))"),
     )];
-    if let Some(library) = &wanted.preload {
-        variables.push("LD_PRELOAD".to_owned());
-        let library = quoted(library);
+    if let Some(preload) = wanted.preload() {
+        let library = quoted(&preload.value);
         conditions.push((
             "has-not-the-library",
             format!(
@@ -208,27 +210,23 @@ fn mutations(wanted: &Wanted, names: &[String]) -> Vec<Value> {
 fn merged(wanted: &Wanted, container: &str) -> Option<String> {
     let name = quoted(container);
     let mut parts = Vec::new();
-    let mut variables: Vec<String> = (wanted.variables.iter())
-        .map(|(variable, value)| {
-            let value = quoted(&super::literal(value));
-            format!(
-                "Object.spec.containers.env{{name: {}, value: {value}}}",
-                quoted(variable)
-            )
+    let variables: Vec<String> = (wanted.variables.iter())
+        .map(|assignment| {
+            let variable = quoted(&assignment.name);
+            let ours = quoted(&super::literal(&assignment.value));
+            let there = format!(
+                "object.spec.containers.filter(c, c.name == {name} && has(c.env)).map(c, c.env.filter(e, e.name == {variable} && has(e.value) && e.value != \"\"))"
+            );
+            let is_there = format!("{there}.exists(l, size(l) > 0)");
+            let value = match assignment.join {
+                Join::Replace => ours,
+                Join::Before => format!("{ours} + ({is_there} ? \":\" + {there}[0][0].value : \"\")"),
+                Join::After => format!("({is_there} ? {there}[0][0].value + \":\" : \"\") + {ours}"),
+            };
+            format!("Object.spec.containers.env{{name: {variable}, value: {value}}}")
         })
         .collect();
-    if let Some(library) = &wanted.preload {
-        // One that is there stays, and is first.
-        let own = format!(
-            "object.spec.containers.filter(c, c.name == {name} && has(c.env)).map(c, c.env.filter(e, e.name == \"LD_PRELOAD\" && has(e.value) && e.value != \"\"))"
-        );
-        let value = format!(
-            "({own}.exists(l, size(l) > 0) ? {own}[0][0].value + \":\" : \"\") + {}",
-            quoted(library)
-        );
-        variables.push(format!(
-            "Object.spec.containers.env{{name: \"LD_PRELOAD\", value: {value}}}"
-        ));
+    if wanted.preload().is_some() {
         parts.push(format!(
             "volumeMounts: [Object.spec.containers.volumeMounts{{name: \"{NAME}\", mountPath: \"{MOUNT}\", readOnly: true}}]"
         ));

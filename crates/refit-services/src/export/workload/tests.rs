@@ -97,7 +97,7 @@ fn variables(object: &Value, container: usize) -> Vec<String> {
 }
 
 #[test]
-fn an_allocator_is_brought_and_what_was_preloaded_stays_first() {
+fn an_allocator_is_brought_and_what_was_preloaded_stays_after_it() {
     let settings = settings(&["malloc=jemalloc"]);
     let before = deployment();
     let patch = patch(&before, &profile(&settings)).unwrap();
@@ -106,7 +106,7 @@ fn an_allocator_is_brought_and_what_was_preloaded_stays_first() {
     let library = "/refit/lib/libjemalloc.so.2";
     assert_eq!(
         variables(&after, 0),
-        ["KEY=…", &format!("LD_PRELOAD=/own/lib.so:{library}")]
+        ["KEY=…", &format!("LD_PRELOAD={library}:/own/lib.so")]
     );
     assert_eq!(variables(&after, 1), [format!("LD_PRELOAD={library}")]);
     let pod = &after["spec"]["template"]["spec"];
@@ -184,7 +184,7 @@ fn a_merge_has_what_is_new_and_nothing_of_what_was() {
     );
     assert_eq!(
         pod["containers"][0]["env"][0]["value"],
-        "/own/lib.so:/refit/lib/libjemalloc.so.2"
+        "/refit/lib/libjemalloc.so.2:/own/lib.so"
     );
     assert_eq!(pod["containers"][0]["image"], Value::Null);
     assert_eq!(
@@ -231,7 +231,11 @@ fn what_would_not_be_in_effect_or_replace_something_is_refused() {
     refused(&["env.KEY=1"], |_| {}, "KEY comes from elsewhere");
     refused(&["thp=never"], |_| {}, "its command is that of its image");
     refused(&["disk=4ms"], |_| {}, "`disk=");
-    refused(&["sync@exe:app=off"], |_| {}, "possible are malloc=");
+    refused(
+        &["sync@exe:app=off"],
+        |_| {},
+        "possible are sync=off, malloc=",
+    );
     let settings = settings(&["malloc=jemalloc"]);
     let mut missing = profile(&settings);
     missing.library = None;

@@ -7,7 +7,7 @@ use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-use refit_knobs::Settings;
+use refit_knobs::{Ground, Settings};
 
 use super::instance::{LATER, ONLY_FILES, asked, file, installed, reload, unit, unit_here};
 use super::main_cf;
@@ -18,16 +18,13 @@ use super::tools::{DIRECTORY, expanded};
 use crate::check::Check;
 use crate::effective::{not_running, observed};
 use crate::environment::Environment;
-use crate::kind::{Kind, Step, refuse_unknown};
+use crate::kind::{Kind, Step};
 use crate::processes::Process;
 use crate::script::script;
 use crate::{Change, Error, FileEdit, Plan, System, library, systemd};
 
 /// The kind.
 pub struct PostfixDaemon;
-
-const KNOWN: &str = "malloc=, preload=, env.NAME=, tz=";
-const APPLICABLE: [&str; 4] = ["malloc", "preload", "env", "tz"];
 
 /// master starts a daemon within milliseconds after a client connects.
 const STARTED_WITHIN: Duration = Duration::from_secs(10);
@@ -62,6 +59,10 @@ impl Kind for PostfixDaemon {
         }
     }
 
+    fn grounds(&self) -> &'static [Ground] {
+        &[Ground::Wrapper]
+    }
+
     fn no_trial(&self, _: &Settings) -> Option<&'static str> {
         Some("Postfix reads no configuration there")
     }
@@ -73,7 +74,6 @@ impl Kind for PostfixDaemon {
         settings: &Settings,
         _: bool,
     ) -> Result<Plan, Error> {
-        refuse_unknown(service, settings, &APPLICABLE, KNOWN)?;
         let (path, before) = file(system, service, "master.cf")?;
         let bytes = before.bytes();
         let mut all = entries(&bytes);
@@ -89,12 +89,12 @@ impl Kind for PostfixDaemon {
         }
         let daemon = daemon(service);
         all.retain(|entry| entry.command(&bytes) == daemon);
-        let environment = Environment::of(system, settings.launch(), None)?;
+        let environment = Environment::of(system, &settings.launch(), |_| None)?;
         let directory = directory(system)?;
         let mut plan = Plan::new(service, self.name(), settings);
         let head = systemd::written_by(service, &plan.change.settings);
         let program = format!("{directory}/{daemon}");
-        let text = script(&head, &environment.variables, &program);
+        let text = script(&head, &environment.assignments, &program);
         environment.add_to(&mut plan);
         let placed = library::script(daemon, text.as_bytes());
         let command = relative(&directory, &placed.path);

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf, absolute};
 
 use anyhow::{Context, Result, bail};
-use refit_knobs::{Class, Settings};
+use refit_knobs::{Assignment, Class, Ground, Join, Preload, Settings};
 use refit_launch::allocator;
 use refit_report::shell_word;
 use refit_services::sync_filter::NOT_COVERED;
@@ -15,8 +15,8 @@ use crate::cli::OciArgs;
 use crate::cmd::print;
 use crate::cmd::result_file::{ResultFile, replace};
 
-/// What options of a runtime can do.
-const KNOWN: [&str; 5] = ["sync", "malloc", "preload", "env", "tz"];
+/// Where the settings act.
+const GROUND: [Ground; 1] = [Ground::Container];
 
 /// Where libraries are mounted in a container.
 const LIBRARIES: &str = "/refit";
@@ -71,18 +71,19 @@ fn options(settings: &Settings, args: &OciArgs) -> Result<Vec<String>> {
         options.extend(["-v".to_owned(), format!("{library}:{inside}:ro")]);
         preloaded.push(inside);
     }
-    let mut variables = Vec::new();
     if !preloaded.is_empty() {
-        variables.push(("LD_PRELOAD".to_owned(), preloaded.join(":")));
         print::say(
             "the image needs the C library of this machine, in its version or a newer one, and what else the library needs; \
              not covered: static programs, set-id programs, and what is started with a cleared environment",
         );
     }
-    variables.extend(launch.malloc.into_iter().flat_map(|malloc| malloc.env));
-    variables.extend(launch.env);
-    variables.extend(launch.tz.map(|zone| ("TZ".to_owned(), zone)));
-    for (name, value) in variables {
+    let preload = Assignment::preload(preloaded.join(":"));
+    for Assignment { name, value, join } in preload.into_iter().chain(launch.variables()) {
+        if join != Join::Replace {
+            print::say(format_args!(
+                "a {name} of the image is replaced by this one; where it has one (docker image inspect), add it by hand"
+            ));
+        }
         options.extend(["-e".to_owned(), format!("{name}={value}")]);
     }
     Ok(options)
@@ -91,11 +92,11 @@ fn options(settings: &Settings, args: &OciArgs) -> Result<Vec<String>> {
 /// What no option of a runtime can do.
 fn refuse(settings: &Settings) -> Result<()> {
     for setting in &settings.0 {
-        let name = setting.knob().name;
-        if !KNOWN.contains(&name) || setting.scope().is_some() {
+        if !setting.acts_on(&GROUND) {
             bail!(
-                "{setting}: options of a container cannot do this; they can do sync=off, malloc=, preload=, env.NAME= and tz=\n  \
+                "{setting}: options of a container cannot do this; they can do {}\n  \
                  run refit inside: refit run {} -- COMMAND, in a build by --dockerfile",
+                Ground::settings(&GROUND),
                 shell_word(&setting.to_string())
             );
         }
@@ -103,14 +104,19 @@ fn refuse(settings: &Settings) -> Result<()> {
     Ok(())
 }
 
-/// Libraries of this machine, by absolute path: what was typed first, then the allocator.
+/// Libraries of this machine, by absolute path.
 fn libraries(settings: &Settings, args: &OciArgs) -> Result<Vec<String>> {
-    let launch = settings.launch();
-    let mut all = launch.preload;
-    if let Some(malloc) = &launch.malloc {
-        all.extend(allocator::library(malloc, args.allocator_dir.as_deref())?);
+    let mut all = Vec::new();
+    for preload in settings.launch().preloads() {
+        let path = match preload {
+            Preload::Allocator(malloc) => {
+                allocator::library(malloc, args.allocator_dir.as_deref())?
+            }
+            Preload::File(path) => Some(path.to_owned()),
+        };
+        all.extend(path.map(|path| library(&path)).transpose()?);
     }
-    all.iter().map(|path| library(path)).collect()
+    Ok(all)
 }
 
 fn library(path: &Path) -> Result<String> {
