@@ -263,8 +263,9 @@ fn a_build_under_refit_does_not_sync(env: &TestEnv) -> Outcome {
     for (instruction, expected) in [("RUN /fsync_once /file\n", 1), (&plain, 0), (&list, 0)] {
         let file = env.file("Dockerfile", &format!("{base}{instruction}"));
         let mut words = podman.clone();
-        let build =
-            "build --network none --isolation oci --ulimit nofile=1024:1024 --no-cache --file";
+        // Without limits of its own Podman raises those of this machine, which is not permitted everywhere.
+        let build = "build --network none --isolation oci --ulimit nofile=1024:1024 \
+                     --ulimit nproc=1024:1024 --no-cache --file";
         words.extend(build.split(' ').map(str::to_owned));
         words.extend([file, context.clone()]);
         assert_eq!(
