@@ -6,7 +6,7 @@ use crate::{Accepted, Error, Evidence};
 
 /// On what a risk is accepted.
 #[derive(Clone, Copy)]
-pub enum Grounds<'a> {
+pub enum Basis<'a> {
     /// On nothing, as it was asked for.
     DoneWithout,
     /// On this.
@@ -24,7 +24,7 @@ pub fn judged(
     settings: &Settings,
     classes: &[Class],
     accept: Option<Class>,
-    evidence: Grounds,
+    evidence: Basis,
 ) -> Result<Option<Accepted>, Error> {
     let settings = settings.0.iter().zip(classes);
     let risky = settings.filter(|(_, class)| class.risks_data());
@@ -32,9 +32,9 @@ pub fn judged(
         return Ok(None);
     };
     let lacks = match evidence {
-        Grounds::DoneWithout => String::new(),
-        Grounds::Named(None) => "no --from RESULT was named".to_owned(),
-        Grounds::Named(Some(evidence)) => evidence.lacks.join("; "),
+        Basis::DoneWithout => String::new(),
+        Basis::Named(None) => "no --from RESULT was named".to_owned(),
+        Basis::Named(Some(evidence)) => evidence.lacks.join("; "),
     };
     let accepted = accept.filter(|accept| accept.risks_data());
     if accepted.is_none_or(|accept| accept < *class) {
@@ -63,6 +63,6 @@ pub fn judged(
     }
     Ok(Some(Accepted {
         class,
-        evidence: matches!(evidence, Grounds::Named(_)),
+        evidence: matches!(evidence, Basis::Named(_)),
     }))
 }

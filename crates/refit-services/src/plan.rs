@@ -2,7 +2,7 @@
 
 use refit_knobs::{Class, Settings};
 
-use crate::accept::{self, Grounds};
+use crate::accept::{self, Basis};
 use crate::file_state::{refuse_fixed, temporary};
 use crate::kind::refuse_unknown;
 use crate::kinds::kind_of;
@@ -65,11 +65,11 @@ pub fn plan(system: &System, request: &Request) -> Result<Plan, Error> {
         library.package = packages.pop();
     }
     plan.classes = settings.0.iter().map(|one| kind.class(one)).collect();
-    let grounds = match request.no_evidence {
-        true => Grounds::DoneWithout,
-        false => Grounds::Named(plan.change.evidence.as_ref()),
+    let basis = match request.no_evidence {
+        true => Basis::DoneWithout,
+        false => Basis::Named(plan.change.evidence.as_ref()),
     };
-    match accept::judged(settings, &plan.classes, request.accept, grounds) {
+    match accept::judged(settings, &plan.classes, request.accept, basis) {
         Ok(accepted) => plan.change.accepted = accepted,
         Err(error) => plan.gate = Some(error),
     }

@@ -56,8 +56,10 @@ pub fn next(tuning: &Tuning) -> Option<Planned> {
     let screening = (SCREENING * tuning.budget_s - tuning.took_s).max(0.0);
     let stages = of_kind(tuning, StepKind::Screen);
     let joint = of_kind(tuning, StepKind::Joint) > 0;
-    // One stage in any case, where there is a choice: it shows what could be joined.
-    let is_open = !is_decided(&live) || stages == 0 && live.len() > 1;
+    // One stage in any case, where there is a choice: it shows what could be joined. Where there is none, one so that
+    // what is confirmed was measured before.
+    let fits_before = || stage_s(tuning, 1, STAGES[0]) + least_s(tuning, 1) <= left_s;
+    let is_open = !is_decided(&live) || stages == 0 && (live.len() > 1 || fits_before());
     if let Some(pairs) = STAGES.get(stages)
         && is_open
         && !joint

@@ -227,6 +227,14 @@ impl Tuning {
         }
     }
 
+    /// Whether a variant was measured before the step that the answers are from.
+    #[must_use]
+    pub fn measured_before(&self, variant: &str) -> bool {
+        let before = self.steps.iter().rev().skip(1);
+        let mut outcomes = before.flat_map(|step| &step.outcomes);
+        outcomes.any(|one| one.variant == variant && one.effect.is_some())
+    }
+
     /// The step that the answers are from.
     #[must_use]
     pub fn confirmation(&self) -> Option<&Step> {

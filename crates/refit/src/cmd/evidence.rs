@@ -33,7 +33,14 @@ pub fn take(path: &Path, request: &mut Request) -> Result<()> {
     if request.word.is_empty() {
         request.word = service(path, &compared.comparison)?;
     }
-    take_winner(path, &compared, compared.comparison.winner(), request)
+    let is_second = compared.comparison.confirmation.is_some();
+    take_winner(
+        path,
+        &compared,
+        compared.comparison.winner(),
+        is_second,
+        request,
+    )
 }
 
 /// The answer of a tuning that risks least, as its confirmation measured it.
@@ -63,13 +70,21 @@ fn take_answer(path: &Path, tuning: &Tuning, request: &mut Request) -> Result<()
     }
     let mut variants = comparison.experiment.variants.iter();
     let winner = variants.position(|variant| variant.name == answer);
-    take_winner(&file, &compared, winner, request)
+    take_winner(
+        &file,
+        &compared,
+        winner,
+        tuning.measured_before(answer),
+        request,
+    )
 }
 
+/// `is_second`: the winner was chosen by other runs than those that its gain is from.
 fn take_winner(
     path: &Path,
     compared: &Compared,
     winner: Option<usize>,
+    is_second: bool,
     request: &mut Request,
 ) -> Result<()> {
     let Compared { comparison, proof } = compared;
@@ -106,6 +121,9 @@ fn take_winner(
         .with_context(|| format!("cannot read {}", path.display()))?;
     let differs = differences(&comparison.experiment);
     let mut lacks = lacks(comparison, proof.as_ref(), effect, &variant.name);
+    if !is_second {
+        lacks.insert(0, "the gain was not measured again (--confirm)".to_owned());
+    }
     // The runs had a directory of their own: the service's data may be on another file system in any case.
     let elsewhere = differs
         .iter()
@@ -163,8 +181,8 @@ fn cut(proof: Option<&Proof>) -> Option<&CrashReport> {
     }
 }
 
-/// Why a result is not enough to accept a risk by: the gain has to be confirmed and beyond the
-/// noise, and power cuts have to show what is risked.
+/// Why a result is not enough to accept a risk by: the gain has to be beyond the noise, and power cuts have to show
+/// what is risked.
 fn lacks(
     comparison: &Comparison,
     proof: Option<&Proof>,
@@ -173,9 +191,6 @@ fn lacks(
 ) -> Vec<String> {
     let mut lacks = Vec::new();
     let again = comparison.confirmation.as_deref();
-    if again.is_none() {
-        lacks.push("the gain was not measured again (--confirm)".to_owned());
-    }
     let floors = [again, Some(comparison)].into_iter().flatten();
     let mut floors = floors.filter_map(|one| one.effects.noise_floor(&one.experiment));
     let least = effect

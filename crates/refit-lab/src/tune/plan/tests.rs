@@ -159,7 +159,7 @@ fn proposals_that_do_not_fit_are_left_out_and_named() {
             .unwrap()
             .contains("--budget")
     );
-    assert_eq!(next(&tuning).unwrap().kind, StepKind::Confirm);
+    assert_eq!(next(&tuning).unwrap().kind, StepKind::Screen);
 }
 
 #[test]
