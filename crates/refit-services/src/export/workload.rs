@@ -23,8 +23,15 @@ const MOUNT: &str = "/refit/lib";
 const NAME: &str = "refit-lib";
 /// Where the settings act.
 const GROUND: [Ground; 1] = [Ground::Pod];
-/// Kinds with a pod template at the usual place.
-const KINDS: [&str; 3] = ["Deployment", "StatefulSet", "DaemonSet"];
+/// Kinds that make pods, and where each has what its pods are to be.
+const KINDS: [(&str, &str); 5] = [
+    ("Deployment", TEMPLATE),
+    ("StatefulSet", TEMPLATE),
+    ("DaemonSet", TEMPLATE),
+    ("Job", TEMPLATE),
+    ("CronJob", "/spec/jobTemplate/spec/template/spec"),
+];
+const TEMPLATE: &str = "/spec/template/spec";
 /// Runtimes whose kernel is not the node's.
 const OWN_KERNELS: [&str; 3] = ["gvisor", "runsc", "kata"];
 
@@ -58,6 +65,8 @@ pub struct WorkloadPatch {
     pub workload: String,
     /// The patched object.
     pub after: Value,
+    /// The pointer to what its pods are to be.
+    pod: &'static str,
     /// RFC 6902, with tests of what it relies on.
     pub operations: Vec<Value>,
     /// The same backwards.
@@ -73,15 +82,17 @@ pub struct WorkloadPatch {
 pub fn patch(object: &Value, profile: &Profile) -> Result<WorkloadPatch, WorkloadError> {
     let kind = object["kind"].as_str().unwrap_or("?");
     let name = object["metadata"]["name"].as_str().unwrap_or("?");
-    if !KINDS.contains(&kind) {
-        return Err(WorkloadError::Kind(format!(
-            "{}/{name}",
-            kind.to_lowercase()
-        )));
-    }
+    let workload = format!("{}/{name}", kind.to_lowercase());
+    let Some((_, pod)) = KINDS.iter().find(|(known, _)| *known == kind) else {
+        return Err(WorkloadError::Kind {
+            workload,
+            known: KINDS.map(|(kind, _)| kind).join(", "),
+        });
+    };
     let mut building = Building {
-        workload: format!("{}/{name}", kind.to_lowercase()),
+        workload,
         after: object.clone(),
+        pod,
         operations: Vec::new(),
         inverse: Vec::new(),
         notes: Vec::new(),
@@ -97,10 +108,16 @@ pub fn patch(object: &Value, profile: &Profile) -> Result<WorkloadPatch, Workloa
     if building.operations.is_empty() {
         return Err(WorkloadError::Nothing(building.workload));
     }
+    if kind == "Job" {
+        building.notes.push(
+            "the API server refuses a change of a Job that exists, so that no operation of kubectl patch applies it: write it into the file that the Job is made from (--form kustomize), or into its CronJob".to_owned(),
+        );
+    }
     building.inverse.reverse();
     Ok(WorkloadPatch {
         workload: building.workload,
         after: building.after,
+        pod,
         operations: building.operations,
         inverse: building.inverse,
         notes: building.notes,
@@ -126,12 +143,11 @@ impl Wanted {
 struct Building {
     workload: String,
     after: Value,
+    pod: &'static str,
     operations: Vec<Value>,
     inverse: Vec<Value>,
     notes: Vec<String>,
 }
-
-const POD: &str = "/spec/template/spec";
 
 impl Building {
     fn wanted(&mut self, profile: &Profile) -> Result<Wanted, WorkloadError> {
@@ -185,7 +201,7 @@ impl Building {
         let empty = Vec::new();
         let all = self
             .after
-            .pointer(POD)
+            .pointer(self.pod)
             .and_then(|pod| pod["containers"].as_array());
         let names: Vec<&str> = (all.unwrap_or(&empty).iter())
             .map(|container| container["name"].as_str().unwrap_or("?"))
@@ -204,7 +220,7 @@ impl Building {
     }
 
     fn container(&mut self, index: usize, wanted: &Wanted) -> Result<(), WorkloadError> {
-        let at = format!("{POD}/containers/{index}");
+        let at = format!("{}/containers/{index}", self.pod);
         let container = self.get(&at);
         let name = container["name"].as_str().unwrap_or("?").to_owned();
         let before = self.operations.len();
@@ -275,7 +291,7 @@ impl Building {
 
     /// Of the container, so that no other one of the pod loses its profile.
     fn seccomp(&mut self, at: &str, container: &str, profile: &str) -> Result<(), WorkloadError> {
-        let pod = self.get(POD);
+        let pod = self.get(self.pod);
         let runtime = pod["runtimeClassName"].as_str().unwrap_or_default();
         if OWN_KERNELS.iter().any(|own| runtime.contains(own)) {
             return Err(self.refused(container, format!(
@@ -344,8 +360,8 @@ impl Building {
             "command": ["cp", "-L", library.path, format!("{MOUNT}/{file}")],
             "volumeMounts": [{"name": NAME, "mountPath": MOUNT}],
         });
-        self.append(POD, "initContainers", init);
-        self.append(POD, "volumes", json!({"name": NAME, "emptyDir": {}}));
+        self.append(self.pod, "initContainers", init);
+        self.append(self.pod, "volumes", json!({"name": NAME, "emptyDir": {}}));
     }
 
     fn refused(&self, container: &str, why: String) -> WorkloadError {

@@ -11,9 +11,14 @@ use super::GROUND;
 pub enum WorkloadError {
     /// Not a kind with a pod template.
     #[error(
-        "{0} is not a Deployment, StatefulSet or DaemonSet\n  name one of these: deployment/NAME"
+        "{workload} is none of the kinds that make pods: {known}\n  name one of these: deployment/NAME"
     )]
-    Kind(String),
+    Kind {
+        /// Kind and name.
+        workload: String,
+        /// Those that there are.
+        known: String,
+    },
     /// No such container.
     #[error("{workload} has no container `{container}`; it has {known}")]
     NoContainer {

@@ -2,13 +2,13 @@
 
 use serde_json::{Value, json};
 
-use super::{NAME, POD, WorkloadPatch};
+use super::{NAME, WorkloadPatch};
 
 impl WorkloadPatch {
     /// As a strategic merge: lists of containers, variables, mounts and volumes are merged by name.
     #[must_use]
     pub fn strategic(&self) -> Value {
-        let pod = self.after.pointer(POD).cloned().unwrap_or_default();
+        let pod = self.after.pointer(self.pod).cloned().unwrap_or_default();
         let touched = |place: &str| {
             let mut places = self.operations.iter().filter(|op| op["op"] != "test");
             let below = format!("{place}/");
@@ -24,7 +24,7 @@ impl WorkloadPatch {
             .flatten()
             .enumerate()
         {
-            let at = format!("{POD}/containers/{index}");
+            let at = format!("{}/containers/{index}", self.pod);
             if !touched(&at) {
                 continue;
             }
@@ -56,16 +56,22 @@ impl WorkloadPatch {
             let all = pod[list].as_array().into_iter().flatten();
             let ours = all.filter(|value| value["name"] == NAME);
             let ours: Vec<Value> = ours.cloned().collect();
-            if touched(&format!("{POD}/{list}")) {
+            if touched(&format!("{}/{list}", self.pod)) {
                 template[list] = Value::Array(ours);
             }
         }
-        json!({
+        let mut patch = json!({
             "apiVersion": self.after["apiVersion"],
             "kind": self.after["kind"],
             "metadata": {"name": self.after["metadata"]["name"]},
-            "spec": {"template": {"spec": template}},
-        })
+        });
+        let keys = self.pod.split('/').skip(1);
+        let mut place = &mut patch;
+        for key in keys {
+            place = &mut place[key];
+        }
+        *place = template;
+        patch
     }
 
     /// A whole list was added, and not a part of one.

@@ -7,7 +7,7 @@
 use refit_knobs::Join;
 use serde_json::{Value, json};
 
-use super::{Building, MOUNT, NAME, OWN_KERNELS, POD, Profile, Wanted, WorkloadError, patch};
+use super::{Building, MOUNT, NAME, OWN_KERNELS, Profile, Wanted, WorkloadError, patch};
 
 /// The policy with its binding, and what to know of it.
 #[derive(Debug)]
@@ -26,6 +26,11 @@ pub fn policy(object: &Value, profile: &Profile) -> Result<Policy, WorkloadError
     let patched = patch(object, profile)?;
     let namespace = object["metadata"]["namespace"].as_str();
     let selector = &object["spec"]["selector"];
+    if object["kind"] == "CronJob" {
+        return Err(WorkloadError::Missing(
+            "a policy finds the pods by the selector of the workload, and each Job of a CronJob has one of its own\n  patch the CronJob itself: its next Job has the settings",
+        ));
+    }
     let (Some(namespace), false) = (namespace, selector.is_null()) else {
         return Err(WorkloadError::Missing(
             "a policy finds the pods by the namespace and the selector of the workload, and it has none\n  read it from the cluster: kubectl get deployment/NAME -o json",
@@ -34,13 +39,14 @@ pub fn policy(object: &Value, profile: &Profile) -> Result<Policy, WorkloadError
     let mut building = Building {
         workload: patched.workload.clone(),
         after: object.clone(),
+        pod: patched.pod,
         operations: Vec::new(),
         inverse: Vec::new(),
         notes: Vec::new(),
     };
     let wanted = building.wanted(profile)?;
     let names: Vec<String> = (building.containers(profile)?.iter())
-        .map(|index| building.get(&format!("{POD}/containers/{index}/name")))
+        .map(|index| building.get(&format!("{}/containers/{index}/name", patched.pod)))
         .map(|name| name.as_str().unwrap_or_default().to_owned())
         .collect();
     let name = format!(

@@ -197,6 +197,43 @@ fn a_merge_has_what_is_new_and_nothing_of_what_was() {
 }
 
 #[test]
+fn the_pods_of_a_cron_job_and_of_a_job_are_patched_where_they_are() {
+    let settings = settings(&["malloc=jemalloc", "tz=UTC"]);
+    let template = deployment()["spec"]["template"].clone();
+    let about = json!({"name": "renew", "namespace": "n"});
+    let cron = json!({"apiVersion": "batch/v1", "kind": "CronJob", "metadata": about,
+        "spec": {"schedule": "@daily", "jobTemplate": {"spec": {"template": template}}}});
+    let job = json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": about, "spec": {"template": template}});
+    for (before, pod) in [
+        (&cron, "/spec/jobTemplate/spec/template/spec"),
+        (&job, "/spec/template/spec"),
+    ] {
+        let patch = patch(before, &profile(&settings)).unwrap();
+        let after = applied(before, &patch.operations);
+        assert_eq!(after, patch.after);
+        assert_eq!(applied(&after, &patch.inverse), *before, "taken back");
+        let merged = patch.strategic();
+        for object in [&after, &merged] {
+            let containers = &object.pointer(pod).unwrap()["containers"];
+            let env = containers[1]["env"].as_array().unwrap();
+            assert!(
+                env.contains(&json!({"name": "TZ", "value": "UTC"})),
+                "{object:#}"
+            );
+        }
+        let keys = merged["spec"].as_object().unwrap().keys();
+        assert_eq!(keys.len(), 1, "{merged:#}");
+        let is_told = patch
+            .notes
+            .iter()
+            .any(|note| note.contains("a Job that exists"));
+        assert_eq!(is_told, before["kind"] == "Job");
+    }
+    let error = policy(&cron, &profile(&settings)).unwrap_err().to_string();
+    assert!(error.contains("patch the CronJob itself"), "{error}");
+}
+
+#[test]
 fn what_would_not_be_in_effect_or_replace_something_is_refused() {
     let refused = |words: &[&str], change: fn(&mut Value), part: &str| {
         let settings = settings(words);
@@ -251,7 +288,7 @@ fn what_would_not_be_in_effect_or_replace_something_is_refused() {
     assert!(error.contains("app, side"), "{error}");
     let pod = json!({"kind": "Pod", "metadata": {"name": "a"}});
     let error = patch(&pod, &profile(&settings)).unwrap_err().to_string();
-    assert!(error.contains("pod/a is not"), "{error}");
+    assert!(error.contains("pod/a is none of"), "{error}");
 }
 
 #[test]

@@ -10,7 +10,7 @@ use crate::cli::OUTPUT;
 
 const POD: &str = "Pod";
 
-/// Print a patch that gives a Deployment, StatefulSet or DaemonSet these settings
+/// Print a patch that gives a Deployment, StatefulSet, DaemonSet, CronJob or Job these settings
 ///
 /// The object is read as `kubectl get -o json` prints it. An allocator's library is brought by
 /// an init container, and appended to the LD_PRELOAD of each container; `sync=off` names a
