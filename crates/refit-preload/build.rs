@@ -186,7 +186,7 @@ fn main() {
 
     let seen_by_refit = ["target.c", "pattern.c", "disk.c"];
     compiler(seen_by_refit.map(|name| Path::new("sync").join(name))).compile("refit_target");
-    for name in ["spawn", "without_huge_pages"] {
+    for name in ["spawn", "launcher"] {
         link_program(name, &out.join(name));
     }
 }

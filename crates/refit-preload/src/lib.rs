@@ -1,5 +1,5 @@
 //! The libraries that go beneath a program, the spawner of measured runs, and what
-//! starts a service without huge pages, as bytes. The C sources lie in `sync/`, `heap/`, `heap_new/` and `spawn/`.
+//! starts a service with settings that no variable carries, as bytes. The C sources lie in `sync/`, `heap/`, `heap_new/` and `spawn/`.
 
 /// A shared object for x86-64 glibc and musl.
 #[derive(Clone, Copy, Debug)]
@@ -39,6 +39,6 @@ pub const LIBRARY_HASH: &str = env!("REFIT_LIBRARY_HASH");
 /// A static program of one page, which starts the program of a measured run.
 pub static SPAWNER: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/spawn"));
 
-/// A static program of one page, which starts another one without transparent huge pages.
-pub static WITHOUT_HUGE_PAGES: &[u8] =
-    include_bytes!(concat!(env!("OUT_DIR"), "/without_huge_pages"));
+/// A static program of one page, which starts another one with settings that no variable carries:
+/// `launcher SETTING... FILE ARGUMENT...`, where each setting is `thp=never` or `sync=off`.
+pub static LAUNCHER: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/launcher"));

@@ -70,6 +70,6 @@ pub use refit_session::heap::{
     WithoutTable,
 };
 pub use refit_session::{
-    Calls, DirectoryReport, EventRing, ExecutableReport, OPENING, Trace, UnreachedProgram,
-    WITHOUT_HUGE_PAGES, grouped, is_tmpfs, names::OwnName, open_own, printable,
+    Calls, DirectoryReport, EventRing, ExecutableReport, LAUNCHER, OPENING, Trace,
+    UnreachedProgram, grouped, is_tmpfs, names::OwnName, open_own, printable,
 };

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use refit_knobs::Settings;
 
-use crate::{Error, FileState, Moved, Package, SchemaEdit};
+use crate::{Error, FileState, Moved, Package, SchemaEdit, library};
 
 /// One file of the configuration.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,13 +46,30 @@ pub struct Undo {
     pub program: Option<LibraryFile>,
 }
 
-/// A program of refit's that a unit starts instead of its own, which it then becomes.
+/// A program of refit's that is started instead of a service's own, which it then becomes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Launcher {
-    /// The copy of refit.
+    /// That program.
     pub program: LibraryFile,
-    /// What the unit's own files say of `ExecStart=`: an upgrade may change that.
-    pub exec_start: String,
+    /// What the unit's own files say of `ExecStart=`: an upgrade may change that. `None` where a script
+    /// starts it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exec_start: Option<String>,
+}
+
+impl Launcher {
+    /// The launcher of this refit, and its content.
+    pub(crate) fn new(exec_start: Option<String>) -> (Launcher, Vec<u8>) {
+        let content = refit_run::LAUNCHER.to_vec();
+        let program = library::script("launcher", &content);
+        (
+            Launcher {
+                program,
+                exec_start,
+            },
+            content,
+        )
+    }
 }
 
 /// What was measured before a change, as its record keeps it.

@@ -13,9 +13,6 @@ const DIRECTORIES: [&str; 4] = [
     "/usr/lib/systemd/system",
 ];
 
-/// The name of the program by which a change without huge pages starts a unit's own.
-pub const LAUNCHER: &str = "without-huge-pages";
-
 /// A unit.
 #[derive(Clone, Debug, Default)]
 pub struct Unit {
@@ -227,15 +224,19 @@ fn read_variables(unit: &mut Unit, file: &[u8]) {
                     line => unit.exec_lines.push(line.to_owned()),
                 }
                 let line = value.trim().trim_start_matches(['@', '-', ':', '+', '!']);
-                // What refit's launcher becomes.
-                let command = line.split_once(' ').filter(|(program, _)| {
-                    program.starts_with("/usr/lib/refit/") && program.ends_with(LAUNCHER)
-                });
-                unit.exec_start = command.map_or(line, |(_, command)| command).to_owned();
+                unit.exec_start = without_launcher(line).to_owned();
             }
             "EnvironmentFile" => unit.has_environment_file = !value.trim().is_empty(),
             _ => {}
         }
+    }
+}
+
+/// The program that a launcher of refit's becomes, with its arguments; a line without one as it is.
+fn without_launcher(line: &str) -> &str {
+    match line.find(" /") {
+        Some(at) if line.starts_with("/usr/lib/refit/") => &line[at + 1..],
+        _ => line,
     }
 }
 

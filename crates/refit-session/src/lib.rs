@@ -54,7 +54,7 @@ pub use printable::printable;
 pub use regular_file::open_regular;
 // The library and the page are of one version: who places the one writes the other.
 pub use refit_preload::{
-    HEAP, HEAP_NEW, LIBRARIES, LIBRARY_HASH, Library, SPAWNER, SYNC, WITHOUT_HUGE_PAGES,
+    HEAP, HEAP_NEW, LAUNCHER, LIBRARIES, LIBRARY_HASH, Library, SPAWNER, SYNC,
 };
 pub use sys::event_ring::EventRing;
 pub use trace::Trace;

@@ -10,6 +10,9 @@
 #define ARCH_GLIBC_LOADER "ld-linux-aarch64.so.1"
 #define ARCH_MUSL_LOADER "ld-musl-aarch64.so.1"
 
+/* Of its system calls, as a filter sees them (seccomp(2), linux/audit.h). */
+#define ARCH_AUDIT AUDIT_ARCH_AARCH64
+
 /* The version under which glibc's first release for it has its functions, dladdr1
  * among them. */
 #define ARCH_GLIBC "GLIBC_2.17"

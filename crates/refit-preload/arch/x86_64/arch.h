@@ -10,6 +10,9 @@
 #define ARCH_GLIBC_LOADER "ld-linux-x86-64.so.2"
 #define ARCH_MUSL_LOADER "ld-musl-x86_64.so.1"
 
+/* Of its system calls, as a filter sees them (seccomp(2), linux/audit.h). */
+#define ARCH_AUDIT AUDIT_ARCH_X86_64
+
 /* The version under which glibc's first release for it has its functions, and the
  * one of dladdr1, which came later. */
 #define ARCH_GLIBC "GLIBC_2.2.5"

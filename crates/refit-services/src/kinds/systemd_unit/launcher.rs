@@ -2,14 +2,12 @@
 //!
 //! systemd has no such setting before version 259, and no variable does it for every allocator.
 
-use refit_run::WITHOUT_HUGE_PAGES;
-
 use crate::check::{Check, Layer};
 use crate::processes::processes_of;
 use crate::systemd::{self, Unit};
-use crate::{Change, Error, Launcher, System, library};
+use crate::{Change, Error, Launcher, System};
 
-use crate::systemd::LAUNCHER;
+use super::THP_NEVER;
 
 /// What to know of it.
 pub const NOTE: &str = "while the change is there the unit's own ExecStart= has no effect: where an upgrade changes that, `refit \
@@ -50,19 +48,14 @@ pub fn launcher(service: &str, unit: &Unit) -> Result<(Launcher, Vec<u8>), Error
     if command.split_whitespace().any(|word| word == ";") {
         return refused("thp=never needs one program in ExecStart=, and there are several");
     }
-    let content = WITHOUT_HUGE_PAGES.to_vec();
-    let launcher = Launcher {
-        program: library::script(LAUNCHER, &content),
-        exec_start: line.clone(),
-    };
-    Ok((launcher, content))
+    Ok(Launcher::new(Some(line.clone())))
 }
 
 /// The lines of the drop-in.
 pub fn lines(launcher: &Launcher) -> String {
-    let (prefixes, command) = split(&launcher.exec_start);
+    let (prefixes, command) = split(launcher.exec_start.as_deref().unwrap_or_default());
     let program = &launcher.program.path;
-    format!("ExecStart=\nExecStart={prefixes}{program} {command}\n")
+    format!("ExecStart=\nExecStart={prefixes}{program} {THP_NEVER} {command}\n")
 }
 
 /// Whether the unit's own files still say what is started.
@@ -73,11 +66,12 @@ pub fn check(change: &Change, launcher: &Launcher) -> Result<Check, Error> {
     let ours = super::drop_in_of(change);
     let unit = systemd::unit_without(&System::new(None)?, &change.service, ours)?;
     let found = unit.exec_lines.join("; ");
+    let expected = launcher.exec_start.clone().unwrap_or_default();
     Ok(Check {
         layer: Layer::Loaded,
         key: "the unit's own ExecStart=".to_owned(),
-        expected: launcher.exec_start.clone(),
-        holds: Some(found == launcher.exec_start),
+        holds: Some(found == expected),
+        expected,
         found,
     })
 }
@@ -105,7 +99,7 @@ mod tests {
         let path = &launcher.program.path;
         assert_eq!(
             lines(&launcher),
-            format!("ExecStart=\nExecStart=-:{path} /bin/a --x \"b c\" %i $D\n")
+            format!("ExecStart=\nExecStart=-:{path} thp=never /bin/a --x \"b c\" %i $D\n")
         );
     }
 
