@@ -1,9 +1,11 @@
 //! Postfix on a Debian that systemd boots: mail is delivered before, with and after each change.
 
-use crate::apply_booted::{LIBRARY, WAIT_FOR, booted, files, inside, postfix, up, wait_inside};
+use crate::apply_booted::{
+    LIBRARY, WAIT_FOR, booted, debian, expect_same_files, files, inside, postfix, up, wait_inside,
+};
 use crate::runner::{Outcome, Test};
 use crate::test;
-use crate::test_env::{TestEnv, expect_message};
+use crate::test_env::{TestEnv, expect_code, expect_message};
 
 pub const TESTS: &[Test] = &[
     test!(all_daemons_are_changed_verified_and_taken_back)
@@ -11,6 +13,10 @@ pub const TESTS: &[Test] = &[
         .when_named()
         .limit_seconds(600),
     test!(one_daemon_is_changed_verified_and_taken_back)
+        .alone()
+        .when_named()
+        .limit_seconds(600),
+    test!(one_daemon_without_syncs_is_verified_and_taken_back)
         .alone()
         .when_named()
         .limit_seconds(600),
@@ -222,5 +228,152 @@ fn one_daemon_is_changed_verified_and_taken_back(env: &TestEnv) -> Outcome {
     assert!(!files(env).contains("/cleanup") && hidden.contains("10-own"));
     inside(env, 0, &["sh", "-c", shows, dir, unit]);
     mail(env, "in-the-end");
+    Outcome::Pass
+}
+
+/// How often cleanup asks the machine's file system for durability while a mail goes through: by the kernel's tracepoint, in
+/// a buffer of its own, since the container has no programs for it.
+fn durable_calls(env: &TestEnv, subject: &str) -> usize {
+    let tracing = |script: &str| {
+        let script = format!("mount -t tracefs none /mnt && cd /mnt/instances && {script}");
+        let output = env.run(&["unshare", "--mount", "sh", "-c", &script]);
+        expect_code(&output, 0);
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    let event = "events/ext4/ext4_sync_file_enter/enable";
+    tracing(&format!("mkdir refit-test && echo 1 >refit-test/{event}"));
+    mail(env, subject);
+    let read = format!("echo 0 >refit-test/{event}; cat refit-test/trace; rmdir refit-test");
+    let trace = tracing(&read);
+    let of_cleanup = |line: &&str| line.trim_start().starts_with("cleanup-");
+    trace.lines().filter(of_cleanup).count()
+}
+
+/// The filter is installed as root, before the daemon becomes another user: what is verified is one filter more than
+/// master has, which runs beneath the container's. That no call is left, the file system tells.
+fn one_daemon_without_syncs_is_verified_and_taken_back(env: &TestEnv) -> Outcome {
+    up(env);
+    let unit = postfix(env);
+    inside(env, 0, &["systemctl", "restart", unit]);
+    let dir = format!("/etc/systemd/system/{unit}.service.d");
+    let limited = |capabilities: &str| {
+        let edit = format!(
+            "mkdir -p $0 && printf '[Service]\\nCapabilityBoundingSet={capabilities}\\n' >$0/10-own.conf && \
+             systemctl daemon-reload && systemctl restart {unit}"
+        );
+        inside(env, 0, &["sh", "-c", &edit, &dir]);
+    };
+    let apply = [
+        "refit",
+        "apply",
+        "--yes",
+        "postfix",
+        "sync@exe:cleanup=off",
+        "--accept=loses-on-crash",
+        "--no-evidence",
+    ];
+    let check = ["refit", "status", "--check", "postfix/cleanup"];
+    let revert = ["refit", "revert", "postfix/cleanup"];
+    let untouched = files(env);
+
+    // Debian 13's unit takes the right away; there it is given back, as an administrator may.
+    if debian(env) == 12 {
+        limited("~CAP_SYS_ADMIN");
+    }
+    let limits = files(env);
+    let refused = booted(env, &[&["x"], &apply[..]].concat());
+    expect_message(&refused, 2, "master has no CAP_SYS_ADMIN");
+    assert_eq!(files(env), limits);
+    // A Postfix that does not run is not asked: it starts, delivers mail by real calls, and status says so.
+    inside(env, 0, &["systemctl", "stop", unit]);
+    inside(env, 0, &apply);
+    inside(env, 0, &["systemctl", "start", unit]);
+    mail(env, "without-right");
+    let real = inside(env, 1, &check);
+    assert!(
+        real.contains(
+            "DIFFERS: /proc/PID/status: expected Seccomp_filters: one more than master's"
+        ),
+        "{real}"
+    );
+    inside(env, 0, &revert);
+    expect_same_files(env, &limits);
+    match debian(env) {
+        12 => {
+            inside(env, 0, &["rm", "-r", &dir]);
+            inside(env, 0, &["systemctl", "daemon-reload"]);
+            inside(env, 0, &["systemctl", "restart", unit]);
+            expect_same_files(env, &untouched);
+        }
+        _ => limited("CAP_SYS_ADMIN"),
+    }
+
+    let before = files(env);
+    let real = durable_calls(env, "synced");
+    assert!(real > 0, "cleanup syncs each mail");
+    let plan = inside(env, 2, &["refit", "plan", "postfix/cleanup", "sync=off"]);
+    assert!(plan.contains("not covered: msync"), "{plan}");
+    expect_message(
+        &booted(
+            env,
+            &[
+                "x",
+                "refit",
+                "apply",
+                "--yes",
+                "postfix/cleanup",
+                "sync=off",
+            ],
+        ),
+        2,
+        "--accept loses-on-crash",
+    );
+    assert_eq!(files(env), before);
+    inside(env, 0, &apply);
+    assert!(inside(env, 0, &apply).contains("nothing to do"));
+    let status = inside(env, 0, &check);
+    for line in [
+        "ok: variable REFIT_APPLIED=sync=off",
+        "ok: /proc/PID/status Seccomp_filters: one more than master's",
+        "loses-on-crash, without evidence",
+    ] {
+        assert!(status.contains(line), "{status}");
+    }
+    assert_eq!(durable_calls(env, "not-synced"), 0);
+    let is_as_before = "pid=$(pgrep -x cleanup | head -1); test $(readlink /proc/$pid/root) = /var/spool/postfix && \
+                        test $(stat -c %U /proc/$pid) = postfix && grep NoNewPrivs /proc/$pid/status";
+    let rights = inside(env, 0, &["sh", "-c", is_as_before]);
+    assert_eq!(rights, "NoNewPrivs:\t0\n");
+    inside(env, 0, &check);
+    // The others are as before.
+    let filters = "for pid in $(pgrep -P $(cat /var/spool/postfix/pid/master.pid)); do \
+                   echo $(basename $(readlink /proc/$pid/exe)) $(grep Seccomp_filters /proc/$pid/status); done | sort -u";
+    println!(
+        "counted: {}",
+        inside(env, 0, &["sh", "-c", filters]).replace('\n', "; ")
+    );
+
+    // An administrator edits the line.
+    inside(
+        env,
+        0,
+        &["cp", "-p", "/etc/postfix/master.cf", "/root/kept"],
+    );
+    let edit = "sed -i 's,/refit/[^ ]*/cleanup$,& -v,' /etc/postfix/master.cf && postfix reload";
+    inside(env, 0, &["sh", "-c", edit]);
+    inside(env, 1, &check);
+    inside(env, 3, &revert);
+    inside(env, 0, &["mv", "/root/kept", "/etc/postfix/master.cf"]);
+    inside(env, 0, &revert);
+    expect_same_files(env, &before);
+    let again = durable_calls(env, "synced-again");
+    assert!(again > 0, "cleanup syncs again");
+    println!("counted: durable calls of cleanup for a mail: {real}, then 0, then {again}");
+    if debian(env) != 12 {
+        inside(env, 0, &["rm", "-r", &dir]);
+        inside(env, 0, &["systemctl", "daemon-reload"]);
+        inside(env, 0, &["systemctl", "restart", unit]);
+    }
+    expect_same_files(env, &untouched);
     Outcome::Pass
 }

@@ -5,7 +5,7 @@
 //! 2 s for a mail, blocks that keep glibc from giving back what lies between them. So a busy machine makes the test slow,
 //! and no verdict another one.
 
-use crate::apply_booted::{WAIT_FOR, booted, expect_same_files, files, inside, postfix, up};
+use crate::apply_booted::{WAIT_FOR, booted, expect_same_files, files, inside, up};
 use crate::crash::require_lab;
 use crate::runner::{Outcome, Test};
 use crate::test;
@@ -24,6 +24,10 @@ pub const TESTS: &[Test] = &[
         .alone()
         .when_named()
         .limit_seconds(1800),
+    test!(cleanup_of_postfix_from_its_recipe_and_back)
+        .alone()
+        .when_named()
+        .limit_seconds(1800),
     test!(a_ruby_server_from_its_recipe_and_back)
         .alone()
         .when_named()
@@ -38,8 +42,10 @@ struct Subject {
     edits: &'static [(&'static str, &'static str, &'static str)],
     /// What is compared with what is beneath it. The first one wins.
     compared: &'static [&'static str],
-    /// Whether it gains at a bounded loss: then it is cut, and accepted.
-    is_risk: bool,
+    /// What the plan of it says.
+    planned: &'static str,
+    /// The class of what it risks: then it is cut, and accepted.
+    accepts: Option<&'static str>,
     /// Lets the service do its work for `$0`, and prints all work so far and the setting. It has [`WAIT_FOR`].
     health: &'static str,
     /// Before anything: on a container that stayed up nothing is left of another run.
@@ -59,7 +65,8 @@ const POSTGRESQL: Subject = Subject {
         SHORT_PROMISE,
     ],
     compared: &["conf.synchronous_commit=off", "--with", SLOW_DISK],
-    is_risk: true,
+    planned: "conf.synchronous_commit=off",
+    accepts: Some("bounded-loss"),
     health: "cd /; psql() { setpriv --reuid=postgres --clear-groups psql -XAtqc \"$1\"; }; \
              psql \"INSERT INTO kept VALUES ('$0')\" && psql 'SELECT word FROM kept' && psql 'SHOW synchronous_commit'",
     clear: "cd /; setpriv --reuid=postgres --clear-groups psql -XAtqc 'DROP TABLE IF EXISTS kept' \
@@ -76,7 +83,8 @@ const REDIS: Subject = Subject {
         SHORT_PROMISE,
     ],
     compared: &["conf.appendfsync=everysec", "--with", SLOW_DISK],
-    is_risk: true,
+    planned: "conf.appendfsync=everysec",
+    accepts: Some("bounded-loss"),
     health: "redis-cli RPUSH kept $0 >&2 && redis-cli LRANGE kept 0 -1 && redis-cli CONFIG GET appendfsync | tail -1",
     // Debian's redis has everysec: first it is asked to sync each write.
     clear: "redis-cli DEL kept && redis-cli CONFIG SET appendfsync always",
@@ -109,13 +117,46 @@ const POSTFIX: Subject = Subject {
         ),
     ],
     compared: &["conf.initial_destination_concurrency=20"],
-    is_risk: false,
+    planned: "conf.initial_destination_concurrency=20",
+    accepts: None,
     health: "printf 'Subject: kept %s\\n\\nx\\n' $0 | su nobody -s /bin/sh -c 'sendmail -i root' && \
              wait_for \"the mail $0\" 'grep -q \"^Subject: kept $0$\" /var/mail/root' && \
              sed -n 's/^Subject: kept //p' /var/mail/root && postconf -h initial_destination_concurrency",
     clear: "systemctl restart 'postfix*' && rm -f /var/mail/root",
     before: "5",
     after: "20",
+};
+
+/// One sender, who waits for each mail: what it waits for is cleanup's sync.
+const CLEANUP: Subject = Subject {
+    edits: &[
+        ("load.sh", "smtp-source -N -s 20", "smtp-source -N -s 1"),
+        (
+            "recipe.toml",
+            "budget = \"15m\"",
+            "budget = \"15m\"\nmain = \"accepted\"",
+        ),
+        ("recipe.toml", "operations = 1500", "operations = 30"),
+        ("recipe.toml", "brief = 100", "brief = 5"),
+        (
+            "recipe.toml",
+            "load.sh 100 warmup.test",
+            "load.sh 1 warmup.test",
+        ),
+        ("recipe.toml", "length = \"6s\"", "length = \"2s\""),
+    ],
+    service: "postfix/cleanup",
+    compared: &["sync@exe:cleanup=off", "--with", SLOW_DISK],
+    planned: "sync=off (loses-on-crash)",
+    accepts: Some("loses-on-crash"),
+    health: "printf 'Subject: kept %s\\n\\nx\\n' $0 | su nobody -s /bin/sh -c 'sendmail -i root' && \
+             wait_for \"the mail $0\" 'grep -q \"^Subject: kept $0$\" /var/mail/root' && \
+             sed -n 's/^Subject: kept //p' /var/mail/root && \
+             filters() { sed -n 's/^Seccomp_filters:\\t//p' /proc/$1/status; } && \
+             echo $(($(filters $(pgrep -nx cleanup)) - $(filters $(cat /var/spool/postfix/pid/master.pid))))",
+    before: "0",
+    after: "1",
+    ..POSTFIX
 };
 
 /// In each report blocks that stay lie between larger ones that go, 10 MB of them: glibc keeps these, jemalloc has them
@@ -133,7 +174,8 @@ const RUBY: Subject = Subject {
         ),
     ],
     compared: &["malloc=jemalloc:dirty_decay_ms:0", "malloc=jemalloc"],
-    is_risk: false,
+    planned: "malloc=jemalloc:dirty_decay_ms:0",
+    accepts: None,
     // The page begins with what was asked for; the parent and both workers are looked at.
     health: "ask='puts Net::HTTP.get(\"127.0.0.1\", \"/\" + ARGV[0], 9292).lines.first'; \
              wait_for \"the page $0\" 'ruby -rnet/http -e \"$ask\" $0 2>/dev/null | grep -q \"of /$0$\"'; \
@@ -197,15 +239,19 @@ fn from_recipe_and_back(env: &TestEnv, subject: &Subject) -> Outcome {
         "r.json",
     ];
     let prove = ["--prove", "--cuts", "24"];
-    let prove = if subject.is_risk { &prove[..] } else { &[] };
+    let prove = if subject.accepts.is_some() {
+        &prove[..]
+    } else {
+        &[]
+    };
     let compared = env.refit(&[&words, subject.compared, prove].concat());
     expect_code(&compared, 0);
 
     let put = || booted(env, &["put", &env.path("r.json"), "/root/r.json"]);
     expect_code(&put(), 0);
-    if as_of_this_version(env) && subject.is_risk {
+    if let (true, Some(class)) = (as_of_this_version(env), subject.accepts) {
         let apply = ["x", "refit", "apply", "--yes", "--from", "/root/r.json"];
-        let output = booted(env, &[&apply[..], &["--accept", "bounded-loss"]].concat());
+        let output = booted(env, &[&apply[..], &["--accept", class]].concat());
         expect_message(&output, 2, "it was measured with another version");
     }
     expect_code(&put(), 0);
@@ -226,8 +272,8 @@ fn from_recipe_and_back(env: &TestEnv, subject: &Subject) -> Outcome {
     let before = files(env);
     is_healthy("one", subject.before);
     let mut from = vec!["--from", "/root/r.json"];
-    if !subject.is_risk {
-        // These recipes stand for no service.
+    if subject.service == "web" {
+        // Its recipe stands for no service.
         let plan = booted(env, &[&["x", "refit", "plan"], &from[..]].concat());
         expect_message(
             &plan,
@@ -240,23 +286,23 @@ fn from_recipe_and_back(env: &TestEnv, subject: &Subject) -> Outcome {
     let plan = booted(env, &[&["x", "refit", "plan"], &from[..]].concat());
     let text = described(&plan);
     assert!(
-        text.contains(subject.compared[0]) && text.contains("when measured again"),
+        text.contains(subject.planned) && text.contains("when measured again"),
         "{text}"
     );
     let mut accepted = vec!["--confirm-within", "10m"];
-    if subject.is_risk {
+    if let Some(class) = subject.accepts {
         // Somebody's decision.
         expect_code(&plan, 2);
         for words in [
             "lost at most",
-            "to accept it: --accept bounded-loss",
+            &format!("to accept it: --accept {class}"),
             "disk=p50=20ms",
         ] {
             assert!(text.contains(words), "{words}: {text}");
         }
         inside(env, 2, &apply);
         assert_eq!(files(env), before);
-        accepted.extend(["--accept", "bounded-loss"]);
+        accepted.extend(["--accept", class]);
     } else {
         expect_code(&plan, 0);
     }
@@ -265,10 +311,11 @@ fn from_recipe_and_back(env: &TestEnv, subject: &Subject) -> Outcome {
     inside(env, 0, &["refit", "confirm", subject.service]);
     is_healthy("three", subject.after);
     let status = inside(env, 0, &["refit", "status", "--check", subject.service]);
-    assert!(
-        status.contains("bounded-loss") == subject.is_risk && status.contains("/root/r.json"),
-        "{status}"
-    );
+    let accepted = match subject.accepts {
+        Some(class) => status.contains(&format!("accepted       {class}\n")),
+        None => !status.contains("accepted "),
+    };
+    assert!(accepted && status.contains("/root/r.json"), "{status}");
     inside(env, 0, &["refit", "revert", subject.service]);
     is_healthy("four", subject.before);
     expect_same_files(env, &before);
@@ -295,33 +342,22 @@ fn redis_from_its_recipe_and_back(env: &TestEnv) -> Outcome {
 
 fn postfix_from_its_recipe_and_back(env: &TestEnv) -> Outcome {
     up(env);
-    // The recipe's own variants stay measurements: one needs refit beside Postfix, the other would be another queue.
+    // One of the recipe's own variants stays a measurement: it would be another queue.
     let before = files(env);
-    let of_postfix = postfix(env);
-    let of_postfix = format!("one of these: refit plan {of_postfix}.service SETTINGS");
-    for (service, setting, named) in [
-        ("postfix", "sync@exe:cleanup=off", &*of_postfix),
-        (
-            "postfix/cleanup",
-            "sync=off",
-            "one of these: refit plan postfix/cleanup SETTINGS",
-        ),
-        (
-            "postfix",
-            "conf.queue=tmpfs",
-            "unused parameter: queue=tmpfs",
-        ),
-        (
-            "postfix",
-            "conf.queue_directory=/tmp",
-            "finds its files by it",
-        ),
+    for (setting, named) in [
+        ("conf.queue=tmpfs", "unused parameter: queue=tmpfs"),
+        ("conf.queue_directory=/tmp", "finds its files by it"),
     ] {
-        let words = ["x", "refit", "apply", "--yes", service, setting];
+        let words = ["x", "refit", "apply", "--yes", "postfix", setting];
         expect_message(&booted(env, &words), 2, named);
     }
     assert_eq!(files(env), before);
     from_recipe_and_back(env, &POSTFIX)
+}
+
+fn cleanup_of_postfix_from_its_recipe_and_back(env: &TestEnv) -> Outcome {
+    require_lab(env);
+    from_recipe_and_back(env, &CLEANUP)
 }
 
 fn a_ruby_server_from_its_recipe_and_back(env: &TestEnv) -> Outcome {

@@ -13,6 +13,7 @@ pub const TESTS: &[Test] = &[
     test!(all_daemons_are_changed_and_taken_back),
     test!(the_unit_is_the_one_that_starts_it),
     test!(one_daemon_is_changed_and_taken_back),
+    test!(one_daemon_is_started_without_syncs),
     test!(what_is_not_confirmed_goes_at_the_next_start),
     test!(what_cannot_be_applied_changes_nothing),
 ];
@@ -211,6 +212,84 @@ fn one_daemon_is_changed_and_taken_back(env: &TestEnv) -> Outcome {
     Outcome::Pass
 }
 
+/// `sync=off` of a daemon, with words that accept its risk.
+pub const WITHOUT_SYNCS: [&str; 5] = [
+    "--yes",
+    "postfix/cleanup",
+    "sync=off",
+    "--accept=loses-on-crash",
+    "--no-evidence",
+];
+
+/// The script starts the launcher, and that the daemon; named as it is measured, it is the same change.
+fn one_daemon_is_started_without_syncs(env: &TestEnv) -> Outcome {
+    let root = tree(env, "tree");
+    let before = listing(&root);
+    let at = |path: &str| Path::new(&root).join(path);
+    for named in [
+        &["postfix", "sync@exe:cleanup=off"][..],
+        &["postfix/cleanup", "sync@exe:cleanup=off"],
+        &["postfix/cleanup", "sync=off"],
+    ] {
+        let refused = words("apply", &root, &[&["--yes"], named].concat());
+        expect_message(&env.refit(&refused), 2, "`sync=off` is loses-on-crash");
+        let planned = env.refit(&words("plan", &root, named));
+        for text in [
+            "postfix/cleanup (Postfix daemon)\n",
+            "sync=off (loses-on-crash)",
+            "/launcher, a program of refit's",
+            "not covered: msync, files opened with O_SYNC",
+            "local(8), pipe(8)",
+        ] {
+            expect_printed(&planned, 2, text);
+        }
+        assert_eq!(listing(&root), before, "{named:?}");
+    }
+    let apply = words("apply", &root, &WITHOUT_SYNCS);
+    expect_printed(
+        &env.refit(&apply),
+        0,
+        "postfix/cleanup: applied in the tree",
+    );
+    let as_measured = [&["--yes", "postfix", "sync@exe:cleanup=off"], &apply[6..]].concat();
+    for again in [apply.clone(), words("apply", &root, &as_measured)] {
+        expect_printed(&env.refit(&again), 0, "postfix/cleanup: nothing to do");
+    }
+    let status = env.refit(&words("status", &root, &["--check"]));
+    expect_printed(
+        &status,
+        0,
+        "accepted       loses-on-crash, without evidence",
+    );
+    let text = fs::read_to_string(at(MASTER)).expect("there");
+    let (_, rest) = text.split_once("../../refit/").expect("a script");
+    let script = rest.split_ascii_whitespace().next().expect("a path");
+    let text = fs::read_to_string(at("usr/lib/refit").join(script)).expect("there");
+    let launcher = format!("usr/lib/refit/{}/launcher", hash(&text));
+    let meant = format!(
+        "\nREFIT_APPLIED='sync=off'\nexport REFIT_APPLIED\nexec '/{launcher}' 'sync=off' \
+         '/usr/lib/postfix/sbin/cleanup' \"$@\"\n"
+    );
+    assert!(text.ends_with(&meant), "{text}");
+    assert_eq!(listing(&root)[&launcher].0 & 0o777, 0o755);
+
+    // Without the launcher the script starts nothing: that is seen.
+    fs::rename(at(&launcher), at("kept")).expect("ours");
+    let status = env.refit(&words("status", &root, &["--check"]));
+    expect_printed(&status, 1, "launcher: expected as applied, found not there");
+    fs::rename(at("kept"), at(&launcher)).expect("ours");
+    expect_code(&env.refit(&words("revert", &root, &["postfix/cleanup"])), 0);
+    assert_eq!(listing(&root), before);
+
+    // With variables and a library, in one script.
+    let all = [&WITHOUT_SYNCS[..], &[SETTINGS[0], "env.WORD=a"]].concat();
+    expect_code(&env.refit(&words("apply", &root, &all)), 0);
+    script_is_there(&root);
+    expect_code(&env.refit(&words("revert", &root, &["postfix/cleanup"])), 0);
+    assert_eq!(listing(&root), before);
+    Outcome::Pass
+}
+
 /// The units that take it back have a name without a slash.
 fn what_is_not_confirmed_goes_at_the_next_start(env: &TestEnv) -> Outcome {
     const UNITS: &str = r"refit-undo-postfix\x2fcleanup";
@@ -272,7 +351,27 @@ fn what_cannot_be_applied_changes_nothing(env: &TestEnv) -> Outcome {
         (&["postfix", "conf.import_environment=TZ"], "env.NAME=VALUE"),
         (&["postfix", "conf.relayhost=a\nb"], "not one line"),
         (&["postfix", "env.WORD=a}"], "not one line"),
-        (&["postfix", "sync=off"], "conf.NAME="),
+        (
+            &["postfix", "sync=off"],
+            "refit plan postfix/DAEMON sync=off",
+        ),
+        (
+            &["postfix", "sync@exe:pickup=off"],
+            "no line of it runs `pickup`",
+        ),
+        (&["postfix", "sync@/var/=off"], "a change of one daemon"),
+        (
+            &["postfix/cleanup", "sync@exe:smtpd=off"],
+            "what can: sync=off, malloc=",
+        ),
+        (
+            &["postfix/cleanup", "sync=on"],
+            "what can: sync=off, malloc=",
+        ),
+        (
+            &["postfix/cleanup", "thp=never"],
+            "what can: sync=off, malloc=",
+        ),
         (&["--trial", "postfix", "tz=UTC"], "below /run, and Postfix"),
         (
             &["--trial", "postfix/cleanup", "tz=UTC"],

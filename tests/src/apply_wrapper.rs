@@ -257,7 +257,10 @@ fn what_is_no_command_of_its_own_is_refused(env: &TestEnv) -> Outcome {
             &["wrapper:/usr/local/bin/busy", SETTINGS[0]],
             "busy.refit-real is there already",
         ),
-        (&[MOVED, "sync=off"], "cannot be applied to wrapper:"),
+        (
+            &[MOVED, "sync=off"],
+            "for one start: refit run --quiet sync=off -- COMMAND",
+        ),
         (&[MOVED, "conf.a=b"], "cannot be applied to wrapper:"),
         (&["--trial", MOVED, "tz=UTC"], "PATH has no directory there"),
     ] {

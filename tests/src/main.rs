@@ -31,6 +31,7 @@ mod apply_end_to_end;
 mod apply_evidence;
 mod apply_full;
 mod apply_kills;
+mod apply_launcher;
 mod apply_mariadb;
 mod apply_odd;
 mod apply_packages;
@@ -231,6 +232,7 @@ const TABLE: &[&[Test]] = &[
     apply_each_kind::TESTS,
     apply_full::TESTS,
     apply_kills::TESTS,
+    apply_launcher::TESTS,
     apply_mariadb::TESTS,
     apply_odd::TESTS,
     apply_booted_kills::TESTS,

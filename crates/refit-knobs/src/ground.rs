@@ -11,6 +11,9 @@ pub enum Ground {
     ServerEnvironment,
     /// A script in a program's place.
     Wrapper,
+    /// Such a script that only root starts: there is a launcher between it and the program, for what no variable
+    /// carries.
+    Daemon,
     /// A service's own configuration or schema.
     Configuration,
     /// The options of a container.

@@ -39,6 +39,11 @@ pub(crate) trait Kind: Sync {
         Ground::settings(self.grounds())
     }
 
+    /// What is wrong with a setting that does not act there.
+    fn refusal(&self, service: &str, setting: &Setting) -> Error {
+        unknown(service, setting, self.known())
+    }
+
     /// Why a change of these settings cannot lie below /run, where a reboot takes it back; `None`: it
     /// can.
     fn no_trial(&self, settings: &Settings) -> Option<&'static str>;
@@ -89,6 +94,15 @@ pub(crate) trait Kind: Sync {
     }
 }
 
+/// Of a setting that no service of a kind can have, which can have what is known.
+pub(crate) fn unknown(service: &str, setting: &Setting, known: String) -> Error {
+    Error::UnknownSetting {
+        setting: setting.to_string(),
+        service: service.to_owned(),
+        known,
+    }
+}
+
 /// Refuses settings that act elsewhere.
 ///
 /// # Errors
@@ -101,10 +115,6 @@ pub(crate) fn refuse_unknown(
     let mut all = settings.0.iter();
     match all.find(|setting| !setting.acts_on(kind.grounds())) {
         None => Ok(()),
-        Some(setting) => Err(Error::UnknownSetting {
-            setting: setting.to_string(),
-            service: service.to_owned(),
-            known: kind.known(),
-        }),
+        Some(setting) => Err(kind.refusal(service, setting)),
     }
 }

@@ -11,6 +11,8 @@ mod systemd_unit;
 mod unit_and_conf;
 mod wrapper;
 
+pub(crate) use postfix::of_daemon;
+
 use crate::kind::Kind;
 use crate::{Error, System};
 

@@ -5,7 +5,7 @@ use refit_knobs::{Class, Settings};
 use crate::accept::{self, Basis};
 use crate::file_state::{refuse_fixed, temporary};
 use crate::kind::refuse_unknown;
-use crate::kinds::kind_of;
+use crate::kinds::{kind_of, of_daemon};
 use crate::packages::packages_of;
 use crate::store::Store;
 use crate::undo::{self, Until};
@@ -27,6 +27,18 @@ pub struct Request {
     pub no_evidence: bool,
     /// A command that ends with 0 where the service does its work.
     pub health: Option<String>,
+}
+
+impl Request {
+    /// What is meant: `sync@exe:DAEMON=off` of Postfix, as it is measured, is `sync=off` of the
+    /// service postfix/DAEMON.
+    #[must_use]
+    pub fn meant(mut self) -> Request {
+        if let Some((word, settings)) = of_daemon(&self.word, &self.settings) {
+            (self.word, self.settings) = (word, settings);
+        }
+        self
+    }
 }
 
 /// What applying these settings to a service would do. Nothing is changed.

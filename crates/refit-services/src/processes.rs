@@ -34,6 +34,18 @@ impl Process {
         })
     }
 
+    /// One with these lines of /proc/PID/status, and one variable.
+    #[cfg(test)]
+    pub fn told(status: &str, variable: &str) -> Process {
+        Process {
+            pid: 1,
+            program: String::new(),
+            maps: String::new(),
+            status: status.to_owned(),
+            environment: variable.as_bytes().to_vec(),
+        }
+    }
+
     /// Whether code of this library is mapped. Where a unit forbids to execute it, a line
     /// without `x` stays although ld.so refused it.
     pub fn executes(&self, path: &str) -> bool {

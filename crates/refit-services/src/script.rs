@@ -4,9 +4,9 @@ use std::fmt::Write;
 
 use refit_knobs::{Assignment, Join};
 
-/// The script, with `head` as its comment. Nothing but the program is started, so that no other process gets the
-/// variables.
-pub fn script(head: &str, assignments: &[Assignment], program: &str) -> String {
+/// The script, with `head` as its comment, that becomes `command`: a program, perhaps with first arguments. Nothing
+/// else is started, so that no other process gets the variables.
+pub fn script(head: &str, assignments: &[Assignment], command: &[&str]) -> String {
     let mut text = format!("#!/bin/sh\n{head}");
     for Assignment { name, value, join } in assignments {
         let value = quoted(value);
@@ -27,17 +27,18 @@ pub fn script(head: &str, assignments: &[Assignment], program: &str) -> String {
         };
         let _ = writeln!(text, "{set}\nexport {name}");
     }
-    text + &started(program)
+    text + &started(command)
 }
 
 /// The last line of a script.
-fn started(program: &str) -> String {
-    format!("exec {} \"$@\"\n", quoted(program))
+fn started(command: &[&str]) -> String {
+    let words: Vec<String> = command.iter().map(|word| quoted(word)).collect();
+    format!("exec {} \"$@\"\n", words.join(" "))
 }
 
 /// Whether a script becomes this program.
 pub fn starts(script: &[u8], program: &str) -> bool {
-    script.ends_with(started(program).as_bytes())
+    script.ends_with(started(&[program]).as_bytes())
 }
 
 /// One word of a shell, whatever it holds.
@@ -52,7 +53,7 @@ mod tests {
     /// What the script's program gets of a variable.
     fn given(assignment: &Assignment, there: &str) -> String {
         let program = "/usr/bin/printenv";
-        let text = script("# head\n", std::slice::from_ref(assignment), program);
+        let text = script("# head\n", std::slice::from_ref(assignment), &[program]);
         let mut shell = std::process::Command::new("/bin/sh");
         shell.args(["-c", &text, "sh", &assignment.name]);
         if !there.is_empty() {

@@ -16,7 +16,7 @@ pub static KNOB: Knob = Knob {
     has_members: false,
     once: false,
     permanent: "sync=off",
-    grounds: &[Ground::Unit, Ground::Container, Ground::Pod],
+    grounds: &[Ground::Unit, Ground::Daemon, Ground::Container, Ground::Pod],
     values: switch::words,
     aliases: &["fsync", "fdatasync", "syncfs", "msync"],
     opposites: &["eatmydata", "nosync"],

@@ -10,14 +10,15 @@ mod logical_lines;
 mod main_cf;
 mod master_cf;
 mod processes;
+mod sync_off;
 mod tools;
 
-use refit_knobs::{Ground, Settings};
+use refit_knobs::{Ground, Scope, Setting, Settings};
 
 use crate::check::{Check, Layer};
 use crate::effective::{effective, not_running};
 use crate::environment::Environment;
-use crate::kind::{Kind, Step};
+use crate::kind::{Kind, Step, unknown};
 use crate::{Change, ConfValue, Error, FileEdit, FileState, Plan, System, systemd};
 pub use daemon::PostfixDaemon;
 use instance::{LATER, ONLY_FILES, asked, file, installed, reload, start_anew, unit_here};
@@ -64,21 +65,56 @@ const ITS_PLACE: [&str; 20] = [
 /// Read by master when it starts, and not again (postconf(5)).
 const ONLY_AT_START: [&str; 2] = ["inet_protocols", "master_service_disable"];
 
+/// Whether a word means the default instance.
+fn is_instance(word: &str) -> bool {
+    let name = word.strip_suffix(".service").unwrap_or(word);
+    ["postfix", "postfix@-"].contains(&name)
+}
+
+/// The daemon that `sync@exe:DAEMON=off` of Postfix is for, as a service, and what it is there:
+/// `sync=off`. `None`: something else was asked for.
+pub fn of_daemon(word: &str, settings: &Settings) -> Option<(String, Settings)> {
+    let [setting] = &settings.0[..] else {
+        return None;
+    };
+    let Some(Scope::Exe(daemon)) = setting.scope() else {
+        return None;
+    };
+    let daemon = daemon.as_str();
+    let service = format!("postfix/{daemon}");
+    let is_postfix = is_instance(word) || word == service;
+    let is_off = setting.to_string() == format!("sync@exe:{daemon}=off");
+    let off = "sync=off".parse().expect("it is a setting");
+    (is_postfix && is_off).then(|| (service, Settings(vec![off])))
+}
+
 impl Kind for Postfix {
     fn name(&self) -> &'static str {
         "Postfix"
     }
 
     fn find(&self, system: &System, word: &str) -> Result<Option<String>, Error> {
-        let name = word.strip_suffix(".service").unwrap_or(word);
-        match name {
-            "postfix" | "postfix@-" => installed(system),
-            _ => Ok(None),
+        match is_instance(word) {
+            true => installed(system),
+            false => Ok(None),
         }
     }
 
     fn grounds(&self) -> &'static [Ground] {
         &[Ground::ServerEnvironment, Ground::Configuration]
+    }
+
+    fn refusal(&self, service: &str, setting: &Setting) -> Error {
+        match setting.knob().name {
+            "sync" => Error::BadConf {
+                setting: setting.to_string(),
+                service: service.to_owned(),
+                reason: "it is a change of one daemon, as sync@exe:DAEMON=off alone is too\n  \
+                         refit plan postfix/DAEMON sync=off"
+                    .to_owned(),
+            },
+            _ => unknown(service, setting, self.known()),
+        }
     }
 
     fn no_trial(&self, _: &Settings) -> Option<&'static str> {
@@ -260,8 +296,9 @@ fn refuse_new_complaints(change: &Change, before: &[u8], after: &[u8]) -> Result
         true => Ok(()),
         false => Err(Error::Command {
             command: format!(
-                "{} cannot be applied: Postfix prints",
-                change.settings.join(" ")
+                "{} cannot be applied to {}: Postfix prints",
+                change.settings.join(" "),
+                change.service
             ),
             output: new.join("; "),
         }),
@@ -363,6 +400,32 @@ mod tests {
             variable(imported, "LD_PRELOAD").as_deref(),
             Some("/b.so:/c.so")
         );
+    }
+
+    #[test]
+    fn a_daemon_without_syncs_is_a_service_of_its_own() {
+        let of_daemon = |word: &str, settings: &[&str]| {
+            let parsed = settings.iter().map(|one| one.parse().expect("a setting"));
+            let (service, settings) = of_daemon(word, &Settings(parsed.collect()))?;
+            let settings: Vec<String> = settings.0.iter().map(ToString::to_string).collect();
+            Some(format!("{service} {}", settings.join(" ")))
+        };
+        let meant = Some("postfix/cleanup sync=off".to_owned());
+        for word in ["postfix", "postfix.service", "postfix@-", "postfix/cleanup"] {
+            assert_eq!(of_daemon(word, &["sync@exe:cleanup=off"]), meant, "{word}");
+        }
+        for (word, settings) in [
+            ("postfix/smtpd", &["sync@exe:cleanup=off"][..]),
+            ("redis", &["sync@exe:cleanup=off"]),
+            ("postfix", &["sync@exe:cleanup=on"]),
+            ("postfix", &["sync@/var/=off"]),
+            ("postfix", &["odirect@exe:cleanup=off"]),
+            ("postfix", &["sync=off"]),
+            ("postfix", &["sync@exe:cleanup=off", "tz=UTC"]),
+            ("postfix", &[]),
+        ] {
+            assert_eq!(of_daemon(word, settings), None, "{word} {settings:?}");
+        }
     }
 
     #[test]

@@ -190,10 +190,12 @@ impl Kind for SystemdUnit {
     }
 }
 
-const SYNC_OFF: &str = "sync=off";
+/// A setting that is no variable: durability calls are answered with success.
+pub const SYNC_OFF: &str = "sync=off";
 const THP_NEVER: &str = "thp=never";
 
-fn has(change: &Change, setting: &str) -> bool {
+/// Whether a change has this setting.
+pub fn has(change: &Change, setting: &str) -> bool {
     change.settings.iter().any(|one| one == setting)
 }
 

@@ -6,12 +6,13 @@
 
 mod program;
 
-use refit_knobs::{Ground, Settings};
+use refit_knobs::{Ground, Setting, Settings};
 
 use crate::check::{Check, Layer};
 use crate::effective::observed;
 use crate::environment::Environment;
-use crate::kind::{Kind, Step};
+use crate::kind::{Kind, Step, unknown};
+use crate::kinds::systemd_unit::SYNC_OFF;
 use crate::moved::Moved;
 use crate::packages::owner;
 use crate::processes::running;
@@ -66,6 +67,23 @@ impl Kind for Wrapper {
         &[Ground::Wrapper]
     }
 
+    /// Anybody may start a command, and of most users the kernel takes no filter of system calls
+    /// (seccomp(2)): it would be in effect for root alone.
+    fn refusal(&self, service: &str, setting: &Setting) -> Error {
+        if setting.to_string() != SYNC_OFF {
+            return unknown(service, setting, self.known());
+        }
+        Error::BadConf {
+            setting: SYNC_OFF.to_owned(),
+            service: service.to_owned(),
+            reason: "who starts a command without CAP_SYS_ADMIN gets a filter of system calls only with \
+                     no_new_privs, which takes the rights of set-id programs away from all that it starts\n  \
+                     for one start: refit run --quiet sync=off -- COMMAND; of a service: refit plan UNIT \
+                     sync=off"
+                .to_owned(),
+        }
+    }
+
     fn no_trial(&self, _: &Settings) -> Option<&'static str> {
         Some("PATH has no directory there")
     }
@@ -82,7 +100,7 @@ impl Kind for Wrapper {
         let mut plan = Plan::new(service, self.name(), settings);
         let head = systemd::written_by(service, &plan.change.settings);
         let text = |program: &str| {
-            let text = script(&head, &environment.assignments, program);
+            let text = script(&head, &environment.assignments, &[program]);
             FileState::executable(text.into_bytes())
         };
         let program = match system.path(path)?.symlink_metadata() {

@@ -22,8 +22,8 @@ pub struct PlanArgs {
     #[arg(value_name = "SERVICE", required_unless_present = "from")]
     pub service: Option<String>,
 
-    /// Settings, as in `refit run`: malloc=jemalloc preload=/PATH/LIB.so env.NAME=VALUE; of
-    /// PostgreSQL, MariaDB, redis and Postfix also their own: conf.NAME=VALUE
+    /// Settings, as in `refit run`: malloc=jemalloc preload=/PATH/LIB.so env.NAME=VALUE; of units and of
+    /// postfix/DAEMON sync=off; of PostgreSQL, MariaDB, redis and Postfix also their own: conf.NAME=VALUE
     #[arg(value_name = "SETTINGS", add = ArgValueCompleter::new(complete::settings))]
     pub settings: Vec<OsString>,
 

@@ -216,5 +216,6 @@ fn read(args: &PlanArgs) -> Result<(System, Request)> {
         // Nothing runs there: what the recipe of a result would ask, nobody answers.
         request.health.clone_from(&args.health);
     }
-    Ok((System::new(args.tree.root.as_deref())?, request))
+    let system = System::new(args.tree.root.as_deref())?;
+    Ok((system, request.meant()))
 }

@@ -1,7 +1,8 @@
 //! One of Postfix's daemons, by a script in its place.
 //!
 //! master(8) runs `daemon_directory/COMMAND` for each line of master.cf, and takes no absolute
-//! path: the script lies in /usr/lib/refit, and the line names it from there.
+//! path: the script lies in /usr/lib/refit, and the line names it from there. With `sync=off` it
+//! starts the daemon by refit's launcher ([`sync_off`]).
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -13,15 +14,17 @@ use super::instance::{LATER, ONLY_FILES, asked, file, installed, reload, unit, u
 use super::main_cf;
 use super::master_cf::{Entry, entries, with_command};
 use super::processes::{daemons_of, throttled};
-use super::tools;
 use super::tools::{DIRECTORY, expanded};
+use super::{sync_off, tools};
 use crate::check::Check;
 use crate::effective::{not_running, observed};
 use crate::environment::Environment;
 use crate::kind::{Kind, Step};
+use crate::kinds::systemd_unit::{SYNC_OFF, has};
 use crate::processes::Process;
 use crate::script::script;
-use crate::{Change, Error, FileEdit, Plan, System, library, systemd};
+use crate::systemd::Unit;
+use crate::{Change, Error, FileEdit, Launcher, Plan, System, library, systemd};
 
 /// The kind.
 pub struct PostfixDaemon;
@@ -60,7 +63,7 @@ impl Kind for PostfixDaemon {
     }
 
     fn grounds(&self) -> &'static [Ground] {
-        &[Ground::Wrapper]
+        &[Ground::Wrapper, Ground::Daemon]
     }
 
     fn no_trial(&self, _: &Settings) -> Option<&'static str> {
@@ -89,12 +92,21 @@ impl Kind for PostfixDaemon {
         }
         let daemon = daemon(service);
         all.retain(|entry| entry.command(&bytes) == daemon);
-        let environment = Environment::of(system, &settings.launch(), |_| None)?;
+        let mut environment = Environment::of(system, &settings.launch(), |_| None)?;
         let directory = directory(system)?;
         let mut plan = Plan::new(service, self.name(), settings);
         let head = systemd::written_by(service, &plan.change.settings);
         let program = format!("{directory}/{daemon}");
-        let text = script(&head, &environment.assignments, &program);
+        let launcher = has(&plan.change, SYNC_OFF).then(|| Launcher::new(None));
+        let mut started = vec![&*program];
+        if let Some((launcher, _)) = &launcher {
+            started.splice(..0, [&*launcher.program.path, SYNC_OFF]);
+            let mark = sync_off::mark();
+            let variable = (mark.name.clone(), mark.value.clone());
+            environment.variables.push(variable);
+            environment.assignments.push(mark);
+        }
+        let text = script(&head, &environment.assignments, &started);
         environment.add_to(&mut plan);
         let placed = library::script(daemon, text.as_bytes());
         let command = relative(&directory, &placed.path);
@@ -105,10 +117,20 @@ impl Kind for PostfixDaemon {
         });
         plan.change.programs.push(placed);
         plan.contents.push(text.into_bytes());
+        if let Some((launcher, content)) = launcher {
+            plan.change.launcher = Some(launcher);
+            plan.contents.push(content);
+            plan.notes.extend(sync_off::NOTES.map(str::to_owned));
+        }
         if system.is_live() {
             let unit = unit(system)?;
-            plan.change.was_active = systemd::show(&unit)?.is_active;
-            if plan.change.was_active {
+            let shown = systemd::show(&unit)?;
+            plan.change.was_active = shown.is_active;
+            if shown.is_active && plan.change.launcher.is_some() {
+                let running = Running::of(&shown, &directory, daemon);
+                sync_off::refuse(service, &unit, running.master.as_ref())?;
+            }
+            if shown.is_active {
                 plan.commands.push(format!("systemctl reload {unit}"));
             } else {
                 plan.notes.push(LATER.to_owned());
@@ -155,7 +177,11 @@ impl Kind for PostfixDaemon {
         if !unit.is_active {
             return Ok(vec![not_running(&unit.state)]);
         }
-        let mut checks = observed(change, &processes(change)?);
+        let running = running(change)?;
+        let mut checks = observed(change, &running.daemons);
+        if has(change, SYNC_OFF) {
+            checks.push(sync_off::check(running.master.as_ref(), &running.daemons));
+        }
         checks.push(waits(change)?);
         Ok(checks)
     }
@@ -190,13 +216,32 @@ fn relative(directory: &str, path: &str) -> String {
     [&up, &to[same..]].concat().join("/")
 }
 
-/// The processes of the daemon that run now.
-fn processes(change: &Change) -> Result<Vec<Process>, Error> {
+/// What runs of a daemon now.
+struct Running {
+    daemons: Vec<Process>,
+    /// It starts them.
+    master: Option<Process>,
+}
+
+impl Running {
+    fn of(unit: &Unit, directory: &str, daemon: &str) -> Running {
+        let program = |name: &str| format!("{directory}/{name}");
+        let all = daemons_of(unit, directory);
+        let (daemons, mut others): (Vec<_>, Vec<_>) = all
+            .into_iter()
+            .partition(|process| process.program == program(daemon));
+        others.retain(|process| process.program == program("master"));
+        Running {
+            daemons,
+            master: others.pop(),
+        }
+    }
+}
+
+fn running(change: &Change) -> Result<Running, Error> {
     let directory = asked(&change.service, expanded("daemon_directory"))?;
-    let program = format!("{directory}/{}", daemon(&change.service));
-    let mut all = daemons_of(&systemd::show(&unit_here()?)?, &directory);
-    all.retain(|process| process.program == program);
-    Ok(all)
+    let unit = systemd::show(&unit_here()?)?;
+    Ok(Running::of(&unit, &directory, daemon(&change.service)))
 }
 
 /// Connects to the first socket that the daemon serves, and waits until it runs as it was
@@ -219,7 +264,7 @@ fn start_one(change: &Change) -> Result<(), Error> {
     };
     let began = Instant::now();
     let is_new = || -> Result<bool, Error> {
-        let checks = observed(change, &processes(change)?);
+        let checks = observed(change, &running(change)?.daemons);
         Ok(checks.iter().all(|check| check.holds == Some(true)))
     };
     while !is_new()? && began.elapsed() < STARTED_WITHIN {
