@@ -5,11 +5,11 @@ use std::fs;
 use serde_json::{Value, json};
 
 use crate::apply::{listing, tree, words};
-use crate::apply_postgresql;
 use crate::crash::require_lab;
 use crate::runner::{Outcome, Test};
 use crate::test;
 use crate::test_env::{TestEnv, expect_code, expect_message, expect_printed};
+use crate::{apply_postfix, apply_postgresql};
 
 pub const TESTS: &[Test] = &[
     test!(the_winner_is_applied_to_what_its_recipe_stands_for).limit_seconds(120),
@@ -115,6 +115,25 @@ fn the_winner_is_applied_to_what_its_recipe_stands_for(env: &TestEnv) -> Outcome
     // Another service by name.
     let other = env.refit(&words("plan", &root, &["--from", "r.json", "b"]));
     expect_printed(&other, 0, "b.service (systemd unit)");
+    // What is measured of one daemon is a change of that daemon.
+    let mail = apply_postfix::tree(env, "mail");
+    let of_daemon = edited(env, &result, "daemon.json", |result| {
+        result["recipe"]["applies_to"] = json!("postfix");
+        result["recipe"]["applied"] = json!({"env.HALF=1": "sync@exe:cleanup=off"});
+    });
+    let planned = env.refit(&words("plan", &mail, &["--from", &of_daemon]));
+    for text in [
+        "postfix/cleanup (Postfix daemon)",
+        "sync=off (loses-on-crash)",
+        "when measured again",
+    ] {
+        expect_printed(&planned, 2, text);
+    }
+    expect_message(
+        &planned,
+        2,
+        "refit apply --from RESULT --accept loses-on-crash",
+    );
     Outcome::Pass
 }
 

@@ -25,6 +25,8 @@ pub const TESTS: &[Test] = &[
     test!(killed_while_postfix_is_reverted).limit_seconds(300),
     test!(killed_while_a_postfix_daemon_is_changed).limit_seconds(300),
     test!(killed_while_a_postfix_daemon_is_reverted).limit_seconds(300),
+    test!(killed_while_a_daemon_without_syncs_is_changed).limit_seconds(300),
+    test!(killed_while_a_daemon_without_syncs_is_reverted).limit_seconds(300),
     test!(killed_while_redis_is_changed).limit_seconds(300),
     test!(killed_while_redis_is_reverted).limit_seconds(300),
     test!(killed_while_a_command_moves).limit_seconds(300),
@@ -183,6 +185,20 @@ fn killed_while_postfix_is_reverted(env: &TestEnv) -> Outcome {
 
 fn killed_while_a_postfix_daemon_is_changed(env: &TestEnv) -> Outcome {
     sweep(env, "apply", &POSTFIX_DAEMON)
+}
+
+/// With a launcher between the script and the daemon.
+const DAEMON_WITHOUT_SYNCS: Subject = Subject {
+    apply: &apply_postfix::WITHOUT_SYNCS,
+    ..POSTFIX_DAEMON
+};
+
+fn killed_while_a_daemon_without_syncs_is_changed(env: &TestEnv) -> Outcome {
+    sweep(env, "apply", &DAEMON_WITHOUT_SYNCS)
+}
+
+fn killed_while_a_daemon_without_syncs_is_reverted(env: &TestEnv) -> Outcome {
+    sweep(env, "revert", &DAEMON_WITHOUT_SYNCS)
 }
 
 fn killed_while_a_postfix_daemon_is_reverted(env: &TestEnv) -> Outcome {

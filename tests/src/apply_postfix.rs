@@ -61,7 +61,7 @@ fn hash(text: &str) -> &str {
     rest.split_once('/').expect("a directory").0
 }
 
-/// The script that master.cf names, and the library that this names, are there: else mail is held.
+/// The script that master.cf names, and the library or launcher that this names, are there: else mail is held.
 pub fn script_is_there(root: &str) {
     let text = fs::read_to_string(Path::new(root).join(MASTER)).expect("there");
     let Some((_, rest)) = text.split_once("../../refit/") else {
@@ -70,8 +70,14 @@ pub fn script_is_there(root: &str) {
     let script = rest.split_ascii_whitespace().next().expect("a path");
     let script = Path::new(root).join("usr/lib/refit").join(script);
     let script = fs::read_to_string(script).expect("the script that master.cf names");
-    let library = format!("{root}/usr/lib/refit/{}/one.so", hash(&script));
-    assert!(Path::new(&library).is_file(), "{library}");
+    let words = script.split('\'');
+    let placed: Vec<&str> = words
+        .filter(|word| word.starts_with("/usr/lib/refit/"))
+        .collect();
+    assert!(!placed.is_empty(), "{script}");
+    for path in placed {
+        assert!(Path::new(&format!("{root}{path}")).is_file(), "{path}");
+    }
 }
 
 /// postfix.service starts nothing on Debian 12, and Postfix on Debian 13, whose template is for other instances.

@@ -44,7 +44,8 @@ static const struct sock_filter filter[] = {
  * EACCES otherwise. no_new_privs is not set: it would take the rights of set-id
  * programs away from all that the program starts. And not by seccomp(2): a
  * sandbox that kills on unknown calls may permit prctl alone (@system-service of
- * systemd 252). */
+ * systemd 252). Its price is SECCOMP_FILTER_FLAG_SPEC_ALLOW, which prctl has not:
+ * kernels before 5.16 slow a program with a filter down. */
 static void answer_syncs(void)
 {
 	const struct sock_fprog program = {
