@@ -18,6 +18,7 @@ pub const TESTS: &[Test] = &[
     test!(what_is_exported_is_nothing_to_do),
     test!(an_edit_of_somebody_else_is_kept_and_shown),
     test!(bad_words_change_nothing),
+    test!(what_would_not_be_in_effect_is_refused_by_file_and_line),
     test!(a_record_that_cannot_be_written_changes_nothing),
     test!(a_library_of_two_services_goes_with_the_second),
     test!(links_do_not_lead_out_of_the_tree),
@@ -224,7 +225,11 @@ fn an_edit_of_somebody_else_is_kept_and_shown(env: &TestEnv) -> Outcome {
 fn bad_words_change_nothing(env: &TestEnv) -> Outcome {
     let root = tree(env, "tree");
     fs::create_dir_all(format!("{root}/usr/lib/systemd/system")).expect("the tree is ours");
-    fs::write(format!("{root}/usr/lib/systemd/system/postfix.service"), "").expect("likewise");
+    fs::write(
+        format!("{root}/usr/lib/systemd/system/postfix.service"),
+        "[Service]\n",
+    )
+    .expect("likewise");
     let before = listing(&root);
     for (rest, named) in [
         (&["nosuch", "tz=UTC"][..], "`nosuch`"),
@@ -273,6 +278,86 @@ fn bad_words_change_nothing(env: &TestEnv) -> Outcome {
     expect_code(&env.refit(&["status", "--root", "/nonexistent"]), 2);
     assert_eq!(listing(&root), before);
     assert!(!Path::new(&root).join("var/lib/refit").exists());
+    Outcome::Pass
+}
+
+fn what_would_not_be_in_effect_is_refused_by_file_and_line(env: &TestEnv) -> Outcome {
+    let later = "etc/systemd/system/a.service.d/99-local.conf";
+    let earlier = "etc/systemd/system/a.service.d/10-local.conf";
+    let consent = "--accept=loses-on-crash";
+    for (index, (path, text, setting, place)) in [
+        (
+            later,
+            "[Service]\nEnvironment=X=1 WORD=2\n",
+            "env.WORD=1",
+            "99-local.conf:2 sets WORD to `2`",
+        ),
+        (
+            later,
+            "[Service]\n\nEnvironment=\n",
+            "env.WORD=1",
+            "99-local.conf:3 sets Environment to ``",
+        ),
+        (
+            later,
+            "[Service]\nSystemCallFilter=\n",
+            "sync=off",
+            "99-local.conf:2 sets SystemCallFilter",
+        ),
+        (
+            later,
+            "[Service]\nExecStart=\nExecStart=/bin/b\n",
+            "thp=never",
+            "99-local.conf:2 sets ExecStart",
+        ),
+        (
+            earlier,
+            "[Service]\nUnsetEnvironment=A WORD\n",
+            "env.WORD=1",
+            "10-local.conf:2 sets UnsetEnvironment",
+        ),
+        (
+            "etc/default/a",
+            "# c\nWORD=3\n",
+            "env.WORD=1",
+            "/etc/default/a:2 sets WORD to `3`",
+        ),
+        (
+            "etc/systemd/system/service.d/99-all.conf",
+            "[Service]\nEnvironment=WORD=4\n",
+            "env.WORD=1",
+            "99-all.conf:2 sets WORD to `4`",
+        ),
+    ]
+    .iter()
+    .enumerate()
+    {
+        let root = tree(env, &format!("tree-{index}"));
+        let write = |path: &str, text: &str| {
+            let path = Path::new(&root).join(path);
+            fs::create_dir_all(path.parent().expect("it has one")).expect("the tree is ours");
+            fs::write(path, text).expect("likewise");
+        };
+        write(
+            UNIT,
+            "[Service]\nExecStart=/bin/a\nEnvironmentFile=-/etc/default/%p\n",
+        );
+        write(path, text);
+        let before = listing(&root);
+        let apply = ["--yes", "a", setting, consent, "--no-evidence"];
+        expect_message(&env.refit(&words("apply", &root, &apply)), 2, place);
+        assert_eq!(listing(&root), before, "{place}");
+        // What other settings do is in effect.
+        let other = words("apply", &root, &["--yes", "a", "env.OTHER=1"]);
+        let is_reset = text.contains("Environment=\n");
+        expect_code(&env.refit(&other), if is_reset { 2 } else { 0 });
+    }
+    // Nor is anything of a unit that is masked.
+    let root = tree(env, "masked");
+    let masked = format!("{root}/etc/systemd/system/a.service");
+    symlink("/dev/null", masked).expect("the tree is ours");
+    let apply = words("apply", &root, &["--yes", "a", "env.WORD=1"]);
+    expect_message(&env.refit(&apply), 2, "a.service is masked");
     Outcome::Pass
 }
 

@@ -123,13 +123,13 @@ fn what_is_not_as_shown_is_refused(env: &TestEnv) -> Outcome {
             &preloads,
             &[
                 "-+Environment=\"LD_PRELOAD=/usr/lib/refit/",
-                "++Environment=\"LD_PRELOAD=/theirs.so:/usr/lib/refit/",
+                "/one.so:/theirs.so\"",
             ],
         ),
         (
             &timed,
             &|| own("[Service]\nEnvironment=LD_PRELOAD=/others.so\n"),
-            &["++Environment=\"LD_PRELOAD=/others.so:/usr/lib/refit/"],
+            &["/one.so:/others.so\""],
         ),
         (
             &preload,

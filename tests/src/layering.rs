@@ -22,6 +22,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("refit-packages", &[]),
     ("refit-manual", &["refit-knobs"]),
     ("refit-stats", &[]),
+    ("refit-servers", &[]),
     ("refit-preload", &[]),
     ("refit-session", &["refit-preload"]),
     (
@@ -41,7 +42,12 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ),
     (
         "refit-recipe",
-        &["refit-knobs", "refit-packages", "refit-run"],
+        &[
+            "refit-knobs",
+            "refit-packages",
+            "refit-run",
+            "refit-servers",
+        ],
     ),
     (
         "refit-lab",
@@ -57,7 +63,13 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ),
     (
         "refit-services",
-        &["refit-knobs", "refit-packages", "refit-run", "refit-recipe"],
+        &[
+            "refit-knobs",
+            "refit-packages",
+            "refit-run",
+            "refit-recipe",
+            "refit-servers",
+        ],
     ),
     (
         "refit-report",

@@ -199,6 +199,7 @@ mod start_cost;
 mod strace;
 mod sys;
 mod sysctls;
+mod systemd_units;
 mod terminal;
 mod test_env;
 mod traced;
@@ -347,6 +348,7 @@ const TABLE: &[&[Test]] = &[
     pool::TESTS,
     pool_kubernetes::TESTS,
     sysctls::TESTS,
+    systemd_units::TESTS,
     postfix::TESTS,
     postfix_tables::TESTS,
     probe_disk::TESTS,

@@ -11,7 +11,6 @@ mod postfix;
 mod postgresql;
 mod redis;
 mod rsyslog;
-mod unit;
 
 use std::path::{Path, PathBuf};
 

@@ -43,6 +43,10 @@ pub enum Error {
     NotRoot,
     #[error("systemd does not run here, so no service can be changed\n  for an image: --root DIR")]
     NoSystemd,
+    #[error(
+        "{unit} is masked, and cannot be started: a change would do nothing\n  first: systemctl unmask {unit}"
+    )]
+    Masked { unit: String },
     #[error("there is no service `{word}`{place}\n  list them: {list}")]
     UnknownService {
         word: String,

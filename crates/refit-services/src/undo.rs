@@ -8,6 +8,8 @@
 use std::path::Path;
 use std::time::Duration;
 
+use refit_servers::systemd::quoted;
+
 use crate::check::{Check, Layer};
 use crate::record::now;
 use crate::{Change, Error, FileEdit, FileError, FileState, Plan, System, Undo, library, systemd};
@@ -53,8 +55,8 @@ pub fn add(system: &System, plan: &mut Plan, within: Duration) -> Result<(), Err
     let run = format!(
         "{head}StartLimitIntervalSec=0\n[Service]\nType=oneshot\nExecStart={} revert --unconfirmed {}\n\
          Restart=on-failure\nRestartSec=5s\nRestartPreventExitStatus=3\n",
-        systemd::quoted(&command),
-        systemd::quoted(service)
+        quoted(&command),
+        quoted(service)
     );
     let mut units = vec![
         (service_file(&unit), run),
@@ -111,8 +113,8 @@ fn at_next_start(unit: &str, head: &str, command: &str, service: &str) -> [(Stri
         "{head}DefaultDependencies=no\nRequiresMountsFor=/etc /usr /var/lib/refit\n\
          After=local-fs.target\nBefore=sysinit.target\n\
          [Service]\nType=oneshot\nExecStart={} revert --unconfirmed --at-boot {}\n",
-        systemd::quoted(command),
-        systemd::quoted(service)
+        quoted(command),
+        quoted(service)
     );
     let name = format!("{unit}-at-boot");
     let wants = format!("[Unit]\nWants={name}.service\n");

@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
+use refit_servers::systemd::{Files, Unit};
+
 use super::copy::{Copy, matching};
-use super::unit::Unit;
 use super::{
     FromError, Kind, Made, configured, mariadb, postfix, postgresql, redis, rsyslog, valid,
 };
@@ -40,16 +41,21 @@ fn find(root: &Path, typed: &str) -> Result<Found, FromError> {
         unit: typed.to_owned(),
         problem: problem.to_owned(),
     };
-    let unit = Unit::read(root, typed).ok_or_else(|| {
+    let place = |path: &str| Ok::<_, FromError>(root.join(path.trim_start_matches('/')));
+    let files = Files::find(place, typed)?.ok_or_else(|| {
         no_unit("systemd has no service of this name\n  list them: systemctl list-unit-files --type=service")
     })?;
-    if unit.is_masked {
+    if files.is_masked {
         return Err(no_unit(
             "the unit is masked, and starts nothing\n  name its configuration: refit recipes new NAME --from PATH",
         ));
     }
-    let (kind, path, settings) = configuration(root, &unit)?.ok_or_else(|| {
-        let program = unit.words.first().map_or("nothing", |word| word);
+    let unit = Unit::read(files, |path| {
+        place(path).map(|path| std::fs::read(path).ok())
+    })?;
+    let command = unit.command();
+    let (kind, path, settings) = configuration(root, &unit, &command)?.ok_or_else(|| {
+        let program = command.first().map_or("nothing", |word| word);
         no_unit(&format!(
             "the unit starts {program}, which refit does not know\n  refit knows: {KNOWN}\n  \
              another program: refit recipes new NAME --template daemon"
@@ -61,10 +67,10 @@ fn find(root: &Path, typed: &str) -> Result<Found, FromError> {
              name its configuration: refit recipes new NAME --from PATH"
         )));
     }
-    let directory = unit.working_directory.as_deref().unwrap_or("/");
-    let path = Path::new(directory).join(path);
+    let directory = unit.working_directory();
+    let path = Path::new(&directory).join(path);
     Ok(Found {
-        unit: unit.name,
+        unit: unit.name().to_owned(),
         kind,
         path: root.join(path.strip_prefix("/").unwrap_or(&path)),
         settings,
@@ -76,16 +82,21 @@ const KNOWN: &str = "redis-server, postgresql@15-main, mariadb, postfix, rsyslog
 type Configuration = (&'static Kind, String, Vec<String>);
 
 /// The kind, the path and the further settings of a unit whose program refit knows.
-fn configuration(root: &Path, unit: &Unit) -> Result<Option<Configuration>, FromError> {
-    let arguments = unit.words.get(1..).unwrap_or_default();
+fn configuration(
+    root: &Path,
+    unit: &Unit,
+    command: &[String],
+) -> Result<Option<Configuration>, FromError> {
+    let program = command.first().map_or("", |word| word);
+    let arguments = command.get(1..).unwrap_or_default();
     let unnamed = |example: &str| FromError::Unit {
-        unit: unit.name.clone(),
+        unit: unit.name().to_owned(),
         problem: format!(
             "its command line names no configuration\n  name it: refit recipes new NAME --from {example}"
         ),
     };
     let starts_mariadb = ["mariadb", "mysql", "mysqld"].contains(&unit.family());
-    Ok(Some(match unit.program() {
+    Ok(Some(match program.rsplit('/').next().unwrap_or_default() {
         "redis-server" => {
             let path = arguments.first().filter(|word| !word.starts_with('-'));
             let path = path.ok_or_else(|| unnamed("/etc/redis/redis.conf"))?;
@@ -112,12 +123,14 @@ fn configuration(root: &Path, unit: &Unit) -> Result<Option<Configuration>, From
                 lines.map(|(name, value)| format!("{name} = '{}'", value.replace('\'', "''")));
             (&postgresql::KIND, path, lines.collect())
         }
-        "true" if unit.name == "postgresql" => (&postgresql::KIND, only_cluster(root)?, Vec::new()),
+        "true" if unit.name() == "postgresql" => {
+            (&postgresql::KIND, only_cluster(root)?, Vec::new())
+        }
         "mariadbd" | "mysqld" | "mysqld_safe" | "mariadbd-safe" => {
             let has_group = |word: &String| word.starts_with("--defaults-group-suffix");
             if !unit.instance().is_empty() || arguments.iter().any(has_group) {
                 return Err(FromError::Unit {
-                    unit: unit.name.clone(),
+                    unit: unit.name().to_owned(),
                     problem: "one of several servers, which reads groups of its own in the configuration\n  \
                               name a file that holds its options alone: refit recipes new NAME --from FILE.cnf"
                         .to_owned(),

@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
+use refit_servers::redis::words;
+
 use super::copy::{COMMAND_LINE, Copy, Line, Tables, copy_of};
-use super::unit::words;
 use super::{FromError, Kind, Parts};
 
 const TABLES: Tables = Tables {

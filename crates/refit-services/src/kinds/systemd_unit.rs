@@ -3,11 +3,13 @@
 //! Never `systemctl revert`: it deletes the administrator's drop-ins too.
 
 mod filter;
+mod later;
 mod launcher;
 
 use std::fmt::Write;
 
 use refit_knobs::{Ground, Settings};
+use refit_servers::systemd::quoted;
 
 use crate::check::{Check, Layer};
 use crate::effective::{effective, not_running};
@@ -71,7 +73,9 @@ impl Kind for SystemdUnit {
             });
         }
         let unit = systemd::unit(system, service)?;
-        let environment = Environment::of(system, &settings.launch(), |name| unit.variable(name))?;
+        let environment = Environment::of(system, &settings.launch(), |name| {
+            unit.declared.variable(name)
+        })?;
         let mut plan = Plan::new(service, self.name(), settings);
         plan.change.trial = trial;
         plan.change.was_active = unit.is_active;
@@ -80,7 +84,7 @@ impl Kind for SystemdUnit {
         if has(&plan.change, SYNC_OFF) {
             text += &filter::line();
             plan.notes.push(sync_filter::NOT_COVERED.to_owned());
-            if unit.has_user && filter::takes_rights(system) {
+            if unit.has_user() && filter::takes_rights(system) {
                 plan.notes.push(filter::NO_NEW_PRIVILEGES.to_owned());
             }
         }
@@ -95,10 +99,16 @@ impl Kind for SystemdUnit {
             }
         }
         let notes = &mut plan.notes;
-        if unit.has_environment_file && !plan.change.variables.is_empty() {
-            notes.push(
-                "a variable of the unit's EnvironmentFile= wins over the same one here".to_owned(),
-            );
+        let files = unit.declared.list("EnvironmentFile");
+        let pattern = files
+            .iter()
+            .find(|line| line.value.contains(['*', '?', '[']));
+        if let (Some(line), false) = (pattern, plan.change.variables.is_empty()) {
+            notes.push(format!(
+                "{}: a variable in a file of EnvironmentFile={} wins over the same one here",
+                line.place(),
+                line.value
+            ));
         }
         if trial {
             notes.push(
@@ -114,6 +124,7 @@ impl Kind for SystemdUnit {
             }
         }
         let path = path_in(if trial { "/run" } else { "/etc" });
+        later::refuse(system, &unit.declared, &plan.change, &path)?;
         let commands = &mut plan.commands;
         if system.is_live() {
             commands.push("systemctl daemon-reload".to_owned());
@@ -222,11 +233,7 @@ pub fn restart(change: &Change) -> Result<(), Error> {
 fn drop_in(service: &str, settings: &[String], variables: &[(String, String)]) -> String {
     let mut text = systemd::written_by(service, settings) + "[Service]\n";
     for (name, value) in variables {
-        let _ = writeln!(
-            text,
-            "Environment={}",
-            systemd::quoted(&format!("{name}={value}"))
-        );
+        let _ = writeln!(text, "Environment={}", quoted(&format!("{name}={value}")));
     }
     text
 }

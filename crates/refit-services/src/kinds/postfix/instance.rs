@@ -41,7 +41,7 @@ pub fn installed(system: &System) -> Result<Option<String>, Error> {
 /// As [`systemd::unit`].
 pub fn unit(system: &System) -> Result<String, Error> {
     let found = systemd::unit(system, SERVICE)?;
-    let starts_it = found.arguments_of(&["postfix"], SERVICE).is_some();
+    let starts_it = found.starts(&["postfix"]).is_some();
     Ok(if starts_it { SERVICE } else { INSTANCE }.to_owned())
 }
 

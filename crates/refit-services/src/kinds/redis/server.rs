@@ -29,17 +29,12 @@ impl Server {
     /// Where the unit or the file cannot be read.
     pub fn of(system: &System, service: &str) -> Result<Option<Server>, Error> {
         let unit = systemd::unit(system, service)?;
-        let Some(words) = unit.arguments_of(&["redis-server"], service) else {
+        let Some((program, words)) = unit.starts(&["redis-server"]) else {
             return Ok(None);
         };
         let Some(config) = words.into_iter().find(|word| word.starts_with('/')) else {
             return Ok(None);
         };
-        let program = unit
-            .exec_start
-            .split_whitespace()
-            .next()
-            .unwrap_or_default();
         let text = system.read(&config)?.unwrap_or_default();
         let text = String::from_utf8_lossy(&text);
         let last = |name: &str| {
@@ -54,7 +49,7 @@ impl Server {
         let address = bind.split_whitespace().find(|word| !word.starts_with('-'));
         let address = address.filter(|word| !["*", "0.0.0.0", "::"].contains(word));
         Ok(Some(Server {
-            program: program.to_owned(),
+            program,
             port: last("port")
                 .and_then(|port| port.parse().ok())
                 .unwrap_or(6379),

@@ -27,7 +27,7 @@ impl Server {
     /// Where the unit cannot be read.
     pub fn of(system: &System, service: &str) -> Result<Option<Server>, Error> {
         let unit = systemd::unit(system, service)?;
-        let Some(words) = unit.arguments_of(&["rsyslogd"], service) else {
+        let Some((program, words)) = unit.starts(&["rsyslogd"]) else {
             return Ok(None);
         };
         let mut words = words.into_iter().skip_while(|word| !word.starts_with("-f"));
@@ -36,11 +36,7 @@ impl Server {
             Some("-f") => words.next().unwrap_or_default(),
             Some(joined) => joined[2..].to_owned(),
         };
-        let program = unit.exec_start.split_whitespace().next();
-        Ok(Some(Server {
-            program: program.unwrap_or_default().to_owned(),
-            config,
-        }))
+        Ok(Some(Server { program, config }))
     }
 
     /// The command that checks the configuration.

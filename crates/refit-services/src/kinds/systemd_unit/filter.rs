@@ -38,8 +38,11 @@ fn filter() -> String {
 pub fn try_out(change: &Change) -> Result<(), Error> {
     // systemd has not loaded the drop-in yet.
     let ours = super::drop_in_of(change);
-    let mut lines = systemd::unit_without(&System::new(None)?, &change.service, ours)?.filters;
-    lines.push(filter());
+    let unit = systemd::unit_without(&System::new(None)?, &change.service, ours)?;
+    let lines = unit.declared.list("SystemCallFilter");
+    let mut lines: Vec<&str> = lines.iter().map(|line| &*line.value).collect();
+    let filter = filter();
+    lines.push(&filter);
     let mut command = Command::new("systemd-run");
     command.args(["--quiet", "--wait", "--collect", "--pipe"]);
     for line in lines {

@@ -35,7 +35,7 @@ pub fn launcher(service: &str, unit: &Unit) -> Result<(Launcher, Vec<u8>), Error
             reason,
         })
     };
-    let [line] = &unit.exec_lines[..] else {
+    let [line] = unit.exec_lines()[..] else {
         return refused("thp=never needs a unit with one ExecStart= line");
     };
     let (prefixes, command) = split(line);
@@ -48,7 +48,7 @@ pub fn launcher(service: &str, unit: &Unit) -> Result<(Launcher, Vec<u8>), Error
     if command.split_whitespace().any(|word| word == ";") {
         return refused("thp=never needs one program in ExecStart=, and there are several");
     }
-    Ok(Launcher::new(Some(line.clone())))
+    Ok(Launcher::new(Some(line.to_owned())))
 }
 
 /// The lines of the drop-in.
@@ -65,7 +65,7 @@ pub fn lines(launcher: &Launcher) -> String {
 pub fn check(change: &Change, launcher: &Launcher) -> Result<Check, Error> {
     let ours = super::drop_in_of(change);
     let unit = systemd::unit_without(&System::new(None)?, &change.service, ours)?;
-    let found = unit.exec_lines.join("; ");
+    let found = unit.exec_lines().join("; ");
     let expected = launcher.exec_start.clone().unwrap_or_default();
     Ok(Check {
         layer: Layer::Loaded,
@@ -84,12 +84,19 @@ fn split(line: &str) -> (&str, &str) {
 
 #[cfg(test)]
 mod tests {
+    use refit_servers::systemd::Files;
+
     use super::*;
 
     fn unit(lines: &[&str]) -> Unit {
-        let mut unit = Unit::default();
-        unit.exec_lines = lines.iter().map(|line| (*line).to_owned()).collect();
-        unit
+        let text = lines.iter().map(|line| format!("ExecStart={line}\n"));
+        let text = format!("[Service]\n{}", text.collect::<String>());
+        let read = |_: &str| Ok::<_, std::convert::Infallible>(Some(text.clone().into_bytes()));
+        let declared = refit_servers::systemd::Unit::read(Files::default(), read).expect("read");
+        Unit {
+            declared,
+            ..Unit::default()
+        }
     }
 
     #[test]

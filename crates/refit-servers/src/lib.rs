@@ -1,0 +1,6 @@
+//! What refit knows of each real server, once: for the recipes that measure it and for the changes that are applied to it.
+//!
+//! Promises: nothing here executes or writes anything; it reads what it is told to read.
+
+pub mod redis;
+pub mod systemd;
