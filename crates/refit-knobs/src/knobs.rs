@@ -1,6 +1,6 @@
 //! The table of knobs. A new knob is a file in `knobs/`, its `mod` line and its line in the table.
 
-mod choice;
+pub(crate) mod choice;
 pub(crate) mod conf;
 pub(crate) mod disk;
 pub(crate) mod env;

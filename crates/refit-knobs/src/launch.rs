@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use crate::allocators::AllocatorKind;
 use crate::scope::Scope;
 
 /// What to prepare before the program starts.
@@ -84,21 +85,6 @@ pub struct Allocator {
     pub kind: AllocatorKind,
     /// Its own variables.
     pub env: Vec<(String, String)>,
-}
-
-/// Which allocator.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum AllocatorKind {
-    /// The C library's own: nothing to preload.
-    Glibc,
-    /// The system's jemalloc.
-    Jemalloc,
-    /// The system's mimalloc.
-    Mimalloc,
-    /// The system's gperftools tcmalloc.
-    Tcmalloc,
-    /// A library by absolute path.
-    Path(PathBuf),
 }
 
 /// The transparent huge page mode asked for.

@@ -7,8 +7,9 @@
 //!
 //! Refuses: guessing. An alias or a near miss is suggested, never silently accepted.
 //!
-//! A knob is one file in `knobs/` and its line in the table of `knobs.rs`.
+//! A knob is one file in `knobs/` and its line in the table of `knobs.rs`; an allocator one in `allocators/`.
 
+mod allocators;
 mod candidates;
 mod environment;
 mod error;
@@ -25,6 +26,7 @@ mod setting;
 mod settings;
 mod word;
 
+pub use allocators::{ALLOCATORS, AllocatorKind, NamedAllocator, Tells, Variable};
 pub use candidates::{Candidate, candidates};
 pub use environment::{Assignment, Join, Preload, holds};
 pub use error::{Hint, SettingError};
@@ -32,7 +34,7 @@ pub use explain::{Class, Explanation};
 pub use ground::Ground;
 pub use knob::Knob;
 pub use knobs::KNOBS;
-pub use launch::{Allocator, AllocatorKind, Disk, DiskRule, Launch, SwitchRule, Thp, When};
+pub use launch::{Allocator, Disk, DiskRule, Launch, SwitchRule, Thp, When};
 pub use nearest::near;
 pub use scope::{ExeName, ExeNameProblem, PathProblem, Scope};
 pub use setting::Setting;

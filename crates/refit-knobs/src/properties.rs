@@ -6,9 +6,9 @@ use std::ffi::OsString;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 
-use crate::knobs::malloc::allocator::{Chosen, Opt};
-use crate::knobs::malloc::takes::Takes;
-use crate::knobs::malloc::{ALLOCATORS, Malloc};
+use crate::allocators::takes::Takes;
+use crate::allocators::{ALLOCATORS, Chosen, Opt};
+use crate::knobs::malloc::Malloc;
 use crate::knobs::switch::{Kind, Switch};
 use crate::knobs::{Value, conf, disk, env, odirect, preload, program, sync, thp, tz};
 use crate::scope::{PathProblem, plain};

@@ -4,7 +4,8 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use refit_knobs::{
-    Allocator, AllocatorKind, Class, Disk, DiskRule, Launch, Scope, Settings, SwitchRule, Thp, When,
+    ALLOCATORS, Allocator, AllocatorKind, Class, Disk, DiskRule, Launch, Scope, Settings,
+    SwitchRule, Thp, When,
 };
 
 fn settings(words: &str) -> Settings {
@@ -16,6 +17,11 @@ fn pairs(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
         .iter()
         .map(|&(name, value)| (name.to_owned(), value.to_owned()))
         .collect()
+}
+
+fn named(name: &str) -> AllocatorKind {
+    let found = ALLOCATORS.iter().find(|one| one.name == name);
+    AllocatorKind::Named(found.expect("it has a row"))
 }
 
 #[test]
@@ -40,7 +46,7 @@ fn everything_keeps_its_order() {
         odirect: vec![rule(Some("mariadbd"), false)],
         disk: None,
         malloc: Some(Allocator {
-            kind: AllocatorKind::Jemalloc,
+            kind: named("jemalloc"),
             env: pairs(&[("MALLOC_CONF", "narenas:2,dirty_decay_ms:0")]),
         }),
         thp: Some(Thp::Never),
@@ -137,10 +143,10 @@ fn a_disk_is_described_in_plain_numbers() {
 #[test]
 fn options_travel_in_the_allocators_own_variables() {
     for (word, kind, env) in [
-        ("malloc=glibc", AllocatorKind::Glibc, &[][..]),
+        ("malloc=glibc", named("glibc"), &[][..]),
         (
             "malloc=glibc:arena_max=2,mmap_threshold=0x20000",
-            AllocatorKind::Glibc,
+            named("glibc"),
             &[(
                 "GLIBC_TUNABLES",
                 "glibc.malloc.arena_max=2:glibc.malloc.mmap_threshold=0x20000",
@@ -148,7 +154,7 @@ fn options_travel_in_the_allocators_own_variables() {
         ),
         (
             "malloc=mimalloc:large_os_pages=1,decommit_delay=0",
-            AllocatorKind::Mimalloc,
+            named("mimalloc"),
             &[
                 ("MIMALLOC_LARGE_OS_PAGES", "1"),
                 ("MIMALLOC_DECOMMIT_DELAY", "0"),
@@ -156,7 +162,7 @@ fn options_travel_in_the_allocators_own_variables() {
         ),
         (
             "malloc=tcmalloc:release_rate=2.5,memfs_malloc_path=/a:b",
-            AllocatorKind::Tcmalloc,
+            named("tcmalloc"),
             &[
                 ("TCMALLOC_RELEASE_RATE", "2.5"),
                 ("TCMALLOC_MEMFS_MALLOC_PATH", "/a:b"),

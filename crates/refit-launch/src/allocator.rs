@@ -4,41 +4,12 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use refit_knobs::{Allocator, AllocatorKind};
+use refit_knobs::{Allocator, AllocatorKind, NamedAllocator};
 use refit_packages::how_to_install;
 
 use crate::LaunchError;
 use crate::arch::{ELF_MACHINE, LIBRARIES};
-
-/// One allocator that refit knows by name.
-#[derive(Clone, Copy, Debug)]
-pub struct Known {
-    /// The setting's word, and its purpose in the table of packages.
-    pub name: &'static str,
-    /// File names, the preferred first.
-    pub files: &'static [&'static str],
-}
-
-/// Every allocator that can be named, but for glibc's own.
-pub const KNOWN: [Known; 3] = [
-    Known {
-        name: "jemalloc",
-        files: &["libjemalloc.so.2"],
-    },
-    Known {
-        name: "mimalloc",
-        files: &[
-            "libmimalloc.so.3",
-            "libmimalloc.so.2",
-            "libmimalloc.so.2.0",
-            "libmimalloc.so",
-        ],
-    },
-    Known {
-        name: "tcmalloc",
-        files: &["libtcmalloc_minimal.so.4", "libtcmalloc.so.4"],
-    },
-];
+pub use crate::error::Missing;
 
 /// Where the system's libraries lie.
 pub const DIRECTORIES: [&str; 6] = [
@@ -50,20 +21,42 @@ pub const DIRECTORIES: [&str; 6] = [
     "/usr/local/lib",
 ];
 
-/// The path of an allocator's library; `dir` is searched first.
+/// The path of an allocator's library; `dir` is searched before the system's directories, and `open` opens a path of
+/// the system for which it is meant, this one or a tree.
+///
+/// # Errors
+/// [`Missing`], with the line that installs it.
+pub fn find(
+    allocator: &NamedAllocator,
+    dir: Option<&Path>,
+    open: impl Fn(&Path) -> Option<File>,
+) -> Result<PathBuf, Missing> {
+    let directories = || dir.into_iter().chain(DIRECTORIES.iter().map(Path::new));
+    let mut paths =
+        directories().flat_map(|dir| allocator.files.iter().map(move |file| dir.join(file)));
+    paths
+        .find(|path| open(path).is_some_and(is_for_this_machine))
+        .ok_or_else(|| Missing {
+            name: allocator.name,
+            files: allocator.files.join(" or "),
+            searched: directories()
+                .map(|dir| dir.display().to_string())
+                .collect::<Vec<_>>()
+                .join(", "),
+            install: how_to_install(&[allocator.name]),
+        })
+}
+
+/// Opens a path of this system.
 #[must_use]
-pub fn find(known: &Known, dir: Option<&Path>) -> Option<PathBuf> {
-    dir.into_iter()
-        .chain(DIRECTORIES.iter().map(Path::new))
-        .flat_map(|dir| known.files.iter().map(move |file| dir.join(file)))
-        .find(|path| is_for_this_machine(path))
+pub fn here(path: &Path) -> Option<File> {
+    File::open(path).ok()
 }
 
 /// Whether a file is a shared object for programs like refit: /usr/lib can hold those of 32 bits.
-fn is_for_this_machine(path: &Path) -> bool {
+fn is_for_this_machine(mut file: File) -> bool {
     let mut header = [0; 64];
-    let read = File::open(path).and_then(|mut file| file.read_exact(&mut header));
-    read.is_ok() && is_shared_object(&header)
+    file.read_exact(&mut header).is_ok() && is_shared_object(&header)
 }
 
 /// ELF, 64 bits, little-endian, `ET_DYN`, and the machine of refit itself: the first bytes of such a file (elf(5)).
@@ -75,42 +68,17 @@ pub fn is_shared_object(content: &[u8]) -> bool {
         && content[18..20] == ELF_MACHINE.to_le_bytes()
 }
 
-/// The C library.
-#[must_use]
-pub fn c_library() -> Option<PathBuf> {
-    let mut paths = DIRECTORIES
-        .iter()
-        .map(|dir| Path::new(dir).join("libc.so.6"));
-    paths.find(|path| path.exists())
-}
-
-/// The library that a `malloc=` setting preloads; `None` for glibc's own.
+/// The library that a `malloc=` setting preloads; `None` for the C library's own.
 ///
 /// # Errors
-/// [`LaunchError::AllocatorMissing`] with the line that installs it.
+/// [`LaunchError::AllocatorMissing`].
 pub fn library(allocator: &Allocator, dir: Option<&Path>) -> Result<Option<PathBuf>, LaunchError> {
-    let name = match &allocator.kind {
-        AllocatorKind::Glibc => return Ok(None),
-        AllocatorKind::Path(path) => return Ok(Some(path.clone())),
-        AllocatorKind::Jemalloc => "jemalloc",
-        AllocatorKind::Mimalloc => "mimalloc",
-        AllocatorKind::Tcmalloc => "tcmalloc",
-    };
-    let known = KNOWN
-        .iter()
-        .find(|known| known.name == name)
-        .expect("every kind has a row");
-    find(known, dir)
-        .map(Some)
-        .ok_or_else(|| LaunchError::AllocatorMissing {
-            name: known.name,
-            files: known.files.join(" or "),
-            searched: dir
-                .map(|dir| dir.display().to_string())
-                .into_iter()
-                .chain(DIRECTORIES.iter().map(ToString::to_string))
-                .collect::<Vec<_>>()
-                .join(", "),
-            install: how_to_install(&[known.name]),
-        })
+    match &allocator.kind {
+        AllocatorKind::Path(path) => Ok(Some(path.clone())),
+        AllocatorKind::Named(named) if named.is_c_librarys() => Ok(None),
+        AllocatorKind::Named(named) => {
+            let found = find(named, dir, here).map_err(LaunchError::AllocatorMissing)?;
+            Ok(Some(found))
+        }
+    }
 }

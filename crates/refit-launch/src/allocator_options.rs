@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use refit_knobs::{Allocator, AllocatorKind};
+use refit_knobs::{Allocator, AllocatorKind, NamedAllocator, Tells};
 
 use crate::LaunchError;
 use crate::target::Target;
@@ -15,12 +15,20 @@ use crate::target::Target;
 /// # Errors
 /// [`LaunchError::AllocatorOption`].
 pub fn check(allocator: &Allocator, library: Option<&Path>) -> Result<(), LaunchError> {
-    let refused = match (&allocator.kind, library) {
+    let AllocatorKind::Named(named) = allocator.kind else {
+        return Ok(());
+    };
+    let refused = match (named.tells, library) {
         _ if allocator.env.is_empty() => None,
-        (AllocatorKind::Glibc, _) => unknown_tunable(allocator),
-        (AllocatorKind::Jemalloc, Some(library)) => jemallocs_complaint(allocator, library),
-        (AllocatorKind::Mimalloc, Some(library)) => unknown_to_mimalloc(allocator, library),
-        // The others tell nothing.
+        (Tells::Tunables(always), _) => unknown_tunable(allocator, always),
+        (Tells::Complaint(start, about), Some(library)) => {
+            let printed = printed(allocator, library, None);
+            printed.and_then(|printed| complaint(named, &printed, start, about))
+        }
+        (Tells::List { ask, always }, Some(library)) => {
+            let printed = printed(allocator, library, Some(ask));
+            printed.and_then(|printed| not_listed(named, &allocator.env, &printed, always))
+        }
         _ => None,
     };
     refused.map_or(Ok(()), |reason| {
@@ -31,7 +39,7 @@ pub fn check(allocator: &Allocator, library: Option<&Path>) -> Result<(), Launch
 const PROGRAM: &str = "/bin/true";
 
 /// What a small program prints on stderr with these variables.
-fn printed(allocator: &Allocator, library: &Path, more: &[(&str, &str)]) -> Option<String> {
+fn printed(allocator: &Allocator, library: &Path, ask: Option<(&str, &str)>) -> Option<String> {
     let variables = allocator
         .env
         .iter()
@@ -39,43 +47,45 @@ fn printed(allocator: &Allocator, library: &Path, more: &[(&str, &str)]) -> Opti
     let output = Command::new(PROGRAM)
         .env_clear()
         .env("LD_PRELOAD", library)
-        .envs(variables.chain(more.iter().copied()))
+        .envs(variables.chain(ask))
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .output();
     Some(String::from_utf8_lossy(&output.ok()?.stderr).into_owned())
 }
 
-/// `<jemalloc>: Invalid conf pair: foo:bar` (jemalloc, src/jemalloc.c, malloc_conf_error).
-fn jemallocs_complaint(allocator: &Allocator, library: &Path) -> Option<String> {
-    let printed = printed(allocator, library, &[])?;
-    let complaint = printed
-        .lines()
-        .find_map(|line| line.strip_prefix("<jemalloc>: "))?;
-    let is_about_options = complaint.contains("conf");
-    is_about_options.then(|| format!("the installed jemalloc refuses it: {complaint}"))
+/// The first line that begins with `start`, where it is about options.
+fn complaint(named: &NamedAllocator, printed: &str, start: &str, about: &str) -> Option<String> {
+    let complaint = printed.lines().find_map(|line| line.strip_prefix(start))?;
+    let is_about_options = complaint.contains(about);
+    is_about_options.then(|| format!("the installed {} refuses it: {complaint}", named.name))
 }
 
-/// With MIMALLOC_VERBOSE it lists each option that it has (src/options.c).
-fn unknown_to_mimalloc(allocator: &Allocator, library: &Path) -> Option<String> {
-    let printed = printed(allocator, library, &[("MIMALLOC_VERBOSE", "1")])?;
+/// An option that is not listed, where the list is written as it is known.
+fn not_listed(
+    named: &NamedAllocator,
+    set: &[(String, String)],
+    printed: &str,
+    always: &str,
+) -> Option<String> {
     let has = |option: &str| printed.contains(&format!("option '{option}':"));
-    // One that is always there; else the list is written otherwise.
-    if !has("verbose") {
+    if !has(always) {
         return None;
     }
-    let mut names = allocator
-        .env
-        .iter()
-        .filter_map(|(name, _)| name.strip_prefix("MIMALLOC_"));
-    let unknown = names
-        .find(|name| !has(&name.to_lowercase()))?
-        .to_lowercase();
-    Some(format!("the installed mimalloc has no option `{unknown}`"))
+    let mut options = set.iter().flat_map(|(name, value)| {
+        let reader = NamedAllocator::reader(name);
+        let options = reader.and_then(|(_, variable)| variable.options);
+        options.map_or_else(Vec::new, |options| options(name, value))
+    });
+    let unknown = options.find(|option| !has(option))?;
+    Some(format!(
+        "the installed {} has no option `{unknown}`",
+        named.name
+    ))
 }
 
 /// ld.so lists the tunables of its C library since glibc 2.33 (ld.so(8)).
-fn unknown_tunable(allocator: &Allocator) -> Option<String> {
+fn unknown_tunable(allocator: &Allocator, always: &str) -> Option<String> {
     let loader = Target::look(Path::new(PROGRAM)).interpreter;
     let output = Command::new(loader)
         .arg("--list-tunables")
@@ -87,7 +97,7 @@ fn unknown_tunable(allocator: &Allocator) -> Option<String> {
         list.lines()
             .any(|line| line.starts_with(&format!("{tunable}:")))
     };
-    if !has("glibc.malloc.arena_max") {
+    if !has(always) {
         return None;
     }
     let set = allocator.env.iter().flat_map(|(_, value)| value.split(':'));
@@ -104,16 +114,23 @@ mod tests {
 
     fn glibc(tunables: &str) -> Allocator {
         Allocator {
-            kind: AllocatorKind::Glibc,
+            kind: AllocatorKind::GLIBC,
             env: vec![("GLIBC_TUNABLES".to_owned(), tunables.to_owned())],
         }
     }
 
     #[test]
     fn a_tunable_that_the_c_library_lacks_is_named() {
-        let unknown = unknown_tunable(&glibc("glibc.malloc.arena_max=1:glibc.malloc.nosuch=2"));
+        let always = "glibc.malloc.arena_max";
+        let unknown = unknown_tunable(
+            &glibc("glibc.malloc.arena_max=1:glibc.malloc.nosuch=2"),
+            always,
+        );
         let named = "this machine's C library has no tunable `glibc.malloc.nosuch`";
         assert_eq!(unknown.as_deref(), Some(named));
-        assert_eq!(unknown_tunable(&glibc("glibc.malloc.arena_max=1")), None);
+        assert_eq!(
+            unknown_tunable(&glibc("glibc.malloc.arena_max=1"), always),
+            None
+        );
     }
 }

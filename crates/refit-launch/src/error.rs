@@ -15,19 +15,8 @@ pub enum LaunchError {
     #[error("disk=fail: faults cannot be recorded; take a latency, as disk=4ms")]
     FaultyDisk,
     /// The allocator of a `malloc=` setting is not installed.
-    #[error(
-        "malloc={name}: no {files} in {searched}\n  {install}\n  or say where it is: --allocator-dir DIR"
-    )]
-    AllocatorMissing {
-        /// The setting's word.
-        name: &'static str,
-        /// The files that were looked for, joined by ` or `.
-        files: String,
-        /// The directories, joined by `, `.
-        searched: String,
-        /// How to install it, as a line.
-        install: String,
-    },
+    #[error("{0}\n  or say where it is: --allocator-dir DIR")]
+    AllocatorMissing(Missing),
     /// The installed allocator has no such option.
     #[error("{reason}\n  leave it out, or name another library: malloc=/path/lib.so")]
     AllocatorOption {
@@ -126,4 +115,15 @@ pub enum LaunchError {
     /// `thp=` asks for what a process cannot be given here.
     #[error("{0}")]
     Thp(String),
+}
+
+/// An allocator that is not installed.
+#[derive(Debug, thiserror::Error)]
+#[error("malloc={name}: no {files} in {searched}\n  {install}")]
+pub struct Missing {
+    pub(crate) name: &'static str,
+    pub(crate) files: String,
+    pub(crate) searched: String,
+    /// How to install it, as a line.
+    pub install: String,
 }

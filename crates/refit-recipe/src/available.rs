@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use refit_knobs::{SettingError, Settings, Variant};
+use refit_knobs::{ALLOCATORS, SettingError, Settings, Variant};
 use refit_run::{Options, prepare};
 
 use crate::recipe::Recipe;
@@ -43,33 +43,31 @@ fn of_recipe(
     sorted_out(settings, Some((recipe, may_run)), with, allocator_dir)
 }
 
-/// Allocators, and of each the options that decide how much freed memory it keeps.
-const ALLOCATORS: [&str; 10] = [
-    "malloc=glibc:arena_max=2",
-    "malloc=glibc:trim_threshold=131072",
-    "malloc=jemalloc",
-    "malloc=jemalloc:dirty_decay_ms:0",
-    "malloc=jemalloc:background_thread:true",
-    "malloc=mimalloc",
-    EARLY_NAME,
-    LATE_NAME,
-    "malloc=tcmalloc",
-    "malloc=tcmalloc:release_rate=10",
-];
-
-/// One option of mimalloc: its name in 2.0, and that since 2.1.
-const EARLY_NAME: &str = "malloc=mimalloc:decommit_delay=0";
-const LATE_NAME: &str = "malloc=mimalloc:purge_delay=0";
-
-/// Which allocators and options of theirs can be tried, for `compare --memory`.
+/// Which allocators can be tried, and which of the options that decide how much freed memory each keeps, for
+/// `compare --memory`.
 #[must_use]
 pub fn allocators(with: &Settings, allocator_dir: Option<&Path>) -> Available {
-    let mut all = sorted_out(ALLOCATORS.into_iter(), None, with, allocator_dir);
-    let names = [EARLY_NAME, LATE_NAME];
-    let has_either = (all.variants.iter()).any(|one| names.contains(&&*one.to_string()));
-    // Where the option can be tried, nobody misses its other name.
-    all.unavailable
-        .retain(|one| !has_either || !names.contains(&&*one.settings));
+    let mut all = Available::default();
+    let mut add = |settings: Vec<String>| {
+        let settings = settings.iter().map(|settings| &**settings);
+        let mut found = sorted_out(settings, None, with, allocator_dir);
+        // Where an option can be tried, nobody misses its other name.
+        if found.variants.is_empty() {
+            all.unavailable.append(&mut found.unavailable);
+        }
+        all.variants.append(&mut found.variants);
+    };
+    for known in ALLOCATORS {
+        if !known.is_c_librarys() {
+            add(vec![format!("malloc={}", known.name)]);
+        }
+        for names in known.keeping {
+            let named = names
+                .iter()
+                .map(|option| format!("malloc={}:{option}", known.name));
+            add(named.collect());
+        }
+    }
     all
 }
 

@@ -299,10 +299,7 @@ fn malloc(report: &RunReport, wanted: &AllocatorKind, lines: &mut Vec<String>) {
         }
     }
     let name = match wanted {
-        AllocatorKind::Glibc => "libc",
-        AllocatorKind::Jemalloc => "jemalloc",
-        AllocatorKind::Mimalloc => "mimalloc",
-        AllocatorKind::Tcmalloc => "tcmalloc",
+        AllocatorKind::Named(named) => named.name,
         AllocatorKind::Path(path) => file_name(path.to_str().unwrap_or("it")),
     };
     lines.push(format!(

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use refit_knobs::{Allocator, AllocatorKind, Disk, Launch, Setting, Settings};
-use refit_launch::allocator;
+use refit_launch::allocator::{find, here};
 use refit_meter::ElfFacts;
 use refit_session::{Calls, ExecutableReport, OPENING, sum};
 use serde::{Deserialize, Serialize};
@@ -169,12 +169,15 @@ fn served_by(executable: &ExecutableReport, object: &str, wanted: &AllocatorKind
     }
     let object = file_name(object);
     match wanted {
-        AllocatorKind::Glibc => {
-            let libc = allocator::c_library();
-            let remedy = libc.map_or_else(String::new, |path| {
-                let path = path.display();
-                format!("; malloc={path} puts the C library before it")
-            });
+        AllocatorKind::Named(named) if named.is_c_librarys() => {
+            let libc = find(named, None, here);
+            let remedy = libc.map_or_else(
+                |_| String::new(),
+                |path| {
+                    let path = path.display();
+                    format!("; malloc={path} puts the C library before it")
+                },
+            );
             format!("malloc is served by {object}, which {program} links{remedy}")
         }
         _ => format!("malloc is served by {object} in {program}"),

@@ -3,14 +3,15 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use refit_launch::allocator::{KNOWN, Known, find};
+use refit_knobs::{ALLOCATORS, NamedAllocator};
+use refit_launch::allocator::{find, here};
 use refit_launch::emulator;
 use refit_launch::library::{is_noexec, place_libraries, test_load};
 use refit_launch::seccomp::{Right, kernel_suffices, kernel_version, right};
 pub use refit_launch::thp::SystemMode;
 use refit_launch::thp::system_mode;
 use refit_meter::{Cgroups, Pressure, Witness};
-use refit_packages::{how_to_install, owners};
+use refit_packages::owners;
 use refit_session::{LIBRARIES, SYNC, base, is_tmpfs};
 
 /// What was found.
@@ -66,7 +67,7 @@ pub struct Witnessing {
 #[derive(Debug)]
 pub struct Installed {
     /// Which one.
-    pub known: Known,
+    pub known: &'static NamedAllocator,
     /// Where it lies; `None`: it is not installed.
     pub path: Option<PathBuf>,
     /// The package that it came with, and its version.
@@ -92,17 +93,18 @@ impl Machine {
             .ancestors()
             .find(|path| path.exists())
             .is_none_or(is_tmpfs);
-        let allocators = KNOWN.into_iter().map(|known| {
-            let path = find(&known, allocator_dir);
+        let others = ALLOCATORS.iter().filter(|one| !one.is_c_librarys());
+        let allocators = others.map(|known| {
+            let (path, install) = match find(known, allocator_dir, here) {
+                Ok(path) => (Some(path), String::new()),
+                Err(missing) => (None, missing.install),
+            };
             let package = owners(path.clone()).pop_first();
             Installed {
                 known,
-                install: match &path {
-                    Some(_) => String::new(),
-                    None => how_to_install(&[known.name]),
-                },
                 path,
                 package,
+                install,
             }
         });
         let cgroups = Cgroups::of(Path::new("/proc"));

@@ -5,6 +5,7 @@ use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use refit_knobs::NamedAllocator;
 use refit_meter::LoadedObject;
 
 /// Limit to what is read of a library.
@@ -32,35 +33,6 @@ pub enum Effect {
     Unknown(&'static str),
 }
 
-/// Allocators, told by the names of their files.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Allocator {
-    Glibc,
-    Jemalloc,
-    Mimalloc,
-    Tcmalloc,
-}
-
-/// Who reads which variables.
-const READERS: &[(&str, Allocator)] = &[
-    ("MALLOC_CONF", Allocator::Jemalloc),
-    ("GLIBC_TUNABLES", Allocator::Glibc),
-    ("MALLOC_ARENA_MAX", Allocator::Glibc),
-    ("MALLOC_ARENA_TEST", Allocator::Glibc),
-    ("MALLOC_TOP_PAD_", Allocator::Glibc),
-    ("MALLOC_PERTURB_", Allocator::Glibc),
-    ("MALLOC_MMAP_MAX_", Allocator::Glibc),
-    ("MALLOC_MMAP_THRESHOLD_", Allocator::Glibc),
-    ("MALLOC_TRIM_THRESHOLD_", Allocator::Glibc),
-];
-/// Beginnings of names of which an allocator reads many.
-const FAMILIES: &[(&str, Allocator)] = &[
-    ("MIMALLOC_", Allocator::Mimalloc),
-    ("TCMALLOC_", Allocator::Tcmalloc),
-];
-/// The part of GLIBC_TUNABLES that is about malloc.
-const MALLOC_TUNABLES: &str = "glibc.malloc.";
-
 /// What a process has loaded, as far as its variables matter.
 pub struct Loading<'a> {
     /// The libraries that serve malloc.
@@ -81,10 +53,14 @@ pub fn variables(set: &[(String, String)], loading: &Loading) -> Vec<Variable> {
     let checked = set.iter().filter_map(|(name, value)| {
         let effect = if name == "LD_PRELOAD" && !value.is_empty() {
             loading.preload(value)
-        } else if name == "GLIBC_TUNABLES" && !value.contains(MALLOC_TUNABLES) {
-            return None;
         } else {
-            loading.option(name, value, reader(name)?)
+            let (reader, variable) = NamedAllocator::reader(name)?;
+            let options = variable.options.map(|options| options(name, value));
+            // GLIBC_TUNABLES are about other things too.
+            if options.as_ref().is_some_and(Vec::is_empty) {
+                return None;
+            }
+            loading.option(reader, &options.unwrap_or_default())
         };
         Some(Variable {
             name: name.clone(),
@@ -95,61 +71,8 @@ pub fn variables(set: &[(String, String)], loading: &Loading) -> Vec<Variable> {
     checked.collect()
 }
 
-fn reader(name: &str) -> Option<Allocator> {
-    let exact = READERS.iter().find(|(own, _)| name == *own);
-    let family = || FAMILIES.iter().find(|(start, _)| name.starts_with(start));
-    exact.or_else(family).map(|(_, by)| *by)
-}
-
-impl Allocator {
-    fn of(library: &Path) -> Option<Allocator> {
-        let name = file_name(library);
-        let starts = |start: &str| name.starts_with(start);
-        match () {
-            // musl's is libc.so alone.
-            () if starts("libc.so.") || starts("libc-2") => Some(Allocator::Glibc),
-            () if starts("libjemalloc") => Some(Allocator::Jemalloc),
-            () if starts("libmimalloc") => Some(Allocator::Mimalloc),
-            () if starts("libtcmalloc") => Some(Allocator::Tcmalloc),
-            () => None,
-        }
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            Allocator::Glibc => "glibc's malloc",
-            Allocator::Jemalloc => "jemalloc",
-            Allocator::Mimalloc => "mimalloc",
-            Allocator::Tcmalloc => "tcmalloc",
-        }
-    }
-
-    /// The names of options that a variable sets, as the allocator's file holds them.
-    fn options(self, name: &str, value: &str) -> Vec<String> {
-        let before = |text: &str, mark: char| {
-            text.split(mark)
-                .next()
-                .unwrap_or_default()
-                .trim()
-                .to_owned()
-        };
-        match self {
-            Allocator::Jemalloc => value.split(',').map(|pair| before(pair, ':')).collect(),
-            Allocator::Glibc if name == "GLIBC_TUNABLES" => {
-                let names = value.split(':').map(|pair| before(pair, '='));
-                names
-                    .filter(|name| name.starts_with(MALLOC_TUNABLES))
-                    .collect()
-            }
-            Allocator::Glibc => Vec::new(),
-            Allocator::Mimalloc => vec![name.trim_start_matches("MIMALLOC_").to_lowercase()],
-            Allocator::Tcmalloc => vec![name.to_owned()],
-        }
-    }
-}
-
 impl Loading<'_> {
-    fn option(&self, name: &str, value: &str, reader: Allocator) -> Effect {
+    fn option(&self, reader: &NamedAllocator, options: &[String]) -> Effect {
         if self.is_static {
             return Effect::Unknown("the program is static: its allocator has no file of its own");
         }
@@ -159,7 +82,7 @@ impl Loading<'_> {
         let Some(server) = self
             .servers
             .iter()
-            .find(|one| Allocator::of(one) == Some(reader))
+            .find(|one| NamedAllocator::of_file(file_name(one)) == Some(reader))
         else {
             let mut names: Vec<&str> = self
                 .servers
@@ -169,28 +92,26 @@ impl Loading<'_> {
             names.dedup();
             return Effect::Nowhere(format!(
                 "only {} reads it, and malloc is served by {}",
-                reader.name(),
+                reader.title(),
                 names.join(", ")
             ));
         };
-        // jemalloc asks secure_getenv(3), ld.so drops tunables; of the others nothing is known.
-        if self.is_secure && matches!(reader, Allocator::Glibc | Allocator::Jemalloc) {
+        if self.is_secure && reader.is_deaf_when_secure {
             return Effect::Nowhere(
                 "the program was started in secure-execution mode, where it is not read".to_owned(),
             );
         }
-        let holder = match name {
-            // The loader reads them, and has their names.
-            "GLIBC_TUNABLES" => {
+        let holder = match reader.is_c_librarys() {
+            // The loader reads its tunables, and has their names.
+            true => {
                 let is_loader = |object: &&LoadedObject| file_name(&object.path).starts_with("ld-");
                 self.objects
                     .iter()
                     .find(is_loader)
                     .map(|object| object.path.as_path())
             }
-            _ => Some(server.as_path()),
+            false => Some(server.as_path()),
         };
-        let options = reader.options(name, value);
         let file = holder
             .filter(|_| !options.is_empty())
             .and_then(|path| self.file(path));

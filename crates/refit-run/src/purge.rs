@@ -124,7 +124,7 @@ impl Candidate {
             },
             file: image.file,
             has_shared_blocks: parts.has_shared_blocks,
-            is_glibc: is_allocator(&AllocatorKind::Glibc, &image.malloc_object),
+            is_glibc: is_allocator(&AllocatorKind::GLIBC, &image.malloc_object),
         }
     }
 

@@ -70,7 +70,7 @@ pub(crate) fn each_counted(
                 file: image.file,
                 shadow: image.shadow,
                 regions: &process.regions,
-                is_glibc: is_allocator(&AllocatorKind::Glibc, &image.malloc_object),
+                is_glibc: is_allocator(&AllocatorKind::GLIBC, &image.malloc_object),
             };
             if let Ok(Some(parts)) = MemoryParts::read(proc, &counted) {
                 look(image, process, &parts);

@@ -144,13 +144,8 @@ pub enum Error {
     NotByItself { service: String, why: &'static str },
     #[error("nothing to apply: name settings, as in\n  refit plan {service} malloc=jemalloc")]
     NoSettings { service: String },
-    #[error("malloc={name}: no {files} in {searched}\n  {install}")]
-    NoAllocator {
-        name: &'static str,
-        files: String,
-        searched: String,
-        install: String,
-    },
+    #[error(transparent)]
+    NoAllocator(#[from] refit_run::allocator::Missing),
     #[error(
         "there is no library {path}\n  name one that is there: preload=/PATH/LIB.so, or an allocator: malloc=jemalloc"
     )]

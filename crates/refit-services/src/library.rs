@@ -8,7 +8,7 @@ use std::io;
 use std::path::Path;
 
 use refit_knobs::{AllocatorKind, Preload};
-use refit_run::allocator::{DIRECTORIES, KNOWN, Known, is_shared_object};
+use refit_run::allocator::{self, is_shared_object};
 use sha2::{Digest, Sha256};
 
 use crate::file_state::{hex, remove, sync_directory};
@@ -24,12 +24,14 @@ const PLACE: &str = "/usr/lib/refit";
 pub fn find(system: &System, preload: Preload) -> Result<Option<(LibraryFile, Vec<u8>)>, Error> {
     let from = match preload {
         Preload::File(path) => path.to_string_lossy().into_owned(),
-        Preload::Allocator(allocator) => match &allocator.kind {
+        Preload::Allocator(malloc) => match &malloc.kind {
             AllocatorKind::Path(path) => path.to_string_lossy().into_owned(),
-            AllocatorKind::Glibc => return Ok(None),
-            AllocatorKind::Jemalloc => installed(system, "jemalloc")?,
-            AllocatorKind::Mimalloc => installed(system, "mimalloc")?,
-            AllocatorKind::Tcmalloc => installed(system, "tcmalloc")?,
+            AllocatorKind::Named(named) if named.is_c_librarys() => return Ok(None),
+            AllocatorKind::Named(named) => {
+                let open = |path: &Path| system.open(&path.to_string_lossy()).ok()?;
+                let found = allocator::find(named, None, open)?;
+                found.to_string_lossy().into_owned()
+            }
         },
     };
     let Some(content) = system.read(&from)? else {
@@ -70,27 +72,6 @@ pub fn own_program(from: &Path) -> Result<(LibraryFile, Vec<u8>), Error> {
         named(from.to_string_lossy().into_owned(), "refit", &content),
         content,
     ))
-}
-
-fn installed(system: &System, name: &str) -> Result<String, Error> {
-    let known: &Known = KNOWN
-        .iter()
-        .find(|known| known.name == name)
-        .expect("every kind has a row");
-    for dir in DIRECTORIES {
-        for file in known.files {
-            let path = format!("{dir}/{file}");
-            if system.path(&path).is_ok_and(|path| path.is_file()) {
-                return Ok(path);
-            }
-        }
-    }
-    Err(Error::NoAllocator {
-        name: known.name,
-        files: known.files.join(" or "),
-        searched: DIRECTORIES.join(", "),
-        install: refit_packages::how_to_install(&[known.name]),
-    })
 }
 
 /// Places it, for good. Where it is already, it is left as it is.

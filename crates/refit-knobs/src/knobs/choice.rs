@@ -28,7 +28,7 @@ pub(super) fn choose<T: Copy>(
 }
 
 /// "`a`, `b` or `c`".
-pub(super) fn one_of(names: &[&str]) -> String {
+pub(crate) fn one_of(names: &[&str]) -> String {
     let quoted: Vec<_> = names.iter().map(|name| format!("`{name}`")).collect();
     match quoted.as_slice() {
         [] => String::new(),

@@ -1,30 +1,22 @@
-//! `malloc`: the allocator beneath the program. A named allocator is a file here and a line in the table.
-
-pub(crate) mod allocator;
-mod glibc;
-mod jemalloc;
-mod mimalloc;
-pub(crate) mod takes;
-mod tcmalloc;
+//! `malloc`: the allocator beneath the program.
 
 use std::fmt;
 
-use allocator::{Chosen, Named};
-
 use super::choice::one_of;
 use super::preload::{self, Library};
-use crate::error::SettingError;
+use crate::allocators::{ALLOCATORS, AllocatorKind, Chosen, FORM, NamedAllocator, Opt};
+use crate::error::{Hint, SettingError};
 use crate::explain::{Class, Prose};
 use crate::ground::Ground;
 use crate::knob::{Behaviour, Knob};
-use crate::launch::{Allocator, AllocatorKind, Launch};
+use crate::launch::{Allocator, Launch};
 use crate::nearest::nearest;
 use crate::scope::Scope;
 use crate::word::Word;
 
 pub static KNOB: Knob = Knob {
     name: "malloc",
-    form: "malloc=glibc|jemalloc|mimalloc|tcmalloc[:OPTION=VALUE,…] or malloc=/path/lib.so",
+    form: FORM,
     about: "the memory allocator and its options",
     example: "malloc=jemalloc",
     scoped: false,
@@ -42,13 +34,6 @@ pub static KNOB: Knob = Knob {
     aliases: &["allocator", "alloc"],
     opposites: &[],
 };
-
-pub(crate) static ALLOCATORS: &[&Named] = &[
-    &glibc::ALLOCATOR,
-    &jemalloc::ALLOCATOR,
-    &mimalloc::ALLOCATOR,
-    &tcmalloc::ALLOCATOR,
-];
 
 /// The allocators; their options once one of them was typed, after those that are there already.
 fn values(typed: &str) -> Vec<String> {
@@ -76,7 +61,7 @@ fn values(typed: &str) -> Vec<String> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Malloc {
     Named {
-        allocator: &'static Named,
+        allocator: &'static NamedAllocator,
         options: Vec<Chosen>,
     },
     Path(Library),
@@ -96,7 +81,7 @@ pub(crate) fn parse(word: &Word) -> Result<Malloc, SettingError> {
         .find(|allocator| allocator.name == name);
     let allocator = allocator.ok_or_else(|| unknown_allocator(word, name, options))?;
     let options = options.map_or(Ok(Vec::new()), |options| {
-        allocator::parse(word, allocator, options)
+        parse_options(word, allocator, options)
     })?;
     Ok(Malloc::Named { allocator, options })
 }
@@ -113,6 +98,130 @@ fn unknown_allocator(word: &Word, name: &str, options: Option<&str>) -> SettingE
     let mut names: Vec<_> = ALLOCATORS.iter().map(|allocator| allocator.name).collect();
     names.push("/path/lib.so");
     word.unknown_value(one_of(&names), meant)
+}
+
+/// The part after `malloc=NAME:`.
+fn parse_options(
+    word: &Word,
+    allocator: &'static NamedAllocator,
+    text: &str,
+) -> Result<Vec<Chosen>, SettingError> {
+    let mut options: Vec<Chosen> = Vec::new();
+    for part in text.split(',') {
+        let next = parse_one(word, allocator, text, part)?;
+        if options.iter().any(|chosen| chosen.option == next.option) {
+            let (option, word) = (next.option.name, format!("{}={}", word.head, word.value));
+            return Err(SettingError::OptionTwice {
+                allocator: allocator.name,
+                option,
+                word,
+            });
+        }
+        options.push(next);
+    }
+    Ok(options)
+}
+
+fn parse_one(
+    word: &Word,
+    allocator: &'static NamedAllocator,
+    text: &str,
+    part: &str,
+) -> Result<Chosen, SettingError> {
+    let name_of = allocator.name;
+    if part.is_empty() {
+        let kept: Vec<_> = text.split(',').filter(|part| !part.is_empty()).collect();
+        let colon = if kept.is_empty() { "" } else { ":" };
+        let mended = word.with_value(&format!("{name_of}{colon}{}", kept.join(",")));
+        let hint = mended.map_or_else(|| word.as_in_example(), Hint::Write);
+        return Err(SettingError::EmptyOption {
+            value: word.value.to_owned(),
+            hint,
+        });
+    }
+    // Both ways of writing are understood for every allocator; its own is printed back.
+    let at = part.find([':', '=']);
+    let name = &part[..at.unwrap_or(part.len())];
+    let known = allocator.options.iter().find(|option| option.name == name);
+    let option = known.ok_or_else(|| unknown_option(word, allocator, text, part, name))?;
+    let example = || as_in(allocator, option);
+    let expected = option.takes.expected();
+    match at.map(|at| &part[at + 1..]) {
+        Some(value) if option.takes.accepts(value) => Ok(Chosen {
+            option,
+            value: value.to_owned(),
+        }),
+        None | Some("") => Err(SettingError::NoOptionValue {
+            allocator: name_of,
+            option: option.name,
+            expected,
+            hint: example(),
+        }),
+        Some(value) => {
+            let value = value.to_owned();
+            Err(SettingError::BadOptionValue {
+                allocator: name_of,
+                option: option.name,
+                value,
+                expected,
+                hint: example(),
+            })
+        }
+    }
+}
+
+fn unknown_option(
+    word: &Word,
+    allocator: &'static NamedAllocator,
+    text: &str,
+    part: &str,
+    name: &str,
+) -> SettingError {
+    let known = allocator
+        .options
+        .iter()
+        .map(|option| (option.name, option.aliases));
+    let meant = nearest(name, known);
+    let mended = meant.and_then(|meant| {
+        let mended = format!("{meant}{}", &part[name.len()..]);
+        let options = text
+            .split(',')
+            .map(|other| if other == part { &mended } else { other });
+        word.with_value(&format!(
+            "{}:{}",
+            allocator.name,
+            options.collect::<Vec<_>>().join(",")
+        ))
+    });
+    let (known, hint) = match mended {
+        Some(mended) => (String::new(), Hint::DidYouMean(mended)),
+        None => {
+            let names: Vec<_> = allocator.options.iter().map(|option| option.name).collect();
+            let mut options = allocator.options.iter();
+            let example = options
+                .clone()
+                .find(|option| meant == Some(option.name))
+                .or(options.next());
+            let hint =
+                example.map_or_else(|| word.as_in_example(), |option| as_in(allocator, option));
+            (format!(" (it has {})", names.join(", ")), hint)
+        }
+    };
+    SettingError::UnknownOption {
+        allocator: allocator.name,
+        option: name.to_owned(),
+        known,
+        hint,
+    }
+}
+
+/// A setting of only that option.
+fn as_in(allocator: &NamedAllocator, option: &Opt) -> Hint {
+    let value = option.takes.example();
+    Hint::AsIn(format!(
+        "malloc={}:{}{}{value}",
+        allocator.name, option.name, allocator.separator
+    ))
 }
 
 impl fmt::Display for Malloc {
@@ -179,18 +288,18 @@ impl Behaviour for Malloc {
                 env: Vec::new(),
             },
             Self::Named { allocator, options } => Allocator {
-                kind: allocator.kind.clone(),
+                kind: AllocatorKind::Named(allocator),
                 env: allocator.environment(options),
             },
         });
     }
 }
 
-fn swaps(allocator: &Named, options: &[Chosen]) -> String {
+fn swaps(allocator: &NamedAllocator, options: &[Chosen]) -> String {
     let name = allocator.name;
-    let mut swaps = match allocator.kind {
-        AllocatorKind::Glibc => "malloc and its relatives stay those of the C library".to_owned(),
-        _ => format!("malloc and its relatives come from {name} instead of the C library"),
+    let mut swaps = match allocator.is_c_librarys() {
+        true => "malloc and its relatives stay those of the C library".to_owned(),
+        false => format!("malloc and its relatives come from {name} instead of the C library"),
     };
     let variables = allocator.environment(options);
     if !variables.is_empty() {

@@ -40,7 +40,7 @@ pub fn allocators(comparison: &Comparison) -> Option<Note> {
         return Some(note("memory:", Tone::Plain, text));
     };
     let told = |one: &Contestant| one.told(comparison, metrics);
-    let glibc = all.iter().find(|one| one.kind == AllocatorKind::Glibc);
+    let glibc = all.iter().find(|one| one.kind == AllocatorKind::GLIBC);
     let text = match glibc {
         Some(glibc) if glibc.row.index == least.row.index => format!(
             "glibc with an option takes the least, no other library is needed: {}",

@@ -162,7 +162,7 @@ impl Building {
             }
         }
         if let Some(malloc) = &launch.malloc
-            && malloc.kind != AllocatorKind::Glibc
+            && malloc.kind != AllocatorKind::GLIBC
         {
             let library = profile.library.clone().ok_or(WorkloadError::Missing(
                     "an allocator's library has to come from an image with the C library of the containers\n  name it: --library IMAGE:/PATH/libjemalloc.so.2",

@@ -22,7 +22,7 @@ use super::{OUTPUT, REACH, SETTINGS, seed};
 ///   disk=8ms             each real sync waits as on such a disk; also percentiles
 ///                        (p50=4ms,p99=30ms), or the absolute path of a profile
 ///   disk=fail:EIO        real syncs fail; `,every=N`, `,after=N` or `,p=0.01`
-///   malloc=NAME[:opts]   glibc, jemalloc, mimalloc, tcmalloc or /path/lib.so
+///   malloc=NAME[:opts]   an allocator by name, as jemalloc, or /path/lib.so
 ///   thp=MODE             never, madvise or always
 ///   program=PATH         another executable in place of the command's first word
 ///   tz=ZONE, env.NAME=VALUE, preload=/path/lib.so

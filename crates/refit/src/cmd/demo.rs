@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use refit_crash::filesystem::Kind;
 use refit_crash::machine_lacks;
-use refit_knobs::Variant;
+use refit_knobs::{ALLOCATORS, Variant};
 use refit_lab::{Request, compare};
-use refit_launch::allocator::{KNOWN, find};
+use refit_launch::allocator::{find, here};
 use refit_report::demo::{self, LogMode};
 use refit_report::{Compared, Proof};
 use tempfile::TempDir;
@@ -93,9 +93,9 @@ fn mailqueue(args: &DemoArgs) -> Result<()> {
     fs::create_dir(&queue).with_context(|| format!("cannot make {}", queue.display()))?;
     let mut candidates = vec!["sync=off".to_owned()];
     candidates.extend(
-        KNOWN
+        ALLOCATORS
             .iter()
-            .filter(|known| find(known, None).is_some())
+            .filter(|known| !known.is_c_librarys() && find(known, None, here).is_ok())
             .map(|known| format!("malloc={}", known.name)),
     );
     // The baseline, the hidden one and the run without refit.

@@ -1,10 +1,9 @@
 //! jemalloc; its options are the `opt.*` names of jemalloc 5.3's manual, with what its source accepts.
 
-use super::allocator::{Chosen, Named, Opt, opt};
 use super::takes::Takes;
-use crate::launch::AllocatorKind;
+use super::{Chosen, NamedAllocator, Opt, Tells, Variable, names, opt};
 
-pub(super) static ALLOCATOR: Named = Named {
+pub(super) static ALLOCATOR: NamedAllocator = NamedAllocator {
     name: "jemalloc",
     aliases: &[
         "je",
@@ -15,7 +14,17 @@ pub(super) static ALLOCATOR: Named = Named {
         "libjemalloc.so.2",
         "je_malloc",
     ],
-    kind: AllocatorKind::Jemalloc,
+    files: &["libjemalloc.so.2"],
+    file_starts: &["libjemalloc"],
+    reads: &[Variable::one(
+        "MALLOC_CONF",
+        Some(|_, value| names(value, ',', ':')),
+    )],
+    // secure_getenv(3).
+    is_deaf_when_secure: true,
+    // `<jemalloc>: Invalid conf pair: foo:bar` (src/jemalloc.c, malloc_conf_error).
+    tells: Tells::Complaint("<jemalloc>: ", "conf"),
+    keeping: &[&["dirty_decay_ms:0"], &["background_thread:true"]],
     options: OPTIONS,
     separator: ':',
     variables,

@@ -1,11 +1,10 @@
 //! mimalloc; its options are those of mimalloc 2.0.9 (`src/options.c`), without the deprecated ones, and purge_delay of
 //! later versions.
 
-use super::allocator::{Chosen, Named, Opt, opt};
 use super::takes::Takes;
-use crate::launch::AllocatorKind;
+use super::{Chosen, NamedAllocator, Opt, Tells, Variable, opt};
 
-pub(super) static ALLOCATOR: Named = Named {
+pub(super) static ALLOCATOR: NamedAllocator = NamedAllocator {
     name: "mimalloc",
     aliases: &[
         "mi",
@@ -16,7 +15,23 @@ pub(super) static ALLOCATOR: Named = Named {
         "libmimalloc.so.2",
         "mi_malloc",
     ],
-    kind: AllocatorKind::Mimalloc,
+    files: &[
+        "libmimalloc.so.3",
+        "libmimalloc.so.2",
+        "libmimalloc.so.2.0",
+        "libmimalloc.so",
+    ],
+    file_starts: &["libmimalloc"],
+    reads: &[Variable::family(FAMILY, |name, _| {
+        vec![name[FAMILY.len()..].to_lowercase()]
+    })],
+    is_deaf_when_secure: false,
+    // src/options.c.
+    tells: Tells::List {
+        ask: ("MIMALLOC_VERBOSE", "1"),
+        always: "verbose",
+    },
+    keeping: &[&["decommit_delay=0", "purge_delay=0"]],
     options: OPTIONS,
     separator: '=',
     variables,
@@ -27,6 +42,8 @@ pub(super) static ALLOCATOR: Named = Named {
         "the C library's mallinfo2 answers with zeros under another allocator",
     ],
 };
+
+const FAMILY: &str = "MIMALLOC_";
 
 /// What mimalloc reads as 1 and 0, in any case; it is lower case here.
 const WORDS: &[&str] = &["true", "yes", "on", "false", "no", "off"];
@@ -92,7 +109,7 @@ static OPTIONS: &[Opt] = &[
 ];
 
 fn variables(options: &[Chosen]) -> Vec<(String, String)> {
-    let name = |chosen: &Chosen| format!("MIMALLOC_{}", chosen.option.name.to_uppercase());
+    let name = |chosen: &Chosen| format!("{FAMILY}{}", chosen.option.name.to_uppercase());
     options
         .iter()
         .map(|chosen| (name(chosen), chosen.value.clone()))

@@ -1,13 +1,28 @@
 //! The C library's own allocator; its options are the `glibc.malloc.*` tunables of glibc 2.36.
 
-use super::allocator::{Chosen, Named, Opt, opt};
 use super::takes::Takes;
-use crate::launch::AllocatorKind;
+use super::{Chosen, NamedAllocator, Opt, Tells, Variable, names, opt};
 
-pub(super) static ALLOCATOR: Named = Named {
+pub(super) static ALLOCATOR: NamedAllocator = NamedAllocator {
     name: "glibc",
     aliases: &["libc", "system", "default", "ptmalloc", "ptmalloc2", "gnu"],
-    kind: AllocatorKind::Glibc,
+    files: &["libc.so.6"],
+    file_starts: &["libc.so.6", "libc-2."],
+    reads: &[
+        Variable::one("GLIBC_TUNABLES", Some(of_malloc)),
+        // mallopt(3).
+        Variable::one("MALLOC_ARENA_MAX", None),
+        Variable::one("MALLOC_ARENA_TEST", None),
+        Variable::one("MALLOC_TOP_PAD_", None),
+        Variable::one("MALLOC_PERTURB_", None),
+        Variable::one("MALLOC_MMAP_MAX_", None),
+        Variable::one("MALLOC_MMAP_THRESHOLD_", None),
+        Variable::one("MALLOC_TRIM_THRESHOLD_", None),
+    ],
+    // ld.so drops them.
+    is_deaf_when_secure: true,
+    tells: Tells::Tunables("glibc.malloc.arena_max"),
+    keeping: &[&["arena_max=2"], &["trim_threshold=131072"]],
     options: OPTIONS,
     separator: '=',
     variables,
@@ -48,6 +63,12 @@ static OPTIONS: &[Opt] = &[
         "1 asks for transparent huge pages with madvise, 2 or a size takes pages from the hugetlb pool; since glibc 2.35",
     ),
 ];
+
+fn of_malloc(_: &str, tunables: &str) -> Vec<String> {
+    let mut all = names(tunables, ':', '=');
+    all.retain(|name| name.starts_with("glibc.malloc."));
+    all
+}
 
 fn variables(options: &[Chosen]) -> Vec<(String, String)> {
     let tunable = |chosen: &Chosen| format!("glibc.malloc.{}={}", chosen.option.name, chosen.value);

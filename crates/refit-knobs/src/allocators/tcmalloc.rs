@@ -1,10 +1,9 @@
 //! gperftools' tcmalloc; its options are the variables that its documentation lists (`docs/tcmalloc.adoc`).
 
-use super::allocator::{Chosen, Named, Opt, opt};
 use super::takes::Takes;
-use crate::launch::AllocatorKind;
+use super::{Chosen, NamedAllocator, Opt, Tells, Variable, opt};
 
-pub(super) static ALLOCATOR: Named = Named {
+pub(super) static ALLOCATOR: NamedAllocator = NamedAllocator {
     name: "tcmalloc",
     aliases: &[
         "tc",
@@ -19,7 +18,14 @@ pub(super) static ALLOCATOR: Named = Named {
         "libtcmalloc_minimal.so",
         "tc_malloc",
     ],
-    kind: AllocatorKind::Tcmalloc,
+    files: &["libtcmalloc_minimal.so.4", "libtcmalloc.so.4"],
+    file_starts: &["libtcmalloc"],
+    reads: &[Variable::family("TCMALLOC_", |name, _| {
+        vec![name.to_owned()]
+    })],
+    is_deaf_when_secure: false,
+    tells: Tells::Nothing,
+    keeping: &[&["release_rate=10"]],
     options: OPTIONS,
     separator: '=',
     variables,

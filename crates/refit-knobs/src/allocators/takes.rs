@@ -22,7 +22,7 @@ pub(crate) enum Takes {
 
 impl Takes {
     /// The words among them.
-    pub(super) fn words(&self) -> &'static [&'static str] {
+    pub(crate) fn words(&self) -> &'static [&'static str] {
         match self {
             Self::Words(words) | Self::Number { words, .. } => words,
             Self::Fraction | Self::Text => &[],
@@ -52,7 +52,7 @@ impl Takes {
         }
     }
 
-    pub(super) fn expected(&self) -> String {
+    pub(crate) fn expected(&self) -> String {
         match self {
             Self::Words(words) => one_of(words),
             Self::Text => "a text without `,`".to_owned(),
