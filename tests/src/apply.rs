@@ -247,6 +247,10 @@ fn bad_words_change_nothing(env: &TestEnv) -> Outcome {
             "shared library",
         ),
         (&["a"], "nothing to apply"),
+        (
+            &["a", "malloc=glibc"],
+            "nothing to do: malloc=glibc asks for",
+        ),
         (&["postfix", "tz=UTC"], "clears the environment"),
         (&["postgresql", "tz=UTC"], "list them: pg_lsclusters"),
         (&["postgresql@15-x", "tz=UTC"], "list them: pg_lsclusters"),

@@ -3,15 +3,14 @@
 
 use std::path::Path;
 
-use refit_knobs::{Allocator, AllocatorKind, Disk, Launch, Setting, Settings};
-use refit_launch::allocator::{find, here};
+use refit_knobs::{Allocator, Disk, Launch, Setting, Settings};
 use refit_meter::ElfFacts;
 use refit_session::{Calls, ExecutableReport, OPENING, sum};
 use serde::{Deserialize, Serialize};
 
-use crate::allocator_object::is_allocator;
 use crate::coverage::{Coverage, FilterReport};
 use crate::run::Run;
+use crate::serves_malloc::{is_allocator, served_by};
 
 /// In which processes of a program a setting was in effect.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -135,7 +134,7 @@ fn of_malloc(malloc: &Allocator, run: &Run) -> InEffect {
                 served = served.saturating_add(executable.processes);
             }
             Some(object) if is_address_only(executable, object) => hidden = true,
-            Some(object) => others.push(served_by(executable, object, &malloc.kind)),
+            Some(object) => others.push(served_by(&executable.executable, object, &malloc.kind)),
             // Only the filter reached it, or it could not tell.
             None => {}
         }
@@ -159,29 +158,6 @@ fn of_malloc(malloc: &Allocator, run: &Run) -> InEffect {
 fn is_address_only(executable: &ExecutableReport, object: &str) -> bool {
     object == executable.executable
         && ElfFacts::of(Path::new(object)).is_ok_and(|facts| !facts.exports_malloc)
-}
-
-/// Who serves malloc instead, and what would help.
-fn served_by(executable: &ExecutableReport, object: &str, wanted: &AllocatorKind) -> String {
-    let program = file_name(&executable.executable);
-    if object == executable.executable {
-        return format!("{program} has a malloc of its own, which no library can replace");
-    }
-    let object = file_name(object);
-    match wanted {
-        AllocatorKind::Named(named) if named.is_c_librarys() => {
-            let libc = find(named, None, here);
-            let remedy = libc.map_or_else(
-                |_| String::new(),
-                |path| {
-                    let path = path.display();
-                    format!("; malloc={path} puts the C library before it")
-                },
-            );
-            format!("malloc is served by {object}, which {program} links{remedy}")
-        }
-        _ => format!("malloc is served by {object} in {program}"),
-    }
 }
 
 fn file_name(path: &str) -> &str {
@@ -349,6 +325,11 @@ mod tests {
             of("malloc=jemalloc", &run),
             InEffect::Partly(partly.to_owned())
         );
+        run.executables = vec![executable("/bin/small", "/lib/ld-musl-x86_64.so.1")];
+        let musl = "malloc is served by musl in small";
+        assert_eq!(of("malloc=glibc", &run), nowhere(musl));
+        run.executables = vec![executable("/bin/small", "/usr/lib/musl/lib/libc.so")];
+        assert_eq!(of("malloc=glibc", &run), nowhere(musl));
         run.executables = vec![executable("/bin/own", "/bin/own")];
         let own = "own has a malloc of its own, which no library can replace";
         assert_eq!(of("malloc=/lib/x.so", &run), nowhere(own));

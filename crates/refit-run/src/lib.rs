@@ -7,7 +7,6 @@
 //! run what can be swapped, [`process`] of a program that runs.
 
 mod advice;
-mod allocator_object;
 mod coverage;
 mod escape;
 pub mod fingerprint;
@@ -25,13 +24,13 @@ mod run;
 #[cfg(feature = "schema")]
 mod schema;
 pub mod series;
+mod serves_malloc;
 mod trace_file;
 pub mod tree;
 mod tree_parts;
 mod watch;
 
 pub use advice::{Advice, Proposal, Reason, advice};
-pub use allocator_object::is_allocator;
 pub use coverage::{Coverage, FilterReport, Reached, Unknown};
 pub use escape::{Escape, escaped};
 pub use identity::{IdentityTerm, MemoryIdentity};
@@ -42,6 +41,7 @@ pub use report::{RunReport, SCHEMA, SettingReport};
 pub use run::{Metrics, Outcome, Run, Survivor};
 #[cfg(feature = "schema")]
 pub use schema::stored_schema;
+pub use serves_malloc::{is_allocator, server_of};
 pub use trace_file::TraceFile;
 pub use tree::Tree;
 pub use tree_parts::TreeParts;

@@ -7,12 +7,14 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use refit_launch::thp::{SystemMode, system_mode};
-use refit_meter::{Bound, LoadedObject, loaded_objects, process_facts, process_name};
 pub use refit_meter::{Life, NotLoaded, ProcessFacts};
+use refit_meter::{loaded_objects, process_facts, process_name};
 
 pub use crate::process_variables::{Effect, Variable};
 use crate::process_variables::{Loading, variables};
 use crate::reachability::Reachability;
+pub use crate::serves_malloc::{Server, Serving};
+use crate::serves_malloc::{mixed, serving};
 
 /// A running process, looked at. Nothing of it is changed, and it is not stopped.
 #[derive(Debug)]
@@ -31,35 +33,6 @@ pub struct Process {
     pub variables: Option<Vec<Variable>>,
     /// The system's mode of transparent huge pages.
     pub thp: SystemMode,
-}
-
-/// Objects whose malloc one library serves.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Serving {
-    /// Which.
-    pub by: Server,
-    /// The objects, in the loader's order.
-    pub objects: Vec<PathBuf>,
-}
-
-/// Who serves malloc.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Server {
-    /// The library that comes first in the loader's order.
-    First(PathBuf),
-    /// Another one, past the first: as RTLD_DEEPBIND (dlopen(3)) does, or symbols that were bound when it was linked.
-    Past {
-        /// Which.
-        library: PathBuf,
-        /// The one that serves the others.
-        first: PathBuf,
-    },
-    /// One of a namespace of its own (dlmopen(3)).
-    Namespace(PathBuf),
-    /// Not called yet. This one will be found, unless the object was opened with RTLD_DEEPBIND.
-    NotYet(Option<PathBuf>),
-    /// An address in nothing that the loader knows.
-    Unknown,
 }
 
 /// Why there is nothing to look at.
@@ -160,20 +133,6 @@ impl Process {
     }
 }
 
-impl Server {
-    /// The library, as far as it is known.
-    #[must_use]
-    pub fn library(&self) -> Option<PathBuf> {
-        match self {
-            Server::First(library) | Server::Past { library, .. } | Server::Namespace(library) => {
-                Some(library.clone())
-            }
-            Server::NotYet(library) => library.clone(),
-            Server::Unknown => None,
-        }
-    }
-}
-
 /// The path of its executable where that is still the same file, else the kernel's link to it: it may be gone, or in
 /// another root.
 fn executable(facts: &ProcessFacts, pid: u32) -> Option<PathBuf> {
@@ -185,125 +144,4 @@ fn executable(facts: &ProcessFacts, pid: u32) -> Option<PathBuf> {
         .clone()
         .filter(|path| identity(path) == Some(own));
     Some(named.unwrap_or(link))
-}
-
-/// Who serves each object that calls malloc's family.
-fn serving(objects: &[LoadedObject]) -> Vec<Serving> {
-    let path = |at: usize| objects[at].path.clone();
-    let first = objects
-        .iter()
-        .position(|one| one.namespace == 0 && one.exports_malloc);
-    let mut groups: Vec<Serving> = Vec::new();
-    for object in objects {
-        let by_name = |name: &str| object.imports.iter().find(|import| import.function == name);
-        let is_bound = |import: &&refit_meter::Import| !matches!(import.bound, Bound::NotYet(_));
-        let Some(import) = by_name("malloc")
-            .filter(is_bound)
-            .or_else(|| object.imports.iter().find(is_bound))
-            .or(object.imports.first())
-        else {
-            continue;
-        };
-        let by = match import.bound {
-            Bound::To(at) if object.namespace != 0 => Server::Namespace(path(at)),
-            Bound::To(at) => match first.filter(|first| *first != at) {
-                Some(first) => Server::Past {
-                    library: path(at),
-                    first: path(first),
-                },
-                None => Server::First(path(at)),
-            },
-            Bound::NotYet(at) => Server::NotYet(at.map(path)),
-            Bound::Elsewhere => Server::Unknown,
-        };
-        match groups.iter_mut().find(|group| group.by == by) {
-            Some(group) => group.objects.push(object.path.clone()),
-            None => groups.push(Serving {
-                by,
-                objects: vec![object.path.clone()],
-            }),
-        }
-    }
-    groups
-}
-
-/// Objects that were given functions of different libraries, so that one may free what another allocated.
-fn mixed(objects: &[LoadedObject]) -> Vec<PathBuf> {
-    let is_mixed = |object: &&LoadedObject| {
-        let mut bound = object.imports.iter().map(|import| import.bound);
-        let mut known = bound.by_ref().filter(|bound| matches!(bound, Bound::To(_)));
-        let first = known.next();
-        known.any(|other| Some(other) != first)
-    };
-    objects
-        .iter()
-        .filter(is_mixed)
-        .map(|object| object.path.clone())
-        .collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use refit_meter::Import;
-
-    use super::*;
-
-    fn object(path: &str, namespace: usize, exports_malloc: bool, bound: &[Bound]) -> LoadedObject {
-        let functions = ["malloc", "free", "calloc"];
-        let imports = bound.iter().zip(functions).map(|(bound, function)| Import {
-            function,
-            bound: *bound,
-        });
-        LoadedObject {
-            path: PathBuf::from(path),
-            namespace,
-            exports_malloc,
-            imports: imports.collect(),
-        }
-    }
-
-    #[test]
-    fn objects_are_grouped_by_who_serves_them() {
-        let objects = [
-            object("/bin/a", 0, false, &[Bound::To(1), Bound::To(1)]),
-            object("/lib/je", 0, true, &[]),
-            object("/lib/c", 0, true, &[Bound::To(1), Bound::To(1)]),
-            object("/lib/deep", 0, false, &[Bound::To(2), Bound::To(2)]),
-            object(
-                "/lib/lazy",
-                0,
-                false,
-                &[Bound::NotYet(Some(1)), Bound::NotYet(Some(1))],
-            ),
-            object("/lib/odd", 0, false, &[Bound::Elsewhere]),
-            object(
-                "/lib/half",
-                0,
-                false,
-                &[Bound::NotYet(Some(1)), Bound::To(1)],
-            ),
-            object("/lib/c", 1, true, &[Bound::To(7)]),
-            object("/lib/torn", 0, false, &[Bound::To(1), Bound::To(2)]),
-        ];
-        let groups = serving(&objects);
-        let je = PathBuf::from("/lib/je");
-        let names = |group: &Serving| {
-            let names = group.objects.iter().map(|path| path.display().to_string());
-            names.collect::<Vec<_>>().join(" ")
-        };
-        assert_eq!(groups[0].by, Server::First(je.clone()));
-        assert_eq!(names(&groups[0]), "/bin/a /lib/c /lib/half /lib/torn");
-        let past = Server::Past {
-            library: PathBuf::from("/lib/c"),
-            first: je.clone(),
-        };
-        assert_eq!(
-            (&groups[1].by, names(&groups[1])),
-            (&past, "/lib/deep".to_owned())
-        );
-        assert_eq!(groups[2].by, Server::NotYet(Some(je)));
-        assert_eq!(groups[3].by, Server::Unknown);
-        assert_eq!(groups[4].by, Server::Namespace(PathBuf::from("/lib/c")));
-        assert_eq!(mixed(&objects), [PathBuf::from("/lib/torn")]);
-    }
 }

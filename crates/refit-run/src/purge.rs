@@ -13,7 +13,7 @@ use refit_session::Collector;
 use refit_session::heap::{HeapImage, HeapProcess, PurgeRequest, PurgeState};
 use serde::{Deserialize, Serialize};
 
-use crate::allocator_object::is_allocator;
+use crate::serves_malloc::is_allocator;
 
 /// How long a process may make no call of malloc or free that would answer ...
 const TIMEOUT: Duration = Duration::from_secs(2);

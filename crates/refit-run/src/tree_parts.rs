@@ -6,7 +6,7 @@ use refit_knobs::AllocatorKind;
 use refit_meter::{CountedProcess, MEMORY_PARTS, MemoryPart, MemoryParts, huge_exposure};
 use refit_session::heap::{HeapImage, HeapProcess};
 
-use crate::allocator_object::is_allocator;
+use crate::serves_malloc::is_allocator;
 
 /// Proportional memory of a tree, in bytes. What processes share counts once.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -144,6 +144,16 @@ pub enum Error {
     NotByItself { service: String, why: &'static str },
     #[error("nothing to apply: name settings, as in\n  refit plan {service} malloc=jemalloc")]
     NoSettings { service: String },
+    #[error(
+        "{service}: nothing to do: {settings} asks for what every service has\n  name an option, as in malloc=glibc:arena_max=2"
+    )]
+    AsksNothing { service: String, settings: String },
+    #[error("{service}: malloc=glibc takes no other allocator away: {who}\n  {next}")]
+    OtherAllocator {
+        service: String,
+        who: String,
+        next: String,
+    },
     #[error(transparent)]
     NoAllocator(#[from] refit_run::allocator::Missing),
     #[error(

@@ -18,6 +18,7 @@ mod error;
 mod etckeeper;
 pub mod export;
 mod file_state;
+mod glibc_malloc;
 mod health;
 mod indexes;
 mod kind;

@@ -15,7 +15,8 @@ use crate::file_state::{hex, remove, sync_directory};
 use crate::store::Store;
 use crate::{Error, FileError, FileState, LibraryFile, System};
 
-const PLACE: &str = "/usr/lib/refit";
+/// Directory that holds all that refit places.
+pub const PLACE: &str = "/usr/lib/refit";
 
 /// The library that is meant, and its content; `None` for the C library's own allocator.
 ///

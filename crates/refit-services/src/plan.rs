@@ -4,6 +4,7 @@ use refit_knobs::{Class, Settings};
 
 use crate::accept::{self, Basis};
 use crate::file_state::{refuse_fixed, temporary};
+use crate::glibc_malloc::asks_nothing;
 use crate::kind::refuse_unknown;
 use crate::kinds::{kind_of, of_daemon};
 use crate::packages::packages_of;
@@ -64,6 +65,10 @@ pub fn plan(system: &System, request: &Request) -> Result<Plan, Error> {
         return Err(Error::NothingRuns);
     }
     let mut plan = kind.plan(system, &service, settings, trial)?;
+    if asks_nothing(settings) {
+        let settings = plan.change.settings.join(" ");
+        return Err(Error::AsksNothing { service, settings });
+    }
     plan.change.word.clone_from(&request.word);
     plan.change.health.clone_from(&request.health);
     let comes_from = kind.comes_from(system, &plan.change)?;

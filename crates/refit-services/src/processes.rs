@@ -17,7 +17,7 @@ pub struct Process {
 }
 
 impl Process {
-    fn read(pid: u32) -> Option<Process> {
+    pub(crate) fn read(pid: u32) -> Option<Process> {
         let of = |name: &str| fs::read(format!("/proc/{pid}/{name}"));
         let program = fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
         let program = program.to_string_lossy();

@@ -54,6 +54,17 @@ impl Unit {
         programs.contains(&name).then(|| (program, words.collect()))
     }
 
+    /// One whose file has these lines.
+    #[cfg(test)]
+    pub fn with(lines: &[&str]) -> Unit {
+        let text = format!("[Service]\n{}\n", lines.join("\n"));
+        let read = |_: &str| Ok::<_, std::convert::Infallible>(Some(text.clone().into_bytes()));
+        Unit {
+            declared: files::Unit::read(Files::default(), read).expect("it is there"),
+            ..Unit::default()
+        }
+    }
+
     /// Whether it runs as another user than root.
     pub fn has_user(&self) -> bool {
         let user = self.declared.last("User");

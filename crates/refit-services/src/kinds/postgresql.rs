@@ -16,7 +16,7 @@ use crate::effective::{effective, not_running};
 use crate::environment::Environment;
 use crate::kind::{Kind, Step};
 use crate::processes::processes_of;
-use crate::{Change, ConfValue, Error, FileEdit, Plan, System, systemd};
+use crate::{Change, ConfValue, Error, FileEdit, Plan, System, glibc_malloc, systemd};
 use cluster::Cluster;
 use edits::{AUTO, conf_edit, environment_edit, environment_file, variable};
 use live::{ask, conf_checks, needs_restart, refused, server_of, whole};
@@ -119,6 +119,9 @@ impl Kind for Postgresql {
         _: bool,
     ) -> Result<Plan, Error> {
         let cluster = Cluster::of(system, service)?;
+        if system.is_live() {
+            glibc_malloc::refuse_other(service, settings, &systemd::show(service)?)?;
+        }
         let launch = settings.launch();
         let mut conf = Vec::new();
         for (name, value) in launch.conf.clone() {

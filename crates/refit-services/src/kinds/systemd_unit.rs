@@ -17,7 +17,7 @@ use crate::environment::Environment;
 use crate::kind::{Kind, Step};
 use crate::processes::processes_of;
 use crate::systemd;
-use crate::{Change, Error, FileEdit, FileState, Plan, System, sync_filter};
+use crate::{Change, Error, FileEdit, FileState, Plan, System, glibc_malloc, sync_filter};
 
 /// The kind.
 pub struct SystemdUnit;
@@ -73,6 +73,9 @@ impl Kind for SystemdUnit {
             });
         }
         let unit = systemd::unit(system, service)?;
+        if system.is_live() {
+            glibc_malloc::refuse_other(service, settings, &unit)?;
+        }
         let environment = Environment::of(system, &settings.launch(), |name| {
             unit.declared.variable(name)
         })?;

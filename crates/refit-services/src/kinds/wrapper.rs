@@ -17,7 +17,7 @@ use crate::moved::Moved;
 use crate::packages::owner;
 use crate::processes::running;
 use crate::script::{script, starts};
-use crate::{Change, Error, FileEdit, FileState, Plan, System, systemd};
+use crate::{Change, Error, FileEdit, FileState, Plan, System, glibc_malloc, systemd};
 use program::Program;
 
 /// The kind.
@@ -128,6 +128,9 @@ impl Kind for Wrapper {
         };
         let has_libraries = !environment.libraries.is_empty();
         environment.add_to(&mut plan);
+        if system.is_live() {
+            glibc_malloc::refuse_program(service, settings, &program)?;
+        }
         let about = Program::read(system, &program)?.ok_or_else(|| cannot(path, "it is gone"))?;
         about
             .refuse(has_libraries)

@@ -84,19 +84,14 @@ fn split(line: &str) -> (&str, &str) {
 
 #[cfg(test)]
 mod tests {
-    use refit_servers::systemd::Files;
-
     use super::*;
 
     fn unit(lines: &[&str]) -> Unit {
-        let text = lines.iter().map(|line| format!("ExecStart={line}\n"));
-        let text = format!("[Service]\n{}", text.collect::<String>());
-        let read = |_: &str| Ok::<_, std::convert::Infallible>(Some(text.clone().into_bytes()));
-        let declared = refit_servers::systemd::Unit::read(Files::default(), read).expect("read");
-        Unit {
-            declared,
-            ..Unit::default()
-        }
+        let lines: Vec<String> = lines
+            .iter()
+            .map(|line| format!("ExecStart={line}"))
+            .collect();
+        Unit::with(&lines.iter().map(|line| &**line).collect::<Vec<_>>())
     }
 
     #[test]
