@@ -38,7 +38,7 @@ pub const TESTS: &[Test] = &[
         .limit_seconds(300),
 ];
 
-pub const LIBRARY: &str = "preload=/usr/lib/x86_64-linux-gnu/libeatmydata.so.1.3.0";
+pub const LIBRARY: &str = "preload=/usr/lib/x86_64-linux-gnu/libjemalloc.so.2";
 
 pub fn booted(env: &TestEnv, words: &[&str]) -> Output {
     let script = source_dir().join("scripts/booted");

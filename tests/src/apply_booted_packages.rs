@@ -373,10 +373,10 @@ fn a_program_that_moves_is_followed(env: &TestEnv) -> Outcome {
 /// The copy does not change: status names what is newer.
 fn a_newer_library_is_named(env: &TestEnv) -> Outcome {
     up(env);
-    let package = "libeatmydata1";
+    let package = "libjemalloc2";
     let old = version(env, package);
     let new = format!("{old}{HIGHER}");
-    let name = "libeatmydata.so.1.3.0";
+    let name = "libjemalloc.so.2";
     let same = repacked(env, package, &format!("{old}+x2"), "");
     let higher = repacked(
         env,
@@ -394,7 +394,7 @@ fn a_newer_library_is_named(env: &TestEnv) -> Outcome {
         env,
         0,
         "cron",
-        &[&named, &earlier, "package        libeatmydata1"],
+        &[&named, &earlier, "package        libjemalloc2"],
     );
     let mut lines = printed
         .lines()

@@ -16,6 +16,7 @@ pub const TESTS: &[Test] = &[
     test!(a_check_changes_nothing),
     test!(what_is_not_as_shown_is_refused),
     test!(what_another_one_applied_is_not_applied_again),
+    test!(a_library_that_drops_syncs_has_to_be_accepted),
 ];
 
 /// What is applied, what changes meanwhile, and what is shown of that.
@@ -190,5 +191,38 @@ fn what_another_one_applied_is_not_applied_again(env: &TestEnv) -> Outcome {
         code == Some(0) && shown.contains("nothing to do"),
         "{shown}"
     );
+    Outcome::Pass
+}
+
+/// Nothing in the word tells it.
+fn a_library_that_drops_syncs_has_to_be_accepted(env: &TestEnv) -> Outcome {
+    let root = tree(env, "tree");
+    fs::copy(env.program("no_fsync"), format!("{root}/lib/no_fsync.so")).expect("the tree is ours");
+    let before = listing(&root);
+    for setting in ["preload=/lib/no_fsync.so", "malloc=/lib/no_fsync.so"] {
+        let ask = |accept: &[&str]| {
+            let more = [&["--yes"], accept, &["a", setting]].concat();
+            env.refit(&words("apply", &root, &more))
+        };
+        let refused = ask(&[]);
+        expect_message(&refused, 2, "loses-on-crash");
+        expect_message(
+            &ask(&["--accept=loses-on-crash"]),
+            2,
+            "no --from RESULT was named",
+        );
+        assert_eq!(listing(&root), before);
+        let plan = env.refit(&words("plan", &root, &["a", setting]));
+        expect_printed(&plan, 2, "/lib/no_fsync.so defines fsync");
+        expect_code(&ask(&["--accept=loses-on-crash", "--no-evidence"]), 0);
+        expect_code(&env.refit(&words("revert", &root, &["a"])), 0);
+        assert_eq!(listing(&root), before);
+    }
+    let setting = format!("preload={}", env.program("no_fsync"));
+    let run = env.refit(&["run", &setting, "--", "true"]);
+    expect_message(&run, 0, "(loses-on-crash)");
+    let explained = env.refit(&["run", "--explain", &setting]);
+    expect_printed(&explained, 0, "loses-on-crash");
+    expect_printed(&explained, 0, "defines fsync");
     Outcome::Pass
 }

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use refit_knobs::{Class, Settings};
 use refit_recipe::Bound;
+use refit_run::class_of;
 
 use crate::cuts;
 use crate::error::{CrashError, io_error};
@@ -295,7 +296,7 @@ impl<'a, P: Progress> Trial<'a, P> {
             .0
             .iter()
             .map(|setting| match &self.request.program {
-                Program::Command(_) => setting.class(),
+                Program::Command(_) => class_of(setting),
                 Program::Recipe(recipe) => recipe.class_of(setting),
             })
     }

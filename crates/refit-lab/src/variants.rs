@@ -1,7 +1,8 @@
 //! The variants that a request asks for: what each is called, and what it sets.
 
-use refit_knobs::{Setting, Settings};
+use refit_knobs::{Class, Setting, Settings};
 use refit_recipe::Recipe;
+use refit_run::class_of;
 
 use crate::experiment::{Role, SettingRecord, VariantRecord};
 use crate::request::Request;
@@ -54,11 +55,13 @@ impl Variants {
 }
 
 fn record(name: &str, role: Role, settings: &Settings, recipe: Option<&Recipe>) -> VariantRecord {
+    let settings = setting_records(settings, recipe);
+    let classes = settings.iter().map(|setting| setting.class);
     VariantRecord {
         name: name.to_owned(),
         role,
-        settings: setting_records(settings, recipe),
-        class: recipe.map_or_else(|| settings.class(), |recipe| recipe.class(settings)),
+        class: classes.max().unwrap_or(Class::Safe),
+        settings,
         disqualified: None,
         answers: Vec::new(),
         witness: None,
@@ -69,7 +72,7 @@ fn record(name: &str, role: Role, settings: &Settings, recipe: Option<&Recipe>) 
 /// Each with its class, as the recipe declares it where it does.
 pub fn setting_records(settings: &Settings, recipe: Option<&Recipe>) -> Vec<SettingRecord> {
     let class = |setting: &Setting| {
-        recipe.map_or_else(|| setting.class(), |recipe| recipe.class_of(setting))
+        recipe.map_or_else(|| class_of(setting), |recipe| recipe.class_of(setting))
     };
     let record = |setting: &Setting| SettingRecord {
         setting: setting.clone(),

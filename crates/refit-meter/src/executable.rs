@@ -19,6 +19,9 @@ pub struct ElfFacts {
     pub exports_malloc: bool,
     /// Sync calls that it imports, sorted.
     pub sync_imports: Vec<String>,
+    /// Sync calls that it defines, and calls that open files and may be asked for O_SYNC, sorted: where it is preloaded,
+    /// it takes their place. Empty for a C library, whose are the real ones.
+    pub sync_exports: Vec<String>,
     /// Names of the libraries that it is linked with, in order.
     pub needed: Vec<String>,
     /// Directories in which it looks for them before the system's own, as written: `$ORIGIN` stands for the
@@ -39,6 +42,12 @@ const SYNC_NAMES: [&str; 10] = [
     "syscall",
     "io_uring_queue_init",
 ];
+
+/// Functions that open files.
+const OPEN_NAMES: [&str; 6] = ["open", "open64", "openat", "openat64", "creat", "creat64"];
+
+/// Each C library starts programs, by a function of this name (glibc, musl).
+const STARTS_PROGRAMS: &str = "__libc_start_main";
 
 /// elf.h.
 const DT_NULL: u64 = 0;
@@ -78,6 +87,7 @@ impl ElfFacts {
             return facts;
         };
         let mut left = MOST_NAMES;
+        let mut is_c_library = false;
         for symbol in elf.dynamic_symbols() {
             let name = symbol.name();
             // One without an end was looked for in all of them.
@@ -90,11 +100,22 @@ impl ElfFacts {
             if name == "malloc" && !symbol.is_undefined() {
                 facts.exports_malloc = true;
             }
-            if symbol.is_undefined() && SYNC_NAMES.contains(&name) {
-                facts.sync_imports.push(name.to_owned());
+            let is_sync = SYNC_NAMES.contains(&name);
+            if symbol.is_undefined() {
+                facts.sync_imports.extend(is_sync.then(|| name.to_owned()));
+            } else if is_sync || OPEN_NAMES.contains(&name) {
+                facts.sync_exports.push(name.to_owned());
+            } else if name == STARTS_PROGRAMS {
+                is_c_library = true;
             }
         }
+        if is_c_library {
+            facts.sync_exports.clear();
+        }
         facts.sync_imports.sort();
+        facts.sync_exports.sort();
+        // A symbol may have several versions.
+        facts.sync_exports.dedup();
         facts.read_dynamic(&elf);
         facts
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use refit_knobs::{Class, Setting, Settings};
-use refit_run::printable;
+use refit_run::{class_of, printable};
 use rustix::process::geteuid;
 
 use crate::bound::Bound;
@@ -297,7 +297,7 @@ impl Recipe {
         let declared = setting
             .conf()
             .and_then(|(name, value)| Some(self.entry(name, value)?.class));
-        declared.unwrap_or_else(|| setting.class())
+        declared.unwrap_or_else(|| class_of(setting))
     }
 
     /// The bound that is declared of these settings: the widest of them. `None` where one of

@@ -12,6 +12,7 @@ mod escape;
 pub mod fingerprint;
 mod identity;
 mod in_effect;
+mod library_class;
 pub mod machine;
 pub mod machine_load;
 pub mod process;
@@ -35,6 +36,7 @@ pub use coverage::{Coverage, FilterReport, Reached, Unknown};
 pub use escape::{Escape, escaped};
 pub use identity::{IdentityTerm, MemoryIdentity};
 pub use in_effect::InEffect;
+pub use library_class::{class_of, explain, replaced_syncs};
 pub use purge::{Purge, PurgeAnswer};
 pub use repetition::{Before, Input, Repetition};
 pub use report::{RunReport, SCHEMA, SettingReport};
@@ -57,9 +59,9 @@ pub use refit_launch::{
     zone,
 };
 pub use refit_meter::{
-    CallPath, Caller, Directory, HeapPaths, MEMORY_PARTS, MappedMemory, MappingClass, Memory,
-    MemoryPart, MemorySample, MemorySampler, OutsideSyncs, Pressure, SharedPages, Testimony,
-    TreeUsage, Witness, Witnessed, descendants, fork_copies, has_ended, huge_exposure,
+    CallPath, Caller, Directory, ElfFacts, HeapPaths, MEMORY_PARTS, MappedMemory, MappingClass,
+    Memory, MemoryPart, MemorySample, MemorySampler, OutsideSyncs, Pressure, SharedPages,
+    Testimony, TreeUsage, Witness, Witnessed, descendants, fork_copies, has_ended, huge_exposure,
     mapped_memory, memory_available, memory_sample, process_name, top_of, tree_usage,
     uses_directory,
 };

@@ -5,6 +5,7 @@ use refit_meter::HeapPaths;
 use serde::{Deserialize, Serialize};
 
 use crate::in_effect::InEffect;
+use crate::library_class::class_of;
 use crate::repetition::Repetition;
 use crate::run::Run;
 
@@ -52,10 +53,10 @@ pub struct SettingReport {
 }
 
 impl SettingReport {
-    /// Of a setting of the command line, whose class is its knob's.
+    /// Of a setting of the command line, with its class on this machine.
     #[must_use]
     pub fn new(setting: Setting, in_effect: InEffect) -> SettingReport {
-        let class = setting.class();
+        let class = class_of(&setting);
         SettingReport {
             setting,
             class,

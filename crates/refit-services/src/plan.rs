@@ -1,6 +1,9 @@
 //! What a change would do, before any of it is done.
 
+use std::path::Path;
+
 use refit_knobs::{Class, Settings};
+use refit_run::{ElfFacts, replaced_syncs};
 
 use crate::accept::{self, Basis};
 use crate::file_state::{refuse_fixed, temporary};
@@ -81,7 +84,18 @@ pub fn plan(system: &System, request: &Request) -> Result<Plan, Error> {
         let mut packages = packages_of(system, vec![library.from.clone()])?;
         library.package = packages.pop();
     }
-    plan.classes = settings.0.iter().map(|one| kind.class(one)).collect();
+    for setting in &settings.0 {
+        let of_file = |path: &Path| {
+            let content = system.read(&path.to_string_lossy());
+            content.ok()?.map(|content| ElfFacts::read(&content))
+        };
+        let syncs = replaced_syncs(setting, of_file);
+        plan.classes.push(match syncs {
+            Some(_) => Class::LosesOnCrash,
+            None => kind.class(setting),
+        });
+        plan.notes.extend(syncs);
+    }
     let basis = match request.no_evidence {
         true => Basis::DoneWithout,
         false => Basis::Named(plan.change.evidence.as_ref()),

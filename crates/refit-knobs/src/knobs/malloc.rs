@@ -254,11 +254,16 @@ impl Behaviour for Malloc {
             Self::Path(library) => (
                 format!("malloc and its relatives come from {library} instead of the C library"),
                 "LD_PRELOAD",
-                vec!["classed as safe because it is taken for an allocator; what else it does, refit does not know".to_owned()],
+                vec![
+                    "it is taken for an allocator; what else it does, refit does not know"
+                        .to_owned(),
+                ],
             ),
             Self::Named { allocator, options } => {
                 let of_options = options.iter().filter_map(Chosen::note);
-                let notes = of_options.chain(allocator.notes.iter().map(|&note| note.to_owned())).collect();
+                let notes = of_options
+                    .chain(allocator.notes.iter().map(|&note| note.to_owned()))
+                    .collect();
                 (swaps(allocator, options), allocator.backend, notes)
             }
         };

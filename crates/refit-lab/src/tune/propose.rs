@@ -4,7 +4,7 @@ use std::path::Path;
 
 use refit_knobs::{Class, Setting, Variant};
 use refit_recipe::{Available, Recipe, allocators, available};
-use refit_run::grouped;
+use refit_run::{class_of, grouped};
 
 use super::evidence::Evidence;
 use super::record::ProposalRecord;
@@ -130,7 +130,7 @@ fn allocators_for(
 /// What a variant of this risks.
 pub fn risk(variant: &Variant, recipe: Option<&Recipe>) -> Risk {
     let class = |setting: &Setting| {
-        recipe.map_or_else(|| setting.class(), |recipe| recipe.class_of(setting))
+        recipe.map_or_else(|| class_of(setting), |recipe| recipe.class_of(setting))
     };
     Risk::of(variant.settings().0.iter().map(class))
 }

@@ -7,10 +7,11 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use refit_knobs::{Setting, Settings};
+use refit_knobs::Settings;
 use refit_launch::{Ended, Options, StartError, answer_within, end_as, prepare, privileged};
 use refit_run::{
-    Before, HeapPaths, InEffect, RunReport, SCHEMA, SettingReport, TraceFile, Watch, grouped,
+    Before, HeapPaths, InEffect, RunReport, SCHEMA, SettingReport, TraceFile, Watch, explain,
+    grouped,
 };
 use refit_session::{Session, remove_abandoned};
 
@@ -67,7 +68,7 @@ fn plan(args: RunArgs) -> Result<Option<Plan>> {
         read_from(path)?;
     }
     if args.explain {
-        let settings: Vec<_> = settings.0.iter().map(Setting::explain).collect();
+        let settings: Vec<_> = settings.0.iter().map(explain).collect();
         print::result(&refit_report::explanation(&settings))?;
         return Ok(None);
     }
