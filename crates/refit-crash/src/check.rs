@@ -124,7 +124,7 @@ impl Check {
     pub fn program(&self) -> Option<PathBuf> {
         match self {
             Check::Sqlite { .. } => Some("sqlite3".into()),
-            Check::Postgres { .. } => command::postgres_server(),
+            Check::Postgres { .. } => Some(command::postgres_server(None)),
             _ => None,
         }
     }
