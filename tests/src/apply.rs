@@ -18,6 +18,7 @@ pub const TESTS: &[Test] = &[
     test!(what_is_exported_is_nothing_to_do),
     test!(an_edit_of_somebody_else_is_kept_and_shown),
     test!(bad_words_change_nothing),
+    test!(a_copy_of_the_c_library_is_refused),
     test!(what_would_not_be_in_effect_is_refused_by_file_and_line),
     test!(a_record_that_cannot_be_written_changes_nothing),
     test!(a_library_of_two_services_goes_with_the_second),
@@ -362,6 +363,22 @@ fn what_would_not_be_in_effect_is_refused_by_file_and_line(env: &TestEnv) -> Out
     symlink("/dev/null", masked).expect("the tree is ours");
     let apply = words("apply", &root, &["--yes", "a", "env.WORD=1"]);
     expect_message(&env.refit(&apply), 2, "a.service is masked");
+    Outcome::Pass
+}
+
+fn a_copy_of_the_c_library_is_refused(env: &TestEnv) -> Outcome {
+    let root = tree(env, "tree");
+    fs::copy(
+        format!("{root}/lib/one.so"),
+        format!("{root}/lib/libc.so.6"),
+    )
+    .expect("ours");
+    let before = listing(&root);
+    for setting in ["malloc=/lib/libc.so.6", "preload=/lib/libc.so.6"] {
+        let apply = words("apply", &root, &["--yes", "a", setting]);
+        expect_message(&env.refit(&apply), 2, "/lib/libc.so.6 is the C library");
+        assert_eq!(listing(&root), before);
+    }
     Outcome::Pass
 }
 

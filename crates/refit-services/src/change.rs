@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use refit_knobs::Settings;
 
-use crate::{Error, FileState, Moved, Package, SchemaEdit, library};
+use crate::{Error, FileState, Moved, Package, SchemaEdit};
 
 /// One file of the configuration.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -55,21 +55,6 @@ pub struct Launcher {
     /// starts it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exec_start: Option<String>,
-}
-
-impl Launcher {
-    /// The launcher of this refit, and its content.
-    pub(crate) fn new(exec_start: Option<String>) -> (Launcher, Vec<u8>) {
-        let content = refit_run::LAUNCHER.to_vec();
-        let program = library::script("launcher", &content);
-        (
-            Launcher {
-                program,
-                exec_start,
-            },
-            content,
-        )
-    }
 }
 
 /// What was measured before a change, as its record keeps it.

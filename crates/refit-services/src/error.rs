@@ -33,6 +33,11 @@ pub enum Error {
     NotAlone { path: PathBuf },
     #[error(transparent)]
     File(#[from] FileError),
+    #[error(
+        "{path} is the C library: a service with a copy of it would have one that does not fit after an upgrade\n  \
+         its own malloc needs no library: malloc=glibc"
+    )]
+    CLibrary { path: String },
     #[error(transparent)]
     Launch(#[from] refit_run::LaunchError),
     #[error("{} is there already, and is not refit's\n  move it away, then apply again", path.display())]

@@ -7,13 +7,14 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use refit_knobs::{AllocatorKind, Preload};
+use refit_knobs::{AllocatorKind, NamedAllocator, Preload};
+use refit_run::LAUNCHER;
 use refit_run::allocator::{self, is_shared_object};
 use sha2::{Digest, Sha256};
 
 use crate::file_state::{hex, remove, sync_directory};
 use crate::store::Store;
-use crate::{Error, FileError, FileState, LibraryFile, System};
+use crate::{Error, FileError, FileState, Launcher, LibraryFile, System};
 
 /// Directory that holds all that refit places.
 pub const PLACE: &str = "/usr/lib/refit";
@@ -38,6 +39,10 @@ pub fn find(system: &System, preload: Preload) -> Result<Option<(LibraryFile, Ve
     let Some(content) = system.read(&from)? else {
         return Err(Error::NoLibrary { path: from });
     };
+    let file = from.rsplit('/').next().unwrap_or(&from);
+    if NamedAllocator::of_file(file).is_some_and(NamedAllocator::is_c_librarys) {
+        return Err(Error::CLibrary { path: from });
+    }
     if !is_shared_object(&content) {
         return Err(Error::NotALibrary { path: from });
     }
@@ -63,6 +68,19 @@ pub fn hash(content: &[u8]) -> String {
 /// A script of refit's own.
 pub fn script(name: &str, content: &[u8]) -> LibraryFile {
     named("refit".to_owned(), name, content)
+}
+
+/// The launcher of this refit, and its content.
+pub fn launcher(exec_start: Option<String>) -> (Launcher, Vec<u8>) {
+    let content = LAUNCHER.to_vec();
+    let program = script("launcher", &content);
+    (
+        Launcher {
+            program,
+            exec_start,
+        },
+        content,
+    )
 }
 
 /// A copy of refit itself: it takes a change back even if the installed refit is gone by then.

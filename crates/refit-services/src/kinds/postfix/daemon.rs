@@ -24,7 +24,7 @@ use crate::kinds::systemd_unit::{SYNC_OFF, has};
 use crate::processes::Process;
 use crate::script::script;
 use crate::systemd::Unit;
-use crate::{Change, Error, FileEdit, Launcher, Plan, System, library, systemd};
+use crate::{Change, Error, FileEdit, Plan, System, library, systemd};
 
 /// The kind.
 pub struct PostfixDaemon;
@@ -97,7 +97,7 @@ impl Kind for PostfixDaemon {
         let mut plan = Plan::new(service, self.name(), settings);
         let head = systemd::written_by(service, &plan.change.settings);
         let program = format!("{directory}/{daemon}");
-        let launcher = has(&plan.change, SYNC_OFF).then(|| Launcher::new(None));
+        let launcher = has(&plan.change, SYNC_OFF).then(|| library::launcher(None));
         let mut started = vec![&*program];
         if let Some((launcher, _)) = &launcher {
             started.splice(..0, [&*launcher.program.path, SYNC_OFF]);

@@ -5,7 +5,7 @@
 use crate::check::{Check, Layer};
 use crate::processes::processes_of;
 use crate::systemd::{self, Unit};
-use crate::{Change, Error, Launcher, System};
+use crate::{Change, Error, Launcher, System, library};
 
 use super::THP_NEVER;
 
@@ -48,7 +48,7 @@ pub fn launcher(service: &str, unit: &Unit) -> Result<(Launcher, Vec<u8>), Error
     if command.split_whitespace().any(|word| word == ";") {
         return refused("thp=never needs one program in ExecStart=, and there are several");
     }
-    Ok(Launcher::new(Some(line.to_owned())))
+    Ok(library::launcher(Some(line.to_owned())))
 }
 
 /// The lines of the drop-in.
