@@ -108,10 +108,14 @@ fn sqlite_finds_the_missing_index_and_hands_it_over(env: &TestEnv) -> Outcome {
     let result: serde_json::Value = serde_json::from_str(&text).expect("it is JSON");
     expect_valid(&result);
     let setting = format!("conf.index={name}");
-    for metric in ["time", "q1"] {
-        let effect = effect(&result, &setting, metric);
-        assert_eq!(effect["gain"], true, "{metric}: {effect}");
-    }
+    // The comparison ends when the main metric is judged; the other may need more round pairs for a verdict.
+    let time = effect(&result, &setting, "time");
+    assert_eq!(time["gain"], true, "{time}");
+    let q1 = effect(&result, &setting, "q1");
+    assert!(
+        q1["change"].as_f64().is_some_and(|change| change < -0.5),
+        "{q1}"
+    );
     assert_eq!(effect(&result, &setting, "size")["gain"], false);
     let shown = printed(&output).replace("\n", " ");
     assert!(shown.contains(&format!("to have it: {ddl}")), "{shown}");
