@@ -34,24 +34,44 @@ pub const EVENTS: usize = 8192;
 /// Users that an image can note (`REFIT_USERS`).
 pub const USERS: usize = 16;
 
-/// What is counted, in the order of the counters.
-pub const CALLS: [&str; 15] = [
-    "fsync",
-    "fdatasync",
-    "sync",
-    "syncfs",
-    "sync_file_range",
-    "msync",
-    "open(O_SYNC)",
-    "pwritev2(RWF_SYNC)",
-    "aio_fsync",
-    "lio_listio(sync)",
-    "open(O_DIRECT)",
-    "fcntl(O_DIRECT)",
-    "io_uring_setup",
-    "io_submit(fsync)",
-    "io_uring(fsync)",
-];
+macro_rules! counted_calls {
+    ($($Call:ident = $text:literal,)+) => {
+        /// What is counted, in the order of the counters: `REFIT_CALLS` in session.h, which a test compares.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum CountedCall {
+            $(#[doc = $text] $Call,)+
+        }
+
+        /// Their names in reports.
+        pub const CALLS: [&str; [$($text),+].len()] = [$($text),+];
+    };
+}
+
+counted_calls! {
+    Fsync = "fsync",
+    Fdatasync = "fdatasync",
+    Sync = "sync",
+    Syncfs = "syncfs",
+    SyncFileRange = "sync_file_range",
+    Msync = "msync",
+    OpenSync = "open(O_SYNC)",
+    Pwritev2 = "pwritev2(RWF_SYNC)",
+    AioFsync = "aio_fsync",
+    LioListio = "lio_listio(sync)",
+    OpenDirect = "open(O_DIRECT)",
+    SetflDirect = "fcntl(O_DIRECT)",
+    IoUringSetup = "io_uring_setup",
+    IoSubmit = "io_submit(fsync)",
+    IoUringSync = "io_uring(fsync)",
+}
+
+impl CountedCall {
+    /// Whether it is of a call that flushes, and does nothing else: these are traced.
+    #[must_use]
+    pub fn is_flush(self) -> bool {
+        self <= CountedCall::Msync
+    }
+}
 
 /// Why a program was not reached, in the order of `enum refit_reason`.
 pub const REASONS: [&str; 11] = [

@@ -26,9 +26,6 @@ use crate::sys::notify::{Answer, Notification, Slot, answer, still_waits, wake_o
 /// callers of openers still wait.
 const SOON_NS: u64 = 100_000_000;
 
-/// The first counters, those of calls that flush: the preload traces the same.
-const TRACED: usize = 6;
-
 /// The maximum of openers at one time.
 const MOST_OPENERS: usize = 64;
 
@@ -264,7 +261,7 @@ impl<'a> Active<'a> {
         {
             self.tally
                 .ended(executable as usize, counter, outcome, held_ns);
-            if let Some(ring) = self.trace.filter(|_| counter < TRACED) {
+            if let Some(ring) = self.trace.filter(|_| counter.is_flush()) {
                 let since_ns = slot.since_ns.load(Relaxed);
                 ring.trace(&trace::event(
                     notification,

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::atomic::Ordering::Relaxed;
 
-use refit_session::{EventRing, Knob, Policy, now_ns};
+use refit_session::{CountedCall, EventRing, Knob, Policy, now_ns};
 
 use super::filesystems::Filesystems;
 use super::look::{OpenFile, Thread};
@@ -88,19 +88,18 @@ const RANGE_FLAGS: u64 = 7;
 /// The low half of an argument: an int.
 const INT: u64 = 0xffff_ffff;
 
-/// Number of a call among the counters ([`refit_session::CALLS`]);
-/// `None` for a call that does not wait for durability.
-pub fn counter_of(call: Call) -> Option<usize> {
+/// The counter of a call; `None` for a call that does not wait for durability.
+pub fn counter_of(call: Call) -> Option<CountedCall> {
     Some(match call {
-        Call::Fsync => 0,
-        Call::Fdatasync => 1,
-        Call::Sync => 2,
-        Call::Syncfs => 3,
-        Call::SyncFileRange => 4,
-        Call::Msync => 5,
-        Call::Open | Call::Openat | Call::Openat2 => 6,
-        Call::Pwritev2 => 7,
-        Call::IoUringSetup => 12,
+        Call::Fsync => CountedCall::Fsync,
+        Call::Fdatasync => CountedCall::Fdatasync,
+        Call::Sync => CountedCall::Sync,
+        Call::Syncfs => CountedCall::Syncfs,
+        Call::SyncFileRange => CountedCall::SyncFileRange,
+        Call::Msync => CountedCall::Msync,
+        Call::Open | Call::Openat | Call::Openat2 => CountedCall::OpenSync,
+        Call::Pwritev2 => CountedCall::Pwritev2,
+        Call::IoUringSetup => CountedCall::IoUringSetup,
         Call::Seccomp | Call::Landlock => return None,
     })
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use refit_session::guardian::{ExecutableCounts, GuardianCounts};
-use refit_session::{CALLS, Counter, printable};
+use refit_session::{CALLS, CountedCall, Counter, printable};
 
 use crate::sys::shared_memory::shared;
 
@@ -114,12 +114,12 @@ impl Tally<'_> {
     pub fn seen(
         &self,
         executable: usize,
-        call: usize,
+        call: CountedCall,
         tid: u32,
         process: impl Fn() -> Option<u32>,
     ) {
         let entry = &self.shared.executables[executable];
-        entry.calls[call].seen.fetch_add(1, Relaxed);
+        entry.calls[call as usize].seen.fetch_add(1, Relaxed);
         // One set of threads and processes; a bit distinguishes them.
         let key = |id: u32, what: u64| what << 63 | (executable as u64 + 1) << 32 | u64::from(id);
         if self.is_new(key(tid, 0)) && self.is_new(key(process().unwrap_or(tid), 1)) {
@@ -146,8 +146,8 @@ impl Tally<'_> {
     }
 
     /// Counts the end of a call.
-    pub fn ended(&self, executable: usize, call: usize, outcome: Outcome, waited_ns: u64) {
-        let counter = &self.shared.executables[executable].calls[call];
+    pub fn ended(&self, executable: usize, call: CountedCall, outcome: Outcome, waited_ns: u64) {
+        let counter = &self.shared.executables[executable].calls[call as usize];
         let field = match outcome {
             Outcome::Real => &counter.real,
             Outcome::Suppressed => &counter.suppressed,

@@ -1,6 +1,6 @@
 //! A call as the trace shows it.
 
-use refit_session::{ANSWERS, CALLS, Event, now_ns};
+use refit_session::{ANSWERS, CALLS, CountedCall, Event, now_ns};
 
 use super::look::{OpenFile, Thread, basename};
 use super::tally::Outcome;
@@ -10,7 +10,7 @@ use crate::sys::notify::{Answer, Notification};
 /// The event of a call that gets this answer now, and came at `since_ns`.
 pub fn event(
     notification: &Notification,
-    counter: usize,
+    counter: CountedCall,
     with: Answer,
     outcome: Outcome,
     since_ns: u64,
@@ -24,7 +24,7 @@ pub fn event(
         at_ns,
         took_ns: at_ns.saturating_sub(since_ns),
         pid: thread.and_then(Thread::process).unwrap_or(notification.tid),
-        call: CALLS[counter],
+        call: CALLS[counter as usize],
         answer: ANSWERS[match outcome {
             Outcome::Real => 0,
             Outcome::Suppressed => 1,
