@@ -17,6 +17,7 @@ pub const TESTS: &[Test] = &[
     test!(every_other_rule_of_a_profile_is_kept),
     test!(a_shell_reads_the_options_as_they_are_meant),
     test!(what_a_container_cannot_have_is_refused),
+    test!(what_risks_data_or_replaces_the_images_is_told),
 ];
 
 /// What a profile decides about each call, by the conditions.
@@ -192,5 +193,26 @@ fn what_a_container_cannot_have_is_refused(env: &TestEnv) -> Outcome {
         assert!(output.stdout.is_empty(), "{}", described(&output));
         assert!(fs::metadata(env.path("new.json")).is_err(), "{args:?}");
     }
+    Outcome::Pass
+}
+
+fn what_risks_data_or_replaces_the_images_is_told(env: &TestEnv) -> Outcome {
+    let drops = format!("preload={}", env.program("no_fsync"));
+    let (_, told) = exported(env, &[&drops]);
+    assert!(
+        told.contains(&format!("{drops}: loses-on-crash; ")),
+        "{told}"
+    );
+    assert!(
+        told.contains("LD_PRELOAD of the image is replaced"),
+        "{told}"
+    );
+    let harmless = format!("preload={}", system_library("libm.so.6"));
+    let (_, told) = exported(env, &[&harmless, "malloc=glibc:arena_max=2"]);
+    assert!(!told.contains("loses-on-crash"), "{told}");
+    assert!(
+        told.contains("GLIBC_TUNABLES of the image is replaced"),
+        "{told}"
+    );
     Outcome::Pass
 }

@@ -7,6 +7,7 @@ use anyhow::{Context, Result, bail};
 use refit_knobs::{Assignment, Class, Ground, Join, Preload, Settings};
 use refit_launch::allocator;
 use refit_report::shell_word;
+use refit_run::{ElfFacts, replaced_syncs};
 use refit_services::sync_filter::NOT_COVERED;
 use serde_json::Value;
 
@@ -64,6 +65,11 @@ fn options(settings: &Settings, args: &OciArgs) -> Result<Vec<String>> {
         (Some(_), false) => bail!("--seccomp is for sync=off; add it, or leave out --seccomp"),
         (None, false) => {}
     }
+    for setting in &settings.0 {
+        if let Some(risk) = replaced_syncs(setting, |path| ElfFacts::of(path).ok()) {
+            print::say(format_args!("{setting}: {}; {risk}", Class::LosesOnCrash));
+        }
+    }
     let mut preloaded = Vec::new();
     for (index, library) in libraries.iter().enumerate() {
         let name = library.rsplit('/').next().unwrap_or_default();
@@ -81,7 +87,7 @@ fn options(settings: &Settings, args: &OciArgs) -> Result<Vec<String>> {
     for Assignment { name, value, join } in preload.into_iter().chain(launch.variables()) {
         if join != Join::Replace {
             print::say(format_args!(
-                "a {name} of the image is replaced by this one; where it has one (docker image inspect), add it by hand"
+                "{name} of the image is replaced by this one; where it has one (docker image inspect), add it by hand"
             ));
         }
         options.extend(["-e".to_owned(), format!("{name}={value}")]);
