@@ -5,7 +5,8 @@ use refit_knobs::{Class, Ground, Setting, Settings};
 
 use crate::check::Check;
 use crate::schema::Database;
-use crate::{Change, Error, Plan, System, systemd};
+use crate::systemd::{self, Unit};
+use crate::{Change, Error, Plan, System};
 
 /// Why a service takes up its files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,7 +25,14 @@ pub(crate) trait Kind: Sync {
     fn name(&self) -> &'static str;
 
     /// The full name of the service that a word means; `None` where it is not of this kind.
-    fn find(&self, system: &System, word: &str) -> Result<Option<String>, Error>;
+    fn find(&self, _: &System, _: &str) -> Result<Option<String>, Error> {
+        Ok(None)
+    }
+
+    /// Whether a systemd unit that no other kind knew by its word is of this kind.
+    fn is_of_unit(&self, _: &System, _: &Unit) -> Result<bool, Error> {
+        Ok(false)
+    }
 
     /// What a setting of its own risks.
     fn class(&self, setting: &Setting) -> Class {

@@ -14,9 +14,9 @@ mod wrapper;
 pub(crate) use postfix::of_daemon;
 
 use crate::kind::Kind;
-use crate::{Error, System};
+use crate::{Error, System, systemd};
 
-/// The last one takes every word.
+/// The last one takes every unit.
 static KINDS: [&dyn Kind; 12] = [
     &sysctl::Sysctl,
     &wrapper::Wrapper,
@@ -40,6 +40,15 @@ pub(crate) fn kind_of(system: &System, word: &str) -> Result<(&'static dyn Kind,
     for kind in KINDS {
         if let Some(service) = kind.find(system, word)? {
             return Ok((kind, service));
+        }
+    }
+    // systemd is asked once.
+    if let Some(name) = systemd::find(system, word)? {
+        let unit = systemd::unit(system, &name)?;
+        for kind in KINDS {
+            if kind.is_of_unit(system, &unit)? {
+                return Ok((kind, name));
+            }
         }
     }
     let (place, list) = if system.is_live() {

@@ -18,6 +18,8 @@ pub struct Unit {
     pub main_pid: u32,
     /// Below the hierarchy's mount.
     pub cgroup: String,
+    /// Its own file.
+    pub fragment: String,
     /// Drop-in files that are loaded.
     pub drop_ins: Vec<String>,
     /// `yes` or `no`.
@@ -138,7 +140,7 @@ pub fn unit_without(system: &System, name: &str, drop_in: Option<&str>) -> Resul
             let unit = show(name)?;
             let files = Files {
                 name: name.to_owned(),
-                fragment: fragment(name)?,
+                fragment: unit.fragment.clone(),
                 drop_ins: unit.drop_ins.clone(),
                 is_masked: false,
             };
@@ -177,11 +179,6 @@ fn main_program(unit: &Unit) -> Option<String> {
     Some(link.to_str()?.trim_end_matches(" (deleted)").to_owned())
 }
 
-fn fragment(name: &str) -> Result<String, Error> {
-    let shown = systemctl(&["show", "-p", "FragmentPath", "--value", name])?;
-    Ok(shown.trim().to_owned())
-}
-
 /// The first line of what refit writes for a service.
 pub fn written_by(service: &str, settings: &[String]) -> String {
     format!(
@@ -201,8 +198,8 @@ pub fn comment(text: &str) -> String {
 /// # Errors
 /// [`Error::Command`].
 pub fn show(name: &str) -> Result<Unit, Error> {
-    let asked =
-        "-pActiveState -pSubState -pMainPID -pControlGroup -pDropInPaths -pNeedDaemonReload";
+    let asked = "-pActiveState -pSubState -pMainPID -pControlGroup -pFragmentPath -pDropInPaths \
+                 -pNeedDaemonReload";
     let mut words = vec!["show"];
     words.extend(asked.split(' '));
     words.push(name);
@@ -212,6 +209,7 @@ pub fn show(name: &str) -> Result<Unit, Error> {
         state: format!("{} ({})", shown("ActiveState"), shown("SubState")),
         main_pid: shown("MainPID").parse().unwrap_or(0),
         cgroup: shown("ControlGroup"),
+        fragment: shown("FragmentPath"),
         drop_ins: shown("DropInPaths")
             .split_whitespace()
             .map(str::to_owned)

@@ -11,7 +11,8 @@ use super::systemd_unit::{SystemdUnit, drop_in_of, restart};
 use super::unit_and_conf::{Planned, has_conf, plan_unit};
 use crate::check::{Check, Layer};
 use crate::kind::{Kind, Step};
-use crate::{Change, ConfValue, Error, FileEdit, FileState, Plan, System, systemd};
+use crate::systemd::{self, Unit};
+use crate::{Change, ConfValue, Error, FileEdit, FileState, Plan, System};
 use server::{Options, in_sql, variable};
 
 /// The kind.
@@ -81,15 +82,12 @@ impl Kind for Mariadb {
         "MariaDB server"
     }
 
-    fn find(&self, system: &System, word: &str) -> Result<Option<String>, Error> {
-        let Some(service) = systemd::find(system, word)? else {
-            return Ok(None);
-        };
+    fn is_of_unit(&self, system: &System, unit: &Unit) -> Result<bool, Error> {
         let has_files = system
             .path(&format!("{DIR}/x"))?
             .with_file_name("")
             .is_dir();
-        Ok((service == "mariadb.service" && has_files).then_some(service))
+        Ok(unit.declared.files.name == "mariadb.service" && has_files)
     }
 
     /// An option may be shortened: what begins a risky name counts as it.

@@ -14,7 +14,8 @@ use super::systemd_unit::{SystemdUnit, drop_in_of, restart};
 use super::unit_and_conf::{Planned, has_conf, plan_unit};
 use crate::check::{Check, Layer};
 use crate::kind::{Kind, Step};
-use crate::{Change, ConfValue, Error, FileEdit, FileState, Plan, System, systemd};
+use crate::systemd::{self, Unit};
+use crate::{Change, ConfValue, Error, FileEdit, FileState, Plan, System};
 use live::{ask, bad, lines, server_of, set};
 use sample::Sample;
 use server::Server;
@@ -66,12 +67,8 @@ impl Kind for Redis {
         "redis server"
     }
 
-    fn find(&self, system: &System, word: &str) -> Result<Option<String>, Error> {
-        let Some(service) = systemd::find(system, word)? else {
-            return Ok(None);
-        };
-        let server = Server::of(system, &service)?;
-        Ok(server.map(|_| service))
+    fn is_of_unit(&self, system: &System, unit: &Unit) -> Result<bool, Error> {
+        Ok(Server::of(system, unit)?.is_some())
     }
 
     fn class(&self, setting: &Setting) -> Class {

@@ -11,7 +11,8 @@ use super::systemd_unit::{SystemdUnit, drop_in_of, restart};
 use super::unit_and_conf::{Planned, has_conf, plan_unit};
 use crate::check::{Check, Layer};
 use crate::kind::{Kind, Step};
-use crate::{Change, Error, FileEdit, FileState, Plan, System, systemd};
+use crate::systemd::{self, Unit};
+use crate::{Change, Error, FileEdit, FileState, Plan, System};
 use config::{Config, Part};
 use server::{Server, changed_since_start};
 use test_lines::TestLines;
@@ -28,12 +29,8 @@ impl Kind for Rsyslog {
         "rsyslog"
     }
 
-    fn find(&self, system: &System, word: &str) -> Result<Option<String>, Error> {
-        let Some(service) = systemd::find(system, word)? else {
-            return Ok(None);
-        };
-        let server = Server::of(system, &service)?;
-        Ok(server.map(|_| service))
+    fn is_of_unit(&self, _: &System, unit: &Unit) -> Result<bool, Error> {
+        Ok(Server::of(unit).is_some())
     }
 
     /// What takes syncs away loses, also where nothing was synced: that is not known here.
@@ -117,7 +114,7 @@ impl Kind for Rsyslog {
             None => restart(change),
         };
         let system = System::new(None)?;
-        let server = Server::of(&system, &change.service)?;
+        let server = Server::of(&systemd::unit(&system, &change.service)?);
         if let (Some(server), true) = (&server, step != Step::Apply) {
             server.check()?;
         }
@@ -199,7 +196,7 @@ impl Kind for Rsyslog {
 }
 
 fn server_of(system: &System, service: &str) -> Result<Server, Error> {
-    Server::of(system, service)?.ok_or_else(|| Error::NotReached {
+    Server::of(&systemd::unit(system, service)?).ok_or_else(|| Error::NotReached {
         service: service.to_owned(),
         reason: "its ExecStart= runs no rsyslogd any more",
     })

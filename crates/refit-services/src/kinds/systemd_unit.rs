@@ -16,7 +16,7 @@ use crate::effective::{effective, not_running};
 use crate::environment::Environment;
 use crate::kind::{Kind, Step};
 use crate::processes::processes_of;
-use crate::systemd;
+use crate::systemd::{self, Unit};
 use crate::{Change, Error, FileEdit, FileState, Plan, System, glibc_malloc, sync_filter};
 
 /// The kind.
@@ -46,8 +46,8 @@ impl Kind for SystemdUnit {
         "systemd unit"
     }
 
-    fn find(&self, system: &System, word: &str) -> Result<Option<String>, Error> {
-        systemd::find(system, word)
+    fn is_of_unit(&self, _: &System, _: &Unit) -> Result<bool, Error> {
+        Ok(true)
     }
 
     fn grounds(&self) -> &'static [Ground] {

@@ -8,7 +8,7 @@ use super::sample::Sample;
 use super::server::Server;
 use crate::kind::Step;
 use crate::kinds::systemd_unit::drop_in_of;
-use crate::{Change, ConfValue, Error, Plan, System};
+use crate::{Change, ConfValue, Error, Plan, System, systemd};
 
 /// How long the first append-only file may take to be written.
 const WRITTEN_WITHIN: Duration = Duration::from_secs(600);
@@ -18,7 +18,7 @@ const WRITTEN_WITHIN: Duration = Duration::from_secs(600);
 /// # Errors
 /// [`Error::NotReached`] where its unit starts another program now.
 pub fn server_of(system: &System, service: &str) -> Result<Server, Error> {
-    Server::of(system, service)?.ok_or_else(|| Error::NotReached {
+    Server::of(system, &systemd::unit(system, service)?)?.ok_or_else(|| Error::NotReached {
         service: service.to_owned(),
         reason: "its ExecStart= runs no redis-server with a configuration file any more",
     })

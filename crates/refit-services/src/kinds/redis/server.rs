@@ -4,7 +4,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use super::client::Client;
-use crate::{Error, FileError, System, systemd};
+use crate::systemd::Unit;
+use crate::{Error, FileError, System};
 
 /// The user that a file of root is read as.
 const NOBODY: (u32, u32) = (65534, 65534);
@@ -27,8 +28,7 @@ impl Server {
     ///
     /// # Errors
     /// Where the unit or the file cannot be read.
-    pub fn of(system: &System, service: &str) -> Result<Option<Server>, Error> {
-        let unit = systemd::unit(system, service)?;
+    pub fn of(system: &System, unit: &Unit) -> Result<Option<Server>, Error> {
         let Some((program, words)) = unit.starts(&["redis-server"]) else {
             return Ok(None);
         };

@@ -8,7 +8,8 @@ use std::time::Duration;
 use rustix::time::{ClockId, clock_gettime};
 
 use super::config::Config;
-use crate::{Error, FileError, System, systemd};
+use crate::systemd::{self, Unit};
+use crate::{Error, FileError};
 
 const CONFIG: &str = "/etc/rsyslog.conf";
 
@@ -22,21 +23,15 @@ pub struct Server {
 
 impl Server {
     /// What a unit starts; `None` where that is another program.
-    ///
-    /// # Errors
-    /// Where the unit cannot be read.
-    pub fn of(system: &System, service: &str) -> Result<Option<Server>, Error> {
-        let unit = systemd::unit(system, service)?;
-        let Some((program, words)) = unit.starts(&["rsyslogd"]) else {
-            return Ok(None);
-        };
+    pub fn of(unit: &Unit) -> Option<Server> {
+        let (program, words) = unit.starts(&["rsyslogd"])?;
         let mut words = words.into_iter().skip_while(|word| !word.starts_with("-f"));
         let config = match words.next().as_deref() {
             None => CONFIG.to_owned(),
             Some("-f") => words.next().unwrap_or_default(),
             Some(joined) => joined[2..].to_owned(),
         };
-        Ok(Some(Server { program, config }))
+        Some(Server { program, config })
     }
 
     /// The command that checks the configuration.
