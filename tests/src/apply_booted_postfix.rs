@@ -249,108 +249,124 @@ fn durable_calls(env: &TestEnv, subject: &str) -> usize {
     trace.lines().filter(of_cleanup).count()
 }
 
+/// Words that apply a setting of syncs to Postfix.
+fn without_syncs(setting: &str) -> [&str; 7] {
+    [
+        "refit",
+        "apply",
+        "--yes",
+        "postfix",
+        setting,
+        "--accept=loses-on-crash",
+        "--no-evidence",
+    ]
+}
+
 /// The filter is installed as root, before the daemon becomes another user: what is verified is one filter more than
 /// master has, which runs beneath the container's. That no call is left, the file system tells.
 fn one_daemon_without_syncs_is_verified_and_taken_back(env: &TestEnv) -> Outcome {
     up(env);
     let unit = postfix(env);
     inside(env, 0, &["systemctl", "restart", unit]);
+    let untouched = files(env);
+    // Debian 13's unit takes the right to a filter away, and its cleanup needs no_new_privs.
+    no_syncs_are_left(env, debian(env) != 12);
+    expect_same_files(env, &untouched);
+
+    // The other way round, as an administrator may have it.
     let dir = format!("/etc/systemd/system/{unit}.service.d");
-    let limited = |capabilities: &str| {
-        let edit = format!(
-            "mkdir -p $0 && printf '[Service]\\nCapabilityBoundingSet={capabilities}\\n' >$0/10-own.conf && \
-             systemctl daemon-reload && systemctl restart {unit}"
-        );
-        inside(env, 0, &["sh", "-c", &edit, &dir]);
+    let capabilities = match debian(env) {
+        12 => "~CAP_SYS_ADMIN",
+        _ => "CAP_SYS_ADMIN",
     };
-    let apply = [
-        "refit",
-        "apply",
-        "--yes",
-        "postfix",
-        "sync@exe:cleanup=off",
-        "--accept=loses-on-crash",
-        "--no-evidence",
-    ];
+    let edit = format!(
+        "mkdir -p $0 && printf '[Service]\\nCapabilityBoundingSet={capabilities}\\n' >$0/10-own.conf && \
+         systemctl daemon-reload && systemctl restart {unit}"
+    );
+    inside(env, 0, &["sh", "-c", &edit, &dir]);
+    no_syncs_are_left(env, debian(env) == 12);
+    inside(env, 0, &["rm", "-r", &dir]);
+    inside(env, 0, &["systemctl", "daemon-reload"]);
+    inside(env, 0, &["systemctl", "restart", unit]);
+    expect_same_files(env, &untouched);
+    Outcome::Pass
+}
+
+/// cleanup syncs each mail before the change and after it, and none with it. Where it needs no_new_privs, a daemon that
+/// must not have it and a Postfix that does not run are tried first.
+fn no_syncs_are_left(env: &TestEnv, no_new_privs: bool) {
+    let unit = postfix(env);
+    let apply = without_syncs("sync@exe:cleanup=off");
     let check = ["refit", "status", "--check", "postfix/cleanup"];
     let revert = ["refit", "revert", "postfix/cleanup"];
-    let untouched = files(env);
-
-    // Debian 13's unit takes the right away; there it is given back, as an administrator may.
-    if debian(env) == 12 {
-        limited("~CAP_SYS_ADMIN");
-    }
-    let limits = files(env);
-    let refused = booted(env, &[&["x"], &apply[..]].concat());
-    expect_message(&refused, 2, "master has no CAP_SYS_ADMIN");
-    assert_eq!(files(env), limits);
-    // A Postfix that does not run is not asked: it starts, delivers mail by real calls, and status says so.
-    inside(env, 0, &["systemctl", "stop", unit]);
-    inside(env, 0, &apply);
-    inside(env, 0, &["systemctl", "start", unit]);
-    mail(env, "without-right");
-    let real = inside(env, 1, &check);
-    assert!(
-        real.contains(
-            "DIFFERS: /proc/PID/status: expected Seccomp_filters: one more than master's"
-        ),
-        "{real}"
-    );
-    inside(env, 0, &revert);
-    expect_same_files(env, &limits);
-    match debian(env) {
-        12 => {
-            inside(env, 0, &["rm", "-r", &dir]);
-            inside(env, 0, &["systemctl", "daemon-reload"]);
-            inside(env, 0, &["systemctl", "restart", unit]);
-            expect_same_files(env, &untouched);
-        }
-        _ => limited("CAP_SYS_ADMIN"),
-    }
-
     let before = files(env);
+    if no_new_privs {
+        // It starts programs, which may be set-id.
+        let local = without_syncs("sync@exe:local=off");
+        let refused = booted(env, &[&["x"], &local[..]].concat());
+        expect_message(&refused, 2, "master has no CAP_SYS_ADMIN");
+        assert_eq!(files(env), before);
+        // A Postfix that does not run is not asked: it starts, delivers mail by real calls, and status says so.
+        inside(env, 0, &["systemctl", "stop", unit]);
+        inside(env, 0, &apply);
+        inside(env, 0, &["systemctl", "start", unit]);
+        mail(env, "without-right");
+        let real = inside(env, 1, &check);
+        assert!(
+            real.contains(
+                "DIFFERS: /proc/PID/status: expected Seccomp_filters: one more than master's"
+            ),
+            "{real}"
+        );
+        inside(env, 0, &revert);
+        expect_same_files(env, &before);
+    }
+
     let real = durable_calls(env, "synced");
     assert!(real > 0, "cleanup syncs each mail");
     let plan = inside(env, 2, &["refit", "plan", "postfix/cleanup", "sync=off"]);
     assert!(plan.contains("not covered: msync"), "{plan}");
-    expect_message(
-        &booted(
-            env,
-            &[
-                "x",
-                "refit",
-                "apply",
-                "--yes",
-                "postfix/cleanup",
-                "sync=off",
-            ],
-        ),
-        2,
-        "--accept loses-on-crash",
-    );
+    let says = plan.contains("cleanup gets no_new_privs, since");
+    assert_eq!(says, no_new_privs, "{plan}");
+    let bare = &[
+        "x",
+        "refit",
+        "apply",
+        "--yes",
+        "postfix/cleanup",
+        "sync=off",
+    ];
+    expect_message(&booted(env, bare), 2, "--accept loses-on-crash");
     assert_eq!(files(env), before);
     inside(env, 0, &apply);
     assert!(inside(env, 0, &apply).contains("nothing to do"));
     let status = inside(env, 0, &check);
+    let variable = match no_new_privs {
+        true => "ok: variable REFIT_APPLIED=no-new-privs sync=off",
+        false => "ok: variable REFIT_APPLIED=sync=off",
+    };
     for line in [
-        "ok: variable REFIT_APPLIED=sync=off",
+        variable,
         "ok: /proc/PID/status Seccomp_filters: one more than master's",
         "loses-on-crash, without evidence",
     ] {
         assert!(status.contains(line), "{status}");
     }
+    let says = status.contains("ok: /proc/PID/status NoNewPrivs: 1");
+    assert_eq!(says, no_new_privs, "{status}");
     assert_eq!(durable_calls(env, "not-synced"), 0);
     let is_as_before = "pid=$(pgrep -x cleanup | head -1); test $(readlink /proc/$pid/root) = /var/spool/postfix && \
                         test $(stat -c %U /proc/$pid) = postfix && grep NoNewPrivs /proc/$pid/status";
     let rights = inside(env, 0, &["sh", "-c", is_as_before]);
-    assert_eq!(rights, "NoNewPrivs:\t0\n");
+    assert_eq!(rights, format!("NoNewPrivs:\t{}\n", u8::from(no_new_privs)));
     inside(env, 0, &check);
     // The others are as before.
-    let filters = "for pid in $(pgrep -P $(cat /var/spool/postfix/pid/master.pid)); do \
-                   echo $(basename $(readlink /proc/$pid/exe)) $(grep Seccomp_filters /proc/$pid/status); done | sort -u";
+    let of_each = "for pid in $(pgrep -P $(cat /var/spool/postfix/pid/master.pid)); do \
+                   echo $(basename $(readlink /proc/$pid/exe)) \
+                        $(grep -E 'Seccomp_filters|NoNewPrivs' /proc/$pid/status); done | sort -u";
     println!(
         "counted: {}",
-        inside(env, 0, &["sh", "-c", filters]).replace('\n', "; ")
+        inside(env, 0, &["sh", "-c", of_each]).replace('\n', "; ")
     );
 
     // An administrator edits the line.
@@ -369,11 +385,4 @@ fn one_daemon_without_syncs_is_verified_and_taken_back(env: &TestEnv) -> Outcome
     let again = durable_calls(env, "synced-again");
     assert!(again > 0, "cleanup syncs again");
     println!("counted: durable calls of cleanup for a mail: {real}, then 0, then {again}");
-    if debian(env) != 12 {
-        inside(env, 0, &["rm", "-r", &dir]);
-        inside(env, 0, &["systemctl", "daemon-reload"]);
-        inside(env, 0, &["systemctl", "restart", unit]);
-    }
-    expect_same_files(env, &untouched);
-    Outcome::Pass
 }

@@ -46,7 +46,7 @@ fn a_filter_answers_where_the_kernel_takes_it(env: &TestEnv) -> Outcome {
         "--clear-groups",
         "--inh-caps=-all",
     ];
-    // Without CAP_SYS_ADMIN the kernel takes a filter only with no_new_privs, which is this test's here.
+    // Without CAP_SYS_ADMIN the kernel takes a filter only with no_new_privs: here the caller's, below the launcher's.
     let no_new_privs = ["setpriv", "--no-new-privs"];
     let of_this_user = if env.as_root() { DROPPED } else { REAL };
     let mut cases = vec![(&[][..], of_this_user, 0), (&no_new_privs[..], DROPPED, 1)];
@@ -66,6 +66,18 @@ fn a_filter_answers_where_the_kernel_takes_it(env: &TestEnv) -> Outcome {
         expect_printed(&status, 0, &format!("NoNewPrivs:\t{rights_given_up}\n"));
         let filters = String::from_utf8_lossy(&status.stdout).contains("Seccomp_filters:\t0\n");
         assert_eq!(filters, answers == REAL, "{first:?}");
+        let words = ["no-new-privs", "sync=off"];
+        let file = format!("{place}/{at}-no-new-privs");
+        let launched = [first, &[&launcher], &words, &[&program, "2", &file]].concat();
+        expect_printed(&env.run(&launched), 0, DROPPED);
+        let status = [
+            first,
+            &[&launcher],
+            &words,
+            &["/bin/cat", "/proc/self/status"],
+        ]
+        .concat();
+        expect_printed(&env.run(&status), 0, "NoNewPrivs:\t1\n");
     }
     Outcome::Pass
 }
@@ -98,7 +110,7 @@ fn the_program_is_the_one_that_is_named(env: &TestEnv) -> Outcome {
         &[][..],
         &["sync=off"],
         &["thp=never"],
-        &["thp=never", "sync=off"],
+        &["thp=never", "no-new-privs", "sync=off"],
     ] {
         let shell = [
             settings,

@@ -4,11 +4,16 @@
  * launcher SETTING... FILE ARGUMENT...: FILE is a path, and is argv[0] too, as
  * where systemd or a shell's exec starts it.
  *
- *   thp=never  no transparent huge pages: the kernel keeps what
- *              PR_SET_THP_DISABLE sets across fork and exec (prctl(2), since
- *              Linux 3.15)
- *   sync=off   a filter, which stays across fork and exec too, answers the calls
- *              below with 0 (seccomp(2), SECCOMP_RET_ERRNO)
+ *   thp=never     no transparent huge pages: the kernel keeps what
+ *                 PR_SET_THP_DISABLE sets across fork and exec (prctl(2), since
+ *                 Linux 3.15)
+ *   no-new-privs  PR_SET_NO_NEW_PRIVS, across fork and exec too: exec gives no
+ *                 rights of set-id bits and file capabilities (prctl(2))
+ *   sync=off      a filter, which stays across fork and exec too, answers the
+ *                 calls below with 0 (seccomp(2), SECCOMP_RET_ERRNO)
+ *
+ * The settings are made in their order: a filter that needs no-new-privs stands
+ * after it.
  *
  * Where the kernel refuses, the program is started all the same.
  *
@@ -41,10 +46,10 @@ static const struct sock_filter filter[] = {
 };
 
 /* The kernel takes it from who has CAP_SYS_ADMIN or no_new_privs, and answers
- * EACCES otherwise. no_new_privs is not set: it would take the rights of set-id
- * programs away from all that the program starts. And not by seccomp(2): a
- * sandbox that kills on unknown calls may permit prctl alone (@system-service of
- * systemd 252). Its price is SECCOMP_FILTER_FLAG_SPEC_ALLOW, which prctl has not:
+ * EACCES otherwise. no_new_privs is set only where it is asked for: it takes the
+ * rights of set-id programs away from all that the program starts. And not by
+ * seccomp(2): a sandbox that kills on unknown calls may permit prctl alone
+ * (@system-service of systemd 252). Its price is SECCOMP_FILTER_FLAG_SPEC_ALLOW, which prctl has not:
  * kernels before 5.16 slow a program with a filter down. */
 static void answer_syncs(void)
 {
@@ -66,6 +71,8 @@ __attribute__((used, noreturn)) static void start(long *stack)
 	for (argv++; *argv; argv++) {
 		if (prim_equal(*argv, "thp=never")) {
 			prim_syscall6(SYS_prctl, PR_SET_THP_DISABLE, 1, 0, 0, 0, 0);
+		} else if (prim_equal(*argv, "no-new-privs")) {
+			prim_syscall6(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0, 0);
 		} else if (prim_equal(*argv, "sync=off")) {
 			answer_syncs();
 		} else {

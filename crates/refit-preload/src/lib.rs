@@ -40,5 +40,5 @@ pub const LIBRARY_HASH: &str = env!("REFIT_LIBRARY_HASH");
 pub static SPAWNER: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/spawn"));
 
 /// A static program of one page, which starts another one with settings that no variable carries:
-/// `launcher SETTING... FILE ARGUMENT...`, where each setting is `thp=never` or `sync=off`.
+/// `launcher SETTING... FILE ARGUMENT...`, where each setting is `thp=never`, `no-new-privs` or `sync=off`.
 pub static LAUNCHER: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/launcher"));

@@ -97,11 +97,21 @@ impl Kind for PostfixDaemon {
         let mut plan = Plan::new(service, self.name(), settings);
         let head = systemd::written_by(service, &plan.change.settings);
         let program = format!("{directory}/{daemon}");
+        let unit = match system.is_live() {
+            true => Some(unit(system)?),
+            false => None,
+        };
+        let shown = unit.as_deref().map(systemd::show).transpose()?;
+        let active = shown.as_ref().filter(|unit| unit.is_active);
         let launcher = has(&plan.change, SYNC_OFF).then(|| library::launcher(None));
         let mut started = vec![&*program];
         if let Some((launcher, _)) = &launcher {
-            started.splice(..0, [&*launcher.program.path, SYNC_OFF]);
-            let mark = sync_off::mark();
+            let master = active.and_then(|unit| Running::of(unit, &directory, daemon).master);
+            let words = sync_off::words(service, daemon, master.as_ref())?;
+            started.splice(..0, words.iter().copied());
+            started.insert(0, &launcher.program.path);
+            plan.notes.extend(sync_off::notes(daemon, words));
+            let mark = sync_off::mark(words);
             let variable = (mark.name.clone(), mark.value.clone());
             environment.variables.push(variable);
             environment.assignments.push(mark);
@@ -120,23 +130,14 @@ impl Kind for PostfixDaemon {
         if let Some((launcher, content)) = launcher {
             plan.change.launcher = Some(launcher);
             plan.contents.push(content);
-            plan.notes.extend(sync_off::NOTES.map(str::to_owned));
         }
-        if system.is_live() {
-            let unit = unit(system)?;
-            let shown = systemd::show(&unit)?;
-            plan.change.was_active = shown.is_active;
-            if shown.is_active && plan.change.launcher.is_some() {
-                let running = Running::of(&shown, &directory, daemon);
-                sync_off::refuse(service, &unit, running.master.as_ref())?;
-            }
-            if shown.is_active {
+        plan.change.was_active = active.is_some();
+        match unit {
+            Some(unit) if active.is_some() => {
                 plan.commands.push(format!("systemctl reload {unit}"));
-            } else {
-                plan.notes.push(LATER.to_owned());
             }
-        } else {
-            plan.notes.push(ONLY_FILES.to_owned());
+            Some(_) => plan.notes.push(LATER.to_owned()),
+            None => plan.notes.push(ONLY_FILES.to_owned()),
         }
         plan.notes.extend(notes(daemon, &all));
         Ok(plan)
@@ -180,7 +181,8 @@ impl Kind for PostfixDaemon {
         let running = running(change)?;
         let mut checks = observed(change, &running.daemons);
         if has(change, SYNC_OFF) {
-            checks.push(sync_off::check(running.master.as_ref(), &running.daemons));
+            let master = running.master.as_ref();
+            checks.extend(sync_off::checks(change, master, &running.daemons));
         }
         checks.push(waits(change)?);
         Ok(checks)
