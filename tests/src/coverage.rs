@@ -177,9 +177,8 @@ fn a_musl_program_is_reached_and_given_no_allocator(env: &TestEnv) -> Outcome {
         let ran = run(env, &settings, words);
         assert_eq!(ran.real_fsyncs(), 0, "{words:?}");
         assert_eq!(ran.fsyncs("musl_fsync", "suppressed"), 1);
-        let arch = std::env::consts::ARCH;
-        let other = format!("malloc is served by ld-musl-{arch}.so.1 in musl_fsync");
-        assert!(ran.messages.contains(&other), "{}", ran.messages);
+        let other = "malloc is served by musl in musl_fsync";
+        assert!(ran.messages.contains(other), "{}", ran.messages);
     }
     Outcome::Pass
 }

@@ -77,17 +77,30 @@ const RISKS: [(&str, &[&str], Class); 6] = [
     ("sync_binlog", &["1"], Class::LosesOnCrash),
 ];
 
+/// Whether a word means the server.
+///
+/// # Errors
+/// Where systemd cannot be asked.
+pub fn is_here(system: &System, word: &str) -> Result<bool, Error> {
+    let unit = systemd::find(system, word)?;
+    unit.map_or(Ok(false), |unit| is_server(system, &unit))
+}
+
+fn is_server(system: &System, unit: &str) -> Result<bool, Error> {
+    let has_files = system
+        .path(&format!("{DIR}/x"))?
+        .with_file_name("")
+        .is_dir();
+    Ok(unit == "mariadb.service" && has_files)
+}
+
 impl Kind for Mariadb {
     fn name(&self) -> &'static str {
         "MariaDB server"
     }
 
     fn is_of_unit(&self, system: &System, unit: &Unit) -> Result<bool, Error> {
-        let has_files = system
-            .path(&format!("{DIR}/x"))?
-            .with_file_name("")
-            .is_dir();
-        Ok(unit.declared.files.name == "mariadb.service" && has_files)
+        is_server(system, &unit.declared.files.name)
     }
 
     /// An option may be shortened: what begins a risky name counts as it.

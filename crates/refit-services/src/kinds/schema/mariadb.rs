@@ -8,8 +8,7 @@ use super::{
     IGNORED, Indexed, Key, Opened, Table, Tables, expect_parts, grouped, joined, list, parts,
     quoted,
 };
-use crate::kind::Kind;
-use crate::kinds::mariadb::{Mariadb, server};
+use crate::kinds::mariadb::{is_here, server};
 use crate::schema::{Database, INVALID, Index, SchemaEdit, USABLE};
 use crate::{Error, System};
 
@@ -35,7 +34,7 @@ const ENDS_WITHIN: Duration = Duration::from_secs(60);
 
 fn find(system: &System, word: &str) -> Result<Option<String>, Error> {
     let (service, rest) = word.split_once('/').unwrap_or((word, ""));
-    if rest.is_empty() || Mariadb.find(system, service)?.is_none() {
+    if rest.is_empty() || !is_here(system, service)? {
         return Ok(None);
     }
     let service = service.strip_suffix(".service").unwrap_or(service);
