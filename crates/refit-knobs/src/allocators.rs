@@ -27,7 +27,7 @@ pub static ALLOCATORS: &[&NamedAllocator] = &[
 pub(crate) const FORM: &str =
     "malloc=glibc|jemalloc|mimalloc|tcmalloc[:OPTION=VALUE,…] or malloc=/path/lib.so";
 
-/// Which allocator.
+/// The allocator that a `malloc=` setting names.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum AllocatorKind {
     /// One that has a name, as the system has it.

@@ -24,7 +24,7 @@ pub struct Knob {
     pub(crate) has_members: bool,
     /// Whether one command may hold it (or each of its members) only once.
     pub(crate) once: bool,
-    /// Which settings of it can be made permanent, as they are written; with `=` at the end whatever follows.
+    /// The setting that can be made permanent, as it is written: `sync=off`. With `=` at the end every value can be.
     pub(crate) permanent: &'static str,
     /// Where these can act.
     pub(crate) grounds: &'static [Ground],

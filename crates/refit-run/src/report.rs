@@ -53,7 +53,7 @@ pub struct SettingReport {
 }
 
 impl SettingReport {
-    /// Of a setting of the command line, with its class on this machine.
+    /// The record of a setting of the command line, with its class on this machine.
     #[must_use]
     pub fn new(setting: Setting, in_effect: InEffect) -> SettingReport {
         let class = class_of(&setting);

@@ -11,7 +11,7 @@ use refit_meter::{Bound, LoadedObject, NotLoaded, loaded_objects};
 /// Objects whose malloc one library serves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Serving {
-    /// Which.
+    /// The library.
     pub by: Server,
     /// The objects, in the loader's order.
     pub objects: Vec<PathBuf>,
@@ -24,7 +24,7 @@ pub enum Server {
     First(PathBuf),
     /// Another one, past the first: as RTLD_DEEPBIND (dlopen(3)) does, or symbols that were bound when it was linked.
     Past {
-        /// Which.
+        /// The library that serves these objects.
         library: PathBuf,
         /// The one that serves the others.
         first: PathBuf,

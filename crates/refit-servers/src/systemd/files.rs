@@ -1,4 +1,4 @@
-//! Which files make a unit up.
+//! The files that make up a unit, and the order in which systemd reads them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -138,7 +138,7 @@ fn target(file: &Path, path: &str) -> Option<String> {
     found.to_str().map(str::to_owned)
 }
 
-/// An empty file, or what is no regular one.
+/// Whether a unit file masks the unit: it is empty, or not a regular file, as a link to /dev/null is not.
 fn is_null(file: &Path) -> bool {
     let meta = fs::metadata(file);
     meta.is_ok_and(|meta| !meta.is_file() || meta.len() == 0)

@@ -5,7 +5,7 @@
 pub struct Line {
     /// The file.
     pub path: String,
-    /// Of its first line, from 1.
+    /// The number of its first line in the file, from 1.
     pub number: usize,
     /// What is before the `=`.
     pub key: String,
