@@ -1,5 +1,7 @@
 //! `refit compare`: what it concludes from its runs, and when it ends.
 
+use std::process::Output;
+
 use serde_json::{Value, json};
 
 use crate::compared::{compare, compare_shell, effect, list, number, printed, ratios, variant};
@@ -14,6 +16,9 @@ pub const TESTS: &[Test] = &[
     test!(a_confirmation_that_fails_takes_no_result_with_it),
     test!(a_wanted_precision_ends_it_and_nothing_else_does).limit_seconds(120),
     test!(an_open_for_synchronous_writes_counts_as_syncing),
+    test!(durable_writes_are_shown_beside_the_syncs),
+    test!(what_never_syncs_has_nothing_to_gain),
+    test!(where_fewer_durable_calls_are_made_nothing_is_safe),
     test!(less_work_the_second_time_is_told),
 ];
 
@@ -208,6 +213,85 @@ fn an_open_for_synchronous_writes_counts_as_syncing(env: &TestEnv) -> Outcome {
         "{candidate}"
     );
     assert!(printed(&output).contains(nothing));
+    Outcome::Pass
+}
+
+fn durable_writes_are_shown_beside_the_syncs(env: &TestEnv) -> Outcome {
+    let to = format!("of={}", env.path("file"));
+    let dd = [
+        "dd",
+        "if=/dev/zero",
+        &to,
+        "bs=4k",
+        "count=60",
+        "oflag=dsync",
+    ];
+    let (output, result) = compare(
+        env,
+        &[&["--rounds", "6", "sync=off", "--"][..], &dd].concat(),
+    );
+    let cell = match variant(&result, "baseline").1["witness"]["seen"]["calls"].as_u64() {
+        Some(calls) => {
+            assert!(calls >= 60, "{result:#}");
+            format!("{calls} with O_SYNC writes")
+        }
+        None => "0 + O_SYNC writes".to_owned(),
+    };
+    assert!(printed(&output).contains(&cell), "{}", printed(&output));
+    Outcome::Pass
+}
+
+fn what_never_syncs_has_nothing_to_gain(env: &TestEnv) -> Outcome {
+    let first = |output: &Output| {
+        printed(output)
+            .lines()
+            .next()
+            .unwrap_or_default()
+            .to_owned()
+    };
+    let (output, _) = compare(
+        env,
+        &["--rounds", "6", "sync=off", "disk=8ms", "--", "true"],
+    );
+    let known = match env.as_root() {
+        true => "Nothing to gain: the command never syncs",
+        false => "Nothing to gain: no sync call of the command was seen",
+    };
+    assert_eq!(first(&output), known);
+    expect_code(&output, 0);
+    // By an instruction of its own: refit sees no call, and does not say that there is none.
+    let raw = env.program("inline_asm_fsync");
+    let file = env.path("raw");
+    let (output, result) = compare(env, &["--rounds", "6", "sync=off", "--", &raw, &file]);
+    if variant(&result, "baseline").1["witness"]["seen"]["calls"].as_u64() > Some(0) {
+        assert!(
+            !first(&output).contains("Nothing to gain"),
+            "{}",
+            first(&output)
+        );
+    }
+    Outcome::Pass
+}
+
+fn where_fewer_durable_calls_are_made_nothing_is_safe(env: &TestEnv) -> Outcome {
+    let sync = env.program("fsync_once");
+    let file = env.path("file");
+    // The variant leaves the syncs out by itself, which no declaration tells.
+    let script = format!(
+        "n=20; while [ $n -gt 0 ]; do n=$((n - 1)); test -n \"$FAST\" || {sync} {file}; done; sleep 0.05"
+    );
+    let args = ["--rounds", "16", "env.FAST=1", "--", "sh", "-c", &script];
+    let (output, result) = compare(env, &args);
+    let (_, fast) = variant(&result, "env.FAST=1");
+    let fewer = &fast["fewer_durable"];
+    assert_eq!(fewer["variant"], 0.0, "{fast:#}");
+    assert!(fewer["baseline"].as_f64() >= Some(20.0), "{fast:#}");
+    let text = printed(&output);
+    assert!(
+        text.starts_with("Only where a power cut may take data: "),
+        "{text}"
+    );
+    assert!(text.contains("fewer syncs: env.FAST=1"), "{text}");
     Outcome::Pass
 }
 

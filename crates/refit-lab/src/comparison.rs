@@ -15,6 +15,7 @@ use crate::error::LabError;
 use crate::experiment::Experiment;
 use crate::gate::{self, Gate, GateRecord};
 use crate::request::Request;
+use crate::step_class::record_step_classes;
 use crate::times::{TimesRecord, times};
 use crate::variants::Variants;
 use crate::warnings::{Warning, warnings};
@@ -74,6 +75,14 @@ impl Comparison {
             effects,
             experiment,
         }
+    }
+
+    /// A stored comparison, with the classes that its runs show: an older refit knew those that are declared alone.
+    #[must_use]
+    pub fn restored(mut self) -> Comparison {
+        record_step_classes(&mut self.experiment);
+        self.confirmation = self.confirmation.map(|again| Box::new(again.restored()));
+        self
     }
 
     /// The candidate that gains most, by index, if one gains at all.

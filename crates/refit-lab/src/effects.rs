@@ -38,7 +38,7 @@ pub struct EffectRecord {
     pub both_baselines: bool,
     /// `null` for the hidden baseline and for `bare`.
     pub verdict: Option<Verdict>,
-    /// The candidate is proven better.
+    /// The candidate is proven better; on the main metric by more than the noise floor.
     pub gain: bool,
     /// For `inconclusive`: round pairs that would probably suffice for a verdict.
     pub pairs_needed: Option<usize>,
@@ -62,6 +62,17 @@ impl EffectRecord {
     #[must_use]
     pub fn is_difference(&self) -> bool {
         self.verdict.is_some_and(Verdict::is_difference) && self.stands != Some(false)
+    }
+
+    /// Whether the interval says about how large a proven difference is: its near end is at least half of it. A
+    /// difference of which little but the direction is certain is worth more runs.
+    #[must_use]
+    pub fn is_sized(&self) -> bool {
+        self.interval.is_some_and(|ends| {
+            let size = |change: f64| change.ln_1p().abs();
+            let near = ends.map(size).into_iter().fold(f64::INFINITY, f64::min);
+            near >= size(self.change) / 2.0
+        })
     }
 }
 
@@ -106,7 +117,17 @@ impl Effects {
             }
         }
         correct(experiment, &mut records);
-        Effects(records)
+        let mut effects = Effects(records);
+        effects.leave_out_noise(experiment);
+        effects
+    }
+
+    /// What two equal variants may differ by today is no gain.
+    fn leave_out_noise(&mut self, experiment: &Experiment) {
+        let floor = self.noise_floor(experiment);
+        for effect in &mut self.0 {
+            effect.gain &= !(effect.metric == experiment.main && is_noise(effect, floor));
+        }
     }
 
     /// All of them: by variant, then by metric.
@@ -126,6 +147,12 @@ impl Effects {
         self.iter().find(of)
     }
 
+    /// Whether a difference is proven that is smaller than the noise floor: that of a candidate on the main metric.
+    #[must_use]
+    pub fn is_within_noise(&self, experiment: &Experiment, effect: &EffectRecord) -> bool {
+        is_noise(effect, self.noise_floor(experiment))
+    }
+
     /// The noise floor: the largest relative change between two equal variants that
     /// the hidden second baseline leaves possible; `None` with too few round pairs.
     #[must_use]
@@ -141,6 +168,11 @@ impl FromIterator<EffectRecord> for Effects {
     fn from_iter<I: IntoIterator<Item = EffectRecord>>(records: I) -> Effects {
         Effects(records.into_iter().collect())
     }
+}
+
+fn is_noise(effect: &EffectRecord, floor: Option<f64>) -> bool {
+    let differs = effect.verdict.is_some_and(Verdict::is_difference);
+    differs && floor.is_some_and(|floor| effect.change.abs() < floor)
 }
 
 /// The hidden second baseline.

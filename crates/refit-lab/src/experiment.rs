@@ -11,7 +11,7 @@ use refit_stats::Levels;
 use serde::{Deserialize, Serialize};
 
 pub use self::samples::{INCOMPLETE, LoadRecord, RunRecord, Samples, ServiceRecord};
-pub use self::variant::{Role, SettingRecord, VariantRecord};
+pub use self::variant::{FewerDurable, Role, SettingRecord, VariantRecord};
 pub use refit_knobs::{Class, Setting};
 pub use refit_recipe::{
     AnswerRecord, DdlRecord, Direction, LoadMetricRecord, LoadUnit, RecipeRecord, ReplicasRecord,

@@ -175,10 +175,17 @@ impl<'a> Length<'a> {
         })
     }
 
-    /// Every candidate has a verdict on the main metric, and every gate an answer.
+    /// Every candidate has a verdict on the main metric, which says how large a difference is and is beyond the noise,
+    /// and every gate has an answer.
     fn is_settled(&self, experiment: &Experiment, effects: &Effects) -> bool {
-        let has_verdict = |effect: &EffectRecord| effect.verdict.is_some_and(Verdict::is_settled);
-        of_candidates(experiment, effects, &experiment.main).all(has_verdict)
+        let is_answer = |effect: &EffectRecord| {
+            effect.verdict.is_some_and(|verdict| match verdict {
+                Verdict::Inconclusive => false,
+                Verdict::Same => true,
+                _ => effect.is_sized() && !effects.is_within_noise(experiment, effect),
+            })
+        };
+        of_candidates(experiment, effects, &experiment.main).all(is_answer)
             && self.request.gates.iter().all(|gate| {
                 of_candidates(experiment, effects, &gate.metric)
                     .all(|effect| gate.answer(Some(effect)) != GateAnswer::Undecided)

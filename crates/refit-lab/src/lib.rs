@@ -23,11 +23,13 @@ mod memory_growth;
 mod memory_reason;
 mod memory_runs;
 mod metric;
+mod never_syncs;
 mod pool;
 mod probe;
 mod replicas;
 mod request;
 mod rounds;
+mod step_class;
 mod times;
 mod tune;
 mod variants;
@@ -46,6 +48,7 @@ pub use gate::{Gate, GateAnswer, GateError, GateRecord};
 pub use memory_growth::{MemoryWatch, NoSample};
 pub use memory_reason::{GrowingCause, MemoryAnswer, MemoryCause, MemoryReason};
 pub use metric::{Metric, Unit};
+pub use never_syncs::NeverSyncs;
 #[cfg(feature = "schema")]
 pub use pool::schema as pool_schema;
 pub use pool::{

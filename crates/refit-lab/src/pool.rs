@@ -8,7 +8,6 @@ mod factors;
 mod input;
 mod record;
 
-use refit_knobs::Class;
 use refit_stats::{Block, Effect, FEWEST_PAIRS, Interval, Levels, Method, POOLED_ALPHA};
 use thiserror::Error;
 
@@ -19,6 +18,7 @@ pub use self::record::{
     FactorRecord, GroupRecord, MachineEffect, MachineRecord, MeasureRecord, NotPooled, POOL_SCHEMA,
     Pool, PooledEffect, PooledVariant, ResultRecord,
 };
+use crate::tune::Risk;
 use crate::verdict::Verdict;
 
 /// Machines that are less likely than this to have the same effect are told to differ.
@@ -171,7 +171,7 @@ fn variant(
     machines: &[MachineRecord],
 ) -> PooledVariant {
     let mut not_pooled = Vec::new();
-    let mut class = Class::Safe;
+    let mut risk = Risk::NONE;
     // Of each machine its results, and the round pairs of them.
     let mut measured: Vec<(Vec<Block>, usize)> = vec![Default::default(); machines.len()];
     for (input, result) in inputs.iter().zip(results) {
@@ -179,7 +179,7 @@ fn variant(
         let why = match of {
             None => Some("it was not compared".to_owned()),
             Some(variant) => {
-                class = class.max(variant.class);
+                risk = risk.and(variant.risk);
                 match &variant.measured {
                     Ok((block, pairs)) => {
                         measured[result.machine].0.push(*block);
@@ -229,7 +229,7 @@ fn variant(
     let differ = pooled.as_ref().is_some_and(|pooled| pooled.differ);
     PooledVariant {
         name: name.to_owned(),
-        class,
+        risk,
         machines: effects.collect(),
         factors: if differ {
             factors::factors(machines, &blocks)

@@ -20,6 +20,7 @@ use crate::in_effect;
 use crate::length::{Length, typical_pair};
 use crate::memory_runs;
 use crate::request::Request;
+use crate::step_class::record_step_classes;
 use crate::variants::Variants;
 use crate::warnings::Warning;
 use crate::witness_runs;
@@ -151,6 +152,7 @@ impl<'a> Rounds<'a> {
             let is_look = plan.look_after(self.experiment.plan.pairs).is_some();
             if is_look || estimates.are_due() {
                 self.experiment.plan.took_s = self.began.elapsed().as_secs_f64();
+                record_step_classes(&mut self.experiment);
                 estimates.make(&self.experiment, &self.length, |comparison| {
                     progress.pair_done(comparison);
                 });
@@ -274,6 +276,7 @@ impl<'a> Rounds<'a> {
             false => now.others_since(self.load_before),
         };
         in_effect::record_what_was_in_effect(&mut self.experiment);
+        record_step_classes(&mut self.experiment);
         let mut comparison = Comparison::new(self.experiment, &self.request.gates, others);
         comparison.warnings.extend(self.runner.warnings());
         let trouble = match self.runner.end() {

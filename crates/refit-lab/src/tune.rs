@@ -30,7 +30,7 @@ use self::plan::Planned;
 use self::propose::Aim;
 use crate::compare::compare;
 use crate::comparison::Comparison;
-use crate::effects::ratio;
+use crate::effects::{EffectRecord, ratio};
 use crate::error::LabError;
 use crate::experiment::Experiment;
 use crate::request::Request;
@@ -179,7 +179,7 @@ fn step(planned: &Planned, comparison: &Comparison, recipe: Option<&Recipe>) -> 
             (Some(reason), ..) => Some(format!("disqualified: {reason}")),
             (None, None, _) => Some("it was not measured".to_owned()),
             (None, Some(effect), _) if planned.kind == StepKind::Confirm => {
-                (!effect.gain).then(|| "not confirmed".to_owned())
+                not_confirmed(comparison, effect)
             }
             (None, Some(_), Standing::Stays) if joins(&at) => {
                 not_better_than(comparison, planned, at, recipe)
@@ -193,7 +193,8 @@ fn step(planned: &Planned, comparison: &Comparison, recipe: Option<&Recipe>) -> 
         };
         Outcome {
             variant: name.clone(),
-            risk: risk_of(name, recipe),
+            // What its runs show counts too.
+            risk: risk_of(name, recipe).and(record.risk()),
             gain: effect
                 .as_ref()
                 .map(|effect| gain(experiment, effect.change)),
@@ -209,6 +210,18 @@ fn step(planned: &Planned, comparison: &Comparison, recipe: Option<&Recipe>) -> 
         took_s: experiment.plan.took_s,
         outcomes: outcomes.collect(),
     }
+}
+
+/// Why new runs do not prove that it gains, where they do not.
+fn not_confirmed(comparison: &Comparison, effect: &EffectRecord) -> Option<String> {
+    let is_noise = (comparison.effects).is_within_noise(&comparison.experiment, effect);
+    let why = match effect.verdict {
+        _ if effect.gain => return None,
+        _ if is_noise => "it differs by less than today's noise".to_owned(),
+        Some(verdict) => format!("it is {verdict}"),
+        None => "too few runs for a verdict".to_owned(),
+    };
+    Some(format!("not confirmed: {why}"))
 }
 
 fn standings(comparison: &Comparison, planned: &Planned, recipe: Option<&Recipe>) -> Vec<Standing> {

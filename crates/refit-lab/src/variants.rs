@@ -62,6 +62,7 @@ fn record(name: &str, role: Role, settings: &Settings, recipe: Option<&Recipe>) 
         role,
         class: classes.max().unwrap_or(Class::Safe),
         settings,
+        fewer_durable: None,
         disqualified: None,
         answers: Vec::new(),
         witness: None,

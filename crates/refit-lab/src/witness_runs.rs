@@ -37,7 +37,8 @@ pub fn call_witness(
 }
 
 /// The candidates that swap syncs, and the baseline with them: where the baseline
-/// never synced, a candidate without syncs proves nothing.
+/// never synced, a candidate without syncs proves nothing. Where all of these candidates were
+/// disqualified, the baseline alone tells whether there was anything to swap.
 pub fn witnessed(experiment: &Experiment) -> Vec<usize> {
     // The witness cannot tell the runs of one server apart, and sees this machine only.
     let keeps_service = experiment.recipe.as_ref().is_some_and(|r| r.keeps_service);
@@ -48,14 +49,17 @@ pub fn witnessed(experiment: &Experiment) -> Vec<usize> {
         |settings: &[SettingRecord]| settings.iter().any(SettingRecord::is_about_syncs);
     let all = about_syncs(&experiment.with);
     let candidates = experiment.candidates();
-    let candidates: Vec<usize> = candidates
-        .filter(|(_, variant)| all || about_syncs(&variant.settings))
-        .map(|(index, _)| index)
-        .collect();
-    if candidates.is_empty() {
-        return candidates;
+    let candidates = candidates.filter(|(_, variant)| all || about_syncs(&variant.settings));
+    let candidates = candidates.map(|(index, _)| index);
+    match experiment
+        .variants
+        .iter()
+        .any(|one| about_syncs(&one.settings))
+        || all
+    {
+        true => [0].into_iter().chain(candidates).collect(),
+        false => Vec::new(),
     }
-    [0].into_iter().chain(candidates).collect()
 }
 
 fn testimony(name: &str, variant: usize, runner: &mut dyn Runs) -> Testimony {

@@ -96,6 +96,14 @@ pub fn per_second(value: f64) -> String {
     }
 }
 
+/// How many of one operation: `0`, `0.04`, `3.5`, `1,013`.
+pub fn per_operation(value: f64) -> String {
+    match value {
+        0.0 => "0".to_owned(),
+        _ => per_second(value),
+    }
+}
+
 /// A value in its unit.
 pub fn value(value: f64, unit: Unit) -> String {
     match unit {

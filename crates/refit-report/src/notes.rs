@@ -14,6 +14,7 @@ use refit_lab::experiment::Experiment;
 use refit_lab::{Comparison, Warning};
 
 use crate::answers::is_exact;
+use crate::format;
 use crate::paint::Tone;
 use crate::row::rows;
 
@@ -52,6 +53,7 @@ pub fn notes(comparison: &Comparison) -> Vec<Note> {
     notes.extend(weights);
     notes.push(note("", Tone::Plain, summary(comparison)));
     notes.extend(witness::witness(&comparison.experiment));
+    notes.extend(fewer_durable(&comparison.experiment));
     notes.extend(failed(&comparison.experiment));
     notes.extend(interrupted(&comparison.experiment));
     notes.extend(left_out(&comparison.experiment));
@@ -85,6 +87,31 @@ pub fn classes(comparison: &Comparison) -> Option<Note> {
         .map(|(class, names)| format!("{class}: {names}"))
         .collect();
     (!parts.is_empty()).then(|| note("class", Tone::Plain, parts.join("; ")))
+}
+
+/// Variants that made fewer durable calls than the baseline for the same work.
+fn fewer_durable(experiment: &Experiment) -> Vec<Note> {
+    let unit = experiment.recipe.as_ref().map_or("run", |one| &*one.unit);
+    let seen = experiment
+        .candidates()
+        .filter_map(|(_, variant)| Some((variant, variant.fewer_durable?)));
+    // Who takes syncs away declares it.
+    let undeclared = seen.filter(|(one, _)| {
+        !one.settings
+            .iter()
+            .any(|setting| setting.class.risks_data())
+    });
+    let told = undeclared.map(|(variant, calls)| {
+        let text = format!(
+            "{} makes at most {} durable calls per {unit}, the baseline at least {}: it counts as loses-on-crash, \
+             unless cuts show that it loses nothing",
+            variant.name,
+            format::per_operation(calls.variant),
+            format::per_operation(calls.baseline)
+        );
+        note("fewer syncs:", Tone::Unsure, text)
+    });
+    told.collect()
 }
 
 /// The settings under every variant.

@@ -177,7 +177,7 @@ fn verdict(pool: &Pool, effect: &EffectRecord) -> (String, Tone) {
 
 /// A variant and what it risks.
 fn heading(variant: &PooledVariant) -> String {
-    printable(&format!("{} ({})", variant.name, variant.class))
+    printable(&format!("{} ({})", variant.name, variant.risk))
 }
 
 /// The answer: whether to take a variant, and on which condition; what each gives across machines, and where they differ.
@@ -193,7 +193,7 @@ fn sentence(pool: &Pool) -> String {
                 let told = part(pool, variant, pooled);
                 is_open |= pooled.verdict == Verdict::Inconclusive;
                 let gains = pooled.gain && explained(variant).is_none();
-                match (gains, variant.class.risks_data()) {
+                match (gains, variant.risk.loss.risks_data()) {
                     (true, false) => free.push(told),
                     (true, true) => risky.push(told),
                     (false, _) => others.push(told),
@@ -249,10 +249,12 @@ fn part(pool: &Pool, variant: &PooledVariant, pooled: &PooledEffect) -> String {
         format::interval(Some(pooled.interval))
     );
     let across = match pooled.verdict {
-        _ if pooled.gain => format!(
-            "{name} {} across {machines} ({size})",
-            gives(&effect, measure)
-        ),
+        _ if pooled.gain => {
+            format!(
+                "{name} {}",
+                gives(&effect, measure, &format!("{size}, across {machines}"))
+            )
+        }
         Verdict::Same => format!("{name} makes no difference across {machines} ({size})"),
         Verdict::Inconclusive => {
             format!("of {name} no effect is proven across {machines} ({size})")

@@ -146,7 +146,7 @@ fn row<'a>(experiment: &'a Comparison, index: usize, variant: &'a VariantRecord)
         .effects
         .get(index, &experiment.experiment.main)
         .filter(|_| variant.role != Role::Baseline && !is_out);
-    let (verdict, tone) = verdict(&experiment.experiment, variant, effect);
+    let (verdict, tone) = verdict(experiment, variant, effect);
     // A variant that is out has no numbers: fast and wrong is wrong.
     let of = |metric: Option<Metric>| match metric {
         Some(metric) if !is_out => shown(&experiment.experiment, index, &metric),
@@ -179,22 +179,30 @@ fn row<'a>(experiment: &'a Comparison, index: usize, variant: &'a VariantRecord)
     }
 }
 
+/// `changes-behaviour, loses-on-crash`.
 fn classes(variant: &VariantRecord) -> String {
-    let mut all = vec![variant.class];
-    for setting in &variant.settings {
-        if setting.class != Class::Safe && !all.contains(&setting.class) {
-            all.push(setting.class);
-        }
-    }
-    let words: Vec<String> = all.iter().map(Class::to_string).collect();
+    let words: Vec<String> = variant.classes().iter().map(Class::to_string).collect();
     words.join(", ")
 }
 
+/// The same by its settings alone, whatever its runs show.
+pub fn declared(variant: &VariantRecord) -> String {
+    classes(&VariantRecord {
+        fewer_durable: None,
+        ..variant.clone()
+    })
+}
+
 fn verdict(
-    experiment: &Experiment,
+    comparison: &Comparison,
     variant: &VariantRecord,
     effect: Option<&EffectRecord>,
 ) -> (String, Tone) {
+    let Comparison {
+        experiment,
+        effects,
+        ..
+    } = comparison;
     if variant.disqualified.is_some() {
         return ("disqualified".to_owned(), Tone::Bad);
     }
@@ -207,6 +215,9 @@ fn verdict(
             Tone::Plain,
         ),
         Verdict::Inconclusive => (word.to_string(), Tone::Unsure),
+        _ if effects.is_within_noise(experiment, effect) => {
+            (format!("{word}, within noise"), Tone::Unsure)
+        }
         _ => (
             difference(effect, word),
             if effect.gain { Tone::Good } else { Tone::Bad },

@@ -179,6 +179,7 @@ fn made(variants: &[(&str, Role, Class, f64, f64)], pairs: usize, seed: u64) -> 
                 Vec::new()
             },
             class: *class,
+            fewer_durable: None,
             disqualified: None,
             answers: Vec::new(),
             witness: None,

@@ -1,7 +1,7 @@
 //! The answer of a comparison in a sentence: the first line of every format.
 
 use refit_lab::experiment::Experiment;
-use refit_lab::{Comparison, EffectRecord};
+use refit_lab::{Comparison, EffectRecord, NeverSyncs};
 use refit_run::printable;
 use refit_stats::Measure;
 
@@ -9,7 +9,7 @@ use crate::answers::{self, is_exact};
 use crate::format;
 use crate::markup::Markup;
 use crate::notes::worsened;
-use crate::row::{Row, main_metric};
+use crate::row::{Row, is_service, main_metric};
 use crate::standing::{Standing, candidates, standing, to_prove};
 
 /// More variants than this are left to the table.
@@ -27,6 +27,9 @@ pub const WHERE: &str = "where a power cut may take data, ";
 /// More runs may tell.
 pub const NOT_YET: &str = "Not yet: ";
 
+/// There is nothing that a setting could take away.
+pub const NOTHING: &str = "Nothing to gain: ";
+
 /// All that was proven is that nothing helps.
 pub const NO: &str = "No: ";
 
@@ -43,6 +46,17 @@ fn answer(comparison: &Comparison) -> String {
     let experiment = &comparison.experiment;
     if is_exact(experiment) {
         return exact(experiment);
+    }
+    if let Some(never) = NeverSyncs::of(experiment) {
+        let what = if is_service(experiment) {
+            "service"
+        } else {
+            "command"
+        };
+        return match never {
+            NeverSyncs::ByTheKernel => format!("{NOTHING}the {what} never syncs"),
+            NeverSyncs::ByRefit => format!("{NOTHING}no sync call of the {what} was seen"),
+        };
     }
     let rows = candidates(comparison);
     let standings: Vec<(&Row, Standing)> = rows
@@ -112,7 +126,6 @@ impl<'a> Gain<'a> {
     fn words(&self, comparison: &Comparison) -> String {
         let experiment = &comparison.experiment;
         let Row { name, class, .. } = self.row;
-        let gives = gives(self.effect, experiment.main_metric().measure);
         let again = if self.again {
             " when measured again"
         } else {
@@ -121,7 +134,9 @@ impl<'a> Gain<'a> {
         let change = format::percent(self.effect.change);
         let metric = main_metric(experiment);
         let costs = costs(comparison, self.row);
-        format!("`{name}` {gives} ({metric} {change}{again}, {class}){costs}")
+        let details = format!("{metric} {change}{again}, {class}");
+        let gives = gives(self.effect, experiment.main_metric().measure, &details);
+        format!("`{name}` {gives}{costs}")
     }
 }
 
@@ -211,19 +226,57 @@ pub fn costs(comparison: &Comparison, row: &Row) -> String {
     }
 }
 
-/// `gives 1.9×`; of an amount `takes 20 % less`.
-pub fn gives(effect: &EffectRecord, measure: Measure) -> String {
-    let factor = factor(measure, effect.change);
-    let text = match factor {
-        _ if !factor.is_finite() => "unknown".to_owned(),
-        _ if factor < 1.095 => format!("{factor:.2}"),
-        _ if factor < 9.95 => format!("{factor:.1}"),
-        _ => format::count(factor),
+/// Of a factor and the ends of its interval: where the interval is wider, it is told.
+const WIDE: f64 = 1.25;
+
+/// Where the near end of its interval is not beyond this factor, a gain is not told as one number.
+const SMALL: f64 = 1.05;
+
+/// What a gain is, in words: `gives 1.9× (wall −47 %, safe)`; of an amount `takes 20 % less (…)`. `details`: what stands
+/// between the parentheses. Where the interval is wide, its ends stand there too; where it comes near to nothing, they
+/// take the place of the number: `is faster, by 1.01× to 12× (…)`.
+pub fn gives(effect: &EffectRecord, measure: Measure, details: &str) -> String {
+    let (is, one): (_, fn(f64) -> String) = match measure {
+        Measure::Amount => ("takes less", saved),
+        Measure::Rate | Measure::Duration => ("is faster", times),
     };
-    match measure {
-        Measure::Amount => format!("takes {} less", format::magnitude(effect.change)),
-        Measure::Rate | Measure::Duration => format!("gives {text}×"),
+    let factor = one(factor(measure, effect.change));
+    let gives = match measure {
+        Measure::Amount => format!("takes {factor} less"),
+        Measure::Rate | Measure::Duration => format!("gives {factor}"),
+    };
+    match ends(effect, measure) {
+        None => format!("{is} ({details})"),
+        Some([near, far]) if near <= SMALL => {
+            format!("{is}, by {} to {} ({details})", one(near), one(far))
+        }
+        Some([near, far]) if far > WIDE * near => {
+            format!("{gives} ({} to {}; {details})", one(near), one(far))
+        }
+        Some(_) => format!("{gives} ({details})"),
     }
+}
+
+/// The ends of its interval as factors, the smaller first; `None` without one.
+fn ends(effect: &EffectRecord, measure: Measure) -> Option<[f64; 2]> {
+    let mut ends = effect.interval?.map(|end| factor(measure, end));
+    ends.sort_unstable_by(f64::total_cmp);
+    Some(ends)
+}
+
+/// `1.9×`.
+fn times(factor: f64) -> String {
+    match factor {
+        _ if !factor.is_finite() => "an unknown factor".to_owned(),
+        _ if factor < 1.095 => format!("{factor:.2}×"),
+        _ if factor < 9.95 => format!("{factor:.1}×"),
+        _ => format!("{}×", format::count(factor)),
+    }
+}
+
+/// What an amount becomes less by.
+fn saved(factor: f64) -> String {
+    format::magnitude(1.0 - 1.0 / factor)
 }
 
 /// How many times as good as the baseline, from a change of the metric.
@@ -322,10 +375,57 @@ mod tests {
         let mut comparison = sample::experiment();
         let effect = sample::effect_mut(&mut comparison, 2, "wall");
         (effect.gain, effect.verdict, effect.change) = (true, Some(Verdict::Faster), -0.2);
+        effect.interval = Some([-0.21, -0.19]);
         let text = sentence(&comparison);
         let start = "Yes: `malloc=jemalloc` gives 1.2× (wall −20.0 %, safe) and costs max-rss +16 %; \
                      where a power cut may take data, `sync=off` gives 2.4× ";
         assert!(text.starts_with(start), "{text}");
+    }
+
+    #[test]
+    fn a_factor_carries_its_doubt() {
+        let gives = |change: f64, interval: [f64; 2], measure| {
+            let effect = EffectRecord {
+                change,
+                interval: Some(interval),
+                ..EffectRecord::default()
+            };
+            gives(&effect, measure, "d")
+        };
+        let rate = |change, interval| gives(change, interval, Measure::Rate);
+        assert_eq!(rate(2.5, [2.4, 2.6]), "gives 3.5× (d)");
+        assert_eq!(rate(2.5, [1.2, 4.6]), "gives 3.5× (2.2× to 5.6×; d)");
+        assert_eq!(rate(2.5, [0.008, 10.89]), "is faster, by 1.01× to 12× (d)");
+        assert_eq!(rate(0.03, [0.02, 0.04]), "is faster, by 1.02× to 1.04× (d)");
+        let time = |change, interval| gives(change, interval, Measure::Duration);
+        assert_eq!(time(-0.5, [-0.51, -0.49]), "gives 2.0× (d)");
+        assert_eq!(time(-0.5, [-0.6, -0.2]), "gives 2.0× (1.2× to 2.5×; d)");
+        let amount = |change, interval| gives(change, interval, Measure::Amount);
+        assert_eq!(amount(-0.2, [-0.21, -0.19]), "takes 20 % less (d)");
+        assert_eq!(
+            amount(-0.2, [-0.4, -0.1]),
+            "takes 20 % less (10 % to 40 %; d)"
+        );
+        assert_eq!(
+            amount(-0.02, [-0.03, -0.01]),
+            "takes less, by 1 % to 3 % (d)"
+        );
+    }
+
+    #[test]
+    fn where_fewer_syncs_are_seen_nothing_is_safe() {
+        let mut comparison = sample::experiment();
+        let effect = sample::effect_mut(&mut comparison, 2, "wall");
+        (effect.gain, effect.verdict, effect.change) = (true, Some(Verdict::Faster), -0.2);
+        effect.interval = Some([-0.21, -0.19]);
+        comparison.experiment.variants[2].fewer_durable =
+            Some(refit_lab::experiment::FewerDurable {
+                baseline: 812.0,
+                variant: 1.0,
+            });
+        let text = sentence(&comparison);
+        assert!(text.starts_with(ONLY_WHERE), "{text}");
+        assert!(text.contains("(wall −20.0 %, loses-on-crash)"), "{text}");
     }
 
     #[test]

@@ -44,8 +44,7 @@ pub fn standing<'a>(comparison: &'a Comparison, row: &Row<'a>) -> Standing<'a> {
     let Some((effect, verdict)) = row.effect.and_then(|e| Some((e, e.verdict?))) else {
         return Standing::Early;
     };
-    let floor = comparison.effects.noise_floor(&comparison.experiment);
-    let is_noise = floor.is_some_and(|floor| effect.change.abs() < floor);
+    let is_noise = (comparison.effects).is_within_noise(&comparison.experiment, effect);
     match verdict {
         Verdict::Same => Standing::Same,
         Verdict::Inconclusive => Standing::Open,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use refit_lab::experiment::{Experiment, Role, RunRecord};
 use refit_lab::{Metric, Unit};
-use refit_run::Calls;
+use refit_run::{Calls, OPEN_SYNC, Testimony};
 
 use crate::format;
 
@@ -68,7 +68,14 @@ fn syncs_of(run: &RunRecord, field: fn(&Calls) -> u64) -> u64 {
     service.map_or_else(|| run.run.syncs(field), |service| service.syncs(field))
 }
 
-/// `812`, `0 (812 suppressed)`, `unknown`.
+/// Whether files stayed open for synchronous writes in some run: each write to them is durable, and not counted.
+fn writes_durably(experiment: &Experiment, variant: usize) -> bool {
+    let opens = |calls: &BTreeMap<String, Calls>| calls.get(OPEN_SYNC).is_some_and(|c| c.real > 0);
+    let mut runs = experiment.runs.counted(variant);
+    runs.any(|run| waits(run).into_values().any(opens))
+}
+
+/// `812`, `0 (812 suppressed)`, `0 + O_SYNC writes`, `unknown`.
 pub fn syncs(experiment: &Experiment, variant: usize) -> String {
     let of = |field: fn(&Calls) -> u64| {
         let runs = experiment.runs.counted(variant);
@@ -87,6 +94,13 @@ pub fn syncs(experiment: &Experiment, variant: usize) -> String {
             format::count(real),
             format::count(suppressed)
         )
+    } else if writes_durably(experiment, variant) {
+        match &experiment.variants[variant].witness {
+            Some(Testimony::Seen(seen)) if seen.lost == 0 => {
+                format!("{} with O_SYNC writes", format::count(seen.calls as f64))
+            }
+            _ => format!("{} + O_SYNC writes", format::count(real)),
+        }
     } else {
         format::count(real)
     }

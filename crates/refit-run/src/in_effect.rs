@@ -30,7 +30,7 @@ pub enum InEffect {
 /// Calls that take O_DIRECT.
 const DIRECT: [&str; 2] = ["open(O_DIRECT)", "fcntl(O_DIRECT)"];
 /// An open for synchronous writes asks for syncs.
-const OPEN_SYNC: &str = "open(O_SYNC)";
+pub const OPEN_SYNC: &str = "open(O_SYNC)";
 /// At most this many programs are named.
 const MOST: usize = 3;
 

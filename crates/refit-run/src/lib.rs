@@ -35,7 +35,7 @@ pub use advice::{Advice, Proposal, Reason, advice};
 pub use coverage::{Coverage, FilterReport, Reached, Unknown};
 pub use escape::{Escape, escaped};
 pub use identity::{IdentityTerm, MemoryIdentity};
-pub use in_effect::InEffect;
+pub use in_effect::{InEffect, OPEN_SYNC};
 pub use library_class::{class_of, explain, replaced_syncs};
 pub use purge::{Purge, PurgeAnswer};
 pub use repetition::{Before, Input, Repetition};

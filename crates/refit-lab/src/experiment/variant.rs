@@ -6,6 +6,7 @@ use refit_run::{InEffect, Testimony};
 use serde::{Deserialize, Serialize};
 
 use crate::memory_reason::MemoryAnswer;
+use crate::tune::Risk;
 
 /// What a variant is in a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -50,6 +51,16 @@ impl SettingRecord {
     }
 }
 
+/// Durable calls (syncs, and opens for synchronous writes) of one unit of work: an operation of a load, or a run.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct FewerDurable {
+    /// The fewest of the baseline's runs.
+    pub baseline: f64,
+    /// The most of the variant's runs.
+    pub variant: f64,
+}
+
 /// One variant.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -60,8 +71,11 @@ pub struct VariantRecord {
     pub role: Role,
     /// Each setting with its class, without those of `--with`.
     pub settings: Vec<SettingRecord>,
-    /// The riskiest class of them.
+    /// The riskiest class of the step from the baseline to it: of its settings, and of what the runs show.
     pub class: Class,
+    /// Fewer durable calls than at the baseline were made for the same work; `None` where that was not seen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fewer_durable: Option<FewerDurable>,
     /// Why it is not run any more, and gets no verdict.
     pub disqualified: Option<String>,
     /// What each of its runs answered.
@@ -77,12 +91,34 @@ pub struct VariantRecord {
 }
 
 impl VariantRecord {
-    /// Whether a power cut may take what was acknowledged, by the class of any of its settings.
+    /// The classes of the step from the baseline to it, the riskiest first; `safe` alone where nothing is risked. One
+    /// does not stand for the other: a disk that is another says nothing of what is lost.
+    #[must_use]
+    pub fn classes(&self) -> Vec<Class> {
+        let mut classes: Vec<Class> = self.settings.iter().map(|one| one.class).collect();
+        // What is seen outranks what is declared.
+        if self.fewer_durable.is_some() && !classes.iter().any(|class| class.risks_data()) {
+            classes.push(Class::LosesOnCrash);
+        }
+        classes.retain(|class| *class != Class::Safe);
+        classes.sort_unstable_by(|a, b| b.cmp(a));
+        classes.dedup();
+        if classes.is_empty() {
+            classes.push(Class::Safe);
+        }
+        classes
+    }
+
+    /// The same: what a power cut may take, and whether it is to behave differently.
+    #[must_use]
+    pub fn risk(&self) -> Risk {
+        Risk::of(self.classes())
+    }
+
+    /// Whether a power cut may take what was acknowledged, by the class of any of its settings or by what the runs show.
     #[must_use]
     pub fn risks_data(&self) -> bool {
-        self.settings
-            .iter()
-            .any(|setting| setting.class.risks_data())
+        self.classes().into_iter().any(Class::risks_data)
     }
 
     /// Whether it is a candidate that was not disqualified.

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use refit_knobs::Class;
 use refit_stats::Block;
 
 use super::PoolError;
@@ -11,6 +10,7 @@ use crate::comparison::Comparison;
 use crate::effects::samples_of_main;
 use crate::experiment::{Experiment, Role};
 use crate::metric::Unit;
+use crate::tune::Risk;
 
 /// One result.
 pub struct PoolInput {
@@ -40,7 +40,7 @@ pub struct PoolInput {
 /// A candidate of it.
 pub(super) struct InputVariant {
     pub(super) name: String,
-    pub(super) class: Class,
+    pub(super) risk: Risk,
     /// The effect and its round pairs, or why there is none.
     pub(super) measured: Result<(Block, usize), String>,
 }
@@ -203,7 +203,7 @@ fn variants(comparison: &Comparison) -> Vec<InputVariant> {
         });
         InputVariant {
             name: variant.name.clone(),
-            class: variant.class,
+            risk: variant.risk(),
             measured: match &variant.disqualified {
                 Some(why) => Err(format!("disqualified: {why}")),
                 None => block.ok_or_else(|| "too few round pairs".to_owned()),
@@ -212,7 +212,7 @@ fn variants(comparison: &Comparison) -> Vec<InputVariant> {
     };
     let unavailable = experiment.unavailable.iter().map(|missing| InputVariant {
         name: missing.settings.clone(),
-        class: Class::Safe,
+        risk: Risk::NONE,
         measured: Err(missing.reason.clone()),
     });
     candidates.map(of).chain(unavailable).collect()

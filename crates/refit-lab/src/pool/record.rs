@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use refit_knobs::Class;
 use refit_stats::Measure;
 use serde::{Deserialize, Serialize};
 
 use crate::metric::Unit;
+use crate::tune::Risk;
 use crate::verdict::Verdict;
 
 /// Version of the JSON schema (docs/pool.schema.json).
@@ -134,8 +134,8 @@ pub struct MachineRecord {
 pub struct PooledVariant {
     /// As it was typed, in canonical text.
     pub name: String,
-    /// What it risks.
-    pub class: Class,
+    /// What it risks on any of the machines.
+    pub risk: Risk,
     /// Of each machine that has it.
     pub machines: Vec<MachineEffect>,
     /// Across machines; `None` of fewer than two.

@@ -38,7 +38,7 @@ fn input(file: &str, machine: &str, disk: &str, log_ratio: f64) -> PoolInput {
         sync_ns: None,
         variants: vec![InputVariant {
             name: "sync=off".to_owned(),
-            class: Class::LosesOnCrash,
+            risk: Risk::of([refit_knobs::Class::LosesOnCrash]),
             measured: Ok((block, 10)),
         }],
     }
@@ -104,7 +104,7 @@ fn a_variant_that_a_result_lacks_is_pooled_of_the_others_and_named() {
     inputs[0].variants[0].measured = Err("disqualified: another output".to_owned());
     let other = InputVariant {
         name: "malloc=jemalloc".to_owned(),
-        class: Class::Safe,
+        risk: Risk::NONE,
         measured: Err("not installed".to_owned()),
     };
     inputs[1].variants.push(other);

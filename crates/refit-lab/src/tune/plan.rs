@@ -5,6 +5,7 @@ use refit_stats::{FEWEST_PAIRS, STAGES};
 
 use super::record::{Answer, Outcome, Step, StepKind, Tuning};
 use super::risk::Risk;
+use crate::verdict::Verdict;
 
 /// The screening may take this share of the budget; the rest confirms.
 const SCREENING: f64 = 0.6;
@@ -288,10 +289,18 @@ fn nothing(tuning: &Tuning, level: Risk, confirmed: &[&Outcome]) -> Nothing {
         let reason = "nothing that the run showed makes a setting of this class worth trying";
         return Nothing::Helps(reason.to_owned());
     }
-    let has_interval = |one: &&&Outcome| {
-        one.effect
-            .as_ref()
-            .is_some_and(|one| one.interval.is_some())
+    let has_verdict = |one: &&&Outcome| {
+        let verdict = one.effect.as_ref().and_then(|effect| effect.verdict);
+        verdict.is_some_and(Verdict::is_settled)
+    };
+    let told = confirmed.iter().map(|one| {
+        let why = one.dropped.as_deref().unwrap_or("without a verdict");
+        format!("{} is {why}", one.variant)
+    });
+    let told: Vec<String> = told.collect();
+    let told = match told.is_empty() {
+        true => String::new(),
+        false => format!("measured with new runs, {}", told.join(", ")),
     };
     let left = live(tuning)
         .into_iter()
@@ -299,24 +308,22 @@ fn nothing(tuning: &Tuning, level: Risk, confirmed: &[&Outcome]) -> Nothing {
         .count();
     let open = match confirmed.len() {
         0 => left,
-        all => all - confirmed.iter().filter(has_interval).count(),
+        all => all - confirmed.iter().filter(has_verdict).count(),
     };
     if open > 0 {
         let needed = tuning.took_s + stage_s(tuning, open, 2 * FEWEST_PAIRS);
         let minutes = (needed / 60.0 / SCREENING).ceil();
+        let why = match told.is_empty() {
+            true => "the budget is too short for a verdict".to_owned(),
+            false => told,
+        };
         return Nothing::Open(format!(
-            "the budget is too short for a verdict, as a run takes {:.1} s; give about --budget {minutes:.0}m",
+            "{why}; a run takes {:.1} s: give about --budget {minutes:.0}m",
             run_s(tuning)
         ));
     }
     if !confirmed.is_empty() {
-        let told = confirmed.iter().map(|one| {
-            let verdict = one.effect.as_ref().and_then(|effect| effect.verdict);
-            let word = verdict.map_or("without a verdict", |verdict| verdict.word());
-            format!("{} is {word}", one.variant)
-        });
-        let told: Vec<String> = told.collect();
-        return Nothing::Helps(format!("measured with new runs, {}", told.join(", ")));
+        return Nothing::Helps(told);
     }
     Nothing::Helps(match tried {
         1 => "what was tried gains nothing that matters".to_owned(),

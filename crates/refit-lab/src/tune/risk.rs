@@ -39,6 +39,15 @@ impl Risk {
             })
     }
 
+    /// Of both together.
+    #[must_use]
+    pub fn and(self, other: Risk) -> Risk {
+        Risk {
+            loss: self.loss.max(other.loss),
+            changes_behaviour: self.changes_behaviour || other.changes_behaviour,
+        }
+    }
+
     /// Whether who accepts `accepted` accepts this.
     #[must_use]
     pub fn is_within(self, accepted: Risk) -> bool {

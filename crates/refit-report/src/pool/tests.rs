@@ -1,6 +1,6 @@
 use refit_lab::experiment::Class;
 use refit_lab::{
-    GroupRecord, MachineRecord, MeasureRecord, NotPooled, POOL_SCHEMA, ResultRecord, Unit,
+    GroupRecord, MachineRecord, MeasureRecord, NotPooled, POOL_SCHEMA, ResultRecord, Risk, Unit,
 };
 
 use super::*;
@@ -40,7 +40,7 @@ pub(crate) fn sample() -> Pool {
     };
     let off = PooledVariant {
         name: "sync=off".to_owned(),
-        class: Class::LosesOnCrash,
+        risk: Risk::of([Class::LosesOnCrash]),
         machines: vec![
             measured(0, -0.62, Verdict::Faster),
             measured(1, -0.59, Verdict::Faster),
@@ -69,7 +69,7 @@ pub(crate) fn sample() -> Pool {
     };
     let jemalloc = PooledVariant {
         name: "malloc=jemalloc".to_owned(),
-        class: Class::Safe,
+        risk: Risk::NONE,
         machines: vec![measured(0, -0.05, Verdict::Faster)],
         pooled: None,
         factors: Vec::new(),
@@ -144,6 +144,7 @@ fn the_first_line_tells_whether_to_take_it_and_on_which_condition() {
     let everywhere = |gain: bool, verdict: Verdict| PooledEffect {
         gain,
         verdict,
+        interval: [-0.41, -0.35],
         ..sample().variants[0].pooled.clone().unwrap()
     };
     let mut pool = sample();

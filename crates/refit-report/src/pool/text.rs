@@ -45,7 +45,7 @@ pub fn markdown(pool: &Pool) -> String {
         out.push_str(&format!(
             "\n### {} ({})\n\n",
             code(&variant.name),
-            variant.class
+            variant.risk
         ));
         let rows = lines(pool, variant);
         if !rows.is_empty() {

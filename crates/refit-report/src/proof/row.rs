@@ -93,11 +93,16 @@ pub fn rows<'a>(comparison: &'a Comparison, report: Option<&'a CrashReport>) -> 
     let mut cut: Vec<crash_row::Row> = report.map(crash_row::rows).unwrap_or_default();
     cut.retain(|row| row.mode.role != ModeRole::Control);
     let rows = row::rows(comparison).into_iter();
-    rows.map(|gain| {
+    rows.map(|mut gain| {
         let at = cut.iter().position(|row| row.mode.name == gain.name);
         let loss = at.map(|at| cut.swap_remove(at));
+        let manner = loss.as_ref().and_then(Manner::of);
+        // Cuts outrank a count of calls.
+        if manner == Some(Manner::Nothing) && gain.variant.role == Role::Candidate {
+            gain.class = row::declared(gain.variant);
+        }
         Row {
-            manner: loss.as_ref().and_then(Manner::of),
+            manner,
             breaks_class: loss
                 .as_ref()
                 .zip(report)

@@ -140,23 +140,20 @@ fn part(comparison: &Comparison, row: &Row, report: Option<&CrashReport>) -> Str
         return takes_alone(row);
     };
     let name = &row.gain.name;
-    let gives = gives(effect, comparison.experiment.main_metric().measure);
+    let measure = comparison.experiment.main_metric().measure;
     let change = format::percent(effect.change);
     let costs = costs(comparison, &row.gain);
+    let gives = |details: &str| format!("`{name}` {}{costs}", gives(effect, measure, details));
     match (report, &row.loss) {
         (Some(_), Some(loss)) => {
             let judged = crash::judged(loss, row.breaks_class);
-            format!(
-                "`{name}` {gives} ({change}){costs} and {}{judged}",
-                takes(row)
-            )
+            format!("{} and {}{judged}", gives(&change), takes(row))
         }
         (Some(_), None) if !row.gain.variant.risks_data() => {
-            let class = row.gain.variant.class;
-            format!("`{name}` {gives} ({change}; {class}, not cut){costs}")
+            gives(&format!("{change}; {}, not cut", row.gain.class))
         }
-        (Some(_), None) => format!("`{name}` {gives} ({change}; not cut){costs}"),
-        (None, _) => format!("`{name}` {gives} ({change}, {}){costs}", row.gain.class),
+        (Some(_), None) => gives(&format!("{change}; not cut")),
+        (None, _) => gives(&format!("{change}, {}", row.gain.class)),
     }
 }
 

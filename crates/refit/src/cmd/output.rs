@@ -302,7 +302,11 @@ pub fn parse(text: &str, shown: impl Display) -> Result<Stored> {
         }
         Some("tune") => Stored::Tuning(parsed(text).with_context(damaged)?),
         Some("pool") => Stored::Pool(parsed(text).with_context(damaged)?),
-        _ => Stored::Comparison(parsed(text).with_context(damaged)?),
+        _ => {
+            let Compared { comparison, proof } = parsed(text).with_context(damaged)?;
+            let comparison = comparison.restored();
+            Stored::Comparison(Box::new(Compared { comparison, proof }))
+        }
     };
     Ok(stored)
 }

@@ -1,7 +1,7 @@
 //! The exit codes of `refit compare`.
 
 use refit_lab::experiment::Role;
-use refit_lab::{Comparison, GateAnswer, Verdict};
+use refit_lab::{Comparison, GateAnswer, NeverSyncs, Verdict};
 use refit_run::interrupting_signal;
 
 /// A gate failed.
@@ -24,6 +24,9 @@ pub fn code(comparison: &Comparison, strict: bool) -> u8 {
         .variants
         .iter()
         .any(|v| is_candidate(v.role));
+    if NeverSyncs::of(&comparison.experiment).is_some() {
+        return 0;
+    }
     if were_any && comparison.experiment.candidates().next().is_none() {
         return TROUBLE;
     }
