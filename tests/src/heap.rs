@@ -338,6 +338,20 @@ fn what_cannot_be_counted_is_told(env: &TestEnv) -> Outcome {
         told.contains("own_malloc ×1 (it has a malloc of its own)"),
         "{told}"
     );
+    let deep = [
+        "run",
+        "--heap",
+        "--",
+        &env.program("deepbind"),
+        &env.path("f"),
+    ];
+    let output = env.refit(&deep);
+    expect_code(&output, 0);
+    let told = described(&output);
+    assert!(
+        told.contains("not exact: libraries that it opened with RTLD_DEEPBIND"),
+        "{told}"
+    );
     let output = env.refit(&["run", "--heap", "--", &env.program("static_true")]);
     expect_code(&output, 0);
     let told = described(&output);

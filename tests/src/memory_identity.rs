@@ -20,6 +20,7 @@ use crate::test_env::{TestEnv, expect_code, refit_path};
 pub const TESTS: &[Test] = &[
     test!(the_terms_are_the_known_parts_and_add_up).limit_seconds(600),
     test!(the_terms_hold_above_other_allocators).limit_seconds(900),
+    test!(what_was_given_back_is_not_in_use).limit_seconds(300),
     test!(a_ruby_that_grows_while_it_is_read_adds_up),
     test!(twenty_fresh_seeds_add_up)
         .limit_seconds(1800)
@@ -83,6 +84,34 @@ fn read(env: &TestEnv, settings: &[&str], seed: u64) -> Read {
         truth: truth.collect(),
         memory,
     }
+}
+
+fn what_was_given_back_is_not_in_use(env: &TestEnv) -> Outcome {
+    const GIVEN_BACK: f64 = (64 << 20) as f64;
+    let json = env.path("report.json");
+    let program = env.program("lazy_free");
+    let mut refit = env.refit_command(&["run", "--heap", "--json", &json, "--", &program]);
+    refit.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut refit = refit.spawn().expect("refit starts");
+    let mut line = String::new();
+    BufReader::new(refit.stdout.take().expect("it is piped"))
+        .read_line(&mut line)
+        .expect("it prints text");
+    wait_for_reading(refit.id());
+    drop(refit.stdin.take());
+    assert!(refit.wait().expect("it is our child").success());
+    let report: Value =
+        serde_json::from_slice(&fs::read(&json).expect("it was written")).expect("it is JSON");
+    let term = |name: &str| {
+        let terms = report["memory"]["terms"].as_array().expect("terms");
+        let term = terms.iter().find(|term| term["term"] == name);
+        term.map_or(0.0, |term| term["rss_bytes"].as_f64().unwrap_or(0.0))
+    };
+    // The kernel may have taken some of them, were it short of memory.
+    let (given_back, mappings) = (term("given back"), term("mappings"));
+    assert!(given_back > 0.0 && given_back <= GIVEN_BACK, "{report:#}");
+    assert!(mappings < 0.1 * GIVEN_BACK, "{report:#}");
+    Outcome::Pass
 }
 
 /// Waits until refit has begun a reading, and ended it: each is made by a thread of its own.

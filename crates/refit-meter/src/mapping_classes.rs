@@ -151,6 +151,8 @@ pub(crate) struct Fields {
     pub pss: u64,
     pub anonymous: u64,
     pub huge: u64,
+    /// Given back by madvise(2) MADV_FREE, and not taken yet: the kernel takes it when it needs memory.
+    pub lazy_free: u64,
     /// It may not be given huge pages (VmFlags nh).
     pub never_huge: bool,
 }
@@ -196,6 +198,7 @@ impl Fields {
             ("Pss", &mut self.pss),
             ("Anonymous", &mut self.anonymous),
             ("AnonHugePages", &mut self.huge),
+            ("LazyFree", &mut self.lazy_free),
         ] {
             *field = kib(line, name).unwrap_or(*field);
         }

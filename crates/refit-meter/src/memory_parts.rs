@@ -29,6 +29,8 @@ pub enum MemoryPart {
     Fragments,
     /// Pages of the allocator's without any live block.
     Retained,
+    /// Pages that the program gave back, and that the kernel takes when it needs memory.
+    GivenBack,
     /// Stacks.
     Stacks,
     /// Private memory elsewhere.
@@ -44,7 +46,7 @@ pub enum MemoryPart {
 }
 
 /// All parts, as they are shown: the name, what it is, and how it is known.
-pub const MEMORY_PARTS: [(MemoryPart, &str, &str, &str); 11] = [
+pub const MEMORY_PARTS: [(MemoryPart, &str, &str, &str); 12] = [
     (
         MemoryPart::Live,
         "live",
@@ -74,6 +76,12 @@ pub const MEMORY_PARTS: [(MemoryPart, &str, &str, &str); 11] = [
         "retained",
         "pages of the allocator's without a live block",
         "pagemap",
+    ),
+    (
+        MemoryPart::GivenBack,
+        "given back",
+        "by MADV_FREE: not in use, and the kernel's to take",
+        "smaps: LazyFree",
     ),
     (
         MemoryPart::Stacks,
@@ -282,6 +290,14 @@ impl MemoryParts {
                 }
                 address += page();
             }
+        }
+        // Which pages these are is not told: none of them has a live block.
+        let mut given_back = fields.lazy_free;
+        for part in [MemoryPart::Retained, other] {
+            let taken = sums[part as usize].min(given_back);
+            given_back -= taken;
+            sums[part as usize] -= taken;
+            sums[MemoryPart::GivenBack as usize] += taken;
         }
         for (part, ..) in MEMORY_PARTS {
             self.add(part, sums[part as usize], fields);

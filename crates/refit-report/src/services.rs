@@ -6,8 +6,8 @@ use std::time::SystemTime;
 use refit_crash::CrashReport;
 use refit_lab::{Comparison, EffectRecord};
 use refit_services::{
-    Accepted, Changed, Evidence, FileState, Layer, LibrarySince, Package, PackageSince, Phase,
-    Plan, Reverted, ServiceStatus, Status,
+    Accepted, Changed, Check, Evidence, FileState, Layer, LibrarySince, Package, PackageSince,
+    Phase, Plan, Reverted, ServiceStatus, Status,
 };
 
 use crate::crash::row::rows;
@@ -114,6 +114,31 @@ pub fn not_as_shown(shown: &Plan, mut now: Plan) -> String {
     }
     changed_lines(&mut page, &planned(shown), &planned(&now));
     page.text()
+}
+
+/// What was seen of a change to a running service: `applied; verified: 2 of 3 checks hold, 1 is unknown (maps)`. What
+/// is unknown is not in effect, as far as anybody knows.
+pub fn applied(checks: &[Check]) -> String {
+    let unknown: Vec<&str> = (checks.iter())
+        .filter(|check| check.holds.is_none())
+        .map(|check| check.key.as_str())
+        .collect();
+    let held = checks.iter().filter(|check| check.holds == Some(true));
+    let (held, all) = (held.count(), checks.len());
+    let untold = || match unknown.as_slice() {
+        [one] => format!("1 is unknown ({one})"),
+        several => format!("{} are unknown ({})", several.len(), several.join(", ")),
+    };
+    match (held, unknown.len()) {
+        (_, _) if all == 0 => "applied; nothing that runs shows whether it is in effect".to_owned(),
+        (0, _) => format!("applied; not verified: {}", untold()),
+        (1, 0) => "applied; verified: the one check holds".to_owned(),
+        (_, 0) => format!("applied; verified: all {held} checks hold"),
+        _ => format!(
+            "applied; verified: {held} of {all} checks hold, {}",
+            untold()
+        ),
+    }
 }
 
 /// What is applied.
@@ -374,6 +399,10 @@ fn changed_lines(page: &mut Page, old: &str, new: &str) {
 
 #[cfg(test)]
 mod tests {
+    use refit_services::Layer;
+
+    use super::*;
+
     #[test]
     fn dates_are_those_of_date_1() {
         for (unix, text) in [
@@ -382,7 +411,42 @@ mod tests {
             (1_709_251_200, "2024-03-01 00:00:00 UTC"),
             (1_798_761_599, "2026-12-31 23:59:59 UTC"),
         ] {
-            assert_eq!(super::utc(unix), text);
+            assert_eq!(utc(unix), text);
         }
+    }
+
+    #[test]
+    fn what_is_unknown_is_never_verified() {
+        let check = |(key, holds): &(&str, Option<bool>)| Check {
+            layer: Layer::Effective,
+            key: (*key).to_owned(),
+            expected: "on".to_owned(),
+            found: String::new(),
+            holds: *holds,
+        };
+        let told = |checks: &[(&str, Option<bool>)]| {
+            applied(&checks.iter().map(check).collect::<Vec<_>>())
+        };
+        let (holds, unknown) = (Some(true), None);
+        assert_eq!(
+            told(&[]),
+            "applied; nothing that runs shows whether it is in effect"
+        );
+        assert_eq!(
+            told(&[("a", holds)]),
+            "applied; verified: the one check holds"
+        );
+        assert_eq!(
+            told(&[("a", holds), ("b", holds)]),
+            "applied; verified: all 2 checks hold"
+        );
+        assert_eq!(
+            told(&[("a", holds), ("b", unknown), ("c", unknown)]),
+            "applied; verified: 1 of 3 checks hold, 2 are unknown (b, c)"
+        );
+        assert_eq!(
+            told(&[("a", unknown)]),
+            "applied; not verified: 1 is unknown (a)"
+        );
     }
 }

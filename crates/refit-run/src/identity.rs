@@ -63,7 +63,7 @@ pub struct MemoryIdentity {
 #[derive(Clone, Debug, Default, Serialize, Deserialize, PartialEq)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct IdentityTerm {
-    /// `live`, `rounding`, `headers`, `fragments`, `retained`, `stacks`, `mappings`, `files`, `file copies`, `shared` or
+    /// `live`, `rounding`, `headers`, `fragments`, `retained`, `given back`, `stacks`, `mappings`, `files`, `file copies`, `shared` or
     /// `counting` (docs/memory.md).
     pub term: String,
     /// Resident memory of the process.

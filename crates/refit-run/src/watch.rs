@@ -17,6 +17,10 @@ use crate::run::{Metrics, Outcome, Run};
 use crate::tree::PROC;
 use crate::tree_parts::TreeParts;
 
+/// What is not counted of a heap after dlopen(3) with RTLD_DEEPBIND.
+const DEEPBIND: &str =
+    "libraries that it opened with RTLD_DEEPBIND call another malloc, whose blocks are not counted";
+
 /// The observation of one run.
 pub struct Watch {
     collector: Collector,
@@ -144,12 +148,19 @@ impl Watch {
         };
         let identity = self.identity.take().map(IdentityReader::finish);
         let (memory, purge) = identity.unwrap_or_default();
+        let run = self.record(exit, metrics);
+        let mut heap = self.heap.then(|| self.collector.heap());
+        if let Some(heap) = &mut heap {
+            // What these call is the C library's own malloc (dlopen(3)).
+            let deepbind = run.executables.iter().filter(|one| one.deepbind);
+            deepbind.for_each(|one| heap.add_gap(&one.executable, DEEPBIND));
+        }
         Run {
-            heap: self.heap.then(|| self.collector.heap()),
+            heap,
             memory,
             purge,
             witness: self.testimony(session),
-            ..self.record(exit, metrics)
+            ..run
         }
     }
 

@@ -4,6 +4,9 @@ use refit_run::{IdentityTerm, MEMORY_PARTS, MemoryIdentity, PurgeAnswer};
 
 use crate::format::{bytes, duration, file_name, grouped, plural};
 
+/// Less private memory that is not the heap's is not worth a line.
+const LARGE_MAPPINGS: u64 = 1 << 20;
+
 /// What the allocator could have given back.
 pub fn purge(answer: &PurgeAnswer) -> String {
     let purge = match answer {
@@ -61,6 +64,7 @@ pub fn lines(memory: Option<&MemoryIdentity>, is_limited: bool, lines: &mut Vec<
         let (what, source) = known.map_or(("", ""), |(_, _, what, source)| (*what, *source));
         lines.push(line(term.rss_bytes as f64, &term.term, what, source));
     }
+    lines.extend(not_of_the_heap(memory));
     let unexplained = memory.unexplained_bytes as f64;
     // The sign stands before the bytes.
     let share = 100.0 * unexplained.abs() / memory.rss_bytes.max(1) as f64;
@@ -81,6 +85,25 @@ pub fn lines(memory: Option<&MemoryIdentity>, is_limited: bool, lines: &mut Vec<
     if let Some(huge) = huge_pages(memory.huge_pages_could_add_bytes) {
         lines.push(format!("  {huge}"));
     }
+}
+
+/// Where the counted heap is the smaller part of private memory: what is counted is not what the program uses.
+fn not_of_the_heap(memory: &MemoryIdentity) -> Option<String> {
+    let of = |names: &[&str]| -> u64 {
+        let terms = memory.terms.iter();
+        let terms = terms.filter(|term| names.contains(&&*term.term));
+        terms.map(|term| term.rss_bytes).sum()
+    };
+    let heap = of(&["live", "rounding", "headers", "fragments", "retained"]);
+    let mappings = of(&["mappings"]);
+    (mappings > heap && mappings >= LARGE_MAPPINGS).then(|| {
+        format!(
+            "  the heap that was counted is {} of {} of private memory: the rest comes from mmap(2), or from an \
+             allocator that refit does not see",
+            bytes(heap as f64),
+            bytes((heap + mappings) as f64)
+        )
+    })
 }
 
 /// What more huge pages would cost, where they would cost anything.

@@ -149,6 +149,15 @@ impl HeapReport {
         crate::sum(self.executables.iter().map(|one| one.allocations))
     }
 
+    /// What is not seen of the heap of an executable.
+    pub fn add_gap(&mut self, executable: &str, gap: &str) {
+        let heaps = self.executables.iter_mut();
+        let known = |one: &&mut ExecutableHeap| one.executable == executable;
+        heaps
+            .filter(known)
+            .for_each(|one| one.gaps.push(gap.to_owned()));
+    }
+
     /// Processes whose heap was counted.
     #[must_use]
     pub fn processes(&self) -> u64 {

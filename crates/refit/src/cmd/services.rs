@@ -7,7 +7,9 @@ use std::time::SystemTime;
 use anyhow::{Result, bail};
 use refit_knobs::Settings;
 use refit_report::metrics::{Format, of_status};
-use refit_report::services::{conflict, exported, not_as_shown, planned, reverted, stated};
+use refit_report::services::{
+    applied, conflict, exported, not_as_shown, planned, reverted, stated,
+};
 use refit_services::{
     Applied, By, Error, Etckeeper, Phase, Request, ServiceStatus, System, ToDo, Until,
 };
@@ -96,12 +98,12 @@ fn try_apply(args: &ApplyArgs) -> Result<u8> {
                  read the difference above, then apply again"
             );
         }
-        Applied::Done { record, .. } => {
+        Applied::Done { record, checks } => {
             let service = &record.change.service;
             let how = if system.is_live() {
-                "applied, and in effect where it says so"
+                applied(&checks)
             } else {
-                "applied in the tree"
+                "applied in the tree".to_owned()
             };
             let next = match &record.change.undo {
                 Some(_) => "keep it in time by refit confirm",
