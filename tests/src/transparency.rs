@@ -14,6 +14,7 @@ pub const TESTS: &[Test] = &[
     test!(a_32_bit_program_leaves_stderr_alone),
     test!(a_chroot_leaves_stderr_alone),
     test!(a_noexec_cache_leaves_stderr_alone),
+    test!(a_home_that_ld_so_cannot_name_leaves_stderr_alone),
     test!(stdin_and_stdout_pass_through),
     test!(every_exit_code_is_passed_on),
     test!(a_fatal_signal_is_passed_on),
@@ -156,6 +157,36 @@ fn a_noexec_cache_leaves_stderr_alone(env: &TestEnv) -> Outcome {
     let report: serde_json::Value =
         serde_json::from_slice(&read("counted.json")).expect("the report is JSON");
     assert_eq!(report["coverage"]["processes_reached"], 2, "{report:#}");
+    Outcome::Pass
+}
+
+/// ld.so takes such a path apart (`LD_PRELOAD` has no quotes): the library has to lie elsewhere.
+fn a_home_that_ld_so_cannot_name_leaves_stderr_alone(env: &TestEnv) -> Outcome {
+    places::public(env, &refit_path());
+    let script = "
+        mount -t tmpfs -o mode=1777 tmpfs /var/tmp
+        for home in plain 'a b' a:b 'a$LIB'; do
+            mkdir -m 777 \"$home\"
+            nobody env HOME=\"/mnt/$home\" ./refit run --json /var/tmp/json -- cat /mnt/absent >log 2>&1 || :
+            grep -o '\"processes_reached\": *[0-9]*' /var/tmp/json
+            cat log
+            rm /var/tmp/json
+        done
+        ls -A 'a b' a:b 'a$LIB'
+        ls -d plain/.cache/refit";
+    let output = places::in_own_mounts(env, script).output();
+    let output = output.expect("unshare is there");
+    expect_code(&output, 0);
+    let text = String::from_utf8_lossy(&output.stdout);
+    let lines: Vec<&str> = text.lines().collect();
+    let runs = lines.iter().filter(|line| line.ends_with("reached\": 1"));
+    assert_eq!(runs.count(), 4, "{text}");
+    assert!(
+        !text.contains("ld.so") && !text.contains("refit: no directory"),
+        "{text}"
+    );
+    let tail = "a b:\n\na$LIB:\n\na:b:\nplain/.cache/refit\n";
+    assert!(text.ends_with(tail), "{text}");
     Outcome::Pass
 }
 

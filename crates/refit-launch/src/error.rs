@@ -63,7 +63,7 @@ pub enum LaunchError {
     },
     /// There is no directory from which a library can be loaded.
     #[error(
-        "no directory for refit's library: {reasons}\n  set XDG_CACHE_HOME to a directory on a file system without noexec"
+        "no directory for refit's library: {reasons}\n  set XDG_CACHE_HOME to a directory of a plain name, on a file system without noexec"
     )]
     NoPlace {
         /// Each directory with its reason, joined by `; `.

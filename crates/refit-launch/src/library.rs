@@ -48,6 +48,15 @@ pub fn is_noexec(path: &Path) -> io::Result<bool> {
         .contains(StatVfsMountFlags::NOEXEC))
 }
 
+/// The first character of a path that keeps `LD_PRELOAD` from naming it: ld.so splits the list at
+/// blanks and colons, musl's at all white space, and both have no quotes; glibc's expands `$`
+/// (ld.so(8)).
+fn unloadable(path: &Path) -> Option<char> {
+    let path = path.to_string_lossy();
+    path.chars()
+        .find(|letter| letter.is_ascii_whitespace() || [':', '$'].contains(letter))
+}
+
 /// Places these libraries and returns their directory: what is not needed is not
 /// looked at, as this is done at each start.
 ///
@@ -67,6 +76,9 @@ pub fn place_libraries(libraries: &[Library]) -> Result<PathBuf, LaunchError> {
 }
 
 fn place_in(dir: &Path, libraries: &[Library]) -> Result<(), String> {
+    if let Some(letter) = unloadable(dir) {
+        return Err(format!("LD_PRELOAD cannot name a path with {letter:?}"));
+    }
     DirBuilder::new()
         .recursive(true)
         .mode(0o700)
