@@ -116,6 +116,7 @@ mod hostile;
 mod hostile_files;
 mod hostile_text;
 mod index_loop;
+mod inherited;
 mod kills;
 mod kubernetes;
 mod kubernetes_apply;
@@ -318,6 +319,7 @@ const TABLE: &[&[Test]] = &[
     hostile_files::TESTS,
     hostile_text::TESTS,
     index_loop::TESTS,
+    inherited::TESTS,
     kills::TESTS,
     kubernetes::TESTS,
     kubernetes_apply::TESTS,

@@ -1,32 +1,49 @@
-//! What refit itself was started with: its signals and its standard descriptors. A
-//! program gets them as refit got them.
+//! What refit itself was started with: its signals, its umask and its standard
+//! descriptors. A program gets them as refit got them.
 
 use std::mem::{MaybeUninit, zeroed};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::ptr;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 
 // Rust's start-up code ignores SIGPIPE and opens /dev/null where 0, 1 or 2 are
 // closed (library/std/src/sys/pal/unix/mod.rs). We ignore SIGXFSZ, so that under
-// a small `ulimit -f` our own files fail to be written and do not kill us. The
-// program gets what refit got.
-pub(super) const IGNORED: [i32; 2] = [libc::SIGPIPE, libc::SIGXFSZ];
-pub(super) static WAS_DEFAULT: [AtomicBool; 2] = [AtomicBool::new(true), AtomicBool::new(true)];
+// a small `ulimit -f` our own files fail to be written and do not kill us, and
+// take SIGCHLD back from a parent that ignores it: the kernel would reap our own
+// commands before we learn how they ended (wait(2)). A umask that takes rights from
+// the owner would keep us from our own files. The program gets what refit got.
+const CHANGED: [i32; 3] = [libc::SIGPIPE, libc::SIGXFSZ, libc::SIGCHLD];
+static WAS_IGNORED: [AtomicBool; 3] = [const { AtomicBool::new(false) }; 3];
+static FIRST_UMASK: AtomicU32 = AtomicU32::new(0);
 pub(super) static CLOSED_AT_START: AtomicU8 = AtomicU8::new(0);
+
+/// The mask that refit was started with: a program gets it, however many
+/// programs refit starts with all signals blocked.
+static FIRST_MASK: OnceLock<libc::sigset_t> = OnceLock::new();
 
 extern "C" fn remember_start() {
     // SAFETY: called once by the C library before main, on the only thread;
-    // `action` is written before it is read, and nobody else sets dispositions.
+    // `action` and `mask` are written before they are read, and nobody else sets
+    // dispositions.
     unsafe {
         let mut action: libc::sigaction = zeroed();
-        for (signal, was_default) in IGNORED.iter().zip(&WAS_DEFAULT) {
+        for (signal, was_ignored) in CHANGED.iter().zip(&WAS_IGNORED) {
             if libc::sigaction(*signal, ptr::null(), &raw mut action) == 0 {
-                was_default.store(action.sa_sigaction != libc::SIG_IGN, Ordering::Relaxed);
+                was_ignored.store(action.sa_sigaction == libc::SIG_IGN, Ordering::Relaxed);
             }
         }
         libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
+        libc::signal(libc::SIGCHLD, libc::SIG_DFL);
+        let umask = libc::umask(0);
+        libc::umask(umask & 0o077);
+        FIRST_UMASK.store(umask, Ordering::Relaxed);
+        let mut mask = MaybeUninit::uninit();
+        if libc::sigprocmask(libc::SIG_SETMASK, ptr::null(), mask.as_mut_ptr()) == 0 {
+            // The first and only one.
+            let _ = FIRST_MASK.set(mask.assume_init());
+        }
         for fd in 0..3 {
             if libc::fcntl(fd, libc::F_GETFD) < 0 {
                 CLOSED_AT_START.fetch_or(1 << fd, Ordering::Relaxed);
@@ -41,12 +58,22 @@ extern "C" fn remember_start() {
 #[used]
 static REMEMBER_START: extern "C" fn() = remember_start;
 
-/// The mask that refit was started with: a program gets it, however many
-/// programs refit starts with all signals blocked.
-static FIRST_MASK: OnceLock<libc::sigset_t> = OnceLock::new();
+/// Sets dispositions and umask as they were. Async-signal-safe.
+pub(super) fn restore_start() {
+    for (signal, was_ignored) in CHANGED.iter().zip(&WAS_IGNORED) {
+        let first = match was_ignored.load(Ordering::Relaxed) {
+            true => libc::SIG_IGN,
+            false => libc::SIG_DFL,
+        };
+        // SAFETY: neither installs a handler.
+        unsafe { libc::signal(*signal, first) };
+    }
+    // SAFETY: a plain integer.
+    unsafe { libc::umask(FIRST_UMASK.load(Ordering::Relaxed)) };
+}
 
-/// Blocks all signals for as long as refit lives; returns the mask as it was at
-/// the first call.
+/// Blocks all signals for as long as refit lives; returns the mask that it was started
+/// with.
 pub(super) fn block_signals() -> libc::sigset_t {
     // SAFETY: both sets are written by the calls before they are read.
     let before = unsafe {
@@ -59,22 +86,17 @@ pub(super) fn block_signals() -> libc::sigset_t {
     *FIRST_MASK.get_or_init(|| before)
 }
 
-/// The command gets signals as refit got them, not as refit has them now.
+/// The command gets signals and umask as refit got them, not as refit has them now.
 pub fn with_first_signals(command: &mut Command) -> &mut Command {
     let reset = || {
-        for (signal, was_default) in IGNORED.iter().zip(&WAS_DEFAULT) {
-            if was_default.load(Ordering::Relaxed) {
-                // SAFETY: SIG_DFL installs no handler.
-                unsafe { libc::signal(*signal, libc::SIG_DFL) };
-            }
-        }
+        restore_start();
         if let Some(mask) = FIRST_MASK.get() {
             // SAFETY: the set was written before it was kept.
             unsafe { libc::sigprocmask(libc::SIG_SETMASK, mask, ptr::null_mut()) };
         }
         Ok(())
     };
-    // SAFETY: between fork and exec it calls signal and sigprocmask alone, both
+    // SAFETY: between fork and exec it calls signal, umask and sigprocmask alone, all
     // async-signal-safe, and reads what nobody writes any more.
     unsafe { command.pre_exec(reset) }
 }

@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use super::exec_arguments::Arguments;
 use super::filter::Installation;
-use super::first_signals::{CLOSED_AT_START, IGNORED, WAS_DEFAULT, block_signals};
+use super::first_signals::{CLOSED_AT_START, block_signals, restore_start};
 use super::spawner::Spawner;
 use super::started::{StartError, Started};
 use crate::thp::ThpAction;
@@ -62,11 +62,7 @@ unsafe fn become_program(
 ) -> io::Error {
     // SAFETY: all that is passed outlives the calls, which keep nothing.
     unsafe {
-        for (signal, was_default) in IGNORED.iter().zip(&WAS_DEFAULT) {
-            if was_default.load(Ordering::Relaxed) {
-                libc::signal(*signal, libc::SIG_DFL);
-            }
-        }
+        restore_start();
         for fd in 0..3 {
             if CLOSED_AT_START.load(Ordering::Relaxed) & (1 << fd) != 0 {
                 libc::close(fd);
@@ -119,7 +115,6 @@ struct Start<'a> {
     spawner: Option<&'a Spawner>,
     arguments: Arguments,
     mask: libc::sigset_t,
-    child_was_ignored: bool,
     error: Option<io::Error>,
 }
 
@@ -129,9 +124,6 @@ extern "C" fn child(start: *mut libc::c_void) -> libc::c_int {
     // with it (CLONE_VFORK). Dispositions and mask are the child's own.
     unsafe {
         let start = &mut *start.cast::<Start>();
-        if start.child_was_ignored {
-            libc::signal(libc::SIGCHLD, libc::SIG_IGN);
-        }
         libc::sigprocmask(libc::SIG_SETMASK, &raw const start.mask, ptr::null_mut());
         let error = become_program(
             start.program,
@@ -150,7 +142,6 @@ fn start(
     program: &Program,
     filter: Option<&Installation>,
     mask: libc::sigset_t,
-    child_was_ignored: bool,
 ) -> Result<Started, StartError> {
     const STACK: usize = 64 * 1024;
     let mut stack = vec![0_u128; STACK / size_of::<u128>()];
@@ -171,7 +162,6 @@ fn start(
         spawner: spawner.as_ref(),
         arguments,
         mask,
-        child_was_ignored,
         error: None,
     };
     // SAFETY: the stack is ours, aligned, and grows down from its end; stack
@@ -207,21 +197,15 @@ fn start(
     }
 }
 
-/// Starts the program. With SIGCHLD ignored the kernel would reap it for us
-/// (wait(2)).
+/// Starts the program.
 pub(super) fn launch(
     program: &Program,
     filter: Option<&Installation>,
 ) -> Result<Started, StartError> {
     let mask = block_signals();
-    // SAFETY: sets a disposition on the only thread.
-    let before = unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
-    let was_ignored = before == libc::SIG_IGN;
-    match start(program, filter, mask, was_ignored) {
+    match start(program, filter, mask) {
         // The guardian was killed meanwhile: then without.
-        Err(_) if filter.is_some_and(Installation::is_not_taken) => {
-            start(program, None, mask, was_ignored)
-        }
+        Err(_) if filter.is_some_and(Installation::is_not_taken) => start(program, None, mask),
         started => started,
     }
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use refit_lab::{MemoryWatch, NoSample};
 use refit_report::memory_growth;
-use refit_run::{count_interruptions, doze, interruptions};
+use refit_run::{count_interruptions, doze, interruptions, with_first_signals};
 
 use super::recording::SHARE;
 use crate::cli::WatchArgs;
@@ -66,11 +66,11 @@ fn watch(args: &WatchArgs, per: &str) -> Result<()> {
 /// The first number that the command prints.
 fn operations(per: &str) -> Result<f64> {
     let mut shell = Command::new("/bin/sh");
-    let output = shell
+    shell
         .args(["-c", per])
         .stdin(Stdio::null())
-        .stderr(Stdio::inherit())
-        .output();
+        .stderr(Stdio::inherit());
+    let output = with_first_signals(&mut shell).output();
     let output = output.context("cannot start /bin/sh")?;
     let text = String::from_utf8_lossy(&output.stdout);
     let digits = text.split(|letter: char| !letter.is_ascii_digit() && letter != '.');
