@@ -13,6 +13,7 @@ pub const TESTS: &[Test] = &[
     test!(nobody_who_reads_is_no_trouble),
     test!(colours_are_for_terminals_that_want_them),
     test!(the_table_is_as_wide_as_the_terminal),
+    test!(a_dumb_terminal_gets_no_colours),
     test!(progress_shows_estimates_and_never_a_verdict),
 ];
 
@@ -117,6 +118,21 @@ fn the_table_is_as_wide_as_the_terminal(env: &TestEnv) -> Outcome {
         widest(&shown).is_some_and(|width| width <= 80 && width > 60),
         "{shown}"
     );
+    Outcome::Pass
+}
+
+fn a_dumb_terminal_gets_no_colours(env: &TestEnv) -> Outcome {
+    let file = env.path("result.json");
+    let rounds = ["--quiet", "--rounds", "2", "--json", &file];
+    let output = env.refit(&[&["compare"], &rounds[..], &["env.A=1", "--", "true"]].concat());
+    expect_code(&output, 0);
+    for (term, is_coloured) in [("dumb", false), ("", false), ("xterm", true)] {
+        let mut command = env.refit_command(&["report", &file]);
+        command.env("TERM", term).env_remove("NO_COLOR");
+        let (status, shown) = Terminal::start(command).finish();
+        assert_eq!(status.code(), Some(0), "{shown}");
+        assert_eq!(shown.contains('\u{1b}'), is_coloured, "{term:?}: {shown}");
+    }
     Outcome::Pass
 }
 

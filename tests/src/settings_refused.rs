@@ -9,6 +9,7 @@ pub const TESTS: &[Test] = &[
     test!(a_zone_that_is_not_there_is_refused_with_those_of_a_similar_name),
     test!(an_option_that_the_allocator_refuses_is_refused),
     test!(a_program_that_is_not_there_is_named),
+    test!(an_option_that_cannot_act_is_refused),
 ];
 
 /// `run` and `compare` refuse the setting, with this sentence.
@@ -81,5 +82,26 @@ fn a_program_that_is_not_there_is_named(env: &TestEnv) -> Outcome {
     expect_message(&output, 127, "cannot run ./nowhere");
     let output = env.refit(&["compare", "program=./nowhere", "--", "true"]);
     expect_message(&output, 2, "cannot run ./nowhere");
+    Outcome::Pass
+}
+
+/// Each was accepted, and did nothing.
+fn an_option_that_cannot_act_is_refused(env: &TestEnv) -> Outcome {
+    let file = env.file("result.json", "{}");
+    let cases: [(&[&str], u8); 6] = [
+        (&["watch", "--heap", "1"], 2),
+        (&["watch", "--heap", "--per", "echo 1", "1"], 2),
+        (&["report", "--keep", "a", "env.A=1", &file], 2),
+        (&["report", "--drop", "a", "env.A=1", &file], 2),
+        (&["run", "--explain", "--json", "x.json", "sync=off"], 125),
+        (&["run", "--explain", "--heap", "--purge", "sync=off"], 125),
+    ];
+    for (words, code) in cases {
+        let output = env.refit(words);
+        expect_code(&output, code.into());
+        let text = messages(&output);
+        assert!(text.contains(words[1]), "{words:?}: {text}");
+        assert!(!std::path::Path::new(&env.path("x.json")).exists());
+    }
     Outcome::Pass
 }

@@ -16,6 +16,8 @@ use crate::watch_strange::{end, start};
 pub const TESTS: &[Test] = &[
     test!(what_huge_pages_would_add_is_told),
     test!(a_stored_watch_is_drawn_again),
+    test!(it_ends_when_nobody_reads_it),
+    test!(without_proc_it_says_so),
 ];
 
 /// Windows of 2 MiB of which one page is touched, and what the rest of them is.
@@ -122,5 +124,39 @@ fn a_stored_watch_is_drawn_again(env: &TestEnv) -> Outcome {
         text.contains("is damaged: a sample is of a group"),
         "{text}"
     );
+    Outcome::Pass
+}
+
+fn it_ends_when_nobody_reads_it(env: &TestEnv) -> Outcome {
+    let pid = std::process::id().to_string();
+    let refit = crate::test_env::refit_path();
+    let read_one = |options: &str| {
+        let script = format!("timeout 20 {refit} watch {options} {pid} 2>err | head -n 1");
+        let output = env.run(&["bash", "-c", &format!("{script}; echo ${{PIPESTATUS[0]}}")]);
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    for options in ["", "--interval 300s", "--per 'echo 1'"] {
+        let text = read_one(options);
+        assert!(text.ends_with("\n0\n"), "{options}: {text}");
+    }
+    // What is kept in a file is not cut short by it.
+    let text = read_one("--for 2s --interval 500ms --json kept.json");
+    assert!(text.ends_with("\n0\n"), "{text}");
+    let samples = json(env, "kept.json")["samples"].as_array().map(Vec::len);
+    assert!(samples.is_some_and(|samples| samples >= 4), "{samples:?}");
+    Outcome::Pass
+}
+
+fn without_proc_it_says_so(env: &TestEnv) -> Outcome {
+    let refit = crate::test_env::refit_path();
+    for (words, code) in [("1", 2), ("--per 'echo 1' 1", 2), ("-- sleep 1", 125)] {
+        let script = format!("umount -l /proc; exec {refit} watch {words}");
+        let output = crate::places::in_own_mounts(env, &script).output();
+        let output = output.expect("unshare is there");
+        expect_code(&output, code);
+        let text = described(&output);
+        assert!(text.contains("/proc is not mounted here"), "{text}");
+        assert!(output.stdout.is_empty(), "{text}");
+    }
     Outcome::Pass
 }

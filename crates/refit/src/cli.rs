@@ -225,11 +225,11 @@ pub struct ReportArgs {
 
     /// Of the history: this change, of the result of this name in DIR, was kept
     /// (stored in DIR/kept)
-    #[arg(long, num_args = 2, value_names = ["NAME", "VARIANT"], requires = "history", help_heading = "Input")]
+    #[arg(long, num_args = 2, value_names = ["NAME", "VARIANT"], requires = "history", conflicts_with = "files", help_heading = "Input")]
     pub keep: Vec<String>,
 
     /// The same of a change that was not kept
-    #[arg(long, num_args = 2, value_names = ["NAME", "VARIANT"], requires = "history", help_heading = "Input")]
+    #[arg(long, num_args = 2, value_names = ["NAME", "VARIANT"], requires = "history", conflicts_with = "files", help_heading = "Input")]
     pub drop: Vec<String>,
 
     #[command(flatten)]

@@ -38,7 +38,11 @@ use super::{OUTPUT, REACH, SETTINGS, seed};
 )]
 pub struct RunArgs {
     /// Print what the settings swap, cover and risk, and start nothing
-    #[arg(long, help_heading = OUTPUT)]
+    #[arg(
+        long,
+        conflicts_with_all = ["quiet", "json", "html", "heap", "purge", "heap_stacks", "trace_sync", "input"],
+        help_heading = OUTPUT
+    )]
     pub explain: bool,
 
     /// Print nothing; without --json refit becomes the command, with the same pid

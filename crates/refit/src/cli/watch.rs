@@ -77,7 +77,7 @@ pub struct WatchArgs {
 
     /// Of a command: count what malloc gives out, and how it grows. Without `--purge`, which
     /// is an option of `refit run` (docs/memory.md)
-    #[arg(long, requires = "command", help_heading = SAMPLING)]
+    #[arg(long, requires = "command", conflicts_with = "what", help_heading = SAMPLING)]
     pub heap: bool,
 
     /// The time between two samples
@@ -101,6 +101,15 @@ pub struct WatchArgs {
 }
 
 impl WatchArgs {
+    /// Whether what is measured goes somewhere else than to stdout.
+    pub fn is_kept(&self) -> bool {
+        let is_file = |path: &PathBuf| path.as_os_str() != "-";
+        let mut files = self.files().into_iter().map(|(_, path)| path);
+        files.any(|path| path.as_ref().is_some_and(is_file))
+            || self.openmetrics.is_some()
+            || self.listen.is_some()
+    }
+
     /// What is written when the watch ends, with the options.
     pub fn files(&self) -> [(&'static str, &Option<PathBuf>); 3] {
         [

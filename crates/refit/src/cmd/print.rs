@@ -12,6 +12,7 @@ use std::process::{Child, Command, ExitCode, Stdio};
 use anyhow::{Context, Result};
 use refit_report::Style;
 use refit_run::printable;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 /// Columns of the terminal that results go to, where it is one.
 pub fn width() -> Option<usize> {
@@ -37,8 +38,15 @@ pub fn style() -> Style {
         .and_then(|text| text.parse().ok());
     Style {
         width: width().or(columns).unwrap_or(120),
-        colour: terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()),
+        colour: terminal
+            && !is_dumb()
+            && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()),
     }
+}
+
+/// Whether the terminal obeys no sequences (terminfo(5)), as far as TERM tells.
+fn is_dumb() -> bool {
+    std::env::var_os("TERM").is_none_or(|name| name.is_empty() || name == "dumb")
 }
 
 /// A result, drawn, on stdout. A closed pipe is not a failure: the reader has seen enough.
@@ -57,6 +65,14 @@ pub fn result_file(bytes: &[u8]) -> Result<()> {
         }
         _ => Ok(()),
     }
+}
+
+/// Whether nobody reads stdout any more: it is a pipe whose reader has ended (poll(2), POLLERR).
+pub fn has_lost_reader() -> bool {
+    let stdout = io::stdout();
+    let mut polled = [PollFd::new(&stdout, PollFlags::empty())];
+    let none = Timespec::default();
+    poll(&mut polled, Some(&none)).is_ok() && polled[0].revents().contains(PollFlags::ERR)
 }
 
 /// A long text: on a terminal by PAGER, or less; elsewhere, or where that cannot run, as a [`result`].
@@ -118,12 +134,11 @@ pub fn failed(error: &anyhow::Error, code: u8) -> ExitCode {
 
 /// Whether a person sees what goes to stdout on a screen, and has a keyboard.
 pub fn is_interactive() -> bool {
-    let is_dumb = std::env::var_os("TERM").is_none_or(|name| name.is_empty() || name == "dumb");
     let has_size = || {
         let size = rustix::termios::tcgetwinsize(io::stdout());
         size.is_ok_and(|size| size.ws_col > 0 && size.ws_row > 0)
     };
-    !is_dumb && io::stdin().is_terminal() && has_size()
+    !is_dumb() && io::stdin().is_terminal() && has_size()
 }
 
 /// Whether a person can be asked, and reads what is asked.

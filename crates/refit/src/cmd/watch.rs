@@ -14,16 +14,24 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use refit_run::series::Target;
 use refit_run::{count_interruptions, doze, interruptions};
 
 use super::print;
+use super::run::OWN_FAILURE;
 use crate::cli::WatchArgs;
 use recording::{Recording, TICK};
 use target::{hides_processes, target};
 
 pub fn main(args: &WatchArgs) -> ExitCode {
+    if !Path::new("/proc/self").exists() {
+        print::say("no process can be seen: /proc is not mounted here\n  mount -t proc proc /proc");
+        return ExitCode::from(match args.command.is_empty() {
+            true => 2,
+            false => OWN_FAILURE,
+        });
+    }
     if !args.command.is_empty() {
         return command::main(args);
     }
@@ -37,9 +45,6 @@ pub fn main(args: &WatchArgs) -> ExitCode {
 }
 
 fn watch(args: &WatchArgs) -> Result<()> {
-    if !Path::new("/proc/self").exists() {
-        bail!("no process can be seen: /proc is not mounted here\n  mount -t proc proc /proc");
-    }
     let target = target(&args.what)?;
     if matches!(target, Target::Machine) && hides_processes() {
         print::say(
@@ -65,7 +70,9 @@ fn watch(args: &WatchArgs) -> Result<()> {
                 break;
             }
         }
-        if over || interruptions() > 0 {
+        // What is kept elsewhere goes on.
+        let is_unread = !args.is_kept() && print::has_lost_reader();
+        if over || is_unread || interruptions() > 0 {
             break;
         }
         doze(TICK);

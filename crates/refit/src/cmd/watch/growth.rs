@@ -40,7 +40,7 @@ fn watch(args: &WatchArgs, per: &str) -> Result<()> {
     let mut due = began;
     loop {
         let over = args.time.is_some_and(|time| began.elapsed() >= time);
-        if over || interruptions() > 0 {
+        if over || print::has_lost_reader() || interruptions() > 0 {
             break;
         }
         if Instant::now() < due {
