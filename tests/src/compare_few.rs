@@ -11,6 +11,7 @@ use crate::test_env::{TestEnv, expect_code};
 
 pub const TESTS: &[Test] = &[
     test!(three_round_pairs_tell_a_large_effect).limit_seconds(600),
+    test!(less_than_a_round_pair_is_refused),
     test!(two_round_pairs_show_ranges_and_what_is_missing),
     test!(a_budget_that_ends_in_the_warm_up_shows_its_runs),
     test!(a_budget_is_kept_by_a_program_that_becomes_slower),
@@ -147,5 +148,25 @@ fn a_budget_is_kept_by_a_program_that_becomes_slower(env: &TestEnv) -> Outcome {
     }
     // The rest of its round pair would have ended too late.
     assert!(printed(&output).contains("env.A=1"), "{}", printed(&output));
+    Outcome::Pass
+}
+
+fn less_than_a_round_pair_is_refused(env: &TestEnv) -> Outcome {
+    for (rounds, why) in [
+        ("0", "at least 2"),
+        ("1", "at least 2"),
+        ("many", "write a number"),
+    ] {
+        let output = env.refit(&["compare", "--rounds", rounds, "env.A=1", "--", "true"]);
+        expect_code(&output, 2);
+        assert!(messages(&output).contains(why), "{}", messages(&output));
+    }
+    // A margin is printed as it was typed.
+    let (output, _) = compare(
+        env,
+        &["--rounds", "2", "--delta", "1.25%", "env.A=1", "--", "true"],
+    );
+    expect_code(&output, 0);
+    assert!(!printed(&output).contains("1.2 %"), "{}", printed(&output));
     Outcome::Pass
 }

@@ -14,6 +14,7 @@ use crate::test_env::{TestEnv, described, expect_code};
 
 pub const TESTS: &[Test] = &[
     test!(every_format_is_written_and_drawn_again_the_same),
+    test!(the_command_of_a_page_is_the_one_that_ran),
     test!(other_tools_find_the_times_of_each_variant),
     test!(a_score_log_lists_what_was_tried_and_kept),
     test!(every_stored_result_can_be_drawn).limit_seconds(300),
@@ -282,5 +283,89 @@ fn every_stored_result_can_be_drawn(env: &TestEnv) -> Outcome {
     assert!(plain.len() > 40, "{plain:?}");
     let output = report(env, &plain.iter().map(String::as_str).collect::<Vec<_>>());
     expect_code(&output, 0);
+    Outcome::Pass
+}
+
+/// The text of the page's command, as a browser copies it.
+fn command_of_page(page: &str) -> String {
+    let (_, after) = page
+        .split_once("To repeat it")
+        .expect("it has that heading");
+    let (_, after) = after.split_once("<code>").expect("and a command");
+    let (code, _) = after.split_once("</code>").expect("that ends");
+    let mut text = String::new();
+    let mut rest = code;
+    while let Some((before, tag)) = rest.split_once('<') {
+        text += before;
+        rest = tag.split_once('>').expect("a tag ends").1;
+    }
+    text += rest;
+    [
+        ("&lt;", "<"),
+        ("&gt;", ">"),
+        ("&quot;", "\""),
+        ("&#39;", "'"),
+        ("\u{a0}", " "),
+        ("&nbsp;", " "),
+        ("&amp;", "&"),
+    ]
+    .into_iter()
+    .fold(text, |text, (from, to)| text.replace(from, to))
+}
+
+fn the_command_of_a_page_is_the_one_that_ran(env: &TestEnv) -> Outcome {
+    env.file("rows", "one\n");
+    env.subdir("data");
+    let options = "--rounds 4 --precision 0.0001% --delta 1.25% --heap --backend preload --timeout 5s --input rows \
+                   --same-output --machine this --fresh-copy data --budget 90s --bare --strict --with tz=UTC --seed 7";
+    let options: Vec<&str> = options.split(' ').collect();
+    let hooks = [
+        "--prepare",
+        "echo 'a b' >made",
+        "--conclude",
+        "true",
+        "--check",
+        "test -e made",
+        "--gate",
+        "max-rss<+900%",
+    ];
+    let files = ["--json", "result.json", "--html", "result.html"];
+    let variants = [ODD, "env.B=1", "--", "sh", "-c", "cat; exit 0"];
+    let words = [&["compare"], &options[..], &hooks, &files, &variants].concat();
+    let made = env.refit(&words);
+    // Too few round pairs for a verdict, and --strict.
+    expect_code(&made, 3);
+    let first = stored(env);
+    expect_valid(&first);
+    let page = fs::read_to_string(env.path("result.html")).expect("it was written");
+    let command = command_of_page(&page);
+    for option in options
+        .iter()
+        .chain(&hooks)
+        .filter(|word| word.starts_with("--"))
+    {
+        assert!(command.contains(option), "{option} in {command}");
+    }
+    for file in ["result.json", "result.html"] {
+        fs::remove_file(env.path(file)).expect("it is ours");
+    }
+    let command = command.strip_prefix("refit").expect("it begins so");
+    let again = env.run(&[
+        "bash",
+        "-c",
+        &format!("{}{command}", crate::test_env::refit_path()),
+    ]);
+    expect_code(&again, 3);
+    let second = stored(env);
+    for key in ["command", "options", "input", "with", "seed", "delta"] {
+        assert_eq!(first[key], second[key], "{key}");
+    }
+    let names = |result: &Value| -> Vec<Value> {
+        let all = list(&result["variants"]).iter();
+        all.map(|variant| variant["name"].clone()).collect()
+    };
+    assert_eq!(names(&first), names(&second));
+    let page = fs::read_to_string(env.path("result.html")).expect("it was written");
+    assert_eq!(command_of_page(&page), format!("refit{command}"));
     Outcome::Pass
 }

@@ -35,6 +35,9 @@ pub struct Experiment {
     pub started_unix: u64,
     /// The command's words; of a recipe its name.
     pub command: Vec<String>,
+    /// Its other options, as they would be typed; `None`: they were not kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub options: Option<Vec<String>>,
     /// What each run of the command read as standard input; `None` for nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<String>,

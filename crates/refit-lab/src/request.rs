@@ -71,6 +71,8 @@ pub struct Request {
     pub reach: Reach,
     /// Name of this machine in the result; otherwise its host name.
     pub machine: Option<String>,
+    /// What was typed besides that has a place of its own in the result, as it would be typed again.
+    pub options: Option<Vec<String>>,
 }
 
 impl Default for Request {
@@ -104,6 +106,7 @@ impl Default for Request {
             allocator_dir: None,
             reach: Reach::default(),
             machine: None,
+            options: None,
         }
     }
 }

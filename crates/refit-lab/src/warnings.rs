@@ -42,11 +42,13 @@ pub fn warnings(experiment: &Experiment, effects: &Effects, others: f64) -> Vec<
     changed_machine(experiment, &mut warnings);
     // A busy machine changes no exact answer.
     if !is_exact && others > LOUD {
+        // Two clocks of the kernel's: their ratio may be more than all.
+        let busy = match others {
+            all if all > 0.995 => "kept the machine's processors busy".to_owned(),
+            share => format!("used {:.0} % of the machine's processors", share * 100.0),
+        };
         warnings.push(warning(
-            format!(
-                "other processes, the kernel's own threads included, used {:.0} % of the machine's processors",
-                others * 100.0
-            ),
+            format!("other processes, the kernel's own threads included, {busy}"),
             "repeat it when nothing else runs",
         ));
     }

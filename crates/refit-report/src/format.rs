@@ -189,6 +189,19 @@ pub fn factor(change: f64) -> Option<String> {
     Some(format!("{text}×"))
 }
 
+/// A change that was typed, as it was typed: `1.25 %`.
+pub fn margin(change: f64) -> String {
+    let percent = change.abs() * 100.0;
+    let typed = format!("{percent:.6}");
+    let is_typed = typed
+        .parse()
+        .is_ok_and(|typed: f64| (typed - percent).abs() < 1e-12);
+    match is_typed && percent > 0.0 {
+        true => format!("{} %", typed.trim_end_matches('0').trim_end_matches('.')),
+        false => magnitude(change),
+    }
+}
+
 /// A size of changes, without a sign: `0.7 %`, `1 %`.
 pub fn magnitude(change: f64) -> String {
     let percent = change.abs() * 100.0;
@@ -301,6 +314,20 @@ mod tests {
             (1_200e9, "20.0 min"),
         ] {
             assert_eq!(duration(ns), text);
+        }
+    }
+
+    #[test]
+    fn a_margin_is_as_it_was_typed() {
+        for (change, text) in [
+            (0.01, "1 %"),
+            (0.0125, "1.25 %"),
+            (0.0033, "0.33 %"),
+            (0.5, "50 %"),
+            (0.1 / 3.0, "3.3 %"),
+            (0.0, "0 %"),
+        ] {
+            assert_eq!(margin(change), text);
         }
     }
 

@@ -105,7 +105,7 @@ fn caveat(comparison: &Comparison) -> Vec<String> {
         } else {
             ""
         },
-        format::magnitude(comparison.experiment.delta)
+        format::margin(comparison.experiment.delta)
     );
     let origin = format!(
         "{}; refit {}, {} UTC",

@@ -164,7 +164,7 @@ fn verdict(pool: &Pool, effect: &EffectRecord) -> (String, Tone) {
     match effect.verdict {
         None => (String::new(), Tone::Plain),
         Some(Verdict::Same) => (
-            format!("same (±{})", format::magnitude(pool.delta)),
+            format!("same (±{})", format::margin(pool.delta)),
             Tone::Plain,
         ),
         Some(Verdict::Inconclusive) => ("inconclusive".to_owned(), Tone::Unsure),

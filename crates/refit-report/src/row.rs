@@ -211,7 +211,7 @@ fn verdict(
     };
     match word {
         Verdict::Same => (
-            format!("same (±{})", format::magnitude(experiment.delta)),
+            format!("same (±{})", format::margin(experiment.delta)),
             Tone::Plain,
         ),
         Verdict::Inconclusive => (word.to_string(), Tone::Unsure),

@@ -71,7 +71,12 @@ fn lines(report: &RunReport) -> Vec<String> {
     if let Some(heap) = &report.run.heap {
         let mut largest = heap.executables.iter().map(|one| &one.largest);
         let is_limited = largest.any(|largest| largest.without_table.is_some());
-        identity::lines(report.run.memory.as_ref(), is_limited, &mut lines);
+        let peak = |executable: &str| {
+            let mut all = heap.executables.iter();
+            let one = all.find(|one| one.executable == executable)?;
+            Some(one.largest.peak.requested_bytes)
+        };
+        identity::lines(report.run.memory.as_ref(), is_limited, peak, &mut lines);
         lines.extend(report.run.purge.iter().map(identity::purge));
     }
     let executables = report.heap_paths.iter().take(heap::MOST_EXECUTABLES);

@@ -188,6 +188,7 @@ fn made(variants: &[(&str, Role, Class, f64, f64)], pairs: usize, seed: u64) -> 
     let experiment = Experiment {
         schema: 1,
         kind: "compare".to_owned(),
+        options: Some(vec!["--heap".to_owned()]),
         input: None,
         refit: "0.1.0".to_owned(),
         started_unix: 1_795_218_854,

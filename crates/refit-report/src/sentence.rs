@@ -94,7 +94,7 @@ fn answer(comparison: &Comparison) -> String {
     let same = with(|standing| matches!(standing, Standing::Same));
     if !same.is_empty() {
         let makes = if same.len() == 1 { "makes" } else { "make" };
-        let delta = format::magnitude(experiment.delta);
+        let delta = format::margin(experiment.delta);
         parts.push(format!("{} {makes} no difference (±{delta})", names(&same)));
     }
     let open = with(|standing| matches!(standing, Standing::Open));

@@ -55,6 +55,10 @@ pub struct Purge {
     pub retained_bytes: u64,
     /// And free bytes on pages with one.
     pub fragments_bytes: u64,
+    /// Anonymous memory of the forked copy before it gave anything back: what `given_back_bytes` is a part of. The
+    /// values above are of the reading before, and the process went on meanwhile.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub copy_bytes: Option<u64>,
     /// By how much the memory of a forked copy became less: glibc's malloc_trim(0), jemalloc's `arena.all.purge`,
     /// mimalloc's `mi_collect(true)`, tcmalloc's `ReleaseFreeMemory`.
     pub given_back_bytes: u64,
@@ -119,6 +123,7 @@ impl Candidate {
                 rss_bytes: parts.rss_bytes,
                 retained_bytes: parts.of(MemoryPart::Retained).rss,
                 fragments_bytes: parts.of(MemoryPart::Fragments).rss,
+                copy_bytes: None,
                 given_back_bytes: 0,
                 unknown_later: None,
             },
@@ -135,8 +140,9 @@ impl Candidate {
         collector: &mut Collector,
     ) -> Option<(PurgeAnswer, Duration)> {
         match self.given_back(proc, collector) {
-            Ok((given_back_bytes, lived)) => {
+            Ok(([copy_bytes, given_back_bytes], lived)) => {
                 let purge = Purge {
+                    copy_bytes: Some(copy_bytes),
                     given_back_bytes,
                     ..self.purge
                 };
@@ -151,7 +157,7 @@ impl Candidate {
         &self,
         proc: &Path,
         collector: &mut Collector,
-    ) -> Result<(u64, Duration), String> {
+    ) -> Result<([u64; 2], Duration), String> {
         let pid = self.purge.pid;
         if self.has_shared_blocks {
             return Err("its heap is shared memory".to_owned());
@@ -170,12 +176,12 @@ impl Candidate {
         }
     }
 
-    /// What one copy gives back, and how long it lived; `None` when it ended before it had.
+    /// What one copy has and what it gives back of that, and how long it lived; `None` when it ended before it had.
     fn copy(
         &self,
         proc: &Path,
         collector: &mut Collector,
-    ) -> Result<Option<(u64, Duration)>, String> {
+    ) -> Result<Option<([u64; 2], Duration)>, String> {
         let pid = self.purge.pid;
         let in_file = |error: io::Error| format!("its file of counters: {error}");
         let request = collector.ask_for_purge(self.file, pid).map_err(in_file)?;
@@ -193,7 +199,8 @@ impl Candidate {
         let state = wait(&request, &PurgeState::Ready(copy), copy, proc)?;
         let after = read().filter(|_| state == Some(PurgeState::Purged));
         let given_back = before.zip(after);
-        Ok(given_back.map(|(before, after)| (before.saturating_sub(after), made.elapsed())))
+        Ok(given_back
+            .map(|(before, after)| ([before, before.saturating_sub(after)], made.elapsed())))
     }
 }
 

@@ -43,6 +43,7 @@ impl Experiment {
                 Some(recipe) => subject(recipe),
                 None => words(&request.command),
             },
+            options: request.options.clone(),
             input: request
                 .input
                 .as_ref()

@@ -13,13 +13,13 @@ use crate::table::Column;
 
 /// The command, to be copied, with `more` options.
 pub fn repeat(main: &mut Markup, comparison: &Comparison, more: &[String]) {
-    let about = match &comparison.experiment.recipe {
+    let about = match &comparison.experiment.options {
         Some(_) => {
             "The seed fixes the order of the runs, not their times: on another day or machine the numbers differ."
         }
         None => {
-            "The seed fixes the order of the runs, not their times. How the command was prepared and \
-             checked (--prepare, --check, --fresh-copy …) is not stored in the result: add these options."
+            "The seed fixes the order of the runs, not their times. How the command was prepared, checked and \
+             reached (--prepare, --check, --fresh-copy, --backend …) is not stored in this result: add these options."
         }
     };
     elements::repeat(main, &compare(comparison, more), about);
@@ -39,7 +39,7 @@ fn compare(comparison: &Comparison, more: &[String]) -> Vec<String> {
     }
     option(
         "--delta",
-        format::magnitude(comparison.experiment.delta).replace(' ', ""),
+        format::margin(comparison.experiment.delta).replace(' ', ""),
     );
     option("--budget", time(comparison.experiment.plan.budget_s));
     option("--seed", format::seed(comparison.experiment.seed));
@@ -57,6 +57,11 @@ fn compare(comparison: &Comparison, more: &[String]) -> Vec<String> {
     }
     if comparison.confirmation.is_some() {
         words.push("--confirm".to_owned());
+    }
+    match (&comparison.experiment.options, &comparison.experiment.input) {
+        (Some(options), _) => words.extend(options.iter().cloned()),
+        (None, Some(input)) => words.extend(["--input".to_owned(), input.clone()]),
+        (None, None) => {}
     }
     words.extend(more.iter().cloned());
     if let Some(recipe) = &comparison.experiment.recipe {

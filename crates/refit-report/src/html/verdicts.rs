@@ -173,7 +173,7 @@ pub fn caption(measure: Measure, delta: f64, rest: &str) -> String {
     format!(
         "Ratios to the baseline, on a logarithmic scale: {better}; what lies within the grey band (±{}) counts as the \
          same. {rest}",
-        format::magnitude(delta),
+        format::margin(delta),
     )
 }
 

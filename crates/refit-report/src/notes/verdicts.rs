@@ -53,16 +53,19 @@ fn secondary_metrics(experiment: &Experiment) -> Vec<String> {
         .collect()
 }
 
-/// `syncs −100 %`; `syncs 0 → 1,405` where there was nothing to be a percentage of.
+/// `syncs −100 %`; `syncs 0 → 1,405` where there was nothing to be a percentage of, and `syncs 4 → 0` where nothing is
+/// left: a ratio is made of at least one then.
 fn changed(experiment: &Experiment, row: &Row, effect: &EffectRecord) -> String {
     let name = &effect.metric;
-    let from_nothing = experiment.metric(&effect.metric).and_then(|metric| {
+    let with_nothing = experiment.metric(&effect.metric).and_then(|metric| {
         let of = |variant| median(experiment, variant, &metric);
-        (of(0)? == 0.0 && effect.change > 0.0).then_some(())?;
-        Some([0.0, of(row.index)?].map(|middle| value(experiment, &metric, middle)))
+        let ends = [of(0)?, of(row.index)?];
+        let from_nothing = ends[0] == 0.0 && effect.change > 0.0;
+        let to_nothing = ends[0] > 0.0 && ends[1] == 0.0 && effect.change > -0.995;
+        (from_nothing || to_nothing).then(|| ends.map(|middle| value(experiment, &metric, middle)))
     });
-    match from_nothing {
-        Some([nothing, now]) => format!("{name} {nothing} → {now}"),
+    match with_nothing {
+        Some([before, now]) => format!("{name} {before} → {now}"),
         None => {
             // Of what went down to nothing there is none.
             let factor = format::factor(effect.change).filter(|_| effect.change > -0.995);
@@ -336,6 +339,29 @@ mod tests {
             &comparison,
             "sync=off  less: written −35 %; more: syncs 0 → 1,405, max-rss +12 %",
         );
+    }
+
+    #[test]
+    fn of_nothing_left_there_is_no_ratio() {
+        for (syncs, change, text) in [
+            (4, -0.75, "syncs 4 → 0"),
+            (145, -0.993, "syncs 145 → 0"),
+            (812, -0.9988, "syncs −100 %"),
+        ] {
+            let mut comparison = sample::experiment();
+            for run in comparison.experiment.runs.as_mut_slice().iter_mut() {
+                for calls in run.run.totals.values_mut() {
+                    calls.real = 0;
+                }
+                let fdatasync = run.run.totals.values_mut().next();
+                if let (Some(calls), false) = (fdatasync, run.variant == 1) {
+                    calls.real = syncs;
+                }
+            }
+            sample::effect_mut(&mut comparison, 1, "syncs").change = change;
+            let text = format!("sync=off  less: {text}, written −35 %; more: max-rss +12 %");
+            has(&comparison, &text);
+        }
     }
 
     #[test]

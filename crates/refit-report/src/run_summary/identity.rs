@@ -19,20 +19,32 @@ pub fn purge(answer: &PurgeAnswer) -> String {
     };
     let later = purge.unknown_later.as_ref();
     let later = later.map(|why| format!("; unknown after that: {why}"));
+    // What is compared was read in the same copy; the rest is of another moment.
+    let of = purge.copy_bytes.map(|all| {
+        let all = bytes(all as f64);
+        format!(" of {all} of anonymous memory")
+    });
     format!(
-        "purge would give back {} of {} retained: of {}, after {}, with {} resident and {} in fragments{times}{}",
+        "purge would give back {}{}: of {}; the reading before it, after {}: {} resident, {} retained, {} in fragments{times}{}",
         bytes(purge.given_back_bytes as f64),
-        bytes(purge.retained_bytes as f64),
+        of.unwrap_or_default(),
         file_name(&purge.executable),
         duration(purge.at_ms as f64 * 1e6),
         bytes(purge.rss_bytes as f64),
+        bytes(purge.retained_bytes as f64),
         bytes(purge.fragments_bytes as f64),
         later.unwrap_or_default(),
     )
 }
 
 /// `is_limited`: an address-space limit left no room for the table of live blocks of some heap.
-pub fn lines(memory: Option<&MemoryIdentity>, is_limited: bool, lines: &mut Vec<String>) {
+/// `peak_bytes`: what was live at the peak of a heap, requested, by the executable's path.
+pub fn lines(
+    memory: Option<&MemoryIdentity>,
+    is_limited: bool,
+    peak_bytes: impl Fn(&str) -> Option<u64>,
+    lines: &mut Vec<String>,
+) {
     let Some(memory) = memory else {
         let reason = match is_limited {
             true => "live blocks are told from the rest only where the address space has no limit",
@@ -50,12 +62,24 @@ pub fn lines(memory: Option<&MemoryIdentity>, is_limited: bool, lines: &mut Vec<
         ),
     };
     lines.push(format!(
-        "memory of {}{several}, after {}, the most of {}: {} resident",
+        "memory of {}{several}, after {}, {}: {} resident",
         file_name(&memory.executable),
         duration(memory.at_ms as f64 * 1e6),
-        plural(memory.readings, "reading"),
+        match memory.readings {
+            1 => "the only reading".to_owned(),
+            n => format!("the most of {}", plural(n, "reading")),
+        },
         bytes(memory.rss_bytes as f64)
     ));
+    let peak = peak_bytes(&memory.executable).unwrap_or(0);
+    // Below that the end of a program explains it.
+    if peak > memory.requested_bytes.saturating_mul(2) && peak - memory.requested_bytes > 1 << 20 {
+        lines.push(format!(
+            "  not its peak: {} were requested and live then, and {} at the peak of its heap",
+            bytes(memory.requested_bytes as f64),
+            bytes(peak as f64)
+        ));
+    }
     let mut terms: Vec<&IdentityTerm> = memory.terms.iter().collect();
     terms.sort_by_key(|term| std::cmp::Reverse(term.rss_bytes));
     let is_shown = |term: &&&IdentityTerm| term.rss_bytes > 0;
@@ -155,7 +179,7 @@ mod tests {
             huge_pages_could_add_bytes: Some(98 << 20),
         };
         let mut found = Vec::new();
-        lines(Some(&memory), false, &mut found);
+        lines(Some(&memory), false, |_| None, &mut found);
         let expected = [
             "memory of ruby, the largest of 3 processes that have 90 MiB together (PSS), after 2.40 s, the most of 7 \
              readings: 61 MiB resident",
@@ -166,10 +190,21 @@ mod tests {
             "  with transparent huge pages wherever they fit (`always`) up to 98 MiB more would be resident",
         ];
         assert_eq!(found, expected);
-        lines(None, false, &mut found);
+        lines(None, false, |_| None, &mut found);
         assert!(found[6].ends_with("before it was read"), "{found:?}");
-        lines(None, true, &mut found);
+        lines(None, true, |_| None, &mut found);
         assert!(found[7].ends_with("has no limit"), "{found:?}");
+        // A heap that was read once, long before its peak.
+        let early = MemoryIdentity {
+            readings: 1,
+            requested_bytes: 513 << 10,
+            ..memory
+        };
+        found.clear();
+        lines(Some(&early), false, |_| Some(8_900 << 10), &mut found);
+        assert!(found[0].contains("the only reading: "), "{found:?}");
+        let expected = "  not its peak: 513 KiB were requested and live then, and 8.7 MiB at the peak of its heap";
+        assert_eq!(found[1], expected);
     }
 
     #[test]
@@ -179,11 +214,12 @@ mod tests {
             measured: 2,
             executable: "/usr/bin/ruby".to_owned(),
             retained_bytes: 77 << 20,
-            given_back_bytes: 76 << 20,
+            copy_bytes: Some(120 << 20),
+            given_back_bytes: 79 << 20,
             ..Purge::default()
         };
-        let expected = "purge would give back 76 MiB of 77 MiB retained: of ruby, after 7.17 s, with 0 B resident and 0 B \
-                        in fragments; the most of 2 measurements";
+        let expected = "purge would give back 79 MiB of 120 MiB of anonymous memory: of ruby; the reading before it, after \
+                        7.17 s: 0 B resident, 77 MiB retained, 0 B in fragments; the most of 2 measurements";
         assert_eq!(purge(&PurgeAnswer::Measured(measured)), expected);
         let unknown = PurgeAnswer::Unknown("it has 2 threads".to_owned());
         assert_eq!(purge(&unknown), "purge: unknown: it has 2 threads");

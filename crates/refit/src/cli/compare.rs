@@ -66,7 +66,7 @@ pub struct CompareArgs {
 
     /// At most this many rounds (every variant once), at least two, not counting
     /// the warm-up
-    #[arg(long, value_name = "N", help_heading = "Measuring")]
+    #[arg(long, value_name = "N", value_parser = rounds, help_heading = "Measuring")]
     pub rounds: Option<usize>,
 
     /// End as soon as the half-width of each interval is at most this
@@ -148,4 +148,42 @@ pub struct CompareArgs {
     /// What to run
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,
+}
+
+impl CompareArgs {
+    /// Options without a place of their own in a result, as they would be typed.
+    pub fn words(&self) -> Vec<String> {
+        let mut words: Vec<String> = [("--heap", self.heap), ("--strict", self.strict)]
+            .into_iter()
+            .filter(|(_, given)| *given)
+            .map(|(name, _)| name.to_owned())
+            .collect();
+        let percent = |change: f64| format!("{:?}%", (change * 1e10).round() / 1e8);
+        let path = |path: &PathBuf| path.display().to_string();
+        let is_default = self.dir.as_os_str() == refit_recipe::DEFAULT_BASE;
+        let values = [
+            ("--rounds", self.rounds.map(|rounds| rounds.to_string())),
+            ("--precision", self.precision.map(percent)),
+            ("--machine", self.machine.clone()),
+            ("--allocator-dir", self.allocator_dir.as_ref().map(path)),
+            ("--dir", (!is_default).then(|| path(&self.dir))),
+        ];
+        let values = values
+            .into_iter()
+            .filter_map(|(name, value)| Some([name.to_owned(), value?]));
+        words.extend(values.flatten());
+        words.extend(self.each_run.words());
+        words.extend(self.reach.words());
+        words.extend(self.replicas.words());
+        words
+    }
+}
+
+/// A round and its mirror image make the first pair.
+fn rounds(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(rounds) if rounds >= 2 => Ok(rounds),
+        Ok(_) => Err("a round and its mirror image make a pair: at least 2".to_owned()),
+        Err(_) => Err("write a number, as 12".to_owned()),
+    }
 }

@@ -91,6 +91,7 @@ pub fn request(args: &CompareArgs) -> Result<Request> {
         allocator_dir: args.allocator_dir.clone(),
         reach: args.reach.reach(),
         machine: args.machine.clone(),
+        options: Some(args.words()),
     })
 }
 
@@ -118,6 +119,7 @@ fn of_replicas(args: &CompareArgs, with: Settings) -> Result<Request> {
         confirm: args.confirm,
         gates: args.gates.clone(),
         machine: args.machine.clone(),
+        options: Some(args.words()),
         ..defaults
     })
 }

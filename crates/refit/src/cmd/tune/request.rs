@@ -52,8 +52,23 @@ pub fn request(args: &TuneArgs) -> Result<Request> {
         same_output: each_run.same_output,
         allocator_dir: args.allocator_dir.clone(),
         reach: args.reach.reach(),
+        options: Some(options(args)),
         ..Request::default()
     })
+}
+
+/// What its comparisons take from the command line besides that has a place of its own in a result, as `refit
+/// compare` takes it.
+fn options(args: &TuneArgs) -> Vec<String> {
+    let mut words = args.each_run.words();
+    if let Some(directory) = &args.allocator_dir {
+        words.extend([
+            "--allocator-dir".to_owned(),
+            directory.display().to_string(),
+        ]);
+    }
+    words.extend(args.reach.words());
+    words
 }
 
 fn recipe(args: &TuneArgs, name: &str) -> Result<Recipe> {

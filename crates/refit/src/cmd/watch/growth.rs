@@ -73,13 +73,69 @@ fn operations(per: &str) -> Result<f64> {
     let output = with_first_signals(&mut shell).output();
     let output = output.context("cannot start /bin/sh")?;
     let text = String::from_utf8_lossy(&output.stdout);
-    let digits = text.split(|letter: char| !letter.is_ascii_digit() && letter != '.');
-    let mut numbers = digits.filter_map(|number| number.parse::<f64>().ok());
-    match numbers.next() {
-        Some(number) if output.status.success() && number.is_finite() => Ok(number),
+    match first_number(&text) {
+        Some(Err(word)) if output.status.success() => bail!(
+            "`{per}` printed {word}, which is not digits alone, with at most one point\n  let it print the number as 37200 or 37.2: --per 'COMMAND | tr -d ,'"
+        ),
+        Some(Ok(number)) if output.status.success() && number.is_finite() => Ok(number),
         _ => bail!(
             "`{per}` gave no number of operations ({})\n  it has to print how many were done so far: --per 'cat FILE'",
             output.status
         ),
+    }
+}
+
+/// The first number of the text; the word around it where it may be another than its digits are: `37,200` is
+/// 37200 to some and 37.2 to others.
+fn first_number(text: &str) -> Option<Result<f64, String>> {
+    let start = text.find(|letter: char| letter.is_ascii_digit())?;
+    let (before, rest) = text.split_at(start);
+    let is_of_number = |letter: char| letter.is_ascii_digit() || letter == '.';
+    let (digits, after) = rest.split_at(rest.find(|c| !is_of_number(c)).unwrap_or(rest.len()));
+    let mut next = after.chars();
+    let goes_on = match (next.next(), next.next()) {
+        (Some(',' | '\'' | '_' | 'e' | 'E' | '\u{a0}' | '\u{202f}'), Some(then)) => {
+            then.is_ascii_digit() || ['+', '-'].contains(&then)
+        }
+        (Some('x'), Some(then)) => digits == "0" && then.is_ascii_hexdigit(),
+        _ => false,
+    };
+    let is_negative = before
+        .strip_suffix(['-', '\u{2212}'])
+        .is_some_and(|before| !before.ends_with(char::is_alphanumeric));
+    // The end of a sentence.
+    let digits = digits.strip_suffix('.').unwrap_or(digits);
+    match digits.parse() {
+        Ok(number) if !goes_on && !is_negative => Some(Ok(number)),
+        _ => {
+            let word = text.split_whitespace().find(|word| word.contains(digits));
+            Some(Err(word.unwrap_or(digits).to_owned()))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_is_read_whole_or_not_at_all() {
+        for (text, number) in [
+            ("37200\n", Some(37_200.0)),
+            ("xact_commit | 37200.5", Some(37_200.5)),
+            ("done: 12, failed: 3", Some(12.0)),
+            ("It did 12. Then it ended.", Some(12.0)),
+            ("cleanup-7", Some(7.0)),
+            ("37,200", None),
+            ("37'200", None),
+            ("1.234.567", None),
+            ("1e6", None),
+            ("0x1f", None),
+            ("-5", None),
+        ] {
+            let read = first_number(text).expect("it has digits");
+            assert_eq!(read.ok(), number, "{text}");
+        }
+        assert_eq!(first_number("none"), None);
     }
 }
