@@ -24,6 +24,7 @@ const SYNC: Library = Library {
         "start.c",
         "state.c",
         "symbol.c",
+        "clock.c",
         "slot.c",
         "next.c",
         "executable.c",
@@ -79,7 +80,7 @@ const HEAP: Library = Library {
         "shadow.c",
         "state.c",
     ],
-    shared: &["executable.c", "session_file.c", "symbol.c"],
+    shared: &["clock.c", "executable.c", "session_file.c", "symbol.c"],
     of_architecture: &[],
 };
 
@@ -111,6 +112,8 @@ fn compiler(files: impl IntoIterator<Item = PathBuf>) -> cc::Build {
         .extra_warnings(true)
         .flag("-Wpedantic")
         .flag("-fvisibility=hidden")
+        // No loop becomes a call of strlen or memset: another preload may define it.
+        .flag("-fno-tree-loop-distribute-patterns")
         .flag("-fno-plt")
         // Both end up in other people's processes: no surprises from a
         // distribution's default flags.

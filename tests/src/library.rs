@@ -15,7 +15,7 @@ pub const TESTS: &[Test] = &[
     test!(they_export_what_their_maps_list_and_nothing_else),
     test!(they_need_no_glibc_newer_than_2_17),
     test!(nothing_in_refit_needs_a_glibc_newer_than_2_17),
-    test!(they_need_no_library_but_the_c_library_of_2_17),
+    test!(they_take_nothing_by_name_that_matters),
     test!(it_looks_nothing_up_once_the_program_runs),
     test!(it_looks_up_a_plugins_liburing_once),
     test!(it_leaves_no_message_of_the_dynamic_linker),
@@ -134,34 +134,65 @@ fn nothing_in_refit_needs_a_glibc_newer_than_2_17(_: &TestEnv) -> Outcome {
     Outcome::Pass
 }
 
-/// What libc.so.6 of glibc 2.17 has, of what they need; and what one of them gives to the other. The functions of
-/// libdl, libpthread and librt, which are in libc since 2.34, must not be needed: a program may have none of these.
-const OF_LIBC: &[&str] = &[
-    "__environ",
-    "environ",
-    "__errno_location",
-    "clock_gettime",
-    "dl_iterate_phdr",
-    "getauxval",
-    "memcpy",
-    "memset",
-    "strlen",
-    "refit_heap_forget",
-    "refit_heap_is_of_allocator",
-    "refit_heap_note",
+/// All that they take from other objects by name, each with the reason why it may be: whatever another preload defines in
+/// its place must not matter. A weak one need not be there. The functions of libdl, libpthread and librt, which are in libc
+/// since glibc 2.34, must not be needed: a program may have none of these.
+const IMPORTS: &[(&str, &str)] = &[
+    (
+        "__environ",
+        "data of the C library: where the program's environment is",
+    ),
+    ("environ", "the same"),
+    (
+        "__errno_location",
+        "the thread's errno, which a result is told by",
+    ),
+    (
+        "dl_iterate_phdr",
+        "takes the loader's lock: for what comes later by dlopen, and for the heap library",
+    ),
+    (
+        "getauxval",
+        "user, page size, name: a wrong answer leads to real calls",
+    ),
+    ("memcpy", "copies, or the program breaks without refit"),
+    ("memset", "the same"),
+    (
+        "_r_debug weak",
+        "data of glibc's loader: the list of objects",
+    ),
+    ("_dl_debug_addr weak", "the same of musl's"),
+    ("gnu_get_libc_version weak", "a constant"),
+    ("__register_atfork weak", "adds a handler"),
+    ("pthread_atfork weak", "the same in musl"),
+    (
+        "pthread_testcancel weak",
+        "a cancellation point stays one, whoever cancels",
+    ),
+    ("__cxa_finalize weak", "of the compiler's start files"),
+    ("__gmon_start__ weak", "the same"),
+    ("_ITM_deregisterTMCloneTable weak", "the same"),
+    ("_ITM_registerTMCloneTable weak", "the same"),
+    ("refit_heap_forget", "refit's own: of another of the three"),
+    ("refit_heap_is_of_allocator", "the same"),
+    ("refit_heap_note", "the same"),
+    ("refit_sync_has_own_seccomp weak", "the same"),
 ];
 
-fn they_need_no_library_but_the_c_library_of_2_17(env: &TestEnv) -> Outcome {
+fn they_take_nothing_by_name_that_matters(env: &TestEnv) -> Outcome {
     for (directory, library) in libraries(env) {
         let symbols = stdout_of(env, &["nm", "-D", "--undefined-only", &library]);
-        let needed: BTreeSet<&str> = symbols
-            .lines()
-            .filter_map(|line| line.trim_start().strip_prefix("U "))
-            .map(|symbol| symbol.split('@').next().unwrap_or_default())
-            .collect();
-        assert!(needed.contains("dl_iterate_phdr"), "{directory}: {symbols}");
-        for name in needed {
-            assert!(OF_LIBC.contains(&name), "{directory}: {name}");
+        let taken = symbols.lines().map(|line| {
+            let (kind, symbol) = line.trim().split_once(' ').expect("a kind and a name");
+            let name = symbol.split('@').next().unwrap_or_default();
+            let weak = if kind == "U" { "" } else { " weak" };
+            format!("{name}{weak}")
+        });
+        let taken: BTreeSet<String> = taken.collect();
+        assert!(taken.contains("dl_iterate_phdr"), "{directory}: {symbols}");
+        for name in taken {
+            let is_allowed = IMPORTS.iter().any(|(allowed, _)| *allowed == name);
+            assert!(is_allowed, "{directory}: {name}");
         }
         let section = stdout_of(env, &["readelf", "-d", "-W", &library]);
         for line in section.lines().filter(|line| line.contains("(NEEDED)")) {
@@ -206,10 +237,7 @@ fn it_looks_nothing_up_once_the_program_runs(env: &TestEnv) -> Outcome {
                 .split_once("transferring control: ")
                 .unwrap_or_else(|| panic!("{words:?}: the program never started\n{text}"));
             let count = |part: &str| part.lines().filter(|line| line.contains(&asks)).count();
-            assert!(
-                count(before) > 20,
-                "{words:?}: it looked nothing up:\n{text}"
-            );
+            assert!(count(before) > 3, "{words:?}: it is not bound:\n{text}");
             let late: Vec<&str> = after.lines().filter(|line| line.contains(&asks)).collect();
             assert!(late.is_empty(), "{words:?}: {late:#?}");
             logs += 1;

@@ -142,6 +142,7 @@ mod namespaces;
 mod odirect;
 mod one_environment;
 mod openers;
+mod other_preloads;
 mod own_filter;
 mod own_rings;
 mod pages;
@@ -338,6 +339,7 @@ const TABLE: &[&[Test]] = &[
     odirect::TESTS,
     one_environment::TESTS,
     openers::TESTS,
+    other_preloads::TESTS,
     own_filter::TESTS,
     own_rings::TESTS,
     mapd::TESTS,

@@ -75,5 +75,4 @@ void refit_find_beneath(void)
 	refit_beneath.tells_usable = refit_beneath.hides_usable
 					     ? REFIT_TELLS_NOTHING
 					     : REFIT_TELLS_UNASKED;
-	refit_forget_symbol_errors();
 }

@@ -31,7 +31,7 @@ int refit_heap_is_of_allocator(const void *function);
 void refit_heap_note(void *block, size_t size);
 void refit_heap_forget(void *block);
 
-/* For the sync library: the allocator's malloc. */
+/* The allocator's malloc. The sync library knows this one by the name. */
 void *refit_heap_malloc_beneath(void);
 
 #endif

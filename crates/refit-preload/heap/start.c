@@ -1,5 +1,4 @@
 /* When the library is loaded: makes its file, or switches itself off. */
-#include <dlfcn.h>
 #include <sys/mman.h>
 
 #include "address_space.h"
@@ -73,19 +72,11 @@ static uint32_t reason_against(void)
 		       : 0;
 }
 
-/* Whether the allocator has C++ operators. What is allocated for the message that there are none
- * is not the program's: it is not counted, and the second call frees it. */
+/* Whether the allocator has C++ operators. */
 static int allocator_has_new(void)
 {
-	struct refit_object allocator =
-		refit_object_of(*(void **)&refit_beneath.malloc);
-	int before = set_state(REFIT_HEAP_OFF);
-	int has_new =
-		refit_is_in(allocator, refit_symbol(RTLD_DEFAULT, "_Znwm"));
-	refit_forget_symbol_errors();
-	refit_forget_symbol_errors();
-	set_state(before);
-	return has_new;
+	return refit_is_in(refit_object_of(*(void **)&refit_beneath.malloc),
+			   refit_symbol(RTLD_DEFAULT, "_Znwm"));
 }
 
 /* What is not seen of an image that is counted. */
@@ -188,8 +179,9 @@ __attribute__((constructor)) static void construct(void)
 	}
 	struct refit_heap_header *header = &file->header;
 	refit_find_executable(header->executable, sizeof header->executable);
-	refit_name_object(*(void **)&refit_beneath.malloc, header->executable,
-			  header->malloc_object, sizeof header->malloc_object);
+	refit_name_object(refit_definition(RTLD_NEXT, "malloc").object,
+			  header->executable, header->malloc_object,
+			  sizeof header->malloc_object);
 	header->shadow = (uintptr_t)refit_shadow_top;
 	header->flags = start_to_count(file);
 	__atomic_store_n(&header->magic, REFIT_HEAP_MAGIC, __ATOMIC_RELEASE);

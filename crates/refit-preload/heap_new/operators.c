@@ -53,7 +53,7 @@ static void *found(struct operator *operator, const char *name)
 	void *function =
 		__atomic_load_n(&operator->function, __ATOMIC_ACQUIRE);
 	if (UNLIKELY(!function)) {
-		function = refit_symbol(RTLD_NEXT, name);
+		function = refit_symbol_later(RTLD_NEXT, name);
 		operator->counts = refit_heap_is_of_allocator(function);
 		__atomic_store_n(&operator->function, function,
 				 __ATOMIC_RELEASE);

@@ -1,10 +1,9 @@
 #include "executable.h"
 
 #include <fcntl.h>
-#include <link.h>
 #include <sys/auxv.h>
 
-#include "prim.h"
+#include "symbol.h"
 
 void refit_find_executable(char *to, size_t size)
 {
@@ -31,43 +30,13 @@ void refit_find_executable(char *to, size_t size)
 	}
 }
 
-struct search {
-	uintptr_t address;
-	const char *executable;
-	char *to;
-	size_t size;
-	int is_program;
-};
-
-static int names(struct dl_phdr_info *object, size_t size, void *argument)
+int refit_name_object(const struct link_map *object, const char *executable,
+		      char *to, size_t size)
 {
-	(void)size;
-	struct search *search = argument;
-	for (unsigned i = 0; i < object->dlpi_phnum; i++) {
-		const ElfW(Phdr) *part = &object->dlpi_phdr[i];
-		uintptr_t start = object->dlpi_addr + part->p_vaddr;
-		if (part->p_type == PT_LOAD && search->address >= start &&
-		    search->address - start < part->p_memsz) {
-			/* The program itself has no name here. */
-			search->is_program = !object->dlpi_name[0];
-			const char *name = search->is_program
-						   ? search->executable
-						   : object->dlpi_name;
-			prim_copy(search->to, name, search->size);
-			return 1;
-		}
+	/* The program itself may have no name there. */
+	int is_program = object == refit_objects();
+	if (object) {
+		prim_copy(to, is_program ? executable : object->l_name, size);
 	}
-	return 0;
-}
-
-/* Not by dladdr, which reads every symbol of the C library: 0.1 ms for each
- * program that is started. */
-int refit_name_object(const void *address, const char *executable, char *to,
-		      size_t size)
-{
-	struct search search = {(uintptr_t)address, executable, to, size, 0};
-	if (address) {
-		dl_iterate_phdr(names, &search);
-	}
-	return search.is_program;
+	return is_program;
 }

@@ -86,9 +86,6 @@ struct refit_next {
 
 extern struct refit_next refit_next;
 
-/* Whether one loaded object holds both addresses. */
-int refit_same_object(const void *one, const void *other);
-
 /* Looks all of them up, unless that was done before. */
 void refit_find_next(void);
 
@@ -98,9 +95,8 @@ void refit_find_next(void);
 	(LIKELY(refit_next.name != NULL) ? refit_next.name                     \
 					 : (refit_find_next(), refit_next.name))
 
-/* Looks up those of AIO and liburing that are still missing, also in the scope
- * of the library that contains the address caller. */
-void refit_find_later(const void *caller);
+/* Looks up those of AIO and liburing that are still missing. */
+void refit_find_later(void);
 
 /* Declares found: the next function of that name, or NULL. What was found once
  * is not looked up again. liburing's are all found when a ring is set up, which
@@ -108,7 +104,7 @@ void refit_find_later(const void *caller);
 #define NEXT_FOR_CALLER(found, name)                                           \
 	__typeof__(refit_next.name) found = refit_next.name;                   \
 	if (UNLIKELY(!found)) {                                                \
-		refit_find_later(__builtin_return_address(0));                 \
+		refit_find_later();                                            \
 		found = refit_next.name;                                       \
 	}
 

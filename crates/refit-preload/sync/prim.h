@@ -127,12 +127,20 @@ static inline const char *prim_env(char *const *envp, const char *name)
 	return NULL;
 }
 
+/* The kernel's own function in the vDSO (vdso(7)): clock_gettime of the C library may
+ * be another preload's, which bends the program's time. NULL before the constructor,
+ * and where there is none. */
+extern HIDDEN int (*prim_vdso_clock)(clockid_t, struct timespec *);
+
 /* CLOCK_MONOTONIC in nanoseconds. Where the vDSO cannot read the clock it is a
  * system call. */
 static inline uint64_t prim_clock_ns(void)
 {
 	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
+	if (!LIKELY(prim_vdso_clock != NULL) ||
+	    prim_vdso_clock(CLOCK_MONOTONIC, &t) != 0) {
+		prim_syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &t, 0, 0);
+	}
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 

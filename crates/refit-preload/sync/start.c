@@ -13,10 +13,9 @@
  *  - Shared memory is written with relaxed atomics only: threads share a slot,
  *    and a vfork child writes its parent's.
  */
-#include <dlfcn.h>
 #include <fcntl.h>
-#include <link.h>
 
+#include "clock.h"
 #include "decision.h"
 #include "executable.h"
 #include "filter.h"
@@ -25,11 +24,6 @@
 #include "session_page.h"
 #include "slot.h"
 #include "symbol.h"
-
-/* musl has none. */
-__asm__(".symver dladdr1,dladdr1@" ARCH_GLIBC_DLADDR1);
-extern int dladdr1(const void *, Dl_info *, void **, int)
-	__attribute__((weak));
 
 extern char **environ;
 
@@ -40,36 +34,18 @@ extern int pthread_atfork(void (*)(void), void (*)(void), void (*)(void))
 	__attribute__((weak));
 extern void *__dso_handle __attribute__((visibility("hidden")));
 
-/* An executable at a fixed address that takes the address of malloc has this
- * function's address in its own linkage table (ELF x86-64 psABI, "Function
- * Addresses"): its symbol has a value and is still undefined. */
-static int is_undefined(void *address)
-{
-	Dl_info about;
-	const ElfW(Sym) *symbol = NULL;
-	return dladdr1 &&
-	       dladdr1(address, &about, (void **)&symbol, RTLD_DL_SYMENT) &&
-	       symbol && symbol->st_shndx == SHN_UNDEF;
-}
-
-/* The heap library, where it was preloaded too: the allocator beneath it. */
-extern void *refit_heap_malloc_beneath(void) __attribute__((weak));
+/* The heap library, where it was preloaded too, counts above the allocator. */
+#define OF_HEAP "refit_heap_malloc_beneath"
 
 static void find_malloc(struct refit_image *image)
 {
-	void *malloc = refit_symbol(RTLD_DEFAULT, "malloc");
-	char *to = image->malloc_object;
-	size_t size = sizeof image->malloc_object;
-	if (refit_name_object(malloc, image->executable, to, size) &&
-	    is_undefined(malloc)) {
-		/* All other objects come after us. */
-		malloc = refit_symbol(RTLD_NEXT, "malloc");
-		refit_name_object(malloc, image->executable, to, size);
+	const struct link_map *object = refit_objects();
+	while (object && (!refit_symbol_of(object, "malloc") ||
+			  refit_symbol_of(object, OF_HEAP))) {
+		object = object->l_next;
 	}
-	void *(*beneath)(void) = refit_heap_malloc_beneath;
-	if (beneath && refit_same_object(malloc, *(void **)&beneath)) {
-		refit_name_object(beneath(), image->executable, to, size);
-	}
+	refit_name_object(object, image->executable, image->malloc_object,
+			  sizeof image->malloc_object);
 }
 
 static void start_to_count(const char *session, const char *exe)
@@ -156,6 +132,7 @@ static int asks_nothing(void)
 
 __attribute__((constructor)) static void construct(void)
 {
+	refit_find_clock();
 	refit_find_next();
 	const char *session = session_directory();
 	int later = refit_may_look_later();

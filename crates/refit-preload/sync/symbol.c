@@ -1,11 +1,8 @@
 #include "symbol.h"
 
-#include <link.h>
-
-PRIM_OLDEST(dlsym);
-PRIM_OLDEST(dlerror);
-extern __typeof__(dlsym) dlsym __attribute__((weak));
-extern __typeof__(dlerror) dlerror __attribute__((weak));
+/* The lists of glibc's loader (link.h) and of musl's. */
+#pragma weak _r_debug
+extern struct r_debug *_dl_debug_addr __attribute__((weak));
 
 /* The dynamic section of this library. */
 extern ElfW(Dyn) _DYNAMIC[] HIDDEN;
@@ -15,7 +12,8 @@ struct object {
 	const ElfW(Sym) *symbols;
 	const char *names;
 	const uint16_t *versions; /* NULL: it has none */
-	const uint32_t *hash; /* DT_GNU_HASH */
+	const uint32_t *gnu_hash; /* DT_GNU_HASH, or NULL */
+	const uint32_t *hash;     /* DT_HASH, or NULL */
 };
 
 /* A version that only those see who ask for it (glibc's elf/dl-lookup.c). */
@@ -43,6 +41,9 @@ static struct object read_object(ElfW(Addr) base, const ElfW(Dyn) *dynamic)
 			object.versions = place;
 			break;
 		case DT_GNU_HASH:
+			object.gnu_hash = place;
+			break;
+		case DT_HASH:
 			object.hash = place;
 			break;
 		default:
@@ -70,16 +71,21 @@ static int is_it(const struct object *object, uint32_t index, const char *name)
 
 /* bucket count, first hashed symbol, words of the filter, its shift; the filter, the
  * buckets, and of each hashed symbol the hash, whose lowest bit ends a bucket. */
-static uint32_t find_by_hash(const struct object *object, const char *name)
+static uint32_t find_by_gnu_hash(const struct object *object, const char *name)
 {
 	uint32_t hash = 5381;
 	for (const char *c = name; *c; c++) {
 		hash = hash * 33 + (unsigned char)*c;
 	}
-	const uint32_t *table = object->hash;
+	const uint32_t *table = object->gnu_hash;
 	uint32_t count = table[0], first = table[1];
-	const uint32_t *buckets =
-		table + 4 + table[2] * (sizeof(ElfW(Addr)) / sizeof *table);
+	const unsigned bits = 8 * sizeof(ElfW(Addr));
+	const ElfW(Addr) *filter = (const void *)(table + 4);
+	ElfW(Addr) word = filter[hash / bits & (table[2] - 1)];
+	if (!(word >> hash % bits & word >> (hash >> table[3]) % bits & 1)) {
+		return 0;
+	}
+	const uint32_t *buckets = (const void *)(filter + table[2]);
 	const uint32_t *hashes = buckets + count;
 	uint32_t index = count ? buckets[hash % count] : 0;
 	if (index < first) {
@@ -94,6 +100,56 @@ static uint32_t find_by_hash(const struct object *object, const char *name)
 			return 0;
 		}
 	}
+}
+
+/* bucket count, chain count; the buckets, and of each symbol the next in its bucket
+ * (ELF gABI). Kernels before 5.4 gave their own object only this one. */
+static uint32_t find_by_hash(const struct object *object, const char *name)
+{
+	uint32_t hash = 0;
+	for (const char *c = name; *c; c++) {
+		hash = (hash << 4) + (unsigned char)*c;
+		hash ^= (hash >> 24) & 0xf0;
+		hash &= 0x0fffffff;
+	}
+	const uint32_t *table = object->hash;
+	uint32_t count = table[0];
+	const uint32_t *chains = table + 2 + count;
+	uint32_t index = count ? table[2 + hash % count] : 0;
+	while (index && !is_it(object, index, name)) {
+		index = chains[index];
+	}
+	return index;
+}
+
+static void *find(ElfW(Addr) base, const ElfW(Dyn) *dynamic, const char *name)
+{
+	struct object object = read_object(base, dynamic);
+	uint32_t index = 0;
+	if (object.symbols && object.names && object.gnu_hash) {
+		index = find_by_gnu_hash(&object, name);
+	} else if (object.symbols && object.names && object.hash) {
+		index = find_by_hash(&object, name);
+	}
+	return index ? (void *)(base + object.symbols[index].st_value) : NULL;
+}
+
+const struct link_map *refit_objects(void)
+{
+	if (&_r_debug && _r_debug.r_map) {
+		return _r_debug.r_map;
+	}
+	return &_dl_debug_addr && _dl_debug_addr ? _dl_debug_addr->r_map : NULL;
+}
+
+int refit_is_us(const struct link_map *object)
+{
+	return object->l_ld == _DYNAMIC;
+}
+
+void *refit_symbol_of(const struct link_map *object, const char *name)
+{
+	return object->l_ld ? find(object->l_addr, object->l_ld, name) : NULL;
 }
 
 struct search {
@@ -123,37 +179,39 @@ static int look_into(struct dl_phdr_info *info, size_t size, void *argument)
 	if (!dynamic || (search->after_us && !search->past_us)) {
 		return 0;
 	}
-	struct object object = read_object(info->dlpi_addr, dynamic);
-	/* Linkers of distributions make DT_GNU_HASH since 2006; what has only
-	 * DT_HASH is left out. */
-	if (!object.symbols || !object.names || !object.hash) {
-		return 0;
+	search->found = find(info->dlpi_addr, dynamic, search->name);
+	return search->found != NULL;
+}
+
+void *refit_symbol_later(void *scope, const char *name)
+{
+	struct search search = {name, scope == RTLD_NEXT, 0, NULL};
+	dl_iterate_phdr(look_into, &search);
+	return search.found;
+}
+
+struct refit_definition refit_definition(void *scope, const char *name)
+{
+	struct refit_definition it = {NULL, refit_objects()};
+	if (!it.object) {
+		it.address = refit_symbol_later(scope, name);
+		return it;
 	}
-	uint32_t index = find_by_hash(&object, search->name);
-	if (index == 0) {
-		return 0;
+	int counts = scope != RTLD_NEXT;
+	for (; it.object; it.object = it.object->l_next) {
+		if (scope == RTLD_NEXT && refit_is_us(it.object)) {
+			counts = 1;
+		} else if (counts) {
+			it.address = refit_symbol_of(it.object, name);
+			if (it.address) {
+				break;
+			}
+		}
 	}
-	search->found = (void *)(info->dlpi_addr +
-				 object.symbols[index].st_value);
-	return 1;
+	return it;
 }
 
 void *refit_symbol(void *scope, const char *name)
 {
-	if (LIKELY(dlsym != NULL)) {
-		return dlsym(scope, name);
-	}
-	/* What a handle leads to is among all that is loaded, and is found there. */
-	struct search search = {name, scope == RTLD_NEXT, 0, NULL};
-	if (scope == RTLD_NEXT || scope == RTLD_DEFAULT) {
-		dl_iterate_phdr(look_into, &search);
-	}
-	return search.found;
-}
-
-void refit_forget_symbol_errors(void)
-{
-	if (dlerror) {
-		dlerror();
-	}
+	return refit_definition(scope, name).address;
 }

@@ -13,10 +13,11 @@
 /* Of its system calls, as a filter sees them (seccomp(2), linux/audit.h). */
 #define ARCH_AUDIT AUDIT_ARCH_AARCH64
 
-/* The version under which glibc's first release for it has its functions, dladdr1
- * among them. */
+/* The version under which glibc's first release for it has its functions. */
 #define ARCH_GLIBC "GLIBC_2.17"
-#define ARCH_GLIBC_DLADDR1 "GLIBC_2.17"
+
+/* clock_gettime of the vDSO (vdso(7)). */
+#define ARCH_VDSO_CLOCK "__kernel_clock_gettime"
 
 /* Returns what the kernel returned: -errno on failure (syscall(2)). */
 static inline long arch_syscall(long nr, long a, long b, long c, long d, long e,
