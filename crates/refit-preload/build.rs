@@ -27,6 +27,7 @@ const SYNC: Library = Library {
         "clock.c",
         "slot.c",
         "next.c",
+        "others.c",
         "executable.c",
         "session_file.c",
         "session_page.c",

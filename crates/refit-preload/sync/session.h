@@ -18,7 +18,7 @@
 #include <stdint.h>
 
 #define REFIT_MAGIC 0x3130746966657221ull /* "!efit01" in memory order */
-#define REFIT_VERSION 5u
+#define REFIT_VERSION 6u
 
 /* In the last argument register of a real sync call that refit's own code
  * makes: refit's filters let it through first. It is not a secret: whoever
@@ -75,6 +75,32 @@ enum refit_reason {
 	REFIT_REASONS(X)
 #undef X
 	REFIT_REASON_COUNT
+};
+
+/* Functions that another object of the program may define after us, as a preload of
+ * the user's own: name, whether the calls that we do not answer reach it. In the
+ * order of the bits of refit_image.others. */
+#define REFIT_OTHERS(X)                                                        \
+	X(fsync, 1)                                                            \
+	X(fdatasync, 1)                                                        \
+	X(sync, 1)                                                             \
+	X(syncfs, 1)                                                           \
+	X(sync_file_range, 1)                                                  \
+	X(msync, 1)                                                            \
+	X(openat2, 0)                                                          \
+	X(io_submit, 0)                                                        \
+	X(syscall, 0)                                                          \
+	X(execv, 0)                                                            \
+	X(execl, 0)                                                            \
+	X(execlp, 0)                                                           \
+	X(execle, 0)                                                           \
+	X(execveat, 0)
+
+enum refit_other {
+#define X(name, passes) REFIT_OTHER_##name,
+	REFIT_OTHERS(X)
+#undef X
+	REFIT_OTHER_COUNT
 };
 
 enum refit_knob { REFIT_KNOB_SYNC, REFIT_KNOB_ODIRECT, REFIT_KNOB_DISK };
@@ -271,6 +297,8 @@ struct refit_image {
 	uint64_t rings_unseen;     /* io_urings: what they are given is not seen */
 	char executable[256];      /* /proc/self/exe, or what the kernel ran */
 	char malloc_object[256];   /* the object that serves malloc */
+	uint64_t others; /* bit i: REFIT_OTHERS(i) is another object's too */
+	char other_object[128];    /* the first such object: the end of its path */
 	uint32_t users[REFIT_USERS]; /* that exec'ed, but the owner; 0 ends */
 	/* With the first two in the first page: most programs write no other. */
 	struct refit_slot slots[REFIT_SLOTS];

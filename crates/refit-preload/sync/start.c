@@ -20,6 +20,7 @@
 #include "executable.h"
 #include "filter.h"
 #include "next.h"
+#include "others.h"
 #include "own_seccomp.h"
 #include "session_page.h"
 #include "slot.h"
@@ -48,6 +49,9 @@ static void find_malloc(struct refit_image *image)
 			  sizeof image->malloc_object);
 }
 
+/* The end of the path of what has definitions of our functions too. */
+static char other_object[sizeof((struct refit_image *)NULL)->other_object];
+
 static void start_to_count(const char *session, const char *exe)
 {
 	struct refit_image *image = refit_map_image(session);
@@ -71,6 +75,8 @@ static void start_to_count(const char *session, const char *exe)
 			 : 0u);
 	prim_copy(image->executable, exe, sizeof image->executable);
 	find_malloc(image);
+	image->others = refit_others.bits;
+	prim_copy(image->other_object, other_object, sizeof image->other_object);
 	image->matched = refit.matched;
 	image->version = REFIT_VERSION;
 	__atomic_store_n(&image->magic, REFIT_MAGIC, __ATOMIC_RELEASE);
@@ -134,6 +140,7 @@ __attribute__((constructor)) static void construct(void)
 {
 	refit_find_clock();
 	refit_find_next();
+	refit_find_others(other_object, sizeof other_object);
 	const char *session = session_directory();
 	int later = refit_may_look_later();
 	if (!session || (!later && inherits_seccomp())) {

@@ -18,6 +18,7 @@
 #include "call_record.h"
 #include "decision.h"
 #include "disk.h"
+#include "others.h"
 #include "slot.h"
 
 /* Cancellation points stay cancellation points; sync and syncfs are none.
@@ -44,7 +45,41 @@ struct flush {
 	long a[4];
 	int fd;        /* -1: none */
 	int on_device; /* the emulated disk delays and refuses it */
+	enum refit_way way;
 };
+
+/* Whether the program would call another object's definition, and what that returns:
+ * as a kernel's result. */
+static __attribute__((noinline, cold)) int in_other(const struct flush *f,
+						    long *result)
+{
+	const struct refit_others *other = &refit_others;
+	int returned = 0;
+	if (f->way == REFIT_BY_NUMBER) {
+		return 0;
+	}
+	if (f->call == REFIT_CALL_FSYNC && other->fsync) {
+		returned = other->fsync(f->fd);
+	} else if (f->call == REFIT_CALL_FDATASYNC && other->fdatasync) {
+		returned = other->fdatasync(f->fd);
+	} else if (f->call == REFIT_CALL_SYNC && other->sync) {
+		other->sync();
+	} else if (f->call == REFIT_CALL_SYNCFS && other->syncfs) {
+		returned = other->syncfs(f->fd);
+	} else if (f->call == REFIT_CALL_SYNC_FILE_RANGE &&
+		   other->sync_file_range) {
+		returned = other->sync_file_range(f->fd, f->a[1], f->a[2],
+						  (unsigned)f->a[3]);
+	} else if (f->call == REFIT_CALL_MSYNC && other->msync) {
+		returned = other->msync((void *)f->a[0], (size_t)f->a[1],
+					(int)f->a[2]);
+	} else {
+		return 0;
+	}
+	/* One that fails and does not say how has failed. */
+	*result = returned >= 0 ? returned : -(long)(errno ? errno : EIO);
+	return 1;
+}
 
 static uint64_t device_of(int fd)
 {
@@ -92,6 +127,10 @@ static long fault(const struct flush *f)
  * ours to decide: a filter beneath is. */
 static long in_kernel(const struct flush *f)
 {
+	long result;
+	if (UNLIKELY(refit_others.bits) && in_other(f, &result)) {
+		return result;
+	}
 	return prim_syscall6(f->nr, f->a[0], f->a[1], f->a[2], f->a[3], 0,
 			     refit.policy ? (long)REFIT_COOKIE : 0);
 }
@@ -165,15 +204,28 @@ static inline void suppressed(enum refit_call call, int fd)
 /* The filter asks refit, which answers and counts. */
 static long ask(const struct flush *f)
 {
+	long result;
+	if (UNLIKELY(refit_others.bits) && in_other(f, &result)) {
+		return result;
+	}
 	return prim_syscall(f->nr, f->a[0], f->a[1], f->a[2], f->a[3]);
 }
 
-static __attribute__((noinline)) long fsync_in_kernel(enum refit_call call,
-						      long nr, int fd,
-						      enum refit_decision decision)
+/* What another object's definition passes on has no cookie: beneath a filter refit is
+ * asked about it, and decides and counts. */
+static int is_asked(enum refit_decision decision)
 {
-	const struct flush f = {call, nr, {fd, 0, 0, 0}, fd, 1};
-	if (decision == REFIT_DECISION_ASK) {
+	return decision == REFIT_DECISION_ASK ||
+	       (UNLIKELY(refit_others.bits) && refit_notified() &&
+		decision != REFIT_DECISION_OFF);
+}
+
+static __attribute__((noinline)) long
+fsync_in_kernel(enum refit_call call, long nr, int fd,
+		enum refit_decision decision, enum refit_way way)
+{
+	const struct flush f = {call, nr, {fd, 0, 0, 0}, fd, 1, way};
+	if (is_asked(decision)) {
 		return ask(&f);
 	}
 	struct refit_counter *c = refit_counter(call);
@@ -184,7 +236,7 @@ static __attribute__((noinline)) long fsync_in_kernel(enum refit_call call,
 /* In line: most of what it takes is a system call of 0.1 us, and a call of this
  * function, which the compiler would rather make, is a tenth of that. */
 static inline __attribute__((always_inline)) long
-sync_file(enum refit_call call, long nr, int fd)
+sync_file(enum refit_call call, long nr, int fd, enum refit_way way)
 {
 	enum refit_decision decision = refit_decide(fd);
 	if (LIKELY(decision == REFIT_DECISION_OFF)) {
@@ -193,25 +245,26 @@ sync_file(enum refit_call call, long nr, int fd)
 			suppressed(call, fd);
 			return 0;
 		}
-		if (probe == -EBADF) {
+		/* To another object it may be a file. */
+		if (probe == -EBADF && !refit_others.bits) {
 			refit_not_suppressed(refit_counter(call));
 			return -EBADF;
 		}
 	}
-	return fsync_in_kernel(call, nr, fd, decision);
+	return fsync_in_kernel(call, nr, fd, decision, way);
 }
 
 long refit_fsync(enum refit_call call, long nr, int fd)
 {
-	return sync_file(call, nr, fd);
+	return sync_file(call, nr, fd, REFIT_BY_NUMBER);
 }
 
-long refit_syncfs(int fd)
+long refit_syncfs(int fd, enum refit_way way)
 {
 	const struct flush f = {
-		REFIT_CALL_SYNCFS, SYS_syncfs, {fd, 0, 0, 0}, fd, 1};
+		REFIT_CALL_SYNCFS, SYS_syncfs, {fd, 0, 0, 0}, fd, 1, way};
 	enum refit_decision decision = refit_decide_for_all();
-	if (decision == REFIT_DECISION_ASK) {
+	if (is_asked(decision)) {
 		return ask(&f);
 	}
 	struct refit_counter *c = refit_counter(f.call);
@@ -221,7 +274,7 @@ long refit_syncfs(int fd)
 			suppressed(f.call, fd);
 			return 0;
 		}
-		if (probe == -EBADF) {
+		if (probe == -EBADF && !refit_others.bits) {
 			refit_not_suppressed(c);
 			return -EBADF;
 		}
@@ -230,14 +283,16 @@ long refit_syncfs(int fd)
 	return real(c, decision, &f);
 }
 
-long refit_sync_file_range(int fd, off64_t offset, off64_t size, unsigned flags)
+long refit_sync_file_range(int fd, off64_t offset, off64_t size, unsigned flags,
+			   enum refit_way way)
 {
 	/* It writes pages out and flushes no device (sync_file_range(2)). */
 	const struct flush f = {REFIT_CALL_SYNC_FILE_RANGE,
 				SYS_sync_file_range,
 				{fd, offset, size, flags},
 				fd,
-				0};
+				0,
+				way};
 	const unsigned known = SYNC_FILE_RANGE_WAIT_BEFORE |
 			       SYNC_FILE_RANGE_WRITE |
 			       SYNC_FILE_RANGE_WAIT_AFTER;
@@ -245,7 +300,7 @@ long refit_sync_file_range(int fd, off64_t offset, off64_t size, unsigned flags)
 		return ask(&f);
 	}
 	enum refit_decision decision = refit_decide(fd);
-	if (decision == REFIT_DECISION_ASK) {
+	if (is_asked(decision)) {
 		return ask(&f);
 	}
 	struct refit_counter *c = refit_counter(f.call);
@@ -256,7 +311,8 @@ long refit_sync_file_range(int fd, off64_t offset, off64_t size, unsigned flags)
 			suppressed(f.call, fd);
 			return 0;
 		}
-		if (probe == -EBADF || probe == -ESPIPE || probe == -EINVAL) {
+		if (!refit_others.bits &&
+		    (probe == -EBADF || probe == -ESPIPE || probe == -EINVAL)) {
 			refit_not_suppressed(c);
 			return probe;
 		}
@@ -265,18 +321,19 @@ long refit_sync_file_range(int fd, off64_t offset, off64_t size, unsigned flags)
 	return real(c, decision, &f);
 }
 
-long refit_msync(void *address, size_t size, int flags)
+long refit_msync(void *address, size_t size, int flags, enum refit_way way)
 {
 	const struct flush f = {REFIT_CALL_MSYNC,
 				SYS_msync,
 				{(long)address, (long)size, flags, 0},
 				-1,
-				1};
+				1,
+				way};
 	if (!(flags & MS_SYNC)) {
 		return ask(&f);
 	}
 	enum refit_decision decision = refit_decide_for_all();
-	if (decision == REFIT_DECISION_ASK) {
+	if (is_asked(decision)) {
 		return ask(&f);
 	}
 	struct refit_counter *c = refit_counter(f.call);
@@ -287,7 +344,8 @@ long refit_msync(void *address, size_t size, int flags)
 			suppressed(f.call, -1);
 			return 0;
 		}
-		if (probe == -EINVAL || probe == -ENOMEM || probe == -EBUSY) {
+		if (!refit_others.bits && (probe == -EINVAL || probe == -ENOMEM ||
+					   probe == -EBUSY)) {
 			refit_not_suppressed(c);
 			return probe;
 		}
@@ -296,12 +354,12 @@ long refit_msync(void *address, size_t size, int flags)
 	return real(c, decision, &f);
 }
 
-void refit_sync(void)
+void refit_sync(enum refit_way way)
 {
 	const struct flush f = {
-		REFIT_CALL_SYNC, SYS_sync, {0, 0, 0, 0}, -1, 1};
+		REFIT_CALL_SYNC, SYS_sync, {0, 0, 0, 0}, -1, 1, way};
 	enum refit_decision decision = refit_decide_for_all();
-	if (decision == REFIT_DECISION_ASK) {
+	if (is_asked(decision)) {
 		ask(&f);
 		return;
 	}
@@ -333,24 +391,26 @@ int refit_counted(enum refit_call call, int is_suppressed)
 EXPORT int fsync(int fd)
 {
 	cancellation_point();
-	return (int)prim_result(sync_file(REFIT_CALL_FSYNC, SYS_fsync, fd));
+	return (int)prim_result(sync_file(REFIT_CALL_FSYNC, SYS_fsync, fd,
+					  REFIT_BY_NAME));
 }
 
 EXPORT int fdatasync(int fd)
 {
 	cancellation_point();
 	return (int)prim_result(
-		sync_file(REFIT_CALL_FDATASYNC, SYS_fdatasync, fd));
+		sync_file(REFIT_CALL_FDATASYNC, SYS_fdatasync, fd,
+			  REFIT_BY_NAME));
 }
 
 EXPORT void sync(void)
 {
-	refit_sync();
+	refit_sync(REFIT_BY_NAME);
 }
 
 EXPORT int syncfs(int fd)
 {
-	return (int)prim_result(refit_syncfs(fd));
+	return (int)prim_result(refit_syncfs(fd, REFIT_BY_NAME));
 }
 
 EXPORT int sync_file_range(int fd, off64_t offset, off64_t size, unsigned flags)
@@ -358,11 +418,13 @@ EXPORT int sync_file_range(int fd, off64_t offset, off64_t size, unsigned flags)
 	if (gnu_get_libc_version) {
 		cancellation_point();
 	}
-	return (int)prim_result(refit_sync_file_range(fd, offset, size, flags));
+	return (int)prim_result(
+		refit_sync_file_range(fd, offset, size, flags, REFIT_BY_NAME));
 }
 
 EXPORT int msync(void *address, size_t size, int flags)
 {
 	cancellation_point();
-	return (int)prim_result(refit_msync(address, size, flags));
+	return (int)prim_result(
+		refit_msync(address, size, flags, REFIT_BY_NAME));
 }

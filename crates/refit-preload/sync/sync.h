@@ -8,11 +8,16 @@
 
 #include "state.h"
 
+/* How the program called: by a name of the C library, or by number. Another object's
+ * definition of a name is passed what we do not answer. */
+enum refit_way { REFIT_BY_NUMBER, REFIT_BY_NAME };
+
 long refit_fsync(enum refit_call call, long nr, int fd);
-long refit_syncfs(int fd);
-long refit_sync_file_range(int fd, off64_t offset, off64_t size, unsigned flags);
-long refit_msync(void *address, size_t size, int flags);
-void refit_sync(void);
+long refit_syncfs(int fd, enum refit_way way);
+long refit_sync_file_range(int fd, off64_t offset, off64_t size, unsigned flags,
+			   enum refit_way way);
+long refit_msync(void *address, size_t size, int flags, enum refit_way way);
+void refit_sync(enum refit_way way);
 
 /* The flags with which a file is to be opened: without O_SYNC and O_DSYNC where
  * sync is off for every file. Counts the call. */

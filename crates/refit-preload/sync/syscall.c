@@ -36,14 +36,16 @@ static long dispatch(long nr, long a, long b, long c, long d, long e, long f)
 	case SYS_fdatasync:
 		return refit_fsync(REFIT_CALL_FDATASYNC, nr, (int)a);
 	case SYS_sync:
-		refit_sync();
+		refit_sync(REFIT_BY_NUMBER);
 		return 0;
 	case SYS_syncfs:
-		return refit_syncfs((int)a);
+		return refit_syncfs((int)a, REFIT_BY_NUMBER);
 	case SYS_sync_file_range:
-		return refit_sync_file_range((int)a, b, c, (unsigned)d);
+		return refit_sync_file_range((int)a, b, c, (unsigned)d,
+					     REFIT_BY_NUMBER);
 	case SYS_msync:
-		return refit_msync((void *)a, (size_t)b, (int)c);
+		return refit_msync((void *)a, (size_t)b, (int)c,
+				   REFIT_BY_NUMBER);
 #ifdef SYS_open
 	case SYS_open:
 		return open_by(a, (int)b, c);

@@ -1,6 +1,9 @@
 //! What was reached, what was not, and what is unknown.
 
-use refit_run::{Coverage, FilterReport, InEffect, Reached, RunReport, Unknown, UnreachedProgram};
+use refit_run::{
+    Coverage, FilterReport, InEffect, OtherDefinitions, Reached, RunReport, Unknown,
+    UnreachedProgram,
+};
 
 use crate::format::{file_name, grouped, plural};
 
@@ -21,6 +24,7 @@ pub fn lines(report: &RunReport) -> Vec<String> {
     let mut lines = unreached(coverage);
     lines.extend(filtered(coverage));
     lines.extend(unknown(coverage));
+    lines.extend(others(coverage));
     lines.extend(scopes(coverage, is_reported));
     lines.extend(survivors(report));
     lines
@@ -31,6 +35,7 @@ pub fn gaps(coverage: &Coverage) -> Vec<String> {
     let all = [
         unreached(coverage),
         unknown(coverage),
+        others(coverage),
         scopes(coverage, |_| false),
     ];
     all.concat()
@@ -165,6 +170,37 @@ fn unknown(coverage: &Coverage) -> Vec<String> {
         }
     };
     coverage.unknown.iter().map(line).collect()
+}
+
+/// Libraries of the program's own that define what refit intercepts: a line for each set of functions.
+fn others(coverage: &Coverage) -> Vec<String> {
+    let mut lines: Vec<String> = coverage.others.iter().flat_map(other).collect();
+    lines.dedup();
+    lines
+}
+
+fn other(other: &OtherDefinitions) -> Vec<String> {
+    let library = file_name(&other.library);
+    let mut lines = Vec::new();
+    if !other.passed_on.is_empty() {
+        lines.push(format!(
+            "{library} defines {} too: calls that refit does not answer go there, and what it makes of them is not known",
+            other.passed_on.join(", ")
+        ));
+    }
+    if !other.skipped.is_empty() {
+        lines.push(format!(
+            "{library} defines {} too, and is not called for that under refit",
+            other.skipped.join(", ")
+        ));
+    }
+    lines
+}
+
+/// Whether real calls may have been answered by a library of the program's own.
+pub fn passes_on(coverage: &Coverage) -> bool {
+    let mut others = coverage.others.iter();
+    others.any(|other| !other.passed_on.is_empty())
 }
 
 fn survivors(report: &RunReport) -> Option<String> {

@@ -30,6 +30,22 @@ pub struct Unknown {
     pub count: u64,
 }
 
+/// A library of the program, a preload of the user's own for one, that defines functions of refit's preload too and
+/// comes after it: without refit the program would call these.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct OtherDefinitions {
+    /// The first such library: the (end of the) path.
+    pub library: String,
+    /// The executable that has it.
+    pub executable: String,
+    /// Functions whose calls reach it where refit does not answer them. What it passes on to the kernel is not known:
+    /// such a call counts as real.
+    pub passed_on: Vec<String>,
+    /// Functions whose calls do not reach it.
+    pub skipped: Vec<String>,
+}
+
 /// What refit reached of the tree. A process counts once for each program that
 /// it ran.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -56,6 +72,9 @@ pub struct Coverage {
     /// Scopes of settings that nothing matched.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unmatched_scopes: Vec<String>,
+    /// Other definitions of the functions that refit intercepts.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub others: Vec<OtherDefinitions>,
     /// What became of a seccomp filter; `None` where nothing asked for one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seccomp: Option<FilterReport>,

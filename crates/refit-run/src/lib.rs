@@ -32,7 +32,7 @@ mod tree_parts;
 mod watch;
 
 pub use advice::{Advice, Proposal, Reason, advice};
-pub use coverage::{Coverage, FilterReport, Reached, Unknown};
+pub use coverage::{Coverage, FilterReport, OtherDefinitions, Reached, Unknown};
 pub use escape::{Escape, escaped};
 pub use identity::{IdentityTerm, MemoryIdentity};
 pub use in_effect::{InEffect, OPEN_SYNC};

@@ -20,6 +20,10 @@ pub struct Executable {
     pub rings_unseen: u64,
     /// The object that serves malloc, empty when unknown.
     pub malloc_object: String,
+    /// Bit i: function i of [`OTHERS`](crate::OTHERS) is another object's too.
+    pub others: u64,
+    /// The first such object, empty when there is none.
+    pub other_object: String,
     /// Processes that only the filter reached.
     pub filtered: u64,
     /// Count and nanoseconds by directory.
@@ -90,6 +94,10 @@ impl Collected {
         executable.flags |= image.flags;
         executable.rings_unseen = executable.rings_unseen.saturating_add(image.rings_unseen);
         executable.malloc_object.clone_from(&image.malloc_object);
+        executable.others |= image.others;
+        if image.others != 0 {
+            executable.other_object.clone_from(&image.other_object);
+        }
         for directory in image.directories {
             let (count, waited_ns) = executable.directories.entry(directory.path).or_default();
             *count = count.saturating_add(directory.count);

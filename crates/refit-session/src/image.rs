@@ -107,6 +107,10 @@ pub struct Image {
     pub executable: String,
     /// The object that serves malloc, empty when unknown.
     pub malloc_object: String,
+    /// Bit i: function i of [`OTHERS`](crate::page::OTHERS) is another object's too.
+    pub others: u64,
+    /// The first such object: the end of its path.
+    pub other_object: String,
     /// Users, other than the file's owner, that it had become when it exec'ed.
     pub users: Vec<u32>,
     /// What it started and could not reach.
@@ -151,6 +155,12 @@ impl Image {
                 bytes,
                 offset_of!(CImage, malloc_object),
                 field_size(|image: &CImage| &image.malloc_object),
+            ),
+            others: get_u64(bytes, offset_of!(CImage, others)),
+            other_object: get_text(
+                bytes,
+                offset_of!(CImage, other_object),
+                field_size(|image: &CImage| &image.other_object),
             ),
             users: (0..USERS)
                 .map(|i| get_u32(bytes, offset_of!(CImage, users) + i * size_of::<u32>()))

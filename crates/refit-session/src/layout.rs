@@ -131,6 +131,8 @@ pub struct CImage {
     pub rings_unseen: u64,
     pub executable: [u8; 256],
     pub malloc_object: [u8; 256],
+    pub others: u64,
+    pub other_object: [u8; 128],
     pub users: [u32; USERS],
     pub slots: [CSlot; SLOTS],
     pub unreached: [CUnreached; UNREACHED],

@@ -45,7 +45,9 @@ pub use image::{
     IMAGE_SHARED_SLOT, IMAGE_SIZE, IMAGE_SYNC_OFF, IMAGE_UNFILTERED, Image, Slot, Unreached,
 };
 pub use image_files::open_own;
-pub use page::{ANSWERS, CALLS, COOKIE, CountedCall, EVENTS, FILTER_IS_THERE, LATENCIES, REASONS};
+pub use page::{
+    ANSWERS, CALLS, COOKIE, CountedCall, EVENTS, FILTER_IS_THERE, LATENCIES, OTHERS, REASONS,
+};
 pub use policy::{
     DISK_SIZE, Disk, Knob, POLICY_COUNT, POLICY_DENY_RINGS, POLICY_FLAGS, POLICY_FOLLOW,
     POLICY_NOTIFIED, POLICY_SECCOMP_FILTERS, POLICY_TRACE, Policy, Rule, TooLong, When,

@@ -4,7 +4,7 @@
 /// First eight bytes of a policy and of an image file.
 pub const MAGIC: u64 = 0x3130_7469_6665_7221;
 /// Version of the layout.
-pub const VERSION: u32 = 5;
+pub const VERSION: u32 = 6;
 /// In the last argument register of a sync call that refit's own code makes
 /// (`REFIT_COOKIE`).
 pub const COOKIE: u64 = 0x74_6966_6572;
@@ -86,6 +86,25 @@ pub const REASONS: [&str; 11] = [
     "library not visible in its root",
     "environment cleared",
     "own seccomp filter",
+];
+
+/// Functions that another object of the program may define after the preload, in the order of `REFIT_OTHERS`; and
+/// whether calls that refit does not answer reach that definition.
+pub const OTHERS: [(&str, bool); 14] = [
+    ("fsync", true),
+    ("fdatasync", true),
+    ("sync", true),
+    ("syncfs", true),
+    ("sync_file_range", true),
+    ("msync", true),
+    ("openat2", false),
+    ("io_submit", false),
+    ("syscall", false),
+    ("execv", false),
+    ("execl", false),
+    ("execlp", false),
+    ("execle", false),
+    ("execveat", false),
 ];
 
 /// Who answered a traced call, in the order of `enum refit_answer`.

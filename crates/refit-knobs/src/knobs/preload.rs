@@ -88,7 +88,7 @@ impl Behaviour for Library {
                 self.path
             ),
             risk: "whatever that library does; refit does not know",
-            backend: "LD_PRELOAD, in the order given",
+            backend: "LD_PRELOAD, in the order given, after refit's own library",
             covers: &[
                 "dynamically linked programs and what they start, also where a parent clears the environment: refit \
                  puts LD_PRELOAD back (not with --no-follow-env)",
@@ -97,8 +97,15 @@ impl Behaviour for Library {
                 "statically linked programs, most Go programs among them",
                 "setuid and setgid programs: ld.so ignores a preload with a `/` there",
                 "32-bit programs, and programs built for musl or another C library: they are started without it",
+                "its openat2, io_submit and execveat, and the calls by number of its syscall that refit knows: refit makes \
+                 these calls itself, and says so after the run; its execv, execl, execlp and execle where it has no execve",
             ],
-            notes: vec!["ld.so expands $ORIGIN, $LIB and $PLATFORM in the path".to_owned()],
+            notes: vec![
+                "its fsync, fdatasync, sync, syncfs, sync_file_range, msync, and its functions that open files or start \
+                 programs, get every call that refit does not answer; what sync=off suppresses does not reach it"
+                    .to_owned(),
+                "ld.so expands $ORIGIN, $LIB and $PLATFORM in the path".to_owned(),
+            ],
         }
     }
 

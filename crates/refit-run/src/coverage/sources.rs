@@ -4,11 +4,11 @@ use std::path::Path;
 
 use refit_launch::own_syscalls::Search;
 use refit_session::{
-    CALLS, Collected, ExecutableReport, IMAGE_OWN_SECCOMP, IMAGE_UNFILTERED, OPENING,
+    CALLS, Collected, ExecutableReport, IMAGE_OWN_SECCOMP, IMAGE_UNFILTERED, OPENING, OTHERS,
     UnreachedProgram, sum,
 };
 
-use super::{Coverage, Filter, FilterPlace, FilterReport, Reached, Unknown};
+use super::{Coverage, Filter, FilterPlace, FilterReport, OtherDefinitions, Reached, Unknown};
 
 /// What coverage is computed from.
 pub(crate) struct Sources<'a> {
@@ -58,6 +58,7 @@ impl Coverage {
             path_unknown: counted.path_unknown,
             not_delayed: counted.not_delayed,
             unmatched_scopes: sources.unmatched(),
+            others: sources.others(),
             seccomp,
         }
     }
@@ -89,6 +90,27 @@ impl Sources<'_> {
             matched.any(|(_, other)| other.as_ref() == Some(scope))
         };
         unmatched.filter(|scope| !is_matched(scope)).collect()
+    }
+
+    fn others(&self) -> Vec<OtherDefinitions> {
+        let all = self.counted.executables.iter();
+        let with = all.filter(|(_, executable)| executable.others != 0);
+        with.map(|(name, executable)| {
+            let of = |passes: bool| {
+                let functions = OTHERS.iter().enumerate();
+                functions
+                    .filter(|(bit, (_, one))| executable.others >> bit & 1 == 1 && *one == passes)
+                    .map(|(_, (function, _))| (*function).to_owned())
+                    .collect()
+            };
+            OtherDefinitions {
+                library: executable.other_object.clone(),
+                executable: name.clone(),
+                passed_on: of(true),
+                skipped: of(false),
+            }
+        })
+        .collect()
     }
 
     fn unknown(&self, executables: &[ExecutableReport]) -> Vec<Unknown> {

@@ -76,7 +76,7 @@ fn mirror() -> Table {
         "refit_directory" CDirectory { state pad count waited_ns path }
         "refit_image" CImage {
             magic version pid flags unreached_lost forked departed execs path_unknown
-            not_delayed matched rings_unseen executable malloc_object users slots unreached directories
+            not_delayed matched rings_unseen executable malloc_object others other_object users slots unreached directories
         }
     }
     structs! { table:
@@ -115,6 +115,7 @@ fn mirror() -> Table {
         ("REFIT_CALL_COUNT", CALLS.len() as u64),
         ("REFIT_CALL_SLOTS", CALL_SLOTS as u64),
         ("REFIT_REASON_COUNT", REASONS.len() as u64),
+        ("REFIT_OTHER_COUNT", OTHERS.len() as u64),
         ("REFIT_LATENCIES", LATENCIES as u64),
         ("REFIT_QUEUES", QUEUES as u64),
         ("REFIT_EVENTS", EVENTS as u64),
@@ -202,7 +203,19 @@ fn mirror() -> Table {
         let texts = texts.iter().enumerate();
         texts.map(move |(at, text)| (format!("{kind} {at}"), (*text).to_owned()))
     });
-    table.extend(numbers.into_iter().chain(answers).chain(texts));
+    let others = OTHERS.iter().enumerate().map(|(at, (name, passes))| {
+        (
+            format!("other {at}"),
+            format!("{name} {}", u8::from(*passes)),
+        )
+    });
+    table.extend(
+        numbers
+            .into_iter()
+            .chain(answers)
+            .chain(texts)
+            .chain(others),
+    );
     table
 }
 
@@ -252,7 +265,7 @@ fn compiled(header: &str) -> Table {
     }
     let text = compiler(&["-E", "-P"], &path("session.h"));
     for (name, body) in bodies(&text, "enum ") {
-        let is_list = ["refit_call", "refit_reason"].contains(&name);
+        let is_list = ["refit_call", "refit_reason", "refit_other"].contains(&name);
         let members = body
             .split(',')
             .filter_map(|member| member.split('=').next());
@@ -280,7 +293,8 @@ fn compiled(header: &str) -> Table {
         "#include <stddef.h>\n#include <stdio.h>\n#include \"session.h\"\n\
          #define CALL(name, text) printf(\"call %d=%s\\n\", REFIT_CALL_##name, text);\n\
          #define REASON(name, text) printf(\"reason %d=%s\\n\", REFIT_REASON_##name, text);\n\
-         int main(void) {{\n{print}REFIT_CALLS(CALL)\nREFIT_REASONS(REASON)\nreturn 0; }}\n"
+         #define OTHER(name, passes) printf(\"other %d=%s %d\\n\", REFIT_OTHER_##name, #name, passes);\n\
+         int main(void) {{\n{print}REFIT_CALLS(CALL)\nREFIT_REASONS(REASON)\nREFIT_OTHERS(OTHER)\nreturn 0; }}\n"
     );
     fs::write(path("print.c"), source).unwrap();
     let exe = path("print");
@@ -352,6 +366,7 @@ fn every_kind_of_change_is_noticed() {
         ),
         ("X(SYNCFS, \"syncfs\")", "X(SYNCFS, \"sync_fs\")", "call 3"),
         ("X(SETUID, \"setuid\")", "", "REFIT_REASON_COUNT"),
+        ("X(openat2, 0)", "X(openat2, 1)", "other 6"),
         (
             "uint64_t suppressed;",
             "uint64_t suppressed, more;",
