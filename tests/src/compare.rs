@@ -200,7 +200,7 @@ fn a_wanted_precision_ends_it_and_nothing_else_does(env: &TestEnv) -> Outcome {
 }
 
 fn an_open_for_synchronous_writes_counts_as_syncing(env: &TestEnv) -> Outcome {
-    let nothing = "nothing asked for a sync";
+    let nothing = "no sync call was seen";
     let to = format!("of={}", env.path("file"));
     let dd = ["dd", "if=/dev/zero", &to, "bs=4k", "count=60"];
     let args = ["--rounds", "40", "sync=off", "--"];

@@ -145,6 +145,7 @@ mod openers;
 mod other_preloads;
 mod own_filter;
 mod own_rings;
+mod own_syscalls;
 mod pages;
 mod pipes;
 mod places;
@@ -342,6 +343,7 @@ const TABLE: &[&[Test]] = &[
     other_preloads::TESTS,
     own_filter::TESTS,
     own_rings::TESTS,
+    own_syscalls::TESTS,
     mapd::TESTS,
     memory_growth::TESTS,
     memory_identity::TESTS,

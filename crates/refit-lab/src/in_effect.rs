@@ -1,13 +1,18 @@
 //! Which settings were in effect in the runs of their variant. A candidate is
 //! disqualified when none of its settings was.
 
-use refit_run::InEffect;
+use std::collections::BTreeMap;
 
-use crate::experiment::{Experiment, Role, RunRecord, SettingRecord};
+use refit_run::{InEffect, Run, Testimony};
+
+use crate::experiment::{Experiment, Role, RunRecord, SettingRecord, VariantRecord};
+
+/// What a variant's disqualification begins with.
+const NOT_IN_EFFECT: &str = "not in effect: ";
 
 /// Sets what the runs so far show of each setting, and disqualifies the candidates that
-/// were nowhere in effect.
-pub fn record_what_was_in_effect(experiment: &mut Experiment) {
+/// were nowhere in effect. `witnessed`: the runs that had the kernel as witness, by variant.
+pub fn record_what_was_in_effect(experiment: &mut Experiment, witnessed: &BTreeMap<usize, Run>) {
     if experiment.is_elsewhere() {
         return;
     }
@@ -17,7 +22,23 @@ pub fn record_what_was_in_effect(experiment: &mut Experiment) {
         let mut runs = runs.iter().filter(counts).peekable();
         runs.peek()?;
         let each = runs.map(|run| InEffect::of(&record.setting, &run.run));
-        Some(InEffect::of_runs(each))
+        let measured = InEffect::of_runs(each);
+        let seen = witnessed.get(&variant);
+        let seen = seen.map(|run| InEffect::of(&record.setting, run));
+        Some(match (&measured, seen) {
+            // The kernel saw what refit did not.
+            (_, Some(partly @ InEffect::Partly(_))) => partly,
+            (InEffect::Unknown | InEffect::Nowhere(_), Some(nowhere @ InEffect::Nowhere(_))) => {
+                nowhere
+            }
+            // A filter may have answered calls that nobody counted; but the baseline makes none.
+            (InEffect::Unknown, Some(InEffect::Unknown))
+                if record.is_about_syncs() && asks_for_nothing(witnessed) =>
+            {
+                InEffect::no_sync_call()
+            }
+            _ => measured,
+        })
     };
     for record in &mut experiment.with {
         record.in_effect = of(0, record);
@@ -26,8 +47,11 @@ pub fn record_what_was_in_effect(experiment: &mut Experiment) {
         for record in &mut variant.settings {
             record.in_effect = of(index, record);
         }
-        if variant.role == Role::Candidate && variant.disqualified.is_none() {
-            variant.disqualified = not_in_effect(&variant.settings);
+        let others = variant.disqualified.as_ref();
+        let has_another_reason = others.is_some_and(|why| !why.starts_with(NOT_IN_EFFECT));
+        if variant.role == Role::Candidate && !has_another_reason {
+            let not = not_in_effect(&variant.settings);
+            variant.disqualified = not.or(variant.disqualified.take());
         }
     }
 }
@@ -40,5 +64,28 @@ fn not_in_effect(settings: &[SettingRecord]) -> Option<String> {
     };
     let mut reasons: Vec<String> = settings.iter().map(reason).collect::<Option<_>>()?;
     reasons.dedup();
-    (!reasons.is_empty()).then(|| format!("not in effect: {}", reasons.join("; ")))
+    (!reasons.is_empty()).then(|| format!("{NOT_IN_EFFECT}{}", reasons.join("; ")))
+}
+
+/// Whether a candidate was disqualified as its settings were nowhere in effect, as far as refit saw.
+pub fn is_nowhere(variant: &VariantRecord) -> bool {
+    let why = variant.disqualified.as_ref();
+    variant.role == Role::Candidate && why.is_some_and(|why| why.starts_with(NOT_IN_EFFECT))
+}
+
+/// Whether the kernel saw no durable call of the baseline, and nothing else of it is hidden.
+fn asks_for_nothing(witnessed: &BTreeMap<usize, Run>) -> bool {
+    let baseline = witnessed.get(&0);
+    baseline.is_some_and(|run| {
+        let seen = match &run.witness {
+            Some(Testimony::Seen(seen)) => seen,
+            _ => return false,
+        };
+        let is_watched = !seen.filesystems.is_empty() && seen.lost == 0;
+        is_watched
+            && seen.calls == 0
+            && run.syncs(|calls| calls.seen) == 0
+            && run.coverage.unknown.is_empty()
+            && run.survivors.is_empty()
+    })
 }

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+use refit_run::Run;
 use refit_run::fingerprint;
 use refit_run::machine_load::MachineLoad;
 use refit_stats::{LookPlan, Schedule};
@@ -56,6 +57,8 @@ pub struct Rounds<'a> {
     took: BTreeMap<usize, Duration>,
     /// The budget was used up in the middle of a round pair.
     is_late: bool,
+    /// Runs with the kernel as witness, by variant.
+    witnessed: BTreeMap<usize, Run>,
 }
 
 impl<'a> Rounds<'a> {
@@ -95,6 +98,7 @@ impl<'a> Rounds<'a> {
             failures: BTreeMap::new(),
             took: BTreeMap::new(),
             is_late: false,
+            witnessed: BTreeMap::new(),
         })
     }
 
@@ -186,7 +190,7 @@ impl<'a> Rounds<'a> {
     ) -> Result<Option<LookPlan>, LabError> {
         let began = Instant::now();
         self.pair(index, rounds, progress)?;
-        in_effect::record_what_was_in_effect(&mut self.experiment);
+        in_effect::record_what_was_in_effect(&mut self.experiment, &self.witnessed);
         // What was not run to its end does not show how long the rest takes.
         if self.experiment.interrupted || self.is_late {
             return Ok(None);
@@ -251,7 +255,8 @@ impl<'a> Rounds<'a> {
     /// One more run of each variant that is about syncs, not measured.
     pub fn call_witness(&mut self, progress: &mut dyn Progress) {
         let mut starts = |experiment: &Experiment, variant| progress.runs(experiment, variant);
-        witness_runs::call_witness(&mut self.experiment, &mut *self.runner, &mut starts);
+        self.witnessed =
+            witness_runs::call_witness(&mut self.experiment, &mut *self.runner, &mut starts);
     }
 
     /// One more run of each variant that tells why its memory is what it is, where that is asked; not measured.
@@ -275,7 +280,7 @@ impl<'a> Rounds<'a> {
             true => 0.0,
             false => now.others_since(self.load_before),
         };
-        in_effect::record_what_was_in_effect(&mut self.experiment);
+        in_effect::record_what_was_in_effect(&mut self.experiment, &self.witnessed);
         record_step_classes(&mut self.experiment);
         let mut comparison = Comparison::new(self.experiment, &self.request.gates, others);
         comparison.warnings.extend(self.runner.warnings());

@@ -3,7 +3,7 @@
 //! call of a process, and is beneath all that the process starts.
 
 use refit_knobs::Launch;
-use refit_session::{EventRing, POLICY_NOTIFIED, Policy};
+use refit_session::{EventRing, POLICY_ANSWERED, POLICY_GUARDED, POLICY_NOTIFIED, Policy};
 
 use crate::filter::{Filter, Syncs};
 use crate::options::Options;
@@ -55,10 +55,11 @@ impl PlannedFilter {
             PlannedFilter::AtStart(filter) => {
                 policy.seccomp_filters += 1;
                 let begun = Begun::begin(*filter, options.reach.no_new_privs, policy, ring);
-                policy.flags |= POLICY_NOTIFIED;
+                policy.flags |= POLICY_NOTIFIED | answers(filter.syncs);
                 Some(begun)
             }
-            PlannedFilter::AtExec(_, instructions) => {
+            PlannedFilter::AtExec(filter, instructions) => {
+                policy.flags |= answers(filter.syncs);
                 policy.filter.clone_from(instructions);
                 None
             }
@@ -83,5 +84,14 @@ impl PlannedFilter {
         matches!(self, PlannedFilter::AtExec(..))
             && options.reach.no_new_privs
             && right() == Right::None
+    }
+}
+
+/// Who answers a sync call that passes the filter, as the policy has it.
+fn answers(syncs: Syncs) -> u32 {
+    match syncs {
+        Syncs::Succeed => POLICY_ANSWERED,
+        Syncs::Ask => POLICY_GUARDED,
+        Syncs::Leave => 0,
     }
 }

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use refit_knobs::{Assignment, Launch, Preload, SwitchRule};
 use refit_session::{
-    EventRing, HEAP, HEAP_NEW, Knob, LIBRARIES, Library, POLICY_COUNT, POLICY_DENY_RINGS,
-    POLICY_FOLLOW, POLICY_TRACE, Policy, SYNC, Session, SessionError,
+    EventRing, HEAP, HEAP_NEW, Knob, LIBRARIES, Library, POLICY_ANSWERED, POLICY_COUNT,
+    POLICY_DENY_RINGS, POLICY_FOLLOW, POLICY_TRACE, Policy, SYNC, Session, SessionError,
 };
 
 use crate::environment::Environment;
@@ -114,6 +114,7 @@ pub fn prepare(
     let page = Amendment {
         file: file.into(),
         flags,
+        of_filter: policy.flags & POLICY_ANSWERED,
         inherited_filters,
     };
     let seccomp = begun.map_or_else(|| planned.without_guardian(), |begun| begun.finish(page));

@@ -1,7 +1,9 @@
 /* Asynchronous I/O but for io_uring.
  *
  * aio_fsync and lio_listio of the C library are counted and left alone: they
- * have to complete through aio_error and aio_return and deliver their signal.
+ * have to complete through aio_error and aio_return and deliver their signal. A
+ * helper thread of the C library makes their system calls, by its own instructions:
+ * where a filter lies beneath, that answers them.
  * Syncs that io_submit is given are swapped. */
 #include "aio.h"
 
@@ -26,6 +28,14 @@ struct aio_head {
 	int operation;
 };
 
+/* Where refit is asked, it counts the helper thread's call. */
+static void count_helper(enum refit_call call)
+{
+	if (!refit_guarded()) {
+		refit_counted(call, refit_answered());
+	}
+}
+
 static int missing(void)
 {
 	errno = ENOSYS;
@@ -40,7 +50,7 @@ static int missing(void)
 		if (!next) {                                                   \
 			return missing();                                      \
 		}                                                              \
-		refit_seen_and_real(REFIT_CALL_AIO_FSYNC);                     \
+		count_helper(REFIT_CALL_AIO_FSYNC);                            \
 		return next(operation, block);                                 \
 	}
 
@@ -61,7 +71,7 @@ DEFINE_AIO_FSYNC(aio_fsync64)
 			const struct aio_head *head = (const void *)list[i];   \
 			if (head && (head->operation == LIO_DSYNC_OPERATION || \
 				     head->operation == LIO_SYNC_OPERATION)) { \
-				refit_seen_and_real(REFIT_CALL_LIO_LISTIO);    \
+				count_helper(REFIT_CALL_LIO_LISTIO);           \
 			}                                                      \
 		}                                                              \
 		return next(mode, list, count, event);                         \

@@ -40,7 +40,12 @@ void refit_put_filter_while_allowed(void)
 		return;
 	}
 	/* Threads with other filters cannot be given ours. */
-	if (install(SECCOMP_FILTER_FLAG_TSYNC) > 0) {
-		install(0);
+	long result = install(SECCOMP_FILTER_FLAG_TSYNC);
+	if (result > 0) {
+		result = install(0);
+	}
+	if (result == 0) {
+		refit.filtered = 1;
+		refit_flag(REFIT_IMAGE_FILTERED);
 	}
 }

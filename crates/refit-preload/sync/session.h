@@ -196,6 +196,10 @@ enum {
 	REFIT_POLICY_NOTIFIED = 1u << 2,
 	REFIT_POLICY_TRACE = 1u << 3, /* write each call to the event ring */
 	REFIT_POLICY_DENY_IO_URING = 1u << 4, /* io_uring_setup: ENOSYS */
+	/* What has a filter of refit's beneath: the kernel answers each sync call
+	 * without a cookie with 0, and nobody counts it; */
+	REFIT_POLICY_ANSWERED = 1u << 5,
+	REFIT_POLICY_GUARDED = 1u << 6, /* or refit answers and counts it. */
 };
 
 struct refit_policy {
@@ -280,6 +284,7 @@ enum {
 	REFIT_IMAGE_SHARED_SLOT = 1u << 4, /* more processes than slots */
 	REFIT_IMAGE_NO_EVENT_RING = 1u << 5, /* could not attach it */
 	REFIT_IMAGE_UNFILTERED = 1u << 6, /* no filter of the policy's beneath */
+	REFIT_IMAGE_FILTERED = 1u << 7, /* there was one, or came later */
 };
 
 struct refit_image {

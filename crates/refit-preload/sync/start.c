@@ -63,13 +63,14 @@ static void start_to_count(const char *session, const char *exe)
 		refit.mark = mark;
 	}
 	image->pid = (uint32_t)prim_syscall(SYS_getpid, 0, 0, 0, 0);
+	refit.filtered = refit.policy->filter_length && refit_has_filter();
 	image->flags =
 		(refit.decision == REFIT_DECISION_OFF ? REFIT_IMAGE_SYNC_OFF
 						      : 0u) |
 		(refit.odirect_off ? REFIT_IMAGE_ODIRECT_OFF : 0u) |
-		(refit.policy->filter_length && !refit_has_filter()
-			 ? REFIT_IMAGE_UNFILTERED
-			 : 0u) |
+		(refit.filtered ? REFIT_IMAGE_FILTERED
+		 : refit.policy->filter_length ? REFIT_IMAGE_UNFILTERED
+					       : 0u) |
 		(refit.policy->disk.event_ring >= 0 && !refit.event_ring
 			 ? REFIT_IMAGE_NO_EVENT_RING
 			 : 0u);

@@ -41,6 +41,8 @@ struct refit_state {
 	int traces;       /* each call is written to the event ring */
 	int own_seccomp;  /* filters of the program, as far as they were seen, or
 			   * REFIT_SECCOMP_UNKNOWN: see own_seccomp.h */
+	int filtered;     /* a filter of the policy's is beneath, as far as that was
+			   * asked, or came later */
 	int iopoll;       /* has an IOPOLL io_uring, which needs O_DIRECT */
 	/* The C library's answer whether this process has one thread
 	 * (__libc_single_threaded, glibc 2.32), or to a 0. */
@@ -70,6 +72,21 @@ static inline void refit_flag(uint32_t flag)
 static inline int refit_notified(void)
 {
 	return refit.policy && refit.policy->flags & REFIT_POLICY_NOTIFIED;
+}
+
+/* A filter lies beneath by which the kernel answers with 0 what passes it without a
+ * cookie; the one that the policy has lies beneath some processes only. */
+static inline int refit_answered(void)
+{
+	return refit.policy && refit.policy->flags & REFIT_POLICY_ANSWERED &&
+	       (!refit.policy->filter_length || refit.filtered);
+}
+
+/* A filter lies beneath, and refit decides and counts what passes it without a
+ * cookie. */
+static inline int refit_guarded(void)
+{
+	return refit.policy && refit.policy->flags & REFIT_POLICY_GUARDED;
 }
 
 /* A string of the policy. */

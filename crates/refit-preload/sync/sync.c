@@ -216,7 +216,7 @@ static long ask(const struct flush *f)
 static int is_asked(enum refit_decision decision)
 {
 	return decision == REFIT_DECISION_ASK ||
-	       (UNLIKELY(refit_others.bits) && refit_notified() &&
+	       (UNLIKELY(refit_others.bits) && refit_guarded() &&
 		decision != REFIT_DECISION_OFF);
 }
 

@@ -152,6 +152,9 @@ fn unknown(coverage: &Coverage) -> Vec<String> {
                     "unknown: {program} makes system calls by its own instructions; syncs among them are not seen (as root, --backend seccomp reaches them)"
                 )
             }
+            "answered by the kernel" => format!(
+                "unknown: {program} makes system calls by its own instructions; the kernel answers the syncs among them with 0, uncounted (--backend seccomp counts them)"
+            ),
             "own seccomp filter" => format!(
                 "unknown: {program} installed a seccomp filter; from then on the preload left its calls alone, and did not time them"
             ),

@@ -132,8 +132,31 @@ fn waiting(report: &RunReport, waited_ns: u64) -> String {
 
 /// Whether some syncs may have been answered without being counted.
 fn uncounted(report: &RunReport) -> bool {
-    matches!(&report.run.coverage.seccomp, Some(FilterReport::Installed(reached))
-        if reached.processes > 0 && coverage::answers_uncounted(reached))
+    let coverage = &report.run.coverage;
+    let is_alone = matches!(&coverage.seccomp, Some(FilterReport::Installed(reached))
+        if reached.processes > 0 && coverage::answers_uncounted(reached));
+    coverage.answered_uncounted || is_alone
+}
+
+/// Whether there are, or may be, sync calls that refit did not count.
+fn hides_syncs(report: &RunReport) -> bool {
+    report.run.coverage.has_own_syscalls() || witness::escaped_calls(report) > 0
+}
+
+/// `50 sync calls`, or what is known of how many there were.
+fn all_of_them(report: &RunReport, seen: u64) -> String {
+    let escaped = witness::escaped_calls(report);
+    if escaped > 0 {
+        return format!(
+            "at least {}",
+            plural(seen.saturating_add(escaped), "sync call")
+        );
+    }
+    let counted = match report.run.coverage.has_own_syscalls() {
+        true => " that were counted",
+        false => "",
+    };
+    format!("{}{counted}", plural(seen, "sync call"))
 }
 
 fn observed(report: &RunReport, lines: &mut Vec<String>) {
@@ -142,6 +165,7 @@ fn observed(report: &RunReport, lines: &mut Vec<String>) {
     if seen == 0 {
         let none = match report.run.coverage.processes_reached {
             0 if report.run.are_syncs_unknown() => "sync calls unknown",
+            _ if hides_syncs(report) => "no sync calls counted",
             _ if report.run.are_syncs_unknown() => "no sync calls seen in what was reached",
             _ => "no sync calls seen",
         };
@@ -251,7 +275,7 @@ fn swapped_syncs(report: &RunReport, lines: &mut Vec<String>) {
         lines.push(format!(
             "suppressed {} of {}: {}",
             grouped(suppressed),
-            plural(seen, "sync call"),
+            all_of_them(report, seen),
             by_call(all, |calls| calls.suppressed, ALL)
         ));
         waits::lines(report, |calls| calls.suppressed, lines);
@@ -277,8 +301,13 @@ fn swapped_syncs(report: &RunReport, lines: &mut Vec<String>) {
         if suppressed == 0 {
             waits::lines(report, |calls| calls.real, lines);
         }
-    } else if seen == 0 && swaps_syncs && !uncounted(report) {
-        lines.push("no sync calls seen".to_owned());
+    } else if seen == 0 && swaps_syncs {
+        lines.push(match uncounted(report) {
+            true => "no sync calls counted; what only the filter sees the kernel answers with 0"
+                .to_owned(),
+            false if hides_syncs(report) => "no sync calls counted".to_owned(),
+            false => "no sync calls seen".to_owned(),
+        });
     }
 }
 

@@ -13,11 +13,12 @@ pub(crate) use sources::Sources;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Unknown {
-    /// `io_uring`, `own syscall instructions`, `own seccomp filter`,
-    /// `never reported`, `unnamed` or `foreign report`.
+    /// `io_uring`, `own syscall instructions`, `answered by the kernel` (the same, beneath a filter), `own seccomp
+    /// filter`, `never reported`, `unnamed` or `foreign report`.
     #[cfg_attr(feature = "schema", schemars(extend("enum" = [
         "io_uring",
         "own syscall instructions",
+        "answered by the kernel",
         "own seccomp filter",
         "never reported",
         "unnamed",
@@ -72,12 +73,30 @@ pub struct Coverage {
     /// Scopes of settings that nothing matched.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unmatched_scopes: Vec<String>,
+    /// Beneath some processes that the preload reached lies a filter by which the kernel answers with 0 what the preload
+    /// does not see of their syncs, uncounted.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub answered_uncounted: bool,
     /// Other definitions of the functions that refit intercepts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub others: Vec<OtherDefinitions>,
     /// What became of a seccomp filter; `None` where nothing asked for one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seccomp: Option<FilterReport>,
+}
+
+/// [`Unknown::what`] of syncs that a program may make by system call instructions of its own: they are not seen.
+pub(crate) const OWN_SYSCALLS: &str = "own syscall instructions";
+/// The same where a filter lies beneath: the kernel answers them with 0, and nobody counts them.
+pub(crate) const ANSWERED: &str = "answered by the kernel";
+
+impl Coverage {
+    /// Whether some program is known to make sync calls by instructions of its own, which nobody counts.
+    #[must_use]
+    pub fn has_own_syscalls(&self) -> bool {
+        let mut unknown = self.unknown.iter();
+        unknown.any(|one| [OWN_SYSCALLS, ANSWERED].contains(&one.what.as_str()))
+    }
 }
 
 /// Which programs have the filter.

@@ -4,11 +4,12 @@
 use std::path::Path;
 
 use refit_knobs::{Allocator, Disk, Launch, Setting, Settings};
-use refit_meter::ElfFacts;
-use refit_session::{Calls, ExecutableReport, OPENING, sum};
+use refit_meter::{ElfFacts, Testimony};
+use refit_session::{Calls, ExecutableReport, OPENING, grouped, sum};
 use serde::{Deserialize, Serialize};
 
 use crate::coverage::{Coverage, FilterReport};
+use crate::escape::escaped;
 use crate::run::Run;
 use crate::serves_malloc::{is_allocator, served_by};
 
@@ -31,6 +32,7 @@ pub enum InEffect {
 const DIRECT: [&str; 2] = ["open(O_DIRECT)", "fcntl(O_DIRECT)"];
 /// An open for synchronous writes asks for syncs.
 pub const OPEN_SYNC: &str = "open(O_SYNC)";
+const NO_SYNC_CALL: &str = "no sync call was seen";
 /// At most this many programs are named.
 const MOST: usize = 3;
 
@@ -45,7 +47,14 @@ impl InEffect {
         }
         let settings = Settings(vec![setting.clone()]);
         match settings.launch() {
-            Launch { sync, .. } if sync.iter().any(|rule| !rule.on) => of_sync(run),
+            Launch { sync, .. } if sync.iter().any(|rule| !rule.on) => {
+                // What a scope is not about reaches the disk rightly.
+                let escaped = setting
+                    .scoped_knob()
+                    .is_none()
+                    .then(|| reached_the_disk(run));
+                of_sync(run, escaped.flatten())
+            }
             Launch { odirect, .. } if odirect.iter().any(|rule| !rule.on) => of_odirect(run),
             Launch {
                 disk: Some(rule), ..
@@ -62,6 +71,12 @@ impl InEffect {
             } => InEffect::Everywhere,
             _ => InEffect::Unknown,
         }
+    }
+
+    /// Of a setting of syncs in a program that is known to make none.
+    #[must_use]
+    pub fn no_sync_call() -> InEffect {
+        InEffect::Nowhere(NO_SYNC_CALL.to_owned())
     }
 
     /// Of several runs, of which the first that had it in effect counts.
@@ -86,15 +101,53 @@ fn total(run: &Run, is_it: impl Fn(&str) -> bool, field: fn(&Calls) -> u64) -> u
     sum(calls.map(|(_, calls)| field(calls)))
 }
 
-fn of_sync(run: &Run) -> InEffect {
-    if total(run, is_sync, |calls| calls.suppressed) > 0 {
+/// `100 durable calls that refit did not see reached ext4 (raw)`: where the kernel was asked, and saw such calls.
+fn reached_the_disk(run: &Run) -> Option<String> {
+    let Some(Testimony::Seen(seen)) = &run.witness else {
+        return None;
+    };
+    let escaped = escaped(run, seen);
+    let calls = sum(escaped.iter().map(|one| one.calls));
+    let names = escaped.iter().take(MOST).map(|one| {
+        let name = one.executable.as_deref().map_or("?", file_name);
+        let worker = if one.io_uring_worker {
+            ", io_uring worker"
+        } else {
+            ""
+        };
+        format!("{name}{worker}")
+    });
+    let names: Vec<String> = names.collect();
+    (calls > 0).then(|| {
+        format!(
+            "{} durable call{} that refit did not count reached {} ({})",
+            grouped(calls),
+            if calls == 1 { "" } else { "s" },
+            seen.filesystems.join(", "),
+            names.join(", ")
+        )
+    })
+}
+
+/// Of a setting without a scope `escaped` are durable calls that it did not suppress.
+fn of_sync(run: &Run, escaped: Option<String>) -> InEffect {
+    let is_suppressed = total(run, is_sync, |calls| calls.suppressed) > 0;
+    if let Some(escaped) = escaped {
+        let elsewhere = answers_uncounted(&run.coverage) || !run.survivors.is_empty();
+        let reasons: Vec<String> = unreached(run).into_iter().chain([escaped]).collect();
+        return match is_suppressed || elsewhere {
+            true => InEffect::Partly(reasons.join("; ")),
+            false => InEffect::Nowhere(reasons.join("; ")),
+        };
+    }
+    if is_suppressed {
         return unless_unreached(run);
     }
     let seen = total(run, is_sync, |calls| calls.seen);
     unless_hidden(
         run,
         match seen {
-            0 => "nothing asked for a sync".to_owned(),
+            0 => NO_SYNC_CALL.to_owned(),
             _ => "none of the program's sync calls could be suppressed".to_owned(),
         },
     )
@@ -120,7 +173,7 @@ fn of_disk(disk: &Disk, run: &Run) -> InEffect {
         // Whether the next one had failed, nobody knows.
         Disk::Fail { .. } if real > 0 => InEffect::Unknown,
         Disk::Latency(_) | Disk::Profile(_) if real > 0 => unless_unreached(run),
-        _ => unless_hidden(run, "nothing asked for a sync".to_owned()),
+        _ => unless_hidden(run, NO_SYNC_CALL.to_owned()),
     }
 }
 
@@ -194,20 +247,25 @@ fn unreached(run: &Run) -> Option<String> {
 }
 
 fn hides_something(coverage: &Coverage) -> bool {
-    // The kernel answers for what only the filter reached, and counts nothing.
-    let is_uncounted = matches!(&coverage.seccomp, Some(FilterReport::Installed(reached))
+    coverage.processes_seen == 0 || answers_uncounted(coverage) || !coverage.unknown.is_empty()
+}
+
+/// Whether a filter lies beneath some process, and the kernel answers what only the filter sees, and counts nothing.
+fn answers_uncounted(coverage: &Coverage) -> bool {
+    let is_alone = matches!(&coverage.seccomp, Some(FilterReport::Installed(reached))
         if reached.answers == "kernel" && reached.processes > 0);
-    coverage.processes_seen == 0 || is_uncounted || !coverage.unknown.is_empty()
+    coverage.answered_uncounted || is_alone
 }
 
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
 
+    use refit_meter::{Caller, Witnessed};
     use refit_session::UnreachedProgram;
 
     use super::*;
-    use crate::coverage::{Reached, Unknown};
+    use crate::coverage::{OWN_SYSCALLS, Reached, Unknown};
 
     /// A run of `/bin/a`, whose malloc the C library serves.
     fn run(calls: &[(&str, Calls)]) -> Run {
@@ -253,8 +311,8 @@ mod tests {
     fn what_nothing_asked_for_is_nowhere() {
         let idle = run(&[]);
         for (setting, reason) in [
-            ("sync=off", "nothing asked for a sync"),
-            ("disk=8ms", "nothing asked for a sync"),
+            ("sync=off", "no sync call was seen"),
+            ("disk=8ms", "no sync call was seen"),
             ("odirect=off", "nothing was opened with O_DIRECT"),
         ] {
             assert_eq!(of(setting, &idle), nowhere(reason));
@@ -306,6 +364,46 @@ mod tests {
         }
     }
 
+    fn witness(calls: u64) -> Option<Testimony> {
+        let caller = Caller {
+            executable: Some("/bin/a".to_owned()),
+            io_uring_worker: false,
+            events: BTreeMap::from([("ext4_sync_file_enter".to_owned(), calls)]),
+            calls,
+        };
+        Some(Testimony::Seen(Witnessed {
+            filesystems: vec!["ext4".to_owned()],
+            calls,
+            callers: vec![caller],
+            ..Witnessed::default()
+        }))
+    }
+
+    #[test]
+    fn what_the_kernel_saw_was_not_suppressed() {
+        let escaped = "100 durable calls that refit did not count reached ext4 (a)";
+        let mut run = run(&[]);
+        run.witness = witness(100);
+        run.coverage.unknown.push(Unknown {
+            what: OWN_SYSCALLS.to_owned(),
+            executable: Some("/bin/a".to_owned()),
+            count: 1,
+        });
+        assert_eq!(of("sync=off", &run), nowhere(escaped));
+        // What a scope is not about may reach the disk.
+        assert_eq!(of("sync@/x/=off", &run), InEffect::Unknown);
+        let partly = InEffect::Partly(escaped.to_owned());
+        let mut some = run.clone();
+        some.totals.insert("fsync".to_owned(), seen(50, 50));
+        assert_eq!(of("sync=off", &some), partly);
+        run.coverage.answered_uncounted = true;
+        assert_eq!(of("sync=off", &run), partly, "the kernel answered others");
+        run.witness = witness(0);
+        assert_eq!(of("sync=off", &run), InEffect::Unknown);
+        run.coverage.unknown.clear();
+        assert_eq!(of("sync=off", &run), InEffect::Unknown);
+    }
+
     #[test]
     fn who_serves_malloc_decides() {
         let mut run = run(&[]);
@@ -346,7 +444,7 @@ mod tests {
 
     #[test]
     fn of_several_runs_one_in_effect_is_enough() {
-        let none = || nowhere("nothing asked for a sync");
+        let none = || nowhere("no sync call was seen");
         let of = |runs: Vec<InEffect>| InEffect::of_runs(runs.into_iter());
         assert_eq!(of(vec![none(), none()]), none());
         assert_eq!(of(vec![none(), InEffect::Unknown]), InEffect::Unknown);

@@ -134,11 +134,11 @@ impl Run {
     }
 
     /// Whether it may have made sync calls that nobody saw: none was counted, and some
-    /// processes were not reached.
+    /// processes were not reached, or may make such calls by instructions of their own.
     #[must_use]
     pub fn are_syncs_unknown(&self) -> bool {
         let is_partial = self.coverage.processes_reached < self.coverage.processes_seen;
-        is_partial && self.syncs(|calls| calls.seen) == 0
+        (is_partial || self.coverage.has_own_syscalls()) && self.syncs(|calls| calls.seen) == 0
     }
 
     /// One field, summed over the calls that wait for durability.

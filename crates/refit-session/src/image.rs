@@ -21,6 +21,8 @@ pub const IMAGE_SHARED_SLOT: u32 = 16;
 pub const IMAGE_NO_EVENT_RING: u32 = 32;
 /// No filter of the preload's was beneath the image when it started.
 pub const IMAGE_UNFILTERED: u32 = 64;
+/// A filter of the preload's was beneath the image when it started, or came later.
+pub const IMAGE_FILTERED: u32 = 128;
 
 /// Added to the reason of an entry: a filter was put beneath the program
 /// (`REFIT_UNREACHED_FILTERED`).

@@ -41,16 +41,18 @@ pub use directory::{Session, SessionError, base, is_tmpfs};
 pub use event::{Event, now_ns};
 pub use grouped::grouped;
 pub use image::{
-    Counter, Directory, IMAGE_DEEPBIND, IMAGE_NO_EVENT_RING, IMAGE_ODIRECT_OFF, IMAGE_OWN_SECCOMP,
-    IMAGE_SHARED_SLOT, IMAGE_SIZE, IMAGE_SYNC_OFF, IMAGE_UNFILTERED, Image, Slot, Unreached,
+    Counter, Directory, IMAGE_DEEPBIND, IMAGE_FILTERED, IMAGE_NO_EVENT_RING, IMAGE_ODIRECT_OFF,
+    IMAGE_OWN_SECCOMP, IMAGE_SHARED_SLOT, IMAGE_SIZE, IMAGE_SYNC_OFF, IMAGE_UNFILTERED, Image,
+    Slot, Unreached,
 };
 pub use image_files::open_own;
 pub use page::{
     ANSWERS, CALLS, COOKIE, CountedCall, EVENTS, FILTER_IS_THERE, LATENCIES, OTHERS, REASONS,
 };
 pub use policy::{
-    DISK_SIZE, Disk, Knob, POLICY_COUNT, POLICY_DENY_RINGS, POLICY_FLAGS, POLICY_FOLLOW,
-    POLICY_NOTIFIED, POLICY_SECCOMP_FILTERS, POLICY_TRACE, Policy, Rule, TooLong, When,
+    DISK_SIZE, Disk, Knob, POLICY_ANSWERED, POLICY_COUNT, POLICY_DENY_RINGS, POLICY_FLAGS,
+    POLICY_FOLLOW, POLICY_GUARDED, POLICY_NOTIFIED, POLICY_SECCOMP_FILTERS, POLICY_TRACE, Policy,
+    Rule, TooLong, When,
 };
 pub use printable::printable;
 pub use regular_file::open_regular;

@@ -15,6 +15,10 @@ pub const POLICY_NOTIFIED: u32 = 4;
 pub const POLICY_TRACE: u32 = 8;
 /// io_uring_setup gives ENOSYS (`REFIT_POLICY_DENY_IO_URING`).
 pub const POLICY_DENY_RINGS: u32 = 16;
+/// The kernel answers with 0 what passes the filter (`REFIT_POLICY_ANSWERED`).
+pub const POLICY_ANSWERED: u32 = 32;
+/// refit answers and counts what passes the filter (`REFIT_POLICY_GUARDED`).
+pub const POLICY_GUARDED: u32 = 64;
 
 /// Where the flags are in the `policy` file.
 pub const POLICY_FLAGS: usize = offset_of!(CPolicy, flags);

@@ -78,7 +78,8 @@ pub(crate) const LIBRARIES: [&str; 2] = ["/usr/lib/x86_64-linux-gnu", "/lib/x86_
 /// The instruction `syscall` (Intel's manual, volume 2).
 pub(crate) const SYSCALL: [u8; 2] = [0x0f, 0x05];
 
-/// Whether one of the instructions in `code` loads such a number for a call into eax or rax.
+/// Whether one of the instructions in `code` loads such a number for a call into eax or rax, or stores it on the
+/// stack, from where code that is not optimised loads it.
 pub(crate) fn loads_number(code: &[u8], is_wanted: impl Fn(u32) -> bool) -> bool {
     let is_number = |bytes: &[u8]| {
         let bytes = bytes.try_into().expect("four bytes");
@@ -86,7 +87,12 @@ pub(crate) fn loads_number(code: &[u8], is_wanted: impl Fn(u32) -> bool) -> bool
     };
     let mut short = code.windows(5);
     let mut long = code.windows(7);
-    short.any(|w| w[0] == 0xb8 && is_number(&w[1..5]))
+    // MOV r/m32, imm32 and MOV r/m64, imm32: -N(%rbp), or N(%rsp).
+    let mut below_rbp = code.windows(7);
+    let mut above_rsp = code.windows(8);
+    below_rbp.any(|w| w[..2] == [0xc7, 0x45] && is_number(&w[3..7]))
+        || above_rsp.any(|w| w[..3] == [0xc7, 0x44, 0x24] && is_number(&w[4..8]))
+        || short.any(|w| w[0] == 0xb8 && is_number(&w[1..5]))
         || long.any(|w| w[..3] == [0x48, 0xc7, 0xc0] && is_number(&w[3..7]))
 }
 

@@ -36,8 +36,10 @@ pub struct Listened {
 pub struct Amendment {
     /// The file, open for writing.
     pub file: OwnedFd,
-    /// The flags without a listener.
+    /// The flags without a filter.
     pub flags: u32,
+    /// Those that a filter without a listener adds.
+    pub of_filter: u32,
     /// How many filters there are without refit's.
     pub inherited_filters: u32,
 }
@@ -47,8 +49,9 @@ impl Amendment {
     /// same.
     pub fn make(&self, is_installed: bool) {
         let filters = self.inherited_filters + u32::from(is_installed);
+        let of_filter = if is_installed { self.of_filter } else { 0 };
         for (at, value) in [
-            (POLICY_FLAGS, self.flags),
+            (POLICY_FLAGS, self.flags | of_filter),
             (POLICY_SECCOMP_FILTERS, filters),
         ] {
             // Where that fails, what the program asks is real.

@@ -22,6 +22,18 @@ pub fn lines(report: &RunReport) -> Vec<String> {
     }
 }
 
+/// Durable calls that the kernel saw and refit did not count; 0 where the kernel was not asked.
+pub fn escaped_calls(report: &RunReport) -> u64 {
+    match &report.run.witness {
+        Some(Testimony::Seen(seen)) => {
+            let escaped = escaped(&report.run, seen);
+            let calls = escaped.iter().map(|one| one.calls);
+            calls.fold(0, u64::saturating_add)
+        }
+        _ => 0,
+    }
+}
+
 fn testimony(report: &RunReport, seen: &Witnessed, about_syncs: bool) -> Vec<String> {
     let filesystems = seen.filesystems.join(", ");
     let lost = if seen.lost > 0 { "at least " } else { "" };
@@ -162,6 +174,31 @@ mod tests {
                 escaped
             ]
         );
+    }
+
+    #[test]
+    fn what_was_suppressed_is_not_all_where_some_escaped() {
+        let summary = |report: &RunReport| super::super::run_summary(report, None);
+        let mut report = report(OFF, vec![executable("/bin/a", "fsync", calls(50, 50, 0))]);
+        report.run.witness = seen(vec![caller("/bin/a", false, 50)]);
+        let text = summary(&report);
+        assert!(
+            text.contains("suppressed 50 of at least 100 sync calls: fsync 50"),
+            "{text}"
+        );
+        report.run.witness = seen(Vec::new());
+        assert!(summary(&report).contains("suppressed 50 of 50 sync calls: fsync 50"));
+        report.run.coverage.unknown = vec![refit_run::Unknown {
+            what: "answered by the kernel".to_owned(),
+            executable: Some("/bin/a".to_owned()),
+            count: 1,
+        }];
+        let text = summary(&report);
+        assert!(
+            text.contains("suppressed 50 of 50 sync calls that were counted"),
+            "{text}"
+        );
+        assert!(text.contains("the kernel answers the syncs among them with 0, uncounted"));
     }
 
     #[test]

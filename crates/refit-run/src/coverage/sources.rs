@@ -4,11 +4,14 @@ use std::path::Path;
 
 use refit_launch::own_syscalls::Search;
 use refit_session::{
-    CALLS, Collected, ExecutableReport, IMAGE_OWN_SECCOMP, IMAGE_UNFILTERED, OPENING, OTHERS,
-    UnreachedProgram, sum,
+    CALLS, Collected, ExecutableReport, IMAGE_FILTERED, IMAGE_OWN_SECCOMP, IMAGE_UNFILTERED,
+    OPENING, OTHERS, UnreachedProgram, sum,
 };
 
-use super::{Coverage, Filter, FilterPlace, FilterReport, OtherDefinitions, Reached, Unknown};
+use super::{
+    ANSWERED, Coverage, Filter, FilterPlace, FilterReport, OWN_SYSCALLS, OtherDefinitions, Reached,
+    Unknown,
+};
 
 /// What coverage is computed from.
 pub(crate) struct Sources<'a> {
@@ -58,6 +61,7 @@ impl Coverage {
             path_unknown: counted.path_unknown,
             not_delayed: counted.not_delayed,
             unmatched_scopes: sources.unmatched(),
+            answered_uncounted: sources.answered_uncounted(),
             others: sources.others(),
             seccomp,
         }
@@ -92,6 +96,18 @@ impl Sources<'_> {
         unmatched.filter(|scope| !is_matched(scope)).collect()
     }
 
+    fn answered_uncounted(&self) -> bool {
+        let Some(Ok(filter)) = self.filter else {
+            return false;
+        };
+        let mut executables = self.counted.executables.values();
+        let is_beneath = |executable: &refit_session::Executable| {
+            executable.processes > 0
+                && (filter.beneath == FilterPlace::All || executable.flags & IMAGE_FILTERED != 0)
+        };
+        !filter.asks && executables.any(is_beneath)
+    }
+
     fn others(&self) -> Vec<OtherDefinitions> {
         let all = self.counted.executables.iter();
         let with = all.filter(|(_, executable)| executable.others != 0);
@@ -115,9 +131,15 @@ impl Sources<'_> {
 
     fn unknown(&self, executables: &[ExecutableReport]) -> Vec<Unknown> {
         let mut unknown = Vec::new();
-        let filtered = |flags: u32| match self.filter {
-            Some(Ok(filter)) => filter.beneath == FilterPlace::All || flags & IMAGE_UNFILTERED == 0,
-            _ => false,
+        // What of its calls by instructions of its own is not known; `None`: a guardian counts them as all others.
+        let hidden = |flags: u32| match self.filter {
+            Some(Ok(filter)) if filter.asks => None,
+            Some(Ok(filter)) => {
+                let is_beneath =
+                    filter.beneath == FilterPlace::All || flags & IMAGE_UNFILTERED == 0;
+                Some(if is_beneath { ANSWERED } else { OWN_SYSCALLS })
+            }
+            _ => Some(OWN_SYSCALLS),
         };
         let mut search = Search::default();
         for executable in executables {
@@ -137,9 +159,10 @@ impl Sources<'_> {
                 0 => {}
                 unseen => add("io_uring", unseen),
             }
-            // A filter sees them as all others.
-            if !filtered(flags) && search.finds(Path::new(&executable.executable)) {
-                add("own syscall instructions", 1);
+            if let Some(what) = hidden(flags)
+                && search.finds(Path::new(&executable.executable))
+            {
+                add(what, 1);
             }
             if flags & IMAGE_OWN_SECCOMP != 0 {
                 add("own seccomp filter", 1);
