@@ -17,6 +17,7 @@ pub const TESTS: &[Test] = &[
     test!(a_scope_that_matched_nothing_is_reported),
     test!(an_executables_scope_and_a_paths_scope_meet),
     test!(a_comparison_warns_of_a_scope_that_nothing_matched),
+    test!(a_file_without_a_name_is_in_its_directory),
 ];
 
 struct Scoped {
@@ -266,5 +267,72 @@ fn a_comparison_warns_of_a_scope_that_nothing_matched(env: &TestEnv) -> Outcome 
         !table.contains(&format!("nothing matched sync@{inside}/")),
         "{table}"
     );
+    Outcome::Pass
+}
+
+/// O_TMPFILE: known by its directory, opened without O_DSYNC in the scope, and as asked outside of it.
+fn a_file_without_a_name_is_in_its_directory(env: &TestEnv) -> Outcome {
+    let [inside, outside] = directories(env);
+    let scope = format!("sync@{inside}/=off");
+    let program = env.program("unnamed_file");
+    let bare = env.run(&[&program, &outside]);
+    if bare.status.code() == Some(3) {
+        env.skip("this file system has no O_TMPFILE");
+    }
+    expect_code(&bare, 0);
+    let bare = String::from_utf8_lossy(&bare.stdout).into_owned();
+    assert!(
+        bare.contains("open: linked 0, mode 644, sync 1, unnamed 1\n"),
+        "{bare}"
+    );
+    for backend in ["auto", "preload"] {
+        let run = |directory: &str| {
+            let words = [
+                "run",
+                "--backend",
+                backend,
+                &scope,
+                "--",
+                &program,
+                directory,
+            ];
+            let (output, report) = env.refit_json(&words);
+            expect_code(&output, 0);
+            (String::from_utf8_lossy(&output.stdout).into_owned(), report)
+        };
+        let (printed, report) = run(&inside);
+        assert_eq!(printed, bare.replace("sync 1", "sync 0"), "{backend}");
+        let opens = &report["totals"]["open(O_SYNC)"];
+        assert_eq!(
+            (&opens["seen"], &opens["suppressed"]),
+            (&4.into(), &4.into())
+        );
+        assert_eq!(
+            report["settings"][0]["in_effect"], "everywhere",
+            "{report:#}"
+        );
+        let (printed, report) = run(&outside);
+        assert_eq!(printed, bare, "{backend}");
+        let opens = &report["totals"]["open(O_SYNC)"];
+        assert_eq!(
+            (&opens["seen"], &opens["real"]),
+            (&4.into(), &4.into()),
+            "{report:#}"
+        );
+    }
+    if env.as_root() {
+        // Its opens come to the guardian alone, which leaves them.
+        let fixed = env.program("static_unnamed_file");
+        let (output, report) = env.refit_json(&["run", &scope, "--", &fixed, &inside]);
+        expect_code(&output, 0);
+        assert_eq!(String::from_utf8_lossy(&output.stdout), bare);
+        assert_eq!(
+            report["coverage"].get("unmatched_scopes"),
+            None,
+            "{report:#}"
+        );
+        let installed = &report["coverage"]["seccomp"]["installed"];
+        assert_eq!(installed["left_synchronous"], 4, "{report:#}");
+    }
     Outcome::Pass
 }

@@ -20,6 +20,7 @@ pub const TESTS: &[Test] = &[
     test!(the_program_sees_a_filter_and_no_new_descriptor),
     test!(a_program_that_cannot_start_leaves_no_guardian),
     test!(a_filter_around_refit_that_refuses_ioctls_is_reported),
+    test!(a_question_about_listeners_is_no_listener),
 ];
 
 fn json(path: &str) -> Value {
@@ -259,5 +260,22 @@ fn a_filter_around_refit_that_refuses_ioctls_is_reported(env: &TestEnv) -> Outco
         refused.as_str().is_some_and(|why| why.contains("ioctl")),
         "{refused}"
     );
+    Outcome::Pass
+}
+
+/// libseccomp asks the kernel which flags it knows.
+fn a_question_about_listeners_is_no_listener(env: &TestEnv) -> Outcome {
+    env.require_root();
+    let program = env.program("seccomp_probe");
+    expect_code(&env.run(&[&program]), 0);
+    for settings in [&["disk=1us"][..], &["--backend", "seccomp", "sync=off"]] {
+        let words = [&["run"][..], settings, &["--", &program]].concat();
+        let (output, report) = env.refit_json(&words);
+        expect_code(&output, 0);
+        let messages = String::from_utf8_lossy(&output.stderr);
+        assert!(!messages.contains("listener"), "{messages}");
+        let installed = &report["coverage"]["seccomp"]["installed"];
+        assert_eq!(installed.get("listeners_refused"), None, "{report:#}");
+    }
     Outcome::Pass
 }

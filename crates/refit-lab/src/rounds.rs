@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use refit_run::Run;
 use refit_run::fingerprint;
 use refit_run::machine_load::MachineLoad;
+use refit_run::{Run, Survivor};
 use refit_stats::{LookPlan, Schedule};
 
 use crate::comparison::Comparison;
@@ -89,7 +89,7 @@ impl<'a> Rounds<'a> {
             (None, None) => Box::new(CommandRunner::new(request, &settings, variants)?),
         };
         Ok(Rounds {
-            load_before: MachineLoad::now(runner.children_ns()),
+            load_before: MachineLoad::now(runner.children_ns(), &[]),
             runner,
             request,
             experiment,
@@ -270,7 +270,9 @@ impl<'a> Rounds<'a> {
     /// What the experiment shows, and the runner, which deletes what the runs left on
     /// disks when it is dropped.
     pub fn conclude(mut self) -> (Comparison, Box<dyn Runs + 'a>) {
-        let now = MachineLoad::now(self.runner.children_ns());
+        let runs = self.experiment.runs.iter();
+        let left: Vec<Survivor> = runs.flat_map(|run| run.run.survivors.clone()).collect();
+        let now = MachineLoad::now(self.runner.children_ns(), &left);
         let is_elsewhere = self.experiment.is_elsewhere();
         if !is_elsewhere {
             self.experiment.environment.after = fingerprint::changing();

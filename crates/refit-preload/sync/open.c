@@ -42,8 +42,22 @@ static void count_open(int is_suppressed)
 	}
 }
 
+/* An open with O_TMPFILE makes a file without a name, and to close it undoes that:
+ * where the file decides it is opened without O_SYNC, and again as asked if it is
+ * outside of the scope. Beneath a filter too: refit's opener cannot pass such a file
+ * on (its user would be another's, which linkat with AT_EMPTY_PATH looks at). */
+static int is_tried(int flags)
+{
+	return UNLIKELY((flags & O_TMPFILE) == O_TMPFILE) && refit.by_path &&
+	       flags & SYNC_BITS && !(flags & O_PATH) &&
+	       !refit_beneath_own_seccomp();
+}
+
 int refit_open_flags(int flags)
 {
+	if (is_tried(flags)) {
+		return flags & ~SYNC_BITS;
+	}
 	/* With O_PATH the kernel ignores nearly every flag (open(2)). Where the
 	 * file decides, refit_opened counts. */
 	if (LIKELY(!(flags & SYNC_BITS)) || (flags & O_PATH) || refit.by_path) {
@@ -106,11 +120,27 @@ static int open_again(int fd, int flags)
 	return done;
 }
 
+int refit_opens_as_asked(int fd, int flags)
+{
+	if (LIKELY(!is_tried(flags)) || fd < 0) {
+		return 0;
+	}
+	if (refit_decide_by_file(fd) == REFIT_DECISION_OFF) {
+		count_open(1);
+		return 0;
+	}
+	if (!refit_notified()) {
+		count_open(0);
+	}
+	prim_syscall(SYS_close, fd, 0, 0, 0);
+	return 1;
+}
+
 int refit_opened(int fd, int flags)
 {
 	/* Beneath a filter refit has decided before the open. */
 	if (UNLIKELY(refit.by_path) && (flags & SYNC_BITS) && fd >= 0 &&
-	    !(flags & O_PATH) && !refit_notified()) {
+	    !(flags & O_PATH) && !refit_notified() && !is_tried(flags)) {
 		count_open(open_again(fd, flags));
 	}
 	if (UNLIKELY(flags & O_DIRECT) && fd >= 0 && !(flags & O_PATH)) {
@@ -171,6 +201,9 @@ long refit_openat2(int dirfd, const char *path, const void *how, size_t size)
 	long cookie = copy.how.flags & SYNC_BITS ? 0 : REFIT_COOKIE;
 	long fd = prim_syscall6(SYS_openat2, dirfd, (long)path, (long)&copy,
 				(long)size, 0, cookie);
+	if (refit_opens_as_asked((int)fd, flags)) {
+		fd = prim_syscall(SYS_openat2, dirfd, path, how, size);
+	}
 	return refit_opened((int)fd, flags);
 }
 
@@ -191,24 +224,38 @@ static int raw_open(int dirfd, const char *path, int flags, mode_t mode)
 	}
 
 #define DEFINE_OPEN(name)                                                      \
+	static int next_##name(const char *path, int flags, mode_t mode)       \
+	{                                                                      \
+		return refit_next.name                                         \
+			       ? refit_next.name(path, flags, mode)            \
+			       : raw_open(AT_FDCWD, path, flags, mode);        \
+	}                                                                      \
 	EXPORT int name(const char *path, int flags, ...)                      \
 	{                                                                      \
 		READ_MODE(mode, flags)                                         \
-		int use = refit_open_flags(flags);                             \
-		int fd = refit_next.name                                       \
-				 ? refit_next.name(path, use, mode)            \
-				 : raw_open(AT_FDCWD, path, use, mode);        \
+		int fd = next_##name(path, refit_open_flags(flags), mode);     \
+		if (UNLIKELY(refit_opens_as_asked(fd, flags))) {               \
+			fd = next_##name(path, flags, mode);                   \
+		}                                                              \
 		return refit_opened(fd, flags);                                \
 	}
 
 #define DEFINE_OPENAT(name)                                                    \
+	static int next_##name(int dirfd, const char *path, int flags,         \
+			       mode_t mode)                                    \
+	{                                                                      \
+		return refit_next.name                                         \
+			       ? refit_next.name(dirfd, path, flags, mode)     \
+			       : raw_open(dirfd, path, flags, mode);           \
+	}                                                                      \
 	EXPORT int name(int dirfd, const char *path, int flags, ...)           \
 	{                                                                      \
 		READ_MODE(mode, flags)                                         \
-		int use = refit_open_flags(flags);                             \
-		int fd = refit_next.name                                       \
-				 ? refit_next.name(dirfd, path, use, mode)     \
-				 : raw_open(dirfd, path, use, mode);           \
+		int fd = next_##name(dirfd, path, refit_open_flags(flags),     \
+				     mode);                                    \
+		if (UNLIKELY(refit_opens_as_asked(fd, flags))) {               \
+			fd = next_##name(dirfd, path, flags, mode);            \
+		}                                                              \
 		return refit_opened(fd, flags);                                \
 	}
 

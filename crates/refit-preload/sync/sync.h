@@ -23,6 +23,10 @@ void refit_sync(enum refit_way way);
  * sync is off for every file. Counts the call. */
 int refit_open_flags(int flags);
 
+/* After an open with what that returned: whether the file is outside of a scope that
+ * was not known before. Then fd is closed again, and flags are to be used as they are. */
+int refit_opens_as_asked(int fd, int flags);
+
 /* After an open with these flags: takes O_DIRECT away, and O_SYNC where that
  * depends on the file. Returns fd. */
 int refit_opened(int fd, int flags);

@@ -16,6 +16,9 @@ static long openat_by(int dirfd, long path, int flags, long mode)
 {
 	int use = refit_open_flags(flags);
 	long fd = prim_syscall(SYS_openat, dirfd, path, use, mode);
+	if (refit_opens_as_asked((int)fd, flags)) {
+		fd = prim_syscall(SYS_openat, dirfd, path, flags, mode);
+	}
 	return refit_opened((int)fd, flags);
 }
 
@@ -24,6 +27,9 @@ static long open_by(long path, int flags, long mode)
 {
 	int use = refit_open_flags(flags);
 	long fd = prim_syscall(SYS_open, path, use, mode, 0);
+	if (refit_opens_as_asked((int)fd, flags)) {
+		fd = prim_syscall(SYS_open, path, flags, mode, 0);
+	}
 	return refit_opened((int)fd, flags);
 }
 #endif

@@ -210,7 +210,7 @@ impl<'a> Active<'a> {
             return self.finish(slot, notification.id, Answer::Continue);
         }
         let Some(counter) = counter_of(call) else {
-            self.decider.note(call);
+            self.decider.note(call, notification);
             return self.finish(slot, notification.id, Answer::Continue);
         };
         let thread = self.threads.of(notification.tid);

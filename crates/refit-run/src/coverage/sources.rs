@@ -83,7 +83,10 @@ fn beyond(all: Vec<UnreachedProgram>, some: &[UnreachedProgram]) -> Vec<Unreache
 }
 
 impl Sources<'_> {
+    /// Of an open that was left to the kernel the file was not looked at: it may be in the scope of any path.
     fn unmatched(&self) -> Vec<String> {
+        let is_left =
+            matches!(self.filter, Some(Ok(filter)) if filter.guardian.left_synchronous > 0);
         let scopes = self.scopes.iter().enumerate();
         let (matched, unmatched): (Vec<_>, Vec<_>) =
             scopes.partition(|(i, _)| self.counted.matched >> i & 1 == 1);
@@ -93,7 +96,9 @@ impl Sources<'_> {
             let mut matched = matched.iter();
             matched.any(|(_, other)| other.as_ref() == Some(scope))
         };
-        unmatched.filter(|scope| !is_matched(scope)).collect()
+        let may_match = |scope: &String| is_left && scope.starts_with("sync@/");
+        let unmatched = unmatched.filter(|scope| !is_matched(scope) && !may_match(scope));
+        unmatched.collect()
     }
 
     fn answered_uncounted(&self) -> bool {
