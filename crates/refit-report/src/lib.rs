@@ -8,6 +8,8 @@ mod answers;
 mod bar;
 mod benchmark;
 mod calls;
+#[cfg(test)]
+mod claims;
 mod coverage;
 pub mod crash;
 mod csv;

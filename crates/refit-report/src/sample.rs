@@ -78,6 +78,55 @@ pub fn experiment() -> Comparison {
     comparison
 }
 
+/// A comparison whose runs, and with them its effects, come from `rng`: any size of an effect, noise, number of round
+/// pairs and of sync calls. The candidates are those of [`experiment`].
+pub fn random(rng: &mut Rng) -> Comparison {
+    let pairs = 1 + rng.below(14) as usize;
+    let quiet = 10_f64.powf(-3.0 + 2.5 * rng.unit());
+    let mut variants = VARIANTS;
+    for (name, role, class, wall_ms, spread) in &mut variants {
+        let is_equal = *role != Role::Candidate || rng.below(4) == 0;
+        *wall_ms = match is_equal {
+            true => 412.0,
+            false => 412.0 * (2.0 * rng.unit() * quiet.sqrt() - 3.0 * rng.unit().powi(4)).exp(),
+        };
+        *spread = quiet * (0.5 + rng.unit());
+        if *role == Role::Candidate && *name != "sync=off" {
+            *class = Class::ALL[rng.below(4) as usize];
+        }
+    }
+    let seed = rng.next_u64();
+    let Experiment { plan, .. } = experiment().experiment;
+    let mut made = made(&variants, pairs, seed).experiment;
+    made.plan = PlanRecord {
+        pairs,
+        early_alpha: 0.001,
+        ..plan
+    };
+    let counts: Vec<[u64; 2]> = variants
+        .iter()
+        .map(|(_, role, ..)| match rng.below(4) {
+            _ if *role != Role::Candidate => [10, 12],
+            0 => [0, 0],
+            1 => [9, 11],
+            _ => [10, 12],
+        })
+        .collect();
+    let none = rng.below(5) == 0;
+    for run in made.runs.as_mut_slice() {
+        let [least, most] = counts[run.variant];
+        for calls in run.run.totals.values_mut() {
+            calls.real = if none {
+                0
+            } else {
+                least + rng.below(most - least + 1)
+            };
+            calls.seen = calls.real + calls.suppressed;
+        }
+    }
+    Comparison::new(made, &[], 0.0).restored()
+}
+
 /// `sync=off` once more.
 pub fn confirmation() -> Comparison {
     let variants = [VARIANTS[0], VARIANTS[1], VARIANTS[5]];
