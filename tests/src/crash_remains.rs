@@ -55,6 +55,12 @@ fn a_state_opens_again(env: &TestEnv) -> Outcome {
         wanted > 0 && lines >= wanted && lines <= 400,
         "{lines} lines, {wanted} acknowledged"
     );
+    // A server that drops root reaches its data there.
+    let script = "mkdir data; chown nobody data
+        setpriv --reuid=65534 --regid=65534 --clear-groups sh -c 'cd $REFIT_MOUNT/data && echo x >new && cat new'";
+    let output = env.refit(&["crash", "open", &name, "--", "sh", "-c", script]);
+    expect_code(&output, 0);
+    assert_eq!(output.stdout, b"x\n");
     let reach = |name: &str| fs::metadata(name).expect("it is there").mode() & 0o7777;
     let kept = env.path("records");
     assert_eq!(reach(&kept), 0o700);

@@ -51,14 +51,6 @@ impl Records {
         Ok(records)
     }
 
-    /// Makes a directory in /var/tmp that nobody else may enter.
-    ///
-    /// # Errors
-    /// It cannot be made.
-    pub(crate) fn private() -> Result<Records, CrashError> {
-        Self::make(None)
-    }
-
     fn make(named: Option<&Path>) -> Result<Records, CrashError> {
         remove_abandoned();
         let path = match named {
