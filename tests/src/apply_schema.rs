@@ -20,6 +20,7 @@ pub const TESTS: &[Test] = &[
     test!(an_index_is_made_and_taken_back),
     test!(what_is_no_index_of_a_table_is_refused),
     test!(a_file_that_others_have_locked_is_left).limit_seconds(120),
+    test!(what_can_be_named_is_told),
     test!(killed_while_the_index_waits),
     test!(a_file_that_is_gone_is_forgotten),
     test!(killed_at_any_call).limit_seconds(300),
@@ -100,6 +101,20 @@ impl Shop<'_> {
         expect_message(&self.revert(), 2, "has no change");
     }
 
+    /// The index is there under another table, and a revert neither drops it nor forgets it.
+    pub fn of_a_renamed_table(&self) {
+        let before = (self.dump)();
+        expect_code(&self.apply(&[CUSTOMER]), 0);
+        (self.sql)("ALTER TABLE orders RENAME TO former");
+        let renamed = (self.dump)();
+        expect_message(&self.revert(), 3, "nothing was reverted");
+        assert_eq!((self.dump)(), renamed);
+        expect_printed(&self.refit("status", &["--check"]), 1, "former");
+        (self.sql)("ALTER TABLE former RENAME TO orders");
+        expect_code(&self.revert(), 0);
+        assert_eq!((self.dump)(), before);
+    }
+
     /// In the order of a page that shows the last ones first.
     pub fn newest_first(&self) {
         let before = (self.dump)();
@@ -162,7 +177,7 @@ impl Shop<'_> {
             ),
             ("conf.index.other=", "no column ``"),
             ("conf.indexes.other=status", "conf.index.NAME=COLUMN"),
-            ("conf.index.9a=status", "conf.index.NAME=COLUMN"),
+            ("conf.index.9a=status", "letters, digits and _"),
             ("malloc=jemalloc", "cannot be applied"),
         ] {
             expect_message(&self.apply(&[setting]), 2, named);
@@ -250,6 +265,46 @@ impl Shop<'_> {
 }
 
 /// A shop in an SQLite file.
+/// Generated columns are columns; a name has to be one that every database takes, and which part is wrong is told.
+fn what_can_be_named_is_told(env: &TestEnv) -> Outcome {
+    sqlite(env, |shop, file| {
+        asked(
+            file,
+            "CREATE TABLE made (a, kept AS (a + 1) STORED, read AS (a + 2))",
+        );
+        let made = shop.service.replace("/orders", "/made");
+        let made = Shop {
+            service: &made,
+            root: shop.root.clone(),
+            ..*shop
+        };
+        let before = (made.dump)();
+        expect_code(&made.apply(&["conf.index.both=kept,read DESC"]), 0);
+        expect_printed(&made.refit("status", &["--check"]), 0, "usable");
+        expect_code(&made.revert(), 0);
+        assert_eq!((made.dump)(), before);
+        let named = |name: &str| format!("conf.index.{name}=customer_id");
+        for (setting, why) in [
+            (
+                named(&"n".repeat(64)),
+                "has 64 bytes, and PostgreSQL takes 63",
+            ),
+            (named("1st"), "begins with no digit"),
+            (named("a-b"), "letters, digits and _"),
+            (named("sqlite_a"), "SQLite keeps names"),
+            (named("primary"), "primary key"),
+            ("conf.queue=x".to_owned(), "conf.index.NAME=COLUMN"),
+        ] {
+            let output = shop.refit("plan", &[shop.service, &setting]);
+            expect_message(&output, 2, why);
+        }
+        let planned = shop.refit("plan", &[shop.service, &named(&"n".repeat(63))]);
+        expect_code(&planned, 0);
+        let nothing = shop.refit("plan", &[shop.service]);
+        expect_message(&nothing, 2, "conf.index.NAME=COLUMN");
+    })
+}
+
 fn sqlite(env: &TestEnv, test: impl Fn(&Shop, &str)) -> Outcome {
     env.require_command("sqlite3");
     let root = crate::apply::tree(env, "tree");

@@ -37,6 +37,7 @@ fn mariadb_gets_an_index_and_loses_it(env: &TestEnv) -> Outcome {
     mariadb(env, |shop, server| {
         shop.there_and_back();
         shop.newest_first();
+        shop.of_a_renamed_table();
         // The server drops the index that it made for a foreign key when another one serves it.
         server.sql("CREATE TABLE customers (id int PRIMARY KEY)");
         server.sql("INSERT INTO customers SELECT seq - 1 FROM seq_1_to_50");

@@ -105,6 +105,7 @@ fn postgresql_gets_an_index_and_loses_it(env: &TestEnv) -> Outcome {
     postgresql(env, |shop, server| {
         shop.there_and_back();
         shop.newest_first();
+        shop.of_a_renamed_table();
         // Names that need quotes, in a schema that no search path has.
         server.sql("CREATE SCHEMA \"My shop\"");
         server.sql("CREATE TABLE \"My shop\".\"Order\" (\"Customer id\" int, \"select\" int)");

@@ -55,6 +55,7 @@ conf.swappiness=1 | a key has dots
 conf.vm..a=1 | a key has dots
 conf.vm.swappiness= | has no value
 conf.vm.swappiness=1\\n | not one line
+conf.net.ipv4.conf.//.a=1 | a key has dots
 malloc=jemalloc | conf.KEY=VALUE
 conf.kernel.printk=1 1 | 99-own.conf:1 sets kernel.printk to `4 4`, and wins
 conf.vm.overcommit_memory=1 | /etc/sysctl.conf:2 sets

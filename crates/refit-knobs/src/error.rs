@@ -139,7 +139,7 @@ pub enum SettingError {
     #[error("`{name}` is not a variable's name (letters, digits and `_`, no digit first); {hint}")]
     BadVariable { name: String, hint: Hint },
     #[error(
-        "`{name}` is not a valid name after `conf.` (lower case letters, digits, `_` and `-`); {hint}"
+        "`{name}` is not a valid name after `conf.` (lower case letters, digits, `_` and `-`; after a dot capitals and `/` too); {hint}"
     )]
     BadConf { name: String, hint: Hint },
     #[error("`env.LD_PRELOAD` would take the place of refit's own library; {hint}")]

@@ -120,7 +120,10 @@ fn any_value() -> impl Strategy<Value = Value> {
         tricky("[^\0]{1,20}", &[]).prop_map(|path| Value::Program(program::Executable { path })),
         variable.prop_map(|(name, value)| Value::Env(env::Variable { name, value })),
         any_library().prop_map(Value::Preload),
-        ("[a-z0-9_.-]{1,9}", tricky("[^\0]{0,20}", &[]))
+        (
+            "[a-z0-9_-]{1,5}|[a-z0-9_.-]{0,5}\\.[a-zA-Z0-9_./-]{0,5}",
+            tricky("[^\0]{0,20}", &[])
+        )
             .prop_map(|(name, value)| Value::Conf(conf::Declared { name, value })),
     ]
 }

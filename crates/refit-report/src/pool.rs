@@ -203,7 +203,7 @@ fn sentence(pool: &Pool) -> String {
                 let told = format!("{name} ({})", format::percent(one.change));
                 alone.entry(one.machine).or_default().push(told);
             }
-            (None, None) => others.push(format!("{name} was measured on no machine")),
+            (None, None) => others.push(unmeasured(pool, variant)),
         }
     }
     is_open |= !alone.is_empty();
@@ -230,6 +230,23 @@ fn sentence(pool: &Pool) -> String {
         .map(|(lead, parts)| format!("{lead}{}", parts.join("; ")))
         .collect();
     printable(&parts.join("; "))
+}
+
+/// Why a variant has an effect on no machine.
+fn unmeasured(pool: &Pool, variant: &PooledVariant) -> String {
+    let name = format!("`{}`", variant.name);
+    let mut reasons: Vec<&str> = variant.not_pooled.iter().map(|one| &*one.why).collect();
+    reasons.sort_unstable();
+    reasons.dedup();
+    let machines = format::plural(pool.machines.len(), "machine");
+    match reasons.as_slice() {
+        [] => format!("{name} was measured on no machine"),
+        [why] => format!("of {name} no machine has a result that counts: {why} (of {machines})"),
+        several => format!(
+            "of {name} no machine has a result that counts: {} (of {machines})",
+            several.join("; ")
+        ),
+    }
 }
 
 /// By what machines differ that have different effects of it.

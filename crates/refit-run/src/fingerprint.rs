@@ -122,9 +122,36 @@ fn disk_of(directory: &Path) -> Option<String> {
     };
     let of = |file: &str| read(disk.join(file).to_str()?);
     let name = disk.file_name()?.to_string_lossy().into_owned();
-    let kind = match of("queue/rotational")?.as_str() {
-        "0" => "solid state",
-        _ => "rotating",
-    };
+    let rotates = of("queue/rotational")? != "0";
+    let kind = kind_of_disk(&name, rotates);
     Some(format!("{} ({kind})", of("device/model").unwrap_or(name)))
+}
+
+/// A virtual disk rotates where nobody told its driver otherwise, which says nothing of what it lies on.
+fn kind_of_disk(name: &str, rotates: bool) -> &'static str {
+    let is_virtual = ["vd", "xvd", "loop", "zram", "nbd", "rbd"]
+        .iter()
+        .any(|begin| name.starts_with(begin));
+    match (is_virtual, rotates) {
+        (true, _) => "virtual",
+        (false, true) => "rotating",
+        (false, false) => "solid state",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_virtual_disk_is_not_said_to_rotate() {
+        for (name, rotates, kind) in [
+            ("vda", true, "virtual"),
+            ("xvdb", false, "virtual"),
+            ("sda", true, "rotating"),
+            ("nvme0n1", false, "solid state"),
+        ] {
+            assert_eq!(kind_of_disk(name, rotates), kind, "{name}");
+        }
+    }
 }

@@ -147,8 +147,11 @@ pub enum Error {
     },
     #[error("{service}: {why}\n  apply it, and take it back yourself: refit revert {service}")]
     NotByItself { service: String, why: &'static str },
-    #[error("nothing to apply: name settings, as in\n  refit plan {service} malloc=jemalloc")]
-    NoSettings { service: String },
+    #[error("nothing to apply: name settings, as in\n  refit plan {service} {example}")]
+    NoSettings {
+        service: String,
+        example: &'static str,
+    },
     #[error(
         "{service}: nothing to do: {settings} asks for what every service has\n  name an option, as in malloc=glibc:arena_max=2"
     )]

@@ -75,7 +75,7 @@ pub fn refuse_other(system: &System, record: &Record) -> Result<(), Error> {
         ended.map_err(not_told(change))?;
     }
     for edit in &change.schema {
-        let now = database.index(&edit.index).map_err(not_told(change))?;
+        let now = database.found(edit).map_err(not_told(change))?;
         if now != edit.before
             && let Some(now) = now.filter(|now| !edit.is_ours(now))
         {
@@ -100,7 +100,7 @@ pub fn take_back(system: &System, change: &Change) -> Result<Vec<String>, Error>
     };
     let mut untouched = Vec::new();
     for edit in change.schema.iter().rev() {
-        let look = || database.index(&edit.index).map_err(not_told(change));
+        let look = || database.found(edit).map_err(not_told(change));
         let now = look()?;
         if now == edit.before || now.is_none() {
             untouched.push(format!("index {}", edit.index));
@@ -126,7 +126,7 @@ pub fn checks(system: &System, change: &Change) -> Vec<Check> {
     let mut checks = Vec::new();
     for edit in &change.schema {
         let asked = match &database {
-            Ok(Some(database)) => database.index(&edit.index),
+            Ok(Some(database)) => database.found(edit),
             Ok(None) => Ok(None),
             Err(error) => Err(error.to_string()),
         };

@@ -47,6 +47,11 @@ pub(crate) trait Kind: Sync {
         Ground::settings(self.grounds())
     }
 
+    /// Settings that it takes, for whoever typed none.
+    fn example(&self) -> &'static str {
+        "malloc=jemalloc"
+    }
+
     /// What is wrong with a setting that does not act there.
     fn refusal(&self, service: &str, setting: &Setting) -> Error {
         unknown(service, setting, self.known())

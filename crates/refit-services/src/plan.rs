@@ -53,7 +53,8 @@ pub fn plan(system: &System, request: &Request) -> Result<Plan, Error> {
     let (kind, service) = kind_of(system, &request.word)?;
     let (settings, until) = (&request.settings, request.until);
     if settings.is_empty() {
-        return Err(Error::NoSettings { service });
+        let example = kind.example();
+        return Err(Error::NoSettings { service, example });
     }
     refuse_unknown(kind, &service, settings)?;
     if let (Until::Reboot | Until::Confirmed(_), Some(why)) = (until, kind.only_reverted()) {

@@ -64,6 +64,26 @@ pub(crate) trait Database {
     /// What the database reports.
     fn index(&self, name: &str) -> Result<Option<Index>, String>;
 
+    /// Where the table of an edit is gone: an index of the same name and keys on another table, which the first may
+    /// have become. Its definition names that table.
+    ///
+    /// # Errors
+    /// What the database reports.
+    fn moved(&self, _: &SchemaEdit) -> Result<Option<Index>, String> {
+        Ok(None)
+    }
+
+    /// An index of an edit as it is now, also on another table.
+    ///
+    /// # Errors
+    /// What the database reports.
+    fn found(&self, edit: &SchemaEdit) -> Result<Option<Index>, String> {
+        match self.index(&edit.index)? {
+            None => self.moved(edit),
+            index => Ok(index),
+        }
+    }
+
     /// Runs one statement.
     ///
     /// # Errors

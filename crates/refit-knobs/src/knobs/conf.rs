@@ -34,11 +34,14 @@ pub(crate) struct Declared {
 pub(crate) fn parse(word: &Word) -> Result<Declared, SettingError> {
     let name = word.member;
     if !is_name(name) {
-        let mended: String = name
-            .to_lowercase()
-            .chars()
-            .filter(|c| is_of_name(*c))
-            .collect();
+        let lower = name.to_lowercase();
+        let mended: String = lower.chars().filter(|c| is_of_name(*c)).collect();
+        // What has another letter before it is another name.
+        let mended = if name.contains(['.', '/']) {
+            String::new()
+        } else {
+            mended
+        };
         let mended = Some(mended)
             .filter(|name| is_name(name))
             .and_then(|name| word.mend(&format!("conf.{name}={}", word.value)));
@@ -57,9 +60,13 @@ fn is_of_name(c: char) -> bool {
     c.is_ascii_lowercase() || c.is_ascii_digit() || "_-.".contains(c)
 }
 
-/// What recipes may call a knob of theirs, and services their settings: `vm.swappiness`.
+/// What recipes may call a knob of theirs, and services their settings: `vm.swappiness`. After a dot there may be
+/// others' names, of network interfaces for one, whose own dots sysctl(8) writes as slashes:
+/// `net.ipv4.conf.enP2s0/100.rp_filter`.
 fn is_name(name: &str) -> bool {
-    !name.is_empty() && name.chars().all(is_of_name)
+    let (own, others) = name.split_once('.').unwrap_or((name, ""));
+    let is_of_others = |c: char| is_of_name(c) || c.is_ascii_uppercase() || c == '/';
+    !name.is_empty() && own.chars().all(is_of_name) && others.chars().all(is_of_others)
 }
 
 impl fmt::Display for Declared {

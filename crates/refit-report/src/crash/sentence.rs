@@ -72,7 +72,8 @@ fn answer(report: &CrashReport, rows: &[Row]) -> String {
     parts.join("; ")
 }
 
-/// `lost at most 0.4 s (80 items) in 200 images, newest only`.
+/// `lost at most 0.4 s (80 items) in 200 images, newest only`; `lost up to 80 items in 200 images, some older than
+/// survivors: no bound`.
 pub fn takes(row: &Row) -> String {
     let tally = &row.tally;
     let Some(manner) = Manner::of(row) else {
@@ -91,7 +92,11 @@ pub fn takes(row: &Row) -> String {
         Manner::Nothing => format!("lost nothing in {images}"),
         Manner::Newest => format!("{lost}, newest only"),
         Manner::Holes if tally.worst.0 == 0 => format!("brought removed items back in {images}"),
-        Manner::Holes => format!("{lost}, with holes"),
+        // The age of what was lost bounds nothing where newer items are there.
+        Manner::Holes => format!(
+            "lost up to {} in {images}, some older than survivors: no bound",
+            format::plural(tally.worst.0, "item")
+        ),
         Manner::Everything => "lost everything".to_owned(),
         Manner::Damaged => format!("left damage in {} of {images}", grouped(tally.bad_images)),
     }

@@ -309,3 +309,27 @@ fn no_report_is_too_strange_to_be_drawn() {
         }
     }
 }
+
+#[test]
+fn where_survivors_are_newer_no_time_is_told() {
+    let report = sample::losing();
+    let rows = super::row::rows(&report);
+    let holed = rows.iter().find(|row| row.name == "malloc=jemalloc");
+    let mut mode = holed.expect("it is there").mode.clone();
+    for state in &mut mode.states {
+        state.loss.damaged = 0;
+    }
+    let report = CrashReport {
+        modes: vec![mode],
+        ..report.clone()
+    };
+    let text = super::sentence::sentence(&report, &super::row::rows(&report));
+    assert!(
+        text.contains("lost up to ") && text.contains(", some older than survivors: no bound"),
+        "{text}"
+    );
+    assert!(
+        !text.contains(" at most ") && !text.contains(" ms") && !text.contains(" s "),
+        "{text}"
+    );
+}

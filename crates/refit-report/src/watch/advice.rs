@@ -6,22 +6,42 @@ use refit_run::printable;
 use refit_run::series::Series;
 
 use super::summary::{lasted, total};
+use crate::format::command_line;
 
 /// A service that waits for less than one in so many parts of the time gains nothing that
 /// could be told from noise.
 const WORTH: u64 = 20;
-/// Fewer calls are an accident.
+/// Groups with fewer calls are ignored.
 const LEAST: u64 = 20;
+
+/// Words in names of recipes that are no program's.
+const COMMON: [&str; 2] = ["loop", "log"];
+
+/// Whether a group waited for a good part of the time.
+fn waits(series: &Series, group: usize) -> bool {
+    let (calls, busy_us) = total(series, group);
+    calls >= LEAST && busy_us > 0 && busy_us >= lasted(series) / WORTH
+}
+
+/// The line for a command that was watched: it can be compared itself, and no recipe is about it.
+#[must_use]
+pub fn advice_of_command(series: &Series, command: &[String]) -> String {
+    match (0..series.groups.len()).any(|group| waits(series, group)) {
+        true => format!(
+            "refit: try   refit compare sync=off -- {}    (loses-on-crash)\n",
+            command_line(command)
+        ),
+        false => String::new(),
+    }
+}
 
 /// Lines for stderr: of each service that waited for a good part of the time, the
 /// recipes that compare such a service, by their names.
 #[must_use]
 pub fn advice(series: &Series, recipes: &[&str]) -> String {
-    let lasted_us = lasted(series);
     let mut out = String::new();
     for (group, of) in series.groups.iter().enumerate() {
-        let (calls, busy_us) = total(series, group);
-        if calls < LEAST || busy_us < lasted_us / WORTH || busy_us == 0 {
+        if !waits(series, group) {
             continue;
         }
         let names = [of.name.clone()]
@@ -67,7 +87,7 @@ fn fitting<'a>(recipes: &[&'a str], names: &[String]) -> Vec<&'a str> {
             let rest = words.first().and_then(|first| name.strip_prefix(first));
             let is_program =
                 rest.is_some_and(|rest| rest.chars().all(|c| c == 'd' || c.is_ascii_digit()));
-            is_program || words.contains(&&**name)
+            is_program || words.contains(&&**name) && !COMMON.contains(&&**name)
         };
         names.iter().filter(|name| fits(name)).count()
     };
@@ -110,6 +130,11 @@ mod tests {
             one.syncs.as_mut().unwrap().busy_us = 10_000;
         }
         assert_eq!(advice(&quiet, RECIPES), "");
+        // Of a command no recipe is named, but itself.
+        let command = ["sh", "-c", "a | b"].map(str::to_owned);
+        let expected = "refit: try   refit compare sync=off -- sh -c 'a | b'    (loses-on-crash)\n";
+        assert_eq!(advice_of_command(&series, &command), expected);
+        assert_eq!(advice_of_command(&quiet, &command), "");
     }
 
     #[test]
@@ -125,6 +150,7 @@ mod tests {
         );
         assert_eq!(fitting(&["master", "cleanup"]), ["postfix-cleanup"]);
         assert!(fitting(&["sh", "write_fsync"]).is_empty());
+        assert!(fitting(&["sh", "loop"]).is_empty());
         assert!(fitting(&[]).is_empty());
     }
 }

@@ -14,7 +14,7 @@ use refit_run::series::{Series, Witnessing};
 use crate::format;
 use parts::Parts;
 
-pub use advice::advice;
+pub use advice::{advice, advice_of_command};
 pub use columns::{heading, lines};
 pub use html::html;
 pub use screen::{Detail, Input, Mappings, Screen, View};

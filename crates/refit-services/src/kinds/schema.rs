@@ -105,6 +105,10 @@ impl Kind for Tables {
         KNOWN.to_owned()
     }
 
+    fn example(&self) -> &'static str {
+        "conf.index.NAME=COLUMN"
+    }
+
     fn no_trial(&self, _: &Settings) -> Option<&'static str> {
         self.only_reverted()
     }
@@ -165,17 +169,29 @@ const KNOWN: &str = "conf.index.NAME=COLUMN,COLUMN (each may have DESC after it)
 const IGNORED: &str = "IGNORED";
 
 /// What is asked for each index, in the order in which they are named.
-fn wanted(settings: &Settings) -> Result<Vec<(String, Wanted)>, String> {
+fn wanted(service: &str, settings: &Settings) -> Result<Vec<(String, Wanted)>, Error> {
     let mut all: Vec<(String, Wanted)> = Vec::new();
     for (name, value) in settings.launch().conf {
+        let setting = || format!("conf.{name}={value}");
         let (word, index) = name.split_once('.').unwrap_or_default();
-        if !is_plain(index) {
-            return Err(format!("conf.{name}={value}"));
+        if !["index", "ignored"].contains(&word) {
+            return Err(Error::UnknownSetting {
+                setting: setting(),
+                service: service.to_owned(),
+                known: KNOWN.to_owned(),
+            });
+        }
+        if let Some(reason) = not_plain(index) {
+            return Err(Error::BadConf {
+                setting: setting(),
+                service: service.to_owned(),
+                reason,
+            });
         }
         let at = all.iter().position(|(other, _)| other == index);
         let at = at.unwrap_or_else(|| {
             let none = Wanted {
-                setting: format!("conf.{name}={value}"),
+                setting: setting(),
                 columns: None,
                 ignored: None,
             };
@@ -184,8 +200,7 @@ fn wanted(settings: &Settings) -> Result<Vec<(String, Wanted)>, String> {
         });
         match word {
             "index" => all[at].1.columns = Some(value),
-            "ignored" => all[at].1.ignored = Some(value),
-            _ => return Err(format!("conf.{name}={value}")),
+            _ => all[at].1.ignored = Some(value),
         }
     }
     Ok(all)
@@ -198,11 +213,7 @@ fn plan(
     settings: &Settings,
     database: &dyn Indexed,
 ) -> Result<Plan, Error> {
-    let all = wanted(settings).map_err(|setting| Error::UnknownSetting {
-        setting,
-        service: service.to_owned(),
-        known: KNOWN.to_owned(),
-    })?;
+    let all = wanted(service, settings)?;
     let asked = |output| Error::Command {
         command: service.to_owned(),
         output,
@@ -281,14 +292,30 @@ fn plan(
     Ok(plan)
 }
 
-/// A name that all databases take, with no more than the shortest limit: PostgreSQL's NAMEDATALEN.
-fn is_plain(name: &str) -> bool {
-    let is_of_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    (1..=63).contains(&name.len())
-        && name.chars().all(is_of_name)
-        && !name.starts_with(|c: char| c.is_ascii_digit())
-        && !name.starts_with("sqlite_")
-        && name != "primary"
+/// The shortest limit of all databases: PostgreSQL's NAMEDATALEN − 1.
+const LONGEST_NAME: usize = 63;
+
+/// Why a name is none that all databases take.
+fn not_plain(name: &str) -> Option<String> {
+    let is_of_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+    let reason = match name {
+        "" => "name the index: conf.index.NAME=COLUMN".to_owned(),
+        long if long.len() > LONGEST_NAME => format!(
+            "the name of the index has {} bytes, and PostgreSQL takes {LONGEST_NAME} at most",
+            long.len()
+        ),
+        odd if !odd.chars().all(is_of_name) || odd.starts_with(|c: char| c.is_ascii_digit()) => {
+            format!(
+                "`{odd}` is not a name of lower case letters, digits and _ that begins with no digit: no other is made without quotes"
+            )
+        }
+        own if own.starts_with("sqlite_") => {
+            "SQLite keeps names with sqlite_ for itself".to_owned()
+        }
+        "primary" => "MariaDB calls the primary key so".to_owned(),
+        _ => return None,
+    };
+    Some(reason)
 }
 
 /// The columns that a value names, as the database spells them, each with its order.

@@ -49,6 +49,10 @@ impl Kind for Sysctl {
         "conf.KEY=VALUE, as in conf.vm.swappiness=10".to_owned()
     }
 
+    fn example(&self) -> &'static str {
+        "conf.vm.swappiness=10"
+    }
+
     /// The files in /etc are read at boot before an unconfirmed change can be taken back there.
     fn no_trial(&self, _: &Settings) -> Option<&'static str> {
         None
@@ -214,7 +218,9 @@ fn refuse(conf: &ConfValue, all: &[ConfValue], ours: &str) -> Result<(), Error> 
             path: ours.to_owned(),
         });
     }
-    let is_key = name.contains('.') && name.split('.').all(|part| !part.is_empty());
+    // A slash is a dot of a name.
+    let is_part = |part: &str| !["", "/", "//"].contains(&part);
+    let is_key = name.contains('.') && name.split('.').all(is_part);
     let zeroed = zeroed_by(name).filter(|other| all.iter().any(|one| one.name == *other));
     let reason = match () {
         () if !is_key => "a key has dots, as in conf.vm.swappiness=10".to_owned(),

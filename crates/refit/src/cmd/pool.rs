@@ -29,7 +29,7 @@ pub fn main(args: &PoolArgs) -> ExitCode {
 
 fn run(args: &PoolArgs) -> Result<()> {
     let files = args.output.files();
-    to_stdout(files)?;
+    let is_file_stdout = to_stdout(files)?;
     for path in files.into_iter().filter_map(|(_, path)| path.as_ref()) {
         ResultFile::create(path)?;
     }
@@ -38,7 +38,10 @@ fn run(args: &PoolArgs) -> Result<()> {
         Some(PoolFrom::Kubernetes) => kubernetes::read(args)?,
     })?;
     if files.iter().any(|(_, path)| path.is_some()) {
-        return output::write_pool(&pool, &args.output);
+        output::write_pool(&pool, &args.output)?;
+    }
+    if is_file_stdout {
+        return Ok(());
     }
     print::result(&terminal(&bounded(&pool), &print::style()))
 }

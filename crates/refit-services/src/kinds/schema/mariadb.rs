@@ -248,6 +248,32 @@ impl Database for MariadbTable {
         }))
     }
 
+    fn moved(&self, edit: &SchemaEdit) -> Result<Option<Index>, String> {
+        let [database, table, index] =
+            [&self.database, &self.table, &edit.index].map(|name| quoted(name, '\''));
+        let rows = self.rows(&format!(
+            "SELECT DISTINCT TABLE_NAME FROM information_schema.STATISTICS WHERE TABLE_SCHEMA = {database} \
+             AND INDEX_NAME = {index} AND NOT EXISTS (SELECT 1 FROM information_schema.TABLES \
+             WHERE TABLE_SCHEMA = {database} AND TABLE_NAME = {table}) ORDER BY 1"
+        ))?;
+        for table in rows.concat() {
+            let other = MariadbTable {
+                words: self.words.clone(),
+                database: self.database.clone(),
+                table: table.clone(),
+            };
+            if let Some(index) = other.index(&edit.index)?
+                && index.definition == edit.after.definition
+            {
+                return Ok(Some(Index {
+                    definition: format!("{} of the table {table}", index.definition),
+                    ..index
+                }));
+            }
+        }
+        Ok(None)
+    }
+
     fn run(&self, sql: &str) -> Result<(), String> {
         let limits = format!("SET SESSION lock_wait_timeout = {LOCK_S}, max_statement_time = 0");
         let words = [&*self.words, &[format!("--init-command={limits}")]].concat();

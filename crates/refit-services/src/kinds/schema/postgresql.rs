@@ -263,6 +263,32 @@ impl Database for PgTable {
         }))
     }
 
+    fn moved(&self, edit: &SchemaEdit) -> Result<Option<Index>, String> {
+        let keys = |definition: &str| {
+            let (_, keys) = definition.split_once(" USING ")?;
+            Some(keys.to_owned())
+        };
+        let asked = self.rows(
+            &format!(
+                "SELECT pg_catalog.pg_get_indexdef(i.indexrelid) FROM pg_catalog.pg_index i \
+                 JOIN pg_catalog.pg_class x ON x.oid = i.indexrelid WHERE x.relname = {} AND NOT EXISTS \
+                 (SELECT FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE {}) \
+                 ORDER BY 1",
+                quoted(&edit.index, '\''),
+                self.is_meant()
+            ),
+            1,
+        );
+        let rows = match asked {
+            Err(error) if is_gone(&error) => return Ok(None),
+            rows => rows?,
+        };
+        let ours = keys(&edit.after.definition);
+        let found = rows.concat().into_iter();
+        let mut found = found.filter(|definition| keys(definition) == ours);
+        Ok(found.next().map(Index::usable))
+    }
+
     /// The answer is durable whatever the cluster, the database or the role has set.
     fn run(&self, sql: &str) -> Result<(), String> {
         let options = format!(

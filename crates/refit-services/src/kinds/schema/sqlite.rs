@@ -179,7 +179,10 @@ impl Indexed for SqliteFile {
             }
             Some(_) => {}
         }
-        let columns = self.query(&format!("SELECT name FROM pragma_table_info({table})"))?;
+        // table_info leaves out generated columns (2 and 3); 1 is hidden in a virtual table.
+        let columns = self.query(&format!(
+            "SELECT name FROM pragma_table_xinfo({table}) WHERE hidden <> 1"
+        ))?;
         // Those that collate otherwise or leave rows out do not replace a plain one.
         let rows = self.query(&format!(
             "SELECT l.name, i.name, iif(i.desc, 'D', '') FROM pragma_index_list({table}) l, pragma_index_xinfo(l.name) i \

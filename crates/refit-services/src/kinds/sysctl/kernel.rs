@@ -78,8 +78,23 @@ impl Kernel {
         }
     }
 
+    /// As sysctl(8) writes keys: a slash is a dot of a name, `eth0/100` the interface eth0.100.
     fn file(&self, key: &str) -> PathBuf {
-        self.root.join(key.replace('.', "/"))
+        let swap = |c| match c {
+            '.' => '/',
+            '/' => '.',
+            c => c,
+        };
+        self.root.join(key.chars().map(swap).collect::<String>())
+    }
+
+    /// A key that is there, and differs by a dot that is part of a name.
+    fn meant(&self, key: &str) -> Option<String> {
+        let mut dots = key.match_indices('.');
+        dots.find_map(|(at, _)| {
+            let other = format!("{}/{}", &key[..at], &key[at + 1..]);
+            self.file(&other).is_file().then_some(other)
+        })
     }
 
     /// The value of a key; `None` where the kernel has no such key, as after its module was unloaded.
@@ -102,10 +117,11 @@ impl Kernel {
     pub fn value_to_change(&self, key: &str) -> Result<String, String> {
         let path = self.file(key);
         if !path.is_file() {
-            return Err(format!(
-                "there is no {}\n  list them: sysctl --all",
-                path.display()
-            ));
+            let next = match self.meant(key) {
+                Some(other) => format!("a dot in a name is written as a slash: conf.{other}=…"),
+                None => "list them: sysctl --all".to_owned(),
+            };
+            return Err(format!("there is no {}\n  {next}", path.display()));
         }
         let failed = |error: io::Error| format!("{}: {error}", path.display());
         access(&path, Access::WRITE_OK).map_err(|errno| failed(errno.into()))?;
@@ -164,5 +180,26 @@ mod tests {
         kernel.set("vm.one", "3 4").expect("it is a file");
         assert_eq!(kernel.value("vm.one"), Ok(Some("3 4".to_owned())));
         assert_eq!(kernel.value("vm.none"), Ok(None));
+    }
+
+    #[test]
+    fn a_dot_of_a_name_is_a_slash() {
+        let root = tempfile::tempdir().expect("a directory");
+        for name in ["eth0.100", "eth0100"] {
+            let dir = root.path().join("net/conf").join(name);
+            std::fs::create_dir_all(&dir).expect("made");
+            std::fs::write(dir.join("rp_filter"), name).expect("written");
+        }
+        let kernel = Kernel {
+            root: root.path().to_owned(),
+        };
+        let key = "net.conf.eth0/100.rp_filter";
+        assert_eq!(kernel.value_to_change(key).as_deref(), Ok("eth0.100"));
+        let reason = kernel.value_to_change("net.conf.eth0.100.rp_filter");
+        let reason = reason.expect_err("two names");
+        assert!(
+            reason.ends_with(&format!("as a slash: conf.{key}=…")),
+            "{reason}"
+        );
     }
 }

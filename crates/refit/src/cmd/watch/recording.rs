@@ -143,7 +143,11 @@ impl<'a> Recording<'a> {
         let shown = bounded(&self.series);
         print::drawn(&watch::summary(&shown));
         let recipes: Vec<&str> = refit_recipe::shipped_names().collect();
-        print::drawn(&watch::advice(&shown, &recipes));
+        print::drawn(&match self.args.command.is_empty() {
+            true => watch::advice(&shown, &recipes),
+            // All that is watched is the command: its words are the target.
+            false => watch::advice_of_command(&shown, &shown.target),
+        });
         written
     }
 }
