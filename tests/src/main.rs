@@ -219,6 +219,7 @@ mod watch_recipe;
 mod watch_strange;
 mod witness;
 mod witness_remains;
+mod worlds;
 
 use std::process::ExitCode;
 
@@ -405,6 +406,7 @@ const TABLE: &[&[Test]] = &[
     watch_strange::TESTS,
     witness::TESTS,
     witness_remains::TESTS,
+    worlds::TESTS,
 ];
 
 const HELP: &str = "\

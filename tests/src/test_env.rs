@@ -301,7 +301,7 @@ pub fn wait_for_file(path: &str) -> String {
     wait_for(path, || fs::read_to_string(path).ok())
 }
 
-fn finish(command: &mut Command) -> Output {
+pub fn finish(command: &mut Command) -> Output {
     command
         .output()
         .unwrap_or_else(|error| panic!("start {command:?}: {error}"))
