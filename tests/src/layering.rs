@@ -67,7 +67,6 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "refit-knobs",
             "refit-packages",
             "refit-run",
-            "refit-recipe",
             "refit-servers",
         ],
     ),
@@ -222,12 +221,18 @@ fn faults_of(name: &str, declared: &[String], imported: &[String]) -> Vec<String
         return vec![format!("{name} has no line in MAY_USE")];
     };
     let forbidden = |used: &&String| *used != name && !allowed.contains(&used.as_str());
+    // A table that allows more than there is would not notice when it comes.
+    let undeclared = allowed
+        .iter()
+        .filter(|one| !declared.iter().any(|used| used == *one))
+        .map(|one| format!("{name} may use {one}, and does not: take it out of MAY_USE"));
     let declares = declared.iter().filter(forbidden);
     let imports = imported.iter().filter(forbidden);
     declares
         .map(|used| format!("{name} must not depend on {used}"))
         .chain(imports.map(|used| format!("{name} must not import {used}")))
         .chain(unused)
+        .chain(undeclared)
         .collect()
 }
 

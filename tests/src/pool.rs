@@ -105,6 +105,13 @@ fn machines_count_once_and_what_tells_them_apart_is_named(env: &TestEnv) -> Outc
     expect_code(&output, 0);
     let told = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(told.contains("1 of 6 files hold no comparison"), "{told}");
+    // Beside files the text is printed, as by `compare`.
+    let shown = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(shown.contains("disk-a"), "{shown}");
+    let alone = pool(env, &[&env.path("results"), "--json", "-"]);
+    expect_code(&alone, 0);
+    let of_stdout: Value = serde_json::from_slice(&alone.stdout).expect("JSON, and nothing else");
+    assert_eq!(of_stdout["kind"], "pool");
 
     let pooled = read(&env.path("json"));
     expect_valid_by(SCHEMA, &pooled);

@@ -203,7 +203,10 @@ fn sentence(pool: &Pool) -> String {
                 let told = format!("{name} ({})", format::percent(one.change));
                 alone.entry(one.machine).or_default().push(told);
             }
-            (None, None) => others.push(unmeasured(pool, variant)),
+            (None, None) => {
+                is_open |= variant.not_pooled.iter().any(|one| one.why == TOO_FEW);
+                others.push(unmeasured(pool, variant));
+            }
         }
     }
     is_open |= !alone.is_empty();
@@ -232,20 +235,23 @@ fn sentence(pool: &Pool) -> String {
     printable(&parts.join("; "))
 }
 
+/// More runs may tell then.
+const TOO_FEW: &str = "too few round pairs";
+
 /// Why a variant has an effect on no machine.
 fn unmeasured(pool: &Pool, variant: &PooledVariant) -> String {
     let name = format!("`{}`", variant.name);
     let mut reasons: Vec<&str> = variant.not_pooled.iter().map(|one| &*one.why).collect();
     reasons.sort_unstable();
     reasons.dedup();
-    let machines = format::plural(pool.machines.len(), "machine");
+    let machines = match pool.machines.len() {
+        1 => "the only machine".to_owned(),
+        n => format!("all {}", format::plural(n, "machine")),
+    };
     match reasons.as_slice() {
         [] => format!("{name} was measured on no machine"),
-        [why] => format!("of {name} no machine has a result that counts: {why} (of {machines})"),
-        several => format!(
-            "of {name} no machine has a result that counts: {} (of {machines})",
-            several.join("; ")
-        ),
+        [TOO_FEW] => format!("{name}: {TOO_FEW} on {machines}; measure for longer: --budget TIME"),
+        reasons => format!("{name}: {} on {machines}", reasons.join(", or ")),
     }
 }
 

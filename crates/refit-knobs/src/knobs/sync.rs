@@ -75,6 +75,7 @@ const OFF: Texts = Texts {
     not_covered: &[
         "aio_fsync and lio_listio: the real ones run, so that their completion stays true (counted)",
         OWN_RINGS,
+        NEWER,
         OWN_SECCOMP,
         "without the filter: system calls made by an instruction of the program's own; also with it in a dynamic program \
          that another one starts, unless by `--backend seccomp` (named)",
@@ -107,5 +108,6 @@ const OPENS: &str = "O_SYNC and O_DSYNC in open, open64, openat, openat64, opena
 const WRITES: &str = "RWF_SYNC and RWF_DSYNC in pwritev2";
 const BY_NUMBER: &str = "the same calls by number through the C library's syscall()";
 
-const SUBMITTED: &str = "syncs and synchronous writes and opens in an io_uring that liburing's io_uring_submit and its kin hand over, or that one thread of the program submits by number through the C library's syscall(); FSYNC and FDSYNC in io_submit";
+const SUBMITTED: &str = "syncs, synchronous writes (WRITE, WRITEV, WRITE_FIXED) and opens (OPENAT) in an io_uring that liburing's io_uring_submit, _and_wait, _and_wait_timeout and _and_get_events hand over, or that one thread of the program submits by number through the C library's syscall(); FSYNC and FDSYNC in io_submit";
+const NEWER: &str = "in an io_uring: OPENAT2 and WRITEV_FIXED (Linux 6.15), and what newer functions of liburing hand over, as io_uring_submit_and_wait_min_timeout (2.8): real, and not counted but by the witness";
 const OWN_RINGS: &str = "an io_uring that the kernel reads by itself (SQPOLL), that several threads submit to without liburing, or that is submitted to by an instruction of the program's own (fio): counted, what goes through it is not seen";

@@ -136,6 +136,29 @@ fn a_machine_that_measured_alone_is_named_once() {
 }
 
 #[test]
+fn a_variant_that_no_result_counts_of_is_told_with_the_reason() {
+    let mut pool = sample();
+    pool.variants.truncate(1);
+    let few = |why: &str, n: usize| NotPooled {
+        file: format!("{n}.json"),
+        why: why.to_owned(),
+    };
+    pool.variants[0].pooled = None;
+    pool.variants[0].machines.clear();
+    pool.variants[0].not_pooled = (0..4).map(|n| few("too few round pairs", n)).collect();
+    let start = "Not yet: `sync=off`: too few round pairs on all 4 machines; measure for longer";
+    let text = terminal(&pool, &style(500));
+    assert!(text.starts_with(start), "{text}");
+    let why = "disqualified: it failed";
+    pool.variants[0].not_pooled = (0..4).map(|n| few(why, n)).collect();
+    let text = terminal(&pool, &style(500));
+    assert!(
+        text.starts_with(&format!("No: `sync=off`: {why} on all 4 machines\n")),
+        "{text}"
+    );
+}
+
+#[test]
 fn the_first_line_tells_whether_to_take_it_and_on_which_condition() {
     let first_line = |pool: &Pool| {
         let text = terminal(pool, &style(500));
