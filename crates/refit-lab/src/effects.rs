@@ -124,7 +124,7 @@ impl Effects {
 
     /// What two equal variants may differ by today is no gain.
     fn leave_out_noise(&mut self, experiment: &Experiment) {
-        let floor = self.noise_floor(experiment);
+        let floor = self.noise(experiment);
         for effect in &mut self.0 {
             effect.gain &= !(effect.metric == experiment.main && is_noise(effect, floor));
         }
@@ -150,17 +150,22 @@ impl Effects {
     /// Whether a difference is proven that is smaller than the noise floor: that of a candidate on the main metric.
     #[must_use]
     pub fn is_within_noise(&self, experiment: &Experiment, effect: &EffectRecord) -> bool {
-        is_noise(effect, self.noise_floor(experiment))
+        is_noise(effect, self.noise(experiment))
     }
 
     /// The noise floor: the largest relative change between two equal variants that
     /// the hidden second baseline leaves possible; `None` with too few round pairs.
     #[must_use]
     pub fn noise_floor(&self, experiment: &Experiment) -> Option<f64> {
+        let [low, high] = self.noise(experiment)?;
+        Some(low.abs().max(high.abs()))
+    }
+
+    /// The interval of the hidden second baseline.
+    fn noise(&self, experiment: &Experiment) -> Option<[f64; 2]> {
         let effect = self.get(hidden(experiment)?, &experiment.main)?;
         // That one is wide for its few round pairs, and not for the noise.
-        let [low, high] = effect.interval.filter(|_| !effect.early)?;
-        Some(low.abs().max(high.abs()))
+        effect.interval.filter(|_| !effect.early)
     }
 }
 
@@ -170,9 +175,14 @@ impl FromIterator<EffectRecord> for Effects {
     }
 }
 
-fn is_noise(effect: &EffectRecord, floor: Option<f64>) -> bool {
+/// As ratios: a quarter of a time is farther from the whole than twice of it, although it changes by less.
+fn is_noise(effect: &EffectRecord, noise: Option<[f64; 2]>) -> bool {
     let differs = effect.verdict.is_some_and(Verdict::is_difference);
-    differs && floor.is_some_and(|floor| effect.change.abs() < floor)
+    let size = |change: f64| change.ln_1p().abs();
+    differs
+        && noise.is_some_and(|ends| {
+            size(effect.change) < ends.map(size).into_iter().fold(0.0, f64::max)
+        })
 }
 
 /// The hidden second baseline.

@@ -5,7 +5,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::effects::Effects;
 use crate::experiment::{Experiment, Role, RunRecord};
-use crate::verdict::Verdict;
 
 /// Something that a reader has to know.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq, Eq)]
@@ -86,8 +85,7 @@ fn small_effects(
 ) {
     let of_main = effects.iter().filter(|e| e.metric == experiment.main);
     for effect in of_main {
-        let is_difference = effect.verdict.is_some_and(Verdict::is_difference);
-        if is_difference && effect.change.abs() < floor {
+        if effects.is_within_noise(experiment, effect) {
             warnings.push(warning(
                 format!(
                     "{} differs by less than the noise floor of {:.1} %",

@@ -14,9 +14,20 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 // take SIGCHLD back from a parent that ignores it: the kernel would reap our own
 // commands before we learn how they ended (wait(2)). A umask that takes rights from
 // the owner would keep us from our own files. The program gets what refit got.
-const CHANGED: [i32; 3] = [libc::SIGPIPE, libc::SIGXFSZ, libc::SIGCHLD];
+// Each start pays for every system call here.
+
+/// Signals, and whether refit ignores them.
+const CHANGED: [(i32, bool); 3] = [
+    (libc::SIGPIPE, true),
+    (libc::SIGXFSZ, true),
+    (libc::SIGCHLD, false),
+];
 static WAS_IGNORED: [AtomicBool; 3] = [const { AtomicBool::new(false) }; 3];
-static FIRST_UMASK: AtomicU32 = AtomicU32::new(0);
+/// The umask where it was changed.
+static FIRST_UMASK: AtomicU32 = AtomicU32::new(UNCHANGED);
+const UNCHANGED: u32 = u32::MAX;
+/// That of nearly everybody.
+const USUAL_UMASK: libc::mode_t = 0o022;
 pub(super) static CLOSED_AT_START: AtomicU8 = AtomicU8::new(0);
 
 /// The mask that refit was started with: a program gets it, however many
@@ -29,16 +40,20 @@ extern "C" fn remember_start() {
     // dispositions.
     unsafe {
         let mut action: libc::sigaction = zeroed();
-        for (signal, was_ignored) in CHANGED.iter().zip(&WAS_IGNORED) {
-            if libc::sigaction(*signal, ptr::null(), &raw mut action) == 0 {
-                was_ignored.store(action.sa_sigaction == libc::SIG_IGN, Ordering::Relaxed);
-            }
+        libc::sigaction(libc::SIGPIPE, ptr::null(), &raw mut action);
+        let first = [
+            action.sa_sigaction,
+            libc::signal(libc::SIGXFSZ, libc::SIG_IGN),
+            libc::signal(libc::SIGCHLD, libc::SIG_DFL),
+        ];
+        for (was_ignored, first) in WAS_IGNORED.iter().zip(first) {
+            was_ignored.store(first == libc::SIG_IGN, Ordering::Relaxed);
         }
-        libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
-        libc::signal(libc::SIGCHLD, libc::SIG_DFL);
-        let umask = libc::umask(0);
-        libc::umask(umask & 0o077);
-        FIRST_UMASK.store(umask, Ordering::Relaxed);
+        let umask = libc::umask(USUAL_UMASK);
+        if umask != USUAL_UMASK {
+            libc::umask(umask & 0o077);
+            FIRST_UMASK.store(umask, Ordering::Relaxed);
+        }
         let mut mask = MaybeUninit::uninit();
         if libc::sigprocmask(libc::SIG_SETMASK, ptr::null(), mask.as_mut_ptr()) == 0 {
             // The first and only one.
@@ -60,16 +75,20 @@ static REMEMBER_START: extern "C" fn() = remember_start;
 
 /// Sets dispositions and umask as they were. Async-signal-safe.
 pub(super) fn restore_start() {
-    for (signal, was_ignored) in CHANGED.iter().zip(&WAS_IGNORED) {
+    for ((signal, ignores), was_ignored) in CHANGED.iter().zip(&WAS_IGNORED) {
         let first = match was_ignored.load(Ordering::Relaxed) {
+            was if was == *ignores => continue,
             true => libc::SIG_IGN,
             false => libc::SIG_DFL,
         };
         // SAFETY: neither installs a handler.
         unsafe { libc::signal(*signal, first) };
     }
-    // SAFETY: a plain integer.
-    unsafe { libc::umask(FIRST_UMASK.load(Ordering::Relaxed)) };
+    let umask = FIRST_UMASK.load(Ordering::Relaxed);
+    if umask != UNCHANGED {
+        // SAFETY: a plain integer.
+        unsafe { libc::umask(umask) };
+    }
 }
 
 /// Blocks all signals for as long as refit lives; returns the mask that it was started
