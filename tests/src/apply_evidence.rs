@@ -106,6 +106,31 @@ fn the_winner_is_applied_to_what_its_recipe_stands_for(env: &TestEnv) -> Outcome
     expect_printed(&json, 0, "refit: measured with 0.0.0-x, here is ");
     expect_code(&env.refit(&words("revert", &root, &["a"])), 0);
 
+    // Its runs show fewer syncs than the baseline's: nobody declared that.
+    let syncs = |result: &mut Value| {
+        let variants = result["variants"].as_array().expect("a list").clone();
+        for run in result["runs"].as_array_mut().expect("a list") {
+            let index = run["variant"].as_u64().expect("a number") as usize;
+            let real = if variants[index]["name"] == "env.HALF=1" {
+                1
+            } else {
+                3
+            };
+            run["totals"]["fsync"] =
+                json!({ "seen": real, "suppressed": 0, "real": real, "waited_ns": 1 });
+        }
+    };
+    let fewer = edited(env, &result, "fewer.json", |result| {
+        syncs(result);
+        syncs(&mut result["confirmation"]);
+    });
+    let planned = env.refit(&words("plan", &root, &["--from", &fewer]));
+    expect_printed(&planned, 2, "fewer durable calls than at the baseline");
+    let apply = words("apply", &root, &["--from", &fewer, "--yes"]);
+    expect_message(&env.refit(&apply), 2, "loses-on-crash");
+    let reported = env.refit(&["report", &fewer]);
+    expect_printed(&reported, 0, "Only where a power cut may take data: ");
+
     // A setting that the service names otherwise.
     let other = edited(env, &result, "applied.json", |result| {
         result["recipe"]["applied"] = json!({"env.HALF=1": "env.DOUBLE=2"});

@@ -52,19 +52,20 @@ fn of_run(run: &RunRecord) -> Option<Durable> {
         }
         durable
     };
-    match &run.load {
-        Some(load) => {
-            let service = load.service.as_ref()?;
-            let operations = load.operations.max(1) as f64;
-            let mut sum = [0.0; 2];
-            for calls in service.calls.values().map(real) {
-                sum = [sum[0] + calls[0], sum[1] + calls[1]];
-            }
-            Some(sum.map(|calls| calls / operations))
-        }
-        None if run.run.are_syncs_unknown() => None,
-        None => Some(real(&run.run.totals)),
-    }
+    let operations = run.load.as_ref().map_or(1, |load| load.operations.max(1));
+    let service = run.load.as_ref().and_then(|load| load.service.as_ref());
+    let durable = match service {
+        Some(service) => service
+            .calls
+            .values()
+            .map(real)
+            .fold([0.0; 2], |sum, calls| {
+                [sum[0] + calls[0], sum[1] + calls[1]]
+            }),
+        None if run.run.are_syncs_unknown() => return None,
+        None => real(&run.run.totals),
+    };
+    Some(durable.map(|calls| calls / operations as f64))
 }
 
 /// Whether every run of the variant made fewer than every run of the baseline. Where it makes fewer of one kind and more

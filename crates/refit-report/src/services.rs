@@ -11,7 +11,7 @@ use refit_services::{
 };
 
 use crate::crash::row::rows;
-use crate::crash::sentence::takes;
+use crate::crash::sentence::{Manner, takes};
 use crate::format;
 use crate::page::Page;
 
@@ -306,6 +306,14 @@ pub fn loss(report: &CrashReport, variant: &str) -> Option<String> {
     let rows = rows(report);
     let row = rows.iter().find(|row| row.mode.name == variant)?;
     Some(takes(row))
+}
+
+/// Whether the cuts of a variant took nothing.
+#[must_use]
+pub fn lost_nothing(report: &CrashReport, variant: &str) -> bool {
+    let rows = rows(report);
+    let row = rows.iter().find(|row| row.mode.name == variant);
+    report.invalid.is_none() && row.and_then(Manner::of) == Some(Manner::Nothing)
 }
 
 /// Seconds since 1970 as a date. Days are counted from March of the year 0, so that a leap day

@@ -76,6 +76,9 @@ pub struct Evidence {
     /// The packages of the programs that were measured, each with its version.
     #[serde(skip)]
     pub packages: BTreeMap<String, String>,
+    /// Fewer durable calls were made than at the baseline, and no cuts showed that nothing is lost.
+    #[serde(skip)]
+    pub fewer_durable: bool,
     /// Why it is not enough to accept a risk by, in words.
     #[serde(skip)]
     pub lacks: Vec<String>,

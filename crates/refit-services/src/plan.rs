@@ -97,6 +97,15 @@ pub fn plan(system: &System, request: &Request) -> Result<Plan, Error> {
         });
         plan.notes.extend(syncs);
     }
+    let evidence = plan.change.evidence.as_ref();
+    if evidence.is_some_and(|evidence| evidence.fewer_durable)
+        && !plan.classes.iter().any(|class| class.risks_data())
+    {
+        // Which of the settings it is was not seen.
+        plan.classes.fill(Class::LosesOnCrash);
+        let note = "the result shows fewer durable calls than at the baseline, and no cuts that lost nothing";
+        plan.notes.push(note.to_owned());
+    }
     let basis = match request.no_evidence {
         true => Basis::DoneWithout,
         false => Basis::Named(plan.change.evidence.as_ref()),

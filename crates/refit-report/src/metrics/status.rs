@@ -152,6 +152,7 @@ mod tests {
                 differs: Vec::new(),
                 loss: None,
                 packages: std::collections::BTreeMap::new(),
+                fewer_durable: false,
                 lacks: Vec::new(),
             }),
             accepted: None,

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use refit_crash::CrashReport;
 use refit_knobs::Settings;
 use refit_lab::{Comparison, EffectRecord, Experiment, ProofRecord, Tuning};
-use refit_report::services::{gain, loss};
+use refit_report::services::{gain, loss, lost_nothing};
 use refit_report::{Compared, Proof};
 use refit_run::fingerprint;
 use refit_services::{Evidence, MeasuredEffect, Request};
@@ -140,6 +140,8 @@ fn take_winner(
         differs,
         packages: recipe.map_or_else(BTreeMap::new, |recipe| recipe.packages.clone()),
         loss: cut(proof.as_ref()).and_then(|report| loss(report, &variant.name)),
+        fewer_durable: variant.fewer_durable.is_some()
+            && !cut(proof.as_ref()).is_some_and(|report| lost_nothing(report, &variant.name)),
         lacks,
     });
     Ok(())
