@@ -299,7 +299,7 @@ const LONGEST_NAME: usize = 63;
 fn not_plain(name: &str) -> Option<String> {
     let is_of_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
     let reason = match name {
-        "" => "name the index: conf.index.NAME=COLUMN".to_owned(),
+        "" => return Some("name the index: conf.index.NAME=COLUMN".to_owned()),
         long if long.len() > LONGEST_NAME => format!(
             "the name of the index has {} bytes, and PostgreSQL takes {LONGEST_NAME} at most",
             long.len()
@@ -310,12 +310,14 @@ fn not_plain(name: &str) -> Option<String> {
             )
         }
         own if own.starts_with("sqlite_") => {
-            "SQLite keeps names with sqlite_ for itself".to_owned()
+            "names that begin with sqlite_ are SQLite's own".to_owned()
         }
-        "primary" => "MariaDB calls the primary key so".to_owned(),
+        "primary" => "in MariaDB this is the name of the primary key".to_owned(),
         _ => return None,
     };
-    Some(reason)
+    Some(format!(
+        "{reason}\n  choose another name: conf.index.NAME=COLUMN"
+    ))
 }
 
 /// The columns that a value names, as the database spells them, each with its order.
