@@ -291,7 +291,7 @@ fn what_can_be_named_is_told(env: &TestEnv) -> Outcome {
             ),
             (named("1st"), "begins with no digit"),
             (named("a-b"), "letters, digits and _"),
-            (named("sqlite_a"), "SQLite keeps names"),
+            (named("sqlite_a"), "begin with sqlite_"),
             (named("primary"), "primary key"),
             ("conf.queue=x".to_owned(), "conf.index.NAME=COLUMN"),
         ] {

@@ -28,6 +28,7 @@ fn on_terminal(env: &TestEnv, columns: u32, settings: &[(&str, &str)], args: &[&
     command
         .env_remove("NO_COLOR")
         .env_remove("COLUMNS")
+        .env("TERM", "xterm")
         .envs(settings.iter().copied());
     let (status, shown) = Terminal::start(command).finish();
     assert!(matches!(status.code(), Some(0 | 1)), "{status}: {shown}");
