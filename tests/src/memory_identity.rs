@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::thread::{scope, sleep};
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::deadline::Deadline;
 use crate::ran::number;
 use crate::runner::{Outcome, Test};
 use crate::test;
-use crate::test_env::{TestEnv, expect_code, refit_path};
+use crate::test_env::{TestEnv, expect_code};
 
 pub const TESTS: &[Test] = &[
     test!(the_terms_are_the_known_parts_and_add_up).limit_seconds(600),
@@ -49,17 +49,22 @@ impl Read {
     }
 }
 
-/// Holds the program until it has been read after it printed.
+/// What the program of the known parts prints, and its memory.
 fn read(env: &TestEnv, settings: &[&str], seed: u64) -> Read {
-    let json = env.path(&format!("run-{seed}.json"));
-    let mut refit = Command::new(refit_path());
-    refit.current_dir(env.dir()).args(["run", "--heap"]);
-    refit.args(settings).args(["--json", &json, "--"]);
-    refit.args([
-        env.program("memory_parts"),
-        seed.to_string(),
-        env.path(&format!("mapped-{seed}")),
-    ]);
+    let program = env.program("memory_parts");
+    let words = [
+        &program,
+        &*seed.to_string(),
+        &env.path(&format!("mapped-{seed}")),
+    ];
+    read_of(env, settings, &words)
+}
+
+/// Holds a program that ends with its input until it has been read after it printed a line.
+fn read_of(env: &TestEnv, settings: &[&str], words: &[&str]) -> Read {
+    let json = env.path("report.json");
+    let options = [&["run", "--heap"], settings, &["--json", &json, "--"]].concat();
+    let mut refit = env.refit_command(&[&options, words].concat());
     refit.stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut refit = refit.spawn().expect("refit starts");
     let mut truth = String::new();
@@ -88,29 +93,11 @@ fn read(env: &TestEnv, settings: &[&str], seed: u64) -> Read {
 
 fn what_was_given_back_is_not_in_use(env: &TestEnv) -> Outcome {
     const GIVEN_BACK: f64 = (64 << 20) as f64;
-    let json = env.path("report.json");
-    let program = env.program("lazy_free");
-    let mut refit = env.refit_command(&["run", "--heap", "--json", &json, "--", &program]);
-    refit.stdin(Stdio::piped()).stdout(Stdio::piped());
-    let mut refit = refit.spawn().expect("refit starts");
-    let mut line = String::new();
-    BufReader::new(refit.stdout.take().expect("it is piped"))
-        .read_line(&mut line)
-        .expect("it prints text");
-    wait_for_reading(refit.id());
-    drop(refit.stdin.take());
-    assert!(refit.wait().expect("it is our child").success());
-    let report: Value =
-        serde_json::from_slice(&fs::read(&json).expect("it was written")).expect("it is JSON");
-    let term = |name: &str| {
-        let terms = report["memory"]["terms"].as_array().expect("terms");
-        let term = terms.iter().find(|term| term["term"] == name);
-        term.map_or(0.0, |term| term["rss_bytes"].as_f64().unwrap_or(0.0))
-    };
+    let read = read_of(env, &[], &[&env.program("lazy_free")]);
     // The kernel may have taken some of them, were it short of memory.
-    let (given_back, mappings) = (term("given back"), term("mappings"));
-    assert!(given_back > 0.0 && given_back <= GIVEN_BACK, "{report:#}");
-    assert!(mappings < 0.1 * GIVEN_BACK, "{report:#}");
+    let (given_back, mappings) = (read.term("given back"), read.term("mappings"));
+    assert!(given_back > 0.0 && given_back <= GIVEN_BACK, "{given_back}");
+    assert!(mappings < 0.1 * GIVEN_BACK, "{mappings}");
     Outcome::Pass
 }
 

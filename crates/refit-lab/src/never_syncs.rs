@@ -15,8 +15,8 @@ pub enum NeverSyncs {
 }
 
 impl NeverSyncs {
-    /// Of a comparison all of whose candidates swap syncs alone, and were disqualified for that; `None` where anything
-    /// synced, or may have.
+    /// How it is known that the program of a comparison never syncs; `None` where anything synced or may have, and where a
+    /// candidate swaps something else than syncs or was not disqualified.
     #[must_use]
     pub fn of(experiment: &Experiment) -> Option<NeverSyncs> {
         let mut candidates = (experiment.variants.iter())

@@ -8,10 +8,11 @@ use refit_services::{Check, Layer};
 use refit_stats::{Measure, Rng};
 use roxmltree::Document;
 
+use crate::gain::factor;
 use crate::paint::Style;
 use crate::row::rows;
 use crate::sample::random;
-use crate::sentence::{ONLY_WHERE, WHERE, YES, factor, sentence};
+use crate::sentence::{ONLY_WHERE, WHERE, YES, sentence};
 use crate::services::applied;
 use crate::standing::{Standing, standing};
 use crate::{html, markdown, terminal};

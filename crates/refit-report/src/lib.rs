@@ -20,6 +20,7 @@ mod fold;
 mod format;
 #[cfg(test)]
 mod fuzz;
+mod gain;
 mod heap_paths;
 mod history;
 mod html;

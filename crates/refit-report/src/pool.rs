@@ -14,10 +14,11 @@ use refit_stats::{Measure, POOLED_ALPHA};
 
 use crate::bar::Bars;
 use crate::format;
+use crate::gain::gives;
 use crate::notes::{Note, note};
 use crate::paint::Tone;
 use crate::row::difference;
-use crate::sentence::{NO, NOT_YET, ONLY_WHERE, WHERE, YES, gives};
+use crate::sentence::{NO, NOT_YET, ONLY_WHERE, WHERE, YES};
 use crate::table::{Column, Content, Table};
 use crate::values::in_unit;
 

@@ -185,7 +185,7 @@ fn classes(variant: &VariantRecord) -> String {
     words.join(", ")
 }
 
-/// The same by its settings alone, whatever its runs show.
+/// The classes that its settings declare, whatever its runs show.
 pub fn declared(variant: &VariantRecord) -> String {
     classes(&VariantRecord {
         fewer_durable: None,

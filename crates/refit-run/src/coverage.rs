@@ -87,7 +87,7 @@ pub struct Coverage {
 
 /// [`Unknown::what`] of syncs that a program may make by system call instructions of its own: they are not seen.
 pub(crate) const OWN_SYSCALLS: &str = "own syscall instructions";
-/// The same where a filter lies beneath: the kernel answers them with 0, and nobody counts them.
+/// [`Unknown::what`] of such syncs above a filter: the kernel answers them with 0, and nobody counts them.
 pub(crate) const ANSWERED: &str = "answered by the kernel";
 
 impl Coverage {

@@ -73,7 +73,7 @@ impl InEffect {
         }
     }
 
-    /// Of a setting of syncs in a program that is known to make none.
+    /// Where it is known that the program makes no sync, a setting of syncs is in effect nowhere.
     #[must_use]
     pub fn no_sync_call() -> InEffect {
         InEffect::Nowhere(NO_SYNC_CALL.to_owned())
@@ -129,7 +129,7 @@ fn reached_the_disk(run: &Run) -> Option<String> {
     })
 }
 
-/// Of a setting without a scope `escaped` are durable calls that it did not suppress.
+/// `escaped`: durable calls that reached the disk although the setting has no scope that spares them.
 fn of_sync(run: &Run, escaped: Option<String>) -> InEffect {
     let is_suppressed = total(run, is_sync, |calls| calls.suppressed) > 0;
     if let Some(escaped) = escaped {

@@ -109,7 +109,7 @@ impl VariantRecord {
         classes
     }
 
-    /// The same: what a power cut may take, and whether it is to behave differently.
+    /// What a power cut may take of it, and whether it is to behave differently, by [`VariantRecord::classes`].
     #[must_use]
     pub fn risk(&self) -> Risk {
         Risk::of(self.classes())

@@ -5,7 +5,7 @@ use refit_stats::Measure;
 
 use super::row::{Row, effect};
 use crate::crash::sentence::Manner;
-use crate::sentence;
+use crate::gain;
 
 /// A variant's place between gain and loss.
 #[derive(Clone, Copy, Debug)]
@@ -30,7 +30,7 @@ pub fn places(rows: &[Row], measure: Measure) -> Vec<Option<Place>> {
             (1.0, None, false)
         } else {
             let (effect, _) = effect(row)?;
-            let factor = |change| sentence::factor(measure, change);
+            let factor = |change| gain::factor(measure, change);
             let ends = effect.interval.map(|ends| {
                 let [a, b] = ends.map(factor);
                 [a.min(b), a.max(b)]

@@ -10,7 +10,8 @@ use super::front::{places, unbeaten};
 use super::row::{Row, cuts, effect};
 use crate::crash::sentence::{self as crash, Manner};
 use crate::format;
-use crate::sentence::{MOST, NO_GAIN, NOT_YET, ONLY_WHERE, WHERE, YES, costs, gives};
+use crate::gain::gives;
+use crate::sentence::{MOST, NO_GAIN, NOT_YET, ONLY_WHERE, WHERE, YES, costs};
 use crate::standing::{Standing, standing};
 
 /// Whether to take a variant, and on which condition; then what each that nothing beats gives and takes.

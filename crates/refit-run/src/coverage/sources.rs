@@ -83,7 +83,7 @@ fn beyond(all: Vec<UnreachedProgram>, some: &[UnreachedProgram]) -> Vec<Unreache
 }
 
 impl Sources<'_> {
-    /// Of an open that was left to the kernel the file was not looked at: it may be in the scope of any path.
+    /// The scopes that matched nothing; none of paths where an open was left to the kernel, whose file was not looked at.
     fn unmatched(&self) -> Vec<String> {
         let is_left =
             matches!(self.filter, Some(Ok(filter)) if filter.guardian.left_synchronous > 0);
