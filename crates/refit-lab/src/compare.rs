@@ -70,7 +70,6 @@ fn confirm(
         rounds: Some(2 * PAIRS_OF_CONFIRMATION),
         confirm: false,
         bare: false,
-        explain_memory: false,
         unavailable: Vec::new(),
         precision: None,
         ..request.clone()

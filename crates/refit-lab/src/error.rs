@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use refit_run::LaunchError;
 
 use crate::gate::GateError;
-use crate::request::Request;
+use crate::request::{Request, Subject};
 use refit_recipe::{ConfError, InstanceError};
 
 /// Why a comparison could not be made.
@@ -91,17 +91,17 @@ impl LabError {
     pub(crate) fn baseline(reason: &str, request: &Request) -> LabError {
         LabError::Baseline {
             reason: reason.to_owned(),
-            remedy: match &request.recipe {
-                _ if request.replicas.is_some() => {
-                    "a comparison needs replicas and a load that work by themselves".to_owned()
-                }
-                Some(recipe) => format!(
-                    "a comparison needs a service that works by itself: refit recipes check {}",
-                    recipe.typed()
-                ),
-                None => {
+            remedy: match &request.subject {
+                Subject::Command(_) => {
                     "a comparison needs a command that succeeds by itself: refit run -- COMMAND"
                         .to_owned()
+                }
+                Subject::Recipe(subject) => format!(
+                    "a comparison needs a service that works by itself: refit recipes check {}",
+                    subject.recipe.typed()
+                ),
+                Subject::Replicas(_) => {
+                    "a comparison needs replicas and a load that work by themselves".to_owned()
                 }
             },
         }

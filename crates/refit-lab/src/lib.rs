@@ -56,8 +56,8 @@ pub use pool::{
     Pool, PoolError, PoolInput, PooledEffect, PooledVariant, ResultRecord, pool,
 };
 pub use probe::{DiskProfile, ProbeError, Stalls, probe};
-pub use replicas::{LOAD, Loaded, PSS, ReplicaError, Replicas};
-pub use request::Request;
+pub use replicas::{Loaded, ReplicaError, Replicas};
+pub use request::{CommandSubject, DEFAULT_BUDGET, RecipeSubject, Request, Subject};
 pub use rounds::Progress;
 pub use times::TimesRecord;
 #[cfg(feature = "schema")]

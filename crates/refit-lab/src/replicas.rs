@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 
 use refit_knobs::Settings;
-use refit_recipe::RecipeRecord;
+use refit_recipe::{Direction, LoadMetricRecord, LoadUnit, RecipeRecord, ReplicasRecord};
 
 /// The metric of a comparison of replicas: from the load's start to its end.
 pub const LOAD: &str = "load";
@@ -13,8 +13,11 @@ pub const PSS: &str = "pss";
 
 /// Replicas of a service elsewhere.
 pub trait Replicas: Debug + Send + Sync {
-    /// What they are replicas of.
-    fn record(&self) -> RecipeRecord;
+    /// What they are replicas of, as it is typed.
+    fn name(&self) -> &str;
+
+    /// What goes into a stored result.
+    fn record(&self) -> ReplicasRecord;
 
     /// The machines that they run on.
     fn fixed(&self) -> BTreeMap<String, String>;
@@ -27,6 +30,35 @@ pub trait Replicas: Debug + Send + Sync {
     /// # Errors
     /// Why the run does not count.
     fn run(&self, settings: &Settings) -> Result<Loaded, ReplicaError>;
+}
+
+/// Replicas as a stored result has them: a service whose load has two metrics.
+pub fn recipe_record(replicas: &dyn Replicas) -> RecipeRecord {
+    let metric = |name: &str, unit, about: &str| LoadMetricRecord {
+        name: name.to_owned(),
+        unit,
+        better: Direction::Less,
+        about: about.to_owned(),
+    };
+    RecipeRecord {
+        name: replicas.name().to_owned(),
+        unit: "load".to_owned(),
+        replicas: Some(replicas.record()),
+        is_service: true,
+        metrics: vec![
+            metric(
+                LOAD,
+                LoadUnit::Nanoseconds,
+                "from the start of the load to its end",
+            ),
+            metric(
+                PSS,
+                LoadUnit::Bytes,
+                "proportional memory of the replica's processes after the load (smaps_rollup)",
+            ),
+        ],
+        ..RecipeRecord::default()
+    }
 }
 
 /// What a load on a replica showed.

@@ -6,37 +6,32 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use refit_knobs::{Settings, Variant};
+use refit_recipe::Recipe;
 use refit_run::seccomp::Reach;
 use refit_stats::DEFAULT_DELTA;
 
 use crate::experiment::UnavailableRecord;
 use crate::gate::Gate;
 use crate::replicas::Replicas;
-use refit_recipe::{DEFAULT_BASE, Recipe};
+
+/// How long a comparison may take where nothing says otherwise.
+pub const DEFAULT_BUDGET: Duration = Duration::from_secs(180);
 
 /// A comparison as requested.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// What every variant runs; empty with a recipe.
-    pub command: Vec<OsString>,
-    /// The service and the load that every variant runs in place of a command.
-    pub recipe: Option<Recipe>,
-    /// Replicas of a service elsewhere, in place of a command or a recipe.
-    pub replicas: Option<Arc<dyn Replicas>>,
-    /// Variants of the recipe that cannot be tried here.
+    /// What every variant runs.
+    pub subject: Subject,
+    /// Variants of the subject that cannot be tried here.
     pub unavailable: Vec<UnavailableRecord>,
-    /// Where the instances of a recipe lie.
-    pub dir: PathBuf,
     /// What is to be compared with the baseline.
     pub candidates: Vec<Variant>,
     /// Settings under the baseline and every candidate.
     pub with: Settings,
     /// Whether to add a variant without refit.
     pub bare: bool,
-    /// Whether the processes of a command count what malloc gives out.
+    /// Whether the processes of each run count what malloc gives out.
     pub heap: bool,
-    /// Whether each variant of a recipe's service gets one more run that tells why its memory is what it is.
-    pub explain_memory: bool,
     /// How long it may take.
     pub budget: Duration,
     /// At most this many rounds, the warm-up not counted.
@@ -47,20 +42,6 @@ pub struct Request {
     pub seed: u64,
     /// Within ± this relative change two variants are the same.
     pub delta: f64,
-    /// Shell command before each run, not timed.
-    pub prepare: Option<String>,
-    /// Shell command after each run, not timed.
-    pub conclude: Option<String>,
-    /// Each run starts in a fresh copy of this directory.
-    pub fresh_copy: Option<PathBuf>,
-    /// What each run reads as standard input; otherwise /dev/null.
-    pub input: Option<PathBuf>,
-    /// A run that takes longer is killed, and its variant is disqualified.
-    pub timeout: Option<Duration>,
-    /// Shell command after each run; the variant is disqualified when it fails.
-    pub check: Option<String>,
-    /// Whether stdout of a run has to equal that of the baseline.
-    pub same_output: bool,
     /// Whether the winner runs against the baseline once more.
     pub confirm: bool,
     /// Limits for the candidates.
@@ -75,32 +56,76 @@ pub struct Request {
     pub options: Option<Vec<String>>,
 }
 
-impl Default for Request {
-    /// Nothing to compare yet; three minutes, ±1 %.
-    fn default() -> Request {
+/// What every variant runs, with what belongs to a subject of its kind alone.
+#[derive(Clone, Debug)]
+pub enum Subject {
+    /// A command of this machine.
+    Command(CommandSubject),
+    /// A service of this machine, in private instances, and the load on it.
+    Recipe(Box<RecipeSubject>),
+    /// Replicas of a service on other machines, and the load on them.
+    Replicas(Arc<dyn Replicas>),
+}
+
+/// A command, and what is done around each of its runs.
+#[derive(Clone, Debug, Default)]
+pub struct CommandSubject {
+    /// Its words.
+    pub words: Vec<OsString>,
+    /// Shell command before each run, not timed.
+    pub prepare: Option<String>,
+    /// Shell command after each run, not timed.
+    pub conclude: Option<String>,
+    /// Each run starts in a fresh copy of this directory.
+    pub fresh_copy: Option<PathBuf>,
+    /// What each run reads as standard input; otherwise /dev/null.
+    pub input: Option<PathBuf>,
+    /// A run that takes longer is killed, and its variant is disqualified.
+    pub timeout: Option<Duration>,
+    /// Shell command after each run; the variant is disqualified when it fails.
+    pub check: Option<String>,
+    /// Whether stdout of a run has to equal that of the baseline.
+    pub same_output: bool,
+}
+
+/// A recipe, and where its instances are.
+#[derive(Clone, Debug)]
+pub struct RecipeSubject {
+    /// The service and the load.
+    pub recipe: Recipe,
+    /// Directory below which the instances lie.
+    pub dir: PathBuf,
+    /// Whether each variant of the service gets one more run that tells why its memory is what it is.
+    pub explain_memory: bool,
+}
+
+impl Subject {
+    /// The recipe, which declares the classes of settings; commands and replicas have none.
+    #[must_use]
+    pub fn recipe(&self) -> Option<&Recipe> {
+        match self {
+            Subject::Recipe(subject) => Some(&subject.recipe),
+            Subject::Command(_) | Subject::Replicas(_) => None,
+        }
+    }
+}
+
+impl Request {
+    /// A comparison of this subject with nothing yet; three minutes, ±1 %.
+    #[must_use]
+    pub fn of(subject: Subject) -> Request {
         Request {
-            command: Vec::new(),
-            recipe: None,
-            replicas: None,
+            subject,
             unavailable: Vec::new(),
-            dir: DEFAULT_BASE.into(),
             candidates: Vec::new(),
             with: Settings::default(),
             bare: false,
             heap: false,
-            explain_memory: false,
-            budget: Duration::from_secs(180),
+            budget: DEFAULT_BUDGET,
             rounds: None,
             precision: None,
             seed: 0,
             delta: DEFAULT_DELTA,
-            prepare: None,
-            conclude: None,
-            fresh_copy: None,
-            input: None,
-            timeout: None,
-            check: None,
-            same_output: false,
             confirm: false,
             gates: Vec::new(),
             allocator_dir: None,

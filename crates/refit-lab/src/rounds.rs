@@ -10,17 +10,14 @@ use refit_run::{Run, Survivor};
 use refit_stats::{LookPlan, Schedule};
 
 use crate::comparison::Comparison;
-use crate::comparison::command_runner::CommandRunner;
-use crate::comparison::recipe_runner::RecipeRunner;
-use crate::comparison::replica_runner;
-use crate::comparison::runner::Runs;
+use crate::comparison::runner::{Runs, runner};
 use crate::effects::Effects;
 use crate::error::LabError;
 use crate::experiment::Experiment;
 use crate::in_effect;
 use crate::length::{Length, typical_pair};
 use crate::memory_runs;
-use crate::request::Request;
+use crate::request::{Request, Subject};
 use crate::step_class::record_step_classes;
 use crate::variants::Variants;
 use crate::warnings::Warning;
@@ -67,27 +64,12 @@ impl<'a> Rounds<'a> {
     /// # Errors
     /// What is missing, or excludes another setting.
     pub fn new(request: &'a Request, is_confirmation: bool) -> Result<Self, LabError> {
-        if let Some(missing) = request
-            .recipe
-            .as_ref()
-            .and_then(|recipe| recipe.missing("compare"))
-        {
-            return Err(LabError::Missing(missing));
-        }
         let Variants { records, settings } = Variants::compared(request);
         let experiment = Experiment::planned(request, records);
         for gate in &request.gates {
             gate.check(&experiment)?;
         }
-        let variants = &experiment.variants;
-        let elsewhere = replica_runner::runner(request, settings.clone());
-        let runner: Box<dyn Runs + 'a> = match (elsewhere, &request.recipe) {
-            (Some(runner), _) => runner,
-            (None, Some(recipe)) => Box::new(RecipeRunner::new(
-                request, recipe, &settings, variants, false,
-            )?),
-            (None, None) => Box::new(CommandRunner::new(request, &settings, variants)?),
-        };
+        let runner = runner(request, &settings, &experiment.variants)?;
         Ok(Rounds {
             load_before: MachineLoad::now(runner.children_ns(), &[]),
             runner,
@@ -261,7 +243,9 @@ impl<'a> Rounds<'a> {
 
     /// One more run of each variant that tells why its memory is what it is, where that is asked; not measured.
     pub fn explain_memory(&mut self, progress: &mut dyn Progress) {
-        if self.request.explain_memory {
+        if let Subject::Recipe(subject) = &self.request.subject
+            && subject.explain_memory
+        {
             let mut starts = |experiment: &Experiment, variant| progress.runs(experiment, variant);
             memory_runs::explain(&mut self.experiment, &mut *self.runner, &mut starts);
         }

@@ -122,7 +122,7 @@ pub fn tune(
         }
         tuning
             .steps
-            .push(step(&planned, &comparison, request.recipe.as_ref()));
+            .push(step(&planned, &comparison, request.subject.recipe()));
         journal.step_ended(tuning, &comparison);
     }
     tuning.answers = plan::answers(tuning);

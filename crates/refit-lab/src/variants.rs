@@ -26,7 +26,7 @@ impl Variants {
             let settings = request.with.join(candidate.settings());
             let own = candidate.settings();
             let name = candidate.to_string();
-            let record = record(&name, Role::Candidate, own, request.recipe.as_ref());
+            let record = record(&name, Role::Candidate, own, request.subject.recipe());
             variants.records.push(record);
             variants.settings.push(settings);
         }
@@ -40,7 +40,7 @@ impl Variants {
             variants.add(request, "bare", Role::Bare);
         }
         // Exact answers have no noise to measure.
-        if !request.recipe.as_ref().is_some_and(Recipe::is_exact) {
+        if !request.subject.recipe().is_some_and(Recipe::is_exact) {
             variants.add(request, "baseline again", Role::Hidden);
         }
         variants
@@ -48,7 +48,7 @@ impl Variants {
 
     fn add(&mut self, request: &Request, name: &str, role: Role) {
         let none = Settings(Vec::new());
-        let record = record(name, role, &none, request.recipe.as_ref());
+        let record = record(name, role, &none, request.subject.recipe());
         self.records.push(record);
         self.settings.push(request.with.clone());
     }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::metrics::{Direction, LoadUnit};
 
 /// A recipe, as far as a reader of the result needs it.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RecipeRecord {
     /// Its name.

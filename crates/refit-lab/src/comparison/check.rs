@@ -7,7 +7,7 @@ use refit_run::{count_interruptions, interruptions};
 use super::recipe_runner::RecipeRunner;
 use super::runner::Runs;
 use crate::error::LabError;
-use crate::request::Request;
+use crate::request::{Request, Subject};
 use crate::variants::Variants;
 
 /// The result of one variant.
@@ -31,15 +31,20 @@ pub struct Checked {
 /// [`LabError`]: what is missing here.
 pub fn check(request: &Request, told: &mut dyn FnMut(&Checked)) -> Result<bool, LabError> {
     count_interruptions();
-    let Some(recipe) = &request.recipe else {
+    let Subject::Recipe(subject) = &request.subject else {
         return Ok(true);
     };
-    if let Some(missing) = recipe.missing("recipes check") {
+    if let Some(missing) = subject.recipe.missing("recipes check") {
         return Err(LabError::Missing(missing));
     }
     let variants = Variants::tried(request);
-    let mut runner =
-        RecipeRunner::new(request, recipe, &variants.settings, &variants.records, true)?;
+    let mut runner = RecipeRunner::new(
+        request,
+        subject,
+        &variants.settings,
+        &variants.records,
+        true,
+    )?;
     let mut all_passed = true;
     for (variant, record) in variants.records.iter().enumerate() {
         if interruptions() > 0 {

@@ -14,7 +14,7 @@ use refit_stats::Rng;
 use crate::copies::Copies;
 use crate::error::LabError;
 use crate::experiment::{Role, VariantRecord};
-use crate::request::Request;
+use crate::request::{CommandSubject, Request};
 use crate::warnings::Warning;
 use crate::writeback::Writeback;
 
@@ -26,6 +26,7 @@ const TAIL: u64 = 400;
 /// Runs variants of a command.
 pub struct CommandRunner<'a> {
     request: &'a Request,
+    subject: &'a CommandSubject,
     launches: Vec<(Launch, Role)>,
     /// The same for every run.
     options: Options,
@@ -47,14 +48,16 @@ pub struct CommandRunner<'a> {
 impl<'a> CommandRunner<'a> {
     pub fn new(
         request: &'a Request,
+        subject: &'a CommandSubject,
         settings: &[Settings],
         variants: &[VariantRecord],
     ) -> Result<Self, LabError> {
-        let directory = request.fresh_copy.as_deref().unwrap_or(Path::new("."));
-        let copies = request.fresh_copy.as_deref().map(Copies::new).transpose();
+        let directory = subject.fresh_copy.as_deref().unwrap_or(Path::new("."));
+        let copies = subject.fresh_copy.as_deref().map(Copies::new).transpose();
         let launches = launches(settings, variants);
         let mut runner = CommandRunner {
             request,
+            subject,
             options: options(request, &launches),
             launches,
             environment_bytes: 0,
@@ -93,7 +96,7 @@ impl<'a> CommandRunner<'a> {
             seed: disk_seed(self.request.seed, &self.prepared),
             ..self.options.clone()
         };
-        Ok(prepare(launch, &options, &self.request.command)?)
+        Ok(prepare(launch, &options, &self.subject.words)?)
     }
 
     fn files(&mut self) -> Result<[File; 3], LabError> {
@@ -104,12 +107,12 @@ impl<'a> CommandRunner<'a> {
                 .and_then(|()| file.seek(SeekFrom::Start(0)).map(drop))
                 .map_err(io_error(failed))?;
         }
-        let stdout = if self.request.same_output {
+        let stdout = if self.subject.same_output {
             self.stdout.try_clone()
         } else {
             null()
         };
-        let stdin = match &self.request.input {
+        let stdin = match &self.subject.input {
             Some(path) => File::open(path).map_err(io_error("cannot open the file of --input"))?,
             None => null().map_err(io_error(failed))?,
         };
@@ -129,7 +132,7 @@ impl<'a> CommandRunner<'a> {
         directory: Option<&Path>,
     ) -> Result<(Option<String>, bool), LabError> {
         if timed_out {
-            let limit = self.request.timeout.unwrap_or_default();
+            let limit = self.subject.timeout.unwrap_or_default();
             return Ok((
                 Some(format!(
                     "did not end within {:.1} s (--timeout)",
@@ -149,7 +152,7 @@ impl<'a> CommandRunner<'a> {
                 .map_err(io_error("cannot read the stderr of a run"))?;
             return Ok((Some(format!("{exit}{tail}")), false));
         }
-        if self.request.same_output {
+        if self.subject.same_output {
             let output = self
                 .output()
                 .map_err(io_error("cannot read the stdout of a run"))?;
@@ -168,7 +171,7 @@ impl<'a> CommandRunner<'a> {
                 ));
             }
         }
-        if let Some(check) = self.request.check.as_deref() {
+        if let Some(check) = self.subject.check.as_deref() {
             let status = shell(check, directory)
                 .status()
                 .map_err(io_error("--check"))?;
@@ -264,7 +267,7 @@ impl Runs for CommandRunner<'_> {
         };
         self.hook(
             "--prepare",
-            self.request.prepare.as_deref(),
+            self.subject.prepare.as_deref(),
             directory.as_deref(),
         )?;
         if !self.writeback.wait() {
@@ -279,7 +282,7 @@ impl Runs for CommandRunner<'_> {
         let ended = prepared.measure(
             files,
             directory.as_deref(),
-            self.request.timeout,
+            self.subject.timeout,
             !self.witness,
             || watch.tick(),
         );
@@ -292,7 +295,7 @@ impl Runs for CommandRunner<'_> {
                         .0
                         .program
                         .clone()
-                        .unwrap_or_else(|| self.request.command[0].display().to_string()),
+                        .unwrap_or_else(|| self.subject.words[0].display().to_string()),
                     cause: error.0,
                 });
             }
@@ -305,7 +308,7 @@ impl Runs for CommandRunner<'_> {
             self.failure(variant, &run, ended.timed_out, directory.as_deref())?;
         self.hook(
             "--conclude",
-            self.request.conclude.as_deref(),
+            self.subject.conclude.as_deref(),
             directory.as_deref(),
         )?;
         Ok(Made {

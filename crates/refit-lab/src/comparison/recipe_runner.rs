@@ -12,7 +12,7 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 
 use refit_knobs::Settings;
-use refit_recipe::{ConfSteps, Hook, Instance, InstanceDirectory, Recipe};
+use refit_recipe::{ConfSteps, Hook, Instance, InstanceDirectory};
 use refit_run::tree::Part;
 use refit_stats::Rng;
 
@@ -23,7 +23,7 @@ use super::runner::{Made, Runs, io_error, launches, next_padding, options, unset
 use crate::copies::size;
 use crate::error::LabError;
 use crate::experiment::VariantRecord;
-use crate::request::Request;
+use crate::request::{RecipeSubject, Request};
 use crate::warnings::Warning;
 use crate::writeback::Writeback;
 
@@ -31,12 +31,14 @@ impl<'a> RecipeRunner<'a> {
     /// `brief`: as much work as a check needs.
     pub fn new(
         request: &'a Request,
-        recipe: &'a Recipe,
+        subject: &'a RecipeSubject,
         settings: &[Settings],
         variants: &[VariantRecord],
         brief: bool,
     ) -> Result<Self, LabError> {
-        let base = request.dir.as_path();
+        let RecipeSubject {
+            recipe, dir: base, ..
+        } = subject;
         let directory = InstanceDirectory::create(base, recipe).map_err(io_error(&format!(
             "cannot make a directory in {}",
             base.display()
@@ -44,6 +46,7 @@ impl<'a> RecipeRunner<'a> {
         let launches = launches(settings, variants);
         let mut runner = RecipeRunner {
             request,
+            subject,
             recipe,
             options: options(request, &launches),
             launches,
@@ -129,7 +132,7 @@ impl Runs for RecipeRunner<'_> {
             return Err(LabError::NoRoomForInstances {
                 needed_mib: needed >> 20,
                 free_mib: free >> 20,
-                place: self.request.dir.clone(),
+                place: self.subject.dir.clone(),
             });
         }
         Ok(())

@@ -10,7 +10,6 @@ use super::runner::{Made, Runs};
 use crate::error::LabError;
 use crate::experiment::LoadRecord;
 use crate::replicas::{LOAD, Loaded, PSS, ReplicaError, Replicas};
-use crate::request::Request;
 use crate::warnings::Warning;
 
 /// Runs variants on replicas.
@@ -77,10 +76,4 @@ fn record(loaded: Loaded) -> LoadRecord {
         answers: Vec::new(),
         service: None,
     }
-}
-
-/// Of a request for replicas.
-pub fn runner<'a>(request: &'a Request, settings: Vec<Settings>) -> Option<Box<dyn Runs + 'a>> {
-    let replicas = request.replicas.as_deref()?;
-    Some(Box::new(ReplicaRunner::new(replicas, settings)))
 }

@@ -2,36 +2,49 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use refit_recipe::{Recipe, RecipeRecord};
 use refit_run::fingerprint;
 use refit_stats::OVERALL_ALPHA;
 
 use super::{Environment, Experiment, PlanRecord, SCHEMA, Samples, VariantRecord};
-use crate::replicas::LOAD;
-use crate::request::Request;
+use crate::replicas::{LOAD, recipe_record};
+use crate::request::{Request, Subject};
 use crate::variants::setting_records;
 
 impl Experiment {
     /// What is asked for, and the machine as it is now.
     pub fn planned(request: &Request, variants: Vec<VariantRecord>) -> Experiment {
-        let recipe = request.recipe.as_ref();
-        let directory = match recipe {
-            Some(_) => request.dir.clone(),
-            None => std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/")),
+        let (command, main, record, mut environment) = match &request.subject {
+            Subject::Command(subject) => {
+                let directory = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
+                (words(&subject.words), "wall", None, here(&directory))
+            }
+            Subject::Recipe(subject) => {
+                let record = subject.recipe.record();
+                let name = vec![record.name.clone()];
+                let main = subject.recipe.main();
+                (name, main, Some(record), here(&subject.dir))
+            }
+            Subject::Replicas(replicas) => {
+                let record = recipe_record(replicas.as_ref());
+                // With another load it is another comparison.
+                let load = record.replicas.iter().map(|replicas| &replicas.load);
+                let words = [&record.name].into_iter().chain(load).cloned().collect();
+                let elsewhere = Environment {
+                    fixed: replicas.fixed(),
+                    ..Environment::default()
+                };
+                (words, LOAD, Some(record), elsewhere)
+            }
         };
-        let replicas = request.replicas.as_ref();
-        let mut fixed = replicas.map_or_else(
-            || fingerprint::fixed(&directory),
-            |replicas| replicas.fixed(),
-        );
-        let record = replicas
-            .map(|replicas| replicas.record())
-            .or_else(|| recipe.map(Recipe::record));
+        let input = match &request.subject {
+            Subject::Command(subject) => subject.input.as_ref(),
+            Subject::Recipe(_) | Subject::Replicas(_) => None,
+        };
         if let Some(name) = &request.machine {
-            fixed.insert("machine".to_owned(), name.clone());
+            environment.fixed.insert("machine".to_owned(), name.clone());
         }
         let started = SystemTime::UNIX_EPOCH.elapsed();
         Experiment {
@@ -39,23 +52,13 @@ impl Experiment {
             kind: "compare".to_owned(),
             refit: env!("CARGO_PKG_VERSION").to_owned(),
             started_unix: started.map_or(0, |since| since.as_secs()),
-            command: match &record {
-                Some(recipe) => subject(recipe),
-                None => words(&request.command),
-            },
+            command,
             options: request.options.clone(),
-            input: request
-                .input
-                .as_ref()
-                .map(|path| path.display().to_string()),
-            main: match replicas {
-                Some(_) => LOAD,
-                None => recipe.map_or("wall", Recipe::main),
-            }
-            .to_owned(),
+            input: input.map(|path| path.display().to_string()),
+            main: main.to_owned(),
             recipe: record,
             unavailable: request.unavailable.clone(),
-            with: setting_records(&request.with, recipe),
+            with: setting_records(&request.with, request.subject.recipe()),
             seed: request.seed,
             delta: request.delta,
             plan: PlanRecord {
@@ -63,14 +66,7 @@ impl Experiment {
                 budget_s: request.budget.as_secs_f64(),
                 ..PlanRecord::default()
             },
-            environment: Environment {
-                fixed,
-                before: match replicas {
-                    Some(_) => BTreeMap::new(),
-                    None => fingerprint::changing(),
-                },
-                after: BTreeMap::new(),
-            },
+            environment,
             variants,
             runs: Samples::default(),
             interrupted: false,
@@ -79,10 +75,13 @@ impl Experiment {
     }
 }
 
-/// Its name; of replicas the load too, without which it is another comparison.
-fn subject(recipe: &RecipeRecord) -> Vec<String> {
-    let load = recipe.replicas.as_ref().map(|replicas| &replicas.load);
-    [&recipe.name].into_iter().chain(load).cloned().collect()
+/// This machine, with what belongs to the disk of this directory.
+fn here(directory: &Path) -> Environment {
+    Environment {
+        fixed: fingerprint::fixed(directory),
+        before: fingerprint::changing(),
+        after: BTreeMap::new(),
+    }
 }
 
 fn words(command: &[OsString]) -> Vec<String> {

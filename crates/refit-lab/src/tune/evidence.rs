@@ -5,9 +5,7 @@ use std::time::{Duration, Instant};
 use refit_run::{Calls, OPENING, Run, Testimony};
 use serde::{Deserialize, Serialize};
 
-use crate::comparison::command_runner::CommandRunner;
-use crate::comparison::recipe_runner::RecipeRunner;
-use crate::comparison::runner::{Made, Runs};
+use crate::comparison::runner::{Made, runner};
 use crate::error::LabError;
 use crate::request::Request;
 use crate::variants::Variants;
@@ -56,12 +54,7 @@ impl Evidence {
             ..request.clone()
         };
         let Variants { records, settings } = Variants::tried(&request);
-        let mut runner: Box<dyn Runs + '_> = match &request.recipe {
-            Some(recipe) => Box::new(RecipeRunner::new(
-                &request, recipe, &settings, &records, false,
-            )?),
-            None => Box::new(CommandRunner::new(&request, &settings, &records)?),
-        };
+        let mut runner = runner(&request, &settings, &records)?;
         runner.call_witness();
         let began = Instant::now();
         let made = runner.run(0)?;

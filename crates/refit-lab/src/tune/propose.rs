@@ -45,7 +45,7 @@ pub fn proposals(
     aim: Aim,
     accepted: Risk,
 ) -> Vec<ProposalRecord> {
-    let recipe = request.recipe.as_ref();
+    let recipe = request.subject.recipe();
     let reasons = Reasons::of(evidence, aim);
     let mut all: Vec<ProposalRecord> = Vec::new();
     let mut add = |variant: &Variant, why: Option<String>| {

@@ -8,7 +8,7 @@ mod request;
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
-use refit_lab::{Comparison, compare};
+use refit_lab::{Comparison, Subject, compare};
 use refit_recipe::remove_abandoned_instances;
 use refit_report::Compared;
 use refit_run::{interrupting_signal, on_interruption};
@@ -18,7 +18,7 @@ use self::exit_code::{TROUBLE, code, interrupted};
 pub use self::prove::{Cuts, missing};
 pub use self::replicas::remove_at_end;
 use self::request::request;
-pub use self::request::{check_words, command, refuse_options_of_commands};
+pub use self::request::{check_words, command_subject, refuse_options_of_commands};
 use super::bounded::bounded;
 use super::log_frame::framed;
 use super::output::Output;
@@ -36,9 +36,11 @@ pub fn main(args: &CompareArgs) -> ExitCode {
 fn run(args: &CompareArgs) -> Result<u8> {
     let request = request(args)?;
     let output = Output::open(&args.output)?;
-    prove::warn(args, request.recipe.as_ref());
+    prove::warn(args, request.subject.recipe());
     remove_abandoned();
-    remove_abandoned_instances(&request.dir);
+    if let Subject::Recipe(subject) = &request.subject {
+        remove_abandoned_instances(&subject.dir);
+    }
     if let Some(cost) = refit_launch::privileged::cost(&request.reach) {
         print::say(cost);
     }
@@ -62,7 +64,7 @@ fn run(args: &CompareArgs) -> Result<u8> {
     let mut proof_code = 0;
     if let (true, Some(recipe), None) = (
         args.prove,
-        &request.recipe,
+        request.subject.recipe(),
         &compared.comparison.experiment.failed,
     ) {
         // Stored already, in case that nothing comes of the cuts.

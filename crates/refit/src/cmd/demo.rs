@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail};
 use refit_crash::filesystem::Kind;
 use refit_crash::machine_lacks;
 use refit_knobs::{ALLOCATORS, Variant};
-use refit_lab::{Request, compare};
+use refit_lab::{CommandSubject, Request, Subject, compare};
 use refit_launch::allocator::{find, here};
 use refit_report::demo::{self, LogMode};
 use refit_report::{Compared, Proof};
@@ -105,8 +105,16 @@ fn mailqueue(args: &DemoArgs) -> Result<()> {
         work.path(),
         args.budget / (2 * ROUND_PAIRS * variants),
     )?;
+    let subject = CommandSubject {
+        words: vec![
+            program.clone().into(),
+            ".".into(),
+            messages.to_string().into(),
+        ],
+        fresh_copy: Some(queue),
+        ..CommandSubject::default()
+    };
     let request = Request {
-        command: vec![program.into(), ".".into(), messages.to_string().into()],
         candidates: candidates
             .iter()
             .map(|word| Variant::parse(word))
@@ -114,8 +122,7 @@ fn mailqueue(args: &DemoArgs) -> Result<()> {
         bare: true,
         budget: args.budget,
         seed: SEED,
-        fresh_copy: Some(queue),
-        ..Request::default()
+        ..Request::of(Subject::Command(subject))
     };
     let output = Output::open(&OutputArgs::default())?;
     let mut bar = Bar::new(false, &output);
@@ -125,7 +132,7 @@ fn mailqueue(args: &DemoArgs) -> Result<()> {
     let budget_s = args.budget.as_secs_f64();
     let (experiment, _remains) = experiment?;
     let compared = Compared {
-        proof: Some(proof(&request.command[0], work.path())),
+        proof: Some(proof(program.as_os_str(), work.path())),
         comparison: experiment,
     };
     let text = demo::mail_queue(&compared, &print::style(), counts, budget_s);

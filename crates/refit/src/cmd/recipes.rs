@@ -9,7 +9,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, anyhow, bail};
 use refit_knobs::{Settings, Variant};
-use refit_lab::{Checked, Request, check_recipe};
+use refit_lab::{Checked, DEFAULT_BUDGET, RecipeSubject, Request, Subject, check_recipe};
 use refit_recipe::{
     Available, Folder, FromError, Made, Notes, Recipe, Text, available, available_unasked,
     from_path, from_template, from_unit, remove_abandoned_instances, shipped_names,
@@ -85,7 +85,7 @@ fn show(args: &RecipeNameArgs) -> Result<bool> {
             page.line(3, format!("not available here: {reason}"));
         }
     }
-    let budget = at_most(recipe.budget.unwrap_or(Request::default().budget));
+    let budget = at_most(recipe.budget.unwrap_or(DEFAULT_BUDGET));
     page.line(0, "");
     page.line(
         0,
@@ -265,14 +265,16 @@ fn check_one(recipe: &Recipe, args: &RecipeCheckArgs) -> Result<bool> {
         variants,
         unavailable,
     } = available(recipe, &Settings::default(), args.allocator_dir.as_deref());
+    let subject = RecipeSubject {
+        recipe: recipe.clone(),
+        dir: instances_in(&args.dir)?,
+        explain_memory: false,
+    };
     let request = Request {
-        recipe: Some(recipe.clone()),
         candidates: variants,
         unavailable,
-        dir: fs::canonicalize(&args.dir)
-            .with_context(|| format!("--dir {}", args.dir.display()))?,
         allocator_dir: args.allocator_dir.clone(),
-        ..Request::default()
+        ..Request::of(Subject::Recipe(Box::new(subject)))
     };
     let name = recipe.name();
     let passed = check_recipe(&request, &mut |checked: &Checked| {
@@ -297,6 +299,11 @@ fn check_one(recipe: &Recipe, args: &RecipeCheckArgs) -> Result<bool> {
         ))?;
     }
     Ok(passed)
+}
+
+/// Directory below which the instances of a recipe lie, as an absolute path.
+pub fn instances_in(dir: &Path) -> Result<PathBuf> {
+    fs::canonicalize(dir).with_context(|| format!("--dir {}", dir.display()))
 }
 
 /// The directory of a recipe that was typed with or without a slash at its end.

@@ -9,7 +9,7 @@ mod resume;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use refit_lab::tune;
+use refit_lab::{Subject, tune};
 use refit_recipe::remove_abandoned_instances;
 use refit_report::tuning;
 use refit_run::{interrupting_signal, on_interruption};
@@ -56,7 +56,9 @@ fn run(args: &TuneArgs) -> Result<u8> {
         }
     };
     remove_abandoned();
-    remove_abandoned_instances(&request.dir);
+    if let Subject::Recipe(subject) = &request.subject {
+        remove_abandoned_instances(&subject.dir);
+    }
     if let Some(cost) = refit_launch::privileged::cost(&request.reach) {
         print::say(cost);
     }
@@ -69,7 +71,7 @@ fn run(args: &TuneArgs) -> Result<u8> {
     let mut stored = journal.finish(&record);
     made?;
     let mut code = 0;
-    if let (Some(recipe), false) = (&request.recipe, record.interrupted) {
+    if let (Some(recipe), false) = (request.subject.recipe(), record.interrupted) {
         match prove::prove(then.as_ref().unwrap_or(args), recipe, &mut record, &log) {
             Ok(of_proof) => code = of_proof,
             // The answers are printed all the same.

@@ -16,12 +16,13 @@ use super::phase::{Phase, RunError, failed, out};
 use crate::comparison::runner::disk_seed;
 use crate::error::LabError;
 use crate::experiment::{AnswerRecord, LoadRecord, Role};
-use crate::request::Request;
+use crate::request::{RecipeSubject, Request};
 use crate::writeback::Writeback;
 
 /// Runs variants of a recipe.
 pub struct RecipeRunner<'a> {
     pub(super) request: &'a Request,
+    pub(super) subject: &'a RecipeSubject,
     pub(super) recipe: &'a Recipe,
     pub(super) launches: Vec<(Launch, Role)>,
     /// The same for every run.

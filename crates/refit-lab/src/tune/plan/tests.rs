@@ -10,7 +10,7 @@ const LOSES: Risk = Risk {
 };
 
 fn tuning(proposals: &[(&str, Risk)], run_s: f64) -> Tuning {
-    let request = crate::Request::default();
+    let request = crate::Request::of(crate::Subject::Command(crate::CommandSubject::default()));
     let mut tuning = Tuning::new(&request, LOSES, Vec::new(), String::new());
     (tuning.budget_s, tuning.took_s) = (100.0, run_s);
     tuning.evidence = Some(Evidence {

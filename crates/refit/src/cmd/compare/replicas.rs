@@ -12,9 +12,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use refit_knobs::{Settings, Variant};
-use refit_lab::experiment::{Direction, LoadMetricRecord, LoadUnit, ReplicasRecord};
-use refit_lab::{LOAD, Loaded, PSS, ReplicaError, Replicas};
-use refit_recipe::RecipeRecord;
+use refit_lab::experiment::ReplicasRecord;
+use refit_lab::{Loaded, ReplicaError, Replicas};
 use refit_services::export::workload::{Library, Profile, WorkloadError, patch};
 use serde_json::Value;
 
@@ -140,53 +139,16 @@ struct State {
 }
 
 impl Replicas for KubernetesReplicas {
-    fn record(&self) -> RecipeRecord {
-        let metric = |name: &str, unit, about: &str| LoadMetricRecord {
-            name: name.to_owned(),
-            unit,
-            better: Direction::Less,
-            about: about.to_owned(),
-        };
-        RecipeRecord {
-            name: self.source.name.clone(),
-            folder: None,
-            question: String::new(),
-            unit: "load".to_owned(),
-            replicas: Some(ReplicasRecord {
-                on: "kubernetes".to_owned(),
-                load: self.load.command.clone(),
-                nodes: self
-                    .source
-                    .nodes
-                    .iter()
-                    .map(|node| node.name.clone())
-                    .collect(),
-            }),
-            is_service: true,
-            keeps_service: false,
-            has_promise: false,
-            metrics: vec![
-                metric(
-                    LOAD,
-                    LoadUnit::Nanoseconds,
-                    "from the start of the load to its end",
-                ),
-                metric(
-                    PSS,
-                    LoadUnit::Bytes,
-                    "proportional memory of the replica's processes after the load (smaps_rollup)",
-                ),
-            ],
-            series: Vec::new(),
-            why: BTreeMap::new(),
-            applies_to: None,
-            health: None,
-            applied: BTreeMap::new(),
-            packages: BTreeMap::new(),
-            ddl: BTreeMap::new(),
-            is_exact: false,
-            note: None,
-            then: BTreeMap::new(),
+    fn name(&self) -> &str {
+        &self.source.name
+    }
+
+    fn record(&self) -> ReplicasRecord {
+        let nodes = self.source.nodes.iter();
+        ReplicasRecord {
+            on: "kubernetes".to_owned(),
+            load: self.load.command.clone(),
+            nodes: nodes.map(|node| node.name.clone()).collect(),
         }
     }
 

@@ -1,12 +1,11 @@
 //! What the words of `refit compare` mean: from what was typed to a [`Request`].
 
 use std::ffi::OsString;
-use std::fs;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use refit_knobs::{Settings, Variant};
-use refit_lab::Request;
+use refit_lab::{CommandSubject, DEFAULT_BUDGET, RecipeSubject, Request, Subject};
 use refit_recipe::{Available, Recipe, allocators, available};
 
 use super::{prove, replicas};
@@ -31,67 +30,80 @@ pub fn request(args: &CompareArgs) -> Result<Request> {
     let (recipe, words) = subject(args)?;
     let typed = candidates(words)?;
     prove::refuse(args, recipe.as_ref())?;
-    if recipe.is_none() && args.command.is_empty() {
-        bail!(NO_COMMAND);
-    }
-    let Available {
-        variants,
-        unavailable,
-    } = match &recipe {
-        Some(recipe) => of_recipe(recipe, args, &with, typed)?,
-        None if args.memory && typed.is_empty() => of_memory(args, &with)?,
-        None => Available {
-            variants: typed,
-            unavailable: Vec::new(),
-        },
+    let budget = recipe.as_ref().and_then(|recipe| recipe.budget);
+    let (subject, all) = match recipe {
+        Some(recipe) => {
+            let all = of_recipe(&recipe, args, &with, typed)?;
+            let subject = recipe_subject(args, recipe)?;
+            (Subject::Recipe(Box::new(subject)), all)
+        }
+        None if args.command.is_empty() => bail!(NO_COMMAND),
+        None => {
+            let all = match args.memory && typed.is_empty() {
+                true => of_memory(args, &with)?,
+                false => only(typed),
+            };
+            let subject = command_subject("compare", &args.each_run, &args.command)?;
+            (Subject::Command(subject), all)
+        }
     };
-    if let Some(path) = &args.each_run.input {
-        input::open(path)?;
-    }
-    if variants.is_empty() && !args.bare {
+    if all.variants.is_empty() && !args.bare {
         bail!(NO_VARIANT);
     }
-    let is_service = recipe.as_ref().is_some_and(|one| one.service.is_some());
-    if let (true, Some(recipe)) = (args.heap, &recipe)
-        && (recipe.keeps_service() || recipe.is_exact())
-    {
-        bail!(
-            "--heap tells why the memory of a service is what it is, from a start of its own for each variant; {} has none\n  leave it out",
-            recipe.name()
-        );
-    }
-    let defaults = Request::default();
-    let budget = recipe.as_ref().and_then(|recipe| recipe.budget);
+    let explains = matches!(&subject, Subject::Recipe(subject) if subject.explain_memory);
     Ok(Request {
-        command: command("compare", args.each_run.shell, &args.command)?,
-        recipe,
-        replicas: None,
-        unavailable,
-        dir: fs::canonicalize(&args.dir)
-            .with_context(|| format!("--dir {}", args.dir.display()))?,
-        candidates: variants,
+        subject,
+        unavailable: all.unavailable,
+        candidates: all.variants,
         with,
         bare: args.bare,
-        heap: args.heap && !is_service,
-        explain_memory: args.heap && is_service,
-        budget: args.budget.or(budget).unwrap_or(defaults.budget),
+        heap: args.heap && !explains,
+        budget: args.budget.or(budget).unwrap_or(DEFAULT_BUDGET),
         rounds: args.rounds,
         precision: args.precision,
         seed: args.seed.unwrap_or_else(new_seed),
         delta: args.delta,
-        prepare: args.each_run.prepare.clone(),
-        conclude: args.each_run.conclude.clone(),
-        fresh_copy: args.each_run.fresh_copy.clone(),
-        input: args.each_run.input.clone(),
-        timeout: args.each_run.timeout,
-        check: args.each_run.check.clone(),
-        same_output: args.each_run.same_output,
         confirm: args.confirm,
         gates: args.gates.clone(),
         allocator_dir: args.allocator_dir.clone(),
         reach: args.reach.reach(),
         machine: args.machine.clone(),
         options: Some(args.words()),
+    })
+}
+
+/// A command of this machine; `verb`: for whom.
+pub fn command_subject(
+    verb: &str,
+    each_run: &EachRunArgs,
+    words: &[OsString],
+) -> Result<CommandSubject> {
+    if let Some(path) = &each_run.input {
+        input::open(path)?;
+    }
+    Ok(CommandSubject {
+        words: command(verb, each_run.shell, words)?,
+        prepare: each_run.prepare.clone(),
+        conclude: each_run.conclude.clone(),
+        fresh_copy: each_run.fresh_copy.clone(),
+        input: each_run.input.clone(),
+        timeout: each_run.timeout,
+        check: each_run.check.clone(),
+        same_output: each_run.same_output,
+    })
+}
+
+fn recipe_subject(args: &CompareArgs, recipe: Recipe) -> Result<RecipeSubject> {
+    if args.heap && (recipe.keeps_service() || recipe.is_exact()) {
+        bail!(
+            "--heap tells why the memory of a service is what it is, from a start of its own for each variant; {} has none\n  leave it out",
+            recipe.name()
+        );
+    }
+    Ok(RecipeSubject {
+        explain_memory: args.heap && recipe.service.is_some(),
+        dir: recipes::instances_in(&args.dir)?,
+        recipe,
     })
 }
 
@@ -105,10 +117,9 @@ fn of_replicas(args: &CompareArgs, with: Settings) -> Result<Request> {
             "nothing to compare the replicas of {word} with\n  name a variant: refit compare --on kubernetes {word} malloc=jemalloc --library IMAGE:/PATH --load COMMAND"
         );
     }
-    let defaults = Request::default();
     let budget = args.budget.unwrap_or(OF_REPLICAS);
+    let replicas = replicas::replicas(args, word, &candidates, &with, budget)?;
     Ok(Request {
-        replicas: Some(replicas::replicas(args, word, &candidates, &with, budget)?),
         candidates,
         with,
         budget,
@@ -120,7 +131,7 @@ fn of_replicas(args: &CompareArgs, with: Settings) -> Result<Request> {
         gates: args.gates.clone(),
         machine: args.machine.clone(),
         options: Some(args.words()),
-        ..defaults
+        ..Request::of(Subject::Replicas(replicas))
     })
 }
 
@@ -227,10 +238,7 @@ fn of_recipe(
         bail!(missing);
     }
     if !typed.is_empty() {
-        return Ok(Available {
-            variants: typed,
-            unavailable: Vec::new(),
-        });
+        return Ok(only(typed));
     }
     if args.memory {
         return of_memory(args, with);
@@ -244,6 +252,14 @@ fn of_recipe(
         );
     }
     Ok(all)
+}
+
+/// What was typed, all of which is tried.
+fn only(variants: Vec<Variant>) -> Available {
+    Available {
+        variants,
+        unavailable: Vec::new(),
+    }
 }
 
 /// The allocators of this machine.
@@ -260,7 +276,7 @@ fn of_memory(args: &CompareArgs, with: &Settings) -> Result<Available> {
 }
 
 /// The command's words; `verb`: for whom.
-pub fn command(verb: &str, shell: bool, command: &[OsString]) -> Result<Vec<OsString>> {
+fn command(verb: &str, shell: bool, command: &[OsString]) -> Result<Vec<OsString>> {
     match (shell, command) {
         (false, command) => Ok(command.to_vec()),
         (true, [line]) => Ok(vec!["sh".into(), "-c".into(), line.clone()]),

@@ -1,17 +1,16 @@
 //! What the words of `refit tune` mean.
 
-use std::fs;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use refit_knobs::Settings;
-use refit_lab::{Request, Risk, Tuning};
+use refit_lab::{RecipeSubject, Request, Risk, Subject, Tuning};
 use refit_recipe::Recipe;
 
 use super::prove;
 use crate::cli::{TuneArgs, new_seed};
-use crate::cmd::compare::{command, refuse_options_of_commands};
-use crate::cmd::{input, trust};
+use crate::cmd::compare::{command_subject, refuse_options_of_commands};
+use crate::cmd::{recipes, trust};
 
 /// How long a tuning may take.
 const BUDGET: Duration = Duration::from_secs(20 * 60);
@@ -30,30 +29,23 @@ pub fn request(args: &TuneArgs) -> Result<Request> {
         );
     }
     prove::refuse(args, recipe.as_ref())?;
-    let each_run = &args.each_run;
-    if let Some(path) = &each_run.input {
-        input::open(path)?;
-    }
+    let subject = match recipe {
+        Some(recipe) => Subject::Recipe(Box::new(RecipeSubject {
+            recipe,
+            dir: recipes::instances_in(&args.dir)?,
+            explain_memory: false,
+        })),
+        None => Subject::Command(command_subject("tune", &args.each_run, &args.command)?),
+    };
     Ok(Request {
-        command: command("tune", each_run.shell, &args.command)?,
-        recipe,
-        dir: fs::canonicalize(&args.dir)
-            .with_context(|| format!("--dir {}", args.dir.display()))?,
         with,
         budget: args.budget.unwrap_or(BUDGET),
         seed: args.seed.unwrap_or_else(new_seed),
         delta: args.delta,
-        prepare: each_run.prepare.clone(),
-        conclude: each_run.conclude.clone(),
-        fresh_copy: each_run.fresh_copy.clone(),
-        input: each_run.input.clone(),
-        timeout: each_run.timeout,
-        check: each_run.check.clone(),
-        same_output: each_run.same_output,
         allocator_dir: args.allocator_dir.clone(),
         reach: args.reach.reach(),
         options: Some(options(args)),
-        ..Request::default()
+        ..Request::of(subject)
     })
 }
 
