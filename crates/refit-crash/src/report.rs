@@ -58,7 +58,7 @@ pub struct CrashReport {
     /// Cuts of each mode that were asked for.
     #[serde(default)]
     pub cuts: usize,
-    /// Its other options, as they would be typed.
+    /// Its other options, as they were typed.
     #[serde(default)]
     pub options: Vec<String>,
     /// Where the program wrote.

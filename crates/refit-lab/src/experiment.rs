@@ -35,7 +35,7 @@ pub struct Experiment {
     pub started_unix: u64,
     /// The command's words; of a recipe its name.
     pub command: Vec<String>,
-    /// Its other options, as they would be typed; `None`: they were not kept.
+    /// Its other options, as they were typed; `None`: they were not kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub options: Option<Vec<String>>,
     /// What each run of the command read as standard input; `None` for nothing.

@@ -118,6 +118,7 @@ pub fn pool(mut inputs: Vec<PoolInput>) -> Result<Pool, PoolError> {
         schema: POOL_SCHEMA,
         kind: "pool".to_owned(),
         refit: env!("CARGO_PKG_VERSION").to_owned(),
+        words: None,
         command: first.command.clone(),
         question: first.question.clone(),
         main: first.main.clone(),

@@ -52,7 +52,7 @@ pub struct Request {
     pub reach: Reach,
     /// Name of this machine in the result; otherwise its host name.
     pub machine: Option<String>,
-    /// What was typed besides that has a place of its own in the result, as it would be typed again.
+    /// What was typed that has no place of its own in the result.
     pub options: Option<Vec<String>>,
 }
 

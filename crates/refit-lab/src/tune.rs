@@ -60,6 +60,7 @@ impl Tuning {
             refit: experiment.refit,
             started_unix: started.map_or(0, |since| since.as_secs()),
             words,
+            options: None,
             directory,
             command: experiment.command,
             recipe: experiment.recipe,

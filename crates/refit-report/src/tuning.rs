@@ -429,4 +429,19 @@ mod tests {
         tuning.answers.clear();
         assert!(first(&tuning).starts_with("Not yet: "));
     }
+
+    #[test]
+    fn the_page_has_the_command_that_was_typed() {
+        let mut tuning: Tuning = serde_json::from_str(include_str!("../fuzz/tuning.json")).unwrap();
+        assert!(!tuning_html(&tuning, "log").contains("To repeat it"));
+        tuning.seed = 0x5eed;
+        tuning.options = Some(["--accept", "loses-on-crash"].map(str::to_owned).into());
+        let page = tuning_html(&tuning, "log");
+        let (_, after) = page.split_once("To repeat it").unwrap();
+        let command = after
+            .replace("<span class=\"option\">", "")
+            .replace("</span>", "");
+        let typed = "refit tune --seed 0x5eed --accept loses-on-crash -- dd ";
+        assert!(command.contains(typed), "{after}");
+    }
 }

@@ -13,6 +13,7 @@ mod replicas;
 mod run;
 mod services;
 mod tune;
+mod typed;
 mod usage;
 mod watch;
 
@@ -39,6 +40,7 @@ pub use replicas::ReplicasArgs;
 pub use run::{ReachArgs, RunArgs};
 pub use services::{ApplyArgs, ConfirmArgs, PlanArgs, RevertArgs, StatusArgs};
 pub use tune::TuneArgs;
+pub use typed::typed_options;
 pub use usage::{usage_code, usage_error};
 pub use watch::WatchArgs;
 

@@ -31,6 +31,9 @@ pub struct Pool {
     pub kind: String,
     /// Version of refit.
     pub refit: String,
+    /// Its options and results, as they were typed after `refit pool`; `None`: they were not kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub words: Option<Vec<String>>,
     /// The command's words; of a recipe its name.
     pub command: Vec<String>,
     /// What a recipe is to answer.

@@ -34,6 +34,9 @@ pub struct Tuning {
     pub started_unix: u64,
     /// The words after `refit tune`, for `--resume`.
     pub words: Vec<String>,
+    /// Its options, as they were typed; `None`: they were not kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub options: Option<Vec<String>>,
     /// Where it was typed.
     pub directory: String,
     /// The command's words; of a recipe its name.

@@ -11,8 +11,8 @@ use crate::format;
 use crate::markup::Markup;
 use crate::table::Column;
 
-/// The command, to be copied, with `more` options.
-pub fn repeat(main: &mut Markup, comparison: &Comparison, more: &[String]) {
+/// The command, to be copied; `proof`: options of power cuts, for a result that did not keep them.
+pub fn repeat(main: &mut Markup, comparison: &Comparison, proof: &[String]) {
     let about = match &comparison.experiment.options {
         Some(_) => {
             "The seed fixes the order of the runs, not their times: on another day or machine the numbers differ."
@@ -22,11 +22,11 @@ pub fn repeat(main: &mut Markup, comparison: &Comparison, more: &[String]) {
              reached (--prepare, --check, --fresh-copy, --backend …) is not stored in this result: add these options."
         }
     };
-    elements::repeat(main, &compare(comparison, more), about);
+    elements::repeat(main, &compare(comparison, proof), about);
 }
 
 /// As it would be typed.
-fn compare(comparison: &Comparison, more: &[String]) -> Vec<String> {
+fn compare(comparison: &Comparison, proof: &[String]) -> Vec<String> {
     let mut words: Vec<String> = ["refit", "compare"].map(str::to_owned).into();
     let mut option = |name: &str, value: String| words.extend([name.to_owned(), value]);
     for with in &comparison.experiment.with {
@@ -55,15 +55,19 @@ fn compare(comparison: &Comparison, more: &[String]) -> Vec<String> {
     if has(Role::Bare) {
         words.push("--bare".to_owned());
     }
-    if comparison.confirmation.is_some() {
+    let kept = match (&comparison.experiment.options, &comparison.experiment.input) {
+        (Some(options), _) => options.clone(),
+        (None, Some(input)) => vec!["--input".to_owned(), input.clone()],
+        (None, None) => Vec::new(),
+    };
+    let is_kept = |option: &str| kept.iter().any(|word| word == option);
+    if comparison.confirmation.is_some() && !is_kept("--confirm") {
         words.push("--confirm".to_owned());
     }
-    match (&comparison.experiment.options, &comparison.experiment.input) {
-        (Some(options), _) => words.extend(options.iter().cloned()),
-        (None, Some(input)) => words.extend(["--input".to_owned(), input.clone()]),
-        (None, None) => {}
+    if !is_kept("--prove") {
+        words.extend(proof.iter().cloned());
     }
-    words.extend(more.iter().cloned());
+    words.extend(kept);
     if let Some(recipe) = &comparison.experiment.recipe {
         if let Some(replicas) = &recipe.replicas {
             let options = ["--on", &replicas.on, "--load", &replicas.load];

@@ -4,7 +4,7 @@ use refit_lab::Pool;
 
 use super::{Line, heading, lines, notes, notes_of, sentence, subject, table, title};
 use crate::format;
-use crate::html::elements::{noted, scrolled, section};
+use crate::html::elements::{noted, repeat, scrolled, section};
 use crate::html::grid::grid;
 use crate::html::page;
 use crate::html::verdicts::{Effects, caption};
@@ -55,6 +55,14 @@ fn sections(main: &mut Markup, pool: &Pool) {
     }
     section(main, "Machines", |section| machines(section, pool));
     section(main, "Results", |section| results(section, pool));
+    if let Some(words) = &pool.words {
+        let words: Vec<String> = ["refit", "pool"]
+            .map(str::to_owned)
+            .into_iter()
+            .chain(words.iter().cloned())
+            .collect();
+        repeat(main, &words, "From the same results it computes the same.");
+    }
 }
 
 fn forest(section: &mut Markup, pool: &Pool, variant: usize, rows: &[Line]) {

@@ -91,6 +91,7 @@ pub(crate) fn sample() -> Pool {
         schema: POOL_SCHEMA,
         kind: "pool".to_owned(),
         refit: "0.1.0".to_owned(),
+        words: None,
         command: vec!["./import.sh".to_owned()],
         question: None,
         main: "wall".to_owned(),

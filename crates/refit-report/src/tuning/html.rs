@@ -5,7 +5,7 @@ use refit_stats::Measure;
 
 use super::{answer, next, observed, reasons, step_columns, subject, took, word};
 use crate::format;
-use crate::html::elements::{scrolled, section};
+use crate::html::elements::{repeat, scrolled, section};
 use crate::html::grid::{facts, grid};
 use crate::html::verdicts::{Effects, caption};
 use crate::html::{footer, page};
@@ -65,6 +65,26 @@ fn sections(main: &mut Markup, tuning: &Tuning, log: &str) {
     section(main, "How it was found", |section| {
         found(section, tuning, log)
     });
+    if let Some(options) = &tuning.options {
+        let about = "The seed fixes the order of the runs, not their times: on another day or machine other variants may be \
+                     worth trying.";
+        repeat(main, &again(tuning, options), about);
+    }
+}
+
+/// As it was typed, with its seed.
+fn again(tuning: &Tuning, options: &[String]) -> Vec<String> {
+    let mut words: Vec<String> = ["refit", "tune", "--seed"].map(str::to_owned).into();
+    words.push(format::seed(tuning.seed));
+    words.extend(options.iter().cloned());
+    match &tuning.recipe {
+        Some(recipe) => words.push(recipe.folder.as_ref().unwrap_or(&recipe.name).clone()),
+        None => {
+            words.push("--".to_owned());
+            words.extend(tuning.command.iter().cloned());
+        }
+    }
+    words
 }
 
 fn answers(section: &mut Markup, tuning: &Tuning) {

@@ -85,7 +85,7 @@ pub struct CompareArgs {
     pub each_run: EachRunArgs,
 
     /// Name of this machine in the result, for `refit pool` [default: its host name]
-    #[arg(long, value_name = "NAME", help_heading = OUTPUT)]
+    #[arg(long, value_name = "NAME", help_heading = "Measuring")]
     pub machine: Option<String>,
 
     /// Print the result as marked lines on stderr too, at the end: index N of a Job that
@@ -148,35 +148,6 @@ pub struct CompareArgs {
     /// What to run
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,
-}
-
-impl CompareArgs {
-    /// Options without a place of their own in a result, as they would be typed.
-    pub fn words(&self) -> Vec<String> {
-        let mut words: Vec<String> = [("--heap", self.heap), ("--strict", self.strict)]
-            .into_iter()
-            .filter(|(_, given)| *given)
-            .map(|(name, _)| name.to_owned())
-            .collect();
-        let percent = |change: f64| format!("{:?}%", (change * 1e10).round() / 1e8);
-        let path = |path: &PathBuf| path.display().to_string();
-        let is_default = self.dir.as_os_str() == refit_recipe::DEFAULT_BASE;
-        let values = [
-            ("--rounds", self.rounds.map(|rounds| rounds.to_string())),
-            ("--precision", self.precision.map(percent)),
-            ("--machine", self.machine.clone()),
-            ("--allocator-dir", self.allocator_dir.as_ref().map(path)),
-            ("--dir", (!is_default).then(|| path(&self.dir))),
-        ];
-        let values = values
-            .into_iter()
-            .filter_map(|(name, value)| Some([name.to_owned(), value?]));
-        words.extend(values.flatten());
-        words.extend(self.each_run.words());
-        words.extend(self.reach.words());
-        words.extend(self.replicas.words());
-        words
-    }
 }
 
 /// A round and its mirror image make the first pair.

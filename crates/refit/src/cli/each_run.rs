@@ -44,28 +44,6 @@ pub struct EachRunArgs {
 }
 
 impl EachRunArgs {
-    /// As they would be typed. A command that a shell runs is stored with its shell.
-    pub fn words(&self) -> Vec<String> {
-        let path = |path: &Option<PathBuf>| path.as_ref().map(|path| path.display().to_string());
-        let time = |time: Duration| format!("{}ms", time.as_millis());
-        let values = [
-            ("--prepare", self.prepare.clone()),
-            ("--conclude", self.conclude.clone()),
-            ("--fresh-copy", path(&self.fresh_copy)),
-            ("--input", path(&self.input)),
-            ("--timeout", self.timeout.map(time)),
-            ("--check", self.check.clone()),
-        ];
-        let values = values
-            .into_iter()
-            .filter_map(|(name, value)| Some([name.to_owned(), value?]));
-        let mut words: Vec<String> = values.flatten().collect();
-        if self.same_output {
-            words.push("--same-output".to_owned());
-        }
-        words
-    }
-
     /// The first option that was given.
     pub fn given(&self) -> Option<&'static str> {
         let options = [

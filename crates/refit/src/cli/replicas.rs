@@ -52,32 +52,6 @@ pub struct ReplicasArgs {
     pub kubectl: PathBuf,
 }
 
-impl ReplicasArgs {
-    /// What is not in a result otherwise, as it would be typed.
-    pub fn words(&self) -> Vec<String> {
-        if self.on.is_none() {
-            return Vec::new();
-        }
-        let values = [
-            ("--load-image", self.load_image.clone()),
-            ("--container", self.container.clone()),
-            (
-                "--library",
-                self.library
-                    .as_ref()
-                    .map(|one| format!("{}:{}", one.image, one.path)),
-            ),
-            ("--seccomp-profile", Some(self.seccomp_profile.clone())),
-            ("--namespace", self.namespace.clone()),
-            ("--context", self.context.clone()),
-        ];
-        let values = values
-            .into_iter()
-            .filter_map(|(name, value)| Some([name.to_owned(), value?]));
-        values.flatten().collect()
-    }
-}
-
 /// What runs replicas.
 #[derive(Clone, Copy, ValueEnum)]
 pub enum ReplicasOn {

@@ -18,7 +18,7 @@ use self::exit_code::{TROUBLE, code, interrupted};
 pub use self::prove::{Cuts, missing};
 pub use self::replicas::remove_at_end;
 use self::request::request;
-pub use self::request::{check_words, command_subject, refuse_options_of_commands};
+pub use self::request::{check_words, command_subject, options, refuse_options_of_commands};
 use super::bounded::bounded;
 use super::log_frame::framed;
 use super::output::Output;

@@ -18,7 +18,7 @@ use super::bounded::bounded;
 use super::output::{self, Stored};
 use super::print;
 use super::result_file::{ResultFile, to_stdout};
-use crate::cli::{PoolArgs, PoolFrom};
+use crate::cli::{PoolArgs, PoolFrom, typed_options};
 
 pub fn main(args: &PoolArgs) -> ExitCode {
     match run(args) {
@@ -33,10 +33,13 @@ fn run(args: &PoolArgs) -> Result<()> {
     for path in files.into_iter().filter_map(|(_, path)| path.as_ref()) {
         ResultFile::create(path)?;
     }
-    let pool = pool(match args.from {
+    let mut pool = pool(match args.from {
         None => of_files(&args.results)?,
         Some(PoolFrom::Kubernetes) => kubernetes::read(args)?,
     })?;
+    let mut words = typed_options::<PoolArgs>(std::env::args_os().skip(2), &[])?;
+    words.extend(args.results.iter().map(|path| path.display().to_string()));
+    pool.words = Some(words);
     if files.iter().any(|(_, path)| path.is_some()) {
         output::write_pool(&pool, &args.output)?;
     }

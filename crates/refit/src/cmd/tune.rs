@@ -49,7 +49,7 @@ fn run(args: &TuneArgs) -> Result<u8> {
             (request, record, log)
         }
         None => {
-            let request = request::request(args)?;
+            let request = request::request(args, std::env::args_os().skip(2))?;
             let record = request::tuning(args, &request)?;
             let log = Log::create(args.log.as_deref(), &record)?;
             (request, record, log)

@@ -4,12 +4,13 @@ use std::ffi::OsString;
 use std::time::Duration;
 
 use anyhow::{Result, bail};
+use clap::Args;
 use refit_knobs::{Settings, Variant};
 use refit_lab::{CommandSubject, DEFAULT_BUDGET, RecipeSubject, Request, Subject};
 use refit_recipe::{Available, Recipe, allocators, available};
 
 use super::{prove, replicas};
-use crate::cli::{CompareArgs, EachRunArgs, new_seed};
+use crate::cli::{CompareArgs, EachRunArgs, new_seed, typed_options};
 use crate::cmd::{input, recipes, trust};
 
 const NO_COMMAND: &str = "no command to compare\n  write it after `--`: refit compare sync=off -- COMMAND\n  or name a recipe first: refit compare NAME    (refit recipes lists them)";
@@ -68,8 +69,20 @@ pub fn request(args: &CompareArgs) -> Result<Request> {
         allocator_dir: args.allocator_dir.clone(),
         reach: args.reach.reach(),
         machine: args.machine.clone(),
-        options: Some(args.words()),
+        options: Some(options::<CompareArgs>(std::env::args_os().skip(2), &[])?),
     })
+}
+
+/// What was typed to a verb that makes comparisons, for their results: without what these hold in a place of their own,
+/// and without what `also` names.
+pub fn options<A: Args>(
+    words: impl IntoIterator<Item = OsString>,
+    also: &[&str],
+) -> Result<Vec<String>> {
+    let own = [
+        "with", "gate", "delta", "budget", "seed", "bare", "shell", "on", "load",
+    ];
+    Ok(typed_options::<A>(words, &[&own, also].concat())?)
 }
 
 /// A command of this machine; `verb`: for whom.
@@ -130,7 +143,7 @@ fn of_replicas(args: &CompareArgs, with: Settings) -> Result<Request> {
         confirm: args.confirm,
         gates: args.gates.clone(),
         machine: args.machine.clone(),
-        options: Some(args.words()),
+        options: Some(options::<CompareArgs>(std::env::args_os().skip(2), &[])?),
         ..Request::of(Subject::Replicas(replicas))
     })
 }

@@ -13,7 +13,7 @@ use refit_crash::{Program, Request, Typed};
 use refit_knobs::{Settings, Variant};
 use refit_recipe::{Promise, Recipe, available};
 
-use crate::cli::CrashArgs;
+use crate::cli::{CrashArgs, typed_options};
 use crate::cmd::{print, recipes, trust};
 
 /// The time limit of a run that ends by itself, and the length of one of mails.
@@ -22,6 +22,27 @@ const MAILS: Duration = Duration::from_secs(5);
 /// Where neither an option nor a recipe says otherwise.
 const CUTS: usize = 300;
 const DISK_BYTES: u64 = 1 << 30;
+
+/// Options that a report holds in places of their own.
+const IN_REPORT: [&str; 17] = [
+    "check",
+    "ack",
+    "ack-regex",
+    "load",
+    "ready",
+    "prepare",
+    "background",
+    "for",
+    "stop",
+    "with",
+    "cuts",
+    "fs",
+    "mount-options",
+    "mount",
+    "size",
+    "tear",
+    "seed",
+];
 
 /// What depends on whether a command or a recipe is cut.
 struct Subject {
@@ -83,7 +104,7 @@ pub fn plan(args: &CrashArgs) -> Result<Request> {
         directory: PathBuf::new(),
         seed: args.seed.unwrap_or_else(crate::cli::new_seed),
         reach: args.reach.reach(),
-        options: options(args),
+        options: typed_options::<CrashArgs>(std::env::args_os().skip(2), &IN_REPORT)?,
         allocator_dir: args.allocator_dir.clone(),
         workers: std::thread::available_parallelism().map_or(1, usize::from),
     })
@@ -256,21 +277,4 @@ fn mount(args: &CrashArgs) -> Result<Option<PathBuf>> {
         bail!("--mount {}: name a directory other than /", mount.display());
     }
     Ok(Some(mount))
-}
-
-/// Options without a place of their own in a report.
-fn options(args: &CrashArgs) -> Vec<String> {
-    let timeout = format!("{}ms", args.check_timeout.as_millis());
-    let size = args.record_size.to_string();
-    let mut words: Vec<String> = ["--check-timeout", &timeout, "--record-size", &size]
-        .map(str::to_owned)
-        .into();
-    words.extend(args.reach.words());
-    if let Some(directory) = &args.allocator_dir {
-        words.extend([
-            "--allocator-dir".to_owned(),
-            directory.display().to_string(),
-        ]);
-    }
-    words
 }

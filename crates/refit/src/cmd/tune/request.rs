@@ -1,5 +1,6 @@
 //! What the words of `refit tune` mean.
 
+use std::ffi::OsString;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
@@ -8,15 +9,19 @@ use refit_lab::{RecipeSubject, Request, Risk, Subject, Tuning};
 use refit_recipe::Recipe;
 
 use super::prove;
-use crate::cli::{TuneArgs, new_seed};
-use crate::cmd::compare::{command_subject, refuse_options_of_commands};
+use crate::cli::{TuneArgs, new_seed, typed_options};
+use crate::cmd::compare::{command_subject, options, refuse_options_of_commands};
 use crate::cmd::{recipes, trust};
+
+/// Options that its comparisons do not have, or have not been given.
+const OF_TUNE: [&str; 3] = ["accept", "prove", "cuts"];
 
 /// How long a tuning may take.
 const BUDGET: Duration = Duration::from_secs(20 * 60);
 
-/// What is tuned, or the first mistake in it. Asks whether a recipe that refit does not carry may run.
-pub fn request(args: &TuneArgs) -> Result<Request> {
+/// What is tuned, or the first mistake in it. Asks whether a recipe that refit does not carry may run. `words`: what was
+/// typed after the verb.
+pub fn request(args: &TuneArgs, words: impl IntoIterator<Item = OsString>) -> Result<Request> {
     let with = Settings::parse(args.with.clone())?;
     let recipe = args
         .recipe
@@ -44,23 +49,9 @@ pub fn request(args: &TuneArgs) -> Result<Request> {
         delta: args.delta,
         allocator_dir: args.allocator_dir.clone(),
         reach: args.reach.reach(),
-        options: Some(options(args)),
+        options: Some(options::<TuneArgs>(words, &OF_TUNE)?),
         ..Request::of(subject)
     })
-}
-
-/// What its comparisons take from the command line besides that has a place of its own in a result, as `refit
-/// compare` takes it.
-fn options(args: &TuneArgs) -> Vec<String> {
-    let mut words = args.each_run.words();
-    if let Some(directory) = &args.allocator_dir {
-        words.extend([
-            "--allocator-dir".to_owned(),
-            directory.display().to_string(),
-        ]);
-    }
-    words.extend(args.reach.words());
-    words
 }
 
 fn recipe(args: &TuneArgs, name: &str) -> Result<Recipe> {
@@ -103,9 +94,11 @@ pub fn tuning(args: &TuneArgs, request: &Request) -> Result<Tuning> {
             ),
         });
     let words = words.collect::<Result<_>>()?;
+    let options = typed_options::<TuneArgs>(std::env::args_os().skip(2), &["seed", "shell"])?;
     let directory = std::env::current_dir().context("cannot find the current directory")?;
     Ok(Tuning {
         prove: args.prove,
+        options: Some(options),
         ..Tuning::new(request, accepted, words, directory.display().to_string())
     })
 }

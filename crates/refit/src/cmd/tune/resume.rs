@@ -1,6 +1,7 @@
 //! `--resume DIR`: what was typed then is understood again.
 
 use std::env;
+use std::ffi::OsString;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
@@ -26,7 +27,7 @@ pub fn resume(args: &TuneArgs, mut tuning: Tuning) -> Result<(TuneArgs, Request,
     let then = typed.and_then(|typed| TuneArgs::from_arg_matches(&typed));
     let mut then = then.context("the words in the log cannot be read any more; begin anew")?;
     then.quiet |= args.quiet;
-    let mut request = request::request(&then)?;
+    let mut request = request::request(&then, tuning.words.iter().map(OsString::from))?;
     request.seed = tuning.seed;
     let more = args.budget.as_ref().map(Duration::as_secs_f64);
     tuning.budget_s = more.map_or(tuning.budget_s, |more| tuning.took_s + more);
