@@ -97,7 +97,7 @@ impl Effects {
             // Without refit nothing counts the calls.
             let is_counted = experiment.variants[variant].role != Role::Bare;
             for metric in metrics.iter().filter(|metric| wanted(&metric.name)) {
-                if !is_counted && ["syncs", "sync-wait"].contains(&&*metric.name) {
+                if !is_counted && metric.is_counted() {
                     continue;
                 }
                 let samples = |baseline| samples(experiment, [baseline, variant], metric);

@@ -10,14 +10,14 @@ use std::collections::BTreeMap;
 use refit_stats::Levels;
 use serde::{Deserialize, Serialize};
 
-pub use self::samples::{INCOMPLETE, LoadRecord, RunRecord, Samples, ServiceRecord};
+pub use self::samples::{INCOMPLETE, LoadRecord, RunRecord, Samples};
 pub use self::variant::{FewerDurable, Role, SettingRecord, VariantRecord};
 pub use refit_knobs::{Class, Setting};
 pub use refit_recipe::{
     AnswerRecord, DdlRecord, Direction, LoadMetricRecord, LoadUnit, RecipeRecord, ReplicasRecord,
     SeriesRecord, UnavailableRecord,
 };
-pub use refit_run::{Outcome, SCHEMA};
+pub use refit_run::{Outcome, SCHEMA, ServiceRecord};
 
 /// One experiment: what was to be compared, how, where, and what was measured.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -47,13 +47,13 @@ pub use experiment::Experiment;
 pub use gate::{Gate, GateAnswer, GateError, GateRecord};
 pub use memory_growth::{MemoryWatch, NoSample};
 pub use memory_reason::{GrowingCause, MemoryAnswer, MemoryCause, MemoryReason};
-pub use metric::{Metric, Unit};
+pub use metric::{Metric, measure};
 pub use never_syncs::NeverSyncs;
 #[cfg(feature = "schema")]
 pub use pool::schema as pool_schema;
 pub use pool::{
-    FactorRecord, GroupRecord, MachineEffect, MachineRecord, MeasureRecord, NotPooled, POOL_SCHEMA,
-    Pool, PoolError, PoolInput, PooledEffect, PooledVariant, ResultRecord, pool,
+    FactorRecord, GroupRecord, MachineEffect, MachineRecord, NotPooled, POOL_SCHEMA, Pool,
+    PoolError, PoolInput, PooledEffect, PooledVariant, ResultRecord, pool,
 };
 pub use probe::{DiskProfile, ProbeError, Stalls, probe};
 pub use replicas::{Loaded, ReplicaError, Replicas};

@@ -15,9 +15,10 @@ pub use self::input::PoolInput;
 #[cfg(feature = "schema")]
 pub use self::record::schema;
 pub use self::record::{
-    FactorRecord, GroupRecord, MachineEffect, MachineRecord, MeasureRecord, NotPooled, POOL_SCHEMA,
-    Pool, PooledEffect, PooledVariant, ResultRecord,
+    FactorRecord, GroupRecord, MachineEffect, MachineRecord, NotPooled, POOL_SCHEMA, Pool,
+    PooledEffect, PooledVariant, ResultRecord,
 };
+use crate::metric::measure;
 use crate::tune::Risk;
 use crate::verdict::Verdict;
 
@@ -259,7 +260,7 @@ fn judged([low, high]: [f64; 2], of: &PoolInput) -> (Verdict, bool) {
         },
     };
     let proven = refit_stats::verdict(&effect, of.delta);
-    let measure = of.measure.into();
+    let measure = measure(of.measure);
     (Verdict::new(proven, measure), proven.is_gain(measure))
 }
 

@@ -12,7 +12,7 @@ use crate::conf::{self, ConfAction};
 use crate::error::RecipeError;
 use crate::file::{Operations, RecipeFile};
 use crate::folder::Folder;
-use crate::metrics::{built_in, is_built_in_for};
+use crate::metrics::{all_built_in, is_built_in_for};
 use crate::output::{LoadMetric, Progress, Source, Work};
 use crate::records::{AnswerRecord, DdlRecord};
 use crate::start::{Ready, ServiceStart};
@@ -235,7 +235,7 @@ impl Checker<'_> {
         entries
             .map(|(name, entry)| {
                 let key = format!("load.metrics.{name}");
-                if built_in().contains(&&**name) {
+                if all_built_in().contains(&&**name) {
                     let problem =
                         format!("`{name}` is a metric of refit's own; choose another name");
                     return Err(self.wrong(&key, problem));

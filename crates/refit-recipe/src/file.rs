@@ -217,7 +217,7 @@ pub struct Load {
     pub timeout: Option<Time>,
     /// metrics in the output of command, by name; a name is none of refit's own
     #[serde(default)]
-    #[cfg_attr(feature = "schema", schemars(extend("propertyNames" = { "not": { "enum": crate::metrics::built_in() } })))]
+    #[cfg_attr(feature = "schema", schemars(extend("propertyNames" = { "not": { "enum": crate::metrics::all_built_in() } })))]
     pub metrics: BTreeMap<String, MetricEntry>,
 }
 

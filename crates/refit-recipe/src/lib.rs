@@ -98,9 +98,7 @@ pub use from::{FromError, Made, Notes, from_path, from_unit, quoted};
 pub use hook::Hook;
 pub use instance::{Instance, InstanceOptions, Location, open_up};
 pub use instance_directory::{DEFAULT_BASE, InstanceDirectory, remove_abandoned_instances};
-pub use metrics::{
-    COMMAND_METRICS, Direction, LOAD_METRICS, LoadUnit, SERVICE_METRICS, is_built_in_for,
-};
+pub use metrics::{Direction, LoadUnit, is_built_in_for};
 pub use output::{LoadMetric, Source, Work, last_lines, read_metrics, read_operations};
 pub use quantities::{parse_size, parse_time};
 pub use recipe::Recipe;

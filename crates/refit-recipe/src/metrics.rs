@@ -1,70 +1,20 @@
 //! Metrics by name: those that refit measures itself in the runs of a recipe, and the units of
 //! those that a load reports.
 
+use refit_run::metric::{OF_COMMANDS, OF_LOADS, OF_SERVICES, built_in};
 use serde::{Deserialize, Serialize};
-
-/// What refit measures of a command, and of a recipe whose load is the program.
-pub const COMMAND_METRICS: [&str; 20] = [
-    "wall",
-    "cpu",
-    "user",
-    "system",
-    "max-rss",
-    "heap-requested",
-    "heap-usable",
-    "heap-rounding",
-    "heap-left",
-    "allocations",
-    "minor-faults",
-    "major-faults",
-    "voluntary-switches",
-    "involuntary-switches",
-    "written",
-    "psi-cpu",
-    "psi-io",
-    "psi-memory",
-    "syncs",
-    "sync-wait",
-];
-
-/// What refit measures of any load.
-pub const LOAD_METRICS: [&str; 1] = ["rate"];
-
-/// What refit measures of a service over the measured window.
-pub const SERVICE_METRICS: [&str; 16] = [
-    "ready",
-    "cpu",
-    "written",
-    "psi-cpu",
-    "psi-io",
-    "psi-memory",
-    "syncs",
-    "sync-wait",
-    "pss",
-    "pss-parent",
-    "pss-children",
-    "pss-peak",
-    "rss",
-    "vsz",
-    "fork-copies",
-    "memory-used",
-];
 
 /// Whether refit measures it in the runs of a recipe with a service, or of one without.
 #[must_use]
 pub fn is_built_in_for(name: &str, is_service: bool) -> bool {
-    let own: &[&str] = if is_service {
-        &SERVICE_METRICS
-    } else {
-        &COMMAND_METRICS
-    };
-    LOAD_METRICS.iter().chain(own).any(|known| *known == name)
+    let own = built_in(is_service).iter();
+    OF_LOADS.iter().chain(own).any(|known| known.name == name)
 }
 
-/// What refit measures in the runs of any recipe: a load's metric cannot have such a name.
-pub fn built_in() -> Vec<&'static str> {
-    let tables: [&[&str]; 3] = [&COMMAND_METRICS, &LOAD_METRICS, &SERVICE_METRICS];
-    let mut all = tables.concat();
+/// What refit measures in the runs of any recipe, by name: a load's metric cannot have such a name.
+pub fn all_built_in() -> Vec<&'static str> {
+    let tables = [OF_COMMANDS, OF_LOADS, OF_SERVICES].into_iter().flatten();
+    let mut all: Vec<&str> = tables.map(|metric| metric.name).collect();
     all.sort_unstable();
     all.dedup();
     all
@@ -151,15 +101,6 @@ mod tests {
         assert!(is_built_in_for("rate", true) && is_built_in_for("rate", false));
         assert!(is_built_in_for("pss", true) && !is_built_in_for("pss", false));
         assert!(!is_built_in_for("wall", true) && is_built_in_for("wall", false));
-    }
-
-    #[test]
-    fn every_name_is_told_once() {
-        let all = built_in();
-        assert!(all.is_sorted_by(|a, b| a < b), "{all:?}");
-        let known = |name: &&str| all.contains(name);
-        assert!(COMMAND_METRICS.iter().all(known));
-        assert!(LOAD_METRICS.iter().chain(&SERVICE_METRICS).all(known));
     }
 
     #[test]

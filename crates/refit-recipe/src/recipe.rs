@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use refit_knobs::{Class, Setting, Settings};
+use refit_run::metric::RATE;
 use refit_run::{class_of, printable};
 use rustix::process::geteuid;
 
@@ -141,7 +142,7 @@ impl Recipe {
     /// The metric that its verdict is about.
     #[must_use]
     pub fn main(&self) -> &str {
-        self.file.main.as_deref().unwrap_or("rate")
+        self.file.main.as_deref().unwrap_or(RATE)
     }
 
     /// All runs load the same start of its service.

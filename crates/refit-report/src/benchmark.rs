@@ -7,7 +7,8 @@
 use std::collections::BTreeMap;
 
 use refit_lab::experiment::{Experiment, Role};
-use refit_lab::{Comparison, EffectRecord, Metric, Unit};
+use refit_lab::{Comparison, EffectRecord, Metric};
+use refit_run::metric::{RATE, Unit};
 use refit_run::printable;
 use refit_stats::Measure;
 use serde::Serialize;
@@ -213,7 +214,7 @@ fn unit(experiment: &Experiment, metric: &Metric) -> String {
         Unit::Count => metric.name.to_string(),
         Unit::PerSecond => format!(
             "{}/s",
-            operation.filter(|_| metric.name == "rate").unwrap_or("1")
+            operation.filter(|_| metric.name == RATE).unwrap_or("1")
         ),
         Unit::Percent => "%".to_owned(),
     }

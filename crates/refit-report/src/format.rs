@@ -2,8 +2,8 @@
 
 use std::fmt::Display;
 
-use refit_lab::Unit;
 pub use refit_run::grouped;
+use refit_run::metric::Unit;
 use refit_run::printable;
 
 /// A minus sign as wide as a plus.

@@ -7,10 +7,10 @@ mod text;
 use std::collections::BTreeMap;
 
 use refit_lab::{
-    EffectRecord, FactorRecord, MachineEffect, Pool, PooledEffect, PooledVariant, Verdict,
+    EffectRecord, FactorRecord, MachineEffect, Pool, PooledEffect, PooledVariant, Verdict, measure,
 };
 use refit_run::printable;
-use refit_stats::{Measure, POOLED_ALPHA};
+use refit_stats::POOLED_ALPHA;
 
 use crate::bar::Bars;
 use crate::format;
@@ -265,7 +265,7 @@ fn explained(variant: &PooledVariant) -> Option<&FactorRecord> {
 fn part(pool: &Pool, variant: &PooledVariant, pooled: &PooledEffect) -> String {
     let name = format!("`{}`", variant.name);
     let machines = format::plural(variant.machines.len(), "machine");
-    let measure: Measure = pool.measure.into();
+    let measure = measure(pool.measure);
     let effect = of_all(pooled);
     let size = format!(
         "{}, {}",

@@ -2,6 +2,7 @@
 
 use refit_lab::experiment::{Class, Experiment, Role, VariantRecord};
 use refit_lab::{Comparison, EffectRecord, Metric, Verdict};
+use refit_run::metric::{OF_LOADS, built_in};
 use refit_stats::OVERALL_ALPHA;
 
 use crate::bar::Bars;
@@ -27,14 +28,13 @@ pub fn keeps_service(experiment: &Experiment) -> bool {
     recipe.is_some_and(|recipe| recipe.keeps_service)
 }
 
-/// Title and metric of what stands beside the main one, before the syncs.
+/// Title and metric of what stands beside the main one, before the syncs: the first that has a column, and is not that.
 fn side(experiment: &Experiment) -> [&'static str; 2] {
-    match (is_service(experiment), experiment.main.as_str()) {
-        (false, _) => ["max RSS", "max-rss"],
-        // Not twice.
-        (true, "pss") => ["rate", "rate"],
-        (true, _) => ["PSS", "pss"],
-    }
+    let own = built_in(is_service(experiment)).iter();
+    let columns = own.chain(OF_LOADS);
+    let mut columns = columns.filter_map(|metric| Some([metric.column()?, metric.name]));
+    let side = columns.find(|[_, name]| *name != experiment.main);
+    side.expect("two metrics have a column, and one of them is not the main one")
 }
 
 /// Titles of what stands beside the main metric.

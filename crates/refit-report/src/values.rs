@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use refit_lab::Metric;
 use refit_lab::experiment::{Experiment, Role, RunRecord};
-use refit_lab::{Metric, Unit};
+use refit_run::metric::{RATE, Unit};
 use refit_run::{Calls, OPEN_SYNC, Testimony};
 
 use crate::format;
@@ -17,7 +18,7 @@ pub fn value(experiment: &Experiment, metric: &Metric, value: f64) -> String {
 /// The same; `operation`: one operation of a recipe.
 pub fn in_unit(metric: &str, unit: Unit, operation: Option<&str>, value: f64) -> String {
     match operation {
-        Some(operation) if unit == Unit::PerSecond && metric == "rate" => {
+        Some(operation) if metric == RATE => {
             format!("{} {operation}/s", format::per_second(value))
         }
         _ => format::value(value, unit),
@@ -41,7 +42,7 @@ pub fn is_unseen(experiment: &Experiment, variant: usize, metric: &Metric) -> bo
         .variants
         .get(variant)
         .is_some_and(|variant| variant.role == Role::Bare);
-    bare && ["syncs", "sync-wait"].contains(&&*metric.name)
+    bare && metric.is_counted()
 }
 
 /// The median.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use refit_recipe::AnswerRecord;
-use refit_run::{Calls, MemorySample, Pressure, Run};
+use refit_run::{Run, ServiceRecord};
 use serde::{Deserialize, Serialize};
 
 /// Why a run does not count that did not fail.
@@ -59,38 +59,6 @@ pub struct LoadRecord {
     /// The service under it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service: Option<ServiceRecord>,
-}
-
-/// What a service took over the measured window.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct ServiceRecord {
-    /// From its start until it was ready, in nanoseconds; 0 where it was kept from another run.
-    pub ready_ns: u64,
-    /// Processor time in programs, in nanoseconds.
-    pub user_ns: u64,
-    /// Processor time in the kernel, in nanoseconds.
-    pub system_ns: u64,
-    /// Where both come from: `cgroup v2` or `processes`.
-    pub cpu_source: String,
-    /// Bytes written towards a disk; `None` where a process could not be read.
-    pub written_bytes: Option<u64>,
-    /// Waiting of the whole machine.
-    pub pressure: Option<Pressure>,
-    /// Calls of the window by executable and kind.
-    #[cfg_attr(feature = "schema", schemars(schema_with = "calls_by_executable"))]
-    pub calls: BTreeMap<String, BTreeMap<String, Calls>>,
-    /// Memory over the window.
-    pub memory: Vec<MemorySample>,
-    /// Memory at its end.
-    pub end: MemorySample,
-    /// Memory that exists more than once then, as processes forked from one another wrote to pages that they shared
-    /// (pagemap); `None` where a process could not be read.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub fork_copies_bytes: Option<u64>,
-    /// By how much less memory was available on the machine at the window's end
-    /// than before the start; may be negative, as others use memory too.
-    pub memory_used_bytes: Option<i64>,
 }
 
 impl Samples {
@@ -161,12 +129,4 @@ impl FromIterator<RunRecord> for Samples {
     fn from_iter<I: IntoIterator<Item = RunRecord>>(runs: I) -> Samples {
         Samples(runs.into_iter().collect())
     }
-}
-
-#[cfg(feature = "schema")]
-fn calls_by_executable(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
-    schemars::json_schema!({
-        "type": "object",
-        "additionalProperties": refit_run::calls_by_kind(generator),
-    })
 }

@@ -2,14 +2,15 @@
 
 use std::collections::BTreeMap;
 
+use refit_run::metric::{MeasureRecord, Unit};
 use refit_stats::Block;
 
 use super::PoolError;
-use super::record::{MachineRecord, MeasureRecord, ResultRecord};
+use super::record::{MachineRecord, ResultRecord};
 use crate::comparison::Comparison;
 use crate::effects::samples_of_main;
 use crate::experiment::{Experiment, Role};
-use crate::metric::Unit;
+use crate::metric::measure_record;
 use crate::tune::Risk;
 
 /// One result.
@@ -65,7 +66,7 @@ impl PoolInput {
             question: recipe.map(|recipe| recipe.question.clone()),
             input: experiment.input.clone(),
             main: experiment.main.clone(),
-            measure: metric.measure.into(),
+            measure: measure_record(metric.measure),
             unit: metric.unit,
             unit_name: recipe.map(|recipe| recipe.unit.clone()),
             with: (experiment.with.iter())

@@ -2,10 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use refit_stats::Measure;
+use refit_run::metric::{MeasureRecord, Unit};
 use serde::{Deserialize, Serialize};
 
-use crate::metric::Unit;
 use crate::tune::Risk;
 use crate::verdict::Verdict;
 
@@ -60,39 +59,6 @@ pub struct Pool {
     pub machines: Vec<MachineRecord>,
     /// Each variant that a result has.
     pub variants: Vec<PooledVariant>,
-}
-
-/// What a metric is, hence which side is better.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "lowercase")]
-pub enum MeasureRecord {
-    /// A time, less is better.
-    Duration,
-    /// Work done per time, more is better.
-    Rate,
-    /// A cost that is not time, less is better.
-    Amount,
-}
-
-impl From<Measure> for MeasureRecord {
-    fn from(measure: Measure) -> MeasureRecord {
-        match measure {
-            Measure::Duration => MeasureRecord::Duration,
-            Measure::Rate => MeasureRecord::Rate,
-            Measure::Amount => MeasureRecord::Amount,
-        }
-    }
-}
-
-impl From<MeasureRecord> for Measure {
-    fn from(measure: MeasureRecord) -> Measure {
-        match measure {
-            MeasureRecord::Duration => Measure::Duration,
-            MeasureRecord::Rate => Measure::Rate,
-            MeasureRecord::Amount => Measure::Amount,
-        }
-    }
 }
 
 /// One result.

@@ -4,12 +4,12 @@ use std::path::Path;
 
 use refit_knobs::{Class, Setting, Variant};
 use refit_recipe::{Available, Recipe, allocators, available};
+use refit_run::metric::Unit;
 use refit_run::{class_of, grouped};
 
 use super::evidence::Evidence;
 use super::record::ProposalRecord;
 use super::risk::Risk;
-use crate::metric::Unit;
 use crate::request::Request;
 
 /// A swap that could gain less than this share is not tried.

@@ -1,6 +1,7 @@
 //! The score log as a page: of each command how its baseline moved, and what each change gave, with intervals.
 
-use refit_lab::{Comparison, Unit};
+use refit_lab::Comparison;
+use refit_run::metric::Unit;
 use refit_stats::OVERALL_ALPHA;
 
 use super::{Entry, Kept, Stored, by_command, entries};

@@ -1,32 +1,17 @@
 //! The notes on one candidate.
 
 use refit_lab::experiment::{Experiment, Role};
-use refit_lab::{Comparison, EffectRecord, Verdict};
+use refit_lab::{Comparison, EffectRecord, Metric, Verdict};
 use refit_run::InEffect;
+use refit_run::metric::BuiltIn;
 use refit_stats::{ADVISABLE_TIMES, FEWEST_PAIRS};
 
 use super::note::{Note, note};
 use crate::answers;
 use crate::format;
 use crate::paint::Tone;
-use crate::row::{Row, is_service, main_metric, rows};
+use crate::row::{Row, main_metric, rows};
 use crate::values::{median, value};
-
-/// Metrics beside the main one that are worth a word where they changed: of a
-/// command.
-const OF_COMMANDS: [&str; 8] = [
-    "syncs",
-    "written",
-    "cpu",
-    "user",
-    "system",
-    "max-rss",
-    "minor-faults",
-    "major-faults",
-];
-
-/// … of a service, after what its load says.
-const OF_SERVICES: [&str; 6] = ["syncs", "sync-wait", "cpu", "written", "psi-io", "pss"];
 
 /// Of what a recipe measures itself, the answer names so many as a cost.
 const MOST_COSTS: usize = 2;
@@ -39,18 +24,14 @@ const DIFFERENCES: [Verdict; 4] = [
     Verdict::More,
 ];
 
-fn secondary_metrics(experiment: &Experiment) -> Vec<String> {
-    let built_in: &[&str] = match is_service(experiment) {
-        true => &OF_SERVICES,
-        false => &OF_COMMANDS,
-    };
-    let recipe = experiment.recipe.iter();
-    let own = recipe.flat_map(|recipe| &recipe.metrics);
-    let load = experiment.recipe.iter().map(|_| "rate".to_owned());
-    load.chain(own.map(|metric| metric.name.clone()))
-        .chain(built_in.iter().map(|name| (*name).to_owned()))
-        .filter(|name| *name != experiment.main)
-        .collect()
+/// Metrics beside the main one that are worth a word where they changed: the rate of a load and what it prints, then
+/// those of the table, in their order.
+fn secondary_metrics(experiment: &Experiment) -> Vec<Metric> {
+    let line = |metric: &Metric| metric.built_in.map_or(Some(0), BuiltIn::line);
+    let mut metrics = experiment.metrics();
+    metrics.retain(|metric| line(metric).is_some() && metric.name != experiment.main);
+    metrics.sort_by_key(line);
+    metrics
 }
 
 /// `syncs −100 %`; `syncs 0 → 1,405` where there was nothing to be a percentage of, and `syncs 4 → 0` where nothing is
@@ -82,7 +63,7 @@ pub fn secondary(comparison: &Comparison, row: &Row) -> Option<Note> {
     let with = |verdict: Verdict| {
         let effects = metrics
             .iter()
-            .filter_map(|name| comparison.effects.get(row.index, name));
+            .filter_map(|metric| comparison.effects.get(row.index, &metric.name));
         // What is only one of many metrics that chance moved is left out.
         let shown =
             effects.filter(|effect| effect.verdict == Some(verdict) && effect.is_difference());
@@ -147,12 +128,11 @@ pub fn worsened(comparison: &Comparison, row: &Row) -> Vec<String> {
     let own = recipe.flat_map(|recipe| &recipe.metrics);
     let mut own: Vec<&EffectRecord> = own.filter_map(|metric| worse(&metric.name)).collect();
     own.sort_by(|a, b| b.change.abs().total_cmp(&a.change.abs()));
-    let memory = if is_service(experiment) {
-        "pss"
-    } else {
-        "max-rss"
-    };
-    let built_in = ["rate", "cpu", memory].into_iter().filter_map(worse);
+    let metrics = experiment.metrics();
+    let costs = metrics
+        .iter()
+        .filter(|metric| metric.built_in.is_some_and(BuiltIn::is_cost));
+    let built_in = costs.filter_map(|metric| worse(&metric.name));
     let all = own.into_iter().take(MOST_COSTS).chain(built_in);
     all.map(|effect| changed(experiment, row, effect)).collect()
 }

@@ -1,6 +1,6 @@
 //! A pool as one page: the answer, a forest plot as a table for each variant, and the results that it rests on.
 
-use refit_lab::Pool;
+use refit_lab::{Pool, measure};
 
 use super::{Line, heading, lines, notes, notes_of, sentence, subject, table, title};
 use crate::format;
@@ -77,7 +77,7 @@ fn forest(section: &mut Markup, pool: &Pool, variant: usize, rows: &[Line]) {
         columns: table.columns(),
         effects: rows.iter().map(|line| Some(&line.effect)).collect(),
         classes: (0..rows.len()).map(class).collect(),
-        caption: caption(pool.measure.into(), pool.delta, ""),
+        caption: caption(measure(pool.measure), pool.delta, ""),
         delta: pool.delta,
     };
     effects.table(section);

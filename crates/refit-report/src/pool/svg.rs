@@ -1,7 +1,7 @@
 //! The forest plot as a file of its own, which follows the reader's light or dark screen: for each variant a line for
 //! each machine, then the mean of all and where the next one will be.
 
-use refit_lab::Pool;
+use refit_lab::{Pool, measure};
 use refit_stats::Measure;
 
 use super::{Line, heading, lines, sentence, title};
@@ -62,7 +62,7 @@ pub fn svg(pool: &Pool) -> String {
             }
             y += 0.6 * LINE;
         }
-        let better = match Measure::from(pool.measure) {
+        let better = match measure(pool.measure) {
             Measure::Rate => "higher is better",
             Measure::Duration | Measure::Amount => "lower is better",
         };

@@ -1,7 +1,6 @@
 use refit_lab::experiment::Class;
-use refit_lab::{
-    GroupRecord, MachineRecord, MeasureRecord, NotPooled, POOL_SCHEMA, ResultRecord, Risk, Unit,
-};
+use refit_lab::{GroupRecord, MachineRecord, NotPooled, POOL_SCHEMA, ResultRecord, Risk};
+use refit_run::metric::{MeasureRecord, Unit};
 
 use super::*;
 use crate::paint::Style;

@@ -1,6 +1,6 @@
 //! A tuning as a page: what to take at each level of risk, the steps that led there, and what to type next.
 
-use refit_lab::{Answer, ProofRecord, Tuning};
+use refit_lab::{Answer, Metric, ProofRecord, Tuning};
 use refit_stats::Measure;
 
 use super::{answer, next, observed, reasons, step_columns, subject, took, word};
@@ -134,10 +134,9 @@ fn answers(section: &mut Markup, tuning: &Tuning) {
         )
         .with(Content::Side),
     ];
-    let measure = match tuning.main.as_str() {
-        "rate" => Measure::Rate,
-        _ => Measure::Duration,
-    };
+    let mut metrics = Metric::all(tuning.recipe.as_ref()).into_iter();
+    let main = metrics.find(|metric| metric.name == tuning.main);
+    let measure = main.map_or(Measure::Duration, |main| main.measure);
     let effects = Effects {
         columns: columns.iter().collect(),
         effects: all.iter().map(|answer| answer.effect.as_ref()).collect(),
