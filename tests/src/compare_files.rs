@@ -60,6 +60,19 @@ pub fn report(env: &TestEnv, args: &[&str]) -> Output {
     refit.env("COLUMNS", "100").output().expect("refit starts")
 }
 
+/// The options of every form of a comparison: those of `refit report` that take a file.
+pub fn forms(env: &TestEnv) -> Vec<String> {
+    let help = printed(&env.refit(&["report", "--help"]));
+    let lines = help.lines().map(str::trim);
+    let options = lines.filter_map(|line| line.strip_suffix(" <FILE>"));
+    let forms: Vec<String> = options.map(str::to_owned).collect();
+    assert!(
+        forms.contains(&"--json".to_owned()) && forms.len() > 7,
+        "{help}"
+    );
+    forms
+}
+
 fn every_format_is_written_and_drawn_again_the_same(env: &TestEnv) -> Outcome {
     const FORMATS: [&str; 4] = ["csv", "md", "html", "svg"];
     let options = FORMATS.map(|format| [format!("--{format}"), format!("first.{format}")]);

@@ -6,6 +6,7 @@ use std::os::unix::fs::{PermissionsExt, lchown, symlink};
 use std::path::Path;
 use std::process::Output;
 
+use crate::compare_files::forms;
 use crate::compared::{messages, printed};
 use crate::runner::{Outcome, Test};
 use crate::test;
@@ -318,15 +319,8 @@ fn a_text_of_any_length_is_cut_and_that_is_told(env: &TestEnv) -> Outcome {
     let output = env.refit(&["report", "--history", "."]);
     expect_code(&output, 0);
     expect_short("history", &printed(&output));
-    for form in [
-        "--csv",
-        "--md",
-        "--html",
-        "--svg",
-        "--junit",
-        "--github-benchmark",
-        "--bencher",
-    ] {
+    // JSON keeps a text whole.
+    for form in forms(env).iter().filter(|form| *form != "--json") {
         let output = env.refit(&["report", &stored, form, "-"]);
         expect_code(&output, 0);
         expect_short(form, &printed(&output));

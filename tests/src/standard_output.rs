@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::compare_files::{make, report};
+use crate::compare_files::{forms, make, report};
 use crate::compared::{messages, printed};
 use crate::runner::{Outcome, Test};
 use crate::test;
@@ -20,18 +20,10 @@ pub const TESTS: &[Test] = &[
 
 fn every_form_of_a_stored_result_is_what_its_file_would_be(env: &TestEnv) -> Outcome {
     make(env, &[]);
-    for form in [
-        "--json",
-        "--csv",
-        "--md",
-        "--html",
-        "--svg",
-        "--junit",
-        "--bencher",
-    ] {
+    for form in forms(env) {
         let file = env.path("drawn");
-        expect_code(&report(env, &["result.json", form, &file]), 0);
-        let output = report(env, &["result.json", form, "-"]);
+        expect_code(&report(env, &["result.json", &form, &file]), 0);
+        let output = report(env, &["result.json", &form, "-"]);
         expect_code(&output, 0);
         let drawn = fs::read_to_string(&file).expect("it was drawn");
         assert!(printed(&output) == drawn && drawn.len() > 100, "{form}");

@@ -100,13 +100,16 @@ fn drawn(compared: &Compared) {
     for width in WIDTHS {
         is_plain(&compared.terminal(&style(width)));
     }
-    is_plain(&compared.markdown());
-    is_page(&compared.html());
-    is_picture(&compared.svg());
-    is_plain(&crate::csv(&compared.comparison));
-    is_picture(&crate::junit(compared));
-    is_json(&crate::bencher(&compared.comparison));
-    is_json(&crate::github_benchmark(&compared.comparison));
+    for format in crate::FORMATS {
+        let text = (format.comparison)(compared);
+        // By what it begins with.
+        match text.chars().next() {
+            Some('<') if text.starts_with("<!DOCTYPE html>") => is_page(&text),
+            Some('<') => is_picture(&text),
+            Some('{' | '[') => is_json(&text),
+            _ => is_plain(&text),
+        }
+    }
     let named = (PathBuf::from("a.json"), compared.comparison.clone());
     is_plain(&crate::history(&[named], &crate::Kept::default()));
 }

@@ -6,25 +6,23 @@
 
 mod answers;
 mod bar;
-mod benchmark;
 mod calls;
 #[cfg(test)]
 mod claims;
 mod coverage;
 pub mod crash;
-mod csv;
 pub mod demo;
 pub mod doctor;
 mod explanation;
 mod fold;
 mod format;
+mod formats;
 #[cfg(test)]
 mod fuzz;
 mod gain;
 mod heap_paths;
 mod history;
 mod html;
-mod junit;
 mod markdown;
 mod markup;
 pub mod memory_growth;
@@ -57,23 +55,24 @@ pub mod watch;
 #[cfg(test)]
 mod sample;
 
-pub use crate::benchmark::{bencher, github_benchmark};
-pub use crate::csv::csv;
 pub use crate::explanation::explanation;
 pub use crate::format::shell_word;
+pub use crate::formats::{FORMATS, MARKDOWN, ResultFormat};
 pub use crate::heap_paths::{flame_graph, folded};
-pub use crate::history::{Kept, history, history_html};
-pub use crate::html::html;
-pub use crate::junit::junit;
-pub use crate::markdown::markdown;
+pub use crate::history::{Kept, history};
 pub use crate::page::Page;
 pub use crate::paint::Style;
-pub use crate::plot::svg;
 pub use crate::progress::{at_most, estimates};
 pub use crate::proof::{Compared, Proof};
 pub use crate::run_summary::{run_html, run_summary};
 pub use crate::terminal::terminal;
-pub use crate::tuning::{proposed, step_ended, tuning, tuning_html};
+pub use crate::tuning::{proposed, step_ended, tuning};
+
+use crate::history::history_html;
+use crate::html::html;
+use crate::markdown::markdown;
+use crate::plot::svg;
+use crate::tuning::tuning_html;
 
 #[cfg(test)]
 mod tests {
@@ -93,14 +92,11 @@ mod tests {
             .into_iter()
             .map(|width| terminal(comparison, &style(width)))
             .collect();
-        texts.extend([markdown(comparison), csv(comparison), svg(comparison)]);
-        texts.push(html(comparison));
         let compared = Compared {
             comparison: comparison.clone(),
             proof: None,
         };
-        texts.extend([junit(&compared), bencher(comparison)]);
-        texts.push(github_benchmark(comparison));
+        texts.extend(FORMATS.iter().map(|format| (format.comparison)(&compared)));
         let stored = [(PathBuf::from("a.json"), comparison.clone())];
         texts.push(history(&stored, &Kept::default()));
         texts.push(history_html(&stored, &Kept::default()));

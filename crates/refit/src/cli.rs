@@ -7,6 +7,7 @@ mod crash;
 mod each_run;
 mod export;
 mod help;
+mod output;
 mod pool;
 mod recipes;
 mod replicas;
@@ -32,7 +33,8 @@ pub use export::{
     KubernetesVerb, OciArgs, PatchForm, RefitFrom,
 };
 pub use help::{CompleteArgs, CompletionsArgs, HelpArgs, ShellArg};
-pub use pool::{KubernetesJob, PoolArgs, PoolFrom, PoolOutput};
+pub use output::OutputArgs;
+pub use pool::{KubernetesJob, PoolArgs, PoolFrom};
 pub use recipes::{
     RecipeCheckArgs, RecipeCopyArgs, RecipeNameArgs, RecipeNewArgs, RecipesArgs, RecipesVerb,
 };
@@ -129,79 +131,6 @@ pub enum Verb {
     Help(HelpArgs),
     Completions(CompletionsArgs),
     Complete(CompleteArgs),
-}
-
-/// Files that a result is drawn into.
-#[derive(Args, Clone, Default)]
-pub struct OutputArgs {
-    /// Write everything that was measured (docs/result.schema.json); `-` is stdout, as for
-    /// each FILE here, and then nothing else goes there
-    #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
-    pub json: Option<PathBuf>,
-
-    /// Write one line for each run, as CSV
-    #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
-    pub csv: Option<PathBuf>,
-
-    /// Write the table as Markdown
-    #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
-    pub md: Option<PathBuf>,
-
-    /// Write one self-contained HTML page
-    #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
-    pub html: Option<PathBuf>,
-
-    /// Draw every run as SVG, its order against its ratio; with --prove gain against loss
-    #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
-    pub svg: Option<PathBuf>,
-
-    /// Write JUnit XML: one test case for each gate and candidate
-    #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
-    pub junit: Option<PathBuf>,
-
-    /// Append the table to the summary of this step of GitHub Actions, the file that
-    /// GITHUB_STEP_SUMMARY names
-    #[arg(long, help_heading = OUTPUT)]
-    pub github_summary: bool,
-
-    /// Write the numbers for github-action-benchmark: its tool customSmallerIsBetter, or
-    /// customBiggerIsBetter where the main metric is a rate
-    #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
-    pub github_benchmark: Option<PathBuf>,
-
-    /// Write the numbers for Bencher, in its metric format (adapter json)
-    #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
-    pub bencher: Option<PathBuf>,
-}
-
-impl OutputArgs {
-    /// Whether any form was asked for.
-    pub fn any(&self) -> bool {
-        self.github_summary || self.files().iter().any(|(_, path)| path.is_some())
-    }
-
-    /// All files that can be asked for, with their options.
-    pub fn files(&self) -> [(&'static str, &Option<PathBuf>); 8] {
-        [
-            ("--json", &self.json),
-            ("--csv", &self.csv),
-            ("--md", &self.md),
-            ("--html", &self.html),
-            ("--svg", &self.svg),
-            ("--junit", &self.junit),
-            ("--github-benchmark", &self.github_benchmark),
-            ("--bencher", &self.bencher),
-        ]
-    }
-
-    /// The first option that was given and is not one of these.
-    pub fn other_than(&self, known: &[&str]) -> Option<&'static str> {
-        let mut given = self.files().into_iter().filter(|(_, path)| path.is_some());
-        let file = given.find(|(option, _)| !known.contains(option));
-        let summary = self.github_summary.then_some("--github-summary");
-        let summary = summary.filter(|option| !known.contains(option));
-        file.map(|(option, _)| option).or(summary)
-    }
 }
 
 /// Print stored results again (of run, compare, crash, watch, pool, tune), or list comparisons by date

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use super::OUTPUT;
+use super::output::PoolOutput;
 
 const KUBERNETES: &str = "With --from kubernetes";
 
@@ -66,37 +66,4 @@ pub struct KubernetesJob {
     /// Leave these indexes out, for example 3,7
     #[arg(long, value_name = "INDEX", requires = "from", value_delimiter = ',', help_heading = KUBERNETES)]
     pub without: Vec<u32>,
-}
-
-/// Files that a pool is drawn into.
-#[derive(Args, Clone, Default)]
-pub struct PoolOutput {
-    /// Write everything that was computed (docs/pool.schema.json); `-` is stdout, as for each
-    /// FILE here
-    #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
-    pub json: Option<PathBuf>,
-
-    /// Write the tables as Markdown
-    #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
-    pub md: Option<PathBuf>,
-
-    /// Write one self-contained HTML page
-    #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
-    pub html: Option<PathBuf>,
-
-    /// Draw the effect on each machine as SVG: a forest plot
-    #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
-    pub svg: Option<PathBuf>,
-}
-
-impl PoolOutput {
-    /// All of them, with their options.
-    pub fn files(&self) -> [(&'static str, &Option<PathBuf>); 4] {
-        [
-            ("--json", &self.json),
-            ("--md", &self.md),
-            ("--html", &self.html),
-            ("--svg", &self.svg),
-        ]
-    }
 }

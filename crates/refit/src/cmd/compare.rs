@@ -81,8 +81,7 @@ fn run(args: &CompareArgs) -> Result<u8> {
         true => Ok(()),
         false => print::result(&bounded(&compared).terminal(&print::style())),
     };
-    let written = output.write(&compared);
-    written.and(output.summarize(|| bounded(&compared).markdown()))?;
+    output.write(&compared)?;
     printed?;
     let comparison = &compared.comparison;
     if let Some(failed) = &comparison.experiment.failed {

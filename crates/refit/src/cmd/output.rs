@@ -7,10 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, anyhow, bail};
 use refit_crash::CrashReport;
 use refit_lab::{Comparison, Pool, Tuning};
-use refit_report::{
-    Compared, Kept, bencher, crash, csv, github_benchmark, history_html, junit, pool, run_html,
-    tuning_html, watch,
-};
+use refit_report::{Compared, FORMATS, Kept, MARKDOWN, ResultFormat};
 use refit_run::series::{SERIES_SCHEMA, Series};
 use refit_run::{RunReport, printable};
 use serde::{Deserialize, Serialize};
@@ -19,7 +16,7 @@ use thiserror::Error;
 use super::bounded::bounded;
 use super::result_file::{ResultFile, is_stdout, replace, to_stdout};
 use super::step_summary::StepSummary;
-use crate::cli::{OutputArgs, PoolOutput};
+use crate::cli::OutputArgs;
 
 /// The files of a result.
 pub struct Output {
@@ -32,12 +29,8 @@ impl Output {
     /// Looks before anything runs whether every file can be made where it was
     /// asked for.
     pub fn open(args: &OutputArgs) -> Result<Output> {
-        let to_stdout = to_stdout(args.files())?;
-        for path in args
-            .files()
-            .into_iter()
-            .filter_map(|(_, path)| path.as_ref())
-        {
+        let to_stdout = to_stdout(args.files.iter())?;
+        for path in args.files.paths() {
             ResultFile::create(path)?;
         }
         Ok(Output {
@@ -54,139 +47,136 @@ impl Output {
 
     /// The JSON alone, after each round pair: what was measured is never lost.
     pub fn store(&self, comparison: &impl Serialize) -> Result<()> {
-        match &self.args.json {
+        match &self.args.files.json {
             Some(path) if !is_stdout(path) => write_json(path, comparison),
             _ => Ok(()),
         }
     }
 
-    /// Every file that was asked for.
+    /// Every file that was asked for, and the summary.
     pub fn write(&self, compared: &Compared) -> Result<()> {
-        self.write_to(compared, |_| true)
+        let shown: &Compared = &bounded(compared);
+        self.draw("comparison", Some(compared), |format| {
+            let draw = format.comparison;
+            Some(move || draw(shown))
+        })
     }
 
-    /// The same of a result that is not yet whole: files are written again, and a stream is not.
+    /// The same of a result that is not yet whole: files are written again, and a stream or a summary is not.
     pub fn write_early(&self, compared: &Compared) -> Result<()> {
-        self.write_to(compared, |path| !is_stdout(path))
-    }
-
-    fn write_to(&self, compared: &Compared, is_wanted: fn(&Path) -> bool) -> Result<()> {
-        type Draw = fn(&Compared) -> String;
-        let args = &self.args;
-        let formats: [(_, Draw); 7] = [
-            (&args.csv, |compared| csv(&compared.comparison)),
-            (&args.md, Compared::markdown),
-            (&args.html, Compared::html),
-            (&args.svg, Compared::svg),
-            (&args.junit, junit),
-            (&args.github_benchmark, |compared| {
-                github_benchmark(&compared.comparison)
-            }),
-            (&args.bencher, |compared| bencher(&compared.comparison)),
-        ];
-        let json = args.json.as_ref().filter(|path| is_wanted(path));
-        let mut written = json.map_or(Ok(()), |path| write_json(path, compared));
-        let shown = bounded(compared);
-        for (path, draw) in formats {
-            if let Some(path) = path.as_ref().filter(|path| is_wanted(path)) {
-                // One that cannot be written takes no other with it.
-                written = written.and(replace(path, draw(&shown).as_bytes()));
-            }
-        }
-        written
-    }
-
-    /// Once, when nothing more comes: the summary of a step is not written anew.
-    pub fn summarize(&self, markdown: impl FnOnce() -> String) -> Result<()> {
-        match &self.summary {
-            Some(summary) => summary.append(&markdown()),
-            None => Ok(()),
-        }
+        let early = Output {
+            args: OutputArgs {
+                files: self.args.files.without(is_stdout),
+                github_summary: false,
+            },
+            to_stdout: false,
+            summary: None,
+        };
+        early.write(compared)
     }
 
     /// Of a comparison that an error ended before anything was measured: what a CI system shows,
     /// which would otherwise show nothing of it.
     pub fn write_unmade(&self, compared: &Compared) -> Result<()> {
-        let written = match &self.args.junit {
-            Some(path) => replace(path, junit(compared).as_bytes()),
-            None => Ok(()),
-        };
+        let mut written = Ok(());
+        for (format, path) in &self.args.files.drawn {
+            if let Some(path) = path.as_ref().filter(|_| format.of_failures) {
+                written = written.and(replace(path, (format.comparison)(compared).as_bytes()));
+            }
+        }
         written.and(self.summarize(|| compared.markdown()))
     }
-}
 
-impl Output {
-    /// The same of a crash report, which has fewer forms.
+    /// The same of a crash report.
     pub fn write_crash(&self, report: &CrashReport) -> Result<()> {
-        let args = &self.args;
-        if let Some(option) = args.other_than(&["--md", "--html", "--github-summary"]) {
-            bail!("{option}: a crash report is drawn as --md, --html or --github-summary");
-        }
-        if let Some(path) = &args.md {
-            replace(path, crash::markdown(report).as_bytes())?;
-        }
-        if let Some(path) = &args.html {
-            replace(path, crash::html(report).as_bytes())?;
-        }
-        self.summarize(|| crash::markdown(report))
+        self.draw("crash report", NO_JSON, |format| {
+            format.crash.map(|draw| move || draw(report))
+        })
     }
 
-    /// The same of a series, which has its page and its chart.
+    /// The same of a series.
     pub fn write_series(&self, series: &Series) -> Result<()> {
-        let args = &self.args;
-        if let Some(option) = args.other_than(&["--html", "--svg"]) {
-            bail!("{option}: a watch is drawn as --html or --svg");
-        }
-        let page = args.html.as_ref().map(|path| (path, watch::html(series)));
-        let chart = args.svg.as_ref().map(|path| (path, watch::svg(series)));
-        let mut written = Ok(());
-        for (path, text) in [page, chart].into_iter().flatten() {
-            written = written.and(replace(path, text.as_bytes()));
-        }
-        written
+        self.draw("watch", NO_JSON, |format| {
+            format.series.map(|draw| move || draw(series))
+        })
     }
 
-    /// The same of one run, which has a page.
+    /// The same of one run.
     pub fn write_run(&self, report: &RunReport) -> Result<()> {
-        self.write_page("run", || run_html(report))
+        self.draw("run", NO_JSON, |format| {
+            format.run.map(|draw| move || draw(report))
+        })
     }
 
-    /// The same of a tuning, which has a page; `log`: its directory.
+    /// The same of a tuning; `log`: its directory.
     pub fn write_tuning(&self, tuning: &Tuning, log: &str) -> Result<()> {
-        self.write_page("tuning", || tuning_html(tuning, log))
+        self.draw("tuning", NO_JSON, |format| {
+            format.tuning.map(|draw| move || draw(tuning, log))
+        })
     }
 
-    /// The page of a history.
+    /// The same of a history.
     pub fn write_history(&self, all: &[(PathBuf, Comparison)], kept: &Kept) -> Result<()> {
-        self.write_page("history", || history_html(all, kept))
-    }
-
-    fn write_page(&self, what: &str, draw: impl FnOnce() -> String) -> Result<()> {
-        if let Some(option) = self.args.other_than(&["--html"]) {
-            bail!("{option}: a {what} is drawn as --html");
-        }
-        match &self.args.html {
-            Some(path) => replace(path, draw().as_bytes()),
-            None => Ok(()),
-        }
+        self.draw("history", NO_JSON, |format| {
+            format.history.map(|draw| move || draw(all, kept))
+        })
     }
 
     /// The same of a pool.
     pub fn write_pool(&self, pool: &Pool) -> Result<()> {
+        let shown: &Pool = &bounded(pool);
+        self.draw("pool", Some(pool), |format| {
+            format.pool.map(|draw| move || draw(shown))
+        })
+    }
+
+    /// Whatever was asked for. `draw` draws `what` in a format, if it has that; `json`: it is stored as a whole too.
+    fn draw<D: FnOnce() -> String>(
+        &self,
+        what: &str,
+        json: Option<&impl Serialize>,
+        draw: impl Fn(&'static ResultFormat) -> Option<D>,
+    ) -> Result<()> {
         let args = &self.args;
-        let known = ["--json", "--md", "--html", "--svg", "--github-summary"];
-        if let Some(option) = args.other_than(&known) {
-            bail!("{option}: a pool is drawn as --md, --html, --svg or --github-summary");
+        let drawn = FORMATS.iter().filter(|format| draw(format).is_some());
+        let summary = draw(&MARKDOWN).map(|_| "--github-summary");
+        let known: Vec<&str> = drawn.map(|format| format.option).chain(summary).collect();
+        let stored = json.map(|_| "--json");
+        if let Some(option) = args.other_than(&[&known[..], stored.as_slice()].concat()) {
+            let (last, others) = known.split_last().unwrap_or((&"", &[]));
+            let list = match others {
+                [] => (*last).to_owned(),
+                others => format!("{} or {last}", others.join(", ")),
+            };
+            bail!("{option}: a {what} is drawn as {list}");
         }
-        let files = PoolOutput {
-            json: args.json.clone(),
-            md: args.md.clone(),
-            html: args.html.clone(),
-            svg: args.svg.clone(),
+        let mut written = match (&args.files.json, json) {
+            (Some(path), Some(result)) => write_json(path, result),
+            _ => Ok(()),
         };
-        write_pool(pool, &files).and(self.summarize(|| pool::markdown(pool)))
+        for (format, path) in &args.files.drawn {
+            if let (Some(path), Some(draw)) = (path, draw(format)) {
+                // One that cannot be written takes no other with it.
+                written = written.and(replace(path, draw().as_bytes()));
+            }
+        }
+        match draw(&MARKDOWN) {
+            Some(draw) => written.and(self.summarize(draw)),
+            None => written,
+        }
+    }
+
+    /// Once, when nothing more comes: the summary of a step is not written anew.
+    fn summarize(&self, markdown: impl FnOnce() -> String) -> Result<()> {
+        match &self.summary {
+            Some(summary) => summary.append(&markdown()),
+            None => Ok(()),
+        }
     }
 }
+
+/// Of results that are stored by the command that makes them alone.
+const NO_JSON: Option<&()> = None;
 
 fn write_json(path: &Path, result: &impl Serialize) -> Result<()> {
     let mut text = serde_json::to_string(result)?;
@@ -208,27 +198,6 @@ pub enum Stored {
     Tuning(Box<Tuning>),
     /// `refit pool`
     Pool(Box<Pool>),
-}
-
-/// Every file of a pool that was asked for.
-pub fn write_pool(pool: &Pool, args: &PoolOutput) -> Result<()> {
-    type Draw = fn(&Pool) -> String;
-    let formats: [(_, Draw); 3] = [
-        (&args.md, pool::markdown),
-        (&args.html, pool::html),
-        (&args.svg, pool::svg),
-    ];
-    let mut written = Ok(());
-    if let Some(path) = &args.json {
-        written = write_json(path, pool);
-    }
-    let shown = bounded(pool);
-    for (path, draw) in formats {
-        if let Some(path) = path {
-            written = written.and(replace(path, draw(&shown).as_bytes()));
-        }
-    }
-    written
 }
 
 /// The file is not one that refit wrote, or holds something else than was looked for.
@@ -319,6 +288,7 @@ fn parsed<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T> {
 #[cfg(test)]
 mod fuzz {
     use refit_lab::PoolInput;
+    use refit_report::pool;
 
     use super::*;
 

@@ -15,10 +15,9 @@ use refit_report::pool::terminal;
 
 pub use self::kubernetes::CONTAINER;
 use super::bounded::bounded;
-use super::output::{self, Stored};
+use super::output::{self, Output, Stored};
 use super::print;
-use super::result_file::{ResultFile, to_stdout};
-use crate::cli::{PoolArgs, PoolFrom, typed_options};
+use crate::cli::{OutputArgs, PoolArgs, PoolFrom, typed_options};
 
 pub fn main(args: &PoolArgs) -> ExitCode {
     match run(args) {
@@ -28,11 +27,11 @@ pub fn main(args: &PoolArgs) -> ExitCode {
 }
 
 fn run(args: &PoolArgs) -> Result<()> {
-    let files = args.output.files();
-    let is_file_stdout = to_stdout(files)?;
-    for path in files.into_iter().filter_map(|(_, path)| path.as_ref()) {
-        ResultFile::create(path)?;
-    }
+    let files = OutputArgs {
+        files: args.output.0.clone(),
+        github_summary: false,
+    };
+    let output = Output::open(&files)?;
     let mut pool = pool(match args.from {
         None => of_files(&args.results)?,
         Some(PoolFrom::Kubernetes) => kubernetes::read(args)?,
@@ -40,10 +39,8 @@ fn run(args: &PoolArgs) -> Result<()> {
     let mut words = typed_options::<PoolArgs>(std::env::args_os().skip(2), &[])?;
     words.extend(args.results.iter().map(|path| path.display().to_string()));
     pool.words = Some(words);
-    if files.iter().any(|(_, path)| path.is_some()) {
-        output::write_pool(&pool, &args.output)?;
-    }
-    if is_file_stdout {
+    output.write_pool(&pool)?;
+    if output.is_streamed() {
         return Ok(());
     }
     print::result(&terminal(&bounded(&pool), &print::style()))

@@ -41,10 +41,7 @@ fn redraw(args: &ReportArgs) -> Result<()> {
     }
     for path in &args.files {
         match output::read(path)? {
-            Stored::Comparison(compared) if args.output.any() => {
-                output.write(&compared)?;
-                output.summarize(|| bounded(&*compared).markdown())?;
-            }
+            Stored::Comparison(compared) if args.output.any() => output.write(&compared)?,
             Stored::Comparison(compared) => {
                 print::result(&bounded(&*compared).terminal(&print::style()))?;
             }
@@ -83,9 +80,6 @@ fn directory(file: &Path) -> String {
 
 /// Every comparison in a directory; other files are passed over.
 fn log(dir: &Path, args: &ReportArgs) -> Result<()> {
-    if let Some(option) = args.output.other_than(&["--html"]) {
-        bail!("{option}: a history is drawn as --html");
-    }
     let output = Output::open(&args.output)?;
     let entries =
         std::fs::read_dir(dir).with_context(|| format!("cannot read {}", dir.display()))?;
@@ -112,9 +106,9 @@ fn log(dir: &Path, args: &ReportArgs) -> Result<()> {
     }
     all.sort_by_key(|(_, experiment)| experiment.experiment.started_unix);
     let kept = decided(dir, &all, args)?;
-    match &args.output.html {
-        Some(_) => output.write_history(&all, &kept),
-        None => print::result(&history(&all, &kept)),
+    match args.output.any() {
+        true => output.write_history(&all, &kept),
+        false => print::result(&history(&all, &kept)),
     }
 }
 

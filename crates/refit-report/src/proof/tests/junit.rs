@@ -2,7 +2,7 @@ use super::*;
 
 /// Name and the kind of answer of each test case of JUnit XML that is of cuts.
 fn cut_cases(compared: &Compared) -> Vec<(String, String)> {
-    let text = crate::junit(compared);
+    let text = crate::formats::junit::junit(compared);
     let document = Document::parse(&text).unwrap();
     let cases = document.descendants();
     cases

@@ -210,10 +210,12 @@ fn refuse_options_of_statistics(args: &CompareArgs, recipe: &Recipe) -> Result<(
         ("--precision", args.precision.is_some()),
         ("--confirm", args.confirm),
         ("--budget", args.budget.is_some()),
-        ("--github-benchmark", args.output.github_benchmark.is_some()),
-        ("--bencher", args.output.bencher.is_some()),
     ];
-    if let Some((option, _)) = of_statistics.iter().find(|(_, given)| *given) {
+    let drawn = args.output.files.drawn.iter();
+    let drawn = drawn.filter(|(format, _)| format.of_effects);
+    let drawn = drawn.map(|(format, path)| (format.option, path.is_some()));
+    let mut all = of_statistics.into_iter().chain(drawn);
+    if let Some((option, _)) = all.find(|(_, given)| *given) {
         bail!(
             "{option}: the recipe {} gives exact answers and measures nothing; leave it out",
             recipe.name()
