@@ -115,6 +115,7 @@ fn machines_count_once_and_what_tells_them_apart_is_named(env: &TestEnv) -> Outc
 
     let pooled = read(&env.path("json"));
     expect_valid_by(SCHEMA, &pooled);
+    assert_eq!(pooled["words"], json!([env.path("results")]));
     let names = list(&pooled["machines"])
         .iter()
         .map(|machine| machine["name"].as_str());

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::compared::{list, printed};
 use crate::runner::{Outcome, Test};
@@ -144,6 +144,10 @@ fn what_gains_is_found_and_every_step_is_in_the_log(env: &TestEnv) -> Outcome {
     );
     assert_eq!(safe["effect"]["verdict"], "faster");
     assert_eq!(record["interrupted"], false);
+    assert_eq!(
+        record["options"],
+        json!(["--accept", "loses-on-crash", "--budget", "120s"])
+    );
     let steps = list(&record["steps"]);
     // On a busy machine it takes more than one screen.
     let (last, screens) = steps.split_last().expect("there are steps");
