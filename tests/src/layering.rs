@@ -22,7 +22,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("refit-packages", &[]),
     ("refit-manual", &["refit-knobs"]),
     ("refit-stats", &[]),
-    ("refit-servers", &[]),
+    ("refit-servers", &["refit-knobs"]),
     ("refit-preload", &[]),
     ("refit-session", &["refit-preload"]),
     (

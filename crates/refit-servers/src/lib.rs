@@ -3,4 +3,5 @@
 //! Promises: nothing here executes or writes anything; it reads what it is told to read.
 
 pub mod redis;
+pub mod risk;
 pub mod systemd;

@@ -2,6 +2,7 @@
 //! again, and how to see that it did.
 
 use refit_knobs::{Class, Ground, Setting, Settings};
+use refit_servers::risk::{self, Risk};
 
 use crate::check::Check;
 use crate::schema::Database;
@@ -34,9 +35,16 @@ pub(crate) trait Kind: Sync {
         Ok(false)
     }
 
-    /// What a setting of its own risks.
+    /// Settings of its own configuration that risk something.
+    fn risks(&self) -> &'static [Risk] {
+        &[]
+    }
+
+    /// What a setting risks.
     fn class(&self, setting: &Setting) -> Class {
-        setting.class()
+        let conf = setting.conf();
+        let known = conf.and_then(|(name, value)| risk::class(self.risks(), name, value));
+        known.unwrap_or_else(|| setting.class())
     }
 
     /// Where its settings act.

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use glob::Pattern;
+use refit_knobs::Class;
+use refit_servers::risk::{MARIADB, class};
 
 use super::copy::{COMMAND_LINE, Copy, Line, Tables, copy_of};
 use super::{FromError, Kind, Parts};
@@ -114,8 +116,9 @@ fn make(main: &Path, mut copy: Copy) -> Result<Parts, FromError> {
     ] {
         now.extend(values.get(name).map(|value| (name, value.clone())));
     }
-    let commit = values.get("innodb_flush_log_at_trx_commit");
-    let is_safe = commit.is_none_or(|value| ["1", "3"].contains(&&**value));
+    let name = "innodb_flush_log_at_trx_commit";
+    let commit = values.get(name).map_or("1", |value| value);
+    let is_safe = class(MARIADB, name, commit) == Some(Class::Safe);
     if !is_safe {
         copy.notes.remarks.push(
             "innodb_flush_log_at_trx_commit is 0 or 2: a commit does not wait for the disk; \

@@ -1,5 +1,7 @@
+use refit_servers::risk;
+
 use super::*;
-use crate::folder::FolderFile;
+use crate::folder::{FolderFile, shipped_names};
 
 const SMALL: &str = "name = \"small\"\nquestion.en = \"?\"\n[load]\ncommand = \"true\"\noperations = 1\nunit = \"run\"\n[check]\ncommand = \"true\"\n";
 
@@ -184,6 +186,36 @@ fn a_promise_says_how_it_acknowledges_and_how_large_its_disk_is() {
         error.contains("no [promise]") && error.contains("append-log"),
         "{error}"
     );
+}
+
+#[test]
+fn a_shipped_recipe_has_the_classes_of_its_server() {
+    let mut held = 0;
+    for folder in shipped_names().filter_map(Folder::shipped) {
+        let recipe = Recipe::new(folder).unwrap();
+        let risks = match recipe.file.applies_to.as_deref() {
+            Some("postgresql") => risk::POSTGRESQL,
+            Some("mariadb") => risk::MARIADB,
+            Some("redis-server") => risk::REDIS,
+            Some("rsyslog") => risk::RSYSLOG,
+            _ => continue,
+        };
+        for (name, conf) in &recipe.file.conf {
+            for (value, entry) in &conf.values {
+                // The recipe's baseline syncs nothing, so that a dash takes nothing away.
+                let known = risk::class(risks, name, value).filter(|_| value != "dash");
+                held += usize::from(known.is_some());
+                let class = entry.class;
+                assert_eq!(
+                    known.unwrap_or(class),
+                    class,
+                    "{}: {name}={value}",
+                    recipe.name()
+                );
+            }
+        }
+    }
+    assert!(held > 10, "only {held} values are of a server");
 }
 
 #[test]

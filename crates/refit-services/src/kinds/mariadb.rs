@@ -5,7 +5,8 @@ pub(super) mod server;
 
 use std::fmt::Write;
 
-use refit_knobs::{Class, Ground, Setting, Settings};
+use refit_knobs::{Ground, Settings};
+use refit_servers::risk::{self, Risk};
 
 use super::systemd_unit::{SystemdUnit, drop_in_of, restart};
 use super::unit_and_conf::{Planned, has_conf, plan_unit};
@@ -54,29 +55,6 @@ const REFUSED: [&str; 28] = [
     "wsrep_",
 ];
 
-/// Settings that are no risk with the values that are named, and of this class with any other.
-/// <https://mariadb.com/kb/en/innodb-system-variables/>
-const RISKS: [(&str, &[&str], Class); 6] = [
-    (
-        "innodb_flush_log_at_trx_commit",
-        &["1", "3"],
-        Class::LosesOnCrash,
-    ),
-    ("innodb_flush_log_at_timeout", &["1"], Class::LosesOnCrash),
-    (
-        "innodb_doublewrite",
-        &["1", "on", "true"],
-        Class::LosesOnCrash,
-    ),
-    (
-        "innodb_flush_method",
-        &["fsync", "o_direct", "o_dsync"],
-        Class::LosesOnCrash,
-    ),
-    ("innodb_force_recovery", &["0"], Class::LosesOnCrash),
-    ("sync_binlog", &["1"], Class::LosesOnCrash),
-];
-
 /// Whether a word means the server.
 ///
 /// # Errors
@@ -103,21 +81,8 @@ impl Kind for Mariadb {
         is_server(system, &unit.declared.files.name)
     }
 
-    /// An option may be shortened: what begins a risky name counts as it.
-    fn class(&self, setting: &Setting) -> Class {
-        let Some((name, value)) = setting.conf() else {
-            return setting.class();
-        };
-        let (name, value) = (in_sql(name), value.to_ascii_lowercase());
-        let mut risks = RISKS.iter().filter(|(of, ..)| of.starts_with(&name));
-        match risks.next() {
-            Some((of, harmless, _)) if *of == name && harmless.contains(&&*value) => Class::Safe,
-            Some(("innodb_flush_log_at_trx_commit", ..)) if ["0", "2"].contains(&&*value) => {
-                Class::BoundedLoss
-            }
-            Some((.., class)) => *class,
-            None => setting.class(),
-        }
+    fn risks(&self) -> &'static [Risk] {
+        risk::MARIADB
     }
 
     fn grounds(&self) -> &'static [Ground] {

@@ -9,7 +9,8 @@ mod conf_file;
 mod edits;
 mod live;
 
-use refit_knobs::{Class, Ground, Setting, Settings};
+use refit_knobs::{Ground, Settings};
+use refit_servers::risk::{self, Risk};
 
 use crate::check::Check;
 use crate::effective::{effective, not_running};
@@ -35,30 +36,6 @@ const ITS_PLACE: [&str; 5] = [
     "port",
     "unix_socket_directories",
 ];
-
-/// Settings that are no risk with the values that are named, and of this class with any other.
-/// <https://www.postgresql.org/docs/15/runtime-config-wal.html>, `runtime-config-developer.html`.
-const RISKS: [(&str, &[&str], Class); 9] = [
-    ("fsync", ON, Class::LosesOnCrash),
-    ("full_page_writes", ON, Class::LosesOnCrash),
-    ("data_sync_retry", OFF, Class::LosesOnCrash),
-    ("zero_damaged_pages", OFF, Class::LosesOnCrash),
-    ("ignore_checksum_failure", OFF, Class::LosesOnCrash),
-    ("ignore_invalid_pages", OFF, Class::LosesOnCrash),
-    ("ignore_system_indexes", OFF, Class::LosesOnCrash),
-    (
-        "wal_sync_method",
-        &["fsync", "fdatasync", "open_sync", "open_datasync"],
-        Class::LosesOnCrash,
-    ),
-    (
-        "synchronous_commit",
-        &["on", "true", "yes", "1", "remote_apply"],
-        Class::LosesOnCrash,
-    ),
-];
-const ON: &[&str] = &["on", "true", "yes", "1"];
-const OFF: &[&str] = &["off", "false", "no", "0"];
 
 impl Kind for Postgresql {
     fn name(&self) -> &'static str {
@@ -86,21 +63,8 @@ impl Kind for Postgresql {
         }
     }
 
-    /// Of `synchronous_commit=off` a power cut takes three times `wal_writer_delay` at most:
-    /// <https://www.postgresql.org/docs/15/wal-async-commit.html>.
-    fn class(&self, setting: &Setting) -> Class {
-        let Some((name, value)) = setting.conf() else {
-            return setting.class();
-        };
-        let value = value.to_ascii_lowercase();
-        if name == "synchronous_commit" && OFF.contains(&&*value) {
-            return Class::BoundedLoss;
-        }
-        match RISKS.iter().find(|(of, ..)| *of == name) {
-            Some((_, harmless, _)) if harmless.contains(&&*value) => Class::Safe,
-            Some((.., class)) => *class,
-            None => setting.class(),
-        }
+    fn risks(&self) -> &'static [Risk] {
+        risk::POSTGRESQL
     }
 
     fn grounds(&self) -> &'static [Ground] {

@@ -8,7 +8,8 @@ mod live;
 mod sample;
 mod server;
 
-use refit_knobs::{Class, Ground, Setting, Settings};
+use refit_knobs::{Ground, Settings};
+use refit_servers::risk::{self, Risk};
 
 use super::systemd_unit::{SystemdUnit, drop_in_of, restart};
 use super::unit_and_conf::{Planned, has_conf, plan_unit};
@@ -52,16 +53,6 @@ const REFUSED: [&str; 25] = [
     "user",
 ];
 
-/// Settings that are no risk with the values that are named, and lose with any other.
-/// <https://redis.io/docs/latest/operate/oss_and_stack/management/persistence/>
-const RISKS: [(&str, &[&str]); 5] = [
-    ("appendfsync", &["always"]),
-    ("appendonly", &["yes"]),
-    ("no-appendfsync-on-rewrite", &["no"]),
-    ("save", &[]),
-    ("stop-writes-on-bgsave-error", &["yes"]),
-];
-
 impl Kind for Redis {
     fn name(&self) -> &'static str {
         "redis server"
@@ -71,17 +62,8 @@ impl Kind for Redis {
         Ok(Server::of(system, unit)?.is_some())
     }
 
-    fn class(&self, setting: &Setting) -> Class {
-        let Some((name, value)) = setting.conf() else {
-            return setting.class();
-        };
-        let value = value.to_ascii_lowercase();
-        match RISKS.iter().find(|(of, _)| *of == name) {
-            Some((_, harmless)) if harmless.contains(&&*value) => Class::Safe,
-            Some(("appendfsync", _)) if value == "everysec" => Class::BoundedLoss,
-            Some(_) => Class::LosesOnCrash,
-            None => setting.class(),
-        }
+    fn risks(&self) -> &'static [Risk] {
+        risk::REDIS
     }
 
     fn grounds(&self) -> &'static [Ground] {

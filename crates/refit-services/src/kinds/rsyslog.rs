@@ -5,7 +5,8 @@ mod config;
 mod server;
 mod test_lines;
 
-use refit_knobs::{Class, Ground, Setting, Settings};
+use refit_knobs::{Ground, Settings};
+use refit_servers::risk::{self, Risk};
 
 use super::systemd_unit::{SystemdUnit, drop_in_of, restart};
 use super::unit_and_conf::{Planned, has_conf, plan_unit};
@@ -33,13 +34,8 @@ impl Kind for Rsyslog {
         Ok(Server::of(unit).is_some())
     }
 
-    /// What takes syncs away loses, also where nothing was synced: that is not known here.
-    fn class(&self, setting: &Setting) -> Class {
-        match setting.conf() {
-            Some(("sync", "on" | "each") | ("queue", "direct")) => Class::Safe,
-            Some(("sync" | "queue", _)) => Class::LosesOnCrash,
-            _ => setting.class(),
-        }
+    fn risks(&self) -> &'static [Risk] {
+        risk::RSYSLOG
     }
 
     fn grounds(&self) -> &'static [Ground] {
