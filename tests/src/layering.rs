@@ -55,11 +55,23 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ),
     (
         "refit-index",
-        &["refit-knobs", "refit-packages", "refit-run", "refit-recipe"],
+        &[
+            "refit-knobs",
+            "refit-packages",
+            "refit-run",
+            "refit-recipe",
+            "refit-servers",
+        ],
     ),
     (
         "refit-crash",
-        &["refit-knobs", "refit-packages", "refit-run", "refit-recipe"],
+        &[
+            "refit-knobs",
+            "refit-packages",
+            "refit-run",
+            "refit-recipe",
+            "refit-servers",
+        ],
     ),
     (
         "refit-services",

@@ -2,6 +2,10 @@
 //!
 //! Promises: nothing here executes or writes anything; it reads what it is told to read.
 
+pub mod postgresql;
 pub mod redis;
 pub mod risk;
 pub mod systemd;
+mod tree;
+
+pub use tree::{Machine, Tree};

@@ -6,6 +6,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
+use refit_servers::Tree;
 use rustix::fs::{Mode, OFlags, ResolveFlags, openat2};
 use rustix::io::Errno;
 
@@ -178,5 +179,17 @@ impl System {
             names.push(name.to_string_lossy().into_owned());
         }
         Ok(names)
+    }
+}
+
+impl Tree for System {
+    type Error = Error;
+
+    fn read(&self, path: &str) -> Result<Option<Vec<u8>>, Error> {
+        self.read(path)
+    }
+
+    fn names(&self, directory: &str) -> Result<Vec<String>, Error> {
+        self.names(directory)
     }
 }

@@ -9,6 +9,8 @@ use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use refit_servers::postgresql;
+
 use crate::acknowledgement::Found;
 
 /// How often refit looks whether a check has ended: most take milliseconds.
@@ -163,27 +165,11 @@ pub fn sqlite(database: &Path, query: &str, image: &CheckedImage) -> io::Result<
     Ok(found)
 }
 
-/// The server in Debian's places that made the data in a directory; without such data the newest. Where there is none,
+/// The server of the version that made the data in a directory; without such data the newest. Where it is not installed,
 /// the one in the PATH: a server opens no data of another version.
 pub fn postgres_server(data: Option<&Path>) -> PathBuf {
-    server_in(Path::new("/usr/lib/postgresql"), data).unwrap_or_else(|| "postgres".into())
-}
-
-fn server_in(places: &Path, data: Option<&Path>) -> Option<PathBuf> {
-    // One line: `15`, or `9.6` before 10.
-    let made = data.and_then(|data| std::fs::read_to_string(data.join("PG_VERSION")).ok());
-    let made = made.as_deref().map(str::trim);
-    let installed = std::fs::read_dir(places).into_iter().flatten().flatten();
-    let names = installed.filter_map(|entry| entry.file_name().into_string().ok());
-    let versions = names.filter(|name| places.join(name).join("bin/postgres").exists());
-    let number = |name: &String| -> Vec<u32> {
-        let parts = name.split('.').map(|part| part.parse().unwrap_or(0));
-        parts.collect()
-    };
-    let version = versions
-        .filter(|name| made.is_none_or(|made| name == made))
-        .max_by_key(number)?;
-    Some(places.join(version).join("bin/postgres"))
+    let made = data.and_then(postgresql::version_of);
+    postgresql::program("postgres", made.as_deref()).unwrap_or_else(|| "postgres".into())
 }
 
 /// `postgres --single` recovers as the server does when it starts, and ends
@@ -221,28 +207,4 @@ pub fn postgres(directory: &Path, query: &str, image: &CheckedImage) -> io::Resu
         found.broken.get_or_insert_with(|| line.to_owned());
     }
     Ok(found)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_server_that_made_the_data_opens_them() {
-        let places = tempfile::tempdir().expect("a directory");
-        for version in ["9.6", "15", "16", "100"] {
-            let programs = places.path().join(version).join("bin");
-            std::fs::create_dir_all(&programs).expect("a directory");
-            std::fs::write(programs.join("postgres"), "").expect("a file");
-        }
-        let data = tempfile::tempdir().expect("a directory");
-        let server = |version: &str| places.path().join(version).join("bin/postgres");
-        let found = || server_in(places.path(), Some(data.path()));
-        assert_eq!(found(), Some(server("100")));
-        for (made, expected) in [("15\n", Some("15")), ("9.6\n", Some("9.6")), ("14\n", None)] {
-            std::fs::write(data.path().join("PG_VERSION"), made).expect("a file");
-            assert_eq!(found(), expected.map(server), "{made}");
-        }
-        assert_eq!(server_in(places.path(), None), Some(server("100")));
-    }
 }

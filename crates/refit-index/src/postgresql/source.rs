@@ -1,7 +1,8 @@
 //! What is read of the server: it is asked by programs of its own, in transactions that only read.
 
-use std::path::PathBuf;
 use std::process::{Command, Stdio};
+
+use refit_servers::postgresql;
 
 use crate::address::Address;
 use crate::copy::limited;
@@ -12,16 +13,7 @@ const MOST_STATEMENTS: usize = 50;
 
 /// A program of the newest version that is installed; the one on the PATH may be another's.
 fn program(name: &str) -> Result<Command, IndexError> {
-    let version = |dir: &PathBuf| dir.file_name()?.to_str()?.parse::<u32>().ok();
-    let dirs = std::fs::read_dir("/usr/lib/postgresql")
-        .into_iter()
-        .flatten()
-        .flatten();
-    let newest = dirs.map(|entry| entry.path()).max_by_key(version);
-    let path = newest
-        .map(|dir| dir.join("bin").join(name))
-        .filter(|path| path.exists());
-    let path = path.ok_or_else(|| IndexError::Missing {
+    let path = postgresql::program(name, None).ok_or_else(|| IndexError::Missing {
         program: name.to_owned(),
         package: "postgresql".to_owned(),
     })?;

@@ -170,15 +170,16 @@ impl Copy {
         Line::LeftOut(format!("{name} {path}: it is not the instance's"))
     }
 
-    /// Copies what an include names, each file by `file`: the lines in its place, by `line`.
+    /// Copies the files that an include of `pattern` means, each by `file`: the lines in its place, by `line`.
     pub fn include(
         &mut self,
         pattern: &str,
+        files: Vec<PathBuf>,
         mut file: impl FnMut(&mut Copy, &Path, &str),
         line: impl Fn(&str) -> String,
     ) -> Line {
         let mut lines = Vec::new();
-        for mut path in matching(pattern) {
+        for mut path in files.into_iter().filter(|path| path.is_file()) {
             without_parents(&mut path);
             if let Some(text) = self.included(&path) {
                 file(self, &path, &text);

@@ -7,7 +7,7 @@ use glob::Pattern;
 use refit_knobs::Class;
 use refit_servers::risk::{MARIADB, class};
 
-use super::copy::{COMMAND_LINE, Copy, Line, Tables, copy_of};
+use super::copy::{COMMAND_LINE, Copy, Line, Tables, copy_of, matching};
 use super::{FromError, Kind, Parts};
 
 /// Options with `-`; the server takes `_` too.
@@ -181,6 +181,7 @@ fn option(line: &str, copy: &mut Copy, effective: &mut Effective) -> Line {
         };
         return copy.include(
             &pattern,
+            matching(&pattern),
             |copy, path, text| file(path, text, copy, effective),
             |path| format!("!include {path}"),
         );

@@ -3,6 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use refit_servers::Machine;
+use refit_servers::postgresql::conf::{Meaning, meaning, quoted};
+use refit_servers::postgresql::program;
+
 use super::copy::{COMMAND_LINE, Copy, Line, Tables, copy_of};
 use super::{FromError, Kind, Parts};
 
@@ -73,20 +77,22 @@ fn make(main: &Path, mut copy: Copy) -> Result<Parts, FromError> {
             .push(format!("log_min_messages {level}: {why}"));
         private += "log_min_messages = warning\n";
     }
-    let version = main.components().rev().nth(2).and_then(|part| {
-        let version = part.as_os_str().to_str()?;
-        let is_version = version.parse::<u32>().is_ok();
-        let server = format!("/usr/lib/postgresql/{version}/bin/postgres");
-        (is_version && Path::new(&server).is_file()).then(|| version.to_owned())
-    });
+    // /etc/postgresql/15/main/postgresql.conf
+    let version = main
+        .components()
+        .rev()
+        .nth(2)
+        .and_then(|part| part.as_os_str().to_str());
+    let server = version.and_then(|version| program("postgres", Some(version)));
     let mut files = vec![("server.conf", private), ("setup.sh", setup(main))];
-    if let Some(version) = version {
+    if let Some(directory) = server.as_deref().and_then(Path::parent) {
         files.push((
             "path.sh",
             format!(
-                "# The version that the configuration is of.\nPATH=/usr/lib/postgresql/{version}/bin:$PATH\n\
+                "# The version that the configuration is of.\nPATH={}:$PATH\n\
                  # A socket in the instance's directory is the only way in.\n\
-                 export PGHOST=\"$REFIT_DIR\" PGUSER=refit PGDATABASE=postgres\n"
+                 export PGHOST=\"$REFIT_DIR\" PGUSER=refit PGDATABASE=postgres\n",
+                directory.display()
             ),
         ));
     }
@@ -151,50 +157,35 @@ fn setting(
     copy: &mut Copy,
     effective: &mut BTreeMap<String, String>,
 ) -> Line {
-    let line = line.trim();
-    let end = line.find([' ', '\t', '=', '#']).unwrap_or(line.len());
-    let name = line[..end].to_lowercase();
-    if name.is_empty() {
-        return Line::Keep;
-    }
-    let rest = &line[end..];
-    let value = value_of(rest);
-    let place = directory.join(&value).display().to_string();
-    let pattern = match &*name {
-        "include" | "include_if_exists" => place,
-        "include_dir" => format!("{place}/[!.]*.conf"),
-        _ => {
+    match meaning(line) {
+        Meaning::Nothing => Line::Keep,
+        Meaning::Unclear => Line::LeftOut("a line that PostgreSQL does not read".to_owned()),
+        Meaning::Includes(include) => {
+            let names = if include.is_directory { "/*.conf" } else { "" };
+            let files = include.files(&Machine, &directory.to_string_lossy(), "");
+            copy.include(
+                &format!("{}{names}", include.path),
+                files
+                    .unwrap_or_default()
+                    .iter()
+                    .map(PathBuf::from)
+                    .collect(),
+                |copy, path, text| file(path, text, copy, effective),
+                |path| format!("include {}", quoted(path)),
+            )
+        }
+        Meaning::Sets(name, value) => {
+            let name = name.to_lowercase();
+            let line = copy.setting(&TABLES, &name, &value);
             let value = match &*value.to_lowercase() {
                 "false" | "no" | "0" if name == "fsync" || name == "synchronous_commit" => "off",
                 other => other,
             }
             .to_owned();
-            effective.insert(name.clone(), value);
-            return copy.setting(&TABLES, &name, &value_of(rest));
+            effective.insert(name, value);
+            line
         }
-    };
-    copy.include(
-        &pattern,
-        |copy, path, text| file(path, text, copy, effective),
-        |path| format!("include '{}'", path.replace('\'', "''")),
-    )
-}
-
-/// The value of a setting, without `=`, quotation marks and a comment.
-fn value_of(rest: &str) -> String {
-    let rest = rest.trim_start_matches([' ', '\t', '=']);
-    if let Some(quoted) = rest.strip_prefix('\'') {
-        let mut text = String::new();
-        let mut letters = quoted.chars().peekable();
-        while let Some(letter) = letters.next() {
-            if letter == '\'' && letters.next_if_eq(&'\'').is_none() {
-                break;
-            }
-            text.push(letter);
-        }
-        return text;
     }
-    rest.split('#').next().unwrap_or_default().trim().to_owned()
 }
 
 /// A time in milliseconds, which is also the unit where there is none.

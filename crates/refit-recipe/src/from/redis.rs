@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use refit_servers::redis::words;
 
-use super::copy::{COMMAND_LINE, Copy, Line, Tables, copy_of};
+use super::copy::{COMMAND_LINE, Copy, Line, Tables, copy_of, matching};
 use super::{FromError, Kind, Parts};
 
 const TABLES: Tables = Tables {
@@ -142,6 +142,7 @@ fn directive(line: &str, copy: &mut Copy, effective: &mut Effective) -> Line {
             let pattern = effective.dir.join(&values).display().to_string();
             return copy.include(
                 &pattern,
+                matching(&pattern),
                 |copy, path, text| file(path, text, copy, effective),
                 |path| format!("include \"{path}\""),
             );

@@ -5,7 +5,6 @@
 //! postgresql.auto.conf.
 
 pub(super) mod cluster;
-mod conf_file;
 mod edits;
 mod live;
 

@@ -6,7 +6,9 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use super::conf_file::Sources;
+use refit_servers::postgresql::conf::Sources;
+use refit_servers::postgresql::directory;
+
 use crate::{Error, FileError, System};
 
 /// Where the clusters are configured.
@@ -60,7 +62,7 @@ impl Cluster {
 
     /// Where its server's programs lie.
     pub fn programs(&self) -> String {
-        format!("/usr/lib/postgresql/{}/bin", self.version)
+        directory(&self.version)
     }
 
     /// A file of its configuration.
@@ -68,22 +70,12 @@ impl Cluster {
         format!("{CLUSTERS}/{}/{}/{name}", self.version, self.name)
     }
 
-    /// All that its server reads of its configuration but postgresql.auto.conf.
-    ///
-    /// # Errors
-    /// [`Error::File`].
-    pub fn sources(&self, system: &System, ours: &str) -> Result<Sources, Error> {
-        let mut sources = Sources::default();
-        sources.read(system, &self.file("postgresql.conf"), ours)?;
-        Ok(sources)
-    }
-
     /// How its server is asked, whether it runs or not.
     ///
     /// # Errors
     /// Where its data directory cannot be found.
     pub fn server(&self, system: &System) -> Result<Server, Error> {
-        let sources = self.sources(system, "")?;
+        let sources = Sources::read(system, &self.file("postgresql.conf"), "")?;
         let data = sources.last("data_directory");
         let data = data.ok_or_else(|| Error::NoPlace {
             service: self.service(),

@@ -2,8 +2,9 @@
 
 use std::fmt::Write;
 
+use refit_servers::postgresql::conf::{Meaning, Sources, meaning, quoted};
+
 use super::cluster::Cluster;
-use super::conf_file::{Meaning, Sources, meaning, quoted};
 use crate::environment::Environment;
 use crate::{ConfValue, Error, FileEdit, FileState, System};
 
@@ -93,7 +94,7 @@ pub fn conf_edit(
     conf: &[ConfValue],
 ) -> Result<FileEdit, Error> {
     let ours = cluster.file(FILE);
-    let sources = cluster.sources(system, &ours)?;
+    let sources = Sources::read(system, &cluster.file("postgresql.conf"), &ours)?;
     let data = sources
         .last("data_directory")
         .map(|line| line.value.clone());
@@ -116,16 +117,12 @@ pub fn conf_edit(
     if FileState::read(&place)?.is_some() {
         return Err(Error::InTheWay { path: place });
     }
-    let mut later = Sources::default();
-    if let Some(auto) = &auto {
-        later.read(system, auto, "")?;
-    }
+    let later = auto.map_or(Ok(Sources::default()), |auto| {
+        Sources::read(system, &auto, "")
+    })?;
     for ConfValue { name, .. } in conf {
-        let after = Sources {
-            lines: [&sources.lines[at..], &later.lines].concat(),
-            ..Sources::default()
-        };
-        if let Some(line) = after.last(name) {
+        let mut after = sources.lines[at..].iter().chain(&later.lines);
+        if let Some(line) = after.rfind(|line| line.name == *name) {
             let mend = if later.last(name).is_some() {
                 format!("ALTER SYSTEM RESET {name}, by psql")
             } else {
