@@ -2,6 +2,8 @@
 
 use refit_knobs::Class;
 
+use crate::mariadb::in_sql;
+
 type Values = &'static [&'static str];
 
 /// A setting, its values that are no risk, and those with which a power cut takes the last moments and no more: with any
@@ -63,12 +65,11 @@ pub const RSYSLOG: &[Risk] = &[("sync", &["on", "each"], &[]), ("queue", &["dire
 /// what begins a risky name loses on a crash.
 #[must_use]
 pub fn class(risks: &[Risk], name: &str, value: &str) -> Option<Class> {
-    let plain = |name: &str| name.replace('-', "_");
-    let name = plain(name);
+    let name = in_sql(name);
     let mut risks = risks.iter();
-    let (of, safe, bounded) = risks.find(|(of, ..)| plain(of).starts_with(&name))?;
+    let (of, safe, bounded) = risks.find(|(of, ..)| in_sql(of).starts_with(&name))?;
     let is_one_of = |values: Values| values.iter().any(|one| one.eq_ignore_ascii_case(value));
-    Some(match plain(of) == name {
+    Some(match in_sql(of) == name {
         true if is_one_of(safe) => Class::Safe,
         true if is_one_of(bounded) => Class::BoundedLoss,
         _ => Class::LosesOnCrash,

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use glob::Pattern;
 use refit_knobs::Class;
+use refit_servers::Machine;
+use refit_servers::mariadb::{Meaning, files, in_sql, is_read, meaning};
 use refit_servers::risk::{MARIADB, class};
 
-use super::copy::{COMMAND_LINE, Copy, Line, Tables, copy_of, matching};
+use super::copy::{COMMAND_LINE, Copy, Line, Tables, copy_of};
 use super::{FromError, Kind, Parts};
 
 /// Options with `-`; the server takes `_` too.
@@ -59,24 +60,6 @@ fn main_file(path: &Path) -> Option<PathBuf> {
     }
     let is_one = path.is_file() && path.extension()? == "cnf";
     is_one.then(|| path.to_owned())
-}
-
-/// Whether the server reads this group. Groups of a version count for that version, which is not known.
-fn is_read(group: &str) -> bool {
-    let names = [
-        "server",
-        "mysqld",
-        "mariadb",
-        "mariadbd",
-        "client-server",
-        "galera",
-    ];
-    let versions = ["mysqld-", "mariadb-", "mariadbd-"];
-    names.contains(&group)
-        || versions.iter().any(|start| {
-            let version = group.strip_prefix(start);
-            version.is_some_and(|version| version.starts_with(|c: char| c.is_ascii_digit()))
-        })
 }
 
 #[derive(Default)]
@@ -174,34 +157,32 @@ fn file(path: &Path, text: &str, copy: &mut Copy, effective: &mut Effective) {
 }
 
 fn option(line: &str, copy: &mut Copy, effective: &mut Effective) -> Line {
-    let line = line.trim();
-    if let Some(rest) = line.strip_prefix('!') {
-        let Some(pattern) = included(rest) else {
-            return Line::LeftOut(format!("{line}: not an include"));
-        };
-        return copy.include(
-            &pattern,
-            matching(&pattern),
-            |copy, path, text| file(path, text, copy, effective),
-            |path| format!("!include {path}"),
-        );
-    }
-    if line.is_empty() || line.starts_with(['#', ';']) {
-        return Line::Keep;
-    }
-    if let Some(group) = line.strip_prefix('[') {
-        let group = group.split(']').next().unwrap_or_default();
-        group.trim().clone_into(&mut effective.group);
-        return Line::Keep;
-    }
+    let (what, files) = match meaning(line) {
+        Meaning::Nothing => return Line::Keep,
+        Meaning::Group(group) => {
+            effective.group = group;
+            return Line::Keep;
+        }
+        Meaning::Option(name, value) => return set(&name, &value, copy, effective),
+        Meaning::Include(path) => (path.clone(), vec![path]),
+        Meaning::IncludeDirectory(path) => (
+            format!("{path}/*.cnf"),
+            files(&Machine, &path).unwrap_or_default(),
+        ),
+        Meaning::Unclear => return Line::LeftOut("a line that MariaDB does not read".to_owned()),
+    };
+    copy.include(
+        &what,
+        files.iter().map(PathBuf::from).collect(),
+        |copy, path, text| file(path, text, copy, effective),
+        |path| format!("!include {path}"),
+    )
+}
+
+fn set(name: &str, value: &str, copy: &mut Copy, effective: &mut Effective) -> Line {
     if !is_read(&effective.group) {
         return Line::Replaced("# refit: of another program".to_owned());
     }
-    let (name, value) = line.split_once('=').unwrap_or((line, ""));
-    // A comment may follow a value after a blank.
-    let value = value.split(" #").next().unwrap_or_default().trim();
-    let value = value.trim_matches(['"', '\'']);
-    let name = name.split('#').next().unwrap_or_default().trim();
     let name = name.to_lowercase().replace('_', "-");
     let name = name.strip_prefix("loose-").unwrap_or(&name);
     let now = match value.to_lowercase() {
@@ -211,7 +192,7 @@ fn option(line: &str, copy: &mut Copy, effective: &mut Effective) -> Line {
         },
         now => now,
     };
-    effective.values.insert(name.replace('-', "_"), now);
+    effective.values.insert(in_sql(name), now);
     let is_plugin = name.starts_with("plugin-load");
     if is_plugin && PLUGINS.iter().any(|plugin| value.contains(plugin)) {
         return Line::LeftOut(format!(
@@ -225,12 +206,4 @@ fn option(line: &str, copy: &mut Copy, effective: &mut Effective) -> Line {
         return Line::Replaced(format!("{name} = {file}"));
     }
     copy.setting(&TABLES, name, value)
-}
-
-/// The pattern of the files that `!include PATH` or `!includedir PATH` names.
-fn included(rest: &str) -> Option<String> {
-    if let Some(directory) = rest.strip_prefix("includedir") {
-        return Some(format!("{}/*.cnf", Pattern::escape(directory.trim())));
-    }
-    Some(Pattern::escape(rest.strip_prefix("include")?.trim()))
 }

@@ -6,6 +6,7 @@ pub(super) mod server;
 use std::fmt::Write;
 
 use refit_knobs::{Ground, Settings};
+use refit_servers::mariadb::in_sql;
 use refit_servers::risk::{self, Risk};
 
 use super::systemd_unit::{SystemdUnit, drop_in_of, restart};
@@ -14,7 +15,7 @@ use crate::check::{Check, Layer};
 use crate::kind::{Kind, Step};
 use crate::systemd::{self, Unit};
 use crate::{Change, ConfValue, Error, FileEdit, FileState, Plan, System};
-use server::{Options, in_sql, variable};
+use server::{Options, variable};
 
 /// The kind.
 pub struct Mariadb;

@@ -2,13 +2,10 @@
 
 use std::process::{Command, Stdio};
 
+use refit_servers::mariadb::in_sql;
+
 const PROGRAM: &str = "/usr/sbin/mariadbd";
 const CLIENT: &str = "/usr/bin/mariadb";
-
-/// The same name as SQL has it: options may be written with hyphens.
-pub fn in_sql(name: &str) -> String {
-    name.replace('-', "_")
-}
 
 /// All options that the server would start with: it reads its files, prints them and ends.
 pub struct Options {
