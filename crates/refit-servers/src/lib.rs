@@ -3,6 +3,7 @@
 //! Promises: nothing here executes or writes anything; it reads what it is told to read.
 
 pub mod mariadb;
+pub mod postfix;
 pub mod postgresql;
 pub mod redis;
 pub mod risk;

@@ -3,6 +3,8 @@
 
 use std::path::{Path, PathBuf};
 
+use refit_servers::postfix::{COLUMNS, Entry, assignment, entries, joined};
+
 use super::copy::{Copy, Line, copy_of};
 use super::{FromError, Kind, Parts};
 use crate::folder::Folder;
@@ -54,8 +56,8 @@ fn main_file(path: &Path) -> Option<PathBuf> {
 fn make(main: &Path, mut copy: Copy) -> Result<Parts, FromError> {
     let main = main.with_file_name("main.cf");
     let master = main.with_file_name("master.cf");
-    let text = logical_lines(&Copy::main(&main)?);
-    let rows = logical_lines(&Copy::main(&master)?);
+    let text = joined(&Copy::main(&main)?);
+    let rows = Copy::main(&master)?;
     let shipped = Folder::shipped("postfix-cleanup").expect("refit carries it");
     let shipped = |name: &str| {
         let text = shipped.file(name).expect("it is one of its files");
@@ -116,30 +118,6 @@ struct Kept {
     copied: Vec<(PathBuf, bool)>,
 }
 
-/// Lines with those that go on with them, and an empty line for each of those: numbers stay.
-fn logical_lines(text: &str) -> String {
-    let mut lines: Vec<String> = Vec::new();
-    let mut last = None;
-    for line in text.lines() {
-        let is_text = !line.trim().is_empty() && !line.trim_start().starts_with('#');
-        match last {
-            Some(at) if is_text && line.starts_with([' ', '\t']) => {
-                let first: &mut String = &mut lines[at];
-                first.push(' ');
-                first.push_str(line.trim());
-                lines.push(String::new());
-            }
-            _ => {
-                if is_text {
-                    last = Some(lines.len());
-                }
-                lines.push(line.to_owned());
-            }
-        }
-    }
-    lines.join("\n") + "\n"
-}
-
 fn has(names: &str, name: &str) -> bool {
     names.split_whitespace().any(|word| word == name)
 }
@@ -157,10 +135,9 @@ fn parameter(line: &str, private: &str, copy: &mut Copy, kept: &mut Kept) -> Lin
     if line.trim().is_empty() || line.trim_start().starts_with('#') {
         return Line::Keep;
     }
-    let Some((name, value)) = line.split_once('=') else {
-        return Line::LeftOut("a line without `=`".to_owned());
+    let Some((name, value)) = assignment(line) else {
+        return Line::LeftOut("a line that assigns no parameter".to_owned());
     };
-    let (name, value) = (name.trim(), value.trim());
     if has(CHECKS, name) || has(ADDRESSES, name) {
         return maps(name, value, copy, kept);
     }
@@ -210,7 +187,7 @@ fn maps(name: &str, value: &str, copy: &mut Copy, kept: &mut Kept) -> Line {
             let Some(text) = copy.included(path) else {
                 continue;
             };
-            copy.rewrite(path, &logical_lines(&text), |_, line| match is_checks {
+            copy.rewrite(path, &joined(&text), |_, line| match is_checks {
                 true => check(line),
                 false => Line::Keep,
             });
@@ -240,16 +217,12 @@ fn check(line: &str) -> Line {
 /// master.cf: the rows of the shipped recipe, with chroot, wakeup time, number of processes and options of the
 /// administrator's.
 fn services(path: &Path, rows: &str, shipped: &str, copy: &mut Copy) -> String {
-    let mut own: Vec<(usize, Vec<&str>)> = Vec::new();
-    for (number, row) in rows.lines().enumerate() {
-        let words: Vec<&str> = row.split_whitespace().collect();
-        if words.len() >= 8 && !row.starts_with('#') {
-            own.push((number + 1, words));
-        }
-    }
+    let (rows, shipped) = (rows.as_bytes(), shipped.as_bytes());
+    let row = |entry: Entry| (entry.line, entry.words(rows));
+    let mut own: Vec<(usize, Vec<&str>)> = entries(rows).into_iter().map(row).collect();
     let mut text = String::new();
-    for row in shipped.lines().filter(|row| !row.starts_with('#')) {
-        let columns: Vec<&str> = row.split_whitespace().collect();
+    for entry in entries(shipped) {
+        let columns = entry.words(shipped);
         let [service, kind, private, unprivileged, .., daemon] = &columns[..] else {
             continue;
         };
@@ -258,7 +231,7 @@ fn services(path: &Path, rows: &str, shipped: &str, copy: &mut Copy) -> String {
             _ => words[0] == *service && words[1] == *kind && words[7] == *daemon,
         });
         let Some((number, words)) = at.map(|at| own.remove(at)) else {
-            text += &format!("{row}\n");
+            text += &format!("{}\n", columns.join(" "));
             continue;
         };
         if *kind == "inet" {
@@ -280,7 +253,7 @@ fn services(path: &Path, rows: &str, shipped: &str, copy: &mut Copy) -> String {
         text += &format!(
             "{service} {kind} {private} {unprivileged} {chroot} {wakeup} {processes} {daemon}\n"
         );
-        for option in options(&words[8..]) {
+        for option in options(&words[COLUMNS..]) {
             let setting = option
                 .strip_prefix("-o ")
                 .and_then(|text| text.split_once('='));

@@ -6,7 +6,6 @@
 
 mod daemon;
 mod instance;
-mod logical_lines;
 mod main_cf;
 mod master_cf;
 mod processes;

@@ -9,10 +9,11 @@ use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 use refit_knobs::{Ground, Settings};
+use refit_servers::postfix::{Entry, entries};
 
 use super::instance::{LATER, ONLY_FILES, asked, file, installed, reload, unit, unit_here};
 use super::main_cf;
-use super::master_cf::{Entry, entries, with_command};
+use super::master_cf::with_command;
 use super::processes::{daemons_of, throttled};
 use super::tools::{DIRECTORY, expanded};
 use super::{sync_off, tools};

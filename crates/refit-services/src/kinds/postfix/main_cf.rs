@@ -1,14 +1,14 @@
 //! Assignments in main.cf, edited in place: Postfix prints a warning with each of its commands
 //! where a file assigns one name twice.
 
-use super::logical_lines::{LogicalLine, logical_lines};
+use refit_servers::postfix::{self, LogicalLine, logical_lines};
 
 /// The last assignment of a name, and its value.
 fn assignment(file: &[u8], name: &str) -> Option<(LogicalLine, String)> {
     let mut assigned = logical_lines(file).into_iter().filter_map(|line| {
         let text = line.text(file);
-        let (key, value) = text.split_once('=')?;
-        (key.trim() == name).then(|| (line, value.trim().to_owned()))
+        let (key, value) = postfix::assignment(&text)?;
+        (key == name).then(|| (line, value.to_owned()))
     });
     assigned.next_back()
 }
