@@ -96,7 +96,6 @@ const REFUSED: &str = "
 99.conf | queue=direct | $MainMsgQueueSize 9 | 99.conf:1 sets the main queue already
 99.conf | sync=each | main_queue(queue.size=\"9\") | 99.conf:1 sets the main queue already
 99.conf | sync=on | include(text=\"*.* /x\") | 99.conf:1 includes in a way
-99.conf | sync=on | $IncludeConfig /etc/r*/x.conf | 99.conf:1 includes in a way
 00-refit.conf | sync=on | # mine | is not refit's
 ../rsyslog.conf | sync=on | *.* -/x | includes no /etc/rsyslog.d/00-refit.conf
 ../rsyslog.conf | sync=on | include(file=\"/etc/rsyslog.d/0*.conf\")\\n*.* @h | no rule of the traditional format

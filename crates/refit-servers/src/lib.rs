@@ -2,12 +2,13 @@
 //!
 //! Promises: nothing here executes or writes anything; it reads what it is told to read.
 
+mod include;
 pub mod mariadb;
 pub mod postfix;
 pub mod postgresql;
 pub mod redis;
 pub mod risk;
+pub mod rsyslog;
 pub mod systemd;
-mod tree;
 
-pub use tree::{Machine, Tree};
+pub use include::{is_missing, matching, names};

@@ -1,7 +1,7 @@
 //! MariaDB's option files, my.cnf and what it includes
 //! (<https://mariadb.com/kb/en/configuring-mariadb-with-option-files/>). Of one option the last line counts.
 
-use crate::tree::{Tree, names};
+use glob::Pattern;
 
 /// What a line says.
 #[derive(Debug, PartialEq, Eq)]
@@ -12,10 +12,8 @@ pub enum Meaning {
     Group(String),
     /// `name = value` or `name`: as it is written, the value without quotes and empty where there is none.
     Option(String, String),
-    /// `!include FILE`
-    Include(String),
-    /// `!includedir DIRECTORY`
-    IncludeDirectory(String),
+    /// `!include FILE`, `!includedir DIRECTORY`, whose hidden files count: a pattern for [`matching`](crate::matching).
+    Includes(String),
     /// Something else.
     Unclear,
 }
@@ -29,10 +27,10 @@ pub fn meaning(line: &str) -> Meaning {
     }
     if let Some(rest) = line.strip_prefix('!') {
         let (word, path) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
-        let path = path.trim().to_owned();
+        let path = Pattern::escape(path.trim());
         return match word {
-            "include" => Meaning::Include(path),
-            "includedir" => Meaning::IncludeDirectory(path),
+            "include" => Meaning::Includes(path),
+            "includedir" => Meaning::Includes(path + "/[!\0]*.cnf"),
             _ => Meaning::Unclear,
         };
     }
@@ -85,17 +83,6 @@ fn unquoted(value: &str) -> String {
         text.push(meant);
     }
     text
-}
-
-/// The files of a directory that `!includedir` names, in their order.
-///
-/// # Errors
-/// Those of the tree.
-pub fn files<T: Tree>(tree: &T, directory: &str) -> Result<Vec<String>, T::Error> {
-    let mut names = names(tree, directory, "")?;
-    names.retain(|name| name.ends_with(".cnf"));
-    let path = |name| format!("{directory}/{name}");
-    Ok(names.into_iter().map(path).collect())
 }
 
 /// Whether the server reads this group. One of a version counts for that version, which is not known here.
@@ -151,11 +138,11 @@ mod tests {
             ("[mysqld", Meaning::Unclear),
             (
                 "!include\t/a b.cnf",
-                Meaning::Include("/a b.cnf".to_owned()),
+                Meaning::Includes("/a b.cnf".to_owned()),
             ),
             (
                 "!includedir /d/",
-                Meaning::IncludeDirectory("/d/".to_owned()),
+                Meaning::Includes("/d//[!\0]*.cnf".to_owned()),
             ),
             ("!includedirx", Meaning::Unclear),
         ] {

@@ -75,42 +75,32 @@ pub fn assignment(line: &str) -> Option<(&str, &str)> {
     is_name.then_some((name, value))
 }
 
+/// How many columns a service of master.cf has; the last one is the program.
+pub const COLUMNS: usize = 8;
+
 /// A service of master.cf.
 pub struct Entry {
     /// The number of its first line, from 1.
     pub line: usize,
-    words: Vec<Range<usize>>,
+    /// The columns, and then options and arguments.
+    pub words: Vec<String>,
+    /// Where the program stands in the file, in bytes.
+    pub command_at: Range<usize>,
 }
 
-/// How many columns come before the options; the last one is the program.
-pub const COLUMNS: usize = 8;
-
 impl Entry {
-    /// Its words: the columns, and then options and arguments.
-    #[must_use]
-    pub fn words<'a>(&self, file: &'a [u8]) -> Vec<&'a str> {
-        let word = |at: &Range<usize>| str::from_utf8(&file[at.clone()]).unwrap_or_default();
-        self.words.iter().map(word).collect()
-    }
-
     /// The program that it runs, below daemon_directory.
     #[must_use]
-    pub fn command<'a>(&self, file: &'a [u8]) -> &'a str {
-        self.words(file)[COLUMNS - 1]
-    }
-
-    /// Where the program stands in the file, in bytes.
-    #[must_use]
-    pub fn command_at(&self) -> Range<usize> {
-        self.words[COLUMNS - 1].clone()
+    pub fn command(&self) -> &str {
+        &self.words[COLUMNS - 1]
     }
 
     /// The socket by which it is reached, below queue_directory; `None` for one on the network.
     #[must_use]
-    pub fn socket(&self, file: &[u8]) -> Option<String> {
-        let words = self.words(file);
-        let directory = if words[2] == "n" { "public" } else { "private" };
-        (words[1] == "unix").then(|| format!("{directory}/{}", words[0]))
+    pub fn socket(&self) -> Option<String> {
+        let public = self.words[2] == "n";
+        let directory = if public { "public" } else { "private" };
+        (self.words[1] == "unix").then(|| format!("{directory}/{}", self.words[0]))
     }
 }
 
@@ -119,22 +109,21 @@ impl Entry {
 pub fn entries(file: &[u8]) -> Vec<Entry> {
     let mut found = Vec::new();
     for line in logical_lines(file) {
-        let mut words = Vec::new();
-        for part in &line.parts {
+        let mut places = Vec::new();
+        for part in line.parts {
             let mut start = part.start;
-            for word in file[part.clone()].split(u8::is_ascii_whitespace) {
-                if !word.is_empty() {
-                    words.push(start..start + word.len());
-                }
+            for word in file[part].split(u8::is_ascii_whitespace) {
+                places.extend((!word.is_empty()).then_some(start..start + word.len()));
                 start += word.len() + 1;
             }
         }
-        if words.len() >= COLUMNS {
-            found.push(Entry {
-                line: line.number,
-                words,
-            });
-        }
+        let word =
+            |place: &Range<usize>| String::from_utf8_lossy(&file[place.clone()]).into_owned();
+        found.extend(places.get(COLUMNS - 1).map(|command_at| Entry {
+            line: line.number,
+            words: places.iter().map(word).collect(),
+            command_at: command_at.clone(),
+        }));
     }
     found
 }
@@ -186,10 +175,16 @@ mod tests {
             broken unix\n\
             second unix n - y\n  - 0\n# between\n    cleanup -v\n";
         let read = |entry: &Entry| {
-            let options = entry.words(file)[COLUMNS..].join(" ");
-            (entry.line, entry.command(file), entry.socket(file), options)
+            let options = entry.words[COLUMNS..].join(" ");
+            (
+                entry.line,
+                entry.command().to_owned(),
+                entry.socket(),
+                options,
+            )
         };
-        let read: Vec<_> = entries(file).iter().map(read).collect();
+        let entries = entries(file);
+        let read: Vec<_> = entries.iter().map(read).collect();
         let meant = [
             (2, "smtpd", None, ""),
             (
@@ -201,7 +196,8 @@ mod tests {
             (6, "cleanup", Some("public/second"), "-v"),
         ];
         let meant = meant.map(|(line, command, socket, options)| {
-            (line, command, socket.map(str::to_owned), options.to_owned())
+            let socket = socket.map(str::to_owned);
+            (line, command.to_owned(), socket, options.to_owned())
         });
         assert_eq!(read, meant);
     }

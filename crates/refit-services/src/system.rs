@@ -6,7 +6,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
-use refit_servers::Tree;
+use refit_servers::{is_missing, matching};
 use rustix::fs::{Mode, OFlags, ResolveFlags, openat2};
 use rustix::io::Errno;
 
@@ -170,7 +170,7 @@ impl System {
         let dir = dir.parent().expect("it has one");
         let failed = FileError::at(dir);
         let entries = match fs::read_dir(dir) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) if is_missing(&error) => return Ok(Vec::new()),
             other => other.map_err(&failed)?,
         };
         let mut names = Vec::new();
@@ -180,16 +180,12 @@ impl System {
         }
         Ok(names)
     }
-}
 
-impl Tree for System {
-    type Error = Error;
-
-    fn read(&self, path: &str) -> Result<Option<Vec<u8>>, Error> {
-        self.read(path)
-    }
-
-    fn names(&self, directory: &str) -> Result<Vec<String>, Error> {
-        self.names(directory)
+    /// The files that a pattern means, as [`matching`] finds them.
+    ///
+    /// # Errors
+    /// As [`System::names`].
+    pub fn matching(&self, pattern: &str, ours: &str) -> Result<Vec<String>, Error> {
+        matching(|directory| self.names(directory), "/", pattern, ours)
     }
 }

@@ -6,6 +6,8 @@ use std::io::Read;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Component, Path, PathBuf};
 
+use refit_servers::{matching, names};
+
 use super::{FromError, Notes};
 use crate::folder::FolderFile;
 
@@ -170,16 +172,17 @@ impl Copy {
         Line::LeftOut(format!("{name} {path}: it is not the instance's"))
     }
 
-    /// Copies the files that an include of `pattern` means, each by `file`: the lines in its place, by `line`.
+    /// Copies what an include names, each file by `file`: the lines in its place, by `line`. A relative pattern begins at
+    /// `directory`.
     pub fn include(
         &mut self,
+        directory: &Path,
         pattern: &str,
-        files: Vec<PathBuf>,
         mut file: impl FnMut(&mut Copy, &Path, &str),
         line: impl Fn(&str) -> String,
     ) -> Line {
         let mut lines = Vec::new();
-        for mut path in files.into_iter().filter(|path| path.is_file()) {
+        for mut path in matching_files(directory, pattern) {
             without_parents(&mut path);
             if let Some(text) = self.included(&path) {
                 file(self, &path, &text);
@@ -232,13 +235,11 @@ fn is_shared_code(path: &str) -> bool {
         .any(|start| Path::new(path).starts_with(start))
 }
 
-/// Files that match, in the order of their names.
-pub fn matching(pattern: &str) -> Vec<PathBuf> {
-    let mut paths: Vec<PathBuf> = glob::glob(pattern)
-        .map(|paths| paths.flatten().filter(|path| path.is_file()).collect())
-        .unwrap_or_default();
-    paths.sort();
-    paths
+/// Files of this machine that match a pattern from a directory, in their order.
+pub fn matching_files(directory: &Path, pattern: &str) -> Vec<PathBuf> {
+    let found = matching(names, &directory.to_string_lossy(), pattern, "").unwrap_or_default();
+    let paths = found.into_iter().map(PathBuf::from);
+    paths.filter(|path| path.is_file()).collect()
 }
 
 /// Replaces a path with `..` in it, which a copy cannot have.

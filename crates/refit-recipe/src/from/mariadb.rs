@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use refit_knobs::Class;
-use refit_servers::Machine;
-use refit_servers::mariadb::{Meaning, files, in_sql, is_read, meaning};
+use refit_servers::mariadb::{Meaning, in_sql, is_read, meaning};
 use refit_servers::risk::{MARIADB, class};
 
 use super::copy::{COMMAND_LINE, Copy, Line, Tables, copy_of};
@@ -157,26 +156,21 @@ fn file(path: &Path, text: &str, copy: &mut Copy, effective: &mut Effective) {
 }
 
 fn option(line: &str, copy: &mut Copy, effective: &mut Effective) -> Line {
-    let (what, files) = match meaning(line) {
-        Meaning::Nothing => return Line::Keep,
+    match meaning(line) {
+        Meaning::Nothing => Line::Keep,
         Meaning::Group(group) => {
             effective.group = group;
-            return Line::Keep;
+            Line::Keep
         }
-        Meaning::Option(name, value) => return set(&name, &value, copy, effective),
-        Meaning::Include(path) => (path.clone(), vec![path]),
-        Meaning::IncludeDirectory(path) => (
-            format!("{path}/*.cnf"),
-            files(&Machine, &path).unwrap_or_default(),
+        Meaning::Option(name, value) => set(&name, &value, copy, effective),
+        Meaning::Includes(pattern) => copy.include(
+            Path::new("."),
+            &pattern,
+            |copy, path, text| file(path, text, copy, effective),
+            |path| format!("!include {path}"),
         ),
-        Meaning::Unclear => return Line::LeftOut("a line that MariaDB does not read".to_owned()),
-    };
-    copy.include(
-        &what,
-        files.iter().map(PathBuf::from).collect(),
-        |copy, path, text| file(path, text, copy, effective),
-        |path| format!("!include {path}"),
-    )
+        Meaning::Unclear => Line::LeftOut("a line that MariaDB does not read".to_owned()),
+    }
 }
 
 fn set(name: &str, value: &str, copy: &mut Copy, effective: &mut Effective) -> Line {

@@ -217,37 +217,31 @@ fn check(line: &str) -> Line {
 /// master.cf: the rows of the shipped recipe, with chroot, wakeup time, number of processes and options of the
 /// administrator's.
 fn services(path: &Path, rows: &str, shipped: &str, copy: &mut Copy) -> String {
-    let (rows, shipped) = (rows.as_bytes(), shipped.as_bytes());
-    let row = |entry: Entry| (entry.line, entry.words(rows));
-    let mut own: Vec<(usize, Vec<&str>)> = entries(rows).into_iter().map(row).collect();
+    let mut own = entries(rows.as_bytes());
     let mut text = String::new();
-    for entry in entries(shipped) {
-        let columns = entry.words(shipped);
+    for Entry { words: columns, .. } in entries(shipped.as_bytes()) {
         let [service, kind, private, unprivileged, .., daemon] = &columns[..] else {
             continue;
         };
-        let at = own.iter().position(|(_, words)| match *kind {
-            "inet" => words[1] == "inet" && words[7] == "smtpd",
-            _ => words[0] == *service && words[1] == *kind && words[7] == *daemon,
+        let at = own.iter().position(|entry| match &**kind {
+            "inet" => entry.words[1] == "inet" && entry.command() == "smtpd",
+            _ => entry.words[..2] == columns[..2] && entry.command() == daemon,
         });
-        let Some((number, words)) = at.map(|at| own.remove(at)) else {
+        let Some(Entry { line, words, .. }) = at.map(|at| own.remove(at)) else {
             text += &format!("{}\n", columns.join(" "));
             continue;
         };
-        if *kind == "inet" {
-            let moved = format!(
-                "service {} inet smtpd ({}:{number})",
-                words[0],
-                path.display()
-            );
+        let (name, place) = (&words[0], format!("{}:{line}", path.display()));
+        if kind == "inet" {
+            let moved = format!("service {name} inet smtpd ({place})");
             copy.notes.moved.push(moved);
         }
         let plain = |word: &str| {
             word.chars()
                 .all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '?')
         };
-        let [chroot, wakeup, processes] = [4, 5, 6].map(|at| match plain(words[at]) {
-            true => words[at],
+        let [chroot, wakeup, processes] = [4, 5, 6].map(|at| match plain(&words[at]) {
+            true => &*words[at],
             false => "-",
         });
         text += &format!(
@@ -260,30 +254,26 @@ fn services(path: &Path, rows: &str, shipped: &str, copy: &mut Copy) -> String {
             match setting {
                 Some((name, value)) if is_kept(name, value) => text += &format!("  {option}\n"),
                 _ => {
-                    let name = setting.map_or(&*option, |(name, _)| name);
-                    copy.left_out(format!(
-                        "service {}: {name} ({}:{number})",
-                        words[0],
-                        path.display()
-                    ));
+                    let option = setting.map_or(&*option, |(name, _)| name);
+                    copy.left_out(format!("service {name}: {option} ({place})"));
                 }
             }
         }
     }
-    for (number, words) in own {
+    for entry in own {
         copy.left_out(format!(
-            "service {} {} {}: the load does without it ({}:{number})",
-            words[0],
-            words[1],
-            words[7],
-            path.display()
+            "service {} {}: the load does without it ({}:{})",
+            entry.words[..2].join(" "),
+            entry.command(),
+            path.display(),
+            entry.line
         ));
     }
     text
 }
 
 /// `-o NAME=VALUE` and other options of a row, each as one text.
-fn options(words: &[&str]) -> Vec<String> {
+fn options(words: &[String]) -> Vec<String> {
     let mut options: Vec<String> = Vec::new();
     for word in words {
         match options.last_mut() {
@@ -291,7 +281,7 @@ fn options(words: &[&str]) -> Vec<String> {
                 last.push(' ');
                 last.push_str(word);
             }
-            _ => options.push((*word).to_owned()),
+            _ => options.push(word.clone()),
         }
     }
     options

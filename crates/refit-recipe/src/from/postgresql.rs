@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use refit_servers::Machine;
 use refit_servers::postgresql::conf::{Meaning, meaning, quoted};
 use refit_servers::postgresql::program;
 
@@ -160,20 +159,12 @@ fn setting(
     match meaning(line) {
         Meaning::Nothing => Line::Keep,
         Meaning::Unclear => Line::LeftOut("a line that PostgreSQL does not read".to_owned()),
-        Meaning::Includes(include) => {
-            let names = if include.is_directory { "/*.conf" } else { "" };
-            let files = include.files(&Machine, &directory.to_string_lossy(), "");
-            copy.include(
-                &format!("{}{names}", include.path),
-                files
-                    .unwrap_or_default()
-                    .iter()
-                    .map(PathBuf::from)
-                    .collect(),
-                |copy, path, text| file(path, text, copy, effective),
-                |path| format!("include {}", quoted(path)),
-            )
-        }
+        Meaning::Includes(pattern) => copy.include(
+            directory,
+            &pattern,
+            |copy, path, text| file(path, text, copy, effective),
+            |path| format!("include {}", quoted(path)),
+        ),
         Meaning::Sets(name, value) => {
             let name = name.to_lowercase();
             let line = copy.setting(&TABLES, &name, &value);

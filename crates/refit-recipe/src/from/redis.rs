@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use refit_servers::redis::words;
 
-use super::copy::{COMMAND_LINE, Copy, Line, Tables, copy_of, matching};
+use super::copy::{COMMAND_LINE, Copy, Line, Tables, copy_of};
 use super::{FromError, Kind, Parts};
 
 const TABLES: Tables = Tables {
@@ -139,10 +139,9 @@ fn directive(line: &str, copy: &mut Copy, effective: &mut Effective) -> Line {
     let values = words[1..].join(" ");
     match &*name {
         "include" => {
-            let pattern = effective.dir.join(&values).display().to_string();
             return copy.include(
-                &pattern,
-                matching(&pattern),
+                &effective.dir.clone(),
+                &values,
                 |copy, path, text| file(path, text, copy, effective),
                 |path| format!("include \"{path}\""),
             );

@@ -7,9 +7,10 @@ mod object;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use super::copy::{Copy, copy_of, matching, without_parents};
+use refit_servers::rsyslog::{What, pieces, quoted};
+
+use super::copy::{Copy, copy_of, matching_files, without_parents};
 use super::{FromError, Kind, Parts};
-use object::OBJECTS;
 
 pub const KIND: Kind = Kind {
     main: main_file,
@@ -112,55 +113,17 @@ impl<'a> Walk<'a> {
         let before = std::mem::take(&mut self.place);
         self.copy.put(path, String::new());
         let mut copied = String::new();
-        let mut line = String::new();
-        let mut rest = text;
-        let (mut number, mut counted) = (1, 0);
-        while let Some(letter) = rest.chars().next() {
-            let at = text.len() - rest.len();
-            number += text[counted..at].matches('\n').count();
-            counted = at;
-            self.place = format!("{}:{number}", path.display());
-            if let Some((name, whole, body)) = object_at(&line, rest) {
-                copied += &self.line(&line);
-                line.clear();
-                copied += &self.object(name, body);
-                copied += &"\n".repeat(whole.matches('\n').count());
-                rest = &rest[whole.len()..];
-                continue;
-            }
-            let taken = match letter {
-                '"' | '\'' => quoted(rest),
-                '#' if line.is_empty() || line.ends_with([' ', '\t', '{', '}']) => {
-                    let end = rest.find('\n').unwrap_or(rest.len());
-                    rest = &rest[end..];
-                    continue;
-                }
-                '/' if rest.starts_with("/*")
-                    && (line.is_empty() || line.ends_with([' ', '\t'])) =>
-                {
-                    let end = rest.find("*/").map_or(rest.len(), |at| at + 2);
-                    copied += &"\n".repeat(rest[..end].matches('\n').count());
-                    rest = &rest[end..];
-                    continue;
-                }
-                '\\' if rest.starts_with("\\\n") => {
-                    copied.push('\n');
-                    rest = &rest[2..];
-                    continue;
-                }
-                '\n' => {
-                    copied += &self.line(&line);
-                    copied.push('\n');
-                    line.clear();
-                    rest = &rest[1..];
-                    continue;
-                }
-                _ => &rest[..letter.len_utf8()],
+        for piece in pieces(text) {
+            self.place = format!("{}:{}", path.display(), piece.line);
+            copied += &match &piece.what {
+                What::Comment => String::new(),
+                What::Include(pattern) => self.include(pattern),
+                What::Directive(name, value) => self.directive(name, value),
+                What::Object(name, body) => self.object(name, body),
+                What::Line => self.line(&piece.joined()),
             };
-            line += taken;
-            rest = &rest[taken.len()..];
+            copied += &"\n".repeat(piece.text.matches('\n').count());
         }
-        copied += &self.line(&line);
         self.expect_harmless(path, &copied);
         self.copy.put(path, copied);
         self.place = before;
@@ -200,7 +163,7 @@ impl<'a> Walk<'a> {
 
     fn include(&mut self, pattern: &str) -> String {
         let mut text = String::new();
-        for mut path in matching(pattern) {
+        for mut path in matching_files(Path::new("."), pattern) {
             without_parents(&mut path);
             if let Some(included) = self.copy.included(&path) {
                 self.file(&path, &included);
@@ -228,63 +191,4 @@ impl<'a> Walk<'a> {
         self.copy.notes.moved.push(format!("{path} ({place})"));
         Some(format!("{FILES}{path}"))
     }
-}
-
-/// The object that begins here: its name, all of it, and what stands between its brackets.
-fn object_at<'t>(before: &str, rest: &'t str) -> Option<(&'static str, &'t str, &'t str)> {
-    if before.ends_with(|c: char| c.is_alphanumeric() || "_$!.-".contains(c)) {
-        return None;
-    }
-    let starts = |name: &&&str| {
-        rest.get(..name.len())
-            .is_some_and(|word| word.eq_ignore_ascii_case(name))
-    };
-    // `main_queue` before a name that it begins with.
-    let name = OBJECTS
-        .iter()
-        .filter(starts)
-        .max_by_key(|name| name.len())?;
-    let after = rest[name.len()..].trim_start();
-    let body = after.strip_prefix('(')?;
-    let start = rest.len() - body.len();
-    let mut at = start;
-    let mut depth = 1;
-    while let Some(letter) = rest[at..].chars().next() {
-        match letter {
-            '"' | '\'' => {
-                at += spanning(&rest[at..]).len();
-                continue;
-            }
-            '(' => depth += 1,
-            ')' => depth -= 1,
-            _ => {}
-        }
-        at += letter.len_utf8();
-        if depth == 0 {
-            return Some((name, &rest[..at], &rest[start..at - 1]));
-        }
-    }
-    None
-}
-
-/// A text in quotation marks, with these; in an object it may have several lines.
-fn spanning(text: &str) -> &str {
-    let mut letters = text.char_indices();
-    let open = letters.next().map(|(_, letter)| letter);
-    while let Some((at, letter)) = letters.next() {
-        if letter == '\\' {
-            letters.next();
-        } else if Some(letter) == open {
-            return &text[..=at];
-        }
-    }
-    text
-}
-
-/// The same outside of objects, where it ends on its line; otherwise the mark alone.
-fn quoted(text: &str) -> &str {
-    let line = text.lines().next().unwrap_or_default();
-    let found = spanning(line);
-    let is_closed = found.len() > 1 && found.ends_with(['"', '\'']);
-    if is_closed { found } else { &text[..1] }
 }

@@ -1,7 +1,9 @@
 //! Files in the syntax of postgresql.conf (<https://www.postgresql.org/docs/15/config-setting.html>): `name = value`.
 //! Of one name the last line counts. The `environment` of a Debian cluster has this syntax too.
 
-use crate::tree::{Tree, names};
+use glob::Pattern;
+
+use crate::matching;
 
 /// What a line says.
 #[derive(Debug, PartialEq, Eq)]
@@ -10,44 +12,10 @@ pub enum Meaning {
     Nothing,
     /// `name = value`: the name as it is written, and the value without quotes.
     Sets(String, String),
-    /// Other files stand in its place.
-    Includes(Include),
+    /// Other files stand in its place: a pattern for [`matching`], from the directory of the file.
+    Includes(String),
     /// Something else. The server does not start with such a line, and reloads nothing.
     Unclear,
-}
-
-/// A line that includes others.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Include {
-    /// What it names, in relation to the directory of its file.
-    pub path: String,
-    /// It names a directory.
-    pub is_directory: bool,
-}
-
-impl Include {
-    /// The files that it means, in their order. `directory` is that of its own file; `ours` is a file that counts as one of
-    /// its directory, there or not.
-    ///
-    /// # Errors
-    /// Those of the tree.
-    pub fn files<T: Tree>(
-        &self,
-        tree: &T,
-        directory: &str,
-        ours: &str,
-    ) -> Result<Vec<String>, T::Error> {
-        let path = match self.path.starts_with('/') {
-            true => self.path.clone(),
-            false => format!("{directory}/{}", self.path),
-        };
-        if !self.is_directory {
-            return Ok(vec![path]);
-        }
-        let mut names = names(tree, path.trim_end_matches('/'), ours)?;
-        names.retain(|name| name.ends_with(".conf") && !name.starts_with('.'));
-        Ok(names.iter().map(|name| format!("{path}/{name}")).collect())
-    }
 }
 
 /// Reads a line.
@@ -78,15 +46,11 @@ pub fn meaning(line: &str) -> Meaning {
 }
 
 fn sets(name: &str, value: String) -> Meaning {
-    let is_directory = match &*name.to_lowercase() {
-        "include" | "include_if_exists" => false,
-        "include_dir" => true,
-        _ => return Meaning::Sets(name.to_owned(), value),
-    };
-    Meaning::Includes(Include {
-        path: value,
-        is_directory,
-    })
+    match &*name.to_lowercase() {
+        "include" | "include_if_exists" => Meaning::Includes(Pattern::escape(&value)),
+        "include_dir" => Meaning::Includes(Pattern::escape(&value) + "/*.conf"),
+        _ => Meaning::Sets(name.to_owned(), value),
+    }
 }
 
 /// What stands between quotes, and what follows; `rest` begins after the first quote.
@@ -158,35 +122,42 @@ pub struct Sources {
 const DEPTH: usize = 10;
 
 impl Sources {
-    /// Reads a file and all that it includes; `ours` is as in [`Include::files`].
+    /// Reads a file and all that it includes. `read` is the content of a file, if it is there; `names` and `ours` are as for
+    /// [`matching`].
     ///
     /// # Errors
-    /// Those of the tree.
-    pub fn read<T: Tree>(tree: &T, file: &str, ours: &str) -> Result<Sources, T::Error> {
+    /// Those of `read` and `names`.
+    pub fn read<E>(
+        read: impl Fn(&str) -> Result<Option<Vec<u8>>, E>,
+        names: impl Fn(&str) -> Result<Vec<String>, E>,
+        file: &str,
+        ours: &str,
+    ) -> Result<Sources, E> {
         let mut sources = Sources::default();
-        sources.add(tree, file, ours, DEPTH)?;
+        sources.add(&read, &names, file, ours, DEPTH)?;
         Ok(sources)
     }
 
-    fn add<T: Tree>(
+    fn add<E>(
         &mut self,
-        tree: &T,
+        read: &impl Fn(&str) -> Result<Option<Vec<u8>>, E>,
+        names: &impl Fn(&str) -> Result<Vec<String>, E>,
         file: &str,
         ours: &str,
         depth: usize,
-    ) -> Result<(), T::Error> {
+    ) -> Result<(), E> {
         if file == ours {
             self.before_ours = Some(self.lines.len());
         }
-        let Some(bytes) = tree.read(file)?.filter(|_| depth > 0) else {
+        let Some(bytes) = read(file)?.filter(|_| depth > 0) else {
             return Ok(());
         };
         let directory = file.rsplit_once('/').map_or("", |(directory, _)| directory);
         for (index, line) in String::from_utf8_lossy(&bytes).lines().enumerate() {
             match meaning(line) {
-                Meaning::Includes(include) => {
-                    for file in include.files(tree, directory, ours)? {
-                        self.add(tree, &file, ours, depth - 1)?;
+                Meaning::Includes(pattern) => {
+                    for file in matching(names, directory, &pattern, ours)? {
+                        self.add(read, names, &file, ours, depth - 1)?;
                     }
                 }
                 Meaning::Sets(name, value) => self.lines.push(Line {
@@ -210,16 +181,13 @@ impl Sources {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Machine;
+    use crate::names;
 
     /// `postgres -C NAME -D DIR` of PostgreSQL 15 prints the same values, and refuses what is unclear.
     #[test]
     fn a_line_is_read_as_the_server_reads_it() {
         let sets = |name: &str, value: &str| Meaning::Sets(name.to_owned(), value.to_owned());
-        let includes = |path: &str, is_directory| {
-            let path = path.to_owned();
-            Meaning::Includes(Include { path, is_directory })
-        };
+        let includes = |pattern: &str| Meaning::Includes(pattern.to_owned());
         for (line, meant) in [
             ("", Meaning::Nothing),
             ("  # a = b", Meaning::Nothing),
@@ -234,9 +202,9 @@ mod tests {
             ("a = 'it''s'\t# b", sets("a", "it's")),
             (r"a = 'b\'c\\'", sets("a", r"b'c\")),
             (r"a = 'b\tc\101\60\q'", sets("a", "b\tcA0q")),
-            ("include_dir 'conf.d'", includes("conf.d", true)),
-            ("Include = '/a b'", includes("/a b", false)),
-            ("include_if_exists a", includes("a", false)),
+            ("include_dir 'conf.d'", includes("conf.d/*.conf")),
+            ("Include = '/a b'", includes("/a b")),
+            ("include_if_exists '*'", includes("[*]")),
             ("a", Meaning::Unclear),
             ("a =", Meaning::Unclear),
             ("a == b", Meaning::Unclear),
@@ -281,14 +249,15 @@ mod tests {
         }
         let read = |ours: &str| {
             let ours = format!("{root}/{ours}");
-            Sources::read(&Machine, &format!("{root}/main.conf"), &ours).expect("read")
+            let read = |file: &str| Ok(std::fs::read(file).ok());
+            Sources::read(read, names, &format!("{root}/main.conf"), &ours).expect("read")
         };
         let sources = read("conf.d/90.conf");
-        let mut names: Vec<_> = sources.lines.iter().map(|line| &*line.name).collect();
-        assert_eq!(sources.before_ours, Some(names.len() - 2));
+        let mut found: Vec<_> = sources.lines.iter().map(|line| &*line.name).collect();
+        assert_eq!(sources.before_ours, Some(found.len() - 2));
         // An include of itself ends.
-        names.dedup();
-        assert_eq!(names, ["a", "c", "a", "b"]);
+        found.dedup();
+        assert_eq!(found, ["a", "c", "a", "b"]);
         let last = sources.last("a").expect("set");
         assert_eq!(last.place, format!("{root}/conf.d/95.conf:1"));
         assert_eq!(read("other.d/90.conf").before_ours, None);

@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::{matching, names};
+
 /// What stands before and after the version: Debian's packages, and those of postgresql.org for RPM.
 const DIRECTORIES: [(&str, &str); 2] = [("/usr/lib/postgresql/", "/bin"), ("/usr/pgsql-", "/bin")];
 
@@ -23,30 +25,23 @@ pub fn version_of(data: &Path) -> Option<String> {
 /// A program of a version; of the newest one that has it, where no version is named. `None`: it is not installed.
 #[must_use]
 pub fn program(name: &str, version: Option<&str>) -> Option<PathBuf> {
-    program_in(Path::new("/"), name, version)
+    program_in("", name, version)
 }
 
-fn program_in(root: &Path, name: &str, wanted: Option<&str>) -> Option<PathBuf> {
-    let mut newest = None;
+fn program_in(root: &str, name: &str, wanted: Option<&str>) -> Option<PathBuf> {
+    let mut all = Vec::new();
     for (before, after) in DIRECTORIES {
-        let (parent, start) = before.rsplit_once('/')?;
-        let parent = root.join(parent.trim_start_matches('/'));
-        for entry in fs::read_dir(&parent).into_iter().flatten().flatten() {
-            let directory = entry.file_name().into_string().unwrap_or_default();
-            let Some(version) = directory.strip_prefix(start) else {
-                continue;
-            };
-            let program = parent.join(format!("{directory}{after}/{name}"));
-            let numbers = version.split('.').map(str::parse::<u32>);
-            if let Ok(numbers) = numbers.collect::<Result<Vec<u32>, _>>()
-                && wanted.is_none_or(|wanted| wanted == version)
-                && program.is_file()
-            {
-                newest = newest.max(Some((numbers, program)));
+        let (before, after) = (format!("{root}{before}"), format!("{after}/{name}"));
+        for path in matching(names, "/", &format!("{before}*{after}"), "").unwrap_or_default() {
+            let version = path.strip_prefix(&before)?.strip_suffix(&after)?;
+            let numbers = version.split('.').map(str::parse).collect();
+            let numbers: Result<Vec<u32>, _> = numbers;
+            if wanted.is_none_or(|wanted| wanted == version) && Path::new(&path).is_file() {
+                all.extend(numbers.map(|numbers| (numbers, PathBuf::from(&path))));
             }
         }
     }
-    newest.map(|(_, program)| program)
+    all.into_iter().max().map(|(_, program)| program)
 }
 
 #[cfg(test)]
@@ -79,7 +74,7 @@ mod tests {
             ("postgres", Some("old"), None),
             ("initdb", None, None),
         ] {
-            let found = program_in(root.path(), name, version);
+            let found = program_in(&root.path().display().to_string(), name, version);
             let meant = meant.map(|path| root.path().join(path));
             assert_eq!(found, meant, "{name} {version:?}");
         }

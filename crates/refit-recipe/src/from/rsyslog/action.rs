@@ -1,6 +1,8 @@
 //! Lines of the traditional format: directives, and rules with an action.
 
-use super::{NOTHING, Walk};
+use refit_servers::rsyslog::split;
+
+use super::{FILES, NOTHING, Walk};
 
 /// Directives that stay, in lower case; one that ends in a letter stands for all that begin so.
 const KEPT: &[&str] = &[
@@ -31,16 +33,9 @@ const STATEMENTS: &[&str] = &[
 ];
 
 impl Walk<'_> {
-    /// A line, or what of it stands outside of objects.
+    /// A rule, or what of it stands outside of objects.
     pub fn line(&mut self, line: &str) -> String {
-        let text = line.trim();
-        if let Some(directive) = text.strip_prefix('$')
-            && directive.starts_with(|c: char| c.is_ascii_alphabetic())
-            && !is_expression(directive)
-        {
-            return self.directive(directive);
-        }
-        let (before, action) = split(text);
+        let (before, action) = split(line.trim());
         if action.is_empty() || STATEMENTS.iter().any(|word| action.starts_with(word)) {
             return line.to_owned();
         }
@@ -81,31 +76,25 @@ impl Walk<'_> {
         keeps(NOTHING.to_owned())
     }
 
-    fn directive(&mut self, directive: &str) -> String {
-        let end = directive.find([' ', '\t']).unwrap_or(directive.len());
-        let (name, value) = (&directive[..end], directive[end..].trim());
+    /// `$NAME VALUE`.
+    pub fn directive(&mut self, name: &str, value: &str) -> String {
         let lower = name.to_lowercase();
-        match &*lower {
-            "includeconfig" => return self.include_directory(value),
-            "template" => {
-                let (template, text) = value.split_once(',').unwrap_or((value, ""));
-                let text = text.trim();
-                let path = text.strip_prefix("\"/").filter(|path| !path.contains(".."));
-                if let Some(path) = path {
-                    self.moved_templates.insert(template.trim().to_owned());
-                    let files = super::FILES;
-                    return format!("$template {},\"{files}/{path}", template.trim());
-                }
-                return format!("${directive}");
+        if lower == "template" {
+            let (template, text) = value.split_once(',').unwrap_or((value, ""));
+            let text = text.trim();
+            let path = text.strip_prefix("\"/").filter(|path| !path.contains(".."));
+            if let Some(path) = path {
+                self.moved_templates.insert(template.trim().to_owned());
+                return format!("$template {},\"{FILES}/{path}", template.trim());
             }
-            _ => {}
+            return format!("${name} {value}");
         }
         if lower.starts_with("mainmsgqueue") {
             self.has_main_queue = true;
         }
         let is_kept = KEPT.iter().any(|start| lower.starts_with(start));
         if is_kept && !value.contains('/') {
-            return format!("${directive}");
+            return format!("${name} {value}");
         }
         let inputs = ["modload", "input", "udpserver", "addunixlistensocket"];
         self.left_out(&match inputs.iter().any(|start| lower.starts_with(start)) {
@@ -114,83 +103,4 @@ impl Walk<'_> {
         });
         String::new()
     }
-
-    /// A directory, a file or a pattern.
-    fn include_directory(&mut self, value: &str) -> String {
-        match value.ends_with('/') {
-            true => self.include(&format!("{value}*")),
-            false => self.include(value),
-        }
-    }
-}
-
-/// `$msg contains 'x'` in an expression of several lines.
-fn is_expression(directive: &str) -> bool {
-    let operators = [
-        "==",
-        "!=",
-        "<",
-        ">",
-        "contains",
-        "startswith",
-        "endswith",
-        "ereregex",
-        "and",
-        "or",
-        "then",
-    ];
-    let second = directive.split_whitespace().nth(1).unwrap_or_default();
-    operators.iter().any(|word| second.starts_with(word))
-}
-
-/// What stands before an action, and the action.
-fn split(text: &str) -> (&str, &str) {
-    let mut at = 0;
-    while let Some(length) = before_action(&text[at..]) {
-        at += length;
-        at += text[at..].len() - text[at..].trim_start().len();
-    }
-    (&text[..at], &text[at..])
-}
-
-/// The length of a filter, or of a word that an action may follow.
-fn before_action(text: &str) -> Option<usize> {
-    for word in ["&", "{", "}", "then", "else", "do"] {
-        let rest = text.strip_prefix(word).filter(|rest| {
-            let is_word = word.starts_with(|c: char| c.is_ascii_alphabetic());
-            !is_word || !rest.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_')
-        });
-        if rest.is_some() {
-            return Some(word.len());
-        }
-    }
-    if text.starts_with(':') && !text.starts_with(":om") {
-        let open = text.find('"')?;
-        return Some(open + super::quoted(&text[open..]).len());
-    }
-    if let Some(at) = outside(text, " then") {
-        return Some(at + " then".len());
-    }
-    let first = text.split_whitespace().next()?;
-    let is_selector = first.contains('.')
-        && first.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '*')
-        && first
-            .chars()
-            .all(|c| c.is_ascii_alphanumeric() || "*,;.!=".contains(c));
-    (is_selector && text.len() > first.len()).then_some(first.len())
-}
-
-/// Where a word stands outside of quotation marks.
-fn outside(text: &str, word: &str) -> Option<usize> {
-    let mut at = 0;
-    while let Some(letter) = text[at..].chars().next() {
-        if text[at..].starts_with(word) {
-            return Some(at);
-        }
-        at += match letter {
-            '"' | '\'' => super::quoted(&text[at..]).len(),
-            _ => letter.len_utf8(),
-        };
-    }
-    None
 }

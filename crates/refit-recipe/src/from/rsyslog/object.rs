@@ -1,24 +1,9 @@
 //! Objects: `action(…)`, `module(…)`, ….
 
+use refit_servers::rsyslog::{parameters, value};
 use regex_lite::Regex;
 
 use super::Walk;
-
-/// All that a configuration can have.
-pub const OBJECTS: &[&str] = &[
-    "action",
-    "dyn_stats",
-    "global",
-    "include",
-    "input",
-    "lookup_table",
-    "main_queue",
-    "module",
-    "parser",
-    "ruleset",
-    "template",
-    "timezone",
-];
 
 /// Modules that neither take nor send a line.
 const MODULES: &[&str] = &[
@@ -62,11 +47,7 @@ impl Walk<'_> {
     /// What stands in the place of an object.
     pub fn object(&mut self, name: &str, body: &str) -> String {
         let parameters = parameters(body);
-        let value = |key: &str| {
-            let mut all = parameters.iter();
-            all.find_map(|(name, value)| (*name == key).then(|| bare(value)))
-                .unwrap_or_default()
-        };
+        let value = |key: &str| value(&parameters, key).unwrap_or_default();
         match name {
             "action" => {
                 let kind = value("type");
@@ -100,13 +81,10 @@ impl Walk<'_> {
                 self.left_out(&format!("lookup_table {}: it is not copied", value("name")));
                 String::new()
             }
-            "include" => match &*value("file") {
-                "" => {
-                    self.left_out("include of a text: it is not read");
-                    String::new()
-                }
-                pattern => self.include(pattern),
-            },
+            "include" => {
+                self.left_out("include of a text: it is not read");
+                String::new()
+            }
             "template" => self.template(&value("name"), body),
             "main_queue" => {
                 self.has_main_queue = true;
@@ -120,11 +98,11 @@ impl Walk<'_> {
     fn kept(&mut self, name: &str, parameters: &[(String, String)]) -> String {
         let mut text = format!("{name}(");
         for (key, value) in parameters {
-            let path = bare(value);
+            let path = value.trim_matches(['"', '\'']);
             if DROPPED.iter().any(|start| key.starts_with(start)) {
                 self.left_out(&format!("{name} {key}: it is not the instance's"));
             } else if path.starts_with('/') {
-                match self.moved(&path) {
+                match self.moved(path) {
                     Some(moved) => text += &format!("{key}=\"{moved}\" "),
                     None => return nothing(),
                 }
@@ -158,19 +136,4 @@ impl Walk<'_> {
 
 fn nothing() -> String {
     format!("action(type=\"omfile\" file=\"{}\")", super::NOTHING)
-}
-
-/// Names in lower case, and values as they stand there.
-fn parameters(body: &str) -> Vec<(String, String)> {
-    let pattern =
-        r#"([A-Za-z0-9_.\-]+)\s*=\s*("(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|\[[^\]]*\]|[^\s,)]+)"#;
-    let pattern = Regex::new(pattern).expect("it is constant");
-    let all = pattern.captures_iter(body);
-    all.map(|found| (found[1].to_lowercase(), found[2].to_owned()))
-        .collect()
-}
-
-/// Without quotation marks.
-fn bare(value: &str) -> String {
-    value.trim_matches(['"', '\'']).to_owned()
 }

@@ -52,7 +52,7 @@ impl Kind for PostfixDaemon {
         }
         let (path, state) = file(system, word, "master.cf")?;
         let bytes = state.bytes();
-        let runs = |entry: &Entry| entry.command(&bytes).rsplit('/').next() == Some(daemon);
+        let runs = |entry: &Entry| entry.command().rsplit('/').next() == Some(daemon);
         match entries(&bytes).iter().any(runs) {
             true => Ok(Some(word.to_owned())),
             false => Err(Error::UnknownService {
@@ -81,18 +81,15 @@ impl Kind for PostfixDaemon {
         let (path, before) = file(system, service, "master.cf")?;
         let bytes = before.bytes();
         let mut all = entries(&bytes);
-        if let Some(other) = all
-            .iter()
-            .find(|entry| entry.command(&bytes).contains("/refit/"))
-        {
-            let name = other.command(&bytes).rsplit('/').next().unwrap_or_default();
+        if let Some(other) = all.iter().find(|entry| entry.command().contains("/refit/")) {
+            let name = other.command().rsplit('/').next().unwrap_or_default();
             return Err(Error::Wrapped {
                 place: format!("{path}:{}", other.line),
                 service: format!("postfix/{name}"),
             });
         }
         let daemon = daemon(service);
-        all.retain(|entry| entry.command(&bytes) == daemon);
+        all.retain(|entry| entry.command() == daemon);
         let mut environment = Environment::of(system, &settings.launch(), |_| None)?;
         let directory = directory(system)?;
         let mut plan = Plan::new(service, self.name(), settings);
@@ -257,8 +254,8 @@ fn start_one(change: &Change) -> Result<(), Error> {
     let entries = entries(&bytes);
     let mut ours = entries
         .iter()
-        .filter(|entry| entry.command(&bytes).rsplit('/').next() == Some(daemon));
-    let Some(socket) = ours.find_map(|entry| entry.socket(&bytes)) else {
+        .filter(|entry| entry.command().rsplit('/').next() == Some(daemon));
+    let Some(socket) = ours.find_map(|entry| entry.socket()) else {
         return Ok(());
     };
     let queue = asked(&change.service, expanded("queue_directory"))?;

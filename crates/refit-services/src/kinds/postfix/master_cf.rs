@@ -6,7 +6,7 @@ use refit_servers::postfix::Entry;
 pub fn with_command(file: &[u8], entries: &[Entry], command: &str) -> Vec<u8> {
     let mut bytes = file.to_vec();
     for entry in entries.iter().rev() {
-        bytes.splice(entry.command_at(), command.bytes());
+        bytes.splice(entry.command_at.clone(), command.bytes());
     }
     bytes
 }
@@ -24,7 +24,7 @@ mod tests {
             smtp      unix  -       -       y       -       -  \tsmtp\n\
             second unix - - y\n  - 0\n# between\n    cleanup -v\n";
         let mut all = entries(file.as_bytes());
-        all.retain(|entry| entry.command(file.as_bytes()) == "cleanup");
+        all.retain(|entry| entry.command() == "cleanup");
         let text = String::from_utf8(with_command(file.as_bytes(), &all, "../x")).expect("text");
         let as_before = file
             .replace("0       cleanup\n", "0       ../x\n")

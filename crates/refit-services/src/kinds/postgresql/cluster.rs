@@ -29,15 +29,14 @@ impl Cluster {
     /// [`Error::File`].
     pub fn all(system: &System) -> Result<Vec<Cluster>, Error> {
         let mut found = Vec::new();
-        for version in system.names(CLUSTERS)? {
-            for name in system.names(&format!("{CLUSTERS}/{version}"))? {
-                let cluster = Cluster {
-                    version: version.clone(),
-                    name,
-                };
-                if system.path(&cluster.file("postgresql.conf"))?.is_file() {
-                    found.push(cluster);
-                }
+        for path in system.matching(&format!("{CLUSTERS}/*/*/postgresql.conf"), "")? {
+            if let [.., version, name, _] = path.split('/').collect::<Vec<_>>()[..]
+                && system.path(&path)?.is_file()
+            {
+                found.push(Cluster {
+                    version: version.to_owned(),
+                    name: name.to_owned(),
+                });
             }
         }
         found.sort_by_key(Cluster::service);
@@ -75,7 +74,7 @@ impl Cluster {
     /// # Errors
     /// Where its data directory cannot be found.
     pub fn server(&self, system: &System) -> Result<Server, Error> {
-        let sources = Sources::read(system, &self.file("postgresql.conf"), "")?;
+        let sources = sources(system, &self.file("postgresql.conf"), "")?;
         let data = sources.last("data_directory");
         let data = data.ok_or_else(|| Error::NoPlace {
             service: self.service(),
@@ -95,6 +94,15 @@ impl Cluster {
             gid: owner.gid(),
         })
     }
+}
+
+/// What a file of a system sets, with all that it includes.
+///
+/// # Errors
+/// As [`System::read`].
+pub fn sources(system: &System, file: &str, ours: &str) -> Result<Sources, Error> {
+    let names = |directory: &str| system.names(directory);
+    Sources::read(|file| system.read(file), names, file, ours)
 }
 
 /// What is told of a word that means no cluster.

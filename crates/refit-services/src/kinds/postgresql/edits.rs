@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use refit_servers::postgresql::conf::{Meaning, Sources, meaning, quoted};
 
-use super::cluster::Cluster;
+use super::cluster::{Cluster, sources};
 use crate::environment::Environment;
 use crate::{ConfValue, Error, FileEdit, FileState, System};
 
@@ -94,17 +94,15 @@ pub fn conf_edit(
     conf: &[ConfValue],
 ) -> Result<FileEdit, Error> {
     let ours = cluster.file(FILE);
-    let sources = Sources::read(system, &cluster.file("postgresql.conf"), &ours)?;
-    let data = sources
-        .last("data_directory")
-        .map(|line| line.value.clone());
+    let all = sources(system, &cluster.file("postgresql.conf"), &ours)?;
+    let data = all.last("data_directory").map(|line| line.value.clone());
     let auto = data.map(|data| format!("{data}/{AUTO}"));
     let mut text = head.to_owned();
     for ConfValue { name, value, .. } in conf {
         one_line(&ours, name, value)?;
         let _ = writeln!(text, "{name} = {}", quoted(value));
     }
-    let Some(at) = sources.before_ours else {
+    let Some(at) = all.before_ours else {
         let no_place = || Error::NoPlace {
             service: cluster.service(),
             file: cluster.file("postgresql.conf"),
@@ -117,11 +115,9 @@ pub fn conf_edit(
     if FileState::read(&place)?.is_some() {
         return Err(Error::InTheWay { path: place });
     }
-    let later = auto.map_or(Ok(Sources::default()), |auto| {
-        Sources::read(system, &auto, "")
-    })?;
+    let later = auto.map_or(Ok(Sources::default()), |auto| sources(system, &auto, ""))?;
     for ConfValue { name, .. } in conf {
-        let mut after = sources.lines[at..].iter().chain(&later.lines);
+        let mut after = all.lines[at..].iter().chain(&later.lines);
         if let Some(line) = after.rfind(|line| line.name == *name) {
             let mend = if later.last(name).is_some() {
                 format!("ALTER SYSTEM RESET {name}, by psql")

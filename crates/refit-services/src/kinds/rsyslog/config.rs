@@ -5,18 +5,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use refit_servers::rsyslog::{Piece, What, parameters, pieces, split, value};
+
 use crate::{Error, System};
 
-/// What a line does, as far as it matters here.
+/// What a part of a file does, as far as it matters here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// A pattern of files, or a file.
-    Include(String),
     /// `$ActionFileEnableSync`: for the rules of the traditional format after it.
     Sync(bool),
     /// A rule of the traditional format that writes to a file.
     Rule {
-        /// Where the file name begins, or the dash before it, in bytes from the line's begin.
+        /// Where the file name begins in the file, or the dash before it, in bytes.
         at: usize,
         /// No syncs.
         dash: bool,
@@ -37,8 +37,6 @@ pub struct Placed {
     pub file: String,
     /// The number of its line.
     pub line: usize,
-    /// Where the line begins in the file, in bytes.
-    begin: usize,
     /// Whether a directive of refit's own file reaches it.
     pub is_reached: bool,
 }
@@ -83,30 +81,27 @@ impl Config {
         let not_read = |line: usize| Error::NotRead {
             place: format!("{file}:{line}"),
         };
-        let mut begin = 0;
-        let mut in_comment = false;
         let text = str::from_utf8(&bytes).map_err(|_| not_read(1))?;
-        for (index, text) in text.split_inclusive('\n').enumerate() {
-            in_comment |= text.trim_start().starts_with("/*");
-            let part = if in_comment { Ok(None) } else { part(text) };
-            in_comment &= !text.contains("*/");
-            match part.map_err(|()| not_read(index + 1))? {
-                Some(Part::Include(pattern)) => {
-                    let files = included(system, &pattern, ours)?;
-                    for file in files.ok_or_else(|| not_read(index + 1))? {
+        for piece in pieces(text) {
+            let part = match &piece.what {
+                What::Include(pattern) => {
+                    for file in system.matching(pattern, ours)? {
                         self.add(system, &file, ours, depth - 1)?;
                     }
+                    continue;
                 }
-                Some(part) => self.parts.push(Placed {
-                    part,
-                    file: file.to_owned(),
-                    line: index + 1,
-                    begin,
-                    is_reached: self.has_ours,
-                }),
-                None => {}
-            }
-            begin += text.len();
+                What::Object("include", _) => return Err(not_read(piece.line)),
+                What::Object(name, body) => object(name, body),
+                What::Directive(name, value) => directive(name, value),
+                What::Line => rule(&piece),
+                What::Comment => None,
+            };
+            self.parts.extend(part.map(|part| Placed {
+                part,
+                file: file.to_owned(),
+                line: piece.line,
+                is_reached: self.has_ours,
+            }));
         }
         self.files.insert(file.to_owned(), bytes);
         Ok(())
@@ -150,7 +145,7 @@ impl Config {
                     let old = &self.files[&placed.file];
                     let new = edited.entry(&*placed.file).or_insert_with(|| old.clone());
                     // Each edit before this one moved it by one byte.
-                    let at = placed.begin + at + new.len() - old.len();
+                    let at = at + new.len() - old.len();
                     match wanted {
                         true => new.insert(at, b'-'),
                         false => drop(new.remove(at)),
@@ -163,94 +158,31 @@ impl Config {
     }
 }
 
-/// What a line is; `Err` for an include that cannot be followed.
-fn part(line: &str) -> Result<Option<Part>, ()> {
-    let text = line.trim();
-    if text.starts_with('#') {
-        return Ok(None);
+fn directive(name: &str, value: &str) -> Option<Part> {
+    match &*name.to_ascii_lowercase() {
+        "actionfileenablesync" => Some(Part::Sync(value.eq_ignore_ascii_case("on"))),
+        name => name.starts_with("mainmsgqueue").then_some(Part::MainQueue),
     }
-    if text.starts_with('$') && !text.contains(" then") {
-        let (name, value) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
-        let value = value.split('#').next().unwrap_or_default().trim();
-        return Ok(match &*name.to_ascii_lowercase() {
-            "$includeconfig" => Some(Part::Include(value.to_owned())),
-            "$actionfileenablesync" => Some(Part::Sync(value.eq_ignore_ascii_case("on"))),
-            name if name.starts_with("$mainmsgqueue") => Some(Part::MainQueue),
-            _ => None,
-        });
-    }
-    let dense: String = text
-        .split_whitespace()
-        .collect::<String>()
-        .replace('\'', "\"");
-    if dense.starts_with("include(") {
-        let file = dense
-            .split("file=\"")
-            .nth(1)
-            .and_then(|rest| rest.split('"').next());
-        return file
-            .map(|file| Some(Part::Include(file.to_owned())))
-            .ok_or(());
-    }
-    if dense.starts_with("main_queue(") {
-        return Ok(Some(Part::MainQueue));
-    }
-    let syncs = dense.contains("sync=\"on\"");
-    if syncs || dense.contains("type=\"omfile\"") {
-        return Ok(Some(Part::Action(syncs)));
-    }
-    Ok(rule(line))
 }
 
-/// The last word that can be a file name: after a comment or within quotes none can.
-fn rule(line: &str) -> Option<Part> {
-    let mut found = None;
-    let mut quotes = 0;
-    let mut begin = 0;
-    for word in line.split_inclusive(char::is_whitespace) {
-        if word.starts_with('#') {
-            break;
-        }
-        let name = word.strip_prefix('-').unwrap_or(word);
-        let is_name = name.starts_with(['/', '?']) && name.trim_end().len() > 1;
-        if is_name && quotes % 2 == 0 {
-            found = Some(Part::Rule {
-                at: begin,
-                dash: name.len() < word.len(),
-                file: name.trim_end().split(';').next()?.to_owned(),
-            });
-        }
-        quotes += word.matches(['"', '\'']).count();
-        begin += word.len();
+fn object(name: &str, body: &str) -> Option<Part> {
+    let parameters = parameters(body);
+    let is = |key, wanted| value(&parameters, key).is_some_and(|value| value == wanted);
+    match name {
+        "main_queue" => Some(Part::MainQueue),
+        "action" if is("type", "omfile") => Some(Part::Action(is("sync", "on"))),
+        _ => None,
     }
-    found
 }
 
-/// The files that a pattern means, by name; `None` for a pattern of another kind than `DIR/*.conf`.
-fn included(system: &System, pattern: &str, ours: &str) -> Result<Option<Vec<String>>, Error> {
-    let is_plain = |text: &str| !text.contains(['*', '?', '[', '{', '~', '`']);
-    if is_plain(pattern) && !pattern.ends_with('/') {
-        return Ok(Some(vec![pattern.to_owned()]));
-    }
-    let parts = pattern.rsplit_once('/').and_then(|(dir, name)| {
-        let (begin, end) = if name.is_empty() {
-            ("", "")
-        } else {
-            name.split_once('*')?
-        };
-        let is_known = dir.starts_with('/') && [dir, begin, end].into_iter().all(is_plain);
-        is_known.then_some((dir, begin, end))
-    });
-    let Some((dir, begin, end)) = parts else {
-        return Ok(None);
-    };
-    let mut names = system.names(dir)?;
-    let own = ours.rsplit_once('/').filter(|(of, _)| *of == dir);
-    names.extend(own.map(|(_, name)| name.to_owned()));
-    names.retain(|name| name.starts_with(begin) && name.ends_with(end) && !name.starts_with('.'));
-    names.sort();
-    names.dedup();
-    Ok(Some(
-        names.iter().map(|name| format!("{dir}/{name}")).collect(),
-    ))
+fn rule(piece: &Piece) -> Option<Part> {
+    let text = piece.text.trim_end();
+    let (_, action) = split(text.trim_start());
+    let name = action.strip_prefix('-').unwrap_or(action);
+    let file = name.split([';', ' ', '\t']).next()?;
+    (file.starts_with(['/', '?']) && file.len() > 1).then(|| Part::Rule {
+        at: piece.at + text.len() - action.len(),
+        dash: name.len() < action.len(),
+        file: file.to_owned(),
+    })
 }

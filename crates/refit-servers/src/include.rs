@@ -1,0 +1,104 @@
+//! Which files an include means.
+
+use std::io;
+
+use glob::Pattern;
+
+/// The names in a directory of this machine; none where there is no such directory.
+///
+/// # Errors
+/// It cannot be read.
+pub fn names(directory: &str) -> io::Result<Vec<String>> {
+    let entries = match std::fs::read_dir(directory) {
+        Err(error) if is_missing(&error) => return Ok(Vec::new()),
+        entries => entries?,
+    };
+    let name = |entry: io::Result<std::fs::DirEntry>| entry.map(|entry| entry.file_name());
+    let names = entries.map(|entry| Ok(name(entry)?.to_string_lossy().into_owned()));
+    names.collect()
+}
+
+/// Whether there is no such file or directory.
+#[must_use]
+pub fn is_missing(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+    )
+}
+
+/// The files that a pattern of glob(3) means, in their order; one without wildcards means itself, there or not. A relative one
+/// begins at `directory`. `ours` is a file that counts as one of its directory, there or not. Names that begin with a dot are
+/// not matched by `*` and `?`, but by brackets. `names` are those in a directory, none where there is no such directory.
+///
+/// # Errors
+/// Those of `names`.
+pub fn matching<E>(
+    names: impl Fn(&str) -> Result<Vec<String>, E>,
+    directory: &str,
+    pattern: &str,
+    ours: &str,
+) -> Result<Vec<String>, E> {
+    let top = if pattern.starts_with('/') {
+        ""
+    } else {
+        directory
+    };
+    let mut paths = vec![top.trim_end_matches('/').to_owned()];
+    for part in pattern.split('/').filter(|part| !part.is_empty()) {
+        let mut next = Vec::new();
+        for path in paths {
+            let mut all = vec![part.to_owned()];
+            if part.contains(['*', '?', '[']) {
+                all = names(&format!("{path}/"))?;
+                let own = ours.rsplit_once('/').filter(|(of, _)| *of == path);
+                all.extend(own.map(|(_, name)| name.to_owned()));
+                let pattern = Pattern::new(part).unwrap_or_default();
+                let hides = |name: &str| name.starts_with('.') && part.starts_with(['*', '?']);
+                all.retain(|name| pattern.matches(name) && !hides(name));
+                all.sort();
+                all.dedup();
+            }
+            next.extend(all.iter().map(|name| format!("{path}/{name}")));
+        }
+        paths = next;
+    }
+    Ok(paths)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn wildcards_are_those_of_glob() {
+        let root = tempfile::tempdir().expect("a directory");
+        let root = root.path().display().to_string();
+        fs::create_dir_all(format!("{root}/a.d")).expect("made");
+        for name in ["a.d/b.conf", "a.d/a.conf", "a.d/.c.conf", "a.d/d", "file"] {
+            fs::write(format!("{root}/{name}"), "").expect("written");
+        }
+        for (pattern, meant) in [
+            (
+                "a.d/*.conf",
+                &["a.d/a.conf", "a.d/b.conf", "a.d/o.conf"][..],
+            ),
+            ("*/[!a].conf", &["a.d/b.conf", "a.d/o.conf"]),
+            ("a.d/?", &["a.d/d"]),
+            ("a.d/.*.conf", &["a.d/.c.conf"]),
+            (
+                "[a].d/[!\0]?*",
+                &["a.d/.c.conf", "a.d/a.conf", "a.d/b.conf", "a.d/o.conf"],
+            ),
+            ("a.d/{b}.conf", &["a.d/{b}.conf"]),
+            ("none/*", &[]),
+        ] {
+            let ours = format!("{root}/a.d/o.conf");
+            let found = matching(names, &root, pattern, &ours).expect("read");
+            let meant: Vec<_> = meant.iter().map(|path| format!("{root}/{path}")).collect();
+            assert_eq!(found, meant, "{pattern}");
+        }
+    }
+}
