@@ -1,31 +1,10 @@
 //! Which files an include means.
 
+use std::fs;
 use std::io;
+use std::path::{Path, PathBuf};
 
 use glob::Pattern;
-
-/// The names in a directory of this machine; none where there is no such directory.
-///
-/// # Errors
-/// It cannot be read.
-pub fn names(directory: &str) -> io::Result<Vec<String>> {
-    let entries = match std::fs::read_dir(directory) {
-        Err(error) if is_missing(&error) => return Ok(Vec::new()),
-        entries => entries?,
-    };
-    let name = |entry: io::Result<std::fs::DirEntry>| entry.map(|entry| entry.file_name());
-    let names = entries.map(|entry| Ok(name(entry)?.to_string_lossy().into_owned()));
-    names.collect()
-}
-
-/// Whether there is no such file or directory.
-#[must_use]
-pub fn is_missing(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
-    )
-}
 
 /// The files that a pattern of glob(3) means, in their order; one without wildcards means itself, there or not. A relative one
 /// begins at `directory`. `ours` is a file that counts as one of its directory, there or not. Names that begin with a dot are
@@ -66,10 +45,32 @@ pub fn matching<E>(
     Ok(paths)
 }
 
+/// The files of this machine that a pattern means, from a directory.
+#[must_use]
+pub fn files(directory: &Path, pattern: &str) -> Vec<PathBuf> {
+    let names = |directory: &str| names(Path::new(directory));
+    let found = matching(names, &directory.to_string_lossy(), pattern, "").unwrap_or_default();
+    let paths = found.into_iter().map(PathBuf::from);
+    paths.filter(|path| path.is_file()).collect()
+}
+
+/// The names in a directory of this machine; none where there is no such directory.
+///
+/// # Errors
+/// It cannot be read.
+pub fn names(directory: &Path) -> io::Result<Vec<String>> {
+    use io::ErrorKind::{NotADirectory, NotFound};
+    let entries = match fs::read_dir(directory) {
+        Err(error) if matches!(error.kind(), NotFound | NotADirectory) => return Ok(Vec::new()),
+        entries => entries?,
+    };
+    let name =
+        |entry: io::Result<fs::DirEntry>| Ok(entry?.file_name().to_string_lossy().into_owned());
+    entries.map(name).collect()
+}
+
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
     use super::*;
 
     #[test]
@@ -96,6 +97,7 @@ mod tests {
             ("none/*", &[]),
         ] {
             let ours = format!("{root}/a.d/o.conf");
+            let names = |directory: &str| names(Path::new(directory));
             let found = matching(names, &root, pattern, &ours).expect("read");
             let meant: Vec<_> = meant.iter().map(|path| format!("{root}/{path}")).collect();
             assert_eq!(found, meant, "{pattern}");

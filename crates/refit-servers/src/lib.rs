@@ -11,4 +11,4 @@ pub mod risk;
 pub mod rsyslog;
 pub mod systemd;
 
-pub use include::{is_missing, matching, names};
+pub use include::{files, matching, names};

@@ -66,21 +66,23 @@ fn unquoted(value: &str) -> String {
     let mut text = String::new();
     let mut left = inside.unwrap_or(value).chars();
     while let Some(c) = left.next() {
-        let next = left.as_str().chars().next().filter(|_| c == '\\');
-        let meant = match next {
-            Some('n') => '\n',
-            Some('t') => '\t',
-            Some('r') => '\r',
-            Some('b') => '\x08',
-            Some('s') => ' ',
-            Some(c @ ('"' | '\'' | '\\')) => c,
-            _ => {
-                text.push(c);
-                continue;
-            }
-        };
-        left.next();
-        text.push(meant);
+        let escapes = [
+            ('n', '\n'),
+            ('t', '\t'),
+            ('r', '\r'),
+            ('b', '\x08'),
+            ('s', ' '),
+        ];
+        let itself = ['"', '\'', '\\'].map(|c| (c, c));
+        let next = left.clone().next().filter(|_| c == '\\');
+        let meant = escapes
+            .iter()
+            .chain(&itself)
+            .find(|(of, _)| Some(*of) == next);
+        text.push(meant.map_or(c, |(_, meant)| *meant));
+        if meant.is_some() {
+            left.next();
+        }
     }
     text
 }
@@ -88,20 +90,11 @@ fn unquoted(value: &str) -> String {
 /// Whether the server reads this group. One of a version counts for that version, which is not known here.
 #[must_use]
 pub fn is_read(group: &str) -> bool {
-    match group.split_once('-') {
-        Some(("mysqld" | "mariadb" | "mariadbd", version)) => {
-            version.starts_with(|c: char| c.is_ascii_digit())
-        }
-        _ => [
-            "server",
-            "mysqld",
-            "mariadb",
-            "mariadbd",
-            "client-server",
-            "galera",
-        ]
-        .contains(&group),
-    }
+    let versions = ["mysqld-", "mariadb-", "mariadbd-"];
+    let mut versions = versions.iter().filter_map(|name| group.strip_prefix(name));
+    ["server", "client-server", "galera"].contains(&group)
+        || ["mysqld", "mariadb", "mariadbd"].contains(&group)
+        || versions.any(|version| version.starts_with(|c: char| c.is_ascii_digit()))
 }
 
 /// The name of an option as SQL has it: it may be written with hyphens.

@@ -28,6 +28,16 @@ pub fn words(line: &str) -> Vec<String> {
     found
 }
 
+/// The last value of a directive in a file; `None` where the file does not have it.
+#[must_use]
+pub fn last(file: &str, name: &str) -> Option<String> {
+    file.lines().rev().find_map(|line| {
+        let words = words(line);
+        let is_meant = words.first()?.eq_ignore_ascii_case(name);
+        is_meant.then(|| words[1..].join(" "))
+    })
+}
+
 fn escaped(rest: &mut std::str::Chars) -> Option<char> {
     let c = rest.next()?;
     let digits: String = rest.clone().take(2).collect();
@@ -62,5 +72,7 @@ mod tests {
         ] {
             assert_eq!(words(line), meant, "{line}");
         }
+        let file = "port 1\nPort \"2\"\n#port 3\nportx 4\n";
+        assert_eq!(last(file, "port").as_deref(), Some("2"));
     }
 }

@@ -4,20 +4,7 @@
 use regex_lite::Regex;
 
 /// All objects that a configuration can have.
-const OBJECTS: &[&str] = &[
-    "action",
-    "dyn_stats",
-    "global",
-    "include",
-    "input",
-    "lookup_table",
-    "main_queue",
-    "module",
-    "parser",
-    "ruleset",
-    "template",
-    "timezone",
-];
+const OBJECTS: &str = "action dyn_stats global include input lookup_table main_queue module parser ruleset template timezone";
 
 /// A part of a file. All of them are the file.
 pub struct Piece<'t> {
@@ -140,11 +127,11 @@ fn object_at<'t>(before: &str, rest: &'t str) -> Option<(&'static str, usize, &'
     if before.ends_with(|c: char| c.is_alphanumeric() || "_$!.-".contains(c)) {
         return None;
     }
-    let starts = |name: &&&str| {
+    let starts = |name: &&str| {
         let word = rest.get(..name.len());
         word.is_some_and(|word| word.eq_ignore_ascii_case(name))
     };
-    let name = OBJECTS.iter().find(starts)?;
+    let name = OBJECTS.split(' ').find(starts)?;
     let body = rest[name.len()..].trim_start().strip_prefix('(')?;
     let start = rest.len() - body.len();
     let (mut at, mut depth) = (start, 1);
@@ -223,21 +210,9 @@ pub fn value(parameters: &[(String, String)], key: &str) -> Option<String> {
 
 /// `$msg contains 'x'` in an expression of several lines.
 fn is_expression(directive: &str) -> bool {
-    let operators = [
-        "==",
-        "!=",
-        "<",
-        ">",
-        "contains",
-        "startswith",
-        "endswith",
-        "ereregex",
-        "and",
-        "or",
-        "then",
-    ];
+    let operators = "== != < > contains startswith endswith ereregex and or then";
     let second = directive.split_whitespace().nth(1).unwrap_or_default();
-    operators.iter().any(|word| second.starts_with(word))
+    operators.split(' ').any(|word| second.starts_with(word))
 }
 
 /// What stands before the action of a line, and the action; each may be empty.

@@ -6,7 +6,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
-use refit_servers::{is_missing, matching};
+use refit_servers::{matching, names};
 use rustix::fs::{Mode, OFlags, ResolveFlags, openat2};
 use rustix::io::Errno;
 
@@ -168,17 +168,7 @@ impl System {
     pub fn names(&self, absolute: &str) -> Result<Vec<String>, Error> {
         let dir = self.path(&format!("{absolute}/x"))?;
         let dir = dir.parent().expect("it has one");
-        let failed = FileError::at(dir);
-        let entries = match fs::read_dir(dir) {
-            Err(error) if is_missing(&error) => return Ok(Vec::new()),
-            other => other.map_err(&failed)?,
-        };
-        let mut names = Vec::new();
-        for entry in entries {
-            let name = entry.map_err(&failed)?.file_name();
-            names.push(name.to_string_lossy().into_owned());
-        }
-        Ok(names)
+        Ok(names(dir).map_err(FileError::at(dir))?)
     }
 
     /// The files that a pattern means, as [`matching`] finds them.

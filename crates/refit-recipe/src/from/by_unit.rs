@@ -2,9 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
+use refit_servers::files;
 use refit_servers::systemd::{Files, Unit};
 
-use super::copy::{Copy, matching_files};
+use super::copy::Copy;
 use super::{
     FromError, Kind, Made, configured, mariadb, postfix, postgresql, redis, rsyslog, valid,
 };
@@ -210,7 +211,7 @@ fn redis_lines(words: &[String]) -> Vec<String> {
 
 /// PostgreSQL's only cluster, which Debian's unit `postgresql` starts.
 fn only_cluster(root: &Path) -> Result<String, FromError> {
-    let clusters = matching_files(root, "etc/postgresql/*/*/postgresql.conf");
+    let clusters = files(root, "etc/postgresql/*/*/postgresql.conf");
     if let [one] = &*clusters {
         let path = one.strip_prefix(root).unwrap_or(one);
         return Ok(Path::new("/").join(path).display().to_string());

@@ -6,7 +6,7 @@ use std::io::Read;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Component, Path, PathBuf};
 
-use refit_servers::{matching, names};
+use refit_servers::files;
 
 use super::{FromError, Notes};
 use crate::folder::FolderFile;
@@ -182,7 +182,7 @@ impl Copy {
         line: impl Fn(&str) -> String,
     ) -> Line {
         let mut lines = Vec::new();
-        for mut path in matching_files(directory, pattern) {
+        for mut path in files(directory, pattern) {
             without_parents(&mut path);
             if let Some(text) = self.included(&path) {
                 file(self, &path, &text);
@@ -233,13 +233,6 @@ fn is_shared_code(path: &str) -> bool {
     ["/usr", "/lib"]
         .iter()
         .any(|start| Path::new(path).starts_with(start))
-}
-
-/// Files of this machine that match a pattern from a directory, in their order.
-pub fn matching_files(directory: &Path, pattern: &str) -> Vec<PathBuf> {
-    let found = matching(names, &directory.to_string_lossy(), pattern, "").unwrap_or_default();
-    let paths = found.into_iter().map(PathBuf::from);
-    paths.filter(|path| path.is_file()).collect()
 }
 
 /// Replaces a path with `..` in it, which a copy cannot have.

@@ -7,9 +7,10 @@ mod object;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use refit_servers::files;
 use refit_servers::rsyslog::{What, pieces, quoted};
 
-use super::copy::{Copy, copy_of, matching_files, without_parents};
+use super::copy::{Copy, copy_of, without_parents};
 use super::{FromError, Kind, Parts};
 
 pub const KIND: Kind = Kind {
@@ -163,7 +164,7 @@ impl<'a> Walk<'a> {
 
     fn include(&mut self, pattern: &str) -> String {
         let mut text = String::new();
-        for mut path in matching_files(Path::new("."), pattern) {
+        for mut path in files(Path::new("."), pattern) {
             without_parents(&mut path);
             if let Some(included) = self.copy.included(&path) {
                 self.file(&path, &included);

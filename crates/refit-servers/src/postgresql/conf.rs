@@ -180,6 +180,8 @@ impl Sources {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
     use crate::names;
 
@@ -250,6 +252,7 @@ mod tests {
         let read = |ours: &str| {
             let ours = format!("{root}/{ours}");
             let read = |file: &str| Ok(std::fs::read(file).ok());
+            let names = |directory: &str| names(Path::new(directory));
             Sources::read(read, names, &format!("{root}/main.conf"), &ours).expect("read")
         };
         let sources = read("conf.d/90.conf");

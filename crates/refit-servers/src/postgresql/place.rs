@@ -3,16 +3,12 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::{matching, names};
-
-/// What stands before and after the version: Debian's packages, and those of postgresql.org for RPM.
-const DIRECTORIES: [(&str, &str); 2] = [("/usr/lib/postgresql/", "/bin"), ("/usr/pgsql-", "/bin")];
+use crate::files;
 
 /// The directory of a version's programs, as Debian's packages have it.
 #[must_use]
 pub fn directory(version: &str) -> String {
-    let (before, after) = DIRECTORIES[0];
-    format!("{before}{version}{after}")
+    format!("/usr/lib/postgresql/{version}/bin")
 }
 
 /// The version that made a data directory, such as `15`, or `9.6` before 10; `None`: it holds no data.
@@ -25,23 +21,21 @@ pub fn version_of(data: &Path) -> Option<String> {
 /// A program of a version; of the newest one that has it, where no version is named. `None`: it is not installed.
 #[must_use]
 pub fn program(name: &str, version: Option<&str>) -> Option<PathBuf> {
-    program_in("", name, version)
+    program_in(Path::new("/"), name, version)
 }
 
-fn program_in(root: &str, name: &str, wanted: Option<&str>) -> Option<PathBuf> {
-    let mut all = Vec::new();
-    for (before, after) in DIRECTORIES {
-        let (before, after) = (format!("{root}{before}"), format!("{after}/{name}"));
-        for path in matching(names, "/", &format!("{before}*{after}"), "").unwrap_or_default() {
-            let version = path.strip_prefix(&before)?.strip_suffix(&after)?;
-            let numbers = version.split('.').map(str::parse).collect();
-            let numbers: Result<Vec<u32>, _> = numbers;
-            if wanted.is_none_or(|wanted| wanted == version) && Path::new(&path).is_file() {
-                all.extend(numbers.map(|numbers| (numbers, PathBuf::from(&path))));
-            }
-        }
-    }
-    all.into_iter().max().map(|(_, program)| program)
+fn program_in(root: &Path, name: &str, wanted: Option<&str>) -> Option<PathBuf> {
+    // Debian's packages, and those of postgresql.org for RPM.
+    let places = ["usr/lib/postgresql/*/bin", "usr/pgsql-*/bin"];
+    let all = places.map(|place| files(root, &format!("{place}/{name}")));
+    let numbered = all.into_iter().flatten().filter_map(|path| {
+        let directory = path.iter().nth_back(2)?.to_str()?;
+        let version = directory.strip_prefix("pgsql-").unwrap_or(directory);
+        let numbers: Result<Vec<u32>, _> = version.split('.').map(str::parse).collect();
+        let is_wanted = wanted.is_none_or(|wanted| wanted == version);
+        Some((numbers.ok().filter(|_| is_wanted)?, path))
+    });
+    numbered.max().map(|(_, program)| program)
 }
 
 #[cfg(test)]
@@ -74,7 +68,7 @@ mod tests {
             ("postgres", Some("old"), None),
             ("initdb", None, None),
         ] {
-            let found = program_in(&root.path().display().to_string(), name, version);
+            let found = program_in(root.path(), name, version);
             let meant = meant.map(|path| root.path().join(path));
             assert_eq!(found, meant, "{name} {version:?}");
         }

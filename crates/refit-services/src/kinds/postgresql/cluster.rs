@@ -171,14 +171,10 @@ impl Server {
         if names.is_empty() {
             return Ok(Vec::new());
         }
-        let list = names
-            .iter()
-            .map(|name| format!("'{}'", name.to_lowercase()));
-        let list: Vec<String> = list.collect();
         let sql = format!(
             "SELECT lower(name), setting, context, pending_restart, coalesce(sourcefile, source) \
              FROM pg_catalog.pg_settings WHERE lower(name) IN ({})",
-            list.join(", ")
+            list(names)
         );
         let rows = self.query(&sql, 5)?;
         let known = rows.into_iter().filter_map(|row| {
@@ -203,10 +199,6 @@ impl Server {
         if names.is_empty() {
             return Ok(Vec::new());
         }
-        let list = names
-            .iter()
-            .map(|name| format!("'{}'", name.to_lowercase()));
-        let list: Vec<String> = list.collect();
         let sql = format!(
             "SELECT coalesce('role ' || r.rolname, 'all roles') || ' in ' || \
              coalesce('database ' || d.datname, 'all databases') || ': ' || c \
@@ -214,7 +206,7 @@ impl Server {
              LEFT JOIN pg_catalog.pg_roles r ON r.oid = s.setrole \
              LEFT JOIN pg_catalog.pg_database d ON d.oid = s.setdatabase \
              WHERE lower(split_part(c, '=', 1)) IN ({}) ORDER BY 1",
-            list.join(", ")
+            list(names)
         );
         let rows = self.query(&sql, 1)?;
         Ok(rows.into_iter().flatten().collect())
@@ -305,6 +297,14 @@ impl Server {
         }
         Err(told(&String::from_utf8_lossy(&output.stderr)))
     }
+}
+
+/// Names of settings as a list of SQL.
+fn list(names: &[&str]) -> String {
+    let names = names
+        .iter()
+        .map(|name| format!("'{}'", name.to_lowercase()));
+    names.collect::<Vec<_>>().join(", ")
 }
 
 /// A server's messages without time and process: `2026-11-23 03:21:12.213 GMT [363] FATAL:  text`.

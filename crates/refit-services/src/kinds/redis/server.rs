@@ -3,6 +3,8 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+use refit_servers::redis;
+
 use super::client::Client;
 use crate::systemd::Unit;
 use crate::{Error, FileError, System};
@@ -37,14 +39,7 @@ impl Server {
         };
         let text = system.read(&config)?.unwrap_or_default();
         let text = String::from_utf8_lossy(&text);
-        let last = |name: &str| {
-            let mut found = text.lines().filter_map(|line| {
-                let (key, value) = line.trim().split_once(char::is_whitespace)?;
-                let is_meant = key.eq_ignore_ascii_case(name);
-                is_meant.then(|| value.trim().trim_matches('"').to_owned())
-            });
-            found.next_back()
-        };
+        let last = |name: &str| redis::last(&text, name);
         let bind = last("bind").unwrap_or_default();
         let address = bind.split_whitespace().find(|word| !word.starts_with('-'));
         let address = address.filter(|word| !["*", "0.0.0.0", "::"].contains(word));
