@@ -1,5 +1,6 @@
 //! `refit revert` of files that somebody else edited since the change: it keeps what is theirs, or stops.
 
+use std::collections::BTreeMap;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -9,14 +10,16 @@ use crate::apply::{DROP_IN, SETTINGS, listing, words};
 use crate::apply_postgresql::{self, ENVIRONMENT};
 use crate::apply_redis::{self, CONFIG, OWN};
 use crate::runner::{Outcome, Test};
-use crate::sys::kill_point::{KillPoint, run_to};
+use crate::sys::kill_point::{KillPoint, run_beside, run_to};
 use crate::test;
 use crate::test_env::{TestEnv, expect_code, expect_message, expect_printed};
+use crate::{apply, apply_wrapper};
 
 pub const TESTS: &[Test] = &[
     test!(an_edit_elsewhere_is_kept),
     test!(an_edit_of_refits_lines_is_left_to_a_person),
     test!(one_conflict_keeps_all_files),
+    test!(an_edit_at_any_moment_is_kept).limit_seconds(180),
     test!(killed_while_an_edit_is_kept).limit_seconds(180),
 ];
 
@@ -201,6 +204,72 @@ fn one_conflict_keeps_all_files(env: &TestEnv) -> Outcome {
     fs::write(&path, format!("{text}Nice=5\n")).expect("the tree is ours");
     let refused = env.refit(&words("revert", &root, &["a"]));
     expect_message(&refused, 3, "+Nice=5");
+    Outcome::Pass
+}
+
+/// Somebody puts another file in the place of the one that refit edits, before each call of refit's that changes files.
+fn an_edit_at_any_moment_is_kept(env: &TestEnv) -> Outcome {
+    const WRAPPED: Case = Case {
+        tree: apply_wrapper::tree,
+        apply: &apply_wrapper::IN_PLACE,
+        service: apply_wrapper::MOVED,
+        file: apply_wrapper::PLACE,
+    };
+    const UNIT: Case = Case {
+        tree: apply::tree,
+        apply: &["--yes", "a", SETTINGS[1]],
+        service: "a",
+        file: DROP_IN,
+    };
+    for (n, case) in [REDIS, CLUSTER, WRAPPED, UNIT].iter().enumerate() {
+        for verb in ["apply", "revert"] {
+            let mut codes = BTreeMap::new();
+            for call in 1.. {
+                let root = (case.tree)(env, &format!("tree{n}{verb}{call}"));
+                let (path, new) = (Path::new(&root).join(case.file), env.path("new"));
+                let how = words("apply", &root, case.apply);
+                let revert = words("revert", &root, &[case.service]);
+                if verb == "revert" {
+                    expect_code(&env.refit(&how), 0);
+                }
+                let mut command = env.refit_command(if verb == "apply" { &how } else { &revert });
+                command.stdin(Stdio::null()).stdout(Stdio::null());
+                command.stderr(Stdio::null());
+                // An edit of nothing that refit wrote, so that nobody can take it for refit's.
+                let edit = || {
+                    fs::write(&new, "# edited\nmaxclients 7\n").expect("ours");
+                    let _ = fs::rename(&new, &path);
+                };
+                let (seen, code) = run_beside(&mut command, call, edit).expect("it is traced");
+                if seen.files < call {
+                    break;
+                }
+                let is_edited = || {
+                    let now = fs::read_to_string(&path).unwrap_or_default();
+                    now.starts_with("# edited\nmaxclients 7\n")
+                };
+                // The directory of a file of refit's own may not be there yet.
+                let was_edited = !fs::exists(&new).expect("readable");
+                assert!(
+                    !was_edited || is_edited(),
+                    "{verb}, call {call}: the edit is lost"
+                );
+                *codes.entry((code, was_edited)).or_insert(0) += 1;
+                let _ = env.refit(&revert);
+                assert!(
+                    !was_edited || is_edited(),
+                    "{verb}, call {call}: lost by the next revert"
+                );
+                fs::remove_dir_all(&root).expect("the tree is ours");
+            }
+            println!(
+                "counted: {} {verb}: exit code, edited: {codes:?}",
+                case.service
+            );
+            let edited = codes.keys().filter(|(_, was_edited)| *was_edited);
+            assert!(edited.count() > 1, "{codes:?}");
+        }
+    }
     Outcome::Pass
 }
 

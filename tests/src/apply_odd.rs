@@ -21,6 +21,7 @@ pub const TESTS: &[Test] = &[
     test!(what_is_no_plain_file_is_refused),
     test!(a_name_that_was_added_keeps_its_file),
     test!(attributes_are_restored_and_none_is_added),
+    test!(flags_are_restored),
     test!(immutable_files_are_named),
 ];
 
@@ -334,6 +335,36 @@ fn attributes_are_restored_and_none_is_added(env: &TestEnv) -> Outcome {
     expect_code(&env.refit(&words("revert", &root, &[SERVICE])), 0);
     assert_eq!(xattr(&path, "user.note").as_deref(), Some(&b"later"[..]));
     assert_eq!(fs::read(&path).expect("there"), b"port 1\n");
+    Outcome::Pass
+}
+
+fn flags_are_restored(env: &TestEnv) -> Outcome {
+    env.require_root();
+    env.require_command("chattr");
+    let root = apply_redis::tree(env, "tree");
+    let path = Path::new(&root).join(CONFIG);
+    let path = path.to_str().expect("text");
+    if !env.run(&["chattr", "+SdA", path]).status.success() {
+        env.skip("this file system has no flags of chattr");
+    }
+    let flags = || {
+        let printed = env.run(&["lsattr", path]);
+        expect_code(&printed, 0);
+        let printed = String::from_utf8_lossy(&printed.stdout).into_owned();
+        printed.split(' ').next().unwrap_or_default().to_owned()
+    };
+    let before = flags();
+    assert!(
+        ["S", "d", "A"].iter().all(|flag| before.contains(flag)),
+        "{before}"
+    );
+    // What a directory gives to each new file is none of the file's.
+    expect_code(&env.run(&["chattr", "+d", &format!("{root}/etc/redis")]), 0);
+    expect_code(&env.refit(&words("apply", &root, &apply_redis::APPLY)), 0);
+    assert_eq!(flags(), before);
+    expect_code(&env.refit(&words("status", &root, &["--check"])), 0);
+    expect_code(&env.refit(&words("revert", &root, &[SERVICE])), 0);
+    assert_eq!(flags(), before);
     Outcome::Pass
 }
 

@@ -115,6 +115,7 @@ mod heap_stacks;
 mod hostile;
 mod hostile_files;
 mod hostile_text;
+mod hostile_trees;
 mod index_loop;
 mod inherited;
 mod kills;
@@ -321,6 +322,7 @@ const TABLE: &[&[Test]] = &[
     hostile::TESTS,
     hostile_files::TESTS,
     hostile_text::TESTS,
+    hostile_trees::TESTS,
     index_loop::TESTS,
     inherited::TESTS,
     kills::TESTS,

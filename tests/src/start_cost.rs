@@ -14,8 +14,9 @@ pub const TESTS: &[Test] = &[
     test!(a_counted_start_makes_few_system_calls),
 ];
 
-/// Of refit: 167 were measured, and one more may be needed. The session of the run before is removed meanwhile.
-const OF_REFIT: usize = 168;
+/// Of refit: 168 were measured on Debian 12 and 170 on Debian 13, whose `true` has one more note; and one more read of
+/// /proc/self/maps where the path of refit is long. The session of the run before is removed meanwhile.
+const OF_REFIT: usize = 170;
 /// Of ld.so for the library, and of the library itself: 13 were measured.
 const OF_LIBRARY: usize = 14;
 /// The same where calls are counted: 27 were measured.

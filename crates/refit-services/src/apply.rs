@@ -3,17 +3,17 @@
 use std::time::{Duration, Instant};
 
 use crate::check::{Check, drifts};
-use crate::file_state::{Staged, remove};
 use crate::kind::{Kind, Step};
 use crate::kinds::kind_of;
 use crate::library;
-use crate::plan::{Request, plan, share_directories};
+use crate::place::{Edit, Staged, make_all};
+use crate::plan::{Request, missing, plan, share_directories};
 use crate::record::{VERSION, now};
 use crate::revert::{By, discard, take_back};
 use crate::status::{file_checks, live_checks};
 use crate::store::Store;
 use crate::undo::{self, Until};
-use crate::{Change, Error, Phase, Plan, Record, System, health, indexes};
+use crate::{Change, Error, FileEdit, FileError, Phase, Plan, Record, System, health, indexes};
 
 /// How long a service may take to load what it was started with.
 const LOADED_WITHIN: Duration = Duration::from_secs(10);
@@ -83,14 +83,9 @@ pub fn apply(system: &System, request: &Request, shown: &Plan) -> Result<Applied
     if let Some(service) = is_applied(system, request)? {
         return Ok(Applied::Nothing { service });
     }
-    let store = Store::to_change(system)?;
-    // Another refit may have been faster.
-    let (kind, service) = kind_of(system, &request.word)?;
-    if is_applied_to(system, &store, &service, request)? {
-        return Ok(Applied::Nothing { service });
-    }
+    // What has to be asked is asked before the lock is taken. A file that is edited from here on is found when the
+    // new one is put over it.
     let mut plan = plan(system, request)?;
-    // No lock was held while somebody read what was shown.
     if !plan.does_as(shown) {
         return Ok(Applied::NotAsShown {
             now: Box::new(plan),
@@ -99,9 +94,16 @@ pub fn apply(system: &System, request: &Request, shown: &Plan) -> Result<Applied
     if let Some(gate) = plan.gate.take() {
         return Err(gate);
     }
+    ask_health(&plan.change, BEFORE)?;
+    let (kind, service) = kind_of(system, &request.word)?;
+    let store = Store::to_change(system)?;
+    // Another refit may have been faster.
+    if is_applied_to(system, &store, &service, request)? {
+        return Ok(Applied::Nothing { service });
+    }
+    plan.change.directories = missing(system, &plan.change)?;
     share_directories(&store, &mut plan.change)?;
     let change = &plan.change;
-    ask_health(change, BEFORE)?;
     let mut begun = Record {
         version: VERSION,
         change: change.clone(),
@@ -122,7 +124,8 @@ pub fn apply(system: &System, request: &Request, shown: &Plan) -> Result<Applied
     let (edits, staged_record) = match staged {
         Ok(staged) => staged,
         Err(cause) => {
-            return Err(match discard(system, &store, change) {
+            forget_edited(system, &mut begun.change, &cause);
+            return Err(match discard(system, &store, &begun.change) {
                 Ok(()) => cause,
                 Err(revert) => stuck(cause, revert),
             });
@@ -142,11 +145,24 @@ pub fn apply(system: &System, request: &Request, shown: &Plan) -> Result<Applied
                 let made = schema.position(|edit| edit.index == *index);
                 begun.change.schema.truncate(made.unwrap_or_default());
             }
+            forget_edited(system, &mut begun.change, &cause);
             match take_back(system, &store, begun, by) {
                 Ok(_) => taken_back(change, cause),
                 Err(revert) => stuck(cause, revert),
             }
         }),
+    }
+}
+
+/// Lets go of the files, where one of them was edited meanwhile: no file was changed, and what is there now is not refit's
+/// to take back.
+fn forget_edited(system: &System, begun: &mut Change, cause: &Error) {
+    if let Error::File(FileError::Edited { .. }) = cause {
+        begun.files.clear();
+        if let Some(undo) = &mut begun.undo {
+            undo.files.clear();
+        }
+        begun.moved.take_if(|moved| !moved.is_put(system));
     }
 }
 
@@ -196,10 +212,9 @@ fn is_applied_to(
     Ok(true)
 }
 
-/// What is renamed into its place.
+/// What goes to its place.
 struct StagedChange {
-    /// `None`: a file that is to be removed.
-    edits: Vec<Option<Staged>>,
+    edits: Vec<Edit>,
     /// Of a program that moves.
     script: Option<Staged>,
 }
@@ -212,13 +227,17 @@ fn stage(system: &System, plan: &Plan) -> Result<StagedChange, Error> {
         library::place(system, file, content)?;
     }
     for dir in &change.directories {
-        library::make_directory(&system.path(dir)?)?;
+        system.place(dir)?.make_directory(0o755)?;
     }
     let mut staged = Vec::new();
-    for edit in change.edits() {
-        let path = system.path(&edit.path)?;
-        let state = edit.after.as_ref();
-        staged.push(state.map(|state| state.stage(&path)).transpose()?);
+    for FileEdit {
+        path,
+        before,
+        after,
+    } in change.edits()
+    {
+        let place = system.place(path)?;
+        staged.extend(Edit::stage(place, before.clone(), after.as_ref())?);
     }
     let moved = change.moved.as_ref();
     let script = moved.map(|moved| moved.stage(system)).transpose()?;
@@ -239,13 +258,10 @@ fn put_into_effect(
     if system.is_live() {
         kind.prepare(change)?;
     }
-    staged.script.map(Staged::put).transpose()?;
-    for (edit, staged) in change.edits().zip(staged.edits) {
-        match staged {
-            Some(staged) => staged.put()?,
-            None => remove(&system.path(&edit.path)?)?,
-        }
+    if let (Some(moved), Some(script)) = (&change.moved, staged.script) {
+        moved.put(system, script)?;
     }
+    make_all(staged.edits)?;
     indexes::apply(system, change)?;
     if !system.is_live() {
         return Ok(Vec::new());

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use refit_knobs::Settings;
 
-use crate::{Error, FileState, Moved, Package, SchemaEdit};
+use crate::{Error, FileState, Moved, Package, SchemaEdit, System};
 
 /// One file of the configuration.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -17,6 +17,32 @@ pub struct FileEdit {
     pub before: Option<FileState>,
     /// Likewise.
     pub after: Option<FileState>,
+}
+
+impl FileEdit {
+    /// New content for a file of which `read` was read when the new content was made; where there is none, a new one.
+    ///
+    /// # Errors
+    /// [`FileError::Edited`] where it holds something else by now, or why it cannot be read.
+    pub(crate) fn of(
+        system: &System,
+        path: &str,
+        read: &[u8],
+        new: Vec<u8>,
+    ) -> Result<FileEdit, Error> {
+        let place = system.place(path)?;
+        let before = place.state()?;
+        let after = match &before {
+            Some(before) if before.bytes() != read => return Err(place.edited().into()),
+            Some(before) => before.with_bytes(new),
+            None => FileState::own(new),
+        };
+        Ok(FileEdit {
+            path: path.to_owned(),
+            before,
+            after: Some(after),
+        })
+    }
 }
 
 /// A library or program that is placed.

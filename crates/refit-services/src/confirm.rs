@@ -3,15 +3,15 @@
 
 use crate::apply::{ask_health, in_effect};
 use crate::check::drifts;
-use crate::file_state::{Staged, remove, temporary};
 use crate::kinds::kind_named;
-use crate::library::{self, remove_directory};
+use crate::library;
+use crate::place::{Edit, make_all};
 use crate::plan::{missing, share_directories};
 use crate::record::now;
 use crate::revert::{conflicts, service_with_record};
 use crate::status::{file_checks, live_checks};
 use crate::store::Store;
-use crate::{Change, Error, FileState, Phase, Record, System, undo};
+use crate::{Change, Error, FileError, Phase, Record, System, undo};
 
 const TRIAL: &str = "/run/";
 const KEPT: &str = "/etc/";
@@ -55,19 +55,23 @@ pub fn confirm(system: &System, word: &str) -> Result<(String, bool), Error> {
         ..record
     };
     store.save(&record)?;
-    let staged = stage(system, &kept.change);
+    let staged = stage(system, &record.change, &kept.change);
     let staged = staged.and_then(|files| Ok((files, store.stage(&kept)?)));
     let (files, staged_record) = match staged {
         Ok(staged) => staged,
         Err(error) => {
-            for dir in kept.change.directories.iter().rev() {
-                remove_directory(&system.path(dir)?)?;
-            }
-            store.save(&as_it_was)?;
-            return Err(error);
+            return Err(not_begun(system, &store, &kept.change, &as_it_was, error));
         }
     };
-    put(system, &record.change, &kept.change, files)?;
+    if let Err(error) = make_all(files) {
+        let is_as_it_was = matches!(error, FileError::Edited { .. });
+        let error = Error::from(error);
+        return Err(match is_as_it_was {
+            true => not_begun(system, &store, &kept.change, &as_it_was, error),
+            false => error,
+        });
+    }
+    remove_directories(system, &record.change, &kept.change)?;
     if let Some(undo) = &record.change.undo {
         if system.is_live() {
             undo::stop(undo, false);
@@ -116,11 +120,9 @@ fn begin(system: &System, record: &mut Record) -> Result<(), Error> {
     kept.retain(|edit| edit.path.starts_with(TRIAL));
     for edit in &mut kept {
         edit.path = edit.path.replacen(TRIAL, KEPT, 1);
-        let path = system.path(&edit.path)?;
-        edit.before = FileState::read(&path)?;
-        if edit.before.is_some() || temporary(&path).symlink_metadata().is_ok() {
-            return Err(Error::InTheWay { path });
-        }
+        system.refuse_there(&edit.path)?;
+        edit.before = None;
+        system.place(&edit.path)?.refuse_taken()?;
     }
     record.change.files.extend(kept);
     let new = missing(system, &record.change)?;
@@ -148,36 +150,56 @@ fn is_below(path: &str, dir: &str) -> bool {
     below.is_some_and(|below| below.starts_with('/'))
 }
 
-/// The files below /etc under their temporary names, and their directories: all that needs space.
-fn stage(system: &System, kept: &Change) -> Result<Vec<Staged>, Error> {
-    for dir in &kept.directories {
-        library::make_directory(&system.path(dir)?)?;
+/// Takes back what was made for a confirmation that moved no file; why it did not.
+fn not_begun(
+    system: &System,
+    store: &Store,
+    kept: &Change,
+    as_it_was: &Record,
+    error: Error,
+) -> Error {
+    let directories = kept.directories.iter().rev();
+    let removed = directories.map(|dir| Ok(system.place(dir)?.remove_directory()?));
+    let back = removed.collect::<Result<(), Error>>();
+    match back.and_then(|()| store.save(as_it_was)) {
+        Ok(()) => error,
+        Err(error) => error,
     }
-    let mut staged = Vec::new();
-    for edit in &kept.files {
-        let path = system.path(&edit.path)?;
-        remove(&temporary(&path))?;
-        if let (Some(state), true) = (&edit.after, FileState::read(&path)? != edit.after) {
-            staged.push(state.stage(&path)?);
-        }
-    }
-    Ok(staged)
 }
 
-/// Moves the files from /run to /etc, and removes the units that would take them back.
-fn put(system: &System, change: &Change, kept: &Change, staged: Vec<Staged>) -> Result<(), Error> {
-    for file in staged {
-        file.put()?;
+/// The way of the files from /run to /etc, and of the units that would take them back: all that needs
+/// space is done, their directories are made.
+fn stage(system: &System, change: &Change, kept: &Change) -> Result<Vec<Edit>, Error> {
+    for dir in &kept.directories {
+        system.place(dir)?.make_directory(0o755)?;
+    }
+    let mut edits = Vec::new();
+    for edit in &kept.files {
+        let place = system.place(&edit.path)?;
+        place.remove_temporary()?;
+        let now = place.state()?;
+        edits.extend(Edit::stage(place, now, edit.after.as_ref())?);
     }
     let of_undo = change.edits().skip(change.files.len());
     let on_trial = change.files.iter();
     let on_trial = on_trial.filter(|edit| edit.path.starts_with(TRIAL));
     for edit in on_trial.chain(of_undo) {
-        remove(&system.path(&edit.path)?)?;
+        let place = system.place(&edit.path)?;
+        place.remove_temporary()?;
+        let now = place.state()?;
+        if now.is_some() && now != edit.after {
+            return Err(place.edited().into());
+        }
+        edits.extend(Edit::stage(place, now, None)?);
     }
+    Ok(edits)
+}
+
+/// Removes directories that held only what moved.
+fn remove_directories(system: &System, change: &Change, kept: &Change) -> Result<(), Error> {
     let gone = change.directories.iter().rev();
     for dir in gone.filter(|dir| !kept.directories.contains(dir)) {
-        remove_directory(&system.path(dir)?)?;
+        system.place(dir)?.remove_directory()?;
     }
     Ok(())
 }

@@ -27,6 +27,10 @@ pub struct Changed {
 pub enum Error {
     #[error("--root {}", path.display())]
     Root { path: PathBuf, cause: io::Error },
+    #[error("{} belongs to the user {uid}, who can write there what refit would read as its own and do as you\n  as that user: refit …; or: chown {} it", path.display(), rustix::process::geteuid().as_raw())]
+    OthersTree { path: PathBuf, uid: u32 },
+    #[error("{} is of the user {uid} with mode {mode:04o}: another user can write there what refit would do as you\n  look what it holds, then remove it, or: chown {} and chmod go-w", path.display(), rustix::process::geteuid().as_raw())]
+    OthersStore { path: PathBuf, uid: u32, mode: u32 },
     #[error("{} is a symbolic link; refit does not edit what lies beyond one", path.display())]
     Link { path: PathBuf },
     #[error("{} can be written by other users: a library below it could be replaced\n  chown root, chmod go-w", path.display())]
@@ -190,7 +194,7 @@ pub enum Error {
     Drifted { service: String },
     #[error("another refit is changing services, and did not end within {} s; try again when it has", waited.as_secs())]
     Busy { waited: Duration },
-    #[error("{} is a record that this refit cannot read: {reason}", path.display())]
+    #[error("{} is a record that this refit cannot read: {reason}\n  the files of its service are as they are, and all other services can be changed and reverted\n  put a copy of the record in its place; or restore the files by hand, and remove the record", path.display())]
     BadRecord { path: PathBuf, reason: String },
     #[error("{} changed after refit wrote it; nothing was reverted", paths(.0))]
     Conflict(Vec<Changed>),
@@ -266,7 +270,11 @@ impl Error {
             | Error::LibraryChanged { .. }
             | Error::Replaced { .. }
             | Error::Redefined { .. }
-            | Error::Drifted { .. } => 3,
+            | Error::Drifted { .. }
+            | Error::File(FileError::Edited { .. }) => 3,
+            Error::TakenBack(cause) if matches!(**cause, Error::File(FileError::Edited { .. })) => {
+                3
+            }
             Error::TakenBack(cause) if matches!(**cause, Error::File(_)) => 2,
             Error::TakenBack(_)
             | Error::StillNotHealthy { .. }

@@ -1,16 +1,17 @@
-//! A file as it is: bytes, mode, owner, extended attributes; and putting it back so.
+//! A file as it is: bytes, mode, owner, flags, extended attributes.
 
 use std::collections::BTreeMap;
 use std::ffi::CStr;
-use std::fs::{self, File, OpenOptions, Permissions};
-use std::io::{self, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
+use std::fs::{File, Permissions};
+use std::io::{self, Read};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{
-    AtFlags, CWD, StatxAttributes, StatxFlags, XattrFlags, fremovexattr, fsetxattr, lgetxattr,
-    llistxattr, statx,
+    IFlags, XattrFlags, fgetxattr, flistxattr, fremovexattr, fsetxattr, ioctl_getflags,
+    ioctl_setflags,
 };
+use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 /// Why a file is not read or written.
@@ -21,8 +22,14 @@ pub enum FileError {
     NotRegular { path: PathBuf },
     #[error("{0} has other names (hard links), which would keep the old content\n  first: cp -p {0} {0}.new && mv {0}.new {0}", path.display())]
     OtherNames { path: PathBuf },
+    #[error("{0} gives who executes it its owner's or group's rights, and refit writes no such file\n  first: chmod ug-s {0}", path.display())]
+    SetId { path: PathBuf },
     #[error("{0} is immutable or append-only\n  first: chattr -i -a {0}", path.display())]
     Immutable { path: PathBuf },
+    #[error("{} is in the way: something put it there", path.display())]
+    Taken { path: PathBuf },
+    #[error("{} was edited by somebody else at the same time, and that edit is kept", path.display())]
+    Edited { path: PathBuf },
     #[error("{}", path.display())]
     Failed {
         path: PathBuf,
@@ -65,6 +72,9 @@ pub struct FileState {
     mode: u32,
     uid: u32,
     gid: u32,
+    /// Of chattr(1), as FS_IOC_GETFLAGS has them.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    flags: u32,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     xattrs: BTreeMap<String, String>,
 }
@@ -78,6 +88,7 @@ impl FileState {
             mode: 0o644,
             uid: rustix::process::geteuid().as_raw(),
             gid: rustix::process::getegid().as_raw(),
+            flags: 0,
             xattrs: BTreeMap::new(),
         }
     }
@@ -115,164 +126,93 @@ impl FileState {
         format!("mode {:04o}, owner {}:{}", self.mode, self.uid, self.gid)
     }
 
-    /// The file at `path`, `None` where there is none.
+    /// An open file as it is.
     ///
     /// # Errors
-    /// [`FileError::NotRegular`], or what the reads report.
-    pub fn read(path: &Path) -> Result<Option<FileState>, FileError> {
-        let failed = FileError::at(path);
-        let meta = match fs::symlink_metadata(path) {
-            Ok(meta) => meta,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(failed(error)),
-        };
-        if !meta.is_file() {
-            return Err(FileError::NotRegular {
-                path: path.to_owned(),
-            });
-        }
-        Ok(Some(FileState {
-            content: fs::read(path).map_err(&failed)?.into(),
+    /// What the system reports.
+    pub fn of(mut file: File) -> io::Result<FileState> {
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes)?;
+        let meta = file.metadata()?;
+        Ok(FileState {
+            content: bytes.into(),
             mode: meta.mode() & 0o7777,
             uid: meta.uid(),
             gid: meta.gid(),
-            xattrs: xattrs(path).map_err(&failed)?,
-        }))
+            flags: flags(&file)?.bits(),
+            xattrs: xattrs(&file)?,
+        })
     }
 
-    /// Puts it at `path`: a reader sees the old file or this one, never a part, and so does
-    /// whoever looks after a power cut.
+    /// Gives a new file all but the content.
     ///
     /// # Errors
-    /// [`FileError::Failed`]. The file at `path` is then the old one.
-    pub fn write(&self, path: &Path) -> Result<(), FileError> {
-        self.stage(path)?.put()
-    }
-
-    /// Writes it beside `path`. Nothing is at `path` yet, but all that needs space is done.
-    ///
-    /// # Errors
-    /// [`FileError::Failed`]; nothing is left then.
-    pub fn stage(&self, path: &Path) -> Result<Staged, FileError> {
-        let staged = Staged {
-            path: path.to_owned(),
-            is_put: false,
-        };
-        match self.write_to(&temporary(path)) {
-            Ok(()) => Ok(staged),
-            Err(cause) => Err(FileError::at(path)(cause)),
-        }
-    }
-
-    fn write_to(&self, new: &Path) -> io::Result<()> {
-        let mut file = OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(new)?;
-        file.write_all(&self.bytes())?;
+    /// What the system reports.
+    pub(crate) fn put_on(&self, file: &File) -> io::Result<()> {
         let meta = file.metadata()?;
         if (meta.uid(), meta.gid()) != (self.uid, self.gid) {
-            fchown(&file, Some(self.uid), Some(self.gid))?;
+            fchown(file, Some(self.uid), Some(self.gid))?;
         }
         file.set_permissions(Permissions::from_mode(self.mode))?;
         // Those that a directory gives to each new file: a default ACL.
-        for name in xattrs(new)?.keys() {
+        for name in xattrs(file)?.keys() {
             if !self.xattrs.contains_key(name) {
-                fremovexattr(&file, name.as_str())?;
+                fremovexattr(file, name.as_str())?;
             }
         }
         for (name, value) in &self.xattrs {
-            fsetxattr(&file, name.as_str(), &unhex(value), XattrFlags::empty())?;
+            fsetxattr(file, name.as_str(), &unhex(value), XattrFlags::empty())?;
         }
-        file.sync_all()
-    }
-}
-
-/// A file that is whole and on the disk under its temporary name. Dropped, it is removed.
-#[must_use]
-pub struct Staged {
-    path: PathBuf,
-    is_put: bool,
-}
-
-impl Staged {
-    /// Puts it in its place, for good. Needs no space.
-    ///
-    /// # Errors
-    /// [`FileError::Failed`].
-    pub fn put(mut self) -> Result<(), FileError> {
-        fs::rename(temporary(&self.path), &self.path).map_err(FileError::at(&self.path))?;
-        self.is_put = true;
-        sync_directory(&self.path)
-    }
-}
-
-impl Drop for Staged {
-    fn drop(&mut self) {
-        if !self.is_put {
-            let _ = fs::remove_file(temporary(&self.path));
+        // Likewise, a directory's own flags.
+        if flags(file)?.bits() != self.flags {
+            let others = ioctl_getflags(file)? - SETTABLE;
+            ioctl_setflags(file, others | IFlags::from_bits_retain(self.flags))?;
         }
+        Ok(())
+    }
+
+    /// Whether it differs from another in nothing but its content.
+    #[must_use]
+    pub fn has_access_of(&self, other: &FileState) -> bool {
+        self.with_bytes(Vec::new()) == other.with_bytes(Vec::new())
+    }
+
+    /// Whether who executes it has its owner's or group's rights (execve(2)).
+    #[must_use]
+    pub fn is_set_id_program(&self) -> bool {
+        let has = |bits| self.mode & bits == bits;
+        (has(0o4000) && self.mode & 0o111 != 0) || has(0o2010)
     }
 }
 
-/// The name under which a file is written before it is renamed. No program reads files with
-/// such a name from its configuration directory.
-pub fn temporary(path: &Path) -> PathBuf {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    path.with_file_name(format!(".{name}.refit-new"))
-}
+/// Flags of chattr(1) that a file's owner can set, and that go with its content: not `i` and `a`,
+/// with which a file is not replaced.
+const SETTABLE: IFlags = IFlags::SYNC
+    .union(IFlags::NODUMP)
+    .union(IFlags::NOATIME)
+    .union(IFlags::COMPRESSED)
+    .union(IFlags::NOCOW)
+    .union(IFlags::JOURNALING);
 
-/// Refuses an immutable file; and, unless `links`, one whose other names would keep the old content.
-pub fn refuse_fixed(path: &Path, links: bool) -> Result<(), FileError> {
-    let flags = AtFlags::SYMLINK_NOFOLLOW;
-    let Ok(found) = statx(CWD, path, flags, StatxFlags::BASIC_STATS) else {
-        return Ok(());
-    };
-    let path = path.to_owned();
-    let fixed = StatxAttributes::IMMUTABLE | StatxAttributes::APPEND;
-    if found.stx_attributes.intersects(fixed) {
-        return Err(FileError::Immutable { path });
+/// None where the file system has none.
+fn flags(file: &File) -> io::Result<IFlags> {
+    match ioctl_getflags(file) {
+        Ok(flags) => Ok(flags & SETTABLE),
+        Err(Errno::NOTTY | Errno::NOTSUP | Errno::INVAL | Errno::NOSYS) => Ok(IFlags::empty()),
+        Err(errno) => Err(errno.into()),
     }
-    if !links && found.stx_nlink > 1 {
-        return Err(FileError::OtherNames { path });
-    }
-    Ok(())
-}
-
-/// Removes a file, which may be gone already, for good.
-pub fn remove(path: &Path) -> Result<(), FileError> {
-    // A read-only file system refuses to remove what is not there, too.
-    if let Err(error) = fs::symlink_metadata(path)
-        && error.kind() == io::ErrorKind::NotFound
-    {
-        return Ok(());
-    }
-    match fs::remove_file(path) {
-        Ok(()) => sync_directory(path),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        Err(cause) => Err(FileError::at(path)(cause)),
-    }
-}
-
-/// What was made or removed at `path` is so after a power cut too.
-pub fn sync_directory(path: &Path) -> Result<(), FileError> {
-    let parent = path.parent().unwrap_or(Path::new("/"));
-    File::open(parent)
-        .and_then(|dir| dir.sync_all())
-        .map_err(FileError::at(parent))
 }
 
 /// Those that the kernel or a security module gives to each new file by itself are not a
 /// property of the content.
 const GIVEN: [&str; 3] = ["security.selinux", "security.ima", "security.evm"];
 
-fn xattrs(path: &Path) -> io::Result<BTreeMap<String, String>> {
+fn xattrs(file: &File) -> io::Result<BTreeMap<String, String>> {
     // The largest list and value that the kernel has: XATTR_LIST_MAX, XATTR_SIZE_MAX.
     let (mut names, mut value) = (vec![0; 1 << 16], vec![0; 1 << 16]);
-    let length = match llistxattr(path, &mut names) {
+    let length = match flistxattr(file, &mut names) {
         Ok(length) => length,
-        Err(rustix::io::Errno::NOTSUP) => 0,
+        Err(Errno::NOTSUP) => 0,
         Err(errno) => return Err(errno.into()),
     };
     let mut found = BTreeMap::new();
@@ -281,7 +221,7 @@ fn xattrs(path: &Path) -> io::Result<BTreeMap<String, String>> {
         rest = &rest[name.count_bytes() + 1..];
         let name = name.to_string_lossy().into_owned();
         if !GIVEN.contains(&&*name) {
-            let length = lgetxattr(path, name.as_str(), &mut value)?;
+            let length = fgetxattr(file, name.as_str(), &mut value)?;
             found.insert(name, hex(&value[..length]));
         }
     }
@@ -301,4 +241,8 @@ fn unhex(digits: &str) -> Vec<u8> {
             .map(|text| u8::from_str_radix(text, 16))
     };
     pairs.filter_map(|pair| byte(pair)?.ok()).collect()
+}
+
+fn is_zero(flags: &u32) -> bool {
+    *flags == 0
 }

@@ -9,6 +9,7 @@
 
 mod accept;
 mod apply;
+mod ask;
 mod change;
 mod check;
 mod confirm;
@@ -28,6 +29,7 @@ mod library;
 mod lines;
 mod moved;
 mod packages;
+mod place;
 mod plan;
 mod processes;
 mod record;
@@ -56,6 +58,7 @@ pub use etckeeper::Etckeeper;
 pub use file_state::{FileError, FileState};
 pub use moved::Moved;
 pub use packages::Package;
+pub use place::Place;
 pub use plan::Request;
 pub use record::{Phase, Record};
 pub use revert::{By, Reverted, revert, revert_unconfirmed};

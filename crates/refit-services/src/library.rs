@@ -4,7 +4,6 @@
 //! `NoExecPaths=/`), nor below /home, /root or /tmp, which units often do not see.
 
 use std::fs;
-use std::io;
 use std::path::Path;
 
 use refit_knobs::{AllocatorKind, NamedAllocator, Preload};
@@ -12,7 +11,7 @@ use refit_run::LAUNCHER;
 use refit_run::allocator::{self, is_shared_object};
 use sha2::{Digest, Sha256};
 
-use crate::file_state::{hex, remove, sync_directory};
+use crate::file_state::hex;
 use crate::store::Store;
 use crate::{Error, FileError, FileState, Launcher, LibraryFile, System};
 
@@ -98,32 +97,25 @@ pub fn own_program(from: &Path) -> Result<(LibraryFile, Vec<u8>), Error> {
 /// # Errors
 /// [`Error::NotAlone`], [`Error::InTheWay`], [`Error::File`].
 pub fn place(system: &System, file: &LibraryFile, content: &[u8]) -> Result<(), Error> {
-    let path = system.path(&file.path)?;
-    let dir = path.parent().expect("it has one");
-    let above = dir.parent().expect("it has one");
-    for dir in [above, dir] {
-        make_directory(dir)?;
+    for dir in above(&file.path) {
+        system.place(dir)?.make_directory(0o755)?;
     }
     system.is_ours_alone(&file.path)?;
-    remove(&crate::file_state::temporary(&path))?;
-    match FileState::read(&path)? {
-        None => Ok(FileState::executable(content.to_vec()).write(&path)?),
+    let place = system.place(&file.path)?;
+    place.remove_temporary()?;
+    match place.state()? {
+        None => Ok(place.write(&FileState::executable(content.to_vec()))?),
         Some(there) if there.bytes() == content => Ok(()),
-        Some(_) => Err(Error::InTheWay { path }),
+        Some(_) => Err(Error::InTheWay {
+            path: place.path().to_owned(),
+        }),
     }
 }
 
-/// Makes a directory that is there perhaps, for good.
-pub fn make_directory(dir: &Path) -> Result<(), FileError> {
-    use std::os::unix::fs::PermissionsExt;
-    let made = fs::create_dir(dir)
-        // Whatever the umask is.
-        .and_then(|()| fs::set_permissions(dir, fs::Permissions::from_mode(0o755)));
-    match made {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-        Ok(()) => sync_directory(dir),
-        Err(cause) => Err(FileError::at(dir)(cause)),
-    }
+/// [`PLACE`] and the directory of the content.
+fn above(path: &str) -> [&str; 2] {
+    let dir = path.rsplit_once('/').map_or("", |(dir, _)| dir);
+    [PLACE, dir]
 }
 
 /// Whether it is there with its content; `None` where it is not there.
@@ -131,7 +123,7 @@ pub fn make_directory(dir: &Path) -> Result<(), FileError> {
 /// # Errors
 /// [`Error::File`].
 pub fn is_whole(system: &System, file: &LibraryFile) -> Result<Option<bool>, Error> {
-    let found = FileState::read(&system.path(&file.path)?)?;
+    let found = system.state(&file.path)?;
     Ok(found.map(|found| hash(&found.bytes()) == file.sha256))
 }
 
@@ -145,33 +137,21 @@ pub fn withdraw(
     service: &str,
     file: &LibraryFile,
 ) -> Result<(), Error> {
-    let path = system.path(&file.path)?;
-    remove(&crate::file_state::temporary(&path))?;
+    let place = system.place(&file.path)?;
+    place.remove_temporary()?;
     let has_it = |record: &crate::Record| {
         record.change.service != service
             && record.change.placed().any(|other| other.path == file.path)
     };
-    if store.all()?.iter().any(has_it) {
+    let records = store.all()?;
+    // One that cannot be read may have it too.
+    if !records.unreadable.is_empty() || records.readable.iter().any(has_it) {
         return Ok(());
     }
-    remove(&path)?;
+    place.remove()?;
     // Those of other contents may be there.
-    for dir in path.ancestors().skip(1).take(2) {
-        remove_directory(dir)?;
+    for dir in above(&file.path).into_iter().rev() {
+        system.place(dir)?.remove_directory()?;
     }
     Ok(())
-}
-
-/// Removes a directory that is empty, for good.
-pub fn remove_directory(dir: &Path) -> Result<(), FileError> {
-    let is_empty = match fs::read_dir(dir) {
-        Ok(mut entries) => entries.next().is_none(),
-        Err(error) => error.kind() != io::ErrorKind::NotFound,
-    };
-    // A read-only file system refuses to remove what is not there, or not empty, too.
-    if !is_empty {
-        return Ok(());
-    }
-    fs::remove_dir(dir).map_err(FileError::at(dir))?;
-    sync_directory(dir)
 }

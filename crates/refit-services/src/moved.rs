@@ -3,17 +3,17 @@
 //! At every moment a file that starts the program has its name: it gets a second name before the
 //! script is renamed over the first, and the way back is one rename, which takes the script away.
 
-use std::fs::{self, File, Metadata};
-use std::io::{self, Read};
-use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::io::Read;
 
+use rustix::fs::Stat;
+use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::check::{Check, Layer};
-use crate::file_state::{Staged, hex, remove, sync_directory, temporary};
-use crate::{Error, FileError, FileState, System};
+use crate::file_state::hex;
+use crate::place::Staged;
+use crate::{Error, FileError, FileState, Place, System};
 
 /// The program and the script.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,13 +48,10 @@ impl Moved {
     /// [`Error::InTheWay`] where its second name is taken, or why it cannot be read.
     pub fn new(system: &System, path: &str, script: FileState) -> Result<Moved, Error> {
         let kept = format!("{path}.refit-real");
-        let place = system.path(path)?;
-        for taken in [system.path(&kept)?, temporary(&place)] {
-            if metadata(&taken)?.is_some() {
-                return Err(Error::InTheWay { path: taken });
-            }
-        }
-        let digest = digest(&place).map_err(FileError::at(&place))?;
+        system.refuse_there(&kept)?;
+        let place = system.place(path)?;
+        place.refuse_taken()?;
+        let digest = digest(&place)?.ok_or_else(|| place.failed(Errno::NOENT))?;
         Ok(Moved {
             path: path.to_owned(),
             kept,
@@ -64,22 +61,17 @@ impl Moved {
     }
 
     fn state(&self, system: &System) -> Result<State, Error> {
-        let (path, kept) = (system.path(&self.path)?, system.path(&self.kept)?);
-        let (at_path, at_kept) = (metadata(&path)?, metadata(&kept)?);
-        let is_program = |place: &Path, meta: Option<&Metadata>| {
-            let digest = meta.filter(|meta| meta.is_file()).map(|_| digest(place));
-            let digest = digest.transpose().map_err(FileError::at(place))?;
-            Ok::<_, FileError>(digest.as_ref() == Some(&self.sha256))
-        };
-        let is_one =
-            |one: &Metadata, other: &Metadata| (one.dev(), one.ino()) == (other.dev(), other.ino());
-        let path_is_program = is_program(&path, at_path.as_ref())?;
+        let (path, kept) = (system.place(&self.path)?, system.place(&self.kept)?);
+        let (at_path, at_kept) = (path.stat()?, kept.stat()?);
+        let path_is_program = self.is_program(&path)?;
         Ok(match (&at_path, &at_kept) {
             (Some(_), None) if path_is_program => State::Before,
-            (Some(one), Some(other)) if path_is_program && is_one(one, other) => State::Linked,
+            (Some(_), Some(_)) if path_is_program && is_one(at_path.as_ref(), at_kept.as_ref()) => {
+                State::Linked
+            }
             (Some(_), Some(_)) => {
                 let has_script = self.has_script(system)?;
-                match has_script && is_program(&kept, at_kept.as_ref())? {
+                match has_script && self.is_program(&kept)? {
                     true => State::After,
                     false => State::Other,
                 }
@@ -89,9 +81,14 @@ impl Moved {
     }
 
     fn has_script(&self, system: &System) -> Result<bool, Error> {
-        let path = system.path(&self.path)?;
-        let is_file = metadata(&path)?.is_some_and(|meta| meta.is_file());
-        Ok(is_file && FileState::read(&path)?.as_ref() == Some(&self.script))
+        Ok(system.place(&self.path)?.is(Some(&self.script))?)
+    }
+
+    fn is_program(&self, place: &Place) -> Result<bool, FileError> {
+        match digest(place) {
+            Err(FileError::NotRegular { .. }) => Ok(false),
+            other => Ok(other?.as_ref() == Some(&self.sha256)),
+        }
     }
 
     /// Gives the program its second name, and writes the script, which is put in its place by one
@@ -100,10 +97,32 @@ impl Moved {
     /// # Errors
     /// [`Error::File`], also where the file system has no second names.
     pub fn stage(&self, system: &System) -> Result<Staged, Error> {
-        let (path, kept) = (system.path(&self.path)?, system.path(&self.kept)?);
-        fs::hard_link(&path, &kept).map_err(FileError::at(&kept))?;
-        sync_directory(&kept)?;
-        Ok(self.script.stage(&path)?)
+        let (path, kept) = (system.place(&self.path)?, system.place(&self.kept)?);
+        path.link(&kept)?;
+        if !self.is_program(&kept)? {
+            kept.remove()?;
+            return Err(path.edited().into());
+        }
+        Ok(path.stage(&self.script)?)
+    }
+
+    /// Puts the script in the program's place.
+    ///
+    /// # Errors
+    /// [`FileError::Edited`] where another program is there by now, or what the system reports.
+    pub fn put(&self, system: &System, script: Staged) -> Result<(), Error> {
+        let kept = system.place(&self.kept)?;
+        let program = kept.stat()?;
+        let put = script.put_over(|out| Ok(is_one(out.stat()?.as_ref(), program.as_ref())));
+        if let Err(FileError::Edited { .. }) = &put {
+            kept.remove()?;
+        }
+        Ok(put?)
+    }
+
+    /// Whether the script has the program's place.
+    pub fn is_put(&self, system: &System) -> bool {
+        self.has_script(system).is_ok_and(|has_script| has_script)
     }
 
     /// Puts the program back in its place; whether it was there already.
@@ -111,19 +130,16 @@ impl Moved {
     /// # Errors
     /// [`Error::Replaced`], [`Error::File`].
     pub fn take_back(&self, system: &System) -> Result<bool, Error> {
-        let (path, kept) = (system.path(&self.path)?, system.path(&self.kept)?);
+        let (path, kept) = (system.place(&self.path)?, system.place(&self.kept)?);
         let state = self.state(system)?;
         match state {
             State::Other => return Err(self.replaced()),
             State::Before => {}
             // rename(2) of two names of one file does nothing.
-            State::Linked => remove(&kept)?,
-            State::After => {
-                fs::rename(&kept, &path).map_err(FileError::at(&path))?;
-                sync_directory(&path)?;
-            }
+            State::Linked => kept.remove()?,
+            State::After => kept.replace(&path, |out| out.is(Some(&self.script)))?,
         }
-        remove(&temporary(&path))?;
+        path.remove_temporary()?;
         Ok(state == State::Before)
     }
 
@@ -159,7 +175,7 @@ impl Moved {
             holds: Some(holds),
         };
         let is_there =
-            |path: &str| -> Result<bool, Error> { Ok(metadata(&system.path(path)?)?.is_some()) };
+            |path: &str| -> Result<bool, Error> { Ok(system.place(path)?.stat()?.is_some()) };
         let found = match (state, is_there(&self.path)?) {
             (State::Before | State::Linked, _) => "the program, as before the change",
             (_, true) => "other content, mode or owner",
@@ -170,29 +186,30 @@ impl Moved {
             true => "other content",
             false => "not there",
         };
-        let kept = system.path(&self.kept)?;
-        let is_file = metadata(&kept)?.is_some_and(|meta| meta.is_file());
-        let holds = is_file && digest(&kept).map_err(FileError::at(&kept))? == self.sha256;
+        let holds = self.is_program(&system.place(&self.kept)?)?;
         Ok([script, check(&self.kept, "the program", holds, found)])
     }
 }
 
-fn metadata(path: &Path) -> Result<Option<Metadata>, FileError> {
-    match fs::symlink_metadata(path) {
-        Ok(meta) => Ok(Some(meta)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(FileError::at(path)(error)),
-    }
+/// Whether two names are of one file.
+fn is_one(one: Option<&Stat>, other: Option<&Stat>) -> bool {
+    let which = |stat: &Stat| (stat.st_dev, stat.st_ino);
+    one.is_some() && one.map(which) == other.map(which)
 }
 
-/// Of a file's content, which may be large.
-fn digest(path: &Path) -> io::Result<String> {
-    let mut file = File::open(path)?;
+/// Of a file's content, which may be large; `None` where there is no file.
+fn digest(place: &Place) -> Result<Option<String>, FileError> {
+    let Some(mut file) = place.open()? else {
+        return Ok(None);
+    };
     let mut hasher = Sha256::new();
     let mut buffer = vec![0; 1 << 16];
     loop {
-        match file.read(&mut buffer)? {
-            0 => return Ok(hex(&hasher.finalize())),
+        match file
+            .read(&mut buffer)
+            .map_err(FileError::at(place.path()))?
+        {
+            0 => return Ok(Some(hex(&hasher.finalize()))),
             count => hasher.update(&buffer[..count]),
         }
     }

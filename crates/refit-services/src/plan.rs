@@ -6,14 +6,13 @@ use refit_knobs::{Class, Settings};
 use refit_run::{ElfFacts, replaced_syncs};
 
 use crate::accept::{self, Basis};
-use crate::file_state::{refuse_fixed, temporary};
 use crate::glibc_malloc::asks_nothing;
 use crate::kind::refuse_unknown;
 use crate::kinds::{kind_of, of_daemon};
 use crate::packages::packages_of;
 use crate::store::Store;
 use crate::undo::{self, Until};
-use crate::{Change, Error, Evidence, Package, Plan, System};
+use crate::{Change, Error, Evidence, FileError, FileState, Package, Plan, System};
 
 /// What is asked for.
 pub struct Request {
@@ -118,12 +117,18 @@ pub fn plan(system: &System, request: &Request) -> Result<Plan, Error> {
         undo::add(system, &mut plan, within)?;
     }
     for edit in plan.change.edits() {
-        let path = system.path(&edit.path)?;
-        let new = temporary(&path);
-        if new.symlink_metadata().is_ok() {
-            return Err(Error::InTheWay { path: new });
+        let place = system.place(&edit.path)?;
+        if edit
+            .before
+            .as_ref()
+            .is_some_and(FileState::is_set_id_program)
+        {
+            let path = place.path().to_owned();
+            return Err(FileError::SetId { path }.into());
         }
-        refuse_fixed(&path, false)?;
+        place.refuse_taken()?;
+        place.refuse_fixed()?;
+        place.refuse_other_names()?;
     }
     for file in plan.change.placed() {
         system.is_ours_alone(&file.path)?;
@@ -151,7 +156,7 @@ fn compare_versions(evidence: &mut Evidence, packages: &[Package]) {
 
 /// Adds directories that another change made: whichever is reverted last takes them away.
 pub fn share_directories(store: &Store, change: &mut Change) -> Result<(), Error> {
-    let records = store.all()?;
+    let records = store.all()?.readable;
     for dir in records.iter().flat_map(|record| &record.change.directories) {
         let below = format!("{dir}/");
         let is_above = change.edits().any(|edit| edit.path.starts_with(&below));
@@ -171,7 +176,7 @@ pub fn missing(system: &System, change: &Change) -> Result<Vec<String>, Error> {
         let mut of_this = Vec::new();
         while let Some((dir, _)) = above.rsplit_once('/')
             && !dir.is_empty()
-            && !system.path(dir)?.exists()
+            && system.place(dir)?.stat()?.is_none()
         {
             of_this.push(dir.to_owned());
             above = dir;

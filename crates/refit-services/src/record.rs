@@ -4,7 +4,7 @@ use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Change, Error, FileState, System};
+use crate::{Change, Error, System};
 
 /// How far a change came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,7 +40,7 @@ impl Record {
     /// Where they cannot be read.
     pub fn is_taken_back(&self, system: &System) -> Result<bool, Error> {
         for edit in self.change.edits() {
-            if FileState::read(&system.path(&edit.path)?)? != edit.before {
+            if system.state(&edit.path)? != edit.before {
                 return Ok(false);
             }
         }

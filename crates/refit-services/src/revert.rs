@@ -1,14 +1,12 @@
 //! Taking a change back: to the bytes, or not at all.
 
-use std::path::PathBuf;
-
-use crate::file_state::{Staged, refuse_fixed, remove, temporary};
 use crate::kind::Step;
 use crate::kinds::{kind_named, kind_of};
 use crate::library;
+use crate::place::{Edit, make_all};
 use crate::store::Store;
 use crate::three_way::End;
-use crate::{Change, Changed, Error, FileState, Phase, Record, System, indexes, undo};
+use crate::{Change, Changed, Error, FileEdit, FileError, Phase, Record, System, indexes, undo};
 
 /// Who takes a change back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,7 +61,7 @@ pub fn revert(system: &System, word: &str) -> Result<Reverted, Error> {
 /// As [`revert`].
 pub fn revert_unconfirmed(system: &System, word: &str, by: By) -> Result<Option<Reverted>, Error> {
     let store = Store::to_change(system)?;
-    match store.load(&service_of(&store.all()?, system, word)?)? {
+    match store.load(&service_of(&store.all()?.readable, system, word)?)? {
         Some(record) if record.change.undo.is_some() => {
             take_back(system, &store, record, by).map(Some)
         }
@@ -73,7 +71,7 @@ pub fn revert_unconfirmed(system: &System, word: &str, by: By) -> Result<Option<
 
 /// A service that is gone, with its package perhaps, is known by its record.
 pub fn service_with_record(system: &System, word: &str) -> Result<String, Error> {
-    service_of(&Store::to_read(system)?.all()?, system, word)
+    service_of(&Store::to_read(system)?.all()?.readable, system, word)
 }
 
 fn service_of(records: &[Record], system: &System, word: &str) -> Result<String, Error> {
@@ -126,9 +124,7 @@ pub fn take_back(
     }
     for (edit, end) in record.change.edits().zip(&ends) {
         if !matches!(end, End::AsBefore | End::Purged) {
-            let path = system.path(&edit.path)?;
-            refuse_fixed(&path, true)?;
-            refuse_fixed(path.parent().expect("it has one"), true)?;
+            system.place(&edit.path)?.refuse_fixed()?;
         }
     }
     let step = match record.phase {
@@ -171,13 +167,18 @@ pub fn take_back(
         }
     };
     let running = match (&change.undo, by) {
-        (Some(undo), By::Timer) => Some(system.path(&undo::service_file(&undo.unit))?),
+        (Some(undo), By::Timer) => Some(undo::service_file(&undo.unit)),
         _ => None,
     };
     let (own, restored): (Vec<_>, Vec<_>) = restored
         .into_iter()
         .partition(|(path, _)| running.as_ref() == Some(path));
-    put(restored)?;
+    if let Err(error) = put(restored) {
+        if let (true, FileError::Edited { .. }) = (is_told, &error) {
+            store.save(&as_it_was)?;
+        }
+        return Err(error.into());
+    }
     if let Some(moved) = &change.moved
         && moved.take_back(system)?
     {
@@ -209,46 +210,37 @@ pub fn take_back(
     })
 }
 
-enum Restored {
-    AsItIs,
-    Put(Staged),
-    Absent,
+fn put(files: Vec<(String, Edit)>) -> Result<(), FileError> {
+    make_all(files.into_iter().map(|(_, edit)| edit).collect())
 }
 
-fn put(files: Vec<(PathBuf, Restored)>) -> Result<(), Error> {
-    for (path, state) in files {
-        match state {
-            Restored::AsItIs => {}
-            Restored::Put(staged) => staged.put()?,
-            Restored::Absent => remove(&path)?,
-        }
-    }
-    Ok(())
-}
-
-/// All that needs space, in the order in which the files go back.
-fn stage(system: &System, change: &Change) -> Result<Vec<(PathBuf, Restored)>, Error> {
+/// All that needs space, in the order in which the files go back, each with its path.
+fn stage(system: &System, change: &Change) -> Result<Vec<(String, Edit)>, Error> {
+    let of_service = change.files.iter().rev();
+    let of_undo = change.undo.iter().flat_map(|undo| &undo.files);
     let mut all = Vec::new();
-    for edit in change.edits() {
-        let path = system.path(&edit.path)?;
-        if path.parent().is_some_and(|dir| dir.is_dir()) {
-            remove(&temporary(&path))?;
-        }
-        let restored = match &edit.before {
-            before if FileState::read(&path)? == *before => Restored::AsItIs,
-            Some(state) => Restored::Put(state.stage(&path)?),
-            None => Restored::Absent,
-        };
-        all.push((path, restored));
-    }
     // A file that another one includes is there as long as that one.
-    all[..change.files.len()].reverse();
+    for FileEdit {
+        path,
+        before,
+        after,
+    } in of_service.chain(of_undo)
+    {
+        let place = system.place(path)?;
+        place.remove_temporary()?;
+        let now = place.state()?;
+        if now != *before && now != *after {
+            return Err(place.edited().into());
+        }
+        let edit = Edit::stage(place, now, before.as_ref())?;
+        all.extend(edit.map(|edit| (path.clone(), edit)));
+    }
     Ok(all)
 }
 
 fn remove_directories(system: &System, change: &Change) -> Result<(), Error> {
     for dir in change.directories.iter().rev() {
-        library::remove_directory(&system.path(dir)?)?;
+        system.place(dir)?.remove_directory()?;
     }
     Ok(())
 }
@@ -277,7 +269,7 @@ pub fn discard(system: &System, store: &Store, change: &Change) -> Result<(), Er
 pub fn conflicts(system: &System, record: &Record) -> Result<Vec<Changed>, Error> {
     let mut found = Vec::new();
     for edit in record.change.edits() {
-        let now = FileState::read(&system.path(&edit.path)?)?;
+        let now = system.state(&edit.path)?;
         if now != edit.before && now != edit.after {
             found.push(Changed {
                 path: edit.path.clone(),

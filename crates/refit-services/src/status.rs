@@ -8,11 +8,10 @@ use crate::kinds::kind_named;
 use crate::library;
 use crate::revert::service_with_record;
 use crate::since::{libraries_since, packages_since};
-use crate::store::Store;
+use crate::store::{Records, Store};
 use crate::three_way::End;
 use crate::{
-    Accepted, Error, Evidence, FileState, LibrarySince, PackageSince, Phase, Record, System,
-    indexes, undo,
+    Accepted, Error, Evidence, LibrarySince, PackageSince, Phase, Record, System, indexes, undo,
 };
 
 /// A service with a change.
@@ -62,6 +61,9 @@ pub struct Status {
     pub version: u32,
     /// Those with a change.
     pub services: Vec<ServiceStatus>,
+    /// Why records of other services cannot be read, in words that name each record.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unreadable: Vec<String>,
 }
 
 impl ServiceStatus {
@@ -108,7 +110,10 @@ pub fn status(system: &System, words: &[String]) -> Result<Status, Error> {
         .iter()
         .map(|word| service_with_record(system, word))
         .collect::<Result<_, _>>()?;
-    let records = store.all()?;
+    let Records {
+        readable: records,
+        unreadable,
+    } = store.all()?;
     for service in &named {
         if !records.iter().any(|one| one.change.service == *service) {
             return Err(Error::NoChange {
@@ -148,6 +153,10 @@ pub fn status(system: &System, words: &[String]) -> Result<Status, Error> {
     Ok(Status {
         version: crate::record::VERSION,
         services,
+        unreadable: match words {
+            [] => unreadable.iter().map(ToString::to_string).collect(),
+            _ => Vec::new(),
+        },
     })
 }
 
@@ -168,7 +177,7 @@ pub fn live_checks(system: &System, record: &Record) -> Result<Vec<Check>, Error
 pub fn file_checks(system: &System, record: &Record) -> Result<Vec<Check>, Error> {
     let mut checks = Vec::new();
     for edit in record.change.edits() {
-        let now = FileState::read(&system.path(&edit.path)?)?;
+        let now = system.state(&edit.path)?;
         let found = match &now {
             now if *now == edit.after => "as applied".to_owned(),
             now if *now == edit.before => "as before the change".to_owned(),

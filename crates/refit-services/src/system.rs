@@ -1,45 +1,52 @@
 //! The system that is changed: this one, or a tree below a directory.
 
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, Read};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 
-use refit_servers::{matching, names};
-use rustix::fs::{Mode, OFlags, ResolveFlags, openat2};
+use refit_servers::matching;
+use rustix::fs::{Mode, OFlags, ResolveFlags, fstat, openat2};
 use rustix::io::Errno;
 
-use crate::{Error, FileError};
+use crate::{Error, FileError, FileState, Place};
 
 /// Where the files lie, and whether services run there.
 #[derive(Clone, Debug)]
 pub struct System {
+    /// `None`: this machine.
     root: Option<PathBuf>,
+    /// Held open: whatever has that path later, files are found below this directory.
+    top: Arc<OwnedFd>,
 }
 
 impl System {
     /// This machine; or the tree below `root`, in which nothing is started or asked.
     ///
     /// # Errors
-    /// When `root` is no directory.
+    /// [`Error::Root`] when `root` is no directory; [`Error::OthersTree`] when it is another user's, who
+    /// could write there what is read as refit's own.
     pub fn new(root: Option<&Path>) -> Result<System, Error> {
-        let Some(root) = root else {
-            return Ok(System { root: None });
-        };
-        let found = fs::canonicalize(root).and_then(|found| {
-            let is_dir = fs::metadata(&found)?.is_dir();
-            is_dir
-                .then_some(found)
-                .ok_or(io::ErrorKind::NotADirectory.into())
-        });
-        let found = found.map_err(|cause| Error::Root {
+        let root = root.unwrap_or(Path::new("/"));
+        let failed = |cause: io::Error| Error::Root {
             path: root.to_owned(),
             cause,
-        })?;
+        };
+        let found = fs::canonicalize(root).map_err(failed)?;
+        let how = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let top = rustix::fs::open(&found, how, Mode::empty());
+        let top = top.map_err(|errno| failed(errno.into()))?;
+        let uid = fstat(&top).map_err(|errno| failed(errno.into()))?.st_uid;
         let is_own = found == Path::new("/");
+        if !is_own && !is_ours(uid) {
+            return Err(Error::OthersTree { path: found, uid });
+        }
         Ok(System {
             root: (!is_own).then_some(found),
+            top: Arc::new(top),
         })
     }
 
@@ -49,17 +56,18 @@ impl System {
         self.root.is_none()
     }
 
-    /// The place of a path that the services know by this name. No directory on the way may
-    /// be a symbolic link: in a foreign tree it could lead out of it.
+    fn root(&self) -> &Path {
+        self.root.as_deref().unwrap_or(Path::new("/"))
+    }
+
+    /// What a path that the services know by this name is called here, for programs that are given it. No
+    /// directory on the way may be a symbolic link: in a foreign tree it could lead out of it.
     ///
     /// # Errors
     /// [`Error::Link`].
     pub fn path(&self, absolute: &str) -> Result<PathBuf, Error> {
-        let mut place = self.root.clone().unwrap_or_else(|| PathBuf::from("/"));
-        let names: Vec<_> = Path::new(absolute)
-            .components()
-            .filter(|part| matches!(part, Component::Normal(_)))
-            .collect();
+        let mut place = self.root().to_owned();
+        let names: Vec<_> = names(absolute).collect();
         for (i, name) in names.iter().enumerate() {
             place.push(name);
             let is_link = || fs::symlink_metadata(&place).is_ok_and(|meta| meta.is_symlink());
@@ -68,6 +76,63 @@ impl System {
             }
         }
         Ok(place)
+    }
+
+    /// Where a file of this name lies, or would lie: to read and to write it as it is. No directory on
+    /// the way may be a symbolic link.
+    ///
+    /// # Errors
+    /// [`Error::Link`], [`Error::File`].
+    pub fn place(&self, absolute: &str) -> Result<Place, Error> {
+        let path = self.root().join(names(absolute).collect::<PathBuf>());
+        let above = path.parent().unwrap_or(self.root());
+        let inside = above.strip_prefix(self.root()).unwrap_or(Path::new(""));
+        let dir = match self.open_directory(inside) {
+            Ok(dir) => Some(dir),
+            Err(Errno::NOENT | Errno::NOTDIR) => None,
+            Err(Errno::LOOP) => {
+                self.path(absolute)?;
+                // It was one when it was opened.
+                return Err(Error::Link {
+                    path: above.to_owned(),
+                });
+            }
+            Err(errno) => return Err(FileError::at(&path)(errno.into()).into()),
+        };
+        Ok(Place::new(dir, path))
+    }
+
+    /// `inside`: below the root.
+    fn open_directory(&self, inside: &Path) -> Result<OwnedFd, Errno> {
+        let how = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let inside = match inside.as_os_str().is_empty() {
+            true => Path::new("."),
+            false => inside,
+        };
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+        openat2(&self.top, inside, how, Mode::empty(), resolve)
+    }
+
+    /// The file of this name as it is; `None` where there is none.
+    ///
+    /// # Errors
+    /// [`Error::Link`], [`Error::File`].
+    pub fn state(&self, absolute: &str) -> Result<Option<FileState>, Error> {
+        Ok(self.place(absolute)?.state()?)
+    }
+
+    /// Refuses where a file of this name is there.
+    ///
+    /// # Errors
+    /// [`Error::InTheWay`], [`Error::Link`], [`Error::File`].
+    pub fn refuse_there(&self, absolute: &str) -> Result<(), Error> {
+        let place = self.place(absolute)?;
+        match place.stat()? {
+            None => Ok(()),
+            Some(_) => Err(Error::InTheWay {
+                path: place.path().to_owned(),
+            }),
+        }
     }
 
     /// The place of a path that a server reported: one of this machine's that runs in the tree names
@@ -116,10 +181,14 @@ impl System {
     /// [`Error::File`].
     pub fn open(&self, absolute: &str) -> Result<Option<File>, Error> {
         let failed = FileError::at(Path::new(absolute));
-        let top = self.root.as_deref().unwrap_or(Path::new("/"));
-        let top = File::open(top).map_err(&failed)?;
         let how = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
-        let opened = openat2(top, absolute, how, Mode::empty(), ResolveFlags::IN_ROOT);
+        let opened = openat2(
+            &self.top,
+            absolute,
+            how,
+            Mode::empty(),
+            ResolveFlags::IN_ROOT,
+        );
         match opened {
             Ok(file) => Ok(Some(File::from(file))),
             Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),
@@ -138,8 +207,7 @@ impl System {
         let failed = FileError::at(Path::new(absolute));
         let link = format!("/proc/self/fd/{}", file.as_raw_fd());
         let place = fs::read_link(link).map_err(failed)?;
-        let top = self.root.as_deref().unwrap_or(Path::new("/"));
-        let inside = place.strip_prefix(top).ok();
+        let inside = place.strip_prefix(self.root()).ok();
         Ok(inside.map(|path| format!("/{}", path.to_string_lossy())))
     }
 
@@ -166,9 +234,7 @@ impl System {
     /// # Errors
     /// [`Error::Link`], [`Error::File`].
     pub fn names(&self, absolute: &str) -> Result<Vec<String>, Error> {
-        let dir = self.path(&format!("{absolute}/x"))?;
-        let dir = dir.parent().expect("it has one");
-        Ok(names(dir).map_err(FileError::at(dir))?)
+        Ok(self.place(&format!("{absolute}/x"))?.names()?)
     }
 
     /// The files that a pattern means, as [`matching`] finds them.
@@ -178,4 +244,18 @@ impl System {
     pub fn matching(&self, pattern: &str, ours: &str) -> Result<Vec<String>, Error> {
         matching(|directory| self.names(directory), "/", pattern, ours)
     }
+}
+
+/// The names of a path below a root: no `..` leads out of it.
+fn names(absolute: &str) -> impl Iterator<Item = &OsStr> {
+    let parts = Path::new(absolute).components();
+    parts.filter_map(|part| match part {
+        Component::Normal(name) => Some(name),
+        _ => None,
+    })
+}
+
+/// Whether a file of this user's can be read as refit's own.
+pub fn is_ours(uid: u32) -> bool {
+    uid == 0 || uid == rustix::process::geteuid().as_raw()
 }

@@ -5,6 +5,7 @@ use std::process::{Command, Stdio};
 
 use refit_servers::systemd::{self as files, Files};
 
+use crate::ask::{Ask, JOB, QUESTION};
 use crate::{Error, System};
 
 /// A unit.
@@ -262,10 +263,14 @@ pub fn systemctl(words: &[&str]) -> Result<String, Error> {
         command: format!("systemctl {}", words.join(" ")),
         output,
     };
+    let within = match words.first() {
+        Some(&"show" | &"--version" | &"daemon-reload" | &"list-units") => QUESTION,
+        _ => JOB,
+    };
     let output = Command::new("systemctl")
         .args(words)
         .stdin(Stdio::null())
-        .output()
+        .answer(within)
         .map_err(|error| failed(error.to_string()))?;
     if !output.status.success() {
         return Err(failed(
@@ -292,7 +297,7 @@ pub fn analyze(name: &str) -> String {
     let output = Command::new("systemd-analyze")
         .args(["verify", name])
         .stdin(Stdio::null())
-        .output();
+        .answer(QUESTION);
     output.map_or_else(
         |_| String::new(),
         |output| String::from_utf8_lossy(&output.stderr).into_owned(),

@@ -31,7 +31,7 @@ impl End {
         change: &Change,
         edit: &FileEdit,
     ) -> Result<Result<End, Changed>, Error> {
-        let now = FileState::read(&system.path(&edit.path)?)?;
+        let now = system.state(&edit.path)?;
         if now == edit.before {
             return Ok(Ok(End::AsBefore));
         }
@@ -68,7 +68,7 @@ fn left(
     now: &FileState,
 ) -> Option<FileState> {
     // refit edits no mode, owner or attribute: what differs is somebody else's.
-    if before.with_bytes(Vec::new()) != after.with_bytes(Vec::new()) {
+    if !before.has_access_of(after) {
         return None;
     }
     let (bytes, added) = taken_out(&before.bytes(), &after.bytes(), &now.bytes())?;
@@ -79,7 +79,7 @@ fn left(
 /// Whether dpkg put the package's file in the place of the one that refit wrote, as somebody told
 /// it to, and nothing of refit's is in it.
 fn replaced(system: &System, change: &Change, edit: &FileEdit) -> Result<bool, Error> {
-    let old = FileState::read(&system.path(&format!("{}.dpkg-old", edit.path))?)?;
+    let old = system.state(&format!("{}.dpkg-old", edit.path))?;
     let bytes = |state: Option<&FileState>| state.map(FileState::bytes);
     if old.is_none() || bytes(old.as_ref()) != bytes(edit.after.as_ref()) {
         return Ok(false);

@@ -67,10 +67,7 @@ pub fn add(system: &System, plan: &mut Plan, within: Duration) -> Result<(), Err
     }
     let mut files = Vec::new();
     for (path, text) in units {
-        let place = system.path(&path)?;
-        if FileState::read(&place)?.is_some() {
-            return Err(Error::InTheWay { path: place });
-        }
+        system.refuse_there(&path)?;
         files.push(FileEdit {
             path,
             before: None,

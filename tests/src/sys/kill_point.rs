@@ -83,6 +83,29 @@ pub fn run_to_call(
     calls: Calls,
     point: Option<KillPoint>,
 ) -> io::Result<(Seen, Option<i32>)> {
+    run_watched(command, calls, point, &mut |_| ())
+}
+
+/// Runs a program of one thread to its end; before its nth call that changes files `act` is done. Its exit code.
+pub fn run_beside(
+    command: &mut Command,
+    n: usize,
+    act: impl Fn(),
+) -> io::Result<(Seen, Option<i32>)> {
+    run_watched(command, Calls::Files, None, &mut |begun| {
+        if begun == n {
+            act();
+        }
+    })
+}
+
+/// `at_call` is called before each counted call with how many there are, and this one.
+fn run_watched(
+    command: &mut Command,
+    calls: Calls,
+    point: Option<KillPoint>,
+    at_call: &mut dyn FnMut(usize),
+) -> io::Result<(Seen, Option<i32>)> {
     // SAFETY: between fork and exec this one system call is made, which takes no pointer that is
     // used.
     unsafe {
@@ -135,6 +158,9 @@ pub fn run_to_call(
                 seen.acted |= !counts && (is_starting(call) || SIGNALLING.contains(&call));
             }
             let begun = seen.files + seen.sent + seen.starts;
+            if is_entry && counts {
+                at_call(begun);
+            }
             if counts && matches!(point, Some(KillPoint::Fail(n)) if n == begun) {
                 fail(pid, is_entry)?;
             }

@@ -174,6 +174,7 @@ mod tests {
         let status = Status {
             version: 1,
             services,
+            unreadable: Vec::new(),
         };
         of_status(&status, is_whole, 7).text(Format::Prometheus)
     }

@@ -114,10 +114,7 @@ impl Kind for Mariadb {
             }
             text += &line(conf)?;
         }
-        let place = system.path(FILE)?;
-        if FileState::read(&place)?.is_some() {
-            return Err(Error::InTheWay { path: place });
-        }
+        system.refuse_there(FILE)?;
         plan.change.files.push(FileEdit {
             path: FILE.to_owned(),
             before: None,

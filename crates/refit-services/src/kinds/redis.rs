@@ -16,7 +16,7 @@ use super::unit_and_conf::{Planned, has_conf, plan_unit};
 use crate::check::{Check, Layer};
 use crate::kind::{Kind, Step};
 use crate::systemd::{self, Unit};
-use crate::{Change, ConfValue, Error, FileEdit, FileState, Plan, System};
+use crate::{Change, ConfValue, Error, FileEdit, Plan, System};
 use live::{ask, bad, lines, server_of, set};
 use sample::Sample;
 use server::Server;
@@ -195,7 +195,7 @@ fn add_files(system: &System, server: &Server, plan: &mut Plan) -> Result<(), Er
     let change = &mut plan.change;
     let own = server.own_file();
     let head = systemd::written_by(&change.service, &change.settings);
-    let before = FileState::read(&system.path(&server.config)?)?;
+    let before = system.state(&server.config)?;
     let before = before.ok_or(Error::NotReached {
         service: change.service.clone(),
         reason: "its configuration file is not there",
@@ -209,10 +209,7 @@ fn add_files(system: &System, server: &Server, plan: &mut Plan) -> Result<(), Er
     for conf in &change.conf {
         text += &lines(&own, conf)?;
     }
-    let place = system.path(&own)?;
-    if FileState::read(&place)?.is_some() {
-        return Err(Error::InTheWay { path: place });
-    }
+    system.refuse_there(&own)?;
     // What is included has to be there first: redis does not start without it.
     change.files.push(FileEdit {
         path: own,

@@ -60,10 +60,7 @@ impl Kind for Rsyslog {
         let server = server_of(system, service)?;
         let config = Config::read(system, &server.config, FILE)?;
         let own = own_file(&plan.change, &server, &config)?;
-        let place = system.path(FILE)?;
-        if FileState::read(&place)?.is_some() {
-            return Err(Error::InTheWay { path: place });
-        }
+        system.refuse_there(FILE)?;
         let change = &mut plan.change;
         let text = systemd::written_by(service, &change.settings) + &own;
         change.files.push(FileEdit {
@@ -76,12 +73,8 @@ impl Kind for Rsyslog {
             .map(|dash| config.with_dashes(dash))
             .unwrap_or_default()
         {
-            let before = FileState::read(&system.path(file)?)?;
-            change.files.push(FileEdit {
-                path: file.to_owned(),
-                after: before.as_ref().map(|before| before.with_bytes(bytes)),
-                before,
-            });
+            let edit = FileEdit::of(system, file, config.bytes(file), bytes)?;
+            change.files.push(edit);
             plan.notes.push(format!(
                 "{file} is a package's or an administrator's: an upgrade that brings a new one asks \
                  which to keep, and where nobody can answer it stops half-configured"

@@ -73,10 +73,7 @@ impl Kind for Sysctl {
         let ours = format!("{}/{FILE}", if trial { "/run" } else { "/etc" });
         // The one in /etc would hide the one in /run.
         for dir in ["/etc", "/run"] {
-            let path = system.path(&format!("{dir}/{FILE}"))?;
-            if FileState::read(&path)?.is_some() {
-                return Err(Error::InTheWay { path });
-            }
+            system.refuse_there(&format!("{dir}/{FILE}"))?;
         }
         let lines = lines(system, &ours)?;
         let mut text = systemd::written_by(service, &plan.change.settings);

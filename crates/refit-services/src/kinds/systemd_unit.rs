@@ -121,10 +121,7 @@ impl Kind for SystemdUnit {
         let path_in = |base| format!("{base}/systemd/system/{service}.d/{FILE}");
         // systemd reads a drop-in in /etc instead of one of the same name in /run.
         for base in ["/etc", "/run"] {
-            let path = system.path(&path_in(base))?;
-            if FileState::read(&path)?.is_some() {
-                return Err(Error::InTheWay { path });
-            }
+            system.refuse_there(&path_in(base))?;
         }
         let path = path_in(if trial { "/run" } else { "/etc" });
         later::refuse(system, &unit.declared, &plan.change, &path)?;

@@ -142,11 +142,16 @@ fn try_status(args: &StatusArgs) -> Result<u8> {
     let status = refit_services::status(&system, &args.services)?;
     if let Some(path) = &args.openmetrics {
         let looked_unix = looked_unix.map_or(0, |since| since.as_secs());
-        let metrics = of_status(&status, args.services.is_empty(), looked_unix);
+        let is_whole = args.services.is_empty() && status.unreadable.is_empty();
+        let metrics = of_status(&status, is_whole, looked_unix);
         replace(path, metrics.text(Format::Prometheus).as_bytes())?;
     }
     let differs = |one: &&ServiceStatus| one.drift || one.phase != Phase::Applied;
+    let unreadable = status.unreadable.first();
     let text = if args.export {
+        if let Some(reason) = unreadable {
+            bail!("{reason}");
+        }
         if let Some(one) = status.services.iter().find(differs) {
             let service = one.service.clone();
             return Err(Error::Drifted { service }.into());
@@ -159,6 +164,12 @@ fn try_status(args: &StatusArgs) -> Result<u8> {
     };
     if !args.openmetrics.as_deref().is_some_and(is_stdout) {
         print::result(&text)?;
+    }
+    for reason in &status.unreadable {
+        print::say(format_args!("{reason}"));
+    }
+    if unreadable.is_some() {
+        return Ok(2);
     }
     Ok(u8::from(args.check && !status.is_as_applied()))
 }

@@ -1,6 +1,9 @@
 //! What mariadbd of this machine would use, and what the running server uses.
 
 use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use crate::ask::{Ask, QUESTION};
 
 use refit_servers::mariadb::in_sql;
 
@@ -29,7 +32,7 @@ impl Options {
             .env("PATH", "/usr/bin:/bin")
             .current_dir("/")
             .stdin(Stdio::null())
-            .output()
+            .answer(QUESTION)
             .map_err(|error| format!("{PROGRAM}: {error}"))?;
         Ok(Options {
             printed: String::from_utf8_lossy(&output.stdout).into_owned(),
@@ -114,14 +117,14 @@ pub fn set(name: &str, value: &str) -> Result<(), String> {
 }
 
 fn ask(sql: &str) -> Result<String, String> {
-    client(&[], sql)
+    client(&[], sql, QUESTION)
 }
 
-/// What the client prints of one statement: by the socket, as root. `words` come before its own.
+/// What the client prints of one statement, which may take so long: by the socket, as root. `words` come before its own.
 ///
 /// # Errors
 /// What the client reports.
-pub fn client(words: &[String], sql: &str) -> Result<String, String> {
+pub fn client(words: &[String], sql: &str, within: Duration) -> Result<String, String> {
     let output = Command::new(CLIENT)
         .args(words)
         .args([
@@ -134,7 +137,7 @@ pub fn client(words: &[String], sql: &str) -> Result<String, String> {
         .env_clear()
         .env("PATH", "/usr/bin:/bin")
         .stdin(Stdio::null())
-        .output()
+        .answer(within)
         .map_err(|error| format!("{CLIENT}: {error}"))?;
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());

@@ -59,7 +59,7 @@ pub fn unit_here() -> Result<String, Error> {
 /// [`Error::NotReached`], [`Error::File`].
 pub fn file(system: &System, service: &str, name: &str) -> Result<(String, FileState), Error> {
     let path = format!("{DIRECTORY}/{name}");
-    match FileState::read(&system.path(&path)?)? {
+    match system.state(&path)? {
         Some(state) => Ok((path, state)),
         None => Err(Error::NotReached {
             service: service.to_owned(),

@@ -2,6 +2,7 @@
 
 use std::process::{Command, Stdio};
 
+use crate::ask::{Ask, QUESTION};
 use crate::check::{Check, Layer};
 use crate::processes::{Process, processes_of};
 use crate::systemd::Unit;
@@ -26,7 +27,7 @@ pub fn throttled(service: &str, program: &str) -> Check {
             service,
         ])
         .stdin(Stdio::null())
-        .output();
+        .answer(QUESTION);
     let lines = output.ok().filter(|output| output.status.success());
     let lines = lines.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
     let found = lines

@@ -5,6 +5,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
+use crate::ask::{Ask, QUESTION};
 use crate::left::remove_left;
 
 /// Where Postfix has its configuration.
@@ -18,7 +19,7 @@ fn run(words: &[&str]) -> Result<Output, String> {
         .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
         .env("LC_ALL", "C")
         .stdin(Stdio::null())
-        .output();
+        .answer(QUESTION);
     output.map_err(|error| format!("{program}: {error}"))
 }
 

@@ -5,10 +5,12 @@ use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use refit_servers::postgresql::conf::Sources;
 use refit_servers::postgresql::directory;
 
+use crate::ask::{Ask, QUESTION};
 use crate::{Error, FileError, System};
 
 /// Where the clusters are configured.
@@ -154,7 +156,7 @@ impl Server {
         if let Some(value) = value {
             words.extend(["-c".to_owned(), format!("{name}={value}")]);
         }
-        let printed = self.run("postgres", &words, &[])?;
+        let printed = self.run("postgres", &words, &[], QUESTION)?;
         Ok(printed.trim_end_matches('\n').to_owned())
     }
 
@@ -236,7 +238,7 @@ impl Server {
         sql: &str,
         columns: usize,
     ) -> Result<Vec<Vec<String>>, String> {
-        let printed = self.psql(database, sql, &[])?;
+        let printed = self.psql(database, sql, &[], QUESTION)?;
         let fields: Vec<String> = printed.split_terminator('\0').map(str::to_owned).collect();
         Ok(fields
             .chunks_exact(columns)
@@ -244,7 +246,7 @@ impl Server {
             .collect())
     }
 
-    /// What psql prints of one statement, asked as the cluster's own user by its socket. `variables` are
+    /// What psql prints of one statement, which may take so long, asked as the cluster's own user by its socket. `variables` are
     /// those of libpq.
     ///
     /// # Errors
@@ -254,6 +256,7 @@ impl Server {
         database: &str,
         sql: &str,
         variables: &[(&str, &str)],
+        within: Duration,
     ) -> Result<String, String> {
         // Port and directory of the socket are its 4th and 5th line.
         let pid = std::fs::read_to_string(format!("{}/postmaster.pid", self.data));
@@ -270,7 +273,7 @@ impl Server {
             "-X", "-w", "-q", "-A", "-t", "-z", "-0", "-h", &host, "-p", &port, "-d", database,
             "-c", sql,
         ];
-        self.run("psql", &words.map(str::to_owned), variables)
+        self.run("psql", &words.map(str::to_owned), variables, within)
     }
 
     fn run(
@@ -278,6 +281,7 @@ impl Server {
         program: &str,
         words: &[String],
         variables: &[(&str, &str)],
+        within: Duration,
     ) -> Result<String, String> {
         let output = Command::new(format!("{}/{program}", self.programs))
             .args(words)
@@ -290,7 +294,7 @@ impl Server {
             .gid(self.gid)
             .uid(self.uid)
             .stdin(Stdio::null())
-            .output()
+            .answer(within)
             .map_err(|error| format!("{}/{program}: {error}", self.programs))?;
         if output.status.success() {
             return Ok(String::from_utf8_lossy(&output.stdout).into_owned());

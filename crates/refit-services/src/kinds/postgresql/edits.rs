@@ -6,7 +6,7 @@ use refit_servers::postgresql::conf::{Meaning, Sources, meaning, quoted};
 
 use super::cluster::{Cluster, sources};
 use crate::environment::Environment;
-use crate::{ConfValue, Error, FileEdit, FileState, System};
+use crate::{ConfValue, Error, FileEdit, System};
 
 const FILE: &str = "conf.d/90-refit.conf";
 pub const AUTO: &str = "postgresql.auto.conf";
@@ -56,21 +56,12 @@ pub fn environment_edit(
 
 /// A file with text after what it holds; where it is not there, after `base`.
 fn edit(system: &System, path: String, base: &[u8], text: &str) -> Result<FileEdit, Error> {
-    let before = FileState::read(&system.path(&path)?)?;
     let mut bytes = base.to_vec();
     if !bytes.is_empty() && !bytes.ends_with(b"\n") {
         bytes.push(b'\n');
     }
     bytes.extend(text.as_bytes());
-    let after = match &before {
-        Some(before) => before.with_bytes(bytes),
-        None => FileState::own(bytes),
-    };
-    Ok(FileEdit {
-        path,
-        before,
-        after: Some(after),
-    })
+    FileEdit::of(system, &path, base, bytes)
 }
 
 fn one_line(path: &str, name: &str, value: &str) -> Result<(), Error> {
@@ -111,10 +102,7 @@ pub fn conf_edit(
         let base = system.read(&auto)?.ok_or_else(no_place)?;
         return edit(system, auto, &base, &text);
     };
-    let place = system.path(&ours)?;
-    if FileState::read(&place)?.is_some() {
-        return Err(Error::InTheWay { path: place });
-    }
+    system.refuse_there(&ours)?;
     let later = auto.map_or(Ok(Sources::default()), |auto| sources(system, &auto, ""))?;
     for ConfValue { name, .. } in conf {
         let mut after = all.lines[at..].iter().chain(&later.lines);

@@ -135,6 +135,11 @@ impl Config {
     }
 
     /// Each file that changes, with a dash before each file name, or without.
+    /// What was read of one of the files.
+    pub fn bytes(&self, file: &str) -> &[u8] {
+        self.files.get(file).map_or(b"", Vec::as_slice)
+    }
+
     pub fn with_dashes(&self, wanted: bool) -> BTreeMap<&str, Vec<u8>> {
         let mut edited = BTreeMap::new();
         let mut done = BTreeSet::new();

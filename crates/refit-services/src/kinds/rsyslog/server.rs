@@ -8,6 +8,7 @@ use std::time::Duration;
 use rustix::time::{ClockId, clock_gettime};
 
 use super::config::Config;
+use crate::ask::{Ask, QUESTION};
 use crate::systemd::{self, Unit};
 use crate::{Error, FileError};
 
@@ -55,7 +56,7 @@ impl Server {
             .args(words)
             .current_dir("/")
             .stdin(Stdio::null())
-            .output()
+            .answer(QUESTION)
             .map_err(|error| failed(error.to_string()))?;
         let printed = String::from_utf8_lossy(&output.stderr);
         let is_told = |line: &&str| !line.contains("alidation run") && !line.is_empty();

@@ -8,6 +8,7 @@ use super::{
     IGNORED, Indexed, Key, Opened, Table, Tables, expect_parts, grouped, joined, list, parts,
     quoted,
 };
+use crate::ask::{QUESTION, STATEMENT};
 use crate::kinds::mariadb::{is_here, server};
 use crate::schema::{Database, INVALID, Index, SchemaEdit, USABLE};
 use crate::{Error, System};
@@ -71,7 +72,7 @@ struct MariadbTable {
 
 impl MariadbTable {
     fn rows(&self, sql: &str) -> Result<Vec<Vec<String>>, String> {
-        let printed = server::client(&self.words, sql)?;
+        let printed = server::client(&self.words, sql, QUESTION)?;
         let rows = printed.lines();
         Ok(rows
             .map(|row| row.split('\t').map(str::to_owned).collect())
@@ -277,7 +278,7 @@ impl Database for MariadbTable {
     fn run(&self, sql: &str) -> Result<(), String> {
         let limits = format!("SET SESSION lock_wait_timeout = {LOCK_S}, max_statement_time = 0");
         let words = [&*self.words, &[format!("--init-command={limits}")]].concat();
-        let run = server::client(&words, sql);
+        let run = server::client(&words, sql, STATEMENT);
         run.map(|_| ()).map_err(|error| match error.contains(NOT_ONLINE) && sql.contains(" DROP INDEX ") {
             true => format!(
                 "{error}\n  the server cannot drop it online; while writes wait, by a copy of the table: {}\n  \

@@ -6,6 +6,7 @@
 use std::time::{Duration, Instant};
 
 use super::{Indexed, Key, Opened, Table, Tables, expect_parts, grouped, list, parts, quoted};
+use crate::ask::STATEMENT;
 use crate::kind::Kind;
 use crate::kinds::postgresql::Postgresql;
 use crate::kinds::postgresql::cluster::{Cluster, Server};
@@ -295,7 +296,7 @@ impl Database for PgTable {
             "-c statement_timeout=0 -c lock_timeout={LOCK_MIN}min -c synchronous_commit=on"
         );
         let variables = [("PGAPPNAME", NAME), ("PGOPTIONS", &options)];
-        let run = self.server.psql(&self.database, sql, &variables);
+        let run = self.server.psql(&self.database, sql, &variables, STATEMENT);
         run.map(|_| ())
     }
 

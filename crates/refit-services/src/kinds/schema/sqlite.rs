@@ -1,19 +1,20 @@
 //! A table of an SQLite file: `sqlite:/PATH/TABLE`. The command sqlite3 asks it, as the user that the
 //! file belongs to, so that no journal belongs to another one.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::Read;
-use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use refit_packages::how_to_install;
+use rustix::fs::FileType;
 
 use super::{Indexed, Key, Opened, Table, Tables, grouped, list, quoted};
-use crate::file_state::refuse_fixed;
+use crate::ask::{Ask, QUESTION, STATEMENT};
 use crate::schema::{Database, Index, SchemaEdit};
-use crate::{Error, FileError, System};
+use crate::{Error, Place, System};
 
 /// The kind.
 pub static SQLITE: Tables = Tables {
@@ -43,10 +44,25 @@ fn find(system: &System, word: &str) -> Result<Option<String>, Error> {
 fn open(system: &System, service: &str) -> Opened {
     let path = service.strip_prefix(PREFIX).unwrap_or(service);
     let (file, _) = path.rsplit_once('/').unwrap_or_default();
-    if fs::symlink_metadata(system.path(file)?).is_err() {
+    if system.place(file)?.stat()?.is_none() {
         return Ok(None);
     }
     Ok(Some(Box::new(SqliteFile::of(system, path)?)))
+}
+
+/// Refuses what is no database, or has another name by which its journals would not be found.
+fn refuse_other(place: &Place) -> Result<(), Error> {
+    let mut begin = [0; 16];
+    let file = place.open()?;
+    let is_read = file.is_some_and(|mut file| file.read_exact(&mut begin).is_ok());
+    if !is_read || begin != *MAGIC {
+        return Err(Error::NoTable {
+            what: place.path().display().to_string(),
+            reason: "it is not an SQLite database".to_owned(),
+        });
+    }
+    place.refuse_fixed()?;
+    Ok(place.refuse_other_names()?)
 }
 
 /// A table of a file.
@@ -65,49 +81,34 @@ impl SqliteFile {
             reason,
         };
         let open = |path: &str, table: &str| {
-            let place = system.path(path)?;
-            let Ok(meta) = fs::symlink_metadata(&place) else {
+            let place = system.place(path)?;
+            let Some(stat) = place.stat()? else {
                 return Ok(None);
             };
-            if meta.is_symlink() {
-                return Err(Error::Link { path: place });
-            }
-            Ok(meta.is_file().then(|| SqliteFile {
-                path: place,
+            let file = SqliteFile {
+                path: place.path().to_owned(),
                 table: table.to_owned(),
-                uid: meta.uid(),
-                gid: meta.gid(),
-            }))
+                uid: stat.st_uid,
+                gid: stat.st_gid,
+            };
+            match FileType::from_raw_mode(stat.st_mode) {
+                FileType::Symlink => Err(Error::Link { path: file.path }),
+                FileType::RegularFile => refuse_other(&place).map(|()| Some(file)),
+                _ => Ok(None),
+            }
         };
         let is_absolute = path.starts_with('/') && !path.contains(char::is_control);
         let (dir, table) = path.rsplit_once('/').unwrap_or_default();
         if let (true, Some(file)) = (is_absolute, open(dir, table)?) {
-            file.refuse_other()?;
             return Ok(file);
         }
         if let (true, Some(file)) = (is_absolute, open(path, "")?) {
-            file.refuse_other()?;
             let tables = file.tables().map_err(no_table)?;
             let reason = format!("name a table after it: {PREFIX}{path}/TABLE; it has: {tables}");
             return Err(no_table(reason));
         }
         let reason = format!("the file does not exist\n  name file and table: {PREFIX}/PATH/TABLE");
         Err(no_table(reason))
-    }
-
-    /// What is no database, or has another name by which its journals would not be found.
-    fn refuse_other(&self) -> Result<(), Error> {
-        let failed = FileError::at(&self.path);
-        let mut begin = [0; 16];
-        let mut file = File::open(&self.path).map_err(&failed)?;
-        let is_read = file.read_exact(&mut begin).is_ok();
-        if !is_read || begin != *MAGIC {
-            return Err(Error::NoTable {
-                what: self.path.display().to_string(),
-                reason: "it is not an SQLite database".to_owned(),
-            });
-        }
-        Ok(refuse_fixed(&self.path, false)?)
     }
 
     fn tables(&self) -> Result<String, String> {
@@ -122,14 +123,14 @@ impl SqliteFile {
     /// Rows of columns. Not opened as read-only: what a killed writer left is taken back by the next
     /// one who opens the file, and that one needs to write.
     fn query(&self, sql: &str) -> Result<Vec<Vec<String>>, String> {
-        let printed = self.client(&["-ascii"], sql)?;
+        let printed = self.client(&["-ascii"], sql, QUESTION)?;
         let rows = printed.split_terminator('\x1e');
         Ok(rows
             .map(|row| row.split('\x1f').map(str::to_owned).collect())
             .collect())
     }
 
-    fn client(&self, words: &[&str], sql: &str) -> Result<String, String> {
+    fn client(&self, words: &[&str], sql: &str, within: Duration) -> Result<String, String> {
         let output = Command::new(CLIENT)
             .args(["-init", "/dev/null", "-batch", "-bail", "-cmd"])
             .arg(format!(".timeout {BUSY_MS}"))
@@ -141,7 +142,7 @@ impl SqliteFile {
             .gid(self.gid)
             .uid(self.uid)
             .stdin(Stdio::null())
-            .output();
+            .answer(within);
         let output = output
             .map_err(|error| format!("{CLIENT}: {error}\n  {}", how_to_install(&["sqlite"])))?;
         if output.status.success() {
@@ -256,7 +257,7 @@ impl Database for SqliteFile {
     /// that brought the journal back would take back what was answered.
     fn run(&self, sql: &str) -> Result<(), String> {
         let words = ["-cmd", "PRAGMA synchronous = EXTRA"];
-        self.client(&words, sql).map(|_| ())
+        self.client(&words, sql, STATEMENT).map(|_| ())
     }
 
     /// There is no server.

@@ -2,6 +2,7 @@
 
 use std::process::{Command, Stdio};
 
+use crate::ask::{Ask, QUESTION};
 use crate::sync_filter::CALLS;
 use crate::{Change, Error, System, systemd};
 
@@ -55,7 +56,7 @@ pub fn try_out(change: &Change) -> Result<(), Error> {
         output,
     };
     let output = command
-        .output()
+        .answer(QUESTION)
         .map_err(|error| failed(error.to_string()))?;
     if output.status.success() {
         return Ok(());

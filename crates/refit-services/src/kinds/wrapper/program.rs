@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 
 use rustix::fs::fgetxattr;
 
+use crate::ask::{Ask, QUESTION};
 use crate::{Error, FileError, System};
 
 /// A program.
@@ -109,7 +110,7 @@ pub fn would_load(loader: &str, program: &str, libraries: &str) -> Result<(), St
         .env_clear()
         .env("LD_PRELOAD", libraries)
         .stdin(Stdio::null())
-        .output()
+        .answer(QUESTION)
         .map_err(|error| error.to_string())?;
     let listed = String::from_utf8_lossy(&output.stdout);
     let is_listed = |library: &str| listed.lines().any(|line| line.contains(library));
