@@ -7,9 +7,9 @@ if [ "$(printf '%s\n' 10.6 "${version:-0}" | sort -V | head -n 1)" != 10.6 ]; th
 	echo "MariaDB ${version:-of no known version} has no IGNORED indexes; it takes 10.6 or later" >&2
 	exit 1
 fi
-sed "s|@DIR@|$REFIT_DIR|" "$REFIT_RECIPE/my.cnf" >my.cnf
-mariadb-install-db --defaults-file="$REFIT_DIR/my.cnf" --auth-root-authentication-method=normal --skip-test-db \
-	>setup.log 2>&1 || { cat setup.log >&2; exit 1; }
+sed "s|@DIR@|$REFIT_DIR|; s|@USER@|$(id -un)|" "$REFIT_RECIPE/my.cnf" >my.cnf
+mariadb-install-db --defaults-file="$REFIT_DIR/my.cnf" --auth-root-authentication-method=socket \
+	--auth-root-socket-user="$(id -un)" --skip-test-db >setup.log 2>&1 || { cat setup.log >&2; exit 1; }
 # --bootstrap: the server reads SQL from its input, one statement to a line, and ends. Nothing is measured yet.
 {
 	printf '%s\n' 'CREATE DATABASE shop;' 'USE shop;'

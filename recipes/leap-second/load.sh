@@ -20,10 +20,13 @@ wait_for() {
 
 mariadbd --defaults-file="$REFIT_DIR/my.cnf" &
 server=$!
-initdb --no-sync --auth=trust --username="$PGUSER" --encoding=UTF8 --locale=C postgres >initdb.log 2>&1 || {
+initdb --no-sync --auth=peer --username="$PGUSER" --encoding=UTF8 --locale=C postgres >initdb.log 2>&1 || {
 	cat initdb.log >&2
 	exit 1
 }
+# The server takes the user who runs this script, and nobody else.
+echo 'local all all peer map=own' >postgres/pg_hba.conf
+echo "own \"$(id -un)\" $PGUSER" >postgres/pg_ident.conf
 postgres -D postgres -c listen_addresses= -c "unix_socket_directories=$REFIT_DIR" 2>postgres.log &
 waiter=$!
 wait_for "$server" mariadb-admin --defaults-file="$REFIT_DIR/my.cnf" ping

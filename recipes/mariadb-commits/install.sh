@@ -1,5 +1,6 @@
 #!/bin/sh
-# Makes the data directory of my.cnf.
+# Makes the data directory of my.cnf, with one account.
 set -eu
-mariadb-install-db --defaults-file="$REFIT_DIR/my.cnf" --auth-root-authentication-method=normal --skip-test-db \
-	>setup.log 2>&1 || { cat setup.log >&2; exit 1; }
+sed -i "s|@USER@|$(id -un)|" my.cnf
+mariadb-install-db --defaults-file="$REFIT_DIR/my.cnf" --auth-root-authentication-method=socket \
+	--auth-root-socket-user="$(id -un)" --skip-test-db >setup.log 2>&1 || { cat setup.log >&2; exit 1; }

@@ -118,6 +118,7 @@ mod hostile_text;
 mod hostile_trees;
 mod index_loop;
 mod inherited;
+mod intruder;
 mod kills;
 mod kubernetes;
 mod kubernetes_apply;

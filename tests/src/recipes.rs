@@ -1,12 +1,13 @@
 //! The recipes that refit carries: each works here, would notice lost work, and is written up.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Output;
 
 use serde_json::Value;
 
 use crate::compared::{list, messages, printed};
+use crate::intruder;
 use crate::locations::source_dir;
 use crate::recipe_folder::{finish, refit};
 use crate::remains::{base, nothing_left};
@@ -103,9 +104,47 @@ const NOT_HERE: [&str; 3] = [
     "Ruby ",
 ];
 
+/// Those whose servers listen on a socket in the instance's directory.
+const WITH_SOCKETS: [&str; 7] = [
+    "index-loop",
+    "index-loop-postgres",
+    "mariadb-commits",
+    "postgres-pgbench",
+    "redis-aof",
+    "redis-defrag",
+    "rsyslog-sync",
+];
+
 fn works(env: &TestEnv, name: &str) -> Outcome {
     let recipe = recipe(name);
-    let output = check(env, name, &[]);
+    let output = match env.as_root() {
+        false => check(env, name, &[]),
+        true => {
+            let work = || check(env, name, &[]);
+            let (output, found) = intruder::beside(Path::new(&base(env)), work);
+            assert!(
+                found.entered.is_empty(),
+                "another user entered {:?}",
+                found.entered
+            );
+            let sockets = found
+                .tried
+                .iter()
+                .filter(|path| path.ends_with("socket") || path.contains(".s.PGSQL"));
+            println!(
+                "counted: {} sockets and {} paths in all were closed to another user",
+                sockets.clone().count(),
+                found.tried.len()
+            );
+            let has_socket = WITH_SOCKETS.contains(&name) && output.status.success();
+            assert!(
+                !has_socket || sockets.count() > 0,
+                "no socket was seen: {:?}",
+                found.tried
+            );
+            output
+        }
+    };
     require(env, name, &output);
     if recipe["needs"]["root"] == true && !env.as_root() {
         expect_message(&output, 2, "needs root");

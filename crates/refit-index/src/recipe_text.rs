@@ -31,7 +31,7 @@ impl Server {
     /// The keys of recipe.toml that every recipe has.
     pub fn keys(&self) -> String {
         format!(
-            "packages = {}\nprivate = true\n\n[needs]\ncommands = {}\nfiles = {}\n\n[service]\n{}",
+            "packages = {}\n\n[needs]\ncommands = {}\nfiles = {}\n\n[service]\n{}",
             list(self.packages),
             list(self.commands),
             list(self.files),

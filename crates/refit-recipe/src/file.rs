@@ -50,10 +50,6 @@ pub struct RecipeFile {
     /// a shell command that ends with 0 where the real service does its work: `refit plan --from RESULT`
     /// takes it as --health
     pub health: Option<String>,
-    /// the folder holds somebody's data: the copy of it that runs use is readable for the service's
-    /// user alone
-    #[serde(default)]
-    pub private: bool,
     /// where the question comes from
     pub note: Option<Note>,
     /// what has to be installed
@@ -145,6 +141,10 @@ pub struct Service {
     pub ports: Vec<String>,
     /// the user that every command runs as when refit runs as root
     pub user: Option<String>,
+    /// its daemons run as other users too, and have to enter the instance's directories, which are closed to all but
+    /// `user` otherwise
+    #[serde(default)]
+    pub others_enter: bool,
     /// one instance and one start of it for all runs; each value of conf has to be a command then
     /// (code)
     pub keep: Option<bool>,

@@ -48,20 +48,16 @@ pub struct InstanceDirectory {
     made: usize,
 }
 
-/// Whatever the umask: servers that drop their privileges have to enter. What is printed about somebody's data lies
-/// there too: such a directory is open to the group of the recipe's user alone.
+/// Whatever the umask: the recipe's user has to enter. Nobody else may: who reaches a server's socket may often do all
+/// that its user may, and what is printed about somebody's data lies there too.
 fn make(path: &Path, recipe: &Recipe) -> io::Result<()> {
     DirBuilder::new().mode(0o700).create(path)?;
-    let mode = match recipe.file.private {
-        false => 0o755,
-        true => {
-            let user = recipe.file.service.user.as_deref();
-            if let Some(user) = user.filter(|_| geteuid().is_root()).and_then(find_user) {
-                chown(path, None, Some(user.gid))?;
-            }
-            0o710
-        }
-    };
+    let service = &recipe.file.service;
+    let user = service.user.as_deref().filter(|_| geteuid().is_root());
+    if let Some(user) = user.and_then(find_user) {
+        chown(path, None, Some(user.gid))?;
+    }
+    let mode = if service.others_enter { 0o711 } else { 0o710 };
     fs::set_permissions(path, fs::Permissions::from_mode(mode))
 }
 

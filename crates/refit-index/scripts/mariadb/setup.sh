@@ -4,9 +4,9 @@
 set -eu
 umask 077
 . "$REFIT_RECIPE/server.sh"
-sed "s|@DIR@|$REFIT_DIR|" "$REFIT_RECIPE/my.cnf" >my.cnf
-mariadb-install-db --defaults-file="$REFIT_DIR/my.cnf" --auth-root-authentication-method=normal --skip-test-db \
-	>setup.log 2>&1 || { cat setup.log >&2; exit 1; }
+sed "s|@DIR@|$REFIT_DIR|; s|@USER@|$(id -un)|" "$REFIT_RECIPE/my.cnf" >my.cnf
+mariadb-install-db --defaults-file="$REFIT_DIR/my.cnf" --auth-root-authentication-method=socket \
+	--auth-root-socket-user="$(id -un)" --skip-test-db >setup.log 2>&1 || { cat setup.log >&2; exit 1; }
 # Nothing is measured yet: no syncs.
 mariadbd --defaults-file="$REFIT_DIR/my.cnf" --log-error="$REFIT_DIR/setup.log" --innodb-flush-log-at-trx-commit=0 \
 	--skip-innodb-doublewrite >>setup.log 2>&1 &

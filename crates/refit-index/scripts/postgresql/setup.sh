@@ -4,7 +4,10 @@
 set -eu
 umask 077
 . "$REFIT_RECIPE/server.sh"
-initdb --no-sync --auth=trust --username="$PGUSER" --encoding=UTF8 --locale=C data >setup.log
+initdb --no-sync --auth=peer --username="$PGUSER" --encoding=UTF8 --locale=C data >setup.log
+# The server takes the user who runs these scripts, and nobody else.
+echo 'local all all peer map=own' >data/pg_hba.conf
+printf 'own "%s" %s\n' "$(id -un)" "$PGUSER" "$(id -un)" copy >data/pg_ident.conf
 cat >>data/postgresql.conf <<END
 listen_addresses = ''
 unix_socket_directories = '$REFIT_DIR'

@@ -79,14 +79,14 @@ fn make(main: &Path, mut copy: Copy) -> Result<Parts, FromError> {
     let values = effective.values;
     copy.notes.remarks.push(
         "groups of other programs ([client], [mysqldump], …) are not copied; accounts lie with the data, and are not \
-         read: everybody who reaches the socket may come in; native AIO is off, so that refit sees every write"
+         read: only the user that the server runs as may come in; native AIO is off, so that refit sees every write"
             .to_owned(),
     );
     let private = format!(
         "# The configuration, and after it what makes the instance private: the last line of an option counts.\n\
-         !include {}\n!include {}\n\n[client]\nsocket = @DIR@/socket\n\n[mariadbd]\ndatadir = @DIR@/data\n\
+         !include {}\n!include {}\n\n[client]\nsocket = @DIR@/socket\nuser = @USER@\n\n[mariadbd]\ndatadir = @DIR@/data\n\
          socket = @DIR@/socket\npid-file = @DIR@/pid\ntmpdir = @DIR@\nlog-error = @DIR@/server.log\n\
-         skip-networking\nskip-grant-tables\ninnodb-use-native-aio = 0\n",
+         skip-networking\ninnodb-use-native-aio = 0\n",
         copy_of(main),
         copy_of(command_line),
     );

@@ -129,7 +129,10 @@ fn setup(main: &Path) -> String {
          # A PostgreSQL of its own in $REFIT_DIR with the configuration that was copied, and pgbench's tables.\n\
          set -eu\n\
          . \"$REFIT_RECIPE/path.sh\"\n\
-         initdb --no-sync --auth=trust --username=\"$PGUSER\" --encoding=UTF8 --locale=C data >setup.log\n\
+         initdb --no-sync --auth=peer --username=\"$PGUSER\" --encoding=UTF8 --locale=C data >setup.log\n\
+         # The server takes the user who runs these scripts, and nobody else.\n\
+         echo 'local all all peer map=own' >data/pg_hba.conf\n\
+         echo \"own \\\"$(id -un)\\\" $PGUSER\" >data/pg_ident.conf\n\
          sh \"$REFIT_RECIPE/configure.sh\" server.conf\n\
          cat >data/postgresql.conf <<END\n\
          include '$REFIT_DIR{}'\n\
