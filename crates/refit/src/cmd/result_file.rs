@@ -9,7 +9,10 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use rustix::fs::OFlags;
+use refit_run::interruptions;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+use rustix::io::Errno;
 use rustix::process::geteuid;
 use tempfile::NamedTempFile;
 
@@ -115,7 +118,7 @@ impl ResultFile {
     pub fn write(self, bytes: &[u8]) -> Result<()> {
         let (written, path) = match self {
             ResultFile::Stdout => return print::result_file(bytes),
-            ResultFile::InPlace(mut file, path) => (file.write_all(bytes), path),
+            ResultFile::InPlace(mut file, path) => (write_in_place(&mut file, bytes), path),
             ResultFile::New {
                 mut temporary,
                 path,
@@ -167,17 +170,56 @@ fn in_place(path: &Path, options: &mut OpenOptions) -> Result<File> {
         follow = OFlags::empty();
     }
     let failed = || format!("cannot write {}", path.display());
+    // A pipe that nobody reads would be waited for, whoever made it.
     let file = options
         .create(true)
-        .custom_flags(follow.bits().cast_signed())
-        .open(path)
-        .with_context(failed)?;
+        .custom_flags((follow | OFlags::NONBLOCK).bits().cast_signed())
+        .open(path);
+    let file = match file {
+        Err(error) if error.raw_os_error() == Some(Errno::NXIO.raw_os_error()) => bail!(
+            "cannot write {}: nobody reads this pipe\n  start its reader first",
+            path.display()
+        ),
+        file => file.with_context(failed)?,
+    };
     let opened = file.metadata().with_context(failed)?;
     if link.is_none() {
         refuse_foreign(path, &parent, &opened)?;
     }
+    let flags = fcntl_getfl(&file).map_err(io::Error::from);
+    let flags = flags.with_context(failed)? - OFlags::NONBLOCK;
+    let set = fcntl_setfl(&file, flags).map_err(io::Error::from);
+    set.with_context(failed)?;
     Ok(file)
 }
+
+/// A pipe whose reader does not read holds this up until a signal ends it.
+fn write_in_place(file: &mut File, mut bytes: &[u8]) -> io::Result<()> {
+    let asked = interruptions();
+    fcntl_setfl(&file, fcntl_getfl(&file)? | OFlags::NONBLOCK)?;
+    while !bytes.is_empty() {
+        match file.write(bytes) {
+            Ok(count) => bytes = &bytes[count..],
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                if interruptions() > asked {
+                    return Err(io::Error::other(
+                        "its reader does not read, and a signal came",
+                    ));
+                }
+                let _ = poll(&mut [PollFd::new(file, PollFlags::OUT)], Some(&A_MOMENT));
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// How often a signal is looked for meanwhile: ten times a second.
+const A_MOMENT: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 100_000_000,
+};
 
 fn directory(path: &Path) -> Result<&Path> {
     let parent = path

@@ -1,6 +1,9 @@
 //! The live view on a terminal. What ratatui set is put back at the end, after a panic
 //! (its hook) and after SIGTERM, SIGINT and SIGHUP, which are counted and not taken.
 
+use std::fs::File;
+use std::io::{self, IsTerminal};
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -9,6 +12,7 @@ use ratatui::crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModif
 use refit_report::watch::{Detail, Input, Mappings, Screen, View};
 use refit_run::interruptions;
 use refit_run::series::mapping_sizes;
+use rustix::event::{PollFd, PollFlags, Timespec};
 
 use super::recording::{Recording, TICK};
 
@@ -27,6 +31,7 @@ fn run(
     time: Option<Duration>,
 ) -> Result<()> {
     let began = Instant::now();
+    let keyboard = keyboard().context("cannot read the terminal")?;
     let mut screen = Screen::default();
     let mut detail = Detail::default();
     while interruptions() == 0 {
@@ -39,7 +44,10 @@ fn run(
         if over || !recording.has_processes() {
             return Ok(());
         }
-        if poll(TICK).context("cannot read the terminal")? {
+        if !is_there_after(&keyboard, TICK) {
+            return Ok(());
+        }
+        if poll(Duration::ZERO).context("cannot read the terminal")? {
             match read().context("cannot read the terminal")? {
                 Event::Key(key) if key.kind == KeyEventKind::Press => {
                     let Some(input) = input(key) else {
@@ -83,6 +91,25 @@ fn input(key: KeyEvent) -> Option<Input> {
         KeyCode::Char(other) => Input::Key(other),
         _ => Input::Key('\0'),
     })
+}
+
+/// Where crossterm reads.
+fn keyboard() -> io::Result<OwnedFd> {
+    match io::stdin().is_terminal() {
+        true => io::stdin().as_fd().try_clone_to_owned(),
+        false => Ok(File::open("/dev/tty")?.into()),
+    }
+}
+
+/// Waits for a key, but no longer than this; whether the terminal is still there. crossterm would read the end of a
+/// terminal that is gone for ever, without a pause.
+fn is_there_after(keyboard: &OwnedFd, longest: Duration) -> bool {
+    let mut waited = [PollFd::new(keyboard, PollFlags::IN)];
+    // An interruption ends it too; the caller looks for one.
+    let _ = rustix::event::poll(&mut waited, Timespec::try_from(longest).ok().as_ref());
+    !waited[0]
+        .revents()
+        .intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL)
 }
 
 /// Read once when a person looks into a process: it costs more than a sample.
