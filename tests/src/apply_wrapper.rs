@@ -212,6 +212,24 @@ fn what_is_no_command_of_its_own_is_refused(env: &TestEnv) -> Outcome {
     fs::write(at("usr/local/bin/busy"), PROGRAM).expect("ours");
     fs::set_permissions(at("usr/local/bin/busy"), Permissions::from_mode(0o755)).expect("ours");
     fs::write(at("usr/local/bin/busy.refit-real"), "").expect("ours");
+    // refit would execute its loader, as root.
+    let mut own_loader = fs::read("/bin/true").expect("there");
+    let name = b"/ld-linux";
+    let loader = own_loader
+        .windows(name.len())
+        .position(|bytes| bytes == name);
+    let loader = loader.expect("it is dynamic");
+    own_loader[loader..loader + name.len()].copy_from_slice(b"/ld-evilx");
+    fs::write(at("usr/local/bin/own-loader"), own_loader).expect("ours");
+    fs::set_permissions(
+        at("usr/local/bin/own-loader"),
+        Permissions::from_mode(0o755),
+    )
+    .expect("ours");
+    fs::create_dir(at("opt/open")).expect("ours");
+    fs::write(at("opt/open/own"), PROGRAM).expect("ours");
+    fs::set_permissions(at("opt/open/own"), Permissions::from_mode(0o755)).expect("ours");
+    fs::set_permissions(at("opt/open"), Permissions::from_mode(0o777)).expect("ours");
     let before = listing(&root);
     let long = format!("wrapper:/usr/local/bin/{}", "x".repeat(300));
     for (rest, named) in [
@@ -219,7 +237,18 @@ fn what_is_no_command_of_its_own_is_refused(env: &TestEnv) -> Outcome {
         (&["wrapper:/usr/local/../own", SETTINGS[0]], "name one file"),
         (&["wrapper:/usr/local/bin/", SETTINGS[0]], "name one file"),
         (&["wrapper:", SETTINGS[0]], "name one file"),
-        (&[&long, SETTINGS[0]], "name one file"),
+        (
+            &[&long, SETTINGS[0]],
+            "too long for files named after it, by ",
+        ),
+        (
+            &["wrapper:/usr/local/bin/own-loader", SETTINGS[0]],
+            "none of Linux's loaders",
+        ),
+        (
+            &["wrapper:/opt/open/own", "tz=UTC"],
+            "can be written by other users",
+        ),
         (
             &["wrapper:/usr/local/bin/nosuch", SETTINGS[0]],
             "nor a program `nosuch` later in PATH",
@@ -268,6 +297,19 @@ fn what_is_no_command_of_its_own_is_refused(env: &TestEnv) -> Outcome {
         expect_message(&env.refit(&words("apply", &root, &all)), 2, named);
         assert_eq!(listing(&root), before, "{rest:?}");
     }
+    let long = format!("/usr/local/bin/{}", "x".repeat(180));
+    fs::write(at(&long[1..]), PROGRAM).expect("ours");
+    fs::set_permissions(at(&long[1..]), Permissions::from_mode(0o755)).expect("ours");
+    let before = listing(&root);
+    let word = format!("wrapper:{long}");
+    let until = words(
+        "apply",
+        &root,
+        &["--yes", "--confirm-within", "1h", &word, "env.A=1"],
+    );
+    expect_code(&env.refit(&until), 0);
+    expect_code(&env.refit(&words("revert", &root, &[&word])), 0);
+    assert_eq!(listing(&root), before, "{word}");
     // A static program has variables all the same; a file that no list names is nobody's.
     for word in ["wrapper:/usr/local/bin/static", "wrapper:/usr/bin/nobodys"] {
         expect_code(

@@ -33,7 +33,7 @@ pub enum Error {
     OthersStore { path: PathBuf, uid: u32, mode: u32 },
     #[error("{} is a symbolic link; refit does not edit what lies beyond one", path.display())]
     Link { path: PathBuf },
-    #[error("{} can be written by other users: a library below it could be replaced\n  chown root, chmod go-w", path.display())]
+    #[error("{} can be written by other users, who could replace what refit puts or executes there\n  chown root, chmod go-w", path.display())]
     NotAlone { path: PathBuf },
     #[error(transparent)]
     File(#[from] FileError),
@@ -44,6 +44,8 @@ pub enum Error {
     CLibrary { path: String },
     #[error(transparent)]
     Launch(#[from] refit_run::LaunchError),
+    #[error("{service}: its name is too long for files named after it, by {over} bytes")]
+    LongName { service: String, over: usize },
     #[error("{} is there already, and is not refit's\n  move it away, then apply again", path.display())]
     InTheWay { path: PathBuf },
     #[error(

@@ -14,6 +14,10 @@ use crate::store::Store;
 use crate::undo::{self, Until};
 use crate::{Change, Error, Evidence, FileError, FileState, Package, Plan, System};
 
+/// Of a service's name as a part of a unit's, whose file is written under a name of 38 bytes more: a file's name has 255
+/// (NAME_MAX).
+const LONGEST: usize = 217;
+
 /// What is asked for.
 pub struct Request {
     /// The service, as it was typed.
@@ -50,6 +54,10 @@ impl Request {
 /// Where it cannot be done: [`Error`] says why.
 pub fn plan(system: &System, request: &Request) -> Result<Plan, Error> {
     let (kind, service) = kind_of(system, &request.word)?;
+    let over = undo::in_unit_name(&service).len().saturating_sub(LONGEST);
+    if over > 0 {
+        return Err(Error::LongName { service, over });
+    }
     let (settings, until) = (&request.settings, request.until);
     if settings.is_empty() {
         let example = kind.example();

@@ -125,7 +125,7 @@ fn at_next_start(unit: &str, head: &str, command: &str, service: &str) -> [(Stri
 }
 
 /// A service's name as a part of a unit's, as systemd-escape(1) writes what no unit's name can have.
-fn in_unit_name(service: &str) -> String {
+pub fn in_unit_name(service: &str) -> String {
     let name = service.strip_suffix(".service").unwrap_or(service);
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b":-_.\\@".contains(&byte);
     let escaped = name.bytes().map(|byte| match is_plain(byte) {

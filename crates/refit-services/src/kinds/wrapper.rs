@@ -35,9 +35,6 @@ const PATH: [&str; 6] = [
     "/bin",
 ];
 
-/// The name of a record's file is this and a few characters more.
-const LONGEST: usize = 200;
-
 impl Kind for Wrapper {
     fn name(&self) -> &'static str {
         "command"
@@ -51,7 +48,7 @@ impl Kind for Wrapper {
         let is_plain = path
             .strip_prefix('/')
             .is_some_and(|path| path.split('/').all(is_name));
-        if !is_plain || path.contains(char::is_control) || path.len() > LONGEST {
+        if !is_plain || path.contains(char::is_control) {
             return Err(cannot(
                 word,
                 "name one file, as in wrapper:/usr/local/bin/NAME",
@@ -135,6 +132,11 @@ impl Kind for Wrapper {
         about
             .refuse(has_libraries)
             .map_err(|reason| cannot(&program, reason))?;
+        let (dir, _) = path.rsplit_once('/').unwrap_or_default();
+        system.is_ours_alone(dir)?;
+        if let Some(loader) = about.loader.as_ref().filter(|_| has_libraries) {
+            refuse_loader(system, &program, loader)?;
+        }
         if !system.is_live() {
             let only_files = "--root: files only; nothing is checked or verified";
             plan.notes.push(only_files.to_owned());
@@ -251,6 +253,20 @@ fn later_in_path(system: &System, path: &str) -> Result<String, Error> {
         let reason = format!("neither is it there, nor a program `{name}` later in PATH");
         cannot(path, reason)
     })
+}
+
+/// Refuses a program whose loader somebody else may have written: [`Kind::gate`] executes that, as root.
+fn refuse_loader(system: &System, program: &str, loader: &str) -> Result<(), Error> {
+    if !program::LOADERS.contains(&loader) {
+        let reason = format!(
+            "{loader} loads its libraries, which is none of Linux's loaders, and refit does not execute it as root"
+        );
+        return Err(cannot(program, reason));
+    }
+    match system.resolved(loader)? {
+        Some(file) => system.is_ours_alone(&file),
+        None => Ok(()),
+    }
 }
 
 fn refuse_owned(system: &System, path: &str) -> Result<(), Error> {

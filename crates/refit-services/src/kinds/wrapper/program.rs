@@ -19,6 +19,19 @@ pub struct Program {
     pub loader: Option<String>,
 }
 
+/// The loaders of glibc and musl, as programs name them (PT_INTERP): <https://sourceware.org/glibc/wiki/ABIList>, and
+/// `ld-musl-ARCH.so.1`.
+pub const LOADERS: [&str; 8] = [
+    "/lib64/ld-linux-x86-64.so.2",
+    "/lib/ld-linux-aarch64.so.1",
+    "/lib/ld-linux-riscv64-lp64d.so.1",
+    "/lib64/ld64.so.2",
+    "/lib/ld64.so.1",
+    "/lib/ld-musl-x86_64.so.1",
+    "/lib/ld-musl-aarch64.so.1",
+    "/lib/ld-musl-riscv64.so.1",
+];
+
 /// The program headers of an ELF file are in its first page.
 const HEAD: usize = 4096;
 /// elf(5)
