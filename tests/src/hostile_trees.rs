@@ -10,12 +10,13 @@ use crate::apply::{SETTINGS, listing, words};
 use crate::apply_redis::{self, CONFIG};
 use crate::runner::{Outcome, Test};
 use crate::test;
-use crate::test_env::{TestEnv, expect_code, expect_message};
+use crate::test_env::{TestEnv, expect_code, expect_message, expect_printed};
 
 pub const TESTS: &[Test] = &[
     test!(a_tree_of_another_user_is_refused),
     test!(a_store_of_another_user_is_refused),
     test!(a_record_that_gives_rights_is_refused),
+    test!(an_unreadable_record_stops_its_own_service_alone),
     test!(a_lock_that_is_no_file_makes_and_waits_for_nothing),
 ];
 
@@ -107,6 +108,45 @@ fn a_record_that_gives_rights_is_refused(env: &TestEnv) -> Outcome {
     }
     fs::write(&record, &text).expect("ours");
     expect_code(&env.refit(&words("revert", &root, &[SERVICE])), 0);
+    Outcome::Pass
+}
+
+fn an_unreadable_record_stops_its_own_service_alone(env: &TestEnv) -> Outcome {
+    let root = apply_redis::tree(env, "tree");
+    let unit = words("apply", &root, &["--yes", "a", SETTINGS[0]]);
+    expect_code(&env.refit(&words("apply", &root, &apply_redis::APPLY)), 0);
+    expect_code(&env.refit(&unit), 0);
+    let record = Path::new(&root).join(format!("{STORE}/{SERVICE}.service.json"));
+    let text = fs::read_to_string(&record).expect("there");
+    let shown = record.display().to_string();
+    for damaged in [
+        "",
+        "{",
+        &text[..text.len() / 2],
+        &text.replacen("\"version\": 1", "\"version\": 9", 1),
+    ] {
+        fs::write(&record, damaged).expect("ours");
+        let status = env.refit(&words("status", &root, &[]));
+        expect_printed(&status, 2, "a.service");
+        expect_message(&status, 2, &shown);
+        expect_code(&env.refit(&words("status", &root, &["--check", "a"])), 0);
+        expect_code(&env.refit(&words("revert", &root, &["a"])), 0);
+        // The record may name the same library.
+        let libraries = fs::read_dir(Path::new(&root).join("usr/lib/refit")).expect("it is kept");
+        assert!(libraries.count() > 0);
+        expect_code(&env.refit(&unit), 0);
+        for verb in ["revert", "confirm", "status"] {
+            expect_message(&env.refit(&words(verb, &root, &[SERVICE])), 2, &shown);
+        }
+    }
+    fs::write(&record, &text).expect("ours");
+    for service in ["a", SERVICE] {
+        expect_code(&env.refit(&words("revert", &root, &[service])), 0);
+    }
+    assert!(
+        !Path::new(&root).join("usr/lib/refit").exists(),
+        "the last one takes it away"
+    );
     Outcome::Pass
 }
 

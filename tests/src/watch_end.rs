@@ -1,6 +1,8 @@
 //! What the end of `refit watch` tells, and `refit report` of it later.
 
-use std::fs;
+use std::fs::{self, File, Permissions};
+use std::io::{Read, Write};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt, chown};
 use std::process::{Output, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
@@ -9,14 +11,17 @@ use serde_json::Value;
 
 use crate::ran::number;
 use crate::runner::{Outcome, Test};
+use crate::sys::{ended_within, pty, send_signal};
 use crate::test;
-use crate::test_env::{TestEnv, described, expect_code};
+use crate::test_env::{TestEnv, described, expect_code, expect_message};
 use crate::watch_strange::{end, start};
 
 pub const TESTS: &[Test] = &[
     test!(what_huge_pages_would_add_is_told),
     test!(a_stored_watch_is_drawn_again),
     test!(it_ends_when_nobody_reads_it),
+    test!(it_ends_when_its_terminal_is_gone),
+    test!(a_pipe_that_nobody_reads_holds_it_up_until_a_signal),
     test!(without_proc_it_says_so),
 ];
 
@@ -147,6 +152,85 @@ fn it_ends_when_nobody_reads_it(env: &TestEnv) -> Outcome {
     let at_ms = last.and_then(|last| last["at_ms"].as_u64());
     assert!(at_ms.is_some_and(|at_ms| at_ms >= 1_500), "{samples}");
     Outcome::Pass
+}
+
+/// How long it may take to end, on a machine with a hundred other things to do.
+const SOON: Duration = Duration::from_secs(20);
+
+fn it_ends_when_its_terminal_is_gone(env: &TestEnv) -> Outcome {
+    let refit = crate::test_env::refit_path();
+    for signal in ["", "trap '' HUP; "] {
+        let own = std::process::id();
+        let script = format!("stty rows 40 cols 100; {signal}exec {refit} watch {own}");
+        let mut shell = env.command("sh");
+        shell.args(["-c", &script]);
+        let (mut child, mut person) = pty::spawn(shell).expect("a terminal can be had");
+        let mut shown = Vec::new();
+        // Until the whole of its first screen is there, it has not come to reading keys.
+        while !String::from_utf8_lossy(&shown).contains("\x1b[?1049h") || shown.len() < 500 {
+            let mut bytes = [0; 1024];
+            let count = person.read(&mut bytes).expect("it is there");
+            assert!(count > 0, "{}", String::from_utf8_lossy(&shown));
+            shown.extend_from_slice(&bytes[..count]);
+        }
+        drop(person);
+        let has_ended = ended_within(child.id(), SOON).expect("it is our child");
+        let _ = child.kill();
+        child.wait().expect("it is our child");
+        assert!(has_ended, "without a terminal it goes on, with `{signal}`");
+    }
+    Outcome::Pass
+}
+
+fn a_pipe_that_nobody_reads_holds_it_up_until_a_signal(env: &TestEnv) -> Outcome {
+    let fifo = env.path("fifo");
+    expect_code(&env.run(&["mkfifo", &fifo]), 0);
+    let pid = std::process::id().to_string();
+    let words = [
+        "watch",
+        "--batch",
+        "--for",
+        "60s",
+        "--openmetrics",
+        &fifo,
+        &pid,
+    ];
+    expect_message(&env.refit(&words), 2, "nobody reads this pipe");
+    if env.as_root() {
+        // As in /tmp: another user made it.
+        let shared = env.path("shared");
+        fs::create_dir(&shared).expect("ours");
+        fs::set_permissions(&shared, Permissions::from_mode(0o1777)).expect("ours");
+        let theirs = format!("{shared}/fifo");
+        expect_code(&env.run(&["mkfifo", &theirs]), 0);
+        chown(&theirs, Some(65534), None).expect("root may");
+        let _reader = opened(&theirs);
+        let words = ["watch", "--batch", "--openmetrics", &theirs, &pid];
+        expect_message(&env.refit(&words), 2, "it belongs to another user");
+    }
+    // One that reads nothing, and whose pipe is full.
+    let _reader = opened(&fifo);
+    let mut writer = opened(&fifo);
+    while writer.write(&[b'x'; 4096]).is_ok() {}
+    let mut watch = env.refit_command(&words);
+    let watch = watch.stdin(Stdio::null()).stdout(Stdio::null());
+    let mut watch = watch.stderr(Stdio::null()).spawn().expect("refit starts");
+    // Whenever the signal comes, at the pipe or before it.
+    sleep(Duration::from_secs(2));
+    send_signal(watch.id().cast_signed(), libc::SIGTERM);
+    let has_ended = ended_within(watch.id(), SOON).expect("it is our child");
+    let _ = watch.kill();
+    watch.wait().expect("it is our child");
+    assert!(has_ended, "SIGTERM did not end it");
+    Outcome::Pass
+}
+
+/// A pipe by its name, for both directions: neither waits for the other (fifo(7)).
+fn opened(fifo: &str) -> File {
+    let mut options = File::options();
+    let options = options.read(true).write(true);
+    let options = options.custom_flags(libc::O_NONBLOCK);
+    options.open(fifo).expect("ours")
 }
 
 fn without_proc_it_says_so(env: &TestEnv) -> Outcome {

@@ -116,6 +116,8 @@ pub fn status(system: &System, words: &[String]) -> Result<Status, Error> {
     } = store.all()?;
     for service in &named {
         if !records.iter().any(|one| one.change.service == *service) {
+            // Why it cannot be read, where it is there.
+            store.load(service)?;
             return Err(Error::NoChange {
                 service: service.clone(),
             });

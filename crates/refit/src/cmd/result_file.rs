@@ -5,13 +5,15 @@
 use std::ffi::OsStr;
 use std::fs::{self, File, Metadata, OpenOptions, Permissions};
 use std::io::{self, ErrorKind, Write};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use refit_run::interruptions;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, fcntl_getfl, fcntl_setfl, linkat};
 use rustix::io::Errno;
 use rustix::process::geteuid;
 use tempfile::NamedTempFile;
@@ -20,13 +22,12 @@ use super::print;
 
 /// What becomes a file when it is written: until then the name holds what it held.
 pub enum ResultFile {
-    /// Written beside the name, under one that nobody can guess, and renamed.
-    New {
-        /// It has the owner and the mode of a new file.
-        temporary: NamedTempFile,
-        /// The name.
-        path: PathBuf,
-    },
+    /// Written without a name, so that nothing stays of a refit that is killed; it has the owner and the mode of a new
+    /// file.
+    New(File, PathBuf),
+    /// Written beside the name, under one that nobody can guess, and renamed: where the file system has no files
+    /// without a name.
+    Beside(NamedTempFile, PathBuf),
     /// A pipe, a terminal, a device and what a link names are written as they are.
     InPlace(File, PathBuf),
     /// `-`, as elsewhere.
@@ -95,20 +96,24 @@ impl ResultFile {
         }
         // Whom a file was kept from is not shown the new one; else as the umask has it.
         let mode = before.map_or(0o666, |meta| meta.mode() & 0o777);
+        let how = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
+        let file = rustix::fs::open(parent, how, Mode::from_raw_mode(mode));
+        if let Some(file) = file.ok().filter(|_| Path::new(DESCRIPTORS).exists()) {
+            return Ok(ResultFile::New(file.into(), path.to_owned()));
+        }
         let temporary = tempfile::Builder::new()
-            .prefix(".refit-")
+            .prefix(PREFIX)
             .permissions(Permissions::from_mode(mode))
             .tempfile_in(parent);
-        let temporary = match temporary {
+        match temporary {
             Err(error) if error.kind() == ErrorKind::PermissionDenied && path.is_file() => {
-                return Ok(ResultFile::InPlace(stream(path)?, path.to_owned()));
+                Ok(ResultFile::InPlace(stream(path)?, path.to_owned()))
             }
-            made => made.with_context(|| format!("cannot write {}", path.display()))?,
-        };
-        Ok(ResultFile::New {
-            temporary,
-            path: path.to_owned(),
-        })
+            made => {
+                let made = made.with_context(|| format!("cannot write {}", path.display()))?;
+                Ok(ResultFile::Beside(made, path.to_owned()))
+            }
+        }
     }
 
     /// A reader sees the old or the new, never a part.
@@ -119,10 +124,11 @@ impl ResultFile {
         let (written, path) = match self {
             ResultFile::Stdout => return print::result_file(bytes),
             ResultFile::InPlace(mut file, path) => (write_in_place(&mut file, bytes), path),
-            ResultFile::New {
-                mut temporary,
-                path,
-            } => {
+            ResultFile::New(mut file, path) => {
+                let written = file.write_all(bytes);
+                (written.and_then(|()| give_name(&file, &path)), path)
+            }
+            ResultFile::Beside(mut temporary, path) => {
                 let written = temporary
                     .write_all(bytes)
                     .and_then(|()| Ok(temporary.persist(&path).map(drop)?));
@@ -130,6 +136,34 @@ impl ResultFile {
             }
         };
         written.with_context(|| format!("cannot write {}", path.display()))
+    }
+}
+
+/// Puts a file without a name in the place of what has the name: linkat(2) replaces nothing, so that it gets another
+/// name first, for a moment.
+fn give_name(file: &File, path: &Path) -> io::Result<()> {
+    let parent = path.parent().unwrap_or(Path::new(""));
+    let from = format!("{DESCRIPTORS}/{}", file.as_raw_fd());
+    let named = tempfile::Builder::new()
+        .prefix(PREFIX)
+        .make_in(directory_of(parent), |name| {
+            linkat(CWD, &from, CWD, name, AtFlags::SYMLINK_FOLLOW)?;
+            Ok(())
+        })?;
+    named.into_temp_path().persist(path)?;
+    Ok(())
+}
+
+/// By which linkat(2) finds a file without a name.
+const DESCRIPTORS: &str = "/proc/self/fd";
+
+/// How the names of files begin that are renamed at once.
+const PREFIX: &str = ".refit-";
+
+fn directory_of(parent: &Path) -> &Path {
+    match parent.as_os_str().is_empty() {
+        true => Path::new("."),
+        false => parent,
     }
 }
 
@@ -193,16 +227,16 @@ fn in_place(path: &Path, options: &mut OpenOptions) -> Result<File> {
     Ok(file)
 }
 
-/// A pipe whose reader does not read holds this up until a signal ends it.
+/// A pipe whose reader does not read holds this up until a signal comes, and then for a second.
 fn write_in_place(file: &mut File, mut bytes: &[u8]) -> io::Result<()> {
-    let asked = interruptions();
+    let mut read = Instant::now();
     fcntl_setfl(&file, fcntl_getfl(&file)? | OFlags::NONBLOCK)?;
     while !bytes.is_empty() {
         match file.write(bytes) {
-            Ok(count) => bytes = &bytes[count..],
+            Ok(count) => (bytes, read) = (&bytes[count..], Instant::now()),
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
             Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                if interruptions() > asked {
+                if interruptions() > 0 && read.elapsed() > A_SECOND {
                     return Err(io::Error::other(
                         "its reader does not read, and a signal came",
                     ));
@@ -215,6 +249,7 @@ fn write_in_place(file: &mut File, mut bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
+const A_SECOND: Duration = Duration::from_secs(1);
 /// How often a signal is looked for meanwhile: ten times a second.
 const A_MOMENT: Timespec = Timespec {
     tv_sec: 0,
@@ -222,10 +257,7 @@ const A_MOMENT: Timespec = Timespec {
 };
 
 fn directory(path: &Path) -> Result<&Path> {
-    let parent = path
-        .parent()
-        .filter(|parent| !parent.as_os_str().is_empty())
-        .unwrap_or(Path::new("."));
+    let parent = directory_of(path.parent().unwrap_or(Path::new("")));
     if path.file_name().is_none_or(OsStr::is_empty) || !parent.is_dir() {
         bail!(
             "cannot write {}: there is no directory {}",
