@@ -88,7 +88,12 @@ fn given_back(env: &TestEnv, allocator: &str, seed: u64, how: &str) -> [f64; 4] 
     // After a delay mimalloc gives freed pages back by itself, or when it is asked the next time: without end, the answer
     // is the same at both times.
     let settings = match allocator {
-        "mimalloc" => vec![&*setting, "env.MIMALLOC_DECOMMIT_DELAY=3600000"],
+        // Its name in mimalloc 2.0, and from 2.1 on.
+        "mimalloc" => vec![
+            &*setting,
+            "env.MIMALLOC_DECOMMIT_DELAY=3600000",
+            "env.MIMALLOC_PURGE_DELAY=3600000",
+        ],
         _ => vec![&*setting],
     };
     let (told, purge) = purged(env, &settings, &words);

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use crate::runner::{Outcome, Test};
-use crate::test_env::{TestEnv, expect_code, refit_path};
+use crate::test_env::{TestEnv, described, expect_code, refit_path};
 use crate::{places, test};
 
 pub const TESTS: &[Test] = &[
@@ -12,7 +12,41 @@ pub const TESTS: &[Test] = &[
     test!(a_session_is_made_whole_or_not_at_all),
     test!(little_memory_is_named).limit_seconds(180),
     test!(few_processes_are_named).limit_seconds(120),
+    test!(the_smallest_stacks_are_enough).limit_seconds(180),
 ];
+
+/// Those of tests/programs/small_stacks.c.
+const CALLS: &str = "fsync fdatasync sync syncfs sync_file_range msync open openat creat openat2 fcntl pwritev2 write close \
+                     io_submit posix_spawn posix_spawnp execve execv execvp execvpe execl execlp fexecve execveat malloc \
+                     realloc";
+
+/// A thread of PTHREAD_STACK_MIN, and a signal handler of MINSIGSTKSZ and 4 KiB more, where the call works without refit.
+fn the_smallest_stacks_are_enough(env: &TestEnv) -> Outcome {
+    let (program, file) = (env.program("small_stacks"), env.path("file"));
+    let refit = refit_path();
+    let mut needed = BTreeMap::new();
+    for place in ["thread", "signal"] {
+        for call in CALLS.split_whitespace() {
+            let bare = [&*program, call, place, &file];
+            let off = [&[&*refit, "run", "sync=off", "--"], &bare[..]].concat();
+            let observed = [&[&*refit, "run", "--"], &bare[..]].concat();
+            let heap = [&[&*refit, "run", "--heap", "--"], &bare[..]].concat();
+            let bytes = [&bare[..], &off, &observed, &heap].map(|words| {
+                let output = env.run(words);
+                let text = String::from_utf8_lossy(&output.stdout).into_owned();
+                assert!(output.status.success(), "{words:?}: {}", described(&output));
+                let bytes = text.split(' ').next().and_then(|bytes| bytes.parse::<u64>().ok());
+                bytes.unwrap_or_else(|| panic!("{words:?}: {text}"))
+            });
+            needed.insert((place, call), bytes);
+        }
+    }
+    println!("counted: bytes of the stack without refit, with sync=off, observed, with --heap:");
+    for ((place, call), bytes) in &needed {
+        println!("    {place} {call}: {bytes:?}");
+    }
+    Outcome::Pass
+}
 
 /// What a script printed: a line `LIMIT CODE LEFT`, then the lines of stderr, which begin with `> `; by limit.
 fn by_limit(text: &str) -> BTreeMap<u64, (i32, u64, Vec<String>)> {

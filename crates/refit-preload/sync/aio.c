@@ -7,6 +7,7 @@
  * Syncs that io_submit is given are swapped. */
 #include "aio.h"
 
+#include <alloca.h>
 #include <fcntl.h>
 #include <linux/aio_abi.h>
 #include <sys/stat.h>
@@ -96,12 +97,12 @@ static long carry(long nr, const struct iovec *ours, const struct iovec *theirs,
 	return n < 0 ? 0 : n;
 }
 
-/* The first blocks of the list, as far as they can be read. */
+/* The first blocks of the list, MOST at most, as far as they can be read. */
 static size_t read_blocks(struct iocb **blocks, long count,
-			  struct iocb *list[MOST], struct iocb copies[MOST])
+			  struct iocb **list, struct iocb *copies)
 {
-	struct iovec theirs[MOST];
-	size_t most = count < MOST ? (size_t)count : MOST;
+	size_t most = (size_t)count;
+	struct iovec *theirs = alloca(most * sizeof *theirs);
 	struct iovec to = {list, most * sizeof *list};
 	struct iovec from = {blocks, most * sizeof *list};
 	most = (size_t)carry(SYS_process_vm_readv, &to, &from, 1) /
@@ -151,10 +152,14 @@ static int is_plain(const struct iocb *block)
 
 long refit_io_submit(void *context, long count, struct iocb **blocks)
 {
-	struct iocb *list[MOST], copies[MOST];
+	/* As many as there are: a thread's stack may be small, and a signal's
+	 * too. */
+	size_t most = count > MOST ? MOST : count > 0 ? (size_t)count : 1;
+	struct iocb **list = alloca(most * sizeof *list);
+	struct iocb *copies = alloca(most * sizeof *copies);
 	unsigned char swapped[MOST] = {0};
 	size_t known = count > 0 && !refit_beneath_own_seccomp()
-			       ? read_blocks(blocks, count, list, copies)
+			       ? read_blocks(blocks, (long)most, list, copies)
 			       : 0;
 	for (size_t i = 0; i < known; i++) {
 		const struct iocb *block = &copies[i];

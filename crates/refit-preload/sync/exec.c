@@ -48,6 +48,9 @@ extern char **environ;
 	/* Threads may have small stacks. */                                   \
 	if (entries <= ENVIRONMENT_MAX) {                                      \
 		char **room = alloca(entries * sizeof *room);                  \
+		refit_environment_sizes(&env, (ENVP));                         \
+		env.preload = alloca(env.preload_size);                        \
+		env.session = alloca(env.session_size);                        \
 		refit_compose_environment(&env, room, (ENVP), reason,          \
 					  target.kind);                        \
 	}                                                                      \
@@ -74,14 +77,24 @@ static void look_in_path(const char *file, struct refit_target *out)
 	if (!path) {
 		path = "/bin:/usr/bin";
 	}
-	char name[4096];
-	size_t length = prim_length(file);
+	size_t length = prim_length(file), longest = 0;
+	for (const char *at = path; *at;) {
+		size_t n = 0;
+		while (at[n] && at[n] != ':') {
+			n++;
+		}
+		longest = n > longest ? n : longest;
+		at += at[n] ? n + 1 : n;
+	}
+	/* A thread's stack may be small. A longer path is none (PATH_MAX). */
+	size_t size = longest + length + 2 < 4096 ? longest + length + 2 : 4096;
+	char *name = alloca(size);
 	while (*path || *file) {
 		size_t n = 0;
 		while (path[n] && path[n] != ':') {
 			n++;
 		}
-		if (n + length + 2 <= sizeof name) {
+		if (n + length + 2 <= size) {
 			char *end = name;
 			for (size_t i = 0; i < n; i++) {
 				*end++ = path[i];

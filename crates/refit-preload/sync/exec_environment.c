@@ -61,8 +61,8 @@ static char *append_theirs(char *to, const char *end, const char *begin,
 static int compose_preload(struct refit_environment *out, const char *theirs,
 			   int take, uint32_t kind)
 {
-	char *begin = prim_copy(out->preload, "LD_PRELOAD=", sizeof out->preload);
-	const char *end = out->preload + sizeof out->preload;
+	char *begin = prim_copy(out->preload, "LD_PRELOAD=", out->preload_size);
+	const char *end = out->preload + out->preload_size;
 	char *at = begin;
 	*at = '\0';
 	if (take) {
@@ -80,6 +80,21 @@ static int compose_preload(struct refit_environment *out, const char *theirs,
 	}
 	at = append_theirs(at, end, begin, theirs);
 	return at ? at != begin : -1;
+}
+
+/* An LD_PRELOAD beyond this many bytes is left as it is. */
+enum { PRELOAD_MOST = 4096 };
+
+void refit_environment_sizes(struct refit_environment *out, char *const *envp)
+{
+	const char *theirs = prim_env(envp, "LD_PRELOAD=");
+	size_t size = sizeof "LD_PRELOAD=" + 2 +
+		      prim_length(refit_policy_text(refit.policy->library)) +
+		      prim_length(refit_policy_text(refit.policy->preloads)) +
+		      (theirs ? prim_length(theirs) + 1 : 0);
+	out->preload_size = size < PRELOAD_MOST ? size : PRELOAD_MOST;
+	out->session_size = sizeof "REFIT_SESSION=" +
+			    prim_length(refit_policy_text(refit.policy->session));
 }
 
 size_t refit_environment_room(char *const *envp)
@@ -145,8 +160,8 @@ void refit_compose_environment(struct refit_environment *out, char **room,
 	}
 	if (!complains && !session_right) {
 		char *end = prim_copy(out->session, "REFIT_SESSION=",
-				      sizeof out->session);
-		prim_copy(end, ours, sizeof out->session - 14);
+				      out->session_size);
+		prim_copy(end, ours, out->session_size - 14);
 		room[n++] = out->session;
 	}
 	const char *v = refit_policy_text(refit.policy->env);

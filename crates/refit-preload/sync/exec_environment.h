@@ -5,16 +5,19 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define REFIT_PRELOAD_ROOM 4096 /* bytes of an LD_PRELOAD of ours */
-
 struct refit_environment {
 	char *const *entries; /* what the program will get */
-	char preload[REFIT_PRELOAD_ROOM];
-	char session[512];
+	/* Room for our own two entries, of the caller's stack. */
+	size_t preload_size, session_size;
+	char *preload, *session;
 };
 
 /* How many entries the result may have. */
 size_t refit_environment_room(char *const *envp);
+
+/* The sizes of the room for our own two entries: as much as they take, since a
+ * thread's stack may be small. */
+void refit_environment_sizes(struct refit_environment *out, char *const *envp);
 
 /* Puts refit's own variables back where the caller cleared them, or takes our
  * libraries out of LD_PRELOAD where the target (its reason and kind, target.h)

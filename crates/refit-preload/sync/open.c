@@ -6,6 +6,7 @@
  * O_DIRECT is removed after the real open, so that the open fails exactly where
  * it would have, and from regular files only.
  */
+#include <alloca.h>
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -180,26 +181,24 @@ int refit_pwritev2_flags(int fd, int flags)
  * is left to the kernel to refuse. */
 long refit_openat2(int dirfd, const char *path, const void *how, size_t size)
 {
-	union {
-		struct open_how how;
-		char page[4096];
-	} copy;
-	struct iovec to = {&copy, size};
-	struct iovec from = {(void *)(uintptr_t)how, size};
-	if (refit_beneath_own_seccomp() || size < sizeof copy.how || size > sizeof copy) {
+	if (refit_beneath_own_seccomp() || size < sizeof(struct open_how) ||
+	    size > 4096) {
 		return prim_syscall(SYS_openat2, dirfd, path, how, size);
 	}
+	struct open_how *copy = alloca(size);
+	struct iovec to = {copy, size};
+	struct iovec from = {(void *)(uintptr_t)how, size};
 	long pid = prim_syscall(SYS_getpid, 0, 0, 0, 0);
 	if (prim_syscall6(SYS_process_vm_readv, pid, (long)&to, 1, (long)&from,
 			  1, 0) != (long)size) {
 		return prim_syscall(SYS_openat2, dirfd, path, how, size);
 	}
-	int flags = (int)copy.how.flags;
-	copy.how.flags = (copy.how.flags & ~(uint64_t)SYNC_BITS) |
-			 ((unsigned)refit_open_flags(flags) & SYNC_BITS);
+	int flags = (int)copy->flags;
+	copy->flags = (copy->flags & ~(uint64_t)SYNC_BITS) |
+		      ((unsigned)refit_open_flags(flags) & SYNC_BITS);
 	/* A filter cannot look into how, and would ask about each. */
-	long cookie = copy.how.flags & SYNC_BITS ? 0 : REFIT_COOKIE;
-	long fd = prim_syscall6(SYS_openat2, dirfd, (long)path, (long)&copy,
+	long cookie = copy->flags & SYNC_BITS ? 0 : REFIT_COOKIE;
+	long fd = prim_syscall6(SYS_openat2, dirfd, (long)path, (long)copy,
 				(long)size, 0, cookie);
 	if (refit_opens_as_asked((int)fd, flags)) {
 		fd = prim_syscall(SYS_openat2, dirfd, path, how, size);

@@ -6,6 +6,7 @@
  */
 #include "target.h"
 
+#include <alloca.h>
 #include <fcntl.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -53,14 +54,15 @@ static uint64_t file_offset(const Elf64_Phdr *headers, unsigned count,
 
 /* AddressSanitizer and its relatives refuse to start when another library was
  * loaded before them (google/sanitizers issue 796). */
-static int needs_sanitizer(int fd, const Elf64_Phdr *headers, unsigned count,
+__attribute__((noinline)) static int needs_sanitizer(int fd, const Elf64_Phdr *headers, unsigned count,
 			   const Elf64_Phdr *dynamic)
 {
-	Elf64_Dyn entries[DYNAMIC];
 	size_t size = dynamic->p_filesz;
-	if (size > sizeof entries) {
-		size = sizeof entries;
+	if (size > DYNAMIC * sizeof(Elf64_Dyn)) {
+		size = DYNAMIC * sizeof(Elf64_Dyn);
 	}
+	/* As many as there are, given back at the return. */
+	Elf64_Dyn *entries = alloca(size + sizeof *entries);
 	long got = read_at(fd, entries, size, dynamic->p_offset);
 	if (got < 0) {
 		return 0;
@@ -122,8 +124,9 @@ static int is_go(int fd, const Elf64_Phdr *notes)
 
 static void look_elf64(int fd, const Elf64_Ehdr *elf, struct refit_target *out)
 {
-	Elf64_Phdr headers[HEADERS];
 	unsigned count = elf->e_phnum < HEADERS ? elf->e_phnum : HEADERS;
+	/* As many as there are: a thread's stack may be small. */
+	Elf64_Phdr *headers = alloca((count + 1) * sizeof *headers);
 	long got = read_at(fd, headers, count * sizeof *headers, elf->e_phoff);
 	if (elf->e_phentsize != sizeof *headers || got < 0) {
 		return;
