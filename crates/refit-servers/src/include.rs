@@ -90,7 +90,7 @@ mod tests {
             ("a.d/?", &["a.d/d"]),
             ("a.d/.*.conf", &["a.d/.c.conf"]),
             (
-                "[a].d/[!\0]?*",
+                "[a].d/[!*]?*",
                 &["a.d/.c.conf", "a.d/a.conf", "a.d/b.conf", "a.d/o.conf"],
             ),
             ("a.d/{b}.conf", &["a.d/{b}.conf"]),

@@ -2,6 +2,8 @@
 //!
 //! Promises: nothing here executes or writes anything; it reads what it is told to read.
 
+#[cfg(test)]
+mod fuzz;
 mod include;
 pub mod mariadb;
 pub mod postfix;

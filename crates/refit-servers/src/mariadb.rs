@@ -30,7 +30,7 @@ pub fn meaning(line: &str) -> Meaning {
         let path = Pattern::escape(path.trim());
         return match word {
             "include" => Meaning::Includes(path),
-            "includedir" => Meaning::Includes(path + "/[!\0]*.cnf"),
+            "includedir" => Meaning::Includes(path + "/[!*]*.cnf"),
             _ => Meaning::Unclear,
         };
     }
@@ -135,7 +135,7 @@ mod tests {
             ),
             (
                 "!includedir /d/",
-                Meaning::Includes("/d//[!\0]*.cnf".to_owned()),
+                Meaning::Includes("/d//[!*]*.cnf".to_owned()),
             ),
             ("!includedirx", Meaning::Unclear),
         ] {

@@ -63,7 +63,7 @@ pub fn joined(file: &str) -> String {
     for line in logical_lines(file.as_bytes()) {
         lines[line.number - 1] = line.text(file.as_bytes());
     }
-    lines.join("\n") + "\n"
+    lines.into_iter().map(|line| line + "\n").collect()
 }
 
 /// The parameter and the value of a logical line of main.cf; `None`: Postfix does not start with this line.
