@@ -10,8 +10,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{scope, sleep};
 use std::time::Duration;
 
+use crate::sys::become_user;
+
 /// Whose account no recipe uses.
-const USER: libc::c_long = 64_998;
+const USER: u32 = 64_998;
 
 /// What such a user found below a directory.
 #[derive(Default)]
@@ -34,7 +36,7 @@ pub fn beside<T>(base: &Path, work: impl FnOnce() -> T) -> (T, Found) {
     let ended = AtomicBool::new(false);
     let (done, mut found) = scope(|scope| {
         let intruder = scope.spawn(|| {
-            become_the_user();
+            become_user(USER).expect("root may become another user");
             let mut found = Found::default();
             while !ended.load(Ordering::Relaxed) {
                 look(base, &mut found);
@@ -56,19 +58,6 @@ pub fn beside<T>(base: &Path, work: impl FnOnce() -> T) -> (T, Found) {
     );
     found.tried.remove(&control);
     (done, found)
-}
-
-/// This thread alone: libc's own functions change all of a process.
-fn become_the_user() {
-    // SAFETY: these calls take no memory but an empty list.
-    let results = unsafe {
-        [
-            libc::syscall(libc::SYS_setgroups, 0, std::ptr::null::<libc::gid_t>()),
-            libc::syscall(libc::SYS_setresgid, USER, USER, USER),
-            libc::syscall(libc::SYS_setresuid, USER, USER, USER),
-        ]
-    };
-    assert_eq!(results, [0; 3], "root may become another user");
 }
 
 fn look(base: &Path, found: &mut Found) {

@@ -266,18 +266,19 @@ fn two_at_once_do_not_collide(env: &TestEnv) -> Outcome {
     Outcome::Pass
 }
 
-/// Root's umask of 077 would keep a server that drops its privileges out; and others stay out of a private one.
+/// Root's umask of 077 would keep a server that drops its privileges out; and others stay out whatever it is, unless the
+/// recipe lets them in.
 fn the_user_of_a_service_reads_the_recipe_whatever_the_umask(env: &TestEnv) -> Outcome {
     let base = base(env);
     let before = set_umask(0);
-    for (mask, is_private, mode) in [
-        (0o077, "false", "755"),
-        (0o077, "true", "710"),
-        (0, "true", "710"),
+    for (mask, others_enter, mode) in [
+        (0o077, "true", "711"),
+        (0o077, "false", "710"),
+        (0, "false", "710"),
     ] {
         set_umask(before);
         let folder = RecipeFolder::command(env, "umask")
-            .set("private", is_private)
+            .set("service.others-enter", others_enter)
             .set("service.user", "'nobody'")
             .text("service.setup", "$REFIT_RECIPE/words/say")
             .text("check.command", "stat -c 'as %a' $REFIT_RECIPE/..; id -un");

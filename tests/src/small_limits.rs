@@ -35,7 +35,10 @@ fn the_smallest_stacks_are_enough(env: &TestEnv) -> Outcome {
                 let output = env.run(words);
                 let text = String::from_utf8_lossy(&output.stdout).into_owned();
                 assert!(output.status.success(), "{words:?}: {}", described(&output));
-                let bytes = text.split(' ').next().and_then(|bytes| bytes.parse::<u64>().ok());
+                let bytes = text
+                    .split(' ')
+                    .next()
+                    .and_then(|bytes| bytes.parse::<u64>().ok());
                 bytes.unwrap_or_else(|| panic!("{words:?}: {text}"))
             });
             needed.insert((place, call), bytes);

@@ -85,22 +85,34 @@ pub fn apply(system: &System, request: &Request, shown: &Plan) -> Result<Applied
     }
     // What has to be asked is asked before the lock is taken. A file that is edited from here on is found when the
     // new one is put over it.
-    let mut plan = plan(system, request)?;
-    if !plan.does_as(shown) {
-        return Ok(Applied::NotAsShown {
-            now: Box::new(plan),
-        });
+    let before = plan(system, request).ok();
+    let before = before.filter(|plan| plan.does_as(shown) && plan.gate.is_none());
+    if let Some(plan) = &before {
+        ask_health(&plan.change, BEFORE)?;
     }
-    if let Some(gate) = plan.gate.take() {
-        return Err(gate);
-    }
-    ask_health(&plan.change, BEFORE)?;
     let (kind, service) = kind_of(system, &request.word)?;
     let store = Store::to_change(system)?;
     // Another refit may have been faster.
     if is_applied_to(system, &store, &service, request)? {
         return Ok(Applied::Nothing { service });
     }
+    let mut plan = match before {
+        Some(plan) => plan,
+        // Or was seen at work.
+        None => {
+            let mut plan = plan(system, request)?;
+            if !plan.does_as(shown) {
+                return Ok(Applied::NotAsShown {
+                    now: Box::new(plan),
+                });
+            }
+            if let Some(gate) = plan.gate.take() {
+                return Err(gate);
+            }
+            ask_health(&plan.change, BEFORE)?;
+            plan
+        }
+    };
     plan.change.directories = missing(system, &plan.change)?;
     share_directories(&store, &mut plan.change)?;
     let change = &plan.change;

@@ -243,15 +243,15 @@ impl Place {
     /// # Errors
     /// What the system reports.
     pub fn remove_directory(&self) -> Result<(), FileError> {
-        let Some(dir) = &self.dir else {
+        // A read-only file system refuses to remove what is not there, or not empty, too.
+        if self.stat()?.is_none() {
             return Ok(());
-        };
-        match unlinkat(dir, &self.name, AtFlags::REMOVEDIR) {
+        }
+        match unlinkat(self.dir()?, &self.name, AtFlags::REMOVEDIR) {
             Ok(()) => self.sync(),
             Err(Errno::NOENT | Errno::NOTEMPTY | Errno::EXIST) => Ok(()),
-            // A read-only file system refuses before it looks.
             Err(Errno::ROFS)
-                if names(self.opened(&self.name)?).is_ok_and(|names| !names.is_empty()) =>
+                if names(self.opened(&self.name)?).is_ok_and(|all| !all.is_empty()) =>
             {
                 Ok(())
             }

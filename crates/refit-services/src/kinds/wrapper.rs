@@ -257,7 +257,7 @@ fn later_in_path(system: &System, path: &str) -> Result<String, Error> {
 
 /// Refuses a program whose loader somebody else may have written: [`Kind::gate`] executes that, as root.
 fn refuse_loader(system: &System, program: &str, loader: &str) -> Result<(), Error> {
-    if !program::LOADERS.contains(&loader) {
+    if !program::is_loader(loader) {
         let reason = format!(
             "{loader} loads its libraries, which is none of Linux's loaders, and refit does not execute it as root"
         );

@@ -19,18 +19,14 @@ pub struct Program {
     pub loader: Option<String>,
 }
 
-/// The loaders of glibc and musl, as programs name them (PT_INTERP): <https://sourceware.org/glibc/wiki/ABIList>, and
-/// `ld-musl-ARCH.so.1`.
-pub const LOADERS: [&str; 8] = [
-    "/lib64/ld-linux-x86-64.so.2",
-    "/lib/ld-linux-aarch64.so.1",
-    "/lib/ld-linux-riscv64-lp64d.so.1",
-    "/lib64/ld64.so.2",
-    "/lib/ld64.so.1",
-    "/lib/ld-musl-x86_64.so.1",
-    "/lib/ld-musl-aarch64.so.1",
-    "/lib/ld-musl-riscv64.so.1",
-];
+/// Whether this is the place of a loader of glibc (<https://sourceware.org/glibc/wiki/ABIList>) or of musl.
+pub fn is_loader(path: &str) -> bool {
+    let Some((dir, name)) = path.rsplit_once('/') else {
+        return false;
+    };
+    let names = ["ld-linux", "ld64.so", "ld-musl-"];
+    ["/lib", "/lib64"].contains(&dir) && names.iter().any(|start| name.starts_with(start))
+}
 
 /// The program headers of an ELF file are in its first page.
 const HEAD: usize = 4096;
