@@ -294,7 +294,8 @@ fn from_recipe_and_back(env: &TestEnv, subject: &Subject) -> Outcome {
         // Somebody's decision.
         expect_code(&plan, 2);
         for words in [
-            "lost at most",
+            // With or without a bound: "lost at most", "lost up to".
+            "loss           lost ",
             &format!("to accept it: --accept {class}"),
             "disk=p50=20ms",
         ] {

@@ -1,7 +1,7 @@
 //! A program that is kept under another name while a script has its place.
 //!
 //! At every moment a file that starts the program has its name: it gets a second name before the
-//! script is renamed over the first, and the way back is one rename, which takes the script away.
+//! script is exchanged with the first, and on the way back both names are exchanged.
 
 use std::io::Read;
 
@@ -33,8 +33,9 @@ pub struct Moved {
 enum State {
     /// The program has its first name only.
     Before,
-    /// The program has both names.
-    Linked,
+    /// The program has its first name, and the second one is the program's too, before the script is put, or the script's
+    /// after both were exchanged: it has to go.
+    Back,
     /// The script has the first name, the program the second.
     After,
     /// Somebody else changed one of them.
@@ -66,8 +67,12 @@ impl Moved {
         let path_is_program = self.is_program(&path)?;
         Ok(match (&at_path, &at_kept) {
             (Some(_), None) if path_is_program => State::Before,
-            (Some(_), Some(_)) if path_is_program && is_one(at_path.as_ref(), at_kept.as_ref()) => {
-                State::Linked
+            (Some(_), Some(_))
+                if path_is_program
+                    && (is_one(at_path.as_ref(), at_kept.as_ref())
+                        || kept.is(Some(&self.script))?) =>
+            {
+                State::Back
             }
             (Some(_), Some(_)) => {
                 let has_script = self.has_script(system)?;
@@ -135,8 +140,7 @@ impl Moved {
         match state {
             State::Other => return Err(self.replaced()),
             State::Before => {}
-            // rename(2) of two names of one file does nothing.
-            State::Linked => kept.remove()?,
+            State::Back => kept.remove()?,
             State::After => kept.replace(&path, |out| out.is(Some(&self.script)))?,
         }
         path.remove_temporary()?;
@@ -177,7 +181,7 @@ impl Moved {
         let is_there =
             |path: &str| -> Result<bool, Error> { Ok(system.place(path)?.stat()?.is_some()) };
         let found = match (state, is_there(&self.path)?) {
-            (State::Before | State::Linked, _) => "the program, as before the change",
+            (State::Before | State::Back, _) => "the program, as before the change",
             (_, true) => "other content, mode or owner",
             (_, false) => "not there",
         };

@@ -226,7 +226,8 @@ impl Place {
     /// # Errors
     /// What the system reports.
     pub fn make_directory(&self, mode: u32) -> Result<(), FileError> {
-        match mkdirat(self.dir()?, &self.name, Mode::RWXU) {
+        // Killed before the next call, it has the mode already under the usual umask.
+        match mkdirat(self.dir()?, &self.name, Mode::from_raw_mode(mode)) {
             Ok(()) => {}
             Err(Errno::EXIST) => return Ok(()),
             Err(errno) => return Err(self.failed(errno)),
