@@ -3,6 +3,7 @@
 
 pub mod check;
 pub mod command_runner;
+pub mod of_subject;
 pub mod recipe_runner;
 pub mod replica_runner;
 pub mod runner;

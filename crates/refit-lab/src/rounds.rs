@@ -10,7 +10,8 @@ use refit_run::{Run, Survivor};
 use refit_stats::{LookPlan, Schedule};
 
 use crate::comparison::Comparison;
-use crate::comparison::runner::{Runs, runner};
+use crate::comparison::of_subject::runner;
+use crate::comparison::runner::Runs;
 use crate::effects::Effects;
 use crate::error::LabError;
 use crate::experiment::Experiment;

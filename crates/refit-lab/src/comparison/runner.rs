@@ -7,13 +7,10 @@ use refit_knobs::{Launch, Settings};
 use refit_run::{Options, Run, seccomp};
 use refit_stats::Rng;
 
-use super::command_runner::CommandRunner;
-use super::recipe_runner::RecipeRunner;
-use super::replica_runner::ReplicaRunner;
 use crate::error::LabError;
 use crate::experiment::{LoadRecord, Role, VariantRecord};
 use crate::memory_reason::MemoryReason;
-use crate::request::{Request, Subject};
+use crate::request::Request;
 use crate::warnings::Warning;
 
 /// The environment varies by at most this many bytes from pair to pair.
@@ -90,34 +87,6 @@ pub trait Runs {
 
     /// What the runs showed that is in no record.
     fn warnings(&self) -> Option<Warning>;
-}
-
-/// What makes the runs of this subject; `settings` of each variant.
-///
-/// # Errors
-/// What is missing here, or excludes another setting.
-pub fn runner<'a>(
-    request: &'a Request,
-    settings: &[Settings],
-    variants: &[VariantRecord],
-) -> Result<Box<dyn Runs + 'a>, LabError> {
-    Ok(match &request.subject {
-        Subject::Command(subject) => {
-            Box::new(CommandRunner::new(request, subject, settings, variants)?)
-        }
-        Subject::Recipe(subject) => {
-            if let Some(missing) = subject.recipe.missing("compare") {
-                return Err(LabError::Missing(missing));
-            }
-            let brief = false;
-            Box::new(RecipeRunner::new(
-                request, subject, settings, variants, brief,
-            )?)
-        }
-        Subject::Replicas(replicas) => {
-            Box::new(ReplicaRunner::new(replicas.as_ref(), settings.to_vec()))
-        }
-    })
 }
 
 /// What each variant needs, and what it is.

@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 use refit_run::{Calls, OPENING, Run, Testimony};
 use serde::{Deserialize, Serialize};
 
-use crate::comparison::runner::{Made, runner};
+use crate::comparison::of_subject::runner;
+use crate::comparison::runner::Made;
 use crate::error::LabError;
 use crate::request::Request;
 use crate::variants::Variants;
