@@ -163,7 +163,8 @@ fn it_ends_when_its_terminal_is_gone(env: &TestEnv) -> Outcome {
         let own = std::process::id();
         let script = format!("stty rows 40 cols 100; {signal}exec {refit} watch {own}");
         let mut shell = env.command("sh");
-        shell.args(["-c", &script]);
+        // What a terminal has that the tests may be run without.
+        shell.args(["-c", &script]).env("TERM", "xterm");
         let (mut child, mut person) = pty::spawn(shell).expect("a terminal can be had");
         let mut shown = Vec::new();
         // Until the whole of its first screen is there, it has not come to reading keys.
